@@ -1,7 +1,7 @@
-//! Benchmarks: what is promised, measured side by side with peers in one run.
+//! Benchmarks with targets, measured together with peers in one run.
 //!
-//! A shared machine drifts, so that what is compared runs in turns (A B A B) and medians are
-//! taken. CPU time is a process's own, which holds even where rates do not.
+//! A shared machine drifts. Compared programs therefore run in turns (A B A B), and medians are used. CPU time is
+//! measured per process, so it holds even if rates do not.
 
 mod compare;
 mod cost;
@@ -37,20 +37,20 @@ use kept::Origin;
 use list::Benchmark;
 use result::{Figure, Measure};
 
-/// A site with a release build, plain or profiled, and how thorough to be.
+/// A site with a release build, plain or profiled, and the choice of a quick run.
 pub(crate) struct Bench {
     pub(crate) site: Site,
     pub(crate) quick: bool,
 }
 
 impl Bench {
-    /// The first when thorough, the second when quick.
+    /// Returns the first for a thorough run, the second for a quick one.
     pub(crate) fn or_quick<T>(&self, thorough: T, quick: T) -> T {
         if self.quick { quick } else { thorough }
     }
 }
 
-/// Choices of one call.
+/// Options of one call.
 pub(crate) struct Choice {
     pub(crate) build: Build,
     /// One benchmark instead of all.
@@ -61,7 +61,7 @@ pub(crate) struct Choice {
 }
 
 impl Choice {
-    /// The command that measures this benchmark in the same way.
+    /// The command that repeats this benchmark with the same options.
     fn command(&self, name: &str) -> String {
         let pgo = match self.build {
             Build::Profiled => "--pgo ",
@@ -78,7 +78,7 @@ pub(crate) fn list() {
     }
 }
 
-/// Runs all benchmarks or one; fails when a target is missed.
+/// Runs all benchmarks or one. Fails if a target is missed.
 pub(crate) fn run(checkout: Checkout, choice: &Choice) -> Outcome<ExitCode> {
     check(!(choice.write && choice.quick), || {
         "a quick run is not kept: use --write without --quick".to_owned()
@@ -119,7 +119,7 @@ pub(crate) fn run(checkout: Checkout, choice: &Choice) -> Outcome<ExitCode> {
     })
 }
 
-/// Measures, prints, and keeps the run where that is wanted.
+/// Measures, prints, and keeps the run if requested.
 fn measure(bench: &Bench, benchmark: &Benchmark, choice: &Choice) -> Outcome<Vec<Figure>> {
     let measure = || {
         let figures = (benchmark.run)(bench)?;
@@ -139,7 +139,7 @@ fn measure(bench: &Bench, benchmark: &Benchmark, choice: &Choice) -> Outcome<Vec
     Ok(figures)
 }
 
-/// The middle value; of two middle ones, their mean. Not a number for no values.
+/// The middle value, or the mean of the two middle values. NaN for no values.
 pub(crate) fn median(values: &[f64]) -> f64 {
     let mut sorted = values.to_vec();
     sorted.sort_by(f64::total_cmp);
@@ -151,7 +151,7 @@ pub(crate) fn median(values: &[f64]) -> f64 {
     }
 }
 
-/// The median ratio of pairs that were measured in turns.
+/// The median ratio of pairs measured in turns.
 pub(crate) fn pair_ratio(ours: &[f64], theirs: &[f64]) -> f64 {
     let pairs = ours.iter().zip(theirs);
     let ratios: Vec<f64> = pairs.map(|(ours, theirs)| ours / theirs).collect();

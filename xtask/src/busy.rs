@@ -1,8 +1,8 @@
-//! `cargo xtask busy`: tests beside processes that keep every core busy, again and again.
+//! `cargo xtask busy`: repeats tests while other processes keep every core busy.
 //!
-//! A test that measures this machine in order to plan, or that expects something to have happened after a fixed
-//! time, passes on a quiet machine and fails on a busy one. This finds it. Each binary runs as cargo would run it,
-//! with its tests side by side; the rounds follow one another, so that all tests meet the same machine.
+//! A test that measures this machine for its plan, or that expects an event after a fixed time, passes on a quiet
+//! machine and fails on a busy one. This command finds such tests. Each binary runs as in cargo, with its tests in
+//! parallel. Rounds run in sequence, so that all tests meet the same machine.
 
 mod binaries;
 mod neighbours;
@@ -19,9 +19,9 @@ use table::{WAITING, Waiting};
 use crate::checkout::Checkout;
 use crate::trouble::{Outcome, Trouble};
 
-/// What to run, and beside how much.
+/// Tests to run, and the number of repetitions and busy processes.
 pub(crate) struct Wanted {
-    /// Tests whose names contain this; those of [`WAITING`] without it.
+    /// Tests whose names contain this. Without it, those of [`WAITING`].
     pub(crate) filter: Option<String>,
     /// Only tests of this package.
     pub(crate) package: Option<String>,
@@ -53,7 +53,7 @@ impl Part {
     }
 }
 
-/// Runs the tests that are wanted and reports what failed how often; the last line has the counts.
+/// Runs the selected tests and reports the failures of each. The last line has the counts.
 pub(crate) fn run(checkout: &Checkout, wanted: &Wanted) -> Outcome<ExitCode> {
     let logs = checkout.peer_folder("logs")?;
     let parts = parts(checkout, wanted, &logs)?;
@@ -76,7 +76,7 @@ pub(crate) fn run(checkout: &Checkout, wanted: &Wanted) -> Outcome<ExitCode> {
     Ok(tally.report(wanted))
 }
 
-/// The binaries that have something to run.
+/// The binaries with tests to run.
 fn parts(checkout: &Checkout, wanted: &Wanted, logs: &Path) -> Outcome<Vec<Part>> {
     let is_wanted = |package: &str| wanted.package.as_deref().is_none_or(|only| only == package);
     let waiting: Vec<&Waiting> = WAITING

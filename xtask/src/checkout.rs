@@ -1,6 +1,6 @@
-//! Where things are: the checkout, what is built in it, and the folder for everything foreign.
+//! Locations: the checkout, its build products, and the folder for foreign software.
 //!
-//! Nothing is ever written outside `target/` except by the system's own package manager.
+//! Nothing is written outside `target/` except by the system's own package manager.
 
 use std::ffi::OsStr;
 use std::path::{Path, PathBuf};
@@ -11,15 +11,15 @@ use crate::pgo;
 use crate::process;
 use crate::trouble::{Outcome, Trouble};
 
-/// Build of the binary: with checks on for tests, as packages have it for measurements.
+/// Build of the binary: with debug checks for tests, or like packages for measurements.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Build {
     Dev,
     /// The profile `dist`.
     Dist,
-    /// The same, which counts what it does.
+    /// The same, instrumented to count branches.
     Counting,
-    /// The same, optimised by what was counted.
+    /// The same, optimised with these counts.
     Profiled,
 }
 
@@ -30,7 +30,7 @@ pub(crate) struct Checkout {
 }
 
 impl Checkout {
-    /// Finds the checkout from the place of xtask's own manifest.
+    /// Finds the checkout from the location of xtask's own manifest.
     pub(crate) fn find() -> Outcome<Self> {
         let manifest = std::env::var_os("CARGO_MANIFEST_DIR").ok_or_else(|| {
             Trouble::Failed("CARGO_MANIFEST_DIR is not set: start this as `cargo xtask`".into())
@@ -54,12 +54,12 @@ impl Checkout {
         &self.root
     }
 
-    /// A folder under `target/peers`, made when absent.
+    /// A folder under `target/peers`, created if absent.
     pub(crate) fn peer_folder(&self, name: &str) -> Outcome<PathBuf> {
         self.folder(&format!("peers/{name}"))
     }
 
-    /// A folder under `target`, made when absent.
+    /// A folder under `target`, created if absent.
     pub(crate) fn folder(&self, name: &str) -> Outcome<PathBuf> {
         let folder = self.target.join(name);
         std::fs::create_dir_all(&folder).map_err(|error| Trouble::at(&folder, error))?;
@@ -71,7 +71,7 @@ impl Checkout {
         self.built(build, &["--package", "posthaste"], "posthaste")
     }
 
-    /// Builds the emulator's example that benchmarks let measure, and returns its path.
+    /// Builds the emulator's example for benchmarks and returns its path.
     pub(crate) fn measure(&self) -> Outcome<PathBuf> {
         let what = ["--package", "posthaste-emulator", "--example", "measure"];
         self.built(Build::Dist, &what, "examples/measure")
@@ -94,7 +94,7 @@ impl Checkout {
     }
 }
 
-/// A program of ours that was built. One that is not there is a failure: only peers may be missing.
+/// A built program of ours. Its absence is a failure; only peers may be missing.
 fn made(program: PathBuf) -> Outcome<PathBuf> {
     match program.is_file() {
         true => Ok(program),
@@ -102,7 +102,7 @@ fn made(program: PathBuf) -> Outcome<PathBuf> {
     }
 }
 
-/// The cargo that started us, in the checkout, building where we look whatever its configuration says.
+/// The cargo that started us, in the checkout, with our target folder regardless of its configuration.
 pub(crate) fn cargo(checkout: &Checkout) -> Command {
     building(
         checkout,
@@ -110,10 +110,10 @@ pub(crate) fn cargo(checkout: &Checkout) -> Command {
     )
 }
 
-/// A program that calls cargo, in the checkout, building where we look whatever its configuration says.
+/// A program that calls cargo, in the checkout, with our target folder regardless of its configuration.
 ///
-/// Without what cargo told us of xtask's own package: build scripts that ask for such a variable
-/// would be run again, and what depends on them compiled again, after each direct `cargo build`.
+/// Cargo's variables about xtask's own package are removed. Otherwise build scripts that depend on such a variable
+/// would run again, and their dependants would be compiled again, after each direct `cargo build`.
 pub(crate) fn building(checkout: &Checkout, program: impl AsRef<OsStr>) -> Command {
     let mut command = Command::new(program);
     command
@@ -127,7 +127,7 @@ pub(crate) fn building(checkout: &Checkout, program: impl AsRef<OsStr>) -> Comma
     command
 }
 
-/// Whether this is a variable that cargo sets for a program of one package.
+/// True for a variable that cargo sets for a program of one package.
 fn is_about_a_package(name: &str) -> bool {
     name.starts_with("CARGO_PKG_") || name.starts_with("CARGO_MANIFEST_")
 }

@@ -1,4 +1,4 @@
-//! `cargo xtask fuzz`: every target in fuzz/, one after the other, each for the same time.
+//! `cargo xtask fuzz`: runs every target in fuzz/ in sequence, each for the same time.
 
 use std::time::Duration;
 
@@ -6,14 +6,14 @@ use crate::checkout::{Checkout, cargo};
 use crate::process::pass_through;
 use crate::trouble::{Outcome, Trouble};
 
-/// Longest time to build the targets.
+/// Time limit for building the targets.
 const BUILD: Duration = Duration::from_secs(1200);
 
-/// Runs all targets; the first that finds something ends it.
+/// Runs all targets. Stops at the first with a finding.
 pub(crate) fn run(checkout: &Checkout, seconds: u64) -> Outcome<()> {
     let targets = targets(checkout)?;
     let fuzz = |arguments: &[&str]| {
-        // Not the cargo that started us: a fixed toolchain cannot pass for nightly.
+        // Not the cargo that started us, because a fixed toolchain cannot replace nightly.
         let mut command = std::process::Command::new("cargo");
         command
             .args(["+nightly", "fuzz"])
@@ -34,7 +34,7 @@ pub(crate) fn run(checkout: &Checkout, seconds: u64) -> Outcome<()> {
     }
     for target in &targets {
         println!("fuzzing {target} for {seconds} s");
-        // What is found goes to the first folder, so that the kept corpus stays as it is.
+        // Findings go to the first folder, so that the kept corpus stays unchanged.
         let finds = checkout.path(&format!("fuzz/target/finds/{target}"));
         std::fs::create_dir_all(&finds).map_err(|error| Trouble::at(&finds, error))?;
         let limit = format!("-max_total_time={seconds}");
@@ -63,7 +63,7 @@ pub(crate) fn run(checkout: &Checkout, seconds: u64) -> Outcome<()> {
     Ok(())
 }
 
-/// The targets by their files.
+/// The targets, named after their files.
 fn targets(checkout: &Checkout) -> Outcome<Vec<String>> {
     let folder = checkout.path("fuzz/fuzz_targets");
     let entries = std::fs::read_dir(&folder).map_err(|error| Trouble::at(&folder, error))?;

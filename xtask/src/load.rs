@@ -1,4 +1,4 @@
-//! `posthaste load` as the tests and benchmarks use it: run it, read its JSON, check its identity.
+//! `posthaste load` for tests and benchmarks: runs it, reads its JSON, checks its identity.
 
 use serde_json::Value;
 
@@ -6,14 +6,14 @@ use crate::process::{Finished, Running};
 use crate::site::Site;
 use crate::trouble::{Outcome, Trouble, check};
 
-/// What one run of `posthaste load` reported.
+/// Result of one run of `posthaste load`.
 pub(crate) struct Report {
     json: Value,
-    /// How the process itself fared: CPU time, memory.
+    /// CPU time and memory of the process.
     pub(crate) finished: Finished,
 }
 
-/// A run of `posthaste load` that is under way.
+/// A run of `posthaste load` in progress.
 pub(crate) struct Loading(Running);
 
 impl Site {
@@ -22,7 +22,7 @@ impl Site {
         self.start_load(&[], arguments)?.finish(seconds)
     }
 
-    /// Starts it; `wrapper` goes before its own command, such as `taskset`.
+    /// Starts it, with `wrapper`, such as `taskset`, before its own command.
     pub(crate) fn start_load(&self, wrapper: &[&str], arguments: &[&str]) -> Outcome<Loading> {
         let program = self.binary.display().to_string();
         let words: Vec<&str> = wrapper
@@ -31,7 +31,7 @@ impl Site {
             .chain([program.as_str(), "load"])
             .collect();
         let mut command = std::process::Command::new(words[0]);
-        // Peers and benchmarks judge lateness by bounds of their own.
+        // Peers and benchmarks judge lateness with limits of their own.
         let own = ["--allow-late", "--json"];
         command.args(&words[1..]).args(arguments).args(own);
         Ok(Loading(Running::start("load", &mut command, &self.logs)?))
@@ -39,8 +39,8 @@ impl Site {
 }
 
 impl Loading {
-    /// Waits for its end and reads its report, whose outcomes must sum to what was intended. A run without a reply has
-    /// a report, too.
+    /// Waits for its end and reads its report. The outcomes must sum to the intended requests. A run without a reply
+    /// has a report too.
     pub(crate) fn finish(self, seconds: u64) -> Outcome<Report> {
         let report = self.report(seconds, &[0, 3])?;
         let (intended, sum) = (report.intended()?, report.sum());
@@ -50,7 +50,7 @@ impl Loading {
         Ok(report)
     }
 
-    /// Waits for the end of a `--find`, whose report has a capacity and no outcomes.
+    /// Waits for the end of a `--find`. Its report has a capacity and no outcomes.
     pub(crate) fn finish_search(self, seconds: u64) -> Outcome<Report> {
         self.report(seconds, &[0])
     }
@@ -79,35 +79,35 @@ impl Report {
             .ok_or_else(|| Trouble::Failed(format!("{pointer} is no number")))
     }
 
-    /// An interval; `None` where the run was too short for one.
+    /// An interval. `None` if the run was too short for one.
     pub(crate) fn interval(&self, pointer: &str) -> Option<(f64, f64)> {
         let ends = self.at(pointer).ok()?.as_array()?;
         Some((ends.first()?.as_f64()?, ends.get(1)?.as_f64()?))
     }
 
-    /// How many requests the schedule held.
+    /// Number of requests in the schedule.
     pub(crate) fn intended(&self) -> Outcome<u64> {
         self.at("intended")?
             .as_u64()
             .ok_or_else(|| Trouble::Failed("intended is no count".into()))
     }
 
-    /// How many requests came to this end.
+    /// Number of requests with this outcome.
     pub(crate) fn outcome(&self, name: &str) -> u64 {
         self.json["outcomes"][name].as_u64().unwrap_or(0)
     }
 
-    /// The reason that was reported for an end.
+    /// The reported reason for an outcome.
     pub(crate) fn reason(&self, name: &str) -> &str {
         self.json["reasons"][name].as_str().unwrap_or_default()
     }
 
-    /// All ends that happened, for a person.
+    /// All outcomes that occurred, for a person.
     pub(crate) fn outcomes(&self) -> String {
         self.json["outcomes"].to_string()
     }
 
-    /// Fails unless exactly `count` requests came to this end.
+    /// Fails unless exactly `count` requests have this outcome.
     pub(crate) fn expect(&self, name: &str, count: u64) -> Outcome<()> {
         check(self.outcome(name) == count, || {
             format!(
@@ -117,7 +117,7 @@ impl Report {
         })
     }
 
-    /// Fails unless every request came to this end, and there were some.
+    /// Fails unless every request has this outcome, and there is at least one.
     pub(crate) fn expect_all(&self, name: &str) -> Outcome<()> {
         check(self.intended()? > 0, || "nothing was sent".into())?;
         self.expect(name, self.intended()?)

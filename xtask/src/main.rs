@@ -1,7 +1,7 @@
-//! The project's own chores: all tests with their peers, benchmarks, generated docs, fuzzing.
+//! Development tasks of the project: all tests with their peers, benchmarks, generated docs, fuzzing.
 //!
-//! Started as `cargo xtask`. What is measured or tested is `posthaste` itself, as a program:
-//! nothing here links against a room that measures, so that a chore sees what a user sees.
+//! Started as `cargo xtask`. Tests and measurements use `posthaste` as a program. Nothing here links against a crate
+//! that measures, so that a task sees the same as a user.
 
 mod bench;
 mod busy;

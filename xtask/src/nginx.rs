@@ -12,17 +12,17 @@ use crate::trouble::{Outcome, Trouble};
 /// The size of the page at `/1k`, in bytes.
 const PAGE: usize = 1024;
 
-/// nginx with its own configuration; dropping it ends it.
+/// nginx with its own configuration. Dropping it stops it.
 pub(crate) struct Nginx {
     pub(crate) server: Server,
     pub(crate) tls: SocketAddr,
-    /// The certificate of the TLS port, made for this run.
+    /// The certificate of the TLS port, created for this run.
     pub(crate) certificate: PathBuf,
     log: PathBuf,
 }
 
 impl Nginx {
-    /// Starts nginx under `name`; `wrapper` goes before its own command, such as `taskset`.
+    /// Starts nginx under `name`, with `wrapper`, such as `taskset`, before its own command.
     pub(crate) fn start(site: &Site, name: &str, logged: bool, wrapper: &[&str]) -> Outcome<Self> {
         let program = tools::debian(&site.checkout, "nginx", "nginx-light")?;
         let folder = site.checkout.peer_folder(name)?;
@@ -80,7 +80,7 @@ impl Nginx {
         })
     }
 
-    /// How many requests the access log holds with this status.
+    /// Number of requests with this status in the access log.
     pub(crate) fn logged(&self, status: u16) -> Outcome<u64> {
         let text =
             std::fs::read_to_string(&self.log).map_err(|error| Trouble::at(&self.log, error))?;
@@ -89,7 +89,7 @@ impl Nginx {
     }
 }
 
-/// A certificate for 127.0.0.1 and localhost, signed by itself, in `folder`, with its key in `key.pem`.
+/// A self-signed certificate for 127.0.0.1 and localhost, in `folder`, with its key in `key.pem`.
 pub(crate) fn certificate(site: &Site, folder: &std::path::Path) -> Outcome<PathBuf> {
     let openssl = tools::debian(&site.checkout, "openssl", "openssl")?;
     let mut command = Command::new(openssl);
@@ -105,7 +105,8 @@ pub(crate) fn certificate(site: &Site, folder: &std::path::Path) -> Outcome<Path
         ])
         .args(["-days", "2", "-subj", "/CN=localhost"])
         .args(["-addext", "subjectAltName=DNS:localhost,IP:127.0.0.1"])
-        // openssl would make it an authority, which rustls takes as a server's own only where it is named as trusted.
+        // By default openssl makes an authority. rustls accepts it as a server's certificate only if it is named as
+        // trusted.
         .args(["-addext", "basicConstraints=critical,CA:FALSE"])
         .args(["-keyout", "key.pem", "-out", "certificate.pem"])
         .current_dir(folder);

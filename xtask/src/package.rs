@@ -1,12 +1,13 @@
-//! `cargo xtask package`: everything that can be installed, made from one build and used once on a clean root.
+//! `cargo xtask package`: all installable packages, made from one build and used once on a clean root.
 //!
 //! | file | content |
 //! |---|---|
 //! | `built` | the one `dist` build, stripped, with manual pages and completion scripts |
-//! | `root` | a fresh Debian root, cut off from every network, and the use of a package in it |
+//! | `root` | a fresh Debian root, isolated from every network, and the use of a package in it |
 //! | the others | one package each: make it, install it on a root, use it |
 //!
-//! Packages are kept in `target/packages`. Roots need root; what an attempt starts and mounts ends with its namespace.
+//! Packages are kept in `target/packages`. Roots need root privileges. Processes and mounts of an attempt end with its
+//! namespace.
 
 mod built;
 mod crates;
@@ -75,13 +76,13 @@ const KINDS: &[Kind] = &[
 struct Made {
     package: String,
     bytes: u64,
-    /// How it was used.
+    /// Description of the use.
     tried: String,
-    /// What the use showed.
+    /// Result of the use.
     found: String,
 }
 
-/// Where packages are made, and the build that they share.
+/// The folder of the packages, and their common build.
 struct Packages {
     checkout: Checkout,
     folder: PathBuf,
@@ -99,22 +100,22 @@ impl Packages {
         })
     }
 
-    /// The one build, made at the first call.
+    /// The common build, made at the first call.
     fn built(&self) -> Outcome<&Built> {
         if self.built.get().is_none() {
             let built = Built::make(self)?;
-            // Empty, as was just seen.
+            // Empty, as checked above.
             let _ = self.built.set(built);
         }
         Ok(self.built.get().expect("it was just set"))
     }
 
-    /// Runs a command to its end and wants exit 0.
+    /// Runs a command to its end and requires exit 0.
     fn run(&self, name: &str, command: &mut Command, seconds: u64) -> Outcome<Finished> {
         process::run(name, command, Duration::from_secs(seconds), &self.logs)
     }
 
-    /// An empty folder of this name.
+    /// Creates an empty folder of this name.
     fn empty(&self, name: &str) -> Outcome<PathBuf> {
         let folder = self.folder.join(name);
         if folder.exists() {
@@ -132,7 +133,7 @@ pub(crate) fn list() {
     }
 }
 
-/// Makes and uses all packages or one; fails when any fails.
+/// Makes and uses all packages or one. Fails if any fails.
 pub(crate) fn run(checkout: Checkout, name: Option<&str>) -> Outcome<ExitCode> {
     let chosen: Vec<&Kind> = KINDS
         .iter()
@@ -168,7 +169,7 @@ pub(crate) fn run(checkout: Checkout, name: Option<&str>) -> Outcome<ExitCode> {
     })
 }
 
-/// A row of the table; of an error its first line.
+/// A row of the table. An error is shown by its first line.
 fn line(name: &str, made: &Outcome<Made>) -> String {
     match made {
         Ok(made) => {

@@ -1,7 +1,6 @@
-//! The tests against real foreign software: the list, and what runs it.
+//! The tests with real foreign software: their list and their execution.
 //!
-//! A peer that could not be got is a skip with a reason; under CI, where everything has to be
-//! there, a skip counts as a failure.
+//! A peer that cannot be installed is a skip with a reason. In CI every peer must exist, so a skip counts as a failure.
 
 mod actions;
 pub(crate) mod broker;
@@ -25,14 +24,14 @@ use crate::trouble::{Outcome, Trouble};
 
 /// One peer test.
 pub(crate) struct Peer {
-    /// What `--only` takes.
+    /// Value of `--only`.
     pub(crate) name: &'static str,
-    /// What it shows, in a line.
+    /// Description in one line.
     pub(crate) about: &'static str,
     run: fn(&Site) -> Outcome<()>,
 }
 
-/// All peer tests, in the order in which they run.
+/// All peer tests, in their order of execution.
 pub(crate) const PEERS: &[Peer] = &[
     Peer {
         name: "zeep",
@@ -181,7 +180,7 @@ pub(crate) const PEERS: &[Peer] = &[
     },
 ];
 
-/// How many peer tests ended how.
+/// Number of peer tests by result.
 #[derive(Default)]
 pub(crate) struct Tally {
     pub(crate) passed: usize,
@@ -189,7 +188,7 @@ pub(crate) struct Tally {
     pub(crate) skipped: usize,
 }
 
-/// Runs these peer tests, a line for each on standard output.
+/// Runs these peer tests, with one line for each on standard output.
 pub(crate) fn run(site: &Site, peers: &[&Peer]) -> Tally {
     let strict = std::env::var_os("CI").is_some_and(|value| value == "true");
     let mut tally = Tally::default();

@@ -1,8 +1,8 @@
-//! `cargo xtask pgo`: the release again, optimised by what it did in the study.
+//! `cargo xtask pgo`: the release build, optimised with a profile of the study.
 //!
-//! Profile-guided optimisation takes three steps: a build that counts which way each branch goes, a run of
-//! it, and a build that lays out its code by those counts. The run is figures of the study, which has load,
-//! lines, gateways and brokers at work in one process; one more is a line more in [`FIGURES`].
+//! Profile-guided optimisation takes three steps: a build that counts the direction of each branch, a run of it, and a
+//! build that arranges its code by these counts. The run consists of figures of the study, in which load, links,
+//! gateways and brokers run in one process. Each figure is a line in [`FIGURES`].
 
 use std::path::PathBuf;
 use std::process::Command;
@@ -12,7 +12,7 @@ use crate::checkout::{Build, Checkout};
 use crate::process::{self, Running};
 use crate::trouble::{Outcome, Trouble, check};
 
-/// What is run to be counted: load on a service, emulated and simulated lines, codings, gateways, brokers.
+/// Figures to count: load on a service, emulated and simulated links, codings, gateways, brokers.
 const FIGURES: [&str; 7] = [
     "overload/fig-08",
     "packet-loss/fig-06",
@@ -23,14 +23,14 @@ const FIGURES: [&str; 7] = [
     "wsqos/fig-62",
 ];
 
-/// Longest time for all of them; they take four minutes on two cores.
+/// Time limit for all of them. They take four minutes on two cores.
 const TRAINING: Duration = Duration::from_secs(1200);
-/// Longest time for what takes a moment.
+/// Time limit for short steps.
 const MOMENT: Duration = Duration::from_secs(60);
 
-/// Counts anew and builds by it.
+/// Counts, and builds with the counts.
 pub(crate) fn run(checkout: &Checkout) -> Outcome<()> {
-    // Looked for first, since all else takes minutes.
+    // Checked first, because everything else takes minutes.
     let profdata = Toolchain::ask(checkout)?.profdata()?;
     let counting = checkout.binary(Build::Counting)?;
     let counts = checkout.folder("pgo/counts")?;
@@ -48,7 +48,7 @@ pub(crate) fn run(checkout: &Checkout) -> Outcome<()> {
         .args(FIGURES)
         .env("LLVM_PROFILE_FILE", counts.join("%p.profraw"));
     let done = Running::start("study", &mut study, &logs)?.finish(TRAINING)?;
-    // 1 says that a figure came out too late or too noisy to be quoted: it ran all the same.
+    // Exit code 1 means that a figure was too late or too noisy to be quoted. It still ran.
     if done.code != Some(1) {
         done.succeeded("the study")?;
     }
@@ -62,14 +62,14 @@ pub(crate) fn run(checkout: &Checkout) -> Outcome<()> {
     Ok(())
 }
 
-/// Has `cargo` build the release so that it counts; returns the folder of what is built.
+/// Makes `cargo` build the release with counters. Returns the folder of the products.
 pub(crate) fn counting(checkout: &Checkout, cargo: &mut Command) -> Outcome<PathBuf> {
     let counts = checkout.folder("pgo/counts")?;
     let flag = format!("-Cprofile-generate={}", counts.display());
     release(checkout, cargo, &flag, "pgo/counting")
 }
 
-/// Has `cargo` build the release by what was counted; returns the folder of what is built.
+/// Makes `cargo` build the release with the counts. Returns the folder of the products.
 pub(crate) fn profiled(checkout: &Checkout, cargo: &mut Command) -> Outcome<PathBuf> {
     let profile = profile(checkout)?;
     check(profile.is_file(), || {
@@ -79,7 +79,7 @@ pub(crate) fn profiled(checkout: &Checkout, cargo: &mut Command) -> Outcome<Path
     release(checkout, cargo, &flag, "pgo/profiled")
 }
 
-/// With the target named, flags do not go to build scripts and macros.
+/// With an explicit target, flags do not apply to build scripts and macros.
 fn release(checkout: &Checkout, cargo: &mut Command, flag: &str, folder: &str) -> Outcome<PathBuf> {
     let host = Toolchain::ask(checkout)?.host()?;
     let folder = checkout.folder(folder)?;
@@ -94,7 +94,7 @@ fn profile(checkout: &Checkout) -> Outcome<PathBuf> {
     Ok(checkout.folder("pgo")?.join("study.profdata"))
 }
 
-/// Where rustc keeps what belongs to this machine: `lib/rustlib/HOST` of the toolchain.
+/// rustc's folder for this machine: `lib/rustlib/HOST` of the toolchain.
 struct Toolchain(PathBuf);
 
 impl Toolchain {

@@ -1,4 +1,4 @@
-//! PostgreSQL as a peer: a cluster of its own, started for a test and gone with it.
+//! PostgreSQL as a peer: a temporary cluster for one test.
 
 use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
@@ -10,18 +10,18 @@ use crate::site::{Server, Site, free_address};
 use crate::tools;
 use crate::trouble::{Outcome, Trouble};
 
-/// Where Debian puts the programs, by version.
+/// Debian's folder of the programs, by version.
 const VERSIONS: &str = "/usr/lib/postgresql";
-/// Who the server runs as where we are root, as whom it does not run.
+/// User of the server if we are root, because it refuses to run as root.
 const USER: &str = "postgres";
-/// How long the server may take until it answers.
+/// Time limit for the server to answer.
 const READY: Duration = Duration::from_secs(30);
 
-/// A server with nothing in it; dropping it ends it and removes its files.
+/// An empty server. Dropping it stops it and removes its files.
 pub(crate) struct Postgres {
-    // Ends before its folder goes.
+    // Stops before its folder is removed.
     server: Server,
-    /// For 127.0.0.1; it listens on 127.0.0.2 too.
+    /// For 127.0.0.1. It listens on 127.0.0.2 too.
     pub(crate) certificate: PathBuf,
     folder: Folder,
 }
@@ -30,13 +30,13 @@ struct Folder(PathBuf);
 
 impl Drop for Folder {
     fn drop(&mut self) {
-        // It is in the folder for temporary files: what cannot be removed goes in time.
+        // It is in the folder for temporary files, which the system cleans up.
         let _ = std::fs::remove_dir_all(&self.0);
     }
 }
 
 impl Postgres {
-    /// Makes a cluster and starts it on a free port of 127.0.0.1. Its user may do anything, without a password.
+    /// Creates a cluster and starts it on a free port of 127.0.0.1. Its user has all rights, without a password.
     pub(crate) fn start(site: &Site) -> Outcome<Self> {
         let programs = programs(site)?;
         let (folder, certificate) = folder(site)?;
@@ -68,12 +68,12 @@ impl Postgres {
         Ok(this)
     }
 
-    /// Where it is, without a database.
+    /// Its URL, without a database.
     pub(crate) fn url(&self) -> String {
         format!("postgres://posthaste@{}", self.server.address)
     }
 
-    /// The same by a Unix socket, for who is in a network of its own.
+    /// The same by a Unix socket, for programs in a network namespace of their own.
     pub(crate) fn socket_url(&self) -> String {
         let folder = self.folder.0.display().to_string().replace('/', "%2F");
         format!(
@@ -82,12 +82,12 @@ impl Postgres {
         )
     }
 
-    /// Where it listens.
+    /// Its address.
     pub(crate) fn address(&self) -> SocketAddr {
         self.server.address
     }
 
-    /// It listens before it answers.
+    /// Waits until it answers. It listens before that.
     fn wait(&self, site: &Site, is_ready: &Path) -> Outcome<()> {
         let end = Instant::now() + READY;
         let mut ask = Command::new(is_ready);
@@ -119,7 +119,8 @@ fn programs(site: &Site) -> Outcome<PathBuf> {
         .ok_or_else(|| Trouble::Missing(format!("postgresql is installed, but not in {VERSIONS}")))
 }
 
-/// A folder that the server's user may write, outside of a checkout that he may not see, and a certificate in it.
+/// A folder that the server's user may write, outside of a checkout that this user may not see, and a certificate in
+/// it.
 fn folder(site: &Site) -> Outcome<(Folder, PathBuf)> {
     let name = format!("posthaste-postgres-{}", std::process::id());
     let folder = Folder(std::env::temp_dir().join(name));
@@ -133,7 +134,7 @@ fn folder(site: &Site) -> Outcome<(Folder, PathBuf)> {
     Ok((folder, certificate))
 }
 
-/// A program of the server, which root may not run.
+/// A program of the server, which must not run as root.
 fn as_user(program: &Path) -> Command {
     if !rustix::process::geteuid().is_root() {
         return Command::new(program);

@@ -1,7 +1,7 @@
-//! docs/papers/predictions.md: what the model says of the packet-loss study, for every position on all lines.
+//! docs/papers/predictions.md: the model's predictions for the packet-loss study, for every position on all links.
 //!
-//! Written by the program before anything is held against it: whoever changes the model changes this
-//! file, and everybody sees by how much.
+//! Generated before any comparison with measurements. A change of the model changes this file, so that everybody sees
+//! the size of the change.
 
 use std::fmt::Write as _;
 use std::path::PathBuf;
@@ -21,16 +21,16 @@ const BANDWIDTHS: [&str; 7] = [
 const DELAYS: [&str; 8] = [
     "5ms", "10ms", "20ms", "40ms", "60ms", "100ms", "150ms", "200ms",
 ];
-/// Transactions behind each median.
+/// Number of transactions for each median.
 const TRANSACTIONS: u64 = 1000;
 
 /// A stack of the study.
 struct Stack {
     name: &'static str,
     profile: &'static str,
-    /// From when its server's processing is reckoned.
+    /// Start of the server's processing time.
     clock: &'static str,
-    /// Data packets at the end whose loss waits for a timeout, in the paper's text.
+    /// Number of data packets at the end whose loss leads to a timeout, in the paper's text.
     late: u64,
 }
 
@@ -49,7 +49,7 @@ const STACKS: [Stack; 2] = [
     },
 ];
 
-/// The position whose loss late ones are compared with, or the last before them where that is earlier.
+/// The reference position for losses of late packets. The last position before them if that is earlier.
 const REFERENCE: u64 = 6;
 
 /// A service of the study.

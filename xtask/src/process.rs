@@ -1,9 +1,8 @@
-//! Foreign programs: started in a group of their own, bounded in time, ended with us.
+//! Foreign programs: started in a process group of their own, limited in time, stopped with us.
 //!
-//! Each child leads a process group, so that what it starts ends with it. A child's output goes
-//! to files under `target/peers/logs`: no pipe can fill up, and a failed test leaves its words
-//! behind. CPU time is read from the dead child before it is reaped, so that a measurement is
-//! of the whole life of exactly one process.
+//! Each child leads a process group, so that its descendants end with it. A child's output goes to files under
+//! `target/peers/logs`, so no pipe can fill up, and a failed test leaves its output. CPU time is read from the dead
+//! child before it is reaped, so that a measurement covers the whole life of exactly one process.
 
 use std::fs::File;
 use std::io::{BufRead, BufReader};
@@ -17,22 +16,22 @@ use rustix::process::{Pid, Signal, WaitId, WaitIdOptions};
 
 use crate::trouble::{Outcome, Trouble};
 
-/// The groups that are alive: what a Ctrl-C has to end.
+/// Living groups, which Ctrl-C has to end.
 static GROUPS: Mutex<Vec<Pid>> = Mutex::new(Vec::new());
-/// Tells the log files of children with the same name apart.
+/// Distinguishes the log files of children with the same name.
 static STARTED: AtomicU32 = AtomicU32::new(0);
-/// How often a child is looked at while it is waited for.
+/// Interval between checks of a child that is waited for.
 const LOOK: Duration = Duration::from_millis(10);
-/// How long a child may take to end when asked.
+/// Grace period for a child to end.
 const PATIENCE: Duration = Duration::from_millis(700);
 
-/// A child that leads its own group; dropping it ends the group.
+/// A child that leads its own group. Dropping it ends the group.
 struct Led {
     child: Child,
     pid: Pid,
 }
 
-/// A child that runs, its output going to files.
+/// A running child with output to files.
 pub(crate) struct Running {
     name: String,
     led: Led,
@@ -43,7 +42,7 @@ pub(crate) struct Running {
 
 /// A child that has ended by itself.
 pub(crate) struct Finished {
-    /// Its exit code; `None` when a signal ended it.
+    /// Exit code. `None` if a signal ended it.
     pub(crate) code: Option<i32>,
     pub(crate) stdout: String,
     pub(crate) stderr: String,
@@ -51,12 +50,12 @@ pub(crate) struct Finished {
     pub(crate) cpu: Duration,
     /// From start to end, to within 10 ms.
     pub(crate) wall: Duration,
-    /// The most memory it ever held, in KiB; a peak within its last 10 ms can be missed.
+    /// Maximum memory in KiB. A peak in its last 10 ms can be missed.
     pub(crate) peak_kib: u64,
 }
 
 impl Running {
-    /// Starts `command` in a group of its own, its output going to `logs`.
+    /// Starts `command` in a group of its own, with output to `logs`.
     pub(crate) fn start(name: &str, command: &mut Command, logs: &Path) -> Outcome<Self> {
         let number = STARTED.fetch_add(1, Ordering::Relaxed);
         let file = |end: &str| logs.join(format!("{number:03}-{name}.{end}"));
@@ -92,17 +91,17 @@ impl Running {
             .map_err(|error| Trouble::Failed(format!("{}: no signal sent: {error}", self.name)))
     }
 
-    /// Whether it has ended.
+    /// True if it has ended.
     pub(crate) fn has_ended(&self) -> bool {
         has_ended(self.pid())
     }
 
-    /// What it has written so far, standard error last.
+    /// Output so far, standard error last.
     pub(crate) fn words(&self) -> String {
         read(&self.stdout) + &read(&self.stderr)
     }
 
-    /// Waits for its end, at most `limit`; then it is ended and the step has failed.
+    /// Waits for its end. After `limit` it is stopped, and the step has failed.
     pub(crate) fn finish(self, limit: Duration) -> Outcome<Finished> {
         let mut peak_kib = 0;
         while !self.has_ended() {
@@ -141,7 +140,7 @@ impl Running {
 impl Led {
     fn spawn(name: &str, command: &mut Command) -> Outcome<Self> {
         use std::os::unix::process::CommandExt;
-        // Held over the start, so that a Ctrl-C in between finds the group.
+        // Held during the start, so that a Ctrl-C in between finds the group.
         let mut groups = lock();
         let child = command
             .process_group(0)
@@ -155,21 +154,21 @@ impl Led {
 
 impl Drop for Led {
     fn drop(&mut self) {
-        // Asked first: a child of ours may have children to end.
+        // SIGTERM first, because a child of ours may have children to end.
         ask_group(self.pid);
         let patience = Instant::now() + PATIENCE;
         while !has_ended(self.pid) && Instant::now() < patience {
             std::thread::sleep(LOOK);
         }
         end_group(self.pid);
-        // Reaped here or before; about neither can anything be done.
+        // Reaped here or before. Nothing can be done about a failure.
         let _ = self.child.wait();
         lock().retain(|pid| *pid != self.pid);
     }
 }
 
 impl Finished {
-    /// Fails unless the exit code is 0, with the last lines it wrote.
+    /// Fails, with the last lines of output, unless the exit code is 0.
     pub(crate) fn succeeded(self, name: &str) -> Outcome<Self> {
         if self.code == Some(0) {
             return Ok(self);
@@ -184,7 +183,7 @@ impl Finished {
     }
 }
 
-/// Runs `command` to its end and wants exit 0.
+/// Runs `command` to its end and requires exit 0.
 pub(crate) fn run(
     name: &str,
     command: &mut Command,
@@ -196,8 +195,8 @@ pub(crate) fn run(
         .succeeded(name)
 }
 
-/// Runs `command` with its words on our own terminal, shows each line of its standard output to
-/// `hear`, and wants exit 0.
+/// Runs `command` with output to our own terminal. Calls `hear` with each line of its standard output, and requires
+/// exit 0.
 pub(crate) fn pass_through(
     name: &str,
     command: &mut Command,
@@ -208,7 +207,7 @@ pub(crate) fn pass_through(
     let mut led = Led::spawn(name, command)?;
     let (sender, lines) = mpsc::channel();
     let output = led.child.stdout.take();
-    // Ends with the pipe, that is with the last of the group that holds it.
+    // Ends with the pipe, and so with the last process of the group that holds it.
     std::thread::spawn(move || {
         for line in output
             .into_iter()
@@ -243,7 +242,7 @@ pub(crate) fn pass_through(
     }
 }
 
-/// From now on Ctrl-C and SIGTERM end every child before they end us.
+/// Makes Ctrl-C and SIGTERM end every child before this process.
 pub(crate) fn end_children_with_us() -> Outcome<()> {
     use signal_hook::consts::{SIGINT, SIGTERM};
     let mut signals = signal_hook::iterator::Signals::new([SIGINT, SIGTERM])
@@ -270,20 +269,20 @@ fn lock() -> std::sync::MutexGuard<'static, Vec<Pid>> {
         .unwrap_or_else(std::sync::PoisonError::into_inner)
 }
 
-/// Whether a child has ended; it stays to be reaped.
+/// True if a child has ended. It stays to be reaped.
 fn has_ended(pid: Pid) -> bool {
     let options = WaitIdOptions::EXITED | WaitIdOptions::NOHANG | WaitIdOptions::NOWAIT;
     !matches!(rustix::process::waitid(WaitId::Pid(pid), options), Ok(None))
 }
 
-/// Asks a group to end; a stopped one has to be woken to hear it.
+/// Requests the end of a group. A stopped group must be continued to receive the signal.
 fn ask_group(group: Pid) {
     for signal in [Signal::TERM, Signal::CONT] {
         let _ = rustix::process::kill_process_group(group, signal);
     }
 }
 
-/// Ends a group; one that has ended already is as good.
+/// Kills a group. An already ended group is no error.
 fn end_group(group: Pid) {
     let _ = rustix::process::kill_process_group(group, Signal::KILL);
 }
@@ -302,7 +301,7 @@ fn cannot_start(name: &str, command: &Command, error: &std::io::Error) -> Troubl
 fn cpu_of(pid: Pid) -> Outcome<Duration> {
     let path = PathBuf::from(format!("/proc/{}/stat", pid.as_raw_nonzero()));
     let stat = std::fs::read_to_string(&path).map_err(|error| Trouble::at(&path, error))?;
-    // The name in brackets may hold anything, brackets and spaces included.
+    // The name in brackets may contain anything, including brackets and spaces.
     let ticks = stat
         .rsplit_once(')')
         .map(|(_, after)| after.split_ascii_whitespace().skip(11).take(2))
@@ -315,7 +314,7 @@ fn cpu_of(pid: Pid) -> Outcome<Duration> {
         / u32::try_from(rustix::param::clock_ticks_per_second()).unwrap_or(100))
 }
 
-/// The most memory a process ever held, in KiB; 0 when it has ended.
+/// Maximum memory of a process in KiB. 0 after its end.
 fn peak_of(pid: Pid) -> u64 {
     read(Path::new(&format!("/proc/{}/status", pid.as_raw_nonzero())))
         .lines()
@@ -324,7 +323,7 @@ fn peak_of(pid: Pid) -> u64 {
         .unwrap_or(0)
 }
 
-/// A file's text; nothing for one that cannot be read.
+/// Text of a file. Empty if it cannot be read.
 fn read(path: &Path) -> String {
     std::fs::read(path)
         .map(|bytes| String::from_utf8_lossy(&bytes).into_owned())
@@ -357,7 +356,7 @@ mod tests {
             (done.code, done.stdout.as_str(), done.stderr.as_str()),
             (Some(3), "out\n", "err\n")
         );
-        // One thread cannot use more CPU than time; a tick of 10 ms may be rounded up.
+        // One thread cannot use more CPU time than elapsed time. A tick of 10 ms may be rounded up.
         assert!(done.cpu > Duration::ZERO && done.cpu <= done.wall + Duration::from_millis(20));
         let failed = done
             .succeeded("sh")
@@ -390,7 +389,7 @@ mod tests {
     #[test]
     fn what_a_child_started_ends_with_it() {
         let logs = tempfile::tempdir().expect("a folder");
-        // Deaf to being asked, in the same group as their parent.
+        // Ignores SIGTERM, in the same group as its parent.
         let child = shell("trap '' TERM; sleep 600 & echo started; wait", logs.path());
         while !child.words().contains("started") {
             std::thread::sleep(LOOK);
@@ -400,7 +399,7 @@ mod tests {
         assert!(is_gone(group));
     }
 
-    /// Whether a group has no live member soon; whoever adopted the orphans has yet to reap them.
+    /// True if a group soon has no members. The process that adopted the orphans has to reap them first.
     fn is_gone(group: Pid) -> bool {
         (0..6000).any(|_| {
             std::thread::sleep(LOOK);

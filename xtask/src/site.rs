@@ -1,7 +1,7 @@
-//! Where tests and benchmarks take place: the built binary, and servers started for one of them.
+//! Environment of a test or benchmark: the built binary, and servers started for it.
 //!
-//! Every server listens on a free port of 127.0.0.1 and ends when its value is dropped, so that
-//! no two tests can meet and none leaves anything behind.
+//! Every server listens on a free port of 127.0.0.1 and stops when its value is dropped. Tests therefore do not
+//! interfere with each other and leave no processes.
 
 use std::net::{SocketAddr, TcpListener, TcpStream};
 use std::path::PathBuf;
@@ -13,7 +13,7 @@ use crate::process::{self, Finished, Running};
 use crate::tools;
 use crate::trouble::{Outcome, Trouble};
 
-/// How long a server may take to listen; a JVM on a busy machine takes its time.
+/// Time limit for a server to listen. A JVM on a busy machine is slow.
 const LISTENING: Duration = Duration::from_secs(120);
 
 /// The checkout with a built binary and a folder for logs.
@@ -24,7 +24,7 @@ pub(crate) struct Site {
     pub(crate) logs: PathBuf,
 }
 
-/// A server that listens; dropping it ends it.
+/// A listening server. Dropping it stops it.
 pub(crate) struct Server {
     pub(crate) running: Running,
     pub(crate) address: SocketAddr,
@@ -44,7 +44,7 @@ impl Site {
         })
     }
 
-    /// A site inside a namespace: the binary is built, the logs have a folder of their own.
+    /// A site inside a namespace: the binary exists, and the logs have a folder of their own.
     pub(crate) fn inside(checkout: Checkout, binary: PathBuf) -> Outcome<Self> {
         let logs = checkout.peer_folder("logs/inside")?;
         Ok(Self {
@@ -54,12 +54,12 @@ impl Site {
         })
     }
 
-    /// Runs a command to its end and wants exit 0.
+    /// Runs a command to its end and requires exit 0.
     pub(crate) fn run(&self, name: &str, command: &mut Command, seconds: u64) -> Outcome<Finished> {
         process::run(name, command, Duration::from_secs(seconds), &self.logs)
     }
 
-    /// A bookshop with these options beside `--listen`.
+    /// Starts a bookshop with these options in addition to `--listen`.
     pub(crate) fn bookshop(&self, options: &[&str]) -> Outcome<Server> {
         self.bookshop_on(&[], options)
     }
@@ -77,7 +77,7 @@ impl Site {
         )
     }
 
-    /// A Python script of ours as a server; it is given its port.
+    /// Starts a Python script of ours as a server, with its port as argument.
     pub(crate) fn script(&self, name: &str, path: &str) -> Outcome<Server> {
         self.script_on(&[], name, path)
     }
@@ -123,7 +123,7 @@ impl Server {
     }
 }
 
-/// An address nobody listens on at the moment.
+/// An address without a listener at this moment.
 pub(crate) fn free_address() -> Outcome<SocketAddr> {
     TcpListener::bind("127.0.0.1:0")
         .and_then(|listener| listener.local_addr())

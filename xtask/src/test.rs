@@ -1,4 +1,4 @@
-//! `cargo xtask test`: the workspace's own tests, then the peers, then one closing line.
+//! `cargo xtask test`: the workspace's own tests, then the peers, then one final line.
 
 use std::process::ExitCode;
 use std::time::Duration;
@@ -10,7 +10,7 @@ use crate::site::Site;
 use crate::tools;
 use crate::trouble::{Outcome, Trouble};
 
-/// Longest time for building and running the workspace's own tests, beside other programs that take the processor.
+/// Time limit for building and running the workspace's own tests, while other programs use the CPU.
 const OWN_TESTS: Duration = Duration::from_secs(3000);
 
 /// Prints the peer tests.
@@ -20,7 +20,7 @@ pub(crate) fn list() {
     }
 }
 
-/// Runs all tests, or one peer test; the last line is `N passed, N failed`.
+/// Runs all tests, or one peer test. The last line is `N passed, N failed`.
 pub(crate) fn run(checkout: Checkout, only: Option<&str>) -> Outcome<ExitCode> {
     let chosen: Vec<&Peer> = PEERS
         .iter()
@@ -52,14 +52,14 @@ pub(crate) fn run(checkout: Checkout, only: Option<&str>) -> Outcome<ExitCode> {
     })
 }
 
-/// What cargo's test binaries said of themselves.
+/// Counts from cargo's test binaries.
 #[derive(Default)]
 struct Own {
     passed: usize,
     failed: usize,
 }
 
-/// Programs that the workspace's tests use besides Rust, and the Debian packages they come in.
+/// Programs that the workspace's tests use besides Rust, and their Debian packages.
 const PROGRAMS: [(&str, &str); 2] = [("tshark", "tshark"), ("curl", "curl")];
 
 fn own_tests(checkout: &Checkout) -> Own {
@@ -70,7 +70,7 @@ fn own_tests(checkout: &Checkout) -> Own {
         }
     }
     own_test(checkout, &mut own, &["--workspace"]);
-    // Everything that fuzzing has kept, on the stable toolchain and with what is built already.
+    // All inputs kept from fuzzing, on the stable toolchain and with existing build products.
     own_test(checkout, &mut own, &["--manifest-path", "fuzz/Cargo.toml"]);
     own
 }
@@ -86,7 +86,7 @@ fn own_test(checkout: &Checkout, own: &mut Own, which: &[&str]) {
     });
     if let Err(error) = ended {
         eprintln!("{error}");
-        // A build that fails, or a test binary that dies, reports no failed test.
+        // A failed build or a dying test binary reports no failed test.
         own.failed = own.failed.max(1);
     }
 }

@@ -1,8 +1,8 @@
-//! Getting what the peer tests need, through each ecosystem's ordinary client.
+//! Installation of tools for peer tests, with each ecosystem's ordinary client.
 //!
-//! Debian packages go where Debian puts them and need root; everything else goes to
-//! `target/peers` and is made again only when the file that lists it has changed.
-//! What cannot be got is said with the remedy, and the test that wanted it is skipped.
+//! Debian packages are installed in the system, which needs root. Everything else goes to `target/peers` and is made
+//! again only if the file that lists it has changed. A missing tool is reported with the remedy, and its test is
+//! skipped.
 
 use std::path::{Path, PathBuf};
 use std::process::Command;
@@ -13,12 +13,12 @@ use crate::checkout::{self, Checkout};
 use crate::process;
 use crate::trouble::{Outcome, Trouble};
 
-/// Longest wait for one download.
+/// Time limit for one download.
 const DOWNLOAD: Duration = Duration::from_secs(400);
-/// Longest wait for a program that has to be compiled, beside other programs that take the processor.
+/// Time limit for compiling a program, while other programs use the CPU.
 const BUILD: Duration = Duration::from_secs(1200);
 
-/// Makes sure that `program` is on the path; `package` is the Debian package that brings it.
+/// Makes sure that `program` is on the path. `package` is the Debian package that contains it.
 pub(crate) fn debian(checkout: &Checkout, program: &str, package: &str) -> Outcome<PathBuf> {
     if let Some(path) = find(program) {
         return Ok(path);
@@ -31,7 +31,7 @@ pub(crate) fn debian(checkout: &Checkout, program: &str, package: &str) -> Outco
     })
 }
 
-/// Installs a Debian package, when we may.
+/// Installs a Debian package, if permitted.
 pub(crate) fn install(checkout: &Checkout, package: &str) -> Outcome<()> {
     static UPDATED: OnceLock<()> = OnceLock::new();
     let by_hand = format!("install it by hand: apt-get install {package}");
@@ -73,7 +73,7 @@ pub(crate) fn python(checkout: &Checkout, name: &str, requirements: &str) -> Out
         let mut make = Command::new("python3");
         make.args(["-m", "venv", "--clear"]).arg(&venv);
         if process::run("venv", &mut make, DOWNLOAD, &logs).is_err() {
-            // Debian's python3 comes without its venv.
+            // Debian's python3 does not include venv.
             install(checkout, "python3-venv")?;
             process::run("venv", &mut make, DOWNLOAD, &logs)?;
         }
@@ -133,7 +133,7 @@ pub(crate) fn jars(checkout: &Checkout, name: &str, pom: &str) -> Outcome<PathBu
     Ok(jars)
 }
 
-/// The program that this Go module (`path@version`) builds.
+/// The program of this Go module (`path@version`).
 pub(crate) fn go(checkout: &Checkout, name: &str, module: &str) -> Outcome<PathBuf> {
     let go = debian(checkout, "go", "golang-go")?;
     let folder = checkout.peer_folder(name)?.join("bin");
@@ -150,9 +150,10 @@ pub(crate) fn go(checkout: &Checkout, name: &str, module: &str) -> Outcome<PathB
     Ok(folder.join(path.rsplit('/').next().unwrap_or(path)))
 }
 
-/// The program that this crate of the registry has, of this version and with these features only.
+/// The program of this crate of the registry, with this version and only these features.
 ///
-/// Built without optimisation and debug information: half the time of a release, for a program that runs for seconds.
+/// Built without optimisation and debug information. This halves the time of a release build, for a program that runs
+/// for seconds.
 pub(crate) fn cargo(
     checkout: &Checkout,
     name: &str,
@@ -176,14 +177,14 @@ pub(crate) fn cargo(
         process::run("cargo", &mut install, BUILD, &logs)
             .map(drop)
             .map_err(|error| missing(name, &error))?;
-        // Some hundred megabytes, of no use any more.
+        // Some hundred megabytes that are no longer needed.
         let _ = std::fs::remove_dir_all(&build);
         Ok(())
     })?;
     Ok(programs.join(name))
 }
 
-/// Where a program is: on the path, or in the system folders that a user's path often lacks.
+/// Path of a program: on the path, or in the system folders that a user's path often lacks.
 pub(crate) fn find(program: &str) -> Option<PathBuf> {
     let path = std::env::var_os("PATH").unwrap_or_default();
     std::env::split_paths(&path)
@@ -213,7 +214,7 @@ fn made_from(list: &Path, folder: &Path, make: impl FnOnce() -> Outcome<()>) -> 
     })
 }
 
-/// Runs `make` unless `folder` was made from exactly what is `wanted` before.
+/// Runs `make` unless `folder` was made from exactly `wanted` before.
 pub(crate) fn made(
     wanted: &[u8],
     folder: &Path,
@@ -223,7 +224,7 @@ pub(crate) fn made(
     if std::fs::read(&stamp).is_ok_and(|made| made == wanted) {
         return Ok(());
     }
-    // What an interrupted or older run has left; usually there is nothing.
+    // Files of an interrupted or older run. Usually there are none.
     let _ = std::fs::remove_dir_all(folder);
     make()?;
     write(&stamp, wanted)

@@ -1,22 +1,22 @@
-//! Why a chore did not do its work: something is missing here, or something is wrong.
+//! Reasons for a task to fail: something is missing here, or something is wrong.
 //!
-//! The difference decides between a skip and a failure, so it is made where it is known:
-//! at the place that looks for a tool, not at the place that reports.
+//! The difference decides between a skip and a failure. It is therefore made where a tool is searched for, not where
+//! the result is reported.
 
 use std::path::Path;
 
-/// What stopped a chore.
+/// The reason that stopped a task.
 #[derive(Debug, thiserror::Error)]
 pub(crate) enum Trouble {
-    /// A tool is not here and could not be got; the text says how to get it.
+    /// A tool is missing and could not be installed. The text says how to install it.
     #[error("{0}")]
     Missing(String),
-    /// A check did not hold or a step did not work.
+    /// A check did not hold, or a step failed.
     #[error("{0}")]
     Failed(String),
 }
 
-/// A chore's result.
+/// Result of a task.
 pub(crate) type Outcome<T> = Result<T, Trouble>;
 
 impl Trouble {

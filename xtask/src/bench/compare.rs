@@ -1,8 +1,8 @@
-//! Verdicts of `posthaste compare`: false alarms and slowdowns found, in virtual time and on the wire.
+//! Verdicts of `posthaste compare`: false alarms and detected slowdowns, in virtual time and on the wire.
 //!
-//! On the wire two bookshops answer in turns (A B A B A B: three runs a side) beside four busy processes, and several
-//! pairs of sides run next to one another, so that all end within a quarter of an hour. A pair of equal bookshops that
-//! is found worse is a false alarm.
+//! On the wire two bookshops are loaded in turns (A B A B A B: three runs per side) on a machine with four busy
+//! processes. Several pairs run at the same time, so that all end within a quarter of an hour. A verdict "worse" for a
+//! pair of equal bookshops is a false alarm.
 
 use std::path::{Path, PathBuf};
 use std::process::Command;
@@ -16,22 +16,22 @@ use crate::process::{self, Running};
 use crate::site::Server;
 use crate::trouble::{Outcome, Trouble, check};
 
-/// Pairs of each kind on the wire, and how many of them run at once: 24 runs of 300 requests cost little of a core.
+/// Pairs of each kind on the wire, and the number run at once: 24 runs of 300 requests need little of a core.
 const PAIRS: (usize, usize) = (40, 3);
 const AT_ONCE: usize = 10;
 const RUNS: usize = 3;
-/// Programs that take all processor time that they get.
+/// Number of programs that use all available CPU time.
 const BUSY: usize = 4;
-/// A busy program ends by itself, should the benchmark be killed.
+/// A busy program ends by itself, in case the benchmark is killed.
 const BUSY_SECONDS: &str = "1200";
-/// Time for one run of 5 s, in seconds, on a machine that is busy.
+/// Time limit in seconds for one run of 5 s, on a busy machine.
 const PATIENCE: u64 = 60;
-/// Time for the study in virtual time: some minutes on an idle core.
+/// Time limit for the study in virtual time. It takes some minutes on an idle core.
 const STUDY: Duration = Duration::from_secs(3600);
 const SERVICE: &str = "md1:5ms";
 const SLOWER: &str = "md1:6ms";
 
-/// The study of the crate `stats`, which prints a line for each service, scatter and change.
+/// The study of the crate `stats`. It prints a line for each service, scatter and change.
 pub(crate) fn in_virtual_time(bench: &Bench) -> Outcome<Vec<Figure>> {
     let mut cargo = cargo(&bench.site.checkout);
     cargo
@@ -74,7 +74,7 @@ impl<'a> Line<'a> {
         })
     }
 
-    /// The bars are for runs that are long enough for p99, and for a scatter of 5 %.
+    /// The figures of this line. Targets apply to runs that are long enough for p99, with a scatter of 5 %.
     fn figures(&self) -> Vec<Figure> {
         let percent = |count: u64| 100.0 * count as f64 / self.pairs as f64;
         let judged = self.service.contains("scatter 5 %") && !self.service.contains(" 300 ");
@@ -102,7 +102,7 @@ impl<'a> Line<'a> {
     }
 }
 
-/// Equal and slower services beside busy programs.
+/// Equal and slower services on a machine with busy programs.
 pub(crate) fn wire(bench: &Bench) -> Outcome<Vec<Figure>> {
     let pairs = bench.or_quick(PAIRS.0, PAIRS.1);
     let runs = bench.site.checkout.peer_folder("compare")?;
@@ -139,7 +139,7 @@ pub(crate) fn wire(bench: &Bench) -> Outcome<Vec<Figure>> {
     ])
 }
 
-/// A pair of services and where its runs are kept.
+/// A pair of services and the folder of its runs.
 struct Pair<'b> {
     bench: &'b Bench,
     runs: &'b Path,
@@ -204,7 +204,7 @@ impl<'b> Pair<'b> {
     }
 }
 
-/// Pairs of both kinds side by side; returns the kind and the exit code of each comparison.
+/// Runs pairs of both kinds in parallel. Returns the kind and the exit code of each comparison.
 fn some_pairs(bench: &Bench, runs: &Path, numbers: &[usize]) -> Outcome<Vec<(usize, i32)>> {
     let both = numbers
         .iter()

@@ -1,4 +1,4 @@
-//! What the generator itself costs: CPU, memory, and a newcomer's patience.
+//! Costs of the generator itself: CPU, memory, and the time until a newcomer's first results.
 
 use std::process::Command;
 use std::time::Duration;
@@ -57,14 +57,14 @@ pub(crate) fn cpu(bench: &Bench) -> Outcome<Vec<Figure>> {
     Ok(figures)
 }
 
-/// How many requests wrk says it completed.
+/// Returns the number of completed requests that wrk reports.
 fn requests(said: &str) -> Outcome<f64> {
     said.lines()
         .find_map(|line| line.split_once(" requests in ")?.0.trim().parse().ok())
         .ok_or_else(|| Trouble::Failed(format!("wrk did not say how many requests:\n{said}")))
 }
 
-/// The peak of resident memory, after about one and about five million requests.
+/// Peak resident memory after about one and about five million requests.
 pub(crate) fn memory(bench: &Bench) -> Outcome<Vec<Figure>> {
     let nginx = Nginx::start(&bench.site, "nginx-bench", false, server())?;
     let url = nginx.server.url("/1k");

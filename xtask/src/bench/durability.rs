@@ -1,18 +1,18 @@
-//! What a broker has acknowledged and then lost: counted over many kills by the broker's own test.
+//! Acknowledged offers that a broker loses, counted over many kills by the broker's own test.
 
 use crate::bench::{Bench, Figure, Measure};
 use crate::peers::stores;
 use crate::trouble::{Outcome, Trouble, check};
 
-/// The test, for both stores one after the other.
+/// The test, for both stores in sequence.
 const TEST: [&str; 4] = ["durable", "--", "--nocapture", "--test-threads=2"];
 
-/// One figure for each store; a lost offer fails the test.
+/// One figure for each store. A lost offer fails the test.
 pub(crate) fn durability(bench: &Bench) -> Outcome<Vec<Figure>> {
     let kills = bench.or_quick(1_000, 20);
     let mut said = Vec::new();
     stores::tests(&bench.site, &TEST, kills, |line| {
-        // Behind the points with which the test binary counts.
+        // The line follows the progress dots of the test binary.
         let line = line.trim_start_matches('.');
         let told = line.split_once(" writes acknowledged in ");
         if let Some((store, writes)) = told.and_then(|(told, _)| told.split_once(": ")) {

@@ -1,4 +1,4 @@
-//! Targets that figures of the study hold: it measures, its claims are the targets, its numbers the details.
+//! Targets defined by figures of a study: its claims are the targets, its numbers the details.
 
 use std::fs;
 use std::process::Command;
@@ -8,7 +8,7 @@ use serde_json::Value;
 use crate::bench::{Bench, Figure, Measure};
 use crate::trouble::{Outcome, Trouble};
 
-/// How long they may take together, in seconds.
+/// Time limit for all figures together, in seconds.
 const PATIENCE: u64 = 3600;
 
 /// Reproduces `figures` with these variables in the environment.
@@ -28,7 +28,7 @@ pub(crate) fn claims(
     if !bench.quick {
         command.arg("--full");
     }
-    // It fails where a check of the instrument does.
+    // It fails if a check of the instrument does.
     bench.site.run("reproduce", &mut command, PATIENCE)?;
     let mut all = Vec::new();
     for figure in figures {
@@ -47,7 +47,7 @@ pub(crate) fn claims(
 /// Reads a file of a figure of this name.
 type Reader = fn(&str, &str) -> Result<Vec<Figure>, String>;
 
-/// The claims in a figure's `checks.json`; one that claims nothing holds no target.
+/// The claims in a figure's `checks.json`. A figure without claims has no target.
 fn judged(figure: &str, checks: &str) -> Result<Vec<Figure>, String> {
     let checks: Vec<Value> = serde_json::from_str(checks).map_err(|error| error.to_string())?;
     let claims = checks.iter().filter(|check| check["kind"] != "instrument");
@@ -63,7 +63,7 @@ fn judged(figure: &str, checks: &str) -> Result<Vec<Figure>, String> {
     }
 }
 
-/// The numbers in a figure's `manifest.json`, whose names tell their units.
+/// The numbers in a figure's `manifest.json`. Their names contain the units.
 fn numbers(figure: &str, manifest: &str) -> Result<Vec<Figure>, String> {
     let manifest: Value = serde_json::from_str(manifest).map_err(|error| error.to_string())?;
     let numbers = manifest["numbers"].as_object().into_iter().flatten();

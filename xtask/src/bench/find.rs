@@ -1,7 +1,6 @@
-//! The capacity that `load --find` reports, against queueing theory: on the wire and in virtual time.
+//! The capacity from `load --find`, compared with queueing theory: on the wire and in virtual time.
 //!
-//! Virtual time shows whether the method is right, with a thousand searches a law; the wire shows whether the real
-//! generator and server are near it.
+//! Virtual time tests the method, with a thousand searches per law. The wire tests the real generator and server.
 
 use std::process::Command;
 
@@ -16,19 +15,19 @@ use crate::peers::generators::first_isbn;
 use crate::process::Running;
 use crate::trouble::{Outcome, Trouble};
 
-/// The laws on the wire, with services in ms. Virtual time has the others: 50 s of services of 5 ms, or of M/M/1, do not know
-/// the capacity to 5 %.
+/// Laws on the wire, with service times in ms. Virtual time has the others: 50 s with services of 5 ms, or of M/M/1, do
+/// not determine the capacity to 5 %.
 const WIRE: [(&str, u64); 1] = [("md1", 1)];
-/// Seeds of each.
+/// Number of seeds for each.
 const SEEDS: u64 = 12;
 /// The bound on p99, in services.
 const BOUND: u64 = 10;
-/// A figure is near when it is within this share of theory.
+/// Maximum deviation from theory of a figure that counts as near, as a share.
 const NEAR: f64 = 0.05;
-/// Bars of virtual time.
+/// Targets in virtual time.
 const BIAS: f64 = 0.01;
 const COVERAGE: std::ops::RangeInclusive<f64> = 0.93..=0.97;
-/// Patience with 4,000 simulated searches, in seconds.
+/// Time limit for 4,000 simulated searches, in seconds.
 const PATIENCE: u64 = 3600;
 
 /// Searches against bookshops with a known law.
@@ -72,7 +71,7 @@ struct Found {
 }
 
 impl Found {
-    /// The capacity of one search, beside theory.
+    /// The capacity of one search, compared with theory.
     fn figure(&self, what: String) -> Figure {
         let rate = |value| Measure::new(value, "requests/s");
         let Ok(found) = self.report.number("capacity_per_s") else {
@@ -127,7 +126,7 @@ fn truth(law: &str, service: Span) -> f64 {
     low / service.as_secs_f64()
 }
 
-/// The study of the load crate, at its full size of 1,000 searches a law.
+/// The study of the load crate, at its full size of 1,000 searches per law.
 pub(crate) fn in_virtual_time(bench: &Bench) -> Outcome<Vec<Figure>> {
     let mut command = Command::new("cargo");
     let count = bench.or_quick("1000", "100");

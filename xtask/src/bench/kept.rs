@@ -1,4 +1,4 @@
-//! Runs that are kept: `benches/results/<bench>/<date>-<commit>.json`, with machine, commit and time beside the figures.
+//! Kept runs: `benches/results/<bench>/<date>-<commit>.json`, with machine, commit and time next to the figures.
 
 use std::path::{Path, PathBuf};
 use std::process::Command;
@@ -14,19 +14,19 @@ use crate::trouble::{Outcome, Trouble};
 
 /// The folder of all runs in the checkout.
 const FOLDER: &str = "benches/results";
-/// Files that a run or its page writes: they do not change what is measured.
+/// Files that a run or its page writes. They do not change the measured program.
 const WRITTEN: [&str; 2] = [":(exclude)benches/results", ":(exclude)docs/benchmarks.md"];
 /// Length of the commit in a file's name.
 const COMMIT: &str = "--short=10";
 
-/// The commit that is measured, noted before a run begins, and the folder for its result.
+/// The measured commit, noted before a run begins, and the folder for its result.
 pub(super) struct Origin {
     folder: PathBuf,
     commit: String,
 }
 
 impl Origin {
-    /// The commit of the checkout, with `-dirty` behind it where tracked files differ from it.
+    /// The commit of the checkout, with the suffix `-dirty` if tracked files differ from it.
     pub(super) fn of(checkout: &Checkout) -> Outcome<Self> {
         let logs = checkout.peer_folder("logs")?;
         let git = |arguments: &[&str]| {
@@ -44,7 +44,7 @@ impl Origin {
         })
     }
 
-    /// Measures with `measure` and keeps the figures; returns the file and the figures.
+    /// Measures with `measure` and keeps the figures. Returns the file and the figures.
     pub(super) fn keep(
         &self,
         bench: &str,
@@ -94,7 +94,7 @@ fn field(text: &str, name: &str) -> Option<String> {
     Some(value.trim().to_owned())
 }
 
-/// All memory of `/proc/meminfo`, rounded up: the kernel keeps some for itself.
+/// Total memory of `/proc/meminfo`, rounded up because the kernel reserves some.
 fn gibibytes(meminfo: &str) -> Option<u64> {
     let kib = field(meminfo, "MemTotal")?;
     let kib: u64 = kib.strip_suffix(" kB")?.parse().ok()?;
@@ -107,12 +107,12 @@ fn version(release: &str) -> &str {
 }
 
 impl Run {
-    /// The day of the run, or the month where no day is known.
+    /// The day of the run, or the month if the day is unknown.
     pub(crate) fn day(&self) -> &str {
         self.date.split('T').next().unwrap_or_default()
     }
 
-    /// Writes the run below `folder`, beside other runs of the same day and commit; returns its path.
+    /// Writes the run below `folder`, next to other runs of the same day and commit. Returns its path.
     fn write(&self, folder: &Path) -> Outcome<PathBuf> {
         let folder = folder.join(&self.bench);
         std::fs::create_dir_all(&folder).map_err(|error| Trouble::at(&folder, error))?;
@@ -128,7 +128,7 @@ impl Run {
         Ok(path)
     }
 
-    /// Reads a run and compares it with the place where it lies.
+    /// Reads a run and checks it against its path.
     fn read(path: &Path) -> Outcome<Self> {
         let text = std::fs::read_to_string(path).map_err(|error| Trouble::at(path, error))?;
         let run: Self = serde_json::from_str(&text).map_err(|error| Trouble::at(path, error))?;
@@ -141,7 +141,7 @@ impl Run {
     }
 }
 
-/// The end of a second run's name: `-2`; nothing for the first.
+/// True for the end of a second run's name, `-2`, and for an empty one.
 fn is_number(rest: &str) -> bool {
     let digits = rest.strip_prefix('-');
     rest.is_empty() || digits.is_some_and(|digits| digits.parse::<u32>().is_ok())
@@ -159,7 +159,7 @@ pub(super) fn runs(root: &Path) -> Outcome<Vec<Run>> {
     Ok(runs)
 }
 
-/// Entries of a folder, in the order of their names without endings: a second run of a day follows the first.
+/// Entries of a folder, sorted by name without ending, so that a second run of a day follows the first.
 fn entries(folder: &Path) -> Outcome<Vec<PathBuf>> {
     let read = std::fs::read_dir(folder).map_err(|error| Trouble::at(folder, error))?;
     let mut paths = read

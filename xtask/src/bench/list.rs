@@ -1,4 +1,4 @@
-//! The table of benchmarks: their areas, names and functions.
+//! The table of benchmarks: areas, names and functions.
 //!
 //! The list at the terminal, the page in docs/ and the check of kept runs derive from it.
 
@@ -13,7 +13,7 @@ use crate::trouble::Outcome;
 pub(super) struct Area {
     pub(super) name: &'static str,
     pub(super) benchmarks: &'static [Benchmark],
-    /// Folders of figures that other commands produce; each figure names its command.
+    /// Folders of figures that other commands produce. Each figure names its command.
     pub(super) others: &'static [&'static str],
 }
 

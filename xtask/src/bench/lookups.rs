@@ -1,11 +1,11 @@
-//! The best offer found by our index and by databases that are asked for each request, in turns, by the study.
+//! Lookups of the best offer, by our index and by databases queried for each request, in turns, in the study.
 
 use crate::bench::figures::claims;
 use crate::bench::{Bench, Figure};
 use crate::postgres::Postgres;
 use crate::trouble::Outcome;
 
-/// Beside SQLite and PostgreSQL, whose answers have to be ours.
+/// Compared with SQLite and PostgreSQL, whose answers must equal ours.
 pub(crate) fn lookups(bench: &Bench) -> Outcome<Vec<Figure>> {
     let postgres = Postgres::start(&bench.site)?;
     let url = format!("{}/postgres", postgres.socket_url());

@@ -1,5 +1,5 @@
-//! What it costs the gateway to mark replies: requests that ask for a mark, through a gateway that marks and
-//! through one that does not, in turns.
+//! The gateway's cost of marking replies: requests for a mark, through a gateway that marks and through one that does
+//! not, in turns.
 
 use std::fs;
 
@@ -15,7 +15,7 @@ const HEADER: &str = "<s:Header><q:WSQoSSoapHeader xmlns:q=\"http://wsqos.org/\"
      <transportQoSPriorities><throughput>0</throughput></transportQoSPriorities></qosInfo>\
      </q:WSQoSSoapHeader></s:Header>";
 
-/// Processor time per request with marks over without, on kept and on new connections.
+/// Ratio of CPU time per request, with marks to without, on kept and on new connections.
 pub(crate) fn marking(bench: &Bench) -> Outcome<Vec<Figure>> {
     let origin = origin(bench)?;
     let plain = Proxy::Gateway.start(&bench.site, &origin, false)?;
@@ -58,7 +58,7 @@ pub(crate) fn marking(bench: &Bench) -> Outcome<Vec<Figure>> {
     Ok(figures)
 }
 
-/// The request for a page, with the header that asks.
+/// The request for a page, with the header that asks for a mark.
 fn asking(bench: &Bench) -> Outcome<String> {
     let plain = request(bench, "BookLite")?;
     let text = fs::read_to_string(&plain).map_err(|error| Trouble::at(&plain, error))?;

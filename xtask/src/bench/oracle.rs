@@ -1,11 +1,10 @@
 //! The instrument against theory: bookshops with a known service law, loaded by Poisson arrivals.
 //!
-//! The law's time includes reading and writing, so that theory holds for what a client sees. What
-//! limits this benchmark is requests per second on the whole machine, not the time of any one run:
-//! so all runs go side by side, hundreds of pairs of a bookshop and a generator, and their service
-//! times are long. That makes small what no law contains, the way of a request through a busy
-//! machine. Both of a pair are on one core, so that a reply wakes its reader where it was written.
-//! Other work on the machine delays them unless they may have real-time priority.
+//! The law's time includes reading and writing, so theory holds for the client's view. This benchmark is limited by
+//! requests per second on the whole machine, not by the duration of a run. So all runs are parallel: hundreds of pairs
+//! of a bookshop and a generator, with long service times. This makes the part outside the law small: the path of a
+//! request through a busy machine. Both of a pair are on one core, so that a reply wakes its reader on the same core.
+//! Other work on the machine delays them unless they have real-time priority.
 
 use posthaste_stats::theory::{Md1, Mm1, Mm1k};
 use posthaste_units::Span;
@@ -18,34 +17,33 @@ use crate::peers::generators::first_isbn;
 use crate::site::Server;
 use crate::trouble::{Outcome, Trouble};
 
-/// Every run begins empty: so many relaxation times of its queue are not counted, fewer with `--quick`.
+/// Relaxation times of the queue that are not counted, because every run begins empty. Fewer with `--quick`.
 const WARM_UP: (u64, u64) = (10, 1);
-/// How long a load may outlast its schedule, in seconds: start-up, warm-up, and hundreds of reports
-/// at once.
+/// Seconds that a load may take beyond its schedule: start-up, warm-up, and hundreds of reports at once.
 const PATIENCE: u64 = 300;
-/// Runs of a law at a load, all alike but for their seeds.
+/// Runs of a law at a load. They differ only in their seeds.
 struct Runs {
     law: &'static str,
     load: f64,
     service: Span,
-    /// The room of `mm1k`, after a colon; empty for the others.
+    /// The limit of `mm1k`, after a colon. Empty for the others.
     room: &'static str,
     count: usize,
-    /// Of each run, after its warm-up.
+    /// Requests of each run, after its warm-up.
     requests: u64,
 }
 
-/// Short runs, whose intervals are to hold theory: `what` of the response times is looked at.
+/// Short runs. Their intervals of the statistic `what` of the response times should contain theory.
 struct Short {
     what: &'static str,
     laws: [Runs; 4],
 }
 
-/// In virtual time the median width is below 10 % of the mean from 4 k requests (M/D/1 at 0.5), 14 k
-/// (M/D/1 at 0.7), 17 k (M/M/1 at 0.5) and 55 k (M/M/1 at 0.7) on, of p99 from 32 k, 112 k, 76 k and
-/// 248 k on. A request's way adds 0.4 to 0.6 ms to every response time. That is little beside p99, but
-/// two thirds of a standard error of the mean of runs that long: intervals of the mean then hold theory
-/// in 90 % only. So the mean is looked at in other runs: shorter, with longer services.
+/// In virtual time the median width is below 10 % of the mean from 4 k requests (M/D/1 at 0.5), 14 k (M/D/1 at 0.7), 17
+/// k (M/M/1 at 0.5) and 55 k (M/M/1 at 0.7) on. For p99 it is from 32 k, 112 k, 76 k and 248 k on. The path of a
+/// request adds 0.4 to 0.6 ms to every response time. That is small against p99, but two thirds of a standard error of
+/// the mean of such long runs: intervals of the mean then contain theory in only 90 %. So the mean is tested in other
+/// runs: shorter, with longer services.
 const SHORT: [Short; 2] = [
     Short {
         what: "mean",
@@ -67,15 +65,15 @@ const SHORT: [Short; 2] = [
     },
 ];
 
-/// Long runs near the limit: at 0.9 a service that takes 1 % longer makes a response that takes 9 %
-/// longer. Two standard errors of their mean are 3 % of it at 440 k requests (M/D/1) and 1.45 M
-/// (M/M/1), of p99 at 2.8 M and 8.8 M; here they have 2.7 M and 6 M together.
+/// Long runs near the limit. At 0.9 a service 1 % longer makes the response 9 % longer. Two standard errors of the mean
+/// are 3 % of it at 440 k requests (M/D/1) and 1.45 M (M/M/1), of p99 at 2.8 M and 8.8 M. Here they have 2.7 M and 6 M
+/// together.
 const LONG: [Runs; 2] = [
     runs("md1", 0.9, 20, 120, 22_500),
     runs("mm1", 0.9, 20, 120, 50_000),
 ];
 
-/// With room for five those who find no room wait in vain.
+/// Limit of requests in the system. Requests beyond it get no reply.
 const ROOM: u32 = 5;
 const FULL: Runs = Runs {
     room: ":5",
@@ -101,7 +99,7 @@ struct Pair {
     seed: String,
 }
 
-/// What queueing theory says, in ms.
+/// Results of queueing theory, in ms.
 struct Theory {
     mean: f64,
     p99: f64,
@@ -122,7 +120,7 @@ impl Runs {
     }
 
     fn warm_up(&self, bench: &Bench) -> Span {
-        // Of M/M/1, in which services vary most.
+        // Of M/M/1, the law with the largest variation of services.
         let relaxation = self.service.as_secs_f64() / (1.0 - self.load.sqrt()).powi(2);
         Span::from_secs_f64(relaxation) * bench.or_quick(WARM_UP.0, WARM_UP.1)
     }
@@ -142,7 +140,7 @@ impl Runs {
         })
     }
 
-    /// The bookshops, with seeds that no other runs have.
+    /// Starts the bookshops, with seeds that no other runs have.
     fn open(&self, bench: &Bench, first_seed: usize) -> Outcome<Vec<Pair>> {
         let cores = std::thread::available_parallelism().map_or(1, usize::from);
         let service = format!(
@@ -179,7 +177,7 @@ impl Runs {
             .collect()
     }
 
-    /// The generators, one for each bookshop.
+    /// Starts the generators, one for each bookshop.
     fn load(&self, bench: &Bench, pairs: &[Pair]) -> Outcome<Vec<Loading>> {
         let rate = format!("{:.6}/s", self.rate());
         let warm_up = self.warm_up(bench);
@@ -215,15 +213,15 @@ impl Runs {
             .collect()
     }
 
-    /// How long its generators are at work.
+    /// Run time of its generators.
     fn takes(&self, bench: &Bench) -> Span {
         self.warm_up(bench) + self.length(bench)
     }
 }
 
-/// The reports of all runs of these laws, made at the same time; no two runs have a seed in common.
+/// The reports of all runs of these laws, made at the same time. Each run has a seed of its own.
 fn side_by_side(bench: &Bench, laws: &[Runs]) -> Outcome<Vec<Vec<Report>>> {
-    // All shops first: a generator under way would be held up by the start of others.
+    // All shops first, because starting them would delay a running generator.
     let (mut seed, mut shops) = (0, Vec::new());
     for runs in laws {
         shops.push(runs.open(bench, seed)?);
@@ -236,7 +234,7 @@ fn side_by_side(bench: &Bench, laws: &[Runs]) -> Outcome<Vec<Vec<Report>>> {
         .collect::<Outcome<Vec<_>>>()?;
     let longest = laws.iter().map(|runs| runs.takes(bench)).max();
     let limit = longest.unwrap_or_default().as_nanos() / 1_000_000_000 + PATIENCE;
-    // All are waited for before one that failed ends the others.
+    // Waits for all before a failed one ends the others.
     let finished: Vec<Vec<_>> = loading
         .into_iter()
         .map(|runs| runs.into_iter().map(|run| run.finish(limit)).collect())
@@ -247,7 +245,7 @@ fn side_by_side(bench: &Bench, laws: &[Runs]) -> Outcome<Vec<Vec<Report>>> {
         .collect()
 }
 
-/// How the intervals of many short runs lie to theory, and who is turned away.
+/// Coverage of theory by the intervals of many short runs, and the share of rejected requests.
 pub(crate) fn coverage(bench: &Bench) -> Outcome<Vec<Figure>> {
     let mut figures = Vec::new();
     for Short { what, laws } in &SHORT {
@@ -261,7 +259,7 @@ pub(crate) fn coverage(bench: &Bench) -> Outcome<Vec<Figure>> {
     Ok(figures)
 }
 
-/// How long runs near the limit lie to theory.
+/// Deviation of long runs near the limit from theory.
 pub(crate) fn limit(bench: &Bench) -> Outcome<Vec<Figure>> {
     let mut figures = Vec::new();
     for runs in &LONG {
@@ -274,7 +272,7 @@ pub(crate) fn limit(bench: &Bench) -> Outcome<Vec<Figure>> {
     Ok(figures)
 }
 
-/// What became of the requests, and how late they were sent.
+/// Outcomes of the requests, and the lateness of sending.
 fn instrument(reports: &[Vec<Report>]) -> Outcome<[Figure; 2]> {
     let all: Vec<&Report> = reports.iter().flatten().collect();
     let (mut sent, mut ok, mut late) = (0, 0, 0.0);
@@ -300,8 +298,8 @@ fn instrument(reports: &[Vec<Report>]) -> Outcome<[Figure; 2]> {
     ])
 }
 
-/// In how many runs the interval holds the truth, and how wide it is. Judged is the share of all runs:
-/// that of a law scatters by 2.5 %.
+/// Share of runs with theory inside the interval, and the width of the interval. The target applies to the share over
+/// all laws, because that of one law scatters by 2.5 %.
 fn covered(what: &str, laws: &[Runs], reports: &[Vec<Report>]) -> Outcome<Vec<Figure>> {
     let mut figures = Vec::new();
     let (mut all_hits, mut all_runs) = (0.0, 0);
@@ -322,7 +320,7 @@ fn covered(what: &str, laws: &[Runs], reports: &[Vec<Report>]) -> Outcome<Vec<Fi
     Ok(figures)
 }
 
-/// The same for one law and `what` of its response times: how many, and their figures.
+/// The same for one law and the statistic `what`: the number of hits, and the figures.
 fn covered_by(runs: &Runs, reports: &[Report], what: &str) -> Outcome<(f64, [Figure; 3])> {
     let theory = runs.theory()?;
     let theory = if what == "mean" {
@@ -336,7 +334,7 @@ fn covered_by(runs: &Runs, reports: &[Report], what: &str) -> Outcome<(f64, [Fig
         let value = report.number(&format!("response_time_ms/{what}"))?;
         values.push(value);
         sent += report.intended()?;
-        // A run too short for an interval has not covered anything.
+        // A run too short for an interval covers nothing.
         let Some((low, high)) = report.interval(&format!("response_time_ms/{what}_interval"))
         else {
             widths.push(f64::INFINITY);
@@ -370,7 +368,7 @@ fn covered_by(runs: &Runs, reports: &[Report], what: &str) -> Outcome<(f64, [Fig
     ))
 }
 
-/// Means over long runs of their mean and p99.
+/// Means of mean and p99 over long runs.
 fn near_the_limit(runs: &Runs, reports: &[Report]) -> Outcome<Vec<Figure>> {
     let theory = runs.theory()?;
     let sent = reports.iter().map(Report::intended).sum::<Outcome<u64>>()?;
@@ -400,10 +398,10 @@ fn near_the_limit(runs: &Runs, reports: &[Report]) -> Outcome<Vec<Figure>> {
     Ok(figures)
 }
 
-/// The share of those who find no room.
+/// The share of requests that find the system full.
 ///
-/// The room is the kernel's accept queue, so that a connection each is needed, and who is turned
-/// away is not answered.
+/// The limit is the kernel's accept queue. Each request therefore needs a connection of its own, and a rejected request
+/// is not answered.
 fn turned_away(reports: &[Report]) -> Outcome<Figure> {
     let theory = Mm1k::new(FULL.load, FULL.service, ROOM)
         .ok_or_else(|| Trouble::Failed("no such queue".into()))?
@@ -427,7 +425,7 @@ fn mean(values: &[f64]) -> f64 {
     values.iter().sum::<f64>() / values.len() as f64
 }
 
-/// A span as an option's value.
+/// A span as the value of an option.
 fn seconds(span: Span) -> String {
     format!("{:.3}s", span.as_secs_f64())
 }

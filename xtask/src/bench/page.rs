@@ -1,4 +1,4 @@
-//! docs/benchmarks.md: how benchmarks are run, and the latest figures of each.
+//! docs/benchmarks.md: the method of the benchmarks, and the latest figures of each.
 //!
 //! A benchmark shows the latest run of each of its commands, a folder of other commands the latest of each figure.
 
@@ -33,7 +33,7 @@ Runs are JSON with all figures, the command, the commit and the load average. A 
 was measured by the command with this number below the table. Runs without a commit are older than this format.
 ";
 
-/// The command of a figure that took several steps without a script.
+/// Command of a figure that took several steps without a script.
 const BY_HAND: &str = "by hand";
 
 /// The page about all runs of the checkout.
@@ -100,7 +100,7 @@ fn is_same(one: &Machine, other: &Machine) -> bool {
     (&one.cpu, &one.kernel, hardware(one)) == (&other.cpu, &other.kernel, hardware(other))
 }
 
-/// A figure and the run that it is of.
+/// A figure and its run.
 #[derive(Clone, Copy)]
 struct Row<'a> {
     run: &'a Run,
@@ -151,7 +151,7 @@ impl<'a> Row<'a> {
         }
     }
 
-    /// The benchmark's name, or the number of the command, which is noted with the others.
+    /// The benchmark's name, or the number of the command, which is added to the list of commands.
     fn label(&self, commands: &mut Vec<&'a str>) -> String {
         let command = self.command();
         if command == format!("cargo xtask bench {}", self.run.bench) {

@@ -1,4 +1,4 @@
-//! Servers that cannot keep up, or do not answer for a while.
+//! Servers that are overloaded, or do not answer for a time.
 
 use std::time::{Duration, Instant};
 
@@ -10,13 +10,13 @@ use crate::peers::generators::first_isbn;
 use crate::peers::namespace::in_namespace;
 use crate::trouble::{Outcome, Trouble};
 
-/// What the slow server can do, in requests per second: a millisecond each, and Python.
+/// Capacity of the slow server in requests per second: a millisecond each, and Python.
 const SLOW_CAPACITY: u32 = 900;
 /// The frozen server sleeps this long in every `PERIOD`.
 const FREEZE: Duration = Duration::from_secs(1);
 const PERIOD: Duration = Duration::from_secs(10);
 
-/// Attempts are intentions, no SYN is sent twice, and what was lost is what the kernel dropped.
+/// Attempts equal intentions, no SYN is sent twice, and lost requests equal the kernel's drops.
 pub(crate) fn overload(bench: &Bench) -> Outcome<Vec<Figure>> {
     let duration = bench.or_quick("10s", "2s");
     let mut figures = Vec::new();
@@ -60,9 +60,9 @@ pub(crate) fn overload(bench: &Bench) -> Outcome<Vec<Figure>> {
 
 /// Percentiles of a server stopped for 1 s in every 10 s, 500/s on kept connections.
 ///
-/// A request due at time t of a freeze of length f waits f - t, so that a share (f - x) / period
-/// waits longer than x: p95 is f - 0.5 s, p99 is f - 0.1 s. The first freeze falls into the warm-up:
-/// it makes the 500 connections that the others need, which takes the server time of its own.
+/// A request due at time t of a freeze of length f waits f - t. So a share (f - x) / period waits longer than x: p95 is
+/// f - 0.5 s, p99 is f - 0.1 s. The first freeze is in the warm-up. It creates the 500 connections that the others
+/// need, which takes server time.
 pub(crate) fn frozen(bench: &Bench) -> Outcome<Vec<Figure>> {
     let freezes = bench.or_quick(4, 1);
     let length = format!("{}s", freezes * PERIOD.as_secs());

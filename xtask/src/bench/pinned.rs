@@ -1,6 +1,6 @@
-//! Who runs where: the generator on the first core, the server on the second.
+//! Placement on cores: the generator on the first core, the server on the second.
 //!
-//! On a machine with one core both share it; the tables then compare less than they seem to.
+//! On a machine with one core both share it. The comparisons in the tables are then less exact than they look.
 
 use std::process::{Command, Stdio};
 use std::sync::LazyLock;
@@ -11,12 +11,12 @@ use crate::load::Report;
 use crate::site::Server;
 use crate::trouble::{Outcome, check};
 
-/// Goes before a generator's command.
+/// Wrapper for a generator's command.
 pub(crate) fn generator() -> &'static [&'static str] {
     &["taskset", "-c", "0"]
 }
 
-/// Goes before a server's command.
+/// Wrapper for a server's command.
 pub(crate) fn server() -> &'static [&'static str] {
     match std::thread::available_parallelism() {
         Ok(cores) if cores.get() > 1 => &["taskset", "-c", "1"],
@@ -24,10 +24,10 @@ pub(crate) fn server() -> &'static [&'static str] {
     }
 }
 
-/// Goes before a command that other work is not to hold up; nothing where that is not allowed.
+/// Wrapper for a command that other work must not delay. Empty if not permitted.
 ///
-/// Not for the benchmark itself: the kernel frees what /proc knew of an ended child in a loop that a
-/// real-time parent never leaves while an ordinary program on its core is half-way through the same.
+/// Not for the benchmark itself: the kernel frees the /proc entries of an ended child in a loop, which a real-time
+/// parent never leaves while an ordinary program on its core is half-way through the same loop.
 pub(crate) fn real_time() -> &'static [&'static str] {
     static ALLOWED: LazyLock<bool> = LazyLock::new(|| {
         let mut trial = Command::new("chrt");
@@ -38,20 +38,20 @@ pub(crate) fn real_time() -> &'static [&'static str] {
 }
 
 impl Bench {
-    /// A bookshop with one thread on the server's core.
+    /// Starts a bookshop with one thread on the server's core.
     pub(crate) fn bookshop(&self, options: &[&str]) -> Outcome<Server> {
         let options = [&["--threads", "1"], options].concat();
         self.site.bookshop_on(server(), &options)
     }
 
-    /// The same, where other work does not hold it up.
+    /// The same with real-time priority, if permitted.
     pub(crate) fn undisturbed_bookshop(&self, options: &[&str]) -> Outcome<Server> {
         let options = [&["--threads", "1"], options].concat();
         let before = [server(), real_time()].concat();
         self.site.bookshop_on(&before, &options)
     }
 
-    /// `posthaste load` with one thread on the generator's core, to its end.
+    /// Runs `posthaste load` with one thread on the generator's core.
     pub(crate) fn load(&self, url: &str, options: &[&str], seconds: u64) -> Outcome<Report> {
         let arguments = [[url].as_slice(), &["--threads", "1"], options].concat();
         self.site
@@ -59,7 +59,7 @@ impl Bench {
             .finish(seconds)
     }
 
-    /// The same with `--find`, where other work does not hold it up.
+    /// The same with `--find` and real-time priority, if permitted.
     pub(crate) fn search(&self, url: &str, options: &[&str], seconds: u64) -> Outcome<Report> {
         let before = [generator(), real_time()].concat();
         self.site
@@ -67,7 +67,7 @@ impl Bench {
             .finish_search(seconds)
     }
 
-    /// A load, and the server's CPU time for it.
+    /// Runs a load. Returns its report, and the server's CPU time for it.
     pub(crate) fn served(
         &self,
         server: &Server,
@@ -79,7 +79,7 @@ impl Bench {
         Ok((report, server.running.cpu()? - before))
     }
 
-    /// A server's CPU time per ok reply in µs under this load, and the replies per second.
+    /// A server's CPU time per `ok` reply in µs under this load, and the replies per second.
     pub(crate) fn server_cost(
         &self,
         server: &Server,
@@ -101,7 +101,7 @@ pub(crate) fn micros(time: Duration) -> f64 {
     time.as_secs_f64() * 1e6
 }
 
-/// A count to calculate with: exact as far as counts go here.
+/// A count as a floating-point number. Exact for all counts that occur here.
 pub(crate) fn number(count: u64) -> f64 {
     count as f64
 }

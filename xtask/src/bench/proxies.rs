@@ -1,5 +1,5 @@
-//! What the gateway costs beside other proxies: CPU per request, one worker each on a core of its
-//! own, the same origin, requests and replies.
+//! CPU cost of the gateway compared with other proxies: CPU per request, one worker on its own core for each, with the
+//! same origin, requests and replies.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -16,19 +16,19 @@ use crate::trouble::{Outcome, Trouble, check};
 #[derive(Clone, Copy)]
 pub(super) enum Proxy {
     Gateway,
-    /// The gateway that compresses what repeats each time.
+    /// The gateway without a cache, so that repeated replies are compressed each time.
     Anew,
-    /// The gateway, marking replies as requests ask.
+    /// The gateway, which marks replies as requests ask.
     Marking,
     Haproxy,
     Nginx,
     Envoy,
 }
 
-/// The replies: the bookshop's, of about 3.4 KB and 16 KB.
+/// Replies of the bookshop, of about 3.4 KB and 16 KB.
 const OPERATIONS: [(&str, &str); 2] = [("BookLite", "3.4 KB"), ("BookHeavy1", "16 KB")];
 
-/// CPU per request of the gateway beside HAProxy, nginx and Envoy.
+/// CPU per request of the gateway compared with HAProxy, nginx and Envoy.
 pub(crate) fn proxies(bench: &Bench) -> Outcome<Vec<Figure>> {
     let site = &bench.site;
     let origin = origin(bench)?;
@@ -78,7 +78,7 @@ pub(crate) fn proxies(bench: &Bench) -> Outcome<Vec<Figure>> {
     Ok(figures)
 }
 
-/// A proxy at work.
+/// A running proxy.
 struct Stand {
     server: Server,
     packs: bool,
@@ -99,7 +99,7 @@ impl Stand {
         Ok(stands.try_into().ok().expect("one for each proxy"))
     }
 
-    /// Microseconds of processor time per request, in a closed loop of 50 clients.
+    /// Microseconds of CPU time per request, in a closed loop of 50 clients.
     fn cost(&self, bench: &Bench, operation: &str) -> Outcome<f64> {
         let body = request(bench, operation)?.display().to_string();
         let mut options = calls(&body, bench.or_quick("3s", "1s"));
@@ -133,7 +133,7 @@ impl Stand {
     }
 }
 
-/// The cost at each stand, measured in turns.
+/// The cost of each proxy, measured in turns.
 fn costs<const N: usize>(
     bench: &Bench,
     stands: &[Stand; N],
@@ -191,7 +191,7 @@ impl Proxy {
         }
     }
 
-    /// What its file says about compression.
+    /// The setting for compression in its file.
     fn packing(self, packs: bool) -> Option<(&'static str, String)> {
         let haproxy = "compression algo gzip\n  compression type text/xml";
         let (key, on, off) = match self {
@@ -203,7 +203,7 @@ impl Proxy {
         Some((key, if packs { on } else { off }.to_owned()))
     }
 
-    /// What a gateway's file says besides; others' files have no place for it.
+    /// Further settings of the gateway. The files of other proxies do not use them.
     fn own(self) -> [(&'static str, String); 2] {
         let (marking, cache) = match self {
             Self::Marking => ("asked", "16MB"),
@@ -213,7 +213,7 @@ impl Proxy {
         [("marking", marking.to_owned()), ("cache", cache.to_owned())]
     }
 
-    /// The command that runs it by `file`.
+    /// The command that runs it with `file`.
     fn words(self, site: &Site, folder: &Path, file: &Path) -> Outcome<Vec<String>> {
         let checkout = &site.checkout;
         let (program, options): (PathBuf, &[&str]) = match self {
@@ -312,8 +312,8 @@ pub(super) fn origin(bench: &Bench) -> Outcome<Server> {
     let values = [("listen", listen.to_string())];
     let file = fill(site, "origin.conf", values.into_iter(), &folder)?;
     let words = nginx(site, &folder, &file)?;
-    // The generator, which shares its core, does not hold it up: its turns are of milliseconds. At 21,000/s that
-    // lowered p99 from 4.8 to 1.4 ms for HAProxy and from 6.1 to 2.3 ms for the gateway.
+    // Real-time priority, so that the generator on the same core does not delay it: its time slices are milliseconds.
+    // At 21,000/s that lowered p99 from 4.8 to 1.4 ms for HAProxy and from 6.1 to 2.3 ms for the gateway.
     let words: Vec<String> = self::words(real_time())
         .chain(self::words(generator()))
         .chain(words)
@@ -330,7 +330,7 @@ pub(super) fn origin(bench: &Bench) -> Outcome<Server> {
     Ok(origin)
 }
 
-/// What `posthaste load` is told: fifty clients that call with this body, for so long.
+/// Options of `posthaste load`: fifty clients that send this body for this time.
 pub(super) fn calls<'a>(body: &'a str, length: &'a str) -> Vec<&'a str> {
     [vec!["--clients", "50"], posts(body, length)].concat()
 }
@@ -351,7 +351,7 @@ pub(super) fn posts<'a>(body: &'a str, length: &'a str) -> Vec<&'a str> {
     ]
 }
 
-/// The envelope that asks for a book.
+/// The envelope of the request for a book.
 pub(super) fn request(bench: &Bench, operation: &str) -> Outcome<PathBuf> {
     let folder = bench.site.checkout.peer_folder("origin")?;
     Ok(folder.join(format!("{operation}-request.xml")))

@@ -1,4 +1,4 @@
-//! What a reply costs the server: as SOAP against gSOAP, and as SOAP against a page.
+//! The server's cost of a reply: as SOAP against gSOAP, and as SOAP against a page.
 
 use crate::bench::pinned::server;
 use crate::bench::{Bench, Figure, Measure, in_turns};
@@ -30,7 +30,7 @@ pub(crate) fn gsoap(bench: &Bench) -> Outcome<Vec<Figure>> {
     Ok(figures)
 }
 
-/// Replies per second on one core as a Web service over those as a page.
+/// Ratio of replies per second on one core: as a Web service to as a page.
 pub(crate) fn page(bench: &Bench) -> Outcome<Vec<Figure>> {
     let shop = bench.bookshop(&[])?;
     let isbns = isbns(bench, &shop)?;

@@ -13,9 +13,9 @@ use crate::bench::median;
 pub(crate) struct Run {
     /// Name of the benchmark, or the folder of figures that other commands produce.
     pub(crate) bench: String,
-    /// Start of the run in UTC (RFC 3339); only the day or the month where no more is known.
+    /// Start of the run in UTC (RFC 3339). Only the day or the month if no more is known.
     pub(crate) date: String,
-    /// Commit that was measured, with `-dirty` behind it where files differed; `unknown` where none was noted.
+    /// Measured commit, with the suffix `-dirty` if files differed; `unknown` if none was noted.
     pub(crate) commit: String,
     pub(crate) command: String,
     pub(crate) machine: Machine,
@@ -40,7 +40,7 @@ pub(crate) struct Machine {
 #[serde(deny_unknown_fields)]
 pub(crate) struct Figure {
     pub(crate) what: String,
-    /// Absent for a sentence that holds or not, and where the measurement failed.
+    /// Absent for a statement that holds or not, and for a failed measurement.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(crate) ours: Option<Measure>,
     /// Measured in the same run, or calculated for it.
@@ -50,10 +50,10 @@ pub(crate) struct Figure {
     pub(crate) target: Option<Target>,
     #[serde(default, skip_serializing_if = "String::is_empty")]
     pub(crate) remark: String,
-    /// Command of this figure, where it is not the one of the run.
+    /// Command of this figure, if it differs from that of the run.
     #[serde(default, skip_serializing_if = "String::is_empty")]
     pub(crate) command: String,
-    /// A figure that explains others: kept and printed, but not on the page.
+    /// True for a figure that explains others. It is kept and printed, but not on the page.
     #[serde(default, skip_serializing_if = "is_false")]
     pub(crate) detail: bool,
 }
@@ -62,7 +62,7 @@ pub(crate) struct Figure {
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct Measure {
-    /// The median where `n` measurements were made, the only value otherwise.
+    /// The median if `n` measurements were made, otherwise the only value.
     pub(crate) value: f64,
     /// The total that `value` is a part of.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -71,7 +71,7 @@ pub(crate) struct Measure {
     pub(crate) unit: String,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(crate) spread: Option<Spread>,
-    /// Measurements behind the value.
+    /// Number of measurements.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(crate) n: Option<u64>,
 }
@@ -104,12 +104,12 @@ pub(crate) enum Bounds {
 pub(crate) struct Peer {
     pub(crate) name: String,
     pub(crate) measure: Measure,
-    /// Ours over the peer's; the median ratio where pairs were measured.
+    /// Ratio of our value to the peer's. The median ratio if pairs were measured.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(crate) ratio: Option<f64>,
 }
 
-/// The bound that was set for a figure.
+/// Target of a figure.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct Target {
@@ -121,7 +121,7 @@ fn is_false(flag: &bool) -> bool {
     !flag
 }
 
-/// A number that is not whole, with six significant digits: more would be noise.
+/// A number with six significant digits unless it is whole. More digits would be noise.
 fn rounded(value: f64) -> f64 {
     match value.is_finite() && value.fract() != 0.0 {
         true => format!("{value:.5e}").parse().expect("it was a number"),
@@ -157,21 +157,21 @@ impl Measure {
         }
     }
 
-    /// The same with these bounds, unless one is not a number.
+    /// Adds these bounds, unless one is NaN.
     pub(crate) fn between(self, low: f64, high: f64, kind: Bounds) -> Self {
         let (low, high) = (rounded(low), rounded(high));
         let spread = (low.is_finite() && high.is_finite()).then_some(Spread { low, high, kind });
         Self { spread, ..self }
     }
 
-    /// The same, from `n` measurements.
+    /// Adds the number of measurements.
     pub(crate) fn n(self, n: u64) -> Self {
         Self { n: Some(n), ..self }
     }
 }
 
 impl Figure {
-    /// A figure; one whose value is not a number counts as not measured.
+    /// A figure. A value of NaN counts as not measured.
     pub(crate) fn new(what: impl Into<String>, ours: Measure) -> Self {
         let figure = Self::sentence(what);
         match ours.value.is_finite() {
@@ -183,7 +183,7 @@ impl Figure {
         }
     }
 
-    /// Words without a number: a statement that holds or not.
+    /// A statement without a number, which holds or not.
     pub(crate) fn sentence(what: impl Into<String>) -> Self {
         Self {
             what: what.into(),
@@ -225,7 +225,7 @@ impl Figure {
         self
     }
 
-    /// Leaves it out of the page.
+    /// Removes it from the page.
     pub(crate) fn detail(mut self) -> Self {
         self.detail = true;
         self

@@ -1,8 +1,8 @@
-//! How evenly requests leave: seen by a server that reads the kernel's receive stamps.
+//! Regularity of sending, from the kernel's receive timestamps at a server.
 //!
-//! A pause of the machine of 2 ms makes the variation of a thousand intervals 0.08. What the
-//! generator does is therefore judged by the runs without a pause of its core, of which a witness
-//! knows; beside them stands what was seen in all. The generator's own lateness excuses nothing.
+//! A pause of the machine of 2 ms makes the variation of a thousand intervals 0.08. The generator is therefore judged
+//! by the runs without a pause of its core, as reported by a witness. The values of all runs are shown too. The
+//! generator's own lateness is no excuse.
 
 use posthaste_stats::goodness::{coefficient_of_variation, exponential_gaps};
 use posthaste_units::Span;
@@ -14,16 +14,16 @@ use crate::peers::generators::get;
 use crate::site::Server;
 use crate::trouble::{Outcome, Trouble, check};
 
-/// Gaps that the test of Poisson arrivals takes.
+/// Number of gaps for the test of Poisson arrivals.
 const POISSON_GAPS: usize = 100_000;
 
 /// A second at 1,000/s.
 struct Run {
-    /// Of the intervals between arrivals.
+    /// Variation of the intervals between arrivals.
     variation: f64,
     /// p99, in µs.
     lateness: f64,
-    /// When the first and the last request arrived.
+    /// Arrival times of the first and the last request.
     arrived: (u64, u64),
 }
 
@@ -79,7 +79,7 @@ pub(crate) fn arrivals(bench: &Bench) -> Outcome<Vec<Figure>> {
             .target("at most 100 µs", !is_late),
         Figure::new(format!("{lag}, all runs"), lateness(&all)),
     ];
-    // What the runs above showed is told, whatever becomes of these.
+    // The results so far are reported, even if the Poisson test fails.
     match poisson(bench) {
         Ok(test) => figures.extend(test),
         Err(trouble) => figures.push(
@@ -91,7 +91,7 @@ pub(crate) fn arrivals(bench: &Bench) -> Outcome<Vec<Figure>> {
     Ok(figures)
 }
 
-/// Why the first of the runs that failed did, in brackets.
+/// The reason of the first failed run, in brackets.
 fn first_trouble(failed: &[Outcome<Run>]) -> String {
     let trouble = failed.iter().find_map(|run| run.as_ref().err());
     trouble.map_or_else(String::new, |trouble| format!(" (the first: {trouble})"))
@@ -112,15 +112,14 @@ fn second(bench: &Bench) -> Outcome<Run> {
     })
 }
 
-/// Poisson arrivals from several generators, each with its own observer: are the gaps, all
-/// together, exponential?
+/// Poisson arrivals from several generators, each with its own observer. Tests if all gaps together are exponential.
 ///
-/// Two requests cannot leave at once: at 1,000/s one gap in a hundred is shorter than a request
-/// takes to send, which the test would see at this size; at 200/s it does not.
+/// Two requests cannot leave at once. At 1,000/s one gap in a hundred is shorter than the sending of a request, which
+/// the test would detect at this size. At 200/s it does not.
 fn poisson(bench: &Bench) -> Outcome<[Figure; 2]> {
     let (generators, rate) = (5, 200);
     let wanted = bench.or_quick(POISSON_GAPS, POISSON_GAPS / 50) / generators;
-    // Four standard deviations more than are wanted.
+    // Four standard deviations more than wanted.
     let due = wanted as f64 + 4.0 * (wanted as f64).sqrt();
     let (pace, length) = (format!("{rate}/s"), format!("{:.3}s", due / number(rate)));
     let mut under_way = Vec::new();
@@ -166,7 +165,7 @@ fn observe(bench: &Bench) -> Outcome<Server> {
         .script_on(server(), "arrivals", "peers/arrivals/server.py")
 }
 
-/// When each request arrived, in ns, in order.
+/// Arrival times of the requests, in ns, sorted.
 fn stamps(bench: &Bench, observer: &Server, report: &Report) -> Outcome<Vec<u64>> {
     report.expect_all("ok")?;
     let stamps: Vec<u64> = get(&bench.site, observer, "/stamps")?

@@ -1,8 +1,8 @@
-//! Simulated transactions: how many a second on one core, and beside ns-3's.
+//! Simulated transactions per second on one core, compared with ns-3.
 //!
-//! CPU time is compared, not time on the wall: each program is alone on a core, and neither waits for
-//! anything. ns-3 loses packets where they are received, posthaste where they are sent, so that response
-//! times are compared where a packet's time on the line is short.
+//! CPU time is compared, not elapsed time: each program is alone on a core, and neither waits. ns-3 loses packets at
+//! the receiver, posthaste at the sender. Response times are therefore compared on a link with a short transmission
+//! time.
 
 use std::path::PathBuf;
 use std::process::Command;
@@ -16,14 +16,14 @@ use crate::tools;
 use crate::trouble::{Outcome, Trouble, check};
 
 const PER_SECOND: &str = "transactions/s";
-/// Transactions a second on one core.
+/// Target: transactions per second on one core.
 const FAST: f64 = 200_000.0;
-/// How many times ns-3's.
+/// Target: ratio to ns-3.
 const TIMES: f64 = 150.0;
-/// How far response times may lie apart.
+/// Maximum deviation of response times.
 const APART: f64 = 0.02;
 
-/// A line on which packets are lost by chance, in both programs' words.
+/// A link with random losses, as options of both programs.
 const LOSSY: [&str; 4] = [
     "--bandwidth=300kbit",
     "--delay=10ms",
@@ -31,20 +31,21 @@ const LOSSY: [&str; 4] = [
     "--overhead=2",
 ];
 const LOSSY_NS3: [&str; 3] = ["--bandwidth=300kbps", "--delay=10ms", "--loss=0.02"];
-/// A line on which a lost packet's own time does not count.
+/// A link on which the transmission time of a lost packet does not count.
 const QUICK: [&str; 3] = ["--bandwidth=10Mbit", "--delay=10ms", "--overhead=2"];
 const QUICK_NS3: [&str; 2] = ["--bandwidth=10Mbps", "--delay=10ms"];
 /// Positions of Author's packets from the server.
 const POSITIONS: u32 = 12;
-/// The SYN-ACK's. RFC 5681, section 3.1: who lost it begins with a single segment. ns-3 must be told.
+/// Position of the SYN-ACK. After its loss a sender begins with a single segment (RFC 5681, section 3.1). ns-3 must be
+/// told.
 const SYN_ACK: u32 = 1;
-/// Where ns-3 departs from the standards: an ACK that acknowledges new data and brings a SACK block as
-/// well lets it neither widen the window (RFC 5681, section 3.1, (2)) nor set its timer anew (RFC 6298,
-/// section 5, (5.3)), and a loss of the second segment of a pair that is acknowledged together meets
-/// such an ACK in slow start. Where a timeout follows anyway, what it costs stays within the bar.
+/// Position at which ns-3 departs from the standards. If an ACK acknowledges new data and carries a SACK block, ns-3
+/// neither widens the window (RFC 5681, section 3.1, (2)) nor restarts its timer (RFC 6298, section 5, (5.3)). A loss
+/// of the second segment of a pair that is acknowledged together leads to such an ACK in slow start. If a timeout
+/// follows anyway, the cost stays within the target.
 const DEPARTS: u32 = 4;
 
-/// Transactions with one loss each, every position in turn.
+/// Transactions with one loss each, at every position in turn.
 pub(crate) fn simulate(bench: &Bench) -> Outcome<Vec<Figure>> {
     let each = bench.or_quick(50_000, 5_000);
     let mut figures = Vec::new();
@@ -77,7 +78,7 @@ pub(crate) fn simulate(bench: &Bench) -> Outcome<Vec<Figure>> {
     Ok(figures)
 }
 
-/// The same document, byte for byte, on one thread and on seven.
+/// Checks for the same document, byte for byte, on one thread and on seven.
 fn threads(bench: &Bench) -> Outcome<Figure> {
     let count = bench.or_quick("500000", "50000");
     let on = |threads: &str| {
@@ -174,7 +175,7 @@ fn positions(bench: &Bench, program: &str, ends: &[&str]) -> Outcome<Vec<Figure>
     Ok(figures)
 }
 
-/// Response times that ns-3's program has printed, in milliseconds; one at least.
+/// Response times printed by ns-3's program, in milliseconds. An error if there is none.
 fn times(done: &Finished) -> Outcome<Vec<f64>> {
     let parsed: Result<Vec<f64>, _> = done.stdout.lines().map(str::parse).collect();
     let times =
@@ -187,7 +188,7 @@ fn both(tcp: &str) -> [String; 2] {
     [format!("--client-tcp={tcp}"), format!("--server-tcp={tcp}")]
 }
 
-/// `posthaste simulate` on one core.
+/// Runs `posthaste simulate` on one core.
 fn ours(bench: &Bench, options: &[&str]) -> Outcome<Finished> {
     let program = bench.site.binary.display().to_string();
     let one = ["--json", "--threads", "1"];
@@ -199,14 +200,14 @@ fn ours(bench: &Bench, options: &[&str]) -> Outcome<Finished> {
         .run("simulate", Command::new(words[0]).args(&words[1..]), 600)
 }
 
-/// `posthaste simulate` as it is run: on every core.
+/// Runs `posthaste simulate` as usual, on every core.
 fn on_every_core(bench: &Bench, options: &[&str]) -> Outcome<Finished> {
     let mut command = Command::new(&bench.site.binary);
     command.args(["simulate", "--json"]).args(options);
     bench.site.run("simulate", &mut command, 600)
 }
 
-/// ns-3 on the other core.
+/// Runs ns-3 on the other core.
 fn theirs(bench: &Bench, program: &str, options: &[&str]) -> Outcome<Finished> {
     let words = [server(), &[program], options].concat();
     bench
@@ -219,7 +220,7 @@ fn rate(done: &Finished) -> Outcome<f64> {
     Ok(connections(done)? / done.cpu.as_secs_f64())
 }
 
-/// Transactions simulated, in all cases together.
+/// Number of simulated transactions, over all cases.
 fn connections(done: &Finished) -> Outcome<f64> {
     let document = json(done)?;
     let count = |case: &Value| case["connections"].as_u64().map(number);
@@ -251,7 +252,7 @@ fn compiled(bench: &Bench) -> Outcome<String> {
     let mut compile = Command::new("g++");
     compile.args(["-O2", "-std=c++17", "-o"]).arg(&program);
     compile.arg(site.checkout.path("peers/ns3/author.cc"));
-    // Not what pkg-config says: that wants the development files of libraries not used here.
+    // Not the flags of pkg-config, which require development files of libraries not used here.
     let libraries = ["point-to-point", "internet", "network", "core"];
     compile.args(libraries.map(|name| format!("-lns3-{name}")));
     site.run("g++", &mut compile, 300)?;

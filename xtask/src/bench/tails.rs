@@ -1,5 +1,6 @@
-//! How soon plain replies come through proxies at a load that they can bear, one at a time on the server's core: by those
-//! that have been at work, and by those that have just begun and meet all their clients at once.
+//! Response times of plain replies through proxies at a load within their capacity, one at a time on the server's core.
+//! Measured for proxies that have been running, and for proxies that have just started and get all their clients at
+//! once.
 
 use posthaste_stats::Share;
 
@@ -10,18 +11,19 @@ use crate::bench::{Bench, Figure, Measure};
 use crate::site::Server;
 use crate::trouble::{Outcome, check};
 
-/// The proxies that are compared; the gateway's cost makes the load.
+/// The compared proxies. The gateway's cost defines the load.
 const PROXIES: [Proxy; 3] = [Proxy::Gateway, Proxy::Haproxy, Proxy::Nginx];
 
-/// Of the gateway's core, in per cent.
+/// Use of the gateway's core, in percent.
 const LOAD: f64 = 70.0;
 
-/// Where the search for the rate begins that makes it so: the more come, the less each costs.
+/// Start of the search for the rate of that load. The search is needed because the cost per request falls with the
+/// rate.
 const BEGIN: f64 = 8000.0;
 const TRIALS: usize = 3;
 
-/// What one proxy showed, run by run: the 99th percentile in milliseconds, the connections its clients needed, and the
-/// share of its core.
+/// Results of one proxy, run by run: the 99th percentile in milliseconds, the connections of its clients, and the share
+/// of its core.
 #[derive(Default)]
 struct Seen {
     tail: Vec<f64>,
@@ -29,7 +31,7 @@ struct Seen {
     busy: Vec<f64>,
 }
 
-/// The 99th percentile where the gateway is 70 % busy.
+/// The 99th percentile while the gateway is 70 % busy.
 pub(crate) fn tails(bench: &Bench) -> Outcome<Vec<Figure>> {
     let origin = origin(bench)?;
     let start = |proxy: Proxy| proxy.start(&bench.site, &origin, false);
@@ -51,7 +53,7 @@ pub(crate) fn tails(bench: &Bench) -> Outcome<Vec<Figure>> {
         let mut seen: [Seen; PROXIES.len()] = Default::default();
         for round in 0..rounds {
             let mut turn: Vec<usize> = (0..PROXIES.len()).collect();
-            // Whoever came last comes first.
+            // Rotates the order in each round.
             turn.rotate_left(round % PROXIES.len());
             for place in turn {
                 let fresh = anew.then(|| start(PROXIES[place])).transpose()?;
@@ -68,9 +70,9 @@ pub(crate) fn tails(bench: &Bench) -> Outcome<Vec<Figure>> {
     Ok(figures)
 }
 
-/// The gateway's tails beside HAProxy's, round by round: a stall of the machine makes one of them ten times as long.
-/// Most stalls were a daemon of the kernel (`kdamond`) that takes a core for 4 to 15 ms now and then, from all proxies
-/// alike.
+/// The gateway's tails compared with HAProxy's, round by round, because a stall of the machine makes one of them ten
+/// times as long. Most stalls were a daemon of the kernel (`kdamond`) that occasionally takes a core for 4 to 15 ms,
+/// from all proxies alike.
 fn of(seen: &[Seen; PROXIES.len()], when: &str, rate: &str) -> [Figure; 4] {
     let figure = |what: &str, unit, values: fn(&Seen) -> &[f64]| {
         let [ours, haproxy, nginx] = seen
@@ -108,7 +110,7 @@ fn of(seen: &[Seen; PROXIES.len()], when: &str, rate: &str) -> [Figure; 4] {
 }
 
 impl Seen {
-    /// An open loop against `server`.
+    /// Runs an open loop against `server`.
     fn run(&mut self, bench: &Bench, server: &Server, body: &str, rate: f64) -> Outcome<()> {
         let rate = format!("{rate:.0}/s");
         let mut options = posts(body, bench.or_quick("2s", "500ms"));

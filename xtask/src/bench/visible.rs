@@ -1,7 +1,7 @@
-//! How soon a change is seen elsewhere: published at one broker, read from the stream of another.
+//! Delay until a change is visible elsewhere: published at one broker, read from the stream of another.
 //!
-//! Both are on one PostgreSQL. A change is timed from when its request is sent to when its event has been read, at a
-//! steady pace, one after the other; and so is its reply, which says that it is durable.
+//! Both use one PostgreSQL. The time runs from sending the request for a change to reading its event. Changes follow at
+//! a steady pace, one at a time. The time until the reply, which confirms durability, is measured too.
 
 use std::io::{BufRead as _, BufReader, Write as _};
 use std::net::TcpStream;
@@ -14,14 +14,14 @@ use crate::postgres::Postgres;
 use crate::site::Server;
 use crate::trouble::{Outcome, Trouble, check};
 
-/// From one change to the next.
+/// Interval between changes.
 const PACE: Duration = Duration::from_millis(5);
-/// Longest wait for anything.
+/// Maximum wait for anything.
 const PATIENCE: Duration = Duration::from_secs(30);
-/// What 99 of 100 changes may take until they are seen, in milliseconds.
+/// Target for 99 of 100 changes, in milliseconds.
 const BAR: f64 = 20.0;
 
-/// Changes at one broker, seen at the other and at itself.
+/// Changes at one broker, read at the other and at itself.
 pub(crate) fn visible(bench: &Bench) -> Outcome<Vec<Figure>> {
     let site = &bench.site;
     let postgres = Postgres::start(site)?;
@@ -48,7 +48,7 @@ pub(crate) fn visible(bench: &Bench) -> Outcome<Vec<Figure>> {
     ])
 }
 
-/// Milliseconds until each change was seen, and until its reply.
+/// Milliseconds until each change was read, and until its reply.
 fn changed(
     near: &Server,
     far: &Server,
@@ -90,7 +90,7 @@ fn changed(
     Ok((seen, replied))
 }
 
-/// The lines of a broker's stream of changes, each with when it was read, from when all there is has been told.
+/// Lines of a broker's stream of changes with their times of reading, after the initial list.
 fn follow(broker: &Server) -> Outcome<Receiver<(Instant, String)>> {
     let mut stream = connect(broker)?;
     let ask = "GET /v1/changes HTTP/1.1\r\nHost: broker\r\nAccept: text/event-stream\r\n\r\n";
@@ -100,7 +100,7 @@ fn follow(broker: &Server) -> Outcome<Receiver<(Instant, String)>> {
     let ready = lines.any(|line| line == "event: ready" || line == "event:ready");
     check(ready, || "the stream ends before all has been told".into())?;
     std::thread::spawn(move || {
-        // Until nobody listens.
+        // Until the receiver is dropped.
         lines.try_for_each(|line| sender.send((Instant::now(), line)))
     });
     Ok(events)

@@ -1,9 +1,9 @@
-//! When the machine took a core away: seen by a witness that stands beside what is measured.
+//! Pauses of the machine, detected by a witness that runs next to a measurement.
 //!
-//! A virtual machine may lose its processors for milliseconds, and nothing can be on time
-//! meanwhile. The witness has a priority that no program here can hold up and knows nothing of what
-//! is measured. What it saw tells apart and throws nothing away: a benchmark shows what was
-//! measured without a pause beside all that was measured. Other programs on a core are no pause.
+//! A virtual machine may lose its processors for milliseconds, and nothing can be on time during that pause. The
+//! witness has a priority that no program here can delay, and it is independent of the measurement. Its result
+//! separates values and discards none: a benchmark shows the values without a pause next to all values. Other programs
+//! on a core are no pause.
 
 use std::time::{Duration, Instant};
 
@@ -15,15 +15,15 @@ use crate::trouble::{Outcome, check};
 /// A witness on each of some cores.
 pub(crate) struct Witness(Vec<Running>);
 
-/// Between which times one of the cores was gone, in ns of the wall clock.
+/// Start and end of the pauses of any core, in ns of the wall clock.
 pub(crate) struct Pauses {
     priority: String,
     list: Vec<(u64, u64)>,
 }
 
 impl Bench {
-    /// Has each of these cores looked at every so many microseconds, which takes about ten of them;
-    /// returns when all are.
+    /// Starts a witness on each of these cores that checks every `period` microseconds. Each check
+    /// takes about ten microseconds. Returns when all are ready.
     pub(crate) fn watch(&self, cores: &[usize], period: u32) -> Outcome<Witness> {
         let python = tools::debian(&self.site.checkout, "python3", "python3")?;
         let script = self.site.checkout.path("peers/arrivals/witness.py");
@@ -32,7 +32,7 @@ impl Bench {
             let words = [core.to_string(), period.to_string()];
             let command = command.arg(&script).args(words);
             let running = Running::start("witness", command, &self.site.logs)?;
-            // It says its priority first, and then stands ready.
+            // It prints its priority first, and is then ready.
             let patience = Instant::now() + Duration::from_secs(30);
             while running.words().is_empty() {
                 let late = running.has_ended() || Instant::now() > patience;
@@ -44,7 +44,7 @@ impl Bench {
         Ok(Witness(cores.iter().map(start).collect::<Outcome<_>>()?))
     }
 
-    /// The same for every core, less often: what is measured may run on any.
+    /// The same for every core, at a longer interval, because a measurement may run on any core.
     pub(crate) fn watch_all(&self) -> Outcome<Witness> {
         let cores = std::thread::available_parallelism().map_or(1, usize::from);
         self.watch(&Vec::from_iter(0..cores), 1000)
@@ -52,7 +52,7 @@ impl Bench {
 }
 
 impl Witness {
-    /// Ends it and says what it saw.
+    /// Stops it and returns the pauses.
     pub(crate) fn end(self) -> Pauses {
         let said: Vec<String> = self.0.iter().map(Running::words).collect();
         Pauses::read(&said.concat())
@@ -71,12 +71,12 @@ impl Pauses {
         }
     }
 
-    /// Whether one of them fell between these times.
+    /// True if a pause overlaps this time.
     pub(crate) fn hit(&self, from: u64, to: u64) -> bool {
         self.list.iter().any(|pause| pause.0 < to && from < pause.1)
     }
 
-    /// The longest of them.
+    /// The longest pause.
     pub(crate) fn figure(&self) -> Figure {
         let longest = self.list.iter().map(|(from, to)| to - from).max();
         let longest = longest.unwrap_or(0) as f64 / 1e6;

@@ -32,7 +32,7 @@ pub(super) fn cells<const N: usize>(cells: [String; N]) -> String {
     format!("| {} |", cells.join(" | "))
 }
 
-/// The figure's own number; of a sentence, whether it holds.
+/// The figure's own number. For a statement, its result.
 pub(super) fn measured(figure: &Figure) -> String {
     match (&figure.ours, &figure.target) {
         (Some(ours), _) => ours.to_string(),
@@ -51,7 +51,7 @@ pub(super) fn peers(figure: &Figure) -> String {
     words.join("; ")
 }
 
-/// Ratios to the peers, in their order; empty where none is known.
+/// Ratios to the peers, in their order. Empty if none is known.
 pub(super) fn ratios(figure: &Figure) -> String {
     if figure.peers.iter().all(|peer| peer.ratio.is_none()) {
         return String::new();
@@ -100,7 +100,7 @@ impl fmt::Display for Spread {
     }
 }
 
-/// A number with four significant digits or one behind the point, and with its thousands apart.
+/// A number with four significant digits or one after the point, and with separated thousands.
 pub(super) fn number(value: f64) -> String {
     let digits = match value.abs() {
         0.0 => 0,

@@ -11,10 +11,10 @@ use crate::checkout::{Checkout, cargo};
 use crate::process::{self, Running};
 use crate::trouble::Outcome;
 
-/// Longest time for building the tests.
+/// Time limit for building the tests.
 const BUILD: Duration = Duration::from_secs(2400);
 
-/// Longest time for one run of one binary: many times what the slowest takes beside four busy processes.
+/// Time limit for one run of one binary: many times that of the slowest with four busy processes.
 const RUN: Duration = Duration::from_secs(1200);
 
 /// A test binary.
@@ -50,7 +50,7 @@ pub(super) fn build(checkout: &Checkout, packages: &[&str], logs: &Path) -> Outc
         };
         command
     };
-    // Once for the eyes, with progress and errors, and once for the list.
+    // First with progress and errors on the terminal, then for the list.
     process::pass_through("cargo test", &mut command(), BUILD, |_| ())?;
     let mut listing = command();
     listing.arg("--message-format=json");
@@ -58,7 +58,7 @@ pub(super) fn build(checkout: &Checkout, packages: &[&str], logs: &Path) -> Outc
     Ok(listed.stdout.lines().filter_map(binary).collect())
 }
 
-/// The test binary that one of cargo's messages names.
+/// The test binary in one of cargo's messages.
 fn binary(message: &str) -> Option<Binary> {
     let message: Value = serde_json::from_str(message).ok()?;
     if message["reason"] != "compiler-artifact" || message["profile"]["test"] != true {
@@ -78,7 +78,7 @@ fn binary(message: &str) -> Option<Binary> {
     })
 }
 
-/// The name in `path+file:///checkout/crates/load#posthaste-load@0.1.0`, where it stands behind the `#` only if the
+/// The package in `path+file:///checkout/crates/load#posthaste-load@0.1.0`. The name is after the `#` only if the
 /// folder has another name.
 fn package(id: &str) -> Option<String> {
     let (path, version) = id.rsplit_once('#')?;
@@ -114,7 +114,7 @@ impl Binary {
         Ok(names.map(str::to_owned).collect())
     }
 
-    /// Runs the tests whose names contain one of `filters`, or all. A binary that dies has failed as a whole.
+    /// Runs the tests whose names contain one of `filters`, or all. If the binary dies, it has failed as a whole.
     pub(super) fn run(&self, filters: &[&str], logs: &Path) -> Outcome<Results> {
         let running = Running::start("busy-test", &mut self.command(filters), logs)?;
         let finished = running.finish(RUN)?;
@@ -138,7 +138,7 @@ fn read(words: &str) -> Results {
         else {
             continue;
         };
-        // What a test writes past the harness can stand before the result.
+        // Output that a test writes past the harness can precede the result.
         let name = name.trim().to_owned();
         if end.ends_with("FAILED") {
             results.failed.push(name);

@@ -1,4 +1,4 @@
-//! Processes that do nothing but use the processor.
+//! Processes that only use CPU time.
 
 use std::path::Path;
 use std::process::Command;
@@ -6,11 +6,11 @@ use std::process::Command;
 use crate::process::Running;
 use crate::trouble::Outcome;
 
-/// Uses a core until it is ended, or until whoever started it has ended, by whatever signal.
+/// Uses a core until it is killed, or until its parent has ended, by any signal.
 const BUSY: &str =
     "while [ -d /proc/$PPID ]; do n=0; while [ $n -lt 20000 ]; do n=$((n+1)); done; done";
 
-/// Busy processes; dropping them ends them, and so does a Ctrl-C.
+/// Busy processes. Dropping them or Ctrl-C ends them.
 pub(super) struct Neighbours {
     _running: Vec<Running>,
 }

@@ -1,7 +1,7 @@
 //! The tests that wait on a clock: those that sleep, set time limits, read a clock, or wait for a socket or a process.
 //!
-//! A test that only calculates, or that plays in virtual time, cannot be disturbed by a busy machine and is not
-//! listed. `xtask/tests/tidy/waiting.rs` checks that every name exists and that no file with such a test is missing.
+//! A test that only calculates, or that runs in virtual time, cannot be disturbed by a busy machine and is not listed.
+//! `xtask/tests/tidy/waiting.rs` checks that every name exists and that no file with such a test is missing.
 
 /// Unit tests of a library or a program, as opposed to a file under `tests/`.
 pub(crate) const UNIT: &str = "unit";
@@ -12,7 +12,7 @@ pub(crate) struct Waiting {
     pub(crate) package: &'static str,
     /// The name under `tests/`, or [`UNIT`].
     pub(crate) target: &'static str,
-    /// Paths of modules in it; none for the whole binary.
+    /// Paths of modules in it. Empty for the whole binary.
     pub(crate) modules: &'static [&'static str],
 }
 

@@ -24,7 +24,7 @@ sed -i '1i #:schema ./gateway.schema.json' gateway.toml
 Keys that are \"required\" in an optional table are required if the table is present.
 ";
 
-/// Pages with the rules of a table, beside its keys.
+/// Pages with the rules of a table, in addition to its keys.
 const RULES: &[(&str, &str)] = &[
     ("compression", "compression.md"),
     ("demand", "gateway.md#load-measurement"),
@@ -60,12 +60,12 @@ struct Page {
     text: String,
 }
 
-/// A table that is described in a section of its own.
+/// A table with a section of its own.
 struct Section {
     heading: String,
     /// Keys that lead to the table.
     path: String,
-    /// Whether it stands within the braces of a list, so that `[path]` does not name it.
+    /// True if it is inside the braces of a list, so that `[path]` does not name it.
     is_element: bool,
     schema: Value,
 }
@@ -103,7 +103,7 @@ impl Page {
                 "" => key.clone(),
                 path => format!("{path}.{key}"),
             };
-            // A plain table has no row: its section says all.
+            // A plain table has no row, because its section says all.
             let is_row = property["default"] != Value::Null || !is_table(&self.resolved(property));
             if is_row && property["const"] == Value::Null {
                 let required = schema["required"].as_array();
@@ -136,7 +136,7 @@ impl Page {
         self.text += &format!("| `{path}` | {kind} | {default} | {meaning} |\n");
     }
 
-    /// The sections that a property needs besides its row.
+    /// The sections that a property needs in addition to its row.
     fn sections(&self, path: &str, property: &Value, is_element: bool) -> Vec<Section> {
         let section = |heading: String, is_element, schema: &Value| Section {
             heading,
@@ -194,7 +194,7 @@ impl Page {
         }
     }
 
-    /// A schema with its definition in place of a reference.
+    /// A schema with references replaced by their definitions.
     fn resolved(&self, schema: &Value) -> Value {
         let found = definition(schema).and_then(|name| self.definitions.get(name));
         let mut resolved = found.unwrap_or(schema).clone();
@@ -214,7 +214,7 @@ fn is_table(schema: &Value) -> bool {
     schema["properties"].is_object()
 }
 
-/// Whether every value is a string.
+/// True if every value is a string.
 fn is_string(schema: &Value) -> bool {
     let variants = schema["oneOf"].as_array();
     schema["type"] == "string"
@@ -248,11 +248,11 @@ fn meaning(schema: &Value) -> String {
             _ => continue,
         };
     }
-    // A bar would end the cell.
+    // A vertical bar would end the cell.
     text.replace('|', "\\|")
 }
 
-/// A value as TOML writes it in a line.
+/// A value as one line of TOML.
 fn toml(value: &Value) -> String {
     match value {
         Value::Array(values) => {
@@ -268,7 +268,7 @@ fn toml(value: &Value) -> String {
     }
 }
 
-/// A list of tables, one on each line.
+/// A list of tables, one per line.
 fn tables(value: &Value) -> Option<String> {
     let list = value
         .as_array()

@@ -1,7 +1,7 @@
-//! The build that tarball, Debian package, wheel and image share: profile `dist`, for glibc 2.28 or later.
+//! The common build of tarball, Debian package, wheel and image: profile `dist`, for glibc 2.28 or later.
 //!
-//! maturin builds it, because maturin also checks that no symbol of a newer glibc is needed; zig is its linker and C
-//! compiler, because zig brings the old glibc's symbols. The same binary is taken from cargo's folder for the others.
+//! maturin builds it, because maturin also checks that no symbol of a newer glibc is needed. zig is its linker and C
+//! compiler, because zig has the old glibc's symbols. The others use the same binary from cargo's folder.
 
 use std::path::{Path, PathBuf};
 use std::process::Command;
@@ -13,20 +13,20 @@ use crate::process;
 use crate::tools::{self, write};
 use crate::trouble::{Outcome, Trouble};
 
-/// The only machine that packages are made for so far.
+/// The only platform of the packages so far.
 pub(super) const TARGET: &str = "x86_64-unknown-linux-gnu";
 
-/// Longest time of the build; two shared cores take some fifteen minutes.
+/// Time limit of the build. Two shared cores take about fifteen minutes.
 const BUILD: Duration = Duration::from_secs(3600);
 
-/// Shells, with the place of each one's completion script below a prefix.
+/// Shells, with the path of each completion script below a prefix.
 const COMPLETIONS: &[(&str, &str)] = &[
     ("bash", "share/bash-completion/completions/posthaste"),
     ("zsh", "share/zsh/site-functions/_posthaste"),
     ("fish", "share/fish/vendor_completions.d/posthaste.fish"),
 ];
 
-/// The build, and what was made with it.
+/// The build and its products.
 pub(super) struct Built {
     /// The binary, stripped.
     pub(super) binary: PathBuf,
@@ -36,7 +36,7 @@ pub(super) struct Built {
 }
 
 impl Built {
-    /// Builds; a build that is up to date takes seconds.
+    /// Builds. An up-to-date build takes seconds.
     pub(super) fn make(packages: &Packages) -> Outcome<Self> {
         let checkout = &packages.checkout;
         let python = tools::python(checkout, "maturin", "packaging/wheel/requirements.txt")?;
@@ -54,7 +54,7 @@ impl Built {
         let products = checkout.folder(&format!("{TARGET}/dist"))?;
         let built = Self {
             binary: products.join("posthaste"),
-            // cargo-deb looks for what is installed among cargo's products.
+            // cargo-deb expects the installed files among cargo's products.
             prefix: products.join("prefix"),
             wheel: only(&wheels, ".whl")?,
         };
@@ -62,9 +62,9 @@ impl Built {
         Ok(built)
     }
 
-    /// Has the binary write its manual pages and completion scripts.
+    /// Lets the binary write its manual pages and completion scripts.
     fn describe(&self, packages: &Packages) -> Outcome<()> {
-        // What an earlier version has left; at first there is nothing.
+        // Files of an earlier version. At first there are none.
         let _ = std::fs::remove_dir_all(&self.prefix);
         let mut man = Command::new(&self.binary);
         man.arg("man").arg(self.prefix.join("share/man/man1"));
@@ -86,7 +86,7 @@ impl Built {
     }
 }
 
-/// The path on which programs are looked for, with `folder` before all others.
+/// The search path, with `folder` before all others.
 fn first_in_path(folder: &Path) -> Outcome<std::ffi::OsString> {
     let path = std::env::var_os("PATH").unwrap_or_default();
     let folders = std::iter::once(folder.to_path_buf()).chain(std::env::split_paths(&path));

@@ -1,8 +1,8 @@
-//! The crates as `cargo package` packs them, compiled as a workspace of their own.
+//! The crates as packed by `cargo package`, compiled as a separate workspace.
 //!
-//! The manifests say `publish = false`: nothing goes to a registry by mistake. cargo therefore does not resolve the
-//! crates against each other while it packs (`--exclude-lockfile`) and cannot verify them (`--no-verify`). The check
-//! here does more: all packed crates together, without the checkout, with each dependency by its version.
+//! The manifests say `publish = false`, so that nothing goes to a registry by mistake. cargo therefore does not resolve
+//! the crates against each other while packing (`--exclude-lockfile`) and cannot verify them (`--no-verify`). The check
+//! here does more: it compiles all packed crates together, without the checkout, with each dependency by its version.
 
 use std::path::Path;
 use std::process::Command;
@@ -14,14 +14,14 @@ use crate::process;
 use crate::tools::{copy, write};
 use crate::trouble::{Outcome, Trouble};
 
-/// Longest time of the check, dependencies included.
+/// Time limit of the check, dependencies included.
 const CHECK: Duration = Duration::from_secs(3600);
 
 /// Packs all crates but this one, unpacks them elsewhere and compiles them.
 pub(super) fn make(packages: &Packages) -> Outcome<Made> {
     let checkout = &packages.checkout;
     let packed = checkout.folder("package")?;
-    // Those of an earlier version; at first there are none.
+    // Crates of an earlier version. At first there are none.
     let _ = std::fs::remove_dir_all(&packed);
     let mut package = cargo(checkout);
     package
@@ -67,7 +67,7 @@ fn unpack(packages: &Packages, file: &Path, folder: &Path) -> Outcome<()> {
     packages.run("tar", &mut tar, 60).map(drop)
 }
 
-/// Writes a workspace of the unpacked crates: profiles and lock of the checkout, each crate in the registry's place.
+/// Writes a workspace of the unpacked crates: profiles and lock of the checkout, each crate instead of the registry's.
 fn workspace(packages: &Packages, folder: &Path, names: &[String]) -> Outcome<()> {
     let ours = packages.checkout.path("Cargo.toml");
     let text = std::fs::read_to_string(&ours).map_err(|error| Trouble::at(&ours, error))?;

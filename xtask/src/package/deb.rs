@@ -1,4 +1,4 @@
-//! The Debian package: what crates/posthaste/Cargo.toml says under `package.metadata.deb`, put together by cargo-deb.
+//! The Debian package: built by cargo-deb from `package.metadata.deb` in crates/posthaste/Cargo.toml.
 
 use super::built::TARGET;
 use super::root::{Root, STABLE};
@@ -7,14 +7,15 @@ use crate::checkout::building;
 use crate::tools;
 use crate::trouble::Outcome;
 
-/// cargo-deb, of a known version.
+/// The version of cargo-deb.
 const CARGO_DEB: &str = "3.8.0";
 
-/// The user that the package makes, and what that user starts.
+/// The user that the package creates, and the program that this user runs.
 const OWNER: &str = "posthaste:posthaste";
 const PROGRAM: &str = "/usr/bin/posthaste";
 
-/// After the installation: units, user, pages, completions, and configurations and a store that the services accept.
+/// Checks after the installation: units, user, pages, completions, and configurations and a store that the services
+/// accept.
 const CHECKS: &str = r#"
 cd "$ROOT"
 for file in usr/lib/systemd/system/posthaste-gateway.service usr/lib/systemd/system/posthaste-broker.service \
@@ -31,12 +32,12 @@ run broker token new ada --config /etc/posthaste/broker.toml
 test -f var/lib/posthaste/offers.db
 "#;
 
-/// The services as systemd reads them. It has no manual pages to look for.
+/// Check of the services by systemd. It has no manual pages to search for.
 const UNITS: &str = r#"
 chroot "$ROOT" systemd-analyze verify --man=no posthaste-gateway.service posthaste-broker.service
 "#;
 
-/// After the removal: nothing but the user.
+/// Check after the removal: only the user is left.
 const PURGE: &str = r#"
 chroot "$ROOT" apt-get --quiet --yes purge posthaste
 cd "$ROOT"
@@ -45,7 +46,7 @@ for path in usr/bin/posthaste etc/posthaste var/lib/posthaste usr/lib/systemd/sy
 done
 "#;
 
-/// Makes it, installs it with apt, checks what it brought, uses it, and purges it.
+/// Makes it, installs it with apt, checks its files, uses it, and purges it.
 pub(super) fn make(packages: &Packages) -> Outcome<Made> {
     packages.built()?;
     let checkout = &packages.checkout;

@@ -1,7 +1,7 @@
-//! The OCI image, made without any registry of images: libc from Debian, the binary, certificates and a user.
+//! The OCI image, made without any image registry: libc from Debian, the binary, certificates and a user.
 //!
-//! `packaging/oci/Containerfile` makes an image of the same use online. Here mmdebstrap extracts three packages, and
-//! umoci makes the layer and the configuration; the certificates are those of a root where Debian's own scripts ran.
+//! `packaging/oci/Containerfile` makes an equivalent image online. Here mmdebstrap extracts three packages, and umoci
+//! makes the layer and the configuration. The certificates are those of a root in which Debian's own scripts ran.
 
 use std::path::Path;
 use std::process::Command;
@@ -11,13 +11,13 @@ use super::{Made, Packages, VERSION};
 use crate::tools::{self, copy, write};
 use crate::trouble::{Outcome, Trouble};
 
-/// The user and group of the image, as numbers: Kubernetes checks `runAsNonRoot` by number.
+/// User and group of the image, as numbers, because Kubernetes checks `runAsNonRoot` by number.
 const OWNER: &str = "65532:65532";
 
-/// Certificates that the system trusts, in one file.
+/// Certificates trusted by the system, in one file.
 const CERTIFICATES: &str = "etc/ssl/certs/ca-certificates.crt";
 
-/// Makes it, unpacks it as a runtime would, and uses it by its own entry point and user.
+/// Makes it, unpacks it like a runtime, and uses it with its own entry point and user.
 pub(super) fn make(packages: &Packages) -> Outcome<Made> {
     let umoci = tools::debian(&packages.checkout, "umoci", "umoci")?;
     let folder = packages.empty("image")?;
@@ -93,7 +93,7 @@ fn layer(packages: &Packages, folder: &Path) -> Outcome<String> {
         format!("root:x:0:0::/:/sbin/nologin\nposthaste:x:{OWNER}::/:/sbin/nologin\n"),
     )?;
     write(&root.join("etc/group"), "root:x:0:\nposthaste:x:65532:\n")?;
-    // Lists and caches of apt are of no use without apt.
+    // Lists and caches of apt are useless without apt.
     for left in ["var/lib/apt", "var/cache", "etc/apt", "usr/share/doc"] {
         let _ = std::fs::remove_dir_all(root.join(left));
     }
@@ -102,7 +102,7 @@ fn layer(packages: &Packages, folder: &Path) -> Outcome<String> {
     Ok(layer.display().to_string())
 }
 
-/// Packs what is in `folder`, without the devices that a runtime makes itself.
+/// Packs the content of `folder`, without the devices that a runtime makes itself.
 fn pack(packages: &Packages, folder: &Path, file: &Path) -> Outcome<()> {
     let mut tar = Command::new("tar");
     tar.args([
@@ -119,7 +119,7 @@ fn pack(packages: &Packages, folder: &Path, file: &Path) -> Outcome<()> {
     packages.run("tar", &mut tar, 120).map(drop)
 }
 
-/// The program and the user that the unpacked image's configuration names.
+/// Program and user in the configuration of the unpacked image.
 fn configured(file: &Path) -> Outcome<(String, String)> {
     let text = std::fs::read_to_string(file).map_err(|error| Trouble::at(file, error))?;
     let config: serde_json::Value =

@@ -1,4 +1,4 @@
-//! `cargo install` from a checkout, as README.md says it, with the plain release profile.
+//! `cargo install` from a checkout, as in README.md, with the plain release profile.
 
 use std::time::Duration;
 
@@ -8,16 +8,16 @@ use crate::checkout::cargo;
 use crate::process;
 use crate::trouble::Outcome;
 
-/// Longest time of the build.
+/// Time limit of the build.
 const BUILD: Duration = Duration::from_secs(3600);
 
-/// Installs into a folder of its own, and uses it on this machine: its glibc is the machine's.
+/// Installs into a folder of its own and uses it on this machine, because it is built for the machine's glibc.
 pub(super) fn make(packages: &Packages) -> Outcome<Made> {
     let folder = packages.empty("install")?;
     let mut install = cargo(&packages.checkout);
     install
         .args(["install", "--locked", "--path", "crates/posthaste"])
-        // Its list of what is installed would be looked for in the user's own folder.
+        // By default its list of installed programs is in the user's own folder.
         .arg("--root")
         .arg(&folder);
     process::pass_through("cargo install", &mut install, BUILD, |_| ())?;

@@ -1,7 +1,7 @@
 //! A fresh Debian root in a folder, and the use of posthaste in it.
 //!
-//! mmdebstrap makes a release's smallest root once and keeps it as an archive; every attempt unpacks its own. Scripts
-//! run in namespaces of their own: no network but loopback, and no process or mount outlives them.
+//! mmdebstrap makes the minimal root of a release once, kept as an archive. Every attempt unpacks its own. Scripts run
+//! in namespaces of their own: no network but loopback, and no process or mount outlives them.
 
 use std::path::{Path, PathBuf};
 use std::process::Command;
@@ -11,31 +11,31 @@ use crate::process::Finished;
 use crate::tools;
 use crate::trouble::{Outcome, Trouble};
 
-/// A Debian release and the packages beyond its smallest set.
+/// A Debian release and its packages in addition to the minimal set.
 pub(super) struct Release {
     suite: &'static str,
     name: &'static str,
     include: &'static str,
 }
 
-/// glibc 2.31, Python 3.9 and pip 20.3: older than the machines that packages are built on.
+/// glibc 2.31, Python 3.9 and pip 20.3: older than on the machines that build the packages.
 pub(super) const OLD: Release = Release {
     suite: "bullseye",
     name: "Debian 11",
     include: "ca-certificates,python3-venv",
 };
 
-/// With systemd, which judges the units.
+/// With systemd, which checks the units.
 pub(super) const STABLE: Release = Release {
     suite: "bookworm",
     name: "Debian 12",
     include: "ca-certificates,systemd",
 };
 
-/// Where mmdebstrap finds the keys of Debian's packages.
+/// Keys of Debian's packages, for mmdebstrap.
 const KEYS: &str = "/usr/share/keyrings/debian-archive-keyring.gpg";
 
-/// The use of an installed posthaste: its version, and two seconds of load that have to succeed.
+/// The use of an installed posthaste: its version, and two seconds of load that must succeed.
 const USE: &str = r#"
 run --version
 run bookshop --listen 127.0.0.1:8080 > "$OUTPUT" &
@@ -56,10 +56,10 @@ run() {
 }
 "#;
 
-/// An unpacked root, removed when dropped.
+/// An unpacked root. Dropping it removes it.
 pub(super) struct Root<'a> {
     packages: &'a Packages,
-    /// None: the machine's own.
+    /// None for the machine's own root.
     folder: Option<PathBuf>,
     name: String,
 }
@@ -86,7 +86,7 @@ impl<'a> Root<'a> {
         })
     }
 
-    /// The machine's own root, for programs that are not meant to be carried to another.
+    /// The machine's own root, for programs that run only on the machine that built them.
     pub(super) fn own(packages: &'a Packages) -> Outcome<Self> {
         needs_root()?;
         Ok(Self {
@@ -96,19 +96,19 @@ impl<'a> Root<'a> {
         })
     }
 
-    /// Where it is; `/` for the machine's own.
+    /// Its path. `/` for the machine's own.
     pub(super) fn folder(&self) -> &Path {
         self.folder.as_deref().unwrap_or(Path::new("/"))
     }
 
-    /// Copies a file into the root's folder for such, and returns its path inside.
+    /// Copies a file into the root's /tmp and returns its path inside.
     pub(super) fn take(&self, file: &Path) -> Outcome<String> {
         let inside = format!("/tmp/{}", file_name(file));
         tools::copy(file, &self.folder().join(&inside[1..]))?;
         Ok(inside)
     }
 
-    /// Runs a script of the machine's shell, with the root's folder as `$ROOT` and nobody's rights for `run`.
+    /// Runs a script in the machine's shell, with the root's folder as `$ROOT` and the rights of nobody for `run`.
     pub(super) fn script(&self, program: &str, script: &str) -> Outcome<Finished> {
         self.script_as("65534:65534", program, script)
     }
@@ -135,7 +135,7 @@ impl<'a> Root<'a> {
         self.packages.run("script", &mut command, 180)
     }
 
-    /// Uses the `program` that the package `file` brought, and says so in the table.
+    /// Uses the `program` of the package `file`, and returns its line of the table.
     pub(super) fn using(&self, file: &Path, how: &str, program: &str) -> Outcome<Made> {
         self.using_as("65534:65534", file, how, program)
     }
@@ -167,16 +167,16 @@ impl<'a> Root<'a> {
 impl Drop for Root<'_> {
     fn drop(&mut self) {
         if let Some(folder) = &self.folder {
-            // A root that stays is removed before the next.
+            // A root that could not be removed is removed before the next.
             let _ = std::fs::remove_dir_all(folder);
         }
     }
 }
 
-/// The release's smallest root as an archive, made once.
+/// The minimal root of a release as an archive, made once.
 fn archive(packages: &Packages, release: &Release) -> Outcome<PathBuf> {
     let mmdebstrap = tools::debian(&packages.checkout, "mmdebstrap", "mmdebstrap")?;
-    // Ubuntu comes without the keys of Debian's packages.
+    // Ubuntu does not include the keys of Debian's packages.
     if !Path::new(KEYS).is_file() {
         tools::install(&packages.checkout, "debian-archive-keyring")?;
     }
@@ -195,7 +195,7 @@ fn archive(packages: &Packages, release: &Release) -> Outcome<PathBuf> {
     Ok(archive)
 }
 
-/// Fails where chroot(2) and device nodes are not allowed.
+/// Fails if chroot(2) and device nodes are not permitted.
 fn needs_root() -> Outcome<()> {
     match rustix::process::geteuid().is_root() {
         true => Ok(()),

@@ -1,4 +1,4 @@
-//! The tarball: a prefix with binary, manual pages and completion scripts, for `/usr/local` or any other place.
+//! The tarball: a prefix with binary, manual pages and completion scripts, for `/usr/local` or another location.
 
 use std::process::Command;
 

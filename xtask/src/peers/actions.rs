@@ -1,4 +1,4 @@
-//! The GitHub action: actionlint reads its workflows, and the step that loads a service runs as it stands.
+//! The GitHub action: actionlint checks its workflows, and its step that loads a service is run unchanged.
 
 use std::path::Path;
 use std::process::Command;
@@ -11,16 +11,16 @@ use crate::trouble::{Outcome, Trouble, check};
 
 const ACTIONLINT: &str = "github.com/rhysd/actionlint/cmd/actionlint@v1.7.12";
 
-/// The page with an example of a workflow, and how the example names the action.
+/// The page with an example of a workflow, and the name of the action in it.
 const PAGE: &str = "docs/guides/ci-threshold.md";
 const NAMED: &str = "OWNER/posthaste@v0.1.0";
 
-/// The workflows are valid, their inputs are the action's, and a bound decides whether its step fails.
+/// The workflows are valid, their inputs are the action's, and a bound decides the result of its step.
 pub(crate) fn action(site: &Site) -> Outcome<()> {
     let program = tools::go(&site.checkout, "actionlint", ACTIONLINT)?;
     let lint = |project: &Path| {
         let mut lint = Command::new(&program);
-        // Whether shellcheck is installed must not decide.
+        // The result must not depend on an installed shellcheck.
         lint.args(["-no-color", "-shellcheck=", "-pyflakes="])
             .current_dir(project);
         site.run("actionlint", &mut lint, 60)
@@ -51,7 +51,7 @@ fn example(site: &Site) -> Outcome<std::path::PathBuf> {
     let workflow = workflow.replace(NAMED, "./");
     let project = site.checkout.peer_folder("actions")?;
     let workflows = site.checkout.peer_folder("actions/.github/workflows")?;
-    // actionlint takes the nearest folder with a repository for the project.
+    // actionlint takes the nearest folder with a repository as the project.
     site.checkout.peer_folder("actions/.git")?;
     write(&workflows.join("example.yml"), workflow)?;
     copy(
@@ -61,7 +61,7 @@ fn example(site: &Site) -> Outcome<std::path::PathBuf> {
     Ok(project)
 }
 
-/// The exit code of the step that loads a service, with the variables that action.yml gives it.
+/// Exit code of the step that loads a service, with the variables from action.yml.
 fn load(site: &Site, url: &str, bounds: &str) -> Outcome<Option<i32>> {
     let summary = site.logs.join("summary.md");
     let programs = site.binary.parent().unwrap_or(Path::new(""));

@@ -6,14 +6,14 @@ use crate::site::{Server, Site, free_address};
 use crate::tools;
 use crate::trouble::Outcome;
 
-/// A broker on a store of its own, and the token of a provider called ada.
+/// Starts a broker with a store of its own. Returns it and the token of a provider called ada.
 pub(crate) fn broker(site: &Site, name: &str) -> Outcome<(Server, String)> {
     let store = format!("sqlite:{}", site.logs.join(format!("{name}.db")).display());
     let token = token(site, &store)?;
     Ok((broker_on(site, name, &store)?, token))
 }
 
-/// A broker on this store.
+/// Starts a broker on this store.
 pub(crate) fn broker_on(site: &Site, name: &str, store: &str) -> Outcome<Server> {
     let address = free_address()?;
     let mut serve = Command::new(&site.binary);
@@ -21,7 +21,7 @@ pub(crate) fn broker_on(site: &Site, name: &str, store: &str) -> Outcome<Server>
     site.serve(name, &mut serve, address)
 }
 
-/// A token of a provider called ada in this store.
+/// Creates a token of a provider called ada in this store.
 pub(crate) fn token(site: &Site, store: &str) -> Outcome<String> {
     let mut make = Command::new(&site.binary);
     make.args(["broker", "token", "new", "ada", "--store", store]);

@@ -1,6 +1,7 @@
-//! Two brokers on one PostgreSQL, one of which hears nothing of it for a minute.
+//! Two brokers on one PostgreSQL. One of them is cut off for a minute.
 //!
-//! Between it and the server stands socat, which is stopped: connections stand, and nothing comes through.
+//! Its connections to the server pass through socat, which is stopped: connections stay open, and no data comes
+//! through.
 
 use std::process::Command;
 use std::time::{Duration, Instant};
@@ -14,18 +15,19 @@ use crate::site::{Server, Site, free_address};
 use crate::tools;
 use crate::trouble::{Outcome, check};
 
-/// How long nothing comes through.
+/// Duration of the interruption.
 const SILENCE: Duration = Duration::from_secs(60);
 
-/// A broker out of step for longer says how old its answers are: it looks each second, and may be three late.
+/// Time after which a broker out of step must state the age of its answers. It checks every second, and may be three
+/// late.
 const UNNOTICED: Duration = Duration::from_secs(5);
 
-/// How long it may take to be in step again, after its pauses between tries.
+/// Time limit to be in step again, including the pauses between attempts.
 const PATIENCE: Duration = Duration::from_secs(60);
 
 const LIST: &str = "/v1/offers?type=books&limit=1000";
 
-/// One goes on being written to; the other says how old its answers are, and comes to the same without a restart.
+/// One receives writes. The other states the age of its answers and returns to the same state without a restart.
 pub(crate) fn for_a_minute(site: &Site) -> Outcome<()> {
     let server = Postgres::start(site)?;
     let line = relay(site, &server)?;
@@ -68,7 +70,7 @@ pub(crate) fn for_a_minute(site: &Site) -> Outcome<()> {
     Ok(())
 }
 
-/// What stands between a broker and the server.
+/// The relay between a broker and the server.
 fn relay(site: &Site, server: &Postgres) -> Outcome<Server> {
     let socat = tools::debian(&site.checkout, "socat", "socat")?;
     let address = free_address()?;
@@ -81,7 +83,7 @@ fn relay(site: &Site, server: &Postgres) -> Outcome<Server> {
     site.serve("socat", &mut relay, address)
 }
 
-/// Has ada's offers be ten of this version.
+/// Replaces the offers of ada by ten of this version.
 fn put(site: &Site, broker: &Server, token: &str, version: u64) -> Outcome<()> {
     let file = site.logs.join("put.wsqos");
     let offers: String = (0..10)
@@ -97,7 +99,7 @@ fn put(site: &Site, broker: &Server, token: &str, version: u64) -> Outcome<()> {
     site.run("put", &mut put, 30).map(drop)
 }
 
-/// How old a broker says its answer to be, in seconds.
+/// The age that a broker states for its answer, in seconds.
 fn age(site: &Site, broker: &Server) -> Outcome<Option<u64>> {
     let mut ask = curl_command(
         site,

@@ -6,7 +6,7 @@ use crate::site::{Site, free_address};
 use crate::tools;
 use crate::trouble::Outcome;
 
-/// Debian's chromium looks at the page, moves a slider by keyboard and sees the system change.
+/// Debian's chromium opens the page, moves a slider by keyboard and sees the system change.
 pub(crate) fn browser(site: &Site) -> Outcome<()> {
     let folder = tools::node(&site.checkout, "demo", "peers/demo")?;
     let chromium = tools::debian(&site.checkout, "chromium", "chromium")?;
@@ -14,7 +14,7 @@ pub(crate) fn browser(site: &Site) -> Outcome<()> {
     let mut serve = Command::new(&site.binary);
     serve.args(["demo", "--listen", &address.to_string()]);
     let demo = site.serve("demo", &mut serve, address)?;
-    // Beside its modules, where node looks for them.
+    // Next to its modules, where node searches for them.
     let script = folder.join("client.js");
     tools::copy(&site.checkout.path("peers/demo/client.js"), &script)?;
     let mut visit = Command::new("node");

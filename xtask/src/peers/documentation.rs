@@ -1,4 +1,4 @@
-//! The documentation: rendered by mdBook, its links, its spelling, and the schema that it shows.
+//! The documentation: rendered by mdBook, its links, its spelling, and the schema in it.
 
 use std::path::PathBuf;
 use std::process::Command;
@@ -16,7 +16,7 @@ const PAGES: &[&str] = &[
     "SECURITY.md",
 ];
 
-/// mdBook renders docs/ into target/site; every link leads somewhere, and the spelling is British.
+/// mdBook renders docs/ into target/site. Every link leads somewhere, and the spelling is British.
 pub(crate) fn site(site: &Site) -> Outcome<()> {
     let python = tools::python(&site.checkout, "site", "peers/site/requirements.txt")?;
     let rendered = render(site)?;
@@ -38,7 +38,7 @@ pub(crate) fn site(site: &Site) -> Outcome<()> {
     spell(site, &python.with_file_name("typos"))
 }
 
-/// Renders the documentation; mdBook's warnings are failures.
+/// Renders the documentation. Warnings of mdBook are failures.
 fn render(site: &Site) -> Outcome<PathBuf> {
     let mdbook = tools::cargo(&site.checkout, "mdbook", "0.5.4", "search")?;
     let folder = site.checkout.folder("site")?;
@@ -56,7 +56,7 @@ fn render(site: &Site) -> Outcome<PathBuf> {
     }
 }
 
-/// Runs a check and shows its output, also that of one that fails.
+/// Runs a check and shows its output, also if it fails.
 fn say(site: &Site, name: &str, command: &mut Command) -> Outcome<()> {
     process::pass_through(
         name,
@@ -66,7 +66,7 @@ fn say(site: &Site, name: &str, command: &mut Command) -> Outcome<()> {
     )
 }
 
-/// Spell-checks pages and doc comments by peers/site/typos.toml.
+/// Spell-checks pages and doc comments with peers/site/typos.toml.
 fn spell(site: &Site, typos: &std::path::Path) -> Outcome<()> {
     let comments = doc_comments(site)?;
     let mut spell = Command::new(typos);
@@ -79,7 +79,7 @@ fn spell(site: &Site, typos: &std::path::Path) -> Outcome<()> {
     say(site, "typos", &mut spell)
 }
 
-/// A folder with the Rust files under crates/, of which only the doc comments are left, each on its line.
+/// A folder with the Rust files under crates/, reduced to their doc comments with unchanged line numbers.
 fn doc_comments(site: &Site) -> Outcome<PathBuf> {
     let folder = site.logs.join("comments");
     let mut list = Command::new("git");
@@ -90,7 +90,7 @@ fn doc_comments(site: &Site) -> Outcome<PathBuf> {
         "crates/ has no files".into()
     })?;
     for file in files.lines() {
-        // One that was removed and is tracked still.
+        // A removed file that is still tracked.
         let Ok(text) = std::fs::read_to_string(site.checkout.path(file)) else {
             continue;
         };

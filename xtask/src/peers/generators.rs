@@ -6,7 +6,7 @@ use crate::site::{Server, Site};
 use crate::tools;
 use crate::trouble::{Outcome, Trouble, check};
 
-/// Each form of the service, asked rightly and wrongly, as a status.
+/// Correct and incorrect requests for each form of the service, checked by status.
 pub(crate) fn curl(site: &Site) -> Outcome<()> {
     let shop = site.bookshop(&[])?;
     let isbn = first_isbn(site, &shop)?;
@@ -19,7 +19,7 @@ pub(crate) fn curl(site: &Site) -> Outcome<()> {
     for path in &right {
         expect_status(site, &shop, path, &[], 200)?;
     }
-    // Zero has a right checksum as an ISBN of either length, but is nobody's book.
+    // Zero has a valid checksum as an ISBN of either length, but no book has it.
     for (path, status) in [
         ("/page/0000000000", 404),
         ("/json/0000000000", 404),
@@ -60,7 +60,7 @@ pub(crate) fn curl(site: &Site) -> Outcome<()> {
     })
 }
 
-/// wrk sees replies only, none of them an error.
+/// wrk receives replies only, none of them an error.
 pub(crate) fn wrk(site: &Site) -> Outcome<()> {
     let wrk = tools::debian(&site.checkout, "wrk", "wrk")?;
     let shop = site.bookshop(&["--threads", "1"])?;
@@ -81,7 +81,7 @@ pub(crate) fn wrk(site: &Site) -> Outcome<()> {
     Ok(())
 }
 
-/// The first ISBN the bookshop says it has.
+/// The first ISBN in the bookshop's list.
 pub(crate) fn first_isbn(site: &Site, shop: &Server) -> Outcome<String> {
     let list = get(site, shop, "/isbns.csv")?;
     let isbn = list.lines().nth(1).and_then(|line| line.split(',').next());
@@ -89,7 +89,7 @@ pub(crate) fn first_isbn(site: &Site, shop: &Server) -> Outcome<String> {
         .ok_or_else(|| Trouble::Failed(format!("/isbns.csv holds no book: {list}")))
 }
 
-/// The body at a path, which must be there.
+/// The body at a path, which must exist.
 pub(crate) fn get(site: &Site, server: &Server, path: &str) -> Outcome<String> {
     let mut command = curl_command(site, server, path, &["--fail"])?;
     Ok(site.run("curl", &mut command, 20)?.stdout)

@@ -1,9 +1,9 @@
-//! A server that answers nonsense: `load` names each kind and goes on.
+//! A server with nonsense answers. `load` names each kind and continues.
 
 use crate::site::Site;
 use crate::trouble::{Outcome, Trouble};
 
-/// What the server does, and the one outcome that says so.
+/// Behaviours of the server, with the outcome of each.
 const KINDS: &[(&str, &str)] = &[
     ("noise", "protocol-error"),
     ("short", "protocol-error"),
@@ -18,7 +18,7 @@ const KINDS: &[(&str, &str)] = &[
     ("silent", "timed-out"),
 ];
 
-/// Every kind, with a connection per request and with kept ones.
+/// Every kind, with a connection per request and with persistent ones.
 pub(crate) fn garbage(site: &Site) -> Outcome<()> {
     let server = site.script("garbage", "peers/garbage/server.py")?;
     let mut wrong = Vec::new();

@@ -1,4 +1,4 @@
-//! Classes of `posthaste net` beside Linux's HTB: the same floods through both, rates by the receiver's kernel.
+//! Classes of `posthaste net` compared with Linux's HTB: the same floods through both, rates by the receiver's kernel.
 
 use std::process::Command;
 
@@ -9,29 +9,29 @@ use crate::site::Site;
 use crate::tools;
 use crate::trouble::{Outcome, Trouble, check};
 
-/// Bytes a second of the line. HTB counts Ethernet's header, and so do we here.
+/// Bandwidth of the link in bytes per second. HTB counts Ethernet's header, and so do we here.
 const LINE: u64 = 1_030_000;
 const OVERHEAD: f64 = 14.0;
 const PACKET: f64 = 1500.0;
 
-/// How far a rate may be from what was set, and from HTB's.
+/// Maximum deviation of a rate from the configured one, and from HTB's.
 const APART: f64 = 0.02;
 
-/// HTB is tried so often: where it misses what was set itself, others had the processor.
+/// Number of attempts. If HTB itself misses the configured rate, other programs used the CPU.
 const TRIES: usize = 3;
 
-/// Two classes and what is sent to each.
+/// Two classes and the load of each.
 struct Case {
     what: &'static str,
-    /// Guaranteed and ceiling, of AF11 and of the rest.
+    /// Guaranteed rate and ceiling, of AF11 and of the rest.
     classes: [(u64, u64); 2],
-    /// Bytes a second of IP packets.
+    /// Bytes per second of IP packets.
     sent: [u64; 2],
-    /// Of the line, with its overhead.
+    /// Bytes per second of the link, with its overhead.
     expected: [f64; 2],
 }
 
-/// More than all of the line.
+/// More than the whole link.
 const FLOOD: u64 = 1_500_000;
 const CLASSES: [(u64, u64); 2] = [(309_000, LINE), (721_000, LINE)];
 
@@ -62,7 +62,7 @@ const CASES: [Case; 4] = [
     },
 ];
 
-/// Guaranteed and borrowed rates are those that were set, and HTB's.
+/// Guaranteed and borrowed rates equal the configured ones, and HTB's.
 pub(crate) fn htb(site: &Site) -> Outcome<()> {
     tools::debian(&site.checkout, "tc", "iproute2")?;
     for case in &CASES {
@@ -98,7 +98,7 @@ pub(crate) fn htb(site: &Site) -> Outcome<()> {
 }
 
 impl Case {
-    /// Bytes a second of IP packets that come through, of a class.
+    /// Expected throughput of a class in bytes per second of IP packets.
     fn expected(&self, class: usize) -> f64 {
         self.expected[class] * PACKET / (PACKET + OVERHEAD)
     }
@@ -126,7 +126,7 @@ fn theirs(site: &Site, case: &Case) -> Outcome<[f64; 2]> {
     run(site, &[], &shape, case)
 }
 
-/// Floods from the client's end, after these words; what came to the server's, in bytes a second.
+/// Sends floods from the client, with `before` as wrapper. Returns the rates at the server in bytes per second.
 fn run(site: &Site, options: &[String], before: &[String], case: &Case) -> Outcome<[f64; 2]> {
     let [af, rest] = case.sent;
     let mut command = Command::new(namespace::unshare(site)?);

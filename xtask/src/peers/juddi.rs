@@ -1,4 +1,4 @@
-//! The broker and Apache jUDDI: services registered in it, found in it by both versions, and known without it.
+//! The broker and Apache jUDDI: services registered in it, found in it with both versions, and known without it.
 
 use std::net::SocketAddr;
 use std::path::PathBuf;
@@ -12,23 +12,23 @@ use crate::site::{Server, Site, free_address};
 use crate::tools;
 use crate::trouble::{Outcome, Trouble, check};
 
-/// The type that all services here are of.
+/// The type of all services here.
 const TYPE: &str = "uddi:peer.test:inventory";
 
-/// How long anything may take to come about.
+/// Time limit for every wait.
 const PATIENCE: Duration = Duration::from_secs(60);
 
-/// Where everything is.
+/// Common parts of the test.
 struct Scene<'s> {
     site: &'s Site,
     folder: PathBuf,
     python: PathBuf,
     address: SocketAddr,
-    /// Has a document of offers.
+    /// Serves a document of offers.
     provider: Server,
 }
 
-/// All of it.
+/// Runs the whole test.
 pub(crate) fn juddi(site: &Site) -> Outcome<()> {
     let scene = Scene::new(site)?;
     let registry = scene.registry()?;
@@ -60,7 +60,7 @@ pub(crate) fn juddi(site: &Site) -> Outcome<()> {
         scene.answers(broker)?;
     }
     println!("  juddi: brokers know what they knew while it is gone");
-    // It forgets everything with its process.
+    // It loses all data with its process.
     let _registry = scene.registry()?;
     for broker in &brokers {
         until("a broker that believes an empty registry", || {
@@ -92,7 +92,7 @@ impl<'s> Scene<'s> {
         })
     }
 
-    /// jUDDI with nothing in it.
+    /// Starts an empty jUDDI.
     fn registry(&self) -> Outcome<Server> {
         let checkout = &self.site.checkout;
         let jars = tools::jars(checkout, "juddi", "peers/juddi/pom.xml")?;
@@ -112,7 +112,7 @@ impl<'s> Scene<'s> {
         self.site.run("javac", &mut compile, 120)?;
         let mut serve = Command::new("java");
         serve.args(["-Xmx160m", "-XX:+UseSerialGC", "-XX:TieredStopAtLevel=1"]);
-        // What it saves in categories it checks by a description whose schema has a DTD.
+        // It checks saved categories with a description whose schema has a DTD.
         serve.arg("-Djavax.xml.accessExternalDTD=all");
         serve.arg("-Dderby.stream.error.file=/dev/null");
         serve
@@ -154,8 +154,8 @@ impl<'s> Scene<'s> {
         register
     }
 
-    /// Another service of the same business by version 2, in which they are known by name; the key that its type is given.
-    /// jUDDI does not tell its publishers of their businesses, so that this one has to be named by its key.
+    /// Registers another service of the same business by version 2, which identifies it by name. Returns the key that
+    /// its type gets. jUDDI does not list businesses to their publishers, so the business is given by its key.
     fn register_2(&self) -> Outcome<String> {
         let mut register = Command::new(&self.site.binary);
         register.args(["broker", "register", "--uddi", "2", "--user", "ada"]);
@@ -187,7 +187,7 @@ impl<'s> Scene<'s> {
         self.provider.url("/soap?a=1&b=2")
     }
 
-    /// With the wrong password nothing is registered.
+    /// With a wrong password nothing is registered.
     fn refused(&self) -> Outcome<()> {
         match self.site.run("register", &mut self.register("wrong"), 60) {
             Err(Trouble::Failed(words)) if words.contains("E_unknownUser") => Ok(()),
@@ -210,7 +210,7 @@ impl<'s> Scene<'s> {
         Ok(())
     }
 
-    /// A broker that trusts ada by name and others by a category.
+    /// Starts a broker that trusts ada by name and others by a category.
     fn broker(&self, version: u8) -> Outcome<Server> {
         let name = format!("broker-{version}");
         let place = if version == 3 { "inquiry" } else { "inquiryv2" };
@@ -229,7 +229,7 @@ impl<'s> Scene<'s> {
         self.site.serve(&name, serve.arg(&file), address)
     }
 
-    /// From a client's first question to the answer, on all pages of the registry.
+    /// From a client's first request to the answer, over all pages of the registry.
     fn finds(&self, broker: &Server) -> Outcome<()> {
         check(self.ask(broker, TYPE).is_err(), || {
             "an offer before anybody asked".to_owned()

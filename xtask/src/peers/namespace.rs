@@ -1,7 +1,7 @@
-//! What the kernel counts: overload in a network namespace whose counters nobody else moves.
+//! The kernel's counters: overload in a network namespace with no other traffic.
 //!
-//! The test starts this program again inside `unshare`; the inner one brings the loopback up,
-//! starts server and generator, and compares the report with /proc/net/netstat.
+//! The test starts this program again inside `unshare`. The inner one enables the loopback, starts server and
+//! generator, and compares the report with /proc/net/netstat.
 
 use std::path::PathBuf;
 use std::process::Command;
@@ -12,14 +12,14 @@ use crate::site::Site;
 use crate::tools;
 use crate::trouble::{Outcome, Trouble, check};
 
-/// What one overload did, by the generator and by the kernel.
+/// Effects of one overload, by the generator and by the kernel.
 pub(crate) struct Overload {
     pub(crate) report: Report,
     pub(crate) listen_drops: u64,
     pub(crate) syn_retransmissions: u64,
 }
 
-/// About seven times what the slow server can do, a connection each.
+/// About seven times the capacity of the slow server, with a connection each.
 pub(crate) fn overload(site: &Site) -> Outcome<()> {
     let words = in_namespace(
         site,
@@ -30,7 +30,7 @@ pub(crate) fn overload(site: &Site) -> Outcome<()> {
     Ok(())
 }
 
-/// The program that gives others a network of their own; refused where the kernel does.
+/// The program that creates network namespaces. An error if the kernel does not permit it.
 pub(crate) fn unshare(site: &Site) -> Outcome<PathBuf> {
     let unshare = tools::debian(&site.checkout, "unshare", "util-linux")?;
     let allowed = Command::new(&unshare).args(["-rn", "true"]).output();
@@ -44,11 +44,11 @@ pub(crate) fn unshare(site: &Site) -> Outcome<PathBuf> {
     Ok(unshare)
 }
 
-/// Runs a chore of this program in a network namespace of its own.
+/// Runs a task of this program in a network namespace of its own.
 pub(crate) fn in_namespace(site: &Site, chore: &[&str], seconds: u64) -> Outcome<String> {
     let unshare = unshare(site)?;
     tools::debian(&site.checkout, "ip", "iproute2")?;
-    // A copy, because testing the workspace may build this program anew while it runs.
+    // A copy, because testing the workspace may rebuild this program while it runs.
     let this = site.logs.join("xtask");
     std::fs::copy("/proc/self/exe", &this).map_err(|error| Trouble::at(&this, error))?;
     let mut command = Command::new(unshare);
@@ -61,7 +61,7 @@ pub(crate) fn in_namespace(site: &Site, chore: &[&str], seconds: u64) -> Outcome
     Ok(site.run("namespace", &mut command, seconds)?.stdout)
 }
 
-/// Inside the namespace: overloads the slow server and says what came of it as JSON.
+/// Inside the namespace: overloads the slow server and prints the result as JSON.
 pub(crate) fn overload_told(site: &Site, rate: &str, duration: &str) -> Outcome<()> {
     let Overload {
         report,
@@ -89,14 +89,13 @@ pub(crate) fn overload_told(site: &Site, rate: &str, duration: &str) -> Outcome<
     Ok(())
 }
 
-/// How late the generator sends, in milliseconds, where others have taken its processor.
+/// Lateness of the generator, in milliseconds, if other programs used its CPU time.
 const DISTURBED: f64 = 20.0;
 
-/// Inside the namespace: the generator's account against the kernel's.
+/// Inside the namespace: compares the generator's counts with the kernel's.
 ///
-/// They agree to the last connection, unless the machine was so busy that the last packet of a handshake
-/// waited while others filled the queue. A run in which the generator itself was late by [`DISTURBED`] is made again,
-/// twice at most.
+/// They agree to the last connection, unless the machine was so busy that the last packet of a handshake waited while
+/// others filled the queue. A run in which the generator itself was late by [`DISTURBED`] is repeated, at most twice.
 pub(crate) fn overload_counted(site: &Site, rate: &str, duration: &str) -> Outcome<()> {
     for _ in 0..2 {
         let overload = overload_once(site, rate, duration)?;
@@ -132,7 +131,7 @@ fn agree(overload: &Overload) -> Outcome<()> {
     })
 }
 
-/// One run against the slow server, with what the kernel counted during it.
+/// One run against the slow server, with the kernel's counters of that time.
 pub(crate) fn overload_once(site: &Site, rate: &str, duration: &str) -> Outcome<Overload> {
     let mut up = Command::new("ip");
     site.run("ip", up.args(["link", "set", "lo", "up"]), 10)?;

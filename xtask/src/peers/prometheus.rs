@@ -1,5 +1,5 @@
 //! A real Prometheus scrapes every service: no scrape fails, counters have rates, and every histogram has quantiles
-//! that are numbers. Its promtool lints what was scraped.
+//! that are numbers. Its promtool lints the scraped pages.
 
 use std::collections::BTreeMap;
 use std::net::SocketAddr;
@@ -16,19 +16,19 @@ use crate::site::{Server, Site, free_address};
 use crate::tools;
 use crate::trouble::{Outcome, Trouble, check};
 
-/// Histograms that must be there: no test passes because a service exposes none any more.
+/// Histograms that must exist, so that no test passes because a service no longer exposes any.
 const HISTOGRAMS: [&str; 2] = [
     "posthaste_gateway_service_seconds",
     "posthaste_gateway_upstream_seconds",
 ];
 
-/// Longest wait for Prometheus to scrape what a query needs; a second on an idle machine.
+/// Maximum wait until Prometheus has scraped the data of a query. A second on an idle machine.
 const PATIENCE: Duration = Duration::from_secs(60);
 
-/// Complaints of `promtool check metrics` that stand: the metric, the beginning of the complaint, the reason.
+/// Accepted complaints of `promtool check metrics`: the metric, the beginning of the complaint, the reason.
 const EXEMPT: [(&str, &str, &str); 0] = [];
 
-/// What a page says of a family: its type, and whether it has a sample.
+/// A family on a page: its type, and the presence of a sample.
 struct Family {
     kind: String,
     has_sample: bool,
@@ -78,7 +78,7 @@ pub(crate) fn prometheus(site: &Site) -> Outcome<()> {
     }
 }
 
-/// A gateway with everything on that adds metrics.
+/// Starts a gateway with every option that adds metrics.
 fn gateway(
     site: &Site,
     folder: &Path,
@@ -90,7 +90,7 @@ fn gateway(
     let token_file = folder.join("ada.token");
     tools::write(&token_file, token)?;
     let log = folder.join("access.jsonl");
-    // Nobody collects spans at the shop: lost ones are metrics, too.
+    // There is no collector at the shop's address: lost spans are metrics too.
     let text = format!(
         "listen = \"{address}\"\nadmin = \"{admin}\"\naccess_log = {log:?}\n\
          [traces]\ncollector = \"{}\"\n\
@@ -109,7 +109,7 @@ fn gateway(
     site.serve("gateway", &mut command, address)
 }
 
-/// Prometheus with its own configuration and data, on a port of its own.
+/// Starts Prometheus with its own configuration and data, on a port of its own.
 fn start(
     site: &Site,
     folder: &Path,
@@ -117,7 +117,7 @@ fn start(
     targets: &[(&str, SocketAddr)],
 ) -> Outcome<Server> {
     let data = folder.join("data");
-    // What an earlier run has left; usually there is nothing.
+    // Data of an earlier run. Usually there are none.
     let _ = std::fs::remove_dir_all(&data);
     let jobs: String = targets
         .iter()
@@ -139,7 +139,7 @@ fn start(
     site.serve("prometheus", &mut command, address)
 }
 
-/// Requests through the gateway and questions to the broker.
+/// Sends requests through the gateway and to the broker.
 fn traffic(site: &Site, gateway: &Server, shop: &Server, broker: &Server) -> Outcome<()> {
     let url = gateway.url(&format!("/page/{}", first_isbn(site, shop)?));
     let report = site.load(&[&url, "--rate", "100/s", "--duration", "3s"], 60)?;
@@ -151,7 +151,7 @@ fn traffic(site: &Site, gateway: &Server, shop: &Server, broker: &Server) -> Out
     site.run("offers", &mut ask, 30).map(drop)
 }
 
-/// Returns whether all of so many targets answered their last scrape; a scrape that failed is an error.
+/// True if `count` targets answered their last scrape. A failed scrape is an error.
 fn all_are_up(site: &Site, prometheus: &Server, count: usize) -> Outcome<bool> {
     let answer = ask(site, prometheus, "/api/v1/targets", &[])?;
     let targets = answer["activeTargets"].as_array();
@@ -196,7 +196,7 @@ fn lint(site: &Site, promtool: &Path, file: &Path, page: &str) -> Outcome<()> {
     })
 }
 
-/// The older text format, which is what promtool reads: there a counter's family has the name of its samples.
+/// Converts to the older text format, which promtool reads: there a counter's family has the name of its samples.
 fn plain(page: &str) -> String {
     let mut text = String::with_capacity(page.len());
     for line in page.lines().filter(|line| *line != "# EOF") {
@@ -251,7 +251,7 @@ fn families(page: &str) -> impl Iterator<Item = (String, Family)> {
     })
 }
 
-/// Fails unless Prometheus comes to know numbers of a family that has samples.
+/// Fails unless Prometheus gets numbers for a family that has samples.
 fn measured(site: &Site, prometheus: &Server, name: &str, family: &Family) -> Outcome<()> {
     if !family.has_sample {
         return Ok(());
@@ -272,7 +272,7 @@ fn measured(site: &Site, prometheus: &Server, name: &str, family: &Family) -> Ou
         "histogram" => {
             for share in ["0.5", "0.9", "0.99"] {
                 let rate = format!("sum by (le) (rate({name}_bucket[5m]))");
-                // No time is shorter than half of the first bucket, up to 1 µs.
+                // No quantile is less than half of the first bucket, which ends at 1 µs.
                 numbers(format!("histogram_quantile({share}, {rate})"), 1e-9)?;
             }
             numbers(format!("rate({name}_count[5m])"), 1e-9)?;

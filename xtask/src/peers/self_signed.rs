@@ -1,4 +1,4 @@
-//! Self-signed certificates as openssl makes them, at nginx: `load --ca` accepts and refuses what `curl --cacert` does.
+//! Self-signed certificates of openssl, at nginx: `load --ca` accepts and refuses the same as `curl --cacert`.
 
 use std::path::{Path, PathBuf};
 use std::process::Command;
@@ -7,10 +7,10 @@ use crate::site::{Server, Site, free_address};
 use crate::tools;
 use crate::trouble::{Outcome, Trouble, check};
 
-/// A name that no certificate here is for.
+/// A name for which no certificate here is valid.
 const ELSEWHERE: &str = "elsewhere.example";
 
-/// How a certificate is made: its name, and the last step, on `key.pem` and for some on `request.pem`.
+/// Kinds of certificates: the name, and the last step, with `key.pem` and for some with `request.pem`.
 const KINDS: [(&str, &str); 4] = [
     (
         "names",
@@ -29,7 +29,7 @@ const KINDS: [(&str, &str); 4] = [
     ),
 ];
 
-/// Every kind: accepted for its name, refused for another name and where another certificate is trusted.
+/// Every kind: accepted for its name, refused for another name and if another certificate is trusted.
 pub(crate) fn self_signed(site: &Site) -> Outcome<()> {
     let mut wrong = Vec::new();
     let mut servers = Vec::new();
@@ -58,7 +58,7 @@ pub(crate) fn self_signed(site: &Site) -> Outcome<()> {
     check(wrong.is_empty(), || wrong.join("\n"))
 }
 
-/// A new key, and a certificate of this kind for it.
+/// Creates a key, and a certificate of this kind for it.
 fn certificate(site: &Site, folder: &Path, last_step: &str) -> Outcome<PathBuf> {
     let openssl = tools::debian(&site.checkout, "openssl", "openssl")?;
     for step in [
@@ -73,7 +73,7 @@ fn certificate(site: &Site, folder: &Path, last_step: &str) -> Outcome<PathBuf> 
     Ok(folder.join("certificate.pem"))
 }
 
-/// nginx with the certificate in `folder`.
+/// Starts nginx with the certificate in `folder`.
 fn nginx(site: &Site, folder: &Path) -> Outcome<Server> {
     let program = tools::debian(&site.checkout, "nginx", "nginx-light")?;
     let address = free_address()?;
@@ -104,7 +104,7 @@ fn nginx(site: &Site, folder: &Path) -> Outcome<Server> {
     site.serve("nginx", &mut command, address)
 }
 
-/// Returns whether curl accepts the server.
+/// Returns true if curl accepts the server.
 fn curl(site: &Site, server: &Server, host: &str, trusted: &Path) -> Outcome<bool> {
     let port = server.address.port();
     let mut command = Command::new(tools::debian(&site.checkout, "curl", "curl")?);
@@ -129,7 +129,7 @@ fn curl(site: &Site, server: &Server, host: &str, trusted: &Path) -> Outcome<boo
     }
 }
 
-/// Returns whether `posthaste load` accepts the server; where it does not, it names the remedies.
+/// Returns true if `posthaste load` accepts the server. A refusal must name the remedies.
 fn load(site: &Site, server: &Server, host: &str, trusted: &Path) -> Outcome<bool> {
     let port = server.address.port();
     let url = format!("https://{host}:{port}/");

@@ -1,4 +1,4 @@
-//! `posthaste load` against foreign servers that count for themselves.
+//! `posthaste load` against foreign servers with counters of their own.
 
 use crate::nginx::Nginx;
 use crate::peers::generators::get;
@@ -7,7 +7,7 @@ use crate::site::Site;
 use crate::tools;
 use crate::trouble::{Outcome, check};
 
-/// The counts of ok and status-error are the access log's, with both ways to connect.
+/// The counts of `ok` and `status-error` equal the access log's, with both uses of connections.
 pub(crate) fn nginx(site: &Site) -> Outcome<()> {
     for connection in ["keep-alive", "new"] {
         let nginx = Nginx::start(site, "nginx", true, &[])?;
@@ -37,7 +37,7 @@ pub(crate) fn nginx(site: &Site) -> Outcome<()> {
     Ok(())
 }
 
-/// A certificate nobody signed: refused by default, accepted when told which, or told not to look.
+/// A self-signed certificate: refused by default, accepted if named as trusted, or without verification.
 pub(crate) fn nginx_tls(site: &Site) -> Outcome<()> {
     let nginx = Nginx::start(site, "nginx", true, &[])?;
     let url = format!("https://localhost:{}/1k", nginx.tls.port());

@@ -1,4 +1,4 @@
-//! The broker's stores: what its own tests say of a real PostgreSQL.
+//! The broker's own tests with a real PostgreSQL.
 
 use std::time::Duration;
 
@@ -8,16 +8,16 @@ use crate::process;
 use crate::site::Site;
 use crate::trouble::Outcome;
 
-/// Longest time for building and running the broker's tests.
+/// Time limit for building and running the broker's tests.
 const TESTS: Duration = Duration::from_secs(1800);
 
-/// Runs them on a server of their own.
+/// Runs them with a server of their own.
 pub(crate) fn postgres(site: &Site) -> Outcome<()> {
     tests(site, &[], 20, |_| ())
 }
 
-/// Runs the broker's tests with these further arguments; those of durability kill so often. `hear` is shown what they
-/// say.
+/// Runs the broker's tests with these further arguments and this number of kills for durability. Calls `hear` with the
+/// output.
 pub(crate) fn tests(
     site: &Site,
     arguments: &[&str],

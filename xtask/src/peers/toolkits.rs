@@ -1,8 +1,7 @@
-//! SOAP toolkits of other ecosystems: each makes its client from the running bookshop's WSDL.
+//! SOAP toolkits of other ecosystems. Each generates its client from the WSDL of the running bookshop.
 //!
-//! Every client takes the same arguments and prints one line per check: `ok WHAT` or
-//! `FAILED WHAT: WHY`. What the book is called is asked over JSON, so that the two forms of the
-//! service also check one another.
+//! Every client takes the same arguments and prints one line per check: `ok WHAT` or `FAILED WHAT: WHY`. The title of
+//! the book is read over JSON, so that the two forms of the service also check each other.
 
 use std::path::{Path, PathBuf};
 use std::process::Command;
@@ -14,7 +13,7 @@ use crate::site::{Server, Site, free_address};
 use crate::tools;
 use crate::trouble::{Outcome, Trouble};
 
-/// What a client is told: where the WSDL is, and a book that it names.
+/// Arguments of a client: the address of the WSDL, and a book.
 pub(crate) struct Book {
     wsdl: String,
     isbn: String,
@@ -36,7 +35,7 @@ impl Book {
         })
     }
 
-    /// Runs a client with this book; its lines go to our output.
+    /// Runs a client with this book and prints its lines.
     pub(crate) fn ask(&self, site: &Site, name: &str, client: &mut Command) -> Outcome<()> {
         let done = site.run(
             name,
@@ -63,7 +62,7 @@ pub(crate) fn zeep(site: &Site) -> Outcome<()> {
 pub(crate) fn node_soap(site: &Site) -> Outcome<()> {
     let folder = tools::node(&site.checkout, "node-soap", "peers/node-soap")?;
     let shop = site.bookshop(&[])?;
-    // Beside its modules, where node looks for them.
+    // Next to its modules, where node searches for them.
     let script = folder.join("client.js");
     tools::copy(&site.checkout.path("peers/node-soap/client.js"), &script)?;
     Book::of(site, &shop)?.ask(site, "node-soap", Command::new("node").arg(script))
@@ -78,7 +77,7 @@ pub(crate) fn php(site: &Site) -> Outcome<()> {
     Book::of(site, &shop)?.ask(site, "php", &mut client)
 }
 
-/// PHP, once it has SoapClient.
+/// PHP with SoapClient, installed if necessary.
 pub(crate) fn php_with_soap(site: &Site) -> Outcome<PathBuf> {
     let php = tools::debian(&site.checkout, "php", "php-cli")?;
     let has_soap = || {
@@ -131,8 +130,8 @@ pub(crate) fn gsoap(site: &Site) -> Outcome<()> {
     Book::of(site, &shop)?.ask(site, "gsoap", &mut Command::new(client))
 }
 
-/// A gSOAP server for the bookshop's WSDL, answering every BookLite with the bookshop's own
-/// first book; `wrapper` goes before its command, such as `taskset`.
+/// A gSOAP server for the bookshop's WSDL that answers every BookLite with the bookshop's first book. `wrapper`, such
+/// as `taskset`, goes before its command.
 pub(crate) fn gsoap_server(site: &Site, shop: &Server, wrapper: &[&str]) -> Outcome<Server> {
     let program = built_with_gsoap(site, shop, "server")?
         .display()
@@ -183,9 +182,9 @@ fn built_with_gsoap(site: &Site, shop: &Server, name: &str) -> Outcome<PathBuf> 
     Ok(folder.join(name))
 }
 
-/// The folder, made anew.
+/// Recreates the folder, empty.
 fn fresh(folder: PathBuf) -> Outcome<PathBuf> {
-    // Usually there is one from the last run; if it cannot go, making it says so.
+    // Usually there is one from the last run. If it cannot be removed, creating it fails.
     let _ = std::fs::remove_dir_all(&folder);
     std::fs::create_dir_all(&folder).map_err(|error| Trouble::at(&folder, error))?;
     Ok(folder)

@@ -1,4 +1,4 @@
-//! How many of the largest packets one emulator passes on, when it always has one more.
+//! Maximum packet rate of one emulator, with packets of the largest size always waiting.
 //!
 //! Four fifths of its time are the kernel's sending, a tenth copying, a tenth deciding (`perf`).
 
@@ -7,7 +7,7 @@ use super::{load, surroundings};
 use crate::bench::{Bench, Figure, Measure};
 use crate::trouble::Outcome;
 
-/// With precedence for the emulator and for who feeds it, and without for both.
+/// With real-time priority for the emulator and the sender, and without for both.
 pub(in crate::bench) fn capacity(bench: &Bench) -> Outcome<Vec<Figure>> {
     let worker = Worker::build(bench)?;
     let seconds = bench.or_quick(4, 2);
@@ -19,7 +19,7 @@ pub(in crate::bench) fn capacity(bench: &Bench) -> Outcome<Vec<Figure>> {
         plain.push(worker.run(&[], &arguments)?);
     }
     let pauses = witness.end();
-    // A median withstands pauses, and few seconds are without one.
+    // A median withstands pauses, and few seconds are free of them.
     let what = "packets of 1,500 bytes";
     let [fifo, ordinary] = ["SCHED_FIFO", "without precedence"];
     let rate = passed_on(&first);
@@ -34,7 +34,7 @@ pub(in crate::bench) fn capacity(bench: &Bench) -> Outcome<Vec<Figure>> {
     Ok(figures)
 }
 
-/// Packets that were sent and did not arrive, by the counters of the far end's kernel.
+/// Packets that were sent and did not arrive, by the counters of the receiver's kernel.
 fn lost(rank: &str, runs: &[Ran]) -> Outcome<Figure> {
     let sum = |name| -> Outcome<u64> { runs.iter().map(|ran| ran.word::<u64>(name)).sum() };
     let (sent, received) = (sum("sent")?, sum("received")?);
@@ -42,7 +42,7 @@ fn lost(rank: &str, runs: &[Ran]) -> Outcome<Figure> {
     Ok(Figure::new(format!("lost of these, {rank}"), lost).target("0", sent == received))
 }
 
-/// Packets a second by the far end's kernel.
+/// Packets per second by the receiver's kernel.
 fn passed_on(runs: &[Ran]) -> Measure {
     let rates: Vec<f64> = runs
         .iter()

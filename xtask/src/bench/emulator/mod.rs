@@ -1,8 +1,8 @@
-//! The emulator's benchmarks: what it does to real packets, judged from what stands at both ends.
+//! The emulator's benchmarks: its effects on real packets, determined at both ends.
 //!
-//! The emulator's own example sends, receives and prints; here is only read and judged. What a
-//! pause of the machine fell into is told apart by the [witness](super::witness), and every table
-//! has a line for all that was measured.
+//! The emulator's own example sends, receives and prints. This module reads the output and evaluates it. Packets during
+//! a pause of the machine are separated with the [witness](super::witness), and every table also has a line for all
+//! packets.
 
 mod capacity;
 mod positions;
@@ -20,7 +20,7 @@ pub(super) use toxiproxy::toxiproxy;
 use crate::bench::witness::Pauses;
 use crate::bench::{Figure, Measure};
 
-/// Goes before a command that is to run as nobody, without any privilege.
+/// Wrapper for a command that runs as nobody, without privileges.
 const NOBODY: &[&str] = &[
     "setpriv",
     "--reuid=65534",
@@ -37,14 +37,14 @@ fn surroundings(load: f64, pauses: &Pauses) -> [Figure; 2] {
     ]
 }
 
-/// The machine's load over the last minute; not a number where it is unknown.
+/// The machine's load average of the last minute. NaN if unknown.
 fn load() -> f64 {
     let text = std::fs::read_to_string("/proc/loadavg").unwrap_or_default();
     let load = text.split(' ').next().and_then(|word| word.parse().ok());
     load.unwrap_or(f64::NAN)
 }
 
-/// The value that this share of all does not exceed; not a number for none.
+/// The value that this share of all values does not exceed. NaN for no values.
 fn quantile(sorted: &[f64], share: f64) -> f64 {
     let rank = (share * sorted.len() as f64).ceil() as usize;
     sorted

@@ -1,10 +1,10 @@
-//! Whether exactly the planned packets are missing, and the trace says so.
+//! Check that exactly the planned packets are missing, and that the trace agrees.
 
 use super::worker::Worker;
 use crate::bench::{Bench, Figure, Measure};
 use crate::trouble::Outcome;
 
-/// A million packets of which a pattern drops each 997th.
+/// A million packets with a pattern that drops each 997th.
 pub(in crate::bench) fn positions(bench: &Bench) -> Outcome<Vec<Figure>> {
     let worker = Worker::build(bench)?;
     let packets: u64 = bench.or_quick(1_000_000, 50_000);

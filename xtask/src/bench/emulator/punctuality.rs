@@ -1,4 +1,4 @@
-//! How exactly packets arrive when they should: one line, and hundreds side by side.
+//! Precision of packet arrivals: on one link, and on hundreds in parallel.
 
 use super::worker::{Ran, Worker};
 use super::{NOBODY, load, quantile, surroundings};
@@ -6,7 +6,7 @@ use crate::bench::witness::Pauses;
 use crate::bench::{Bench, Figure, Measure};
 use crate::trouble::Outcome;
 
-/// A delay of 10 ms for a packet each millisecond: with both cores busy, and without privilege.
+/// A delay of 10 ms with one packet per millisecond: with both cores busy, and without privileges.
 pub(in crate::bench) fn delay(bench: &Bench) -> Outcome<Vec<Figure>> {
     const UNDER_WAY: f64 = 10_000.0;
     let worker = Worker::build(bench)?;
@@ -38,7 +38,7 @@ pub(in crate::bench) fn delay(bench: &Bench) -> Outcome<Vec<Figure>> {
     Ok(figures)
 }
 
-/// Flows of 20 packets a second, each on a line of its own that takes 18 ms for one.
+/// Flows of 20 packets per second, each on a link of its own with 18 ms per packet.
 pub(in crate::bench) fn flows(bench: &Bench) -> Outcome<Vec<Figure>> {
     const UNDER_WAY: f64 = 18_000.0;
     let worker = Worker::build(bench)?;
@@ -59,7 +59,7 @@ pub(in crate::bench) fn flows(bench: &Bench) -> Outcome<Vec<Figure>> {
     Ok(figures)
 }
 
-/// Whether the emulator had precedence in all of these runs.
+/// States if the emulator had real-time priority in all of these runs.
 fn rank(runs: &[Ran]) -> Outcome<&'static str> {
     let granted: Vec<bool> = runs
         .iter()
@@ -71,8 +71,8 @@ fn rank(runs: &[Ran]) -> Outcome<&'static str> {
     })
 }
 
-/// How far packets were off what they should take, in µs; at most `bars` at p50 and p99 without a
-/// pause, and beside it all packets.
+/// Deviation of packets from their expected time, in µs. Targets are `bars` at p50 and p99 of packets without a pause.
+/// Further figures show all packets.
 fn judged(
     what: &str,
     runs: &[Ran],

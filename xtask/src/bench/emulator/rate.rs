@@ -1,4 +1,4 @@
-//! How exactly a line carries what it should in a second, beside the kernel's token bucket filter.
+//! Precision of a link's bandwidth over a second, compared with the kernel's token bucket filter.
 
 use super::worker::{Ran, Worker};
 use super::{load, surroundings};
@@ -7,29 +7,29 @@ use crate::bench::{Bench, Figure, Measure};
 use crate::tools;
 use crate::trouble::Outcome;
 
-/// A bandwidth, and TBF's options for it: a burst of a timer tick, as its manual asks, or a packet.
+/// A bandwidth, and TBF's options for it: a burst of one timer tick, as its manual requires, or of one packet.
 const LINES: [(&str, u64, &str); 2] = [
     ("100 Mbit/s", 100_000_000, "rate 100mbit burst 50kb"),
     ("300 kbit/s", 300_000, "rate 300kbit burst 2kb"),
 ];
 
-/// What a packet is to each: an IP packet on our line, a frame in TBF.
+/// Size of a packet for each: an IP packet on our link, a frame in TBF.
 const OUR_BYTES: f64 = 1500.0;
 const TBF_BYTES: f64 = 1514.0;
 
-/// So close to a pause an arrival may be late: what waited meanwhile goes first.
+/// Arrivals this close to a pause may be late, because packets that waited in the pause go first.
 const CLOSE: u64 = 2_000_000;
 
-/// A second, from the end of a packet to the end of another.
+/// A period of one second, from the end of a packet to the end of another.
 struct Window {
     from: u64,
     to: u64,
-    /// Of the bandwidth, in per cent.
+    /// Deviation from the bandwidth in percent.
     error: f64,
 }
 
 impl Window {
-    /// Whether neither end fell into a pause; one in the middle is made up for.
+    /// True if neither end is in a pause. A pause in the middle is compensated.
     fn is_quiet(&self, pauses: &Pauses) -> bool {
         [self.from, self.to]
             .iter()
@@ -37,7 +37,7 @@ impl Window {
     }
 }
 
-/// Both lines by both, in turns.
+/// Measures both bandwidths with both, in turns.
 pub(in crate::bench) fn rate(bench: &Bench) -> Outcome<Vec<Figure>> {
     tools::debian(&bench.site.checkout, "tc", "iproute2")?;
     let worker = Worker::build(bench)?;
@@ -76,7 +76,7 @@ pub(in crate::bench) fn rate(bench: &Bench) -> Outcome<Vec<Figure>> {
 
 /// The same sender and receiver on a loopback device with a token bucket filter.
 fn through_tbf(worker: &Worker<'_>, options: &str, arguments: &str) -> Outcome<Ran> {
-    // In a user namespace of his own where he is not root; then buffers are small.
+    // In a user namespace of its own unless we are root. Buffers are then small.
     let unshare = match rustix::process::geteuid().is_root() {
         true => "-n",
         false => "-rn",
@@ -87,7 +87,7 @@ fn through_tbf(worker: &Worker<'_>, options: &str, arguments: &str) -> Outcome<R
     worker.run(&["unshare", unshare, "sh", "-c", &script, "sh"], arguments)
 }
 
-/// The seconds of a run but the first, in which a token bucket gives what it had saved.
+/// The seconds of a run except the first, in which a token bucket spends its saved tokens.
 fn windows(ran: &Ran, bytes: f64, bits: u64) -> Vec<Window> {
     const SECOND: u64 = 1_000_000_000;
     let stamps: Vec<u64> = ran.packets.iter().map(|packet| packet.1).collect();
@@ -114,7 +114,7 @@ fn windows(ran: &Ran, bytes: f64, bits: u64) -> Vec<Window> {
         .collect()
 }
 
-/// The median in per cent, and the worst; not a number for none.
+/// The median in percent, and the maximum. NaN for no windows.
 fn errors(windows: &[Window], which: impl Fn(&Window) -> bool) -> (Measure, f64) {
     let errors: Vec<f64> = windows
         .iter()
@@ -131,7 +131,7 @@ mod tests {
 
     #[test]
     fn seconds_are_cut_at_packets() {
-        // 1,000 packets of 1,500 bytes a second from the second second on, half of that before.
+        // 1,000 packets of 1,500 bytes per second from the second second on, half of that before.
         let slow = (0..500).map(|number| (0, number * 2_000_000));
         let fast = (0..2001).map(|number| (0, 1_000_000_000 + number * 1_000_000));
         let ran = Ran {

@@ -1,8 +1,7 @@
-//! A delay and a throughput as a user of toxiproxy knows them, beside ours: the same client and the
-//! same service, through its proxy and through `posthaste net`.
+//! Delay and throughput of toxiproxy compared with `posthaste net`: the same client and the same service through both.
 //!
-//! toxiproxy relays streams, so that it delays what was read and not packets; it knows no
-//! handshakes, no loss and no positions. What both can do is compared.
+//! toxiproxy relays streams. It delays data after reading, not packets, and has no handshakes, losses or positions.
+//! Only common functions are compared.
 
 use std::process::Command;
 
@@ -14,10 +13,10 @@ use crate::tools;
 use crate::trouble::Outcome;
 
 const MODULE: &str = "github.com/Shopify/toxiproxy/v2/cmd/server@v2.12.0";
-/// Where the service stands inside `net`.
+/// Address of the service inside `net`.
 const INSIDE: &str = "10.0.0.2:8080";
 
-/// The error of 5 ms in each direction, and requests a second through no delay.
+/// The error of 5 ms in each direction, and requests per second without delay.
 pub(in crate::bench) fn toxiproxy(bench: &Bench) -> Outcome<Vec<Figure>> {
     let proxy = Proxy::start(bench)?;
     let path = format!("/page/{}", first_isbn(&bench.site, &proxy.shop)?);
@@ -62,7 +61,7 @@ pub(in crate::bench) fn toxiproxy(bench: &Bench) -> Outcome<Vec<Figure>> {
     ])
 }
 
-/// Requests a second through either, in turns.
+/// Requests per second through both, in turns.
 fn throughput(bench: &Bench, proxy: &Proxy, path: &str, rounds: usize) -> Outcome<[Measure; 2]> {
     proxy.delay(bench, 0)?;
     let length = bench.or_quick("5s", "1s");
@@ -121,7 +120,7 @@ impl Proxy {
         self.proxy.url(path)
     }
 
-    /// From now on so many milliseconds in each direction.
+    /// Sets the delay in each direction.
     fn delay(&self, bench: &Bench, milliseconds: u64) -> Outcome<()> {
         let latency = serde_json::json!({"attributes": {"latency": milliseconds}});
         for stream in ["upstream", "downstream"] {

@@ -1,4 +1,4 @@
-//! The emulator's example as a program that measures, and what it prints.
+//! The emulator's example as a measuring program, and its output.
 
 use std::collections::BTreeMap;
 use std::path::PathBuf;
@@ -14,12 +14,12 @@ pub(super) struct Worker<'a> {
     program: PathBuf,
 }
 
-/// What a run of it printed.
+/// Output of one run.
 #[derive(Debug, Default, PartialEq, Eq)]
 pub(super) struct Ran {
-    /// When each packet was sent and when it arrived, in ns of the wall clock.
+    /// Send and arrival time of each packet, in ns of the wall clock.
     pub(super) packets: Vec<(u64, u64)>,
-    /// From when, until when, and how many packets arrived meanwhile.
+    /// Start, end, and the number of packets that arrived between.
     pub(super) windows: Vec<(u64, u64, u64)>,
     pub(super) words: BTreeMap<String, String>,
 }
@@ -30,7 +30,7 @@ impl<'a> Worker<'a> {
         Ok(Self { bench, program })
     }
 
-    /// Runs it to its end; `wrapper` goes before it.
+    /// Runs it to its end, with `wrapper` before its command.
     pub(super) fn run(&self, wrapper: &[&str], arguments: &str) -> Outcome<Ran> {
         let program = self.program.display().to_string();
         let words = [wrapper, &[&program]].concat();
@@ -64,7 +64,7 @@ impl Ran {
         Ok(ran)
     }
 
-    /// What it said of this.
+    /// Returns the printed value of this name.
     pub(super) fn word<T: FromStr>(&self, name: &str) -> Outcome<T> {
         let word = self.words.get(name).and_then(|word| word.parse().ok());
         word.ok_or_else(|| Trouble::Failed(format!("measure did not say {name}")))

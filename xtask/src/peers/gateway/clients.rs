@@ -1,4 +1,4 @@
-//! curl, wrk, h2load and PHP's SoapClient through the gateway: each protocol, each coding, each body whole.
+//! curl, wrk, h2load and PHP's SoapClient through the gateway: each protocol, each coding, each body complete.
 
 use std::path::PathBuf;
 use std::process::Command;
@@ -11,7 +11,7 @@ use crate::site::{Server, Site};
 use crate::tools;
 use crate::trouble::{Outcome, Trouble, check};
 
-/// Every way of asking, and how curl says which protocol it was.
+/// Every protocol, with the name that curl reports for it.
 pub(crate) fn curl(site: &Site) -> Outcome<()> {
     let nginx = Nginx::start(site, "gateway-nginx", false, &[])?;
     let certificate = nginx.certificate.display().to_string();
@@ -51,7 +51,7 @@ pub(crate) fn curl(site: &Site) -> Outcome<()> {
     codings(site)
 }
 
-/// Each coding that this curl can decode comes back as the same text, and shorter on the wire.
+/// Each coding that this curl can decode returns the same text, with fewer bytes on the wire.
 fn codings(site: &Site) -> Outcome<()> {
     let shop = site.bookshop(&[])?;
     let path = format!("/page/{}", first_isbn(site, &shop)?);
@@ -81,7 +81,7 @@ fn codings(site: &Site) -> Outcome<()> {
     Ok(())
 }
 
-/// What curl has seen.
+/// Result of curl.
 struct Said {
     body: String,
     version: String,
@@ -106,7 +106,7 @@ fn ask(site: &Site, url: &str, options: &[&str]) -> Outcome<Said> {
     })
 }
 
-/// wrk and h2load see replies only, none of them an error.
+/// wrk and h2load receive replies only, none of them an error.
 pub(crate) fn load(site: &Site) -> Outcome<()> {
     let wrk = tools::debian(&site.checkout, "wrk", "wrk")?;
     let h2load = tools::debian(&site.checkout, "h2load", "nghttp2-client")?;
@@ -139,8 +139,8 @@ pub(crate) fn load(site: &Site) -> Outcome<()> {
     Ok(())
 }
 
-/// PHP calls the bookshop through the gateway from the WSDL it reads there, once plainly and once with the
-/// header block that asks for compression.
+/// PHP calls the bookshop through the gateway, with the WSDL read there: once plainly and once with the header block
+/// that requests compression.
 pub(crate) fn php(site: &Site) -> Outcome<()> {
     let php: PathBuf = crate::peers::toolkits::php_with_soap(site)?;
     let shop = site.bookshop(&[])?;

@@ -1,4 +1,4 @@
-//! What many connections and a long reply cost in memory.
+//! Memory for many connections and for a long reply.
 
 use std::fs::File;
 use std::io::{Read as _, Write as _};
@@ -14,14 +14,14 @@ use crate::site::{Server, Site};
 use crate::tools;
 use crate::trouble::{Outcome, Trouble, check};
 
-/// Connections that ask at the same time.
+/// Connections with a request at the same time.
 const AT_ONCE: usize = 2_000;
-/// Connections that stay open and idle.
+/// Idle open connections.
 const IDLE: usize = 10_000;
-/// What the gateway may take with all of them, after 2,000 others. If the idle ones kept hyper's two
-/// buffers of 8 KiB, that would be 160 MiB for these alone.
+/// Maximum memory of the gateway with all of them, after 2,000 others. If the idle ones kept hyper's two buffers of 8
+/// KiB, these alone would be 160 MiB.
 const IDLE_KIB: u64 = 150 << 10;
-/// The long reply, and by how much the gateway may have grown beyond what it had.
+/// Length of the long reply, and the maximum growth of the gateway's memory.
 const LONG: u64 = 1 << 30;
 const LONG_KIB: u64 = 32 << 10;
 
@@ -36,7 +36,7 @@ pub(crate) fn crowd(site: &Site) -> Outcome<()> {
 }
 
 fn many(site: &Site, upstream: &str) -> Outcome<()> {
-    // As a service manager begins it; the gateway raises its own.
+    // Like a service manager. The gateway raises its own limit.
     allow_descriptors(1_024)?;
     let gateway = start(site, upstream, "", "")?;
     allow_descriptors(IDLE + 1_000)?;
@@ -64,7 +64,7 @@ fn many(site: &Site, upstream: &str) -> Outcome<()> {
 
 fn long(site: &Site, upstream: &str) -> Outcome<()> {
     let page = site.checkout.peer_folder("gateway-nginx/pages")?.join("1g");
-    // Sparse: it takes no room.
+    // Sparse, so that it uses no disk space.
     let made = File::create(&page).and_then(|file| file.set_len(LONG));
     made.map_err(|error| Trouble::at(&page, error))?;
     let curl = tools::debian(&site.checkout, "curl", "curl")?;
@@ -119,7 +119,7 @@ fn lost(error: std::io::Error) -> Trouble {
     Trouble::Failed(format!("a connection to the gateway: {error}"))
 }
 
-/// A line of the kernel's on a process, in KiB.
+/// A value of the kernel's status of a process, in KiB.
 fn memory(server: &Server, name: &str) -> Outcome<u64> {
     let pid = server.running.pid().as_raw_nonzero();
     let path = std::path::PathBuf::from(format!("/proc/{pid}/status"));
@@ -129,7 +129,7 @@ fn memory(server: &Server, name: &str) -> Outcome<u64> {
         .ok_or_else(|| Trouble::Failed(format!("{} has no {name}", path.display())))
 }
 
-/// Sets the soft limit of descriptors, which what is started inherits.
+/// Sets the soft limit of descriptors, which child processes inherit.
 fn allow_descriptors(wanted: usize) -> Outcome<()> {
     let limit = getrlimit(Resource::Nofile);
     let wanted = wanted as u64;

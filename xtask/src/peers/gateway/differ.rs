@@ -1,7 +1,7 @@
-//! Doubtful messages to us, nginx and HAProxy in front of one server that records what reaches it.
+//! Doubtful messages to us, nginx and HAProxy in front of one server that records the requests reaching it.
 //!
-//! The gateway is never more permissive than the stricter of the other two: a request that one of them keeps back does not go
-//! on from us, and neither does the one behind it.
+//! The gateway is never more permissive than the stricter of the other two: if one of them stops a request, or the
+//! request after it, the gateway does too.
 
 use std::io::{ErrorKind, Read as _, Write as _};
 use std::net::{SocketAddr, TcpListener, TcpStream};
@@ -14,13 +14,13 @@ use super::strict::{haproxy, nginx};
 use crate::site::Site;
 use crate::trouble::{Outcome, Trouble, check};
 
-/// How long an answer is waited for: a proxy that waits for more of the request gives none.
+/// Time limit for an answer. A proxy that waits for more of the request gives none.
 const PATIENCE: Duration = Duration::from_secs(2);
 
-/// How long a request may be on its way to the server once its answer is there: one was refused, the other was under way.
+/// Time for a request to reach the server after its answer, for the case that one was refused and the other forwarded.
 const SETTLING: Duration = Duration::from_millis(50);
 
-/// Messages that are right, by the end of what they are about, and why one of the others refuses them.
+/// Correct messages that another proxy refuses: the end of their description, and the reason of the refusal.
 const EXCEPTIONS: &[(&str, &str)] = &[
     (
         "\"host: s\" None",
@@ -37,20 +37,20 @@ const EXCEPTIONS: &[(&str, &str)] = &[
     ),
 ];
 
-/// A server that takes every request, whatever it looks like, and keeps it.
+/// A server that accepts and keeps every request in any form.
 struct Origin {
     address: SocketAddr,
     seen: Arc<Mutex<Vec<u8>>>,
 }
 
-/// What became of a message.
+/// Result for a message: requests that reached the server.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 struct Passed {
     first: bool,
     next: bool,
 }
 
-/// A proxy: its name, and where it speaks HTTP/1 and HTTP/2.
+/// A proxy: its name, and its addresses for HTTP/1 and HTTP/2.
 struct Proxy {
     name: &'static str,
     http1: SocketAddr,
@@ -72,7 +72,7 @@ impl Origin {
         Ok(Self { address, seen })
     }
 
-    /// What has come since the last call.
+    /// Result since the last call.
     fn take(&self) -> Passed {
         let seen = std::mem::take(&mut *self.seen.lock().unwrap_or_else(PoisonError::into_inner));
         let seen = String::from_utf8_lossy(&seen);
@@ -83,7 +83,7 @@ impl Origin {
     }
 }
 
-/// Reads a request by what a proxy says of its length, and answers.
+/// Reads a request by the length that a proxy states, and answers.
 fn answer(mut stream: TcpStream, seen: &Mutex<Vec<u8>>) {
     let _ = stream.set_read_timeout(Some(PATIENCE));
     let mut request = Vec::new();
@@ -91,7 +91,7 @@ fn answer(mut stream: TcpStream, seen: &Mutex<Vec<u8>>) {
     while !is_whole(&String::from_utf8_lossy(&request)) {
         match stream.read(&mut piece) {
             Ok(length @ 1..) => request.extend_from_slice(&piece[..length]),
-            // One that breaks off is served by nobody.
+            // A request that breaks off is not answered.
             _ => return,
         }
     }
@@ -108,7 +108,7 @@ fn is_whole(request: &str) -> bool {
     };
     let head = head.to_ascii_lowercase();
     if head.contains("transfer-encoding:") {
-        // Trailers may stand between the last chunk and the empty line.
+        // Trailers may appear between the last chunk and the empty line.
         let is_last = body.starts_with("0\r\n") || body.contains("\r\n0\r\n");
         return is_last && body.ends_with("\r\n\r\n");
     }
@@ -128,7 +128,7 @@ fn send(proxy: &Proxy, message: &Doubtful, origin: &Origin) -> std::io::Result<P
         proxy.http1
     };
     let mut stream = TcpStream::connect(address)?;
-    // Who refuses may close before it has read everything.
+    // A proxy that refuses may close before reading everything.
     let _ = stream.write_all(&message.bytes);
     let end = Instant::now() + PATIENCE;
     let mut reply = Vec::new();
@@ -149,7 +149,7 @@ fn send(proxy: &Proxy, message: &Doubtful, origin: &Origin) -> std::io::Result<P
     Ok(origin.take())
 }
 
-/// Whether frames of HTTP/2 end stream 1, or the connection.
+/// True if frames of HTTP/2 end stream 1, or the connection.
 fn is_over(mut frames: &[u8]) -> bool {
     const DATA: u8 = 0;
     const HEADERS: u8 = 1;
@@ -167,8 +167,8 @@ fn is_over(mut frames: &[u8]) -> bool {
     false
 }
 
-/// Sends every message to every proxy, ours first. Returns what went on from us and should not, a line each, and the number
-/// of messages.
+/// Sends every message to every proxy, ours first. Returns one line for each request that ours wrongly forwarded, and
+/// the number of messages.
 fn compare(proxies: &[Proxy], origin: &Origin) -> std::io::Result<(Vec<String>, usize)> {
     let messages = messages();
     let mut wrong = Vec::new();

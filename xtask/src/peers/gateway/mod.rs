@@ -1,7 +1,8 @@
-//! The gateway between real clients and real servers, and beside other proxies.
+//! The gateway between real clients and real servers, and compared with other proxies.
 //!
-//! `clients` reads through it in every protocol and coding, `strict` sends each proxy the same doubtful
-//! requests, `differ` compares what reaches the server behind each of them, `crowd` counts the memory of many connections and of a long reply.
+//! `clients` tests every protocol and coding, `strict` sends each proxy the same doubtful requests, `differ` compares
+//! the requests that reach the server behind each proxy, and `crowd` measures the memory of many connections and of a
+//! long reply.
 
 mod clients;
 mod crowd;
@@ -24,7 +25,7 @@ pub(crate) use differ::differ;
 pub(crate) use strict::strict;
 pub(crate) use traces::traces;
 
-/// A gateway in front of `upstream`, with `before` the route in its configuration and `after` in it.
+/// Starts a gateway in front of `upstream`, with `before` the route in its configuration and `after` in it.
 fn start(site: &Site, upstream: &str, before: &str, after: &str) -> Outcome<Server> {
     let address = free_address()?;
     let folder = site.checkout.peer_folder("gateway")?;

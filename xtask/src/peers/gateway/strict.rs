@@ -1,7 +1,7 @@
-//! The same doubtful requests to us, to nginx and to HAProxy, side by side.
+//! The same doubtful requests to us, to nginx and to HAProxy.
 //!
-//! What two servers could read in two ways must not go on from us. The others' answers are printed and
-//! judged by nobody: they show where we are stricter.
+//! The gateway must not forward requests that two servers could read differently. The answers of the others are printed
+//! without judgement. They show where we are stricter.
 
 use std::io::{Read as _, Write as _};
 use std::net::{SocketAddr, TcpStream};
@@ -14,21 +14,21 @@ use crate::site::{Server, Site, free_address};
 use crate::tools;
 use crate::trouble::{Outcome, Trouble, check};
 
-/// How long an answer is waited for: a proxy that waits for more of the request gives none.
+/// Time limit for an answer. A proxy that waits for more of the request gives none.
 const PATIENCE: Duration = Duration::from_millis(500);
 
-/// A request with fields and a body; behind it stands a second one that nobody may be given.
+/// A request with fields and a body, followed by a second request that must not be forwarded if the first is doubtful.
 struct Shape {
     fields: &'static str,
     body: &'static str,
-    /// Some readers disagree about it: it must not reach an upstream.
+    /// True if readers disagree about it, so that it must not reach an upstream.
     is_doubtful: bool,
 }
 
-/// What a proxy made of a shape.
+/// Answers of a proxy to a shape.
 struct Answer {
     statuses: Vec<String>,
-    /// A reply names nginx: with us it is the origin's, whatever its status.
+    /// True if a reply names nginx. From the gateway it is then the origin's, with any status.
     names_nginx: bool,
 }
 
@@ -83,7 +83,7 @@ const SHAPES: &[Shape] = &[
     doubtful("Host: s\r\nX: a\0b\r\nContent-Length: 5", "hello"),
 ];
 
-/// Sends every shape to every proxy and prints what each answered.
+/// Sends every shape to every proxy and prints the answers.
 pub(crate) fn strict(site: &Site) -> Outcome<()> {
     let origin = Nginx::start(site, "gateway-nginx", false, &[])?;
     let address = origin.server.address;
@@ -121,7 +121,7 @@ pub(crate) fn strict(site: &Site) -> Outcome<()> {
     check(wrong.is_empty(), || wrong.join("\n"))
 }
 
-/// What a proxy answers on one connection.
+/// The answer of a proxy on one connection.
 fn answer(proxy: &Server, shape: &Shape) -> Outcome<Answer> {
     let failed = |error: std::io::Error| Trouble::Failed(format!("{}: {error}", proxy.address));
     let mut stream = TcpStream::connect(proxy.address).map_err(failed)?;
@@ -130,7 +130,7 @@ fn answer(proxy: &Server, shape: &Shape) -> Outcome<Answer> {
         "POST /1k HTTP/1.1\r\n{}\r\n\r\n{}GET /1k HTTP/1.1\r\nHost: s\r\nConnection: close\r\n\r\n",
         shape.fields, shape.body
     );
-    // Who refuses may close before it has read everything; what it said counts.
+    // A proxy that refuses may close before reading everything. Its answer counts.
     let _ = stream.write_all(request.as_bytes());
     let mut text = Vec::new();
     let _ = stream.read_to_end(&mut text);
@@ -151,7 +151,7 @@ fn answer(proxy: &Server, shape: &Shape) -> Outcome<Answer> {
     })
 }
 
-/// nginx before `upstream`, and where it speaks HTTP/2.
+/// Starts nginx in front of `upstream`. Returns it and its address for HTTP/2.
 pub(super) fn nginx(site: &Site, upstream: SocketAddr) -> Outcome<(Server, SocketAddr)> {
     let program = tools::debian(&site.checkout, "nginx", "nginx-light")?;
     let folder = site.checkout.peer_folder("gateway-nginx-proxy")?;
@@ -184,7 +184,7 @@ pub(super) fn nginx(site: &Site, upstream: SocketAddr) -> Outcome<(Server, Socke
     Ok((server, http2))
 }
 
-/// HAProxy before `upstream`, and where it speaks HTTP/2.
+/// Starts HAProxy in front of `upstream`. Returns it and its address for HTTP/2.
 pub(super) fn haproxy(site: &Site, upstream: SocketAddr) -> Outcome<(Server, SocketAddr)> {
     let program = tools::debian(&site.checkout, "haproxy", "haproxy")?;
     let folder = site.checkout.peer_folder("gateway-haproxy")?;

@@ -1,4 +1,5 @@
-//! OpenTelemetry for Python before, behind and beside the gateway: one trace, and all its spans.
+//! OpenTelemetry for Python as client, upstream and collector of the gateway: one distributed trace with all its trace
+//! spans.
 
 use std::process::Command;
 
@@ -7,7 +8,7 @@ use crate::site::{Site, free_address};
 use crate::tools;
 use crate::trouble::Outcome;
 
-/// Whoever asks says whether to trace; the upstream and the collector see the same trace.
+/// The client decides about tracing. The upstream and the collector see the same distributed trace.
 pub(crate) fn traces(site: &Site) -> Outcome<()> {
     let python = tools::python(&site.checkout, "traces", "peers/traces/requirements.txt")?;
     let [upstream, collector] = [free_address()?, free_address()?].map(|at| at.to_string());
