@@ -1,7 +1,6 @@
 //! The framework from outside, with sample figures and temporary folders.
 
 use std::fs;
-use std::os::unix::fs::PermissionsExt as _;
 use std::path::Path;
 use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
 
@@ -420,11 +419,14 @@ fn a_damaged_result_is_reported_and_the_others_drawn() {
     assert!(outcome.figures[1].error.is_none());
 }
 
-/// A program in place of this binary.
+/// A program in place of this binary. Another process writes it: a child that a test of this process starts meanwhile
+/// would hold it open for writing, and then it cannot be started (ETXTBSY).
 fn script(dir: &Path, text: &str) -> std::path::PathBuf {
-    let path = dir.join("script");
-    fs::write(&path, format!("#!/bin/sh\n{text}")).unwrap();
-    fs::set_permissions(&path, fs::Permissions::from_mode(0o755)).unwrap();
+    let (source, path) = (dir.join("source"), dir.join("script"));
+    fs::write(&source, format!("#!/bin/sh\n{text}")).unwrap();
+    let mut install = std::process::Command::new("install");
+    let installed = install.arg("-m755").args([&source, &path]).status();
+    assert!(installed.unwrap().success());
     path
 }
 
@@ -487,15 +489,19 @@ fn interrupted(then: &str) -> (usize, bool, u8) {
         program: Some(script(dir.path(), &text)),
         ..options(dir.path())
     };
+    let over = AtomicBool::new(false);
     let outcome = std::thread::scope(|scope| {
         scope.spawn(|| {
-            while !ready.exists() {
+            while !ready.exists() && !over.load(Ordering::Relaxed) {
                 std::thread::sleep(std::time::Duration::from_millis(5));
             }
             stop.store(true, Ordering::Relaxed);
         });
-        reproduce(&[&figure], &[&figure], &beside, &stop, &Silent).unwrap()
+        let outcome = reproduce(&[&figure], &[&figure], &beside, &stop, &Silent).unwrap();
+        over.store(true, Ordering::Relaxed);
+        outcome
     });
+    assert!(ready.exists(), "the process has not begun");
     let failed = outcome.figures.iter().any(|drawn| drawn.error.is_some());
     (outcome.figures.len(), failed, outcome.exit_code())
 }
