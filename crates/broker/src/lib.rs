@@ -1,12 +1,48 @@
 //! Broker: a registry of QoS offers with durable storage and lookups in microseconds.
 //!
-//! 1. A provider publishes offers. The store writer, a thread of its own, stores them durably in the [`store`].
-//! 2. The store writer reads the store's log, including the changes of others, and brings the [`registry`] into step.
+//! 1. A provider publishes offers. The store writer, a thread of its own, stores them durably in the `store`.
+//! 2. The store writer reads the store's log, including the changes of others, and brings the `registry` into step.
 //! 3. The provider gets its reply.
 //!
 //! Lookups only read the registry. They continue during an outage of the store and report the age of their data. Other
 //! brokers on the same store, and brokers that follow this one, see the same changes in the same order. [`start`] runs
 //! a broker.
+//!
+//! # Path of a change
+//!
+//! | step | module |
+//! |---|---|
+//! | authenticate the provider, validate the offers | `front::publish` |
+//! | store all waiting writes in one transaction | `keeper`, `store` |
+//! | read the log after the last known change | `keeper` |
+//! | apply the changes to the index, then reply | `filling`, `registry` |
+//! | send the changes to readers of the stream | `front::stream` |
+//!
+//! - The log is the only way into the index. The change may come from this broker, from another broker on the same
+//!   PostgreSQL database, or from a command on the same file.
+//! - A broker that follows another (`follow`) has the stream of that broker in place of the store writer.
+//! - After an error of the store the store writer tries again with growing pauses. Writers get an error at once.
+//!   Lookups continue and report the age of their data (`Registry::age`).
+//! - In PostgreSQL the numbers of changes are assigned under a lock that is held until the commit. No change then
+//!   appears after one with a higher number.
+//! - The condition of a write (`If-Match`) is checked in the transaction of the write, so that concurrent writers
+//!   cannot overwrite each other unseen.
+//! - The expiry of an offer is no change. Each broker drops expired offers by its own clock.
+//!
+//! # Fetched offers
+//!
+//! For providers that do not publish, the broker polls documents. An offer source (`shelf`) holds the offers of one
+//! provider for one service type, from one or several documents, and writes changes through the store writer like any
+//! publisher. Offer sources come from the configuration or from a registry of services (`uddi`):
+//!
+//! - `uddi::choice`, a pure part, selects the services whose documents may be fetched, and counts the others by reason.
+//! - `uddi::watch` adds and removes the offer sources.
+//! - Data of the service registry are in no store. The broker queries them again.
+//!
+//! # Prototypes
+//!
+//! [`prototype`] contains the lookup methods of the thesis for comparison: a walk through all offers, and one table
+//! with one index and one statement, in SQLite and PostgreSQL, for each request. Only the study uses it.
 
 mod admin;
 mod change;

@@ -1,6 +1,6 @@
 //! Decoders of the content codings gzip, Zstandard and Brotli, for input in pieces of any size.
 //!
-//! Decoded bytes go to a writer of the caller, which keeps, counts or refuses them. A kilobyte of Brotli can become a
+//! Decoded bytes go to a writer of the caller. It keeps, counts or refuses them: a kilobyte of Brotli can become a
 //! gigabyte, and only the caller knows the limit. Encoding belongs to the gateway.
 
 mod gzip;

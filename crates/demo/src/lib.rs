@@ -3,6 +3,18 @@
 //!
 //! [`start`] runs it in this process, on loopback only. The page sends [`Controls`], `director` applies them to
 //! products and clients, `watch` samples the system once a second, and `story` sends the samples to all open pages.
+//!
+//! # Data flow
+//!
+//! | step | module |
+//! |---|---|
+//! | the page requests a change | `controls` |
+//! | the controller applies it to products and clients | `director`, `products`, `crowd` |
+//! | the sampler reads public data once a second: metrics, the broker's stream, the generator's ticks | `watch` |
+//! | the event log sends the samples to all open pages | `story` |
+//!
+//! The event log is a ring of numbered events. History, live stream and returning pages read it in the same way, from
+//! different numbers on. Pages and sampler share one thread, whose CPU time is the demo's own cost.
 
 mod chronicle;
 mod controls;

@@ -18,6 +18,36 @@
 //!
 //! `posthaste-link` decides the fate of packets. This crate has the namespaces, the devices, the clock and the loop.
 //! The choice of the commands to run, and the evaluation of the results, are left to the crates above.
+//!
+//! # Networks
+//!
+//! Each host is a thread in a network namespace of its own. Sockets and commands that it opens are inside. The
+//! emulator's thread has a third namespace, without an address, with the middle ends of two veth pairs.
+//!
+//! # Time
+//!
+//! One turn of `engine`: frames that arrived enter the links with the kernel's arrival stamp as their time, and packets
+//! that are due leave.
+//!
+//! - A late wake-up has no effect if it precedes the packet's departure. `wait` sleeps until 100 µs before that time
+//!   and polls for the rest. A real-time thread owes sleep for the time that it polls, because the kernel would
+//!   otherwise stop it for 50 ms at a time.
+//! - Frames are received through a ring shared with the kernel (TPACKET_V2). The buffer of a socket holds 180 packets
+//!   for an ordinary user, and TPACKET_V3 delivers blocks, late.
+//! - Packets leave one by one. Four fifths of their cost is the kernel's, from the send to the receiving socket. A
+//!   batch would save little of it, and all packets of a batch would have the same time.
+//! - The lateness of packets is measured and judged. A run on a machine that was too busy says so.
+//! - Nothing on this path allocates in steady traffic.
+//!
+//! `flow` finds the connection of a packet without any state, or rejects the frame with a named reason. `edge` sets its
+//! code point, if configured.
+//!
+//! # TCP profiles in place of a kernel
+//!
+//! With [`stack`], one end of the link belongs to a profile of `posthaste-tcp` instead of a device. Each connection is
+//! spliced from two endpoints with the same addresses: one through the link by the profile, one to the host by today's
+//! Linux. Clients, servers and relays need no change, both roles are one implementation, and both halves have real
+//! kernels as peers. Packets of the profile count at their exact time.
 
 mod address;
 pub mod agent;

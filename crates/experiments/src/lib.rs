@@ -3,6 +3,50 @@
 //! [`FIGURES`] is the single list; the selection, the report's index and the tables of figures derive from it.
 //! [`reproduce`] runs studies and writes records. [`draw`] makes pictures, checks and the report from records alone.
 //! Each figure's file defines its measurement. Crates below this one create and answer the traffic.
+//!
+//! # Private networks
+//!
+//! [`lab::enter`] enters a network namespace before any thread starts, through a user namespace without root. Kernel
+//! counters such as ListenDrops and SYN retransmissions then count this study and nothing else. If the kernel forbids
+//! that, the study runs on the machine's loopback and reports that these checks were impossible.
+//!
+//! # Studies side by side
+//!
+//! A study states the resource that determines its numbers. A study that needs the processor runs alone. A study that
+//! needs emulated links mostly waits, so several run at the same time (`side_by_side`). Each is a process of its own,
+//! `posthaste reproduce --part`, with its own network. It reports over its standard output and writes its own records.
+//! All drawing happens afterwards, from disk.
+//!
+//! # Packet loss
+//!
+//! A packet-loss study takes jobs and produces records:
+//!
+//! | module | task |
+//! |---|---|
+//! | `rig` | transactions between two ends, each on a line of its own |
+//! | `seen` | outcome of each transaction, read from its packets |
+//! | `campaign` | one table of all transactions, with the lateness of the emulator |
+//! | `cells` | groups of transactions that differ by chance alone |
+//!
+//! The packets show if an end waited for a timeout. A transaction that lost other data than intended is in no cell.
+//!
+//! - `played` runs the same jobs in virtual time, on all cores, with the same columns (`account`). A cell is the same
+//!   for emulated and simulated transactions.
+//! - A transaction is identified by seed and number. A simulated one with those of an emulated one meets the same
+//!   delays, packet by packet.
+//! - `twin` compares with the kernel. The simulated transaction also starts at the same tick of the kernel's timer
+//!   wheel, derived from the kernel's own timeouts (`ticks`), with programs of the same speed. No chance is left
+//!   between the two. Where they still differ, `parting` finds the first difference in their ladders.
+//!
+//! # Testbeds of the other papers
+//!
+//! - **DiffServ** (`wsqos::qos_proxy`): the thesis's router is at the generator's end of the link, with gateway and
+//!   origin at the far end. The same requests run with the gateway's marks, without marks, and with marks by address,
+//!   each run in networks of its own.
+//! - **Mobile** (`wsqos::handheld`): the handheld is a generator at one end of an emulated line, with gateway and shop
+//!   at the other, all in this process. A thread started by a host's thread is in that host's network, so that the same
+//!   crates serve on loopback and behind GPRS. Service times are compared with computed ones (`wsqos::line_time`),
+//!   together with the time that a witness waited for processors.
 
 mod answers;
 mod check;

@@ -1,8 +1,63 @@
 //! A reverse proxy that compresses as far as CPU time allows, for clients that want it.
 //!
-//! [`start`] runs it. The request pipeline is in `path`. Preferences and policies are in the crate `wsqos`, which does
-//! no I/O. Each thread serves independently: a request stays on its thread, and connections to upstreams are not
-//! shared.
+//! [`start`] runs it. Preferences, policies and admission are decided in the crate `wsqos`, which does no I/O. Each
+//! thread serves independently: a request stays on its thread, and connections to upstreams are not shared. On the path
+//! of a request threads share no lock, except those of the admission state and of the random numbers that sample
+//! distributed traces.
+//!
+//! # Pipeline
+//!
+//! `path` contains the request pipeline. `docs/contributing/life-of-a-request.md` lists all phases in order.
+//!
+//! | phase | module | task |
+//! |---|---|---|
+//! | validate | `serve`, `admit` | reject ambiguous messages, and those that no upstream should get |
+//! | route | `site` | select the route by the longest path prefix |
+//! | decode | `decode` | decode a compressed request within bounds |
+//! | read preferences | `preference` | read the head and the SOAP header; keep the bytes read ahead |
+//! | admit | `protection` | apply a rate, a limit or prices |
+//! | queue | `places` | limit the requests under way of this thread |
+//! | forward | `upstream` | send to the upstream with the fewest requests in flight, and stream the reply |
+//! | compress | `compress` | ask the policy and encode |
+//! | mark | `marking` | select the code point |
+//!
+//! - A connection to an upstream has no task. The request that uses it drives it (`upstream::line`). A pooled
+//!   connection is not polled; the next use detects that it was closed.
+//! - Excess requests wait in `places` while replies arrive. As soon as the thread has nothing else to do, one more may
+//!   go.
+//! - A new configuration creates a new `Site`, for requests that begin after it.
+//! - `serve` accepts four connections at a time and serves them before it accepts more. Clients without a reply open
+//!   more connections, so accepting all of them first would only add more.
+//! - `serve` sets the code point on the socket before the first byte of the reply, after the client has acknowledged
+//!   all of the previous reply.
+//!
+//! # Compression
+//!
+//! - A reply of up to 64 KiB is encoded at once (`codec::whole`), a longer one as it arrives (`packed`,
+//!   `codec::stream`).
+//! - `cache` holds results of short replies. The key is the whole uncompressed content and nothing else. The policy
+//!   only learns that a step has a cached result (`Question::at_hand`).
+//! - `workshop` holds the CPU token bucket, the cost model and the encoders of one thread.
+//! - `demand` samples the load five times a second, outside the path of requests, and publishes the CPU time that
+//!   optional compression may use until the next sample. By default each worker samples its own idle time. For a
+//!   process, a cgroup, processors or the reports of an upstream, one thread samples for all workers.
+//! - `demand::idle` measures the time since the last pause of a worker. It rises before any sample does.
+//!
+//! # Admission
+//!
+//! - All threads share one state, used before anything is sent to an upstream. A request takes its lock twice, for
+//!   about a microsecond. Readers of the metrics or of the status page hold it while they visit the monitored clients,
+//!   16,384 at most.
+//! - The reply carries its price and the quote (`protection::pass`). A rejection states its reason and the current
+//!   offer (`protection::tell`).
+//! - The price moves outside the path of requests, every 200 ms by default (`protection::pricing`). Inputs are the load
+//!   of the protected resource, the excess of response times over their minimum, and the rejected work. A separate task
+//!   publishes the result at the broker, so that a slow broker delays nothing else.
+//!
+//! # Distributed traces
+//!
+//! `traces` gives a traced request its position in the distributed trace and queues the ended trace span for a thread.
+//! That thread exports to the collector.
 
 mod access;
 mod admin;

@@ -4,6 +4,25 @@
 //! exact departure time. A [`Plan`] describes a link as data. A [`pattern`] sets the effect on single packets. A
 //! [`Network`] gives connections their own links, or one for all. A [`record`] of the inputs replays to the same
 //! decisions. Sockets, headers and the real clock are left to the crates above.
+//!
+//! # Order of decisions
+//!
+//! 1. `chance` and the pattern decide on arrival: loss, duplication, effects on single packets.
+//! 2. `pipe` (order of dummynet: queue, bandwidth, delay) or `netem` (delay, bandwidth) computes the times.
+//! 3. `exit` applies bit errors and the order of departures.
+//!
+//! Each kind of chance has its own random stream and draws for every packet. One more drop in a pattern therefore
+//! changes no other packet's delay.
+//!
+//! # Time of decisions
+//!
+//! - **Drop-tail**: the whole path of a packet is decided when it arrives, ahead of time. The result cannot depend on
+//!   the times of calls. An arrival before the time of the last `pop` still counts.
+//! - **CoDel, drop-head, classes**: the queue must wait before it decides. Departures are then final, and a later push
+//!   counts from that moment. [`Link::push`] returns the arrival as it counted. A [`record`] stores that time and so
+//!   replays to the same decisions.
+//! - **Cross traffic** (`background`) is computed only when a packet arrives or waits. An idle link has no events.
+//! - Times are whole nanoseconds, and remainders are carried: one second at any bandwidth is exact.
 
 mod background;
 mod bit_errors;

@@ -2,6 +2,50 @@
 //!
 //! A [`Plan`] defines the requests and their times. [`run`] carries it out on event loops, one per thread, and returns
 //! a [`Run`]. The loops speak HTTP/1.1 over non-blocking sockets. Reports are made from the `Run` afterwards.
+//!
+//! # Arrivals
+//!
+//! `pace` decides when requests are due. Arrivals are points on an axis of expected arrivals: whole numbers for
+//! constant arrivals, sums of exponential draws for Poisson. The inverse of the plan's cumulative rate maps the axis to
+//! time. One mechanism therefore serves all processes with all plans (steady, steps, ramps), and another process is one
+//! more kind of point. `source` gives each of n event loops every n-th arrival, so that any number of loops sends the
+//! same run.
+//!
+//! # Event loop
+//!
+//! One turn of `engine`: begin the requests that are due, handle events, end exchanges that are late.
+//!
+//! - The loop sleeps in the kernel until shortly before the next request and polls from there. `margin` learns the
+//!   length of the polling from the lateness of earlier sleeps, so that punctuality costs a shared core as little as
+//!   possible. A wait of 12 ms or more is slept to its end.
+//! - Timeouts of one kind have one length, so they expire in the order in which they were set. `fifo` stores their
+//!   links next to the connections. Memory depends on the number of open connections, not on the number of requests.
+//! - A request allocates nothing if it has no placeholders, and its reply fits a read and is not XML. XML is inspected
+//!   for faults.
+//!
+//! # Connections
+//!
+//! - `connection` moves bytes between a socket and [`http::ReplyReader`]. The reader keeps its position between two
+//!   reads and enforces the limits. It has a fuzz target of its own.
+//! - On loopback the handshake is complete when `connect` returns. The request is therefore sent at once, without a
+//!   query to the kernel. `EAGAIN` from `send` means that the SYN was dropped.
+//! - After a request to close, a connection waits for the server's FIN. TIME_WAIT then stays on the server's side.
+//!
+//! # Accounting
+//!
+//! - A request without a complete reply has a response time, too: longer than any bound. `responses` and `tally` record
+//!   good replies and the rest separately, so that each request costs one entry.
+//! - `generator` checks that the plan was carried out.
+//! - With decoding, a reply is kept until it is complete. `decoding` calculates the decoding time of a slower machine
+//!   and waits for none of it, so that one loop can stand for any number of slow clients.
+//!
+//! # Search and prices
+//!
+//! - [`mod@find`] proposes trials and takes their evidence, as a pure state machine. `posthaste load --find` runs it
+//!   against a server, `cargo xtask bench find-virtual` against simulated queues.
+//! - `buying` models clients that choose by price. They share a catalogue of offers, which a thread keeps in step with
+//!   a broker. Each event loop is one client. It repeats its choice only after a change of the catalogue's version
+//!   number, or when the chosen offer expires. A choice before every request therefore costs no lock.
 
 mod assertion;
 mod buying;

@@ -1,8 +1,8 @@
 //! Client of a broker: query the best offer, publish, follow changes.
 //!
 //! A [`Client`] holds the address of a broker and, for publishing, a provider's token. Each call opens a new
-//! connection. Frequent readers should follow the changes instead: with [`Follower`], which has its own thread and
-//! reconnects, or with [`Client::follow`], which needs a runtime and ends when the stream breaks.
+//! connection. Frequent readers should follow the changes instead. [`Follower`] has its own thread and reconnects.
+//! [`Client::follow`] needs a runtime and ends when the stream breaks.
 
 mod client;
 mod document;

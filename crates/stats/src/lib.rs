@@ -10,6 +10,13 @@
 //! - [`has_long_tail`]: the choice of an axis for a set of times.
 //!
 //! There is no clock, no thread and no drawing here. Callers supply times and use the numbers.
+//!
+//! # Intervals
+//!
+//! Response times under load depend on one another. A [`Recorder`] keeps at most 64 batches in time next to the
+//! histogram. The variance between batches gives the effective sample size. From it follow order-statistic intervals
+//! for quantiles and Student's t for the mean. Too little data gives no interval. Coverage was checked in virtual time
+//! on M/M/1 and M/D/1, over thousands of seeded runs.
 
 #![forbid(unsafe_code)]
 

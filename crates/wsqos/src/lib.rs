@@ -17,6 +17,33 @@
 //!
 //! Nothing here reads a clock, a counter or a socket, and nothing compresses. Times and measurements are arguments. The
 //! codecs belong to the gateway.
+//!
+//! # Preferences and decisions
+//!
+//! The header scan passes over a streamed envelope and buffers only an incomplete tag. A decision first checks three
+//! conditions: the reply may be transformed, the client did not refuse, both sides share a coding. Only then does the
+//! policy decide. Each decision carries its reason.
+//!
+//! Three mechanisms react to the load, each faster than the one before:
+//!
+//! 1. [`Demand`] subtracts the cost of optional compression from the measured load, so that its result does not change
+//!    its input. It publishes the CPU time for optional compression a few times a second.
+//! 2. A [`Purse`], the CPU token bucket of a thread, spends this time reply by reply, at the learned costs. It is a
+//!    budget of CPU time and not a share of replies, so more requests cause no more work before the next sample.
+//! 3. A thread that has been busy for some time without a pause stops optional compression at once.
+//!
+//! A server in virtual time (`crates/wsqos/tests/wsqos/server.rs`) compares all three with queueing theory.
+//!
+//! # Offers and requirements
+//!
+//! - [`qos::Definition`] serves both sides. `None` is an unstated value.
+//! - XML and JSON are read strictly: each value by its bounded type, counts by `qos::bounds`.
+//! - One comparison visits an offer and a requirement and calls back with each mismatch. A caller that needs yes or no
+//!   stops at the first, a caller that needs reasons continues, so their results cannot differ. A test implements the
+//!   rules a second time in the simplest form and compares.
+//! - Money is counted in whole millionths.
+//! - A new metric is a field, a line each in `qos::xml::read`, in `qos::xml::write` and in the comparison
+//!   (`Pair::compare`), and a line in the schema.
 
 mod accept;
 mod block;

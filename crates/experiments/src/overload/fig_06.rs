@@ -14,13 +14,13 @@ use crate::records::Records;
 pub(crate) static FIGURE: Figure = Figure {
     id: "overload/fig-06",
     title: "closed loop: mean response time against clients",
-    claim: "With singleclient, 1 to 500 clients that each wait for their reply, the mean response time grows linearly with the number of clients.",
+    claim: "With singleclient (1 to 500 clients that each wait for their reply), the mean response time grows linearly with the number of clients.",
     paper: PAPER,
     budget: Span::from_secs(15),
     study: &closed::STUDY,
     plot,
     checks,
-    differs: "Each request has a new connection, as singleclient's had (inferred: HTTP/1.0 of its day). The server is our bookshop on one core, made slower than this machine (by the factor among the parameters), because beside a generator that costs more per connection than the server it could not be saturated; nothing of the claim depends on its speed. The paper's curves could not be read, so only its sentence is compared.",
+    differs: include_str!("fig_06.md").trim_ascii(),
 };
 
 /// A chart over the number of clients, with one line per form.

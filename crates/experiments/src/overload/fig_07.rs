@@ -14,13 +14,13 @@ use crate::records::Records;
 pub(crate) static FIGURE: Figure = Figure {
     id: "overload/fig-07",
     title: "closed loop: throughput against clients",
-    claim: "Throughput saturates and is about the same for both kinds once there are many clients: a closed loop hides the difference. With few clients the page is ahead.",
+    claim: "With many clients, throughput saturates and is about the same for both kinds: a closed loop hides the difference. With few clients the page is ahead.",
     paper: PAPER,
     budget: Span::from_secs(15),
     study: &closed::STUDY,
     plot,
     checks,
-    differs: "Nothing but the server can be the limit here: the generator has a core of its own and most of it is idle. So the closed loop shows the two capacities as they are. That the paper's were about the same at many clients, although fig-09 finds the page's a quarter higher, says that its generator or its network was the limit.",
+    differs: include_str!("fig_07.md").trim_ascii(),
 };
 
 /// Number of clients from which the server is never idle.

@@ -22,7 +22,7 @@ pub(crate) static FIGURE: Figure = Figure {
     study: &open::STUDY,
     plot,
     checks,
-    differs: "How far the Web service lies behind is the cost of SOAP: for IIS 5.0 and .NET of 2003 a quarter of the server, for our streaming reader and writer what the checks give. The paper's second rise comes from an interrupt for every packet; on loopback the kernel answers or drops a SYN on the generator's core, so that there is no cause for one here. Our server is slower than this machine, by the factor among the parameters: it sleeps off its own processor time so many times over, so that a generator on the next core can offer three times its capacity.",
+    differs: include_str!("fig_08.md").trim_ascii(),
 };
 
 fn plot(records: &Records) -> Vec<Plot> {

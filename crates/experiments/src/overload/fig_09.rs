@@ -13,13 +13,13 @@ use crate::records::Records;
 pub(crate) static FIGURE: Figure = Figure {
     id: "overload/fig-09",
     title: "open loop: throughput against request rate",
-    claim: "Throughput follows the rate up to 140/s; then the Web service's falls. The page's peaks at about 180/s and falls. The page's capacity is more than 25 % higher.",
+    claim: "Throughput follows the rate up to 140/s. The Web service's throughput then falls. The page's peaks at about 180/s and falls. The page's capacity is more than 25 % higher.",
     paper: PAPER,
     budget: Span::from_secs(33),
     study: &open::STUDY,
     plot,
     checks,
-    differs: "The paper's throughput fell past its capacity because every packet of the excess cost it an interrupt and every connection it could not serve some work; here the kernel drops a SYN that finds the queue full, on the generator's core, which costs the server nothing. The difference between the two capacities is what SOAP costs, see fig-08. The paper's points that its text gives are scaled by its page's capacity.",
+    differs: include_str!("fig_09.md").trim_ascii(),
 };
 
 fn plot(records: &Records) -> Vec<Plot> {

@@ -20,7 +20,7 @@ pub(crate) static FIGURE: Figure = Figure {
     study: &open::STUDY,
     plot,
     checks,
-    differs: "On loopback no reply is cut into segments of 1,448 bytes, so compression can only cost here; what it saves on a slow line is the subject of the wsqos figures. Segments are computed from the bytes. Seconds scale with the server's speed: compare shares. Compression costs our server more than the paper's, because gzip (level 6) has to be compared with a service that costs a few microseconds: the checks give both costs.",
+    differs: include_str!("fig_11.md").trim_ascii(),
 };
 
 /// Bytes of data in a TCP segment on Ethernet with timestamps.

@@ -20,7 +20,7 @@ const PAPER_LATE: f64 = 1.03;
 pub(crate) static FIGURE: Figure = Figure {
     id: "packet-loss/fig-02",
     title: "FreeBSD, Author, 10 ms: response time by position of the loss",
-    claim: "Without loss a transaction takes 610 ms. The loss of the SYN-ACK adds three seconds. A loss at positions 2 to 7 costs little, since fast retransmit repairs it; at positions 8 to 11 it waits for a timeout: at position 10 it takes 632 ms more than at position 6, 103 %.",
+    claim: "Without loss a transaction takes 610 ms. The loss of the SYN-ACK adds three seconds. A loss at positions 2 to 7 costs little, because fast retransmit repairs it. A loss at positions 8 to 11 waits for a timeout: at position 10 it takes 632 ms more than at position 6, 103 %.",
     paper: PAPER,
     budget: SIMULATED,
     study: &simulated::STUDY,

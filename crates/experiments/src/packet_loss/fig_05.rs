@@ -10,7 +10,7 @@ use crate::records::Records;
 pub(crate) static FIGURE: Figure = Figure {
     id: "packet-loss/fig-05",
     title: "FreeBSD, Author: relative increase, 56 combinations",
-    claim: "On every line a loss of the last data packets takes longer than one at position 6; considerably more so than with Linux.",
+    claim: "On every line a loss of the last data packets takes longer than one at position 6. The increase is considerably larger than with Linux.",
     paper: PAPER,
     budget: SIMULATED,
     study: &simulated::STUDY,

@@ -18,7 +18,7 @@ const PAPER_MS: f64 = 661.0;
 pub(crate) static FIGURE: Figure = Figure {
     id: "packet-loss/fig-06",
     title: "Linux, Author, 10 ms: response time by position of the loss",
-    claim: "Without loss a transaction takes 661 ms. A loss of the last three data packets (positions 9 to 11) has to wait for a timeout, any other of data is repaired by fast retransmit; the loss of the SYN-ACK costs its own timeout.",
+    claim: "Without loss a transaction takes 661 ms. A loss of one of the last three data packets (positions 9 to 11) has to wait for a timeout. Fast retransmit repairs any other loss of data. The loss of the SYN-ACK costs its own timeout.",
     paper: PAPER,
     budget: BUDGET,
     study: &sweep::STUDY,

@@ -10,7 +10,7 @@ use crate::records::Records;
 pub(crate) static FIGURE: Figure = Figure {
     id: "packet-loss/fig-09",
     title: "Linux, Author: relative increase, 56 combinations",
-    claim: "On every line a loss of the last data packets takes longer than one at position 6; considerably less so than with FreeBSD.",
+    claim: "On every line a loss of the last data packets takes longer than one at position 6. The increase is considerably smaller than with FreeBSD.",
     paper: PAPER,
     budget: BUDGET,
     study: &sweep::STUDY,

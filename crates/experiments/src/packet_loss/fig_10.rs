@@ -10,7 +10,7 @@ use crate::records::Records;
 pub(crate) static FIGURE: Figure = Figure {
     id: "packet-loss/fig-10",
     title: "FreeBSD, Sellerprofile, 1000 kbit/s: all delays",
-    claim: "The same for a shorter reply: the last data packets are the sensitive ones.",
+    claim: "With a shorter reply, too, the last data packets are the sensitive ones.",
     paper: PAPER,
     budget: SIMULATED,
     study: &simulated::STUDY,

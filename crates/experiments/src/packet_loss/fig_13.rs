@@ -10,7 +10,7 @@ use crate::records::Records;
 pub(crate) static FIGURE: Figure = Figure {
     id: "packet-loss/fig-13",
     title: "Linux, Sellerprofile: relative increase, 56 combinations",
-    claim: "A shorter reply: the late region covers more of it, and the increase is larger.",
+    claim: "In a shorter reply the late region covers a larger part, and the increase is larger.",
     paper: PAPER,
     budget: BUDGET,
     study: &sweep::STUDY,

@@ -18,13 +18,13 @@ use crate::records::Records;
 pub(crate) static FIGURE: Figure = Figure {
     id: "packet-loss/late-loss-2026",
     title: "beyond the paper: what of the late-loss penalty is left in 2026",
-    claim: "The loss of one of the last packets waits for a timeout. The paper names remedies: a shorter timer, smaller segments, an earlier retransmission, and its own, a receiver that repeats its acknowledgement until the sender takes it for a loss. Today's kernels have others: SACK, RACK and tail loss probes.",
+    claim: "The loss of one of the last packets waits for a timeout. The paper names remedies: a shorter timer, smaller segments, an earlier retransmission, and its own, a receiver that repeats its acknowledgement until the sender infers a loss. Today's kernels have others: SACK, RACK and tail loss probes.",
     paper: PAPER,
     budget: Span::from_secs(60),
     study: &remedies::STUDY,
     plot,
     checks,
-    differs: "The paper discusses remedies and measures none. Early retransmit (RFC 5827) is in no kernel any more: its nearest kin is a reordering threshold of 1. RACK cannot be taken out while SACK is on (tcp_recovery = 0 changes nothing), so the variant without SACK shows what both RACK and probes are worth. At 300 kbit/s and 10 ms the probe leaves before the first acknowledgement can come, since two round trips of the handshake are shorter than the reply takes: it is a second copy of the last packet, whose loss then costs nothing. Segments are made smaller for the whole connection, by the size that the client announces; smart framing would do so at the end alone. The agent stands before the client and waits as its timer says (the paper leaves the timer open); a sender without SACK believes at most one duplicate less than it has packets out, which is never three after a single loss among the last three.",
+    differs: include_str!("late_loss_2026.md").trim_ascii(),
 };
 
 fn checks(records: &Records) -> Vec<Check> {

@@ -25,13 +25,13 @@ const SURE: f64 = 0.9999;
 pub(crate) static FIGURE: Figure = Figure {
     id: "packet-loss/loss-2-percent",
     title: "independent loss of 2 %: which transactions see it, and where",
-    claim: "With 2 % of independent loss 22 % of Author's transactions see a loss, and 27 % of those among the last three packets, where it costs a timeout.",
+    claim: "With 2 % of independent loss, 22 % of Author's transactions see a loss. In 27 % of those it is among the last three packets, where it costs a timeout.",
     paper: PAPER,
     budget: Span::from_secs(45),
     study: &chance::STUDY,
     plot,
     checks,
-    differs: "The paper computes these shares from its twelve packets; here they are counted in real transactions, on a line of 300 kbit/s and 10 ms each way, which loses packets from the server only. Which three packets are the last the paper does not say, and for the sum it does not matter; counted are the last three of data. Today's default sends the FIN in a packet of its own, and on a line as slow as this one it may send a tail loss probe for nothing, since its timer of two round trips is shorter than the reply takes: there is more to lose. linux-2005 is this machine's kernel with Reno, without SACK and with an initial window of three; its timers are today's.",
+    differs: include_str!("loss_2_percent.md").trim_ascii(),
 };
 
 /// Effects of chance on the transactions with one kernel.

@@ -58,7 +58,7 @@ const BUDGET: Span = Span::from_secs(60);
 const SIMULATED: Span = Span::from_secs(20);
 
 /// Differences of all figures with a simulated FreeBSD.
-const OF_FREEBSD_DIFFERS: &str = "FreeBSD 6.0 is a model, read from sources of February 2006 and told in the profile freebsd-6.0. Five things the paper does not state were chosen with its numbers for figures 2, 3 and 6 in view (610, 632, 886 and 661 ms): lines of 300 kbit/s where it gives none; delays drawn anew for each packet, on a line that keeps order; 14 bytes of Ethernet header a packet; a first flight of three segments (by the code the acknowledgement of the SYN-ACK makes four of RFC 3390's three); and processing reckoned from accept(), for Linux from the whole request. The other figures were not fitted. FreeBSD 14 and today's Linux stand beside it as they would answer on the same lines.";
+const OF_FREEBSD_DIFFERS: &str = include_str!("freebsd_differs.md").trim_ascii();
 
 /// Differences of all figures that compare the paper's Linux with this machine's.
-const DIFFERS: &str = "The paper's Linux 2.6.15 runs in the simulator only, on lines that count the Ethernet header; linux-2005 is this machine's kernel with Reno, without SACK (and so without RACK and tail loss probes) and with an initial window of three segments. Its timers and delayed ACKs are today's: a retransmission timeout of at least 200 ms, rounded up by the kernel's timer wheel, and one second instead of three for a lost SYN-ACK. At long delays the loss of the first data packet times out, too: a window of three gives two duplicate ACKs, which let out one packet in a round trip, and the third comes later than the timeout of a round trip and 200 ms. Lines are 300 kbit/s each way where the paper does not say: its published times fit no other of its bandwidths.";
+const DIFFERS: &str = include_str!("linux_differs.md").trim_ascii();

@@ -15,13 +15,13 @@ const GOOD: f64 = 0.99;
 pub(crate) static FIGURE: Figure = Figure {
     id: "packet-loss/model-2026",
     title: "beyond the paper: the model against this machine's kernel",
-    claim: "Every emulated transaction is simulated, too: with the profile that is the kernel's twin, the same delays packet by packet, from the same tick of the kernel's timer wheel on, between programs that take as long. The medians of a cell (a line, a service, a position of the loss) lie within 5 ms of each other, and within a step of the timer wheel more for each timer that ran out, in 95 of a hundred cells.",
+    claim: "Every emulated transaction is also simulated, with the profile that matches the kernel, the same delays packet by packet, the same phase of the kernel's timer wheel and the same program times. A cell is a line, a service and a position of the loss. In 95 of a hundred cells the medians lie within 5 ms of each other, plus one step of the timer wheel for each expired timer.",
     paper: PAPER,
     budget: BUDGET,
     study: &sweep::STUDY,
     plot,
     checks,
-    differs: "The paper has no model. A timer is a retransmission timeout, a tail loss probe or the wait for reordering; its step is 4 ms below 252 ms, 32 ms to 2 s and 256 ms above, at 250 ticks a second. Where the wheel stands is read from the kernel's own timeouts: after the loss of the SYN-ACK the client's timer and the server's run for a second each, and which of them is first decides whether the server may begin with more than one segment, so that a model with ticks of its own meets another case every other time. What is left is told cell by cell, with the first packet of its worst transaction that left at another time than the model's; both ladders are in the records. Kernels also run a timer at the tick after its own, a few of a hundred in one run and every second one in another: that the model cannot know.",
+    differs: include_str!("model_2026.md").trim_ascii(),
 };
 
 fn rows<'a>(records: &'a Records, kernel: &'static Kernel) -> impl Iterator<Item = Row<'a>> {

@@ -14,13 +14,13 @@ use crate::records::{Records, Row};
 pub(crate) static FIGURE: Figure = Figure {
     id: "packet-loss/remedies",
     title: "beyond the paper: its remedies and later ones, simulated on 56 lines",
-    claim: "The paper discusses remedies for the loss of one of the last packets and measures none: a shorter timer, smart framing, early retransmit, and its own, a receiver that repeats its acknowledgement from the FIN on. It expects of its own fewer segments sent for nothing than of a shorter timer and early retransmit, and no header cost as smart framing has.",
+    claim: "The paper discusses remedies for the loss of one of the last packets and measures none: a shorter timer, smart framing, early retransmit, and its own, a receiver that repeats its acknowledgement from the FIN on. It expects two advantages of its own remedy: fewer unnecessary segments than with a shorter timer and early retransmit, and no header cost as with smart framing.",
     paper: PAPER,
     budget: SIMULATED,
     study: &trials::STUDY,
     plot,
     checks,
-    differs: "Everything is simulated; Author's reply on 56 lines that count the Ethernet header. Late are losses of the last four full segments of data, the paper's for FreeBSD; with smart framing these are more packets. Packets that come late are held back behind one to four later ones at every position, and nothing is lost then: whatever is sent again is sent for nothing. The paper leaves its timer open: it is that of the duplicate-ACK agent, from inter-arrival times. Remedies that a stack has already are left out; tail loss probes and RACK put a sender of BSD's kind on marks and a pipe, as the probe's first description has it.",
+    differs: include_str!("remedies_compared.md").trim_ascii(),
 };
 
 /// The remedies in the picture by position.

@@ -8,7 +8,7 @@ use crate::figure::Plot;
 use crate::records::{Records, Row};
 
 /// Differences of all these figures.
-pub(super) const DIFFERS: &str = "The thesis watched the processor of a machine for twenty minutes; here a shop whose one server takes a fixed time for each request is watched, sixty times as fast: every time that the controller knows is a sixtieth, rates are tenfold, and an axis shows the thesis's minutes. The thesis does not state how long it waits between two steps of the price: 5 s here. Its clients asked a broker before every request; ours have one of their own that follows it, so that a new price is known some milliseconds later, about a second of the thesis's. What demand does is ours: the four clients begin one after the other, and at the end all but the one that pays most stop.";
+pub(super) const DIFFERS: &str = include_str!("adaptive_differs.md").trim_ascii();
 
 /// One sample.
 #[derive(Clone, Copy)]

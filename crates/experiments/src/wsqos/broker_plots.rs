@@ -11,7 +11,7 @@ use crate::records::Records;
 use crate::sweep;
 
 /// Differences of every figure of this study.
-pub(super) const DIFFERS: &str = "The thesis measured .NET and SQL Server 2000 on a Pentium III; ours are two prototypes that find the best offer as its brokers did, in front of them the same SOAP service as in front of our index, on a core of its own and slower than this machine by the factor among the parameters, so that the generator can offer more than it can do. With 27 offers comparing all of them in memory is a small part of a request, whose SOAP and connection are most of it: theirs was slow because it read each offer's XML anew. Where asking a database for each request costs more than that, the thesis's order of the two is turned around. What the designs differ in with more offers: wsqos/lookups-2026. Rates are multiples of a design's own capacity, so that 1 is where the thesis's broker was full; past it the queue is 128 connections long, where theirs grew to 15 seconds.";
+pub(super) const DIFFERS: &str = include_str!("broker_differs.md").trim_ascii();
 
 /// The thesis's capacity of a design, in requests a second.
 pub(super) struct Theirs {

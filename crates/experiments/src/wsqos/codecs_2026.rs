@@ -14,13 +14,13 @@ use crate::records::{Records, Row};
 pub(crate) static FIGURE: Figure = Figure {
     id: "wsqos/codecs-2026",
     title: "beyond the paper: which coding pays at which bandwidth",
-    claim: "On slow lines the smallest reply arrives first, whatever it costs; on fast ones the cheapest coding, and beyond some bandwidth none. A server that is busy moves all of these bounds down.",
+    claim: "On slow lines the smallest reply arrives first, whatever it costs. On fast lines the reply with the cheapest coding arrives first, and beyond some bandwidth the one without coding. On a busy server all of these bounds are lower.",
     paper: PAPER,
     budget: Span::from_secs(10),
     study: &codecs::STUDY,
     plot,
     checks,
-    differs: "The paper compares compressed and not on four lines with one coding. Here processor time and bytes of each coding are the gateway's own count on this machine, and the time on the line is bytes over bandwidth: no round trips, no losses, and nothing for what the client needs to decompress. A busy server's time counts five times, as at 79 % in the mean of a queue. The third picture is of a server whose own line is what many clients share: how many replies a second one core and that line let through together, whichever is less.",
+    differs: include_str!("codecs_2026.md").trim_ascii(),
 };
 
 /// Bits per second, from a bad modem to a good network card.

@@ -11,7 +11,7 @@ use crate::overload::instrument;
 use crate::records::Records;
 
 /// Differences of every figure of this study.
-pub(super) const DIFFERS: &str = "The thesis's router was Linux's HTB between machines; ours is the emulator's, held against HTB by a test of its own (guaranteed and borrowed rates within 2 %). Rates, classes, background and the length of the reply are the thesis's; runs are shorter. The best-effort class may borrow everything: its ceiling is not stated. Background comes in packets of 1,500 bytes, each at a moment of its own. Clients keep eight connections open, since the mark is known when the request has been read: what comes before, the handshake, is best effort wherever marks come from the gateway.";
+pub(super) const DIFFERS: &str = include_str!("diffserv_differs.md").trim_ascii();
 
 /// Rate from which AF11's guarantee, 32 replies a second, is not sufficient.
 pub(super) const PAST: f64 = 40.0;

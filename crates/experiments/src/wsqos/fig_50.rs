@@ -13,7 +13,7 @@ use crate::records::Records;
 pub(crate) static FIGURE: Figure = Figure {
     id: "wsqos/fig-50",
     title: "GPRS, poor: service time against reply size",
-    claim: "Over GPRS with poor reception compression wins the more; the largest reply takes half the time.",
+    claim: "Over GPRS with poor reception compression gains more: the largest reply takes half the time.",
     paper: PAPER,
     budget: BUDGET,
     study: &handheld::STUDY,

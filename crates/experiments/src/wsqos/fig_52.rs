@@ -15,7 +15,7 @@ use crate::records::Records;
 pub(crate) static FIGURE: Figure = Figure {
     id: "wsqos/fig-52",
     title: "all compressed against none: response time",
-    claim: "With compression for all the response time rises at a lower rate, and under overload it is about 3 s higher.",
+    claim: "With compression for all, the response time rises at a lower rate. Under overload it is about 3 s higher.",
     paper: PAPER,
     budget: Span::from_secs(50),
     study: &sclient::STUDY,

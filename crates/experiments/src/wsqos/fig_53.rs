@@ -14,7 +14,7 @@ use crate::records::Records;
 pub(crate) static FIGURE: Figure = Figure {
     id: "wsqos/fig-53",
     title: "all, none and dynamic: throughput",
-    claim: "Where half of the clients refuse compression and half leave it open, throughput is almost that without compression. Every reply that may be is compressed up to 60/s, 20 % at 120/s, none above 140/s.",
+    claim: "If half of the clients refuse compression and half leave the choice to the server, throughput is almost that without compression. Of the replies that may be compressed, all are compressed up to 60/s, 20 % at 120/s and none above 140/s.",
     paper: PAPER,
     budget: Span::from_secs(50),
     study: &sclient::STUDY,

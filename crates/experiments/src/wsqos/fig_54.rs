@@ -14,7 +14,7 @@ use crate::records::Records;
 pub(crate) static FIGURE: Figure = Figure {
     id: "wsqos/fig-54",
     title: "all, none and dynamic: response time",
-    claim: "The response time is almost that without compression, and the gap is larger than it should be, since asking for the processor's load costs too much.",
+    claim: "The response time is almost that without compression. The remaining gap is larger than it should be, because reading the CPU load costs too much.",
     paper: PAPER,
     budget: Span::from_secs(50),
     study: &sclient::STUDY,

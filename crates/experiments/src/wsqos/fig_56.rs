@@ -13,7 +13,7 @@ use crate::records::Records;
 pub(crate) static FIGURE: Figure = Figure {
     id: "wsqos/fig-56",
     title: "offers in memory: response time",
-    claim: "Where every offer is compared in memory for each request, the response time rises from 30 requests a second on.",
+    claim: "If the broker compares every offer in memory for each request, the response time rises from 30 requests a second on.",
     paper: PAPER,
     budget: Span::from_secs(45),
     study: &brokers::STUDY,

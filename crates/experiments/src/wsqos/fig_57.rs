@@ -13,7 +13,7 @@ use crate::records::Records;
 pub(crate) static FIGURE: Figure = Figure {
     id: "wsqos/fig-57",
     title: "offers in memory: throughput",
-    claim: "Where every offer is compared in memory for each request, the broker answers 25 requests a second at most.",
+    claim: "If the broker compares every offer in memory for each request, it answers 25 requests a second at most.",
     paper: PAPER,
     budget: Span::from_secs(45),
     study: &brokers::STUDY,

@@ -13,7 +13,7 @@ use crate::records::Records;
 pub(crate) static FIGURE: Figure = Figure {
     id: "wsqos/fig-58",
     title: "offers in a database: response time",
-    claim: "Where a database is asked for each request, the response time is below 21 ms up to 50 requests a second, then rises to about 15 seconds, where it stays.",
+    claim: "If the broker queries a database for each request, the response time is below 21 ms up to 50 requests a second. Then it rises to about 15 seconds, where it stays.",
     paper: PAPER,
     budget: Span::from_secs(45),
     study: &brokers::STUDY,

@@ -15,7 +15,7 @@ use crate::records::Records;
 pub(crate) static FIGURE: Figure = Figure {
     id: "wsqos/fig-59",
     title: "offers in a database: throughput",
-    claim: "Where a database is asked for each request, throughput is linear up to 65 requests a second; its maximum is reached at a rate of 100.",
+    claim: "If the broker queries a database for each request, throughput is linear up to 65 requests a second. Its maximum is reached at a rate of 100.",
     paper: PAPER,
     budget: Span::from_secs(45),
     study: &brokers::STUDY,

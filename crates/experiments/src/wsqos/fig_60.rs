@@ -13,7 +13,7 @@ use crate::records::Records;
 pub(crate) static FIGURE: Figure = Figure {
     id: "wsqos/fig-60",
     title: "offers in a database: CPU of the server",
-    claim: "Where a database is asked for each request, the server's processor is full at the rate at which throughput has its maximum.",
+    claim: "If the broker queries a database for each request, the server's CPU is full at the rate at which throughput has its maximum.",
     paper: PAPER,
     budget: Span::from_secs(45),
     study: &brokers::STUDY,

@@ -16,13 +16,13 @@ use crate::sweep;
 pub(crate) static FIGURE: Figure = Figure {
     id: "wsqos/fig-62",
     title: "cost of the proxy",
-    claim: "Up to 50 requests a second the proxy costs nothing; above it is overloaded.",
+    claim: "Up to 50 requests a second the proxy costs nothing. Above that rate it is overloaded.",
     paper: PAPER,
     budget: Span::from_secs(40),
     study: &marking_cost::STUDY,
     plot,
     checks,
-    differs: "The thesis's proxy had a thread for each connection and kept whole messages, so that its own limit was near. Ours has one core, made slower by the factor among the parameters so that the generator can offer more than it does; rates are multiples of what it does without marks, and 1 stands where the thesis's was overloaded. Marking a reply is one call to the kernel, and another mark waits until the last has been acknowledged. Origin and generator share the other core; the origin alone costs next to nothing.",
+    differs: include_str!("fig_62.md").trim_ascii(),
 };
 
 /// Highest rate without a cost of the thesis's proxy, requests a second.

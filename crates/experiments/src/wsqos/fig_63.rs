@@ -10,7 +10,7 @@ use crate::figure::Figure;
 pub(crate) static FIGURE: Figure = Figure {
     id: "wsqos/fig-63",
     title: "gain of the proxy, background 800 kbyte/s",
-    claim: "With the proxy slightly more replies arrive almost everywhere; at best 2.8 more a second, with 800 kbyte/s at 60 requests a second.",
+    claim: "With the proxy slightly more replies arrive in almost all cases. The best gain is 2.8 replies a second, with 800 kbyte/s at 60 requests a second.",
     paper: PAPER,
     budget: Span::from_secs(30),
     study: &diffserv::STUDY,

@@ -10,7 +10,7 @@ use crate::figure::Figure;
 pub(crate) static FIGURE: Figure = Figure {
     id: "wsqos/fig-64",
     title: "gain of the proxy, background 1,024 kbyte/s",
-    claim: "With the proxy slightly more replies arrive almost everywhere.",
+    claim: "With the proxy slightly more replies arrive in almost all cases.",
     paper: PAPER,
     budget: Span::from_secs(30),
     study: &diffserv::STUDY,

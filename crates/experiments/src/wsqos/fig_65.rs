@@ -12,7 +12,7 @@ use crate::records::Records;
 pub(crate) static FIGURE: Figure = Figure {
     id: "wsqos/fig-65",
     title: "an ideal proxy, background 800 kbyte/s",
-    claim: "Where the router tells classes by address, AF's throughput is the same at both background loads, and that of best effort is about 10 replies a second lower at the higher one.",
+    claim: "If the router tells classes by address, AF's throughput is the same at both background loads. That of best effort is about 10 replies a second lower at the higher load.",
     paper: PAPER,
     budget: Span::from_secs(30),
     study: &diffserv::STUDY,

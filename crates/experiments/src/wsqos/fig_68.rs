@@ -12,7 +12,7 @@ use crate::records::Records;
 pub(crate) static FIGURE: Figure = Figure {
     id: "wsqos/fig-68",
     title: "price and load while demand grows",
-    claim: "While demand grows the price stays 0 until the mean load passes 80 %; then it climbs to 0.50 EUR and the load falls.",
+    claim: "While demand grows, the price stays 0 until the mean load passes 80 %. Then it climbs to 0.50 EUR and the load falls.",
     paper: PAPER,
     budget: Span::from_secs(45),
     study: &adaptive::STUDY,

@@ -12,7 +12,7 @@ use crate::records::Records;
 pub(crate) static FIGURE: Figure = Figure {
     id: "wsqos/fig-70",
     title: "price and load while demand falls",
-    claim: "When the clients that pay at most 0.10, 0.40 and 0.50 EUR have stopped, the load falls to 70 % and the price goes down step by step to 0.",
+    claim: "After the clients with maximum prices of 0.10, 0.40 and 0.50 EUR have stopped, the load falls to 70 % and the price goes down step by step to 0.",
     paper: PAPER,
     budget: Span::from_secs(45),
     study: &adaptive::STUDY,

@@ -13,13 +13,13 @@ use crate::records::Records;
 pub(crate) static FIGURE: Figure = Figure {
     id: "wsqos/lookups-2026",
     title: "lookups against the number of offers",
-    claim: "Beyond the thesis: an index in memory, sorted by price, finds the cheapest adequate offer of a hundred thousand in under a microsecond, whatever is asked; comparing all of them, or asking a database for each request, does not.",
+    claim: "Beyond the thesis: an index in memory, sorted by price, finds the cheapest adequate offer of a hundred thousand in under a microsecond, for any requirements. A comparison of all offers, or a database query for each request, does not.",
     paper: PAPER,
     budget: Span::from_secs(30),
     study: &lookups::STUDY,
     plot,
     checks,
-    differs: "Lookups in one process on one core, without HTTP: what the designs differ in and nothing else. SQLite has the offers in a file of its own, PostgreSQL in a table in its memory, asked by a prepared statement on one connection; both with an index that holds all that is compared, in the order of preference, and their answer is a document that has to be read, as it had to be in the thesis. PostgreSQL is measured where POSTHASTE_POSTGRES names one, as in postgres://USER@%2Frun%2Fpostgresql/DATABASE: from a network of its own only a Unix socket can be reached. Designs are asked in turns, rates are medians of these. One lookup is timed by itself, so that each of its times contains some 20 ns of the clock.",
+    differs: include_str!("lookups_2026.md").trim_ascii(),
 };
 
 /// Number of offers for which the goals are stated.

@@ -16,13 +16,13 @@ use crate::records::Records;
 pub(crate) static FIGURE: Figure = Figure {
     id: "wsqos/policies-2026",
     title: "beyond the paper: share compressed, throughput and tails against load, beside other proxies",
-    claim: "A gate that closes when the server is busy and opens when it is not swings between all and nothing, and the queue with it. A share that fits under the threshold falls steadily as the load grows, and the tail stays short.",
+    claim: "A policy that stops compression when the server is busy, and starts it again when it is not, swings between all and nothing, and the queue swings with it. A compressed share that keeps the load below the threshold falls steadily as the load grows, and the tail stays short.",
     paper: PAPER,
     budget: Span::from_secs(75),
     study: &policies::STUDY,
     plot,
     checks,
-    differs: "The paper has one server that switches; these are proxies of today before the same origin, one thread each on the same core, in one run, by kept connections. Load 1 is what the gateway does when it compresses every reply (closed loop, gzip-1). `threshold` takes gzip-1, `ladder` may climb to gzip-6, nginx has level 1, HAProxy a compressor of its own without levels; what HAProxy calls idle is the share of time its thread waits, looked at twice a second. On loopback every line is fast, so that `link` should find nothing that would arrive earlier compressed: it is here as the plain path with the question asked. At the highest loads generator and origin are near their own limit on the core they share; how late the generator was is told beneath.",
+    differs: include_str!("policies_2026.md").trim_ascii(),
 };
 
 /// Goal for the 99th percentile, in ms.

@@ -13,13 +13,13 @@ use crate::records::{Records, Row};
 pub(crate) static FIGURE: Figure = Figure {
     id: "wsqos/prices-2026",
     title: "what protects a server that is asked for more than it can do",
-    claim: "Beyond the thesis: with prices that follow a fast signal a server goes on doing what it can, for those who value it most, and nobody waits long.",
+    claim: "Beyond the thesis: with prices that follow a fast signal, an overloaded server keeps working at its capacity. It serves the clients that value it most, and response times stay short.",
     paper: PAPER,
     budget: Span::from_secs(100),
     study: &STUDY,
     plot,
     checks,
-    differs: "The thesis had one controller and did not look at what its server did meanwhile. The shop takes 2 ms for each request, one after the other, so that its capacity is known; ten clients with budgets from 0.05 to 0.95 EUR ask for multiples of it by Poisson processes. Controllers are not as they come: proportional-integral is set to fill this shop (97 % of it, 16 in service at most), the thesis's steps are run thirty times as fast, rajomon moves every 10 ms; the parameters have each one's settings. What is judged begins one quote's life after demand has risen. It steps up, or swings as a sine between 0.8 times what can be done and the most; a reply that takes more than 100 ms, fifty times what a request costs, counts for nothing; goodput is of what can be done of that, and a sine is judged from its second period on. Clients with old prices ask their broker only so often, each at times of its own, and go on with the offer they chose, except that a refusal tells them the present one.",
+    differs: include_str!("prices_2026.md").trim_ascii(),
 };
 
 /// A quantity of the pictures: column, title, axis and unit.

@@ -11,7 +11,7 @@ use crate::overload::instrument;
 use crate::records::Records;
 
 /// Differences of every figure of this study.
-pub(super) const DIFFERS: &str = "The paper's server made the reply and compressed it, a 1 GHz Pentium III under .NET; ours is the gateway on a core of its own, and the reply (heavy 1, 16 kB) was made beforehand, since whoever makes it shares the generator's core. Ours is slower than this machine, by the factor among the parameters: it sleeps off its own processor time so many times over, so that the generator can offer more than it can do. A request costs less processor time when many wait at once than when each wakes the gateway, so that half of the capacity is more than half of the processor. Compressed is the whole content by gzip at level 1, not the SOAP Body. Rates are scaled by each one's capacity without compression, so that 1 is the paper's 135/s. Response times under overload are those of a queue of 128 connections and scale with the server's speed: compare shares.";
+pub(super) const DIFFERS: &str = include_str!("sclient_differs.md").trim_ascii();
 
 /// A chart over the request rate as a multiple of the capacity without compression, with the paper's axis above.
 pub(super) fn over_rate(
