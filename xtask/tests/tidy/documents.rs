@@ -6,12 +6,12 @@ use std::path::{Component, Path, PathBuf};
 use crate::files::{Source, root, tracked};
 use crate::{Finding, expect_none};
 
-/// Longest line, in characters. Rows of tables and lines that hold one long address are exempt.
+/// Maximum length of a line, in characters. Rows of tables and lines with one long address are exempt.
 const LINE: usize = 120;
 
-/// The words that make a sentence indirect, in at most this share of all words.
+/// Words of indirect sentences, and their maximum share of all words.
 const INDIRECT: &[&str] = &["who", "whom", "which", "what"];
-const SHARE: f64 = 0.008;
+pub(crate) const SHARE: f64 = 0.008;
 
 /// Pages that programs write.
 const EXEMPT: &[&str] = &[
@@ -21,15 +21,18 @@ const EXEMPT: &[&str] = &[
     "docs/reference/cli.md",
 ];
 
+/// Pages outside `docs/`.
+const AT_THE_ROOT: &[&str] = &["README.md", "ARCHITECTURE.md", "CONTRIBUTING.md"];
+
 fn documents() -> Vec<Source> {
     let all = tracked().into_iter();
     all.filter(|source| source.path.ends_with(".md")).collect()
 }
 
-/// Pages for users.
+/// Pages for users and contributors.
 fn pages() -> Vec<Source> {
     let is_page = |source: &Source| {
-        (source.path == "README.md" || source.path.starts_with("docs/"))
+        (AT_THE_ROOT.contains(&&*source.path) || source.path.starts_with("docs/"))
             && !EXEMPT.contains(&&*source.path)
     };
     documents().into_iter().filter(is_page).collect()
@@ -49,7 +52,7 @@ fn prose(source: &Source) -> Vec<(usize, &str)> {
     lines
 }
 
-/// Targets of links in a line: what stands between `](` and `)`.
+/// Targets of links in a line: the text between `](` and `)`.
 fn targets(line: &str) -> impl Iterator<Item = &str> {
     line.split("](")
         .skip(1)
@@ -88,6 +91,17 @@ fn plain(path: &Path) -> PathBuf {
         }
     }
     plain
+}
+
+/// Numbers of words of indirect sentences, and of all words.
+pub(crate) fn indirect(text: &str) -> (usize, usize) {
+    let words: Vec<String> = text
+        .split(|character: char| !character.is_alphabetic())
+        .filter(|word| !word.is_empty())
+        .map(str::to_lowercase)
+        .collect();
+    let is_indirect = |word: &&String| INDIRECT.contains(&&***word);
+    (words.iter().filter(is_indirect).count(), words.len())
 }
 
 #[test]
@@ -168,25 +182,20 @@ fn sentences_are_direct() {
             .iter()
             .flat_map(|(_, line)| [line, " "])
             .collect();
-        let words: Vec<String> = text
-            .split(|character: char| !character.is_alphabetic())
-            .filter(|word| !word.is_empty())
-            .map(str::to_lowercase)
-            .collect();
-        let indirect = words
-            .iter()
-            .filter(|word| INDIRECT.contains(&&***word))
-            .count();
-        if indirect as f64 > SHARE * words.len() as f64 {
+        let (these, all) = indirect(&text);
+        if these as f64 > SHARE * all as f64 {
             findings.push(Finding::new(
                 source.path,
-                format!(
-                    "{indirect} of {} words are who, whom, which or what",
-                    words.len()
-                ),
+                format!("{these} of {all} words are who, whom, which or what"),
                 "write subject, verb, object: \"Compressed responses get a weak ETag\"",
             ));
         }
     }
     expect_none(&findings);
+}
+
+#[test]
+fn words_of_indirect_sentences_are_counted() {
+    assert_eq!(indirect("What it does, and for whom: whatever."), (2, 7));
+    assert_eq!(indirect("Compressed replies get a weak `ETag`."), (0, 6));
 }

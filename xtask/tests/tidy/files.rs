@@ -26,9 +26,15 @@ impl Source {
         syn::parse_file(&self.text).unwrap_or_else(|error| panic!("{}: {error}", self.path))
     }
 
-    /// The room this file belongs to: `crates/<room>/...`.
+    /// The crate of this file: `crates/<room>/...`.
     pub(crate) fn room(&self) -> Option<&str> {
         self.path.strip_prefix("crates/")?.split('/').next()
+    }
+
+    /// The member of the workspace: a crate under `crates/`, or `xtask`.
+    pub(crate) fn member(&self) -> Option<&str> {
+        let is_xtask = self.path.starts_with("xtask/");
+        self.room().or_else(|| is_xtask.then_some("xtask"))
     }
 }
 
@@ -40,7 +46,7 @@ pub(crate) fn root() -> PathBuf {
         .into()
 }
 
-/// All tracked files that are text and still there.
+/// All tracked text files that exist.
 pub(crate) fn tracked() -> Vec<Source> {
     let root = root();
     let listed = Command::new("git")

@@ -1,24 +1,31 @@
-//! The house rules as ordinary tests: each finding names a file, a line and the remedy.
+//! The rules of the project as ordinary tests. Each finding names a file, a line and the remedy.
 //!
-//! Only what git tracks is looked at, so that work in progress bothers nobody but its author.
-//! What rustc and clippy can say is left to them (docs, long functions, `dbg!`).
+//! Only files tracked by git are checked, so that work in progress does not disturb others. Checks of rustc and clippy
+//! are not repeated here (docs, long functions, `dbg!`).
 
+mod comments;
+mod cycles;
 mod documents;
 mod files;
+mod indirect;
 mod manifests;
+mod openers;
 mod purity;
+mod ratchet;
 mod rooms;
 mod shape;
+mod terms;
+mod type_names;
 mod unsafety;
 mod waiting;
 
-/// One rule broken in one place.
+/// One rule violated in one place.
 struct Finding {
-    /// `path:line`, or the path alone where the whole file is meant.
+    /// `path:line`, or only the path for a whole file.
     place: String,
-    /// What is wrong.
+    /// The violation.
     what: String,
-    /// What to do about it.
+    /// The solution.
     remedy: String,
 }
 
@@ -32,7 +39,7 @@ impl Finding {
     }
 }
 
-/// Fails with all findings, one a line.
+/// Fails with all findings, one per line.
 fn expect_none(findings: &[Finding]) {
     let lines: Vec<String> = findings
         .iter()

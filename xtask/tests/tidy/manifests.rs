@@ -1,4 +1,4 @@
-//! What the Cargo.toml files say: dependencies point down, and none is there for nothing.
+//! Rules for Cargo.toml files: dependencies point down, and each one is used.
 
 use std::collections::BTreeSet;
 
@@ -8,7 +8,7 @@ use crate::files::{Source, root, rust, tracked};
 use crate::rooms::{Kind, NETWORK, ROOMS, room};
 use crate::{Finding, expect_none};
 
-/// A pure room names none of these, whatever for.
+/// Crates that a pure crate must not name, for any purpose.
 const IMPURE: &[&str] = &[
     "libc",
     "rustix",
@@ -33,7 +33,7 @@ impl Manifest {
             .collect()
     }
 
-    /// The line where a dependency is named.
+    /// The line that names a dependency.
     fn place(&self, dependency: &str) -> String {
         self.source
             .lines()
@@ -62,7 +62,7 @@ fn manifests() -> Vec<Manifest> {
         .collect()
 }
 
-/// A dependency on another room, as the room's name.
+/// A dependency on another crate of the workspace, as that crate's name.
 fn as_room(dependency: &str) -> Option<&str> {
     dependency
         .strip_prefix("posthaste-")
@@ -208,7 +208,7 @@ fn every_room_in_the_workspace_is_named_like_its_folder() {
     expect_none(&findings);
 }
 
-/// `rust-version` is the least that every dependency on Linux allows, and what cargo therefore asks for.
+/// `rust-version` is the highest version that a dependency on Linux requires.
 #[test]
 fn the_rust_version_is_that_of_the_dependencies() {
     let cargo = std::process::Command::new(env!("CARGO"))

@@ -1,7 +1,7 @@
-//! Pure rooms name no clock, socket, file, thread or async: so that a seed repeats them exactly.
+//! Pure crates name no clock, socket, file, thread or async, so that a seed repeats them exactly.
 //!
-//! Paths are read from the syntax tree, `use` groups unfolded. What a macro call holds is not
-//! looked into: rustfmt does not either, and no macro of ours hides a path.
+//! Paths are read from the syntax tree, with `use` groups unfolded. Contents of macro calls are not read. rustfmt does
+//! not read them either, and no macro of ours hides a path.
 
 use syn::spanned::Spanned;
 use syn::visit::Visit;
@@ -10,7 +10,7 @@ use crate::files::rust;
 use crate::rooms::{Kind, room};
 use crate::{Finding, expect_none};
 
-/// A path that starts like this does not belong into a pure room.
+/// Beginnings of paths that a pure crate must not use.
 const IMPURE: &[&str] = &[
     "std::env",
     "std::fs",
@@ -25,7 +25,7 @@ const IMPURE: &[&str] = &[
     "std::time::SystemTime",
 ];
 
-/// Addresses are numbers, whatever module they live in.
+/// Addresses are numbers, regardless of their module.
 const ADDRESSES: &[&str] = &[
     "std::net::IpAddr",
     "std::net::Ipv4Addr",
@@ -92,7 +92,7 @@ impl<'ast> Visit<'ast> for Names {
     }
 }
 
-/// Whether a pure room may not name this. A module taken whole counts as all that is in it.
+/// True if a pure crate must not name this. A module imported as a whole counts as all of its content.
 fn is_impure(name: &str) -> bool {
     let within = |path: &str, module: &str| {
         path == module

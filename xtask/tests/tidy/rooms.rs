@@ -1,21 +1,21 @@
-//! The rooms, lowest first, and what each may depend on: the one table of the house's order.
+//! The crates of the workspace, lowest first, with their permitted dependencies. The only table of their order.
 
-/// What a room is allowed to touch.
+/// Permitted access of a crate.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Kind {
     /// No clock, no socket, no file, no thread, no async: time and randomness are arguments.
     Pure,
-    /// Real time and sockets, as thin as can be.
+    /// Real time and sockets, as thin as possible.
     Shell,
-    /// Puts products together: knows every room below, names no network crate itself.
+    /// Combines products: knows every crate below, names no network crate itself.
     Top,
 }
 
-/// A room under `crates/`.
+/// A crate under `crates/`.
 pub(crate) struct Room {
     pub(crate) name: &'static str,
     pub(crate) kind: Kind,
-    /// The rooms it may depend on.
+    /// The crates on which it may depend.
     pub(crate) below: &'static [&'static str],
 }
 
@@ -23,7 +23,7 @@ const PURE: &[&str] = &[
     "units", "stats", "soap", "draw", "link", "tcp", "sim", "wsqos", "uddi", "coding",
 ];
 
-/// What each product may use; never another product.
+/// Crates that a product may use. Never another product.
 const UNDER_A_PRODUCT: &[&str] = &[
     "units", "stats", "soap", "draw", "link", "tcp", "sim", "wsqos", "uddi", "coding", "serve",
     "offers",
@@ -56,7 +56,7 @@ const ALL_BUT_THE_BINARY: &[&str] = &[
     "demo",
 ];
 
-/// Every room there may be. A new one starts with a line here.
+/// All permitted crates. A new one starts with a line here.
 pub(crate) const ROOMS: &[Room] = &[
     pure("units", &[]),
     pure("stats", &["units"]),
@@ -92,10 +92,10 @@ pub(crate) const ROOMS: &[Room] = &[
     },
 ];
 
-/// The crates that reach the network, by the rooms that may name them, and why.
+/// Network crates, with the crates that may name them and the reason.
 ///
-/// `serve` wraps them for everybody; the others are here because an HTTP service speaks in
-/// hyper's types, or because the wrapped form would cost what is being measured.
+/// `serve` wraps them for all others. The other entries exist because an HTTP service uses hyper's types, or because
+/// the wrapped form would add cost to the measured value.
 pub(crate) const NETWORK: &[(&str, &[&str])] = &[
     (
         "tokio",
@@ -112,14 +112,14 @@ pub(crate) const NETWORK: &[(&str, &[&str])] = &[
         &["serve", "offers", "gateway", "broker", "bookshop", "demo"],
     ),
     ("tokio-rustls", &["serve"]),
-    // load has an event loop of its own and drives the TLS state machine in it; a test of the experiments is a
-    // client that counts the bytes below TLS.
+    // load has an event loop of its own and drives the TLS state machine in it. A test of the experiments is a client
+    // that counts the bytes below TLS.
     ("rustls", &["serve", "load", "experiments"]),
     ("rustls-native-certs", &["serve", "load"]),
     ("socket2", &["serve", "load", "emulator"]),
 ];
 
-/// The room of that name.
+/// The crate of this name.
 pub(crate) fn room(name: &str) -> Option<&'static Room> {
     ROOMS.iter().find(|room| room.name == name)
 }

@@ -1,16 +1,16 @@
-//! Files open with what they are, stay short, and hold nothing unfinished or of one machine.
+//! Files open with their purpose, stay short, and contain nothing unfinished or specific to one machine.
 
 use crate::files::{Source, root, rust, tracked};
 use crate::{Finding, expect_none};
 
-/// Longest file, in lines.
+/// Maximum length of a file, in lines.
 const FILE: usize = 600;
-/// Longest README, in lines.
+/// Maximum length of the README, in lines.
 const README: usize = 120;
-/// The README line by which a reader has seen the first command.
+/// Last README line at which the first command may appear.
 const FIRST_COMMAND: usize = 25;
 
-/// Left-overs, spelt in two halves so that this file does not find itself.
+/// Words of unfinished work, split in two so that this file does not find itself.
 const UNFINISHED: &[(&str, &str)] = &[
     (concat!("to", "do!"), "write it, or leave it out"),
     (concat!("unimple", "mented!"), "write it, or leave it out"),
@@ -26,7 +26,7 @@ const UNFINISHED: &[(&str, &str)] = &[
     (concat!("allow(dead", "_code"), "remove what nobody uses"),
 ];
 
-/// Paths that are right on one machine only.
+/// Paths that are valid on one machine only.
 const MACHINE: &[&str] = &[
     concat!("/wo", "rk/"),
     concat!("/ro", "ot/"),
@@ -123,7 +123,7 @@ fn the_readme_is_one_screen_and_starts_with_a_command() {
     expect_none(&findings);
 }
 
-/// Builds the binary and compares its help and its list of figures with what is written down.
+/// Builds the binary and compares its help and its list of figures with the generated pages.
 #[test]
 fn generated_docs_are_fresh() {
     let check = std::process::Command::new(env!("CARGO_BIN_EXE_xtask"))
@@ -170,7 +170,7 @@ fn figure(path: &str) -> Option<String> {
     (file.starts_with("fig_") || file.starts_with("table_")).then(|| format!("{paper}::{file}"))
 }
 
-/// Where a word stands in a file.
+/// Positions of a word in a file.
 fn places<'a>(source: &'a Source, word: &'a str) -> impl Iterator<Item = String> + 'a {
     source
         .lines()

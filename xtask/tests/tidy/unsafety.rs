@@ -1,4 +1,4 @@
-//! `unsafe` stands only at a system call, each time with its reason.
+//! `unsafe` appears only at system calls, always with a reason.
 
 use proc_macro2::{TokenStream, TokenTree};
 
@@ -6,10 +6,11 @@ use crate::files::{Source, rust};
 use crate::rooms::{Kind, room};
 use crate::{Finding, expect_none};
 
-/// How far above `unsafe` its reason may begin: a comment of some lines and an attribute.
+/// Maximum distance in lines between `unsafe` and the beginning of its reason: a comment of some lines and an
+/// attribute.
 const REACH: usize = 8;
 
-/// The files that may say `unsafe`, and what for. Everywhere else it is forbidden by this test.
+/// Files that may contain `unsafe`, and the purpose. Everywhere else this test forbids it.
 const MAY: &[(&str, &str)] = &[
     (
         "crates/bookshop/src/law.rs",
@@ -77,7 +78,7 @@ const MAY: &[(&str, &str)] = &[
     ),
 ];
 
-/// The lines on which `unsafe` stands as a keyword.
+/// Lines with `unsafe` as a keyword.
 fn unsafe_lines(source: &Source) -> Vec<usize> {
     fn walk(tokens: TokenStream, lines: &mut Vec<usize>) {
         for token in tokens {

@@ -1,11 +1,11 @@
-//! The table of tests that wait on a clock: what it names is there, and no file with such a test is missing.
+//! Checks of the table of tests that wait on a clock: its names exist, and no file with such a test is missing.
 
 use std::process::Command;
 
 use crate::files::{Source, rust};
 use crate::{Finding, expect_none};
 
-/// By one of these a test shows that it waits on a clock, for a socket, or for a study that does.
+/// Text that shows that a test waits on a clock, for a socket, or for a study that does.
 const CLOCKS: &[&str] = &[
     "Instant::now",
     "sleep(",
@@ -17,7 +17,7 @@ const CLOCKS: &[&str] = &[
     "tiny::study",
 ];
 
-/// A line of the table: a binary, and modules of it or none for all.
+/// A row of the table: a binary, and modules of it. No modules mean all.
 struct Row {
     package: String,
     target: String,
@@ -74,7 +74,7 @@ fn place(path: &str) -> Option<(String, String, String)> {
     Some((package, target.to_owned(), module.replace('/', "::")))
 }
 
-/// Whether `module` is `parent` or inside it.
+/// True if `module` is `parent` or inside it.
 fn is_inside(module: &str, parent: &str) -> bool {
     module
         .strip_prefix(parent)
@@ -89,7 +89,7 @@ impl Row {
     }
 }
 
-/// The part of a file that is tests: all of one under `tests`, else what follows `cfg(test)`.
+/// The test part of a file: all of a file under `tests`, otherwise the part after `cfg(test)`.
 fn tests(source: &Source) -> &str {
     if source.path.contains("/tests/") || source.path.ends_with("/tests.rs") {
         return &source.text;
@@ -98,7 +98,7 @@ fn tests(source: &Source) -> &str {
     marked.map_or("", |from| &source.text[from..])
 }
 
-/// Whether there is a test in it, and not only what tests use.
+/// True if it contains a test, and not only helpers of tests.
 fn has_tests(text: &str) -> bool {
     text.contains("#[test]") || text.contains("trial(")
 }
