@@ -9,9 +9,9 @@ use plotters::coord::ranged1d::Ranged;
 use crate::axis::{Axis, Fitted, Scale};
 use crate::chart::Role;
 use crate::frame::{self, Anchor, Foot, Format, Frame, Key, text};
-use crate::ink;
 use crate::layer::{Pen, Place, UNITS, layer, tenth, text_width, wrap};
-use crate::page::{Cell, Table};
+use crate::palette;
+use crate::table::{Cell, Table};
 
 /// Minimum distance between lines of text.
 const LINE: f64 = 13.0;
@@ -349,7 +349,7 @@ fn draw_bar(axis: &Axis, slot: &Slot<'_>, names: &[&str], height: &impl Fn(f64) 
     let fits = text_width(&total, 12.0) <= (slot.right - slot.left) * 1.3;
     html! {
         @for (kind, (upper, lower), words) in &parts {
-            g class=(ink::class(*kind, muted)) {
+            g class=(palette::class(*kind, muted)) {
                 (filling(*kind, *upper, *lower, muted))
                 rect class="ph-hit" x=(tenth(upper.0)) y=(tenth(upper.1))
                     width=(tenth(lower.0 - upper.0)) height=(tenth(lower.1 - upper.1)) {
@@ -358,7 +358,7 @@ fn draw_bar(axis: &Axis, slot: &Slot<'_>, names: &[&str], height: &impl Fn(f64) 
             }
         }
         @if let Some((low, high)) = ends {
-            g class=(ink::class(ink::HUES - 1, false)) { (layer(|pen| {
+            g class=(palette::class(palette::HUES - 1, false)) { (layer(|pen| {
                 pen.line(&[(middle, height(low)), (middle, height(high))], 1.6);
                 for end in [low, high] {
                     pen.line(&[(middle - 5.0, height(end)), (middle + 5.0, height(end))], 1.6);
@@ -441,7 +441,7 @@ fn keys(names: &[&str]) -> Vec<Key> {
         series: kind,
         words: (*name).to_owned(),
         sample: html! {
-            g class=(ink::class(kind, false)) { (filling(kind, (-14.0, -7.0), (14.0, 7.0), false)) }
+            g class=(palette::class(kind, false)) { (filling(kind, (-14.0, -7.0), (14.0, 7.0), false)) }
         },
     };
     names.iter().enumerate().map(key).collect()

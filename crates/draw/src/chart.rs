@@ -3,12 +3,8 @@
 //! This module has the data and their meaning; `plot` draws them, and `frame` draws the parts around them. A chart
 //! accepts any data: values that cannot be placed on its axes are omitted, counted and reported.
 
-use maud::Markup;
-
 use crate::axis::{Axis, TopAxis};
-use crate::frame::Format;
-use crate::page::{Cell, Table};
-use crate::plot;
+use crate::table::{Cell, Table};
 
 /// A chart: series on an x and a y axis.
 #[derive(Clone, Debug, Default, PartialEq)]
@@ -171,31 +167,6 @@ impl Chart {
     /// Creates a percentile curve: a value against its quantile (0 to below 1) on an axis of nines.
     pub fn percentiles(title: impl Into<String>, y: Axis) -> Self {
         Self::new(title, Axis::percentile("percentile"), y)
-    }
-
-    /// Renders a self-contained SVG file.
-    pub fn svg(&self) -> String {
-        self.svg_in(Format::Wide)
-    }
-
-    /// Renders a self-contained SVG file of this size.
-    pub fn svg_in(&self, format: Format) -> String {
-        plot::draw(self, format, true).into_string()
-    }
-
-    /// Renders the chart for a page that contains [`chart_style`](crate::chart_style) once.
-    pub fn inline(&self) -> Markup {
-        self.inline_in(Format::Wide)
-    }
-
-    /// The same in another size.
-    pub fn inline_in(&self, format: Format) -> Markup {
-        plot::draw(self, format, false)
-    }
-
-    /// Series and their ranges as text, for readers who cannot see the chart.
-    pub fn description(&self) -> String {
-        plot::describe(self)
     }
 
     /// The chart's numbers, exactly as given.

@@ -5,7 +5,7 @@ use maud::Markup;
 use crate::bars::Bars;
 use crate::chart::Chart;
 use crate::frame::Format;
-use crate::page::Table;
+use crate::table::Table;
 
 /// Series on two axes, or bars.
 #[derive(Clone, Debug, PartialEq)]

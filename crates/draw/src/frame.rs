@@ -6,8 +6,8 @@
 use maud::{Markup, PreEscaped, html};
 
 use crate::axis::Fitted;
-use crate::ink;
 use crate::layer::{Pen, Place, layer, tenth, text_width, wrap};
+use crate::palette;
 
 const MARGIN: f64 = 16.0;
 const TITLE: f64 = 15.0;
@@ -302,7 +302,7 @@ pub(crate) fn assemble(
             width=[standalone.then_some(width)] height=[standalone.then_some(height)] {
             title { (title) }
             desc { (description) }
-            @if standalone { style { (PreEscaped(ink::chart_style())) } }
+            @if standalone { style { (PreEscaped(palette::chart_style())) } }
             rect class="ph-surface" width=(width) height=(height) rx="6" {}
             (frame.head)
             (body)

@@ -8,8 +8,8 @@ use maud::{Markup, html};
 use crate::area::Area;
 use crate::chart::{Along, Chart, Mark, Role};
 use crate::frame::{Anchor, Frame, text};
-use crate::ink;
 use crate::layer::{Place, layer, text_width};
+use crate::palette;
 use crate::trace::{self, Trace};
 
 const SIZE: f64 = 12.0;
@@ -70,7 +70,7 @@ impl<'a> Marks<'a> {
         html! {
             @for Line { mark, at } in &self.lines {
                 @let paper = mark.role == Role::Paper;
-                g class=(ink::class(ink::HUES - 1, paper))
+                g class=(palette::class(palette::HUES - 1, paper))
                     stroke-dasharray=(if paper { "20 30" } else { "60 30" }) {
                     (layer(|pen| match mark.along {
                         Along::X => pen.line(&[(*at, top), (*at, bottom)], 1.4),

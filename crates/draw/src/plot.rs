@@ -8,10 +8,37 @@ use maud::{Markup, html};
 use crate::area::Area;
 use crate::chart::{Along, Chart, Role, Series, Shape};
 use crate::frame::{self, Anchor, Foot, Format, Key, SAMPLE, text};
-use crate::ink;
 use crate::layer::{MARKERS, Marker, Place, layer, tenth};
 use crate::marks::Marks;
+use crate::palette;
 use crate::trace::{self, Placed, Trace};
+
+impl Chart {
+    /// Renders a self-contained SVG file.
+    pub fn svg(&self) -> String {
+        self.svg_in(Format::Wide)
+    }
+
+    /// Renders a self-contained SVG file of this size.
+    pub fn svg_in(&self, format: Format) -> String {
+        draw(self, format, true).into_string()
+    }
+
+    /// Renders the chart for a page that contains [`chart_style`](crate::chart_style) once.
+    pub fn inline(&self) -> Markup {
+        self.inline_in(Format::Wide)
+    }
+
+    /// The same in another size.
+    pub fn inline_in(&self, format: Format) -> Markup {
+        draw(self, format, false)
+    }
+
+    /// Series and their ranges as text, for readers who cannot see the chart.
+    pub fn description(&self) -> String {
+        describe(self)
+    }
+}
 
 /// Dashes of lines without markers, in tenths of a pixel. The first is solid.
 const DASHES: [&str; 5] = ["none", "90 40", "20 30", "90 30 20 30", "50 20"];
@@ -22,7 +49,7 @@ const PAPER_DASHES: [&str; 5] = ["50 40", "20 40", "70 30 20 30", "100 50", "30 
 struct Look {
     hue: usize,
     /// Colour class.
-    ink: String,
+    colour: String,
     marker: Marker,
     marked: bool,
     banded: bool,
@@ -54,7 +81,7 @@ impl Look {
 }
 
 /// Renders the chart as SVG. A standalone one includes its style sheet and size.
-pub(crate) fn draw(chart: &Chart, format: Format, standalone: bool) -> Markup {
+fn draw(chart: &Chart, format: Format, standalone: bool) -> Markup {
     let traces: Vec<Trace<'_>> = chart
         .series
         .iter()
@@ -119,10 +146,10 @@ fn looks(chart: &Chart, traces: &[Trace<'_>]) -> Vec<Look> {
         let hue = known.expect("every series has given its name");
         Look {
             hue,
-            ink: if chart.ordered {
-                ink::step(hue, names.len())
+            colour: if chart.ordered {
+                palette::step(hue, names.len())
             } else {
-                ink::class(hue, series.role == Role::Paper)
+                palette::class(hue, series.role == Role::Paper)
             },
             marker: MARKERS[hue % MARKERS.len()],
             marked: trace.marked(series.shape),
@@ -170,7 +197,7 @@ fn draw_series(area: &Area, trace: &Trace<'_>, look: &Look, index: usize) -> Mar
         })) }
     };
     html! {
-        g class=(format!("ph-series {}", look.ink)) data-series=(index) {
+        g class=(format!("ph-series {}", look.colour)) data-series=(index) {
             (area.frame.clipped(&covered))
             (layer(|pen| {
                 for at in trace::seen(&dots, false) {
@@ -266,7 +293,7 @@ fn keys(chart: &Chart, looks: &[Look]) -> Vec<Key> {
 fn sample(look: &Look) -> Markup {
     let half = SAMPLE / 2.0;
     html! {
-        g class=(look.ink) {
+        g class=(look.colour) {
             @if look.shape != Shape::Points {
                 g stroke-dasharray=(look.dash()) {
                     (layer(|pen| pen.line(&[(-half, 0.0), (half, 0.0)], look.width())))
@@ -305,7 +332,7 @@ fn points(count: usize) -> &'static str {
 }
 
 /// Description for readers who cannot see the chart.
-pub(crate) fn describe(chart: &Chart) -> String {
+fn describe(chart: &Chart) -> String {
     let mut words = format!("{} against {}.", chart.y.label, chart.x.label);
     for series in &chart.series {
         let ys = series

@@ -17,7 +17,6 @@ use crate::{Finding, expect_none};
 const RATCHETS: &[(&str, usize, usize)] = &[
     ("bookshop", 2, 1),
     ("broker", 12, 4),
-    ("draw", 8, 1),
     ("emulator", 7, 1),
     ("experiments", 2, 2),
     ("gateway", 23, 1),

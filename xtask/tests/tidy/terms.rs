@@ -176,7 +176,7 @@ const TERMS: &[Term] = &[
 const RATCHETS: &[(&str, usize)] = &[
     ("broker", 56),
     ("demo", 20),
-    ("draw", 3),
+    ("draw", 1),
     ("emulator", 90),
     ("experiments", 35),
     ("fuzz", 9),

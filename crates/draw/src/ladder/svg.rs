@@ -5,8 +5,8 @@ use maud::{Markup, html};
 use super::rungs::{Folded, Rung, Rungs, place};
 use super::{Clock, Ladder, Line, Side};
 use crate::frame::{self, Anchor, Foot, Format, Frame, Key, SAMPLE, text};
-use crate::ink;
 use crate::layer::{Pen, Place, layer, tenth, text_width};
+use crate::palette;
 
 /// Position of the left end's line.
 const LEFT: f64 = 250.0;
@@ -39,12 +39,12 @@ impl Side {
 }
 
 impl Line {
-    fn ink(self) -> String {
+    fn colour(self) -> String {
         match self {
-            Self::Data => ink::class(0, false),
-            Self::Acknowledgement => ink::class(5, true),
-            Self::Control => ink::class(2, false),
-            Self::Again => ink::class(1, false),
+            Self::Data => palette::class(0, false),
+            Self::Acknowledgement => palette::class(5, true),
+            Self::Control => palette::class(2, false),
+            Self::Again => palette::class(1, false),
         }
     }
 
@@ -132,7 +132,7 @@ fn folded(ladder: &Ladder, rungs: &Rungs<'_>) -> Markup {
 /// Bars along the lines of the waiting ends.
 fn waits(ladder: &Ladder, rungs: &Rungs<'_>) -> Markup {
     html! {
-        g class=(Line::Again.ink()) { g class="ph-band" { (layer(|pen| {
+        g class=(Line::Again.colour()) { g class="ph-band" { (layer(|pen| {
             for wait in &ladder.waits {
                 let x = wait.side.x() - wait.side.outward() * 5.0;
                 let top = rungs.height_at(wait.side, wait.since);
@@ -194,7 +194,7 @@ fn draw_rung(rung: &Rung<'_>, clock: Clock) -> Markup {
         }
     };
     html! {
-        g class=(arrow.line.ink()) { (layer(|pen| {
+        g class=(arrow.line.colour()) { (layer(|pen| {
             pen.line(&[start, end], arrow.line.width());
             match arrow.lost {
                 None => pen.fill(&head(start, end)),
@@ -289,7 +289,7 @@ fn keys(ladder: &Ladder) -> Vec<Key> {
             series,
             words: name.to_owned(),
             sample: html! {
-                g class=(line.ink()) { (layer(|pen| {
+                g class=(line.colour()) { (layer(|pen| {
                     pen.line(&[(-half, 0.0), (half, 0.0)], line.width());
                     pen.fill(&head((-half, 0.0), (half, 0.0)));
                 })) }

@@ -4,9 +4,10 @@ use std::collections::BTreeMap;
 
 use maud::{DOCTYPE, Markup, PreEscaped, html};
 
-use super::{Align, Answer, Block, Cell, Page, Picture, Section, State, Table, Verdict};
+use super::{Answer, Block, Page, Picture, Section, Verdict};
 use crate::frame::Format;
-use crate::ink;
+use crate::palette;
+use crate::table::{Align, Cell, State, Table};
 
 impl State {
     fn parts(self) -> (&'static str, &'static str, &'static str) {
@@ -46,7 +47,7 @@ impl Page {
                     meta name="viewport" content="width=device-width, initial-scale=1";
                     meta name="color-scheme" content="light dark";
                     title { (self.title) }
-                    style { (PreEscaped(ink::chart_style())) (PreEscaped(include_str!("style.css"))) }
+                    style { (PreEscaped(palette::chart_style())) (PreEscaped(include_str!("style.css"))) }
                 }
                 body {
                     a class="skip" href="#content" { "To the content" }

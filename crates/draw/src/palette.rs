@@ -124,12 +124,12 @@ fn variables(dark: bool) -> String {
         let _ = write!(css, "--ph-{name}:{};", if dark { night } else { light });
     }
     for (index, hue) in TABLE.iter().enumerate() {
-        let (ink, muted) = if dark {
+        let (colour, muted) = if dark {
             (hue.dark, hue.dark_muted)
         } else {
             (hue.light, hue.light_muted)
         };
-        let _ = write!(css, "--ph-i{index}:{ink};--ph-m{index}:{muted};");
+        let _ = write!(css, "--ph-i{index}:{colour};--ph-m{index}:{muted};");
     }
     for (index, (light, night)) in STEPS.iter().enumerate() {
         let _ = write!(css, "--ph-s{index}:{};", if dark { night } else { light });
@@ -169,11 +169,11 @@ mod tests {
         }
         assert!(contrast(axis.1, light) >= 3.0 && contrast(axis.2, dark) >= 3.0);
         for hue in &TABLE {
-            for ink in [hue.light, hue.light_muted] {
-                assert!(contrast(ink, light) >= 3.0, "{ink}");
+            for colour in [hue.light, hue.light_muted] {
+                assert!(contrast(colour, light) >= 3.0, "{colour}");
             }
-            for ink in [hue.dark, hue.dark_muted] {
-                assert!(contrast(ink, dark) >= 3.0, "{ink}");
+            for colour in [hue.dark, hue.dark_muted] {
+                assert!(contrast(colour, dark) >= 3.0, "{colour}");
             }
         }
         for (day, night) in &STEPS {
