@@ -47,11 +47,11 @@
 mod admin;
 mod change;
 mod config;
+mod context;
 mod fetching;
 mod filling;
 mod follow;
 mod front;
-mod house;
 mod keeper;
 mod metrics;
 mod offered;
@@ -72,9 +72,9 @@ use posthaste_offers::Follower;
 use posthaste_serve::{Background, Certificate, Server, ServerTls, Slowness};
 use thiserror::Error;
 
+use self::context::BrokerContext;
 use self::fetching::Means;
 use self::front::Front;
-use self::house::House;
 use self::keeper::Keeper;
 use self::metrics::Metrics;
 use self::prototype::Prototype;
@@ -191,7 +191,7 @@ pub fn start(config: Config) -> Result<Broker, Error> {
         tls,
         ..Server::default()
     };
-    let house = Arc::new(House {
+    let context = Arc::new(BrokerContext {
         registry: registry.clone(),
         keeper,
         quota: Quota::new(config.limits.changes_per_minute),
@@ -205,7 +205,7 @@ pub fn start(config: Config) -> Result<Broker, Error> {
         prototype: prototype.map(Mutex::new),
     });
     let running = server.start(listener, move |_| Front {
-        house: house.clone(),
+        context: context.clone(),
         slowness: (config.slowdown > 1).then(|| Slowness::new(config.slowdown)),
     })?;
     Ok(Broker {

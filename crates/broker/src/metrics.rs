@@ -8,7 +8,7 @@ use posthaste_serve::exposition::{self, counters, gauge, gauges};
 use prometheus_client::collector::Collector;
 use prometheus_client::encoding::DescriptorEncoder;
 
-use crate::house::House;
+use crate::context::BrokerContext;
 use crate::registry::Registry as Shared;
 use crate::uddi::Directory;
 
@@ -60,11 +60,11 @@ impl Metrics {
 }
 
 /// All counters and gauges, as OpenMetrics text.
-pub(crate) fn text(house: &Arc<House>) -> String {
-    exposition::text("posthaste_broker", Shown(house.clone()))
+pub(crate) fn text(context: &Arc<BrokerContext>) -> String {
+    exposition::text("posthaste_broker", Shown(context.clone()))
 }
 
-struct Shown(Arc<House>);
+struct Shown(Arc<BrokerContext>);
 
 impl std::fmt::Debug for Shown {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
@@ -74,13 +74,13 @@ impl std::fmt::Debug for Shown {
 
 impl Collector for Shown {
     fn encode(&self, mut out: DescriptorEncoder) -> Result<(), Error> {
-        let (out, house) = (&mut out, &*self.0);
-        front(out, &house.metrics)?;
-        registry(out, &house.registry)?;
-        if let Some(known) = &house.directory {
+        let (out, context) = (&mut out, &*self.0);
+        front(out, &context.metrics)?;
+        registry(out, &context.registry)?;
+        if let Some(known) = &context.directory {
             directory(out, known)?;
         }
-        let connections = house.counters.snapshot();
+        let connections = context.counters.snapshot();
         let open = connections.open as f64;
         gauge(out, "connections_open", "Connections open now", open)?;
         let events = connections.events();

@@ -9,11 +9,11 @@ use hyper::header::{CONTENT_TYPE, HeaderValue};
 use hyper::{Method, Request, Response, StatusCode};
 use posthaste_serve::{Handler, Incoming, Peer};
 
-use crate::house::House;
+use crate::context::GatewayContext;
 use crate::{exposition, status};
 
 /// Handler of the administrative endpoints.
-pub(crate) struct Admin(pub(crate) Arc<House>);
+pub(crate) struct Admin(pub(crate) Arc<GatewayContext>);
 
 const TEXT: &str = "text/plain; charset=utf-8";
 

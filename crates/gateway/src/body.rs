@@ -15,11 +15,11 @@ use posthaste_serve::{Incoming, Peer};
 use posthaste_units::{Instant, Span};
 use thiserror::Error;
 
+use crate::clock::now;
 use crate::decode::{DecodeError, Decoder, PIECE};
 use crate::packed::Packed;
 use crate::source::Source;
 use crate::upstream::{Failure, Passing};
-use crate::workshop::now;
 
 /// The body of a request towards the upstream.
 pub(crate) enum Outgoing {

@@ -21,6 +21,7 @@ use posthaste_wsqos::{
 
 use crate::body::ReplyBody;
 use crate::cache::{Cache, Versions};
+use crate::clock::now;
 use crate::codec::WHOLE;
 use crate::demand::idle;
 use crate::headers::is_sealed;
@@ -29,14 +30,14 @@ use crate::preference::{Wishes, lines};
 use crate::site::Route;
 use crate::source::Source;
 use crate::upstream::{Failure, Passing};
-use crate::workshop::{Job, Workshop, now};
+use crate::worker::{CompressionJob, CompressionWorker};
 
 /// Reports the reason of the decision to clients that request it.
 const DECISION: HeaderName = HeaderName::from_static("compression-decision");
 
 /// A reply and the inputs of the decision about it.
 pub(crate) struct Compression<'a> {
-    pub(crate) workshop: &'a Rc<Workshop>,
+    pub(crate) worker: &'a Rc<CompressionWorker>,
     pub(crate) cache: &'a RefCell<Cache>,
     pub(crate) route: &'a Route,
     pub(crate) rules: Rules,
@@ -133,20 +134,20 @@ impl Compression<'_> {
             rules: &self.rules,
             menu: &self.route.menu,
             at_hand: Steps::default(),
-            outlook: self.workshop.outlook.get(),
+            estimate: self.worker.estimate.get(),
             line: self.line(),
             backlog: idle::since(now),
-            prices: &self.workshop.prices.borrow(),
+            prices: &self.worker.prices.borrow(),
         };
         let policy = self.route.policy;
         if policy != Policy::Never && question.obstacle().is_none() {
             known = source.whole().map(|message| self.find(&message));
         }
         question.at_hand = known.as_ref().map(Versions::steps).unwrap_or_default();
-        let mut purse = self.workshop.purse.borrow_mut();
-        let decision = policy.decide(&question, &mut purse);
-        drop(purse);
-        self.workshop.publish();
+        let mut bucket = self.worker.bucket.borrow_mut();
+        let decision = policy.decide(&question, &mut bucket);
+        drop(bucket);
+        self.worker.publish();
         (decision, known)
     }
 
@@ -179,7 +180,7 @@ impl Compression<'_> {
         if decision.form == Form::Body {
             return self.pack_body(headers, step, decision, source).await;
         }
-        let job = Job::new(self.workshop, step, decision.bill);
+        let job = CompressionJob::new(self.worker, step, decision.reservation);
         if length.is_some_and(|length| length.as_bytes() <= WHOLE) {
             source.gather(WHOLE).await?;
         } else {
@@ -205,14 +206,14 @@ impl Compression<'_> {
     /// Returns the message compressed, now or from the cache. `None` if compression does not make it smaller.
     fn pack_whole(
         &self,
-        job: Job,
+        job: CompressionJob,
         message: &Bytes,
         known: Option<Versions>,
     ) -> Result<Option<Bytes>, Failure> {
         let step = job.step;
         let known = known.unwrap_or_else(|| self.find(message));
         if let Some(packed) = known.by(step) {
-            let metrics = &self.workshop.house.metrics;
+            let metrics = &self.worker.context.metrics;
             metrics.cached(message.len(), packed.len());
             return Ok(Some(packed.clone()));
         }
@@ -232,7 +233,7 @@ impl Compression<'_> {
         decision: Decision,
         mut source: Source,
     ) -> Result<(Reason, ReplyBody), Failure> {
-        let job = Job::new(self.workshop, step, decision.bill);
+        let job = CompressionJob::new(self.worker, step, decision.reservation);
         source.gather(WHOLE).await?;
         let Some(message) = source.whole() else {
             return Ok((Reason::NoEnvelope, ReplyBody::Ahead(Box::new(source))));

@@ -9,22 +9,22 @@ use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 use posthaste_serve::Snapshot;
 use posthaste_serve::exposition::{self, counters, gauge, gauges, histogram};
 use posthaste_units::Dscp;
-use posthaste_wsqos::{MarkOrigin, Origin, Outlook, REASONS, STEPS, Seen, Wish};
+use posthaste_wsqos::{LoadEstimate, MarkOrigin, Origin, REASONS, STEPS, Seen, Wish};
 use prometheus_client::collector::Collector;
 use prometheus_client::encoding::DescriptorEncoder;
 
-use crate::house::House;
+use crate::context::GatewayContext;
 use crate::metrics::{Metrics, PackedBy, Times, UNREAD};
 use crate::protection::Protection;
 use crate::traces::Counts;
 use crate::upstream::Failure;
 
 /// Returns all counters and gauges.
-pub(crate) fn text(house: &Arc<House>) -> String {
-    exposition::text("posthaste_gateway", house.clone())
+pub(crate) fn text(context: &Arc<GatewayContext>) -> String {
+    exposition::text("posthaste_gateway", context.clone())
 }
 
-impl Collector for House {
+impl Collector for GatewayContext {
     fn encode(&self, mut out: DescriptorEncoder) -> Result<(), Error> {
         let (out, metrics) = (&mut out, &self.metrics);
         replies(out, metrics)?;
@@ -33,7 +33,7 @@ impl Collector for House {
         marks(out, metrics, &self.counters.snapshot())?;
         upstreams(out, self)?;
         connections(out, &self.counters.snapshot())?;
-        demand(out, self.outlook())?;
+        demand(out, self.estimate())?;
         protection(out, &self.protection)?;
         if let Some(log) = &self.log {
             let lost = std::iter::once(([], log.lost() as f64));
@@ -158,17 +158,17 @@ fn marks(out: &mut DescriptorEncoder, metrics: &Metrics, snapshot: &Snapshot) ->
     counters(out, "mark_events", help, rows)
 }
 
-fn upstreams(out: &mut DescriptorEncoder, house: &House) -> Result<(), Error> {
+fn upstreams(out: &mut DescriptorEncoder, context: &GatewayContext) -> Result<(), Error> {
     let help = "Requests that waited because enough were under way";
-    let queued = load(&house.metrics.queued);
+    let queued = load(&context.metrics.queued);
     counters(out, "queued", help, [([], queued)])?;
 
-    let failures = Failure::KINDS.iter().zip(&house.metrics.failures);
+    let failures = Failure::KINDS.iter().zip(&context.metrics.failures);
     let rows = failures.map(|(kind, n)| ([("kind", *kind)], load(n)));
     let help = "Replies that upstreams did not give, by kind";
     counters(out, "upstream_failures", help, rows)?;
 
-    let plan = house.plan();
+    let plan = context.plan();
     let rows = plan.routes().flat_map(|(route, targets)| {
         targets.iter().map(|target| {
             let is_up = f64::from(u8::from(target.health.is_up()));
@@ -199,16 +199,16 @@ fn connections(out: &mut DescriptorEncoder, snapshot: &Snapshot) -> Result<(), E
     )
 }
 
-fn demand(out: &mut DescriptorEncoder, outlook: Outlook) -> Result<(), Error> {
+fn demand(out: &mut DescriptorEncoder, estimate: LoadEstimate) -> Result<(), Error> {
     let help = "Busy share of what is protected, smoothed";
-    gauge(out, "busy_ratio", help, outlook.busy.into())?;
-    let is_high = f64::from(u8::from(outlook.is_high));
+    gauge(out, "busy_ratio", help, estimate.busy.into())?;
+    let is_high = f64::from(u8::from(estimate.is_high));
     gauge(out, "demand_high", "Whether demand is high", is_high)?;
     let help = "Whether demand is known: nothing optional is compressed where it is not";
-    let is_known = f64::from(u8::from(outlook.is_known));
+    let is_known = f64::from(u8::from(estimate.is_known));
     gauge(out, "demand_known", help, is_known)?;
     let help = "Processors that optional compression may take";
-    gauge(out, "allowance_ratio", help, outlook.allowance.into())
+    gauge(out, "allowance_ratio", help, estimate.allowance.into())
 }
 
 fn protection(out: &mut DescriptorEncoder, protection: &Protection) -> Result<(), Error> {

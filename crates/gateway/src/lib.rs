@@ -37,7 +37,7 @@
 //!   `codec::stream`).
 //! - `cache` holds results of short replies. The key is the whole uncompressed content and nothing else. The policy
 //!   only learns that a step has a cached result (`Question::at_hand`).
-//! - `workshop` holds the CPU token bucket, the cost model and the encoders of one thread.
+//! - `worker` holds the CPU token bucket, the cost model and the encoders of one thread.
 //! - `demand` samples the load five times a second, outside the path of requests, and publishes the CPU time that
 //!   optional compression may use until the next sample. By default each worker samples its own idle time. For a
 //!   process, a cgroup, processors or the reports of an upstream, one thread samples for all workers.
@@ -64,14 +64,15 @@ mod admin;
 mod admit;
 mod body;
 mod cache;
+mod clock;
 mod codec;
 mod compress;
 pub mod config;
+mod context;
 mod decode;
 mod demand;
 mod exposition;
 mod headers;
-mod house;
 mod marking;
 mod metrics;
 mod packed;
@@ -86,7 +87,7 @@ mod spelling;
 mod status;
 mod traces;
 mod upstream;
-mod workshop;
+mod worker;
 
 use std::cell::RefCell;
 use std::net::SocketAddr;
@@ -98,7 +99,7 @@ use std::time::{Duration, Instant};
 
 use posthaste_offers::Sink;
 use posthaste_serve::{Background, Certificate, Server, ServerTls, StartError, Timeouts};
-use posthaste_wsqos::Outlook;
+use posthaste_wsqos::LoadEstimate;
 use thiserror::Error;
 use tokio::sync::watch;
 
@@ -106,8 +107,8 @@ use crate::access::AccessLog;
 use crate::admin::Admin;
 pub use crate::config::Config;
 use crate::config::{Guard, Watch};
-use crate::demand::{Watcher, look_after};
-use crate::house::House;
+use crate::context::GatewayContext;
+use crate::demand::{Watcher, sample_load};
 use crate::metrics::Metrics;
 use crate::path::Gateway;
 use crate::places::Places;
@@ -116,7 +117,7 @@ pub use crate::site::PlanError;
 use crate::site::{Plan, Site};
 use crate::traces::Traces;
 pub use crate::upstream::TargetError;
-use crate::workshop::Workshop;
+use crate::worker::CompressionWorker;
 
 /// Interval between searches for unused connections to upstreams.
 const SWEEP: Duration = Duration::from_secs(1);
@@ -167,7 +168,7 @@ pub struct Running {
     _watcher: Option<Watcher>,
     _pricing: Option<Background>,
     _admin: posthaste_serve::Running,
-    house: Arc<House>,
+    context: Arc<GatewayContext>,
 }
 
 /// Checks that `config` can be started: its upstreams resolve and its files can be read.
@@ -202,9 +203,9 @@ pub fn start(config: Config) -> Result<Running, Error> {
         None => None,
     };
     let plan = Plan::new(config)?;
-    let house = Arc::new(House {
+    let context = Arc::new(GatewayContext {
         metrics: Metrics::new(plan.config.threads),
-        outlook: watch::Sender::new(Outlook::UNKNOWN),
+        estimate: watch::Sender::new(LoadEstimate::UNKNOWN),
         latest: AtomicU64::new(f64::NAN.to_bits()),
         protection: Protection::new(&plan),
         plan: watch::Sender::new(Arc::new(plan)),
@@ -213,13 +214,13 @@ pub fn start(config: Config) -> Result<Running, Error> {
         traces,
         start: Instant::now(),
     });
-    let watcher = Watcher::start(house.clone()).map_err(StartError::from)?;
-    let has_price = house.plan().config.protection.policy == Guard::Prices;
-    let pricing = has_price.then(|| start_pricing(house.clone()));
+    let watcher = Watcher::start(context.clone()).map_err(StartError::from)?;
+    let has_price = context.plan().config.protection.policy == Guard::Prices;
+    let pricing = has_price.then(|| start_pricing(context.clone()));
     let pricing = pricing.transpose().map_err(StartError::from)?;
-    let watched = house.clone();
+    let watched = context.clone();
     let admin = Server::default().start(admin, move |_| Admin(watched.clone()))?;
-    let shared = house.clone();
+    let shared = context.clone();
     let tls = server.tls.clone();
     let server = server.start(listener, move |thread| gateway(&shared, thread))?;
     tracing::info!(address = %server.addr, admin = %admin.addr, "the gateway is open");
@@ -231,7 +232,7 @@ pub fn start(config: Config) -> Result<Running, Error> {
         _watcher: watcher,
         _pricing: pricing,
         _admin: admin,
-        house,
+        context,
     })
 }
 
@@ -261,48 +262,53 @@ fn server(config: &Config) -> Result<Server, Error> {
 }
 
 /// Creates the gateway of one thread and spawns its background tasks.
-fn gateway(house: &Arc<House>, thread: usize) -> Gateway {
-    let workshop = Rc::new(Workshop::new(thread, house.clone()));
-    let mut plans = house.plan.subscribe();
+fn gateway(context: &Arc<GatewayContext>, thread: usize) -> Gateway {
+    let worker = Rc::new(CompressionWorker::new(thread, context.clone()));
+    let mut plans = context.plan.subscribe();
     let first = plans.borrow_and_update().clone();
     let site = Rc::new(RefCell::new(Rc::new(Site::new(
-        house,
+        context,
         first.clone(),
         thread == 0,
     ))));
     match first.config.demand.watch {
-        Watch::Workers => tokio::task::spawn_local(look_after(workshop.clone())),
-        _ => tokio::task::spawn_local(look_out(house.outlook.subscribe(), workshop.clone())),
+        Watch::Workers => tokio::task::spawn_local(sample_load(worker.clone())),
+        _ => tokio::task::spawn_local(watch_load(context.estimate.subscribe(), worker.clone())),
     };
-    tokio::task::spawn_local(follow(house.clone(), plans, site.clone(), thread == 0));
+    tokio::task::spawn_local(watch_config(
+        context.clone(),
+        plans,
+        site.clone(),
+        thread == 0,
+    ));
     tokio::task::spawn_local(sweep(site.clone()));
     let places = Rc::new(Places::new());
-    tokio::task::spawn_local(places.clone().look_after());
+    tokio::task::spawn_local(places.clone().grow_while_idle());
     Gateway {
         site,
-        workshop,
+        worker,
         places,
     }
 }
 
 /// Applies each new configuration to the thread.
-async fn follow(
-    house: Arc<House>,
+async fn watch_config(
+    context: Arc<GatewayContext>,
     mut plans: watch::Receiver<Arc<Plan>>,
     site: Rc<RefCell<Rc<Site>>>,
     checks: bool,
 ) {
     while plans.changed().await.is_ok() {
         let plan = plans.borrow_and_update().clone();
-        site.replace(Rc::new(Site::new(&house, plan, checks)));
+        site.replace(Rc::new(Site::new(&context, plan, checks)));
     }
 }
 
-/// Passes each new load estimate to the thread's `Workshop`.
-async fn look_out(mut outlooks: watch::Receiver<Outlook>, workshop: Rc<Workshop>) {
-    while outlooks.changed().await.is_ok() {
-        let outlook = *outlooks.borrow_and_update();
-        workshop.outlook.set(outlook);
+/// Passes each new load estimate to the thread's `CompressionWorker`.
+async fn watch_load(mut estimates: watch::Receiver<LoadEstimate>, worker: Rc<CompressionWorker>) {
+    while estimates.changed().await.is_ok() {
+        let estimate = *estimates.borrow_and_update();
+        worker.estimate.set(estimate);
     }
 }
 
@@ -318,7 +324,7 @@ impl Running {
     /// Applies `config` to new requests; requests in service keep their configuration. Reads the certificate again and
     /// presents it to connections from then on.
     pub fn reload(&self, config: Config) -> Result<(), Error> {
-        let now = self.house.plan();
+        let now = self.context.plan();
         let (old, new) = (now.config.timeouts, config.timeouts);
         let fixed = [
             ("admin", now.config.admin == config.admin),
@@ -345,7 +351,7 @@ impl Running {
         let certificate = certificate(&config)?;
         let mut plan = Plan::new(config)?;
         plan.remember(&now);
-        self.house.plan.send_replace(Arc::new(plan));
+        self.context.plan.send_replace(Arc::new(plan));
         if let (Some(tls), Some(certificate)) = (&self.tls, certificate) {
             tls.present(certificate);
         }

@@ -10,7 +10,8 @@ use std::sync::{Mutex, PoisonError};
 
 use posthaste_units::Span;
 use posthaste_wsqos::{
-    Mark, MarkOrigin, Origin, Outlook, Preference, REASONS, Reason, STEPS, Seen, Step, Wish, Work,
+    LoadEstimate, Mark, MarkOrigin, Origin, Preference, REASONS, Reason, STEPS, Seen, Step, Wish,
+    Work,
 };
 
 use crate::places::Place;
@@ -46,7 +47,7 @@ pub(crate) struct Metrics {
     pub(crate) upstream: Times,
     /// Optional compression, by thread.
     pub(crate) work: Vec<Worked>,
-    pub(crate) outlooks: Outlooks,
+    pub(crate) estimates: Outlooks,
 }
 
 /// Replies compressed with one step, or taken from the cache.
@@ -67,7 +68,7 @@ pub(crate) struct Times {
 
 /// The current load estimate of each thread.
 #[derive(Debug)]
-pub(crate) struct Outlooks(Mutex<Vec<Outlook>>);
+pub(crate) struct Outlooks(Mutex<Vec<LoadEstimate>>);
 
 /// The last published [`Work`] of one thread, on a cache line of its own.
 #[derive(Debug, Default)]
@@ -95,7 +96,7 @@ impl Metrics {
             service: Times::default(),
             upstream: Times::default(),
             work: (0..threads).map(|_| Worked::default()).collect(),
-            outlooks: Outlooks(Mutex::new(vec![Outlook::UNKNOWN; threads])),
+            estimates: Outlooks(Mutex::new(vec![LoadEstimate::UNKNOWN; threads])),
         }
     }
 
@@ -176,22 +177,22 @@ impl PackedBy {
 
 impl Outlooks {
     /// Sets the estimate of one thread. Called a few times a second.
-    pub(crate) fn set(&self, thread: usize, outlook: Outlook) {
+    pub(crate) fn set(&self, thread: usize, estimate: LoadEstimate) {
         let mut all = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        all[thread] = outlook;
+        all[thread] = estimate;
     }
 
     /// Combines the estimates of all threads: sums and means. High or known if at least one thread's is.
-    pub(crate) fn all(&self) -> Outlook {
+    pub(crate) fn all(&self) -> LoadEstimate {
         let all = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         let count = all.len() as f32;
-        let mut sum = Outlook::UNKNOWN;
-        for outlook in &*all {
-            sum.allowance += outlook.allowance;
-            sum.plenty += outlook.plenty / count;
-            sum.busy += outlook.busy / count;
-            sum.is_high |= outlook.is_high;
-            sum.is_known |= outlook.is_known;
+        let mut sum = LoadEstimate::UNKNOWN;
+        for estimate in &*all {
+            sum.allowance += estimate.allowance;
+            sum.plenty += estimate.plenty / count;
+            sum.busy += estimate.busy / count;
+            sum.is_high |= estimate.is_high;
+            sum.is_known |= estimate.is_known;
         }
         sum
     }

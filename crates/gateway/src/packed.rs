@@ -11,20 +11,20 @@ use hyper::body::{Body, Frame};
 use crate::codec::Packer;
 use crate::source::Source;
 use crate::upstream::Failure;
-use crate::workshop::Job;
+use crate::worker::CompressionJob;
 
 /// The compressed form of a body of unknown length.
 pub(crate) struct Packed {
     source: Source,
     /// `None` after the end of the body.
-    work: Option<(Box<Packer>, Job)>,
+    work: Option<(Box<Packer>, CompressionJob)>,
     trailers: Option<HeaderMap>,
     /// The encoder holds bytes that the client cannot decode yet.
     held: bool,
 }
 
 impl Packed {
-    pub(crate) fn new(job: Job, source: Source) -> io::Result<Self> {
+    pub(crate) fn new(job: CompressionJob, source: Source) -> io::Result<Self> {
         let packer = Box::new(Packer::new(job.step)?);
         Ok(Self {
             source,

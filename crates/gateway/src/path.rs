@@ -17,6 +17,7 @@ use posthaste_wsqos::forbids_transform;
 use crate::access::{Decided, Entry};
 use crate::admit::admit;
 use crate::body::{BodyError, Outgoing, ReplyBody, Streaming};
+use crate::clock::now;
 use crate::compress::Compression;
 use crate::config::Watch;
 use crate::decode::Decoder;
@@ -28,13 +29,13 @@ use crate::refusal::Refusal;
 use crate::site::Site;
 use crate::traces::Trace;
 use crate::upstream::{Failure, Passing, Target};
-use crate::workshop::{Workshop, now};
+use crate::worker::CompressionWorker;
 
 /// The gateway of one thread.
 pub(crate) struct Gateway {
     /// Replaced with the configuration. A request keeps the one it started with.
     pub(crate) site: Rc<RefCell<Rc<Site>>>,
-    pub(crate) workshop: Rc<Workshop>,
+    pub(crate) worker: Rc<CompressionWorker>,
     pub(crate) places: Rc<Places>,
 }
 
@@ -47,21 +48,21 @@ impl Handler for Gateway {
         peer: Rc<Peer>,
     ) -> Response<ReplyBody> {
         let start = now();
-        let house = &self.workshop.house;
-        let entry = house.log.as_ref().map(|log| Entry::of(log, &request));
-        let traces = house.traces.as_ref();
+        let context = &self.worker.context;
+        let entry = context.log.as_ref().map(|log| Entry::of(log, &request));
+        let traces = context.traces.as_ref();
         let trace = traces.and_then(|traces| traces.begin(&mut request));
         let client = peer.address.ip();
         let (reply, decided) = match self.serve(request, peer, trace.as_ref()).await {
             Ok(served) => served,
             Err(refusal) => (refusal.reply(), None),
         };
-        self.workshop.slow_down();
+        self.worker.slow_down();
         let time = now().since(start);
-        house.metrics.service.add(time);
-        house.metrics.replied(reply.status().as_u16());
+        context.metrics.service.add(time);
+        context.metrics.replied(reply.status().as_u16());
         if let Some((preference, reason)) = decided {
-            house.metrics.decided(preference, reason);
+            context.metrics.decided(preference, reason);
         }
         if let Some(entry) = entry {
             entry.write(client, time, reply.status(), decided);
@@ -73,10 +74,10 @@ impl Handler for Gateway {
     }
 
     fn rejected(&self, request: &Request<Incoming>, peer: &Peer, status: StatusCode) {
-        let house = &self.workshop.house;
-        house.metrics.service.add(Span::ZERO);
-        house.metrics.replied(status.as_u16());
-        if let Some(log) = &house.log {
+        let context = &self.worker.context;
+        context.metrics.service.add(Span::ZERO);
+        context.metrics.replied(status.as_u16());
+        if let Some(log) = &context.log {
             Entry::of(log, request).write(peer.address.ip(), Span::ZERO, status, None);
         }
     }
@@ -93,8 +94,8 @@ impl Gateway {
         trace: Option<&Trace<'_>>,
     ) -> Result<Served, Refusal> {
         let (metrics, protection) = (
-            &self.workshop.house.metrics,
-            &self.workshop.house.protection,
+            &self.worker.context.metrics,
+            &self.worker.context.protection,
         );
         let site = self.site.borrow().clone();
         let (mut head, body) = request.into_parts();
@@ -140,7 +141,7 @@ impl Gateway {
         let (mut reply, target) = reply?;
         take_report(&site, target, reply.headers_mut());
         let compression = Compression {
-            workshop: &self.workshop,
+            worker: &self.worker,
             cache: &site.cache,
             route,
             method: &method,

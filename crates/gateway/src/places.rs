@@ -61,7 +61,7 @@ impl Places {
     }
 
     /// Adds permits while requests wait and no reply arrives. Never returns.
-    pub(crate) async fn look_after(self: Rc<Self>) {
+    pub(crate) async fn grow_while_idle(self: Rc<Self>) {
         loop {
             self.crowd.notified().await;
             while self.waiting.get() > 0 {
@@ -123,7 +123,7 @@ mod tests {
     impl Thread {
         fn begin() -> Self {
             let places = Rc::new(Places::new());
-            tokio::task::spawn_local(places.clone().look_after());
+            tokio::task::spawn_local(places.clone().grow_while_idle());
             Self {
                 places,
                 under_way: Rc::default(),

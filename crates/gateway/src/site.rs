@@ -11,7 +11,7 @@ use thiserror::Error;
 
 use crate::cache::Cache;
 use crate::config::{self, Config, MarkPolicy};
-use crate::house::House;
+use crate::context::GatewayContext;
 use crate::protection::Offering;
 use crate::spelling::{normal, written};
 use crate::upstream::{Checks, Target, TargetError, Upstreams};
@@ -172,7 +172,7 @@ impl Route {
 
 impl Site {
     /// Builds the routes. With `checks`, this thread runs the health checks of the upstreams.
-    pub(crate) fn new(house: &Arc<House>, plan: Arc<Plan>, checks: bool) -> Self {
+    pub(crate) fn new(context: &Arc<GatewayContext>, plan: Arc<Plan>, checks: bool) -> Self {
         let compression = &plan.config.compression;
         let routes = plan
             .config
@@ -183,7 +183,7 @@ impl Site {
         let mut routes: Vec<_> = routes
             .map(|((route, targets), described)| Route {
                 path: normal(&route.path).trim_end_matches('/').to_owned(),
-                upstreams: Upstreams::new(house, targets, &plan.config.timeouts),
+                upstreams: Upstreams::new(context, targets, &plan.config.timeouts),
                 policy: compression.policy,
                 menu: compression.steps,
                 rules: Rules {

@@ -7,11 +7,11 @@ use std::sync::atomic::Ordering::Relaxed;
 
 use maud::{DOCTYPE, Markup, PreEscaped, html};
 use posthaste_units::Size;
-use posthaste_wsqos::{Outlook, REASONS, STEPS, Step, Wish};
+use posthaste_wsqos::{LoadEstimate, REASONS, STEPS, Step, Wish};
 use serde::Serialize;
 
 use crate::config::Guard;
-use crate::house::House;
+use crate::context::GatewayContext;
 use crate::upstream::State;
 
 /// The document at `/status.json`.
@@ -29,8 +29,8 @@ struct Upstream<'a> {
 }
 
 /// Returns the state of each upstream of each route, as JSON.
-pub(crate) fn json(house: &House) -> String {
-    let plan = house.plan();
+pub(crate) fn json(context: &GatewayContext) -> String {
+    let plan = context.plan();
     let upstreams = plan.routes().flat_map(|(route, targets)| {
         targets.iter().map(|target| Upstream {
             route: &route.path,
@@ -45,12 +45,12 @@ pub(crate) fn json(house: &House) -> String {
 }
 
 /// Renders the page at `/status`.
-pub(crate) fn page(house: &House) -> String {
-    let plan = house.plan();
-    let outlook = house.outlook();
+pub(crate) fn page(context: &GatewayContext) -> String {
+    let plan = context.plan();
+    let estimate = context.estimate();
     let compression = &plan.config.compression;
-    let busy = f64::from(outlook.busy) * 100.0;
-    let demand = demand(&outlook);
+    let busy = f64::from(estimate.busy) * 100.0;
+    let demand = demand(&estimate);
     let page = html! {
         (DOCTYPE)
         html lang="en" {
@@ -67,15 +67,15 @@ pub(crate) fn page(house: &House) -> String {
                     "Busy " meter min="0" max="100" high=(compression.threshold.get() * 100.0) value=(format!("{busy:.1}")) {}
                     (format!(" {busy:.0} %. Demand is {demand}. "))
                     "Policy " b { (compression.policy) } ", threshold " (compression.threshold) ". "
-                    (saved(house))
+                    (saved(context))
                 }
                 p {
-                    "Up for " (format!("{:.0}", house.start.elapsed().as_secs_f64())) " s, "
-                    (house.counters.snapshot().open) " connections open. "
+                    "Up for " (format!("{:.0}", context.start.elapsed().as_secs_f64())) " s, "
+                    (context.counters.snapshot().open) " connections open. "
                     a href="/metrics" { "Metrics" }
                 }
-                (protection(house))
-                (promises::tables(&house.protection))
+                (protection(context))
+                (promises::tables(&context.protection))
                 h2 { "Upstreams" }
                 table {
                     tr { th { "Route" } th { "Upstream" } th { "State" } }
@@ -91,21 +91,21 @@ pub(crate) fn page(house: &House) -> String {
                     }
                 }
                 h2 { "Decisions" }
-                (decisions(house))
+                (decisions(context))
                 h2 { "Compression" }
-                (steps(house))
+                (steps(context))
                 h2 { "Replies and connections" }
                 table {
                     tr { th { "What" } th.n { "Count" } }
-                    @for (place, counter) in house.metrics.replies.iter().enumerate() {
+                    @for (place, counter) in context.metrics.replies.iter().enumerate() {
                         @if counter.load(Relaxed) > 0 {
                             tr { td { "replies with status " (place + 100) } td.n { (counter.load(Relaxed)) } }
                         }
                     }
-                    @for (event, count) in house.counters.snapshot().events() {
+                    @for (event, count) in context.counters.snapshot().events() {
                         @if count > 0 { tr { td { "connections " (event) } td.n { (count) } } }
                     }
-                    @if let Some(log) = &house.log {
+                    @if let Some(log) = &context.log {
                         tr { td { "lines missing in the access log" } td.n { (log.lost()) } }
                     }
                 }
@@ -115,8 +115,8 @@ pub(crate) fn page(house: &House) -> String {
     page.into_string()
 }
 
-const fn demand(outlook: &Outlook) -> &'static str {
-    match (outlook.is_known, outlook.is_high) {
+const fn demand(estimate: &LoadEstimate) -> &'static str {
+    match (estimate.is_known, estimate.is_high) {
         (false, _) => "not known",
         (true, true) => "high",
         (true, false) => "low",
@@ -124,15 +124,15 @@ const fn demand(outlook: &Outlook) -> &'static str {
 }
 
 /// Renders the admission counters. Empty without a policy.
-fn protection(house: &House) -> Markup {
-    let shown = house.protection.shown();
-    let counts = house.protection.counts();
+fn protection(context: &GatewayContext) -> Markup {
+    let shown = context.protection.shown();
+    let counts = context.protection.counts();
     let refusals: Vec<_> = counts.refusals().filter(|(_, count)| *count > 0).collect();
     let limit = shown
         .limit
         .map_or_else(String::new, |limit| format!(" of at most {limit}"));
     html! {
-        @if house.plan().config.protection.policy != Guard::None {
+        @if context.plan().config.protection.policy != Guard::None {
             h2 { "Protection" }
             p {
                 (shown.in_service) (limit) " requests in service."
@@ -152,9 +152,9 @@ fn protection(house: &House) -> Markup {
     }
 }
 
-fn saved(house: &House) -> String {
+fn saved(context: &GatewayContext) -> String {
     let (mut read, mut written) = (0, 0);
-    let metrics = &house.metrics;
+    let metrics = &context.metrics;
     for by in metrics.packed.iter().chain([&metrics.cached]) {
         read += by.read.load(Relaxed);
         written += by.written.load(Relaxed);
@@ -162,8 +162,8 @@ fn saved(house: &House) -> String {
     format!("Saved {}.", Size::from_bytes(read.saturating_sub(written)))
 }
 
-fn decisions(house: &House) -> Markup {
-    let decisions = &house.metrics.decisions;
+fn decisions(context: &GatewayContext) -> Markup {
+    let decisions = &context.metrics.decisions;
     html! {
         table {
             tr {
@@ -183,8 +183,8 @@ fn decisions(house: &House) -> Markup {
     }
 }
 
-fn steps(house: &House) -> Markup {
-    let metrics = &house.metrics;
+fn steps(context: &GatewayContext) -> Markup {
+    let metrics = &context.metrics;
     html! {
         table {
             tr { th { "Step" } th.n { "Replies" } th.n { "Smaller by" } th.n { "µs each" } }

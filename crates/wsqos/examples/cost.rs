@@ -7,8 +7,8 @@ use std::hint::black_box;
 use posthaste_soap::{Limits, Version};
 use posthaste_units::{BitRate, Instant, Size, Span};
 use posthaste_wsqos::{
-    Accept, Form, HeadScan, Line, Media, Menu, NAMESPACE, Outlook, Policy, Prefer, Preference,
-    Prices, Purse, Question, Reply, Rules, Steps, Wish, saves_data,
+    Accept, CpuTokenBucket, Form, HeadScan, Line, LoadEstimate, Media, Menu, NAMESPACE, Policy,
+    Prefer, Preference, Prices, Question, Reply, Rules, Steps, Wish, saves_data,
 };
 
 fn main() {
@@ -60,7 +60,7 @@ fn preference() -> (Accept, Preference) {
 fn decide(policy: Policy, times: u64) {
     let (accept, preference) = preference();
     let (rules, menu, prices) = (Rules::default(), Menu::default(), Prices::default());
-    let mut purse = Purse::new(1);
+    let mut bucket = CpuTokenBucket::new(1);
     for tick in 0..times {
         let question = Question {
             now: Instant::from_nanos(tick * 50_000),
@@ -80,7 +80,7 @@ fn decide(policy: Policy, times: u64) {
             rules: &rules,
             menu: &menu,
             at_hand: Steps::default(),
-            outlook: Outlook {
+            estimate: LoadEstimate {
                 allowance: 0.5,
                 plenty: 3.0,
                 busy: 0.3,
@@ -95,6 +95,6 @@ fn decide(policy: Policy, times: u64) {
             }),
             prices: &prices,
         };
-        black_box(policy.decide(black_box(&question), &mut purse));
+        black_box(policy.decide(black_box(&question), &mut bucket));
     }
 }

@@ -4,7 +4,7 @@
 //! This controller first subtracts the cost of optional compression from the measured load. The rest does not depend on
 //! the decisions. Two results follow from it:
 //!
-//! - [`Outlook::allowance`]: the CPU time for optional compression that keeps the total just under the threshold
+//! - [`LoadEstimate::allowance`]: the CPU time for optional compression that keeps the total just under the threshold
 //! - [`Gate`]: high demand, judged by the load that would result if all optional replies were compressed
 //!
 //! Each resource with its own busy share needs its own controller. The caller reads clocks and counters, a few times a
@@ -24,7 +24,7 @@ pub struct Threshold {
     pub dwell: Span,
 }
 
-/// Measurements since the last sample. Work is counted by [`Purse`](crate::Purse).
+/// Measurements since the last sample. Work is counted by [`CpuTokenBucket`](crate::CpuTokenBucket).
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Sample {
     /// Time of the sample.
@@ -48,7 +48,7 @@ pub struct Work {
 
 /// Load estimate until the next sample. Small enough to be copied to every thread.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub struct Outlook {
+pub struct LoadEstimate {
     /// CPU time for optional compression, in seconds per second over all processors.
     pub allowance: f32,
     /// Allowance divided by the cost of compressing every optional reply with its cheapest step. Below 1 not all can be
@@ -110,7 +110,7 @@ impl Default for Threshold {
     }
 }
 
-impl Outlook {
+impl LoadEstimate {
     /// Nothing is known yet and no optional compression is allowed. Replaced at the first measurement.
     pub const UNKNOWN: Self = Self {
         allowance: 0.0,
@@ -138,14 +138,14 @@ impl Demand {
 
     /// Adds a sample and returns the new estimate. The first sample only starts the count. A sample within 20 ms of the
     /// last is ignored.
-    pub fn push(&mut self, sample: Sample) -> Outlook {
+    pub fn push(&mut self, sample: Sample) -> LoadEstimate {
         let Some(last) = self.last else {
             self.last = Some(sample);
-            return self.outlook();
+            return self.estimate();
         };
         let passed = sample.at.since(last.at);
         if passed < SHORTEST {
-            return self.outlook();
+            return self.estimate();
         }
         let seconds = passed.as_secs_f64();
         let share = |now: Span, then: Span| {
@@ -170,13 +170,13 @@ impl Demand {
         self.last = Some(sample);
         let aim = self.threshold.high.get() - MARGIN;
         self.gate.push(sample.at, aim - self.room + self.wanted);
-        self.outlook()
+        self.estimate()
     }
 
     /// The estimate from the samples so far.
-    pub fn outlook(&self) -> Outlook {
+    pub fn estimate(&self) -> LoadEstimate {
         let room = self.room.max(0.0);
-        Outlook {
+        LoadEstimate {
             allowance: (room * self.processors) as f32,
             plenty: (room / self.wanted.max(1e-6)) as f32,
             busy: self.busy as f32,

@@ -6,7 +6,7 @@
 //!    the HTTP fields. [`Described`] holds the defaults of the service's WSDL. [`Preference::of`] decides between them.
 //! 2. Reply: [`Reply`] holds the relevant part of its head. [`Policy::decide`] returns a step, a [`Form`] and a
 //!    [`Reason`]. [`Envelope`] implements the form that compresses only the SOAP Body.
-//! 3. Outside the path of requests: [`Demand`], the load controller, turns samples of the load into an [`Outlook`].
+//! 3. Outside the path of requests: [`Demand`], the load controller, turns samples of the load into an [`LoadEstimate`].
 //!    [`Prices`], the cost model, learns the cost of each [`Step`].
 //!
 //! Other parts:
@@ -28,7 +28,7 @@
 //!
 //! 1. [`Demand`] subtracts the cost of optional compression from the measured load, so that its result does not change
 //!    its input. It publishes the CPU time for optional compression a few times a second.
-//! 2. A [`Purse`], the CPU token bucket of a thread, spends this time reply by reply, at the learned costs. It is a
+//! 2. A [`CpuTokenBucket`], the CPU token bucket of a thread, spends this time reply by reply, at the learned costs. It is a
 //!    budget of CPU time and not a share of replies, so more requests cause no more work before the next sample.
 //! 3. A thread that has been busy for some time without a pause stops optional compression at once.
 //!
@@ -47,6 +47,7 @@
 
 mod accept;
 mod block;
+mod cpu_token_bucket;
 mod demand;
 mod described;
 mod envelope;
@@ -59,7 +60,6 @@ mod media;
 mod policy;
 mod prefer;
 mod prices;
-mod purse;
 pub mod qos;
 mod reason;
 mod reply;
@@ -70,7 +70,8 @@ mod wish;
 mod word;
 
 pub use accept::{Accept, FULL};
-pub use demand::{Demand, Gate, Outlook, Sample, Threshold, Work};
+pub use cpu_token_bucket::{CpuReservation, CpuTokenBucket};
+pub use demand::{Demand, Gate, LoadEstimate, Sample, Threshold, Work};
 pub use described::Described;
 pub use envelope::Envelope;
 pub use line::Line;
@@ -81,7 +82,6 @@ pub use media::Media;
 pub use policy::{Decision, POLICIES, Policy, Question, UnknownPolicy};
 pub use prefer::{Prefer, saves_data};
 pub use prices::{Estimate, Prices, UNKNOWN_LENGTH};
-pub use purse::{Bill, Purse};
 pub use reason::{REASONS, Reason};
 pub use reply::{Reply, Rules, forbids_transform, is_coded};
 pub use scan::{COMPRESSION, HeadScan, NAMESPACE, Seen};

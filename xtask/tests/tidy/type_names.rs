@@ -56,7 +56,6 @@ const RATCHETS: &[(&str, usize)] = &[
     ("Given", 3),
     ("Half", 3),
     ("Held", 4),
-    ("Job", 3),
     ("Kept", 6),
     ("Kernel", 3),
     ("Key", 4),

@@ -87,9 +87,9 @@ impl Front {
         path::check_name(&question.kind)?;
         let fits = question.requirements.check();
         fits.map_err(|error| Problem::senseless(error.to_string()))?;
-        let seen = self.house.registry.seen();
+        let seen = self.context.registry.seen();
         let answer = self.find(&seen.index, &question);
-        self.house.metrics.count_answer(answer.offer.is_some());
+        self.context.metrics.count_answer(answer.offer.is_some());
         Ok(Reply::of(&answer))
     }
 
@@ -97,7 +97,7 @@ impl Front {
     pub(super) fn find<'i>(&self, index: &'i Index, question: &Question) -> Answer<'i> {
         self.demand(&question.kind);
         let now = Timestamp::now();
-        let Some(prototype) = &self.house.prototype else {
+        let Some(prototype) = &self.context.prototype else {
             return answer(index, question, now);
         };
         let prototype = prototype.lock().unwrap_or_else(PoisonError::into_inner);
@@ -122,14 +122,14 @@ impl Front {
 
     /// Requests the type from the UDDI registry, even if it is known, because cached entries may be old.
     pub(super) fn demand(&self, kind: &str) {
-        if let Some(directory) = &self.house.directory {
+        if let Some(directory) = &self.context.directory {
             directory.demand(kind);
         }
     }
 
     /// Returns the current state of one offer.
     pub(super) fn get(&self, key: &Key) -> Result<Reply, Problem> {
-        let seen = self.house.registry.seen();
+        let seen = self.context.registry.seen();
         let offer = seen.index.get(&key.kind, &key.provider, &key.name);
         let offer = offer.filter(|offer| offer.expires > Timestamp::now());
         let offer = offer.ok_or_else(|| Problem::not_found("there is no such offer"))?;
@@ -152,7 +152,7 @@ impl Front {
             number("offset", 0)?,
             number("limit", LISTED.0)?.min(LISTED.1),
         );
-        let seen = self.house.registry.seen();
+        let seen = self.context.registry.seen();
         let Some(kind) = value("type") else {
             let mut types: Vec<&str> = seen.index.kinds().collect();
             types.sort_unstable();

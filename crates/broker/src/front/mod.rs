@@ -27,11 +27,11 @@ pub(crate) use self::description::service;
 use self::path::Path;
 use self::problem::Problem;
 use self::reply::{Body, Reply};
-use crate::house::House;
+use crate::context::BrokerContext;
 
 /// HTTP handler of one thread.
 pub(crate) struct Front {
-    pub(crate) house: Arc<House>,
+    pub(crate) context: Arc<BrokerContext>,
     pub(crate) slowness: Option<Slowness>,
 }
 
@@ -72,8 +72,8 @@ impl Handler for Front {
         }
         let reply = self.answer(&parts, body, &peer).await;
         let reply = reply.unwrap_or_else(Reply::from);
-        self.house.metrics.replies[reply.class()].fetch_add(1, Relaxed);
-        let response = reply.send(self.house.registry.age());
+        self.context.metrics.replies[reply.class()].fetch_add(1, Relaxed);
+        let response = reply.send(self.context.registry.age());
         if let Some(slowness) = &self.slowness {
             slowness.pay();
         }

@@ -51,7 +51,7 @@ impl Front {
                 "the offer is called {named:?}, and {path:?} in the path"
             )));
         }
-        if let Some(words) = fault(&self.house.registry, &offer, Timestamp::now()) {
+        if let Some(words) = fault(&self.context.registry, &offer, Timestamp::now()) {
             return Err(Problem::senseless(words));
         }
         self.spend(by, 1)?;
@@ -89,7 +89,7 @@ impl Front {
             from_json::<Several>(&body)?.offers
         };
         let kept = offers.len();
-        let registry = &self.house.registry;
+        let registry = &self.context.registry;
         check(registry, &offers).map_err(Problem::senseless)?;
         self.spend(by, kept.max(1))?;
         let Made { withdrawn, .. } = self.write(all(of, offers, by)).await?;
@@ -127,8 +127,8 @@ impl Front {
 
     /// The store writer. A broker that follows another has none and rejects with 403.
     fn keeper(&self) -> Result<&Keeper, Problem> {
-        self.house.keeper.as_ref().ok_or_else(|| {
-            let upstream = self.house.follows.as_deref().unwrap_or_default();
+        self.context.keeper.as_ref().ok_or_else(|| {
+            let upstream = self.context.follows.as_deref().unwrap_or_default();
             let words = format!("this broker follows {upstream}: publish there");
             Problem::new(StatusCode::FORBIDDEN, words)
         })
@@ -138,7 +138,7 @@ impl Front {
     fn allow(&self, parts: &Parts, provider: &str) -> Result<u64, Problem> {
         self.keeper()?;
         let refuse = |words: &str, challenge| {
-            self.house.metrics.count_refused_token();
+            self.context.metrics.count_refused_token();
             Problem::new(StatusCode::UNAUTHORIZED, words).with(Also::Authenticate(challenge))
         };
         let field = parts
@@ -155,7 +155,7 @@ impl Front {
                 "Bearer",
             )
         })?;
-        let grant = self.house.registry.grant(token).ok_or_else(|| {
+        let grant = self.context.registry.grant(token).ok_or_else(|| {
             refuse(
                 "nobody has this token, or no longer",
                 "Bearer error=\"invalid_token\"",
@@ -173,7 +173,7 @@ impl Front {
 
     /// Charges changes to the token's quota. Rejects with 429 when the quota is used up (RFC 6585, section 4).
     fn spend(&self, token: u64, changes: usize) -> Result<(), Problem> {
-        let quota = &self.house.quota;
+        let quota = &self.context.quota;
         let spent = quota.take(token, changes, Instant::now());
         spent.map_err(|exceeded| {
             let most = quota.per_minute();

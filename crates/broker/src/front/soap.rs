@@ -137,9 +137,9 @@ impl Front {
             requirements: asked.requirement()?,
             ranking: Ranking::default(),
         };
-        let seen = self.house.registry.seen();
+        let seen = self.context.registry.seen();
         let answer = self.find(&seen.index, &question);
-        self.house.metrics.count_answer(answer.offer.is_some());
+        self.context.metrics.count_answer(answer.offer.is_some());
         if let Some(provider) = answer.provider {
             write::element("b:provider", &provider, out);
         }
@@ -167,7 +167,7 @@ impl Front {
 
     fn available_offers_info(&self, asked: &Asked<'_>, out: &mut String) -> Result<(), Fault> {
         let kind = asked.kind()?;
-        let seen = self.house.registry.seen();
+        let seen = self.context.registry.seen();
         self.demand(&kind);
         let now = Timestamp::now();
         for found in seen
@@ -190,8 +190,8 @@ impl Front {
     }
 
     fn get_trusted_providers(&self, _: &Asked<'_>, out: &mut String) -> Result<(), Fault> {
-        let mut providers = self.house.registry.providers();
-        if let Some(directory) = &self.house.directory {
+        let mut providers = self.context.registry.providers();
+        if let Some(directory) = &self.context.directory {
             providers.extend(directory.trusted());
         }
         for provider in providers {
@@ -201,8 +201,8 @@ impl Front {
     }
 
     fn get_registry_location(&self, _: &Asked<'_>, out: &mut String) -> Result<(), Fault> {
-        let own = || format!("{}://{}/soap", self.house.scheme, self.house.address);
-        let directory = self.house.directory.as_ref();
+        let own = || format!("{}://{}/soap", self.context.scheme, self.context.address);
+        let directory = self.context.directory.as_ref();
         let location = directory.map_or_else(own, |directory| directory.location.clone());
         write::element("b:location", &location, out);
         Ok(())
@@ -222,16 +222,16 @@ impl Front {
         let host = match (parts.headers.get(header::HOST), parts.uri.authority()) {
             (_, Some(authority)) => authority.to_string(),
             (Some(host), None) => host.to_str().unwrap_or_default().to_owned(),
-            (None, None) => self.house.address.to_string(),
+            (None, None) => self.context.address.to_string(),
         };
         let allowed = |b: u8| b.is_ascii_alphanumeric() || b".:-_[]".contains(&b);
         if host.is_empty() || !host.bytes().all(allowed) {
             return Err(Problem::bad("the Host field is no name of a host"));
         }
         let wsdl = self
-            .house
+            .context
             .service
-            .wsdl(&format!("{}://{host}/soap", self.house.scheme));
+            .wsdl(&format!("{}://{host}/soap", self.context.scheme));
         Ok(Reply::new(StatusCode::OK, "text/xml; charset=utf-8", wsdl))
     }
 }

@@ -7,7 +7,7 @@ use posthaste_serve::exposition;
 use super::problem::Problem;
 use super::reply::Reply;
 use super::{Front, page};
-use crate::house::House;
+use crate::context::BrokerContext;
 use crate::metrics;
 use crate::uddi::Directory;
 
@@ -24,34 +24,34 @@ pub(super) struct State {
 }
 
 impl State {
-    fn of(house: &House, change: u64) -> Self {
-        let (found, none) = house.metrics.answers();
+    fn of(context: &BrokerContext, change: u64) -> Self {
+        let (found, none) = context.metrics.answers();
         let answered = format!(
             "Requests for the best offer: {found} answered with an offer, {none} with the reasons why none is adequate."
         );
-        let registry = house.directory.as_deref().map(registry);
+        let registry = context.directory.as_deref().map(registry);
         Self {
             change,
-            step: step(house),
+            step: step(context),
             remarks: [answered]
                 .into_iter()
                 .chain(registry.into_iter().flatten())
                 .collect(),
-            follows: house.follows.clone(),
+            follows: context.follows.clone(),
         }
     }
 }
 
-fn step(house: &House) -> (&'static str, String) {
-    let source = match &house.follows {
+fn step(context: &BrokerContext) -> (&'static str, String) {
+    let source = match &context.follows {
         Some(upstream) => format!("with {upstream}, which it follows"),
         None => "with its store".to_owned(),
     };
-    let publishing = match &house.follows {
+    let publishing = match &context.follows {
         Some(_) => "",
         None => " Nothing can be published.",
     };
-    match house.registry.age() {
+    match context.registry.age() {
         Some(age) => (
             "Out of step",
             format!(
@@ -67,8 +67,8 @@ impl Front {
     /// Status page.
     pub(super) fn status(&self) -> Reply {
         let page = {
-            let seen = self.house.registry.seen();
-            let state = State::of(&self.house, seen.number);
+            let seen = self.context.registry.seen();
+            let state = State::of(&self.context, seen.number);
             page::html(&state, &seen.index, Timestamp::now())
         };
         Reply::new(StatusCode::OK, "text/html; charset=utf-8", page)
@@ -80,13 +80,13 @@ impl Front {
         Reply::new(
             StatusCode::OK,
             exposition::MEDIA_TYPE,
-            metrics::text(&self.house),
+            metrics::text(&self.context),
         )
     }
 
     /// 200 while lookups see the content of the store, even if a full disk prevents publishing.
     pub(super) fn health(&self) -> Result<Reply, Problem> {
-        match self.house.registry.trouble() {
+        match self.context.registry.trouble() {
             None => Ok(Reply::new(
                 StatusCode::OK,
                 "text/plain; charset=utf-8",

@@ -31,7 +31,7 @@ use super::Front;
 use super::problem::Problem;
 use super::reply::Reply;
 use crate::change::{Change, Key};
-use crate::house::House;
+use crate::context::BrokerContext;
 use crate::store::Log;
 
 /// Maximum silence of a stream before it sends `alive` or `late`.
@@ -51,7 +51,7 @@ pub(crate) struct Events(mpsc::Receiver<Bytes>);
 
 /// Writing end of a stream.
 struct Teller {
-    house: Arc<House>,
+    context: Arc<BrokerContext>,
     pieces: mpsc::Sender<Bytes>,
     text: Vec<u8>,
 }
@@ -73,7 +73,7 @@ impl Front {
         };
         let (pieces, events) = mpsc::channel(WAITING);
         let teller = Teller {
-            house: self.house.clone(),
+            context: self.context.clone(),
             pieces,
             text: Vec::with_capacity(PIECE),
         };
@@ -88,7 +88,7 @@ impl Front {
 impl Teller {
     async fn tell(mut self, last: Option<u64>) -> Result<Infallible, Over> {
         let (mut changes, number) = {
-            let seen = self.house.registry.seen();
+            let seen = self.context.registry.seen();
             (seen.follow(), seen.number)
         };
         let missed = match last {
@@ -99,7 +99,7 @@ impl Teller {
             self.begin().await?;
         }
         self.event("ready", Some(number), &());
-        if self.house.registry.age().is_some() {
+        if self.context.registry.age().is_some() {
             self.beat();
         }
         self.flush().await?;
@@ -129,7 +129,7 @@ impl Teller {
     /// Sends the changes from `last` to `number`. Returns false if the log no longer has them.
     async fn catch_up(&mut self, mut last: u64, number: u64) -> Result<bool, Over> {
         while last < number {
-            let Some(keeper) = &self.house.keeper else {
+            let Some(keeper) = &self.context.keeper else {
                 return Ok(false);
             };
             let log = keeper.since(last, PAGE).await.map_err(|_| Over)?;
@@ -153,14 +153,14 @@ impl Teller {
         self.text.clear();
         self.event("begin", None, &());
         let kinds: Vec<String> = {
-            let seen = self.house.registry.seen();
+            let seen = self.context.registry.seen();
             seen.index.kinds().map(str::to_owned).collect()
         };
         for kind in kinds {
             let mut after = None;
             loop {
                 {
-                    let seen = self.house.registry.seen();
+                    let seen = self.context.registry.seen();
                     let (offers, last) = seen.index.page(&kind, after, PAGE);
                     after = last;
                     for Found { provider, offer } in offers {
@@ -179,7 +179,7 @@ impl Teller {
 
     /// Appends `alive`, or `late` if the broker is out of step.
     fn beat(&mut self) {
-        match self.house.registry.age() {
+        match self.context.registry.age() {
             None => self.event("alive", None, &()),
             Some(age) => {
                 let milliseconds = age.as_millis();

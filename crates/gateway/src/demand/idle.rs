@@ -10,7 +10,7 @@ use std::sync::Arc;
 use posthaste_serve::Hooks;
 use posthaste_units::{Instant, Span};
 
-use crate::workshop::now;
+use crate::clock::now;
 
 /// Waits shorter than this are not pauses: an event was already ready.
 const PAUSE: Span = Span::from_micros(20);

@@ -10,12 +10,12 @@ mod own;
 use std::time::Duration;
 
 use posthaste_units::Span;
-use posthaste_wsqos::{Demand, Outlook, Sample, Threshold, Work};
+use posthaste_wsqos::{Demand, LoadEstimate, Sample, Threshold, Work};
 
-use crate::workshop::now;
+use crate::clock::now;
 
 pub(crate) use other::{Watcher, reported};
-pub(crate) use own::look_after;
+pub(crate) use own::sample_load;
 
 /// Sampling interval. Some kernel counters advance in ticks of 1 to 10 ms.
 const EVERY: Duration = Duration::from_millis(200);
@@ -40,7 +40,7 @@ impl Controller {
         }
     }
 
-    fn push(&mut self, threshold: Threshold, busy: f64, work: Work) -> Outlook {
+    fn push(&mut self, threshold: Threshold, busy: f64, work: Work) -> LoadEstimate {
         if threshold != self.threshold {
             *self = Self::new(threshold, self.processors, work);
         }

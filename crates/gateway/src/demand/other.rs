@@ -9,12 +9,12 @@ use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 use std::thread::{JoinHandle, park_timeout};
 
 use posthaste_units::{Instant, Span};
-use posthaste_wsqos::{Outlook, Work};
+use posthaste_wsqos::{LoadEstimate, Work};
 
 use super::{Controller, EVERY, share};
+use crate::clock::now;
 use crate::config::{Process, Watch};
-use crate::house::House;
-use crate::workshop::now;
+use crate::context::GatewayContext;
 
 /// Validity of an upstream's report.
 const REPORT: Span = Span::from_secs(5);
@@ -27,8 +27,8 @@ pub(crate) struct Watcher {
 
 impl Watcher {
     /// Starts sampling the configured resource and publishes the estimates. `None` if workers protect themselves.
-    pub(crate) fn start(house: Arc<House>) -> io::Result<Option<Self>> {
-        let watch = house.plan().config.demand.watch.clone();
+    pub(crate) fn start(context: Arc<GatewayContext>) -> io::Result<Option<Self>> {
+        let watch = context.plan().config.demand.watch.clone();
         if watch == Watch::Workers {
             return Ok(None);
         }
@@ -36,7 +36,7 @@ impl Watcher {
         let stop = over.clone();
         let thread = std::thread::Builder::new()
             .name("watch".to_owned())
-            .spawn(move || run(&watch, &house, &stop))?;
+            .spawn(move || run(&watch, &context, &stop))?;
         Ok(Some(Self {
             thread: Some(thread),
             over,
@@ -55,14 +55,14 @@ impl Drop for Watcher {
     }
 }
 
-fn run(watch: &Watch, house: &House, over: &AtomicBool) {
-    let when = house.plan().config.compression.when();
+fn run(watch: &Watch, context: &GatewayContext, over: &AtomicBool) {
+    let when = context.plan().config.compression.when();
     let mut controller = Controller::new(when, processors(watch), Work::default());
     let mut last = None;
     let (mut known, mut answered) = (true, 0);
     while !over.load(Relaxed) {
-        let before = std::mem::replace(&mut answered, house.metrics.upstream.nanos.load(Relaxed));
-        let seen = look(watch, house);
+        let before = std::mem::replace(&mut answered, context.metrics.upstream.nanos.load(Relaxed));
+        let seen = look(watch, context);
         // Upstreams without requests report nothing.
         let is_idle = matches!(watch, Watch::Upstream(_)) && answered == before;
         if known && seen.is_none() && !is_idle {
@@ -78,18 +78,18 @@ fn run(watch: &Watch, house: &House, over: &AtomicBool) {
             _ => None,
         };
         if let Some(busy) = busy {
-            house.latest.store(busy.to_bits(), Relaxed);
+            context.latest.store(busy.to_bits(), Relaxed);
         }
-        let outlook = busy.map_or(Outlook::UNKNOWN, |busy| {
-            let mut work = house.metrics.work();
+        let estimate = busy.map_or(LoadEstimate::UNKNOWN, |busy| {
+            let mut work = context.metrics.work();
             if !matches!(watch, Watch::Cores(_)) {
                 // These samples do not include the cost of compression.
                 work.spent = Span::ZERO;
             }
-            let threshold = house.plan().config.compression.when();
+            let threshold = context.plan().config.compression.when();
             controller.push(threshold, busy, work)
         });
-        house.outlook.send_replace(outlook);
+        context.estimate.send_replace(estimate);
         last = seen;
         park_timeout(EVERY);
     }
@@ -116,12 +116,12 @@ enum Look {
 }
 
 /// Takes a sample. `None` if the resource cannot be read.
-fn look(watch: &Watch, house: &House) -> Option<Look> {
+fn look(watch: &Watch, context: &GatewayContext) -> Option<Look> {
     let used = match watch {
         Watch::Process(process) => used_by_process(process)?,
         Watch::Cgroup(path) => Used::from([(0, used_by_cgroup(path)?)]),
         Watch::Cores(cores) => Used::from([(0, used_by_cores(cores)?)]),
-        Watch::Upstream(_) => return reported(house).map(Look::Share),
+        Watch::Upstream(_) => return reported(context).map(Look::Share),
         // Each worker samples itself.
         Watch::Workers => return None,
     };
@@ -140,8 +140,8 @@ fn processors(watch: &Watch) -> f64 {
 }
 
 /// Mean of the recent reports of the upstreams.
-pub(crate) fn reported(house: &House) -> Option<f64> {
-    let plan = house.plan();
+pub(crate) fn reported(context: &GatewayContext) -> Option<f64> {
+    let plan = context.plan();
     let now = now();
     let shares: Vec<f64> = plan
         .targets()

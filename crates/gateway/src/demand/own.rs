@@ -8,12 +8,13 @@ use posthaste_units::{Instant, Span};
 use posthaste_wsqos::Work;
 
 use super::{Controller, EVERY, idle, share};
-use crate::workshop::{Workshop, now, processor_time};
+use crate::clock::{now, processor_time};
+use crate::worker::CompressionWorker;
 
 /// Samples the calling thread until it ends.
-pub(crate) async fn look_after(workshop: Rc<Workshop>) {
-    let house = workshop.house.clone();
-    let when = house.plan().config.compression.when();
+pub(crate) async fn sample_load(worker: Rc<CompressionWorker>) {
+    let context = worker.context.clone();
+    let when = context.plan().config.compression.when();
     let mut controller = Controller::new(when, 1.0, Work::default());
     let schedule = File::open("/proc/thread-self/schedstat").ok();
     let look = || Look {
@@ -28,9 +29,9 @@ pub(crate) async fn look_after(workshop: Rc<Workshop>) {
         let seen = look();
         let busy = seen.busy_since(&last);
         last = seen;
-        let threshold = house.plan().config.compression.when();
-        let work = workshop.purse.borrow().work();
-        workshop.look_ahead(controller.push(threshold, busy, work));
+        let threshold = context.plan().config.compression.when();
+        let work = worker.bucket.borrow().work();
+        worker.publish_load(controller.push(threshold, busy, work));
     }
 }
 

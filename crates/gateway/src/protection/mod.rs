@@ -24,11 +24,11 @@ use rustix::rand::{GetRandomFlags, getrandom};
 
 use self::ask::{Asked, client};
 use self::counts::Counts;
+use crate::clock::now;
 use crate::config::{Guard, Prices, Protection as Config};
 use crate::preference::Wishes;
 use crate::refusal::Refusal;
 use crate::site::{Plan, Route};
-use crate::workshop::now;
 
 pub(crate) use pass::Pass;
 pub(crate) use pricing::{Offering, start as start_pricing};

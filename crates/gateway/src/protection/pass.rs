@@ -14,7 +14,7 @@ use posthaste_wsqos::qos::Priorities;
 use super::counts::Entrance;
 use super::{By, Entered, Protection};
 use crate::body::Progress;
-use crate::workshop::now;
+use crate::clock::now;
 
 /// An admitted request. If it is dropped before [`Pass::ended`], only its time in service counts.
 pub(crate) struct Pass<'p> {

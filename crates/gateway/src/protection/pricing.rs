@@ -16,9 +16,9 @@ use tokio::sync::watch;
 use tokio::time::{MissedTickBehavior, interval, sleep};
 
 use super::By;
+use crate::clock::now;
 use crate::config::{Prices, Publish};
-use crate::house::House;
-use crate::workshop::now;
+use crate::context::GatewayContext;
 
 /// Share of the known capacity that may be quoted.
 const QUOTED: f64 = 0.75;
@@ -32,15 +32,15 @@ const DRIFT: f64 = 0.002;
 const AGAIN: Duration = Duration::from_millis(500);
 
 /// Adjusts the price of the gateway until the returned handle is dropped.
-pub(crate) fn start(house: Arc<House>) -> io::Result<Background> {
-    let plan = house.plan();
+pub(crate) fn start(context: Arc<GatewayContext>) -> io::Result<Background> {
+    let plan = context.plan();
     let publisher = plan.offering.publisher.clone();
     let every = plan.config.prices.clone().unwrap_or_default().every;
     Background::start("prices", move || async move {
         let (out, published) = watch::channel(None);
         tokio::select! {
-            () = look(&house, every, &out) => {}
-            () = publish(&house, publisher, published) => {}
+            () = look(&context, every, &out) => {}
+            () = publish(&context, publisher, published) => {}
         }
     })
 }
@@ -49,13 +49,13 @@ pub(crate) fn start(house: Arc<House>) -> io::Result<Background> {
 type Dated = (Vec<Published>, Timestamp);
 
 /// Runs the price loop forever and passes on the offers to publish.
-async fn look(house: &House, every: Span, out: &watch::Sender<Option<Dated>>) {
+async fn look(context: &GatewayContext, every: Span, out: &watch::Sender<Option<Dated>>) {
     let mut every = interval(every.into());
     every.set_missed_tick_behavior(MissedTickBehavior::Delay);
     let mut eye = Eye::new(now());
     loop {
         every.tick().await;
-        let offers = eye.look(house);
+        let offers = eye.look(context);
         if let Some(offer) = offers.first() {
             let life = i64::try_from(offer.life.as_nanos()).unwrap_or(i64::MAX);
             let expires = Timestamp::now() + SignedDuration::from_nanos(life);
@@ -85,16 +85,16 @@ impl Eye {
         }
     }
 
-    fn look(&mut self, house: &House) -> Vec<Published> {
+    fn look(&mut self, context: &GatewayContext) -> Vec<Published> {
         let at = now();
         let passed = at
             .since(std::mem::replace(&mut self.last, at))
             .as_secs_f64();
-        let mut door = house.protection.door();
+        let mut door = context.protection.door();
         let served = std::mem::take(&mut door.served) as f64;
         // An upstream without requests is idle and has no reply for a report.
         let is_idle = served == 0.0 && door.in_service == 0;
-        let busy = if is_idle { Some(0.0) } else { house.busy() };
+        let busy = if is_idle { Some(0.0) } else { context.busy() };
         // An unknown busy share does not mean idle: a stalled service reports nothing.
         let busy = busy.unwrap_or(self.busy);
         self.busy = busy;
@@ -125,7 +125,7 @@ impl Eye {
         };
         let published = market.observe(seen, quotable).to_vec();
         for offer in &published {
-            let promise = house.protection.promise;
+            let promise = context.protection.promise;
             door.monitor.promise(at, &offer.name, promise);
         }
         published
@@ -193,7 +193,7 @@ fn promised(file: &Path) -> Result<Definition, String> {
 
 /// Publishes offers forever, always the newest. Failed publications are repeated.
 async fn publish(
-    house: &House,
+    context: &GatewayContext,
     publisher: Option<Publisher>,
     mut offers: watch::Receiver<Option<Dated>>,
 ) {
@@ -210,7 +210,7 @@ async fn publish(
             continue;
         };
         let done = publisher.put(present, expires).await;
-        house.protection.counts.published(done.is_ok());
+        context.protection.counts.published(done.is_ok());
         match &done {
             Ok(()) if !was_well => tracing::info!("offers are published again"),
             Err(error) if was_well => tracing::warn!(%error, "no offer can be published"),

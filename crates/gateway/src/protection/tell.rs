@@ -14,9 +14,9 @@ use super::ask::client;
 use super::counts::Reason;
 use super::{By, Protection, Turned};
 use crate::body::ReplyBody;
+use crate::clock::now;
 use crate::preference::soap_media;
 use crate::refusal::Refusal;
-use crate::workshop::now;
 
 /// Path with the current offer and the delivery of promises.
 const PLACE: &str = "/.well-known/wsqos";

@@ -5,7 +5,7 @@ use std::cmp::Reverse;
 use posthaste_wsqos::market::{Promise, Report, Tally};
 
 use super::Protection;
-use crate::workshop::now;
+use crate::clock::now;
 
 /// Delivery on one offer.
 pub(crate) struct Watched {

@@ -27,8 +27,8 @@ use tokio::time::sleep;
 
 use self::context::Context;
 use crate::access::Decided;
+use crate::clock::now;
 use crate::config::Traces as Config;
-use crate::workshop::now;
 
 const FIELD: HeaderName = HeaderName::from_static("traceparent");
 

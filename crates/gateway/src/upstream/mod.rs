@@ -27,7 +27,7 @@ use self::line::Line;
 use self::pool::{Home, Pool};
 use crate::body::{BodyError, Outgoing};
 use crate::config::Timeouts;
-use crate::house::House;
+use crate::context::GatewayContext;
 
 pub(crate) use self::check::Checks;
 pub(crate) use self::health::State;
@@ -137,7 +137,7 @@ type Unanswered = (Failure, Option<Request<Outgoing>>);
 
 /// The upstreams of a route, for one thread.
 pub(crate) struct Upstreams {
-    house: Arc<House>,
+    context: Arc<GatewayContext>,
     members: Vec<(Arc<Target>, Rc<Pool>)>,
     connect: Duration,
     reply: Duration,
@@ -146,10 +146,14 @@ pub(crate) struct Upstreams {
 }
 
 impl Upstreams {
-    pub(crate) fn new(house: &Arc<House>, targets: &[Arc<Target>], timeouts: &Timeouts) -> Self {
-        let member = |target: &Arc<Target>| (target.clone(), Rc::new(Pool::new(house.clone())));
+    pub(crate) fn new(
+        context: &Arc<GatewayContext>,
+        targets: &[Arc<Target>],
+        timeouts: &Timeouts,
+    ) -> Self {
+        let member = |target: &Arc<Target>| (target.clone(), Rc::new(Pool::new(context.clone())));
         Self {
-            house: house.clone(),
+            context: context.clone(),
             members: targets.iter().map(member).collect(),
             connect: timeouts.connect.into(),
             reply: timeouts.reply.into(),
@@ -171,7 +175,7 @@ impl Upstreams {
         let outcome = self.ask_each(request, mark, peer).await;
         outcome.inspect_err(|failure| {
             if failure.of_client().is_none() {
-                self.house.metrics.failed(failure);
+                self.context.metrics.failed(failure);
             }
         })
     }
@@ -283,7 +287,7 @@ impl Upstreams {
                 if mark != Dscp::DEFAULT
                     && let Err(error) = stream.mark(mark)
                 {
-                    self.house.metrics.mark_refused(&error);
+                    self.context.metrics.mark_refused(&error);
                 }
                 Ok(Line::new(stream, mark).await.map_err(Failure::Broken)?)
             }

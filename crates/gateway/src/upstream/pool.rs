@@ -10,11 +10,11 @@ use posthaste_units::Dscp;
 
 use super::Failure;
 use super::line::Line;
-use crate::house::House;
+use crate::context::GatewayContext;
 
 /// The connections of one thread to one upstream.
 pub(super) struct Pool {
-    house: Arc<House>,
+    context: Arc<GatewayContext>,
     /// Ordered by last use, so that surplus connections age at the front.
     idle: RefCell<Vec<(Line, Instant)>>,
     in_use: Cell<usize>,
@@ -24,9 +24,9 @@ pub(super) struct Pool {
 pub(super) struct Home(Rc<Pool>);
 
 impl Pool {
-    pub(super) fn new(house: Arc<House>) -> Self {
+    pub(super) fn new(context: Arc<GatewayContext>) -> Self {
         Self {
-            house,
+            context,
             idle: RefCell::default(),
             in_use: Cell::new(0),
         }
@@ -72,7 +72,7 @@ impl Pool {
 impl Home {
     /// Counts a failure of the upstream.
     pub(super) fn count(&self, failure: &Failure) {
-        self.0.house.metrics.failed(failure);
+        self.0.context.metrics.failed(failure);
     }
 
     /// Keeps an unused connection for the next request.

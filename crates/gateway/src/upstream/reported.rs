@@ -8,7 +8,7 @@ use posthaste_units::{Instant, Ratio, Span};
 #[derive(Debug, Default)]
 pub(crate) struct Reported {
     share: AtomicU32,
-    /// Time of the report, from [`now`](crate::workshop::now); 0 for never.
+    /// Time of the report, from [`now`](crate::clock::now); 0 for never.
     at: AtomicU64,
 }
 

@@ -4,7 +4,7 @@
 //! chosen step, so choosing a higher step does not reduce the affordable effort.
 
 use super::{Choice, Decision, Question};
-use crate::purse::Purse;
+use crate::cpu_token_bucket::CpuTokenBucket;
 use crate::reason::Reason;
 
 /// Part of the allowance that more expensive steps may use. Beyond it, some replies would stay uncompressed so that
@@ -14,11 +14,11 @@ const FILL: f64 = 0.8;
 /// Maximum size of the result of a more expensive step, relative to a cheaper one.
 const WORTH: f64 = 0.97;
 
-pub(super) fn choose(question: &Question<'_>, purse: &mut Purse) -> Decision {
+pub(super) fn choose(question: &Question<'_>, bucket: &mut CpuTokenBucket) -> Decision {
     let Some(cheapest) = question.choices().min_by_key(|choice| choice.cpu) else {
         return Decision::plain(Reason::NotAcceptable);
     };
-    let times = f64::from(question.outlook.plenty) * FILL;
+    let times = f64::from(question.estimate.plenty) * FILL;
     let most = (cheapest.cpu.as_nanos() as f64 * times) as u64;
     let fits = |choice: &Choice| choice.cpu.as_nanos() <= most.max(cheapest.cpu.as_nanos());
     let out = |choice: &Choice| choice.out.as_bytes() as f64;
@@ -30,5 +30,5 @@ pub(super) fn choose(question: &Question<'_>, purse: &mut Purse) -> Decision {
         .filter(|choice| out(choice) * WORTH <= least)
         .min_by_key(|choice| choice.cpu)
         .unwrap_or(cheapest);
-    question.settle(best, cheapest.cpu, Reason::Affordable, purse)
+    question.settle(best, cheapest.cpu, Reason::Affordable, bucket)
 }

@@ -8,23 +8,23 @@
 use posthaste_units::{Size, Span};
 
 use super::{Choice, Decision, Question, threshold};
+use crate::cpu_token_bucket::CpuTokenBucket;
 use crate::line::Line;
-use crate::purse::Purse;
 use crate::reason::Reason;
 use crate::wish::Wish;
 
 /// Lower bound of the idle share and of the bucket's fill level. It limits the weight.
 const LEAST: f64 = 0.01;
 
-pub(super) fn choose(question: &Question<'_>, purse: &mut Purse) -> Decision {
+pub(super) fn choose(question: &Question<'_>, bucket: &mut CpuTokenBucket) -> Decision {
     let Some(line) = question.line else {
-        return threshold::choose(question, purse);
+        return threshold::choose(question, bucket);
     };
-    let idle = (1.0 - f64::from(question.outlook.busy)).max(LEAST);
-    purse.fill(question.now, &question.outlook);
+    let idle = (1.0 - f64::from(question.estimate.busy)).max(LEAST);
+    bucket.fill(question.now, &question.estimate);
     let left = match question.preference.wish {
         Wish::Always => 1.0,
-        wish => purse.fullness(wish).max(LEAST),
+        wish => bucket.fullness(wish).max(LEAST),
     };
     // Cached results cost no CPU time.
     let cpu = |choice: &Choice| match question.is_at_hand(choice) {
@@ -41,7 +41,7 @@ pub(super) fn choose(question: &Question<'_>, purse: &mut Purse) -> Decision {
     }
     let cheapest = question.choices().map(|choice| choice.cpu).min();
     let cheapest = cheapest.unwrap_or(fastest.cpu);
-    question.settle(fastest, cheapest, Reason::SavesTime, purse)
+    question.settle(fastest, cheapest, Reason::SavesTime, bucket)
 }
 
 fn arrival(line: &Line, cpu: Span, out: Size, plenty: f64) -> Span {

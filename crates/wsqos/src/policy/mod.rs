@@ -1,8 +1,8 @@
 //! Compression policies by name, each a function from a question to a choice.
 //!
 //! [`Policy::decide`] checks in this order: the reply may be transformed, the client did not refuse, and both share a
-//! coding. Only then it calls the policy. Policies are independent and stateless. The state is in [`Purse`] (CPU token
-//! bucket), [`Prices`] (cost model) and [`Outlook`] (load estimate), which all policies share.
+//! coding. Only then it calls the policy. Policies are independent and stateless. The state is in [`CpuTokenBucket`] (CPU token
+//! bucket), [`Prices`] (cost model) and [`LoadEstimate`] (load estimate), which all policies share.
 
 mod always;
 mod ladder;
@@ -18,12 +18,12 @@ use schemars::JsonSchema;
 use thiserror::Error;
 
 use crate::accept::Accept;
-use crate::demand::Outlook;
+use crate::cpu_token_bucket::{CpuReservation, CpuTokenBucket};
+use crate::demand::LoadEstimate;
 use crate::envelope::Envelope;
 use crate::line::Line;
 use crate::media::Media;
 use crate::prices::{Prices, UNKNOWN_LENGTH};
-use crate::purse::{Bill, Purse};
 use crate::reason::Reason;
 use crate::reply::{Reply, Rules};
 use crate::step::{Codings, Menu, Step, Steps};
@@ -80,7 +80,7 @@ pub struct Question<'a> {
     /// The steps with a cached result for this reply, at no cost.
     pub at_hand: Steps,
     /// The load estimate.
-    pub outlook: Outlook,
+    pub estimate: LoadEstimate,
     /// Time that the deciding thread has been busy without a pause, an upper bound on the work queued behind this
     /// reply. Zero if not measured.
     pub backlog: Span,
@@ -101,7 +101,7 @@ pub struct Decision {
     pub reason: Reason,
     /// CPU reservation, if the reply was optional and the policy depends on the load. The gateway reports the CPU time
     /// that it uses and closes the reservation.
-    pub bill: Option<Bill>,
+    pub reservation: Option<CpuReservation>,
 }
 
 /// A step that the client accepts, with its cost and result size for this reply.
@@ -124,17 +124,17 @@ impl Policy {
         }
     }
 
-    /// Decides about one reply. Optional replies are charged to `purse`.
-    pub fn decide(self, question: &Question<'_>, purse: &mut Purse) -> Decision {
+    /// Decides about one reply. Optional replies are charged to `bucket`.
+    pub fn decide(self, question: &Question<'_>, bucket: &mut CpuTokenBucket) -> Decision {
         if let Some(reason) = question.obstacle() {
             return Decision::plain(reason);
         }
         let decision = match self {
             Self::Never => never::choose(),
             Self::Always => always::choose(question),
-            Self::Threshold => threshold::choose(question, purse),
-            Self::Ladder => ladder::choose(question, purse),
-            Self::Link => link::choose(question, purse),
+            Self::Threshold => threshold::choose(question, bucket),
+            Self::Ladder => ladder::choose(question, bucket),
+            Self::Link => link::choose(question, bucket),
         };
         match decision.step {
             Some(_) => Decision {
@@ -152,16 +152,16 @@ impl Decision {
             step: None,
             form: Form::Content,
             reason,
-            bill: None,
+            reservation: None,
         }
     }
 
-    const fn compressed(step: Step, reason: Reason, bill: Option<Bill>) -> Self {
+    const fn compressed(step: Step, reason: Reason, reservation: Option<CpuReservation>) -> Self {
         Self {
             step: Some(step),
             form: Form::Content,
             reason,
-            bill,
+            reservation,
         }
     }
 }
@@ -227,7 +227,7 @@ impl Question<'_> {
         choice: Choice,
         cheapest: Span,
         affordable: Reason,
-        purse: &mut Purse,
+        bucket: &mut CpuTokenBucket,
     ) -> Decision {
         if self.preference.wish == Wish::Always {
             return Decision::compressed(choice.step, Reason::Asked, None);
@@ -237,11 +237,11 @@ impl Question<'_> {
             return cached(choice);
         }
         let wish = self.preference.wish;
-        purse.fill(self.now, &self.outlook);
-        match purse.pay(wish, self.backlog, cheapest, choice.cpu) {
-            Ok(bill) => Decision::compressed(choice.step, affordable, Some(bill)),
+        bucket.fill(self.now, &self.estimate);
+        match bucket.pay(wish, self.backlog, cheapest, choice.cpu) {
+            Ok(reservation) => Decision::compressed(choice.step, affordable, Some(reservation)),
             Err(reason) => {
-                let reason = match self.outlook.is_known {
+                let reason = match self.estimate.is_known {
                     true => reason,
                     false => Reason::DemandUnknown,
                 };

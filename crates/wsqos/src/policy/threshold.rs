@@ -5,12 +5,12 @@
 //! threshold. The step is the menu's first.
 
 use super::{Decision, Question};
-use crate::purse::Purse;
+use crate::cpu_token_bucket::CpuTokenBucket;
 use crate::reason::Reason;
 
-pub(super) fn choose(question: &Question<'_>, purse: &mut Purse) -> Decision {
+pub(super) fn choose(question: &Question<'_>, bucket: &mut CpuTokenBucket) -> Decision {
     match question.choices().next() {
-        Some(first) => question.settle(first, first.cpu, Reason::Affordable, purse),
+        Some(first) => question.settle(first, first.cpu, Reason::Affordable, bucket),
         None => Decision::plain(Reason::NotAcceptable),
     }
 }

@@ -2,14 +2,14 @@
 
 use posthaste_units::{BitRate, Instant, Size, Span};
 use posthaste_wsqos::{
-    Accept, Coding, Decision, Demand, Form, Line, Media, Menu, Origin, Outlook, POLICIES, Policy,
-    Preference, Prices, Purse, Question, Reason, Reply, Rules, STEPS, Sample, Step, Steps,
-    Threshold, Wish, Work,
+    Accept, Coding, CpuTokenBucket, Decision, Demand, Form, Line, LoadEstimate, Media, Menu,
+    Origin, POLICIES, Policy, Preference, Prices, Question, Reason, Reply, Rules, STEPS, Sample,
+    Step, Steps, Threshold, Wish, Work,
 };
 use proptest::prelude::*;
 
 /// Enough CPU time for all replies.
-const IDLE: Outlook = Outlook {
+const IDLE: LoadEstimate = LoadEstimate {
     allowance: 0.79,
     plenty: 1e6,
     busy: 0.0,
@@ -36,7 +36,7 @@ struct Case {
     form: Form,
     accept: Option<&'static str>,
     reply: Reply,
-    outlook: Outlook,
+    estimate: LoadEstimate,
     line: Option<Line>,
     menu: Menu,
     at_hand: Steps,
@@ -51,7 +51,7 @@ impl Default for Case {
             form: Form::Content,
             accept: Some("gzip, br, zstd"),
             reply: BOOK,
-            outlook: IDLE,
+            estimate: IDLE,
             line: None,
             menu: Menu::default(),
             at_hand: Steps::default(),
@@ -62,10 +62,10 @@ impl Default for Case {
 
 impl Case {
     fn decide(&self, policy: Policy) -> Decision {
-        self.decide_at(Instant::default(), policy, &mut Purse::new(1))
+        self.decide_at(Instant::default(), policy, &mut CpuTokenBucket::new(1))
     }
 
-    fn decide_at(&self, now: Instant, policy: Policy, purse: &mut Purse) -> Decision {
+    fn decide_at(&self, now: Instant, policy: Policy, bucket: &mut CpuTokenBucket) -> Decision {
         let question = Question {
             now,
             preference: Preference {
@@ -78,12 +78,12 @@ impl Case {
             rules: &Rules::default(),
             menu: &self.menu,
             at_hand: self.at_hand,
-            outlook: self.outlook,
+            estimate: self.estimate,
             backlog: self.backlog,
             line: self.line,
             prices: &Prices::default(),
         };
-        policy.decide(&question, purse)
+        policy.decide(&question, bucket)
     }
 
     /// The decision as a step and a reason.
@@ -108,7 +108,7 @@ fn each_policy_has_its_answer() {
 
 #[test]
 fn high_demand_leaves_the_askers() {
-    let spent = Outlook {
+    let spent = LoadEstimate {
         allowance: 0.0,
         plenty: 0.0,
         busy: 0.9,
@@ -117,13 +117,13 @@ fn high_demand_leaves_the_askers() {
     };
     for policy in [Policy::Threshold, Policy::Ladder, Policy::Link] {
         let mut case = Case {
-            outlook: spent,
+            estimate: spent,
             ..Case::default()
         };
         assert_eq!(case.of(policy), (None, Reason::DemandHigh), "{policy}");
         case.wish = Wish::IfPossible;
         assert_eq!(case.of(policy), (None, Reason::DemandHigh), "{policy}");
-        case.outlook = Outlook::UNKNOWN;
+        case.estimate = LoadEstimate::UNKNOWN;
         assert_eq!(case.of(policy), (None, Reason::DemandUnknown), "{policy}");
         case.wish = Wish::Always;
         let (step, reason) = case.of(policy);
@@ -151,16 +151,16 @@ fn steps(wanted: impl Fn(Step) -> bool) -> Steps {
 
 #[test]
 fn what_is_at_hand_costs_nothing() {
-    let spent = Outlook {
+    let spent = LoadEstimate {
         allowance: 0.0,
         busy: 0.9,
         is_high: true,
         is_known: true,
-        ..Outlook::UNKNOWN
+        ..LoadEstimate::UNKNOWN
     };
-    let at_hand = |step: Step, outlook| Case {
+    let at_hand = |step: Step, estimate| Case {
         at_hand: steps(|other| other == step),
-        outlook,
+        estimate,
         ..Case::default()
     };
     for policy in [Policy::Threshold, Policy::Ladder] {
@@ -257,10 +257,10 @@ fn a_line_decides_what_arrives_earlier() {
         })
     };
     let of = |line, busy| {
-        let outlook = Outlook { busy, ..IDLE };
+        let estimate = LoadEstimate { busy, ..IDLE };
         Case {
             line,
-            outlook,
+            estimate,
             ..Case::default()
         }
         .of(Policy::Link)
@@ -287,7 +287,7 @@ fn a_line_decides_what_arrives_earlier() {
     // A cached result costs nothing at any load.
     let busy = Case {
         line: line(1_000_000_000, 0),
-        outlook: Outlook { busy: 0.79, ..IDLE },
+        estimate: LoadEstimate { busy: 0.79, ..IDLE },
         at_hand: Steps::default().with(Step::Gzip1),
         ..Case::default()
     };
@@ -334,26 +334,26 @@ impl Tally {
 }
 
 /// Sends a reply every 100 µs for ten seconds to the clients in turn, all from one bucket. Returns the bucket, too.
-fn in_turn(policy: Policy, clients: &[Case]) -> (Vec<Tally>, Purse) {
-    let mut purse = Purse::new(1);
+fn in_turn(policy: Policy, clients: &[Case]) -> (Vec<Tally>, CpuTokenBucket) {
+    let mut bucket = CpuTokenBucket::new(1);
     let mut tallies: Vec<Tally> = clients.iter().map(|_| Tally::default()).collect();
     let prices = Prices::default();
     for tick in 0..100_000u64 {
         let index = tick as usize % clients.len();
         let now = Instant::from_nanos(tick * 100_000);
-        let decision = clients[index].decide_at(now, policy, &mut purse);
+        let decision = clients[index].decide_at(now, policy, &mut bucket);
         tallies[index].note(decision.step.is_some(), tick > 10_000);
-        if let (Some(mut bill), Some(step)) = (decision.bill, decision.step) {
+        if let (Some(mut reservation), Some(step)) = (decision.reservation, decision.step) {
             let price = prices.of(step, clients[index].reply.length.unwrap()).cpu;
-            purse.spend(&mut bill, price);
-            purse.close(bill);
+            bucket.spend(&mut reservation, price);
+            bucket.settle(reservation);
         }
     }
-    (tallies, purse)
+    (tallies, bucket)
 }
 
 /// 20 % of the processor for optional replies.
-const SCARCE: Outlook = Outlook {
+const SCARCE: LoadEstimate = LoadEstimate {
     allowance: 0.2,
     plenty: 0.5,
     busy: 0.79,
@@ -370,24 +370,24 @@ fn fits(step: Step) -> f64 {
 #[test]
 fn the_purse_pays_what_comes_in_and_evenly() {
     let case = Case {
-        outlook: SCARCE,
+        estimate: SCARCE,
         ..Case::default()
     };
-    let (tallies, purse) = in_turn(Policy::Threshold, &[case]);
+    let (tallies, bucket) = in_turn(Policy::Threshold, &[case]);
     let (share, fits) = (tallies[0].share(), fits(Step::Zstd1));
     assert!((share - fits).abs() < 0.01, "{share} of {fits}");
     assert!(tallies[0].row <= 2, "{} in a row", tallies[0].row);
     let price = Prices::default().of(Step::Zstd1, BOOK.length.unwrap()).cpu;
     let times = |n: u64| Span::from_nanos(price.as_nanos() * n);
-    assert_eq!(purse.work().wanted, times(100_000));
-    assert_eq!(purse.work().spent, times(tallies[0].compressed));
+    assert_eq!(bucket.work().wanted, times(100_000));
+    assert_eq!(bucket.work().spent, times(tallies[0].compressed));
 }
 
 /// Four threads on four processors under one controller. Each is half busy with plain replies and has enough optional
 /// replies to compress all the time.
 #[test]
 fn threads_share_an_allowance() {
-    let mut purses: Vec<Purse> = (0..4).map(|_| Purse::new(4)).collect();
+    let mut sharers: Vec<CpuTokenBucket> = (0..4).map(|_| CpuTokenBucket::new(4)).collect();
     let mut demand = Demand::new(Threshold::default(), 4.0);
     let price = Prices::default().of(Step::Zstd1, BOOK.length.unwrap()).cpu;
     let mut case = Case::default();
@@ -395,32 +395,33 @@ fn threads_share_an_allowance() {
     for _ in 0..60 {
         let end = now + Span::from_millis(150);
         while now < end {
-            for purse in &mut purses {
-                let decision = case.decide_at(now, Policy::Threshold, purse);
-                if let Some(mut bill) = decision.bill {
-                    purse.spend(&mut bill, price);
-                    purse.close(bill);
+            for bucket in &mut sharers {
+                let decision = case.decide_at(now, Policy::Threshold, bucket);
+                if let Some(mut reservation) = decision.reservation {
+                    bucket.spend(&mut reservation, price);
+                    bucket.settle(reservation);
                 }
             }
             now += price;
         }
-        let sum = |of: fn(Work) -> Span| purses.iter().map(|purse| of(purse.work())).sum::<Span>();
+        let sum =
+            |of: fn(Work) -> Span| sharers.iter().map(|bucket| of(bucket.work())).sum::<Span>();
         let (wanted, spent) = (sum(|work| work.wanted), sum(|work| work.spent));
         busy = 0.5 + spent.saturating_sub(before).as_secs_f64() / (4.0 * 0.15);
         before = spent;
-        case.outlook = demand.push(Sample {
+        case.estimate = demand.push(Sample {
             at: now,
             busy,
             work: Work { wanted, spent },
         });
     }
     assert!((0.78..0.80).contains(&busy), "{busy}");
-    let allowance = case.outlook.allowance;
+    let allowance = case.estimate.allowance;
     assert!(
         (1.1..1.2).contains(&allowance),
         "{allowance} of 4 processors"
     );
-    assert!((0.28..0.30).contains(&case.outlook.plenty) && case.outlook.is_high);
+    assert!((0.28..0.30).contains(&case.estimate.plenty) && case.estimate.is_high);
 }
 
 #[test]
@@ -428,7 +429,7 @@ fn who_says_if_possible_comes_before_who_says_nothing() {
     let client = |wish| Case {
         wish,
         origin: Origin::Prefer,
-        outlook: SCARCE,
+        estimate: SCARCE,
         ..Case::default()
     };
     let [says, silent] = [Wish::IfPossible, Wish::Unstated];
@@ -450,17 +451,17 @@ fn what_is_scarce_goes_where_it_saves_most() {
             rtt: Span::from_millis(rtt),
             window: Line::FIRST_WINDOW,
         }),
-        outlook: SCARCE,
+        estimate: SCARCE,
         ..Case::default()
     };
     // Three in ten are slow enough to gain milliseconds; a reply to the others arrives 0.4 ms earlier.
     let mut clients: Vec<Case> = (0..7).map(|_| client(200_000_000, 1)).collect();
     clients.extend((0..3).map(|_| client(10_000_000, 20)));
-    let (tallies, purse) = in_turn(Policy::Link, &clients);
+    let (tallies, bucket) = in_turn(Policy::Link, &clients);
     let slow = tallies[7..].iter().map(Tally::share).sum::<f64>() / 3.0;
     let fast = tallies[..7].iter().map(Tally::share).sum::<f64>() / 7.0;
     assert!(slow > 0.99, "{slow} of the slow, {fast} of the fast");
-    let spent = purse.work().spent.as_secs_f64() / 10.0;
+    let spent = bucket.work().spent.as_secs_f64() / 10.0;
     assert!(
         (0.19..=0.21).contains(&spent),
         "{spent} of 0.2 spent, {fast} of the fast"
@@ -498,8 +499,8 @@ fn question() -> impl Strategy<Value = Case> {
             is_range: status == 206,
             is_sealed: flags[1] && flags[4],
         });
-    let outlook = (0.0f32..4.0, 0.0f32..100.0, 0.0f32..=1.0, any::<bool>()).prop_map(
-        |(allowance, plenty, busy, is_high)| Outlook {
+    let estimate = (0.0f32..4.0, 0.0f32..100.0, 0.0f32..=1.0, any::<bool>()).prop_map(
+        |(allowance, plenty, busy, is_high)| LoadEstimate {
             allowance,
             plenty,
             busy,
@@ -521,20 +522,20 @@ fn question() -> impl Strategy<Value = Case> {
         prop::sample::select(Origin::ALL.to_vec()),
         prop::sample::select(FIELDS.to_vec()),
         reply,
-        outlook,
+        estimate,
         line,
         menu,
         0usize..1 << STEPS.len(),
     )
         .prop_map(
-            |(wish, origin, accept, reply, outlook, line, menu, at_hand)| Case {
+            |(wish, origin, accept, reply, estimate, line, menu, at_hand)| Case {
                 at_hand: steps(|step| at_hand & 1 << step.index() != 0),
                 form: Form::Content,
                 wish,
                 origin,
                 accept,
                 reply,
-                outlook,
+                estimate,
                 line,
                 menu: Menu::new(&menu),
                 backlog: Span::ZERO,
@@ -550,7 +551,7 @@ proptest! {
             let reason = decision.reason;
             prop_assert_eq!(decision.step.is_some(), reason.compresses());
             let Some(step) = decision.step else {
-                prop_assert_eq!(decision.bill, None);
+                prop_assert_eq!(decision.reservation, None);
                 continue;
             };
             prop_assert!(case.menu.steps().contains(&step));
@@ -567,7 +568,7 @@ proptest! {
                 prop_assert!(watches && case.at_hand.has(step));
             }
             let pays = watches && reason != Reason::Cached;
-            prop_assert_eq!(decision.bill.is_some(), pays);
+            prop_assert_eq!(decision.reservation.is_some(), pays);
         }
     }
 
@@ -586,9 +587,9 @@ proptest! {
     #[test]
     fn the_ladder_is_climbed_upwards(plenty in 0.0f32..50.0, more in 1.0f32..5.0, bytes in 512u64..200_000) {
         let out = |plenty: f32| {
-            let outlook = Outlook { plenty, ..IDLE };
+            let estimate = LoadEstimate { plenty, ..IDLE };
             let reply = Reply { length: Some(Size::from_bytes(bytes)), ..BOOK };
-            let step = Case { outlook, reply, ..Case::default() }.decide(Policy::Ladder).step.unwrap();
+            let step = Case { estimate, reply, ..Case::default() }.decide(Policy::Ladder).step.unwrap();
             Prices::default().of(step, Size::from_bytes(bytes)).out.as_bytes()
         };
         prop_assert!(out(plenty * more) as f64 <= out(plenty) as f64 * 1.031);

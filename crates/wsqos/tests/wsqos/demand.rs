@@ -1,7 +1,7 @@
 //! The load controller with a server: shares, load, queues and changes of state.
 
 use posthaste_units::{Instant, Seed, Span};
-use posthaste_wsqos::{Demand, Gate, Outlook, Policy, Sample, Threshold, Work};
+use posthaste_wsqos::{Demand, Gate, LoadEstimate, Policy, Sample, Threshold, Work};
 use proptest::prelude::*;
 
 use crate::server::{Server, World};
@@ -21,9 +21,12 @@ fn demand_is_known_as_soon_as_something_was_measured() {
         demand.push(Sample { at, busy, work })
     };
     // The first sample starts the count, and one that comes too soon is ignored.
-    assert_eq!([push(0), push(10)], [Outlook::UNKNOWN; 2]);
-    let outlook = push(200);
-    assert!(outlook.is_known && outlook.allowance > 0.6, "{outlook:?}");
+    assert_eq!([push(0), push(10)], [LoadEstimate::UNKNOWN; 2]);
+    let estimate = push(200);
+    assert!(
+        estimate.is_known && estimate.allowance > 0.6,
+        "{estimate:?}"
+    );
 }
 
 #[test]

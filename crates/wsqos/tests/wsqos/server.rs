@@ -6,8 +6,8 @@
 
 use posthaste_units::{Instant, Seed, Size, Span, Stream};
 use posthaste_wsqos::{
-    Accept, Demand, Form, Media, Menu, Origin, Outlook, Policy, Preference, Prices, Purse,
-    Question, Reason, Reply, Rules, Sample, Step, Steps, Threshold, Wish,
+    Accept, CpuTokenBucket, Demand, Form, LoadEstimate, Media, Menu, Origin, Policy, Preference,
+    Prices, Question, Reason, Reply, Rules, Sample, Step, Steps, Threshold, Wish,
 };
 use rand_distr::{Distribution as _, Exp1, Normal};
 
@@ -82,9 +82,9 @@ pub(crate) struct Server {
     menu: Menu,
     rules: Rules,
     demand: Demand,
-    outlook: Outlook,
-    coming: Outlook,
-    purse: Purse,
+    estimate: LoadEstimate,
+    coming: LoadEstimate,
+    bucket: CpuTokenBucket,
     prices: Prices,
     /// Time at which the processor has finished all accepted work.
     free: Instant,
@@ -106,9 +106,9 @@ impl Server {
             menu: Menu::default(),
             rules: Rules::default(),
             demand: Demand::new(Threshold::default(), 1.0),
-            outlook: Outlook::UNKNOWN,
-            coming: Outlook::UNKNOWN,
-            purse: Purse::new(1),
+            estimate: LoadEstimate::UNKNOWN,
+            coming: LoadEstimate::UNKNOWN,
+            bucket: CpuTokenBucket::new(1),
             prices: Prices::default(),
             free: Instant::default(),
             paused: Instant::default(),
@@ -214,12 +214,12 @@ impl Server {
             rules: &self.rules,
             menu: &self.menu,
             at_hand: Steps::default(),
-            outlook: self.outlook,
+            estimate: self.estimate,
             backlog: decided.since(self.paused),
             line: None,
             prices: &self.prices,
         };
-        let decision = self.world.policy.decide(&question, &mut self.purse);
+        let decision = self.world.policy.decide(&question, &mut self.bucket);
         let mut took = self.world.plain;
         self.free = decided;
         let mut out = self.world.length;
@@ -233,9 +233,9 @@ impl Server {
             self.pass(self.free, true);
             took += time;
             self.prices.learn(step, self.world.length, out, time);
-            if let Some(mut bill) = decision.bill {
-                self.purse.spend(&mut bill, time);
-                self.purse.close(bill);
+            if let Some(mut reservation) = decision.reservation {
+                self.bucket.spend(&mut reservation, time);
+                self.bucket.settle(reservation);
             }
         }
         self.note(wish, decision.reason, decision.step.is_some());
@@ -295,13 +295,13 @@ impl Server {
             .unwrap()
             .sample(&mut self.draws);
         let busy = (self.busy_since.as_secs_f64() / length + error).clamp(0.0, 1.0);
-        self.outlook = self.coming;
+        self.estimate = self.coming;
         self.coming = self.demand.push(Sample {
             at: now,
             busy,
-            work: self.purse.work(),
+            work: self.bucket.work(),
         });
-        self.seen.changes += usize::from(self.coming.is_high != self.outlook.is_high);
+        self.seen.changes += usize::from(self.coming.is_high != self.estimate.is_high);
         self.busy_since = Span::ZERO;
         self.sampled = now;
         let draw: f64 = rand_distr::StandardUniform.sample(&mut self.draws);

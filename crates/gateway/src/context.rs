@@ -5,7 +5,7 @@ use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 use std::time::Instant;
 
 use posthaste_serve::Counters;
-use posthaste_wsqos::Outlook;
+use posthaste_wsqos::LoadEstimate;
 use tokio::sync::watch;
 
 use crate::access::AccessLog;
@@ -17,11 +17,11 @@ use crate::site::Plan;
 use crate::traces::Traces;
 
 /// The shared state.
-pub(crate) struct House {
+pub(crate) struct GatewayContext {
     pub(crate) plan: watch::Sender<Arc<Plan>>,
     /// Load of a common protected resource. Unused if each worker protects itself.
-    pub(crate) outlook: watch::Sender<Outlook>,
-    /// Last busy share of a common resource, as bits of an `f64`; NaN without a sample. Workers use [`Outlook`].
+    pub(crate) estimate: watch::Sender<LoadEstimate>,
+    /// Last busy share of a common resource, as bits of an `f64`; NaN without a sample. Workers use [`LoadEstimate`].
     pub(crate) latest: AtomicU64,
     pub(crate) protection: Protection,
     pub(crate) metrics: Metrics,
@@ -31,24 +31,24 @@ pub(crate) struct House {
     pub(crate) start: Instant,
 }
 
-impl House {
+impl GatewayContext {
     /// The current configuration.
     pub(crate) fn plan(&self) -> Arc<Plan> {
         self.plan.borrow().clone()
     }
 
     /// The current load estimate.
-    pub(crate) fn outlook(&self) -> Outlook {
+    pub(crate) fn estimate(&self) -> LoadEstimate {
         match self.plan().config.demand.watch {
-            Watch::Workers => self.metrics.outlooks.all(),
-            _ => *self.outlook.borrow(),
+            Watch::Workers => self.metrics.estimates.all(),
+            _ => *self.estimate.borrow(),
         }
     }
 
     /// The last sampled busy share, 0 to 1. `None` if unknown.
     pub(crate) fn busy(&self) -> Option<f64> {
         match self.plan().config.demand.watch {
-            Watch::Workers => Some(self.outlook().busy.into()),
+            Watch::Workers => Some(self.estimate().busy.into()),
             // Current as soon as a reply has carried a report.
             Watch::Upstream(_) => reported(self),
             _ => Some(f64::from_bits(self.latest.load(Relaxed))).filter(|busy| !busy.is_nan()),
@@ -56,8 +56,8 @@ impl House {
     }
 }
 
-impl std::fmt::Debug for House {
+impl std::fmt::Debug for GatewayContext {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("House").finish_non_exhaustive()
+        f.debug_struct("GatewayContext").finish_non_exhaustive()
     }
 }

@@ -14,7 +14,7 @@ use crate::registry::Registry;
 use crate::uddi::Directory;
 
 /// Context of a broker.
-pub(crate) struct House {
+pub(crate) struct BrokerContext {
     pub(crate) registry: Arc<Registry>,
     /// `None` if the broker follows another.
     pub(crate) keeper: Option<Keeper>,

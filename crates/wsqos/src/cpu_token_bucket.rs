@@ -7,7 +7,7 @@
 
 use posthaste_units::{Instant, Span};
 
-use crate::demand::{Outlook, Work};
+use crate::demand::{LoadEstimate, Work};
 use crate::reason::Reason;
 use crate::wish::Wish;
 
@@ -31,7 +31,7 @@ const BACKLOG_IN_PRICES: u64 = 20;
 
 /// CPU token bucket of one thread.
 #[derive(Clone, Debug)]
-pub struct Purse {
+pub struct CpuTokenBucket {
     /// Nanoseconds of CPU time; negative while in debt.
     holds: f64,
     /// Capacity as of the last filling.
@@ -44,18 +44,18 @@ pub struct Purse {
 
 /// CPU reservation for a reply and the CPU time used so far.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Bill {
+pub struct CpuReservation {
     paid: Span,
     spent: Span,
 }
 
-impl Purse {
-    /// Creates an empty bucket, one of `purses` that share the allowance evenly.
-    pub fn new(purses: usize) -> Self {
+impl CpuTokenBucket {
+    /// Creates an empty bucket, one of `sharers` that share the allowance evenly.
+    pub fn new(sharers: usize) -> Self {
         Self {
             holds: 0.0,
             most: 0.0,
-            part: 1.0 / purses.max(1) as f64,
+            part: 1.0 / sharers.max(1) as f64,
             filled: None,
             work: Work::default(),
         }
@@ -67,8 +67,8 @@ impl Purse {
     }
 
     /// Adds the allowance since the last call.
-    pub(crate) fn fill(&mut self, now: Instant, outlook: &Outlook) {
-        let income = f64::from(outlook.allowance) * self.part;
+    pub(crate) fn fill(&mut self, now: Instant, estimate: &LoadEstimate) {
+        let income = f64::from(estimate.allowance) * self.part;
         let passed = self.filled.map_or(HOLDS, |filled| now.since(filled));
         self.filled = Some(now);
         self.most = income * HOLDS.as_nanos() as f64;
@@ -82,7 +82,7 @@ impl Purse {
         ((full - kept) / (1.0 - kept)).max(0.0)
     }
 
-    /// Reserves CPU time for an optional reply, or returns the reason against it. Call [`Purse::fill`] before.
+    /// Reserves CPU time for an optional reply, or returns the reason against it. Call [`CpuTokenBucket::fill`] before.
     ///
     /// `cheapest` is the cost of the reply's cheapest step, `price` that of the chosen step.
     pub(crate) fn pay(
@@ -91,7 +91,7 @@ impl Purse {
         backlog: Span,
         cheapest: Span,
         price: Span,
-    ) -> Result<Bill, Reason> {
+    ) -> Result<CpuReservation, Reason> {
         self.work.wanted += cheapest;
         let patience = price.as_nanos().saturating_mul(BACKLOG_IN_PRICES);
         if backlog > BACKLOG.max(Span::from_nanos(patience)) {
@@ -102,23 +102,26 @@ impl Purse {
         }
         let paid = price.min(ADVANCE);
         self.holds -= paid.as_nanos() as f64;
-        Ok(Bill {
+        Ok(CpuReservation {
             paid,
             spent: Span::ZERO,
         })
     }
 
     /// Charges CPU time used for a reply with a reservation. May be called repeatedly.
-    pub fn spend(&mut self, bill: &mut Bill, time: Span) {
-        let before = bill.spent.max(bill.paid);
-        bill.spent += time;
+    pub fn spend(&mut self, reservation: &mut CpuReservation, time: Span) {
+        let before = reservation.spent.max(reservation.paid);
+        reservation.spent += time;
         self.work.spent += time;
-        let beyond = bill.spent.saturating_sub(before).as_nanos() as f64;
+        let beyond = reservation.spent.saturating_sub(before).as_nanos() as f64;
         self.holds = (self.holds - beyond).max(-(DEBT.as_nanos() as f64));
     }
 
     /// Ends a reply and returns the unused part of its reservation to the bucket.
-    pub fn close(&mut self, bill: Bill) {
-        self.holds += bill.paid.saturating_sub(bill.spent).as_nanos() as f64;
+    pub fn settle(&mut self, reservation: CpuReservation) {
+        self.holds += reservation
+            .paid
+            .saturating_sub(reservation.spent)
+            .as_nanos() as f64;
     }
 }

@@ -7,22 +7,22 @@ use std::sync::Arc;
 
 use bytes::Bytes;
 use posthaste_serve::Slowness;
-use posthaste_units::{Instant, Size, Span};
-use posthaste_wsqos::{Bill, Outlook, Prices, Purse, Step};
-use rustix::time::{ClockId, clock_gettime};
+use posthaste_units::{Size, Span};
+use posthaste_wsqos::{CpuReservation, CpuTokenBucket, LoadEstimate, Prices, Step};
 
+use crate::clock::processor_time;
 use crate::codec::Press;
 use crate::config::Watch;
-use crate::house::House;
+use crate::context::GatewayContext;
 use crate::upstream::Failure;
 
 /// The compression state of one thread.
-pub(crate) struct Workshop {
-    pub(crate) purse: RefCell<Purse>,
+pub(crate) struct CompressionWorker {
+    pub(crate) bucket: RefCell<CpuTokenBucket>,
     pub(crate) prices: RefCell<Prices>,
     /// Copied by a task of this thread at each change, so that reading is free.
-    pub(crate) outlook: Cell<Outlook>,
-    pub(crate) house: Arc<House>,
+    pub(crate) estimate: Cell<LoadEstimate>,
+    pub(crate) context: Arc<GatewayContext>,
     press: RefCell<Press>,
     thread: usize,
     /// Set to emulate a slower machine.
@@ -31,38 +31,38 @@ pub(crate) struct Workshop {
 
 /// A compression in progress, with its reservation and cost. Dropping it settles the reservation, however it ends: also
 /// if the upstream fails or the client disconnects.
-pub(crate) struct Job {
-    workshop: Rc<Workshop>,
+pub(crate) struct CompressionJob {
+    worker: Rc<CompressionWorker>,
     pub(crate) step: Step,
-    bill: Option<Bill>,
+    reservation: Option<CpuReservation>,
     read: u64,
     written: u64,
     spent: Span,
     is_whole: bool,
 }
 
-impl Workshop {
-    pub(crate) fn new(thread: usize, house: Arc<House>) -> Self {
-        let sharers = match house.plan().config.demand.watch {
+impl CompressionWorker {
+    pub(crate) fn new(thread: usize, context: Arc<GatewayContext>) -> Self {
+        let sharers = match context.plan().config.demand.watch {
             Watch::Workers => 1,
-            _ => house.metrics.work.len(),
+            _ => context.metrics.work.len(),
         };
-        let slowdown = house.plan().config.slowdown;
+        let slowdown = context.plan().config.slowdown;
         Self {
             slowness: (slowdown > 1).then(|| Slowness::new(slowdown)),
-            purse: RefCell::new(Purse::new(sharers)),
+            bucket: RefCell::new(CpuTokenBucket::new(sharers)),
             prices: RefCell::default(),
-            outlook: Cell::new(Outlook::UNKNOWN),
+            estimate: Cell::new(LoadEstimate::UNKNOWN),
             press: RefCell::default(),
-            house,
+            context,
             thread,
         }
     }
 
     /// Sets the thread's own load estimate and publishes it for monitoring.
-    pub(crate) fn look_ahead(&self, outlook: Outlook) {
-        self.outlook.set(outlook);
-        self.house.metrics.outlooks.set(self.thread, outlook);
+    pub(crate) fn publish_load(&self, estimate: LoadEstimate) {
+        self.estimate.set(estimate);
+        self.context.metrics.estimates.set(self.thread, estimate);
     }
 
     /// Delays a request as on the emulated slower machine.
@@ -83,16 +83,20 @@ impl Workshop {
 
     /// Publishes the thread's optional compression.
     pub(crate) fn publish(&self) {
-        self.house.metrics.work[self.thread].set(self.purse.borrow().work());
+        self.context.metrics.work[self.thread].set(self.bucket.borrow().work());
     }
 }
 
-impl Job {
-    pub(crate) fn new(workshop: &Rc<Workshop>, step: Step, bill: Option<Bill>) -> Self {
+impl CompressionJob {
+    pub(crate) fn new(
+        worker: &Rc<CompressionWorker>,
+        step: Step,
+        reservation: Option<CpuReservation>,
+    ) -> Self {
         Self {
-            workshop: workshop.clone(),
+            worker: worker.clone(),
             step,
-            bill,
+            reservation,
             read: 0,
             written: 0,
             spent: Span::ZERO,
@@ -102,10 +106,10 @@ impl Job {
 
     /// Compresses a message at once.
     pub(crate) fn pack(mut self, message: &[u8]) -> Result<Bytes, Failure> {
-        let (workshop, step) = (self.workshop.clone(), self.step);
-        let work = || workshop.press.borrow_mut().pack(step, message);
+        let (worker, step) = (self.worker.clone(), self.step);
+        let work = || worker.press.borrow_mut().pack(step, message);
         let length = Size::from_bytes(message.len() as u64);
-        let settled = workshop.prices.borrow_mut().settled(step, length);
+        let settled = worker.prices.borrow_mut().settled(step, length);
         if let Some(price) = settled {
             return self.book(message.len(), work(), price);
         }
@@ -120,19 +124,19 @@ impl Job {
         read: usize,
         work: impl FnOnce() -> io::Result<Bytes>,
     ) -> Result<Bytes, Failure> {
-        let (out, spent) = self.workshop.time(work);
+        let (out, spent) = self.worker.time(work);
         self.book(read, out, spent)
     }
 
     /// Accounts for one part.
     fn book(&mut self, read: usize, out: io::Result<Bytes>, spent: Span) -> Result<Bytes, Failure> {
         let out = out.map_err(Failure::Codec);
-        let out = out.inspect_err(|failure| self.workshop.house.metrics.failed(failure))?;
+        let out = out.inspect_err(|failure| self.worker.context.metrics.failed(failure))?;
         self.read += read as u64;
         self.written += out.len() as u64;
         self.spent += spent;
-        if let Some(bill) = &mut self.bill {
-            self.workshop.purse.borrow_mut().spend(bill, spent);
+        if let Some(reservation) = &mut self.reservation {
+            self.worker.bucket.borrow_mut().spend(reservation, spent);
         }
         Ok(out)
     }
@@ -143,36 +147,21 @@ impl Job {
     }
 }
 
-impl Drop for Job {
+impl Drop for CompressionJob {
     fn drop(&mut self) {
-        let workshop = &self.workshop;
+        let worker = &self.worker;
         if self.is_whole {
             let (read, written) = (Size::from_bytes(self.read), Size::from_bytes(self.written));
-            let mut prices = workshop.prices.borrow_mut();
+            let mut prices = worker.prices.borrow_mut();
             prices.learn(self.step, read, written, self.spent);
         }
-        if let Some(bill) = self.bill {
-            workshop.purse.borrow_mut().close(bill);
+        if let Some(reservation) = self.reservation {
+            worker.bucket.borrow_mut().settle(reservation);
         }
         if self.read > 0 {
-            let metrics = &workshop.house.metrics;
+            let metrics = &worker.context.metrics;
             metrics.packed(self.step, self.read, self.written, self.spent);
         }
-        workshop.publish();
+        worker.publish();
     }
-}
-
-/// Returns monotonic time from an arbitrary origin.
-pub(crate) fn now() -> Instant {
-    let time = clock_gettime(ClockId::Monotonic);
-    Instant::from_nanos(nanos(time))
-}
-
-/// Returns the CPU time of the calling thread.
-pub(crate) fn processor_time() -> Span {
-    Span::from_nanos(nanos(clock_gettime(ClockId::ThreadCPUTime)))
-}
-
-fn nanos(time: rustix::time::Timespec) -> u64 {
-    time.tv_sec as u64 * 1_000_000_000 + time.tv_nsec as u64
 }
