@@ -93,18 +93,22 @@ fn crowded_bars_find_room_for_their_words() {
     );
 }
 
+/// One bar on an axis that ends at 10 ms.
+fn one_bar_of_ten(value: f64) -> Bars {
+    Bars {
+        value: Axis::linear("time", Unit::Millis).range(0.0, 10.0),
+        groups: vec![Group {
+            label: "all".to_owned(),
+            bars: vec![Bar::single("one", value)],
+        }],
+        ..Bars::default()
+    }
+}
+
 #[test]
 fn a_bar_that_is_longer_than_the_axis_ends_where_the_axis_does() {
     let rectangle = |value| {
-        let bars = Bars {
-            value: Axis::linear("time", Unit::Millis).range(0.0, 10.0),
-            groups: vec![Group {
-                label: "all".to_owned(),
-                bars: vec![Bar::single("one", value)],
-            }],
-            ..Bars::default()
-        };
-        let svg = bars.inline().into_string();
+        let svg = one_bar_of_ten(value).inline().into_string();
         let (_, rectangle) = svg.split_once("ph-hit").unwrap();
         rectangle.split_once('>').unwrap().0.to_owned()
     };
@@ -114,17 +118,7 @@ fn a_bar_that_is_longer_than_the_axis_ends_where_the_axis_does() {
 
 #[test]
 fn a_bar_that_is_cut_carries_a_mark_and_its_number() {
-    let drawn = |value| {
-        let bars = Bars {
-            value: Axis::linear("time", Unit::Millis).range(0.0, 10.0),
-            groups: vec![Group {
-                label: "all".to_owned(),
-                bars: vec![Bar::single("one", value)],
-            }],
-            ..Bars::default()
-        };
-        bars.svg()
-    };
+    let drawn = |value| one_bar_of_ten(value).svg();
     let gap = "class=\"ph-surface\"><g";
     assert!(drawn(1e3).contains(gap) && !drawn(10.0).contains(gap));
     let note = "Cut at the end of the axis: all one, 1 s.";

@@ -5,7 +5,7 @@
 
 use jiff::Timestamp;
 use percent_encoding::{AsciiSet, NON_ALPHANUMERIC, utf8_percent_encode};
-use posthaste_draw::{Block, Cell, Page, Section, Table};
+use posthaste_draw::{Block, Cell, Page, Section, Table, Unit};
 use posthaste_wsqos::index::{Found, Index};
 use posthaste_wsqos::qos::{Definition, Info, Offer};
 
@@ -97,7 +97,7 @@ fn offers(index: &Index, kinds: &[&str], now: Timestamp) -> Section {
         .map(|(kind, most)| of_type(index, kind, most, now))
         .collect();
     if kinds.len() > shown {
-        let mut others = Section::new(format!("{} more types", thousands(kinds.len() - shown)));
+        let mut others = Section::new(format!("{} more types", number(kinds.len() - shown)));
         others
             .blocks
             .push(query(format!("offset={shown}&limit={}", LISTED.1)));
@@ -138,9 +138,9 @@ fn of_type(index: &Index, kind: &str, most: usize, now: Timestamp) -> Section {
     if all > found.len() {
         let words = format!(
             "The cheapest {} of {}. All of them, at most {} with each query:",
-            thousands(found.len()),
+            number(found.len()),
             counted(all, "offer"),
-            thousands(LISTED.1)
+            number(LISTED.1)
         );
         section.blocks.push(Block::Text(words));
         let kind = utf8_percent_encode(kind, QUERY);
@@ -269,19 +269,12 @@ fn clipped(name: &str) -> String {
 
 fn counted(count: usize, what: &str) -> String {
     let plural = if count == 1 { "" } else { "s" };
-    format!("{} {what}{plural}", thousands(count))
+    format!("{} {what}{plural}", number(count))
 }
 
-fn thousands(count: usize) -> String {
-    let digits = count.to_string();
-    let mut out = String::new();
-    for (place, digit) in digits.chars().enumerate() {
-        if place > 0 && (digits.len() - place).is_multiple_of(3) {
-            out.push(',');
-        }
-        out.push(digit);
-    }
-    out
+/// A count with commas.
+fn number(count: usize) -> String {
+    Unit::Count.exact(count as f64)
 }
 
 #[cfg(test)]
