@@ -30,9 +30,9 @@ use crate::namespace::own_network;
 use crate::netlink::{End, MTU, Mac, Netlink};
 use crate::offload;
 use crate::outcome::Outcome;
+use crate::packet_record::{Notes, PacketRecord, buffer};
 use crate::priority;
 use crate::relay::Gate;
-use crate::sighting::{Notes, Sighting, buffer};
 use crate::stack::Stack;
 use crate::sysctl;
 use crate::wait::Stop;
@@ -72,7 +72,7 @@ pub struct Emulation {
     client: Setup,
     server: Setup,
     real_time: bool,
-    sightings: Option<usize>,
+    packet_records: Option<usize>,
     inputs: Option<usize>,
     duplicate_acks: Option<agent::Settings>,
     edge: Vec<EdgeRule>,
@@ -118,7 +118,7 @@ impl Emulation {
             client: Setup::default(),
             server: Setup::default(),
             real_time: false,
-            sightings: None,
+            packet_records: None,
             inputs: None,
             duplicate_acks: None,
             edge: Vec::new(),
@@ -153,9 +153,9 @@ impl Emulation {
     }
 
     /// Keeps a record of each packet, up to `capacity` records that have not been read yet.
-    pub fn sightings(self, capacity: usize) -> Self {
+    pub fn packet_records(self, capacity: usize) -> Self {
         Self {
-            sightings: Some(capacity),
+            packet_records: Some(capacity),
             ..self
         }
     }
@@ -201,10 +201,10 @@ impl Emulation {
         let of = |who| move |error| EmulationError::Host { who, error };
         let client = Host::start("client", CLIENT).map_err(of("client"))?;
         let server = Host::start("server", SERVER).map_err(of("server"))?;
-        let (sighting_pen, sightings) = buffer(self.sightings);
+        let (sighting_pen, packet_records) = buffer(self.packet_records);
         let (input_pen, inputs) = buffer(self.inputs);
         let pens = Pens {
-            sightings: sighting_pen,
+            packet_records: sighting_pen,
             inputs: input_pen,
         };
         let hosts = [&client, &server];
@@ -214,7 +214,7 @@ impl Emulation {
         Ok(Running {
             client,
             server,
-            sightings,
+            packet_records,
             inputs,
             emulator,
         })
@@ -229,7 +229,7 @@ pub struct Running {
     /// The server's end.
     pub server: Host,
     /// Packet records, if requested. May be moved to another thread.
-    pub sightings: Option<Notes<Sighting>>,
+    pub packet_records: Option<Notes<PacketRecord>>,
     /// Packets pushed into the links, if requested. May be moved to another thread.
     pub inputs: Option<Notes<Input>>,
     emulator: Emulator,

@@ -19,8 +19,8 @@ use crate::edge::{self, EdgeRule};
 use crate::flow::{ETHERNET, Flow, Refusal, admit, opening};
 use crate::netlink::{Netlink, NetlinkError};
 use crate::outcome::{Bypassed, Outcome, Way};
+use crate::packet_record::{PacketRecord, Pen};
 use crate::relay::Gate;
-use crate::sighting::{Pen, Sighting};
 use crate::stack::{Side, Stack};
 use crate::wait::{Stop, Waiter};
 
@@ -75,7 +75,7 @@ pub(crate) struct Beside {
 
 /// Writers of the records that others read while packets pass.
 pub(crate) struct Pens {
-    pub(crate) sightings: Pen<Sighting>,
+    pub(crate) packet_records: Pen<PacketRecord>,
     pub(crate) inputs: Pen<Input>,
 }
 
@@ -300,8 +300,8 @@ impl Engine {
                 agent.push(passage.left, direction, &passage.packet);
             }
         }
-        let sightings = &mut self.pens.sightings;
-        sightings.note(|| Sighting::new(whose, &passage, sent));
+        let packet_records = &mut self.pens.packet_records;
+        packet_records.note(|| PacketRecord::new(whose, &passage, sent));
         if self.spare.len() < SPARE {
             self.spare.push(passage.packet);
         }
@@ -331,7 +331,7 @@ impl Engine {
             origin: self.clock.origin(),
             real_time: self.real_time,
             pauses: self.waiter.pauses(),
-            unseen: self.pens.sightings.missed(),
+            unseen: self.pens.packet_records.missed(),
             unrecorded: self.pens.inputs.missed(),
             duplicate_acks: self.beside.agent.map(|agent| *agent.counters()),
             stacks: self

@@ -12,7 +12,7 @@ use posthaste_link::record::{HEADER, Input};
 use thiserror::Error;
 
 use crate::following::Following;
-use crate::sighting::Notes;
+use crate::packet_record::Notes;
 
 /// Buffer for a recorder that follows a run, in inputs: a second at 65,000 packets a second, 3 MB.
 pub const BUFFER: usize = 1 << 16;

@@ -21,8 +21,8 @@ use posthaste_link::Direction;
 use posthaste_units::{Instant, ResponseTime};
 
 use crate::flow::Flow;
-use crate::sighting::Sighting;
-use crate::trace::{Chronicle, Kind, Life, Seen, Step, Tcp, What};
+use crate::packet_record::PacketRecord;
+use crate::trace::{EventOrder, Kind, Life, Seen, Step, Tcp, What};
 
 /// Maximum number of gaps remembered in the delivered data of each direction of a connection: more than a window has.
 const GAPS: usize = 4096;
@@ -56,7 +56,7 @@ pub struct Response {
 /// [`finish`](Self::finish) at the end.
 #[derive(Default)]
 pub struct Responses {
-    chronicle: Chronicle,
+    event_order: EventOrder,
     connections: HashMap<u64, Connection>,
     complete: Vec<Response>,
     incomplete: u64,
@@ -80,12 +80,12 @@ impl Responses {
     }
 
     /// Adds a packet record, in the emulator's order.
-    pub fn note(&mut self, sighting: Sighting) {
-        self.chronicle.push(sighting);
+    pub fn note(&mut self, packet_record: PacketRecord) {
+        self.event_order.push(packet_record);
         self.read();
     }
 
-    /// Adds a step of the caller's own chronicle, in its order. Use it instead of [`note`](Self::note) if the packets
+    /// Adds a step of the caller's own event_order, in its order. Use it instead of [`note`](Self::note) if the packets
     /// are also needed for other purposes.
     pub fn follow(&mut self, step: &Step) {
         let (Step::Came(seen) | Step::Reached(seen)) = step;
@@ -94,11 +94,11 @@ impl Responses {
         };
         let now = step.time();
         self.forget(now);
-        let sighting = &seen.sighting;
-        let new = || Connection::new(sighting);
+        let packet_record = &seen.packet_record;
+        let new = || Connection::new(packet_record);
         let connection = self
             .connections
-            .entry(sighting.connection)
+            .entry(packet_record.connection)
             .or_insert_with(new);
         connection.last = now;
         if matches!(step, Step::Reached(_)) {
@@ -116,7 +116,7 @@ impl Responses {
 
     /// Ends the input. Returns the transactions not taken yet.
     pub fn finish(mut self) -> Reading {
-        self.chronicle.end();
+        self.event_order.end();
         self.read();
         for (_, connection) in std::mem::take(&mut self.connections) {
             self.close(&connection);
@@ -130,7 +130,7 @@ impl Responses {
     }
 
     fn read(&mut self) {
-        while let Some(step) = self.chronicle.pop() {
+        while let Some(step) = self.event_order.pop() {
             self.follow(&step);
         }
     }
@@ -162,11 +162,11 @@ impl Responses {
 }
 
 /// All response times of a finished run.
-pub fn read(sightings: impl IntoIterator<Item = Sighting>) -> Reading {
+pub fn read(packet_records: impl IntoIterator<Item = PacketRecord>) -> Reading {
     let mut responses = Responses::new();
-    sightings
+    packet_records
         .into_iter()
-        .for_each(|sighting| responses.note(sighting));
+        .for_each(|packet_record| responses.note(packet_record));
     responses.finish()
 }
 
@@ -201,11 +201,11 @@ struct Stream {
 }
 
 impl Connection {
-    fn new(sighting: &Sighting) -> Self {
+    fn new(packet_record: &PacketRecord) -> Self {
         Self {
-            number: sighting.connection,
-            flow: sighting.flow,
-            last: sighting.arrived,
+            number: packet_record.connection,
+            flow: packet_record.flow,
+            last: packet_record.arrived,
             life: Life::default(),
             transaction: 1,
             opened: None,
@@ -218,17 +218,18 @@ impl Connection {
 
     /// Handles a packet that arrives at the link. Returns the previous transaction if the packet begins the next.
     fn came(&mut self, now: Instant, seen: &Seen, tcp: &Tcp) -> Option<Option<Response>> {
-        if seen.sighting.copy > 0 {
+        if seen.packet_record.copy > 0 {
             return None;
         } else if seen.what == What::Segment(Kind::Syn) && self.opened.is_none() {
             self.opened = Some(now);
         }
-        let way = seen.sighting.direction as usize;
+        let way = seen.packet_record.direction as usize;
         let end = tcp.sequence + u64::from(tcp.payload);
         let is_new = tcp.payload > 0 && end > self.streams[way].end;
         let is_greeting = is_new && way == Direction::Down as usize && self.first[0].is_none();
         let [_, reply] = &self.streams;
-        let next = is_new && seen.sighting.direction == Direction::Up && reply.front > reply.begin;
+        let next =
+            is_new && seen.packet_record.direction == Direction::Up && reply.front > reply.begin;
         let before = next.then(|| {
             let response = self.response();
             self.begin_next(now);
@@ -253,8 +254,8 @@ impl Connection {
         } else if seen.what == What::Segment(Kind::SynAck) {
             self.connected.get_or_insert(now);
         }
-        self.life.note(seen.sighting.direction, tcp);
-        let stream = &mut self.streams[seen.sighting.direction as usize];
+        self.life.note(seen.packet_record.direction, tcp);
+        let stream = &mut self.streams[seen.packet_record.direction as usize];
         stream.deliver(now, tcp.sequence, tcp.sequence + u64::from(tcp.payload));
     }
 
@@ -358,7 +359,7 @@ mod tests {
     }
 
     fn only(hand: &Hand) -> Response {
-        let reading = read(hand.sightings());
+        let reading = read(hand.packet_records());
         assert_eq!((reading.responses.len(), reading.incomplete), (1, 0));
         reading.responses[0]
     }
@@ -419,7 +420,7 @@ mod tests {
         hand.passed(300.0, Up, "301:401 ack 2049", flipped, 10.0);
         hand.delivered(500.0, Up, "301:401 ack 2049");
         hand.delivered(510.0, Down, "2049:2059 ack 401");
-        let reading = read(hand.sightings());
+        let reading = read(hand.packet_records());
         assert_eq!(reading.responses.len(), 2);
         assert_eq!(parts(&reading.responses[1]), [0.0, 0.0, 210.0, 0.0, 10.0]);
         assert_eq!(reading.responses[1].transaction, 2);
@@ -438,7 +439,9 @@ mod tests {
         cut.delivered(20.0, Up, "1:301 ack 1");
         cut.delivered(230.5, Down, "1:1449 ack 301");
         cut.dropped(230.6, Down, "1449:2049 ack 301");
-        let all = [nothing, open, cut].map(|hand| hand.sightings()).concat();
+        let all = [nothing, open, cut]
+            .map(|hand| hand.packet_records())
+            .concat();
         let incomplete = Reading {
             responses: Vec::new(),
             incomplete: 3,
@@ -451,8 +454,8 @@ mod tests {
     fn a_transaction_that_goes_on_is_not_forgotten() {
         let mut responses = Responses::new();
         let mut note = |hand: &Hand| {
-            let sightings = hand.sightings().into_iter();
-            sightings.for_each(|sighting| responses.note(sighting));
+            let packet_records = hand.packet_records().into_iter();
+            packet_records.for_each(|packet_record| responses.note(packet_record));
         };
         let mut asked = Hand::of(0);
         asked.delivered(0.0, Up, "S");

@@ -74,7 +74,7 @@ const RATCHETS: &[(&str, usize)] = &[
     ("Metrics", 4),
     ("Names", 3),
     ("Network", 3),
-    ("News", 5),
+    ("News", 4),
     ("Of", 3),
     ("Offer", 5),
     ("Open", 4),

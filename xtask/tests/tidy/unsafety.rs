@@ -29,15 +29,15 @@ const MAY: &[(&str, &str)] = &[
         "packet sockets and their ring, which is memory shared with the kernel",
     ),
     (
-        "crates/emulator/src/guard/mod.rs",
+        "crates/emulator/src/supervisor/mod.rs",
         "fork, while there is one thread",
     ),
     (
-        "crates/emulator/src/guard/signals.rs",
+        "crates/emulator/src/supervisor/signals.rs",
         "signal masks and sigtimedwait, which rustix lacks",
     ),
     (
-        "crates/emulator/src/guard/ward.rs",
+        "crates/emulator/src/supervisor/supervised.rs",
         "what a command does between fork and exec",
     ),
     (

@@ -4,7 +4,7 @@ use std::net::{IpAddr, Ipv4Addr, UdpSocket};
 use std::sync::Arc;
 use std::thread::{self, JoinHandle};
 
-use posthaste_emulator::{Emulation, Notes, Running, SERVER, Sighting};
+use posthaste_emulator::{Emulation, Notes, PacketRecord, Running, SERVER};
 use posthaste_link::Plan;
 
 use crate::Failure;
@@ -38,10 +38,10 @@ impl Line {
     }
 
     /// Starts the emulator, with packet records.
-    pub(crate) fn start_seen(self, up: Plan) -> Result<(Started, Notes<Sighting>), Failure> {
-        let mut running = self.emulation(up).sightings(1 << 14).start()?;
-        let sightings = running.sightings.take().ok_or("no sightings")?;
-        Ok((Started::Emulator(Box::new(running)), sightings))
+    pub(crate) fn start_seen(self, up: Plan) -> Result<(Started, Notes<PacketRecord>), Failure> {
+        let mut running = self.emulation(up).packet_records(1 << 14).start()?;
+        let packet_records = running.packet_records.take().ok_or("no packet records")?;
+        Ok((Started::Emulator(Box::new(running)), packet_records))
     }
 
     fn emulation(self, up: Plan) -> Emulation {

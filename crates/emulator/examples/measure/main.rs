@@ -133,7 +133,7 @@ fn positions(line: Line, packets: u64) -> Result<(), Failure> {
         script: Some(pattern.script(Direction::Up).clone()),
         ..Plan::default()
     };
-    let (running, sightings) = line.start_seen(plan)?;
+    let (running, packet_records) = line.start_seen(plan)?;
     let sink = Sink::start(&running, packets as usize - doomed.len());
     let latest = sink.latest.clone();
     let sender = running.at_client(move |connect| {
@@ -148,10 +148,10 @@ fn positions(line: Line, packets: u64) -> Result<(), Failure> {
     });
     let (mut traced, mut dropped) = (0, BTreeSet::new());
     let mut read_trace = || {
-        for sighting in sightings.drain() {
+        for packet_record in packet_records.drain() {
             traced += 1;
-            if let Fate::Dropped(_) = sighting.fate {
-                dropped.insert(sighting.position);
+            if let Fate::Dropped(_) = packet_record.fate {
+                dropped.insert(packet_record.position);
             }
         }
     };

@@ -12,8 +12,8 @@ use posthaste_link::{Direction, Fate};
 use posthaste_units::Instant;
 
 use super::Form;
-use super::chronicle::{Seen, Step};
-use crate::sighting::HEAD;
+use super::event_order::{Seen, Step};
+use crate::packet_record::HEAD;
 
 /// Resolution of time stamps: 10^-9 s (if_tsresol).
 const NANOSECONDS: u8 = 9;
@@ -84,7 +84,7 @@ impl Capture {
     }
 
     fn packet(&mut self, seen: &Seen, interface: Interface, at: Instant) -> io::Result<()> {
-        let head = seen.sighting.head();
+        let head = seen.packet_record.head();
         let mut padded = head.to_vec();
         padded.resize(head.len().next_multiple_of(4), 0);
         let words = words(seen);
@@ -97,7 +97,7 @@ impl Capture {
             ts_high: (stamp >> 32) as u32,
             ts_low: stamp as u32,
             caplen: head.len() as u32,
-            origlen: seen.sighting.length,
+            origlen: seen.packet_record.length,
             data: &padded,
             options: vec![
                 option(OptionCode::Comment, words.as_bytes()),
@@ -114,7 +114,7 @@ impl Form for Capture {
     fn step(&mut self, step: &Step) -> io::Result<()> {
         self.begin()?;
         match step {
-            Step::Came(seen) if seen.sighting.copy == 0 => {
+            Step::Came(seen) if seen.packet_record.copy == 0 => {
                 self.packet(seen, Interface::Before, step.time())
             }
             Step::Came(_) => Ok(()),
@@ -138,33 +138,33 @@ fn option(code: OptionCode, value: &[u8]) -> PcapNGOption<'_> {
 
 /// Equal for both records of a packet and for its copies. Made of connection, direction and position.
 fn packet_id(seen: &Seen) -> u64 {
-    let sighting = &seen.sighting;
-    let up = sighting.direction == Direction::Up;
-    sighting.connection << 40 | sighting.position << 1 & ((1 << 40) - 1) | u64::from(!up)
+    let packet_record = &seen.packet_record;
+    let up = packet_record.direction == Direction::Up;
+    packet_record.connection << 40 | packet_record.position << 1 & ((1 << 40) - 1) | u64::from(!up)
 }
 
 /// Comment of a record: number, kind and fate of the packet.
 fn words(seen: &Seen) -> String {
-    let sighting = &seen.sighting;
+    let packet_record = &seen.packet_record;
     let mut words = format!(
         "connection {}, {} {}: {}",
-        sighting.connection,
-        sighting.direction,
-        sighting.position,
+        packet_record.connection,
+        packet_record.direction,
+        packet_record.position,
         seen.what.name()
     );
-    if sighting.copy > 0 {
-        words += &format!(", copy {}", sighting.copy);
+    if packet_record.copy > 0 {
+        words += &format!(", copy {}", packet_record.copy);
     }
     let sending = seen.tcp.as_ref().and_then(|tcp| tcp.sending);
     if let Some(sending) = sending {
         words += &format!(", {}", sending.name());
     }
-    match sighting.fate {
+    match packet_record.fate {
         Fate::Dropped(reason) => words += &format!("; dropped: {}", reason.name()),
         Fate::Delivered(marks) => {
-            let stay = sighting.left.since(sighting.arrived);
-            let late = sighting.sent.since(sighting.left);
+            let stay = packet_record.left.since(packet_record.arrived);
+            let late = packet_record.sent.since(packet_record.left);
             words += &format!("; delivered after {stay}, sent {late} late");
             if marks.flipped > 0 {
                 words += &format!("; {} bits flipped, shown as it left", marks.flipped);

@@ -5,7 +5,7 @@ use posthaste_link::{Direction, Fate, Marks, Passage, Reason};
 use posthaste_units::{Instant, Span};
 
 use crate::flow::Flow;
-use crate::sighting::Sighting;
+use crate::packet_record::PacketRecord;
 
 /// Initial sequence numbers. The server's is near the wrap-around.
 const BASES: [u32; 2] = [1000, u32::MAX - 700];
@@ -16,7 +16,7 @@ pub(crate) struct Hand {
     connection: u64,
     positions: [u64; 2],
     pub(crate) may_sack: bool,
-    sightings: Vec<Sighting>,
+    packet_records: Vec<PacketRecord>,
 }
 
 impl Hand {
@@ -29,7 +29,7 @@ impl Hand {
             connection,
             positions: [0; 2],
             may_sack: true,
-            sightings: Vec::new(),
+            packet_records: Vec::new(),
         }
     }
 
@@ -76,15 +76,16 @@ impl Hand {
         };
         let sent = left + Span::from_nanos(if stay > 0.0 { 1 } else { 0 });
         let whose = (direction, self.connection, flow);
-        self.sightings.push(Sighting::new(whose, &passage, sent));
+        self.packet_records
+            .push(PacketRecord::new(whose, &passage, sent));
         self
     }
 
     /// All records, in the order in which the packets leave the link.
-    pub(crate) fn sightings(&self) -> Vec<Sighting> {
-        let mut sightings = self.sightings.clone();
-        sightings.sort_by_key(|sighting| sighting.left);
-        sightings
+    pub(crate) fn packet_records(&self) -> Vec<PacketRecord> {
+        let mut packet_records = self.packet_records.clone();
+        packet_records.sort_by_key(|packet_record| packet_record.left);
+        packet_records
     }
 
     fn packet(&self, direction: Direction, words: &str) -> Vec<u8> {

@@ -10,7 +10,7 @@ use posthaste_tcp::trace::Kind;
 use posthaste_units::Instant;
 
 use super::Form;
-use super::chronicle::{Seen, Step};
+use super::event_order::{Seen, Step};
 use super::what::What;
 
 /// Maximum number of packets drawn.
@@ -24,10 +24,10 @@ pub fn ladder<'a>(seen: impl IntoIterator<Item = &'a Seen>) -> Ladder {
     let Some(first) = seen.peek().copied() else {
         return Ladder::default();
     };
-    let origin = first.sighting.arrived;
-    let flow = &first.sighting.flow;
+    let origin = first.packet_record.arrived;
+    let flow = &first.packet_record.flow;
     let mut ladder = Ladder {
-        title: format!("Connection {}", first.sighting.connection),
+        title: format!("Connection {}", first.packet_record.connection),
         ends: [
             format!("client {}", flow.client),
             format!("server {}", flow.server),
@@ -57,16 +57,16 @@ fn ms(time: Instant, origin: Instant) -> f64 {
 }
 
 fn arrow(seen: &Seen, origin: Instant) -> Arrow {
-    let sighting = &seen.sighting;
-    let lost = match sighting.fate {
+    let packet_record = &seen.packet_record;
+    let lost = match packet_record.fate {
         Fate::Delivered(_) => None,
         Fate::Dropped(reason) => Some(reason.name().to_owned()),
     };
     Arrow {
-        from: side(sighting.direction),
+        from: side(packet_record.direction),
         line: line(seen),
-        departed: ms(sighting.arrived, origin),
-        ended: ms(sighting.sent, origin),
+        departed: ms(packet_record.arrived, origin),
+        ended: ms(packet_record.sent, origin),
         lost,
         label: label(seen),
         hint: hint(seen),
@@ -93,16 +93,16 @@ fn label(seen: &Seen) -> String {
         }
         (what, _) => what.name().to_owned(),
     };
-    let sighting = &seen.sighting;
-    let copy = if sighting.copy > 0 { "copy " } else { "" };
-    format!("{} {copy}{words}", sighting.position)
+    let packet_record = &seen.packet_record;
+    let copy = if packet_record.copy > 0 { "copy " } else { "" };
+    format!("{} {copy}{words}", packet_record.position)
 }
 
 fn hint(seen: &Seen) -> String {
     let mut words = vec![format!(
         "{}, {} bytes",
         seen.what.name(),
-        seen.sighting.length
+        seen.packet_record.length
     )];
     if let Some(tcp) = &seen.tcp {
         words.push(format!("flags {}, window {}", tcp.flags, tcp.window));
@@ -119,10 +119,10 @@ fn hint(seen: &Seen) -> String {
 fn wait(seen: &Seen, origin: Instant) -> Option<Wait> {
     let tcp = seen.tcp.as_ref()?;
     let name = tcp.sending?.timer()?;
-    let (since, until) = (tcp.before?, seen.sighting.arrived);
+    let (since, until) = (tcp.before?, seen.packet_record.arrived);
     let waited = until.since(since).as_millis_f64();
     Some(Wait {
-        side: side(seen.sighting.direction),
+        side: side(seen.packet_record.direction),
         since: ms(since, origin),
         until: ms(until, origin),
         label: format!("{name}, {waited:.0} ms after the last"),
@@ -156,13 +156,13 @@ impl Drawing {
         let Some(first) = self.packets.first() else {
             return true;
         };
-        let is_tcp = |seen: &Seen| seen.sighting.flow.protocol == TCP;
+        let is_tcp = |seen: &Seen| seen.packet_record.flow.protocol == TCP;
         if is_tcp(seen) && !is_tcp(first) {
             self.packets.clear();
             self.more = 0;
             return true;
         }
-        first.sighting.connection == seen.sighting.connection
+        first.packet_record.connection == seen.packet_record.connection
     }
 }
 
@@ -171,7 +171,7 @@ impl Form for Drawing {
         let Step::Came(seen) = step else {
             return Ok(());
         };
-        self.connections = self.connections.max(seen.sighting.connection);
+        self.connections = self.connections.max(seen.packet_record.connection);
         if self.is_of(seen) {
             if self.packets.len() < DRAWN {
                 self.packets.push(seen.clone());

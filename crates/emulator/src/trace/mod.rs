@@ -5,9 +5,9 @@
 //! # use posthaste_emulator::{Emulation, trace};
 //! # let emulation = Emulation::new(Arc::default(), Arc::default());
 //! let writer = trace::Writer::create(&["run.csv"], &[])?; // or .pcapng, .svg, .txt
-//! let mut running = emulation.sightings(trace::BUFFER).start()?;
-//! let sightings = running.sightings.take().expect("they were asked for");
-//! let following = writer.follow(sightings)?;
+//! let mut running = emulation.packet_records(trace::BUFFER).start()?;
+//! let packet_records = running.packet_records.take().expect("they were asked for");
+//! let following = writer.follow(packet_records)?;
 //! // ... the commands inside ...
 //! running.finish()?;
 //! let written = following.finish()?; // an error here: the file is not complete
@@ -50,10 +50,10 @@
 //! | `flipped` | bits that the link flipped; the header is shown as it left |
 //! | `order` | `overtook`, `held` or empty |
 //!
-//! The state kept to decode segments is bounded: see [`Chronicle`].
+//! The state kept to decode segments is bounded: see [`EventOrder`].
 
 mod capture;
-mod chronicle;
+mod event_order;
 mod half;
 #[cfg(test)]
 pub(crate) mod hand;
@@ -72,15 +72,15 @@ use std::path::{Path, PathBuf};
 use posthaste_draw::Ladder;
 use thiserror::Error;
 
-pub(crate) use chronicle::Life;
-pub use chronicle::{Chronicle, Seen, Step, Tcp};
+pub(crate) use event_order::Life;
+pub use event_order::{EventOrder, Seen, Step, Tcp};
 pub use ladder::ladder;
 pub use posthaste_tcp::trace::{Kind, Sending};
 pub use what::What;
 
 use self::ladder::Drawing;
 use crate::following::Following as Thread;
-use crate::sighting::{Notes, Sighting};
+use crate::packet_record::{Notes, PacketRecord};
 
 /// Buffer for a writer that follows a run, in packet records: a second at 65,000 packets a second, about 17 MB.
 pub const BUFFER: usize = 1 << 16;
@@ -132,7 +132,7 @@ pub struct Written {
 /// Writes a trace to one or more files, each in the format of its extension.
 pub struct Writer {
     files: Vec<Output>,
-    chronicle: Chronicle,
+    event_order: EventOrder,
     packets: u64,
 }
 
@@ -194,22 +194,22 @@ impl Writer {
             .map(|path| Output::create(path.as_ref(), notes));
         Ok(Self {
             files: files.collect::<Result<_, _>>()?,
-            chronicle: Chronicle::new(),
+            event_order: EventOrder::new(),
             packets: 0,
         })
     }
 
     /// Writes a packet record. [`Writer::finish`] reports errors.
-    pub fn note(&mut self, sighting: Sighting) {
+    pub fn note(&mut self, packet_record: PacketRecord) {
         self.packets += 1;
         if self.files.iter().any(|file| file.failed.is_none()) {
-            self.chronicle.push(sighting);
+            self.event_order.push(packet_record);
             self.write_steps();
         }
     }
 
     fn write_steps(&mut self) {
-        while let Some(step) = self.chronicle.pop() {
+        while let Some(step) = self.event_order.pop() {
             for file in &mut self.files {
                 file.step(&step);
             }
@@ -218,7 +218,7 @@ impl Writer {
 
     /// Writes the rest to all files. An error means that a file is not complete.
     pub fn finish(mut self) -> Result<Written, TraceError> {
-        self.chronicle.end();
+        self.event_order.end();
         self.write_steps();
         let packets = self.packets;
         let ends: Vec<_> = self
@@ -233,8 +233,8 @@ impl Writer {
 
     /// Writes packet records as they arrive, in a thread of its own. The emulator never waits for it. Records that find
     /// the buffer full are counted as unseen in the outcome of the run.
-    pub fn follow(self, sightings: Notes<Sighting>) -> Result<Following, TraceError> {
-        let thread = Thread::start(sightings, self, Self::note).map_err(TraceError::Thread)?;
+    pub fn follow(self, packet_records: Notes<PacketRecord>) -> Result<Following, TraceError> {
+        let thread = Thread::start(packet_records, self, Self::note).map_err(TraceError::Thread)?;
         Ok(Following { thread })
     }
 }

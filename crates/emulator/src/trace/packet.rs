@@ -5,7 +5,7 @@
 
 use etherparse::{LaxIpSlice, TcpOptionElement, TcpSlice, ip_number};
 
-use crate::sighting::Sighting;
+use crate::packet_record::PacketRecord;
 
 /// Largest window scale (RFC 7323, section 2.3).
 const LARGEST_SCALE: u8 = 14;
@@ -52,8 +52,8 @@ pub(super) const RST: u8 = 4;
 const LETTERS: [char; 8] = ['F', 'S', 'R', 'P', '.', 'U', 'E', 'W'];
 
 impl Packet {
-    pub(super) fn read(sighting: &Sighting) -> Self {
-        let head = sighting.head();
+    pub(super) fn read(packet_record: &PacketRecord) -> Self {
+        let head = packet_record.head();
         let Ok((ip, _)) = LaxIpSlice::from_slice(head) else {
             return Self::Unreadable;
         };
@@ -63,7 +63,7 @@ impl Packet {
         match ip.payload_ip_number() {
             ip_number::TCP => {
                 let payload = ip.payload().payload;
-                Segment::read(payload, sighting.length, head.len() - payload.len())
+                Segment::read(payload, packet_record.length, head.len() - payload.len())
                     .map_or(Self::Unreadable, Self::Tcp)
             }
             ip_number::UDP => Self::Udp,

@@ -5,7 +5,7 @@ use std::io;
 
 use posthaste_link::Fate;
 
-use super::chronicle::{Seen, Step};
+use super::event_order::{Seen, Step};
 use super::{Form, Tcp};
 
 /// The columns, in order.
@@ -75,10 +75,10 @@ impl Form for Table {
 }
 
 fn line(seen: &Seen) -> [String; COLUMNS.len()] {
-    let sighting = &seen.sighting;
+    let packet_record = &seen.packet_record;
     let tcp = seen.tcp.as_ref();
     let of = |field: fn(&Tcp) -> String| tcp.map(field).unwrap_or_default();
-    let (fate, reason, marks) = match sighting.fate {
+    let (fate, reason, marks) = match packet_record.fate {
         Fate::Delivered(marks) => ("delivered", "", Some(marks)),
         Fate::Dropped(reason) => ("dropped", reason.name(), None),
     };
@@ -87,17 +87,17 @@ fn line(seen: &Seen) -> [String; COLUMNS.len()] {
         Some(marks) if marks.held => "held",
         _ => "",
     };
-    let sent = marks.map(|_| sighting.sent.as_nanos().to_string());
+    let sent = marks.map(|_| packet_record.sent.as_nanos().to_string());
     [
-        sighting.arrived.as_nanos().to_string(),
-        sighting.left.as_nanos().to_string(),
+        packet_record.arrived.as_nanos().to_string(),
+        packet_record.left.as_nanos().to_string(),
         sent.unwrap_or_default(),
-        sighting.direction.to_string(),
-        sighting.connection.to_string(),
-        sighting.flow.to_string(),
-        sighting.position.to_string(),
-        sighting.copy.to_string(),
-        sighting.length.to_string(),
+        packet_record.direction.to_string(),
+        packet_record.connection.to_string(),
+        packet_record.flow.to_string(),
+        packet_record.position.to_string(),
+        packet_record.copy.to_string(),
+        packet_record.length.to_string(),
         seen.what.name().to_owned(),
         of(|tcp| tcp.sending.map_or("", |sending| sending.name()).to_owned()),
         of(|tcp| tcp.flags.clone()),

@@ -27,12 +27,12 @@ fn opened_with(may_sack: bool) -> Hand {
 }
 
 fn steps(hand: &Hand) -> Vec<Step> {
-    let mut chronicle = Chronicle::new();
-    hand.sightings()
+    let mut event_order = EventOrder::new();
+    hand.packet_records()
         .into_iter()
-        .for_each(|sighting| chronicle.push(sighting));
-    chronicle.end();
-    std::iter::from_fn(|| chronicle.pop()).collect()
+        .for_each(|packet_record| event_order.push(packet_record));
+    event_order.end();
+    std::iter::from_fn(|| event_order.pop()).collect()
 }
 
 /// Labels such as `data rto` of all packets of one direction, in order of arrival.
@@ -42,7 +42,7 @@ fn read(hand: &Hand, direction: posthaste_link::Direction) -> Vec<String> {
         let Step::Came(seen) = step else {
             continue;
         };
-        if seen.sighting.direction == direction {
+        if seen.packet_record.direction == direction {
             let sending = seen.tcp.as_ref().and_then(|tcp| tcp.sending);
             let sending = sending.filter(|sending| *sending != Sending::First);
             let again = sending.map_or_else(String::new, |sending| format!(" {}", sending.name()));
@@ -245,36 +245,37 @@ fn a_damaged_syn_changes_nothing_that_was_agreed_on() {
 /// Connection 0 is opened and falls silent. 5,000 others come and are reset, one a second.
 #[test]
 fn connections_that_are_over_are_forgotten() {
-    let mut chronicle = Chronicle::new();
-    let push = |chronicle: &mut Chronicle, hand: &Hand| {
-        let sightings = hand.sightings().into_iter();
-        sightings.for_each(|sighting| chronicle.push(sighting));
+    let mut event_order = EventOrder::new();
+    let push = |event_order: &mut EventOrder, hand: &Hand| {
+        let packet_records = hand.packet_records().into_iter();
+        packet_records.for_each(|packet_record| event_order.push(packet_record));
     };
     let mut quiet = Hand::of(0);
     quiet.delivered(0.0, Up, "S");
     quiet.delivered(10.1, Down, "S ack 1");
     quiet.delivered(20.2, Up, "1:301 ack 1");
-    push(&mut chronicle, &quiet);
+    push(&mut event_order, &quiet);
     for connection in 1..=5000u64 {
         let ms = connection as f64 * 1e3;
         let mut hand = Hand::of(connection);
         hand.delivered(ms, Up, "S");
         hand.delivered(ms + 10.1, Down, "R 0:0 ack 1");
-        push(&mut chronicle, &hand);
-        while chronicle.pop().is_some() {}
+        push(&mut event_order, &hand);
+        while event_order.pop().is_some() {}
     }
     assert!(
-        chronicle.connections() < 3000,
+        event_order.connections() < 3000,
         "{}",
-        chronicle.connections()
+        event_order.connections()
     );
     let mut later = Hand::of(0);
     later.delivered(5_001e3, Up, "301:601 ack 1");
-    push(&mut chronicle, &later);
-    chronicle.end();
-    let rest: Vec<Step> = std::iter::from_fn(|| chronicle.pop()).collect();
+    push(&mut event_order, &later);
+    event_order.end();
+    let rest: Vec<Step> = std::iter::from_fn(|| event_order.pop()).collect();
     assert!(rest.len() < 600, "{}", rest.len());
-    let of_quiet = |step: &&Step| matches!(step, Step::Came(seen) if seen.sighting.connection == 0);
+    let of_quiet =
+        |step: &&Step| matches!(step, Step::Came(seen) if seen.packet_record.connection == 0);
     let Some(Step::Came(seen)) = rest.iter().find(of_quiet) else {
         panic!("a packet was forgotten");
     };
@@ -286,11 +287,11 @@ fn written(name: &str, hand: &Hand) -> Vec<u8> {
     let folder = tempfile::tempdir().expect("a folder");
     let path = folder.path().join(name);
     let mut writer = Writer::create(&[&path], &[]).expect("a file");
-    let sightings = hand.sightings();
-    let packets = sightings.len() as u64;
-    sightings
+    let packet_records = hand.packet_records();
+    let packets = packet_records.len() as u64;
+    packet_records
         .into_iter()
-        .for_each(|sighting| writer.note(sighting));
+        .for_each(|packet_record| writer.note(packet_record));
     assert_eq!(writer.finish().expect("all of it"), Written { packets });
     std::fs::read(&path).expect("the file")
 }
@@ -347,16 +348,17 @@ fn the_capture_holds_each_packet_before_and_after() {
             Err(error) => panic!("{error}"),
         }
     }
-    let sightings = hand.sightings();
-    let delivered = |sighting: &&Sighting| matches!(sighting.fate, Fate::Delivered(_));
-    let after = sightings.iter().filter(delivered).count();
+    let packet_records = hand.packet_records();
+    let delivered =
+        |packet_record: &&PacketRecord| matches!(packet_record.fate, Fate::Delivered(_));
+    let after = packet_records.iter().filter(delivered).count();
     assert_eq!(
         packets.iter().filter(|packet| packet.0 == 0).count(),
-        sightings.len()
+        packet_records.len()
     );
     assert_eq!(packets.iter().filter(|packet| packet.0 == 1).count(), after);
     assert!(packets.is_sorted_by_key(|packet| packet.1));
-    assert_eq!(packets[0].3, sightings[0].head());
+    assert_eq!(packets[0].3, packet_records[0].head());
     let lost: Vec<&str> = packets
         .iter()
         .map(|packet| &*packet.2)
@@ -387,9 +389,9 @@ fn a_full_disk_is_an_error_and_says_what_is_missing() {
         let mut writer =
             Writer::create(&[full(folder.path(), name), other.clone()], &[]).expect("files");
         let hand = with_a_loss();
-        hand.sightings()
+        hand.packet_records()
             .into_iter()
-            .for_each(|sighting| writer.note(sighting));
+            .for_each(|packet_record| writer.note(packet_record));
         let error = writer.finish().expect_err("no room").to_string();
         assert!(
             error.contains("No space left on device") && error.contains("make room"),
@@ -407,9 +409,9 @@ fn after_an_error_everything_is_still_taken_and_counted() {
     let many = 3 * (1 << 16);
     let mut hand = Hand::new();
     hand.delivered(0.0, Up, "S");
-    let sighting = hand.sightings().remove(0);
+    let packet_record = hand.packet_records().remove(0);
     for _ in 0..many {
-        writer.note(sighting.clone());
+        writer.note(packet_record.clone());
     }
     match writer.finish() {
         Err(TraceError::Write { packets, .. }) => assert_eq!(packets, many),

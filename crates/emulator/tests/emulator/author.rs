@@ -29,10 +29,10 @@ fn transactions() -> Result<(), String> {
         ..delay(10)
     };
     let mut running = emulation(plan)
-        .sightings(4096)
+        .packet_records(4096)
         .start()
         .expect("an emulation");
-    let sightings = running.sightings.take().expect("asked for");
+    let packet_records = running.packet_records.take().expect("asked for");
     let server = Server::start(&running.server).expect("a server");
     let transactions = (10_000..)
         .take(usize::from(TRANSACTIONS))
@@ -53,7 +53,7 @@ fn transactions() -> Result<(), String> {
     assert_eq!(ended, [Ended::Well; TRANSACTIONS as usize]);
     drop(server);
     let outcome = running.finish().expect("an outcome");
-    let responses = response::read(sightings.drain()).responses;
+    let responses = response::read(packet_records.drain()).responses;
     assert_eq!(responses.len(), usize::from(TRANSACTIONS));
     assert!(
         responses

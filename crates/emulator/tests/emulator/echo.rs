@@ -40,10 +40,16 @@ pub(crate) fn tcp() {
     let seen = seen(&running);
     assert!(
         seen.iter()
-            .all(|sighting| matches!(sighting.fate, Fate::Delivered(_)))
+            .all(|packet_record| matches!(packet_record.fate, Fate::Delivered(_)))
     );
-    assert!(seen.iter().all(|sighting| sighting.length <= 1500));
-    let connections = seen.iter().map(|sighting| sighting.connection).max();
+    assert!(
+        seen.iter()
+            .all(|packet_record| packet_record.length <= 1500)
+    );
+    let connections = seen
+        .iter()
+        .map(|packet_record| packet_record.connection)
+        .max();
     assert_eq!(connections, Some(2));
     finish(running);
 }
@@ -85,7 +91,10 @@ pub(crate) fn udp() {
     datagrams(&running, 1000);
     let seen = seen(&running);
     assert_eq!(seen.len(), 4);
-    assert!(seen.iter().all(|sighting| sighting.flow.server.port() != 0));
+    assert!(
+        seen.iter()
+            .all(|packet_record| packet_record.flow.server.port() != 0)
+    );
     finish(running);
 }
 
@@ -95,8 +104,14 @@ pub(crate) fn fragments() {
     let seen = seen(&running);
     // Three for each datagram, in both directions and both versions.
     assert_eq!(seen.len(), 12);
-    assert!(seen.iter().all(|sighting| sighting.flow.protocol == 17));
-    assert!(seen.iter().all(|sighting| sighting.flow.server.port() == 0));
+    assert!(
+        seen.iter()
+            .all(|packet_record| packet_record.flow.protocol == 17)
+    );
+    assert!(
+        seen.iter()
+            .all(|packet_record| packet_record.flow.server.port() == 0)
+    );
     finish(running);
 }
 

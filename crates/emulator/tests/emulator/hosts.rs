@@ -63,11 +63,13 @@ pub(crate) fn initial_window() {
     let seen = seen(&running);
     let data: Vec<_> = seen
         .iter()
-        .filter(|sighting| sighting.direction == Direction::Down && tcp(sighting).payload > 0)
+        .filter(|packet_record| {
+            packet_record.direction == Direction::Down && tcp(packet_record).payload > 0
+        })
         .collect();
-    let at_once = data
-        .iter()
-        .take_while(|sighting| sighting.arrived.since(data[0].arrived) < Span::from_millis(20));
+    let at_once = data.iter().take_while(|packet_record| {
+        packet_record.arrived.since(data[0].arrived) < Span::from_millis(20)
+    });
     assert_eq!(at_once.count(), 3);
 }
 
@@ -79,7 +81,9 @@ pub(crate) fn smallest_timeout() {
             route: route.parse().expect("options"),
         };
         let [up, down] = patterned(&delay(5), "posthaste pattern 1\ndown drop 3\nend\n");
-        let emulation = Emulation::new(up, down).real_time(true).sightings(4096);
+        let emulation = Emulation::new(up, down)
+            .real_time(true)
+            .packet_records(4096);
         let running = emulation.server(setup).start().expect("an emulation");
         let service = Service {
             request: 1,
@@ -91,10 +95,10 @@ pub(crate) fn smallest_timeout() {
         running.client.run(move || transact(at, 1, 1000));
         served.join().expect("served");
         let seen = seen(&running);
-        let data = seen
-            .iter()
-            .filter(|sighting| sighting.direction == Direction::Down && tcp(sighting).payload > 0);
-        let times: Vec<_> = data.map(|sighting| sighting.arrived).collect();
+        let data = seen.iter().filter(|packet_record| {
+            packet_record.direction == Direction::Down && tcp(packet_record).payload > 0
+        });
+        let times: Vec<_> = data.map(|packet_record| packet_record.arrived).collect();
         times[1].since(times[0])
     };
     assert!(silence("congctl reno") >= Span::from_millis(200));

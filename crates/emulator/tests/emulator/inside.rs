@@ -6,7 +6,7 @@ use std::sync::Arc;
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
-use posthaste_emulator::{Emulation, Running, SERVER, Sighting};
+use posthaste_emulator::{Emulation, PacketRecord, Running, SERVER};
 use posthaste_link::pattern::Pattern;
 use posthaste_link::{Direction, Plan};
 use posthaste_units::Span;
@@ -43,7 +43,7 @@ pub(crate) fn emulation(plan: Plan) -> Emulation {
     let plan = Arc::new(plan);
     Emulation::new(plan.clone(), plan)
         .real_time(true)
-        .sightings(1 << 16)
+        .packet_records(1 << 16)
 }
 
 /// The plan of each direction with its part of the pattern.
@@ -114,14 +114,17 @@ pub(crate) fn servers() -> [IpAddr; 2] {
 }
 
 /// All packet records of a finished run.
-pub(crate) fn seen(running: &Running) -> Vec<Sighting> {
-    let sightings = running.sightings.as_ref().expect("they were asked for");
-    let mut all: Vec<Sighting> = sightings.drain().collect();
+pub(crate) fn seen(running: &Running) -> Vec<PacketRecord> {
+    let packet_records = running
+        .packet_records
+        .as_ref()
+        .expect("they were asked for");
+    let mut all: Vec<PacketRecord> = packet_records.drain().collect();
     loop {
         // The last packets of a connection come after its last byte.
         std::thread::sleep(Duration::from_millis(100));
         let before = all.len();
-        all.extend(sightings.drain());
+        all.extend(packet_records.drain());
         if all.len() == before {
             return all;
         }
@@ -138,12 +141,12 @@ pub(crate) struct Tcp {
 }
 
 /// Reads the TCP header of an IPv4 packet from its first bytes.
-pub(crate) fn tcp(sighting: &Sighting) -> Tcp {
-    let head = sighting.head();
+pub(crate) fn tcp(packet_record: &PacketRecord) -> Tcp {
+    let head = packet_record.head();
     let start = usize::from(head[0] & 0x0f) * 4;
     let word = |at: usize| u32::from_be_bytes(head[start + at..start + at + 4].try_into().unwrap());
     let header = u32::from(head[start + 12] >> 4) * 4;
-    let payload = sighting.length - start as u32 - header;
+    let payload = packet_record.length - start as u32 - header;
     let flags = head[start + 13];
     Tcp {
         sequence: word(4),

@@ -9,7 +9,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread::JoinHandle;
 use std::time::Duration;
 
-use posthaste_emulator::{Emulation, Running, Sighting, TcpCounters};
+use posthaste_emulator::{Emulation, PacketRecord, Running, TcpCounters};
 use posthaste_link::{Direction, Fate, Reason};
 use socket2::{Domain, Protocol, Socket, Type};
 
@@ -24,7 +24,9 @@ const COMPARED: usize = 40;
 
 pub(crate) fn drop_8() {
     let [up, down] = patterned(&delay(5), "posthaste pattern 1\ndown drop 8\nend\n");
-    let emulation = Emulation::new(up, down).real_time(true).sightings(1 << 16);
+    let emulation = Emulation::new(up, down)
+        .real_time(true)
+        .packet_records(1 << 16);
     let running = emulation.start().expect("an emulation");
     let before = running.server.run(TcpCounters::read).expect("counters");
     let capture = Capture::start(&running);
@@ -52,23 +54,23 @@ pub(crate) fn drop_8() {
     let dropped = outcome.down.link.dropped(Reason::Pattern).packets;
     assert_eq!(dropped, CONNECTIONS as u64);
     assert_eq!(outcome.unseen, 0);
-    let lost: Vec<&Sighting> = seen
+    let lost: Vec<&PacketRecord> = seen
         .iter()
-        .filter(|sighting| matches!(sighting.fate, Fate::Dropped(_)))
+        .filter(|packet_record| matches!(packet_record.fate, Fate::Dropped(_)))
         .collect();
     assert_eq!(lost.len(), CONNECTIONS);
-    for sighting in &lost {
+    for packet_record in &lost {
         assert_eq!(
-            (sighting.direction, sighting.position),
+            (packet_record.direction, packet_record.position),
             (Direction::Down, 8)
         );
     }
     let delivered = seen
         .iter()
-        .filter(|sighting| sighting.direction == Direction::Down)
-        .filter(|sighting| matches!(sighting.fate, Fate::Delivered(_)));
+        .filter(|packet_record| packet_record.direction == Direction::Down)
+        .filter(|packet_record| matches!(packet_record.fate, Fate::Delivered(_)));
     let delivered: Vec<&[u8]> = delivered
-        .map(|sighting| &sighting.head()[..COMPARED])
+        .map(|packet_record| &packet_record.head()[..COMPARED])
         .collect();
     assert_eq!(
         received.len(),
@@ -117,20 +119,24 @@ pub(crate) fn same_ports() {
 }
 
 /// Segments of the server that begin before the end of the data already sent.
-fn repeated(seen: &[Sighting], at: SocketAddr) -> u64 {
+fn repeated(seen: &[PacketRecord], at: SocketAddr) -> u64 {
     let mut ends: HashMap<u64, u32> = HashMap::new();
     let mut repeated = 0;
-    let mut down: Vec<&Sighting> = seen
+    let mut down: Vec<&PacketRecord> = seen
         .iter()
-        .filter(|sighting| sighting.direction == Direction::Down && sighting.flow.server == at)
+        .filter(|packet_record| {
+            packet_record.direction == Direction::Down && packet_record.flow.server == at
+        })
         .collect();
-    down.sort_by_key(|sighting| (sighting.connection, sighting.position));
-    for sighting in down {
-        let segment = tcp(sighting);
+    down.sort_by_key(|packet_record| (packet_record.connection, packet_record.position));
+    for packet_record in down {
+        let segment = tcp(packet_record);
         if segment.length == 0 {
             continue;
         }
-        let end = ends.entry(sighting.connection).or_insert(segment.sequence);
+        let end = ends
+            .entry(packet_record.connection)
+            .or_insert(segment.sequence);
         if (segment.sequence.wrapping_sub(*end) as i32) < 0 {
             repeated += 1;
         }

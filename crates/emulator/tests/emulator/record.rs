@@ -64,16 +64,23 @@ pub(crate) fn replays() {
         let which = (direction, connection, passage.position, passage.copy);
         replayed.insert(which, (passage.left, passage.fate));
     });
-    for sighting in &seen {
+    for packet_record in &seen {
         let which = (
-            sighting.direction,
-            sighting.connection,
-            sighting.position,
-            sighting.copy,
+            packet_record.direction,
+            packet_record.connection,
+            packet_record.position,
+            packet_record.copy,
         );
         let found = replayed.get(&which);
-        assert_eq!(found, Some(&(sighting.left, sighting.fate)), "{which:?}");
+        assert_eq!(
+            found,
+            Some(&(packet_record.left, packet_record.fate)),
+            "{which:?}"
+        );
     }
     let dropped = |fate: &Fate| matches!(fate, Fate::Dropped(_));
-    assert!(seen.iter().any(|sighting| dropped(&sighting.fate)));
+    assert!(
+        seen.iter()
+            .any(|packet_record| dropped(&packet_record.fate))
+    );
 }

@@ -32,8 +32,8 @@ fn traced(folder: &Path, emulation: &Emulation, name: &str) -> (u64, String) {
     let path = folder.join(name);
     let writer = trace::Writer::create(&[&path], &[]).expect("a file");
     let mut running = emulation.clone().start().expect("an emulation");
-    let sightings = running.sightings.take().expect("they were asked for");
-    let following = writer.follow(sightings).expect("a thread");
+    let packet_records = running.packet_records.take().expect("they were asked for");
+    let following = writer.follow(packet_records).expect("a thread");
     let before = running.server.run(TcpCounters::read).expect("counters");
     let (at, served) = service(REPLY).start(&running, servers()[0]);
     for _ in 0..CONNECTIONS {
@@ -60,7 +60,7 @@ pub(crate) fn every_packet() {
     let [up, down] = patterned(&delay(5), PATTERN);
     let emulation = Emulation::new(up, down)
         .real_time(true)
-        .sightings(trace::BUFFER);
+        .packet_records(trace::BUFFER);
     let (again, path) = traced(folder.path(), &emulation, "run.csv");
     let mut table = csv::Reader::from_path(&path).expect("a table");
     let columns = table.headers().expect("columns").clone();
@@ -124,7 +124,7 @@ pub(crate) fn read_by_tshark() {
     let [up, down] = patterned(&delay(5), PATTERN);
     let emulation = Emulation::new(up, down)
         .real_time(true)
-        .sightings(trace::BUFFER);
+        .packet_records(trace::BUFFER);
     let (_, path) = traced(folder.path(), &emulation, "run.pcapng");
     let output = Command::new("tshark")
         .args(["-r", &path, "-T", "fields", "-E", "separator=;"])
@@ -241,7 +241,7 @@ pub(crate) fn why_again() {
             ..Setup::default()
         };
         let emulation = Emulation::new(up, down).client(setup.clone()).server(setup);
-        let emulation = emulation.real_time(true).sightings(trace::BUFFER);
+        let emulation = emulation.real_time(true).packet_records(trace::BUFFER);
         let running = emulation.start().expect("an emulation");
         let (at, served) = service(12_974).start(&running, servers()[0]);
         for _ in 0..CONNECTIONS {
@@ -249,14 +249,14 @@ pub(crate) fn why_again() {
         }
         served.join().expect("served");
         let counted = running.server.run(reasons);
-        let mut chronicle = trace::Chronicle::new();
+        let mut event_order = trace::EventOrder::new();
         seen(&running)
             .into_iter()
-            .for_each(|sighting| chronicle.push(sighting));
-        chronicle.end();
+            .for_each(|packet_record| event_order.push(packet_record));
+        event_order.end();
         running.finish().expect("an outcome");
-        let sent = std::iter::from_fn(|| chronicle.pop()).filter_map(|step| match step {
-            trace::Step::Came(seen) if seen.sighting.direction == Direction::Down => {
+        let sent = std::iter::from_fn(|| event_order.pop()).filter_map(|step| match step {
+            trace::Step::Came(seen) if seen.packet_record.direction == Direction::Down => {
                 seen.tcp.as_ref()?.sending
             }
             _ => None,

@@ -99,9 +99,12 @@ pub(super) fn run(
         .duplicate_acks(ends.agent)
         .seed(seed)
         .real_time(true)
-        .sightings(trace::BUFFER)
+        .packet_records(trace::BUFFER)
         .start()?;
-    let sightings = running.sightings.take().ok_or("there are no sightings")?;
+    let packet_records = running
+        .packet_records
+        .take()
+        .ok_or("there are no packet records")?;
     let server = Server::start(&running.server)?;
     let transactions = (FIRST_PORT..).zip(jobs).map(|(port, job)| Transaction {
         port,
@@ -119,7 +122,9 @@ pub(super) fn run(
             stopped = true;
         }
         std::thread::sleep(GLANCE);
-        sightings.drain().for_each(|sighting| seen.note(sighting));
+        packet_records
+            .drain()
+            .for_each(|packet_record| seen.note(packet_record));
         let now = client.over() * 20 / jobs.len();
         if std::mem::replace(&mut twentieths, now) != now {
             told(client.over());
@@ -129,7 +134,9 @@ pub(super) fn run(
     drop(server);
     let kernel = running.server.run(TcpCounters::read)?;
     let outcome = running.finish()?;
-    sightings.drain().for_each(|sighting| seen.note(sighting));
+    packet_records
+        .drain()
+        .for_each(|packet_record| seen.note(packet_record));
     let mut traced = seen.finish();
     let measured = (FIRST_PORT..).zip(ended).map(|(port, ended)| Measured {
         ended,

@@ -6,9 +6,9 @@
 use std::collections::HashMap;
 use std::sync::Arc;
 
-use posthaste_emulator::Sighting;
+use posthaste_emulator::PacketRecord;
 use posthaste_emulator::response::Responses;
-use posthaste_emulator::trace::{Chronicle, Seen as Packet, Sending, Step};
+use posthaste_emulator::trace::{EventOrder, Seen as Packet, Sending, Step};
 use posthaste_link::{Direction, Fate, Reason};
 use posthaste_units::{Instant, ResponseTime, Span};
 
@@ -50,7 +50,7 @@ pub(super) struct Dropped {
 /// Observations of all transactions.
 #[derive(Default)]
 pub(super) struct Seen {
-    chronicle: Chronicle,
+    event_order: EventOrder,
     responses: Responses,
     /// By the client's port.
     transactions: HashMap<u16, Traced>,
@@ -68,14 +68,14 @@ impl Seen {
     }
 
     /// Adds a packet record. Must be called in the emulator's order.
-    pub(super) fn note(&mut self, sighting: Sighting) {
-        self.chronicle.push(sighting);
+    pub(super) fn note(&mut self, packet_record: PacketRecord) {
+        self.event_order.push(packet_record);
         self.read();
     }
 
     /// Returns all transactions, by the client's port.
     pub(super) fn finish(mut self) -> HashMap<u16, Traced> {
-        self.chronicle.end();
+        self.event_order.end();
         self.read();
         for response in self.responses.finish().responses {
             let port = response.flow.client.port();
@@ -87,10 +87,10 @@ impl Seen {
     }
 
     fn read(&mut self) {
-        while let Some(step) = self.chronicle.pop() {
+        while let Some(step) = self.event_order.pop() {
             self.responses.follow(&step);
             if let Step::Came(packet) = &step {
-                let port = packet.sighting.flow.client.port();
+                let port = packet.packet_record.flow.client.port();
                 let traced = self.transactions.entry(port).or_default();
                 traced.came(packet);
                 if self.keeps {
@@ -103,14 +103,14 @@ impl Seen {
 
 impl Traced {
     fn came(&mut self, packet: &Packet) {
-        let Sighting {
+        let PacketRecord {
             connection,
             direction,
             position,
             arrived,
             fate,
             ..
-        } = packet.sighting;
+        } = packet.packet_record;
         let sending = packet.tcp.as_ref().and_then(|tcp| tcp.sending);
         self.number = connection;
         self.packets += u32::from(direction == Direction::Down);

@@ -40,7 +40,7 @@ const PACE: Duration = Duration::from_millis(5);
 const PATIENCE: Duration = Duration::from_secs(10);
 
 /// The number of a change that was read, and the time.
-type Sighting = (u64, Instant);
+type PacketRecord = (u64, Instant);
 
 fn study(conditions: &Conditions<'_>, changes: u64) -> Result<Records, Failure> {
     let mut records = Records::new();
@@ -73,8 +73,8 @@ fn study(conditions: &Conditions<'_>, changes: u64) -> Result<Records, Failure> 
         let change = || {
             wait(publisher.put(KIND, PROVIDER, &offer))??;
             let mut seen = vec![begun.elapsed()];
-            for (_, sightings) in &streams {
-                seen.push(at(sightings, number)? - begun);
+            for (_, packet_records) in &streams {
+                seen.push(at(packet_records, number)? - begun);
             }
             Ok::<_, Failure>(seen)
         };
@@ -114,8 +114,8 @@ fn url(broker: &Broker) -> String {
 }
 
 /// Follows the changes of a broker. Returns after the broker has reported its initial state.
-fn stream(broker: &Broker) -> Result<(Follower, Receiver<Sighting>), Failure> {
-    let (sender, sightings) = channel();
+fn stream(broker: &Broker) -> Result<(Follower, Receiver<PacketRecord>), Failure> {
+    let (sender, packet_records) = channel();
     let (ready, is_ready) = channel();
     let tell = move |news| {
         tell(news, &sender, &ready);
@@ -124,15 +124,15 @@ fn stream(broker: &Broker) -> Result<(Follower, Receiver<Sighting>), Failure> {
     let follower = Follower::start(Client::new(&url(broker))?, tell)?;
     let begun = is_ready.recv_timeout(PATIENCE);
     begun.map_err(|_| format!("{} tells nothing", url(broker)))?;
-    Ok((follower, sightings))
+    Ok((follower, packet_records))
 }
 
-fn tell(news: News, sightings: &Sender<Sighting>, ready: &Sender<()>) {
+fn tell(news: News, packet_records: &Sender<PacketRecord>, ready: &Sender<()>) {
     // A closed receiver means that the study is over.
     match news {
         News::Told(Event::Changed { put, .. }) => {
             let number = put.name.parse().unwrap_or(u64::MAX);
-            let _ = sightings.send((number, Instant::now()));
+            let _ = packet_records.send((number, Instant::now()));
         }
         News::Told(Event::Ready(_)) => {
             let _ = ready.send(());
@@ -142,8 +142,8 @@ fn tell(news: News, sightings: &Sender<Sighting>, ready: &Sender<()>) {
 }
 
 /// Time when the change of this number was seen.
-fn at(sightings: &Receiver<Sighting>, number: u64) -> Result<Instant, Failure> {
-    match sightings.recv_timeout(PATIENCE) {
+fn at(packet_records: &Receiver<PacketRecord>, number: u64) -> Result<Instant, Failure> {
+    match packet_records.recv_timeout(PATIENCE) {
         Ok((seen, at)) if seen == number => Ok(at),
         Ok((seen, _)) => Err(format!("change {seen} was seen where {number} was due").into()),
         Err(_) => Err(format!("change {number} was not seen").into()),

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use std::thread::{self, JoinHandle};
 use std::time::Duration;
 
-use posthaste_emulator::{CLIENT, EdgeRule, Emulation, Host, Notes, Running, Sighting};
+use posthaste_emulator::{CLIENT, EdgeRule, Emulation, Host, Notes, PacketRecord, Running};
 use posthaste_gateway::Config;
 use posthaste_link::loss::Independent;
 use posthaste_link::{Direction, Loss, Plan};
@@ -40,7 +40,7 @@ impl Stage {
             ..Plan::default()
         });
         let emulation = Emulation::new(plan.clone(), plan)
-            .sightings(UNREAD)
+            .packet_records(UNREAD)
             .edge(edge);
         let mut running = emulation.start().expect("an emulation");
         let (host, address) = match upstream_is_far {
@@ -48,9 +48,9 @@ impl Stage {
             false => (&running.server, [127, 0, 0, 1].into()),
         };
         let origin = origin(host, address);
-        let sightings = running.sightings.take().expect("they were asked for");
+        let packet_records = running.packet_records.take().expect("they were asked for");
         let (over, is_over) = std::sync::mpsc::channel();
-        let capture = thread::spawn(move || capture(&sightings, &is_over));
+        let capture = thread::spawn(move || capture(&packet_records, &is_over));
         Self {
             running,
             origin,
@@ -108,7 +108,7 @@ impl Stage {
 }
 
 /// Collects packet records until `over` is closed and no more arrive for a while.
-fn capture(sightings: &Notes<Sighting>, over: &std::sync::mpsc::Receiver<()>) -> Wire {
+fn capture(packet_records: &Notes<PacketRecord>, over: &std::sync::mpsc::Receiver<()>) -> Wire {
     let mut wire = Wire::default();
     loop {
         let is_over = over.try_recv() == Err(std::sync::mpsc::TryRecvError::Disconnected);
@@ -116,9 +116,9 @@ fn capture(sightings: &Notes<Sighting>, over: &std::sync::mpsc::Receiver<()>) ->
             // The last packets of a connection follow its last byte.
             thread::sleep(Duration::from_millis(300));
         }
-        for sighting in sightings.drain() {
-            if sighting.direction == Direction::Down {
-                wire.take(&sighting);
+        for packet_record in packet_records.drain() {
+            if packet_record.direction == Direction::Down {
+                wire.take(&packet_record);
             }
         }
         if is_over {

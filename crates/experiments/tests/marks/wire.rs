@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, HashMap, VecDeque};
 use std::net::SocketAddr;
 
 use etherparse::{LaxSlicedPacket, TransportSlice};
-use posthaste_emulator::Sighting;
+use posthaste_emulator::PacketRecord;
 use posthaste_units::Dscp;
 
 use crate::asking::Asked;
@@ -43,14 +43,14 @@ pub(crate) struct Wire {
 
 impl Wire {
     /// Adds a packet from the server's end.
-    pub(crate) fn take(&mut self, sighting: &Sighting) {
-        let Ok(packet) = LaxSlicedPacket::from_ip(sighting.head()) else {
+    pub(crate) fn take(&mut self, packet_record: &PacketRecord) {
+        let Ok(packet) = LaxSlicedPacket::from_ip(packet_record.head()) else {
             return;
         };
         let Some(TransportSlice::Tcp(tcp)) = &packet.transport else {
             return;
         };
-        let (server, client) = (sighting.flow.server, sighting.flow.client);
+        let (server, client) = (packet_record.flow.server, packet_record.flow.client);
         let stream = (server, client);
         if tcp.syn() {
             let first = tcp.sequence_number().wrapping_add(1);
@@ -60,13 +60,13 @@ impl Wire {
             }
             return;
         }
-        let bytes = sighting.head();
+        let bytes = packet_record.head();
         let (class, before) = match bytes[0] >> 4 {
             4 => (bytes[1], usize::from(bytes[0] & 0x0f) * 4),
             _ => (bytes[0] << 4 | bytes[1] >> 4, 40),
         };
         let before = before + usize::from(tcp.data_offset()) * 4;
-        let length = sighting.length - before as u32;
+        let length = packet_record.length - before as u32;
         if length > 0 {
             let (connection, first) = self.open[&stream];
             let start = tcp.sequence_number().wrapping_sub(first);

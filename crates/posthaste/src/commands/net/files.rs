@@ -65,7 +65,7 @@ impl Blank {
             emulation = emulation.inputs(record::BUFFER);
         }
         if self.trace.is_some() {
-            emulation = emulation.sightings(trace::BUFFER);
+            emulation = emulation.packet_records(trace::BUFFER);
         }
         emulation
     }
@@ -74,8 +74,8 @@ impl Blank {
     pub(super) fn begin(self, running: &mut Running) -> Result<Open, Failure> {
         let record = self.record.zip(running.inputs.take());
         let record = record.map(|(recorder, inputs)| recorder.follow(inputs));
-        let trace = self.trace.zip(running.sightings.take());
-        let trace = trace.map(|(writer, sightings)| writer.follow(sightings));
+        let trace = self.trace.zip(running.packet_records.take());
+        let trace = trace.map(|(writer, packet_records)| writer.follow(packet_records));
         Ok(Open {
             record: record.transpose().map_err(Failure::run)?,
             trace: trace.transpose().map_err(Failure::run)?,

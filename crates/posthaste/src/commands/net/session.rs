@@ -8,8 +8,8 @@ use std::process::{Command, ExitCode, ExitStatus, Stdio};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use posthaste_emulator::guard::{self, News, Ward};
 use posthaste_emulator::relay::{Names, Relay};
+use posthaste_emulator::supervisor::{self, ChildEvent, Supervised};
 use posthaste_emulator::{Emulation, Host, Running, SERVER, namespace};
 use posthaste_link::{Direction, Plan};
 use rustix::process::{Pid, Signal, kill_process};
@@ -33,17 +33,17 @@ const FAREWELL: Duration = Duration::from_secs(2);
 
 /// State that lives as long as the run. Fields are dropped in this order: processes first.
 struct Session {
-    ward: Ward,
+    supervised: Supervised,
     relay: Relay,
     running: Running,
 }
 
 /// Runs the session and returns COMMAND's status.
 pub(super) fn run(args: Args, plans: [Arc<Plan>; 2]) -> Result<ExitCode, Failure> {
-    let ward = guard::post().map_err(Failure::run)?;
+    let supervised = supervisor::spawn().map_err(Failure::run)?;
     // Files come first, so that a mistake in them costs no network.
     let files = Blank::create(&args, [&plans[0], &plans[1]])?;
-    let mut session = Session::start(&args, plans.clone(), ward, &files)?;
+    let mut session = Session::start(&args, plans.clone(), supervised, &files)?;
     let files = files.begin(&mut session.running)?;
     let server = args.server.as_deref();
     let server = server.map(|line| session.start_server(line)).transpose()?;
@@ -53,7 +53,7 @@ pub(super) fn run(args: Args, plans: [Arc<Plan>; 2]) -> Result<ExitCode, Failure
     // otherwise commands would be killed with them before being asked to end.
     let outcome = session.running.end().map_err(Failure::run)?;
     let report = Report::new(&outcome, &plans, relayed, args.seed, shell_status(status));
-    let left = session.ward.end_all();
+    let left = session.supervised.end_all();
     if left > 0 {
         eprintln!("posthaste: {left} processes could not be ended");
     }
@@ -68,13 +68,13 @@ impl Session {
     fn start(
         args: &Args,
         plans: [Arc<Plan>; 2],
-        ward: Ward,
+        supervised: Supervised,
         files: &Blank,
     ) -> Result<Self, Failure> {
         let target = args.to.as_ref();
         let addresses = target.map(|target| target.addresses()).transpose()?;
         namespace::enter().map_err(Failure::run)?;
-        ward.mind_the_guard().map_err(Failure::run)?;
+        supervised.die_with_parent().map_err(Failure::run)?;
         let names = Names::of_this_machine();
         let (relay, gate) = Relay::start(&names).map_err(Failure::run)?;
         let [client, server] = [Side::Client, Side::Server].map(|side| args.hosts.setup(side));
@@ -104,7 +104,7 @@ impl Session {
             eprintln!("posthaste: names do not resolve inside: {error}");
         }
         Ok(Self {
-            ward,
+            supervised,
             relay,
             running,
         })
@@ -127,13 +127,15 @@ impl Session {
             if found.iter().any(|local| !local.ip().is_loopback()) {
                 return Ok(server);
             }
-            match self.ward.wait(LOOK) {
-                Some(News::Ended(who, status)) if who == server => {
+            match self.supervised.wait(LOOK) {
+                Some(ChildEvent::Ended(who, status)) if who == server => {
                     return Err(Failure::run(format!(
                         "--server: ended before it listened ({status}): {line}"
                     )));
                 }
-                Some(News::Asked(signal) | News::Terminal(signal)) => return Err(stopped(signal)),
+                Some(ChildEvent::Asked(signal) | ChildEvent::Terminal(signal)) => {
+                    return Err(stopped(signal));
+                }
                 _ => {}
             }
             if Instant::now() > patience {
@@ -151,11 +153,13 @@ impl Session {
 
     /// Handles events that came before COMMAND was started.
     fn look_before_command(&self, server: Option<u32>) -> Result<(), Failure> {
-        while let Some(news) = self.ward.wait(Duration::ZERO) {
+        while let Some(news) = self.supervised.wait(Duration::ZERO) {
             match news {
-                News::Asked(signal) | News::Terminal(signal) => return Err(stopped(signal)),
-                News::Ended(who, status) if Some(who) == server => say_server_ended(status),
-                News::Ended(..) => {}
+                ChildEvent::Asked(signal) | ChildEvent::Terminal(signal) => {
+                    return Err(stopped(signal));
+                }
+                ChildEvent::Ended(who, status) if Some(who) == server => say_server_ended(status),
+                ChildEvent::Ended(..) => {}
             }
         }
         Ok(())
@@ -170,17 +174,19 @@ impl Session {
         let client = client.map_err(|error| not_started(&words[0], &error))?;
         let mut killed = None;
         loop {
-            match self.ward.wait(WATCH) {
-                Some(News::Ended(who, status)) if who == client => return Ok(status),
-                Some(News::Ended(who, status)) if Some(who) == server => say_server_ended(status),
-                Some(News::Asked(signal)) => {
+            match self.supervised.wait(WATCH) {
+                Some(ChildEvent::Ended(who, status)) if who == client => return Ok(status),
+                Some(ChildEvent::Ended(who, status)) if Some(who) == server => {
+                    say_server_ended(status)
+                }
+                Some(ChildEvent::Asked(signal)) => {
                     pass_on(client, signal);
                     if matches!(signal, Signal::TERM | Signal::HUP) {
                         killed.get_or_insert(Instant::now() + FAREWELL);
                     }
                 }
                 // The terminal's signals reach COMMAND directly.
-                Some(News::Ended(..) | News::Terminal(_)) | None => {}
+                Some(ChildEvent::Ended(..) | ChildEvent::Terminal(_)) | None => {}
             }
             let overdue = killed.is_some_and(|at| Instant::now() > at);
             if overdue || self.running.has_stopped() {
@@ -192,7 +198,7 @@ impl Session {
     /// Starts a command on a host. The supervisor reports its end.
     fn spawn(&self, host: &Host, mut command: Command) -> io::Result<u32> {
         command.env(VARIABLE, SERVER.v4.to_string());
-        self.ward.prepare(&mut command);
+        self.supervised.prepare(&mut command);
         host.run(move || command.spawn()).map(|child| child.id())
     }
 }

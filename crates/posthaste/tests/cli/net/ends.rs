@@ -41,9 +41,9 @@ fn networks(process: u32) -> HashSet<PathBuf> {
 }
 
 /// Networks created by a run: those of both hosts, and the emulator's between them.
-fn own_networks(ward: u32) -> HashSet<PathBuf> {
+fn own_networks(supervised: u32) -> HashSet<PathBuf> {
     let machine = networks(std::process::id());
-    let made: HashSet<PathBuf> = networks(ward).difference(&machine).cloned().collect();
+    let made: HashSet<PathBuf> = networks(supervised).difference(&machine).cloned().collect();
     assert_eq!(made.len(), 3, "{made:?}");
     made
 }
@@ -65,7 +65,7 @@ fn expect_empty(made: &HashSet<PathBuf>) {
 
 /// A run whose command has started three processes that stay, and waits.
 struct Run {
-    guard: Child,
+    supervisor: Child,
     out: BufReader<ChildStdout>,
     inside: Vec<u32>,
 }
@@ -77,10 +77,14 @@ fn start(user: User) -> Run {
         .process_group(0)
         .stdout(Stdio::piped())
         .stderr(Stdio::piped());
-    let mut guard = command.spawn().unwrap();
-    let mut out = BufReader::new(guard.stdout.take().unwrap());
+    let mut supervisor = command.spawn().unwrap();
+    let mut out = BufReader::new(supervisor.stdout.take().unwrap());
     let inside = (0..4).map(|_| process(&mut out)).collect();
-    Run { guard, out, inside }
+    Run {
+        supervisor,
+        out,
+        inside,
+    }
 }
 
 fn process(out: &mut BufReader<ChildStdout>) -> u32 {
@@ -108,8 +112,9 @@ fn net_that_ignores(name: &str, user: User, arguments: &[&str]) -> Command {
 }
 
 /// Returns the process that the supervisor watches.
-fn ward(guard: u32) -> u32 {
-    let text = std::fs::read_to_string(format!("/proc/{guard}/task/{guard}/children")).unwrap();
+fn supervised(supervisor: u32) -> u32 {
+    let text =
+        std::fs::read_to_string(format!("/proc/{supervisor}/task/{supervisor}/children")).unwrap();
     text.split_whitespace().next().unwrap().parse().unwrap()
 }
 
@@ -129,11 +134,11 @@ fn what_a_command_leaves_is_ended() {
 fn a_killed_guard_leaves_nothing() {
     for user in users() {
         let mut run = start(*user);
-        let ward = ward(run.guard.id());
-        let networks = own_networks(ward);
-        signal("KILL", run.guard.id());
-        run.guard.wait().unwrap();
-        run.inside.push(ward);
+        let supervised = supervised(run.supervisor.id());
+        let networks = own_networks(supervised);
+        signal("KILL", run.supervisor.id());
+        run.supervisor.wait().unwrap();
+        run.inside.push(supervised);
         expect_ended(&run.inside);
         expect_empty(&networks);
     }
@@ -143,10 +148,10 @@ fn a_killed_guard_leaves_nothing() {
 fn a_killed_run_leaves_nothing() {
     for user in users() {
         let mut run = start(*user);
-        let ward = ward(run.guard.id());
-        let networks = own_networks(ward);
-        signal("KILL", ward);
-        assert_eq!(run.guard.wait().unwrap().code(), Some(3));
+        let supervised = supervised(run.supervisor.id());
+        let networks = own_networks(supervised);
+        signal("KILL", supervised);
+        assert_eq!(run.supervisor.wait().unwrap().code(), Some(3));
         expect_ended(&run.inside);
         expect_empty(&networks);
     }
@@ -157,7 +162,7 @@ fn a_killed_command_ends_the_run() {
     for user in users() {
         let mut run = start(*user);
         signal("KILL", run.inside[3]);
-        assert_eq!(run.guard.wait().unwrap().code(), Some(128 + 9));
+        assert_eq!(run.supervisor.wait().unwrap().code(), Some(128 + 9));
         expect_ended(&run.inside);
     }
 }
@@ -181,15 +186,15 @@ fn signals_reach_the_command_and_the_report_is_made() {
             .filter(|(_, number)| !is_ignored(*number))
         {
             let mut run = start(*user);
-            signal(name, run.guard.id());
+            signal(name, run.supervisor.id());
             assert_eq!(
-                run.guard.wait().unwrap().code(),
+                run.supervisor.wait().unwrap().code(),
                 Some(128 + number as i32),
                 "{name}"
             );
             expect_ended(&run.inside);
             let mut said = String::new();
-            let mut err = BufReader::new(run.guard.stderr.take().unwrap());
+            let mut err = BufReader::new(run.supervisor.stderr.take().unwrap());
             while err.read_line(&mut said).unwrap() > 0 {}
             assert!(said.contains("0 connections"), "{said}");
             drop(run.out);
@@ -305,7 +310,7 @@ fn a_signal_before_the_command_stops_the_run() {
             assert!(Instant::now() < patience, "nobody was guarded");
             thread::sleep(Duration::from_millis(2));
         }
-        signal("INT", ward(run.id()));
+        signal("INT", supervised(run.id()));
         let _report = std::fs::read(pipe).unwrap();
         let run = Said::from(run.wait_with_output().unwrap());
         assert_eq!((run.code, run.out.as_str()), (Some(3), ""), "{}", run.err);

@@ -1,7 +1,7 @@
 //! A supervisor that outlives a run and ends all its processes, however the run ends.
 //!
 //! [`post`] forks before any thread starts. The parent becomes the supervisor. The child, the supervised process
-//! ([`Ward`]), continues and does the work. Both adopt orphans among their descendants, so a command that forks and
+//! ([`Supervised`]), continues and does the work. Both adopt orphans among their descendants, so a command that forks and
 //! stays, or starts its own session, is still found. When the supervised process ends, even by a signal, the supervisor
 //! ends all remaining processes. When the supervisor is killed, the supervised process is told to end and does the
 //! same. Processes can remain only if both are killed at the same moment.
@@ -12,7 +12,7 @@
 
 mod descendants;
 mod signals;
-mod ward;
+mod supervised;
 
 use std::fs;
 use std::io;
@@ -21,7 +21,7 @@ use std::process;
 use rustix::process::{Pid, Signal, WaitOptions, WaitStatus, getpid, kill_process};
 
 use self::signals::Signals;
-pub use self::ward::{News, Ward};
+pub use self::supervised::{ChildEvent, Supervised};
 
 /// Exit status of the supervisor if the supervised process was killed.
 const WARD_KILLED: i32 = 3;
@@ -30,33 +30,33 @@ const WARD_KILLED: i32 = 3;
 ///
 /// Fails if the process already has several threads. The caller's parent sees the exit status of the supervised
 /// process.
-pub fn post() -> io::Result<Ward> {
+pub fn spawn() -> io::Result<Supervised> {
     if fs::read_dir("/proc/self/task")?.count() != 1 {
         return Err(io::Error::other(
-            "a guard has to be posted before the first thread starts",
+            "the supervisor has to be spawned before the first thread starts",
         ));
     }
-    let guard = getpid();
+    let supervisor = getpid();
     let signals = Signals::hold()?;
     // SAFETY: the process has a single thread, so the child finds no lock held by another thread.
     match unsafe { libc::fork() } {
         -1 => Err(io::Error::last_os_error()),
-        0 => Ward::take_over(guard, signals),
-        ward => {
-            let ward = Pid::from_raw(ward).expect("fork returns a process");
-            let status = watch(ward, &signals);
+        0 => Supervised::take_over(supervisor, signals),
+        supervised => {
+            let supervised = Pid::from_raw(supervised).expect("fork returns a process");
+            let status = watch(supervised, &signals);
             process::exit(status)
         }
     }
 }
 
 /// Main loop of the supervisor: forwards signals, and cleans up when the supervised process has ended.
-fn watch(ward: Pid, signals: &Signals) -> i32 {
+fn watch(supervised: Pid, signals: &Signals) -> i32 {
     // If this fails, orphans get another parent. All other processes are still found.
-    let _ = rustix::process::set_child_subreaper(Some(ward));
+    let _ = rustix::process::set_child_subreaper(Some(supervised));
     loop {
         while let Some((who, status)) = reap() {
-            if who == ward {
+            if who == supervised {
                 return clear_up(status);
             }
         }
@@ -64,7 +64,7 @@ fn watch(ward: Pid, signals: &Signals) -> i32 {
         // Signals of the terminal have already reached the supervised process.
         if let Some(arrived) = arrived.filter(|arrived| !arrived.by_kernel) {
             // This fails only if the process has ended since. The next iteration notices that.
-            let _ = kill_process(ward, arrived.signal);
+            let _ = kill_process(supervised, arrived.signal);
         }
     }
 }

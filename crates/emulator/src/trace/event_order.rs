@@ -16,7 +16,7 @@ use posthaste_units::{Instant, Span};
 use super::half::{Half, Judgement};
 use super::packet::{FIN, Packet, RST, SYN, Segment};
 use super::what::What;
-use crate::sighting::Sighting;
+use crate::packet_record::PacketRecord;
 
 /// Maximum number of waiting records.
 const WAITING: usize = 1 << 16;
@@ -27,7 +27,7 @@ const FEW: usize = 1024;
 #[derive(Clone, Debug)]
 pub struct Seen {
     /// The packet record.
-    pub sighting: Sighting,
+    pub packet_record: PacketRecord,
     /// Kind of the packet.
     pub what: What,
     /// Its TCP header, if it has a credible one.
@@ -69,8 +69,8 @@ impl Step {
     /// Time of the event.
     pub fn time(&self) -> Instant {
         match self {
-            Self::Came(seen) => seen.sighting.arrived,
-            Self::Reached(seen) => seen.sighting.sent,
+            Self::Came(seen) => seen.packet_record.arrived,
+            Self::Reached(seen) => seen.packet_record.sent,
         }
     }
 }
@@ -78,7 +78,7 @@ impl Step {
 impl Seen {
     /// True if it reached the other end unchanged.
     pub fn is_intact(&self) -> bool {
-        matches!(self.sighting.fate, Fate::Delivered(marks) if marks.flipped == 0)
+        matches!(self.packet_record.fate, Fate::Delivered(marks) if marks.flipped == 0)
     }
 
     /// True if it is a retransmission.
@@ -90,7 +90,7 @@ impl Seen {
 
 /// Orders packet records and decodes them.
 #[derive(Default)]
-pub struct Chronicle {
+pub struct EventOrder {
     waiting: BinaryHeap<Reverse<Waiting>>,
     under_way: BinaryHeap<Reverse<UnderWay>>,
     latest: Instant,
@@ -100,7 +100,7 @@ pub struct Chronicle {
 }
 
 /// A record ordered by arrival, then by connection, then up before down.
-struct Waiting(Sighting);
+struct Waiting(PacketRecord);
 
 /// A packet ordered by its delivery, then by connection and order of arrival.
 struct UnderWay(Instant, u64, Arc<Seen>);
@@ -142,16 +142,16 @@ impl Life {
     }
 }
 
-impl Chronicle {
-    /// An empty chronicle.
+impl EventOrder {
+    /// An empty event order.
     pub fn new() -> Self {
         Self::default()
     }
 
     /// Adds a packet record, in the emulator's order.
-    pub fn push(&mut self, sighting: Sighting) {
-        self.latest = self.latest.max(sighting.left);
-        self.waiting.push(Reverse(Waiting(sighting)));
+    pub fn push(&mut self, packet_record: PacketRecord) {
+        self.latest = self.latest.max(packet_record.left);
+        self.waiting.push(Reverse(Waiting(packet_record)));
     }
 
     /// Ends the input: all waiting records can be popped.
@@ -183,14 +183,17 @@ impl Chronicle {
     }
 
     fn pop_came(&mut self) -> Option<Step> {
-        let Reverse(Waiting(sighting)) = self.waiting.pop()?;
-        self.forget(sighting.arrived);
-        let connection = self.connections.entry(sighting.connection).or_default();
+        let Reverse(Waiting(packet_record)) = self.waiting.pop()?;
+        self.forget(packet_record.arrived);
+        let connection = self
+            .connections
+            .entry(packet_record.connection)
+            .or_default();
         connection.steps += 1;
-        let seen = Arc::new(connection.come(sighting));
-        if let Fate::Delivered(_) = seen.sighting.fate {
+        let seen = Arc::new(connection.come(packet_record));
+        if let Fate::Delivered(_) = seen.packet_record.fate {
             let order = connection.steps;
-            let under_way = UnderWay(seen.sighting.sent, order, seen.clone());
+            let under_way = UnderWay(seen.packet_record.sent, order, seen.clone());
             self.under_way.push(Reverse(under_way));
         }
         Some(Step::Came(seen))
@@ -198,7 +201,7 @@ impl Chronicle {
 
     fn pop_reached(&mut self) -> Option<Step> {
         let Reverse(UnderWay(time, _, seen)) = self.under_way.pop()?;
-        if let Some(connection) = self.connections.get_mut(&seen.sighting.connection) {
+        if let Some(connection) = self.connections.get_mut(&seen.packet_record.connection) {
             connection.reach(time, &seen);
         }
         Some(Step::Reached(seen))
@@ -216,27 +219,29 @@ impl Chronicle {
 
 impl Connection {
     /// Handles a packet that arrives at the link.
-    fn come(&mut self, sighting: Sighting) -> Seen {
-        self.last = self.last.max(sighting.sent);
-        let way = sighting.direction as usize;
-        let original = self.originals[way].as_ref().filter(|_| sighting.copy > 0);
+    fn come(&mut self, packet_record: PacketRecord) -> Seen {
+        self.last = self.last.max(packet_record.sent);
+        let way = packet_record.direction as usize;
+        let original = self.originals[way]
+            .as_ref()
+            .filter(|_| packet_record.copy > 0);
         let original = original
-            .filter(|original| original.0 == sighting.position)
+            .filter(|original| original.0 == packet_record.position)
             .cloned();
         let (what, tcp) = match original {
             Some((_, what, tcp)) => (what, tcp),
-            None => self.read(&sighting),
+            None => self.read(&packet_record),
         };
-        self.originals[way] = Some((sighting.position, what, tcp.clone()));
+        self.originals[way] = Some((packet_record.position, what, tcp.clone()));
         Seen {
-            sighting,
+            packet_record,
             what,
             tcp,
         }
     }
 
-    fn read(&mut self, sighting: &Sighting) -> (What, Option<Tcp>) {
-        let segment = match Packet::read(sighting) {
+    fn read(&mut self, packet_record: &PacketRecord) -> (What, Option<Tcp>) {
+        let segment = match Packet::read(packet_record) {
             Packet::Tcp(segment) => segment,
             Packet::Udp => return (What::Udp, None),
             Packet::Icmp => return (What::Icmp, None),
@@ -244,11 +249,16 @@ impl Connection {
             Packet::Other => return (What::Other, None),
             Packet::Unreadable => return (What::Unreadable, None),
         };
-        let damaged = matches!(sighting.fate, Fate::Delivered(marks) if marks.flipped > 0);
-        if damaged && !self.halves[sighting.direction as usize].may_have_sent(&segment) {
+        let damaged = matches!(packet_record.fate, Fate::Delivered(marks) if marks.flipped > 0);
+        if damaged && !self.halves[packet_record.direction as usize].may_have_sent(&segment) {
             return (What::Unreadable, None);
         }
-        self.segment(sighting.arrived, sighting.direction, &segment, damaged)
+        self.segment(
+            packet_record.arrived,
+            packet_record.direction,
+            &segment,
+            damaged,
+        )
     }
 
     /// Decodes a segment. A damaged one is shown as it is, but changes the state only by the amount of new data sent.
@@ -310,9 +320,9 @@ impl Connection {
         let Some(tcp) = seen.tcp.as_ref().filter(|_| seen.is_intact()) else {
             return;
         };
-        self.life.note(seen.sighting.direction, tcp);
+        self.life.note(seen.packet_record.direction, tcp);
         // A packet of one end is news for the other.
-        let told = &mut self.halves[seen.sighting.direction.reverse() as usize];
+        let told = &mut self.halves[seen.packet_record.direction.reverse() as usize];
         match tcp.acknowledgment {
             Some(place) => {
                 let empty = matches!(seen.what, What::Segment(kind) if kind.is_ack());
@@ -370,13 +380,13 @@ fn blocks(segment: &Segment, other: &Half) -> Vec<(u64, u64)> {
 
 impl Waiting {
     fn key(&self) -> (Instant, u64, Direction, u64, u32) {
-        let sighting = &self.0;
+        let packet_record = &self.0;
         (
-            sighting.arrived,
-            sighting.connection,
-            sighting.direction,
-            sighting.position,
-            sighting.copy,
+            packet_record.arrived,
+            packet_record.connection,
+            packet_record.direction,
+            packet_record.position,
+            packet_record.copy,
         )
     }
 }
@@ -403,7 +413,13 @@ impl Eq for Waiting {}
 
 impl Ord for UnderWay {
     fn cmp(&self, other: &Self) -> std::cmp::Ordering {
-        let key = |under_way: &Self| (under_way.0, under_way.2.sighting.connection, under_way.1);
+        let key = |under_way: &Self| {
+            (
+                under_way.0,
+                under_way.2.packet_record.connection,
+                under_way.1,
+            )
+        };
         key(self).cmp(&key(other))
     }
 }

@@ -14,15 +14,15 @@ use super::{descendants, reap};
 
 /// The side of [`post`](super::post) that does the work. Its limit of open descriptors is raised to the hard limit.
 /// Dropping it ends all descendants.
-pub struct Ward {
-    guard: Pid,
+pub struct Supervised {
+    supervisor: Pid,
     signals: Signals,
     descriptors: Rlimit,
 }
 
 /// An event for the supervised process.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum News {
+pub enum ChildEvent {
     /// This process has ended. It may be a descendant that another process started.
     Ended(u32, ExitStatus),
     /// A process has sent the run this signal.
@@ -31,9 +31,9 @@ pub enum News {
     Terminal(Signal),
 }
 
-impl Ward {
-    pub(super) fn take_over(guard: Pid, signals: Signals) -> io::Result<Self> {
-        rustix::process::set_child_subreaper(Some(guard))?;
+impl Supervised {
+    pub(super) fn take_over(supervisor: Pid, signals: Signals) -> io::Result<Self> {
+        rustix::process::set_child_subreaper(Some(supervisor))?;
         let descriptors = getrlimit(Resource::Nofile);
         let raised = Rlimit {
             current: descriptors.maximum,
@@ -42,7 +42,7 @@ impl Ward {
         // Each process may raise its limit up to its hard limit.
         setrlimit(Resource::Nofile, raised)?;
         Ok(Self {
-            guard,
+            supervisor,
             signals,
             descriptors,
         })
@@ -51,12 +51,12 @@ impl Ward {
     /// Requests SIGTERM from the kernel when the supervisor dies.
     ///
     /// Call it from the first thread, after a change of user or entry into a user namespace. Both cancel the request.
-    pub fn mind_the_guard(&self) -> io::Result<()> {
+    pub fn die_with_parent(&self) -> io::Result<()> {
         set_parent_process_death_signal(Some(Signal::TERM))?;
-        if getppid() == Some(self.guard) {
+        if getppid() == Some(self.supervisor) {
             Ok(())
         } else {
-            Err(io::Error::other("the guard was ended"))
+            Err(io::Error::other("the supervisor was ended"))
         }
     }
 
@@ -76,7 +76,7 @@ impl Ward {
     /// Waits for the next event, for at most `patience`.
     ///
     /// It reaps every process that ends. No other code may wait for children.
-    pub fn wait(&self, patience: Duration) -> Option<News> {
+    pub fn wait(&self, patience: Duration) -> Option<ChildEvent> {
         if let Some(news) = ended() {
             return Some(news);
         }
@@ -85,8 +85,8 @@ impl Ward {
             Arrived {
                 signal,
                 by_kernel: true,
-            } => Some(News::Terminal(signal)),
-            Arrived { signal, .. } => Some(News::Asked(signal)),
+            } => Some(ChildEvent::Terminal(signal)),
+            Arrived { signal, .. } => Some(ChildEvent::Asked(signal)),
         }
     }
 
@@ -96,16 +96,16 @@ impl Ward {
     }
 }
 
-impl Drop for Ward {
+impl Drop for Supervised {
     fn drop(&mut self) {
         self.end_all();
     }
 }
 
-fn ended() -> Option<News> {
+fn ended() -> Option<ChildEvent> {
     let (who, status) = reap()?;
     let status = ExitStatus::from_raw(status.as_raw());
-    Some(News::Ended(
+    Some(ChildEvent::Ended(
         who.as_raw_nonzero().get().unsigned_abs(),
         status,
     ))

@@ -16,7 +16,7 @@ pub const HEAD: usize = 128;
 
 /// A packet that has left a link, delivered or dropped.
 #[derive(Clone, Debug)]
-pub struct Sighting {
+pub struct PacketRecord {
     /// Direction of the packet.
     pub direction: Direction,
     /// Number of its connection, from 1, in the order of first packets.
@@ -40,14 +40,14 @@ pub struct Sighting {
     head: [u8; HEAD],
 }
 
-impl Sighting {
+impl PacketRecord {
     /// The first bytes of the IP packet as it left, at most [`HEAD`].
     pub fn head(&self) -> &[u8] {
         &self.head[..HEAD.min(self.length as usize)]
     }
 }
 
-impl Sighting {
+impl PacketRecord {
     /// Record of a packet that has left a link, with its connection and the time of sending.
     pub fn new(
         (direction, connection, flow): (Direction, u64, Flow),
