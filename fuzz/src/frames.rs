@@ -41,11 +41,13 @@ pub fn frames(input: &[u8]) {
         }
         direction = direction.reverse();
     }
-    let sightings = seen(&mut network);
-    let out = sightings.iter().filter(|sighting| sighting.copy == 0);
+    let packet_records = seen(&mut network);
+    let out = packet_records
+        .iter()
+        .filter(|packet_record| packet_record.copy == 0);
     assert_eq!(out.count(), pushed, "packets that went in and came out");
     assert!(network.wake().is_none(), "nothing is left to wait for");
-    told(sightings);
+    told(packet_records);
 }
 
 /// An admitted packet is all there, depends on nothing behind it, and has the same ends whichever

@@ -1,6 +1,6 @@
 //! What must hold for any bytes from outside, one function per parser.
 //!
-//! Each function takes what a fuzzer made and panics when a room breaks its word: not only when it
+//! Each function takes what a fuzzer made and panics when a crate breaks its contract: not only when it
 //! panics itself, but also when it forgets what it read, allocates more than its input deserves, or
 //! answers something nobody can read. [`target!`] turns one into a fuzz target under cargo-fuzz and
 //! into a program that replays files elsewhere; `tests/replay.rs` replays every corpus on stable.

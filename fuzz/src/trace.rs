@@ -3,8 +3,8 @@
 use std::sync::Arc;
 
 use posthaste_emulator::response::Responses;
-use posthaste_emulator::trace::{Chronicle, Step};
-use posthaste_emulator::{Flow, Sighting};
+use posthaste_emulator::trace::{EventOrder, Step};
+use posthaste_emulator::{Flow, PacketRecord};
 use posthaste_link::{Fate, Network, Plan, Sharing};
 use posthaste_units::{Instant, Ratio, Seed, Span};
 
@@ -46,28 +46,30 @@ pub fn trace(input: &[u8]) {
 }
 
 /// All that comes out of a network, as the emulator would have seen it.
-pub(crate) fn seen(network: &mut Network<Flow, Vec<u8>>) -> Vec<Sighting> {
+pub(crate) fn seen(network: &mut Network<Flow, Vec<u8>>) -> Vec<PacketRecord> {
     let next = || {
         let (direction, connection, flow, passage) = network.pop(Instant::FAR_FUTURE)?;
         let whose = (direction, connection, flow);
-        Some(Sighting::new(whose, &passage, passage.left))
+        Some(PacketRecord::new(whose, &passage, passage.left))
     };
     std::iter::from_fn(next).collect()
 }
 
-/// Each sighting happens once, and reaches the other end once where it was delivered.
-pub(crate) fn told(sightings: Vec<Sighting>) {
-    let delivered = |sighting: &Sighting| matches!(sighting.fate, Fate::Delivered(_));
-    let arrivals = sightings.iter().filter(|sighting| delivered(sighting));
-    let expected = (sightings.len(), arrivals.count());
-    let mut chronicle = Chronicle::new();
+/// Each packet_record happens once, and reaches the other end once where it was delivered.
+pub(crate) fn told(packet_records: Vec<PacketRecord>) {
+    let delivered = |packet_record: &PacketRecord| matches!(packet_record.fate, Fate::Delivered(_));
+    let arrivals = packet_records
+        .iter()
+        .filter(|packet_record| delivered(packet_record));
+    let expected = (packet_records.len(), arrivals.count());
+    let mut event_order = EventOrder::new();
     let mut responses = Responses::new();
     let (mut came, mut reached, mut last) = (0, 0, Instant::ORIGIN);
-    sightings
+    packet_records
         .into_iter()
-        .for_each(|sighting| chronicle.push(sighting));
-    chronicle.end();
-    while let Some(step) = chronicle.pop() {
+        .for_each(|packet_record| event_order.push(packet_record));
+    event_order.end();
+    while let Some(step) = event_order.pop() {
         match &step {
             Step::Came(_) => came += 1,
             Step::Reached(_) => reached += 1,
