@@ -5,7 +5,6 @@ use maud::Markup;
 use crate::bars::Bars;
 use crate::chart::Chart;
 use crate::frame::Format;
-use crate::table::Table;
 
 /// Series on two axes, or bars.
 #[derive(Clone, Debug, PartialEq)]
@@ -30,14 +29,6 @@ impl Plot {
         match self {
             Self::Chart(chart) => chart.description(),
             Self::Bars(bars) => bars.description(),
-        }
-    }
-
-    /// The plot's numbers, exactly as given.
-    pub fn numbers(&self) -> Table {
-        match self {
-            Self::Chart(chart) => chart.numbers(),
-            Self::Bars(bars) => bars.numbers(),
         }
     }
 

@@ -5,8 +5,8 @@
 
 use serde::Serialize;
 
-/// Reason for a difference that disappears in a longer run on a quieter machine.
-pub(crate) const NOISE: &str = "noise: runs are short, and other programs of this machine take the processor from them; `--full` measures longer.";
+/// Possible reason for a difference that should disappear in a longer run on a quieter machine. No run has confirmed it.
+pub(crate) const NOISE: &str = "possibly noise of short runs on a shared machine; repeat them, or measure longer with `--full`.";
 
 /// Subject of a check.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]

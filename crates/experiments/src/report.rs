@@ -46,7 +46,7 @@ fn paper_of(id: &str) -> &str {
 
 /// The first sentence: the number of confirmed claims of the papers.
 fn lead(drawn: &[Drawn<'_>]) -> String {
-    let checks = || drawn.iter().flat_map(|drawn| &drawn.checks);
+    let checks = || judged(drawn);
     let claims = Count::of(checks(), Kind::Paper);
     let unexplained =
         |check: &&Check| check.kind == Kind::Paper && !check.holds && check.reason.is_empty();
@@ -61,6 +61,12 @@ fn lead(drawn: &[Drawn<'_>]) -> String {
         claims.better,
         claims.differ()
     )
+}
+
+/// Checks of all figures but those that were stopped: these have too little data.
+fn judged<'d>(drawn: &'d [Drawn<'_>]) -> impl Iterator<Item = &'d Check> {
+    let complete = drawn.iter().filter(|drawn| !drawn.stopped());
+    complete.flat_map(|drawn| &drawn.checks)
 }
 
 /// Checks of one kind.
@@ -90,6 +96,10 @@ impl Count {
     }
 }
 
+/// Added to an answer if a check of the instrument failed.
+const DOUBTFUL: &str =
+    "Do not rely on these numbers: a check of the instrument failed in this run.";
+
 /// The ten questions with their answers from the drawn figures.
 fn answers(drawn: &[Drawn<'_>]) -> Vec<Answer> {
     let answer = |asked: &crate::answers::Answer| {
@@ -99,7 +109,10 @@ fn answers(drawn: &[Drawn<'_>]) -> Vec<Answer> {
         match found {
             Some((drawn, sentence)) => Answer {
                 question,
-                sentence,
+                sentence: match drawn.checks.iter().any(Check::fails_the_run) {
+                    true => format!("{sentence} {DOUBTFUL}"),
+                    false => sentence,
+                },
                 plot: drawn.plots.first().cloned(),
                 source: (asked.figure.to_owned(), anchor(drawn.figure)),
             },
@@ -115,7 +128,7 @@ fn answers(drawn: &[Drawn<'_>]) -> Vec<Answer> {
 }
 
 fn cards(drawn: &[Drawn<'_>]) -> Vec<Card> {
-    let count = |kind| Count::of(drawn.iter().flat_map(|drawn| &drawn.checks), kind);
+    let count = |kind| Count::of(judged(drawn), kind);
     let good = drawn.iter().filter(|drawn| drawn.error.is_none()).count();
     let card = |label: &str, value: String, remark: String| Card {
         label: label.to_owned(),

@@ -67,7 +67,7 @@ fn checks(records: &Records) -> Vec<Check> {
         checks.push(Check::claim(
             last / second > 1.2,
             format!("{}: a second rise at very high rates, {last:.1} ms at 3 times the page's capacity against {flat:.1} ms on the plateau.", form.name()),
-        ).because("on loopback the kernel drops a SYN that finds the queue full on the core of the generator; the server is not interrupted.").better_if(last.is_finite()));
+        ).because("on loopback the kernel drops a SYN that finds the queue full on the core of the generator; the server is not interrupted.").better_if((last / second).is_finite()));
     }
     let cost = |form: Form| records.number(&format!("cpu_us {}", form.key()));
     checks.push(Check::claim(

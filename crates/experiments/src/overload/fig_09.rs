@@ -55,8 +55,12 @@ pub(crate) fn answer(records: &Records) -> String {
     });
     let [service, page] =
         Form::PAIR.map(|form| records.number(&format!("capacity {}", form.key())));
+    let verdict = match left.iter().all(|left| *left >= 90.0) {
+        true => "Yes",
+        false => "Not all of it",
+    };
     format!(
-        "It keeps it: at three times the rate that it can serve {:.0} % (Web service) and {:.0} % (page) of the highest throughput are left. The paper's fell. The Web service does {:.0} % of what the page does (paper: 80 %).",
+        "{verdict}: at three times the rate that it can serve {:.0} % (Web service) and {:.0} % (page) of the highest throughput are left. The paper's fell. The Web service does {:.0} % of what the page does (paper: 80 %).",
         left[0],
         left[1],
         100.0 * service / page

@@ -71,10 +71,13 @@ pub(crate) fn answer(records: &Records) -> String {
         let [plain, packed] = FORMS.map(|form| plateau(&places(records, form, column), OVERLOADED));
         100.0 * (packed / plain - 1.0)
     };
+    let [throughput, response] = ["throughput_per_s", "response_ms"].map(more);
+    let verdict = match throughput > 0.0 && response < 0.0 {
+        true => "Yes",
+        false => "No",
+    };
     format!(
-        "No: with every reply compressed the throughput under overload changes by {:+.0} % and the response time by {:+.0} % (paper: about a third less, and 3 s more).",
-        more("throughput_per_s"),
-        more("response_ms")
+        "{verdict}: with every reply compressed the throughput under overload changes by {throughput:+.0} % and the response time by {response:+.0} % (paper: about a third less, and 3 s more)."
     )
 }
 

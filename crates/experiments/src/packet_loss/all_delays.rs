@@ -54,7 +54,13 @@ pub(super) fn checks(all: &[Cells<'_>]) -> Vec<Check> {
                 )
             })
             .collect();
-        let repaired = sensitive.iter().all(|(_, found)| found.is_empty());
+        let measured = DELAYS.iter().all(|ms| {
+            cells.is_measured(Line {
+                kbit: KBIT,
+                ms: *ms,
+            })
+        });
+        let repaired = measured && sensitive.iter().all(|(_, found)| found.is_empty());
         let reason = if repaired {
             "this stack repairs each of these losses without a timeout."
         } else {

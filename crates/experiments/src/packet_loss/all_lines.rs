@@ -64,7 +64,7 @@ pub(super) fn checks(all: &[Cells<'_>]) -> Vec<Check> {
                 at(1.0)
             ),
         );
-        checks.push(match at(0.5) < REPAIRED {
+        checks.push(match increases.len() == 56 && at(0.5) < REPAIRED {
             true => check.because(AS_OTHERS).better_if(true),
             false => check,
         });

@@ -121,6 +121,12 @@ impl<'a> Cells<'a> {
             .map_or(f64::NAN, |row| row.number("median_ms"))
     }
 
+    /// True if a loss at each position of data was measured on this line.
+    pub(super) fn is_measured(&self, line: Line) -> bool {
+        let mut positions = 2..=self.service.packets();
+        positions.all(|position| self.row(line, Drops::one(position)).is_some())
+    }
+
     /// Positions on this line for which the server waited for a timeout in most transactions.
     pub(super) fn sensitive(&self, line: Line) -> Vec<u32> {
         let waits = |position: &u32| {

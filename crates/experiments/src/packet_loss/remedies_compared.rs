@@ -174,7 +174,7 @@ pub(crate) fn answer(records: &Records) -> String {
         [NOTHING, ADAPTIVE, OWN_FIN].map(|remedy| found.penalty(&FREEBSD, remedy));
     let today = found.penalty(&LINUX_6, NOTHING);
     format!(
-        "On senders without SACK: a late loss costs FreeBSD 6.0 {plain:.0} ms at the median of 56 lines, with the proposal {adaptive:.0} ms, with it and the FIN in a packet of its own {own:.0} ms. Today's Linux needs it no more: {today:.0} ms."
+        "A late loss costs FreeBSD 6.0, a sender without SACK, {plain:.0} ms at the median of 56 lines, with the proposal {adaptive:.0} ms, with it and the FIN in a packet of its own {own:.0} ms. Today's Linux without it: {today:.0} ms."
     )
 }
 

@@ -39,7 +39,7 @@ pub(crate) fn answer(records: &Records) -> String {
     let [slow, fast] =
         [GPRS_POOR, WLAN].map(|name| [PLAIN, COMPRESSED].map(|form| seconds(name, form)));
     format!(
-        "On slow networks: over GPRS with poor reception the largest reply takes {:.0} s compressed and {:.0} s plain (paper: half), over 802.11b {:.1} and {:.1} s.",
+        "Over GPRS with poor reception the largest reply takes {:.0} s compressed and {:.0} s plain (paper: half), over 802.11b {:.1} and {:.1} s.",
         slow[1], slow[0], fast[1], fast[0]
     )
 }

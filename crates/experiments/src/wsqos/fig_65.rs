@@ -25,7 +25,8 @@ pub(crate) static FIGURE: Figure = Figure {
 pub(crate) fn answer(records: &Records) -> String {
     let [nobody, gateway, address] =
         [Marks::Nobody, Marks::Gateway, Marks::Address].map(|marks| past(records, marks, 800));
+    let verdict = if gateway > nobody { "Yes" } else { "No" };
     format!(
-        "Yes: beside 800 kB/s of other traffic {gateway:.1} marked replies a second arrive, {nobody:.1} without marks, {address:.1} where the router tells them by address."
+        "{verdict}: next to 800 kB/s of other traffic {gateway:.1} marked replies a second arrive, {nobody:.1} without marks, {address:.1} where the router tells them by address."
     )
 }

@@ -201,7 +201,7 @@ fn beyond(records: &Records) -> Vec<Check> {
                 "Where each reply has to be compressed, the gateway's share is HAProxy's at least: HAProxy compresses {:.1} % of what it answers, with {} and {:.0} % of the processor: {:.0} compressed replies a second of {:.0}, the gateway {:.0} of {:.0}.",
                 100.0 * theirs[0], in_ms(theirs[1]), 100.0 * theirs[3], replies(theirs), theirs[2], replies(ours), ours[2]
             ),
-        ).because("HAProxy answers fewer requests and compresses a larger share of those; compare the compressed replies a second."));
+        ));
     }
     checks
 }
@@ -247,6 +247,6 @@ fn tails(records: &Records) -> Option<Check> {
                 ours.median, ours.low, ours.high, haproxy.median, haproxy.low, haproxy.high, nginx.median,
                 ratio.median, ratio.low, ratio.high
             ),
-        ).because("noise: at this load the tail of each is that of the machine.")
+        ).because("possibly noise: at this load the tail of each may be that of the machine.")
     })
 }
