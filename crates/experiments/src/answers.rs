@@ -77,3 +77,28 @@ pub(crate) fn sentence(figure: &str, records: &Records) -> Option<String> {
     let known = !sentence.is_empty() && !sentence.contains("NaN");
     known.then_some(sentence)
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::FIGURES;
+
+    #[test]
+    fn without_data_nothing_is_answered_and_nothing_has_improved() {
+        let none = Records::new();
+        for figure in FIGURES {
+            assert_eq!(sentence(figure.id, &none), None, "{}", figure.id);
+            let checks = (figure.checks)(&none);
+            let improved = checks.iter().find(|check| check.better);
+            assert_eq!(improved, None, "{}", figure.id);
+        }
+    }
+
+    #[test]
+    fn every_question_has_a_figure() {
+        for answer in &ANSWERS {
+            let is_there = FIGURES.iter().any(|figure| figure.id == answer.figure);
+            assert!(is_there, "{}", answer.figure);
+        }
+    }
+}
