@@ -51,7 +51,7 @@ fn lead(drawn: &[Drawn<'_>]) -> String {
     let unexplained =
         |check: &&Check| check.kind == Kind::Paper && !check.holds && check.reason.is_empty();
     let reasons = match checks().filter(unexplained).count() {
-        0 => "each difference has its reason".to_owned(),
+        0 => "a reason, known or possible, stands under each difference".to_owned(),
         some => format!("for {some} of the differences no reason is known"),
     };
     format!(

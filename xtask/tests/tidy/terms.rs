@@ -179,7 +179,6 @@ const RATCHETS: &[(&str, usize)] = &[
     ("draw", 1),
     ("emulator", 23),
     ("experiments", 22),
-    ("fuzz", 9),
     ("gateway", 30),
     ("link", 9),
     ("offers", 3),
