@@ -1,6 +1,6 @@
 //! A broker's stream of changes: where it is cut into pieces changes nothing, and what it tells can be told again.
 
-use posthaste_offers::{Event, EventReader, Put};
+use posthaste_broker_client::{Event, EventReader, Put};
 use serde_json::json;
 
 use crate::cuts::Cut;

@@ -3,8 +3,8 @@
 
 use std::io::{self, Write};
 
-use posthaste_coding::Decoder;
-use posthaste_wsqos::Coding;
+use posthaste_compression::Decoder;
+use posthaste_compression::Coding;
 
 use crate::cuts::Cut;
 use crate::within;

@@ -3,7 +3,7 @@
 
 use std::collections::HashMap;
 
-use posthaste_wsqos::qos::{Document, Offer, Rates, Requirement, World, is_adequate, objections};
+use posthaste_qos::{Document, Offer, Rates, Requirement, World, is_adequate, objections};
 
 use crate::within;
 

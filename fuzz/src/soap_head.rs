@@ -4,7 +4,8 @@
 
 use posthaste_soap::xml::{Name, Scanner, Token, XmlError, decode};
 use posthaste_soap::{Limits, Version};
-use posthaste_wsqos::{COMPRESSION, Coding, Envelope, Form, HeadScan, NAMESPACE, Seen, Wish};
+use posthaste_compression::{COMPRESSION, Coding, Envelope, Form, HeadScan, Seen, Wish};
+use posthaste_soap::EXTENSION_NAMESPACE;
 
 use crate::cuts::Cut;
 use crate::within;
@@ -96,7 +97,7 @@ fn read(text: &str, limits: &Limits) -> Result<Seen, XmlError> {
         }
         if part.is(version.namespace(), "Header") {
             while let Some(block) = child(&mut scanner)? {
-                if word.is_none() && block.is(NAMESPACE, COMPRESSION) {
+                if word.is_none() && block.is(EXTENSION_NAMESPACE, COMPRESSION) {
                     let wanted = scanner
                         .attribute("form")
                         .map(|form| Form::of(form.as_bytes()));

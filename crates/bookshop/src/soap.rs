@@ -3,9 +3,10 @@
 //! A lite reply is a data set, as in the overload paper: an inline schema that documents every column, then the row.
 //! Heavy replies are plain elements.
 
+use posthaste_compression::{COMPRESSION, Wish};
+use posthaste_soap::EXTENSION_NAMESPACE as WSQOS;
 use posthaste_soap::wsdl::{Element, Extension, Kind, Offered, Record, Service};
 use posthaste_soap::{Code, Detail, Fault, Version, write};
-use posthaste_wsqos::{COMPRESSION, NAMESPACE as WSQOS, Wish};
 
 use crate::catalogue::{Answer, Book, LookupError, Opinion, Review, Size};
 

@@ -5,7 +5,7 @@
 use base64::Engine as _;
 use base64::engine::general_purpose::URL_SAFE_NO_PAD;
 use jiff::Timestamp;
-use posthaste_wsqos::qos::bounds;
+use posthaste_qos::bounds;
 use rustix::rand::{GetRandomFlags, getrandom};
 
 use crate::Error;

@@ -4,7 +4,7 @@ use std::fmt;
 use std::str::FromStr;
 
 use jiff::Timestamp;
-use posthaste_wsqos::qos::Offer;
+use posthaste_qos::Offer;
 use serde::{Deserialize, Serialize};
 use sha2::{Digest, Sha256};
 

@@ -4,10 +4,10 @@ use std::collections::BTreeMap;
 use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
 
+use posthaste_qos::index;
+use posthaste_qos::{Currency, Document, Ontologies, Rates};
 use posthaste_serve::{ConfigError, Timeouts, read_config};
 use posthaste_units::Span;
-use posthaste_wsqos::index;
-use posthaste_wsqos::qos::{Currency, Document, Ontologies, Rates};
 use serde::{Deserialize, Deserializer};
 
 use crate::offered::fault_of_name;

@@ -2,8 +2,8 @@
 
 use std::collections::BTreeMap;
 
-use posthaste_wsqos::index::{Full, Held, Index, Limits};
-use posthaste_wsqos::qos::Offer;
+use posthaste_qos::Offer;
+use posthaste_qos::index::{Full, Held, Index, Limits};
 
 use crate::change::Key;
 use crate::registry::refused;

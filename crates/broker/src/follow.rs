@@ -4,8 +4,8 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use jiff::Timestamp;
-use posthaste_offers::{Client, Event, Follower, News, Put};
-use posthaste_wsqos::index::{Full, Limits};
+use posthaste_broker_client::{Client, Event, Follower, News, Put};
+use posthaste_qos::index::{Full, Limits};
 
 use crate::change::{Change, Key};
 use crate::filling::Filling;

@@ -68,7 +68,7 @@ use std::net::SocketAddr;
 use std::sync::{Arc, Mutex};
 
 use jiff::Timestamp;
-use posthaste_offers::Follower;
+use posthaste_broker_client::Follower;
 use posthaste_serve::{Background, Certificate, Server, ServerTls, Slowness};
 use thiserror::Error;
 
@@ -119,7 +119,7 @@ pub enum Error {
     Tls(#[from] posthaste_serve::TlsError),
     /// Invalid address of the broker to follow, a source or the UDDI registry.
     #[error(transparent)]
-    Address(#[from] posthaste_offers::UrlError),
+    Address(#[from] posthaste_broker_client::UrlError),
     /// A thread could not be started.
     #[error("cannot start: {0}")]
     Thread(#[from] std::io::Error),
@@ -139,10 +139,10 @@ pub fn check(config: &Config) -> Result<(), Error> {
         Certificate::read(certificate, key)?;
     }
     if let Some(url) = &config.follow {
-        posthaste_offers::Client::new(url)?;
+        posthaste_broker_client::Client::new(url)?;
     }
     for source in &config.sources {
-        posthaste_offers::Document::new(&source.url)?;
+        posthaste_broker_client::Document::new(&source.url)?;
     }
     Ok(())
 }

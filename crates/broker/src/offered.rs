@@ -3,7 +3,7 @@
 use std::collections::{BTreeSet, HashMap};
 
 use jiff::Timestamp;
-use posthaste_wsqos::qos::{Offer, bounds};
+use posthaste_qos::{Offer, bounds};
 
 use crate::change::{Key, Of};
 use crate::registry::Registry;

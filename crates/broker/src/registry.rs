@@ -8,8 +8,8 @@ use std::sync::{Arc, PoisonError, RwLock, RwLockReadGuard, RwLockWriteGuard};
 use std::time::{Duration, Instant};
 
 use jiff::Timestamp;
-use posthaste_wsqos::index::{Index, PutError};
-use posthaste_wsqos::qos::{Ontologies, Rates};
+use posthaste_qos::index::{Index, PutError};
+use posthaste_qos::{Ontologies, Rates};
 use tokio::sync::broadcast;
 
 use crate::change::{Change, Key};

@@ -6,8 +6,8 @@
 use std::collections::BTreeSet;
 
 use jiff::Timestamp;
+use posthaste_qos::{Offer, bounds};
 use posthaste_units::Span;
-use posthaste_wsqos::qos::{Offer, bounds};
 
 use crate::change::Of;
 use crate::fetching::Means;

@@ -5,11 +5,11 @@
 
 use std::collections::BTreeSet;
 
-use posthaste_offers::Document as Remote;
+use posthaste_broker_client::Document as Remote;
+use posthaste_qos::{Document, NAMESPACES, Offer, Offers, bounds};
 use posthaste_soap::Limits;
 use posthaste_soap::xml::{Scanner, Token, decode};
 use posthaste_units::Span;
-use posthaste_wsqos::qos::{Document, NAMESPACES, Offer, Offers, bounds};
 use serde::Deserialize;
 
 /// Maximum number of documents per source, includes counted.

@@ -1,8 +1,8 @@
 //! Controls of the demo, and their bounds.
 
+use posthaste_compression::{Policy, Wish};
 use posthaste_link::profile::{Profile, named};
 use posthaste_units::Dscp;
-use posthaste_wsqos::{Policy, Wish};
 use serde::de::Error as _;
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 use thiserror::Error;

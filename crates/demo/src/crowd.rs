@@ -7,12 +7,12 @@ use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::thread::JoinHandle;
 
+use posthaste_compression::Wish;
 use posthaste_load::{
     Arrivals, Buying, Data, Observer, Pace, Plan, RequestSpec, Step, Tick, Without, run,
 };
+use posthaste_qos::{Definition, Money};
 use posthaste_units::{Dscp, Rate, Seed, Span};
-use posthaste_wsqos::Wish;
-use posthaste_wsqos::qos::{Definition, Money};
 
 use crate::Error;
 use crate::controls::{Client, Controls, KINDS};

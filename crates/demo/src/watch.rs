@@ -9,9 +9,9 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use jiff::Timestamp;
+use posthaste_broker_client::{Client, Event};
 use posthaste_load::Tick;
-use posthaste_offers::{Client, Event};
-use posthaste_wsqos::qos::Offer;
+use posthaste_qos::Offer;
 use rustix::time::{ClockId, clock_gettime};
 use tokio::time::{MissedTickBehavior, interval, sleep};
 

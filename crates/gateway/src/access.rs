@@ -12,8 +12,8 @@ use std::time::{SystemTime, UNIX_EPOCH};
 
 use hyper::header::HeaderValue;
 use hyper::{Method, Request, StatusCode, Uri};
+use posthaste_compression::{Preference, Reason};
 use posthaste_units::Span;
-use posthaste_wsqos::{Preference, Reason};
 use serde::Serialize;
 use tracing_appender::non_blocking::{ErrorCounter, NonBlocking, NonBlockingBuilder, WorkerGuard};
 

@@ -7,8 +7,8 @@
 use std::hash::BuildHasher as _;
 
 use bytes::Bytes;
+use posthaste_compression::{STEPS, Step, Steps};
 use posthaste_units::Size;
-use posthaste_wsqos::{STEPS, Step, Steps};
 use quick_cache::unsync::DefaultLifecycle;
 use quick_cache::{DefaultHashBuilder, Weighter, unsync};
 

@@ -11,13 +11,13 @@ use hyper::header::{
 };
 use hyper::http::response::Parts;
 use hyper::{Method, Response, StatusCode};
-use posthaste_serve::Peer;
-use posthaste_soap::Limits;
-use posthaste_units::Size;
-use posthaste_wsqos::{
+use posthaste_compression::{
     Coding, Decision, Envelope, Form, Line, Media, Policy, Question, Reason, Reply, Rules, Step,
     Steps, forbids_transform, is_coded,
 };
+use posthaste_serve::Peer;
+use posthaste_soap::Limits;
+use posthaste_units::Size;
 
 use crate::body::ReplyBody;
 use crate::cache::{Cache, Versions};
@@ -137,7 +137,7 @@ impl Compression<'_> {
             estimate: self.worker.estimate.get(),
             line: self.line(),
             backlog: idle::since(now),
-            prices: &self.worker.prices.borrow(),
+            costs: &self.worker.costs.borrow(),
         };
         let policy = self.route.policy;
         if policy != Policy::Never && question.obstacle().is_none() {

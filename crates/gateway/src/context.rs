@@ -4,8 +4,8 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 use std::time::Instant;
 
+use posthaste_compression::LoadEstimate;
 use posthaste_serve::Counters;
-use posthaste_wsqos::LoadEstimate;
 use tokio::sync::watch;
 
 use crate::access::AccessLog;

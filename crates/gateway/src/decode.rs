@@ -8,7 +8,7 @@ use std::io::{self, Write};
 use bytes::Bytes;
 use hyper::HeaderMap;
 use hyper::header::{CACHE_CONTROL, CONTENT_ENCODING, CONTENT_LENGTH};
-use posthaste_wsqos::{Coding, forbids_transform};
+use posthaste_compression::{Coding, forbids_transform};
 
 use crate::headers::is_sealed;
 use crate::preference::lines;
@@ -26,7 +26,7 @@ const AT_ONCE: u64 = 17 << 20;
 
 /// Removes the content coding of a body.
 pub(crate) struct Decoder {
-    inner: posthaste_coding::Decoder<Bounded>,
+    inner: posthaste_compression::Decoder<Bounded>,
     read: u64,
     /// The overall allowance, not the ratio, bounds the current piece.
     at_the_end: bool,
@@ -72,7 +72,7 @@ impl Decoder {
 
     fn new(coding: Coding) -> io::Result<Self> {
         Ok(Self {
-            inner: posthaste_coding::Decoder::new(coding, Bounded::default())?,
+            inner: posthaste_compression::Decoder::new(coding, Bounded::default())?,
             read: 0,
             at_the_end: false,
         })

@@ -6,10 +6,11 @@ use std::fmt::Error;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 
+use posthaste_compression::{LoadEstimate, Origin, REASONS, STEPS, Seen, Wish};
+use posthaste_qos::marking::MarkOrigin;
 use posthaste_serve::Snapshot;
 use posthaste_serve::exposition::{self, counters, gauge, gauges, histogram};
 use posthaste_units::Dscp;
-use posthaste_wsqos::{LoadEstimate, MarkOrigin, Origin, REASONS, STEPS, Seen, Wish};
 use prometheus_client::collector::Collector;
 use prometheus_client::encoding::DescriptorEncoder;
 

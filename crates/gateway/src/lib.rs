@@ -97,9 +97,9 @@ use std::sync::Arc;
 use std::sync::atomic::AtomicU64;
 use std::time::{Duration, Instant};
 
-use posthaste_offers::Sink;
+use posthaste_broker_client::Sink;
+use posthaste_compression::LoadEstimate;
 use posthaste_serve::{Background, Certificate, Server, ServerTls, StartError, Timeouts};
-use posthaste_wsqos::LoadEstimate;
 use thiserror::Error;
 use tokio::sync::watch;
 
@@ -150,7 +150,7 @@ pub enum Error {
     },
     /// The address of the trace collector is invalid.
     #[error("traces.collector: {0}")]
-    Traces(posthaste_offers::UrlError),
+    Traces(posthaste_broker_client::UrlError),
     /// A setting that only a restart can change.
     #[error("{0} cannot change while the gateway runs: start it anew")]
     Fixed(&'static str),

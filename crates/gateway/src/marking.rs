@@ -2,9 +2,9 @@
 
 use hyper::Response;
 use hyper::header::{HeaderName, HeaderValue};
+use posthaste_qos::Priorities;
+use posthaste_qos::marking::{Asked, Mark, Marks};
 use posthaste_units::Dscp;
-use posthaste_wsqos::qos::Priorities;
-use posthaste_wsqos::{Asked, Mark, Marks};
 
 use crate::preference::Wishes;
 use crate::site::Route;

@@ -8,11 +8,11 @@ use std::io;
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 use std::sync::{Mutex, PoisonError};
 
-use posthaste_units::Span;
-use posthaste_wsqos::{
-    LoadEstimate, Mark, MarkOrigin, Origin, Preference, REASONS, Reason, STEPS, Seen, Step, Wish,
-    Work,
+use posthaste_compression::{
+    LoadEstimate, Origin, Preference, REASONS, Reason, STEPS, Seen, Step, Wish, Work,
 };
+use posthaste_qos::marking::{Mark, MarkOrigin};
+use posthaste_units::Span;
 
 use crate::places::Place;
 use crate::preference::Wishes;

@@ -10,9 +10,9 @@ use hyper::header::{
 };
 use hyper::http::request::Parts;
 use hyper::{HeaderMap, Request, Response, StatusCode, Version};
+use posthaste_compression::forbids_transform;
 use posthaste_serve::{Handler, Incoming, Peer};
 use posthaste_units::{Dscp, Span};
-use posthaste_wsqos::forbids_transform;
 
 use crate::access::{Decided, Entry};
 use crate::admit::admit;

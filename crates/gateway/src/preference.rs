@@ -3,10 +3,11 @@
 use hyper::Method;
 use hyper::header::{ACCEPT_ENCODING, AsHeaderName, CONTENT_TYPE, HeaderMap, HeaderName};
 use hyper::http::request::Parts;
+use posthaste_compression::{Accept, Codings, HeadScan, Prefer, Preference, Seen, saves_data};
+use posthaste_qos::Priorities;
+use posthaste_qos::marking::Urgency;
 use posthaste_soap::http::{self, MediaType};
 use posthaste_soap::{Limits, Version};
-use posthaste_wsqos::qos::Priorities;
-use posthaste_wsqos::{Accept, Codings, HeadScan, Prefer, Preference, Seen, Urgency, saves_data};
 
 use crate::body::{BodyError, Outgoing};
 use crate::site::Route;

@@ -5,8 +5,9 @@ use std::cell::RefCell;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
+use posthaste_compression::{Described, Menu, Policy, Rules, Wish};
+use posthaste_qos::marking::Marks;
 use posthaste_units::{Dscp, Size};
-use posthaste_wsqos::{Described, Marks, Menu, Policy, Rules, Wish};
 use thiserror::Error;
 
 use crate::cache::Cache;

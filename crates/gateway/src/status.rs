@@ -6,8 +6,8 @@ mod promises;
 use std::sync::atomic::Ordering::Relaxed;
 
 use maud::{DOCTYPE, Markup, PreEscaped, html};
+use posthaste_compression::{LoadEstimate, REASONS, STEPS, Step, Wish};
 use posthaste_units::Size;
-use posthaste_wsqos::{LoadEstimate, REASONS, STEPS, Step, Wish};
 use serde::Serialize;
 
 use crate::config::Guard;

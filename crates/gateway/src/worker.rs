@@ -6,9 +6,9 @@ use std::rc::Rc;
 use std::sync::Arc;
 
 use bytes::Bytes;
+use posthaste_compression::{CostModel, CpuReservation, CpuTokenBucket, LoadEstimate, Step};
 use posthaste_serve::Slowness;
 use posthaste_units::{Size, Span};
-use posthaste_wsqos::{CpuReservation, CpuTokenBucket, LoadEstimate, Prices, Step};
 
 use crate::clock::processor_time;
 use crate::codec::Press;
@@ -19,7 +19,7 @@ use crate::upstream::Failure;
 /// The compression state of one thread.
 pub(crate) struct CompressionWorker {
     pub(crate) bucket: RefCell<CpuTokenBucket>,
-    pub(crate) prices: RefCell<Prices>,
+    pub(crate) costs: RefCell<CostModel>,
     /// Copied by a task of this thread at each change, so that reading is free.
     pub(crate) estimate: Cell<LoadEstimate>,
     pub(crate) context: Arc<GatewayContext>,
@@ -51,7 +51,7 @@ impl CompressionWorker {
         Self {
             slowness: (slowdown > 1).then(|| Slowness::new(slowdown)),
             bucket: RefCell::new(CpuTokenBucket::new(sharers)),
-            prices: RefCell::default(),
+            costs: RefCell::default(),
             estimate: Cell::new(LoadEstimate::UNKNOWN),
             press: RefCell::default(),
             context,
@@ -109,8 +109,8 @@ impl CompressionJob {
         let (worker, step) = (self.worker.clone(), self.step);
         let work = || worker.press.borrow_mut().pack(step, message);
         let length = Size::from_bytes(message.len() as u64);
-        let settled = worker.prices.borrow_mut().settled(step, length);
-        if let Some(price) = settled {
+        let converged = worker.costs.borrow_mut().converged_cost(step, length);
+        if let Some(price) = converged {
             return self.book(message.len(), work(), price);
         }
         let packed = self.part(message.len(), work)?;
@@ -152,8 +152,8 @@ impl Drop for CompressionJob {
         let worker = &self.worker;
         if self.is_whole {
             let (read, written) = (Size::from_bytes(self.read), Size::from_bytes(self.written));
-            let mut prices = worker.prices.borrow_mut();
-            prices.learn(self.step, read, written, self.spent);
+            let mut costs = worker.costs.borrow_mut();
+            costs.observe(self.step, read, written, self.spent);
         }
         if let Some(reservation) = self.reservation {
             worker.bucket.borrow_mut().settle(reservation);

@@ -4,9 +4,9 @@
 
 use std::io::{self, Write};
 
-use posthaste_coding::Decoder;
+use posthaste_compression::Coding;
+use posthaste_compression::Decoder;
 use posthaste_units::Span;
-use posthaste_wsqos::Coding;
 use serde::{Deserialize, Serialize};
 
 use crate::clock::processor_time;

@@ -377,7 +377,7 @@ impl Taken {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use posthaste_wsqos::Coding;
+    use posthaste_compression::Coding;
     use proptest::prelude::*;
 
     /// Feeds `wire` cut at `cuts`. Returns the reader and the number of bytes left over.

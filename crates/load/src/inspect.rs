@@ -2,9 +2,9 @@
 
 use std::io::{self, Write};
 
-use posthaste_coding::Decoder;
+use posthaste_compression::Coding;
+use posthaste_compression::Decoder;
 use posthaste_soap::reply::{self, Inspection};
-use posthaste_wsqos::Coding;
 
 use crate::http::{Content, ReplyReader};
 use crate::outcome::Outcome;

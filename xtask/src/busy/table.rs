@@ -81,7 +81,7 @@ pub(crate) const WAITING: &[Waiting] = &[
     ),
     all("posthaste-load", "wire"),
     some("posthaste-load", UNIT, &["target"]),
-    some("posthaste-offers", UNIT, &["client", "follower"]),
+    some("posthaste-broker-client", UNIT, &["client", "follower"]),
     all("posthaste", "cli"),
     some("posthaste", UNIT, &["commands::net::listening"]),
     some("posthaste-soap", "soap", &["attacks"]),

@@ -36,7 +36,7 @@ pub(crate) fn python(site: &Site) -> Outcome<()> {
     client
         .arg(site.checkout.path("peers/broker/client.py"))
         .args([&broker.url(""), &token])
-        .arg(site.checkout.path("crates/wsqos/schema/wsqos.xsd"));
+        .arg(site.checkout.path("crates/qos/schema/wsqos.xsd"));
     let done = site.run("python", &mut client, 120)?;
     for line in done.stdout.lines() {
         println!("  broker: {line}");

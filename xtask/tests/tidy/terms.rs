@@ -147,7 +147,10 @@ const TERMS: &[Term] = &[
     types("beside", "middleboxes"),
     types("hand", "segment builder"),
     types("gate", "destination opener").except(&[
-        ("crates/wsqos/", "a switch with hysteresis, open or closed"),
+        (
+            "crates/compression/",
+            "a switch with hysteresis, open or closed",
+        ),
         ("xtask/src/bench", "a regression gate, as in CI"),
     ]),
     names("lane", "queue"),

@@ -3,9 +3,9 @@
 use std::io::Read as _;
 
 use posthaste_bookshop::{Config, Error, Law, start};
+use posthaste_compression::{Described, Wish};
 use posthaste_soap::reply::{Inspection, inspect};
 use posthaste_soap::{Version, wsdl};
-use posthaste_wsqos::{Described, Wish};
 
 use crate::{call, envelope, get, isbns, open, send};
 

@@ -8,9 +8,9 @@ use bytes::Bytes;
 use hyper::header;
 use hyper::http::request::Parts;
 use jiff::Timestamp;
+use posthaste_qos::index::{Found, Index};
+use posthaste_qos::{Offer, Ranking, Requirement, compare};
 use posthaste_serve::{Incoming, Peer};
-use posthaste_wsqos::index::{Found, Index};
-use posthaste_wsqos::qos::{Offer, Ranking, Requirement, compare};
 use serde::{Deserialize, Serialize};
 
 use super::problem::Problem;

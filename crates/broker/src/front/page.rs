@@ -6,8 +6,8 @@
 use jiff::Timestamp;
 use percent_encoding::{AsciiSet, NON_ALPHANUMERIC, utf8_percent_encode};
 use posthaste_draw::{Block, Cell, Page, Section, Table, Unit};
-use posthaste_wsqos::index::{Found, Index};
-use posthaste_wsqos::qos::{Definition, Info, Offer};
+use posthaste_qos::index::{Found, Index};
+use posthaste_qos::{Definition, Info, Offer};
 
 use super::lookup::LISTED;
 use super::status::State;
@@ -280,7 +280,7 @@ fn number(count: usize) -> String {
 #[cfg(test)]
 mod tests {
     use jiff::SignedDuration;
-    use posthaste_wsqos::qos::{Ontologies, Rates};
+    use posthaste_qos::{Ontologies, Rates};
 
     use super::*;
 

@@ -7,8 +7,8 @@ use hyper::StatusCode;
 use hyper::header::{self, HeaderName};
 use hyper::http::request::Parts;
 use jiff::Timestamp;
+use posthaste_qos::{Document, Offer, bounds};
 use posthaste_serve::{BodyError, Incoming, Peer, read_body};
-use posthaste_wsqos::qos::{Document, Offer, bounds};
 use serde::Deserialize;
 
 use super::Front;

@@ -4,10 +4,10 @@ use hyper::StatusCode;
 use hyper::header::{self, HeaderName};
 use hyper::http::request::Parts;
 use jiff::Timestamp;
+use posthaste_qos::{Document, Offers, Ranking, Requirement, bounds};
 use posthaste_serve::{Incoming, Peer};
 use posthaste_soap::xml::{Token, decode};
 use posthaste_soap::{Code, Fault, Limits, Refusal, Request, Version, http, write};
-use posthaste_wsqos::qos::{Document, Offers, Ranking, Requirement, bounds};
 
 use super::lookup::Question;
 use super::problem::{Also, Problem};

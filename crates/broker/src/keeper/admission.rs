@@ -3,7 +3,7 @@
 //! The limits are checked by the store's only writer, so a confirmed offer is always published. Brokers that share a
 //! database count separately and can together exceed a limit by the writes of a moment.
 
-use posthaste_wsqos::index::{Full, Held, Index, Limits};
+use posthaste_qos::index::{Full, Held, Index, Limits};
 
 use crate::change::Key;
 use crate::store::Write;
@@ -82,7 +82,7 @@ impl<'i> Admission<'i> {
 #[cfg(test)]
 mod tests {
     use jiff::Timestamp;
-    use posthaste_wsqos::qos::{Offer, Ontologies, Rates};
+    use posthaste_qos::{Offer, Ontologies, Rates};
 
     use super::*;
     use crate::change::Of;

@@ -5,7 +5,7 @@ use std::sync::mpsc::{Receiver, RecvTimeoutError};
 use std::time::{Duration, Instant};
 
 use jiff::Timestamp;
-use posthaste_wsqos::index::{Full, Limits};
+use posthaste_qos::index::{Full, Limits};
 
 use super::admission::Admission;
 use super::trouble::Trouble;

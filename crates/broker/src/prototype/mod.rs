@@ -9,8 +9,8 @@ mod table;
 use std::collections::HashMap;
 use std::fmt;
 
-use posthaste_wsqos::index::Index;
-use posthaste_wsqos::qos::{Definition, Offer, World, is_adequate};
+use posthaste_qos::index::Index;
+use posthaste_qos::{Definition, Offer, World, is_adequate};
 
 use self::postgres::Postgres;
 use self::sqlite::Sqlite;
@@ -100,8 +100,8 @@ impl fmt::Debug for Prototype {
 #[cfg(test)]
 mod tests {
     use jiff::Timestamp;
+    use posthaste_qos::{Money, Ontologies, Priority, Rates};
     use posthaste_units::{Rate, Ratio, Span};
-    use posthaste_wsqos::qos::{Money, Ontologies, Priority, Rates};
     use proptest::collection::vec;
     use proptest::option;
     use proptest::prelude::*;

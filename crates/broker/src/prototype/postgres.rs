@@ -5,8 +5,8 @@
 
 use std::pin::pin;
 
-use posthaste_wsqos::index::Index;
-use posthaste_wsqos::qos::{Definition, Offer, World};
+use posthaste_qos::index::Index;
+use posthaste_qos::{Definition, Offer, World};
 use tokio::runtime::Runtime;
 use tokio_postgres::binary_copy::BinaryCopyInWriter;
 use tokio_postgres::types::{ToSql, Type};

@@ -1,7 +1,7 @@
 //! Prototype with SQLite: a query per request, on a temporary file that is deleted with it.
 
-use posthaste_wsqos::index::Index;
-use posthaste_wsqos::qos::{Definition, Offer, World};
+use posthaste_qos::index::Index;
+use posthaste_qos::{Definition, Offer, World};
 use rusqlite::{Connection, OptionalExtension as _, params};
 
 use super::Error;

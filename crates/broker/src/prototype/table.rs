@@ -4,8 +4,8 @@
 //! each bound is a plain comparison that the index can evaluate.
 
 use jiff::Timestamp;
+use posthaste_qos::{Definition, Offer, World, is_adequate};
 use posthaste_units::{Rate, Ratio};
-use posthaste_wsqos::qos::{Definition, Offer, World, is_adequate};
 
 use super::Error;
 

@@ -14,8 +14,8 @@ pub(crate) mod tests;
 use std::fmt;
 
 use jiff::{SignedDuration, Timestamp};
-use posthaste_wsqos::index::Full;
-use posthaste_wsqos::qos::Offer;
+use posthaste_qos::Offer;
+use posthaste_qos::index::Full;
 use thiserror::Error;
 
 pub use self::place::{Place, PlaceError};

@@ -7,7 +7,7 @@ use std::borrow::Cow;
 use std::collections::{HashMap, HashSet};
 
 use jiff::Timestamp;
-use posthaste_wsqos::qos::Offer;
+use posthaste_qos::Offer;
 
 use super::{Condition, Made, Outcome, Write};
 use crate::change::{Key, Of, Tag};

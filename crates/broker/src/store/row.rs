@@ -1,7 +1,7 @@
 //! Conversion of stored rows to offers and changes.
 
 use jiff::Timestamp;
-use posthaste_wsqos::qos::Offer;
+use posthaste_qos::Offer;
 
 use super::Log;
 use crate::change::{Change, Key};

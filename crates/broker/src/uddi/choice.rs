@@ -2,9 +2,9 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use posthaste_offers::Document;
+use posthaste_broker_client::Document;
+use posthaste_qos::bounds;
 use posthaste_uddi::{Binding, Service};
-use posthaste_wsqos::qos::bounds;
 
 use crate::shelf::Place;
 

@@ -1,6 +1,6 @@
 //! UDDI registry in `broker.toml`.
 
-use posthaste_offers::{Document, Endpoint};
+use posthaste_broker_client::{Document, Endpoint};
 use posthaste_serve::ConfigError;
 use posthaste_uddi::Version;
 use posthaste_units::Span;

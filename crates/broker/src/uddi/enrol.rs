@@ -58,7 +58,7 @@ struct Registrar {
 /// Registers a service, its business and, if missing, its type. Also registers missing key generators, because a
 /// registry accepts no keys without them (version 3, section 5.2.2.1).
 pub fn enrol(wanted: &Enrolment) -> Result<Vec<Enrolled>, Error> {
-    let done = posthaste_offers::wait(async {
+    let done = posthaste_broker_client::wait(async {
         let mut registrar = Registrar {
             publisher: Publisher::open(wanted).await?,
             done: Vec::new(),

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeSet;
 
-use posthaste_offers::{Document, Endpoint};
+use posthaste_broker_client::{Document, Endpoint};
 use posthaste_uddi::answer::{self, Page, Rest};
 use posthaste_uddi::{AnswerError, PAGE, Version};
 use thiserror::Error;
@@ -24,7 +24,7 @@ pub(super) struct Inquiry {
 pub(super) enum Silence {
     /// No reply, or an unusable one.
     #[error(transparent)]
-    Unheard(#[from] posthaste_offers::Error),
+    Unheard(#[from] posthaste_broker_client::Error),
     /// The reply is not a valid answer.
     #[error(transparent)]
     Answer(#[from] AnswerError),

@@ -16,7 +16,7 @@ mod watch;
 
 use std::sync::Arc;
 
-use posthaste_offers::UrlError;
+use posthaste_broker_client::UrlError;
 
 pub use self::config::{Category, Uddi};
 pub(crate) use self::directory::Directory;

@@ -1,7 +1,7 @@
 //! Publication to a registry, in either version.
 
 use bytes::Bytes;
-use posthaste_offers::Endpoint;
+use posthaste_broker_client::Endpoint;
 use posthaste_uddi::{AnswerError, Business, Registered, Service, TModel, Version, answer};
 
 use super::enrol::Enrolment;

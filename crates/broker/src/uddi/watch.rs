@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 use std::time::Duration;
 
-use posthaste_offers::{Document, Endpoint, UrlError};
+use posthaste_broker_client::{Document, Endpoint, UrlError};
 use tokio::task::{AbortHandle, JoinSet};
 use tokio::time::{Instant, sleep_until};
 

@@ -7,8 +7,8 @@ use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 
 use posthaste_broker::{Broker, Config, Limits, Place, Source};
+use posthaste_qos::{Document, Offer, Offers};
 use posthaste_units::Span;
-use posthaste_wsqos::qos::{Document, Offer, Offers};
 
 use crate::support::{offer, send, start};
 

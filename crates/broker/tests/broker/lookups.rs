@@ -1,6 +1,6 @@
 //! Lookups.
 
-use posthaste_offers::{Client, Question};
+use posthaste_broker_client::{Client, Question};
 use serde_json::json;
 
 use crate::support::{Shop, offer, question, send};
@@ -160,32 +160,32 @@ fn the_client_asks_and_lists() {
         .unwrap()
         .with_token(Some(shop.token.clone()));
     let good = offer("Good value, 100 %", 30, 200);
-    posthaste_offers::wait(client.put("books", "ada", &good))
+    posthaste_broker_client::wait(client.put("books", "ada", &good))
         .unwrap()
         .unwrap();
     let question = Question {
         kind: "books".to_owned(),
         ..Question::default()
     };
-    let answer = posthaste_offers::wait(client.best_offer(&question))
+    let answer = posthaste_broker_client::wait(client.best_offer(&question))
         .unwrap()
         .unwrap();
     assert_eq!(answer.offer.unwrap().name, "Good value, 100 %");
-    let listed = posthaste_offers::wait(client.list("books", 0, 10))
+    let listed = posthaste_broker_client::wait(client.list("books", 0, 10))
         .unwrap()
         .unwrap();
     assert_eq!((listed.len(), &*listed[0].provider), (1, "ada"));
     assert_eq!(
-        posthaste_offers::wait(client.types(0, 10))
+        posthaste_broker_client::wait(client.types(0, 10))
             .unwrap()
             .unwrap(),
         ["books"]
     );
-    posthaste_offers::wait(client.withdraw("books", "ada", "Good value, 100 %"))
+    posthaste_broker_client::wait(client.withdraw("books", "ada", "Good value, 100 %"))
         .unwrap()
         .unwrap();
-    let again =
-        posthaste_offers::wait(client.withdraw("books", "ada", "Good value, 100 %")).unwrap();
+    let again = posthaste_broker_client::wait(client.withdraw("books", "ada", "Good value, 100 %"))
+        .unwrap();
     assert_eq!(
         again.unwrap_err().to_string(),
         "refused: there is no such offer (404)"

@@ -1,6 +1,6 @@
 //! Publishing: authentication, validation and durability.
 
-use posthaste_wsqos::qos::{Document, Offers};
+use posthaste_qos::{Document, Offers};
 use serde_json::json;
 
 use crate::support::{Shop, exchange, offer, question, send, token};

@@ -1,8 +1,8 @@
 //! SOAP interface.
 
+use posthaste_qos::{Definition, Document, Info, Money, Requirement, Server};
 use posthaste_soap::{reply, wsdl};
 use posthaste_units::Span;
-use posthaste_wsqos::qos::{Definition, Document, Info, Money, Requirement, Server};
 
 use crate::support::{Reply, Shop, offer};
 

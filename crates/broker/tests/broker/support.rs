@@ -5,7 +5,7 @@ use std::net::{SocketAddr, TcpStream};
 use std::time::Duration;
 
 use posthaste_broker::{Admin, Broker, Config, Place};
-use posthaste_wsqos::qos::Offer;
+use posthaste_qos::Offer;
 use tempfile::TempDir;
 
 /// A broker with a provider named "ada".

@@ -1,8 +1,8 @@
 //! Initial page. Its controls are generated from the tables that validate them.
 
 use maud::{DOCTYPE, Markup, html};
+use posthaste_compression::{Policy, Wish};
 use posthaste_units::Dscp;
-use posthaste_wsqos::{Policy, Wish};
 use serde::Serialize;
 
 use crate::controls::{

@@ -4,8 +4,8 @@
 //! the thesis takes one second. Rates are ten times the thesis's, so that a second has enough requests for a mean.
 
 use posthaste_load::{Arrivals, Pace, Step};
+use posthaste_qos::Money;
 use posthaste_units::{Rate, Span};
-use posthaste_wsqos::qos::Money;
 
 use super::market::{Course, Market};
 use crate::figure::{Conditions, Failure, Needs, Study};

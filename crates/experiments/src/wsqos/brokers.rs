@@ -5,11 +5,11 @@
 
 use posthaste_broker::prototype::Design;
 use posthaste_broker::{Admin, Config, Place};
+use posthaste_broker_client::Client;
 use posthaste_load::{Pace, Plan, RequestSpec, soap_request};
-use posthaste_offers::Client;
+use posthaste_qos::{Document, Offer, Requirement};
 use posthaste_soap::Version;
 use posthaste_units::{Seed, Span};
-use posthaste_wsqos::qos::{Document, Offer, Requirement};
 
 use super::lookups::QUESTIONS;
 use super::measured::runs;
@@ -202,7 +202,7 @@ fn publish(place: &Place, offers: &[Offer]) -> Result<(), Failure> {
             .step_by(PROVIDERS.len())
             .cloned()
             .collect();
-        posthaste_offers::wait(client.put_all(KIND, provider, own))??;
+        posthaste_broker_client::wait(client.put_all(KIND, provider, own))??;
     }
     Ok(())
 }

@@ -9,8 +9,8 @@ use std::time::{Duration, Instant};
 
 use jiff::Timestamp;
 use posthaste_broker::{Admin, Broker, Config, Place};
-use posthaste_offers::{Client, Event, Follower, News, wait};
-use posthaste_wsqos::qos::{Definition, Offer};
+use posthaste_broker_client::{Client, Event, Follower, News, wait};
+use posthaste_qos::{Definition, Offer};
 
 use crate::figure::{Conditions, Failure, Needs, Study};
 use crate::lab::starting;

@@ -5,9 +5,9 @@
 //! same way.
 
 use posthaste_bookshop::Size;
+use posthaste_compression::{STEPS, Wish};
 use posthaste_load::{Connections, Pace};
 use posthaste_units::Span;
-use posthaste_wsqos::{STEPS, Wish};
 
 use super::rig::Rig;
 use crate::figure::{Conditions, Failure, Needs, Study};

@@ -1,9 +1,9 @@
 //! wsqos/codecs-2026: the best coding for each bandwidth.
 
 use posthaste_bookshop::Size;
+use posthaste_compression::{CostModel, STEPS};
 use posthaste_draw::{Axis, Chart, Point, Series, Unit};
 use posthaste_units::{Size as Bytes, Span};
-use posthaste_wsqos::{Prices, STEPS};
 
 use super::PAPER;
 use super::codecs::{self, NONE, REPLIES, of};
@@ -173,7 +173,7 @@ fn checks(records: &Records) -> Vec<Check> {
             ),
         ));
     }
-    let assumed = Prices::default();
+    let assumed = CostModel::default();
     let ratios: Vec<f64> = REPLIES
         .into_iter()
         .flat_map(|reply| STEPS.map(|step| (reply, step)))

@@ -3,8 +3,8 @@
 use jiff::Timestamp;
 use posthaste_broker::Place;
 use posthaste_broker::prototype::{Design, Prototype};
-use posthaste_wsqos::index::Index;
-use posthaste_wsqos::qos::{Definition, Money};
+use posthaste_qos::index::Index;
+use posthaste_qos::{Definition, Money};
 
 use crate::figure::Failure;
 

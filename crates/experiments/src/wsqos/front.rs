@@ -9,10 +9,11 @@ use std::net::{SocketAddr, TcpStream};
 use std::time::Duration;
 
 use posthaste_bookshop::{Catalogue, NAMESPACE, Size};
+use posthaste_compression::{COMPRESSION, Step, Wish};
 use posthaste_load::{RequestSpec, soap_request};
+use posthaste_soap::EXTENSION_NAMESPACE as WSQOS;
 use posthaste_soap::Version;
 use posthaste_units::Seed;
-use posthaste_wsqos::{COMPRESSION, NAMESPACE as WSQOS, Step, Wish};
 
 use crate::figure::Failure;
 use crate::lab::starting;

@@ -12,12 +12,12 @@ use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
 use posthaste_bookshop::Size;
+use posthaste_compression::Wish;
 use posthaste_emulator::{Emulation, Running, SERVER, TcpCounters};
 use posthaste_link::Direction;
 use posthaste_link::profile::{Profile, named};
 use posthaste_load::{Arrivals, Connections, Outcome, Pace, Plan, Run, RunError, run};
 use posthaste_units::{Seed, Span};
-use posthaste_wsqos::Wish;
 
 use super::front::{Front, STEP};
 use super::line_time;

@@ -10,12 +10,12 @@ use std::sync::mpsc::{RecvTimeoutError, Sender, channel};
 use std::thread::JoinHandle;
 use std::time::Duration;
 
+use posthaste_compression::Wish;
 use posthaste_emulator::{Emulation, Running, SERVER, TcpCounters};
 use posthaste_link::Direction;
 use posthaste_link::profile::{Profile, named};
 use posthaste_load::{Arrivals, Connections, Outcome, Pace, Plan, Run, RunError, Step, run};
 use posthaste_units::{Rate, Seed, Span};
-use posthaste_wsqos::Wish;
 
 use super::handheld::{CONNECT_TIMEOUT, GPRS, TIMEOUT, calibrate};
 use super::rig::{REPLY, Rig, Stand};

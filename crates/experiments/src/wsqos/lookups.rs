@@ -4,9 +4,9 @@ use std::time::Instant;
 
 use jiff::Timestamp;
 use posthaste_broker::Place;
+use posthaste_qos::index::Index;
+use posthaste_qos::{Definition, Offer, Ontologies, Rates};
 use posthaste_units::{Rate, Ratio, Span};
-use posthaste_wsqos::index::Index;
-use posthaste_wsqos::qos::{Definition, Offer, Ontologies, Rates};
 use rand::RngExt as _;
 
 use super::designs::{Asked, DESIGNS, POSTGRES, postgres};

@@ -8,8 +8,8 @@ use std::time::Instant;
 
 use posthaste_broker::{Admin, Config, Place};
 use posthaste_load::{Buying, Pace, Plan, RequestSpec, Run, Without, run};
+use posthaste_qos::{Definition, Money};
 use posthaste_units::{Seed, Span};
-use posthaste_wsqos::qos::{Definition, Money};
 use tempfile::TempDir;
 
 use super::front::fetch;

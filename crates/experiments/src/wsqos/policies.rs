@@ -5,9 +5,9 @@
 //! everything. Each load is held for a while before the measurement, because a policy that depends on the load must
 //! first observe it.
 
+use posthaste_compression::Wish;
 use posthaste_load::{Arrivals, Connections, Pace, Plan, Step};
 use posthaste_units::{Rate, Span};
-use posthaste_wsqos::Wish;
 
 use super::measured::{Measured, runs};
 use super::peers::{Folder, Peer};

@@ -5,9 +5,9 @@
 //! rises. The evaluation starts one lifetime of a quote later.
 
 use posthaste_load::{Outcome, Outcomes, Plan, Run};
+use posthaste_qos::Money;
 use posthaste_stats::Histogram;
 use posthaste_units::Span;
-use posthaste_wsqos::qos::Money;
 
 use super::demand::{Demand, EASY, Kind, Times, World};
 use super::market::{Course, Market, Seen};

@@ -10,9 +10,9 @@
 //! At saturation both systems are loaded at the same time on one core, and each one's CPU time is counted separately.
 //! The others alternate. Results are medians.
 
+use posthaste_compression::Wish;
 use posthaste_load::{Arrivals, Connections, Pace, Plan, Step};
 use posthaste_units::{Rate, Seed, Span};
-use posthaste_wsqos::Wish;
 
 use super::measured::{Measured, runs};
 use super::peers::{Folder, Peer};

@@ -11,9 +11,9 @@ use posthaste_bookshop::NAMESPACE;
 use posthaste_emulator::{EdgeRule, Emulation, Outcome as Emulated, SERVER, Whose};
 use posthaste_link::{Background, Class, Classes, Plan, Sharing};
 use posthaste_load::{Arrivals, Pace, Plan as Requests, RequestSpec, Run, Step, run, soap_request};
+use posthaste_qos::NAMESPACES;
 use posthaste_soap::Version;
 use posthaste_units::{BitRate, Dscp, Rate, Seed, Span};
-use posthaste_wsqos::qos::NAMESPACES;
 
 use super::origin::Origin;
 use crate::figure::Failure;

@@ -3,8 +3,8 @@
 
 use std::time::{Duration, SystemTime};
 
+use posthaste_qos::{Currency, Money, Offer};
 use posthaste_units::{Rate, Ratio, Seed, Span};
-use posthaste_wsqos::qos::{Currency, Money, Offer};
 use rand::{Rng, RngExt as _};
 use rand_distr::{Distribution as _, LogNormal, Normal};
 

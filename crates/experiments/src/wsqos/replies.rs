@@ -7,10 +7,10 @@
 use std::sync::atomic::AtomicBool;
 
 use posthaste_bookshop::Size;
+use posthaste_compression::{Envelope, Wish};
 use posthaste_load::{Arrivals, Outcome, Pace, Plan, Step, run};
 use posthaste_soap::Limits;
 use posthaste_units::{Rate, Span};
-use posthaste_wsqos::{Envelope, Wish};
 
 use super::front::{Front, STEP};
 use super::paper;

@@ -12,9 +12,9 @@ use std::sync::atomic::AtomicBool;
 use std::time::Instant;
 
 use posthaste_bookshop::Size;
+use posthaste_compression::Wish;
 use posthaste_load::{Connections, Pace, Plan, RequestSpec, Run, RunError, run};
 use posthaste_units::Span;
-use posthaste_wsqos::Wish;
 
 use super::front::{Front, fetch};
 use super::measured::{Done, Measured};

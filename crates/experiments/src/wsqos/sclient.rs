@@ -6,9 +6,9 @@
 //! the gateway needs a second to learn its load. A run past capacity begins with a burst that fills the queue and
 //! therefore measures lasting overload.
 
+use posthaste_compression::Wish;
 use posthaste_load::{Connections, Pace, Plan};
 use posthaste_units::{Seed, Span};
-use posthaste_wsqos::Wish;
 
 use super::measured::{Measured, runs};
 use super::rig::{REPLY, Rig, Stand};

@@ -5,9 +5,9 @@
 
 use std::sync::atomic::AtomicBool;
 
+use posthaste_compression::Wish;
 use posthaste_load::{Connections, Pace};
 use posthaste_units::Span;
-use posthaste_wsqos::Wish;
 
 use super::measured::Measured;
 use super::rig::{Rig, Stand};

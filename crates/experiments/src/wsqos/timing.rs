@@ -3,7 +3,7 @@
 use std::time::Instant;
 
 use jiff::Timestamp;
-use posthaste_wsqos::qos::Definition;
+use posthaste_qos::Definition;
 
 use super::designs::Asked;
 use crate::estimate::estimate;

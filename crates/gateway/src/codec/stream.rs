@@ -5,7 +5,7 @@ use std::io::{self, Write};
 use bytes::Bytes;
 use flate2::Compression;
 use flate2::write::GzEncoder;
-use posthaste_wsqos::{Coding, Step};
+use posthaste_compression::{Coding, Step};
 
 use super::{BROTLI_BUFFER, BROTLI_WINDOW};
 

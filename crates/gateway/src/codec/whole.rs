@@ -4,7 +4,7 @@ use std::io::{self, Write as _};
 
 use bytes::Bytes;
 use libdeflater::{CompressionLvl, Compressor};
-use posthaste_wsqos::{Coding, STEPS, Step};
+use posthaste_compression::{Coding, STEPS, Step};
 
 use super::{BROTLI_BUFFER, BROTLI_WINDOW};
 

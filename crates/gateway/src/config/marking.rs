@@ -1,7 +1,7 @@
 //! `[marking]`: DiffServ marks of the packets of replies.
 
+use posthaste_qos::marking::{Marks, Table, Urgencies};
 use posthaste_units::Dscp;
-use posthaste_wsqos::{Marks, Table, Urgencies};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 

@@ -15,8 +15,8 @@ use std::net::SocketAddr;
 use std::path::PathBuf;
 use std::str::FromStr;
 
+use posthaste_compression::{Menu, Policy, Rules, Step, Threshold, Wish};
 use posthaste_units::{Dscp, Ratio, Size, Span};
-use posthaste_wsqos::{Menu, Policy, Rules, Step, Threshold, Wish};
 use schemars::JsonSchema;
 use serde::de::Error as _;
 use serde::{Deserialize, Deserializer, Serialize};

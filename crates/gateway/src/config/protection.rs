@@ -3,10 +3,10 @@
 use std::path::PathBuf;
 
 use hyper::header::HeaderName;
+use posthaste_admission::{Controller, Limiter};
+use posthaste_qos::Currency;
 use posthaste_serve::ConfigError;
 use posthaste_units::{Rate, Ratio, Span};
-use posthaste_wsqos::market::{Controller, Limiter};
-use posthaste_wsqos::qos::Currency;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 

@@ -9,8 +9,8 @@ mod own;
 
 use std::time::Duration;
 
+use posthaste_compression::{LoadController, LoadEstimate, Sample, Threshold, Work};
 use posthaste_units::Span;
-use posthaste_wsqos::{Demand, LoadEstimate, Sample, Threshold, Work};
 
 use crate::clock::now;
 
@@ -22,7 +22,7 @@ const EVERY: Duration = Duration::from_millis(200);
 
 /// Turns busy shares into load estimates, with the currently configured threshold.
 struct Controller {
-    demand: Demand,
+    controller: LoadController,
     threshold: Threshold,
     processors: f64,
 }
@@ -30,11 +30,11 @@ struct Controller {
 impl Controller {
     /// Starts a controller now, with `work` as the baseline.
     fn new(threshold: Threshold, processors: f64, work: Work) -> Self {
-        let mut demand = Demand::new(threshold, processors);
+        let mut controller = LoadController::new(threshold, processors);
         let (at, busy) = (now(), 0.0);
-        demand.push(Sample { at, busy, work });
+        controller.push(Sample { at, busy, work });
         Self {
-            demand,
+            controller,
             threshold,
             processors,
         }
@@ -45,7 +45,7 @@ impl Controller {
             *self = Self::new(threshold, self.processors, work);
         }
         let at = now();
-        self.demand.push(Sample { at, busy, work })
+        self.controller.push(Sample { at, busy, work })
     }
 }
 

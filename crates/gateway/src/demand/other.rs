@@ -8,8 +8,8 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 use std::thread::{JoinHandle, park_timeout};
 
+use posthaste_compression::{LoadEstimate, Work};
 use posthaste_units::{Instant, Span};
-use posthaste_wsqos::{LoadEstimate, Work};
 
 use super::{Controller, EVERY, share};
 use crate::clock::now;

@@ -4,8 +4,8 @@ use std::fs::File;
 use std::os::unix::fs::FileExt;
 use std::rc::Rc;
 
+use posthaste_compression::Work;
 use posthaste_units::{Instant, Span};
-use posthaste_wsqos::Work;
 
 use super::{Controller, EVERY, idle, share};
 use crate::clock::{now, processor_time};

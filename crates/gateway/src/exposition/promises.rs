@@ -3,8 +3,8 @@
 
 use std::fmt::Error;
 
+use posthaste_admission::{PROCESSING_TIME, Verdict};
 use posthaste_serve::exposition::{counters, gauges};
-use posthaste_wsqos::market::{PROCESSING_TIME, Verdict};
 use prometheus_client::encoding::DescriptorEncoder;
 
 use crate::protection::Protection;

@@ -4,9 +4,9 @@ use std::borrow::Cow;
 
 use hyper::HeaderMap;
 use hyper::http::request::Parts;
+use posthaste_admission::Ask;
+use posthaste_qos::Money;
 use posthaste_serve::Peer;
-use posthaste_wsqos::market::Ask;
-use posthaste_wsqos::qos::Money;
 
 use crate::preference::Wishes;
 use crate::site::Route;

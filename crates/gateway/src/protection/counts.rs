@@ -2,7 +2,7 @@
 
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 
-use posthaste_wsqos::market::{By, REFUSALS, Why};
+use posthaste_admission::{By, REFUSALS, Why};
 
 /// Ground on which a request is admitted.
 #[derive(Clone, Copy, Debug)]

@@ -14,12 +14,12 @@ mod watched;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use hyper::http::request::Parts;
-use posthaste_serve::Peer;
-use posthaste_units::{Instant, Ratio, Span};
-use posthaste_wsqos::market::{
+use posthaste_admission::{
     Admitted, Bucket, Delivery, Key, Limit, Market, Monitor, Promise, Terms, Why,
 };
-use posthaste_wsqos::qos::Priorities;
+use posthaste_qos::Priorities;
+use posthaste_serve::Peer;
+use posthaste_units::{Instant, Ratio, Span};
 use rustix::rand::{GetRandomFlags, getrandom};
 
 use self::ask::{Asked, client};

@@ -7,9 +7,9 @@ use std::pin::Pin;
 
 use hyper::http::StatusCode;
 use hyper::{HeaderMap, header::HeaderValue};
+use posthaste_admission::{By as Ground, Delivery};
+use posthaste_qos::Priorities;
 use posthaste_units::{Instant, Span};
-use posthaste_wsqos::market::{By as Ground, Delivery};
-use posthaste_wsqos::qos::Priorities;
 
 use super::counts::Entrance;
 use super::{By, Entered, Protection};

@@ -7,11 +7,11 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use jiff::{SignedDuration, Timestamp};
-use posthaste_offers::Client;
+use posthaste_admission::{Observed, Promise, Published};
+use posthaste_broker_client::Client;
+use posthaste_qos::{Definition, Document, Offer, Priorities};
 use posthaste_serve::Background;
 use posthaste_units::{Instant, Span};
-use posthaste_wsqos::market::{Observed, Promise, Published};
-use posthaste_wsqos::qos::{Definition, Document, Offer, Priorities};
 use tokio::sync::watch;
 use tokio::time::{MissedTickBehavior, interval, sleep};
 
@@ -250,7 +250,7 @@ impl Publisher {
         &self,
         offers: Vec<Published>,
         expires: Timestamp,
-    ) -> Result<(), posthaste_offers::Error> {
+    ) -> Result<(), posthaste_broker_client::Error> {
         let offers = offers.into_iter().map(|offer| {
             let mut qos = self.qos.clone();
             qos.price = Some(offer.price);

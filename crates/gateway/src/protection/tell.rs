@@ -3,11 +3,11 @@
 use hyper::header::{CACHE_CONTROL, CONTENT_TYPE, HeaderValue};
 use hyper::http::request::Parts;
 use hyper::{Method, Response, StatusCode};
+use posthaste_admission::{Judged, PROCESSING_TIME, Published, Report, Why};
+use posthaste_qos::Money;
 use posthaste_serve::Peer;
 use posthaste_soap::{Code, Detail, Fault, Version};
 use posthaste_units::Span;
-use posthaste_wsqos::market::{Judged, PROCESSING_TIME, Published, Report, Why};
-use posthaste_wsqos::qos::Money;
 use serde_json::{Value, json};
 
 use super::ask::client;
@@ -22,7 +22,7 @@ use crate::refusal::Refusal;
 const PLACE: &str = "/.well-known/wsqos";
 
 /// Namespace of the elements in a fault.
-const NAMESPACE: &str = posthaste_wsqos::NAMESPACE;
+const NAMESPACE: &str = posthaste_soap::EXTENSION_NAMESPACE;
 
 impl Turned {
     const fn words(&self) -> (StatusCode, &'static str) {

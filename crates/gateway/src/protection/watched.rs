@@ -2,7 +2,7 @@
 
 use std::cmp::Reverse;
 
-use posthaste_wsqos::market::{Promise, Report, Tally};
+use posthaste_admission::{Promise, Report, Tally};
 
 use super::Protection;
 use crate::clock::now;

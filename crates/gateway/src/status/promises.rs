@@ -3,8 +3,8 @@
 use std::cmp::Reverse;
 
 use maud::{Markup, html};
+use posthaste_admission::{REQUESTS_PER_SECOND, Report, Verdict};
 use posthaste_units::Span;
-use posthaste_wsqos::market::{REQUESTS_PER_SECOND, Report, Verdict};
 
 use crate::protection::Protection;
 

@@ -16,7 +16,7 @@ use std::time::{Duration, SystemTime};
 
 use hyper::header::{HeaderMap, HeaderName, HeaderValue};
 use hyper::{Method, Request, StatusCode};
-use posthaste_offers::Sink;
+use posthaste_broker_client::Sink;
 use posthaste_serve::Background;
 use posthaste_units::{Instant, Span};
 use rand::{RngExt as _, SeedableRng as _};

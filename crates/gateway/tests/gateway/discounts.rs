@@ -1,7 +1,7 @@
 //! Discounts for clients that leave compression to the gateway, and their publication in advance.
 
-use posthaste_wsqos::index::Index;
-use posthaste_wsqos::qos::{Definition, Document, Ontologies, Rates, Requirement};
+use posthaste_qos::index::Index;
+use posthaste_qos::{Definition, Document, Ontologies, Rates, Requirement};
 use serde_json::Value;
 
 use crate::priced::{DEAR, Priced, metrics, promise};

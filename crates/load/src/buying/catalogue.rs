@@ -5,9 +5,9 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
 use jiff::Timestamp;
-use posthaste_offers::{Client, Error, Follower, News};
+use posthaste_broker_client::{Client, Error, Follower, News};
+use posthaste_qos::Money;
 use posthaste_units::Span;
-use posthaste_wsqos::qos::Money;
 
 use super::Buying;
 use super::known::{Choice, Known};

@@ -1,9 +1,9 @@
 //! Offers reported by a broker, and the choice among them.
 
 use jiff::Timestamp;
-use posthaste_offers::{Error, Event, News, Put};
-use posthaste_wsqos::index::{Full, Index, Limits};
-use posthaste_wsqos::qos::{Currency, Money, Offer, Ontologies, Rates, objections};
+use posthaste_broker_client::{Error, Event, News, Put};
+use posthaste_qos::index::{Full, Index, Limits};
+use posthaste_qos::{Currency, Money, Offer, Ontologies, Rates, objections};
 
 use super::{Buying, Without};
 

@@ -10,8 +10,8 @@ mod present;
 mod quotes;
 
 use jiff::{SignedDuration, Timestamp};
+use posthaste_qos::{Definition, Money};
 use posthaste_units::Span;
-use posthaste_wsqos::qos::{Definition, Money};
 
 use self::catalogue::Catalogue;
 pub(crate) use self::catalogue::Followed;

@@ -1,6 +1,6 @@
 //! The present offer, as a refusal names it: `Current-Offer: standard@0.50;price="0.50 EUR"`.
 
-use posthaste_wsqos::qos::Money;
+use posthaste_qos::Money;
 
 use super::known::is_field_value;
 

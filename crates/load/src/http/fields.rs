@@ -1,6 +1,6 @@
 //! Header fields of a reply that decide its framing and its content.
 
-use posthaste_wsqos::Coding;
+use posthaste_compression::Coding;
 
 use super::Violation;
 

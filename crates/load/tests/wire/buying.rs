@@ -8,8 +8,8 @@ use std::thread;
 
 use jiff::{SignedDuration, Timestamp};
 use posthaste_load::{Buying, Observer, Outcome, Plan, Run, RunError, Tick, Without, run};
+use posthaste_qos::{Definition, Money};
 use posthaste_units::Span;
-use posthaste_wsqos::qos::{Definition, Money};
 
 use crate::server::{carried_out, ok, pause, plan, serve};
 

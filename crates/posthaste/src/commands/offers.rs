@@ -5,7 +5,7 @@ mod wanted;
 
 use std::path::PathBuf;
 
-use posthaste_offers::{Client, Error, Listed, Question};
+use posthaste_broker_client::{Client, Error, Listed, Question};
 use posthaste_serve::Trust;
 
 use self::wanted::Wanted;
@@ -245,7 +245,7 @@ fn pages<T, P: Future<Output = Result<Vec<T>, Error>>>(
 
 /// Waits for the broker's answer.
 fn wait<T>(work: impl Future<Output = Result<T, Error>>) -> Result<T, Failure> {
-    let done = posthaste_offers::wait(work).map_err(Failure::run)?;
+    let done = posthaste_broker_client::wait(work).map_err(Failure::run)?;
     done.map_err(failure)
 }
 

@@ -1,6 +1,6 @@
 //! Prices as typed on the command line.
 
-use posthaste_wsqos::qos::{Money, MoneyError};
+use posthaste_qos::{Money, MoneyError};
 
 /// Parses a price. The error, as clap shows it, ends with the remedy.
 pub(super) fn price(text: &str) -> Result<Money, String> {

@@ -1,6 +1,6 @@
 //! Requirements in a file.
 
-use posthaste_wsqos::qos::{Document, Requirement};
+use posthaste_qos::{Document, Requirement};
 
 /// Reads the file named by an argument: a .wsqos document, or JSON with the same names.
 pub(super) fn requirements(file: &str) -> Result<Requirement, String> {

@@ -9,8 +9,8 @@ use std::process::{Command, Stdio};
 use std::sync::mpsc::channel;
 use std::time::Duration;
 
+use posthaste_qos::{Custom, Number, Offer};
 use posthaste_units::Seed;
-use posthaste_wsqos::qos::{Custom, Number, Offer};
 use rand::RngExt as _;
 use tokio::task::JoinSet;
 

@@ -4,7 +4,7 @@ use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 
 use jiff::Timestamp;
-use posthaste_wsqos::qos::Offer;
+use posthaste_qos::Offer;
 use tokio::sync::broadcast::error::TryRecvError;
 use tokio::task::JoinSet;
 

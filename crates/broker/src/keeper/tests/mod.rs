@@ -8,8 +8,8 @@ mod working;
 use std::sync::Arc;
 
 use jiff::{SignedDuration, Timestamp};
-use posthaste_wsqos::index::Limits;
-use posthaste_wsqos::qos::{Offer, Ontologies, Rates};
+use posthaste_qos::index::Limits;
+use posthaste_qos::{Offer, Ontologies, Rates};
 use tokio::task::JoinSet;
 
 use super::{Keeper, Running, WriteError};

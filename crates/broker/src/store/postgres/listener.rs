@@ -41,7 +41,7 @@ async fn listen_once(config: &Config, wake: &Wake, hears: &mut bool) -> Result<(
     let client = &client;
     let tried = |sql| in_time(async move { Ok(client.batch_execute(sql).await?) });
     let listening = async {
-        tried("LISTEN posthaste_offers").await?;
+        tried("LISTEN posthaste_broker_client").await?;
         *hears = true;
         wake();
         loop {

@@ -6,8 +6,8 @@ mod session;
 mod writing;
 
 use jiff::Timestamp;
+use posthaste_qos::Offer;
 use posthaste_serve::Background;
-use posthaste_wsqos::qos::Offer;
 use tokio::runtime::Runtime;
 use tokio_postgres::{Config, Row};
 

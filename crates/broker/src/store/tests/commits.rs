@@ -1,7 +1,7 @@
 //! Writes, their conditions and their effects.
 
 use jiff::Timestamp;
-use posthaste_wsqos::qos::Offer;
+use posthaste_qos::Offer;
 
 use super::{World, at, later, offer, put, withdraw};
 use crate::change::{Key, Tag};

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use posthaste_wsqos::qos::Offer;
+use posthaste_qos::Offer;
 use proptest::collection::vec;
 use proptest::prelude::*;
 use proptest::test_runner::{Config, TestRunner};

@@ -4,7 +4,7 @@ use std::path::PathBuf;
 use std::time::{Duration, Instant};
 
 use jiff::{SignedDuration, Timestamp};
-use posthaste_wsqos::qos::{Definition, Money, Offer};
+use posthaste_qos::{Definition, Money, Offer};
 use tempfile::TempDir;
 
 use super::super::postgres::Postgres;

@@ -2,8 +2,8 @@
 
 use super::*;
 use crate::buying::{Buyer, Without};
-use posthaste_offers::{Error, Event, Put};
-use posthaste_wsqos::qos::{Definition, Offer};
+use posthaste_broker_client::{Error, Event, Put};
+use posthaste_qos::{Definition, Offer};
 
 fn at(second: i64) -> Timestamp {
     Timestamp::from_second(second).unwrap()

@@ -2,8 +2,8 @@
 
 use clap::ValueEnum;
 use posthaste_load::{Buying, Without};
+use posthaste_qos::{Definition, Money, Requirement};
 use posthaste_units::Span;
-use posthaste_wsqos::qos::{Definition, Money, Requirement};
 
 use crate::commands::price::price;
 use crate::commands::requirements::requirements;

@@ -5,8 +5,8 @@ use std::io::{BufRead, Write as _};
 use std::ops::ControlFlow;
 use std::path::Path;
 
-use posthaste_offers::{Answer, Client, Event, Listed, Put};
-use posthaste_wsqos::qos::{Document, Offer};
+use posthaste_broker_client::{Answer, Client, Event, Listed, Put};
+use posthaste_qos::{Document, Offer};
 use serde::{Deserialize, Serialize};
 
 use super::{Failure, failure, print, tell, wait};
@@ -128,7 +128,7 @@ pub(super) fn watch(client: &Client, json: bool) -> Result<(), Failure> {
                 until_unread(tell(&change(number, &put, json)))
             })
         });
-        let error = match posthaste_offers::wait(told).map_err(Failure::run)? {
+        let error = match posthaste_broker_client::wait(told).map_err(Failure::run)? {
             Ok(ended) => return ended,
             Err(error) if last.is_none() => return Err(failure(error)),
             Err(error) => error,

@@ -1,7 +1,7 @@
 //! Requirements: from a document, or from a few flags.
 
+use posthaste_qos::{Definition, Info, Money, Ranking, Requirement, Server};
 use posthaste_units::{Rate, Ratio, Span};
-use posthaste_wsqos::qos::{Definition, Info, Money, Ranking, Requirement, Server};
 
 use super::Failure;
 use crate::commands::price::price;

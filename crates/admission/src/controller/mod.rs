@@ -1,0 +1,153 @@
+//! Price controllers by name: each turns samples into an amount.
+//!
+//! A controller knows its own parameters and history, and nothing about offers, quotes or clients. Its parameters stand
+//! next to `policy = "..."` in the configuration.
+
+mod proportional_integral;
+mod rajomon;
+mod steps;
+mod window;
+
+use posthaste_units::{Instant, Span};
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+use crate::parameter::within;
+use crate::{Amount, WrongParameter};
+use posthaste_qos::{Currency, Money};
+
+pub use proportional_integral::ProportionalIntegral;
+pub use rajomon::Rajomon;
+pub use steps::Steps;
+
+/// Measurements of the protected resource since the last sample.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Observed {
+    /// Time of the sample.
+    pub at: Instant,
+    /// Busy share since the last sample, 0 to 1. A value that is not finite counts as 1.
+    pub busy: f64,
+    /// Last measured queueing delay of requests; zero if not measured.
+    pub delay: Span,
+}
+
+/// A controller's name and its parameters.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(tag = "policy", rename_all = "kebab-case")]
+pub enum Controller {
+    /// Steps after the mean busy share of half a minute, as in the WS-QoS thesis.
+    Steps(Steps),
+    /// Holds a busy share, from signals of fractions of a second.
+    ProportionalIntegral(ProportionalIntegral),
+    /// Rises with the excess of the waiting time, otherwise falls slowly, after RAJOMON (NSDI 2025).
+    Rajomon(Rajomon),
+}
+
+/// A price controller in operation.
+#[derive(Clone, Debug)]
+pub struct Pricing {
+    running: Running,
+    currency: Currency,
+    price: Amount,
+    rises: bool,
+    turns: u64,
+}
+
+#[derive(Clone, Debug)]
+enum Running {
+    Steps(steps::Running),
+    ProportionalIntegral(proportional_integral::Running),
+    Rajomon(rajomon::Running),
+}
+
+impl Default for Controller {
+    fn default() -> Self {
+        Self::ProportionalIntegral(ProportionalIntegral::default())
+    }
+}
+
+impl Controller {
+    /// Its name in configurations and metrics.
+    pub const fn name(&self) -> &'static str {
+        match self {
+            Self::Steps(_) => "steps",
+            Self::ProportionalIntegral(_) => "proportional-integral",
+            Self::Rajomon(_) => "rajomon",
+        }
+    }
+
+    /// Fails if its parameters contradict each other.
+    pub fn check(&self) -> Result<(), WrongParameter> {
+        match self {
+            Self::Steps(steps) => steps.check(),
+            Self::ProportionalIntegral(controller) => controller.check(),
+            Self::Rajomon(rajomon) => rajomon.check(),
+        }
+    }
+}
+
+impl Pricing {
+    /// Starts at a price of 0.
+    pub fn new(controller: Controller, currency: Currency) -> Self {
+        Self {
+            running: match controller {
+                Controller::Steps(steps) => Running::Steps(steps::Running::new(steps)),
+                Controller::ProportionalIntegral(controller) => {
+                    Running::ProportionalIntegral(proportional_integral::Running::new(controller))
+                }
+                Controller::Rajomon(rajomon) => Running::Rajomon(rajomon::Running::new(rajomon)),
+            },
+            currency,
+            price: Amount::ZERO,
+            rises: true,
+            turns: 0,
+        }
+    }
+
+    /// Adds a sample and returns the new price. The first sample only starts the count. A sample that is not later than
+    /// the last is ignored.
+    pub fn push(&mut self, seen: Observed) -> Money {
+        let busy = match seen.busy.is_finite() {
+            true => seen.busy.clamp(0.0, 1.0),
+            false => 1.0,
+        };
+        let seen = Observed { busy, ..seen };
+        let price = match &mut self.running {
+            Running::Steps(running) => running.push(seen),
+            Running::ProportionalIntegral(running) => running.push(seen),
+            Running::Rajomon(running) => running.push(seen),
+        };
+        if price != self.price {
+            let rises = price > self.price;
+            self.turns += u64::from(rises != self.rises);
+            (self.price, self.rises) = (price, rises);
+        }
+        self.price()
+    }
+
+    /// The current price.
+    pub fn price(&self) -> Money {
+        self.price.of(self.currency)
+    }
+
+    /// Number of reversals of the price, up to down or down to up. A high count shows that the price oscillates.
+    pub const fn turns(&self) -> u64 {
+        self.turns
+    }
+}
+
+/// Fails if `tick` is larger than `most`: no price above 0 would be possible then.
+fn ticks(tick: Amount, most: Amount) -> Result<(), WrongParameter> {
+    let units = |amount: Amount| amount.micros() as f64 / 1e6;
+    within("tick", units(tick), 1e-6, units(most))
+}
+
+/// Rounds `wanted` to a whole number of ticks if it differs from `present` by at least 0.75 ticks. Otherwise returns
+/// `present`, so that a price between two ticks does not alternate.
+fn quantised(wanted: f64, present: Amount, tick: Amount) -> Amount {
+    let tick = tick.micros().max(1) as f64;
+    if (wanted - present.micros() as f64).abs() < 0.75 * tick {
+        return present;
+    }
+    Amount::from_micros(((wanted / tick).round() * tick) as u64)
+}

@@ -1,0 +1,146 @@
+//! `gradient`: compares the current latency with the latency without a queue, after Netflix's `gradient2`.
+//!
+//! From `gradient2`: the rule `limit * gradient + queue` with smoothing, the gradient between 0.5 and 1, the tolerance,
+//! their defaults, the averaging of latencies, and no growth of an unused limit.
+//!
+//! Changed here: the reference latency. `gradient2` uses a long-term average, which in a lasting overload includes the
+//! queue, so that the limit grows without bound. Here, as in Envoy's adaptive concurrency, the limit is briefly reduced
+//! to a quarter from time to time. The latency during this probe is the latency without a queue.
+
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+use super::Round;
+use crate::parameter::{WrongParameter, positive, within};
+
+/// Parameters of `gradient`.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields, default)]
+pub struct Gradient {
+    /// Multiple of the time without a queue that still counts as no queue.
+    #[schemars(range(min = 1, max = 10))]
+    pub tolerance: f64,
+    /// Growth of the limit per round without a queue, in requests.
+    #[schemars(range(min = 1))]
+    pub queue: u32,
+    /// Weight of a round compared with the limit so far.
+    #[schemars(range(min = 0.01, max = 1))]
+    pub smoothing: f64,
+    /// Rounds between two measurements without a queue.
+    #[schemars(range(min = 1))]
+    pub probe: u32,
+}
+
+impl Default for Gradient {
+    fn default() -> Self {
+        Self {
+            tolerance: 1.5,
+            queue: 4,
+            smoothing: 0.2,
+            probe: 100,
+        }
+    }
+}
+
+impl Gradient {
+    pub(super) fn check(&self) -> Result<(), WrongParameter> {
+        within("tolerance", self.tolerance, 1.0, 10.0)?;
+        positive("queue", self.queue > 0)?;
+        within("smoothing", self.smoothing, 0.01, 1.0)?;
+        positive("probe", self.probe > 0)
+    }
+}
+
+/// Maximum number of rounds in which a probe waits for the queue to drain.
+const PATIENCE: u32 = 10;
+
+/// The limit in operation.
+#[derive(Clone, Debug)]
+pub(super) struct Running {
+    gradient: Gradient,
+    /// Latency without a queue, in seconds; `None` before the first round.
+    alone: Option<f64>,
+    stage: Stage,
+}
+
+#[derive(Clone, Copy, Debug)]
+enum Stage {
+    /// Rounds since the last probe.
+    Working(u32),
+    /// The limit is reduced to a quarter; earlier requests are still in service.
+    Draining { before: f64, rounds: u32 },
+    /// This round measures the latency without a queue.
+    Probing(f64),
+}
+
+impl Running {
+    pub(super) const fn new(gradient: Gradient) -> Self {
+        Self {
+            gradient,
+            alone: None,
+            stage: Stage::Working(0),
+        }
+    }
+
+    /// The limit after a round.
+    pub(super) fn close(&mut self, round: &Round, limit: f64) -> f64 {
+        let Some(mean) = round.mean(self.alone) else {
+            return limit;
+        };
+        match self.stage {
+            Stage::Working(rounds) if rounds >= self.gradient.probe => {
+                self.stage = Stage::Draining {
+                    before: limit,
+                    rounds: 0,
+                };
+                limit / 4.0
+            }
+            Stage::Working(rounds) => {
+                self.stage = Stage::Working(rounds + 1);
+                let alone = self.alone.unwrap_or(mean);
+                let alone = alone + (mean - alone).min(0.0) * self.gradient.smoothing;
+                self.alone = Some(alone);
+                self.weigh(alone, mean, round, limit)
+            }
+            // While more requests are in service than the limit allows, they are earlier ones or the caller admits some
+            // above the limit. Nothing can be measured then.
+            Stage::Draining { before, rounds } => {
+                let is_drained = f64::from(round.in_flight) <= limit;
+                self.stage = match is_drained {
+                    true => Stage::Probing(before),
+                    false if rounds < PATIENCE => Stage::Draining {
+                        before,
+                        rounds: rounds + 1,
+                    },
+                    false => Stage::Working(0),
+                };
+                if matches!(self.stage, Stage::Working(_)) {
+                    before
+                } else {
+                    limit
+                }
+            }
+            Stage::Probing(before) => {
+                self.stage = Stage::Working(0);
+                // Half of the previous value is kept, because a single round is too noisy.
+                self.alone = self.alone.map(|alone| (alone + mean) / 2.0);
+                before
+            }
+        }
+    }
+
+    fn weigh(&self, alone: f64, mean: f64, round: &Round, limit: f64) -> f64 {
+        let Gradient {
+            tolerance,
+            queue,
+            smoothing,
+            ..
+        } = self.gradient;
+        if !round.was_needed(limit) {
+            return limit;
+        }
+        let gradient = (tolerance * alone / mean.max(1e-9)).clamp(0.5, 1.0);
+        let wanted = limit * gradient + f64::from(queue);
+        limit + (wanted - limit) * smoothing
+    }
+}

@@ -1,0 +1,122 @@
+//! A quote: a price for one client, at a rate, until a point in time, with a signed token.
+//!
+//! A token consists of the quote and a message authentication code over the quote and the client's name (HMAC-SHA256,
+//! RFC 2104), in base64url without padding. It does not contain the name. The client must be identified by other means,
+//! and a token shown by another client counts as forged.
+
+use base64::Engine as _;
+use base64::engine::general_purpose::URL_SAFE_NO_PAD;
+use hmac::{Hmac, KeyInit as _, Mac as _};
+use posthaste_units::Instant;
+use sha2::Sha256;
+use thiserror::Error;
+
+use posthaste_qos::{Currency, Money};
+
+/// Maximum length of a client's name in a quote, in bytes.
+pub(super) const LONGEST_CLIENT: usize = 256;
+
+/// Bytes of the quote in a token: number, millionths, currency, rate, end, open or not.
+const SAID: usize = 8 + 8 + 3 + 8 + 8 + 1;
+/// Bytes of the authentication code, not truncated.
+const CODE: usize = 32;
+/// Length of every token, in characters.
+pub const TOKEN_LENGTH: usize = ((SAID + CODE) * 4).div_ceil(3);
+
+/// A price for one client.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Quote {
+    /// Number, unique within a ledger.
+    pub number: u64,
+    /// The client.
+    pub client: String,
+    /// Price of a request.
+    pub price: Money,
+    /// Valid only for requests that leave compression to the server.
+    pub open: bool,
+    /// Requests per second.
+    pub rate: f64,
+    /// End, on the monotonic clock of the process that issued it.
+    pub until: Instant,
+}
+
+/// Key that signs quotes. Keep it secret, and generate a new one at each start.
+#[derive(Clone)]
+pub struct Key(Hmac<Sha256>);
+
+/// A token that this key has not signed for this client.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Error)]
+#[error(
+    "the quote is not one that was given to this client: ask without it, and use the one that comes back"
+)]
+pub struct Forged;
+
+impl Key {
+    /// Creates a key from 32 random bytes.
+    pub fn new(bytes: &[u8; 32]) -> Self {
+        // RFC 2104, section 2: a key shorter than SHA-256's block is padded with zeros.
+        let mut block = [0; 64];
+        block[..bytes.len()].copy_from_slice(bytes);
+        Self(Hmac::new(&block.into()))
+    }
+
+    /// The token of a quote.
+    pub fn sign(&self, quote: &Quote) -> String {
+        let said = quote.said();
+        let code = self.code(&said, &quote.client).finalize().into_bytes();
+        let mut token = [0; SAID + CODE];
+        token[..SAID].copy_from_slice(&said);
+        token[SAID..].copy_from_slice(&code);
+        URL_SAFE_NO_PAD.encode(token)
+    }
+
+    /// Verifies a token shown by `client` and returns its quote. The code is compared in constant time.
+    pub fn read(&self, token: &str, client: &str) -> Result<Quote, Forged> {
+        let mut bytes = [0; SAID + CODE];
+        match URL_SAFE_NO_PAD.decode_slice(token, &mut bytes) {
+            Ok(length) if length == bytes.len() => {}
+            _ => return Err(Forged),
+        }
+        let (said, code) = bytes.split_at(SAID);
+        let matches = self.code(said, client).verify_slice(code);
+        matches.map_err(|_| Forged)?;
+        Quote::from_said(said, client).ok_or(Forged)
+    }
+
+    fn code(&self, said: &[u8], client: &str) -> Hmac<Sha256> {
+        self.0.clone().chain_update(said).chain_update(client)
+    }
+}
+
+impl std::fmt::Debug for Key {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str("Key(secret)")
+    }
+}
+
+impl Quote {
+    fn said(&self) -> [u8; SAID] {
+        let mut said = [0; SAID];
+        let currency = self.price.currency();
+        said[..8].copy_from_slice(&self.number.to_be_bytes());
+        said[8..16].copy_from_slice(&self.price.micros().to_be_bytes());
+        said[16..19].copy_from_slice(currency.code().as_bytes());
+        said[19..27].copy_from_slice(&self.rate.to_bits().to_be_bytes());
+        said[27..35].copy_from_slice(&self.until.as_nanos().to_be_bytes());
+        said[35] = self.open.into();
+        said
+    }
+
+    fn from_said(said: &[u8], client: &str) -> Option<Self> {
+        let number = |from: usize| Some(u64::from_be_bytes(*said[from..].first_chunk()?));
+        let currency: Currency = std::str::from_utf8(&said[16..19]).ok()?.parse().ok()?;
+        Some(Self {
+            number: number(0)?,
+            client: client.to_owned(),
+            price: Money::from_micros(number(8)?, currency)?,
+            open: said[35] != 0,
+            rate: f64::from_bits(number(19)?),
+            until: Instant::from_nanos(number(27)?),
+        })
+    }
+}

@@ -1,0 +1,9 @@
+//! Integration tests of the crate's public interface.
+
+mod blocks;
+mod decisions;
+mod descriptions;
+mod envelopes;
+mod load_controller;
+mod scans;
+mod server;

@@ -1,0 +1,8 @@
+//! Integration tests of the crate's public interface.
+
+mod documents;
+mod index;
+mod made;
+mod matching;
+mod money;
+mod ranking;
