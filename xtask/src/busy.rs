@@ -4,19 +4,17 @@
 //! machine and fails on a busy one. This command finds such tests. Each binary runs as in cargo, with its tests in
 //! parallel. Rounds run in sequence, so that all tests meet the same machine.
 
-mod binaries;
 mod neighbours;
-mod table;
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
-use binaries::{Binary, Results};
 use neighbours::Neighbours;
-use table::{WAITING, Waiting};
 
 use crate::checkout::Checkout;
+use crate::test::binaries::{self, Binary, Choice, Results};
+use crate::test::waiting::{WAITING, Waiting};
 use crate::trouble::{Outcome, Trouble};
 
 /// Tests to run, and the number of repetitions and busy processes.
@@ -44,13 +42,7 @@ pub(crate) fn list() {
 /// Some tests of one binary.
 struct Part {
     binary: Binary,
-    filters: Vec<String>,
-}
-
-impl Part {
-    fn filters(&self) -> Vec<&str> {
-        self.filters.iter().map(String::as_str).collect()
-    }
+    choice: Choice,
 }
 
 /// Runs the selected tests and reports the failures of each. The last line has the counts.
@@ -61,7 +53,7 @@ pub(crate) fn run(checkout: &Checkout, wanted: &Wanted) -> Outcome<ExitCode> {
     let mut tally = Tally::default();
     for round in 1..=wanted.times {
         for part in &parts {
-            let results = part.binary.run(&part.filters(), &logs)?;
+            let results = part.binary.run(&part.choice, &logs)?;
             println!(
                 "{round}/{} {}: {} passed, {} failed, {:.1} s",
                 wanted.times,
@@ -91,21 +83,19 @@ fn parts(checkout: &Checkout, wanted: &Wanted, logs: &Path) -> Outcome<Vec<Part>
     packages.dedup();
     let mut parts = Vec::new();
     for binary in binaries::build(checkout, &packages, logs)? {
-        let filters: Vec<String> = match &wanted.filter {
+        let only = match &wanted.filter {
             Some(filter) => vec![filter.clone()],
             None => {
                 let row = waiting
                     .iter()
                     .find(|row| row.package == binary.package && row.target == binary.target);
                 let Some(row) = row else { continue };
-                row.modules
-                    .iter()
-                    .map(|module| format!("{module}::"))
-                    .collect()
+                row.prefixes()
             }
         };
-        let part = Part { binary, filters };
-        if !part.binary.tests(&part.filters(), logs)?.is_empty() {
+        let choice = Choice::Only(only);
+        let part = Part { binary, choice };
+        if !part.binary.tests(&part.choice, logs)?.is_empty() {
             parts.push(part);
         }
     }

@@ -1,5 +1,9 @@
 //! `cargo xtask test`: the workspace's own tests, then the peers, then one final line.
 
+pub(crate) mod binaries;
+mod fast;
+pub(crate) mod waiting;
+
 use std::process::ExitCode;
 use std::time::Duration;
 
@@ -9,6 +13,8 @@ use crate::process;
 use crate::site::Site;
 use crate::tools;
 use crate::trouble::{Outcome, Trouble};
+
+pub(crate) use fast::run as run_fast;
 
 /// Time limit for building and running the workspace's own tests, while other programs use the CPU.
 const OWN_TESTS: Duration = Duration::from_secs(3000);

@@ -124,7 +124,7 @@ fn what_the_table_names_is_there() {
             if !found {
                 let name = format!("{} {} {module}", row.package, row.target);
                 findings.push(Finding::new(
-                    "xtask/src/busy/table.rs",
+                    "xtask/src/test/waiting.rs",
                     format!("{name}: no such tests"),
                     "give their present name, or remove the entry",
                 ));
@@ -155,7 +155,7 @@ fn every_test_that_waits_on_a_clock_is_in_the_table() {
             findings.push(Finding::new(
                 &source.path,
                 format!("its tests name {clock} and are not in the table"),
-                "add the module to xtask/src/busy/table.rs",
+                "add the module to xtask/src/test/waiting.rs",
             ));
         }
     }

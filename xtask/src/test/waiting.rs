@@ -16,6 +16,14 @@ pub(crate) struct Waiting {
     pub(crate) modules: &'static [&'static str],
 }
 
+impl Waiting {
+    /// Start of the names of its tests. Empty for the whole binary.
+    pub(crate) fn prefixes(&self) -> Vec<String> {
+        let names = self.modules.iter();
+        names.map(|module| format!("{module}::")).collect()
+    }
+}
+
 /// All of a binary.
 const fn all(package: &'static str, target: &'static str) -> Waiting {
     some(package, target, &[])

@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use serde_json::Value;
 
-use super::table::UNIT;
+use super::waiting::UNIT;
 use crate::checkout::{Checkout, cargo};
 use crate::process::{self, Running};
 use crate::trouble::Outcome;
@@ -19,28 +19,49 @@ const RUN: Duration = Duration::from_secs(1200);
 
 /// A test binary.
 #[derive(Debug, PartialEq, Eq)]
-pub(super) struct Binary {
-    pub(super) package: String,
+pub(crate) struct Binary {
+    pub(crate) package: String,
     /// The name under `tests/`, or [`UNIT`].
-    pub(super) target: String,
+    pub(crate) target: String,
     program: PathBuf,
     /// The package's folder, in which cargo runs tests.
     folder: PathBuf,
 }
 
+/// The tests of a binary that run.
+pub(crate) enum Choice {
+    /// Those whose names contain one of these, or all if there is none.
+    Only(Vec<String>),
+    /// All but those whose names contain one of these.
+    Except(Vec<String>),
+}
+
+impl Choice {
+    /// Arguments of the test binary.
+    fn arguments(&self) -> Vec<&str> {
+        match self {
+            Self::Only(names) => names.iter().map(String::as_str).collect(),
+            Self::Except(names) => names
+                .iter()
+                .flat_map(|name| ["--skip", name.as_str()])
+                .collect(),
+        }
+    }
+}
+
 /// Results of one run of a binary.
 #[derive(Default)]
-pub(super) struct Results {
-    pub(super) passed: Vec<String>,
-    pub(super) failed: Vec<String>,
+pub(crate) struct Results {
+    pub(crate) passed: Vec<String>,
+    pub(crate) failed: Vec<String>,
     /// Seconds from start to end.
-    pub(super) seconds: f64,
+    pub(crate) seconds: f64,
     /// All output, for the report of a failure.
-    pub(super) words: String,
+    pub(crate) words: String,
 }
 
 /// Builds the tests of these packages, or of the whole workspace, and returns their binaries.
-pub(super) fn build(checkout: &Checkout, packages: &[&str], logs: &Path) -> Outcome<Vec<Binary>> {
+pub(crate) fn build(checkout: &Checkout, packages: &[&str], logs: &Path) -> Outcome<Vec<Binary>> {
     let command = || {
         let mut command = cargo(checkout);
         command.args(["test", "--no-run"]);
@@ -91,22 +112,22 @@ fn package(id: &str) -> Option<String> {
 
 impl Binary {
     /// `package target`.
-    pub(super) fn name(&self) -> String {
+    pub(crate) fn name(&self) -> String {
         format!("{} {}", self.package, self.target)
     }
 
-    fn command(&self, filters: &[&str]) -> Command {
+    fn command(&self, choice: &Choice) -> Command {
         let mut command = Command::new(&self.program);
         command
-            .args(filters)
+            .args(choice.arguments())
             .current_dir(&self.folder)
             .env("CARGO_MANIFEST_DIR", &self.folder);
         command
     }
 
-    /// Tests whose names contain one of `filters`, or all.
-    pub(super) fn tests(&self, filters: &[&str], logs: &Path) -> Outcome<Vec<String>> {
-        let mut list = self.command(filters);
+    /// Names of the chosen tests.
+    pub(crate) fn tests(&self, choice: &Choice, logs: &Path) -> Outcome<Vec<String>> {
+        let mut list = self.command(choice);
         list.arg("--list");
         let listed = process::run("list", &mut list, RUN, logs)?;
         let lines = listed.stdout.lines();
@@ -114,9 +135,9 @@ impl Binary {
         Ok(names.map(str::to_owned).collect())
     }
 
-    /// Runs the tests whose names contain one of `filters`, or all. If the binary dies, it has failed as a whole.
-    pub(super) fn run(&self, filters: &[&str], logs: &Path) -> Outcome<Results> {
-        let running = Running::start("busy-test", &mut self.command(filters), logs)?;
+    /// Runs the chosen tests. If the binary dies, it has failed as a whole.
+    pub(crate) fn run(&self, choice: &Choice, logs: &Path) -> Outcome<Results> {
+        let running = Running::start("chosen-tests", &mut self.command(choice), logs)?;
         let finished = running.finish(RUN)?;
         let mut results = read(&finished.stdout);
         results.seconds = finished.wall.as_secs_f64();
