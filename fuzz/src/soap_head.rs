@@ -4,7 +4,8 @@
 
 use posthaste_soap::xml::{Name, Scanner, Token, XmlError, decode};
 use posthaste_soap::{Limits, Version};
-use posthaste_compression::{COMPRESSION, Coding, Envelope, Form, HeadScan, Seen, Wish};
+use posthaste_compression::{COMPRESSION, Coding, Form, PreferenceBlock, ScanResult, Wish, packed};
+use posthaste_soap::head::{EnvelopeParts, HeadScan};
 use posthaste_soap::EXTENSION_NAMESPACE;
 
 use crate::cuts::Cut;
@@ -28,20 +29,20 @@ pub fn soap_head(input: &[u8]) {
     let head = cut.stream.len().min(limits.header);
     // What is cut is kept once, in a buffer that doubles; declarations beside it.
     let seen = within("HeadScan", head, 32, 16 << 10, || {
-        let mut scan = HeadScan::new(&limits);
+        let mut scan = HeadScan::new(&limits, PreferenceBlock::default());
         for piece in cut.pieces() {
             let wants_more = scan.feed(piece);
-            assert_eq!(wants_more, scan.seen() == Seen::Unfinished);
+            assert_eq!(wants_more, ScanResult::of(scan.head(), scan.blocks()) == ScanResult::Unfinished);
         }
-        scan.seen()
+        ScanResult::of(scan.head(), scan.blocks())
     });
     let whole = |bytes: &[u8]| {
-        let mut scan = HeadScan::new(&limits);
+        let mut scan = HeadScan::new(&limits, PreferenceBlock::default());
         scan.feed(bytes);
-        scan.seen()
+        ScanResult::of(scan.head(), scan.blocks())
     };
     assert_eq!(whole(cut.stream), seen, "cuts change nothing");
-    if seen != Seen::Unfinished {
+    if seen != ScanResult::Unfinished {
         let longer = [cut.stream, b"<&\xFF\x00"].concat();
         assert_eq!(whole(&longer), seen, "what has been seen settles it");
     }
@@ -50,24 +51,24 @@ pub fn soap_head(input: &[u8]) {
     let Some(text) = text.ok().filter(|text| !cut.flag && !text.contains('&')) else {
         return;
     };
-    if let (Ok(expected), false) = (read(text, &limits), seen == Seen::TooMuch) {
+    if let (Ok(expected), false) = (read(text, &limits), seen == ScanResult::TooMuch) {
         assert_eq!(seen, expected, "{text}");
     }
 }
 
 /// What is taken apart is the message, and packed it can be taken apart again.
 fn packable(message: &[u8], limits: &Limits) {
-    let Some(envelope) = Envelope::parts(message, limits) else {
+    let Some(envelope) = EnvelopeParts::of(message, limits) else {
         return;
     };
-    let Envelope {
+    let EnvelopeParts {
         before,
         content,
         after,
     } = envelope;
     assert_eq!([before, content, after].concat(), message);
-    let packed = envelope.packed(Coding::Gzip, b"packed");
-    let again = Envelope::parts(&packed, limits).expect("a packed message has a Body");
+    let packed = packed(&envelope, Coding::Gzip, b"packed");
+    let again = EnvelopeParts::of(&packed, limits).expect("a packed message has a Body");
     assert_eq!((again.before, again.after), (before, after));
     let whole = |message: &[u8]| {
         let text = std::str::from_utf8(message).ok()?;
@@ -81,14 +82,14 @@ fn packable(message: &[u8], limits: &Limits) {
 }
 
 /// What must be seen of a document that is whole and well-formed, without references.
-fn read(text: &str, limits: &Limits) -> Result<Seen, XmlError> {
+fn read(text: &str, limits: &Limits) -> Result<ScanResult, XmlError> {
     let text = &*decode(text.as_bytes(), limits)?;
     let mut whole = Scanner::new(text, limits);
     while whole.token()? != Token::Eof {}
     let mut scanner = Scanner::new(text, limits);
     let root = child(&mut scanner)?.filter(|root| root.local == "Envelope");
     let Some(version) = root.and_then(|root| Version::from_namespace(&root.namespace)) else {
-        return Ok(Seen::NotSoap);
+        return Ok(ScanResult::NotSoap);
     };
     let (mut word, mut form) = (None, Form::Content);
     while let Some(part) = child(&mut scanner)? {
@@ -116,7 +117,7 @@ fn read(text: &str, limits: &Limits) -> Result<Seen, XmlError> {
     let wish = word
         .as_ref()
         .and_then(|word| Wish::of(word.as_deref()?.trim_matches(is_blank).as_bytes()));
-    Ok(Seen::Soap {
+    Ok(ScanResult::Soap {
         version,
         wish,
         form: wish.map_or(Form::Content, |_| form),

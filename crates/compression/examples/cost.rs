@@ -5,10 +5,11 @@
 use std::hint::black_box;
 
 use posthaste_compression::{
-    Accept, CostModel, CpuTokenBucket, Form, HeadScan, Line, LoadEstimate, Media, Menu, Policy,
-    Prefer, Preference, Question, Reply, Rules, Steps, Wish, saves_data,
+    Accept, CostModel, CpuTokenBucket, Form, Line, LoadEstimate, Media, Menu, Policy, Prefer,
+    Preference, PreferenceBlock, Question, Reply, Rules, ScanResult, Steps, Wish, saves_data,
 };
 use posthaste_soap::EXTENSION_NAMESPACE;
+use posthaste_soap::head::HeadScan;
 use posthaste_soap::{Limits, Version};
 use posthaste_units::{BitRate, Instant, Size, Span};
 
@@ -44,9 +45,12 @@ fn scan(times: u64) {
     text.push_str("</s:Body></s:Envelope>");
     let limits = Limits::default();
     for _ in 0..times {
-        let mut scan = HeadScan::new(&limits);
+        let mut scan = HeadScan::new(&limits, PreferenceBlock::default());
         scan.feed(black_box(text.as_bytes()));
-        assert_eq!(black_box(scan.seen()).wish(), Some(Wish::IfPossible));
+        assert_eq!(
+            black_box(ScanResult::of(scan.head(), scan.blocks())).wish(),
+            Some(Wish::IfPossible)
+        );
     }
 }
 

@@ -9,7 +9,7 @@ use std::collections::HashMap;
 
 use posthaste_soap::wsdl::{Description, Extension};
 
-use crate::scan::COMPRESSION;
+use crate::preference_block::COMPRESSION;
 use crate::wish::Wish;
 use posthaste_soap::EXTENSION_NAMESPACE;
 

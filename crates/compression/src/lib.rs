@@ -2,10 +2,10 @@
 //!
 //! A gateway uses this crate in the following order:
 //!
-//! 1. Request: [`HeadScan`] reads the SOAP header of the streamed body. [`Accept`], [`Prefer`] and [`saves_data`] read
+//! 1. Request: [`PreferenceBlock`] reads the SOAP header of the streamed body. [`Accept`], [`Prefer`] and [`saves_data`] read
 //!    the HTTP fields. [`Described`] holds the defaults of the service's WSDL. [`Preference::of`] decides between them.
 //! 2. Reply: [`Reply`] holds the relevant part of its head. [`Policy::decide`] returns a step, a [`Form`] and a
-//!    [`Reason`]. [`Envelope`] implements the form that compresses only the SOAP Body.
+//!    [`Reason`]. [`packed`] implements the form that compresses only the SOAP Body.
 //! 3. Outside the path of requests: [`LoadController`] turns samples of the load into a [`LoadEstimate`]. [`CostModel`]
 //!    learns the cost of each [`Step`].
 //!
@@ -13,8 +13,7 @@
 //!
 //! # Preferences and decisions
 //!
-//! The header scan passes over a streamed envelope and buffers only an incomplete tag. A decision first checks three
-//! conditions: the reply may be transformed, the client did not refuse, both sides share a coding. Only then does the
+//! A decision first checks three conditions: the reply may be transformed, the client did not refuse, both sides share a coding. Only then does the
 //! policy decide. Each decision carries its reason.
 //!
 //! Three mechanisms react to the load, each faster than the one before:
@@ -28,7 +27,6 @@
 //! A server in virtual time (`crates/compression/tests/compression/server.rs`) compares all three with queueing theory.
 
 mod accept;
-mod block;
 mod cost_model;
 mod cpu_token_bucket;
 mod decoder;
@@ -39,27 +37,25 @@ mod load_controller;
 mod media;
 mod policy;
 mod prefer;
+mod preference_block;
 mod reason;
 mod reply;
-mod scan;
-mod scope;
 mod step;
 mod wish;
-mod word;
 
 pub use accept::{Accept, FULL};
 pub use cost_model::{CostModel, Estimate, UNKNOWN_LENGTH};
 pub use cpu_token_bucket::{CpuReservation, CpuTokenBucket};
 pub use decoder::Decoder;
 pub use described::Described;
-pub use envelope::Envelope;
+pub use envelope::packed;
 pub use line::Line;
 pub use load_controller::{Gate, LoadController, LoadEstimate, Sample, Threshold, Work};
 pub use media::Media;
 pub use policy::{Decision, POLICIES, Policy, Question, UnknownPolicy};
 pub use prefer::{Prefer, saves_data};
+pub use preference_block::{COMPRESSION, PreferenceBlock, ScanResult};
 pub use reason::{REASONS, Reason};
 pub use reply::{Reply, Rules, forbids_transform, is_coded};
-pub use scan::{COMPRESSION, HeadScan, Seen};
 pub use step::{Coding, Codings, Menu, STEPS, Step, Steps, UnknownStep};
 pub use wish::{Form, Origin, Preference, Wish};

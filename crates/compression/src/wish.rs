@@ -34,7 +34,7 @@ pub enum Form {
     #[default]
     Content,
     /// The content of the SOAP Body, as in the papers, for clients that cannot decode content. See
-    /// [`Envelope`](crate::Envelope).
+    /// [`packed`](crate::packed).
     Body,
 }
 

@@ -12,11 +12,12 @@ use hyper::header::{
 use hyper::http::response::Parts;
 use hyper::{Method, Response, StatusCode};
 use posthaste_compression::{
-    Coding, Decision, Envelope, Form, Line, Media, Policy, Question, Reason, Reply, Rules, Step,
-    Steps, forbids_transform, is_coded,
+    Coding, Decision, Form, Line, Media, Policy, Question, Reason, Reply, Rules, Step, Steps,
+    forbids_transform, is_coded,
 };
 use posthaste_serve::Peer;
 use posthaste_soap::Limits;
+use posthaste_soap::head::EnvelopeParts;
 use posthaste_units::Size;
 
 use crate::body::ReplyBody;
@@ -238,11 +239,11 @@ impl Compression<'_> {
         let Some(message) = source.whole() else {
             return Ok((Reason::NoEnvelope, ReplyBody::Ahead(Box::new(source))));
         };
-        let Some(envelope) = Envelope::parts(&message, &Limits::default()) else {
+        let Some(parts) = EnvelopeParts::of(&message, &Limits::default()) else {
             return Ok((Reason::NoEnvelope, ReplyBody::Whole(message)));
         };
-        let coded = job.pack(envelope.content)?;
-        let packed = envelope.packed(step.coding(), &coded);
+        let coded = job.pack(parts.content)?;
+        let packed = posthaste_compression::packed(&parts, step.coding(), &coded);
         if packed.len() >= message.len() {
             return Ok((Reason::TooSmall, ReplyBody::Whole(message)));
         }

@@ -6,7 +6,7 @@ use std::fmt::Error;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 
-use posthaste_compression::{LoadEstimate, Origin, REASONS, STEPS, Seen, Wish};
+use posthaste_compression::{LoadEstimate, Origin, REASONS, STEPS, ScanResult, Wish};
 use posthaste_qos::marking::MarkOrigin;
 use posthaste_serve::Snapshot;
 use posthaste_serve::exposition::{self, counters, gauge, gauges, histogram};
@@ -97,7 +97,7 @@ fn decisions(out: &mut DescriptorEncoder, metrics: &Metrics) -> Result<(), Error
     let help = "Fields about wishes in which something could not be read";
     counters(out, "fields_unread", help, rows)?;
 
-    let scans = Seen::NAMES.iter().zip(&metrics.scans);
+    let scans = ScanResult::NAMES.iter().zip(&metrics.scans);
     let rows = scans.map(|(name, n)| ([("outcome", *name)], load(n)));
     counters(out, "soap_scans", "SOAP headers read, by outcome", rows)
 }

@@ -9,7 +9,7 @@ use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 use std::sync::{Mutex, PoisonError};
 
 use posthaste_compression::{
-    LoadEstimate, Origin, Preference, REASONS, Reason, STEPS, Seen, Step, Wish, Work,
+    LoadEstimate, Origin, Preference, REASONS, Reason, STEPS, ScanResult, Step, Wish, Work,
 };
 use posthaste_qos::marking::{Mark, MarkOrigin};
 use posthaste_units::Span;
@@ -28,7 +28,7 @@ pub(crate) struct Metrics {
     pub(crate) replies: [AtomicU64; 900],
     pub(crate) decisions: [[AtomicU64; REASONS.len()]; Wish::ALL.len()],
     pub(crate) origins: [AtomicU64; Origin::ALL.len()],
-    pub(crate) scans: [AtomicU64; Seen::NAMES.len()],
+    pub(crate) scans: [AtomicU64; ScanResult::NAMES.len()],
     /// In the order of [`UNREAD`].
     pub(crate) unread: [AtomicU64; UNREAD.len()],
     /// Replies by origin and code point, and replies whose client requested a mark that is not allowed.

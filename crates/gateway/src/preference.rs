@@ -3,9 +3,13 @@
 use hyper::Method;
 use hyper::header::{ACCEPT_ENCODING, AsHeaderName, CONTENT_TYPE, HeaderMap, HeaderName};
 use hyper::http::request::Parts;
-use posthaste_compression::{Accept, Codings, HeadScan, Prefer, Preference, Seen, saves_data};
+use posthaste_compression::{
+    Accept, Codings, Prefer, Preference, PreferenceBlock, ScanResult, saves_data,
+};
 use posthaste_qos::Priorities;
+use posthaste_qos::QosBlock;
 use posthaste_qos::marking::Urgency;
+use posthaste_soap::head::HeadScan;
 use posthaste_soap::http::{self, MediaType};
 use posthaste_soap::{Limits, Version};
 
@@ -16,6 +20,9 @@ const SOAP_ACTION: HeaderName = HeaderName::from_static("soapaction");
 const PREFER: HeaderName = HeaderName::from_static("prefer");
 const PRIORITY: HeaderName = HeaderName::from_static("priority");
 const SAVE_DATA: HeaderName = HeaderName::from_static("save-data");
+
+/// Readers of the header blocks.
+type Blocks = (PreferenceBlock, QosBlock);
 
 /// Preferences stated by a request.
 #[derive(Clone, Debug)]
@@ -29,7 +36,7 @@ pub(crate) struct Wishes {
     /// The offer selected by the SOAP header.
     pub(crate) selected: Option<String>,
     /// Result of the scan for a SOAP header, if one took place.
-    pub(crate) seen: Option<Seen>,
+    pub(crate) seen: Option<ScanResult>,
     /// Unreadable fields, in the order of [`UNREAD`](crate::metrics::UNREAD).
     pub(crate) unread: [bool; 3],
 }
@@ -51,7 +58,7 @@ impl Wishes {
         let mut scan = None;
         match body {
             Outgoing::Streaming(body) if media.is_some() => {
-                let scan = scan.insert(HeadScan::new(&Limits::default()));
+                let scan = scan.insert(HeadScan::new(&Limits::default(), Blocks::default()));
                 while scan.wants_more() {
                     match body.read_ahead().await? {
                         Some(piece) => scan.feed(piece),
@@ -64,25 +71,25 @@ impl Wishes {
         let accept = Accept::read(lines(&head.headers, ACCEPT_ENCODING));
         let prefer = Prefer::read(lines(&head.headers, PREFER));
         let saves = saves_data(lines(&head.headers, SAVE_DATA));
-        let seen = scan.as_ref().map(HeadScan::seen);
-        let soap = seen.and_then(Seen::wish);
+        let seen = scan
+            .as_ref()
+            .map(|scan| ScanResult::of(scan.head(), &scan.blocks().0));
+        let qos = scan.as_ref().map(|scan| &scan.blocks().1);
+        let soap = seen.and_then(ScanResult::wish);
         let action = media.as_ref().and_then(|media| action(head, media));
         let described = action.and_then(|action| route.described.wish(action));
         Ok(Self {
             preference: Preference::of(soap, &accept, &prefer, saves, described, route.wish),
             accept,
             prefer,
-            priorities: scan.as_ref().and_then(HeadScan::priorities).cloned(),
-            selected: scan
-                .as_ref()
-                .and_then(HeadScan::selected)
-                .map(str::to_owned),
+            priorities: qos.and_then(QosBlock::priorities).cloned(),
+            selected: qos.and_then(QosBlock::selected).map(str::to_owned),
             urgency: Urgency::read(lines(&head.headers, PRIORITY)),
             seen,
             unread: [
                 accept.malformed() > 0,
                 prefer.unknown,
-                scan.is_some_and(|scan| scan.has_unread_priority()),
+                qos.is_some_and(QosBlock::has_unread_priority),
             ],
         })
     }

@@ -5,7 +5,7 @@
 //! of the WS-QoS schema ([`Document::read`]) or from JSON (serde, the same names). An [`Ontology`] defines the better
 //! direction of a custom metric, [`Rates`] are exchange rates. [`objections`] lists the mismatches of an offer,
 //! [`is_adequate`] tests for any, [`Ranking`] orders adequate offers, and [`index`] finds the cheapest one.
-//! [`marking`] selects the DSCP mark of a reply.
+//! [`marking`] selects the DSCP mark of a reply. [`QosBlock`] reads a request's SOAP header.
 //!
 //! Sources and storage of offers belong to a broker.
 //!
@@ -22,6 +22,7 @@
 pub mod bounds;
 mod definition;
 mod document;
+mod header;
 pub mod index;
 pub mod marking;
 mod matching;
@@ -35,6 +36,7 @@ pub use definition::{
     Server, Term,
 };
 pub use document::{Document, Offer, Offers, Requirement};
+pub use header::QosBlock;
 pub use matching::{Amount, Mismatch, Side, World, compare, is_adequate, objections};
 pub use money::{Currency, Money, MoneyError, Rates, decimal_text, micros};
 

@@ -2,11 +2,13 @@
 //!
 //! Nothing here opens a socket. A server reads a message in this order: [`http::media_type`] and [`http::soap_action`]
 //! check the headers, [`xml::decode`] the bytes, [`Request::read`] the envelope. Every rejection becomes the [`Fault`]
-//! that WS-I Basic Profile requires. A client uses [`wsdl::read`] to make requests and [`reply::inspect`] to tell a
+//! that WS-I Basic Profile requires. An intermediary uses [`head::HeadScan`]
+//! on the bytes that it forwards. A client uses [`wsdl::read`] to make requests and [`reply::inspect`] to tell a
 //! fault from a reply. WS-Security, attachments, RPC style and SOAP encoding are absent.
 
 mod envelope;
 mod fault;
+pub mod head;
 pub mod http;
 mod limits;
 pub mod reply;

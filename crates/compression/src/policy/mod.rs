@@ -20,7 +20,7 @@ use thiserror::Error;
 use crate::accept::Accept;
 use crate::cost_model::{CostModel, UNKNOWN_LENGTH};
 use crate::cpu_token_bucket::{CpuReservation, CpuTokenBucket};
-use crate::envelope::Envelope;
+use crate::envelope::packed_length;
 use crate::line::Line;
 use crate::load_controller::LoadEstimate;
 use crate::media::Media;
@@ -207,7 +207,7 @@ impl Question<'_> {
         let estimate = self.costs.of(step, self.length());
         let out = match self.form() {
             Form::Content => estimate.out,
-            Form::Body => Size::from_bytes(Envelope::packed_length(estimate.out.as_bytes())),
+            Form::Body => Size::from_bytes(packed_length(estimate.out.as_bytes())),
         };
         Choice {
             step,

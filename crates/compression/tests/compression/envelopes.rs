@@ -2,14 +2,15 @@
 
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
-use posthaste_compression::{Coding, Envelope};
+use posthaste_compression::{Coding, packed};
 use posthaste_soap::EXTENSION_NAMESPACE;
+use posthaste_soap::head::EnvelopeParts;
 use posthaste_soap::xml::{Scanner, Token};
 use posthaste_soap::{Limits, Version};
 use proptest::prelude::*;
 
 fn parts(message: &str) -> Option<[&str; 3]> {
-    let found = Envelope::parts(message.as_bytes(), &Limits::default())?;
+    let found = EnvelopeParts::of(message.as_bytes(), &Limits::default())?;
     Some([found.before, found.content, found.after].map(|part| std::str::from_utf8(part).unwrap()))
 }
 
@@ -60,7 +61,7 @@ fn what_cannot_be_taken_apart_is_left() {
     };
     let text = message("", "<s:Body>x</s:Body>");
     assert_eq!(
-        Envelope::parts(text.as_bytes(), &tight),
+        EnvelopeParts::of(text.as_bytes(), &tight),
         None,
         "a Body too far off"
     );
@@ -79,8 +80,8 @@ proptest! {
         prop_assert_eq!(inner, &content);
         prop_assert_eq!([before, inner, after].concat(), text.clone());
 
-        let envelope = Envelope::parts(text.as_bytes(), &Limits::default()).unwrap();
-        let packed = String::from_utf8(envelope.packed(Coding::Gzip, &coded)).unwrap();
+        let envelope = EnvelopeParts::of(text.as_bytes(), &Limits::default()).unwrap();
+        let packed = String::from_utf8(packed(&envelope, Coding::Gzip, &coded)).unwrap();
         // Read by soap's scanner, the Body contains our element, which contains the words.
         let limits = Limits::default();
         let mut scanner = Scanner::new(&packed, &limits);

@@ -1,6 +1,5 @@
 //! Integration tests of the crate's public interface.
 
-mod blocks;
 mod decisions;
 mod descriptions;
 mod envelopes;

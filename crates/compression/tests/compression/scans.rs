@@ -1,19 +1,28 @@
 //! The header scan: results, end of the scan, and messages cut into pieces.
 
-use posthaste_compression::{COMPRESSION, Form, HeadScan, Seen, Wish};
+use posthaste_compression::{COMPRESSION, Form, PreferenceBlock, ScanResult, Wish};
 use posthaste_soap::EXTENSION_NAMESPACE;
+use posthaste_soap::head::HeadScan;
 use posthaste_soap::xml::{Name, Scanner, Token, XmlError};
 use posthaste_soap::{Limits, Version};
 use proptest::prelude::*;
 
-fn scan(text: &str) -> Seen {
-    let mut scan = HeadScan::new(&Limits::default());
-    scan.feed(text.as_bytes());
-    scan.seen()
+fn new(limits: &Limits) -> HeadScan<PreferenceBlock> {
+    HeadScan::new(limits, PreferenceBlock::default())
 }
 
-fn soap(wish: Option<Wish>) -> Seen {
-    Seen::Soap {
+fn result(scan: &HeadScan<PreferenceBlock>) -> ScanResult {
+    ScanResult::of(scan.head(), scan.blocks())
+}
+
+fn scan(text: &str) -> ScanResult {
+    let mut scan = new(&Limits::default());
+    scan.feed(text.as_bytes());
+    result(&scan)
+}
+
+fn soap(wish: Option<Wish>) -> ScanResult {
+    ScanResult::Soap {
         version: Version::Soap11,
         wish,
         form: Form::Content,
@@ -21,7 +30,7 @@ fn soap(wish: Option<Wish>) -> Seen {
     }
 }
 
-const UNKNOWN: Seen = Seen::Soap {
+const UNKNOWN: ScanResult = ScanResult::Soap {
     version: Version::Soap11,
     wish: None,
     form: Form::Content,
@@ -70,7 +79,7 @@ fn the_form_is_an_attribute_of_the_wish() {
         let text = format!("<s:Header><p:compression {form}>always</p:compression></s:Header>");
         scan(&envelope(&text))
     };
-    let body = Seen::Soap {
+    let body = ScanResult::Soap {
         version: Version::Soap11,
         wish: Some(Wish::Always),
         form: Form::Body,
@@ -118,27 +127,27 @@ fn what_only_looks_like_a_wish_is_none() {
 
 #[test]
 fn other_messages_are_told_apart() {
-    assert_eq!(scan("{\"a\": 1}"), Seen::NotSoap);
-    assert_eq!(scan("<html><body>"), Seen::NotSoap);
-    assert_eq!(scan("<Envelope xmlns='urn:x'>"), Seen::NotSoap);
-    assert_eq!(scan("</a>"), Seen::NotSoap);
-    assert_eq!(scan("<!doctype html><html>"), Seen::Doctype);
+    assert_eq!(scan("{\"a\": 1}"), ScanResult::NotSoap);
+    assert_eq!(scan("<html><body>"), ScanResult::NotSoap);
+    assert_eq!(scan("<Envelope xmlns='urn:x'>"), ScanResult::NotSoap);
+    assert_eq!(scan("</a>"), ScanResult::NotSoap);
+    assert_eq!(scan("<!doctype html><html>"), ScanResult::Doctype);
     assert_eq!(
         scan("<?xml version='1.0'?> <!DOCTYPE x [<!ENTITY y 'z'>]>"),
-        Seen::Doctype
+        ScanResult::Doctype
     );
-    assert_eq!(scan("\u{FEFF}<a"), Seen::Unfinished);
-    assert_eq!(scan(""), Seen::Unfinished);
-    let mut utf16 = HeadScan::new(&Limits::default());
+    assert_eq!(scan("\u{FEFF}<a"), ScanResult::Unfinished);
+    assert_eq!(scan(""), ScanResult::Unfinished);
+    let mut utf16 = new(&Limits::default());
     utf16.feed(&[0xFF, 0xFE, b'<', 0]);
-    assert_eq!(utf16.seen(), Seen::Encoding);
+    assert_eq!(result(&utf16), ScanResult::Encoding);
 }
 
 #[test]
 fn it_stops_at_the_body_and_at_its_limits() {
     let whole = envelope("<s:Header><x/></s:Header>");
     let end = whole.find("</s:Header>").unwrap() + "</s:Header>".len();
-    assert_eq!(scan(&whole[..end - 1]), Seen::Unfinished);
+    assert_eq!(scan(&whole[..end - 1]), ScanResult::Unfinished);
     assert_eq!(scan(&whole[..end]), soap(None));
     let without = envelope("");
     let body = without.find("<s:Body>").unwrap() + "<s:Body>".len();
@@ -146,12 +155,12 @@ fn it_stops_at_the_body_and_at_its_limits() {
 
     let filled = |n: usize| envelope(&format!("<s:Header>{}</s:Header>", "<x/>".repeat(n)));
     assert_eq!(scan(&filled(16_000)), soap(None));
-    assert_eq!(scan(&filled(17_000)), Seen::TooMuch, "64 KiB");
+    assert_eq!(scan(&filled(17_000)), ScanResult::TooMuch, "64 KiB");
     let nested = |n: usize| envelope(&format!("<s:Header>{}", "<x>".repeat(n)));
-    assert_eq!(scan(&nested(60)), Seen::Unfinished);
+    assert_eq!(scan(&nested(60)), ScanResult::Unfinished);
     assert_eq!(
         scan(&nested(61)),
-        Seen::TooMuch,
+        ScanResult::TooMuch,
         "depth 64, Body and its child counted"
     );
     let declared = |n: usize| {
@@ -159,7 +168,7 @@ fn it_stops_at_the_body_and_at_its_limits() {
         envelope(&format!("<s:Header><x{all}/></s:Header>"))
     };
     assert_eq!(scan(&declared(64)), soap(None));
-    assert_eq!(scan(&declared(65)), Seen::TooMuch, "64 declarations");
+    assert_eq!(scan(&declared(65)), ScanResult::TooMuch, "64 declarations");
 }
 
 /// A section end without a section start is not XML.
@@ -179,7 +188,7 @@ fn the_end_of_a_section_without_its_beginning_is_no_xml() {
         let message = block(text);
         let expected = match is_xml {
             true => soap(None),
-            false => Seen::NotSoap,
+            false => ScanResult::NotSoap,
         };
         assert_eq!(scan(&message), expected, "{message}");
         for cut in 0..message.len() {
@@ -193,8 +202,8 @@ fn the_end_of_a_section_without_its_beginning_is_no_xml() {
 fn a_declaration_of_utf_16_is_believed() {
     for (encoding, expected) in [
         ("utf-8", soap(None)),
-        ("UTF-16", Seen::Encoding),
-        ("utf-16le", Seen::Encoding),
+        ("UTF-16", ScanResult::Encoding),
+        ("utf-16le", ScanResult::Encoding),
     ] {
         let message = format!(
             "<?xml version='1.0' encoding='{encoding}'?>{}",
@@ -204,16 +213,16 @@ fn a_declaration_of_utf_16_is_believed() {
     }
 }
 
-fn in_pieces(text: &[u8], cuts: &[usize], limits: &Limits) -> Seen {
-    let mut scan = HeadScan::new(limits);
+fn in_pieces(text: &[u8], cuts: &[usize], limits: &Limits) -> ScanResult {
+    let mut scan = new(limits);
     let mut cuts: Vec<usize> = cuts.iter().map(|cut| cut % (text.len() + 1)).collect();
     cuts.extend([0, text.len()]);
     cuts.sort_unstable();
     for piece in cuts.windows(2) {
         let wants = scan.feed(&text[piece[0]..piece[1]]);
-        assert_eq!(wants, scan.seen() == Seen::Unfinished);
+        assert_eq!(wants, result(&scan) == ScanResult::Unfinished);
     }
-    scan.seen()
+    result(&scan)
 }
 
 /// Parts of envelopes, valid and invalid, to be combined in any order.
@@ -260,7 +269,7 @@ proptest! {
 }
 
 /// The expected result of this crate's scan for a document that the full scanner of `soap` accepts.
-fn oracle(text: &str) -> Result<Seen, XmlError> {
+fn oracle(text: &str) -> Result<ScanResult, XmlError> {
     let limits = Limits::default();
     let mut whole = Scanner::new(text, &limits);
     while whole.token()? != Token::Eof {}
@@ -268,7 +277,7 @@ fn oracle(text: &str) -> Result<Seen, XmlError> {
     let root = child(&mut scanner)?;
     let version = root.filter(|root| root.local == "Envelope");
     let Some(version) = version.and_then(|root| Version::from_namespace(&root.namespace)) else {
-        return Ok(Seen::NotSoap);
+        return Ok(ScanResult::NotSoap);
     };
     let (mut found, mut form) = (None, Form::Content);
     while let Some(part) = child(&mut scanner)? {
@@ -294,7 +303,7 @@ fn oracle(text: &str) -> Result<Seen, XmlError> {
         }
         break;
     }
-    Ok(Seen::Soap {
+    Ok(ScanResult::Soap {
         version,
         wish: found.flatten(),
         form: found.flatten().map_or(Form::Content, |_| form),

@@ -7,9 +7,10 @@
 use std::sync::atomic::AtomicBool;
 
 use posthaste_bookshop::Size;
-use posthaste_compression::{Envelope, Wish};
+use posthaste_compression::Wish;
 use posthaste_load::{Arrivals, Outcome, Pace, Plan, Step, run};
 use posthaste_soap::Limits;
+use posthaste_soap::head::EnvelopeParts;
 use posthaste_units::{Rate, Span};
 
 use super::front::{Front, STEP};
@@ -137,7 +138,7 @@ pub(super) fn of(records: &Records, size: Size, column: &str) -> Estimate {
 
 /// Bytes of a message's Body with its tags, as the paper counts.
 pub(super) fn body_bytes(message: &[u8]) -> Result<f64, Failure> {
-    let parts = Envelope::parts(message, &Limits::default()).ok_or("a reply that is no SOAP")?;
+    let parts = EnvelopeParts::of(message, &Limits::default()).ok_or("a reply that is no SOAP")?;
     Ok((parts.content.len() + "<soap:Body></soap:Body>".len()) as f64)
 }
 

@@ -1,6 +1,7 @@
 //! Integration tests of the crate's public interface.
 
 mod documents;
+mod header;
 mod index;
 mod made;
 mod matching;

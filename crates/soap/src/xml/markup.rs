@@ -11,18 +11,18 @@ use super::{XmlError, malformed, shortened};
 
 /// A name as written.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) struct QName<'a> {
+pub(crate) struct QName<'a> {
     /// The whole name.
-    pub(super) written: &'a str,
+    pub(crate) written: &'a str,
     /// Part before the colon; empty without one.
-    pub(super) prefix: &'a str,
+    pub(crate) prefix: &'a str,
     /// Part after the colon, or the whole name.
-    pub(super) local: &'a str,
+    pub(crate) local: &'a str,
 }
 
 /// A piece of a document.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Piece<'a> {
+pub(crate) enum Piece<'a> {
     /// `<name`. [`Markup::attribute`] and [`Markup::close`] read the rest of the tag.
     Start(QName<'a>),
     /// `</name>`.
@@ -44,23 +44,23 @@ pub(super) enum Piece<'a> {
 }
 
 /// A position in a document.
-pub(super) struct Markup<'a> {
+pub(crate) struct Markup<'a> {
     text: &'a str,
     at: usize,
 }
 
 impl<'a> Markup<'a> {
-    pub(super) fn new(text: &'a str) -> Self {
+    pub(crate) fn new(text: &'a str) -> Self {
         Self { text, at: 0 }
     }
 
     /// Position after the last piece.
-    pub(super) fn position(&self) -> usize {
+    pub(crate) fn position(&self) -> usize {
         self.at
     }
 
     /// The next piece.
-    pub(super) fn piece(&mut self) -> Result<Piece<'a>, XmlError> {
+    pub(crate) fn piece(&mut self) -> Result<Piece<'a>, XmlError> {
         let rest = self.rest();
         match rest.as_bytes() {
             [] => Ok(Piece::Eof),
@@ -90,7 +90,7 @@ impl<'a> Markup<'a> {
     }
 
     /// The next attribute of the current tag, with its raw value; `None` at the end of the tag.
-    pub(super) fn attribute(&mut self) -> Result<Option<(QName<'a>, &'a str)>, XmlError> {
+    pub(crate) fn attribute(&mut self) -> Result<Option<(QName<'a>, &'a str)>, XmlError> {
         let from = self.at;
         self.space();
         match self.rest().as_bytes() {
@@ -101,7 +101,7 @@ impl<'a> Markup<'a> {
     }
 
     /// Reads the end of a tag. Returns true if it also ends its element (`/>`).
-    pub(super) fn close(&mut self) -> Result<bool, XmlError> {
+    pub(crate) fn close(&mut self) -> Result<bool, XmlError> {
         let empty = self.take("/");
         if self.take(">") {
             return Ok(empty);

@@ -14,6 +14,7 @@ mod markup;
 mod scanner;
 mod text;
 
+pub(crate) use markup::{Markup, Piece, QName};
 pub use scanner::Scanner;
 pub use text::decode;
 pub(crate) use text::{declares_utf16, is_char, is_name, shortened};

@@ -1,7 +1,7 @@
 //! Priorities of a `WSQoSSoapHeader`: valid ones, similar elements, and messages cut into pieces.
 
-use posthaste_compression::HeadScan;
-use posthaste_qos::{Custom, NAMESPACES, Priorities, Priority, bounds};
+use posthaste_qos::{Custom, NAMESPACES, Priorities, Priority, QosBlock, bounds};
+use posthaste_soap::head::HeadScan;
 use posthaste_soap::{Limits, Version};
 
 /// An envelope with this header.
@@ -28,10 +28,13 @@ fn transport(priorities: &str) -> String {
 
 /// The stated priorities, and true if one was invalid.
 fn read(header: &str) -> (Option<Priorities>, bool) {
-    let mut scan = HeadScan::new(&Limits::default());
+    let mut scan = HeadScan::new(&Limits::default(), QosBlock::default());
     scan.feed(envelope(header).as_bytes());
     assert!(!scan.wants_more(), "{header}");
-    (scan.priorities().cloned(), scan.has_unread_priority())
+    (
+        scan.blocks().priorities().cloned(),
+        scan.blocks().has_unread_priority(),
+    )
 }
 
 fn delay(value: u8) -> (Option<Priorities>, bool) {
@@ -150,21 +153,24 @@ fn cuts_change_nothing() {
     ));
     assert!(whole.0.is_some());
     for length in 1..=text.len() {
-        let mut scan = HeadScan::new(&Limits::default());
+        let mut scan = HeadScan::new(&Limits::default(), QosBlock::default());
         text.as_bytes().chunks(length).all(|piece| scan.feed(piece));
-        let found = (scan.priorities().cloned(), scan.has_unread_priority());
+        let found = (
+            scan.blocks().priorities().cloned(),
+            scan.blocks().has_unread_priority(),
+        );
         assert_eq!(found, whole, "pieces of {length}");
     }
 }
 
 /// The selected offer.
 fn selected(header: &str) -> Option<String> {
-    let mut scan = HeadScan::new(&Limits::default());
+    let mut scan = HeadScan::new(&Limits::default(), QosBlock::default());
     // Pieces of one byte must give the same result.
     for byte in envelope(header).bytes() {
         scan.feed(&[byte]);
     }
-    scan.selected().map(str::to_owned)
+    scan.blocks().selected().map(str::to_owned)
 }
 
 #[test]

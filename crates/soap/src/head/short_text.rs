@@ -1,8 +1,8 @@
-//! Start of an element's text in a stream, long enough for a word or a name.
+//! Text of an element in a stream, short enough for a word or a name.
 
-/// Trimmed start of a text.
+/// Text of an element, trimmed, of at most 96 bytes.
 #[derive(Debug)]
-pub(crate) struct Word {
+pub struct ShortText {
     bytes: [u8; LONGEST],
     len: usize,
     is_other: bool,
@@ -11,7 +11,7 @@ pub(crate) struct Word {
 /// Maximum length of the text, in bytes.
 const LONGEST: usize = 96;
 
-impl Default for Word {
+impl Default for ShortText {
     fn default() -> Self {
         Self {
             bytes: [0; LONGEST],
@@ -21,9 +21,9 @@ impl Default for Word {
     }
 }
 
-impl Word {
+impl ShortText {
     /// Appends text.
-    pub(crate) fn push(&mut self, text: &[u8]) {
+    pub fn push(&mut self, text: &[u8]) {
         for byte in text {
             let is_blank = byte.is_ascii_whitespace();
             if self.len < self.bytes.len() && !(is_blank && self.len == 0) {
@@ -36,12 +36,12 @@ impl Word {
     }
 
     /// Marks the text as invalid: it contains an element, or its element is not understood.
-    pub(crate) fn spoil(&mut self) {
+    pub fn spoil(&mut self) {
         self.is_other = true;
     }
 
     /// The text; `None` if it is too long or invalid.
-    pub(crate) fn read(&self) -> Option<&[u8]> {
+    pub fn read(&self) -> Option<&[u8]> {
         (!self.is_other).then(|| self.bytes[..self.len].trim_ascii_end())
     }
 }
