@@ -28,12 +28,12 @@ pub struct Ledger {
     quoted: u64,
     /// Number of the first quote in the queue.
     first: u64,
-    quotes: VecDeque<Entry>,
+    quotes: VecDeque<LedgerEntry>,
     clients: HashSet<Arc<str>>,
 }
 
 #[derive(Debug)]
-struct Entry {
+struct LedgerEntry {
     client: Arc<str>,
     until: Instant,
     rate: u64,
@@ -92,13 +92,14 @@ impl Ledger {
         let (until, owner) = (now + self.life, Arc::<str>::from(client));
         let number = self.first + self.quotes.len() as u64;
         self.clients.insert(Arc::clone(&owner));
-        self.quotes.push_back(Entry {
+        self.quotes.push_back(LedgerEntry {
             client: owner,
             until,
             rate: micros,
             uses,
         });
         self.quoted += micros;
+        self.assert_invariants();
         Some(Quote {
             number,
             client: client.to_owned(),
@@ -118,7 +119,7 @@ impl Ledger {
             .ok_or(Unpaid::Expired)?;
         let entry = self.quotes.get_mut(place as usize);
         let same =
-            |entry: &&mut Entry| entry.until == quote.until && *entry.client == *quote.client;
+            |entry: &&mut LedgerEntry| entry.until == quote.until && *entry.client == *quote.client;
         let entry = entry.filter(same).ok_or(Unpaid::Expired)?;
         entry.uses.take(now).map_err(|_| Unpaid::Overused)
     }
@@ -129,6 +130,20 @@ impl Ledger {
         self.quoted as f64 / MICROS
     }
 
+    fn assert_invariants(&self) {
+        debug_assert_eq!(
+            self.clients.len(),
+            self.quotes.len(),
+            "a client without a quote, or with several"
+        );
+        debug_assert!(self.quotes.len() <= MOST_QUOTES, "too many quotes");
+        debug_assert!(
+            !self.quotes.is_empty() || self.quoted == 0,
+            "a rate of {} without a quote",
+            self.quoted
+        );
+    }
+
     fn expire(&mut self, now: Instant) {
         while self.quotes.front().is_some_and(|entry| entry.until <= now) {
             if let Some(entry) = self.quotes.pop_front() {
@@ -137,6 +152,7 @@ impl Ledger {
                 self.clients.remove(&entry.client);
             }
         }
+        self.assert_invariants();
     }
 }
 

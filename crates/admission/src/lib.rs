@@ -132,6 +132,7 @@ impl Market {
     /// Adds a sample and the service's capacity in requests per second. Returns the offers to publish in place of all
     /// earlier ones. Empty unless the price has changed or half the lifetime of the published offers is over.
     pub fn observe(&mut self, seen: Observed, capacity: f64) -> &[Published] {
+        debug_assert!(capacity >= 0.0, "a capacity of {capacity}");
         self.ledger
             .set_capacity(self.terms.capacity.unwrap_or(capacity));
         let price = self.pricing.push(seen);

@@ -97,6 +97,7 @@ impl Offers {
 
     /// Price for a request of this kind. Rounded up to a millionth, so only a price of 0 becomes 0.
     pub(super) fn due(&self, price: Money, open: bool) -> Money {
+        debug_assert!(self.discount <= 1_000_000, "a discount above the price");
         let micros = u128::from(price.micros());
         let less = micros * u128::from(self.discount) / 1_000_000;
         let due = if open { micros - less } else { micros };

@@ -5,7 +5,7 @@
 use std::hint::black_box;
 
 use posthaste_compression::{
-    Accept, CostModel, CpuTokenBucket, Form, Line, LoadEstimate, Media, Menu, Policy, Prefer,
+    Accept, ClientPath, CostModel, CpuTokenBucket, Form, LoadEstimate, Media, Menu, Policy, Prefer,
     Preference, PreferenceBlock, Question, Reply, Rules, ScanResult, Steps, Wish, saves_data,
 };
 use posthaste_soap::EXTENSION_NAMESPACE;
@@ -93,10 +93,10 @@ fn decide(policy: Policy, times: u64) {
                 is_known: true,
             },
             backlog: Span::ZERO,
-            line: Some(Line {
+            line: Some(ClientPath {
                 rate: BitRate::per_second(20_000_000).expect("a rate"),
                 rtt: Span::from_millis(40),
-                window: Line::FIRST_WINDOW,
+                window: ClientPath::FIRST_WINDOW,
             }),
             costs: &costs,
         };

@@ -84,13 +84,13 @@ pub struct Estimate {
 /// Cost model of all steps. One per thread needs no lock and takes about 1 kB.
 #[derive(Clone, Debug)]
 pub struct CostModel {
-    cells: [[Cell; CLASSES]; STEPS.len()],
+    cells: [[CostCell; CLASSES]; STEPS.len()],
     /// This machine's CPU time divided by that of the table.
     slowness: f32,
 }
 
 #[derive(Clone, Copy, Debug)]
-struct Cell {
+struct CostCell {
     /// Nanoseconds per input byte.
     per_byte: f32,
     /// Output bytes per input byte.
@@ -169,7 +169,7 @@ fn class(length: Size) -> usize {
 
 /// The table's cost in the middle of a class: linear interpolation between the measured sizes, and proportional
 /// extrapolation from the nearest one outside them.
-fn start(step: Step, class: usize) -> Cell {
+fn start(step: Step, class: usize) -> CostCell {
     let bytes = 768.0 * (1u32 << class) as f32;
     let row = &TABLE[step.index()];
     let last = MEASURED.len() - 1;
@@ -189,7 +189,7 @@ fn start(step: Step, class: usize) -> Cell {
             (row[nearest].0 * times, row[nearest].1 * times)
         }
     };
-    Cell {
+    CostCell {
         per_byte: time * 1e3 / bytes,
         ratio: out / bytes,
         seen: 0.0,

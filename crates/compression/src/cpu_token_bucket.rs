@@ -73,6 +73,7 @@ impl CpuTokenBucket {
         self.filled = Some(now);
         self.most = income * HOLDS.as_nanos() as f64;
         self.holds = (self.holds + income * passed.as_nanos() as f64).min(self.most);
+        debug_assert!(self.most >= 0.0, "an allowance below 0");
     }
 
     /// Fill level for clients with this preference, 0 to 1. The bucket pays if it is above 0.
@@ -92,6 +93,7 @@ impl CpuTokenBucket {
         cheapest: Span,
         price: Span,
     ) -> Result<CpuReservation, Reason> {
+        debug_assert!(cheapest <= price, "{cheapest} is not the cheapest step");
         self.work.wanted += cheapest;
         let patience = price.as_nanos().saturating_mul(BACKLOG_IN_PRICES);
         if backlog > BACKLOG.max(Span::from_nanos(patience)) {

@@ -27,12 +27,12 @@
 //! A server in virtual time (`crates/compression/tests/compression/server.rs`) compares all three with queueing theory.
 
 mod accept;
+mod client_path;
 mod cost_model;
 mod cpu_token_bucket;
 mod decoder;
 mod described;
 mod envelope;
-mod line;
 mod load_controller;
 mod media;
 mod policy;
@@ -44,12 +44,12 @@ mod step;
 mod wish;
 
 pub use accept::{Accept, FULL};
+pub use client_path::ClientPath;
 pub use cost_model::{CostModel, Estimate, UNKNOWN_LENGTH};
 pub use cpu_token_bucket::{CpuReservation, CpuTokenBucket};
 pub use decoder::Decoder;
 pub use described::Described;
 pub use envelope::packed;
-pub use line::Line;
 pub use load_controller::{Gate, LoadController, LoadEstimate, Sample, Threshold, Work};
 pub use media::Media;
 pub use policy::{Decision, POLICIES, Policy, Question, UnknownPolicy};

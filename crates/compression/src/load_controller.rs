@@ -176,6 +176,7 @@ impl LoadController {
     /// The estimate from the samples so far.
     pub fn estimate(&self) -> LoadEstimate {
         let room = self.room.max(0.0);
+        debug_assert!(room.is_finite(), "a load of {room}");
         LoadEstimate {
             allowance: (room * self.processors) as f32,
             plenty: (room / self.wanted.max(1e-6)) as f32,

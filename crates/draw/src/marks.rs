@@ -18,7 +18,7 @@ const ROW: f64 = 16.0;
 /// Marks of a chart that lie between its axes.
 pub(crate) struct Marks<'a> {
     frame: &'a Frame,
-    lines: Vec<Line<'a>>,
+    lines: Vec<ReferenceLine<'a>>,
     labels: Vec<Place>,
 }
 
@@ -42,9 +42,9 @@ impl<'a> Marks<'a> {
                     area.place(area.x.coord.low, at).1
                 }
             };
-            Some(Line { mark, at })
+            Some(ReferenceLine { mark, at })
         };
-        let lines: Vec<Line<'a>> = chart.marks.iter().filter_map(line).collect();
+        let lines: Vec<ReferenceLine<'a>> = chart.marks.iter().filter_map(line).collect();
         let data: Vec<Place> = traces
             .iter()
             .flat_map(|trace| &trace.runs)
@@ -68,7 +68,7 @@ impl<'a> Marks<'a> {
             ..
         } = *self.frame;
         html! {
-            @for Line { mark, at } in &self.lines {
+            @for ReferenceLine { mark, at } in &self.lines {
                 @let paper = mark.role == Role::Paper;
                 g class=(palette::class(palette::HUES - 1, paper))
                     stroke-dasharray=(if paper { "20 30" } else { "60 30" }) {
@@ -94,21 +94,21 @@ impl<'a> Marks<'a> {
 }
 
 /// A reference line on the page, in pixels.
-struct Line<'a> {
+struct ReferenceLine<'a> {
     mark: &'a Mark,
     at: f64,
 }
 
 /// A rectangle on the page.
 #[derive(Clone, Copy)]
-struct Room {
+struct LabelArea {
     left: f64,
     right: f64,
     top: f64,
     bottom: f64,
 }
 
-impl Room {
+impl LabelArea {
     fn around(baseline: Place, width: f64) -> Self {
         let (left, bottom) = (baseline.0, baseline.1 + 4.0);
         Self {
@@ -132,7 +132,7 @@ impl Room {
     }
 
     /// Returns true if `line` crosses the rectangle.
-    fn crossed(&self, line: &Line<'_>) -> bool {
+    fn crossed(&self, line: &ReferenceLine<'_>) -> bool {
         match line.mark.along {
             Along::X => (self.left - 2.0..=self.right + 2.0).contains(&line.at),
             Along::Y => (self.top..=self.bottom).contains(&line.at),
@@ -141,14 +141,14 @@ impl Room {
 }
 
 /// Left end of the baseline of each line's label. `data` are positions to avoid.
-fn place(frame: &Frame, lines: &[Line<'_>], data: &[Place]) -> Vec<Place> {
-    let mut taken: Vec<Room> = Vec::new();
+fn place(frame: &Frame, lines: &[ReferenceLine<'_>], data: &[Place]) -> Vec<Place> {
+    let mut taken: Vec<LabelArea> = Vec::new();
     lines
         .iter()
         .map(|line| {
             let width = text_width(&line.mark.label, SIZE);
             let cost = |baseline: &Place, distance: usize| {
-                let room = Room::around(*baseline, width);
+                let room = LabelArea::around(*baseline, width);
                 let covered = data.iter().filter(|place| room.holds(**place)).count();
                 let clashes = taken.iter().filter(|other| other.meets(&room)).count();
                 let crossed = lines.iter().filter(|other| room.crossed(other)).count();
@@ -161,14 +161,14 @@ fn place(frame: &Frame, lines: &[Line<'_>], data: &[Place]) -> Vec<Place> {
                 .map_or((frame.left + 4.0, frame.top + ROW), |(_, baseline)| {
                     baseline
                 });
-            taken.push(Room::around(best, width));
+            taken.push(LabelArea::around(best, width));
             best
         })
         .collect()
 }
 
 /// Positions next to `line` in order of preference: the top of a vertical line, the right end of a horizontal one.
-fn candidates(frame: &Frame, line: &Line<'_>, width: f64) -> Vec<Place> {
+fn candidates(frame: &Frame, line: &ReferenceLine<'_>, width: f64) -> Vec<Place> {
     let fits = |x: f64| x >= frame.left + 2.0 && x + width <= frame.right + 4.0;
     match line.mark.along {
         Along::X => {

@@ -46,7 +46,7 @@ const DASHES: [&str; 5] = ["none", "90 40", "20 30", "90 30 20 30", "50 20"];
 const PAPER_DASHES: [&str; 5] = ["50 40", "20 40", "70 30 20 30", "100 50", "30 20"];
 
 /// Style of one series.
-struct Look {
+struct SeriesStyle {
     hue: usize,
     /// Colour class.
     colour: String,
@@ -57,7 +57,7 @@ struct Look {
     shape: Shape,
 }
 
-impl Look {
+impl SeriesStyle {
     fn hollow(&self) -> bool {
         self.role == Role::Paper
     }
@@ -134,7 +134,7 @@ fn draw(chart: &Chart, format: Format, standalone: bool) -> Markup {
 }
 
 /// Styles of the series. Series of the same name share hue and marker.
-fn looks(chart: &Chart, traces: &[Trace<'_>]) -> Vec<Look> {
+fn looks(chart: &Chart, traces: &[Trace<'_>]) -> Vec<SeriesStyle> {
     let mut names: Vec<&str> = Vec::new();
     for series in &chart.series {
         if !names.contains(&&*series.name) {
@@ -144,7 +144,7 @@ fn looks(chart: &Chart, traces: &[Trace<'_>]) -> Vec<Look> {
     let look = |(series, trace): (&Series, &Trace<'_>)| {
         let known = names.iter().position(|name| *name == series.name);
         let hue = known.expect("every series has given its name");
-        Look {
+        SeriesStyle {
             hue,
             colour: if chart.ordered {
                 palette::step(hue, names.len())
@@ -161,7 +161,7 @@ fn looks(chart: &Chart, traces: &[Trace<'_>]) -> Vec<Look> {
     chart.series.iter().zip(traces).map(look).collect()
 }
 
-fn draw_series(area: &Area, trace: &Trace<'_>, look: &Look, index: usize) -> Markup {
+fn draw_series(area: &Area, trace: &Trace<'_>, look: &SeriesStyle, index: usize) -> Markup {
     let lines: Vec<Vec<Place>> = trace
         .runs
         .iter()
@@ -223,7 +223,7 @@ fn whiskers(area: &Area, trace: &Trace<'_>) -> Vec<(Place, Place)> {
 }
 
 /// Line of one run as drawn; empty if points are not connected.
-fn joined(area: &Area, run: &[Placed<'_>], look: &Look) -> Vec<Place> {
+fn joined(area: &Area, run: &[Placed<'_>], look: &SeriesStyle) -> Vec<Place> {
     let places = area.places(run);
     match look.shape {
         Shape::Points => Vec::new(),
@@ -277,7 +277,7 @@ fn tooltip(chart: &Chart, series: &Series, placed: &Placed<'_>) -> String {
     lines.join("\n")
 }
 
-fn keys(chart: &Chart, looks: &[Look]) -> Vec<Key> {
+fn keys(chart: &Chart, looks: &[SeriesStyle]) -> Vec<Key> {
     let named = chart.series.iter().zip(looks).enumerate();
     named
         .filter(|(_, (series, _))| !series.legend().is_empty())
@@ -290,7 +290,7 @@ fn keys(chart: &Chart, looks: &[Look]) -> Vec<Key> {
 }
 
 /// Short sample of a series for the legend, around the origin.
-fn sample(look: &Look) -> Markup {
+fn sample(look: &SeriesStyle) -> Markup {
     let half = SAMPLE / 2.0;
     html! {
         g class=(look.colour) {

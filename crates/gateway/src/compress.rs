@@ -12,7 +12,7 @@ use hyper::header::{
 use hyper::http::response::Parts;
 use hyper::{Method, Response, StatusCode};
 use posthaste_compression::{
-    Coding, Decision, Form, Line, Media, Policy, Question, Reason, Reply, Rules, Step, Steps,
+    ClientPath, Coding, Decision, Form, Media, Policy, Question, Reason, Reply, Rules, Step, Steps,
     forbids_transform, is_coded,
 };
 use posthaste_serve::Peer;
@@ -159,9 +159,9 @@ impl Compression<'_> {
     }
 
     /// Returns the kernel's data about the client's path. Queried only for the policy that uses it.
-    fn line(&self) -> Option<Line> {
+    fn line(&self) -> Option<ClientPath> {
         let path = (self.route.policy == Policy::Link).then(|| self.peer.path())??;
-        Some(Line {
+        Some(ClientPath {
             rate: path.rate,
             rtt: path.rtt,
             window: path.window,

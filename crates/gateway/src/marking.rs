@@ -3,7 +3,7 @@
 use hyper::Response;
 use hyper::header::{HeaderName, HeaderValue};
 use posthaste_qos::Priorities;
-use posthaste_qos::marking::{Asked, Mark, Marks};
+use posthaste_qos::marking::{Mark, Marks, StatedMarks};
 use posthaste_units::Dscp;
 
 use crate::preference::Wishes;
@@ -19,7 +19,7 @@ pub(crate) fn decide(
     offer: Option<&Priorities>,
     route: &Route,
 ) -> Mark {
-    marks.decide(&Asked {
+    marks.decide(&StatedMarks {
         soap: wishes.priorities.as_ref(),
         prefer: wishes.prefer.mark,
         offer,

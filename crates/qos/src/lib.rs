@@ -16,7 +16,7 @@
 //!   stops at the first, a caller that needs reasons continues, so their results cannot differ. A test implements the
 //!   rules a second time in the simplest form and compares.
 //! - Money is counted in whole millionths.
-//! - A new metric is a field, a line each in `xml::read`, in `xml::write` and in the comparison (`Pair::compare`), and
+//! - A new metric is a field, a line each in `xml::read`, in `xml::write` and in the comparison (`OperationPair::compare`), and
 //!   a line in the schema.
 
 pub mod bounds;

@@ -16,6 +16,10 @@ use crate::parameter::within;
 use crate::{Amount, WrongParameter};
 use posthaste_qos::{Currency, Money};
 
+use proportional_integral::ProportionalIntegralState;
+use rajomon::RajomonState;
+use steps::StepsState;
+
 pub use proportional_integral::ProportionalIntegral;
 pub use rajomon::Rajomon;
 pub use steps::Steps;
@@ -46,7 +50,7 @@ pub enum Controller {
 /// A price controller in operation.
 #[derive(Clone, Debug)]
 pub struct Pricing {
-    running: Running,
+    running: ControllerState,
     currency: Currency,
     price: Amount,
     rises: bool,
@@ -54,10 +58,10 @@ pub struct Pricing {
 }
 
 #[derive(Clone, Debug)]
-enum Running {
-    Steps(steps::Running),
-    ProportionalIntegral(proportional_integral::Running),
-    Rajomon(rajomon::Running),
+enum ControllerState {
+    Steps(StepsState),
+    ProportionalIntegral(ProportionalIntegralState),
+    Rajomon(RajomonState),
 }
 
 impl Default for Controller {
@@ -91,11 +95,15 @@ impl Pricing {
     pub fn new(controller: Controller, currency: Currency) -> Self {
         Self {
             running: match controller {
-                Controller::Steps(steps) => Running::Steps(steps::Running::new(steps)),
+                Controller::Steps(steps) => ControllerState::Steps(StepsState::new(steps)),
                 Controller::ProportionalIntegral(controller) => {
-                    Running::ProportionalIntegral(proportional_integral::Running::new(controller))
+                    ControllerState::ProportionalIntegral(ProportionalIntegralState::new(
+                        controller,
+                    ))
                 }
-                Controller::Rajomon(rajomon) => Running::Rajomon(rajomon::Running::new(rajomon)),
+                Controller::Rajomon(rajomon) => {
+                    ControllerState::Rajomon(RajomonState::new(rajomon))
+                }
             },
             currency,
             price: Amount::ZERO,
@@ -113,9 +121,9 @@ impl Pricing {
         };
         let seen = Observed { busy, ..seen };
         let price = match &mut self.running {
-            Running::Steps(running) => running.push(seen),
-            Running::ProportionalIntegral(running) => running.push(seen),
-            Running::Rajomon(running) => running.push(seen),
+            ControllerState::Steps(running) => running.push(seen),
+            ControllerState::ProportionalIntegral(running) => running.push(seen),
+            ControllerState::Rajomon(running) => running.push(seen),
         };
         if price != self.price {
             let rises = price > self.price;
@@ -145,6 +153,7 @@ fn ticks(tick: Amount, most: Amount) -> Result<(), WrongParameter> {
 /// Rounds `wanted` to a whole number of ticks if it differs from `present` by at least 0.75 ticks. Otherwise returns
 /// `present`, so that a price between two ticks does not alternate.
 fn quantised(wanted: f64, present: Amount, tick: Amount) -> Amount {
+    debug_assert!(wanted.is_finite() && wanted >= 0.0, "a price of {wanted}");
     let tick = tick.micros().max(1) as f64;
     if (wanted - present.micros() as f64).abs() < 0.75 * tick {
         return present;

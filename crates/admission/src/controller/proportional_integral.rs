@@ -79,7 +79,7 @@ const LEAST_GAIN: f64 = 0.2;
 
 /// The controller in operation.
 #[derive(Clone, Debug)]
-pub(super) struct Running {
+pub(super) struct ProportionalIntegralState {
     parameters: ProportionalIntegral,
     last: Option<Instant>,
     /// Smoothed busy share and queueing delay in seconds.
@@ -93,7 +93,7 @@ pub(super) struct Running {
     price: Amount,
 }
 
-impl Running {
+impl ProportionalIntegralState {
     pub(super) const fn new(parameters: ProportionalIntegral) -> Self {
         Self {
             parameters,

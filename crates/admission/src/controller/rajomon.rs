@@ -62,7 +62,7 @@ impl Rajomon {
 
 /// The controller in operation.
 #[derive(Clone, Debug)]
-pub(super) struct Running {
+pub(super) struct RajomonState {
     parameters: Rajomon,
     last: Option<Instant>,
     /// Price before rounding to ticks, in millionths.
@@ -70,7 +70,7 @@ pub(super) struct Running {
     price: Amount,
 }
 
-impl Running {
+impl RajomonState {
     pub(super) const fn new(parameters: Rajomon) -> Self {
         Self {
             parameters,

@@ -12,7 +12,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use super::Observed;
-use super::window::Window;
+use super::window::SampleWindow;
 use crate::Amount;
 use crate::parameter::{WrongParameter, positive};
 
@@ -66,19 +66,19 @@ impl Steps {
 
 /// The controller in operation.
 #[derive(Clone, Debug)]
-pub(super) struct Running {
+pub(super) struct StepsState {
     steps: Steps,
-    window: Window,
+    window: SampleWindow,
     last: Option<Instant>,
     /// Time of the last step, or of the first sample.
     stepped: Instant,
     price: u64,
 }
 
-impl Running {
+impl StepsState {
     pub(super) fn new(steps: Steps) -> Self {
         Self {
-            window: Window::new(steps.window),
+            window: SampleWindow::new(steps.window),
             steps,
             last: None,
             stepped: Instant::ORIGIN,

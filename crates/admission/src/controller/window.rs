@@ -9,7 +9,7 @@ const SLICES: u64 = 60;
 
 /// Samples, weighted by the time that they cover.
 #[derive(Clone, Debug)]
-pub(super) struct Window {
+pub(super) struct SampleWindow {
     length: Span,
     slices: VecDeque<Slice>,
 }
@@ -21,7 +21,7 @@ struct Slice {
     sum: f64,
 }
 
-impl Window {
+impl SampleWindow {
     pub(super) fn new(length: Span) -> Self {
         Self {
             length,
@@ -31,6 +31,7 @@ impl Window {
 
     /// Adds a value that held for `passed` until `now`. Returns the mean over the window.
     pub(super) fn push(&mut self, now: Instant, passed: Span, value: f64) -> f64 {
+        debug_assert!(value.is_finite(), "a sample of {value}");
         let seconds = passed.as_secs_f64();
         match self.slices.back_mut() {
             Some(slice) if now.since(slice.began) < self.length / SLICES => {

@@ -56,15 +56,15 @@ const PATIENCE: u32 = 10;
 
 /// The limit in operation.
 #[derive(Clone, Debug)]
-pub(super) struct Running {
+pub(super) struct GradientState {
     gradient: Gradient,
     /// Latency without a queue, in seconds; `None` before the first round.
     alone: Option<f64>,
-    stage: Stage,
+    stage: GradientPhase,
 }
 
 #[derive(Clone, Copy, Debug)]
-enum Stage {
+enum GradientPhase {
     /// Rounds since the last probe.
     Working(u32),
     /// The limit is reduced to a quarter; earlier requests are still in service.
@@ -73,12 +73,12 @@ enum Stage {
     Probing(f64),
 }
 
-impl Running {
+impl GradientState {
     pub(super) const fn new(gradient: Gradient) -> Self {
         Self {
             gradient,
             alone: None,
-            stage: Stage::Working(0),
+            stage: GradientPhase::Working(0),
         }
     }
 
@@ -88,15 +88,15 @@ impl Running {
             return limit;
         };
         match self.stage {
-            Stage::Working(rounds) if rounds >= self.gradient.probe => {
-                self.stage = Stage::Draining {
+            GradientPhase::Working(rounds) if rounds >= self.gradient.probe => {
+                self.stage = GradientPhase::Draining {
                     before: limit,
                     rounds: 0,
                 };
                 limit / 4.0
             }
-            Stage::Working(rounds) => {
-                self.stage = Stage::Working(rounds + 1);
+            GradientPhase::Working(rounds) => {
+                self.stage = GradientPhase::Working(rounds + 1);
                 let alone = self.alone.unwrap_or(mean);
                 let alone = alone + (mean - alone).min(0.0) * self.gradient.smoothing;
                 self.alone = Some(alone);
@@ -104,24 +104,24 @@ impl Running {
             }
             // While more requests are in service than the limit allows, they are earlier ones or the caller admits some
             // above the limit. Nothing can be measured then.
-            Stage::Draining { before, rounds } => {
+            GradientPhase::Draining { before, rounds } => {
                 let is_drained = f64::from(round.in_flight) <= limit;
                 self.stage = match is_drained {
-                    true => Stage::Probing(before),
-                    false if rounds < PATIENCE => Stage::Draining {
+                    true => GradientPhase::Probing(before),
+                    false if rounds < PATIENCE => GradientPhase::Draining {
                         before,
                         rounds: rounds + 1,
                     },
-                    false => Stage::Working(0),
+                    false => GradientPhase::Working(0),
                 };
-                if matches!(self.stage, Stage::Working(_)) {
+                if matches!(self.stage, GradientPhase::Working(_)) {
                     before
                 } else {
                     limit
                 }
             }
-            Stage::Probing(before) => {
-                self.stage = Stage::Working(0);
+            GradientPhase::Probing(before) => {
+                self.stage = GradientPhase::Working(0);
                 // Half of the previous value is kept, because a single round is too noisy.
                 self.alone = self.alone.map(|alone| (alone + mean) / 2.0);
                 before
@@ -140,6 +140,7 @@ impl Running {
             return limit;
         }
         let gradient = (tolerance * alone / mean.max(1e-9)).clamp(0.5, 1.0);
+        debug_assert!((0.5..=1.0).contains(&gradient), "a gradient of {gradient}");
         let wanted = limit * gradient + f64::from(queue);
         limit + (wanted - limit) * smoothing
     }

@@ -10,6 +10,8 @@ use posthaste_units::Span;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
+use gradient::GradientState;
+
 pub use aimd::Aimd;
 pub use gradient::Gradient;
 
@@ -28,7 +30,7 @@ pub enum Limiter {
 /// An adaptive limit in operation.
 #[derive(Clone, Debug)]
 pub struct Limit {
-    limiter: Running,
+    limiter: LimiterState,
     round: Round,
     least: u32,
     most: u32,
@@ -36,8 +38,8 @@ pub struct Limit {
 }
 
 #[derive(Clone, Debug)]
-enum Running {
-    Gradient(gradient::Running),
+enum LimiterState {
+    Gradient(GradientState),
     Aimd(Aimd),
 }
 
@@ -92,8 +94,8 @@ impl Limit {
         let least = least.max(1);
         Self {
             limiter: match limiter {
-                Limiter::Gradient(gradient) => Running::Gradient(gradient::Running::new(gradient)),
-                Limiter::Aimd(aimd) => Running::Aimd(aimd),
+                Limiter::Gradient(gradient) => LimiterState::Gradient(GradientState::new(gradient)),
+                Limiter::Aimd(aimd) => LimiterState::Aimd(aimd),
             },
             round: Round::default(),
             least,
@@ -105,6 +107,7 @@ impl Limit {
     /// Adds a reply: its latency since admission, the requests in service at that time, itself included, and its
     /// failure.
     pub fn push(&mut self, latency: Span, in_flight: u32, failed: bool) {
+        debug_assert!(in_flight > 0, "a reply without a request in service");
         let round = &mut self.round;
         match failed {
             false => round.served.push(latency),
@@ -117,9 +120,10 @@ impl Limit {
         }
         let round = std::mem::take(&mut self.round);
         let wanted = match &mut self.limiter {
-            Running::Gradient(running) => running.close(&round, self.now),
-            Running::Aimd(aimd) => aimd.close(&round, self.now),
+            LimiterState::Gradient(running) => running.close(&round, self.now),
+            LimiterState::Aimd(aimd) => aimd.close(&round, self.now),
         };
+        debug_assert!(wanted.is_finite(), "a limit of {wanted}");
         self.now = wanted.clamp(f64::from(self.least), f64::from(self.most));
     }
 

@@ -32,7 +32,7 @@ const MOST_OFFERS: usize = 256;
 /// Maximum number of monitored clients of all offers together. [`Monitor::clients`] visits all of them.
 const MOST_CLIENTS: usize = 16_384;
 
-/// Counts deliveries on each offer, and to each client on it.
+/// WindowCounts deliveries on each offer, and to each client on it.
 #[derive(Debug)]
 pub struct Monitor {
     window: Span,
@@ -41,23 +41,23 @@ pub struct Monitor {
     began: Instant,
     /// A window precedes the current one.
     has_past: bool,
-    offers: HashMap<String, Offer>,
+    offers: HashMap<String, OfferRecord>,
     /// Number of monitored clients of all offers.
     clients: usize,
     unwatched: u64,
 }
 
 #[derive(Debug, Default)]
-struct Offer {
+struct OfferRecord {
     promise: Promise,
-    /// Counts since the first promise.
+    /// WindowCounts since the first promise.
     ever: Tally,
-    all: Counts,
-    clients: HashMap<String, Counts>,
+    all: WindowCounts,
+    clients: HashMap<String, WindowCounts>,
 }
 
 #[derive(Clone, Copy, Debug, Default)]
-struct Counts {
+struct WindowCounts {
     now: Tally,
     before: Tally,
 }
@@ -90,7 +90,7 @@ impl Monitor {
         self.offers.entry(offer.to_owned()).or_default().promise = promise;
     }
 
-    /// Counts a request of `client` on an offer. An offer without a promise is not monitored. A client is counted for
+    /// WindowCounts a request of `client` on an offer. An offer without a promise is not monitored. A client is counted for
     /// the offer alone if its name exceeds 256 bytes or 16,384 clients are monitored already.
     pub fn record(&mut self, now: Instant, offer: &str, client: &str, delivery: Delivery) {
         self.turn(now);
@@ -148,7 +148,7 @@ impl Monitor {
         self.unwatched
     }
 
-    fn judge(&self, now: Instant, offer: &Offer, counts: &Counts) -> Report {
+    fn judge(&self, now: Instant, offer: &OfferRecord, counts: &WindowCounts) -> Report {
         let past = if self.has_past {
             self.window
         } else {
@@ -181,10 +181,11 @@ impl Monitor {
             });
             self.clients += offer.clients.len();
         }
+        debug_assert!(self.clients <= MOST_CLIENTS, "too many clients are watched");
     }
 }
 
-impl Counts {
+impl WindowCounts {
     fn turn(&mut self, is_next: bool) {
         let now = std::mem::take(&mut self.now);
         self.before = if is_next { now } else { Tally::default() };

@@ -4,10 +4,10 @@ use posthaste_admission::controller::{ProportionalIntegral, Rajomon, Steps};
 use posthaste_admission::{Controller, Observed, Pricing};
 use posthaste_units::{Instant, Seed, Span};
 
-use super::plant::{Budgets, Moment, Plant, World, mean, price_variance, settling};
+use super::plant::{Budgets, Moment, Plant, PlantConfig, mean, price_variance, settling};
 
-fn steps() -> World {
-    World {
+fn steps() -> PlantConfig {
+    PlantConfig {
         controller: Controller::Steps(Steps::default()),
         budgets: Budgets::Four,
         staleness: Span::ZERO,
@@ -17,17 +17,17 @@ fn steps() -> World {
     }
 }
 
-fn proportional_integral() -> World {
+fn proportional_integral() -> PlantConfig {
     let controller = Controller::ProportionalIntegral(ProportionalIntegral::default());
-    World {
+    PlantConfig {
         controller,
         ..steps()
     }
 }
 
-fn rajomon() -> World {
+fn rajomon() -> PlantConfig {
     let controller = Controller::Rajomon(Rajomon::default());
-    World {
+    PlantConfig {
         controller,
         sample: Span::from_millis(10),
         ..steps()
@@ -40,7 +40,7 @@ fn proportional_integral_settles_within_five_seconds_of_a_step_of_two() {
         for staleness in [0, 500].map(Span::from_millis) {
             for (before, after) in [(0.7, 1.4), (1.0, 2.0), (2.5, 5.0)] {
                 for seed in (0..4).map(Seed) {
-                    let world = World {
+                    let world = PlantConfig {
                         budgets,
                         staleness,
                         seed,
@@ -69,8 +69,8 @@ fn proportional_integral_settles_within_five_seconds_of_a_step_of_two() {
 fn a_steady_load_has_a_still_price_and_with_steps_it_has_none() {
     for budgets in [Budgets::Even, Budgets::Skewed] {
         for load in [1.4, 2.0, 5.0] {
-            let variance = |world: World| {
-                let mut plant = Plant::new(World { budgets, ..world });
+            let variance = |world: PlantConfig| {
+                let mut plant = Plant::new(PlantConfig { budgets, ..world });
                 plant.run(load, 120.0);
                 let turns = plant.turns();
                 let variance = price_variance(plant.run(load, 300.0));
@@ -92,7 +92,7 @@ fn a_steady_load_has_a_still_price_and_with_steps_it_has_none() {
 /// Integral windup would keep the price high, or at 0, for minutes.
 #[test]
 fn nothing_is_to_be_unwound() {
-    let mut plant = Plant::new(World {
+    let mut plant = Plant::new(PlantConfig {
         budgets: Budgets::Rich,
         ..proportional_integral()
     });
@@ -118,7 +118,7 @@ fn nothing_is_to_be_unwound() {
         seen[down].at - seen[empty].at
     );
 
-    let mut plant = Plant::new(World {
+    let mut plant = Plant::new(PlantConfig {
         budgets: Budgets::Even,
         ..proportional_integral()
     });
@@ -229,7 +229,7 @@ fn rajomon_goes_by_the_queueing_delay() {
 
 #[test]
 fn rajomon_bounds_the_wait_and_lets_go() {
-    let mut plant = Plant::new(World {
+    let mut plant = Plant::new(PlantConfig {
         budgets: Budgets::Even,
         ..rajomon()
     });

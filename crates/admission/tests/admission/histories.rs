@@ -18,14 +18,14 @@ const BURST: u32 = 2;
 const SLACK: f64 = 1e-6;
 
 /// An issued quote and the times of its use. The first use is the request that it came with.
-struct Given {
+struct IssuedQuote {
     quote: Quote,
     token: String,
     uses: Vec<Instant>,
 }
 
 /// Expected result of a request.
-struct Case {
+struct ExpectedResult {
     /// The current price, and the part of it that this request would pay.
     full: u64,
     present: u64,
@@ -50,15 +50,15 @@ struct Witness {
     life: Span,
     /// Discount in percent.
     discount: u64,
-    given: Vec<Given>,
+    given: Vec<IssuedQuote>,
     /// Every published offer and the time of its last publication.
     published: Vec<(Published, Instant)>,
-    seen: Seen,
+    seen: HistoryEvents,
 }
 
 /// Events of a history.
 #[derive(Default)]
-struct Seen {
+struct HistoryEvents {
     quoted: usize,
     used: usize,
     /// Requests admitted below the full price, by their accepted price and by a quote.
@@ -101,7 +101,7 @@ impl Witness {
             discount,
             given: Vec::new(),
             published: Vec::new(),
-            seen: Seen::default(),
+            seen: HistoryEvents::default(),
             random,
         }
     }
@@ -228,7 +228,7 @@ impl Witness {
     }
 
     /// The expected result of a request that shows this quote, possibly damaged.
-    fn case(&self, ask: &Ask<'_>, shown: Option<(usize, bool)>) -> Case {
+    fn case(&self, ask: &Ask<'_>, shown: Option<(usize, bool)>) -> ExpectedResult {
         let full = self.market.current(false).price.micros();
         let selected = ask.selected.and_then(|name| self.offer(name));
         let is_own = |(which, damaged): (usize, bool)| {
@@ -252,7 +252,7 @@ impl Witness {
                     && given.allows(self.now, slack)
             })
         };
-        Case {
+        ExpectedResult {
             full,
             present: self.due(full, ask.open),
             accepted: match (ask.most, &selected) {
@@ -269,7 +269,13 @@ impl Witness {
         }
     }
 
-    fn check_admitted(&mut self, ask: &Ask<'_>, case: &Case, room: bool, admitted: Admitted) {
+    fn check_admitted(
+        &mut self,
+        ask: &Ask<'_>,
+        case: &ExpectedResult,
+        room: bool,
+        admitted: Admitted,
+    ) {
         let price = admitted.price.micros();
         assert!(!case.is_forged, "let in with what was not its quote");
         assert!(
@@ -303,7 +309,13 @@ impl Witness {
         self.note(ask, case.present, admitted);
     }
 
-    fn check_refused(&mut self, ask: &Ask<'_>, case: &Case, room: bool, refused: Refused) {
+    fn check_refused(
+        &mut self,
+        ask: &Ask<'_>,
+        case: &ExpectedResult,
+        room: bool,
+        refused: Refused,
+    ) {
         let why = refused.why;
         assert!(!case.must_pay, "refused with a quote that pays: {why:?}");
         assert_eq!(refused.current.micros(), case.present);
@@ -364,11 +376,11 @@ impl Witness {
         );
         assert_eq!(own, 0, "a second quote for {}", quote.client);
         let uses = vec![self.now];
-        self.given.push(Given { quote, token, uses });
+        self.given.push(IssuedQuote { quote, token, uses });
     }
 }
 
-impl Given {
+impl IssuedQuote {
     /// Returns true if one more use now keeps the rate and the burst over every interval of time.
     fn allows(&self, now: Instant, slack: f64) -> bool {
         self.uses.iter().rev().enumerate().all(|(later, then)| {
@@ -383,7 +395,7 @@ impl Given {
 fn nobody_pays_too_much_and_no_quote_that_holds_is_refused() {
     let wanted = std::env::var("POSTHASTE_HISTORIES").ok();
     let histories = wanted.map_or(3_000, |text| text.parse().expect("a number of histories"));
-    let mut all = Seen::default();
+    let mut all = HistoryEvents::default();
     for number in 0..histories {
         let outcome = std::panic::catch_unwind(|| {
             let mut witness = Witness::new(Seed(2003).numbered("history", number));
@@ -396,7 +408,7 @@ fn nobody_pays_too_much_and_no_quote_that_holds_is_refused() {
                 }
             }
             let uses = witness.given.iter().map(|given| given.uses.len() - 1);
-            Seen {
+            HistoryEvents {
                 quoted: witness.given.len(),
                 used: uses.sum(),
                 ..witness.seen
@@ -418,7 +430,7 @@ fn nobody_pays_too_much_and_no_quote_that_holds_is_refused() {
     }
     // Checks the histories themselves: quotes are issued and used in them, also at the lower price.
     let times = histories as usize;
-    let Seen {
+    let HistoryEvents {
         quoted,
         used,
         reduced: [accepted, by_quote],

@@ -8,7 +8,7 @@ use posthaste_admission::{Limit, Limiter};
 use posthaste_units::{Seed, Span, Stream};
 use rand_distr::{Distribution as _, Exp1};
 
-struct Service {
+struct ServiceModel {
     limit: Limit,
     random: Stream,
     /// Mean service time in seconds.
@@ -21,7 +21,7 @@ struct Service {
 }
 
 #[derive(Default)]
-struct Seen {
+struct LimitCourse {
     served: usize,
     refused: usize,
     /// Latencies in nanoseconds.
@@ -29,7 +29,7 @@ struct Seen {
     highest: u32,
 }
 
-impl Service {
+impl ServiceModel {
     fn new(limiter: Limiter, workers: usize, work: f64) -> Self {
         Self {
             limit: Limit::new(limiter, 4, 1000),
@@ -50,8 +50,8 @@ impl Service {
     }
 
     /// Sends requests at random times, at `load` times the capacity of the service.
-    fn run(&mut self, load: f64, seconds: f64) -> Seen {
-        let mut seen = Seen::default();
+    fn run(&mut self, load: f64, seconds: f64) -> LimitCourse {
+        let mut seen = LimitCourse::default();
         let (rate, end) = (load * self.capacity(), self.now + seconds);
         while self.now < end {
             self.now += self.draw() / rate;
@@ -82,7 +82,7 @@ impl Service {
     }
 }
 
-impl Seen {
+impl LimitCourse {
     fn p99(&self) -> f64 {
         self.latencies[self.latencies.len() * 99 / 100] as f64 / 1e9
     }
@@ -100,7 +100,7 @@ fn a_limit_keeps_goodput_and_latency_in_an_overload_that_lasts() {
     });
     for (limiter, p99, highest) in [(gradient(), 0.1, 20), (aimd, 0.15, 40)] {
         let name = limiter.name();
-        let mut service = Service::new(limiter, 4, 0.01);
+        let mut service = ServiceModel::new(limiter, 4, 0.01);
         service.run(0.5, 10.0);
         // The first minute and the tenth. A reference average that includes the queue would let the limit grow.
         for minute in [1, 10] {
@@ -125,7 +125,7 @@ fn a_limit_keeps_goodput_and_latency_in_an_overload_that_lasts() {
 
 #[test]
 fn a_gradient_finds_out_when_the_service_has_become_slower() {
-    let mut service = Service::new(gradient(), 32, 0.01);
+    let mut service = ServiceModel::new(gradient(), 32, 0.01);
     service.run(2.0, 60.0);
     service.work = 0.05;
     service.run(2.0, 120.0);
@@ -142,7 +142,7 @@ fn quick_failures_leave_a_gradient_as_it_was() {
         probe: 10_000,
         ..Gradient::default()
     };
-    let mut service = Service::new(Limiter::Gradient(gradient), 32, 0.05);
+    let mut service = ServiceModel::new(Limiter::Gradient(gradient), 32, 0.05);
     service.run(2.0, 60.0);
     for _ in 0..20_000 {
         service.limit.push(Span::from_millis(1), 40, true);

@@ -21,7 +21,7 @@ pub(crate) enum Budgets {
 
 /// Configuration of a simulation.
 #[derive(Clone, Debug)]
-pub(crate) struct World {
+pub(crate) struct PlantConfig {
     pub(crate) controller: Controller,
     pub(crate) budgets: Budgets,
     /// Age of the price that clients know. The server uses the current one.
@@ -43,7 +43,7 @@ pub(crate) struct Moment {
 }
 
 pub(crate) struct Plant {
-    world: World,
+    world: PlantConfig,
     pricing: Pricing,
     random: Stream,
     now: f64,
@@ -54,7 +54,7 @@ pub(crate) struct Plant {
 }
 
 impl Plant {
-    pub(crate) fn new(world: World) -> Self {
+    pub(crate) fn new(world: PlantConfig) -> Self {
         let currency = "EUR".parse().expect("a currency");
         Self {
             pricing: Pricing::new(world.controller.clone(), currency),

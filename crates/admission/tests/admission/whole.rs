@@ -14,7 +14,7 @@ const CLIENTS: usize = 500;
 /// Requests in service above which only a quote admits.
 const ROOM: f64 = 16.0;
 
-struct Client {
+struct BuyingClient {
     name: String,
     budget: u64,
     /// Token of its quote and the end of the quote.
@@ -23,7 +23,7 @@ struct Client {
 
 struct Town {
     market: Market,
-    clients: Vec<Client>,
+    clients: Vec<BuyingClient>,
     random: Stream,
     now: f64,
     free_at: f64,
@@ -31,7 +31,7 @@ struct Town {
 }
 
 #[derive(Debug, Default)]
-struct Seen {
+struct ClientResults {
     served: usize,
     by_quote: usize,
     refused: [usize; REFUSALS.len()],
@@ -42,7 +42,7 @@ struct Seen {
 impl Town {
     fn new(controller: ProportionalIntegral, promised: f64) -> Self {
         let mut random = Seed(1).stream("town");
-        let client = |number: usize| Client {
+        let client = |number: usize| BuyingClient {
             name: format!("client {number}"),
             budget: random.random_range(0..1_000_000),
             quote: None,
@@ -63,8 +63,8 @@ impl Town {
         }
     }
 
-    fn run(&mut self, load: f64, seconds: f64) -> Seen {
-        let mut seen = Seen::default();
+    fn run(&mut self, load: f64, seconds: f64) -> ClientResults {
+        let mut seen = ClientResults::default();
         let end = self.now + seconds;
         let mut idle = 0.0;
         let (mut sampled, mut waited, mut came) = (self.now, 0.0, 0.0);
@@ -95,7 +95,7 @@ impl Town {
     }
 
     /// One request of a random client. Returns its wait if it is admitted.
-    fn ask(&mut self, seen: &mut Seen) -> Option<f64> {
+    fn ask(&mut self, seen: &mut ClientResults) -> Option<f64> {
         let (now, wait) = (self.at(), (self.free_at - self.now).max(0.0));
         let place = self.random.random_range(0..self.clients.len());
         let client = &mut self.clients[place];
@@ -128,7 +128,7 @@ impl Town {
     }
 }
 
-impl Seen {
+impl ClientResults {
     /// Served requests as a share of the server's capacity.
     fn goodput(&self, seconds: f64) -> f64 {
         self.served as f64 * SERVICE / seconds

@@ -25,9 +25,9 @@ const BLOCK: usize = 16 << 10;
 
 /// Decoder for one coding of a body. It buffers a window of the output: up to 32 KiB for gzip, 8 MiB for Zstandard and
 /// 16 MiB for Brotli. The writer may get nothing before the window is full or the piece is consumed.
-pub struct Decoder<W: Write>(Kind<W>);
+pub struct Decoder<W: Write>(CodingDecoder<W>);
 
-enum Kind<W: Write> {
+enum CodingDecoder<W: Write> {
     Gzip(Box<Members<W>>),
     Zstd {
         decoder: zstd::stream::raw::Decoder<'static>,
@@ -47,17 +47,17 @@ impl<W: Write> Decoder<W> {
     /// No memory for it.
     pub fn new(coding: Coding, into: W) -> io::Result<Self> {
         Ok(Self(match coding {
-            Coding::Gzip => Kind::Gzip(Box::new(Members::new(into))),
+            Coding::Gzip => CodingDecoder::Gzip(Box::new(Members::new(into))),
             Coding::Zstd => {
                 let mut decoder = zstd::stream::raw::Decoder::new()?;
                 decoder.set_parameter(DParameter::WindowLogMax(ZSTD_WINDOW))?;
-                Kind::Zstd {
+                CodingDecoder::Zstd {
                     decoder,
                     is_between_frames: false,
                     into,
                 }
             }
-            Coding::Brotli => Kind::Brotli {
+            Coding::Brotli => CodingDecoder::Brotli {
                 decoder: Box::new(brotli::DecompressorWriter::new(into, BLOCK)),
                 is_at_start: true,
             },
@@ -71,9 +71,9 @@ impl<W: Write> Decoder<W> {
     pub fn push(&mut self, piece: &[u8]) -> io::Result<()> {
         match &mut self.0 {
             // The library would expect another frame if called without input.
-            Kind::Zstd { .. } if piece.is_empty() => Ok(()),
-            Kind::Gzip(members) => members.push(piece),
-            Kind::Brotli {
+            CodingDecoder::Zstd { .. } if piece.is_empty() => Ok(()),
+            CodingDecoder::Gzip(members) => members.push(piece),
+            CodingDecoder::Brotli {
                 decoder,
                 is_at_start,
             } => {
@@ -85,7 +85,7 @@ impl<W: Write> Decoder<W> {
                 *is_at_start &= piece.is_empty();
                 decoder.write_all(piece)
             }
-            Kind::Zstd {
+            CodingDecoder::Zstd {
                 decoder,
                 is_between_frames,
                 into,
@@ -112,22 +112,22 @@ impl<W: Write> Decoder<W> {
     /// The body is truncated, or the writer fails.
     pub fn finish(&mut self) -> io::Result<()> {
         match &mut self.0 {
-            Kind::Gzip(members) => members.finish(),
-            Kind::Brotli { decoder, .. } => decoder.close(),
-            Kind::Zstd {
+            CodingDecoder::Gzip(members) => members.finish(),
+            CodingDecoder::Brotli { decoder, .. } => decoder.close(),
+            CodingDecoder::Zstd {
                 is_between_frames: true,
                 ..
             } => Ok(()),
-            Kind::Zstd { .. } => Err(io::ErrorKind::UnexpectedEof.into()),
+            CodingDecoder::Zstd { .. } => Err(io::ErrorKind::UnexpectedEof.into()),
         }
     }
 
     /// The writer.
     pub fn writer(&mut self) -> &mut W {
         match &mut self.0 {
-            Kind::Gzip(members) => members.writer(),
-            Kind::Brotli { decoder, .. } => decoder.get_mut(),
-            Kind::Zstd { into, .. } => into,
+            CodingDecoder::Gzip(members) => members.writer(),
+            CodingDecoder::Brotli { decoder, .. } => decoder.get_mut(),
+            CodingDecoder::Zstd { into, .. } => into,
         }
     }
 }

@@ -3,7 +3,7 @@
 //! The affordable effort follows from the cost of the cheapest step for all replies. That cost does not depend on the
 //! chosen step, so choosing a higher step does not reduce the affordable effort.
 
-use super::{Choice, Decision, Question};
+use super::{AffordableStep, Decision, Question};
 use crate::cpu_token_bucket::CpuTokenBucket;
 use crate::reason::Reason;
 
@@ -20,8 +20,8 @@ pub(super) fn choose(question: &Question<'_>, bucket: &mut CpuTokenBucket) -> De
     };
     let times = f64::from(question.estimate.plenty) * FILL;
     let most = (cheapest.cpu.as_nanos() as f64 * times) as u64;
-    let fits = |choice: &Choice| choice.cpu.as_nanos() <= most.max(cheapest.cpu.as_nanos());
-    let out = |choice: &Choice| choice.out.as_bytes() as f64;
+    let fits = |choice: &AffordableStep| choice.cpu.as_nanos() <= most.max(cheapest.cpu.as_nanos());
+    let out = |choice: &AffordableStep| choice.out.as_bytes() as f64;
     let affordable = || question.choices().filter(fits);
     let least = affordable()
         .map(|choice| out(&choice))

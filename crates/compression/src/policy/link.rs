@@ -7,9 +7,9 @@
 
 use posthaste_units::{Size, Span};
 
-use super::{Choice, Decision, Question, threshold};
+use super::{AffordableStep, Decision, Question, threshold};
+use crate::client_path::ClientPath;
 use crate::cpu_token_bucket::CpuTokenBucket;
-use crate::line::Line;
 use crate::reason::Reason;
 use crate::wish::Wish;
 
@@ -27,11 +27,11 @@ pub(super) fn choose(question: &Question<'_>, bucket: &mut CpuTokenBucket) -> De
         wish => bucket.fullness(wish).max(LEAST),
     };
     // Cached results cost no CPU time.
-    let cpu = |choice: &Choice| match question.is_at_hand(choice) {
+    let cpu = |choice: &AffordableStep| match question.is_at_hand(choice) {
         true => Span::ZERO,
         false => choice.cpu,
     };
-    let arrives = |choice: &Choice| arrival(&line, cpu(choice), choice.out, idle * left);
+    let arrives = |choice: &AffordableStep| arrival(&line, cpu(choice), choice.out, idle * left);
     let Some(fastest) = question.choices().min_by_key(arrives) else {
         return Decision::plain(Reason::NotAcceptable);
     };
@@ -44,6 +44,6 @@ pub(super) fn choose(question: &Question<'_>, bucket: &mut CpuTokenBucket) -> De
     question.settle(fastest, cheapest, Reason::SavesTime, bucket)
 }
 
-fn arrival(line: &Line, cpu: Span, out: Size, plenty: f64) -> Span {
+fn arrival(line: &ClientPath, cpu: Span, out: Size, plenty: f64) -> Span {
     Span::from_secs_f64(cpu.as_secs_f64() / plenty) + line.time(out)
 }

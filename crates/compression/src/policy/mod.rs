@@ -18,10 +18,10 @@ use schemars::JsonSchema;
 use thiserror::Error;
 
 use crate::accept::Accept;
+use crate::client_path::ClientPath;
 use crate::cost_model::{CostModel, UNKNOWN_LENGTH};
 use crate::cpu_token_bucket::{CpuReservation, CpuTokenBucket};
 use crate::envelope::packed_length;
-use crate::line::Line;
 use crate::load_controller::LoadEstimate;
 use crate::media::Media;
 use crate::reason::Reason;
@@ -85,7 +85,7 @@ pub struct Question<'a> {
     /// reply. Zero if not measured.
     pub backlog: Span,
     /// The client's network path, if the kernel knows it.
-    pub line: Option<Line>,
+    pub line: Option<ClientPath>,
     /// The cost model.
     pub costs: &'a CostModel,
 }
@@ -106,7 +106,7 @@ pub struct Decision {
 
 /// A step that the client accepts, with its cost and result size for this reply.
 #[derive(Clone, Copy, Debug)]
-struct Choice {
+struct AffordableStep {
     step: Step,
     cpu: Span,
     out: Size,
@@ -195,7 +195,7 @@ impl Question<'_> {
     }
 
     /// The steps to choose from, in the menu's order.
-    fn choices(&self) -> impl Iterator<Item = Choice> {
+    fn choices(&self) -> impl Iterator<Item = AffordableStep> {
         let codings = self.codings();
         let steps = self.menu.steps().iter().copied();
         steps
@@ -203,13 +203,13 @@ impl Question<'_> {
             .map(|step| self.choice(step))
     }
 
-    fn choice(&self, step: Step) -> Choice {
+    fn choice(&self, step: Step) -> AffordableStep {
         let estimate = self.costs.of(step, self.length());
         let out = match self.form() {
             Form::Content => estimate.out,
             Form::Body => Size::from_bytes(packed_length(estimate.out.as_bytes())),
         };
-        Choice {
+        AffordableStep {
             step,
             cpu: estimate.cpu,
             out,
@@ -224,7 +224,7 @@ impl Question<'_> {
     /// the bucket has CPU time for it. Otherwise uses a cached result of another step, if any.
     fn settle(
         &self,
-        choice: Choice,
+        choice: AffordableStep,
         cheapest: Span,
         affordable: Reason,
         bucket: &mut CpuTokenBucket,
@@ -232,7 +232,8 @@ impl Question<'_> {
         if self.preference.wish == Wish::Always {
             return Decision::compressed(choice.step, Reason::Asked, None);
         }
-        let cached = |choice: Choice| Decision::compressed(choice.step, Reason::Cached, None);
+        let cached =
+            |choice: AffordableStep| Decision::compressed(choice.step, Reason::Cached, None);
         if self.is_at_hand(&choice) {
             return cached(choice);
         }
@@ -252,7 +253,7 @@ impl Question<'_> {
     }
 
     /// Returns true for a cached result. Only contents are cached, not Bodies.
-    fn is_at_hand(&self, choice: &Choice) -> bool {
+    fn is_at_hand(&self, choice: &AffordableStep) -> bool {
         self.form() == Form::Content && self.at_hand.has(choice.step)
     }
 }

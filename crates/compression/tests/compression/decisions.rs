@@ -1,9 +1,9 @@
 //! Decisions: properties of every question, and the choice of each policy.
 
 use posthaste_compression::{
-    Accept, Coding, CostModel, CpuTokenBucket, Decision, Form, Line, LoadController, LoadEstimate,
-    Media, Menu, Origin, POLICIES, Policy, Preference, Question, Reason, Reply, Rules, STEPS,
-    Sample, Step, Steps, Threshold, Wish, Work,
+    Accept, ClientPath, Coding, CostModel, CpuTokenBucket, Decision, Form, LoadController,
+    LoadEstimate, Media, Menu, Origin, POLICIES, Policy, Preference, Question, Reason, Reply,
+    Rules, STEPS, Sample, Step, Steps, Threshold, Wish, Work,
 };
 use posthaste_units::{BitRate, Instant, Size, Span};
 use proptest::prelude::*;
@@ -30,20 +30,20 @@ const BOOK: Reply = Reply {
 
 /// A question that depends only on its policy. Each test changes one aspect.
 #[derive(Debug)]
-struct Case {
+struct PolicyCase {
     wish: Wish,
     origin: Origin,
     form: Form,
     accept: Option<&'static str>,
     reply: Reply,
     estimate: LoadEstimate,
-    line: Option<Line>,
+    line: Option<ClientPath>,
     menu: Menu,
     at_hand: Steps,
     backlog: Span,
 }
 
-impl Default for Case {
+impl Default for PolicyCase {
     fn default() -> Self {
         Self {
             wish: Wish::Unstated,
@@ -60,7 +60,7 @@ impl Default for Case {
     }
 }
 
-impl Case {
+impl PolicyCase {
     fn decide(&self, policy: Policy) -> Decision {
         self.decide_at(Instant::default(), policy, &mut CpuTokenBucket::new(1))
     }
@@ -95,7 +95,7 @@ impl Case {
 
 #[test]
 fn each_policy_has_its_answer() {
-    let case = Case::default();
+    let case = PolicyCase::default();
     assert_eq!(case.of(Policy::Never), (None, Reason::PolicyNever));
     let always = (Some(Step::Zstd1), Reason::PolicyAlways);
     assert_eq!(case.of(Policy::Always), always);
@@ -116,9 +116,9 @@ fn high_demand_leaves_the_askers() {
         is_known: true,
     };
     for policy in [Policy::Threshold, Policy::Ladder, Policy::Link] {
-        let mut case = Case {
+        let mut case = PolicyCase {
             estimate: spent,
-            ..Case::default()
+            ..PolicyCase::default()
         };
         assert_eq!(case.of(policy), (None, Reason::DemandHigh), "{policy}");
         case.wish = Wish::IfPossible;
@@ -136,9 +136,9 @@ fn high_demand_leaves_the_askers() {
         };
         assert_eq!(step, Some(expected), "{policy}");
     }
-    let held_up = Case {
+    let held_up = PolicyCase {
         backlog: Span::from_millis(21),
-        ..Case::default()
+        ..PolicyCase::default()
     };
     assert_eq!(held_up.of(Policy::Threshold), (None, Reason::Backlog));
 }
@@ -158,10 +158,10 @@ fn what_is_at_hand_costs_nothing() {
         is_known: true,
         ..LoadEstimate::UNKNOWN
     };
-    let at_hand = |step: Step, estimate| Case {
+    let at_hand = |step: Step, estimate| PolicyCase {
         at_hand: steps(|other| other == step),
         estimate,
-        ..Case::default()
+        ..PolicyCase::default()
     };
     for policy in [Policy::Threshold, Policy::Ladder] {
         // The cached step is used at any load, also if the policy would prefer another one.
@@ -174,19 +174,19 @@ fn what_is_at_hand_costs_nothing() {
     let better = (Some(Step::Brotli5), Reason::Affordable);
     assert_eq!(at_hand(Step::Zstd1, IDLE).of(Policy::Ladder), better);
     // A cached result is not used if the client does not accept or want it.
-    let case = Case {
+    let case = PolicyCase {
         accept: Some("gzip"),
         ..at_hand(Step::Zstd1, spent)
     };
     assert_eq!(case.of(Policy::Threshold), (None, Reason::DemandHigh));
-    let case = Case {
+    let case = PolicyCase {
         wish: Wish::Never,
         ..at_hand(Step::Zstd1, IDLE)
     };
     assert_eq!(case.of(Policy::Threshold), (None, Reason::Refused));
     assert_eq!(at_hand(Step::Zstd1, IDLE).of(Policy::Never).0, None);
     // A Body alone is not cached.
-    let mut case = Case {
+    let mut case = PolicyCase {
         form: Form::Body,
         ..at_hand(Step::Gzip1, spent)
     };
@@ -196,9 +196,9 @@ fn what_is_at_hand_costs_nothing() {
 
 #[test]
 fn a_client_without_accept_encoding_gets_gzip_when_it_asks() {
-    let mut case = Case {
+    let mut case = PolicyCase {
         accept: None,
-        ..Case::default()
+        ..PolicyCase::default()
     };
     assert_eq!(case.of(Policy::Always), (None, Reason::NotAcceptable));
     case.wish = Wish::Always;
@@ -218,7 +218,7 @@ fn a_client_without_accept_encoding_gets_gzip_when_it_asks() {
 
 #[test]
 fn a_body_is_packed_by_gzip_for_clients_that_cannot_decode_content() {
-    let mut case = Case {
+    let mut case = PolicyCase {
         wish: Wish::Always,
         origin: Origin::SoapHeader,
         form: Form::Body,
@@ -227,7 +227,7 @@ fn a_body_is_packed_by_gzip_for_clients_that_cannot_decode_content() {
             media: Media::Soap,
             ..BOOK
         },
-        ..Case::default()
+        ..PolicyCase::default()
     };
     let packed = case.decide(Policy::Ladder);
     assert_eq!(packed.form, Form::Body);
@@ -250,18 +250,18 @@ fn a_body_is_packed_by_gzip_for_clients_that_cannot_decode_content() {
 #[test]
 fn a_line_decides_what_arrives_earlier() {
     let line = |bits: u64, rtt: u64| {
-        Some(Line {
+        Some(ClientPath {
             rate: BitRate::per_second(bits).unwrap(),
             rtt: Span::from_millis(rtt),
-            window: Line::FIRST_WINDOW,
+            window: ClientPath::FIRST_WINDOW,
         })
     };
     let of = |line, busy| {
         let estimate = LoadEstimate { busy, ..IDLE };
-        Case {
+        PolicyCase {
             line,
             estimate,
-            ..Case::default()
+            ..PolicyCase::default()
         }
         .of(Policy::Link)
     };
@@ -285,11 +285,11 @@ fn a_line_decides_what_arrives_earlier() {
         (None, Reason::SavesNoTime)
     );
     // A cached result costs nothing at any load.
-    let busy = Case {
+    let busy = PolicyCase {
         line: line(1_000_000_000, 0),
         estimate: LoadEstimate { busy: 0.79, ..IDLE },
         at_hand: Steps::default().with(Step::Gzip1),
-        ..Case::default()
+        ..PolicyCase::default()
     };
     assert_eq!(busy.of(Policy::Link), (Some(Step::Gzip1), Reason::Cached));
     // High rate and long round trip: one window instead of two saves a round trip.
@@ -310,7 +310,7 @@ fn names_of_policies_are_read_back() {
 
 /// Results of many replies.
 #[derive(Default)]
-struct Tally {
+struct DecisionCounts {
     replies: u64,
     compressed: u64,
     /// The longest run of compressed replies after the first second.
@@ -318,7 +318,7 @@ struct Tally {
     now_in_row: u64,
 }
 
-impl Tally {
+impl DecisionCounts {
     fn share(&self) -> f64 {
         self.compressed as f64 / self.replies as f64
     }
@@ -334,9 +334,10 @@ impl Tally {
 }
 
 /// Sends a reply every 100 µs for ten seconds to the clients in turn, all from one bucket. Returns the bucket, too.
-fn in_turn(policy: Policy, clients: &[Case]) -> (Vec<Tally>, CpuTokenBucket) {
+fn in_turn(policy: Policy, clients: &[PolicyCase]) -> (Vec<DecisionCounts>, CpuTokenBucket) {
     let mut bucket = CpuTokenBucket::new(1);
-    let mut tallies: Vec<Tally> = clients.iter().map(|_| Tally::default()).collect();
+    let mut tallies: Vec<DecisionCounts> =
+        clients.iter().map(|_| DecisionCounts::default()).collect();
     let costs = CostModel::default();
     for tick in 0..100_000u64 {
         let index = tick as usize % clients.len();
@@ -369,9 +370,9 @@ fn fits(step: Step) -> f64 {
 
 #[test]
 fn the_purse_pays_what_comes_in_and_evenly() {
-    let case = Case {
+    let case = PolicyCase {
         estimate: SCARCE,
-        ..Case::default()
+        ..PolicyCase::default()
     };
     let (tallies, bucket) = in_turn(Policy::Threshold, &[case]);
     let (share, fits) = (tallies[0].share(), fits(Step::Zstd1));
@@ -394,7 +395,7 @@ fn threads_share_an_allowance() {
     let price = CostModel::default()
         .of(Step::Zstd1, BOOK.length.unwrap())
         .cpu;
-    let mut case = Case::default();
+    let mut case = PolicyCase::default();
     let (mut now, mut before, mut busy) = (Instant::default(), Span::ZERO, 0.0);
     for _ in 0..60 {
         let end = now + Span::from_millis(150);
@@ -430,11 +431,11 @@ fn threads_share_an_allowance() {
 
 #[test]
 fn who_says_if_possible_comes_before_who_says_nothing() {
-    let client = |wish| Case {
+    let client = |wish| PolicyCase {
         wish,
         origin: Origin::Prefer,
         estimate: SCARCE,
-        ..Case::default()
+        ..PolicyCase::default()
     };
     let [says, silent] = [Wish::IfPossible, Wish::Unstated];
     let (tallies, _) = in_turn(Policy::Threshold, &[client(says), client(silent)]);
@@ -449,21 +450,21 @@ fn who_says_if_possible_comes_before_who_says_nothing() {
 
 #[test]
 fn what_is_scarce_goes_where_it_saves_most() {
-    let client = |bits, rtt| Case {
-        line: Some(Line {
+    let client = |bits, rtt| PolicyCase {
+        line: Some(ClientPath {
             rate: BitRate::per_second(bits).unwrap(),
             rtt: Span::from_millis(rtt),
-            window: Line::FIRST_WINDOW,
+            window: ClientPath::FIRST_WINDOW,
         }),
         estimate: SCARCE,
-        ..Case::default()
+        ..PolicyCase::default()
     };
     // Three in ten are slow enough to gain milliseconds; a reply to the others arrives 0.4 ms earlier.
-    let mut clients: Vec<Case> = (0..7).map(|_| client(200_000_000, 1)).collect();
+    let mut clients: Vec<PolicyCase> = (0..7).map(|_| client(200_000_000, 1)).collect();
     clients.extend((0..3).map(|_| client(10_000_000, 20)));
     let (tallies, bucket) = in_turn(Policy::Link, &clients);
-    let slow = tallies[7..].iter().map(Tally::share).sum::<f64>() / 3.0;
-    let fast = tallies[..7].iter().map(Tally::share).sum::<f64>() / 7.0;
+    let slow = tallies[7..].iter().map(DecisionCounts::share).sum::<f64>() / 3.0;
+    let fast = tallies[..7].iter().map(DecisionCounts::share).sum::<f64>() / 7.0;
     assert!(slow > 0.99, "{slow} of the slow, {fast} of the fast");
     let spent = bucket.work().spent.as_secs_f64() / 10.0;
     assert!(
@@ -483,7 +484,7 @@ const FIELDS: &[Option<&str>] = &[
     Some("*;q=0"),
 ];
 
-fn question() -> impl Strategy<Value = Case> {
+fn question() -> impl Strategy<Value = PolicyCase> {
     let reply = (
         any::<[bool; 5]>(),
         prop::sample::select(vec![200u16, 204, 206, 304, 500]),
@@ -514,7 +515,7 @@ fn question() -> impl Strategy<Value = Case> {
     );
     let line =
         proptest::option::of((1u64..1 << 40, 0u64..1 << 33, 0u64..1 << 30)).prop_map(|line| {
-            line.map(|(bits, rtt, window)| Line {
+            line.map(|(bits, rtt, window)| ClientPath {
                 rate: BitRate::per_second(bits).unwrap(),
                 rtt: Span::from_nanos(rtt),
                 window: Size::from_bytes(window),
@@ -532,7 +533,7 @@ fn question() -> impl Strategy<Value = Case> {
         0usize..1 << STEPS.len(),
     )
         .prop_map(
-            |(wish, origin, accept, reply, estimate, line, menu, at_hand)| Case {
+            |(wish, origin, accept, reply, estimate, line, menu, at_hand)| PolicyCase {
                 at_hand: steps(|step| at_hand & 1 << step.index() != 0),
                 form: Form::Content,
                 wish,
@@ -593,7 +594,7 @@ proptest! {
         let out = |plenty: f32| {
             let estimate = LoadEstimate { plenty, ..IDLE };
             let reply = Reply { length: Some(Size::from_bytes(bytes)), ..BOOK };
-            let step = Case { estimate, reply, ..Case::default() }.decide(Policy::Ladder).step.unwrap();
+            let step = PolicyCase { estimate, reply, ..PolicyCase::default() }.decide(Policy::Ladder).step.unwrap();
             CostModel::default().of(step, Size::from_bytes(bytes)).out.as_bytes()
         };
         prop_assert!(out(plenty * more) as f64 <= out(plenty) as f64 * 1.031);

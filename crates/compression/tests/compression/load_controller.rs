@@ -4,7 +4,7 @@ use posthaste_compression::{Gate, LoadController, LoadEstimate, Policy, Sample, 
 use posthaste_units::{Instant, Seed, Span};
 use proptest::prelude::*;
 
-use crate::server::{Server, World};
+use crate::server::{SimulatedServer, SimulationConfig};
 
 /// Time after which the controller has settled.
 const SETTLED: Span = Span::from_secs(4);
@@ -35,10 +35,10 @@ fn the_share_falls_with_the_load_and_is_what_fits() {
         for slowness in [4.0, 10.0, 40.0] {
             let mut before = 1.0;
             for load in LOADS {
-                let mut server = Server::new(World {
+                let mut server = SimulatedServer::new(SimulationConfig {
                     policy,
                     slowness,
-                    ..World::default()
+                    ..SimulationConfig::default()
                 });
                 let rate = server.capacity() * load;
                 server.run(rate, SETTLED);
@@ -65,9 +65,9 @@ fn the_share_falls_with_the_load_and_is_what_fits() {
 #[test]
 fn a_leap_of_the_load_is_met_before_a_queue_builds_up() {
     for (slowness, bound) in [(4.0, 15), (10.0, 15), (40.0, 25)] {
-        let mut server = Server::new(World {
+        let mut server = SimulatedServer::new(SimulationConfig {
             slowness,
-            ..World::default()
+            ..SimulationConfig::default()
         });
         let capacity = server.capacity();
         server.run(capacity * 0.3, SETTLED);
@@ -92,13 +92,13 @@ fn a_leap_of_the_load_is_met_before_a_queue_builds_up() {
 
 #[test]
 fn a_server_that_plain_replies_fill_compresses_for_askers_alone() {
-    let world = World {
+    let world = SimulationConfig {
         asking: 0.1,
         refusing: 0.3,
-        ..World::default()
+        ..SimulationConfig::default()
     };
     for load in [0.5, 1.2, 2.0] {
-        let mut server = Server::new(world.clone());
+        let mut server = SimulatedServer::new(world.clone());
         let rate = server.capacity() * load;
         server.run(rate, SETTLED);
         let seen = server.run(rate, Span::from_secs(10));
@@ -116,12 +116,12 @@ fn a_server_that_plain_replies_fill_compresses_for_askers_alone() {
 #[test]
 fn at_saturation_next_to_nothing_is_lost_to_compression() {
     for policy in [Policy::Threshold, Policy::Ladder] {
-        let world = World {
+        let world = SimulationConfig {
             policy,
             refusing: 0.5,
-            ..World::default()
+            ..SimulationConfig::default()
         };
-        let mut server = Server::new(world);
+        let mut server = SimulatedServer::new(world);
         server.run(server.capacity() * 0.3, SETTLED);
         // Includes the first second, in which the controller adapts.
         let seen = server.saturate(Span::from_secs(10));
@@ -135,9 +135,9 @@ fn at_saturation_next_to_nothing_is_lost_to_compression() {
 #[test]
 fn the_ladder_takes_better_steps_while_there_is_plenty() {
     let bytes = |load: f64| {
-        let mut server = Server::new(World {
+        let mut server = SimulatedServer::new(SimulationConfig {
             policy: Policy::Ladder,
-            ..World::default()
+            ..SimulationConfig::default()
         });
         let rate = server.capacity() * load;
         server.run(rate, SETTLED);
@@ -163,8 +163,8 @@ proptest! {
         asking in 0.0f64..0.2,
         seed: u64,
     ) {
-        let world = World { noise, slowness, asking, seed: Seed(seed), ..World::default() };
-        let mut server = Server::new(world);
+        let world = SimulationConfig { noise, slowness, asking, seed: Seed(seed), ..SimulationConfig::default() };
+        let mut server = SimulatedServer::new(world);
         let rate = server.capacity() * load;
         server.run(rate, SETTLED);
         let seen = server.run(rate, Span::from_secs(20));

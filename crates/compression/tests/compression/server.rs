@@ -13,7 +13,7 @@ use rand_distr::{Distribution as _, Exp1, Normal};
 
 /// Configuration of a simulation.
 #[derive(Clone, Debug)]
-pub(crate) struct World {
+pub(crate) struct SimulationConfig {
     pub(crate) policy: Policy,
     /// CPU time of a reply without compression.
     pub(crate) plain: Span,
@@ -28,7 +28,7 @@ pub(crate) struct World {
     pub(crate) seed: Seed,
 }
 
-impl Default for World {
+impl Default for SimulationConfig {
     fn default() -> Self {
         Self {
             policy: Policy::Threshold,
@@ -76,8 +76,8 @@ impl Stretch {
 }
 
 /// The running server.
-pub(crate) struct Server {
-    world: World,
+pub(crate) struct SimulatedServer {
+    world: SimulationConfig,
     draws: Stream,
     menu: Menu,
     rules: Rules,
@@ -99,8 +99,8 @@ pub(crate) struct Server {
     seen: Stretch,
 }
 
-impl Server {
-    pub(crate) fn new(world: World) -> Self {
+impl SimulatedServer {
+    pub(crate) fn new(world: SimulationConfig) -> Self {
         let mut server = Self {
             draws: world.seed.stream("server"),
             menu: Menu::default(),

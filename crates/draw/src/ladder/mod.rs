@@ -179,11 +179,11 @@ fn folds(arrows: &[&Arrow]) -> (Vec<Idle>, f64) {
 
 /// Format of times: the number of decimals depends on the length of the ladder.
 #[derive(Clone, Copy)]
-struct Clock {
+struct TimeFormat {
     decimals: usize,
 }
 
-impl Clock {
+impl TimeFormat {
     fn of(busy: f64) -> Self {
         let decimals = if busy < 20.0 { 3 } else { 1 };
         Self { decimals }

@@ -40,7 +40,7 @@ pub(super) struct Rungs<'a> {
 
 /// Events, in their order at the same time: ends before departures, except for a packet that takes no time.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-enum Event {
+enum RungEvent {
     End,
     Departure,
     EndAtOnce,
@@ -83,7 +83,7 @@ impl<'a> Rungs<'a> {
                 }
                 None => height += (time - before) * scale,
             }
-            if event == Event::Departure {
+            if event == RungEvent::Departure {
                 let side = arrows[index].from as usize;
                 height = height.max(free[side]);
                 free[side] = height + ROW;
@@ -115,16 +115,16 @@ impl<'a> Rungs<'a> {
     }
 }
 
-fn events(arrows: &[&Arrow]) -> Vec<(f64, Event, usize)> {
-    let mut events: Vec<(f64, Event, usize)> = Vec::with_capacity(arrows.len() * 2);
+fn events(arrows: &[&Arrow]) -> Vec<(f64, RungEvent, usize)> {
+    let mut events: Vec<(f64, RungEvent, usize)> = Vec::with_capacity(arrows.len() * 2);
     for (index, arrow) in arrows.iter().enumerate() {
         let at_once = arrow.departed == arrow.ended;
         let end = if at_once {
-            Event::EndAtOnce
+            RungEvent::EndAtOnce
         } else {
-            Event::End
+            RungEvent::End
         };
-        events.push((arrow.departed, Event::Departure, index));
+        events.push((arrow.departed, RungEvent::Departure, index));
         events.push((arrow.ended, end, index));
     }
     events.sort_by(|one, other| {

@@ -3,7 +3,7 @@
 use maud::{Markup, html};
 
 use super::rungs::{Folded, Rung, Rungs, place};
-use super::{Clock, Ladder, Line, Side};
+use super::{Ladder, Line, Side, TimeFormat};
 use crate::frame::{self, Anchor, Foot, Format, Frame, Key, SAMPLE, text};
 use crate::layer::{Pen, Place, layer, tenth, text_width};
 use crate::palette;
@@ -60,7 +60,7 @@ impl Line {
 /// Renders the ladder as SVG. A standalone one includes its style sheet and size.
 pub(super) fn draw(ladder: &Ladder, standalone: bool) -> Markup {
     let (rungs, notes) = place(ladder);
-    let clock = Clock::of(rungs.busy);
+    let clock = TimeFormat::of(rungs.busy);
     let words = "Milliseconds, downwards; idle stretches are folded.";
     let frame = Frame::without_axes(&ladder.title, words, NAMES + rungs.height);
     let origin = frame.top + NAMES;
@@ -182,7 +182,7 @@ fn wait_labels(ladder: &Ladder, rungs: &Rungs<'_>) -> Markup {
     html! { @for label in drawn { (label) } }
 }
 
-fn draw_rung(rung: &Rung<'_>, clock: Clock) -> Markup {
+fn draw_rung(rung: &Rung<'_>, clock: TimeFormat) -> Markup {
     let arrow = rung.arrow;
     let (from, to) = (arrow.from, arrow.from.across());
     let start = (from.x(), rung.start);
@@ -226,7 +226,7 @@ fn cross(pen: &mut Pen<'_>, (x, y): Place) {
 }
 
 /// Time of departure at the outer edge, and the label next to the line.
-fn label(rung: &Rung<'_>, clock: Clock) -> Markup {
+fn label(rung: &Rung<'_>, clock: TimeFormat) -> Markup {
     let from = rung.arrow.from;
     let time = clock.words(rung.arrow.departed);
     let baseline = rung.start + 4.0;
@@ -267,7 +267,7 @@ fn hit(start: Place, end: Place, words: &str) -> Markup {
     }
 }
 
-fn hint(rung: &Rung<'_>, clock: Clock) -> String {
+fn hint(rung: &Rung<'_>, clock: TimeFormat) -> String {
     let arrow = rung.arrow;
     let (left, ended) = (clock.words(arrow.departed), clock.words(arrow.ended));
     let fate = match &arrow.lost {
@@ -299,7 +299,7 @@ fn keys(ladder: &Ladder) -> Vec<Key> {
 }
 
 /// Description for readers who cannot see the ladder.
-fn describe(ladder: &Ladder, rungs: &Rungs<'_>, clock: Clock) -> String {
+fn describe(ladder: &Ladder, rungs: &Rungs<'_>, clock: TimeFormat) -> String {
     let count = |of: &dyn Fn(&Rung<'_>) -> bool| rungs.rungs.iter().filter(|rung| of(rung)).count();
     let again = count(&|rung| rung.arrow.line == Line::Again);
     let lost = count(&|rung| rung.arrow.lost.is_some());

@@ -2,7 +2,7 @@
 //!
 //! Lines cannot slope, so both times are written: the departure next to the sender, the arrival next to the receiver.
 
-use super::{Arrow, Clock, Ladder, Line, Side, Wait, folds};
+use super::{Arrow, Ladder, Line, Side, TimeFormat, Wait, folds};
 
 /// Total columns.
 const WIDTH: usize = 80;
@@ -29,7 +29,7 @@ impl Line {
 pub(super) fn draw(ladder: &Ladder) -> String {
     let (arrows, notes) = ladder.drawn();
     let (folds, busy) = folds(&arrows);
-    let clock = Clock::of(busy);
+    let clock = TimeFormat::of(busy);
     let mut lines = wrap(&ladder.title);
     lines.push(String::new());
     lines.push(heading(&ladder.ends));
@@ -78,7 +78,7 @@ fn row(line: char, left: &str, between: &str, right: &str) -> String {
     format!("{left:>10} {line}{between}{line} {right:<10}")
 }
 
-fn packet(arrow: &Arrow, clock: Clock) -> String {
+fn packet(arrow: &Arrow, clock: TimeFormat) -> String {
     let departed = clock.words(arrow.departed);
     let ended = match arrow.lost {
         None => clock.words(arrow.ended),

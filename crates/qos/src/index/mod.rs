@@ -6,13 +6,13 @@
 //! result always equals that of a linear search.
 //!
 //! Large collections mostly hold plain offers: numbers, priorities and a price. These are stored in 72 bytes
-//! ([`plain`]), all others unchanged.
+//! ([`stored_offer`]), all others unchanged.
 
 mod code;
 mod held;
-mod kind;
-mod names;
-mod plain;
+mod name_table;
+mod stored_offer;
+mod type_index;
 
 use std::collections::HashMap;
 
@@ -20,8 +20,8 @@ use jiff::Timestamp;
 use thiserror::Error;
 
 pub use self::held::{Counts, Full, Held, Limits};
-use self::kind::{Kind, Row};
-use self::names::Names;
+use self::name_table::NameTable;
+use self::type_index::{IndexRow, TypeIndex};
 use crate::{Currency, Definition, Offer, Ontologies, Rates, World};
 
 /// Offers by type of interface.
@@ -29,9 +29,9 @@ use crate::{Currency, Definition, Offer, Ontologies, Rates, World};
 pub struct Index {
     rates: Rates,
     ontologies: Ontologies,
-    kinds: HashMap<Box<str>, Kind>,
+    kinds: HashMap<Box<str>, TypeIndex>,
     /// Names of providers and offers, each stored once.
-    names: Names,
+    names: NameTable,
     held: Held,
 }
 
@@ -46,7 +46,7 @@ pub struct Found<'i> {
 
 /// Position of [`Index::page`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Cursor(kind::Place);
+pub struct Cursor(type_index::IndexKey);
 
 /// Reason for the rejection of an offer: its price cannot be compared.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Error)]
@@ -74,7 +74,7 @@ impl Index {
             rates,
             ontologies,
             kinds: HashMap::new(),
-            names: Names::default(),
+            names: NameTable::default(),
             held: Held::default(),
         }
     }
@@ -228,7 +228,7 @@ impl Index {
         kind: &str,
         first: usize,
     ) -> impl Iterator<Item = Found<'i>> + use<'i> {
-        let rows = self.kinds.get(kind).map_or(&[][..], Kind::rows);
+        let rows = self.kinds.get(kind).map_or(&[][..], TypeIndex::rows);
         let rows = rows.get(first..).unwrap_or_default().iter();
         rows.map(|row| row.found(&self.names))
     }
@@ -257,7 +257,7 @@ impl Index {
 
     /// Number of offers for the interface `kind`, including expired ones that are not yet removed.
     pub fn len_of(&self, kind: &str) -> usize {
-        self.kinds.get(kind).map_or(0, Kind::len)
+        self.kinds.get(kind).map_or(0, TypeIndex::len)
     }
 
     /// The context for comparisons at the time `now`.
@@ -275,16 +275,16 @@ impl Index {
         in_base.ok_or(PutError::Currency(price.currency()))
     }
 
-    fn kind(&mut self, kind: &str) -> &mut Kind {
+    fn kind(&mut self, kind: &str) -> &mut TypeIndex {
         if !self.kinds.contains_key(kind) {
-            self.kinds.insert(kind.into(), Kind::default());
+            self.kinds.insert(kind.into(), TypeIndex::default());
         }
         self.kinds.get_mut(kind).expect("it was put there")
     }
 }
 
 /// Releases the names of a removed offer for the interface `kind` and updates the counts.
-fn forget(kind: &str, row: &Row, names: &mut Names, held: &mut Held) {
+fn forget(kind: &str, row: &IndexRow, names: &mut NameTable, held: &mut Held) {
     let found = row.found(names);
     held.remove(kind, found.provider, found.offer.bytes());
     row.release(names);

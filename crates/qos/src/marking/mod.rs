@@ -37,7 +37,7 @@ pub struct Marks {
 
 /// The statements about the mark of a reply.
 #[derive(Clone, Copy, Debug, Default)]
-pub struct Asked<'a> {
+pub struct StatedMarks<'a> {
     /// Priorities in the request's SOAP header; `None` if it states none.
     pub soap: Option<&'a Priorities>,
     /// `Prefer: mark=...`.
@@ -97,7 +97,7 @@ impl Marks {
     }
 
     /// The mark of a reply.
-    pub fn decide(&self, asked: &Asked<'_>) -> Mark {
+    pub fn decide(&self, asked: &StatedMarks<'_>) -> Mark {
         use MarkOrigin::{Offer, Prefer, Priority, Route, SoapHeader};
         let by_table = |stated: Option<&Priorities>| stated.map(|stated| self.table.mark(stated));
         let sources = [
@@ -182,7 +182,7 @@ mod tests {
             ..Priorities::default()
         };
         let (soap, offer) = (delay(0), delay(10));
-        let mut asked = Asked {
+        let mut asked = StatedMarks {
             soap: Some(&soap),
             offer: Some(&offer),
             prefer: Some(Dscp::AF11),
@@ -190,7 +190,7 @@ mod tests {
             urgency: Some(Urgency::new(7).unwrap()),
         };
         let marks = Marks::default();
-        let mut expect = |dscp, origin, next: fn(&mut Asked<'_>)| {
+        let mut expect = |dscp, origin, next: fn(&mut StatedMarks<'_>)| {
             let mark = Mark {
                 dscp,
                 origin,
@@ -212,10 +212,10 @@ mod tests {
 
     #[test]
     fn what_is_not_allowed_is_passed_over() {
-        let asked = Asked {
+        let asked = StatedMarks {
             prefer: Some(Dscp::CS6),
             route: Some(Dscp::AF12),
-            ..Asked::default()
+            ..StatedMarks::default()
         };
         let decide = |allowed: Option<&[Dscp]>, asked| {
             let marks = Marks::new(Table::default(), Urgencies::default(), allowed);
@@ -224,7 +224,7 @@ mod tests {
         };
         assert_eq!(decide(None, &asked), (Dscp::AF12, true));
         assert_eq!(decide(Some(&[Dscp::CS6]), &asked), (Dscp::CS6, false));
-        let unmarked = Asked {
+        let unmarked = StatedMarks {
             prefer: Some(Dscp::DEFAULT),
             ..asked
         };
@@ -233,14 +233,14 @@ mod tests {
             delay: Priority::new(0),
             ..Priorities::default()
         };
-        let bought = Asked {
+        let bought = StatedMarks {
             offer: Some(&quick),
             ..asked
         };
         assert_eq!(decide(Some(&[]), &bought), (Dscp::AF21, true));
-        let urgent = Asked {
+        let urgent = StatedMarks {
             urgency: Urgency::new(0),
-            ..Asked::default()
+            ..StatedMarks::default()
         };
         assert_eq!(decide(Some(&[Dscp::AF11]), &urgent), (Dscp::DEFAULT, true));
     }

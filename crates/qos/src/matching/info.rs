@@ -16,7 +16,7 @@ pub(super) struct Effective<'d> {
 }
 
 /// The same operation on both sides.
-pub(super) struct Pair<'d> {
+pub(super) struct OperationPair<'d> {
     operation: Option<&'d str>,
     offered: Effective<'d>,
     wanted: Effective<'d>,
@@ -66,7 +66,7 @@ impl<'d> Effective<'d> {
     }
 }
 
-impl<'d> Pair<'d> {
+impl<'d> OperationPair<'d> {
     pub(super) fn of(
         operation: Option<&'d String>,
         offered: &'d Definition,

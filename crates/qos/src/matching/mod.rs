@@ -13,7 +13,7 @@ use std::ops::ControlFlow;
 use jiff::Timestamp;
 
 use self::groups::Groups;
-use self::info::Pair;
+use self::info::OperationPair;
 pub use self::mismatch::{Amount, Mismatch, Side};
 use super::definition::Definition;
 use super::document::Offer;
@@ -66,13 +66,13 @@ pub fn compare<'d>(
     price(offer, wanted, world, object)?;
     // On both sides, the default applies to every operation that is not named.
     let offered = &offer.qos;
-    Pair::of(None, offered, wanted).compare(world, object)?;
+    OperationPair::of(None, offered, wanted).compare(world, object)?;
     for name in wanted.operations.keys() {
-        Pair::of(Some(name), offered, wanted).compare(world, object)?;
+        OperationPair::of(Some(name), offered, wanted).compare(world, object)?;
     }
     let others = offered.operations.keys();
     for name in others.filter(|name| !wanted.operations.contains_key(*name)) {
-        Pair::of(Some(name), offered, wanted).compare(world, object)?;
+        OperationPair::of(Some(name), offered, wanted).compare(world, object)?;
     }
     Groups::of_contracts(offered, wanted).compare(object)
 }

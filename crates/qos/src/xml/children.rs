@@ -94,7 +94,7 @@ impl<'s, 'a> Element<'s, 'a> {
     }
 
     /// Reads the element's text and its end.
-    pub(super) fn text(self) -> Result<Value, DocumentError> {
+    pub(super) fn text(self) -> Result<ElementText, DocumentError> {
         let position = self.scanner.position();
         let Some(text) = self.scanner.text()? else {
             return Err(DocumentError::Unexpected {
@@ -104,7 +104,7 @@ impl<'s, 'a> Element<'s, 'a> {
                 position,
             });
         };
-        Ok(Value {
+        Ok(ElementText {
             inside: self.name,
             text: text.trim().to_owned(),
             position,
@@ -118,13 +118,13 @@ impl<'s, 'a> Element<'s, 'a> {
 }
 
 /// Text of an element.
-pub(super) struct Value {
+pub(super) struct ElementText {
     inside: String,
     text: String,
     position: usize,
 }
 
-impl Value {
+impl ElementText {
     /// Converts the text with `read`.
     pub(super) fn read<T>(
         self,

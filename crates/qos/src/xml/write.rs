@@ -12,11 +12,11 @@ use crate::document::{Document, Requirement};
 use crate::ontology::{Direction, Ontology};
 
 /// An XML document under construction.
-struct Writer<'o>(&'o mut String);
+struct XmlWriter<'o>(&'o mut String);
 
 /// Appends the root element. It declares that its children are in no namespace, so any element may contain it.
 pub(crate) fn write(document: &Document, out: &mut String) {
-    let mut to = Writer(out);
+    let mut to = XmlWriter(out);
     to.within(
         "q:wsqos",
         &[("xmlns:q", NAMESPACES[0]), ("xmlns", "")],
@@ -46,7 +46,7 @@ pub(crate) fn write(document: &Document, out: &mut String) {
     );
 }
 
-impl Writer<'_> {
+impl XmlWriter<'_> {
     fn open(&mut self, name: &str, attributes: &[(&str, &str)]) {
         self.0.push('<');
         self.0.push_str(name);

@@ -10,26 +10,26 @@ use quick_xml::reader::NsReader;
 
 /// Tokens of a document, with pieces of text joined, because readers may split text differently.
 #[derive(Debug, PartialEq)]
-enum Said {
+enum JoinedToken {
     Start(String, String, Vec<(String, String, String)>),
     Text(String),
     End,
 }
 
 #[derive(Default)]
-struct Story(Vec<Said>);
+struct Story(Vec<JoinedToken>);
 
 impl Story {
     fn text(&mut self, more: &str) {
         match self.0.last_mut() {
             _ if more.is_empty() => {}
-            Some(Said::Text(text)) => text.push_str(more),
-            _ => self.0.push(Said::Text(more.to_owned())),
+            Some(JoinedToken::Text(text)) => text.push_str(more),
+            _ => self.0.push(JoinedToken::Text(more.to_owned())),
         }
     }
 }
 
-fn ours(document: &str) -> Option<Vec<Said>> {
+fn ours(document: &str) -> Option<Vec<JoinedToken>> {
     let limits = Limits::default();
     let mut scanner = Scanner::new(document, &limits);
     let mut story = Story::default();
@@ -42,10 +42,12 @@ fn ours(document: &str) -> Option<Vec<Said>> {
                 };
                 let attributes = scanner.attributes().iter().map(read).collect();
                 let (namespace, local) = (name.namespace.into_owned(), name.local.to_owned());
-                story.0.push(Said::Start(namespace, local, attributes));
+                story
+                    .0
+                    .push(JoinedToken::Start(namespace, local, attributes));
             }
             Token::Text(text) => story.text(&text),
-            Token::End => story.0.push(Said::End),
+            Token::End => story.0.push(JoinedToken::End),
             Token::Eof => return Some(story.0),
         }
     }
@@ -64,7 +66,7 @@ fn lines(text: &str) -> String {
     text.replace("\r\n", "\n").replace('\r', "\n")
 }
 
-fn theirs(document: &str) -> Option<Vec<Said>> {
+fn theirs(document: &str) -> Option<Vec<JoinedToken>> {
     let mut reader = NsReader::from_str(document);
     let config = reader.config_mut();
     config.expand_empty_elements = true;
@@ -89,11 +91,11 @@ fn theirs(document: &str) -> Option<Vec<Said>> {
                     attributes.push((namespace(&resolved)?, local.as_ref().to_owned(), value));
                 }
                 let local = tag.local_name().as_ref().to_owned();
-                story.0.push(Said::Start(own, local, attributes));
+                story.0.push(JoinedToken::Start(own, local, attributes));
             }
             Event::End(_) => {
                 depth -= 1;
-                story.0.push(Said::End);
+                story.0.push(JoinedToken::End);
             }
             Event::Text(text) if depth > 0 => story.text(&lines(&text)),
             Event::CData(text) => story.text(&lines(&text)),

@@ -9,13 +9,13 @@ use crate::{Definition, Info, Money, Offer, Priorities, Priority, Server};
 
 /// An offer without its name.
 #[derive(Debug)]
-pub(super) enum Kept {
+pub(super) enum StoredOffer {
     /// An offer with only numbers, priorities and a price, and nothing for single operations.
     Plain(Box<Plain>),
     /// Any other offer.
     Whole(Box<Definition>, Timestamp),
     /// Either of these, with the service's URL.
-    Placed(Box<(Kept, Box<str>)>),
+    Placed(Box<(StoredOffer, Box<str>)>),
 }
 
 /// Values of a plain offer. `stated` has one bit for each stated value; the others are 0.
@@ -31,7 +31,7 @@ pub(super) struct Plain {
     stated: u8,
 }
 
-impl Kept {
+impl StoredOffer {
     pub(super) fn of(offer: &Offer) -> Self {
         let Offer { expires, qos, .. } = offer;
         let kept = match Plain::of(qos, *expires) {

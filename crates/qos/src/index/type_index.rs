@@ -6,8 +6,8 @@ use jiff::Timestamp;
 
 use super::Found;
 use super::code::{self, Bits, COLUMNS, Codes};
-use super::names::{Id, Names};
-use super::plain::Kept;
+use super::name_table::{Id, NameTable};
+use super::stored_offer::StoredOffer;
 use crate::{Definition, Offer, World, is_adequate};
 
 /// Number of offers that are filtered together.
@@ -17,32 +17,32 @@ const LANES: usize = 8;
 
 /// Rows and columns: the same position is the same offer.
 #[derive(Debug, Default)]
-pub(super) struct Kind {
+pub(super) struct TypeIndex {
     /// Prices in millionths of the base currency.
     prices: Vec<u64>,
     columns: [Vec<u16>; COLUMNS],
     stated: Vec<Bits>,
-    rows: Vec<Row>,
+    rows: Vec<IndexRow>,
     /// No offer expires before this time.
     holds_until: Option<Timestamp>,
 }
 
 /// Sort key of an offer. It stays the same as long as the offer is unchanged.
-pub(super) type Place = (u64, Reverse<Timestamp>, Id, Id);
+pub(super) type IndexKey = (u64, Reverse<Timestamp>, Id, Id);
 
 #[derive(Debug)]
-pub(super) struct Row {
+pub(super) struct IndexRow {
     provider: Id,
     name: Id,
-    kept: Kept,
+    kept: StoredOffer,
 }
 
-impl Kind {
+impl TypeIndex {
     pub(super) fn len(&self) -> usize {
         self.rows.len()
     }
 
-    pub(super) fn rows(&self) -> &[Row] {
+    pub(super) fn rows(&self) -> &[IndexRow] {
         &self.rows
     }
 
@@ -54,7 +54,7 @@ impl Kind {
         self.insert_at(low + before, price, provider, name, offer);
     }
 
-    /// Adds an offer at the end. Call [`Kind::sort`] afterwards.
+    /// Adds an offer at the end. Call [`TypeIndex::sort`] afterwards.
     pub(super) fn push(&mut self, price: u64, provider: Id, name: Id, offer: &Offer) {
         self.insert_at(self.len(), price, provider, name, offer);
     }
@@ -65,12 +65,12 @@ impl Kind {
             column.insert(place, code);
         }
         self.stated.insert(place, code::stated(&offer.qos));
-        let kept = Kept::of(offer);
+        let kept = StoredOffer::of(offer);
         let ends = self.holds_until.unwrap_or(offer.expires);
         self.holds_until = Some(ends.min(offer.expires));
         self.rows.insert(
             place,
-            Row {
+            IndexRow {
                 provider,
                 name,
                 kept,
@@ -86,7 +86,7 @@ impl Kind {
             *column = order.iter().map(|&place| column[place]).collect();
         }
         self.stated = order.iter().map(|&place| self.stated[place]).collect();
-        let mut rows: Vec<Option<Row>> = self.rows.drain(..).map(Some).collect();
+        let mut rows: Vec<Option<IndexRow>> = self.rows.drain(..).map(Some).collect();
         self.rows = order
             .iter()
             .filter_map(|&place| rows[place].take())
@@ -94,7 +94,7 @@ impl Kind {
     }
 
     /// Removes an offer and returns it if it was there.
-    pub(super) fn remove(&mut self, provider: Id, name: Id) -> Option<Row> {
+    pub(super) fn remove(&mut self, provider: Id, name: Id) -> Option<IndexRow> {
         let place = self.place(provider, name)?;
         self.prices.remove(place);
         self.columns.iter_mut().for_each(|column| {
@@ -105,7 +105,10 @@ impl Kind {
     }
 
     /// The offers after the sort key `after`, in order, with their sort keys.
-    pub(super) fn rows_after(&self, after: Option<Place>) -> impl Iterator<Item = (Place, &Row)> {
+    pub(super) fn rows_after(
+        &self,
+        after: Option<IndexKey>,
+    ) -> impl Iterator<Item = (IndexKey, &IndexRow)> {
         let place = |index: usize| self.rows[index].key(self.prices[index]);
         let (mut low, mut high) = (0, self.len());
         while let Some(after) = after.filter(|_| low < high) {
@@ -119,17 +122,17 @@ impl Kind {
     }
 
     /// The provider's offer of this name.
-    pub(super) fn get(&self, provider: Id, name: Id) -> Option<&Row> {
+    pub(super) fn get(&self, provider: Id, name: Id) -> Option<&IndexRow> {
         Some(&self.rows[self.place(provider, name)?])
     }
 
     fn place(&self, provider: Id, name: Id) -> Option<usize> {
-        let is_it = |row: &Row| row.provider == provider && row.name == name;
+        let is_it = |row: &IndexRow| row.provider == provider && row.name == name;
         self.rows.iter().position(is_it)
     }
 
     /// Removes expired offers and calls `dropped` with each.
-    pub(super) fn expire(&mut self, now: Timestamp, mut dropped: impl FnMut(&Row)) {
+    pub(super) fn expire(&mut self, now: Timestamp, mut dropped: impl FnMut(&IndexRow)) {
         if self.holds_until.is_none_or(|ends| ends > now) {
             return;
         }
@@ -157,7 +160,7 @@ impl Kind {
         &'k self,
         wanted: &'w Definition,
         world: World<'k>,
-    ) -> impl Iterator<Item = &'k Row> + use<'k, 'w> {
+    ) -> impl Iterator<Item = &'k IndexRow> + use<'k, 'w> {
         let affordable = match wanted.price.map(|most| world.rates.in_base(most)) {
             None => self.len(),
             Some(Some(most)) => self.prices.partition_point(|price| *price <= most),
@@ -211,15 +214,15 @@ impl Kind {
     }
 }
 
-impl Row {
+impl IndexRow {
     /// Releases the row's names.
-    pub(super) fn release(&self, names: &mut Names) {
+    pub(super) fn release(&self, names: &mut NameTable) {
         names.release(self.provider);
         names.release(self.name);
     }
 
     /// The offer with its names.
-    pub(super) fn found<'i>(&self, names: &'i Names) -> Found<'i> {
+    pub(super) fn found<'i>(&self, names: &'i NameTable) -> Found<'i> {
         let name = names.name(self.name).to_owned();
         Found {
             provider: names.name(self.provider),
@@ -231,7 +234,7 @@ impl Row {
     }
 
     /// Sort key: price, then the latest expiry. The names make the order unique.
-    fn key(&self, price: u64) -> Place {
+    fn key(&self, price: u64) -> IndexKey {
         (
             price,
             Reverse(self.kept.expires()),

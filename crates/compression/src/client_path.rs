@@ -10,16 +10,16 @@ const SEGMENT: u64 = 1448;
 
 /// Values of TCP_INFO for a connection.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Line {
+pub struct ClientPath {
     /// Delivery rate to the client.
     pub rate: BitRate,
     /// Smoothed round-trip time.
     pub rtt: Span,
-    /// Congestion window in bytes: [`Line::FIRST_WINDOW`] on a new connection.
+    /// Congestion window in bytes: [`ClientPath::FIRST_WINDOW`] on a new connection.
     pub window: Size,
 }
 
-impl Line {
+impl ClientPath {
     /// Initial window: ten segments (RFC 6928).
     pub const FIRST_WINDOW: Size = Size::from_bytes(10 * SEGMENT);
 
@@ -43,11 +43,11 @@ impl Line {
 mod tests {
     use super::*;
 
-    fn line(bits: u64, rtt: u64) -> Line {
-        Line {
+    fn line(bits: u64, rtt: u64) -> ClientPath {
+        ClientPath {
             rate: BitRate::per_second(bits).unwrap(),
             rtt: Span::from_millis(rtt),
-            window: Line::FIRST_WINDOW,
+            window: ClientPath::FIRST_WINDOW,
         }
     }
 

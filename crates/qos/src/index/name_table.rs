@@ -8,14 +8,14 @@ pub(super) type Id = u32;
 
 /// The names in use.
 #[derive(Debug, Default)]
-pub(super) struct Names {
+pub(super) struct NameTable {
     ids: HashMap<Arc<str>, Id>,
     /// Names and their reference counts, by number. An unused name releases its number.
     names: Vec<(Arc<str>, u32)>,
     free: Vec<Id>,
 }
 
-impl Names {
+impl NameTable {
     /// Returns the number of a name and counts one more use.
     pub(super) fn keep(&mut self, name: &str) -> Id {
         if let Some(id) = self.find(name) {
