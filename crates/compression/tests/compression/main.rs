@@ -1,5 +1,6 @@
 //! Integration tests of the crate's public interface.
 
+mod allowances;
 mod decisions;
 mod descriptions;
 mod envelopes;
