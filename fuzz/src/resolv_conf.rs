@@ -1,6 +1,6 @@
 //! A machine's resolv.conf: what is made of it for inside says the same of everything but resolvers.
 
-use posthaste_emulator::relay::Names;
+use posthaste_emulator::relay::ResolvConf;
 
 use crate::within;
 
@@ -9,7 +9,7 @@ pub fn resolv_conf(bytes: &[u8]) {
     let Ok(text) = std::str::from_utf8(bytes) else {
         return;
     };
-    let names = within("Names::read", text.len(), 16, 4 << 10, || Names::read(text));
+    let names = within("ResolvConf::read", text.len(), 16, 4 << 10, || ResolvConf::read(text));
     let inside = names.inside();
     let resolvers = |text: &str| {
         let of_a_resolver = |line: &&str| line.split_whitespace().next() == Some("nameserver");
@@ -19,5 +19,5 @@ pub fn resolv_conf(bytes: &[u8]) {
     let others = |text: &str| text.lines().count() - resolvers(text);
     assert_eq!(others(&inside), others(text), "{inside}");
     // As for a run inside a run, whose machine is the first one's inside.
-    assert_eq!(Names::read(&inside).inside(), inside);
+    assert_eq!(ResolvConf::read(&inside).inside(), inside);
 }

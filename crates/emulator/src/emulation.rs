@@ -32,7 +32,7 @@ use crate::offload;
 use crate::outcome::Outcome;
 use crate::packet_record::{Notes, PacketRecord, buffer};
 use crate::priority;
-use crate::relay::Gate;
+use crate::relay::DestinationOpener;
 use crate::stack::Stack;
 use crate::sysctl;
 use crate::wait::Stop;
@@ -196,8 +196,8 @@ impl Emulation {
         self.start_with(None)
     }
 
-    /// Like [`start`](Self::start), with the gate of a relay to attach. The gate sees the destinations of packets.
-    pub fn start_with(self, gate: Option<Gate>) -> Result<Running, EmulationError> {
+    /// Like [`start`](Self::start), with the opener of a relay to attach. It sees the destinations of packets.
+    pub fn start_with(self, opener: Option<DestinationOpener>) -> Result<Running, EmulationError> {
         let of = |who| move |error| EmulationError::Host { who, error };
         let client = Host::start("client", CLIENT).map_err(of("client"))?;
         let server = Host::start("server", SERVER).map_err(of("server"))?;
@@ -208,7 +208,7 @@ impl Emulation {
             inputs: input_pen,
         };
         let hosts = [&client, &server];
-        let emulator = Emulator::start(&self, pens, gate, hosts).map_err(of("emulator"))?;
+        let emulator = Emulator::start(&self, pens, opener, hosts).map_err(of("emulator"))?;
         client.set_up(SERVER, self.client).map_err(of("client"))?;
         server.set_up(CLIENT, self.server).map_err(of("server"))?;
         Ok(Running {
@@ -279,7 +279,7 @@ impl Emulator {
     fn start(
         emulation: &Emulation,
         pens: Pens,
-        gate: Option<Gate>,
+        opener: Option<DestinationOpener>,
         hosts: [&Host; 2],
     ) -> Result<Self, HostError> {
         let machine = |what| move |error| HostError::Machine { what, error };
@@ -297,7 +297,7 @@ impl Emulator {
             profile.map(|profile| Stack::new(profile, of, emulation.seed.child(of.name())))
         };
         let beside = Beside {
-            gate,
+            opener,
             edge: emulation.edge.clone(),
             agent: emulation.duplicate_acks.map(DuplicateAcks::new),
             stacks: Direction::BOTH.map(stack),

@@ -20,7 +20,7 @@ use crate::flow::{ETHERNET, Flow, Refusal, admit, opening};
 use crate::netlink::{Netlink, NetlinkError};
 use crate::outcome::{Bypassed, Outcome, Way};
 use crate::packet_record::{PacketRecord, Pen};
-use crate::relay::Gate;
+use crate::relay::DestinationOpener;
 use crate::stack::{Side, Stack};
 use crate::wait::{Stop, Waiter};
 
@@ -64,7 +64,7 @@ pub(crate) struct Engine {
 /// Optional middleboxes between the devices and the links.
 pub(crate) struct Beside {
     /// Sees the destinations of packets.
-    pub(crate) gate: Option<Gate>,
+    pub(crate) opener: Option<DestinationOpener>,
     /// Rules that mark packets before they enter the links.
     pub(crate) edge: Vec<EdgeRule>,
     /// Agent between the links and the client's device.
@@ -186,8 +186,8 @@ impl Engine {
             .entrance(direction)
             .receive(|arrival| match look(&arrival, direction) {
                 Ok((flow, bytes)) => {
-                    if let (Direction::Up, Some(gate)) = (direction, &mut beside.gate) {
-                        gate.look(&flow);
+                    if let (Direction::Up, Some(opener)) = (direction, &mut beside.opener) {
+                        opener.observe(&flow);
                     }
                     let stamp = stamps.read(arrival.stamp);
                     if let Some(stack) = beside.stacks[way].as_mut().filter(|_| Stack::takes(&flow))

@@ -22,7 +22,7 @@ pub struct Relayed {
 
 /// The same counters while counting.
 #[derive(Debug, Default)]
-pub(super) struct Counters {
+pub(super) struct RelayCounters {
     pub(super) connections: AtomicU64,
     pub(super) unreachable: AtomicU64,
     pub(super) resets: AtomicU64,
@@ -31,7 +31,7 @@ pub(super) struct Counters {
     pub(super) refused: AtomicU64,
 }
 
-impl Counters {
+impl RelayCounters {
     pub(super) fn read(&self) -> Relayed {
         let of = |counter: &AtomicU64| counter.load(Ordering::Relaxed);
         Relayed {

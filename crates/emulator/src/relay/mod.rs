@@ -1,20 +1,20 @@
 //! A relay for connections from inside to hosts outside, with threads in the machine's own network namespace.
 //!
 //! The client's network namespace routes all traffic to other hosts to the server's end of the link, and every address
-//! is local there. When a packet to a new destination enters the link, the [`Gate`] opens a socket at exactly that
+//! is local there. When a packet to a new destination enters the link, the [`DestinationOpener`] opens a socket at exactly that
 //! destination, so that the server's kernel answers when the packet arrives. The relay opens an outside connection for
 //! each connection and copies bytes and datagrams between the two. Inside, a connection crosses the emulated link and
 //! has the server's end as its peer. Outside, it uses the machine's own network. The relay forwards the end of a
 //! direction, resets and refusals. A refusal arrives as a reset, since the inside end has been accepted by then.
 //!
-//! Names resolve because the machine's resolvers have their own addresses inside ([`Names`]). Every refusal is counted
+//! Names resolve because the machine's resolvers have their own addresses inside ([`ResolvConf`]). Every refusal is counted
 //! ([`Relayed`]). Protocols other than TCP and UDP are not relayed: the server's end answers a ping to any address
 //! itself.
 
 mod counters;
-mod gate;
-mod names;
-mod stock;
+mod destination_opener;
+mod resolv_conf;
+mod spare_sockets;
 mod tcp;
 mod udp;
 
@@ -30,11 +30,11 @@ use tokio::runtime;
 use tokio::sync::mpsc::{UnboundedReceiver, UnboundedSender, unbounded_channel};
 use tokio::sync::oneshot;
 
-use self::counters::Counters;
+use self::counters::RelayCounters;
 pub use self::counters::Relayed;
-pub use self::gate::Gate;
-pub use self::names::{Names, NamesError};
-use self::stock::{Kind, Stock, stock};
+pub use self::destination_opener::DestinationOpener;
+pub use self::resolv_conf::{ResolvConf, ResolvConfError};
+use self::spare_sockets::{SocketKind, SocketProducer, spare_sockets};
 use crate::address::SERVER;
 use crate::emulation::Running;
 use crate::host::{DEVICE, Host, HostError, has_ipv6, index_of};
@@ -42,12 +42,13 @@ use crate::netlink::Netlink;
 use crate::route::RouteOptions;
 
 /// A socket at a destination inside, with its targets outside.
-struct Door {
-    socket: Opened,
+struct Destination {
+    socket: DestinationSocket,
     targets: Arc<[SocketAddr]>,
 }
 
-enum Opened {
+/// A socket at a destination, by protocol.
+enum DestinationSocket {
     Tcp(std::net::TcpListener),
     Udp(std::net::UdpSocket),
 }
@@ -55,25 +56,25 @@ enum Opened {
 /// The relay's thread, in the machine's own network namespace. Dropping it resets all relayed connections.
 #[derive(Debug)]
 pub struct Relay {
-    doors: UnboundedSender<Door>,
-    stocks: [Stock; 2],
+    destinations: UnboundedSender<Destination>,
+    sockets: [SocketProducer; 2],
     /// The unspecified address of each IP version that can reach the outside.
     ways: Vec<IpAddr>,
-    counters: Arc<Counters>,
+    counters: Arc<RelayCounters>,
     stop: Option<oneshot::Sender<()>>,
     thread: Option<JoinHandle<()>>,
 }
 
 impl Relay {
-    /// Starts the relay in the calling thread's network namespace, which must be the machine's own. The gate is for the
-    /// [`Emulation`](crate::Emulation) to which the relay is then attached.
-    pub fn start(names: &Names) -> io::Result<(Self, Gate)> {
+    /// Starts the relay in the calling thread's network namespace, which must be the machine's own. The opener is for
+    /// the [`Emulation`](crate::Emulation) to which the relay is then attached.
+    pub fn start(resolv_conf: &ResolvConf) -> io::Result<(Self, DestinationOpener)> {
         let runtime = runtime::Builder::new_current_thread()
             .enable_all()
             .build()?;
-        let (doors, inbox) = unbounded_channel();
+        let (destinations, inbox) = unbounded_channel();
         let (stop, stopped) = oneshot::channel();
-        let counters = Arc::new(Counters::default());
+        let counters = Arc::new(RelayCounters::default());
         let serves = {
             let counters = counters.clone();
             async move {
@@ -85,31 +86,36 @@ impl Relay {
         };
         let thread = thread::Builder::new().name("relay".to_owned());
         let thread = thread.spawn(move || runtime.block_on(serves))?;
-        let (tcp, spare_tcp) = stock(Kind::Tcp);
-        let (udp, spare_udp) = stock(Kind::Udp);
-        let gate = Gate::new([spare_tcp, spare_udp], names, &doors, &counters);
+        let (tcp, spare_tcp) = spare_sockets(SocketKind::Tcp);
+        let (udp, spare_udp) = spare_sockets(SocketKind::Udp);
+        let opener = DestinationOpener::new(
+            [spare_tcp, spare_udp],
+            resolv_conf,
+            &destinations,
+            &counters,
+        );
         let relay = Self {
-            doors,
-            stocks: [tcp, udp],
+            destinations,
+            sockets: [tcp, udp],
             ways: ways_out(),
             counters,
             stop: Some(stop),
             thread: Some(thread),
         };
-        Ok((relay, gate))
+        Ok((relay, opener))
     }
 
     /// Routes the client's traffic for hosts outside to this relay, with the options of the client's route to the
     /// server.
     pub fn attach(&self, running: &Running, route: &RouteOptions) -> Result<(), HostError> {
-        let (ways, stocks) = (self.ways.clone(), self.stocks.clone());
+        let (ways, sockets) = (self.ways.clone(), self.sockets.clone());
         running.server.run(move || {
             let mut netlink = Netlink::open()?;
             ways.into_iter()
                 .try_for_each(|way| netlink.claim_all(way))?;
-            stocks
+            sockets
                 .into_iter()
-                .try_for_each(Stock::serve)
+                .try_for_each(SocketProducer::serve)
                 .map_err(machine("sockets for a relay"))
         })?;
         let (ways, route) = (self.ways.clone(), route.clone());
@@ -138,7 +144,7 @@ impl Relay {
             addresses.map(listen).collect::<io::Result<Vec<_>>>()
         });
         for listener in listeners.map_err(machine("a port of the server for a relay"))? {
-            self.open(Opened::Tcp(listener), targets);
+            self.open(DestinationSocket::Tcp(listener), targets);
         }
         Ok(())
     }
@@ -148,10 +154,10 @@ impl Relay {
         self.counters.read()
     }
 
-    fn open(&self, socket: Opened, targets: &[SocketAddr]) {
+    fn open(&self, socket: DestinationSocket, targets: &[SocketAddr]) {
         let targets = targets.into();
         // The thread ends only with this relay.
-        let _ = self.doors.send(Door { socket, targets });
+        let _ = self.destinations.send(Destination { socket, targets });
     }
 }
 
@@ -170,12 +176,12 @@ impl Drop for Relay {
 }
 
 /// Serves every destination that is opened, until all senders are dropped.
-async fn serve(mut doors: UnboundedReceiver<Door>, counters: Arc<Counters>) {
-    while let Some(door) = doors.recv().await {
+async fn serve(mut destinations: UnboundedReceiver<Destination>, counters: Arc<RelayCounters>) {
+    while let Some(destination) = destinations.recv().await {
         let counters = counters.clone();
-        let served = match door.socket {
-            Opened::Tcp(listener) => tcp::serve(listener, door.targets, counters),
-            Opened::Udp(socket) => udp::serve(socket, door.targets, counters),
+        let served = match destination.socket {
+            DestinationSocket::Tcp(listener) => tcp::serve(listener, destination.targets, counters),
+            DestinationSocket::Udp(socket) => udp::serve(socket, destination.targets, counters),
         };
         if let Err(error) = served {
             // Happens only if the process has no descriptors left.

@@ -10,7 +10,7 @@ use tokio::io::copy_bidirectional_with_sizes;
 use tokio::net::{TcpListener, TcpStream};
 use tokio::time::{sleep, timeout};
 
-use super::counters::{Counters, count};
+use super::counters::{RelayCounters, count};
 
 /// Bytes of each connection and direction kept in the relay, in addition to the kernel's buffers. A faster sender
 /// waits.
@@ -24,7 +24,7 @@ const PAUSE: Duration = Duration::from_millis(10);
 pub(super) fn serve(
     listener: std::net::TcpListener,
     targets: Arc<[SocketAddr]>,
-    counters: Arc<Counters>,
+    counters: Arc<RelayCounters>,
 ) -> io::Result<()> {
     listener.set_nonblocking(true)?;
     let listener = TcpListener::from_std(listener)?;
@@ -41,7 +41,7 @@ pub(super) fn serve(
     Ok(())
 }
 
-async fn carry(mut inside: TcpStream, targets: Arc<[SocketAddr]>, counters: Arc<Counters>) {
+async fn carry(mut inside: TcpStream, targets: Arc<[SocketAddr]>, counters: Arc<RelayCounters>) {
     let mut outside = match connect(&targets, CONNECT).await {
         Ok(outside) => outside,
         Err(error) => {

@@ -7,12 +7,12 @@ use std::time::{Duration, Instant};
 
 use socket2::SockRef;
 
-use super::{Names, Opened, Relay, Relayed};
+use super::{DestinationSocket, Relay, Relayed, ResolvConf};
 
 const HERE: (Ipv4Addr, u16) = (Ipv4Addr::LOCALHOST, 0);
 
 fn relay() -> Relay {
-    let (relay, _) = Relay::start(&Names::read("")).unwrap();
+    let (relay, _) = Relay::start(&ResolvConf::read("")).unwrap();
     relay
 }
 
@@ -20,7 +20,7 @@ fn relay() -> Relay {
 fn lead(relay: &Relay, outside: SocketAddr) -> SocketAddr {
     let inside = TcpListener::bind(HERE).unwrap();
     let address = inside.local_addr().unwrap();
-    relay.open(Opened::Tcp(inside), &[outside]);
+    relay.open(DestinationSocket::Tcp(inside), &[outside]);
     address
 }
 
@@ -160,7 +160,10 @@ fn datagrams_find_their_senders() {
     let outside = UdpSocket::bind(HERE).unwrap();
     let inside = UdpSocket::bind(HERE).unwrap();
     let address = inside.local_addr().unwrap();
-    relay.open(Opened::Udp(inside), &[outside.local_addr().unwrap()]);
+    relay.open(
+        DestinationSocket::Udp(inside),
+        &[outside.local_addr().unwrap()],
+    );
     let clients: Vec<UdpSocket> = (0..3).map(|_| UdpSocket::bind(HERE).unwrap()).collect();
     for (number, client) in (0u8..).zip(&clients) {
         client

@@ -9,7 +9,7 @@ use std::time::Duration;
 use tokio::net::UdpSocket;
 use tokio::time::timeout;
 
-use super::counters::{Counters, count};
+use super::counters::{RelayCounters, count};
 
 /// Maximum number of flows of one destination. Each costs a descriptor.
 const FLOWS: usize = 512;
@@ -23,21 +23,21 @@ const DNS: u16 = 53;
 const LONGEST: usize = 65_535;
 
 /// A socket inside, with its flows.
-struct Passing {
+struct DatagramRelay {
     inside: UdpSocket,
     target: SocketAddr,
     flows: Mutex<HashMap<SocketAddr, Arc<UdpSocket>>>,
-    counters: Arc<Counters>,
+    counters: Arc<RelayCounters>,
 }
 
 /// Relays arriving datagrams for as long as the runtime lives.
 pub(super) fn serve(
     inside: std::net::UdpSocket,
     targets: Arc<[SocketAddr]>,
-    counters: Arc<Counters>,
+    counters: Arc<RelayCounters>,
 ) -> io::Result<()> {
     inside.set_nonblocking(true)?;
-    let passing = Arc::new(Passing {
+    let relay = Arc::new(DatagramRelay {
         inside: UdpSocket::from_std(inside)?,
         target: targets[0],
         flows: Mutex::default(),
@@ -47,19 +47,19 @@ pub(super) fn serve(
         let mut datagram = vec![0; LONGEST];
         loop {
             // The error belongs to an earlier datagram, which was lost.
-            let Ok((length, sender)) = passing.inside.recv_from(&mut datagram).await else {
-                count(&passing.counters.datagrams_lost);
+            let Ok((length, sender)) = relay.inside.recv_from(&mut datagram).await else {
+                count(&relay.counters.datagrams_lost);
                 continue;
             };
-            if passing.forward(sender, &datagram[..length]).await.is_err() {
-                count(&passing.counters.datagrams_lost);
+            if relay.forward(sender, &datagram[..length]).await.is_err() {
+                count(&relay.counters.datagrams_lost);
             }
         }
     });
     Ok(())
 }
 
-impl Passing {
+impl DatagramRelay {
     async fn forward(self: &Arc<Self>, sender: SocketAddr, datagram: &[u8]) -> io::Result<()> {
         let known = self.flows().get(&sender).cloned();
         let outside = match known {

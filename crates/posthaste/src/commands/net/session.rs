@@ -8,7 +8,7 @@ use std::process::{Command, ExitCode, ExitStatus, Stdio};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use posthaste_emulator::relay::{Names, Relay};
+use posthaste_emulator::relay::{ResolvConf, Relay};
 use posthaste_emulator::supervisor::{self, ChildEvent, Supervised};
 use posthaste_emulator::{Emulation, Host, Running, SERVER, namespace};
 use posthaste_link::{Direction, Plan};
@@ -75,8 +75,8 @@ impl Session {
         let addresses = target.map(|target| target.addresses()).transpose()?;
         namespace::enter().map_err(Failure::run)?;
         supervised.die_with_parent().map_err(Failure::run)?;
-        let names = Names::of_this_machine();
-        let (relay, gate) = Relay::start(&names).map_err(Failure::run)?;
+        let names = ResolvConf::of_this_machine();
+        let (relay, opener) = Relay::start(&names).map_err(Failure::run)?;
         let [client, server] = [Side::Client, Side::Server].map(|side| args.hosts.setup(side));
         let route = client.route.clone();
         let [up, down] = plans;
@@ -92,7 +92,7 @@ impl Session {
             .real_time(true);
         let running = files
             .ask(emulation)
-            .start_with(Some(gate))
+            .start_with(Some(opener))
             .map_err(Failure::run)?;
         relay.attach(&running, &route).map_err(Failure::run)?;
         if let (Some(target), Some(addresses)) = (target, addresses) {

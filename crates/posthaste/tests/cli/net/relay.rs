@@ -6,7 +6,7 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 use posthaste_emulator::namespace::own_network;
-use posthaste_emulator::relay::Names;
+use posthaste_emulator::relay::ResolvConf;
 use rustix::mount::{UnmountFlags, mount_bind, unmount};
 
 use serde_json::Value;
@@ -161,7 +161,7 @@ fn on_a_machine_with_a_resolver<T: Send>(work: impl FnOnce() -> T + Send) -> T {
         let machine = scope.spawn(|| {
             own_network().unwrap();
             // Moves the thread into a mount namespace of its own, and removes the file placed there.
-            Names::read("").install().unwrap();
+            ResolvConf::read("").install().unwrap();
             let mut file = tempfile::NamedTempFile::new().unwrap();
             writeln!(file, "nameserver 127.0.0.1").unwrap();
             let everybody = std::os::unix::fs::PermissionsExt::from_mode(0o644);

@@ -31,14 +31,14 @@ const INSIDE: [Ipv4Addr; 3] = [
 
 /// The machine's resolvers, and the other lines of its resolv.conf.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Names {
+pub struct ResolvConf {
     resolvers: Vec<SocketAddr>,
     other: String,
 }
 
 /// Error that prevents name resolution inside.
 #[derive(Debug, Error)]
-pub enum NamesError {
+pub enum ResolvConfError {
     /// The machine has no such file to mount over.
     #[error("{FILE}: {0}; write it, be it empty, and names resolve inside")]
     NoFile(io::Error),
@@ -50,7 +50,7 @@ pub enum NamesError {
     Write(io::Error),
 }
 
-impl Names {
+impl ResolvConf {
     /// Reads the machine's resolv.conf. Without one, uses the resolver on this machine, as the C library does.
     pub fn of_this_machine() -> Self {
         Self::read(&fs::read_to_string(FILE).unwrap_or_default())
@@ -59,22 +59,26 @@ impl Names {
     /// Reads this resolv.conf. The device of a scoped address (`fe80::1%eth0`) is looked up in the calling thread's
     /// network namespace. The address is skipped if there is no such device.
     pub fn read(text: &str) -> Self {
-        let mut names = Self::default();
+        let mut resolv_conf = Self::default();
         for line in text.lines() {
             let mut words = line.split_whitespace();
             match words.next() {
                 Some("nameserver") => {
                     // The rest of the line is ignored, as the C library does.
-                    names.resolvers.extend(words.next().and_then(resolver));
+                    resolv_conf
+                        .resolvers
+                        .extend(words.next().and_then(resolver));
                 }
-                _ => names.other += &format!("{}\n", line.trim_end()),
+                _ => resolv_conf.other += &format!("{}\n", line.trim_end()),
             }
         }
-        names.resolvers.truncate(INSIDE.len());
-        if names.resolvers.is_empty() {
-            names.resolvers.push((Ipv4Addr::LOCALHOST, PORT).into());
+        resolv_conf.resolvers.truncate(INSIDE.len());
+        if resolv_conf.resolvers.is_empty() {
+            resolv_conf
+                .resolvers
+                .push((Ipv4Addr::LOCALHOST, PORT).into());
         }
-        names
+        resolv_conf
     }
 
     /// Inside and outside address of each resolver.
@@ -91,28 +95,28 @@ impl Names {
         self.other.clone() + &lines.collect::<String>()
     }
 
-    /// Mounts [`Names::inside`] over the file, for the calling thread and the processes that it starts.
+    /// Mounts [`ResolvConf::inside`] over the file, for the calling thread and the processes that it starts.
     ///
     /// Needs the privilege from [`enter`](crate::namespace::enter).
-    pub fn install(&self) -> Result<(), NamesError> {
+    pub fn install(&self) -> Result<(), ResolvConfError> {
         // The case inside another emulation.
         if fs::read_to_string(FILE).is_ok_and(|text| text == self.inside()) {
             return Ok(());
         }
         // A symbolic link is resolved; its target is covered.
-        let target = fs::canonicalize(FILE).map_err(NamesError::NoFile)?;
-        unshare(UnshareFlags::NEWNS).map_err(NamesError::Mount)?;
+        let target = fs::canonicalize(FILE).map_err(ResolvConfError::NoFile)?;
+        unshare(UnshareFlags::NEWNS).map_err(ResolvConfError::Mount)?;
         let propagation = MountPropagationFlags::DOWNSTREAM | MountPropagationFlags::REC;
-        mount_change("/", propagation).map_err(NamesError::Mount)?;
+        mount_change("/", propagation).map_err(ResolvConfError::Mount)?;
         // Its name is removed when this returns. The file lives as long as it is mounted.
-        let mut file = tempfile::NamedTempFile::new().map_err(NamesError::Write)?;
+        let mut file = tempfile::NamedTempFile::new().map_err(ResolvConfError::Write)?;
         file.write_all(self.inside().as_bytes())
             .and_then(|()| {
                 file.as_file()
                     .set_permissions(fs::Permissions::from_mode(0o644))
             })
-            .map_err(NamesError::Write)?;
-        mount_bind(file.path(), &target).map_err(NamesError::Mount)
+            .map_err(ResolvConfError::Write)?;
+        mount_bind(file.path(), &target).map_err(ResolvConfError::Mount)
     }
 }
 
@@ -132,11 +136,11 @@ mod tests {
 
     #[test]
     fn resolvers_move_and_the_rest_stays() {
-        let names = Names::read(
+        let resolv_conf = ResolvConf::read(
             "# by hand\nsearch example.org\nnameserver\t127.0.0.53 # local\nnameserver fe80::1%nowhere\n\
              nameserver 2001:db8::1\noptions edns0\n",
         );
-        let moved: Vec<String> = names
+        let moved: Vec<String> = resolv_conf
             .resolvers()
             .map(|(inside, outside)| format!("{inside} {outside}"))
             .collect();
@@ -148,7 +152,7 @@ mod tests {
             ]
         );
         assert_eq!(
-            names.inside(),
+            resolv_conf.inside(),
             "# by hand\nsearch example.org\noptions edns0\n\
              nameserver 192.0.2.53\nnameserver 192.0.2.54\n"
         );
@@ -156,9 +160,10 @@ mod tests {
 
     #[test]
     fn a_resolver_may_be_at_one_device() {
-        let names =
-            Names::read("nameserver fe80::1%lo\nnameserver fe80::2%7\nnameserver 10.0.0.1%7\n");
-        let outside: Vec<String> = names
+        let resolv_conf = ResolvConf::read(
+            "nameserver fe80::1%lo\nnameserver fe80::2%7\nnameserver 10.0.0.1%7\n",
+        );
+        let outside: Vec<String> = resolv_conf
             .resolvers()
             .map(|(_, outside)| outside.to_string())
             .collect();
@@ -167,12 +172,12 @@ mod tests {
 
     #[test]
     fn without_resolvers_it_is_this_machine() {
-        let names = Names::read("");
+        let resolv_conf = ResolvConf::read("");
         assert!(
-            names
+            resolv_conf
                 .resolvers()
                 .all(|(_, outside)| outside.ip().is_loopback())
         );
-        assert_eq!(names.inside(), "nameserver 192.0.2.53\n");
+        assert_eq!(resolv_conf.inside(), "nameserver 192.0.2.53\n");
     }
 }

@@ -17,33 +17,37 @@ const READY: usize = 64;
 
 /// Time before the next attempt to create a socket.
 const PAUSE: Duration = Duration::from_millis(10);
+/// Longest wait for a spare socket when many destinations arrive at once. Packets stand still meanwhile.
+pub(super) const WAIT: Duration = Duration::from_millis(2);
 
+/// Protocol of a socket.
 #[derive(Clone, Copy, Debug)]
-pub(super) enum Kind {
+pub(super) enum SocketKind {
     Tcp,
     Udp,
 }
 
-/// The producer of spare sockets.
+/// Producer of spare sockets.
 #[derive(Clone, Debug)]
-pub(super) struct Stock {
-    kind: Kind,
-    shelf: SyncSender<Socket>,
+pub(super) struct SocketProducer {
+    kind: SocketKind,
+    sockets: SyncSender<Socket>,
 }
 
-pub(super) fn stock(kind: Kind) -> (Stock, Receiver<Socket>) {
-    let (shelf, spare) = sync_channel(READY);
-    (Stock { kind, shelf }, spare)
+/// A producer of sockets of this kind, and its receiving end.
+pub(super) fn spare_sockets(kind: SocketKind) -> (SocketProducer, SpareSockets) {
+    let (sockets, spare) = sync_channel(READY);
+    (SocketProducer { kind, sockets }, SpareSockets::new(spare))
 }
 
-impl Stock {
+impl SocketProducer {
     /// Fills the channel, and keeps it full from a thread of its own until the receiver is dropped.
     pub(super) fn serve(self) -> io::Result<()> {
         // Filled here, so that the first packets find sockets however late that thread is scheduled.
         for socket in 0..READY {
             match make(self.kind) {
                 // The channel has free capacity: no other code fills it.
-                Ok(made) => drop(self.shelf.try_send(made)),
+                Ok(made) => drop(self.sockets.try_send(made)),
                 // An error of the first socket will affect all others.
                 Err(error) if socket == 0 => return Err(error),
                 Err(_) => break,
@@ -52,12 +56,12 @@ impl Stock {
         let fill = move || {
             loop {
                 let Ok(socket) = make(self.kind) else {
-                    // Out of descriptors until a connection ends. The gate counts packets without a socket and tries
-                    // again.
+                    // Out of descriptors until a connection ends. The opener counts packets without a socket and
+                    // tries again.
                     thread::sleep(PAUSE);
                     continue;
                 };
-                if self.shelf.send(socket).is_err() {
+                if self.sockets.send(socket).is_err() {
                     return;
                 }
             }
@@ -69,11 +73,37 @@ impl Stock {
     }
 }
 
+/// Receiving end of spare sockets.
+pub(super) struct SpareSockets {
+    spare: Receiver<Socket>,
+    /// The last wait for a socket failed.
+    is_dry: bool,
+}
+
+impl SpareSockets {
+    pub(super) fn new(spare: Receiver<Socket>) -> Self {
+        Self {
+            spare,
+            is_dry: false,
+        }
+    }
+
+    /// The next spare socket. Waits only if the last wait succeeded.
+    pub(super) fn take(&mut self) -> Option<Socket> {
+        let socket = match self.is_dry {
+            true => self.spare.try_recv().ok(),
+            false => self.spare.recv_timeout(WAIT).ok(),
+        };
+        self.is_dry = socket.is_none();
+        socket
+    }
+}
+
 /// A socket that can be bound to any address of either IP version.
-pub(super) fn make(kind: Kind) -> io::Result<Socket> {
+pub(super) fn make(kind: SocketKind) -> io::Result<Socket> {
     let (kind, protocol) = match kind {
-        Kind::Tcp => (Type::STREAM, Protocol::TCP),
-        Kind::Udp => (Type::DGRAM, Protocol::UDP),
+        SocketKind::Tcp => (Type::STREAM, Protocol::TCP),
+        SocketKind::Udp => (Type::DGRAM, Protocol::UDP),
     };
     if !has_ipv6() {
         return Socket::new(Domain::IPV4, kind, Some(protocol));

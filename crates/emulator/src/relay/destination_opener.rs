@@ -5,15 +5,14 @@ use std::fmt;
 use std::io;
 use std::net::{IpAddr, SocketAddr};
 use std::sync::Arc;
-use std::sync::mpsc::Receiver;
-use std::time::Duration;
 
 use socket2::Socket;
 use tokio::sync::mpsc::UnboundedSender;
 
-use super::counters::{Counters, count};
-use super::names::Names;
-use super::{Door, Opened};
+use super::counters::{RelayCounters, count};
+use super::resolv_conf::ResolvConf;
+use super::spare_sockets::SpareSockets;
+use super::{Destination, DestinationSocket};
 use crate::address::SERVER;
 use crate::flow::Flow;
 use crate::host::has_ipv6;
@@ -24,94 +23,68 @@ const DESTINATIONS: usize = 4096;
 const REMEMBERED: usize = 2 * DESTINATIONS;
 /// Maximum number of connections that wait to be accepted.
 const BACKLOG: i32 = 1024;
-/// Longest wait for a spare socket when many destinations arrive at once. Packets stand still meanwhile.
-const WAIT: Duration = Duration::from_millis(2);
 
 /// IP protocol numbers of TCP and UDP.
 const TCP: u8 = 6;
 const UDP: u8 = 17;
 
 /// Opens a socket at each destination outside before the first packet to it arrives there.
-pub struct Gate {
-    tcp: Shelf,
-    udp: Shelf,
+pub struct DestinationOpener {
+    tcp: SpareSockets,
+    udp: SpareSockets,
     seen: HashSet<(u8, SocketAddr)>,
     /// Destinations that found no spare socket so far.
     short: HashSet<(u8, SocketAddr)>,
     resolvers: HashMap<SocketAddr, SocketAddr>,
-    doors: UnboundedSender<Door>,
-    counters: Arc<Counters>,
+    destinations: UnboundedSender<Destination>,
+    counters: Arc<RelayCounters>,
 }
 
-/// Spare sockets.
-struct Shelf {
-    spare: Receiver<Socket>,
-    /// The last wait for a socket failed.
-    is_dry: bool,
-}
-
-impl Shelf {
-    fn new(spare: Receiver<Socket>) -> Self {
-        let is_dry = false;
-        Self { spare, is_dry }
-    }
-
-    /// The next spare socket. Waits only if the last wait succeeded.
-    fn take(&mut self) -> Option<Socket> {
-        let socket = match self.is_dry {
-            true => self.spare.try_recv().ok(),
-            false => self.spare.recv_timeout(WAIT).ok(),
-        };
-        self.is_dry = socket.is_none();
-        socket
-    }
-}
-
-impl Gate {
+impl DestinationOpener {
     pub(super) fn new(
-        [tcp, udp]: [Receiver<Socket>; 2],
-        names: &Names,
-        doors: &UnboundedSender<Door>,
-        counters: &Arc<Counters>,
+        [tcp, udp]: [SpareSockets; 2],
+        resolv_conf: &ResolvConf,
+        destinations: &UnboundedSender<Destination>,
+        counters: &Arc<RelayCounters>,
     ) -> Self {
         Self {
-            tcp: Shelf::new(tcp),
-            udp: Shelf::new(udp),
+            tcp,
+            udp,
             seen: HashSet::new(),
             short: HashSet::new(),
-            resolvers: names.resolvers().collect(),
-            doors: doors.clone(),
+            resolvers: resolv_conf.resolvers().collect(),
+            destinations: destinations.clone(),
             counters: counters.clone(),
         }
     }
 
     /// Handles a packet that goes up. Costs some twenty microseconds for a new destination, and one table lookup
     /// otherwise.
-    pub(crate) fn look(&mut self, flow: &Flow) {
-        let destination = flow.server;
-        let inside = SERVER.both().contains(&destination.ip());
-        if inside || !matches!(flow.protocol, TCP | UDP) || destination.port() == 0 {
+    pub(crate) fn observe(&mut self, flow: &Flow) {
+        let address = flow.server;
+        let inside = SERVER.both().contains(&address.ip());
+        if inside || !matches!(flow.protocol, TCP | UDP) || address.port() == 0 {
             return;
         }
-        let key = (flow.protocol, destination);
+        let key = (flow.protocol, address);
         if self.seen.contains(&key) {
             return;
         }
         if self.seen.len() >= DESTINATIONS {
             count(&self.counters.refused);
         } else {
-            let shelf = match flow.protocol {
+            let spare = match flow.protocol {
                 TCP => &mut self.tcp,
                 _ => &mut self.udp,
             };
-            let Some(socket) = shelf.take() else {
+            let Some(socket) = spare.take() else {
                 if self.short.len() < REMEMBERED && self.short.insert(key) {
                     count(&self.counters.refused);
                 }
                 return;
             };
             self.short.remove(&key);
-            if self.open(socket, flow.protocol, destination).is_err() {
+            if self.open(socket, flow.protocol, address).is_err() {
                 count(&self.counters.refused);
             }
         }
@@ -121,27 +94,29 @@ impl Gate {
         }
     }
 
-    fn open(&self, socket: Socket, protocol: u8, destination: SocketAddr) -> io::Result<()> {
-        socket.bind(&as_bound(destination).into())?;
+    fn open(&self, socket: Socket, protocol: u8, address: SocketAddr) -> io::Result<()> {
+        socket.bind(&as_bound(address).into())?;
         socket.set_nonblocking(true)?;
         let opened = if protocol == TCP {
             socket.listen(BACKLOG)?;
-            Opened::Tcp(socket.into())
+            DestinationSocket::Tcp(socket.into())
         } else {
-            Opened::Udp(socket.into())
+            DestinationSocket::Udp(socket.into())
         };
-        let target = self.resolvers.get(&destination).unwrap_or(&destination);
-        let door = Door {
+        let target = self.resolvers.get(&address).unwrap_or(&address);
+        let destination = Destination {
             socket: opened,
             targets: [*target].into(),
         };
-        self.doors.send(door).map_err(io::Error::other)
+        self.destinations
+            .send(destination)
+            .map_err(io::Error::other)
     }
 }
 
-impl fmt::Debug for Gate {
+impl fmt::Debug for DestinationOpener {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "Gate({} destinations)", self.seen.len())
+        write!(f, "DestinationOpener({} destinations)", self.seen.len())
     }
 }
 
@@ -156,7 +131,7 @@ fn as_bound(address: SocketAddr) -> SocketAddr {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::relay::stock::{Kind, make};
+    use crate::relay::spare_sockets::{SocketKind, WAIT, make};
     use std::net::{Ipv4Addr, TcpListener};
     use std::sync::mpsc::sync_channel;
     use std::time::Instant;
@@ -164,11 +139,16 @@ mod tests {
 
     #[test]
     fn a_destination_that_found_no_socket_is_opened_when_there_is_one() {
-        let (shelf, tcp) = sync_channel(1);
-        let (_shelf_of_udp, udp) = sync_channel(1);
-        let (doors, mut inbox) = unbounded_channel();
-        let counters = Arc::new(Counters::default());
-        let mut gate = Gate::new([tcp, udp], &Names::read(""), &doors, &counters);
+        let (producer, tcp) = sync_channel(1);
+        let (_producer_of_udp, udp) = sync_channel(1);
+        let (destinations, mut inbox) = unbounded_channel();
+        let counters = Arc::new(RelayCounters::default());
+        let mut opener = DestinationOpener::new(
+            [tcp, udp].map(SpareSockets::new),
+            &ResolvConf::read(""),
+            &destinations,
+            &counters,
+        );
         // Free again as soon as it is dropped.
         let free = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).unwrap();
         let flow = Flow {
@@ -179,15 +159,15 @@ mod tests {
         drop(free);
         let begun = Instant::now();
         for _ in 0..10_000 {
-            gate.look(&flow);
+            opener.observe(&flow);
         }
         assert!(begun.elapsed() < 5_000 * WAIT, "who comes does not wait");
         assert_eq!(counters.read().refused, 1);
-        shelf.send(make(Kind::Tcp).unwrap()).unwrap();
-        gate.look(&flow);
-        gate.look(&flow);
-        let door = inbox.try_recv().unwrap();
-        assert_eq!(door.targets[..], [flow.server]);
+        producer.send(make(SocketKind::Tcp).unwrap()).unwrap();
+        opener.observe(&flow);
+        opener.observe(&flow);
+        let destination = inbox.try_recv().unwrap();
+        assert_eq!(destination.targets[..], [flow.server]);
         assert!(inbox.try_recv().is_err(), "once");
         assert_eq!(counters.read().refused, 1);
     }
