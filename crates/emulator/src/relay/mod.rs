@@ -36,7 +36,6 @@ pub use self::destination_opener::DestinationOpener;
 pub use self::resolv_conf::{ResolvConf, ResolvConfError};
 use self::spare_sockets::{SocketKind, SocketProducer, spare_sockets};
 use crate::address::SERVER;
-use crate::emulation::Running;
 use crate::host::{DEVICE, Host, HostError, has_ipv6, index_of};
 use crate::netlink::Netlink;
 use crate::route::RouteOptions;
@@ -107,9 +106,14 @@ impl Relay {
 
     /// Routes the client's traffic for hosts outside to this relay, with the options of the client's route to the
     /// server.
-    pub fn attach(&self, running: &Running, route: &RouteOptions) -> Result<(), HostError> {
+    pub fn attach(
+        &self,
+        client: &Host,
+        server: &Host,
+        route: &RouteOptions,
+    ) -> Result<(), HostError> {
         let (ways, sockets) = (self.ways.clone(), self.sockets.clone());
-        running.server.run(move || {
+        server.run(move || {
             let mut netlink = Netlink::open()?;
             ways.into_iter()
                 .try_for_each(|way| netlink.claim_all(way))?;
@@ -119,7 +123,7 @@ impl Relay {
                 .map_err(machine("sockets for a relay"))
         })?;
         let (ways, route) = (self.ways.clone(), route.clone());
-        running.client.run(move || {
+        client.run(move || {
             let mut netlink = Netlink::open()?;
             let device = index_of(DEVICE)?;
             for way in ways {

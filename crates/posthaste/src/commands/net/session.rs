@@ -94,7 +94,9 @@ impl Session {
             .ask(emulation)
             .start_with(Some(opener))
             .map_err(Failure::run)?;
-        relay.attach(&running, &route).map_err(Failure::run)?;
+        relay
+            .attach(&running.client, &running.server, &route)
+            .map_err(Failure::run)?;
         if let (Some(target), Some(addresses)) = (target, addresses) {
             relay
                 .lead(&running.server, target.port, &addresses)
