@@ -9,7 +9,9 @@ pub fn resolv_conf(bytes: &[u8]) {
     let Ok(text) = std::str::from_utf8(bytes) else {
         return;
     };
-    let names = within("ResolvConf::read", text.len(), 16, 4 << 10, || ResolvConf::read(text));
+    let names = within("ResolvConf::read", text.len(), 16, 4 << 10, || {
+        ResolvConf::read(text)
+    });
     let inside = names.inside();
     let resolvers = |text: &str| {
         let of_a_resolver = |line: &&str| line.split_whitespace().next() == Some("nameserver");

@@ -11,7 +11,7 @@ use std::sync::Arc;
 use std::thread::{self, JoinHandle};
 use std::time::{Duration, Instant};
 
-use posthaste_emulator::{Emulation, Running, SERVER, TcpCounters, namespace};
+use posthaste_emulator::{Emulation, RunningEmulation, SERVER, TcpCounters, namespace};
 use posthaste_link::{Direction, Plan, Reordering};
 use posthaste_tcp::profile;
 use posthaste_units::{Ratio, Span};
@@ -61,21 +61,21 @@ fn bad() -> Plan {
     }
 }
 
-fn start(plan: Plan, name: &str, of: Direction) -> Result<Running, Failure> {
+fn start(plan: Plan, name: &str, of: Direction) -> Result<RunningEmulation, Failure> {
     let profile = Arc::new(profile::named(name)?);
     let plan = Arc::new(plan);
     let emulation = Emulation::new(plan.clone(), plan).real_time(true);
     Ok(emulation.tcp(of, Some(profile)).start()?)
 }
 
-fn listen(running: &Running) -> (TcpListener, SocketAddr) {
+fn listen(running: &RunningEmulation) -> (TcpListener, SocketAddr) {
     let bind = || TcpListener::bind((SERVER.v4, 0)).expect("a free port");
     let listener = running.server.run(bind);
     let at = listener.local_addr().expect("bound");
     (listener, at)
 }
 
-fn bytes(running: Running, of: Direction, megabytes: usize) -> Result<(), Failure> {
+fn bytes(running: RunningEmulation, of: Direction, megabytes: usize) -> Result<(), Failure> {
     let pieces = megabytes * 1_000_000 / PIECE + 1;
     let (listener, at) = listen(&running);
     let began = Instant::now();
@@ -130,7 +130,7 @@ fn piece(stream: u64, number: usize) -> Vec<u8> {
     (0..words).flat_map(|at| word(at).to_le_bytes()).collect()
 }
 
-fn short(running: Running, of: Direction, count: usize) -> Result<(), Failure> {
+fn short(running: RunningEmulation, of: Direction, count: usize) -> Result<(), Failure> {
     let (listener, at) = listen(&running);
     let each = count / AT_ONCE;
     let served = running.server.spawn(move || {
@@ -184,7 +184,7 @@ fn ask(at: SocketAddr) -> Duration {
     began.elapsed()
 }
 
-fn report(running: Running, of: Direction) -> Result<(), Failure> {
+fn report(running: RunningEmulation, of: Direction) -> Result<(), Failure> {
     let kernel = match of {
         Direction::Up => &running.server,
         Direction::Down => &running.client,

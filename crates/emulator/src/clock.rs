@@ -11,11 +11,11 @@ const BATCH: Span = Span::from_millis(50);
 
 /// Reads the time of one run. Copies agree with one another.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Clock {
+pub(crate) struct EmulatorClock {
     origin: u64,
 }
 
-impl Clock {
+impl EmulatorClock {
     /// A clock with its origin at the present.
     pub(crate) fn start() -> Self {
         Self {
@@ -80,7 +80,7 @@ mod tests {
 
     #[test]
     fn stamps_of_the_wall_clock_are_read_to_the_microsecond() {
-        let clock = Clock::start();
+        let clock = EmulatorClock::start();
         // A busy machine may interrupt between the reads of two clocks.
         let mut tries = (0..50).map(|_| {
             let stamp = read(ClockId::Realtime);

@@ -1,7 +1,7 @@
 //! An emulation from its start to its outcome: two hosts, and the emulator between their devices.
 //!
 //! The emulator's thread has its own network namespace with the middle ends of two pairs of devices. They have no
-//! addresses, so the kernel there does not take part. Dropping a [`Running`] ends everything.
+//! addresses, so the kernel there does not take part. Dropping a [`RunningEmulation`] ends everything.
 
 use std::fmt;
 use std::io;
@@ -21,15 +21,15 @@ use thiserror::Error;
 use crate::Flow;
 use crate::address::{CLIENT, SERVER};
 use crate::agent::{self, DuplicateAcks};
-use crate::clock::Clock;
+use crate::clock::EmulatorClock;
 use crate::device::Device;
 use crate::edge::EdgeRule;
-use crate::engine::{Beside, Engine, EngineError, Links, Pens, Ports};
+use crate::engine::{EmulatorEngine, EngineError, Links, Middleboxes, Ports, TraceWriters};
 use crate::host::{DEVICE, Host, HostError, Setup, has_ipv6, index_of};
 use crate::namespace::own_network;
-use crate::netlink::{End, MTU, Mac, Netlink};
+use crate::netlink::{MTU, Mac, Netlink, VethEnd};
 use crate::offload;
-use crate::outcome::Outcome;
+use crate::outcome::EmulationOutcome;
 use crate::packet_record::{Notes, PacketRecord, buffer};
 use crate::priority;
 use crate::relay::DestinationOpener;
@@ -192,26 +192,29 @@ impl Emulation {
     /// Sets everything up. Packets pass when this returns.
     ///
     /// The process must be able to have network namespaces of its own: see [`enter`](crate::namespace::enter).
-    pub fn start(self) -> Result<Running, EmulationError> {
+    pub fn start(self) -> Result<RunningEmulation, EmulationError> {
         self.start_with(None)
     }
 
     /// Like [`start`](Self::start), with the opener of a relay to attach. It sees the destinations of packets.
-    pub fn start_with(self, opener: Option<DestinationOpener>) -> Result<Running, EmulationError> {
+    pub fn start_with(
+        self,
+        opener: Option<DestinationOpener>,
+    ) -> Result<RunningEmulation, EmulationError> {
         let of = |who| move |error| EmulationError::Host { who, error };
         let client = Host::start("client", CLIENT).map_err(of("client"))?;
         let server = Host::start("server", SERVER).map_err(of("server"))?;
-        let (sighting_pen, packet_records) = buffer(self.packet_records);
-        let (input_pen, inputs) = buffer(self.inputs);
-        let pens = Pens {
-            packet_records: sighting_pen,
-            inputs: input_pen,
+        let (record_writer, packet_records) = buffer(self.packet_records);
+        let (input_writer, inputs) = buffer(self.inputs);
+        let writers = TraceWriters {
+            packet_records: record_writer,
+            inputs: input_writer,
         };
         let hosts = [&client, &server];
-        let emulator = Emulator::start(&self, pens, opener, hosts).map_err(of("emulator"))?;
+        let emulator = Emulator::start(&self, writers, opener, hosts).map_err(of("emulator"))?;
         client.set_up(SERVER, self.client).map_err(of("client"))?;
         server.set_up(CLIENT, self.server).map_err(of("server"))?;
-        Ok(Running {
+        Ok(RunningEmulation {
             client,
             server,
             packet_records,
@@ -223,7 +226,7 @@ impl Emulation {
 
 /// An emulation in operation.
 #[derive(Debug)]
-pub struct Running {
+pub struct RunningEmulation {
     /// The client's end.
     pub client: Host,
     /// The server's end.
@@ -235,16 +238,16 @@ pub struct Running {
     emulator: Emulator,
 }
 
-impl Running {
+impl RunningEmulation {
     /// Stops the emulator and returns the outcome of the run. Both hosts end, too. Commands and sockets left inside
     /// have no peer any more.
-    pub fn finish(mut self) -> Result<Outcome, EmulationError> {
+    pub fn finish(mut self) -> Result<EmulationOutcome, EmulationError> {
         self.end()
     }
 
-    /// Like [`Running::finish`], once, but keeps both hosts and the commands whose end is tied to theirs
+    /// Like [`RunningEmulation::finish`], once, but keeps both hosts and the commands whose end is tied to theirs
     /// ([`Host::run`]).
-    pub fn end(&mut self) -> Result<Outcome, EmulationError> {
+    pub fn end(&mut self) -> Result<EmulationOutcome, EmulationError> {
         // The devices end with the emulator's network namespace, and their counters with them.
         let lost = |who, host: &Host| {
             let lost = host.lost_in_sending();
@@ -258,7 +261,7 @@ impl Running {
         Ok(outcome)
     }
 
-    /// True if the emulator has stopped by itself. [`Running::finish`] returns the reason.
+    /// True if the emulator has stopped by itself. [`RunningEmulation::finish`] returns the reason.
     pub fn has_stopped(&self) -> bool {
         self.emulator
             .thread
@@ -271,14 +274,14 @@ impl Running {
 #[derive(Debug)]
 struct Emulator {
     stop: Arc<Stop>,
-    thread: Option<JoinHandle<Result<Outcome, EngineError>>>,
+    thread: Option<JoinHandle<Result<EmulationOutcome, EngineError>>>,
 }
 
 impl Emulator {
     /// Starts the thread. Returns when both hosts have their device.
     fn start(
         emulation: &Emulation,
-        pens: Pens,
+        writers: TraceWriters,
         opener: Option<DestinationOpener>,
         hosts: [&Host; 2],
     ) -> Result<Self, HostError> {
@@ -296,7 +299,7 @@ impl Emulator {
             let profile = emulation.tcp[of as usize].clone();
             profile.map(|profile| Stack::new(profile, of, emulation.seed.child(of.name())))
         };
-        let beside = Beside {
+        let middleboxes = Middleboxes {
             opener,
             edge: emulation.edge.clone(),
             agent: emulation.duplicate_acks.map(DuplicateAcks::new),
@@ -322,8 +325,9 @@ impl Emulator {
                 };
                 priority::wake_exactly();
                 let real_time = real_time && priority::become_real_time().is_ok();
-                let clock = Clock::start();
-                let engine = Engine::new(clock, links, ports, pens, beside, real_time);
+                let clock = EmulatorClock::start();
+                let engine =
+                    EmulatorEngine::new(clock, links, ports, writers, middleboxes, real_time);
                 let _ = ready.send(Ok(()));
                 engine.run(&stop)
             }
@@ -342,7 +346,7 @@ impl Emulator {
         Ok(emulator)
     }
 
-    fn finish(&mut self) -> Result<Outcome, EngineError> {
+    fn finish(&mut self) -> Result<EmulationOutcome, EngineError> {
         self.stop.ask();
         let thread = self.thread.take().expect("finished only once");
         match thread.join() {
@@ -371,13 +375,13 @@ fn open_ports(networks: [OwnedFd; 2]) -> Result<Ports, HostError> {
     }
     let mut netlink = Netlink::open()?;
     let mut open = |(name, mac): (&str, Mac), mac_there: Mac, network: &OwnedFd| {
-        let here = End {
+        let here = VethEnd {
             name,
             mac,
             mtu: ANY_LENGTH,
             network: None,
         };
-        let there = End {
+        let there = VethEnd {
             name: DEVICE,
             mac: mac_there,
             mtu: MTU,

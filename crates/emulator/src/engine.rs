@@ -1,6 +1,6 @@
 //! The real-time loop: receives frames with the kernel's stamp, passes them through the links, and sends them when due.
 //!
-//! One thread. One iteration reads top to bottom in [`Engine::run`]. The time of a packet is its arrival in the kernel,
+//! One thread. One iteration reads top to bottom in [`EmulatorEngine::run`]. The time of a packet is its arrival in the kernel,
 //! not the moment when the loop sees it. A late wake-up therefore has no effect if it precedes the packet's departure.
 //! The link makes all decisions.
 
@@ -13,13 +13,13 @@ use thiserror::Error;
 
 use crate::address::Addresses;
 use crate::agent::DuplicateAcks;
-use crate::clock::{Clock, Stamps};
-use crate::device::{Arrival, Device};
+use crate::clock::{EmulatorClock, Stamps};
+use crate::device::{ArrivedFrame, Device};
 use crate::edge::{self, EdgeRule};
-use crate::flow::{ETHERNET, Flow, Refusal, admit, opening};
+use crate::flow::{ETHERNET, Flow, FrameRefusal, admit, opening};
 use crate::netlink::{Netlink, NetlinkError};
-use crate::outcome::{Bypassed, Outcome, Way};
-use crate::packet_record::{PacketRecord, Pen};
+use crate::outcome::{Bypassed, DirectionOutcome, EmulationOutcome};
+use crate::packet_record::{PacketRecord, TraceWriter};
 use crate::relay::DestinationOpener;
 use crate::stack::{Side, Stack};
 use crate::wait::{Stop, Waiter};
@@ -44,8 +44,8 @@ const SPARE: usize = 1024;
 pub(crate) type Links = Network<Flow, Vec<u8>>;
 
 /// The loop and its state.
-pub(crate) struct Engine {
-    clock: Clock,
+pub(crate) struct EmulatorEngine {
+    clock: EmulatorClock,
     links: Links,
     ports: Ports,
     waiter: Waiter,
@@ -56,13 +56,13 @@ pub(crate) struct Engine {
     no_room: [u64; 2],
     lateness: Histogram,
     spare: Vec<Vec<u8>>,
-    pens: Pens,
-    beside: Beside,
+    writers: TraceWriters,
+    middleboxes: Middleboxes,
     real_time: bool,
 }
 
 /// Optional middleboxes between the devices and the links.
-pub(crate) struct Beside {
+pub(crate) struct Middleboxes {
     /// Sees the destinations of packets.
     pub(crate) opener: Option<DestinationOpener>,
     /// Rules that mark packets before they enter the links.
@@ -74,9 +74,9 @@ pub(crate) struct Beside {
 }
 
 /// Writers of the records that others read while packets pass.
-pub(crate) struct Pens {
-    pub(crate) packet_records: Pen<PacketRecord>,
-    pub(crate) inputs: Pen<Input>,
+pub(crate) struct TraceWriters {
+    pub(crate) packet_records: TraceWriter<PacketRecord>,
+    pub(crate) inputs: TraceWriter<Input>,
 }
 
 /// The two devices, by the host that they connect.
@@ -115,13 +115,13 @@ impl Ports {
     }
 }
 
-impl Engine {
+impl EmulatorEngine {
     pub(crate) fn new(
-        clock: Clock,
+        clock: EmulatorClock,
         links: Links,
         ports: Ports,
-        pens: Pens,
-        beside: Beside,
+        writers: TraceWriters,
+        middleboxes: Middleboxes,
         real_time: bool,
     ) -> Self {
         Self {
@@ -134,14 +134,14 @@ impl Engine {
             no_room: [0; 2],
             lateness: Histogram::new(),
             spare: Vec::with_capacity(SPARE),
-            pens,
-            beside,
+            writers,
+            middleboxes,
             real_time,
         }
     }
 
     /// Runs until a stop is requested. Packets in the links are then counted and discarded.
-    pub(crate) fn run(mut self, stop: &Stop) -> Result<Outcome, EngineError> {
+    pub(crate) fn run(mut self, stop: &Stop) -> Result<EmulationOutcome, EngineError> {
         while !stop.is_asked() {
             let all_taken = self.take_arrivals();
             let all_sent = self.send_due();
@@ -177,8 +177,8 @@ impl Engine {
             latest,
             bypassed,
             spare,
-            pens,
-            beside,
+            writers,
+            middleboxes,
             ..
         } = self;
         let way = direction as usize;
@@ -186,24 +186,26 @@ impl Engine {
             .entrance(direction)
             .receive(|arrival| match look(&arrival, direction) {
                 Ok((flow, bytes)) => {
-                    if let (Direction::Up, Some(opener)) = (direction, &mut beside.opener) {
+                    if let (Direction::Up, Some(opener)) = (direction, &mut middleboxes.opener) {
                         opener.observe(&flow);
                     }
                     let stamp = stamps.read(arrival.stamp);
-                    if let Some(stack) = beside.stacks[way].as_mut().filter(|_| Stack::takes(&flow))
+                    if let Some(stack) = middleboxes.stacks[way]
+                        .as_mut()
+                        .filter(|_| Stack::takes(&flow))
                     {
                         return stack.push(stamp, Side::Host, bytes);
                     }
                     latest[way] = latest[way].max(stamp);
-                    if let (Direction::Up, Some(agent)) = (direction, &mut beside.agent) {
+                    if let (Direction::Up, Some(agent)) = (direction, &mut middleboxes.agent) {
                         agent.push(latest[way], direction, bytes);
                     }
                     let mut packet = spare.pop().unwrap_or_default();
                     packet.clear();
                     packet.extend_from_slice(bytes);
-                    edge::mark(&beside.edge, &flow, &mut packet);
+                    edge::mark(&middleboxes.edge, &flow, &mut packet);
                     let input = enter(links, latest[way], direction, flow, packet);
-                    pens.inputs.note(|| input);
+                    writers.inputs.note(|| input);
                 }
                 Err(refusal) => bypassed[way].refuse(refusal),
             })
@@ -211,8 +213,17 @@ impl Engine {
 
     /// Next due time of the links, the agent and the stacks.
     fn wake(&self) -> Option<Instant> {
-        let agent = self.beside.agent.as_ref().and_then(DuplicateAcks::wake);
-        let stacks = self.beside.stacks.iter().flatten().filter_map(Stack::wake);
+        let agent = self
+            .middleboxes
+            .agent
+            .as_ref()
+            .and_then(DuplicateAcks::wake);
+        let stacks = self
+            .middleboxes
+            .stacks
+            .iter()
+            .flatten()
+            .filter_map(Stack::wake);
         self.links
             .wake()
             .into_iter()
@@ -225,7 +236,7 @@ impl Engine {
     fn take_segments(&mut self, now: Instant) {
         for direction in Direction::BOTH {
             let way = direction as usize;
-            while let Some(mut sent) = self.beside.stacks[way]
+            while let Some(mut sent) = self.middleboxes.stacks[way]
                 .as_mut()
                 .and_then(|stack| stack.pop(now))
             {
@@ -234,30 +245,30 @@ impl Engine {
                     continue;
                 }
                 self.latest[way] = self.latest[way].max(sent.at);
-                if let (Direction::Up, Some(agent)) = (direction, &mut self.beside.agent) {
+                if let (Direction::Up, Some(agent)) = (direction, &mut self.middleboxes.agent) {
                     agent.push(self.latest[way], direction, &sent.packet);
                 }
-                edge::mark(&self.beside.edge, &sent.flow, &mut sent.packet);
+                edge::mark(&self.middleboxes.edge, &sent.flow, &mut sent.packet);
                 let at = self.latest[way];
                 let input = enter(&mut self.links, at, direction, sent.flow, sent.packet);
-                self.pens.inputs.note(|| input);
+                self.writers.inputs.note(|| input);
             }
         }
     }
 
     /// Moves packets that the agent has sent by now into the links, as if the client had sent them.
     fn take_duplicates(&mut self, now: Instant) {
-        let Some(agent) = &mut self.beside.agent else {
+        let Some(agent) = &mut self.middleboxes.agent else {
             return;
         };
         let latest = &mut self.latest[Direction::Up as usize];
         while let Some(mut ack) = agent.pop(now) {
             *latest = ack.due.max(*latest);
-            edge::mark(&self.beside.edge, &ack.flow, &mut ack.packet);
+            edge::mark(&self.middleboxes.edge, &ack.flow, &mut ack.packet);
             let input = self
                 .links
                 .push(*latest, Direction::Up, ack.flow, ack.packet);
-            self.pens.inputs.note(|| input);
+            self.writers.inputs.note(|| input);
         }
     }
 
@@ -290,26 +301,26 @@ impl Engine {
         if let Fate::Delivered(_) = passage.fate {
             sent = self.clock.now();
             self.lateness.record(sent.since(passage.left));
-            let there = &mut self.beside.stacks[direction.reverse() as usize];
+            let there = &mut self.middleboxes.stacks[direction.reverse() as usize];
             if let Some(stack) = there.as_mut().filter(|_| Stack::takes(&flow)) {
                 stack.push(passage.left, Side::Link, &passage.packet);
             } else {
                 self.send(direction, &flow, &passage.packet);
             }
-            if let (Direction::Down, Some(agent)) = (direction, &mut self.beside.agent) {
+            if let (Direction::Down, Some(agent)) = (direction, &mut self.middleboxes.agent) {
                 agent.push(passage.left, direction, &passage.packet);
             }
         }
-        let packet_records = &mut self.pens.packet_records;
+        let packet_records = &mut self.writers.packet_records;
         packet_records.note(|| PacketRecord::new(whose, &passage, sent));
         if self.spare.len() < SPARE {
             self.spare.push(passage.packet);
         }
     }
 
-    fn outcome(mut self) -> Result<Outcome, EngineError> {
+    fn outcome(mut self) -> Result<EmulationOutcome, EngineError> {
         let mut netlink = Netlink::open()?;
-        let mut ways = [Way::default(), Way::default()];
+        let mut ways = [DirectionOutcome::default(), DirectionOutcome::default()];
         for (direction, way) in Direction::BOTH.into_iter().zip(&mut ways) {
             way.link = self.links.counters(direction);
             way.classes = self.links.class_counters(direction);
@@ -323,7 +334,7 @@ impl Engine {
             way.bypassed.unsent += counted.max(self.no_room[direction as usize]);
         }
         let [up, down] = ways;
-        Ok(Outcome {
+        Ok(EmulationOutcome {
             up,
             down,
             lateness: self.lateness,
@@ -331,11 +342,11 @@ impl Engine {
             origin: self.clock.origin(),
             real_time: self.real_time,
             pauses: self.waiter.pauses(),
-            unseen: self.pens.packet_records.missed(),
-            unrecorded: self.pens.inputs.missed(),
-            duplicate_acks: self.beside.agent.map(|agent| *agent.counters()),
+            unseen: self.writers.packet_records.missed(),
+            unrecorded: self.writers.inputs.missed(),
+            duplicate_acks: self.middleboxes.agent.map(|agent| *agent.counters()),
             stacks: self
-                .beside
+                .middleboxes
                 .stacks
                 .map(|stack| stack.map(|stack| stack.counters())),
         })
@@ -357,14 +368,17 @@ fn enter(
 }
 
 /// Checks a frame. Returns its connection and its IP packet, or the reason for rejection.
-fn look<'a>(arrival: &Arrival<'a>, direction: Direction) -> Result<(Flow, &'a [u8]), Refusal> {
-    let state = arrival.state;
-    if state.tagged {
-        Err(Refusal::Vlan)
-    } else if state.cut || state.segments {
-        Err(Refusal::Oversized)
-    } else if state.unsummed {
-        Err(Refusal::Unsummed)
+fn look<'a>(
+    arrival: &ArrivedFrame<'a>,
+    direction: Direction,
+) -> Result<(Flow, &'a [u8]), FrameRefusal> {
+    let flags = arrival.flags;
+    if flags.tagged {
+        Err(FrameRefusal::Vlan)
+    } else if flags.cut || flags.segments {
+        Err(FrameRefusal::Oversized)
+    } else if flags.unsummed {
+        Err(FrameRefusal::Unsummed)
     } else {
         let admitted = admit(arrival.bytes, direction)?;
         let packet = &arrival.bytes[ETHERNET..ETHERNET + admitted.length];

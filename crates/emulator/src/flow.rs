@@ -79,7 +79,7 @@ pub struct Admitted {
 /// Reason to reject a frame. None of them occurs in a host as it is set up.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[repr(u8)]
-pub enum Refusal {
+pub enum FrameRefusal {
     /// A request for a hardware address. The neighbours are known, so none is needed.
     Arp,
     /// To a group or to all. There is only one other host.
@@ -96,7 +96,7 @@ pub enum Refusal {
     Malformed,
 }
 
-impl Refusal {
+impl FrameRefusal {
     /// All reasons, in the order of their counters.
     pub const ALL: [Self; 7] = [
         Self::Arp,
@@ -136,33 +136,33 @@ impl Refusal {
 }
 
 /// Reads an Ethernet frame that travels in `direction`. Never panics, for any bytes.
-pub fn admit(frame: &[u8], direction: Direction) -> Result<Admitted, Refusal> {
+pub fn admit(frame: &[u8], direction: Direction) -> Result<Admitted, FrameRefusal> {
     let Some((header, packet)) = frame.split_at_checked(ETHERNET) else {
-        return Err(Refusal::Malformed);
+        return Err(FrameRefusal::Malformed);
     };
     let kind = u16::from_be_bytes([header[12], header[13]]);
     if VLAN.contains(&kind) {
-        return Err(Refusal::Vlan);
+        return Err(FrameRefusal::Vlan);
     } else if kind == ARP {
-        return Err(Refusal::Arp);
+        return Err(FrameRefusal::Arp);
     } else if kind != IPV4 && kind != IPV6 {
-        return Err(Refusal::Protocol);
+        return Err(FrameRefusal::Protocol);
     } else if header[0] & 1 == 1 {
-        return Err(Refusal::Multicast);
+        return Err(FrameRefusal::Multicast);
     }
     // The length in the header counts. Padding after it could be taken for a part of the packet.
     let length = match packet {
         [_, _, a, b, ..] if kind == IPV4 => usize::from(u16::from_be_bytes([*a, *b])),
         [_, _, _, _, a, b, ..] => 40 + usize::from(u16::from_be_bytes([*a, *b])),
-        _ => return Err(Refusal::Malformed),
+        _ => return Err(FrameRefusal::Malformed),
     };
     if length > crate::MTU as usize {
-        return Err(Refusal::Oversized);
+        return Err(FrameRefusal::Oversized);
     }
-    let packet = packet.get(..length).ok_or(Refusal::Malformed)?;
-    let ip = IpSlice::from_slice(packet).map_err(|_| Refusal::Malformed)?;
+    let packet = packet.get(..length).ok_or(FrameRefusal::Malformed)?;
+    let ip = IpSlice::from_slice(packet).map_err(|_| FrameRefusal::Malformed)?;
     if matches!(ip, IpSlice::Ipv4(_)) != (kind == IPV4) {
-        return Err(Refusal::Malformed);
+        return Err(FrameRefusal::Malformed);
     }
     let protocol = ip.payload_ip_number().0;
     let ports = if ip.is_fragmenting_payload() || !WITH_PORTS.contains(&protocol) {
@@ -170,7 +170,7 @@ pub fn admit(frame: &[u8], direction: Direction) -> Result<Admitted, Refusal> {
     } else {
         match ip.payload().payload {
             [a, b, c, d, ..] => (u16::from_be_bytes([*a, *b]), u16::from_be_bytes([*c, *d])),
-            _ => return Err(Refusal::Malformed),
+            _ => return Err(FrameRefusal::Malformed),
         }
     };
     let source = end(ip.source_addr(), ports.0);
@@ -314,25 +314,31 @@ mod tests {
     #[test]
     fn what_does_not_pass_has_a_name() {
         let refused = |frame: &[u8]| admit(frame, Direction::Up).unwrap_err();
-        assert_eq!(refused(&ethernet(ARP, &[0; 28])), Refusal::Arp);
-        assert_eq!(refused(&ethernet(0x8100, &[0; 50])), Refusal::Vlan);
-        assert_eq!(refused(&ethernet(0x88cc, &[0; 50])), Refusal::Protocol);
-        assert_eq!(refused(&udp(1473)), Refusal::Oversized);
+        assert_eq!(refused(&ethernet(ARP, &[0; 28])), FrameRefusal::Arp);
+        assert_eq!(refused(&ethernet(0x8100, &[0; 50])), FrameRefusal::Vlan);
+        assert_eq!(refused(&ethernet(0x88cc, &[0; 50])), FrameRefusal::Protocol);
+        assert_eq!(refused(&udp(1473)), FrameRefusal::Oversized);
         assert!(admit(&udp(1472), Direction::Up).is_ok());
         let mut group = udp(1);
         group[0] |= 1;
-        assert_eq!(refused(&group), Refusal::Multicast);
+        assert_eq!(refused(&group), FrameRefusal::Multicast);
         let whole = udp(40);
         for length in 0..whole.len() {
-            assert_eq!(refused(&whole[..length]), Refusal::Malformed, "{length}");
+            assert_eq!(
+                refused(&whole[..length]),
+                FrameRefusal::Malformed,
+                "{length}"
+            );
         }
         let mut crossed = udp(40);
         crossed[12..14].copy_from_slice(&IPV6.to_be_bytes());
-        assert_eq!(refused(&crossed), Refusal::Malformed);
-        let names: std::collections::BTreeSet<_> =
-            Refusal::ALL.iter().map(|refusal| refusal.name()).collect();
-        assert_eq!(names.len(), Refusal::ALL.len());
-        for (place, refusal) in Refusal::ALL.iter().enumerate() {
+        assert_eq!(refused(&crossed), FrameRefusal::Malformed);
+        let names: std::collections::BTreeSet<_> = FrameRefusal::ALL
+            .iter()
+            .map(|refusal| refusal.name())
+            .collect();
+        assert_eq!(names.len(), FrameRefusal::ALL.len());
+        for (place, refusal) in FrameRefusal::ALL.iter().enumerate() {
             assert_eq!(*refusal as usize, place);
         }
     }

@@ -54,7 +54,7 @@ pub type Mac = [u8; 6];
 
 /// One end of a pair of devices to create.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct End<'a> {
+pub(crate) struct VethEnd<'a> {
     pub(crate) name: &'a str,
     pub(crate) mac: Mac,
     /// Largest IP packet that it sends and accepts.
@@ -92,7 +92,7 @@ impl Netlink {
     }
 
     /// Creates a pair of connected devices with fixed names, MAC addresses and MTUs.
-    pub(crate) fn make_pair(&mut self, ends: [End<'_>; 2]) -> Result<(), NetlinkError> {
+    pub(crate) fn make_pair(&mut self, ends: [VethEnd<'_>; 2]) -> Result<(), NetlinkError> {
         let [mut here, there] = ends.map(|end| {
             let mut message = LinkMessage::default();
             message.attributes = vec![

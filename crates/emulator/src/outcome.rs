@@ -5,18 +5,18 @@
 
 use std::fmt;
 
-use posthaste_link::{BackgroundCounters, ClassCounters, Counters, Direction};
+use posthaste_link::{BackgroundCounters, ClassCounters, Counters};
 use posthaste_stats::Histogram;
 use posthaste_units::Span;
 
 use crate::agent;
-use crate::flow::Refusal;
+use crate::flow::FrameRefusal;
 use crate::stack;
 
 /// Packets of one direction that did not enter the link, or did not leave the emulator.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Bypassed {
-    refused: [u64; Refusal::ALL.len()],
+    refused: [u64; FrameRefusal::ALL.len()],
     /// Lost by the kernel in front of the emulator because the emulator was too slow.
     pub overrun: u64,
     /// Left the link, but were rejected by the kernel.
@@ -27,17 +27,17 @@ pub struct Bypassed {
 
 impl Bypassed {
     /// Packets rejected for this reason.
-    pub const fn refused(&self, refusal: Refusal) -> u64 {
+    pub const fn refused(&self, refusal: FrameRefusal) -> u64 {
         self.refused[refusal as usize]
     }
 
-    pub(crate) fn refuse(&mut self, refusal: Refusal) {
+    pub(crate) fn refuse(&mut self, refusal: FrameRefusal) {
         self.refused[refusal as usize] += 1;
     }
 
     /// Rejected packets by reason, without reasons that did not occur.
-    pub fn refusals(&self) -> impl Iterator<Item = (Refusal, u64)> + '_ {
-        Refusal::ALL
+    pub fn refusals(&self) -> impl Iterator<Item = (FrameRefusal, u64)> + '_ {
+        FrameRefusal::ALL
             .into_iter()
             .map(|refusal| (refusal, self.refused(refusal)))
             .filter(|(_, count)| *count > 0)
@@ -46,7 +46,7 @@ impl Bypassed {
 
 /// Outcome of one direction.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Way {
+pub struct DirectionOutcome {
     /// Counters of the links, all connections together.
     pub link: Counters,
     /// Counters of each class of a link that all connections share, in the order of its plan. Otherwise empty.
@@ -59,11 +59,11 @@ pub struct Way {
 
 /// Outcome of a run.
 #[derive(Clone, Debug)]
-pub struct Outcome {
+pub struct EmulationOutcome {
     /// Client to server.
-    pub up: Way,
+    pub up: DirectionOutcome,
     /// Server to client.
-    pub down: Way,
+    pub down: DirectionOutcome,
     /// Delay of each packet's sending after its exact time.
     pub lateness: Histogram,
     /// Connections seen.
@@ -91,7 +91,7 @@ pub const TOLERANCE: Span = Span::from_millis(1);
 
 /// Reliability of a run.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Verdict {
+pub enum EmulationVerdict {
     /// Reliable: packets left on time, and none was lost except by the link.
     OnTime,
     /// Packets left later than planned. Measured times are too long.
@@ -108,32 +108,24 @@ pub enum Verdict {
     },
 }
 
-impl Outcome {
-    /// Outcome of one direction.
-    pub const fn way(&self, direction: Direction) -> &Way {
-        match direction {
-            Direction::Up => &self.up,
-            Direction::Down => &self.down,
-        }
-    }
-
+impl EmulationOutcome {
     /// Judges the reliability of the run, at [`TOLERANCE`].
-    pub fn verdict(&self) -> Verdict {
-        let lost = |way: &Way| way.bypassed.overrun + way.bypassed.unsent;
+    pub fn verdict(&self) -> EmulationVerdict {
+        let lost = |way: &DirectionOutcome| way.bypassed.overrun + way.bypassed.unsent;
         let packets = lost(&self.up) + lost(&self.down);
         let p99 = self.lateness.quantile(0.99);
         if packets > 0 {
-            Verdict::Lost { packets }
+            EmulationVerdict::Lost { packets }
         } else if p99 > TOLERANCE {
             let max = self.lateness.max();
-            Verdict::Late { p99, max }
+            EmulationVerdict::Late { p99, max }
         } else {
-            Verdict::OnTime
+            EmulationVerdict::OnTime
         }
     }
 }
 
-impl fmt::Display for Verdict {
+impl fmt::Display for EmulationVerdict {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::OnTime => f.write_str("on time"),

@@ -91,20 +91,20 @@ impl<T> Notes<T> {
 }
 
 /// The emulator's end of a buffer, without effect if no buffer was requested.
-pub(crate) struct Pen<T> {
+pub(crate) struct TraceWriter<T> {
     buffer: Option<SyncSender<T>>,
     missed: u64,
 }
 
 /// A buffer for `capacity` records, or a writer without effect if none was requested.
-pub(crate) fn buffer<T>(capacity: Option<usize>) -> (Pen<T>, Option<Notes<T>>) {
+pub(crate) fn buffer<T>(capacity: Option<usize>) -> (TraceWriter<T>, Option<Notes<T>>) {
     let (buffer, notes) = capacity
         .map(|capacity| sync_channel(capacity.max(1)))
         .unzip();
-    (Pen { buffer, missed: 0 }, notes.map(Notes))
+    (TraceWriter { buffer, missed: 0 }, notes.map(Notes))
 }
 
-impl<T> Pen<T> {
+impl<T> TraceWriter<T> {
     /// Writes a record if a buffer was requested.
     pub(crate) fn note(&mut self, note: impl FnOnce() -> T) {
         if let Some(buffer) = &self.buffer

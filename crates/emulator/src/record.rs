@@ -2,7 +2,7 @@
 //! time.
 //!
 //! `link` defines the lines; this module writes those of a run to a file. A record repeats a run only if it is
-//! complete: check [`unrecorded`](crate::Outcome::unrecorded) as well.
+//! complete: check [`unrecorded`](crate::EmulationOutcome::unrecorded) as well.
 
 use std::fs::File;
 use std::io::{self, BufWriter, Write as _};
@@ -11,7 +11,7 @@ use std::path::{Path, PathBuf};
 use posthaste_link::record::{HEADER, Input};
 use thiserror::Error;
 
-use crate::following::Following;
+use crate::follower::RecordFollower;
 use crate::packet_record::Notes;
 
 /// Buffer for a recorder that follows a run, in inputs: a second at 65,000 packets a second, 3 MB.
@@ -90,14 +90,15 @@ impl Recorder {
 
     /// Writes inputs as they arrive, in a thread of its own. The emulator never waits for it.
     pub fn follow(self, inputs: Notes<Input>) -> Result<Recording, RecordError> {
-        let thread = Following::start(inputs, self, Self::note).map_err(RecordError::Thread)?;
+        let thread =
+            RecordFollower::start(inputs, self, Self::note).map_err(RecordError::Thread)?;
         Ok(Recording { thread })
     }
 }
 
 /// A recorder that follows a run.
 pub struct Recording {
-    thread: Following<Recorder>,
+    thread: RecordFollower<Recorder>,
 }
 
 impl Recording {

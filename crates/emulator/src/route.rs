@@ -18,10 +18,10 @@ use thiserror::Error;
 /// The kernel ignores `cwnd`, `ssthresh` and `reordering` of a route. It takes them from its memory of a host
 /// (`tcp_init_metrics`), and in these namespaces that is empty.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct RouteOptions(Vec<(&'static str, Value)>);
+pub struct RouteOptions(Vec<(&'static str, OptionValue)>);
 
 #[derive(Clone, Debug, PartialEq, Eq)]
-enum Value {
+enum OptionValue {
     Number(u32),
     Time(Span),
     Name(String),
@@ -58,22 +58,22 @@ pub enum RouteError {
 
 /// Syntax of an option's value.
 #[derive(Clone, Copy)]
-enum Form {
+enum ValueSyntax {
     Number(fn(u32) -> RouteMetric),
     Time,
     Name,
 }
 
-const OPTIONS: &[(&str, Form)] = &[
-    ("advmss", Form::Number(RouteMetric::Advmss)),
-    ("congctl", Form::Name),
-    ("hoplimit", Form::Number(RouteMetric::Hoplimit)),
-    ("initcwnd", Form::Number(RouteMetric::InitCwnd)),
-    ("initrwnd", Form::Number(RouteMetric::InitRwnd)),
-    ("mtu", Form::Number(RouteMetric::Mtu)),
-    ("quickack", Form::Number(RouteMetric::QuickAck)),
-    ("rto_min", Form::Time),
-    ("window", Form::Number(RouteMetric::Window)),
+const OPTIONS: &[(&str, ValueSyntax)] = &[
+    ("advmss", ValueSyntax::Number(RouteMetric::Advmss)),
+    ("congctl", ValueSyntax::Name),
+    ("hoplimit", ValueSyntax::Number(RouteMetric::Hoplimit)),
+    ("initcwnd", ValueSyntax::Number(RouteMetric::InitCwnd)),
+    ("initrwnd", ValueSyntax::Number(RouteMetric::InitRwnd)),
+    ("mtu", ValueSyntax::Number(RouteMetric::Mtu)),
+    ("quickack", ValueSyntax::Number(RouteMetric::QuickAck)),
+    ("rto_min", ValueSyntax::Time),
+    ("window", ValueSyntax::Number(RouteMetric::Window)),
 ];
 
 /// Options that the kernel ignores, with their replacement.
@@ -100,19 +100,23 @@ impl RouteOptions {
         self
     }
 
-    fn set(&mut self, name: &'static str, value: Value) {
+    fn set(&mut self, name: &'static str, value: OptionValue) {
         self.0.retain(|(other, _)| *other != name);
         self.0.push((name, value));
     }
 
     /// The options as metrics for the kernel.
     pub(crate) fn metrics(&self) -> Vec<RouteMetric> {
-        let metric = |(name, value): &(&'static str, Value)| {
+        let metric = |(name, value): &(&'static str, OptionValue)| {
             let (_, form) = OPTIONS.iter().find(|(option, _)| option == name)?;
             match (form, value) {
-                (Form::Number(metric), Value::Number(number)) => Some(metric(*number)),
-                (Form::Time, Value::Time(span)) => Some(RouteMetric::RtoMin(whole_millis(*span))),
-                (Form::Name, Value::Name(name)) => Some(RouteMetric::CcAlgo(name.clone())),
+                (ValueSyntax::Number(metric), OptionValue::Number(number)) => Some(metric(*number)),
+                (ValueSyntax::Time, OptionValue::Time(span)) => {
+                    Some(RouteMetric::RtoMin(whole_millis(*span)))
+                }
+                (ValueSyntax::Name, OptionValue::Name(name)) => {
+                    Some(RouteMetric::CcAlgo(name.clone()))
+                }
                 _ => None,
             }
         };
@@ -157,18 +161,18 @@ impl FromStr for RouteOptions {
                     })?;
             let value = words.next();
             let read = match form {
-                Form::Number(_) => value
+                ValueSyntax::Number(_) => value
                     .and_then(|text| text.parse().ok())
-                    .map(Value::Number)
+                    .map(OptionValue::Number)
                     .ok_or(("a whole number", "3")),
-                Form::Time => value
+                ValueSyntax::Time => value
                     .and_then(|text| text.parse().ok())
-                    .map(Value::Time)
+                    .map(OptionValue::Time)
                     .ok_or(("a time", "200ms")),
                 // The kernel's TCP_CA_NAME_MAX, less the final zero.
-                Form::Name => value
+                ValueSyntax::Name => value
                     .filter(|text| text.len() < 16)
-                    .map(|text| Value::Name(text.to_owned()))
+                    .map(|text| OptionValue::Name(text.to_owned()))
                     .ok_or(("the name of a congestion control", "cubic")),
             };
             let value = read.map_err(|(wanted, example)| RouteError::Value {
@@ -187,9 +191,9 @@ impl fmt::Display for RouteOptions {
         for (place, (name, value)) in self.0.iter().enumerate() {
             let gap = if place == 0 { "" } else { " " };
             match value {
-                Value::Number(number) => write!(f, "{gap}{name} {number}")?,
-                Value::Time(span) => write!(f, "{gap}{name} {span}")?,
-                Value::Name(text) => write!(f, "{gap}{name} {text}")?,
+                OptionValue::Number(number) => write!(f, "{gap}{name} {number}")?,
+                OptionValue::Time(span) => write!(f, "{gap}{name} {span}")?,
+                OptionValue::Name(text) => write!(f, "{gap}{name} {text}")?,
             }
         }
         Ok(())

@@ -11,7 +11,7 @@ use rustix::event::{EventfdFlags, PollFd, PollFlags, Timespec, eventfd, poll};
 use rustix::fd::OwnedFd;
 use rustix::io::Errno;
 
-use crate::clock::Clock;
+use crate::clock::EmulatorClock;
 use crate::device::Device;
 
 /// Time before a due time during which the loop polls.
@@ -54,7 +54,7 @@ impl Stop {
 
 /// Waiting of the loop.
 pub(crate) struct Waiter {
-    clock: Clock,
+    clock: EmulatorClock,
     real_time: bool,
     /// Time up to which time awake has been charged.
     accounted: Instant,
@@ -63,7 +63,7 @@ pub(crate) struct Waiter {
 }
 
 impl Waiter {
-    pub(crate) fn new(clock: Clock, real_time: bool) -> Self {
+    pub(crate) fn new(clock: EmulatorClock, real_time: bool) -> Self {
         Self {
             clock,
             real_time,

@@ -4,7 +4,7 @@ use std::net::{IpAddr, Ipv4Addr, UdpSocket};
 use std::sync::Arc;
 use std::thread::{self, JoinHandle};
 
-use posthaste_emulator::{Emulation, Notes, PacketRecord, Running, SERVER};
+use posthaste_emulator::{Emulation, Notes, PacketRecord, RunningEmulation, SERVER};
 use posthaste_link::Plan;
 
 use crate::Failure;
@@ -21,7 +21,7 @@ pub(crate) struct Line {
 
 /// A network in operation.
 pub(crate) enum Started {
-    Emulator(Box<Running>),
+    Emulator(Box<RunningEmulation>),
     Loopback,
 }
 

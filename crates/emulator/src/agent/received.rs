@@ -68,7 +68,7 @@ impl Received {
         Ok(())
     }
 
-    /// Notes the receiver's acknowledgement of everything before `number`, with room for `window` more bytes.
+    /// Notes the receiver's acknowledgement of everything before `number`, with space for `window` more bytes.
     pub(super) fn acknowledged(&mut self, number: u32, window: u64) {
         let place = self.place(number);
         self.edge = self.edge.max(place);

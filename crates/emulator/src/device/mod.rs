@@ -15,18 +15,18 @@ use rustix::net::{SendAncillaryBuffer, SendFlags};
 use ring::Ring;
 
 /// A received frame.
-pub(crate) struct Arrival<'a> {
+pub(crate) struct ArrivedFrame<'a> {
     /// The part that fits into a slot of the ring: any frame of the usual size.
     pub(crate) bytes: &'a [u8],
     /// Time in nanoseconds of the wall clock when the sender's device sent it, stamped by the kernel.
     pub(crate) stamp: u64,
     /// Metadata from the kernel.
-    pub(crate) state: State,
+    pub(crate) flags: FrameFlags,
 }
 
 /// Properties of a frame that its bytes do not show.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub(crate) struct State {
+pub(crate) struct FrameFlags {
     /// Longer than its slot; only the beginning is here.
     pub(crate) cut: bool,
     /// Several segments, left to a device to split.
@@ -64,7 +64,7 @@ impl Device {
     }
 
     /// Passes the next frame to `take` in the kernel's memory. Returns false if none has arrived.
-    pub(crate) fn receive(&mut self, take: impl FnOnce(Arrival<'_>)) -> bool {
+    pub(crate) fn receive(&mut self, take: impl FnOnce(ArrivedFrame<'_>)) -> bool {
         self.ring.take(take)
     }
 

@@ -12,7 +12,7 @@ use rustix::io::Errno;
 use rustix::mm::{MapFlags, ProtFlags};
 use rustix::net::{AddressFamily, SocketFlags, SocketType};
 
-use super::{Arrival, State};
+use super::{ArrivedFrame, FrameFlags};
 
 /// Bytes of a slot: the kernel's header and a frame of 1,514 bytes fit.
 const PLACE: usize = 2048;
@@ -67,7 +67,7 @@ impl Ring {
     }
 
     /// Passes the next frame to `take`, then returns its slot to the kernel.
-    pub(super) fn take(&mut self, take: impl FnOnce(Arrival<'_>)) -> bool {
+    pub(super) fn take(&mut self, take: impl FnOnce(ArrivedFrame<'_>)) -> bool {
         let status = self.status().load(Ordering::Acquire);
         if status & libc::TP_STATUS_USER == 0 {
             return false;
@@ -80,10 +80,10 @@ impl Ring {
         let length = (header.tp_snaplen as usize).min(PLACE - start);
         // SAFETY: start and length stay inside the slot, which is ours as above.
         let bytes = unsafe { std::slice::from_raw_parts(place.add(start).as_ptr(), length) };
-        take(Arrival {
+        take(ArrivedFrame {
             bytes,
             stamp: u64::from(header.tp_sec) * 1_000_000_000 + u64::from(header.tp_nsec),
-            state: State {
+            flags: FrameFlags {
                 cut: header.tp_len > header.tp_snaplen,
                 segments: status & TP_STATUS_GSO_TCP != 0,
                 unsummed: status & libc::TP_STATUS_CSUMNOTREADY != 0,

@@ -103,7 +103,7 @@ mod tests {
         hole.bind(&any.into()).unwrap();
         hole.listen(0).unwrap();
         let silent = hole.local_addr().unwrap().as_socket().unwrap();
-        // Never accepted, and the backlog has no room for another.
+        // Never accepted, and the backlog is full.
         let _full = std::net::TcpStream::connect(silent).unwrap();
         let answers = std::net::TcpListener::bind(any).unwrap();
         let targets = [silent, answers.local_addr().unwrap()];

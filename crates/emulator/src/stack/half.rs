@@ -79,7 +79,7 @@ impl Half {
         Some(packet)
     }
 
-    /// Copies readable data to the other half, as far as it has room, and then the end of the stream. Returns true if
+    /// Copies readable data to the other half, as far as it has space, and then the end of the stream. Returns true if
     /// anything was copied.
     pub(super) fn move_to(&mut self, other: &mut Self, now: Instant) -> bool {
         let mut moved = false;

@@ -1,6 +1,6 @@
 //! A supervisor that outlives a run and ends all its processes, however the run ends.
 //!
-//! [`post`] forks before any thread starts. The parent becomes the supervisor. The child, the supervised process
+//! [`spawn`] forks before any thread starts. The parent becomes the supervisor. The child, the supervised process
 //! ([`Supervised`]), continues and does the work. Both adopt orphans among their descendants, so a command that forks and
 //! stays, or starts its own session, is still found. When the supervised process ends, even by a signal, the supervisor
 //! ends all remaining processes. When the supervisor is killed, the supervised process is told to end and does the
@@ -24,7 +24,7 @@ use self::signals::Signals;
 pub use self::supervised::{ChildEvent, Supervised};
 
 /// Exit status of the supervisor if the supervised process was killed.
-const WARD_KILLED: i32 = 3;
+const SUPERVISED_KILLED: i32 = 3;
 
 /// Forks a supervisor for the calling process and returns in the supervised process.
 ///
@@ -79,7 +79,7 @@ fn clear_up(status: WaitStatus) -> i32 {
         (None, signal) => {
             let signal = signal.unwrap_or_default();
             eprintln!("posthaste: killed by signal {signal}; what it had started was ended");
-            WARD_KILLED
+            SUPERVISED_KILLED
         }
     }
 }

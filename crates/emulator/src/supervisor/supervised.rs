@@ -12,7 +12,7 @@ use rustix::process::{
 use super::signals::{Arrived, Signals};
 use super::{descendants, reap};
 
-/// The side of [`post`](super::post) that does the work. Its limit of open descriptors is raised to the hard limit.
+/// The side of [`spawn`](super::spawn) that does the work. Its limit of open descriptors is raised to the hard limit.
 /// Dropping it ends all descendants.
 pub struct Supervised {
     supervisor: Pid,

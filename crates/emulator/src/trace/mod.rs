@@ -79,7 +79,7 @@ pub use posthaste_tcp::trace::{Kind, Sending};
 pub use what::What;
 
 use self::ladder::Drawing;
-use crate::following::Following as Thread;
+use crate::follower::RecordFollower;
 use crate::packet_record::{Notes, PacketRecord};
 
 /// Buffer for a writer that follows a run, in packet records: a second at 65,000 packets a second, about 17 MB.
@@ -233,18 +233,19 @@ impl Writer {
 
     /// Writes packet records as they arrive, in a thread of its own. The emulator never waits for it. Records that find
     /// the buffer full are counted as unseen in the outcome of the run.
-    pub fn follow(self, packet_records: Notes<PacketRecord>) -> Result<Following, TraceError> {
-        let thread = Thread::start(packet_records, self, Self::note).map_err(TraceError::Thread)?;
-        Ok(Following { thread })
+    pub fn follow(self, packet_records: Notes<PacketRecord>) -> Result<TraceFollower, TraceError> {
+        let thread =
+            RecordFollower::start(packet_records, self, Self::note).map_err(TraceError::Thread)?;
+        Ok(TraceFollower { thread })
     }
 }
 
 /// A writer that follows a run.
-pub struct Following {
-    thread: Thread<Writer>,
+pub struct TraceFollower {
+    thread: RecordFollower<Writer>,
 }
 
-impl Following {
+impl TraceFollower {
     /// Writes the remaining records. The trace is complete once the run has finished.
     pub fn finish(self) -> Result<Written, TraceError> {
         self.thread.finish().finish()

@@ -17,7 +17,7 @@ use super::poll::Poll;
 use super::server::tcp_socket;
 use super::timers::Timers;
 use super::{Course, Ended, Transaction};
-use crate::clock::Clock;
+use crate::clock::EmulatorClock;
 use crate::{Addresses, Host};
 
 /// Maximum time until a stop is noticed.
@@ -95,7 +95,7 @@ impl Drop for Client {
 }
 
 struct Running {
-    clock: Clock,
+    clock: EmulatorClock,
     from: Addresses,
     to: SocketAddr,
     transactions: Vec<Transaction>,
@@ -126,7 +126,7 @@ impl Running {
         course: Course,
     ) -> Result<Self, Errno> {
         Ok(Self {
-            clock: Clock::start(),
+            clock: EmulatorClock::start(),
             from,
             to: super::address(server),
             ended: vec![Ended::Stopped; transactions.len()],

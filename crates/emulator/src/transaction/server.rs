@@ -15,7 +15,7 @@ use super::message::{LENGTH, Order};
 use super::poll::Poll;
 use super::timers::Timers;
 use crate::Host;
-use crate::clock::Clock;
+use crate::clock::EmulatorClock;
 
 /// Maximum number of connections that wait to be accepted.
 const BACKLOG: i32 = 4096;
@@ -75,7 +75,7 @@ pub(super) fn tcp_socket() -> Result<OwnedFd, Errno> {
 }
 
 struct Serving {
-    clock: Clock,
+    clock: EmulatorClock,
     listener: OwnedFd,
     poll: Poll,
     connections: Slab<Connection>,
@@ -103,7 +103,7 @@ impl Serving {
         let poll = Poll::new()?;
         poll.add(&listener, DOOR, EventFlags::IN)?;
         Ok(Self {
-            clock: Clock::start(),
+            clock: EmulatorClock::start(),
             listener,
             poll,
             connections: Slab::new(),

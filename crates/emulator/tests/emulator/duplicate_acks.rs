@@ -12,7 +12,7 @@ use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
 use posthaste_emulator::agent::{Counters, Settings};
-use posthaste_emulator::{Emulation, Running, Setup};
+use posthaste_emulator::{Emulation, RunningEmulation, Setup};
 use posthaste_link::Plan;
 use posthaste_units::BitRate;
 
@@ -104,7 +104,7 @@ fn transactions(kernel: Kernel, lost: &str, agent: Option<Settings>) -> Figures 
     }
 }
 
-fn run(running: &Running, fin_on_data: bool) -> Vec<Duration> {
+fn run(running: &RunningEmulation, fin_on_data: bool) -> Vec<Duration> {
     let address = servers()[0];
     let bind = move || TcpListener::bind((address, 0)).expect("a free port");
     let listener = running.server.run(bind);

@@ -4,7 +4,7 @@ use std::io::Read as _;
 use std::net::{IpAddr, Ipv6Addr, SocketAddr, SocketAddrV6, UdpSocket};
 use std::time::{Duration, Instant};
 
-use posthaste_emulator::{DEVICE, Refusal, Running, Verdict};
+use posthaste_emulator::{DEVICE, EmulationVerdict, FrameRefusal, RunningEmulation};
 use posthaste_link::Fate;
 use socket2::{Domain, Protocol, SockAddr, Socket, Type};
 
@@ -12,15 +12,15 @@ use crate::inside::{Service, delay, emulation, seen, servers, transact};
 
 const ROUND_TRIP: Duration = Duration::from_millis(10);
 
-fn start() -> Running {
+fn start() -> RunningEmulation {
     emulation(delay(5)).start().expect("an emulation")
 }
 
-fn finish(running: Running) {
+fn finish(running: RunningEmulation) {
     let outcome = running.finish().expect("an outcome");
     assert_eq!(outcome.up.bypassed.refusals().count(), 0);
     assert_eq!(outcome.down.bypassed.refusals().count(), 0);
-    assert!(!matches!(outcome.verdict(), Verdict::Lost { .. }));
+    assert!(!matches!(outcome.verdict(), EmulationVerdict::Lost { .. }));
 }
 
 pub(crate) fn tcp() {
@@ -55,7 +55,7 @@ pub(crate) fn tcp() {
 }
 
 /// Sends a datagram of that size to the server of each IP version, and receives it back.
-fn datagrams(running: &Running, size: usize) {
+fn datagrams(running: &RunningEmulation, size: usize) {
     for address in servers() {
         let bind = move || UdpSocket::bind((address, 0)).expect("a free port");
         let server = running.server.run(bind);
@@ -153,6 +153,6 @@ pub(crate) fn multicast() {
     });
     std::thread::sleep(Duration::from_millis(20));
     let outcome = running.finish().expect("an outcome");
-    assert_eq!(outcome.up.bypassed.refused(Refusal::Multicast), 1);
+    assert_eq!(outcome.up.bypassed.refused(FrameRefusal::Multicast), 1);
     assert_eq!(outcome.up.link.pushed.packets, 0);
 }

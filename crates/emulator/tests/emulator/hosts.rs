@@ -6,7 +6,7 @@ use std::process::Command;
 use std::time::Duration;
 
 use posthaste_emulator::sysctl::{self, SysctlError};
-use posthaste_emulator::{CLIENT, Emulation, Running, SERVER, Setup};
+use posthaste_emulator::{CLIENT, Emulation, RunningEmulation, SERVER, Setup};
 use posthaste_link::{Direction, Plan};
 use posthaste_units::Span;
 
@@ -15,7 +15,7 @@ use crate::inside::{
 };
 
 /// Congestion control of a connection from the client.
-fn congestion_control(running: &Running) -> String {
+fn congestion_control(running: &RunningEmulation) -> String {
     let listen = || TcpListener::bind((SERVER.v4, 80)).expect("a free port");
     let listener = running.server.run(listen);
     let name = running.client.run(|| {

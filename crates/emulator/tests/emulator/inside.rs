@@ -6,7 +6,7 @@ use std::sync::Arc;
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
-use posthaste_emulator::{Emulation, PacketRecord, Running, SERVER};
+use posthaste_emulator::{Emulation, PacketRecord, RunningEmulation, SERVER};
 use posthaste_link::pattern::Pattern;
 use posthaste_link::{Direction, Plan};
 use posthaste_units::Span;
@@ -68,7 +68,11 @@ pub(crate) struct Service {
 
 impl Service {
     /// Listens at `address`. The thread ends with the last connection.
-    pub(crate) fn start(self, running: &Running, address: IpAddr) -> (SocketAddr, JoinHandle<()>) {
+    pub(crate) fn start(
+        self,
+        running: &RunningEmulation,
+        address: IpAddr,
+    ) -> (SocketAddr, JoinHandle<()>) {
         let bind = move || TcpListener::bind((address, 0)).expect("a free port");
         let listener = running.server.run(bind);
         let at = listener.local_addr().expect("bound");
@@ -114,7 +118,7 @@ pub(crate) fn servers() -> [IpAddr; 2] {
 }
 
 /// All packet records of a finished run.
-pub(crate) fn seen(running: &Running) -> Vec<PacketRecord> {
+pub(crate) fn seen(running: &RunningEmulation) -> Vec<PacketRecord> {
     let packet_records = running
         .packet_records
         .as_ref()

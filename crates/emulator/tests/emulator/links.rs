@@ -3,7 +3,7 @@
 use std::net::SocketAddr;
 use std::time::{Duration, Instant};
 
-use posthaste_emulator::{Running, Verdict};
+use posthaste_emulator::{EmulationVerdict, RunningEmulation};
 use posthaste_link::{Plan, Sharing};
 use posthaste_units::{BitRate, Span};
 
@@ -13,7 +13,7 @@ const REPLY: usize = 100_000;
 const AT_ONCE: usize = 3;
 
 /// 200 ms for each reply.
-fn start(sharing: Sharing) -> (Running, SocketAddr, Duration) {
+fn start(sharing: Sharing) -> (RunningEmulation, SocketAddr, Duration) {
     let plan = Plan {
         bandwidth: BitRate::per_second(4_000_000),
         ..delay(2)
@@ -32,7 +32,7 @@ fn start(sharing: Sharing) -> (Running, SocketAddr, Duration) {
 }
 
 /// Time of several concurrent transactions.
-fn together(running: &Running, at: SocketAddr) -> Duration {
+fn together(running: &RunningEmulation, at: SocketAddr) -> Duration {
     let start = Instant::now();
     let clients: Vec<_> = (0..AT_ONCE)
         .map(|_| running.client.spawn(move || transact(at, 1, REPLY)))
@@ -69,14 +69,14 @@ pub(crate) fn shared() {
 pub(crate) fn late() {
     let running = emulation(delay(1)).start().expect("an emulation");
     let mut outcome = running.finish().expect("an outcome");
-    assert_eq!(outcome.verdict(), Verdict::OnTime);
+    assert_eq!(outcome.verdict(), EmulationVerdict::OnTime);
     (0..100).for_each(|_| outcome.lateness.record(Span::from_millis(3)));
     let verdict = outcome.verdict();
-    assert!(matches!(verdict, Verdict::Late { .. }));
+    assert!(matches!(verdict, EmulationVerdict::Late { .. }));
     assert!(
         verdict.to_string().contains("real-time priority"),
         "{verdict}"
     );
     outcome.down.bypassed.overrun = 1;
-    assert_eq!(outcome.verdict(), Verdict::Lost { packets: 1 });
+    assert_eq!(outcome.verdict(), EmulationVerdict::Lost { packets: 1 });
 }

@@ -9,7 +9,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread::JoinHandle;
 use std::time::Duration;
 
-use posthaste_emulator::{Emulation, PacketRecord, Running, TcpCounters};
+use posthaste_emulator::{Emulation, PacketRecord, RunningEmulation, TcpCounters};
 use posthaste_link::{Direction, Fate, Reason};
 use socket2::{Domain, Protocol, Socket, Type};
 
@@ -155,7 +155,7 @@ struct Capture {
 }
 
 impl Capture {
-    fn start(running: &Running) -> Self {
+    fn start(running: &RunningEmulation) -> Self {
         let stop = Arc::new(AtomicBool::new(false));
         let asked = stop.clone();
         let socket = running.client.run(|| {

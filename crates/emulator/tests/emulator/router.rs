@@ -6,7 +6,7 @@ use std::sync::Arc;
 use std::thread;
 use std::time::{Duration, Instant};
 
-use posthaste_emulator::{EdgeRule, Running};
+use posthaste_emulator::{EdgeRule, RunningEmulation};
 use posthaste_link::{Class, Classes, Fate, Plan, Sharing};
 use posthaste_units::{BitRate, Dscp, Span};
 use socket2::SockRef;
@@ -88,7 +88,7 @@ fn rates(plan: Plan, edge: Vec<EdgeRule>, senders: &[Sender]) -> Vec<f64> {
 }
 
 /// Starts a sender and its receiver. Returns the port.
-fn start(running: &Running, sender: &Sender) -> (u16, thread::JoinHandle<()>) {
+fn start(running: &RunningEmulation, sender: &Sender) -> (u16, thread::JoinHandle<()>) {
     let (v6, dscp) = (sender.v6, sender.dscp);
     let address = servers()[usize::from(v6)];
     if sender.tcp {

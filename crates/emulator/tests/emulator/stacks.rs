@@ -6,7 +6,7 @@ use std::sync::Arc;
 use std::thread;
 use std::time::{Duration, Instant};
 
-use posthaste_emulator::{Emulation, Running};
+use posthaste_emulator::{Emulation, RunningEmulation};
 use posthaste_link::{Direction, Plan, Reordering};
 use posthaste_tcp::profile;
 use posthaste_units::{Ratio, Span};
@@ -32,7 +32,7 @@ fn hell() -> Plan {
     }
 }
 
-fn start(plan: Plan, name: &str, of: Direction) -> Running {
+fn start(plan: Plan, name: &str, of: Direction) -> RunningEmulation {
     let profile = Arc::new(profile::named(name).expect("a profile"));
     let emulation: Emulation = emulation(plan).tcp(of, Some(profile));
     emulation.start().expect("an emulation")

@@ -6,7 +6,9 @@ use std::os::fd::{AsRawFd as _, OwnedFd};
 use std::time::Duration;
 
 use etherparse::PacketBuilder;
-use posthaste_emulator::{CLIENT, DEVICE, Outcome, Refusal, Running, SERVER, Verdict};
+use posthaste_emulator::{
+    CLIENT, DEVICE, EmulationOutcome, EmulationVerdict, FrameRefusal, RunningEmulation, SERVER,
+};
 use posthaste_link::Plan;
 use rustix::net::{AddressFamily, SocketType, netdevice};
 
@@ -18,15 +20,15 @@ const SCATTER_GATHER: u32 = 0x19;
 const TSO: u32 = 0x1f;
 const GSO: u32 = 0x24;
 
-fn start() -> Running {
+fn start() -> RunningEmulation {
     emulation(Plan::default()).start().expect("an emulation")
 }
 
 /// Waits for packets to arrive, and ends the run. Returns the packets rejected on the way up.
-fn refused(running: Running) -> (Vec<(Refusal, u64)>, Outcome) {
+fn refused(running: RunningEmulation) -> (Vec<(FrameRefusal, u64)>, EmulationOutcome) {
     std::thread::sleep(Duration::from_millis(50));
     let outcome = running.finish().expect("an outcome");
-    assert!(!matches!(outcome.verdict(), Verdict::Lost { .. }));
+    assert!(!matches!(outcome.verdict(), EmulationVerdict::Lost { .. }));
     (outcome.up.bypassed.refusals().collect(), outcome)
 }
 
@@ -59,10 +61,10 @@ pub(crate) fn frames() {
     });
     let (refused, outcome) = refused(running);
     let expected = [
-        (Refusal::Arp, 1),
-        (Refusal::Vlan, 2),
-        (Refusal::Protocol, 1),
-        (Refusal::Malformed, 1),
+        (FrameRefusal::Arp, 1),
+        (FrameRefusal::Vlan, 2),
+        (FrameRefusal::Protocol, 1),
+        (FrameRefusal::Malformed, 1),
     ];
     assert_eq!(refused, expected);
     assert_eq!(outcome.up.link.delivered.packets, 1);
@@ -75,7 +77,7 @@ pub(crate) fn jumbo() {
         datagrams(4000);
     });
     let (refused, outcome) = refused(running);
-    assert_eq!(refused, [(Refusal::Oversized, 2)]);
+    assert_eq!(refused, [(FrameRefusal::Oversized, 2)]);
     assert_eq!(outcome.up.link.pushed.packets, 0);
 }
 
@@ -103,8 +105,8 @@ pub(crate) fn offloads() {
     served.join().expect("served");
     let (refused, outcome) = refused(running);
     let count = |refusal| outcome.up.bypassed.refused(refusal);
-    assert!(count(Refusal::Unsummed) >= 2, "{refused:?}");
-    assert!(count(Refusal::Oversized) >= 1, "{refused:?}");
+    assert!(count(FrameRefusal::Unsummed) >= 2, "{refused:?}");
+    assert!(count(FrameRefusal::Oversized) >= 1, "{refused:?}");
     assert_eq!(refused.len(), 2, "{refused:?}");
 }
 

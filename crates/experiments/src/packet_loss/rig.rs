@@ -6,7 +6,9 @@
 use std::time::Duration;
 
 use posthaste_emulator::transaction::{Client, Course, Ended, Server, Transaction};
-use posthaste_emulator::{Emulation, Flow, Outcome, SERVER, Setup, TcpCounters, agent, trace};
+use posthaste_emulator::{
+    Emulation, EmulationOutcome, Flow, SERVER, Setup, TcpCounters, agent, trace,
+};
 use posthaste_units::{Seed, Span};
 
 use super::line::{Drops, Line};
@@ -73,7 +75,7 @@ pub(super) struct Run {
     /// True if the run was stopped. Unfinished transactions have ended as stopped.
     pub(super) stopped: bool,
     pub(super) measured: Vec<Measured>,
-    pub(super) outcome: Outcome,
+    pub(super) outcome: EmulationOutcome,
     /// Counters of the server's kernel.
     pub(super) kernel: TcpCounters,
 }

@@ -8,7 +8,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
-use posthaste_emulator::{Outcome as Emulated, Verdict};
+use posthaste_emulator::{EmulationOutcome as Emulated, EmulationVerdict};
 use posthaste_load::{Outcome, Run};
 use posthaste_units::{Seed, Span};
 
@@ -149,8 +149,8 @@ fn row((cell, run, outcome): &Played, repetition: u64, witness: Span) -> Vec<Val
     row.extend([repetition, run.intended].map(Value::from));
     row.extend(run.outcomes.iter().map(|(_, count)| Value::from(count)));
     let lost = match outcome.verdict() {
-        Verdict::Lost { packets } => packets,
-        Verdict::OnTime | Verdict::Late { .. } => 0,
+        EmulationVerdict::Lost { packets } => packets,
+        EmulationVerdict::OnTime | EmulationVerdict::Late { .. } => 0,
     };
     let bytes = |place: usize| {
         let class = outcome.down.classes.get(place);

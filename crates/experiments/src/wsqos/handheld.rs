@@ -13,7 +13,7 @@ use std::time::{Duration, Instant};
 
 use posthaste_bookshop::Size;
 use posthaste_compression::Wish;
-use posthaste_emulator::{Emulation, Running, SERVER, TcpCounters};
+use posthaste_emulator::{Emulation, RunningEmulation, SERVER, TcpCounters};
 use posthaste_link::Direction;
 use posthaste_link::profile::{Profile, named};
 use posthaste_load::{Arrivals, Connections, Outcome, Pace, Plan, Run, RunError, run};
@@ -74,7 +74,7 @@ struct Cell {
 struct Open {
     profile: &'static Profile,
     front: Front,
-    running: Running,
+    running: RunningEmulation,
 }
 
 /// Parameters of the fetches of a cell.

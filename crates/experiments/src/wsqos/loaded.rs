@@ -11,7 +11,7 @@ use std::thread::JoinHandle;
 use std::time::Duration;
 
 use posthaste_compression::Wish;
-use posthaste_emulator::{Emulation, Running, SERVER, TcpCounters};
+use posthaste_emulator::{Emulation, RunningEmulation, SERVER, TcpCounters};
 use posthaste_link::Direction;
 use posthaste_link::profile::{Profile, named};
 use posthaste_load::{Arrivals, Connections, Outcome, Pace, Plan, Run, RunError, Step, run};
@@ -155,7 +155,7 @@ fn study(conditions: &Conditions<'_>, case: &'static Case) -> Result<Records, Fa
 
 /// The part of the study inside the network of the far end.
 struct Inside {
-    running: Running,
+    running: RunningEmulation,
     profile: &'static Profile,
     case: &'static Case,
     seed: Seed,

@@ -6,7 +6,9 @@ use std::sync::Arc;
 use std::thread::{self, JoinHandle};
 use std::time::Duration;
 
-use posthaste_emulator::{CLIENT, EdgeRule, Emulation, Host, Notes, PacketRecord, Running};
+use posthaste_emulator::{
+    CLIENT, EdgeRule, Emulation, Host, Notes, PacketRecord, RunningEmulation,
+};
 use posthaste_gateway::Config;
 use posthaste_link::loss::Independent;
 use posthaste_link::{Direction, Loss, Plan};
@@ -22,7 +24,7 @@ const LOSS: f64 = 0.03;
 
 /// The line and the hosts at its ends.
 pub(crate) struct Stage {
-    pub(crate) running: Running,
+    pub(crate) running: RunningEmulation,
     /// Address of the upstream.
     pub(crate) origin: SocketAddr,
     /// Ends on request after the last packet.

@@ -8,7 +8,9 @@ use std::process::{Command, Stdio};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use posthaste_emulator::{CLIENT, Emulation, Outcome, SERVER, Verdict, namespace};
+use posthaste_emulator::{
+    CLIENT, Emulation, EmulationOutcome, EmulationVerdict, SERVER, namespace,
+};
 use posthaste_link::Plan;
 use posthaste_units::Span;
 use rustix::process::Resource;
@@ -349,8 +351,8 @@ fn emulated_delays() -> Finding {
     let (state, found) = match try_emulator() {
         Ok(outcome) => {
             let state = match outcome.verdict() {
-                Verdict::OnTime => State::Good,
-                Verdict::Late { .. } | Verdict::Lost { .. } => State::Limited,
+                EmulationVerdict::OnTime => State::Good,
+                EmulationVerdict::Late { .. } | EmulationVerdict::Lost { .. } => State::Limited,
             };
             let late = |share| outcome.lateness.quantile(share);
             (
@@ -369,7 +371,7 @@ fn emulated_delays() -> Finding {
     )
 }
 
-fn try_emulator() -> Result<Outcome, Box<dyn std::error::Error>> {
+fn try_emulator() -> Result<EmulationOutcome, Box<dyn std::error::Error>> {
     namespace::enter()?;
     let plan = Arc::new(Plan {
         delay: Span::from_millis(10),

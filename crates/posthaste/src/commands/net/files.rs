@@ -8,7 +8,7 @@ use std::path::{Path, PathBuf};
 
 use posthaste_emulator::record::{self, Recorder, Recording};
 use posthaste_emulator::trace::{self, TraceError, Writer};
-use posthaste_emulator::{Emulation, Running};
+use posthaste_emulator::{Emulation, RunningEmulation};
 use posthaste_link::Plan;
 
 use super::Args;
@@ -71,7 +71,7 @@ impl Blank {
     }
 
     /// Starts writing.
-    pub(super) fn begin(self, running: &mut Running) -> Result<Open, Failure> {
+    pub(super) fn begin(self, running: &mut RunningEmulation) -> Result<Open, Failure> {
         let record = self.record.zip(running.inputs.take());
         let record = record.map(|(recorder, inputs)| recorder.follow(inputs));
         let trace = self.trace.zip(running.packet_records.take());

@@ -5,7 +5,9 @@ use std::fmt::{self, Write as _};
 use std::sync::Arc;
 
 use posthaste_emulator::relay::Relayed;
-use posthaste_emulator::{Outcome, SERVER, Verdict, Way, agent, stack};
+use posthaste_emulator::{
+    DirectionOutcome, EmulationOutcome, EmulationVerdict, SERVER, agent, stack,
+};
 use posthaste_link::pattern::Effect;
 use posthaste_link::{Class, ClassCounters, Counters, Plan, Reason, Tally};
 use posthaste_units::{Seed, Size};
@@ -23,7 +25,7 @@ pub(super) struct Report {
     lateness_us: Lateness,
     verdict: &'static str,
     #[serde(skip)]
-    judgement: Verdict,
+    judgement: EmulationVerdict,
     real_time: bool,
     pauses: u64,
     unrecorded: u64,
@@ -126,7 +128,7 @@ struct DuplicateAcks {
 
 impl Report {
     pub(super) fn new(
-        outcome: &Outcome,
+        outcome: &EmulationOutcome,
         plans: &[Arc<Plan>; 2],
         relayed: Relayed,
         seed: Seed,
@@ -147,9 +149,9 @@ impl Report {
                 max: outcome.lateness.max().as_micros_f64(),
             },
             verdict: match judgement {
-                Verdict::OnTime => "on-time",
-                Verdict::Late { .. } => "late",
-                Verdict::Lost { .. } => "lost",
+                EmulationVerdict::OnTime => "on-time",
+                EmulationVerdict::Late { .. } => "late",
+                EmulationVerdict::Lost { .. } => "lost",
             },
             judgement,
             real_time: outcome.real_time,
@@ -173,7 +175,7 @@ impl Report {
     /// True if the run was on time and nothing needs attention.
     pub(super) fn is_well(&self) -> bool {
         let odd = |way: &Direction| way.pattern_missed || !way.refused.is_empty();
-        self.judgement == Verdict::OnTime
+        self.judgement == EmulationVerdict::OnTime
             && ![&self.up, &self.down].into_iter().any(odd)
             && self.unrecorded + self.untraced == 0
             && self.relay.refused + self.relay.datagrams_lost + self.relay.unreachable == 0
@@ -181,7 +183,7 @@ impl Report {
 }
 
 impl Direction {
-    fn new(way: &Way, plan: &Plan) -> Self {
+    fn new(way: &DirectionOutcome, plan: &Plan) -> Self {
         let link: &Counters = &way.link;
         let mut scripted = plan.script.iter().flat_map(|script| script.entries());
         let drops = scripted.any(|(_, effect)| effect == Effect::Drop);
@@ -250,7 +252,7 @@ impl Direction {
 }
 
 /// The classes of a direction with their counts.
-fn shares(way: &Way, plan: &Plan) -> Vec<Share> {
+fn shares(way: &DirectionOutcome, plan: &Plan) -> Vec<Share> {
     let classes = plan.classes.iter().flat_map(|classes| &classes.list);
     let share = |(class, counters): (&Class, &ClassCounters)| Share {
         class: class.to_string(),
@@ -397,7 +399,7 @@ impl fmt::Display for Report {
             f,
             "  late  {p50:.0} us (median), {p99:.0} us (p99), {max:.0} us (max){priority}"
         )?;
-        if self.judgement != Verdict::OnTime {
+        if self.judgement != EmulationVerdict::OnTime {
             writeln!(f, "  {}", self.judgement)?;
         }
         for (missing, file) in [(self.unrecorded, "record"), (self.untraced, "trace")] {

@@ -8,9 +8,9 @@ use std::process::{Command, ExitCode, ExitStatus, Stdio};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use posthaste_emulator::relay::{ResolvConf, Relay};
+use posthaste_emulator::relay::{Relay, ResolvConf};
 use posthaste_emulator::supervisor::{self, ChildEvent, Supervised};
-use posthaste_emulator::{Emulation, Host, Running, SERVER, namespace};
+use posthaste_emulator::{Emulation, Host, RunningEmulation, SERVER, namespace};
 use posthaste_link::{Direction, Plan};
 use rustix::process::{Pid, Signal, kill_process};
 
@@ -35,7 +35,7 @@ const FAREWELL: Duration = Duration::from_secs(2);
 struct Session {
     supervised: Supervised,
     relay: Relay,
-    running: Running,
+    running: RunningEmulation,
 }
 
 /// Runs the session and returns COMMAND's status.

@@ -15,12 +15,12 @@ use crate::packet_record::Notes;
 const PAUSE: Duration = Duration::from_millis(5);
 
 /// A thread that follows a run.
-pub(crate) struct Following<S> {
+pub(crate) struct RecordFollower<S> {
     stop: Arc<AtomicBool>,
     thread: Option<JoinHandle<S>>,
 }
 
-impl<S: Send + 'static> Following<S> {
+impl<S: Send + 'static> RecordFollower<S> {
     /// Starts the thread. `each` is called with every record, in order.
     pub(crate) fn start<T: Send + 'static>(
         notes: Notes<T>,
@@ -60,7 +60,7 @@ impl<S: Send + 'static> Following<S> {
     }
 }
 
-impl<S> Drop for Following<S> {
+impl<S> Drop for RecordFollower<S> {
     fn drop(&mut self) {
         // The result is not needed. The thread ends by itself.
         self.stop.store(true, Ordering::Release);
