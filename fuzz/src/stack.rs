@@ -4,7 +4,7 @@
 use std::collections::HashMap;
 use std::sync::Arc;
 
-use posthaste_emulator::stack::{Sent, Side, Stack};
+use posthaste_emulator::stack::{SentPacket, StackSide, TcpStack};
 use posthaste_link::Direction;
 use posthaste_tcp::wire::{self, Route};
 use posthaste_tcp::{Options, Segment, Timestamps, profile};
@@ -32,7 +32,7 @@ pub fn stack(input: &[u8]) {
     let out = Direction::BOTH[usize::from(which & 1)];
     within("a stack", input.len(), PER_BYTE, FIXED, || {
         let mut world = World {
-            stack: Stack::new(Arc::new(profile), out, Seed(1)),
+            stack: TcpStack::new(Arc::new(profile), out, Seed(1)),
             out,
             now: Instant::from_nanos(1_000_000_000),
             seen: HashMap::new(),
@@ -54,10 +54,10 @@ struct Seen {
 }
 
 struct World {
-    stack: Stack,
+    stack: TcpStack,
     out: Direction,
     now: Instant,
-    seen: HashMap<(Side, u16), Seen>,
+    seen: HashMap<(StackSide, u16), Seen>,
 }
 
 impl World {
@@ -65,7 +65,7 @@ impl World {
         let pause = u64::from(event[7]);
         self.now += Span::from_millis(pause * pause);
         self.drain();
-        let side = Side::BOTH[usize::from(event[0] & 1)];
+        let side = StackSide::BOTH[usize::from(event[0] & 1)];
         let port = u16::from(event[0] >> 1) % PORTS;
         let packet = self.packet(side, port, event);
         self.stack.push(self.now, side, &packet);
@@ -73,7 +73,7 @@ impl World {
         assert!(self.stack.connections() <= usize::from(PORTS));
     }
 
-    fn packet(&self, side: Side, port: u16, event: &[u8]) -> Vec<u8> {
+    fn packet(&self, side: StackSide, port: u16, event: &[u8]) -> Vec<u8> {
         let seen = self.seen.get(&(side, port)).copied().unwrap_or(Seen {
             expected: FIRST,
             next: 0,
@@ -135,11 +135,11 @@ impl World {
     }
 
     /// From that side through the stack.
-    fn route(&self, side: Side, port: u16) -> Route {
+    fn route(&self, side: StackSide, port: u16) -> Route {
         let client = ([10, 0, 0, 1], 40_000 + port).into();
         let server = ([10, 0, 0, 2], 80).into();
         let up = Route::new(client, server).expect("one version");
-        match (self.out == Direction::Up) == (side == Side::Host) {
+        match (self.out == Direction::Up) == (side == StackSide::Host) {
             true => up,
             false => up.reverse(),
         }
@@ -157,7 +157,7 @@ impl World {
     }
 
     /// Every byte is the one that stands at its place in the other side's stream.
-    fn look(&mut self, sent: &Sent) {
+    fn look(&mut self, sent: &SentPacket) {
         let received = wire::read(&sent.packet).expect("a stack sends segments");
         let segment = received.segment;
         let port = sent.flow.client.port() - 40_000;

@@ -33,7 +33,7 @@ use crate::outcome::EmulationOutcome;
 use crate::packet_record::{Notes, PacketRecord, buffer};
 use crate::priority;
 use crate::relay::DestinationOpener;
-use crate::stack::Stack;
+use crate::stack::TcpStack;
 use crate::sysctl;
 use crate::wait::Stop;
 
@@ -297,7 +297,7 @@ impl Emulator {
         let real_time = emulation.real_time;
         let stack = |of: Direction| {
             let profile = emulation.tcp[of as usize].clone();
-            profile.map(|profile| Stack::new(profile, of, emulation.seed.child(of.name())))
+            profile.map(|profile| TcpStack::new(profile, of, emulation.seed.child(of.name())))
         };
         let middleboxes = Middleboxes {
             opener,

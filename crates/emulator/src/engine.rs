@@ -21,7 +21,7 @@ use crate::netlink::{Netlink, NetlinkError};
 use crate::outcome::{Bypassed, DirectionOutcome, EmulationOutcome};
 use crate::packet_record::{PacketRecord, TraceWriter};
 use crate::relay::DestinationOpener;
-use crate::stack::{Side, Stack};
+use crate::stack::{StackSide, TcpStack};
 use crate::wait::{Stop, Waiter};
 
 /// Error that ended the loop early, or that prevents its outcome.
@@ -70,7 +70,7 @@ pub(crate) struct Middleboxes {
     /// Agent between the links and the client's device.
     pub(crate) agent: Option<DuplicateAcks>,
     /// TCP stacks in place of a kernel's, by the direction into which they send: the client's, the server's.
-    pub(crate) stacks: [Option<Stack>; 2],
+    pub(crate) stacks: [Option<TcpStack>; 2],
 }
 
 /// Writers of the records that others read while packets pass.
@@ -192,9 +192,9 @@ impl EmulatorEngine {
                     let stamp = stamps.read(arrival.stamp);
                     if let Some(stack) = middleboxes.stacks[way]
                         .as_mut()
-                        .filter(|_| Stack::takes(&flow))
+                        .filter(|_| TcpStack::takes(&flow))
                     {
-                        return stack.push(stamp, Side::Host, bytes);
+                        return stack.push(stamp, StackSide::Host, bytes);
                     }
                     latest[way] = latest[way].max(stamp);
                     if let (Direction::Up, Some(agent)) = (direction, &mut middleboxes.agent) {
@@ -223,7 +223,7 @@ impl EmulatorEngine {
             .stacks
             .iter()
             .flatten()
-            .filter_map(Stack::wake);
+            .filter_map(TcpStack::wake);
         self.links
             .wake()
             .into_iter()
@@ -240,7 +240,7 @@ impl EmulatorEngine {
                 .as_mut()
                 .and_then(|stack| stack.pop(now))
             {
-                if sent.side == Side::Host {
+                if sent.side == StackSide::Host {
                     self.send(direction.reverse(), &sent.flow, &sent.packet);
                     continue;
                 }
@@ -302,8 +302,8 @@ impl EmulatorEngine {
             sent = self.clock.now();
             self.lateness.record(sent.since(passage.left));
             let there = &mut self.middleboxes.stacks[direction.reverse() as usize];
-            if let Some(stack) = there.as_mut().filter(|_| Stack::takes(&flow)) {
-                stack.push(passage.left, Side::Link, &passage.packet);
+            if let Some(stack) = there.as_mut().filter(|_| TcpStack::takes(&flow)) {
+                stack.push(passage.left, StackSide::Link, &passage.packet);
             } else {
                 self.send(direction, &flow, &passage.packet);
             }

@@ -79,9 +79,9 @@ pub struct EmulationOutcome {
     /// Inputs not kept, because the buffer was full. If not zero, the record is incomplete.
     pub unrecorded: u64,
     /// Counters of the duplicate-ACK agent, if any.
-    pub duplicate_acks: Option<agent::Counters>,
+    pub duplicate_acks: Option<agent::AgentCounters>,
     /// Counters of the TCP stacks in place of the client's and the server's kernel.
-    pub stacks: [Option<stack::Counters>; 2],
+    pub stacks: [Option<stack::StackCounters>; 2],
 }
 
 /// The 99th percentile of lateness above which a run counts as late.

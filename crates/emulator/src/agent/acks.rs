@@ -2,7 +2,7 @@
 
 use posthaste_tcp::receive::duplicates::DUPLICATES;
 
-use super::segment::Segment;
+use super::segment::ObservedSegment;
 
 /// The receiver's acknowledgements of one stream.
 #[derive(Clone, Debug, Default)]
@@ -20,7 +20,7 @@ impl Acks {
     /// the packet before. A window update is not a duplicate, so some ACKs of a receiver that reads early do not count.
     /// The RFC also requires outstanding data at the sender. That is unknown before a hole shows it, and is not
     /// checked.
-    pub(super) fn sent(&mut self, segment: &Segment<'_>, hole: Option<u32>) {
+    pub(super) fn sent(&mut self, segment: &ObservedSegment<'_>, hole: Option<u32>) {
         self.copy = None;
         let Some(number) = segment.acknowledgment else {
             return;
@@ -51,7 +51,7 @@ impl Acks {
 
 #[cfg(test)]
 mod tests {
-    use super::super::wire::{End, Wire};
+    use super::super::test_packets::{TestEnd, TestPackets};
     use super::*;
     use posthaste_link::Direction;
 
@@ -59,8 +59,9 @@ mod tests {
     fn missing(sent: &[(u32, u16, usize)]) -> Option<u32> {
         let mut acks = Acks::default();
         for &(number, window, payload) in sent {
-            let packet = Wire::of(4).packet(End::Client, 1, Some(number), window, payload, "");
-            let segment = Segment::read(&packet, Direction::Up).expect("a segment");
+            let packet =
+                TestPackets::of(4).packet(TestEnd::Client, 1, Some(number), window, payload, "");
+            let segment = ObservedSegment::read(&packet, Direction::Up).expect("a segment");
             acks.sent(&segment, Some(500));
         }
         acks.missing(500).map(|(count, _)| count)

@@ -6,9 +6,9 @@ use posthaste_tcp::receive::duplicates::Gaps;
 use posthaste_units::Instant;
 
 use super::acks::Acks;
-use super::received::{Received, TooManyPieces};
-use super::segment::Segment;
-use super::{Counters, Settings, Trigger};
+use super::received::{ReceivedStream, TooManyPieces};
+use super::segment::ObservedSegment;
+use super::{AgentCounters, Settings, Trigger};
 
 /// State of a connection after a segment.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -28,20 +28,20 @@ pub(super) struct Burst {
 }
 
 #[derive(Clone, Debug)]
-pub(super) struct Connection {
+pub(super) struct FollowedConnection {
     /// Distinguishes it from earlier connections between the same ends.
     pub(super) number: u64,
     /// Time of its last packet.
     pub(super) last: Instant,
     /// Direction and sequence number of the SYN that opened it.
     opening: (Direction, u32),
-    offer: Offer,
+    offer: OfferedWindow,
     /// `None` before the server's SYN.
-    received: Option<Received>,
+    received: Option<ReceivedStream>,
     fin: bool,
     gaps: Gaps,
     acks: Acks,
-    timer: Option<Timer>,
+    timer: Option<HoleTimer>,
     /// Edge of the hole whose timer has run out. Each hole gets one timer.
     spent: Option<u32>,
     injected: u32,
@@ -49,27 +49,32 @@ pub(super) struct Connection {
 
 /// Window of the receiver's SYN, and the scaling of later ones (RFC 7323, section 2).
 #[derive(Clone, Copy, Debug, Default)]
-struct Offer {
+struct OfferedWindow {
     first: u16,
     scale: Option<u8>,
     answered: bool,
 }
 
 #[derive(Clone, Copy, Debug)]
-struct Timer {
+struct HoleTimer {
     due: Instant,
     /// Beginning of the hole for which the timer runs.
     edge: u32,
 }
 
-impl Connection {
+impl FollowedConnection {
     /// A connection opened by a SYN without ACK.
-    pub(super) fn new(number: u64, now: Instant, direction: Direction, syn: &Segment<'_>) -> Self {
+    pub(super) fn new(
+        number: u64,
+        now: Instant,
+        direction: Direction,
+        syn: &ObservedSegment<'_>,
+    ) -> Self {
         Self {
             number,
             last: now,
             opening: (direction, syn.sequence),
-            offer: Offer::default(),
+            offer: OfferedWindow::default(),
             received: None,
             fin: false,
             gaps: Gaps::default(),
@@ -81,7 +86,7 @@ impl Connection {
     }
 
     /// True if `syn` is the SYN that opened the connection, or a retransmission of it.
-    pub(super) fn began_with(&self, direction: Direction, syn: &Segment<'_>) -> bool {
+    pub(super) fn began_with(&self, direction: Direction, syn: &ObservedSegment<'_>) -> bool {
         self.opening == (direction, syn.sequence)
     }
 
@@ -94,9 +99,9 @@ impl Connection {
     pub(super) fn sent(
         &mut self,
         now: Instant,
-        segment: &Segment<'_>,
+        segment: &ObservedSegment<'_>,
         settings: &Settings,
-        counters: &mut Counters,
+        counters: &mut AgentCounters,
     ) -> Standing {
         if segment.syn {
             self.offer.first = segment.window;
@@ -125,16 +130,16 @@ impl Connection {
     pub(super) fn delivered(
         &mut self,
         now: Instant,
-        segment: &Segment<'_>,
+        segment: &ObservedSegment<'_>,
         settings: &Settings,
-        counters: &mut Counters,
+        counters: &mut AgentCounters,
     ) -> Standing {
         if segment.syn {
             self.offer.answered = segment.scale.is_some();
             let first = segment.sequence.wrapping_add(1);
             let window = u64::from(self.offer.first);
             self.received
-                .get_or_insert_with(|| Received::new(first, window));
+                .get_or_insert_with(|| ReceivedStream::new(first, window));
             return Standing::Open;
         }
         let Some(received) = &mut self.received else {
@@ -166,7 +171,7 @@ impl Connection {
     pub(super) fn expire(
         &mut self,
         settings: &Settings,
-        counters: &mut Counters,
+        counters: &mut AgentCounters,
         may_send: impl FnOnce(u32) -> bool,
     ) -> Option<Burst> {
         let edge = self.timer.take()?.edge;
@@ -202,7 +207,13 @@ impl Connection {
     }
 
     /// Starts the timer at a hole, restarts it when more data has arrived, and stops it when the hole is filled.
-    fn settle(&mut self, now: Instant, more: bool, settings: &Settings, counters: &mut Counters) {
+    fn settle(
+        &mut self,
+        now: Instant,
+        more: bool,
+        settings: &Settings,
+        counters: &mut AgentCounters,
+    ) {
         let hole = self.hole();
         if self.timer.is_some_and(|timer| Some(timer.edge) != hole) {
             self.timer = None;
@@ -221,7 +232,7 @@ impl Connection {
             return;
         }
         let due = now + self.gaps.patience(&settings.rule);
-        self.timer = Some(Timer { due, edge });
+        self.timer = Some(HoleTimer { due, edge });
     }
 
     fn standing(&self) -> Standing {

@@ -1,8 +1,8 @@
 //! Counters of the agent: its actions, and its reasons for inaction.
 
-/// Counters of the agent. Once no timer runs, `started` is the sum of [`Counters::ends`].
+/// Counters of the agent. Once no timer runs, `started` is the sum of [`AgentCounters::ends`].
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Counters {
+pub struct AgentCounters {
     /// Packets that triggered a search for a hole.
     pub considered: u64,
     /// Timers started, one for each hole seen. A restart because more data arrived does not count.
@@ -33,7 +33,7 @@ pub struct Counters {
     pub beyond_window: u64,
 }
 
-impl Counters {
+impl AgentCounters {
     /// All counters, under the names used in reports.
     pub fn named(&self) -> impl Iterator<Item = (&'static str, u64)> {
         let others = [

@@ -17,7 +17,7 @@
 //! next call. The result does not depend on the number of calls of `pop`.
 //!
 //! [`Emulation::duplicate_acks`](crate::Emulation::duplicate_acks) switches it on in an emulation. The outcome holds
-//! its [`Counters`]:
+//! its [`AgentCounters`]:
 //!
 //! ```no_run
 //! use posthaste_emulator::agent::{AdaptiveAcks, Settings};
@@ -40,9 +40,9 @@ mod received;
 mod segment;
 mod settings;
 #[cfg(test)]
-mod tests;
+mod test_packets;
 #[cfg(test)]
-mod wire;
+mod tests;
 
 use std::collections::{BTreeMap, HashMap, VecDeque};
 
@@ -50,10 +50,10 @@ use posthaste_link::{Direction, IDLE};
 use posthaste_units::{Instant, Span};
 
 use crate::flow::Flow;
-use connection::{Connection, Standing};
-use segment::{Segment, Unread};
+use connection::{FollowedConnection, Standing};
+use segment::{ObservedSegment, Unread};
 
-pub use counters::Counters;
+pub use counters::AgentCounters;
 pub use posthaste_tcp::receive::duplicates::{AdaptiveAcks, Trigger, TriggerError};
 pub use settings::Settings;
 
@@ -78,11 +78,11 @@ pub struct DuplicateAck {
 #[derive(Debug)]
 pub struct DuplicateAcks {
     settings: Settings,
-    connections: HashMap<Flow, Connection>,
+    connections: HashMap<Flow, FollowedConnection>,
     /// Connections by expiry of their timer and by number.
     timers: BTreeMap<(Instant, u64), Flow>,
     ready: VecDeque<DuplicateAck>,
-    counters: Counters,
+    counters: AgentCounters,
     /// Connections followed so far.
     count: u64,
     /// Time from which on everything sent is within the rate.
@@ -98,7 +98,7 @@ impl DuplicateAcks {
             connections: HashMap::new(),
             timers: BTreeMap::new(),
             ready: VecDeque::new(),
-            counters: Counters::default(),
+            counters: AgentCounters::default(),
             count: 0,
             paid: Instant::ORIGIN,
             swept: None,
@@ -111,7 +111,7 @@ impl DuplicateAcks {
     pub fn push(&mut self, now: Instant, direction: Direction, packet: &[u8]) {
         // Earlier timers first, so that the times of calls of `pop` do not matter.
         self.expire(|due| due < now);
-        let segment = match Segment::read(packet, direction) {
+        let segment = match ObservedSegment::read(packet, direction) {
             Ok(segment) => segment,
             Err(Unread::Other) => return,
             Err(Unread::Unreadable) => return self.counters.unreadable += 1,
@@ -163,7 +163,7 @@ impl DuplicateAcks {
     }
 
     /// Counters so far.
-    pub const fn counters(&self) -> &Counters {
+    pub const fn counters(&self) -> &AgentCounters {
         &self.counters
     }
 
@@ -208,7 +208,7 @@ impl DuplicateAcks {
     }
 
     /// Begins to follow a connection, unless its SYN was seen before.
-    fn open(&mut self, now: Instant, direction: Direction, syn: &Segment<'_>) {
+    fn open(&mut self, now: Instant, direction: Direction, syn: &ObservedSegment<'_>) {
         if let Some(known) = self.connections.get(&syn.flow) {
             if known.began_with(direction, syn) {
                 return;
@@ -223,7 +223,7 @@ impl DuplicateAcks {
             return;
         }
         self.count += 1;
-        let connection = Connection::new(self.count, now, direction, syn);
+        let connection = FollowedConnection::new(self.count, now, direction, syn);
         self.connections.insert(syn.flow, connection);
     }
 

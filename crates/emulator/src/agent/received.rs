@@ -12,7 +12,7 @@ pub(super) struct TooManyPieces;
 
 /// The receiver's side of one stream.
 #[derive(Clone, Debug)]
-pub(super) struct Received {
+pub(super) struct ReceivedStream {
     /// First byte not received; everything before it has arrived.
     edge: u64,
     /// Pieces received beyond the edge, as [first, end) in order. They never touch.
@@ -21,7 +21,7 @@ pub(super) struct Received {
     limit: u64,
 }
 
-impl Received {
+impl ReceivedStream {
     /// An empty stream that begins at `sequence`, with `window` bytes offered.
     pub(super) fn new(sequence: u32, window: u64) -> Self {
         // High enough that half the sequence space fits below.
@@ -107,7 +107,7 @@ mod tests {
 
     #[test]
     fn holes_open_and_close_over_the_wrap_around() {
-        let mut received = Received::new(u32::MAX - 9, 1000);
+        let mut received = ReceivedStream::new(u32::MAX - 9, 1000);
         received.add(u32::MAX - 9, 10).unwrap();
         assert_eq!((received.edge(), received.has_hole()), (0, false));
         received.add(10, 5).unwrap();
@@ -118,7 +118,7 @@ mod tests {
 
     #[test]
     fn the_receiver_knows_better() {
-        let mut received = Received::new(100, 1000);
+        let mut received = ReceivedStream::new(100, 1000);
         received.add(200, 100).unwrap();
         received.acknowledged(300, 1000);
         assert!(!received.has_hole());
@@ -130,7 +130,7 @@ mod tests {
 
     #[test]
     fn pieces_are_bounded() {
-        let mut received = Received::new(0, 1 << 20);
+        let mut received = ReceivedStream::new(0, 1 << 20);
         let mut add = |number: u32| received.add(number * 20 + 10, 10);
         for number in 0..PIECES as u32 {
             assert_eq!(add(number), Ok(()));
@@ -144,7 +144,7 @@ mod tests {
             first: u32,
             parts in proptest::collection::vec((0u32..60, 1u32..12), 1..30),
         ) {
-            let mut received = Received::new(first, 1000);
+            let mut received = ReceivedStream::new(first, 1000);
             let mut places = [false; 80];
             for (start, length) in parts {
                 received.add(first.wrapping_add(start), length).unwrap();

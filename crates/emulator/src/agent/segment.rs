@@ -20,7 +20,7 @@ pub(super) enum Unread {
 
 /// One segment, with its numbers as on the wire.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Segment<'a> {
+pub(super) struct ObservedSegment<'a> {
     pub(super) flow: Flow,
     pub(super) sequence: u32,
     /// Acknowledgement number, if the ACK flag is set.
@@ -37,7 +37,7 @@ pub(super) struct Segment<'a> {
     pub(super) packet: &'a [u8],
 }
 
-impl<'a> Segment<'a> {
+impl<'a> ObservedSegment<'a> {
     /// Reads an IP packet that travels in `direction`.
     pub(super) fn read(packet: &'a [u8], direction: Direction) -> Result<Self, Unread> {
         let received = wire::read(packet).map_err(|refusal| match refusal {
@@ -79,19 +79,19 @@ impl<'a> Segment<'a> {
 
 #[cfg(test)]
 mod tests {
-    use super::super::wire::{End, Wire};
+    use super::super::test_packets::{TestEnd, TestPackets};
     use super::*;
 
     #[test]
     fn both_versions_are_read_from_both_ends() {
         for version in [4, 6] {
-            let wire = Wire::of(version);
-            let packet = wire.packet(End::Server, 7, Some(9), 1000, 100, "fin");
-            let down = Segment::read(&packet, Direction::Down).expect("a segment");
+            let wire = TestPackets::of(version);
+            let packet = wire.packet(TestEnd::Server, 7, Some(9), 1000, 100, "fin");
+            let down = ObservedSegment::read(&packet, Direction::Down).expect("a segment");
             assert_eq!((down.sequence, down.acknowledgment), (7, Some(9)));
             assert_eq!((down.payload, down.length(), down.fin), (100, 101, true));
-            let packet = wire.packet(End::Client, 9, Some(7), 1000, 0, "");
-            let up = Segment::read(&packet, Direction::Up).expect("a segment");
+            let packet = wire.packet(TestEnd::Client, 9, Some(7), 1000, 0, "");
+            let up = ObservedSegment::read(&packet, Direction::Up).expect("a segment");
             assert_eq!((up.flow, up.pure_acknowledgment()), (down.flow, Some(7)));
         }
     }
@@ -99,8 +99,8 @@ mod tests {
     #[test]
     fn one_wrong_bit_anywhere_and_it_is_not_read() {
         for version in [4, 6] {
-            let good = Wire::of(version).packet(End::Server, 7, Some(9), 1000, 20, "");
-            let whole = Segment::read(&good, Direction::Down)
+            let good = TestPackets::of(version).packet(TestEnd::Server, 7, Some(9), 1000, 20, "");
+            let whole = ObservedSegment::read(&good, Direction::Down)
                 .expect("a segment")
                 .flow;
             for bit in 0..good.len() * 8 {
@@ -109,7 +109,7 @@ mod tests {
                 // Fields of IPv6 that no checksum covers may change: class, label and hop limit.
                 let uncovered =
                     version == 6 && [4..32, 56..64].iter().any(|bits| bits.contains(&bit));
-                let read = Segment::read(&bad, Direction::Down).map(|segment| segment.flow);
+                let read = ObservedSegment::read(&bad, Direction::Down).map(|segment| segment.flow);
                 assert!(
                     if uncovered {
                         read == Ok(whole)
@@ -124,16 +124,16 @@ mod tests {
 
     #[test]
     fn the_scale_is_read_from_a_syn_only() {
-        let wire = Wire::of(4);
+        let wire = TestPackets::of(4);
         let read = |flags| {
-            let packet = wire.packet(End::Client, 1, None, 5, 0, flags);
-            Segment::read(&packet, Direction::Up)
+            let packet = wire.packet(TestEnd::Client, 1, None, 5, 0, flags);
+            ObservedSegment::read(&packet, Direction::Up)
                 .expect("a segment")
                 .scale
         };
         assert_eq!(
             (read("syn"), read("")),
-            (Some(super::super::wire::SCALE), None)
+            (Some(super::super::test_packets::SCALE), None)
         );
     }
 }

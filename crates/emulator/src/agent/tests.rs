@@ -7,8 +7,8 @@ use posthaste_link::Direction;
 use posthaste_units::{Instant, Rate, Span};
 use proptest::prelude::*;
 
-use super::wire::{End, Wire};
-use super::{AdaptiveAcks, Counters, DuplicateAck, DuplicateAcks, Settings, Trigger};
+use super::test_packets::{TestEnd, TestPackets};
+use super::{AdaptiveAcks, AgentCounters, DuplicateAck, DuplicateAcks, Settings, Trigger};
 
 const SEGMENT: usize = 100;
 /// Interval between segments.
@@ -34,8 +34,8 @@ struct Delivery {
 }
 
 /// A receiver that acknowledges every segment at once.
-struct Receiver {
-    wire: Wire,
+struct TestReceiver {
+    wire: TestPackets,
     first: u32,
     segments: u32,
     come: BTreeSet<u32>,
@@ -44,7 +44,7 @@ struct Receiver {
     duplicates: u32,
 }
 
-impl Receiver {
+impl TestReceiver {
     fn edge(&self) -> u32 {
         (0..)
             .find(|segment| !self.come.contains(segment))
@@ -71,47 +71,49 @@ impl Receiver {
         } else {
             0
         };
-        self.last = self.wire.packet(End::Client, 2, Some(number), 500, 0, "");
+        self.last = self
+            .wire
+            .packet(TestEnd::Client, 2, Some(number), 500, 0, "");
         self.last.clone()
     }
 }
 
 /// A connection through an agent, with the agent's packets, checked when sent.
-struct Run {
+struct AgentRun {
     agent: DuplicateAcks,
-    receiver: Receiver,
+    receiver: TestReceiver,
     sent: Vec<DuplicateAck>,
     /// Calls `pop` whenever something is due, or only at the end.
     prompt: bool,
 }
 
-impl Run {
+impl AgentRun {
     /// Starts after the handshake, the request and its acknowledgement.
-    fn new(settings: Settings, wire: Wire, first: u32, segments: u32) -> Self {
+    fn new(settings: Settings, wire: TestPackets, first: u32, segments: u32) -> Self {
         Self::through(DuplicateAcks::new(settings), wire, first, segments)
     }
 
     /// Starts through an agent that already knows other connections.
-    fn through(mut agent: DuplicateAcks, wire: Wire, first: u32, segments: u32) -> Self {
+    fn through(mut agent: DuplicateAcks, wire: TestPackets, first: u32, segments: u32) -> Self {
         let next = first.wrapping_add(1);
         let handshake = [
             (
                 Direction::Up,
-                wire.packet(End::Client, 1, None, 60_000, 0, "syn"),
+                wire.packet(TestEnd::Client, 1, None, 60_000, 0, "syn"),
             ),
             (
                 Direction::Down,
-                wire.packet(End::Server, first, Some(2), 60_000, 0, "syn"),
+                wire.packet(TestEnd::Server, first, Some(2), 60_000, 0, "syn"),
             ),
             (
                 Direction::Up,
-                wire.packet(End::Client, 2, Some(next), 500, 0, ""),
+                wire.packet(TestEnd::Client, 2, Some(next), 500, 0, ""),
             ),
         ];
         for (direction, packet) in handshake {
             agent.push(Instant::ORIGIN, direction, &packet);
         }
-        let receiver = Receiver {
+        let receiver = TestReceiver {
             wire,
             first,
             segments,
@@ -141,7 +143,7 @@ impl Run {
         };
         let packet = receiver
             .wire
-            .packet(End::Server, sequence, Some(2), 500, SEGMENT, fin);
+            .packet(TestEnd::Server, sequence, Some(2), 500, SEGMENT, fin);
         self.agent.push(at, Direction::Down, &packet);
         let answer = self.receiver.take(segment);
         self.agent
@@ -162,7 +164,7 @@ impl Run {
         }
     }
 
-    fn finish(mut self) -> (Vec<DuplicateAck>, Counters) {
+    fn finish(mut self) -> (Vec<DuplicateAck>, AgentCounters) {
         self.collect(Instant::FAR_FUTURE);
         let counters = *self.agent.counters();
         assert_eq!(self.agent.running(), 0);
@@ -185,8 +187,8 @@ fn reply(segments: &[u32]) -> Vec<Delivery> {
     segments.iter().map(deliver).collect()
 }
 
-fn run(settings: Settings, deliveries: &[Delivery]) -> (Vec<DuplicateAck>, Counters) {
-    let mut run = Run::new(settings, Wire::of(4), u32::MAX - 300, 9);
+fn run(settings: Settings, deliveries: &[Delivery]) -> (Vec<DuplicateAck>, AgentCounters) {
+    let mut run = AgentRun::new(settings, TestPackets::of(4), u32::MAX - 300, 9);
     deliveries
         .iter()
         .for_each(|delivery| run.deliver(*delivery));
@@ -253,7 +255,7 @@ fn limits_hold() {
     let mut agent = DuplicateAcks::new(second);
     let mut sent = 0;
     for port in 0..30 {
-        let mut run = Run::through(agent, Wire::of(4).at_port(port), 7, 9);
+        let mut run = AgentRun::through(agent, TestPackets::of(4).at_port(port), 7, 9);
         run.prompt = false;
         come.iter().for_each(|delivery| run.deliver(*delivery));
         agent = run.agent;
@@ -273,8 +275,8 @@ fn the_table_is_bounded_and_forgets() {
     };
     let mut agent = DuplicateAcks::new(settings);
     let mut open = |at: u64, port: u16| {
-        let wire = Wire::of(6).at_port(port);
-        let syn = wire.packet(End::Client, 1, None, 60_000, 0, "syn");
+        let wire = TestPackets::of(6).at_port(port);
+        let syn = wire.packet(TestEnd::Client, 1, None, 60_000, 0, "syn");
         agent.push(Instant::ORIGIN + Span::from_secs(at), Direction::Up, &syn);
         (agent.followed(), agent.counters().given_up)
     };
@@ -287,8 +289,8 @@ fn the_table_is_bounded_and_forgets() {
         (2, 2),
         "the first has been silent for two minutes, and is given up"
     );
-    let reset = Wire::of(6).at_port(4);
-    let reset = reset.packet(End::Client, 2, None, 0, 0, "rst");
+    let reset = TestPackets::of(6).at_port(4);
+    let reset = reset.packet(TestEnd::Client, 2, None, 0, 0, "rst");
     agent.push(
         Instant::ORIGIN + Span::from_secs(121),
         Direction::Up,
@@ -299,15 +301,15 @@ fn the_table_is_bounded_and_forgets() {
 
 #[test]
 fn what_arrives_damaged_or_beyond_the_window_has_not_arrived() {
-    let mut run = Run::new(Settings::default(), Wire::of(4), 0, 9);
+    let mut run = AgentRun::new(Settings::default(), TestPackets::of(4), 0, 9);
     reply(&[0, 1, 2, 3])
         .into_iter()
         .for_each(|delivery| run.deliver(delivery));
     let at = Instant::ORIGIN + Span::from_secs(1);
-    let mut fin = Wire::of(4).packet(End::Server, 801, Some(2), 500, SEGMENT, "fin");
+    let mut fin = TestPackets::of(4).packet(TestEnd::Server, 801, Some(2), 500, SEGMENT, "fin");
     fin[45] ^= 1;
     run.agent.push(at, Direction::Down, &fin);
-    let far = Wire::of(4).packet(End::Server, 1 << 30, Some(2), 500, SEGMENT, "fin");
+    let far = TestPackets::of(4).packet(TestEnd::Server, 1 << 30, Some(2), 500, SEGMENT, "fin");
     run.agent.push(at, Direction::Down, &far);
     let counters = run.agent.counters();
     assert_eq!((counters.damaged, counters.beyond_window), (1, 1));
@@ -317,16 +319,16 @@ fn what_arrives_damaged_or_beyond_the_window_has_not_arrived() {
 #[test]
 fn a_reset_and_a_new_connection_stop_the_timer() {
     for (direction, from, sequence, flags) in [
-        (Direction::Down, End::Server, 900, "rst"),
-        (Direction::Up, End::Client, 2, "rst"),
-        (Direction::Up, End::Client, 7_000, "syn"),
+        (Direction::Down, TestEnd::Server, 900, "rst"),
+        (Direction::Up, TestEnd::Client, 2, "rst"),
+        (Direction::Up, TestEnd::Client, 7_000, "syn"),
     ] {
-        let mut run = Run::new(Settings::default(), Wire::of(6), 0, 9);
+        let mut run = AgentRun::new(Settings::default(), TestPackets::of(6), 0, 9);
         reply(&[0, 8])
             .into_iter()
             .for_each(|delivery| run.deliver(delivery));
         assert_eq!(run.agent.running(), 1);
-        let packet = Wire::of(6).packet(from, sequence, None, 0, 0, flags);
+        let packet = TestPackets::of(6).packet(from, sequence, None, 0, 0, flags);
         run.agent
             .push(Instant::ORIGIN + Span::from_millis(201), direction, &packet);
         assert_eq!(run.agent.counters().abandoned, 1);
@@ -336,11 +338,11 @@ fn a_reset_and_a_new_connection_stop_the_timer() {
 
 #[test]
 fn nothing_is_sent_before_the_receiver_has_confirmed_the_hole() {
-    let mut run = Run::new(Settings::default(), Wire::of(4), 0, 9);
+    let mut run = AgentRun::new(Settings::default(), TestPackets::of(4), 0, 9);
     reply(&[0, 1, 2])
         .into_iter()
         .for_each(|delivery| run.deliver(delivery));
-    let fin = Wire::of(4).packet(End::Server, 801, Some(2), 500, SEGMENT, "fin");
+    let fin = TestPackets::of(4).packet(TestEnd::Server, 801, Some(2), 500, SEGMENT, "fin");
     run.agent.push(
         Instant::ORIGIN + Span::from_millis(70),
         Direction::Down,
@@ -358,13 +360,20 @@ fn nothing_is_sent_once_the_receiver_has_said_something_else() {
         (None, 0, ""),
         (None, 0, "syn"),
     ] {
-        let wire = Wire::of(4);
-        let mut run = Run::new(Settings::default(), wire, 0, 9);
+        let wire = TestPackets::of(4);
+        let mut run = AgentRun::new(Settings::default(), wire, 0, 9);
         reply(&[0, 8])
             .into_iter()
             .for_each(|delivery| run.deliver(delivery));
         let sequence = if flags == "syn" { 1 } else { 2 };
-        let packet = wire.packet(End::Client, sequence, acknowledgment, 500, payload, flags);
+        let packet = wire.packet(
+            TestEnd::Client,
+            sequence,
+            acknowledgment,
+            500,
+            payload,
+            flags,
+        );
         let at = Instant::ORIGIN + Span::from_millis(201);
         run.agent.push(at, Direction::Up, &packet);
         let (sent, counters) = run.finish();
@@ -394,7 +403,7 @@ proptest! {
         per_connection in 0u32..12,
     ) {
         let settings = settings(trigger, per_connection);
-        let mut run = Run::new(settings, Wire::of(version), first, 9);
+        let mut run = AgentRun::new(settings, TestPackets::of(version), first, 9);
         deliveries.iter().for_each(|delivery| run.deliver(*delivery));
         let (sent, counters) = run.finish();
         prop_assert!(sent.len() <= per_connection as usize);
@@ -405,7 +414,7 @@ proptest! {
     fn when_pop_is_called_changes_nothing(deliveries in deliveries(), first: u32) {
         let settings = settings(Trigger::Silence, 99);
         let [prompt, late] = [true, false].map(|prompt| {
-            let mut run = Run::new(settings, Wire::of(4), first, 9);
+            let mut run = AgentRun::new(settings, TestPackets::of(4), first, 9);
             run.prompt = prompt;
             deliveries.iter().for_each(|delivery| run.deliver(*delivery));
             run.finish()
@@ -425,7 +434,7 @@ proptest! {
         }).collect();
         all.sort_by_key(|delivery| delivery.at);
         let settings = settings(Trigger::Silence, 3);
-        let mut run = Run::new(settings, Wire::of(4), first, 9);
+        let mut run = AgentRun::new(settings, TestPackets::of(4), first, 9);
         all.into_iter().for_each(|delivery| run.deliver(delivery));
         let (sent, counters) = run.finish();
         prop_assert_eq!(sent.len(), 0);
@@ -438,13 +447,13 @@ proptest! {
             (any::<bool>(), 0u64..300, proptest::collection::vec(any::<u8>(), 0..80)), 0..20),
         (cut, place, with) in (0usize..200, 0usize..160, any::<u8>()),
     ) {
-        let mut run = Run::new(Settings::default(), Wire::of(6), 5, 9);
+        let mut run = AgentRun::new(Settings::default(), TestPackets::of(6), 5, 9);
         let mut at = Instant::ORIGIN;
         let direction = |up| if up { Direction::Up } else { Direction::Down };
         for (up, ms, bytes) in &packets {
             at += Span::from_millis(*ms);
             run.agent.push(at, direction(*up), bytes);
-            let mut near = Wire::of(6).packet(End::Server, 206, Some(2), 500, 90, "");
+            let mut near = TestPackets::of(6).packet(TestEnd::Server, 206, Some(2), 500, 90, "");
             near.truncate(cut);
             if let Some(byte) = near.get_mut(place) {
                 *byte = with;

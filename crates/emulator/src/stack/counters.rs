@@ -5,7 +5,7 @@ use posthaste_tcp::{End, Endpoint, State};
 
 /// Counters of a stack so far. Segments are those in the link.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Counters {
+pub struct StackCounters {
     /// Connections requested.
     pub connections: u64,
     /// SYNs dropped because of too many connections.
@@ -25,7 +25,7 @@ pub struct Counters {
     refused: [u64; Refusal::ALL.len()],
 }
 
-impl Counters {
+impl StackCounters {
     pub(super) fn refuse(&mut self, refusal: Refusal) {
         self.refused[refusal as usize] += 1;
     }

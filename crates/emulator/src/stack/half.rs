@@ -15,7 +15,7 @@ const ROUNDING: u64 = 1 << 14;
 
 /// An endpoint with its data.
 #[derive(Debug)]
-pub(super) struct Half {
+pub(super) struct SpliceHalf {
     pub(super) endpoint: Endpoint,
     /// From this end to the peer.
     route: Route,
@@ -25,7 +25,7 @@ pub(super) struct Half {
     pub(super) closed: bool,
 }
 
-impl Half {
+impl SpliceHalf {
     pub(super) fn connect(profile: &Arc<Profile>, route: Route, isn: u32, now: Instant) -> Self {
         Self::with(Endpoint::connect(profile, isn, now), route)
     }

@@ -10,8 +10,8 @@
 //! accepted. Nagle's algorithm does not hold back the last segment of a reply, since the end of a write is not visible.
 //! Other protocols bypass the stack.
 //!
-//! It is a state machine in virtual time: [`push`](Stack::push) takes arriving packets, [`pop`](Stack::pop) returns the
-//! packets to send, and [`wake`](Stack::wake) gives the time of the next call. The link decides the fate of packets,
+//! It is a state machine in virtual time: [`push`](TcpStack::push) takes arriving packets, [`pop`](TcpStack::pop) returns the
+//! packets to send, and [`wake`](TcpStack::wake) gives the time of the next call. The link decides the fate of packets,
 //! and the profile the behaviour of TCP.
 
 mod counters;
@@ -31,8 +31,8 @@ use posthaste_units::{Instant, Seed, Span};
 use slab::Slab;
 
 use crate::flow::Flow;
-pub use counters::Counters;
-use splice::{Splice, Stacks};
+pub use counters::StackCounters;
+use splice::{SideProfiles, Splice};
 
 /// Maximum number of connections. A further SYN is dropped and counted, as with a full backlog.
 const CONNECTIONS: usize = 65_536;
@@ -43,14 +43,14 @@ const PAUSE: Span = Span::from_micros(1);
 
 /// The two sides of a stack.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub enum Side {
+pub enum StackSide {
     /// Through the link, with the profile.
     Link,
     /// To the host that the stack replaces.
     Host,
 }
 
-impl Side {
+impl StackSide {
     /// Both sides.
     pub const BOTH: [Self; 2] = [Self::Link, Self::Host];
 
@@ -65,11 +65,11 @@ impl Side {
 
 /// A packet that a stack sends.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Sent {
+pub struct SentPacket {
     /// Time of sending.
     pub at: Instant,
     /// Side of the receiver.
-    pub side: Side,
+    pub side: StackSide,
     /// Connection of the packet.
     pub flow: Flow,
     /// The IP packet.
@@ -90,20 +90,20 @@ fn near() -> Profile {
 
 /// The TCP stack of one end.
 #[derive(Debug)]
-pub struct Stack {
-    stacks: Stacks,
+pub struct TcpStack {
+    profiles: SideProfiles,
     /// Direction of packets that it sends into the link.
     out: Direction,
-    connections: Slab<Connection>,
+    connections: Slab<SplicedConnection>,
     by_flow: HashMap<Flow, usize>,
     timers: BTreeSet<(Instant, usize)>,
-    ready: VecDeque<Sent>,
-    counters: Counters,
+    ready: VecDeque<SentPacket>,
+    counters: StackCounters,
     seed: u64,
 }
 
 #[derive(Debug)]
-struct Connection {
+struct SplicedConnection {
     flow: Flow,
     splice: Splice,
     /// Its entry among the timers.
@@ -112,17 +112,17 @@ struct Connection {
     last: Instant,
 }
 
-impl Stack {
+impl TcpStack {
     /// The stack of the end from which packets travel `out` through the link.
     pub fn new(profile: Arc<Profile>, out: Direction, seed: Seed) -> Self {
         Self {
-            stacks: Stacks::new(profile, Arc::new(near())),
+            profiles: SideProfiles::new(profile, Arc::new(near())),
             out,
             connections: Slab::new(),
             by_flow: HashMap::new(),
             timers: BTreeSet::new(),
             ready: VecDeque::new(),
-            counters: Counters::default(),
+            counters: StackCounters::default(),
             seed: seed.child("initial sequence numbers").0,
         }
     }
@@ -133,7 +133,7 @@ impl Stack {
     }
 
     /// Processes an IP packet from one side. Bytes that are not a segment are counted and dropped.
-    pub fn push(&mut self, now: Instant, side: Side, packet: &[u8]) {
+    pub fn push(&mut self, now: Instant, side: StackSide, packet: &[u8]) {
         let received = match wire::read(packet) {
             Ok(received) => received,
             Err(refusal) => return self.counters.refuse(refusal),
@@ -165,7 +165,7 @@ impl Stack {
     }
 
     /// The next packet that it has sent by `now`.
-    pub fn pop(&mut self, now: Instant) -> Option<Sent> {
+    pub fn pop(&mut self, now: Instant) -> Option<SentPacket> {
         while let Some((due, key)) = self.timers.first().copied().filter(|(due, _)| *due <= now) {
             let connection = &mut self.connections[key];
             connection.last = connection.last.max(due);
@@ -182,7 +182,7 @@ impl Stack {
     }
 
     /// Counters so far, including open connections.
-    pub fn counters(&self) -> Counters {
+    pub fn counters(&self) -> StackCounters {
         let mut counters = self.counters;
         for (_, connection) in &self.connections {
             counters.add(connection.splice.counters());
@@ -196,24 +196,24 @@ impl Stack {
     }
 
     /// Connection of a packet from this side.
-    fn flow(&self, side: Side, route: &Route) -> Flow {
+    fn flow(&self, side: StackSide, route: &Route) -> Flow {
         let direction = match side {
-            Side::Host => self.out,
-            Side::Link => self.out.reverse(),
+            StackSide::Host => self.out,
+            StackSide::Link => self.out.reverse(),
         };
         Flow::of_tcp(route, direction)
     }
 
-    fn open(&mut self, now: Instant, side: Side, flow: Flow, syn: &Received<'_>) {
+    fn open(&mut self, now: Instant, side: StackSide, flow: Flow, syn: &Received<'_>) {
         if self.connections.len() >= CONNECTIONS {
             self.counters.overfull += 1;
             return;
         }
         self.counters.connections += 1;
         let isns = [self.number(), self.number()];
-        let connection = Connection {
+        let connection = SplicedConnection {
             flow,
-            splice: Splice::open(&self.stacks, side, syn, isns, now),
+            splice: Splice::open(&self.profiles, side, syn, isns, now),
             due: None,
             last: now,
         };
@@ -232,10 +232,10 @@ impl Stack {
     }
 
     /// Answers a packet without a connection by a reset (RFC 9293, section 3.10.7.1).
-    fn answer_stray(&mut self, now: Instant, side: Side, flow: Flow, stray: &Received<'_>) {
+    fn answer_stray(&mut self, now: Instant, side: StackSide, flow: Flow, stray: &Received<'_>) {
         self.counters.strays += 1;
         let packet = half::reset(stray);
-        self.ready.push_back(Sent {
+        self.ready.push_back(SentPacket {
             at: now,
             side,
             flow,
@@ -254,7 +254,7 @@ impl Stack {
         let connection = &mut connections[key];
         let flow = connection.flow;
         connection.splice.run(now, |side, packet| {
-            ready.push_back(Sent {
+            ready.push_back(SentPacket {
                 at: now,
                 side,
                 flow,

@@ -6,21 +6,21 @@ use posthaste_tcp::wire::{Received, Route};
 use posthaste_tcp::{End, Profile, Segment, State};
 use posthaste_units::Instant;
 
-use super::Side;
-use super::counters::Counters;
-use super::half::{Half, reset};
+use super::StackSide;
+use super::counters::StackCounters;
+use super::half::{SpliceHalf, reset};
 
 /// Difference between the header lengths of IPv6 and IPv4 in bytes. Profiles state the MSS for IPv4.
 const LONGER: u16 = 20;
 
 /// Profiles of both sides, for IPv4 and for IPv6.
 #[derive(Clone, Debug)]
-pub(super) struct Stacks {
+pub(super) struct SideProfiles {
     link: [Arc<Profile>; 2],
     host: [Arc<Profile>; 2],
 }
 
-impl Stacks {
+impl SideProfiles {
     pub(super) fn new(link: Arc<Profile>, host: Arc<Profile>) -> Self {
         let both = |v4: Arc<Profile>| {
             let mut v6 = Profile::clone(&v4);
@@ -33,10 +33,10 @@ impl Stacks {
         }
     }
 
-    fn of(&self, side: Side, route: &Route) -> &Arc<Profile> {
+    fn of(&self, side: StackSide, route: &Route) -> &Arc<Profile> {
         let both = match side {
-            Side::Link => &self.link,
-            Side::Host => &self.host,
+            StackSide::Link => &self.link,
+            StackSide::Host => &self.host,
         };
         &both[usize::from(route.to().is_ipv6())]
     }
@@ -46,19 +46,19 @@ impl Stacks {
 #[derive(Debug)]
 pub(super) struct Splice {
     /// Indexed by side.
-    halves: [Half; 2],
+    halves: [SpliceHalf; 2],
     /// The side that opened the connection.
-    opener: Side,
-    door: Door,
+    opener: StackSide,
+    syn_state: SynState,
 }
 
 /// State of the SYN.
 #[derive(Debug)]
-enum Door {
+enum SynState {
     /// Waiting until the other side accepts. `refusal` is the reset to send if it does not.
-    Shut { syn: Segment, refusal: Vec<u8> },
+    Waiting { syn: Segment, refusal: Vec<u8> },
     /// Admitted.
-    Open,
+    Admitted,
     /// Refused, or unanswered. Holds the reset if it is still to be sent.
     Refused(Option<Vec<u8>>),
 }
@@ -66,24 +66,24 @@ enum Door {
 impl Splice {
     /// Opens a connection for a SYN from `opener`. The other side is connected first.
     pub(super) fn open(
-        stacks: &Stacks,
-        opener: Side,
+        profiles: &SideProfiles,
+        opener: StackSide,
         syn: &Received<'_>,
         isns: [u32; 2],
         now: Instant,
     ) -> Self {
         let onward = opener.other();
-        let profile = |side| stacks.of(side, &syn.route);
-        let accepts = Half::listen(profile(opener), syn.route.reverse(), isns[0]);
-        let connects = Half::connect(profile(onward), syn.route, isns[1], now);
+        let profile = |side| profiles.of(side, &syn.route);
+        let accepts = SpliceHalf::listen(profile(opener), syn.route.reverse(), isns[0]);
+        let connects = SpliceHalf::connect(profile(onward), syn.route, isns[1], now);
         let halves = match opener {
-            Side::Link => [accepts, connects],
-            Side::Host => [connects, accepts],
+            StackSide::Link => [accepts, connects],
+            StackSide::Host => [connects, accepts],
         };
         Self {
             halves,
             opener,
-            door: Door::Shut {
+            syn_state: SynState::Waiting {
                 syn: Segment {
                     len: 0,
                     fin: false,
@@ -94,29 +94,29 @@ impl Splice {
         }
     }
 
-    fn half(&mut self, side: Side) -> &mut Half {
+    fn half(&mut self, side: StackSide) -> &mut SpliceHalf {
         &mut self.halves[side as usize]
     }
 
-    fn state(&self, side: Side) -> State {
+    fn state(&self, side: StackSide) -> State {
         self.halves[side as usize].endpoint.state()
     }
 
     /// Processes a segment from one side.
-    pub(super) fn push(&mut self, now: Instant, side: Side, received: &Received<'_>) {
-        if side != self.opener || matches!(self.door, Door::Open) {
+    pub(super) fn push(&mut self, now: Instant, side: StackSide, received: &Received<'_>) {
+        if side != self.opener || matches!(self.syn_state, SynState::Admitted) {
             self.half(side)
                 .push(now, &received.segment, received.payload);
         } else if received.segment.rst {
-            self.door = Door::Refused(None);
+            self.syn_state = SynState::Refused(None);
         }
         // A repeated SYN while the first one waits needs no action.
     }
 
     /// Does all due work, and passes packets to `send`.
-    pub(super) fn run(&mut self, now: Instant, mut send: impl FnMut(Side, Vec<u8>)) {
+    pub(super) fn run(&mut self, now: Instant, mut send: impl FnMut(StackSide, Vec<u8>)) {
         loop {
-            for side in Side::BOTH {
+            for side in StackSide::BOTH {
                 while let Some(packet) = self.half(side).pop(now) {
                     send(side, packet);
                 }
@@ -125,7 +125,7 @@ impl Splice {
                 break;
             }
         }
-        if let Door::Refused(refusal) = &mut self.door
+        if let SynState::Refused(refusal) = &mut self.syn_state
             && let Some(packet) = refusal.take()
         {
             send(self.opener, packet);
@@ -134,7 +134,7 @@ impl Splice {
 
     /// Admits the SYN once the other side has accepted, or refuses it once that side has closed.
     fn answer(&mut self, now: Instant) -> bool {
-        let Door::Shut { syn, refusal } = &mut self.door else {
+        let SynState::Waiting { syn, refusal } = &mut self.syn_state else {
             return false;
         };
         let (syn, refusal) = (*syn, refusal);
@@ -143,11 +143,11 @@ impl Splice {
             State::SynSent | State::SynReceived => false,
             State::Closed(end) => {
                 let refused = matches!(end, End::Reset).then(|| std::mem::take(refusal));
-                self.door = Door::Refused(refused);
+                self.syn_state = SynState::Refused(refused);
                 true
             }
             _ => {
-                self.door = Door::Open;
+                self.syn_state = SynState::Admitted;
                 self.half(self.opener).push(now, &syn, &[]);
                 true
             }
@@ -155,7 +155,7 @@ impl Splice {
     }
 
     fn move_bytes(&mut self, now: Instant) -> bool {
-        if !matches!(self.door, Door::Open) {
+        if !matches!(self.syn_state, SynState::Admitted) {
             return false;
         }
         let [link, host] = &mut self.halves;
@@ -166,14 +166,14 @@ impl Splice {
     /// Aborts the other half if one half ended abnormally.
     fn pass_resets(&mut self) -> bool {
         let mut passed = false;
-        for side in Side::BOTH {
+        for side in StackSide::BOTH {
             // A half that is reset in its handshake listens again (RFC 9293, section 3.10.7.4).
             let broken = match self.state(side) {
                 State::Closed(end) => end != End::Finished,
-                State::Listen => matches!(self.door, Door::Open),
+                State::Listen => matches!(self.syn_state, SynState::Admitted),
                 _ => false,
             };
-            let abandoned = matches!(self.door, Door::Refused(_)) && side == self.opener;
+            let abandoned = matches!(self.syn_state, SynState::Refused(_)) && side == self.opener;
             let other = self.half(side.other());
             if (broken || abandoned) && !other.endpoint.state().is_closed() {
                 other.endpoint.abort();
@@ -198,14 +198,17 @@ impl Splice {
 
     /// True if nothing will happen any more.
     pub(super) fn is_over(&mut self) -> bool {
-        if matches!(self.door, Door::Refused(_)) {
+        if matches!(self.syn_state, SynState::Refused(_)) {
             return true;
         }
-        self.is_waiting_only() && Side::BOTH.iter().all(|side| self.state(*side).is_closed())
+        self.is_waiting_only()
+            && StackSide::BOTH
+                .iter()
+                .all(|side| self.state(*side).is_closed())
     }
 
     /// Counters of the half in the link.
-    pub(super) fn counters(&self) -> Counters {
-        Counters::of(&self.halves[Side::Link as usize].endpoint)
+    pub(super) fn counters(&self) -> StackCounters {
+        StackCounters::of(&self.halves[StackSide::Link as usize].endpoint)
     }
 }

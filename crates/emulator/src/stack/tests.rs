@@ -8,8 +8,8 @@ use posthaste_tcp::wire::{self, Route};
 use posthaste_tcp::{End, Endpoint, State, profile};
 use posthaste_units::{Instant, Seed, Span};
 
-use super::half::Half;
-use super::{Side, Stack};
+use super::half::SpliceHalf;
+use super::{StackSide, TcpStack};
 
 const LINK: Span = Span::from_millis(10);
 const HOST: Span = Span::from_micros(50);
@@ -18,15 +18,15 @@ const HOST: Span = Span::from_micros(50);
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum To {
     Client,
-    Stack(Side),
+    Stack(StackSide),
     Server,
 }
 
 /// The two ends, and the stack at one of them.
-struct World {
-    stack: Stack,
-    client: Half,
-    server: Half,
+struct TestNetwork {
+    stack: TcpStack,
+    client: SpliceHalf,
+    server: SpliceHalf,
     /// True if the server listens.
     served: bool,
     under_way: BTreeMap<(Instant, u64), (To, Vec<u8>)>,
@@ -42,16 +42,16 @@ fn route() -> Route {
     Route::new(end("10.0.0.1:40000"), end("10.0.0.2:80")).expect("one version")
 }
 
-impl World {
+impl TestNetwork {
     /// The stack stands at the end that sends in the direction `out`.
     fn new(name: &str, out: Direction, loss: u64) -> Self {
         let linux = Arc::new(profile::named("linux-6").expect("a profile"));
         let other = Arc::new(profile::named(name).expect("a profile"));
         let now = Instant::from_nanos(1_000_000_000);
         Self {
-            stack: Stack::new(other, out, Seed(5)),
-            client: Half::connect(&linux, route(), 7, now),
-            server: Half::listen(&linux, route().reverse(), 9),
+            stack: TcpStack::new(other, out, Seed(5)),
+            client: SpliceHalf::connect(&linux, route(), 7, now),
+            server: SpliceHalf::listen(&linux, route().reverse(), 9),
             served: true,
             under_way: BTreeMap::new(),
             count: 0,
@@ -68,7 +68,7 @@ impl World {
             Direction::Down => To::Server,
         };
         let in_link = match to {
-            To::Stack(side) => side == Side::Link,
+            To::Stack(side) => side == StackSide::Link,
             end => end != near,
         };
         // Knuth's MMIX generator. Any generator would do that is the same everywhere.
@@ -86,10 +86,10 @@ impl World {
     }
 
     /// Sides of the stack for the client's and the server's packets.
-    fn sides(&self) -> [Side; 2] {
+    fn sides(&self) -> [StackSide; 2] {
         match self.stack.out {
-            Direction::Up => [Side::Host, Side::Link],
-            Direction::Down => [Side::Link, Side::Host],
+            Direction::Up => [StackSide::Host, StackSide::Link],
+            Direction::Down => [StackSide::Link, StackSide::Host],
         }
     }
 
@@ -131,7 +131,11 @@ impl World {
     }
 
     /// Runs all events up to `until`, with the applications in between.
-    fn run(&mut self, span: Span, mut application: impl FnMut(&mut Half, &mut Half, Instant)) {
+    fn run(
+        &mut self,
+        span: Span,
+        mut application: impl FnMut(&mut SpliceHalf, &mut SpliceHalf, Instant),
+    ) {
         let until = self.now + span;
         let mut turns = 0;
         loop {
@@ -170,7 +174,7 @@ impl World {
 }
 
 /// Reads all received data, writes as much of `data` as fits, and closes after its end.
-fn carry(half: &mut Half, data: &[u8], sent: &mut usize, got: &mut Vec<u8>, now: Instant) {
+fn carry(half: &mut SpliceHalf, data: &[u8], sent: &mut usize, got: &mut Vec<u8>, now: Instant) {
     got.extend(half.take());
     *sent += half.give(&data[*sent..], now);
     let open = matches!(half.endpoint.state(), State::Established | State::CloseWait);
@@ -184,10 +188,10 @@ fn bytes(count: usize, step: usize) -> Vec<u8> {
 }
 
 fn passes(name: &str, out: Direction, loss: u64) {
-    let mut world = World::new(name, out, loss);
+    let mut network = TestNetwork::new(name, out, loss);
     let (asks, answers) = (bytes(60_000, 3), bytes(150_000, 7));
     let (mut asked, mut answered) = ([0, 0], [Vec::new(), Vec::new()]);
-    world.run(Span::from_secs(300), |client, server, now| {
+    network.run(Span::from_secs(300), |client, server, now| {
         carry(client, &asks, &mut asked[0], &mut answered[0], now);
         carry(server, &answers, &mut asked[1], &mut answered[1], now);
     });
@@ -204,13 +208,13 @@ fn passes(name: &str, out: Direction, loss: u64) {
         got_by_client.len(),
         answers.len()
     );
-    let ends = [&world.client, &world.server].map(|half| half.endpoint.state());
+    let ends = [&network.client, &network.server].map(|half| half.endpoint.state());
     assert!(
         ends.iter()
             .all(|end| matches!(end, State::TimeWait | State::Closed(End::Finished))),
         "{name} {out}: {ends:?}"
     );
-    let counters = world.stack.counters();
+    let counters = network.stack.counters();
     assert_eq!((counters.connections, counters.broken), (1, 0));
     assert!(loss > 0 || counters.retransmissions == 0, "{name} {out}");
 }
@@ -228,39 +232,39 @@ fn bytes_pass_both_ways_whoever_is_replaced() {
 #[test]
 fn a_refusal_is_passed_on() {
     for out in Direction::BOTH {
-        let mut world = World::new("freebsd-6.0", out, 0);
-        world.served = false;
-        world.run(Span::from_secs(1), |_, _, _| {});
+        let mut network = TestNetwork::new("freebsd-6.0", out, 0);
+        network.served = false;
+        network.run(Span::from_secs(1), |_, _, _| {});
         assert_eq!(
-            world.client.endpoint.state(),
+            network.client.endpoint.state(),
             State::Closed(End::Reset),
             "{out}"
         );
-        assert_eq!(world.stack.connections(), 0);
+        assert_eq!(network.stack.connections(), 0);
     }
 }
 
 #[test]
 fn a_reset_is_passed_on() {
     for out in Direction::BOTH {
-        let mut world = World::new("freebsd-6.0", out, 0);
-        world.run(Span::from_secs(1), |_, _, _| {});
-        assert_eq!(world.server.endpoint.state(), State::Established, "{out}");
-        world.client.endpoint.abort();
-        world.run(Span::from_secs(1), |_, _, _| {});
+        let mut network = TestNetwork::new("freebsd-6.0", out, 0);
+        network.run(Span::from_secs(1), |_, _, _| {});
+        assert_eq!(network.server.endpoint.state(), State::Established, "{out}");
+        network.client.endpoint.abort();
+        network.run(Span::from_secs(1), |_, _, _| {});
         assert_eq!(
-            world.server.endpoint.state(),
+            network.server.endpoint.state(),
             State::Closed(End::Reset),
             "{out}"
         );
-        assert_eq!(world.stack.connections(), 0);
-        assert_eq!(world.stack.wake(), None);
+        assert_eq!(network.stack.connections(), 0);
+        assert_eq!(network.stack.wake(), None);
     }
 }
 
 #[test]
 fn strays_are_reset_and_nonsense_is_counted() {
-    let mut stack = Stack::new(
+    let mut stack = TcpStack::new(
         Arc::new(profile::named("rfc").expect("a profile")),
         Direction::Down,
         Seed(1),
@@ -273,13 +277,13 @@ fn strays_are_reset_and_nonsense_is_counted() {
     };
     let mut packet = Vec::new();
     wire::write(&mut packet, &route(), &stray, [&[], &[]]).expect("a packet");
-    stack.push(now, Side::Link, &packet);
+    stack.push(now, StackSide::Link, &packet);
     let sent = stack.pop(now).expect("an answer");
     let answer = wire::read(&sent.packet).expect("a segment");
     assert!(answer.segment.rst && answer.segment.seq == 4 && answer.route == route().reverse());
-    assert_eq!(sent.side, Side::Link);
+    assert_eq!(sent.side, StackSide::Link);
     packet[30] ^= 1;
-    stack.push(now, Side::Link, &packet);
+    stack.push(now, StackSide::Link, &packet);
     assert_eq!(stack.pop(now), None);
     let counters = stack.counters();
     assert_eq!(counters.strays, 1);
@@ -294,9 +298,12 @@ fn full_segments_fit_the_mtu_over_both_versions() {
     let end = |text: &str| text.parse().expect("an address");
     let v6 = Route::new(end("[fd00::1]:40000"), end("[fd00::2]:80")).expect("one version");
     for (route, mss) in [(route(), 1460), (v6, 1440)] {
-        for (side, out) in [(Side::Link, Direction::Down), (Side::Host, Direction::Up)] {
+        for (side, out) in [
+            (StackSide::Link, Direction::Down),
+            (StackSide::Host, Direction::Up),
+        ] {
             let profile = profile::named("freebsd-6.0").expect("a profile");
-            let mut stack = Stack::new(Arc::new(profile), out, Seed(1));
+            let mut stack = TcpStack::new(Arc::new(profile), out, Seed(1));
             let syn = posthaste_tcp::Segment {
                 seq: 3,
                 syn: true,
@@ -321,39 +328,39 @@ fn full_segments_fit_the_mtu_over_both_versions() {
 
 #[test]
 fn the_same_ports_begin_anew_after_time_wait() {
-    let mut world = World::new("freebsd-6.0", Direction::Down, 0);
-    let close = |client: &mut Half, server: &mut Half, _: Instant| {
+    let mut network = TestNetwork::new("freebsd-6.0", Direction::Down, 0);
+    let close = |client: &mut SpliceHalf, server: &mut SpliceHalf, _: Instant| {
         for half in [server, client] {
             if matches!(half.endpoint.state(), State::Established | State::CloseWait) {
                 half.end();
             }
         }
     };
-    world.run(Span::from_secs(1), close);
-    assert_eq!(world.stack.connections(), 1, "one waits");
-    let linux = world.client.endpoint.profile().clone();
-    world.client = Half::connect(&linux, route(), 77, world.now);
-    world.server = Half::listen(&linux, route().reverse(), 99);
-    world.run(Span::from_secs(1), |_, _, _| {});
-    assert_eq!(world.client.endpoint.state(), State::Established);
-    assert_eq!(world.stack.counters().connections, 2);
+    network.run(Span::from_secs(1), close);
+    assert_eq!(network.stack.connections(), 1, "one waits");
+    let linux = network.client.endpoint.profile().clone();
+    network.client = SpliceHalf::connect(&linux, route(), 77, network.now);
+    network.server = SpliceHalf::listen(&linux, route().reverse(), 99);
+    network.run(Span::from_secs(1), |_, _, _| {});
+    assert_eq!(network.client.endpoint.state(), State::Established);
+    assert_eq!(network.stack.counters().connections, 2);
 }
 
 /// An end that has closed its own direction still receives: no time limit ends that.
 #[test]
 fn one_direction_outlives_the_other_by_minutes() {
     for out in Direction::BOTH {
-        let mut world = World::new("linux-6", out, 0);
-        world.run(Span::from_secs(1), |client, _, _| {
+        let mut network = TestNetwork::new("linux-6", out, 0);
+        network.run(Span::from_secs(1), |client, _, _| {
             if client.endpoint.state() == State::Established {
                 client.end();
             }
         });
-        world.run(Span::from_secs(150), |_, _, _| {});
-        assert_eq!(world.server.endpoint.state(), State::CloseWait, "{out}");
+        network.run(Span::from_secs(150), |_, _, _| {});
+        assert_eq!(network.server.endpoint.state(), State::CloseWait, "{out}");
         let data = bytes(40_000, 7);
         let (mut sent, mut got) = (0, Vec::new());
-        world.run(Span::from_secs(10), |client, server, now| {
+        network.run(Span::from_secs(10), |client, server, now| {
             carry(server, &data, &mut sent, &mut Vec::new(), now);
             got.extend(client.take());
         });
@@ -370,7 +377,7 @@ fn what_was_promised_is_held() {
         ..linux
     };
     let now = Instant::from_nanos(1);
-    let mut half = Half::listen(&Arc::new(small), route().reverse(), 9);
+    let mut half = SpliceHalf::listen(&Arc::new(small), route().reverse(), 9);
     let mut segment = posthaste_tcp::Segment {
         syn: true,
         window: u16::MAX,
@@ -414,7 +421,7 @@ fn what_was_promised_is_held() {
 }
 
 /// Actions of an application, in addition to the endpoint's own calls.
-impl Half {
+impl SpliceHalf {
     fn take(&mut self) -> Vec<u8> {
         let bytes = self.come.readable().concat();
         self.come.consume(bytes.len());

@@ -11,7 +11,7 @@ use std::net::{Shutdown, TcpListener, TcpStream};
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
-use posthaste_emulator::agent::{Counters, Settings};
+use posthaste_emulator::agent::{AgentCounters, Settings};
 use posthaste_emulator::{Emulation, RunningEmulation, Setup};
 use posthaste_link::Plan;
 use posthaste_units::BitRate;
@@ -52,7 +52,7 @@ const TODAY: Kernel = Kernel {
 struct Figures {
     /// Times to the last byte, sorted.
     times: Vec<Duration>,
-    agent: Option<Counters>,
+    agent: Option<AgentCounters>,
     /// TcpExt counters of the server's kernel.
     fast_retransmits: u64,
     timeouts: u64,

@@ -35,7 +35,7 @@ pub(super) struct Results {
     /// Counters of the server's kernel.
     pub(super) kernel: TcpCounters,
     /// Counters of the agent, if there was one.
-    pub(super) agent: Option<agent::Counters>,
+    pub(super) agent: Option<agent::AgentCounters>,
 }
 
 impl<'a> Campaign<'a> {

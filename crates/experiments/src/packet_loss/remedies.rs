@@ -122,7 +122,7 @@ fn counted() -> Table {
 }
 
 fn count(variant: &Variant, results: &Results) -> Vec<Value> {
-    let agent::Counters {
+    let agent::AgentCounters {
         served, injected, ..
     } = results.agent.unwrap_or_default();
     let kernel = results.kernel;

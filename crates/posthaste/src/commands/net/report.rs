@@ -297,7 +297,7 @@ impl fmt::Display for Background {
 }
 
 impl Tcp {
-    fn new(counters: stack::Counters) -> Self {
+    fn new(counters: stack::StackCounters) -> Self {
         let mut refused: BTreeMap<_, _> = counters
             .refusals()
             .map(|(refusal, packets)| (refusal.name(), packets))
@@ -337,7 +337,7 @@ impl Tcp {
 }
 
 impl DuplicateAcks {
-    fn new(counters: &agent::Counters) -> Self {
+    fn new(counters: &agent::AgentCounters) -> Self {
         let ends = counters.ends().into_iter();
         Self {
             counts: counters.named().collect(),

@@ -7,20 +7,20 @@ pub(super) const SCALE: u8 = 7;
 
 /// Sender of a packet.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum End {
+pub(super) enum TestEnd {
     Client,
     Server,
 }
 
 /// Addresses of a connection.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Wire {
+pub(super) struct TestPackets {
     version: u8,
     /// Port of the client.
     port: u16,
 }
 
-impl Wire {
+impl TestPackets {
     pub(super) fn of(version: u8) -> Self {
         Self {
             version,
@@ -36,7 +36,7 @@ impl Wire {
     /// An IP packet with `payload` bytes of data. `flags` lists those of syn, fin and rst that are set.
     pub(super) fn packet(
         self,
-        from: End,
+        from: TestEnd,
         sequence: u32,
         acknowledgment: Option<u32>,
         window: u16,
@@ -45,8 +45,8 @@ impl Wire {
     ) -> Vec<u8> {
         let ends = [(1, self.port), (2, 80)];
         let [source, destination] = match from {
-            End::Client => ends,
-            End::Server => [ends[1], ends[0]],
+            TestEnd::Client => ends,
+            TestEnd::Server => [ends[1], ends[0]],
         };
         let start = match self.version {
             4 => PacketBuilder::ipv4([10, 0, 0, source.0], [10, 0, 0, destination.0], 64),
