@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use posthaste_emulator::response::Responses;
-use posthaste_emulator::trace::{EventOrder, Step};
+use posthaste_emulator::trace::{EventOrder, PacketEvent};
 use posthaste_emulator::{Flow, PacketRecord};
 use posthaste_link::{Fate, Network, Plan, Sharing};
 use posthaste_units::{Instant, Ratio, Seed, Span};
@@ -69,14 +69,14 @@ pub(crate) fn told(packet_records: Vec<PacketRecord>) {
         .into_iter()
         .for_each(|packet_record| event_order.push(packet_record));
     event_order.end();
-    while let Some(step) = event_order.pop() {
-        match &step {
-            Step::Came(_) => came += 1,
-            Step::Reached(_) => reached += 1,
+    while let Some(event) = event_order.pop() {
+        match &event {
+            PacketEvent::Arrived(_) => came += 1,
+            PacketEvent::Delivered(_) => reached += 1,
         }
-        assert!(step.time() >= last, "it happened before the last");
-        last = step.time();
-        responses.follow(&step);
+        assert!(event.time() >= last, "it happened before the last");
+        last = event.time();
+        responses.follow(&event);
     }
     assert_eq!((came, reached), expected);
     for response in responses.finish().responses {

@@ -36,7 +36,7 @@ const NANOS_PER_SECOND: u64 = 1_000_000_000;
 
 /// A packet of a capture.
 #[derive(Clone, Copy, Debug)]
-pub struct Packet {
+pub struct CapturedPacket {
     /// Time, direction, connection and segment.
     pub seen: Seen,
     /// Hash of everything that does not change on the way.
@@ -66,7 +66,7 @@ pub struct Remarks {
 pub struct Connections {
     between: HashMap<Ends, Between>,
     /// Connections known from their beginning, by the sequence number of the SYN.
-    begun: HashMap<(Ends, u32), Connection>,
+    begun: HashMap<(Ends, u32), CapturedConnection>,
     count: u64,
     /// Captures begun so far.
     captures: u64,
@@ -79,14 +79,14 @@ type Ends = (End, End, u8);
 /// Successive connections between two ends.
 #[derive(Clone, Copy, Debug)]
 struct Between {
-    first: Connection,
+    first: CapturedConnection,
     /// Connection of the last packet, and the capture that held it.
-    last: Connection,
+    last: CapturedConnection,
     capture: u64,
 }
 
 #[derive(Clone, Copy, Debug)]
-struct Connection {
+struct CapturedConnection {
     number: u64,
     client: End,
     /// True if its beginning was seen.
@@ -120,7 +120,7 @@ pub enum CaptureError {
 pub fn read(
     source: impl Read + Send,
     connections: &mut Connections,
-    mut look: impl FnMut(&Packet),
+    mut look: impl FnMut(&CapturedPacket),
 ) -> Result<Remarks, CaptureError> {
     let mut reader = create_reader(BUFFER, source).map_err(|error| match error {
         PcapError::ReadError => CaptureError::Reading,
@@ -356,7 +356,7 @@ impl Connections {
     ///
     /// The client is the sender of the SYN. Without a SYN it is the end with the higher port, or else the first sender
     /// seen.
-    fn place(&mut self, at: Instant, packet: &Decoded) -> Packet {
+    fn place(&mut self, at: Instant, packet: &Decoded) -> CapturedPacket {
         let (source, destination) = (packet.source, packet.destination);
         let ends = (
             source.min(destination),
@@ -380,7 +380,7 @@ impl Connections {
             true => Direction::Up,
             false => Direction::Down,
         };
-        Packet {
+        CapturedPacket {
             seen: Seen {
                 at,
                 direction,
@@ -393,7 +393,7 @@ impl Connections {
     }
 
     /// The known connection of a packet between these ends, unless the packet begins a new one.
-    fn known(&mut self, ends: &Ends, opens: Opens) -> Option<Connection> {
+    fn known(&mut self, ends: &Ends, opens: Opens) -> Option<CapturedConnection> {
         let between = self.between.get(ends);
         let is_new_here = between.is_some_and(|between| between.capture != self.captures);
         let Opens::ByClient(sequence) = opens else {
@@ -413,7 +413,7 @@ impl Connections {
         Some(first)
     }
 
-    fn begin(&mut self, ends: Ends, packet: &Decoded) -> Connection {
+    fn begin(&mut self, ends: Ends, packet: &Decoded) -> CapturedConnection {
         self.count += 1;
         let (client, begun) = match packet.opens {
             Opens::ByClient(sequence) => (packet.source, Some(sequence)),
@@ -421,7 +421,7 @@ impl Connections {
             Opens::Nothing if packet.destination.1 > packet.source.1 => (packet.destination, None),
             Opens::Nothing => (packet.source, None),
         };
-        let connection = Connection {
+        let connection = CapturedConnection {
             number: self.count,
             client,
             begun: begun.is_some(),
@@ -524,9 +524,9 @@ mod tests {
     }
 
     /// Delivers a few bytes at a time, as a pipe does.
-    struct Pipe<'a>(&'a [u8]);
+    struct TricklingReader<'a>(&'a [u8]);
 
-    impl Read for Pipe<'_> {
+    impl Read for TricklingReader<'_> {
         fn read(&mut self, into: &mut [u8]) -> std::io::Result<usize> {
             let length = into.len().min(100).min(self.0.len());
             let (now, later) = self.0.split_at(length);
@@ -562,9 +562,13 @@ mod tests {
         for (length, expected) in [(file.len(), (5, false)), (file.len() - 7, (4, true))] {
             let mut times = Vec::new();
             let mut connections = Connections::default();
-            let remarks = read(Pipe(&file[..length]), &mut connections, |packet| {
-                times.push(packet.seen.at);
-            });
+            let remarks = read(
+                TricklingReader(&file[..length]),
+                &mut connections,
+                |packet| {
+                    times.push(packet.seen.at);
+                },
+            );
             let remarks = remarks.unwrap();
             assert_eq!((times.len(), remarks.cut_off), expected);
             assert_eq!(times[3], Instant::ORIGIN + Span::from_secs(3));

@@ -22,7 +22,9 @@ use posthaste_units::{Instant, ResponseTime};
 
 use crate::flow::Flow;
 use crate::packet_record::PacketRecord;
-use crate::trace::{EventOrder, Kind, Life, Seen, Step, Tcp, What};
+use crate::trace::{
+    DecodedPacket, DecodedSegment, EventOrder, Kind, Lifecycle, PacketEvent, PacketKind,
+};
 
 /// Maximum number of gaps remembered in the delivered data of each direction of a connection: more than a window has.
 const GAPS: usize = 4096;
@@ -57,7 +59,7 @@ pub struct Response {
 #[derive(Default)]
 pub struct Responses {
     event_order: EventOrder,
-    connections: HashMap<u64, Connection>,
+    connections: HashMap<u64, MeasuredConnection>,
     complete: Vec<Response>,
     incomplete: u64,
     many: usize,
@@ -65,7 +67,7 @@ pub struct Responses {
 
 /// Result of [`finish`](Responses::finish).
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Reading {
+pub struct MeasuredResponses {
     /// Complete transactions that had not been taken, by connection.
     pub responses: Vec<Response>,
     /// Incomplete transactions, and connections without any: not established, without request or reply, or not fully
@@ -87,23 +89,23 @@ impl Responses {
 
     /// Adds a step of the caller's own event_order, in its order. Use it instead of [`note`](Self::note) if the packets
     /// are also needed for other purposes.
-    pub fn follow(&mut self, step: &Step) {
-        let (Step::Came(seen) | Step::Reached(seen)) = step;
-        let Some(tcp) = &seen.tcp else {
+    pub fn follow(&mut self, event: &PacketEvent) {
+        let (PacketEvent::Arrived(packet) | PacketEvent::Delivered(packet)) = event;
+        let Some(tcp) = &packet.tcp else {
             return;
         };
-        let now = step.time();
+        let now = event.time();
         self.forget(now);
-        let packet_record = &seen.packet_record;
-        let new = || Connection::new(packet_record);
+        let packet_record = &packet.packet_record;
+        let new = || MeasuredConnection::new(packet_record);
         let connection = self
             .connections
             .entry(packet_record.connection)
             .or_insert_with(new);
         connection.last = now;
-        if matches!(step, Step::Reached(_)) {
-            connection.reached(now, seen, tcp);
-        } else if let Some(before) = connection.came(now, seen, tcp) {
+        if matches!(event, PacketEvent::Delivered(_)) {
+            connection.reached(now, packet, tcp);
+        } else if let Some(before) = connection.came(now, packet, tcp) {
             self.judge(before);
         }
     }
@@ -115,7 +117,7 @@ impl Responses {
     }
 
     /// Ends the input. Returns the transactions not taken yet.
-    pub fn finish(mut self) -> Reading {
+    pub fn finish(mut self) -> MeasuredResponses {
         self.event_order.end();
         self.read();
         for (_, connection) in std::mem::take(&mut self.connections) {
@@ -123,15 +125,15 @@ impl Responses {
         }
         self.complete
             .sort_by_key(|response| (response.connection, response.transaction));
-        Reading {
+        MeasuredResponses {
             responses: self.complete,
             incomplete: self.incomplete,
         }
     }
 
     fn read(&mut self) {
-        while let Some(step) = self.event_order.pop() {
-            self.follow(&step);
+        while let Some(event) = self.event_order.pop() {
+            self.follow(&event);
         }
     }
 
@@ -142,7 +144,7 @@ impl Responses {
         }
     }
 
-    fn close(&mut self, connection: &Connection) {
+    fn close(&mut self, connection: &MeasuredConnection) {
         self.judge(connection.response());
     }
 
@@ -150,19 +152,20 @@ impl Responses {
         if self.connections.len() < self.many.max(FEW) {
             return;
         }
-        let is_over =
-            |connection: &Connection| now.since(connection.last) >= connection.life.patience();
+        let is_over = |connection: &MeasuredConnection| {
+            now.since(connection.last) >= connection.lifecycle.forgotten_after()
+        };
         let over = self
             .connections
             .extract_if(|_, connection| is_over(connection));
-        let over: Vec<Connection> = over.map(|(_, connection)| connection).collect();
+        let over: Vec<MeasuredConnection> = over.map(|(_, connection)| connection).collect();
         over.iter().for_each(|connection| self.close(connection));
         self.many = self.connections.len() * 2;
     }
 }
 
 /// All response times of a finished run.
-pub fn read(packet_records: impl IntoIterator<Item = PacketRecord>) -> Reading {
+pub fn read(packet_records: impl IntoIterator<Item = PacketRecord>) -> MeasuredResponses {
     let mut responses = Responses::new();
     packet_records
         .into_iter()
@@ -171,11 +174,11 @@ pub fn read(packet_records: impl IntoIterator<Item = PacketRecord>) -> Reading {
 }
 
 /// State of a connection and its current transaction.
-struct Connection {
+struct MeasuredConnection {
     number: u64,
     flow: Flow,
     last: Instant,
-    life: Life,
+    lifecycle: Lifecycle,
     transaction: u32,
     opened: Option<Instant>,
     connected: Option<Instant>,
@@ -200,13 +203,13 @@ struct Stream {
     beyond: BTreeMap<u64, u64>,
 }
 
-impl Connection {
+impl MeasuredConnection {
     fn new(packet_record: &PacketRecord) -> Self {
         Self {
             number: packet_record.connection,
             flow: packet_record.flow,
             last: packet_record.arrived,
-            life: Life::default(),
+            lifecycle: Lifecycle::default(),
             transaction: 1,
             opened: None,
             connected: None,
@@ -217,19 +220,24 @@ impl Connection {
     }
 
     /// Handles a packet that arrives at the link. Returns the previous transaction if the packet begins the next.
-    fn came(&mut self, now: Instant, seen: &Seen, tcp: &Tcp) -> Option<Option<Response>> {
-        if seen.packet_record.copy > 0 {
+    fn came(
+        &mut self,
+        now: Instant,
+        packet: &DecodedPacket,
+        tcp: &DecodedSegment,
+    ) -> Option<Option<Response>> {
+        if packet.packet_record.copy > 0 {
             return None;
-        } else if seen.what == What::Segment(Kind::Syn) && self.opened.is_none() {
+        } else if packet.kind == PacketKind::Segment(Kind::Syn) && self.opened.is_none() {
             self.opened = Some(now);
         }
-        let way = seen.packet_record.direction as usize;
+        let way = packet.packet_record.direction as usize;
         let end = tcp.sequence + u64::from(tcp.payload);
         let is_new = tcp.payload > 0 && end > self.streams[way].end;
         let is_greeting = is_new && way == Direction::Down as usize && self.first[0].is_none();
         let [_, reply] = &self.streams;
         let next =
-            is_new && seen.packet_record.direction == Direction::Up && reply.front > reply.begin;
+            is_new && packet.packet_record.direction == Direction::Up && reply.front > reply.begin;
         let before = next.then(|| {
             let response = self.response();
             self.begin_next(now);
@@ -243,19 +251,19 @@ impl Connection {
         } else if is_new {
             self.first[way].get_or_insert(now);
         }
-        self.again += u32::from(seen.is_again());
+        self.again += u32::from(packet.is_again());
         before
     }
 
     /// Handles a packet that reaches the other end.
-    fn reached(&mut self, now: Instant, seen: &Seen, tcp: &Tcp) {
-        if !seen.is_intact() {
+    fn reached(&mut self, now: Instant, packet: &DecodedPacket, tcp: &DecodedSegment) {
+        if !packet.is_intact() {
             return;
-        } else if seen.what == What::Segment(Kind::SynAck) {
+        } else if packet.kind == PacketKind::Segment(Kind::SynAck) {
             self.connected.get_or_insert(now);
         }
-        self.life.note(seen.packet_record.direction, tcp);
-        let stream = &mut self.streams[seen.packet_record.direction as usize];
+        self.lifecycle.note(packet.packet_record.direction, tcp);
+        let stream = &mut self.streams[packet.packet_record.direction as usize];
         stream.deliver(now, tcp.sequence, tcp.sequence + u64::from(tcp.payload));
     }
 
@@ -343,25 +351,25 @@ mod tests {
     use posthaste_units::Span;
 
     use super::*;
-    use crate::trace::hand::Hand;
+    use crate::trace::segment_builder::SegmentBuilder;
 
     /// A transaction of 300 and 2,048 bytes with 200 ms of processing, 10 ms each way.
-    fn lossless() -> Hand {
-        let mut hand = Hand::new();
-        hand.delivered(0.0, Up, "S");
-        hand.delivered(10.0, Down, "S ack 1");
-        hand.delivered(20.0, Up, "1:1 ack 1");
-        hand.delivered(20.5, Up, "1:301 ack 1");
-        hand.delivered(230.5, Down, "1:1449 ack 301");
-        hand.delivered(230.6, Down, "F 1449:2049 ack 301");
-        hand.delivered(240.7, Up, "F 301:301 ack 2050");
-        hand
+    fn lossless() -> SegmentBuilder {
+        let mut builder = SegmentBuilder::new();
+        builder.delivered(0.0, Up, "S");
+        builder.delivered(10.0, Down, "S ack 1");
+        builder.delivered(20.0, Up, "1:1 ack 1");
+        builder.delivered(20.5, Up, "1:301 ack 1");
+        builder.delivered(230.5, Down, "1:1449 ack 301");
+        builder.delivered(230.6, Down, "F 1449:2049 ack 301");
+        builder.delivered(240.7, Up, "F 301:301 ack 2050");
+        builder
     }
 
-    fn only(hand: &Hand) -> Response {
-        let reading = read(hand.packet_records());
-        assert_eq!((reading.responses.len(), reading.incomplete), (1, 0));
-        reading.responses[0]
+    fn only(builder: &SegmentBuilder) -> Response {
+        let measured = read(builder.packet_records());
+        assert_eq!((measured.responses.len(), measured.incomplete), (1, 0));
+        measured.responses[0]
     }
 
     fn parts(response: &Response) -> [f64; 5] {
@@ -372,7 +380,7 @@ mod tests {
             t_proc,
             t_resp,
         } = response.time;
-        // `Hand` sends each packet a nanosecond late.
+        // `SegmentBuilder` sends each packet a nanosecond late.
         [t_conn, t_client, t_req, t_proc, t_resp]
             .map(|part| (part.as_micros_f64() / 10.0).round() / 100.0)
     }
@@ -391,20 +399,20 @@ mod tests {
 
     #[test]
     fn a_loss_lengthens_the_part_in_which_it_happens() {
-        let mut hand = Hand::new();
-        hand.dropped(0.0, Up, "S");
-        hand.delivered(1000.0, Up, "S");
-        hand.delivered(1010.0, Down, "S ack 1");
-        hand.dropped(1020.0, Up, "1:201 ack 1");
-        hand.delivered(1020.1, Up, "201:301 ack 1");
-        hand.delivered(1250.0, Up, "1:201 ack 1");
-        hand.dropped(1460.0, Down, "1:1449 ack 301");
-        hand.delivered(1460.1, Down, "1449:2049 ack 301");
-        hand.delivered(1700.0, Down, "1:1449 ack 301");
+        let mut builder = SegmentBuilder::new();
+        builder.dropped(0.0, Up, "S");
+        builder.delivered(1000.0, Up, "S");
+        builder.delivered(1010.0, Down, "S ack 1");
+        builder.dropped(1020.0, Up, "1:201 ack 1");
+        builder.delivered(1020.1, Up, "201:301 ack 1");
+        builder.delivered(1250.0, Up, "1:201 ack 1");
+        builder.dropped(1460.0, Down, "1:1449 ack 301");
+        builder.delivered(1460.1, Down, "1449:2049 ack 301");
+        builder.delivered(1700.0, Down, "1:1449 ack 301");
         // Needless: both have already arrived.
-        hand.delivered(1900.0, Down, "1449:2049 ack 301");
-        hand.delivered(1900.0, Up, "1:201 ack 2049");
-        let response = only(&hand);
+        builder.delivered(1900.0, Down, "1449:2049 ack 301");
+        builder.delivered(1900.0, Up, "1:201 ack 2049");
+        let response = only(&builder);
         assert_eq!(parts(&response), [1020.0, 0.0, 240.0, 200.0, 250.0]);
         assert_eq!(response.again, 5);
         assert_eq!(response.time.total(), Span::from_nanos(1_710_000_001));
@@ -416,33 +424,33 @@ mod tests {
             flipped: 1,
             ..Marks::default()
         });
-        let mut hand = lossless();
-        hand.passed(300.0, Up, "301:401 ack 2049", flipped, 10.0);
-        hand.delivered(500.0, Up, "301:401 ack 2049");
-        hand.delivered(510.0, Down, "2049:2059 ack 401");
-        let reading = read(hand.packet_records());
-        assert_eq!(reading.responses.len(), 2);
-        assert_eq!(parts(&reading.responses[1]), [0.0, 0.0, 210.0, 0.0, 10.0]);
-        assert_eq!(reading.responses[1].transaction, 2);
+        let mut builder = lossless();
+        builder.passed(300.0, Up, "301:401 ack 2049", flipped, 10.0);
+        builder.delivered(500.0, Up, "301:401 ack 2049");
+        builder.delivered(510.0, Down, "2049:2059 ack 401");
+        let measured = read(builder.packet_records());
+        assert_eq!(measured.responses.len(), 2);
+        assert_eq!(parts(&measured.responses[1]), [0.0, 0.0, 210.0, 0.0, 10.0]);
+        assert_eq!(measured.responses[1].transaction, 2);
     }
 
     #[test]
     fn what_is_not_whole_is_counted() {
-        let mut nothing = Hand::new();
+        let mut nothing = SegmentBuilder::new();
         nothing.dropped(0.0, Up, "S");
-        let mut open = Hand::of(2);
+        let mut open = SegmentBuilder::of(2);
         open.delivered(0.0, Up, "S");
         open.delivered(10.0, Down, "S ack 1");
-        let mut cut = Hand::of(3);
+        let mut cut = SegmentBuilder::of(3);
         cut.delivered(0.0, Up, "S");
         cut.delivered(10.0, Down, "S ack 1");
         cut.delivered(20.0, Up, "1:301 ack 1");
         cut.delivered(230.5, Down, "1:1449 ack 301");
         cut.dropped(230.6, Down, "1449:2049 ack 301");
         let all = [nothing, open, cut]
-            .map(|hand| hand.packet_records())
+            .map(|builder| builder.packet_records())
             .concat();
-        let incomplete = Reading {
+        let incomplete = MeasuredResponses {
             responses: Vec::new(),
             incomplete: 3,
         };
@@ -453,52 +461,52 @@ mod tests {
     #[test]
     fn a_transaction_that_goes_on_is_not_forgotten() {
         let mut responses = Responses::new();
-        let mut note = |hand: &Hand| {
-            let packet_records = hand.packet_records().into_iter();
+        let mut note = |builder: &SegmentBuilder| {
+            let packet_records = builder.packet_records().into_iter();
             packet_records.for_each(|packet_record| responses.note(packet_record));
         };
-        let mut asked = Hand::of(0);
+        let mut asked = SegmentBuilder::of(0);
         asked.delivered(0.0, Up, "S");
         asked.delivered(10.0, Down, "S ack 1");
         asked.delivered(20.0, Up, "1:301 ack 1");
         note(&asked);
         for connection in 1..=2000u64 {
             let ms = connection as f64 * 1e3;
-            let mut other = Hand::of(connection);
+            let mut other = SegmentBuilder::of(connection);
             other.delivered(ms, Up, "S");
             other.delivered(ms + 10.1, Down, "R 0:0 ack 1");
             note(&other);
         }
-        let mut answered = Hand::of(0);
+        let mut answered = SegmentBuilder::of(0);
         answered.delivered(2_001e3, Down, "1:101 ack 301");
         note(&answered);
-        let reading = responses.finish();
-        assert_eq!((reading.responses.len(), reading.incomplete), (1, 2000));
-        assert_eq!(reading.responses[0].reply, 100);
+        let measured = responses.finish();
+        assert_eq!((measured.responses.len(), measured.incomplete), (1, 2000));
+        assert_eq!(measured.responses[0].reply, 100);
     }
 
     #[test]
     fn a_greeting_is_no_reply() {
-        let mut hand = Hand::new();
-        hand.delivered(0.0, Up, "S");
-        hand.delivered(10.0, Down, "S ack 1");
-        hand.delivered(50.0, Down, "1:101 ack 1");
-        hand.delivered(70.0, Up, "1:201 ack 101");
-        hand.delivered(180.0, Down, "101:151 ack 201");
-        let response = only(&hand);
+        let mut builder = SegmentBuilder::new();
+        builder.delivered(0.0, Up, "S");
+        builder.delivered(10.0, Down, "S ack 1");
+        builder.delivered(50.0, Down, "1:101 ack 1");
+        builder.delivered(70.0, Up, "1:201 ack 101");
+        builder.delivered(180.0, Down, "101:151 ack 201");
+        let response = only(&builder);
         assert_eq!(parts(&response), [20.0, 50.0, 10.0, 100.0, 10.0]);
         assert_eq!(response.reply, 50);
     }
 
     #[test]
     fn a_server_that_does_not_wait_has_no_processing_time() {
-        let mut hand = Hand::new();
-        hand.delivered(0.0, Up, "S");
-        hand.delivered(10.0, Down, "S ack 1");
-        hand.delivered(20.0, Up, "1:201 ack 1");
-        hand.delivered(25.0, Up, "201:301 ack 1");
-        hand.delivered(30.0, Down, "1:101 ack 201");
-        let response = only(&hand);
+        let mut builder = SegmentBuilder::new();
+        builder.delivered(0.0, Up, "S");
+        builder.delivered(10.0, Down, "S ack 1");
+        builder.delivered(20.0, Up, "1:201 ack 1");
+        builder.delivered(25.0, Up, "201:301 ack 1");
+        builder.delivered(30.0, Down, "1:101 ack 201");
+        let response = only(&builder);
         assert_eq!(parts(&response), [20.0, 0.0, 10.0, 0.0, 10.0]);
     }
 }

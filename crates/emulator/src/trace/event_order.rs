@@ -13,9 +13,9 @@ use posthaste_link::{Direction, FORGOTTEN, Fate, IDLE};
 use posthaste_tcp::trace::{Kind, Sending};
 use posthaste_units::{Instant, Span};
 
-use super::half::{Half, Judgement};
-use super::packet::{FIN, Packet, RST, SYN, Segment};
-use super::what::What;
+use super::headers::{FIN, PacketHeaders, RST, SYN, SegmentHeader};
+use super::observed_sender::{Judgement, ObservedSender};
+use super::packet_kind::PacketKind;
 use crate::packet_record::PacketRecord;
 
 /// Maximum number of waiting records.
@@ -25,19 +25,19 @@ const FEW: usize = 1024;
 
 /// A packet record with the decoded packet.
 #[derive(Clone, Debug)]
-pub struct Seen {
+pub struct DecodedPacket {
     /// The packet record.
     pub packet_record: PacketRecord,
     /// Kind of the packet.
-    pub what: What,
+    pub kind: PacketKind,
     /// Its TCP header, if it has a credible one.
-    pub tcp: Option<Tcp>,
+    pub tcp: Option<DecodedSegment>,
 }
 
 /// A TCP segment, with numbers relative to the beginning of its connection: 0 is the SYN, 1 the first byte. If the
 /// beginning was not seen, 1 is the first number seen.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Tcp {
+pub struct DecodedSegment {
     /// First transmission, or reason of the retransmission. `None` if it occupies no sequence numbers.
     pub sending: Option<Sending>,
     /// Time of the previous transmission of the same data.
@@ -58,24 +58,24 @@ pub struct Tcp {
 
 /// An event of a packet.
 #[derive(Clone, Debug)]
-pub enum Step {
+pub enum PacketEvent {
     /// The packet arrived at the link. Copies made by the link follow their original.
-    Came(Arc<Seen>),
+    Arrived(Arc<DecodedPacket>),
     /// The packet reached the other end.
-    Reached(Arc<Seen>),
+    Delivered(Arc<DecodedPacket>),
 }
 
-impl Step {
+impl PacketEvent {
     /// Time of the event.
     pub fn time(&self) -> Instant {
         match self {
-            Self::Came(seen) => seen.packet_record.arrived,
-            Self::Reached(seen) => seen.packet_record.sent,
+            Self::Arrived(packet) => packet.packet_record.arrived,
+            Self::Delivered(packet) => packet.packet_record.sent,
         }
     }
 }
 
-impl Seen {
+impl DecodedPacket {
     /// True if it reached the other end unchanged.
     pub fn is_intact(&self) -> bool {
         matches!(self.packet_record.fate, Fate::Delivered(marks) if marks.flipped == 0)
@@ -91,49 +91,49 @@ impl Seen {
 /// Orders packet records and decodes them.
 #[derive(Default)]
 pub struct EventOrder {
-    waiting: BinaryHeap<Reverse<Waiting>>,
-    under_way: BinaryHeap<Reverse<UnderWay>>,
+    waiting: BinaryHeap<Reverse<PendingRecord>>,
+    under_way: BinaryHeap<Reverse<PendingDelivery>>,
     latest: Instant,
     ended: bool,
-    connections: HashMap<u64, Connection>,
+    connections: HashMap<u64, TracedConnection>,
     many: usize,
 }
 
 /// A record ordered by arrival, then by connection, then up before down.
-struct Waiting(PacketRecord);
+struct PendingRecord(PacketRecord);
 
 /// A packet ordered by its delivery, then by connection and order of arrival.
-struct UnderWay(Instant, u64, Arc<Seen>);
+struct PendingDelivery(Instant, u64, Arc<DecodedPacket>);
 
 #[derive(Default)]
-struct Connection {
+struct TracedConnection {
     /// The client's and the server's half.
-    halves: [Half; 2],
+    senders: [ObservedSender; 2],
     last: Instant,
-    life: Life,
+    lifecycle: Lifecycle,
     /// Latest original of each direction, for its copies: position, kind and header.
-    originals: [Option<(u64, What, Option<Tcp>)>; 2],
-    steps: u64,
+    originals: [Option<(u64, PacketKind, Option<DecodedSegment>)>; 2],
+    events: u64,
 }
 
 /// State of a connection, from the segments that have reached the other end intact.
 #[derive(Clone, Copy, Debug, Default)]
-pub(crate) struct Life {
+pub(crate) struct Lifecycle {
     opened: bool,
     /// FINs seen: the client's and the server's.
     ended: [bool; 2],
     reset: bool,
 }
 
-impl Life {
-    pub(crate) fn note(&mut self, direction: Direction, tcp: &Tcp) {
+impl Lifecycle {
+    pub(crate) fn note(&mut self, direction: Direction, tcp: &DecodedSegment) {
         self.opened |= tcp.flags.contains('S');
         self.ended[direction as usize] |= tcp.flags.contains('F');
         self.reset |= tcp.flags.contains('R');
     }
 
     /// Time for which the connection is remembered without a packet. An open one is kept as long as by its link.
-    pub(crate) fn patience(&self) -> Span {
+    pub(crate) fn forgotten_after(&self) -> Span {
         let is_over = self.reset || self.ended == [true; 2];
         match self.opened && !is_over {
             true => FORGOTTEN,
@@ -151,7 +151,7 @@ impl EventOrder {
     /// Adds a packet record, in the emulator's order.
     pub fn push(&mut self, packet_record: PacketRecord) {
         self.latest = self.latest.max(packet_record.left);
-        self.waiting.push(Reverse(Waiting(packet_record)));
+        self.waiting.push(Reverse(PendingRecord(packet_record)));
     }
 
     /// Ends the input: all waiting records can be popped.
@@ -166,12 +166,12 @@ impl EventOrder {
     }
 
     /// The next event.
-    pub fn pop(&mut self) -> Option<Step> {
+    pub fn pop(&mut self) -> Option<PacketEvent> {
         let over = |time: Instant| self.ended || time + IDLE <= self.latest;
         let came = self
             .waiting
             .peek()
-            .map(|Reverse(Waiting(first))| first.arrived);
+            .map(|Reverse(PendingRecord(first))| first.arrived);
         let came = came.filter(|came| over(*came) || self.waiting.len() > WAITING);
         let reached = self.under_way.peek().map(|Reverse(first)| first.0);
         match (came, reached) {
@@ -182,44 +182,45 @@ impl EventOrder {
         }
     }
 
-    fn pop_came(&mut self) -> Option<Step> {
-        let Reverse(Waiting(packet_record)) = self.waiting.pop()?;
+    fn pop_came(&mut self) -> Option<PacketEvent> {
+        let Reverse(PendingRecord(packet_record)) = self.waiting.pop()?;
         self.forget(packet_record.arrived);
         let connection = self
             .connections
             .entry(packet_record.connection)
             .or_default();
-        connection.steps += 1;
-        let seen = Arc::new(connection.come(packet_record));
-        if let Fate::Delivered(_) = seen.packet_record.fate {
-            let order = connection.steps;
-            let under_way = UnderWay(seen.packet_record.sent, order, seen.clone());
+        connection.events += 1;
+        let packet = Arc::new(connection.come(packet_record));
+        if let Fate::Delivered(_) = packet.packet_record.fate {
+            let order = connection.events;
+            let under_way = PendingDelivery(packet.packet_record.sent, order, packet.clone());
             self.under_way.push(Reverse(under_way));
         }
-        Some(Step::Came(seen))
+        Some(PacketEvent::Arrived(packet))
     }
 
-    fn pop_reached(&mut self) -> Option<Step> {
-        let Reverse(UnderWay(time, _, seen)) = self.under_way.pop()?;
-        if let Some(connection) = self.connections.get_mut(&seen.packet_record.connection) {
-            connection.reach(time, &seen);
+    fn pop_reached(&mut self) -> Option<PacketEvent> {
+        let Reverse(PendingDelivery(time, _, packet)) = self.under_way.pop()?;
+        if let Some(connection) = self.connections.get_mut(&packet.packet_record.connection) {
+            connection.reach(time, &packet);
         }
-        Some(Step::Reached(seen))
+        Some(PacketEvent::Delivered(packet))
     }
 
     /// Forgets connections that were quiet for long, whenever their number has doubled since the last time.
     fn forget(&mut self, now: Instant) {
         if self.connections.len() >= self.many.max(FEW) {
-            self.connections
-                .retain(|_, connection| now.since(connection.last) < connection.life.patience());
+            self.connections.retain(|_, connection| {
+                now.since(connection.last) < connection.lifecycle.forgotten_after()
+            });
             self.many = self.connections.len() * 2;
         }
     }
 }
 
-impl Connection {
+impl TracedConnection {
     /// Handles a packet that arrives at the link.
-    fn come(&mut self, packet_record: PacketRecord) -> Seen {
+    fn come(&mut self, packet_record: PacketRecord) -> DecodedPacket {
         self.last = self.last.max(packet_record.sent);
         let way = packet_record.direction as usize;
         let original = self.originals[way]
@@ -228,30 +229,30 @@ impl Connection {
         let original = original
             .filter(|original| original.0 == packet_record.position)
             .cloned();
-        let (what, tcp) = match original {
-            Some((_, what, tcp)) => (what, tcp),
+        let (kind, tcp) = match original {
+            Some((_, kind, tcp)) => (kind, tcp),
             None => self.read(&packet_record),
         };
-        self.originals[way] = Some((packet_record.position, what, tcp.clone()));
-        Seen {
+        self.originals[way] = Some((packet_record.position, kind, tcp.clone()));
+        DecodedPacket {
             packet_record,
-            what,
+            kind,
             tcp,
         }
     }
 
-    fn read(&mut self, packet_record: &PacketRecord) -> (What, Option<Tcp>) {
-        let segment = match Packet::read(packet_record) {
-            Packet::Tcp(segment) => segment,
-            Packet::Udp => return (What::Udp, None),
-            Packet::Icmp => return (What::Icmp, None),
-            Packet::Fragment => return (What::Fragment, None),
-            Packet::Other => return (What::Other, None),
-            Packet::Unreadable => return (What::Unreadable, None),
+    fn read(&mut self, packet_record: &PacketRecord) -> (PacketKind, Option<DecodedSegment>) {
+        let segment = match PacketHeaders::read(packet_record) {
+            PacketHeaders::Tcp(segment) => segment,
+            PacketHeaders::Udp => return (PacketKind::Udp, None),
+            PacketHeaders::Icmp => return (PacketKind::Icmp, None),
+            PacketHeaders::Fragment => return (PacketKind::Fragment, None),
+            PacketHeaders::Other => return (PacketKind::Other, None),
+            PacketHeaders::Unreadable => return (PacketKind::Unreadable, None),
         };
         let damaged = matches!(packet_record.fate, Fate::Delivered(marks) if marks.flipped > 0);
-        if damaged && !self.halves[packet_record.direction as usize].may_have_sent(&segment) {
-            return (What::Unreadable, None);
+        if damaged && !self.senders[packet_record.direction as usize].may_have_sent(&segment) {
+            return (PacketKind::Unreadable, None);
         }
         self.segment(
             packet_record.arrived,
@@ -266,10 +267,10 @@ impl Connection {
         &mut self,
         now: Instant,
         direction: Direction,
-        segment: &Segment,
+        segment: &SegmentHeader,
         damaged: bool,
-    ) -> (What, Option<Tcp>) {
-        let [up, down] = &mut self.halves;
+    ) -> (PacketKind, Option<DecodedSegment>) {
+        let [up, down] = &mut self.senders;
         let (own, other) = match direction {
             Direction::Up => (up, down),
             Direction::Down => (down, up),
@@ -302,7 +303,7 @@ impl Connection {
         });
         let judged = |judgement: Judgement| (Some(judgement.sending), judgement.before);
         let (sending, before) = judgement.map_or((None, None), judged);
-        let tcp = Tcp {
+        let tcp = DecodedSegment {
             sending,
             before,
             flags: segment.letters(),
@@ -312,20 +313,20 @@ impl Connection {
             sack: blocks(segment, other),
             window: u64::from(segment.window) << if segment.has(SYN) { 0 } else { scale },
         };
-        (What::Segment(kind), Some(tcp))
+        (PacketKind::Segment(kind), Some(tcp))
     }
 
     /// Handles a packet that reaches the other end.
-    fn reach(&mut self, now: Instant, seen: &Seen) {
-        let Some(tcp) = seen.tcp.as_ref().filter(|_| seen.is_intact()) else {
+    fn reach(&mut self, now: Instant, packet: &DecodedPacket) {
+        let Some(tcp) = packet.tcp.as_ref().filter(|_| packet.is_intact()) else {
             return;
         };
-        self.life.note(seen.packet_record.direction, tcp);
+        self.lifecycle.note(packet.packet_record.direction, tcp);
         // A packet of one end is news for the other.
-        let told = &mut self.halves[seen.packet_record.direction.reverse() as usize];
+        let told = &mut self.senders[packet.packet_record.direction.reverse() as usize];
         match tcp.acknowledgment {
             Some(place) => {
-                let empty = matches!(seen.what, What::Segment(kind) if kind.is_ack());
+                let empty = matches!(packet.kind, PacketKind::Segment(kind) if kind.is_ack());
                 told.hear(now, place, empty, &tcp.sack);
             }
             None => told.hear_syn(now),
@@ -335,11 +336,11 @@ impl Connection {
 
 /// Kind of a segment, from the state of both ends.
 fn kind(
-    segment: &Segment,
+    segment: &SegmentHeader,
     sequence: u64,
     acknowledgment: Option<u64>,
-    own: &Half,
-    other: &Half,
+    own: &ObservedSender,
+    other: &ObservedSender,
 ) -> Kind {
     if segment.has(RST) {
         return Kind::Rst;
@@ -367,7 +368,7 @@ fn kind(
 }
 
 /// The blocks of a selective acknowledgement, as relative numbers of the other end's stream.
-fn blocks(segment: &Segment, other: &Half) -> Vec<(u64, u64)> {
+fn blocks(segment: &SegmentHeader, other: &ObservedSender) -> Vec<(u64, u64)> {
     let place = |(start, end)| Some((other.place(start)?, other.place(end)?));
     segment
         .sack
@@ -378,7 +379,7 @@ fn blocks(segment: &Segment, other: &Half) -> Vec<(u64, u64)> {
         .collect()
 }
 
-impl Waiting {
+impl PendingRecord {
     fn key(&self) -> (Instant, u64, Direction, u64, u32) {
         let packet_record = &self.0;
         (
@@ -391,27 +392,27 @@ impl Waiting {
     }
 }
 
-impl Ord for Waiting {
+impl Ord for PendingRecord {
     fn cmp(&self, other: &Self) -> std::cmp::Ordering {
         self.key().cmp(&other.key())
     }
 }
 
-impl PartialOrd for Waiting {
+impl PartialOrd for PendingRecord {
     fn partial_cmp(&self, other: &Self) -> Option<std::cmp::Ordering> {
         Some(self.cmp(other))
     }
 }
 
-impl PartialEq for Waiting {
+impl PartialEq for PendingRecord {
     fn eq(&self, other: &Self) -> bool {
         self.key() == other.key()
     }
 }
 
-impl Eq for Waiting {}
+impl Eq for PendingRecord {}
 
-impl Ord for UnderWay {
+impl Ord for PendingDelivery {
     fn cmp(&self, other: &Self) -> std::cmp::Ordering {
         let key = |under_way: &Self| {
             (
@@ -424,16 +425,16 @@ impl Ord for UnderWay {
     }
 }
 
-impl PartialOrd for UnderWay {
+impl PartialOrd for PendingDelivery {
     fn partial_cmp(&self, other: &Self) -> Option<std::cmp::Ordering> {
         Some(self.cmp(other))
     }
 }
 
-impl PartialEq for UnderWay {
+impl PartialEq for PendingDelivery {
     fn eq(&self, other: &Self) -> bool {
         self.cmp(other).is_eq()
     }
 }
 
-impl Eq for UnderWay {}
+impl Eq for PendingDelivery {}

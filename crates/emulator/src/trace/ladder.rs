@@ -9,9 +9,9 @@ use posthaste_link::{Direction, Fate};
 use posthaste_tcp::trace::Kind;
 use posthaste_units::Instant;
 
-use super::Form;
-use super::event_order::{Seen, Step};
-use super::what::What;
+use super::TraceFormat;
+use super::event_order::{DecodedPacket, PacketEvent};
+use super::packet_kind::PacketKind;
 
 /// Maximum number of packets drawn.
 const DRAWN: usize = 2_000;
@@ -19,9 +19,9 @@ const DRAWN: usize = 2_000;
 const TCP: u8 = 6;
 
 /// Draws a connection's packets as a ladder. Times count from the first packet.
-pub fn ladder<'a>(seen: impl IntoIterator<Item = &'a Seen>) -> Ladder {
-    let mut seen = seen.into_iter().peekable();
-    let Some(first) = seen.peek().copied() else {
+pub fn ladder<'a>(packets: impl IntoIterator<Item = &'a DecodedPacket>) -> Ladder {
+    let mut packets = packets.into_iter().peekable();
+    let Some(first) = packets.peek().copied() else {
         return Ladder::default();
     };
     let origin = first.packet_record.arrived;
@@ -34,9 +34,9 @@ pub fn ladder<'a>(seen: impl IntoIterator<Item = &'a Seen>) -> Ladder {
         ],
         ..Ladder::default()
     };
-    for seen in seen {
-        ladder.arrows.push(arrow(seen, origin));
-        ladder.waits.extend(wait(seen, origin));
+    for packet in packets {
+        ladder.arrows.push(arrow(packet, origin));
+        ladder.waits.extend(wait(packet, origin));
     }
     if flow.protocol == TCP {
         let words = "The number is the packet's position; sequence numbers count from the SYN.";
@@ -56,55 +56,57 @@ fn ms(time: Instant, origin: Instant) -> f64 {
     time.since(origin).as_millis_f64()
 }
 
-fn arrow(seen: &Seen, origin: Instant) -> Arrow {
-    let packet_record = &seen.packet_record;
+fn arrow(packet: &DecodedPacket, origin: Instant) -> Arrow {
+    let packet_record = &packet.packet_record;
     let lost = match packet_record.fate {
         Fate::Delivered(_) => None,
         Fate::Dropped(reason) => Some(reason.name().to_owned()),
     };
     Arrow {
         from: side(packet_record.direction),
-        line: line(seen),
+        line: line(packet),
         departed: ms(packet_record.arrived, origin),
         ended: ms(packet_record.sent, origin),
         lost,
-        label: label(seen),
-        hint: hint(seen),
+        label: label(packet),
+        hint: hint(packet),
     }
 }
 
-fn line(seen: &Seen) -> Line {
-    if seen.is_again() {
+fn line(packet: &DecodedPacket) -> Line {
+    if packet.is_again() {
         return Line::Again;
     }
-    match seen.what {
-        What::Segment(Kind::Syn | Kind::SynAck | Kind::Fin | Kind::Rst) => Line::Control,
-        What::Segment(kind) if kind.is_ack() || kind == Kind::KeepAlive => Line::Acknowledgement,
+    match packet.kind {
+        PacketKind::Segment(Kind::Syn | Kind::SynAck | Kind::Fin | Kind::Rst) => Line::Control,
+        PacketKind::Segment(kind) if kind.is_ack() || kind == Kind::KeepAlive => {
+            Line::Acknowledgement
+        }
         _ => Line::Data,
     }
 }
 
 /// Label such as `8 7241:8689 rto`: position, kind or bytes, and reason of a retransmission.
-fn label(seen: &Seen) -> String {
-    let words = match (seen.what, &seen.tcp) {
-        (What::Segment(kind), Some(tcp)) => {
+fn label(packet: &DecodedPacket) -> String {
+    let words = match (packet.kind, &packet.tcp) {
+        (PacketKind::Segment(kind), Some(tcp)) => {
             let bytes = tcp.sequence..tcp.sequence + u64::from(tcp.payload);
             kind.words(&bytes, tcp.acknowledgment, tcp.sending)
         }
-        (what, _) => what.name().to_owned(),
+        (kind, _) => kind.name().to_owned(),
     };
-    let packet_record = &seen.packet_record;
+    let packet_record = &packet.packet_record;
     let copy = if packet_record.copy > 0 { "copy " } else { "" };
     format!("{} {copy}{words}", packet_record.position)
 }
 
-fn hint(seen: &Seen) -> String {
+fn hint(packet: &DecodedPacket) -> String {
     let mut words = vec![format!(
         "{}, {} bytes",
-        seen.what.name(),
-        seen.packet_record.length
+        packet.kind.name(),
+        packet.packet_record.length
     )];
-    if let Some(tcp) = &seen.tcp {
+    if let Some(tcp) = &packet.tcp {
         words.push(format!("flags {}, window {}", tcp.flags, tcp.window));
         let blocks = tcp.sack.iter().map(|(from, to)| format!("{from}:{to}"));
         let blocks: Vec<String> = blocks.collect();
@@ -116,13 +118,13 @@ fn hint(seen: &Seen) -> String {
 }
 
 /// Wait of the timer that ended with this packet.
-fn wait(seen: &Seen, origin: Instant) -> Option<Wait> {
-    let tcp = seen.tcp.as_ref()?;
+fn wait(packet: &DecodedPacket, origin: Instant) -> Option<Wait> {
+    let tcp = packet.tcp.as_ref()?;
     let name = tcp.sending?.timer()?;
-    let (since, until) = (tcp.before?, seen.packet_record.arrived);
+    let (since, until) = (tcp.before?, packet.packet_record.arrived);
     let waited = until.since(since).as_millis_f64();
     Some(Wait {
-        side: side(seen.packet_record.direction),
+        side: side(packet.packet_record.direction),
         since: ms(since, origin),
         until: ms(until, origin),
         label: format!("{name}, {waited:.0} ms after the last"),
@@ -130,16 +132,16 @@ fn wait(seen: &Seen, origin: Instant) -> Option<Wait> {
 }
 
 /// A file for one ladder, written at the end.
-pub(super) struct Drawing {
+pub(super) struct LadderFile {
     file: File,
     draw: fn(&Ladder) -> String,
     notes: Vec<String>,
-    packets: Vec<Arc<Seen>>,
+    packets: Vec<Arc<DecodedPacket>>,
     more: u64,
     connections: u64,
 }
 
-impl Drawing {
+impl LadderFile {
     pub(super) fn new(file: File, draw: fn(&Ladder) -> String, notes: &[String]) -> Self {
         Self {
             file,
@@ -152,29 +154,29 @@ impl Drawing {
     }
 
     /// True if a packet belongs to the drawn connection. The first packets determine it.
-    fn is_of(&mut self, seen: &Seen) -> bool {
+    fn is_of(&mut self, packet: &DecodedPacket) -> bool {
         let Some(first) = self.packets.first() else {
             return true;
         };
-        let is_tcp = |seen: &Seen| seen.packet_record.flow.protocol == TCP;
-        if is_tcp(seen) && !is_tcp(first) {
+        let is_tcp = |packet: &DecodedPacket| packet.packet_record.flow.protocol == TCP;
+        if is_tcp(packet) && !is_tcp(first) {
             self.packets.clear();
             self.more = 0;
             return true;
         }
-        first.packet_record.connection == seen.packet_record.connection
+        first.packet_record.connection == packet.packet_record.connection
     }
 }
 
-impl Form for Drawing {
-    fn step(&mut self, step: &Step) -> io::Result<()> {
-        let Step::Came(seen) = step else {
+impl TraceFormat for LadderFile {
+    fn write(&mut self, event: &PacketEvent) -> io::Result<()> {
+        let PacketEvent::Arrived(packet) = event else {
             return Ok(());
         };
-        self.connections = self.connections.max(seen.packet_record.connection);
-        if self.is_of(seen) {
+        self.connections = self.connections.max(packet.packet_record.connection);
+        if self.is_of(packet) {
             if self.packets.len() < DRAWN {
-                self.packets.push(seen.clone());
+                self.packets.push(packet.clone());
             } else {
                 self.more += 1;
             }

@@ -4,7 +4,7 @@
 //! # use std::sync::Arc;
 //! # use posthaste_emulator::{Emulation, trace};
 //! # let emulation = Emulation::new(Arc::default(), Arc::default());
-//! let writer = trace::Writer::create(&["run.csv"], &[])?; // or .pcapng, .svg, .txt
+//! let writer = trace::TraceFileWriter::create(&["run.csv"], &[])?; // or .pcapng, .svg, .txt
 //! let mut running = emulation.packet_records(trace::BUFFER).start()?;
 //! let packet_records = running.packet_records.take().expect("they were asked for");
 //! let following = writer.follow(packet_records)?;
@@ -38,7 +38,7 @@
 //! | `position` | position among the packets of its link, from 1, as used in patterns |
 //! | `copy` | 0, or the number of a copy made by the link |
 //! | `bytes` | size of the whole IP packet |
-//! | `what` | kind of packet: the names of [`What`] and [`Kind`] |
+//! | `what` | kind of packet: the names of [`PacketKind`] and [`Kind`] |
 //! | `sending` | `first`, or the reason of a retransmission: the names of [`Sending`], inferred as described there |
 //! | `flags` | TCP flags, as tcpdump writes them |
 //! | `seq`, `ack` | relative to the SYN of the connection, which is 0 |
@@ -52,17 +52,17 @@
 //!
 //! The state kept to decode segments is bounded: see [`EventOrder`].
 
-mod capture;
 mod event_order;
-mod half;
-#[cfg(test)]
-pub(crate) mod hand;
+mod headers;
 mod ladder;
-mod packet;
+mod observed_sender;
+mod packet_kind;
+mod pcapng;
+#[cfg(test)]
+pub(crate) mod segment_builder;
 mod table;
 #[cfg(test)]
 mod tests;
-mod what;
 
 use std::ffi::OsStr;
 use std::fs::File;
@@ -72,13 +72,13 @@ use std::path::{Path, PathBuf};
 use posthaste_draw::Ladder;
 use thiserror::Error;
 
-pub(crate) use event_order::Life;
-pub use event_order::{EventOrder, Seen, Step, Tcp};
+pub(crate) use event_order::Lifecycle;
+pub use event_order::{DecodedPacket, DecodedSegment, EventOrder, PacketEvent};
 pub use ladder::ladder;
+pub use packet_kind::PacketKind;
 pub use posthaste_tcp::trace::{Kind, Sending};
-pub use what::What;
 
-use self::ladder::Drawing;
+use self::ladder::LadderFile;
 use crate::follower::RecordFollower;
 use crate::packet_record::{Notes, PacketRecord};
 
@@ -86,9 +86,9 @@ use crate::packet_record::{Notes, PacketRecord};
 pub const BUFFER: usize = 1 << 16;
 
 /// A format of traces.
-trait Form: Send {
+trait TraceFormat: Send {
     /// Writes an event.
-    fn step(&mut self, step: &Step) -> io::Result<()>;
+    fn write(&mut self, event: &PacketEvent) -> io::Result<()>;
     /// Writes the rest.
     fn end(&mut self) -> io::Result<()>;
 }
@@ -124,13 +124,13 @@ pub enum TraceError {
 
 /// A complete trace.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Written {
+pub struct WrittenTrace {
     /// Packets and copies in it.
     pub packets: u64,
 }
 
 /// Writes a trace to one or more files, each in the format of its extension.
-pub struct Writer {
+pub struct TraceFileWriter {
     files: Vec<Output>,
     event_order: EventOrder,
     packets: u64,
@@ -139,39 +139,39 @@ pub struct Writer {
 /// A file of a trace. After an error nothing more is written to it.
 struct Output {
     path: PathBuf,
-    form: Box<dyn Form>,
+    format: Box<dyn TraceFormat>,
     failed: Option<io::Error>,
 }
 
 impl Output {
     fn create(path: &Path, notes: &[String]) -> Result<Self, TraceError> {
-        let form: fn(File, &[String]) -> Box<dyn Form> =
+        let format: fn(File, &[String]) -> Box<dyn TraceFormat> =
             match path.extension().and_then(OsStr::to_str) {
-                Some("csv") => |file, _| Box::new(table::Table::new(file)),
-                Some("pcapng") => |file, _| Box::new(capture::Capture::new(file)),
-                Some("svg") => |file, notes| Box::new(Drawing::new(file, Ladder::svg, notes)),
-                Some("txt") => |file, notes| Box::new(Drawing::new(file, Ladder::text, notes)),
+                Some("csv") => |file, _| Box::new(table::CsvTable::new(file)),
+                Some("pcapng") => |file, _| Box::new(pcapng::PcapngFile::new(file)),
+                Some("svg") => |file, notes| Box::new(LadderFile::new(file, Ladder::svg, notes)),
+                Some("txt") => |file, notes| Box::new(LadderFile::new(file, Ladder::text, notes)),
                 _ => return Err(TraceError::Ending(path.to_owned())),
             };
         let path = path.to_owned();
         match File::create(&path) {
             Ok(file) => Ok(Self {
                 path,
-                form: form(file, notes),
+                format: format(file, notes),
                 failed: None,
             }),
             Err(error) => Err(TraceError::Create { path, error }),
         }
     }
 
-    fn step(&mut self, step: &Step) {
+    fn write(&mut self, event: &PacketEvent) {
         if self.failed.is_none() {
-            self.failed = self.form.step(step).err();
+            self.failed = self.format.write(event).err();
         }
     }
 
     fn end(mut self, packets: u64) -> Result<(), TraceError> {
-        let failed = self.failed.take().or_else(|| self.form.end().err());
+        let failed = self.failed.take().or_else(|| self.format.end().err());
         let path = self.path;
         failed.map_or(Ok(()), |error| {
             Err(TraceError::Write {
@@ -183,7 +183,7 @@ impl Output {
     }
 }
 
-impl Writer {
+impl TraceFileWriter {
     /// Creates the files, or empties them. The extension of each name selects its format.
     ///
     /// `notes` are sentences for the foot of ladders, such as the parameters of the run. Tables and captures do not
@@ -199,27 +199,27 @@ impl Writer {
         })
     }
 
-    /// Writes a packet record. [`Writer::finish`] reports errors.
+    /// Writes a packet record. [`TraceFileWriter::finish`] reports errors.
     pub fn note(&mut self, packet_record: PacketRecord) {
         self.packets += 1;
         if self.files.iter().any(|file| file.failed.is_none()) {
             self.event_order.push(packet_record);
-            self.write_steps();
+            self.write_events();
         }
     }
 
-    fn write_steps(&mut self) {
-        while let Some(step) = self.event_order.pop() {
+    fn write_events(&mut self) {
+        while let Some(event) = self.event_order.pop() {
             for file in &mut self.files {
-                file.step(&step);
+                file.write(&event);
             }
         }
     }
 
     /// Writes the rest to all files. An error means that a file is not complete.
-    pub fn finish(mut self) -> Result<Written, TraceError> {
+    pub fn finish(mut self) -> Result<WrittenTrace, TraceError> {
         self.event_order.end();
-        self.write_steps();
+        self.write_events();
         let packets = self.packets;
         let ends: Vec<_> = self
             .files
@@ -228,7 +228,7 @@ impl Writer {
             .collect();
         ends.into_iter()
             .collect::<Result<(), _>>()
-            .map(|()| Written { packets })
+            .map(|()| WrittenTrace { packets })
     }
 
     /// Writes packet records as they arrive, in a thread of its own. The emulator never waits for it. Records that find
@@ -242,12 +242,12 @@ impl Writer {
 
 /// A writer that follows a run.
 pub struct TraceFollower {
-    thread: RecordFollower<Writer>,
+    thread: RecordFollower<TraceFileWriter>,
 }
 
 impl TraceFollower {
     /// Writes the remaining records. The trace is complete once the run has finished.
-    pub fn finish(self) -> Result<Written, TraceError> {
+    pub fn finish(self) -> Result<WrittenTrace, TraceError> {
         self.thread.finish().finish()
     }
 }

@@ -5,8 +5,8 @@ use std::io;
 
 use posthaste_link::Fate;
 
-use super::event_order::{Seen, Step};
-use super::{Form, Tcp};
+use super::event_order::{DecodedPacket, PacketEvent};
+use super::{DecodedSegment, TraceFormat};
 
 /// The columns, in order.
 const COLUMNS: [&str; 21] = [
@@ -34,12 +34,12 @@ const COLUMNS: [&str; 21] = [
 ];
 
 /// A CSV file.
-pub(super) struct Table {
+pub(super) struct CsvTable {
     lines: csv::Writer<File>,
     begun: bool,
 }
 
-impl Table {
+impl CsvTable {
     pub(super) fn new(file: File) -> Self {
         let lines = csv::WriterBuilder::new()
             .buffer_capacity(1 << 16)
@@ -59,11 +59,11 @@ impl Table {
     }
 }
 
-impl Form for Table {
-    fn step(&mut self, step: &Step) -> io::Result<()> {
+impl TraceFormat for CsvTable {
+    fn write(&mut self, event: &PacketEvent) -> io::Result<()> {
         self.begin()?;
-        if let Step::Came(seen) = step {
-            self.lines.write_record(line(seen))?;
+        if let PacketEvent::Arrived(packet) = event {
+            self.lines.write_record(line(packet))?;
         }
         Ok(())
     }
@@ -74,10 +74,10 @@ impl Form for Table {
     }
 }
 
-fn line(seen: &Seen) -> [String; COLUMNS.len()] {
-    let packet_record = &seen.packet_record;
-    let tcp = seen.tcp.as_ref();
-    let of = |field: fn(&Tcp) -> String| tcp.map(field).unwrap_or_default();
+fn line(packet: &DecodedPacket) -> [String; COLUMNS.len()] {
+    let packet_record = &packet.packet_record;
+    let tcp = packet.tcp.as_ref();
+    let of = |field: fn(&DecodedSegment) -> String| tcp.map(field).unwrap_or_default();
     let (fate, reason, marks) = match packet_record.fate {
         Fate::Delivered(marks) => ("delivered", "", Some(marks)),
         Fate::Dropped(reason) => ("dropped", reason.name(), None),
@@ -98,7 +98,7 @@ fn line(seen: &Seen) -> [String; COLUMNS.len()] {
         packet_record.position.to_string(),
         packet_record.copy.to_string(),
         packet_record.length.to_string(),
-        seen.what.name().to_owned(),
+        packet.kind.name().to_owned(),
         of(|tcp| tcp.sending.map_or("", |sending| sending.name()).to_owned()),
         of(|tcp| tcp.flags.clone()),
         of(|tcp| tcp.sequence.to_string()),

@@ -7,28 +7,29 @@ use pcap_parser::{Block, OptionCode, PcapBlockOwned, PcapError, create_reader};
 use posthaste_link::Direction::{Down, Up};
 use posthaste_link::{Fate, Marks};
 
-use super::hand::Hand;
+use super::segment_builder::SegmentBuilder;
 use super::*;
 
 /// A connection up to the reply: handshake and request, 10 ms each way.
-fn opened() -> Hand {
+fn opened() -> SegmentBuilder {
     opened_with(true)
 }
 
-fn opened_with(may_sack: bool) -> Hand {
-    let mut hand = Hand::new();
-    hand.may_sack = may_sack;
-    hand.delivered(0.0, Up, "S");
-    hand.delivered(10.1, Down, "S ack 1");
-    hand.delivered(20.2, Up, "1:1 ack 1");
-    hand.delivered(20.3, Up, "1:301 ack 1");
-    hand.delivered(30.4, Down, "1:1 ack 301");
-    hand
+fn opened_with(may_sack: bool) -> SegmentBuilder {
+    let mut builder = SegmentBuilder::new();
+    builder.may_sack = may_sack;
+    builder.delivered(0.0, Up, "S");
+    builder.delivered(10.1, Down, "S ack 1");
+    builder.delivered(20.2, Up, "1:1 ack 1");
+    builder.delivered(20.3, Up, "1:301 ack 1");
+    builder.delivered(30.4, Down, "1:1 ack 301");
+    builder
 }
 
-fn steps(hand: &Hand) -> Vec<Step> {
+fn events(builder: &SegmentBuilder) -> Vec<PacketEvent> {
     let mut event_order = EventOrder::new();
-    hand.packet_records()
+    builder
+        .packet_records()
         .into_iter()
         .for_each(|packet_record| event_order.push(packet_record));
     event_order.end();
@@ -36,17 +37,17 @@ fn steps(hand: &Hand) -> Vec<Step> {
 }
 
 /// Labels such as `data rto` of all packets of one direction, in order of arrival.
-fn read(hand: &Hand, direction: posthaste_link::Direction) -> Vec<String> {
+fn read(builder: &SegmentBuilder, direction: posthaste_link::Direction) -> Vec<String> {
     let mut all = Vec::new();
-    for step in steps(hand) {
-        let Step::Came(seen) = step else {
+    for event in events(builder) {
+        let PacketEvent::Arrived(packet) = event else {
             continue;
         };
-        if seen.packet_record.direction == direction {
-            let sending = seen.tcp.as_ref().and_then(|tcp| tcp.sending);
+        if packet.packet_record.direction == direction {
+            let sending = packet.tcp.as_ref().and_then(|tcp| tcp.sending);
             let sending = sending.filter(|sending| *sending != Sending::First);
             let again = sending.map_or_else(String::new, |sending| format!(" {}", sending.name()));
-            all.push(format!("{}{again}", seen.what.name()));
+            all.push(format!("{}{again}", packet.kind.name()));
         }
     }
     all
@@ -54,22 +55,22 @@ fn read(hand: &Hand, direction: posthaste_link::Direction) -> Vec<String> {
 
 #[test]
 fn a_transaction_without_loss() {
-    let mut hand = opened();
-    hand.delivered(230.0, Down, "1:1449 ack 301");
-    hand.delivered(230.1, Down, "F 1449:2049 ack 301");
-    hand.delivered(240.2, Up, "301:301 ack 1449");
-    hand.delivered(240.3, Up, "F 301:301 ack 2050");
-    hand.delivered(250.4, Down, "2050:2050 ack 302");
-    assert_eq!(read(&hand, Up), ["syn", "ack", "data", "ack", "fin"]);
+    let mut builder = opened();
+    builder.delivered(230.0, Down, "1:1449 ack 301");
+    builder.delivered(230.1, Down, "F 1449:2049 ack 301");
+    builder.delivered(240.2, Up, "301:301 ack 1449");
+    builder.delivered(240.3, Up, "F 301:301 ack 2050");
+    builder.delivered(250.4, Down, "2050:2050 ack 302");
+    assert_eq!(read(&builder, Up), ["syn", "ack", "data", "ack", "fin"]);
     assert_eq!(
-        read(&hand, Down),
+        read(&builder, Down),
         ["syn-ack", "ack", "data", "data-fin", "ack"]
     );
-    let steps = steps(&hand);
-    assert!(steps.is_sorted_by_key(Step::time));
-    let last = steps.iter().rev().find_map(|step| match step {
-        Step::Came(seen) => seen.tcp.clone(),
-        Step::Reached(_) => None,
+    let events = events(&builder);
+    assert!(events.is_sorted_by_key(PacketEvent::time));
+    let last = events.iter().rev().find_map(|event| match event {
+        PacketEvent::Arrived(packet) => packet.tcp.clone(),
+        PacketEvent::Delivered(_) => None,
     });
     let last = last.expect("a segment");
     assert_eq!(
@@ -88,18 +89,18 @@ fn a_hole_in_what_is_acknowledged_is_repaired_fast() {
                 String::new()
             }
         };
-        let mut hand = opened_with(may_sack);
-        hand.dropped(230.0, Down, "1:1449 ack 301");
-        hand.delivered(230.1, Down, "1449:2897 ack 301");
-        hand.delivered(230.2, Down, "2897:4345 ack 301");
-        hand.delivered(230.3, Down, "4345:5793 ack 301");
+        let mut builder = opened_with(may_sack);
+        builder.dropped(230.0, Down, "1:1449 ack 301");
+        builder.delivered(230.1, Down, "1449:2897 ack 301");
+        builder.delivered(230.2, Down, "2897:4345 ack 301");
+        builder.delivered(230.3, Down, "4345:5793 ack 301");
         for (ms, to) in [(240.2, 2897), (240.3, 4345), (240.4, 5793)] {
-            hand.delivered(ms, Up, &format!("301:301 ack 1{}", sack(to)));
+            builder.delivered(ms, Up, &format!("301:301 ack 1{}", sack(to)));
         }
-        hand.delivered(250.5, Down, "1:1449 ack 301");
-        assert_eq!(read(&hand, Up)[3..], ["dupack"; 3]);
+        builder.delivered(250.5, Down, "1:1449 ack 301");
+        assert_eq!(read(&builder, Up)[3..], ["dupack"; 3]);
         assert_eq!(
-            read(&hand, Down)[2..],
+            read(&builder, Down)[2..],
             ["data", "data", "data", "data", "data fast"]
         );
     }
@@ -108,14 +109,14 @@ fn a_hole_in_what_is_acknowledged_is_repaired_fast() {
 #[test]
 fn a_late_loss_waits_for_the_timer() {
     for (may_sack, first) in [(true, "data-fin rto-or-probe"), (false, "data-fin rto")] {
-        let mut hand = opened_with(may_sack);
-        hand.delivered(230.0, Down, "1:1449 ack 301");
-        hand.dropped(230.1, Down, "F 1449:2049 ack 301");
-        hand.delivered(240.1, Up, "301:301 ack 1449");
-        hand.dropped(480.0, Down, "F 1449:2049 ack 301");
-        hand.delivered(980.0, Down, "F 1449:2049 ack 301");
+        let mut builder = opened_with(may_sack);
+        builder.delivered(230.0, Down, "1:1449 ack 301");
+        builder.dropped(230.1, Down, "F 1449:2049 ack 301");
+        builder.delivered(240.1, Up, "301:301 ack 1449");
+        builder.dropped(480.0, Down, "F 1449:2049 ack 301");
+        builder.delivered(980.0, Down, "F 1449:2049 ack 301");
         assert_eq!(
-            read(&hand, Down)[2..],
+            read(&builder, Down)[2..],
             ["data", "data-fin", first, "data-fin rto"]
         );
     }
@@ -123,92 +124,92 @@ fn a_late_loss_waits_for_the_timer() {
 
 #[test]
 fn a_probe_is_the_last_segment_and_makes_the_rest_fast() {
-    let mut hand = opened();
-    hand.delivered(230.0, Down, "1:1449 ack 301");
-    hand.dropped(230.1, Down, "1449:2897 ack 301");
-    hand.dropped(230.2, Down, "2897:4345 ack 301");
-    hand.delivered(240.1, Up, "301:301 ack 1449");
-    hand.delivered(300.0, Down, "2897:4345 ack 301");
-    hand.delivered(310.1, Up, "301:301 ack 1449 sack 2897:4345");
-    hand.delivered(321.0, Down, "1449:2897 ack 301");
+    let mut builder = opened();
+    builder.delivered(230.0, Down, "1:1449 ack 301");
+    builder.dropped(230.1, Down, "1449:2897 ack 301");
+    builder.dropped(230.2, Down, "2897:4345 ack 301");
+    builder.delivered(240.1, Up, "301:301 ack 1449");
+    builder.delivered(300.0, Down, "2897:4345 ack 301");
+    builder.delivered(310.1, Up, "301:301 ack 1449 sack 2897:4345");
+    builder.delivered(321.0, Down, "1449:2897 ack 301");
     assert_eq!(
-        read(&hand, Down)[2..],
+        read(&builder, Down)[2..],
         ["data", "data", "data", "data probe", "data fast"]
     );
 }
 
 #[test]
 fn three_duplicates_that_a_sender_ignores_end_in_a_timeout() {
-    let mut hand = opened_with(false);
-    hand.dropped(230.0, Down, "1:1449 ack 301");
-    hand.delivered(230.1, Down, "1449:2897 ack 301");
-    hand.delivered(230.2, Down, "2897:4345 ack 301");
-    hand.delivered(230.3, Down, "4345:5793 ack 301");
+    let mut builder = opened_with(false);
+    builder.dropped(230.0, Down, "1:1449 ack 301");
+    builder.delivered(230.1, Down, "1449:2897 ack 301");
+    builder.delivered(230.2, Down, "2897:4345 ack 301");
+    builder.delivered(230.3, Down, "4345:5793 ack 301");
     for ms in [240.2, 240.3, 240.4] {
-        hand.delivered(ms, Up, "301:301 ack 1");
+        builder.delivered(ms, Up, "301:301 ack 1");
     }
-    hand.delivered(480.0, Down, "1:1449 ack 301");
+    builder.delivered(480.0, Down, "1:1449 ack 301");
     assert_eq!(
-        read(&hand, Down)[2..],
+        read(&builder, Down)[2..],
         ["data", "data", "data", "data", "data rto"]
     );
 }
 
 #[test]
 fn what_follows_a_timeout_is_named_so() {
-    let mut hand = opened_with(false);
-    hand.dropped(230.0, Down, "1:1449 ack 301");
-    hand.dropped(230.1, Down, "1449:2897 ack 301");
-    hand.dropped(230.2, Down, "2897:4345 ack 301");
-    hand.delivered(480.0, Down, "1:1449 ack 301");
-    hand.delivered(490.1, Up, "301:301 ack 1449");
-    hand.delivered(500.2, Down, "1449:2897 ack 301");
-    hand.delivered(500.3, Down, "2897:4345 ack 301");
+    let mut builder = opened_with(false);
+    builder.dropped(230.0, Down, "1:1449 ack 301");
+    builder.dropped(230.1, Down, "1449:2897 ack 301");
+    builder.dropped(230.2, Down, "2897:4345 ack 301");
+    builder.delivered(480.0, Down, "1:1449 ack 301");
+    builder.delivered(490.1, Up, "301:301 ack 1449");
+    builder.delivered(500.2, Down, "1449:2897 ack 301");
+    builder.delivered(500.3, Down, "2897:4345 ack 301");
     let tail = ["data rto", "data after-rto", "data after-rto"];
-    assert_eq!(read(&hand, Down)[5..], tail);
+    assert_eq!(read(&builder, Down)[5..], tail);
 }
 
 #[test]
 fn syns_that_come_again() {
-    let mut hand = Hand::new();
-    hand.delivered(0.0, Up, "S");
-    hand.dropped(10.1, Down, "S ack 1");
-    hand.delivered(1000.0, Up, "S");
-    hand.dropped(1010.1, Down, "S ack 1");
-    hand.delivered(2010.2, Down, "S ack 1");
-    assert_eq!(read(&hand, Up), ["syn", "syn rto"]);
+    let mut builder = SegmentBuilder::new();
+    builder.delivered(0.0, Up, "S");
+    builder.dropped(10.1, Down, "S ack 1");
+    builder.delivered(1000.0, Up, "S");
+    builder.dropped(1010.1, Down, "S ack 1");
+    builder.delivered(2010.2, Down, "S ack 1");
+    assert_eq!(read(&builder, Up), ["syn", "syn rto"]);
     assert_eq!(
-        read(&hand, Down),
+        read(&builder, Down),
         ["syn-ack", "syn-ack answer", "syn-ack rto"]
     );
 }
 
 #[test]
 fn acknowledgements_by_what_they_say() {
-    let mut hand = opened();
-    hand.delivered(230.0, Down, "1:1449 ack 301");
-    hand.dropped(230.1, Down, "1449:2897 ack 301");
-    hand.delivered(230.2, Down, "2897:4345 ack 301");
-    hand.delivered(240.1, Up, "301:301 ack 1449");
-    hand.delivered(240.2, Up, "301:301 ack 1449 win 600");
-    hand.delivered(240.3, Up, "301:301 ack 1449 win 600");
-    hand.delivered(900.0, Up, "300:300 ack 1449 win 600");
-    hand.delivered(900.1, Up, "R 301:301 ack 1449");
+    let mut builder = opened();
+    builder.delivered(230.0, Down, "1:1449 ack 301");
+    builder.dropped(230.1, Down, "1449:2897 ack 301");
+    builder.delivered(230.2, Down, "2897:4345 ack 301");
+    builder.delivered(240.1, Up, "301:301 ack 1449");
+    builder.delivered(240.2, Up, "301:301 ack 1449 win 600");
+    builder.delivered(240.3, Up, "301:301 ack 1449 win 600");
+    builder.delivered(900.0, Up, "300:300 ack 1449 win 600");
+    builder.delivered(900.1, Up, "R 301:301 ack 1449");
     let named = ["ack", "window-update", "dupack", "keep-alive", "rst"];
-    assert_eq!(read(&hand, Up)[3..], named);
+    assert_eq!(read(&builder, Up)[3..], named);
 }
 
 #[test]
 fn damaged_headers_do_not_mislead() {
-    let mut hand = opened();
+    let mut builder = opened();
     let flipped = Fate::Delivered(Marks {
         flipped: 2,
         ..Marks::default()
     });
-    hand.passed(230.0, Down, "1:1449 ack 301", flipped, 10.0);
-    hand.passed(230.1, Down, "900001449:900002897 ack 301", flipped, 10.0);
-    hand.delivered(480.0, Down, "1:1449 ack 301");
-    let read = read(&hand, Down);
+    builder.passed(230.0, Down, "1:1449 ack 301", flipped, 10.0);
+    builder.passed(230.1, Down, "900001449:900002897 ack 301", flipped, 10.0);
+    builder.delivered(480.0, Down, "1:1449 ack 301");
+    let read = read(&builder, Down);
     assert_eq!(read[2..], ["data", "unreadable", "data rto-or-probe"]);
 }
 
@@ -218,11 +219,11 @@ fn a_damaged_number_ahead_of_the_stream_is_not_believed() {
         flipped: 1,
         ..Marks::default()
     });
-    let mut hand = opened();
-    hand.passed(230.0, Down, "10000001:10001449 ack 301", flipped, 10.0);
-    hand.delivered(230.1, Down, "1:1449 ack 301");
-    hand.delivered(230.2, Down, "1449:2897 ack 301");
-    assert_eq!(read(&hand, Down)[2..], ["unreadable", "data", "data"]);
+    let mut builder = opened();
+    builder.passed(230.0, Down, "10000001:10001449 ack 301", flipped, 10.0);
+    builder.delivered(230.1, Down, "1:1449 ack 301");
+    builder.delivered(230.2, Down, "1449:2897 ack 301");
+    assert_eq!(read(&builder, Down)[2..], ["unreadable", "data", "data"]);
 }
 
 #[test]
@@ -231,14 +232,14 @@ fn a_damaged_syn_changes_nothing_that_was_agreed_on() {
         flipped: 1,
         ..Marks::default()
     });
-    let mut hand = opened();
-    hand.delivered(230.0, Down, "1:1449 ack 301");
-    hand.may_sack = false;
-    hand.passed(230.1, Down, "S 1:1447 ack 301", flipped, 10.0);
-    hand.dropped(230.2, Down, "1449:2897 ack 301");
-    hand.delivered(240.1, Up, "301:301 ack 1449");
-    hand.delivered(480.0, Down, "1449:2897 ack 301");
-    let read = read(&hand, Down);
+    let mut builder = opened();
+    builder.delivered(230.0, Down, "1:1449 ack 301");
+    builder.may_sack = false;
+    builder.passed(230.1, Down, "S 1:1447 ack 301", flipped, 10.0);
+    builder.dropped(230.2, Down, "1449:2897 ack 301");
+    builder.delivered(240.1, Up, "301:301 ack 1449");
+    builder.delivered(480.0, Down, "1449:2897 ack 301");
+    let read = read(&builder, Down);
     assert_eq!(read.last().unwrap(), "data rto-or-probe", "{read:?}");
 }
 
@@ -246,21 +247,21 @@ fn a_damaged_syn_changes_nothing_that_was_agreed_on() {
 #[test]
 fn connections_that_are_over_are_forgotten() {
     let mut event_order = EventOrder::new();
-    let push = |event_order: &mut EventOrder, hand: &Hand| {
-        let packet_records = hand.packet_records().into_iter();
+    let push = |event_order: &mut EventOrder, builder: &SegmentBuilder| {
+        let packet_records = builder.packet_records().into_iter();
         packet_records.for_each(|packet_record| event_order.push(packet_record));
     };
-    let mut quiet = Hand::of(0);
+    let mut quiet = SegmentBuilder::of(0);
     quiet.delivered(0.0, Up, "S");
     quiet.delivered(10.1, Down, "S ack 1");
     quiet.delivered(20.2, Up, "1:301 ack 1");
     push(&mut event_order, &quiet);
     for connection in 1..=5000u64 {
         let ms = connection as f64 * 1e3;
-        let mut hand = Hand::of(connection);
-        hand.delivered(ms, Up, "S");
-        hand.delivered(ms + 10.1, Down, "R 0:0 ack 1");
-        push(&mut event_order, &hand);
+        let mut builder = SegmentBuilder::of(connection);
+        builder.delivered(ms, Up, "S");
+        builder.delivered(ms + 10.1, Down, "R 0:0 ack 1");
+        push(&mut event_order, &builder);
         while event_order.pop().is_some() {}
     }
     assert!(
@@ -268,42 +269,44 @@ fn connections_that_are_over_are_forgotten() {
         "{}",
         event_order.connections()
     );
-    let mut later = Hand::of(0);
+    let mut later = SegmentBuilder::of(0);
     later.delivered(5_001e3, Up, "301:601 ack 1");
     push(&mut event_order, &later);
     event_order.end();
-    let rest: Vec<Step> = std::iter::from_fn(|| event_order.pop()).collect();
+    let rest: Vec<PacketEvent> = std::iter::from_fn(|| event_order.pop()).collect();
     assert!(rest.len() < 600, "{}", rest.len());
-    let of_quiet =
-        |step: &&Step| matches!(step, Step::Came(seen) if seen.packet_record.connection == 0);
-    let Some(Step::Came(seen)) = rest.iter().find(of_quiet) else {
+    let of_quiet = |event: &&PacketEvent| matches!(event, PacketEvent::Arrived(packet) if packet.packet_record.connection == 0);
+    let Some(PacketEvent::Arrived(packet)) = rest.iter().find(of_quiet) else {
         panic!("a packet was forgotten");
     };
-    let tcp = seen.tcp.as_ref().unwrap();
+    let tcp = packet.tcp.as_ref().unwrap();
     assert_eq!((tcp.sequence, tcp.window), (301, 500 << 7), "it goes on");
 }
 
-fn written(name: &str, hand: &Hand) -> Vec<u8> {
+fn written(name: &str, builder: &SegmentBuilder) -> Vec<u8> {
     let folder = tempfile::tempdir().expect("a folder");
     let path = folder.path().join(name);
-    let mut writer = Writer::create(&[&path], &[]).expect("a file");
-    let packet_records = hand.packet_records();
+    let mut writer = TraceFileWriter::create(&[&path], &[]).expect("a file");
+    let packet_records = builder.packet_records();
     let packets = packet_records.len() as u64;
     packet_records
         .into_iter()
         .for_each(|packet_record| writer.note(packet_record));
-    assert_eq!(writer.finish().expect("all of it"), Written { packets });
+    assert_eq!(
+        writer.finish().expect("all of it"),
+        WrittenTrace { packets }
+    );
     std::fs::read(&path).expect("the file")
 }
 
-fn with_a_loss() -> Hand {
-    let mut hand = opened();
-    hand.delivered(230.0, Down, "1:1449 ack 301");
-    hand.dropped(230.1, Down, "F 1449:2049 ack 301");
-    hand.delivered(240.2, Up, "301:301 ack 1449");
-    hand.delivered(480.0, Down, "F 1449:2049 ack 301");
-    hand.delivered(490.1, Up, "301:301 ack 2050");
-    hand
+fn with_a_loss() -> SegmentBuilder {
+    let mut builder = opened();
+    builder.delivered(230.0, Down, "1:1449 ack 301");
+    builder.dropped(230.1, Down, "F 1449:2049 ack 301");
+    builder.delivered(240.2, Up, "301:301 ack 1449");
+    builder.delivered(480.0, Down, "F 1449:2049 ack 301");
+    builder.delivered(490.1, Up, "301:301 ack 2050");
+    builder
 }
 
 #[test]
@@ -322,8 +325,8 @@ fn the_ladder_of_a_connection() {
 
 #[test]
 fn the_capture_holds_each_packet_before_and_after() {
-    let hand = with_a_loss();
-    let bytes = written("t.pcapng", &hand);
+    let builder = with_a_loss();
+    let bytes = written("t.pcapng", &builder);
     let mut reader = create_reader(1 << 16, &*bytes).expect("a capture");
     let mut packets: Vec<(u32, u64, String, Vec<u8>)> = Vec::new();
     loop {
@@ -348,7 +351,7 @@ fn the_capture_holds_each_packet_before_and_after() {
             Err(error) => panic!("{error}"),
         }
     }
-    let packet_records = hand.packet_records();
+    let packet_records = builder.packet_records();
     let delivered =
         |packet_record: &&PacketRecord| matches!(packet_record.fate, Fate::Delivered(_));
     let after = packet_records.iter().filter(delivered).count();
@@ -386,10 +389,11 @@ fn a_full_disk_is_an_error_and_says_what_is_missing() {
     let folder = tempfile::tempdir().expect("a folder");
     for name in ["run.csv", "run.pcapng", "run.svg", "run.txt"] {
         let other = folder.path().join(format!("whole-{name}"));
-        let mut writer =
-            Writer::create(&[full(folder.path(), name), other.clone()], &[]).expect("files");
-        let hand = with_a_loss();
-        hand.packet_records()
+        let mut writer = TraceFileWriter::create(&[full(folder.path(), name), other.clone()], &[])
+            .expect("files");
+        let builder = with_a_loss();
+        builder
+            .packet_records()
             .into_iter()
             .for_each(|packet_record| writer.note(packet_record));
         let error = writer.finish().expect_err("no room").to_string();
@@ -405,11 +409,12 @@ fn a_full_disk_is_an_error_and_says_what_is_missing() {
 #[test]
 fn after_an_error_everything_is_still_taken_and_counted() {
     let folder = tempfile::tempdir().expect("a folder");
-    let mut writer = Writer::create(&[full(folder.path(), "run.csv")], &[]).expect("a file");
+    let mut writer =
+        TraceFileWriter::create(&[full(folder.path(), "run.csv")], &[]).expect("a file");
     let many = 3 * (1 << 16);
-    let mut hand = Hand::new();
-    hand.delivered(0.0, Up, "S");
-    let packet_record = hand.packet_records().remove(0);
+    let mut builder = SegmentBuilder::new();
+    builder.delivered(0.0, Up, "S");
+    let packet_record = builder.packet_records().remove(0);
     for _ in 0..many {
         writer.note(packet_record.clone());
     }
@@ -422,13 +427,15 @@ fn after_an_error_everything_is_still_taken_and_counted() {
 #[test]
 fn names_that_do_not_say_what_to_write_are_refused_before_anything_starts() {
     for name in ["run", "run.pcap", "run.CSV.gz"] {
-        let refused = Writer::create(&[name], &[]).err().expect("refused");
+        let refused = TraceFileWriter::create(&[name], &[])
+            .err()
+            .expect("refused");
         assert!(
             refused.to_string().contains(".csv, .pcapng, .svg or .txt"),
             "{refused}"
         );
     }
-    let nowhere = Writer::create(&["/nowhere/run.csv"], &[])
+    let nowhere = TraceFileWriter::create(&["/nowhere/run.csv"], &[])
         .err()
         .expect("refused");
     assert!(nowhere.to_string().contains("No such file"), "{nowhere}");

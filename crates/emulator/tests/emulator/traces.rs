@@ -30,7 +30,7 @@ fn service(reply: usize) -> Service {
 /// retransmitted.
 fn traced(folder: &Path, emulation: &Emulation, name: &str) -> (u64, String) {
     let path = folder.join(name);
-    let writer = trace::Writer::create(&[&path], &[]).expect("a file");
+    let writer = trace::TraceFileWriter::create(&[&path], &[]).expect("a file");
     let mut running = emulation.clone().start().expect("an emulation");
     let packet_records = running.packet_records.take().expect("they were asked for");
     let following = writer.follow(packet_records).expect("a thread");
@@ -255,8 +255,10 @@ pub(crate) fn why_again() {
             .for_each(|packet_record| event_order.push(packet_record));
         event_order.end();
         running.finish().expect("an outcome");
-        let sent = std::iter::from_fn(|| event_order.pop()).filter_map(|step| match step {
-            trace::Step::Came(seen) if seen.packet_record.direction == Direction::Down => {
+        let sent = std::iter::from_fn(|| event_order.pop()).filter_map(|event| match event {
+            trace::PacketEvent::Arrived(seen)
+                if seen.packet_record.direction == Direction::Down =>
+            {
                 seen.tcp.as_ref()?.sending
             }
             _ => None,

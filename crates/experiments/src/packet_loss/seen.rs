@@ -8,7 +8,7 @@ use std::sync::Arc;
 
 use posthaste_emulator::PacketRecord;
 use posthaste_emulator::response::Responses;
-use posthaste_emulator::trace::{EventOrder, Seen as Packet, Sending, Step};
+use posthaste_emulator::trace::{DecodedPacket as Packet, EventOrder, PacketEvent, Sending};
 use posthaste_link::{Direction, Fate, Reason};
 use posthaste_units::{Instant, ResponseTime, Span};
 
@@ -89,7 +89,7 @@ impl Seen {
     fn read(&mut self) {
         while let Some(step) = self.event_order.pop() {
             self.responses.follow(&step);
-            if let Step::Came(packet) = &step {
+            if let PacketEvent::Arrived(packet) = &step {
                 let port = packet.packet_record.flow.client.port();
                 let traced = self.transactions.entry(port).or_default();
                 traced.came(packet);

@@ -7,7 +7,7 @@ use std::io::Write as _;
 use std::path::{Path, PathBuf};
 
 use posthaste_emulator::record::{self, Recorder, Recording};
-use posthaste_emulator::trace::{self, TraceError, Writer};
+use posthaste_emulator::trace::{self, TraceError, TraceFileWriter};
 use posthaste_emulator::{Emulation, RunningEmulation};
 use posthaste_link::Plan;
 
@@ -18,14 +18,14 @@ use crate::commands::Failure;
 /// Created, empty files.
 pub(super) struct Blank {
     record: Option<Recorder>,
-    trace: Option<Writer>,
+    trace: Option<TraceFileWriter>,
     report: Option<Page>,
 }
 
 /// Files in use.
 pub(super) struct Open {
     record: Option<Recording>,
-    trace: Option<trace::Following>,
+    trace: Option<trace::TraceFollower>,
     report: Option<Page>,
 }
 
@@ -46,8 +46,8 @@ impl Blank {
         let words = format!("posthaste {}\nseed {}", words.join(" "), args.seed);
         let record = args.record.as_ref();
         let record = record.map(|path| Recorder::create(path, &words));
-        let trace =
-            (!args.trace.is_empty()).then(|| Writer::create(&args.trace, &args.notes(plans)));
+        let trace = (!args.trace.is_empty())
+            .then(|| TraceFileWriter::create(&args.trace, &args.notes(plans)));
         let report = args.report.as_ref().map(|path| Page::create(path));
         Ok(Self {
             record: record.transpose().map_err(Failure::run)?,
@@ -88,7 +88,7 @@ impl Open {
     /// Writes the rest. It is complete, because the emulator has ended. One failure does not prevent the other files.
     pub(super) fn finish(self, report: &Report) -> Result<(), Failure> {
         let record = self.record.map(Recording::finish).transpose();
-        let trace = self.trace.map(trace::Following::finish).transpose();
+        let trace = self.trace.map(trace::TraceFollower::finish).transpose();
         let page = self.report.map(|page| page.write(report)).transpose();
         record.map_err(Failure::run)?;
         trace.map_err(Failure::run)?;

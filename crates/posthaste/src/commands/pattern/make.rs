@@ -7,7 +7,7 @@ use std::io::BufReader;
 use std::path::{Path, PathBuf};
 
 use clap::ValueEnum;
-use posthaste_emulator::capture::{self, Connections, Packet, Remarks};
+use posthaste_emulator::capture::{self, CapturedPacket, Connections, Remarks};
 use posthaste_link::pattern::infer::{Findings, Pair, Receiver, Sender};
 use posthaste_link::pattern::{Chances, Draft, mahimahi};
 use posthaste_link::{Direction, Jitter, Loss};
@@ -305,7 +305,7 @@ impl Args {
         Ok(self.asked_for(found))
     }
 
-    fn wanted(&self, packet: &Packet) -> bool {
+    fn wanted(&self, packet: &CapturedPacket) -> bool {
         self.connection
             .is_none_or(|number| number == packet.seen.connection)
     }
@@ -366,7 +366,7 @@ struct Beginning {
 }
 
 impl Beginning {
-    fn note(&mut self, packet: &Packet, wanted: bool) {
+    fn note(&mut self, packet: &CapturedPacket, wanted: bool) {
         let connection = packet.seen.connection;
         if wanted {
             self.first.get_or_insert(connection);
@@ -400,7 +400,7 @@ fn remark_short(path: &Path, remarks: &Remarks) {
 fn read(
     path: &Path,
     connections: &mut Connections,
-    look: impl FnMut(&Packet),
+    look: impl FnMut(&CapturedPacket),
 ) -> Result<Remarks, Failure> {
     let wrong = |error: &dyn Display| Failure::usage(format!("{}: {error}", path.display()));
     let file = File::open(path).map_err(|error| wrong(&error))?;

@@ -8,7 +8,7 @@ use std::collections::VecDeque;
 use posthaste_tcp::trace::Sending;
 use posthaste_units::{Instant, Span};
 
-use super::packet::{SYN, Segment};
+use super::headers::{SYN, SegmentHeader};
 
 /// Maximum number of segments remembered in each direction: a window of 5.9 MB in full segments.
 const OUTSTANDING: usize = 4096;
@@ -19,7 +19,7 @@ const PROMPT: Span = Span::from_millis(10);
 
 /// One end of a connection.
 #[derive(Debug, Default)]
-pub(super) struct Half {
+pub(super) struct ObservedSender {
     /// Sequence number of its SYN, the origin of relative numbers.
     base: Option<u32>,
     /// First number that it has not sent.
@@ -69,7 +69,7 @@ pub(super) struct Judgement {
     pub(super) before: Option<Instant>,
 }
 
-impl Half {
+impl ObservedSender {
     /// Relative number of `number` in this end's stream: 0 for the SYN, 1 for the first byte.
     pub(super) fn place(&self, number: u32) -> Option<u64> {
         let base = self.base?;
@@ -89,7 +89,7 @@ impl Half {
 
     /// True if `segment` can come from this end in spite of flipped bits: it continues the stream or repeats a part of
     /// it.
-    pub(super) fn may_have_sent(&self, segment: &Segment) -> bool {
+    pub(super) fn may_have_sent(&self, segment: &SegmentHeader) -> bool {
         self.place(segment.sequence)
             .and_then(|place| self.next.checked_sub(place))
             .is_some_and(|behind| behind < PLAUSIBLE)
@@ -99,7 +99,7 @@ impl Half {
     pub(super) fn send(
         &mut self,
         now: Instant,
-        segment: &Segment,
+        segment: &SegmentHeader,
         may_sack: bool,
         (start, end): (u64, u64),
     ) -> Judgement {

@@ -12,14 +12,14 @@ const BASES: [u32; 2] = [1000, u32::MAX - 700];
 const SCALE: u8 = 7;
 
 /// A scripted connection. Its records come in the order in which packets leave.
-pub(crate) struct Hand {
+pub(crate) struct SegmentBuilder {
     connection: u64,
     positions: [u64; 2],
     pub(crate) may_sack: bool,
     packet_records: Vec<PacketRecord>,
 }
 
-impl Hand {
+impl SegmentBuilder {
     pub(crate) fn new() -> Self {
         Self::of(1)
     }

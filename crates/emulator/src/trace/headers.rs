@@ -12,8 +12,8 @@ const LARGEST_SCALE: u8 = 14;
 
 /// A packet by its protocol.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Packet {
-    Tcp(Segment),
+pub(super) enum PacketHeaders {
+    Tcp(SegmentHeader),
     Udp,
     /// ICMP or ICMPv6.
     Icmp,
@@ -27,7 +27,7 @@ pub(super) enum Packet {
 
 /// A TCP header, with its numbers as on the wire.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) struct Segment {
+pub(super) struct SegmentHeader {
     pub(super) sequence: u32,
     /// Acknowledgement number, if the ACK flag is set.
     pub(super) acknowledgment: Option<u32>,
@@ -51,7 +51,7 @@ pub(super) const RST: u8 = 4;
 /// Letters of the flags, lowest bit first, as in tcpdump.
 const LETTERS: [char; 8] = ['F', 'S', 'R', 'P', '.', 'U', 'E', 'W'];
 
-impl Packet {
+impl PacketHeaders {
     pub(super) fn read(packet_record: &PacketRecord) -> Self {
         let head = packet_record.head();
         let Ok((ip, _)) = LaxIpSlice::from_slice(head) else {
@@ -63,7 +63,7 @@ impl Packet {
         match ip.payload_ip_number() {
             ip_number::TCP => {
                 let payload = ip.payload().payload;
-                Segment::read(payload, packet_record.length, head.len() - payload.len())
+                SegmentHeader::read(payload, packet_record.length, head.len() - payload.len())
                     .map_or(Self::Unreadable, Self::Tcp)
             }
             ip_number::UDP => Self::Udp,
@@ -73,7 +73,7 @@ impl Packet {
     }
 }
 
-impl Segment {
+impl SegmentHeader {
     /// Reads the TCP header at the beginning of `payload`, which follows `before` bytes in a packet of `length` bytes.
     fn read(payload: &[u8], length: u32, before: usize) -> Option<Self> {
         let tcp = TcpSlice::from_slice(payload).ok()?;

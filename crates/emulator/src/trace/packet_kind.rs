@@ -4,7 +4,7 @@ use posthaste_tcp::trace::Kind;
 
 /// Kind of a packet.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub enum What {
+pub enum PacketKind {
     /// A TCP segment.
     Segment(Kind),
     /// A UDP datagram.
@@ -19,7 +19,7 @@ pub enum What {
     Unreadable,
 }
 
-impl What {
+impl PacketKind {
     /// Name in traces.
     pub const fn name(self) -> &'static str {
         match self {

@@ -11,8 +11,8 @@ use pcap_parser::{
 use posthaste_link::{Direction, Fate};
 use posthaste_units::Instant;
 
-use super::Form;
-use super::event_order::{Seen, Step};
+use super::TraceFormat;
+use super::event_order::{DecodedPacket, PacketEvent};
 use crate::packet_record::HEAD;
 
 /// Resolution of time stamps: 10^-9 s (if_tsresol).
@@ -28,12 +28,12 @@ enum Interface {
 }
 
 /// A capture file.
-pub(super) struct Capture {
+pub(super) struct PcapngFile {
     blocks: BufWriter<File>,
     begun: bool,
 }
 
-impl Capture {
+impl PcapngFile {
     pub(super) fn new(file: File) -> Self {
         Self {
             blocks: BufWriter::with_capacity(1 << 16, file),
@@ -83,12 +83,17 @@ impl Capture {
         Ok(())
     }
 
-    fn packet(&mut self, seen: &Seen, interface: Interface, at: Instant) -> io::Result<()> {
-        let head = seen.packet_record.head();
+    fn packet(
+        &mut self,
+        packet: &DecodedPacket,
+        interface: Interface,
+        at: Instant,
+    ) -> io::Result<()> {
+        let head = packet.packet_record.head();
         let mut padded = head.to_vec();
         padded.resize(head.len().next_multiple_of(4), 0);
-        let words = words(seen);
-        let id = packet_id(seen).to_le_bytes();
+        let words = words(packet);
+        let id = packet_id(packet).to_le_bytes();
         let stamp = at.as_nanos();
         let mut block = EnhancedPacketBlock {
             block_type: 0,
@@ -97,7 +102,7 @@ impl Capture {
             ts_high: (stamp >> 32) as u32,
             ts_low: stamp as u32,
             caplen: head.len() as u32,
-            origlen: seen.packet_record.length,
+            origlen: packet.packet_record.length,
             data: &padded,
             options: vec![
                 option(OptionCode::Comment, words.as_bytes()),
@@ -110,15 +115,15 @@ impl Capture {
     }
 }
 
-impl Form for Capture {
-    fn step(&mut self, step: &Step) -> io::Result<()> {
+impl TraceFormat for PcapngFile {
+    fn write(&mut self, event: &PacketEvent) -> io::Result<()> {
         self.begin()?;
-        match step {
-            Step::Came(seen) if seen.packet_record.copy == 0 => {
-                self.packet(seen, Interface::Before, step.time())
+        match event {
+            PacketEvent::Arrived(packet) if packet.packet_record.copy == 0 => {
+                self.packet(packet, Interface::Before, event.time())
             }
-            Step::Came(_) => Ok(()),
-            Step::Reached(seen) => self.packet(seen, Interface::After, step.time()),
+            PacketEvent::Arrived(_) => Ok(()),
+            PacketEvent::Delivered(packet) => self.packet(packet, Interface::After, event.time()),
         }
     }
 
@@ -137,26 +142,26 @@ fn option(code: OptionCode, value: &[u8]) -> PcapNGOption<'_> {
 }
 
 /// Equal for both records of a packet and for its copies. Made of connection, direction and position.
-fn packet_id(seen: &Seen) -> u64 {
-    let packet_record = &seen.packet_record;
+fn packet_id(packet: &DecodedPacket) -> u64 {
+    let packet_record = &packet.packet_record;
     let up = packet_record.direction == Direction::Up;
     packet_record.connection << 40 | packet_record.position << 1 & ((1 << 40) - 1) | u64::from(!up)
 }
 
 /// Comment of a record: number, kind and fate of the packet.
-fn words(seen: &Seen) -> String {
-    let packet_record = &seen.packet_record;
+fn words(packet: &DecodedPacket) -> String {
+    let packet_record = &packet.packet_record;
     let mut words = format!(
         "connection {}, {} {}: {}",
         packet_record.connection,
         packet_record.direction,
         packet_record.position,
-        seen.what.name()
+        packet.kind.name()
     );
     if packet_record.copy > 0 {
         words += &format!(", copy {}", packet_record.copy);
     }
-    let sending = seen.tcp.as_ref().and_then(|tcp| tcp.sending);
+    let sending = packet.tcp.as_ref().and_then(|tcp| tcp.sending);
     if let Some(sending) = sending {
         words += &format!(", {}", sending.name());
     }
