@@ -12,7 +12,7 @@ use std::time::{Duration, Instant};
 
 use posthaste_link::Plan;
 
-use crate::line::{Line, PORT, Started};
+use crate::network::{PORT, Started, TestedNetwork};
 use crate::{Failure, LARGEST, wall_clock};
 
 /// Maximum number of packets under way. The ring of the emulator has 4,096 slots.
@@ -21,8 +21,8 @@ const WINDOW: u64 = 3_500;
 const BATCH: usize = 64;
 
 /// Prints the number of packets that the far end's kernel received, for each of `seconds`.
-pub(crate) fn capacity(line: Line, seconds: u64) -> Result<(), Failure> {
-    let running = line.start(Plan::default())?;
+pub(crate) fn capacity(network: TestedNetwork, seconds: u64) -> Result<(), Failure> {
+    let running = network.start(Plan::default())?;
     let (far_end, unread) = far_end(&running)?;
     let sender = running.at_client(move |connect| {
         let socket = connect();

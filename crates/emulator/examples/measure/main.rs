@@ -7,7 +7,7 @@
 //! wall clock.
 
 mod flood;
-mod line;
+mod network;
 mod sink;
 
 use std::collections::BTreeSet;
@@ -23,8 +23,8 @@ use posthaste_units::{BitRate, Span};
 use rustix::net::sockopt::set_socket_send_buffer_size_force;
 use rustix::time::{ClockId, clock_gettime};
 
-use line::Line;
-use sink::{Arrival, Sink};
+use network::TestedNetwork;
+use sink::{Sink, StampedPacket};
 
 /// Bytes of the IPv4 and UDP headers.
 const HEADERS: usize = 28;
@@ -41,25 +41,25 @@ fn main() -> Result<(), Failure> {
         let word = words.get(place).ok_or("a number is missing")?;
         Ok(word.parse()?)
     };
-    let line = Line {
+    let network = TestedNetwork {
         fifo: has("fifo"),
         loopback: has("loopback"),
     };
     let _busy = has("busy").then(Busy::start);
     match words.first().map(String::as_str) {
-        Some("delay") => delay(line, number(1)? as usize),
-        Some("flows") => flows(line, number(1)? as usize),
-        Some("rate") => rate(line, number(1)?, number(2)?),
-        Some("capacity") => flood::capacity(line, number(1)?),
-        Some("positions") => positions(line, number(1)?),
+        Some("delay") => delay(network, number(1)? as usize),
+        Some("flows") => flows(network, number(1)? as usize),
+        Some("rate") => rate(network, number(1)?, number(2)?),
+        Some("capacity") => flood::capacity(network, number(1)?),
+        Some("positions") => positions(network, number(1)?),
         _ => Err("which: delay, flows, rate, capacity or positions?".into()),
     }
 }
 
 /// One packet each millisecond, with a delay of ten milliseconds.
-fn delay(line: Line, packets: usize) -> Result<(), Failure> {
+fn delay(network: TestedNetwork, packets: usize) -> Result<(), Failure> {
     let under_way = Span::from_millis(10);
-    let running = line.start(Plan {
+    let running = network.start(Plan {
         delay: under_way,
         ..Plan::default()
     })?;
@@ -75,8 +75,8 @@ fn delay(line: Line, packets: usize) -> Result<(), Failure> {
 
 /// `flows` flows at 20 packets a second for ten seconds, each on a link of 1 Mbit/s that takes 8 ms for a packet and
 /// delays it by 10 ms more.
-fn flows(line: Line, flows: usize) -> Result<(), Failure> {
-    let running = line.start(Plan {
+fn flows(network: TestedNetwork, flows: usize) -> Result<(), Failure> {
+    let running = network.start(Plan {
         delay: Span::from_millis(10),
         bandwidth: BitRate::per_second(1_000_000),
         ..Plan::default()
@@ -96,11 +96,11 @@ fn flows(line: Line, flows: usize) -> Result<(), Failure> {
 
 /// Traffic at the bandwidth of the link, a quarter of a second ahead of it so that it is always busy. For a link that
 /// starts empty and holds half a second.
-fn rate(line: Line, bits: u64, seconds: u64) -> Result<(), Failure> {
+fn rate(network: TestedNetwork, bits: u64, seconds: u64) -> Result<(), Failure> {
     let each = Duration::from_secs_f64(((LARGEST + HEADERS) * 8) as f64 / bits as f64);
     let packets = move |time: f64| (time / each.as_secs_f64()) as usize;
     let ahead = packets(0.25);
-    let running = line.start(Plan {
+    let running = network.start(Plan {
         bandwidth: BitRate::per_second(bits),
         queue: Queue {
             packets: 2 * ahead as u32,
@@ -122,7 +122,7 @@ fn rate(line: Line, bits: u64, seconds: u64) -> Result<(), Failure> {
 
 /// Drops each 997th packet by a pattern. Prints if exactly those were missing at the other end, and if the trace
 /// agrees.
-fn positions(line: Line, packets: u64) -> Result<(), Failure> {
+fn positions(network: TestedNetwork, packets: u64) -> Result<(), Failure> {
     let doomed: BTreeSet<u64> = (997..=packets).step_by(997).collect();
     let lines: String = doomed
         .iter()
@@ -133,7 +133,7 @@ fn positions(line: Line, packets: u64) -> Result<(), Failure> {
         script: Some(pattern.script(Direction::Up).clone()),
         ..Plan::default()
     };
-    let (running, packet_records) = line.start_seen(plan)?;
+    let (running, packet_records) = network.start_seen(plan)?;
     let sink = Sink::start(&running, packets as usize - doomed.len());
     let latest = sink.latest.clone();
     let sender = running.at_client(move |connect| {
@@ -201,7 +201,7 @@ fn wall_clock() -> u64 {
 }
 
 /// Prints the time of sending and of arrival of each packet.
-fn print_arrivals(arrivals: &[Arrival]) {
+fn print_arrivals(arrivals: &[StampedPacket]) {
     let lines: Vec<String> = arrivals
         .iter()
         .map(|arrival| format!("packet {} {}\n", arrival.first, arrival.stamp))

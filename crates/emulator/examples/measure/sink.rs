@@ -9,10 +9,10 @@ use std::time::Duration;
 
 use rustix::net::sockopt::{set_socket_recv_buffer_size, set_socket_recv_buffer_size_force};
 
-use crate::line::{PORT, Started};
+use crate::network::{PORT, Started};
 
 /// A received packet.
-pub(crate) struct Arrival {
+pub(crate) struct StampedPacket {
     /// Value of its first eight bytes.
     pub(crate) first: u64,
     /// Arrival in its kernel, in ns of the wall clock.
@@ -24,18 +24,18 @@ pub(crate) struct Sink {
     /// First eight bytes of the last packet.
     pub(crate) latest: Arc<AtomicU64>,
     ended: Arc<AtomicBool>,
-    thread: JoinHandle<Vec<Arrival>>,
+    thread: JoinHandle<Vec<StampedPacket>>,
 }
 
 impl Sink {
     /// Receives until `expected` packets have arrived, or until finished and no more arrive.
-    pub(crate) fn start(line: &Started, expected: usize) -> Self {
+    pub(crate) fn start(network: &Started, expected: usize) -> Self {
         // Bound before the first packet is sent.
-        let socket = line.at_server(socket).join().expect("a receiver");
+        let socket = network.at_server(socket).join().expect("a receiver");
         let ended = Arc::new(AtomicBool::new(false));
         let latest = Arc::new(AtomicU64::new(0));
         let (asked, shown) = (ended.clone(), latest.clone());
-        let thread = line.at_server(move || {
+        let thread = network.at_server(move || {
             let mut arrivals = Vec::with_capacity(1 << 20);
             let mut bytes = [0; 2048];
             while arrivals.len() < expected {
@@ -44,7 +44,7 @@ impl Sink {
                         let first = bytes[..8].try_into().expect("eight bytes");
                         let first = u64::from_ne_bytes(first);
                         let stamp = stamp(&socket);
-                        arrivals.push(Arrival { first, stamp });
+                        arrivals.push(StampedPacket { first, stamp });
                         shown.store(first, Ordering::Relaxed);
                     }
                     Err(_) if asked.load(Ordering::Relaxed) => break,
@@ -61,7 +61,7 @@ impl Sink {
     }
 
     /// Waits for the sender, then for the packets that it sent.
-    pub(crate) fn finish_after(self, sender: JoinHandle<()>) -> Vec<Arrival> {
+    pub(crate) fn finish_after(self, sender: JoinHandle<()>) -> Vec<StampedPacket> {
         sender.join().expect("a sender");
         self.ended.store(true, Ordering::Relaxed);
         self.thread.join().expect("a receiver")

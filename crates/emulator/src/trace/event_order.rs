@@ -107,7 +107,7 @@ struct PendingDelivery(Instant, u64, Arc<DecodedPacket>);
 
 #[derive(Default)]
 struct TracedConnection {
-    /// The client's and the server's half.
+    /// The client's and the server's end.
     senders: [ObservedSender; 2],
     last: Instant,
     lifecycle: Lifecycle,

@@ -16,27 +16,27 @@ use super::message::request;
 use super::poll::Poll;
 use super::server::tcp_socket;
 use super::timers::Timers;
-use super::{Course, Ended, Transaction};
+use super::{Course, Transaction, TransactionEnd};
 use crate::clock::EmulatorClock;
 use crate::{Addresses, Host};
 
 /// Maximum time until a stop is noticed.
-const GLANCE: Span = Span::from_millis(50);
+const STOP_CHECK: Span = Span::from_millis(50);
 
 /// A client that runs transactions in a thread of its own. Dropping it stops them.
-pub struct Client {
-    news: Arc<News>,
-    thread: Option<JoinHandle<Result<Vec<Ended>, Errno>>>,
+pub struct TransactionClient {
+    progress: Arc<ClientProgress>,
+    thread: Option<JoinHandle<Result<Vec<TransactionEnd>, Errno>>>,
 }
 
 /// State shared by client and caller.
 #[derive(Default)]
-struct News {
+struct ClientProgress {
     stop: AtomicBool,
     over: AtomicUsize,
 }
 
-impl Client {
+impl TransactionClient {
     /// Begins `transactions`, in their order, from `host` with the server at `server`.
     pub fn start(
         host: &Host,
@@ -44,28 +44,28 @@ impl Client {
         transactions: Vec<Transaction>,
         course: Course,
     ) -> Self {
-        let (news, from) = (Arc::<News>::default(), host.addresses());
+        let (progress, from) = (Arc::<ClientProgress>::default(), host.addresses());
         let work = {
-            let news = news.clone();
+            let progress = progress.clone();
             move || {
                 crate::priority::wake_exactly();
-                let mut running = Running::new(from, server, transactions, course)?;
-                while !running.is_over() && !news.stop.load(Ordering::Relaxed) {
+                let mut running = ClientLoop::new(from, server, transactions, course)?;
+                while !running.is_over() && !progress.stop.load(Ordering::Relaxed) {
                     running.turn()?;
-                    news.over.store(running.over, Ordering::Relaxed);
+                    progress.over.store(running.over, Ordering::Relaxed);
                 }
                 Ok(running.ended)
             }
         };
         Self {
-            news,
+            progress,
             thread: Some(host.spawn(work)),
         }
     }
 
     /// Transactions that have ended, successfully or not.
     pub fn over(&self) -> usize {
-        self.news.over.load(Ordering::Relaxed)
+        self.progress.over.load(Ordering::Relaxed)
     }
 
     /// True once the thread has ended.
@@ -75,11 +75,11 @@ impl Client {
 
     /// Begins no more transactions, and stops those under way.
     pub fn stop(&self) {
-        self.news.stop.store(true, Ordering::Relaxed);
+        self.progress.stop.store(true, Ordering::Relaxed);
     }
 
     /// Waits for all transactions. Returns the end of each, in the given order.
-    pub fn finish(mut self) -> Result<Vec<Ended>, Errno> {
+    pub fn finish(mut self) -> Result<Vec<TransactionEnd>, Errno> {
         let thread = self.thread.take().expect("finished only once");
         match thread.join() {
             Ok(ended) => ended,
@@ -88,13 +88,13 @@ impl Client {
     }
 }
 
-impl Drop for Client {
+impl Drop for TransactionClient {
     fn drop(&mut self) {
         self.stop();
     }
 }
 
-struct Running {
+struct ClientLoop {
     clock: EmulatorClock,
     from: Addresses,
     to: SocketAddr,
@@ -104,21 +104,21 @@ struct Running {
     next: usize,
     next_start: Instant,
     over: usize,
-    ended: Vec<Ended>,
+    ended: Vec<TransactionEnd>,
     poll: Poll,
-    connections: Slab<Connection>,
+    connections: Slab<ClientConnection>,
     /// Timeouts of transactions, by their index.
     timeouts: Timers,
 }
 
-struct Connection {
+struct ClientConnection {
     socket: OwnedFd,
     transaction: usize,
     /// Bytes of the reply received so far; `None` before the request was sent.
     got: Option<u32>,
 }
 
-impl Running {
+impl ClientLoop {
     fn new(
         from: Addresses,
         server: Addresses,
@@ -129,7 +129,7 @@ impl Running {
             clock: EmulatorClock::start(),
             from,
             to: super::address(server),
-            ended: vec![Ended::Stopped; transactions.len()],
+            ended: vec![TransactionEnd::Stopped; transactions.len()],
             transactions,
             course,
             next: 0,
@@ -154,7 +154,7 @@ impl Running {
         }
         let start = self.may_begin().then_some(self.next_start);
         let due = start.into_iter().chain(self.timeouts.next_due()).min();
-        for token in self.poll.wait(now, due, GLANCE)? {
+        for token in self.poll.wait(now, due, STOP_CHECK)? {
             self.go_on(token as usize);
         }
         while let Some(token) = self.timeouts.take(self.clock.now()) {
@@ -182,7 +182,7 @@ impl Running {
             }
         };
         if let Err(errno) = connect() {
-            self.settle(transaction, Ended::Failed(errno));
+            self.settle(transaction, TransactionEnd::Failed(errno));
             return Ok(());
         }
         let entry = self.connections.vacant_entry();
@@ -190,7 +190,7 @@ impl Running {
             .add(&socket, entry.key() as u64, EventFlags::OUT)?;
         self.timeouts
             .set(now + self.course.timeout, transaction as u64);
-        entry.insert(Connection {
+        entry.insert(ClientConnection {
             socket,
             transaction,
             got: None,
@@ -215,10 +215,10 @@ impl Running {
         let ended = match went {
             Ok(false) | Err(Errno::AGAIN) => return,
             Ok(true) => match connection.got {
-                Some(got) if got == transaction.reply => Ended::Well,
-                got => Ended::Short(got.unwrap_or(0)),
+                Some(got) if got == transaction.reply => TransactionEnd::Well,
+                got => TransactionEnd::Short(got.unwrap_or(0)),
             },
-            Err(errno) => Ended::Failed(errno),
+            Err(errno) => TransactionEnd::Failed(errno),
         };
         let connection = self.connections.remove(slot);
         self.settle(connection.transaction, ended);
@@ -233,11 +233,11 @@ impl Running {
             .map(|(slot, _)| slot);
         if let Some(slot) = slot {
             drop(self.connections.remove(slot));
-            self.settle(transaction, Ended::TimedOut);
+            self.settle(transaction, TransactionEnd::TimedOut);
         }
     }
 
-    fn settle(&mut self, transaction: usize, ended: Ended) {
+    fn settle(&mut self, transaction: usize, ended: TransactionEnd) {
         self.ended[transaction] = ended;
         self.over += 1;
     }

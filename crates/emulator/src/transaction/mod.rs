@@ -15,9 +15,9 @@ use std::net::SocketAddr;
 use posthaste_units::Span;
 use rustix::io::Errno;
 
-pub use client::Client;
+pub use client::TransactionClient;
 pub use message::SHORTEST;
-pub use server::Server;
+pub use server::TransactionServer;
 
 /// A request and its reply.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -47,7 +47,7 @@ pub struct Course {
 
 /// End of a transaction.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Ended {
+pub enum TransactionEnd {
     /// The whole reply arrived, then the end of the connection.
     Well,
     /// The connection ended after this number of bytes, other than the reply's length.

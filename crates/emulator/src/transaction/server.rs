@@ -20,19 +20,19 @@ use crate::clock::EmulatorClock;
 /// Maximum number of connections that wait to be accepted.
 const BACKLOG: i32 = 4096;
 /// Maximum time until a stop is noticed.
-const GLANCE: Span = Span::from_millis(50);
+const STOP_CHECK: Span = Span::from_millis(50);
 /// Token of the listening socket. Connections use their slots.
-const DOOR: u64 = u64::MAX;
+const LISTENER: u64 = u64::MAX;
 /// Padding of replies, and size of the read buffer.
-const FILLING: [u8; 16 << 10] = [b'.'; 16 << 10];
+const PADDING: [u8; 16 << 10] = [b'.'; 16 << 10];
 
 /// A server of transactions in a thread of its own. Dropping it ends the thread.
-pub struct Server {
+pub struct TransactionServer {
     stop: Arc<AtomicBool>,
     thread: Option<JoinHandle<Result<(), Errno>>>,
 }
 
-impl Server {
+impl TransactionServer {
     /// Listens on `host` at [`address`](super::address). Connections are accepted when this returns.
     pub fn start(host: &Host) -> Result<Self, Errno> {
         let address = super::address(host.addresses());
@@ -48,7 +48,7 @@ impl Server {
             let stop = stop.clone();
             host.spawn(move || {
                 crate::priority::wake_exactly();
-                Serving::new(listener)?.run(&stop)
+                ServerLoop::new(listener)?.run(&stop)
             })
         };
         Ok(Self {
@@ -58,7 +58,7 @@ impl Server {
     }
 }
 
-impl Drop for Server {
+impl Drop for TransactionServer {
     fn drop(&mut self) {
         self.stop.store(true, Ordering::Relaxed);
         if let Some(thread) = self.thread.take() {
@@ -74,20 +74,20 @@ pub(super) fn tcp_socket() -> Result<OwnedFd, Errno> {
     net::socket_with(AddressFamily::INET, SocketType::STREAM, flags, None)
 }
 
-struct Serving {
+struct ServerLoop {
     clock: EmulatorClock,
     listener: OwnedFd,
     poll: Poll,
-    connections: Slab<Connection>,
+    connections: Slab<ServerConnection>,
     timers: Timers,
 }
 
-struct Connection {
+struct ServerConnection {
     socket: OwnedFd,
-    state: State,
+    state: ServerState,
 }
 
-enum State {
+enum ServerState {
     /// Bytes of the request received, and its beginning.
     Reading {
         got: u32,
@@ -98,10 +98,10 @@ enum State {
     Replying(u32),
 }
 
-impl Serving {
+impl ServerLoop {
     fn new(listener: OwnedFd) -> Result<Self, Errno> {
         let poll = Poll::new()?;
-        poll.add(&listener, DOOR, EventFlags::IN)?;
+        poll.add(&listener, LISTENER, EventFlags::IN)?;
         Ok(Self {
             clock: EmulatorClock::start(),
             listener,
@@ -114,9 +114,9 @@ impl Serving {
     fn run(mut self, stop: &AtomicBool) -> Result<(), Errno> {
         while !stop.load(Ordering::Relaxed) {
             let due = self.timers.next_due();
-            for token in self.poll.wait(self.clock.now(), due, GLANCE)? {
+            for token in self.poll.wait(self.clock.now(), due, STOP_CHECK)? {
                 match token {
-                    DOOR => self.accept()?,
+                    LISTENER => self.accept()?,
                     _ => self.turn(token as usize),
                 }
             }
@@ -140,8 +140,8 @@ impl Serving {
             let token = entry.key() as u64;
             self.poll.add(&socket, token, EventFlags::IN)?;
             let head = [0; LENGTH];
-            let state = State::Reading { got: 0, head };
-            entry.insert(Connection { socket, state });
+            let state = ServerState::Reading { got: 0, head };
+            entry.insert(ServerConnection { socket, state });
         }
     }
 
@@ -151,10 +151,10 @@ impl Serving {
             return;
         };
         let went = match &mut connection.state {
-            State::Reading { got, head } => read(&connection.socket, got, head),
+            ServerState::Reading { got, head } => read(&connection.socket, got, head),
             // Its end was reported, so the reply has no receiver.
-            State::Processing(_) => Err(Errno::CONNRESET),
-            State::Replying(left) => match write(&connection.socket, left) {
+            ServerState::Processing(_) => Err(Errno::CONNRESET),
+            ServerState::Replying(left) => match write(&connection.socket, left) {
                 Ok(()) if *left == 0 => Err(Errno::AGAIN),
                 went => went.map(|()| None),
             },
@@ -169,7 +169,7 @@ impl Serving {
 
     fn process(&mut self, slot: usize, order: Order) {
         let connection = &mut self.connections[slot];
-        connection.state = State::Processing(order);
+        connection.state = ServerState::Processing(order);
         let due = self.clock.now() + order.processing;
         let quiet = self
             .poll
@@ -184,12 +184,12 @@ impl Serving {
         let Some(connection) = self.connections.get_mut(slot) else {
             return;
         };
-        let State::Processing(order) = connection.state else {
+        let ServerState::Processing(order) = connection.state else {
             return;
         };
         // A failure here is one of the connection. Writing will report it.
         let _ = sockopt::set_tcp_cork(&connection.socket, order.fin_on_data);
-        connection.state = State::Replying(order.reply);
+        connection.state = ServerState::Replying(order.reply);
         let _ = self
             .poll
             .change(&connection.socket, slot as u64, EventFlags::OUT);
@@ -199,7 +199,7 @@ impl Serving {
 
 /// Reads all available data. Returns the instructions once the request is complete.
 fn read(socket: &OwnedFd, got: &mut u32, head: &mut [u8; LENGTH]) -> Result<Option<Order>, Errno> {
-    let mut buffer = FILLING;
+    let mut buffer = PADDING;
     loop {
         let (_, length) = match net::recv(socket, &mut buffer[..], RecvFlags::empty()) {
             Ok((_, 0)) => return Err(Errno::CONNRESET),
@@ -224,8 +224,8 @@ fn read(socket: &OwnedFd, got: &mut u32, head: &mut [u8; LENGTH]) -> Result<Opti
 /// Writes as much as the kernel accepts.
 fn write(socket: &OwnedFd, left: &mut u32) -> Result<(), Errno> {
     while *left > 0 {
-        let next = (*left as usize).min(FILLING.len());
-        match net::send(socket, &FILLING[..next], SendFlags::NOSIGNAL) {
+        let next = (*left as usize).min(PADDING.len());
+        match net::send(socket, &PADDING[..next], SendFlags::NOSIGNAL) {
             Ok(length) => *left -= length as u32,
             Err(Errno::AGAIN) => return Ok(()),
             Err(Errno::INTR) => {}

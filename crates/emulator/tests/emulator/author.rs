@@ -1,6 +1,8 @@
 //! The paper's first service on its slowest link, without loss: a time that can be computed.
 
-use posthaste_emulator::transaction::{Client, Course, Ended, Server, Transaction};
+use posthaste_emulator::transaction::{
+    Course, Transaction, TransactionClient, TransactionEnd, TransactionServer,
+};
 use posthaste_emulator::{SERVER, response};
 use posthaste_link::Plan;
 use posthaste_units::{BitRate, Span};
@@ -33,7 +35,7 @@ fn transactions() -> Result<(), String> {
         .start()
         .expect("an emulation");
     let packet_records = running.packet_records.take().expect("asked for");
-    let server = Server::start(&running.server).expect("a server");
+    let server = TransactionServer::start(&running.server).expect("a server");
     let transactions = (10_000..)
         .take(usize::from(TRANSACTIONS))
         .map(|port| Transaction {
@@ -48,9 +50,9 @@ fn transactions() -> Result<(), String> {
         spacing: Span::ZERO,
         timeout: Span::from_secs(10),
     };
-    let client = Client::start(&running.client, SERVER, transactions.collect(), course);
+    let client = TransactionClient::start(&running.client, SERVER, transactions.collect(), course);
     let ended = client.finish().expect("a client");
-    assert_eq!(ended, [Ended::Well; TRANSACTIONS as usize]);
+    assert_eq!(ended, [TransactionEnd::Well; TRANSACTIONS as usize]);
     drop(server);
     let outcome = running.finish().expect("an outcome");
     let responses = response::read(packet_records.drain()).responses;

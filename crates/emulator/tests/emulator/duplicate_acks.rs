@@ -26,7 +26,7 @@ const CONNECTIONS: usize = 5;
 
 /// Settings of the kernels, and the packet of the server's FIN.
 #[derive(Clone, Copy)]
-struct Kernel {
+struct KernelSetup {
     sack: bool,
     route: &'static str,
     /// Sends the FIN on the last data packet, regardless of the window.
@@ -34,14 +34,14 @@ struct Kernel {
 }
 
 /// Reno without SACK and with an initial window of three, as at the time of the paper.
-const OLD: Kernel = Kernel {
+const OLD: KernelSetup = KernelSetup {
     sack: false,
     route: "congctl reno initcwnd 3",
     fin_on_data: false,
 };
 
 /// The kernel's defaults.
-const TODAY: Kernel = Kernel {
+const TODAY: KernelSetup = KernelSetup {
     sack: true,
     route: "congctl cubic",
     fin_on_data: true,
@@ -66,7 +66,7 @@ impl Figures {
 }
 
 /// Runs transactions that lose these packets of the server's, with an agent or without.
-fn transactions(kernel: Kernel, lost: &str, agent: Option<Settings>) -> Figures {
+fn transactions(kernel: KernelSetup, lost: &str, agent: Option<Settings>) -> Figures {
     let plan = Plan {
         bandwidth: BitRate::per_second(300_000),
         ..delay(10)
@@ -162,7 +162,7 @@ fn counter(netstat: &str, name: &str) -> u64 {
 }
 
 /// Both variants of one case, at the same time.
-fn without_and_with(kernel: Kernel, lost: &'static str) -> [Figures; 2] {
+fn without_and_with(kernel: KernelSetup, lost: &'static str) -> [Figures; 2] {
     let without = std::thread::spawn(move || transactions(kernel, lost, None));
     let with = transactions(kernel, lost, Some(Settings::default()));
     [without.join().expect("transactions"), with]

@@ -8,7 +8,7 @@ use posthaste_emulator::{DEVICE, EmulationVerdict, FrameRefusal, RunningEmulatio
 use posthaste_link::Fate;
 use socket2::{Domain, Protocol, SockAddr, Socket, Type};
 
-use crate::inside::{Service, delay, emulation, seen, servers, transact};
+use crate::inside::{ReplyService, delay, emulation, seen, servers, transact};
 
 const ROUND_TRIP: Duration = Duration::from_millis(10);
 
@@ -26,7 +26,7 @@ fn finish(running: RunningEmulation) {
 pub(crate) fn tcp() {
     let running = start();
     for address in servers() {
-        let service = Service {
+        let service = ReplyService {
             request: 100,
             reply: 100_000,
             processing: Duration::ZERO,

@@ -11,7 +11,7 @@ use posthaste_link::{Direction, Plan};
 use posthaste_units::Span;
 
 use crate::inside::{
-    Service, delay, emulation, expect_once, held, patterned, seen, servers, tcp, transact,
+    ReplyService, delay, emulation, expect_once, held, patterned, seen, servers, tcp, transact,
 };
 
 /// Congestion control of a connection from the client.
@@ -51,7 +51,7 @@ pub(crate) fn initial_window() {
     };
     let running = emulation(delay(20)).server(setup).start();
     let running = running.expect("an emulation");
-    let service = Service {
+    let service = ReplyService {
         request: 1,
         reply: 12_974,
         processing: Duration::from_millis(60),
@@ -85,7 +85,7 @@ pub(crate) fn smallest_timeout() {
             .real_time(true)
             .packet_records(4096);
         let running = emulation.server(setup).start().expect("an emulation");
-        let service = Service {
+        let service = ReplyService {
             request: 1,
             reply: 1000,
             processing: Duration::from_millis(60),

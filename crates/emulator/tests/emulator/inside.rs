@@ -59,14 +59,14 @@ pub(crate) fn patterned(plan: &Plan, pattern: &str) -> [Arc<Plan>; 2] {
 
 /// A service on the server's end. It answers each connection with `reply` bytes, `processing` after `request` bytes
 /// have arrived; for a number of connections, one after the other or all at once.
-pub(crate) struct Service {
+pub(crate) struct ReplyService {
     pub(crate) request: usize,
     pub(crate) reply: usize,
     pub(crate) processing: Duration,
     pub(crate) connections: usize,
 }
 
-impl Service {
+impl ReplyService {
     /// Listens at `address`. The thread ends with the last connection.
     pub(crate) fn start(
         self,
@@ -136,7 +136,7 @@ pub(crate) fn seen(running: &RunningEmulation) -> Vec<PacketRecord> {
 }
 
 /// The part of a TCP header that the tests read.
-pub(crate) struct Tcp {
+pub(crate) struct TcpHeader {
     pub(crate) sequence: u32,
     /// Sequence numbers that it occupies, SYN and FIN counted.
     pub(crate) length: u32,
@@ -145,14 +145,14 @@ pub(crate) struct Tcp {
 }
 
 /// Reads the TCP header of an IPv4 packet from its first bytes.
-pub(crate) fn tcp(packet_record: &PacketRecord) -> Tcp {
+pub(crate) fn tcp(packet_record: &PacketRecord) -> TcpHeader {
     let head = packet_record.head();
     let start = usize::from(head[0] & 0x0f) * 4;
     let word = |at: usize| u32::from_be_bytes(head[start + at..start + at + 4].try_into().unwrap());
     let header = u32::from(head[start + 12] >> 4) * 4;
     let payload = packet_record.length - start as u32 - header;
     let flags = head[start + 13];
-    Tcp {
+    TcpHeader {
         sequence: word(4),
         length: payload + u32::from(flags & 1) + u32::from(flags >> 1 & 1),
         payload,

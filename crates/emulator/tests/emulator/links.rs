@@ -7,7 +7,7 @@ use posthaste_emulator::{EmulationVerdict, RunningEmulation};
 use posthaste_link::{Plan, Sharing};
 use posthaste_units::{BitRate, Span};
 
-use crate::inside::{Service, delay, emulation, expect_once, held, servers, transact};
+use crate::inside::{ReplyService, delay, emulation, expect_once, held, servers, transact};
 
 const REPLY: usize = 100_000;
 const AT_ONCE: usize = 3;
@@ -20,7 +20,7 @@ fn start(sharing: Sharing) -> (RunningEmulation, SocketAddr, Duration) {
     };
     let emulation = emulation(plan).sharing(sharing);
     let running = emulation.start().expect("an emulation");
-    let service = Service {
+    let service = ReplyService {
         request: 1,
         reply: REPLY,
         processing: Duration::ZERO,

@@ -13,7 +13,7 @@ use posthaste_emulator::{Emulation, PacketRecord, RunningEmulation, TcpCounters}
 use posthaste_link::{Direction, Fate, Reason};
 use socket2::{Domain, Protocol, Socket, Type};
 
-use crate::inside::{Service, delay, patterned, seen, servers, tcp, transact};
+use crate::inside::{ReplyService, delay, patterned, seen, servers, tcp, transact};
 
 const CONNECTIONS: usize = 40;
 /// Limited by the capture's buffer, which is small for an ordinary user.
@@ -29,8 +29,8 @@ pub(crate) fn drop_8() {
         .packet_records(1 << 16);
     let running = emulation.start().expect("an emulation");
     let before = running.server.run(TcpCounters::read).expect("counters");
-    let capture = Capture::start(&running);
-    let service = Service {
+    let capture = ClientCapture::start(&running);
+    let service = ReplyService {
         request: 10,
         reply: REPLY,
         processing: Duration::ZERO,
@@ -91,7 +91,7 @@ pub(crate) fn same_ports() {
     let [up, down] = patterned(&delay(5), "posthaste pattern 1\ndown drop 8\nend\n");
     let emulation = Emulation::new(up, down).real_time(true);
     let running = emulation.start().expect("an emulation");
-    let service = Service {
+    let service = ReplyService {
         request: 10,
         reply: REPLY,
         processing: Duration::ZERO,
@@ -149,12 +149,12 @@ fn repeated(seen: &[PacketRecord], at: SocketAddr) -> u64 {
 }
 
 /// A capture of every IPv4 packet that the client's kernel receives.
-struct Capture {
+struct ClientCapture {
     stop: Arc<AtomicBool>,
     thread: JoinHandle<Vec<Vec<u8>>>,
 }
 
-impl Capture {
+impl ClientCapture {
     fn start(running: &RunningEmulation) -> Self {
         let stop = Arc::new(AtomicBool::new(false));
         let asked = stop.clone();

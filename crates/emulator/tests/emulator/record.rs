@@ -9,7 +9,7 @@ use posthaste_link::record::{Blank, Input};
 use posthaste_link::{Direction, Fate, Jitter, Loss, Network, Plan, Shape, Sharing, Spread};
 use posthaste_units::{BitRate, Instant, Ratio, Seed, Span};
 
-use crate::inside::{Service, delay, emulation, seen, servers, transact};
+use crate::inside::{ReplyService, delay, emulation, seen, servers, transact};
 
 const SEED: Seed = Seed(42);
 const REPLY: usize = 40_000;
@@ -34,7 +34,7 @@ pub(crate) fn replays() {
     let emulation = emulation(plan.clone()).seed(SEED).inputs(1 << 16);
     let running = emulation.start().expect("an emulation");
     for address in servers() {
-        let service = Service {
+        let service = ReplyService {
             request: 1000,
             reply: REPLY,
             processing: Duration::ZERO,

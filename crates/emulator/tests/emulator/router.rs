@@ -20,23 +20,23 @@ const SENDING: Duration = Duration::from_secs(5);
 const WINDOW: (Span, Span) = (Span::from_millis(2000), Span::from_millis(4500));
 
 /// A sender from the client to a server port of its own.
-struct Sender {
+struct RateSender {
     tcp: bool,
     /// IPv6 instead of IPv4.
     v6: bool,
     dscp: Dscp,
 }
 
-const fn tcp(v6: bool, dscp: Dscp) -> Sender {
-    Sender {
+const fn tcp(v6: bool, dscp: Dscp) -> RateSender {
+    RateSender {
         tcp: true,
         v6,
         dscp,
     }
 }
 
-const fn flood(v6: bool, dscp: Dscp) -> Sender {
-    Sender {
+const fn flood(v6: bool, dscp: Dscp) -> RateSender {
+    RateSender {
         tcp: false,
         v6,
         dscp,
@@ -55,7 +55,7 @@ fn plan(classes: [&str; 2]) -> Plan {
 }
 
 /// Bytes of IP packets a second that passed the link for each sender, while all send.
-fn rates(plan: Plan, edge: Vec<EdgeRule>, senders: &[Sender]) -> Vec<f64> {
+fn rates(plan: Plan, edge: Vec<EdgeRule>, senders: &[RateSender]) -> Vec<f64> {
     let emulation = emulation(plan).sharing(Sharing::Whole).edge(edge);
     let running = emulation.start().expect("an emulation");
     let all = senders.iter().map(|sender| start(&running, sender));
@@ -88,7 +88,7 @@ fn rates(plan: Plan, edge: Vec<EdgeRule>, senders: &[Sender]) -> Vec<f64> {
 }
 
 /// Starts a sender and its receiver. Returns the port.
-fn start(running: &RunningEmulation, sender: &Sender) -> (u16, thread::JoinHandle<()>) {
+fn start(running: &RunningEmulation, sender: &RateSender) -> (u16, thread::JoinHandle<()>) {
     let (v6, dscp) = (sender.v6, sender.dscp);
     let address = servers()[usize::from(v6)];
     if sender.tcp {

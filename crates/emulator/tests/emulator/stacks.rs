@@ -12,7 +12,7 @@ use posthaste_tcp::profile;
 use posthaste_units::{Ratio, Span};
 use socket2::SockRef;
 
-use crate::inside::{Service, emulation, expect_once, held, servers, transact};
+use crate::inside::{ReplyService, emulation, expect_once, held, servers, transact};
 
 /// Bytes each way: enough segments for losses on a lossy link.
 const BYTES: usize = 60_000;
@@ -146,7 +146,7 @@ pub(crate) fn short_ones() {
 /// Time of the slowest transaction, and number of expired timers.
 fn many_short_ones() -> (Duration, u64) {
     let running = start(Plan::default(), "linux-2.6.15", Direction::Down);
-    let service = Service {
+    let service = ReplyService {
         request: 300,
         reply: 3_000,
         processing: Duration::ZERO,

@@ -12,7 +12,7 @@ use posthaste_emulator::{
 use posthaste_link::Plan;
 use rustix::net::{AddressFamily, SocketType, netdevice};
 
-use crate::inside::{Service, emulation, servers, transact};
+use crate::inside::{ReplyService, emulation, servers, transact};
 
 /// Commands of ethtool for the offloads of a sender (linux/ethtool.h).
 const TX_CHECKSUM: u32 = 0x17;
@@ -84,7 +84,7 @@ pub(crate) fn jumbo() {
 /// A device that promises checksums and segmentation, although no device on the path does either.
 pub(crate) fn offloads() {
     let running = start();
-    let service = Service {
+    let service = ReplyService {
         request: 1,
         reply: 1,
         processing: Duration::ZERO,

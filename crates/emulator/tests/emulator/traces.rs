@@ -10,15 +10,15 @@ use posthaste_emulator::{Emulation, Setup, TcpCounters, response, trace};
 use posthaste_link::{Counters, Direction, Plan};
 use posthaste_units::{BitRate, Span};
 
-use crate::inside::{Service, delay, emulation, patterned, seen, servers, transact};
+use crate::inside::{ReplyService, delay, emulation, patterned, seen, servers, transact};
 
 const CONNECTIONS: usize = 8;
 const REPLY: usize = 30_000;
 const PATTERN: &str = "posthaste pattern 1\ndown drop 8\nend\n";
 const PROCESSING: Duration = Duration::from_millis(50);
 
-fn service(reply: usize) -> Service {
-    Service {
+fn service(reply: usize) -> ReplyService {
+    ReplyService {
         request: 1000,
         reply,
         processing: PROCESSING,

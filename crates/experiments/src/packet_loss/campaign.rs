@@ -2,7 +2,7 @@
 //!
 //! All studies use the same table, so that one set of checks covers the instrument in all of them.
 
-use posthaste_emulator::transaction::Ended;
+use posthaste_emulator::transaction::TransactionEnd;
 use posthaste_emulator::{TcpCounters, agent};
 use posthaste_stats::Histogram;
 use posthaste_units::{Seed, Span};
@@ -77,10 +77,10 @@ impl<'a> Campaign<'a> {
         }
         self.unseen += outcome.unseen;
         for (job, measured) in jobs.iter().zip(&run.measured) {
-            if measured.ended == Ended::Stopped {
+            if measured.ended == TransactionEnd::Stopped {
                 continue;
             }
-            let well = measured.ended == Ended::Well;
+            let well = measured.ended == TransactionEnd::Well;
             let row = account::row((key, ends.segment), job, well, &measured.traced);
             self.table.push(row);
         }

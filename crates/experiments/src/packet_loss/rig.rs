@@ -5,7 +5,9 @@
 
 use std::time::Duration;
 
-use posthaste_emulator::transaction::{Client, Course, Ended, Server, Transaction};
+use posthaste_emulator::transaction::{
+    Course, Transaction, TransactionClient, TransactionEnd, TransactionServer,
+};
 use posthaste_emulator::{
     Emulation, EmulationOutcome, Flow, SERVER, Setup, TcpCounters, agent, trace,
 };
@@ -65,7 +67,7 @@ pub(super) struct Job {
 /// Result of a transaction.
 #[derive(Clone, Debug)]
 pub(super) struct Measured {
-    pub(super) ended: Ended,
+    pub(super) ended: TransactionEnd,
     /// Observations of its packets.
     pub(super) traced: Traced,
 }
@@ -107,7 +109,7 @@ pub(super) fn run(
         .packet_records
         .take()
         .ok_or("there are no packet records")?;
-    let server = Server::start(&running.server)?;
+    let server = TransactionServer::start(&running.server)?;
     let transactions = (FIRST_PORT..).zip(jobs).map(|(port, job)| Transaction {
         port,
         request: job.service.request,
@@ -115,7 +117,7 @@ pub(super) fn run(
         processing: PROCESSING,
         fin_on_data: ends.fin_on_data,
     });
-    let client = Client::start(&running.client, SERVER, transactions.collect(), COURSE);
+    let client = TransactionClient::start(&running.client, SERVER, transactions.collect(), COURSE);
     let (mut seen, mut twentieths) = (Seen::keeping(ends.kept), 0);
     let mut stopped = false;
     while !client.is_finished() {

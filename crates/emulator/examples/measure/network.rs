@@ -14,7 +14,7 @@ pub(crate) const PORT: u16 = 9;
 
 /// Selection of the network under test.
 #[derive(Clone, Copy)]
-pub(crate) struct Line {
+pub(crate) struct TestedNetwork {
     pub(crate) fifo: bool,
     pub(crate) loopback: bool,
 }
@@ -28,7 +28,7 @@ pub(crate) enum Started {
 /// Creates a client's socket, connected to the receiver.
 pub(crate) type Connect = fn() -> UdpSocket;
 
-impl Line {
+impl TestedNetwork {
     /// Starts with the plan `up`, without effects on the way back.
     pub(crate) fn start(self, up: Plan) -> Result<Started, Failure> {
         Ok(match self.loopback {
