@@ -4,10 +4,8 @@
 //! addresses, so the kernel there does not take part. Dropping a [`RunningEmulation`] ends everything.
 
 use std::fmt;
-use std::io;
-use std::os::fd::AsFd as _;
 use std::sync::Arc;
-use std::sync::mpsc::{Receiver, SyncSender, sync_channel};
+use std::sync::mpsc::{SyncSender, sync_channel};
 use std::thread::{self, JoinHandle};
 
 use posthaste_link::record::Input;
@@ -22,30 +20,17 @@ use crate::Flow;
 use crate::address::{CLIENT, SERVER};
 use crate::agent::{self, DuplicateAcks};
 use crate::clock::EmulatorClock;
-use crate::device::Device;
 use crate::edge::EdgeRule;
-use crate::engine::{EmulatorEngine, EngineError, Links, Middleboxes, Ports, TraceWriters};
-use crate::host::{DEVICE, Host, HostError, Setup, has_ipv6, index_of};
-use crate::namespace::own_network;
-use crate::netlink::{MTU, Mac, Netlink, VethEnd};
-use crate::offload;
+use crate::engine::{EmulatorEngine, EngineError};
+use crate::host::{Host, HostError, Setup};
 use crate::outcome::EmulationOutcome;
+use crate::packet_path::{Links, Middleboxes, PacketPath, TraceWriters};
 use crate::packet_record::{Notes, PacketRecord, buffer};
+use crate::ports::Ports;
 use crate::priority;
 use crate::relay::DestinationOpener;
 use crate::stack::TcpStack;
-use crate::sysctl;
 use crate::wait::Stop;
-
-/// Names and MAC addresses of the middle ends, by the host that they connect.
-const MIDDLE: [(&str, Mac); 2] = [
-    ("client", [2, 0, 0, 0, 1, 1]),
-    ("server", [2, 0, 0, 0, 1, 2]),
-];
-
-/// Largest packet that a device can be set to accept. A device drops longer packets without a reason. With this MTU the
-/// emulator sees them and counts the reason.
-const ANY_LENGTH: u32 = 65_535;
 
 /// Error at the start of an emulation, or during it.
 #[derive(Debug, Error)]
@@ -85,6 +70,19 @@ pub struct Emulation {
 enum Plans {
     Same([Arc<Plan>; 2]),
     Chosen(Arc<Choose>),
+}
+
+impl Plans {
+    /// The links of a run.
+    fn links(&self, sharing: Sharing, seed: Seed) -> Links {
+        match self {
+            Self::Same([up, down]) => Links::new(up, down, sharing, seed),
+            Self::Chosen(choose) => {
+                let choose = choose.clone();
+                Links::choosing(move |flow| choose(flow), seed)
+            }
+        }
+    }
 }
 
 type Choose = dyn Fn(&Flow) -> [Arc<Plan>; 2] + Send + Sync;
@@ -187,6 +185,20 @@ impl Emulation {
     pub fn tcp(mut self, of: Direction, profile: Option<Arc<Profile>>) -> Self {
         self.tcp[of as usize] = profile;
         self
+    }
+
+    /// The middleboxes of a run.
+    fn middleboxes(&self, opener: Option<DestinationOpener>) -> Middleboxes {
+        let stack = |of: Direction| {
+            let profile = self.tcp[of as usize].clone();
+            profile.map(|profile| TcpStack::new(profile, of, self.seed.child(of.name())))
+        };
+        Middleboxes {
+            opener,
+            edge: self.edge.clone(),
+            agent: self.duplicate_acks.map(DuplicateAcks::new),
+            stacks: Direction::BOTH.map(stack),
+        }
     }
 
     /// Sets everything up. Packets pass when this returns.
@@ -293,48 +305,19 @@ impl Emulator {
             client.map_err(machine("a host's network"))?,
             server.map_err(machine("a host's network"))?,
         ];
-        let (ready, is_ready): (SyncSender<Result<(), HostError>>, Receiver<_>) = sync_channel(1);
-        let real_time = emulation.real_time;
-        let stack = |of: Direction| {
-            let profile = emulation.tcp[of as usize].clone();
-            profile.map(|profile| TcpStack::new(profile, of, emulation.seed.child(of.name())))
-        };
-        let middleboxes = Middleboxes {
-            opener,
-            edge: emulation.edge.clone(),
-            agent: emulation.duplicate_acks.map(DuplicateAcks::new),
-            stacks: Direction::BOTH.map(stack),
-        };
-        let links = match &emulation.plans {
-            Plans::Same([up, down]) => Links::new(up, down, emulation.sharing, emulation.seed),
-            Plans::Chosen(choose) => {
-                let choose = choose.clone();
-                Links::choosing(move |flow| choose(flow), emulation.seed)
-            }
-        };
-        let loops = {
-            let stop = stop.clone();
-            move || {
-                let ports = match open_ports(networks) {
-                    Ok(ports) => ports,
-                    Err(error) => {
-                        // The caller waits for this message.
-                        let _ = ready.send(Err(error));
-                        return Err(Errno::NODEV.into());
-                    }
-                };
-                priority::wake_exactly();
-                let real_time = real_time && priority::become_real_time().is_ok();
-                let clock = EmulatorClock::start();
-                let engine =
-                    EmulatorEngine::new(clock, links, ports, writers, middleboxes, real_time);
-                let _ = ready.send(Ok(()));
-                engine.run(&stop)
-            }
+        let (ready, is_ready) = sync_channel(1);
+        let path = PacketPath::new(
+            emulation.plans.links(emulation.sharing, emulation.seed),
+            emulation.middleboxes(opener),
+            writers,
+        );
+        let run = {
+            let (stop, real_time) = (stop.clone(), emulation.real_time);
+            move || run(networks, path, real_time, &ready, &stop)
         };
         let thread = thread::Builder::new()
             .name("emulator".to_owned())
-            .spawn(loops)
+            .spawn(run)
             .map_err(machine("a thread for the emulator"))?;
         let emulator = Self {
             stop,
@@ -356,6 +339,29 @@ impl Emulator {
     }
 }
 
+/// Work of the emulator's thread: opens the devices, reports to `ready`, and runs the loop until `stop`.
+fn run(
+    networks: [OwnedFd; 2],
+    path: PacketPath,
+    real_time: bool,
+    ready: &SyncSender<Result<(), HostError>>,
+    stop: &Stop,
+) -> Result<EmulationOutcome, EngineError> {
+    // The caller waits for a message.
+    let ports = match Ports::open(networks) {
+        Ok(ports) => ports,
+        Err(error) => {
+            let _ = ready.send(Err(error));
+            return Err(Errno::NODEV.into());
+        }
+    };
+    priority::wake_exactly();
+    let real_time = real_time && priority::become_real_time().is_ok();
+    let engine = EmulatorEngine::new(EmulatorClock::start(), ports, path, real_time);
+    let _ = ready.send(Ok(()));
+    engine.run(stop)
+}
+
 impl Drop for Emulator {
     fn drop(&mut self) {
         self.stop.ask();
@@ -364,39 +370,4 @@ impl Drop for Emulator {
             let _ = thread.join();
         }
     }
-}
-
-/// Creates the devices, one end in each host's network namespace and the other in a new one of the calling thread, and
-/// opens the ends here.
-fn open_ports(networks: [OwnedFd; 2]) -> Result<Ports, HostError> {
-    own_network()?;
-    if has_ipv6() {
-        sysctl::set("net.ipv6.conf.default.disable_ipv6", "1")?;
-    }
-    let mut netlink = Netlink::open()?;
-    let mut open = |(name, mac): (&str, Mac), mac_there: Mac, network: &OwnedFd| {
-        let here = VethEnd {
-            name,
-            mac,
-            mtu: ANY_LENGTH,
-            network: None,
-        };
-        let there = VethEnd {
-            name: DEVICE,
-            mac: mac_there,
-            mtu: MTU,
-            network: Some(network.as_fd()),
-        };
-        netlink.make_pair([here, there])?;
-        let machine = |what| move |error| HostError::Machine { what, error };
-        offload::disable(name).map_err(machine("offloads of the emulator's device"))?;
-        let index = index_of(name)?;
-        // Before opening: a socket on a device that is down rejects the first packet.
-        netlink.raise(index)?;
-        let opened = Device::open(index).map_err(io::Error::from);
-        opened.map_err(machine("a packet socket and its ring"))
-    };
-    let client = open(MIDDLE[0], CLIENT.mac, &networks[0])?;
-    let server = open(MIDDLE[1], SERVER.mac, &networks[1])?;
-    Ok(Ports::new([client, server], CLIENT, SERVER))
 }

@@ -26,7 +26,7 @@
 //!
 //! # Time
 //!
-//! One turn of `engine`: frames that arrived enter the links with the kernel's arrival stamp as their time, and packets
+//! One iteration of `engine`: frames that arrived enter the links with the kernel's arrival stamp as their time, and packets
 //! that are due leave.
 //!
 //! - A late wake-up has no effect if it precedes the packet's departure. `wait` sleeps until 100 µs before that time
@@ -64,7 +64,9 @@ pub mod namespace;
 mod netlink;
 mod offload;
 mod outcome;
+mod packet_path;
 mod packet_record;
+mod ports;
 pub mod preset;
 mod priority;
 pub mod record;
