@@ -41,6 +41,7 @@ pub enum EmulationError {
         /// The failed part.
         who: &'static str,
         /// Cause.
+        #[source]
         error: HostError,
     },
     /// The emulator's loop ended because of an error of the kernel.

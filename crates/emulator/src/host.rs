@@ -61,6 +61,7 @@ pub enum HostError {
         /// The failed action.
         what: &'static str,
         /// The kernel's reason.
+        #[source]
         error: io::Error,
     },
 }

@@ -23,6 +23,9 @@ pub enum NamespaceError {
         what: String,
         /// Remedy.
         remedy: &'static str,
+        /// The kernel's reason.
+        #[source]
+        errno: Errno,
     },
     /// [`enter`] was called too late: a process with several threads cannot change its user namespace.
     #[error(
@@ -48,7 +51,7 @@ pub fn enter() -> Result<(), NamespaceError> {
     let (user, group) = (geteuid().as_raw(), getegid().as_raw());
     unshare(UnshareFlags::NEWUSER).map_err(|errno| match errno {
         Errno::INVAL => NamespaceError::Threads,
-        errno => forbidden(format!("user namespace refused ({errno})")),
+        errno => forbidden(format!("user namespace refused ({errno})"), errno),
     })?;
     // The kernel requires setgroups denied before an unprivileged process maps a group.
     for (file, words) in [
@@ -56,8 +59,10 @@ pub fn enter() -> Result<(), NamespaceError> {
         ("uid_map", format!("{user} {user} 1")),
         ("gid_map", format!("{group} {group} 1")),
     ] {
-        fs::write(format!("/proc/thread-self/{file}"), words)
-            .map_err(|error| forbidden(format!("user namespace, {file}: {error}")))?;
+        fs::write(format!("/proc/thread-self/{file}"), words).map_err(|error| {
+            let errno = Errno::from_io_error(&error).unwrap_or(Errno::IO);
+            forbidden(format!("user namespace, {file}: {error}"), errno)
+        })?;
     }
     Ok(())
 }
@@ -68,7 +73,7 @@ pub fn enter() -> Result<(), NamespaceError> {
 /// sysctl set there affects nothing else.
 pub fn own_network() -> Result<(), NamespaceError> {
     unshare(UnshareFlags::NEWNET)
-        .map_err(|errno| forbidden(format!("network namespace refused ({errno})")))?;
+        .map_err(|errno| forbidden(format!("network namespace refused ({errno})"), errno))?;
     let mut netlink = Netlink::open()?;
     Ok(netlink.raise_loopback()?)
 }
@@ -102,7 +107,7 @@ const SETTINGS: &[(&str, &str, &str)] = &[
     ),
 ];
 
-fn forbidden(what: String) -> NamespaceError {
+fn forbidden(what: String, errno: Errno) -> NamespaceError {
     let read = |path: &str| fs::read_to_string(path).unwrap_or_default();
     let remedy = SETTINGS
         .iter()
@@ -111,5 +116,9 @@ fn forbidden(what: String) -> NamespaceError {
             "run as root; in a container, allow unshare (--privileged, or a seccomp profile that does)",
             |(_, _, remedy)| remedy,
         );
-    NamespaceError::Forbidden { what, remedy }
+    NamespaceError::Forbidden {
+        what,
+        remedy,
+        errno,
+    }
 }

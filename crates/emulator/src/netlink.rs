@@ -39,6 +39,7 @@ pub enum NetlinkError {
         /// The request.
         what: String,
         /// The kernel's reason.
+        #[source]
         errno: Errno,
     },
     /// An answer that could not be interpreted.

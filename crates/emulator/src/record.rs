@@ -26,6 +26,7 @@ pub enum RecordError {
         /// Path of the file.
         path: PathBuf,
         /// The system's reason.
+        #[source]
         error: io::Error,
     },
     /// The file was begun, but is not complete.
@@ -34,11 +35,12 @@ pub enum RecordError {
         /// Path of the file.
         path: PathBuf,
         /// The system's reason.
+        #[source]
         error: io::Error,
     },
     /// The thread could not be started.
     #[error("a thread for the record: {0}")]
-    Thread(io::Error),
+    Thread(#[source] io::Error),
 }
 
 /// Writes a record to a file.

@@ -26,6 +26,7 @@ pub enum SysctlError {
         /// Requested value.
         value: String,
         /// The kernel's reason.
+        #[source]
         error: io::Error,
     },
     /// Accepted without an error, but not kept.

@@ -41,13 +41,13 @@ pub struct ResolvConf {
 pub enum ResolvConfError {
     /// The machine has no such file to mount over.
     #[error("{FILE}: {0}; write it, be it empty, and names resolve inside")]
-    NoFile(io::Error),
+    NoFile(#[source] io::Error),
     /// Forbidden by the kernel or its administrator.
     #[error("no file of one's own over {FILE}: {0}; name hosts by address, or run as root")]
-    Mount(Errno),
+    Mount(#[source] Errno),
     /// The replacement file could not be written.
     #[error("a file for {FILE}: {0}")]
-    Write(io::Error),
+    Write(#[source] io::Error),
 }
 
 impl ResolvConf {

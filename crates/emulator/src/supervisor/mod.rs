@@ -77,7 +77,7 @@ fn clear_up(status: WaitStatus) -> i32 {
     match (status.exit_status(), status.terminating_signal()) {
         (Some(code), _) => code,
         (None, signal) => {
-            let signal = signal.unwrap_or_default();
+            let signal = signal.expect("a process ends by its exit or by a signal");
             eprintln!("posthaste: killed by signal {signal}; what it had started was ended");
             SUPERVISED_KILLED
         }

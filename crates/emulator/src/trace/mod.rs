@@ -105,6 +105,7 @@ pub enum TraceError {
         /// Path of the file.
         path: PathBuf,
         /// The system's reason.
+        #[source]
         error: io::Error,
     },
     /// The file was begun, but is not complete.
@@ -113,13 +114,14 @@ pub enum TraceError {
         /// Path of the file.
         path: PathBuf,
         /// The system's reason.
+        #[source]
         error: io::Error,
         /// Packets of the run.
         packets: u64,
     },
     /// The thread could not be started.
     #[error("a thread for the trace: {0}")]
-    Thread(io::Error),
+    Thread(#[source] io::Error),
 }
 
 /// A complete trace.
