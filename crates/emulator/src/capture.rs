@@ -366,6 +366,10 @@ impl Connections {
         let connection = self
             .known(&ends, packet.opens)
             .unwrap_or_else(|| self.begin(ends, packet));
+        debug_assert!(
+            (1..=self.count).contains(&connection.number),
+            "a connection without a number"
+        );
         let last = Between {
             first: connection,
             last: connection,

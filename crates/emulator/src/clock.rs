@@ -30,7 +30,9 @@ impl EmulatorClock {
 
     /// Present time.
     pub(crate) fn now(&self) -> Instant {
-        Instant::from_nanos(read(ClockId::Monotonic).saturating_sub(self.origin))
+        let now = read(ClockId::Monotonic);
+        debug_assert!(now >= self.origin, "CLOCK_MONOTONIC went backwards");
+        Instant::from_nanos(now.saturating_sub(self.origin))
     }
 
     /// Reference for the kernel's arrival stamps at present.

@@ -184,6 +184,10 @@ pub fn admit(frame: &[u8], direction: Direction) -> Result<Admitted, FrameRefusa
         client,
         server,
     };
+    debug_assert!(
+        ETHERNET + length <= frame.len(),
+        "an admitted packet is longer than its frame"
+    );
     Ok(Admitted { flow, length })
 }
 

@@ -31,6 +31,10 @@ pub(crate) fn disable(name: &str) -> io::Result<()> {
     // SAFETY: ifreq is plain data, for which zeros are valid.
     let mut request: libc::ifreq = unsafe { std::mem::zeroed() };
     let places = request.ifr_name.len() - 1;
+    assert!(
+        name.len() <= places,
+        "the kernel cuts the name {name:?} of a device"
+    );
     for (place, byte) in request.ifr_name[..places].iter_mut().zip(name.bytes()) {
         *place = byte as libc::c_char;
     }

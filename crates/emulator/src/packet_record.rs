@@ -54,6 +54,11 @@ impl PacketRecord {
         passage: &Passage<Vec<u8>>,
         sent: Instant,
     ) -> Self {
+        debug_assert!(passage.position > 0, "positions count from 1");
+        debug_assert!(
+            passage.left <= sent,
+            "a packet was sent before it left its link"
+        );
         let packet = &passage.packet;
         let mut head = [0; HEAD];
         let kept = packet.len().min(HEAD);

@@ -113,6 +113,7 @@ impl Waiter {
 
     /// Charges the time awake since the last call.
     fn bill(&mut self, now: Instant) {
+        debug_assert!(now >= self.accounted, "the clock went backwards");
         if self.real_time {
             self.owed += now.since(self.accounted) / SHARE;
         }

@@ -54,6 +54,7 @@ use connection::{FollowedConnection, Standing};
 use segment::{ObservedSegment, Unread};
 
 pub use counters::AgentCounters;
+use posthaste_tcp::receive::duplicates::DUPLICATES;
 pub use posthaste_tcp::receive::duplicates::{AdaptiveAcks, Trigger, TriggerError};
 pub use settings::Settings;
 
@@ -197,6 +198,10 @@ impl DuplicateAcks {
                 allowed
             };
             if let Some(burst) = connection.expire(&self.settings, &mut self.counters, may_send) {
+                debug_assert!(
+                    (1..=DUPLICATES).contains(&burst.count),
+                    "one to three duplicates make three"
+                );
                 let ack = DuplicateAck {
                     due,
                     flow,
@@ -205,6 +210,16 @@ impl DuplicateAcks {
                 self.ready.extend((0..burst.count).map(|_| ack.clone()));
             }
         }
+        debug_assert_eq!(
+            self.counters.started,
+            self.counters
+                .ends()
+                .map(|(_, count)| count)
+                .iter()
+                .sum::<u64>()
+                + self.timers.len() as u64,
+            "a timer neither runs nor has ended, or has ended twice"
+        );
     }
 
     /// Begins to follow a connection, unless its SYN was seen before.
@@ -225,6 +240,10 @@ impl DuplicateAcks {
         self.count += 1;
         let connection = FollowedConnection::new(self.count, now, direction, syn);
         self.connections.insert(syn.flow, connection);
+        debug_assert!(
+            self.connections.len() <= self.settings.connections,
+            "more connections are followed than allowed"
+        );
     }
 
     fn forget(&mut self, flow: &Flow) {

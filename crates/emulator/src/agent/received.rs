@@ -97,6 +97,14 @@ impl ReceivedStream {
             }
         }
         self.pieces = joined;
+        debug_assert!(
+            self.pieces.first().is_none_or(|first| first.0 > self.edge),
+            "the first piece touches the edge"
+        );
+        debug_assert!(
+            self.pieces.windows(2).all(|pair| pair[0].1 < pair[1].0),
+            "two pieces touch"
+        );
     }
 }
 

@@ -15,11 +15,14 @@ use rustix::net::{AddressFamily, SocketFlags, SocketType};
 use super::{ArrivedFrame, FrameFlags};
 
 /// Bytes of a slot: the kernel's header and a frame of 1,514 bytes fit.
-const PLACE: usize = 2048;
+const SLOT: usize = 2048;
 /// Slots: 70 ms of packets at 60,000 a second, in 8 MiB.
-const PLACES: usize = 4096;
+const SLOTS: usize = 4096;
 /// Bytes that the kernel allocates in one piece.
 const BLOCK: usize = 64 << 10;
+
+const _: () = assert!(SLOT * SLOTS % BLOCK == 0, "a ring has whole blocks");
+const _: () = assert!(BLOCK % SLOT == 0, "a block has whole slots");
 
 /// Bits of a slot's state (linux/if_packet.h) that libc lacks.
 const TP_STATUS_GSO_TCP: u32 = 1 << 8;
@@ -41,16 +44,16 @@ impl Ring {
         set(socket, libc::SOL_PACKET, libc::PACKET_VERSION, version)?;
         let request = libc::tpacket_req {
             tp_block_size: BLOCK as u32,
-            tp_block_nr: (PLACE * PLACES / BLOCK) as u32,
-            tp_frame_size: PLACE as u32,
-            tp_frame_nr: PLACES as u32,
+            tp_block_nr: (SLOT * SLOTS / BLOCK) as u32,
+            tp_frame_size: SLOT as u32,
+            tp_frame_nr: SLOTS as u32,
         };
         set(socket, libc::SOL_PACKET, libc::PACKET_RX_RING, request)?;
         // SAFETY: a new mapping, placed by the kernel, of the ring just requested.
         let memory = unsafe {
             rustix::mm::mmap(
                 std::ptr::null_mut(),
-                PLACE * PLACES,
+                SLOT * SLOTS,
                 ProtFlags::READ | ProtFlags::WRITE,
                 MapFlags::SHARED | MapFlags::POPULATE,
                 socket,
@@ -72,14 +75,18 @@ impl Ring {
         if status & libc::TP_STATUS_USER == 0 {
             return false;
         }
-        let place = self.place();
+        let slot = self.slot();
         // SAFETY: the status says that the slot is ours. It begins with this header, aligned as the kernel aligns
         // slots, and nothing writes to it until it is returned below.
-        let header = unsafe { place.cast::<libc::tpacket2_hdr>().as_ref() };
-        let start = usize::from(header.tp_mac).min(PLACE);
-        let length = (header.tp_snaplen as usize).min(PLACE - start);
+        let header = unsafe { slot.cast::<libc::tpacket2_hdr>().as_ref() };
+        let start = usize::from(header.tp_mac).min(SLOT);
+        debug_assert!(
+            start >= size_of::<libc::tpacket2_hdr>(),
+            "a frame overlaps the header of its slot"
+        );
+        let length = (header.tp_snaplen as usize).min(SLOT - start);
         // SAFETY: start and length stay inside the slot, which is ours as above.
-        let bytes = unsafe { std::slice::from_raw_parts(place.add(start).as_ptr(), length) };
+        let bytes = unsafe { std::slice::from_raw_parts(slot.add(start).as_ptr(), length) };
         take(ArrivedFrame {
             bytes,
             stamp: u64::from(header.tp_sec) * 1_000_000_000 + u64::from(header.tp_nsec),
@@ -92,20 +99,21 @@ impl Ring {
         });
         self.status()
             .store(libc::TP_STATUS_KERNEL, Ordering::Release);
-        self.next = (self.next + 1) % PLACES;
+        self.next = (self.next + 1) % SLOTS;
         true
     }
 
     /// The next slot.
-    fn place(&self) -> NonNull<u8> {
-        // SAFETY: `next` is less than PLACES, so this stays inside the mapping.
-        unsafe { self.memory.add(self.next * PLACE) }
+    fn slot(&self) -> NonNull<u8> {
+        debug_assert!(self.next < SLOTS, "the next slot is outside the ring");
+        // SAFETY: `next` is less than SLOTS, so this stays inside the mapping.
+        unsafe { self.memory.add(self.next * SLOT) }
     }
 
     /// The word that states the owner of the next slot.
     fn status(&self) -> &AtomicU32 {
         // SAFETY: each slot begins with that word, aligned, for as long as the mapping lives.
-        unsafe { self.place().cast::<AtomicU32>().as_ref() }
+        unsafe { self.slot().cast::<AtomicU32>().as_ref() }
     }
 }
 
@@ -113,7 +121,7 @@ impl Drop for Ring {
     fn drop(&mut self) {
         // SAFETY: the mapping is ours and of this length, and nothing borrowed from it is left. A failure would leave
         // it mapped, which is harmless.
-        let _ = unsafe { rustix::mm::munmap(self.memory.as_ptr().cast(), PLACE * PLACES) };
+        let _ = unsafe { rustix::mm::munmap(self.memory.as_ptr().cast(), SLOT * SLOTS) };
     }
 }
 

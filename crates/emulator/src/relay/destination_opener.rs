@@ -92,6 +92,10 @@ impl DestinationOpener {
         if self.seen.len() < REMEMBERED {
             self.seen.insert(key);
         }
+        debug_assert!(
+            self.seen.len().max(self.short.len()) <= REMEMBERED,
+            "more destinations are remembered than allowed"
+        );
     }
 
     fn open(&self, socket: Socket, protocol: u8, address: SocketAddr) -> io::Result<()> {

@@ -159,6 +159,7 @@ impl Relay {
     }
 
     fn open(&self, socket: DestinationSocket, targets: &[SocketAddr]) {
+        debug_assert!(!targets.is_empty(), "a destination without a target");
         let targets = targets.into();
         // The thread ends only with this relay.
         let _ = self.destinations.send(Destination { socket, targets });

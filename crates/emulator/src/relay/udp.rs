@@ -79,7 +79,9 @@ impl DatagramRelay {
         };
         let outside = Arc::new(UdpSocket::bind(any).await?);
         outside.connect(self.target).await?;
-        self.flows().insert(sender, outside.clone());
+        let earlier = self.flows().insert(sender, outside.clone());
+        debug_assert!(earlier.is_none(), "a sender has two flows");
+        debug_assert!(self.flows().len() <= FLOWS, "more flows than allowed");
         count(&self.counters.flows);
         tokio::spawn(self.clone().answer(sender, outside.clone()));
         Ok(outside)

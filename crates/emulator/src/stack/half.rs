@@ -53,6 +53,7 @@ impl SpliceHalf {
         let (Some(taken), Some(isn)) = (taken, self.endpoint.peer_isn()) else {
             return;
         };
+        debug_assert!(taken.start <= taken.end, "data ends before it begins");
         let first = segment.seq.wrapping_add(segment.syn.into());
         let start = unwrap(isn, first, taken.start);
         let skipped = start.and_then(|start| taken.start.checked_sub(start));
@@ -90,6 +91,7 @@ impl SpliceHalf {
             if taken == 0 {
                 break;
             }
+            debug_assert!(taken <= piece.len(), "more was written than was readable");
             other.send.append(&piece[..taken]);
             self.come.consume(taken);
             self.endpoint.read(taken as u64);

@@ -218,7 +218,8 @@ impl TcpStack {
             last: now,
         };
         let key = self.connections.insert(connection);
-        self.by_flow.insert(flow, key);
+        let earlier = self.by_flow.insert(flow, key);
+        debug_assert!(earlier.is_none(), "a flow has two connections");
         self.turn(key, now);
     }
 
@@ -252,6 +253,7 @@ impl TcpStack {
             ..
         } = self;
         let connection = &mut connections[key];
+        debug_assert_eq!(connection.last, now, "a connection runs at another time");
         let flow = connection.flow;
         connection.splice.run(now, |side, packet| {
             ready.push_back(SentPacket {
@@ -275,7 +277,17 @@ impl TcpStack {
     fn forget(&mut self, key: usize) {
         let connection = self.connections.remove(key);
         connection.due.map(|due| self.timers.remove(&(due, key)));
-        self.by_flow.remove(&connection.flow);
+        let known = self.by_flow.remove(&connection.flow);
+        debug_assert_eq!(known, Some(key), "a flow leads to another connection");
+        debug_assert_eq!(
+            self.connections.len(),
+            self.by_flow.len(),
+            "a connection without a flow, or a flow without a connection"
+        );
+        debug_assert!(
+            self.timers.len() <= self.connections.len(),
+            "a connection has several timers"
+        );
         self.counters.add(connection.splice.counters());
     }
 }

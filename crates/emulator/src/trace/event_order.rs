@@ -150,6 +150,11 @@ impl EventOrder {
 
     /// Adds a packet record, in the emulator's order.
     pub fn push(&mut self, packet_record: PacketRecord) {
+        debug_assert!(!self.ended, "a record came after the end");
+        debug_assert!(
+            packet_record.arrived <= packet_record.left,
+            "a packet left its link before it arrived"
+        );
         self.latest = self.latest.max(packet_record.left);
         self.waiting.push(Reverse(PendingRecord(packet_record)));
     }
@@ -283,7 +288,8 @@ impl TracedConnection {
             own.scale = segment.scale;
             own.may_sack = segment.may_sack;
         }
-        let sequence = own.place(segment.sequence).unwrap_or_default();
+        // Numbers from before the beginning of the connection count as its beginning.
+        let sequence = own.place(segment.sequence).unwrap_or(0);
         let acknowledgment = segment
             .acknowledgment
             .and_then(|number| other.place(number));

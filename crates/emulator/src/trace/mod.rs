@@ -136,6 +136,8 @@ pub struct TraceFileWriter {
     files: Vec<Output>,
     event_order: EventOrder,
     packets: u64,
+    /// Arrivals written to the files.
+    written: u64,
 }
 
 /// A file of a trace. After an error nothing more is written to it.
@@ -198,6 +200,7 @@ impl TraceFileWriter {
             files: files.collect::<Result<_, _>>()?,
             event_order: EventOrder::new(),
             packets: 0,
+            written: 0,
         })
     }
 
@@ -212,6 +215,7 @@ impl TraceFileWriter {
 
     fn write_events(&mut self) {
         while let Some(event) = self.event_order.pop() {
+            self.written += u64::from(matches!(event, PacketEvent::Arrived(_)));
             for file in &mut self.files {
                 file.write(&event);
             }
@@ -223,6 +227,11 @@ impl TraceFileWriter {
         self.event_order.end();
         self.write_events();
         let packets = self.packets;
+        assert!(
+            self.written == packets || self.files.iter().all(|file| file.failed.is_some()),
+            "{} of {packets} packets were written",
+            self.written
+        );
         let ends: Vec<_> = self
             .files
             .into_iter()

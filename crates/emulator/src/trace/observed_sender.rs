@@ -117,7 +117,14 @@ impl ObservedSender {
                 before: None,
             }
         };
+        debug_assert!(start <= end, "a segment ends before it begins");
         if end > self.next {
+            debug_assert!(
+                self.outstanding
+                    .back()
+                    .is_none_or(|last| last.end <= self.next),
+                "an outstanding segment lies beyond the next number"
+            );
             if self.outstanding.len() < OUTSTANDING {
                 self.outstanding.push_back(Outstanding {
                     start: start.max(self.next),

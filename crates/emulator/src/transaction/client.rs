@@ -12,7 +12,7 @@ use rustix::io::Errno;
 use rustix::net::{self, RecvFlags, SendFlags, sockopt};
 use slab::Slab;
 
-use super::message::request;
+use super::message::{SHORTEST, request};
 use super::poll::Poll;
 use super::server::tcp_socket;
 use super::timers::Timers;
@@ -44,6 +44,11 @@ impl TransactionClient {
         transactions: Vec<Transaction>,
         course: Course,
     ) -> Self {
+        assert!(course.at_once > 0, "no transaction may begin");
+        assert!(
+            transactions.iter().all(|each| each.request >= SHORTEST),
+            "a request is shorter than its instructions"
+        );
         let (progress, from) = (Arc::<ClientProgress>::default(), host.addresses());
         let work = {
             let progress = progress.clone();
@@ -160,6 +165,11 @@ impl ClientLoop {
         while let Some(token) = self.timeouts.take(self.clock.now()) {
             self.time_out(token as usize);
         }
+        debug_assert_eq!(
+            self.next,
+            self.over + self.connections.len(),
+            "a transaction is neither under way nor over"
+        );
         Ok(())
     }
 
@@ -238,6 +248,11 @@ impl ClientLoop {
     }
 
     fn settle(&mut self, transaction: usize, ended: TransactionEnd) {
+        debug_assert_eq!(
+            self.ended[transaction],
+            TransactionEnd::Stopped,
+            "a transaction ended twice"
+        );
         self.ended[transaction] = ended;
         self.over += 1;
     }

@@ -226,7 +226,10 @@ fn write(socket: &OwnedFd, left: &mut u32) -> Result<(), Errno> {
     while *left > 0 {
         let next = (*left as usize).min(PADDING.len());
         match net::send(socket, &PADDING[..next], SendFlags::NOSIGNAL) {
-            Ok(length) => *left -= length as u32,
+            Ok(length) => {
+                debug_assert!(length <= next, "more was sent than given");
+                *left -= length as u32;
+            }
             Err(Errno::AGAIN) => return Ok(()),
             Err(Errno::INTR) => {}
             Err(errno) => return Err(errno),
