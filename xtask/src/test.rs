@@ -46,6 +46,9 @@ pub(crate) fn run(checkout: Checkout, only: Option<&str>) -> Outcome<ExitCode> {
     };
     let peers = peers::run(&Site::new(checkout, Build::Dev)?, &chosen);
     let (passed, failed) = (own.passed + peers.passed, own.failed + peers.failed);
+    if own.ignored > 0 {
+        println!("own tests: {} ignored", own.ignored);
+    }
     println!(
         "peers: {} passed, {} failed, {} skipped",
         peers.passed, peers.failed, peers.skipped
@@ -63,6 +66,8 @@ pub(crate) fn run(checkout: Checkout, only: Option<&str>) -> Outcome<ExitCode> {
 struct Own {
     passed: usize,
     failed: usize,
+    /// Tests without a program or privilege that they need.
+    ignored: usize,
 }
 
 /// Programs that the workspace's tests use besides Rust, and their Debian packages.
@@ -88,6 +93,7 @@ fn own_test(checkout: &Checkout, own: &mut Own, which: &[&str]) {
         if let Some(counts) = line.strip_prefix("test result: ") {
             own.passed += count(counts, "passed");
             own.failed += count(counts, "failed");
+            own.ignored += count(counts, "ignored");
         }
     });
     if let Err(error) = ended {
@@ -111,14 +117,15 @@ mod tests {
 
     #[test]
     fn counts_are_read_from_cargos_line() {
-        let line = "FAILED. 14 passed; 3 failed; 0 ignored; 0 measured; finished in 0.10s";
+        let line = "FAILED. 14 passed; 3 failed; 1 ignored; 0 measured; finished in 0.10s";
         assert_eq!(
             (
                 count(line, "passed"),
                 count(line, "failed"),
+                count(line, "ignored"),
                 count(line, "absent")
             ),
-            (14, 3, 0)
+            (14, 3, 1, 0)
         );
     }
 }

@@ -71,7 +71,7 @@ fn trials() -> Vec<Trial> {
             "why_segments_came_again_is_what_the_kernel_counts",
             traces::why_again,
         ),
-        trial("a_capture_is_read_by_tshark", traces::read_by_tshark),
+        needing_tshark(trial("a_capture_is_read_by_tshark", traces::read_by_tshark)),
         trial(
             "response_times_are_what_the_client_saw",
             traces::response_times,
@@ -112,6 +112,18 @@ fn trials() -> Vec<Trial> {
 /// True if no test may be skipped.
 fn in_ci() -> bool {
     std::env::var_os("CI").is_some_and(|value| value == "true")
+}
+
+/// Ignored if tshark is missing and may be. `cargo xtask test` installs it first.
+fn needing_tshark(trial: Trial) -> Trial {
+    let is_ignored = !in_ci() && !traces::has_tshark();
+    if is_ignored {
+        eprintln!(
+            "ignored: {} needs tshark; cargo xtask test installs it",
+            trial.name()
+        );
+    }
+    trial.with_ignored_flag(is_ignored)
 }
 
 fn trial(name: &'static str, test: fn()) -> Trial {
