@@ -14,14 +14,14 @@ use crate::flow::Flow;
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct EdgeRule {
     /// Connections to mark.
-    pub whose: Whose,
+    pub flows: FlowSelector,
     /// Code point to set.
     pub dscp: Dscp,
 }
 
 /// Selection of connections.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Whose {
+pub enum FlowSelector {
     /// All packets.
     Any,
     /// Connections from this client port.
@@ -33,32 +33,32 @@ pub enum Whose {
 /// A text that is not a marking rule.
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
 #[error("{text:?} does not mark anything: write server:8080=af11, client:40000=ef or any=default")]
-pub struct NoRule {
+pub struct EdgeRuleError {
     text: String,
 }
 
 impl FromStr for EdgeRule {
-    type Err = NoRule;
+    type Err = EdgeRuleError;
 
-    fn from_str(text: &str) -> Result<Self, NoRule> {
+    fn from_str(text: &str) -> Result<Self, EdgeRuleError> {
         let read = || {
-            let (whose, dscp) = text.split_once('=')?;
-            let whose = match whose.split_once(':') {
-                None if whose == "any" => Whose::Any,
-                Some(("client", port)) => Whose::Client(port.parse().ok()?),
-                Some(("server", port)) => Whose::Server(port.parse().ok()?),
+            let (flows, dscp) = text.split_once('=')?;
+            let flows = match flows.split_once(':') {
+                None if flows == "any" => FlowSelector::Any,
+                Some(("client", port)) => FlowSelector::Client(port.parse().ok()?),
+                Some(("server", port)) => FlowSelector::Server(port.parse().ok()?),
                 _ => return None,
             };
             let dscp = dscp.parse().ok()?;
-            Some(Self { whose, dscp })
+            Some(Self { flows, dscp })
         };
-        read().ok_or_else(|| NoRule {
+        read().ok_or_else(|| EdgeRuleError {
             text: text.to_owned(),
         })
     }
 }
 
-impl Whose {
+impl FlowSelector {
     fn has(self, flow: &Flow) -> bool {
         match self {
             Self::Any => true,
@@ -70,7 +70,7 @@ impl Whose {
 
 /// Marks an IP packet by the first rule that fits. Without one it is unchanged.
 pub(crate) fn mark(rules: &[EdgeRule], flow: &Flow, packet: &mut [u8]) {
-    if let Some(rule) = rules.iter().find(|rule| rule.whose.has(flow)) {
+    if let Some(rule) = rules.iter().find(|rule| rule.flows.has(flow)) {
         set(packet, rule.dscp);
     }
 }

@@ -82,7 +82,7 @@ pub mod transaction;
 mod wait;
 
 pub use address::{Addresses, CLIENT, NETWORK_V4, NETWORK_V6, SERVER};
-pub use edge::{EdgeRule, NoRule, Whose};
+pub use edge::{EdgeRule, EdgeRuleError, FlowSelector};
 pub use emulation::{Emulation, EmulationError, RunningEmulation};
 pub use engine::EngineError;
 pub use flow::{Flow, FrameRefusal};

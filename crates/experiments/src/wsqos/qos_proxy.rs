@@ -8,7 +8,7 @@ use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 
 use posthaste_bookshop::NAMESPACE;
-use posthaste_emulator::{EdgeRule, Emulation, EmulationOutcome as Emulated, SERVER, Whose};
+use posthaste_emulator::{EdgeRule, Emulation, EmulationOutcome as Emulated, FlowSelector, SERVER};
 use posthaste_link::{Background, Class, Classes, Plan, Sharing};
 use posthaste_load::{Arrivals, Pace, Plan as Requests, RequestSpec, Run, Step, run, soap_request};
 use posthaste_qos::NAMESPACES;
@@ -122,7 +122,7 @@ fn router(background: u64) -> Result<Plan, Failure> {
 
 fn edge(marks: Marks) -> Vec<EdgeRule> {
     let rule = EdgeRule {
-        whose: Whose::Server(PORT),
+        flows: FlowSelector::Server(PORT),
         dscp: Dscp::AF11,
     };
     match marks {

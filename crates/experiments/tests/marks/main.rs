@@ -14,7 +14,7 @@ use std::process::ExitCode;
 use std::sync::Arc;
 
 use libtest_mimic::{Arguments, Failed, Trial};
-use posthaste_emulator::{EdgeRule, SERVER, Whose, namespace};
+use posthaste_emulator::{EdgeRule, FlowSelector, SERVER, namespace};
 use posthaste_gateway::Running as Gateway;
 use posthaste_units::{Dscp, Seed};
 use rand::RngExt as _;
@@ -175,7 +175,7 @@ fn upstream() {
 /// Clients that request a mark get the whole reply, as best effort in such a network.
 fn bleached() {
     let edge = EdgeRule {
-        whose: Whose::Any,
+        flows: FlowSelector::Any,
         dscp: Dscp::DEFAULT,
     };
     let stage = Stage::open(false, vec![edge]);
