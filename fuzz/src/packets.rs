@@ -2,7 +2,7 @@
 //! packet, and written again it says the same.
 
 use etherparse::checksum::Sum16BitWords;
-use posthaste_tcp::wire::{Received, read, write};
+use posthaste_tcp::wire::{ReceivedPacket, read, write};
 
 use crate::within;
 
@@ -20,7 +20,7 @@ pub fn packets(input: &[u8]) {
 fn judge(packet: &[u8]) {
     let read_at_once = within("read", packet.len(), 0, 0, || read(packet));
     let Ok(received) = read_at_once else { return };
-    let Received {
+    let ReceivedPacket {
         route,
         segment,
         payload,

@@ -6,7 +6,7 @@ use std::sync::Arc;
 
 use posthaste_emulator::stack::{SentPacket, StackSide, TcpStack};
 use posthaste_link::Direction;
-use posthaste_tcp::wire::{self, Route};
+use posthaste_tcp::wire::{self, SegmentRoute};
 use posthaste_tcp::{Options, Segment, Timestamps, profile};
 use posthaste_units::{Instant, Seed, Span};
 
@@ -135,10 +135,10 @@ impl World {
     }
 
     /// From that side through the stack.
-    fn route(&self, side: StackSide, port: u16) -> Route {
+    fn route(&self, side: StackSide, port: u16) -> SegmentRoute {
         let client = ([10, 0, 0, 1], 40_000 + port).into();
         let server = ([10, 0, 0, 2], 80).into();
-        let up = Route::new(client, server).expect("one version");
+        let up = SegmentRoute::new(client, server).expect("one version");
         match (self.out == Direction::Up) == (side == StackSide::Host) {
             true => up,
             false => up.reverse(),

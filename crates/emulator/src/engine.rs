@@ -5,6 +5,7 @@
 //! departure. [`PacketPath`] has everything between the two devices.
 
 use posthaste_link::{Direction, Fate, Passage};
+use posthaste_link::{Direction, Fate, Network, Departure};
 use posthaste_stats::Histogram;
 use posthaste_units::Instant;
 use rustix::io::Errno;

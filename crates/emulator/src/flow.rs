@@ -10,7 +10,7 @@ use std::net::{IpAddr, SocketAddr};
 
 use etherparse::{IpSlice, TcpHeaderSlice};
 use posthaste_link::Direction;
-use posthaste_tcp::wire::Route;
+use posthaste_tcp::wire::SegmentRoute;
 
 /// Bytes of the Ethernet header in front of each packet.
 pub(crate) const ETHERNET: usize = 14;
@@ -43,7 +43,7 @@ impl Flow {
     pub(crate) const TCP: u8 = 6;
 
     /// The TCP connection of a segment that travels in `direction`.
-    pub(crate) fn of_tcp(route: &Route, direction: Direction) -> Self {
+    pub(crate) fn of_tcp(route: &SegmentRoute, direction: Direction) -> Self {
         let (client, server) = match direction {
             Direction::Up => (route.from(), route.to()),
             Direction::Down => (route.to(), route.from()),

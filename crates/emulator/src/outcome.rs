@@ -6,6 +6,7 @@
 use std::fmt;
 
 use posthaste_link::{BackgroundCounters, ClassCounters, Counters};
+use posthaste_link::{BackgroundCounters, ClassCounters, LinkCounters, Direction};
 use posthaste_stats::Histogram;
 use posthaste_units::Span;
 
@@ -48,7 +49,7 @@ impl Bypassed {
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct DirectionOutcome {
     /// Counters of the links, all connections together.
-    pub link: Counters,
+    pub link: LinkCounters,
     /// Counters of each class of a link that all connections share, in the order of its plan. Otherwise empty.
     pub classes: Vec<ClassCounters>,
     /// Counters of the cross traffic, if any. Links of connections that ended long ago are not included.

@@ -6,7 +6,7 @@
 
 use std::sync::mpsc::{Receiver, SyncSender, sync_channel};
 
-use posthaste_link::{Direction, Fate, Passage};
+use posthaste_link::{Direction, Fate, Departure};
 use posthaste_units::Instant;
 
 use crate::flow::Flow;
@@ -51,7 +51,7 @@ impl PacketRecord {
     /// Record of a packet that has left a link, with its connection and the time of sending.
     pub fn new(
         (direction, connection, flow): (Direction, u64, Flow),
-        passage: &Passage<Vec<u8>>,
+        passage: &Departure<Vec<u8>>,
         sent: Instant,
     ) -> Self {
         debug_assert!(passage.position > 0, "positions count from 1");

@@ -23,7 +23,7 @@ use posthaste_units::{Instant, ResponseTime};
 use crate::flow::Flow;
 use crate::packet_record::PacketRecord;
 use crate::trace::{
-    DecodedPacket, DecodedSegment, EventOrder, Kind, Lifecycle, PacketEvent, PacketKind,
+    DecodedPacket, DecodedSegment, EventOrder, Lifecycle, PacketEvent, PacketKind, SegmentKind,
 };
 
 /// Maximum number of gaps remembered in the delivered data of each direction of a connection: more than a window has.
@@ -228,7 +228,7 @@ impl MeasuredConnection {
     ) -> Option<Option<Response>> {
         if packet.packet_record.copy > 0 {
             return None;
-        } else if packet.kind == PacketKind::Segment(Kind::Syn) && self.opened.is_none() {
+        } else if packet.kind == PacketKind::Segment(SegmentKind::Syn) && self.opened.is_none() {
             self.opened = Some(now);
         }
         let way = packet.packet_record.direction as usize;
@@ -259,7 +259,7 @@ impl MeasuredConnection {
     fn reached(&mut self, now: Instant, packet: &DecodedPacket, tcp: &DecodedSegment) {
         if !packet.is_intact() {
             return;
-        } else if packet.kind == PacketKind::Segment(Kind::SynAck) {
+        } else if packet.kind == PacketKind::Segment(SegmentKind::SynAck) {
             self.connected.get_or_insert(now);
         }
         self.lifecycle.note(packet.packet_record.direction, tcp);
@@ -347,7 +347,7 @@ impl Stream {
 #[cfg(test)]
 mod tests {
     use posthaste_link::Direction::{Down, Up};
-    use posthaste_link::{Fate, Marks};
+    use posthaste_link::{DeliveryMarks, Fate};
     use posthaste_units::Span;
 
     use super::*;
@@ -420,9 +420,9 @@ mod tests {
 
     #[test]
     fn damaged_packets_are_not_delivered() {
-        let flipped = Fate::Delivered(Marks {
+        let flipped = Fate::Delivered(DeliveryMarks {
             flipped: 1,
-            ..Marks::default()
+            ..DeliveryMarks::default()
         });
         let mut builder = lossless();
         builder.passed(300.0, Up, "301:401 ack 2049", flipped, 10.0);

@@ -8,7 +8,7 @@ use posthaste_units::{BitRate, Dscp, Instant, Seed, Span, Stream};
 use rand::RngExt as _;
 use thiserror::Error;
 
-use crate::{Plan, SpellingError, Tally};
+use crate::{PacketTally, Plan, SpellingError};
 
 /// Period of cross traffic that is simulated after an idle time. A packet is affected only by the last second before
 /// it.
@@ -25,13 +25,13 @@ pub struct Background {
     pub bytes: u32,
 }
 
-/// Counters of the cross traffic. They are not part of the link's own [`Counters`](crate::Counters).
+/// Counters of the cross traffic. They are not part of the link's own [`LinkCounters`](crate::LinkCounters).
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct BackgroundCounters {
     /// Packets sent.
-    pub sent: Tally,
+    pub sent: PacketTally,
     /// Packets that found the queue full, or had waited too long.
-    pub dropped: Tally,
+    pub dropped: PacketTally,
 }
 
 /// Error in the cross traffic of a plan.
@@ -98,16 +98,16 @@ impl fmt::Display for Background {
 }
 
 /// State of the cross traffic.
-pub(crate) struct Others {
+pub(crate) struct CrossTraffic {
     background: Background,
     stream: Stream,
     /// Slot of the next packet, from 0, and the packet's time in it.
     slot: u64,
     next: Instant,
-    sent: Tally,
+    sent: PacketTally,
 }
 
-impl Others {
+impl CrossTraffic {
     /// The cross traffic of a plan. `None` without a bandwidth: packets that take no time would never end.
     pub(crate) fn of(plan: &Plan, seed: Seed) -> Option<Self> {
         let background = plan.background.filter(|_| plan.bandwidth.is_some());
@@ -115,15 +115,15 @@ impl Others {
     }
 
     fn new(background: Background, seed: Seed) -> Self {
-        let mut others = Self {
+        let mut cross_traffic = Self {
             background,
             stream: seed.stream("background"),
             slot: 0,
             next: Instant::ORIGIN,
-            sent: Tally::default(),
+            sent: PacketTally::default(),
         };
-        others.draw();
-        others
+        cross_traffic.draw();
+        cross_traffic
     }
 
     pub(crate) const fn background(&self) -> Background {
@@ -160,7 +160,7 @@ impl Others {
         self.sent.add(self.background.bytes);
     }
 
-    pub(crate) const fn sent_so_far(&self) -> Tally {
+    pub(crate) const fn sent_so_far(&self) -> PacketTally {
         self.sent
     }
 

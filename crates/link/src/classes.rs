@@ -6,7 +6,7 @@ use std::str::FromStr;
 use posthaste_units::{BitRate, Dscp, Size};
 use thiserror::Error;
 
-use crate::{SpellingError, Tally};
+use crate::{PacketTally, SpellingError};
 
 /// A traffic class.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -35,11 +35,11 @@ pub struct Classes {
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct ClassCounters {
     /// Sent within the guarantee.
-    pub guaranteed: Tally,
+    pub guaranteed: PacketTally,
     /// Sent with borrowed bandwidth.
-    pub borrowed: Tally,
+    pub borrowed: PacketTally,
     /// Dropped from its queue, or on arrival.
-    pub dropped: Tally,
+    pub dropped: PacketTally,
 }
 
 /// Error in a set of classes.

@@ -3,11 +3,11 @@
 
 use std::ops::AddAssign;
 
-use crate::{Fate, Packet, Passage, Reason};
+use crate::{Departure, DropReason, Fate, Packet};
 
 /// A number of packets, and their bytes.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Tally {
+pub struct PacketTally {
     /// Packets.
     pub packets: u64,
     /// Bytes of IP packets, without the link's overhead.
@@ -16,36 +16,36 @@ pub struct Tally {
 
 /// Packets that entered and left a link, or several links together.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Counters {
+pub struct LinkCounters {
     /// Packets pushed.
-    pub pushed: Tally,
+    pub pushed: PacketTally,
     /// Copies made of pushed packets.
-    pub copied: Tally,
+    pub copied: PacketTally,
     /// Packets delivered, copies included.
-    pub delivered: Tally,
+    pub delivered: PacketTally,
     /// Delivered with flipped bits.
-    pub corrupted: Tally,
+    pub corrupted: PacketTally,
     /// Delivered before an earlier one, or held back behind later ones.
-    pub reordered: Tally,
-    dropped: [Tally; Reason::ALL.len()],
+    pub reordered: PacketTally,
+    dropped: [PacketTally; DropReason::ALL.len()],
 }
 
-impl Tally {
+impl PacketTally {
     pub(crate) fn add(&mut self, bytes: u32) {
         self.packets += 1;
         self.bytes += u64::from(bytes);
     }
 }
 
-impl Counters {
+impl LinkCounters {
     /// Dropped for this reason, copies included.
-    pub const fn dropped(&self, reason: Reason) -> Tally {
+    pub const fn dropped(&self, reason: DropReason) -> PacketTally {
         self.dropped[reason as usize]
     }
 
     /// Packets dropped for any reason.
-    pub fn dropped_in_all(&self) -> Tally {
-        let mut all = Tally::default();
+    pub fn dropped_in_all(&self) -> PacketTally {
+        let mut all = PacketTally::default();
         self.dropped.iter().for_each(|tally| all += *tally);
         all
     }
@@ -56,9 +56,9 @@ impl Counters {
         self.pushed.packets + self.copied.packets - self.delivered.packets - dropped
     }
 
-    pub(crate) fn came_out<P: Packet>(&mut self, passage: &Passage<P>) {
-        let bytes = passage.packet.bytes();
-        match passage.fate {
+    pub(crate) fn came_out<P: Packet>(&mut self, departure: &Departure<P>) {
+        let bytes = departure.packet.bytes();
+        match departure.fate {
             Fate::Dropped(reason) => self.dropped[reason as usize].add(bytes),
             Fate::Delivered(marks) => {
                 self.delivered.add(bytes);
@@ -73,14 +73,14 @@ impl Counters {
     }
 }
 
-impl AddAssign for Tally {
+impl AddAssign for PacketTally {
     fn add_assign(&mut self, other: Self) {
         self.packets += other.packets;
         self.bytes += other.bytes;
     }
 }
 
-impl AddAssign for Counters {
+impl AddAssign for LinkCounters {
     fn add_assign(&mut self, other: Self) {
         self.pushed += other.pushed;
         self.copied += other.copied;

@@ -5,13 +5,13 @@ use std::collections::VecDeque;
 use posthaste_units::{Instant, Span};
 
 use crate::bit_errors::BitErrors;
-use crate::{Fate, Marks, Packet, Passage, Reason};
+use crate::{DeliveryMarks, Departure, DropReason, Fate, Packet};
 
 /// Maximum time for which a packet is held back if too few later ones come.
 pub const HOLD_LIMIT: Span = Span::from_secs(10);
 
 /// A packet in a link, with the effects to apply.
-pub(crate) struct Entry<P> {
+pub(crate) struct PacketEntry<P> {
     pub(crate) position: u64,
     pub(crate) copy: u32,
     pub(crate) arrived: Instant,
@@ -27,17 +27,17 @@ pub(crate) struct Entry<P> {
 /// Departing packets.
 pub(crate) struct Exit<P> {
     /// Sorted by departure; equal times in the order of decision.
-    due: VecDeque<Passage<P>>,
+    due: VecDeque<Departure<P>>,
     /// First departure.
     first: Instant,
-    held: Vec<Held<P>>,
+    held: Vec<HeldPacket<P>>,
     /// Latest departure of a delivered packet so far.
     latest: Instant,
     errors: Option<BitErrors>,
 }
 
-struct Held<P> {
-    passage: Passage<P>,
+struct HeldPacket<P> {
+    departure: Departure<P>,
     places: u32,
     deadline: Instant,
 }
@@ -63,8 +63,8 @@ impl<P: Packet> Exit<P> {
     }
 
     /// Drops the packet at `left`.
-    pub(crate) fn drop(&mut self, entry: Entry<P>, left: Instant, reason: Reason) {
-        self.insert(entry.passage(left, Fate::Dropped(reason)));
+    pub(crate) fn drop(&mut self, entry: PacketEntry<P>, left: Instant, reason: DropReason) {
+        self.insert(entry.departure(left, Fate::Dropped(reason)));
     }
 
     /// True if packets are delivered unchanged and none is held back.
@@ -77,14 +77,14 @@ impl<P: Packet> Exit<P> {
     pub(crate) fn pass(&mut self, arrived: Instant, left: Instant, position: u64, packet: P) {
         let overtook = left < self.latest;
         self.latest = self.latest.max(left);
-        self.insert(Passage {
+        self.insert(Departure {
             position,
             copy: 0,
             arrived,
             left,
-            fate: Fate::Delivered(Marks {
+            fate: Fate::Delivered(DeliveryMarks {
                 overtook,
-                ..Marks::default()
+                ..DeliveryMarks::default()
             }),
             packet,
         });
@@ -93,21 +93,21 @@ impl<P: Packet> Exit<P> {
     /// Drops a packet because the queue is full.
     #[cold]
     pub(crate) fn refuse(&mut self, arrived: Instant, position: u64, packet: P) {
-        self.insert(Passage {
+        self.insert(Departure {
             position,
             copy: 0,
             arrived,
             left: arrived,
-            fate: Fate::Dropped(Reason::QueueFull),
+            fate: Fate::Dropped(DropReason::QueueFull),
             packet,
         });
     }
 
     /// Delivers the packet at `left`, or later if it is held back.
     #[inline]
-    pub(crate) fn deliver(&mut self, mut entry: Entry<P>, left: Instant) {
+    pub(crate) fn deliver(&mut self, mut entry: PacketEntry<P>, left: Instant) {
         let bits = entry.packet.bytes().saturating_mul(8);
-        let mut marks = Marks {
+        let mut marks = DeliveryMarks {
             overtook: left < self.latest,
             held: entry.hold > 0,
             flipped: 0,
@@ -120,16 +120,16 @@ impl<P: Packet> Exit<P> {
             marks.flipped += errors.pass(&mut entry.packet);
         }
         let (position, places) = (entry.position, entry.hold);
-        let passage = entry.passage(left, Fate::Delivered(marks));
+        let departure = entry.departure(left, Fate::Delivered(marks));
         if places > 0 {
-            self.held.push(Held {
-                passage,
+            self.held.push(HeldPacket {
+                departure,
                 places,
                 deadline: left + HOLD_LIMIT,
             });
         } else {
             self.latest = self.latest.max(left);
-            self.insert(passage);
+            self.insert(departure);
             if !self.held.is_empty() {
                 self.went_first(position, left);
             }
@@ -143,7 +143,7 @@ impl<P: Packet> Exit<P> {
         while let Some(position) = gone.pop() {
             let mut at = 0;
             while let Some(held) = self.held.get_mut(at) {
-                if held.passage.position < position {
+                if held.departure.position < position {
                     held.places -= 1;
                 }
                 if held.places > 0 {
@@ -151,9 +151,9 @@ impl<P: Packet> Exit<P> {
                     continue;
                 }
                 let mut held = self.held.remove(at);
-                held.passage.left = left.min(held.deadline).max(held.passage.left);
-                gone.push(held.passage.position);
-                self.insert(held.passage);
+                held.departure.left = left.min(held.deadline).max(held.departure.left);
+                gone.push(held.departure.position);
+                self.insert(held.departure);
             }
         }
     }
@@ -163,39 +163,41 @@ impl<P: Packet> Exit<P> {
         let mut last = None;
         while let Some(at) = self.held.iter().position(|held| held.deadline <= now) {
             let mut held = self.held.remove(at);
-            held.passage.left = held.deadline;
+            held.departure.left = held.deadline;
             last = last.max(Some(held.deadline));
-            self.insert(held.passage);
+            self.insert(held.departure);
         }
         last
     }
 
     #[inline]
-    fn insert(&mut self, passage: Passage<P>) {
-        self.first = self.first.min(passage.left);
+    fn insert(&mut self, departure: Departure<P>) {
+        self.first = self.first.min(departure.left);
         match self.due.back() {
-            Some(last) if last.left > passage.left => self.overtake(passage),
-            _ => self.due.push_back(passage),
+            Some(last) if last.left > departure.left => self.overtake(departure),
+            _ => self.due.push_back(departure),
         }
     }
 
     /// Inserts a packet that leaves before others that were decided earlier.
     #[cold]
-    fn overtake(&mut self, passage: Passage<P>) {
-        let place = self.due.partition_point(|other| other.left <= passage.left);
-        self.due.insert(place, passage);
+    fn overtake(&mut self, departure: Departure<P>) {
+        let place = self
+            .due
+            .partition_point(|other| other.left <= departure.left);
+        self.due.insert(place, departure);
     }
 
     /// The first packet that has left by `now`.
     #[inline]
-    pub(crate) fn pop(&mut self, now: Instant) -> Option<Passage<P>> {
+    pub(crate) fn pop(&mut self, now: Instant) -> Option<Departure<P>> {
         if self.first > now {
             return None;
         }
-        let passage = self.due.pop_front();
+        let departure = self.due.pop_front();
         let next = self.due.front();
-        self.first = next.map_or(Instant::FAR_FUTURE, |passage| passage.left);
-        passage
+        self.first = next.map_or(Instant::FAR_FUTURE, |departure| departure.left);
+        departure
     }
 
     /// True if nothing leaves after `now`.
@@ -221,9 +223,9 @@ impl<P: Packet> Exit<P> {
     }
 }
 
-impl<P> Entry<P> {
-    fn passage(self, left: Instant, fate: Fate) -> Passage<P> {
-        Passage {
+impl<P> PacketEntry<P> {
+    fn departure(self, left: Instant, fate: Fate) -> Departure<P> {
+        Departure {
             position: self.position,
             copy: self.copy,
             arrived: self.arrived,

@@ -15,14 +15,14 @@ use crate::SpellingError;
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Jitter {
     /// Shape of the distribution.
-    pub shape: Shape,
+    pub shape: JitterShape,
     /// Width of the distribution.
     pub spread: Spread,
 }
 
 /// Shape of a distribution.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Shape {
+pub enum JitterShape {
     /// Normal distribution. The spread is the standard deviation.
     Normal,
     /// Uniform distribution. The spread is the distance from the mean to either end.
@@ -57,10 +57,10 @@ impl Jitter {
     /// A draw for [`Around::delay`] to scale. It does not depend on the delay, which may change meanwhile.
     pub(crate) fn draw(&self, draws: &mut Stream) -> f64 {
         match self.shape {
-            Shape::Normal => StandardNormal.sample(draws),
-            Shape::Uniform => 2.0 * draws.random::<f64>() - 1.0,
+            JitterShape::Normal => StandardNormal.sample(draws),
+            JitterShape::Uniform => 2.0 * draws.random::<f64>() - 1.0,
             // Mean 3/2 and standard deviation sqrt(3)/2, normalised to 0 and 1.
-            Shape::Pareto => {
+            JitterShape::Pareto => {
                 let pareto = (1.0 - draws.random::<f64>()).cbrt().recip();
                 (pareto - 1.5) / 0.75_f64.sqrt()
             }
@@ -116,14 +116,18 @@ impl FromStr for Jitter {
                 "5ms, 50% (of the delay), variance:50% (in ms, of the delay), any of them after uniform: or pareto:",
             )
         };
-        let shapes = [Shape::Normal, Shape::Uniform, Shape::Pareto];
+        let shapes = [
+            JitterShape::Normal,
+            JitterShape::Uniform,
+            JitterShape::Pareto,
+        ];
         let (shape, spread) = text
             .split_once(':')
             .and_then(|(name, rest)| {
                 let shape = shapes.into_iter().find(|shape| shape.name() == name)?;
                 Some((shape, rest))
             })
-            .unwrap_or((Shape::Normal, text));
+            .unwrap_or((JitterShape::Normal, text));
         let share = |text: &str| text.parse::<Ratio>().map_err(|_| wrong());
         let spread = match spread.strip_prefix("variance:") {
             Some(variance) => Spread::VarianceOfMean(share(variance)?),
@@ -134,7 +138,7 @@ impl FromStr for Jitter {
     }
 }
 
-impl Shape {
+impl JitterShape {
     /// Name in options.
     pub const fn name(self) -> &'static str {
         match self {

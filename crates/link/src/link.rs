@@ -10,11 +10,13 @@ use posthaste_units::{Instant, Seed, Span};
 
 use crate::bit_errors::BitErrors;
 use crate::chance::{Chance, Draw};
-use crate::exit::{Entry, Exit};
+use crate::exit::{Exit, PacketEntry};
 use crate::netem::Netem;
-use crate::pattern::{Cursor, Step};
-use crate::pipe::Pipe;
-use crate::{BackgroundCounters, ClassCounters, Counters, Order, Packet, Passage, Plan, Reason};
+use crate::pattern::{Cursor, PacketEffects};
+use crate::pipe::DummynetPipe;
+use crate::{
+    BackgroundCounters, ClassCounters, Departure, DropReason, LinkCounters, Order, Packet, Plan,
+};
 
 /// One direction of a link.
 pub struct Link<P> {
@@ -33,11 +35,11 @@ pub struct Link<P> {
     /// As `ahead`, and there is no cross traffic.
     alone: bool,
     exit: Exit<P>,
-    counters: Counters,
+    counters: LinkCounters,
 }
 
 enum Path<P> {
-    Pipe(Pipe<P>),
+    DummynetPipe(DummynetPipe<P>),
     Netem(Netem),
 }
 
@@ -45,7 +47,7 @@ impl<P: Packet> Link<P> {
     /// A link that follows `plan`, with the streams of `seed`; see [`Plan::check`].
     pub fn new(plan: &Arc<Plan>, seed: Seed) -> Self {
         let path = match plan.order {
-            Order::Dummynet => Path::Pipe(Pipe::new(plan, seed)),
+            Order::Dummynet => Path::Pipe(DummynetPipe::new(plan, seed)),
             Order::Netem => Path::Netem(Netem::new(plan)),
         };
         let ahead = match &path {
@@ -62,7 +64,7 @@ impl<P: Packet> Link<P> {
             alone: ahead && plan.background.is_none(),
             path,
             exit: Exit::new(BitErrors::new(plan.bit_error_rate, seed)),
-            counters: Counters::default(),
+            counters: LinkCounters::default(),
             plan: plan.clone(),
         }
     }
@@ -83,7 +85,7 @@ impl<P: Packet> Link<P> {
         }
         let errors = BitErrors::new(plan.bit_error_rate, seed);
         self.exit.restart(errors);
-        self.counters = Counters::default();
+        self.counters = LinkCounters::default();
     }
 
     /// Adds a packet that arrives at `now`. Returns its effective arrival.
@@ -129,7 +131,7 @@ impl<P: Packet> Link<P> {
         let (position, elapsed) = (self.position, arrived.since(self.began));
         let step = match &mut self.cursor {
             Some(cursor) if busy => cursor.step(position, elapsed),
-            _ => Step::default(),
+            _ => PacketEffects::default(),
         };
         if self.plan.order == Order::Netem && draw.lost && draw.copied {
             (draw.lost, draw.copied) = (false, false);
@@ -165,8 +167,8 @@ impl<P: Packet> Link<P> {
         next.is_none() && self.exit.is_quiet(now)
     }
 
-    fn accept(&mut self, arrived: Instant, step: Step, draw: Draw, packet: P) {
-        let entry = Entry {
+    fn accept(&mut self, arrived: Instant, step: PacketEffects, draw: Draw, packet: P) {
+        let entry = PacketEntry {
             position: self.position,
             copy: 0,
             arrived,
@@ -178,9 +180,9 @@ impl<P: Packet> Link<P> {
             packet,
         };
         if step.drop {
-            self.exit.drop(entry, arrived, Reason::Pattern);
+            self.exit.drop(entry, arrived, DropReason::Pattern);
         } else if draw.lost {
-            self.exit.drop(entry, arrived, Reason::Random);
+            self.exit.drop(entry, arrived, DropReason::Random);
         } else {
             self.send(entry);
         }
@@ -195,7 +197,7 @@ impl<P: Packet> Link<P> {
         packet: P,
     ) {
         self.counters.copied.add(packet.bytes());
-        let entry = Entry {
+        let entry = PacketEntry {
             position: self.position,
             copy: number,
             arrived,
@@ -207,13 +209,13 @@ impl<P: Packet> Link<P> {
             packet,
         };
         if self.plan.order == Order::Netem && self.chance.loses() {
-            self.exit.drop(entry, arrived, Reason::Random);
+            self.exit.drop(entry, arrived, DropReason::Random);
         } else {
             self.send(entry);
         }
     }
 
-    fn send(&mut self, entry: Entry<P>) {
+    fn send(&mut self, entry: PacketEntry<P>) {
         match &mut self.path {
             Path::Pipe(pipe) => {
                 pipe.catch_up(entry.arrived, &self.plan, self.began, &mut self.exit);
@@ -247,12 +249,12 @@ impl<P: Packet> Link<P> {
 
     /// The next packet that has left by `now`, in order of departure.
     #[inline]
-    pub fn pop(&mut self, now: Instant) -> Option<Passage<P>> {
+    pub fn pop(&mut self, now: Instant) -> Option<Departure<P>> {
         let decided = self.settle(now);
         self.decided = self.decided.max(decided.unwrap_or_default());
-        let passage = self.exit.pop(now)?;
-        self.counters.came_out(&passage);
-        Some(passage)
+        let departure = self.exit.pop(now)?;
+        self.counters.came_out(&departure);
+        Some(departure)
     }
 
     /// Time of the next call of `pop`; `None` if nothing is inside. Occasionally no packet comes out then.
@@ -274,7 +276,7 @@ impl<P: Packet> Link<P> {
     }
 
     /// Counters so far.
-    pub const fn counters(&self) -> &Counters {
+    pub const fn counters(&self) -> &LinkCounters {
         &self.counters
     }
 

@@ -9,10 +9,10 @@
 use posthaste_units::Instant;
 
 use crate::conditions::Conditions;
-use crate::exit::{Entry, Exit};
+use crate::exit::{Exit, PacketEntry};
 use crate::meter::Meter;
 use crate::slots::Slots;
-use crate::{Packet, Plan, Reason};
+use crate::{DropReason, Packet, Plan};
 
 /// The queue of netem.
 pub(crate) struct Netem {
@@ -42,7 +42,7 @@ impl Netem {
 
     pub(crate) fn push<P: Packet>(
         &mut self,
-        entry: Entry<P>,
+        entry: PacketEntry<P>,
         plan: &Plan,
         began: Instant,
         exit: &mut Exit<P>,
@@ -53,7 +53,7 @@ impl Netem {
             .queue
             .has_room(self.held.packets(), self.held.bytes(), bytes)
         {
-            return exit.drop(entry, now, Reason::QueueFull);
+            return exit.drop(entry, now, DropReason::QueueFull);
         }
         let left = if entry.at_once {
             now
@@ -66,7 +66,7 @@ impl Netem {
     }
     fn time_to_send<P: Packet>(
         &mut self,
-        entry: &Entry<P>,
+        entry: &PacketEntry<P>,
         plan: &Plan,
         began: Instant,
     ) -> Instant {

@@ -9,7 +9,9 @@ use std::sync::Arc;
 use posthaste_units::{Dscp, Instant, Seed, Span};
 
 use crate::record::Input;
-use crate::{BackgroundCounters, ClassCounters, Counters, Direction, Link, Packet, Passage, Plan};
+use crate::{
+    BackgroundCounters, ClassCounters, Departure, Direction, Link, LinkCounters, Packet, Plan,
+};
 
 /// Idle time after which a connection that was not [opened](Network::open) is over, if nothing is inside. The next
 /// packet of the same key begins a new one.
@@ -43,14 +45,14 @@ pub struct Network<K, P> {
     plans: Plans<K>,
     seed: Seed,
     sharing: Sharing,
-    connections: HashMap<K, Connection>,
+    connections: HashMap<K, ConnectionState>,
     /// All connections whose memory has not been freed, in no order. Some are checked for each new one.
-    rounds: VecDeque<Known<K>>,
-    pairs: Vec<Option<Pair<K, P>>>,
+    rounds: VecDeque<RegisteredConnection<K>>,
+    pairs: Vec<Option<LinkPair<K, P>>>,
     empty: Vec<usize>,
     wakes: BinaryHeap<Reverse<Wake>>,
     count: u64,
-    forgotten: [Counters; 2],
+    forgotten: [LinkCounters; 2],
 }
 
 /// Plans of the links of connections, up and down.
@@ -63,7 +65,7 @@ enum Plans<K> {
 
 type Choose<K> = Box<dyn Fn(&K) -> [Arc<Plan>; 2] + Send>;
 
-struct Connection {
+struct ConnectionState {
     number: u64,
     last: Instant,
     slot: usize,
@@ -73,14 +75,14 @@ struct Connection {
 /// Opening of a connection: its direction, and a number that distinguishes it from others.
 type Opening = (Direction, u32);
 
-struct Known<K> {
+struct RegisteredConnection<K> {
     key: K,
     number: u64,
     slot: usize,
 }
 
 /// The two links of a connection, or of all.
-struct Pair<K, P> {
+struct LinkPair<K, P> {
     number: u64,
     links: [Link<Tagged<K, P>>; 2],
     /// Scheduled time of each link on the heap.
@@ -117,7 +119,7 @@ impl<K: Clone, P: Packet> Packet for Tagged<K, P> {
 }
 
 /// A departure: direction, number and key of the connection, and the packet.
-pub type Arrived<K, P> = (Direction, u64, K, Passage<P>);
+pub type Arrived<K, P> = (Direction, u64, K, Departure<P>);
 
 impl<K: Hash + Eq + Clone, P: Packet> Network<K, P> {
     /// A network without connections. Plans should have been [checked](Plan::check).
@@ -148,7 +150,7 @@ impl<K: Hash + Eq + Clone, P: Packet> Network<K, P> {
             empty: Vec::new(),
             wakes: BinaryHeap::new(),
             count: 0,
-            forgotten: [Counters::default(); 2],
+            forgotten: [LinkCounters::default(); 2],
         }
     }
 
@@ -216,12 +218,12 @@ impl<K: Hash + Eq + Clone, P: Packet> Network<K, P> {
                 continue;
             }
             pair.wakes[side] = None;
-            let passage = pair.links[side].pop(wake.at);
+            let departure = pair.links[side].pop(wake.at);
             self.plan_wake(wake.slot, wake.direction);
-            if let Some(passage) = passage {
-                let (number, key) = (passage.packet.number, passage.packet.key.clone());
-                let passage = passage.map(|tagged| tagged.packet);
-                return Some((wake.direction, number, key, passage));
+            if let Some(departure) = departure {
+                let (number, key) = (departure.packet.number, departure.packet.key.clone());
+                let departure = departure.map(|tagged| tagged.packet);
+                return Some((wake.direction, number, key, departure));
             }
         }
         None
@@ -233,7 +235,7 @@ impl<K: Hash + Eq + Clone, P: Packet> Network<K, P> {
     }
 
     /// Counters of one direction of all connections.
-    pub fn counters(&self, direction: Direction) -> Counters {
+    pub fn counters(&self, direction: Direction) -> LinkCounters {
         let mut sum = self.forgotten[direction as usize];
         for pair in self.pairs.iter().flatten() {
             sum += *pair.links[direction as usize].counters();
@@ -274,7 +276,7 @@ impl<K: Hash + Eq + Clone, P: Packet> Network<K, P> {
         opening: Option<Opening>,
     ) -> (u64, usize) {
         if let Some(connection) = self.connections.get_mut(key) {
-            let Connection {
+            let ConnectionState {
                 number,
                 last,
                 slot,
@@ -309,12 +311,12 @@ impl<K: Hash + Eq + Clone, P: Packet> Network<K, P> {
                 self.add_pair(number, seed_of(self.seed, number), &plans)
             }
         };
-        self.rounds.push_back(Known {
+        self.rounds.push_back(RegisteredConnection {
             key: key.clone(),
             number,
             slot,
         });
-        let connection = Connection {
+        let connection = ConnectionState {
             number,
             last: now,
             slot,
@@ -325,7 +327,7 @@ impl<K: Hash + Eq + Clone, P: Packet> Network<K, P> {
     }
 
     fn add_pair(&mut self, number: u64, seed: Seed, [up, down]: &[Arc<Plan>; 2]) -> usize {
-        let pair = Pair {
+        let pair = LinkPair {
             number,
             links: [
                 Link::new(up, seed.child(Direction::Up.name())),

@@ -3,23 +3,23 @@
 //! A queue whose discipline decides by arrivals alone transmits each packet as soon as it is pushed, ahead of time: the
 //! result cannot depend on the time of calls. The others decide when a packet is next to transmit.
 
-mod others;
+mod cross_traffic;
 
 use posthaste_units::{Dscp, Instant, Seed};
 
-use crate::background::Others;
+use crate::background::CrossTraffic;
+use crate::class_queue::{ClassQueue, QueuedPacket};
 use crate::conditions::Conditions;
-use crate::exit::{Entry, Exit};
-use crate::lane::{Lane, Waiting};
+use crate::exit::{Exit, PacketEntry};
 use crate::meter::Meter;
-use crate::shares::Shares;
+use crate::scheduler::ClassScheduler;
 use crate::{ClassCounters, Packet, Plan};
 
 /// Queues, bandwidth and line of one link.
-pub(crate) struct Pipe<P> {
-    lanes: Vec<Lane<P>>,
-    shares: Option<Shares>,
-    others: Option<Others>,
+pub(crate) struct DummynetPipe<P> {
+    queues: Vec<ClassQueue<P>>,
+    scheduler: Option<ClassScheduler>,
+    cross_traffic: Option<CrossTraffic>,
     meter: Meter,
     conditions: Conditions,
     ahead: bool,
@@ -29,22 +29,22 @@ pub(crate) struct Pipe<P> {
     position: u64,
 }
 
-impl<P: Packet> Pipe<P> {
+impl<P: Packet> DummynetPipe<P> {
     pub(crate) fn new(plan: &Plan, seed: Seed) -> Self {
-        let lane = || Lane::new(plan.queue.discipline);
+        let queue = || ClassQueue::new(plan.queue.discipline);
         let classes = plan
             .classes
             .as_deref()
             .filter(|classes| !classes.list.is_empty());
-        let lanes: Vec<Lane<P>> = match classes {
-            Some(classes) => classes.list.iter().map(|_| lane()).collect(),
-            None => vec![lane()],
+        let queues: Vec<ClassQueue<P>> = match classes {
+            Some(classes) => classes.list.iter().map(|_| queue()).collect(),
+            None => vec![queue()],
         };
         Self {
-            ahead: classes.is_none() && lanes[0].policy.decides_on_arrival(),
-            lanes,
-            shares: classes.map(Shares::new),
-            others: Others::of(plan, seed),
+            ahead: classes.is_none() && queues[0].policy.decides_on_arrival(),
+            queues,
+            scheduler: classes.map(ClassScheduler::new),
+            cross_traffic: CrossTraffic::of(plan, seed),
             meter: Meter::default(),
             conditions: Conditions::new(plan),
             tail: Instant::ORIGIN,
@@ -54,16 +54,16 @@ impl<P: Packet> Pipe<P> {
 
     /// Restores the initial state in the same memory.
     pub(crate) fn restart(&mut self, plan: &Plan, seed: Seed) {
-        for lane in &mut self.lanes {
-            lane.restart();
+        for queue in &mut self.queues {
+            queue.restart();
             if !self.ahead {
-                lane.policy = plan.queue.discipline.start();
+                queue.policy = plan.queue.discipline.start();
             }
         }
-        if let (Some(shares), Some(classes)) = (&mut self.shares, plan.classes.as_deref()) {
-            *shares = Shares::new(classes);
+        if let (Some(scheduler), Some(classes)) = (&mut self.scheduler, plan.classes.as_deref()) {
+            *scheduler = ClassScheduler::new(classes);
         }
-        self.others = Others::of(plan, seed);
+        self.cross_traffic = CrossTraffic::of(plan, seed);
         self.meter = Meter::default();
         self.conditions.restart();
         self.tail = Instant::ORIGIN;
@@ -74,27 +74,27 @@ impl<P: Packet> Pipe<P> {
     #[inline]
     pub(crate) fn push(
         &mut self,
-        entry: Entry<P>,
+        entry: PacketEntry<P>,
         plan: &Plan,
         began: Instant,
         exit: &mut Exit<P>,
     ) {
         let now = entry.arrived;
         let class = self.class(plan, entry.packet.dscp());
-        let lane = &mut self.lanes[class];
+        let queue = &mut self.queues[class];
         if !self.ahead {
-            lane.push(now, Waiting::Own(entry), plan, exit);
-        } else if lane.has_room(now, plan, entry.packet.bytes()) {
+            queue.push(now, QueuedPacket::Own(entry), plan, exit);
+        } else if queue.has_room(now, plan, entry.packet.bytes()) {
             let at = now.max(self.meter.free());
             self.transmit(0, entry, at, plan, began, exit);
         } else {
-            lane.refuse(now, Waiting::Own(entry), exit);
+            queue.refuse(now, QueuedPacket::Own(entry), exit);
         }
     }
 
     /// Index of a code point's class.
     fn class(&self, plan: &Plan, dscp: Dscp) -> usize {
-        match (&self.shares, &plan.classes) {
+        match (&self.scheduler, &plan.classes) {
             (Some(_), Some(classes)) => classes.of(dscp),
             _ => 0,
         }
@@ -111,7 +111,7 @@ impl<P: Packet> Pipe<P> {
         plan: &Plan,
         began: Instant,
     ) -> Option<Instant> {
-        if !self.lanes[0].has_room(now, plan, bytes) {
+        if !self.queues[0].has_room(now, plan, bytes) {
             return None;
         }
         let through = self.occupy(0, now, position, bytes, plan, began);
@@ -146,7 +146,7 @@ impl<P: Packet> Pipe<P> {
     ) -> Option<Instant> {
         let mut last = None;
         while let Some(next) = self.next().filter(|next| *next <= until) {
-            if !self.others_come(next, plan, began, exit) {
+            if !self.cross_traffic_comes(next, plan, began, exit) {
                 self.step(next, plan, began, exit);
             }
             last = Some(next);
@@ -160,15 +160,15 @@ impl<P: Packet> Pipe<P> {
             return false;
         };
         let ready =
-            (0..self.lanes.len()).filter(|lane| self.ready(*lane).is_some_and(|at| at <= now));
-        let class = match &self.shares {
-            Some(shares) => shares.choose(now, ready).unwrap_or_default(),
+            (0..self.queues.len()).filter(|queue| self.ready(*queue).is_some_and(|at| at <= now));
+        let class = match &self.scheduler {
+            Some(scheduler) => scheduler.choose(now, ready).unwrap_or_default(),
             None => 0,
         };
-        match self.lanes[class].pop(now, exit) {
-            Some(Waiting::Own(entry)) => self.transmit(class, entry, now, plan, began, exit),
-            Some(Waiting::Other { bytes, .. }) => {
-                self.occupy_for_others(class, now, bytes, plan, began);
+        match self.queues[class].pop(now, exit) {
+            Some(QueuedPacket::Own(entry)) => self.transmit(class, entry, now, plan, began, exit),
+            Some(QueuedPacket::Other { bytes, .. }) => {
+                self.occupy_for_cross_traffic(class, now, bytes, plan, began);
             }
             None => {}
         }
@@ -177,8 +177,11 @@ impl<P: Packet> Pipe<P> {
 
     /// Earliest transmission of the queue's first packet.
     fn ready(&self, class: usize) -> Option<Instant> {
-        let first = self.lanes[class].first()?.arrived();
-        let opens = self.shares.as_ref().map(|shares| shares.opens(class));
+        let first = self.queues[class].first()?.arrived();
+        let opens = self
+            .scheduler
+            .as_ref()
+            .map(|scheduler| scheduler.opens(class));
         Some(first.max(self.meter.free()).max(opens.unwrap_or_default()))
     }
 
@@ -190,16 +193,16 @@ impl<P: Packet> Pipe<P> {
     /// Next transmission, or next packet of cross traffic, since it may push out others. `None` if no packet of the
     /// link waits.
     pub(crate) fn next(&self) -> Option<Instant> {
-        if !self.lanes.iter().any(Lane::has_own) {
+        if !self.queues.iter().any(ClassQueue::has_own) {
             return None;
         }
-        let others = self.others.as_ref().map(Others::next);
-        self.due().into_iter().chain(others).min()
+        let cross_traffic = self.cross_traffic.as_ref().map(CrossTraffic::next);
+        self.due().into_iter().chain(cross_traffic).min()
     }
 
     /// Next transmission, of the link or of cross traffic.
     fn due(&self) -> Option<Instant> {
-        (0..self.lanes.len())
+        (0..self.queues.len())
             .filter_map(|class| self.ready(class))
             .min()
     }
@@ -209,7 +212,7 @@ impl<P: Packet> Pipe<P> {
     fn transmit(
         &mut self,
         class: usize,
-        entry: Entry<P>,
+        entry: PacketEntry<P>,
         now: Instant,
         plan: &Plan,
         began: Instant,
@@ -217,8 +220,8 @@ impl<P: Packet> Pipe<P> {
     ) {
         let (position, bytes) = (entry.position, entry.packet.bytes());
         self.position = position;
-        if let Some(shares) = &mut self.shares {
-            shares.charge(class, now, plan.length(bytes), bytes);
+        if let Some(scheduler) = &mut self.scheduler {
+            scheduler.charge(class, now, plan.length(bytes), bytes);
         }
         let through = self.occupy(class, now, position, bytes, plan, began);
         if entry.at_once {
@@ -251,7 +254,7 @@ impl<P: Packet> Pipe<P> {
                 conditions.rate(plan, began, position, now)
             }),
         };
-        self.lanes[class].occupy(through, bytes);
+        self.queues[class].occupy(through, bytes);
         through
     }
 
@@ -264,11 +267,11 @@ impl<P: Packet> Pipe<P> {
     }
 
     pub(crate) fn class_counters(&self) -> Vec<ClassCounters> {
-        let with_drops = |(counters, lane): (ClassCounters, &Lane<P>)| ClassCounters {
-            dropped: lane.dropped.all,
+        let with_drops = |(counters, queue): (ClassCounters, &ClassQueue<P>)| ClassCounters {
+            dropped: queue.dropped.all,
             ..counters
         };
-        let shares = self.shares.iter().flat_map(Shares::counters);
-        shares.zip(&self.lanes).map(with_drops).collect()
+        let scheduler = self.scheduler.iter().flat_map(ClassScheduler::counters);
+        scheduler.zip(&self.queues).map(with_drops).collect()
     }
 }

@@ -20,14 +20,14 @@ pub struct Profile {
     /// Source of the numbers: title and publisher.
     pub source: &'static str,
     /// Direction from the client.
-    pub up: Way,
+    pub up: ProfileDirection,
     /// Direction to the client.
-    pub down: Way,
+    pub down: ProfileDirection,
 }
 
 /// One direction of a profile.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Way {
+pub struct ProfileDirection {
     /// Bandwidth in bit/s; zero if the path sets no limit.
     bits: u64,
     /// One-way delay.
@@ -121,15 +121,15 @@ pub const PROFILES: &[Profile] = &[
     },
 ];
 
-const fn way(bits: u64, delay_us: u64, overhead: u32) -> Way {
-    Way {
+const fn way(bits: u64, delay_us: u64, overhead: u32) -> ProfileDirection {
+    ProfileDirection {
         bits,
         delay: Span::from_micros(delay_us),
         overhead,
     }
 }
 
-impl Way {
+impl ProfileDirection {
     /// Bandwidth; `None` if the path sets no limit.
     pub const fn bandwidth(&self) -> Option<BitRate> {
         BitRate::per_second(self.bits)

@@ -122,12 +122,12 @@ pub fn parse(text: &str) -> Result<Vec<Input>, RecordError> {
 
 /// A packet without contents.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Blank {
+pub struct BlankPacket {
     bytes: u32,
     dscp: Dscp,
 }
 
-impl Packet for Blank {
+impl Packet for BlankPacket {
     fn bytes(&self) -> u32 {
         self.bytes
     }
@@ -137,12 +137,12 @@ impl Packet for Blank {
     }
 }
 
-impl Network<u64, Blank> {
+impl Network<u64, BlankPacket> {
     /// Pushes the inputs of a record, and passes every departure to `each`, in order of departure.
     ///
     /// Its decisions are the same if the plans, the sharing and the seed are those of the recorded network and nothing
     /// was pushed before.
-    pub fn replay(&mut self, inputs: &[Input], mut each: impl FnMut(Arrived<u64, Blank>)) {
+    pub fn replay(&mut self, inputs: &[Input], mut each: impl FnMut(Arrived<u64, BlankPacket>)) {
         // The two directions are stamped separately, so times may decrease slightly from one input to the next. Nothing
         // is popped that a later input could still change.
         let mut later = vec![None; inputs.len()];
@@ -152,13 +152,13 @@ impl Network<u64, Blank> {
         }
         for (input, later) in inputs.iter().zip(later) {
             let Input { bytes, dscp, .. } = *input;
-            let packet = Blank { bytes, dscp };
+            let packet = BlankPacket { bytes, dscp };
             // Numbers already identify the connections: none is over because it is idle.
             self.open(input.at, input.direction, input.connection, packet, 0);
             let settled = |wake: &Instant| later.is_none_or(|later| *wake < later);
             while let Some(wake) = self.wake().filter(settled) {
-                if let Some(passage) = self.pop(wake) {
-                    each(passage);
+                if let Some(departure) = self.pop(wake) {
+                    each(departure);
                 }
             }
         }

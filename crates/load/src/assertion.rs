@@ -7,7 +7,7 @@
 use std::fmt;
 use std::str::FromStr;
 
-use posthaste_stats::{FEWEST_FOR_P999, Reading, Statistic, Summary};
+use posthaste_stats::{FEWEST_FOR_P999, StatisticReading, Statistic, Summary};
 use posthaste_units::{Rate, Ratio, Span};
 use serde::{Deserialize, Serialize};
 use thiserror::Error;
@@ -204,7 +204,7 @@ impl Figure {
     }
 
     /// Returns the response time in a report, if the figure is one.
-    fn reading(self, report: &Report) -> Option<Reading> {
+    fn reading(self, report: &Report) -> Option<StatisticReading> {
         match self {
             Self::Response(statistic) => Some(report.response_time_ms.reading(statistic)),
             Self::OkResponse(statistic) => Some(of_ok(&report.ok_response_time_ms, statistic)),
@@ -213,11 +213,11 @@ impl Figure {
     }
 }
 
-fn of_ok(times: &Summary, statistic: Statistic) -> Reading {
+fn of_ok(times: &Summary, statistic: Statistic) -> StatisticReading {
     let few = statistic == Statistic::P999 && times.count < FEWEST_FOR_P999;
     match few || times.count == 0 {
-        true => Reading::Unknown,
-        false => Reading::Known(times.value(statistic)),
+        true => StatisticReading::Unknown,
+        false => StatisticReading::Known(times.value(statistic)),
     }
 }
 
@@ -253,7 +253,7 @@ impl Assertion {
             Figure::Response(_) | Figure::OkResponse(_) => {
                 let reading = self.figure.reading(report).unwrap_or_default();
                 match report.is_silent() {
-                    true => Reading::Never.words(|_| String::new()),
+                    true => StatisticReading::Never.words(|_| String::new()),
                     false => reading.words(|ms| Span::from_secs_f64(ms / 1e3).to_string()),
                 }
             }

@@ -62,7 +62,7 @@ impl Observer for Live {
         let rate = |count: u64| thousands((count as f64 / seconds).round() as u64);
         let ended = tick.responses.all();
         let time = |time: posthaste_stats::Time| {
-            let reading = posthaste_stats::Reading::from(time);
+            let reading = posthaste_stats::StatisticReading::from(time);
             reading.words(|ms| format!("{ms:.2} ms"))
         };
         let rates = format!(

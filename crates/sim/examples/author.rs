@@ -10,7 +10,7 @@ use std::sync::Arc;
 
 use posthaste_link::pattern::Pattern;
 use posthaste_link::{Direction, Plan};
-use posthaste_sim::{Scenario, Service, Simulator, Totals};
+use posthaste_sim::{Scenario, SimulatedService, Simulator, Totals};
 use posthaste_tcp::profile;
 use posthaste_units::{BitRate, Seed, Span};
 
@@ -41,7 +41,11 @@ fn main() {
         client: tcp.clone(),
         server: tcp,
         plans: both.map(Arc::new),
-        service: Arc::new(Service::single(1438, Span::from_millis(200), 12_974)),
+        service: Arc::new(SimulatedService::single(
+            1438,
+            Span::from_millis(200),
+            12_974,
+        )),
     };
     let mut simulator = Simulator::new(scenario, Seed(2003)).expect("it can be played");
     let mut totals = Totals::new();

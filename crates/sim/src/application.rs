@@ -8,9 +8,9 @@ use posthaste_units::{Instant, Span};
 
 /// Service of the server on one connection.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Service {
+pub struct SimulatedService {
     /// Requests and their replies in sequence. More than one means a persistent connection.
-    pub exchanges: Vec<Exchange>,
+    pub exchanges: Vec<SimulatedExchange>,
     /// Start of the processing time.
     pub clock: ProcessingClock,
     /// End that closes the connection first.
@@ -19,7 +19,7 @@ pub struct Service {
 
 /// A request and its reply.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Exchange {
+pub struct SimulatedExchange {
     /// Delay of the client before the request, after the connection is established or after the previous reply.
     pub pause: Span,
     /// Bytes of the request.
@@ -47,18 +47,18 @@ pub enum Closer {
     /// The server, as soon as it has written the last reply. By then all data that the window allows has left, so the
     /// FIN is sent with the last data only if it has to wait.
     #[default]
-    Server,
+    ServerProgram,
     /// The server, with the end of its last reply withheld until it closes (TCP_CORK). The FIN always leaves with the
     /// last data.
     ServerWithReply,
     /// The client, after it has received the last reply.
-    Client,
+    ClientProgram,
 }
 
-impl Service {
+impl SimulatedService {
     /// Creates a service with one request and one reply on a connection that the server closes.
     pub fn single(request: u64, processing: Span, reply: u64) -> Self {
-        let exchange = Exchange {
+        let exchange = SimulatedExchange {
             pause: Span::ZERO,
             request,
             processing,
@@ -83,7 +83,7 @@ impl Service {
 
 /// The client program: sends requests and reads replies.
 #[derive(Debug, Default)]
-pub(crate) struct Client {
+pub(crate) struct ClientProgram {
     stage: Asking,
     exchange: usize,
     /// Bytes of the request that the endpoint has not accepted.
@@ -102,7 +102,7 @@ enum Asking {
 
 /// The server program: reads, processes, replies.
 #[derive(Debug, Default)]
-pub(crate) struct Server {
+pub(crate) struct ServerProgram {
     stage: Answering,
     exchange: usize,
     /// Time of acceptance of the connection.
@@ -121,7 +121,7 @@ enum Answering {
     Writes,
 }
 
-impl Client {
+impl ClientProgram {
     /// Time of the next step without an event.
     pub(crate) const fn wake(&self) -> Option<Instant> {
         match self.stage {
@@ -132,7 +132,12 @@ impl Client {
 
     /// Runs the program after an event at its end.
     #[inline(always)]
-    pub(crate) fn act(&mut self, now: Instant, endpoint: &mut Endpoint, service: &Service) {
+    pub(crate) fn act(
+        &mut self,
+        now: Instant,
+        endpoint: &mut Endpoint,
+        service: &SimulatedService,
+    ) {
         if !endpoint.state().is_synchronised() {
             return;
         }
@@ -159,14 +164,14 @@ impl Client {
     }
 
     /// Returns true if the client closes, after its written data has left.
-    pub(crate) fn closes(&self, endpoint: &Endpoint, service: &Service) -> bool {
+    pub(crate) fn closes(&self, endpoint: &Endpoint, service: &SimulatedService) -> bool {
         let is_done = self.exchange == service.exchanges.len();
         let first = is_done && service.closer == Closer::Client;
         (first || endpoint.peer_has_closed()) && can_close(endpoint)
     }
 }
 
-impl Server {
+impl ServerProgram {
     /// Time of the next step without an event.
     pub(crate) const fn wake(&self) -> Option<Instant> {
         match self.stage {
@@ -177,7 +182,12 @@ impl Server {
 
     /// Runs the program after an event at its end.
     #[inline(always)]
-    pub(crate) fn act(&mut self, now: Instant, endpoint: &mut Endpoint, service: &Service) {
+    pub(crate) fn act(
+        &mut self,
+        now: Instant,
+        endpoint: &mut Endpoint,
+        service: &SimulatedService,
+    ) {
         if !endpoint.state().is_synchronised() {
             return;
         }
@@ -217,7 +227,7 @@ impl Server {
     }
 
     /// Returns true if the server closes, after its written data has left.
-    pub(crate) fn closes(&self, endpoint: &Endpoint, service: &Service) -> bool {
+    pub(crate) fn closes(&self, endpoint: &Endpoint, service: &SimulatedService) -> bool {
         let is_done = self.exchange == service.exchanges.len();
         let first = is_done && service.closer != Closer::Client;
         (first || endpoint.peer_has_closed()) && can_close(endpoint)

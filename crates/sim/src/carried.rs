@@ -43,7 +43,7 @@ impl link::Packet for Carried {
 ///
 /// Removed from the front: a segment that has left stays while an earlier one has not.
 #[derive(Debug, Default)]
-pub(crate) struct Sent {
+pub(crate) struct SegmentsOnLink {
     segments: VecDeque<Underway>,
     /// Number of removed segments.
     before: u64,
@@ -58,7 +58,7 @@ struct Underway {
     delivered: bool,
 }
 
-impl Sent {
+impl SegmentsOnLink {
     /// Removes all segments and resets positions.
     pub(crate) fn clear(&mut self) {
         self.segments.clear();
@@ -111,7 +111,7 @@ mod tests {
 
     #[test]
     fn a_link_that_never_empties_keeps_what_is_on_it() {
-        let mut sent = Sent::default();
+        let mut sent = SegmentsOnLink::default();
         for number in 1..=1000_u32 {
             sent.push(segment(number), 0);
             assert!(sent.segments.len() <= 4);
@@ -126,7 +126,7 @@ mod tests {
 
     #[test]
     fn copies_and_what_was_overtaken_are_found() {
-        let mut sent = Sent::default();
+        let mut sent = SegmentsOnLink::default();
         sent.push(segment(1), 1);
         sent.push(segment(2), 0);
         sent.left(2, true);

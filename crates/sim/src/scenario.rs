@@ -6,7 +6,7 @@ use posthaste_link::{Direction, Plan, PlanError};
 use posthaste_tcp::Profile;
 use thiserror::Error;
 
-use crate::Service;
+use crate::SimulatedService;
 
 /// All inputs of a transaction except its number and the seed.
 #[derive(Clone, Debug)]
@@ -18,7 +18,7 @@ pub struct Scenario {
     /// Plans of the links: up, down.
     pub plans: [Arc<Plan>; 2],
     /// Requests and replies.
-    pub service: Arc<Service>,
+    pub service: Arc<SimulatedService>,
 }
 
 /// Reason for which a scenario cannot be simulated.

@@ -5,12 +5,12 @@
 //! kept between transactions: after the first few nothing is allocated.
 
 use posthaste_link::{Direction, Fate, Link, seed_of};
-use posthaste_tcp::{End, Endpoint, State};
+use posthaste_tcp::{ConnectionEnd, Endpoint, State};
 use posthaste_units::{Instant, Seed, Span};
 
-use crate::application::{Client, Server};
+use crate::application::{ClientProgram, ServerProgram};
 use crate::stopwatch::Stopwatch;
-use crate::witness::{Nobody, Sent, Witness};
+use crate::witness::{Nobody, OfferedSegment, Witness};
 use crate::{Carried, Ending, Scenario, ScenarioError, Transaction, carried};
 
 /// Transactions begin at a random one of 2^33 nanoseconds (8.6 s), because the behaviour of a coarse clock depends on
@@ -33,10 +33,10 @@ pub struct Simulator {
     seed: Seed,
     links: [Link<Carried>; 2],
     /// The segments on the links.
-    sent: [carried::Sent; 2],
+    sent: [carried::SegmentsOnLink; 2],
     ends: [Endpoint; 2],
-    client: Client,
-    server: Server,
+    client: ClientProgram,
+    server: ServerProgram,
     stopwatch: Stopwatch,
     /// Duplicate segments that arrived because a link had copied them.
     by_copies: u64,
@@ -63,8 +63,8 @@ impl Simulator {
                 Endpoint::connect(&scenario.client, 0, Instant::ORIGIN),
                 Endpoint::listen(&scenario.server, 0),
             ],
-            client: Client::default(),
-            server: Server::default(),
+            client: ClientProgram::default(),
+            server: ServerProgram::default(),
             stopwatch: Stopwatch::default(),
             by_copies: 0,
             wakes: [Instant::FAR_FUTURE; 4],
@@ -128,8 +128,8 @@ impl Simulator {
         let Scenario { client, server, .. } = &self.scenario;
         self.ends[0].reconnect(client, isns[0], self.now);
         self.ends[1].relisten(server, isns[1]);
-        self.client = Client::default();
-        self.server = Server::default();
+        self.client = ClientProgram::default();
+        self.server = ServerProgram::default();
         self.stopwatch.start(self.now);
         self.by_copies = 0;
         self.wakes = [Instant::FAR_FUTURE; 4];
@@ -183,7 +183,7 @@ impl Simulator {
 
     fn ending(&self) -> Ending {
         let broken = self.ends.iter().find_map(|end| match end.state() {
-            State::Closed(End::Finished) => None,
+            State::Closed(ConnectionEnd::Finished) => None,
             State::Closed(end) => Some(end),
             _ => None,
         });
@@ -198,15 +198,15 @@ impl Simulator {
     /// Delivers the packet that leaves a link now.
     fn arrive(&mut self, direction: Direction, witness: &mut impl Witness) {
         let (now, way) = (self.now, direction as usize);
-        let passage = self.links[way].pop(now);
+        let departure = self.links[way].pop(now);
         self.wakes[way] = self.links[way].wake().unwrap_or(Instant::FAR_FUTURE);
-        let Some(passage) = passage else {
+        let Some(departure) = departure else {
             return;
         };
-        witness.left(direction, &passage);
+        witness.left(direction, &departure);
         let sent = &mut self.sent[way];
-        let arrives = matches!(passage.fate, Fate::Delivered(_)) && !passage.packet.damaged;
-        if arrives && let Some((segment, again)) = sent.at(passage.position) {
+        let arrives = matches!(departure.fate, Fate::Delivered(_)) && !departure.packet.damaged;
+        if arrives && let Some((segment, again)) = sent.at(departure.position) {
             let receiver = &mut self.ends[1 - way];
             let before = receiver.counters().duplicate_data;
             receiver.push(now, segment);
@@ -217,7 +217,7 @@ impl Simulator {
             self.stopwatch
                 .delivered(now, direction, segment, receiver, service);
         }
-        sent.left(passage.position, arrives);
+        sent.left(departure.position, arrives);
         if arrives {
             self.turn(direction.reverse(), witness);
         }
@@ -272,7 +272,7 @@ impl Simulator {
         while let Some(segment) = self.ends[way].pop(now) {
             let end = &self.ends[way];
             self.stopwatch.sent(now, direction, &segment, end);
-            witness.sent(Sent {
+            witness.sent(OfferedSegment {
                 at: now,
                 direction,
                 segment: &segment,

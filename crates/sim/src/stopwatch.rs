@@ -5,7 +5,7 @@ use posthaste_link::Direction;
 use posthaste_tcp::{Endpoint, Segment, unwrap};
 use posthaste_units::{Instant, ResponseTime};
 
-use crate::Service;
+use crate::SimulatedService;
 
 /// Measures the response times of one connection.
 #[derive(Debug, Default)]
@@ -61,7 +61,7 @@ impl Stopwatch {
         direction: Direction,
         segment: &Segment,
         receiver: &Endpoint,
-        service: &Service,
+        service: &SimulatedService,
     ) {
         let Some(exchange) = service.exchanges.get(self.responses.len()) else {
             return;

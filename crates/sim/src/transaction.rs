@@ -18,11 +18,11 @@ pub struct Transaction<'a> {
     /// Cause of the end.
     pub ending: Ending,
     /// Counters of the client's TCP.
-    pub client: &'a tcp::Counters,
+    pub client: &'a tcp::EndpointCounters,
     /// Counters of the server's TCP.
-    pub server: &'a tcp::Counters,
+    pub server: &'a tcp::EndpointCounters,
     /// Counters of the links, up and down.
-    pub links: [&'a link::Counters; 2],
+    pub links: [&'a link::LinkCounters; 2],
     /// Duplicate segments that arrived because a link had copied them. They are not unnecessary retransmissions,
     /// although the ends count them.
     pub by_copies: u64,
@@ -34,7 +34,7 @@ pub enum Ending {
     /// Every request was answered, and both ends closed.
     Complete,
     /// An end gave up or was reset. Earlier replies count.
-    Broken(tcp::End),
+    Broken(tcp::ConnectionEnd),
     /// The connection exceeded the [longest time](crate::Simulator::PATIENCE), or no further event was due.
     Unfinished,
 }
@@ -47,10 +47,10 @@ impl Ending {
     /// Index in [`NAMES`](Self::NAMES).
     pub(crate) const fn index(self) -> usize {
         match self {
-            Self::Complete | Self::Broken(tcp::End::Finished) => 0,
-            Self::Broken(tcp::End::Reset) => 1,
-            Self::Broken(tcp::End::TimedOut) => 2,
-            Self::Broken(tcp::End::Aborted) => 3,
+            Self::Complete | Self::Broken(tcp::ConnectionEnd::Finished) => 0,
+            Self::Broken(tcp::ConnectionEnd::Reset) => 1,
+            Self::Broken(tcp::ConnectionEnd::TimedOut) => 2,
+            Self::Broken(tcp::ConnectionEnd::Aborted) => 3,
             Self::Unfinished => 4,
         }
     }

@@ -8,14 +8,14 @@ use std::collections::BTreeMap;
 
 use serde::{Deserialize, Serialize};
 
-use crate::{CensoredHistogram, Estimate, Recorder, Statistic, Time};
+use crate::{CensoredHistogram, IntervalEstimate, Recorder, Statistic, Time};
 
 /// Minimum number of values for the 99.9th percentile. It leaves five values beyond.
 pub const FEWEST_FOR_P999: u64 = 5_000;
 
 /// A statistic of a censored distribution, in milliseconds.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
-pub enum Reading {
+pub enum StatisticReading {
     /// Measured.
     Known(f64),
     /// Longer than this.
@@ -29,17 +29,17 @@ pub enum Reading {
 
 /// Statistics of a [`CensoredHistogram`] or a [`Recorder`] with values of unknown length.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
-#[serde(from = "Document", into = "Document")]
+#[serde(from = "SummaryDocument", into = "SummaryDocument")]
 pub struct CensoredSummary {
     /// Number of all values.
     pub count: u64,
     /// Number of values with a known time.
     pub answered: u64,
-    readings: [Reading; Statistic::ALL.len()],
-    intervals: [Option<[Reading; 2]>; Statistic::ALL.len()],
+    readings: [StatisticReading; Statistic::ALL.len()],
+    intervals: [Option<[StatisticReading; 2]>; Statistic::ALL.len()],
 }
 
-impl Reading {
+impl StatisticReading {
     /// The number, if known.
     pub fn known(self) -> Option<f64> {
         match self {
@@ -69,7 +69,7 @@ impl Reading {
     }
 }
 
-impl From<Time> for Reading {
+impl From<Time> for StatisticReading {
     fn from(time: Time) -> Self {
         match time {
             Time::Known(time) => Self::Known(time.as_millis_f64()),
@@ -81,12 +81,12 @@ impl From<Time> for Reading {
 
 impl CensoredSummary {
     /// The statistic.
-    pub fn reading(&self, statistic: Statistic) -> Reading {
+    pub fn reading(&self, statistic: Statistic) -> StatisticReading {
         self.readings[statistic as usize]
     }
 
     /// Its 95 % interval, if there is one. An upper end may fall among values without a known time.
-    pub fn interval(&self, statistic: Statistic) -> Option<[Reading; 2]> {
+    pub fn interval(&self, statistic: Statistic) -> Option<[StatisticReading; 2]> {
         self.intervals[statistic as usize]
     }
 
@@ -101,13 +101,15 @@ impl CensoredHistogram {
     pub fn summary(&self) -> CensoredSummary {
         let count = self.count();
         let reading = |statistic: Statistic| match statistic {
-            _ if count == 0 => Reading::Unknown,
-            Statistic::P999 if count < FEWEST_FOR_P999 => Reading::Unknown,
+            _ if count == 0 => StatisticReading::Unknown,
+            Statistic::P999 if count < FEWEST_FOR_P999 => StatisticReading::Unknown,
             Statistic::Mean => self.mean().into(),
             Statistic::Max => self.max().into(),
             _ => statistic
                 .quantile()
-                .map_or(Reading::Unknown, |share| self.quantile(share).into()),
+                .map_or(StatisticReading::Unknown, |share| {
+                    self.quantile(share).into()
+                }),
         };
         CensoredSummary {
             count,
@@ -121,7 +123,7 @@ impl CensoredHistogram {
 impl Recorder {
     /// The statistics of all values, with intervals if the run is long enough.
     pub fn censored_summary(&self) -> CensoredSummary {
-        let interval = |estimate: Estimate| {
+        let interval = |estimate: IntervalEstimate| {
             let (low, high) = estimate.interval?;
             Some([low.into(), high.into()])
         };
@@ -137,7 +139,7 @@ impl Recorder {
 
 /// JSON form of the summary.
 #[derive(Default, Serialize, Deserialize)]
-struct Document {
+struct SummaryDocument {
     count: u64,
     answered: u64,
     censored: bool,
@@ -165,15 +167,15 @@ struct Document {
     p999_interval: Option<[Option<f64>; 2]>,
 }
 
-impl From<CensoredSummary> for Document {
+impl From<CensoredSummary> for SummaryDocument {
     fn from(summary: CensoredSummary) -> Self {
         let number = |statistic| summary.reading(statistic).known();
-        let interval = |statistic| Some(summary.interval(statistic)?.map(Reading::known));
+        let interval = |statistic| Some(summary.interval(statistic)?.map(StatisticReading::known));
         let unknown = Statistic::ALL.into_iter().filter_map(|statistic| {
             let bound = match summary.reading(statistic) {
-                Reading::Above(bound) => Some(bound),
-                Reading::Never => None,
-                Reading::Known(_) | Reading::Unknown => return None,
+                StatisticReading::Above(bound) => Some(bound),
+                StatisticReading::Never => None,
+                StatisticReading::Known(_) | StatisticReading::Unknown => return None,
             };
             Some((statistic.key().to_owned(), bound))
         });
@@ -199,8 +201,8 @@ impl From<CensoredSummary> for Document {
     }
 }
 
-impl From<Document> for CensoredSummary {
-    fn from(document: Document) -> Self {
+impl From<SummaryDocument> for CensoredSummary {
+    fn from(document: SummaryDocument) -> Self {
         let number = |statistic| match statistic {
             Statistic::Mean => document.mean,
             Statistic::P50 => document.p50,
@@ -222,13 +224,13 @@ impl From<Document> for CensoredSummary {
         let reading = |statistic: Statistic| {
             let bound = document.lower_bounds.get(statistic.key());
             match (number(statistic), bound) {
-                (Some(ms), _) => Reading::Known(ms),
-                (None, Some(Some(bound))) => Reading::Above(*bound),
-                (None, Some(None)) => Reading::Never,
-                (None, None) => Reading::Unknown,
+                (Some(ms), _) => StatisticReading::Known(ms),
+                (None, Some(Some(bound))) => StatisticReading::Above(*bound),
+                (None, Some(None)) => StatisticReading::Never,
+                (None, None) => StatisticReading::Unknown,
             }
         };
-        let end = |ms: Option<f64>| ms.map_or(Reading::Never, Reading::Known);
+        let end = |ms: Option<f64>| ms.map_or(StatisticReading::Never, StatisticReading::Known);
         Self {
             count: document.count,
             answered: document.answered,
@@ -287,7 +289,9 @@ mod tests {
             let back: CensoredSummary = serde_json::from_str(&json).unwrap();
             assert_eq!(back.readings, summary.readings);
             assert_eq!(back.is_censored(), summary.is_censored());
-            let known = |ends: Option<[Reading; 2]>| ends.map(|ends| ends.map(Reading::known));
+            let known = |ends: Option<[StatisticReading; 2]>| {
+                ends.map(|ends| ends.map(StatisticReading::known))
+            };
             for statistic in Statistic::ALL {
                 assert_eq!(
                     known(back.interval(statistic)),
@@ -304,7 +308,7 @@ mod tests {
         for statistic in Statistic::ALL {
             assert_eq!(
                 summary.reading(statistic),
-                Reading::Known(plain.value(statistic))
+                StatisticReading::Known(plain.value(statistic))
             );
             let ends = summary
                 .interval(statistic)
@@ -320,7 +324,7 @@ mod tests {
         assert!(
             Statistic::ALL
                 .iter()
-                .all(|s| empty.reading(*s) == Reading::Unknown)
+                .all(|s| empty.reading(*s) == StatisticReading::Unknown)
         );
     }
 }

@@ -4,7 +4,7 @@ use statrs::distribution::{ChiSquared, ContinuousCDF as _, Normal, StudentsT};
 
 /// The bounded statistic.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub enum Law {
+pub enum BoundedStatistic {
     /// The share of requests beyond the bound, which must stay below `allowed`.
     Share {
         /// Above 0 and below 1.
@@ -69,13 +69,13 @@ const STEEPEST: f64 = 400.0;
 #[derive(Clone, Debug)]
 pub struct Curve<'p> {
     points: &'p [Observed],
-    law: Law,
+    law: BoundedStatistic,
     anchor: Option<Anchor>,
 }
 
 impl<'p> Curve<'p> {
     /// A curve to be fitted to `points`.
-    pub fn new(points: &'p [Observed], law: Law, anchor: Option<Anchor>) -> Self {
+    pub fn new(points: &'p [Observed], law: BoundedStatistic, anchor: Option<Anchor>) -> Self {
         Self {
             points,
             law,
@@ -85,8 +85,8 @@ impl<'p> Curve<'p> {
 
     fn linear(&self, rate: f64, slope: f64, crossing: f64) -> f64 {
         match self.law {
-            Law::Share { allowed } => allowed.ln() + slope * (rate - crossing),
-            Law::Mean => 1.0 - slope * (rate - crossing),
+            BoundedStatistic::Share { allowed } => allowed.ln() + slope * (rate - crossing),
+            BoundedStatistic::Mean => 1.0 - slope * (rate - crossing),
         }
     }
 
@@ -94,9 +94,9 @@ impl<'p> Curve<'p> {
     pub fn level(&self, rate: f64, slope: f64, crossing: f64) -> f64 {
         let linear = self.linear(rate, slope, crossing);
         match self.law {
-            Law::Share { .. } => linear.exp().min(1.0),
-            Law::Mean if linear > 0.0 => 1.0 / linear,
-            Law::Mean => f64::INFINITY,
+            BoundedStatistic::Share { .. } => linear.exp().min(1.0),
+            BoundedStatistic::Mean if linear > 0.0 => 1.0 / linear,
+            BoundedStatistic::Mean => f64::INFINITY,
         }
     }
 
@@ -106,7 +106,7 @@ impl<'p> Curve<'p> {
             .map(|point| {
                 let linear = self.linear(point.rate, slope, crossing);
                 let term = match self.law {
-                    Law::Share { .. } => {
+                    BoundedStatistic::Share { .. } => {
                         let rest = -(linear.exp_m1());
                         if point.level < 1.0 {
                             point.level * linear + (1.0 - point.level) * rest.max(1e-300).ln()
@@ -114,7 +114,7 @@ impl<'p> Curve<'p> {
                             linear
                         }
                     }
-                    Law::Mean => linear.max(1e-300).ln() - point.level * linear,
+                    BoundedStatistic::Mean => linear.max(1e-300).ln() - point.level * linear,
                 };
                 point.weight * term
             })
@@ -134,8 +134,8 @@ impl<'p> Curve<'p> {
             let linear = self.linear(point.rate, slope, crossing);
             let weight = point.weight
                 * match self.law {
-                    Law::Share { .. } => linear.exp() / (-linear.exp_m1()).max(1e-9),
-                    Law::Mean => linear.max(1e-9).powi(-2),
+                    BoundedStatistic::Share { .. } => linear.exp() / (-linear.exp_m1()).max(1e-9),
+                    BoundedStatistic::Mean => linear.max(1e-9).powi(-2),
                 };
             let x = (point.rate - crossing) * slope;
             a += weight;
@@ -149,8 +149,8 @@ impl<'p> Curve<'p> {
     /// Distance between the curve's end and the crossing on the linear scale.
     fn end(&self) -> f64 {
         match self.law {
-            Law::Share { allowed } => -allowed.ln(),
-            Law::Mean => 1.0,
+            BoundedStatistic::Share { allowed } => -allowed.ln(),
+            BoundedStatistic::Mean => 1.0,
         }
     }
 
@@ -187,15 +187,15 @@ impl<'p> Curve<'p> {
     fn quantile(&self) -> f64 {
         let weight: f64 = self.points.iter().map(|point| point.weight).sum();
         let events = match self.law {
-            Law::Share { allowed } => weight * allowed.min(1.0 - allowed),
-            Law::Mean => weight,
+            BoundedStatistic::Share { allowed } => weight * allowed.min(1.0 - allowed),
+            BoundedStatistic::Mean => weight,
         };
         let quantile = match StudentsT::new(0.0, 1.0, (FREEDOM * events).max(2.0)) {
             Ok(law) => law.inverse_cdf(0.975),
             Err(_) => Normal::standard().inverse_cdf(0.975),
         };
         match self.law {
-            Law::Share { allowed } if allowed > CENTRAL => CENTRAL_WIDTH * quantile,
+            BoundedStatistic::Share { allowed } if allowed > CENTRAL => CENTRAL_WIDTH * quantile,
             _ => quantile,
         }
     }
@@ -268,8 +268,8 @@ impl<'p> Curve<'p> {
             .map(|point| {
                 let level = self.level(point.rate, slope, crossing);
                 let spread = match self.law {
-                    Law::Share { .. } => level * (1.0 - level),
-                    Law::Mean => level * level,
+                    BoundedStatistic::Share { .. } => level * (1.0 - level),
+                    BoundedStatistic::Mean => level * level,
                 };
                 point.weight * (point.level - level).powi(2) / spread.max(1e-12)
             })

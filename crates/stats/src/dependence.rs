@@ -15,7 +15,7 @@ const ROUNDING: f64 = 1e-12;
 
 /// Contribution of one batch to a ratio of sums.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Part {
+pub(crate) struct BatchPart {
     pub(crate) sum: f64,
     pub(crate) count: f64,
 }
@@ -37,7 +37,7 @@ pub(crate) struct Uncertainty {
 /// Wilson, 2011).
 ///
 /// Assumes a stationary run, batches long enough for that model, and residual sums that are nearly normal.
-pub(crate) fn ratio_uncertainty(parts: &[Part]) -> Option<Uncertainty> {
+pub(crate) fn ratio_uncertainty(parts: &[BatchPart]) -> Option<Uncertainty> {
     let number = parts.len();
     if number < FEWEST_BATCHES {
         return None;
@@ -84,9 +84,9 @@ fn student(freedom: f64) -> Option<f64> {
 mod tests {
     use super::*;
 
-    fn parts(sums: impl IntoIterator<Item = f64>) -> Vec<Part> {
+    fn parts(sums: impl IntoIterator<Item = f64>) -> Vec<BatchPart> {
         sums.into_iter()
-            .map(|sum| Part { sum, count: 10.0 })
+            .map(|sum| BatchPart { sum, count: 10.0 })
             .collect()
     }
 
@@ -108,8 +108,8 @@ mod tests {
 
     #[test]
     fn counts_that_vary_with_sums_are_no_uncertainty() {
-        let same_ratio: Vec<Part> = (1..=20)
-            .map(|n| Part {
+        let same_ratio: Vec<BatchPart> = (1..=20)
+            .map(|n| BatchPart {
                 sum: 0.3 * f64::from(n),
                 count: f64::from(n),
             })
@@ -133,7 +133,7 @@ mod tests {
     fn likeness_of_neighbours_widens() {
         let alone = parts((0..60).map(|n| 100.0 + f64::from(n * 37 % 11)));
         let alike = parts((0..60).map(|n| 100.0 + f64::from(n / 2 * 2 * 37 % 11)));
-        let variance = |parts: &[Part]| ratio_uncertainty(parts).unwrap().variance;
+        let variance = |parts: &[BatchPart]| ratio_uncertainty(parts).unwrap().variance;
         assert!(variance(&alike) > 2.0 * variance(&alone));
     }
 }

@@ -28,7 +28,7 @@ pub struct Histogram {
 
 /// A non-empty bin, for percentile curves.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub struct Step {
+pub struct HistogramStep {
     /// Largest value of the bin, never above the largest recorded.
     pub value: Span,
     /// Number of values in the bin.
@@ -131,13 +131,13 @@ impl Histogram {
     }
 
     /// The non-empty bins, in ascending order.
-    pub fn steps(&self) -> impl Iterator<Item = Step> + '_ {
+    pub fn steps(&self) -> impl Iterator<Item = HistogramStep> + '_ {
         let total = self.count() as f64;
         let mut below = 0;
         self.bins.iter_recorded().map(move |bin| {
             let count = bin.count_at_value();
             below += count;
-            Step {
+            HistogramStep {
                 value: Span::from_nanos(bin.value_iterated_to().min(self.max)),
                 count,
                 share: below as f64 / total,

@@ -17,7 +17,7 @@
 use posthaste_units::Span;
 use statrs::function::beta::beta_reg;
 
-use crate::dependence::{Part, penalty, ratio_uncertainty};
+use crate::dependence::{BatchPart, penalty, ratio_uncertainty};
 use crate::recorder::Bucket;
 use crate::{Recorder, Time};
 
@@ -28,7 +28,7 @@ const FEWEST_BESIDE_QUANTILE: f64 = 5.0;
 
 /// A statistic of a run with its uncertainty.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub struct Estimate {
+pub struct IntervalEstimate {
     /// The statistic; zero without values.
     pub value: Time,
     /// Interval that contains the true value in 95 of 100 runs; `None` with too little data.
@@ -39,15 +39,15 @@ pub struct Estimate {
 
 impl Recorder {
     /// The mean of all values. Without an interval if some have no known time.
-    pub fn mean(&self) -> Estimate {
+    pub fn mean(&self) -> IntervalEstimate {
         let value = self.distribution().mean();
         let evidence = value.known().and_then(|_| self.mean_evidence());
         match evidence {
-            None => Estimate::bare(value),
+            None => IntervalEstimate::bare(value),
             Some((effective_count, half_width)) => {
                 let mean = self.histogram().mean_nanos();
                 let (low, high) = (mean * (-half_width).exp(), mean * half_width.exp());
-                Estimate {
+                IntervalEstimate {
                     value,
                     interval: Some((
                         Time::Known(Span::from_nanos(low.floor() as u64)),
@@ -60,7 +60,7 @@ impl Recorder {
     }
 
     /// The value that a share `quantile` (0 to 1, exclusive) of all values do not exceed.
-    pub fn quantile(&self, quantile: f64) -> Estimate {
+    pub fn quantile(&self, quantile: f64) -> IntervalEstimate {
         let all = self.distribution();
         let value = all.quantile(quantile);
         let evidence = match value.known() {
@@ -68,7 +68,7 @@ impl Recorder {
             None => self.censored_evidence(quantile),
         };
         let Some((effective_count, independent)) = evidence else {
-            return Estimate::bare(value);
+            return IntervalEstimate::bare(value);
         };
         let (low, high) = ranks(quantile, independent);
         let low = match (all.quantile(low), value.known()) {
@@ -82,7 +82,7 @@ impl Recorder {
             (Time::Known(high), Time::Known(value)) => Time::Known(high.max(value)),
             (high, _) => high,
         };
-        Estimate {
+        IntervalEstimate {
             value,
             interval: Some((low, high)),
             effective_count: Some(effective_count),
@@ -92,9 +92,9 @@ impl Recorder {
     /// Effective count, and the interval's half-width in the logarithm.
     fn mean_evidence(&self) -> Option<(f64, f64)> {
         let kept = self.complete();
-        let parts: Vec<Part> = kept
+        let parts: Vec<BatchPart> = kept
             .iter()
-            .map(|bucket| Part {
+            .map(|bucket| BatchPart {
                 sum: bucket.sum as f64,
                 count: bucket.count as f64,
             })
@@ -129,7 +129,7 @@ impl Recorder {
             let part_above = (known.count_from(threshold) - beyond) as f64 / within;
             let parts = kept.iter().map(|bucket| {
                 let (inside, above) = bucket.count_in_and_above(at);
-                Part {
+                BatchPart {
                     sum: above as f64 + part_above * inside as f64,
                     count: bucket.total() as f64,
                 }
@@ -144,7 +144,7 @@ impl Recorder {
 
     /// The same for a quantile among the values without a known time, from their share in the batches.
     fn censored_evidence(&self, quantile: f64) -> Option<(f64, f64)> {
-        let parts = self.complete().into_iter().map(|bucket| Part {
+        let parts = self.complete().into_iter().map(|bucket| BatchPart {
             sum: bucket.censored as f64,
             count: bucket.total() as f64,
         });
@@ -154,7 +154,7 @@ impl Recorder {
 
     /// Effective count of a share, and the same reduced for its estimate from few batches. Each part has the number of
     /// values above a threshold and of all values.
-    fn share_evidence(&self, parts: &[Part]) -> Option<(f64, f64)> {
+    fn share_evidence(&self, parts: &[BatchPart]) -> Option<(f64, f64)> {
         let total = self.distribution().count() as f64;
         let found = ratio_uncertainty(parts)?;
         let count: f64 = parts.iter().map(|part| part.count).sum();
@@ -176,7 +176,7 @@ impl Recorder {
     }
 }
 
-impl Estimate {
+impl IntervalEstimate {
     fn bare(value: Time) -> Self {
         Self {
             value,
@@ -241,7 +241,7 @@ mod tests {
         recorder
     }
 
-    fn known_interval(estimate: &Estimate) -> (Span, Span) {
+    fn known_interval(estimate: &IntervalEstimate) -> (Span, Span) {
         let (low, high) = estimate.interval.unwrap();
         (low.known().unwrap(), high.known().unwrap())
     }
@@ -286,12 +286,15 @@ mod tests {
     #[test]
     fn too_little_data_gives_no_interval() {
         let none = Recorder::new();
-        assert_eq!(none.mean(), Estimate::bare(Time::Known(Span::ZERO)));
-        assert_eq!(none.quantile(0.5), Estimate::bare(Time::Known(Span::ZERO)));
+        assert_eq!(none.mean(), IntervalEstimate::bare(Time::Known(Span::ZERO)));
+        assert_eq!(
+            none.quantile(0.5),
+            IntervalEstimate::bare(Time::Known(Span::ZERO))
+        );
         let few = record(12, Span::from_millis, |_| Span::from_millis(3));
         assert_eq!(
             few.mean(),
-            Estimate::bare(Time::Known(Span::from_millis(3)))
+            IntervalEstimate::bare(Time::Known(Span::from_millis(3)))
         );
         let some = record(2_000, Span::from_millis, |n| {
             Span::from_micros(n * 7919 % 1000)

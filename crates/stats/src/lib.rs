@@ -38,13 +38,14 @@ pub mod theory;
 
 pub use beyond::Beyond;
 pub use censored::{CensoredHistogram, Time};
-pub use censored_summary::{CensoredSummary, FEWEST_FOR_P999, Reading};
+pub use censored_summary::{CensoredSummary, FEWEST_FOR_P999, StatisticReading};
 pub use compare::{
-    Judged, Judgement, Margins, Measured, Needed, Reason, Rules, Verdict, judge_shares, judge_times,
+    ComparisonVerdict, Judged, Judgement, JudgementReason, Margins, MeasuredStatistic, Needed,
+    Rules, judge_shares, judge_times,
 };
-pub use curve::{Anchor, Curve, Fit, Law, Observed};
-pub use histogram::{Histogram, LogError, LogInterval, Step, write_log};
-pub use interval::Estimate;
+pub use curve::{Anchor, BoundedStatistic, Curve, Fit, Observed};
+pub use histogram::{Histogram, HistogramStep, LogError, LogInterval, write_log};
+pub use interval::IntervalEstimate;
 pub use recorder::{Batch, Recorder};
 pub use share::Share;
 pub use summary::{Statistic, Summary};

@@ -4,7 +4,7 @@
 
 use serde::{Deserialize, Serialize};
 
-use crate::{Estimate, Histogram, Recorder};
+use crate::{Histogram, IntervalEstimate, Recorder};
 
 /// Times in milliseconds. All are zero, without intervals, if `count` is 0.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
@@ -159,7 +159,7 @@ impl Recorder {
     pub fn summary(&self) -> Summary {
         let censored = self.distribution().censored();
         assert_eq!(censored, 0, "a summary would leave out censored values");
-        let interval = |estimate: Estimate| {
+        let interval = |estimate: IntervalEstimate| {
             let (low, high) = estimate.interval?;
             Some([low.known()?.as_millis_f64(), high.known()?.as_millis_f64()])
         };

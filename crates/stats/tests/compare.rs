@@ -6,8 +6,8 @@
 //! study at full size, for `cargo xtask bench compare-virtual` to check.
 
 use posthaste_stats::{
-    Estimate, Judged, Judgement, Margins, Measured, Recorder, Share, Time, Verdict, judge_shares,
-    judge_times,
+    ComparisonVerdict, IntervalEstimate, Judged, Judgement, Margins, MeasuredStatistic, Recorder,
+    Share, Time, judge_shares, judge_times,
 };
 use posthaste_units::{Seed, Span};
 use rand_distr::{Distribution as _, Exp1, StandardNormal};
@@ -18,15 +18,15 @@ const RATE: f64 = 60.0;
 const RUNS: u64 = 3;
 
 #[derive(Clone, Copy, Debug)]
-enum Law {
+enum ResponseLaw {
     Exponential,
     Deterministic,
 }
 
 /// A service and the measurement of its runs.
 #[derive(Clone, Copy, Debug)]
-struct Study {
-    law: Law,
+struct SimulatedStudy {
+    law: ResponseLaw,
     /// Number of requests in one run.
     requests: u64,
     /// Standard deviation of the logarithm of a run's factor.
@@ -35,7 +35,7 @@ struct Study {
 
 /// Difference of the service after from the one before.
 #[derive(Clone, Copy, Debug, PartialEq)]
-enum Change {
+enum TrueChange {
     None,
     /// Every service takes 20 % longer, and waiting even longer than that.
     Service,
@@ -45,23 +45,23 @@ enum Change {
 
 /// Counts over all pairs of a study.
 #[derive(Clone, Copy, Debug, Default)]
-struct Tally {
+struct VerdictTally {
     worse: u64,
     unknown: u64,
     by_statistic: [u64; 4],
     unknown_by_statistic: [u64; 4],
 }
 
-impl Study {
-    fn run(&self, change: Change, seed: Seed) -> [Measured; 3] {
+impl SimulatedStudy {
+    fn run(&self, change: TrueChange, seed: Seed) -> [MeasuredStatistic; 3] {
         let (mut arrivals, mut services) = (seed.stream("arrivals"), seed.stream("services"));
         let normal: f64 = StandardNormal.sample(&mut seed.stream("factor"));
         let mut factor = (self.scatter * normal).exp();
         let mut service = SERVICE;
         match change {
-            Change::None => {}
-            Change::Service => service *= 1.2,
-            Change::Response => factor *= 1.2,
+            TrueChange::None => {}
+            TrueChange::Service => service *= 1.2,
+            TrueChange::Response => factor *= 1.2,
         }
         let mut recorder = Recorder::new();
         let (mut now, mut free) = (0.0f64, 0.0f64);
@@ -69,8 +69,8 @@ impl Study {
             let gap: f64 = Exp1.sample(&mut arrivals);
             now += gap / RATE;
             let size: f64 = match self.law {
-                Law::Exponential => Exp1.sample(&mut services),
-                Law::Deterministic => 1.0,
+                ResponseLaw::Exponential => Exp1.sample(&mut services),
+                ResponseLaw::Deterministic => 1.0,
             };
             free = free.max(now) + size * service;
             let response = (free - now) * factor;
@@ -84,12 +84,12 @@ impl Study {
         .map(measured)
     }
 
-    fn pair(&self, change: Change, pair: u64) -> [Judgement; 4] {
-        let side = |change, name| -> Vec<[Measured; 3]> {
+    fn pair(&self, change: TrueChange, pair: u64) -> [Judgement; 4] {
+        let side = |change, name| -> Vec<[MeasuredStatistic; 3]> {
             let seeds = (0..RUNS).map(|run| Seed(FIRST + pair * RUNS + run).child(name));
             seeds.map(|seed| self.run(change, seed)).collect()
         };
-        let (before, after) = (side(Change::None, "before"), side(change, "after"));
+        let (before, after) = (side(TrueChange::None, "before"), side(change, "after"));
         Judged::ALL.map(|judged| {
             let rules = judged.rules(&Margins::default());
             let index = match judged {
@@ -98,7 +98,9 @@ impl Study {
                 Judged::P99 => 2,
                 Judged::Errors => return judge_shares(&self.errors(), &self.errors(), &rules),
             };
-            let of = |side: &[[Measured; 3]]| side.iter().map(|run| run[index]).collect::<Vec<_>>();
+            let of = |side: &[[MeasuredStatistic; 3]]| {
+                side.iter().map(|run| run[index]).collect::<Vec<_>>()
+            };
             judge_times(&of(&before), &of(&after), &rules)
         })
     }
@@ -111,12 +113,12 @@ impl Study {
         vec![none; RUNS as usize]
     }
 
-    fn tally(&self, change: Change, pairs: u64) -> Tally {
-        let mut tally = Tally::default();
+    fn tally(&self, change: TrueChange, pairs: u64) -> VerdictTally {
+        let mut tally = VerdictTally::default();
         for pair in 0..pairs {
             let verdicts = self.pair(change, pair).map(|judged| judged.verdict);
-            let worse = verdicts.map(|verdict| verdict == Verdict::Worse);
-            let unknown = verdicts.map(|verdict| verdict == Verdict::Unknown);
+            let worse = verdicts.map(|verdict| verdict == ComparisonVerdict::Worse);
+            let unknown = verdicts.map(|verdict| verdict == ComparisonVerdict::Unknown);
             tally.worse += u64::from(worse.contains(&true));
             tally.unknown += u64::from(!worse.contains(&true) && unknown.contains(&true));
             for index in 0..verdicts.len() {
@@ -144,9 +146,9 @@ fn millis(time: Time) -> f64 {
     time.known().expect("a known time").as_millis_f64()
 }
 
-fn measured(estimate: Estimate) -> Measured {
+fn measured(estimate: IntervalEstimate) -> MeasuredStatistic {
     let interval = estimate.interval;
-    Measured::Known {
+    MeasuredStatistic::Known {
         value: millis(estimate.value),
         interval: interval.map(|(low, high)| [millis(low), millis(high)]),
     }
@@ -160,9 +162,12 @@ fn pairs() -> u64 {
 const FIRST: u64 = 2_000_000;
 
 /// Runs long enough for p99: 100 s of the steadier service, five minutes of the other.
-const LONG: [(Law, u64); 2] = [(Law::Deterministic, 6_000), (Law::Exponential, 18_000)];
+const LONG: [(ResponseLaw, u64); 2] = [
+    (ResponseLaw::Deterministic, 6_000),
+    (ResponseLaw::Exponential, 18_000),
+];
 /// 5 s of the steadier service: mean and median decide, and p99 is rarely known.
-const SHORT: (Law, u64) = (Law::Deterministic, 300);
+const SHORT: (ResponseLaw, u64) = (ResponseLaw::Deterministic, 300);
 
 /// The study at full size. Does nothing without the variable.
 #[test]
@@ -172,12 +177,12 @@ fn study() {
     }
     for scatter in [0.05, 0.02, 0.1] {
         for (law, requests) in LONG.into_iter().rev().chain([SHORT]) {
-            let study = Study {
+            let study = SimulatedStudy {
                 law,
                 requests,
                 scatter,
             };
-            for change in [Change::None, Change::Service, Change::Response] {
+            for change in [TrueChange::None, TrueChange::Service, TrueChange::Response] {
                 study.tally(change, pairs());
             }
         }
@@ -193,15 +198,15 @@ fn alarms_are_rare_and_slowdowns_are_found() {
         (pairs * share + sign * 3.0 * (pairs * share * (1.0 - share)).sqrt()) as u64
     };
     for (law, requests) in LONG {
-        let study = Study {
+        let study = SimulatedStudy {
             law,
             requests,
             scatter: 0.05,
         };
-        let equal = study.tally(Change::None, PAIRS);
+        let equal = study.tally(TrueChange::None, PAIRS);
         assert!(equal.worse <= bound(0.065, 1.0), "{law:?}: {equal:?}");
         assert!(equal.unknown <= bound(0.1, 1.0), "{law:?}: {equal:?}");
-        let slower = study.tally(Change::Service, PAIRS);
+        let slower = study.tally(TrueChange::Service, PAIRS);
         assert!(slower.worse >= bound(0.9, -1.0), "{law:?}: {slower:?}");
     }
 }

@@ -13,14 +13,14 @@ use rand_distr::{Distribution as _, Exp1, Gamma, Uniform};
 const SERVICE: Span = Span::from_millis(5);
 
 #[derive(Clone, Copy, Debug, PartialEq)]
-enum Law {
+enum ResponseLaw {
     Exponential,
     Deterministic,
 }
 
 /// An endless run, as pairs of arrival and sojourn.
 struct Queue {
-    law: Law,
+    law: ResponseLaw,
     service: f64,
     gap: f64,
     arrivals: Stream,
@@ -30,7 +30,7 @@ struct Queue {
 }
 
 impl Queue {
-    fn new(law: Law, load: f64, service: Span, seed: Seed) -> Self {
+    fn new(law: ResponseLaw, load: f64, service: Span, seed: Seed) -> Self {
         let service = service.as_secs_f64();
         Self {
             law,
@@ -56,8 +56,8 @@ impl Iterator for Queue {
     fn next(&mut self) -> Option<(Span, Span)> {
         self.now += exponential(&mut self.arrivals) * self.gap;
         let service = match self.law {
-            Law::Exponential => exponential(&mut self.services) * self.service,
-            Law::Deterministic => self.service,
+            ResponseLaw::Exponential => exponential(&mut self.services) * self.service,
+            ResponseLaw::Deterministic => self.service,
         };
         self.free = self.free.max(self.now) + service;
         let (at, sojourn) = (self.now, self.free - self.now);
@@ -70,13 +70,13 @@ fn exponential(stream: &mut Stream) -> f64 {
 }
 
 /// Mean and p99 of the sojourn.
-fn truth(law: Law, load: f64) -> (Span, Span) {
+fn truth(law: ResponseLaw, load: f64) -> (Span, Span) {
     match law {
-        Law::Exponential => {
+        ResponseLaw::Exponential => {
             let queue = Mm1::new(load, SERVICE).unwrap();
             (queue.mean_sojourn(), queue.sojourn_quantile(0.99))
         }
-        Law::Deterministic => {
+        ResponseLaw::Deterministic => {
             let queue = Md1::new(load, SERVICE).unwrap();
             (queue.mean_sojourn(), queue.sojourn_quantile(0.99))
         }
@@ -85,14 +85,14 @@ fn truth(law: Law, load: f64) -> (Span, Span) {
 
 /// Results of the intervals of one statistic.
 #[derive(Default)]
-struct Study {
+struct SimulatedStudy {
     covered: usize,
     too_low: usize,
     widths: Vec<f64>,
 }
 
-impl Study {
-    fn add(&mut self, estimate: posthaste_stats::Estimate, truth: Span) {
+impl SimulatedStudy {
+    fn add(&mut self, estimate: posthaste_stats::IntervalEstimate, truth: Span) {
         let known = |(low, high): (Time, Time)| Some((low.known()?, high.known()?));
         let interval = estimate
             .interval
@@ -140,15 +140,15 @@ impl Study {
 fn coverage_of_theory() {
     let runs = std::env::var("COVERAGE_RUNS").map_or(200, |runs| runs.parse().unwrap());
     let cases = [
-        (Law::Exponential, 0.5, 30_000, 145_000),
-        (Law::Exponential, 0.7, 100_000, 480_000),
-        (Law::Deterministic, 0.5, 5_300, 70_000),
-        (Law::Deterministic, 0.7, 28_000, 236_000),
+        (ResponseLaw::Exponential, 0.5, 30_000, 145_000),
+        (ResponseLaw::Exponential, 0.7, 100_000, 480_000),
+        (ResponseLaw::Deterministic, 0.5, 5_300, 70_000),
+        (ResponseLaw::Deterministic, 0.7, 28_000, 236_000),
     ];
     let mut studies = Vec::new();
     for (law, load, for_mean, for_p99) in cases {
         let (mean, p99) = truth(law, load);
-        let (mut of_mean, mut of_p99) = (Study::default(), Study::default());
+        let (mut of_mean, mut of_p99) = (SimulatedStudy::default(), SimulatedStudy::default());
         for run in 0..runs {
             let mut queue = Queue::new(law, load, SERVICE, Seed(run));
             let mut recorder = Recorder::new();
@@ -169,7 +169,7 @@ fn coverage_of_theory() {
 
 #[test]
 fn theory_agrees_with_a_long_run() {
-    for law in [Law::Exponential, Law::Deterministic] {
+    for law in [ResponseLaw::Exponential, ResponseLaw::Deterministic] {
         for (load, tolerance) in [(0.5, 0.01), (0.9, 0.03)] {
             let (mean, p99) = truth(law, load);
             let mut recorder = Recorder::new();

@@ -5,7 +5,7 @@ use posthaste_units::{Instant, Span};
 /// The clock behind a stack's timers. Its ticks lie at multiples of the tick from the origin of time. Runs that must
 /// not depend on the phase begin at different instants.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Clock {
+pub enum TimerClock {
     /// Timers expire exactly when due.
     Exact,
     /// Expires at ticks: a timer of n ticks expires at the n-th tick after the last tick before it was set (FreeBSD's
@@ -21,7 +21,7 @@ const SLOTS: u64 = 64;
 const COARSER: u32 = 3;
 const WHEELS: u32 = 9;
 
-impl Clock {
+impl TimerClock {
     /// Returns the expiry of a timer of `span` that is set at `now`.
     pub fn expiry(self, now: Instant, span: Span) -> Instant {
         match self {
@@ -62,7 +62,7 @@ mod tests {
 
     #[test]
     fn the_wheel_is_as_coarse_as_the_kernel_says() {
-        let clock = Clock::Wheel(Span::from_millis(4));
+        let clock = TimerClock::Wheel(Span::from_millis(4));
         let late = |ms| {
             let due = clock.expiry(Instant::ORIGIN, Span::from_millis(ms));
             due.as_nanos() / 1_000_000 - ms
@@ -78,11 +78,11 @@ mod tests {
         #[test]
         fn nothing_runs_out_early_by_more_than_a_tick(now in 0u64..1 << 50, ns in 1u64..1 << 45) {
             let (now, span) = (Instant::from_nanos(now), Span::from_nanos(ns));
-            prop_assert_eq!(Clock::Exact.expiry(now, span), now + span);
+            prop_assert_eq!(TimerClock::Exact.expiry(now, span), now + span);
             let tick = Span::from_millis(1);
-            let due = Clock::Ticks(tick).expiry(now, span);
+            let due = TimerClock::Ticks(tick).expiry(now, span);
             prop_assert!(due + tick >= now + span && due <= now + span + tick);
-            prop_assert!(Clock::Wheel(tick).expiry(now, span) >= now + span);
+            prop_assert!(TimerClock::Wheel(tick).expiry(now, span) >= now + span);
         }
     }
 }

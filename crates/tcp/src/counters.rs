@@ -2,7 +2,7 @@
 
 /// Segments, retransmissions and recovery events since the connection began.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Counters {
+pub struct EndpointCounters {
     /// Segments received, including refused ones.
     pub segments_in: u64,
     /// Segments sent.
@@ -42,12 +42,12 @@ pub struct Counters {
     /// Answers to refused segments that the profile's limit suppressed.
     pub unanswered: u64,
     /// Segments refused, by reason.
-    pub refused: Refused,
+    pub refused: RefusedSegments,
 }
 
 /// Segments that changed nothing, by reason.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Refused {
+pub struct RefusedSegments {
     /// Outside the window (RFC 9293, section 3.10.7.4).
     pub out_of_window: u64,
     /// An old timestamp (PAWS, RFC 7323, section 5).
@@ -72,7 +72,7 @@ pub struct Refused {
     pub no_connection: u64,
 }
 
-impl Refused {
+impl RefusedSegments {
     /// Sum over all reasons.
     pub const fn total(&self) -> u64 {
         self.out_of_window

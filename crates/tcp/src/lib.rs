@@ -27,9 +27,9 @@
 //!
 //! - Loss detectors only mark segments: `detect` by later segments that arrived, `rack` by time.
 //! - `transmit` selects the next segment: lost data first, then new data, then the FIN.
-//! - A timer expires when the stack's own [`Clock`] allows it: exactly, at a tick, or at a slot of Linux's timer wheel.
+//! - A timer expires when the stack's own [`TimerClock`] allows it: exactly, at a tick, or at a slot of Linux's timer wheel.
 //!   The wheel can lengthen a timeout by up to 32 ms.
-//! - [`Counters`] hold retransmissions and refused segments, each by reason.
+//! - [`EndpointCounters`] hold retransmissions and refused segments, each by reason.
 //! - The profile limits the answers to refused segments. Without the limit two ends could answer each other for ever.
 //! - [`trace`] names the kinds of segments and the reasons of transmissions. The emulator infers them from packets, a
 //!   simulation knows them. Their ladders can therefore be compared.
@@ -54,11 +54,11 @@ pub mod stream;
 pub mod trace;
 pub mod wire;
 
-pub use clock::Clock;
-pub use counters::{Counters, Refused};
-pub use endpoint::{Endpoint, Look};
+pub use clock::TimerClock;
+pub use counters::{EndpointCounters, RefusedSegments};
+pub use endpoint::{Endpoint, SenderSnapshot};
 pub use offset::{Offset, unwrap, wrap};
 pub use profile::Profile;
 pub use ranges::Ranges;
 pub use segment::{Options, Parity, SackBlocks, Segment, Timestamps};
-pub use state::{End, State};
+pub use state::{ConnectionEnd, State};

@@ -11,7 +11,7 @@ use posthaste_units::Span;
 use thiserror::Error;
 
 use crate::Profile;
-use crate::profile::{EarlyRetransmit, Engine, Framing, TailProbe};
+use crate::profile::{EarlyRetransmit, FramingRule, RecoveryEngine, TailProbe};
 use crate::receive::duplicates::AdaptiveAcks;
 use crate::send::congestion::Counting;
 use crate::send::rtt::TimeoutRule;
@@ -67,7 +67,7 @@ impl Remedy {
             }
             Self::SmartFraming => {
                 // Four pieces while the window is below eight segments, counted in bytes.
-                profile.recovery.framing = Some(Framing {
+                profile.recovery.framing = Some(FramingRule {
                     parts: 4,
                     below: 8 * u64::from(profile.offer.mss),
                 });
@@ -139,8 +139,8 @@ fn shorten(rule: &mut TimeoutRule) {
 /// Switches a BSD engine to the pipe engine with FACK, because probes and RACK mark segments. FACK follows the first
 /// description of the probe (draft-dukkipati-tcpm-tcp-loss-probe-01).
 fn mark_by_pipe(profile: &mut Profile) {
-    if matches!(profile.recovery.engine, Engine::Bsd { .. }) {
-        profile.recovery.engine = Engine::Pipe {
+    if matches!(profile.recovery.engine, RecoveryEngine::Bsd { .. }) {
+        profile.recovery.engine = RecoveryEngine::Pipe {
             fack: true,
             free_fin: false,
             defers: false,

@@ -24,12 +24,12 @@ pub enum State {
     /// Closed by both ends; late segments are still answered.
     TimeWait,
     /// No connection any more.
-    Closed(End),
+    Closed(ConnectionEnd),
 }
 
 /// Cause of the end of a connection.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum End {
+pub enum ConnectionEnd {
     /// Both directions were closed and acknowledged.
     Finished,
     /// The peer reset the connection.

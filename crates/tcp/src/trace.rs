@@ -9,7 +9,7 @@ use crate::Offset;
 
 /// Kind of a segment.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub enum Kind {
+pub enum SegmentKind {
     /// Opens a connection.
     Syn,
     /// Accepts a connection.
@@ -34,7 +34,7 @@ pub enum Kind {
     Rst,
 }
 
-impl Kind {
+impl SegmentKind {
     /// Name in traces.
     pub const fn name(self) -> &'static str {
         match self {

@@ -21,12 +21,12 @@ const CHECKSUM: usize = 16;
 
 /// Sender and receiver of a segment: both IPv4, or both IPv6.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
-pub struct Route {
+pub struct SegmentRoute {
     from: SocketAddr,
     to: SocketAddr,
 }
 
-impl Route {
+impl SegmentRoute {
     /// Creates a route. None if one end is IPv4 and the other IPv6.
     pub fn new(from: SocketAddr, to: SocketAddr) -> Option<Self> {
         (from.is_ipv4() == to.is_ipv4()).then_some(Self { from, to })
@@ -54,7 +54,7 @@ impl Route {
 /// Reason for which a packet is not accepted as a segment.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Error)]
 #[repr(u8)]
-pub enum Refusal {
+pub enum PacketRefusal {
     /// A protocol other than TCP.
     #[error("not TCP: send another protocol past the endpoint")]
     Protocol,
@@ -72,7 +72,7 @@ pub enum Refusal {
     Checksum,
 }
 
-impl Refusal {
+impl PacketRefusal {
     /// All refusals, in the order of their numbers.
     pub const ALL: [Self; 5] = [
         Self::Protocol,
@@ -118,9 +118,9 @@ pub enum Unwritable {
 
 /// A received segment.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Received<'a> {
+pub struct ReceivedPacket<'a> {
     /// Sender and receiver.
-    pub route: Route,
+    pub route: SegmentRoute,
     /// Header and options.
     pub segment: Segment,
     /// Data, [`Segment::len`] bytes.
@@ -128,28 +128,28 @@ pub struct Received<'a> {
 }
 
 /// Reads an IP packet, ignoring padding after it. Never panics for any input.
-pub fn read(packet: &[u8]) -> Result<Received<'_>, Refusal> {
-    let ip = IpSlice::from_slice(packet).map_err(|_| Refusal::Ip)?;
+pub fn read(packet: &[u8]) -> Result<ReceivedPacket<'_>, PacketRefusal> {
+    let ip = IpSlice::from_slice(packet).map_err(|_| PacketRefusal::Ip)?;
     if ip.payload_ip_number() != ip_number::TCP {
-        return Err(Refusal::Protocol);
+        return Err(PacketRefusal::Protocol);
     } else if ip.is_fragmenting_payload() {
-        return Err(Refusal::Fragment);
+        return Err(PacketRefusal::Fragment);
     }
     if ip
         .ipv6()
         .is_some_and(|ip| ip.header().payload_length() == 0)
     {
         // Only a jumbogram may omit its length (RFC 2675), and they are not supported.
-        return Err(Refusal::Ip);
+        return Err(PacketRefusal::Ip);
     }
     let from_ip = ip.payload().payload;
-    let tcp = TcpSlice::from_slice(from_ip).map_err(|_| Refusal::Tcp)?;
-    let route = Route {
+    let tcp = TcpSlice::from_slice(from_ip).map_err(|_| PacketRefusal::Tcp)?;
+    let route = SegmentRoute {
         from: SocketAddr::new(ip.source_addr(), tcp.source_port()),
         to: SocketAddr::new(ip.destination_addr(), tcp.destination_port()),
     };
     if !is_whole(&ip, &route, from_ip) {
-        return Err(Refusal::Checksum);
+        return Err(PacketRefusal::Checksum);
     }
     let payload = &from_ip[tcp.header_slice().len()..];
     let segment = Segment {
@@ -164,7 +164,7 @@ pub fn read(packet: &[u8]) -> Result<Received<'_>, Refusal> {
         // An IP packet has at most 65,575 bytes.
         len: payload.len() as u32,
     };
-    Ok(Received {
+    Ok(ReceivedPacket {
         route,
         segment,
         payload,
@@ -174,7 +174,7 @@ pub fn read(packet: &[u8]) -> Result<Received<'_>, Refusal> {
 /// Returns true if both checksums are right: the sum over the received bytes, including the checksum field, is all
 /// ones. A sum of zero may be written in either form. Linux writes it as for UDP, 0xffff (`skb_checksum_help`,
 /// CSUM_MANGLED_0); a comparison with a computed sum of 0 would fail.
-fn is_whole(ip: &IpSlice<'_>, route: &Route, tcp: &[u8]) -> bool {
+fn is_whole(ip: &IpSlice<'_>, route: &SegmentRoute, tcp: &[u8]) -> bool {
     let header = match ip {
         IpSlice::Ipv4(ip) => Sum16BitWords::new()
             .add_slice(ip.header().slice())
@@ -188,7 +188,7 @@ fn is_whole(ip: &IpSlice<'_>, route: &Route, tcp: &[u8]) -> bool {
 /// may have two pieces, as in a ring buffer.
 pub fn write(
     packet: &mut Vec<u8>,
-    route: &Route,
+    route: &SegmentRoute,
     segment: &Segment,
     payload: [&[u8]; 2],
 ) -> Result<(), Unwritable> {
@@ -213,7 +213,7 @@ pub fn write(
     Ok(())
 }
 
-fn header(route: &Route, segment: &Segment) -> Result<TcpHeader, Unwritable> {
+fn header(route: &SegmentRoute, segment: &Segment) -> Result<TcpHeader, Unwritable> {
     let (from, to) = (route.from.port(), route.to.port());
     let mut tcp = TcpHeader::new(from, to, segment.seq, segment.window);
     tcp.ack = segment.ack.is_some();
@@ -230,7 +230,7 @@ fn header(route: &Route, segment: &Segment) -> Result<TcpHeader, Unwritable> {
 }
 
 /// Writes the IP header for `length` bytes of TCP. None if they are too many.
-fn write_ip(packet: &mut Vec<u8>, route: &Route, length: usize) -> Option<()> {
+fn write_ip(packet: &mut Vec<u8>, route: &SegmentRoute, length: usize) -> Option<()> {
     let length = u16::try_from(length).ok()?;
     match (route.from.ip(), route.to.ip()) {
         (IpAddr::V4(from), IpAddr::V4(to)) => {
@@ -257,7 +257,7 @@ fn write_ip(packet: &mut Vec<u8>, route: &Route, length: usize) -> Option<()> {
 
 /// Checksum over the pseudo-header and a TCP segment (RFC 9293, section 3.1; RFC 8200, section 8.1). With a zero
 /// checksum field it is the value of the field. With the right value in the field it is 0.
-fn checksum(route: &Route, tcp: &[u8]) -> u16 {
+fn checksum(route: &SegmentRoute, tcp: &[u8]) -> u16 {
     let mut sum = Sum16BitWords::new().add_2bytes([0, ip_number::TCP.0]);
     for address in [route.from.ip(), route.to.ip()] {
         sum = match address {
@@ -278,14 +278,14 @@ mod tests {
     use super::*;
     use crate::{Options, Parity, SackBlocks, Timestamps};
 
-    fn route(v6: bool) -> Route {
+    fn route(v6: bool) -> SegmentRoute {
         let [from, to] = if v6 {
             ["[fd00::1]:40000", "[fd00::2]:80"]
         } else {
             ["10.0.0.1:40000", "10.0.0.2:80"]
         };
         let end = |text: &str| text.parse().expect("an address");
-        Route::new(end(from), end(to)).expect("one version")
+        SegmentRoute::new(end(from), end(to)).expect("one version")
     }
 
     /// One's complement sum as in RFC 1071, over words of two bytes.
@@ -367,7 +367,7 @@ mod tests {
             prop_assert_eq!(packet.len(), ip + (segment.header_bytes() + segment.len) as usize);
             let mut padded = packet.clone();
             padded.resize(packet.len() + 6, 0xaa);
-            let expected = Received { route, segment, payload };
+            let expected = ReceivedPacket { route, segment, payload };
             prop_assert_eq!(read(&packet), Ok(expected));
             prop_assert_eq!(read(&padded), Ok(expected));
             // With the checksum included, all covered bytes sum to zero.
@@ -467,21 +467,21 @@ mod tests {
             packet
         };
         let cases = [
-            (udp(b"x"), Refusal::Protocol),
-            (changed(6, 0x20), Refusal::Fragment),
-            (changed(32, 0x40), Refusal::Tcp),
-            (changed(32, 0xf0), Refusal::Tcp),
-            (changed(30, 1), Refusal::Checksum),
-            (changed(11, 1), Refusal::Checksum),
-            (good[..39].to_vec(), Refusal::Ip),
-            (changed(0, 0x55), Refusal::Ip),
-            (Vec::new(), Refusal::Ip),
+            (udp(b"x"), PacketRefusal::Protocol),
+            (changed(6, 0x20), PacketRefusal::Fragment),
+            (changed(32, 0x40), PacketRefusal::Tcp),
+            (changed(32, 0xf0), PacketRefusal::Tcp),
+            (changed(30, 1), PacketRefusal::Checksum),
+            (changed(11, 1), PacketRefusal::Checksum),
+            (good[..39].to_vec(), PacketRefusal::Ip),
+            (changed(0, 0x55), PacketRefusal::Ip),
+            (Vec::new(), PacketRefusal::Ip),
         ];
         for (number, (packet, refusal)) in cases.into_iter().enumerate() {
             assert_eq!(read(&packet), Err(refusal), "case {number}");
         }
         assert!(
-            Refusal::ALL
+            PacketRefusal::ALL
                 .iter()
                 .enumerate()
                 .all(|(at, refusal)| *refusal as usize == at)
@@ -509,6 +509,6 @@ mod tests {
         let refused = write(&mut packet, &route(true), &parity, [&[], &[]]);
         assert_eq!(refused, Err(Unwritable::Parity));
         let [v4, v6] = [route(false), route(true)];
-        assert_eq!(Route::new(v4.from(), v6.to()), None);
+        assert_eq!(SegmentRoute::new(v4.from(), v6.to()), None);
     }
 }

@@ -3,7 +3,7 @@
 //! A receiver discards damaged packets, so the agent treats them as not received.
 
 use posthaste_link::Direction;
-use posthaste_tcp::wire::{self, Refusal};
+use posthaste_tcp::wire::{self, PacketRefusal};
 
 use crate::flow::Flow;
 
@@ -41,9 +41,9 @@ impl<'a> ObservedSegment<'a> {
     /// Reads an IP packet that travels in `direction`.
     pub(super) fn read(packet: &'a [u8], direction: Direction) -> Result<Self, Unread> {
         let received = wire::read(packet).map_err(|refusal| match refusal {
-            Refusal::Protocol => Unread::Other,
-            Refusal::Fragment | Refusal::Ip | Refusal::Tcp => Unread::Unreadable,
-            Refusal::Checksum => Unread::Damaged,
+            PacketRefusal::Protocol => Unread::Other,
+            PacketRefusal::Fragment | PacketRefusal::Ip | PacketRefusal::Tcp => Unread::Unreadable,
+            PacketRefusal::Checksum => Unread::Damaged,
         })?;
         let segment = received.segment;
         Ok(Self {

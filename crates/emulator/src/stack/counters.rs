@@ -1,7 +1,7 @@
 //! Counters of a stack: traffic and refusals.
 
-use posthaste_tcp::wire::Refusal;
-use posthaste_tcp::{End, Endpoint, State};
+use posthaste_tcp::wire::PacketRefusal;
+use posthaste_tcp::{ConnectionEnd, Endpoint, State};
 
 /// Counters of a stack so far. Segments are those in the link.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -22,17 +22,17 @@ pub struct StackCounters {
     pub retransmissions: u64,
     /// Expirations of a retransmission timer.
     pub timeouts: u64,
-    refused: [u64; Refusal::ALL.len()],
+    refused: [u64; PacketRefusal::ALL.len()],
 }
 
 impl StackCounters {
-    pub(super) fn refuse(&mut self, refusal: Refusal) {
+    pub(super) fn refuse(&mut self, refusal: PacketRefusal) {
         self.refused[refusal as usize] += 1;
     }
 
     /// Packets that are not valid segments, by reason, without reasons that did not occur.
-    pub fn refusals(&self) -> impl Iterator<Item = (Refusal, u64)> + '_ {
-        Refusal::ALL
+    pub fn refusals(&self) -> impl Iterator<Item = (PacketRefusal, u64)> + '_ {
+        PacketRefusal::ALL
             .into_iter()
             .map(|refusal| (refusal, self.refused[refusal as usize]))
             .filter(|(_, count)| *count > 0)
@@ -41,7 +41,10 @@ impl StackCounters {
     /// Counters of one endpoint.
     pub(super) fn of(endpoint: &Endpoint) -> Self {
         let counters = endpoint.counters();
-        let broken = matches!(endpoint.state(), State::Closed(End::Reset | End::TimedOut));
+        let broken = matches!(
+            endpoint.state(),
+            State::Closed(ConnectionEnd::Reset | ConnectionEnd::TimedOut)
+        );
         Self {
             broken: broken.into(),
             segments_out: counters.segments_out,

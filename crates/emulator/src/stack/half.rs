@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use posthaste_tcp::stream::{Reassembly, SendBuffer};
-use posthaste_tcp::wire::{self, Received, Route};
+use posthaste_tcp::wire::{self, ReceivedPacket, SegmentRoute};
 use posthaste_tcp::{Endpoint, Profile, Segment, State, unwrap};
 use posthaste_units::Instant;
 
@@ -18,7 +18,7 @@ const ROUNDING: u64 = 1 << 14;
 pub(super) struct SpliceHalf {
     pub(super) endpoint: Endpoint,
     /// From this end to the peer.
-    route: Route,
+    route: SegmentRoute,
     pub(super) send: SendBuffer,
     pub(super) come: Reassembly,
     /// True once all data has been written.
@@ -26,15 +26,20 @@ pub(super) struct SpliceHalf {
 }
 
 impl SpliceHalf {
-    pub(super) fn connect(profile: &Arc<Profile>, route: Route, isn: u32, now: Instant) -> Self {
+    pub(super) fn connect(
+        profile: &Arc<Profile>,
+        route: SegmentRoute,
+        isn: u32,
+        now: Instant,
+    ) -> Self {
         Self::with(Endpoint::connect(profile, isn, now), route)
     }
 
-    pub(super) fn listen(profile: &Arc<Profile>, route: Route, isn: u32) -> Self {
+    pub(super) fn listen(profile: &Arc<Profile>, route: SegmentRoute, isn: u32) -> Self {
         Self::with(Endpoint::listen(profile, isn), route)
     }
 
-    fn with(mut endpoint: Endpoint, route: Route) -> Self {
+    fn with(mut endpoint: Endpoint, route: SegmentRoute) -> Self {
         endpoint.set_no_delay(true);
         let limit = endpoint.profile().receive_buffer + ROUNDING;
         Self {
@@ -118,7 +123,7 @@ impl SpliceHalf {
 }
 
 /// The reset in answer to a packet without a connection (RFC 9293, section 3.10.7.1).
-pub(super) fn reset(stray: &Received<'_>) -> Vec<u8> {
+pub(super) fn reset(stray: &ReceivedPacket<'_>) -> Vec<u8> {
     let of = stray.segment;
     let places = of.len + u32::from(of.syn) + u32::from(of.fin);
     let segment = Segment {

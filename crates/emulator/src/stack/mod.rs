@@ -25,7 +25,7 @@ use std::sync::Arc;
 
 use posthaste_link::Direction;
 use posthaste_tcp::receive::ack::AckRule;
-use posthaste_tcp::wire::{self, Received, Route};
+use posthaste_tcp::wire::{self, ReceivedPacket, SegmentRoute};
 use posthaste_tcp::{Profile, profile};
 use posthaste_units::{Instant, Seed, Span};
 use slab::Slab;
@@ -196,7 +196,7 @@ impl TcpStack {
     }
 
     /// Connection of a packet from this side.
-    fn flow(&self, side: StackSide, route: &Route) -> Flow {
+    fn flow(&self, side: StackSide, route: &SegmentRoute) -> Flow {
         let direction = match side {
             StackSide::Host => self.out,
             StackSide::Link => self.out.reverse(),
@@ -204,7 +204,7 @@ impl TcpStack {
         Flow::of_tcp(route, direction)
     }
 
-    fn open(&mut self, now: Instant, side: StackSide, flow: Flow, syn: &Received<'_>) {
+    fn open(&mut self, now: Instant, side: StackSide, flow: Flow, syn: &ReceivedPacket<'_>) {
         if self.connections.len() >= CONNECTIONS {
             self.counters.overfull += 1;
             return;
@@ -233,7 +233,13 @@ impl TcpStack {
     }
 
     /// Answers a packet without a connection by a reset (RFC 9293, section 3.10.7.1).
-    fn answer_stray(&mut self, now: Instant, side: StackSide, flow: Flow, stray: &Received<'_>) {
+    fn answer_stray(
+        &mut self,
+        now: Instant,
+        side: StackSide,
+        flow: Flow,
+        stray: &ReceivedPacket<'_>,
+    ) {
         self.counters.strays += 1;
         let packet = half::reset(stray);
         self.ready.push_back(SentPacket {

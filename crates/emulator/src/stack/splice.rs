@@ -2,8 +2,8 @@
 
 use std::sync::Arc;
 
-use posthaste_tcp::wire::{Received, Route};
-use posthaste_tcp::{End, Profile, Segment, State};
+use posthaste_tcp::wire::{ReceivedPacket, SegmentRoute};
+use posthaste_tcp::{ConnectionEnd, Profile, Segment, State};
 use posthaste_units::Instant;
 
 use super::StackSide;
@@ -33,7 +33,7 @@ impl SideProfiles {
         }
     }
 
-    fn of(&self, side: StackSide, route: &Route) -> &Arc<Profile> {
+    fn of(&self, side: StackSide, route: &SegmentRoute) -> &Arc<Profile> {
         let both = match side {
             StackSide::Link => &self.link,
             StackSide::Host => &self.host,
@@ -68,7 +68,7 @@ impl Splice {
     pub(super) fn open(
         profiles: &SideProfiles,
         opener: StackSide,
-        syn: &Received<'_>,
+        syn: &ReceivedPacket<'_>,
         isns: [u32; 2],
         now: Instant,
     ) -> Self {
@@ -103,7 +103,7 @@ impl Splice {
     }
 
     /// Processes a segment from one side.
-    pub(super) fn push(&mut self, now: Instant, side: StackSide, received: &Received<'_>) {
+    pub(super) fn push(&mut self, now: Instant, side: StackSide, received: &ReceivedPacket<'_>) {
         if side != self.opener || matches!(self.syn_state, SynState::Admitted) {
             self.half(side)
                 .push(now, &received.segment, received.payload);
@@ -142,7 +142,7 @@ impl Splice {
         match onward.state() {
             State::SynSent | State::SynReceived => false,
             State::Closed(end) => {
-                let refused = matches!(end, End::Reset).then(|| std::mem::take(refusal));
+                let refused = matches!(end, ConnectionEnd::Reset).then(|| std::mem::take(refusal));
                 self.syn_state = SynState::Refused(refused);
                 true
             }
@@ -169,7 +169,7 @@ impl Splice {
         for side in StackSide::BOTH {
             // A half that is reset in its handshake listens again (RFC 9293, section 3.10.7.4).
             let broken = match self.state(side) {
-                State::Closed(end) => end != End::Finished,
+                State::Closed(end) => end != ConnectionEnd::Finished,
                 State::Listen => matches!(self.syn_state, SynState::Admitted),
                 _ => false,
             };

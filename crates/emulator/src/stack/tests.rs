@@ -4,8 +4,8 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use posthaste_link::Direction;
-use posthaste_tcp::wire::{self, Route};
-use posthaste_tcp::{End, Endpoint, State, profile};
+use posthaste_tcp::wire::{self, SegmentRoute};
+use posthaste_tcp::{ConnectionEnd, Endpoint, State, profile};
 use posthaste_units::{Instant, Seed, Span};
 
 use super::half::SpliceHalf;
@@ -37,9 +37,9 @@ struct TestNetwork {
     chance: u64,
 }
 
-fn route() -> Route {
+fn route() -> SegmentRoute {
     let end = |text: &str| text.parse().expect("an address");
-    Route::new(end("10.0.0.1:40000"), end("10.0.0.2:80")).expect("one version")
+    SegmentRoute::new(end("10.0.0.1:40000"), end("10.0.0.2:80")).expect("one version")
 }
 
 impl TestNetwork {
@@ -210,8 +210,10 @@ fn passes(name: &str, out: Direction, loss: u64) {
     );
     let ends = [&network.client, &network.server].map(|half| half.endpoint.state());
     assert!(
-        ends.iter()
-            .all(|end| matches!(end, State::TimeWait | State::Closed(End::Finished))),
+        ends.iter().all(|end| matches!(
+            end,
+            State::TimeWait | State::Closed(ConnectionEnd::Finished)
+        )),
         "{name} {out}: {ends:?}"
     );
     let counters = network.stack.counters();
@@ -237,7 +239,7 @@ fn a_refusal_is_passed_on() {
         network.run(Span::from_secs(1), |_, _, _| {});
         assert_eq!(
             network.client.endpoint.state(),
-            State::Closed(End::Reset),
+            State::Closed(ConnectionEnd::Reset),
             "{out}"
         );
         assert_eq!(network.stack.connections(), 0);
@@ -254,7 +256,7 @@ fn a_reset_is_passed_on() {
         network.run(Span::from_secs(1), |_, _, _| {});
         assert_eq!(
             network.server.endpoint.state(),
-            State::Closed(End::Reset),
+            State::Closed(ConnectionEnd::Reset),
             "{out}"
         );
         assert_eq!(network.stack.connections(), 0);
@@ -289,14 +291,14 @@ fn strays_are_reset_and_nonsense_is_counted() {
     assert_eq!(counters.strays, 1);
     assert_eq!(
         counters.refusals().collect::<Vec<_>>(),
-        [(wire::Refusal::Checksum, 1)]
+        [(wire::PacketRefusal::Checksum, 1)]
     );
 }
 
 #[test]
 fn full_segments_fit_the_mtu_over_both_versions() {
     let end = |text: &str| text.parse().expect("an address");
-    let v6 = Route::new(end("[fd00::1]:40000"), end("[fd00::2]:80")).expect("one version");
+    let v6 = SegmentRoute::new(end("[fd00::1]:40000"), end("[fd00::2]:80")).expect("one version");
     for (route, mss) in [(route(), 1460), (v6, 1440)] {
         for (side, out) in [
             (StackSide::Link, Direction::Down),

@@ -10,7 +10,7 @@ use std::collections::{BinaryHeap, HashMap};
 use std::sync::Arc;
 
 use posthaste_link::{Direction, FORGOTTEN, Fate, IDLE};
-use posthaste_tcp::trace::{Kind, Sending};
+use posthaste_tcp::trace::{SegmentKind, Sending};
 use posthaste_units::{Instant, Span};
 
 use super::headers::{FIN, PacketHeaders, RST, SYN, SegmentHeader};
@@ -347,29 +347,29 @@ fn kind(
     acknowledgment: Option<u64>,
     own: &ObservedSender,
     other: &ObservedSender,
-) -> Kind {
+) -> SegmentKind {
     if segment.has(RST) {
-        return Kind::Rst;
+        return SegmentKind::Rst;
     } else if segment.has(SYN) {
         return if acknowledgment.is_some() {
-            Kind::SynAck
+            SegmentKind::SynAck
         } else {
-            Kind::Syn
+            SegmentKind::Syn
         };
     } else if segment.payload > 0 {
         return if segment.has(FIN) {
-            Kind::DataFin
+            SegmentKind::DataFin
         } else {
-            Kind::Data
+            SegmentKind::Data
         };
     } else if segment.has(FIN) {
-        return Kind::Fin;
+        return SegmentKind::Fin;
     } else if sequence + 1 == own.next {
-        return Kind::KeepAlive;
+        return SegmentKind::KeepAlive;
     }
-    acknowledgment.map_or(Kind::Ack, |place| {
+    acknowledgment.map_or(SegmentKind::Ack, |place| {
         let (blocks, beyond) = (segment.sack[0].is_some(), other.next > place);
-        Kind::of_ack((place, segment.window), own.acknowledging, blocks, beyond)
+        SegmentKind::of_ack((place, segment.window), own.acknowledging, blocks, beyond)
     })
 }
 

@@ -6,7 +6,7 @@ use std::sync::Arc;
 
 use posthaste_draw::{Arrow, Ladder, Line, Side, Wait};
 use posthaste_link::{Direction, Fate};
-use posthaste_tcp::trace::Kind;
+use posthaste_tcp::trace::SegmentKind;
 use posthaste_units::Instant;
 
 use super::TraceFormat;
@@ -78,8 +78,10 @@ fn line(packet: &DecodedPacket) -> Line {
         return Line::Again;
     }
     match packet.kind {
-        PacketKind::Segment(Kind::Syn | Kind::SynAck | Kind::Fin | Kind::Rst) => Line::Control,
-        PacketKind::Segment(kind) if kind.is_ack() || kind == Kind::KeepAlive => {
+        PacketKind::Segment(
+            SegmentKind::Syn | SegmentKind::SynAck | SegmentKind::Fin | SegmentKind::Rst,
+        ) => Line::Control,
+        PacketKind::Segment(kind) if kind.is_ack() || kind == SegmentKind::KeepAlive => {
             Line::Acknowledgement
         }
         _ => Line::Data,

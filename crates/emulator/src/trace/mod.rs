@@ -39,6 +39,7 @@
 //! | `copy` | 0, or the number of a copy made by the link |
 //! | `bytes` | size of the whole IP packet |
 //! | `what` | kind of packet: the names of [`PacketKind`] and [`Kind`] |
+//! | `what` | kind of packet: the names of [`What`] and [`SegmentKind`] |
 //! | `sending` | `first`, or the reason of a retransmission: the names of [`Sending`], inferred as described there |
 //! | `flags` | TCP flags, as tcpdump writes them |
 //! | `seq`, `ack` | relative to the SYN of the connection, which is 0 |
@@ -46,7 +47,7 @@
 //! | `sack` | blocks `start-end`, separated by blanks; the end is exclusive |
 //! | `window` | in bytes, scaled if both SYNs were seen with the option |
 //! | `fate` | `delivered` or `dropped` |
-//! | `reason` | reason of the drop: the names of [`Reason`](posthaste_link::Reason) |
+//! | `reason` | reason of the drop: the names of [`DropReason`](posthaste_link::DropReason) |
 //! | `flipped` | bits that the link flipped; the header is shown as it left |
 //! | `order` | `overtook`, `held` or empty |
 //!
@@ -76,7 +77,7 @@ pub(crate) use event_order::Lifecycle;
 pub use event_order::{DecodedPacket, DecodedSegment, EventOrder, PacketEvent};
 pub use ladder::ladder;
 pub use packet_kind::PacketKind;
-pub use posthaste_tcp::trace::{Kind, Sending};
+pub use posthaste_tcp::trace::{SegmentKind, Sending};
 
 use self::ladder::LadderFile;
 use crate::follower::RecordFollower;

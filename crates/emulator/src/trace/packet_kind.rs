@@ -1,12 +1,12 @@
 //! Kinds of packets: TCP segments, and packets with less detail.
 
-use posthaste_tcp::trace::Kind;
+use posthaste_tcp::trace::SegmentKind;
 
 /// Kind of a packet.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum PacketKind {
     /// A TCP segment.
-    Segment(Kind),
+    Segment(SegmentKind),
     /// A UDP datagram.
     Udp,
     /// An ICMP or ICMPv6 message.

@@ -1,7 +1,7 @@
 //! Packet records for tests, written in the notation of a trace: `S`, `S. ack 1`, `1:1449 ack 301`.
 
 use etherparse::{PacketBuilder, TcpOptionElement};
-use posthaste_link::{Direction, Fate, Marks, Passage, Reason};
+use posthaste_link::{Direction, Fate, DeliveryMarks, Departure, DropReason};
 use posthaste_units::{Instant, Span};
 
 use crate::flow::Flow;
@@ -39,14 +39,14 @@ impl SegmentBuilder {
             ms,
             direction,
             words,
-            Fate::Delivered(Marks::default()),
+            Fate::Delivered(DeliveryMarks::default()),
             10.0,
         )
     }
 
     /// Adds a packet that arrives at the link at `ms` and is dropped.
     pub(crate) fn dropped(&mut self, ms: f64, direction: Direction, words: &str) -> &mut Self {
-        self.passed(ms, direction, words, Fate::Dropped(Reason::Pattern), 0.0)
+        self.passed(ms, direction, words, Fate::Dropped(DropReason::Pattern), 0.0)
     }
 
     pub(crate) fn passed(
@@ -61,7 +61,7 @@ impl SegmentBuilder {
         *position += 1;
         let arrived = Instant::ORIGIN + Span::from_secs_f64(ms / 1e3);
         let left = arrived + Span::from_secs_f64(stay / 1e3);
-        let passage = Passage {
+        let passage = Departure {
             position: *position,
             copy: 0,
             arrived,

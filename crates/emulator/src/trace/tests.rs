@@ -5,7 +5,7 @@ use std::path::Path;
 
 use pcap_parser::{Block, OptionCode, PcapBlockOwned, PcapError, create_reader};
 use posthaste_link::Direction::{Down, Up};
-use posthaste_link::{Fate, Marks};
+use posthaste_link::{DeliveryMarks, Fate};
 
 use super::segment_builder::SegmentBuilder;
 use super::*;
@@ -202,9 +202,9 @@ fn acknowledgements_by_what_they_say() {
 #[test]
 fn damaged_headers_do_not_mislead() {
     let mut builder = opened();
-    let flipped = Fate::Delivered(Marks {
+    let flipped = Fate::Delivered(DeliveryMarks {
         flipped: 2,
-        ..Marks::default()
+        ..DeliveryMarks::default()
     });
     builder.passed(230.0, Down, "1:1449 ack 301", flipped, 10.0);
     builder.passed(230.1, Down, "900001449:900002897 ack 301", flipped, 10.0);
@@ -215,9 +215,9 @@ fn damaged_headers_do_not_mislead() {
 
 #[test]
 fn a_damaged_number_ahead_of_the_stream_is_not_believed() {
-    let flipped = Fate::Delivered(Marks {
+    let flipped = Fate::Delivered(DeliveryMarks {
         flipped: 1,
-        ..Marks::default()
+        ..DeliveryMarks::default()
     });
     let mut builder = opened();
     builder.passed(230.0, Down, "10000001:10001449 ack 301", flipped, 10.0);
@@ -228,9 +228,9 @@ fn a_damaged_number_ahead_of_the_stream_is_not_believed() {
 
 #[test]
 fn a_damaged_syn_changes_nothing_that_was_agreed_on() {
-    let flipped = Fate::Delivered(Marks {
+    let flipped = Fate::Delivered(DeliveryMarks {
         flipped: 1,
-        ..Marks::default()
+        ..DeliveryMarks::default()
     });
     let mut builder = opened();
     builder.delivered(230.0, Down, "1:1449 ack 301");

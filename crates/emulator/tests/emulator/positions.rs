@@ -10,7 +10,7 @@ use std::thread::JoinHandle;
 use std::time::Duration;
 
 use posthaste_emulator::{Emulation, PacketRecord, RunningEmulation, TcpCounters};
-use posthaste_link::{Direction, Fate, Reason};
+use posthaste_link::{Direction, Fate, DropReason};
 use socket2::{Domain, Protocol, Socket, Type};
 
 use crate::inside::{ReplyService, delay, patterned, seen, servers, tcp, transact};
@@ -51,7 +51,7 @@ pub(crate) fn drop_8() {
     let received = capture.stop();
     let outcome = running.finish().expect("an outcome");
 
-    let dropped = outcome.down.link.dropped(Reason::Pattern).packets;
+    let dropped = outcome.down.link.dropped(DropReason::Pattern).packets;
     assert_eq!(dropped, CONNECTIONS as u64);
     assert_eq!(outcome.unseen, 0);
     let lost: Vec<&PacketRecord> = seen
@@ -115,7 +115,7 @@ pub(crate) fn same_ports() {
     served.join().expect("served");
     let outcome = running.finish().expect("an outcome");
     assert_eq!(outcome.connections, 2);
-    assert_eq!(outcome.down.link.dropped(Reason::Pattern).packets, 2);
+    assert_eq!(outcome.down.link.dropped(DropReason::Pattern).packets, 2);
 }
 
 /// Segments of the server that begin before the end of the data already sent.

@@ -5,8 +5,8 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use posthaste_link::loss::Independent;
-use posthaste_link::record::{Blank, Input};
-use posthaste_link::{Direction, Fate, Jitter, Loss, Network, Plan, Shape, Sharing, Spread};
+use posthaste_link::record::{BlankPacket, Input};
+use posthaste_link::{Direction, Fate, Jitter, Loss, Network, Plan, JitterShape, Sharing, Spread};
 use posthaste_units::{BitRate, Instant, Ratio, Seed, Span};
 
 use crate::inside::{ReplyService, delay, emulation, seen, servers, transact};
@@ -26,7 +26,7 @@ pub(crate) fn replays() {
         })),
         duplication: percent(0.02),
         jitter: Some(Jitter {
-            shape: Shape::Uniform,
+            shape: JitterShape::Uniform,
             spread: Spread::Fixed(Span::from_millis(2)),
         }),
         ..delay(5)
@@ -58,7 +58,7 @@ pub(crate) fn replays() {
     assert_eq!((outcome.unseen, outcome.unrecorded), (0, 0));
 
     let plan = Arc::new(plan);
-    let mut network: Network<u64, Blank> = Network::new(&plan, &plan, Sharing::PerConnection, SEED);
+    let mut network: Network<u64, BlankPacket> = Network::new(&plan, &plan, Sharing::PerConnection, SEED);
     let mut replayed: HashMap<Which, (Instant, Fate)> = HashMap::new();
     network.replay(&inputs, |(direction, connection, _, passage)| {
         let which = (direction, connection, passage.position, passage.copy);

@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use posthaste_emulator::trace::Sending;
 use posthaste_emulator::{Emulation, Setup, TcpCounters, response, trace};
-use posthaste_link::{Counters, Direction, Plan};
+use posthaste_link::{LinkCounters, Direction, Plan};
 use posthaste_units::{BitRate, Span};
 
 use crate::inside::{ReplyService, delay, emulation, patterned, seen, servers, transact};
@@ -45,7 +45,7 @@ fn traced(folder: &Path, emulation: &Emulation, name: &str) -> (u64, String) {
     let after = running.server.run(TcpCounters::read).expect("counters");
     let outcome = running.finish().expect("an outcome");
     let written = following.finish().expect("a whole trace");
-    let link = |way: &Counters| way.delivered.packets + way.dropped_in_all().packets;
+    let link = |way: &LinkCounters| way.delivered.packets + way.dropped_in_all().packets;
     assert_eq!(outcome.unseen, 0);
     assert_eq!(
         written.packets,

@@ -3,7 +3,7 @@
 
 use posthaste_draw::{Ladder, Line, Side};
 use posthaste_link::Direction;
-use posthaste_sim::Trace;
+use posthaste_sim::PacketTrace;
 use posthaste_tcp::trace::Sending;
 use posthaste_units::Instant;
 
@@ -73,9 +73,9 @@ pub(super) fn emulated(ladder: &Ladder) -> Vec<Rung> {
 }
 
 /// Converts a simulated one.
-pub(super) fn simulated(trace: &Trace, began: Instant) -> Vec<Rung> {
+pub(super) fn simulated(trace: &PacketTrace, began: Instant) -> Vec<Rung> {
     let at = |time: Instant| time.since(began).as_millis_f64();
-    let rung = |packet: &posthaste_sim::Packet| Rung {
+    let rung = |packet: &posthaste_sim::TracedPacket| Rung {
         way: packet.direction,
         sent: at(packet.sent),
         left: at(packet.left),

@@ -7,8 +7,8 @@ use std::num::NonZero;
 use std::sync::Arc;
 use std::thread;
 
-use posthaste_link::{Direction, Fate, Reason};
-use posthaste_sim::{Ending, Packet, Scenario, Service, Simulator, Trace, Transaction};
+use posthaste_link::{Direction, Fate, DropReason};
+use posthaste_sim::{Ending, TracedPacket, Scenario, SimulatedService, Simulator, PacketTrace, Transaction};
 use posthaste_tcp::trace::Sending;
 use posthaste_units::{Instant, Seed, Span};
 
@@ -89,14 +89,14 @@ pub(super) fn one(cast: &Cast, part: &Part) -> Result<Played, Failure> {
 }
 
 /// Simulates one transaction and returns its packets, too.
-pub(super) fn traced(cast: &Cast, part: &Part) -> Result<(Played, Trace), Failure> {
+pub(super) fn traced(cast: &Cast, part: &Part) -> Result<(Played, PacketTrace), Failure> {
     let job = part.job;
     let plans = job.line.plans(job.drops, job.varies)?.map(|plan| {
         let mut plan = Arc::unwrap_or_clone(plan);
         plan.overhead = cast.overhead;
         Arc::new(plan)
     });
-    let mut service = Service::single(
+    let mut service = SimulatedService::single(
         u64::from(job.service.request),
         part.programs[1],
         u64::from(job.service.reply),
@@ -109,25 +109,25 @@ pub(super) fn traced(cast: &Cast, part: &Part) -> Result<(Played, Trace), Failur
         plans,
         service: Arc::new(service),
     };
-    let mut trace = Trace::new();
+    let mut trace = PacketTrace::new();
     let mut simulator = Simulator::new(scenario, part.seed)?;
     let transaction = simulator.play_from(part.began, part.number, &mut trace);
     Ok((read(&transaction, &trace, job.drops), trace))
 }
 
 /// Reads the result from the packets.
-fn read(transaction: &Transaction<'_>, trace: &Trace, drops: Drops) -> Played {
+fn read(transaction: &Transaction<'_>, trace: &PacketTrace, drops: Drops) -> Played {
     let response = transaction.responses.first().copied();
     let end = response.map_or(Instant::FAR_FUTURE, |of| transaction.began + of.total());
     let packets = trace.packets();
     let before = || packets.iter().filter(move |packet| packet.sent < end);
     let timeouts = |direction| {
-        let waited = move |packet: &&Packet| {
+        let waited = move |packet: &&TracedPacket| {
             packet.direction == direction && packet.sending == Sending::Timeout
         };
         packets.iter().filter(waited).map(|packet| packet.sent)
     };
-    let again = |packet: &&Packet| packet.sending != Sending::First && packet.end > packet.start;
+    let again = |packet: &&TracedPacket| packet.sending != Sending::First && packet.end > packet.start;
     let traced = Traced {
         number: transaction.number,
         began: transaction.began,
@@ -138,7 +138,7 @@ fn read(transaction: &Transaction<'_>, trace: &Trace, drops: Drops) -> Played {
         timeouts: Direction::BOTH.map(|direction| timeouts(direction).collect()),
         kept: Vec::new(),
     };
-    let timer = |packet: &Packet| match packet.waited() {
+    let timer = |packet: &TracedPacket| match packet.waited() {
         Some((wait, _)) => Some(wait),
         None => {
             (packet.sending == Sending::Fast && !answers(packet, packets)).then_some(Span::ZERO)
@@ -155,7 +155,7 @@ fn read(transaction: &Transaction<'_>, trace: &Trace, drops: Drops) -> Played {
 }
 
 /// True if a packet reached its sender at the moment when it was sent.
-fn answers(packet: &Packet, packets: &[Packet]) -> bool {
+fn answers(packet: &TracedPacket, packets: &[TracedPacket]) -> bool {
     packets.iter().any(|other| {
         other.direction != packet.direction
             && other.left == packet.sent
@@ -163,19 +163,19 @@ fn answers(packet: &Packet, packets: &[Packet]) -> bool {
     })
 }
 
-fn packets_down(packets: &[Packet]) -> usize {
+fn packets_down(packets: &[TracedPacket]) -> usize {
     let down = packets.iter();
     down.filter(|packet| packet.direction == Direction::Down)
         .count()
 }
 
 fn is_planned(lost: &Dropped, drops: Drops) -> bool {
-    let by_chance = matches!(drops, Drops::Percent(_)) && lost.reason == Reason::Random;
+    let by_chance = matches!(drops, Drops::Percent(_)) && lost.reason == DropReason::Random;
     let named = || drops.positions().any(|at| u64::from(at) == lost.position);
     lost.direction == Direction::Down && (by_chance || named())
 }
 
-fn dropped(packet: &Packet) -> Option<Dropped> {
+fn dropped(packet: &TracedPacket) -> Option<Dropped> {
     let Fate::Dropped(reason) = packet.fate else {
         return None;
     };

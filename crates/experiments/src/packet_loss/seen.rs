@@ -9,7 +9,7 @@ use std::sync::Arc;
 use posthaste_emulator::PacketRecord;
 use posthaste_emulator::response::Responses;
 use posthaste_emulator::trace::{DecodedPacket as Packet, EventOrder, PacketEvent, Sending};
-use posthaste_link::{Direction, Fate, Reason};
+use posthaste_link::{Direction, Fate, DropReason};
 use posthaste_units::{Instant, ResponseTime, Span};
 
 use super::line::Drops;
@@ -42,7 +42,7 @@ pub(super) struct Traced {
 pub(super) struct Dropped {
     pub(super) direction: Direction,
     pub(super) position: u64,
-    pub(super) reason: Reason,
+    pub(super) reason: DropReason,
     /// Offset of its first byte in the reply, if it has data that was not sent before.
     pub(super) place: Option<u64>,
 }
@@ -159,14 +159,14 @@ impl Traced {
         };
         match drops {
             Drops::At(_) => {
-                let as_planned = self.dropped.iter().filter(down(Reason::Pattern));
+                let as_planned = self.dropped.iter().filter(down(DropReason::Pattern));
                 let positions = as_planned.map(|dropped| dropped.position);
                 self.dropped.len() == drops.positions().count()
                     && positions.eq(drops.positions().map(u64::from))
             }
             Drops::Held { .. } => self.dropped.is_empty(),
             Drops::Percent(_) => {
-                self.dropped.iter().filter(down(Reason::Random)).count() == self.dropped.len()
+                self.dropped.iter().filter(down(DropReason::Random)).count() == self.dropped.len()
             }
         }
     }

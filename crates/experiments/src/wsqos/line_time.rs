@@ -4,7 +4,7 @@
 //! The sender never waits for the window: on these lines its first ten packets take longer than the return of their
 //! acknowledgements.
 
-use posthaste_link::profile::{Profile, Way};
+use posthaste_link::profile::{Profile, ProfileDirection};
 use posthaste_units::Span;
 
 /// Bytes of an IP and a TCP header with timestamps; a SYN has eight more.
@@ -24,7 +24,7 @@ pub(super) fn exchange(profile: &Profile, sent: u64, received: u64) -> Span {
 }
 
 /// Time until the last of these packets has arrived, if all are sent at once.
-fn passes(way: &Way, packets: &[u64]) -> Span {
+fn passes(way: &ProfileDirection, packets: &[u64]) -> Span {
     let bytes: u64 = packets
         .iter()
         .map(|bytes| bytes + u64::from(way.overhead))

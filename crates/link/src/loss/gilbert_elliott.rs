@@ -59,8 +59,8 @@ impl GilbertElliott {
         bad * self.loss_in_bad.get() + (1.0 - bad) * self.loss_in_good.get()
     }
 
-    pub(super) fn start(self, draws: &mut Stream) -> Line {
-        Line {
+    pub(super) fn start(self, draws: &mut Stream) -> ChannelState {
+        ChannelState {
             bad: draws.random::<f64>() < self.share_bad(),
             model: self,
         }
@@ -68,12 +68,12 @@ impl GilbertElliott {
 }
 
 /// State of the channel.
-pub(crate) struct Line {
+pub(crate) struct ChannelState {
     model: GilbertElliott,
     bad: bool,
 }
 
-impl Process for Line {
+impl Process for ChannelState {
     fn loses(&mut self, draws: &mut Stream) -> bool {
         let (loss, turns) = if self.bad {
             (self.model.loss_in_bad, self.model.to_good)

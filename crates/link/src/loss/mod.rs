@@ -31,7 +31,7 @@ trait Process {
 /// State of any model, stored inline so that a restarted link allocates nothing.
 pub(crate) enum Losing {
     Independent(Independent),
-    GilbertElliott(gilbert_elliott::Line),
+    GilbertElliott(gilbert_elliott::ChannelState),
 }
 
 impl Losing {

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use super::Refusal;
+use super::PatternRefusal;
 
 /// The bits of one packet that flip, at least one. Bit 0 is the most significant bit of the first byte of the IP
 /// packet.
@@ -43,8 +43,8 @@ impl Bits {
     }
 
     /// Error for an entry with more ranges than [`Self::RANGES`].
-    pub(super) fn too_many_ranges() -> Refusal {
-        Refusal::new(
+    pub(super) fn too_many_ranges() -> PatternRefusal {
+        PatternRefusal::new(
             format!("more than {} ranges of bits in one entry", Self::RANGES),
             "flip fewer bits, or join neighbours to ranges (0-63 is one)",
         )

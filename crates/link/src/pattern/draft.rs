@@ -10,7 +10,7 @@ use std::sync::Arc;
 use posthaste_units::{BitRate, Span};
 use thiserror::Error;
 
-use super::track::{Changes, Held, Lane, Track};
+use super::track::{Changes, RangeValue, Ranges, Track};
 use super::{Bits, ENTRIES, FARTHEST, Pattern, Script};
 use crate::Direction;
 
@@ -26,7 +26,7 @@ pub enum Axis {
 
 /// A range of packets or milliseconds, both ends included.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub struct Place {
+pub struct PatternRange {
     /// Unit of the range.
     pub axis: Axis,
     /// First packet or millisecond.
@@ -58,11 +58,11 @@ pub enum Effect {
 
 /// One entry of a pattern.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Entry {
+pub struct PatternEntry {
     /// Direction of the packets: from the client (up) or to it (down).
     pub direction: Direction,
     /// Place of the effect.
-    pub place: Place,
+    pub place: PatternRange,
     /// Effect at that place.
     pub effect: Effect,
 }
@@ -70,14 +70,14 @@ pub struct Entry {
 /// Reason to reject an entry.
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
 #[error("{what}: {remedy}")]
-pub struct Refusal {
+pub struct PatternRefusal {
     /// The error.
     pub what: String,
     /// Correct form.
     pub remedy: String,
 }
 
-impl Refusal {
+impl PatternRefusal {
     pub(super) fn new(what: impl Into<String>, remedy: impl Into<String>) -> Self {
         Self {
             what: what.into(),
@@ -96,7 +96,7 @@ impl Axis {
     }
 }
 
-impl Place {
+impl PatternRange {
     /// Packets `first` to `last`, counted from 1.
     pub const fn packets(first: u64, last: u64) -> Self {
         Self {
@@ -115,21 +115,21 @@ impl Place {
         }
     }
 
-    fn check(&self) -> Result<(), Refusal> {
+    fn check(&self) -> Result<(), PatternRefusal> {
         if self.first < self.axis.base() {
-            return Err(Refusal::new(
+            return Err(PatternRefusal::new(
                 "there is no packet 0",
                 "the first packet is 1",
             ));
         }
         if self.last < self.first {
-            return Err(Refusal::new(
+            return Err(PatternRefusal::new(
                 format!("the range {self} runs backwards"),
                 "write the smaller end first",
             ));
         }
         if self.last > FARTHEST {
-            return Err(Refusal::new(
+            return Err(PatternRefusal::new(
                 format!("{self} is out of reach"),
                 format!("the last packet and the last millisecond are {FARTHEST}"),
             ));
@@ -142,8 +142,8 @@ impl Place {
 const DELAY: Span = Span::from_secs(3600);
 
 impl Effect {
-    fn check(&self) -> Result<(), Refusal> {
-        let refuse = |what: &str, remedy: &str| Err(Refusal::new(what, remedy));
+    fn check(&self) -> Result<(), PatternRefusal> {
+        let refuse = |what: &str, remedy: &str| Err(PatternRefusal::new(what, remedy));
         match self {
             Self::Delay(delay) | Self::DelayFrom(Some(delay)) if *delay > DELAY => {
                 refuse("a delay of more than an hour", "write at most 1h")
@@ -165,13 +165,13 @@ impl Effect {
 /// A pattern under construction.
 #[derive(Clone, Debug, Default)]
 pub struct Draft {
-    up: Side,
-    down: Side,
+    up: DirectionDraft,
+    down: DirectionDraft,
     entries: usize,
 }
 
 #[derive(Clone, Debug, Default)]
-struct Side {
+struct DirectionDraft {
     packets: Tracks,
     millis: Tracks,
 }
@@ -181,19 +181,19 @@ struct Side {
 struct Tracks {
     repeat: Option<u64>,
     reach: u64,
-    drop: Open<()>,
-    flip: Open<Bits>,
-    delay: Open<Span>,
-    hold: Open<u32>,
-    copy: Open<u32>,
+    drop: OpenRanges<()>,
+    flip: OpenRanges<Bits>,
+    delay: OpenRanges<Span>,
+    hold: OpenRanges<u32>,
+    copy: OpenRanges<u32>,
     delay_from: BTreeMap<u64, Option<Span>>,
     bandwidth_from: BTreeMap<u64, Option<BitRate>>,
 }
 
 impl Draft {
     /// Adds one entry, or returns the reason against it. The draft is then unchanged.
-    pub fn add(&mut self, entry: Entry) -> Result<(), Refusal> {
-        let Entry {
+    pub fn add(&mut self, entry: PatternEntry) -> Result<(), PatternRefusal> {
+        let PatternEntry {
             direction,
             place,
             effect,
@@ -205,7 +205,7 @@ impl Draft {
             _ => 1,
         };
         if self.entries + cost > ENTRIES {
-            return Err(Refusal::new(
+            return Err(PatternRefusal::new(
                 format!("more than {ENTRIES} entries"),
                 "join neighbours to ranges (1-1000 is one entry), use `repeat`, or split the run",
             ));
@@ -226,7 +226,7 @@ impl Draft {
 
     /// The pattern of all entries.
     pub fn finish(self) -> Pattern {
-        let script = |side: Side| {
+        let script = |side: DirectionDraft| {
             Arc::new(Script {
                 packets: side.packets.finish(),
                 millis: side.millis.finish(),
@@ -240,7 +240,7 @@ impl Draft {
 }
 
 impl Tracks {
-    fn add(&mut self, place: Place, effect: Effect) -> Result<(), Refusal> {
+    fn add(&mut self, place: PatternRange, effect: Effect) -> Result<(), PatternRefusal> {
         if let Effect::Repeat = effect {
             return self.repeat(place);
         }
@@ -279,23 +279,23 @@ impl Tracks {
         Ok(())
     }
 
-    fn repeat(&mut self, place: Place) -> Result<(), Refusal> {
+    fn repeat(&mut self, place: PatternRange) -> Result<(), PatternRefusal> {
         let period = place.first;
         if self.repeat.is_some() {
-            return Err(Refusal::new(
+            return Err(PatternRefusal::new(
                 "how it repeats is said already",
                 "leave one of the two",
             ));
         }
         if period == 0 {
-            return Err(Refusal::new(
+            return Err(PatternRefusal::new(
                 "nothing can repeat after no time",
                 "write a time, for example `repeat 60s`",
             ));
         }
         if self.reach > period {
             let last = self.reach - 1 + place.axis.base();
-            let furthest = Place {
+            let furthest = PatternRange {
                 first: last,
                 last,
                 ..place
@@ -307,14 +307,14 @@ impl Tracks {
     }
 
     /// Rejects a change of conditions both by packet and by time. The later of two changes would depend on the traffic.
-    fn unmixed(&self, other: &Self, effect: &Effect) -> Result<(), Refusal> {
+    fn unmixed(&self, other: &Self, effect: &Effect) -> Result<(), PatternRefusal> {
         let mixed = match effect {
             Effect::DelayFrom(_) => !other.delay_from.is_empty(),
             Effect::BandwidthFrom(_) => !other.bandwidth_from.is_empty(),
             _ => false,
         };
         if mixed {
-            return Err(Refusal::new(
+            return Err(PatternRefusal::new(
                 "it changes both by packet and by time",
                 "tell all changes of it in this direction in one of the two",
             ));
@@ -322,9 +322,9 @@ impl Tracks {
         Ok(())
     }
 
-    fn not_dropped(&self, place: Place) -> Result<(), Refusal> {
+    fn not_dropped(&self, place: PatternRange) -> Result<(), PatternRefusal> {
         match self.drop.overlap(place) {
-            Some(other) => Err(Refusal::new(
+            Some(other) => Err(PatternRefusal::new(
                 format!("it overlaps {other}, dropped already"),
                 "take it out of one of the two",
             )),
@@ -332,7 +332,7 @@ impl Tracks {
         }
     }
 
-    fn undropped_only(&self, place: Place) -> Result<(), Refusal> {
+    fn undropped_only(&self, place: PatternRange) -> Result<(), PatternRefusal> {
         let others = [
             (self.flip.overlap(place), "flipped"),
             (self.delay.overlap(place), "delayed"),
@@ -341,7 +341,7 @@ impl Tracks {
         ];
         for (other, what) in others {
             if let Some(other) = other {
-                return Err(Refusal::new(
+                return Err(PatternRefusal::new(
                     format!(
                         "it overlaps {other}, {what} already, and what is dropped is not {what}"
                     ),
@@ -368,13 +368,13 @@ impl Tracks {
     }
 }
 
-fn never_reached(place: Place, period: u64) -> Refusal {
-    let period = Place {
+fn never_reached(place: PatternRange, period: u64) -> PatternRefusal {
+    let period = PatternRange {
         first: period,
         last: period,
         ..place
     };
-    Refusal::new(
+    PatternRefusal::new(
         format!("{place} cannot be reached, since the pattern begins again after {period}"),
         "repeat later, or leave the entry out",
     )
@@ -382,18 +382,18 @@ fn never_reached(place: Place, period: u64) -> Refusal {
 
 /// Ranges with values, by their first place.
 #[derive(Clone, Debug)]
-struct Open<V>(BTreeMap<u64, (u64, V)>);
+struct OpenRanges<V>(BTreeMap<u64, (u64, V)>);
 
-impl<V> Default for Open<V> {
+impl<V> Default for OpenRanges<V> {
     fn default() -> Self {
         Self(BTreeMap::new())
     }
 }
 
-impl<V: PartialEq> Open<V> {
-    fn add(&mut self, what: &str, place: Place, value: V) -> Result<(), Refusal> {
+impl<V: PartialEq> OpenRanges<V> {
+    fn add(&mut self, what: &str, place: PatternRange, value: V) -> Result<(), PatternRefusal> {
         if let Some(other) = self.overlap(place) {
-            return Err(Refusal::new(
+            return Err(PatternRefusal::new(
                 format!("it overlaps {other}, {what} already"),
                 "take it out of one of the two",
             ));
@@ -403,33 +403,37 @@ impl<V: PartialEq> Open<V> {
     }
 
     /// A range that overlaps this one.
-    fn overlap(&self, place: Place) -> Option<Place> {
+    fn overlap(&self, place: PatternRange) -> Option<PatternRange> {
         let (first, (last, _)) = self.0.range(..=place.last).next_back()?;
-        (*last >= place.first).then_some(Place {
+        (*last >= place.first).then_some(PatternRange {
             axis: place.axis,
             first: *first,
             last: *last,
         })
     }
 
-    fn finish(self) -> Lane<V> {
-        let mut lane: Lane<V> = Vec::with_capacity(self.0.len());
+    fn finish(self) -> Ranges<V> {
+        let mut ranges: Ranges<V> = Vec::with_capacity(self.0.len());
         for (first, (last, value)) in self.0 {
-            match lane.last_mut() {
+            match ranges.last_mut() {
                 Some(before) if before.last + 1 == first && before.value == value => {
                     before.last = last;
                 }
-                _ => lane.push(Held { first, last, value }),
+                _ => ranges.push(RangeValue { first, last, value }),
             }
         }
-        lane.shrink_to_fit();
-        lane
+        ranges.shrink_to_fit();
+        ranges
     }
 }
 
-fn change<V>(changes: &mut BTreeMap<u64, V>, place: Place, value: V) -> Result<(), Refusal> {
+fn change<V>(
+    changes: &mut BTreeMap<u64, V>,
+    place: PatternRange,
+    value: V,
+) -> Result<(), PatternRefusal> {
     if changes.contains_key(&place.first) {
-        return Err(Refusal::new(
+        return Err(PatternRefusal::new(
             "it changes here already",
             "leave one of the two",
         ));
@@ -449,7 +453,7 @@ fn changes<V: PartialEq>(all: BTreeMap<u64, Option<V>>) -> Changes<V> {
     kept
 }
 
-impl fmt::Display for Place {
+impl fmt::Display for PatternRange {
     /// As in the text, with "packet" before positions so that it fits into a sentence.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match (self.axis, self.first == self.last) {

@@ -8,8 +8,8 @@ use std::sync::Arc;
 use posthaste_units::{Instant, Ratio, Seed, Span};
 use thiserror::Error;
 
-use super::{Bits, Draft, Effect, Entry, Place, Refusal};
-use crate::{Direction, Fate, Jitter, Link, Loss, Packet, Passage, Plan};
+use super::{Bits, Draft, Effect, PatternEntry, PatternRange, PatternRefusal};
+use crate::{Departure, Direction, Fate, Jitter, Link, Loss, Packet, Plan};
 
 /// Random effects to draw. The default draws none.
 #[derive(Clone, Debug, Default)]
@@ -36,7 +36,7 @@ pub enum DrawError {
         /// Position of the packet.
         position: u64,
         /// Reason.
-        refusal: Refusal,
+        refusal: PatternRefusal,
     },
 }
 
@@ -59,8 +59,8 @@ impl Chances {
             ..Plan::default()
         };
         let mut add = |position, effect| {
-            let place = Place::packets(position, position);
-            let entry = Entry {
+            let place = PatternRange::packets(position, position);
+            let entry = PatternEntry {
                 direction,
                 place,
                 effect,
@@ -69,16 +69,16 @@ impl Chances {
                 .add(entry)
                 .map_err(|refusal| DrawError::Refused { position, refusal })
         };
-        each(plan, seed, packets, bytes, |passage| {
-            let effect = match passage.fate {
+        each(plan, seed, packets, bytes, |departure| {
+            let effect = match departure.fate {
                 Fate::Dropped(_) => Some(Effect::Drop),
-                Fate::Delivered(_) if passage.copy > 0 => Some(Effect::Copy(1)),
+                Fate::Delivered(_) if departure.copy > 0 => Some(Effect::Copy(1)),
                 Fate::Delivered(_) => {
-                    let flips = passage.packet.flips.iter().map(|bit| (*bit, *bit));
+                    let flips = departure.packet.flips.iter().map(|bit| (*bit, *bit));
                     Bits::new(flips).map(Effect::Flip)
                 }
             };
-            effect.map_or(Ok(()), |effect| add(passage.position, effect))
+            effect.map_or(Ok(()), |effect| add(departure.position, effect))
         })?;
         let Some((delay, jitter)) = self.delay else {
             return Ok(());
@@ -89,9 +89,9 @@ impl Chances {
             keeps_order: false,
             ..Plan::default()
         };
-        each(plan, seed, packets, bytes, |passage| {
-            let delay = passage.left.since(passage.arrived);
-            add(passage.position, Effect::DelayFrom(Some(delay)))
+        each(plan, seed, packets, bytes, |departure| {
+            let delay = departure.left.since(departure.arrived);
+            add(departure.position, Effect::DelayFrom(Some(delay)))
         })
     }
 }
@@ -102,9 +102,9 @@ fn each(
     seed: Seed,
     packets: u64,
     bytes: u32,
-    mut look: impl FnMut(Passage<Blank>) -> Result<(), DrawError>,
+    mut look: impl FnMut(Departure<FlipRecorder>) -> Result<(), DrawError>,
 ) -> Result<(), DrawError> {
-    let blank = Blank {
+    let blank = FlipRecorder {
         bytes,
         flips: Vec::new(),
     };
@@ -114,8 +114,8 @@ fn each(
         link.push(now, blank.clone());
         while let Some(wake) = link.wake() {
             now = now.max(wake);
-            while let Some(passage) = link.pop(now) {
-                look(passage)?;
+            while let Some(departure) = link.pop(now) {
+                look(departure)?;
             }
         }
     }
@@ -124,12 +124,12 @@ fn each(
 
 /// A packet without content that notes its flipped bits.
 #[derive(Clone, Debug)]
-struct Blank {
+struct FlipRecorder {
     bytes: u32,
     flips: Vec<u32>,
 }
 
-impl Packet for Blank {
+impl Packet for FlipRecorder {
     fn bytes(&self) -> u32 {
         self.bytes
     }
@@ -145,7 +145,7 @@ mod tests {
     use proptest::prelude::*;
 
     /// Everything that leaves a link after one packet a millisecond.
-    fn passages(plan: Plan, seed: Seed, packets: u64) -> Vec<(u64, u32, Instant, bool, Vec<u8>)> {
+    fn departures(plan: Plan, seed: Seed, packets: u64) -> Vec<(u64, u32, Instant, bool, Vec<u8>)> {
         let mut link = Link::new(&Arc::new(plan), seed);
         let mut all = Vec::new();
         for number in 0..packets {
@@ -192,13 +192,13 @@ mod tests {
             // The delay of a copy is drawn separately, and no pattern can express it.
             let compared = |mut all: Vec<(u64, u32, Instant, bool, Vec<u8>)>| {
                 if jitter {
-                    all.retain(|passage| passage.1 == 0);
+                    all.retain(|departure| departure.1 == 0);
                 }
                 all
             };
             prop_assert_eq!(
-                compared(passages(by_pattern, Seed(0), 300)),
-                compared(passages(by_chance, Seed(seed), 300))
+                compared(departures(by_pattern, Seed(0), 300)),
+                compared(departures(by_chance, Seed(seed), 300))
             );
         }
     }

@@ -11,7 +11,7 @@ use std::io::{self, BufRead, Read as _};
 use posthaste_units::BitRate;
 use thiserror::Error;
 
-use super::{Draft, Effect, Entry, Place, Refusal};
+use super::{Draft, Effect, PatternEntry, PatternRange, PatternRefusal};
 use crate::Direction;
 
 /// Capacity of each line, in bits.
@@ -51,7 +51,7 @@ pub enum MahimahiError {
         /// Line number from 1.
         line: u64,
         /// Reason.
-        refusal: Refusal,
+        refusal: PatternRefusal,
     },
 }
 
@@ -67,8 +67,8 @@ pub fn mahimahi(
     // Times at 0 belong to the end, where the trace repeats.
     let (mut at_zero, mut from, mut until, mut count) = (0, 0, 0, 0u64);
     let mut add = |line, at, effect| {
-        let place = Place::millis(at, at);
-        let entry = Entry {
+        let place = PatternRange::millis(at, at);
+        let entry = PatternEntry {
             direction,
             place,
             effect,

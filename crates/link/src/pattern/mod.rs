@@ -27,12 +27,12 @@ mod tests;
 use std::sync::Arc;
 
 pub use bits::Bits;
-pub use draft::{Axis, Draft, Effect, Entry, Place, Refusal};
+pub use draft::{Axis, Draft, Effect, PatternEntry, PatternRange, PatternRefusal};
 pub use drawn::{Chances, DrawError};
 pub use mahimahi::{MahimahiError, mahimahi};
 pub use read::{PatternError, ReadError};
 pub(crate) use script::InForce;
-pub use script::{Cursor, Script, Step};
+pub use script::{Cursor, PacketEffects, Script};
 
 use crate::Direction;
 
@@ -62,10 +62,10 @@ impl Pattern {
     }
 
     /// All entries in canonical order.
-    pub fn entries(&self) -> impl Iterator<Item = Entry> + '_ {
+    pub fn entries(&self) -> impl Iterator<Item = PatternEntry> + '_ {
         Direction::BOTH.into_iter().flat_map(|direction| {
             let entries = self.script(direction).entries();
-            entries.map(move |(place, effect)| Entry {
+            entries.map(move |(place, effect)| PatternEntry {
                 direction,
                 place,
                 effect,

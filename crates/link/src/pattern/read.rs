@@ -8,7 +8,7 @@ use thiserror::Error;
 
 use super::number;
 use super::scan::{Scan, Wrong, small};
-use super::{Draft, Effect, Entry, LINE, Pattern, Place};
+use super::{Draft, Effect, LINE, Pattern, PatternEntry, PatternRange};
 use crate::Direction;
 
 /// The first line.
@@ -201,7 +201,7 @@ fn entries(line: &str, draft: &mut Draft) -> Result<(), Wrong> {
     match kind {
         "repeat" => {
             let (at, (axis, first)) = (scan.start(), scan.end_of_range()?);
-            let place = Place {
+            let place = PatternRange {
                 axis,
                 first,
                 last: first,
@@ -244,7 +244,7 @@ fn change(
         (_, false) => Effect::BandwidthFrom(Some(scan.value(number::bandwidth)?)),
     };
     scan.end()?;
-    let place = Place {
+    let place = PatternRange {
         axis,
         first,
         last: first,
@@ -298,10 +298,10 @@ fn add(
     draft: &mut Draft,
     at: usize,
     direction: Direction,
-    place: Place,
+    place: PatternRange,
     effect: Effect,
 ) -> Result<(), Wrong> {
-    let entry = Entry {
+    let entry = PatternEntry {
         direction,
         place,
         effect,

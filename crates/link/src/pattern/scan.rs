@@ -3,7 +3,7 @@
 //! All errors have their position in the line. `read` interprets the words.
 
 use super::number;
-use super::{Axis, Bits, Place, Refusal};
+use super::{Axis, Bits, PatternRange, PatternRefusal};
 
 const NANOS_PER_MILLI: u64 = 1_000_000;
 
@@ -11,14 +11,14 @@ const NANOS_PER_MILLI: u64 = 1_000_000;
 pub(super) struct Wrong {
     /// Start of the error, in bytes.
     pub(super) at: usize,
-    pub(super) refusal: Refusal,
+    pub(super) refusal: PatternRefusal,
 }
 
 impl Wrong {
     pub(super) fn at(at: usize, what: impl Into<String>, remedy: impl Into<String>) -> Self {
         Self {
             at,
-            refusal: Refusal::new(what, remedy),
+            refusal: PatternRefusal::new(what, remedy),
         }
     }
 }
@@ -181,11 +181,11 @@ impl<'a> Scan<'a> {
     }
 
     /// A packet, a millisecond, or a range. The end of a range of times is exclusive.
-    pub(super) fn place(&mut self) -> Result<Place, Wrong> {
+    pub(super) fn place(&mut self) -> Result<PatternRange, Wrong> {
         let at = self.start();
         let (axis, first) = self.end_of_range()?;
         if !self.eat('-') {
-            return Ok(Place {
+            return Ok(PatternRange {
                 axis,
                 first,
                 last: first,
@@ -210,7 +210,7 @@ impl<'a> Scan<'a> {
                 "write the smaller end first; 200ms-201ms is one millisecond",
             ));
         }
-        Ok(Place { axis, first, last })
+        Ok(PatternRange { axis, first, last })
     }
 
     /// A list of bits and ranges of bits, to the end of the line.

@@ -4,8 +4,8 @@ use std::sync::Arc;
 
 use posthaste_units::{BitRate, Span};
 
-use super::track::{Changes, Lane, Track, Walk};
-use super::{Axis, Effect, Place};
+use super::track::{Changes, Ranges, Track, Walk};
+use super::{Axis, Effect, PatternRange};
 
 const NANOS_PER_MILLI: u64 = 1_000_000;
 
@@ -26,7 +26,7 @@ pub struct Cursor {
 
 /// Effects on one packet.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Step {
+pub struct PacketEffects {
     /// The packet is dropped, without other effects.
     pub drop: bool,
     /// Bits to flip, in order. Bits beyond the packet's end must be ignored.
@@ -46,9 +46,9 @@ pub struct Step {
 /// Conditions set by a pattern during the transmission of a packet.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct InForce {
-    /// As in [`Step`].
+    /// As in [`PacketEffects`].
     pub(crate) bandwidth: Option<BitRate>,
-    /// As in [`Step`].
+    /// As in [`PacketEffects`].
     pub(crate) delay: Option<Span>,
     /// Next change of the bandwidth by time, since the link's first packet.
     pub(crate) until: Option<Span>,
@@ -72,15 +72,15 @@ impl Script {
     }
 
     /// All entries in canonical order.
-    pub fn entries(&self) -> impl Iterator<Item = (Place, Effect)> + '_ {
+    pub fn entries(&self) -> impl Iterator<Item = (PatternRange, Effect)> + '_ {
         [(Axis::Packets, &self.packets), (Axis::Millis, &self.millis)]
             .into_iter()
             .flat_map(|(axis, track)| track_entries(axis, track))
     }
 }
 
-fn track_entries(axis: Axis, track: &Track) -> impl Iterator<Item = (Place, Effect)> + '_ {
-    let at = move |first: u64| Place {
+fn track_entries(axis: Axis, track: &Track) -> impl Iterator<Item = (PatternRange, Effect)> + '_ {
+    let at = move |first: u64| PatternRange {
         axis,
         first,
         last: first,
@@ -88,22 +88,22 @@ fn track_entries(axis: Axis, track: &Track) -> impl Iterator<Item = (Place, Effe
     let repeat = track.repeat.map(move |period| (at(period), Effect::Repeat));
     repeat
         .into_iter()
-        .chain(lane(axis, &track.drop, |()| Effect::Drop))
-        .chain(lane(axis, &track.flip, |bits| Effect::Flip(bits.clone())))
-        .chain(lane(axis, &track.delay, |delay| Effect::Delay(*delay)))
+        .chain(ranges(axis, &track.drop, |()| Effect::Drop))
+        .chain(ranges(axis, &track.flip, |bits| Effect::Flip(bits.clone())))
+        .chain(ranges(axis, &track.delay, |delay| Effect::Delay(*delay)))
         .chain(changes(axis, &track.delay_from, Effect::DelayFrom))
         .chain(changes(axis, &track.bandwidth_from, Effect::BandwidthFrom))
-        .chain(lane(axis, &track.hold, |later| Effect::Hold(*later)))
-        .chain(lane(axis, &track.copy, |copies| Effect::Copy(*copies)))
+        .chain(ranges(axis, &track.hold, |later| Effect::Hold(*later)))
+        .chain(ranges(axis, &track.copy, |copies| Effect::Copy(*copies)))
 }
 
-fn lane<V>(
+fn ranges<V>(
     axis: Axis,
-    lane: &Lane<V>,
+    ranges: &Ranges<V>,
     effect: impl Fn(&V) -> Effect,
-) -> impl Iterator<Item = (Place, Effect)> {
-    lane.iter().map(move |held| {
-        let place = Place {
+) -> impl Iterator<Item = (PatternRange, Effect)> {
+    ranges.iter().map(move |held| {
+        let place = PatternRange {
             axis,
             first: held.first,
             last: held.last,
@@ -116,9 +116,9 @@ fn changes<V: Copy>(
     axis: Axis,
     changes: &Changes<V>,
     effect: impl Fn(Option<V>) -> Effect,
-) -> impl Iterator<Item = (Place, Effect)> {
+) -> impl Iterator<Item = (PatternRange, Effect)> {
     changes.iter().map(move |&(first, value)| {
-        let place = Place {
+        let place = PatternRange {
             axis,
             first,
             last: first,
@@ -149,7 +149,7 @@ impl Cursor {
     /// first.
     pub(crate) fn in_force(&mut self, position: u64, elapsed: Span) -> InForce {
         let millis = elapsed.as_nanos() / NANOS_PER_MILLI;
-        let Step {
+        let PacketEffects {
             bandwidth, delay, ..
         } = self.step(position, elapsed);
         let next = self.script.millis.next_bandwidth(&self.millis, millis);
@@ -165,7 +165,7 @@ impl Cursor {
     /// If packet and time both have an entry of the same kind, the packet's applies. A packet that either of them drops
     /// is dropped. Positions and times may come in any order; increasing ones cost least.
     #[inline]
-    pub fn step(&mut self, position: u64, elapsed: Span) -> Step {
+    pub fn step(&mut self, position: u64, elapsed: Span) -> PacketEffects {
         let offset = position.saturating_sub(Axis::Packets.base());
         let millis = elapsed.as_nanos() / NANOS_PER_MILLI;
         let by_packet = self
@@ -176,17 +176,17 @@ impl Cursor {
             .script
             .millis
             .at(&mut self.millis, millis, Axis::Millis.base());
-        let in_force = Step {
+        let in_force = PacketEffects {
             drop: by_packet.drop || by_time.drop,
             bandwidth: by_packet.bandwidth_from.or(by_time.bandwidth_from),
             delay: by_packet.delay_from.or(by_time.delay_from),
-            ..Step::default()
+            ..PacketEffects::default()
         };
         if in_force.drop {
             return in_force;
         }
         let flip = by_packet.flip.or(by_time.flip);
-        Step {
+        PacketEffects {
             flips: flip.map_or_else(Vec::new, |bits| bits.iter().collect()),
             extra_delay: by_packet.delay.or(by_time.delay).unwrap_or_default(),
             hold: by_packet.hold.or(by_time.hold).unwrap_or_default(),

@@ -39,7 +39,7 @@ down bandwidth from 200ms: 160kbit
 end
 ";
 
-fn step(pattern: &Pattern, direction: Direction, position: u64, elapsed: Span) -> Step {
+fn step(pattern: &Pattern, direction: Direction, position: u64, elapsed: Span) -> PacketEffects {
     pattern.script(direction).cursor().step(position, elapsed)
 }
 
@@ -315,9 +315,11 @@ fn no_half_of_a_pattern_is_a_pattern() {
     assert_eq!(Pattern::parse(CANONICAL.trim_end()), Ok(whole));
 }
 
-fn places() -> impl Strategy<Value = Place> {
-    let packets = (1u64..60, 0u64..6).prop_map(|(first, more)| Place::packets(first, first + more));
-    let millis = (0u64..60, 0u64..6).prop_map(|(first, more)| Place::millis(first, first + more));
+fn places() -> impl Strategy<Value = PatternRange> {
+    let packets =
+        (1u64..60, 0u64..6).prop_map(|(first, more)| PatternRange::packets(first, first + more));
+    let millis =
+        (0u64..60, 0u64..6).prop_map(|(first, more)| PatternRange::millis(first, first + more));
     prop_oneof![packets, millis]
 }
 
@@ -344,7 +346,7 @@ fn effects() -> impl Strategy<Value = Effect> {
 }
 
 prop_compose! {
-    fn entries()(up: bool, place in places(), effect in effects()) -> Entry {
+    fn entries()(up: bool, place in places(), effect in effects()) -> PatternEntry {
         let direction = if up { Direction::Up } else { Direction::Down };
         // A period that most places do not exceed.
         let first = place.first + if effect == Effect::Repeat { 40 } else { 0 };
@@ -352,12 +354,12 @@ prop_compose! {
             Effect::Repeat | Effect::DelayFrom(_) | Effect::BandwidthFrom(_) => first,
             _ => place.last,
         };
-        Entry { direction, place: Place { first, last, ..place }, effect }
+        PatternEntry { direction, place: PatternRange { first, last, ..place }, effect }
     }
 }
 
 /// The entries that are compatible, and their pattern.
-fn drafted(entries: Vec<Entry>) -> (Vec<Entry>, Pattern) {
+fn drafted(entries: Vec<PatternEntry>) -> (Vec<PatternEntry>, Pattern) {
     let mut draft = Draft::default();
     let added = entries
         .into_iter()
@@ -367,8 +369,8 @@ fn drafted(entries: Vec<Entry>) -> (Vec<Entry>, Pattern) {
 }
 
 /// Decision of a plain search through all entries.
-fn naive(entries: &[Entry], position: u64, millis: u64) -> Step {
-    let mut step = Step::default();
+fn naive(entries: &[PatternEntry], position: u64, millis: u64) -> PacketEffects {
+    let mut step = PacketEffects::default();
     let (mut delay, mut bandwidth) = (None, None);
     for axis in [Axis::Millis, Axis::Packets] {
         let of_axis = || entries.iter().filter(|entry| entry.place.axis == axis);
@@ -414,12 +416,12 @@ fn naive(entries: &[Entry], position: u64, millis: u64) -> Step {
             .map_or(bandwidth, |(_, v)| v);
     }
     if step.drop {
-        step = Step {
+        step = PacketEffects {
             drop: true,
-            ..Step::default()
+            ..PacketEffects::default()
         };
     }
-    Step {
+    PacketEffects {
         delay,
         bandwidth,
         ..step
@@ -448,7 +450,7 @@ proptest! {
             steps.sort_unstable();
         }
         for direction in [Direction::Up, Direction::Down] {
-            let of_direction: Vec<Entry> = added
+            let of_direction: Vec<PatternEntry> = added
                 .iter()
                 .filter(|entry| entry.direction == direction)
                 .cloned()

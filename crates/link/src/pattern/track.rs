@@ -11,14 +11,14 @@ use super::Bits;
 
 /// A value for the places from `first` to `last`, both included.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) struct Held<V> {
+pub(super) struct RangeValue<V> {
     pub(super) first: u64,
     pub(super) last: u64,
     pub(super) value: V,
 }
 
 /// Ranges in order. Adjacent ranges have different values.
-pub(super) type Lane<V> = Vec<Held<V>>;
+pub(super) type Ranges<V> = Vec<RangeValue<V>>;
 
 /// Values in force from a place on; `None` restores the plan's.
 pub(super) type Changes<V> = Vec<(u64, Option<V>)>;
@@ -28,11 +28,11 @@ pub(super) type Changes<V> = Vec<(u64, Option<V>)>;
 pub(super) struct Track {
     /// Period in packets or milliseconds after which the track repeats.
     pub(super) repeat: Option<u64>,
-    pub(super) drop: Lane<()>,
-    pub(super) flip: Lane<Bits>,
-    pub(super) delay: Lane<Span>,
-    pub(super) hold: Lane<u32>,
-    pub(super) copy: Lane<u32>,
+    pub(super) drop: Ranges<()>,
+    pub(super) flip: Ranges<Bits>,
+    pub(super) delay: Ranges<Span>,
+    pub(super) hold: Ranges<u32>,
+    pub(super) copy: Ranges<u32>,
     pub(super) delay_from: Changes<Span>,
     pub(super) bandwidth_from: Changes<BitRate>,
     /// Places outside which nothing happens; see [`Self::measured`].
@@ -41,7 +41,7 @@ pub(super) struct Track {
 
 /// Entries of a track for one place.
 #[derive(Debug, Default)]
-pub(super) struct Found<'a> {
+pub(super) struct PlaceEffects<'a> {
     pub(super) drop: bool,
     pub(super) flip: Option<&'a Bits>,
     pub(super) delay: Option<Span>,
@@ -51,7 +51,7 @@ pub(super) struct Found<'a> {
     pub(super) bandwidth_from: Option<BitRate>,
 }
 
-/// Index reached in each lane. Places mostly increase, so a step costs almost nothing.
+/// Index reached in each list. Places mostly increase, so a step costs almost nothing.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Walk {
     drop: usize,
@@ -89,15 +89,15 @@ impl Track {
     }
 
     /// Entries for the place `offset` packets or milliseconds after the first; `base` is the number of the first.
-    pub(super) fn at(&self, walk: &mut Walk, offset: u64, base: u64) -> Found<'_> {
+    pub(super) fn at(&self, walk: &mut Walk, offset: u64, base: u64) -> PlaceEffects<'_> {
         if !self.busy.contains(&offset.saturating_add(base)) {
-            return Found::default();
+            return PlaceEffects::default();
         }
         let (at, begun_again) = match self.repeat {
             Some(period) => (offset % period + base, offset >= period),
             None => (offset.saturating_add(base), false),
         };
-        Found {
+        PlaceEffects {
             drop: held(&self.drop, &mut walk.drop, at).is_some(),
             flip: held(&self.flip, &mut walk.flip, at),
             delay: held(&self.delay, &mut walk.delay, at).copied(),
@@ -129,20 +129,20 @@ impl Track {
 }
 
 /// Range from the first place to the last.
-fn reach<V>(lane: &Lane<V>) -> Option<Range<u64>> {
-    Some(lane.first()?.first..lane.last()?.last.saturating_add(1))
+fn reach<V>(ranges: &Ranges<V>) -> Option<Range<u64>> {
+    Some(ranges.first()?.first..ranges.last()?.last.saturating_add(1))
 }
 
 /// Value at `at`. `next` is the index of the first range that ends at or after the previous place.
-fn held<'a, V>(lane: &'a Lane<V>, next: &mut usize, at: u64) -> Option<&'a V> {
-    if *next > 0 && lane[*next - 1].last >= at {
+fn held<'a, V>(ranges: &'a Ranges<V>, next: &mut usize, at: u64) -> Option<&'a V> {
+    if *next > 0 && ranges[*next - 1].last >= at {
         *next = 0;
     }
-    *next += lane[*next..]
+    *next += ranges[*next..]
         .iter()
         .take_while(|held| held.last < at)
         .count();
-    let held = lane.get(*next).filter(|held| held.first <= at)?;
+    let held = ranges.get(*next).filter(|held| held.first <= at)?;
     Some(&held.value)
 }
 

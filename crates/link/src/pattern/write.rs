@@ -4,7 +4,7 @@ use std::fmt::{self, Write as _};
 
 use super::number::{write_bandwidth, write_span};
 use super::read::{END, HEADER};
-use super::{Axis, Effect, Entry, Pattern, Place};
+use super::{Axis, Effect, Pattern, PatternEntry, PatternRange};
 
 /// Approximate length at which lists are broken.
 const WIDTH: usize = 80;
@@ -13,7 +13,7 @@ impl fmt::Display for Pattern {
     /// Canonical order: up before down, packets before times, one entry a line except for drops.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         writeln!(f, "{HEADER}")?;
-        let mut drops = Drops::default();
+        let mut drops = DropsLine::default();
         for entry in self.entries() {
             match entry.effect {
                 Effect::Drop => drops.add(&entry, f)?,
@@ -30,12 +30,12 @@ impl fmt::Display for Pattern {
 
 /// A growing line of drops.
 #[derive(Default)]
-struct Drops(String);
+struct DropsLine(String);
 
-impl Drops {
-    fn add(&mut self, entry: &Entry, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+impl DropsLine {
+    fn add(&mut self, entry: &PatternEntry, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let start = entry.direction.name();
-        let place = Written(entry.place).to_string();
+        let place = RangeText(entry.place).to_string();
         if self.0.len() + place.len() > WIDTH || !self.0.starts_with(start) {
             self.end(f)?;
         }
@@ -54,11 +54,11 @@ impl Drops {
     }
 }
 
-impl fmt::Display for Entry {
+impl fmt::Display for PatternEntry {
     /// One line of the text.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let (start, place) = (self.direction.name(), Written(self.place));
-        let first = Written(Place {
+        let (start, place) = (self.direction.name(), RangeText(self.place));
+        let first = RangeText(PatternRange {
             last: self.place.first,
             ..self.place
         });
@@ -92,11 +92,11 @@ impl fmt::Display for Entry {
 }
 
 /// A place as in the text: packets without a unit, times with their unit and an exclusive end.
-struct Written(Place);
+struct RangeText(PatternRange);
 
-impl fmt::Display for Written {
+impl fmt::Display for RangeText {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let Place { axis, first, last } = self.0;
+        let PatternRange { axis, first, last } = self.0;
         match (axis, first == last) {
             (Axis::Packets, true) => write!(f, "{first}"),
             (Axis::Packets, false) => write!(f, "{first}-{last}"),

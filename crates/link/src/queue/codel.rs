@@ -2,8 +2,8 @@
 
 use posthaste_units::{Instant, Span};
 
-use super::{Line, Policy};
-use crate::Reason;
+use super::{Policy, QueueView};
+use crate::DropReason;
 
 /// Bytes that may wait behind a packet before it can be dropped: one MTU (section 4.4).
 const MAXPACKET: u64 = 1500;
@@ -28,8 +28,8 @@ impl Default for CoDel {
 }
 
 impl CoDel {
-    pub(super) fn start(self) -> State {
-        State {
+    pub(super) fn start(self) -> CoDelState {
+        CoDelState {
             codel: self,
             first_above_time: None,
             drop_next: Instant::ORIGIN,
@@ -45,7 +45,7 @@ impl CoDel {
     }
 }
 
-pub(super) struct State {
+pub(super) struct CoDelState {
     codel: CoDel,
     first_above_time: Option<Instant>,
     drop_next: Instant,
@@ -54,10 +54,10 @@ pub(super) struct State {
     dropping: bool,
 }
 
-impl State {
+impl CoDelState {
     /// The RFC's `dodequeue`, which here inspects the first packet without removing it.
-    fn ok_to_drop(&mut self, now: Instant, line: &dyn Line) -> bool {
-        let above = line
+    fn ok_to_drop(&mut self, now: Instant, queue: &dyn QueueView) -> bool {
+        let above = queue
             .first(now)
             .is_some_and(|(waited, behind)| waited >= self.codel.target && behind > MAXPACKET);
         if !above {
@@ -70,23 +70,23 @@ impl State {
     }
 }
 
-impl Policy for State {
-    fn before_sending(&mut self, now: Instant, line: &mut dyn Line) {
-        let ok_to_drop = self.ok_to_drop(now, line);
+impl Policy for CoDelState {
+    fn before_sending(&mut self, now: Instant, queue: &mut dyn QueueView) {
+        let ok_to_drop = self.ok_to_drop(now, queue);
         if self.dropping {
             self.dropping = ok_to_drop;
             while self.dropping && now >= self.drop_next {
-                line.drop_first(now, Reason::CoDel);
+                queue.drop_first(now, DropReason::CoDel);
                 self.count += 1;
-                if self.ok_to_drop(now, line) {
+                if self.ok_to_drop(now, queue) {
                     self.drop_next = self.codel.control_law(self.drop_next, self.count);
                 } else {
                     self.dropping = false;
                 }
             }
         } else if ok_to_drop {
-            line.drop_first(now, Reason::CoDel);
-            self.ok_to_drop(now, line);
+            queue.drop_first(now, DropReason::CoDel);
+            self.ok_to_drop(now, queue);
             self.dropping = true;
             // Dropping has resumed soon: continue at the rate that controlled the queue.
             let delta = self.count - self.lastcount;

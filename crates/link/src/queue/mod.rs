@@ -12,7 +12,7 @@ use posthaste_units::{Instant, Size, Span};
 
 pub use codel::CoDel;
 
-use crate::{Reason, SpellingError};
+use crate::{DropReason, SpellingError};
 
 /// The queue in front of the bandwidth. The packet in transmission counts until it is through, as in dummynet.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -47,15 +47,15 @@ pub(crate) trait Policy {
         false
     }
     /// Drops packets from the head that must not be sent. Called before the first packet is transmitted.
-    fn before_sending(&mut self, _now: Instant, _line: &mut dyn Line) {}
+    fn before_sending(&mut self, _now: Instant, _queue: &mut dyn QueueView) {}
 }
 
 /// A discipline's view of its queue.
-pub(crate) trait Line {
+pub(crate) trait QueueView {
     /// Waiting time of the first packet by `now`, and bytes behind it.
     fn first(&self, now: Instant) -> Option<(Span, u64)>;
     /// Drops the first packet.
-    fn drop_first(&mut self, now: Instant, reason: Reason);
+    fn drop_first(&mut self, now: Instant, reason: DropReason);
 }
 
 impl Discipline {

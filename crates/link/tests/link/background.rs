@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use posthaste_link::{Background, Class, Classes, Fate, Link, Plan, Queue, Reason};
+use posthaste_link::{Background, Class, Classes, DropReason, Fate, Link, Plan, Queue};
 use posthaste_units::{BitRate, Dscp, Instant, Seed, Span};
 use proptest::prelude::*;
 
@@ -34,13 +34,13 @@ fn meet(plan: &Plan, times: impl IntoIterator<Item = u64>) -> (Link<Parcel>, Vec
     let mut link = Link::new(&Arc::new(plan.clone()), Seed(7));
     let mut out = Vec::new();
     for (id, ns) in times.into_iter().enumerate() {
-        while let Some(passage) = link.pop(at(ns)) {
-            out.push(passage);
+        while let Some(departure) = link.pop(at(ns)) {
+            out.push(departure);
         }
         link.push(at(ns), parcel(1000, Dscp::DEFAULT, id));
     }
     out.extend(drain(&mut link));
-    out.sort_by_key(|passage| passage.packet.id);
+    out.sort_by_key(|departure| departure.packet.id);
     let waited = out.iter().map(|one| {
         let passed = matches!(one.fate, Fate::Delivered(_));
         passed.then(|| one.left.since(one.arrived))
@@ -79,7 +79,7 @@ fn what_has_no_room_is_counted_whosever_it_is() {
     );
     let lost = waited.iter().filter(|waited| waited.is_none()).count() as u64;
     let others = link.background_counters().unwrap();
-    assert_eq!(link.counters().dropped(Reason::QueueFull).packets, lost);
+    assert_eq!(link.counters().dropped(DropReason::QueueFull).packets, lost);
     // A load of 1.3 times the capacity.
     let (dropped, sent) = (
         lost + others.dropped.packets,

@@ -1,7 +1,7 @@
 //! Random effects, compared with the theory of each distribution.
 
 use posthaste_link::loss::GilbertElliott;
-use posthaste_link::{Fate, Loss, Marks, Order, Plan, Reason};
+use posthaste_link::{DeliveryMarks, DropReason, Fate, Loss, Order, Plan};
 
 use crate::support::{Arrival, dropped, marks, pass, share};
 
@@ -23,7 +23,7 @@ fn losing(loss: &str) -> Plan {
 /// Lost packets.
 fn losses(plan: &Plan, seed: u64) -> Vec<bool> {
     let mut lost = vec![false; PACKETS];
-    for position in dropped(&pass(plan, seed, &packets(100)), Reason::Random) {
+    for position in dropped(&pass(plan, seed, &packets(100)), DropReason::Random) {
         lost[position as usize - 1] = true;
     }
     lost
@@ -131,7 +131,7 @@ fn gilbert_elliott_loses_by_its_stationary_distribution() {
 fn the_first_packet_is_lost_as_often_as_any() {
     let plan = losing("bursts:10%:5");
     let lost = (0..20_000)
-        .filter(|seed| !dropped(&pass(&plan, *seed, &[(0, 100)]), Reason::Random).is_empty());
+        .filter(|seed| !dropped(&pass(&plan, *seed, &[(0, 100)]), DropReason::Random).is_empty());
     assert_binomial(lost.count() as f64, 20_000.0, 0.1, "first packets");
 }
 
@@ -165,16 +165,16 @@ fn bits_flip_at_their_rate_in_any_place() {
         ..Plan::default()
     };
     let out = pass(&plan, 8, &packets(1000));
-    let flipped = |marks: Marks| f64::from(marks.flipped);
+    let flipped = |marks: DeliveryMarks| f64::from(marks.flipped);
     let flips: f64 = out
         .iter()
-        .filter_map(|passage| marks(passage.fate))
+        .filter_map(|departure| marks(departure.fate))
         .map(flipped)
         .sum();
     assert_binomial(flips, PACKETS as f64 * 8000.0, rate, "bits");
     let corrupted = out
         .iter()
-        .filter_map(|passage| marks(passage.fate))
+        .filter_map(|departure| marks(departure.fate))
         .filter(|marks| marks.flipped > 0)
         .count();
     assert_binomial(
@@ -201,7 +201,7 @@ fn copies_are_as_many_as_asked() {
         ..losing("20%")
     };
     let out = pass(&plan, 9, &packets(100));
-    let copies = out.iter().filter(|passage| passage.copy > 0).count() as f64;
+    let copies = out.iter().filter(|departure| departure.copy > 0).count() as f64;
     assert_binomial(
         copies,
         PACKETS as f64,
@@ -220,8 +220,9 @@ fn copies_are_as_many_as_asked() {
     );
     let lost = |copies: bool| {
         out.iter()
-            .filter(|passage| {
-                (passage.copy > 0) == copies && passage.fate == Fate::Dropped(Reason::Random)
+            .filter(|departure| {
+                (departure.copy > 0) == copies
+                    && departure.fate == Fate::Dropped(DropReason::Random)
             })
             .count() as f64
     };

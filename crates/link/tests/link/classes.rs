@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use posthaste_link::{Class, Classes, Link, Plan, Queue, Reason};
+use posthaste_link::{Class, Classes, DropReason, Link, Plan, Queue};
 use posthaste_units::{BitRate, Dscp, Instant, Seed};
 use proptest::prelude::*;
 
@@ -58,10 +58,10 @@ fn share(plan: &Plan, offers: &[Offer]) -> Vec<f64> {
         );
     }
     let mut got = vec![0.0; offers.len()];
-    for passage in drain(&mut link) {
-        let left = passage.left.as_nanos();
-        if marks(passage.fate).is_some() && (1_000_000_000..9_000_000_000).contains(&left) {
-            got[passage.packet.id] += f64::from(passage.packet.bytes);
+    for departure in drain(&mut link) {
+        let left = departure.left.as_nanos();
+        if marks(departure.fate).is_some() && (1_000_000_000..9_000_000_000).contains(&left) {
+            got[departure.packet.id] += f64::from(departure.packet.bytes);
         }
     }
     let classes = link.class_counters();
@@ -190,7 +190,7 @@ fn queues_are_apart() {
         );
     }
     let out = drain(&mut link);
-    let full = crate::support::dropped(&out, Reason::QueueFull);
+    let full = crate::support::dropped(&out, DropReason::QueueFull);
     assert_eq!(full.len(), 45);
     assert!(full.iter().all(|position| *position <= 95));
     let dropped = link.class_counters().into_iter().map(|class| class.dropped);

@@ -1,6 +1,6 @@
 //! CoDel, compared with the control law of RFC 8289.
 
-use posthaste_link::{Fate, Passage, Plan, Reason};
+use posthaste_link::{Departure, DropReason, Fate, Plan};
 use posthaste_units::Span;
 
 use crate::support::{Arrival, Parcel, at, dropped, pass, rate};
@@ -14,12 +14,12 @@ fn line() -> Plan {
     }
 }
 
-fn drops(out: &[Passage<Parcel>]) -> Vec<f64> {
+fn drops(out: &[Departure<Parcel>]) -> Vec<f64> {
     let by_codel = out
         .iter()
-        .filter(|passage| passage.fate == Fate::Dropped(Reason::CoDel));
+        .filter(|departure| departure.fate == Fate::Dropped(DropReason::CoDel));
     by_codel
-        .map(|passage| passage.left.as_nanos() as f64 / 1e6)
+        .map(|departure| departure.left.as_nanos() as f64 / 1e6)
         .collect()
 }
 
@@ -51,7 +51,7 @@ fn drops_come_by_the_inverse_square_root() {
 fn a_burst_shorter_than_an_interval_is_let_through() {
     let burst: Vec<Arrival> = (0..90).map(|_| (0, 1250)).collect();
     assert_eq!(
-        dropped(&pass(&line(), 1, &burst), Reason::CoDel),
+        dropped(&pass(&line(), 1, &burst), DropReason::CoDel),
         [0_u64; 0]
     );
 }
@@ -72,9 +72,9 @@ fn a_packet_behind_which_little_waits_is_never_dropped() {
     assert!(
         out.iter()
             .skip(2)
-            .all(|passage| passage.left.since(passage.arrived) > Span::from_millis(15))
+            .all(|departure| departure.left.since(departure.arrived) > Span::from_millis(15))
     );
-    assert_eq!(dropped(&out, Reason::CoDel), [0_u64; 0]);
+    assert_eq!(dropped(&out, DropReason::CoDel), [0_u64; 0]);
 }
 
 /// Dropping that resumes soon continues at its old rate (`delta` of section 5.3).
@@ -124,14 +124,14 @@ fn the_standing_delay_comes_down() {
             (id, flying) = (id + 1, flying + 1.0);
         }
         now = link.wake().unwrap();
-        while let Some(passage) = link.pop(now) {
+        while let Some(departure) = link.pop(now) {
             flying -= 1.0;
-            match passage.fate {
+            match departure.fate {
                 Fate::Dropped(_) => window = (window / 2.0).max(2.0),
                 Fate::Delivered(_) => window += 1.0 / window,
             }
             if now > at(5_000_000_000) {
-                waits.push(passage.left.since(passage.arrived).as_millis_f64() - 21.0);
+                waits.push(departure.left.since(departure.arrived).as_millis_f64() - 21.0);
             }
         }
     }

@@ -4,7 +4,7 @@
 use std::collections::BTreeSet;
 use std::sync::Arc;
 
-use posthaste_link::{Discipline, Fate, HOLD_LIMIT, Link, Order, Passage, Plan, Reason};
+use posthaste_link::{Departure, Discipline, DropReason, Fate, HOLD_LIMIT, Link, Order, Plan};
 use posthaste_units::{Instant, Ratio, Seed, Span};
 use proptest::prelude::*;
 
@@ -16,7 +16,7 @@ fn pass_popping(
     arrivals: &[Arrival],
     pops: &[u64],
     late: bool,
-) -> Vec<Passage<Parcel>> {
+) -> Vec<Departure<Parcel>> {
     let mut link = Link::new(&Arc::new(plan.clone()), Seed(7));
     let mut out = Vec::new();
     for (id, (ns, bytes)) in arrivals.iter().enumerate() {
@@ -33,8 +33,8 @@ fn pass_popping(
     out
 }
 
-fn by_position(mut out: Vec<Passage<Parcel>>) -> Vec<Passage<Parcel>> {
-    out.sort_by_key(|passage| (passage.position, passage.copy));
+fn by_position(mut out: Vec<Departure<Parcel>>) -> Vec<Departure<Parcel>> {
+    out.sort_by_key(|departure| (departure.position, departure.copy));
     out
 }
 
@@ -81,37 +81,37 @@ proptest! {
         }
         let mut out = Vec::new();
         while let Some(wake) = link.wake() {
-            while let Some(passage) = link.pop(wake) {
-                prop_assert_eq!(passage.left, wake, "woken for it exactly");
-                out.push(passage);
+            while let Some(departure) = link.pop(wake) {
+                prop_assert_eq!(departure.left, wake, "woken for it exactly");
+                out.push(departure);
             }
         }
         prop_assert!(out.windows(2).all(|two| two[0].left <= two[1].left));
         let mut seen = BTreeSet::new();
-        for passage in &out {
-            prop_assert!(seen.insert((passage.position, passage.copy)), "twice: {:?}", passage);
-            let (ns, bytes) = arrivals[passage.packet.id];
-            prop_assert_eq!((passage.position, passage.arrived), (passage.packet.id as u64 + 1, at(ns)));
-            prop_assert_eq!(passage.packet.bytes, bytes);
-            prop_assert!(passage.left >= passage.arrived);
-            let flipped = match passage.fate {
+        for departure in &out {
+            prop_assert!(seen.insert((departure.position, departure.copy)), "twice: {:?}", departure);
+            let (ns, bytes) = arrivals[departure.packet.id];
+            prop_assert_eq!((departure.position, departure.arrived), (departure.packet.id as u64 + 1, at(ns)));
+            prop_assert_eq!(departure.packet.bytes, bytes);
+            prop_assert!(departure.left >= departure.arrived);
+            let flipped = match departure.fate {
                 Fate::Delivered(marks) => marks.flipped,
                 Fate::Dropped(_) => 0,
             };
-            prop_assert_eq!(passage.packet.flips, flipped);
+            prop_assert_eq!(departure.packet.flips, flipped);
         }
-        let originals = out.iter().filter(|passage| passage.copy == 0).count();
+        let originals = out.iter().filter(|departure| departure.copy == 0).count();
         prop_assert_eq!(originals, arrivals.len());
         let counters = link.counters();
-        let bytes = |of: &dyn Fn(&&Passage<Parcel>) -> bool| -> u64 {
-            out.iter().filter(of).map(|passage| u64::from(passage.packet.bytes)).sum()
+        let bytes = |of: &dyn Fn(&&Departure<Parcel>) -> bool| -> u64 {
+            out.iter().filter(of).map(|departure| u64::from(departure.packet.bytes)).sum()
         };
         prop_assert_eq!(counters.inside(), 0);
         prop_assert_eq!(counters.pushed.bytes + counters.copied.bytes, bytes(&|_| true));
         prop_assert_eq!(counters.delivered.bytes + counters.dropped_in_all().bytes, bytes(&|_| true));
-        for reason in Reason::ALL {
+        for reason in DropReason::ALL {
             let fate = Fate::Dropped(reason);
-            prop_assert_eq!(counters.dropped(reason).bytes, bytes(&|passage| passage.fate == fate));
+            prop_assert_eq!(counters.dropped(reason).bytes, bytes(&|departure| departure.fate == fate));
         }
     }
 
@@ -128,7 +128,7 @@ proptest! {
         let early = by_position(pass_popping(&plan, &arrivals, &pops, true));
         let later = by_position(pass(&plan, 7, &arrivals));
         // A packet that was held back for the maximum time has been released, and that is final.
-        prop_assume!(later.iter().all(|passage| passage.left.since(passage.arrived) < HOLD_LIMIT / 2));
+        prop_assume!(later.iter().all(|departure| departure.left.since(departure.arrived) < HOLD_LIMIT / 2));
         prop_assert_eq!(early, later);
     }
 
@@ -161,7 +161,7 @@ proptest! {
         let without = by_position(pass(&plan, 7, &arrivals));
         plan.script = crate::support::patterned("up drop 2, 5-9").script;
         for (one, other) in without.iter().zip(by_position(pass(&plan, 7, &arrivals))) {
-            if other.fate != Fate::Dropped(Reason::Pattern) {
+            if other.fate != Fate::Dropped(DropReason::Pattern) {
                 prop_assert_eq!((one.left, one.position, one.copy), (other.left, other.position, other.copy));
             }
         }

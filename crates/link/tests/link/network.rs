@@ -2,8 +2,8 @@
 
 use std::sync::Arc;
 
-use posthaste_link::record::{self, Blank, Input};
-use posthaste_link::{Arrived, Direction, Fate, IDLE, Link, Network, Plan, Reason, Sharing};
+use posthaste_link::record::{self, BlankPacket, Input};
+use posthaste_link::{Arrived, Direction, DropReason, Fate, IDLE, Link, Network, Plan, Sharing};
 use posthaste_units::{Instant, Seed, Span};
 use proptest::prelude::*;
 
@@ -19,9 +19,9 @@ fn network(plan: &Plan, sharing: Sharing) -> Net {
 /// A decision: direction, connection, position, copy, arrival, departure and fate.
 type Decision = (Direction, u64, u64, u32, Instant, Instant, Fate);
 
-fn decision<K, P>((direction, number, _, passage): Arrived<K, P>) -> Decision {
-    let (position, copy) = (passage.position, passage.copy);
-    let (arrived, left, fate) = (passage.arrived, passage.left, passage.fate);
+fn decision<K, P>((direction, number, _, departure): Arrived<K, P>) -> Decision {
+    let (position, copy) = (departure.position, departure.copy);
+    let (arrived, left, fate) = (departure.arrived, departure.left, departure.fate);
     (direction, number, position, copy, arrived, left, fate)
 }
 
@@ -53,7 +53,7 @@ fn run(network: &mut Net, pushes: &[Push]) -> (Vec<Input>, Vec<Decision>) {
 
 fn replay(plan: &Plan, sharing: Sharing, inputs: &[Input]) -> Vec<Decision> {
     let plan = Arc::new(plan.clone());
-    let mut network: Network<u64, Blank> = Network::new(&plan, &plan, sharing, Seed(3));
+    let mut network: Network<u64, BlankPacket> = Network::new(&plan, &plan, sharing, Seed(3));
     let mut out = Vec::new();
     network.replay(inputs, |arrived| {
         assert_eq!(arrived.1, arrived.2, "the same numbers");
@@ -101,7 +101,7 @@ proptest! {
         for (id, input) in inputs.iter().enumerate().filter(|(_, input)| input.connection == number) {
             alone.push(input.at, parcel(id, input.bytes));
         }
-        let expected: Vec<(Instant, Fate)> = drain(&mut alone).iter().map(|passage| (passage.left, passage.fate)).collect();
+        let expected: Vec<(Instant, Fate)> = drain(&mut alone).iter().map(|departure| (departure.left, departure.fate)).collect();
         let found: Vec<(Instant, Fate)> = decisions.iter().filter(|decision| decision.1 == number).map(|decision| (decision.5, decision.6)).collect();
         prop_assert_eq!(found, expected);
     }
@@ -116,7 +116,7 @@ fn the_eighth_packet_of_each_connection_is_dropped() {
     let (_, decisions) = run(&mut network, &pushes);
     let dropped: Vec<(u64, u64)> = decisions
         .iter()
-        .filter(|decision| decision.6 == Fate::Dropped(Reason::Pattern))
+        .filter(|decision| decision.6 == Fate::Dropped(DropReason::Pattern))
         .map(|decision| (decision.1, decision.2))
         .collect();
     assert_eq!(dropped, [(1, 8), (2, 8), (3, 8), (4, 8), (5, 8)]);
@@ -296,8 +296,13 @@ fn each_connection_follows_the_plan_that_was_chosen_for_it() {
         network.push(at(0), Direction::Down, key, parcel(usize::from(key), 100));
     }
     let mut out = Vec::new();
-    while let Some((direction, number, key, passage)) = network.pop(Instant::FAR_FUTURE) {
-        out.push((direction, number, key, passage.left.as_nanos() / 1_000_000));
+    while let Some((direction, number, key, departure)) = network.pop(Instant::FAR_FUTURE) {
+        out.push((
+            direction,
+            number,
+            key,
+            departure.left.as_nanos() / 1_000_000,
+        ));
     }
     let down = |number, key| (Direction::Down, number, key, 100);
     let expected = [

@@ -15,7 +15,7 @@ fn every_ms(packets: u64) -> Vec<Arrival> {
 /// Positions in order of departure.
 fn sequence(plan: &Plan, arrivals: &[Arrival]) -> Vec<u64> {
     let out = pass(plan, 1, arrivals);
-    out.iter().map(|passage| passage.position).collect()
+    out.iter().map(|departure| departure.position).collect()
 }
 
 proptest! {
@@ -27,7 +27,7 @@ proptest! {
         plan.classes = None;
         plan.script = None;
         let out = pass(&plan, 7, &arrivals);
-        let delivered: Vec<_> = out.iter().filter_map(|passage| Some((passage, marks(passage.fate)?))).collect();
+        let delivered: Vec<_> = out.iter().filter_map(|departure| Some((departure, marks(departure.fate)?))).collect();
         prop_assert!(delivered.iter().all(|(_, marks)| !marks.overtook && !marks.held));
         prop_assert!(delivered.windows(2).all(|two| two[0].0.position <= two[1].0.position));
     }
@@ -42,7 +42,7 @@ proptest! {
         plan.reordering = None;
         plan.script = None;
         let out = pass(&plan, 7, &arrivals);
-        let delivered: Vec<_> = out.iter().filter(|passage| marks(passage.fate).is_some()).collect();
+        let delivered: Vec<_> = out.iter().filter(|departure| marks(departure.fate).is_some()).collect();
         prop_assert!(delivered.windows(2).all(|two| two[0].position <= two[1].position));
     }
 }
@@ -64,15 +64,15 @@ fn jitter_reorders_where_it_may() {
             ..jitter.clone()
         };
         let out = pass(&free, 1, &arrivals);
-        assert!(!out.iter().map(|passage| passage.position).is_sorted());
+        assert!(!out.iter().map(|departure| departure.position).is_sorted());
         // RFC 4737 counts packets that come after a later one. These come before an earlier one.
         let mut earlier_to_come = 0;
-        for (at, passage) in out.iter().enumerate() {
+        for (at, departure) in out.iter().enumerate() {
             let overtook = out[at + 1..]
                 .iter()
-                .any(|later| later.position < passage.position);
+                .any(|later| later.position < departure.position);
             assert_eq!(
-                marks(passage.fate).unwrap().overtook,
+                marks(departure.fate).unwrap().overtook,
                 overtook,
                 "{passage:?}"
             );
@@ -89,18 +89,18 @@ fn who_is_held_lets_exactly_so_many_go_first() {
         ..patterned("up hold 3: 2\nup hold 4: 3")
     };
     let out = pass(&plan, 1, &every_ms(9));
-    let order: Vec<u64> = out.iter().map(|passage| passage.position).collect();
+    let order: Vec<u64> = out.iter().map(|departure| departure.position).collect();
     assert_eq!(order, [1, 2, 5, 6, 3, 7, 4, 8, 9]);
-    for passage in &out {
-        let held = [3, 4].contains(&passage.position);
+    for departure in &out {
+        let held = [3, 4].contains(&departure.position);
         assert_eq!(
-            marks(passage.fate).map(|marks| (marks.held, marks.overtook)),
+            marks(departure.fate).map(|marks| (marks.held, marks.overtook)),
             Some((held, false))
         );
     }
     let left = |position: u64| {
         out.iter()
-            .find(|passage| passage.position == position)
+            .find(|departure| departure.position == position)
             .unwrap()
             .left
     };
@@ -118,9 +118,9 @@ fn copies_follow_a_packet_that_is_held_or_delayed() {
                 ..patterned(&format!("{what}\nup copy 2: 2"))
             };
             let out = pass(&plan, 1, &every_ms(6));
-            let positions: Vec<u64> = out.iter().map(|passage| passage.position).collect();
+            let positions: Vec<u64> = out.iter().map(|departure| departure.position).collect();
             assert_eq!(positions, expected, "{what}, {order:?}");
-            let copies: Vec<u32> = out[3..6].iter().map(|passage| passage.copy).collect();
+            let copies: Vec<u32> = out[3..6].iter().map(|departure| departure.copy).collect();
             assert_eq!(copies, [0, 1, 2], "{what}, {order:?}");
         }
     }
@@ -142,9 +142,9 @@ fn with_a_gap_every_fifth_goes_at_once() {
             order,
             ..Plan::default()
         };
-        for passage in pass(&plan, 1, &every_ms(40)) {
-            let at_once = passage.left == passage.arrived;
-            assert_eq!(at_once, passage.position % 5 == 0, "{passage:?}");
+        for departure in pass(&plan, 1, &every_ms(40)) {
+            let at_once = departure.left == departure.arrived;
+            assert_eq!(at_once, departure.position % 5 == 0, "{passage:?}");
         }
     }
 }
@@ -158,7 +158,7 @@ fn the_share_that_is_held_is_as_asked() {
     let out = pass(&plan, 1, &every_ms(10_000));
     let held = out
         .iter()
-        .filter(|passage| marks(passage.fate).is_some_and(|marks| marks.held))
+        .filter(|departure| marks(departure.fate).is_some_and(|marks| marks.held))
         .count();
     assert!((850..1150).contains(&held), "{held}");
 }

@@ -1,6 +1,6 @@
 //! Full queues: the packets to drop, and the packets that count.
 
-use posthaste_link::{Order, Plan, PlanError, Reason};
+use posthaste_link::{DropReason, Order, Plan, PlanError};
 
 use crate::support::{Arrival, dropped, pass, rate};
 
@@ -22,7 +22,7 @@ fn at_ms(times: &[u64]) -> Vec<Arrival> {
 fn the_packet_being_sent_counts_until_it_is_through() {
     let plan = line("3", Order::Dummynet);
     let out = pass(&plan, 1, &at_ms(&[0, 0, 0, 0, 9, 10, 10, 20]));
-    assert_eq!(dropped(&out, Reason::QueueFull), [4, 5, 7]);
+    assert_eq!(dropped(&out, DropReason::QueueFull), [4, 5, 7]);
 }
 
 /// The default is that of dummynet.
@@ -34,7 +34,7 @@ fn fifty_slots() {
     };
     let out = pass(&plan, 1, &at_ms(&[0; 60]));
     let expected: Vec<u64> = (51..=60).collect();
-    assert_eq!(dropped(&out, Reason::QueueFull), expected);
+    assert_eq!(dropped(&out, DropReason::QueueFull), expected);
 }
 
 #[test]
@@ -44,7 +44,7 @@ fn bytes_are_counted_too() {
         1,
         &[(0, 1500), (0, 1400), (0, 101), (0, 100), (0, 1)],
     );
-    assert_eq!(dropped(&out, Reason::QueueFull), [3, 5]);
+    assert_eq!(dropped(&out, DropReason::QueueFull), [3, 5]);
 }
 
 #[test]
@@ -55,10 +55,10 @@ fn the_oldest_waiting_makes_room() {
         &at_ms(&[0, 0, 0, 0, 5, 11]),
     );
     // The first is in transmission and stays.
-    assert_eq!(dropped(&out, Reason::PushedOut), [2, 3]);
+    assert_eq!(dropped(&out, DropReason::PushedOut), [2, 3]);
     let left: Vec<(u64, u64)> = out
         .iter()
-        .map(|passage| (passage.position, passage.left.as_nanos() / 1_000_000))
+        .map(|departure| (departure.position, departure.left.as_nanos() / 1_000_000))
         .collect();
     assert_eq!(left, [(2, 0), (3, 5), (1, 10), (4, 20), (5, 30), (6, 40)]);
 }
@@ -66,14 +66,14 @@ fn the_oldest_waiting_makes_room() {
 #[test]
 fn nobody_makes_room_where_that_does_not_help() {
     let out = pass(&line("1:drop-head", Order::Dummynet), 1, &at_ms(&[0, 1]));
-    assert_eq!(dropped(&out, Reason::QueueFull), [2]);
+    assert_eq!(dropped(&out, DropReason::QueueFull), [2]);
     let out = pass(
         &line("9:2kB:drop-head", Order::Dummynet),
         1,
         &[(0, 1000), (0, 1000), (0, 2001)],
     );
-    assert_eq!(dropped(&out, Reason::QueueFull), [3]);
-    assert_eq!(dropped(&out, Reason::PushedOut), [0_u64; 0]);
+    assert_eq!(dropped(&out, DropReason::QueueFull), [3]);
+    assert_eq!(dropped(&out, DropReason::PushedOut), [0_u64; 0]);
 }
 
 /// netem's limit also counts delayed packets, and dummynet's only packets that wait for the bandwidth.
@@ -88,14 +88,14 @@ fn netem_s_limit_counts_everything_in_the_link() {
     assert_eq!(
         dropped(
             &pass(&delayed(Order::Netem), 1, &arrivals),
-            Reason::QueueFull
+            DropReason::QueueFull
         ),
         [4, 5, 7]
     );
     assert_eq!(
         dropped(
             &pass(&delayed(Order::Dummynet), 1, &arrivals),
-            Reason::QueueFull
+            DropReason::QueueFull
         ),
         [0_u64; 0]
     );

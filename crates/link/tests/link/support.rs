@@ -5,8 +5,8 @@ use std::sync::Arc;
 use posthaste_link::loss::{GilbertElliott, Independent};
 use posthaste_link::pattern::Pattern;
 use posthaste_link::{
-    Background, Class, Classes, CoDel, Direction, Discipline, Fate, Jitter, Link, Loss, Marks,
-    Order, Packet, Passage, Plan, Queue, Reason, Reordering, Shape, Spread,
+    Background, Class, Classes, CoDel, DeliveryMarks, Departure, Direction, Discipline, DropReason,
+    Fate, Jitter, JitterShape, Link, Loss, Order, Packet, Plan, Queue, Reordering, Spread,
 };
 use posthaste_units::{BitRate, Dscp, Instant, Ratio, Seed, Size, Span};
 use proptest::prelude::*;
@@ -62,7 +62,7 @@ pub(crate) fn parcel(id: usize, bytes: u32) -> Parcel {
 }
 
 /// Pops everything left, at the times of `wake`.
-pub(crate) fn drain<P: Packet>(link: &mut Link<P>) -> Vec<Passage<P>> {
+pub(crate) fn drain<P: Packet>(link: &mut Link<P>) -> Vec<Departure<P>> {
     let mut out = Vec::new();
     while let Some(wake) = link.wake() {
         out.extend(std::iter::from_fn(|| link.pop(wake)));
@@ -71,7 +71,7 @@ pub(crate) fn drain<P: Packet>(link: &mut Link<P>) -> Vec<Passage<P>> {
 }
 
 /// Pushes all, then pops all.
-pub(crate) fn pass(plan: &Plan, seed: u64, arrivals: &[Arrival]) -> Vec<Passage<Parcel>> {
+pub(crate) fn pass(plan: &Plan, seed: u64, arrivals: &[Arrival]) -> Vec<Departure<Parcel>> {
     let mut link = Link::new(&Arc::new(plan.clone()), Seed(seed));
     for (id, (ns, bytes)) in arrivals.iter().enumerate() {
         link.push(at(*ns), parcel(id, *bytes));
@@ -90,17 +90,17 @@ pub(crate) fn patterned(text: &str) -> Plan {
     }
 }
 
-pub(crate) fn marks(fate: Fate) -> Option<Marks> {
+pub(crate) fn marks(fate: Fate) -> Option<DeliveryMarks> {
     match fate {
         Fate::Delivered(marks) => Some(marks),
         Fate::Dropped(_) => None,
     }
 }
 
-pub(crate) fn dropped<P>(out: &[Passage<P>], reason: Reason) -> Vec<u64> {
+pub(crate) fn dropped<P>(out: &[Departure<P>], reason: DropReason) -> Vec<u64> {
     out.iter()
-        .filter(|passage| passage.fate == Fate::Dropped(reason))
-        .map(|passage| passage.position)
+        .filter(|departure| departure.fate == Fate::Dropped(reason))
+        .map(|departure| departure.position)
         .collect()
 }
 
@@ -152,9 +152,9 @@ fn jitter() -> impl Strategy<Value = Jitter> {
         (0.0..1.0).prop_map(|part| Spread::VarianceOfMean(share(part))),
     ];
     let shape = prop_oneof![
-        Just(Shape::Normal),
-        Just(Shape::Uniform),
-        Just(Shape::Pareto)
+        Just(JitterShape::Normal),
+        Just(JitterShape::Uniform),
+        Just(JitterShape::Pareto)
     ];
     (shape, spread).prop_map(|(shape, spread)| Jitter { shape, spread })
 }

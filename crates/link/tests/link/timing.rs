@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use posthaste_link::{Fate, Link, Marks, Order, Plan, Reason};
+use posthaste_link::{DeliveryMarks, DropReason, Fate, Link, Order, Plan};
 use posthaste_units::{Instant, Seed, Span};
 use proptest::prelude::*;
 
@@ -40,7 +40,7 @@ proptest! {
     fn dummynet_is_a_recursion(arrivals in arrivals(), bits in 1_000u64..1_000_000_000, overhead in 0u32..40) {
         let plan = Plan { overhead, ..line(bits, 10) };
         let delay = Span::from_millis(10).as_nanos();
-        let left: Vec<u64> = pass(&plan, 1, &arrivals).iter().map(|passage| passage.left.as_nanos()).collect();
+        let left: Vec<u64> = pass(&plan, 1, &arrivals).iter().map(|departure| departure.left.as_nanos()).collect();
         let expected: Vec<u64> = ends(&arrivals, bits, overhead).iter().map(|end| end + delay).collect();
         prop_assert_eq!(left, expected);
     }
@@ -51,7 +51,7 @@ proptest! {
         let delay = Span::from_millis(10).as_nanos();
         let plan = Plan { order: Order::Netem, ..line(bits, 10) };
         let delayed: Vec<Arrival> = arrivals.iter().map(|(ns, bytes)| (ns + delay, *bytes)).collect();
-        let left: Vec<u64> = pass(&plan, 1, &arrivals).iter().map(|passage| passage.left.as_nanos()).collect();
+        let left: Vec<u64> = pass(&plan, 1, &arrivals).iter().map(|departure| departure.left.as_nanos()).collect();
         prop_assert_eq!(left, ends(&delayed, bits, 0));
     }
 }
@@ -69,7 +69,7 @@ fn a_second_of_any_bandwidth_is_exact() {
             let out = pass(&plan, 1, &arrivals);
             let second = out
                 .iter()
-                .filter(|passage| passage.left <= at(1_000_000_000))
+                .filter(|departure| departure.left <= at(1_000_000_000))
                 .count() as u64;
             assert_eq!(second, bits / 12_000, "{bits}");
             // The total time is that of all bits, rounded up once.
@@ -87,7 +87,10 @@ fn no_burst_makes_up_for_idling() {
         1,
         &[(0, 125), (5_000_000_000, 125), (5_000_000_000, 125)],
     );
-    let left: Vec<u64> = out.iter().map(|passage| passage.left.as_nanos()).collect();
+    let left: Vec<u64> = out
+        .iter()
+        .map(|departure| departure.left.as_nanos())
+        .collect();
     assert_eq!(left, [1_000_000, 5_001_000_000, 5_002_000_000]);
 }
 
@@ -117,7 +120,7 @@ fn a_dropped_packet_takes_no_time_on_the_line() {
     assert!(
         out[..9]
             .iter()
-            .all(|passage| passage.left == Instant::ORIGIN)
+            .all(|departure| departure.left == Instant::ORIGIN)
     );
 }
 
@@ -143,11 +146,11 @@ fn positions_are_exact_over_a_million_packets() {
     assert_eq!(out.len(), PACKETS);
     assert!(
         out.iter()
-            .all(|passage| passage.position == passage.packet.id as u64 + 1)
+            .all(|departure| departure.position == departure.packet.id as u64 + 1)
     );
     let mut wanted = wanted;
     wanted.sort_unstable();
-    assert_eq!(dropped(&out, Reason::Pattern), wanted);
+    assert_eq!(dropped(&out, DropReason::Pattern), wanted);
 }
 
 #[test]
@@ -161,7 +164,7 @@ fn the_pattern_s_bandwidth_and_delay_hold_when_a_packet_is_sent() {
     let out = pass(&plan, 1, &[(0, 1500); 5]);
     let left: Vec<u64> = out
         .iter()
-        .map(|passage| passage.left.as_nanos() / 1_000_000)
+        .map(|departure| departure.left.as_nanos() / 1_000_000)
         .collect();
     // Transmitted at 40 and 80 ms. The third is half transmitted at 100 and takes 2 ms more.
     assert_eq!(left, [50, 95, 122, 126, 130]);
@@ -181,14 +184,14 @@ fn a_changing_bandwidth_is_the_integral_over_time() {
         };
         // 31,000 bits each 4 ms, as 31 packets of 125 bytes, the last of them taking a whole ms.
         let out = pass(&plan, 1, &[(0, 125); 3100]);
-        for (at, passage) in out.iter().enumerate() {
+        for (at, departure) in out.iter().enumerate() {
             let (rounds, rest) = (at as u64 / 31, at as u64 % 31);
             let within = if rest < 30 {
                 (rest + 1) * 100_000
             } else {
                 4_000_000
             };
-            assert_eq!(passage.left.as_nanos(), rounds * 4_000_000 + within);
+            assert_eq!(departure.left.as_nanos(), rounds * 4_000_000 + within);
         }
         // One large packet of a whole number of periods.
         let out = pass(&plan, 1, &[(2_000_000, 38_750)]);
@@ -205,9 +208,9 @@ fn bits_flip_where_the_pattern_says() {
     let out = drain(&mut link);
     assert_eq!(out[0].packet, vec![0; 9]);
     assert_eq!(out[1].packet, [0x80, 0x60, 0, 0, 0, 0, 0, 0, 0x80]);
-    let marks = Marks {
+    let marks = DeliveryMarks {
         flipped: 4,
-        ..Marks::default()
+        ..DeliveryMarks::default()
     };
     assert_eq!(out[1].fate, Fate::Delivered(marks));
     assert_eq!(link.counters().corrupted.packets, 1);
@@ -226,12 +229,12 @@ fn copies_are_sent_as_packets_of_their_own() {
     );
     let seen: Vec<_> = out
         .iter()
-        .map(|passage| {
+        .map(|departure| {
             (
-                passage.position,
-                passage.copy,
-                passage.packet.flips,
-                passage.left.as_nanos() / 1_000_000,
+                departure.position,
+                departure.copy,
+                departure.packet.flips,
+                departure.left.as_nanos() / 1_000_000,
             )
         })
         .collect();

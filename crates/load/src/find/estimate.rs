@@ -1,7 +1,7 @@
 //! The joint estimate from all trials of a search: a curve through those near the capacity, or bounds.
 
 use posthaste_stats::isotonic::{self, Tried};
-use posthaste_stats::{Anchor, Curve, Fit, Law, Observed};
+use posthaste_stats::{Anchor, Curve, Fit, BoundedStatistic, Observed};
 
 use super::evidence::Evidence;
 use super::goal::Goal;
@@ -108,8 +108,8 @@ pub(super) fn fit(goal: &Goal, trials: &[Made]) -> Option<Fit> {
         let is_near = |point: &Observed| {
             let level = curve.level(point.rate, fit.slope, fit.rate);
             match law {
-                Law::Share { allowed } => (level / allowed).ln() < FAR,
-                Law::Mean => level < 1.0 + FAR,
+                BoundedStatistic::Share { allowed } => (level / allowed).ln() < FAR,
+                BoundedStatistic::Mean => level < 1.0 + FAR,
             }
         };
         let near: Vec<Observed> = points.iter().copied().filter(is_near).collect();
@@ -123,14 +123,14 @@ pub(super) fn fit(goal: &Goal, trials: &[Made]) -> Option<Fit> {
 }
 
 /// Returns the trials that a curve may be fitted to, as observations.
-fn observed(law: Law, trials: &[Made], saturation: Option<f64>) -> Vec<Observed> {
+fn observed(law: BoundedStatistic, trials: &[Made], saturation: Option<f64>) -> Vec<Observed> {
     let used: Vec<&Made> = trials
         .iter()
         .filter(|made| matches!(made.proposal.purpose, Purpose::Measure | Purpose::Confirm))
         .filter(|made| made.evidence.requests > 0 && !made.evidence.late)
         .filter(|made| match law {
-            Law::Share { allowed } => made.evidence.share() < share_limit(allowed),
-            Law::Mean => made.evidence.excess < 5.0,
+            BoundedStatistic::Share { allowed } => made.evidence.share() < share_limit(allowed),
+            BoundedStatistic::Mean => made.evidence.excess < 5.0,
         })
         .filter(|made| saturation.is_none_or(|limit| made.proposal.rate < STATIONARY * limit))
         .collect();
@@ -141,12 +141,12 @@ fn observed(law: Law, trials: &[Made], saturation: Option<f64>) -> Vec<Observed>
         Observed {
             rate: made.proposal.rate,
             level: match law {
-                Law::Share { .. } => made.evidence.share(),
-                Law::Mean => made.evidence.excess,
+                BoundedStatistic::Share { .. } => made.evidence.share(),
+                BoundedStatistic::Mean => made.evidence.excess,
             },
             weight: match law {
-                Law::Share { .. } => count / (rare * dispersion).max(1.0),
-                Law::Mean => count / dispersion,
+                BoundedStatistic::Share { .. } => count / (rare * dispersion).max(1.0),
+                BoundedStatistic::Mean => count / dispersion,
             },
         }
     };
@@ -195,10 +195,10 @@ fn rare_dispersion(used: &[&Made]) -> f64 {
 ///   five independent exceedances.
 /// - A power of the rate is fitted through the trials' dispersions. A trial with a rare long queue has a large share
 ///   and a large dispersion. Its own dispersion would reduce its weight for that reason.
-fn dispersions(law: Law, used: &[&Made]) -> Vec<f64> {
+fn dispersions(law: BoundedStatistic, used: &[&Made]) -> Vec<f64> {
     let of = |made: &Made| match law {
-        Law::Share { .. } => made.evidence.dependence.mean_dispersion,
-        Law::Mean => {
+        BoundedStatistic::Share { .. } => made.evidence.dependence.mean_dispersion,
+        BoundedStatistic::Mean => {
             let variance = made.evidence.dependence.mean_relative_variance;
             variance.map(|variance| variance * made.evidence.requests as f64)
         }

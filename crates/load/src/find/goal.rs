@@ -1,6 +1,6 @@
 //! The objective in the form that the search uses.
 
-use posthaste_stats::Law;
+use posthaste_stats::BoundedStatistic;
 use posthaste_units::Span;
 
 /// An upper bound on a statistic of the response time.
@@ -17,10 +17,10 @@ pub struct Goal {
 impl Goal {
     /// The form of the response curve. `None` if no request at all may exceed the bound, because no curve describes
     /// that.
-    pub fn law(&self) -> Option<Law> {
+    pub fn law(&self) -> Option<BoundedStatistic> {
         match self.quantile {
-            None => Some(Law::Mean),
-            Some(share) if share < 1.0 => Some(Law::Share {
+            None => Some(BoundedStatistic::Mean),
+            Some(share) if share < 1.0 => Some(BoundedStatistic::Share {
                 allowed: 1.0 - share,
             }),
             Some(_) => None,

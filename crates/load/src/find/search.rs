@@ -464,7 +464,7 @@ impl Search {
             };
         }
         let end = match self.goal.law() {
-            Some(posthaste_stats::Law::Share { allowed }) => -allowed.ln(),
+            Some(posthaste_stats::BoundedStatistic::Share { allowed }) => -allowed.ln(),
             _ => 1.0,
         };
         let saturation = saturation(&self.trials).map(|(rate, _)| rate);

@@ -4,7 +4,7 @@ use posthaste_draw::{
     Axis, Block, Card, Cell, Chart, Page, Point, Section, Series, Shape, State, Table, Unit,
 };
 use posthaste_stats::{
-    Batch, CensoredSummary, FEWEST_FOR_P999, Histogram, Reading, Recorder, Statistic, Summary,
+    Batch, CensoredSummary, FEWEST_FOR_P999, Histogram, StatisticReading, Recorder, Statistic, Summary,
     has_long_tail, median,
 };
 
@@ -98,7 +98,7 @@ fn cards(report: &Report) -> Vec<Card> {
         ),
         card(
             "sent late, p99",
-            words(Reading::Known(report.send_lateness_ms.p99)),
+            words(StatisticReading::Known(report.send_lateness_ms.p99)),
             "the generator's own".to_owned(),
         ),
     ]
@@ -114,7 +114,7 @@ fn interval(times: &CensoredSummary, statistic: Statistic) -> String {
     )
 }
 
-fn words(reading: Reading) -> String {
+fn words(reading: StatisticReading) -> String {
     // Keeps a number and its unit on one line.
     reading.words(|ms| format!("{}\u{a0}ms", millis(ms)))
 }
@@ -246,7 +246,7 @@ fn table_of_times(report: &Report) -> Table {
     let mut table = Table::new([
         "ms", "count", "mean", "p50", "p90", "p95", "p99", "p99.9", "max",
     ]);
-    let mut row = |name: &str, count: u64, reading: &dyn Fn(Statistic) -> Reading| {
+    let mut row = |name: &str, count: u64, reading: &dyn Fn(Statistic) -> StatisticReading| {
         let cells = Statistic::ALL.map(|s| reading(s).words(|ms| format!("{ms:.3}")));
         let mut row = vec![Cell::text(name), Cell::number(thousands(count))];
         row.extend(cells.map(Cell::number));
@@ -265,8 +265,8 @@ fn table_of_times(report: &Report) -> Table {
     for (name, times) in fixed.into_iter().chain(phases).filter(with_values) {
         let few = times.count < FEWEST_FOR_P999;
         row(name, times.count, &|statistic| match statistic {
-            Statistic::P999 if few => Reading::Unknown,
-            statistic => Reading::Known(times.value(statistic)),
+            Statistic::P999 if few => StatisticReading::Unknown,
+            statistic => StatisticReading::Known(times.value(statistic)),
         });
     }
     table
@@ -391,7 +391,7 @@ fn portion_section(
             Cell::number(words(times.reading(Statistic::P99))),
             Cell::number(match portion.ok_response_time_ms.count {
                 0 => "-".to_owned(),
-                _ => words(Reading::Known(portion.ok_response_time_ms.p99)),
+                _ => words(StatisticReading::Known(portion.ok_response_time_ms.p99)),
             }),
         ]);
     }

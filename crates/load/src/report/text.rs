@@ -2,7 +2,7 @@
 
 use std::fmt::Write as _;
 
-use posthaste_stats::{CensoredSummary, FEWEST_FOR_P999, Reading, Statistic, Summary};
+use posthaste_stats::{CensoredSummary, FEWEST_FOR_P999, StatisticReading, Statistic, Summary};
 
 use super::{Bin, PortionReport, Report, client_in_words, occurred};
 use crate::outcome::Outcome;
@@ -173,7 +173,7 @@ fn times(report: &Report, out: &mut String) -> std::fmt::Result {
     )
 }
 
-fn row(out: &mut String, name: &str, readings: [Reading; COLUMNS.len()]) -> std::fmt::Result {
+fn row(out: &mut String, name: &str, readings: [StatisticReading; COLUMNS.len()]) -> std::fmt::Result {
     write!(out, "{name:<NAMES$}")?;
     for reading in readings {
         write!(out, "{:>9}", reading.words(millis))?;
@@ -186,8 +186,8 @@ fn plain_row(out: &mut String, name: &str, times: &Summary) -> std::fmt::Result 
         return writeln!(out, "{name:<NAMES$}     none");
     }
     let reading = |statistic| match statistic {
-        Statistic::P999 if times.count < FEWEST_FOR_P999 => Reading::Unknown,
-        statistic => Reading::Known(times.value(statistic)),
+        Statistic::P999 if times.count < FEWEST_FOR_P999 => StatisticReading::Unknown,
+        statistic => StatisticReading::Known(times.value(statistic)),
     };
     row(out, name, COLUMNS.map(reading))
 }

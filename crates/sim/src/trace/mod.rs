@@ -5,16 +5,16 @@
 
 mod words;
 
-use posthaste_link::{Direction, Fate, Marks, Passage};
-use posthaste_tcp::trace::{Kind, Sending};
-use posthaste_tcp::{Counters, Offset, Segment, unwrap};
+use posthaste_link::{DeliveryMarks, Departure, Direction, Fate};
+use posthaste_tcp::trace::{SegmentKind, Sending};
+use posthaste_tcp::{EndpointCounters, Offset, Segment, unwrap};
 use posthaste_units::Instant;
 
-use crate::{Carried, Sent, Witness};
+use crate::{Carried, OfferedSegment, Witness};
 
 /// One packet.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub struct Packet {
+pub struct TracedPacket {
     /// Direction of travel.
     pub direction: Direction,
     /// Position among the packets of its direction, from 1. Patterns refer to this number.
@@ -38,7 +38,7 @@ pub struct Packet {
     /// Window in bytes.
     pub window: u64,
     /// Kind of the segment.
-    pub what: Kind,
+    pub what: SegmentKind,
     /// Reason of the transmission.
     pub sending: Sending,
     /// Time of the previous transmission of the same data.
@@ -47,26 +47,26 @@ pub struct Packet {
 
 /// Recorder of the packets of a transaction, in the order of transmission.
 #[derive(Clone, Debug, Default)]
-pub struct Trace {
-    packets: Vec<Packet>,
-    halves: [Half; 2],
+pub struct PacketTrace {
+    packets: Vec<TracedPacket>,
+    halves: [DirectionTrace; 2],
 }
 
 /// State of one direction.
 #[derive(Clone, Debug, Default)]
-struct Half {
+struct DirectionTrace {
     isn: Option<u32>,
     /// The first offset that has not been sent.
     next: Offset,
     scale: Option<u8>,
     /// Number and window of its last acknowledgement.
     said: Option<(Offset, u16)>,
-    counters: Counters,
+    counters: EndpointCounters,
     /// Index in the list of each packet so far.
     places: Vec<usize>,
 }
 
-impl Trace {
+impl PacketTrace {
     /// Creates an empty trace.
     pub fn new() -> Self {
         Self::default()
@@ -78,13 +78,13 @@ impl Trace {
     }
 
     /// Packets in the order of transmission. Copies are at the end.
-    pub fn packets(&self) -> &[Packet] {
+    pub fn packets(&self) -> &[TracedPacket] {
         &self.packets
     }
 }
 
-impl Witness for Trace {
-    fn sent(&mut self, sent: Sent<'_>) {
+impl Witness for PacketTrace {
+    fn sent(&mut self, sent: OfferedSegment<'_>) {
         let (way, segment) = (sent.direction as usize, sent.segment);
         if segment.syn {
             let half = &mut self.halves[way];
@@ -108,13 +108,13 @@ impl Witness for Trace {
         half.next = half.next.max(end);
         half.said = acknowledges.map(|place| (place, segment.window));
         half.places.push(self.packets.len());
-        self.packets.push(Packet {
+        self.packets.push(TracedPacket {
             direction: sent.direction,
             position: half.places.len() as u64,
             copy: 0,
             sent: sent.at,
             left: Instant::FAR_FUTURE,
-            fate: Fate::Delivered(Marks::default()),
+            fate: Fate::Delivered(DeliveryMarks::default()),
             segment: *segment,
             start,
             end,
@@ -126,57 +126,57 @@ impl Witness for Trace {
         });
     }
 
-    fn left(&mut self, direction: Direction, passage: &Passage<Carried>) {
-        let index = passage.position as usize - 1;
+    fn left(&mut self, direction: Direction, departure: &Departure<Carried>) {
+        let index = departure.position as usize - 1;
         let Some(&place) = self.halves[direction as usize].places.get(index) else {
             return;
         };
         let packet = &mut self.packets[place];
-        if passage.copy == 0 {
-            (packet.left, packet.fate) = (passage.left, passage.fate);
+        if departure.copy == 0 {
+            (packet.left, packet.fate) = (departure.left, departure.fate);
             return;
         }
-        let copy = Packet {
-            copy: passage.copy,
-            left: passage.left,
-            fate: passage.fate,
+        let copy = TracedPacket {
+            copy: departure.copy,
+            left: departure.left,
+            fate: departure.fate,
             ..*packet
         };
         self.packets.push(copy);
     }
 }
 
-impl Trace {
-    fn what(&self, way: usize, segment: &Segment, acknowledges: Option<Offset>) -> Kind {
+impl PacketTrace {
+    fn what(&self, way: usize, segment: &Segment, acknowledges: Option<Offset>) -> SegmentKind {
         match (segment.syn, segment.fin, segment.len > 0) {
-            _ if segment.rst => Kind::Rst,
-            (true, ..) if segment.ack.is_some() => Kind::SynAck,
-            (true, ..) => Kind::Syn,
-            (_, true, true) => Kind::DataFin,
-            (_, true, false) => Kind::Fin,
-            (_, _, true) => Kind::Data,
+            _ if segment.rst => SegmentKind::Rst,
+            (true, ..) if segment.ack.is_some() => SegmentKind::SynAck,
+            (true, ..) => SegmentKind::Syn,
+            (_, true, true) => SegmentKind::DataFin,
+            (_, true, false) => SegmentKind::Fin,
+            (_, _, true) => SegmentKind::Data,
             _ => self.empty(way, segment, acknowledges),
         }
     }
 
     /// Kind of an empty segment.
-    fn empty(&self, way: usize, segment: &Segment, acknowledges: Option<Offset>) -> Kind {
+    fn empty(&self, way: usize, segment: &Segment, acknowledges: Option<Offset>) -> SegmentKind {
         let half = &self.halves[way];
         let (start, _) = half.places_of(segment);
         if start < half.next {
-            return Kind::KeepAlive;
+            return SegmentKind::KeepAlive;
         }
-        acknowledges.map_or(Kind::Ack, |place| {
+        acknowledges.map_or(SegmentKind::Ack, |place| {
             let blocks = !segment.options.sack.is_empty();
             let beyond = self.halves[1 - way].next > place;
-            Kind::of_ack((place, segment.window), half.said, blocks, beyond)
+            SegmentKind::of_ack((place, segment.window), half.said, blocks, beyond)
         })
     }
 
     /// Time of the last transmission of any of these offsets.
     fn last_sending(&self, way: usize, start: Offset, end: Offset) -> Option<Instant> {
         let half = &self.halves[way];
-        let overlaps = |packet: &&Packet| packet.start < end && packet.end > start;
+        let overlaps = |packet: &&TracedPacket| packet.start < end && packet.end > start;
         let mut packets = half.places.iter().rev().map(|place| &self.packets[*place]);
         packets.find(overlaps).map(|packet| packet.sent)
     }
@@ -190,7 +190,7 @@ impl Trace {
     }
 }
 
-impl Half {
+impl DirectionTrace {
     fn place(&self, number: u32) -> Option<Offset> {
         unwrap(self.isn?, number, self.next)
     }
@@ -203,7 +203,12 @@ impl Half {
 }
 
 /// Derives the reason for `segment` from its sender's counters before and after it.
-fn why(segment: &Segment, before: &Counters, after: &Counters, is_new: bool) -> Sending {
+fn why(
+    segment: &Segment,
+    before: &EndpointCounters,
+    after: &EndpointCounters,
+    is_new: bool,
+) -> Sending {
     let timed_out = after.timeouts > before.timeouts;
     if after.probes > before.probes {
         Sending::Probe

@@ -3,9 +3,9 @@
 use posthaste_link::Fate;
 use posthaste_units::Span;
 
-use super::Packet;
+use super::TracedPacket;
 
-impl Packet {
+impl TracedPacket {
     /// Label such as `8 7241:8689 rto`: position, kind or bytes, and reason of a retransmission.
     pub fn label(&self) -> String {
         let behind = self.start + u64::from(self.segment.len);

@@ -1,12 +1,14 @@
 //! Response times that can be computed by hand.
 
 use posthaste_link::Direction;
-use posthaste_sim::{Closer, Ending, Exchange, ProcessingClock, ScenarioError, Service, Simulator};
+use posthaste_sim::{
+    Closer, Ending, ProcessingClock, ScenarioError, SimulatedExchange, SimulatedService, Simulator,
+};
 use posthaste_units::{ResponseTime, Span};
 
 use crate::support::{SEED, author, dropping, ms, plan, scenario, simulator};
 
-fn only(service: Service, kbit: Option<u64>) -> ResponseTime {
+fn only(service: SimulatedService, kbit: Option<u64>) -> ResponseTime {
     let plans = [plan(kbit, 10), plan(kbit, 10)];
     let mut simulator = simulator(scenario("rfc", plans, service));
     let transaction = simulator.play(1);
@@ -17,7 +19,7 @@ fn only(service: Service, kbit: Option<u64>) -> ResponseTime {
 
 #[test]
 fn without_a_bandwidth_only_delays_and_processing_count() {
-    let response = only(Service::single(100, ms(200), 1000), None);
+    let response = only(SimulatedService::single(100, ms(200), 1000), None);
     let expected = ResponseTime {
         t_conn: ms(20),
         t_client: Span::ZERO,
@@ -30,7 +32,7 @@ fn without_a_bandwidth_only_delays_and_processing_count() {
 
 #[test]
 fn however_much_may_pass_in_one_instant() {
-    let service = Service::single(1, ms(200), 100_000_000);
+    let service = SimulatedService::single(1, ms(200), 100_000_000);
     let mut simulator = simulator(scenario("linux-6", [plan(None, 0), plan(None, 0)], service));
     let transaction = simulator.play(1);
     assert_eq!(transaction.ending, Ending::Complete);
@@ -39,7 +41,7 @@ fn however_much_may_pass_in_one_instant() {
 
 #[test]
 fn however_often_it_may() {
-    let mut service = Service::single(1, Span::ZERO, 1);
+    let mut service = SimulatedService::single(1, Span::ZERO, 1);
     service.exchanges = vec![service.exchanges[0]; 40_000];
     let mut simulator = simulator(scenario("rfc", [plan(None, 0), plan(None, 0)], service));
     let transaction = simulator.play(1);
@@ -50,7 +52,7 @@ fn however_often_it_may() {
 /// 40 bytes of headers and 20 of options on a SYN; 52 bytes and the data on other segments.
 #[test]
 fn a_bandwidth_adds_each_byte_of_every_packet() {
-    let response = only(Service::single(1438, ms(150), 2896), Some(1000));
+    let response = only(SimulatedService::single(1438, ms(150), 2896), Some(1000));
     let line = |bytes: u64| Span::from_nanos(bytes * 8_000);
     assert_eq!(response.t_conn, ms(20) + line(60 + 60));
     // The ACK of the SYN-ACK leaves first.
@@ -62,7 +64,7 @@ fn a_bandwidth_adds_each_byte_of_every_packet() {
 
 #[test]
 fn processing_may_run_from_when_the_connection_is_accepted() {
-    let mut service = Service::single(1438, ms(150), 12_974);
+    let mut service = SimulatedService::single(1438, ms(150), 12_974);
     let of_request = only(service.clone(), Some(300));
     service.clock = ProcessingClock::Accept;
     let of_accept = only(service, Some(300));
@@ -79,14 +81,14 @@ fn processing_may_run_from_when_the_connection_is_accepted() {
 
 #[test]
 fn a_connection_that_is_kept_pays_once() {
-    let exchange = Exchange {
+    let exchange = SimulatedExchange {
         pause: ms(50),
         request: 100,
         processing: ms(30),
         reply: 1000,
     };
     for closer in [Closer::Server, Closer::Client] {
-        let service = Service {
+        let service = SimulatedService {
             exchanges: vec![exchange; 3],
             clock: ProcessingClock::Request,
             closer,
@@ -116,19 +118,19 @@ fn who_cannot_be_reached_is_given_up() {
 
 #[test]
 fn what_cannot_be_played_is_refused_by_name() {
-    let of = |service: Service| {
+    let of = |service: SimulatedService| {
         let refused = Simulator::new(
             scenario("rfc", [plan(None, 1), plan(None, 1)], service),
             SEED,
         );
         refused.err()
     };
-    let nothing = Service {
+    let nothing = SimulatedService {
         exchanges: Vec::new(),
         ..author()
     };
     assert_eq!(of(nothing), Some(ScenarioError::NoExchange));
-    let empty = of(Service::single(100, ms(1), 0)).expect("refused");
+    let empty = of(SimulatedService::single(100, ms(1), 0)).expect("refused");
     assert_eq!(
         empty.to_string(),
         "reply 1 is empty: it needs at least one byte to be seen"

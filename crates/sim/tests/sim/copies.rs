@@ -2,7 +2,7 @@
 
 use posthaste_link::pattern::Pattern;
 use posthaste_link::{Direction, Plan};
-use posthaste_sim::{Service, Totals};
+use posthaste_sim::{SimulatedService, Totals};
 
 use crate::support::{ms, plan, scenario, simulator};
 
@@ -14,7 +14,7 @@ fn for_nothing(lines: &str) -> u64 {
         script: Some(pattern.script(direction).clone()),
         ..plan(None, 10)
     });
-    let service = Service::single(100, ms(1), 1000);
+    let service = SimulatedService::single(100, ms(1), 1000);
     let mut simulator = simulator(scenario("rfc", plans, service));
     let mut totals = Totals::new();
     totals.add(&simulator.play(1));

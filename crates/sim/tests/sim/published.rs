@@ -25,7 +25,7 @@ fn by_position(tcp: &str, clock: ProcessingClock) -> Vec<(f64, f64)> {
             0 => line.clone(),
             _ => dropping(line.clone(), Direction::Down, &position.to_string()),
         };
-        let service = posthaste_sim::Service { clock, ..author() };
+        let service = posthaste_sim::SimulatedService { clock, ..author() };
         let mut simulator = simulator(scenario(tcp, [line.clone(), down], service));
         let (mut totals, mut waited) = (Totals::new(), 0);
         for number in 1..=COUNT {

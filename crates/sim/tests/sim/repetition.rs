@@ -1,7 +1,7 @@
 //! The same number is the same transaction, regardless of earlier transactions and of the thread.
 
 use posthaste_link::{Loss, Plan};
-use posthaste_sim::{Packet, Scenario, Simulator, Totals, Trace};
+use posthaste_sim::{PacketTrace, Scenario, Simulator, Totals, TracedPacket};
 use proptest::prelude::*;
 
 use crate::support::{SEED, author, plan, scenario, simulator};
@@ -15,8 +15,8 @@ fn lossy() -> Scenario {
     scenario("rfc", [plan.clone(), plan], author())
 }
 
-fn packets(simulator: &mut Simulator, number: u64) -> Vec<Packet> {
-    let mut trace = Trace::new();
+fn packets(simulator: &mut Simulator, number: u64) -> Vec<TracedPacket> {
+    let mut trace = PacketTrace::new();
     simulator.play_before(number, &mut trace);
     trace.packets().to_vec()
 }

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use posthaste_link::pattern::Pattern;
 use posthaste_link::{Direction, Plan};
-use posthaste_sim::{Scenario, Service, Simulator};
+use posthaste_sim::{Scenario, SimulatedService, Simulator};
 use posthaste_tcp::profile;
 use posthaste_units::{BitRate, Seed, Span};
 
@@ -15,8 +15,8 @@ pub(crate) fn ms(ms: u64) -> Span {
 }
 
 /// The service of most figures.
-pub(crate) fn author() -> Service {
-    Service::single(1438, ms(200), 12_974)
+pub(crate) fn author() -> SimulatedService {
+    SimulatedService::single(1438, ms(200), 12_974)
 }
 
 pub(crate) fn plan(kbit: Option<u64>, delay: u64) -> Plan {
@@ -37,7 +37,7 @@ pub(crate) fn dropping(plan: Plan, direction: Direction, places: &str) -> Plan {
     }
 }
 
-pub(crate) fn scenario(tcp: &str, plans: [Plan; 2], service: Service) -> Scenario {
+pub(crate) fn scenario(tcp: &str, plans: [Plan; 2], service: SimulatedService) -> Scenario {
     let profile = Arc::new(profile::named(tcp).expect("a profile"));
     Scenario {
         client: profile.clone(),

@@ -1,8 +1,8 @@
 //! Descriptions of packets in a trace.
 
 use posthaste_link::Direction;
-use posthaste_sim::Trace;
-use posthaste_tcp::trace::{Kind, Sending};
+use posthaste_sim::PacketTrace;
+use posthaste_tcp::trace::{SegmentKind, Sending};
 
 use crate::support::{author, dropping, plan, scenario, simulator};
 
@@ -12,7 +12,7 @@ fn words(drops: Option<&str>) -> Vec<String> {
         down = dropping(down, Direction::Down, places);
     }
     let mut simulator = simulator(scenario("rfc", [plan(Some(300), 10), down], author()));
-    let mut trace = Trace::new();
+    let mut trace = PacketTrace::new();
     simulator.play_before(1, &mut trace);
     let packets = trace.packets().iter();
     packets
@@ -41,7 +41,7 @@ fn what_is_lost_is_sent_again_and_says_why() {
     let mut down = dropping(plan(Some(300), 10), Direction::Down, "1, 11");
     down.overhead = 14;
     let mut simulator = simulator(scenario("rfc", [plan(Some(300), 10), down], author()));
-    let mut trace = Trace::new();
+    let mut trace = PacketTrace::new();
     let transaction = simulator.play_before(1, &mut trace);
     let dropped = transaction.links[1].dropped_in_all().packets;
     let lost = trace
@@ -49,13 +49,13 @@ fn what_is_lost_is_sent_again_and_says_why() {
         .iter()
         .filter(|packet| packet.loss().is_some());
     assert_eq!((lost.count() as u64, dropped), (2, 2));
-    let again = |what: Kind| {
+    let again = |what: SegmentKind| {
         let found = trace
             .packets()
             .iter()
             .find(|packet| packet.what == what && packet.sending == Sending::Timeout);
         found.unwrap_or_else(|| panic!("no {what:?} after a timeout"))
     };
-    let syn = again(Kind::Syn);
+    let syn = again(SegmentKind::Syn);
     assert!(syn.waited().is_some_and(|(_, name)| name == "timeout"));
 }

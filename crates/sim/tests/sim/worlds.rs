@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use posthaste_link::{Plan, Reordering};
-use posthaste_sim::{Ending, Scenario, Service, Simulator};
+use posthaste_sim::{Ending, Scenario, SimulatedService, Simulator};
 use posthaste_tcp::profile;
 use posthaste_units::{Ratio, Seed};
 use proptest::prelude::*;
@@ -52,7 +52,7 @@ proptest! {
         exchanges in 1usize..4,
         seed in any::<u64>(),
     ) {
-        let mut service = Service::single(request, ms(5), reply);
+        let mut service = SimulatedService::single(request, ms(5), reply);
         service.exchanges = vec![service.exchanges[0]; exchanges];
         let end = |name| Arc::new(profile::named(name).expect("a profile"));
         let scenario = Scenario {

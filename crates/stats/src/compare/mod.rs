@@ -1,7 +1,7 @@
 //! Comparison of one statistic over two sides of runs.
 //!
 //! Each side is a list of runs of one plan. The core takes estimates instead of reports, so any source of runs can be
-//! compared. Insufficient input gives [`Verdict::Unknown`].
+//! compared. Insufficient input gives [`ComparisonVerdict::Unknown`].
 //!
 //! | file | content |
 //! |---|---|
@@ -36,7 +36,7 @@ const EQUALITY: f64 = 0.9;
 
 /// An estimate of a statistic in one run.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub enum Measured {
+pub enum MeasuredStatistic {
     /// A value above zero, with its 95 % interval if the run is long enough.
     Known {
         /// The estimate, in any unit that all runs share.
@@ -74,7 +74,7 @@ pub struct Rules {
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct Judgement {
     /// The verdict.
-    pub verdict: Verdict,
+    pub verdict: ComparisonVerdict,
     /// Average of the runs before: geometric for times, arithmetic for shares.
     pub before: Option<f64>,
     /// Average of the runs after.
@@ -93,7 +93,7 @@ pub struct Judgement {
     pub scatter: Option<f64>,
     /// Reason why there is no verdict, or why it differs from the numbers alone.
     #[serde(skip_serializing_if = "Option::is_none")]
-    pub reason: Option<Reason>,
+    pub reason: Option<JudgementReason>,
     /// Estimate of the data that would decide, if more data would.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub needed: Option<Needed>,
@@ -102,7 +102,7 @@ pub struct Judgement {
 /// A conclusion about one statistic.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize)]
 #[serde(rename_all = "lowercase")]
-pub enum Verdict {
+pub enum ComparisonVerdict {
     /// The interval of the change lies below zero.
     Better,
     /// The interval of the change lies above zero.
@@ -119,7 +119,7 @@ pub enum Verdict {
 /// An explanation of a verdict.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "kebab-case")]
-pub enum Reason {
+pub enum JudgementReason {
     /// One run per side, and the scatter between runs is unknown.
     OneRun,
     /// The interval extends from no change to beyond the margin.
@@ -140,7 +140,7 @@ pub enum Reason {
     Incomparable,
 }
 
-impl fmt::Display for Reason {
+impl fmt::Display for JudgementReason {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(match self {
             Self::OneRun => "scatter between runs is not known",
@@ -158,9 +158,9 @@ impl fmt::Display for Reason {
 
 impl Judgement {
     /// A judgement without numbers.
-    fn unknown(reason: Reason, rules: &Rules) -> Self {
+    fn unknown(reason: JudgementReason, rules: &Rules) -> Self {
         Self {
-            verdict: Verdict::Unknown,
+            verdict: ComparisonVerdict::Unknown,
             before: None,
             after: None,
             ratio: None,
@@ -175,9 +175,9 @@ impl Judgement {
 
     /// The same numbers without a verdict, for runs that cannot be compared.
     #[must_use]
-    pub fn withdrawn(self, reason: Reason) -> Self {
+    pub fn withdrawn(self, reason: JudgementReason) -> Self {
         Self {
-            verdict: Verdict::Unknown,
+            verdict: ComparisonVerdict::Unknown,
             reason: Some(reason),
             needed: None,
             ..self

@@ -29,7 +29,7 @@ pub struct Needed {
 
 /// Data of an open comparison, on the scale with a symmetrical interval.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Open {
+pub(super) struct OpenComparison {
     /// Absolute value of the change.
     pub(super) change: f64,
     /// Maximum change that counts as equal.
@@ -42,7 +42,7 @@ pub(super) struct Open {
 }
 
 impl Needed {
-    pub(super) fn estimate(open: &Open, rules: &Rules) -> Self {
+    pub(super) fn estimate(open: &OpenComparison, rules: &Rules) -> Self {
         let assumed = open.deviation.is_none() && rules.scatter.is_none();
         let usual = rules.scatter.unwrap_or(USUAL_SCATTER);
         let deviation = open.deviation.unwrap_or(usual.hypot(open.within));
@@ -92,7 +92,7 @@ mod tests {
     };
 
     fn open(change: f64, deviation: Option<f64>, within: f64) -> Needed {
-        let open = Open {
+        let open = OpenComparison {
             change,
             margin: 1.2f64.ln(),
             deviation,

@@ -2,9 +2,9 @@
 //!
 //! The log scale is not possible, because most runs have no error at all.
 
-use super::needed::{Needed, Open};
+use super::needed::{Needed, OpenComparison};
 use super::spread::{Scatter, mean, normal, per_run};
-use super::{EQUALITY, Judgement, Reason, Rules, Verdict};
+use super::{ComparisonVerdict, EQUALITY, Judgement, JudgementReason, Rules};
 use crate::Share;
 
 /// With one run per side, the odds of errors must change by this factor for a verdict. Errors come in bursts, so their
@@ -23,7 +23,7 @@ const PLAUSIBLE_ODDS: f64 = 10.0;
 pub fn judge_shares(before: &[Share], after: &[Share], rules: &Rules) -> Judgement {
     let proper = |share: &Share| share.trials > 0 && share.hits <= share.trials;
     if before.is_empty() || after.is_empty() || !before.iter().chain(after).all(proper) {
-        return Judgement::unknown(Reason::Absent, rules);
+        return Judgement::unknown(JudgementReason::Absent, rules);
     }
     let runs = [before.len(), after.len()];
     let values = |side: &[Share]| side.iter().map(|share| share.value()).collect::<Vec<_>>();
@@ -45,7 +45,7 @@ pub fn judge_shares(before: &[Share], after: &[Share], rules: &Rules) -> Judgeme
         change: Some(difference),
         interval: Some([low, high]),
         scatter: scatter.map(|scatter| scatter.deviation),
-        ..Judgement::unknown(Reason::Wide, rules)
+        ..Judgement::unknown(JudgementReason::Wide, rules)
     };
     let sure = scatter.is_some() || rules.scatter.is_some();
     let [was, is] = [before, after].map(|side| Pooled::of(side, rules.confidence));
@@ -53,9 +53,9 @@ pub fn judge_shares(before: &[Share], after: &[Share], rules: &Rules) -> Judgeme
         true => verdict([low, high], ends(EQUALITY), rules),
         false => verdict_on_one_run(&was, &is),
     };
-    if judgement.reason == Some(Reason::Wide) {
+    if judgement.reason == Some(JudgementReason::Wide) {
         let own = is.half().hypot(was.half());
-        let open = Open {
+        let open = OpenComparison {
             change: difference.abs(),
             margin: rules.margin,
             deviation: scatter.map(|scatter| scatter.deviation),
@@ -121,25 +121,25 @@ fn verdict(
     [low, high]: [f64; 2],
     [least, most]: [f64; 2],
     rules: &Rules,
-) -> (Verdict, Option<Reason>) {
+) -> (ComparisonVerdict, Option<JudgementReason>) {
     let within = (-least).max(most);
     match () {
-        () if low > 0.0 => (Verdict::Worse, None),
-        () if high < 0.0 => (Verdict::Better, None),
-        () if within <= rules.margin => (Verdict::Equal { within }, None),
-        () => (Verdict::Unknown, Some(Reason::Wide)),
+        () if low > 0.0 => (ComparisonVerdict::Worse, None),
+        () if high < 0.0 => (ComparisonVerdict::Better, None),
+        () if within <= rules.margin => (ComparisonVerdict::Equal { within }, None),
+        () => (ComparisonVerdict::Unknown, Some(JudgementReason::Wide)),
     }
 }
 
-fn verdict_on_one_run(old: &Pooled, new: &Pooled) -> (Verdict, Option<Reason>) {
+fn verdict_on_one_run(old: &Pooled, new: &Pooled) -> (ComparisonVerdict, Option<JudgementReason>) {
     let beyond = |less: &Pooled, more: &Pooled| {
         Pooled::odds(more.share - more.below)
             > PLAUSIBLE_ODDS * Pooled::odds(less.share + less.above)
     };
     match () {
-        () if beyond(old, new) => (Verdict::Worse, None),
-        () if beyond(new, old) => (Verdict::Better, None),
-        () => (Verdict::Unknown, Some(Reason::OneRun)),
+        () if beyond(old, new) => (ComparisonVerdict::Worse, None),
+        () if beyond(new, old) => (ComparisonVerdict::Better, None),
+        () => (ComparisonVerdict::Unknown, Some(JudgementReason::OneRun)),
     }
 }
 
@@ -164,12 +164,12 @@ mod tests {
 
     #[test]
     fn no_errors_are_equal_within_what_the_requests_prove() {
-        let Verdict::Equal { within } = judged(&[0; 3], &[0; 3], 300).verdict else {
+        let ComparisonVerdict::Equal { within } = judged(&[0; 3], &[0; 3], 300).verdict else {
             panic!("0 of 900 exclude 0.4 %");
         };
         assert!(within > 0.002 && within < 0.005, "{within}");
         let few = judged(&[0; 3], &[0; 3], 30);
-        assert_eq!(few.verdict, Verdict::Unknown);
+        assert_eq!(few.verdict, ComparisonVerdict::Unknown);
         let needed = few.needed.unwrap();
         assert!(
             needed.times_longer.is_some_and(|times| times >= 8),
@@ -181,28 +181,28 @@ mod tests {
     fn more_errors_are_worse_and_a_burst_is_not_known() {
         assert_eq!(
             judged(&[0; 3], &[100, 110, 90], 1000).verdict,
-            Verdict::Worse
+            ComparisonVerdict::Worse
         );
         assert_eq!(
             judged(&[100, 110, 90], &[0; 3], 1000).verdict,
-            Verdict::Better
+            ComparisonVerdict::Better
         );
         assert_eq!(
             judged(&[0; 3], &[0, 0, 100], 1000).verdict,
-            Verdict::Unknown
+            ComparisonVerdict::Unknown
         );
     }
 
     #[test]
     fn one_run_a_side_needs_ten_times_the_odds() {
         for (before, after, verdict) in [
-            (0, 0, Verdict::Unknown),
-            (0, 40, Verdict::Unknown),
-            (50, 100, Verdict::Unknown),
-            (0, 530, Verdict::Worse),
-            (530, 0, Verdict::Better),
-            (0, 1000, Verdict::Worse),
-            (1000, 1000, Verdict::Unknown),
+            (0, 0, ComparisonVerdict::Unknown),
+            (0, 40, ComparisonVerdict::Unknown),
+            (50, 100, ComparisonVerdict::Unknown),
+            (0, 530, ComparisonVerdict::Worse),
+            (530, 0, ComparisonVerdict::Better),
+            (0, 1000, ComparisonVerdict::Worse),
+            (1000, 1000, ComparisonVerdict::Unknown),
         ] {
             assert_eq!(
                 judged(&[before], &[after], 1000).verdict,
@@ -216,7 +216,10 @@ mod tests {
         };
         let none = of(&[0], 1000);
         let equal = judge_shares(&none, &none, &known).verdict;
-        assert!(matches!(equal, Verdict::Equal { .. }), "{equal:?}");
+        assert!(
+            matches!(equal, ComparisonVerdict::Equal { .. }),
+            "{equal:?}"
+        );
     }
 
     #[test]
@@ -224,11 +227,11 @@ mod tests {
         for bad in [of(&[0], 0), of(&[3], 2), Vec::new()] {
             assert_eq!(
                 judge_shares(&bad, &of(&[0], 100), &RULES).reason,
-                Some(Reason::Absent)
+                Some(JudgementReason::Absent)
             );
             assert_eq!(
                 judge_shares(&of(&[0], 100), &bad, &RULES).verdict,
-                Verdict::Unknown
+                ComparisonVerdict::Unknown
             );
         }
     }

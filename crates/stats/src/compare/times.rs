@@ -1,8 +1,8 @@
 //! Verdicts on means and quantiles of response times, on the log scale.
 
-use super::needed::{Needed, Open};
+use super::needed::{Needed, OpenComparison};
 use super::spread::{Scatter, mean, normal, per_run, rescale};
-use super::{EQUALITY, Judgement, Measured, Reason, Rules, Verdict};
+use super::{ComparisonVerdict, EQUALITY, Judgement, JudgementReason, MeasuredStatistic, Rules};
 
 /// Maximum plausible scatter between runs on a shared machine: five times the 5 % that the rules are tuned for.
 /// Assumed, not measured. With one run per side the interval uses it, a factor of two each way at 95 %: the difference
@@ -18,7 +18,7 @@ struct Point {
 
 /// One side's runs by kind.
 #[derive(Default)]
-struct Side {
+struct SideRuns {
     known: Vec<Point>,
     beyond: Vec<(f64, Option<f64>)>,
     absent: bool,
@@ -37,10 +37,14 @@ struct Side {
 ///
 /// If the statistic is beyond any bound in more than half of the runs of one side and known in all of the other, the
 /// former is worse if its bounds exceed the other side by more than the plausible scatter.
-pub fn judge_times(before: &[Measured], after: &[Measured], rules: &Rules) -> Judgement {
-    let (old, new) = (Side::of(before), Side::of(after));
+pub fn judge_times(
+    before: &[MeasuredStatistic],
+    after: &[MeasuredStatistic],
+    rules: &Rules,
+) -> Judgement {
+    let (old, new) = (SideRuns::of(before), SideRuns::of(after));
     if old.absent || new.absent {
-        return Judgement::unknown(Reason::Absent, rules);
+        return Judgement::unknown(JudgementReason::Absent, rules);
     }
     if !old.beyond.is_empty() || !new.beyond.is_empty() {
         return censored(&old, &new, rules);
@@ -48,23 +52,25 @@ pub fn judge_times(before: &[Measured], after: &[Measured], rules: &Rules) -> Ju
     known(&old.known, &new.known, rules)
 }
 
-impl Side {
-    fn of(runs: &[Measured]) -> Self {
+impl SideRuns {
+    fn of(runs: &[MeasuredStatistic]) -> Self {
         let mut side = Self {
             absent: runs.is_empty(),
             ..Self::default()
         };
         for run in runs {
             match *run {
-                Measured::Known { value, interval } if value > 0.0 && value.is_finite() => {
+                MeasuredStatistic::Known { value, interval }
+                    if value > 0.0 && value.is_finite() =>
+                {
                     let own = interval.map(|ends| own(value, ends));
                     side.known.push(Point {
                         value: value.ln(),
                         own: own.filter(|halves| halves.iter().all(|half| *half >= 0.0)),
                     });
                 }
-                Measured::Beyond { bound, low } => side.beyond.push((bound, low)),
-                Measured::Known { .. } | Measured::Absent => side.absent = true,
+                MeasuredStatistic::Beyond { bound, low } => side.beyond.push((bound, low)),
+                MeasuredStatistic::Known { .. } | MeasuredStatistic::Absent => side.absent = true,
             }
         }
         side
@@ -104,15 +110,15 @@ fn known(old: &[Point], new: &[Point], rules: &Rules) -> Judgement {
         ratio: Some(difference.exp()),
         change: Some(difference.exp_m1()),
         scatter: scatter.map(|scatter| scatter.deviation.exp_m1()),
-        ..Judgement::unknown(Reason::Wide, rules)
+        ..Judgement::unknown(JudgementReason::Wide, rules)
     };
     // One run per side without its own interval proves nothing, unless the mean became unsteady.
     let growing = rules.steady && unsteady_old == 0;
     if scatter.is_none() && unsteady_old + unsteady_new > 0 && !growing {
         judgement.reason = Some(if rules.steady {
-            Reason::Grows
+            JudgementReason::Grows
         } else {
-            Reason::NoInterval
+            JudgementReason::NoInterval
         });
         return judgement;
     }
@@ -123,17 +129,17 @@ fn known(old: &[Point], new: &[Point], rules: &Rules) -> Judgement {
     let [low, high] = ends(rules.confidence);
     judgement.interval = Some([low.exp_m1(), high.exp_m1()]);
     if rules.steady && unsteady_old + unsteady_new > 0 {
-        judgement.reason = Some(Reason::Grows);
+        judgement.reason = Some(JudgementReason::Grows);
         // The interval lacks the error of the unsteady runs. It can show a slowdown, but not its absence.
         if low > 0.0 && unsteady_old == 0 {
-            judgement.verdict = Verdict::Worse;
+            judgement.verdict = ComparisonVerdict::Worse;
         }
         return judgement;
     }
     let sure = scatter.is_some() || rules.scatter.is_some();
     (judgement.verdict, judgement.reason) = verdict([low, high], ends(EQUALITY), sure, rules);
-    if judgement.verdict == Verdict::Unknown {
-        let open = Open {
+    if judgement.verdict == ComparisonVerdict::Unknown {
+        let open = OpenComparison {
             change: difference.abs(),
             margin: rules.margin.ln_1p(),
             deviation: scatter.map(|scatter| scatter.deviation),
@@ -150,15 +156,17 @@ fn verdict(
     [least, most]: [f64; 2],
     sure: bool,
     rules: &Rules,
-) -> (Verdict, Option<Reason>) {
+) -> (ComparisonVerdict, Option<JudgementReason>) {
     let within = (-least).exp_m1().max(most.exp_m1());
     match () {
-        () if low.is_nan() || high.is_nan() => (Verdict::Unknown, Some(Reason::Absent)),
-        () if low > 0.0 => (Verdict::Worse, None),
-        () if high < 0.0 => (Verdict::Better, None),
-        () if !sure => (Verdict::Unknown, Some(Reason::OneRun)),
-        () if within <= rules.margin => (Verdict::Equal { within }, None),
-        () => (Verdict::Unknown, Some(Reason::Wide)),
+        () if low.is_nan() || high.is_nan() => {
+            (ComparisonVerdict::Unknown, Some(JudgementReason::Absent))
+        }
+        () if low > 0.0 => (ComparisonVerdict::Worse, None),
+        () if high < 0.0 => (ComparisonVerdict::Better, None),
+        () if !sure => (ComparisonVerdict::Unknown, Some(JudgementReason::OneRun)),
+        () if within <= rules.margin => (ComparisonVerdict::Equal { within }, None),
+        () => (ComparisonVerdict::Unknown, Some(JudgementReason::Wide)),
     }
 }
 
@@ -206,18 +214,18 @@ fn error_of_a_run(old: &[Point], new: &[Point]) -> f64 {
 }
 
 /// Compares two sides with at least one run beyond any bound.
-fn censored(old: &Side, new: &Side, rules: &Rules) -> Judgement {
+fn censored(old: &SideRuns, new: &SideRuns, rules: &Rules) -> Judgement {
     let unknown = |reason| Judgement {
         before: old.average(),
         after: new.average(),
         ..Judgement::unknown(reason, rules)
     };
-    let majority = |side: &Side| side.beyond.len() > side.known.len();
+    let majority = |side: &SideRuns| side.beyond.len() > side.known.len();
     let (known, beyond, verdict) = match (old.beyond.is_empty(), new.beyond.is_empty()) {
-        (true, false) if majority(new) => (old, new, Verdict::Worse),
-        (false, true) if majority(old) => (new, old, Verdict::Better),
-        _ if majority(old) && majority(new) => return unknown(Reason::Censored),
-        _ => return unknown(Reason::CensoredInPart),
+        (true, false) if majority(new) => (old, new, ComparisonVerdict::Worse),
+        (false, true) if majority(old) => (new, old, ComparisonVerdict::Better),
+        _ if majority(old) && majority(new) => return unknown(JudgementReason::Censored),
+        _ => return unknown(JudgementReason::CensoredInPart),
     };
     let one_each = known.known.len() + beyond.known.len() + beyond.beyond.len() == 2;
     let factor = normal(rules.confidence) * PLAUSIBLE_SCATTER * per_run([1, 1]);
@@ -236,9 +244,9 @@ fn censored(old: &Side, new: &Side, rules: &Rules) -> Judgement {
     match shortest - longest > factor {
         true => Judgement {
             verdict,
-            ..unknown(Reason::CensoredOnOneSide)
+            ..unknown(JudgementReason::CensoredOnOneSide)
         },
-        false => unknown(Reason::CensoredOnOneSide),
+        false => unknown(JudgementReason::CensoredOnOneSide),
     }
 }
 

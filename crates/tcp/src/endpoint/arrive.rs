@@ -9,7 +9,7 @@ use super::Endpoint;
 use super::open::answer_with_reset;
 use crate::receive::{Incoming, OtherHalf};
 use crate::send::Ack;
-use crate::{End, Offset, Parity, Segment, State, unwrap};
+use crate::{ConnectionEnd, Offset, Parity, Segment, State, unwrap};
 
 /// Timestamps older than this prove nothing (RFC 7323, section 5.5).
 const STALE: Span = Span::from_secs(24 * 24 * 3600);
@@ -131,9 +131,9 @@ impl Endpoint {
         let demanded = rules.rfc5961 || (rules.exact_reset && self.state == State::Established);
         if exact || (!demanded && start < edge.max(self.receiver.next + 1)) {
             if self.state == State::TimeWait {
-                self.finish(End::Finished);
+                self.finish(ConnectionEnd::Finished);
             } else {
-                self.finish(End::Reset);
+                self.finish(ConnectionEnd::Reset);
             }
             return;
         }
@@ -156,7 +156,7 @@ impl Endpoint {
             self.challenge(now);
         } else {
             self.reset = Some(self.bare_reset());
-            self.finish(End::Reset);
+            self.finish(ConnectionEnd::Reset);
         }
         None
     }
@@ -283,7 +283,7 @@ impl Endpoint {
             State::FinWait1 if closed => State::Closing,
             State::FinWait2 if closed => State::TimeWait,
             State::Closing if acknowledged => State::TimeWait,
-            State::LastAck if acknowledged => return self.finish(End::Finished),
+            State::LastAck if acknowledged => return self.finish(ConnectionEnd::Finished),
             State::TimeWait if self.receiver.owed_now => State::TimeWait,
             _ => return,
         };

@@ -4,7 +4,7 @@ use posthaste_units::Instant;
 
 use super::Endpoint;
 use crate::send::{Chunk, Expired};
-use crate::{End, Options, Parity, Segment, State, Timestamps, wrap};
+use crate::{ConnectionEnd, Options, Parity, Segment, State, Timestamps, wrap};
 
 /// SACK blocks with and without timestamps: the number that fits in 40 bytes of options.
 const BLOCKS: (usize, usize) = (3, 4);
@@ -62,17 +62,17 @@ impl Endpoint {
             return;
         }
         if self.opening.due <= now && !self.expire_opening() {
-            return self.finish(End::TimedOut);
+            return self.finish(ConnectionEnd::TimedOut);
         }
         if self.linger <= now {
             let end = match self.state {
-                State::TimeWait => End::Finished,
-                _ => End::TimedOut,
+                State::TimeWait => ConnectionEnd::Finished,
+                _ => ConnectionEnd::TimedOut,
             };
             return self.finish(end);
         }
         if self.sender.expire(now, &mut self.counters) == Expired::GaveUp {
-            return self.finish(End::TimedOut);
+            return self.finish(ConnectionEnd::TimedOut);
         }
         self.receiver.expire(now);
         let edge = self.receiver.next;

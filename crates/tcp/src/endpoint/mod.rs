@@ -20,7 +20,7 @@ use posthaste_units::{Instant, Span};
 
 use crate::receive::Receiver;
 use crate::send::{Agreed, Sender};
-use crate::{Counters, End, Offset, Profile, Segment, State};
+use crate::{ConnectionEnd, EndpointCounters, Offset, Profile, Segment, State};
 use answer::Challenges;
 use open::Opening;
 
@@ -54,12 +54,12 @@ pub struct Endpoint {
     /// True if something may be sent at once. Otherwise `due` is the earliest timer.
     stirred: bool,
     due: Instant,
-    counters: Counters,
+    counters: EndpointCounters,
 }
 
 /// Snapshot of the sender's state, for tables and tests.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Look {
+pub struct SenderSnapshot {
     /// Congestion window in bytes.
     pub window: u64,
     /// Slow-start threshold in bytes.
@@ -109,7 +109,7 @@ impl Endpoint {
             challenges: Challenges::default(),
             stirred: false,
             due: Instant::FAR_FUTURE,
-            counters: Counters::default(),
+            counters: EndpointCounters::default(),
             profile: profile.clone(),
         }
     }
@@ -150,7 +150,7 @@ impl Endpoint {
         self.challenges = Challenges::default();
         self.stirred = false;
         self.due = Instant::FAR_FUTURE;
-        self.counters = Counters::default();
+        self.counters = EndpointCounters::default();
     }
 
     /// Processes an arriving segment. Returns the offsets of the accepted data (in order or not), trimmed to the
@@ -272,7 +272,7 @@ impl Endpoint {
         }
         self.stirred = true;
         match self.state {
-            State::Listen | State::SynSent => self.finish(End::Finished),
+            State::Listen | State::SynSent => self.finish(ConnectionEnd::Finished),
             State::CloseWait => {
                 self.sender.closing = true;
                 self.state = State::LastAck;
@@ -303,10 +303,10 @@ impl Endpoint {
         if !matches!(self.state, State::Listen | State::SynSent | State::TimeWait) {
             self.reset = Some(self.bare_reset());
         }
-        self.finish(End::Aborted);
+        self.finish(ConnectionEnd::Aborted);
     }
 
-    fn finish(&mut self, end: End) {
+    fn finish(&mut self, end: ConnectionEnd) {
         self.state = State::Closed(end);
         self.opening = Opening::default();
         self.linger = Instant::FAR_FUTURE;
@@ -341,7 +341,7 @@ impl Endpoint {
     }
 
     /// Counters of the endpoint.
-    pub const fn counters(&self) -> &Counters {
+    pub const fn counters(&self) -> &EndpointCounters {
         &self.counters
     }
 
@@ -361,8 +361,8 @@ impl Endpoint {
     }
 
     /// Returns a snapshot of the sender's state.
-    pub fn look(&self) -> Look {
-        Look {
+    pub fn look(&self) -> SenderSnapshot {
+        SenderSnapshot {
             window: self.sender.congestion().window(),
             threshold: self.sender.congestion().threshold(),
             peer_window: self.sender.peer_window(),

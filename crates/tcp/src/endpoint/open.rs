@@ -178,7 +178,7 @@ impl Endpoint {
         }
         if segment.rst {
             if segment.ack.is_some() {
-                self.finish(crate::End::Reset);
+                self.finish(crate::ConnectionEnd::Reset);
             } else {
                 self.counters.refused.rst += 1;
             }

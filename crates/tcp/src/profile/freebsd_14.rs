@@ -7,15 +7,15 @@
 use posthaste_units::Span;
 
 use super::*;
-use crate::send::congestion::{Avoidance, Basis, Counting, Exit, Limit, Restart, SlowStart};
-use crate::send::reduction::Bound;
+use crate::send::congestion::{Avoidance, Basis, Counting, Exit, GrowthLimit, Restart, SlowStart};
+use crate::send::reduction::ReductionBound;
 
 pub(super) fn profile() -> Profile {
     Profile {
         name: "freebsd-14",
         about: "FreeBSD 14 (2023), default stack: CUBIC, SACK with a pipe, PRR",
-        clock: Clock::Exact,
-        offer: Offer {
+        clock: TimerClock::Exact,
+        offer: OfferedOptions {
             mss: 1460,
             // From kern.ipc.maxsockbuf of 2 MB.
             window_scale: Some(6),
@@ -54,13 +54,13 @@ pub(super) fn profile() -> Profile {
             slow_start: SlowStart::Bytes { limit: 2 },
             exit: Exit::AtLoss,
             counting: Counting::Bytes,
-            limit: Limit::Full,
+            limit: GrowthLimit::Full,
             basis: Basis::Usable,
             restart: Restart::Segments(10),
         },
         // net.inet.tcp.do_prr = 1, do_prr_conservative = 0.
         reduction: ReductionRule::Proportional {
-            bound: Bound::SlowStart,
+            bound: ReductionBound::SlowStart,
         },
         recovery: RECOVERY,
         nagle: Nagle::Any,
@@ -113,7 +113,7 @@ const HANDSHAKE: Handshake = Handshake {
     fin_wait_2: Some(Span::from_secs(60)),
 };
 
-const RECOVERY: Recovery = Recovery::by(Engine::Pipe {
+const RECOVERY: Recovery = Recovery::by(RecoveryEngine::Pipe {
     fack: false,
     free_fin: false,
     defers: false,

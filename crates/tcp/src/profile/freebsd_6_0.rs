@@ -7,15 +7,15 @@
 use posthaste_units::Span;
 
 use super::*;
-use crate::send::congestion::{Avoidance, Basis, Counting, Exit, Limit, Restart, SlowStart};
+use crate::send::congestion::{Avoidance, Basis, Counting, Exit, GrowthLimit, Restart, SlowStart};
 
 pub(super) fn profile() -> Profile {
     Profile {
         name: "freebsd-6.0",
         about: "FreeBSD 6.0 (2005): NewReno and SACK, 200 ms added to every timeout",
         // kern.hz = 1000 since 2005 on i386.
-        clock: Clock::Ticks(Span::from_millis(1)),
-        offer: Offer {
+        clock: TimerClock::Ticks(Span::from_millis(1)),
+        offer: OfferedOptions {
             mss: 1460,
             // TCP_MAXWIN << 0 is less than net.inet.tcp.recvspace.
             window_scale: Some(1),
@@ -57,7 +57,7 @@ pub(super) fn profile() -> Profile {
             slow_start: SlowStart::PerAck,
             exit: Exit::AtLoss,
             counting: Counting::Bytes,
-            limit: Limit::Ignored,
+            limit: GrowthLimit::Ignored,
             basis: Basis::Usable,
             restart: Restart::Segments(3),
         },
@@ -113,7 +113,7 @@ const HANDSHAKE: Handshake = Handshake {
 };
 
 /// tcprexmtthresh = 3, net.inet.tcp.rfc3042 = 1.
-const RECOVERY: Recovery = Recovery::by(Engine::Bsd {
+const RECOVERY: Recovery = Recovery::by(RecoveryEngine::Bsd {
     // `tiwin == tp->snd_wnd` in tcp_input().
     window_must_match: true,
 });

@@ -6,7 +6,7 @@
 use posthaste_units::Span;
 
 use super::*;
-use crate::send::congestion::{Avoidance, Basis, Counting, Exit, Limit, Restart, SlowStart};
+use crate::send::congestion::{Avoidance, Basis, Counting, Exit, GrowthLimit, Restart, SlowStart};
 
 /// HZ = 250, the default since 2.6.13.
 const JIFFY: Span = Span::from_millis(4);
@@ -15,8 +15,8 @@ pub(super) fn profile() -> Profile {
     Profile {
         name: "linux-2.6.15",
         about: "Linux 2.6.15 (2006): BIC, SACK with FACK, rate halving, timeouts of 200 ms at least",
-        clock: Clock::Ticks(JIFFY),
-        offer: Offer {
+        clock: TimerClock::Ticks(JIFFY),
+        offer: OfferedOptions {
             mss: 1460,
             // From the largest of tcp_rmem, 174,760 bytes.
             window_scale: Some(2),
@@ -56,7 +56,7 @@ pub(super) fn profile() -> Profile {
             slow_start: SlowStart::PerAck,
             exit: Exit::AtLoss,
             counting: Counting::Segments,
-            limit: Limit::Full,
+            limit: GrowthLimit::Full,
             basis: Basis::Window,
             restart: Restart::Halving,
         },
@@ -119,7 +119,7 @@ const HANDSHAKE: Handshake = Handshake {
 /// tcp_reordering = 3; tcp_frto = 0 until 2.6.24.
 const RECOVERY: Recovery = Recovery {
     undo: true,
-    ..Recovery::by(Engine::Pipe {
+    ..Recovery::by(RecoveryEngine::Pipe {
         // tcp_fack = 1.
         fack: true,
         // "Don't be strict about the congestion window for the final FIN": tcp_cwnd_test().

@@ -7,9 +7,9 @@
 use posthaste_units::Span;
 
 use super::*;
-use crate::receive::ack::Compression;
-use crate::send::congestion::{Avoidance, Basis, Counting, Exit, Limit, Restart, SlowStart};
-use crate::send::reduction::Bound;
+use crate::receive::ack::AckCompression;
+use crate::send::congestion::{Avoidance, Basis, Counting, Exit, GrowthLimit, Restart, SlowStart};
+use crate::send::reduction::ReductionBound;
 
 /// CONFIG_HZ = 250, as on Debian and on the emulator's test machine.
 const JIFFY: Span = Span::from_millis(4);
@@ -30,7 +30,7 @@ pub(super) fn linux_2005() -> Profile {
         name: "linux-2005",
         about: "the twin of the kernel preset linux-2005: today's Linux with Reno, without SACK \
                 and F-RTO, three segments at first",
-        offer: Offer {
+        offer: OfferedOptions {
             sack: false,
             ..modern.offer
         },
@@ -52,8 +52,8 @@ pub(super) fn profile() -> Profile {
     Profile {
         name: "linux-6",
         about: "Linux 6 (2022-2026): CUBIC with HyStart, RACK and tail loss probes, PRR",
-        clock: Clock::Wheel(JIFFY),
-        offer: Offer {
+        clock: TimerClock::Wheel(JIFFY),
+        offer: OfferedOptions {
             mss: 1460,
             // From the largest of tcp_rmem, 6 MB (32 MB and 10 since 6.17).
             window_scale: Some(7),
@@ -91,7 +91,7 @@ pub(super) fn profile() -> Profile {
         control: CONTROL,
         // tcp_cwnd_reduction().
         reduction: ReductionRule::Proportional {
-            bound: Bound::Heuristic,
+            bound: ReductionBound::Heuristic,
         },
         recovery: RECOVERY,
         nagle: Nagle::Small,
@@ -101,7 +101,7 @@ pub(super) fn profile() -> Profile {
             // TCP_DELACK_MIN and TCP_DELACK_MAX.
             min: Span::from_millis(40),
             max: Span::from_millis(200),
-            compression: Some(Compression {
+            compression: Some(AckCompression {
                 // TCP_FASTRETRANS_THRESH, tcp_comp_sack_nr, tcp_comp_sack_delay_ns.
                 free: 3,
                 held: 44,
@@ -142,7 +142,7 @@ const CONTROL: Control = Control {
     slow_start: SlowStart::PerSegment,
     exit: Exit::HyStart,
     counting: Counting::Segments,
-    limit: Limit::Validated,
+    limit: GrowthLimit::Validated,
     basis: Basis::Window,
     restart: Restart::Halving,
 };
@@ -181,7 +181,7 @@ const RECOVERY: Recovery = Recovery {
     // tcp_frto = 2.
     frto: true,
     undo: true,
-    ..Recovery::by(Engine::Pipe {
+    ..Recovery::by(RecoveryEngine::Pipe {
         fack: false,
         // tcp_cwnd_test() no longer exempts the final FIN; observed on 6.18.
         free_fin: false,

@@ -12,7 +12,7 @@ mod rfc;
 use posthaste_units::Span;
 use thiserror::Error;
 
-use crate::Clock;
+use crate::TimerClock;
 use crate::receive::ack::AckRule;
 use crate::receive::duplicates::AdaptiveAcks;
 use crate::receive::window::WindowRule;
@@ -28,9 +28,9 @@ pub struct Profile {
     /// One-line description.
     pub about: &'static str,
     /// Granularity of the timers.
-    pub clock: Clock,
+    pub clock: TimerClock,
     /// Options of the SYN.
-    pub offer: Offer,
+    pub offer: OfferedOptions,
     /// Timers of connection setup and close.
     pub handshake: Handshake,
     /// Capacity for bytes written and not acknowledged.
@@ -67,7 +67,7 @@ pub struct Profile {
 
 /// The options of a SYN.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Offer {
+pub struct OfferedOptions {
     /// Largest payload accepted and sent: the MTU less 40.
     pub mss: u16,
     /// Shift of the advertised windows.
@@ -169,7 +169,7 @@ pub enum Nagle {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Recovery {
     /// Algorithm that decides about losses.
-    pub engine: Engine,
+    pub engine: RecoveryEngine,
     /// Duplicate acknowledgements after which a segment counts as lost.
     pub threshold: u32,
     /// New data on the first two duplicates (RFC 3042).
@@ -196,13 +196,13 @@ pub struct Recovery {
     /// Sends the FIN with the last data segment. Otherwise it is sent alone. A remedy for stacks that do not.
     pub fin_rides: bool,
     /// Uses smaller segments while the window is small. A remedy.
-    pub framing: Option<Framing>,
+    pub framing: Option<FramingRule>,
 }
 
 impl Recovery {
     /// Rules common to all stacks, with the given engine: three duplicates, limited transmit, and a FIN on the last
     /// data segment (RFC 5681, section 3.2; RFC 3042). Nothing that only some stacks have.
-    pub(crate) const fn by(engine: Engine) -> Self {
+    pub(crate) const fn by(engine: RecoveryEngine) -> Self {
         Self {
             engine,
             threshold: 3,
@@ -224,7 +224,7 @@ impl Recovery {
 
 /// Smart framing (Mellia, Meo, Casetti 2005): the same bytes in more segments, so that enough segments follow a loss.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Framing {
+pub struct FramingRule {
     /// Number of pieces of a full segment.
     pub parts: u32,
     /// Applies while the congestion window is below this number of bytes.
@@ -233,7 +233,7 @@ pub struct Framing {
 
 /// The two families of loss recovery.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Engine {
+pub enum RecoveryEngine {
     /// BSD: pulls the next offset to send back and inflates the window.
     Bsd {
         /// A duplicate counts only if its window equals the last one, even if it has new SACK blocks.

@@ -3,7 +3,7 @@
 use posthaste_units::Span;
 
 use super::*;
-use crate::send::congestion::{Avoidance, Basis, Counting, Exit, Limit, Restart, SlowStart};
+use crate::send::congestion::{Avoidance, Basis, Counting, Exit, GrowthLimit, Restart, SlowStart};
 
 /// RFC 5681, with the choices that it recommends.
 const CONTROL: Control = Control {
@@ -12,7 +12,7 @@ const CONTROL: Control = Control {
     // RFC 9406, which RFC 9438 recommends.
     exit: Exit::HyStartPlusPlus,
     counting: Counting::Bytes,
-    limit: Limit::Full,
+    limit: GrowthLimit::Full,
     basis: Basis::Flight,
     restart: Restart::Initial,
 };
@@ -21,8 +21,8 @@ pub(super) fn profile() -> Profile {
     Profile {
         name: "rfc",
         about: "the standards' letter: RFC 9293, 5681, 6298, 6675, 6582, 7323",
-        clock: Clock::Exact,
-        offer: Offer {
+        clock: TimerClock::Exact,
+        offer: OfferedOptions {
             mss: 1460,
             window_scale: Some(2),
             timestamps: true,
@@ -96,7 +96,7 @@ const HANDSHAKE: Handshake = Handshake {
 
 const RECOVERY: Recovery = Recovery {
     rescue: true,
-    ..Recovery::by(Engine::Pipe {
+    ..Recovery::by(RecoveryEngine::Pipe {
         fack: false,
         free_fin: false,
         defers: false,

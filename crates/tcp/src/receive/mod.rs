@@ -11,10 +11,10 @@ use std::ops::Range;
 
 use posthaste_units::{Instant, Span};
 
-use crate::{Counters, Offset, Profile, Ranges};
-use ack::{AckNow, AckPolicy, Arrival, Place};
+use crate::{EndpointCounters, Offset, Profile, Ranges};
+use ack::{AckNow, AckPolicy, DataArrival, SegmentPosition};
 use duplicates::Duplicates;
-use window::{Room, Window};
+use window::{ReceiveSpace, ReceiveWindow};
 
 /// Offset of a FIN that has not arrived.
 const UNKNOWN: Offset = Offset::MAX;
@@ -49,7 +49,7 @@ pub(crate) struct Receiver {
     fin: Offset,
     early: Ranges,
     policy: AckPolicy,
-    window: Window,
+    window: ReceiveWindow,
     scale: u8,
     /// Number of the last acknowledgement.
     pub(crate) acknowledged: Offset,
@@ -73,7 +73,7 @@ impl Receiver {
             fin: UNKNOWN,
             early: Ranges::default(),
             policy: AckPolicy::new(profile.ack, profile.clock, mss),
-            window: Window::new(profile.window, profile.receive_buffer, mss),
+            window: ReceiveWindow::new(profile.window, profile.receive_buffer, mss),
             scale: 0,
             acknowledged: 0,
             owed_now: false,
@@ -136,8 +136,8 @@ impl Receiver {
         !self.early.is_empty() || (self.fin != UNKNOWN && self.next < self.fin)
     }
 
-    fn room(&self) -> Room {
-        Room {
+    fn room(&self) -> ReceiveSpace {
+        ReceiveSpace {
             unread: self.readable(),
             early: self.early.iter().map(|(start, end)| end - start).sum(),
             edge: self.edge,
@@ -151,7 +151,7 @@ impl Receiver {
         now: Instant,
         incoming: Incoming,
         other: OtherHalf,
-        counters: &mut Counters,
+        counters: &mut EndpointCounters,
     ) -> Option<Range<Offset>> {
         let end = incoming.start + u64::from(incoming.len);
         if self.contradicts(&incoming, end) {
@@ -164,15 +164,15 @@ impl Receiver {
         let place = self.place(&incoming, &taken, fin);
         match place {
             // Nothing fits: all of it had been received before, or the window is closed.
-            Place::Old if end > self.next => {
+            SegmentPosition::Old if end > self.next => {
                 counters.refused.out_of_window += 1;
                 self.repeated(incoming.start, self.next);
             }
-            Place::Old => {
+            SegmentPosition::Old => {
                 counters.duplicate_data += 1;
                 self.repeated(incoming.start, end);
             }
-            Place::Beyond => {
+            SegmentPosition::Beyond => {
                 if self.early.covers(taken.start, taken.end) {
                     counters.duplicate_data += u64::from(!taken.is_empty());
                     self.repeated(taken.start, taken.end);
@@ -185,7 +185,7 @@ impl Receiver {
                 }
                 counters.out_of_order += 1;
             }
-            Place::Next | Place::Fills => {
+            SegmentPosition::Next | SegmentPosition::Fills => {
                 self.repeated(incoming.start, self.next);
                 self.next = self.early.advance(taken.end.max(self.next));
             }
@@ -201,7 +201,7 @@ impl Receiver {
         if let Some(duplicates) = &mut self.duplicates {
             let (known, ahead) = (self.fin != UNKNOWN, self.next < self.fin);
             let hole = !self.early.is_empty() || (known && ahead);
-            duplicates.arrived(now, place != Place::Old, known, hole);
+            duplicates.arrived(now, place != SegmentPosition::Old, known, hole);
         }
         (!taken.is_empty()).then_some(taken)
     }
@@ -214,15 +214,15 @@ impl Receiver {
         }
     }
 
-    fn place(&self, incoming: &Incoming, taken: &Range<Offset>, fin: bool) -> Place {
+    fn place(&self, incoming: &Incoming, taken: &Range<Offset>, fin: bool) -> SegmentPosition {
         if incoming.start > self.next {
-            Place::Beyond
+            SegmentPosition::Beyond
         } else if taken.is_empty() && !(fin && taken.end == self.next && !self.has_closed()) {
-            Place::Old
+            SegmentPosition::Old
         } else if self.has_hole() {
-            Place::Fills
+            SegmentPosition::Fills
         } else {
-            Place::Next
+            SegmentPosition::Next
         }
     }
 
@@ -236,13 +236,13 @@ impl Receiver {
         &mut self,
         now: Instant,
         incoming: &Incoming,
-        place: Place,
+        place: SegmentPosition,
         other: OtherHalf,
     ) {
-        let in_order = matches!(place, Place::Next | Place::Fills);
+        let in_order = matches!(place, SegmentPosition::Next | SegmentPosition::Fills);
         let window_grew = (in_order || self.sack) && self.window.arrived(incoming.len);
         let offered = self.edge.saturating_sub(self.acknowledged);
-        let arrival = Arrival {
+        let arrival = DataArrival {
             len: incoming.len,
             place,
             fin: incoming.fin,

@@ -1,6 +1,6 @@
 //! The receiver's advertised window, and the condition for a separate window update.
 //!
-//! Handles bytes and edges only; [`Window::field`] computes the header's scaled field. An advertised edge never moves
+//! Handles bytes and edges only; [`ReceiveWindow::field`] computes the header's scaled field. An advertised edge never moves
 //! back (RFC 9293, section 3.8.6).
 
 use crate::Offset;
@@ -35,7 +35,7 @@ pub enum WindowRule {
 
 /// Content of a receiver's buffer, and its advertised window.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Room {
+pub struct ReceiveSpace {
     /// Bytes in order and not read yet.
     pub unread: u64,
     /// Bytes out of order. Linux keeps them in the same buffer, BSD outside it.
@@ -46,7 +46,7 @@ pub struct Room {
     pub next: Offset,
 }
 
-impl Room {
+impl ReceiveSpace {
     const fn offered(&self) -> u64 {
         self.edge.saturating_sub(self.next)
     }
@@ -54,7 +54,7 @@ impl Room {
 
 /// A receiver's window.
 #[derive(Clone, Debug)]
-pub struct Window {
+pub struct ReceiveWindow {
     rule: WindowRule,
     buffer: u64,
     mss: u64,
@@ -63,7 +63,7 @@ pub struct Window {
     ceiling: u64,
 }
 
-impl Window {
+impl ReceiveWindow {
     /// Creates the window of a buffer of `buffer` bytes for segments of at most `mss`, without scaling.
     pub fn new(rule: WindowRule, buffer: u64, mss: u32) -> Self {
         let ceiling = match rule {
@@ -99,9 +99,9 @@ impl Window {
         true
     }
 
-    /// Window to advertise now, in bytes from [`Room::next`]. Never less than advertised before.
+    /// Window to advertise now, in bytes from [`ReceiveSpace::next`]. Never less than advertised before.
     #[inline]
-    pub fn offer(&self, room: &Room) -> u64 {
+    pub fn offer(&self, room: &ReceiveSpace) -> u64 {
         let (offered, most) = (room.offered(), FIELD << self.shift);
         let space = self.buffer.saturating_sub(room.unread);
         let window = match self.rule {
@@ -136,7 +136,7 @@ impl Window {
 
     /// Returns true if the window justifies a separate update. Called after a read. `delayed` is true while an
     /// acknowledgement waits for its timer.
-    pub fn update_due(&self, room: &Room, delayed: bool) -> bool {
+    pub fn update_due(&self, room: &ReceiveSpace, delayed: bool) -> bool {
         let (offered, window) = (room.offered(), self.offer(room));
         let opens = window - offered;
         match self.rule {
@@ -175,8 +175,8 @@ mod tests {
         WindowRule::Linux { first: 5792 },
     ];
 
-    fn room(unread: u64, edge: u64, next: u64) -> Room {
-        Room {
+    fn room(unread: u64, edge: u64, next: u64) -> ReceiveSpace {
+        ReceiveSpace {
             unread,
             early: 0,
             edge,
@@ -188,7 +188,7 @@ mod tests {
     #[test]
     fn a_steady_reader_on_bsd_updates_after_every_third_segment() {
         let (buffer, mss) = (65_536, u64::from(MSS));
-        let mut window = Window::new(WindowRule::Bsd, buffer, MSS);
+        let mut window = ReceiveWindow::new(WindowRule::Bsd, buffer, MSS);
         window.scale(1);
         let (mut edge, mut delayed, mut acks) = (1 + buffer, false, Vec::new());
         for segment in 1..=9 {
@@ -210,7 +210,7 @@ mod tests {
 
     #[test]
     fn later_bsd_wants_a_quarter_of_a_large_buffer() {
-        let window = Window::new(WindowRule::BsdQuarter, 40_000, MSS);
+        let window = ReceiveWindow::new(WindowRule::BsdQuarter, 40_000, MSS);
         let offering = |offered: u64, unread| room(unread, 1 + offered, 1);
         assert!(!window.update_due(&offering(20_000, 10_001), false));
         assert!(window.update_due(&offering(20_000, 10_000), false));
@@ -218,7 +218,7 @@ mod tests {
         // The peer has little left: two segments are enough.
         assert!(!window.update_due(&offering(1_000, 36_105), false));
         assert!(window.update_due(&offering(1_000, 36_104), false));
-        let small = Window::new(WindowRule::BsdQuarter, 8 * u64::from(MSS), MSS);
+        let small = ReceiveWindow::new(WindowRule::BsdQuarter, 8 * u64::from(MSS), MSS);
         let (two, whole) = (2 * u64::from(MSS), 8 * u64::from(MSS));
         assert!(!small.update_due(&room(0, 1 + whole - two + 1, 1), false));
         assert!(small.update_due(&room(0, 1 + whole - two, 1), false));
@@ -226,7 +226,7 @@ mod tests {
 
     #[test]
     fn linux_updates_when_the_window_doubles() {
-        let window = Window::new(WindowRule::Linux { first: 65_535 }, 65_535, MSS);
+        let window = ReceiveWindow::new(WindowRule::Linux { first: 65_535 }, 65_535, MSS);
         assert!(!window.update_due(&room(0, 40_001, 1), false));
         assert!(!window.update_due(&room(45_535, 12_001, 1), false));
         // 24,000 bytes are free, 16 whole segments.
@@ -237,7 +237,7 @@ mod tests {
 
     #[test]
     fn linux_begins_small_and_grows_by_two_segments() {
-        let mut window = Window::new(WindowRule::Linux { first: 5792 }, 65_535, MSS);
+        let mut window = ReceiveWindow::new(WindowRule::Linux { first: 5792 }, 65_535, MSS);
         assert_eq!(window.offer(&room(0, 1, 1)), 5792);
         assert!(window.arrived(MSS));
         assert_eq!(window.offer(&room(0, 1, 1)), 8688);
@@ -257,9 +257,9 @@ mod tests {
             offered in 0u64..1 << 22, next in 1u64..1 << 40, mss in 1u32..9000,
         ) {
             for rule in RULES {
-                let mut window = Window::new(rule, buffer, mss);
+                let mut window = ReceiveWindow::new(rule, buffer, mss);
                 window.scale(shift);
-                let mut room = Room { unread, early, edge: next + offered, next };
+                let mut room = ReceiveSpace { unread, early, edge: next + offered, next };
                 let offer = window.offer(&room);
                 prop_assert!(offer >= offered);
                 window.update_due(&room, false);
@@ -276,9 +276,9 @@ mod tests {
         #[test]
         fn an_empty_buffer_opens_a_closed_window(buffer in 64u64..1 << 20, mss in 1u32..9000, next in 1u64..1 << 40) {
             for rule in RULES {
-                let mut window = Window::new(rule, buffer, mss);
+                let mut window = ReceiveWindow::new(rule, buffer, mss);
                 window.scale(5);
-                let closed = Room { unread: 0, early: 0, edge: next, next };
+                let closed = ReceiveSpace { unread: 0, early: 0, edge: next, next };
                 prop_assert!(window.update_due(&closed, false), "{rule:?}");
                 prop_assert!(window.offer(&closed) >= u64::from(mss).min(buffer / 2).min(5792));
             }

@@ -11,11 +11,11 @@
 
 use posthaste_units::{Instant, Span};
 
-use super::episode::Phase;
+use super::episode::RecoveryPhase;
 use super::timer::Purpose;
 use super::transmit::{Chunk, Repair};
 use super::{Ack, Sender};
-use crate::{Counters, Offset};
+use crate::{EndpointCounters, Offset};
 
 impl Sender {
     pub(super) fn bsd_acknowledged(
@@ -23,7 +23,7 @@ impl Sender {
         now: Instant,
         ack: &Ack<'_>,
         window_must_match: bool,
-        counters: &mut Counters,
+        counters: &mut EndpointCounters,
     ) {
         let news = self.bsd_take_sack(ack);
         if ack.number > self.una {
@@ -87,15 +87,15 @@ impl Sender {
     fn bsd_is_early(&self) -> bool {
         let (out, come) = (self.board.len() as u32, self.board.sacked_segments());
         self.rules.early_retransmit.is_some()
-            && self.phase() == Phase::Open
+            && self.phase() == RecoveryPhase::Open
             && self.unsent() == 0
             && (2..4).contains(&out)
             && come + 1 == out
     }
 
-    fn bsd_duplicate(&mut self, now: Instant, counters: &mut Counters) {
+    fn bsd_duplicate(&mut self, now: Instant, counters: &mut EndpointCounters) {
         let mss = u64::from(self.agreed.mss);
-        let recovering = self.phase() == Phase::Recovery;
+        let recovering = self.phase() == RecoveryPhase::Recovery;
         let threshold = self.bsd_threshold();
         if recovering || self.episode.duplicates > threshold {
             let window = self.congestion.window();
@@ -118,7 +118,7 @@ impl Sender {
         }
     }
 
-    fn bsd_recover(&mut self, now: Instant, counters: &mut Counters) {
+    fn bsd_recover(&mut self, now: Instant, counters: &mut EndpointCounters) {
         let mss = u64::from(self.agreed.mss);
         if !self.agreed.sack && self.una <= self.episode.recover {
             self.episode.duplicates = 0;
@@ -127,7 +127,7 @@ impl Sender {
         counters.recoveries += 1;
         self.congestion
             .lost(self.window.min(self.congestion.window()));
-        self.episode.phase = Phase::Recovery;
+        self.episode.phase = RecoveryPhase::Recovery;
         self.episode.recover = self.max;
         self.board.forget_repeats();
         if self.agreed.sack {
@@ -143,10 +143,10 @@ impl Sender {
     }
 
     /// Handles an acknowledgement of new data.
-    fn bsd_advance(&mut self, now: Instant, ack: &Ack<'_>, counters: &mut Counters) {
+    fn bsd_advance(&mut self, now: Instant, ack: &Ack<'_>, counters: &mut EndpointCounters) {
         let mss = u64::from(self.agreed.mss);
         let acked = ack.number - self.una;
-        let recovering = self.phase() == Phase::Recovery;
+        let recovering = self.phase() == RecoveryPhase::Recovery;
         let ends = ack.number >= self.episode.recover;
         if recovering && ends {
             let threshold = self.congestion.threshold();
@@ -168,12 +168,12 @@ impl Sender {
         }
         self.episode.bad_until = None;
         let delivered = self.bsd_take_off(now, ack);
-        if self.phase() != Phase::Recovery {
+        if self.phase() != RecoveryPhase::Recovery {
             let mut progress = self.progress(now, delivered, ack);
             progress.in_flight = self.next.saturating_sub(self.una);
             self.congestion.acked(&progress);
         } else if ends {
-            self.episode.phase = Phase::Open;
+            self.episode.phase = RecoveryPhase::Open;
             self.congestion.finished();
         }
         self.una = ack.number;
@@ -186,8 +186,8 @@ impl Sender {
             self.congestion
                 .set_window(window.min(self.congestion.threshold()));
         }
-        if self.phase() == Phase::Loss && ends {
-            self.episode.phase = Phase::Open;
+        if self.phase() == RecoveryPhase::Loss && ends {
+            self.episode.phase = RecoveryPhase::Open;
             self.congestion.finished();
             self.board.forget_repeats();
         }
@@ -217,14 +217,14 @@ impl Sender {
         (ack.number - self.una, segments)
     }
 
-    fn bsd_undo(&mut self, counters: &mut Counters) {
+    fn bsd_undo(&mut self, counters: &mut EndpointCounters) {
         counters.undone += 1;
         self.congestion.undo();
         self.episode.recover = self.episode.before.0;
         self.episode.phase = if self.episode.before.1 {
-            Phase::Recovery
+            RecoveryPhase::Recovery
         } else {
-            Phase::Open
+            RecoveryPhase::Open
         };
         self.board.forget_repeats();
         self.next = self.max;
@@ -236,13 +236,16 @@ impl Sender {
             let ticks = |span: Span| span.as_nanos() / self.tick.as_nanos().max(1);
             let half = ticks(self.rtt.smoothed().unwrap_or_default()) / 2;
             self.episode.bad_until = Some(now + self.tick * half);
-            self.episode.before = (self.episode.recover, self.phase() == Phase::Recovery);
+            self.episode.before = (
+                self.episode.recover,
+                self.phase() == RecoveryPhase::Recovery,
+            );
         }
         self.board.forget_sacks();
         self.board.forget_repeats();
         self.next = self.una;
         self.episode.recover = self.max;
-        self.episode.phase = Phase::Loss;
+        self.episode.phase = RecoveryPhase::Loss;
         self.episode.duplicates = 0;
         self.episode.force = false;
         self.congestion
@@ -253,12 +256,12 @@ impl Sender {
         &mut self,
         now: Instant,
         room: u32,
-        counters: &mut Counters,
+        counters: &mut EndpointCounters,
     ) -> Option<Chunk> {
         if std::mem::take(&mut self.episode.force) && !self.board.is_empty() {
             return self.send_again(now, 0, Repair::Fast, counters);
         }
-        if self.agreed.sack && self.phase() == Phase::Recovery {
+        if self.agreed.sack && self.phase() == RecoveryPhase::Recovery {
             return self.bsd_transmit_by_sack(now, room, counters);
         }
         let flight = self.next - self.una;
@@ -278,7 +281,12 @@ impl Sender {
     }
 
     /// Retransmits from `next` on, skipping SACKed segments.
-    fn bsd_go_back(&mut self, now: Instant, window: u64, counters: &mut Counters) -> Option<Chunk> {
+    fn bsd_go_back(
+        &mut self,
+        now: Instant,
+        window: u64,
+        counters: &mut EndpointCounters,
+    ) -> Option<Chunk> {
         let first = self.board.at(self.next);
         let index = (first..self.board.len())
             .find(|index| self.board.get(*index).is_some_and(|sent| !sent.sacked));
@@ -303,7 +311,7 @@ impl Sender {
         &mut self,
         now: Instant,
         room: u32,
-        counters: &mut Counters,
+        counters: &mut EndpointCounters,
     ) -> Option<Chunk> {
         let reached = self.bsd_reached();
         let window = self.congestion.window();

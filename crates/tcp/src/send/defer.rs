@@ -8,8 +8,8 @@
 use posthaste_units::{Instant, Span};
 
 use super::Sender;
-use super::episode::Phase;
-use crate::profile::Engine;
+use super::episode::RecoveryPhase;
+use crate::profile::RecoveryEngine;
 
 /// Longest time since the last send, and longest time to the expected acknowledgement.
 const SOON: Span = Span::from_millis(1);
@@ -22,7 +22,7 @@ impl Sender {
     ///
     /// Bursts have two segments (net.ipv4.tcp_min_tso_segs = 2), as below some 35 Mbit/s.
     pub(super) fn defers(&mut self, now: Instant, left: u64) -> bool {
-        if !matches!(self.rules.engine, Engine::Pipe { defers: true, .. }) {
+        if !matches!(self.rules.engine, RecoveryEngine::Pipe { defers: true, .. }) {
             return false;
         }
         let mss = u64::from(self.agreed.mss);
@@ -36,7 +36,7 @@ impl Sender {
             self.episode.pair = true;
             return false;
         }
-        let recovers = self.phase() >= Phase::Recovery;
+        let recovers = self.phase() >= RecoveryPhase::Recovery;
         let window = self.window.min(self.congestion.window());
         if recovers || now.since(self.spoke) > SOON || left >= window / THIRDS {
             return false;

@@ -4,15 +4,15 @@
 use posthaste_units::{Instant, Span};
 
 use super::Sender;
-use super::episode::Phase;
-use super::pipe::News;
+use super::episode::RecoveryPhase;
+use super::pipe::AckEffect;
 use super::timer::Purpose;
-use crate::Counters;
-use crate::profile::Engine;
+use crate::EndpointCounters;
+use crate::profile::RecoveryEngine;
 
 impl Sender {
     /// Counts a duplicate as an arrived segment if there is no SACK (`tcp_add_reno_sack`).
-    pub(super) fn add_duplicate(&mut self, news: &mut News) {
+    pub(super) fn add_duplicate(&mut self, news: &mut AckEffect) {
         if self.agreed.sack || !news.duplicate {
             return;
         }
@@ -28,7 +28,7 @@ impl Sender {
     }
 
     /// Marks lost segments, by RACK if enabled, or by NewReno without SACK.
-    pub(super) fn identify(&mut self, now: Instant, news: &mut News) {
+    pub(super) fn identify(&mut self, now: Instant, news: &mut AckEffect) {
         if self.board.is_empty() {
             return;
         }
@@ -39,9 +39,9 @@ impl Sender {
             }
             news.repeat_lost |= self.board.again_segments() < again;
         } else if !self.agreed.sack {
-            let begins =
-                self.phase() < Phase::Recovery && self.episode.duplicates >= self.episode.threshold;
-            let partial = self.phase() == Phase::Recovery && news.advanced;
+            let begins = self.phase() < RecoveryPhase::Recovery
+                && self.episode.duplicates >= self.episode.threshold;
+            let partial = self.phase() == RecoveryPhase::Recovery && news.advanced;
             let first = self.board.get(0).is_some_and(|first| !first.lost);
             if (begins || partial) && first {
                 self.board.mark_lost(0);
@@ -63,11 +63,12 @@ impl Sender {
     }
 
     fn uses_fack(&self) -> bool {
-        matches!(self.rules.engine, Engine::Pipe { fack: true, .. }) && !self.episode.reordered
+        matches!(self.rules.engine, RecoveryEngine::Pipe { fack: true, .. })
+            && !self.episode.reordered
     }
 
     /// Returns true if recovery must begin (`tcp_time_to_recover`).
-    pub(super) fn is_time_to_recover(&mut self, now: Instant, news: &News) -> bool {
+    pub(super) fn is_time_to_recover(&mut self, now: Instant, news: &AckEffect) -> bool {
         if self.board.lost_segments() > 0 {
             return true;
         }
@@ -79,7 +80,7 @@ impl Sender {
 
     /// Early retransmit (RFC 5827, section 3.2): fewer than four segments are in flight, nothing can follow, and all
     /// but one have arrived. RACK decides by time and needs no such count.
-    fn is_early(&mut self, now: Instant, news: &News) -> bool {
+    fn is_early(&mut self, now: Instant, news: &AckEffect) -> bool {
         let Some(rule) = self.rules.early_retransmit.filter(|_| !self.has_rack()) else {
             return false;
         };
@@ -106,8 +107,8 @@ impl Sender {
     }
 
     /// Starts recovery after the delay of an early retransmit.
-    pub(super) fn early_expired(&mut self, now: Instant, counters: &mut Counters) {
-        if self.phase() < Phase::Recovery && !self.board.is_empty() {
+    pub(super) fn early_expired(&mut self, now: Instant, counters: &mut EndpointCounters) {
+        if self.phase() < RecoveryPhase::Recovery && !self.board.is_empty() {
             self.enter_recovery(counters);
             self.mark_by_count(true, true);
             self.reduction.acked(0, self.in_flight(), false);

@@ -6,7 +6,7 @@ use crate::Offset;
 
 /// Phases of recovery, named as in Linux (tcp.h, enum tcp_ca_state). BSD does not use `Disorder`.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
-pub(crate) enum Phase {
+pub(crate) enum RecoveryPhase {
     /// Normal operation.
     #[default]
     Open,
@@ -20,7 +20,7 @@ pub(crate) enum Phase {
 
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Episode {
-    pub(crate) phase: Phase,
+    pub(crate) phase: RecoveryPhase,
     /// An episode ends once this offset is acknowledged: `snd_recover`, `high_seq`.
     pub(crate) recover: Offset,
     /// Duplicate acknowledgements in a row: BSD's `t_dupacks`. Without SACK each stands for an arrived segment: Linux's

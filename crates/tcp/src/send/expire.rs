@@ -4,8 +4,8 @@ use posthaste_units::{Instant, Span};
 
 use super::Sender;
 use super::timer::Purpose;
-use crate::Counters;
-use crate::profile::Engine;
+use crate::EndpointCounters;
+use crate::profile::RecoveryEngine;
 
 /// Result of an expiry.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -21,7 +21,7 @@ const RESTART_BELOW: usize = 4;
 
 impl Sender {
     /// Handles the timer if it is due.
-    pub(crate) fn expire(&mut self, now: Instant, counters: &mut Counters) -> Expired {
+    pub(crate) fn expire(&mut self, now: Instant, counters: &mut EndpointCounters) -> Expired {
         let Some(timer) = self.timer.filter(|timer| timer.due <= now) else {
             return Expired::Fine;
         };
@@ -44,7 +44,7 @@ impl Sender {
         Expired::Fine
     }
 
-    fn time_out(&mut self, now: Instant, counters: &mut Counters) -> Expired {
+    fn time_out(&mut self, now: Instant, counters: &mut EndpointCounters) -> Expired {
         if self.board.is_empty() {
             return Expired::Fine;
         }
@@ -56,8 +56,8 @@ impl Sender {
         counters.timeouts += 1;
         self.rtt.backed_off(self.backoff);
         match self.rules.engine {
-            Engine::Bsd { .. } => self.bsd_timed_out(now),
-            Engine::Pipe { .. } => self.pipe_timed_out(now),
+            RecoveryEngine::Bsd { .. } => self.bsd_timed_out(now),
+            RecoveryEngine::Pipe { .. } => self.pipe_timed_out(now),
         }
         self.set_timer(now, self.timeout(), Purpose::Retransmit);
         Expired::Fine

@@ -21,14 +21,14 @@ mod undo;
 
 use posthaste_units::{Instant, Span};
 
-use crate::profile::{Engine, Persist, Recovery, RoundTrips};
-use crate::{Clock, Counters, Offset, Profile};
-use congestion::{Basis, Congestion, Counting, Limit, Progress};
-use episode::{Episode, Phase};
+use crate::profile::{Persist, Recovery, RecoveryEngine, RoundTrips};
+use crate::{EndpointCounters, Offset, Profile, TimerClock};
+use congestion::{AckProgress, Basis, Congestion, Counting, GrowthLimit};
+use episode::{Episode, RecoveryPhase};
 use reduction::Reduction;
 use rtt::Rtt;
 use scoreboard::Scoreboard;
-use timer::{Purpose, Timer};
+use timer::{Purpose, SenderTimer};
 
 pub(crate) use expire::Expired;
 pub(crate) use transmit::Chunk;
@@ -63,14 +63,14 @@ pub(crate) struct Agreed {
 #[derive(Clone, Debug)]
 pub(crate) struct Sender {
     rules: Recovery,
-    clock: Clock,
+    clock: TimerClock,
     persist: Persist,
     round_trips: RoundTrips,
     minshall: bool,
     pub(crate) no_delay: bool,
     retries: u32,
     counting: Counting,
-    limit: Limit,
+    limit: GrowthLimit,
     any_window: bool,
     usable_basis: bool,
     /// One tick of the timestamp clock.
@@ -101,7 +101,7 @@ pub(crate) struct Sender {
     /// Doublings of the timeout; and timeouts since the last acknowledgement of new data.
     backoff: u32,
     in_row: u32,
-    timer: Option<Timer>,
+    timer: Option<SenderTimer>,
     episode: Episode,
     /// The congestion window was the last limit on sending; the segments in flight then; and the offset until which
     /// these values hold (`tcp_cwnd_validate`).
@@ -240,7 +240,7 @@ impl Sender {
 
     /// Returns false if nothing waits for transmission or retransmission. That is the usual case.
     pub(crate) fn may_send(&self) -> bool {
-        let repeats = self.phase() != Phase::Open || self.board.has_unrepaired();
+        let repeats = self.phase() != RecoveryPhase::Open || self.board.has_unrepaired();
         let tail = self.rules.tail_copies > 0 || self.rules.tail_parity > 0;
         self.unsent() > 0 || repeats || tail || self.probe_now || self.episode.probing
     }
@@ -273,8 +273,8 @@ impl Sender {
     /// Bytes in flight, as the profile counts them.
     pub(crate) fn in_flight(&self) -> u64 {
         match self.rules.engine {
-            Engine::Bsd { .. } => self.next - self.una,
-            Engine::Pipe { .. } => {
+            RecoveryEngine::Bsd { .. } => self.next - self.una,
+            RecoveryEngine::Pipe { .. } => {
                 let heard = u64::from(self.reno_sacked()) * u64::from(self.agreed.mss);
                 self.board.in_flight().saturating_sub(heard)
             }
@@ -292,7 +292,12 @@ impl Sender {
 
     /// Handles an acknowledgement of sent data, or one without new information.
     #[inline(always)]
-    pub(crate) fn acknowledged(&mut self, now: Instant, ack: &Ack<'_>, counters: &mut Counters) {
+    pub(crate) fn acknowledged(
+        &mut self,
+        now: Instant,
+        ack: &Ack<'_>,
+        counters: &mut EndpointCounters,
+    ) {
         self.book_probe(now, ack.number);
         if ack.number > self.una {
             self.in_row = 0;
@@ -301,11 +306,11 @@ impl Sender {
         self.probes = 0;
         self.echoed = ack.echo.map(|(stamp, _)| stamp);
         match self.rules.engine {
-            Engine::Bsd { window_must_match } => {
+            RecoveryEngine::Bsd { window_must_match } => {
                 self.bsd_acknowledged(now, ack, window_must_match, counters);
                 self.update_window(ack);
             }
-            Engine::Pipe { .. } => {
+            RecoveryEngine::Pipe { .. } => {
                 let opened = self.update_window(ack);
                 self.pipe_acknowledged(now, ack, opened, counters);
             }
@@ -349,7 +354,7 @@ impl Sender {
     }
 
     fn set_timer(&mut self, now: Instant, span: Span, purpose: Purpose) {
-        self.timer = Some(Timer {
+        self.timer = Some(SenderTimer {
             due: self.clock.expiry(now, span),
             purpose,
         });
@@ -367,8 +372,8 @@ impl Sender {
         self.backoff = 0;
     }
 
-    fn progress(&self, now: Instant, delivered: (u64, u32), ack: &Ack<'_>) -> Progress {
-        Progress {
+    fn progress(&self, now: Instant, delivered: (u64, u32), ack: &Ack<'_>) -> AckProgress {
+        AckProgress {
             now,
             bytes: delivered.0,
             segments: delivered.1,
@@ -384,8 +389,8 @@ impl Sender {
     fn resume(&mut self, now: Instant) {
         if self.una == self.max && self.max > 1 {
             let since = match self.rules.engine {
-                Engine::Bsd { .. } => now.since(self.heard),
-                Engine::Pipe { .. } => now.since(self.spoke),
+                RecoveryEngine::Bsd { .. } => now.since(self.heard),
+                RecoveryEngine::Pipe { .. } => now.since(self.spoke),
             };
             self.congestion.after_idle(now, since, self.rtt.timeout());
         }
@@ -399,7 +404,7 @@ impl Sender {
         self.written += bytes;
     }
 
-    fn phase(&self) -> Phase {
+    fn phase(&self) -> RecoveryPhase {
         self.episode.phase
     }
 }

@@ -10,17 +10,17 @@
 
 use posthaste_units::{Instant, Span};
 
-use super::congestion::Limit;
-use super::episode::Phase;
+use super::congestion::GrowthLimit;
+use super::episode::RecoveryPhase;
 use super::timer::Purpose;
 use super::transmit::Chunk;
 use super::{Ack, Sender};
-use crate::profile::{Engine, RoundTrips};
-use crate::{Counters, Offset};
+use crate::profile::{RecoveryEngine, RoundTrips};
+use crate::{EndpointCounters, Offset};
 
 /// Effect of one acknowledgement: Linux's FLAG_*.
 #[derive(Clone, Copy, Debug, Default)]
-pub(super) struct News {
+pub(super) struct AckEffect {
     /// It moved `una`.
     pub(super) advanced: bool,
     /// It ended fast recovery.
@@ -51,13 +51,13 @@ impl Sender {
         now: Instant,
         ack: &Ack<'_>,
         opened: bool,
-        counters: &mut Counters,
+        counters: &mut EndpointCounters,
     ) {
         let flight = self.in_flight();
         let marked = self.board.marked();
         let had_nothing = self.board.is_empty();
         let una = self.una;
-        let mut news = News::default();
+        let mut news = AckEffect::default();
         self.episode.only_new = false;
         if !had_nothing || ack.number != una || !ack.blocks.is_empty() {
             self.listen(now, ack, &mut news, counters);
@@ -73,7 +73,7 @@ impl Sender {
             self.try_undo_dsack(counters);
             return;
         }
-        if news.duplicate || news.sacked > 0 || news.dsack || self.phase() != Phase::Open {
+        if news.duplicate || news.sacked > 0 || news.dsack || self.phase() != RecoveryPhase::Open {
             self.alert(now, una, &mut news, counters);
         }
         if news.timer {
@@ -84,7 +84,13 @@ impl Sender {
     }
 
     /// Processes the information of an acknowledgement about segments in flight.
-    fn listen(&mut self, now: Instant, ack: &Ack<'_>, news: &mut News, counters: &mut Counters) {
+    fn listen(
+        &mut self,
+        now: Instant,
+        ack: &Ack<'_>,
+        news: &mut AckEffect,
+        counters: &mut EndpointCounters,
+    ) {
         let reached = self.board.highest_sacked().unwrap_or(self.una);
         news.advanced = ack.number > self.una;
         self.take_sack(now, ack, news, counters);
@@ -96,8 +102,14 @@ impl Sender {
     }
 
     /// Updates the congestion window after an acknowledgement (`tcp_cong_control`).
-    fn control(&mut self, now: Instant, ack: &Ack<'_>, news: &News, (flight, clean): (u64, bool)) {
-        if self.phase() == Phase::Recovery {
+    fn control(
+        &mut self,
+        now: Instant,
+        ack: &Ack<'_>,
+        news: &AckEffect,
+        (flight, clean): (u64, bool),
+    ) {
+        if self.phase() == RecoveryPhase::Recovery {
             let out = self.in_flight();
             let window = self.reduction.acked(news.delivered.0, out, clean);
             self.congestion.set_window(window);
@@ -107,15 +119,21 @@ impl Sender {
             let mut progress = self.progress(now, news.delivered, ack);
             progress.rtt = news.sent.map(|sent| now.since(sent.1));
             progress.in_flight = match self.limit {
-                Limit::Validated => self.most_out as u64 * u64::from(self.agreed.mss),
-                Limit::Full | Limit::Ignored => flight,
+                GrowthLimit::Validated => self.most_out as u64 * u64::from(self.agreed.mss),
+                GrowthLimit::Full | GrowthLimit::Ignored => flight,
             };
             self.congestion.acked(&progress);
         }
     }
 
     /// Marks SACKed segments, and detects a D-SACK (RFC 2883; Linux `tcp_sacktag_write_queue`).
-    fn take_sack(&mut self, now: Instant, ack: &Ack<'_>, news: &mut News, counters: &mut Counters) {
+    fn take_sack(
+        &mut self,
+        now: Instant,
+        ack: &Ack<'_>,
+        news: &mut AckEffect,
+        counters: &mut EndpointCounters,
+    ) {
         let mut blocks = ack.blocks;
         if let Some((start, end)) = blocks.first().copied() {
             let inside = blocks
@@ -159,7 +177,12 @@ impl Sender {
     }
 
     /// Handles a segment that is acknowledged, or SACKed for the first time.
-    fn heard_of(&mut self, now: Instant, sent: &super::scoreboard::Sent, news: &mut News) {
+    fn heard_of(
+        &mut self,
+        now: Instant,
+        sent: &super::scoreboard::SentSegment,
+        news: &mut AckEffect,
+    ) {
         news.delivered.0 += u64::from(sent.charge);
         news.delivered.1 += 1;
         if sent.repeats == 0 {
@@ -170,7 +193,7 @@ impl Sender {
     }
 
     /// Removes acknowledged segments (`tcp_clean_rtx_queue`).
-    fn take_off(&mut self, now: Instant, ack: &Ack<'_>, news: &mut News) {
+    fn take_off(&mut self, now: Instant, ack: &Ack<'_>, news: &mut AckEffect) {
         if !news.advanced {
             return;
         }
@@ -200,7 +223,7 @@ impl Sender {
 
     /// Measures the round-trip time (Linux `tcp_ack_update_rtt`): from a segment sent once, else from the echoed
     /// timestamp, and never from a segment that may have been sent twice. Stacks until 2014 preferred the timestamp.
-    fn measure(&mut self, now: Instant, ack: &Ack<'_>, news: &mut News) {
+    fn measure(&mut self, now: Instant, ack: &Ack<'_>, news: &mut AckEffect) {
         let echoed = ack.echo.filter(|_| news.advanced);
         let by_echo = echoed.map(|(_, rtt)| rtt.max(self.tick));
         let first = news.sent.map(|sent| sent.0).or(news.sack_sent);
@@ -220,10 +243,16 @@ impl Sender {
     }
 
     /// Advances the recovery phase (`tcp_fastretrans_alert`).
-    fn alert(&mut self, now: Instant, una: Offset, news: &mut News, counters: &mut Counters) {
-        if self.phase() == Phase::Open {
+    fn alert(
+        &mut self,
+        now: Instant,
+        una: Offset,
+        news: &mut AckEffect,
+        counters: &mut EndpointCounters,
+    ) {
+        if self.phase() == RecoveryPhase::Open {
             self.episode.first_repeat = None;
-        } else if self.una >= self.episode.recover && self.phase() == Phase::Recovery {
+        } else if self.una >= self.episode.recover && self.phase() == RecoveryPhase::Recovery {
             if !self.agreed.sack {
                 self.episode.duplicates = 0;
             }
@@ -234,7 +263,7 @@ impl Sender {
             news.ended = true;
         }
         match self.phase() {
-            Phase::Recovery => {
+            RecoveryPhase::Recovery => {
                 if !news.advanced {
                     self.add_duplicate(news);
                 } else if self.try_undo_partial(una, counters) {
@@ -244,30 +273,32 @@ impl Sender {
                     self.keep_open();
                 }
                 self.identify(now, news);
-                if self.phase() != Phase::Recovery {
+                if self.phase() != RecoveryPhase::Recovery {
                     if !self.is_time_to_recover(now, news) {
                         return;
                     }
                     self.enter_recovery(counters);
                 }
             }
-            Phase::Loss => {
+            RecoveryPhase::Loss => {
                 self.in_loss(news, counters);
                 self.identify(now, news);
-                if self.phase() != Phase::Open && !news.repeat_lost {
+                if self.phase() != RecoveryPhase::Open && !news.repeat_lost {
                     return;
                 }
-                if self.phase() == Phase::Open {
+                if self.phase() == RecoveryPhase::Open {
                     return self.suspect(now, news, counters);
                 }
             }
-            Phase::Open | Phase::Disorder => return self.suspect(now, news, counters),
+            RecoveryPhase::Open | RecoveryPhase::Disorder => {
+                return self.suspect(now, news, counters);
+            }
         }
         self.mark_by_count(news.duplicate || news.advanced || news.sacked > 0, false);
     }
 
     /// Checks outside recovery if the acknowledgement proves a loss.
-    fn suspect(&mut self, now: Instant, news: &mut News, counters: &mut Counters) {
+    fn suspect(&mut self, now: Instant, news: &mut AckEffect, counters: &mut EndpointCounters) {
         if !self.agreed.sack && news.advanced {
             self.episode.duplicates = 0;
         }
@@ -283,7 +314,7 @@ impl Sender {
     }
 
     /// Starts recovery (`tcp_enter_recovery`).
-    pub(super) fn enter_recovery(&mut self, counters: &mut Counters) {
+    pub(super) fn enter_recovery(&mut self, counters: &mut EndpointCounters) {
         counters.recoveries += 1;
         self.begin_undo();
         let window = self.congestion.window();
@@ -296,7 +327,7 @@ impl Sender {
         self.episode.force = self.reduction.is_at_once();
         self.episode.recover = self.max;
         self.episode.rescued = 0;
-        self.episode.phase = Phase::Recovery;
+        self.episode.phase = RecoveryPhase::Recovery;
         self.episode.probe = None;
         if self.timer_is(Purpose::Early) {
             self.timer = None;
@@ -310,7 +341,7 @@ impl Sender {
             return self.congestion.window().min(self.window);
         }
         let sent = match self.phase() {
-            Phase::Disorder => self.episode.recover.max(self.una),
+            RecoveryPhase::Disorder => self.episode.recover.max(self.una),
             _ => self.max,
         };
         sent - self.una
@@ -328,9 +359,9 @@ impl Sender {
             || self.board.lost_segments() > 0
             || self.board.again_segments() > 0;
         let phase = if strange {
-            Phase::Disorder
+            RecoveryPhase::Disorder
         } else {
-            Phase::Open
+            RecoveryPhase::Open
         };
         if self.episode.phase != phase {
             self.episode.phase = phase;
@@ -351,9 +382,9 @@ impl Sender {
         if !self.agreed.sack {
             self.episode.duplicates = 0;
         }
-        let fresh = self.phase() <= Phase::Disorder
+        let fresh = self.phase() <= RecoveryPhase::Disorder
             || self.una >= self.episode.recover
-            || (self.phase() == Phase::Loss && self.in_row == 1);
+            || (self.phase() == RecoveryPhase::Loss && self.in_row == 1);
         if fresh {
             self.congestion.finished();
             self.congestion.timed_out(self.basis());
@@ -380,7 +411,7 @@ impl Sender {
         }
         let mss = u64::from(self.agreed.mss);
         self.congestion.set_window(self.in_flight() + mss);
-        self.episode.phase = Phase::Loss;
+        self.episode.phase = RecoveryPhase::Loss;
         self.episode.recover = self.max;
         self.episode.force = true;
         self.episode.only_new = false;
@@ -392,7 +423,7 @@ impl Sender {
         &mut self,
         now: Instant,
         room: u32,
-        counters: &mut Counters,
+        counters: &mut EndpointCounters,
     ) -> Option<Chunk> {
         if std::mem::take(&mut self.episode.probing) {
             return self.send_probe(now, room, counters);
@@ -429,7 +460,10 @@ impl Sender {
 
     /// Exempts the final FIN from the congestion window, as Linux does (`tcp_cwnd_test`).
     fn final_chunk(&self, room: u32) -> Option<Chunk> {
-        if !matches!(self.rules.engine, Engine::Pipe { free_fin: true, .. }) {
+        if !matches!(
+            self.rules.engine,
+            RecoveryEngine::Pipe { free_fin: true, .. }
+        ) {
             return None;
         }
         self.fresh(room, u64::MAX).filter(|chunk| chunk.fin)
@@ -438,12 +472,12 @@ impl Sender {
     /// RFC 6675, section 4, NextSeg, if nothing is known to be lost and nothing new can be sent. Selects a segment
     /// below a SACKed one (rule 3), or the last segment once per recovery (rule 4).
     fn rescue(&mut self, left: u64) -> Option<usize> {
-        if !self.rules.rescue || !self.agreed.sack || self.phase() != Phase::Recovery {
+        if !self.rules.rescue || !self.agreed.sack || self.phase() != RecoveryPhase::Recovery {
             return None;
         }
         let reached = self.board.highest_sacked().unwrap_or(self.una);
-        let below = |sent: &super::scoreboard::Sent| sent.end <= reached;
-        let open = |sent: &super::scoreboard::Sent| !sent.sacked && !sent.out_again;
+        let below = |sent: &super::scoreboard::SentSegment| sent.end <= reached;
+        let open = |sent: &super::scoreboard::SentSegment| !sent.sacked && !sent.out_again;
         let mut index = self
             .board
             .iter()
@@ -466,7 +500,7 @@ impl Sender {
         &mut self,
         now: Instant,
         index: usize,
-        counters: &mut Counters,
+        counters: &mut EndpointCounters,
     ) -> Option<Chunk> {
         self.repeats_now(now);
         let chunk = self.send_again(now, index, self.repair(), counters);
@@ -478,7 +512,7 @@ impl Sender {
     }
 
     /// Falls back to normal recovery if F-RTO needs new data and there is none.
-    fn give_up_frto(&mut self, now: Instant, counters: &mut Counters) -> Option<Chunk> {
+    fn give_up_frto(&mut self, now: Instant, counters: &mut EndpointCounters) -> Option<Chunk> {
         let waited = std::mem::take(&mut self.episode.only_new);
         if !waited || self.max > self.episode.recover {
             return None;
@@ -489,7 +523,12 @@ impl Sender {
     }
 
     /// Retransmits the first lost segment if the remaining window allows it.
-    fn repair_first(&mut self, now: Instant, left: u64, counters: &mut Counters) -> Option<Chunk> {
+    fn repair_first(
+        &mut self,
+        now: Instant,
+        left: u64,
+        counters: &mut EndpointCounters,
+    ) -> Option<Chunk> {
         let index = self.board.first_unrepaired()?;
         if u64::from(self.board.get(index)?.charge) > left {
             return None;

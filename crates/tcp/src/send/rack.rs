@@ -3,13 +3,13 @@
 
 use posthaste_units::{Instant, Span};
 
-use super::episode::Phase;
-use super::pipe::News;
-use super::scoreboard::Sent;
+use super::episode::RecoveryPhase;
+use super::pipe::AckEffect;
+use super::scoreboard::SentSegment;
 use super::timer::Purpose;
 use super::transmit::{Chunk, Repair};
 use super::{Ack, Sender};
-use crate::Counters;
+use crate::EndpointCounters;
 
 /// Added to RACK's waiting time: Linux's `TCP_TIMEOUT_MIN_US`.
 const TIMER_MARGIN: Span = Span::from_millis(2);
@@ -24,7 +24,7 @@ impl Sender {
     }
 
     /// Handles a segment that was acknowledged or SACKed (`tcp_rack_advance`).
-    pub(super) fn rack_heard(&mut self, now: Instant, sent: &Sent) {
+    pub(super) fn rack_heard(&mut self, now: Instant, sent: &SentSegment) {
         let rtt = now.since(sent.sent);
         let shortest = self.rtt.minimum().unwrap_or_default();
         if sent.repeats > 0 && rtt < shortest {
@@ -40,7 +40,7 @@ impl Sender {
     }
 
     /// Adapts the reordering window: D-SACKs widen it, recoveries without them narrow it (`tcp_rack_update_reo_wnd`).
-    pub(super) fn rack_learn(&mut self, ack: &Ack<'_>, news: &News) {
+    pub(super) fn rack_learn(&mut self, ack: &Ack<'_>, news: &AckEffect) {
         let rack = &mut self.episode.rack;
         rack.steps = rack.steps.max(1);
         if news.dsack && ack.number >= rack.round {
@@ -55,7 +55,7 @@ impl Sender {
     fn rack_window(&self) -> Span {
         if !self.episode.reordered {
             let enough = self.board.sacked_segments() >= self.episode.threshold;
-            if self.phase() >= Phase::Recovery || enough {
+            if self.phase() >= RecoveryPhase::Recovery || enough {
                 return Span::ZERO;
             }
         }
@@ -108,10 +108,10 @@ impl Sender {
     }
 
     /// Handles the expired reordering timer (`tcp_rack_reo_timeout`).
-    pub(super) fn rack_expired(&mut self, now: Instant, counters: &mut Counters) {
+    pub(super) fn rack_expired(&mut self, now: Instant, counters: &mut EndpointCounters) {
         let before = self.in_flight();
         self.rack_detect(now);
-        if self.in_flight() != before && self.phase() != Phase::Recovery {
+        if self.in_flight() != before && self.phase() != RecoveryPhase::Recovery {
             self.enter_recovery(counters);
             let mss = u64::from(self.agreed.mss);
             let window = self.reduction.acked(mss, self.in_flight(), false);
@@ -126,7 +126,7 @@ impl Sender {
         let Some(rule) = self.rules.tail_probe else {
             return false;
         };
-        if !self.agreed.sack || self.phase() != Phase::Open || self.board.is_empty() {
+        if !self.agreed.sack || self.phase() != RecoveryPhase::Open || self.board.is_empty() {
             return false;
         }
         let Some(smoothed) = self.rtt.smoothed() else {
@@ -166,7 +166,7 @@ impl Sender {
         &mut self,
         now: Instant,
         room: u32,
-        counters: &mut Counters,
+        counters: &mut EndpointCounters,
     ) -> Option<Chunk> {
         let chunk = match self.fresh(room, u64::MAX) {
             Some(fresh) => {
@@ -185,7 +185,7 @@ impl Sender {
     }
 
     /// Evaluates an acknowledgement after a probe (`tcp_process_tlp_ack`).
-    pub(super) fn probe_answered(&mut self, ack: &Ack<'_>, news: &News) {
+    pub(super) fn probe_answered(&mut self, ack: &Ack<'_>, news: &AckEffect) {
         let Some((reach, repeated)) = self.episode.probe else {
             return;
         };

@@ -14,13 +14,13 @@ pub enum ReductionRule {
     /// Proportional rate reduction, RFC 6937 (Linux since 3.2, `tcp_cwnd_reduction`).
     Proportional {
         /// Speed of growth once fewer bytes are in flight than the threshold.
-        bound: Bound,
+        bound: ReductionBound,
     },
 }
 
 /// RFC 6937's bounds.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Bound {
+pub enum ReductionBound {
     /// Packet conservation: at most the bytes delivered (CRB).
     Conservative,
     /// One segment more than was delivered (SSRB).
@@ -103,7 +103,13 @@ impl Reduction {
     }
 
     /// RFC 6937, section 3, in whole segments (Linux) if all inputs are whole segments.
-    fn proportional(&mut self, delivered: u64, in_flight: u64, clean: bool, bound: Bound) -> u64 {
+    fn proportional(
+        &mut self,
+        delivered: u64,
+        in_flight: u64,
+        clean: bool,
+        bound: ReductionBound,
+    ) -> u64 {
         if delivered == 0 {
             return self.window;
         }
@@ -115,9 +121,11 @@ impl Reduction {
         } else {
             let free = self.delivered.saturating_sub(self.sent);
             let most = match bound {
-                Bound::Conservative => free,
-                Bound::Heuristic if !clean => free.max(delivered),
-                Bound::SlowStart | Bound::Heuristic => free.max(delivered) + self.mss,
+                ReductionBound::Conservative => free,
+                ReductionBound::Heuristic if !clean => free.max(delivered),
+                ReductionBound::SlowStart | ReductionBound::Heuristic => {
+                    free.max(delivered) + self.mss
+                }
             };
             most.min(self.threshold - in_flight)
         };
@@ -181,7 +189,11 @@ mod tests {
     /// segment leaves for every second acknowledgement, ten in all.
     #[test]
     fn proportional_as_in_the_example() {
-        for bound in [Bound::Conservative, Bound::SlowStart, Bound::Heuristic] {
+        for bound in [
+            ReductionBound::Conservative,
+            ReductionBound::SlowStart,
+            ReductionBound::Heuristic,
+        ] {
             let (sent, out) = recovery(ReductionRule::Proportional { bound }, 20, 1);
             // At the seventeenth the bytes in flight reach the limit. The rest follows.
             let expected: Vec<u64> = (0..8).map(|n| 1 + 2 * n).chain([18, 19]).collect();
@@ -196,7 +208,7 @@ mod tests {
     fn bounds_differ_after_a_burst() {
         let (conservative, out) = recovery(
             ReductionRule::Proportional {
-                bound: Bound::Conservative,
+                bound: ReductionBound::Conservative,
             },
             20,
             15,
@@ -204,7 +216,7 @@ mod tests {
         assert_eq!((conservative, out), ((1..=5).collect(), 5));
         let (slow_start, out) = recovery(
             ReductionRule::Proportional {
-                bound: Bound::SlowStart,
+                bound: ReductionBound::SlowStart,
             },
             20,
             15,
@@ -235,9 +247,9 @@ mod tests {
             for rule in [
                 ReductionRule::AtOnce,
                 ReductionRule::RateHalving,
-                ReductionRule::Proportional { bound: Bound::Conservative },
-                ReductionRule::Proportional { bound: Bound::SlowStart },
-                ReductionRule::Proportional { bound: Bound::Heuristic },
+                ReductionRule::Proportional { bound: ReductionBound::Conservative },
+                ReductionRule::Proportional { bound: ReductionBound::SlowStart },
+                ReductionRule::Proportional { bound: ReductionBound::Heuristic },
             ] {
                 let mut reduction = Reduction::new(rule);
                 reduction.begin(window * M, threshold * M, 1000);
@@ -257,7 +269,7 @@ mod tests {
                         reduction.sent(M);
                     }
                     prop_assert!(out <= window.max(threshold) + 1, "{rule:?}");
-                    if rule == (ReductionRule::Proportional { bound: Bound::Conservative }) {
+                    if rule == (ReductionRule::Proportional { bound: ReductionBound::Conservative }) {
                         prop_assert!(sent <= delivered.max(1), "{sent} {delivered}");
                     }
                     if matches!(rule, ReductionRule::Proportional { .. }) {

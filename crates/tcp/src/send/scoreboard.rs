@@ -12,7 +12,7 @@ use crate::Offset;
 
 /// One unacknowledged segment.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Sent {
+pub(crate) struct SentSegment {
     pub(crate) start: Offset,
     /// End of the segment (exclusive), including the FIN.
     pub(crate) end: Offset,
@@ -51,7 +51,7 @@ impl Sum {
 
 /// Marks of a segment.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-struct Marks {
+struct SegmentMarks {
     sacked: bool,
     lost: bool,
     out_again: bool,
@@ -60,7 +60,7 @@ struct Marks {
 /// The segments in order, and sums over their marks.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Scoreboard {
-    sent: VecDeque<Sent>,
+    sent: VecDeque<SentSegment>,
     out: u64,
     sacked: Sum,
     lost: Sum,
@@ -90,11 +90,11 @@ impl Scoreboard {
         self.sent.len()
     }
 
-    pub(crate) fn get(&self, index: usize) -> Option<&Sent> {
+    pub(crate) fn get(&self, index: usize) -> Option<&SentSegment> {
         self.sent.get(index)
     }
 
-    pub(crate) fn iter(&self) -> impl DoubleEndedIterator<Item = &Sent> + ExactSizeIterator {
+    pub(crate) fn iter(&self) -> impl DoubleEndedIterator<Item = &SentSegment> + ExactSizeIterator {
         self.sent.iter()
     }
 
@@ -103,7 +103,7 @@ impl Scoreboard {
         self.sent.partition_point(|sent| sent.end <= offset)
     }
 
-    pub(crate) fn push(&mut self, sent: Sent) {
+    pub(crate) fn push(&mut self, sent: SentSegment) {
         self.out += u64::from(sent.charge);
         self.sent.push_back(sent);
     }
@@ -136,25 +136,25 @@ impl Scoreboard {
     }
 
     /// Removes the first segment if `ack` covers all of it. Otherwise trims the acknowledged part in place.
-    pub(crate) fn acknowledge(&mut self, ack: Offset) -> Option<Sent> {
+    pub(crate) fn acknowledge(&mut self, ack: Offset) -> Option<SentSegment> {
         let first = self.sent.front_mut()?;
         if first.end > ack {
             first.start = first.start.max(ack);
             return None;
         }
         let first = *first;
-        self.mark(0, |_| Marks::default());
+        self.mark(0, |_| SegmentMarks::default());
         self.sent.pop_front();
         self.out -= u64::from(first.charge);
         Some(first)
     }
 
     /// Changes the marks of a segment. Returns false if nothing changes.
-    fn mark(&mut self, index: usize, change: impl Fn(Marks) -> Marks) -> bool {
+    fn mark(&mut self, index: usize, change: impl Fn(SegmentMarks) -> SegmentMarks) -> bool {
         let Some(sent) = self.sent.get_mut(index) else {
             return false;
         };
-        let before = Marks {
+        let before = SegmentMarks {
             sacked: sent.sacked,
             lost: sent.lost,
             out_again: sent.out_again,
@@ -168,16 +168,16 @@ impl Scoreboard {
         self.sacked.change(charge, before.sacked, after.sacked);
         self.lost.change(charge, before.lost, after.lost);
         self.again.change(charge, before.out_again, after.out_again);
-        let waits = |marks: Marks| marks.lost && !marks.out_again;
+        let waits = |marks: SegmentMarks| marks.lost && !marks.out_again;
         self.unrepaired.change(charge, waits(before), waits(after));
         true
     }
 
     /// Marks a segment as SACKed: no longer lost nor in flight. Returns false if it was already.
     pub(crate) fn mark_sacked(&mut self, index: usize) -> bool {
-        self.mark(index, |_| Marks {
+        self.mark(index, |_| SegmentMarks {
             sacked: true,
-            ..Marks::default()
+            ..SegmentMarks::default()
         })
     }
 
@@ -185,9 +185,9 @@ impl Scoreboard {
     pub(crate) fn mark_lost(&mut self, index: usize) -> bool {
         let changes = self.mark(index, |marks| match marks.sacked {
             true => marks,
-            false => Marks {
+            false => SegmentMarks {
                 lost: true,
-                ..Marks::default()
+                ..SegmentMarks::default()
             },
         });
         self.marked += u64::from(changes);
@@ -197,7 +197,7 @@ impl Scoreboard {
     /// Clears all loss marks. Retransmissions stay in flight.
     pub(crate) fn unmark_all_lost(&mut self) {
         for index in 0..self.sent.len() {
-            self.mark(index, |marks| Marks {
+            self.mark(index, |marks| SegmentMarks {
                 lost: false,
                 ..marks
             });
@@ -207,7 +207,7 @@ impl Scoreboard {
     /// Clears all SACK marks (RFC 2018, section 8).
     pub(crate) fn forget_sacks(&mut self) {
         for index in 0..self.sent.len() {
-            self.mark(index, |marks| Marks {
+            self.mark(index, |marks| SegmentMarks {
                 sacked: false,
                 ..marks
             });
@@ -217,7 +217,7 @@ impl Scoreboard {
     /// Excludes retransmissions from the bytes in flight.
     pub(crate) fn forget_repeats(&mut self) {
         for index in 0..self.sent.len() {
-            self.mark(index, |marks| Marks {
+            self.mark(index, |marks| SegmentMarks {
                 out_again: false,
                 ..marks
             });
@@ -231,7 +231,7 @@ impl Scoreboard {
             sent.repeats = sent.repeats.saturating_add(1);
         }
         if counted {
-            self.mark(index, |marks| Marks {
+            self.mark(index, |marks| SegmentMarks {
                 out_again: true,
                 ..marks
             });

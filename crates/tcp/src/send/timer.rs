@@ -19,7 +19,7 @@ pub(crate) enum Purpose {
 
 /// A running timer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct Timer {
+pub(crate) struct SenderTimer {
     pub(crate) due: Instant,
     pub(crate) purpose: Purpose,
 }

@@ -5,12 +5,12 @@
 
 use posthaste_units::Instant;
 
-use super::episode::Phase;
-use super::scoreboard::Sent;
+use super::episode::RecoveryPhase;
+use super::scoreboard::SentSegment;
 use super::timer::Purpose;
-use super::{Engine, Sender};
-use crate::profile::Framing;
-use crate::{Counters, Offset, Parity};
+use super::{RecoveryEngine, Sender};
+use crate::profile::FramingRule;
+use crate::{EndpointCounters, Offset, Parity};
 
 /// A part of the stream that leaves now.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -37,15 +37,15 @@ impl Sender {
         &mut self,
         now: Instant,
         room: u32,
-        counters: &mut Counters,
+        counters: &mut EndpointCounters,
     ) -> Option<Chunk> {
         if std::mem::take(&mut self.probe_now) {
             counters.window_probes += 1;
             return Some(self.window_probe(now, room));
         }
         let chunk = match self.rules.engine {
-            Engine::Bsd { .. } => self.bsd_transmit(now, room, counters),
-            Engine::Pipe { .. } => self.pipe_transmit(now, room, counters),
+            RecoveryEngine::Bsd { .. } => self.bsd_transmit(now, room, counters),
+            RecoveryEngine::Pipe { .. } => self.pipe_transmit(now, room, counters),
         };
         if chunk.is_some() {
             return chunk;
@@ -89,7 +89,7 @@ impl Sender {
     /// Payload of a full segment with `room` bytes left. Smaller while smart framing applies.
     pub(super) fn frame(&self, room: u32) -> u32 {
         match self.rules.framing {
-            Some(Framing { parts, below }) if self.congestion.window() < below => {
+            Some(FramingRule { parts, below }) if self.congestion.window() < below => {
                 (room / parts.max(1)).max(1)
             }
             _ => room,
@@ -102,7 +102,7 @@ impl Sender {
         let charge = self.charge(end - chunk.start);
         let was_empty = self.board.is_empty();
         self.probed = false;
-        self.board.push(Sent {
+        self.board.push(SentSegment {
             start: chunk.start,
             end,
             fin: chunk.fin,
@@ -121,7 +121,7 @@ impl Sender {
         self.next = end;
         self.probed = false;
         self.spoke = now;
-        if self.phase() == Phase::Recovery {
+        if self.phase() == RecoveryPhase::Recovery {
             self.reduction.sent(u64::from(charge));
         }
         let timed = self.timer_is(Purpose::Retransmit)
@@ -142,7 +142,7 @@ impl Sender {
         now: Instant,
         index: usize,
         repair: Repair,
-        counters: &mut Counters,
+        counters: &mut EndpointCounters,
     ) -> Option<Chunk> {
         self.board.repeat(index, now, repair != Repair::Probe);
         let sent = self.board.get(index)?;
@@ -159,7 +159,7 @@ impl Sender {
             Repair::AfterTimeout => counters.after_timeout += 1,
             Repair::Probe => counters.probes += 1,
         }
-        if self.phase() == Phase::Recovery {
+        if self.phase() == RecoveryPhase::Recovery {
             self.reduction.sent(charge);
         }
         self.spoke = now;
@@ -169,13 +169,13 @@ impl Sender {
     /// Counter category of a repair in this phase.
     pub(super) fn repair(&self) -> Repair {
         match self.phase() {
-            Phase::Loss => Repair::AfterTimeout,
+            RecoveryPhase::Loss => Repair::AfterTimeout,
             _ => Repair::Fast,
         }
     }
 
     /// Remedy: sends the last segments again as soon as nothing else is left to send.
-    fn copy_tail(&mut self, now: Instant, counters: &mut Counters) -> Option<Chunk> {
+    fn copy_tail(&mut self, now: Instant, counters: &mut EndpointCounters) -> Option<Chunk> {
         let copies = self.rules.tail_copies as usize;
         if copies == 0 || self.unsent() > 0 || self.copied >= self.max {
             return None;
@@ -192,7 +192,7 @@ impl Sender {
 
     /// Remedy: sends the parity of the last segments once, as soon as nothing else is left to send. Returns the covered
     /// range, and the payload in bytes.
-    pub(crate) fn parity(&mut self, counters: &mut Counters) -> Option<(Parity, u32)> {
+    pub(crate) fn parity(&mut self, counters: &mut EndpointCounters) -> Option<(Parity, u32)> {
         let most = self.rules.tail_parity as usize;
         if most == 0 || !self.agreed.parity || self.unsent() > 0 || self.covered >= self.max {
             return None;

@@ -4,10 +4,10 @@
 use posthaste_units::Instant;
 
 use super::Sender;
-use super::episode::Phase;
-use super::pipe::News;
+use super::episode::RecoveryPhase;
+use super::pipe::AckEffect;
 use crate::clock::stamp;
-use crate::{Counters, Offset};
+use crate::{EndpointCounters, Offset};
 
 impl Sender {
     /// Starts to watch retransmissions (`tcp_init_undo`).
@@ -43,7 +43,7 @@ impl Sender {
         watched && (self.episode.undo_repeats == 0 || self.is_delayed())
     }
 
-    fn undo(&mut self, unmark: bool, counters: &mut Counters) {
+    fn undo(&mut self, unmark: bool, counters: &mut EndpointCounters) {
         if unmark {
             self.board.unmark_all_lost();
         }
@@ -57,7 +57,7 @@ impl Sender {
 
     /// Handles the acknowledgement of all data of the recovery. Returns true if the phase stays, because without SACK
     /// late duplicates would start another recovery (RFC 6582, section 3.2).
-    pub(super) fn try_undo_recovery(&mut self, counters: &mut Counters) -> bool {
+    pub(super) fn try_undo_recovery(&mut self, counters: &mut EndpointCounters) -> bool {
         if self.may_undo() {
             self.undo(false, counters);
             self.reduction_undone();
@@ -67,7 +67,7 @@ impl Sender {
         if self.una == self.episode.recover && !self.agreed.sack {
             return true;
         }
-        self.episode.phase = Phase::Open;
+        self.episode.phase = RecoveryPhase::Open;
         false
     }
 
@@ -78,9 +78,9 @@ impl Sender {
     }
 
     /// Undoes the episode if D-SACKs have shown all of its retransmissions to be unnecessary.
-    pub(super) fn try_undo_dsack(&mut self, counters: &mut Counters) -> bool {
+    pub(super) fn try_undo_dsack(&mut self, counters: &mut EndpointCounters) -> bool {
         let all = self.episode.undo.is_some() && self.episode.undo_repeats == 0;
-        if !self.rules.undo || !all || self.phase() == Phase::Loss {
+        if !self.rules.undo || !all || self.phase() == RecoveryPhase::Loss {
             return false;
         }
         self.undo(false, counters);
@@ -90,7 +90,11 @@ impl Sender {
 
     /// Handles a partial acknowledgement of late segments, as opposed to retransmitted ones. Returns true if the
     /// recovery only waits.
-    pub(super) fn try_undo_partial(&mut self, una: Offset, counters: &mut Counters) -> bool {
+    pub(super) fn try_undo_partial(
+        &mut self,
+        una: Offset,
+        counters: &mut EndpointCounters,
+    ) -> bool {
         if !self.rules.undo || self.episode.undo.is_none() || !self.is_delayed() {
             return false;
         }
@@ -106,7 +110,7 @@ impl Sender {
     }
 
     /// Undoes an unnecessary timeout. `proven` is true after a proof by F-RTO.
-    fn try_undo_loss(&mut self, proven: bool, counters: &mut Counters) -> bool {
+    fn try_undo_loss(&mut self, proven: bool, counters: &mut EndpointCounters) -> bool {
         if !proven && !self.may_undo() {
             return false;
         }
@@ -116,13 +120,13 @@ impl Sender {
             return true;
         }
         if proven || self.agreed.sack {
-            self.episode.phase = Phase::Open;
+            self.episode.phase = RecoveryPhase::Open;
         }
         true
     }
 
     /// Handles an acknowledgement after a timeout (`tcp_process_loss`).
-    pub(super) fn in_loss(&mut self, news: &News, counters: &mut Counters) {
+    pub(super) fn in_loss(&mut self, news: &AckEffect, counters: &mut EndpointCounters) {
         let recovered = self.una >= self.episode.recover;
         if news.advanced && self.try_undo_loss(false, counters) {
             return;

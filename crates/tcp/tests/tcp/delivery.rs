@@ -4,11 +4,11 @@
 use std::sync::Arc;
 
 use posthaste_tcp::remedy::Remedy;
-use posthaste_tcp::{End, Profile, State, profile};
+use posthaste_tcp::{ConnectionEnd, Profile, State, profile};
 use posthaste_units::Span;
 use proptest::prelude::*;
 
-use crate::pair::{Application, Fate, Pair};
+use crate::pair::{Application, EndpointPair, Fate};
 
 fn profiles() -> Vec<Arc<Profile>> {
     profile::names()
@@ -25,8 +25,8 @@ fn profiles() -> Vec<Arc<Profile>> {
         .collect()
 }
 
-fn exchange(profiles: [&Arc<Profile>; 2], sizes: [u64; 2]) -> Pair {
-    let mut pair = Pair::new(profiles, [u32::MAX - 2000, 77], Span::from_millis(20));
+fn exchange(profiles: [&Arc<Profile>; 2], sizes: [u64; 2]) -> EndpointPair {
+    let mut pair = EndpointPair::new(profiles, [u32::MAX - 2000, 77], Span::from_millis(20));
     pair.applications = [
         Application::new(sizes[0], sizes[1]),
         Application::new(sizes[1], sizes[0]),
@@ -34,10 +34,10 @@ fn exchange(profiles: [&Arc<Profile>; 2], sizes: [u64; 2]) -> Pair {
     pair
 }
 
-fn finished(pair: &Pair, sizes: [u64; 2]) -> Result<(), String> {
+fn finished(pair: &EndpointPair, sizes: [u64; 2]) -> Result<(), String> {
     for end in 0..2 {
         let endpoint = &pair.ends[end];
-        if endpoint.state() != State::Closed(End::Finished)
+        if endpoint.state() != State::Closed(ConnectionEnd::Finished)
             || pair.read(end) != sizes[1 - end]
             || endpoint.acknowledged() != sizes[end]
             || !endpoint.peer_has_closed()

@@ -5,13 +5,13 @@ use std::sync::Arc;
 use posthaste_tcp::profile;
 use posthaste_units::Span;
 
-use crate::pair::{Application, Fate, Pair};
+use crate::pair::{Application, EndpointPair, Fate};
 
 /// A reply of nine segments to a FreeBSD client that reads at once, over a link as slow as the study's: one segment
 /// every 40 ms.
-fn reply(lost: usize) -> Pair {
+fn reply(lost: usize) -> EndpointPair {
     let profile = Arc::new(profile::named("freebsd-6.0").expect("listed"));
-    let mut pair = Pair::new([&profile, &profile], [7, 9], Span::from_millis(10));
+    let mut pair = EndpointPair::new([&profile, &profile], [7, 9], Span::from_millis(10));
     pair.applications = [Application::new(0, 12_974), Application::new(12_974, 0)];
     pair.serialise(1, Span::from_millis(40));
     pair.run(Span::from_secs(60), |end, number| Fate {

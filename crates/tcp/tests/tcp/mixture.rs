@@ -1,17 +1,17 @@
 //! Random stacks: every part is drawn at random, so that parts are tested in any combination.
 
 use posthaste_tcp::profile::{
-    EarlyRetransmit, Engine, Framing, InitialWindow, Nagle, Profile, Recovery, RoundTrips,
-    TailProbe,
+    EarlyRetransmit, FramingRule, InitialWindow, Nagle, Profile, Recovery, RecoveryEngine,
+    RoundTrips, TailProbe,
 };
-use posthaste_tcp::receive::ack::{AckRule, Compression};
+use posthaste_tcp::receive::ack::{AckCompression, AckRule};
 use posthaste_tcp::receive::window::WindowRule;
 use posthaste_tcp::send::congestion::{
-    Avoidance, Basis, Control, Counting, Exit, Limit, Restart, SlowStart,
+    Avoidance, Basis, Control, Counting, Exit, GrowthLimit, Restart, SlowStart,
 };
-use posthaste_tcp::send::reduction::{Bound, ReductionRule};
+use posthaste_tcp::send::reduction::{ReductionBound, ReductionRule};
 use posthaste_tcp::send::rtt::RttRule;
-use posthaste_tcp::{Clock, profile};
+use posthaste_tcp::{TimerClock, profile};
 use posthaste_units::{Span, Stream};
 use rand::RngExt as _;
 
@@ -37,7 +37,11 @@ pub(crate) fn mixed(stream: &mut Stream) -> Profile {
     Profile {
         clock: one(
             stream,
-            &[Clock::Exact, Clock::Ticks(ms(10)), Clock::Wheel(ms(4))],
+            &[
+                TimerClock::Exact,
+                TimerClock::Ticks(ms(10)),
+                TimerClock::Wheel(ms(4)),
+            ],
         ),
         rtt: one(
             stream,
@@ -63,10 +67,10 @@ pub(crate) fn mixed(stream: &mut Stream) -> Profile {
                 ReductionRule::AtOnce,
                 ReductionRule::RateHalving,
                 ReductionRule::Proportional {
-                    bound: Bound::Conservative,
+                    bound: ReductionBound::Conservative,
                 },
                 ReductionRule::Proportional {
-                    bound: Bound::Heuristic,
+                    bound: ReductionBound::Heuristic,
                 },
             ],
         ),
@@ -111,7 +115,14 @@ fn control(stream: &mut Stream) -> Control {
             &[Exit::AtLoss, Exit::HyStart, Exit::HyStartPlusPlus],
         ),
         counting: one(stream, &[Counting::Bytes, Counting::Segments]),
-        limit: one(stream, &[Limit::Ignored, Limit::Full, Limit::Validated]),
+        limit: one(
+            stream,
+            &[
+                GrowthLimit::Ignored,
+                GrowthLimit::Full,
+                GrowthLimit::Validated,
+            ],
+        ),
         basis: one(stream, &[Basis::Flight, Basis::Window, Basis::Usable]),
         restart: one(
             stream,
@@ -129,10 +140,10 @@ fn recovery(stream: &mut Stream) -> Recovery {
         delayed_ack: ms(200),
     };
     let engine = match stream.random_bool(0.4) {
-        true => Engine::Bsd {
+        true => RecoveryEngine::Bsd {
             window_must_match: stream.random_bool(0.5),
         },
-        false => Engine::Pipe {
+        false => RecoveryEngine::Pipe {
             fack: stream.random_bool(0.5),
             free_fin: stream.random_bool(0.5),
             defers: stream.random_bool(0.5),
@@ -149,7 +160,7 @@ fn recovery(stream: &mut Stream) -> Recovery {
         rto_restart: stream.random_bool(0.3),
         tail_copies: one(stream, &[0, 0, 1, 3]),
         fin_rides: stream.random_bool(0.8),
-        framing: stream.random_bool(0.2).then_some(Framing {
+        framing: stream.random_bool(0.2).then_some(FramingRule {
             parts: 3,
             below: 10_000,
         }),
@@ -158,7 +169,7 @@ fn recovery(stream: &mut Stream) -> Recovery {
 }
 
 fn ack(stream: &mut Stream) -> AckRule {
-    let compression = Compression {
+    let compression = AckCompression {
         free: 3,
         held: 44,
         delay: ms(1),

@@ -47,7 +47,7 @@ pub(crate) struct Left {
     pub(crate) fate: Fate,
 }
 
-pub(crate) struct Pair {
+pub(crate) struct EndpointPair {
     pub(crate) ends: [Endpoint; 2],
     pub(crate) applications: [Application; 2],
     pub(crate) log: Vec<Left>,
@@ -63,7 +63,7 @@ pub(crate) struct Pair {
 /// More segments than any run needs. Detects an endpoint that sends without end.
 const MOST: usize = 200_000;
 
-impl Pair {
+impl EndpointPair {
     /// Creates a pair: end 0 connects, end 1 listens. One way takes `delay`.
     pub(crate) fn new(profiles: [&Arc<Profile>; 2], isns: [u32; 2], delay: Span) -> Self {
         let began = Instant::from_nanos(1_000_000_000);

@@ -17,7 +17,7 @@ const BURST: usize = 1 << 16;
 pub(crate) type Fate = Box<dyn FnMut(u64, &Segment) -> Vec<Span>>;
 
 /// One direction of the link.
-pub(crate) struct Line {
+pub(crate) struct TestLink {
     fate: Fate,
     /// Nanoseconds per byte of IP packet.
     byte: u64,
@@ -27,7 +27,7 @@ pub(crate) struct Line {
     serial: u64,
 }
 
-impl Line {
+impl TestLink {
     pub(crate) fn new(fate: Fate) -> Self {
         Self {
             fate,
@@ -160,7 +160,7 @@ impl Program {
 
 /// State of one direction as observed from its segments.
 #[derive(Clone, Debug, Default)]
-struct Seen {
+struct ObservedDirection {
     /// End of the sent sequence numbers (exclusive).
     reached: Offset,
     /// End of the advertised window (exclusive), as far as it has arrived.
@@ -189,13 +189,13 @@ pub(crate) struct Play {
     pub(crate) programs: [Program; 2],
     pub(crate) log: Vec<Passed>,
     /// Links by the end that sends into them.
-    lines: [Line; 2],
-    seen: [Seen; 2],
+    lines: [TestLink; 2],
+    seen: [ObservedDirection; 2],
 }
 
 impl Play {
     /// Creates a simulation: end 0 connects to end 1, which listens.
-    pub(crate) fn new(profiles: [&Arc<Profile>; 2], isns: [u32; 2], lines: [Line; 2]) -> Self {
+    pub(crate) fn new(profiles: [&Arc<Profile>; 2], isns: [u32; 2], lines: [TestLink; 2]) -> Self {
         let now = Instant::from_nanos(1_000_000_000);
         Self {
             now,
@@ -206,7 +206,7 @@ impl Play {
             programs: [Program::writing(0), Program::writing(0)],
             log: Vec::new(),
             lines,
-            seen: [Seen::default(), Seen::default()],
+            seen: [ObservedDirection::default(), ObservedDirection::default()],
         }
     }
 
@@ -287,7 +287,7 @@ impl Play {
     }
 
     fn next(&self) -> Option<Instant> {
-        let lines = self.lines.iter().filter_map(Line::wake);
+        let lines = self.lines.iter().filter_map(TestLink::wake);
         let ends = self.ends.iter().filter_map(Endpoint::wake);
         let pairs = self.programs.iter().zip(&self.ends);
         let programs = pairs.filter_map(|(program, end)| program.wake(end));

@@ -3,19 +3,23 @@
 use std::sync::Arc;
 
 use posthaste_tcp::remedy::Remedy;
-use posthaste_tcp::{Counters, Endpoint, Parity, Segment, profile};
+use posthaste_tcp::{Endpoint, EndpointCounters, Parity, Segment, profile};
 use posthaste_units::{Instant, Span};
 
-use crate::pair::{Application, Fate, Pair};
+use crate::pair::{Application, EndpointPair, Fate};
 
 /// Position of the last segment of a reply of nine: the SYN-ACK is the first.
 const LAST: usize = 10;
 
 /// Runs a reply of nine segments over a path of 10 ms with a segment every 10 ms. The server's segment number `lost` is
 /// dropped. Returns both ends' counters, the time of the complete reply, and the ladder.
-fn reply(name: &str, remedies: &[Remedy], lost: usize) -> (Counters, Counters, f64, String) {
+fn reply(
+    name: &str,
+    remedies: &[Remedy],
+    lost: usize,
+) -> (EndpointCounters, EndpointCounters, f64, String) {
     let profile = Arc::new(profile::named(name).expect("listed").with(remedies));
-    let mut pair = Pair::new([&profile, &profile], [7, 9], Span::from_millis(10));
+    let mut pair = EndpointPair::new([&profile, &profile], [7, 9], Span::from_millis(10));
     pair.applications = [Application::new(0, 12_974), Application::new(12_974, 0)];
     pair.serialise(1, Span::from_millis(10));
     pair.run(Span::from_secs(600), |end, number| Fate {

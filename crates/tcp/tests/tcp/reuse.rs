@@ -5,7 +5,7 @@ use std::sync::Arc;
 use posthaste_tcp::{Endpoint, profile};
 use posthaste_units::{Instant, Span};
 
-use crate::pair::{Application, Fate, Pair};
+use crate::pair::{Application, EndpointPair, Fate};
 
 /// The whole state of an endpoint, as text.
 fn all_of(endpoint: &Endpoint) -> String {
@@ -17,7 +17,7 @@ fn nothing_of_the_last_connection_is_left() {
     let now = Instant::from_nanos(77);
     for name in profile::names() {
         let profile = Arc::new(profile::named(name).expect("listed"));
-        let mut pair = Pair::new([&profile, &profile], [7, 9], Span::from_millis(10));
+        let mut pair = EndpointPair::new([&profile, &profile], [7, 9], Span::from_millis(10));
         pair.applications = [Application::new(300, 20_000), Application::new(20_000, 300)];
         pair.run(Span::from_millis(400), |_, number| Fate {
             lost: number % 7 == 6,

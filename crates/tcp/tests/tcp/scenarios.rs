@@ -2,10 +2,10 @@
 
 use std::sync::Arc;
 
-use posthaste_tcp::{End, Profile, State, profile};
+use posthaste_tcp::{ConnectionEnd, Profile, State, profile};
 use posthaste_units::{Instant, Span};
 
-use crate::play::{Line, Passed, Play, Program};
+use crate::play::{Passed, Play, Program, TestLink};
 
 /// Payload of a full segment with timestamps at an MTU of 1500.
 const MSS: u64 = 1448;
@@ -33,7 +33,7 @@ fn transaction(client: &str, server: &str, delay: Span, lost: &[u64]) -> Play {
 }
 
 fn transaction_at(client: &str, server: &str, delay: Span, lost: &[u64], rate: u64) -> Play {
-    let lines = [Line::losing(delay, &[]), Line::losing(delay, lost)];
+    let lines = [TestLink::losing(delay, &[]), TestLink::losing(delay, lost)];
     let lines = lines.map(|line| line.at_rate(rate));
     let mut play = Play::new([&stack(client), &stack(server)], [7, u32::MAX - 9], lines);
     play.programs = [Program::writing(REQUEST), Program::writing(REPLY)];
@@ -48,7 +48,10 @@ fn whole(mut play: Play) -> Play {
     play.run(until, 100_000);
     for end in &play.ends {
         let state = end.state();
-        let fine = matches!(state, State::TimeWait | State::Closed(End::Finished));
+        let fine = matches!(
+            state,
+            State::TimeWait | State::Closed(ConnectionEnd::Finished)
+        );
         assert!(fine, "{state:?}");
     }
     play
@@ -191,11 +194,14 @@ fn a_tail_loss_probe_takes_two_round_trips() {
 
 /// Times of the SYNs without an answer, in seconds.
 fn syns(name: &str) -> Vec<u64> {
-    let nobody = || Line::new(Box::new(|_, _| Vec::new()));
+    let nobody = || TestLink::new(Box::new(|_, _| Vec::new()));
     let mut play = Play::new([&stack(name), &stack(name)], [1, 2], [nobody(), nobody()]);
     let began = play.now;
     play.run(began + Span::from_secs(600), 1000);
-    assert_eq!(play.ends[CLIENT].state(), State::Closed(End::TimedOut));
+    assert_eq!(
+        play.ends[CLIENT].state(),
+        State::Closed(ConnectionEnd::TimedOut)
+    );
     let after = |at: Instant| (at.since(began).as_secs_f64() + 0.2) as u64;
     play.log.iter().map(|passed| after(passed.at)).collect()
 }
@@ -236,7 +242,7 @@ fn a_closed_window_opens_again() {
         let profile = Arc::new(profile);
         // Everything that the client sends after the window has closed is lost for a while.
         let mut updates = 0;
-        let up = Line::new(Box::new(move |_, segment| {
+        let up = TestLink::new(Box::new(move |_, segment| {
             let lost = segment.window > 0 && segment.is_pure_ack() && updates < 3;
             updates += u32::from(segment.window == 0 || updates > 0);
             if lost && updates > 0 {
@@ -248,7 +254,7 @@ fn a_closed_window_opens_again() {
         let mut play = Play::new(
             [&profile, &profile],
             [1, 2],
-            [up, Line::losing(ms(10), &[])],
+            [up, TestLink::losing(ms(10), &[])],
         );
         play.programs = [Program::writing(0), Program::writing(100_000)];
         play.programs[CLIENT].closes_first = false;

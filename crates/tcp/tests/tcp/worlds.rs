@@ -9,12 +9,12 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use posthaste_tcp::remedy::Remedy;
-use posthaste_tcp::{End, Endpoint, Profile, State};
+use posthaste_tcp::{ConnectionEnd, Endpoint, Profile, State};
 use posthaste_units::{Seed, Span, Stream};
 use rand::RngExt as _;
 
 use crate::mixture::{mixed, named, one};
-use crate::play::{Line, Play, Program};
+use crate::play::{Play, Program, TestLink};
 
 /// Default number of tests.
 const FEW: u64 = 300;
@@ -51,7 +51,7 @@ fn stack(stream: &mut Stream) -> Arc<Profile> {
 }
 
 /// Draws a link. Returns true with it if it loses packets.
-fn line(stream: &mut Stream, seed: Seed) -> (Line, bool) {
+fn line(stream: &mut Stream, seed: Seed) -> (TestLink, bool) {
     let mut draws = seed.stream("line");
     let loses = stream.random_bool(0.8);
     let loss = if loses {
@@ -64,7 +64,7 @@ fn line(stream: &mut Stream, seed: Seed) -> (Line, bool) {
     let copies = one(stream, &[0.0, 0.0, 0.02, 0.2]);
     let delay = one(stream, &[0_u64, 5, 40, 200]) * 1_000_000;
     let jitter = one(stream, &[0_u64, 0, 1, 10, 100]) * 1_000_000;
-    let line = Line::new(Box::new(move |_, _| {
+    let line = TestLink::new(Box::new(move |_, _| {
         // A copy may be late by seconds.
         let late = one(&mut draws, &[1_000_000, 50_000_000, 5_000_000_000]);
         let mut way = |most: u64| Span::from_nanos(delay + draws.random_range(0..=most));
@@ -140,10 +140,10 @@ fn outlive(play: &mut Play, loses: bool) -> bool {
     };
     let states = [0, 1].map(|end: usize| play.ends[end].state());
     assert!(ended, "it does not end: {states:?} at {:?}", play.now);
-    if states.contains(&State::Closed(End::Aborted)) {
+    if states.contains(&State::Closed(ConnectionEnd::Aborted)) {
         return true;
     }
-    let given_up = states.contains(&State::Closed(End::TimedOut));
+    let given_up = states.contains(&State::Closed(ConnectionEnd::TimedOut));
     assert!(loses || !given_up, "nothing was lost, and yet {states:?}");
     if given_up {
         return false;
@@ -153,7 +153,7 @@ fn outlive(play: &mut Play, loses: bool) -> bool {
     let fine = |state| {
         matches!(
             state,
-            State::TimeWait | State::Closed(End::Finished | End::Reset)
+            State::TimeWait | State::Closed(ConnectionEnd::Finished | ConnectionEnd::Reset)
         )
     };
     assert!(states.into_iter().all(fine), "{states:?}");

@@ -1,7 +1,7 @@
 //! Inference of a pattern from captures of a real network.
 //!
-//! A capture shows only a part of the events. [`Receiver`] sees holes in the received data, [`Sender`] sees
-//! retransmissions, and [`Pair`] compares both ends packet by packet. Each documents its inferences, and counts the
+//! A capture shows only a part of the events. [`ReceiverCapture`] sees holes in the received data, [`SenderCapture`] sees
+//! retransmissions, and [`CapturePair`] compares both ends packet by packet. Each documents its inferences, and counts the
 //! packets that it could not judge. Reading files and headers is left to the caller.
 
 mod pair;
@@ -13,16 +13,16 @@ mod tests;
 
 use posthaste_units::{Instant, Span};
 
-use super::{Draft, Effect, Entry, Place, Refusal};
+use super::{Draft, Effect, PatternEntry, PatternRange, PatternRefusal};
 use crate::Direction;
 
-pub use pair::Pair;
-pub use receiver::Receiver;
-pub use sender::Sender;
+pub use pair::CapturePair;
+pub use receiver::ReceiverCapture;
+pub use sender::SenderCapture;
 
 /// A packet in a capture.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Seen {
+pub struct CapturedPacket {
     /// Time of capture.
     pub at: Instant,
     /// Direction of the packet.
@@ -30,12 +30,12 @@ pub struct Seen {
     /// Number of its connection.
     pub connection: u64,
     /// TCP numbers; `None` for other protocols and for fragments.
-    pub segment: Option<Segment>,
+    pub segment: Option<CapturedSegment>,
 }
 
 /// TCP numbers of a packet.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Segment {
+pub struct CapturedSegment {
     /// Sequence number of its first byte.
     pub sequence: u32,
     /// Sequence numbers that it occupies: its bytes, one for SYN and one for FIN.
@@ -69,7 +69,7 @@ pub struct Findings {
 
 impl Findings {
     /// Adds the findings to a pattern.
-    pub fn add_to(&self, direction: Direction, draft: &mut Draft) -> Result<(), Refusal> {
+    pub fn add_to(&self, direction: Direction, draft: &mut Draft) -> Result<(), PatternRefusal> {
         let lost = self.lost.iter().map(|at| (*at, Effect::Drop));
         let overtaken = self
             .overtaken
@@ -85,9 +85,9 @@ impl Findings {
             .map(|(at, delay)| (*at, Effect::Delay(*delay)));
         let all = lost.chain(overtaken).chain(copied).chain(delayed);
         all.into_iter().try_for_each(|(at, effect)| {
-            draft.add(Entry {
+            draft.add(PatternEntry {
                 direction,
-                place: Place::packets(at, at),
+                place: PatternRange::packets(at, at),
                 effect,
             })
         })

@@ -17,7 +17,7 @@ use super::Findings;
 /// receiver's capture is counted apart, since its fate is unknown. If nothing arrived, the clocks cannot be compared:
 /// all packets are lost if the receiver's capture holds any packet, and are counted apart if not.
 #[derive(Debug, Default)]
-pub struct Pair {
+pub struct CapturePair {
     sent: Vec<Instant>,
     /// Positions that have not arrived yet, by mark.
     waiting: HashMap<u64, VecDeque<u64>>,
@@ -33,7 +33,7 @@ pub struct Pair {
     from_the_first: bool,
 }
 
-impl Pair {
+impl CapturePair {
     /// Adds the next packet of the sender's capture. All sent packets must precede the first arrived one.
     pub fn sent(&mut self, at: Instant, mark: u64) {
         self.sent.push(at);

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use posthaste_units::{Instant, Span};
 
-use super::{Findings, Seen, Segment, first, unwrapped};
+use super::{CapturedPacket, CapturedSegment, Findings, first, unwrapped};
 use crate::Direction;
 use crate::pattern::ENTRIES;
 
@@ -27,9 +27,9 @@ const HOLES: u64 = ENTRIES as u64;
 /// It cannot see lost acknowledgements, lost retransmissions, lost packets at the end of the data that were
 /// retransmitted unchanged, or any loss outside TCP.
 #[derive(Debug)]
-pub struct Receiver {
+pub struct ReceiverCapture {
     direction: Direction,
-    connections: BTreeMap<u64, Connection>,
+    connections: BTreeMap<u64, ReceiverConnection>,
     position: u64,
     arrived: u64,
     /// Packets in all holes so far.
@@ -38,12 +38,12 @@ pub struct Receiver {
 }
 
 #[derive(Debug, Default)]
-struct Connection {
+struct ReceiverConnection {
     /// End of the last byte that arrived.
     expected: Option<u64>,
     largest: u32,
     /// Missing packets by their start. They do not overlap.
-    missing: BTreeMap<u64, Missing>,
+    missing: BTreeMap<u64, MissingPacket>,
     /// End and time of a segment in the opposite direction, to measure the round trip.
     timed: Option<(u64, Instant)>,
     sent: Option<u64>,
@@ -52,7 +52,7 @@ struct Connection {
 
 /// A packet that should have arrived.
 #[derive(Debug)]
-struct Missing {
+struct MissingPacket {
     end: u64,
     position: u64,
     noticed: Instant,
@@ -60,7 +60,7 @@ struct Missing {
     arrived: u64,
 }
 
-impl Receiver {
+impl ReceiverCapture {
     /// A reader of packets in `direction`, captured at their receiver.
     pub fn new(direction: Direction) -> Self {
         Self {
@@ -74,7 +74,7 @@ impl Receiver {
     }
 
     /// Adds the next packet of the capture, of either direction.
-    pub fn push(&mut self, seen: &Seen) {
+    pub fn push(&mut self, seen: &CapturedPacket) {
         let connection = self.connections.entry(seen.connection).or_default();
         if seen.direction != self.direction {
             if let Some(segment) = &seen.segment {
@@ -91,19 +91,19 @@ impl Receiver {
         connection.acknowledged(seen.at, segment);
         let room = HOLE.min(HOLES - self.missed);
         match connection.arrive(seen.at, segment, (self.position, before), room) {
-            Arrival::Next => self.position += 1,
-            Arrival::Behind(missing) => {
+            SegmentArrival::Next => self.position += 1,
+            SegmentArrival::Behind(missing) => {
                 self.missed += missing;
                 self.position += missing + 1;
             }
-            Arrival::Jump => {
+            SegmentArrival::Jump => {
                 self.findings.jumps += 1;
                 self.position += 1;
             }
-            Arrival::Overtaken(position, by) => {
+            SegmentArrival::Overtaken(position, by) => {
                 self.findings.overtaken.push((position, by));
             }
-            Arrival::Again(lost) => {
+            SegmentArrival::Again(lost) => {
                 self.findings.lost.extend(lost);
                 self.position += 1;
             }
@@ -125,7 +125,7 @@ impl Receiver {
 }
 
 /// Meaning of a segment's arrival.
-enum Arrival {
+enum SegmentArrival {
     /// The next segment, or nothing new.
     Next,
     /// This number of packets is missing before it.
@@ -138,18 +138,18 @@ enum Arrival {
     Again(Vec<u64>),
 }
 
-impl Connection {
+impl ReceiverConnection {
     /// Handles a segment at this position, after this number of arrivals. A hole before it may hold up to `room`
     /// packets.
     fn arrive(
         &mut self,
         at: Instant,
-        segment: &Segment,
+        segment: &CapturedSegment,
         (position, arrived): (u64, u64),
         room: u64,
-    ) -> Arrival {
+    ) -> SegmentArrival {
         if segment.length == 0 {
-            return Arrival::Next;
+            return SegmentArrival::Next;
         }
         self.largest = self.largest.max(segment.length);
         let expected = self.expected.unwrap_or_else(|| first(segment.sequence));
@@ -160,11 +160,11 @@ impl Connection {
             let packets = (start - expected).div_ceil(size);
             self.expected = Some(end);
             if packets > room {
-                return Arrival::Jump;
+                return SegmentArrival::Jump;
             }
             for number in 0..packets {
                 let from = expected + number * size;
-                let missing = Missing {
+                let missing = MissingPacket {
                     end: start.min(from + size),
                     position: position + number + 1,
                     noticed: at,
@@ -172,14 +172,14 @@ impl Connection {
                 };
                 self.missing.insert(from, missing);
             }
-            return Arrival::Behind(packets);
+            return SegmentArrival::Behind(packets);
         }
         self.expected = Some(expected.max(end));
         self.fill(at, start, end, arrived)
     }
 
     /// Closes the holes that `start..end` overlaps.
-    fn fill(&mut self, at: Instant, start: u64, end: u64, arrived: u64) -> Arrival {
+    fn fill(&mut self, at: Instant, start: u64, end: u64, arrived: u64) -> SegmentArrival {
         let reached = self.missing.range(..end).rev();
         let mut reached: Vec<u64> = reached
             .take_while(|(_, missing)| missing.end > start)
@@ -191,19 +191,22 @@ impl Connection {
             .filter_map(|from| self.missing.remove(from))
             .peekable();
         let Some(missing) = filled.peek() else {
-            return Arrival::Next;
+            return SegmentArrival::Next;
         };
         let patience = self.round_trip.unwrap_or(NO_ROUND_TRIP);
         if reached.len() == 1 && at.since(missing.noticed) < patience {
             let later = arrived - missing.arrived;
-            return Arrival::Overtaken(missing.position, u32::try_from(later).unwrap_or(u32::MAX));
+            return SegmentArrival::Overtaken(
+                missing.position,
+                u32::try_from(later).unwrap_or(u32::MAX),
+            );
         }
-        Arrival::Again(filled.map(|missing| missing.position).collect())
+        SegmentArrival::Again(filled.map(|missing| missing.position).collect())
     }
 
     /// Handles a segment in the opposite direction: it starts a round trip, and the data that it acknowledges has
     /// arrived. Returns the number of missing packets among that data.
-    fn send(&mut self, at: Instant, segment: &Segment) -> u64 {
+    fn send(&mut self, at: Instant, segment: &CapturedSegment) -> u64 {
         let sent = self.sent.unwrap_or_else(|| first(segment.sequence));
         let end = unwrapped(sent, segment.sequence) + u64::from(segment.length);
         if segment.length > 0 && end > sent && self.timed.is_none() {
@@ -224,7 +227,7 @@ impl Connection {
     }
 
     /// Ends a round trip if the arriving segment acknowledges its end.
-    fn acknowledged(&mut self, at: Instant, segment: &Segment) {
+    fn acknowledged(&mut self, at: Instant, segment: &CapturedSegment) {
         let (Some((end, sent)), Some(number)) = (self.timed, segment.acknowledges) else {
             return;
         };

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use super::{Findings, Seen, Segment, first, unwrapped};
+use super::{CapturedPacket, CapturedSegment, Findings, first, unwrapped};
 use crate::Direction;
 
 /// Reads one direction of a capture made at its sender.
@@ -12,21 +12,21 @@ use crate::Direction;
 /// short timer, a lost acknowledgement) looks the same. There may be too many losses, and losses of packets that are
 /// never sent again do not show.
 #[derive(Debug)]
-pub struct Sender {
+pub struct SenderCapture {
     direction: Direction,
-    connections: BTreeMap<u64, Connection>,
+    connections: BTreeMap<u64, SenderConnection>,
     findings: Findings,
 }
 
 #[derive(Debug, Default)]
-struct Connection {
+struct SenderConnection {
     /// End of the last byte sent.
     sent: Option<u64>,
     /// Unacknowledged packets by their start, with end and position. They do not overlap.
     open: BTreeMap<u64, (u64, u64)>,
 }
 
-impl Sender {
+impl SenderCapture {
     /// A reader of packets in `direction`, captured at their sender.
     pub fn new(direction: Direction) -> Self {
         Self {
@@ -37,7 +37,7 @@ impl Sender {
     }
 
     /// Adds the next packet of the capture, of either direction.
-    pub fn push(&mut self, seen: &Seen) {
+    pub fn push(&mut self, seen: &CapturedPacket) {
         let connection = self.connections.entry(seen.connection).or_default();
         if seen.direction != self.direction {
             if let Some(number) = seen.segment.and_then(|segment| segment.acknowledges) {
@@ -59,9 +59,9 @@ impl Sender {
     }
 }
 
-impl Connection {
+impl SenderConnection {
     /// Adds a packet. Returns the positions of the packets that it repeats.
-    fn send(&mut self, segment: &Segment, position: u64) -> Vec<u64> {
+    fn send(&mut self, segment: &CapturedSegment, position: u64) -> Vec<u64> {
         if segment.length == 0 {
             return Vec::new();
         }

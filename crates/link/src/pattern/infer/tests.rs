@@ -8,12 +8,12 @@ use super::*;
 const SIZE: u32 = 1000;
 
 /// Packets of one connection, down, as in a capture.
-struct Capture {
-    packets: Vec<Seen>,
+struct SyntheticCapture {
+    packets: Vec<CapturedPacket>,
     start: u32,
 }
 
-impl Capture {
+impl SyntheticCapture {
     /// A transfer down, after a handshake that shows the round trip to a capture at the client.
     fn begin(start: u32) -> Self {
         let mut capture = Self {
@@ -26,8 +26,8 @@ impl Capture {
         capture
     }
 
-    fn push(&mut self, ms: u64, direction: Direction, segment: Option<Segment>) {
-        self.packets.push(Seen {
+    fn push(&mut self, ms: u64, direction: Direction, segment: Option<CapturedSegment>) {
+        self.packets.push(CapturedPacket {
             at: Instant::ORIGIN + Span::from_millis(ms),
             direction,
             connection: 1,
@@ -36,7 +36,7 @@ impl Capture {
     }
 
     fn up(&mut self, ms: u64, sequence: u32, length: u32, acknowledges: Option<u32>) {
-        let segment = Segment {
+        let segment = CapturedSegment {
             sequence,
             length,
             acknowledges,
@@ -45,7 +45,7 @@ impl Capture {
     }
 
     fn down(&mut self, ms: u64, sequence: u32, length: u32, acknowledges: Option<u32>) {
-        let segment = Segment {
+        let segment = CapturedSegment {
             sequence,
             length,
             acknowledges,
@@ -65,13 +65,13 @@ impl Capture {
     }
 
     fn received(&self) -> Findings {
-        let mut receiver = Receiver::new(Direction::Down);
+        let mut receiver = ReceiverCapture::new(Direction::Down);
         self.packets.iter().for_each(|seen| receiver.push(seen));
         receiver.finish()
     }
 
     fn sent(&self) -> Findings {
-        let mut sender = Sender::new(Direction::Down);
+        let mut sender = SenderCapture::new(Direction::Down);
         self.packets.iter().for_each(|seen| sender.push(seen));
         sender.finish()
     }
@@ -79,7 +79,7 @@ impl Capture {
 
 #[test]
 fn what_closes_sooner_than_a_round_trip_was_overtaken() {
-    let mut capture = Capture::begin(u32::MAX - 1500);
+    let mut capture = SyntheticCapture::begin(u32::MAX - 1500);
     for n in [0, 1, 4, 3] {
         capture.data(30, n);
     }
@@ -92,7 +92,7 @@ fn what_closes_sooner_than_a_round_trip_was_overtaken() {
 
 #[test]
 fn what_closes_later_was_lost_and_sent_again() {
-    let mut capture = Capture::begin(0);
+    let mut capture = SyntheticCapture::begin(0);
     for n in [0, 1, 4] {
         capture.data(30, n);
     }
@@ -104,7 +104,7 @@ fn what_closes_later_was_lost_and_sent_again() {
 
 #[test]
 fn what_was_acknowledged_unseen_was_missed_by_the_capture() {
-    let mut capture = Capture::begin(0);
+    let mut capture = SyntheticCapture::begin(0);
     for n in [0, 2] {
         capture.data(30, n);
     }
@@ -116,7 +116,7 @@ fn what_was_acknowledged_unseen_was_missed_by_the_capture() {
 
 #[test]
 fn a_jump_is_no_hole() {
-    let mut capture = Capture::begin(0);
+    let mut capture = SyntheticCapture::begin(0);
     capture.data(30, 0);
     capture.data(31, 1_000_000);
     let found = capture.received();
@@ -125,7 +125,7 @@ fn a_jump_is_no_hole() {
 
 #[test]
 fn what_is_sent_again_before_it_was_acknowledged_was_lost() {
-    let mut capture = Capture::begin(u32::MAX - 500);
+    let mut capture = SyntheticCapture::begin(u32::MAX - 500);
     for n in [0, 1, 2, 3, 4] {
         capture.data(30, n);
     }
@@ -140,7 +140,7 @@ fn what_is_sent_again_before_it_was_acknowledged_was_lost() {
 
 #[test]
 fn two_captures_show_every_packet() {
-    let mut pair = Pair::default();
+    let mut pair = CapturePair::default();
     let at = |ms: u64| Instant::ORIGIN + Span::from_millis(ms);
     for mark in [10, 11, 12, 13, 14, 14] {
         pair.sent(at(mark), mark);
@@ -176,7 +176,7 @@ fn two_captures_show_every_packet() {
 /// 10 ms each way. The receiver's capture begins later and ends earlier than the sender's.
 #[test]
 fn what_was_sent_while_the_other_capture_did_not_run_is_not_lost() {
-    let mut pair = Pair::default();
+    let mut pair = CapturePair::default();
     let at = |ms: u64| Instant::ORIGIN + Span::from_millis(ms);
     for mark in 0..100 {
         pair.sent(at(mark), mark);
@@ -193,7 +193,7 @@ fn what_was_sent_while_the_other_capture_did_not_run_is_not_lost() {
     assert_eq!(found.lost, positions);
     assert_eq!((found.outside, found.packets), (15 + 24, 100));
     // A SYN was lost before everything else.
-    let mut pair = Pair::default();
+    let mut pair = CapturePair::default();
     for (mark, ms) in [(1, 0), (2, 1000), (3, 1020)] {
         pair.sent(at(ms), mark);
     }
@@ -203,7 +203,7 @@ fn what_was_sent_while_the_other_capture_did_not_run_is_not_lost() {
     assert_eq!(pair.finish(Span::ZERO).lost, [1]);
     // If nothing arrived, the delay is unknown.
     for (ran, expected) in [(true, (1, 0)), (false, (0, 1))] {
-        let mut pair = Pair::default();
+        let mut pair = CapturePair::default();
         pair.sent(at(1), 1);
         if ran {
             pair.ran(at(9_000));
@@ -217,7 +217,7 @@ fn what_was_sent_while_the_other_capture_did_not_run_is_not_lost() {
 #[test]
 fn a_capture_of_one_direction_is_read_in_one_pass() {
     const SEGMENTS: u32 = 200_000;
-    let mut capture = Capture::begin(7);
+    let mut capture = SyntheticCapture::begin(7);
     for n in (0..SEGMENTS).filter(|n| n % 2 == 0) {
         capture.data(30, n);
     }
@@ -247,8 +247,8 @@ proptest! {
         lost in btree_set(0u32..40, 0..15),
         length in 41u32..60,
     ) {
-        let mut received = Capture::begin(start);
-        let mut sent = Capture::begin(start);
+        let mut received = SyntheticCapture::begin(start);
+        let mut sent = SyntheticCapture::begin(start);
         for n in 0..length {
             sent.data(30, n);
             if !lost.contains(&n) {
@@ -272,13 +272,13 @@ proptest! {
         0..60,
     )) {
         let (mut receiver, mut sender, mut pair) =
-            (Receiver::new(Direction::Up), Sender::new(Direction::Up), Pair::default());
+            (ReceiverCapture::new(Direction::Up), SenderCapture::new(Direction::Up), CapturePair::default());
         let mut now = Instant::ORIGIN;
         for (up, connection, segment, ms) in packets {
             now += Span::from_millis(ms);
-            let segment = segment.map(|(sequence, length, acknowledges)| Segment { sequence, length, acknowledges });
+            let segment = segment.map(|(sequence, length, acknowledges)| CapturedSegment { sequence, length, acknowledges });
             let direction = if up { Direction::Up } else { Direction::Down };
-            let seen = Seen { at: now, direction, connection, segment };
+            let seen = CapturedPacket { at: now, direction, connection, segment };
             receiver.push(&seen);
             sender.push(&seen);
             match up {

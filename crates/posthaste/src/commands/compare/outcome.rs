@@ -1,7 +1,7 @@
 //! The comparison of two sides as data: verdicts, overall verdict, and the options that differ.
 
 use posthaste_stats::{
-    Judged, Judgement, Margins, Measured, Reason, Rules, Verdict, judge_shares, judge_times,
+    Judged, Judgement, Margins, MeasuredStatistic, JudgementReason, Rules, ComparisonVerdict, judge_shares, judge_times,
 };
 use serde::Serialize;
 
@@ -63,7 +63,7 @@ impl Outcome {
         let incomparable = incomparable(before, after);
         let withdraw = |judgement: Judgement| match incomparable.is_empty() {
             true => judgement,
-            false => judgement.withdrawn(Reason::Incomparable),
+            false => judgement.withdrawn(JudgementReason::Incomparable),
         };
         let judged = Judged::ALL.map(|judged| judge(judged, before, after, margins));
         let judged: Vec<Row> = judged
@@ -96,7 +96,7 @@ impl Outcome {
     }
 
     /// The names of the judged statistics with this verdict.
-    pub(super) fn named(&self, verdict: Verdict) -> Vec<&str> {
+    pub(super) fn named(&self, verdict: ComparisonVerdict) -> Vec<&str> {
         let rows = self.judged.iter();
         rows.filter(|row| row.judgement.verdict == verdict)
             .map(|row| row.name.as_str())
@@ -113,9 +113,9 @@ impl Overall {
     fn of(judged: &[Row]) -> Self {
         let any = |verdict| judged.iter().any(|row| row.judgement.verdict == verdict);
         match () {
-            () if any(Verdict::Worse) => Self::Worse,
-            () if any(Verdict::Unknown) || judged.is_empty() => Self::Unknown,
-            () if any(Verdict::Better) => Self::Better,
+            () if any(ComparisonVerdict::Worse) => Self::Worse,
+            () if any(ComparisonVerdict::Unknown) || judged.is_empty() => Self::Unknown,
+            () if any(ComparisonVerdict::Better) => Self::Better,
             () => Self::Equal,
         }
     }
@@ -123,7 +123,7 @@ impl Overall {
 
 fn judge(judged: Judged, before: &[Run], after: &[Run], margins: &Margins) -> Row {
     let rules = judged.rules(margins);
-    let times = |name: &str, of: &dyn Fn(&Run) -> Measured| {
+    let times = |name: &str, of: &dyn Fn(&Run) -> MeasuredStatistic| {
         row(
             name.to_owned(),
             judge_times(&each(before, of), &each(after, of), &rules),
@@ -159,13 +159,13 @@ fn row(name: String, judgement: Judgement) -> Row {
     }
 }
 
-fn each(side: &[Run], of: &dyn Fn(&Run) -> Measured) -> Vec<Measured> {
+fn each(side: &[Run], of: &dyn Fn(&Run) -> MeasuredStatistic) -> Vec<MeasuredStatistic> {
     side.iter().map(of).collect()
 }
 
 /// True if the mean of some run is beyond any bound.
 fn censored(side: &[Run]) -> bool {
-    let beyond = |run: &Run| matches!(run.mean, Measured::Beyond { .. });
+    let beyond = |run: &Run| matches!(run.mean, MeasuredStatistic::Beyond { .. });
     side.iter().any(beyond)
 }
 
@@ -179,7 +179,7 @@ fn informative(before: &[Run], after: &[Run], margins: &Margins) -> Vec<Row> {
         .map(|(name, _)| {
             let of = |run: &Run| {
                 let found = run.others.iter().find(|(other, _)| other == name);
-                found.map_or(Measured::Absent, |(_, measured)| *measured)
+                found.map_or(MeasuredStatistic::Absent, |(_, measured)| *measured)
             };
             let judgement = judge_times(&each(before, &of), &each(after, &of), &rules);
             row(name.clone(), judgement)

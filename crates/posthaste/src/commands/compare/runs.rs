@@ -3,7 +3,7 @@
 use std::path::{Path, PathBuf};
 
 use posthaste_load::report::{Report, read_report};
-use posthaste_stats::{CensoredSummary, Measured, Reading, Share, Statistic, Summary};
+use posthaste_stats::{CensoredSummary, MeasuredStatistic, StatisticReading, Share, Statistic, Summary};
 
 use crate::commands::Failure;
 
@@ -19,14 +19,14 @@ pub(super) struct Run {
     /// True if the generator was the limit, so that response times are its own.
     pub(super) limited: bool,
     /// Mean response time of all requests due.
-    pub(super) mean: Measured,
+    pub(super) mean: MeasuredStatistic,
     /// Mean response time of good replies only.
-    pub(super) mean_of_ok: Measured,
-    pub(super) p50: Measured,
-    pub(super) p99: Measured,
+    pub(super) mean_of_ok: MeasuredStatistic,
+    pub(super) p50: MeasuredStatistic,
+    pub(super) p99: MeasuredStatistic,
     pub(super) errors: Share,
     /// Statistics that inform and are not judged, by name.
-    pub(super) others: Vec<(String, Measured)>,
+    pub(super) others: Vec<(String, MeasuredStatistic)>,
 }
 
 impl Run {
@@ -82,10 +82,10 @@ fn options(report: &Report) -> Result<Vec<(String, String)>, Failure> {
 }
 
 /// A statistic of a distribution in which every request has a time.
-fn known(summary: &Summary, statistic: Statistic) -> Measured {
+fn known(summary: &Summary, statistic: Statistic) -> MeasuredStatistic {
     match summary.count {
-        0 => Measured::Absent,
-        _ => Measured::Known {
+        0 => MeasuredStatistic::Absent,
+        _ => MeasuredStatistic::Known {
             value: summary.value(statistic),
             interval: summary.interval(statistic),
         },
@@ -93,22 +93,22 @@ fn known(summary: &Summary, statistic: Statistic) -> Measured {
 }
 
 /// A statistic of all requests due. Some of them may have no reply.
-fn of_all(summary: &CensoredSummary, statistic: Statistic) -> Measured {
+fn of_all(summary: &CensoredSummary, statistic: Statistic) -> MeasuredStatistic {
     let interval = summary.interval(statistic);
     let low = interval.and_then(|[low, _]| low.known());
     match summary.reading(statistic) {
-        Reading::Known(value) => Measured::Known {
+        StatisticReading::Known(value) => MeasuredStatistic::Known {
             value,
             interval: low.map(|low| {
                 let high = interval.and_then(|[_, high]| high.known());
                 [low, high.unwrap_or(f64::INFINITY)]
             }),
         },
-        Reading::Above(bound) => Measured::Beyond { bound, low },
-        Reading::Never => Measured::Beyond {
+        StatisticReading::Above(bound) => MeasuredStatistic::Beyond { bound, low },
+        StatisticReading::Never => MeasuredStatistic::Beyond {
             bound: f64::INFINITY,
             low,
         },
-        Reading::Unknown => Measured::Absent,
+        StatisticReading::Unknown => MeasuredStatistic::Absent,
     }
 }

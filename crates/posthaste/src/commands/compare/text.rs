@@ -1,6 +1,6 @@
 //! The comparison in words: the report on the terminal, and the checks for other programs.
 
-use posthaste_stats::{Judgement, Needed, Reason, Verdict};
+use posthaste_stats::{Judgement, Needed, JudgementReason, ComparisonVerdict};
 
 use super::outcome::{Difference, Outcome, Overall, Row};
 use crate::commands::checks::{Check, Checks, State};
@@ -42,12 +42,12 @@ pub(super) fn text(outcome: &Outcome) -> String {
 /// The overall verdict as a sentence.
 pub(super) fn conclusion(outcome: &Outcome) -> String {
     match outcome.verdict {
-        Overall::Worse => format!("worse in {}", outcome.named(Verdict::Worse).join(", ")),
+        Overall::Worse => format!("worse in {}", outcome.named(ComparisonVerdict::Worse).join(", ")),
         Overall::Unknown => format!(
             "no verdict on {}",
-            outcome.named(Verdict::Unknown).join(", ")
+            outcome.named(ComparisonVerdict::Unknown).join(", ")
         ),
-        Overall::Better => format!("better in {}", outcome.named(Verdict::Better).join(", ")),
+        Overall::Better => format!("better in {}", outcome.named(ComparisonVerdict::Better).join(", ")),
         Overall::Equal => "equal within the margins stated".to_owned(),
     }
 }
@@ -107,10 +107,10 @@ fn change(change: f64) -> String {
 /// The verdict with its reason, and the data needed for a decision.
 fn words(judgement: &Judgement) -> String {
     let mut out = match judgement.verdict {
-        Verdict::Better => "better".to_owned(),
-        Verdict::Worse => "worse".to_owned(),
-        Verdict::Equal { within } => format!("equal within {:.1}%", within * 100.0),
-        Verdict::Unknown => "unknown".to_owned(),
+        ComparisonVerdict::Better => "better".to_owned(),
+        ComparisonVerdict::Worse => "worse".to_owned(),
+        ComparisonVerdict::Equal { within } => format!("equal within {:.1}%", within * 100.0),
+        ComparisonVerdict::Unknown => "unknown".to_owned(),
     };
     if let Some(reason) = judgement.reason {
         out.push_str(&format!(": {reason}"));
@@ -121,7 +121,7 @@ fn words(judgement: &Judgement) -> String {
     out
 }
 
-fn remedy(needed: Needed, reason: Option<Reason>) -> String {
+fn remedy(needed: Needed, reason: Option<JudgementReason>) -> String {
     let runs = match needed.runs {
         Some(runs) if needed.assumed => {
             format!("about {runs} runs a side would decide if their scatter is 5%")
@@ -131,7 +131,7 @@ fn remedy(needed: Needed, reason: Option<Reason>) -> String {
     };
     match needed
         .times_longer
-        .filter(|_| reason != Some(Reason::OneRun))
+        .filter(|_| reason != Some(JudgementReason::OneRun))
     {
         Some(times) => format!("{runs}, or runs {times} times as long"),
         None => runs,
@@ -143,9 +143,9 @@ pub(super) fn checks(outcome: &Outcome, allow_unknown: bool) -> Checks {
     let check = |row: &Row| {
         let judgement = &row.judgement;
         let state = match judgement.verdict {
-            Verdict::Better | Verdict::Equal { .. } => State::Passed,
-            Verdict::Worse => State::Failed,
-            Verdict::Unknown => State::Unknown,
+            ComparisonVerdict::Better | ComparisonVerdict::Equal { .. } => State::Passed,
+            ComparisonVerdict::Worse => State::Failed,
+            ComparisonVerdict::Unknown => State::Unknown,
         };
         let found = match judgement.change {
             Some(by) => format!("{}, {}", change(by), words(judgement)),

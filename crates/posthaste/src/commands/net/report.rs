@@ -9,7 +9,7 @@ use posthaste_emulator::{
     DirectionOutcome, EmulationOutcome, EmulationVerdict, SERVER, agent, stack,
 };
 use posthaste_link::pattern::Effect;
-use posthaste_link::{Class, ClassCounters, Counters, Plan, Reason, Tally};
+use posthaste_link::{Class, ClassCounters, DropReason, LinkCounters, PacketTally, Plan};
 use posthaste_units::{Seed, Size};
 use serde::Serialize;
 
@@ -184,10 +184,10 @@ impl Report {
 
 impl Direction {
     fn new(way: &DirectionOutcome, plan: &Plan) -> Self {
-        let link: &Counters = &way.link;
+        let link: &LinkCounters = &way.link;
         let mut scripted = plan.script.iter().flat_map(|script| script.entries());
         let drops = scripted.any(|(_, effect)| effect == Effect::Drop);
-        let dropped = Reason::ALL
+        let dropped = DropReason::ALL
             .into_iter()
             .map(|reason| (reason.name(), link.dropped(reason)));
         Self {
@@ -201,7 +201,7 @@ impl Direction {
                 .map(|(name, tally)| (name, tally.packets))
                 .filter(|(_, packets)| *packets > 0)
                 .collect(),
-            pattern_missed: drops && link.dropped(Reason::Pattern).packets == 0,
+            pattern_missed: drops && link.dropped(DropReason::Pattern).packets == 0,
             refused: way
                 .bypassed
                 .refusals()
@@ -263,8 +263,8 @@ fn shares(way: &DirectionOutcome, plan: &Plan) -> Vec<Share> {
     classes.zip(&way.classes).map(share).collect()
 }
 
-impl From<Tally> for Count {
-    fn from(Tally { packets, bytes }: Tally) -> Self {
+impl From<PacketTally> for Count {
+    fn from(PacketTally { packets, bytes }: PacketTally) -> Self {
         Self { packets, bytes }
     }
 }

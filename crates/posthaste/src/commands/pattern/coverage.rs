@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use posthaste_link::Direction;
-use posthaste_link::pattern::{Axis, Effect, Pattern, Place};
+use posthaste_link::pattern::{Axis, Effect, Pattern, PatternRange};
 
 /// All effects of one kind, in one direction and along one axis.
 pub(super) struct Row {
@@ -93,7 +93,7 @@ pub(super) fn rows(pattern: &Pattern) -> Vec<Row> {
     let mut rows: Vec<Row> = Vec::new();
     let mut periods = BTreeMap::new();
     for entry in pattern.entries() {
-        let Place { axis, first, last } = entry.place;
+        let PatternRange { axis, first, last } = entry.place;
         let Some(kind) = Kind::of(&entry.effect) else {
             periods.insert((entry.direction, axis.base()), first);
             continue;
@@ -129,7 +129,7 @@ pub(super) fn rows(pattern: &Pattern) -> Vec<Row> {
 /// Number of packets or milliseconds that the pattern covers, the same in both directions.
 pub(super) fn length(pattern: &Pattern, axis: Axis) -> u64 {
     let places = pattern.entries().filter(|entry| entry.place.axis == axis);
-    let reach = |entry: posthaste_link::pattern::Entry| match entry.effect {
+    let reach = |entry: posthaste_link::pattern::PatternEntry| match entry.effect {
         Effect::Repeat => entry.place.first,
         _ => entry.place.last - axis.base() + 1,
     };

@@ -8,7 +8,7 @@ use std::path::{Path, PathBuf};
 
 use clap::ValueEnum;
 use posthaste_emulator::capture::{self, CapturedPacket, Connections, Remarks};
-use posthaste_link::pattern::infer::{Findings, Pair, Receiver, Sender};
+use posthaste_link::pattern::infer::{Findings, CapturePair, ReceiverCapture, SenderCapture};
 use posthaste_link::pattern::{Chances, Draft, mahimahi};
 use posthaste_link::{Direction, Jitter, Loss};
 use posthaste_units::{Ratio, Seed, Size, Span};
@@ -240,8 +240,8 @@ impl Args {
         path: &Path,
         towards: Direction,
     ) -> Result<Vec<(Direction, Findings)>, Failure> {
-        let mut receiver = Receiver::new(towards);
-        let mut sender = Sender::new(towards.reverse());
+        let mut receiver = ReceiverCapture::new(towards);
+        let mut sender = SenderCapture::new(towards.reverse());
         let mut connections = Connections::default();
         let remarks = read(path, &mut connections, |packet| {
             if self.wanted(packet) {
@@ -263,7 +263,7 @@ impl Args {
         server: &Path,
     ) -> Result<Vec<(Direction, Findings)>, Failure> {
         let mut connections = Connections::default();
-        let (mut up, mut down) = (Pair::default(), Pair::default());
+        let (mut up, mut down) = (CapturePair::default(), CapturePair::default());
         let mut arrived = Vec::new();
         let mut begins = [Beginning::default(), Beginning::default()];
         let remarks = read(client, &mut connections, |packet| {

@@ -6,10 +6,10 @@ use std::sync::Arc;
 
 use posthaste_link::pattern::{Axis, Effect, Pattern, Script};
 use posthaste_link::{Direction, Plan, Reordering};
-use posthaste_sim::{Closer, Exchange, ProcessingClock, Scenario, Service};
+use posthaste_sim::{Closer, SimulatedExchange, ProcessingClock, Scenario, SimulatedService};
 use posthaste_tcp::profile;
 use posthaste_tcp::remedy::Remedy;
-use posthaste_tcp::{Clock, Profile};
+use posthaste_tcp::{TimerClock, Profile};
 use posthaste_units::{Ratio, Span};
 
 use super::play::Played;
@@ -181,7 +181,7 @@ impl Cases {
     pub(super) fn by_ticks(&self) -> bool {
         let scenarios = self.list.iter().map(|case| &case.scenario);
         let mut ends = scenarios.flat_map(|scenario| [&scenario.client, &scenario.server]);
-        ends.any(|end| end.clock != Clock::Exact)
+        ends.any(|end| end.clock != TimerClock::Exact)
     }
 
     /// Refuses typed positions at which no packet ever came.
@@ -239,7 +239,7 @@ impl Variant {
         &self,
         mut labels: Vec<(String, String)>,
         plans: &[Plan; 2],
-        service: &Arc<Service>,
+        service: &Arc<SimulatedService>,
         typed: &Pattern,
     ) -> Result<Case, Failure> {
         labels.extend(self.labels.iter().cloned());
@@ -285,19 +285,19 @@ fn joined(remedies: &[Remedy]) -> String {
 }
 
 impl Args {
-    fn service(&self) -> Result<Service, Failure> {
+    fn service(&self) -> Result<SimulatedService, Failure> {
         let (request, reply) = match (self.request, self.response, self.service) {
             (Some(request), Some(response), _) => (request.as_bytes(), response.as_bytes()),
             (.., ServiceArg::Author) => (1438, 12_974),
             (.., ServiceArg::Sellerprofile) => (1283, 8031),
         };
-        let exchange = Exchange {
+        let exchange = SimulatedExchange {
             pause: Span::ZERO,
             request,
             processing: self.processing,
             reply,
         };
-        Ok(Service {
+        Ok(SimulatedService {
             exchanges: vec![exchange; usize::from(self.exchanges)],
             clock: match self.clock {
                 ClockArg::Request => ProcessingClock::Request,
@@ -307,7 +307,7 @@ impl Args {
         })
     }
 
-    fn title(&self, service: &Service, base: &[Remedy]) -> String {
+    fn title(&self, service: &SimulatedService, base: &[Remedy]) -> String {
         let Some(exchange) = service.exchanges.first() else {
             return String::new();
         };

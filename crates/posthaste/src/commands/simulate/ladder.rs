@@ -5,8 +5,8 @@ use std::str::FromStr;
 
 use posthaste_draw::{Arrow, Ladder, Line, Side, Wait};
 use posthaste_link::Direction;
-use posthaste_sim::{Packet, Scenario, Simulator, Trace, Transaction};
-use posthaste_tcp::trace::{Kind, Sending};
+use posthaste_sim::{TracedPacket, Scenario, Simulator, PacketTrace, Transaction};
+use posthaste_tcp::trace::{SegmentKind, Sending};
 use posthaste_units::{Instant, Seed};
 
 use crate::commands::Failure;
@@ -57,7 +57,7 @@ impl Drawing {
         notes: &[String],
     ) -> Result<String, Failure> {
         let mut simulator = Simulator::new(scenario.clone(), seed).map_err(Failure::usage)?;
-        let mut trace = Trace::new();
+        let mut trace = PacketTrace::new();
         let names = [scenario.client.name, scenario.server.name];
         let transaction = simulator.play_before(number, &mut trace);
         let mut ladder = ladder(names, &transaction, trace.packets());
@@ -72,7 +72,7 @@ impl Drawing {
 }
 
 /// Builds the ladder. Times count from the first packet.
-fn ladder(names: [&str; 2], transaction: &Transaction<'_>, packets: &[Packet]) -> Ladder {
+fn ladder(names: [&str; 2], transaction: &Transaction<'_>, packets: &[TracedPacket]) -> Ladder {
     let origin = transaction.began;
     let total: f64 = transaction
         .responses
@@ -121,7 +121,7 @@ const fn side(direction: Direction) -> Side {
     }
 }
 
-fn arrow(packet: &Packet, origin: Instant) -> Arrow {
+fn arrow(packet: &TracedPacket, origin: Instant) -> Arrow {
     Arrow {
         from: side(packet.direction),
         line: line(packet),
@@ -133,16 +133,16 @@ fn arrow(packet: &Packet, origin: Instant) -> Arrow {
     }
 }
 
-fn line(packet: &Packet) -> Line {
+fn line(packet: &TracedPacket) -> Line {
     match packet.what {
         _ if packet.sending != Sending::First => Line::Again,
-        Kind::Syn | Kind::SynAck | Kind::Fin | Kind::Rst => Line::Control,
-        Kind::Data | Kind::DataFin => Line::Data,
-        Kind::Ack | Kind::DupAck | Kind::WindowUpdate | Kind::KeepAlive => Line::Acknowledgement,
+        SegmentKind::Syn | SegmentKind::SynAck | SegmentKind::Fin | SegmentKind::Rst => Line::Control,
+        SegmentKind::Data | SegmentKind::DataFin => Line::Data,
+        SegmentKind::Ack | SegmentKind::DupAck | SegmentKind::WindowUpdate | SegmentKind::KeepAlive => Line::Acknowledgement,
     }
 }
 
-fn wait(packet: &Packet, origin: Instant) -> Option<Wait> {
+fn wait(packet: &TracedPacket, origin: Instant) -> Option<Wait> {
     let (waited, name) = packet.waited()?;
     Some(Wait {
         side: side(packet.direction),

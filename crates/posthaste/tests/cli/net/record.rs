@@ -6,7 +6,7 @@ use std::path::Path;
 use std::sync::Arc;
 
 use posthaste_link::pattern::Pattern;
-use posthaste_link::record::{self, Blank};
+use posthaste_link::record::{self, BlankPacket};
 use posthaste_link::{Arrived, Direction, Fate, Network, Packet as _, Plan, Sharing};
 use posthaste_units::{BitRate, Seed, Span};
 
@@ -77,7 +77,7 @@ fn replayed(record: &str, sharing: Sharing) -> Vec<String> {
     sorted(decided.into_iter())
 }
 
-fn line((direction, connection, _, passage): &Arrived<u64, Blank>) -> String {
+fn line((direction, connection, _, passage): &Arrived<u64, BlankPacket>) -> String {
     let (fate, reason, marks) = match passage.fate {
         Fate::Delivered(marks) => ("delivered", "", marks),
         Fate::Dropped(reason) => ("dropped", reason.name(), Default::default()),

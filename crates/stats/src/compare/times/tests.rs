@@ -10,34 +10,37 @@ const RULES: Rules = Rules {
 };
 
 /// Runs with these values and this relative half-width.
-fn runs(values: &[f64], noise: f64) -> Vec<Measured> {
-    let known = |&value: &f64| Measured::Known {
+fn runs(values: &[f64], noise: f64) -> Vec<MeasuredStatistic> {
+    let known = |&value: &f64| MeasuredStatistic::Known {
         value,
         interval: Some([value / (1.0 + noise), value * (1.0 + noise)]),
     };
     values.iter().map(known).collect()
 }
 
-fn bare(values: &[f64]) -> Vec<Measured> {
-    let known = |&value: &f64| Measured::Known {
+fn bare(values: &[f64]) -> Vec<MeasuredStatistic> {
+    let known = |&value: &f64| MeasuredStatistic::Known {
         value,
         interval: None,
     };
     values.iter().map(known).collect()
 }
 
-fn beyond(count: usize, low: Option<f64>) -> Vec<Measured> {
-    vec![Measured::Beyond { bound: 500.0, low }; count]
+fn beyond(count: usize, low: Option<f64>) -> Vec<MeasuredStatistic> {
+    vec![MeasuredStatistic::Beyond { bound: 500.0, low }; count]
 }
 
 #[test]
 fn scatter_between_runs_decides() {
     let before = runs(&[10.0, 10.4, 9.7], 0.01);
     let judged = |after: &[f64]| judge_times(&before, &runs(after, 0.01), &RULES);
-    assert_eq!(judged(&[12.1, 12.5, 11.8]).verdict, Verdict::Worse);
-    assert_eq!(judged(&[8.1, 8.5, 8.3]).verdict, Verdict::Better);
+    assert_eq!(
+        judged(&[12.1, 12.5, 11.8]).verdict,
+        ComparisonVerdict::Worse
+    );
+    assert_eq!(judged(&[8.1, 8.5, 8.3]).verdict, ComparisonVerdict::Better);
     let equal = judged(&[10.1, 9.8, 10.2]);
-    let Verdict::Equal { within } = equal.verdict else {
+    let ComparisonVerdict::Equal { within } = equal.verdict else {
         panic!("{equal:?}");
     };
     assert!(within > 0.03 && within < 0.1, "{within}");
@@ -45,7 +48,7 @@ fn scatter_between_runs_decides() {
     let wide = judged(&[10.0, 12.0, 14.4]);
     assert_eq!(
         (wide.verdict, wide.reason),
-        (Verdict::Unknown, Some(Reason::Wide))
+        (ComparisonVerdict::Unknown, Some(JudgementReason::Wide))
     );
     let needed = wide.needed.unwrap();
     assert!(needed.runs.is_some_and(|runs| runs > 3), "{needed:?}");
@@ -89,11 +92,15 @@ fn one_run_a_side_is_unknown_at_best() {
     for after in [10.0, 8.0, 12.0, 19.9] {
         let judged = judged(after);
         let said = (judged.verdict, judged.reason);
-        assert_eq!(said, (Verdict::Unknown, Some(Reason::OneRun)), "{after}");
+        assert_eq!(
+            said,
+            (ComparisonVerdict::Unknown, Some(JudgementReason::OneRun)),
+            "{after}"
+        );
         assert!(judged.needed.unwrap().assumed);
     }
-    assert_eq!(judged(21.0).verdict, Verdict::Worse);
-    assert_eq!(judged(4.5).verdict, Verdict::Better);
+    assert_eq!(judged(21.0).verdict, ComparisonVerdict::Worse);
+    assert_eq!(judged(4.5).verdict, ComparisonVerdict::Better);
 }
 
 #[test]
@@ -103,8 +110,11 @@ fn a_scatter_that_is_known_decides_for_one_run() {
         ..RULES
     };
     let judged = |after: f64| judge_times(&runs(&[10.0], 0.02), &runs(&[after], 0.02), &known);
-    assert_eq!(judged(12.0).verdict, Verdict::Worse);
-    assert!(matches!(judged(10.0).verdict, Verdict::Equal { .. }));
+    assert_eq!(judged(12.0).verdict, ComparisonVerdict::Worse);
+    assert!(matches!(
+        judged(10.0).verdict,
+        ComparisonVerdict::Equal { .. }
+    ));
     // The given scatter is a lower bound for several runs.
     let alike = runs(&[10.0; 3], 0.0);
     let [low, _] = judge_times(&alike, &alike, &known).interval.unwrap();
@@ -119,7 +129,7 @@ fn one_more_run_on_one_side_shows_the_scatter() {
         &RULES,
     );
     assert!(
-        matches!(judged.verdict, Verdict::Equal { .. }),
+        matches!(judged.verdict, ComparisonVerdict::Equal { .. }),
         "{judged:?}"
     );
 }
@@ -127,34 +137,37 @@ fn one_more_run_on_one_side_shows_the_scatter() {
 #[test]
 fn a_mean_without_interval_never_passes() {
     let steady = runs(&[10.0, 10.1, 9.9], 0.01);
-    let said = |before: &[Measured], after: &[Measured]| {
+    let said = |before: &[MeasuredStatistic], after: &[MeasuredStatistic]| {
         let judged = judge_times(before, after, &RULES);
         (judged.verdict, judged.reason)
     };
-    let grows = Some(Reason::Grows);
+    let grows = Some(JudgementReason::Grows);
     for after in [[10.0, 10.1, 9.9], [8.0, 8.1, 7.9]] {
         let mut after = runs(&after, 0.01);
         after[1] = bare(&[10.0])[0];
-        assert_eq!(said(&steady, &after), (Verdict::Unknown, grows));
-        assert_eq!(said(&after, &steady), (Verdict::Unknown, grows));
+        assert_eq!(said(&steady, &after), (ComparisonVerdict::Unknown, grows));
+        assert_eq!(said(&after, &steady), (ComparisonVerdict::Unknown, grows));
     }
     assert_eq!(
         said(&steady, &bare(&[15.0, 15.2, 14.9])),
-        (Verdict::Worse, grows)
+        (ComparisonVerdict::Worse, grows)
     );
     assert_eq!(
         said(&bare(&[15.0, 15.2, 14.9]), &steady),
-        (Verdict::Unknown, grows)
+        (ComparisonVerdict::Unknown, grows)
     );
     // One run per side: worse if no plausible scatter explains it.
     assert_eq!(
         said(&steady[..1], &bare(&[15.0])),
-        (Verdict::Unknown, grows)
+        (ComparisonVerdict::Unknown, grows)
     );
-    assert_eq!(said(&steady[..1], &bare(&[25.0])), (Verdict::Worse, grows));
+    assert_eq!(
+        said(&steady[..1], &bare(&[25.0])),
+        (ComparisonVerdict::Worse, grows)
+    );
     assert_eq!(
         said(&bare(&[10.0]), &steady[..1]),
-        (Verdict::Unknown, grows)
+        (ComparisonVerdict::Unknown, grows)
     );
 }
 
@@ -165,32 +178,48 @@ fn a_quantile_without_interval_is_judged_by_its_scatter() {
         ..RULES
     };
     let (old, new) = (bare(&[10.0, 10.4, 9.7]), bare(&[12.1, 12.5, 11.8]));
-    assert_eq!(judge_times(&old, &new, &quantile).verdict, Verdict::Worse);
+    assert_eq!(
+        judge_times(&old, &new, &quantile).verdict,
+        ComparisonVerdict::Worse
+    );
     let one = judge_times(&old[..1], &bare(&[90.0]), &quantile);
     assert_eq!(
         (one.verdict, one.reason),
-        (Verdict::Unknown, Some(Reason::NoInterval))
+        (
+            ComparisonVerdict::Unknown,
+            Some(JudgementReason::NoInterval)
+        )
     );
 }
 
 #[test]
 fn what_is_no_number_is_no_verdict() {
     let sure = runs(&[10.0, 10.1, 10.2], 0.01);
-    let invalid = [0.0, -1.0, f64::NAN, f64::INFINITY].map(|value| Measured::Known {
+    let invalid = [0.0, -1.0, f64::NAN, f64::INFINITY].map(|value| MeasuredStatistic::Known {
         value,
         interval: Some([value, value]),
     });
-    for bad in invalid.into_iter().chain([Measured::Absent]) {
+    for bad in invalid.into_iter().chain([MeasuredStatistic::Absent]) {
         let mut other = sure.clone();
         other[2] = bad;
         for (before, after) in [(&sure, &other), (&other, &sure), (&other, &other)] {
             let judged = judge_times(before, after, &RULES);
             let said = (judged.verdict, judged.reason);
-            assert_eq!(said, (Verdict::Unknown, Some(Reason::Absent)), "{bad:?}");
+            assert_eq!(
+                said,
+                (ComparisonVerdict::Unknown, Some(JudgementReason::Absent)),
+                "{bad:?}"
+            );
         }
     }
-    assert_eq!(judge_times(&[], &sure, &RULES).verdict, Verdict::Unknown);
-    assert_eq!(judge_times(&sure, &[], &RULES).verdict, Verdict::Unknown);
+    assert_eq!(
+        judge_times(&[], &sure, &RULES).verdict,
+        ComparisonVerdict::Unknown
+    );
+    assert_eq!(
+        judge_times(&sure, &[], &RULES).verdict,
+        ComparisonVerdict::Unknown
+    );
 }
 
 #[test]
@@ -205,7 +234,7 @@ fn impossible_intervals_count_as_none() {
         [-1.0, 11.0],
     ] {
         let mut other = sure.clone();
-        other[0] = Measured::Known {
+        other[0] = MeasuredStatistic::Known {
             value: 10.0,
             interval: Some(interval),
         };
@@ -213,62 +242,78 @@ fn impossible_intervals_count_as_none() {
         let said = (judged.verdict, judged.reason);
         assert_eq!(
             said,
-            (Verdict::Unknown, Some(Reason::Grows)),
+            (ComparisonVerdict::Unknown, Some(JudgementReason::Grows)),
             "{interval:?}"
         );
     }
     // The upper end may fall among requests without a reply.
     let mut open = sure.clone();
-    open[0] = Measured::Known {
+    open[0] = MeasuredStatistic::Known {
         value: 10.0,
         interval: Some([9.0, f64::INFINITY]),
     };
-    assert_eq!(judge_times(&sure, &open, &RULES).verdict, Verdict::Unknown);
+    assert_eq!(
+        judge_times(&sure, &open, &RULES).verdict,
+        ComparisonVerdict::Unknown
+    );
 }
 
 #[test]
 fn no_reply_where_there_was_one_is_worse() {
     let known = runs(&[10.0, 10.1, 10.2], 0.01);
-    let said = |before: &[Measured], after: &[Measured]| {
+    let said = |before: &[MeasuredStatistic], after: &[MeasuredStatistic]| {
         let judged = judge_times(before, after, &RULES);
         (judged.verdict, judged.reason)
     };
-    let one_side = Some(Reason::CensoredOnOneSide);
+    let one_side = Some(JudgementReason::CensoredOnOneSide);
     let most = [beyond(2, None), runs(&[10.0], 0.01)].concat();
-    assert_eq!(said(&known, &beyond(3, None)), (Verdict::Worse, one_side));
-    assert_eq!(said(&known, &most), (Verdict::Worse, one_side));
-    assert_eq!(said(&most, &known), (Verdict::Better, one_side));
+    assert_eq!(
+        said(&known, &beyond(3, None)),
+        (ComparisonVerdict::Worse, one_side)
+    );
+    assert_eq!(said(&known, &most), (ComparisonVerdict::Worse, one_side));
+    assert_eq!(said(&most, &known), (ComparisonVerdict::Better, one_side));
     // Times near the bound may have crossed it by chance.
     let near = runs(&[400.0, 410.0, 420.0], 0.01);
-    assert_eq!(said(&near, &beyond(3, None)), (Verdict::Unknown, one_side));
+    assert_eq!(
+        said(&near, &beyond(3, None)),
+        (ComparisonVerdict::Unknown, one_side)
+    );
 }
 
 #[test]
 fn no_reply_in_a_few_runs_or_on_both_sides_is_unknown() {
     let known = runs(&[10.0, 10.1, 10.2], 0.01);
-    let said = |before: &[Measured], after: &[Measured]| {
+    let said = |before: &[MeasuredStatistic], after: &[MeasuredStatistic]| {
         let judged = judge_times(before, after, &RULES);
         (judged.verdict, judged.reason)
     };
-    let in_part = (Verdict::Unknown, Some(Reason::CensoredInPart));
+    let in_part = (
+        ComparisonVerdict::Unknown,
+        Some(JudgementReason::CensoredInPart),
+    );
     let few = [beyond(1, None), runs(&[10.0, 10.0], 0.01)].concat();
     assert_eq!(said(&known, &few), in_part);
     assert_eq!(said(&few, &beyond(3, None)), in_part);
-    let both = (Verdict::Unknown, Some(Reason::Censored));
+    let both = (ComparisonVerdict::Unknown, Some(JudgementReason::Censored));
     assert_eq!(said(&beyond(3, None), &beyond(3, None)), both);
 }
 
 #[test]
 fn one_run_without_a_reply_needs_its_interval_beyond_any_scatter() {
-    let said = |before: &[Measured], low| judge_times(before, &beyond(1, low), &RULES).verdict;
+    let said =
+        |before: &[MeasuredStatistic], low| judge_times(before, &beyond(1, low), &RULES).verdict;
     let known = runs(&[10.0], 0.01);
-    assert_eq!(said(&known, Some(500.0)), Verdict::Worse);
-    assert_eq!(said(&known, Some(15.0)), Verdict::Unknown);
-    assert_eq!(said(&known, None), Verdict::Unknown);
-    assert_eq!(said(&bare(&[10.0]), Some(500.0)), Verdict::Unknown);
-    let reaches = Measured::Known {
+    assert_eq!(said(&known, Some(500.0)), ComparisonVerdict::Worse);
+    assert_eq!(said(&known, Some(15.0)), ComparisonVerdict::Unknown);
+    assert_eq!(said(&known, None), ComparisonVerdict::Unknown);
+    assert_eq!(
+        said(&bare(&[10.0]), Some(500.0)),
+        ComparisonVerdict::Unknown
+    );
+    let reaches = MeasuredStatistic::Known {
         value: 10.0,
         interval: Some([9.0, f64::INFINITY]),
     };
-    assert_eq!(said(&[reaches], Some(500.0)), Verdict::Unknown);
+    assert_eq!(said(&[reaches], Some(500.0)), ComparisonVerdict::Unknown);
 }

@@ -2,7 +2,7 @@
 
 use posthaste_units::{Instant, Span};
 
-use super::{AckNow, Arrival, Compression, Place};
+use super::{AckCompression, AckNow, DataArrival, SegmentPosition};
 
 /// Size of a full segment before Linux has seen one: `TCP_MIN_RCVMSS`.
 const FULL_AT_FIRST: u32 = 536;
@@ -14,7 +14,7 @@ pub(super) struct Adaptive {
     min: Span,
     max: Span,
     most_quick: u32,
-    compression: Option<Compression>,
+    compression: Option<AckCompression>,
     push_ends: bool,
     /// Remaining immediate acknowledgements.
     quick: u32,
@@ -39,7 +39,7 @@ impl Adaptive {
     pub(super) fn new(
         (min, max): (Span, Span),
         most_quick: u32,
-        compression: Option<Compression>,
+        compression: Option<AckCompression>,
         push_ends: bool,
     ) -> Self {
         Self {
@@ -63,7 +63,7 @@ impl Adaptive {
     }
 
     /// Updates the state from a segment in order (`tcp_event_data_recv`, `tcp_measure_rcv_mss`).
-    pub(super) fn learn(&mut self, now: Instant, arrival: &Arrival, mss: u32) {
+    pub(super) fn learn(&mut self, now: Instant, arrival: &DataArrival, mss: u32) {
         self.repeated = 0;
         let len = arrival.len;
         let short = std::mem::take(&mut self.short);
@@ -103,29 +103,29 @@ impl Adaptive {
     }
 
     /// Decides between an acknowledgement now and later (`__tcp_ack_snd_check`) with `owed` bytes unacknowledged.
-    pub(super) fn arrived(&mut self, now: Instant, arrival: &Arrival, owed: u64) -> AckNow {
+    pub(super) fn arrived(&mut self, now: Instant, arrival: &DataArrival, owed: u64) -> AckNow {
         self.timeout = arrival.timeout;
-        if arrival.place == Place::Old {
+        if arrival.place == SegmentPosition::Old {
             self.refill(arrival.window);
             self.pingpong = false;
             self.delay = self.min;
             return AckNow::Now;
         }
-        let in_order = arrival.place != Place::Beyond;
+        let in_order = arrival.place != SegmentPosition::Beyond;
         self.pingpong |= arrival.fin && in_order;
         let quickly = self.quick > 0 && !self.pingpong;
         let two = owed > u64::from(self.full) && arrival.window_holds;
         let last = arrival.fin && arrival.closed && in_order;
         match arrival.place {
-            Place::Fills => AckNow::Now,
+            SegmentPosition::Fills => AckNow::Now,
             _ if quickly || two || last => AckNow::Now,
-            Place::Beyond => self.beyond(now, arrival),
-            Place::Next | Place::Old => AckNow::Later,
+            SegmentPosition::Beyond => self.beyond(now, arrival),
+            SegmentPosition::Next | SegmentPosition::Old => AckNow::Later,
         }
     }
 
     /// Handles a segment beyond a gap: acknowledges at once, or after a short delay.
-    fn beyond(&mut self, now: Instant, arrival: &Arrival) -> AckNow {
+    fn beyond(&mut self, now: Instant, arrival: &DataArrival) -> AckNow {
         let Some(rule) = self.compression else {
             return AckNow::Now;
         };

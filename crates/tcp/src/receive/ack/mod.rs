@@ -7,7 +7,7 @@ mod adaptive;
 
 use posthaste_units::{Instant, Span};
 
-use crate::Clock;
+use crate::TimerClock;
 use adaptive::Adaptive;
 
 /// A stack's rule for acknowledgements.
@@ -36,7 +36,7 @@ pub enum AckRule {
         /// Longest delay: `TCP_DELACK_MAX`, 200 ms.
         max: Span,
         /// Reduces the number of acknowledgements of segments beyond a gap.
-        compression: Option<Compression>,
+        compression: Option<AckCompression>,
         /// Acknowledges a full segment with PSH once everything has been read (since 6.7), as a small one always is.
         push_ends: bool,
     },
@@ -44,7 +44,7 @@ pub enum AckRule {
 
 /// Linux since 4.18: short delay of acknowledgements of segments beyond a gap.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Compression {
+pub struct AckCompression {
     /// Acknowledgements sent at once before any delay: `TCP_FASTRETRANS_THRESH`, 3.
     pub free: u32,
     /// Maximum number of withheld acknowledgements: `tcp_comp_sack_nr`, 44.
@@ -55,7 +55,7 @@ pub struct Compression {
 
 /// Position of a segment in the stream.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Place {
+pub enum SegmentPosition {
     /// The next expected segment, without any gap.
     Next,
     /// The next expected segment, while data waits beyond a gap.
@@ -68,11 +68,11 @@ pub enum Place {
 
 /// Properties of a segment with data or a FIN that decide about its acknowledgement.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Arrival {
+pub struct DataArrival {
     /// Bytes of data.
     pub len: u32,
     /// Position in the stream.
-    pub place: Place,
+    pub place: SegmentPosition,
     /// The segment has a FIN.
     pub fin: bool,
     /// The segment has PSH.
@@ -107,8 +107,8 @@ pub enum AckNow {
 /// Acknowledgement policy of one end.
 #[derive(Clone, Debug)]
 pub struct AckPolicy {
-    kind: Kind,
-    clock: Clock,
+    kind: RuleState,
+    clock: TimerClock,
     mss: u32,
     /// Data has arrived since the last acknowledgement.
     owed: bool,
@@ -119,7 +119,7 @@ pub struct AckPolicy {
 
 /// Rules without state, and Linux's rule with state.
 #[derive(Clone, Debug)]
-enum Kind {
+enum RuleState {
     Rfc(Span),
     Bsd(Span),
     Linux(Adaptive),
@@ -127,18 +127,18 @@ enum Kind {
 
 impl AckPolicy {
     /// Creates the policy of a connection with segments of at most `mss` bytes and timers on `clock`.
-    pub fn new(rule: AckRule, clock: Clock, mss: u32) -> Self {
+    pub fn new(rule: AckRule, clock: TimerClock, mss: u32) -> Self {
         Self {
             kind: match rule {
-                AckRule::Rfc { delay } => Kind::Rfc(delay),
-                AckRule::Bsd { delay } => Kind::Bsd(delay),
+                AckRule::Rfc { delay } => RuleState::Rfc(delay),
+                AckRule::Bsd { delay } => RuleState::Bsd(delay),
                 AckRule::Linux {
                     quick,
                     min,
                     max,
                     compression,
                     push_ends,
-                } => Kind::Linux(Adaptive::new((min, max), quick, compression, push_ends)),
+                } => RuleState::Linux(Adaptive::new((min, max), quick, compression, push_ends)),
             },
             clock,
             mss,
@@ -153,33 +153,36 @@ impl AckPolicy {
         self.mss = mss;
     }
 
-    /// Returns true if [`Arrival::window_holds`] matters for a segment of `len` bytes. Its computation is costly.
+    /// Returns true if [`DataArrival::window_holds`] matters for a segment of `len` bytes. Its computation is costly.
     pub const fn asks_for_window(&self, len: u32) -> bool {
-        matches!(self.kind, Kind::Linux(_)) && (self.unacknowledged > 0 || len > self.mss)
+        matches!(self.kind, RuleState::Linux(_)) && (self.unacknowledged > 0 || len > self.mss)
     }
 
     /// Handles an arriving segment.
     #[inline(always)]
-    pub fn arrived(&mut self, now: Instant, arrival: &Arrival) -> AckNow {
+    pub fn arrived(&mut self, now: Instant, arrival: &DataArrival) -> AckNow {
         if arrival.len == 0 && !arrival.fin {
             return AckNow::None;
         }
         self.owed = true;
-        let in_order = matches!(arrival.place, Place::Next | Place::Fills);
+        let in_order = matches!(
+            arrival.place,
+            SegmentPosition::Next | SegmentPosition::Fills
+        );
         if in_order {
             self.unacknowledged += u64::from(arrival.len);
         }
-        let must = arrival.fin || arrival.place != Place::Next;
+        let must = arrival.fin || arrival.place != SegmentPosition::Next;
         let (now_due, delay) = match &mut self.kind {
-            Kind::Rfc(delay) => {
+            RuleState::Rfc(delay) => {
                 let two = self.unacknowledged >= 2 * u64::from(self.mss);
                 (must || two, *delay)
             }
-            Kind::Bsd(delay) => {
+            RuleState::Bsd(delay) => {
                 let another = self.timer < Instant::FAR_FUTURE || arrival.window == 0;
                 (must || another, *delay)
             }
-            Kind::Linux(adaptive) => {
+            RuleState::Linux(adaptive) => {
                 if in_order && arrival.len > 0 {
                     adaptive.learn(now, arrival, self.mss);
                 }
@@ -187,7 +190,7 @@ impl AckPolicy {
                     AckNow::Later => {}
                     settled => return settled,
                 }
-                if arrival.place == Place::Beyond {
+                if arrival.place == SegmentPosition::Beyond {
                     return AckNow::Later;
                 }
                 let delay = adaptive.delay(arrival.rtt);
@@ -207,7 +210,7 @@ impl AckPolicy {
     /// this alone; `receive::window` handles window updates.
     pub fn read(&self, emptied: bool) -> AckNow {
         match &self.kind {
-            Kind::Linux(adaptive) if self.owed => adaptive.read(emptied, self.unacknowledged),
+            RuleState::Linux(adaptive) if self.owed => adaptive.read(emptied, self.unacknowledged),
             _ => AckNow::None,
         }
     }
@@ -216,14 +219,14 @@ impl AckPolicy {
     #[inline]
     pub fn deadline(&self) -> Instant {
         match &self.kind {
-            Kind::Linux(adaptive) => self.timer.min(adaptive.release()),
-            Kind::Rfc(_) | Kind::Bsd(_) => self.timer,
+            RuleState::Linux(adaptive) => self.timer.min(adaptive.release()),
+            RuleState::Rfc(_) | RuleState::Bsd(_) => self.timer,
         }
     }
 
     /// Handles a passed deadline. An acknowledgement leaves, and [`sent`](Self::sent) follows.
     pub fn expired(&mut self, now: Instant) {
-        if let Kind::Linux(adaptive) = &mut self.kind
+        if let RuleState::Linux(adaptive) = &mut self.kind
             && self.timer <= now
         {
             adaptive.missed();
@@ -232,7 +235,7 @@ impl AckPolicy {
 
     /// Records that a segment with an acknowledgement has left, for any reason.
     pub fn sent(&mut self) {
-        if let Kind::Linux(adaptive) = &mut self.kind {
+        if let RuleState::Linux(adaptive) = &mut self.kind {
             adaptive.sent(self.owed);
         }
         self.owed = false;
@@ -242,7 +245,7 @@ impl AckPolicy {
 
     /// Records that a segment with data has left.
     pub fn sent_data(&mut self, now: Instant) {
-        if let Kind::Linux(adaptive) = &mut self.kind {
+        if let RuleState::Linux(adaptive) = &mut self.kind {
             adaptive.sent_data(now);
         }
     }

@@ -19,7 +19,7 @@ const LINUX: AckRule = AckRule::Linux {
     quick: 16,
     min: ms(40),
     max: ms(200),
-    compression: Some(Compression {
+    compression: Some(AckCompression {
         free: 3,
         held: 44,
         delay: ms(1),
@@ -27,8 +27,8 @@ const LINUX: AckRule = AckRule::Linux {
     push_ends: true,
 };
 
-fn segment(len: u32, place: Place) -> Arrival {
-    Arrival {
+fn segment(len: u32, place: SegmentPosition) -> DataArrival {
+    DataArrival {
         len,
         place,
         fin: false,
@@ -44,7 +44,7 @@ fn segment(len: u32, place: Place) -> Arrival {
 }
 
 fn policy(rule: AckRule) -> AckPolicy {
-    AckPolicy::new(rule, Clock::Exact, MSS)
+    AckPolicy::new(rule, TimerClock::Exact, MSS)
 }
 
 /// Returns the numbers of those of `count` segments in order, one per millisecond, that are acknowledged at once.
@@ -52,7 +52,7 @@ fn at_once(rule: AckRule, count: u64, len: u32) -> Vec<u64> {
     let mut policy = policy(rule);
     (1..=count)
         .filter(|n| {
-            let now = policy.arrived(at(*n), &segment(len, Place::Next)) == AckNow::Now;
+            let now = policy.arrived(at(*n), &segment(len, SegmentPosition::Next)) == AckNow::Now;
             if now {
                 policy.sent();
             }
@@ -75,7 +75,7 @@ fn a_single_segment_waits() {
     for (rule, wait) in [(BSD, 100), (RFC, 200)] {
         let mut policy = policy(rule);
         assert_eq!(
-            policy.arrived(at(5), &segment(MSS, Place::Next)),
+            policy.arrived(at(5), &segment(MSS, SegmentPosition::Next)),
             AckNow::Later
         );
         assert_eq!(policy.deadline(), at(5 + wait));
@@ -89,7 +89,11 @@ fn a_single_segment_waits() {
 #[test]
 fn gaps_and_ends_do_not_wait() {
     for rule in [BSD, RFC, LINUX] {
-        for place in [Place::Beyond, Place::Fills, Place::Old] {
+        for place in [
+            SegmentPosition::Beyond,
+            SegmentPosition::Fills,
+            SegmentPosition::Old,
+        ] {
             let mut policy = policy(rule);
             assert_eq!(
                 policy.arrived(at(1), &segment(MSS, place)),
@@ -98,18 +102,18 @@ fn gaps_and_ends_do_not_wait() {
             );
         }
     }
-    let fin = Arrival {
+    let fin = DataArrival {
         fin: true,
-        ..segment(10, Place::Next)
+        ..segment(10, SegmentPosition::Next)
     };
     assert_eq!(policy(BSD).arrived(at(1), &fin), AckNow::Now);
-    let closed = Arrival {
+    let closed = DataArrival {
         window: 0,
-        ..segment(10, Place::Next)
+        ..segment(10, SegmentPosition::Next)
     };
     assert_eq!(policy(BSD).arrived(at(1), &closed), AckNow::Now);
     assert_eq!(
-        policy(BSD).arrived(at(1), &segment(0, Place::Next)),
+        policy(BSD).arrived(at(1), &segment(0, SegmentPosition::Next)),
         AckNow::None
     );
 }
@@ -122,9 +126,9 @@ fn linux_begins_quickly() {
     assert_eq!(acks, expected);
     // With a window of four segments two are acknowledged quickly.
     let mut policy = policy(LINUX);
-    let small = Arrival {
+    let small = DataArrival {
         window: 4 * u64::from(MSS),
-        ..segment(MSS, Place::Next)
+        ..segment(MSS, SegmentPosition::Next)
     };
     for _ in 0..2 {
         assert_eq!(policy.arrived(at(1), &small), AckNow::Now);
@@ -136,7 +140,7 @@ fn linux_begins_quickly() {
 fn used_up() -> AckPolicy {
     let mut policy = policy(LINUX);
     for n in 0..16 {
-        policy.arrived(at(n), &segment(MSS, Place::Next));
+        policy.arrived(at(n), &segment(MSS, SegmentPosition::Next));
         policy.sent();
     }
     policy
@@ -146,19 +150,19 @@ fn used_up() -> AckPolicy {
 fn linux_waits_as_long_as_gaps_are() {
     let mut policy = used_up();
     assert_eq!(
-        policy.arrived(at(16), &segment(MSS, Place::Next)),
+        policy.arrived(at(16), &segment(MSS, SegmentPosition::Next)),
         AckNow::Later
     );
     assert_eq!(policy.deadline(), at(56));
     policy.expired(at(56));
     policy.sent();
     // The delay has doubled; a round trip of 30 ms bounds it by the minimum.
-    policy.arrived(at(100), &segment(MSS, Place::Next));
+    policy.arrived(at(100), &segment(MSS, SegmentPosition::Next));
     assert_eq!(policy.deadline(), at(140));
     policy.sent();
-    let far = Arrival {
+    let far = DataArrival {
         rtt: Some(ms(500)),
-        ..segment(MSS, Place::Next)
+        ..segment(MSS, SegmentPosition::Next)
     };
     policy.arrived(at(200), &far);
     assert!(policy.deadline() > at(260), "{:?}", policy.deadline());
@@ -167,18 +171,18 @@ fn linux_waits_as_long_as_gaps_are() {
 #[test]
 fn linux_that_answers_waits_for_its_answer() {
     let mut policy = policy(LINUX);
-    policy.arrived(at(1), &segment(MSS, Place::Next));
+    policy.arrived(at(1), &segment(MSS, SegmentPosition::Next));
     policy.sent();
     policy.sent_data(at(5));
     assert_eq!(
-        policy.arrived(at(6), &segment(MSS, Place::Next)),
+        policy.arrived(at(6), &segment(MSS, SegmentPosition::Next)),
         AckNow::Later
     );
     assert_eq!(policy.deadline(), at(46));
     policy.expired(at(46));
     policy.sent();
     assert_eq!(
-        policy.arrived(at(47), &segment(MSS, Place::Next)),
+        policy.arrived(at(47), &segment(MSS, SegmentPosition::Next)),
         AckNow::Now
     );
 }
@@ -188,16 +192,16 @@ fn linux_that_answers_waits_for_its_answer() {
 fn linux_acknowledges_an_end_when_it_is_read() {
     for (len, push) in [(700, false), (MSS, true)] {
         let mut policy = used_up();
-        let end = Arrival {
+        let end = DataArrival {
             push,
-            ..segment(len, Place::Next)
+            ..segment(len, SegmentPosition::Next)
         };
         assert_eq!(policy.arrived(at(17), &end), AckNow::Later);
         assert_eq!(policy.read(false), AckNow::None);
         assert_eq!(policy.read(true), AckNow::Now);
     }
     let mut policy = used_up();
-    policy.arrived(at(17), &segment(MSS, Place::Next));
+    policy.arrived(at(17), &segment(MSS, SegmentPosition::Next));
     assert_eq!(policy.read(true), AckNow::None);
 }
 
@@ -206,27 +210,27 @@ fn linux_holds_back_the_fourth_duplicate() {
     let mut policy = used_up();
     for n in 0..3 {
         assert_eq!(
-            policy.arrived(at(20 + n), &segment(MSS, Place::Beyond)),
+            policy.arrived(at(20 + n), &segment(MSS, SegmentPosition::Beyond)),
             AckNow::Now
         );
         policy.sent();
     }
     assert_eq!(
-        policy.arrived(at(30), &segment(MSS, Place::Beyond)),
+        policy.arrived(at(30), &segment(MSS, SegmentPosition::Beyond)),
         AckNow::Later
     );
     assert_eq!(policy.deadline(), at(31));
-    let near = Arrival {
+    let near = DataArrival {
         rtt: Some(ms(2)),
-        ..segment(MSS, Place::Beyond)
+        ..segment(MSS, SegmentPosition::Beyond)
     };
     policy.sent();
     policy.arrived(at(40), &near);
     assert_eq!(policy.deadline(), at(40) + Span::from_micros(100));
     // Without SACK nothing may be withheld.
-    let plain = Arrival {
+    let plain = DataArrival {
         sack: false,
-        ..segment(MSS, Place::Beyond)
+        ..segment(MSS, SegmentPosition::Beyond)
     };
     assert_eq!(policy.arrived(at(41), &plain), AckNow::Now);
 }
@@ -234,15 +238,15 @@ fn linux_holds_back_the_fourth_duplicate() {
 #[test]
 fn linux_is_quick_again_after_a_duplicate_and_after_a_pause() {
     let mut policy = used_up();
-    policy.arrived(at(20), &segment(MSS, Place::Old));
+    policy.arrived(at(20), &segment(MSS, SegmentPosition::Old));
     policy.sent();
     assert_eq!(
-        policy.arrived(at(21), &segment(MSS, Place::Next)),
+        policy.arrived(at(21), &segment(MSS, SegmentPosition::Next)),
         AckNow::Now
     );
     let mut policy = used_up();
     assert_eq!(
-        policy.arrived(at(15 + 231), &segment(MSS, Place::Next)),
+        policy.arrived(at(15 + 231), &segment(MSS, SegmentPosition::Next)),
         AckNow::Now
     );
 }
@@ -265,7 +269,7 @@ proptest! {
                     owed.clear();
                 }
                 owed.push((now, *len));
-                let arrival = Arrival { push: *push, ..segment(*len, Place::Next) };
+                let arrival = DataArrival { push: *push, ..segment(*len, SegmentPosition::Next) };
                 match policy.arrived(now, &arrival) {
                     AckNow::Now => { policy.sent(); owed.clear(); }
                     AckNow::Later => {

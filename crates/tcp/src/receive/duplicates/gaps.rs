@@ -11,11 +11,11 @@ use super::AdaptiveAcks;
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Gaps {
     last: Option<Instant>,
-    known: Option<Known>,
+    known: Option<GapEstimate>,
 }
 
 #[derive(Clone, Copy, Debug)]
-struct Known {
+struct GapEstimate {
     mean: Span,
     deviation: Span,
 }
@@ -35,13 +35,13 @@ impl Gaps {
 
     fn measure(&mut self, gap: Span) {
         let known = match self.known {
-            None => Known {
+            None => GapEstimate {
                 mean: gap,
                 deviation: gap / 2,
             },
-            Some(Known { mean, deviation }) => {
+            Some(GapEstimate { mean, deviation }) => {
                 let off = mean.saturating_sub(gap) + gap.saturating_sub(mean);
-                Known {
+                GapEstimate {
                     mean: mean.saturating_sub(mean / 8) + gap / 8,
                     deviation: deviation.saturating_sub(deviation / 4) + off / 4,
                 }

@@ -6,7 +6,7 @@
 
 use posthaste_units::{Instant, Span};
 
-use super::Progress;
+use super::AckProgress;
 
 /// `low_window`: largest window, in segments, with Reno's behaviour.
 const LOW: u64 = 14;
@@ -50,7 +50,7 @@ impl Default for Bic {
 
 impl Bic {
     /// Updates the segments per acknowledgement, smoothed with 1/16 (`bictcp_acked`).
-    pub(super) fn observe(&mut self, progress: &Progress) {
+    pub(super) fn observe(&mut self, progress: &AckProgress) {
         if progress.segments > 0 {
             self.ratio = self.ratio - (self.ratio >> 4) + u64::from(progress.segments);
         }

@@ -6,7 +6,7 @@
 
 use posthaste_units::{Instant, Span};
 
-use super::Progress;
+use super::AckProgress;
 
 /// `beta_cubic`, of 1024: 0.7 (section 4.6).
 const BETA: u64 = 717;
@@ -51,7 +51,7 @@ struct Epoch {
 impl Cubic {
     /// Updates the shortest round-trip time, except in the first second after a loss, because its queue would distort
     /// it (`cubictcp_acked`).
-    pub(super) fn observe(&mut self, progress: &Progress) {
+    pub(super) fn observe(&mut self, progress: &AckProgress) {
         let fresh = self
             .epoch
             .as_ref()

@@ -6,7 +6,7 @@
 
 use posthaste_units::{Instant, Span};
 
-use super::{Exit, Progress};
+use super::{AckProgress, Exit};
 use crate::Offset;
 
 /// `hystart_low_window`: smallest window, in segments, for a decision.
@@ -28,7 +28,7 @@ const ROUNDS: u32 = 5;
 
 /// Decision in slow start.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Verdict {
+pub(super) enum HyStartVerdict {
     /// Continue.
     Stay,
     /// Continue, with growth divided by this number.
@@ -38,7 +38,7 @@ pub(super) enum Verdict {
 }
 
 #[derive(Clone, Debug, Default)]
-pub(super) struct State {
+pub(super) struct HyStartState {
     /// Shortest round-trip time of all.
     shortest: Option<Span>,
     round: Option<Round>,
@@ -60,7 +60,7 @@ struct Round {
 }
 
 impl Round {
-    const fn begin(progress: &Progress) -> Self {
+    const fn begin(progress: &AckProgress) -> Self {
         Self {
             end: progress.next,
             start: progress.now,
@@ -80,18 +80,23 @@ fn threshold(shortest: Span) -> Span {
     (shortest / THRESHOLD_PART).clamp(THRESHOLD.0, THRESHOLD.1)
 }
 
-impl State {
+impl HyStartState {
     /// Handles an acknowledgement in slow start, at a window of `segments`.
-    pub(super) fn acked(&mut self, exit: Exit, progress: &Progress, segments: u64) -> Verdict {
+    pub(super) fn acked(
+        &mut self,
+        exit: Exit,
+        progress: &AckProgress,
+        segments: u64,
+    ) -> HyStartVerdict {
         match (exit, progress.rtt) {
-            (Exit::AtLoss, _) => Verdict::Stay,
+            (Exit::AtLoss, _) => HyStartVerdict::Stay,
             (Exit::HyStart, Some(rtt)) => self.linux(progress, rtt, segments),
-            (Exit::HyStart, None) => Verdict::Stay,
+            (Exit::HyStart, None) => HyStartVerdict::Stay,
             (Exit::HyStartPlusPlus, rtt) => self.standard(progress, rtt),
         }
     }
 
-    fn linux(&mut self, progress: &Progress, rtt: Span, segments: u64) -> Verdict {
+    fn linux(&mut self, progress: &AckProgress, rtt: Span, segments: u64) -> HyStartVerdict {
         let shortest = least(self.shortest, rtt);
         self.shortest = Some(shortest);
         let round = match &mut self.round {
@@ -99,28 +104,28 @@ impl State {
             round => round.insert(Round::begin(progress)),
         };
         if segments < LOW {
-            return Verdict::Stay;
+            return HyStartVerdict::Stay;
         }
         if progress.now.since(round.train) <= TRAIN {
             round.train = progress.now;
             if progress.now.since(round.start) > (shortest + AGGREGATION) / 2 {
-                return Verdict::Leave;
+                return HyStartVerdict::Leave;
             }
         }
         let current = least(round.shortest, rtt);
         round.shortest = Some(current);
         if round.samples < SAMPLES {
             round.samples += 1;
-            return Verdict::Stay;
+            return HyStartVerdict::Stay;
         }
         if current > shortest + threshold(shortest) {
-            return Verdict::Leave;
+            return HyStartVerdict::Leave;
         }
-        Verdict::Stay
+        HyStartVerdict::Stay
     }
 
     /// Implements RFC 9406, section 4.2.
-    fn standard(&mut self, progress: &Progress, rtt: Option<Span>) -> Verdict {
+    fn standard(&mut self, progress: &AckProgress, rtt: Option<Span>) -> HyStartVerdict {
         if self
             .round
             .as_ref()
@@ -142,9 +147,9 @@ impl State {
             }
         }
         match self.conservative {
-            None => Verdict::Stay,
-            Some((_, rounds)) if rounds >= ROUNDS => Verdict::Leave,
-            Some(_) => Verdict::Slower(SLOWER),
+            None => HyStartVerdict::Stay,
+            Some((_, rounds)) if rounds >= ROUNDS => HyStartVerdict::Leave,
+            Some(_) => HyStartVerdict::Slower(SLOWER),
         }
     }
 

@@ -25,7 +25,7 @@ pub struct Control {
     /// Unit of the window.
     pub counting: Counting,
     /// Condition for growth.
-    pub limit: Limit,
+    pub limit: GrowthLimit,
     /// Basis of the reduction at a loss.
     pub basis: Basis,
     /// Window after a pause.
@@ -82,7 +82,7 @@ pub enum Counting {
 
 /// Growth of an unused window.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Limit {
+pub enum GrowthLimit {
     /// The window always grows (BSD of 2005).
     Ignored,
     /// Grows only if the window had no space for a segment before the acknowledgement (Linux of 2005; RFC 9438, section
@@ -99,7 +99,7 @@ pub enum Basis {
     /// Bytes in flight (RFC 5681, equation 4).
     Flight,
     /// The window (Linux).
-    Window,
+    ReceiveWindow,
     /// The smaller of the congestion window and the peer's window, in whole segments (BSD).
     Usable,
 }
@@ -118,7 +118,7 @@ pub enum Restart {
 
 /// Effect of one acknowledgement.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Progress {
+pub struct AckProgress {
     /// Time of arrival.
     pub now: Instant,
     /// Bytes newly acknowledged or SACKed.
@@ -131,7 +131,7 @@ pub struct Progress {
     pub acked: Offset,
     /// Next offset to send.
     pub next: Offset,
-    /// Bytes in flight before it arrived. For [`Limit::Validated`], the maximum within a window.
+    /// Bytes in flight before it arrived. For [`GrowthLimit::Validated`], the maximum within a window.
     pub in_flight: u64,
     /// The congestion window was the last limit on sending.
     pub limited: bool,
@@ -151,7 +151,7 @@ pub struct Congestion {
     before: Option<(u64, u64)>,
     bic: bic::Bic,
     cubic: cubic::Cubic,
-    exit: hystart::State,
+    exit: hystart::HyStartState,
 }
 
 /// No threshold yet.
@@ -173,7 +173,7 @@ impl Congestion {
             before: None,
             bic: bic::Bic::default(),
             cubic: cubic::Cubic::default(),
-            exit: hystart::State::default(),
+            exit: hystart::HyStartState::default(),
         }
     }
 
@@ -196,16 +196,16 @@ impl Congestion {
     }
 
     /// Handles an acknowledgement outside recovery.
-    pub fn acked(&mut self, progress: &Progress) {
+    pub fn acked(&mut self, progress: &AckProgress) {
         self.bic.observe(progress);
         self.cubic.observe(progress);
         let mut share = 1;
         if self.in_slow_start() {
             let segments = self.window / self.mss;
             match self.exit.acked(self.control.exit, progress, segments) {
-                hystart::Verdict::Stay => {}
-                hystart::Verdict::Slower(divisor) => share = divisor,
-                hystart::Verdict::Leave => self.threshold = self.window,
+                hystart::HyStartVerdict::Stay => {}
+                hystart::HyStartVerdict::Slower(divisor) => share = divisor,
+                hystart::HyStartVerdict::Leave => self.threshold = self.window,
             }
         }
         if !self.may_grow(progress) {
@@ -226,11 +226,11 @@ impl Congestion {
         self.window = self.window.min(LARGEST);
     }
 
-    fn may_grow(&self, progress: &Progress) -> bool {
+    fn may_grow(&self, progress: &AckProgress) -> bool {
         match self.control.limit {
-            Limit::Ignored => true,
-            Limit::Full => progress.in_flight + self.mss > self.window,
-            Limit::Validated => {
+            GrowthLimit::Ignored => true,
+            GrowthLimit::Full => progress.in_flight + self.mss > self.window,
+            GrowthLimit::Validated => {
                 progress.limited || (self.in_slow_start() && self.window < 2 * progress.in_flight)
             }
         }
@@ -312,7 +312,7 @@ impl Congestion {
     pub fn collapse(&mut self) {
         self.bic.forget();
         self.cubic.forget();
-        self.exit = hystart::State::default();
+        self.exit = hystart::HyStartState::default();
         self.window = self.mss;
         self.credit = 0;
     }

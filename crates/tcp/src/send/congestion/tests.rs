@@ -12,14 +12,14 @@ const BSD: Control = Control {
     slow_start: SlowStart::PerAck,
     exit: Exit::AtLoss,
     counting: Counting::Bytes,
-    limit: Limit::Ignored,
+    limit: GrowthLimit::Ignored,
     basis: Basis::Usable,
     restart: Restart::Segments(1),
 };
 const OLD_LINUX: Control = Control {
     avoidance: Avoidance::Bic,
     counting: Counting::Segments,
-    limit: Limit::Full,
+    limit: GrowthLimit::Full,
     basis: Basis::Window,
     restart: Restart::Halving,
     ..BSD
@@ -30,13 +30,13 @@ const LINUX: Control = Control {
     },
     slow_start: SlowStart::PerSegment,
     exit: Exit::HyStart,
-    limit: Limit::Validated,
+    limit: GrowthLimit::Validated,
     ..OLD_LINUX
 };
 const RFC: Control = Control {
     slow_start: SlowStart::Bytes { limit: 1 },
     basis: Basis::Flight,
-    limit: Limit::Full,
+    limit: GrowthLimit::Full,
     restart: Restart::Initial,
     ..BSD
 };
@@ -47,14 +47,14 @@ const RENO: Control = Control {
 };
 
 /// A sender with a full window. Every acknowledgement covers `each` segments.
-struct Sender {
+struct TestSender {
     congestion: Congestion,
     now: Instant,
     acked: u64,
     rtt: Span,
 }
 
-impl Sender {
+impl TestSender {
     fn new(control: Control, initial: u64) -> Self {
         Self {
             congestion: Congestion::new(control, MSS, initial * M),
@@ -71,7 +71,7 @@ impl Sender {
     fn ack(&mut self, segments: u64) {
         let in_flight = self.window();
         self.acked += segments * M;
-        self.congestion.acked(&Progress {
+        self.congestion.acked(&AckProgress {
             now: self.now,
             bytes: segments * M,
             segments: segments as u32,
@@ -101,7 +101,7 @@ impl Sender {
 }
 
 /// Windows in segments, one per round trip.
-fn rounds(sender: &mut Sender, each: u64, count: usize) -> Vec<u64> {
+fn rounds(sender: &mut TestSender, each: u64, count: usize) -> Vec<u64> {
     let mut windows = Vec::new();
     for _ in 0..count {
         windows.push(sender.window() / M);
@@ -114,26 +114,29 @@ fn rounds(sender: &mut Sender, each: u64, count: usize) -> Vec<u64> {
 /// by 2 if segments or bytes are.
 #[test]
 fn slow_start_by_what_is_counted() {
-    assert_eq!(rounds(&mut Sender::new(BSD, 4), 2, 4), [4, 6, 9, 14]);
-    assert_eq!(rounds(&mut Sender::new(RFC, 4), 2, 4), [4, 6, 9, 14]);
-    assert_eq!(rounds(&mut Sender::new(OLD_LINUX, 4), 2, 4), [4, 6, 9, 14]);
-    assert_eq!(rounds(&mut Sender::new(RENO, 4), 2, 4), [4, 8, 16, 32]);
+    assert_eq!(rounds(&mut TestSender::new(BSD, 4), 2, 4), [4, 6, 9, 14]);
+    assert_eq!(rounds(&mut TestSender::new(RFC, 4), 2, 4), [4, 6, 9, 14]);
+    assert_eq!(
+        rounds(&mut TestSender::new(OLD_LINUX, 4), 2, 4),
+        [4, 6, 9, 14]
+    );
+    assert_eq!(rounds(&mut TestSender::new(RENO, 4), 2, 4), [4, 8, 16, 32]);
     let appropriate = Control {
         slow_start: SlowStart::Bytes { limit: 2 },
         ..RFC
     };
     assert_eq!(
-        rounds(&mut Sender::new(appropriate, 4), 2, 4),
+        rounds(&mut TestSender::new(appropriate, 4), 2, 4),
         [4, 8, 16, 32]
     );
-    assert_eq!(rounds(&mut Sender::new(BSD, 3), 1, 3), [3, 6, 12]);
+    assert_eq!(rounds(&mut TestSender::new(BSD, 3), 1, 3), [3, 6, 12]);
 }
 
 /// RFC 5681, section 3.1: half, then about a segment per round trip.
 #[test]
 fn reno_halves_and_adds_one() {
     for control in [BSD, RFC, RENO] {
-        let mut sender = Sender::new(control, 20);
+        let mut sender = TestSender::new(control, 20);
         sender.lose();
         assert_eq!(sender.window(), 10 * M);
         sender.congestion.set_window(11 * M);
@@ -148,7 +151,7 @@ fn reno_halves_and_adds_one() {
 /// The remainder of an acknowledgement that ends slow start counts beyond it (`tcp_slow_start`).
 #[test]
 fn slow_start_stops_at_the_threshold() {
-    let mut sender = Sender::new(RENO, 8);
+    let mut sender = TestSender::new(RENO, 8);
     sender.lose();
     sender.congestion.set_window(2 * M);
     sender.ack(4);
@@ -160,7 +163,7 @@ fn slow_start_stops_at_the_threshold() {
 #[test]
 fn a_timeout_leaves_one_segment() {
     for control in [BSD, OLD_LINUX, LINUX, RFC] {
-        let mut sender = Sender::new(control, 12);
+        let mut sender = TestSender::new(control, 12);
         sender.congestion.timed_out(12 * M);
         assert_eq!(sender.window(), M);
         let threshold = sender.congestion.threshold();
@@ -192,7 +195,7 @@ fn bsd_halves_what_the_peer_allows() {
 fn who_does_not_use_the_window_does_not_grow_it() {
     let lazy = |control| {
         let mut congestion = Congestion::new(control, MSS, 10 * M);
-        congestion.acked(&Progress {
+        congestion.acked(&AckProgress {
             now: Instant::ORIGIN,
             bytes: M,
             segments: 1,
@@ -230,7 +233,7 @@ fn a_pause_takes_what_it_should() {
 /// Reno.
 #[test]
 fn bic_searches() {
-    let mut sender = Sender::new(OLD_LINUX, 200);
+    let mut sender = TestSender::new(OLD_LINUX, 200);
     sender.lose();
     assert_eq!(sender.window() / M, 200 * 819 / 1024);
     let windows = rounds(&mut sender, 1, 60);
@@ -246,7 +249,10 @@ fn bic_searches() {
     let beyond = windows.iter().position(|window| *window > 230).unwrap();
     assert!(steps[beyond] >= 8, "{windows:?}");
 
-    let (mut bic, mut reno) = (Sender::new(OLD_LINUX, 12), Sender::new(OLD_LINUX, 12));
+    let (mut bic, mut reno) = (
+        TestSender::new(OLD_LINUX, 12),
+        TestSender::new(OLD_LINUX, 12),
+    );
     reno.congestion.control.avoidance = Avoidance::Reno;
     for sender in [&mut bic, &mut reno] {
         sender.lose();
@@ -262,7 +268,7 @@ fn bic_searches_in_bytes_too() {
         ..OLD_LINUX
     };
     let windows = [OLD_LINUX, bytes].map(|control| {
-        let mut sender = Sender::new(control, 200);
+        let mut sender = TestSender::new(control, 200);
         sender.lose();
         rounds(&mut sender, 1, 60)
     });
@@ -280,7 +286,7 @@ fn cubic_is_back_after_k_seconds() {
             ..LINUX
         },
     ] {
-        let mut sender = Sender::new(control, 400);
+        let mut sender = TestSender::new(control, 400);
         sender.rtt = Span::from_millis(100);
         sender.lose();
         assert_eq!(sender.window() / M, 400 * 717 / 1024);
@@ -309,7 +315,7 @@ fn cubic_is_back_after_k_seconds() {
 /// FreeBSD's first slow start ends with half, as in Reno.
 #[test]
 fn cubic_may_halve_at_first() {
-    let mut sender = Sender::new(
+    let mut sender = TestSender::new(
         Control {
             avoidance: Avoidance::Cubic { halves_first: true },
             ..LINUX
@@ -326,7 +332,7 @@ fn cubic_may_halve_at_first() {
 
 #[test]
 fn cubic_makes_room_when_it_shrinks() {
-    let mut sender = Sender::new(LINUX, 100);
+    let mut sender = TestSender::new(LINUX, 100);
     sender.lose();
     let first = sender.window() / M;
     sender.lose();
@@ -346,7 +352,7 @@ fn cubic_makes_room_when_it_shrinks() {
 /// segments. A train longer than half a round trip ends it, too.
 #[test]
 fn hystart_leaves_by_delay_and_by_train() {
-    let mut sender = Sender::new(LINUX, 10);
+    let mut sender = TestSender::new(LINUX, 10);
     sender.round(1);
     assert_eq!(sender.congestion.threshold(), UNKNOWN);
     sender.rtt = Span::from_millis(112);
@@ -360,13 +366,13 @@ fn hystart_leaves_by_delay_and_by_train() {
     sender.round(1);
     assert_ne!(sender.congestion.threshold(), UNKNOWN);
 
-    let mut sender = Sender::new(LINUX, 40);
+    let mut sender = TestSender::new(LINUX, 40);
     for _ in 0..40 {
         sender.ack(1);
         sender.now += Span::from_millis(1);
     }
     assert_eq!(sender.congestion.threshold(), UNKNOWN, "40 ms of a train");
-    let mut sender = Sender::new(LINUX, 80);
+    let mut sender = TestSender::new(LINUX, 80);
     for _ in 0..80 {
         sender.ack(1);
         sender.now += Span::from_millis(1);
@@ -383,7 +389,7 @@ fn hystart_plus_plus_doubts_first() {
         exit: Exit::HyStartPlusPlus,
         ..RFC
     };
-    let mut sender = Sender::new(control, 16);
+    let mut sender = TestSender::new(control, 16);
     sender.round(1);
     sender.rtt = Span::from_millis(113);
     let before = sender.window();
@@ -397,7 +403,7 @@ fn hystart_plus_plus_doubts_first() {
     }
     assert_ne!(sender.congestion.threshold(), UNKNOWN);
 
-    let mut sender = Sender::new(control, 16);
+    let mut sender = TestSender::new(control, 16);
     for rtt in [100, 113, 100, 100, 100, 100, 100, 100, 100] {
         sender.rtt = Span::from_millis(rtt);
         sender.round(1);
@@ -412,7 +418,7 @@ proptest! {
         events in proptest::collection::vec((0u8..12, 1u64..40, 1u64..500), 1..200),
     ) {
         for control in [BSD, OLD_LINUX, LINUX, RFC, RENO] {
-            let mut sender = Sender::new(control, 4);
+            let mut sender = TestSender::new(control, 4);
             for (kind, segments, ms) in &events {
                 sender.now += Span::from_millis(*ms);
                 let before = sender.window();

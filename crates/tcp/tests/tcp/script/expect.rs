@@ -1,10 +1,10 @@
 //! Comparison of a segment with the script, and of a quantity with its value.
 
-use posthaste_tcp::{End, Endpoint, Segment, State};
+use posthaste_tcp::{ConnectionEnd, Endpoint, Segment, State};
 use posthaste_units::Span;
 
-use super::parse::Written;
-use super::peer::Peer;
+use super::parse::WrittenSegment;
+use super::peer::ScriptedPeer;
 use super::words::Words;
 
 /// A quantity of an endpoint and its expected value.
@@ -12,11 +12,11 @@ use super::words::Words;
 pub(super) struct Quantity {
     name: String,
     relation: String,
-    value: Value,
+    value: ExpectedValue,
 }
 
 #[derive(Clone, Debug, PartialEq, PartialOrd)]
-enum Value {
+enum ExpectedValue {
     State(String),
     Number(u64),
     Time(Span),
@@ -34,9 +34,9 @@ impl Quantity {
             _ => "=",
         };
         let value = match name.as_str() {
-            "state" => Value::State(words.next().ok_or("a state is missing")?.to_owned()),
-            "rto" | "srtt" => Value::Time(words.span()?),
-            _ => Value::Number(words.value("a number")?),
+            "state" => ExpectedValue::State(words.next().ok_or("a state is missing")?.to_owned()),
+            "rto" | "srtt" => ExpectedValue::Time(words.span()?),
+            _ => ExpectedValue::Number(words.value("a number")?),
         };
         Ok(Self {
             name,
@@ -50,9 +50,9 @@ impl Quantity {
         let got = answer(endpoint, &self.name)?;
         let holds = match self.relation.as_str() {
             "<=" => got <= self.value,
-            ">=" => got >= self.value && got != Value::Unknown,
+            ">=" => got >= self.value && got != ExpectedValue::Unknown,
             "<" => got < self.value,
-            ">" => got > self.value && got != Value::Unknown,
+            ">" => got > self.value && got != ExpectedValue::Unknown,
             _ => got == self.value,
         };
         if holds {
@@ -66,14 +66,18 @@ impl Quantity {
     }
 }
 
-fn answer(endpoint: &Endpoint, name: &str) -> Result<Value, String> {
+fn answer(endpoint: &Endpoint, name: &str) -> Result<ExpectedValue, String> {
     let look = endpoint.look();
     let counters = endpoint.counters();
     let refused = &counters.refused;
-    Ok(Value::Number(match name {
-        "state" => return Ok(Value::State(state(endpoint.state()).to_owned())),
-        "rto" => return Ok(Value::Time(look.timeout)),
-        "srtt" => return Ok(look.smoothed.map_or(Value::Unknown, Value::Time)),
+    Ok(ExpectedValue::Number(match name {
+        "state" => return Ok(ExpectedValue::State(state(endpoint.state()).to_owned())),
+        "rto" => return Ok(ExpectedValue::Time(look.timeout)),
+        "srtt" => {
+            return Ok(look
+                .smoothed
+                .map_or(ExpectedValue::Unknown, ExpectedValue::Time));
+        }
         "cwnd" => look.window,
         "ssthresh" => look.threshold,
         "peer-window" => look.peer_window,
@@ -126,16 +130,16 @@ fn state(state: State) -> &'static str {
         State::Closing => "closing",
         State::LastAck => "last-ack",
         State::TimeWait => "time-wait",
-        State::Closed(End::Finished) => "finished",
-        State::Closed(End::Reset) => "reset",
-        State::Closed(End::TimedOut) => "timed-out",
-        State::Closed(End::Aborted) => "aborted",
+        State::Closed(ConnectionEnd::Finished) => "finished",
+        State::Closed(ConnectionEnd::Reset) => "reset",
+        State::Closed(ConnectionEnd::TimedOut) => "timed-out",
+        State::Closed(ConnectionEnd::Aborted) => "aborted",
     }
 }
 
 /// Returns true if a segment matches the script. SYN, FIN, RST, data and SACK blocks are always compared, everything
 /// else only if it is written.
-pub(super) fn matches(written: &Written, segment: &Segment, peer: &Peer) -> bool {
+pub(super) fn matches(written: &WrittenSegment, segment: &Segment, peer: &ScriptedPeer) -> bool {
     let options = &segment.options;
     let start = peer.place(segment.seq);
     let data = [start, start + i64::from(segment.len)];
@@ -179,7 +183,7 @@ pub(super) fn matches(written: &Written, segment: &Segment, peer: &Peer) -> bool
 }
 
 /// Formats a segment of the endpoint in the language of scripts.
-pub(super) fn describe(segment: &Segment, peer: &Peer) -> String {
+pub(super) fn describe(segment: &Segment, peer: &ScriptedPeer) -> String {
     let start = peer.place(segment.seq);
     let mut words = match segment.len {
         0 => format!("seq {start}"),

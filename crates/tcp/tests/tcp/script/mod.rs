@@ -16,7 +16,7 @@ use std::sync::Arc;
 
 use parse::Script;
 use posthaste_tcp::profile;
-use world::World;
+use world::ScriptWorld;
 
 /// Minimum number of scripts. Detects a missing folder.
 const LEAST: usize = 60;
@@ -25,7 +25,7 @@ const LEAST: usize = 60;
 fn run(script: &Script, name: &str) -> Result<(), String> {
     let profile = profile::named(name).map_err(|unknown| unknown.to_string())?;
     let profile = Arc::new(script.settings.applied(profile)?);
-    let mut world = World::new(&script.settings, profile);
+    let mut world = ScriptWorld::new(&script.settings, profile);
     for line in &script.lines {
         world.play(line).map_err(|failure| {
             let (number, text) = (line.number, line.text.trim());

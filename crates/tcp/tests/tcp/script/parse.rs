@@ -10,12 +10,12 @@ use super::words::Words;
 #[derive(Clone, Debug)]
 pub(super) struct Script {
     pub(super) settings: Settings,
-    pub(super) lines: Vec<Line>,
+    pub(super) lines: Vec<ScriptLine>,
 }
 
 /// One line with an event.
 #[derive(Clone, Debug)]
-pub(super) struct Line {
+pub(super) struct ScriptLine {
     /// Line number, from one.
     pub(super) number: usize,
     pub(super) text: String,
@@ -23,7 +23,7 @@ pub(super) struct Line {
     pub(super) time: Option<Time>,
     /// Tolerance of the time on this line.
     pub(super) tolerance: Option<Span>,
-    pub(super) event: Event,
+    pub(super) event: ScriptEvent,
 }
 
 /// Time of an event.
@@ -37,11 +37,11 @@ pub(super) enum Time {
 
 /// Kind of an event.
 #[derive(Clone, Debug)]
-pub(super) enum Event {
+pub(super) enum ScriptEvent {
     /// `<`: the peer sends these.
-    In(Vec<Written>),
+    In(Vec<WrittenSegment>),
     /// `>`: the endpoint sends these.
-    Out(Vec<Written>),
+    Out(Vec<WrittenSegment>),
     Listen,
     Connect,
     /// A whole handshake opened by the peer, with the given round-trip time.
@@ -66,7 +66,7 @@ pub(super) enum Event {
 
 /// A segment as written. Missing fields are none.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub(super) struct Written {
+pub(super) struct WrittenSegment {
     pub(super) syn: bool,
     pub(super) fin: bool,
     pub(super) rst: bool,
@@ -109,7 +109,7 @@ pub(super) fn script(text: &str) -> Result<Script, String> {
     Ok(Script { settings, lines })
 }
 
-fn line(number: usize, text: &str) -> Result<Line, String> {
+fn line(number: usize, text: &str) -> Result<ScriptLine, String> {
     let mut words = Words::of(text);
     let first = words.peek().unwrap_or_default();
     let is_time = first.starts_with(|c: char| c.is_ascii_digit() || c == '+');
@@ -132,7 +132,7 @@ fn line(number: usize, text: &str) -> Result<Line, String> {
     }
     let event = event(&mut words)?;
     words.end()?;
-    Ok(Line {
+    Ok(ScriptLine {
         number,
         text: text.to_owned(),
         time,
@@ -141,15 +141,15 @@ fn line(number: usize, text: &str) -> Result<Line, String> {
     })
 }
 
-fn event(words: &mut Words) -> Result<Event, String> {
+fn event(words: &mut Words) -> Result<ScriptEvent, String> {
     Ok(match words.next().unwrap_or_default() {
-        ">" if words.take("...") => Event::Anything,
-        "<" => Event::In(segments(words)?),
-        ">" => Event::Out(segments(words)?),
-        "listen" => Event::Listen,
-        "connect" => Event::Connect,
-        "accepted" => Event::Accepted(words.span()?),
-        "connected" => Event::Connected(words.span()?),
+        ">" if words.take("...") => ScriptEvent::Anything,
+        "<" => ScriptEvent::In(segments(words)?),
+        ">" => ScriptEvent::Out(segments(words)?),
+        "listen" => ScriptEvent::Listen,
+        "connect" => ScriptEvent::Connect,
+        "accepted" => ScriptEvent::Accepted(words.span()?),
+        "connected" => ScriptEvent::Connected(words.span()?),
         "write" => {
             let bytes = words.value("bytes")?;
             let taken = if words.take("takes") {
@@ -157,22 +157,22 @@ fn event(words: &mut Words) -> Result<Event, String> {
             } else {
                 bytes
             };
-            Event::Write { bytes, taken }
+            ScriptEvent::Write { bytes, taken }
         }
-        "read" if words.take("all") => Event::Read(None),
-        "read" => Event::Read(Some(words.value("bytes")?)),
-        "close" => Event::Close,
-        "leave" => Event::Leave,
-        "abort" => Event::Abort,
-        "quiet" => Event::Quiet,
-        "expect" => Event::Expect(Quantity::read(words)?),
+        "read" if words.take("all") => ScriptEvent::Read(None),
+        "read" => ScriptEvent::Read(Some(words.value("bytes")?)),
+        "close" => ScriptEvent::Close,
+        "leave" => ScriptEvent::Leave,
+        "abort" => ScriptEvent::Abort,
+        "quiet" => ScriptEvent::Quiet,
+        "expect" => ScriptEvent::Expect(Quantity::read(words)?),
         other => return Err(format!("{other:?} is nothing that happens")),
     })
 }
 
 /// Parses one segment or, with `by`, as many as the data needs.
-fn segments(words: &mut Words) -> Result<Vec<Written>, String> {
-    let mut segment = Written::default();
+fn segments(words: &mut Words) -> Result<Vec<WrittenSegment>, String> {
+    let mut segment = WrittenSegment::default();
     let mut by = None;
     segment.data = words.range();
     while let Some(word) = words.next() {
@@ -217,11 +217,11 @@ fn segments(words: &mut Words) -> Result<Vec<Written>, String> {
 }
 
 /// Splits data into several segments. Flags at the end belong to the last.
-fn split(segment: &Written, start: i64, end: i64, by: i64) -> Vec<Written> {
+fn split(segment: &WrittenSegment, start: i64, end: i64, by: i64) -> Vec<WrittenSegment> {
     let starts = (start..end).step_by(by as usize);
     let one = |from: i64| {
         let until = (from + by).min(end);
-        Written {
+        WrittenSegment {
             data: Some([from, until]),
             fin: segment.fin && until == end,
             psh: segment.psh && until == end,

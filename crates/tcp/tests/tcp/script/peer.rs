@@ -4,16 +4,16 @@
 use posthaste_tcp::{Options, SackBlocks, Segment, Timestamps};
 use posthaste_units::{Instant, Span};
 
-use super::parse::Written;
-use super::settings::{Offer, Settings};
+use super::parse::WrittenSegment;
+use super::settings::{PeerOffer, Settings};
 
 /// The peer's timestamps count milliseconds and began long ago.
 const CLOCK: u32 = 500_000;
 
 /// The other end.
 #[derive(Clone, Debug)]
-pub(super) struct Peer {
-    offer: Offer,
+pub(super) struct ScriptedPeer {
+    offer: PeerOffer,
     /// The endpoint's initial sequence number.
     isn: u32,
     /// Next offset of the peer's stream.
@@ -28,7 +28,7 @@ pub(super) struct Peer {
     recent: u32,
 }
 
-impl Peer {
+impl ScriptedPeer {
     pub(super) fn new(settings: &Settings) -> Self {
         Self {
             offer: settings.peer,
@@ -81,7 +81,7 @@ impl Peer {
     }
 
     /// Builds the segment that leaves the peer now.
-    pub(super) fn segment(&mut self, written: &Written, now: Instant) -> Segment {
+    pub(super) fn segment(&mut self, written: &WrittenSegment, now: Instant) -> Segment {
         let seq = written.data.map(|[start, _]| start).or(written.seq);
         let seq = seq.unwrap_or(self.next);
         let len = written.data.map_or(0, |[start, end]| end - start);
@@ -135,7 +135,7 @@ impl Peer {
         }
     }
 
-    fn options(&self, written: &Written, now: Instant) -> Options {
+    fn options(&self, written: &WrittenSegment, now: Instant) -> Options {
         let mut options = Options::default();
         if written.syn {
             let answers = |option: fn(&Options) -> bool| self.syns[1].as_ref().is_none_or(option);

@@ -15,8 +15,8 @@ pub(super) struct Settings {
     pub(super) source: String,
     pub(super) profiles: Vec<String>,
     pub(super) remedies: Vec<Remedy>,
-    pub(super) changes: Vec<Change>,
-    pub(super) peer: Offer,
+    pub(super) changes: Vec<ProfileChange>,
+    pub(super) peer: PeerOffer,
     /// Tolerance of times.
     pub(super) tolerance: Span,
     pub(super) isn: u32,
@@ -28,7 +28,7 @@ pub(super) struct Settings {
 
 /// Offer of the peer's SYN, and its later window.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Offer {
+pub(super) struct PeerOffer {
     pub(super) mss: Option<u16>,
     pub(super) window: u64,
     pub(super) scale: Option<u8>,
@@ -37,7 +37,7 @@ pub(super) struct Offer {
     pub(super) isn: u32,
 }
 
-impl Default for Offer {
+impl Default for PeerOffer {
     fn default() -> Self {
         Self {
             mss: None,
@@ -52,7 +52,7 @@ impl Default for Offer {
 
 /// One change of the profile.
 #[derive(Clone, Copy, Debug)]
-pub(super) enum Change {
+pub(super) enum ProfileChange {
     ReceiveBuffer(u64),
     SendBuffer(u64),
     InitialWindow(u32),
@@ -113,9 +113,9 @@ impl Settings {
         let mut profile = profile.with(&self.remedies);
         for change in &self.changes {
             match *change {
-                Change::ReceiveBuffer(bytes) => profile.receive_buffer = bytes,
-                Change::SendBuffer(bytes) => profile.send_buffer = bytes,
-                Change::InitialWindow(count) => {
+                ProfileChange::ReceiveBuffer(bytes) => profile.receive_buffer = bytes,
+                ProfileChange::SendBuffer(bytes) => profile.send_buffer = bytes,
+                ProfileChange::InitialWindow(count) => {
                     profile.initial_window = InitialWindow::Segments(count);
                 }
             }
@@ -124,17 +124,17 @@ impl Settings {
     }
 }
 
-fn change(words: &mut Words) -> Result<Change, String> {
+fn change(words: &mut Words) -> Result<ProfileChange, String> {
     Ok(match words.next().unwrap_or_default() {
-        "receive-buffer" => Change::ReceiveBuffer(words.value("bytes")?),
-        "send-buffer" => Change::SendBuffer(words.value("bytes")?),
-        "initial-window" => Change::InitialWindow(words.value("segments")?),
+        "receive-buffer" => ProfileChange::ReceiveBuffer(words.value("bytes")?),
+        "send-buffer" => ProfileChange::SendBuffer(words.value("bytes")?),
+        "initial-window" => ProfileChange::InitialWindow(words.value("segments")?),
         other => return Err(format!("{other:?} cannot be changed")),
     })
 }
 
-fn offer(words: &mut Words) -> Result<Offer, String> {
-    let mut offer = Offer::default();
+fn offer(words: &mut Words) -> Result<PeerOffer, String> {
+    let mut offer = PeerOffer::default();
     while let Some(word) = words.next() {
         match word {
             "mss" => offer.mss = Some(words.value("bytes")?),

@@ -7,8 +7,8 @@ use posthaste_tcp::{Endpoint, Profile, Segment, State};
 use posthaste_units::{Instant, Span};
 
 use super::expect::{describe, matches};
-use super::parse::{Event, Line, Time, Written};
-use super::peer::Peer;
+use super::parse::{ScriptEvent, ScriptLine, Time, WrittenSegment};
+use super::peer::ScriptedPeer;
 use super::settings::Settings;
 
 /// Limit of segments in one instant, or of timers without effect, for a working endpoint.
@@ -19,11 +19,11 @@ const SHOWN: usize = 24;
 const BEGIN: Instant = Instant::from_nanos(10_000_000_000);
 
 /// A running script.
-pub(super) struct World<'a> {
+pub(super) struct ScriptWorld<'a> {
     settings: &'a Settings,
     profile: Arc<Profile>,
     endpoint: Option<Endpoint>,
-    peer: Peer,
+    peer: ScriptedPeer,
     now: Instant,
     /// Time of the previous line.
     before: Instant,
@@ -32,13 +32,13 @@ pub(super) struct World<'a> {
     ladder: Vec<String>,
 }
 
-impl<'a> World<'a> {
+impl<'a> ScriptWorld<'a> {
     pub(super) fn new(settings: &'a Settings, profile: Arc<Profile>) -> Self {
         Self {
             settings,
             profile,
             endpoint: None,
-            peer: Peer::new(settings),
+            peer: ScriptedPeer::new(settings),
             now: BEGIN,
             before: BEGIN,
             sent: VecDeque::new(),
@@ -47,36 +47,36 @@ impl<'a> World<'a> {
     }
 
     /// Runs one line.
-    pub(super) fn play(&mut self, line: &Line) -> Result<(), String> {
+    pub(super) fn play(&mut self, line: &ScriptLine) -> Result<(), String> {
         let at = match line.time {
             None => self.before,
             Some(Time::At(span)) => BEGIN + span,
             Some(Time::After(span)) => self.before + span,
         };
-        if let Event::Out(wanted) = &line.event {
+        if let ScriptEvent::Out(wanted) = &line.event {
             let about = line.tolerance.unwrap_or(self.settings.tolerance);
             return self.expect_sent(wanted, at, about);
         }
         self.advance(at)?;
         self.before = at.max(self.now);
         match &line.event {
-            Event::Expect(quantity) => {
+            ScriptEvent::Expect(quantity) => {
                 let endpoint = self.endpoint.as_ref().ok_or("there is no endpoint yet")?;
                 return quantity.check(endpoint);
             }
-            Event::Anything => {
+            ScriptEvent::Anything => {
                 self.sent.clear();
                 return Ok(());
             }
-            Event::Quiet => return self.nothing_unexpected(),
+            ScriptEvent::Quiet => return self.nothing_unexpected(),
             _ => self.nothing_unexpected()?,
         }
         match &line.event {
-            Event::Listen => self.begin(false),
-            Event::Connect => self.begin(true),
-            Event::Accepted(round) => self.accepted(*round),
-            Event::Connected(round) => self.connected(*round),
-            Event::In(segments) => segments
+            ScriptEvent::Listen => self.begin(false),
+            ScriptEvent::Connect => self.begin(true),
+            ScriptEvent::Accepted(round) => self.accepted(*round),
+            ScriptEvent::Connected(round) => self.connected(*round),
+            ScriptEvent::In(segments) => segments
                 .iter()
                 .try_for_each(|written| self.receive(written)),
             event => self.application(event),
@@ -97,21 +97,21 @@ impl<'a> World<'a> {
     /// The peer's SYN, our SYN-ACK, and the peer's ACK a round trip later.
     fn accepted(&mut self, round: Span) -> Result<(), String> {
         self.begin(false)?;
-        let syn = Written {
+        let syn = WrittenSegment {
             syn: true,
-            ..Written::default()
+            ..WrittenSegment::default()
         };
         self.receive(&syn)?;
         let at = self.now;
-        let answer = Written {
+        let answer = WrittenSegment {
             ack: Some(1),
             ..syn.clone()
         };
         self.expect_sent(&[answer], at, Span::ZERO)?;
         self.advance(at + round)?;
-        let ack = Written {
+        let ack = WrittenSegment {
             ack: Some(1),
-            ..Written::default()
+            ..WrittenSegment::default()
         };
         self.receive(&ack)?;
         self.established()
@@ -120,21 +120,21 @@ impl<'a> World<'a> {
     /// Our SYN, the peer's SYN-ACK a round trip later, and our ACK.
     fn connected(&mut self, round: Span) -> Result<(), String> {
         self.begin(true)?;
-        let syn = Written {
+        let syn = WrittenSegment {
             syn: true,
-            ..Written::default()
+            ..WrittenSegment::default()
         };
         let at = self.now;
         self.expect_sent(std::slice::from_ref(&syn), at, Span::ZERO)?;
         self.advance(at + round)?;
-        let answer = Written {
+        let answer = WrittenSegment {
             ack: Some(1),
             ..syn
         };
         self.receive(&answer)?;
-        let ack = Written {
+        let ack = WrittenSegment {
             ack: Some(1),
-            ..Written::default()
+            ..WrittenSegment::default()
         };
         let at = self.now;
         self.expect_sent(&[ack], at, Span::ZERO)?;
@@ -149,7 +149,7 @@ impl<'a> World<'a> {
         }
     }
 
-    fn receive(&mut self, written: &Written) -> Result<(), String> {
+    fn receive(&mut self, written: &WrittenSegment) -> Result<(), String> {
         let segment = self.peer.segment(written, self.now);
         let now = self.now;
         self.endpoint()?.push(now, &segment);
@@ -162,21 +162,23 @@ impl<'a> World<'a> {
         Ok(())
     }
 
-    fn application(&mut self, event: &Event) -> Result<(), String> {
+    fn application(&mut self, event: &ScriptEvent) -> Result<(), String> {
         let now = self.now;
         let endpoint = self.endpoint()?;
         let counted = match *event {
-            Event::Write { bytes, taken } => Some(("taken", endpoint.write(now, bytes), taken)),
-            Event::Read(Some(bytes)) => Some(("read", endpoint.read(bytes), bytes)),
-            Event::Read(None) => {
+            ScriptEvent::Write { bytes, taken } => {
+                Some(("taken", endpoint.write(now, bytes), taken))
+            }
+            ScriptEvent::Read(Some(bytes)) => Some(("read", endpoint.read(bytes), bytes)),
+            ScriptEvent::Read(None) => {
                 endpoint.read(u64::MAX);
                 None
             }
-            Event::Close => {
+            ScriptEvent::Close => {
                 endpoint.close();
                 None
             }
-            Event::Leave => {
+            ScriptEvent::Leave => {
                 endpoint.leave(now);
                 None
             }
@@ -243,7 +245,12 @@ impl<'a> World<'a> {
     }
 
     /// Checks that the next segments are `wanted`, sent at `at` within the tolerance `about`.
-    fn expect_sent(&mut self, wanted: &[Written], at: Instant, about: Span) -> Result<(), String> {
+    fn expect_sent(
+        &mut self,
+        wanted: &[WrittenSegment],
+        at: Instant,
+        about: Span,
+    ) -> Result<(), String> {
         for written in wanted {
             while self.sent.is_empty()
                 && let Some(wake) = self.wake().filter(|wake| *wake <= at + about)
@@ -298,7 +305,7 @@ fn since(at: Instant) -> String {
 }
 
 /// Short form of a written segment.
-fn written_as(written: &Written) -> String {
+fn written_as(written: &WrittenSegment) -> String {
     let mut words = match (written.data, written.seq) {
         (Some([start, end]), _) => format!("{start}..{end}"),
         (None, Some(seq)) => format!("seq {seq}"),

@@ -4,48 +4,48 @@ use std::collections::VecDeque;
 
 use posthaste_units::{Instant, Span};
 
-use crate::exit::{Entry, Exit};
-use crate::queue::{Line, Policy};
+use crate::exit::{Exit, PacketEntry};
+use crate::queue::{Policy, QueueView};
 use crate::slots::Slots;
-use crate::{Discipline, Packet, Plan, Reason, Tally};
+use crate::{Discipline, DropReason, Packet, PacketTally, Plan};
 
 /// A queue.
-pub(crate) struct Lane<P> {
-    waiting: VecDeque<Waiting<P>>,
+pub(crate) struct ClassQueue<P> {
+    waiting: VecDeque<QueuedPacket<P>>,
     /// Number of waiting packets of the link itself.
     own: usize,
     bytes: u64,
     sent: Slots,
     pub(crate) policy: Box<dyn Policy + Send>,
-    pub(crate) dropped: Dropped,
+    pub(crate) dropped: QueueDrops,
 }
 
 /// A waiting packet.
-pub(crate) enum Waiting<P> {
+pub(crate) enum QueuedPacket<P> {
     /// A packet of the link.
-    Own(Entry<P>),
+    Own(PacketEntry<P>),
     /// A packet of cross traffic, with its length.
     Other { arrived: Instant, bytes: u32 },
 }
 
 /// Drops of a queue.
 #[derive(Clone, Copy, Debug, Default)]
-pub(crate) struct Dropped {
-    pub(crate) all: Tally,
+pub(crate) struct QueueDrops {
+    pub(crate) all: PacketTally,
     /// Drops of cross traffic.
-    pub(crate) others: Tally,
+    pub(crate) cross_traffic: PacketTally,
 }
 
 /// A queue as seen by its discipline.
-struct View<'a, P> {
-    waiting: &'a mut VecDeque<Waiting<P>>,
+struct ClassQueueView<'a, P> {
+    waiting: &'a mut VecDeque<QueuedPacket<P>>,
     own: &'a mut usize,
     bytes: &'a mut u64,
-    dropped: &'a mut Dropped,
+    dropped: &'a mut QueueDrops,
     exit: &'a mut Exit<P>,
 }
 
-impl<P: Packet> Waiting<P> {
+impl<P: Packet> QueuedPacket<P> {
     pub(crate) const fn arrived(&self) -> Instant {
         match self {
             Self::Own(entry) => entry.arrived,
@@ -61,17 +61,17 @@ impl<P: Packet> Waiting<P> {
     }
 }
 
-impl Dropped {
-    fn note<P: Packet>(&mut self, packet: &Waiting<P>) {
+impl QueueDrops {
+    fn note<P: Packet>(&mut self, packet: &QueuedPacket<P>) {
         let bytes = packet.bytes();
         self.all.add(bytes);
-        if let Waiting::Other { .. } = packet {
-            self.others.add(bytes);
+        if let QueuedPacket::Other { .. } = packet {
+            self.cross_traffic.add(bytes);
         }
     }
 }
 
-impl<P: Packet> Lane<P> {
+impl<P: Packet> ClassQueue<P> {
     pub(crate) fn new(discipline: Discipline) -> Self {
         Self {
             waiting: VecDeque::new(),
@@ -79,7 +79,7 @@ impl<P: Packet> Lane<P> {
             bytes: 0,
             sent: Slots::new(),
             policy: discipline.start(),
-            dropped: Dropped::default(),
+            dropped: QueueDrops::default(),
         }
     }
 
@@ -89,10 +89,10 @@ impl<P: Packet> Lane<P> {
         self.own = 0;
         self.bytes = 0;
         self.sent.clear();
-        self.dropped = Dropped::default();
+        self.dropped = QueueDrops::default();
     }
 
-    pub(crate) fn first(&self) -> Option<&Waiting<P>> {
+    pub(crate) fn first(&self) -> Option<&QueuedPacket<P>> {
         self.waiting.front()
     }
 
@@ -121,34 +121,34 @@ impl<P: Packet> Lane<P> {
     pub(crate) fn push(
         &mut self,
         now: Instant,
-        packet: Waiting<P>,
+        packet: QueuedPacket<P>,
         plan: &Plan,
         exit: &mut Exit<P>,
     ) {
         let bytes = packet.bytes();
         if self.policy.pushes_out() && plan.queue.has_room(0, 0, bytes) {
             while !self.has_room(now, plan, bytes) && !self.waiting.is_empty() {
-                self.split(exit).1.drop_first(now, Reason::PushedOut);
+                self.split(exit).1.drop_first(now, DropReason::PushedOut);
             }
         }
         if !self.has_room(now, plan, bytes) {
             return self.refuse(now, packet, exit);
         }
         self.bytes += u64::from(bytes);
-        self.own += usize::from(matches!(packet, Waiting::Own(_)));
+        self.own += usize::from(matches!(packet, QueuedPacket::Own(_)));
         self.waiting.push_back(packet);
     }
 
     /// Drops a packet because the queue is full.
-    pub(crate) fn refuse(&mut self, now: Instant, packet: Waiting<P>, exit: &mut Exit<P>) {
+    pub(crate) fn refuse(&mut self, now: Instant, packet: QueuedPacket<P>, exit: &mut Exit<P>) {
         self.dropped.note(&packet);
-        if let Waiting::Own(entry) = packet {
-            exit.drop(entry, now, Reason::QueueFull);
+        if let QueuedPacket::Own(entry) = packet {
+            exit.drop(entry, now, DropReason::QueueFull);
         }
     }
 
     /// Removes the packet to be sent at `now`, after the discipline has dropped others.
-    pub(crate) fn pop(&mut self, now: Instant, exit: &mut Exit<P>) -> Option<Waiting<P>> {
+    pub(crate) fn pop(&mut self, now: Instant, exit: &mut Exit<P>) -> Option<QueuedPacket<P>> {
         let (policy, mut view) = self.split(exit);
         policy.before_sending(now, &mut view);
         view.take()
@@ -161,8 +161,11 @@ impl<P: Packet> Lane<P> {
     }
 
     /// The discipline, and its view of the queue.
-    fn split<'a>(&'a mut self, exit: &'a mut Exit<P>) -> (&'a mut dyn Policy, View<'a, P>) {
-        let view = View {
+    fn split<'a>(
+        &'a mut self,
+        exit: &'a mut Exit<P>,
+    ) -> (&'a mut dyn Policy, ClassQueueView<'a, P>) {
+        let view = ClassQueueView {
             waiting: &mut self.waiting,
             own: &mut self.own,
             bytes: &mut self.bytes,
@@ -173,28 +176,28 @@ impl<P: Packet> Lane<P> {
     }
 }
 
-impl<P: Packet> View<'_, P> {
-    fn take(&mut self) -> Option<Waiting<P>> {
+impl<P: Packet> ClassQueueView<'_, P> {
+    fn take(&mut self) -> Option<QueuedPacket<P>> {
         let first = self.waiting.pop_front()?;
         *self.bytes -= u64::from(first.bytes());
-        *self.own -= usize::from(matches!(first, Waiting::Own(_)));
+        *self.own -= usize::from(matches!(first, QueuedPacket::Own(_)));
         Some(first)
     }
 }
 
-impl<P: Packet> Line for View<'_, P> {
+impl<P: Packet> QueueView for ClassQueueView<'_, P> {
     fn first(&self, now: Instant) -> Option<(Span, u64)> {
         let first = self.waiting.front()?;
         let behind = *self.bytes - u64::from(first.bytes());
         Some((now.since(first.arrived()), behind))
     }
 
-    fn drop_first(&mut self, now: Instant, reason: Reason) {
+    fn drop_first(&mut self, now: Instant, reason: DropReason) {
         let Some(first) = self.take() else {
             return;
         };
         self.dropped.note(&first);
-        if let Waiting::Own(entry) = first {
+        if let QueuedPacket::Own(entry) = first {
             self.exit.drop(entry, now, reason);
         }
     }

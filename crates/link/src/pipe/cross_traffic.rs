@@ -5,12 +5,12 @@
 
 use posthaste_units::Instant;
 
-use super::Pipe;
+use super::DummynetPipe;
+use crate::class_queue::QueuedPacket;
 use crate::exit::Exit;
-use crate::lane::Waiting;
-use crate::{Background, BackgroundCounters, Packet, Plan, Tally};
+use crate::{Background, BackgroundCounters, Packet, PacketTally, Plan};
 
-impl<P: Packet> Pipe<P> {
+impl<P: Packet> DummynetPipe<P> {
     /// Simulates the cross traffic that no packet has waited for, up to `now`, when a packet arrives.
     #[inline]
     pub(crate) fn catch_up(
@@ -20,21 +20,23 @@ impl<P: Packet> Pipe<P> {
         began: Instant,
         exit: &mut Exit<P>,
     ) {
-        if self.others.is_some() {
+        if self.cross_traffic.is_some() {
             self.play(now, plan, began, exit);
         }
     }
 
     #[cold]
     fn play(&mut self, now: Instant, plan: &Plan, began: Instant, exit: &mut Exit<P>) {
-        if let Some(others) = &mut self.others {
-            others.forget(now);
+        if let Some(cross_traffic) = &mut self.cross_traffic {
+            cross_traffic.forget(now);
         }
-        while self.others_come(now, plan, began, exit) || self.step(now, plan, began, exit) {}
+        while self.cross_traffic_comes(now, plan, began, exit) || self.step(now, plan, began, exit)
+        {
+        }
     }
 
     /// Adds the next packet of cross traffic, unless it comes after `until` or after the next transmission.
-    pub(super) fn others_come(
+    pub(super) fn cross_traffic_comes(
         &mut self,
         until: Instant,
         plan: &Plan,
@@ -42,26 +44,31 @@ impl<P: Packet> Pipe<P> {
         exit: &mut Exit<P>,
     ) -> bool {
         let until = until.min(self.due().unwrap_or(until));
-        let Some(others) = self.others.as_mut().filter(|others| others.next() <= until) else {
+        let Some(cross_traffic) = self
+            .cross_traffic
+            .as_mut()
+            .filter(|cross_traffic| cross_traffic.next() <= until)
+        else {
             return false;
         };
-        let (arrived, Background { dscp, bytes, .. }) = (others.take(), others.background());
+        let (arrived, Background { dscp, bytes, .. }) =
+            (cross_traffic.take(), cross_traffic.background());
         let class = self.class(plan, dscp);
-        let lane = &mut self.lanes[class];
-        let packet = Waiting::Other { arrived, bytes };
+        let queue = &mut self.queues[class];
+        let packet = QueuedPacket::Other { arrived, bytes };
         if !self.ahead {
-            lane.push(arrived, packet, plan, exit);
-        } else if lane.has_room(arrived, plan, bytes) {
+            queue.push(arrived, packet, plan, exit);
+        } else if queue.has_room(arrived, plan, bytes) {
             let at = arrived.max(self.meter.free());
-            self.occupy_for_others(0, at, bytes, plan, began);
+            self.occupy_for_cross_traffic(0, at, bytes, plan, began);
         } else {
-            lane.refuse(arrived, packet, exit);
+            queue.refuse(arrived, packet, exit);
         }
         true
     }
 
     /// Transmits a packet of cross traffic at `now`.
-    pub(super) fn occupy_for_others(
+    pub(super) fn occupy_for_cross_traffic(
         &mut self,
         class: usize,
         now: Instant,
@@ -69,23 +76,23 @@ impl<P: Packet> Pipe<P> {
         plan: &Plan,
         began: Instant,
     ) {
-        if let Some(shares) = &mut self.shares {
-            shares.charge(class, now, plan.length(bytes), bytes);
+        if let Some(scheduler) = &mut self.scheduler {
+            scheduler.charge(class, now, plan.length(bytes), bytes);
         }
         self.occupy(class, now, self.position, bytes, plan, began);
-        if let Some(others) = &mut self.others {
-            others.sent();
+        if let Some(cross_traffic) = &mut self.cross_traffic {
+            cross_traffic.sent();
         }
     }
 
     pub(crate) fn background_counters(&self) -> Option<BackgroundCounters> {
-        let others = self.others.as_ref()?;
-        let mut dropped = Tally::default();
-        self.lanes
+        let cross_traffic = self.cross_traffic.as_ref()?;
+        let mut dropped = PacketTally::default();
+        self.queues
             .iter()
-            .for_each(|lane| dropped += lane.dropped.others);
+            .for_each(|queue| dropped += queue.dropped.cross_traffic);
         Some(BackgroundCounters {
-            sent: others.sent_so_far(),
+            sent: cross_traffic.sent_so_far(),
             dropped,
         })
     }

@@ -11,14 +11,14 @@ use crate::meter::Meter;
 use crate::{Class, ClassCounters, Classes};
 
 /// Scheduler state of the classes of one link.
-pub(crate) struct Shares {
-    classes: Vec<Share>,
+pub(crate) struct ClassScheduler {
+    classes: Vec<ClassState>,
     burst: u64,
     /// Start tag of the last borrowed transmission.
     lent: u128,
 }
 
-struct Share {
+struct ClassState {
     guaranteed: BitRate,
     ceiling: BitRate,
     within: Meter,
@@ -27,9 +27,9 @@ struct Share {
     counters: ClassCounters,
 }
 
-impl Shares {
+impl ClassScheduler {
     pub(crate) fn new(classes: &Classes) -> Self {
-        let share = |class: &Class| Share {
+        let state = |class: &Class| ClassState {
             guaranteed: class.guaranteed,
             ceiling: class.ceiling,
             within: Meter::default(),
@@ -38,7 +38,7 @@ impl Shares {
             counters: ClassCounters::default(),
         };
         Self {
-            classes: classes.list.iter().map(share).collect(),
+            classes: classes.list.iter().map(state).collect(),
             burst: classes.burst.as_bytes(),
             lent: 0,
         }
@@ -68,28 +68,28 @@ impl Shares {
     /// Charges a transmission of the class at `now`: `length` bytes on the line, `bytes` of them the packet's.
     pub(crate) fn charge(&mut self, class: usize, now: Instant, length: u64, bytes: u32) {
         let within = self.is_within(class, now);
-        let share = &mut self.classes[class];
+        let state = &mut self.classes[class];
         if within {
-            let since = now - credit(self.burst, share.guaranteed);
-            share
+            let since = now - credit(self.burst, state.guaranteed);
+            state
                 .within
-                .send(since, length, |_| (Some(share.guaranteed), None));
-            share.counters.guaranteed.add(bytes);
+                .send(since, length, |_| (Some(state.guaranteed), None));
+            state.counters.guaranteed.add(bytes);
         } else {
-            let start = share.tag.max(self.lent);
-            let rate = u128::from(share.guaranteed.as_bits());
-            share.tag = start + (u128::from(length) << 64) / rate;
+            let start = state.tag.max(self.lent);
+            let rate = u128::from(state.guaranteed.as_bits());
+            state.tag = start + (u128::from(length) << 64) / rate;
             self.lent = start;
-            share.counters.borrowed.add(bytes);
+            state.counters.borrowed.add(bytes);
         }
-        let since = now - credit(self.burst, share.ceiling);
-        share
+        let since = now - credit(self.burst, state.ceiling);
+        state
             .below
-            .send(since, length, |_| (Some(share.ceiling), None));
+            .send(since, length, |_| (Some(state.ceiling), None));
     }
 
     pub(crate) fn counters(&self) -> impl Iterator<Item = ClassCounters> + '_ {
-        self.classes.iter().map(|share| share.counters)
+        self.classes.iter().map(|state| state.counters)
     }
 }
 

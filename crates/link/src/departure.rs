@@ -4,7 +4,7 @@ use posthaste_units::Instant;
 
 /// A packet that has left a link.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Passage<P> {
+pub struct Departure<P> {
     /// Position among all packets pushed into this link, from 1 as in KauNet.
     pub position: u64,
     /// 0 for the pushed packet, 1 and up for copies made by the link.
@@ -19,10 +19,10 @@ pub struct Passage<P> {
     pub packet: P,
 }
 
-impl<P> Passage<P> {
+impl<P> Departure<P> {
     /// The same departure with another packet.
-    pub(crate) fn map<Q>(self, packet: impl FnOnce(P) -> Q) -> Passage<Q> {
-        Passage {
+    pub(crate) fn map<Q>(self, packet: impl FnOnce(P) -> Q) -> Departure<Q> {
+        Departure {
             position: self.position,
             copy: self.copy,
             arrived: self.arrived,
@@ -37,14 +37,14 @@ impl<P> Passage<P> {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Fate {
     /// Delivered to the other end.
-    Delivered(Marks),
+    Delivered(DeliveryMarks),
     /// Dropped by the link.
-    Dropped(Reason),
+    Dropped(DropReason),
 }
 
 /// Impairments of a delivered packet.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Marks {
+pub struct DeliveryMarks {
     /// Number of flipped bits.
     pub flipped: u32,
     /// It left before an earlier packet.
@@ -55,7 +55,7 @@ pub struct Marks {
 
 /// Reason of a drop.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub enum Reason {
+pub enum DropReason {
     /// Dropped by the pattern.
     Pattern,
     /// Drawn by the loss model.
@@ -68,7 +68,7 @@ pub enum Reason {
     CoDel,
 }
 
-impl Reason {
+impl DropReason {
     /// All reasons.
     pub const ALL: [Self; 5] = [
         Self::Pattern,
