@@ -4,6 +4,7 @@ use std::collections::VecDeque;
 
 use posthaste_units::{Instant, Span};
 
+use crate::context::LinkContext;
 use crate::exit::{Exit, PacketEntry};
 use crate::queue::{Policy, QueueView};
 use crate::slots::Slots;
@@ -122,9 +123,9 @@ impl<P: Packet> ClassQueue<P> {
         &mut self,
         now: Instant,
         packet: QueuedPacket<P>,
-        plan: &Plan,
-        exit: &mut Exit<P>,
+        context: &mut LinkContext<'_, P>,
     ) {
+        let (plan, exit) = (context.plan, &mut *context.exit);
         let bytes = packet.bytes();
         if self.policy.pushes_out() && plan.queue.has_room(0, 0, bytes) {
             while !self.has_room(now, plan, bytes) && !self.waiting.is_empty() {

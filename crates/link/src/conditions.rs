@@ -3,6 +3,7 @@
 use posthaste_units::{Instant, Span};
 
 use crate::Plan;
+use crate::context::LinkContext;
 use crate::jitter::Around;
 use crate::meter::Rated;
 use crate::pattern::{Cursor, InForce};
@@ -39,33 +40,33 @@ impl Conditions {
         self.cursor.is_none()
     }
 
-    /// Bandwidth for the packet at `position` at time `now`, on a link whose first packet arrived at `began`.
+    /// Bandwidth for the packet at `position` at time `now`.
     #[inline]
-    pub(crate) fn rate(
+    pub(crate) fn rate<P>(
         &mut self,
-        plan: &Plan,
-        began: Instant,
+        context: &LinkContext<'_, P>,
         position: u64,
         now: Instant,
     ) -> Rated {
-        let Some(force) = self.in_force(began, position, now) else {
-            return (plan.bandwidth, None);
+        let bandwidth = context.plan.bandwidth;
+        let Some(force) = self.in_force(context.began, position, now) else {
+            return (bandwidth, None);
         };
-        let until = force.until.map(|until| began + until);
-        (force.bandwidth.or(plan.bandwidth), until)
+        let until = force.until.map(|until| context.began + until);
+        (force.bandwidth.or(bandwidth), until)
     }
 
     /// Delay for the packet at `position` with the draw `deviation`.
     #[inline]
-    pub(crate) fn delay(
+    pub(crate) fn delay<P>(
         &mut self,
-        plan: &Plan,
-        began: Instant,
+        context: &LinkContext<'_, P>,
         position: u64,
         now: Instant,
         deviation: f64,
     ) -> Span {
-        let force = self.in_force(began, position, now);
+        let plan = context.plan;
+        let force = self.in_force(context.began, position, now);
         let mean = force.and_then(|force| force.delay).unwrap_or(plan.delay);
         let (Some(around), Some(jitter)) = (&mut self.around, plan.jitter) else {
             return mean;

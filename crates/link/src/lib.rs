@@ -30,6 +30,7 @@ mod chance;
 mod class_queue;
 mod classes;
 mod conditions;
+mod context;
 mod counters;
 mod departure;
 mod exit;

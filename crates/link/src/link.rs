@@ -10,6 +10,7 @@ use posthaste_units::{Instant, Seed, Span};
 
 use crate::bit_errors::BitErrors;
 use crate::chance::{Chance, Draw};
+use crate::context::LinkContext;
 use crate::exit::{Exit, PacketEntry};
 use crate::netem::Netem;
 use crate::pattern::{Cursor, PacketEffects};
@@ -111,18 +112,25 @@ impl<P: Packet> Link<P> {
             && !busy
             && self.exit.is_straight()
             && self.alone
-            && let Path::Pipe(pipe) = &mut self.path
+            && let (Path::Pipe(pipe), mut context) = self.split()
         {
             // The fast path of most packets.
-            let (bytes, deviation) = (packet.bytes(), draw.deviation);
-            match pipe.pass(arrived, position, bytes, deviation, &self.plan, self.began) {
-                Some(left) => self.exit.pass(arrived, left, position, packet),
-                None => self.exit.refuse(arrived, position, packet),
-            }
+            pipe.pass(arrived, position, draw.deviation, packet, &mut context);
         } else {
             self.push_with(arrived, draw, busy, packet);
         }
         arrived
+    }
+
+    /// The path, and the parts of the link that it works with.
+    #[inline]
+    fn split(&mut self) -> (&mut Path<P>, LinkContext<'_, P>) {
+        let context = LinkContext {
+            plan: &self.plan,
+            began: self.began,
+            exit: &mut self.exit,
+        };
+        (&mut self.path, context)
     }
 
     /// The path of the few packets with effects.
@@ -216,12 +224,13 @@ impl<P: Packet> Link<P> {
     }
 
     fn send(&mut self, entry: PacketEntry<P>) {
-        match &mut self.path {
+        let (path, mut context) = self.split();
+        match path {
             Path::Pipe(pipe) => {
-                pipe.catch_up(entry.arrived, &self.plan, self.began, &mut self.exit);
-                pipe.push(entry, &self.plan, self.began, &mut self.exit);
+                pipe.catch_up(entry.arrived, &mut context);
+                pipe.push(entry, &mut context);
             }
-            Path::Netem(netem) => netem.push(entry, &self.plan, self.began, &mut self.exit),
+            Path::Netem(netem) => netem.push(entry, &mut context),
         }
     }
 
@@ -235,8 +244,9 @@ impl<P: Packet> Link<P> {
     }
 
     fn decide(&mut self, now: Instant) -> Option<Instant> {
-        let sent = match &mut self.path {
-            Path::Pipe(pipe) => pipe.advance(now, &self.plan, self.began, &mut self.exit),
+        let (path, mut context) = self.split();
+        let sent = match path {
+            Path::Pipe(pipe) => pipe.advance(now, &mut context),
             Path::Netem(_) => None,
         };
         sent.max(self.exit.release(now))

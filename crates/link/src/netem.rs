@@ -9,7 +9,8 @@
 use posthaste_units::Instant;
 
 use crate::conditions::Conditions;
-use crate::exit::{Exit, PacketEntry};
+use crate::context::LinkContext;
+use crate::exit::PacketEntry;
 use crate::meter::Meter;
 use crate::slots::Slots;
 use crate::{DropReason, Packet, Plan};
@@ -43,43 +44,41 @@ impl Netem {
     pub(crate) fn push<P: Packet>(
         &mut self,
         entry: PacketEntry<P>,
-        plan: &Plan,
-        began: Instant,
-        exit: &mut Exit<P>,
+        context: &mut LinkContext<'_, P>,
     ) {
         let (now, bytes) = (entry.arrived, entry.packet.bytes());
         self.held.release(now);
-        if !plan
+        if !context
+            .plan
             .queue
             .has_room(self.held.packets(), self.held.bytes(), bytes)
         {
-            return exit.drop(entry, now, DropReason::QueueFull);
+            return context.exit.drop(entry, now, DropReason::QueueFull);
         }
         let left = if entry.at_once {
             now
         } else {
-            self.time_to_send(&entry, plan, began)
+            self.time_to_send(&entry, context)
         };
         self.latest = self.latest.max(left);
         self.held.take(left, bytes);
-        exit.deliver(entry, left);
+        context.exit.deliver(entry, left);
     }
     fn time_to_send<P: Packet>(
         &mut self,
         entry: &PacketEntry<P>,
-        plan: &Plan,
-        began: Instant,
+        context: &LinkContext<'_, P>,
     ) -> Instant {
         let (conditions, position) = (&mut self.conditions, entry.position);
-        let delay = conditions.delay(plan, began, position, entry.arrived, entry.deviation);
+        let delay = conditions.delay(context, position, entry.arrived, entry.deviation);
         let mut ready = entry.arrived + delay + entry.extra_delay;
-        if plan.keeps_order {
+        if context.plan.keeps_order {
             ready = ready.max(self.latest);
         }
-        let mut rate = |now| conditions.rate(plan, began, position, now);
+        let mut rate = |now| conditions.rate(context, position, now);
         match rate(ready) {
             (Some(_), _) => {
-                let length = plan.length(entry.packet.bytes());
+                let length = context.plan.length(entry.packet.bytes());
                 self.meter.send(ready, length, rate)
             }
             (None, _) => ready,

@@ -10,7 +10,8 @@ use posthaste_units::{Dscp, Instant, Seed};
 use crate::background::CrossTraffic;
 use crate::class_queue::{ClassQueue, QueuedPacket};
 use crate::conditions::Conditions;
-use crate::exit::{Exit, PacketEntry};
+use crate::context::LinkContext;
+use crate::exit::PacketEntry;
 use crate::meter::Meter;
 use crate::scheduler::ClassScheduler;
 use crate::{ClassCounters, Packet, Plan};
@@ -72,23 +73,17 @@ impl<P: Packet> DummynetPipe<P> {
 
     /// Enqueues a packet, or drops it if the queue is full.
     #[inline]
-    pub(crate) fn push(
-        &mut self,
-        entry: PacketEntry<P>,
-        plan: &Plan,
-        began: Instant,
-        exit: &mut Exit<P>,
-    ) {
+    pub(crate) fn push(&mut self, entry: PacketEntry<P>, context: &mut LinkContext<'_, P>) {
         let now = entry.arrived;
-        let class = self.class(plan, entry.packet.dscp());
+        let class = self.class(context.plan, entry.packet.dscp());
         let queue = &mut self.queues[class];
         if !self.ahead {
-            queue.push(now, QueuedPacket::Own(entry), plan, exit);
-        } else if queue.has_room(now, plan, entry.packet.bytes()) {
+            queue.push(now, QueuedPacket::Own(entry), context);
+        } else if queue.has_room(now, context.plan, entry.packet.bytes()) {
             let at = now.max(self.meter.free());
-            self.transmit(0, entry, at, plan, began, exit);
+            self.transmit(0, entry, at, context);
         } else {
-            queue.refuse(now, QueuedPacket::Own(entry), exit);
+            queue.refuse(now, QueuedPacket::Own(entry), context.exit);
         }
     }
 
@@ -100,54 +95,44 @@ impl<P: Packet> DummynetPipe<P> {
         }
     }
 
-    /// Departure of a packet without effects, in a link without cross traffic. `None` if the queue is full.
+    /// Transmits a packet without effects, in a link without cross traffic, or drops it if the queue is full.
     #[inline]
     pub(crate) fn pass(
         &mut self,
         now: Instant,
         position: u64,
-        bytes: u32,
         deviation: f64,
-        plan: &Plan,
-        began: Instant,
-    ) -> Option<Instant> {
-        if !self.queues[0].has_room(now, plan, bytes) {
-            return None;
+        packet: P,
+        context: &mut LinkContext<'_, P>,
+    ) {
+        let bytes = packet.bytes();
+        if !self.queues[0].has_room(now, context.plan, bytes) {
+            return context.exit.refuse(now, position, packet);
         }
-        let through = self.occupy(0, now, position, bytes, plan, began);
-        let delay = self
-            .conditions
-            .delay(plan, began, position, through, deviation);
-        self.tail = self.in_order(plan, through + delay);
-        Some(self.tail)
+        let through = self.occupy(0, now, position, bytes, context);
+        let delay = self.conditions.delay(context, position, through, deviation);
+        self.tail = self.in_order(context.plan, through + delay);
+        context.exit.pass(now, self.tail, position, packet);
     }
 
     /// Transmits packets up to `now`, unless that was done ahead of time. Returns the time of the last event.
     pub(crate) fn advance(
         &mut self,
         now: Instant,
-        plan: &Plan,
-        began: Instant,
-        exit: &mut Exit<P>,
+        context: &mut LinkContext<'_, P>,
     ) -> Option<Instant> {
         if self.ahead {
             return None;
         }
-        self.run(now, plan, began, exit)
+        self.run(now, context)
     }
 
     /// Transmits while a packet of the link waits. Later events affect nothing.
-    fn run(
-        &mut self,
-        until: Instant,
-        plan: &Plan,
-        began: Instant,
-        exit: &mut Exit<P>,
-    ) -> Option<Instant> {
+    fn run(&mut self, until: Instant, context: &mut LinkContext<'_, P>) -> Option<Instant> {
         let mut last = None;
         while let Some(next) = self.next().filter(|next| *next <= until) {
-            if !self.cross_traffic_comes(next, plan, began, exit) {
-                self.step(next, plan, began, exit);
+            if !self.cross_traffic_comes(next, context) {
+                self.step(next, context);
             }
             last = Some(next);
         }
@@ -155,20 +140,22 @@ impl<P: Packet> DummynetPipe<P> {
     }
 
     /// Transmits the next packet, unless that is after `until`.
-    fn step(&mut self, until: Instant, plan: &Plan, began: Instant, exit: &mut Exit<P>) -> bool {
+    fn step(&mut self, until: Instant, context: &mut LinkContext<'_, P>) -> bool {
         let Some(now) = self.due().filter(|due| *due <= until) else {
             return false;
         };
         let ready =
-            (0..self.queues.len()).filter(|queue| self.ready(*queue).is_some_and(|at| at <= now));
+            (0..self.queues.len()).filter(|class| self.ready(*class).is_some_and(|at| at <= now));
         let class = match &self.scheduler {
-            Some(scheduler) => scheduler.choose(now, ready).unwrap_or_default(),
+            Some(scheduler) => scheduler
+                .choose(now, ready)
+                .expect("a class is ready at the time of the next transmission"),
             None => 0,
         };
-        match self.queues[class].pop(now, exit) {
-            Some(QueuedPacket::Own(entry)) => self.transmit(class, entry, now, plan, began, exit),
+        match self.queues[class].pop(now, context.exit) {
+            Some(QueuedPacket::Own(entry)) => self.transmit(class, entry, now, context),
             Some(QueuedPacket::Other { bytes, .. }) => {
-                self.occupy_for_cross_traffic(class, now, bytes, plan, began);
+                self.occupy_for_cross_traffic(class, now, bytes, context);
             }
             None => {}
         }
@@ -214,26 +201,24 @@ impl<P: Packet> DummynetPipe<P> {
         class: usize,
         entry: PacketEntry<P>,
         now: Instant,
-        plan: &Plan,
-        began: Instant,
-        exit: &mut Exit<P>,
+        context: &mut LinkContext<'_, P>,
     ) {
         let (position, bytes) = (entry.position, entry.packet.bytes());
         self.position = position;
         if let Some(scheduler) = &mut self.scheduler {
-            scheduler.charge(class, now, plan.length(bytes), bytes);
+            scheduler.charge(class, now, context.plan.length(bytes), bytes);
         }
-        let through = self.occupy(class, now, position, bytes, plan, began);
+        let through = self.occupy(class, now, position, bytes, context);
         if entry.at_once {
-            return exit.deliver(entry, through);
+            return context.exit.deliver(entry, through);
         }
         let conditions = &mut self.conditions;
-        let delay = conditions.delay(plan, began, position, through, entry.deviation);
-        let left = self.in_order(plan, through + delay + entry.extra_delay);
+        let delay = conditions.delay(context, position, through, entry.deviation);
+        let left = self.in_order(context.plan, through + delay + entry.extra_delay);
         if entry.hold == 0 {
             self.tail = left;
         }
-        exit.deliver(entry, left);
+        context.exit.deliver(entry, left);
     }
 
     /// Occupies the bandwidth from `now` on, or once it is free. Returns the end of the transmission.
@@ -244,15 +229,16 @@ impl<P: Packet> DummynetPipe<P> {
         now: Instant,
         position: u64,
         bytes: u32,
-        plan: &Plan,
-        began: Instant,
+        context: &LinkContext<'_, P>,
     ) -> Instant {
-        let (conditions, length) = (&mut self.conditions, plan.length(bytes));
+        let (conditions, length) = (&mut self.conditions, context.plan.length(bytes));
         let through = match conditions.are_steady() {
-            true => self.meter.send(now, length, |_| (plan.bandwidth, None)),
-            false => self.meter.send(now, length, |now| {
-                conditions.rate(plan, began, position, now)
-            }),
+            true => self
+                .meter
+                .send(now, length, |_| (context.plan.bandwidth, None)),
+            false => self
+                .meter
+                .send(now, length, |now| conditions.rate(context, position, now)),
         };
         self.queues[class].occupy(through, bytes);
         through

@@ -7,41 +7,31 @@ use posthaste_units::Instant;
 
 use super::DummynetPipe;
 use crate::class_queue::QueuedPacket;
-use crate::exit::Exit;
+use crate::context::LinkContext;
 use crate::{Background, BackgroundCounters, Packet, PacketTally, Plan};
 
 impl<P: Packet> DummynetPipe<P> {
     /// Simulates the cross traffic that no packet has waited for, up to `now`, when a packet arrives.
     #[inline]
-    pub(crate) fn catch_up(
-        &mut self,
-        now: Instant,
-        plan: &Plan,
-        began: Instant,
-        exit: &mut Exit<P>,
-    ) {
+    pub(crate) fn catch_up(&mut self, now: Instant, context: &mut LinkContext<'_, P>) {
         if self.cross_traffic.is_some() {
-            self.play(now, plan, began, exit);
+            self.play(now, context);
         }
     }
 
     #[cold]
-    fn play(&mut self, now: Instant, plan: &Plan, began: Instant, exit: &mut Exit<P>) {
+    fn play(&mut self, now: Instant, context: &mut LinkContext<'_, P>) {
         if let Some(cross_traffic) = &mut self.cross_traffic {
             cross_traffic.forget(now);
         }
-        while self.cross_traffic_comes(now, plan, began, exit) || self.step(now, plan, began, exit)
-        {
-        }
+        while self.cross_traffic_comes(now, context) || self.step(now, context) {}
     }
 
     /// Adds the next packet of cross traffic, unless it comes after `until` or after the next transmission.
     pub(super) fn cross_traffic_comes(
         &mut self,
         until: Instant,
-        plan: &Plan,
-        began: Instant,
-        exit: &mut Exit<P>,
+        context: &mut LinkContext<'_, P>,
     ) -> bool {
         let until = until.min(self.due().unwrap_or(until));
         let Some(cross_traffic) = self
@@ -53,16 +43,16 @@ impl<P: Packet> DummynetPipe<P> {
         };
         let (arrived, Background { dscp, bytes, .. }) =
             (cross_traffic.take(), cross_traffic.background());
-        let class = self.class(plan, dscp);
+        let class = self.class(context.plan, dscp);
         let queue = &mut self.queues[class];
         let packet = QueuedPacket::Other { arrived, bytes };
         if !self.ahead {
-            queue.push(arrived, packet, plan, exit);
-        } else if queue.has_room(arrived, plan, bytes) {
+            queue.push(arrived, packet, context);
+        } else if queue.has_room(arrived, context.plan, bytes) {
             let at = arrived.max(self.meter.free());
-            self.occupy_for_cross_traffic(0, at, bytes, plan, began);
+            self.occupy_for_cross_traffic(0, at, bytes, context);
         } else {
-            queue.refuse(arrived, packet, exit);
+            queue.refuse(arrived, packet, context.exit);
         }
         true
     }
@@ -73,13 +63,12 @@ impl<P: Packet> DummynetPipe<P> {
         class: usize,
         now: Instant,
         bytes: u32,
-        plan: &Plan,
-        began: Instant,
+        context: &LinkContext<'_, P>,
     ) {
         if let Some(scheduler) = &mut self.scheduler {
-            scheduler.charge(class, now, plan.length(bytes), bytes);
+            scheduler.charge(class, now, context.plan.length(bytes), bytes);
         }
-        self.occupy(class, now, self.position, bytes, plan, began);
+        self.occupy(class, now, self.position, bytes, context);
         if let Some(cross_traffic) = &mut self.cross_traffic {
             cross_traffic.sent();
         }
