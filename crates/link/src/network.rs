@@ -1,5 +1,7 @@
 //! Both directions for any number of connections: separate links for each, or one for all.
 
+mod replay;
+
 use std::cmp::Reverse;
 use std::collections::hash_map::{Entry, HashMap};
 use std::collections::{BinaryHeap, VecDeque};

@@ -9,8 +9,7 @@ use std::str::FromStr;
 use posthaste_units::{Dscp, Instant};
 use thiserror::Error;
 
-use crate::network::Arrived;
-use crate::{Direction, Network, Packet};
+use crate::{Direction, Packet};
 
 /// Header line of a record. Only comments may precede it.
 pub const HEADER: &str = "time_ns,direction,connection,bytes,dscp";
@@ -68,6 +67,16 @@ impl fmt::Display for Input {
             at.as_nanos(),
             dscp.get()
         )
+    }
+}
+
+impl Input {
+    /// A packet with this length and code point.
+    pub(crate) fn packet(&self) -> BlankPacket {
+        BlankPacket {
+            bytes: self.bytes,
+            dscp: self.dscp,
+        }
     }
 }
 
@@ -134,33 +143,5 @@ impl Packet for BlankPacket {
     fn flip(&mut self, _bit: u32) {}
     fn dscp(&self) -> Dscp {
         self.dscp
-    }
-}
-
-impl Network<u64, BlankPacket> {
-    /// Pushes the inputs of a record, and passes every departure to `each`, in order of departure.
-    ///
-    /// Its decisions are the same if the plans, the sharing and the seed are those of the recorded network and nothing
-    /// was pushed before.
-    pub fn replay(&mut self, inputs: &[Input], mut each: impl FnMut(Arrived<u64, BlankPacket>)) {
-        // The two directions are stamped separately, so times may decrease slightly from one input to the next. Nothing
-        // is popped that a later input could still change.
-        let mut later = vec![None; inputs.len()];
-        for at in (1..inputs.len()).rev() {
-            let next = inputs[at].at;
-            later[at - 1] = Some(later[at].map_or(next, |later| next.min(later)));
-        }
-        for (input, later) in inputs.iter().zip(later) {
-            let Input { bytes, dscp, .. } = *input;
-            let packet = BlankPacket { bytes, dscp };
-            // Numbers already identify the connections: none is over because it is idle.
-            self.open(input.at, input.direction, input.connection, packet, 0);
-            let settled = |wake: &Instant| later.is_none_or(|later| *wake < later);
-            while let Some(wake) = self.wake().filter(settled) {
-                if let Some(departure) = self.pop(wake) {
-                    each(departure);
-                }
-            }
-        }
     }
 }
