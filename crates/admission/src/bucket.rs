@@ -31,7 +31,7 @@ impl Bucket {
 
     /// Admits one request. Fails with the time to wait if it arrives too early.
     pub fn take(&mut self, now: Instant) -> Result<(), Span> {
-        let early = self.due.since(now);
+        let early = self.due.saturating_since(now);
         if early > self.tolerance {
             return Err(early.saturating_sub(self.tolerance));
         }

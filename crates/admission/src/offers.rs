@@ -128,7 +128,7 @@ impl Offers {
             }
             self.price = price;
         }
-        let rests = |at: Instant| now.since(at) < self.life / 2;
+        let rests = |at: Instant| now.saturating_since(at) < self.life / 2;
         if self.published.is_some_and(rests) {
             return &[];
         }

@@ -143,7 +143,7 @@ impl LoadController {
             self.last = Some(sample);
             return self.estimate();
         };
-        let passed = sample.at.since(last.at);
+        let passed = sample.at.saturating_since(last.at);
         if passed < SHORTEST {
             return self.estimate();
         }
@@ -203,7 +203,7 @@ impl Gate {
             true => load < self.threshold.low.get(),
             false => load > self.threshold.high.get(),
         };
-        let rested = |changed: Instant| now.since(changed) >= self.threshold.dwell;
+        let rested = |changed: Instant| now.saturating_since(changed) >= self.threshold.dwell;
         if crossed && self.changed.is_none_or(rested) {
             self.is_high = !self.is_high;
             self.changed = Some(now);

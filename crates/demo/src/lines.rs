@@ -150,7 +150,7 @@ async fn carry(
             return to.shutdown().await;
         }
         let wake = line.wake().unwrap_or(Instant::FAR_FUTURE);
-        let pause = wake.since(now()).into();
+        let pause = wake.saturating_since(now()).into();
         tokio::select! {
             read = from.read(&mut buffer), if open && inside < WINDOW => match read? {
                 0 => open = false,

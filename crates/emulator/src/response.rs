@@ -153,7 +153,7 @@ impl Responses {
             return;
         }
         let is_over = |connection: &MeasuredConnection| {
-            now.since(connection.last) >= connection.lifecycle.forgotten_after()
+            now.saturating_since(connection.last) >= connection.lifecycle.forgotten_after()
         };
         let over = self
             .connections
@@ -296,11 +296,12 @@ impl MeasuredConnection {
             transaction: self.transaction,
             began,
             time: ResponseTime {
-                t_conn: connected.since(began),
-                t_client: asked.since(connected),
-                t_req: received.since(asked),
-                t_proc: answered.since(received),
-                t_resp: reply.at.since(answered),
+                // The two directions are stamped separately.
+                t_conn: connected.saturating_since(began),
+                t_client: asked.saturating_since(connected),
+                t_req: received.saturating_since(asked),
+                t_proc: answered.saturating_since(received),
+                t_resp: reply.at.saturating_since(answered),
             },
             request: request.end - request.begin,
             reply: reply.end - reply.begin,

@@ -95,7 +95,7 @@ impl Waiter {
         let has_news = || devices.iter().any(Device::has_arrival) || stop.is_asked();
         let due = due.unwrap_or(now + LONGEST);
         let awake = if self.owed >= OWED { Span::ZERO } else { AWAKE };
-        if due.since(now) > awake && !has_news() {
+        if due.saturating_since(now) > awake && !has_news() {
             let mut files = [
                 PollFd::new(&devices[0], PollFlags::IN),
                 PollFd::new(&devices[1], PollFlags::IN),

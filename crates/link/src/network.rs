@@ -293,7 +293,8 @@ impl<K: Hash + Eq + Clone, P: Packet> Network<K, P> {
                 (Some((way, _)), Some((new, _))) if way == new => known != opening,
                 (Some(_), _) => false,
                 (None, Some(_)) => true,
-                (None, None) => at.since(last) >= IDLE && self.is_quiet(slot, at),
+                // The two directions are stamped separately.
+                (None, None) => at.saturating_since(last) >= IDLE && self.is_quiet(slot, at),
             };
             if !is_over {
                 return (number, slot);
@@ -378,7 +379,8 @@ impl<K: Hash + Eq + Clone, P: Packet> Network<K, P> {
             };
             let over = match current {
                 Some((last, patience)) => {
-                    now.since(last) >= patience && self.is_quiet(known.slot, now)
+                    // The two directions are stamped separately.
+                    now.saturating_since(last) >= patience && self.is_quiet(known.slot, now)
                 }
                 None => true,
             };

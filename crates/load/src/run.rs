@@ -381,7 +381,8 @@ fn assemble(
     let (start, end) = shared.window;
     let is_open_ended = end == Instant::FAR_FUTURE;
     let duration = if stopped || is_open_ended {
-        tally.over.min(end).since(start)
+        // A run can be stopped before its measured time begins.
+        tally.over.min(end).saturating_since(start)
     } else {
         end.since(start)
     };
@@ -453,7 +454,7 @@ fn step_portions(plan: &Plan, parts: Vec<Part>, start: Instant, over: Instant) -
     let warm_up = parts.len() - steps.len();
     let mut begins = start;
     let portion = |(step, part): (&crate::pace::Step, Part)| {
-        let lasted = over.since(begins).min(step.length);
+        let lasted = over.saturating_since(begins).min(step.length);
         begins += step.length;
         let per_second = step.expected() / step.length.as_secs_f64();
         let rate = Rate::per_second(per_second).unwrap_or_default();

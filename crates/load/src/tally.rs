@@ -68,18 +68,20 @@ impl Phases {
     fn record(&mut self, moments: &Moments, done: Instant) {
         let mut ready = moments.sent;
         if let Some(connected) = moments.connected {
-            self.connect.record(connected.since(ready));
+            self.connect.record(connected.saturating_since(ready));
             ready = connected;
         }
         if let Some(secured) = moments.secured {
-            self.tls.record(secured.since(ready));
+            self.tls.record(secured.saturating_since(ready));
             ready = secured;
         }
         let received = done - moments.decoding.unwrap_or_default();
         let first_byte = moments.first_byte.unwrap_or(received);
-        self.send.record(moments.written.since(ready));
-        self.wait.record(first_byte.since(moments.written));
-        self.receive.record(received.since(first_byte));
+        // A reply can begin before its request has been written.
+        self.send.record(moments.written.saturating_since(ready));
+        self.wait
+            .record(first_byte.saturating_since(moments.written));
+        self.receive.record(received.saturating_since(first_byte));
         if let Some(decoding) = moments.decoding {
             self.decode.record(decoding);
         }
@@ -256,13 +258,13 @@ impl Tally {
             done,
             ..
         } = *ending;
-        let at = moments.intended.since(ending.window.0);
+        let at = moments.intended.saturating_since(ending.window.0);
         if outcome.is_complete() {
-            self.service.record(at, done.since(moments.sent));
+            self.service.record(at, done.saturating_since(moments.sent));
             self.phases.record(moments, done);
         }
         let part = (ending.step, ending.request);
-        self.respond(outcome, part, at, done.since(moments.intended));
+        self.respond(outcome, part, at, done.saturating_since(moments.intended));
     }
 
     /// Records a request that was due at `at` of the measured time and ended `response` later.
@@ -318,7 +320,7 @@ impl Tally {
         }
         self.intended += 1;
         self.tick.intended += 1;
-        let (at, response) = (due.at.since(start), now.since(due.at));
+        let (at, response) = (due.at.since(start), now.saturating_since(due.at));
         self.respond(outcome, (due.step, request), at, response);
     }
 

@@ -150,11 +150,13 @@ impl Simulator {
             if at == Instant::FAR_FUTURE {
                 return self.ending();
             }
+            // An end that may send at once wakes at the origin of time.
+            let at = at.max(self.now);
             standing = if at > self.now { 0 } else { standing + 1 };
             if at.since(began) > Self::PATIENCE || standing > most_standing {
                 return Ending::Unfinished;
             }
-            self.now = self.now.max(at);
+            self.now = at;
             let direction = Direction::BOTH[next % LINKS];
             match next < LINKS {
                 true => self.arrive(direction, witness),

@@ -103,8 +103,21 @@ impl Instant {
     pub const fn as_nanos(self) -> u64 {
         self.0
     }
-    /// Time from `earlier` to here, zero if `earlier` is later.
-    pub const fn since(self, earlier: Self) -> Span {
+    /// Time from `earlier` to here, where `earlier` is not later. A broken order is a bug: a debug build panics, and a
+    /// release build returns zero.
+    #[inline]
+    pub fn since(self, earlier: Self) -> Span {
+        debug_assert!(
+            self >= earlier,
+            "the order of two instants is broken: {} ns is before {} ns",
+            self.0,
+            earlier.0
+        );
+        self.saturating_since(earlier)
+    }
+    /// Time from `earlier` to here, zero if `earlier` is later. For times of different clocks or threads, and for
+    /// deadlines that may have passed.
+    pub const fn saturating_since(self, earlier: Self) -> Span {
         Span(self.0.saturating_sub(earlier.0))
     }
 }
@@ -252,8 +265,9 @@ mod tests {
         #[test]
         fn arithmetic_never_wraps(a: u64, b: u64) {
             let (early, late) = (Instant(a.min(b)), Instant(a.max(b)));
-            prop_assert_eq!(early.since(late), Span::ZERO);
+            prop_assert_eq!(early.saturating_since(late), Span::ZERO);
             prop_assert_eq!(early + late.since(early), late);
+            prop_assert_eq!(late.since(early), late.saturating_since(early));
             prop_assert!(Span(a) + Span(b) >= Span(a.max(b)));
         }
     }

@@ -154,14 +154,14 @@ impl Monitor {
         } else {
             Span::ZERO
         };
-        let over = now.since(self.began) + past;
+        let over = now.saturating_since(self.began) + past;
         let seen = counts.now.plus(&counts.before);
         Report::of(seen, over, &offer.promise, self.share)
     }
 
     /// Starts a new window if the current one has ended. Forgets clients without requests in two windows.
     fn turn(&mut self, now: Instant) {
-        let passed = now.since(self.began);
+        let passed = now.saturating_since(self.began);
         if passed < self.window {
             return;
         }

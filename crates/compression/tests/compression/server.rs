@@ -215,7 +215,7 @@ impl SimulatedServer {
             menu: &self.menu,
             at_hand: Steps::default(),
             estimate: self.estimate,
-            backlog: decided.since(self.paused),
+            backlog: decided.saturating_since(self.paused),
             line: None,
             costs: &self.costs,
         };
@@ -241,7 +241,7 @@ impl SimulatedServer {
         self.note(wish, decision.reason, decision.step.is_some());
         self.seen.busy += took;
         self.seen.bytes_out += out.as_bytes();
-        self.seen.times.push(self.free.since(arrival));
+        self.seen.times.push(self.free.saturating_since(arrival));
     }
 
     fn wish(&mut self) -> Wish {
@@ -275,7 +275,7 @@ impl SimulatedServer {
     /// Advances time to `until`, with the processor busy or idle, and takes the samples that are due.
     fn pass(&mut self, until: Instant, busy: bool) {
         while self.next_sample <= until {
-            let stretch = self.next_sample.since(self.clock);
+            let stretch = self.next_sample.saturating_since(self.clock);
             if busy {
                 self.busy_since += stretch;
             }
@@ -283,14 +283,14 @@ impl SimulatedServer {
             self.sample();
         }
         if busy {
-            self.busy_since += until.since(self.clock);
+            self.busy_since += until.saturating_since(self.clock);
         }
         self.clock = until;
     }
 
     fn sample(&mut self) {
         let now = self.next_sample;
-        let length = now.since(self.sampled).as_secs_f64().max(1e-9);
+        let length = now.saturating_since(self.sampled).as_secs_f64().max(1e-9);
         let error: f64 = Normal::new(0.0, self.world.noise)
             .unwrap()
             .sample(&mut self.draws);

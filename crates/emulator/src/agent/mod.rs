@@ -258,13 +258,13 @@ impl DuplicateAcks {
 
     /// Forgets connections that were idle for `IDLE`, sooner than a link does. They get no help if they continue.
     fn sweep(&mut self, now: Instant) {
-        if self.swept.is_some_and(|swept| now.since(swept) < SWEEP) {
+        if self.swept.is_some_and(|swept| now.saturating_since(swept) < SWEEP) {
             return;
         }
         self.swept = Some(now);
         let before = self.connections.len();
         self.connections.retain(|_, connection| {
-            connection.due().is_some() || now.since(connection.last) < IDLE
+            connection.due().is_some() || now.saturating_since(connection.last) < IDLE
         });
         self.counters.given_up += (before - self.connections.len()) as u64;
     }

@@ -216,7 +216,7 @@ impl EventOrder {
     fn forget(&mut self, now: Instant) {
         if self.connections.len() >= self.many.max(FEW) {
             self.connections.retain(|_, connection| {
-                now.since(connection.last) < connection.lifecycle.forgotten_after()
+                now.saturating_since(connection.last) < connection.lifecycle.forgotten_after()
             });
             self.many = self.connections.len() * 2;
         }

@@ -53,7 +53,7 @@ const fn side(direction: Direction) -> Side {
 }
 
 fn ms(time: Instant, origin: Instant) -> f64 {
-    time.since(origin).as_millis_f64()
+    time.saturating_since(origin).as_millis_f64()
 }
 
 fn arrow(packet: &DecodedPacket, origin: Instant) -> Arrow {
@@ -124,7 +124,7 @@ fn wait(packet: &DecodedPacket, origin: Instant) -> Option<Wait> {
     let tcp = packet.tcp.as_ref()?;
     let name = tcp.sending?.timer()?;
     let (since, until) = (tcp.before?, packet.packet_record.arrived);
-    let waited = until.since(since).as_millis_f64();
+    let waited = until.saturating_since(since).as_millis_f64();
     Some(Wait {
         side: side(packet.packet_record.direction),
         since: ms(since, origin),

@@ -162,7 +162,7 @@ impl ObservedSender {
 
     fn judge(&self, now: Instant, again: Repetition, before: Instant, times: u32) -> Sending {
         let half_way = self.shortest.map_or(Span::ZERO, |shortest| shortest / 2);
-        let prompt = self.told > before && now.since(self.told) <= half_way + PROMPT;
+        let prompt = self.told > before && now.saturating_since(self.told) <= half_way + PROMPT;
         let first = self.outstanding.iter().find(|known| !known.sacked);
         let is_first = first.is_none_or(|first| again.start <= first.start);
         let is_last = again.end >= self.next;
@@ -229,7 +229,7 @@ impl ObservedSender {
             self.arrived = self.arrived.max(known.sent);
         }
         if known.times == 1 {
-            let taken = now.since(known.sent);
+            let taken = now.saturating_since(known.sent);
             self.shortest = Some(self.shortest.map_or(taken, |shortest| shortest.min(taken)));
         }
     }

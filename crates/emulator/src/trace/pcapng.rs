@@ -168,8 +168,8 @@ fn words(packet: &DecodedPacket) -> String {
     match packet_record.fate {
         Fate::Dropped(reason) => words += &format!("; dropped: {}", reason.name()),
         Fate::Delivered(marks) => {
-            let stay = packet_record.left.since(packet_record.arrived);
-            let late = packet_record.sent.since(packet_record.left);
+            let stay = packet_record.left.saturating_since(packet_record.arrived);
+            let late = packet_record.sent.saturating_since(packet_record.left);
             words += &format!("; delivered after {stay}, sent {late} late");
             if marks.flipped > 0 {
                 words += &format!("; {} bits flipped, shown as it left", marks.flipped);

@@ -50,7 +50,7 @@ impl Poll {
         due: Option<Instant>,
         longest: Span,
     ) -> Result<Vec<u64>, Errno> {
-        let patience = due.map_or(longest, |due| due.since(now).min(longest));
+        let patience = due.map_or(longest, |due| due.saturating_since(now).min(longest));
         let timeout = Timespec {
             tv_sec: (patience.as_nanos() / 1_000_000_000) as i64,
             tv_nsec: (patience.as_nanos() % 1_000_000_000) as _,

@@ -68,7 +68,7 @@ pub(crate) fn initial_window() {
         })
         .collect();
     let at_once = data.iter().take_while(|packet_record| {
-        packet_record.arrived.since(data[0].arrived) < Span::from_millis(20)
+        packet_record.arrived.saturating_since(data[0].arrived) < Span::from_millis(20)
     });
     assert_eq!(at_once.count(), 3);
 }
@@ -99,7 +99,7 @@ pub(crate) fn smallest_timeout() {
             packet_record.direction == Direction::Down && tcp(packet_record).payload > 0
         });
         let times: Vec<_> = data.map(|packet_record| packet_record.arrived).collect();
-        times[1].since(times[0])
+        times[1].saturating_since(times[0])
     };
     assert!(silence("congctl reno") >= Span::from_millis(200));
     expect_once(|| {

@@ -74,7 +74,7 @@ pub(super) fn emulated(ladder: &Ladder) -> Vec<Rung> {
 
 /// Converts a simulated one.
 pub(super) fn simulated(trace: &PacketTrace, began: Instant) -> Vec<Rung> {
-    let at = |time: Instant| time.since(began).as_millis_f64();
+    let at = |time: Instant| time.saturating_since(began).as_millis_f64();
     let rung = |packet: &posthaste_sim::TracedPacket| Rung {
         way: packet.direction,
         sent: at(packet.sent),

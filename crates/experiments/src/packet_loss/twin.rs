@@ -127,7 +127,7 @@ impl<'a> Twin<'a> {
     fn pairs(&self) -> Result<Vec<Pair<'_>>, Failure> {
         let timeouts = self.emulated.iter().flat_map(|(part, measured)| {
             let began = measured.traced.began;
-            let apart = part.began.map_or(Span::ZERO, |part| part.since(began));
+            let apart = part.began.map_or(Span::ZERO, |part| part.saturating_since(began));
             let ends = measured.traced.timeouts.iter().flatten();
             ends.map(move |time| *time + apart)
         });
@@ -227,7 +227,7 @@ impl Pair<'_> {
     fn timers_later(&self) -> impl Iterator<Item = i64> {
         let first = |traced: &Traced, end: usize| {
             let time = traced.timeouts[end].first();
-            time.map(|time| time.since(traced.began).as_millis_f64())
+            time.map(|time| time.saturating_since(traced.began).as_millis_f64())
         };
         [0, 1].into_iter().filter_map(move |end| {
             let later = first(&self.measured.traced, end)? - first(&self.played.traced, end)?;

@@ -24,7 +24,8 @@ impl Reported {
     /// The share, if it was reported within `limit` before `now`.
     pub(crate) fn within(&self, limit: Span, now: Instant) -> Option<f64> {
         let at = self.at.load(Relaxed);
-        let fresh = at != 0 && now.since(Instant::from_nanos(at)) <= limit;
+        // Another thread may have stored a later time.
+        let fresh = at != 0 && now.saturating_since(Instant::from_nanos(at)) <= limit;
         fresh.then(|| f32::from_bits(self.share.load(Relaxed)).into())
     }
 }

@@ -90,7 +90,8 @@ impl Policy for CoDelState {
             self.dropping = true;
             // Dropping has resumed soon: continue at the rate that controlled the queue.
             let delta = self.count - self.lastcount;
-            let recently = now.since(self.drop_next) < self.codel.interval * 16;
+            // The next drop may have been planned for later.
+            let recently = now.saturating_since(self.drop_next) < self.codel.interval * 16;
             self.count = if delta > 1 && recently { delta } else { 1 };
             self.drop_next = self.codel.control_law(now, self.count);
             self.lastcount = self.count;

@@ -26,7 +26,7 @@ impl Margin {
 
     /// Returns the end of the sleep in a wait from `now` until `due`.
     pub(super) fn before(&self, due: Instant, now: Instant) -> Instant {
-        if due.since(now) >= self.0 * LONG_WAIT {
+        if due.saturating_since(now) >= self.0 * LONG_WAIT {
             due
         } else {
             due - self.0
@@ -35,7 +35,7 @@ impl Margin {
 
     /// Learns from a sleep that should have ended at `asked` and ended at `now`.
     pub(super) fn slept(&mut self, asked: Instant, now: Instant) {
-        let late = now.since(asked);
+        let late = now.saturating_since(asked);
         let wanted = late + late / 2;
         let remembered = self.0.saturating_sub(self.0 / MEMORY);
         self.0 = wanted.max(remembered).clamp(SHORTEST, LONGEST);

@@ -262,7 +262,7 @@ impl<'r> Engine<'r> {
         } else {
             now
         };
-        let patience = until.since(now);
+        let patience = until.saturating_since(now);
         let timeout = rustix::event::Timespec {
             tv_sec: (patience.as_nanos() / 1_000_000_000) as i64,
             tv_nsec: (patience.as_nanos() % 1_000_000_000) as _,
@@ -359,7 +359,7 @@ impl<'r> Engine<'r> {
     fn note_sent(&mut self, exchange: &Exchange) {
         let Moments { intended, sent, .. } = exchange.moments;
         if self.is_recorded(exchange) {
-            self.tally.sent_late(sent.since(intended));
+            self.tally.sent_late(sent.saturating_since(intended));
         }
         let (start, end) = self.shared.window;
         self.tally.sent += u64::from(sent >= start && sent <= end);

@@ -112,7 +112,7 @@ impl Endpoint {
             return false;
         };
         let older = (stamps.value.wrapping_sub(recent) as i32) < 0;
-        self.timestamps && older && !segment.rst && now.since(since) < STALE
+        self.timestamps && older && !segment.rst && now.saturating_since(since) < STALE
     }
 
     /// Stores the timestamp of the segment that the last acknowledgement asked for (RFC 7323, section 4.3).

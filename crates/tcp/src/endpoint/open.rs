@@ -204,7 +204,7 @@ impl Endpoint {
         let again = self.opening.sent.saturating_sub(1);
         let rtt = match self.echo_of(now, segment) {
             Some((_, rtt)) if again > 0 => Some(rtt),
-            _ if again == 0 => Some(now.since(self.opening.began)),
+            _ if again == 0 => Some(now.saturating_since(self.opening.began)),
             _ => None,
         };
         let agreed = self.agreed;

@@ -209,7 +209,7 @@ impl Sender {
         }
         let rtt = match ack.echo {
             Some((_, rtt)) => Some(rtt),
-            None => timed.map(|sent| now.since(sent)),
+            None => timed.map(|sent| now.saturating_since(sent)),
         };
         if let Some(rtt) = rtt {
             self.sample(rtt, ack);

@@ -38,7 +38,7 @@ impl Sender {
         }
         let recovers = self.phase() >= RecoveryPhase::Recovery;
         let window = self.window.min(self.congestion.window());
-        if recovers || now.since(self.spoke) > SOON || left >= window / THIRDS {
+        if recovers || now.saturating_since(self.spoke) > SOON || left >= window / THIRDS {
             return false;
         }
         let smoothed = self.rtt.smoothed().unwrap_or_default();

@@ -72,7 +72,7 @@ impl Sender {
             }
             return;
         };
-        let age = now.since(first.sent);
+        let age = now.saturating_since(first.sent);
         if self.schedule_probe(now, age, advancing) {
             return;
         }

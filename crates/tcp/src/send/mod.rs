@@ -389,8 +389,8 @@ impl Sender {
     fn resume(&mut self, now: Instant) {
         if self.una == self.max && self.max > 1 {
             let since = match self.rules.engine {
-                RecoveryEngine::Bsd { .. } => now.since(self.heard),
-                RecoveryEngine::Pipe { .. } => now.since(self.spoke),
+                RecoveryEngine::Bsd { .. } => now.saturating_since(self.heard),
+                RecoveryEngine::Pipe { .. } => now.saturating_since(self.spoke),
             };
             self.congestion.after_idle(now, since, self.rtt.timeout());
         }

@@ -117,7 +117,7 @@ impl Sender {
             // RFC 6582, section 3.2, step 3: the acknowledgement that ends recovery sets the window without further
             // growth.
             let mut progress = self.progress(now, news.delivered, ack);
-            progress.rtt = news.sent.map(|sent| now.since(sent.1));
+            progress.rtt = news.sent.map(|sent| now.saturating_since(sent.1));
             progress.in_flight = match self.limit {
                 GrowthLimit::Validated => self.most_out as u64 * u64::from(self.agreed.mss),
                 GrowthLimit::Full | GrowthLimit::Ignored => flight,
@@ -227,7 +227,7 @@ impl Sender {
         let echoed = ack.echo.filter(|_| news.advanced);
         let by_echo = echoed.map(|(_, rtt)| rtt.max(self.tick));
         let first = news.sent.map(|sent| sent.0).or(news.sack_sent);
-        let by_segment = first.map(|sent| now.since(sent));
+        let by_segment = first.map(|sent| now.saturating_since(sent));
         let rtt = match self.round_trips {
             RoundTrips::ByEcho if !news.advanced => None,
             RoundTrips::ByEcho => by_echo.or(by_segment),
@@ -236,9 +236,12 @@ impl Sender {
         if let Some(rtt) = rtt {
             self.sample(rtt, ack);
         }
-        let head = self.board.get(0).map(|first| now.since(first.sent));
+        let head = self
+            .board
+            .get(0)
+            .map(|first| now.saturating_since(first.sent));
         if let (Some(sent), Some(age)) = (news.sack_sent, head) {
-            news.timer |= now.since(sent) > age;
+            news.timer |= now.saturating_since(sent) > age;
         }
     }
 
@@ -404,7 +407,7 @@ impl Sender {
             let young = self
                 .board
                 .get(index)
-                .is_some_and(|sent| index > 0 && now.since(sent.sent) < recent);
+                .is_some_and(|sent| index > 0 && now.saturating_since(sent.sent) < recent);
             if !young {
                 self.board.mark_lost(index);
             }

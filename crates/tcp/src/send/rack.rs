@@ -25,7 +25,7 @@ impl Sender {
 
     /// Handles a segment that was acknowledged or SACKed (`tcp_rack_advance`).
     pub(super) fn rack_heard(&mut self, now: Instant, sent: &SentSegment) {
-        let rtt = now.since(sent.sent);
+        let rtt = now.saturating_since(sent.sent);
         let shortest = self.rtt.minimum().unwrap_or_default();
         if sent.repeats > 0 && rtt < shortest {
             return;
@@ -84,7 +84,7 @@ impl Sender {
             if sent.sacked || waits || (sent.sent, sent.end) >= latest {
                 continue;
             }
-            let age = now.since(sent.sent);
+            let age = now.saturating_since(sent.sent);
             if age >= patience {
                 self.board.mark_lost(index);
             } else {

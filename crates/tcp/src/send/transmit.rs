@@ -130,7 +130,7 @@ impl Sender {
         if was_empty || !timed {
             self.rearm(now, false);
         } else if let Some(first) = self.board.get(0) {
-            let age = now.since(first.sent);
+            let age = now.saturating_since(first.sent);
             self.schedule_probe(now, age, false);
         }
         chunk

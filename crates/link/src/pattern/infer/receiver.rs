@@ -194,7 +194,8 @@ impl ReceiverConnection {
             return SegmentArrival::Next;
         };
         let patience = self.round_trip.unwrap_or(NO_ROUND_TRIP);
-        if reached.len() == 1 && at.since(missing.noticed) < patience {
+        // Times of a capture can decrease.
+        if reached.len() == 1 && at.saturating_since(missing.noticed) < patience {
             let later = arrived - missing.arrived;
             return SegmentArrival::Overtaken(
                 missing.position,
@@ -232,7 +233,7 @@ impl ReceiverConnection {
             return;
         };
         if unwrapped(end, number) >= end {
-            let round_trip = at.since(sent);
+            let round_trip = at.saturating_since(sent);
             self.round_trip = Some(
                 self.round_trip
                     .map_or(round_trip, |least| least.min(round_trip)),

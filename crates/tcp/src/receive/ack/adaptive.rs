@@ -76,7 +76,7 @@ impl Adaptive {
             self.short = len;
             self.ends += 1;
         }
-        let gap = now.since(self.last);
+        let gap = now.saturating_since(self.last);
         if self.delay.is_zero() {
             self.refill(arrival.window);
             self.delay = self.min;
@@ -196,7 +196,7 @@ impl Adaptive {
     /// Records that data has left. Data sent soon after an arrival mark this end as one that sends replies
     /// (`tcp_event_data_sent`).
     pub(super) fn sent_data(&mut self, now: Instant) {
-        if now.since(self.last) < self.delay {
+        if now.saturating_since(self.last) < self.delay {
             self.pingpong = true;
         }
     }

@@ -24,7 +24,7 @@ impl Gaps {
     /// Records new data. Counts the gap before it if the previous arrival was new data, too.
     pub fn arrival(&mut self, now: Instant) {
         if let Some(last) = self.last.replace(now) {
-            self.measure(now.since(last));
+            self.measure(now.saturating_since(last));
         }
     }
 

@@ -60,7 +60,7 @@ impl Bic {
     pub(super) fn need(&mut self, now: Instant, segments: u64) -> u64 {
         if let Some((window, when)) = self.reckoned
             && window == segments
-            && now.since(when) <= STEP
+            && now.saturating_since(when) <= STEP
         {
             return self.need;
         }

@@ -55,7 +55,7 @@ impl Cubic {
         let fresh = self
             .epoch
             .as_ref()
-            .is_some_and(|epoch| progress.now.since(epoch.start) < Span::from_secs(1));
+            .is_some_and(|epoch| progress.now.saturating_since(epoch.start) < Span::from_secs(1));
         if let Some(rtt) = progress.rtt.filter(|_| !fresh) {
             self.shortest = Some(self.shortest.map_or(rtt, |shortest| shortest.min(rtt)));
         }
@@ -70,7 +70,7 @@ impl Cubic {
             .epoch
             .get_or_insert_with(|| Epoch::begin(now, segments, maximum));
         epoch.acked = if began { acked } else { epoch.acked + acked };
-        let same = epoch.window == segments && now.since(epoch.reckoned) <= STEP;
+        let same = epoch.window == segments && now.saturating_since(epoch.reckoned) <= STEP;
         if !began && same {
             return self.need;
         }
@@ -144,7 +144,7 @@ impl Epoch {
 
     /// `W_cubic` one round trip ahead, in segments (section 4.2, equation 1).
     fn target(&self, now: Instant, rtt: Span) -> u64 {
-        let t = (now.since(self.start) + rtt).as_nanos() / MILLISECOND;
+        let t = (now.saturating_since(self.start) + rtt).as_nanos() / MILLISECOND;
         let offset = t.abs_diff(self.k).min(1_000_000);
         let delta = offset.pow(3) / 2_500_000_000;
         if t < self.k {

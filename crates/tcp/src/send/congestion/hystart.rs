@@ -106,9 +106,9 @@ impl HyStartState {
         if segments < LOW {
             return HyStartVerdict::Stay;
         }
-        if progress.now.since(round.train) <= TRAIN {
+        if progress.now.saturating_since(round.train) <= TRAIN {
             round.train = progress.now;
-            if progress.now.since(round.start) > (shortest + AGGREGATION) / 2 {
+            if progress.now.saturating_since(round.start) > (shortest + AGGREGATION) / 2 {
                 return HyStartVerdict::Leave;
             }
         }

@@ -261,7 +261,7 @@ impl<'a> ScriptWorld<'a> {
             let Some((sent, segment)) = self.sent.pop_front() else {
                 return Err(format!("{}\n  got       nothing", asked()));
             };
-            let late = sent.since(at) > about || at.since(sent) > about;
+            let late = sent.saturating_since(at) > about || at.saturating_since(sent) > about;
             if late || !matches(written, &segment, &self.peer) {
                 let got = describe(&segment, &self.peer);
                 return Err(format!(
