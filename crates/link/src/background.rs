@@ -140,6 +140,7 @@ impl CrossTraffic {
         let came = self.next;
         self.slot = self.slot.saturating_add(1);
         self.draw();
+        debug_assert!(self.next >= came, "cross traffic goes back in time");
         came
     }
 

@@ -138,6 +138,35 @@ impl<P: Packet> ClassQueue<P> {
         self.bytes += u64::from(bytes);
         self.own += usize::from(matches!(packet, QueuedPacket::Own(_)));
         self.waiting.push_back(packet);
+        self.assert_invariants();
+    }
+
+    /// Number of waiting packets of the link itself.
+    pub(crate) const fn own(&self) -> usize {
+        self.own
+    }
+
+    /// Panics if the sums over waiting packets are wrong or arrivals decrease. Checked in debug builds.
+    fn assert_invariants(&self) {
+        if cfg!(debug_assertions) {
+            let packets = self.waiting.iter();
+            let bytes = packets.clone().map(|packet| u64::from(packet.bytes()));
+            assert_eq!(
+                self.bytes,
+                bytes.sum::<u64>(),
+                "queued bytes differ from those of the packets"
+            );
+            let own = packets
+                .clone()
+                .filter(|packet| matches!(packet, QueuedPacket::Own(_)));
+            assert_eq!(
+                self.own,
+                own.count(),
+                "the number of the link's own packets is wrong"
+            );
+            let arrivals = packets.map(QueuedPacket::arrived);
+            assert!(arrivals.is_sorted(), "arrivals at a queue decrease");
+        }
     }
 
     /// Drops a packet because the queue is full.
@@ -152,7 +181,13 @@ impl<P: Packet> ClassQueue<P> {
     pub(crate) fn pop(&mut self, now: Instant, exit: &mut Exit<P>) -> Option<QueuedPacket<P>> {
         let (policy, mut view) = self.split(exit);
         policy.before_sending(now, &mut view);
-        view.take()
+        let packet = view.take();
+        debug_assert!(
+            packet.as_ref().is_none_or(|packet| packet.arrived() <= now),
+            "a packet is transmitted before it arrives"
+        );
+        self.assert_invariants();
+        packet
     }
 
     /// Counts a packet in transmission as queued until then.

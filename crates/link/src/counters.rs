@@ -52,8 +52,13 @@ impl LinkCounters {
 
     /// Packets neither delivered nor dropped yet.
     pub fn inside(&self) -> u64 {
-        let dropped = self.dropped_in_all().packets;
-        self.pushed.packets + self.copied.packets - self.delivered.packets - dropped
+        let offered = self.pushed.packets + self.copied.packets;
+        let left = self.delivered.packets + self.dropped_in_all().packets;
+        debug_assert!(
+            left <= offered,
+            "{left} packets left a link, {offered} were offered"
+        );
+        offered - left
     }
 
     pub(crate) fn came_out<P: Packet>(&mut self, departure: &Departure<P>) {
@@ -62,6 +67,10 @@ impl LinkCounters {
             Fate::Dropped(reason) => self.dropped[reason as usize].add(bytes),
             Fate::Delivered(marks) => {
                 self.delivered.add(bytes);
+                debug_assert!(
+                    u64::from(marks.flipped) <= 8 * u64::from(bytes),
+                    "more bits flipped than a packet has"
+                );
                 if marks.flipped > 0 {
                     self.corrupted.add(bytes);
                 }

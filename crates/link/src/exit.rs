@@ -167,11 +167,16 @@ impl<P: Packet> Exit<P> {
             last = last.max(Some(held.deadline));
             self.insert(held.departure);
         }
+        self.assert_invariants();
         last
     }
 
     #[inline]
     fn insert(&mut self, departure: Departure<P>) {
+        debug_assert!(
+            departure.left >= departure.arrived,
+            "a packet leaves before it arrives"
+        );
         self.first = self.first.min(departure.left);
         match self.due.back() {
             Some(last) if last.left > departure.left => self.overtake(departure),
@@ -186,6 +191,7 @@ impl<P: Packet> Exit<P> {
             .due
             .partition_point(|other| other.left <= departure.left);
         self.due.insert(place, departure);
+        self.assert_invariants();
     }
 
     /// The first packet that has left by `now`.
@@ -197,12 +203,38 @@ impl<P: Packet> Exit<P> {
         let departure = self.due.pop_front();
         let next = self.due.front();
         self.first = next.map_or(Instant::FAR_FUTURE, |departure| departure.left);
+        debug_assert!(
+            departure
+                .as_ref()
+                .is_some_and(|departure| departure.left <= self.first),
+            "departures are out of order"
+        );
         departure
     }
 
     /// True if nothing leaves after `now`.
     pub(crate) fn is_quiet(&self, now: Instant) -> bool {
         self.held.is_empty() && self.due.back().is_none_or(|last| last.left <= now)
+    }
+
+    /// Number of packets that have not been popped.
+    pub(crate) fn packets(&self) -> usize {
+        self.due.len() + self.held.len()
+    }
+
+    /// Panics if departures are out of order. Checked in debug builds.
+    fn assert_invariants(&self) {
+        if cfg!(debug_assertions) {
+            let times = self.due.iter().map(|departure| departure.left);
+            assert!(times.clone().is_sorted(), "departures are out of order");
+            let first = times.min().unwrap_or(Instant::FAR_FUTURE);
+            assert_eq!(self.first, first, "the first departure is wrong");
+            let waits = |held: &HeldPacket<P>| held.places > 0;
+            assert!(
+                self.held.iter().all(waits),
+                "a packet is held behind nothing"
+            );
+        }
     }
 
     /// True if packets are held back.

@@ -97,6 +97,7 @@ impl<P: Packet> Link<P> {
     pub fn push(&mut self, now: Instant, packet: P) -> Instant {
         let arrived = self.arrival(now);
         self.settle(arrived);
+        debug_assert!(arrived >= self.decided, "arrivals decrease");
         self.decided = arrived;
         self.position += 1;
         if self.position == 1 {
@@ -119,6 +120,7 @@ impl<P: Packet> Link<P> {
         } else {
             self.push_with(arrived, draw, busy, packet);
         }
+        self.assert_conserved();
         arrived
     }
 
@@ -263,8 +265,27 @@ impl<P: Packet> Link<P> {
         let decided = self.settle(now);
         self.decided = self.decided.max(decided.unwrap_or_default());
         let departure = self.exit.pop(now)?;
+        debug_assert!(departure.left <= now, "a packet leaves in the future");
         self.counters.came_out(&departure);
+        self.assert_conserved();
         Some(departure)
+    }
+
+    /// Panics unless offered packets are delivered, dropped or inside. Checked in debug builds.
+    fn assert_conserved(&self) {
+        if cfg!(debug_assertions) {
+            let queued = match &self.path {
+                Path::Pipe(pipe) => pipe.queued(),
+                Path::Netem(_) => 0,
+            };
+            let inside = queued + self.exit.packets();
+            let offered = self.counters.pushed.packets + self.counters.copied.packets;
+            assert_eq!(
+                self.counters.inside(),
+                inside as u64,
+                "{offered} packets were offered to a link, and some are lost or made up"
+            );
+        }
     }
 
     /// Time of the next call of `pop`; `None` if nothing is inside. Occasionally no packet comes out then.

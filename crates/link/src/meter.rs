@@ -35,10 +35,19 @@ impl Meter {
         if at > self.free() {
             (self.whole, self.part) = (at.as_nanos(), 0);
         }
+        let began = self.free();
+        let end = self.transmit(bytes, &mut rate);
+        debug_assert!(end >= at, "a transmission ends before it begins");
+        debug_assert!(end >= began, "transmissions overlap");
+        end
+    }
+
+    #[inline(always)]
+    fn transmit(&mut self, bytes: u64, rate: &mut impl FnMut(Instant) -> Rated) -> Instant {
         let mut work = u128::from(bytes) * WORK_PER_BYTE + u128::from(self.part);
         loop {
             let (Some(bits), until) = rate(Instant::from_nanos(self.whole)) else {
-                self.part = 0;
+                (self.whole, self.part) = (self.free().as_nanos(), 0);
                 return self.free();
             };
             let bits = bits.as_bits();

@@ -60,6 +60,7 @@ impl Netem {
         } else {
             self.time_to_send(&entry, context)
         };
+        debug_assert!(left >= now, "a packet leaves before it arrives");
         self.latest = self.latest.max(left);
         self.held.take(left, bytes);
         context.exit.deliver(entry, left);

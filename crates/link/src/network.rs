@@ -224,6 +224,7 @@ impl<K: Hash + Eq + Clone, P: Packet> Network<K, P> {
             self.plan_wake(wake.slot, wake.direction);
             if let Some(departure) = departure {
                 let (number, key) = (departure.packet.number, departure.packet.key.clone());
+                debug_assert!(number <= self.count, "connection {number} does not exist");
                 let departure = departure.map(|tagged| tagged.packet);
                 return Some((wake.direction, number, key, departure));
             }
@@ -326,6 +327,10 @@ impl<K: Hash + Eq + Clone, P: Packet> Network<K, P> {
             opening,
         };
         self.connections.insert(key.clone(), connection);
+        debug_assert!(
+            self.connections.len() <= self.rounds.len(),
+            "a connection's memory would never be freed"
+        );
         (number, slot)
     }
 
@@ -340,6 +345,7 @@ impl<K: Hash + Eq + Clone, P: Packet> Network<K, P> {
         };
         match self.empty.pop() {
             Some(slot) => {
+                assert!(self.pairs[slot].is_none(), "slot {slot} is in use");
                 self.pairs[slot] = Some(pair);
                 slot
             }
@@ -410,6 +416,8 @@ impl<K: Hash + Eq + Clone, P: Packet> Network<K, P> {
         }
         if let Some(pair) = self.pairs[slot].take() {
             for (sum, link) in self.forgotten.iter_mut().zip(&pair.links) {
+                let inside = link.counters().inside();
+                assert_eq!(inside, 0, "a connection with packets inside is forgotten");
                 *sum += *link.counters();
             }
             self.empty.push(slot);

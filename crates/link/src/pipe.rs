@@ -112,6 +112,7 @@ impl<P: Packet> DummynetPipe<P> {
         let through = self.occupy(0, now, position, bytes, context);
         let delay = self.conditions.delay(context, position, through, deviation);
         self.tail = self.in_order(context.plan, through + delay);
+        debug_assert!(self.tail >= now, "a packet leaves before it arrives");
         context.exit.pass(now, self.tail, position, packet);
     }
 
@@ -134,6 +135,10 @@ impl<P: Packet> DummynetPipe<P> {
             if !self.cross_traffic_comes(next, context) {
                 self.step(next, context);
             }
+            debug_assert!(
+                last.is_none_or(|last| last <= next),
+                "events of a queue go back"
+            );
             last = Some(next);
         }
         last
@@ -240,6 +245,7 @@ impl<P: Packet> DummynetPipe<P> {
                 .meter
                 .send(now, length, |now| conditions.rate(context, position, now)),
         };
+        debug_assert!(through >= now, "a transmission ends before it begins");
         self.queues[class].occupy(through, bytes);
         through
     }
@@ -250,6 +256,11 @@ impl<P: Packet> DummynetPipe<P> {
             true => left.max(self.tail),
             false => left,
         }
+    }
+
+    /// Number of the link's packets that wait for transmission.
+    pub(crate) fn queued(&self) -> usize {
+        self.queues.iter().map(ClassQueue::own).sum()
     }
 
     pub(crate) fn class_counters(&self) -> Vec<ClassCounters> {

@@ -67,6 +67,10 @@ impl ClassScheduler {
 
     /// Charges a transmission of the class at `now`: `length` bytes on the line, `bytes` of them the packet's.
     pub(crate) fn charge(&mut self, class: usize, now: Instant, length: u64, bytes: u32) {
+        debug_assert!(
+            self.opens(class) <= now,
+            "class {class} sends above its ceiling"
+        );
         let within = self.is_within(class, now);
         let state = &mut self.classes[class];
         if within {
@@ -79,6 +83,7 @@ impl ClassScheduler {
             let start = state.tag.max(self.lent);
             let rate = u128::from(state.guaranteed.as_bits());
             state.tag = start + (u128::from(length) << 64) / rate;
+            debug_assert!(state.tag >= start, "the tag of class {class} has wrapped");
             self.lent = start;
             state.counters.borrowed.add(bytes);
         }

@@ -44,6 +44,19 @@ impl Slots {
         self.bytes += u64::from(bytes);
     }
 
+    /// Panics if the packets are out of order or their bytes do not add up. Checked in debug builds.
+    fn assert_invariants(&self) {
+        if cfg!(debug_assertions) {
+            let bytes = self.taken.iter().map(|(_, bytes)| u64::from(*bytes)).sum();
+            assert_eq!(
+                self.bytes, bytes,
+                "occupied bytes differ from those of the packets"
+            );
+            let times = self.taken.iter().map(|(until, _)| until);
+            assert!(times.is_sorted(), "occupied capacity is out of order");
+        }
+    }
+
     /// Releases the capacity of expired packets.
     pub(crate) fn release(&mut self, now: Instant) {
         while let Some(&(until, bytes)) = self.taken.front()
@@ -52,6 +65,7 @@ impl Slots {
             self.taken.pop_front();
             self.bytes -= u64::from(bytes);
         }
+        self.assert_invariants();
     }
 
     /// True if one more packet would need more memory.

@@ -34,6 +34,10 @@ impl Bits {
                 _ => merged.push((first, last)),
             }
         }
+        debug_assert!(
+            merged.windows(2).all(|pair| pair[0].1 + 1 < pair[1].0),
+            "ranges of bits overlap, touch or are out of order"
+        );
         (!merged.is_empty()).then(|| Self(merged.into()))
     }
 

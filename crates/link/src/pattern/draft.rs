@@ -221,6 +221,7 @@ impl Draft {
         track.unmixed(other, &effect)?;
         track.add(place, effect)?;
         self.entries += cost;
+        debug_assert!(self.entries <= ENTRIES, "a draft exceeds its limit");
         Ok(())
     }
 
@@ -422,6 +423,10 @@ impl<V: PartialEq> OpenRanges<V> {
                 _ => ranges.push(RangeValue { first, last, value }),
             }
         }
+        debug_assert!(
+            ranges.windows(2).all(|pair| pair[0].last < pair[1].first),
+            "ranges overlap or are out of order"
+        );
         ranges.shrink_to_fit();
         ranges
     }

@@ -166,6 +166,7 @@ impl Cursor {
     /// is dropped. Positions and times may come in any order; increasing ones cost least.
     #[inline]
     pub fn step(&mut self, position: u64, elapsed: Span) -> PacketEffects {
+        debug_assert!(position >= Axis::Packets.base(), "positions begin at 1");
         let offset = position.saturating_sub(Axis::Packets.base());
         let millis = elapsed.as_nanos() / NANOS_PER_MILLI;
         let by_packet = self

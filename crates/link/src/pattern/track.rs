@@ -117,6 +117,10 @@ impl Track {
     /// offset, and only if the first place is 0.
     pub(super) fn next_bandwidth(&self, walk: &Walk, offset: u64) -> Option<u64> {
         let at = self.repeat.map_or(offset, |period| offset % period);
+        debug_assert!(
+            walk.bandwidth_from <= self.bandwidth_from.len(),
+            "a walk has passed the end of its track"
+        );
         match (self.bandwidth_from.get(walk.bandwidth_from), self.repeat) {
             (Some((from, _)), _) => Some(offset - at + from),
             (None, Some(period)) => {

@@ -41,6 +41,7 @@ impl CoDel {
 
     /// Time of the next drop: sooner with every drop, by the square root of their number.
     fn control_law(self, time: Instant, count: u32) -> Instant {
+        debug_assert!(count > 0, "CoDel's control law needs a drop");
         time + Span::from_secs_f64(self.interval.as_secs_f64() / f64::from(count).sqrt())
     }
 }
@@ -89,6 +90,7 @@ impl Policy for CoDelState {
             self.ok_to_drop(now, queue);
             self.dropping = true;
             // Dropping has resumed soon: continue at the rate that controlled the queue.
+            debug_assert!(self.count >= self.lastcount, "drops of CoDel decrease");
             let delta = self.count - self.lastcount;
             // The next drop may have been planned for later.
             let recently = now.saturating_since(self.drop_next) < self.codel.interval * 16;

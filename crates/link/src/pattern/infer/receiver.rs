@@ -119,6 +119,13 @@ impl ReceiverCapture {
             .extend(open.map(|missing| missing.position));
         self.findings.lost.sort_unstable();
         self.findings.overtaken.sort_unstable();
+        debug_assert!(
+            self.findings
+                .lost
+                .last()
+                .is_none_or(|last| *last <= self.position),
+            "a packet beyond the last position is lost"
+        );
         self.findings.packets = self.position;
         self.findings
     }
