@@ -24,6 +24,12 @@ const WHEELS: u32 = 9;
 impl TimerClock {
     /// Returns the expiry of a timer of `span` that is set at `now`.
     pub fn expiry(self, now: Instant, span: Span) -> Instant {
+        let expiry = self.rounded(now, span);
+        debug_assert!(expiry >= now, "a timer expires before it is set");
+        expiry
+    }
+
+    fn rounded(self, now: Instant, span: Span) -> Instant {
         match self {
             Self::Exact => now + span,
             Self::Ticks(tick) => {

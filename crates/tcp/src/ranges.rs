@@ -44,7 +44,25 @@ impl Ranges {
             self.ranges[first] = range;
             self.ranges.drain(first + 1..after);
         }
+        self.assert_invariants();
         true
+    }
+
+    /// Panics if ranges touch, overlap or are out of order. Checked in debug builds.
+    fn assert_invariants(&self) {
+        if cfg!(debug_assertions) {
+            assert!(self.ranges.len() <= MOST, "a set holds too many ranges");
+            let apart = |pair: &[Range]| pair[0].end < pair[1].start;
+            assert!(
+                self.ranges.windows(2).all(apart),
+                "ranges touch or are out of order"
+            );
+            let sound = |range: &Range| range.start < range.end && range.changed <= self.changes;
+            assert!(
+                self.ranges.iter().all(sound),
+                "a range is empty or from the future"
+            );
+        }
     }
 
     /// Returns the end of the contiguous data from `from` on, and removes every range up to it.
@@ -57,6 +75,13 @@ impl Ranges {
             .last()
             .map_or(from, |end| end.max(from));
         self.ranges.retain(|range| range.end > reached);
+        debug_assert!(reached >= from, "the data in order shrinks");
+        debug_assert!(
+            self.ranges
+                .first()
+                .is_none_or(|range| range.start > reached),
+            "the contiguous data ends within a range"
+        );
         reached
     }
 

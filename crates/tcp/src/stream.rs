@@ -58,6 +58,11 @@ impl SendBuffer {
         let offset = offset.clamp(range.start, range.end);
         self.bytes.drain(..(offset - range.start) as usize);
         self.start = offset;
+        debug_assert_eq!(
+            self.range(),
+            offset..range.end,
+            "unacknowledged bytes are freed"
+        );
     }
 }
 
@@ -104,7 +109,37 @@ impl Reassembly {
             new += (hole.min(end) - from) as usize;
             from = hole.min(end);
         }
+        self.assert_invariants();
         new
+    }
+
+    /// Panics if received ranges touch, overlap or lie outside the buffer. Checked in debug builds.
+    fn assert_invariants(&self) {
+        if cfg!(debug_assertions) {
+            assert!(
+                self.bytes.len() <= self.limit,
+                "a receive buffer exceeds its limit"
+            );
+            let end = self.start + self.bytes.len() as Offset;
+            let mut before = None;
+            for (&start, &until) in &self.come {
+                assert!(
+                    start < until,
+                    "an empty range at {start} counts as received"
+                );
+                assert!(
+                    before < Some(start),
+                    "received ranges touch or overlap at {start}"
+                );
+                before = Some(until);
+            }
+            assert!(before <= Some(end), "received bytes lie beyond the buffer");
+            let first = self.come.keys().next();
+            assert!(
+                first.is_none_or(|first| *first >= self.start),
+                "bytes before the buffer count as received"
+            );
+        }
     }
 
     /// Returns the start and end of the first hole from `from` on.
@@ -163,6 +198,7 @@ impl Reassembly {
         if start < end {
             self.come.insert(start, end);
         }
+        self.assert_invariants();
     }
 }
 

@@ -25,6 +25,10 @@ impl Endpoint {
                 until: now + limit.within,
             };
         }
+        debug_assert!(
+            self.challenges.count <= limit.most,
+            "more challenges than the limit allows"
+        );
         let may = self.challenges.count < limit.most;
         if may {
             self.challenges.count += 1;

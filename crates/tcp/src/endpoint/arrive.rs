@@ -258,6 +258,7 @@ impl Endpoint {
             self.agreed.parity && hole.end - hole.start <= u64::from(segment.len) + u64::from(fin)
         })?;
         let fin = fin && hole.end == end;
+        debug_assert!(hole.start < hole.end, "parity restores an empty segment");
         self.counters.restored += 1;
         let restored = Segment {
             len: (hole.end - hole.start - u64::from(fin)) as u32,

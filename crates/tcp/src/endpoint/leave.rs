@@ -78,6 +78,7 @@ impl Endpoint {
         let edge = self.receiver.next;
         if let Some(duplicates) = &mut self.receiver.duplicates {
             self.repeats += duplicates.expire(now, edge);
+            debug_assert!(duplicates.due() > now, "the timer of a hole stays due");
         }
     }
 

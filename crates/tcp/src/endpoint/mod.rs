@@ -5,6 +5,9 @@
 //! application read and write, pop until none again. A stack acknowledges before the reader wakes, and this order
 //! decides FreeBSD's window updates.
 //!
+//! Times of calls may decrease slightly. An emulator takes some of them from the stamps of packets and others from its
+//! clock. Ages are therefore never negative, by `saturating_since`.
+//!
 //! This file holds the public interface. `open` handles connection setup, `arrive` incoming segments, `leave` outgoing
 //! ones. `send` and `receive` hold the two directions.
 
@@ -184,6 +187,10 @@ impl Endpoint {
         if segment.is_none() && self.due <= now {
             segment = self.by_now(now);
         }
+        debug_assert!(
+            segment.is_some() || self.stirred || self.due > now,
+            "a timer that is due has no effect"
+        );
         self.counters.segments_out += u64::from(segment.is_some());
         segment
     }
@@ -204,6 +211,33 @@ impl Endpoint {
         self.stirred = news && self.may_send();
         if !self.stirred {
             self.due = self.next_due();
+        }
+        self.assert_invariants();
+    }
+
+    /// Panics if the state contradicts itself. Called after each transition, checked in debug builds.
+    fn assert_invariants(&self) {
+        if cfg!(debug_assertions) {
+            self.sender.assert_invariants();
+            self.receiver.assert_invariants();
+            let knows_peer = self.peer_isn.is_some() || !self.state.is_synchronised();
+            assert!(knows_peer, "{:?} without the peer's SYN", self.state);
+            let ends = self.linger < Instant::FAR_FUTURE || self.state != State::TimeWait;
+            assert!(ends, "TIME-WAIT without an end");
+            let silent = !self.opening.send || !self.state.is_closed();
+            assert!(silent, "a closed connection sends a SYN");
+            let EndpointCounters {
+                retransmissions,
+                fast,
+                after_timeout,
+                probes,
+                ..
+            } = self.counters;
+            let by_reason = fast + after_timeout + probes;
+            assert_eq!(
+                retransmissions, by_reason,
+                "retransmissions differ from their reasons"
+            );
         }
     }
 
@@ -245,7 +279,11 @@ impl Endpoint {
             return 0;
         }
         let held = self.sender.written - self.sender.una.max(1);
-        let bytes = bytes.min(self.profile.send_buffer.saturating_sub(held));
+        debug_assert!(
+            held <= self.profile.send_buffer,
+            "{held} bytes exceed the send buffer"
+        );
+        let bytes = bytes.min(self.profile.send_buffer - held);
         if bytes > 0 {
             self.sender.write(now, bytes);
             self.stirred = true;
@@ -260,7 +298,13 @@ impl Endpoint {
 
     /// Reads application data. Returns the number of bytes read.
     pub fn read(&mut self, bytes: u64) -> u64 {
+        let readable = self.readable();
         let bytes = self.receiver.read(bytes);
+        debug_assert_eq!(
+            self.readable(),
+            readable - bytes,
+            "bytes are read twice or lost"
+        );
         self.stirred |= self.receiver.owed_now;
         bytes
     }

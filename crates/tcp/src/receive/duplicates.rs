@@ -87,6 +87,10 @@ impl Duplicates {
         let left = self.rule.per_connection - self.sent.min(self.rule.per_connection);
         let count = DUPLICATES.saturating_sub(self.repeats).min(left);
         self.sent += count;
+        debug_assert!(
+            self.sent <= self.rule.per_connection,
+            "more duplicates than the rule allows"
+        );
         count
     }
 }

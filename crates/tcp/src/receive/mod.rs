@@ -107,9 +107,44 @@ impl Receiver {
         self.sack = sack;
     }
 
+    /// Panics if the receive state contradicts itself. Checked in debug builds.
+    pub(crate) fn assert_invariants(&self) {
+        if !cfg!(debug_assertions) || self.next == 0 {
+            return;
+        }
+        let Self { next, edge, .. } = *self;
+        assert!(
+            next <= edge,
+            "data up to {next} was received beyond the window's edge {edge}"
+        );
+        assert!(
+            self.read <= self.data_end(),
+            "bytes that never arrived were read"
+        );
+        assert!(
+            self.acknowledged <= next,
+            "bytes that never arrived were acknowledged"
+        );
+        let early = self.early.iter().next();
+        assert!(
+            early.is_none_or(|(start, _)| start > next),
+            "data in order counts as early"
+        );
+        let end = self.early.end();
+        assert!(
+            end.is_none_or(|end| end <= edge),
+            "early data lies beyond the window"
+        );
+        assert!(
+            end.is_none_or(|end| self.fin == UNKNOWN || end <= self.fin + 1),
+            "early data lies beyond the FIN"
+        );
+    }
+
     /// Bytes that the peer may still send, from the next one expected.
     pub(crate) fn offered(&self) -> u64 {
-        self.edge.saturating_sub(self.next)
+        debug_assert!(self.edge >= self.next, "data lies beyond the window's edge");
+        self.edge - self.next
     }
 
     pub(crate) fn readable(&self) -> u64 {
@@ -241,7 +276,7 @@ impl Receiver {
     ) {
         let in_order = matches!(place, SegmentPosition::Next | SegmentPosition::Fills);
         let window_grew = (in_order || self.sack) && self.window.arrived(incoming.len);
-        let offered = self.edge.saturating_sub(self.acknowledged);
+        let offered = self.edge - self.acknowledged;
         let arrival = DataArrival {
             len: incoming.len,
             place,
@@ -299,6 +334,7 @@ impl Receiver {
     #[inline(always)]
     pub(crate) fn advertise(&mut self, is_syn: bool) -> u16 {
         let offer = self.window.offer(&self.room());
+        debug_assert!(offer >= self.offered(), "the advertised window shrinks");
         let field = if is_syn {
             offer.min(u64::from(u16::MAX)) as u16
         } else {

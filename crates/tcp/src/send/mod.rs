@@ -186,6 +186,45 @@ impl Sender {
         };
     }
 
+    /// Panics if offsets are out of order or the parts contradict each other. Checked in debug builds.
+    pub(crate) fn assert_invariants(&self) {
+        if !cfg!(debug_assertions) || self.una == 0 {
+            return;
+        }
+        let Self { una, next, max, .. } = *self;
+        assert!(
+            una <= next,
+            "offset {next} is sent next, and {una} is acknowledged"
+        );
+        assert!(
+            next <= max,
+            "offset {next} is sent next, and only {max} was reached"
+        );
+        let end = self.written + u64::from(self.closing);
+        assert!(
+            max <= end,
+            "offset {max} was sent, and only {end} is written"
+        );
+        self.board.assert_invariants(una, max);
+        self.congestion.assert_invariants();
+        let Episode { recover, undo, .. } = self.episode;
+        assert!(recover <= max, "a recovery lasts beyond the data sent");
+        assert!(
+            undo.is_none_or(|undo| undo <= una),
+            "an undo begins in the future"
+        );
+        let limits = [
+            self.copied,
+            self.covered,
+            self.limited_until,
+            self.small_end,
+        ];
+        assert!(
+            limits.iter().all(|limit| *limit <= max),
+            "a mark lies beyond the data sent"
+        );
+    }
+
     /// Opens the sender once both SYNs are acknowledged. `rtt` is the round-trip time of the handshake, if known.
     pub(crate) fn open(
         &mut self,
@@ -235,7 +274,9 @@ impl Sender {
 
     /// Sequence numbers written and never sent, including the FIN's.
     const fn unsent(&self) -> u64 {
-        (self.written + self.closing as u64).saturating_sub(self.max)
+        let end = self.written + self.closing as u64;
+        debug_assert!(self.max <= end, "more was sent than is written");
+        end - self.max
     }
 
     /// Returns false if nothing waits for transmission or retransmission. That is the usual case.
@@ -298,6 +339,10 @@ impl Sender {
         ack: &Ack<'_>,
         counters: &mut EndpointCounters,
     ) {
+        debug_assert!(
+            ack.number <= self.shown(),
+            "data that was never sent is acknowledged"
+        );
         self.book_probe(now, ack.number);
         if ack.number > self.una {
             self.in_row = 0;
@@ -354,10 +399,9 @@ impl Sender {
     }
 
     fn set_timer(&mut self, now: Instant, span: Span, purpose: Purpose) {
-        self.timer = Some(SenderTimer {
-            due: self.clock.expiry(now, span),
-            purpose,
-        });
+        let due = self.clock.expiry(now, span);
+        debug_assert!(due >= now, "a timer is set to the past");
+        self.timer = Some(SenderTimer { due, purpose });
     }
 
     /// Time of the next timer.

@@ -347,6 +347,7 @@ impl Sender {
             RecoveryPhase::Disorder => self.episode.recover.max(self.una),
             _ => self.max,
         };
+        debug_assert!(sent >= self.una, "acknowledged data is in flight");
         sent - self.una
     }
 
@@ -375,7 +376,11 @@ impl Sender {
     /// Raises the duplicate threshold after reordering: a segment arrived late without a retransmission.
     pub(super) fn saw_reordering(&mut self, low: Offset, reached: Offset) {
         let mss = u64::from(self.agreed.mss).max(1);
-        let distance = reached.saturating_sub(low).div_ceil(mss).min(300) as u32;
+        debug_assert!(
+            low <= reached,
+            "a late segment lies beyond those that overtook it"
+        );
+        let distance = (reached - low).div_ceil(mss).min(300) as u32;
         self.episode.threshold = self.episode.threshold.max(distance);
         self.episode.reordered = true;
     }

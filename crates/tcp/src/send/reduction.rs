@@ -114,6 +114,10 @@ impl Reduction {
             return self.window;
         }
         self.delivered += delivered;
+        debug_assert!(
+            self.before > 0,
+            "RFC 6937 divides by the flight before the loss"
+        );
         let send = if in_flight > self.threshold {
             let share = u128::from(self.delivered) * u128::from(self.threshold);
             let share = share.div_ceil(u128::from(self.before)) as u64;

@@ -96,6 +96,8 @@ impl Rtt {
             RttRule::Linux { unit } => self.sample_linux(rtt, unit, acked, next),
         }
         .min(self.timeouts.maximum);
+        debug_assert!(self.smoothed > 0, "a mean without a sample");
+        debug_assert!(self.deviation >= 0, "a negative deviation");
     }
 
     fn sample_rfc(&mut self, rtt: Span) -> Span {

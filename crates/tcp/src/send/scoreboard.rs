@@ -31,7 +31,7 @@ pub(crate) struct SentSegment {
 }
 
 /// Sums over some of the segments.
-#[derive(Clone, Copy, Debug, Default)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 struct Sum {
     charge: u64,
     segments: u32,
@@ -104,13 +104,54 @@ impl Scoreboard {
     }
 
     pub(crate) fn push(&mut self, sent: SentSegment) {
+        debug_assert!(
+            sent.start < sent.end,
+            "a segment without sequence numbers is sent"
+        );
+        debug_assert!(
+            self.sent.back().is_none_or(|last| last.end == sent.start),
+            "new data does not follow the last segment"
+        );
         self.out += u64::from(sent.charge);
         self.sent.push_back(sent);
     }
 
     /// Bytes in flight, as derived from the marks.
     pub(crate) fn in_flight(&self) -> u64 {
-        (self.out + self.again.charge).saturating_sub(self.sacked.charge + self.lost.charge)
+        let (out, gone) = (
+            self.out + self.again.charge,
+            self.sacked.charge + self.lost.charge,
+        );
+        debug_assert!(out >= gone, "{gone} bytes of {out} have left the network");
+        out - gone
+    }
+
+    /// Panics unless the segments are contiguous from `una` to `max` and the sums are theirs. Checked in debug builds.
+    pub(crate) fn assert_invariants(&self, una: Offset, max: Offset) {
+        if !cfg!(debug_assertions) {
+            return;
+        }
+        let mut at = una;
+        let mut sums = [Sum::default(); 5];
+        for sent in &self.sent {
+            assert_eq!(sent.start, at, "segments overlap or leave a hole");
+            assert!(sent.end > at, "a segment at {at} is empty");
+            assert!(
+                !(sent.sacked && sent.lost),
+                "a segment at {at} has arrived and is lost"
+            );
+            at = sent.end;
+            let waits = sent.lost && !sent.out_again;
+            let marks = [true, sent.sacked, sent.lost, sent.out_again, waits];
+            for (sum, mark) in sums.iter_mut().zip(marks) {
+                sum.change(sent.charge, false, mark);
+            }
+        }
+        assert_eq!(at, max, "the segments end elsewhere than the data sent");
+        let [out, marked @ ..] = sums;
+        assert_eq!(self.out, out.charge, "the sum of all charges is wrong");
+        let sums = [self.sacked, self.lost, self.again, self.unrepaired];
+        assert_eq!(sums, marked, "the sums over marks are wrong");
     }
 
     /// Charges of the retransmitted segments that are not acknowledged.

@@ -78,6 +78,7 @@ impl Sender {
         let passes = len == full
             || (ends && (self.closing || self.no_delay || idle || (self.minshall && !small_out)))
             || (!ends && 2 * len >= self.largest_window);
+        debug_assert!(len <= open, "a segment exceeds the peer's window");
         passes.then_some(Chunk {
             start: self.max,
             len: len as u32,
@@ -146,6 +147,7 @@ impl Sender {
     ) -> Option<Chunk> {
         self.board.repeat(index, now, repair != Repair::Probe);
         let sent = self.board.get(index)?;
+        debug_assert!(sent.end > self.una, "an acknowledged segment is sent again");
         let chunk = Chunk {
             start: sent.start,
             len: (sent.end - sent.start - u64::from(sent.fin)) as u32,
@@ -260,7 +262,7 @@ impl Sender {
             return Chunk { len: 1, ..chunk };
         }
         Chunk {
-            start: self.una.saturating_sub(1),
+            start: self.una - 1,
             len: 0,
             last: false,
             ..chunk

@@ -151,6 +151,10 @@ impl Adaptive {
         let answers = self.pingpong || self.ends > 0;
         let most = if answers { self.max } else { LONGEST };
         let most = rtt.map_or(most, |rtt| most.min(rtt.max(self.min)));
+        debug_assert!(
+            self.min <= self.max,
+            "the shortest delay exceeds the longest"
+        );
         self.delay.min(most).max(self.min).min(self.max)
     }
 

@@ -164,6 +164,10 @@ impl AckPolicy {
         if arrival.len == 0 && !arrival.fin {
             return AckNow::None;
         }
+        debug_assert!(
+            self.owed || self.unacknowledged == 0,
+            "bytes are unacknowledged and no acknowledgement is owed"
+        );
         self.owed = true;
         let in_order = matches!(
             arrival.place,

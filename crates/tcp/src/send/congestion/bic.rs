@@ -75,6 +75,10 @@ impl Bic {
             };
             ((step << 4) / self.ratio.max(1)).max(1)
         };
+        debug_assert!(
+            self.need > 0 || segments == 0,
+            "a window grows without acknowledgements"
+        );
         self.need
     }
 

@@ -224,6 +224,7 @@ impl Congestion {
             self.avoid(progress.now, rest);
         }
         self.window = self.window.min(LARGEST);
+        self.assert_invariants();
     }
 
     fn may_grow(&self, progress: &AckProgress) -> bool {
@@ -281,6 +282,10 @@ impl Congestion {
     pub fn lost(&mut self, in_flight: u64) {
         self.before.get_or_insert((self.window, self.threshold));
         self.threshold = self.reduced(in_flight);
+        debug_assert!(
+            self.threshold >= 2 * self.mss,
+            "the threshold falls below two segments"
+        );
         self.credit = 0;
     }
 
@@ -328,6 +333,7 @@ impl Congestion {
             self.window = self.window.max(window);
             self.threshold = self.threshold.max(threshold);
         }
+        self.assert_invariants();
     }
 
     /// Ends the episode. Its reduction can no longer be undone.
@@ -352,6 +358,21 @@ impl Congestion {
             Restart::Halving => self.halve(idle, timeout),
         }
         self.credit = 0;
+        self.assert_invariants();
+    }
+
+    /// Panics if the window or the threshold is out of bounds. Checked in debug builds.
+    pub(crate) fn assert_invariants(&self) {
+        let least = self.mss.min(self.initial);
+        debug_assert!(self.window >= least, "the window falls below a segment");
+        debug_assert!(
+            self.window <= LARGEST.max(self.initial),
+            "the window exceeds the largest of TCP"
+        );
+        debug_assert!(
+            self.threshold >= least,
+            "the threshold falls below a segment"
+        );
     }
 
     fn halve(&mut self, idle: Span, timeout: Span) {

@@ -27,5 +27,9 @@ pub(super) fn per_bytes(credit: &mut u64, bytes: u64, need: u64) -> u64 {
     *credit += bytes;
     let gained = *credit / need;
     *credit %= need;
+    debug_assert!(
+        before == 0 || gained * need + *credit == bytes,
+        "old credit counts twice"
+    );
     before + gained
 }
