@@ -243,7 +243,12 @@ fn read(endpoint: &mut Endpoint) {
 
 fn write(now: Instant, endpoint: &mut Endpoint, unwritten: &mut u64) {
     if *unwritten > 0 {
-        *unwritten -= endpoint.write(now, *unwritten);
+        let written = endpoint.write(now, *unwritten);
+        debug_assert!(
+            written <= *unwritten,
+            "an endpoint accepted more than was written"
+        );
+        *unwritten -= written;
     }
 }
 

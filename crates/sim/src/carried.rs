@@ -83,14 +83,25 @@ impl SegmentsOnLink {
     /// Records that a packet of `position` has left the link.
     pub(crate) fn left(&mut self, position: u64, delivered: bool) {
         let index = self.index(position);
-        if let Some(underway) = index.and_then(|index| self.segments.get_mut(index)) {
-            underway.inside = underway.inside.saturating_sub(1);
+        let underway = index.and_then(|index| self.segments.get_mut(index));
+        debug_assert!(underway.is_some(), "packet {position} is not on the link");
+        if let Some(underway) = underway {
+            debug_assert!(
+                underway.inside > 0,
+                "packet {position} leaves more often than it came"
+            );
+            underway.inside -= 1;
             underway.delivered |= delivered;
         }
         while self.segments.front().is_some_and(|first| first.inside == 0) {
             self.segments.pop_front();
             self.before += 1;
         }
+    }
+
+    /// True if no segment is on the link.
+    pub(crate) fn is_empty(&self) -> bool {
+        self.segments.is_empty()
     }
 
     fn index(&self, position: u64) -> Option<usize> {

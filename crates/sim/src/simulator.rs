@@ -101,6 +101,7 @@ impl Simulator {
         let began = self.begin(began, number);
         self.turn(Direction::Up, witness);
         let ending = self.run(began, witness);
+        self.assert_conserved();
         let [client, server] = &self.ends;
         Transaction {
             number,
@@ -150,6 +151,10 @@ impl Simulator {
             if at == Instant::FAR_FUTURE {
                 return self.ending();
             }
+            debug_assert!(
+                next >= LINKS || at >= self.now,
+                "a packet leaves a link in the past"
+            );
             // An end that may send at once wakes at the origin of time.
             let at = at.max(self.now);
             standing = if at > self.now { 0 } else { standing + 1 };
@@ -162,6 +167,34 @@ impl Simulator {
                 true => self.arrive(direction, witness),
                 false => self.turn(direction, witness),
             }
+        }
+    }
+
+    /// Panics unless every segment that an end has sent is accounted for. Checked in debug builds.
+    fn assert_conserved(&self) {
+        if !cfg!(debug_assertions) {
+            return;
+        }
+        for direction in Direction::BOTH {
+            let way = direction as usize;
+            let (link, sender) = (self.links[way].counters(), &self.ends[way]);
+            let receiver = self.ends[1 - way].counters();
+            assert_eq!(
+                link.pushed.packets,
+                sender.counters().segments_out,
+                "{direction}: the link was offered other segments than were sent"
+            );
+            assert_eq!(
+                receiver.segments_in,
+                link.delivered.packets - link.corrupted.packets,
+                "{direction}: an end received other segments than were delivered intact"
+            );
+            let empty = self.sent[way].is_empty();
+            assert_eq!(
+                link.inside() == 0,
+                empty,
+                "{direction}: segments without a packet"
+            );
         }
     }
 

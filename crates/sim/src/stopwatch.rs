@@ -92,6 +92,7 @@ impl Stopwatch {
             false => asked,
         };
         let connected = connected.max(began);
+        debug_assert!(began <= now, "a reply arrives before its exchange begins");
         let received = self.received.unwrap_or(answered).min(answered);
         self.responses.push(ResponseTime {
             t_conn: connected.since(began),
@@ -100,6 +101,11 @@ impl Stopwatch {
             t_proc: answered.since(received),
             t_resp: now.since(answered),
         });
+        debug_assert_eq!(
+            self.responses.last().map(ResponseTime::total),
+            Some(now.since(began)),
+            "the parts of a response time do not add up"
+        );
         self.first = [None; 2];
         self.received = None;
     }

@@ -94,7 +94,38 @@ impl Totals {
             self.adaptive_acks += end.adaptive_acks;
             again += end.duplicate_data;
         }
+        assert!(
+            again >= transaction.by_copies,
+            "more copies than duplicate segments arrived"
+        );
         self.for_nothing += again - transaction.by_copies;
+        self.assert_invariants();
+    }
+
+    /// Panics if the totals contradict each other. Checked in debug builds.
+    fn assert_invariants(&self) {
+        if cfg!(debug_assertions) {
+            let ended = self.endings.iter().sum::<u64>();
+            assert_eq!(ended, self.connections, "connections differ from endings");
+            let responses = self.response.histogram().count();
+            assert_eq!(
+                responses, self.answered,
+                "response times differ from replies"
+            );
+            let complete = |part: &Histogram| part.count() == self.answered;
+            assert!(
+                self.parts.iter().all(complete),
+                "a response time lacks a part"
+            );
+            assert!(
+                self.touched <= self.connections,
+                "more connections are touched than exist"
+            );
+            assert!(
+                self.touched <= self.lost,
+                "a connection is touched without a loss"
+            );
+        }
     }
 
     /// Adds the totals of other transactions of the same scenario.
@@ -124,6 +155,7 @@ impl Totals {
         for (count, more) in self.endings.iter_mut().zip(other.endings) {
             *count += more;
         }
+        self.assert_invariants();
     }
 
     fn slow(&mut self, time: Span, number: u64) {

@@ -85,16 +85,22 @@ impl Histogram {
         self.sum += u128::from(ns);
         self.min = self.min.min(ns);
         self.max = self.max.max(ns);
+        debug_assert!(
+            self.sum >= u128::from(self.max),
+            "the sum is less than a value"
+        );
     }
 
     /// Adds all values of `other`.
     pub fn merge(&mut self, other: &Self) {
+        let values = self.count() + other.count();
         self.bins
             .add(&other.bins)
             .expect("bins grow as far as LONGEST");
         self.sum += other.sum;
         self.min = self.min.min(other.min);
         self.max = self.max.max(other.max);
+        debug_assert_eq!(self.count(), values, "a merge loses or makes up values");
     }
 
     /// Number of recorded values.

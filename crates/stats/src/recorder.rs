@@ -80,6 +80,7 @@ impl Recorder {
 
     /// Adds all values of `other`. Its run must have the same start.
     pub fn merge(&mut self, other: &Self) {
+        let values = self.all.count() + other.all.count();
         while self.shift < other.shift {
             self.widen();
         }
@@ -92,6 +93,17 @@ impl Recorder {
             self.batches[target].merge(bucket);
         }
         self.all.merge(&other.all);
+        debug_assert_eq!(self.all.count(), values, "a merge loses or makes up values");
+        self.assert_conserved();
+    }
+
+    /// Panics unless the batches hold each value once. Checked in debug builds.
+    fn assert_conserved(&self) {
+        if cfg!(debug_assertions) {
+            assert!(self.batches.len() <= BATCHES, "too many batches");
+            let count = self.batches.iter().map(Bucket::total).sum::<u64>();
+            assert_eq!(count, self.all.count(), "batches and distribution differ");
+        }
     }
 
     /// All values, from all moments.
@@ -153,6 +165,7 @@ impl Recorder {
             }
             self.batches.push(bucket);
         }
+        self.assert_conserved();
     }
 }
 

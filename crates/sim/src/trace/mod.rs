@@ -132,6 +132,14 @@ impl Witness for PacketTrace {
             return;
         };
         let packet = &mut self.packets[place];
+        debug_assert_eq!(
+            packet.position, departure.position,
+            "a packet leaves at the position of another"
+        );
+        debug_assert!(
+            departure.left >= packet.sent,
+            "a packet leaves before it was sent"
+        );
         if departure.copy == 0 {
             (packet.left, packet.fate) = (departure.left, departure.fate);
             return;
