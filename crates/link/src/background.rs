@@ -16,7 +16,7 @@ const MEMORY: Span = Span::from_secs(1);
 
 /// Cross traffic, from time zero on.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Background {
+pub struct BackgroundTraffic {
     /// Code point of its packets.
     pub dscp: Dscp,
     /// Rate of IP packets in bits per second.
@@ -48,7 +48,7 @@ pub enum BackgroundError {
     },
 }
 
-impl Background {
+impl BackgroundTraffic {
     pub(crate) fn check(&self, bandwidth: Option<BitRate>) -> Result<(), BackgroundError> {
         if !(20..=65_535).contains(&self.bytes) {
             return Err(BackgroundError::Length { bytes: self.bytes });
@@ -57,7 +57,7 @@ impl Background {
     }
 }
 
-impl FromStr for Background {
+impl FromStr for BackgroundTraffic {
     type Err = SpellingError;
 
     /// Parses a rate such as `800kB/s`. A code point may precede it, and the packet length in bytes may follow it
@@ -84,7 +84,7 @@ impl FromStr for Background {
     }
 }
 
-impl fmt::Display for Background {
+impl fmt::Display for BackgroundTraffic {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         if self.dscp != Dscp::DEFAULT {
             write!(f, "{}:", self.dscp)?;
@@ -99,7 +99,7 @@ impl fmt::Display for Background {
 
 /// State of the cross traffic.
 pub(crate) struct CrossTraffic {
-    background: Background,
+    background: BackgroundTraffic,
     stream: Stream,
     /// Slot of the next packet, from 0, and the packet's time in it.
     slot: u64,
@@ -114,7 +114,7 @@ impl CrossTraffic {
         background.map(|background| Self::new(background, seed))
     }
 
-    fn new(background: Background, seed: Seed) -> Self {
+    fn new(background: BackgroundTraffic, seed: Seed) -> Self {
         let mut cross_traffic = Self {
             background,
             stream: seed.stream("background"),
@@ -126,7 +126,7 @@ impl CrossTraffic {
         cross_traffic
     }
 
-    pub(crate) const fn background(&self) -> Background {
+    pub(crate) const fn background(&self) -> BackgroundTraffic {
         self.background
     }
 

@@ -31,7 +31,7 @@ pub struct Classes {
     pub burst: Size,
 }
 
-/// Counters of a class, including the [cross traffic](crate::Background).
+/// Counters of a class, including the [cross traffic](crate::BackgroundTraffic).
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct ClassCounters {
     /// Sent within the guarantee.

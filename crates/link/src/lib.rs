@@ -52,7 +52,7 @@ mod scheduler;
 mod slots;
 mod spelling;
 
-pub use background::{Background, BackgroundCounters, BackgroundError};
+pub use background::{BackgroundCounters, BackgroundError, BackgroundTraffic};
 pub use classes::{Class, ClassCounters, ClassError, Classes};
 pub use counters::{LinkCounters, PacketTally};
 pub use departure::{DeliveryMarks, Departure, DropReason, Fate};

@@ -6,7 +6,7 @@ use posthaste_units::{BitRate, Ratio, Span};
 use thiserror::Error;
 
 use crate::pattern::Script;
-use crate::{Background, Classes, Discipline, Jitter, Loss, Queue, Reordering};
+use crate::{BackgroundTraffic, Classes, Discipline, Jitter, Loss, Queue, Reordering};
 
 /// One direction of a link. The default has no delay, no limit and no loss.
 #[derive(Clone, Debug, PartialEq)]
@@ -37,7 +37,7 @@ pub struct Plan {
     /// Traffic classes by code point, each with its own queue.
     pub classes: Option<Arc<Classes>>,
     /// Cross traffic in the link.
-    pub background: Option<Background>,
+    pub background: Option<BackgroundTraffic>,
     /// Pattern: effects on single packets, decided before the run.
     pub script: Option<Arc<Script>>,
 }

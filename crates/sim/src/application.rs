@@ -3,7 +3,7 @@
 //! The simulator calls each program after an event at its end and at the time that the program requests. Both read all
 //! available data at once.
 
-use posthaste_tcp::{Endpoint, State};
+use posthaste_tcp::{Endpoint, TcpState};
 use posthaste_units::{Instant, Span};
 
 /// Service of the server on one connection.
@@ -253,5 +253,8 @@ fn write(now: Instant, endpoint: &mut Endpoint, unwritten: &mut u64) {
 }
 
 fn can_close(endpoint: &Endpoint) -> bool {
-    matches!(endpoint.state(), State::Established | State::CloseWait)
+    matches!(
+        endpoint.state(),
+        TcpState::Established | TcpState::CloseWait
+    )
 }

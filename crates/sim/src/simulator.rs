@@ -5,7 +5,7 @@
 //! kept between transactions: after the first few nothing is allocated.
 
 use posthaste_link::{Direction, Fate, Link, seed_of};
-use posthaste_tcp::{ConnectionEnd, Endpoint, State};
+use posthaste_tcp::{ConnectionEnd, Endpoint, TcpState};
 use posthaste_units::{Instant, Seed, Span};
 
 use crate::application::{ClientProgram, ServerProgram};
@@ -212,14 +212,14 @@ impl Simulator {
     /// Returns true if both ends are done and no packet is on a link.
     fn is_over(&self) -> bool {
         let [up, down, ..] = self.wakes;
-        let done = |end: &Endpoint| matches!(end.state(), State::Closed(_) | State::TimeWait);
+        let done = |end: &Endpoint| matches!(end.state(), TcpState::Closed(_) | TcpState::TimeWait);
         up == Instant::FAR_FUTURE && down == Instant::FAR_FUTURE && self.ends.iter().all(done)
     }
 
     fn ending(&self) -> Ending {
         let broken = self.ends.iter().find_map(|end| match end.state() {
-            State::Closed(ConnectionEnd::Finished) => None,
-            State::Closed(end) => Some(end),
+            TcpState::Closed(ConnectionEnd::Finished) => None,
+            TcpState::Closed(end) => Some(end),
             _ => None,
         });
         let answered = self.stopwatch.responses.len() == self.scenario.service.exchanges.len();

@@ -61,4 +61,4 @@ pub use offset::{Offset, unwrap, wrap};
 pub use profile::Profile;
 pub use ranges::Ranges;
 pub use segment::{Options, Parity, SackBlocks, Segment, Timestamps};
-pub use state::{ConnectionEnd, State};
+pub use state::{ConnectionEnd, TcpState};

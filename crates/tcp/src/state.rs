@@ -2,7 +2,7 @@
 
 /// State of a connection.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum State {
+pub enum TcpState {
     /// Waits for a SYN.
     Listen,
     /// Has sent a SYN.
@@ -40,7 +40,7 @@ pub enum ConnectionEnd {
     Aborted,
 }
 
-impl State {
+impl TcpState {
     /// Returns true between the acknowledgement of both SYNs and the end of the connection.
     pub const fn is_synchronised(self) -> bool {
         !matches!(

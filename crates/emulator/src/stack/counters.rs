@@ -1,7 +1,7 @@
 //! Counters of a stack: traffic and refusals.
 
 use posthaste_tcp::wire::PacketRefusal;
-use posthaste_tcp::{ConnectionEnd, Endpoint, State};
+use posthaste_tcp::{ConnectionEnd, Endpoint, TcpState};
 
 /// Counters of a stack so far. Segments are those in the link.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -43,7 +43,7 @@ impl StackCounters {
         let counters = endpoint.counters();
         let broken = matches!(
             endpoint.state(),
-            State::Closed(ConnectionEnd::Reset | ConnectionEnd::TimedOut)
+            TcpState::Closed(ConnectionEnd::Reset | ConnectionEnd::TimedOut)
         );
         Self {
             broken: broken.into(),

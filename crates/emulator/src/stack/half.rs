@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use posthaste_tcp::stream::{Reassembly, SendBuffer};
 use posthaste_tcp::wire::{self, ReceivedPacket, SegmentRoute};
-use posthaste_tcp::{Endpoint, Profile, Segment, State, unwrap};
+use posthaste_tcp::{Endpoint, Profile, Segment, TcpState, unwrap};
 use posthaste_units::Instant;
 
 /// Offset of the first byte of data.
@@ -113,7 +113,7 @@ impl SpliceHalf {
 
     /// True if only answers to late packets will be sent. Frees the buffers.
     pub(super) fn is_waiting_only(&mut self) -> bool {
-        let over = matches!(self.endpoint.state(), State::TimeWait | State::Closed(_));
+        let over = matches!(self.endpoint.state(), TcpState::TimeWait | TcpState::Closed(_));
         if over && self.endpoint.readable() == 0 {
             self.send = SendBuffer::default();
             self.come = Reassembly::new(0);

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use posthaste_tcp::wire::{ReceivedPacket, SegmentRoute};
-use posthaste_tcp::{ConnectionEnd, Profile, Segment, State};
+use posthaste_tcp::{ConnectionEnd, Profile, Segment, TcpState};
 use posthaste_units::Instant;
 
 use super::StackSide;
@@ -98,7 +98,7 @@ impl Splice {
         &mut self.halves[side as usize]
     }
 
-    fn state(&self, side: StackSide) -> State {
+    fn state(&self, side: StackSide) -> TcpState {
         self.halves[side as usize].endpoint.state()
     }
 
@@ -140,8 +140,8 @@ impl Splice {
         let (syn, refusal) = (*syn, refusal);
         let onward = &self.halves[self.opener.other() as usize].endpoint;
         match onward.state() {
-            State::SynSent | State::SynReceived => false,
-            State::Closed(end) => {
+            TcpState::SynSent | TcpState::SynReceived => false,
+            TcpState::Closed(end) => {
                 let refused = matches!(end, ConnectionEnd::Reset).then(|| std::mem::take(refusal));
                 self.syn_state = SynState::Refused(refused);
                 true
@@ -169,8 +169,8 @@ impl Splice {
         for side in StackSide::BOTH {
             // A half that is reset in its handshake listens again (RFC 9293, section 3.10.7.4).
             let broken = match self.state(side) {
-                State::Closed(end) => end != ConnectionEnd::Finished,
-                State::Listen => matches!(self.syn_state, SynState::Admitted),
+                TcpState::Closed(end) => end != ConnectionEnd::Finished,
+                TcpState::Listen => matches!(self.syn_state, SynState::Admitted),
                 _ => false,
             };
             let abandoned = matches!(self.syn_state, SynState::Refused(_)) && side == self.opener;

@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use posthaste_link::Direction;
 use posthaste_tcp::wire::{self, SegmentRoute};
-use posthaste_tcp::{ConnectionEnd, Endpoint, State, profile};
+use posthaste_tcp::{ConnectionEnd, Endpoint, TcpState, profile};
 use posthaste_units::{Instant, Seed, Span};
 
 use super::half::SpliceHalf;
@@ -177,7 +177,10 @@ impl TestNetwork {
 fn carry(half: &mut SpliceHalf, data: &[u8], sent: &mut usize, got: &mut Vec<u8>, now: Instant) {
     got.extend(half.take());
     *sent += half.give(&data[*sent..], now);
-    let open = matches!(half.endpoint.state(), State::Established | State::CloseWait);
+    let open = matches!(
+        half.endpoint.state(),
+        TcpState::Established | TcpState::CloseWait
+    );
     if open && *sent == data.len() {
         half.end();
     }
@@ -212,7 +215,7 @@ fn passes(name: &str, out: Direction, loss: u64) {
     assert!(
         ends.iter().all(|end| matches!(
             end,
-            State::TimeWait | State::Closed(ConnectionEnd::Finished)
+            TcpState::TimeWait | TcpState::Closed(ConnectionEnd::Finished)
         )),
         "{name} {out}: {ends:?}"
     );
@@ -239,7 +242,7 @@ fn a_refusal_is_passed_on() {
         network.run(Span::from_secs(1), |_, _, _| {});
         assert_eq!(
             network.client.endpoint.state(),
-            State::Closed(ConnectionEnd::Reset),
+            TcpState::Closed(ConnectionEnd::Reset),
             "{out}"
         );
         assert_eq!(network.stack.connections(), 0);
@@ -251,12 +254,16 @@ fn a_reset_is_passed_on() {
     for out in Direction::BOTH {
         let mut network = TestNetwork::new("freebsd-6.0", out, 0);
         network.run(Span::from_secs(1), |_, _, _| {});
-        assert_eq!(network.server.endpoint.state(), State::Established, "{out}");
+        assert_eq!(
+            network.server.endpoint.state(),
+            TcpState::Established,
+            "{out}"
+        );
         network.client.endpoint.abort();
         network.run(Span::from_secs(1), |_, _, _| {});
         assert_eq!(
             network.server.endpoint.state(),
-            State::Closed(ConnectionEnd::Reset),
+            TcpState::Closed(ConnectionEnd::Reset),
             "{out}"
         );
         assert_eq!(network.stack.connections(), 0);
@@ -333,7 +340,10 @@ fn the_same_ports_begin_anew_after_time_wait() {
     let mut network = TestNetwork::new("freebsd-6.0", Direction::Down, 0);
     let close = |client: &mut SpliceHalf, server: &mut SpliceHalf, _: Instant| {
         for half in [server, client] {
-            if matches!(half.endpoint.state(), State::Established | State::CloseWait) {
+            if matches!(
+                half.endpoint.state(),
+                TcpState::Established | TcpState::CloseWait
+            ) {
                 half.end();
             }
         }
@@ -344,7 +354,7 @@ fn the_same_ports_begin_anew_after_time_wait() {
     network.client = SpliceHalf::connect(&linux, route(), 77, network.now);
     network.server = SpliceHalf::listen(&linux, route().reverse(), 99);
     network.run(Span::from_secs(1), |_, _, _| {});
-    assert_eq!(network.client.endpoint.state(), State::Established);
+    assert_eq!(network.client.endpoint.state(), TcpState::Established);
     assert_eq!(network.stack.counters().connections, 2);
 }
 
@@ -354,12 +364,16 @@ fn one_direction_outlives_the_other_by_minutes() {
     for out in Direction::BOTH {
         let mut network = TestNetwork::new("linux-6", out, 0);
         network.run(Span::from_secs(1), |client, _, _| {
-            if client.endpoint.state() == State::Established {
+            if client.endpoint.state() == TcpState::Established {
                 client.end();
             }
         });
         network.run(Span::from_secs(150), |_, _, _| {});
-        assert_eq!(network.server.endpoint.state(), State::CloseWait, "{out}");
+        assert_eq!(
+            network.server.endpoint.state(),
+            TcpState::CloseWait,
+            "{out}"
+        );
         let data = bytes(40_000, 7);
         let (mut sent, mut got) = (0, Vec::new());
         network.run(Span::from_secs(10), |client, server, now| {

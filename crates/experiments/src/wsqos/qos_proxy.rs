@@ -9,7 +9,7 @@ use std::sync::atomic::AtomicBool;
 
 use posthaste_bookshop::NAMESPACE;
 use posthaste_emulator::{EdgeRule, Emulation, EmulationOutcome as Emulated, FlowSelector, SERVER};
-use posthaste_link::{Background, Class, Classes, Plan, Sharing};
+use posthaste_link::{BackgroundTraffic, Class, Classes, Plan, Sharing};
 use posthaste_load::{Arrivals, Pace, Plan as Requests, RequestSpec, Run, Step, run, soap_request};
 use posthaste_qos::NAMESPACES;
 use posthaste_soap::Version;
@@ -109,7 +109,7 @@ fn router(background: u64) -> Result<Plan, Failure> {
             class(&[Dscp::AF11], 30)?,
             class(&[], 70)?,
         ]))),
-        background: Some(Background {
+        background: Some(BackgroundTraffic {
             dscp: Dscp::DEFAULT,
             rate: bits(background)?,
             bytes: 1500,

@@ -8,7 +8,7 @@ use posthaste_units::Instant;
 use super::DummynetPipe;
 use crate::class_queue::QueuedPacket;
 use crate::context::LinkContext;
-use crate::{Background, BackgroundCounters, Packet, PacketTally, Plan};
+use crate::{BackgroundCounters, BackgroundTraffic, Packet, PacketTally, Plan};
 
 impl<P: Packet> DummynetPipe<P> {
     /// Simulates the cross traffic that no packet has waited for, up to `now`, when a packet arrives.
@@ -41,7 +41,7 @@ impl<P: Packet> DummynetPipe<P> {
         else {
             return false;
         };
-        let (arrived, Background { dscp, bytes, .. }) =
+        let (arrived, BackgroundTraffic { dscp, bytes, .. }) =
             (cross_traffic.take(), cross_traffic.background());
         let class = self.class(context.plan, dscp);
         let queue = &mut self.queues[class];

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use posthaste_link::{Background, Class, Classes, DropReason, Fate, Link, Plan, Queue};
+use posthaste_link::{BackgroundTraffic, Class, Classes, DropReason, Fate, Link, Plan, Queue};
 use posthaste_units::{BitRate, Dscp, Instant, Seed, Span};
 use proptest::prelude::*;
 
@@ -165,9 +165,9 @@ fn nothing_is_due_when_nobody_waits() {
 #[test]
 fn it_is_read_as_it_is_written() {
     for text in ["6.4Mbit", "le:6.4Mbit", "af11:1Mbit:576", "1Mbit:576"] {
-        assert_eq!(text.parse::<Background>().unwrap().to_string(), text);
+        assert_eq!(text.parse::<BackgroundTraffic>().unwrap().to_string(), text);
     }
-    let read: Background = "800kB/s".parse().unwrap();
+    let read: BackgroundTraffic = "800kB/s".parse().unwrap();
     assert_eq!(
         (read.dscp, read.rate.as_bits(), read.bytes),
         (Dscp::DEFAULT, 6_400_000, 1500)
@@ -182,7 +182,7 @@ fn it_is_read_as_it_is_written() {
         "1Mbit:many",
         "le:1Mbit:1:1",
     ] {
-        let error = wrong.parse::<Background>().unwrap_err().to_string();
+        let error = wrong.parse::<BackgroundTraffic>().unwrap_err().to_string();
         assert!(error.contains("le:6Mbit"), "{error}");
     }
     let refused = |plan: Plan| plan.check().unwrap_err().to_string();
@@ -224,7 +224,7 @@ proptest! {
     ) {
         for text in [&text, &rates, &format!("{name}:{rates}")] {
             again::<Class>(text)?;
-            again::<Background>(text)?;
+            again::<BackgroundTraffic>(text)?;
         }
     }
 
@@ -239,7 +239,7 @@ proptest! {
         let mut times = times;
         times.sort_unstable();
         let plan = Plan {
-            background: Some(Background { dscp: Dscp::LE, rate: BitRate::per_second(rate).unwrap(), bytes: 700 }),
+            background: Some(BackgroundTraffic { dscp: Dscp::LE, rate: BitRate::per_second(rate).unwrap(), bytes: 700 }),
             queue: if codel { "50:codel".parse().unwrap() } else { Queue::default() },
             ..background("1Mbit")
         };

@@ -5,8 +5,9 @@ use std::sync::Arc;
 use posthaste_link::loss::{GilbertElliott, Independent};
 use posthaste_link::pattern::Pattern;
 use posthaste_link::{
-    Background, Class, Classes, CoDel, DeliveryMarks, Departure, Direction, Discipline, DropReason,
-    Fate, Jitter, JitterShape, Link, Loss, Order, Packet, Plan, Queue, Reordering, Spread,
+    BackgroundTraffic, Class, Classes, CoDel, DeliveryMarks, Departure, Direction, Discipline,
+    DropReason, Fate, Jitter, JitterShape, Link, Loss, Order, Packet, Plan, Queue, Reordering,
+    Spread,
 };
 use posthaste_units::{BitRate, Dscp, Instant, Ratio, Seed, Size, Span};
 use proptest::prelude::*;
@@ -231,7 +232,7 @@ prop_compose! {
             order,
             classes: bits.filter(|_| has_classes && !netem).map(classes),
             background: background.filter(|_| bits.is_some() && !netem).map(|(code, bits, bytes)| {
-                Background { dscp: dscp(code), rate: rate(bits).unwrap(), bytes }
+                BackgroundTraffic { dscp: dscp(code), rate: rate(bits).unwrap(), bytes }
             }),
             script: script.and_then(|number| patterned(SCRIPTS[number]).script),
         };

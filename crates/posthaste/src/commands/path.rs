@@ -6,7 +6,7 @@ use clap::builder::{PossibleValuesParser, TypedValueParser as _};
 use clap::{Parser, ValueEnum};
 use posthaste_link::pattern::{Pattern, Script};
 use posthaste_link::profile::{PROFILES, Profile, named};
-use posthaste_link::{Background, Direction, Jitter, Loss, Order, Plan, Queue, Reordering};
+use posthaste_link::{BackgroundTraffic, Direction, Jitter, Loss, Order, Plan, Queue, Reordering};
 use posthaste_units::{BitRate, Ratio, Span};
 
 /// What is different in one direction.
@@ -77,7 +77,7 @@ pub(super) struct PathArgs {
     /// What others send through the link: a rate (800kB/s), a code point before it (le:800kB/s),
     /// bytes of a packet behind it (800kB/s:576) [default: default, 1500]
     #[arg(long, value_name = "R")]
-    background: Option<Background>,
+    background: Option<BackgroundTraffic>,
     /// Bytes that each packet takes on the line beyond its own, 14 for Ethernet's header
     #[arg(long, value_name = "BYTES", value_parser = clap::value_parser!(u32).range(..=65_535))]
     overhead: Option<u32>,

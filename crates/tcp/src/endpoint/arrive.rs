@@ -9,7 +9,7 @@ use super::Endpoint;
 use super::open::answer_with_reset;
 use crate::receive::{Incoming, OtherHalf};
 use crate::send::Ack;
-use crate::{ConnectionEnd, Offset, Parity, Segment, State, unwrap};
+use crate::{ConnectionEnd, Offset, Parity, Segment, TcpState, unwrap};
 
 /// Timestamps older than this prove nothing (RFC 7323, section 5.5).
 const STALE: Span = Span::from_secs(24 * 24 * 3600);
@@ -30,7 +30,7 @@ impl Endpoint {
             return None;
         };
         self.remember_timestamp(now, segment, start);
-        if self.state == State::SynReceived {
+        if self.state == TcpState::SynReceived {
             if ack != crate::wrap(self.isn, 1) {
                 self.counters.refused.ack_of_unsent += 1;
                 self.reset = Some(answer_with_reset(segment));
@@ -128,9 +128,9 @@ impl Endpoint {
     fn take_reset(&mut self, now: Instant, start: Offset, edge: Offset) {
         let rules = self.profile.strictness;
         let exact = start == self.receiver.next;
-        let demanded = rules.rfc5961 || (rules.exact_reset && self.state == State::Established);
+        let demanded = rules.rfc5961 || (rules.exact_reset && self.state == TcpState::Established);
         if exact || (!demanded && start < edge.max(self.receiver.next + 1)) {
-            if self.state == State::TimeWait {
+            if self.state == TcpState::TimeWait {
                 self.finish(ConnectionEnd::Finished);
             } else {
                 self.finish(ConnectionEnd::Reset);
@@ -144,7 +144,7 @@ impl Endpoint {
     }
 
     fn take_syn(&mut self, now: Instant, segment: &Segment, start: Offset) -> Option<Offset> {
-        if start == 0 && self.state == State::SynReceived {
+        if start == 0 && self.state == TcpState::SynReceived {
             if segment.ack.is_some() {
                 return Some(start);
             }
@@ -278,19 +278,19 @@ impl Endpoint {
             return;
         }
         let next = match self.state {
-            State::Established if closed => State::CloseWait,
-            State::FinWait1 if acknowledged && closed => State::TimeWait,
-            State::FinWait1 if acknowledged => State::FinWait2,
-            State::FinWait1 if closed => State::Closing,
-            State::FinWait2 if closed => State::TimeWait,
-            State::Closing if acknowledged => State::TimeWait,
-            State::LastAck if acknowledged => return self.finish(ConnectionEnd::Finished),
-            State::TimeWait if self.receiver.owed_now => State::TimeWait,
+            TcpState::Established if closed => TcpState::CloseWait,
+            TcpState::FinWait1 if acknowledged && closed => TcpState::TimeWait,
+            TcpState::FinWait1 if acknowledged => TcpState::FinWait2,
+            TcpState::FinWait1 if closed => TcpState::Closing,
+            TcpState::FinWait2 if closed => TcpState::TimeWait,
+            TcpState::Closing if acknowledged => TcpState::TimeWait,
+            TcpState::LastAck if acknowledged => return self.finish(ConnectionEnd::Finished),
+            TcpState::TimeWait if self.receiver.owed_now => TcpState::TimeWait,
             _ => return,
         };
         self.state = next;
         self.linger = match next {
-            State::TimeWait => now + self.profile.handshake.time_wait,
+            TcpState::TimeWait => now + self.profile.handshake.time_wait,
             _ => Instant::FAR_FUTURE,
         };
         self.limit_patience(now);
@@ -299,7 +299,7 @@ impl Endpoint {
     /// Starts the time limit of FIN-WAIT-2 once the application is gone.
     pub(super) fn limit_patience(&mut self, now: Instant) {
         if self.left
-            && self.state == State::FinWait2
+            && self.state == TcpState::FinWait2
             && self.linger == Instant::FAR_FUTURE
             && let Some(patience) = self.profile.handshake.fin_wait_2
         {

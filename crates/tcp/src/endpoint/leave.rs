@@ -4,7 +4,7 @@ use posthaste_units::Instant;
 
 use super::Endpoint;
 use crate::send::{Chunk, Expired};
-use crate::{ConnectionEnd, Options, Parity, Segment, State, Timestamps, wrap};
+use crate::{ConnectionEnd, Options, Parity, Segment, TcpState, Timestamps, wrap};
 
 /// SACK blocks with and without timestamps: the number that fits in 40 bytes of options.
 const BLOCKS: (usize, usize) = (3, 4);
@@ -66,7 +66,7 @@ impl Endpoint {
         }
         if self.linger <= now {
             let end = match self.state {
-                State::TimeWait => ConnectionEnd::Finished,
+                TcpState::TimeWait => ConnectionEnd::Finished,
                 _ => ConnectionEnd::TimedOut,
             };
             return self.finish(end);

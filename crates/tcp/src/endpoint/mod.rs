@@ -23,7 +23,7 @@ use posthaste_units::{Instant, Span};
 
 use crate::receive::Receiver;
 use crate::send::{Agreed, Sender};
-use crate::{ConnectionEnd, EndpointCounters, Offset, Profile, Segment, State};
+use crate::{ConnectionEnd, EndpointCounters, Offset, Profile, Segment, TcpState};
 use answer::Challenges;
 use open::Opening;
 
@@ -31,7 +31,7 @@ use open::Opening;
 #[derive(Clone, Debug)]
 pub struct Endpoint {
     profile: Arc<Profile>,
-    state: State,
+    state: TcpState,
     isn: u32,
     peer_isn: Option<u32>,
     opening: Opening,
@@ -83,7 +83,7 @@ impl Endpoint {
     /// Opens a connection. The SYN is ready to be popped.
     pub fn connect(profile: &Arc<Profile>, isn: u32, now: Instant) -> Self {
         let mut endpoint = Self::new(profile, isn);
-        endpoint.begin(State::SynSent, now);
+        endpoint.begin(TcpState::SynSent, now);
         endpoint
     }
 
@@ -94,7 +94,7 @@ impl Endpoint {
 
     fn new(profile: &Arc<Profile>, isn: u32) -> Self {
         Self {
-            state: State::Listen,
+            state: TcpState::Listen,
             isn,
             peer_isn: None,
             opening: Opening::default(),
@@ -117,17 +117,17 @@ impl Endpoint {
         }
     }
 
-    fn begin(&mut self, state: State, now: Instant) {
+    fn begin(&mut self, state: TcpState, now: Instant) {
         self.state = state;
         self.opening.began = now;
-        self.opening.send = state == State::SynSent;
+        self.opening.send = state == TcpState::SynSent;
         self.stirred = true;
     }
 
     /// Restarts as [`connect`](Self::connect) does, reusing the allocated memory.
     pub fn reconnect(&mut self, profile: &Arc<Profile>, isn: u32, now: Instant) {
         self.relisten(profile, isn);
-        self.begin(State::SynSent, now);
+        self.begin(TcpState::SynSent, now);
     }
 
     /// Restarts as [`listen`](Self::listen) does, reusing the allocated memory.
@@ -137,7 +137,7 @@ impl Endpoint {
         }
         self.sender.reset(profile);
         self.receiver.reset(profile);
-        self.state = State::Listen;
+        self.state = TcpState::Listen;
         self.isn = isn;
         self.peer_isn = None;
         self.opening = Opening::default();
@@ -162,9 +162,9 @@ impl Endpoint {
         self.counters.segments_in += 1;
         let mut taken = None;
         match self.state {
-            State::Closed(_) => self.arrive_nowhere(segment),
-            State::Listen => self.arrive_in_listen(now, segment),
-            State::SynSent => self.arrive_in_syn_sent(now, segment),
+            TcpState::Closed(_) => self.arrive_nowhere(segment),
+            TcpState::Listen => self.arrive_in_listen(now, segment),
+            TcpState::SynSent => self.arrive_in_syn_sent(now, segment),
             _ => taken = self.arrive(now, segment),
         }
         self.settle(true);
@@ -222,7 +222,7 @@ impl Endpoint {
             self.receiver.assert_invariants();
             let knows_peer = self.peer_isn.is_some() || !self.state.is_synchronised();
             assert!(knows_peer, "{:?} without the peer's SYN", self.state);
-            let ends = self.linger < Instant::FAR_FUTURE || self.state != State::TimeWait;
+            let ends = self.linger < Instant::FAR_FUTURE || self.state != TcpState::TimeWait;
             assert!(ends, "TIME-WAIT without an end");
             let silent = !self.opening.send || !self.state.is_closed();
             assert!(silent, "a closed connection sends a SYN");
@@ -273,7 +273,7 @@ impl Endpoint {
     pub fn write(&mut self, now: Instant, bytes: u64) -> u64 {
         let open = matches!(
             self.state,
-            State::SynSent | State::SynReceived | State::Established | State::CloseWait
+            TcpState::SynSent | TcpState::SynReceived | TcpState::Established | TcpState::CloseWait
         );
         if !open || self.sender.closing {
             return 0;
@@ -316,15 +316,15 @@ impl Endpoint {
         }
         self.stirred = true;
         match self.state {
-            State::Listen | State::SynSent => self.finish(ConnectionEnd::Finished),
-            State::CloseWait => {
+            TcpState::Listen | TcpState::SynSent => self.finish(ConnectionEnd::Finished),
+            TcpState::CloseWait => {
                 self.sender.closing = true;
-                self.state = State::LastAck;
+                self.state = TcpState::LastAck;
             }
-            State::SynReceived => self.sender.closing = true,
+            TcpState::SynReceived => self.sender.closing = true,
             _ => {
                 self.sender.closing = true;
-                self.state = State::FinWait1;
+                self.state = TcpState::FinWait1;
             }
         }
     }
@@ -344,14 +344,17 @@ impl Endpoint {
         if self.state.is_closed() {
             return;
         }
-        if !matches!(self.state, State::Listen | State::SynSent | State::TimeWait) {
+        if !matches!(
+            self.state,
+            TcpState::Listen | TcpState::SynSent | TcpState::TimeWait
+        ) {
             self.reset = Some(self.bare_reset());
         }
         self.finish(ConnectionEnd::Aborted);
     }
 
     fn finish(&mut self, end: ConnectionEnd) {
-        self.state = State::Closed(end);
+        self.state = TcpState::Closed(end);
         self.opening = Opening::default();
         self.linger = Instant::FAR_FUTURE;
         self.repeats = 0;
@@ -365,7 +368,7 @@ impl Endpoint {
     }
 
     /// Connection state.
-    pub const fn state(&self) -> State {
+    pub const fn state(&self) -> TcpState {
         self.state
     }
 

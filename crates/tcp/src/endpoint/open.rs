@@ -6,7 +6,7 @@ use posthaste_units::{Instant, Span};
 use super::Endpoint;
 use crate::profile::Retries;
 use crate::send::Agreed;
-use crate::{Options, Parity, Segment, State, wrap};
+use crate::{Options, Parity, Segment, TcpState, wrap};
 
 /// Largest payload if a SYN has no MSS option (RFC 9293, section 3.7.1).
 const UNSAID_MSS: u16 = 536;
@@ -164,7 +164,7 @@ impl Endpoint {
         self.learn(now, segment);
         self.opening.passive = true;
         self.opening.send = true;
-        self.state = State::SynReceived;
+        self.state = TcpState::SynReceived;
     }
 
     pub(super) fn arrive_in_syn_sent(&mut self, now: Instant, segment: &Segment) {
@@ -195,7 +195,7 @@ impl Endpoint {
         } else {
             // Simultaneous open.
             self.opening.send = true;
-            self.state = State::SynReceived;
+            self.state = TcpState::SynReceived;
         }
     }
 
@@ -218,9 +218,9 @@ impl Endpoint {
             ..Opening::default()
         };
         self.state = if self.sender.closing {
-            State::FinWait1
+            TcpState::FinWait1
         } else {
-            State::Established
+            TcpState::Established
         };
     }
 }

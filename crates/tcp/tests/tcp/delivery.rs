@@ -4,7 +4,7 @@
 use std::sync::Arc;
 
 use posthaste_tcp::remedy::Remedy;
-use posthaste_tcp::{ConnectionEnd, Profile, State, profile};
+use posthaste_tcp::{ConnectionEnd, Profile, TcpState, profile};
 use posthaste_units::Span;
 use proptest::prelude::*;
 
@@ -37,7 +37,7 @@ fn exchange(profiles: [&Arc<Profile>; 2], sizes: [u64; 2]) -> EndpointPair {
 fn finished(pair: &EndpointPair, sizes: [u64; 2]) -> Result<(), String> {
     for end in 0..2 {
         let endpoint = &pair.ends[end];
-        if endpoint.state() != State::Closed(ConnectionEnd::Finished)
+        if endpoint.state() != TcpState::Closed(ConnectionEnd::Finished)
             || pair.read(end) != sizes[1 - end]
             || endpoint.acknowledged() != sizes[end]
             || !endpoint.peer_has_closed()

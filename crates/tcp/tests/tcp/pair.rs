@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use posthaste_tcp::{Endpoint, Profile, Segment, State};
+use posthaste_tcp::{Endpoint, Profile, Segment, TcpState};
 use posthaste_units::{Instant, Span};
 
 /// Fate of the n-th segment of one direction, n from 1.
@@ -168,7 +168,10 @@ impl EndpointPair {
                 application.complete.get_or_insert(self.now);
             }
         }
-        if !matches!(endpoint.state(), State::Established | State::CloseWait) {
+        if !matches!(
+            endpoint.state(),
+            TcpState::Established | TcpState::CloseWait
+        ) {
             return;
         }
         let left = application.writes - application.written;

@@ -7,7 +7,7 @@ use std::collections::BTreeMap;
 use std::ops::Range;
 use std::sync::Arc;
 
-use posthaste_tcp::{Endpoint, Offset, Profile, Segment, State, unwrap};
+use posthaste_tcp::{Endpoint, Offset, Profile, Segment, TcpState, unwrap};
 use posthaste_units::{Instant, Span};
 
 /// Segments that an endpoint may send within one instant: a window of the smallest ones.
@@ -133,7 +133,7 @@ impl Program {
                 self.reads = now + self.pause;
             }
         }
-        if !matches!(end.state(), State::Established | State::CloseWait) {
+        if !matches!(end.state(), TcpState::Established | TcpState::CloseWait) {
             return;
         }
         if self.read >= self.after {
@@ -151,7 +151,7 @@ impl Program {
 
     fn wake(&self, end: &Endpoint) -> Option<Instant> {
         let read = (end.readable() > 0).then_some(self.reads);
-        let open = matches!(end.state(), State::Established | State::CloseWait);
+        let open = matches!(end.state(), TcpState::Established | TcpState::CloseWait);
         let waits = open && self.written == 0 && self.bytes > 0;
         let begin = self.begins.filter(|_| waits);
         [read, begin, self.quits].into_iter().flatten().min()
@@ -296,7 +296,7 @@ impl Play {
 
     /// Returns true if both ends are done and no segment is in flight.
     fn is_over(&self) -> bool {
-        let done = |end: &Endpoint| end.state().is_closed() || end.state() == State::TimeWait;
+        let done = |end: &Endpoint| end.state().is_closed() || end.state() == TcpState::TimeWait;
         let read = |end: &Endpoint| end.readable() == 0;
         self.ends.iter().all(|end| done(end) && read(end))
             && self.lines.iter().all(|line| line.flying.is_empty())

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use posthaste_tcp::{ConnectionEnd, Profile, State, profile};
+use posthaste_tcp::{ConnectionEnd, Profile, TcpState, profile};
 use posthaste_units::{Instant, Span};
 
 use crate::play::{Passed, Play, Program, TestLink};
@@ -50,7 +50,7 @@ fn whole(mut play: Play) -> Play {
         let state = end.state();
         let fine = matches!(
             state,
-            State::TimeWait | State::Closed(ConnectionEnd::Finished)
+            TcpState::TimeWait | TcpState::Closed(ConnectionEnd::Finished)
         );
         assert!(fine, "{state:?}");
     }
@@ -156,7 +156,7 @@ fn timeouts_after_the_handshake() {
             let mut play = transaction(name, name, ms(delay), &[]);
             let handshake = play.now + ms(3 * delay + 60);
             play.run(handshake, 1000);
-            assert_eq!(play.ends[SERVER].state(), State::Established);
+            assert_eq!(play.ends[SERVER].state(), TcpState::Established);
             let timeout = play.ends[SERVER].look().timeout.as_nanos() / 1_000_000;
             assert!(
                 expected.contains(&timeout),
@@ -200,7 +200,7 @@ fn syns(name: &str) -> Vec<u64> {
     play.run(began + Span::from_secs(600), 1000);
     assert_eq!(
         play.ends[CLIENT].state(),
-        State::Closed(ConnectionEnd::TimedOut)
+        TcpState::Closed(ConnectionEnd::TimedOut)
     );
     let after = |at: Instant| (at.since(began).as_secs_f64() + 0.2) as u64;
     play.log.iter().map(|passed| after(passed.at)).collect()

@@ -9,7 +9,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use posthaste_tcp::remedy::Remedy;
-use posthaste_tcp::{ConnectionEnd, Endpoint, Profile, State};
+use posthaste_tcp::{ConnectionEnd, Endpoint, Profile, TcpState};
 use posthaste_units::{Seed, Span, Stream};
 use rand::RngExt as _;
 
@@ -140,10 +140,10 @@ fn outlive(play: &mut Play, loses: bool) -> bool {
     };
     let states = [0, 1].map(|end: usize| play.ends[end].state());
     assert!(ended, "it does not end: {states:?} at {:?}", play.now);
-    if states.contains(&State::Closed(ConnectionEnd::Aborted)) {
+    if states.contains(&TcpState::Closed(ConnectionEnd::Aborted)) {
         return true;
     }
-    let given_up = states.contains(&State::Closed(ConnectionEnd::TimedOut));
+    let given_up = states.contains(&TcpState::Closed(ConnectionEnd::TimedOut));
     assert!(loses || !given_up, "nothing was lost, and yet {states:?}");
     if given_up {
         return false;
@@ -153,7 +153,7 @@ fn outlive(play: &mut Play, loses: bool) -> bool {
     let fine = |state| {
         matches!(
             state,
-            State::TimeWait | State::Closed(ConnectionEnd::Finished | ConnectionEnd::Reset)
+            TcpState::TimeWait | TcpState::Closed(ConnectionEnd::Finished | ConnectionEnd::Reset)
         )
     };
     assert!(states.into_iter().all(fine), "{states:?}");

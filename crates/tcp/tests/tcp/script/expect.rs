@@ -1,6 +1,6 @@
 //! Comparison of a segment with the script, and of a quantity with its value.
 
-use posthaste_tcp::{ConnectionEnd, Endpoint, Segment, State};
+use posthaste_tcp::{ConnectionEnd, Endpoint, Segment, TcpState};
 use posthaste_units::Span;
 
 use super::parse::WrittenSegment;
@@ -17,7 +17,7 @@ pub(super) struct Quantity {
 
 #[derive(Clone, Debug, PartialEq, PartialOrd)]
 enum ExpectedValue {
-    State(String),
+    TcpState(String),
     Number(u64),
     Time(Span),
     /// No value yet.
@@ -118,22 +118,22 @@ fn answer(endpoint: &Endpoint, name: &str) -> Result<ExpectedValue, String> {
     }))
 }
 
-fn state(state: State) -> &'static str {
+fn state(state: TcpState) -> &'static str {
     match state {
-        State::Listen => "listen",
-        State::SynSent => "syn-sent",
-        State::SynReceived => "syn-received",
-        State::Established => "established",
-        State::FinWait1 => "fin-wait-1",
-        State::FinWait2 => "fin-wait-2",
-        State::CloseWait => "close-wait",
-        State::Closing => "closing",
-        State::LastAck => "last-ack",
-        State::TimeWait => "time-wait",
-        State::Closed(ConnectionEnd::Finished) => "finished",
-        State::Closed(ConnectionEnd::Reset) => "reset",
-        State::Closed(ConnectionEnd::TimedOut) => "timed-out",
-        State::Closed(ConnectionEnd::Aborted) => "aborted",
+        TcpState::Listen => "listen",
+        TcpState::SynSent => "syn-sent",
+        TcpState::SynReceived => "syn-received",
+        TcpState::Established => "established",
+        TcpState::FinWait1 => "fin-wait-1",
+        TcpState::FinWait2 => "fin-wait-2",
+        TcpState::CloseWait => "close-wait",
+        TcpState::Closing => "closing",
+        TcpState::LastAck => "last-ack",
+        TcpState::TimeWait => "time-wait",
+        TcpState::Closed(ConnectionEnd::Finished) => "finished",
+        TcpState::Closed(ConnectionEnd::Reset) => "reset",
+        TcpState::Closed(ConnectionEnd::TimedOut) => "timed-out",
+        TcpState::Closed(ConnectionEnd::Aborted) => "aborted",
     }
 }
 

@@ -3,7 +3,7 @@
 use std::collections::VecDeque;
 use std::sync::Arc;
 
-use posthaste_tcp::{Endpoint, Profile, Segment, State};
+use posthaste_tcp::{Endpoint, Profile, Segment, TcpState};
 use posthaste_units::{Instant, Span};
 
 use super::expect::{describe, matches};
@@ -144,7 +144,7 @@ impl<'a> ScriptWorld<'a> {
     fn established(&mut self) -> Result<(), String> {
         self.before = self.now;
         match self.endpoint()?.state() {
-            State::Established => Ok(()),
+            TcpState::Established => Ok(()),
             other => Err(format!("  expected  established\n  got       {other:?}")),
         }
     }
