@@ -319,7 +319,8 @@ impl<P: Packet> Link<P> {
         }
     }
 
-    /// Counters of the [cross traffic](crate::BackgroundTraffic), as far as packets have met it; `None` without cross traffic.
+    /// Counters of the [cross traffic](crate::BackgroundTraffic), as far as packets have met it; `None` without cross
+    /// traffic.
     pub fn background_counters(&self) -> Option<BackgroundCounters> {
         match &self.path {
             Path::Pipe(pipe) => pipe.background_counters(),

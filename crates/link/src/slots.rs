@@ -47,7 +47,8 @@ impl Slots {
     /// Panics if the packets are out of order or their bytes do not add up. Checked in debug builds.
     fn assert_invariants(&self) {
         if cfg!(debug_assertions) {
-            let bytes = self.taken.iter().map(|(_, bytes)| u64::from(*bytes)).sum();
+            let bytes = self.taken.iter().map(|(_, bytes)| u64::from(*bytes));
+            let bytes = bytes.sum::<u64>();
             assert_eq!(
                 self.bytes, bytes,
                 "occupied bytes differ from those of the packets"

@@ -1,8 +1,8 @@
 //! Inference of a pattern from captures of a real network.
 //!
-//! A capture shows only a part of the events. [`ReceiverCapture`] sees holes in the received data, [`SenderCapture`] sees
-//! retransmissions, and [`CapturePair`] compares both ends packet by packet. Each documents its inferences, and counts the
-//! packets that it could not judge. Reading files and headers is left to the caller.
+//! A capture shows only a part of the events. [`ReceiverCapture`] sees holes in the received data, [`SenderCapture`]
+//! sees retransmissions, and [`CapturePair`] compares both ends packet by packet. Each documents its inferences, and
+//! counts the packets that it could not judge. Reading files and headers is left to the caller.
 
 mod pair;
 mod receiver;

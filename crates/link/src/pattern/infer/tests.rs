@@ -276,7 +276,11 @@ proptest! {
         let mut now = Instant::ORIGIN;
         for (up, connection, segment, ms) in packets {
             now += Span::from_millis(ms);
-            let segment = segment.map(|(sequence, length, acknowledges)| CapturedSegment { sequence, length, acknowledges });
+            let segment = segment.map(|(sequence, length, acknowledges)| CapturedSegment {
+                sequence,
+                length,
+                acknowledges,
+            });
             let direction = if up { Direction::Up } else { Direction::Down };
             let seen = CapturedPacket { at: now, direction, connection, segment };
             receiver.push(&seen);
