@@ -40,7 +40,7 @@ pub struct Link<P> {
 }
 
 enum Path<P> {
-    DummynetPipe(DummynetPipe<P>),
+    Pipe(DummynetPipe<P>),
     Netem(Netem),
 }
 

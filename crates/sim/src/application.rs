@@ -47,12 +47,12 @@ pub enum Closer {
     /// The server, as soon as it has written the last reply. By then all data that the window allows has left, so the
     /// FIN is sent with the last data only if it has to wait.
     #[default]
-    ServerProgram,
+    Server,
     /// The server, with the end of its last reply withheld until it closes (TCP_CORK). The FIN always leaves with the
     /// last data.
     ServerWithReply,
     /// The client, after it has received the last reply.
-    ClientProgram,
+    Client,
 }
 
 impl SimulatedService {

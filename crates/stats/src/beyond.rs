@@ -7,7 +7,7 @@
 use posthaste_units::Span;
 
 use crate::Recorder;
-use crate::dependence::{Part, Uncertainty, ratio_uncertainty};
+use crate::dependence::{BatchPart, Uncertainty, ratio_uncertainty};
 
 /// The values of a recorder compared with a bound.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
@@ -54,13 +54,13 @@ impl Recorder {
         let split = all.count_above(bound).saturating_sub(outside) as f64 / within;
         let share = kept.iter().map(|bucket| {
             let (inside, above) = bucket.count_in_and_above(at);
-            Part {
+            BatchPart {
                 sum: above as f64 + split * inside as f64,
                 count: bucket.total() as f64,
             }
         });
         found.share_dispersion = share_dispersion(&share.collect::<Vec<_>>());
-        let mean = kept.iter().map(|bucket| Part {
+        let mean = kept.iter().map(|bucket| BatchPart {
             sum: bucket.sum as f64,
             count: bucket.count as f64,
         });
@@ -74,7 +74,7 @@ impl Recorder {
 }
 
 /// Sum of the parts' counts, and the ratio of the sum of their sums to it.
-fn ratio(parts: &[Part]) -> (f64, f64) {
+fn ratio(parts: &[BatchPart]) -> (f64, f64) {
     let count: f64 = parts.iter().map(|part| part.count).sum();
     (
         count,
@@ -84,13 +84,13 @@ fn ratio(parts: &[Part]) -> (f64, f64) {
 
 /// Uncertainty of the ratio from sufficiently long batches. Neighbours with too strong a correlation are merged in
 /// pairs. Otherwise only runs with an accidentally short correlation of the queue would give a result.
-fn by_long_batches(parts: &[Part]) -> Option<Uncertainty> {
+fn by_long_batches(parts: &[BatchPart]) -> Option<Uncertainty> {
     let mut parts = parts.to_vec();
     while parts.len() > 1 {
         if let Some(found) = ratio_uncertainty(&parts) {
             return Some(found);
         }
-        let pairs = parts.chunks_exact(2).map(|pair| Part {
+        let pairs = parts.chunks_exact(2).map(|pair| BatchPart {
             sum: pair[0].sum + pair[1].sum,
             count: pair[0].count + pair[1].count,
         });
@@ -99,7 +99,7 @@ fn by_long_batches(parts: &[Part]) -> Option<Uncertainty> {
     None
 }
 
-fn share_dispersion(parts: &[Part]) -> Option<f64> {
+fn share_dispersion(parts: &[BatchPart]) -> Option<f64> {
     let (count, share) = ratio(parts);
     let spread = share * (1.0 - share);
     let found = by_long_batches(parts).filter(|_| spread > 0.0)?;
@@ -107,7 +107,7 @@ fn share_dispersion(parts: &[Part]) -> Option<f64> {
 }
 
 /// Relative variance of the mean, and its dispersion if the values differ. `squares` is the sum of their squares.
-fn mean_dispersion(parts: &[Part], squares: f64) -> Option<(f64, Option<f64>)> {
+fn mean_dispersion(parts: &[BatchPart], squares: f64) -> Option<(f64, Option<f64>)> {
     let (count, mean) = ratio(parts);
     let found = by_long_batches(parts).filter(|_| mean > 0.0)?;
     let spread = (squares / count - mean * mean).max(0.0);

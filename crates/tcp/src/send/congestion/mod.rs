@@ -99,7 +99,7 @@ pub enum Basis {
     /// Bytes in flight (RFC 5681, equation 4).
     Flight,
     /// The window (Linux).
-    ReceiveWindow,
+    Window,
     /// The smaller of the congestion window and the peer's window, in whole segments (BSD).
     Usable,
 }

@@ -17,7 +17,7 @@ pub(super) struct Quantity {
 
 #[derive(Clone, Debug, PartialEq, PartialOrd)]
 enum ExpectedValue {
-    TcpState(String),
+    State(String),
     Number(u64),
     Time(Span),
     /// No value yet.
