@@ -69,7 +69,9 @@ impl CpuTokenBucket {
     /// Adds the allowance since the last call.
     pub(crate) fn fill(&mut self, now: Instant, estimate: &LoadEstimate) {
         let income = f64::from(estimate.allowance) * self.part;
-        let passed = self.filled.map_or(HOLDS, |filled| now.saturating_since(filled));
+        let passed = self
+            .filled
+            .map_or(HOLDS, |filled| now.saturating_since(filled));
         self.filled = Some(now);
         self.most = income * HOLDS.as_nanos() as f64;
         self.holds = (self.holds + income * passed.as_nanos() as f64).min(self.most);

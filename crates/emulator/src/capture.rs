@@ -22,7 +22,7 @@ use std::net::IpAddr;
 use etherparse::{LaxNetSlice, LaxSlicedPacket, TcpSlice, TransportSlice};
 use pcap_parser::{Block, Linktype, PcapBlockOwned, PcapError, create_reader};
 use posthaste_link::Direction;
-use posthaste_link::pattern::infer::{CapturedPacket, CapturedSegment};
+use posthaste_link::pattern::infer::{ObservedPacket, ObservedSegment};
 use posthaste_units::Instant;
 use thiserror::Error;
 
@@ -38,7 +38,7 @@ const NANOS_PER_SECOND: u64 = 1_000_000_000;
 #[derive(Clone, Copy, Debug)]
 pub struct CapturedPacket {
     /// Time, direction, connection and segment.
-    pub seen: CapturedPacket,
+    pub seen: ObservedPacket,
     /// Hash of everything that does not change on the way.
     pub mark: u64,
     /// True for a SYN: the first of its connection, or the answer to it.
@@ -225,7 +225,7 @@ struct Decoded {
     protocol: u8,
     /// Length of the IP packet according to its header.
     length: usize,
-    segment: Option<CapturedSegment>,
+    segment: Option<ObservedSegment>,
     opens: Opens,
     mark: u64,
     /// The capture lacks some of the bytes that enter the mark.
@@ -326,10 +326,10 @@ fn content(packet: &LaxSlicedPacket<'_>) -> Option<Decoded> {
 }
 
 /// Reads the TCP header. `bytes` is the length of the segment with its header.
-fn segment(tcp: &TcpSlice<'_>, bytes: usize) -> CapturedSegment {
+fn segment(tcp: &TcpSlice<'_>, bytes: usize) -> ObservedSegment {
     let payload = bytes.saturating_sub(usize::from(tcp.data_offset()) * 4);
     let flags = u32::from(tcp.syn()) + u32::from(tcp.fin());
-    CapturedSegment {
+    ObservedSegment {
         sequence: tcp.sequence_number(),
         length: u32::try_from(payload)
             .unwrap_or(u32::MAX)
@@ -385,7 +385,7 @@ impl Connections {
             false => Direction::Down,
         };
         CapturedPacket {
-            seen: CapturedPacket {
+            seen: ObservedPacket {
                 at,
                 direction,
                 connection: connection.number,

@@ -4,8 +4,7 @@
 //! kernel, not the moment when the loop sees it. A late wake-up therefore has no effect if it precedes the packet's
 //! departure. [`PacketPath`] has everything between the two devices.
 
-use posthaste_link::{Direction, Fate, Passage};
-use posthaste_link::{Direction, Fate, Network, Departure};
+use posthaste_link::{Departure, Direction, Fate};
 use posthaste_stats::Histogram;
 use posthaste_units::Instant;
 use rustix::io::Errno;
@@ -137,7 +136,7 @@ impl EmulatorEngine {
         &mut self,
         direction: Direction,
         flow: &Flow,
-        passage: &Passage<Vec<u8>>,
+        passage: &Departure<Vec<u8>>,
     ) -> Instant {
         let sent = self.clock.now();
         debug_assert!(sent >= passage.left, "a packet was sent before it was due");

@@ -5,8 +5,7 @@
 
 use std::fmt;
 
-use posthaste_link::{BackgroundCounters, ClassCounters, Counters};
-use posthaste_link::{BackgroundCounters, ClassCounters, LinkCounters, Direction};
+use posthaste_link::{BackgroundCounters, ClassCounters, LinkCounters};
 use posthaste_stats::Histogram;
 use posthaste_units::Span;
 

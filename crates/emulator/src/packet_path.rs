@@ -3,7 +3,7 @@
 //! No system calls: time is an argument, and the caller receives and sends. The link makes all decisions.
 
 use posthaste_link::record::Input;
-use posthaste_link::{Direction, Network, Passage};
+use posthaste_link::{Departure, Direction, Network};
 use posthaste_units::Instant;
 
 use crate::agent::DuplicateAcks;
@@ -22,7 +22,7 @@ const SPARE: usize = 1024;
 pub(crate) type Links = Network<Flow, Vec<u8>>;
 
 /// A packet that has left a link: direction, number of the connection, connection, and its passage.
-pub(crate) type LeavingPacket = (Direction, u64, Flow, Passage<Vec<u8>>);
+pub(crate) type LeavingPacket = (Direction, u64, Flow, Departure<Vec<u8>>);
 
 /// Optional middleboxes between the devices and the links.
 pub(crate) struct Middleboxes {
@@ -158,7 +158,7 @@ impl PacketPath {
         &mut self,
         direction: Direction,
         flow: &Flow,
-        passage: &Passage<Vec<u8>>,
+        passage: &Departure<Vec<u8>>,
     ) -> bool {
         let stack = self.stack(direction.reverse(), flow);
         let is_for_stack = stack.is_some();
@@ -169,7 +169,7 @@ impl PacketPath {
     }
 
     /// Shows a packet that was delivered to the client to the agent.
-    pub(crate) fn show_delivered(&mut self, direction: Direction, passage: &Passage<Vec<u8>>) {
+    pub(crate) fn show_delivered(&mut self, direction: Direction, passage: &Departure<Vec<u8>>) {
         if let (Direction::Down, Some(agent)) = (direction, &mut self.middleboxes.agent) {
             agent.push(passage.left, direction, &passage.packet);
         }

@@ -6,7 +6,7 @@
 
 use std::sync::mpsc::{Receiver, SyncSender, sync_channel};
 
-use posthaste_link::{Direction, Fate, Departure};
+use posthaste_link::{Departure, Direction, Fate};
 use posthaste_units::Instant;
 
 use crate::flow::Flow;

@@ -7,7 +7,7 @@
 use std::fmt;
 use std::str::FromStr;
 
-use posthaste_stats::{FEWEST_FOR_P999, StatisticReading, Statistic, Summary};
+use posthaste_stats::{FEWEST_FOR_P999, Statistic, StatisticReading, Summary};
 use posthaste_units::{Rate, Ratio, Span};
 use serde::{Deserialize, Serialize};
 use thiserror::Error;

@@ -258,7 +258,10 @@ impl DuplicateAcks {
 
     /// Forgets connections that were idle for `IDLE`, sooner than a link does. They get no help if they continue.
     fn sweep(&mut self, now: Instant) {
-        if self.swept.is_some_and(|swept| now.saturating_since(swept) < SWEEP) {
+        if self
+            .swept
+            .is_some_and(|swept| now.saturating_since(swept) < SWEEP)
+        {
             return;
         }
         self.swept = Some(now);

@@ -113,7 +113,10 @@ impl SpliceHalf {
 
     /// True if only answers to late packets will be sent. Frees the buffers.
     pub(super) fn is_waiting_only(&mut self) -> bool {
-        let over = matches!(self.endpoint.state(), TcpState::TimeWait | TcpState::Closed(_));
+        let over = matches!(
+            self.endpoint.state(),
+            TcpState::TimeWait | TcpState::Closed(_)
+        );
         if over && self.endpoint.readable() == 0 {
             self.send = SendBuffer::default();
             self.come = Reassembly::new(0);

@@ -1,7 +1,7 @@
 //! Packet records for tests, written in the notation of a trace: `S`, `S. ack 1`, `1:1449 ack 301`.
 
 use etherparse::{PacketBuilder, TcpOptionElement};
-use posthaste_link::{Direction, Fate, DeliveryMarks, Departure, DropReason};
+use posthaste_link::{DeliveryMarks, Departure, Direction, DropReason, Fate};
 use posthaste_units::{Instant, Span};
 
 use crate::flow::Flow;
@@ -46,7 +46,13 @@ impl SegmentBuilder {
 
     /// Adds a packet that arrives at the link at `ms` and is dropped.
     pub(crate) fn dropped(&mut self, ms: f64, direction: Direction, words: &str) -> &mut Self {
-        self.passed(ms, direction, words, Fate::Dropped(DropReason::Pattern), 0.0)
+        self.passed(
+            ms,
+            direction,
+            words,
+            Fate::Dropped(DropReason::Pattern),
+            0.0,
+        )
     }
 
     pub(crate) fn passed(

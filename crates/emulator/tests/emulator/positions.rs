@@ -10,7 +10,7 @@ use std::thread::JoinHandle;
 use std::time::Duration;
 
 use posthaste_emulator::{Emulation, PacketRecord, RunningEmulation, TcpCounters};
-use posthaste_link::{Direction, Fate, DropReason};
+use posthaste_link::{Direction, DropReason, Fate};
 use socket2::{Domain, Protocol, Socket, Type};
 
 use crate::inside::{ReplyService, delay, patterned, seen, servers, tcp, transact};

@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use posthaste_link::loss::Independent;
 use posthaste_link::record::{BlankPacket, Input};
-use posthaste_link::{Direction, Fate, Jitter, Loss, Network, Plan, JitterShape, Sharing, Spread};
+use posthaste_link::{Direction, Fate, Jitter, JitterShape, Loss, Network, Plan, Sharing, Spread};
 use posthaste_units::{BitRate, Instant, Ratio, Seed, Span};
 
 use crate::inside::{ReplyService, delay, emulation, seen, servers, transact};
@@ -58,7 +58,8 @@ pub(crate) fn replays() {
     assert_eq!((outcome.unseen, outcome.unrecorded), (0, 0));
 
     let plan = Arc::new(plan);
-    let mut network: Network<u64, BlankPacket> = Network::new(&plan, &plan, Sharing::PerConnection, SEED);
+    let mut network: Network<u64, BlankPacket> =
+        Network::new(&plan, &plan, Sharing::PerConnection, SEED);
     let mut replayed: HashMap<Which, (Instant, Fate)> = HashMap::new();
     network.replay(&inputs, |(direction, connection, _, passage)| {
         let which = (direction, connection, passage.position, passage.copy);

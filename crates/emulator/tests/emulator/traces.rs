@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use posthaste_emulator::trace::Sending;
 use posthaste_emulator::{Emulation, Setup, TcpCounters, response, trace};
-use posthaste_link::{LinkCounters, Direction, Plan};
+use posthaste_link::{Direction, LinkCounters, Plan};
 use posthaste_units::{BitRate, Span};
 
 use crate::inside::{ReplyService, delay, emulation, patterned, seen, servers, transact};

@@ -7,8 +7,10 @@ use std::num::NonZero;
 use std::sync::Arc;
 use std::thread;
 
-use posthaste_link::{Direction, Fate, DropReason};
-use posthaste_sim::{Ending, TracedPacket, Scenario, SimulatedService, Simulator, PacketTrace, Transaction};
+use posthaste_link::{Direction, DropReason, Fate};
+use posthaste_sim::{
+    Ending, PacketTrace, Scenario, SimulatedService, Simulator, TracedPacket, Transaction,
+};
 use posthaste_tcp::trace::Sending;
 use posthaste_units::{Instant, Seed, Span};
 
@@ -127,7 +129,8 @@ fn read(transaction: &Transaction<'_>, trace: &PacketTrace, drops: Drops) -> Pla
         };
         packets.iter().filter(waited).map(|packet| packet.sent)
     };
-    let again = |packet: &&TracedPacket| packet.sending != Sending::First && packet.end > packet.start;
+    let again =
+        |packet: &&TracedPacket| packet.sending != Sending::First && packet.end > packet.start;
     let traced = Traced {
         number: transaction.number,
         began: transaction.began,

@@ -9,7 +9,7 @@ use std::sync::Arc;
 use posthaste_emulator::PacketRecord;
 use posthaste_emulator::response::Responses;
 use posthaste_emulator::trace::{DecodedPacket as Packet, EventOrder, PacketEvent, Sending};
-use posthaste_link::{Direction, Fate, DropReason};
+use posthaste_link::{Direction, DropReason, Fate};
 use posthaste_units::{Instant, ResponseTime, Span};
 
 use super::line::Drops;

@@ -127,7 +127,9 @@ impl<'a> Twin<'a> {
     fn pairs(&self) -> Result<Vec<Pair<'_>>, Failure> {
         let timeouts = self.emulated.iter().flat_map(|(part, measured)| {
             let began = measured.traced.began;
-            let apart = part.began.map_or(Span::ZERO, |part| part.saturating_since(began));
+            let apart = part
+                .began
+                .map_or(Span::ZERO, |part| part.saturating_since(began));
             let ends = measured.traced.timeouts.iter().flatten();
             ends.map(move |time| *time + apart)
         });

@@ -263,7 +263,10 @@ pub(super) fn side_by_side(
     let [one, other] = stands;
     let before = [one.done()?, other.done()?];
     let run = making_way(|| run(plan, stop, &mut ()))?;
-    let after = [one.done()?.saturating_since(before[0]), other.done()?.saturating_since(before[1])];
+    let after = [
+        one.done()?.since(before[0]),
+        other.done()?.since(before[1]),
+    ];
     let parts = after.map(|done| Part {
         reply_us: 1e6 * done.used / done.replies,
         packed: done.packed / done.open,
@@ -323,7 +326,7 @@ impl Stand {
         let run = making_way(|| run(plan, stop, &mut ()))?;
         let lasted = begun.elapsed().as_secs_f64();
         let kernel = Counters::read()? - kernel;
-        let done = self.done()?.saturating_since(done);
+        let done = self.done()?.since(done);
         let closed = matches!(plan.pace, Pace::Closed { .. });
         Ok((!run.stopped).then_some(Measured {
             planned: sweep::planned(plan),

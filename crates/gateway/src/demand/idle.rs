@@ -42,7 +42,8 @@ pub(crate) fn hooks() -> Hooks {
 
 /// Time since the calling thread's last pause.
 pub(crate) fn since(now: Instant) -> Span {
-    LAST.get().map_or(Span::ZERO, |last| now.saturating_since(last))
+    LAST.get()
+        .map_or(Span::ZERO, |last| now.saturating_since(last))
 }
 
 /// Sum of the calling thread's idle time.

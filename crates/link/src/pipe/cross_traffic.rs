@@ -8,7 +8,7 @@ use posthaste_units::Instant;
 use super::DummynetPipe;
 use crate::class_queue::QueuedPacket;
 use crate::context::LinkContext;
-use crate::{BackgroundCounters, BackgroundTraffic, Packet, PacketTally, Plan};
+use crate::{BackgroundCounters, BackgroundTraffic, Packet, PacketTally};
 
 impl<P: Packet> DummynetPipe<P> {
     /// Simulates the cross traffic that no packet has waited for, up to `now`, when a packet arrives.

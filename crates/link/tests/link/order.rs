@@ -74,7 +74,7 @@ fn jitter_reorders_where_it_may() {
             assert_eq!(
                 marks(departure.fate).unwrap().overtook,
                 overtook,
-                "{passage:?}"
+                "{departure:?}"
             );
             earlier_to_come += u32::from(overtook);
         }
@@ -144,7 +144,7 @@ fn with_a_gap_every_fifth_goes_at_once() {
         };
         for departure in pass(&plan, 1, &every_ms(40)) {
             let at_once = departure.left == departure.arrived;
-            assert_eq!(at_once, departure.position % 5 == 0, "{passage:?}");
+            assert_eq!(at_once, departure.position % 5 == 0, "{departure:?}");
         }
     }
 }

@@ -1,7 +1,7 @@
 //! The joint estimate from all trials of a search: a curve through those near the capacity, or bounds.
 
 use posthaste_stats::isotonic::{self, Tried};
-use posthaste_stats::{Anchor, Curve, Fit, BoundedStatistic, Observed};
+use posthaste_stats::{Anchor, BoundedStatistic, Curve, Fit, Observed};
 
 use super::evidence::Evidence;
 use super::goal::Goal;

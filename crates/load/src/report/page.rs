@@ -4,8 +4,8 @@ use posthaste_draw::{
     Axis, Block, Card, Cell, Chart, Page, Point, Section, Series, Shape, State, Table, Unit,
 };
 use posthaste_stats::{
-    Batch, CensoredSummary, FEWEST_FOR_P999, Histogram, StatisticReading, Recorder, Statistic, Summary,
-    has_long_tail, median,
+    Batch, CensoredSummary, FEWEST_FOR_P999, Histogram, Recorder, Statistic, StatisticReading,
+    Summary, has_long_tail, median,
 };
 
 use super::text::millis;

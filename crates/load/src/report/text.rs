@@ -2,7 +2,7 @@
 
 use std::fmt::Write as _;
 
-use posthaste_stats::{CensoredSummary, FEWEST_FOR_P999, StatisticReading, Statistic, Summary};
+use posthaste_stats::{CensoredSummary, FEWEST_FOR_P999, Statistic, StatisticReading, Summary};
 
 use super::{Bin, PortionReport, Report, client_in_words, occurred};
 use crate::outcome::Outcome;
@@ -173,7 +173,11 @@ fn times(report: &Report, out: &mut String) -> std::fmt::Result {
     )
 }
 
-fn row(out: &mut String, name: &str, readings: [StatisticReading; COLUMNS.len()]) -> std::fmt::Result {
+fn row(
+    out: &mut String,
+    name: &str,
+    readings: [StatisticReading; COLUMNS.len()],
+) -> std::fmt::Result {
     write!(out, "{name:<NAMES$}")?;
     for reading in readings {
         write!(out, "{:>9}", reading.words(millis))?;

@@ -22,7 +22,7 @@ pub use sender::SenderCapture;
 
 /// A packet in a capture.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct CapturedPacket {
+pub struct ObservedPacket {
     /// Time of capture.
     pub at: Instant,
     /// Direction of the packet.
@@ -30,12 +30,12 @@ pub struct CapturedPacket {
     /// Number of its connection.
     pub connection: u64,
     /// TCP numbers; `None` for other protocols and for fragments.
-    pub segment: Option<CapturedSegment>,
+    pub segment: Option<ObservedSegment>,
 }
 
 /// TCP numbers of a packet.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct CapturedSegment {
+pub struct ObservedSegment {
     /// Sequence number of its first byte.
     pub sequence: u32,
     /// Sequence numbers that it occupies: its bytes, one for SYN and one for FIN.

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use posthaste_units::{Instant, Span};
 
-use super::{CapturedPacket, CapturedSegment, Findings, first, unwrapped};
+use super::{Findings, ObservedPacket, ObservedSegment, first, unwrapped};
 use crate::Direction;
 use crate::pattern::ENTRIES;
 
@@ -74,7 +74,7 @@ impl ReceiverCapture {
     }
 
     /// Adds the next packet of the capture, of either direction.
-    pub fn push(&mut self, seen: &CapturedPacket) {
+    pub fn push(&mut self, seen: &ObservedPacket) {
         let connection = self.connections.entry(seen.connection).or_default();
         if seen.direction != self.direction {
             if let Some(segment) = &seen.segment {
@@ -151,7 +151,7 @@ impl ReceiverConnection {
     fn arrive(
         &mut self,
         at: Instant,
-        segment: &CapturedSegment,
+        segment: &ObservedSegment,
         (position, arrived): (u64, u64),
         room: u64,
     ) -> SegmentArrival {
@@ -214,7 +214,7 @@ impl ReceiverConnection {
 
     /// Handles a segment in the opposite direction: it starts a round trip, and the data that it acknowledges has
     /// arrived. Returns the number of missing packets among that data.
-    fn send(&mut self, at: Instant, segment: &CapturedSegment) -> u64 {
+    fn send(&mut self, at: Instant, segment: &ObservedSegment) -> u64 {
         let sent = self.sent.unwrap_or_else(|| first(segment.sequence));
         let end = unwrapped(sent, segment.sequence) + u64::from(segment.length);
         if segment.length > 0 && end > sent && self.timed.is_none() {
@@ -235,7 +235,7 @@ impl ReceiverConnection {
     }
 
     /// Ends a round trip if the arriving segment acknowledges its end.
-    fn acknowledged(&mut self, at: Instant, segment: &CapturedSegment) {
+    fn acknowledged(&mut self, at: Instant, segment: &ObservedSegment) {
         let (Some((end, sent)), Some(number)) = (self.timed, segment.acknowledges) else {
             return;
         };

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use super::{CapturedPacket, CapturedSegment, Findings, first, unwrapped};
+use super::{Findings, ObservedPacket, ObservedSegment, first, unwrapped};
 use crate::Direction;
 
 /// Reads one direction of a capture made at its sender.
@@ -37,7 +37,7 @@ impl SenderCapture {
     }
 
     /// Adds the next packet of the capture, of either direction.
-    pub fn push(&mut self, seen: &CapturedPacket) {
+    pub fn push(&mut self, seen: &ObservedPacket) {
         let connection = self.connections.entry(seen.connection).or_default();
         if seen.direction != self.direction {
             if let Some(number) = seen.segment.and_then(|segment| segment.acknowledges) {
@@ -61,7 +61,7 @@ impl SenderCapture {
 
 impl SenderConnection {
     /// Adds a packet. Returns the positions of the packets that it repeats.
-    fn send(&mut self, segment: &CapturedSegment, position: u64) -> Vec<u64> {
+    fn send(&mut self, segment: &ObservedSegment, position: u64) -> Vec<u64> {
         if segment.length == 0 {
             return Vec::new();
         }

@@ -9,7 +9,7 @@ const SIZE: u32 = 1000;
 
 /// Packets of one connection, down, as in a capture.
 struct SyntheticCapture {
-    packets: Vec<CapturedPacket>,
+    packets: Vec<ObservedPacket>,
     start: u32,
 }
 
@@ -26,8 +26,8 @@ impl SyntheticCapture {
         capture
     }
 
-    fn push(&mut self, ms: u64, direction: Direction, segment: Option<CapturedSegment>) {
-        self.packets.push(CapturedPacket {
+    fn push(&mut self, ms: u64, direction: Direction, segment: Option<ObservedSegment>) {
+        self.packets.push(ObservedPacket {
             at: Instant::ORIGIN + Span::from_millis(ms),
             direction,
             connection: 1,
@@ -36,7 +36,7 @@ impl SyntheticCapture {
     }
 
     fn up(&mut self, ms: u64, sequence: u32, length: u32, acknowledges: Option<u32>) {
-        let segment = CapturedSegment {
+        let segment = ObservedSegment {
             sequence,
             length,
             acknowledges,
@@ -45,7 +45,7 @@ impl SyntheticCapture {
     }
 
     fn down(&mut self, ms: u64, sequence: u32, length: u32, acknowledges: Option<u32>) {
-        let segment = CapturedSegment {
+        let segment = ObservedSegment {
             sequence,
             length,
             acknowledges,
@@ -276,13 +276,13 @@ proptest! {
         let mut now = Instant::ORIGIN;
         for (up, connection, segment, ms) in packets {
             now += Span::from_millis(ms);
-            let segment = segment.map(|(sequence, length, acknowledges)| CapturedSegment {
+            let segment = segment.map(|(sequence, length, acknowledges)| ObservedSegment {
                 sequence,
                 length,
                 acknowledges,
             });
             let direction = if up { Direction::Up } else { Direction::Down };
-            let seen = CapturedPacket { at: now, direction, connection, segment };
+            let seen = ObservedPacket { at: now, direction, connection, segment };
             receiver.push(&seen);
             sender.push(&seen);
             match up {

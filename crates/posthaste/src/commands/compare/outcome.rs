@@ -1,7 +1,8 @@
 //! The comparison of two sides as data: verdicts, overall verdict, and the options that differ.
 
 use posthaste_stats::{
-    Judged, Judgement, Margins, MeasuredStatistic, JudgementReason, Rules, ComparisonVerdict, judge_shares, judge_times,
+    ComparisonVerdict, Judged, Judgement, JudgementReason, Margins, MeasuredStatistic, Rules,
+    judge_shares, judge_times,
 };
 use serde::Serialize;
 

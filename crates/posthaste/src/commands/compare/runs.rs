@@ -3,7 +3,9 @@
 use std::path::{Path, PathBuf};
 
 use posthaste_load::report::{Report, read_report};
-use posthaste_stats::{CensoredSummary, MeasuredStatistic, StatisticReading, Share, Statistic, Summary};
+use posthaste_stats::{
+    CensoredSummary, MeasuredStatistic, Share, Statistic, StatisticReading, Summary,
+};
 
 use crate::commands::Failure;
 

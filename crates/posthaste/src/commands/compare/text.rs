@@ -1,6 +1,6 @@
 //! The comparison in words: the report on the terminal, and the checks for other programs.
 
-use posthaste_stats::{Judgement, Needed, JudgementReason, ComparisonVerdict};
+use posthaste_stats::{ComparisonVerdict, Judgement, JudgementReason, Needed};
 
 use super::outcome::{Difference, Outcome, Overall, Row};
 use crate::commands::checks::{Check, Checks, State};
@@ -42,12 +42,18 @@ pub(super) fn text(outcome: &Outcome) -> String {
 /// The overall verdict as a sentence.
 pub(super) fn conclusion(outcome: &Outcome) -> String {
     match outcome.verdict {
-        Overall::Worse => format!("worse in {}", outcome.named(ComparisonVerdict::Worse).join(", ")),
+        Overall::Worse => format!(
+            "worse in {}",
+            outcome.named(ComparisonVerdict::Worse).join(", ")
+        ),
         Overall::Unknown => format!(
             "no verdict on {}",
             outcome.named(ComparisonVerdict::Unknown).join(", ")
         ),
-        Overall::Better => format!("better in {}", outcome.named(ComparisonVerdict::Better).join(", ")),
+        Overall::Better => format!(
+            "better in {}",
+            outcome.named(ComparisonVerdict::Better).join(", ")
+        ),
         Overall::Equal => "equal within the margins stated".to_owned(),
     }
 }

@@ -8,7 +8,7 @@ use std::path::{Path, PathBuf};
 
 use clap::ValueEnum;
 use posthaste_emulator::capture::{self, CapturedPacket, Connections, Remarks};
-use posthaste_link::pattern::infer::{Findings, CapturePair, ReceiverCapture, SenderCapture};
+use posthaste_link::pattern::infer::{CapturePair, Findings, ReceiverCapture, SenderCapture};
 use posthaste_link::pattern::{Chances, Draft, mahimahi};
 use posthaste_link::{Direction, Jitter, Loss};
 use posthaste_units::{Ratio, Seed, Size, Span};

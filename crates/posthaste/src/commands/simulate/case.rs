@@ -6,10 +6,10 @@ use std::sync::Arc;
 
 use posthaste_link::pattern::{Axis, Effect, Pattern, Script};
 use posthaste_link::{Direction, Plan, Reordering};
-use posthaste_sim::{Closer, SimulatedExchange, ProcessingClock, Scenario, SimulatedService};
+use posthaste_sim::{Closer, ProcessingClock, Scenario, SimulatedExchange, SimulatedService};
 use posthaste_tcp::profile;
 use posthaste_tcp::remedy::Remedy;
-use posthaste_tcp::{TimerClock, Profile};
+use posthaste_tcp::{Profile, TimerClock};
 use posthaste_units::{Ratio, Span};
 
 use super::play::Played;

@@ -5,7 +5,7 @@ use std::str::FromStr;
 
 use posthaste_draw::{Arrow, Ladder, Line, Side, Wait};
 use posthaste_link::Direction;
-use posthaste_sim::{TracedPacket, Scenario, Simulator, PacketTrace, Transaction};
+use posthaste_sim::{PacketTrace, Scenario, Simulator, TracedPacket, Transaction};
 use posthaste_tcp::trace::{SegmentKind, Sending};
 use posthaste_units::{Instant, Seed};
 
@@ -136,9 +136,14 @@ fn arrow(packet: &TracedPacket, origin: Instant) -> Arrow {
 fn line(packet: &TracedPacket) -> Line {
     match packet.what {
         _ if packet.sending != Sending::First => Line::Again,
-        SegmentKind::Syn | SegmentKind::SynAck | SegmentKind::Fin | SegmentKind::Rst => Line::Control,
+        SegmentKind::Syn | SegmentKind::SynAck | SegmentKind::Fin | SegmentKind::Rst => {
+            Line::Control
+        }
         SegmentKind::Data | SegmentKind::DataFin => Line::Data,
-        SegmentKind::Ack | SegmentKind::DupAck | SegmentKind::WindowUpdate | SegmentKind::KeepAlive => Line::Acknowledgement,
+        SegmentKind::Ack
+        | SegmentKind::DupAck
+        | SegmentKind::WindowUpdate
+        | SegmentKind::KeepAlive => Line::Acknowledgement,
     }
 }
 
