@@ -9,12 +9,11 @@ use std::str::FromStr;
 
 use posthaste_stats::{FEWEST_FOR_P999, Statistic, StatisticReading, Summary};
 use posthaste_units::{Rate, Ratio, Span};
-use serde::{Deserialize, Serialize};
 use thiserror::Error;
 
-use crate::find::Goal;
+use crate::find::goal::Goal;
 use crate::outcome::Outcome;
-use crate::report::Report;
+use crate::report::{AssertionResult, Report};
 
 /// A bound on one figure of a report.
 #[derive(Clone, Debug, PartialEq)]
@@ -43,17 +42,6 @@ enum Relation {
     AtMost,
     Above,
     AtLeast,
-}
-
-/// An assertion with its result.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Checked {
-    /// As written.
-    pub assertion: String,
-    /// True if the assertion holds. False if its figure is unknown.
-    pub holds: bool,
-    /// The figure in the report, in words.
-    pub found: String,
 }
 
 /// Prefix of figures of good replies.
@@ -223,8 +211,8 @@ fn of_ok(times: &Summary, statistic: Statistic) -> StatisticReading {
 
 impl Assertion {
     /// Checks the report, and returns the assertion with its result.
-    pub fn check(&self, report: &Report) -> Checked {
-        Checked {
+    pub fn check(&self, report: &Report) -> AssertionResult {
+        AssertionResult {
             assertion: self.text.clone(),
             holds: self.holds(report),
             found: self.found(report),
@@ -320,6 +308,14 @@ impl Assertion {
     pub fn is_objective(&self) -> bool {
         let upper = matches!(self.relation, Relation::Below | Relation::AtMost);
         upper && matches!(self.figure, Figure::Response(_)) && self.bound > 0.0
+    }
+}
+
+impl Report {
+    /// Checks the assertions and stores the results for every form of the report.
+    pub fn check(&mut self, assertions: &[Assertion]) {
+        let checked = assertions.iter().map(|assertion| assertion.check(self));
+        self.assertions = checked.collect();
     }
 }
 

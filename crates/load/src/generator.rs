@@ -17,7 +17,7 @@ use posthaste_units::Span;
 use serde::{Deserialize, Serialize};
 
 use crate::outcome::Outcome;
-use crate::run::Run;
+use crate::results::Run;
 
 /// Share of due requests that may be unsent or given up.
 const UNSENT: f64 = 0.01;

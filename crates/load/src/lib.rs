@@ -47,6 +47,7 @@
 //!   a broker. Each event loop is one client. It repeats its choice only after a change of the catalogue's version
 //!   number, or when the chosen offer expires. A choice before every request therefore costs no lock.
 
+mod assembly;
 mod assertion;
 mod buying;
 mod clock;
@@ -54,6 +55,7 @@ mod connection;
 mod data;
 mod decoding;
 mod engine;
+mod error;
 mod fetch;
 mod fifo;
 pub mod find;
@@ -63,12 +65,15 @@ mod inspect;
 mod live;
 mod mix;
 mod mix_file;
+mod observer;
 mod outcome;
 mod pace;
 mod plan;
+mod preparation;
 pub mod report;
 mod request;
 mod responses;
+mod results;
 mod run;
 mod soap;
 mod socket;
@@ -79,20 +84,23 @@ mod target;
 mod testing;
 mod tls;
 
-pub use assertion::{Assertion, AssertionError, Checked};
+pub use assertion::{Assertion, AssertionError};
 pub use buying::{Buying, QuoteUse, Without};
 pub use data::{Data, DataError};
 pub use decoding::Decoded;
+pub use error::{Cause, RunError};
 pub use find::{Capacity, Effort, FindError, LimitedBy, Trial, find};
 pub use generator::Generator;
 pub use live::Live;
 pub use mix_file::read_mix;
+pub use observer::Observer;
 pub use outcome::{Outcome, Outcomes};
 pub use pace::{Arrivals, Step, TraceError, read_trace};
 pub use plan::{Connections, Pace, Plan};
 pub use request::{RequestError, RequestSpec};
 pub use responses::Responses;
-pub use run::{Observer, Portion, Run, RunError, run};
+pub use results::{Portion, Run};
+pub use run::run;
 pub use soap::{WsdlCall, WsdlError, soap_request};
 pub use tally::{Part, Phases, Tick};
 pub use target::{Origin, Resolve, Target, TargetError};

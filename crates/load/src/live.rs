@@ -6,9 +6,9 @@ use std::io::IsTerminal as _;
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
 use posthaste_units::Span;
 
+use crate::observer::Observer;
 use crate::outcome::Outcomes;
 use crate::report::{occurred, thousands};
-use crate::run::Observer;
 use crate::tally::Tick;
 
 /// Seconds between lines without a terminal.

@@ -11,7 +11,7 @@ use crate::pace::{Arrivals, Step};
 use crate::plan::{Pace, Plan};
 use crate::report::Report;
 use crate::request::RequestSpec;
-use crate::run::Run;
+use crate::results::Run;
 use crate::tally::Phases;
 
 /// A plan of 10 requests per second for a second.

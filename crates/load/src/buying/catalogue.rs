@@ -11,7 +11,7 @@ use posthaste_units::Span;
 
 use super::Buying;
 use super::known::{Choice, Known};
-use crate::run::RunError;
+use crate::error::{Cause, RunError};
 
 /// Time limit for the broker to report its offers. A broker that exceeds it counts as unavailable.
 const PATIENCE: Duration = Duration::from_secs(10);
@@ -35,24 +35,27 @@ pub(crate) struct Catalogue {
 impl Followed {
     /// Follows the broker and waits until it has reported all offers. `stop` ends the wait.
     pub(crate) fn begin(buying: &Buying, stop: &AtomicBool) -> Result<Self, RunError> {
-        let client = Client::new(&buying.broker).map_err(|e| RunError::Plan(e.to_string()))?;
+        let client =
+            Client::new(&buying.broker).map_err(|error| RunError::BrokerUrl(error.into()))?;
         let catalogue = Arc::new(Catalogue::new(buying.clone()));
         let told = catalogue.clone();
         let follower = Follower::start(client, move |news| told.take(news, Timestamp::now()));
-        let no_offers = |reason: String| RunError::Broker {
+        let no_offers = |reason: Cause| RunError::Broker {
             broker: buying.broker.clone(),
             reason,
         };
-        let follower = follower.map_err(|error| no_offers(error.to_string()))?;
+        let follower = follower.map_err(|error| no_offers(error.into()))?;
         let begun = Instant::now();
         while !catalogue.known().ready {
             if stop.load(Ordering::Relaxed) {
-                return Err(no_offers("stopped meanwhile".to_owned()));
+                return Err(no_offers("stopped meanwhile".into()));
             }
             if begun.elapsed() > PATIENCE {
                 let lost = catalogue.known().lost.clone();
                 let reason = lost.unwrap_or_else(|| "it goes on without an end".to_owned());
-                return Err(no_offers(format!("{reason}, for {} s", PATIENCE.as_secs())));
+                return Err(no_offers(
+                    format!("{reason}, for {} s", PATIENCE.as_secs()).into(),
+                ));
             }
             std::thread::sleep(LOOK);
         }

@@ -6,71 +6,8 @@ use posthaste_stats::isotonic::{self, Tried};
 use serde::Serialize;
 
 use super::estimate;
-use super::goal::Goal;
-use super::search::{Effort, Made, Purpose};
-
-/// One trial at one rate.
-#[derive(Clone, Debug, Serialize)]
-pub struct Trial {
-    /// `recover`, `locate`, `measure` or `confirm`. Only the last two are long enough to be evidence by themselves.
-    pub purpose: &'static str,
-    /// Requests per second.
-    pub rate: f64,
-    /// Counted length in seconds.
-    pub seconds: f64,
-    /// Requests counted.
-    pub requests: u64,
-    /// Requests beyond the bound, unanswered ones included.
-    pub beyond: u64,
-    /// The objective's response time as a multiple of its bound. Absent if it lies among the unanswered.
-    pub excess: Option<f64>,
-    /// Share of requests that did not end `ok`.
-    pub errors: f64,
-    /// True if the generator was too late for the trial to count.
-    pub late: bool,
-}
-
-impl Trial {
-    pub(super) fn new(made: &Made) -> Self {
-        let evidence = &made.evidence;
-        Self {
-            purpose: match made.proposal.purpose {
-                Purpose::Recover => "recover",
-                Purpose::Locate => "locate",
-                Purpose::Measure => "measure",
-                Purpose::Confirm => "confirm",
-            },
-            rate: made.proposal.rate,
-            seconds: made.proposal.length.as_secs_f64(),
-            requests: evidence.requests,
-            beyond: evidence.beyond,
-            excess: evidence.excess.is_finite().then_some(evidence.excess),
-            errors: evidence.errors(),
-            late: evidence.late,
-        }
-    }
-}
-
-impl fmt::Display for Trial {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let Self {
-            purpose,
-            rate,
-            seconds,
-            requests,
-            beyond,
-            ..
-        } = self;
-        write!(
-            f,
-            "{purpose:>8} {rate:>10.1}/s for {seconds:.1}s: {beyond} of {requests} beyond the bound"
-        )?;
-        if self.errors > 0.0 {
-            write!(f, ", {:.2} % failed", self.errors * 100.0)?;
-        }
-        f.write_str(if self.late { ", generator late" } else { "" })
-    }
-}
+use super::goal::{Effort, Goal};
+use super::trial::{Made, Purpose, Trial};
 
 /// The limit of the range of rates.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]

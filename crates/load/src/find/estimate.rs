@@ -5,7 +5,7 @@ use posthaste_stats::{Anchor, BoundedStatistic, Curve, Fit, Observed};
 
 use super::evidence::Evidence;
 use super::goal::Goal;
-use super::search::{Made, Purpose};
+use super::trial::{Made, Purpose};
 
 /// Two-sided 95 % of a normal distribution.
 pub(super) const NORMAL: f64 = 1.96;

@@ -5,7 +5,7 @@ use posthaste_units::Span;
 
 use super::goal::Goal;
 use crate::outcome::Outcome;
-use crate::run::Run;
+use crate::results::Run;
 
 /// A failed trial says nothing about the server if its sends were late by more than this share of its response times,
 /// both at the 99th percentile.

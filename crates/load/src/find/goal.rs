@@ -1,7 +1,7 @@
-//! The objective in the form that the search uses.
+//! The objective in the form that the search uses, and the effort of the search.
 
 use posthaste_stats::BoundedStatistic;
-use posthaste_units::Span;
+use posthaste_units::{Rate, Span};
 
 /// An upper bound on a statistic of the response time.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -30,5 +30,26 @@ impl Goal {
     /// The share of requests that may lie beyond the bound. For a mean, the share that may fail.
     pub fn allowed(&self) -> f64 {
         self.quantile.map_or(self.tolerance, |share| 1.0 - share)
+    }
+}
+
+/// Time and precision of a search.
+#[derive(Clone, Copy, Debug)]
+pub struct Effort {
+    /// The first rate, and the rate of the light load that shows recovery of the service.
+    pub start: Rate,
+    /// Time for the whole search.
+    pub budget: Span,
+    /// Half the width of the requested interval, as a share of the capacity.
+    pub precision: f64,
+}
+
+impl Default for Effort {
+    fn default() -> Self {
+        Self {
+            start: Rate::per_second(20.0).expect("20 is a rate"),
+            budget: Span::from_secs(50),
+            precision: 0.05,
+        }
     }
 }

@@ -24,9 +24,10 @@
 mod answer;
 mod estimate;
 mod evidence;
-mod goal;
+pub(crate) mod goal;
 mod search;
 mod simulated;
+mod trial;
 
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Instant as WallInstant;
@@ -34,16 +35,18 @@ use std::time::Instant as WallInstant;
 use posthaste_units::{Rate, Span};
 use thiserror::Error;
 
-pub use answer::{Capacity, LimitedBy, Trial};
+pub use answer::{Capacity, LimitedBy};
 pub use evidence::Evidence;
-pub use goal::Goal;
-pub use search::{Effort, Made, Proposal, Purpose, Search};
+pub use goal::{Effort, Goal};
+pub use search::Search;
 pub use simulated::{Service, Simulated};
+pub use trial::{Made, Proposal, Purpose, Trial};
 
 use crate::assertion::Assertion;
+use crate::error::RunError;
 use crate::pace::{Arrivals, Step};
 use crate::plan::{Pace, Plan};
-use crate::run::{RunError, run};
+use crate::run::run;
 
 /// The reason why no capacity was found.
 #[derive(Debug, Error)]

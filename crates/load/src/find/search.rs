@@ -2,68 +2,13 @@
 //!
 //! It has no clock, socket or thread. The duration of a trial is part of its evidence.
 
-use posthaste_units::{Rate, Span};
+use posthaste_units::Span;
 
 use super::answer::{self, Capacity};
 use super::estimate::{falls_behind, fit, is_saturated, saturation, sheds};
 use super::evidence::Evidence;
-use super::goal::Goal;
-
-/// Time and precision of a search.
-#[derive(Clone, Copy, Debug)]
-pub struct Effort {
-    /// The first rate, and the rate of the light load that shows recovery of the service.
-    pub start: Rate,
-    /// Time for the whole search.
-    pub budget: Span,
-    /// Half the width of the requested interval, as a share of the capacity.
-    pub precision: f64,
-}
-
-impl Default for Effort {
-    fn default() -> Self {
-        Self {
-            start: Rate::per_second(20.0).unwrap_or_default(),
-            budget: Span::from_secs(50),
-            precision: 0.05,
-        }
-    }
-}
-
-/// The reason for a trial.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Purpose {
-    /// Light load, to check that the service answers as when idle.
-    Recover,
-    /// A rough search for the capacity. Too short to show that a rate holds.
-    Locate,
-    /// Measurement of the response curve near the capacity.
-    Measure,
-    /// Confirmation of the answer at its own rate.
-    Confirm,
-}
-
-/// A trial to be made.
-#[derive(Clone, Copy, Debug, PartialEq)]
-pub struct Proposal {
-    /// Its reason.
-    pub purpose: Purpose,
-    /// Requests per second.
-    pub rate: f64,
-    /// Time at this rate before requests are counted.
-    pub settle: Span,
-    /// Time in which requests are counted.
-    pub length: Span,
-}
-
-/// A completed trial.
-#[derive(Clone, Debug)]
-pub struct Made {
-    /// The proposal.
-    pub proposal: Proposal,
-    /// Its evidence.
-    pub evidence: Evidence,
-}
+use super::goal::{Effort, Goal};
+use super::trial::{Made, Proposal, Purpose};
 
 /// Requests in a trial of light load.
 const LIGHT: f64 = 10.0;

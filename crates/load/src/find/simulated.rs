@@ -8,7 +8,7 @@ use rand_distr::{Distribution as _, Exp1};
 
 use super::evidence::Evidence;
 use super::goal::Goal;
-use super::search::Proposal;
+use super::trial::Proposal;
 
 /// The law of service times.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

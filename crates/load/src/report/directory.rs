@@ -19,8 +19,9 @@ use posthaste_units::Span;
 use thiserror::Error;
 
 use super::{FORMAT, Report, page, prometheus};
+use crate::observer::Observer;
 use crate::outcome::Outcome;
-use crate::run::{Observer, Run};
+use crate::results::Run;
 use crate::tally::Tick;
 
 /// Files written at the end of a run.

@@ -18,13 +18,12 @@ pub use page::page;
 pub use prometheus::prometheus;
 pub use text::{text, thousands};
 
-use crate::assertion::{Assertion, Checked};
 use crate::buying::{Buying, QuoteUse};
 use crate::decoding::Decoded;
 use crate::generator::Generator;
 use crate::outcome::{Outcome, Outcomes};
 use crate::plan::{Connections, Pace, Plan};
-use crate::run::{Portion, Run};
+use crate::results::{Portion, Run};
 
 /// Version of `report.json`, raised when a number changes its meaning. In version 1, without this number, response
 /// times excluded requests without a reply.
@@ -38,7 +37,7 @@ pub struct Report {
     /// The influence of the generator: true results require a plan that was carried out.
     pub generator: Generator,
     /// The assertions with their results.
-    pub assertions: Vec<Checked>,
+    pub assertions: Vec<AssertionResult>,
     /// The plan in words.
     pub plan: Described,
     /// Wall-clock time at the start, warm-up included (RFC 3339).
@@ -108,6 +107,17 @@ pub struct Report {
     /// By request of the mix, if there are several.
     #[serde(skip_serializing_if = "Vec::is_empty", default)]
     pub requests: Vec<PortionReport>,
+}
+
+/// An assertion with its result.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct AssertionResult {
+    /// As written.
+    pub assertion: String,
+    /// True if the assertion holds. False if its figure is unknown.
+    pub holds: bool,
+    /// The figure in the report, in words.
+    pub found: String,
 }
 
 /// The plan in words, as context for the figures.
@@ -208,12 +218,6 @@ impl Report {
     fn reason(&self, outcome: Outcome) -> Option<&str> {
         let reason = self.reasons.get(outcome.name())?;
         (reason != outcome.meaning()).then_some(reason)
-    }
-
-    /// Checks the assertions and stores the results for every form of the report.
-    pub fn check(&mut self, assertions: &[Assertion]) {
-        let checked = assertions.iter().map(|assertion| assertion.check(self));
-        self.assertions = checked.collect();
     }
 
     /// True if no request got a complete reply. Declined requests expect none.

@@ -11,7 +11,7 @@ use posthaste_stats::{
 use super::text::millis;
 use super::{Described, PortionReport, Report, client_in_words, occurred, thousands};
 use crate::outcome::Outcome;
-use crate::run::Run;
+use crate::results::Run;
 use crate::tally::Phases;
 
 /// Renders the report of a run with its distributions and its course in time.

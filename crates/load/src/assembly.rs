@@ -1,0 +1,116 @@
+//! The results of a run, assembled from the tallies of its event loops.
+
+use std::sync::atomic::Ordering;
+
+use jiff::Timestamp;
+use posthaste_units::{Instant, Rate, Span};
+
+use crate::engine::Shared;
+use crate::pace::Step;
+use crate::plan::{Pace, Plan};
+use crate::request::RequestSpec;
+use crate::results::{Portion, Run};
+use crate::tally::{Part, Tally};
+
+/// Joins the tallies, checks that each intended request has one outcome and one response time, and returns the results.
+/// `dns` are the durations of the name look-ups.
+pub(crate) fn assemble(
+    shared: &Shared<'_>,
+    started: Timestamp,
+    dns: &[Span],
+    tallies: &[Tally],
+) -> Run {
+    let plan = shared.plan;
+    let mut tally = Tally::new(plan.step_ends(), plan.requests.len());
+    for other in tallies {
+        tally.merge(other);
+    }
+    dns.iter().for_each(|time| tally.phases.dns.record(*time));
+    let sum = tally.outcomes.total();
+    assert_eq!(
+        tally.intended, sum,
+        "intended requests and outcomes differ: a bug"
+    );
+    let mut response = tally.rest;
+    response.merge(&tally.ok);
+    assert_eq!(
+        response.distribution().count(),
+        sum,
+        "response times and outcomes differ: a bug"
+    );
+    let stopped = shared.stop.load(Ordering::Relaxed);
+    let (start, end) = shared.window;
+    let duration = match stopped || end == Instant::FAR_FUTURE {
+        true => tally.over.min(end).since(start),
+        false => end.since(start),
+    };
+    let over = if stopped { tally.over } else { end };
+    Run {
+        intended: tally.intended,
+        outcomes: tally.outcomes,
+        warm_up: tally.warm_up,
+        duration,
+        unbegun: tally.unbegun,
+        overdue: tally.overdue,
+        started,
+        sent: tally.sent,
+        completed: tally.completed,
+        served: tally.served,
+        response,
+        ok: tally.ok,
+        service: tally.service,
+        lateness: tally.lateness,
+        phases: tally.phases,
+        steps: step_portions(plan, tally.steps, start, over),
+        requests: request_portions(plan, tally.requests, duration),
+        statuses: tally.statuses,
+        reasons: tally.reasons,
+        decoded: tally.decoded,
+        quotes: tally.quotes,
+        connections: tally.connections,
+        bytes_sent: tally.bytes_sent,
+        bytes_received: tally.bytes_received,
+        bytes_in_time: tally.bytes_in_time,
+        stopped,
+    }
+}
+
+/// The steps that began before `over`, each with its duration.
+fn step_portions(plan: &Plan, parts: Vec<Part>, start: Instant, over: Instant) -> Vec<Portion> {
+    let Pace::Open { steps, .. } = &plan.pace else {
+        return Vec::new();
+    };
+    if steps.len() < 2 {
+        return Vec::new();
+    }
+    let warm_up = parts.len() - steps.len();
+    let mut begins = start;
+    let portion = |(step, part): (&Step, Part)| {
+        let lasted = over.since(begins).min(step.length);
+        begins += step.length;
+        if lasted.is_zero() {
+            return None;
+        }
+        let per_second = step.expected() / step.length.as_secs_f64();
+        let rate = Rate::per_second(per_second).expect("a step that lasts has a rate");
+        Some(Portion {
+            name: rate.to_string(),
+            offered: Some(rate),
+            duration: lasted,
+            part,
+        })
+    };
+    let parts = parts.into_iter().skip(warm_up);
+    steps.iter().zip(parts).filter_map(portion).collect()
+}
+
+/// The requests of the mix, if there are several.
+fn request_portions(plan: &Plan, parts: Vec<Part>, duration: Span) -> Vec<Portion> {
+    let portion = |(spec, part): (&RequestSpec, Part)| Portion {
+        name: spec.name.clone(),
+        offered: None,
+        duration,
+        part,
+    };
+    plan.requests.iter().zip(parts).map(portion).collect()
+}

@@ -1,0 +1,106 @@
+//! Trials of a search: proposed, made, and reported as JSON and as text.
+
+use std::fmt;
+
+use posthaste_units::Span;
+use serde::Serialize;
+
+use super::evidence::Evidence;
+
+/// The reason for a trial.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Purpose {
+    /// Light load, to check that the service answers as when idle.
+    Recover,
+    /// A rough search for the capacity. Too short to show that a rate holds.
+    Locate,
+    /// Measurement of the response curve near the capacity.
+    Measure,
+    /// Confirmation of the answer at its own rate.
+    Confirm,
+}
+
+/// A trial to be made.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Proposal {
+    /// Its reason.
+    pub purpose: Purpose,
+    /// Requests per second.
+    pub rate: f64,
+    /// Time at this rate before requests are counted.
+    pub settle: Span,
+    /// Time in which requests are counted.
+    pub length: Span,
+}
+
+/// A completed trial.
+#[derive(Clone, Debug)]
+pub struct Made {
+    /// The proposal.
+    pub proposal: Proposal,
+    /// Its evidence.
+    pub evidence: Evidence,
+}
+
+/// One trial at one rate.
+#[derive(Clone, Debug, Serialize)]
+pub struct Trial {
+    /// `recover`, `locate`, `measure` or `confirm`. Only the last two are long enough to be evidence by themselves.
+    pub purpose: &'static str,
+    /// Requests per second.
+    pub rate: f64,
+    /// Counted length in seconds.
+    pub seconds: f64,
+    /// Requests counted.
+    pub requests: u64,
+    /// Requests beyond the bound, unanswered ones included.
+    pub beyond: u64,
+    /// The objective's response time as a multiple of its bound. Absent if it lies among the unanswered.
+    pub excess: Option<f64>,
+    /// Share of requests that did not end `ok`.
+    pub errors: f64,
+    /// True if the generator was too late for the trial to count.
+    pub late: bool,
+}
+
+impl Trial {
+    pub(super) fn new(made: &Made) -> Self {
+        let evidence = &made.evidence;
+        Self {
+            purpose: match made.proposal.purpose {
+                Purpose::Recover => "recover",
+                Purpose::Locate => "locate",
+                Purpose::Measure => "measure",
+                Purpose::Confirm => "confirm",
+            },
+            rate: made.proposal.rate,
+            seconds: made.proposal.length.as_secs_f64(),
+            requests: evidence.requests,
+            beyond: evidence.beyond,
+            excess: evidence.excess.is_finite().then_some(evidence.excess),
+            errors: evidence.errors(),
+            late: evidence.late,
+        }
+    }
+}
+
+impl fmt::Display for Trial {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Self {
+            purpose,
+            rate,
+            seconds,
+            requests,
+            beyond,
+            ..
+        } = self;
+        write!(
+            f,
+            "{purpose:>8} {rate:>10.1}/s for {seconds:.1}s: {beyond} of {requests} beyond the bound"
+        )?;
+        if self.errors > 0.0 {
+            write!(f, ", {:.2} % failed", self.errors * 100.0)?;
+        }
+        f.write_str(if self.late { ", generator late" } else { "" })
+    }
+}

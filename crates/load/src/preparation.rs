@@ -1,0 +1,124 @@
+//! The preparation of a run: everything that can fail before the first request is due.
+
+use std::collections::HashMap;
+use std::sync::Arc;
+use std::sync::atomic::AtomicBool;
+
+use posthaste_units::{Instant, Span};
+use rustls::pki_types::ServerName;
+
+use crate::buying::Followed;
+use crate::clock::Clock;
+use crate::engine::Shared;
+use crate::error::RunError;
+use crate::mix::Mix;
+use crate::plan::{Connections, Plan};
+use crate::request::{Request, RequestError};
+use crate::target::{Origin, Target};
+use crate::tls::{self, TlsError};
+
+/// Descriptors reserved for the rest of the process.
+const SPARE_DESCRIPTORS: u64 = 64;
+
+/// Prepares the requests, the servers and the offers of `plan`. Also returns the durations of the name look-ups.
+pub(crate) fn prepare<'r>(
+    plan: &'r Plan,
+    stop: &'r AtomicBool,
+) -> Result<(Shared<'r>, Vec<Span>), RunError> {
+    check(plan)?;
+    let Targets {
+        requests,
+        origins,
+        dns,
+    } = look_up_targets(plan)?;
+    let names = server_names(&origins)?;
+    let tls = (!names.is_empty()).then(|| plan.tls.config()).transpose()?;
+    let buying = plan.buying.as_ref();
+    let offers = buying.map(|buying| Followed::begin(buying, stop));
+    let shared = Shared {
+        plan,
+        mix: Mix::new(requests, plan.seed),
+        origins,
+        names,
+        tls,
+        clock: Clock::starting_in(Span::ZERO),
+        offers: offers.transpose()?,
+        stop,
+        incomplete: AtomicBool::new(false),
+        budget: plan.decoding.map(|_| Arc::default()),
+        limit: connection_limit(plan),
+        window: (Instant::ORIGIN + plan.warm_up, plan.end()),
+    };
+    Ok((shared, dns))
+}
+
+/// Rejects a plan without requests, and cores that this machine does not have.
+fn check(plan: &Plan) -> Result<(), RunError> {
+    if plan.requests.is_empty() {
+        return Err(RunError::Plan(
+            "nothing to request: the mix is empty".to_owned(),
+        ));
+    }
+    if plan.is_empty() {
+        return Err(RunError::Plan(
+            "nothing would be sent: raise the rate or the duration".to_owned(),
+        ));
+    }
+    let here = posthaste_serve::available_cpus();
+    if let Some(cpu) = plan.cpus.iter().find(|cpu| !here.contains(cpu)) {
+        return Err(RunError::Plan(format!(
+            "there is no core {cpu} to run on: there are {here:?}"
+        )));
+    }
+    Ok(())
+}
+
+/// The requests of a mix, and their servers.
+struct Targets {
+    requests: Vec<Request>,
+    origins: Vec<Origin>,
+    /// Duration of the name look-up of each server.
+    dns: Vec<Span>,
+}
+
+/// Prepares each request. A name is looked up once for all requests of the mix.
+fn look_up_targets(plan: &Plan) -> Result<Targets, RunError> {
+    let keep_alive = plan.connections == Connections::KeepAlive;
+    let (mut origins, mut requests, mut dns) = (Vec::<Origin>::new(), Vec::new(), Vec::new());
+    let mut resolved = plan.resolve.clone();
+    for spec in &plan.requests {
+        let target = Target::look_up(&spec.url, &resolved).map_err(RequestError::from)?;
+        let index = origins.iter().position(|origin| *origin == target.origin);
+        let index = index.unwrap_or_else(|| {
+            dns.push(target.dns);
+            resolved.push(target.origin.as_resolve());
+            origins.push(target.origin.clone());
+            origins.len() - 1
+        });
+        let request = Request::prepare(spec, &target, index, keep_alive, &plan.data)?;
+        requests.push(request);
+    }
+    Ok(Targets {
+        requests,
+        origins,
+        dns,
+    })
+}
+
+/// The names that the certificates of TLS servers must prove, by index of the server.
+fn server_names(origins: &[Origin]) -> Result<HashMap<usize, ServerName<'static>>, TlsError> {
+    let secure = origins.iter().enumerate().filter(|(_, origin)| origin.tls);
+    secure
+        .map(|(index, origin)| Ok((index, tls::server_name(&origin.host)?)))
+        .collect()
+}
+
+/// Returns the maximum number of connections per thread.
+fn connection_limit(plan: &Plan) -> usize {
+    let descriptors = posthaste_serve::open_files();
+    let usable = descriptors.saturating_sub(SPARE_DESCRIPTORS).max(1);
+    let limit = plan
+        .connection_limit
+        .min(usize::try_from(usable).unwrap_or(usize::MAX));
+    (limit / plan.threads).max(1)
+}
