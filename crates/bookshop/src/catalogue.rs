@@ -1,7 +1,6 @@
-//! The books, generated from a seed, and the content of answers of each size.
+//! The books, generated from a seed, and the sizes of replies.
 //!
-//! The sizes are those of `wsqos/table-4`. The content is selected here, so that the three forms carry the same
-//! information. Each form only defines the syntax.
+//! The sizes are those of `wsqos/table-4`.
 
 use std::collections::HashMap;
 use std::str::FromStr;
@@ -11,7 +10,7 @@ use rand::RngExt as _;
 use thiserror::Error;
 
 use crate::isbn::{self, IsbnError};
-use crate::text::{Prose, cut};
+use crate::text::Prose;
 
 /// Bytes of information in a lite reply. With the ten bytes of the request, this is the papers' 589.
 const CONTENT: usize = 579;
@@ -72,25 +71,6 @@ pub struct Review {
     pub rating: u8,
     /// Text of the review.
     pub text: String,
-}
-
-/// A review as part of an answer, with its text possibly shortened.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct Opinion<'a> {
-    pub(crate) review: &'a Review,
-    pub(crate) text: &'a str,
-}
-
-/// The content of a reply.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) enum Answer<'a> {
-    Greeting {
-        isbn: &'a str,
-    },
-    Books {
-        size: Size,
-        books: Vec<(&'a Book, Vec<Opinion<'a>>)>,
-    },
 }
 
 /// Reasons why there is no answer.
@@ -164,7 +144,8 @@ impl Size {
         }
     }
 
-    const fn books(self) -> usize {
+    /// Number of books in a reply.
+    pub(crate) const fn books(self) -> usize {
         match self {
             Self::Hello => 0,
             Self::Lite | Self::Heavy1 => 1,
@@ -209,10 +190,8 @@ impl Catalogue {
                 books.push(book);
             } else {
                 // Drawn twice: the ISBN stays with the first book.
-                let first = books
-                    .iter()
-                    .position(|b| b.isbn == book.isbn)
-                    .unwrap_or_default();
+                let first = books.iter().position(|first| first.isbn == book.isbn);
+                let first = first.expect("the index has the ISBNs of the list");
                 index.insert(book.isbn, first);
             }
         }
@@ -234,6 +213,11 @@ impl Catalogue {
         &self.books
     }
 
+    /// The pool of reviews for a size, if it has reviews.
+    pub(crate) fn reviews(&self, size: Size) -> Option<&[Review]> {
+        self.reviews.get(&size).map(Vec::as_slice)
+    }
+
     /// Index of the book with `isbn`, hyphens allowed.
     pub fn find(&self, isbn: &str) -> Result<usize, LookupError> {
         let normal = isbn::normalise(isbn).map_err(|reason| LookupError::Invalid {
@@ -244,53 +228,6 @@ impl Catalogue {
             .get(&normal)
             .copied()
             .ok_or(LookupError::Unknown(normal))
-    }
-
-    /// Selects the content of the reply of `size` about book `number`.
-    pub(crate) fn answer(&self, number: usize, size: Size) -> Answer<'_> {
-        let book = |n: usize| &self.books[n % self.books.len()];
-        let Some(pool) = self.reviews.get(&size) else {
-            return match size {
-                Size::Hello => Answer::Greeting {
-                    isbn: &book(number).isbn,
-                },
-                _ => Answer::Books {
-                    size,
-                    books: vec![(book(number), Vec::new())],
-                },
-            };
-        };
-        let mut left = size
-            .body_bytes()
-            .saturating_sub(crate::soap::frame_bytes(size));
-        let mut next = number * 7;
-        let count = size.books();
-        let mut books = Vec::with_capacity(count);
-        for n in 0..count {
-            // An equal share of the remaining bytes for this book and each after it.
-            let mut share =
-                (left / (count - n)).saturating_sub(crate::soap::book_bytes(book(number + n)));
-            left = left.saturating_sub(crate::soap::book_bytes(book(number + n)));
-            let mut opinions = Vec::with_capacity(32);
-            loop {
-                let review = &pool[next % pool.len()];
-                let frame = crate::soap::review_bytes(review);
-                if share < frame + 24 {
-                    break;
-                }
-                let text = if frame + review.text.len() > share {
-                    cut(&review.text, share - frame)
-                } else {
-                    &review.text
-                };
-                opinions.push(Opinion { review, text });
-                share -= frame + text.len();
-                left = left.saturating_sub(frame + text.len());
-                next += 1;
-            }
-            books.push((book(number + n), opinions));
-        }
-        Answer::Books { size, books }
     }
 }
 

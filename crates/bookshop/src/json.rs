@@ -2,7 +2,8 @@
 
 use serde::Serialize;
 
-use crate::catalogue::{Answer, Book, Opinion};
+use crate::catalogue::Book;
+use crate::content::{Opinion, ReplyContent};
 
 #[derive(Serialize)]
 struct BookJson<'a> {
@@ -44,14 +45,14 @@ struct Problem<'a> {
     detail: &'a str,
 }
 
-/// Serialises an answer.
-pub(crate) fn reply(answer: &Answer<'_>) -> String {
-    let reply = match answer {
-        Answer::Greeting { isbn } => Reply::Greeting {
+/// Serialises the content of a reply.
+pub(crate) fn reply(content: &ReplyContent<'_>) -> String {
+    let reply = match content {
+        ReplyContent::Greeting { isbn } => Reply::Greeting {
             text: crate::soap::GREETING.trim_end(),
             isbn,
         },
-        Answer::Books { books, .. } => Reply::Books {
+        ReplyContent::Books { books, .. } => Reply::Books {
             books: books
                 .iter()
                 .map(|(book, opinions)| book_json(book, opinions))

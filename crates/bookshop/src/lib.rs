@@ -6,12 +6,14 @@
 
 mod catalogue;
 mod compress;
+mod content;
 mod home;
 mod isbn;
 mod json;
 mod law;
 mod metrics;
 mod page;
+mod selection;
 mod shop;
 mod soap;
 mod text;

@@ -1,16 +1,16 @@
 //! The page form: minimal HTML with the same information as the SOAP reply.
 
-use crate::catalogue::{Answer, Opinion};
+use crate::content::{Opinion, ReplyContent};
 
-/// Renders an answer.
-pub(crate) fn reply(answer: &Answer<'_>) -> String {
+/// Renders the content of a reply.
+pub(crate) fn reply(content: &ReplyContent<'_>) -> String {
     let mut out = String::with_capacity(2048);
-    match answer {
-        Answer::Greeting { isbn } => {
+    match content {
+        ReplyContent::Greeting { isbn } => {
             head("Hello", &mut out);
             item("p", &[crate::soap::GREETING, isbn], &mut out);
         }
-        Answer::Books { books, .. } => {
+        ReplyContent::Books { books, .. } => {
             head(&books[0].0.title, &mut out);
             for (book, opinions) in books {
                 item("h1", &[&book.title], &mut out);

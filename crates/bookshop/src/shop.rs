@@ -18,6 +18,7 @@ use crate::catalogue::{Catalogue, LookupError, Size};
 use crate::compress::{Gzip, accepts_gzip};
 use crate::law::Clock;
 use crate::metrics::{Form, Metrics};
+use crate::selection::select;
 use crate::{home, json, page, soap};
 
 /// Maximum size of a request's body. An envelope with an ISBN needs half a kilobyte.
@@ -126,7 +127,7 @@ impl Shop {
         };
         match self.shared.catalogue.find(isbn) {
             Ok(number) => {
-                let body = page::reply(&self.shared.catalogue.answer(number, size));
+                let body = page::reply(&select(&self.shared.catalogue, number, size));
                 Reply::new(Form::Page, StatusCode::OK, HTML, body)
             }
             Err(error) => {
@@ -154,7 +155,7 @@ impl Shop {
         };
         match self.shared.catalogue.find(isbn) {
             Ok(number) => {
-                let body = json::reply(&self.shared.catalogue.answer(number, size));
+                let body = json::reply(&select(&self.shared.catalogue, number, size));
                 Reply::new(Form::Json, StatusCode::OK, JSON, body)
             }
             Err(error) => {
@@ -238,12 +239,12 @@ impl Shop {
         let kind = http::content_type(version);
         match self.look_up(body, version, action) {
             Ok((number, size)) => {
-                let answer = self.shared.catalogue.answer(number, size);
+                let content = select(&self.shared.catalogue, number, size);
                 Reply::new(
                     Form::Soap,
                     StatusCode::OK,
                     kind,
-                    soap::reply(&answer, size, version),
+                    soap::reply(&content, size, version),
                 )
             }
             Err(fault) => {

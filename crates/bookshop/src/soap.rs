@@ -8,7 +8,8 @@ use posthaste_soap::EXTENSION_NAMESPACE as WSQOS;
 use posthaste_soap::wsdl::{Element, Extension, Kind, Offered, Record, Service};
 use posthaste_soap::{Code, Detail, Fault, Version, write};
 
-use crate::catalogue::{Answer, Book, LookupError, Opinion, Review, Size};
+use crate::catalogue::{Book, LookupError, Review, Size};
+use crate::content::{Opinion, ReplyContent};
 
 /// The namespace of all elements of the shop.
 pub const NAMESPACE: &str = "urn:posthaste:bookshop";
@@ -20,18 +21,18 @@ pub(crate) const GREETING: &str = "Сәлем 你好 Γειά 안녕 您早 ສ�
 const SCHEMA: &str = include_str!("dataset.xsd");
 
 /// Builds the complete envelope of a reply.
-pub(crate) fn reply(answer: &Answer<'_>, size: Size, version: Version) -> String {
+pub(crate) fn reply(content: &ReplyContent<'_>, size: Size, version: Version) -> String {
     let mut out = String::with_capacity(size.body_bytes() + 320);
     write::open(version, &mut out);
     open(size, &mut out);
-    match answer {
-        Answer::Greeting { isbn } => {
+    match content {
+        ReplyContent::Greeting { isbn } => {
             out.push_str("<text>");
             out.push_str(GREETING);
             out.push_str(isbn);
             out.push_str("</text>");
         }
-        Answer::Books { books, .. } => {
+        ReplyContent::Books { books, .. } => {
             if size == Size::Lite {
                 out.push_str(SCHEMA);
             }
