@@ -10,8 +10,8 @@ use std::sync::OnceLock;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
-use posthaste_bookshop::{Config, Running, start};
-use posthaste_load::http::{Progress, ReplyReader};
+use posthaste_bookshop::{BookshopConfig, Running, start};
+use posthaste_load::http::{ReplyProgress, ReplyReader};
 
 use crate::cuts::Cut;
 
@@ -59,11 +59,11 @@ fn shop() -> &'static Running {
             PANICKED.store(true, Ordering::Relaxed);
             report(panic);
         }));
-        let config = Config {
+        let config = BookshopConfig {
             listen: (Ipv4Addr::LOCALHOST, 0).into(),
             books: 50,
             compression: Some(1),
-            ..Config::default()
+            ..BookshopConfig::default()
         };
         start(config).expect("a shop opens on a loopback socket")
     })
@@ -121,9 +121,9 @@ fn judge(replies: &[u8], closed: bool, head: bool) {
             )
         });
         let used = match progress {
-            Progress::Complete { used } => used,
-            Progress::Partial if !closed => return,
-            Progress::Partial => {
+            ReplyProgress::Complete { used } => used,
+            ReplyProgress::Partial if !closed => return,
+            ReplyProgress::Partial => {
                 assert!(reader.closed().is_ok(), "the last reply is cut off");
                 rest.len()
             }

@@ -1,6 +1,6 @@
 //! HTTP replies off a connection: where the stream is cut into reads changes nothing.
 
-use posthaste_load::http::{Content, Progress, ReplyReader, Violation};
+use posthaste_load::http::{Content, ReplyProgress, ReplyReader, Violation};
 
 use crate::cuts::Cut;
 use crate::within;
@@ -83,7 +83,7 @@ fn connection(
                     };
                 }
             };
-            let Progress::Complete { used } = progress else {
+            let ReplyProgress::Complete { used } = progress else {
                 at += rest.len();
                 break;
             };

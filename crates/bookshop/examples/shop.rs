@@ -1,10 +1,10 @@
 //! Runs a bookshop by itself for measurements: `shop ADDRESS CPU LAW`. The default address is 127.0.0.1:8080.
 
-use posthaste_bookshop::{Config, start};
+use posthaste_bookshop::{BookshopConfig, start};
 
 fn main() -> Result<(), Box<dyn std::error::Error>> {
     let mut arguments = std::env::args().skip(1);
-    let mut config = Config::default();
+    let mut config = BookshopConfig::default();
     if let Some(address) = arguments.next() {
         config.listen = address.parse()?;
     }

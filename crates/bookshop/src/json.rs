@@ -32,13 +32,13 @@ struct ReviewJson<'a> {
 
 #[derive(Serialize)]
 #[serde(untagged)]
-enum Reply<'a> {
+enum ReplyJson<'a> {
     Greeting { text: &'a str, isbn: &'a str },
     Books { books: Vec<BookJson<'a>> },
 }
 
 #[derive(Serialize)]
-struct Problem<'a> {
+struct ProblemJson<'a> {
     r#type: &'a str,
     title: &'a str,
     status: u16,
@@ -48,11 +48,11 @@ struct Problem<'a> {
 /// Serialises the content of a reply.
 pub(crate) fn reply(content: &ReplyContent<'_>) -> String {
     let reply = match content {
-        ReplyContent::Greeting { isbn } => Reply::Greeting {
+        ReplyContent::Greeting { isbn } => ReplyJson::Greeting {
             text: crate::soap::GREETING.trim_end(),
             isbn,
         },
-        ReplyContent::Books { books, .. } => Reply::Books {
+        ReplyContent::Books { books, .. } => ReplyJson::Books {
             books: books
                 .iter()
                 .map(|(book, opinions)| book_json(book, opinions))
@@ -65,7 +65,7 @@ pub(crate) fn reply(content: &ReplyContent<'_>) -> String {
 /// Serialises problem details (RFC 9457, section 3). `kind` is the end of the type.
 pub(crate) fn problem(kind: &str, title: &str, status: u16, detail: &str) -> String {
     let kind = format!("urn:posthaste:bookshop:{kind}");
-    to_text(&Problem {
+    to_text(&ProblemJson {
         r#type: &kind,
         title,
         status,

@@ -45,7 +45,7 @@ const MEMORY: f64 = 100e6;
 
 /// A service law, written `md1:5ms`, `mm1:5ms` or `mm1k:5ms:10`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Law {
+pub enum ServiceLaw {
     /// M/D/1: constant service time.
     Md1(Span),
     /// M/M/1: exponential service time with this mean.
@@ -68,14 +68,14 @@ pub struct LawError {
 }
 
 /// The single server of a law.
-pub(crate) struct Clock {
-    law: Law,
+pub(crate) struct LawServer {
+    law: ServiceLaw,
     spin: u64,
     idle: Arc<Idle>,
-    state: RefCell<State>,
+    state: RefCell<LawServerState>,
 }
 
-struct State {
+struct LawServerState {
     random: Stream,
     departure: u64,
     /// Share of about the last tenth of a second in which the server was busy.
@@ -92,7 +92,7 @@ pub(crate) struct Idle {
     woke: AtomicU64,
 }
 
-impl Law {
+impl ServiceLaw {
     /// The mean service time.
     pub const fn mean(self) -> Span {
         match self {
@@ -110,7 +110,7 @@ impl Law {
     }
 }
 
-impl FromStr for Law {
+impl FromStr for ServiceLaw {
     type Err = LawError;
 
     fn from_str(text: &str) -> Result<Self, LawError> {
@@ -148,7 +148,7 @@ impl FromStr for Law {
     }
 }
 
-impl fmt::Display for Law {
+impl fmt::Display for ServiceLaw {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Md1(time) => write!(f, "md1:{time}"),
@@ -174,14 +174,14 @@ impl Idle {
     }
 }
 
-impl Clock {
+impl LawServer {
     /// Creates a server on the calling thread.
-    pub(crate) fn new(law: Law, seed: Seed, idle: Arc<Idle>) -> Self {
+    pub(crate) fn new(law: ServiceLaw, seed: Seed, idle: Arc<Idle>) -> Self {
         // With the default slack a sleep may end 50 µs late (prctl(2), PR_SET_TIMERSLACK).
         if let Err(error) = rustix::thread::set_current_timer_slack(NonZeroU64::new(1)) {
             tracing::warn!(%error, "timer slack stays: departures are less exact");
         }
-        let state = State {
+        let state = LawServerState {
             random: seed.stream("service"),
             departure: 0,
             busy: 0.0,
@@ -249,7 +249,7 @@ mod tests {
     #[test]
     fn laws_read_and_print() {
         for text in ["md1:5ms", "mm1:500us", "mm1k:5ms:10"] {
-            assert_eq!(text.parse::<Law>().unwrap().to_string(), text);
+            assert_eq!(text.parse::<ServiceLaw>().unwrap().to_string(), text);
         }
         for wrong in [
             "",
@@ -262,7 +262,7 @@ mod tests {
             "gg1:5ms",
             "mm1k:5ms:4:4",
         ] {
-            let error = wrong.parse::<Law>().unwrap_err().to_string();
+            let error = wrong.parse::<ServiceLaw>().unwrap_err().to_string();
             assert!(error.contains("mm1k:5ms:10"), "{error}");
         }
     }
@@ -270,7 +270,7 @@ mod tests {
     #[test]
     fn drawn_times_have_the_mean_and_spread_of_their_law() {
         let mut random = Seed(1).stream("service");
-        let law: Law = "mm1:1ms".parse().unwrap();
+        let law: ServiceLaw = "mm1:1ms".parse().unwrap();
         let n = 100_000;
         let draws: Vec<f64> = (0..n).map(|_| law.draw(&mut random) as f64 / 1e6).collect();
         let mean = draws.iter().sum::<f64>() / f64::from(n);
@@ -278,6 +278,9 @@ mod tests {
         // Five standard errors.
         assert!((mean - 1.0).abs() < 0.016, "{mean}");
         assert!((variance - 1.0).abs() < 0.045, "{variance}");
-        assert_eq!(Law::Md1(Span::from_millis(2)).draw(&mut random), 2_000_000);
+        assert_eq!(
+            ServiceLaw::Md1(Span::from_millis(2)).draw(&mut random),
+            2_000_000
+        );
     }
 }

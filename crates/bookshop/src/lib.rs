@@ -29,14 +29,14 @@ use thiserror::Error;
 
 pub use catalogue::{Book, Catalogue, LookupError, Review, Size};
 pub use isbn::{IsbnError, normalise};
-pub use law::{Law, LawError};
-pub use metrics::{Form, Metrics};
+pub use law::{LawError, ServiceLaw};
+pub use metrics::{ReplyForm, ShopMetrics};
 pub use posthaste_serve::Running;
 pub use soap::NAMESPACE;
 
 /// Settings of a shop.
 #[derive(Clone, Debug)]
-pub struct Config {
+pub struct BookshopConfig {
     /// Listening address; port 0 selects any free port. Default 127.0.0.1:8080.
     pub listen: SocketAddr,
     /// Event loops. Default 1; a law allows no other number.
@@ -49,7 +49,7 @@ pub struct Config {
     /// Maximum number of connections in service; beyond it nothing is accepted. Default: no limit.
     pub concurrency: Option<usize>,
     /// A service law instead of the machine's own speed, for every path except `/healthz` and `/metrics`.
-    pub service: Option<Law>,
+    pub service: Option<ServiceLaw>,
     /// Slowdown of the emulated machine: each request costs this multiple of its CPU time. Default 1. Cannot be
     /// combined with a law.
     pub slowdown: u32,
@@ -69,7 +69,7 @@ pub struct Config {
 
 /// Reasons why a shop did not start.
 #[derive(Debug, Error)]
-pub enum Error {
+pub enum BookshopError {
     /// Cannot listen on the address.
     #[error(transparent)]
     Listen(#[from] posthaste_serve::ListenError),
@@ -83,7 +83,7 @@ pub enum Error {
     #[error("the service law {law} {reason}")]
     Law {
         /// The law.
-        law: Law,
+        law: ServiceLaw,
         /// The contradiction.
         reason: &'static str,
     },
@@ -98,7 +98,7 @@ pub enum Error {
     Books(usize),
 }
 
-impl Default for Config {
+impl Default for BookshopConfig {
     fn default() -> Self {
         Self {
             listen: ([127, 0, 0, 1], 8080).into(),
@@ -119,7 +119,7 @@ impl Default for Config {
 }
 
 /// Starts a shop. It serves until the returned handle is stopped or dropped.
-pub fn start(config: Config) -> Result<Running, Error> {
+pub fn start(config: BookshopConfig) -> Result<Running, BookshopError> {
     let config = check(config)?;
     let tls = match &config.tls {
         Some((certificate, key)) => {
@@ -149,7 +149,7 @@ pub fn start(config: Config) -> Result<Running, Error> {
     let shared = Arc::new(shop::Shared {
         catalogue: Catalogue::new(config.books, config.seed),
         service: soap::service(),
-        metrics: Metrics::default(),
+        metrics: ShopMetrics::default(),
         counters: server.counters.clone(),
         address,
         scheme: if config.tls.is_some() {
@@ -161,44 +161,44 @@ pub fn start(config: Config) -> Result<Running, Error> {
     let running = server.start(listener, move |_thread| {
         let law = config
             .service
-            .map(|law| law::Clock::new(law, config.seed, idle.clone()));
+            .map(|law| law::LawServer::new(law, config.seed, idle.clone()));
         let slowness =
             (config.slowdown > 1).then(|| posthaste_serve::Slowness::new(config.slowdown));
-        shop::Shop::new(shared.clone(), law, slowness, config.compression)
+        shop::ShopHandler::new(shared.clone(), law, slowness, config.compression)
     })?;
     tracing::info!(address = %running.addr, "the bookshop is open");
     Ok(running)
 }
 
 /// Rejects contradictory settings, and applies those that a law requires.
-fn check(mut config: Config) -> Result<Config, Error> {
+fn check(mut config: BookshopConfig) -> Result<BookshopConfig, BookshopError> {
     if !(1..=1_000_000).contains(&config.books) {
-        return Err(Error::Books(config.books));
+        return Err(BookshopError::Books(config.books));
     }
     if let Some(level) = config.compression.filter(|level| !(1..=9).contains(level)) {
-        return Err(Error::Level(level));
+        return Err(BookshopError::Level(level));
     }
     if !(1..=10_000).contains(&config.slowdown) {
-        return Err(Error::Slowdown(config.slowdown));
+        return Err(BookshopError::Slowdown(config.slowdown));
     }
     let Some(law) = config.service else {
         return Ok(config);
     };
     if config.slowdown != 1 {
-        return Err(Error::Law {
+        return Err(BookshopError::Law {
             law,
             reason: "sets the service time itself: leave the slowdown out",
         });
     }
     if config.threads != 1 {
-        return Err(Error::Law {
+        return Err(BookshopError::Law {
             law,
             reason: "has one server: run it with one thread",
         });
     }
-    if let Law::Mm1k { capacity, .. } = law {
+    if let ServiceLaw::Mm1k { capacity, .. } = law {
         if config.concurrency.is_some_and(|n| n != 1) {
-            return Err(Error::Law {
+            return Err(BookshopError::Law {
                 law,
                 reason: "serves one connection at a time: leave concurrency out",
             });

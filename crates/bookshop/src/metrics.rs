@@ -7,7 +7,7 @@ use posthaste_serve::Snapshot;
 
 /// The form of a request.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Form {
+pub enum ReplyForm {
     /// `/soap`.
     Soap,
     /// `/page/`.
@@ -20,21 +20,21 @@ pub enum Form {
 
 /// Requests answered.
 #[derive(Debug, Default)]
-pub struct Metrics {
+pub struct ShopMetrics {
     /// By form, then by status: below 400, 4xx, 5xx.
     answers: [[AtomicU64; 3]; 4],
 }
 
-const FORMS: [(Form, &str); 4] = [
-    (Form::Soap, "soap"),
-    (Form::Page, "page"),
-    (Form::Json, "json"),
-    (Form::Other, "other"),
+const FORMS: [(ReplyForm, &str); 4] = [
+    (ReplyForm::Soap, "soap"),
+    (ReplyForm::Page, "page"),
+    (ReplyForm::Json, "json"),
+    (ReplyForm::Other, "other"),
 ];
 const ANSWERS: [&str; 3] = ["ok", "refused", "failed"];
 
-impl Metrics {
-    pub(crate) fn count(&self, form: Form, status: u16) {
+impl ShopMetrics {
+    pub(crate) fn count(&self, form: ReplyForm, status: u16) {
         let answer = match status {
             400..500 => 1,
             500.. => 2,

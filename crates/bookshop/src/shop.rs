@@ -16,8 +16,8 @@ use posthaste_soap::{Limits, Refusal, Version, http, xml};
 
 use crate::catalogue::{Catalogue, LookupError, Size};
 use crate::compress::{Gzip, accepts_gzip};
-use crate::law::Clock;
-use crate::metrics::{Form, Metrics};
+use crate::law::LawServer;
+use crate::metrics::{ReplyForm, ShopMetrics};
 use crate::selection::select;
 use crate::{home, json, page, soap};
 
@@ -36,33 +36,33 @@ const PROBLEM: &str = "application/problem+json";
 pub(crate) struct Shared {
     pub(crate) catalogue: Catalogue,
     pub(crate) service: Service,
-    pub(crate) metrics: Metrics,
+    pub(crate) metrics: ShopMetrics,
     pub(crate) counters: Arc<Counters>,
     pub(crate) address: SocketAddr,
     pub(crate) scheme: &'static str,
 }
 
 /// The shop of one thread.
-pub(crate) struct Shop {
+pub(crate) struct ShopHandler {
     shared: Arc<Shared>,
-    law: Option<Clock>,
+    law: Option<LawServer>,
     slowness: Option<Slowness>,
     gzip: Option<Gzip>,
 }
 
 /// A reply before its conversion to HTTP.
-struct Reply {
-    form: Form,
+struct ShopReply {
+    form: ReplyForm,
     status: StatusCode,
     kind: &'static str,
     body: String,
     allow: Option<&'static str>,
 }
 
-impl Shop {
+impl ShopHandler {
     pub(crate) fn new(
         shared: Arc<Shared>,
-        law: Option<Clock>,
+        law: Option<LawServer>,
         slowness: Option<Slowness>,
         compression: Option<u32>,
     ) -> Self {
@@ -74,52 +74,52 @@ impl Shop {
         }
     }
 
-    async fn answer(&self, parts: &Parts, body: Incoming, peer: &Peer) -> Reply {
+    async fn answer(&self, parts: &Parts, body: Incoming, peer: &Peer) -> ShopReply {
         let path = parts.uri.path();
         if path == "/soap" {
             return self.soap(parts, body, peer).await;
         }
         if let Some(isbn) = path.strip_prefix("/page/") {
             return self
-                .get(parts, Form::Page)
+                .get(parts, ReplyForm::Page)
                 .unwrap_or_else(|| self.page(isbn, parts));
         }
         if let Some(isbn) = path.strip_prefix("/json/") {
             return self
-                .get(parts, Form::Json)
+                .get(parts, ReplyForm::Json)
                 .unwrap_or_else(|| self.json(isbn, parts));
         }
-        self.get(parts, Form::Other)
+        self.get(parts, ReplyForm::Other)
             .unwrap_or_else(|| self.other(path, parts))
     }
 
     /// Rejects every method except GET and HEAD.
-    fn get(&self, parts: &Parts, form: Form) -> Option<Reply> {
+    fn get(&self, parts: &Parts, form: ReplyForm) -> Option<ShopReply> {
         if matches!(parts.method, Method::GET | Method::HEAD) {
             return None;
         }
         let words = format!("{} is not allowed here: use GET or HEAD", parts.method);
         let status = StatusCode::METHOD_NOT_ALLOWED;
         let mut reply = match form {
-            Form::Page => Reply::new(
+            ReplyForm::Page => ShopReply::new(
                 form,
                 status,
                 HTML,
                 page::problem("Method not allowed", &words),
             ),
-            Form::Json => {
+            ReplyForm::Json => {
                 let body = json::problem("method-not-allowed", "Method not allowed", 405, &words);
-                Reply::new(form, status, PROBLEM, body)
+                ShopReply::new(form, status, PROBLEM, body)
             }
-            _ => Reply::new(form, status, TEXT, words + "\n"),
+            _ => ShopReply::new(form, status, TEXT, words + "\n"),
         };
         reply.allow = Some("GET, HEAD");
         Some(reply)
     }
 
-    fn page(&self, isbn: &str, parts: &Parts) -> Reply {
+    fn page(&self, isbn: &str, parts: &Parts) -> ShopReply {
         let refuse = |status, title, words: &str| {
-            Reply::new(Form::Page, status, HTML, page::problem(title, words))
+            ShopReply::new(ReplyForm::Page, status, HTML, page::problem(title, words))
         };
         let size = match size(parts.uri.query()) {
             Ok(size) => size,
@@ -128,7 +128,7 @@ impl Shop {
         match self.shared.catalogue.find(isbn) {
             Ok(number) => {
                 let body = page::reply(&select(&self.shared.catalogue, number, size));
-                Reply::new(Form::Page, StatusCode::OK, HTML, body)
+                ShopReply::new(ReplyForm::Page, StatusCode::OK, HTML, body)
             }
             Err(error) => {
                 let (status, title, _) = describe(&error);
@@ -137,10 +137,10 @@ impl Shop {
         }
     }
 
-    fn json(&self, isbn: &str, parts: &Parts) -> Reply {
+    fn json(&self, isbn: &str, parts: &Parts) -> ShopReply {
         let refuse = |status: StatusCode, title, kind, words: &str| {
             let body = json::problem(kind, title, status.as_u16(), words);
-            Reply::new(Form::Json, status, PROBLEM, body)
+            ShopReply::new(ReplyForm::Json, status, PROBLEM, body)
         };
         let size = match size(parts.uri.query()) {
             Ok(size) => size,
@@ -156,7 +156,7 @@ impl Shop {
         match self.shared.catalogue.find(isbn) {
             Ok(number) => {
                 let body = json::reply(&select(&self.shared.catalogue, number, size));
-                Reply::new(Form::Json, StatusCode::OK, JSON, body)
+                ShopReply::new(ReplyForm::Json, StatusCode::OK, JSON, body)
             }
             Err(error) => {
                 let (status, title, kind) = describe(&error);
@@ -165,9 +165,9 @@ impl Shop {
         }
     }
 
-    fn other(&self, path: &str, parts: &Parts) -> Reply {
+    fn other(&self, path: &str, parts: &Parts) -> ShopReply {
         let shared = &*self.shared;
-        let ok = |kind, body| Reply::new(Form::Other, StatusCode::OK, kind, body);
+        let ok = |kind, body| ShopReply::new(ReplyForm::Other, StatusCode::OK, kind, body);
         match path {
             "/" => match self.base(parts) {
                 Some(base) => {
@@ -191,13 +191,14 @@ impl Shop {
             }
             _ => {
                 let words = "there is nothing here: GET / says what there is\n".to_owned();
-                Reply::new(Form::Other, StatusCode::NOT_FOUND, TEXT, words)
+                ShopReply::new(ReplyForm::Other, StatusCode::NOT_FOUND, TEXT, words)
             }
         }
     }
 
-    async fn soap(&self, parts: &Parts, body: Incoming, peer: &Peer) -> Reply {
-        let plain = |status, words: String| Reply::new(Form::Soap, status, TEXT, words + "\n");
+    async fn soap(&self, parts: &Parts, body: Incoming, peer: &Peer) -> ShopReply {
+        let plain =
+            |status, words: String| ShopReply::new(ReplyForm::Soap, status, TEXT, words + "\n");
         if parts.method != Method::POST {
             return self.describe_soap(parts);
         }
@@ -235,13 +236,13 @@ impl Shop {
     }
 
     /// Answers an envelope.
-    fn call(&self, body: &[u8], version: Version, action: &str) -> Reply {
+    fn call(&self, body: &[u8], version: Version, action: &str) -> ShopReply {
         let kind = http::content_type(version);
         match self.look_up(body, version, action) {
             Ok((number, size)) => {
                 let content = select(&self.shared.catalogue, number, size);
-                Reply::new(
-                    Form::Soap,
+                ShopReply::new(
+                    ReplyForm::Soap,
                     StatusCode::OK,
                     kind,
                     soap::reply(&content, size, version),
@@ -250,7 +251,7 @@ impl Shop {
             Err(fault) => {
                 let status = StatusCode::from_u16(fault.status(version));
                 let status = status.unwrap_or(StatusCode::INTERNAL_SERVER_ERROR);
-                Reply::new(Form::Soap, status, kind, fault.envelope(version))
+                ShopReply::new(ReplyForm::Soap, status, kind, fault.envelope(version))
             }
         }
     }
@@ -300,7 +301,7 @@ impl Shop {
     }
 
     /// Answers requests to `/soap` that are not POST: the service description, or instructions.
-    fn describe_soap(&self, parts: &Parts) -> Reply {
+    fn describe_soap(&self, parts: &Parts) -> ShopReply {
         let get = matches!(parts.method, Method::GET | Method::HEAD);
         let wsdl = parts
             .uri
@@ -310,14 +311,20 @@ impl Shop {
             return match self.base(parts) {
                 Some(base) => {
                     let body = self.shared.service.wsdl(&format!("{base}/soap"));
-                    Reply::new(Form::Soap, StatusCode::OK, "text/xml; charset=utf-8", body)
+                    ShopReply::new(
+                        ReplyForm::Soap,
+                        StatusCode::OK,
+                        "text/xml; charset=utf-8",
+                        body,
+                    )
                 }
                 None => bad_host(),
             };
         }
         let words =
             "POST an envelope here, or GET /soap?wsdl for the description (R1132)\n".to_owned();
-        let mut reply = Reply::new(Form::Soap, StatusCode::METHOD_NOT_ALLOWED, TEXT, words);
+        let mut reply =
+            ShopReply::new(ReplyForm::Soap, StatusCode::METHOD_NOT_ALLOWED, TEXT, words);
         reply.allow = Some("POST");
         reply
     }
@@ -334,7 +341,7 @@ impl Shop {
         good.then(|| format!("{}://{host}", self.shared.scheme))
     }
 
-    fn finish(&self, reply: Reply, parts: &Parts, peer: &Peer) -> Response<Full<Bytes>> {
+    fn finish(&self, reply: ShopReply, parts: &Parts, peer: &Peer) -> Response<Full<Bytes>> {
         self.shared.metrics.count(reply.form, reply.status.as_u16());
         let mut response = Response::new(Full::default());
         *response.status_mut() = reply.status;
@@ -384,7 +391,7 @@ const BUSY: header::HeaderName = header::HeaderName::from_static("x-busy");
 
 const SOAP_ACTION: header::HeaderName = header::HeaderName::from_static("soapaction");
 
-impl Handler for Shop {
+impl Handler for ShopHandler {
     type Body = Full<Bytes>;
 
     async fn handle(
@@ -398,8 +405,8 @@ impl Handler for Shop {
     }
 }
 
-impl Reply {
-    fn new(form: Form, status: StatusCode, kind: &'static str, body: String) -> Self {
+impl ShopReply {
+    fn new(form: ReplyForm, status: StatusCode, kind: &'static str, body: String) -> Self {
         Self {
             form,
             status,
@@ -437,9 +444,9 @@ fn describe(error: &LookupError) -> (StatusCode, &'static str, &'static str) {
     }
 }
 
-fn bad_host() -> Reply {
-    Reply::new(
-        Form::Other,
+fn bad_host() -> ShopReply {
+    ShopReply::new(
+        ReplyForm::Other,
         StatusCode::BAD_REQUEST,
         TEXT,
         "the Host header names no host\n".to_owned(),

@@ -9,7 +9,7 @@ use std::thread::JoinHandle;
 
 use posthaste_compression::Wish;
 use posthaste_load::{
-    Arrivals, Buying, Data, Observer, Pace, Plan, RequestSpec, Step, Tick, Without, run,
+    Arrivals, Buying, Data, Observer, Pace, Plan, RateStep, RequestSpec, Tick, WithoutOffers, run,
 };
 use posthaste_qos::{Definition, Money};
 use posthaste_units::{Dscp, Rate, Seed, Span};
@@ -212,7 +212,7 @@ fn buying(broker: &str, client: &Client) -> Buying {
             price: client.budget.and_then(euros),
             ..Definition::default()
         },
-        without: Without::Decline,
+        without: WithoutOffers::Decline,
         ask_every: None,
     }
 }
@@ -240,7 +240,7 @@ fn plan(name: &str, deed: &Deed) -> Plan {
     let rate = Rate::per_second(*rate).unwrap_or_default();
     let pace = Pace::Open {
         arrivals: Arrivals::Poisson,
-        steps: vec![Step::steady(rate, RUN)],
+        steps: vec![RateStep::steady(rate, RUN)],
     };
     Plan {
         timeout: PATIENCE,

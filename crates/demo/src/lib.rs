@@ -68,7 +68,7 @@ pub enum Error {
     Start(#[from] posthaste_serve::StartError),
     /// Error of the shop.
     #[error("the shop: {0}")]
-    Shop(#[from] posthaste_bookshop::Error),
+    Shop(#[from] posthaste_bookshop::BookshopError),
     /// Invalid configuration of the gateway.
     #[error("the gateway's configuration: {0}")]
     Config(#[from] posthaste_gateway::config::ConfigError),

@@ -3,7 +3,7 @@
 use std::fs;
 use std::net::SocketAddr;
 
-use posthaste_bookshop::{Catalogue, Law};
+use posthaste_bookshop::{Catalogue, ServiceLaw};
 use posthaste_broker::{Admin, Broker, Place};
 use posthaste_gateway::Config;
 use posthaste_serve::Timeouts;
@@ -41,15 +41,15 @@ impl Products {
             .prefix("posthaste-demo-")
             .tempdir()
             .map_err(Error::Folder)?;
-        let shop = posthaste_bookshop::start(posthaste_bookshop::Config {
+        let shop = posthaste_bookshop::start(posthaste_bookshop::BookshopConfig {
             listen: any_port(),
-            service: Some(Law::Md1(Span::from_secs(1) / u64::from(CAPACITY))),
+            service: Some(ServiceLaw::Md1(Span::from_secs(1) / u64::from(CAPACITY))),
             concurrency: Some(WAITING),
             backlog: 16,
             books: BOOKS,
             seed,
             timeouts: timeouts(),
-            ..posthaste_bookshop::Config::default()
+            ..posthaste_bookshop::BookshopConfig::default()
         })?;
         let store = Place::Sqlite(folder.path().join("offers.db"));
         let (_, token) = Admin::open(&store)?.make_token(PROVIDER)?;

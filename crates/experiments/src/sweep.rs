@@ -1,6 +1,6 @@
 //! Sweeps of the rate from low to past the limit: the load of each run, and the points from the runs.
 
-use posthaste_load::{Arrivals, Pace, Plan, Step};
+use posthaste_load::{Arrivals, Pace, Plan, RateStep};
 use posthaste_units::{Rate, Span};
 
 use crate::estimate::estimate;
@@ -12,7 +12,7 @@ use crate::records::{Records, Table, Value};
 pub(crate) fn load(rate: f64, own: f64, fill: f64, length: Span) -> Result<Pace, Failure> {
     let steady = |rate, length| {
         let rate = Rate::per_second(rate).ok_or("nothing was answered")?;
-        Ok::<_, Failure>(Step::steady(rate, length))
+        Ok::<_, Failure>(RateStep::steady(rate, length))
     };
     let mut steps = vec![steady(rate, length)?];
     if rate > own {
@@ -31,7 +31,7 @@ pub(crate) fn planned(plan: &Plan) -> f64 {
         Pace::Open {
             arrivals: Arrivals::Constant,
             steps,
-        } => steps.iter().map(Step::expected).sum(),
+        } => steps.iter().map(RateStep::expected).sum(),
         _ => f64::NAN,
     }
 }

@@ -4,15 +4,17 @@
 //! M/D/1 and M/M/1 with services of 1 and 5 ms, the capacity for a bound of N services. It prints one JSON document per
 //! case.
 
-use posthaste_load::find::{Effort, Goal, Search, Service, Simulated};
+use posthaste_load::find::{Effort, Goal, Search, Simulated, SimulatedLaw};
 use posthaste_stats::theory::{Md1, Mm1};
 use posthaste_units::{Seed, Span};
 
 /// The rate at which the objective is just met, by bisection.
-fn truth(service: Service, mean: Span, goal: &Goal) -> f64 {
+fn truth(service: SimulatedLaw, mean: Span, goal: &Goal) -> f64 {
     let at = |load: f64| match (service, goal.quantile) {
-        (Service::Exponential, Some(share)) => Some(Mm1::new(load, mean)?.sojourn_quantile(share)),
-        (Service::Exponential, None) => Some(Mm1::new(load, mean)?.mean_sojourn()),
+        (SimulatedLaw::Exponential, Some(share)) => {
+            Some(Mm1::new(load, mean)?.sojourn_quantile(share))
+        }
+        (SimulatedLaw::Exponential, None) => Some(Mm1::new(load, mean)?.mean_sojourn()),
         (_, Some(share)) => Some(Md1::new(load, mean)?.sojourn_quantile(share)),
         (_, None) => Some(Md1::new(load, mean)?.mean_sojourn()),
     };
@@ -30,7 +32,14 @@ fn truth(service: Service, mean: Span, goal: &Goal) -> f64 {
 /// Result of one search: relative error and interval, both relative to the truth, if the search found them.
 type Found = (Option<f64>, [Option<f64>; 2], f64);
 
-fn search(service: Service, mean: Span, goal: Goal, seconds: f64, truth: f64, seed: u64) -> Found {
+fn search(
+    service: SimulatedLaw,
+    mean: Span,
+    goal: Goal,
+    seconds: f64,
+    truth: f64,
+    seed: u64,
+) -> Found {
     let mut server = Simulated::new(service, mean, Seed(seed)).with_timeout(goal.bound * 20);
     let effort = Effort {
         budget: Span::from_secs_f64(seconds),
@@ -63,7 +72,10 @@ fn main() {
     let count = number("--seeds", 2, 1000.0) as u64;
     let (seconds, times) = (number("--seconds", 1, 50.0), number("--times", 1, 10.0));
     let share = number("--quantile", 1, 0.99);
-    for (service, name) in [(Service::Constant, "md1"), (Service::Exponential, "mm1")] {
+    for (service, name) in [
+        (SimulatedLaw::Constant, "md1"),
+        (SimulatedLaw::Exponential, "mm1"),
+    ] {
         for millis in [1, 5] {
             let mean = Span::from_millis(millis);
             let goal = Goal {

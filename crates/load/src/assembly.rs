@@ -6,11 +6,11 @@ use jiff::Timestamp;
 use posthaste_units::{Instant, Rate, Span};
 
 use crate::engine::Shared;
-use crate::pace::Step;
+use crate::pace::RateStep;
 use crate::plan::{Pace, Plan};
 use crate::request::RequestSpec;
 use crate::results::{Portion, Run};
-use crate::tally::{Part, Tally};
+use crate::tally::{LoopTally, PartResults};
 
 /// Joins the tallies, checks that each intended request has one outcome and one response time, and returns the results.
 /// `dns` are the durations of the name look-ups.
@@ -18,10 +18,10 @@ pub(crate) fn assemble(
     shared: &Shared<'_>,
     started: Timestamp,
     dns: &[Span],
-    tallies: &[Tally],
+    tallies: &[LoopTally],
 ) -> Run {
     let plan = shared.plan;
-    let mut tally = Tally::new(plan.step_ends(), plan.requests.len());
+    let mut tally = LoopTally::new(plan.step_ends(), plan.requests.len());
     for other in tallies {
         tally.merge(other);
     }
@@ -76,7 +76,12 @@ pub(crate) fn assemble(
 }
 
 /// The steps that began before `over`, each with its duration.
-fn step_portions(plan: &Plan, parts: Vec<Part>, start: Instant, over: Instant) -> Vec<Portion> {
+fn step_portions(
+    plan: &Plan,
+    parts: Vec<PartResults>,
+    start: Instant,
+    over: Instant,
+) -> Vec<Portion> {
     let Pace::Open { steps, .. } = &plan.pace else {
         return Vec::new();
     };
@@ -85,7 +90,7 @@ fn step_portions(plan: &Plan, parts: Vec<Part>, start: Instant, over: Instant) -
     }
     let warm_up = parts.len() - steps.len();
     let mut begins = start;
-    let portion = |(step, part): (&Step, Part)| {
+    let portion = |(step, part): (&RateStep, PartResults)| {
         let lasted = over.since(begins).min(step.length);
         begins += step.length;
         if lasted.is_zero() {
@@ -105,8 +110,8 @@ fn step_portions(plan: &Plan, parts: Vec<Part>, start: Instant, over: Instant) -
 }
 
 /// The requests of the mix, if there are several.
-fn request_portions(plan: &Plan, parts: Vec<Part>, duration: Span) -> Vec<Portion> {
-    let portion = |(spec, part): (&RequestSpec, Part)| Portion {
+fn request_portions(plan: &Plan, parts: Vec<PartResults>, duration: Span) -> Vec<Portion> {
+    let portion = |(spec, part): (&RequestSpec, PartResults)| Portion {
         name: spec.name.clone(),
         offered: None,
         duration,

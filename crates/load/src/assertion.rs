@@ -18,7 +18,7 @@ use crate::report::{AssertionResult, Report};
 /// A bound on one figure of a report.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Assertion {
-    figure: Figure,
+    figure: AssertedFigure,
     relation: Relation,
     /// Milliseconds, a share, or events per second, depending on the figure.
     bound: f64,
@@ -26,7 +26,7 @@ pub struct Assertion {
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Figure {
+enum AssertedFigure {
     /// Of all requests due.
     Response(Statistic),
     /// Of good replies.
@@ -117,7 +117,7 @@ impl FromStr for Assertion {
             (_, true) => (Relation::AtLeast, 2),
         };
         let (name, value) = (text[..at].trim(), text[at + width..].trim());
-        let figure = Figure::named(name)?;
+        let figure = AssertedFigure::named(name)?;
         Ok(Self {
             figure,
             relation,
@@ -127,7 +127,7 @@ impl FromStr for Assertion {
     }
 }
 
-impl Figure {
+impl AssertedFigure {
     fn named(name: &str) -> Result<Self, AssertionError> {
         let time = |name: &str| Statistic::ALL.into_iter().find(|time| time.key() == name);
         if let Some(time) = time(name) {
@@ -238,24 +238,24 @@ impl Assertion {
             return self.unknown(report);
         };
         match self.figure {
-            Figure::Response(_) | Figure::OkResponse(_) => {
+            AssertedFigure::Response(_) | AssertedFigure::OkResponse(_) => {
                 let reading = self.figure.reading(report).unwrap_or_default();
                 match report.is_silent() {
                     true => StatisticReading::Never.words(|_| String::new()),
                     false => reading.words(|ms| Span::from_secs_f64(ms / 1e3).to_string()),
                 }
             }
-            Figure::Errors | Figure::Share(_) => Ratio::new(value)
+            AssertedFigure::Errors | AssertedFigure::Share(_) => Ratio::new(value)
                 .map(|share| share.to_string())
                 .unwrap_or_default(),
-            Figure::Rate => format!("{value:.1}/s"),
+            AssertedFigure::Rate => format!("{value:.1}/s"),
         }
     }
 
     /// Returns the reason why the figure is unknown.
     fn unknown(&self, report: &Report) -> String {
         let replies = match self.figure {
-            Figure::OkResponse(_) => report.ok_response_time_ms.count,
+            AssertedFigure::OkResponse(_) => report.ok_response_time_ms.count,
             _ => report.intended,
         };
         match replies {
@@ -269,7 +269,7 @@ impl Assertion {
 
     /// Returns the objective for the search. `None` unless it bounds a response time from above.
     pub(crate) fn goal(&self) -> Option<Goal> {
-        let Figure::Response(statistic) = self.figure else {
+        let AssertedFigure::Response(statistic) = self.figure else {
             return None;
         };
         self.is_objective().then(|| Goal {
@@ -287,8 +287,8 @@ impl Assertion {
     /// leaves above its bound would miss the objective.
     fn tolerance(&self) -> f64 {
         match self.figure {
-            Figure::Response(Statistic::P999) => 0.001,
-            Figure::Response(Statistic::Max) => f64::MIN_POSITIVE,
+            AssertedFigure::Response(Statistic::P999) => 0.001,
+            AssertedFigure::Response(Statistic::Max) => f64::MIN_POSITIVE,
             _ => 0.01,
         }
     }
@@ -297,7 +297,7 @@ impl Assertion {
     /// reply later than that misses the bound like a missing reply, so waiting longer is useless.
     pub(crate) fn hopeless_after(&self, times: f64) -> Span {
         match self.figure {
-            Figure::Response(Statistic::P99 | Statistic::P999 | Statistic::Max) => {
+            AssertedFigure::Response(Statistic::P99 | Statistic::P999 | Statistic::Max) => {
                 Span::from_secs_f64(self.bound * times / 1e3)
             }
             _ => Span::MAX,
@@ -307,7 +307,7 @@ impl Assertion {
     /// True if it bounds a response time from above, as an objective must.
     pub fn is_objective(&self) -> bool {
         let upper = matches!(self.relation, Relation::Below | Relation::AtMost);
-        upper && matches!(self.figure, Figure::Response(_)) && self.bound > 0.0
+        upper && matches!(self.figure, AssertedFigure::Response(_)) && self.bound > 0.0
     }
 }
 

@@ -11,11 +11,11 @@ pub(crate) fn processor_time() -> Span {
 
 /// Clock of one run. Copies agree with each other.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Clock {
+pub(crate) struct RunClock {
     origin: std::time::Instant,
 }
 
-impl Clock {
+impl RunClock {
     /// A clock whose origin lies `lead` in the future, so that threads can get ready.
     pub(crate) fn starting_in(lead: Span) -> Self {
         Self {

@@ -8,15 +8,15 @@ use std::os::fd::OwnedFd;
 use posthaste_units::Instant;
 use rustix::io::Errno;
 
-use crate::http::{Progress, ReplyReader, Violation};
+use crate::http::{ReplyProgress, ReplyReader, Violation};
 use crate::socket;
 use crate::source::Due;
 use crate::tally::Moments;
-use crate::tls::Secure;
+use crate::tls::TlsStream;
 
 /// State of a connection.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum State {
+pub(crate) enum ConnectionState {
     /// A SYN is on its way.
     Connecting,
     /// The TLS handshake is under way.
@@ -31,7 +31,7 @@ pub(crate) enum State {
 
 /// The request in progress on a connection.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Exchange {
+pub(crate) struct HttpExchange {
     pub(crate) due: Due,
     pub(crate) request: usize,
     pub(crate) moments: Moments,
@@ -40,14 +40,14 @@ pub(crate) struct Exchange {
 }
 
 /// A socket with its state.
-pub(crate) struct Connection {
+pub(crate) struct HttpConnection {
     pub(crate) socket: OwnedFd,
     pub(crate) origin: usize,
     pub(crate) serial: u32,
-    pub(crate) state: State,
-    pub(crate) exchange: Option<Exchange>,
+    pub(crate) state: ConnectionState,
+    pub(crate) exchange: Option<HttpExchange>,
     pub(crate) reader: ReplyReader,
-    secure: Option<Box<Secure>>,
+    secure: Option<Box<TlsStream>>,
     unsent: Vec<u8>,
 }
 
@@ -55,7 +55,7 @@ pub(crate) struct Connection {
 const TURN: usize = 256 << 10;
 
 /// Result of reading.
-pub(crate) enum Received {
+pub(crate) enum ReceiveStatus {
     /// The reply is not complete.
     Partial,
     /// The reply is not complete, and more may be readable at once.
@@ -73,19 +73,19 @@ pub(crate) enum Received {
     Ended,
 }
 
-impl Connection {
+impl HttpConnection {
     pub(crate) fn new(
         socket: OwnedFd,
         origin: usize,
         serial: u32,
         reader: ReplyReader,
-        secure: Option<Secure>,
+        secure: Option<TlsStream>,
     ) -> Self {
         Self {
             socket,
             origin,
             serial,
-            state: State::Connecting,
+            state: ConnectionState::Connecting,
             exchange: None,
             reader,
             secure: secure.map(Box::new),
@@ -93,7 +93,7 @@ impl Connection {
         }
     }
 
-    /// Sends `bytes` and keeps the bytes that the kernel does not accept for [`Connection::flush`].
+    /// Sends `bytes` and keeps the bytes that the kernel does not accept for [`HttpConnection::flush`].
     ///
     /// `Err(AGAIN)` means that the connection is not established yet and nothing was sent.
     pub(crate) fn send(&mut self, bytes: &[u8]) -> Result<(), Errno> {
@@ -155,13 +155,13 @@ impl Connection {
         closing: bool,
         bytes_received: &mut u64,
         arrived: impl Fn() -> Instant,
-    ) -> Received {
+    ) -> ReceiveStatus {
         let mut taken = 0;
         while taken < TURN {
             let read = match &mut self.secure {
                 Some(secure) => match secure.receive(&self.socket, buffer) {
                     Err(error) if error.kind() == io::ErrorKind::InvalidData => {
-                        return Received::Broken(error);
+                        return ReceiveStatus::Broken(error);
                     }
                     read => read.map_err(errno),
                 },
@@ -170,10 +170,10 @@ impl Connection {
             let length = match read {
                 Ok(0) => return self.end_of_stream(),
                 Ok(length) => length,
-                Err(Errno::AGAIN) => return Received::Partial,
+                Err(Errno::AGAIN) => return ReceiveStatus::Partial,
                 // A TLS stream may end without its closing alert. The reply decides.
                 Err(Errno::IO) => return self.end_of_stream(),
-                Err(_) => return Received::Ended,
+                Err(_) => return ReceiveStatus::Ended,
             };
             *bytes_received += length as u64;
             taken += length;
@@ -183,29 +183,29 @@ impl Connection {
                 exchange.moments.first_byte = Some(arrived());
             }
             match self.reader.feed(&buffer[..length]) {
-                Ok(Progress::Complete { used }) => {
-                    return Received::Complete {
+                Ok(ReplyProgress::Complete { used }) => {
+                    return ReceiveStatus::Complete {
                         surplus: used < length,
                     };
                 }
-                Ok(Progress::Partial) => {}
-                Err(violation) => return Received::Wrong(violation),
+                Ok(ReplyProgress::Partial) => {}
+                Err(violation) => return ReceiveStatus::Wrong(violation),
             }
             if length < buffer.len() && !closing && self.secure.is_none() {
-                return Received::Partial;
+                return ReceiveStatus::Partial;
             }
         }
-        Received::More
+        ReceiveStatus::More
     }
 
-    fn end_of_stream(&mut self) -> Received {
+    fn end_of_stream(&mut self) -> ReceiveStatus {
         let any_byte = self
             .exchange
             .is_some_and(|exchange| exchange.moments.first_byte.is_some());
         match self.reader.closed() {
-            Ok(()) => Received::Complete { surplus: false },
-            Err(violation) if any_byte => Received::Wrong(violation),
-            Err(_) => Received::Ended,
+            Ok(()) => ReceiveStatus::Complete { surplus: false },
+            Err(violation) if any_byte => ReceiveStatus::Wrong(violation),
+            Err(_) => ReceiveStatus::Ended,
         }
     }
 }

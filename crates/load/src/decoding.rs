@@ -71,7 +71,7 @@ pub(crate) fn decode(
 
 /// Returns the decoded length of a coded body.
 fn length<'b>(coding: Coding, body: impl Iterator<Item = &'b [u8]>) -> io::Result<u64> {
-    let mut decoder = Decoder::new(coding, Counted(0))?;
+    let mut decoder = Decoder::new(coding, ByteCounter(0))?;
     for piece in body {
         decoder.push(piece)?;
     }
@@ -80,9 +80,9 @@ fn length<'b>(coding: Coding, body: impl Iterator<Item = &'b [u8]>) -> io::Resul
 }
 
 /// Counts the bytes written and discards them.
-struct Counted(u64);
+struct ByteCounter(u64);
 
-impl Write for Counted {
+impl Write for ByteCounter {
     fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
         self.0 += bytes.len() as u64;
         if self.0 > DECODED_LIMIT {

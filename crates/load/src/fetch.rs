@@ -9,9 +9,9 @@ use std::time::{Duration, Instant};
 use rustls::{ClientConnection, StreamOwned};
 
 use crate::data::Data;
-use crate::http::{Progress, ReplyReader};
+use crate::http::{ReplyProgress, ReplyReader};
 use crate::request::{Request, RequestSpec};
-use crate::target::{Resolve, Target};
+use crate::target::{RequestTarget, Resolve};
 use crate::tls::{self, TlsOptions};
 
 /// Time limit of each wait: for the connection and for more bytes.
@@ -28,7 +28,7 @@ pub(crate) fn fetch(
     options: &TlsOptions,
 ) -> Result<Vec<u8>, Box<dyn std::error::Error>> {
     let spec = RequestSpec::get(url);
-    let target = Target::look_up(url, resolve)?;
+    let target = RequestTarget::look_up(url, resolve)?;
     let mut wire = Vec::new();
     Request::prepare(&spec, &target, 0, false, &Data::none())?.write(
         &Data::none(),
@@ -75,8 +75,11 @@ fn exchange(
         if length == 0 {
             reader.closed()?;
         }
-        let complete =
-            length == 0 || matches!(reader.feed(&buffer[..length])?, Progress::Complete { .. });
+        let complete = length == 0
+            || matches!(
+                reader.feed(&buffer[..length])?,
+                ReplyProgress::Complete { .. }
+            );
         if complete {
             return match reader.status() {
                 200..300 => Ok(reader.into_body()),

@@ -12,7 +12,7 @@ use std::sync::Arc;
 pub use fields::Content;
 use fields::Fields;
 pub(crate) use kept::Budget;
-use kept::Kept;
+use kept::KeptBody;
 pub use violation::Violation;
 
 /// Maximum size of a head in bytes.
@@ -26,7 +26,7 @@ const TRAILER_LIMIT: usize = 64 * 1024;
 
 /// Progress of reading a reply.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Progress {
+pub enum ReplyProgress {
     /// More bytes are needed.
     Partial,
     /// The reply is complete.
@@ -39,7 +39,7 @@ pub enum Progress {
 /// The state of reading one reply. [`ReplyReader::begin`] prepares it for the next.
 #[derive(Debug, Default)]
 pub struct ReplyReader {
-    stage: Stage,
+    stage: ReaderStage,
     head_request: bool,
     held: Vec<u8>,
     status: u16,
@@ -48,12 +48,12 @@ pub struct ReplyReader {
     content: Content,
     quote: Option<Vec<u8>>,
     offer: Option<Vec<u8>>,
-    kept: Kept,
+    kept: KeptBody,
     keep_everything: Option<usize>,
 }
 
 #[derive(Debug, Default)]
-enum Stage {
+enum ReaderStage {
     #[default]
     Head,
     Length(u64),
@@ -64,10 +64,10 @@ enum Stage {
     Trailer(usize),
 }
 
-enum Framing {
+enum ReplyFraming {
     Interim,
     Empty,
-    Body(Stage),
+    Body(ReaderStage),
 }
 
 impl ReplyReader {
@@ -82,7 +82,7 @@ impl ReplyReader {
     /// Creates a reader that keeps bodies with a content coding, in memory of `budget`.
     pub(crate) fn keeping_coded(budget: Arc<Budget>) -> Self {
         Self {
-            kept: Kept::within(budget),
+            kept: KeptBody::within(budget),
             ..Self::default()
         }
     }
@@ -94,7 +94,7 @@ impl ReplyReader {
 
     /// Prepares for a reply to a request. `head_request` states that the method is HEAD.
     pub fn begin(&mut self, head_request: bool) {
-        self.stage = Stage::Head;
+        self.stage = ReaderStage::Head;
         self.head_request = head_request;
         self.held.clear();
         self.kept.clear();
@@ -142,35 +142,35 @@ impl ReplyReader {
     }
 
     /// Parses the next bytes of the connection.
-    pub fn feed(&mut self, bytes: &[u8]) -> Result<Progress, Violation> {
+    pub fn feed(&mut self, bytes: &[u8]) -> Result<ReplyProgress, Violation> {
         let mut used = 0;
         loop {
             let rest = &bytes[used..];
             let step = match &mut self.stage {
-                Stage::Head => self.head(rest)?,
-                Stage::Length(left) => {
+                ReaderStage::Head => self.head(rest)?,
+                ReaderStage::Length(left) => {
                     let take = usize::try_from(*left).map_or(rest.len(), |l| l.min(rest.len()));
                     *left -= take as u64;
                     let done = *left == 0;
                     self.keep(&rest[..take])?;
-                    Taken {
+                    StageResult {
                         used: take,
                         done,
                         waits: !done,
                     }
                 }
-                Stage::UntilClose => {
+                ReaderStage::UntilClose => {
                     self.keep(rest)?;
-                    Taken::all(rest)
+                    StageResult::all(rest)
                 }
                 _ => self.chunked(rest)?,
             };
             used += step.used;
             if step.done {
-                return Ok(Progress::Complete { used });
+                return Ok(ReplyProgress::Complete { used });
             }
             if step.waits {
-                return Ok(Progress::Partial);
+                return Ok(ReplyProgress::Partial);
             }
         }
     }
@@ -178,7 +178,7 @@ impl ReplyReader {
     /// Handles the end of the connection. An error if the reply is incomplete.
     pub fn closed(&mut self) -> Result<(), Violation> {
         match self.stage {
-            Stage::UntilClose => Ok(()),
+            ReaderStage::UntilClose => Ok(()),
             _ => Err(Violation::Short),
         }
     }
@@ -198,9 +198,9 @@ impl ReplyReader {
     }
 
     /// Reads the head: from `rest` if complete, otherwise from the held bytes and `rest`.
-    fn head(&mut self, rest: &[u8]) -> Result<Taken, Violation> {
+    fn head(&mut self, rest: &[u8]) -> Result<StageResult, Violation> {
         if rest.is_empty() {
-            return Ok(Taken::all(rest));
+            return Ok(StageResult::all(rest));
         }
         let before = self.held.len();
         let mut held = std::mem::take(&mut self.held);
@@ -216,19 +216,19 @@ impl ReplyReader {
             Some((length, framing)) => {
                 let used = length - before;
                 Ok(match framing {
-                    Framing::Interim => Taken {
+                    ReplyFraming::Interim => StageResult {
                         used,
                         done: false,
                         waits: false,
                     },
-                    Framing::Empty => Taken {
+                    ReplyFraming::Empty => StageResult {
                         used,
                         done: true,
                         waits: false,
                     },
-                    Framing::Body(stage) => {
+                    ReplyFraming::Body(stage) => {
                         self.stage = stage;
-                        Taken {
+                        StageResult {
                             used,
                             done: false,
                             waits: false,
@@ -242,12 +242,12 @@ impl ReplyReader {
                     held.extend_from_slice(rest);
                 }
                 self.held = held;
-                Ok(Taken::all(rest))
+                Ok(StageResult::all(rest))
             }
         }
     }
 
-    fn parse_head(&mut self, bytes: &[u8]) -> Result<Option<(usize, Framing)>, Violation> {
+    fn parse_head(&mut self, bytes: &[u8]) -> Result<Option<(usize, ReplyFraming)>, Violation> {
         let mut fields = [httparse::EMPTY_HEADER; FIELDS_LIMIT];
         let mut reply = httparse::Response::new(&mut fields);
         let mut parser = httparse::ParserConfig::default();
@@ -262,7 +262,7 @@ impl ReplyReader {
         self.status = reply.code.unwrap_or_default();
         match self.status {
             101 => return Err(Violation::Switch),
-            100..200 => return Ok(Some((length, Framing::Interim))),
+            100..200 => return Ok(Some((length, ReplyFraming::Interim))),
             200..1000 => {}
             _ => return Err(Violation::Head("invalid status".to_owned())),
         }
@@ -274,28 +274,28 @@ impl ReplyReader {
         self.offer = fields.offer;
         let bodiless = self.head_request || matches!(self.status, 204 | 304);
         let framing = match (fields.chunked, fields.length) {
-            _ if bodiless => Framing::Empty,
+            _ if bodiless => ReplyFraming::Empty,
             (true, Some(_)) => return Err(Violation::Length),
-            (true, None) => Framing::Body(Stage::ChunkSize),
-            (false, Some(0)) => Framing::Empty,
-            (false, Some(length)) => Framing::Body(Stage::Length(length)),
+            (true, None) => ReplyFraming::Body(ReaderStage::ChunkSize),
+            (false, Some(0)) => ReplyFraming::Empty,
+            (false, Some(length)) => ReplyFraming::Body(ReaderStage::Length(length)),
             (false, None) => {
                 self.keep_alive = false;
-                Framing::Body(Stage::UntilClose)
+                ReplyFraming::Body(ReaderStage::UntilClose)
             }
         };
         Ok(Some((length, framing)))
     }
 
-    fn chunked(&mut self, rest: &[u8]) -> Result<Taken, Violation> {
-        if let Stage::ChunkData(left) = &mut self.stage {
+    fn chunked(&mut self, rest: &[u8]) -> Result<StageResult, Violation> {
+        if let ReaderStage::ChunkData(left) = &mut self.stage {
             let take = usize::try_from(*left).map_or(rest.len(), |l| l.min(rest.len()));
             *left -= take as u64;
             if *left == 0 {
-                self.stage = Stage::ChunkEnd;
+                self.stage = ReaderStage::ChunkEnd;
             }
             self.keep(&rest[..take])?;
-            return Ok(Taken {
+            return Ok(StageResult {
                 used: take,
                 done: false,
                 waits: take == rest.len(),
@@ -306,7 +306,7 @@ impl ReplyReader {
             if self.held.len() > LINE_LIMIT {
                 return Err(Violation::Chunked("endless line"));
             }
-            return Ok(Taken::all(rest));
+            return Ok(StageResult::all(rest));
         };
         let mut line = std::mem::take(&mut self.held);
         line.extend_from_slice(&rest[..=end]);
@@ -316,7 +316,7 @@ impl ReplyReader {
         let done = self.chunk_line(&line)?;
         line.clear();
         self.held = line;
-        Ok(Taken {
+        Ok(StageResult {
             used: end + 1,
             done,
             waits: false,
@@ -326,7 +326,7 @@ impl ReplyReader {
     /// Handles one whole line of chunked framing. Returns true for the last line of the body.
     fn chunk_line(&mut self, line: &[u8]) -> Result<bool, Violation> {
         match self.stage {
-            Stage::ChunkSize => {
+            ReaderStage::ChunkSize => {
                 // httparse accepts a line without a digit as a size of 0.
                 let size = match httparse::parse_chunk_size(line) {
                     Ok(httparse::Status::Complete((_, size))) if line[0].is_ascii_hexdigit() => {
@@ -335,21 +335,21 @@ impl ReplyReader {
                     _ => return Err(Violation::Chunked("invalid chunk size")),
                 };
                 self.stage = match size {
-                    0 => Stage::Trailer(0),
-                    size => Stage::ChunkData(size),
+                    0 => ReaderStage::Trailer(0),
+                    size => ReaderStage::ChunkData(size),
                 };
                 Ok(false)
             }
-            Stage::Trailer(before) => {
+            ReaderStage::Trailer(before) => {
                 let total = before + line.len();
                 if total > TRAILER_LIMIT {
                     return Err(Violation::Chunked("endless trailers"));
                 }
-                self.stage = Stage::Trailer(total);
+                self.stage = ReaderStage::Trailer(total);
                 Ok(line == b"\r\n" || line == b"\n")
             }
             _ if line == b"\r\n" || line == b"\n" => {
-                self.stage = Stage::ChunkSize;
+                self.stage = ReaderStage::ChunkSize;
                 Ok(false)
             }
             _ => Err(Violation::Chunked("chunk longer than its size")),
@@ -358,13 +358,13 @@ impl ReplyReader {
 }
 
 /// Result of one stage: the bytes used, and its end.
-struct Taken {
+struct StageResult {
     used: usize,
     done: bool,
     waits: bool,
 }
 
-impl Taken {
+impl StageResult {
     const fn all(rest: &[u8]) -> Self {
         Self {
             used: rest.len(),
@@ -389,7 +389,7 @@ mod tests {
         ends.sort_unstable();
         ends.push(wire.len());
         for end in ends {
-            if let Progress::Complete { used } = reader.feed(&wire[at..end])? {
+            if let ReplyProgress::Complete { used } = reader.feed(&wire[at..end])? {
                 return Ok((reader, wire.len() - at - used));
             }
             at = end;

@@ -25,13 +25,13 @@ use crate::request::RequestSpec;
 
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
-struct File {
-    request: Vec<Entry>,
+struct MixFile {
+    request: Vec<MixEntry>,
 }
 
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields, rename_all = "kebab-case")]
-struct Entry {
+struct MixEntry {
     name: Option<String>,
     #[serde(default = "one")]
     weight: f64,
@@ -53,7 +53,7 @@ const fn one() -> f64 {
 pub fn read_mix(path: &Path) -> Result<Vec<RequestSpec>, String> {
     let named = |reason: &dyn std::fmt::Display| format!("{}: {reason}", path.display());
     let text = fs::read_to_string(path).map_err(|error| named(&error))?;
-    let file: File = toml::from_str(&text).map_err(|error| named(&error))?;
+    let file: MixFile = toml::from_str(&text).map_err(|error| named(&error))?;
     if file.request.is_empty() {
         return Err(named(&"no [[request]] in it"));
     }
@@ -64,7 +64,7 @@ pub fn read_mix(path: &Path) -> Result<Vec<RequestSpec>, String> {
         .collect()
 }
 
-impl Entry {
+impl MixEntry {
     fn into_spec(self, folder: &Path) -> Result<RequestSpec, String> {
         if !(self.weight.is_finite() && self.weight > 0.0) {
             return Err(format!(

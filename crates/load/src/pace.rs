@@ -23,7 +23,7 @@ pub enum Arrivals {
 
 /// A stretch of the plan with a linear change of rate from `from` to `to`.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub struct Step {
+pub struct RateStep {
     /// Rate at the beginning.
     pub from: Rate,
     /// Rate at the end. Equal to `from` for a constant rate.
@@ -32,7 +32,7 @@ pub struct Step {
     pub length: Span,
 }
 
-impl Step {
+impl RateStep {
     /// A stretch at one rate.
     pub const fn steady(rate: Rate, length: Span) -> Self {
         Self {
@@ -60,7 +60,7 @@ impl Step {
 
 /// One request that is due.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct Arrival {
+pub(crate) struct ScheduledArrival {
     /// Number in the sequence of the whole run, independent of the number of threads.
     pub number: u64,
     /// Due time, from the start of the run.
@@ -71,7 +71,7 @@ pub(crate) struct Arrival {
 
 /// Every arrival of an open-loop run, in order.
 pub(crate) struct Schedule {
-    steps: Arc<[Step]>,
+    steps: Arc<[RateStep]>,
     points: Points,
     number: u64,
     step: usize,
@@ -87,7 +87,7 @@ enum Points {
 
 impl Schedule {
     /// Creates the schedule of a plan. Poisson arrivals draw from the stream `arrivals` of `seed`.
-    pub(crate) fn new(arrivals: &Arrivals, steps: Arc<[Step]>, seed: Seed) -> Self {
+    pub(crate) fn new(arrivals: &Arrivals, steps: Arc<[RateStep]>, seed: Seed) -> Self {
         let points = match arrivals {
             Arrivals::Constant => Points::Constant,
             Arrivals::Poisson => {
@@ -120,9 +120,9 @@ impl Schedule {
 }
 
 impl Iterator for Schedule {
-    type Item = Arrival;
+    type Item = ScheduledArrival;
 
-    fn next(&mut self) -> Option<Arrival> {
+    fn next(&mut self) -> Option<ScheduledArrival> {
         let at = if let Points::Trace(times) = &self.points {
             *times.get(usize::try_from(self.number).ok()?)?
         } else {
@@ -139,7 +139,7 @@ impl Iterator for Schedule {
                 self.step += 1;
             }
         };
-        let arrival = Arrival {
+        let arrival = ScheduledArrival {
             number: self.number,
             at,
             step: self.step,
@@ -214,7 +214,7 @@ mod tests {
         Rate::per_second(per_second).unwrap()
     }
 
-    fn times(arrivals: &Arrivals, steps: &[Step]) -> Vec<Arrival> {
+    fn times(arrivals: &Arrivals, steps: &[RateStep]) -> Vec<ScheduledArrival> {
         Schedule::new(arrivals, steps.into(), Seed(1)).collect()
     }
 
@@ -222,7 +222,7 @@ mod tests {
     fn constant_arrivals_are_exact() {
         let all = times(
             &Arrivals::Constant,
-            &[Step::steady(rate(1000.0), Span::from_secs(10))],
+            &[RateStep::steady(rate(1000.0), Span::from_secs(10))],
         );
         assert_eq!(all.len(), 10_000);
         for (number, arrival) in all.iter().enumerate() {
@@ -234,8 +234,8 @@ mod tests {
     fn steps_follow_one_another() {
         let second = Span::from_secs(1);
         let plan = [
-            Step::steady(rate(10.0), second),
-            Step::steady(rate(30.0), second),
+            RateStep::steady(rate(10.0), second),
+            RateStep::steady(rate(30.0), second),
         ];
         let all = times(&Arrivals::Constant, &plan);
         let in_step = |step| all.iter().filter(|a| a.step == step).count();
@@ -245,7 +245,7 @@ mod tests {
 
     #[test]
     fn a_ramp_holds_the_mean_of_its_ends_and_grows_denser() {
-        let ramp = Step {
+        let ramp = RateStep {
             from: rate(0.0),
             to: rate(100.0),
             length: Span::from_secs(10),
@@ -258,7 +258,7 @@ mod tests {
 
     #[test]
     fn poisson_repeats_with_the_seed_only() {
-        let plan: Arc<[Step]> = [Step::steady(rate(100.0), Span::from_secs(10))].into();
+        let plan: Arc<[RateStep]> = [RateStep::steady(rate(100.0), Span::from_secs(10))].into();
         let run =
             |seed| Schedule::new(&Arrivals::Poisson, plan.clone(), Seed(seed)).collect::<Vec<_>>();
         assert_eq!(run(1), run(1));
@@ -272,7 +272,7 @@ mod tests {
     fn poisson_gaps_are_exponential_and_independent() {
         let all = times(
             &Arrivals::Poisson,
-            &[Step::steady(rate(1000.0), Span::from_secs(101))],
+            &[RateStep::steady(rate(1000.0), Span::from_secs(101))],
         );
         let gaps: Vec<Span> = all
             .windows(2)
@@ -305,9 +305,9 @@ mod tests {
             rates in proptest::collection::vec((0.0f64..500.0, 0.0f64..500.0, 1u64..3000), 1..5),
             poisson: bool,
         ) {
-            let steps: Vec<Step> = rates
+            let steps: Vec<RateStep> = rates
                 .iter()
-                .map(|&(from, to, ms)| Step { from: rate(from), to: rate(to), length: Span::from_millis(ms) })
+                .map(|&(from, to, ms)| RateStep { from: rate(from), to: rate(to), length: Span::from_millis(ms) })
                 .collect();
             let process = if poisson { Arrivals::Poisson } else { Arrivals::Constant };
             let all = times(&process, &steps);
@@ -315,7 +315,7 @@ mod tests {
             let end: Span = steps.iter().map(|s| s.length).sum();
             prop_assert!(all.iter().all(|a| a.at <= end));
             if !poisson {
-                let expected: f64 = steps.iter().map(Step::expected).sum();
+                let expected: f64 = steps.iter().map(RateStep::expected).sum();
                 prop_assert!((all.len() as f64 - expected).abs() <= 1.0);
             }
         }

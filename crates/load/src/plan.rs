@@ -4,7 +4,7 @@ use posthaste_units::{Instant, Rate, Seed, Span};
 
 use crate::buying::Buying;
 use crate::data::Data;
-use crate::pace::{Arrivals, Step};
+use crate::pace::{Arrivals, RateStep};
 use crate::request::RequestSpec;
 use crate::target::Resolve;
 use crate::tls::TlsOptions;
@@ -17,7 +17,7 @@ pub enum Pace {
         /// Arrival process.
         arrivals: Arrivals,
         /// Rates, as consecutive stretches.
-        steps: Vec<Step>,
+        steps: Vec<RateStep>,
     },
     /// Closed loop: each client sends its next request after the end of its last.
     Closed {
@@ -122,7 +122,7 @@ impl Plan {
                 ..
             } => Some((times.len() - times.partition_point(|at| *at < self.warm_up)) as u64),
             Pace::Open { steps, .. } => {
-                Some(steps.iter().map(Step::expected).sum::<f64>().round() as u64)
+                Some(steps.iter().map(RateStep::expected).sum::<f64>().round() as u64)
             }
         }
     }
@@ -135,7 +135,7 @@ impl Plan {
                 arrivals: Arrivals::Trace(times),
                 ..
             } => times.is_empty(),
-            Pace::Open { steps, .. } => steps.iter().map(Step::expected).sum::<f64>() <= 0.0,
+            Pace::Open { steps, .. } => steps.iter().map(RateStep::expected).sum::<f64>() <= 0.0,
         }
     }
 
@@ -174,12 +174,12 @@ impl Plan {
     }
 
     /// The steps as run: first the warm-up, at the initial rate of the plan.
-    pub(crate) fn steps_with_warm_up(&self) -> Vec<Step> {
+    pub(crate) fn steps_with_warm_up(&self) -> Vec<RateStep> {
         let Pace::Open { steps, .. } = &self.pace else {
             return Vec::new();
         };
         let first = steps.first().map_or(Rate::default(), |step| step.from);
-        let warm_up = (!self.warm_up.is_zero()).then(|| Step::steady(first, self.warm_up));
+        let warm_up = (!self.warm_up.is_zero()).then(|| RateStep::steady(first, self.warm_up));
         warm_up.into_iter().chain(steps.iter().copied()).collect()
     }
 }

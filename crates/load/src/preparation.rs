@@ -7,14 +7,14 @@ use std::sync::atomic::AtomicBool;
 use posthaste_units::{Instant, Span};
 use rustls::pki_types::ServerName;
 
-use crate::buying::Followed;
-use crate::clock::Clock;
+use crate::buying::FollowedCatalogue;
+use crate::clock::RunClock;
 use crate::engine::Shared;
 use crate::error::RunError;
 use crate::mix::Mix;
 use crate::plan::{Connections, Plan};
 use crate::request::{Request, RequestError};
-use crate::target::{Origin, Target};
+use crate::target::{RequestTarget, TargetOrigin};
 use crate::tls::{self, TlsError};
 
 /// Descriptors reserved for the rest of the process.
@@ -34,14 +34,14 @@ pub(crate) fn prepare<'r>(
     let names = server_names(&origins)?;
     let tls = (!names.is_empty()).then(|| plan.tls.config()).transpose()?;
     let buying = plan.buying.as_ref();
-    let offers = buying.map(|buying| Followed::begin(buying, stop));
+    let offers = buying.map(|buying| FollowedCatalogue::begin(buying, stop));
     let shared = Shared {
         plan,
         mix: Mix::new(requests, plan.seed),
         origins,
         names,
         tls,
-        clock: Clock::starting_in(Span::ZERO),
+        clock: RunClock::starting_in(Span::ZERO),
         offers: offers.transpose()?,
         stop,
         incomplete: AtomicBool::new(false),
@@ -76,7 +76,7 @@ fn check(plan: &Plan) -> Result<(), RunError> {
 /// The requests of a mix, and their servers.
 struct Targets {
     requests: Vec<Request>,
-    origins: Vec<Origin>,
+    origins: Vec<TargetOrigin>,
     /// Duration of the name look-up of each server.
     dns: Vec<Span>,
 }
@@ -84,10 +84,10 @@ struct Targets {
 /// Prepares each request. A name is looked up once for all requests of the mix.
 fn look_up_targets(plan: &Plan) -> Result<Targets, RunError> {
     let keep_alive = plan.connections == Connections::KeepAlive;
-    let (mut origins, mut requests, mut dns) = (Vec::<Origin>::new(), Vec::new(), Vec::new());
+    let (mut origins, mut requests, mut dns) = (Vec::<TargetOrigin>::new(), Vec::new(), Vec::new());
     let mut resolved = plan.resolve.clone();
     for spec in &plan.requests {
-        let target = Target::look_up(&spec.url, &resolved).map_err(RequestError::from)?;
+        let target = RequestTarget::look_up(&spec.url, &resolved).map_err(RequestError::from)?;
         let index = origins.iter().position(|origin| *origin == target.origin);
         let index = index.unwrap_or_else(|| {
             dns.push(target.dns);
@@ -106,7 +106,7 @@ fn look_up_targets(plan: &Plan) -> Result<Targets, RunError> {
 }
 
 /// The names that the certificates of TLS servers must prove, by index of the server.
-fn server_names(origins: &[Origin]) -> Result<HashMap<usize, ServerName<'static>>, TlsError> {
+fn server_names(origins: &[TargetOrigin]) -> Result<HashMap<usize, ServerName<'static>>, TlsError> {
     let secure = origins.iter().enumerate().filter(|(_, origin)| origin.tls);
     secure
         .map(|(index, origin)| Ok((index, tls::server_name(&origin.host)?)))

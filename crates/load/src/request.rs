@@ -9,7 +9,7 @@ use posthaste_units::Span;
 use thiserror::Error;
 
 use crate::data::Data;
-use crate::target::{Target, TargetError};
+use crate::target::{RequestTarget, TargetError};
 
 /// One kind of request as a user describes it.
 #[derive(Clone, Debug)]
@@ -114,10 +114,10 @@ pub(crate) struct Request {
     pub(crate) origin: usize,
     pub(crate) head: bool,
     pub(crate) think: Span,
-    wire: Wire,
+    wire: RequestBytes,
 }
 
-enum Wire {
+enum RequestBytes {
     Fixed(Vec<u8>),
     Rendered(Box<Template>),
 }
@@ -137,8 +137,8 @@ impl Request {
     /// only for lack of memory.
     pub(crate) fn write(&self, data: &Data, row: u64, out: &mut Vec<u8>) -> Result<(), String> {
         match &self.wire {
-            Wire::Fixed(bytes) => out.extend_from_slice(bytes),
-            Wire::Rendered(template) => template.render(&data.row(row), out)?,
+            RequestBytes::Fixed(bytes) => out.extend_from_slice(bytes),
+            RequestBytes::Rendered(template) => template.render(&data.row(row), out)?,
         }
         Ok(())
     }
@@ -146,15 +146,15 @@ impl Request {
     /// Returns the bytes, if they are the same for every request.
     pub(crate) fn fixed(&self) -> Option<&[u8]> {
         match &self.wire {
-            Wire::Fixed(bytes) => Some(bytes),
-            Wire::Rendered(_) => None,
+            RequestBytes::Fixed(bytes) => Some(bytes),
+            RequestBytes::Rendered(_) => None,
         }
     }
 
     /// Prepares `spec`. `origin` is its server's index in the run's list.
     pub(crate) fn prepare(
         spec: &RequestSpec,
-        target: &Target,
+        target: &RequestTarget,
         origin: usize,
         keep_alive: bool,
         data: &Data,
@@ -166,14 +166,14 @@ impl Request {
             .chain(spec.headers.iter().map(|(_, value)| value))
             .any(|text| text.contains("{{") || text.contains("{%"));
         let wire = if placeholders {
-            Wire::Rendered(Box::new(Template::compile(
+            RequestBytes::Rendered(Box::new(Template::compile(
                 spec,
                 &target.path,
                 fields,
                 data,
             )?))
         } else {
-            Wire::Fixed(assemble(spec, &target.path, &fields))
+            RequestBytes::Fixed(assemble(spec, &target.path, &fields))
         };
         Ok(Self {
             weight: spec.weight,
@@ -215,7 +215,7 @@ fn check_http(spec: &RequestSpec) -> Result<(), RequestError> {
 }
 
 /// Header fields that are the same for each request: Host, and defaults that the user did not set.
-fn fixed_fields(spec: &RequestSpec, target: &Target, keep_alive: bool) -> String {
+fn fixed_fields(spec: &RequestSpec, target: &RequestTarget, keep_alive: bool) -> String {
     let given = |name: &str| {
         spec.headers
             .iter()
@@ -367,7 +367,7 @@ mod tests {
     use super::*;
 
     fn prepare(spec: &RequestSpec, data: &Data) -> Result<Request, RequestError> {
-        let target = Target::look_up(&spec.url, &[])?;
+        let target = RequestTarget::look_up(&spec.url, &[])?;
         Request::prepare(spec, &target, 0, false, data)
     }
 

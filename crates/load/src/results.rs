@@ -9,7 +9,7 @@ use posthaste_units::{Rate, Span};
 use crate::buying::QuoteUse;
 use crate::decoding::Decoded;
 use crate::outcome::{Outcome, Outcomes};
-use crate::tally::{Part, Phases};
+use crate::tally::{PartResults, Phases};
 
 /// A part of a run with its own report.
 pub struct Portion {
@@ -20,7 +20,7 @@ pub struct Portion {
     /// Duration.
     pub duration: Span,
     /// Results.
-    pub part: Part,
+    pub part: PartResults,
 }
 
 /// Results of a run.

@@ -10,14 +10,14 @@ use posthaste_units::{Instant, Span};
 use rustix::io::Errno;
 
 use crate::assembly::assemble;
-use crate::clock::Clock;
-use crate::engine::{Engine, Shared};
+use crate::clock::RunClock;
+use crate::engine::{EventLoop, Shared};
 use crate::error::RunError;
 use crate::observer::Observer;
 use crate::plan::Plan;
 use crate::preparation::prepare;
 use crate::results::Run;
-use crate::tally::{Tally, Tick};
+use crate::tally::{LoopTally, Tick};
 
 /// Time for the threads to get ready before the first request is due.
 const LEAD: Span = Span::from_millis(5);
@@ -27,12 +27,12 @@ const LATE: Span = Span::from_secs(2);
 const SECOND: Span = Span::from_secs(1);
 
 /// The thread of one event loop, unless the system refused it.
-type LoopThread<'scope> = std::io::Result<ScopedJoinHandle<'scope, Result<Tally, Errno>>>;
+type LoopThread<'scope> = std::io::Result<ScopedJoinHandle<'scope, Result<LoopTally, Errno>>>;
 
 /// Carries out `plan`. Setting `stop` ends it early and keeps the results so far.
 pub fn run(plan: &Plan, stop: &AtomicBool, observer: &mut dyn Observer) -> Result<Run, RunError> {
     let (mut shared, dns) = prepare(plan, stop)?;
-    shared.clock = Clock::starting_in(LEAD);
+    shared.clock = RunClock::starting_in(LEAD);
     let started = Timestamp::now();
     let tallies = std::thread::scope(|scope| {
         let (ticks, from_loops) = mpsc::channel();
@@ -56,7 +56,7 @@ fn start_loops<'scope>(
         let ticks = ticks.clone();
         let run_loop = move || {
             prepare_thread(shared.plan, index);
-            let engine = Engine::new(shared, index, ticks);
+            let engine = EventLoop::new(shared, index, ticks);
             let engine =
                 engine.inspect_err(|_| shared.incomplete.store(true, Ordering::Relaxed))?;
             std::thread::sleep(shared.clock.until_origin().into());
@@ -105,8 +105,8 @@ fn observe(ticks: &mpsc::Receiver<Tick>, shared: &Shared<'_>, observer: &mut dyn
     }
 }
 
-fn join_loops(loops: Vec<LoopThread<'_>>) -> Result<Vec<Tally>, RunError> {
-    let join = |thread: LoopThread<'_>| -> Result<Tally, RunError> {
+fn join_loops(loops: Vec<LoopThread<'_>>) -> Result<Vec<LoopTally>, RunError> {
+    let join = |thread: LoopThread<'_>| -> Result<LoopTally, RunError> {
         let ended = thread.map_err(RunError::Thread)?.join();
         Ok(ended.expect("an event loop panicked: a bug")?)
     };

@@ -9,7 +9,7 @@ use rustix::net::sockopt;
 use rustix::net::{AddressFamily, RecvFlags, SendFlags, SocketFlags, SocketType};
 
 /// Result of starting a connection attempt.
-pub(crate) enum Attempt {
+pub(crate) enum ConnectAttempt {
     /// A SYN was sent.
     Started(OwnedFd),
     /// Refused before the call returned.
@@ -21,7 +21,7 @@ pub(crate) enum Attempt {
 }
 
 /// Starts a connection to `address`.
-pub(crate) fn connect(address: &SocketAddr, no_delay: bool) -> Attempt {
+pub(crate) fn connect(address: &SocketAddr, no_delay: bool) -> ConnectAttempt {
     let family = match address {
         SocketAddr::V4(_) => AddressFamily::INET,
         SocketAddr::V6(_) => AddressFamily::INET6,
@@ -29,18 +29,18 @@ pub(crate) fn connect(address: &SocketAddr, no_delay: bool) -> Attempt {
     let flags = SocketFlags::NONBLOCK | SocketFlags::CLOEXEC;
     let socket = match rustix::net::socket_with(family, SocketType::STREAM, flags, None) {
         Ok(socket) => socket,
-        Err(errno) => return Attempt::ClientFailed(errno),
+        Err(errno) => return ConnectAttempt::ClientFailed(errno),
     };
     if no_delay && let Err(errno) = sockopt::set_tcp_nodelay(&socket, true) {
-        return Attempt::ClientFailed(errno);
+        return ConnectAttempt::ClientFailed(errno);
     }
     match rustix::net::connect(&socket, address) {
-        Ok(()) | Err(Errno::INPROGRESS) => Attempt::Started(socket),
-        Err(Errno::CONNREFUSED) => Attempt::Refused,
+        Ok(()) | Err(Errno::INPROGRESS) => ConnectAttempt::Started(socket),
+        Err(Errno::CONNREFUSED) => ConnectAttempt::Refused,
         Err(errno @ (Errno::NETUNREACH | Errno::HOSTUNREACH | Errno::TIMEDOUT)) => {
-            Attempt::Unreachable(errno)
+            ConnectAttempt::Unreachable(errno)
         }
-        Err(errno) => Attempt::ClientFailed(errno),
+        Err(errno) => ConnectAttempt::ClientFailed(errno),
     }
 }
 

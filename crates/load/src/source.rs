@@ -5,7 +5,7 @@ use std::collections::BinaryHeap;
 
 use posthaste_units::{Instant, Span};
 
-use crate::pace::{Arrival, Schedule};
+use crate::pace::{Schedule, ScheduledArrival};
 use crate::plan::{Pace, Plan};
 
 /// A request that is due now.
@@ -18,7 +18,7 @@ pub(crate) struct Due {
 }
 
 /// The requests of one event loop.
-pub(crate) enum Source {
+pub(crate) enum RequestSource {
     Open(Stripe),
     Closed(Clients),
 }
@@ -27,7 +27,7 @@ pub(crate) enum Source {
 pub(crate) struct Stripe {
     schedule: Schedule,
     loops: u64,
-    next: Option<Arrival>,
+    next: Option<ScheduledArrival>,
 }
 
 /// Closed-loop clients. Each waits for a reply before its next request.
@@ -38,7 +38,7 @@ pub(crate) struct Clients {
     loops: u64,
 }
 
-impl Source {
+impl RequestSource {
     /// Creates the share of `plan` that loop `index` sends.
     pub(crate) fn new(plan: &Plan, index: usize) -> Self {
         let (loops, index) = (plan.threads as u64, index as u64);
@@ -136,7 +136,7 @@ impl Source {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::pace::{Arrivals, Step};
+    use crate::pace::{Arrivals, RateStep};
     use crate::request::RequestSpec;
     use posthaste_units::Rate;
 
@@ -150,7 +150,7 @@ mod tests {
     fn loops_share_the_schedule_exactly() {
         let pace = || Pace::Open {
             arrivals: Arrivals::Poisson,
-            steps: vec![Step::steady(
+            steps: vec![RateStep::steady(
                 Rate::per_second(300.0).unwrap(),
                 Span::from_secs(1),
             )],
@@ -159,7 +159,7 @@ mod tests {
             let plan = plan(pace(), threads);
             let mut all: Vec<(u64, Instant)> = (0..threads)
                 .flat_map(|index| {
-                    let mut source = Source::new(&plan, index);
+                    let mut source = RequestSource::new(&plan, index);
                     std::iter::from_fn(move || source.take(Instant::FAR_FUTURE))
                 })
                 .map(|due| (due.number, due.at))
@@ -177,7 +177,7 @@ mod tests {
             clients: 3,
             length: Span::from_secs(1),
         };
-        let mut source = Source::new(&plan(pace, 2), 0);
+        let mut source = RequestSource::new(&plan(pace, 2), 0);
         let now = Instant::ORIGIN;
         let clients: Vec<u32> = std::iter::from_fn(|| source.take(now))
             .map(|due| due.client)

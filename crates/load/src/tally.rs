@@ -100,7 +100,7 @@ impl Phases {
 
 /// A part of the run that is counted separately: a step of the plan, or a request of the mix.
 #[derive(Clone, Default)]
-pub struct Part {
+pub struct PartResults {
     /// Its requests by outcome.
     pub outcomes: Outcomes,
     /// Complete replies in the measured time, including replies to requests of the warm-up.
@@ -111,7 +111,7 @@ pub struct Part {
     pub responses: Responses,
 }
 
-impl Part {
+impl PartResults {
     fn merge(&mut self, other: &Self) {
         self.outcomes += other.outcomes;
         self.completed += other.completed;
@@ -148,8 +148,8 @@ impl Tick {
     }
 }
 
-/// Everything measured by one loop, or by all of them after [`Tally::merge`].
-pub(crate) struct Tally {
+/// Everything measured by one loop, or by all of them after [`LoopTally::merge`].
+pub(crate) struct LoopTally {
     pub(crate) intended: u64,
     pub(crate) outcomes: Outcomes,
     pub(crate) warm_up: u64,
@@ -168,10 +168,10 @@ pub(crate) struct Tally {
     pub(crate) service: Recorder,
     pub(crate) lateness: Histogram,
     pub(crate) phases: Phases,
-    pub(crate) steps: Vec<Part>,
+    pub(crate) steps: Vec<PartResults>,
     /// End of each step, so that a reply counts for the step in which it came.
     step_ends: Vec<Instant>,
-    pub(crate) requests: Vec<Part>,
+    pub(crate) requests: Vec<PartResults>,
     pub(crate) statuses: BTreeMap<u16, u64>,
     pub(crate) reasons: BTreeMap<Outcome, String>,
     pub(crate) decoded: Decoded,
@@ -197,11 +197,11 @@ pub(crate) struct Ending<'m> {
     pub(crate) window: (Instant, Instant),
 }
 
-impl Tally {
+impl LoopTally {
     /// Creates an empty tally for steps that end at these instants and this number of requests. A single step or
     /// request is not counted separately.
     pub(crate) fn new(step_ends: Vec<Instant>, requests: usize) -> Self {
-        let parts = |count: usize| vec![Part::default(); if count > 1 { count } else { 0 }];
+        let parts = |count: usize| vec![PartResults::default(); if count > 1 { count } else { 0 }];
         Self {
             intended: 0,
             outcomes: Outcomes::default(),
@@ -284,7 +284,7 @@ impl Tally {
     }
 
     /// The step and the request of the mix, if they are counted separately.
-    fn parts(&mut self, step: usize, request: usize) -> impl Iterator<Item = &mut Part> {
+    fn parts(&mut self, step: usize, request: usize) -> impl Iterator<Item = &mut PartResults> {
         let step = self.steps.get_mut(step);
         let request = self.requests.get_mut(request);
         [step, request].into_iter().flatten()
@@ -378,7 +378,7 @@ mod tests {
     }
 
     /// Records the end of a request, for a window from 100 to 200 ms.
-    fn end(tally: &mut Tally, intended: u64, sent: u64, done: u64) {
+    fn end(tally: &mut LoopTally, intended: u64, sent: u64, done: u64) {
         let moments = Moments {
             intended: at(intended),
             sent: at(sent),
@@ -397,7 +397,7 @@ mod tests {
 
     #[test]
     fn response_time_counts_from_when_a_request_was_due() {
-        let mut tally = Tally::new(vec![at(200)], 1);
+        let mut tally = LoopTally::new(vec![at(200)], 1);
         end(&mut tally, 110, 140, 160);
         let means = [&tally.ok, &tally.service].map(|times| times.histogram().mean());
         let millis = means.map(|mean| mean.as_millis_f64().round());
@@ -406,7 +406,7 @@ mod tests {
 
     #[test]
     fn the_rate_counts_what_comes_in_the_measured_time_whenever_it_was_due() {
-        let mut tally = Tally::new(vec![at(200)], 1);
+        let mut tally = LoopTally::new(vec![at(200)], 1);
         for (intended, done, recorded, completed) in [
             (50, 99, 0, 0),
             // A reply to a request of the warm-up counts as a reply in the measured time.

@@ -83,7 +83,7 @@ impl FromStr for Resolve {
 
 /// A server. Requests to the same origin may share connections.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Origin {
+pub struct TargetOrigin {
     /// True if the connection uses TLS.
     pub tls: bool,
     /// Host name or address as written in the URL.
@@ -94,7 +94,7 @@ pub struct Origin {
     pub address: SocketAddr,
 }
 
-impl Origin {
+impl TargetOrigin {
     /// Returns the look-up in a form that can be reused.
     pub(crate) fn as_resolve(&self) -> Resolve {
         Resolve {
@@ -116,16 +116,16 @@ impl Origin {
 
 /// A URL ready to be requested, with the duration of the name look-up.
 #[derive(Clone, Debug)]
-pub struct Target {
+pub struct RequestTarget {
     /// The server.
-    pub origin: Origin,
+    pub origin: TargetOrigin,
     /// Path and query as in the request line. Template braces stay as written.
     pub path: String,
     /// Duration of the name look-up.
     pub dns: Span,
 }
 
-impl Target {
+impl RequestTarget {
     /// Parses `text` and looks up its host, unless `resolve` has its address.
     pub fn look_up(text: &str, resolve: &[Resolve]) -> Result<Self, TargetError> {
         let with_scheme = if text.contains("://") {
@@ -162,7 +162,7 @@ impl Target {
         let started = WallInstant::now();
         let address = address_of(&host, port, resolve)?;
         Ok(Self {
-            origin: Origin {
+            origin: TargetOrigin {
                 tls,
                 host,
                 port,
@@ -228,11 +228,11 @@ mod tests {
 
     #[test]
     fn urls_are_taken_apart() {
-        let target = Target::look_up("http://127.0.0.1:81/a?b=c#d", &[]).unwrap();
+        let target = RequestTarget::look_up("http://127.0.0.1:81/a?b=c#d", &[]).unwrap();
         assert_eq!(target.path, "/a?b=c");
         assert_eq!(target.origin.authority(), "127.0.0.1:81");
-        assert_eq!(Target::look_up("127.0.0.1", &[]).unwrap().path, "/");
-        let six = Target::look_up("https://[::1]/", &[]).unwrap();
+        assert_eq!(RequestTarget::look_up("127.0.0.1", &[]).unwrap().path, "/");
+        let six = RequestTarget::look_up("https://[::1]/", &[]).unwrap();
         assert_eq!(
             (six.origin.port, six.origin.authority().as_str()),
             (443, "[::1]")
@@ -242,7 +242,7 @@ mod tests {
     #[test]
     fn a_user_in_a_url_is_refused_without_repeating_the_password() {
         for url in ["http://ada:secret@127.0.0.1/", "ada@127.0.0.1"] {
-            let refused = Target::look_up(url, &[]).unwrap_err().to_string();
+            let refused = RequestTarget::look_up(url, &[]).unwrap_err().to_string();
             assert!(
                 refused.contains("--user") && !refused.contains("secret"),
                 "{refused}"
@@ -252,16 +252,16 @@ mod tests {
 
     #[test]
     fn templates_survive() {
-        let target = Target::look_up("http://127.0.0.1/page/{{isbn}}?x={{y}}", &[]).unwrap();
+        let target = RequestTarget::look_up("http://127.0.0.1/page/{{isbn}}?x={{y}}", &[]).unwrap();
         assert_eq!(target.path, "/page/{{isbn}}?x={{y}}");
-        let bare = Target::look_up("http://127.0.0.1?of=/a&x={{y}}#z", &[]).unwrap();
+        let bare = RequestTarget::look_up("http://127.0.0.1?of=/a&x={{y}}#z", &[]).unwrap();
         assert_eq!(bare.path, "/?of=/a&x={{y}}");
     }
 
     #[test]
     fn names_can_be_given_an_address() {
         let resolve: Resolve = "shop.example:8080:127.0.0.9".parse().unwrap();
-        let target = Target::look_up("http://shop.example:8080/", &[resolve]).unwrap();
+        let target = RequestTarget::look_up("http://shop.example:8080/", &[resolve]).unwrap();
         assert_eq!(target.origin.address, "127.0.0.9:8080".parse().unwrap());
         assert_eq!(target.origin.authority(), "shop.example:8080");
         assert!("shop.example:127.0.0.1".parse::<Resolve>().is_err());
@@ -279,7 +279,7 @@ mod tests {
 
     #[test]
     fn refusals_name_the_remedy() {
-        let refused = |text| Target::look_up(text, &[]).unwrap_err().to_string();
+        let refused = |text| RequestTarget::look_up(text, &[]).unwrap_err().to_string();
         assert!(refused("ftp://127.0.0.1/").contains("http://"));
         assert!(refused("http://").contains("127.0.0.1:8080"));
         assert!(refused("http://no-such-name.invalid/").contains("--resolve"));

@@ -7,7 +7,7 @@ use posthaste_units::{Rate, Span};
 use crate::buying::QuoteUse;
 use crate::decoding::Decoded;
 use crate::outcome::{Outcome, Outcomes};
-use crate::pace::{Arrivals, Step};
+use crate::pace::{Arrivals, RateStep};
 use crate::plan::{Pace, Plan};
 use crate::report::Report;
 use crate::request::RequestSpec;
@@ -19,7 +19,7 @@ pub(crate) fn plan() -> Plan {
     let rate = Rate::per_second(10.0).expect("a rate");
     let pace = Pace::Open {
         arrivals: Arrivals::Constant,
-        steps: vec![Step::steady(rate, Span::from_secs(1))],
+        steps: vec![RateStep::steady(rate, Span::from_secs(1))],
     };
     Plan::new(vec![RequestSpec::get("http://127.0.0.1:8080/")], pace)
 }

@@ -162,9 +162,9 @@ fn explained(error: rustls::Error) -> io::Error {
 }
 
 /// One encrypted connection.
-pub(crate) struct Secure(ClientConnection);
+pub(crate) struct TlsStream(ClientConnection);
 
-impl Secure {
+impl TlsStream {
     pub(crate) fn new(
         config: &Arc<ClientConfig>,
         name: &ServerName<'static>,
@@ -192,7 +192,7 @@ impl Secure {
     /// Sends encrypted bytes, as many as the kernel accepts.
     pub(crate) fn flush(&mut self, socket: &OwnedFd) -> io::Result<()> {
         while self.0.wants_write() {
-            match self.0.write_tls(&mut Plain(socket)) {
+            match self.0.write_tls(&mut PlainSocket(socket)) {
                 Ok(_) => {}
                 Err(error) if error.kind() == io::ErrorKind::WouldBlock => return Ok(()),
                 Err(error) => return Err(error),
@@ -207,7 +207,7 @@ impl Secure {
     pub(crate) fn fill(&mut self, socket: &OwnedFd) -> io::Result<bool> {
         let mut open = true;
         while open && self.0.wants_read() {
-            match self.0.read_tls(&mut Plain(socket)) {
+            match self.0.read_tls(&mut PlainSocket(socket)) {
                 Ok(read) => open = read > 0,
                 Err(error) if error.kind() == io::ErrorKind::WouldBlock => break,
                 Err(error) => return Err(error),
@@ -225,7 +225,7 @@ impl Secure {
 
     /// Reads decrypted bytes. `WouldBlock` only if the socket is empty, 0 at a clean end.
     ///
-    /// Errors as in [`Secure::fill`].
+    /// Errors as in [`TlsStream::fill`].
     pub(crate) fn receive(&mut self, socket: &OwnedFd, buffer: &mut [u8]) -> io::Result<usize> {
         match self.0.reader().read(buffer) {
             Err(error) if error.kind() == io::ErrorKind::WouldBlock => {}
@@ -236,15 +236,15 @@ impl Secure {
     }
 }
 
-struct Plain<'s>(&'s OwnedFd);
+struct PlainSocket<'s>(&'s OwnedFd);
 
-impl io::Read for Plain<'_> {
+impl io::Read for PlainSocket<'_> {
     fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
         socket::receive(self.0, buffer).map_err(Errno::into)
     }
 }
 
-impl io::Write for Plain<'_> {
+impl io::Write for PlainSocket<'_> {
     fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
         socket::send(self.0, bytes).map_err(Errno::into)
     }

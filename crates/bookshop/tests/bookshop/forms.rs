@@ -2,7 +2,7 @@
 
 use std::io::Read as _;
 
-use posthaste_bookshop::{Config, Error, Law, start};
+use posthaste_bookshop::{BookshopConfig, BookshopError, ServiceLaw, start};
 use posthaste_compression::{Described, Wish};
 use posthaste_soap::reply::{Inspection, inspect};
 use posthaste_soap::{Version, wsdl};
@@ -16,7 +16,7 @@ const XML: &str = "Content-Type: text/xml; charset=utf-8";
 
 #[test]
 fn soap_answers_with_envelopes_and_faults() {
-    let running = open(Config::default());
+    let running = open(BookshopConfig::default());
     let isbn = &isbns(running.addr)[0];
     for version in [Version::Soap11, Version::Soap12] {
         let hit = call(running.addr, version, "BookLite", isbn);
@@ -59,7 +59,7 @@ fn soap_answers_with_envelopes_and_faults() {
 
 #[test]
 fn soap_over_http_obeys_the_profile() {
-    let running = open(Config::default());
+    let running = open(BookshopConfig::default());
     let isbn = &isbns(running.addr)[0];
     let body = envelope(Version::Soap11, "Hello", isbn);
     let post =
@@ -123,7 +123,7 @@ fn soap_over_http_obeys_the_profile() {
 
 #[test]
 fn the_description_is_at_the_address_the_client_used() {
-    let running = open(Config::default());
+    let running = open(BookshopConfig::default());
     let document = get(running.addr, "/soap?wsdl");
     assert_eq!(
         (document.status, document.field("content-type")),
@@ -153,7 +153,7 @@ fn the_description_is_at_the_address_the_client_used() {
 
 #[test]
 fn pages_and_json_answer_in_their_own_form() {
-    let running = open(Config::default());
+    let running = open(BookshopConfig::default());
     let isbn = &isbns(running.addr)[0];
     let hyphens = format!("{}-{}-{}", &isbn[..1], &isbn[1..5], &isbn[5..]);
     for (path, kind, problem) in [
@@ -218,9 +218,9 @@ fn pages_and_json_answer_in_their_own_form() {
 
 #[test]
 fn the_other_addresses_help_and_watch() {
-    let running = open(Config {
+    let running = open(BookshopConfig {
         books: 5,
-        ..Config::default()
+        ..BookshopConfig::default()
     });
     let home = get(running.addr, "/");
     for words in [
@@ -250,9 +250,9 @@ fn the_other_addresses_help_and_watch() {
 
 #[test]
 fn replies_are_packed_for_those_who_ask_when_the_shop_does_that() {
-    let running = open(Config {
+    let running = open(BookshopConfig {
         compression: Some(6),
-        ..Config::default()
+        ..BookshopConfig::default()
     });
     let isbn = &isbns(running.addr)[0];
     let target = format!("/page/{isbn}?size=heavy1");
@@ -285,7 +285,7 @@ fn replies_are_packed_for_those_who_ask_when_the_shop_does_that() {
         b"",
     );
     assert_eq!(refused.field("content-encoding"), None);
-    let without = open(Config::default());
+    let without = open(BookshopConfig::default());
     let never = send(
         without.addr,
         "GET",
@@ -302,13 +302,13 @@ fn replies_are_packed_for_those_who_ask_when_the_shop_does_that() {
 #[test]
 fn two_shops_of_a_process_share_nothing() {
     let (first, second) = (
-        open(Config {
+        open(BookshopConfig {
             books: 3,
-            ..Config::default()
+            ..BookshopConfig::default()
         }),
-        open(Config {
+        open(BookshopConfig {
             books: 4,
-            ..Config::default()
+            ..BookshopConfig::default()
         }),
     );
     assert_eq!((isbns(first.addr).len(), isbns(second.addr).len()), (3, 4));
@@ -319,43 +319,43 @@ fn two_shops_of_a_process_share_nothing() {
 #[test]
 fn what_cannot_be_opened_says_why() {
     let listen = ([127, 0, 0, 1], 0).into();
-    let law: Law = "mm1k:1ms:4".parse().unwrap();
-    let config = || Config {
+    let law: ServiceLaw = "mm1k:1ms:4".parse().unwrap();
+    let config = || BookshopConfig {
         listen,
-        ..Config::default()
+        ..BookshopConfig::default()
     };
     assert!(matches!(
-        start(Config {
+        start(BookshopConfig {
             books: 0,
             ..config()
         }),
-        Err(Error::Books(0))
+        Err(BookshopError::Books(0))
     ));
     assert!(matches!(
-        start(Config {
+        start(BookshopConfig {
             compression: Some(10),
             ..config()
         }),
-        Err(Error::Level(10))
+        Err(BookshopError::Level(10))
     ));
     assert!(matches!(
-        start(Config {
+        start(BookshopConfig {
             threads: 2,
             service: Some(law),
             ..config()
         }),
-        Err(Error::Law { .. })
+        Err(BookshopError::Law { .. })
     ));
     assert!(matches!(
-        start(Config {
+        start(BookshopConfig {
             concurrency: Some(2),
             service: Some(law),
             ..config()
         }),
-        Err(Error::Law { .. })
+        Err(BookshopError::Law { .. })
     ));
-    let running = open(Config::default());
-    let taken = start(Config {
+    let running = open(BookshopConfig::default());
+    let taken = start(BookshopConfig {
         listen: running.addr,
         ..config()
     })

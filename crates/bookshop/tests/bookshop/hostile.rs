@@ -5,14 +5,14 @@ use std::net::{SocketAddr, TcpStream};
 use std::process::{Command, Stdio};
 use std::time::{Duration, Instant};
 
-use posthaste_bookshop::Config;
+use posthaste_bookshop::BookshopConfig;
 use posthaste_serve::Timeouts;
 use posthaste_units::Span;
 
 use crate::{connect, get, isbns, open};
 
 /// Short limits, but longer than a client on a busy machine needs to send after connecting.
-fn impatient() -> Config {
+fn impatient() -> BookshopConfig {
     let short = Span::from_secs(1);
     let timeouts = Timeouts {
         idle: short,
@@ -21,9 +21,9 @@ fn impatient() -> Config {
         write: short,
         ..Timeouts::default()
     };
-    Config {
+    BookshopConfig {
         timeouts,
-        ..Config::default()
+        ..BookshopConfig::default()
     }
 }
 
@@ -101,7 +101,7 @@ fn garbage_endless_headers_and_chunked_nonsense_end() {
 /// Requests that two HTTP parsers could read differently.
 #[test]
 fn ambiguous_requests_are_rejected() {
-    let running = open(Config::default());
+    let running = open(BookshopConfig::default());
     let post = |fields: &str| format!("POST /soap HTTP/1.1\r\n{fields}\r\n\r\n0\r\n\r\n");
     for (status, request) in [
         (501, post("Host: x\r\nTransfer-Encoding: x, chunked")),
@@ -193,9 +193,9 @@ fn ten_thousand_idle_connections_cost_little() {
         let _ = std::io::stdin().read(&mut [0]);
         return;
     }
-    let running = open(Config {
+    let running = open(BookshopConfig {
         backlog: 4096,
-        ..Config::default()
+        ..BookshopConfig::default()
     });
     let before = resident();
     let mut child = Command::new(std::env::current_exe().unwrap())

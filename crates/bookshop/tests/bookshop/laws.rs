@@ -4,15 +4,15 @@ use std::io::{Read, Write};
 use std::net::TcpStream;
 use std::time::{Duration, Instant};
 
-use posthaste_bookshop::Config;
+use posthaste_bookshop::BookshopConfig;
 
 use crate::{connect, isbns, open};
 
-fn config(law: &str) -> Config {
-    Config {
+fn config(law: &str) -> BookshopConfig {
+    BookshopConfig {
         service: Some(law.parse().unwrap()),
         books: 10,
-        ..Config::default()
+        ..BookshopConfig::default()
     }
 }
 

@@ -9,12 +9,12 @@ use std::io::{Read, Write};
 use std::net::{SocketAddr, TcpStream};
 use std::time::Duration;
 
-use posthaste_bookshop::{Config, Running, start};
+use posthaste_bookshop::{BookshopConfig, Running, start};
 use posthaste_soap::Version;
 
 /// Starts a shop on a free port.
-fn open(config: Config) -> Running {
-    let config = Config {
+fn open(config: BookshopConfig) -> Running {
+    let config = BookshopConfig {
         listen: ([127, 0, 0, 1], 0).into(),
         ..config
     };
@@ -31,13 +31,13 @@ fn connect(address: SocketAddr) -> TcpStream {
 
 /// A parsed HTTP reply.
 #[derive(Debug)]
-struct Reply {
+struct HttpReply {
     status: u16,
     head: String,
     body: Vec<u8>,
 }
 
-impl Reply {
+impl HttpReply {
     fn text(&self) -> &str {
         std::str::from_utf8(&self.body).unwrap()
     }
@@ -52,7 +52,13 @@ impl Reply {
 }
 
 /// Sends a request on a new connection. `fields` are complete header lines.
-fn send(address: SocketAddr, method: &str, target: &str, fields: &[&str], body: &[u8]) -> Reply {
+fn send(
+    address: SocketAddr,
+    method: &str,
+    target: &str,
+    fields: &[&str],
+    body: &[u8],
+) -> HttpReply {
     let mut request =
         format!("{method} {target} HTTP/1.1\r\nHost: shop.example:8080\r\nConnection: close\r\n");
     for field in fields {
@@ -72,14 +78,14 @@ fn send(address: SocketAddr, method: &str, target: &str, fields: &[&str], body: 
         .position(|four| four == b"\r\n\r\n")
         .unwrap();
     let head = String::from_utf8(reply[..end].to_vec()).unwrap();
-    Reply {
+    HttpReply {
         status: head.split(' ').nth(1).unwrap().parse().unwrap(),
         body: reply[end + 4..].to_vec(),
         head,
     }
 }
 
-fn get(address: SocketAddr, target: &str) -> Reply {
+fn get(address: SocketAddr, target: &str) -> HttpReply {
     send(address, "GET", target, &[], b"")
 }
 
@@ -91,7 +97,7 @@ fn envelope(version: Version, operation: &str, isbn: &str) -> String {
     )
 }
 
-fn call(address: SocketAddr, version: Version, operation: &str, isbn: &str) -> Reply {
+fn call(address: SocketAddr, version: Version, operation: &str, isbn: &str) -> HttpReply {
     let body = envelope(version, operation, isbn);
     match version {
         Version::Soap11 => {

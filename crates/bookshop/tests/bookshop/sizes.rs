@@ -4,7 +4,7 @@ use std::io::Write as _;
 
 use flate2::Compression;
 use flate2::write::GzEncoder;
-use posthaste_bookshop::{Catalogue, Config, Size, normalise};
+use posthaste_bookshop::{BookshopConfig, Catalogue, Size, normalise};
 use posthaste_soap::Version;
 use posthaste_units::Seed;
 
@@ -34,10 +34,10 @@ fn body(envelope: &str) -> &str {
 #[test]
 fn bodies_have_the_papers_sizes_and_compress_as_they_did() {
     for seed in [Seed::default(), Seed(7)] {
-        let running = open(Config {
+        let running = open(BookshopConfig {
             seed,
             books: 400,
-            ..Config::default()
+            ..BookshopConfig::default()
         });
         for isbn in isbns(running.addr).iter().step_by(8) {
             for (size, bytes, compressed) in TABLE {
@@ -67,7 +67,7 @@ fn bodies_have_the_papers_sizes_and_compress_as_they_did() {
 
 #[test]
 fn lite_carries_589_bytes_and_the_forms_cost_what_the_paper_says() {
-    let running = open(Config::default());
+    let running = open(BookshopConfig::default());
     let catalogue = Catalogue::new(1000, Seed::default());
     for book in catalogue.books() {
         let content = book.content_bytes() + book.isbn.len();
@@ -86,7 +86,7 @@ fn lite_carries_589_bytes_and_the_forms_cost_what_the_paper_says() {
 
 #[test]
 fn the_three_forms_hold_the_same_information() {
-    let running = open(Config::default());
+    let running = open(BookshopConfig::default());
     let catalogue = Catalogue::new(1000, Seed::default());
     for book in catalogue.books().iter().step_by(97) {
         for size in ["lite", "heavy1"] {

@@ -7,7 +7,7 @@
 use std::fs;
 use std::sync::atomic::AtomicBool;
 
-use posthaste_bookshop::{Catalogue, Config, Running, start};
+use posthaste_bookshop::{BookshopConfig, Catalogue, Running, start};
 use posthaste_load::{
     Connections, Outcome, Outcomes, Pace, Plan, RequestSpec, Run, run, soap_request,
 };
@@ -108,7 +108,7 @@ impl Bench {
         let cores = Cores::here();
         let turn = starting();
         let before = server_threads();
-        let running = start(Config {
+        let running = start(BookshopConfig {
             listen: ([127, 0, 0, 1], 0).into(),
             cpus: cores.server.into_iter().collect(),
             backlog: shop.backlog,
@@ -117,7 +117,7 @@ impl Bench {
             books: BOOKS,
             seed,
             compression: Some(GZIP_LEVEL),
-            ..Config::default()
+            ..BookshopConfig::default()
         })?;
         let thread = server_threads()
             .into_iter()

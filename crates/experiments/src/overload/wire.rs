@@ -9,7 +9,7 @@ use std::net::{SocketAddr, TcpListener, TcpStream};
 use std::time::Duration;
 
 use posthaste_bookshop::{Book, Catalogue};
-use posthaste_load::{Arrivals, Pace, Plan, Step};
+use posthaste_load::{Arrivals, Pace, Plan, RateStep};
 use posthaste_units::{Rate, Seed, Span};
 
 use super::bench::{Bench, Form, Shop};
@@ -114,7 +114,7 @@ fn exchange(
     let address = tap.local_addr()?;
     let pace = Pace::Open {
         arrivals: Arrivals::Constant,
-        steps: vec![Step::steady(
+        steps: vec![RateStep::steady(
             Rate::per_second(10.0).unwrap_or_default(),
             Span::from_millis(100),
         )],

@@ -3,7 +3,7 @@
 //! The thesis's twenty minutes run sixty times as fast: all times of the controller are a sixtieth, and one minute of
 //! the thesis takes one second. Rates are ten times the thesis's, so that a second has enough requests for a mean.
 
-use posthaste_load::{Arrivals, Pace, Step};
+use posthaste_load::{Arrivals, Pace, RateStep};
 use posthaste_qos::Money;
 use posthaste_units::{Rate, Span};
 
@@ -130,7 +130,7 @@ pub(super) fn study(conditions: &Conditions<'_>, case: &Case) -> Result<Records,
 fn pace(begins: f64, ends: f64, end: f64) -> Result<Pace, Failure> {
     let rate = Rate::per_second(RATE).ok_or("no rate")?;
     let stretch =
-        |rate, minutes: f64| Step::steady(rate, Span::from_secs_f64(minutes * 60.0 / SCALE));
+        |rate, minutes: f64| RateStep::steady(rate, Span::from_secs_f64(minutes * 60.0 / SCALE));
     let none = Rate::default();
     let steps = [(none, begins), (rate, ends - begins), (none, end - ends)];
     let steps = steps.into_iter().filter(|(_, minutes)| *minutes > 0.0);

@@ -2,7 +2,7 @@
 
 use std::f64::consts::TAU;
 
-use posthaste_load::{Arrivals, Pace, Step};
+use posthaste_load::{Arrivals, Pace, RateStep};
 use posthaste_units::{Rate, Span};
 
 use crate::figure::Failure;
@@ -115,7 +115,7 @@ impl Demand {
         let rate =
             |level: f64| Rate::per_second(level * capacity / clients as f64).ok_or("no rate");
         let step = |stretch: &Stretch| {
-            Ok::<_, Failure>(Step {
+            Ok::<_, Failure>(RateStep {
                 from: rate(stretch.from)?,
                 to: rate(stretch.to)?,
                 length: stretch.length,

@@ -38,11 +38,11 @@ impl Front {
     /// Starts both. The gateway listens on `listen`.
     pub(super) fn open(listen: SocketAddr, seed: Seed) -> Result<Self, Failure> {
         let _turn = starting();
-        let shop = posthaste_bookshop::start(posthaste_bookshop::Config {
+        let shop = posthaste_bookshop::start(posthaste_bookshop::BookshopConfig {
             listen: ([127, 0, 0, 1], 0).into(),
             books: BOOKS,
             seed,
-            ..posthaste_bookshop::Config::default()
+            ..posthaste_bookshop::BookshopConfig::default()
         })?;
         // The papers compress the smallest reply, too, and repeat the compression for each request.
         let config = format!(

@@ -14,7 +14,7 @@ use posthaste_compression::Wish;
 use posthaste_emulator::{Emulation, RunningEmulation, SERVER, TcpCounters};
 use posthaste_link::Direction;
 use posthaste_link::profile::{Profile, named};
-use posthaste_load::{Arrivals, Connections, Outcome, Pace, Plan, Run, RunError, Step, run};
+use posthaste_load::{Arrivals, Connections, Outcome, Pace, Plan, RateStep, Run, RunError, run};
 use posthaste_units::{Rate, Seed, Span};
 
 use super::handheld::{CONNECT_TIMEOUT, GPRS, TIMEOUT, calibrate};
@@ -346,7 +346,7 @@ fn load(
 ) -> Result<Plan, Failure> {
     let steady = |rate, length| {
         let rate = Rate::per_second(rate).ok_or("the gateway answered nothing")?;
-        Ok::<_, Failure>(Step::steady(rate, length))
+        Ok::<_, Failure>(RateStep::steady(rate, length))
     };
     let (rate, own) = (
         rate / paper::NONE_CAPACITY * none,

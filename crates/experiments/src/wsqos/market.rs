@@ -7,7 +7,7 @@ use std::sync::atomic::AtomicBool;
 use std::time::Instant;
 
 use posthaste_broker::{Admin, Config, Place};
-use posthaste_load::{Buying, Pace, Plan, RequestSpec, Run, Without, run};
+use posthaste_load::{Buying, Pace, Plan, RequestSpec, Run, WithoutOffers, run};
 use posthaste_qos::{Definition, Money};
 use posthaste_units::{Seed, Span};
 use tempfile::TempDir;
@@ -66,11 +66,11 @@ impl Market {
             store: place,
             ..Config::default()
         })?;
-        let shop = posthaste_bookshop::start(posthaste_bookshop::Config {
+        let shop = posthaste_bookshop::start(posthaste_bookshop::BookshopConfig {
             listen: ([127, 0, 0, 1], 0).into(),
             service: Some(law.parse()?),
             seed: conditions.seed,
-            ..posthaste_bookshop::Config::default()
+            ..posthaste_bookshop::BookshopConfig::default()
         })?;
         let publish = match prices {
             "" => String::new(),
@@ -112,7 +112,7 @@ impl Market {
                 price: Some(most),
                 ..Definition::default()
             },
-            without: Without::Decline,
+            without: WithoutOffers::Decline,
             ask_every: None,
         });
         let mut request = RequestSpec::get(&self.page);

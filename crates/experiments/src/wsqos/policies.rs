@@ -6,7 +6,7 @@
 //! first observe it.
 
 use posthaste_compression::Wish;
-use posthaste_load::{Arrivals, Connections, Pace, Plan, Step};
+use posthaste_load::{Arrivals, Connections, Pace, Plan, RateStep};
 use posthaste_units::{Rate, Span};
 
 use super::measured::{Measured, runs};
@@ -184,7 +184,7 @@ impl Policies<'_> {
                     done += 1;
                     let run = |length| {
                         let rate = Rate::per_second(load * capacity).unwrap_or_default();
-                        let steps = vec![Step::steady(rate, length)];
+                        let steps = vec![RateStep::steady(rate, length)];
                         let arrivals = Arrivals::Constant;
                         let plan =
                             self.plan(&one.stand, Wish::Unstated, Pace::Open { arrivals, steps });

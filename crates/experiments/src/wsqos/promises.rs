@@ -11,7 +11,7 @@
 //! The others alternate. Results are medians.
 
 use posthaste_compression::Wish;
-use posthaste_load::{Arrivals, Connections, Pace, Plan, Step};
+use posthaste_load::{Arrivals, Connections, Pace, Plan, RateStep};
 use posthaste_units::{Rate, Seed, Span};
 
 use super::measured::{Measured, runs};
@@ -284,7 +284,7 @@ impl Promises<'_> {
             },
             Load::Open(rate) => Pace::Open {
                 arrivals: Arrivals::Constant,
-                steps: vec![Step::steady(
+                steps: vec![RateStep::steady(
                     Rate::per_second(rate).unwrap_or_default(),
                     length,
                 )],

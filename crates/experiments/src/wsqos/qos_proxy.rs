@@ -10,7 +10,9 @@ use std::sync::atomic::AtomicBool;
 use posthaste_bookshop::NAMESPACE;
 use posthaste_emulator::{EdgeRule, Emulation, EmulationOutcome as Emulated, FlowSelector, SERVER};
 use posthaste_link::{BackgroundTraffic, Class, Classes, Plan, Sharing};
-use posthaste_load::{Arrivals, Pace, Plan as Requests, RequestSpec, Run, Step, run, soap_request};
+use posthaste_load::{
+    Arrivals, Pace, Plan as Requests, RateStep, RequestSpec, Run, run, soap_request,
+};
 use posthaste_qos::NAMESPACES;
 use posthaste_soap::Version;
 use posthaste_units::{BitRate, Dscp, Rate, Seed, Span};
@@ -182,7 +184,7 @@ fn requests(cell: &Cell) -> Result<Requests, Failure> {
     let rate = Rate::per_second(cell.rate).ok_or("no rate")?;
     let pace = Pace::Open {
         arrivals: Arrivals::Constant,
-        steps: vec![Step::steady(rate, cell.length)],
+        steps: vec![RateStep::steady(rate, cell.length)],
     };
     Ok(Requests {
         warm_up: cell.warm_up,

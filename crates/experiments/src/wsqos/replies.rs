@@ -8,7 +8,7 @@ use std::sync::atomic::AtomicBool;
 
 use posthaste_bookshop::Size;
 use posthaste_compression::Wish;
-use posthaste_load::{Arrivals, Outcome, Pace, Plan, Step, run};
+use posthaste_load::{Arrivals, Outcome, Pace, Plan, RateStep, run};
 use posthaste_soap::Limits;
 use posthaste_soap::head::EnvelopeParts;
 use posthaste_units::{Rate, Span};
@@ -97,7 +97,7 @@ pub(super) struct Cost {
 pub(super) fn cost(front: &Front, size: Size, stop: &AtomicBool) -> Result<Cost, Failure> {
     let pace = Pace::Open {
         arrivals: Arrivals::Constant,
-        steps: vec![Step::steady(
+        steps: vec![RateStep::steady(
             Rate::per_second(RATE).unwrap_or_default(),
             LENGTH,
         )],

@@ -10,7 +10,7 @@ use posthaste_qos::Money;
 use posthaste_units::Span;
 
 use super::Buying;
-use super::known::{Choice, Known};
+use super::known::{KnownOffers, OfferChoice};
 use crate::error::{Cause, RunError};
 
 /// Time limit for the broker to report its offers. A broker that exceeds it counts as unavailable.
@@ -19,7 +19,7 @@ const PATIENCE: Duration = Duration::from_secs(10);
 const LOOK: Duration = Duration::from_millis(5);
 
 /// The catalogue and the thread that updates it.
-pub(crate) struct Followed {
+pub(crate) struct FollowedCatalogue {
     pub(crate) catalogue: Arc<Catalogue>,
     _follower: Follower,
 }
@@ -27,12 +27,12 @@ pub(crate) struct Followed {
 /// The offers and the criteria of choice.
 pub(crate) struct Catalogue {
     buying: Buying,
-    known: Mutex<Known>,
+    known: Mutex<KnownOffers>,
     /// Changes with `known` locked, whenever a choice may have another result.
     version: AtomicU64,
 }
 
-impl Followed {
+impl FollowedCatalogue {
     /// Follows the broker and waits until it has reported all offers. `stop` ends the wait.
     pub(crate) fn begin(buying: &Buying, stop: &AtomicBool) -> Result<Self, RunError> {
         let client =
@@ -71,7 +71,7 @@ impl Followed {
 impl Catalogue {
     fn new(buying: Buying) -> Self {
         Self {
-            known: Mutex::new(Known::nothing(&buying)),
+            known: Mutex::new(KnownOffers::nothing(&buying)),
             buying,
             version: AtomicU64::new(1),
         }
@@ -90,13 +90,13 @@ impl Catalogue {
     }
 
     /// Returns the cheapest adequate offer, or the alternative if there is none, with the version of the catalogue.
-    pub(super) fn choose(&self, now: Timestamp) -> (u64, Choice) {
+    pub(super) fn choose(&self, now: Timestamp) -> (u64, OfferChoice) {
         let mut known = self.known();
         let choice = known.choose(&self.buying, now);
         (self.version(), choice)
     }
 
-    fn known(&self) -> MutexGuard<'_, Known> {
+    fn known(&self) -> MutexGuard<'_, KnownOffers> {
         self.known.lock().unwrap_or_else(PoisonError::into_inner)
     }
 

@@ -5,13 +5,13 @@ use posthaste_broker_client::{Error, Event, News, Put};
 use posthaste_qos::index::{Full, Index, Limits};
 use posthaste_qos::{Currency, Money, Offer, Ontologies, Rates, objections};
 
-use super::{Buying, Without};
+use super::{Buying, WithoutOffers};
 
 /// Maximum number of types that an error names.
 const NAMED: usize = 10;
 
 /// Offers as of the last news.
-pub(super) struct Known {
+pub(super) struct KnownOffers {
     kind: Option<String>,
     index: Index,
     /// Offers received so far of a full list in progress.
@@ -28,7 +28,7 @@ pub(super) struct Known {
 
 /// Instruction for a client.
 #[derive(Debug, PartialEq)]
-pub(super) enum Choice {
+pub(super) enum OfferChoice {
     /// Send, and select this offer.
     Buy { name: String, until: Timestamp },
     /// Send without knowing an offer.
@@ -37,7 +37,7 @@ pub(super) enum Choice {
     Decline(String),
 }
 
-impl Known {
+impl KnownOffers {
     pub(super) fn nothing(buying: &Buying) -> Self {
         Self {
             kind: buying.kind.clone(),
@@ -80,13 +80,13 @@ impl Known {
     }
 
     /// Returns the cheapest adequate offer, or the alternative if there is none.
-    pub(super) fn choose(&mut self, buying: &Buying, now: Timestamp) -> Choice {
+    pub(super) fn choose(&mut self, buying: &Buying, now: Timestamp) -> OfferChoice {
         let kind = self.kind.as_deref().unwrap_or_default();
         let mut adequate = self.index.adequate(kind, &buying.wanted, now);
         // A name that is no valid field value cannot be selected.
         let found = adequate.find(|found| is_field_value(&found.offer.name));
         if let Some(found) = found {
-            return Choice::Buy {
+            return OfferChoice::Buy {
                 name: found.offer.name,
                 until: found.offer.expires,
             };
@@ -94,10 +94,10 @@ impl Known {
         drop(adequate);
         self.index.expire(now);
         match &self.lost {
-            Some(_) if self.index.len_of(kind) == 0 && buying.without == Without::Send => {
-                Choice::Unknown
+            Some(_) if self.index.len_of(kind) == 0 && buying.without == WithoutOffers::Send => {
+                OfferChoice::Unknown
             }
-            _ => Choice::Decline(self.objection(kind, buying, now)),
+            _ => OfferChoice::Decline(self.objection(kind, buying, now)),
         }
     }
 

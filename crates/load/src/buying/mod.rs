@@ -14,8 +14,8 @@ use posthaste_qos::{Definition, Money};
 use posthaste_units::Span;
 
 use self::catalogue::Catalogue;
-pub(crate) use self::catalogue::Followed;
-use self::known::Choice;
+pub(crate) use self::catalogue::FollowedCatalogue;
+use self::known::OfferChoice;
 pub use self::quotes::QuoteUse;
 pub(crate) use self::quotes::Quotes;
 
@@ -30,7 +30,7 @@ pub struct Buying {
     /// ontologies are the broker's. Without a price, offers are compared in the currency of the first.
     pub wanted: Definition,
     /// Behaviour while the broker is unavailable and all its offers have expired.
-    pub without: Without,
+    pub without: WithoutOffers,
     /// Interval between choices. Until the next choice a client keeps the last one, expired or not, and applies the
     /// offers that refusals name. `None`: before every request.
     pub ask_every: Option<Span>,
@@ -38,7 +38,7 @@ pub struct Buying {
 
 /// Behaviour of a client that cannot know the offers.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub enum Without {
+pub enum WithoutOffers {
     /// Send nothing.
     #[default]
     Decline,
@@ -91,7 +91,7 @@ impl<'r> Buyer<'r> {
             let (version, choice) = self.catalogue.choose(now);
             let until = match (self.pause, &choice) {
                 (Some(pause), _) => now + signed(pause),
-                (None, Choice::Buy { until, .. }) => *until,
+                (None, OfferChoice::Buy { until, .. }) => *until,
                 (None, _) => Timestamp::MAX,
             };
             self.pause = self.catalogue.ask_every();
@@ -114,22 +114,24 @@ impl<'r> Buyer<'r> {
             |most: Money| most.currency() == price.currency() && most.micros() >= price.micros();
         let until = self.chosen.1;
         self.take(match self.catalogue.most().is_none_or(pays) {
-            true => Choice::Buy { name, until },
-            false => Choice::Decline(format!(
+            true => OfferChoice::Buy { name, until },
+            false => OfferChoice::Decline(format!(
                 "the service refuses what is not {name}, for {price}"
             )),
         });
         true
     }
 
-    fn take(&mut self, choice: Choice) {
+    fn take(&mut self, choice: OfferChoice) {
         let most = self.catalogue.most();
         let most = most.map_or_else(String::new, |most| format!("Max-Price: {most}\r\n"));
         self.declines = None;
         match choice {
-            Choice::Buy { name, .. } => self.fields = format!("Selected-Offer: {name}\r\n{most}"),
-            Choice::Unknown => self.fields = most,
-            Choice::Decline(reason) => self.declines = Some(reason),
+            OfferChoice::Buy { name, .. } => {
+                self.fields = format!("Selected-Offer: {name}\r\n{most}")
+            }
+            OfferChoice::Unknown => self.fields = most,
+            OfferChoice::Decline(reason) => self.declines = Some(reason),
         }
     }
 

@@ -2,8 +2,8 @@
 
 use jiff::Timestamp;
 
-use super::Engine;
-use crate::connection::Exchange;
+use super::EventLoop;
+use crate::connection::HttpExchange;
 use crate::outcome::Outcome;
 
 /// Statuses that refuse a request with a quote: too expensive, too many, overloaded.
@@ -12,9 +12,9 @@ const REFUSALS: [u16; 3] = [402, 429, 503];
 /// Status of every SOAP fault, whatever its reason.
 const FAULT: u16 = 500;
 
-impl Engine<'_> {
+impl EventLoop<'_> {
     /// Chooses an offer for a request, if clients choose. Returns false if the request is declined.
-    pub(super) fn buy(&mut self, exchange: &Exchange) -> bool {
+    pub(super) fn buy(&mut self, exchange: &HttpExchange) -> bool {
         let Some(buyer) = &mut self.buyer else {
             return true;
         };
@@ -28,7 +28,7 @@ impl Engine<'_> {
     }
 
     /// Records that a request was sent with a quote.
-    pub(super) fn note_quoted(&mut self, exchange: &Exchange) {
+    pub(super) fn note_quoted(&mut self, exchange: &HttpExchange) {
         if let Some(buyer) = &mut self.buyer {
             buyer.quotes.used(exchange.moments.written);
         }
@@ -38,7 +38,7 @@ impl Engine<'_> {
     }
 
     /// Reads the quote or the present offer of a reply. Counts refused quotes and unreadable values.
-    pub(super) fn note_told(&mut self, slot: u32, exchange: &Exchange) {
+    pub(super) fn note_told(&mut self, slot: u32, exchange: &HttpExchange) {
         let Some(buyer) = &mut self.buyer else {
             return;
         };

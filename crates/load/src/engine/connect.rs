@@ -4,25 +4,25 @@ use rustix::event::epoll::{self, EventData, EventFlags};
 use rustix::fd::OwnedFd;
 use rustix::io::Errno;
 
-use super::Engine;
+use super::EventLoop;
 use super::exchange::Transmitted;
-use crate::connection::{Connection, Exchange, State};
+use crate::connection::{ConnectionState, HttpConnection, HttpExchange};
 use crate::http::ReplyReader;
 use crate::outcome::Outcome;
 use crate::plan::Connections;
-use crate::socket::{self, Attempt};
-use crate::tls::Secure;
+use crate::socket::{self, ConnectAttempt};
+use crate::tls::TlsStream;
 
-impl Engine<'_> {
+impl EventLoop<'_> {
     /// Opens a connection for an exchange.
-    pub(super) fn connect(&mut self, origin: usize, exchange: Exchange) {
+    pub(super) fn connect(&mut self, origin: usize, exchange: HttpExchange) {
         let keep_alive = self.shared.plan.connections == Connections::KeepAlive;
         // TLS writes record by record. Nagle's algorithm would delay the second record.
         let no_delay = keep_alive || self.shared.names.contains_key(&origin);
         let address = &self.shared.origins[origin].address;
         let now = exchange.moments.sent;
         let (outcome, errno) = match socket::connect(address, no_delay) {
-            Attempt::Started(socket) => {
+            ConnectAttempt::Started(socket) => {
                 self.note_sent(&exchange);
                 let loopback = address.ip().is_loopback();
                 match self.admit(socket, origin, exchange) {
@@ -35,9 +35,9 @@ impl Engine<'_> {
                 }
                 return;
             }
-            Attempt::Refused => (Outcome::Refused, Errno::CONNREFUSED),
-            Attempt::Unreachable(errno) => (Outcome::ConnectAborted, errno),
-            Attempt::ClientFailed(errno) => (Outcome::ClientFailed, errno),
+            ConnectAttempt::Refused => (Outcome::Refused, Errno::CONNREFUSED),
+            ConnectAttempt::Unreachable(errno) => (Outcome::ConnectAborted, errno),
+            ConnectAttempt::ClientFailed(errno) => (Outcome::ClientFailed, errno),
         };
         if outcome.was_attempted() {
             self.note_sent(&exchange);
@@ -51,11 +51,11 @@ impl Engine<'_> {
         &mut self,
         socket: OwnedFd,
         origin: usize,
-        exchange: Exchange,
+        exchange: HttpExchange,
     ) -> Result<u32, (Outcome, String)> {
         let secure = match (&self.shared.tls, self.shared.names.get(&origin)) {
             (Some(config), Some(name)) => {
-                let secure = Secure::new(config, name);
+                let secure = TlsStream::new(config, name);
                 Some(secure.map_err(|error| (Outcome::TlsFailed, error.to_string()))?)
             }
             _ => None,
@@ -63,7 +63,7 @@ impl Engine<'_> {
         self.serial = self.serial.wrapping_add(1);
         let budget = self.shared.budget.clone();
         let reader = budget.map_or_else(ReplyReader::default, ReplyReader::keeping_coded);
-        let mut connection = Connection::new(socket, origin, self.serial, reader, secure);
+        let mut connection = HttpConnection::new(socket, origin, self.serial, reader, secure);
         connection.exchange = Some(exchange);
         let slot = self.connections.insert(connection) as u32;
         self.tally.connections += 1;
@@ -140,7 +140,7 @@ impl Engine<'_> {
             exchange.moments.connected = Some(now);
         }
         if connection.is_secure() {
-            connection.state = State::Securing;
+            connection.state = ConnectionState::Securing;
             self.secure(slot);
         } else {
             self.write_request(slot);
@@ -166,7 +166,7 @@ impl Engine<'_> {
 
 /// Returns the epoll registration of a connection: its token (the slot, and a serial number to tell it from an earlier
 /// connection in the slot) and its events.
-fn interest(connection: &Connection, slot: u32, also: EventFlags) -> (EventData, EventFlags) {
+fn interest(connection: &HttpConnection, slot: u32, also: EventFlags) -> (EventData, EventFlags) {
     let token = u64::from(connection.serial) << 32 | u64::from(slot);
     let flags = EventFlags::IN | EventFlags::RDHUP | EventFlags::ET | also;
     (EventData::new_u64(token), flags)

@@ -3,8 +3,8 @@
 use rustix::event::epoll::EventFlags;
 use rustix::io::Errno;
 
-use super::{CLOSING, Engine};
-use crate::connection::{Connection, Exchange, Received, State};
+use super::{CLOSING, EventLoop};
+use crate::connection::{ConnectionState, HttpConnection, HttpExchange, ReceiveStatus};
 use crate::decoding;
 use crate::http::Violation;
 use crate::inspect;
@@ -27,14 +27,14 @@ pub(super) enum Transmitted {
     Unwritten(String),
 }
 
-impl Engine<'_> {
+impl EventLoop<'_> {
     /// Handles an epoll event of a connection.
     pub(super) fn handle(&mut self, slot: u32, flags: EventFlags) {
         let gone = flags.intersects(EventFlags::RDHUP | EventFlags::HUP | EventFlags::ERR);
         match self.connections[slot as usize].state {
-            State::Connecting => self.connect_ended(slot),
-            State::Securing => self.secure(slot),
-            State::Exchanging => {
+            ConnectionState::Connecting => self.connect_ended(slot),
+            ConnectionState::Securing => self.secure(slot),
+            ConnectionState::Exchanging => {
                 let sent = !flags.contains(EventFlags::OUT) || self.flush(slot);
                 // A server that does not read the rest of a request may have answered before.
                 if !sent {
@@ -44,16 +44,16 @@ impl Engine<'_> {
                 }
             }
             // Space in the socket changes nothing. All else is the server's end, or bytes without a request.
-            State::Idle if flags.contains(EventFlags::IN) || gone => {
+            ConnectionState::Idle if flags.contains(EventFlags::IN) || gone => {
                 let origin = self.connections[slot as usize].origin;
                 self.idle[origin].retain(|other| *other != slot);
                 self.remove(slot);
             }
-            State::Closing if gone => {
+            ConnectionState::Closing if gone => {
                 self.closing.remove(slot);
                 self.remove(slot);
             }
-            State::Idle | State::Closing => {}
+            ConnectionState::Idle | ConnectionState::Closing => {}
         }
     }
 
@@ -96,7 +96,7 @@ impl Engine<'_> {
         match connection.send(bytes) {
             Ok(()) => {
                 self.tally.bytes_sent += bytes.len() as u64;
-                connection.state = State::Exchanging;
+                connection.state = ConnectionState::Exchanging;
                 exchange.moments.written = self.shared.clock.now();
                 exchange.quoted = quoted;
                 connection.exchange = Some(exchange);
@@ -138,8 +138,8 @@ impl Engine<'_> {
         } in std::mem::take(&mut self.unread)
         {
             let connection = self.connections.get(slot as usize);
-            let goes_on = |connection: &Connection| {
-                connection.serial == serial && connection.state == State::Exchanging
+            let goes_on = |connection: &HttpConnection| {
+                connection.serial == serial && connection.state == ConnectionState::Exchanging
             };
             if connection.is_some_and(goes_on) {
                 self.receive(slot, closing, false);
@@ -153,11 +153,11 @@ impl Engine<'_> {
         let connection = &mut self.connections[slot as usize];
         let bytes = &mut self.tally.bytes_received;
         match connection.receive(&mut self.buffer, closing, bytes, || clock.now()) {
-            Received::Partial if refused => self.fail(slot, Outcome::Reset, || {
+            ReceiveStatus::Partial if refused => self.fail(slot, Outcome::Reset, || {
                 "the connection took a part of the request only".to_owned()
             }),
-            Received::Partial => {}
-            Received::More => {
+            ReceiveStatus::Partial => {}
+            ReceiveStatus::More => {
                 let serial = connection.serial;
                 let known = |unread: &&mut Unread| unread.slot == slot && unread.serial == serial;
                 match self.unread.iter_mut().find(known) {
@@ -169,30 +169,30 @@ impl Engine<'_> {
                     }),
                 }
             }
-            Received::Complete { surplus: false } => self.complete(slot, closing),
-            Received::Complete { surplus: true } => {
+            ReceiveStatus::Complete { surplus: false } => self.complete(slot, closing),
+            ReceiveStatus::Complete { surplus: true } => {
                 self.fail(slot, Outcome::ProtocolError, || {
                     Violation::Surplus.to_string()
                 });
             }
-            Received::Wrong(violation) => {
+            ReceiveStatus::Wrong(violation) => {
                 let outcome = match violation {
                     Violation::Memory => Outcome::MemoryLimit,
                     _ => Outcome::ProtocolError,
                 };
                 self.fail(slot, outcome, || violation.to_string());
             }
-            Received::Broken(error) => {
+            ReceiveStatus::Broken(error) => {
                 self.fail(slot, Outcome::TlsFailed, || error.to_string());
             }
-            Received::Ended => self.fail(slot, Outcome::Reset, || {
+            ReceiveStatus::Ended => self.fail(slot, Outcome::Reset, || {
                 "the connection ended before the reply".to_owned()
             }),
         }
     }
 
     /// Decodes a complete reply if the plan says so, and returns its outcome.
-    fn judge(&mut self, slot: u32, exchange: &mut Exchange) -> (Outcome, Option<String>) {
+    fn judge(&mut self, slot: u32, exchange: &mut HttpExchange) -> (Outcome, Option<String>) {
         let reader = &self.connections[slot as usize].reader;
         let slowdown = self.shared.plan.decoding;
         let decoded = match slowdown.map_or(Ok(None), |times| decoding::decode(reader, times)) {
@@ -239,12 +239,12 @@ impl Engine<'_> {
         if closed {
             self.remove(slot);
         } else if reusable && is_sent && self.shared.plan.connections == Connections::KeepAlive {
-            connection.state = State::Idle;
+            connection.state = ConnectionState::Idle;
             self.idle[origin].push(slot);
         } else if reusable {
             self.abort(slot);
         } else {
-            connection.state = State::Closing;
+            connection.state = ConnectionState::Closing;
             self.closing.push(slot, now + CLOSING);
         }
     }

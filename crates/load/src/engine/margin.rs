@@ -17,9 +17,9 @@ const MEMORY: u64 = 128;
 const LONG_WAIT: u64 = 200;
 
 /// The margin. It rises at once and falls slowly.
-pub(super) struct Margin(Span);
+pub(super) struct SpinTime(Span);
 
-impl Margin {
+impl SpinTime {
     pub(super) fn new() -> Self {
         Self(LONGEST)
     }
@@ -46,7 +46,7 @@ impl Margin {
 mod tests {
     use super::*;
 
-    fn after(margin: &mut Margin, sleeps: u64, late: Span) -> Span {
+    fn after(margin: &mut SpinTime, sleeps: u64, late: Span) -> Span {
         for _ in 0..sleeps {
             margin.slept(Instant::ORIGIN, Instant::ORIGIN + late);
         }
@@ -55,7 +55,7 @@ mod tests {
 
     #[test]
     fn it_comes_down_to_what_sleeps_need_and_goes_up_at_once() {
-        let mut margin = Margin::new();
+        let mut margin = SpinTime::new();
         assert_eq!(margin.0, LONGEST);
         let quick = Span::from_micros(6);
         assert!(after(&mut margin, MEMORY, quick) > LONGEST / 3);
@@ -68,7 +68,7 @@ mod tests {
 
     #[test]
     fn long_waits_are_slept_to_their_end() {
-        let margin = Margin::new();
+        let margin = SpinTime::new();
         let sleeps = |wait| margin.before(Instant::ORIGIN + wait, Instant::ORIGIN);
         let (short, long) = (Span::from_millis(1), Span::from_millis(12));
         assert_eq!(sleeps(short), Instant::ORIGIN + short - LONGEST);
@@ -77,7 +77,7 @@ mod tests {
 
     #[test]
     fn it_stays_within_its_bounds() {
-        let mut margin = Margin::new();
+        let mut margin = SpinTime::new();
         assert_eq!(after(&mut margin, 10_000, Span::ZERO), SHORTEST);
         assert_eq!(after(&mut margin, 1, Span::from_secs(1)), LONGEST);
     }

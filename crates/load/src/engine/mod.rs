@@ -1,6 +1,6 @@
 //! The event loop of one core: begin requests that are due, handle events, end late exchanges.
 //!
-//! [`Engine::run`] shows one turn of the loop. The loop sleeps in the kernel until shortly before the next request is
+//! [`EventLoop::run`] shows one turn of the loop. The loop sleeps in the kernel until shortly before the next request is
 //! due and polls from there on (module `margin`), so a request leaves within microseconds of its time.
 
 mod buying;
@@ -22,19 +22,19 @@ use rustls::pki_types::ServerName;
 use slab::Slab;
 
 use self::exchange::Unread;
-use self::margin::Margin;
-use crate::buying::{Buyer, Followed};
-use crate::clock::Clock;
-use crate::connection::{Connection, Exchange, State};
+use self::margin::SpinTime;
+use crate::buying::{Buyer, FollowedCatalogue};
+use crate::clock::RunClock;
+use crate::connection::{ConnectionState, HttpConnection, HttpExchange};
 use crate::fifo::Fifo;
 use crate::http::Budget;
 use crate::mix::Mix;
 use crate::outcome::Outcome;
 use crate::plan::Plan;
 use crate::socket;
-use crate::source::{Due, Source};
-use crate::tally::{Ending, Moments, Tally, Tick};
-use crate::target::Origin;
+use crate::source::{Due, RequestSource};
+use crate::tally::{Ending, LoopTally, Moments, Tick};
+use crate::target::TargetOrigin;
 
 /// Grace period for the server to close a connection before we reset it.
 const CLOSING: Span = Span::from_secs(1);
@@ -54,12 +54,12 @@ const BURST: usize = 32;
 pub(crate) struct Shared<'r> {
     pub(crate) plan: &'r Plan,
     pub(crate) mix: Mix,
-    pub(crate) origins: Vec<Origin>,
+    pub(crate) origins: Vec<TargetOrigin>,
     pub(crate) names: HashMap<usize, ServerName<'static>>,
     pub(crate) tls: Option<Arc<ClientConfig>>,
-    pub(crate) clock: Clock,
+    pub(crate) clock: RunClock,
     /// Offers, if clients choose by price.
-    pub(crate) offers: Option<Followed>,
+    pub(crate) offers: Option<FollowedCatalogue>,
     pub(crate) stop: &'r AtomicBool,
     /// True if a loop of the run could not be started, so that the others do not begin.
     pub(crate) incomplete: AtomicBool,
@@ -71,11 +71,11 @@ pub(crate) struct Shared<'r> {
 }
 
 /// One event loop with its connections.
-pub(crate) struct Engine<'r> {
+pub(crate) struct EventLoop<'r> {
     shared: &'r Shared<'r>,
-    source: Source,
+    source: RequestSource,
     epoll: rustix::fd::OwnedFd,
-    connections: Slab<Connection>,
+    connections: Slab<HttpConnection>,
     idle: Vec<Vec<u32>>,
     unread: Vec<Unread>,
     connecting: Fifo,
@@ -83,18 +83,18 @@ pub(crate) struct Engine<'r> {
     closing: Fifo,
     in_flight: usize,
     serial: u32,
-    tally: Tally,
+    tally: LoopTally,
     buyer: Option<Buyer<'r>>,
     ticks: Sender<Tick>,
     next_tick: Instant,
     /// Bytes sent and received before the measured time.
     bytes_before: [u64; 2],
-    margin: Margin,
+    margin: SpinTime,
     buffer: Vec<u8>,
     scratch: Vec<u8>,
 }
 
-impl<'r> Engine<'r> {
+impl<'r> EventLoop<'r> {
     pub(crate) fn new(
         shared: &'r Shared<'r>,
         index: usize,
@@ -102,7 +102,7 @@ impl<'r> Engine<'r> {
     ) -> Result<Self, Errno> {
         Ok(Self {
             shared,
-            source: Source::new(shared.plan, index),
+            source: RequestSource::new(shared.plan, index),
             epoll: epoll::create(epoll::CreateFlags::CLOEXEC)?,
             connections: Slab::new(),
             idle: vec![Vec::new(); shared.origins.len()],
@@ -112,7 +112,7 @@ impl<'r> Engine<'r> {
             closing: Fifo::new(),
             in_flight: 0,
             serial: 0,
-            tally: Tally::new(shared.plan.step_ends(), shared.mix.len()),
+            tally: LoopTally::new(shared.plan.step_ends(), shared.mix.len()),
             buyer: shared.offers.as_ref().map(|offers| {
                 let mut phase = shared
                     .plan
@@ -124,14 +124,14 @@ impl<'r> Engine<'r> {
             ticks,
             next_tick: Instant::ORIGIN + TICK,
             bytes_before: [0; 2],
-            margin: Margin::new(),
+            margin: SpinTime::new(),
             buffer: vec![0; 64 * 1024],
             scratch: Vec::new(),
         })
     }
 
     /// Runs until every due request has ended or the run is stopped.
-    pub(crate) fn run(mut self) -> Result<Tally, Errno> {
+    pub(crate) fn run(mut self) -> Result<LoopTally, Errno> {
         let mut events = Vec::with_capacity(256);
         let mut full_turns = 0;
         loop {
@@ -197,7 +197,7 @@ impl<'r> Engine<'r> {
     }
 
     /// Counts a request that is due.
-    fn intend(&mut self, due: Due) -> Exchange {
+    fn intend(&mut self, due: Due) -> HttpExchange {
         let request = self.shared.mix.pick(due.number);
         let sent = self.shared.clock.now();
         let moments = Moments {
@@ -206,7 +206,7 @@ impl<'r> Engine<'r> {
             written: sent,
             ..Moments::default()
         };
-        let exchange = Exchange {
+        let exchange = HttpExchange {
             due,
             request,
             moments,
@@ -314,7 +314,7 @@ impl<'r> Engine<'r> {
                 .is_some_and(|exchange| exchange.moments.first_byte.is_none());
             let phantom = silent && !socket::is_acknowledged(&connection.socket);
             let outcome = match connection.state {
-                State::Connecting => Outcome::ConnectAborted,
+                ConnectionState::Connecting => Outcome::ConnectAborted,
                 _ if phantom => Outcome::Unanswered,
                 _ => Outcome::TimedOut,
             };
@@ -338,7 +338,7 @@ impl<'r> Engine<'r> {
     }
 
     /// Records an end and lets the client continue.
-    fn settle(&mut self, exchange: &Exchange, outcome: Outcome, done: Instant) {
+    fn settle(&mut self, exchange: &HttpExchange, outcome: Outcome, done: Instant) {
         self.in_flight -= 1;
         self.tally.ended(&Ending {
             outcome,
@@ -356,7 +356,7 @@ impl<'r> Engine<'r> {
         self.source.ended(exchange.due.client, done, pause);
     }
 
-    fn note_sent(&mut self, exchange: &Exchange) {
+    fn note_sent(&mut self, exchange: &HttpExchange) {
         let Moments { intended, sent, .. } = exchange.moments;
         if self.is_recorded(exchange) {
             self.tally.sent_late(sent.saturating_since(intended));
@@ -365,7 +365,7 @@ impl<'r> Engine<'r> {
         self.tally.sent += u64::from(sent >= start && sent <= end);
     }
 
-    fn is_recorded(&self, exchange: &Exchange) -> bool {
+    fn is_recorded(&self, exchange: &HttpExchange) -> bool {
         exchange.due.at >= self.shared.window.0
     }
 
@@ -395,7 +395,7 @@ impl<'r> Engine<'r> {
     /// Counts unfinished requests when the run is stopped.
     fn abandon(&mut self) {
         let now = self.shared.clock.now();
-        let unfinished: Vec<Exchange> = self
+        let unfinished: Vec<HttpExchange> = self
             .connections
             .iter_mut()
             .filter_map(|(_, c)| c.exchange.take())

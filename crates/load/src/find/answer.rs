@@ -7,7 +7,7 @@ use serde::Serialize;
 
 use super::estimate;
 use super::goal::{Effort, Goal};
-use super::trial::{Made, Purpose, Trial};
+use super::trial::{CompletedTrial, Purpose, TrialReport};
 
 /// The limit of the range of rates.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
@@ -51,7 +51,7 @@ pub struct Capacity {
     /// Estimated length in seconds of a search with the requested precision.
     pub seconds_needed: Option<f64>,
     /// All trials in order.
-    pub trials: Vec<Trial>,
+    pub trials: Vec<TrialReport>,
 }
 
 /// Concludes an answer from `trials`. `limit` is the lowest rate that the generator could not send. `recovered` is true
@@ -60,7 +60,7 @@ pub(super) fn conclude(
     objective: String,
     goal: &Goal,
     effort: &Effort,
-    trials: &[Made],
+    trials: &[CompletedTrial],
     (limit, recovered): (Option<f64>, bool),
 ) -> Capacity {
     let [mut held, mut failed] = estimate::bounds(goal, trials);
@@ -110,7 +110,7 @@ pub(super) fn conclude(
         confirmed: confirming.map(|made| is_met(goal, made)),
         recovered,
         seconds_needed: needed,
-        trials: trials.iter().map(Trial::new).collect(),
+        trials: trials.iter().map(TrialReport::new).collect(),
     }
 }
 
@@ -122,7 +122,7 @@ fn unbiased(rate: f64, low: f64, high: f64) -> f64 {
 }
 
 /// True if the trial is compatible with the objective at its rate.
-fn is_met(goal: &Goal, made: &Made) -> bool {
+fn is_met(goal: &Goal, made: &CompletedTrial) -> bool {
     let evidence = &made.evidence;
     let dependence = &evidence.dependence;
     match goal.quantile {

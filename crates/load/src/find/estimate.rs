@@ -5,7 +5,7 @@ use posthaste_stats::{Anchor, BoundedStatistic, Curve, Fit, Observed};
 
 use super::evidence::Evidence;
 use super::goal::Goal;
-use super::trial::{Made, Purpose};
+use super::trial::{CompletedTrial, Purpose};
 
 /// Two-sided 95 % of a normal distribution.
 pub(super) const NORMAL: f64 = 1.96;
@@ -43,16 +43,16 @@ const MISSING: (f64, f64) = (0.1, 10.0);
 const SATURATED: (f64, f64) = (0.2, 15.0);
 
 /// True if fewer replies came than requests became due, beyond the number always under way.
-pub(super) fn falls_behind(made: &Made) -> bool {
+pub(super) fn falls_behind(made: &CompletedTrial) -> bool {
     is_missing(made, MISSING)
 }
 
 /// True if replies came at the server's maximum rate.
-pub(super) fn is_saturated(made: &Made) -> bool {
+pub(super) fn is_saturated(made: &CompletedTrial) -> bool {
     is_missing(made, SATURATED)
 }
 
-fn is_missing(made: &Made, (share, number): (f64, f64)) -> bool {
+fn is_missing(made: &CompletedTrial, (share, number): (f64, f64)) -> bool {
     let due = made.evidence.requests as f64;
     let came = made.evidence.throughput * made.proposal.length.as_secs_f64();
     due - came > (share * due).max(number)
@@ -66,7 +66,7 @@ pub(super) fn sheds(goal: &Goal, evidence: &Evidence) -> bool {
 
 /// Reply rate of an overloaded server, and the number of replies. `None` if no trial showed it. A trial with unanswered
 /// requests does not, because the server may have worked on them.
-pub(super) fn saturation(trials: &[Made]) -> Option<(f64, f64)> {
+pub(super) fn saturation(trials: &[CompletedTrial]) -> Option<(f64, f64)> {
     let shown = trials
         .iter()
         .filter(|made| made.evidence.unanswered == 0 && !made.evidence.late && is_saturated(made));
@@ -79,7 +79,7 @@ pub(super) fn saturation(trials: &[Made]) -> Option<(f64, f64)> {
 const REACH: f64 = 1.15;
 
 /// Returns the fit, unless the curve crosses its bound where nothing was measured.
-pub(super) fn reliable_fit(goal: &Goal, trials: &[Made]) -> Option<Fit> {
+pub(super) fn reliable_fit(goal: &Goal, trials: &[CompletedTrial]) -> Option<Fit> {
     let measuring = trials
         .iter()
         .filter(|made| matches!(made.proposal.purpose, Purpose::Measure | Purpose::Confirm));
@@ -91,7 +91,7 @@ pub(super) fn reliable_fit(goal: &Goal, trials: &[Made]) -> Option<Fit> {
 }
 
 /// Fits the curve through the measuring trials. `None` without usable trials.
-pub(super) fn fit(goal: &Goal, trials: &[Made]) -> Option<Fit> {
+pub(super) fn fit(goal: &Goal, trials: &[CompletedTrial]) -> Option<Fit> {
     let law = goal.law()?;
     let saturation = saturation(trials);
     // The relative error of the spare capacity is twice that of the saturation at half load.
@@ -123,8 +123,12 @@ pub(super) fn fit(goal: &Goal, trials: &[Made]) -> Option<Fit> {
 }
 
 /// Returns the trials that a curve may be fitted to, as observations.
-fn observed(law: BoundedStatistic, trials: &[Made], saturation: Option<f64>) -> Vec<Observed> {
-    let used: Vec<&Made> = trials
+fn observed(
+    law: BoundedStatistic,
+    trials: &[CompletedTrial],
+    saturation: Option<f64>,
+) -> Vec<Observed> {
+    let used: Vec<&CompletedTrial> = trials
         .iter()
         .filter(|made| matches!(made.proposal.purpose, Purpose::Measure | Purpose::Confirm))
         .filter(|made| made.evidence.requests > 0 && !made.evidence.late)
@@ -136,7 +140,7 @@ fn observed(law: BoundedStatistic, trials: &[Made], saturation: Option<f64>) -> 
         .collect();
     let smooth = dispersions(law, &used);
     let rare = rare_dispersion(&used);
-    let observe = |(made, dispersion): (&&Made, f64)| {
+    let observe = |(made, dispersion): (&&CompletedTrial, f64)| {
         let count = made.evidence.requests as f64;
         Observed {
             rate: made.proposal.rate,
@@ -164,7 +168,7 @@ fn share_limit(allowed: f64) -> f64 {
 
 /// Dispersion of the requests beyond the bound as a share of the dispersion of all response times, derived from the
 /// variation of the response times.
-fn rare_dispersion(used: &[&Made]) -> f64 {
+fn rare_dispersion(used: &[&CompletedTrial]) -> f64 {
     let (mut variation, mut requests) = (0.0, 0.0);
     for made in used {
         let dependence = &made.evidence.dependence;
@@ -195,8 +199,8 @@ fn rare_dispersion(used: &[&Made]) -> f64 {
 ///   five independent exceedances.
 /// - A power of the rate is fitted through the trials' dispersions. A trial with a rare long queue has a large share
 ///   and a large dispersion. Its own dispersion would reduce its weight for that reason.
-fn dispersions(law: BoundedStatistic, used: &[&Made]) -> Vec<f64> {
-    let of = |made: &Made| match law {
+fn dispersions(law: BoundedStatistic, used: &[&CompletedTrial]) -> Vec<f64> {
+    let of = |made: &CompletedTrial| match law {
         BoundedStatistic::Share { .. } => made.evidence.dependence.mean_dispersion,
         BoundedStatistic::Mean => {
             let variance = made.evidence.dependence.mean_relative_variance;
@@ -235,13 +239,13 @@ fn dispersions(law: BoundedStatistic, used: &[&Made]) -> Vec<f64> {
 }
 
 /// The highest rate shown to hold and the lowest shown to fail, each by trials that are long enough to show it.
-pub(super) fn bounds(goal: &Goal, trials: &[Made]) -> [Option<f64>; 2] {
-    let used: Vec<&Made> = trials
+pub(super) fn bounds(goal: &Goal, trials: &[CompletedTrial]) -> [Option<f64>; 2] {
+    let used: Vec<&CompletedTrial> = trials
         .iter()
         .filter(|made| made.proposal.purpose != Purpose::Recover)
         .filter(|made| made.evidence.requests > 0 && !made.evidence.late)
         .collect();
-    let tried = |made: &&Made, beyond: u64, dispersion: f64| Tried {
+    let tried = |made: &&CompletedTrial, beyond: u64, dispersion: f64| Tried {
         rate: made.proposal.rate,
         count: made.evidence.requests as f64 / dispersion,
         beyond: beyond as f64 / dispersion,

@@ -39,12 +39,12 @@ pub use answer::{Capacity, LimitedBy};
 pub use evidence::Evidence;
 pub use goal::{Effort, Goal};
 pub use search::Search;
-pub use simulated::{Service, Simulated};
-pub use trial::{Made, Proposal, Purpose, Trial};
+pub use simulated::{Simulated, SimulatedLaw};
+pub use trial::{CompletedTrial, Proposal, Purpose, TrialReport};
 
 use crate::assertion::Assertion;
 use crate::error::RunError;
-use crate::pace::{Arrivals, Step};
+use crate::pace::{Arrivals, RateStep};
 use crate::plan::{Pace, Plan};
 use crate::run::run;
 
@@ -81,7 +81,7 @@ pub fn find(
     objective: &Assertion,
     effort: Effort,
     stop: &AtomicBool,
-    told: &mut dyn FnMut(&Trial),
+    told: &mut dyn FnMut(&TrialReport),
 ) -> Result<Capacity, FindError> {
     let goal = objective
         .goal()
@@ -99,7 +99,7 @@ pub fn find(
         }
         let elapsed = Span::from_secs_f64(begun.elapsed().as_secs_f64());
         let evidence = Evidence::of_run(&goal, &run, elapsed);
-        told(&Trial::new(&Made {
+        told(&TrialReport::new(&CompletedTrial {
             proposal,
             evidence: evidence.clone(),
         }));
@@ -129,7 +129,7 @@ fn trial_plan(plan: &Plan, objective: &Assertion, proposal: &Proposal, number: u
     let mut trial = plan.clone();
     trial.pace = Pace::Open {
         arrivals,
-        steps: vec![Step::steady(rate, proposal.length)],
+        steps: vec![RateStep::steady(rate, proposal.length)],
     };
     trial.warm_up = proposal.settle;
     trial.timeout = plan.timeout.min(objective.hopeless_after(HOPELESS));

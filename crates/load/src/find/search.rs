@@ -8,7 +8,7 @@ use super::answer::{self, Capacity};
 use super::estimate::{falls_behind, fit, is_saturated, saturation, sheds};
 use super::evidence::Evidence;
 use super::goal::{Effort, Goal};
-use super::trial::{Made, Proposal, Purpose};
+use super::trial::{CompletedTrial, Proposal, Purpose};
 
 /// Requests in a trial of light load.
 const LIGHT: f64 = 10.0;
@@ -55,7 +55,7 @@ const SHORTEST: f64 = 0.01;
 const LATE_ATTEMPTS: usize = 2;
 
 #[derive(Clone, Copy, Debug)]
-enum Phase {
+enum SearchPhase {
     Double {
         rate: f64,
         failed: Option<f64>,
@@ -79,8 +79,8 @@ enum Phase {
 pub struct Search {
     goal: Goal,
     effort: Effort,
-    phase: Phase,
-    trials: Vec<Made>,
+    phase: SearchPhase,
+    trials: Vec<CompletedTrial>,
     spent: f64,
     /// Rate around which trials are made, between a rate that seemed to hold and one that failed.
     centre: f64,
@@ -105,7 +105,7 @@ impl Search {
         Self {
             goal,
             effort,
-            phase: Phase::Double {
+            phase: SearchPhase::Double {
                 rate,
                 failed: None,
                 beyond: 0,
@@ -130,16 +130,16 @@ impl Search {
     pub fn propose(&mut self) -> Option<Proposal> {
         let budget = self.effort.budget.as_secs_f64();
         if self.left() < SHORTEST * budget {
-            self.phase = Phase::Done;
+            self.phase = SearchPhase::Done;
         }
         let bound = self.goal.bound.as_secs_f64();
-        if self.recovering && !matches!(self.phase, Phase::Done) {
+        if self.recovering && !matches!(self.phase, SearchPhase::Done) {
             let rate = self.effort.start.as_per_second();
             let length = (LIGHT / rate).min(self.left());
             return Some(proposal(Purpose::Recover, rate, 0.0, length));
         }
         match self.phase {
-            Phase::Double { rate, failed, .. } => {
+            SearchPhase::Double { rate, failed, .. } => {
                 let (requests, shortest, longest) = DOUBLING;
                 let (shortest, bounds) = match failed {
                     Some(_) => (0.0, SATURATING_BOUNDS),
@@ -150,30 +150,30 @@ impl Search {
                 let length = length.min(self.left());
                 Some(proposal(Purpose::Locate, rate, 0.0, length))
             }
-            Phase::Narrow { low, high, .. } => {
+            SearchPhase::Narrow { low, high, .. } => {
                 let time = (NARROWING * budget).min(self.left());
                 let settle = (SETTLE * bound).min(SETTLE_SHARE * time);
                 let rate = self.between(low, high);
                 Some(proposal(Purpose::Locate, rate, settle, time - settle))
             }
-            Phase::Measure => {
+            SearchPhase::Measure => {
                 if self.measured == 0 {
                     self.share_out();
                 }
                 Some(self.long(Purpose::Measure, self.around(), self.each.min(self.left())))
             }
-            Phase::Confirm => {
+            SearchPhase::Confirm => {
                 let rate = self.estimate();
                 Some(self.long(Purpose::Confirm, rate, self.left()))
             }
-            Phase::Done => None,
+            SearchPhase::Done => None,
         }
     }
 
     /// Applies the evidence of a trial.
     pub fn take(&mut self, proposal: Proposal, evidence: Evidence) {
         self.spent += evidence.elapsed.as_secs_f64();
-        let made = Made { proposal, evidence };
+        let made = CompletedTrial { proposal, evidence };
         if proposal.purpose == Purpose::Recover {
             self.take_light(made);
             return;
@@ -192,7 +192,7 @@ impl Search {
         }
         self.late = 0;
         match self.phase {
-            Phase::Double {
+            SearchPhase::Double {
                 rate,
                 failed,
                 beyond,
@@ -201,32 +201,32 @@ impl Search {
                 let first = failed.is_none();
                 let failed = failed.or(fails.then_some(rate));
                 self.phase = match failed {
-                    _ if self.hopeless => Phase::Done,
+                    _ if self.hopeless => SearchPhase::Done,
                     Some(high) if beyond >= BEYOND || saturated || !first && !fails => {
                         self.narrow((high / BRACKET).max(start), high, NARROWINGS)
                     }
-                    _ => Phase::Double {
+                    _ => SearchPhase::Double {
                         rate: rate * 2.0,
                         failed,
                         beyond: beyond + usize::from(failed.is_some()),
                     },
                 };
             }
-            Phase::Narrow { low, high, left } => {
+            SearchPhase::Narrow { low, high, left } => {
                 let (low, high) = match over {
                     true => (low, proposal.rate),
                     false => (proposal.rate, high),
                 };
                 self.phase = self.narrow(low, high, left - 1);
             }
-            Phase::Measure => {
+            SearchPhase::Measure => {
                 self.bracket = self.bracket_after(proposal.rate, over);
                 self.measured += 1;
                 if self.measured >= self.planned {
-                    self.phase = Phase::Confirm;
+                    self.phase = SearchPhase::Confirm;
                 }
             }
-            Phase::Confirm | Phase::Done => self.phase = Phase::Done,
+            SearchPhase::Confirm | SearchPhase::Done => self.phase = SearchPhase::Done,
         }
     }
 
@@ -242,7 +242,7 @@ impl Search {
     }
 
     /// Returns the trial that failed at the lowest rate, if one did. There is then no capacity to find.
-    pub fn hopeless(&self) -> Option<&Made> {
+    pub fn hopeless(&self) -> Option<&CompletedTrial> {
         self.trials.last().filter(|_| self.hopeless)
     }
 
@@ -255,7 +255,7 @@ impl Search {
         self.effort.budget.as_secs_f64() - self.spent
     }
 
-    fn take_light(&mut self, made: Made) {
+    fn take_light(&mut self, made: CompletedTrial) {
         let median = made.evidence.median;
         let before = self.trials.last().map(|made| made.evidence.median);
         let is_first = self
@@ -283,36 +283,36 @@ impl Search {
         let start = self.effort.start.as_per_second();
         self.limit = Some(self.limit.map_or(rate, |limit| limit.min(rate)));
         self.phase = match self.phase {
-            Phase::Double { rate, failed, .. } => {
+            SearchPhase::Double { rate, failed, .. } => {
                 let high = failed.unwrap_or(rate);
                 self.narrow((high / BRACKET).max(start), high, NARROWINGS)
             }
-            Phase::Narrow { low, left, .. } => self.narrow(low, rate, left - 1),
-            Phase::Measure => {
+            SearchPhase::Narrow { low, left, .. } => self.narrow(low, rate, left - 1),
+            SearchPhase::Measure => {
                 self.measured += 1;
                 self.bracket[1] = self.bracket[1].min(rate);
                 match self.measured >= self.planned {
-                    true => Phase::Confirm,
-                    false => Phase::Measure,
+                    true => SearchPhase::Confirm,
+                    false => SearchPhase::Measure,
                 }
             }
-            Phase::Confirm | Phase::Done => Phase::Done,
+            SearchPhase::Confirm | SearchPhase::Done => SearchPhase::Done,
         };
     }
 
-    fn narrow(&mut self, low: f64, high: f64, left: usize) -> Phase {
+    fn narrow(&mut self, low: f64, high: f64, left: usize) -> SearchPhase {
         self.bracket = [low, high];
         self.centre = self.between(low, high);
         if left > 0 && high / low > NARROW {
-            return Phase::Narrow { low, high, left };
+            return SearchPhase::Narrow { low, high, left };
         }
         // If the generator ends the search, there is no curve to measure, only a rate to show.
         match self.limit.is_some_and(|limit| high >= limit) {
             true => {
                 self.centre = low;
-                Phase::Confirm
+                SearchPhase::Confirm
             }
-            false => Phase::Measure,
+            false => SearchPhase::Measure,
         }
     }
 
@@ -325,7 +325,7 @@ impl Search {
             .iter()
             .filter(|made| made.proposal.purpose == Purpose::Locate);
         let rates = |over: bool| {
-            let is_over = move |made: &&Made| {
+            let is_over = move |made: &&CompletedTrial| {
                 (made.evidence.excess >= 1.0 || sheds(&self.goal, &made.evidence)) == over
             };
             located
@@ -440,7 +440,7 @@ impl Search {
     }
 
     /// True if a trial fails beyond the scatter of a short trial.
-    fn fails(&self, made: &Made) -> bool {
+    fn fails(&self, made: &CompletedTrial) -> bool {
         let evidence = &made.evidence;
         let count = evidence.requests.max(1) as f64;
         // Scatter of dependent requests: five count as one.

@@ -12,7 +12,7 @@ use super::trial::Proposal;
 
 /// The law of service times.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Service {
+pub enum SimulatedLaw {
     /// Exponential times.
     Exponential,
     /// A constant time.
@@ -23,7 +23,7 @@ pub enum Service {
 
 /// A service under trial.
 pub struct Simulated {
-    service: Service,
+    service: SimulatedLaw,
     mean: f64,
     /// Remaining work of the server, in seconds.
     backlog: f64,
@@ -38,7 +38,7 @@ pub struct Simulated {
 
 impl Simulated {
     /// An idle service.
-    pub fn new(service: Service, mean: Span, seed: Seed) -> Self {
+    pub fn new(service: SimulatedLaw, mean: Span, seed: Seed) -> Self {
         Self {
             service,
             mean: mean.as_secs_f64(),
@@ -107,10 +107,10 @@ impl Simulated {
                 }
             }
             let draw: f64 = match self.service {
-                Service::Exponential => Exp1.sample(&mut self.services),
-                Service::Constant | Service::Unlimited => 1.0,
+                SimulatedLaw::Exponential => Exp1.sample(&mut self.services),
+                SimulatedLaw::Constant | SimulatedLaw::Unlimited => 1.0,
             };
-            let begin = if self.service == Service::Unlimited {
+            let begin = if self.service == SimulatedLaw::Unlimited {
                 now
             } else {
                 f64::max(free, now)

@@ -29,12 +29,12 @@ fn search(mut server: Simulated, goal: Goal) -> (Capacity, Search) {
 }
 
 /// The rate of M/D/1 and of M/M/1 at which p99 is ten services.
-fn truth(service: Service, mean: Span) -> f64 {
+fn truth(service: SimulatedLaw, mean: Span) -> f64 {
     let (mut low, mut high) = (0.1, 0.98);
     while high - low > 1e-6 {
         let middle = f64::midpoint(low, high);
         let p99 = match service {
-            Service::Exponential => Mm1::new(middle, mean).unwrap().sojourn_quantile(0.99),
+            SimulatedLaw::Exponential => Mm1::new(middle, mean).unwrap().sojourn_quantile(0.99),
             _ => Md1::new(middle, mean).unwrap().sojourn_quantile(0.99),
         };
         if p99 < mean * 10 {
@@ -47,7 +47,7 @@ fn truth(service: Service, mean: Span) -> f64 {
 }
 
 /// Searches with `seeds` seeds. Bias and coverage must lie within three standard errors of their limits.
-fn agrees_with_theory(service: Service, mean: Span, seeds: u64) {
+fn agrees_with_theory(service: SimulatedLaw, mean: Span, seeds: u64) {
     let goal = p99(mean * 10);
     let truth = truth(service, mean);
     let (mut errors, mut covered) = (Vec::new(), 0.0);
@@ -80,14 +80,14 @@ fn agrees_with_theory(service: Service, mean: Span, seeds: u64) {
 
 #[test]
 fn constant_services_have_the_capacity_of_theory() {
-    agrees_with_theory(Service::Constant, SERVICE, 100);
-    agrees_with_theory(Service::Constant, Span::from_millis(1), 40);
+    agrees_with_theory(SimulatedLaw::Constant, SERVICE, 100);
+    agrees_with_theory(SimulatedLaw::Constant, Span::from_millis(1), 40);
 }
 
 #[test]
 fn exponential_services_have_the_capacity_of_theory() {
-    agrees_with_theory(Service::Exponential, SERVICE, 100);
-    agrees_with_theory(Service::Exponential, Span::from_millis(1), 40);
+    agrees_with_theory(SimulatedLaw::Exponential, SERVICE, 100);
+    agrees_with_theory(SimulatedLaw::Exponential, Span::from_millis(1), 40);
 }
 
 #[test]
@@ -99,7 +99,7 @@ fn a_mean_is_searched_too() {
         tolerance: 0.01,
     };
     for seed in 0..5 {
-        let server = Simulated::new(Service::Exponential, Span::from_millis(1), Seed(seed));
+        let server = Simulated::new(SimulatedLaw::Exponential, Span::from_millis(1), Seed(seed));
         let (answer, _) = search(server, goal);
         let rate = answer.capacity_per_s.unwrap();
         assert!((650.0..850.0).contains(&rate), "{answer}");
@@ -109,8 +109,11 @@ fn a_mean_is_searched_too() {
 #[test]
 fn short_trials_are_no_evidence() {
     let goal = p99(SERVICE * 10);
-    let (answer, _) = search(Simulated::new(Service::Constant, SERVICE, Seed(1)), goal);
-    let short = |trial: &&Trial| ["recover", "locate"].contains(&trial.purpose);
+    let (answer, _) = search(
+        Simulated::new(SimulatedLaw::Constant, SERVICE, Seed(1)),
+        goal,
+    );
+    let short = |trial: &&TrialReport| ["recover", "locate"].contains(&trial.purpose);
     assert!(answer.trials.iter().filter(short).count() > 5);
     let confirming = answer.trials.last().unwrap();
     assert_eq!(confirming.purpose, "confirm");
@@ -122,7 +125,7 @@ fn short_trials_are_no_evidence() {
 #[test]
 fn every_trial_of_evidence_settles_first() {
     let goal = p99(SERVICE * 10);
-    let mut server = Simulated::new(Service::Constant, SERVICE, Seed(1));
+    let mut server = Simulated::new(SimulatedLaw::Constant, SERVICE, Seed(1));
     let mut search = Search::new(goal, Effort::default());
     while let Some(proposal) = search.propose() {
         if matches!(proposal.purpose, Purpose::Measure | Purpose::Confirm) {
@@ -136,7 +139,10 @@ fn every_trial_of_evidence_settles_first() {
 #[test]
 fn the_time_that_would_suffice_is_said() {
     let goal = p99(SERVICE * 10);
-    let (answer, _) = search(Simulated::new(Service::Exponential, SERVICE, Seed(2)), goal);
+    let (answer, _) = search(
+        Simulated::new(SimulatedLaw::Exponential, SERVICE, Seed(2)),
+        goal,
+    );
     assert!(
         !answer.precise,
         "5,000 requests do not know this to 5 %: {answer}"
@@ -152,7 +158,7 @@ fn the_time_that_would_suffice_is_said() {
 #[test]
 fn a_generator_at_its_limit_gives_a_lower_bound() {
     let goal = p99(Span::from_millis(20));
-    let server = Simulated::new(Service::Unlimited, Span::from_millis(2), Seed(1));
+    let server = Simulated::new(SimulatedLaw::Unlimited, Span::from_millis(2), Seed(1));
     let (answer, _) = search(server.with_generator_limit(3_000.0), goal);
     assert_eq!(answer.limited_by, LimitedBy::Generator);
     let held = answer.held_at_per_s.unwrap();
@@ -167,7 +173,8 @@ fn a_generator_at_its_limit_gives_a_lower_bound() {
 #[test]
 fn an_old_backlog_is_waited_out() {
     let goal = p99(SERVICE * 10);
-    let busy = Simulated::new(Service::Constant, SERVICE, Seed(3)).with_backlog(Span::from_secs(4));
+    let busy =
+        Simulated::new(SimulatedLaw::Constant, SERVICE, Seed(3)).with_backlog(Span::from_secs(4));
     let (answer, _) = search(busy, goal);
     let first = answer
         .trials
@@ -187,7 +194,7 @@ fn an_old_backlog_is_waited_out() {
 #[test]
 fn a_service_that_does_not_recover_is_not_waited_for_without_end() {
     let goal = p99(SERVICE * 10);
-    let stuck = Simulated::new(Service::Constant, SERVICE, Seed(3))
+    let stuck = Simulated::new(SimulatedLaw::Constant, SERVICE, Seed(3))
         .with_backlog(Span::from_secs(1_000))
         .with_timeout(Span::from_secs(1));
     let (_, search) = search(stuck, goal);
@@ -200,7 +207,7 @@ fn a_service_that_sheds_is_bounded_by_its_errors() {
     // Limit of five: one in a hundred is refused where load^5 (1 - load) / (1 - load^6) is 0.01, at 0.43 of 200/s.
     // There p99 of the others is far below the bound.
     let goal = p99(SERVICE * 20);
-    let server = Simulated::new(Service::Exponential, SERVICE, Seed(4)).with_room(5);
+    let server = Simulated::new(SimulatedLaw::Exponential, SERVICE, Seed(4)).with_room(5);
     let (answer, _) = search(server, goal);
     assert_eq!(answer.capacity_interval, None, "{answer}");
     let failed = answer.failed_at_per_s.unwrap();
@@ -216,7 +223,10 @@ fn a_service_that_sheds_is_bounded_by_its_errors() {
 #[test]
 fn an_objective_that_fails_at_the_lowest_rate_has_no_capacity() {
     let goal = p99(Span::from_millis(1));
-    let (_, search) = search(Simulated::new(Service::Constant, SERVICE, Seed(5)), goal);
+    let (_, search) = search(
+        Simulated::new(SimulatedLaw::Constant, SERVICE, Seed(5)),
+        goal,
+    );
     assert_eq!(search.hopeless().unwrap().proposal.rate, 20.0);
 }
 
@@ -227,7 +237,10 @@ fn no_request_at_all_may_exceed_a_maximum() {
         bound: SERVICE * 10,
         tolerance: f64::MIN_POSITIVE,
     };
-    let (answer, _) = search(Simulated::new(Service::Constant, SERVICE, Seed(6)), goal);
+    let (answer, _) = search(
+        Simulated::new(SimulatedLaw::Constant, SERVICE, Seed(6)),
+        goal,
+    );
     assert_eq!(answer.capacity_per_s, None, "no curve describes it");
     assert!(answer.failed_at_per_s.is_some(), "{answer}");
 }

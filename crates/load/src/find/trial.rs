@@ -35,7 +35,7 @@ pub struct Proposal {
 
 /// A completed trial.
 #[derive(Clone, Debug)]
-pub struct Made {
+pub struct CompletedTrial {
     /// The proposal.
     pub proposal: Proposal,
     /// Its evidence.
@@ -44,7 +44,7 @@ pub struct Made {
 
 /// One trial at one rate.
 #[derive(Clone, Debug, Serialize)]
-pub struct Trial {
+pub struct TrialReport {
     /// `recover`, `locate`, `measure` or `confirm`. Only the last two are long enough to be evidence by themselves.
     pub purpose: &'static str,
     /// Requests per second.
@@ -63,8 +63,8 @@ pub struct Trial {
     pub late: bool,
 }
 
-impl Trial {
-    pub(super) fn new(made: &Made) -> Self {
+impl TrialReport {
+    pub(super) fn new(made: &CompletedTrial) -> Self {
         let evidence = &made.evidence;
         Self {
             purpose: match made.proposal.purpose {
@@ -84,7 +84,7 @@ impl Trial {
     }
 }
 
-impl fmt::Display for Trial {
+impl fmt::Display for TrialReport {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let Self {
             purpose,

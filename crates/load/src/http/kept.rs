@@ -38,7 +38,7 @@ impl Budget {
 
 /// A body, or its beginning.
 #[derive(Debug, Default)]
-pub(super) struct Kept {
+pub(super) struct KeptBody {
     pieces: Vec<Vec<u8>>,
     length: usize,
     /// Memory for coded bodies, if they are kept.
@@ -47,7 +47,7 @@ pub(super) struct Kept {
     charged: usize,
 }
 
-impl Kept {
+impl KeptBody {
     /// Takes the memory of coded bodies from `budget`.
     pub(super) fn within(budget: Arc<Budget>) -> Self {
         Self {
@@ -129,7 +129,7 @@ impl Kept {
     }
 }
 
-impl Drop for Kept {
+impl Drop for KeptBody {
     fn drop(&mut self) {
         self.clear();
     }
@@ -141,13 +141,13 @@ mod tests {
 
     const SOME: &[u8] = &[7; 5000];
 
-    fn memory(body: &Kept) -> usize {
+    fn memory(body: &KeptBody) -> usize {
         body.pieces.iter().map(Vec::capacity).sum()
     }
 
     #[test]
     fn a_body_is_kept_as_it_came() {
-        let (mut body, mut whole) = (Kept::default(), Vec::new());
+        let (mut body, mut whole) = (KeptBody::default(), Vec::new());
         for length in [0, 1, 1000, 23, 1, 16_000, 40_000, 7] {
             let bytes: Vec<u8> = (0..length).map(|at| (at % 251) as u8).collect();
             body.add_up_to(usize::MAX, &bytes);
@@ -163,7 +163,9 @@ mod tests {
     #[test]
     fn bodies_share_the_budget_and_give_it_back() {
         let budget = Arc::new(Budget::default());
-        let mut bodies: Vec<_> = (0..1000).map(|_| Kept::within(budget.clone())).collect();
+        let mut bodies: Vec<_> = (0..1000)
+            .map(|_| KeptBody::within(budget.clone()))
+            .collect();
         let mut refused = 0;
         for _ in 0..100 {
             for body in &mut bodies {
@@ -181,7 +183,7 @@ mod tests {
     #[test]
     fn a_long_body_leaves_room_for_short_ones() {
         let budget = Arc::new(Budget::default());
-        let mut long = Kept::within(budget.clone());
+        let mut long = KeptBody::within(budget.clone());
         let whole = (0..).take_while(|_| long.add_coded(SOME).is_ok()).count();
         let most = CODED_BUDGET / 2;
         assert!(
@@ -192,7 +194,7 @@ mod tests {
         while long.length + PIECE < most {
             long.add_coded(SOME).unwrap();
         }
-        let mut short = Kept::within(budget);
+        let mut short = KeptBody::within(budget);
         short.add_coded(SOME).unwrap();
         assert_eq!(short.length, SOME.len());
     }

@@ -39,7 +39,7 @@ pub struct Report {
     /// The assertions with their results.
     pub assertions: Vec<AssertionResult>,
     /// The plan in words.
-    pub plan: Described,
+    pub plan: PlanDescription,
     /// Wall-clock time at the start, warm-up included (RFC 3339).
     pub started: String,
     /// Requests due per second.
@@ -122,7 +122,7 @@ pub struct AssertionResult {
 
 /// The plan in words, as context for the figures.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Described {
+pub struct PlanDescription {
     /// The first URL, and the number of others.
     pub target: String,
     /// Open or closed loop, and its rate.
@@ -178,7 +178,7 @@ impl Report {
             format: FORMAT,
             generator: Generator::of(run),
             assertions: Vec::new(),
-            plan: Described::new(plan),
+            plan: PlanDescription::new(plan),
             started: run.started.to_string(),
             offered_rate: run.offered_rate(),
             sent_rate: run.sent_rate(),
@@ -259,7 +259,7 @@ impl PortionReport {
     }
 }
 
-impl Described {
+impl PlanDescription {
     fn new(plan: &Plan) -> Self {
         let first = plan.requests.first();
         let mut target = first
@@ -325,7 +325,7 @@ fn buying_in_words(buying: &Buying) -> String {
 }
 
 /// Describes the client after the kind of connections, if it decodes or chooses by price.
-fn client_in_words(plan: &Described) -> String {
+fn client_in_words(plan: &PlanDescription) -> String {
     let decoding = match plan.decoding_slowdown {
         None => String::new(),
         Some(1) => ", replies decoded".to_owned(),

@@ -9,7 +9,7 @@ use posthaste_stats::{
 };
 
 use super::text::millis;
-use super::{Described, PortionReport, Report, client_in_words, occurred, thousands};
+use super::{PlanDescription, PortionReport, Report, client_in_words, occurred, thousands};
 use crate::outcome::Outcome;
 use crate::results::Run;
 use crate::tally::Phases;
@@ -153,8 +153,8 @@ fn outcomes(report: &Report) -> Section {
 }
 
 /// Parameters of the run, as notes below each chart. A chart copied from the page still names its run.
-fn parameters(plan: &Described) -> Vec<String> {
-    let Described {
+fn parameters(plan: &PlanDescription) -> Vec<String> {
+    let PlanDescription {
         connect_timeout,
         timeout,
         warm_up,
@@ -362,7 +362,7 @@ fn portion_section(
     title: &str,
     kind: &str,
     portions: &[PortionReport],
-    plan: &Described,
+    plan: &PlanDescription,
 ) -> Section {
     let head = [
         kind,
@@ -435,8 +435,8 @@ mod tests {
 
     use super::*;
 
-    fn plan(target: &str) -> Described {
-        Described {
+    fn plan(target: &str) -> PlanDescription {
+        PlanDescription {
             target: target.to_owned(),
             pace: "open loop, constant arrivals, 50/s, 4s".to_owned(),
             connection: "keep-alive".to_owned(),

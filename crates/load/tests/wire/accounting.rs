@@ -5,7 +5,9 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread;
 use std::time::Duration;
 
-use posthaste_load::{Arrivals, Connections, Data, Outcome, Pace, Portion, RequestSpec, Step, run};
+use posthaste_load::{
+    Arrivals, Connections, Data, Outcome, Pace, Portion, RateStep, RequestSpec, run,
+};
 use posthaste_units::{Rate, Span};
 
 use crate::server::{answering, carried_out, ok, pause, plan, read_request, serve};
@@ -167,8 +169,8 @@ fn steps_and_requests_are_reported_apart() {
     plan.pace = Pace::Open {
         arrivals: Arrivals::Poisson,
         steps: vec![
-            Step::steady(rate(100.0), length),
-            Step::steady(rate(400.0), length),
+            RateStep::steady(rate(100.0), length),
+            RateStep::steady(rate(400.0), length),
         ],
     };
     let mut second = RequestSpec::get(format!("http://{address}/b"));

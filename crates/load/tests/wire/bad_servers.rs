@@ -5,7 +5,7 @@ use std::net::{Shutdown, SocketAddr, TcpListener};
 use std::sync::atomic::AtomicBool;
 
 use posthaste_load::{
-    Connections, Effort, FindError, Outcome, Pace, RequestSpec, Run, RunError, Trial,
+    Connections, Effort, FindError, Outcome, Pace, RequestSpec, Run, RunError, TrialReport,
 };
 use posthaste_units::Span;
 
@@ -103,7 +103,7 @@ fn a_closed_port_refuses() {
         &objective,
         effort,
         &AtomicBool::new(false),
-        &mut |_: &Trial| (),
+        &mut |_: &TrialReport| (),
     );
     assert!(
         matches!(&found, Err(FindError::Hopeless { found, .. }) if found.contains("100.00 %")),

@@ -7,20 +7,20 @@ use std::sync::{Arc, Mutex};
 use std::thread;
 
 use jiff::{SignedDuration, Timestamp};
-use posthaste_load::{Buying, Observer, Outcome, Plan, Run, RunError, Tick, Without, run};
+use posthaste_load::{Buying, Observer, Outcome, Plan, Run, RunError, Tick, WithoutOffers, run};
 use posthaste_qos::{Definition, Money};
 use posthaste_units::Span;
 
 use crate::server::{carried_out, ok, pause, plan, serve};
 
 /// A broker that sends the events of a test to every follower.
-struct Broker {
+struct ScriptedBroker {
     address: SocketAddr,
     told: Arc<Mutex<Vec<String>>>,
     gone: Arc<AtomicBool>,
 }
 
-impl Broker {
+impl ScriptedBroker {
     fn open(offers: &[(&str, &str, i64)]) -> Self {
         let listener = TcpListener::bind("127.0.0.1:0").unwrap();
         let broker = Self {
@@ -109,7 +109,7 @@ fn service(reply: impl Fn(&str) -> String + Send + Sync + Clone + 'static) -> (S
 }
 
 /// Clients that pay 0.40 EUR at most for offers of this broker.
-fn buying(mut plan: Plan, broker: SocketAddr, without: Without) -> Plan {
+fn buying(mut plan: Plan, broker: SocketAddr, without: WithoutOffers) -> Plan {
     let price = Money::new("0.40", "EUR".parse().unwrap()).unwrap();
     plan.buying = Some(Buying {
         broker: format!("http://{broker}"),
@@ -172,12 +172,12 @@ fn await_declined(declined: &Declined) {
 
 #[test]
 fn requests_follow_the_offers_of_the_moment() {
-    let broker = Broker::open(&[("Silver", "0.40", 600)]);
+    let broker = ScriptedBroker::open(&[("Silver", "0.40", 600)]);
     let (address, heads) = service(|_| ok("fine"));
     let plan = buying(
         plan(address, 200.0, 60_000),
         broker.address,
-        Without::Decline,
+        WithoutOffers::Decline,
     );
     let run = run_while(&plan, |declined| {
         let known = await_request(
@@ -206,9 +206,9 @@ fn requests_follow_the_offers_of_the_moment() {
 
 #[test]
 fn without_its_broker_a_client_does_as_it_was_told() {
-    let broker = Broker::open(&[("Silver", "0.40", 5)]);
+    let broker = ScriptedBroker::open(&[("Silver", "0.40", 5)]);
     thread::scope(|scope| {
-        for without in [Without::Decline, Without::Send] {
+        for without in [WithoutOffers::Decline, WithoutOffers::Send] {
             let broker = &broker;
             scope.spawn(move || {
                 let (address, heads) = service(|_| ok("fine"));
@@ -219,14 +219,18 @@ fn without_its_broker_a_client_does_as_it_was_told() {
                     let known = heads.lock().unwrap().len();
                     let known = await_request(&heads, known, "Selected-Offer: Silver\n", "Quote");
                     match without {
-                        Without::Decline => await_declined(declined),
-                        Without::Send => {
+                        WithoutOffers::Decline => await_declined(declined),
+                        WithoutOffers::Send => {
                             await_request(&heads, known, "Max-Price: 0.40 EUR\n", "Selected-Offer");
                         }
                     }
                 });
                 let declined = run.outcomes[Outcome::Declined];
-                assert_eq!(declined > 0, without == Without::Decline, "{declined}");
+                assert_eq!(
+                    declined > 0,
+                    without == WithoutOffers::Decline,
+                    "{declined}"
+                );
             });
         }
     });
@@ -234,7 +238,7 @@ fn without_its_broker_a_client_does_as_it_was_told() {
 
 #[test]
 fn quotes_are_shown_and_refusals_counted() {
-    let broker = Broker::open(&[("Silver", "0.40", 600)]);
+    let broker = ScriptedBroker::open(&[("Silver", "0.40", 600)]);
     let refused = Arc::new(AtomicU64::new(0));
     let refusals = refused.clone();
     let (address, heads) = service(move |head| {
@@ -250,7 +254,7 @@ fn quotes_are_shown_and_refusals_counted() {
     let run = carried_out(&buying(
         plan(address, 100.0, 2000),
         broker.address,
-        Without::Decline,
+        WithoutOffers::Decline,
     ));
     let quoted = refused.load(Ordering::Relaxed);
     let heads = heads.lock().unwrap();
@@ -264,7 +268,7 @@ fn quotes_are_shown_and_refusals_counted() {
 
 #[test]
 fn who_does_not_follow_goes_on_with_an_old_offer_until_a_refusal_tells_the_present_one() {
-    let broker = Broker::open(&[("Silver", "0.40", 600)]);
+    let broker = ScriptedBroker::open(&[("Silver", "0.40", 600)]);
     let dear = Arc::new(AtomicBool::new(false));
     let is_dear = dear.clone();
     let (address, heads) = service(move |head| {
@@ -283,7 +287,7 @@ fn who_does_not_follow_goes_on_with_an_old_offer_until_a_refusal_tells_the_prese
     let mut plan = buying(
         plan(address, 100.0, 60_000),
         broker.address,
-        Without::Decline,
+        WithoutOffers::Decline,
     );
     plan.buying.as_mut().unwrap().ask_every = Some(Span::from_secs(3600));
     // The client does not learn of later offers.
@@ -317,7 +321,7 @@ fn a_broker_that_is_not_there_is_named_before_anything_is_sent() {
         .local_addr()
         .unwrap();
     let (address, heads) = service(|_| ok("fine"));
-    let plan = buying(plan(address, 100.0, 100), gone, Without::Send);
+    let plan = buying(plan(address, 100.0, 100), gone, WithoutOffers::Send);
     let refused = |stop: bool| run(&plan, &AtomicBool::new(stop), &mut ()).err().unwrap();
     let error = refused(false);
     let words = error.to_string();

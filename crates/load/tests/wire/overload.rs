@@ -4,7 +4,7 @@ use std::io::Write as _;
 use std::net::SocketAddr;
 use std::sync::atomic::AtomicBool;
 
-use posthaste_load::{Connections, Effort, LimitedBy, Outcome, Pace, RequestSpec, Trial, find};
+use posthaste_load::{Connections, Effort, LimitedBy, Outcome, Pace, RequestSpec, TrialReport, find};
 use posthaste_units::Span;
 use rustix::net::{AddressFamily, SocketType};
 
@@ -68,7 +68,7 @@ fn a_search_does_not_take_the_generators_limit_for_the_servers() {
     };
     let objective = "p99<2s".parse().unwrap();
     let stop = AtomicBool::new(false);
-    let found = find(&plan, &objective, effort, &stop, &mut |_: &Trial| ());
+    let found = find(&plan, &objective, effort, &stop, &mut |_: &TrialReport| ());
     let found = found.unwrap();
     assert_eq!(found.limited_by, LimitedBy::Generator, "{found:?}");
     assert_eq!(found.failed_at_per_s, None);

@@ -6,7 +6,7 @@ use std::sync::atomic::AtomicBool;
 use std::thread;
 use std::time::Duration;
 
-use posthaste_load::{Connections, Outcome, Pace, Plan, RequestSpec, Run, Step, run};
+use posthaste_load::{Connections, Outcome, Pace, Plan, RateStep, RequestSpec, Run, run};
 use posthaste_units::{Rate, Span};
 
 /// Starts a server that handles each connection with `act`, in a thread of its own.
@@ -65,7 +65,7 @@ pub(crate) fn plan(address: SocketAddr, per_second: f64, millis: u64) -> Plan {
     let rate = Rate::per_second(per_second).unwrap();
     let pace = Pace::Open {
         arrivals: posthaste_load::Arrivals::Constant,
-        steps: vec![Step::steady(rate, Span::from_millis(millis))],
+        steps: vec![RateStep::steady(rate, Span::from_millis(millis))],
     };
     let mut plan = Plan::new(vec![RequestSpec::get(format!("http://{address}/"))], pace);
     plan.timeout = Span::from_secs(30);

@@ -14,18 +14,18 @@ use rustls::{
 
 use crate::server::{carried_out, ok, plan, read_request, serve};
 
-struct Server {
+struct TlsServer {
     address: SocketAddr,
     certificate: tempfile::NamedTempFile,
 }
 
-fn server() -> Server {
+fn server() -> TlsServer {
     serving(["localhost".to_owned()], 0, ok("secret"))
 }
 
 /// Starts a server with a certificate for `names` that reads requests with a body of `length` bytes and answers each
 /// with `reply`.
-fn serving(names: impl Into<Vec<String>>, length: u64, reply: String) -> Server {
+fn serving(names: impl Into<Vec<String>>, length: u64, reply: String) -> TlsServer {
     let wanted = rcgen::CertificateParams::new(names).unwrap();
     showing(&wanted, ALL, length, reply)
 }
@@ -36,7 +36,7 @@ fn showing(
     versions: &[&'static SupportedProtocolVersion],
     length: u64,
     reply: String,
-) -> Server {
+) -> TlsServer {
     let key = rcgen::KeyPair::generate().unwrap();
     let made = wanted.self_signed(&key).unwrap();
     let key = PrivateKeyDer::try_from(key.serialize_der()).unwrap();
@@ -62,22 +62,22 @@ fn showing(
     });
     let mut certificate = tempfile::NamedTempFile::new().unwrap();
     certificate.write_all(made.pem().as_bytes()).unwrap();
-    Server {
+    TlsServer {
         address,
         certificate,
     }
 }
 
-fn outcome_with(server: &Server, tls: TlsOptions) -> Outcome {
+fn outcome_with(server: &TlsServer, tls: TlsOptions) -> Outcome {
     outcome_of(RequestSpec::get(""), server, tls)
 }
 
-fn outcome_of(request: RequestSpec, server: &Server, tls: TlsOptions) -> Outcome {
+fn outcome_of(request: RequestSpec, server: &TlsServer, tls: TlsOptions) -> Outcome {
     ended(request, server, tls).0
 }
 
 /// Runs requests and returns their outcome and reason.
-fn ended(request: RequestSpec, server: &Server, tls: TlsOptions) -> (Outcome, String) {
+fn ended(request: RequestSpec, server: &TlsServer, tls: TlsOptions) -> (Outcome, String) {
     let mut plan = plan(server.address, 100.0, 100);
     plan.requests = vec![request];
     plan.requests[0].url = format!("https://localhost:{}/", server.address.port());
@@ -270,7 +270,7 @@ fn a_server_without_tls_fails_the_handshake() {
         let _ = stream.read(&mut [0; 1024]);
         let _ = stream.write_all(b"HTTP/1.1 400 Bad Request\r\nContent-Length: 0\r\n\r\n");
     });
-    let plain = Server {
+    let plain = TlsServer {
         address,
         certificate: tempfile::NamedTempFile::new().unwrap(),
     };

@@ -3,7 +3,7 @@
 use std::net::SocketAddr;
 use std::path::PathBuf;
 
-use posthaste_bookshop::{Config, Law, start};
+use posthaste_bookshop::{BookshopConfig, ServiceLaw, start};
 use posthaste_serve::{Signals, listen_address};
 use posthaste_units::Seed;
 
@@ -73,7 +73,7 @@ impl Args {
     pub(crate) fn run(self) -> Result<(), Failure> {
         log_to_stderr();
         let scheme = if self.cert.is_some() { "https" } else { "http" };
-        let running = start(Config {
+        let running = start(BookshopConfig {
             listen: self.listen,
             threads: self.threads,
             cpus: self.cpus,
@@ -85,12 +85,11 @@ impl Args {
             seed: self.seed,
             compression: self.gzip,
             tls: self.cert.zip(self.key),
-            ..Config::default()
+            ..BookshopConfig::default()
         })
         .map_err(|error| match error {
-            posthaste_bookshop::Error::Listen(_) | posthaste_bookshop::Error::Start(_) => {
-                Failure::run(error)
-            }
+            posthaste_bookshop::BookshopError::Listen(_)
+            | posthaste_bookshop::BookshopError::Start(_) => Failure::run(error),
             _ => Failure::usage(error),
         })?;
         let mut signals = Signals::take().map_err(Failure::run)?;

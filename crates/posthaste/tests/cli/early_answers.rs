@@ -106,9 +106,9 @@ fn send(address: SocketAddr, isbn: &str, count: u64) -> u64 {
 fn ordinary_posts_do_not_suffer_from_oversized_ones() {
     let posts = std::env::var("POSTHASTE_POSTS").ok();
     let posts = posts.map_or(POSTS, |posts| posts.parse().unwrap());
-    let shop = posthaste_bookshop::start(posthaste_bookshop::Config {
+    let shop = posthaste_bookshop::start(posthaste_bookshop::BookshopConfig {
         listen: ([127, 0, 0, 1], 0).into(),
-        ..posthaste_bookshop::Config::default()
+        ..posthaste_bookshop::BookshopConfig::default()
     });
     let shop = shop.unwrap();
     let config = format!(

@@ -1,7 +1,7 @@
 //! Choices after each kind of news from a broker.
 
 use super::*;
-use crate::buying::{Buyer, Without};
+use crate::buying::{Buyer, WithoutOffers};
 use posthaste_broker_client::{Error, Event, Put};
 use posthaste_qos::{Definition, Offer};
 
@@ -14,7 +14,7 @@ fn money(text: &str) -> Money {
     Money::new(amount, currency.parse().unwrap()).unwrap()
 }
 
-fn buying(kind: Option<&str>, most: Option<&str>, without: Without) -> Buying {
+fn buying(kind: Option<&str>, most: Option<&str>, without: WithoutOffers) -> Buying {
     Buying {
         broker: "http://127.0.0.1:9".to_owned(),
         kind: kind.map(str::to_owned),
@@ -28,7 +28,7 @@ fn buying(kind: Option<&str>, most: Option<&str>, without: Without) -> Buying {
 }
 
 /// A buyer of books for 0.40 EUR at most, whose broker has reported that there are no offers.
-fn buyer_of_books(without: Without) -> Catalogue {
+fn buyer_of_books(without: WithoutOffers) -> Catalogue {
     let catalogue = Catalogue::new(buying(Some("books"), Some("0.40 EUR"), without));
     tell(&catalogue, 0, [Event::Begin, Event::Ready(1)]);
     catalogue
@@ -79,15 +79,15 @@ fn book(name: &str, price: &str, expires: i64) -> Event {
 /// The choice: the name of an offer, nothing known, or a reason.
 fn choice(catalogue: &Catalogue, second: i64) -> String {
     match catalogue.choose(at(second)).1 {
-        Choice::Buy { name, .. } => name,
-        Choice::Unknown => "unknown".to_owned(),
-        Choice::Decline(reason) => reason,
+        OfferChoice::Buy { name, .. } => name,
+        OfferChoice::Unknown => "unknown".to_owned(),
+        OfferChoice::Decline(reason) => reason,
     }
 }
 
 #[test]
 fn the_cheapest_of_the_moment_is_chosen() {
-    let catalogue = buyer_of_books(Without::Decline);
+    let catalogue = buyer_of_books(WithoutOffers::Decline);
     assert_eq!(choice(&catalogue, 1), "no offer for books");
     tell(
         &catalogue,
@@ -112,7 +112,7 @@ fn the_cheapest_of_the_moment_is_chosen() {
 
 #[test]
 fn what_is_being_told_counts_once_it_has_been() {
-    let catalogue = buyer_of_books(Without::Decline);
+    let catalogue = buyer_of_books(WithoutOffers::Decline);
     tell(
         &catalogue,
         1,
@@ -144,10 +144,10 @@ fn what_is_being_told_counts_once_it_has_been() {
 fn without_a_broker_the_last_offers_count_until_they_expire() {
     for (without, then) in [
         (
-            Without::Decline,
+            WithoutOffers::Decline,
             "no offer for books: the answer makes no sense: gone",
         ),
-        (Without::Send, "unknown"),
+        (WithoutOffers::Send, "unknown"),
     ] {
         let catalogue = buyer_of_books(without);
         tell(
@@ -172,7 +172,7 @@ fn without_a_broker_the_last_offers_count_until_they_expire() {
 
 #[test]
 fn a_buyer_looks_again_when_something_has_changed_or_expired() {
-    let catalogue = buyer_of_books(Without::Send);
+    let catalogue = buyer_of_books(WithoutOffers::Send);
     let mut buyer = Buyer::new(&catalogue, 1.0);
     let mut request = |second| {
         let mut request = b"GET / HTTP/1.1\r\nHost: a\r\n\r\n".to_vec();
@@ -204,7 +204,7 @@ fn a_buyer_looks_again_when_something_has_changed_or_expired() {
 fn who_asks_now_and_then_knows_old_offers_and_what_refusals_tell() {
     let catalogue = Catalogue::new(Buying {
         ask_every: Some(Span::from_secs(10)),
-        ..buying(Some("books"), Some("0.40 EUR"), Without::Decline)
+        ..buying(Some("books"), Some("0.40 EUR"), WithoutOffers::Decline)
     });
     let gold = book("Gold", "0.30 EUR", 3);
     tell(&catalogue, 0, [Event::Begin, gold, Event::Ready(1)]);
@@ -228,7 +228,7 @@ fn who_asks_now_and_then_knows_old_offers_and_what_refusals_tell() {
     assert!(!buyer.learn(b"nonsense"));
     assert_eq!(said(&mut buyer, 15), "Selected-Offer: Silver\r\n");
     // A client that follows the broker ignores refusals.
-    let catalogue = buyer_of_books(Without::Decline);
+    let catalogue = buyer_of_books(WithoutOffers::Decline);
     tell(&catalogue, 1, [book("Silver", "0.20 EUR", 90)]);
     let mut buyer = Buyer::new(&catalogue, 0.5);
     assert_eq!(said(&mut buyer, 1), "Selected-Offer: Silver\r\n");
@@ -239,7 +239,7 @@ fn who_asks_now_and_then_knows_old_offers_and_what_refusals_tell() {
 #[test]
 fn a_type_is_said_unless_there_is_but_one() {
     let settled = |events: Vec<Event>| {
-        let catalogue = Catalogue::new(buying(None, None, Without::Decline));
+        let catalogue = Catalogue::new(buying(None, None, WithoutOffers::Decline));
         tell(&catalogue, 0, events);
         let settled = catalogue.known().settle_kind("http://broker");
         settled.map(|()| choice(&catalogue, 1))
@@ -263,7 +263,7 @@ fn a_type_is_said_unless_there_is_but_one() {
 
 #[test]
 fn what_cannot_be_compared_or_named_is_not_chosen() {
-    let catalogue = buyer_of_books(Without::Decline);
+    let catalogue = buyer_of_books(WithoutOffers::Decline);
     tell(
         &catalogue,
         1,
@@ -293,7 +293,11 @@ fn what_cannot_be_compared_or_named_is_not_chosen() {
 
 #[test]
 fn what_is_paid_says_in_which_currency_and_else_the_first_offer_for_the_type() {
-    let catalogue = Catalogue::new(buying(Some("books"), Some("0.40 USD"), Without::Decline));
+    let catalogue = Catalogue::new(buying(
+        Some("books"),
+        Some("0.40 USD"),
+        WithoutOffers::Decline,
+    ));
     let offers = || {
         [
             Event::Begin,
@@ -305,7 +309,7 @@ fn what_is_paid_says_in_which_currency_and_else_the_first_offer_for_the_type() {
     };
     tell(&catalogue, 1, offers());
     assert_eq!(choice(&catalogue, 1), "Silver");
-    let catalogue = Catalogue::new(buying(Some("books"), None, Without::Decline));
+    let catalogue = Catalogue::new(buying(Some("books"), None, WithoutOffers::Decline));
     tell(
         &catalogue,
         1,
@@ -318,7 +322,7 @@ fn what_is_paid_says_in_which_currency_and_else_the_first_offer_for_the_type() {
 
 #[test]
 fn news_that_change_nothing_make_nobody_choose_anew() {
-    let catalogue = buyer_of_books(Without::Decline);
+    let catalogue = buyer_of_books(WithoutOffers::Decline);
     tell(&catalogue, 1, [book("Silver", "0.40 EUR", 50)]);
     let before = catalogue.version();
     tell(
@@ -334,7 +338,7 @@ fn news_that_change_nothing_make_nobody_choose_anew() {
 
 #[test]
 fn a_broker_that_tells_too_much_is_given_up() {
-    let catalogue = buyer_of_books(Without::Send);
+    let catalogue = buyer_of_books(WithoutOffers::Send);
     catalogue.known().limits.offers = 2;
     tell(
         &catalogue,

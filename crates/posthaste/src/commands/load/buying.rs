@@ -1,7 +1,7 @@
 //! Clients that choose by price.
 
 use clap::ValueEnum;
-use posthaste_load::{Buying, Without};
+use posthaste_load::{Buying, WithoutOffers};
 use posthaste_qos::{Definition, Money, Requirement};
 use posthaste_units::Span;
 
@@ -53,8 +53,8 @@ impl BuyingArgs {
             kind: self.kind.clone(),
             wanted: self.wanted(),
             without: match self.without_broker {
-                WithoutArg::Decline => Without::Decline,
-                WithoutArg::Send => Without::Send,
+                WithoutArg::Decline => WithoutOffers::Decline,
+                WithoutArg::Send => WithoutOffers::Send,
             },
             ask_every: self.ask_every,
         })

@@ -1,6 +1,6 @@
 //! `load --find`: the search for the highest rate at which an objective holds.
 
-use posthaste_load::{Assertion, Effort, FindError, Plan, Trial};
+use posthaste_load::{Assertion, Effort, FindError, Plan, TrialReport};
 use posthaste_units::Span;
 
 use super::{Args, from_run, print_json};
@@ -17,7 +17,7 @@ impl Args {
             precision: self.precision.get(),
             ..Effort::default()
         };
-        let mut told = |trial: &Trial| eprintln!("{trial}");
+        let mut told = |trial: &TrialReport| eprintln!("{trial}");
         let found = posthaste_load::find(plan, objective, effort, &stop, &mut told);
         let capacity = found.map_err(|error| match error {
             FindError::Objective(_) => Failure::usage(error),

@@ -10,7 +10,7 @@ use std::path::{Path, PathBuf};
 
 use clap::{ArgGroup, ValueEnum};
 use posthaste_load::{
-    Arrivals, Assertion, Connections, Data, Pace, Plan, RequestSpec, Resolve, Step, TlsOptions,
+    Arrivals, Assertion, Connections, Data, Pace, Plan, RateStep, RequestSpec, Resolve, TlsOptions,
 };
 use posthaste_soap::Version;
 use posthaste_units::{Rate, Ratio, Seed, Span};
@@ -372,10 +372,10 @@ impl Args {
             }
         };
         let steps = match (self.rate, &self.steps, &self.ramp) {
-            (Some(rate), ..) => vec![Step::steady(rate, length)],
+            (Some(rate), ..) => vec![RateStep::steady(rate, length)],
             (_, Some(steps), _) => steps.over(length),
             (.., Some(ramp)) => {
-                vec![Step {
+                vec![RateStep {
                     from: ramp.from,
                     to: ramp.to,
                     length,

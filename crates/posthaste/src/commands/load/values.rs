@@ -2,7 +2,7 @@
 
 use std::path::Path;
 
-use posthaste_load::Step;
+use posthaste_load::RateStep;
 use posthaste_soap::Version;
 use posthaste_units::{Rate, Ratio, Span};
 
@@ -99,11 +99,11 @@ pub(super) struct Steps(Vec<Rate>);
 
 impl Steps {
     /// The steps, with equal parts of `duration`.
-    pub(super) fn over(&self, duration: Span) -> Vec<Step> {
+    pub(super) fn over(&self, duration: Span) -> Vec<RateStep> {
         let each = duration / self.0.len() as u64;
         self.0
             .iter()
-            .map(|rate| Step::steady(*rate, each))
+            .map(|rate| RateStep::steady(*rate, each))
             .collect()
     }
 }
