@@ -17,7 +17,7 @@ impl Gzip {
     }
 
     /// Returns `data` as a gzip file (RFC 1952). `None` if the compressor fails; the reply is then sent uncompressed.
-    pub(crate) fn pack(&self, data: &[u8]) -> Option<Vec<u8>> {
+    pub(crate) fn compress(&self, data: &[u8]) -> Option<Vec<u8>> {
         let mut compressor = self.0.borrow_mut();
         compressor.reset();
         // Stored blocks are the worst case: five bytes each, plus header and trailer.
@@ -55,12 +55,12 @@ mod tests {
     use std::io::Read as _;
 
     #[test]
-    fn what_is_packed_unpacks_each_time() {
+    fn compressed_data_is_decompressed_each_time() {
         let gzip = Gzip::new(6);
         for data in [&b""[..], b"abc", &[7; 100_000]] {
-            let packed = gzip.pack(data).unwrap();
+            let compressed = gzip.compress(data).unwrap();
             let mut back = Vec::new();
-            flate2::read::GzDecoder::new(&packed[..])
+            flate2::read::GzDecoder::new(&compressed[..])
                 .read_to_end(&mut back)
                 .unwrap();
             assert_eq!(back, data);

@@ -25,7 +25,7 @@ use crate::{home, json, page, soap};
 const MAX_BODY: usize = 256 << 10;
 
 /// Minimum size of a reply for compression. Shorter ones hardly shrink.
-const MIN_PACKED: usize = 512;
+const MIN_COMPRESSED: usize = 512;
 
 const TEXT: &str = "text/plain; charset=utf-8";
 const HTML: &str = "text/html; charset=utf-8";
@@ -346,7 +346,7 @@ impl ShopHandler {
         let mut response = Response::new(Full::default());
         *response.status_mut() = reply.status;
         let fields = response.headers_mut();
-        if let (Some(law), false) = (&self.law, is_for_watchers(parts.uri.path())) {
+        if let (Some(law), false) = (&self.law, is_monitoring(parts.uri.path())) {
             let busy = format!("{:.2}", law.serve(&peer.note));
             // Digits and a point are always valid.
             fields.extend(HeaderValue::from_str(&busy).map(|share| (BUSY, share)));
@@ -355,24 +355,24 @@ impl ShopHandler {
         if let Some(allow) = reply.allow {
             fields.insert(header::ALLOW, HeaderValue::from_static(allow));
         }
-        let packed = self
+        let compressed = self
             .gzip
             .as_ref()
-            .filter(|_| reply.body.len() >= MIN_PACKED)
+            .filter(|_| reply.body.len() >= MIN_COMPRESSED)
             .and_then(|gzip| {
                 fields.insert(header::VARY, HeaderValue::from_static("accept-encoding"));
                 let accepts = parts.headers.get_all(header::ACCEPT_ENCODING).iter();
                 let mut accepts = accepts.filter_map(|value| value.to_str().ok());
                 accepts
                     .any(accepts_gzip)
-                    .then(|| gzip.pack(reply.body.as_bytes()))
+                    .then(|| gzip.compress(reply.body.as_bytes()))
                     .flatten()
             });
-        if packed.is_some() {
+        if compressed.is_some() {
             fields.insert(header::CONTENT_ENCODING, HeaderValue::from_static("gzip"));
         }
         *response.body_mut() = Full::new(Bytes::from(
-            packed.unwrap_or_else(|| reply.body.into_bytes()),
+            compressed.unwrap_or_else(|| reply.body.into_bytes()),
         ));
         if let Some(slowness) = &self.slowness {
             slowness.pay();
@@ -382,7 +382,7 @@ impl ShopHandler {
 }
 
 /// True if a path is exempt from a service law. Monitoring must neither wait in its queue nor lengthen it.
-fn is_for_watchers(path: &str) -> bool {
+fn is_monitoring(path: &str) -> bool {
     matches!(path, "/healthz" | "/metrics")
 }
 

@@ -4,13 +4,13 @@
 //! M/D/1 and M/M/1 with services of 1 and 5 ms, the capacity for a bound of N services. It prints one JSON document per
 //! case.
 
-use posthaste_load::find::{Effort, Goal, Search, Simulated, SimulatedLaw};
+use posthaste_load::find::{Effort, Objective, Search, Simulated, SimulatedLaw};
 use posthaste_stats::theory::{Md1, Mm1};
 use posthaste_units::{Seed, Span};
 
 /// The rate at which the objective is just met, by bisection.
-fn truth(service: SimulatedLaw, mean: Span, goal: &Goal) -> f64 {
-    let at = |load: f64| match (service, goal.quantile) {
+fn truth(service: SimulatedLaw, mean: Span, objective: &Objective) -> f64 {
+    let at = |load: f64| match (service, objective.quantile) {
         (SimulatedLaw::Exponential, Some(share)) => {
             Some(Mm1::new(load, mean)?.sojourn_quantile(share))
         }
@@ -22,7 +22,7 @@ fn truth(service: SimulatedLaw, mean: Span, goal: &Goal) -> f64 {
     while high - low > 1e-6 {
         let middle = f64::midpoint(low, high);
         match at(middle) {
-            Some(time) if time < goal.bound => low = middle,
+            Some(time) if time < objective.bound => low = middle,
             _ => high = middle,
         }
     }
@@ -35,22 +35,22 @@ type Found = (Option<f64>, [Option<f64>; 2], f64);
 fn search(
     service: SimulatedLaw,
     mean: Span,
-    goal: Goal,
+    objective: Objective,
     seconds: f64,
     truth: f64,
     seed: u64,
 ) -> Found {
-    let mut server = Simulated::new(service, mean, Seed(seed)).with_timeout(goal.bound * 20);
+    let mut server = Simulated::new(service, mean, Seed(seed)).with_timeout(objective.bound * 20);
     let effort = Effort {
         budget: Span::from_secs_f64(seconds),
         ..Effort::default()
     };
-    let mut search = Search::new(goal, effort);
+    let mut search = Search::new(objective, effort);
     let mut spent = 0.0;
     while let Some(proposal) = search.propose() {
-        let evidence = server.trial(&proposal, &goal);
+        let evidence = server.trial(&proposal, &objective);
         spent += evidence.elapsed.as_secs_f64();
-        search.take(proposal, evidence);
+        search.record(proposal, evidence);
     }
     let answer = search.answer(String::new());
     let relative = |rate: f64| rate / truth - 1.0;
@@ -78,19 +78,19 @@ fn main() {
     ] {
         for millis in [1, 5] {
             let mean = Span::from_millis(millis);
-            let goal = Goal {
+            let objective = Objective {
                 quantile: (share > 0.0).then_some(share),
                 bound: Span::from_secs_f64(mean.as_secs_f64() * times),
                 tolerance: 0.01,
             };
-            let truth = truth(service, mean, &goal);
+            let truth = truth(service, mean, &objective);
             let next = std::sync::atomic::AtomicU64::new(first);
             let threads = std::thread::available_parallelism().map_or(1, usize::from);
             let work = || {
                 let take = || next.fetch_add(1, std::sync::atomic::Ordering::Relaxed);
                 let seeds = std::iter::repeat_with(take).take_while(|seed| *seed < first + count);
                 seeds
-                    .map(|seed| search(service, mean, goal, seconds, truth, seed))
+                    .map(|seed| search(service, mean, objective, seconds, truth, seed))
                     .collect::<Vec<Found>>()
             };
             let found: Vec<Found> = std::thread::scope(|scope| {

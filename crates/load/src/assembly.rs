@@ -5,7 +5,7 @@ use std::sync::atomic::Ordering;
 use jiff::Timestamp;
 use posthaste_units::{Instant, Rate, Span};
 
-use crate::engine::Shared;
+use crate::event_loop::Shared;
 use crate::pace::RateStep;
 use crate::plan::{Pace, Plan};
 use crate::request::RequestSpec;
@@ -21,6 +21,7 @@ pub(crate) fn assemble(
     tallies: &[LoopTally],
 ) -> Run {
     let plan = shared.plan;
+    assert_eq!(tallies.len(), plan.threads, "a loop has no tally");
     let mut tally = LoopTally::new(plan.step_ends(), plan.requests.len());
     for other in tallies {
         tally.merge(other);
@@ -41,7 +42,7 @@ pub(crate) fn assemble(
     let stopped = shared.stop.load(Ordering::Relaxed);
     let (start, end) = shared.window;
     let duration = match stopped || end == Instant::FAR_FUTURE {
-        true => tally.over.min(end).since(start),
+        true => tally.over.min(end).saturating_since(start),
         false => end.since(start),
     };
     let over = if stopped { tally.over } else { end };
@@ -91,7 +92,7 @@ fn step_portions(
     let warm_up = parts.len() - steps.len();
     let mut begins = start;
     let portion = |(step, part): (&RateStep, PartResults)| {
-        let lasted = over.since(begins).min(step.length);
+        let lasted = over.saturating_since(begins).min(step.length);
         begins += step.length;
         if lasted.is_zero() {
             return None;

@@ -7,13 +7,13 @@
 use std::fmt;
 use std::str::FromStr;
 
-use posthaste_stats::{FEWEST_FOR_P999, Statistic, StatisticReading, Summary};
+use posthaste_stats::{FEWEST_FOR_P999, Statistic, StatisticReading};
 use posthaste_units::{Rate, Ratio, Span};
 use thiserror::Error;
 
-use crate::find::goal::Goal;
+use crate::find::objective::Objective;
 use crate::outcome::Outcome;
-use crate::report::{AssertionResult, Report};
+use crate::report::{AssertionResult, Report, reading};
 
 /// A bound on one figure of a report.
 #[derive(Clone, Debug, PartialEq)]
@@ -66,8 +66,9 @@ pub enum AssertionError {
         figure: String,
         /// A time, a share or a rate.
         kind: &'static str,
-        /// The parser's message.
-        reason: String,
+        /// The parser's error.
+        #[source]
+        reason: posthaste_units::ParseError,
     },
     /// A share without `%`. It could mean two things.
     #[error("{figure} is bounded by a share: write {value}%, or {meant} if that is meant")]
@@ -147,10 +148,10 @@ impl AssertedFigure {
     }
 
     fn bound(self, name: &str, value: &str) -> Result<f64, AssertionError> {
-        let error = |kind, reason: posthaste_units::ParseError| AssertionError::Bound {
+        let error = |kind, reason| AssertionError::Bound {
             figure: name.to_owned(),
             kind,
-            reason: reason.to_string(),
+            reason,
         };
         match self {
             Self::Response(_) | Self::OkResponse(_) => value
@@ -195,17 +196,9 @@ impl AssertedFigure {
     fn reading(self, report: &Report) -> Option<StatisticReading> {
         match self {
             Self::Response(statistic) => Some(report.response_time_ms.reading(statistic)),
-            Self::OkResponse(statistic) => Some(of_ok(&report.ok_response_time_ms, statistic)),
+            Self::OkResponse(statistic) => Some(reading(&report.ok_response_time_ms, statistic)),
             _ => None,
         }
-    }
-}
-
-fn of_ok(times: &Summary, statistic: Statistic) -> StatisticReading {
-    let few = statistic == Statistic::P999 && times.count < FEWEST_FOR_P999;
-    match few || times.count == 0 {
-        true => StatisticReading::Unknown,
-        false => StatisticReading::Known(times.value(statistic)),
     }
 }
 
@@ -239,15 +232,16 @@ impl Assertion {
         };
         match self.figure {
             AssertedFigure::Response(_) | AssertedFigure::OkResponse(_) => {
-                let reading = self.figure.reading(report).unwrap_or_default();
+                let reading = self.figure.reading(report);
+                let reading = reading.expect("a response time has a reading");
                 match report.is_silent() {
                     true => StatisticReading::Never.words(|_| String::new()),
                     false => reading.words(|ms| Span::from_secs_f64(ms / 1e3).to_string()),
                 }
             }
             AssertedFigure::Errors | AssertedFigure::Share(_) => Ratio::new(value)
-                .map(|share| share.to_string())
-                .unwrap_or_default(),
+                .expect("a share is from 0 to 1")
+                .to_string(),
             AssertedFigure::Rate => format!("{value:.1}/s"),
         }
     }
@@ -268,11 +262,11 @@ impl Assertion {
     }
 
     /// Returns the objective for the search. `None` unless it bounds a response time from above.
-    pub(crate) fn goal(&self) -> Option<Goal> {
+    pub(crate) fn objective(&self) -> Option<Objective> {
         let AssertedFigure::Response(statistic) = self.figure else {
             return None;
         };
-        self.is_objective().then(|| Goal {
+        self.is_objective().then(|| Objective {
             quantile: match statistic {
                 Statistic::Mean => None,
                 Statistic::Max => Some(1.0),

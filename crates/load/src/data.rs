@@ -54,15 +54,15 @@ impl Data {
             .from_reader(from);
         let columns: Vec<String> = reader.headers()?.iter().map(str::to_owned).collect();
         let placeholders: Vec<String> = columns.iter().map(|column| placeholder(column)).collect();
-        for (place, placeholder) in placeholders.iter().enumerate() {
-            let before = placeholders[..place]
+        for (index, placeholder) in placeholders.iter().enumerate() {
+            let before = placeholders[..index]
                 .iter()
                 .position(|one| one == placeholder);
             // A column without a name has no placeholder.
             if let Some(before) = before.filter(|_| !placeholder.is_empty()) {
                 return Err(DataError::Alike {
                     one: columns[before].clone(),
-                    other: columns[place].clone(),
+                    other: columns[index].clone(),
                     placeholder: placeholder.clone(),
                 });
             }

@@ -2,11 +2,9 @@
 
 use thiserror::Error;
 
+use crate::cause::Cause;
 use crate::request::RequestError;
 use crate::tls::TlsError;
-
-/// Any error as the source of another one.
-pub type Cause = Box<dyn std::error::Error + Send + Sync>;
 
 /// Reasons why a run did not take place.
 #[derive(Debug, Error)]

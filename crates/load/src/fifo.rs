@@ -44,6 +44,10 @@ impl Fifo {
             self.links.resize(index + 1, empty);
         }
         debug_assert!(!self.links[index].queued, "a slot has one deadline");
+        debug_assert!(
+            self.last == NONE || self.links[self.last as usize].due <= due,
+            "a deadline is set before an earlier one"
+        );
         self.links[index] = Link {
             due,
             before: self.last,
@@ -64,6 +68,14 @@ impl Fifo {
         };
         link.queued = false;
         let Link { before, after, .. } = *link;
+        debug_assert!(
+            before == NONE || self.links[before as usize].after == slot,
+            "the slot before leads elsewhere"
+        );
+        debug_assert!(
+            after == NONE || self.links[after as usize].before == slot,
+            "the slot after leads elsewhere"
+        );
         match before {
             NONE => self.first = after,
             before => self.links[before as usize].after = after,
@@ -72,6 +84,13 @@ impl Fifo {
             NONE => self.last = before,
             after => self.links[after as usize].before = before,
         }
+    }
+
+    /// True if `slot` has a deadline.
+    pub(crate) fn contains(&self, slot: u32) -> bool {
+        self.links
+            .get(slot as usize)
+            .is_some_and(|link| link.queued)
     }
 
     /// The earliest deadline.

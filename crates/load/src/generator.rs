@@ -56,7 +56,7 @@ pub struct Generator {
 
 impl Generator {
     /// Checks a run.
-    pub fn of(run: &Run) -> Self {
+    pub fn check(run: &Run) -> Self {
         let unsent =
             run.outcomes[Outcome::Dropped] + run.outcomes[Outcome::ClientFailed] + run.unbegun;
         let median = run.response.distribution().quantile(0.5).lower_bound();

@@ -3,16 +3,16 @@
 //! httparse reads heads and chunk sizes. This file keeps the position between two reads, enforces the limits, and
 //! rejects invalid replies. It does not use sockets: bytes in, progress out.
 
+mod body;
 mod fields;
-mod kept;
 mod violation;
 
 use std::sync::Arc;
 
+pub(crate) use body::Budget;
+use body::KeptBody;
 pub use fields::Content;
 use fields::Fields;
-pub(crate) use kept::Budget;
-use kept::KeptBody;
 pub use violation::Violation;
 
 /// Maximum size of a head in bytes.
@@ -101,7 +101,7 @@ impl ReplyReader {
     }
 
     /// Releases the body's memory. The reply has been evaluated, and the connection may be idle for long.
-    pub(crate) fn forget_body(&mut self) {
+    pub(crate) fn release_body(&mut self) {
         self.kept.clear();
     }
 
@@ -149,12 +149,11 @@ impl ReplyReader {
             let step = match &mut self.stage {
                 ReaderStage::Head => self.head(rest)?,
                 ReaderStage::Length(left) => {
-                    let take = usize::try_from(*left).map_or(rest.len(), |l| l.min(rest.len()));
-                    *left -= take as u64;
+                    let used = take_up_to(left, rest);
                     let done = *left == 0;
-                    self.keep(&rest[..take])?;
+                    self.keep(&rest[..used])?;
                     StageResult {
-                        used: take,
+                        used,
                         done,
                         waits: !done,
                     }
@@ -166,6 +165,7 @@ impl ReplyReader {
                 _ => self.chunked(rest)?,
             };
             used += step.used;
+            debug_assert!(used <= bytes.len(), "more bytes are used than there are");
             if step.done {
                 return Ok(ReplyProgress::Complete { used });
             }
@@ -190,7 +190,7 @@ impl ReplyReader {
                 return self.kept.add_coded(body);
             }
             // Enough for an inspection.
-            None if self.xml => kept::PIECE,
+            None if self.xml => body::PIECE,
             None => return Ok(()),
         };
         self.kept.add_up_to(limit, body);
@@ -214,26 +214,15 @@ impl ReplyReader {
             // The same limit applies if all of it came at once.
             Some((length, _)) if length > HEAD_LIMIT => Err(Violation::HeadTooLong),
             Some((length, framing)) => {
-                let used = length - before;
-                Ok(match framing {
-                    ReplyFraming::Interim => StageResult {
-                        used,
-                        done: false,
-                        waits: false,
-                    },
-                    ReplyFraming::Empty => StageResult {
-                        used,
-                        done: true,
-                        waits: false,
-                    },
-                    ReplyFraming::Body(stage) => {
-                        self.stage = stage;
-                        StageResult {
-                            used,
-                            done: false,
-                            waits: false,
-                        }
-                    }
+                debug_assert!(length > before, "the head was complete before");
+                let done = matches!(framing, ReplyFraming::Empty);
+                if let ReplyFraming::Body(stage) = framing {
+                    self.stage = stage;
+                }
+                Ok(StageResult {
+                    used: length - before,
+                    done,
+                    waits: false,
                 })
             }
             None if joined.len() > HEAD_LIMIT => Err(Violation::HeadTooLong),
@@ -259,7 +248,7 @@ impl ReplyReader {
             Err(httparse::Error::TooManyHeaders) => return Err(Violation::HeadTooLong),
             Err(error) => return Err(Violation::Head(error.to_string())),
         };
-        self.status = reply.code.unwrap_or_default();
+        self.status = reply.code.expect("a complete head has a status");
         match self.status {
             101 => return Err(Violation::Switch),
             100..200 => return Ok(Some((length, ReplyFraming::Interim))),
@@ -289,16 +278,15 @@ impl ReplyReader {
 
     fn chunked(&mut self, rest: &[u8]) -> Result<StageResult, Violation> {
         if let ReaderStage::ChunkData(left) = &mut self.stage {
-            let take = usize::try_from(*left).map_or(rest.len(), |l| l.min(rest.len()));
-            *left -= take as u64;
+            let used = take_up_to(left, rest);
             if *left == 0 {
                 self.stage = ReaderStage::ChunkEnd;
             }
-            self.keep(&rest[..take])?;
+            self.keep(&rest[..used])?;
             return Ok(StageResult {
-                used: take,
+                used,
                 done: false,
-                waits: take == rest.len(),
+                waits: used == rest.len(),
             });
         }
         let Some(end) = memchr::memchr(b'\n', rest) else {
@@ -308,6 +296,10 @@ impl ReplyReader {
             }
             return Ok(StageResult::all(rest));
         };
+        debug_assert!(
+            self.held.len() <= LINE_LIMIT,
+            "a line is held beyond its limit"
+        );
         let mut line = std::mem::take(&mut self.held);
         line.extend_from_slice(&rest[..=end]);
         if line.len() > LINE_LIMIT {
@@ -372,6 +364,13 @@ impl StageResult {
             waits: true,
         }
     }
+}
+
+/// Returns the number of bytes of `rest` that belong to a part with `left` bytes, and subtracts them.
+fn take_up_to(left: &mut u64, rest: &[u8]) -> usize {
+    let used = usize::try_from(*left).map_or(rest.len(), |left| left.min(rest.len()));
+    *left -= used as u64;
+    used
 }
 
 #[cfg(test)]

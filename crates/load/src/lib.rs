@@ -1,7 +1,8 @@
 //! The load generator: arrivals that never wait for the server, and accounting that adds up.
 //!
-//! A [`Plan`] defines the requests and their times. [`run`] carries it out on event loops, one per thread, and returns
-//! a [`Run`]. The loops speak HTTP/1.1 over non-blocking sockets. Reports are made from the `Run` afterwards.
+//! A [`Plan`] defines the requests and their times. [`run`] prepares it (`preparation`), carries it out on event loops,
+//! one per thread, and assembles a [`Run`] (`assembly`). The loops speak HTTP/1.1 over non-blocking sockets. Reports are
+//! made from the `Run` afterwards.
 //!
 //! # Arrivals
 //!
@@ -13,9 +14,9 @@
 //!
 //! # Event loop
 //!
-//! One turn of `engine`: begin the requests that are due, handle events, end exchanges that are late.
+//! One turn of `event_loop`: send the requests that are due, handle events, end exchanges that are late.
 //!
-//! - The loop sleeps in the kernel until shortly before the next request and polls from there. `margin` learns the
+//! - The loop sleeps in the kernel until shortly before the next request and polls from there. `spin` learns the
 //!   length of the polling from the lateness of earlier sleeps, so that punctuality costs a shared core as little as
 //!   possible. A wait of 12 ms or more is slept to its end.
 //! - Timeouts of one kind have one length, so they expire in the order in which they were set. `fifo` stores their
@@ -50,12 +51,13 @@
 mod assembly;
 mod assertion;
 mod buying;
+mod cause;
 mod clock;
 mod connection;
 mod data;
 mod decoding;
-mod engine;
 mod error;
+mod event_loop;
 mod fetch;
 mod fifo;
 pub mod find;
@@ -86,9 +88,10 @@ mod tls;
 
 pub use assertion::{Assertion, AssertionError};
 pub use buying::{Buying, QuoteUse, WithoutOffers};
+pub use cause::Cause;
 pub use data::{Data, DataError};
 pub use decoding::Decoded;
-pub use error::{Cause, RunError};
+pub use error::RunError;
 pub use find::{Capacity, Effort, FindError, LimitedBy, TrialReport, find};
 pub use generator::Generator;
 pub use live::Live;

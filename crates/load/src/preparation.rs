@@ -9,8 +9,8 @@ use rustls::pki_types::ServerName;
 
 use crate::buying::FollowedCatalogue;
 use crate::clock::RunClock;
-use crate::engine::Shared;
 use crate::error::RunError;
+use crate::event_loop::Shared;
 use crate::mix::Mix;
 use crate::plan::{Connections, Plan};
 use crate::request::{Request, RequestError};
@@ -34,7 +34,7 @@ pub(crate) fn prepare<'r>(
     let names = server_names(&origins)?;
     let tls = (!names.is_empty()).then(|| plan.tls.config()).transpose()?;
     let buying = plan.buying.as_ref();
-    let offers = buying.map(|buying| FollowedCatalogue::begin(buying, stop));
+    let offers = buying.map(|buying| FollowedCatalogue::follow(buying, stop));
     let shared = Shared {
         plan,
         mix: Mix::new(requests, plan.seed),

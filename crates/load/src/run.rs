@@ -11,8 +11,8 @@ use rustix::io::Errno;
 
 use crate::assembly::assemble;
 use crate::clock::RunClock;
-use crate::engine::{EventLoop, Shared};
 use crate::error::RunError;
+use crate::event_loop::{EventLoop, Shared};
 use crate::observer::Observer;
 use crate::plan::Plan;
 use crate::preparation::prepare;
@@ -56,11 +56,11 @@ fn start_loops<'scope>(
         let ticks = ticks.clone();
         let run_loop = move || {
             prepare_thread(shared.plan, index);
-            let engine = EventLoop::new(shared, index, ticks);
-            let engine =
-                engine.inspect_err(|_| shared.incomplete.store(true, Ordering::Relaxed))?;
+            let event_loop = EventLoop::new(shared, index, ticks);
+            let event_loop =
+                event_loop.inspect_err(|_| shared.incomplete.store(true, Ordering::Relaxed))?;
             std::thread::sleep(shared.clock.until_origin().into());
-            engine.run()
+            event_loop.run()
         };
         std::thread::Builder::new().spawn_scoped(scope, run_loop)
     };
@@ -93,6 +93,7 @@ fn observe(ticks: &mpsc::Receiver<Tick>, shared: &Shared<'_>, observer: &mut dyn
         let now = shared.clock.now().since(Instant::ORIGIN);
         let second = now.as_nanos() / SECOND.as_nanos();
         let is_late = now.saturating_sub(SECOND * last) >= LATE;
+        debug_assert!(second >= last, "seconds decrease");
         if second > last && (received >= shared.plan.threads || is_late) {
             (last, received) = (second, 0);
             observer.tick(SECOND * second, &std::mem::take(&mut joined));

@@ -10,13 +10,14 @@ use posthaste_qos::Money;
 use posthaste_units::Span;
 
 use super::Buying;
-use super::known::{KnownOffers, OfferChoice};
-use crate::error::{Cause, RunError};
+use super::known_offers::{KnownOffers, OfferChoice};
+use crate::cause::Cause;
+use crate::error::RunError;
 
 /// Time limit for the broker to report its offers. A broker that exceeds it counts as unavailable.
-const PATIENCE: Duration = Duration::from_secs(10);
+const TIME_LIMIT: Duration = Duration::from_secs(10);
 /// Interval between checks for the offers.
-const LOOK: Duration = Duration::from_millis(5);
+const CHECK_EVERY: Duration = Duration::from_millis(5);
 
 /// The catalogue and the thread that updates it.
 pub(crate) struct FollowedCatalogue {
@@ -27,40 +28,40 @@ pub(crate) struct FollowedCatalogue {
 /// The offers and the criteria of choice.
 pub(crate) struct Catalogue {
     buying: Buying,
-    known: Mutex<KnownOffers>,
-    /// Changes with `known` locked, whenever a choice may have another result.
+    offers: Mutex<KnownOffers>,
+    /// Changes with `offers` locked, whenever a choice may have another result.
     version: AtomicU64,
 }
 
 impl FollowedCatalogue {
     /// Follows the broker and waits until it has reported all offers. `stop` ends the wait.
-    pub(crate) fn begin(buying: &Buying, stop: &AtomicBool) -> Result<Self, RunError> {
+    pub(crate) fn follow(buying: &Buying, stop: &AtomicBool) -> Result<Self, RunError> {
         let client =
             Client::new(&buying.broker).map_err(|error| RunError::BrokerUrl(error.into()))?;
         let catalogue = Arc::new(Catalogue::new(buying.clone()));
-        let told = catalogue.clone();
-        let follower = Follower::start(client, move |news| told.take(news, Timestamp::now()));
+        let receiver = catalogue.clone();
+        let follower = Follower::start(client, move |news| receiver.apply(news, Timestamp::now()));
         let no_offers = |reason: Cause| RunError::Broker {
             broker: buying.broker.clone(),
             reason,
         };
         let follower = follower.map_err(|error| no_offers(error.into()))?;
         let begun = Instant::now();
-        while !catalogue.known().ready {
+        while !catalogue.offers().ready {
             if stop.load(Ordering::Relaxed) {
                 return Err(no_offers("stopped meanwhile".into()));
             }
-            if begun.elapsed() > PATIENCE {
-                let lost = catalogue.known().lost.clone();
+            if begun.elapsed() > TIME_LIMIT {
+                let lost = catalogue.offers().lost.clone();
                 let reason = lost.unwrap_or_else(|| "it goes on without an end".to_owned());
                 return Err(no_offers(
-                    format!("{reason}, for {} s", PATIENCE.as_secs()).into(),
+                    format!("{reason}, for {} s", TIME_LIMIT.as_secs()).into(),
                 ));
             }
-            std::thread::sleep(LOOK);
+            std::thread::sleep(CHECK_EVERY);
         }
-        let settled = catalogue.known().settle_kind(&buying.broker);
-        settled.map_err(RunError::Plan)?;
+        let fixed = catalogue.offers().fix_kind(&buying.broker);
+        fixed.map_err(RunError::Plan)?;
         Ok(Self {
             catalogue,
             _follower: follower,
@@ -71,7 +72,7 @@ impl FollowedCatalogue {
 impl Catalogue {
     fn new(buying: Buying) -> Self {
         Self {
-            known: Mutex::new(KnownOffers::nothing(&buying)),
+            offers: Mutex::new(KnownOffers::new(&buying)),
             buying,
             version: AtomicU64::new(1),
         }
@@ -81,8 +82,8 @@ impl Catalogue {
         self.version.load(Ordering::Acquire)
     }
 
-    pub(super) const fn most(&self) -> Option<Money> {
-        self.buying.most()
+    pub(super) const fn max_price(&self) -> Option<Money> {
+        self.buying.max_price()
     }
 
     pub(super) const fn ask_every(&self) -> Option<Span> {
@@ -91,18 +92,18 @@ impl Catalogue {
 
     /// Returns the cheapest adequate offer, or the alternative if there is none, with the version of the catalogue.
     pub(super) fn choose(&self, now: Timestamp) -> (u64, OfferChoice) {
-        let mut known = self.known();
-        let choice = known.choose(&self.buying, now);
+        let mut offers = self.offers();
+        let choice = offers.choose(&self.buying, now);
         (self.version(), choice)
     }
 
-    fn known(&self) -> MutexGuard<'_, KnownOffers> {
-        self.known.lock().unwrap_or_else(PoisonError::into_inner)
+    fn offers(&self) -> MutexGuard<'_, KnownOffers> {
+        self.offers.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    fn take(&self, news: News, now: Timestamp) -> Result<(), Error> {
-        let mut known = self.known();
-        if known.take(news, &self.buying, now)? {
+    fn apply(&self, news: News, now: Timestamp) -> Result<(), Error> {
+        let mut offers = self.offers();
+        if offers.apply(news, &self.buying, now)? {
             self.version.fetch_add(1, Ordering::Release);
         }
         Ok(())

@@ -1,12 +1,12 @@
 //! Clients that choose by price: the best offer of a broker before every request.
 //!
-//! The [`catalogue`] follows the broker, so a choice needs no request: [`known`] is in memory. Each event loop is one
+//! The [`catalogue`] follows the broker, so a choice needs no request: [`known_offers`] are in memory. Each event loop is one
 //! client, a [`Buyer`] with [`quotes`] of its own. The choice is sent in header fields, also for a SOAP message, whose
 //! body stays unchanged.
 
 mod catalogue;
-mod known;
-mod present;
+mod current_offer;
+mod known_offers;
 mod quotes;
 
 use jiff::{SignedDuration, Timestamp};
@@ -15,7 +15,7 @@ use posthaste_units::Span;
 
 use self::catalogue::Catalogue;
 pub(crate) use self::catalogue::FollowedCatalogue;
-use self::known::OfferChoice;
+use self::known_offers::OfferChoice;
 pub use self::quotes::QuoteUse;
 pub(crate) use self::quotes::Quotes;
 
@@ -48,7 +48,7 @@ pub enum WithoutOffers {
 
 impl Buying {
     /// The maximum price for a request.
-    pub(crate) const fn most(&self) -> Option<Money> {
+    pub(crate) const fn max_price(&self) -> Option<Money> {
         self.wanted.price
     }
 }
@@ -96,24 +96,24 @@ impl<'r> Buyer<'r> {
             };
             self.pause = self.catalogue.ask_every();
             self.chosen = (version, until);
-            self.take(choice);
+            self.apply(choice);
         }
         self.declines.as_deref().map_or(Ok(()), Err)
     }
 
-    /// Applies the present offer that a refusal names, until the next choice is due. Returns false if it cannot be
+    /// Applies the current offer that a refusal names, until the next choice is due. Returns false if it cannot be
     /// parsed. A client that follows the broker ignores it.
-    pub(crate) fn learn(&mut self, value: &[u8]) -> bool {
+    pub(crate) fn apply_current_offer(&mut self, value: &[u8]) -> bool {
         if self.pause.is_none() {
             return true;
         }
-        let Some((name, price)) = present::read(value) else {
+        let Some((name, price)) = current_offer::read(value) else {
             return false;
         };
         let pays =
             |most: Money| most.currency() == price.currency() && most.micros() >= price.micros();
         let until = self.chosen.1;
-        self.take(match self.catalogue.most().is_none_or(pays) {
+        self.apply(match self.catalogue.max_price().is_none_or(pays) {
             true => OfferChoice::Buy { name, until },
             false => OfferChoice::Decline(format!(
                 "the service refuses what is not {name}, for {price}"
@@ -122,8 +122,8 @@ impl<'r> Buyer<'r> {
         true
     }
 
-    fn take(&mut self, choice: OfferChoice) {
-        let most = self.catalogue.most();
+    fn apply(&mut self, choice: OfferChoice) {
+        let most = self.catalogue.max_price();
         let most = most.map_or_else(String::new, |most| format!("Max-Price: {most}\r\n"));
         self.declines = None;
         match choice {
@@ -136,7 +136,7 @@ impl<'r> Buyer<'r> {
     }
 
     /// Inserts the choice, and a quote if there is one, after the request line of `request`.
-    pub(crate) fn sign(&self, quote: Option<&str>, request: &mut Vec<u8>) {
+    pub(crate) fn insert_fields(&self, quote: Option<&str>, request: &mut Vec<u8>) {
         let behind = memchr::memchr(b'\n', request).map_or(0, |end| end + 1);
         let quote = quote.map_or_else(String::new, |token| format!("Quote: {token}\r\n"));
         let fields = self.fields.bytes().chain(quote.bytes());

@@ -19,7 +19,7 @@ pub struct QuoteUse {
     pub used: u64,
     /// Requests with a quote that were refused: status 402, 429 or 503.
     pub refused: u64,
-    /// Quotes and present offers that could not be parsed.
+    /// Quotes and current offers that could not be parsed.
     pub unreadable: u64,
 }
 
@@ -57,8 +57,8 @@ impl Quotes {
         };
         // It was issued at some time between the two.
         quote.until = sent + quote.life.saturating_sub(MARGIN);
-        let known = self.newest.as_ref();
-        if known.is_none_or(|known| known.token != quote.token) {
+        let newest = self.newest.as_ref();
+        if newest.is_none_or(|newest| newest.token != quote.token) {
             self.last = now;
         }
         self.newest = Some(quote);
@@ -66,14 +66,14 @@ impl Quotes {
     }
 
     /// Returns the token, if a request of `now` may carry it.
-    pub(crate) fn due(&self, now: Instant) -> Option<&str> {
+    pub(crate) fn usable(&self, now: Instant) -> Option<&str> {
         let quote = self.newest.as_ref()?;
         let due = self.last + quote.apart <= now && now < quote.until;
         due.then_some(&*quote.token)
     }
 
     /// Records that a request of `now` carries it.
-    pub(crate) const fn used(&mut self, now: Instant) {
+    pub(crate) const fn record_use(&mut self, now: Instant) {
         self.last = now;
     }
 }
@@ -125,11 +125,11 @@ mod tests {
     #[test]
     fn a_quote_is_used_at_its_rate_until_shortly_before_its_end() {
         let mut quotes = after("t0k-en_;rate=5;life=2000");
-        let due = |quotes: &Quotes, millis| quotes.due(at(millis)).map(str::to_owned);
+        let due = |quotes: &Quotes, millis| quotes.usable(at(millis)).map(str::to_owned);
         let token = Some("t0k-en_".to_owned());
         assert_eq!(due(&quotes, 1299), None, "it was used first when it came");
         assert_eq!(due(&quotes, 1300), token);
-        quotes.used(at(1310));
+        quotes.record_use(at(1310));
         assert_eq!(due(&quotes, 1509), None);
         assert_eq!(due(&quotes, 1510), token);
         // Repeated with another rate: its last use stands.
@@ -144,7 +144,7 @@ mod tests {
     fn the_newest_quote_counts_and_nonsense_does_not() {
         let mut quotes = after("a;rate=1000;life=2000");
         assert!(quotes.take(b" b ; life=2000 ; new=1 ;rate=0.5", at(1100), at(1100)));
-        let known = format!("{quotes:?}");
+        let before = format!("{quotes:?}");
         for wrong in [
             "",
             "b",
@@ -167,10 +167,10 @@ mod tests {
                 "{wrong:?}"
             );
         }
-        assert_eq!(format!("{quotes:?}"), known);
-        assert_eq!(quotes.due(at(3000)), None);
+        assert_eq!(format!("{quotes:?}"), before);
+        assert_eq!(quotes.usable(at(3000)), None);
         assert!(quotes.take(b"c;rate=1000;life=99999999999999", at(1200), at(1200)));
-        assert_eq!(quotes.due(at(3000)), Some("c"));
+        assert_eq!(quotes.usable(at(3000)), Some("c"));
     }
 
     proptest! {
@@ -186,13 +186,13 @@ mod tests {
             let mut given = std::collections::BTreeMap::<String, (f64, f64, Instant)>::new();
             for (pause, token, rate, life) in acts {
                 now += Span::from_millis(pause);
-                if let Some(token) = quotes.due(now).map(str::to_owned) {
+                if let Some(token) = quotes.usable(now).map(str::to_owned) {
                     let (next, apart, until) = given.get_mut(&token).unwrap();
                     let seconds = now.since(Instant::ORIGIN).as_secs_f64();
                     prop_assert!(seconds >= *next - 1e-9, "{token}: {seconds} before {next}");
                     prop_assert!(now < *until);
                     *next = seconds + *apart;
-                    quotes.used(now);
+                    quotes.record_use(now);
                 }
                 if token > 0 {
                     let name = format!("{token}-{rate}");

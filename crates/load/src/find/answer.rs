@@ -6,7 +6,7 @@ use posthaste_stats::isotonic::{self, Tried};
 use serde::Serialize;
 
 use super::estimate;
-use super::goal::{Effort, Goal};
+use super::objective::{Effort, Objective};
 use super::trial::{CompletedTrial, Purpose, TrialReport};
 
 /// The limit of the range of rates.
@@ -54,22 +54,19 @@ pub struct Capacity {
     pub trials: Vec<TrialReport>,
 }
 
-/// Concludes an answer from `trials`. `limit` is the lowest rate that the generator could not send. `recovered` is true
+/// Concludes an answer from `trials`. `written` is the objective as written, `limit` the lowest rate that the generator could not send. `recovered` is true
 /// if the service returned to its response times under light load.
 pub(super) fn conclude(
-    objective: String,
-    goal: &Goal,
+    written: String,
+    objective: &Objective,
     effort: &Effort,
     trials: &[CompletedTrial],
     (limit, recovered): (Option<f64>, bool),
 ) -> Capacity {
-    let [mut held, mut failed] = estimate::bounds(goal, trials);
-    let shedding = trials
-        .iter()
-        .any(|made| estimate::sheds(goal, &made.evidence) && made.evidence.excess < 1.0);
-    let fit = match shedding || limit.is_some() {
+    let [mut held, mut failed] = estimate::bounds(objective, trials);
+    let fit = match estimate::is_shedding(objective, trials) || limit.is_some() {
         true => None,
-        false => estimate::reliable_fit(goal, trials),
+        false => estimate::reliable_fit(objective, trials),
     };
     if let Some(fit) = &fit {
         // One curve cannot contradict itself. Its ends replace the bounds from single trials.
@@ -94,7 +91,7 @@ pub(super) fn conclude(
         .rev()
         .find(|made| made.proposal.purpose == Purpose::Confirm && made.evidence.requests > 0);
     Capacity {
-        objective,
+        objective: written,
         capacity_per_s: rate,
         capacity_interval: interval,
         precise,
@@ -107,7 +104,7 @@ pub(super) fn conclude(
             (None, None) => LimitedBy::Time,
         },
         consistent: fit.map(|fit| fit.inflation <= 1.0),
-        confirmed: confirming.map(|made| is_met(goal, made)),
+        confirmed: confirming.map(|made| is_met(objective, made)),
         recovered,
         seconds_needed: needed,
         trials: trials.iter().map(TrialReport::new).collect(),
@@ -122,10 +119,10 @@ fn unbiased(rate: f64, low: f64, high: f64) -> f64 {
 }
 
 /// True if the trial is compatible with the objective at its rate.
-fn is_met(goal: &Goal, made: &CompletedTrial) -> bool {
+fn is_met(objective: &Objective, made: &CompletedTrial) -> bool {
     let evidence = &made.evidence;
     let dependence = &evidence.dependence;
-    match goal.quantile {
+    match objective.quantile {
         Some(_) => {
             let dispersion = dependence.dispersion().unwrap_or(1.0);
             let [low, _] = isotonic::share(Tried {
@@ -133,7 +130,7 @@ fn is_met(goal: &Goal, made: &CompletedTrial) -> bool {
                 count: evidence.requests as f64 / dispersion,
                 beyond: evidence.beyond as f64 / dispersion,
             });
-            low <= goal.allowed()
+            low <= objective.allowed()
         }
         None => {
             let error = dependence.mean_relative_variance.unwrap_or(0.0).sqrt();

@@ -4,7 +4,7 @@ use posthaste_stats::isotonic::{self, Tried};
 use posthaste_stats::{Anchor, BoundedStatistic, Curve, Fit, Observed};
 
 use super::evidence::Evidence;
-use super::goal::Goal;
+use super::objective::Objective;
 use super::trial::{CompletedTrial, Purpose};
 
 /// Two-sided 95 % of a normal distribution.
@@ -59,9 +59,20 @@ fn is_missing(made: &CompletedTrial, (share, number): (f64, f64)) -> bool {
 }
 
 /// True if more requests failed than the objective tolerates, while the others were in time.
-pub(super) fn sheds(goal: &Goal, evidence: &Evidence) -> bool {
+fn sheds(objective: &Objective, evidence: &Evidence) -> bool {
     let answered_badly = evidence.failed - evidence.unanswered;
-    evidence.errors() >= goal.tolerance && answered_badly > evidence.beyond
+    evidence.errors() >= objective.tolerance && answered_badly > evidence.beyond
+}
+
+/// True if the objective fails by the statistic, or by failed requests.
+pub(super) fn is_missed(objective: &Objective, evidence: &Evidence) -> bool {
+    evidence.excess >= 1.0 || sheds(objective, evidence)
+}
+
+/// True if the errors of the server, not slow replies, miss the objective: errors come before long times.
+pub(super) fn is_shedding(objective: &Objective, trials: &[CompletedTrial]) -> bool {
+    let mut evidence = trials.iter().map(|made| &made.evidence);
+    evidence.any(|evidence| sheds(objective, evidence) && evidence.excess < 1.0)
 }
 
 /// Reply rate of an overloaded server, and the number of replies. `None` if no trial showed it. A trial with unanswered
@@ -79,20 +90,18 @@ pub(super) fn saturation(trials: &[CompletedTrial]) -> Option<(f64, f64)> {
 const REACH: f64 = 1.15;
 
 /// Returns the fit, unless the curve crosses its bound where nothing was measured.
-pub(super) fn reliable_fit(goal: &Goal, trials: &[CompletedTrial]) -> Option<Fit> {
-    let measuring = trials
-        .iter()
-        .filter(|made| matches!(made.proposal.purpose, Purpose::Measure | Purpose::Confirm));
+pub(super) fn reliable_fit(objective: &Objective, trials: &[CompletedTrial]) -> Option<Fit> {
+    let measuring = trials.iter().filter(|made| made.is_measurement());
     let rates = measuring.map(|made| made.proposal.rate);
     let (low, high) = rates.fold((f64::INFINITY, 0.0), |(low, high), rate| {
         (rate.min(low), rate.max(high))
     });
-    fit(goal, trials).filter(|fit| (low / REACH..=high * REACH).contains(&fit.rate))
+    fit(objective, trials).filter(|fit| (low / REACH..=high * REACH).contains(&fit.rate))
 }
 
 /// Fits the curve through the measuring trials. `None` without usable trials.
-pub(super) fn fit(goal: &Goal, trials: &[CompletedTrial]) -> Option<Fit> {
-    let law = goal.law()?;
+pub(super) fn fit(objective: &Objective, trials: &[CompletedTrial]) -> Option<Fit> {
+    let law = objective.law()?;
     let saturation = saturation(trials);
     // The relative error of the spare capacity is twice that of the saturation at half load.
     let anchor = saturation.map(|(saturation, replies)| Anchor {
@@ -130,7 +139,7 @@ fn observed(
 ) -> Vec<Observed> {
     let used: Vec<&CompletedTrial> = trials
         .iter()
-        .filter(|made| matches!(made.proposal.purpose, Purpose::Measure | Purpose::Confirm))
+        .filter(|made| made.is_measurement())
         .filter(|made| made.evidence.requests > 0 && !made.evidence.late)
         .filter(|made| match law {
             BoundedStatistic::Share { allowed } => made.evidence.share() < share_limit(allowed),
@@ -239,7 +248,7 @@ fn dispersions(law: BoundedStatistic, used: &[&CompletedTrial]) -> Vec<f64> {
 }
 
 /// The highest rate shown to hold and the lowest shown to fail, each by trials that are long enough to show it.
-pub(super) fn bounds(goal: &Goal, trials: &[CompletedTrial]) -> [Option<f64>; 2] {
+pub(super) fn bounds(objective: &Objective, trials: &[CompletedTrial]) -> [Option<f64>; 2] {
     let used: Vec<&CompletedTrial> = trials
         .iter()
         .filter(|made| made.proposal.purpose != Purpose::Recover)
@@ -260,7 +269,7 @@ pub(super) fn bounds(goal: &Goal, trials: &[CompletedTrial]) -> [Option<f64>; 2]
             tried(made, made.evidence.failed, dispersion)
         })
         .collect();
-    let by_errors = isotonic::bounds(&errors, goal.tolerance);
+    let by_errors = isotonic::bounds(&errors, objective.tolerance);
     let late: Vec<Tried> = used
         .iter()
         .map(|made| {
@@ -269,8 +278,8 @@ pub(super) fn bounds(goal: &Goal, trials: &[CompletedTrial]) -> [Option<f64>; 2]
             tried(made, made.evidence.beyond, dispersion)
         })
         .collect();
-    let by_time = match goal.quantile {
-        Some(share) => isotonic::bounds(&late, (1.0 - share).max(goal.tolerance.min(1e-3))),
+    let by_time = match objective.quantile {
+        Some(share) => isotonic::bounds(&late, (1.0 - share).max(objective.tolerance.min(1e-3))),
         None => [by_errors[0], None],
     };
     let lower = |a: Option<f64>, b: Option<f64>| match (a, b) {

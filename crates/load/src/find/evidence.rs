@@ -3,7 +3,7 @@
 use posthaste_stats::{Beyond, Recorder, Time};
 use posthaste_units::Span;
 
-use super::goal::Goal;
+use super::objective::Objective;
 use crate::outcome::Outcome;
 use crate::results::Run;
 
@@ -40,7 +40,7 @@ pub struct Evidence {
 
 impl Evidence {
     /// Evidence of a run that took `elapsed`.
-    pub(crate) fn of_run(goal: &Goal, run: &Run, elapsed: Span) -> Self {
+    pub(crate) fn from_run(objective: &Objective, run: &Run, elapsed: Span) -> Self {
         let unanswered = run.response.distribution().censored();
         let errors = run.outcomes.failed().saturating_sub(unanswered);
         let replies = run.response.histogram();
@@ -60,25 +60,25 @@ impl Evidence {
             throughput: run.achieved_rate(),
             late: replies.count() > 0 && is_behind || is_unsent,
             elapsed,
-            ..Self::new(goal, &run.response, errors)
+            ..Self::new(objective, &run.response, errors)
         }
     }
 
     /// Evidence of response times. Of the complete replies among them, `errors` did not end `ok`.
-    pub fn new(goal: &Goal, times: &Recorder, errors: u64) -> Self {
+    pub fn new(objective: &Objective, times: &Recorder, errors: u64) -> Self {
         let all = times.distribution();
         let seconds = |time: Time| time.known().map_or(f64::INFINITY, Span::as_secs_f64);
-        let statistic = match goal.quantile {
+        let statistic = match objective.quantile {
             Some(share) => all.quantile(share),
             None => all.mean(),
         };
-        let dependence = times.beyond(goal.bound);
+        let dependence = times.beyond(objective.bound);
         Self {
             requests: dependence.count,
             beyond: dependence.beyond,
             unanswered: all.censored(),
             failed: all.censored() + errors,
-            excess: seconds(statistic) / goal.bound.as_secs_f64(),
+            excess: seconds(statistic) / objective.bound.as_secs_f64(),
             median: seconds(all.quantile(0.5)),
             dependence,
             ..Self::default()

@@ -24,7 +24,7 @@
 mod answer;
 mod estimate;
 mod evidence;
-pub(crate) mod goal;
+pub(crate) mod objective;
 mod search;
 mod simulated;
 mod trial;
@@ -37,7 +37,7 @@ use thiserror::Error;
 
 pub use answer::{Capacity, LimitedBy};
 pub use evidence::Evidence;
-pub use goal::{Effort, Goal};
+pub use objective::{Effort, Objective};
 pub use search::Search;
 pub use simulated::{Simulated, SimulatedLaw};
 pub use trial::{CompletedTrial, Proposal, Purpose, TrialReport};
@@ -75,22 +75,22 @@ pub enum FindError {
 /// Multiple of the bound after which a reply counts as failed and is no longer waited for.
 const HOPELESS: f64 = 20.0;
 
-/// Searches the capacity of the requests of `plan` for `objective`. Calls `told` after every trial.
+/// Searches the capacity of the requests of `plan` for the objective `assertion`. Calls `report` after every trial.
 pub fn find(
     plan: &Plan,
-    objective: &Assertion,
+    assertion: &Assertion,
     effort: Effort,
     stop: &AtomicBool,
-    told: &mut dyn FnMut(&TrialReport),
+    report: &mut dyn FnMut(&TrialReport),
 ) -> Result<Capacity, FindError> {
-    let goal = objective
-        .goal()
-        .ok_or_else(|| FindError::Objective(objective.to_string()))?;
-    let mut search = Search::new(goal, effort);
+    let objective = assertion
+        .objective()
+        .ok_or_else(|| FindError::Objective(assertion.to_string()))?;
+    let mut search = Search::new(objective, effort);
     let mut made = 0;
     while let Some(proposal) = search.propose() {
         made += 1;
-        let plan = trial_plan(plan, objective, &proposal, made);
+        let plan = trial_plan(plan, assertion, &proposal, made);
         // At a low rate it may happen that no request becomes due. That is a trial without evidence.
         let begun = WallInstant::now();
         let run = run(&plan, stop, &mut ())?;
@@ -98,41 +98,40 @@ pub fn find(
             return Err(FindError::Stopped);
         }
         let elapsed = Span::from_secs_f64(begun.elapsed().as_secs_f64());
-        let evidence = Evidence::of_run(&goal, &run, elapsed);
-        told(&TrialReport::new(&CompletedTrial {
+        let evidence = Evidence::from_run(&objective, &run, elapsed);
+        report(&TrialReport::new(&CompletedTrial {
             proposal,
             evidence: evidence.clone(),
         }));
-        search.take(proposal, evidence);
+        search.record(proposal, evidence);
     }
     if let Some(made) = search.hopeless() {
         let evidence = &made.evidence;
         return Err(FindError::Hopeless {
-            objective: objective.to_string(),
-            rate: Rate::per_second(made.proposal.rate).unwrap_or_default(),
-            found: match evidence.errors() >= goal.tolerance {
+            objective: assertion.to_string(),
+            rate: made.proposal.rate(),
+            found: match evidence.errors() >= objective.tolerance {
                 true => format!("{:.2} % of requests failed", evidence.errors() * 100.0),
                 false => format!("{:.2} times the bound", evidence.excess),
             },
         });
     }
-    Ok(search.answer(objective.to_string()))
+    Ok(search.answer(assertion.to_string()))
 }
 
 /// Returns the plan of one trial.
-fn trial_plan(plan: &Plan, objective: &Assertion, proposal: &Proposal, number: usize) -> Plan {
+fn trial_plan(plan: &Plan, assertion: &Assertion, proposal: &Proposal, number: usize) -> Plan {
     let arrivals = match &plan.pace {
         Pace::Open { arrivals, .. } => arrivals.clone(),
         Pace::Closed { .. } => Arrivals::Constant,
     };
-    let rate = Rate::per_second(proposal.rate).unwrap_or_default();
     let mut trial = plan.clone();
     trial.pace = Pace::Open {
         arrivals,
-        steps: vec![RateStep::steady(rate, proposal.length)],
+        steps: vec![RateStep::steady(proposal.rate(), proposal.length)],
     };
     trial.warm_up = proposal.settle;
-    trial.timeout = plan.timeout.min(objective.hopeless_after(HOPELESS));
+    trial.timeout = plan.timeout.min(assertion.hopeless_after(HOPELESS));
     trial.seed = plan.seed.child(&format!("trial {number}"));
     trial
 }

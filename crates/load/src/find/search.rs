@@ -5,9 +5,9 @@
 use posthaste_units::Span;
 
 use super::answer::{self, Capacity};
-use super::estimate::{falls_behind, fit, is_saturated, saturation, sheds};
+use super::estimate::{falls_behind, fit, is_missed, is_saturated, is_shedding, saturation};
 use super::evidence::Evidence;
-use super::goal::{Effort, Goal};
+use super::objective::{Effort, Objective};
 use super::trial::{CompletedTrial, Proposal, Purpose};
 
 /// Requests in a trial of light load.
@@ -73,11 +73,11 @@ enum SearchPhase {
 
 /// A search in progress.
 ///
-/// Call [`Search::propose`], make that trial, pass its evidence to [`Search::take`], and repeat until there is no
+/// Call [`Search::propose`], make that trial, pass its evidence to [`Search::record`], and repeat until there is no
 /// proposal. Then call [`Search::answer`].
 #[derive(Debug)]
 pub struct Search {
-    goal: Goal,
+    objective: Objective,
     effort: Effort,
     phase: SearchPhase,
     trials: Vec<CompletedTrial>,
@@ -99,11 +99,15 @@ pub struct Search {
 }
 
 impl Search {
-    /// Creates a search for the highest rate at which `goal` holds.
-    pub fn new(goal: Goal, effort: Effort) -> Self {
+    /// Creates a search for the highest rate at which `objective` holds.
+    pub fn new(objective: Objective, effort: Effort) -> Self {
+        assert!(
+            !objective.bound.is_zero(),
+            "an objective has a bound above zero"
+        );
         let rate = effort.start.as_per_second();
         Self {
-            goal,
+            objective,
             effort,
             phase: SearchPhase::Double {
                 rate,
@@ -132,7 +136,7 @@ impl Search {
         if self.left() < SHORTEST * budget {
             self.phase = SearchPhase::Done;
         }
-        let bound = self.goal.bound.as_secs_f64();
+        let bound = self.objective.bound.as_secs_f64();
         if self.recovering && !matches!(self.phase, SearchPhase::Done) {
             let rate = self.effort.start.as_per_second();
             let length = (LIGHT / rate).min(self.left());
@@ -171,23 +175,27 @@ impl Search {
     }
 
     /// Applies the evidence of a trial.
-    pub fn take(&mut self, proposal: Proposal, evidence: Evidence) {
+    pub fn record(&mut self, proposal: Proposal, evidence: Evidence) {
+        debug_assert!(
+            evidence.beyond <= evidence.requests && evidence.failed <= evidence.requests,
+            "more requests are bad than were due"
+        );
         self.spent += evidence.elapsed.as_secs_f64();
         let made = CompletedTrial { proposal, evidence };
         if proposal.purpose == Purpose::Recover {
-            self.take_light(made);
+            self.record_light(made);
             return;
         }
         // A server that still works on requests given up by clients is not idle yet.
         self.recovering = made.evidence.unanswered > 0 && self.floor.is_finite();
         let fails = self.fails(&made);
         let late = made.evidence.late && fails;
-        let over = made.evidence.excess >= 1.0 || sheds(&self.goal, &made.evidence);
+        let over = is_missed(&self.objective, &made.evidence);
         let saturated = is_saturated(&made);
         let start = self.effort.start.as_per_second();
         self.trials.push(made);
         if late {
-            self.take_late(proposal.rate);
+            self.record_late(proposal.rate);
             return;
         }
         self.late = 0;
@@ -221,6 +229,11 @@ impl Search {
             }
             SearchPhase::Measure => {
                 self.bracket = self.bracket_after(proposal.rate, over);
+                let [low, high] = self.bracket;
+                debug_assert!(
+                    low < high || self.limit.is_some(),
+                    "the bracket {low} to {high} is out of order"
+                );
                 self.measured += 1;
                 if self.measured >= self.planned {
                     self.phase = SearchPhase::Confirm;
@@ -234,7 +247,7 @@ impl Search {
     pub fn answer(&self, objective: String) -> Capacity {
         answer::conclude(
             objective,
-            &self.goal,
+            &self.objective,
             &self.effort,
             &self.trials,
             (self.limit, !self.is_unrecovered()),
@@ -255,7 +268,7 @@ impl Search {
         self.effort.budget.as_secs_f64() - self.spent
     }
 
-    fn take_light(&mut self, made: CompletedTrial) {
+    fn record_light(&mut self, made: CompletedTrial) {
         let median = made.evidence.median;
         let before = self.trials.last().map(|made| made.evidence.median);
         let is_first = self
@@ -274,7 +287,7 @@ impl Search {
     }
 
     /// Handles a trial spoilt by the generator: repeats it, or continues at a lower rate.
-    fn take_late(&mut self, rate: f64) {
+    fn record_late(&mut self, rate: f64) {
         self.late += 1;
         if self.late < LATE_ATTEMPTS {
             return;
@@ -301,6 +314,10 @@ impl Search {
     }
 
     fn narrow(&mut self, low: f64, high: f64, left: usize) -> SearchPhase {
+        debug_assert!(
+            0.0 < low && low <= high && high.is_finite(),
+            "the bracket {low} to {high} is out of order"
+        );
         self.bracket = [low, high];
         self.centre = self.between(low, high);
         if left > 0 && high / low > NARROW {
@@ -325,9 +342,8 @@ impl Search {
             .iter()
             .filter(|made| made.proposal.purpose == Purpose::Locate);
         let rates = |over: bool| {
-            let is_over = move |made: &&CompletedTrial| {
-                (made.evidence.excess >= 1.0 || sheds(&self.goal, &made.evidence)) == over
-            };
+            let is_over =
+                move |made: &&CompletedTrial| is_missed(&self.objective, &made.evidence) == over;
             located
                 .clone()
                 .filter(is_over)
@@ -350,16 +366,17 @@ impl Search {
     /// Divides the remaining time into measuring trials and the confirmation.
     fn share_out(&mut self) {
         let time = self.left() * (1.0 - CONFIRMING);
-        let allowed = self.goal.allowed();
+        let allowed = self.objective.allowed();
         let rare = allowed.min(1.0 - allowed).max(1e-4);
         let (fewest, most) = MEASURING;
         let wanted = RARE / rare / self.centre;
         self.each = wanted.max(time / most).min(time / fewest);
         self.planned = (time / self.each).round() as usize;
+        debug_assert!(self.planned > 0, "no measuring trial is planned");
     }
 
     fn long(&self, purpose: Purpose, rate: f64, time: f64) -> Proposal {
-        let settle = (SETTLE * self.goal.bound.as_secs_f64()).min(SETTLE_SHARE * time);
+        let settle = (SETTLE * self.objective.bound.as_secs_f64()).min(SETTLE_SHARE * time);
         proposal(purpose, rate, settle, time - settle)
     }
 
@@ -380,19 +397,18 @@ impl Search {
         low * (high / low).powf(share.clamp(0.25, 0.75))
     }
 
-    /// True if the errors of the server, not slow replies, miss the objective: errors come before long times.
-    fn is_shedding(&self) -> bool {
-        let mut made = self.trials.iter();
-        made.any(|made| sheds(&self.goal, &made.evidence) && made.evidence.excess < 1.0)
+    /// True if the response time decides, by a law that a curve can follow.
+    fn has_curve(&self) -> bool {
+        self.objective.law().is_some() && !is_shedding(&self.objective, &self.trials)
     }
 
-    /// Returns the present estimate of the capacity.
+    /// Returns the current estimate of the capacity.
     fn estimate(&self) -> f64 {
         let [low, high] = self.bracket;
-        if self.is_shedding() || self.goal.law().is_none() || self.limit.is_some() {
+        if !self.has_curve() || self.limit.is_some() {
             return low;
         }
-        let fitted = fit(&self.goal, &self.trials).map(|fit| fit.rate);
+        let fitted = fit(&self.objective, &self.trials).map(|fit| fit.rate);
         fitted
             .unwrap_or(self.centre)
             .clamp(0.7 * low, 1.1 * high.max(low))
@@ -401,19 +417,19 @@ impl Search {
     /// Returns the next rate for a measurement.
     fn around(&self) -> f64 {
         let [low, high] = self.bracket;
-        if self.is_shedding() || self.goal.law().is_none() {
+        if !self.has_curve() {
             // Every other trial repeats the end at which a short trial failed.
             return match self.measured % 2 {
                 0 if high.is_finite() => high,
                 _ => (low * high).sqrt(),
             };
         }
-        let end = match self.goal.law() {
+        let end = match self.objective.law() {
             Some(posthaste_stats::BoundedStatistic::Share { allowed }) => -allowed.ln(),
             _ => 1.0,
         };
         let saturation = saturation(&self.trials).map(|(rate, _)| rate);
-        let (rate, slope) = match fit(&self.goal, &self.trials) {
+        let (rate, slope) = match fit(&self.objective, &self.trials) {
             Some(fit) => (fit.rate, fit.slope),
             None => {
                 let spare = saturation.map_or(0.2 * self.centre, |saturation| {
@@ -427,7 +443,7 @@ impl Search {
             odd if odd % 2 == 1 => ABOVE,
             _ => -BELOW,
         };
-        let scale = if self.goal.quantile.is_some() {
+        let scale = if self.objective.quantile.is_some() {
             1.0
         } else {
             1.0 / 3.0
@@ -447,15 +463,19 @@ impl Search {
         let beyond = |share: f64, allowed: f64| {
             share > allowed + 2.0 * (5.0 * allowed * (1.0 - allowed) / count).sqrt()
         };
-        let slow = match self.goal.quantile {
-            Some(_) => beyond(evidence.share(), self.goal.allowed()),
+        let slow = match self.objective.quantile {
+            Some(_) => beyond(evidence.share(), self.objective.allowed()),
             None => evidence.excess > 1.3,
         };
-        slow || beyond(evidence.errors(), self.goal.tolerance) || falls_behind(made)
+        slow || beyond(evidence.errors(), self.objective.tolerance) || falls_behind(made)
     }
 }
 
 fn proposal(purpose: Purpose, rate: f64, settle: f64, length: f64) -> Proposal {
+    debug_assert!(
+        rate.is_finite() && rate > 0.0,
+        "{rate} is no rate of a trial"
+    );
     Proposal {
         purpose,
         rate,

@@ -7,7 +7,7 @@ use posthaste_units::{Seed, Span, Stream};
 use rand_distr::{Distribution as _, Exp1};
 
 use super::evidence::Evidence;
-use super::goal::Goal;
+use super::objective::Objective;
 use super::trial::Proposal;
 
 /// The law of service times.
@@ -28,7 +28,7 @@ pub struct Simulated {
     /// Remaining work of the server, in seconds.
     backlog: f64,
     /// Requests that find this many in the system are refused at once.
-    room: Option<usize>,
+    system_limit: Option<usize>,
     /// The highest rate of the generator.
     limit: f64,
     timeout: f64,
@@ -43,7 +43,7 @@ impl Simulated {
             service,
             mean: mean.as_secs_f64(),
             backlog: 0.0,
-            room: None,
+            system_limit: None,
             limit: f64::INFINITY,
             timeout: f64::INFINITY,
             arrivals: seed.stream("arrivals"),
@@ -59,10 +59,10 @@ impl Simulated {
         }
     }
 
-    /// Adds a limit: a request that finds `room` requests in the system is refused.
-    pub fn with_room(self, room: usize) -> Self {
+    /// Adds a limit: a request that finds `limit` requests in the system is refused.
+    pub fn with_system_limit(self, limit: usize) -> Self {
         Self {
-            room: Some(room),
+            system_limit: Some(limit),
             ..self
         }
     }
@@ -81,7 +81,7 @@ impl Simulated {
     }
 
     /// Runs one trial.
-    pub fn trial(&mut self, proposal: &Proposal, goal: &Goal) -> Evidence {
+    pub fn trial(&mut self, proposal: &Proposal, objective: &Objective) -> Evidence {
         let settle = proposal.settle.as_secs_f64();
         let end = settle + proposal.length.as_secs_f64();
         let mut times = Recorder::new();
@@ -94,11 +94,11 @@ impl Simulated {
             if now >= end {
                 break;
             }
-            if let Some(room) = self.room {
+            if let Some(limit) = self.system_limit {
                 while leaving.front().is_some_and(|at| *at <= now) {
                     leaving.pop_front();
                 }
-                if leaving.len() >= room {
+                if leaving.len() >= limit {
                     if now >= settle {
                         errors += 1;
                         times.record(Span::from_secs_f64(now - settle), Span::from_micros(100));
@@ -116,7 +116,7 @@ impl Simulated {
                 f64::max(free, now)
             };
             free = begin + draw * self.mean;
-            if self.room.is_some() {
+            if self.system_limit.is_some() {
                 leaving.push_back(free);
             }
             let response = free - now;
@@ -136,7 +136,7 @@ impl Simulated {
             throughput: completed as f64 / (end - settle),
             late: proposal.rate > self.limit,
             elapsed: Span::from_secs_f64(last),
-            ..Evidence::new(goal, &times, errors)
+            ..Evidence::new(objective, &times, errors)
         };
         if evidence.late {
             // Requests wait for the generator, so response times include its delay.

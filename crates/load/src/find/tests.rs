@@ -7,8 +7,8 @@ use super::*;
 
 const SERVICE: Span = Span::from_millis(5);
 
-fn p99(bound: Span) -> Goal {
-    Goal {
+fn p99(bound: Span) -> Objective {
+    Objective {
         quantile: Some(0.99),
         bound,
         tolerance: 0.01,
@@ -16,13 +16,13 @@ fn p99(bound: Span) -> Goal {
 }
 
 /// The answer of a search of 50 s, and the search.
-fn search(mut server: Simulated, goal: Goal) -> (Capacity, Search) {
-    let mut search = Search::new(goal, Effort::default());
+fn search(mut server: Simulated, objective: Objective) -> (Capacity, Search) {
+    let mut search = Search::new(objective, Effort::default());
     let mut spent = Span::ZERO;
     while let Some(proposal) = search.propose() {
-        let evidence = server.trial(&proposal, &goal);
+        let evidence = server.trial(&proposal, &objective);
         spent += evidence.elapsed;
-        search.take(proposal, evidence);
+        search.record(proposal, evidence);
         assert!(spent < Span::from_secs(60), "the search takes {spent}");
     }
     (search.answer("p99".to_owned()), search)
@@ -48,13 +48,13 @@ fn truth(service: SimulatedLaw, mean: Span) -> f64 {
 
 /// Searches with `seeds` seeds. Bias and coverage must lie within three standard errors of their limits.
 fn agrees_with_theory(service: SimulatedLaw, mean: Span, seeds: u64) {
-    let goal = p99(mean * 10);
+    let objective = p99(mean * 10);
     let truth = truth(service, mean);
     let (mut errors, mut covered) = (Vec::new(), 0.0);
     for seed in 0..seeds {
         let server =
-            Simulated::new(service, mean, Seed(200_000 + seed)).with_timeout(goal.bound * 20);
-        let (answer, _) = search(server, goal);
+            Simulated::new(service, mean, Seed(200_000 + seed)).with_timeout(objective.bound * 20);
+        let (answer, _) = search(server, objective);
         if let (Some(rate), Some([low, high])) = (answer.capacity_per_s, answer.capacity_interval) {
             errors.push(rate / truth - 1.0);
             covered += f64::from(u8::from(low <= truth && truth <= high));
@@ -93,14 +93,14 @@ fn exponential_services_have_the_capacity_of_theory() {
 #[test]
 fn a_mean_is_searched_too() {
     // The mean of M/M/1 is 4 ms, four services, at 750/s.
-    let goal = Goal {
+    let objective = Objective {
         quantile: None,
         bound: Span::from_millis(4),
         tolerance: 0.01,
     };
     for seed in 0..5 {
         let server = Simulated::new(SimulatedLaw::Exponential, Span::from_millis(1), Seed(seed));
-        let (answer, _) = search(server, goal);
+        let (answer, _) = search(server, objective);
         let rate = answer.capacity_per_s.unwrap();
         assert!((650.0..850.0).contains(&rate), "{answer}");
     }
@@ -108,10 +108,10 @@ fn a_mean_is_searched_too() {
 
 #[test]
 fn short_trials_are_no_evidence() {
-    let goal = p99(SERVICE * 10);
+    let objective = p99(SERVICE * 10);
     let (answer, _) = search(
         Simulated::new(SimulatedLaw::Constant, SERVICE, Seed(1)),
-        goal,
+        objective,
     );
     let short = |trial: &&TrialReport| ["recover", "locate"].contains(&trial.purpose);
     assert!(answer.trials.iter().filter(short).count() > 5);
@@ -124,24 +124,24 @@ fn short_trials_are_no_evidence() {
 
 #[test]
 fn every_trial_of_evidence_settles_first() {
-    let goal = p99(SERVICE * 10);
+    let objective = p99(SERVICE * 10);
     let mut server = Simulated::new(SimulatedLaw::Constant, SERVICE, Seed(1));
-    let mut search = Search::new(goal, Effort::default());
+    let mut search = Search::new(objective, Effort::default());
     while let Some(proposal) = search.propose() {
         if matches!(proposal.purpose, Purpose::Measure | Purpose::Confirm) {
-            assert!(proposal.settle >= goal.bound * 19, "{proposal:?}");
+            assert!(proposal.settle >= objective.bound * 19, "{proposal:?}");
         }
-        let evidence = server.trial(&proposal, &goal);
-        search.take(proposal, evidence);
+        let evidence = server.trial(&proposal, &objective);
+        search.record(proposal, evidence);
     }
 }
 
 #[test]
 fn the_time_that_would_suffice_is_said() {
-    let goal = p99(SERVICE * 10);
+    let objective = p99(SERVICE * 10);
     let (answer, _) = search(
         Simulated::new(SimulatedLaw::Exponential, SERVICE, Seed(2)),
-        goal,
+        objective,
     );
     assert!(
         !answer.precise,
@@ -157,9 +157,9 @@ fn the_time_that_would_suffice_is_said() {
 
 #[test]
 fn a_generator_at_its_limit_gives_a_lower_bound() {
-    let goal = p99(Span::from_millis(20));
+    let objective = p99(Span::from_millis(20));
     let server = Simulated::new(SimulatedLaw::Unlimited, Span::from_millis(2), Seed(1));
-    let (answer, _) = search(server.with_generator_limit(3_000.0), goal);
+    let (answer, _) = search(server.with_generator_limit(3_000.0), objective);
     assert_eq!(answer.limited_by, LimitedBy::Generator);
     let held = answer.held_at_per_s.unwrap();
     assert!((1_300.0..=3_000.0).contains(&held), "{held}");
@@ -172,10 +172,10 @@ fn a_generator_at_its_limit_gives_a_lower_bound() {
 
 #[test]
 fn an_old_backlog_is_waited_out() {
-    let goal = p99(SERVICE * 10);
+    let objective = p99(SERVICE * 10);
     let busy =
         Simulated::new(SimulatedLaw::Constant, SERVICE, Seed(3)).with_backlog(Span::from_secs(4));
-    let (answer, _) = search(busy, goal);
+    let (answer, _) = search(busy, objective);
     let first = answer
         .trials
         .iter()
@@ -193,11 +193,11 @@ fn an_old_backlog_is_waited_out() {
 
 #[test]
 fn a_service_that_does_not_recover_is_not_waited_for_without_end() {
-    let goal = p99(SERVICE * 10);
+    let objective = p99(SERVICE * 10);
     let stuck = Simulated::new(SimulatedLaw::Constant, SERVICE, Seed(3))
         .with_backlog(Span::from_secs(1_000))
         .with_timeout(Span::from_secs(1));
-    let (_, search) = search(stuck, goal);
+    let (_, search) = search(stuck, objective);
     assert!(search.is_unrecovered());
     assert!(search.hopeless().is_some());
 }
@@ -206,9 +206,9 @@ fn a_service_that_does_not_recover_is_not_waited_for_without_end() {
 fn a_service_that_sheds_is_bounded_by_its_errors() {
     // Limit of five: one in a hundred is refused where load^5 (1 - load) / (1 - load^6) is 0.01, at 0.43 of 200/s.
     // There p99 of the others is far below the bound.
-    let goal = p99(SERVICE * 20);
-    let server = Simulated::new(SimulatedLaw::Exponential, SERVICE, Seed(4)).with_room(5);
-    let (answer, _) = search(server, goal);
+    let objective = p99(SERVICE * 20);
+    let server = Simulated::new(SimulatedLaw::Exponential, SERVICE, Seed(4)).with_system_limit(5);
+    let (answer, _) = search(server, objective);
     assert_eq!(answer.capacity_interval, None, "{answer}");
     let failed = answer.failed_at_per_s.unwrap();
     assert!(failed > 85.0, "{answer}");
@@ -222,24 +222,24 @@ fn a_service_that_sheds_is_bounded_by_its_errors() {
 
 #[test]
 fn an_objective_that_fails_at_the_lowest_rate_has_no_capacity() {
-    let goal = p99(Span::from_millis(1));
+    let objective = p99(Span::from_millis(1));
     let (_, search) = search(
         Simulated::new(SimulatedLaw::Constant, SERVICE, Seed(5)),
-        goal,
+        objective,
     );
     assert_eq!(search.hopeless().unwrap().proposal.rate, 20.0);
 }
 
 #[test]
 fn no_request_at_all_may_exceed_a_maximum() {
-    let goal = Goal {
+    let objective = Objective {
         quantile: Some(1.0),
         bound: SERVICE * 10,
         tolerance: f64::MIN_POSITIVE,
     };
     let (answer, _) = search(
         Simulated::new(SimulatedLaw::Constant, SERVICE, Seed(6)),
-        goal,
+        objective,
     );
     assert_eq!(answer.capacity_per_s, None, "no curve describes it");
     assert!(answer.failed_at_per_s.is_some(), "{answer}");

@@ -2,7 +2,7 @@
 
 use std::fmt;
 
-use posthaste_units::Span;
+use posthaste_units::{Rate, Span};
 use serde::Serialize;
 
 use super::evidence::Evidence;
@@ -33,6 +33,13 @@ pub struct Proposal {
     pub length: Span,
 }
 
+impl Proposal {
+    /// Its rate as a quantity.
+    pub(super) fn rate(&self) -> Rate {
+        Rate::per_second(self.rate).expect("a rate is proposed")
+    }
+}
+
 /// A completed trial.
 #[derive(Clone, Debug)]
 pub struct CompletedTrial {
@@ -40,6 +47,13 @@ pub struct CompletedTrial {
     pub proposal: Proposal,
     /// Its evidence.
     pub evidence: Evidence,
+}
+
+impl CompletedTrial {
+    /// True if the trial is long enough to measure the response curve.
+    pub(super) const fn is_measurement(&self) -> bool {
+        matches!(self.proposal.purpose, Purpose::Measure | Purpose::Confirm)
+    }
 }
 
 /// One trial at one rate.

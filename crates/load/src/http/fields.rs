@@ -4,7 +4,7 @@ use posthaste_compression::Coding;
 
 use super::Violation;
 
-/// Maximum length of a kept quote or present offer, in bytes.
+/// Maximum length of a kept quote or current offer, in bytes.
 const LIMIT: usize = 1024;
 
 /// The content coding of a reply (RFC 9110, section 8.4).

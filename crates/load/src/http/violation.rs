@@ -2,7 +2,7 @@
 
 use thiserror::Error;
 
-use super::kept::CODED_BUDGET;
+use super::body::CODED_BUDGET;
 use super::{FIELDS_LIMIT, HEAD_LIMIT};
 
 /// A reply that is invalid or cannot be kept.

@@ -9,7 +9,7 @@ mod text;
 
 use std::collections::BTreeMap;
 
-use posthaste_stats::{CensoredSummary, Summary};
+use posthaste_stats::{CensoredSummary, FEWEST_FOR_P999, Reading, Statistic, Summary};
 use serde::{Deserialize, Serialize};
 
 pub use directory::{Directory, DirectoryError, Overwrite, read_report};
@@ -176,7 +176,7 @@ impl Report {
         let [bytes_sent_rate, bytes_received_rate] = run.byte_rates();
         Self {
             format: FORMAT,
-            generator: Generator::of(run),
+            generator: Generator::check(run),
             assertions: Vec::new(),
             plan: PlanDescription::new(plan),
             started: run.started.to_string(),
@@ -262,9 +262,8 @@ impl PortionReport {
 impl PlanDescription {
     fn new(plan: &Plan) -> Self {
         let first = plan.requests.first();
-        let mut target = first
-            .map(|r| format!("{} {}", r.method, r.url))
-            .unwrap_or_default();
+        let first = first.expect("a run has requests");
+        let mut target = format!("{} {}", first.method, first.url);
         if plan.requests.len() > 1 {
             target.push_str(&format!(" and {} more", plan.requests.len() - 1));
         }
@@ -318,7 +317,7 @@ fn pace_in_words(plan: &Plan) -> String {
 
 fn buying_in_words(buying: &Buying) -> String {
     let kind = buying.kind.iter().map(|kind| format!(" for {kind}"));
-    let most = buying.most().into_iter();
+    let most = buying.max_price().into_iter();
     let most = most.map(|most| format!(", {most} at most"));
     let words = kind.chain(most).collect::<String>();
     format!("offers of {}{words}", buying.broker)
@@ -338,4 +337,13 @@ fn client_in_words(plan: &PlanDescription) -> String {
 /// Outcomes that occurred, for lists without zeros.
 pub(crate) fn occurred(outcomes: &Outcomes) -> impl Iterator<Item = (Outcome, u64)> + '_ {
     outcomes.iter().filter(|(_, count)| *count > 0)
+}
+
+/// Returns a statistic of recorded times. Unknown without any, and for p99.9 of a few.
+pub(crate) fn reading(times: &Summary, statistic: Statistic) -> Reading {
+    let few = statistic == Statistic::P999 && times.count < FEWEST_FOR_P999;
+    match few || times.count == 0 {
+        true => Reading::Unknown,
+        false => Reading::Known(times.value(statistic)),
+    }
 }

@@ -4,7 +4,9 @@ use std::io::Write as _;
 use std::net::SocketAddr;
 use std::sync::atomic::AtomicBool;
 
-use posthaste_load::{Connections, Effort, LimitedBy, Outcome, Pace, RequestSpec, TrialReport, find};
+use posthaste_load::{
+    Connections, Effort, LimitedBy, Outcome, Pace, RequestSpec, TrialReport, find,
+};
 use posthaste_units::Span;
 use rustix::net::{AddressFamily, SocketType};
 

@@ -36,13 +36,13 @@ fn buyer_of_books(without: WithoutOffers) -> Catalogue {
 
 fn tell(catalogue: &Catalogue, second: i64, events: impl IntoIterator<Item = Event>) {
     for event in events {
-        catalogue.take(News::Told(event), at(second)).unwrap();
+        catalogue.apply(News::Told(event), at(second)).unwrap();
     }
 }
 
 fn lose(catalogue: &Catalogue) {
     let error = Error::Senseless("gone".to_owned());
-    catalogue.take(News::Lost(error), at(0)).unwrap();
+    catalogue.apply(News::Lost(error), at(0)).unwrap();
 }
 
 fn change(kind: &str, name: &str, offer: Option<Offer>) -> Event {
@@ -177,7 +177,7 @@ fn a_buyer_looks_again_when_something_has_changed_or_expired() {
     let mut request = |second| {
         let mut request = b"GET / HTTP/1.1\r\nHost: a\r\n\r\n".to_vec();
         let declines = buyer.choose(at(second)).is_err();
-        buyer.sign(Some("t"), &mut request);
+        buyer.insert_fields(Some("t"), &mut request);
         let text = String::from_utf8(request).unwrap();
         let fields = text.strip_prefix("GET / HTTP/1.1\r\n").unwrap();
         let fields = fields.strip_suffix("Quote: t\r\nHost: a\r\n\r\n").unwrap();
@@ -196,7 +196,7 @@ fn a_buyer_looks_again_when_something_has_changed_or_expired() {
     assert_eq!(request(40), None);
     lose(&catalogue);
     assert_eq!(request(40), None, "one that is too dear is known");
-    catalogue.take(News::Second, at(50)).unwrap();
+    catalogue.apply(News::Second, at(50)).unwrap();
     assert_eq!(request(50), Some("Max-Price: 0.40 EUR\r\n".to_owned()));
 }
 
@@ -218,46 +218,46 @@ fn who_asks_now_and_then_knows_old_offers_and_what_refusals_tell() {
     let half = said(&mut buyer, 4);
     assert_eq!(half, "Selected-Offer: Gold\r\n", "although it has expired");
     assert_eq!(said(&mut buyer, 5), "Selected-Offer: Silver\r\n");
-    assert!(buyer.learn(b"Bronze;price=\"0.40 EUR\""));
+    assert!(buyer.apply_current_offer(b"Bronze;price=\"0.40 EUR\""));
     assert_eq!(said(&mut buyer, 6), "Selected-Offer: Bronze\r\n");
     for dear in ["Brass;price=\"0.41 EUR\"", "Brass;price=\"0.10 USD\""] {
-        assert!(buyer.learn(dear.as_bytes()));
+        assert!(buyer.apply_current_offer(dear.as_bytes()));
         let reason = said(&mut buyer, 14);
         assert!(reason.starts_with("the service refuses"), "{reason}");
     }
-    assert!(!buyer.learn(b"nonsense"));
+    assert!(!buyer.apply_current_offer(b"nonsense"));
     assert_eq!(said(&mut buyer, 15), "Selected-Offer: Silver\r\n");
     // A client that follows the broker ignores refusals.
     let catalogue = buyer_of_books(WithoutOffers::Decline);
     tell(&catalogue, 1, [book("Silver", "0.20 EUR", 90)]);
     let mut buyer = Buyer::new(&catalogue, 0.5);
     assert_eq!(said(&mut buyer, 1), "Selected-Offer: Silver\r\n");
-    assert!(buyer.learn(b"Bronze;price=\"0.40 EUR\""));
+    assert!(buyer.apply_current_offer(b"Bronze;price=\"0.40 EUR\""));
     assert_eq!(said(&mut buyer, 1), "Selected-Offer: Silver\r\n");
 }
 
 #[test]
 fn a_type_is_said_unless_there_is_but_one() {
-    let settled = |events: Vec<Event>| {
+    let fixed = |events: Vec<Event>| {
         let catalogue = Catalogue::new(buying(None, None, WithoutOffers::Decline));
         tell(&catalogue, 0, events);
-        let settled = catalogue.known().settle_kind("http://broker");
-        settled.map(|()| choice(&catalogue, 1))
+        let fixed = catalogue.offers().fix_kind("http://broker");
+        fixed.map(|()| choice(&catalogue, 1))
     };
     let maps = || offer("maps", "Cheap", "0.10 USD", 90);
     // Without a price limit, the first offer sets the currency of comparison.
-    assert_eq!(settled(vec![maps()]).unwrap(), "Cheap");
-    let several = settled(vec![maps(), offer("books", "Gold", "0.20 USD", 90)]).unwrap_err();
+    assert_eq!(fixed(vec![maps()]).unwrap(), "Cheap");
+    let several = fixed(vec![maps(), offer("books", "Gold", "0.20 USD", 90)]).unwrap_err();
     assert!(
         several.contains("offers for books, maps: say with --type"),
         "{several}"
     );
     let kinds = |count: u64| (0..count).map(|n| offer(&n.to_string(), "Any", "0.20 USD", 90));
-    let ten = settled(kinds(10).collect()).unwrap_err();
+    let ten = fixed(kinds(10).collect()).unwrap_err();
     assert!(ten.contains(" 8, 9: say"), "{ten}");
-    let eleven = settled(kinds(11).collect()).unwrap_err();
+    let eleven = fixed(kinds(11).collect()).unwrap_err();
     assert!(eleven.contains(" 8, ...: say"), "{eleven}");
-    let none = settled(Vec::new()).unwrap_err();
+    let none = fixed(Vec::new()).unwrap_err();
     assert!(none.contains("--type"), "{none}");
 }
 
@@ -330,7 +330,7 @@ fn news_that_change_nothing_make_nobody_choose_anew() {
         2,
         [Event::Alive, Event::Begin, book("Gold", "0.30 EUR", 50)],
     );
-    catalogue.take(News::Second, at(2)).unwrap();
+    catalogue.apply(News::Second, at(2)).unwrap();
     assert_eq!(catalogue.version(), before);
     tell(&catalogue, 2, [Event::Ready(2)]);
     assert_ne!(catalogue.version(), before);
@@ -339,13 +339,13 @@ fn news_that_change_nothing_make_nobody_choose_anew() {
 #[test]
 fn a_broker_that_tells_too_much_is_given_up() {
     let catalogue = buyer_of_books(WithoutOffers::Send);
-    catalogue.known().limits.offers = 2;
+    catalogue.offers().limits.offers = 2;
     tell(
         &catalogue,
         0,
         ["Gold", "Silver", "Gold"].map(|name| book(name, "0.30 EUR", 90)),
     );
     let third = book("Iron", "0.30 EUR", 90);
-    let error = catalogue.take(News::Told(third), at(0)).unwrap_err();
+    let error = catalogue.apply(News::Told(third), at(0)).unwrap_err();
     assert!(error.to_string().contains("as many as may be"), "{error}");
 }

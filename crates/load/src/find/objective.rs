@@ -5,7 +5,7 @@ use posthaste_units::{Rate, Span};
 
 /// An upper bound on a statistic of the response time.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub struct Goal {
+pub struct Objective {
     /// The share of requests that must lie within the bound; 1 for all of them, `None` for the mean.
     pub quantile: Option<f64>,
     /// The bound.
@@ -14,7 +14,7 @@ pub struct Goal {
     pub tolerance: f64,
 }
 
-impl Goal {
+impl Objective {
     /// The form of the response curve. `None` if no request at all may exceed the bound, because no curve describes
     /// that.
     pub fn law(&self) -> Option<BoundedStatistic> {

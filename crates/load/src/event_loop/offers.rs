@@ -14,7 +14,7 @@ const FAULT: u16 = 500;
 
 impl EventLoop<'_> {
     /// Chooses an offer for a request, if clients choose. Returns false if the request is declined.
-    pub(super) fn buy(&mut self, exchange: &HttpExchange) -> bool {
+    pub(super) fn choose_offer(&mut self, exchange: &HttpExchange) -> bool {
         let Some(buyer) = &mut self.buyer else {
             return true;
         };
@@ -23,22 +23,22 @@ impl EventLoop<'_> {
         };
         let reason = || reason.to_owned();
         self.tally.explain(Outcome::Declined, reason);
-        self.settle(exchange, Outcome::Declined, exchange.moments.sent);
+        self.record_end(exchange, Outcome::Declined, exchange.moments.sent);
         false
     }
 
     /// Records that a request was sent with a quote.
-    pub(super) fn note_quoted(&mut self, exchange: &HttpExchange) {
+    pub(super) fn record_quote_use(&mut self, exchange: &HttpExchange) {
         if let Some(buyer) = &mut self.buyer {
-            buyer.quotes.used(exchange.moments.written);
+            buyer.quotes.record_use(exchange.moments.written);
         }
         if self.is_recorded(exchange) {
             self.tally.quotes.used += 1;
         }
     }
 
-    /// Reads the quote or the present offer of a reply. Counts refused quotes and unreadable values.
-    pub(super) fn note_told(&mut self, slot: u32, exchange: &HttpExchange) {
+    /// Reads the quote or the current offer of a reply. Counts refused quotes and unreadable values.
+    pub(super) fn read_offers(&mut self, slot: u32, exchange: &HttpExchange) {
         let Some(buyer) = &mut self.buyer else {
             return;
         };
@@ -52,7 +52,7 @@ impl EventLoop<'_> {
             status => REFUSALS.contains(&status),
         };
         let offer = reader.offer().filter(|_| is_refusal);
-        let offer = offer.is_none_or(|value| buyer.learn(value));
+        let offer = offer.is_none_or(|value| buyer.apply_current_offer(value));
         if self.is_recorded(exchange) {
             let quotes = &mut self.tally.quotes;
             quotes.refused += u64::from(exchange.quoted && is_refusal);

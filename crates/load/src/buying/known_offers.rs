@@ -15,13 +15,13 @@ pub(super) struct KnownOffers {
     kind: Option<String>,
     index: Index,
     /// Offers received so far of a full list in progress.
-    beginning: Option<Index>,
+    partial: Option<Index>,
     /// True once a full list has been received.
     pub(super) ready: bool,
     /// The reason why the broker is unavailable, if it is.
     pub(super) lost: Option<String>,
     /// Reason of the first offer that cannot be compared.
-    left_out: Option<String>,
+    incomparable: Option<String>,
     /// Limits on the offers accepted from a broker.
     pub(super) limits: Limits,
 }
@@ -38,21 +38,21 @@ pub(super) enum OfferChoice {
 }
 
 impl KnownOffers {
-    pub(super) fn nothing(buying: &Buying) -> Self {
+    pub(super) fn new(buying: &Buying) -> Self {
         Self {
             kind: buying.kind.clone(),
             index: empty(buying),
-            beginning: None,
+            partial: None,
             ready: false,
             lost: None,
-            left_out: None,
+            incomparable: None,
             limits: Limits::default(),
         }
     }
 
     /// If no type was given, takes the only type for which `broker` has offers. An error if there is none or more than
     /// one.
-    pub(super) fn settle_kind(&mut self, broker: &str) -> Result<(), String> {
+    pub(super) fn fix_kind(&mut self, broker: &str) -> Result<(), String> {
         if self.kind.is_some() {
             return Ok(());
         }
@@ -64,7 +64,7 @@ impl KnownOffers {
                 Ok(())
             }
             [] => {
-                let reason = self.left_out.as_deref().unwrap_or("there is none");
+                let reason = self.incomparable.as_deref().unwrap_or("there is none");
                 Err(format!(
                     "the broker at {broker} has no offer to choose from: {reason}; say with --type for what one may come"
                 ))
@@ -81,7 +81,8 @@ impl KnownOffers {
 
     /// Returns the cheapest adequate offer, or the alternative if there is none.
     pub(super) fn choose(&mut self, buying: &Buying, now: Timestamp) -> OfferChoice {
-        let kind = self.kind.as_deref().unwrap_or_default();
+        let kind = self.kind.as_deref();
+        let kind = kind.expect("a type of interface is fixed before a choice");
         let mut adequate = self.index.adequate(kind, &buying.wanted, now);
         // A name that is no valid field value cannot be selected.
         let found = adequate.find(|found| is_field_value(&found.offer.name));
@@ -104,7 +105,7 @@ impl KnownOffers {
     /// Returns the reason why no offer is adequate.
     fn objection(&self, kind: &str, buying: &Buying, now: Timestamp) -> String {
         let Some(cheapest) = self.index.offers(kind).next() else {
-            let reason = self.lost.as_ref().or(self.left_out.as_ref());
+            let reason = self.lost.as_ref().or(self.incomparable.as_ref());
             let reason = reason.map_or_else(String::new, |reason| format!(": {reason}"));
             return format!("no offer for {kind}{reason}");
         };
@@ -120,7 +121,7 @@ impl KnownOffers {
 
     /// Applies news. Returns true if a choice may have another result from now on. More offers than a broker may have
     /// by default are an error.
-    pub(super) fn take(
+    pub(super) fn apply(
         &mut self,
         news: News,
         buying: &Buying,
@@ -129,7 +130,7 @@ impl KnownOffers {
         Ok(match news {
             News::Told(event) => self.event(event, buying)?,
             News::Lost(error) => {
-                self.beginning = None;
+                self.partial = None;
                 self.lost = Some(error.to_string());
                 true
             }
@@ -140,9 +141,9 @@ impl KnownOffers {
     fn event(&mut self, event: Event, buying: &Buying) -> Result<bool, Full> {
         let changes = !matches!(event, Event::Alive | Event::Late(_));
         match event {
-            Event::Begin => self.beginning = Some(empty(buying)),
+            Event::Begin => self.partial = Some(empty(buying)),
             Event::Ready(_) => {
-                if let Some(index) = self.beginning.take() {
+                if let Some(index) = self.partial.take() {
                     self.index = index;
                 }
                 self.ready = true;
@@ -151,7 +152,7 @@ impl KnownOffers {
             Event::Alive | Event::Late(_) => {}
         }
         // A full list counts once it is complete.
-        let in_step = self.beginning.is_none();
+        let in_step = self.partial.is_none();
         Ok(in_step && (self.lost.take().is_some() || changes))
     }
 
@@ -159,14 +160,14 @@ impl KnownOffers {
         if self.kind.as_ref().is_some_and(|kind| *kind != put.kind) {
             return Ok(());
         }
-        let index = self.beginning.as_mut().unwrap_or(&mut self.index);
+        let index = self.partial.as_mut().unwrap_or(&mut self.index);
         let Some(offer) = put.offer else {
             index.remove(&put.kind, &put.provider, &put.name);
             return Ok(());
         };
         // Without a price limit, the first offer sets the currency.
         if index.is_empty()
-            && buying.most().is_none()
+            && buying.max_price().is_none()
             && let Some(price) = offer.qos.price
         {
             *index = comparing_in(price.currency());
@@ -175,7 +176,7 @@ impl KnownOffers {
         if let Err(error) = index.put(&put.kind, &put.provider, &offer) {
             index.remove(&put.kind, &put.provider, &put.name);
             let Put { provider, name, .. } = put;
-            self.left_out
+            self.incomparable
                 .get_or_insert_with(|| format!("{name} by {provider} is left out, {error}"));
         }
         Ok(())
@@ -184,7 +185,7 @@ impl KnownOffers {
 
 fn empty(buying: &Buying) -> Index {
     let anything = || "EUR".parse().expect("a currency");
-    comparing_in(buying.most().map_or_else(anything, Money::currency))
+    comparing_in(buying.max_price().map_or_else(anything, Money::currency))
 }
 
 fn comparing_in(currency: Currency) -> Index {

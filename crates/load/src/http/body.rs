@@ -32,7 +32,11 @@ impl Budget {
     }
 
     fn give_back(&self, bytes: usize) {
-        self.0.fetch_add(bytes, Relaxed);
+        let left = self.0.fetch_add(bytes, Relaxed);
+        debug_assert!(
+            left + bytes <= CODED_BUDGET,
+            "more memory is returned than was taken"
+        );
     }
 }
 
@@ -114,6 +118,10 @@ impl KeptBody {
                 self.length += length;
                 bytes = &bytes[length..];
             }
+            debug_assert!(
+                self.length <= self.charged,
+                "a body is longer than its memory"
+            );
         }
         Ok(())
     }

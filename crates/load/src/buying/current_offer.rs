@@ -1,8 +1,8 @@
-//! The present offer, as a refusal names it: `Current-Offer: standard@0.50;price="0.50 EUR"`.
+//! The current offer, as a refusal names it: `Current-Offer: standard@0.50;price="0.50 EUR"`.
 
 use posthaste_qos::Money;
 
-use super::known::is_field_value;
+use super::known_offers::is_field_value;
 
 /// Reads name and price. Ignores other parameters.
 pub(super) fn read(value: &[u8]) -> Option<(String, Money)> {
@@ -18,7 +18,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_present_offer_has_a_name_and_a_price() {
+    fn a_current_offer_has_a_name_and_a_price() {
         let read =
             |value: &str| read(value.as_bytes()).map(|(name, price)| format!("{name} {price}"));
         let standard = Some("standard@0.50 0.50 EUR".to_owned());

@@ -5,7 +5,7 @@ use rustix::fd::OwnedFd;
 use rustix::io::Errno;
 
 use super::EventLoop;
-use super::exchange::Transmitted;
+use super::send::Transmitted;
 use crate::connection::{ConnectionState, HttpConnection, HttpExchange};
 use crate::http::ReplyReader;
 use crate::outcome::Outcome;
@@ -23,14 +23,14 @@ impl EventLoop<'_> {
         let now = exchange.moments.sent;
         let (outcome, errno) = match socket::connect(address, no_delay) {
             ConnectAttempt::Started(socket) => {
-                self.note_sent(&exchange);
+                self.record_sent(&exchange);
                 let loopback = address.ip().is_loopback();
-                match self.admit(socket, origin, exchange) {
-                    Ok(slot) if loopback && self.shared.tls.is_none() => self.try_at_once(slot),
+                match self.insert(socket, origin, exchange) {
+                    Ok(slot) if loopback && self.shared.tls.is_none() => self.send_at_once(slot),
                     Ok(slot) => self.watch(slot, EventFlags::OUT),
                     Err((outcome, reason)) => {
                         self.tally.explain(outcome, || reason);
-                        self.settle(&exchange, outcome, now);
+                        self.record_end(&exchange, outcome, now);
                     }
                 }
                 return;
@@ -40,14 +40,14 @@ impl EventLoop<'_> {
             ConnectAttempt::ClientFailed(errno) => (Outcome::ClientFailed, errno),
         };
         if outcome.was_attempted() {
-            self.note_sent(&exchange);
+            self.record_sent(&exchange);
         }
         self.tally.explain(outcome, || errno.to_string());
-        self.settle(&exchange, outcome, now);
+        self.record_end(&exchange, outcome, now);
     }
 
     /// Assigns a slot and deadlines to a new socket.
-    fn admit(
+    fn insert(
         &mut self,
         socket: OwnedFd,
         origin: usize,
@@ -66,6 +66,10 @@ impl EventLoop<'_> {
         let mut connection = HttpConnection::new(socket, origin, self.serial, reader, secure);
         connection.exchange = Some(exchange);
         let slot = self.connections.insert(connection) as u32;
+        debug_assert!(
+            self.connections.len() <= self.shared.limit,
+            "more connections are open than the plan allows"
+        );
         self.tally.connections += 1;
         let sent = exchange.moments.sent;
         self.connecting
@@ -76,7 +80,7 @@ impl EventLoop<'_> {
 
     /// Sends the request without polling first. On loopback the handshake is over before `connect` returns, unless the
     /// accept queue is full.
-    fn try_at_once(&mut self, slot: u32) {
+    fn send_at_once(&mut self, slot: u32) {
         let now = self.shared.clock.now();
         match self.transmit(slot) {
             Transmitted::Yes => {
@@ -92,7 +96,7 @@ impl EventLoop<'_> {
                 self.watch(slot, also);
             }
             Transmitted::Refused(Errno::AGAIN) => self.watch(slot, EventFlags::OUT),
-            Transmitted::Refused(errno) => self.connect_failed(slot, errno),
+            Transmitted::Refused(errno) => self.fail_connect(slot, errno),
             Transmitted::Unwritten(reason) => self.fail(slot, Outcome::ClientFailed, || reason),
         }
     }
@@ -107,7 +111,7 @@ impl EventLoop<'_> {
     }
 
     /// Also registers for space in the socket, if that was not requested before.
-    pub(super) fn watch_for_room(&mut self, slot: u32) {
+    pub(super) fn watch_writable(&mut self, slot: u32) {
         let connection = &self.connections[slot as usize];
         let (data, flags) = interest(connection, slot, EventFlags::OUT);
         if let Err(errno) = epoll::modify(&self.epoll, &connection.socket, data, flags) {
@@ -116,14 +120,14 @@ impl EventLoop<'_> {
     }
 
     /// Handles the end of a connection attempt.
-    pub(super) fn connect_ended(&mut self, slot: u32) {
+    pub(super) fn end_connect(&mut self, slot: u32) {
         match socket::take_error(&self.connections[slot as usize].socket) {
-            None => self.established(slot),
-            Some(errno) => self.connect_failed(slot, errno),
+            None => self.begin_exchange(slot),
+            Some(errno) => self.fail_connect(slot, errno),
         }
     }
 
-    fn connect_failed(&mut self, slot: u32, errno: Errno) {
+    fn fail_connect(&mut self, slot: u32, errno: Errno) {
         let outcome = match errno {
             Errno::CONNREFUSED | Errno::CONNRESET => Outcome::Refused,
             Errno::ADDRNOTAVAIL | Errno::NOBUFS | Errno::NOMEM => Outcome::ClientFailed,
@@ -132,7 +136,7 @@ impl EventLoop<'_> {
         self.fail(slot, outcome, || errno.to_string());
     }
 
-    fn established(&mut self, slot: u32) {
+    fn begin_exchange(&mut self, slot: u32) {
         self.connecting.remove(slot);
         let now = self.shared.clock.now();
         let connection = &mut self.connections[slot as usize];

@@ -1,0 +1,80 @@
+//! Complete replies: judged, recorded, and the end or reuse of their connections.
+
+use posthaste_units::{Instant, Span};
+
+use super::EventLoop;
+use crate::connection::{ConnectionState, HttpExchange};
+use crate::decoding;
+use crate::inspect;
+use crate::outcome::Outcome;
+use crate::plan::Connections;
+
+/// Grace period for the server to close a connection before we reset it.
+const CLOSING: Span = Span::from_secs(1);
+
+impl EventLoop<'_> {
+    /// Handles a complete reply: determines its outcome, records it, and reuses or ends the connection.
+    pub(super) fn complete(&mut self, slot: u32, closed: bool) {
+        let exchange = self.connections[slot as usize].exchange.take();
+        let mut exchange = exchange.expect("a reply belongs to an exchange");
+        let now = self.shared.clock.now();
+        let (outcome, reason) = self.judge(slot, &mut exchange);
+        self.read_offers(slot, &exchange);
+        self.connections[slot as usize].reader.release_body();
+        self.record_status(slot, &exchange);
+        if let Some(reason) = reason {
+            self.tally.explain(outcome, || reason);
+        }
+        self.replying.remove(slot);
+        let done = now + exchange.moments.decoding.unwrap_or_default();
+        self.record_end(&exchange, outcome, done);
+        self.reuse_or_close(slot, closed, now);
+    }
+
+    /// Decodes a complete reply if the plan says so, and returns its outcome.
+    fn judge(&mut self, slot: u32, exchange: &mut HttpExchange) -> (Outcome, Option<String>) {
+        let reader = &self.connections[slot as usize].reader;
+        let slowdown = self.shared.plan.decoding;
+        let decoded = match slowdown.map_or(Ok(None), |times| decoding::decode(reader, times)) {
+            Ok(decoded) => decoded,
+            Err(reason) => return (Outcome::Undecodable, Some(reason)),
+        };
+        let judgement = inspect::judge(reader);
+        if let Some((took, decoded)) = decoded {
+            exchange.moments.decoding = Some(took);
+            if self.is_recorded(exchange) {
+                self.tally.decoded.merge(&decoded);
+            }
+        }
+        judgement
+    }
+
+    fn record_status(&mut self, slot: u32, exchange: &HttpExchange) {
+        if self.is_recorded(exchange) {
+            let status = self.connections[slot as usize].reader.status();
+            *self.tally.statuses.entry(status).or_default() += 1;
+            *self.tally.tick.statuses.entry(status).or_default() += 1;
+        }
+    }
+
+    /// Returns a connection to the pool, if the plan and the server permit, or ends it.
+    fn reuse_or_close(&mut self, slot: u32, closed: bool, now: Instant) {
+        let connection = &mut self.connections[slot as usize];
+        // A server may answer before it has read the whole request. The unsent rest would precede the next request.
+        let is_sent = !connection.has_unsent();
+        let keep_alive = self.shared.plan.connections == Connections::KeepAlive;
+        if closed {
+            self.remove(slot);
+        } else if !connection.reader.keep_alive() {
+            connection.state = ConnectionState::Closing;
+            self.closing.push(slot, now + CLOSING);
+        } else if is_sent && keep_alive {
+            connection.state = ConnectionState::Idle;
+            let idle = &mut self.idle[connection.origin];
+            debug_assert!(!idle.contains(&slot), "a connection is in the pool twice");
+            idle.push(slot);
+        } else {
+            self.abort(slot);
+        }
+    }
+}

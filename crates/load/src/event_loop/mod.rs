@@ -1,0 +1,184 @@
+//! The event loop of one core. [`EventLoop::run`] is the list of its stages:
+//!
+//! | module | stage |
+//! |---|---|
+//! | `arrivals` | takes requests that are due, and chooses an idle connection or a new one |
+//! | `offers` | chooses an offer, if the client buys |
+//! | `connect` | opens a connection: SYN, handshake, TLS |
+//! | `send` | writes a request |
+//! | `wait` | sleeps until shortly before the next request is due, and polls from there (`spin`) |
+//! | `receive` | handles events and reads replies |
+//! | `complete` | judges a complete reply, and reuses or ends its connection |
+//! | `timeouts` | ends exchanges and connections that are late |
+//! | `record` | records ends, bytes and seconds |
+
+mod arrivals;
+mod complete;
+mod connect;
+mod offers;
+mod receive;
+mod record;
+mod send;
+mod spin;
+mod timeouts;
+mod wait;
+
+use std::collections::HashMap;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::mpsc::Sender;
+
+use posthaste_units::{Instant, Span};
+use rand::RngExt as _;
+use rustix::event::epoll;
+use rustix::io::Errno;
+use rustls::ClientConfig;
+use rustls::pki_types::ServerName;
+use slab::Slab;
+
+use self::receive::Unread;
+use self::spin::SpinTime;
+use crate::buying::{Buyer, FollowedCatalogue};
+use crate::clock::RunClock;
+use crate::connection::HttpConnection;
+use crate::fifo::Fifo;
+use crate::http::Budget;
+use crate::mix::Mix;
+use crate::plan::Plan;
+use crate::source::RequestSource;
+use crate::tally::{LoopTally, Tick};
+use crate::target::TargetOrigin;
+
+/// Interval of reports.
+const TICK: Span = Span::from_secs(1);
+/// Expires timeouts after this many consecutive turns with a full batch of events.
+const EXPIRE_EVERY: u32 = 16;
+/// Events of one batch.
+const BATCH: usize = 256;
+
+/// State shared by all event loops of a run.
+pub(crate) struct Shared<'r> {
+    pub(crate) plan: &'r Plan,
+    pub(crate) mix: Mix,
+    pub(crate) origins: Vec<TargetOrigin>,
+    pub(crate) names: HashMap<usize, ServerName<'static>>,
+    pub(crate) tls: Option<Arc<ClientConfig>>,
+    pub(crate) clock: RunClock,
+    /// Offers, if clients choose by price.
+    pub(crate) offers: Option<FollowedCatalogue>,
+    pub(crate) stop: &'r AtomicBool,
+    /// True if a loop of the run could not be started, so that the others do not begin.
+    pub(crate) incomplete: AtomicBool,
+    /// Memory for coded replies, if the plan decodes.
+    pub(crate) budget: Option<Arc<Budget>>,
+    /// Maximum number of open connections per loop.
+    pub(crate) limit: usize,
+    pub(crate) window: (Instant, Instant),
+}
+
+/// One event loop with its connections.
+pub(crate) struct EventLoop<'r> {
+    shared: &'r Shared<'r>,
+    source: RequestSource,
+    epoll: rustix::fd::OwnedFd,
+    connections: Slab<HttpConnection>,
+    idle: Vec<Vec<u32>>,
+    unread: Vec<Unread>,
+    connecting: Fifo,
+    replying: Fifo,
+    closing: Fifo,
+    in_flight: usize,
+    serial: u32,
+    tally: LoopTally,
+    buyer: Option<Buyer<'r>>,
+    ticks: Sender<Tick>,
+    next_tick: Instant,
+    /// Bytes sent and received before the measured time.
+    bytes_before: [u64; 2],
+    spin: SpinTime,
+    buffer: Vec<u8>,
+    scratch: Vec<u8>,
+}
+
+impl<'r> EventLoop<'r> {
+    pub(crate) fn new(
+        shared: &'r Shared<'r>,
+        index: usize,
+        ticks: Sender<Tick>,
+    ) -> Result<Self, Errno> {
+        Ok(Self {
+            shared,
+            source: RequestSource::new(shared.plan, index),
+            epoll: epoll::create(epoll::CreateFlags::CLOEXEC)?,
+            connections: Slab::new(),
+            idle: vec![Vec::new(); shared.origins.len()],
+            unread: Vec::new(),
+            connecting: Fifo::new(),
+            replying: Fifo::new(),
+            closing: Fifo::new(),
+            in_flight: 0,
+            serial: 0,
+            tally: LoopTally::new(shared.plan.step_ends(), shared.mix.len()),
+            buyer: shared.offers.as_ref().map(|offers| {
+                let mut phase = shared
+                    .plan
+                    .seed
+                    .numbered("asks", index as u64)
+                    .stream("phase");
+                Buyer::new(&offers.catalogue, phase.random())
+            }),
+            ticks,
+            next_tick: Instant::ORIGIN + TICK,
+            bytes_before: [0; 2],
+            spin: SpinTime::new(),
+            buffer: vec![0; 64 * 1024],
+            scratch: Vec::new(),
+        })
+    }
+
+    /// Runs until every due request has ended or the run is stopped.
+    pub(crate) fn run(mut self) -> Result<LoopTally, Errno> {
+        let mut events = Vec::with_capacity(BATCH);
+        let mut full_turns = 0;
+        loop {
+            let now = self.shared.clock.now();
+            self.record_bytes(now);
+            self.send_due(now);
+            self.tally.over = self.shared.clock.now();
+            if self.is_stopped() {
+                self.skip_overdue();
+                break;
+            }
+            if self.is_finished() {
+                break;
+            }
+            let before = self.shared.clock.now();
+            self.wait(&mut events)?;
+            self.handle_events(&events);
+            self.receive_rest();
+            // A deadline may belong to a connection with a pending event, so events come first. Not without end: at
+            // saturation every batch of events is full.
+            let is_full = events.len() == events.capacity();
+            full_turns = if is_full { full_turns + 1 } else { 0 };
+            if full_turns % EXPIRE_EVERY == 0 {
+                self.expire_timeouts(before);
+            }
+            self.report_second(before);
+        }
+        self.end_unfinished();
+        assert_eq!(
+            self.in_flight, 0,
+            "a request has not ended with its event loop: a bug"
+        );
+        Ok(self.tally)
+    }
+
+    fn is_stopped(&self) -> bool {
+        let orders = [self.shared.stop, &self.shared.incomplete];
+        orders.iter().any(|stop| stop.load(Ordering::Relaxed))
+    }
+
+    fn is_finished(&self) -> bool {
+        self.in_flight == 0 && self.source.next_due().is_none()
+    }
+}

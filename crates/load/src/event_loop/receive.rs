@@ -1,0 +1,123 @@
+//! Events of connections, and the reading of replies.
+
+use rustix::event::epoll::{self, EventFlags};
+
+use super::EventLoop;
+use crate::connection::{ConnectionState, ReceiveStatus};
+use crate::http::Violation;
+use crate::outcome::Outcome;
+
+/// A connection with more to read than one turn permits. It gets no further event, because epoll reports changes only.
+pub(super) struct Unread {
+    slot: u32,
+    serial: u32,
+    closing: bool,
+}
+
+impl EventLoop<'_> {
+    /// Handles a batch of events, except those of connections that ended meanwhile.
+    pub(super) fn handle_events(&mut self, events: &[epoll::Event]) {
+        for event in events {
+            let token = event.data.u64();
+            let (slot, serial) = (token as u32, (token >> 32) as u32);
+            if self.is_current(slot, serial) {
+                self.handle(slot, event.flags);
+            }
+        }
+    }
+
+    /// True if the slot has the connection with this serial number.
+    fn is_current(&self, slot: u32, serial: u32) -> bool {
+        let connection = self.connections.get(slot as usize);
+        connection.is_some_and(|connection| connection.serial == serial)
+    }
+
+    /// Handles an epoll event of a connection.
+    fn handle(&mut self, slot: u32, flags: EventFlags) {
+        let gone = flags.intersects(EventFlags::RDHUP | EventFlags::HUP | EventFlags::ERR);
+        match self.connections[slot as usize].state {
+            ConnectionState::Connecting => self.end_connect(slot),
+            ConnectionState::Securing => self.secure(slot),
+            ConnectionState::Exchanging => {
+                let sent = !flags.contains(EventFlags::OUT) || self.flush(slot);
+                // A server that does not read the rest of a request may have answered before.
+                if !sent {
+                    self.receive(slot, true, true);
+                } else if flags.intersects(EventFlags::IN) || gone {
+                    self.receive(slot, gone, false);
+                }
+            }
+            // Space in the socket changes nothing. All else is the server's end, or bytes without a request.
+            ConnectionState::Idle if flags.contains(EventFlags::IN) || gone => {
+                let origin = self.connections[slot as usize].origin;
+                self.idle[origin].retain(|other| *other != slot);
+                self.remove(slot);
+            }
+            ConnectionState::Closing if gone => {
+                self.closing.remove(slot);
+                self.remove(slot);
+            }
+            ConnectionState::Idle | ConnectionState::Closing => {}
+        }
+    }
+
+    /// Continues reading replies that were left so that other connections get a turn.
+    pub(super) fn receive_rest(&mut self) {
+        for Unread {
+            slot,
+            serial,
+            closing,
+        } in std::mem::take(&mut self.unread)
+        {
+            if self.is_current(slot, serial)
+                && self.connections[slot as usize].state == ConnectionState::Exchanging
+            {
+                self.receive(slot, closing, false);
+            }
+        }
+    }
+
+    /// Reads available bytes. If the rest of the request was `refused`, they must contain the reply.
+    fn receive(&mut self, slot: u32, closing: bool, refused: bool) {
+        let clock = self.shared.clock;
+        let connection = &mut self.connections[slot as usize];
+        let bytes = &mut self.tally.bytes_received;
+        match connection.receive(&mut self.buffer, closing, bytes, || clock.now()) {
+            ReceiveStatus::Partial if refused => self.fail(slot, Outcome::Reset, || {
+                "the connection took a part of the request only".to_owned()
+            }),
+            ReceiveStatus::Partial => {}
+            ReceiveStatus::More => {
+                let serial = connection.serial;
+                let is_same = |unread: &&mut Unread| unread.slot == slot && unread.serial == serial;
+                match self.unread.iter_mut().find(is_same) {
+                    Some(unread) => unread.closing |= closing,
+                    None => self.unread.push(Unread {
+                        slot,
+                        serial,
+                        closing,
+                    }),
+                }
+            }
+            ReceiveStatus::Complete { surplus: false } => self.complete(slot, closing),
+            ReceiveStatus::Complete { surplus: true } => {
+                self.fail(slot, Outcome::ProtocolError, || {
+                    Violation::Surplus.to_string()
+                });
+            }
+            ReceiveStatus::Wrong(violation) => {
+                let outcome = match violation {
+                    Violation::Memory => Outcome::MemoryLimit,
+                    _ => Outcome::ProtocolError,
+                };
+                self.fail(slot, outcome, || violation.to_string());
+            }
+            ReceiveStatus::Broken(error) => {
+                self.fail(slot, Outcome::TlsFailed, || error.to_string());
+            }
+            ReceiveStatus::Ended => self.fail(slot, Outcome::Reset, || {
+                "the connection ended before the reply".to_owned()
+            }),
+        }
+    }
+}

@@ -1,0 +1,90 @@
+//! The records of a loop: ends of requests, bytes, and the report of each second.
+
+use posthaste_units::{Instant, Span};
+
+use super::{EventLoop, TICK};
+use crate::connection::HttpExchange;
+use crate::outcome::Outcome;
+use crate::socket;
+use crate::tally::{Ending, Moments};
+
+/// Wait of a client after a request that could not be sent.
+const AFTER_FAILURE: Span = Span::from_millis(10);
+
+impl EventLoop<'_> {
+    /// Records that a request, or its SYN, was sent.
+    pub(super) fn record_sent(&mut self, exchange: &HttpExchange) {
+        let Moments { intended, sent, .. } = exchange.moments;
+        debug_assert!(intended <= sent, "a request was sent before it was due");
+        if self.is_recorded(exchange) {
+            self.tally.sent_late(sent.since(intended));
+        }
+        let (start, end) = self.shared.window;
+        self.tally.sent += u64::from(sent >= start && sent <= end);
+    }
+
+    /// Records an end and lets the client continue.
+    pub(super) fn record_end(&mut self, exchange: &HttpExchange, outcome: Outcome, done: Instant) {
+        debug_assert!(self.in_flight > 0, "a request ends twice");
+        self.in_flight -= 1;
+        self.tally.ended(&Ending {
+            outcome,
+            step: exchange.due.step,
+            request: exchange.request,
+            moments: &exchange.moments,
+            done,
+            window: self.shared.window,
+        });
+        let think = self.shared.mix.requests[exchange.request].think;
+        let pause = match outcome {
+            Outcome::Ok | Outcome::SoapFault | Outcome::StatusError => think,
+            _ => think.max(AFTER_FAILURE),
+        };
+        self.source.ended(exchange.due.client, done, pause);
+    }
+
+    /// True if a request was due in the measured time.
+    pub(super) fn is_recorded(&self, exchange: &HttpExchange) -> bool {
+        exchange.due.at >= self.shared.window.0
+    }
+
+    /// Records the byte counts at the beginning and the end of the measured time.
+    pub(super) fn record_bytes(&mut self, now: Instant) {
+        let (start, end) = self.shared.window;
+        let bytes = [self.tally.bytes_sent, self.tally.bytes_received];
+        if now < start {
+            self.bytes_before = bytes;
+        } else if now <= end {
+            let [sent, received] = self.bytes_before;
+            self.tally.bytes_in_time = [bytes[0] - sent, bytes[1] - received];
+        }
+    }
+
+    /// Sends the records of the last second, once a second.
+    pub(super) fn report_second(&mut self, now: Instant) {
+        if now >= self.next_tick {
+            while self.next_tick <= now {
+                self.next_tick += TICK;
+            }
+            // The receiver may be gone. The run's own records are complete without it.
+            let _ = self.ticks.send(std::mem::take(&mut self.tally.tick));
+        }
+    }
+
+    /// Counts unfinished requests when the run is stopped.
+    pub(super) fn end_unfinished(&mut self) {
+        let now = self.shared.clock.now();
+        let unfinished: Vec<HttpExchange> = self
+            .connections
+            .iter_mut()
+            .filter_map(|(_, connection)| connection.exchange.take())
+            .collect();
+        for exchange in unfinished {
+            self.record_end(&exchange, Outcome::InFlight, now);
+        }
+        for connection in self.connections.drain() {
+            socket::abort(connection.socket);
+        }
+        let _ = self.ticks.send(std::mem::take(&mut self.tally.tick));
+    }
+}

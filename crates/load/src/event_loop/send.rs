@@ -1,0 +1,90 @@
+//! The request of a connection that is ready: written, as far as the kernel accepts it.
+
+use rustix::io::Errno;
+
+use super::EventLoop;
+use crate::connection::ConnectionState;
+use crate::outcome::Outcome;
+
+/// Result of sending a request.
+pub(super) enum Transmitted {
+    Yes,
+    /// The kernel refuses. `AGAIN` means that the connection is not established yet.
+    Refused(Errno),
+    /// The template could not be rendered.
+    Unwritten(String),
+}
+
+impl EventLoop<'_> {
+    /// Sends the request of a connection that is ready.
+    pub(super) fn write_request(&mut self, slot: u32) {
+        match self.transmit(slot) {
+            Transmitted::Yes if self.connections[slot as usize].has_unsent() => {
+                self.watch_writable(slot);
+            }
+            Transmitted::Yes => {}
+            Transmitted::Refused(errno) => self.fail(slot, Outcome::Reset, || errno.to_string()),
+            Transmitted::Unwritten(reason) => self.fail(slot, Outcome::ClientFailed, || reason),
+        }
+    }
+
+    /// Passes the request of a connection to the kernel.
+    pub(super) fn transmit(&mut self, slot: u32) -> Transmitted {
+        let connection = &mut self.connections[slot as usize];
+        let Some(mut exchange) = connection.exchange else {
+            return Transmitted::Yes;
+        };
+        let request = &self.shared.mix.requests[exchange.request];
+        let mut quoted = false;
+        let bytes = if let (Some(bytes), None) = (request.fixed(), &self.buyer) {
+            bytes
+        } else {
+            self.scratch.clear();
+            let row = exchange.due.number;
+            if let Err(reason) = request.write(&self.shared.plan.data, row, &mut self.scratch) {
+                return Transmitted::Unwritten(reason);
+            }
+            if let Some(buyer) = &self.buyer {
+                let quote = buyer.quotes.usable(self.shared.clock.now());
+                quoted = quote.is_some();
+                buyer.insert_fields(quote, &mut self.scratch);
+            }
+            &self.scratch
+        };
+        connection.reader.begin(request.head);
+        match connection.send(bytes) {
+            Ok(()) => {
+                self.tally.bytes_sent += bytes.len() as u64;
+                connection.state = ConnectionState::Exchanging;
+                exchange.moments.written = self.shared.clock.now();
+                exchange.quoted = quoted;
+                connection.exchange = Some(exchange);
+                if quoted {
+                    self.record_quote_use(&exchange);
+                }
+                Transmitted::Yes
+            }
+            Err(errno) => Transmitted::Refused(errno),
+        }
+    }
+
+    /// Sends the rest of a request. Returns false if the peer accepts no more.
+    pub(super) fn flush(&mut self, slot: u32) -> bool {
+        let connection = &mut self.connections[slot as usize];
+        let waited = connection.has_unsent();
+        match connection.flush() {
+            Ok(()) => {
+                if waited
+                    && !connection.has_unsent()
+                    && let Some(exchange) = &mut connection.exchange
+                    && exchange.moments.first_byte.is_none()
+                {
+                    // Only now has the kernel accepted all of it.
+                    exchange.moments.written = self.shared.clock.now();
+                }
+                true
+            }
+            Err(_) => false,
+        }
+    }
+}

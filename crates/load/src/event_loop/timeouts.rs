@@ -1,0 +1,71 @@
+//! The end of exchanges without a complete reply, by a timeout or an error.
+
+use posthaste_units::Instant;
+
+use super::EventLoop;
+use crate::connection::ConnectionState;
+use crate::outcome::Outcome;
+use crate::socket;
+
+impl EventLoop<'_> {
+    /// Ends exchanges and connections whose deadline has passed.
+    pub(super) fn expire_timeouts(&mut self, now: Instant) {
+        while let Some(slot) = self.connecting.pop_due(now) {
+            self.fail(slot, Outcome::ConnectAborted, || {
+                "no connection within the connect timeout".to_owned()
+            });
+        }
+        while let Some(slot) = self.replying.pop_due(now) {
+            let connection = &self.connections[slot as usize];
+            let silent = connection
+                .exchange
+                .is_some_and(|exchange| exchange.moments.first_byte.is_none());
+            let phantom = silent && !socket::is_acknowledged(&connection.socket);
+            let outcome = match connection.state {
+                ConnectionState::Connecting => Outcome::ConnectAborted,
+                _ if phantom => Outcome::Unanswered,
+                _ => Outcome::TimedOut,
+            };
+            self.fail(slot, outcome, || outcome.meaning().to_owned());
+        }
+        while let Some(slot) = self.closing.pop_due(now) {
+            self.abort(slot);
+        }
+    }
+
+    /// Ends an exchange without a complete reply, and its connection.
+    pub(super) fn fail(&mut self, slot: u32, outcome: Outcome, reason: impl FnOnce() -> String) {
+        self.connecting.remove(slot);
+        self.replying.remove(slot);
+        self.tally.explain(outcome, reason);
+        if let Some(exchange) = self.connections[slot as usize].exchange.take() {
+            let now = self.shared.clock.now();
+            self.record_end(&exchange, outcome, now);
+        }
+        self.abort(slot);
+    }
+
+    /// Closes a connection.
+    pub(super) fn remove(&mut self, slot: u32) {
+        self.check_removable(slot);
+        drop(self.connections.remove(slot as usize));
+    }
+
+    /// Resets a connection.
+    pub(super) fn abort(&mut self, slot: u32) {
+        self.check_removable(slot);
+        socket::abort(self.connections.remove(slot as usize).socket);
+    }
+
+    fn check_removable(&self, slot: u32) {
+        let deadlines = [&self.connecting, &self.replying, &self.closing];
+        debug_assert!(
+            deadlines.iter().all(|fifo| !fifo.contains(slot)),
+            "a connection is removed before its deadlines"
+        );
+        debug_assert!(
+            self.connections[slot as usize].exchange.is_none(),
+            "a connection is removed before its exchange has ended"
+        );
+    }
+}

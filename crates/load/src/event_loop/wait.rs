@@ -1,0 +1,48 @@
+//! The wait for events, and for the next request that is due.
+
+use posthaste_units::{Instant, Span};
+use rustix::event::epoll;
+use rustix::io::Errno;
+
+use super::EventLoop;
+use crate::fifo::Fifo;
+
+/// Maximum interval between checks for Ctrl-C.
+const CHECK_EVERY: Span = Span::from_millis(100);
+
+impl EventLoop<'_> {
+    /// Waits for a batch of events, until a deadline, or until shortly before the next request is due.
+    pub(super) fn wait(&mut self, events: &mut Vec<epoll::Event>) -> Result<(), Errno> {
+        events.clear();
+        let now = self.shared.clock.now();
+        let until = if self.unread.is_empty() {
+            self.next_wakeup(now)
+        } else {
+            now
+        };
+        let time_left = until.since(now);
+        let timeout = rustix::event::Timespec {
+            tv_sec: (time_left.as_nanos() / 1_000_000_000) as i64,
+            tv_nsec: (time_left.as_nanos() % 1_000_000_000) as _,
+        };
+        let spare = rustix::buffer::spare_capacity(events);
+        match epoll::wait(&self.epoll, spare, Some(&timeout)) {
+            Ok(0) if !time_left.is_zero() => self.spin.learn(until, self.shared.clock.now()),
+            Ok(_) | Err(Errno::INTR) => {}
+            Err(errno) => return Err(errno),
+        }
+        Ok(())
+    }
+
+    /// Returns the end of the next sleep.
+    fn next_wakeup(&self, now: Instant) -> Instant {
+        let deadlines = [&self.connecting, &self.replying, &self.closing];
+        let earliest = deadlines.into_iter().filter_map(Fifo::next_due).min();
+        let latest = now + CHECK_EVERY;
+        let until = earliest.map_or(latest, |due| due.min(latest));
+        match self.source.next_due() {
+            Some(due) => until.min(self.spin.begin(due, now)),
+            None => until,
+        }
+    }
+}
