@@ -23,7 +23,7 @@ pub(crate) fn check_digit(nine: &[u8]) -> char {
         .sum();
     match (11 - sum % 11) % 11 {
         10 => 'X',
-        digit => char::from_digit(digit, 10).unwrap_or('0'),
+        digit => char::from_digit(digit, 10).expect("one digit"),
     }
 }
 

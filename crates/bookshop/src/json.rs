@@ -74,8 +74,7 @@ pub(crate) fn problem(kind: &str, title: &str, status: u16, detail: &str) -> Str
 }
 
 fn to_text(value: &impl Serialize) -> String {
-    // Strings, numbers and lists of them always serialise.
-    serde_json::to_string(value).unwrap_or_default()
+    serde_json::to_string(value).expect("strings, numbers and lists of them serialise")
 }
 
 fn book_json<'a>(book: &'a Book, opinions: &[Opinion<'a>]) -> BookJson<'a> {

@@ -202,9 +202,11 @@ impl LawServer {
         let service = self.law.draw(&mut state.random);
         let before = state.departure;
         state.departure = arrival.max(before).saturating_add(service);
-        let passed = state.departure.saturating_sub(before).max(1) as f64;
+        debug_assert!(before <= state.departure, "departures decrease");
+        let passed = (state.departure - before).max(1) as f64;
         let weight = 1.0 - (-passed / MEMORY).exp();
         state.busy += (service as f64 / passed - state.busy) * weight;
+        debug_assert!((0.0..=1.0).contains(&state.busy), "a busy share beyond 1");
         sleep_until(state.departure, self.spin);
         left.set(now());
         state.busy

@@ -126,7 +126,7 @@ fn itoa(mut number: u32, buffer: &mut [u8; 10]) -> &str {
         buffer[at] = b'0' + (number % 10) as u8;
         number /= 10;
         if number == 0 {
-            return std::str::from_utf8(&buffer[at..]).unwrap_or_default();
+            return std::str::from_utf8(&buffer[at..]).expect("digits are ASCII");
         }
     }
 }

@@ -1,6 +1,6 @@
 //! One connection and the exchange on it: bytes between the socket and the reply reader.
 //!
-//! Time limits, pools and histograms belong to the engine. It acts on the events that a connection returns.
+//! Time limits, pools and histograms belong to the event loop. It acts on the events that a connection returns.
 
 use std::io;
 use std::os::fd::OwnedFd;
@@ -101,6 +101,10 @@ impl HttpConnection {
             secure.queue(bytes).map_err(errno)?;
             return secure.flush(&self.socket).map_err(errno);
         }
+        debug_assert!(
+            self.unsent.is_empty(),
+            "a request follows one that is not sent"
+        );
         let sent = socket::send(&self.socket, bytes)?;
         self.unsent.extend_from_slice(&bytes[sent..]);
         Ok(())
@@ -175,6 +179,7 @@ impl HttpConnection {
                 Err(Errno::IO) => return self.end_of_stream(),
                 Err(_) => return ReceiveStatus::Ended,
             };
+            debug_assert!(length <= buffer.len(), "more bytes than the buffer holds");
             *bytes_received += length as u64;
             taken += length;
             if let Some(exchange) = &mut self.exchange

@@ -14,6 +14,10 @@ pub(crate) struct Mix {
 impl Mix {
     pub(crate) fn new(requests: Vec<Request>, seed: Seed) -> Self {
         let total: f64 = requests.iter().map(|request| request.weight).sum();
+        assert!(
+            total.is_finite() && total > 0.0,
+            "the weights of a mix have no sum"
+        );
         let cumulative = requests
             .iter()
             .scan(0.0, |sum, request| {

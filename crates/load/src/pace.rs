@@ -95,7 +95,10 @@ impl Schedule {
                 let next = Exp1.sample(&mut draws);
                 Points::Poisson { draws, next }
             }
-            Arrivals::Trace(times) => Points::Trace(times.clone()),
+            Arrivals::Trace(times) => {
+                assert!(times.is_sorted(), "arrivals of a trace decrease");
+                Points::Trace(times.clone())
+            }
         };
         Self {
             steps,

@@ -63,25 +63,23 @@ pub enum RequestError {
     #[error(transparent)]
     Target(#[from] TargetError),
     /// A template that cannot be parsed.
-    #[error("{place} of {request}: {reason}")]
+    #[error("{part} of {request}: {reason}")]
     Template {
         /// Name of the request.
         request: String,
         /// URL, header or body.
-        place: &'static str,
+        part: &'static str,
         /// The error with its line.
-        reason: String,
+        #[source]
+        reason: minijinja::Error,
     },
     /// A placeholder without a column.
-    #[error(
-        "{place} of {request} names {{{{{column}}}}}, {}",
-        columns_are(columns)
-    )]
+    #[error("{part} of {request} names {{{{{column}}}}}, {}", columns_are(columns))]
     UnknownColumn {
         /// Name of the request.
         request: String,
         /// URL, header or body.
-        place: &'static str,
+        part: &'static str,
         /// The placeholder's name.
         column: String,
         /// The existing columns.
@@ -283,11 +281,11 @@ impl Template {
             _ => AutoEscape::None,
         });
         let placeholders = data.placeholders();
-        let mut add = |name: String, place: &'static str, text: &str| {
-            let template = |reason: minijinja::Error| RequestError::Template {
+        let mut add = |name: String, part: &'static str, text: &str| {
+            let template = |reason| RequestError::Template {
                 request: spec.name.clone(),
-                place,
-                reason: reason.to_string(),
+                part,
+                reason,
             };
             environment
                 .add_template_owned(name.clone(), text.to_owned())
@@ -301,7 +299,7 @@ impl Template {
                 None => Ok(()),
                 Some(column) => Err(RequestError::UnknownColumn {
                     request: spec.name.clone(),
-                    place,
+                    part,
                     column,
                     columns: placeholders.clone(),
                 }),

@@ -5,6 +5,7 @@ use std::fs;
 use posthaste_soap::{Version, write, wsdl};
 use thiserror::Error;
 
+use crate::cause::Cause;
 use crate::data::{Data, placeholder};
 use crate::fetch::fetch;
 use crate::request::RequestSpec;
@@ -15,20 +16,22 @@ use crate::tls::TlsOptions;
 #[derive(Debug, Error)]
 pub enum WsdlError {
     /// It could not be read.
-    #[error("{place}: {reason}")]
+    #[error("{document}: {reason}")]
     Fetch {
         /// URL or file.
-        place: String,
+        document: String,
         /// The reason.
-        reason: String,
+        #[source]
+        reason: Cause,
     },
     /// It is invalid, or does not contain the requested item.
-    #[error("{place}: {reason}")]
+    #[error("{document}: {reason}")]
     Content {
         /// URL or file.
-        place: String,
+        document: String,
         /// The error, and the items that exist.
-        reason: String,
+        #[source]
+        reason: Cause,
     },
 }
 
@@ -84,16 +87,16 @@ impl WsdlCall<'_> {
         resolve: &[Resolve],
         tls: &TlsOptions,
     ) -> Result<RequestSpec, WsdlError> {
-        let place = self.source.to_owned();
-        let failed = |reason: String| WsdlError::Content {
-            place: place.clone(),
+        let document = self.source.to_owned();
+        let failed = |reason: Cause| WsdlError::Content {
+            document: document.clone(),
             reason,
         };
-        let bytes = self.document(resolve, tls)?;
-        let description = wsdl::read(&bytes).map_err(|error| failed(error.to_string()))?;
+        let bytes = self.read_document(resolve, tls)?;
+        let description = wsdl::read(&bytes).map_err(|error| failed(error.into()))?;
         let (port, operation) = description
             .find(self.operation, self.version)
-            .map_err(|error| failed(error.to_string()))?;
+            .map_err(|error| failed(error.into()))?;
         let fields = operation.fields();
         let values: Vec<(&str, String)> = fields
             .iter()
@@ -105,9 +108,7 @@ impl WsdlCall<'_> {
             .map(|(field, value)| (*field, value.as_str()))
             .collect();
         let envelope = operation.envelope(port.version, &values).map_err(|error| {
-            failed(format!(
-                "{error}; fields come from the columns of --data FILE.csv"
-            ))
+            failed(format!("{error}; fields come from the columns of --data FILE.csv").into())
         })?;
         let url = self.endpoint.unwrap_or(&port.address);
         let mut request = post(url, port.version, &operation.action, envelope);
@@ -115,15 +116,15 @@ impl WsdlCall<'_> {
         Ok(request)
     }
 
-    fn document(&self, resolve: &[Resolve], tls: &TlsOptions) -> Result<Vec<u8>, WsdlError> {
-        let failed = |reason: String| WsdlError::Fetch {
-            place: self.source.to_owned(),
+    fn read_document(&self, resolve: &[Resolve], tls: &TlsOptions) -> Result<Vec<u8>, WsdlError> {
+        let failed = |reason: Cause| WsdlError::Fetch {
+            document: self.source.to_owned(),
             reason,
         };
         if self.source.contains("://") {
-            fetch(self.source, resolve, tls).map_err(|error| failed(error.to_string()))
+            fetch(self.source, resolve, tls).map_err(|error| failed(error.to_string().into()))
         } else {
-            fs::read(self.source).map_err(|error| failed(error.to_string()))
+            fs::read(self.source).map_err(|error| failed(error.into()))
         }
     }
 }

@@ -41,6 +41,10 @@ pub(crate) struct Clients {
 impl RequestSource {
     /// Creates the share of `plan` that loop `index` sends.
     pub(crate) fn new(plan: &Plan, index: usize) -> Self {
+        assert!(
+            index < plan.threads,
+            "a loop beyond the threads of the plan"
+        );
         let (loops, index) = (plan.threads as u64, index as u64);
         match &plan.pace {
             Pace::Open { arrivals, .. } => {
@@ -84,7 +88,12 @@ impl RequestSource {
             Self::Open(stripe) => {
                 let skip = stripe.loops as usize - 1;
                 let following = stripe.schedule.nth(skip);
-                std::mem::replace(&mut stripe.next, following).map(|arrival| Due {
+                let arrival = std::mem::replace(&mut stripe.next, following)?;
+                debug_assert!(
+                    following.is_none_or(|following| following.at >= arrival.at),
+                    "arrivals decrease"
+                );
+                Some(Due {
                     number: arrival.number,
                     at: Instant::ORIGIN + arrival.at,
                     step: arrival.step,

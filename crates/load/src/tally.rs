@@ -140,9 +140,7 @@ impl Tick {
     pub fn merge(&mut self, other: &Self) {
         self.intended += other.intended;
         self.outcomes += other.outcomes;
-        for (status, count) in &other.statuses {
-            *self.statuses.entry(*status).or_default() += count;
-        }
+        add_statuses(&mut self.statuses, &other.statuses);
         self.responses.merge(&other.responses);
         self.lateness = self.lateness.max(other.lateness);
     }
@@ -258,7 +256,7 @@ impl LoopTally {
             done,
             ..
         } = *ending;
-        let at = moments.intended.saturating_since(ending.window.0);
+debug_assert ! ( moments . intended <= moments . sent && moments . sent <= done , "an exchange ends before it begins: {moments:?}" ) ; let at = moments . intended . saturating_since ( ending . window . 0 ) ;
         if outcome.is_complete() {
             self.service.record(at, done.saturating_since(moments.sent));
             self.phases.record(moments, done);
@@ -331,6 +329,11 @@ impl LoopTally {
 
     /// Adds the measurements of another loop.
     pub(crate) fn merge(&mut self, other: &Self) {
+        assert!(
+            self.steps.len() == other.steps.len() && self.requests.len() == other.requests.len(),
+            "tallies of different plans are merged"
+        );
+        let ended = self.outcomes.total() + other.outcomes.total();
         self.intended += other.intended;
         self.outcomes += other.outcomes;
         self.warm_up += other.warm_up;
@@ -350,9 +353,7 @@ impl LoopTally {
         for (mine, theirs) in self.requests.iter_mut().zip(&other.requests) {
             mine.merge(theirs);
         }
-        for (status, count) in &other.statuses {
-            *self.statuses.entry(*status).or_default() += count;
-        }
+        add_statuses(&mut self.statuses, &other.statuses);
         for (outcome, reason) in &other.reasons {
             self.explain(*outcome, || reason.clone());
         }
@@ -365,6 +366,22 @@ impl LoopTally {
             *mine += theirs;
         }
         self.over = self.over.max(other.over);
+        assert_eq!(
+            self.outcomes.total(),
+            ended,
+            "merged tallies have another number of outcomes"
+        );
+        assert!(
+            self.served <= self.completed,
+            "more good replies than complete ones"
+        );
+    }
+}
+
+/// Adds counts of replies by status.
+fn add_statuses(statuses: &mut BTreeMap<u16, u64>, others: &BTreeMap<u16, u64>) {
+    for (status, count) in others {
+        *statuses.entry(*status).or_default() += count;
     }
 }
 

@@ -1,5 +1,6 @@
 //! Targets of requests: the parsed URL and the address of its host, looked up once.
 
+use std::io;
 use std::net::{IpAddr, SocketAddr, TcpStream, ToSocketAddrs as _};
 use std::str::FromStr;
 use std::time::{Duration, Instant as WallInstant};
@@ -20,6 +21,7 @@ pub enum TargetError {
         /// The text as given.
         text: String,
         /// The parser's error.
+        #[source]
         reason: url::ParseError,
     },
     /// A URL with a user, whose password would be in every report.
@@ -43,7 +45,8 @@ pub enum TargetError {
         /// The port.
         port: u16,
         /// The resolver's error.
-        reason: String,
+        #[source]
+        reason: io::Error,
     },
 }
 
@@ -72,7 +75,7 @@ impl FromStr for Resolve {
                 .ok_or_else(remedy)
         };
         let (host, port, address) = (next()?, next()?, next()?);
-        let address = address.trim_start_matches('[').trim_end_matches(']');
+        let address = without_brackets(address);
         Ok(Self {
             host: host.to_ascii_lowercase(),
             port: port.parse().map_err(|_| remedy())?,
@@ -190,25 +193,30 @@ fn path_as_written(text: &str, url: &Url) -> String {
     }
 }
 
+/// Returns the host of a URL as an address or a name: an IPv6 address without its brackets.
+pub(crate) fn without_brackets(host: &str) -> &str {
+    host.trim_start_matches('[').trim_end_matches(']')
+}
+
 fn address_of(host: &str, port: u16, resolve: &[Resolve]) -> Result<SocketAddr, TargetError> {
     let given = resolve.iter().find(|r| r.host == host && r.port == port);
     if let Some(given) = given {
         return Ok(SocketAddr::new(given.address, port));
     }
-    let bare = host.trim_start_matches('[').trim_end_matches(']');
+    let bare = without_brackets(host);
     if let Ok(address) = bare.parse() {
         return Ok(SocketAddr::new(address, port));
     }
-    let unresolved = |reason: String| TargetError::Unresolved {
+    let unresolved = |reason| TargetError::Unresolved {
         host: host.to_owned(),
         port,
         reason,
     };
     let addresses: Vec<SocketAddr> = (bare, port)
         .to_socket_addrs()
-        .map_err(|error| unresolved(error.to_string()))?
+        .map_err(unresolved)?
         .collect();
-    reachable(&addresses).ok_or_else(|| unresolved("no address".to_owned()))
+    reachable(&addresses).ok_or_else(|| unresolved(io::Error::other("no address")))
 }
 
 /// Returns the first of several addresses that accepts a connection, because `localhost` is often `::1` too. If none

@@ -14,7 +14,9 @@ use rustls::pki_types::{CertificateDer, PrivateKeyDer, ServerName};
 use rustls::{CertificateError, ClientConfig, ClientConnection, RootCertStore};
 use thiserror::Error;
 
+use crate::cause::Cause;
 use crate::socket;
+use crate::target::without_brackets;
 
 /// Trusted certificates, and the client's own.
 #[derive(Clone, Debug, Default)]
@@ -38,7 +40,8 @@ pub enum TlsError {
         /// The file.
         path: PathBuf,
         /// The error.
-        reason: String,
+        #[source]
+        reason: Cause,
     },
     /// A certificate without a key, or a key without a certificate.
     #[error("--cert and --key go together: give both PEM files")]
@@ -94,21 +97,21 @@ fn verifier_of(
     roots.add_parsable_certificates(trusted.iter().cloned());
     verification::verifier(roots, trusted, provider).map_err(|error| TlsError::File {
         path: file.clone(),
-        reason: format!("no certificate in it can be used: {error}"),
+        reason: format!("no certificate in it can be used: {error}").into(),
     })
 }
 
 fn certificates(path: &PathBuf) -> Result<Vec<CertificateDer<'static>>, TlsError> {
-    let failed = |reason: String| TlsError::File {
+    let failed = |reason: Cause| TlsError::File {
         path: path.clone(),
         reason,
     };
     let found: Vec<_> = CertificateDer::pem_file_iter(path)
-        .map_err(|error| failed(error.to_string()))?
+        .map_err(|error| failed(error.into()))?
         .collect::<Result<_, _>>()
-        .map_err(|error| failed(error.to_string()))?;
+        .map_err(|error| failed(error.into()))?;
     if found.is_empty() {
-        return Err(failed("no certificate in it".to_owned()));
+        return Err(failed("no certificate in it".into()));
     }
     Ok(found)
 }
@@ -116,16 +119,13 @@ fn certificates(path: &PathBuf) -> Result<Vec<CertificateDer<'static>>, TlsError
 fn private_key(path: &PathBuf) -> Result<PrivateKeyDer<'static>, TlsError> {
     PrivateKeyDer::from_pem_file(path).map_err(|error| TlsError::File {
         path: path.clone(),
-        reason: error.to_string(),
+        reason: error.into(),
     })
 }
 
 /// The name that the server's certificate must prove.
 pub(crate) fn server_name(host: &str) -> Result<ServerName<'static>, TlsError> {
-    let bare = host
-        .trim_start_matches('[')
-        .trim_end_matches(']')
-        .to_owned();
+    let bare = without_brackets(host).to_owned();
     ServerName::try_from(bare.clone()).map_err(|_| TlsError::ServerName(bare))
 }
 

@@ -263,10 +263,7 @@ pub(super) fn side_by_side(
     let [one, other] = stands;
     let before = [one.done()?, other.done()?];
     let run = making_way(|| run(plan, stop, &mut ()))?;
-    let after = [
-        one.done()?.since(before[0]),
-        other.done()?.since(before[1]),
-    ];
+    let after = [one.done()?.since(before[0]), other.done()?.since(before[1])];
     let parts = after.map(|done| Part {
         reply_us: 1e6 * done.used / done.replies,
         packed: done.packed / done.open,

@@ -19,6 +19,7 @@ use posthaste_units::Span;
 use thiserror::Error;
 
 use super::{FORMAT, Report, page, prometheus};
+use crate::cause::Cause;
 use crate::observer::Observer;
 use crate::outcome::Outcome;
 use crate::results::Run;
@@ -44,8 +45,9 @@ const TIMES: &str = "times.hlog";
 pub struct DirectoryError {
     /// The file or folder.
     pub path: PathBuf,
-    /// The message of the system or the format.
-    pub reason: String,
+    /// The error of the system or the format.
+    #[source]
+    pub reason: Cause,
 }
 
 /// A folder for the records of a run.
@@ -75,9 +77,9 @@ impl Directory {
         if overwrite == Overwrite::Never {
             refuse_occupied(path)?;
         }
-        fs::create_dir_all(path).map_err(|error| failed(path, &error))?;
+        fs::create_dir_all(path).map_err(|error| failed(path, error))?;
         let file = path.join(NEW);
-        let mut seconds = csv::Writer::from_path(&file).map_err(|error| failed(&file, &error))?;
+        let mut seconds = csv::Writer::from_path(&file).map_err(|error| failed(&file, error))?;
         let columns = ["second", "time", "intended"]
             .into_iter()
             .chain(Outcome::ALL.iter().map(|outcome| outcome.name()))
@@ -92,7 +94,7 @@ impl Directory {
         let written = seconds
             .write_record(columns)
             .and_then(|()| Ok(seconds.flush()?));
-        written.map_err(|error| failed(&file, &error))?;
+        written.map_err(|error| failed(&file, error))?;
         Ok(Self {
             path: path.to_owned(),
             seconds,
@@ -123,10 +125,10 @@ impl Directory {
     pub fn finish(mut self, report: &Report, run: &Run) -> Result<(), DirectoryError> {
         let flushed = self.seconds.flush().map_err(csv::Error::from);
         if let Some(error) = self.failed.take().or(flushed.err()) {
-            return Err(failed(&self.path.join(SECONDS), &error));
+            return Err(failed(&self.path.join(SECONDS), error));
         }
         let json =
-            serde_json::to_string_pretty(report).map_err(|error| failed(&self.path, &error))?;
+            serde_json::to_string_pretty(report).map_err(|error| failed(&self.path, error))?;
         self.write(REPORT, json.as_bytes())?;
         self.write(PAGE, page(report, run).as_bytes())?;
         self.write(METRICS, prometheus(report).as_bytes())?;
@@ -140,7 +142,7 @@ impl Directory {
         written.map_err(|error| {
             // A partial file would be mistaken for a complete one.
             let _ = fs::remove_file(&unfinished);
-            failed(&path, &error)
+            failed(&path, error)
         })
     }
 
@@ -162,7 +164,7 @@ impl Directory {
         let comments = ["values are nanoseconds", &left_out];
         let mut out = Vec::new();
         write_log(&mut out, &comments, &intervals)
-            .map_err(|error| failed(&self.path.join(TIMES), &error))?;
+            .map_err(|error| failed(&self.path.join(TIMES), error))?;
         self.write(TIMES, &out)
     }
 }
@@ -173,7 +175,8 @@ fn refuse_occupied(path: &Path) -> Result<(), DirectoryError> {
         path: path.to_owned(),
         reason: format!(
             "holds {holds}: give another folder, or --force to replace what runs write"
-        ),
+        )
+        .into(),
     };
     if fs::symlink_metadata(path.join(REPORT)).is_ok() {
         return Err(refuse("the report of an earlier run"));
@@ -263,9 +266,9 @@ impl Observer for Directory {
 /// A report with another [`FORMAT`], because its numbers mean something else, and errors of the system or the format.
 pub fn read_report(directory: &Path) -> Result<Report, DirectoryError> {
     let path = directory.join(REPORT);
-    let text = fs::read_to_string(&path).map_err(|error| failed(&path, &error))?;
+    let text = fs::read_to_string(&path).map_err(|error| failed(&path, error))?;
     let document: serde_json::Value =
-        serde_json::from_str(&text).map_err(|error| failed(&path, &error))?;
+        serde_json::from_str(&text).map_err(|error| failed(&path, error))?;
     let format = document["format"].as_u64().unwrap_or(1);
     if format != u64::from(FORMAT) {
         let by = document["plan"]["version"].as_str().unwrap_or("unknown");
@@ -273,14 +276,14 @@ pub fn read_report(directory: &Path) -> Result<Report, DirectoryError> {
             "is a report of form {format}, written by version {by}; this version reads form {FORMAT}: \
              response times of form 1 leave out requests without a reply. Make the run again"
         );
-        return Err(DirectoryError { path, reason });
+        return Err(failed(&path, reason));
     }
-    serde_json::from_value(document).map_err(|error| failed(&path, &error))
+    serde_json::from_value(document).map_err(|error| failed(&path, error))
 }
 
-fn failed(path: &Path, reason: &dyn std::fmt::Display) -> DirectoryError {
+fn failed(path: &Path, reason: impl Into<Cause>) -> DirectoryError {
     DirectoryError {
         path: path.to_owned(),
-        reason: reason.to_string(),
+        reason: reason.into(),
     }
 }

@@ -340,10 +340,10 @@ pub(crate) fn occurred(outcomes: &Outcomes) -> impl Iterator<Item = (Outcome, u6
 }
 
 /// Returns a statistic of recorded times. Unknown without any, and for p99.9 of a few.
-pub(crate) fn reading(times: &Summary, statistic: Statistic) -> Reading {
+pub(crate) fn reading(times: &Summary, statistic: Statistic) -> StatisticReading {
     let few = statistic == Statistic::P999 && times.count < FEWEST_FOR_P999;
     match few || times.count == 0 {
-        true => Reading::Unknown,
-        false => Reading::Known(times.value(statistic)),
+        true => StatisticReading::Unknown,
+        false => StatisticReading::Known(times.value(statistic)),
     }
 }

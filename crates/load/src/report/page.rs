@@ -4,12 +4,13 @@ use posthaste_draw::{
     Axis, Block, Card, Cell, Chart, Page, Point, Section, Series, Shape, State, Table, Unit,
 };
 use posthaste_stats::{
-    Batch, CensoredSummary, FEWEST_FOR_P999, Histogram, Recorder, Statistic, StatisticReading,
-    Summary, has_long_tail, median,
+Batch , CensoredSummary , Histogram , Recorder , Statistic , StatisticReading , Summary , has_long_tail , median ,
 };
 
 use super::text::millis;
-use super::{PlanDescription, PortionReport, Report, client_in_words, occurred, thousands};
+use super::{
+    PlanDescription, PortionReport, Report, client_in_words, occurred, reading, thousands,
+};
 use crate::outcome::Outcome;
 use crate::results::Run;
 use crate::tally::Phases;
@@ -246,8 +247,7 @@ fn table_of_times(report: &Report) -> Table {
     let mut table = Table::new([
         "ms", "count", "mean", "p50", "p90", "p95", "p99", "p99.9", "max",
     ]);
-    let mut row = |name: &str, count: u64, reading: &dyn Fn(Statistic) -> StatisticReading| {
-        let cells = Statistic::ALL.map(|s| reading(s).words(|ms| format!("{ms:.3}")));
+let mut row = | name : & str , count : u64 , reading_of : & dyn Fn ( Statistic ) -> StatisticReading | { let cells = Statistic :: ALL . map ( | s | reading_of ( s ) . words ( | ms | format ! ( "{ms:.3}" ) ) ) ;
         let mut row = vec![Cell::text(name), Cell::number(thousands(count))];
         row.extend(cells.map(Cell::number));
         table.rows.push(row);
@@ -263,11 +263,7 @@ fn table_of_times(report: &Report) -> Table {
     let phases = phases.filter_map(|name| Some((name, report.phases_ms.get(name)?)));
     let with_values = |(_, times): &(&str, &Summary)| times.count > 0;
     for (name, times) in fixed.into_iter().chain(phases).filter(with_values) {
-        let few = times.count < FEWEST_FOR_P999;
-        row(name, times.count, &|statistic| match statistic {
-            Statistic::P999 if few => StatisticReading::Unknown,
-            statistic => StatisticReading::Known(times.value(statistic)),
-        });
+        row(name, times.count, &|statistic| reading(times, statistic));
     }
     table
 }

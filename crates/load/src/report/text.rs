@@ -2,9 +2,9 @@
 
 use std::fmt::Write as _;
 
-use posthaste_stats::{CensoredSummary, FEWEST_FOR_P999, Statistic, StatisticReading, Summary};
+use posthaste_stats::{CensoredSummary, Statistic, StatisticReading, Summary};
 
-use super::{Bin, PortionReport, Report, client_in_words, occurred};
+use super::{Bin, PortionReport, Report, client_in_words, occurred, reading};
 use crate::outcome::Outcome;
 use crate::tally::Phases;
 
@@ -189,11 +189,11 @@ fn plain_row(out: &mut String, name: &str, times: &Summary) -> std::fmt::Result 
     if times.count == 0 {
         return writeln!(out, "{name:<NAMES$}     none");
     }
-    let reading = |statistic| match statistic {
-        Statistic::P999 if times.count < FEWEST_FOR_P999 => StatisticReading::Unknown,
-        statistic => StatisticReading::Known(times.value(statistic)),
-    };
-    row(out, name, COLUMNS.map(reading))
+    row(
+        out,
+        name,
+        COLUMNS.map(|statistic| reading(times, statistic)),
+    )
 }
 
 /// The 95 % intervals of the mean and of p99, if there is enough data.
@@ -313,8 +313,8 @@ fn rate(per_second: f64) -> String {
 pub fn thousands(number: u64) -> String {
     let digits = number.to_string();
     let mut out = String::new();
-    for (place, digit) in digits.chars().enumerate() {
-        if place > 0 && (digits.len() - place).is_multiple_of(3) {
+    for (index, digit) in digits.chars().enumerate() {
+        if index > 0 && (digits.len() - index).is_multiple_of(3) {
             out.push(',');
         }
         out.push(digit);
