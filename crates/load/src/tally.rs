@@ -256,7 +256,11 @@ impl LoopTally {
             done,
             ..
         } = *ending;
-debug_assert ! ( moments . intended <= moments . sent && moments . sent <= done , "an exchange ends before it begins: {moments:?}" ) ; let at = moments . intended . saturating_since ( ending . window . 0 ) ;
+        debug_assert!(
+            moments.intended <= moments.sent && moments.sent <= done,
+            "an exchange ends before it begins: {moments:?}"
+        );
+        let at = moments.intended.saturating_since(ending.window.0);
         if outcome.is_complete() {
             self.service.record(at, done.saturating_since(moments.sent));
             self.phases.record(moments, done);

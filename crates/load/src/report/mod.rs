@@ -9,7 +9,7 @@ mod text;
 
 use std::collections::BTreeMap;
 
-use posthaste_stats::{CensoredSummary, FEWEST_FOR_P999, Reading, Statistic, Summary};
+use posthaste_stats::{CensoredSummary, FEWEST_FOR_P999, Statistic, StatisticReading, Summary};
 use serde::{Deserialize, Serialize};
 
 pub use directory::{Directory, DirectoryError, Overwrite, read_report};

@@ -4,7 +4,8 @@ use posthaste_draw::{
     Axis, Block, Card, Cell, Chart, Page, Point, Section, Series, Shape, State, Table, Unit,
 };
 use posthaste_stats::{
-Batch , CensoredSummary , Histogram , Recorder , Statistic , StatisticReading , Summary , has_long_tail , median ,
+    Batch, CensoredSummary, Histogram, Recorder, Statistic, StatisticReading, Summary,
+    has_long_tail, median,
 };
 
 use super::text::millis;
@@ -247,7 +248,8 @@ fn table_of_times(report: &Report) -> Table {
     let mut table = Table::new([
         "ms", "count", "mean", "p50", "p90", "p95", "p99", "p99.9", "max",
     ]);
-let mut row = | name : & str , count : u64 , reading_of : & dyn Fn ( Statistic ) -> StatisticReading | { let cells = Statistic :: ALL . map ( | s | reading_of ( s ) . words ( | ms | format ! ( "{ms:.3}" ) ) ) ;
+    let mut row = |name: &str, count: u64, reading_of: &dyn Fn(Statistic) -> StatisticReading| {
+        let cells = Statistic::ALL.map(|s| reading_of(s).words(|ms| format!("{ms:.3}")));
         let mut row = vec![Cell::text(name), Cell::number(thousands(count))];
         row.extend(cells.map(Cell::number));
         table.rows.push(row);

@@ -43,7 +43,7 @@ pub(crate) struct Args {
     /// A service law instead of the machine's speed: md1:5ms, mm1:5ms or mm1k:5ms:10. It holds for every path but
     /// /healthz and /metrics. Replies then say how busy the one server is (X-Busy)
     #[arg(long, value_name = "LAW")]
-    service: Option<Law>,
+    service: Option<ServiceLaw>,
     /// Be a machine so many times slower: each request costs this multiple of its processor time
     #[arg(
         long,
