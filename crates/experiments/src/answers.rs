@@ -3,7 +3,7 @@
 //! The report opens with them. Each figure composes its answer from the records of the run.
 
 use crate::records::Records;
-use crate::{overload, packet_loss, wsqos};
+use crate::{broker, compression, diffserv, overload, packet_loss, pricing};
 
 /// A question and its figure.
 pub(crate) struct Answer {
@@ -44,28 +44,28 @@ pub(crate) const ANSWERS: [Answer; 10] = [
     },
     Answer {
         question: "When does a handheld gain from compressed replies?",
-        figure: wsqos::fig_50::FIGURE.id,
-        say: wsqos::fig_50::answer,
+        figure: compression::fig_50::FIGURE.id,
+        say: compression::fig_50::answer,
     },
     Answer {
         question: "Can the server decide by its load for whom to compress?",
-        figure: wsqos::fig_53::FIGURE.id,
-        say: wsqos::fig_53::answer,
+        figure: compression::fig_53::FIGURE.id,
+        say: compression::fig_53::answer,
     },
     Answer {
         question: "What does a broker cost that compares offers for each request?",
-        figure: wsqos::fig_59::FIGURE.id,
-        say: wsqos::fig_59::answer,
+        figure: broker::fig_59::FIGURE.id,
+        say: broker::fig_59::answer,
     },
     Answer {
         question: "Do replies gain that are marked for the network by the priority in their request?",
-        figure: wsqos::fig_65::FIGURE.id,
-        say: wsqos::fig_65::answer,
+        figure: diffserv::fig_65::FIGURE.id,
+        say: diffserv::fig_65::answer,
     },
     Answer {
         question: "Do prices protect a server that is asked for more than it can do?",
-        figure: wsqos::prices_2026::FIGURE.id,
-        say: wsqos::prices_2026::answer,
+        figure: pricing::prices_2026::FIGURE.id,
+        say: pricing::prices_2026::answer,
     },
 ];
 

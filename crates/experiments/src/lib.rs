@@ -40,16 +40,19 @@
 //!
 //! # Testbeds of the other papers
 //!
-//! - **DiffServ** (`wsqos::qos_proxy`): the thesis's router is at the generator's end of the link, with gateway and
+//! - **DiffServ** (`diffserv::qos_proxy`): the thesis's router is at the generator's end of the link, with gateway and
 //!   origin at the far end. The same requests run with the gateway's marks, without marks, and with marks by address,
 //!   each run in networks of its own.
-//! - **Mobile** (`wsqos::handheld`): the handheld is a generator at one end of an emulated line, with gateway and shop
+//! - **Mobile** (`compression::handheld`): the handheld is a generator at one end of an emulated line, with gateway and shop
 //!   at the other, all in this process. A thread started by a host's thread is in that host's network, so that the same
-//!   crates serve on loopback and behind GPRS. Service times are compared with computed ones (`wsqos::line_time`),
+//!   crates serve on loopback and behind GPRS. Service times are compared with computed ones (`compression::line_time`),
 //!   together with the time that a witness waited for processors.
 
 mod answers;
+mod broker;
 mod check;
+mod compression;
+mod diffserv;
 mod drawing;
 mod estimate;
 mod figure;
@@ -62,15 +65,15 @@ mod outcome;
 mod overload;
 mod packet_loss;
 mod papers;
+mod pricing;
 mod progress;
 mod records;
 mod report;
 mod run;
 mod side_by_side;
-mod sweep;
+mod testbed;
 #[cfg(test)]
 mod tiny;
-mod wsqos;
 
 pub use check::{Check, Kind};
 pub use drawing::draw;
@@ -110,33 +113,33 @@ pub const FIGURES: &[&Figure] = &[
     &packet_loss::late_loss_2026::FIGURE,
     &packet_loss::model_2026::FIGURE,
     &packet_loss::remedies_compared::FIGURE,
-    &wsqos::table_4::FIGURE,
-    &wsqos::fig_47::FIGURE,
-    &wsqos::fig_48::FIGURE,
-    &wsqos::fig_49::FIGURE,
-    &wsqos::fig_50::FIGURE,
-    &wsqos::fig_51::FIGURE,
-    &wsqos::fig_52::FIGURE,
-    &wsqos::fig_53::FIGURE,
-    &wsqos::fig_54::FIGURE,
-    &wsqos::table_5::FIGURE,
-    &wsqos::policies_2026::FIGURE,
-    &wsqos::codecs_2026::FIGURE,
-    &wsqos::promises_2026::FIGURE,
-    &wsqos::fig_56::FIGURE,
-    &wsqos::fig_57::FIGURE,
-    &wsqos::fig_58::FIGURE,
-    &wsqos::fig_59::FIGURE,
-    &wsqos::fig_60::FIGURE,
-    &wsqos::lookups_2026::FIGURE,
-    &wsqos::changes_2026::FIGURE,
-    &wsqos::fig_62::FIGURE,
-    &wsqos::fig_63::FIGURE,
-    &wsqos::fig_64::FIGURE,
-    &wsqos::fig_65::FIGURE,
-    &wsqos::fig_66::FIGURE,
-    &wsqos::fig_68::FIGURE,
-    &wsqos::fig_69::FIGURE,
-    &wsqos::fig_70::FIGURE,
-    &wsqos::prices_2026::FIGURE,
+    &compression::table_4::FIGURE,
+    &compression::fig_47::FIGURE,
+    &compression::fig_48::FIGURE,
+    &compression::fig_49::FIGURE,
+    &compression::fig_50::FIGURE,
+    &compression::fig_51::FIGURE,
+    &compression::fig_52::FIGURE,
+    &compression::fig_53::FIGURE,
+    &compression::fig_54::FIGURE,
+    &compression::table_5::FIGURE,
+    &compression::policies_2026::FIGURE,
+    &compression::codecs_2026::FIGURE,
+    &compression::promises_2026::FIGURE,
+    &broker::fig_56::FIGURE,
+    &broker::fig_57::FIGURE,
+    &broker::fig_58::FIGURE,
+    &broker::fig_59::FIGURE,
+    &broker::fig_60::FIGURE,
+    &broker::lookups_2026::FIGURE,
+    &broker::changes_2026::FIGURE,
+    &diffserv::fig_62::FIGURE,
+    &diffserv::fig_63::FIGURE,
+    &diffserv::fig_64::FIGURE,
+    &diffserv::fig_65::FIGURE,
+    &diffserv::fig_66::FIGURE,
+    &pricing::fig_68::FIGURE,
+    &pricing::fig_69::FIGURE,
+    &pricing::fig_70::FIGURE,
+    &pricing::prices_2026::FIGURE,
 ];

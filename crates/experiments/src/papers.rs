@@ -34,6 +34,9 @@ pub const PAPERS: &[(&str, &str)] = &[
     ),
 ];
 
+/// Short citation of the thesis and its paper on mobile clients, in figures.
+pub(crate) const THESIS: &str = "Tian: QoS integration in Web services with the WS-QoS framework, FU Berlin 2005, chapter 7; also Tian, Voigt, Naumowicz, Ritter, Schiller: Performance Considerations for Mobile Web Services, Computer Communications 2004";
+
 /// Figures that two papers share: the alias, and the id.
 pub const ALIASES: &[(&str, &str)] = &[
     ("mobile/fig-04", "wsqos/fig-47"),

@@ -17,7 +17,7 @@ use posthaste_units::{Seed, Span};
 use crate::figure::{Conditions, Failure};
 use crate::lab::{Cores, Counters, starting};
 use crate::records::{Records, Table, Value};
-use crate::sweep;
+use crate::testbed::sweep;
 
 /// Slowdown of the server, compared with this machine.
 pub(super) const SLOWDOWN: u32 = 12;

@@ -128,7 +128,7 @@ mod tests {
 
     use super::*;
     use crate::lab::Lab;
-    use crate::overload::instrument;
+    use crate::testbed::instrument;
 
     #[test]
     fn a_tiny_study_serves_every_client() {

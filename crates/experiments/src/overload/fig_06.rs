@@ -4,12 +4,14 @@ use posthaste_draw::{Axis, Chart, Point, Series, Unit};
 use posthaste_units::Span;
 
 use super::bench::Form;
-use super::curves::{Quantity, RESPONSE, fit, reservations};
-use super::{PAPER, closed, instrument};
+use super::curves::{Quantity, RESPONSE, fit};
+use super::{PAPER, closed};
 use crate::check::{Check, NOISE};
 use crate::estimate::{COMPLETE_REPLIES, MEDIANS};
 use crate::figure::{Figure, Plot};
 use crate::records::Records;
+use crate::testbed::curves::reservations;
+use crate::testbed::instrument;
 
 pub(crate) static FIGURE: Figure = Figure {
     id: "overload/fig-06",

@@ -4,12 +4,14 @@ use posthaste_draw::{Axis, Unit};
 use posthaste_units::Span;
 
 use super::bench::Form;
-use super::curves::{THROUGHPUT, plateau};
+use super::curves::THROUGHPUT;
 use super::fig_06::{chart, places};
-use super::{PAPER, closed, instrument};
+use super::{PAPER, closed};
 use crate::check::{Check, NOISE, least, most};
 use crate::figure::{Figure, Plot};
 use crate::records::Records;
+use crate::testbed::curves::plateau;
+use crate::testbed::instrument;
 
 pub(crate) static FIGURE: Figure = Figure {
     id: "overload/fig-07",

@@ -4,14 +4,14 @@ use posthaste_draw::{Axis, Unit};
 use posthaste_units::Span;
 
 use super::bench::Form;
-use super::curves::{
-    RESPONSE, crossing, nearest, over_rate, paper_capacities, places, plateau, series,
-};
+use super::curves::{RESPONSE, over_rate, paper_capacities, places, series};
 use super::open::OVERLOADED;
-use super::{PAPER, instrument, open};
+use super::{PAPER, open};
 use crate::check::{Check, NOISE};
 use crate::figure::{Figure, Plot};
 use crate::records::Records;
+use crate::testbed::curves::{crossing, nearest, plateau};
+use crate::testbed::instrument;
 
 pub(crate) static FIGURE: Figure = Figure {
     id: "overload/fig-08",

@@ -4,11 +4,13 @@ use posthaste_draw::{Axis, Point, Series, Unit};
 use posthaste_units::Span;
 
 use super::bench::Form;
-use super::curves::{THROUGHPUT, nearest, over_rate, paper_capacities, places, series};
-use super::{PAPER, instrument, open, paper};
+use super::curves::{THROUGHPUT, over_rate, paper_capacities, places, series};
+use super::{PAPER, open, paper};
 use crate::check::{Check, NOISE, least, most};
 use crate::figure::{Figure, Plot};
 use crate::records::Records;
+use crate::testbed::curves::nearest;
+use crate::testbed::instrument;
 
 pub(crate) static FIGURE: Figure = Figure {
     id: "overload/fig-09",

@@ -6,10 +6,11 @@ use posthaste_units::Span;
 use super::bench::Form;
 use super::curves::{REJECTED, over_rate, places, series};
 use super::open::OVERLOADED;
-use super::{PAPER, instrument, open, paper};
+use super::{PAPER, early_rejection, open, paper};
 use crate::check::{Check, NOISE, least, most};
 use crate::figure::{Figure, Plot};
 use crate::records::Records;
+use crate::testbed::instrument;
 
 pub(crate) static FIGURE: Figure = Figure {
     id: "overload/fig-10",
@@ -52,7 +53,7 @@ fn plot(records: &Records) -> Vec<Plot> {
 
 fn checks(records: &Records) -> Vec<Check> {
     let mut checks = instrument::accounting(records);
-    checks.extend(instrument::no_early_rejection(records));
+    checks.extend(early_rejection::no_early_rejection(records));
     let page = records.number("capacity page");
     let mut begins = [f64::NAN; 2];
     for (begin, form) in begins.iter_mut().zip(Form::PAIR) {

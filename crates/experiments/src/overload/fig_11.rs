@@ -4,12 +4,14 @@ use posthaste_draw::{Axis, Unit};
 use posthaste_units::Span;
 
 use super::bench::Form;
-use super::curves::{Quantity, RESPONSE, THROUGHPUT, over_rate, places, plateau, series};
+use super::curves::{Quantity, RESPONSE, THROUGHPUT, over_rate, places, series};
 use super::open::OVERLOADED;
-use super::{PAPER, instrument, open, paper};
+use super::{PAPER, early_rejection, open, paper};
 use crate::check::{Check, NOISE};
 use crate::figure::{Figure, Plot};
 use crate::records::Records;
+use crate::testbed::curves::plateau;
+use crate::testbed::instrument;
 
 pub(crate) static FIGURE: Figure = Figure {
     id: "overload/fig-11",
@@ -83,7 +85,7 @@ pub(crate) fn answer(records: &Records) -> String {
 
 fn checks(records: &Records) -> Vec<Check> {
     let mut checks = instrument::accounting(records);
-    checks.extend(instrument::no_early_rejection(records));
+    checks.extend(early_rejection::no_early_rejection(records));
     let [plain, packed] = FORMS.map(|form| reply_bytes(records, form));
     let segments = |bytes: f64| (bytes / SEGMENT).ceil();
     checks.push(Check::claim(

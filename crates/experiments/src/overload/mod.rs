@@ -1,12 +1,13 @@
 //! The overload paper: a Web service compared with a plain page on a server past its limit.
 //!
 //! Three studies provide the records of seven figures: [`wire`] counts bytes, [`closed`] and [`open`] load the bookshop
-//! like singleclient and sclient. They share the testbed in [`bench`], the checks of the instrument in [`instrument`]
-//! and the axes in [`curves`]. The paper's own numbers are defined here only.
+//! like singleclient and sclient. They share the testbed in [`bench`] and the axes in [`curves`]. The paper's own numbers
+//! are defined here only.
 
 mod bench;
 mod closed;
-pub(crate) mod curves;
+mod curves;
+mod early_rejection;
 pub(crate) mod fig_05;
 pub(crate) mod fig_06;
 pub(crate) mod fig_07;
@@ -14,7 +15,6 @@ pub(crate) mod fig_08;
 pub(crate) mod fig_09;
 pub(crate) mod fig_10;
 pub(crate) mod fig_11;
-pub(crate) mod instrument;
 mod open;
 mod wire;
 

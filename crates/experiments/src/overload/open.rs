@@ -12,7 +12,7 @@ use super::curves::{REJECTED, RESPONSE, THROUGHPUT};
 use crate::estimate::estimate;
 use crate::figure::{Conditions, Failure, Needs, Study};
 use crate::records::{Records, Table, Value};
-use crate::sweep;
+use crate::testbed::sweep;
 
 pub(super) static STUDY: Study = Study {
     name: "overload-open-loop",
@@ -68,10 +68,6 @@ const SHOP: Shop = Shop {
     backlog: 128,
     concurrency: Some(32),
 };
-/// Number of requests inside under overload: the queue's 129 and those in service. With a fuller or emptier queue at
-/// the start, a short run would measure the transition.
-const FILL: f64 = 150.0;
-
 pub(super) fn study(conditions: &Conditions<'_>, case: &Case) -> Result<Records, Failure> {
     let mut records = Records::new();
     costs(conditions, case.look, &mut records)?;
@@ -169,7 +165,7 @@ fn sweeps(
 /// A plan of `rate` for `length`. If `rate` exceeds the capacity `own`, a burst that fills server and queue comes
 /// first.
 fn overload(bench: &Bench, form: Form, rate: f64, own: f64, length: Span) -> Result<Plan, Failure> {
-    Ok(bench.plan(form, sweep::load(rate, own, FILL, length)?))
+    Ok(bench.plan(form, sweep::load(rate, own, length)?))
 }
 
 /// Computes the capacities from all overloaded runs, and each point from its runs.
@@ -242,7 +238,8 @@ mod tests {
 
     use super::*;
     use crate::lab::Lab;
-    use crate::overload::{curves, instrument};
+    use crate::overload::curves;
+    use crate::testbed::{curves::reservations, instrument};
 
     const TINY: Case = Case {
         // Multiples of the assumed capacity. 10,000 requests a second overload the slow server on any machine.
@@ -283,7 +280,7 @@ mod tests {
             assert!(check.holds, "{}", check.sentence);
         }
         assert_eq!(
-            curves::reservations(&records).len(),
+            reservations(&records).len(),
             1 + usize::from(records.number("shared core") == 1.0)
         );
     }

@@ -1,0 +1,35 @@
+//! wsqos/fig-49: GPRS, good: service time against reply size.
+
+use super::claims::{LINE, wins};
+use super::handheld::{self, BUDGET, GPRS};
+use super::service_time::Network;
+use crate::check::Check;
+use crate::figure::Figure;
+use crate::papers::THESIS;
+use crate::records::Records;
+
+pub(crate) static FIGURE: Figure = Figure {
+    id: "wsqos/fig-49",
+    title: "GPRS, good: service time against reply size",
+    claim: "Over GPRS with good reception compression wins as replies grow.",
+    paper: THESIS,
+    budget: BUDGET,
+    study: &handheld::STUDY,
+    plot: |records| network(records).plot("GPRS, good reception: service time of each reply"),
+    checks,
+    differs: LINE,
+};
+
+fn network(records: &Records) -> Network<'_> {
+    Network {
+        records,
+        name: GPRS,
+    }
+}
+
+fn checks(records: &Records) -> Vec<Check> {
+    let network = network(records);
+    let mut checks = network.instrument();
+    checks.extend(wins(network));
+    checks
+}
