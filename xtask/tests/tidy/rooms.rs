@@ -72,6 +72,7 @@ const UNDER_THE_TOP: &[&str] = &[
     "gateway",
     "broker",
     "bookshop",
+    "study",
 ];
 
 const ALL_BUT_THE_BINARY: &[&str] = &[
@@ -94,7 +95,8 @@ const ALL_BUT_THE_BINARY: &[&str] = &[
     "gateway",
     "broker",
     "bookshop",
-    "experiments",
+    "study",
+    "papers",
     "demo",
 ];
 
@@ -119,8 +121,9 @@ pub(crate) const ROOMS: &[Room] = &[
     shell("gateway", UNDER_A_PRODUCT),
     shell("broker", UNDER_A_PRODUCT),
     shell("bookshop", UNDER_A_PRODUCT),
+    shell("study", &["units", "draw", "serve", "emulator"]),
     Room {
-        name: "experiments",
+        name: "papers",
         kind: Kind::Top,
         below: UNDER_THE_TOP,
     },
@@ -176,9 +179,9 @@ pub(crate) const NETWORK: &[(&str, &[&str])] = &[
         ],
     ),
     ("tokio-rustls", &["serve"]),
-    // load has an event loop of its own and drives the TLS state machine in it. A test of the experiments is a client
+    // load has an event loop of its own and drives the TLS state machine in it. A test of the papers is a client
     // that counts the bytes below TLS.
-    ("rustls", &["serve", "load", "experiments"]),
+    ("rustls", &["serve", "load", "papers"]),
     ("rustls-native-certs", &["serve", "load"]),
     ("socket2", &["serve", "load", "emulator"]),
 ];

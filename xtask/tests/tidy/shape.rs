@@ -143,7 +143,7 @@ fn every_figure_file_is_listed() {
     let sources = rust();
     let list: Vec<&Source> = sources
         .iter()
-        .filter(|source| source.room() == Some("experiments"))
+        .filter(|source| source.room() == Some("papers"))
         .filter(|source| source.text.contains(" FIGURES:"))
         .collect();
     let findings: Vec<Finding> = sources
@@ -161,10 +161,10 @@ fn every_figure_file_is_listed() {
     expect_none(&findings);
 }
 
-/// `crates/experiments/src/overload/fig_05.rs` as `overload::fig_05`.
+/// `crates/papers/src/overload/fig_05.rs` as `overload::fig_05`.
 fn figure(path: &str) -> Option<String> {
     let inside = path
-        .strip_prefix("crates/experiments/src/")?
+        .strip_prefix("crates/papers/src/")?
         .strip_suffix(".rs")?;
     let (paper, file) = inside.split_once('/')?;
     (file.starts_with("fig_") || file.starts_with("table_")).then(|| format!("{paper}::{file}"))

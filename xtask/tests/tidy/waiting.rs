@@ -13,8 +13,7 @@ const CLOCKS: &[&str] = &[
     "TcpListener::bind",
     "TcpStream::connect",
     "UdpSocket::bind",
-    "of_a_test(",
-    "tiny::study",
+    "test_study::",
 ];
 
 /// A row of the table: a binary, and modules of it. No modules mean all.

@@ -2,9 +2,9 @@
 
 use std::path::PathBuf;
 
-use posthaste_experiments::{
-    Console, FIGURES, Figure, Kind, Listed, Options, Outcome, draw, lab, list, reproduce,
-    reproduce_part, select,
+use posthaste_papers::COLLECTION;
+use posthaste_study::{
+    Console, Figure, Kind, Listed, Options, Outcome, draw, lab, reproduce, reproduce_part,
 };
 use posthaste_units::Seed;
 use rustix::process::{Signal, set_parent_process_death_signal};
@@ -70,12 +70,14 @@ pub(crate) struct Args {
 impl Args {
     pub(crate) fn run(self) -> Result<(), Failure> {
         let all = self.all || self.list;
-        let selection = select(FIGURES, &self.figures, all).map_err(Failure::usage)?;
+        let selection = COLLECTION
+            .select(&self.figures, all)
+            .map_err(Failure::usage)?;
         if self.list {
             return self.print_list(&selection);
         }
         if self.draw {
-            return finish(&draw(FIGURES, &self.out).map_err(Failure::run)?);
+            return finish(&draw(&COLLECTION, &self.out).map_err(Failure::run)?);
         }
         let options = Options {
             full: self.full,
@@ -92,14 +94,14 @@ impl Args {
             set_parent_process_death_signal(Some(Signal::TERM)).map_err(Failure::run)?;
             return reproduce_part(&selection, &options, &stop).map_err(Failure::run);
         }
-        let outcome = reproduce(FIGURES, &selection, &options, &stop, &Console::new())
+        let outcome = reproduce(&COLLECTION, &selection, &options, &stop, &Console::new())
             .map_err(Failure::run)?;
         finish(&outcome)
     }
 
     fn print_list(&self, selection: &[&Figure]) -> Result<(), Failure> {
         let listed: Vec<Listed<'_>> = if self.figures.is_empty() {
-            list(FIGURES)
+            COLLECTION.list()
         } else {
             selection
                 .iter()

@@ -1,0 +1,263 @@
+//! SOAP lookups of the thesis's 27 offers at rates from low to past the limit, with three designs: comparison of all
+//! offers, a database query per request, and our index.
+//!
+//! Each design is our broker with another lookup. Every request has a connection of its own.
+
+use posthaste_broker::prototype::Design;
+use posthaste_broker::{Admin, Config, Place};
+use posthaste_broker_client::Client;
+use posthaste_load::{Pace, Plan, RequestSpec, soap_request};
+use posthaste_qos::{Document, Offer, Requirement};
+use posthaste_soap::Version;
+use posthaste_study::{
+    Conditions, Failure, Needs, Records, Study, Table,
+    lab::{Cores, starting},
+};
+use posthaste_units::{Seed, Span};
+
+use super::lookups::QUESTIONS;
+use super::qws;
+use crate::testbed::measured::runs;
+use crate::testbed::rig::{Stand, describe, plan_of};
+use crate::testbed::sweep;
+
+pub(super) static STUDY: Study = Study {
+    name: "wsqos-brokers",
+    needs: Needs::Processor,
+    core: false,
+    run: |conditions| study(conditions, &Case::of(conditions.full)),
+};
+
+/// The designs: name, and lookup method. `None` is our index.
+pub(super) const DESIGNS: [(&str, Option<Design>); 3] = [
+    (MEMORY, Some(Design::Walk)),
+    (DATABASE, Some(Design::Database)),
+    (OURS, None),
+];
+/// The thesis's first design.
+pub(super) const MEMORY: &str = "compared in memory";
+/// Its second.
+pub(super) const DATABASE: &str = "asked of a database";
+/// Our design.
+pub(super) const OURS: &str = "index in memory";
+
+/// Offers and providers of the thesis. Its 22 services do not affect a lookup of the cheapest.
+const OFFERS: usize = 27;
+const PROVIDERS: [&str; 4] = ["ada", "bob", "cleo", "dora"];
+const KIND: &str = "uddi:thesis:service";
+
+/// Slowdown of the broker. A connection costs the generator more CPU time than the broker.
+const SLOWDOWN: u32 = 4;
+
+const BACKLOG: u32 = 128;
+const CONNECTIONS: usize = 32;
+
+/// Multiple of the capacity from which a broker is overloaded.
+pub(super) const OVERLOADED: f64 = 1.2;
+
+/// Quantities in the pictures.
+const QUANTITIES: [&str; 4] = ["response_ms", "throughput_per_s", "rejected_per_s", "busy"];
+
+struct Case {
+    /// Rates as multiples of a design's capacity.
+    rates: &'static [f64],
+    repetitions: u64,
+    length: Span,
+}
+
+impl Case {
+    fn of(full: bool) -> Self {
+        match full {
+            true => Self {
+                rates: &[
+                    0.1, 0.2, 0.3, 0.4, 0.5, 0.6, 0.7, 0.8, 0.9, 0.95, 1.0, 1.05, 1.1, 1.2, 1.5,
+                    2.0, 3.0,
+                ],
+                repetitions: 5,
+                length: Span::from_secs(2),
+            },
+            false => Self {
+                rates: &[0.3, 0.6, 0.8, 1.0, 1.5, 2.5],
+                repetitions: 3,
+                length: Span::from_millis(500),
+            },
+        }
+    }
+}
+
+fn study(conditions: &Conditions<'_>, case: &Case) -> Result<Records, Failure> {
+    let mut records = Records::new();
+    let cores = Cores::here();
+    describe(&mut records, conditions, cores);
+    records.set_parameter(
+        "offers",
+        format!("{OFFERS} of {} providers, one type", PROVIDERS.len()),
+    );
+    records.set_parameter("request", "SOAP 1.1 GetBestOffer, typical bounds");
+    let words = format!("{SLOWDOWN} times this machine's processor time");
+    records.set_parameter("cost of a request", words);
+    records.set_parameter("connection", "a new one for each request");
+    records.set_parameter(
+        "queue",
+        format!("{BACKLOG} waiting, {CONNECTIONS} in service"),
+    );
+    records.set_parameter("length of a run", case.length);
+    records.set_parameter("runs of each point", case.repetitions);
+    let folder = tempfile::tempdir()?;
+    let place = Place::Sqlite(folder.path().join("offers.db"));
+    publish(&place, &qws::offers(OFFERS, conditions.seed)?)?;
+    let mut table = runs();
+    for (number, (who, prototype)) in DESIGNS.into_iter().enumerate() {
+        let stand = Stand::broker(Config {
+            listen: ([127, 0, 0, 1], 0).into(),
+            store: place.clone(),
+            cpus: cores.server.into_iter().collect(),
+            backlog: BACKLOG,
+            connections: Some(CONNECTIONS),
+            slowdown: SLOWDOWN,
+            prototype,
+            ..Config::default()
+        })?;
+        let request = question(&format!("http://{}/soap", stand.address));
+        let plan = |pace| plan_of(request.clone(), pace, cores);
+        let done = number as u64;
+        if sweep_one(conditions, case, (who, done), &stand, &plan, &mut table)?.is_none() {
+            break;
+        }
+    }
+    records.set_table("runs", table);
+    let whos = DESIGNS.map(|(who, _)| who);
+    sweep::capacities(&mut records, &whos, OVERLOADED);
+    let ours = records.number(&format!("capacity {OURS}"));
+    sweep::points(&mut records, &whos, &QUANTITIES, ours);
+    Ok(records)
+}
+
+/// Runs every rate for one design. `None` if stopped.
+fn sweep_one(
+    conditions: &Conditions<'_>,
+    case: &Case,
+    (who, number): (&str, u64),
+    stand: &Stand,
+    plan: &impl Fn(Pace) -> Plan,
+    table: &mut Table,
+) -> Result<Option<()>, Failure> {
+    // The maximum of a few runs, because disturbances only reduce the capacity.
+    let mut capacity = 0.0f64;
+    for _ in 0..case.repetitions {
+        let length = case.length + case.length;
+        let closed = plan(Pace::Closed {
+            clients: 64,
+            length,
+        });
+        let Some(measured) = stand.measure(&closed, conditions.stop)? else {
+            return Ok(None);
+        };
+        capacity = capacity.max(measured.throughput());
+    }
+    let capacity = conditions.capacity(capacity);
+    let of = (case.rates.len() * DESIGNS.len()) as u64;
+    for (place, &load) in case.rates.iter().enumerate() {
+        let done = number * case.rates.len() as u64 + place as u64;
+        conditions
+            .progress
+            .step(done, of, &format!("{who}, {load} x {capacity:.0}/s"));
+        for repetition in 1..=case.repetitions {
+            let pace = sweep::load(load * capacity, capacity, case.length)?;
+            let mut plan = plan(pace);
+            plan.seed = Seed(conditions.seed.0.wrapping_add(repetition));
+            let Some(measured) = stand.measure(&plan, conditions.stop)? else {
+                return Ok(None);
+            };
+            table.push(
+                measured
+                    .acted(SLOWDOWN)
+                    .row(who, load, repetition, f64::NAN),
+            );
+        }
+    }
+    Ok(Some(()))
+}
+
+/// Publishes the offers, as their providers.
+fn publish(place: &Place, offers: &[Offer]) -> Result<(), Failure> {
+    let mut admin = Admin::open(place)?;
+    let tokens = PROVIDERS.iter().map(|provider| admin.make_token(provider));
+    // A broker knows only the tokens that exist at its start.
+    let tokens = tokens.collect::<Result<Vec<_>, _>>()?;
+    let turn = starting();
+    let broker = posthaste_broker::start(Config {
+        listen: ([127, 0, 0, 1], 0).into(),
+        store: place.clone(),
+        ..Config::default()
+    })?;
+    drop(turn);
+    let url = format!("http://{}", broker.addr);
+    for (number, (provider, (_, token))) in PROVIDERS.iter().zip(tokens).enumerate() {
+        let client = Client::new(&url)?.with_token(Some(token));
+        let own = offers
+            .iter()
+            .skip(number)
+            .step_by(PROVIDERS.len())
+            .cloned()
+            .collect();
+        posthaste_broker_client::wait(client.put_all(KIND, provider, own))??;
+    }
+    Ok(())
+}
+
+/// The request, with the typical question.
+fn question(url: &str) -> RequestSpec {
+    let mut requirement = Requirement::default();
+    let (_, ask) = QUESTIONS[0];
+    ask(&mut requirement.qos);
+    let mut content = format!(
+        "<b:GetBestOffer xmlns:b=\"urn:posthaste:broker\"><b:tModelKey>{KIND}</b:tModelKey><b:requirements>"
+    );
+    Document::Requirement(requirement).write_into(&mut content);
+    content.push_str("</b:requirements></b:GetBestOffer>");
+    soap_request(
+        url,
+        Version::Soap11,
+        "urn:posthaste:broker/GetBestOffer",
+        &content,
+    )
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::atomic::AtomicBool;
+
+    use super::*;
+    use crate::test_study;
+    use crate::testbed::instrument;
+    use posthaste_study::lab::Lab;
+
+    #[test]
+    fn a_tiny_study_asks_every_design_past_its_limit() {
+        let lab = Lab::Shared("a test".to_owned());
+        let stop = AtomicBool::new(false);
+        let case = Case {
+            rates: &[0.3, 2.0],
+            repetitions: 1,
+            length: Span::from_millis(100),
+        };
+        let conditions = Conditions {
+            assumed_capacity: Some(1000.0),
+            ..test_study::conditions(&lab, &stop)
+        };
+        let records = study(&conditions, &case).unwrap();
+        assert_eq!(records.table("runs").len(), 6);
+        for check in instrument::accounting(&records) {
+            assert!(check.holds, "{}", check.sentence);
+        }
+        // A busy machine may answer no request past the limit in such a short time.
+        for (who, _) in DESIGNS {
+            let answered = sweep::places(&records, who, "throughput_per_s");
+            assert!(
+                answered[0].1 > 0.0 && answered.len() == 2,
+                "{who}: {answered:?}"
+            );
+        }
+    }
+}

@@ -1,0 +1,341 @@
+//! Requirements of the gateway under load, measured in alternation with the systems that it is compared with.
+//!
+//! Three questions:
+//!
+//! 1. Beyond its limit, at 1.5 times HAProxy's capacity with everything compressed: the compressed share and the tail
+//!    of the response times, for distinct replies and for repeated ones.
+//! 2. At saturation: the cost of the decision, compared with a gateway whose clients leave it no choice.
+//! 3. At 70 % of the plain capacity: the tail of the plain path, compared with other proxies.
+//!
+//! At saturation both systems are loaded at the same time on one core, and each one's CPU time is counted separately.
+//! The others alternate. Results are medians.
+
+use posthaste_compression::Wish;
+use posthaste_load::{Arrivals, Connections, Pace, Plan, RateStep};
+use posthaste_study::{Conditions, Failure, Needs, Records, Study, Table, Value};
+use posthaste_units::{Rate, Seed, Span};
+
+use super::peers::{Folder, Peer};
+use super::sizes::Sizes;
+use crate::testbed::measured::{Measured, runs};
+use crate::testbed::rig::{REPLY, Rig, Stand, side_by_side};
+
+pub(super) static STUDY: Study = Study {
+    name: "wsqos-promises",
+    needs: Needs::Processor,
+    core: false,
+    run: |conditions| study(conditions, &Case::of(conditions.full)),
+};
+
+/// Length and number of the measurements.
+struct Case {
+    rounds: u64,
+    settle: Span,
+    length: Span,
+    /// Number and length of the runs of two gateways side by side.
+    pairs: u64,
+    beside: Span,
+}
+
+impl Case {
+    fn of(full: bool) -> Self {
+        let seconds = |settle, length| (Span::from_millis(settle), Span::from_millis(length));
+        let (rounds, (settle, length)) = match full {
+            true => (9, seconds(2500, 2000)),
+            false => (3, seconds(1200, 600)),
+        };
+        Self {
+            rounds,
+            settle,
+            length,
+            pairs: if full { 100 } else { 16 },
+            beside: Span::from_millis(400),
+        }
+    }
+}
+
+/// Clients of a closed loop, enough to keep a core busy.
+const CLIENTS: u32 = 64;
+
+/// Maximum number of waiting requests. Those due beyond it are dropped and counted.
+const AT_ONCE: usize = 1000;
+
+/// One measured system: its name, its proxy, and the preferences of its clients.
+struct Trial<'a> {
+    who: &'static str,
+    stand: &'a Stand,
+    wishes: &'static [(Wish, f64)],
+    /// Sizes of the replies of another proxy, because its compressed replies are not counted otherwise.
+    sizes: Option<Sizes>,
+}
+
+/// The rate as a multiple of a proxy's throughput in a closed loop just before. The speed of a core changes from one
+/// minute to the next.
+struct Of<'a> {
+    times: f64,
+    stand: &'a Stand,
+    wishes: &'static [(Wish, f64)],
+}
+
+#[derive(Clone, Copy)]
+enum Load {
+    /// Open loop with this number of requests a second.
+    Open(f64),
+    /// Closed loop.
+    Closed,
+}
+
+/// Rates of the open loops, as multiples of the reference throughput.
+const BEYOND: f64 = 1.5;
+const AT_EASE: f64 = 0.7;
+
+/// Names of the measured systems, in records and sentences.
+pub(super) const GATE: [&str; 2] = ["beyond: threshold", "beyond: HAProxy's gate"];
+pub(super) const REPEATED: &str = "beyond: threshold, cache";
+pub(super) const PLAIN_BEYOND: &str = "beyond: threshold, all refuse";
+pub(super) const SATURATED: [&str; 2] = ["saturated: half leave it open", "saturated: all refuse"];
+pub(super) const ASKED: [&str; 2] = ["saturated: a third asks", "saturated: exactly the askers"];
+pub(super) const TAILS: [&str; 3] = ["at ease: gateway", "at ease: HAProxy", "at ease: nginx"];
+
+const ASKS: &[(Wish, f64)] = &[(Wish::Always, 1.0)];
+const OPEN: &[(Wish, f64)] = &[(Wish::Unstated, 1.0)];
+const REFUSE: &[(Wish, f64)] = &[(Wish::Never, 1.0)];
+const HALF: &[(Wish, f64)] = &[(Wish::Never, 0.5), (Wish::Unstated, 0.5)];
+const THIRDS: &[(Wish, f64)] = &[
+    (Wish::Always, 1.0),
+    (Wish::Never, 1.0),
+    (Wish::Unstated, 1.0),
+];
+
+/// The gateway, and one that compresses only for clients that ask: without a preference, a client counts as refusing.
+const GATEWAY: &str = "[compression]\npolicy = \"threshold\"\nsteps = [\"gzip-1\"]";
+const EXACTLY: &str = "wish = \"never\"";
+
+fn study(conditions: &Conditions<'_>, case: &Case) -> Result<Records, Failure> {
+    let mut records = Records::new();
+    let rig = Rig::open(conditions, REPLY, "gzip")?;
+    rig.describe(&mut records, conditions);
+    records.set_parameter("reply", format!("{}, made beforehand", REPLY.name()));
+    records.set_parameter("connection", "kept");
+    records.set_parameter("before a run", case.settle);
+    records.set_parameter("length of a run", case.length);
+    records.set_parameter("rounds", case.rounds);
+    let mut bench = Promises {
+        conditions,
+        rig: &rig,
+        case,
+        table: runs(),
+        beside: Table::new(BESIDE),
+    };
+    let folder = Folder::new();
+    let complete = bench.all(&folder)?;
+    records.set_number("complete", f64::from(u8::from(complete)));
+    records.set_table("runs", bench.table);
+    records.set_table("beside", bench.beside);
+    Ok(records)
+}
+
+const BESIDE: [&str; 5] = ["who", "turn", "reply_us", "packed", "denied"];
+
+struct Promises<'a> {
+    conditions: &'a Conditions<'a>,
+    rig: &'a Rig,
+    case: &'a Case,
+    table: Table,
+    /// One row for each gateway that runs side by side.
+    beside: Table,
+}
+
+impl Promises<'_> {
+    /// Measures all questions one after another. Returns false if stopped.
+    fn all(&mut self, folder: &Folder) -> Result<bool, Failure> {
+        // One proxy per question, so that its state does not affect the next.
+        let open = || self.rig.gateway(1, GATEWAY, "");
+        let [gateway, decides, refuses, plain_path] = [open()?, open()?, open()?, open()?];
+        let caching = self.rig.caching_gateway(GATEWAY)?;
+        let exactly = self.rig.gateway(1, GATEWAY, EXACTLY)?;
+        let peer = |peer: Peer| peer.start(self.rig, &folder.0);
+        let [gate, all] = [peer(Peer::Haproxy)?, peer(Peer::HaproxyAll)?];
+        let [haproxy, nginx] = [peer(Peer::HaproxyPlain)?, peer(Peer::NginxPlain)?];
+        let trial = |who, stand, wishes| Trial {
+            who,
+            stand,
+            wishes,
+            sizes: None,
+        };
+        let beyond = all.as_ref().map(|stand| Of {
+            times: BEYOND,
+            stand,
+            wishes: ASKS,
+        });
+        let mut trials = vec![trial(GATE[0], &gateway, OPEN)];
+        if let Some(gate) = &gate {
+            let sizes = Some(Sizes::of(self.rig, gate, self.conditions.stop)?);
+            trials.push(Trial {
+                sizes,
+                ..trial(GATE[1], gate, OPEN)
+            });
+        }
+        trials.push(trial(REPEATED, &caching, OPEN));
+        trials.push(trial(PLAIN_BEYOND, &gateway, REFUSE));
+        let saturated = [(&decides, HALF), (&refuses, REFUSE)];
+        let asked = [(&decides, THIRDS), (&exactly, THIRDS)];
+        let at_ease = Of {
+            times: AT_EASE,
+            stand: &plain_path,
+            wishes: REFUSE,
+        };
+        let stands = [Some(&plain_path), haproxy.as_ref(), nginx.as_ref()];
+        let tails = TAILS.into_iter().zip(stands);
+        let tails: Vec<Trial<'_>> = tails
+            .filter_map(|(who, stand)| Some(trial(who, stand?, REFUSE)))
+            .collect();
+        let beyond = beyond.map_or(Ok(true), |of| self.turns(0, &of, &trials));
+        Ok(beyond?
+            && self.pairs(SATURATED, saturated)?
+            && self.pairs(ASKED, asked)?
+            && self.turns(1, &at_ease, &tails)?)
+    }
+
+    /// Replies per second in a closed loop, or NaN if stopped.
+    fn throughput(&self, stand: &Stand, wishes: &[(Wish, f64)]) -> Result<f64, Failure> {
+        let plan = self.plan(stand, wishes, Load::Closed, self.case.settle);
+        let measured = self.measure(stand, &plan)?;
+        Ok(measured.map_or(f64::NAN, |measured| measured.throughput()))
+    }
+
+    /// Measures `trials` one after another, in several rounds. Returns false if stopped.
+    fn turns(&mut self, question: u64, of: &Of<'_>, trials: &[Trial<'_>]) -> Result<bool, Failure> {
+        let rounds = self.case.rounds;
+        for round in 1..=rounds {
+            let throughput = self.throughput(of.stand, of.wishes)?;
+            if throughput.is_nan() {
+                return Ok(false);
+            }
+            let load = Load::Open(of.times * self.conditions.capacity(throughput));
+            // Another trial comes first in each round, because the speed of a core depends on its previous load.
+            let turn = trials.iter().cycle().skip(round as usize);
+            for trial in turn.take(trials.len()) {
+                let done = question * rounds + round - 1;
+                self.conditions.progress.step(done, 2 * rounds, trial.who);
+                let plan = |length| self.plan(trial.stand, trial.wishes, load, length);
+                let settled = self.measure(trial.stand, &plan(self.case.settle))?;
+                let measured = self.measure(trial.stand, &plan(self.case.length))?;
+                let Some(measured) = measured.filter(|_| settled.is_some()) else {
+                    return Ok(false);
+                };
+                let own = || measured.packed();
+                let share = trial
+                    .sizes
+                    .as_ref()
+                    .map_or_else(own, |sizes| sizes.share(&measured));
+                self.table
+                    .push(measured.row(trial.who, f64::NAN, round, share));
+            }
+        }
+        Ok(true)
+    }
+
+    /// Measures two saturated gateways side by side, each with clients of its own. Returns false if stopped.
+    fn pairs(
+        &mut self,
+        whos: [&str; 2],
+        [(one, ours), (other, theirs)]: [(&Stand, &[(Wish, f64)]); 2],
+    ) -> Result<bool, Failure> {
+        let stop = self.conditions.stop;
+        let both = |length| {
+            let mut both = self.plan(one, ours, Load::Closed, length);
+            let theirs = self.plan(other, theirs, Load::Closed, length);
+            both.requests.extend(theirs.requests);
+            both
+        };
+        // The load controller must first observe the load.
+        if side_by_side([one, other], &both(self.case.settle), stop)?.is_none() {
+            return Ok(false);
+        }
+        let mut both = both(self.case.beside);
+        for turn in 0..self.case.pairs {
+            let progress = &self.conditions.progress;
+            progress.step(turn, self.case.pairs, whos[0]);
+            both.seed = Seed(self.conditions.seed.0.wrapping_add(turn));
+            let Some(parts) = side_by_side([one, other], &both, stop)? else {
+                return Ok(false);
+            };
+            for (who, part) in whos.iter().zip(parts) {
+                let numbers = [turn as f64, part.reply_us, part.packed, part.denied];
+                let numbers = numbers.map(Value::from);
+                let row = [Value::from(*who)].into_iter().chain(numbers);
+                self.beside.push(row);
+            }
+        }
+        Ok(true)
+    }
+
+    fn measure(&self, stand: &Stand, plan: &Plan) -> Result<Option<Measured>, Failure> {
+        self.rig.measure(stand, plan, self.conditions.stop)
+    }
+
+    fn plan(&self, stand: &Stand, wishes: &[(Wish, f64)], load: Load, length: Span) -> Plan {
+        let pace = match load {
+            Load::Closed => Pace::Closed {
+                clients: CLIENTS,
+                length,
+            },
+            Load::Open(rate) => Pace::Open {
+                arrivals: Arrivals::Constant,
+                steps: vec![RateStep::steady(
+                    Rate::per_second(rate).unwrap_or_default(),
+                    length,
+                )],
+            },
+        };
+        Plan {
+            connection_limit: AT_ONCE,
+            ..self.rig.plan(stand, wishes, Connections::KeepAlive, pace)
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::atomic::AtomicBool;
+
+    use super::*;
+    use crate::compression::peers::find;
+    use crate::test_study;
+    use crate::testbed::instrument;
+    use posthaste_study::lab::Lab;
+
+    #[test]
+    fn every_question_is_asked_and_every_request_accounted_for() {
+        let lab = Lab::Shared("a test".to_owned());
+        let stop = AtomicBool::new(false);
+        let case = Case {
+            rounds: 1,
+            settle: Span::from_millis(60),
+            length: Span::from_millis(60),
+            pairs: 2,
+            beside: Span::from_millis(60),
+        };
+        let conditions = Conditions {
+            assumed_capacity: Some(500.0),
+            ..test_study::conditions(&lab, &stop)
+        };
+        let records = study(&conditions, &case).unwrap();
+        assert!(records.number("complete") == 1.0);
+        let tables = ["runs", "beside"].map(|name| records.table(name));
+        let rows = tables.iter().flat_map(|table| table.rows());
+        let rows: Vec<String> = rows.map(|row| row.text("who").to_owned()).collect();
+        let there = |who: &&str| rows.contains(&(*who).to_owned());
+        let all = [&SATURATED, &ASKED, &TAILS[..1]].concat();
+        assert!(all.iter().all(there), "{rows:?}");
+        // Rates that are multiples of HAProxy's exist only with HAProxy.
+        let beyond = [GATE[0], GATE[1], REPEATED, PLAIN_BEYOND];
+        let haproxy = find("haproxy").is_some();
+        assert!(beyond.iter().all(|who| there(who) == haproxy), "{rows:?}");
+        assert!(instrument::identity(&records).holds);
+        let rows = tables.iter().flat_map(|table| table.rows());
+        let denied: f64 = rows.map(|row| row.number("denied")).sum();
+        assert!(denied == 0.0, "{denied} askers were denied");
+    }
+}

@@ -1,0 +1,115 @@
+//! The figures of the papers: one file per figure, by topic.
+//!
+//! [`COLLECTION`] has the only list of figures; the selection, the report's index and the tables of figures derive from
+//! it. Each figure's file defines its measurement. The frame that runs and draws them is `posthaste-study`. Crates below
+//! this one create and answer the traffic.
+//!
+//! # Packet loss
+//!
+//! A packet-loss study takes jobs and produces records:
+//!
+//! | module | task |
+//! |---|---|
+//! | `rig` | transactions between two ends, each on a line of its own |
+//! | `seen` | outcome of each transaction, read from its packets |
+//! | `campaign` | one table of all transactions, with the lateness of the emulator |
+//! | `cells` | groups of transactions that differ by chance alone |
+//!
+//! The packets show if an end waited for a timeout. A transaction that lost other data than intended is in no cell.
+//!
+//! - `played` runs the same jobs in virtual time, on all cores, with the same columns (`account`). A cell is the same
+//!   for emulated and simulated transactions.
+//! - A transaction is identified by seed and number. A simulated one with those of an emulated one meets the same
+//!   delays, packet by packet.
+//! - `twin` compares with the kernel. The simulated transaction also starts at the same tick of the kernel's timer
+//!   wheel, derived from the kernel's own timeouts (`ticks`), with programs of the same speed. No chance is left
+//!   between the two. Where they still differ, `parting` finds the first difference in their ladders.
+//!
+//! # Testbeds of the other papers
+//!
+//! - **DiffServ** (`diffserv::qos_proxy`): the thesis's router is at the generator's end of the link, with gateway and
+//!   origin at the far end. The same requests run with the gateway's marks, without marks, and with marks by address,
+//!   each run in networks of its own.
+//! - **Mobile** (`compression::handheld`): the handheld is a generator at one end of an emulated line, with gateway and shop
+//!   at the other, all in this process. A thread started by a host's thread is in that host's network, so that the same
+//!   crates serve on loopback and behind GPRS. Service times are compared with computed ones (`compression::line_time`),
+//!   together with the time that a witness waited for processors.
+
+mod broker;
+mod compression;
+mod diffserv;
+mod overload;
+mod packet_loss;
+mod planned;
+mod pricing;
+mod questions;
+#[cfg(test)]
+mod test_study;
+mod testbed;
+
+use posthaste_study::{Collection, Figure};
+
+/// All figures of this release, with the papers.
+pub const COLLECTION: Collection<'static> = Collection {
+    figures: FIGURES,
+    papers: planned::PAPERS,
+    aliases: planned::ALIASES,
+    planned: planned::PLANNED,
+    questions: &questions::QUESTIONS,
+};
+
+/// All figures of this release, in the order of the report.
+const FIGURES: &[&Figure] = &[
+    &overload::fig_05::FIGURE,
+    &overload::fig_06::FIGURE,
+    &overload::fig_07::FIGURE,
+    &overload::fig_08::FIGURE,
+    &overload::fig_09::FIGURE,
+    &overload::fig_10::FIGURE,
+    &overload::fig_11::FIGURE,
+    &packet_loss::fig_02::FIGURE,
+    &packet_loss::fig_03::FIGURE,
+    &packet_loss::fig_04::FIGURE,
+    &packet_loss::fig_05::FIGURE,
+    &packet_loss::fig_06::FIGURE,
+    &packet_loss::fig_07::FIGURE,
+    &packet_loss::fig_08::FIGURE,
+    &packet_loss::fig_09::FIGURE,
+    &packet_loss::fig_10::FIGURE,
+    &packet_loss::fig_11::FIGURE,
+    &packet_loss::fig_12::FIGURE,
+    &packet_loss::fig_13::FIGURE,
+    &packet_loss::loss_2_percent::FIGURE,
+    &packet_loss::late_loss_2026::FIGURE,
+    &packet_loss::model_2026::FIGURE,
+    &packet_loss::remedies_compared::FIGURE,
+    &compression::table_4::FIGURE,
+    &compression::fig_47::FIGURE,
+    &compression::fig_48::FIGURE,
+    &compression::fig_49::FIGURE,
+    &compression::fig_50::FIGURE,
+    &compression::fig_51::FIGURE,
+    &compression::fig_52::FIGURE,
+    &compression::fig_53::FIGURE,
+    &compression::fig_54::FIGURE,
+    &compression::table_5::FIGURE,
+    &compression::policies_2026::FIGURE,
+    &compression::codecs_2026::FIGURE,
+    &compression::promises_2026::FIGURE,
+    &broker::fig_56::FIGURE,
+    &broker::fig_57::FIGURE,
+    &broker::fig_58::FIGURE,
+    &broker::fig_59::FIGURE,
+    &broker::fig_60::FIGURE,
+    &broker::lookups_2026::FIGURE,
+    &broker::changes_2026::FIGURE,
+    &diffserv::fig_62::FIGURE,
+    &diffserv::fig_63::FIGURE,
+    &diffserv::fig_64::FIGURE,
+    &diffserv::fig_65::FIGURE,
+    &diffserv::fig_66::FIGURE,
+    &pricing::fig_68::FIGURE,
+    &pricing::fig_69::FIGURE,
+    &pricing::fig_70::FIGURE,
+    &pricing::prices_2026::FIGURE,
+];

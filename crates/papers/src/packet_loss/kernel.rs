@@ -1,0 +1,55 @@
+//! Kernels of the study: this machine's kernel, configured to behave like another.
+
+use posthaste_emulator::preset;
+use posthaste_study::Failure;
+
+use super::rig::Ends;
+use super::service::SEGMENT;
+use super::stack::{self, Stack};
+
+/// A kernel configuration at both ends.
+pub(super) struct Kernel {
+    /// Name in pictures and sentences.
+    pub(super) name: &'static str,
+    /// Name in records.
+    pub(super) key: &'static str,
+    /// Name of the emulator's preset and of the matching profile of the simulator.
+    preset: &'static str,
+}
+
+/// Behaviour of the paper's Linux 2.6.15.
+pub(super) static OF_2005: Kernel = Kernel {
+    name: "linux-2005",
+    key: "2005",
+    preset: "linux-2005",
+};
+
+/// Default behaviour of a kernel of today.
+pub(super) static TODAY: Kernel = Kernel {
+    name: "today's default",
+    key: "today",
+    preset: "default",
+};
+
+/// Both kernels, the paper's first.
+pub(super) static BOTH: [&Kernel; 2] = [&OF_2005, &TODAY];
+
+impl Kernel {
+    /// The matching simulated stack, on the emulator's lines.
+    pub(super) const fn twin(&self) -> Stack {
+        stack::twin(self.key, self.name, self.preset)
+    }
+
+    /// Ends with this kernel at both sides and nothing else.
+    pub(super) fn ends(&self) -> Result<Ends, Failure> {
+        let setup = preset::named(self.preset)?.setup();
+        Ok(Ends {
+            client: setup.clone(),
+            server: setup,
+            segment: SEGMENT,
+            fin_on_data: false,
+            agent: None,
+            kept: false,
+        })
+    }
+}

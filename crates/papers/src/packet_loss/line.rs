@@ -1,0 +1,143 @@
+//! Lines of the study: bandwidth, delay and drops of a network path, as plans of links.
+
+use std::sync::Arc;
+
+use posthaste_link::pattern::Pattern;
+use posthaste_link::{Direction, Plan};
+use posthaste_study::Failure;
+use posthaste_units::{BitRate, Span};
+
+use super::service::Service;
+
+/// Bandwidths, each way, in kbit/s.
+pub(super) const BANDWIDTHS: [u32; 7] = [160, 300, 500, 1000, 2000, 4000, 10_000];
+
+/// End-to-end delays in ms.
+pub(super) const DELAYS: [u32; 8] = [5, 10, 20, 40, 60, 100, 150, 200];
+
+/// Distribution of the paper's delays: normal, with a variance of 50 % of the mean, both in milliseconds.
+pub(super) const JITTER: &str = "variance:50%";
+
+/// A network path with equal bandwidth and delay in both directions.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Line {
+    pub(super) kbit: u32,
+    pub(super) ms: u32,
+}
+
+/// Selection of the server's packets that a line drops.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Drops {
+    /// Packets at these positions, from 1, in ascending order. 0 stands for none.
+    At([u32; 2]),
+    /// No drops. The packet at `position` arrives after `later` later ones.
+    Held { position: u32, later: u32 },
+    /// Independent random drops, in percent of all packets.
+    Percent(u32),
+}
+
+/// All 56 combinations.
+pub(super) fn all() -> impl Iterator<Item = Line> {
+    let of = |kbit| DELAYS.map(|ms| Line { kbit, ms });
+    BANDWIDTHS.into_iter().flat_map(of)
+}
+
+impl Drops {
+    pub(super) const NONE: Self = Self::At([0; 2]);
+
+    /// Drops the packet at `position`, or none for 0.
+    pub(super) const fn one(position: u32) -> Self {
+        Self::At([position, 0])
+    }
+
+    /// The positions, if they are known in advance.
+    pub(super) fn positions(self) -> impl Iterator<Item = u32> {
+        let positions = match self {
+            Self::At(positions) => positions,
+            Self::Held { .. } | Self::Percent(_) => [0; 2],
+        };
+        positions.into_iter().filter(|position| *position > 0)
+    }
+}
+
+impl Line {
+    /// Plans of the links, up and down. Delays vary as in the paper, or not at all.
+    pub(super) fn plans(self, drops: Drops, varies: bool) -> Result<[Arc<Plan>; 2], Failure> {
+        let up = Plan {
+            bandwidth: BitRate::per_second(u64::from(self.kbit) * 1000),
+            delay: Span::from_millis(u64::from(self.ms)),
+            jitter: if varies { Some(JITTER.parse()?) } else { None },
+            ..Plan::default()
+        };
+        let mut down = up.clone();
+        match drops {
+            Drops::NONE => {}
+            Drops::At(_) => {
+                let positions: Vec<String> = drops.positions().map(|at| at.to_string()).collect();
+                follow(&mut down, &format!("drop {}", positions.join(", ")))?;
+            }
+            Drops::Held { position, later } => {
+                follow(&mut down, &format!("hold {position}: {later}"))?;
+            }
+            Drops::Percent(share) => down.loss = Some(format!("{share}%").parse()?),
+        }
+        Ok([Arc::new(up), Arc::new(down)])
+    }
+
+    /// Time of a transaction without loss and with steady delays, for a reply within the first window: transmission
+    /// time of all packets, four delays, and processing.
+    pub(super) fn lossless(self, service: &Service, processing: Span) -> Span {
+        const HEADERS: u64 = 52;
+        const HANDSHAKE: u64 = 60 + 60 + HEADERS;
+        let data = u64::from(service.request) + u64::from(service.reply);
+        let segments = u64::from(service.segments()) + 1;
+        let bytes = HANDSHAKE + data + segments * HEADERS;
+        let line = Span::from_nanos(bytes * 8 * 1_000_000 / u64::from(self.kbit));
+        line + Span::from_millis(u64::from(self.ms)) * 4 + processing
+    }
+}
+
+/// Adds a pattern of one entry to the plan of the link to the client.
+fn follow(down: &mut Plan, entry: &str) -> Result<(), Failure> {
+    let text = format!("posthaste pattern 1\ndown {entry}\nend\n");
+    let pattern = Pattern::parse(&text)?;
+    down.script = Some(pattern.script(Direction::Down).clone());
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::service::AUTHOR;
+    use super::*;
+
+    #[test]
+    fn there_are_56() {
+        assert_eq!(all().count(), 56);
+    }
+
+    #[test]
+    fn a_lossless_transaction_is_computed() {
+        let line = Line { kbit: 300, ms: 10 };
+        let computed = line.lossless(&AUTHOR, Span::from_millis(200));
+        assert!((computed.as_millis_f64() - 642.8).abs() < 0.1, "{computed}");
+    }
+
+    #[test]
+    fn what_is_dropped_becomes_a_plan() {
+        let line = Line { kbit: 300, ms: 10 };
+        let down = |drops| line.plans(drops, true).unwrap()[1].clone();
+        assert!(down(Drops::NONE).script.is_none() && down(Drops::NONE).loss.is_none());
+        assert!(down(Drops::At([8, 9])).script.is_some());
+        let held = Drops::Held {
+            position: 6,
+            later: 2,
+        };
+        assert!(down(held).script.is_some() && held.positions().next().is_none());
+        assert!(down(Drops::Percent(2)).loss.is_some());
+        assert!(
+            line.plans(Drops::Percent(2), true).unwrap()[0]
+                .loss
+                .is_none()
+        );
+    }
+}

@@ -1,0 +1,121 @@
+//! Reproduction: studies run and write records, then the folder is drawn.
+//!
+//! The two halves communicate through the disk only: the folder is drawn as by a later [`draw`](crate::draw). A failing
+//! study affects no other, and measurements before Ctrl-C are kept.
+
+use std::fs;
+use std::path::Path;
+use std::sync::atomic::{AtomicBool, Ordering};
+
+use posthaste_units::Size;
+
+use crate::collection::Collection;
+use crate::drawing::{draw_figures, write_report};
+use crate::figure::{Figure, Needs};
+use crate::measuring::{Measured, Task, Unwritten};
+use crate::options::Options;
+use crate::outcome::{Drawn, Outcome, ROOM, RunError};
+use crate::progress::Board;
+use crate::side_by_side;
+
+/// Runs each study of `selection` once, writes the records and draws the folder.
+///
+/// The report includes earlier results of the other figures of `collection`. `stop` may be set at any time from any
+/// thread.
+pub fn reproduce<'f>(
+    collection: &Collection<'f>,
+    selection: &[&'f Figure],
+    options: &Options,
+    stop: &AtomicBool,
+    board: &dyn Board,
+) -> Result<Outcome<'f>, RunError> {
+    prepare(&options.out)?;
+    let Measured { ran, unwritten } = measure(selection, options, stop, board);
+    let mut drawn = draw_figures(collection, &options.out);
+    note_unwritten(&mut drawn, selection, &unwritten);
+    let report = write_report(collection, &drawn, &options.out)?;
+    drawn.retain(|drawn| ran.contains(&drawn.figure.id));
+    Ok(Outcome {
+        figures: drawn,
+        stopped: stop.load(Ordering::Relaxed),
+        report,
+    })
+}
+
+/// Runs the studies of `selection` for another process, which displays progress and draws.
+pub fn reproduce_part(
+    selection: &[&Figure],
+    options: &Options,
+    stop: &AtomicBool,
+) -> Result<(), RunError> {
+    prepare(&options.out)?;
+    let measured = measure(selection, options, stop, &side_by_side::Pipe);
+    side_by_side::Pipe.over(measured.unwritten);
+    Ok(())
+}
+
+/// Runs studies on emulated links side by side, then the others one after another.
+fn measure(
+    selection: &[&Figure],
+    options: &Options,
+    stop: &AtomicBool,
+    board: &dyn Board,
+) -> Measured {
+    let tasks = Task::of(selection);
+    let all = tasks.len();
+    let waits = |task: &Task<'_>| options.program.is_some() && task.study.needs == Needs::Links;
+    let (links, alone): (Vec<_>, Vec<_>) = tasks.into_iter().partition(waits);
+    let mut measured = match &options.program {
+        Some(program) => side_by_side::run(&links, all, program, options, stop, board),
+        None => Measured::default(),
+    };
+    for (index, task) in alone.iter().enumerate() {
+        if stop.load(Ordering::Relaxed) {
+            break;
+        }
+        let place = (links.len() + index + 1, all);
+        let progress = board.begin(place, task.study.name, task.budget());
+        let unwritten = task.run(options, stop, &*progress, board);
+        measured.add(task, unwritten);
+    }
+    measured
+}
+
+/// Marks figures as failed if their results could not be written, regardless of earlier results.
+fn note_unwritten<'f>(
+    drawn: &mut Vec<Drawn<'f>>,
+    selection: &[&'f Figure],
+    unwritten: &[Unwritten],
+) {
+    let error = |figure: &Figure| unwritten.iter().find(|(id, _)| id == figure.id);
+    drawn.retain(|drawn| error(drawn.figure).is_none());
+    for figure in selection {
+        if let Some((_, error)) = error(figure) {
+            drawn.push(Drawn {
+                error: Some(error.clone()),
+                ..Drawn::nothing(figure)
+            });
+        }
+    }
+}
+
+/// Creates the folder. Checks that it is writable and has enough free space.
+fn prepare(dir: &Path) -> Result<(), RunError> {
+    let unwritable = |error| RunError::Unwritable {
+        dir: dir.to_owned(),
+        error,
+    };
+    fs::create_dir_all(dir).map_err(unwritable)?;
+    let probe = dir.join(".posthaste");
+    fs::write(&probe, "can be removed\n").map_err(unwritable)?;
+    fs::remove_file(&probe).map_err(unwritable)?;
+    let space = rustix::fs::statvfs(dir).map_err(|error| unwritable(error.into()))?;
+    let free = Size::from_bytes(space.f_bavail.saturating_mul(space.f_frsize));
+    if free < ROOM {
+        return Err(RunError::Full {
+            dir: dir.to_owned(),
+            free,
+        });
+    }
+    Ok(())
+}
