@@ -3,37 +3,6 @@
 //! [`COLLECTION`] has the only list of figures; the selection, the report's index and the tables of figures derive from
 //! it. Each figure's file defines its measurement. The frame that runs and draws them is `posthaste-study`. Crates below
 //! this one create and answer the traffic.
-//!
-//! # Packet loss
-//!
-//! A packet-loss study takes jobs and produces records:
-//!
-//! | module | task |
-//! |---|---|
-//! | `rig` | transactions between two ends, each on a line of its own |
-//! | `seen` | outcome of each transaction, read from its packets |
-//! | `campaign` | one table of all transactions, with the lateness of the emulator |
-//! | `cells` | groups of transactions that differ by chance alone |
-//!
-//! The packets show if an end waited for a timeout. A transaction that lost other data than intended is in no cell.
-//!
-//! - `played` runs the same jobs in virtual time, on all cores, with the same columns (`account`). A cell is the same
-//!   for emulated and simulated transactions.
-//! - A transaction is identified by seed and number. A simulated one with those of an emulated one meets the same
-//!   delays, packet by packet.
-//! - `twin` compares with the kernel. The simulated transaction also starts at the same tick of the kernel's timer
-//!   wheel, derived from the kernel's own timeouts (`ticks`), with programs of the same speed. No chance is left
-//!   between the two. Where they still differ, `parting` finds the first difference in their ladders.
-//!
-//! # Testbeds of the other papers
-//!
-//! - **DiffServ** (`diffserv::qos_proxy`): the thesis's router is at the generator's end of the link, with gateway and
-//!   origin at the far end. The same requests run with the gateway's marks, without marks, and with marks by address,
-//!   each run in networks of its own.
-//! - **Mobile** (`compression::handheld`): the handheld is a generator at one end of an emulated line, with gateway and shop
-//!   at the other, all in this process. A thread started by a host's thread is in that host's network, so that the same
-//!   crates serve on loopback and behind GPRS. Service times are compared with computed ones (`compression::line_time`),
-//!   together with the time that a witness waited for processors.
 
 mod broker;
 mod compression;

@@ -2,58 +2,58 @@
 //!
 //! The report opens with them.
 
-use posthaste_study::Question;
+use posthaste_study::PaperQuestion;
 
 use crate::{broker, compression, diffserv, overload, packet_loss, pricing};
 
 /// All questions, in the order of the report.
-pub(crate) const QUESTIONS: [Question; 10] = [
-    Question {
+pub(crate) const QUESTIONS: [PaperQuestion; 10] = [
+    PaperQuestion {
         question: "How many bytes does a Web service cost, compared with a page of the same content?",
         figure: overload::fig_05::FIGURE.id,
         answer: overload::fig_05::answer,
     },
-    Question {
+    PaperQuestion {
         question: "Does a server keep its throughput when it is asked for more than it can serve?",
         figure: overload::fig_09::FIGURE.id,
         answer: overload::fig_09::answer,
     },
-    Question {
+    PaperQuestion {
         question: "Does compression help an overloaded server?",
         figure: overload::fig_11::FIGURE.id,
         answer: overload::fig_11::answer,
     },
-    Question {
+    PaperQuestion {
         question: "Does it matter which packet of a reply is lost?",
         figure: packet_loss::fig_06::FIGURE.id,
         answer: packet_loss::fig_06::answer,
     },
-    Question {
+    PaperQuestion {
         question: "Would adaptive duplicate ACKs, the proposal of the paper, have helped?",
         figure: packet_loss::remedies_compared::FIGURE.id,
         answer: packet_loss::remedies_compared::answer,
     },
-    Question {
+    PaperQuestion {
         question: "When does a handheld gain from compressed replies?",
         figure: compression::fig_50::FIGURE.id,
         answer: compression::fig_50::answer,
     },
-    Question {
+    PaperQuestion {
         question: "Can the server decide by its load for whom to compress?",
         figure: compression::fig_53::FIGURE.id,
         answer: compression::fig_53::answer,
     },
-    Question {
+    PaperQuestion {
         question: "What does a broker cost that compares offers for each request?",
         figure: broker::fig_59::FIGURE.id,
         answer: broker::fig_59::answer,
     },
-    Question {
+    PaperQuestion {
         question: "Do replies gain that are marked for the network by the priority in their request?",
         figure: diffserv::fig_65::FIGURE.id,
         answer: diffserv::fig_65::answer,
     },
-    Question {
+    PaperQuestion {
         question: "Do prices protect a server that is asked for more than it can do?",
         figure: pricing::prices_2026::FIGURE.id,
         answer: pricing::prices_2026::answer,

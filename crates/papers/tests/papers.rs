@@ -5,7 +5,7 @@ use std::sync::atomic::AtomicBool;
 
 use posthaste_papers::COLLECTION;
 use posthaste_study::lab::Lab;
-use posthaste_study::{Collection, Listed, Options, Silent, reproduce};
+use posthaste_study::{Collection, ListedFigure, Options, Silent, reproduce};
 use posthaste_units::Seed;
 
 #[test]
@@ -18,8 +18,8 @@ fn the_list_has_every_figure_of_the_papers_once() {
         .list()
         .iter()
         .map(|listed| match listed {
-            Listed::Built(figure) => figure.id,
-            Listed::Planned(planned) => planned.id,
+            ListedFigure::Built(figure) => figure.id,
+            ListedFigure::Planned(planned) => planned.id,
         })
         .collect();
     assert_eq!(ids.len(), 43);

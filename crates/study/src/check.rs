@@ -11,7 +11,7 @@ pub const NOISE: &str = "possibly noise of short runs on a shared machine; repea
 /// Subject of a check.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "lowercase")]
-pub enum Kind {
+pub enum CheckKind {
     /// The instrument: identities, exact counts, theory. Must hold anywhere.
     Instrument,
     /// A claim of a paper, compared in shape and scaled to this machine. Reported only.
@@ -24,7 +24,7 @@ pub enum Kind {
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct Check {
     /// Its subject.
-    pub kind: Kind,
+    pub kind: CheckKind,
     /// The sentence with its numbers. It reads as true in both cases: "36,000 of 36,000 intended requests have an
     /// outcome".
     pub sentence: String,
@@ -39,20 +39,20 @@ pub struct Check {
 impl Check {
     /// A check of the instrument.
     pub fn instrument(holds: bool, sentence: impl Into<String>) -> Self {
-        Self::new(Kind::Instrument, holds, sentence.into())
+        Self::new(CheckKind::Instrument, holds, sentence.into())
     }
 
     /// A check of a paper's claim.
     pub fn claim(holds: bool, sentence: impl Into<String>) -> Self {
-        Self::new(Kind::Paper, holds, sentence.into())
+        Self::new(CheckKind::Paper, holds, sentence.into())
     }
 
     /// A check of a goal of this project.
     pub fn goal(holds: bool, sentence: impl Into<String>) -> Self {
-        Self::new(Kind::Goal, holds, sentence.into())
+        Self::new(CheckKind::Goal, holds, sentence.into())
     }
 
-    fn new(kind: Kind, holds: bool, sentence: String) -> Self {
+    fn new(kind: CheckKind, holds: bool, sentence: String) -> Self {
         Self {
             kind,
             sentence,
@@ -78,7 +78,7 @@ impl Check {
 
     /// True if this check makes the run fail.
     pub fn fails_the_run(&self) -> bool {
-        self.kind == Kind::Instrument && !self.holds
+        self.kind == CheckKind::Instrument && !self.holds
     }
 }
 

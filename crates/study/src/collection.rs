@@ -3,7 +3,7 @@
 //! The collection lists each figure and table of its papers, built or not, so that the report names the missing ones.
 
 use crate::figure::Figure;
-use crate::question::Question;
+use crate::question::PaperQuestion;
 
 /// All figures of a release, with their papers.
 #[derive(Clone, Copy)]
@@ -17,7 +17,7 @@ pub struct Collection<'f> {
     /// Every figure and table of the papers, in the order of the report.
     pub planned: &'static [Planned],
     /// Questions about the papers, in the order of the report.
-    pub questions: &'f [Question],
+    pub questions: &'f [PaperQuestion],
 }
 
 /// A figure of the papers and the part of the project it needs.
@@ -55,7 +55,7 @@ pub enum SelectError {
 }
 
 /// An entry of the list of figures.
-pub enum Listed<'f> {
+pub enum ListedFigure<'f> {
     /// A figure that can be reproduced.
     Built(&'f Figure),
     /// A figure that cannot be reproduced yet.
@@ -95,9 +95,14 @@ impl<'f> Collection<'f> {
     }
 
     /// Lists every figure of the papers: first the built ones, then the missing ones.
-    pub fn list(&self) -> Vec<Listed<'f>> {
-        let mut listed: Vec<Listed<'f>> = self.figures.iter().copied().map(Listed::Built).collect();
-        listed.extend(self.missing().map(Listed::Planned));
+    pub fn list(&self) -> Vec<ListedFigure<'f>> {
+        let mut listed: Vec<ListedFigure<'f>> = self
+            .figures
+            .iter()
+            .copied()
+            .map(ListedFigure::Built)
+            .collect();
+        listed.extend(self.missing().map(ListedFigure::Planned));
         listed
     }
 

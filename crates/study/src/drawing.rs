@@ -9,14 +9,14 @@ use posthaste_draw::Format;
 use crate::check::Check;
 use crate::collection::Collection;
 use crate::figure::{Figure, Plot};
-use crate::manifest::{Ended, Manifest};
+use crate::manifest::{Manifest, StudyEnd};
 use crate::measuring::unless_it_panics;
-use crate::outcome::{Drawn, Outcome, RunError, narrow_plot_name, plot_name};
+use crate::outcome::{Drawn, Reproduction, RunError, narrow_plot_name, plot_name};
 use crate::records::Records;
 use crate::report;
 
 /// Draws the results in `dir` again without running a study: pictures, checks and the report.
-pub fn draw<'f>(collection: &Collection<'f>, dir: &Path) -> Result<Outcome<'f>, RunError> {
+pub fn draw<'f>(collection: &Collection<'f>, dir: &Path) -> Result<Reproduction<'f>, RunError> {
     let drawn = draw_figures(collection, dir);
     if drawn.is_empty() {
         return Err(RunError::Empty {
@@ -24,7 +24,7 @@ pub fn draw<'f>(collection: &Collection<'f>, dir: &Path) -> Result<Outcome<'f>, 
         });
     }
     let report = write_report(collection, &drawn, dir)?;
-    Ok(Outcome {
+    Ok(Reproduction {
         stopped: drawn.iter().any(Drawn::stopped),
         figures: drawn,
         report,
@@ -45,7 +45,7 @@ fn draw_figure<'f>(collection: &Collection<'f>, figure: &'f Figure, dir: &Path) 
         .find(|question| question.figure == figure.id);
     let mut drawn = Drawn::nothing(figure);
     let read = read_results(dir).and_then(|(manifest, records)| {
-        let complete = manifest.ended == Ended::Complete;
+        let complete = manifest.ended == StudyEnd::Complete;
         drawn.manifest = Some(manifest);
         let Some(records) = records else {
             return Ok(());
@@ -62,7 +62,7 @@ fn draw_figure<'f>(collection: &Collection<'f>, figure: &'f Figure, dir: &Path) 
             .map_err(|error| error.to_string())
     });
     let failed = match drawn.manifest.as_ref().map(|manifest| &manifest.ended) {
-        Some(Ended::Failed(error)) => Some(error.clone()),
+        Some(StudyEnd::Failed(error)) => Some(error.clone()),
         _ => None,
     };
     drawn.error = read.err().or(failed);
@@ -76,7 +76,7 @@ fn read_results(dir: &Path) -> Result<(Manifest, Option<Records>), String> {
     let manifest: Manifest = serde_json::from_slice(&json)
         .map_err(|error| format!("{}: {error}; run the figure again", path.display()))?;
     let path = dir.join("records.csv");
-    if matches!(manifest.ended, Ended::Failed(_)) && !path.exists() {
+    if matches!(manifest.ended, StudyEnd::Failed(_)) && !path.exists() {
         return Ok((manifest, None));
     }
     let file = File::open(&path).map_err(|error| format!("{}: {error}", path.display()))?;

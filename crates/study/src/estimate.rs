@@ -18,13 +18,13 @@ pub fn in_ms(ms: f64) -> String {
     }
 }
 
-/// Note below each picture of [`Estimate`]s.
+/// Note below each picture of [`MedianEstimate`]s.
 pub const MEDIANS: &str =
     "Medians of runs; whiskers are 95 % intervals, or all runs where they are fewer than six.";
 
 /// The median of some runs. Unlike the mean, it does not move with one disturbed run.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub struct Estimate {
+pub struct MedianEstimate {
     /// The median.
     pub median: f64,
     /// Lower end of a 95 % interval of the median by order statistics. With fewer than six runs, the least of all.
@@ -35,7 +35,7 @@ pub struct Estimate {
 
 /// Estimates the median of `values`, which come from independent runs. NaN values are ignored. An infinite value
 /// counts: a percentile among requests without a reply exceeds any bound.
-pub fn estimate(values: &[f64]) -> Estimate {
+pub fn estimate(values: &[f64]) -> MedianEstimate {
     let mut sorted: Vec<f64> = values
         .iter()
         .copied()
@@ -44,7 +44,7 @@ pub fn estimate(values: &[f64]) -> Estimate {
     sorted.sort_by(f64::total_cmp);
     let count = sorted.len();
     if count == 0 {
-        return Estimate {
+        return MedianEstimate {
             median: f64::NAN,
             low: f64::NAN,
             high: f64::NAN,
@@ -59,7 +59,7 @@ pub fn estimate(values: &[f64]) -> Estimate {
         likely += share;
         out += 1;
     }
-    Estimate {
+    MedianEstimate {
         median: f64::midpoint(sorted[(count - 1) / 2], sorted[count / 2]),
         low: sorted[out],
         high: sorted[count - 1 - out],
@@ -74,7 +74,7 @@ mod tests {
     fn medians_come_with_the_interval_that_so_few_runs_allow() {
         let of = |count: u32| {
             let values: Vec<f64> = (1..=count).rev().map(f64::from).collect();
-            let Estimate { median, low, high } = estimate(&values);
+            let MedianEstimate { median, low, high } = estimate(&values);
             (median, low, high)
         };
         assert_eq!(of(1), (1.0, 1.0, 1.0));

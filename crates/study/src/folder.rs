@@ -5,7 +5,7 @@ use std::io::{self, BufWriter, Write};
 use std::iter;
 use std::path::{Path, PathBuf};
 
-use crate::manifest::{Ended, Manifest};
+use crate::manifest::{Manifest, StudyEnd};
 use crate::records::Records;
 
 /// Folder of the results being written. Absent between runs.
@@ -30,7 +30,7 @@ pub(crate) fn write(
         return Err(error);
     }
     let mut kept = None;
-    if manifest.ended == Ended::Complete {
+    if manifest.ended == StudyEnd::Complete {
         for entry in fs::read_dir(dir)? {
             let entry = entry?;
             if is_earlier(&entry.file_name().to_string_lossy()) {

@@ -18,7 +18,7 @@ pub struct Manifest {
     /// The study that produced the records.
     pub study: String,
     /// End of the run.
-    pub ended: Ended,
+    pub ended: StudyEnd,
     /// The commit of the binary, with "-dirty" if the checkout had changes.
     pub commit: Option<String>,
     /// The release of posthaste.
@@ -42,7 +42,7 @@ pub struct Manifest {
 /// End of a run.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
-pub enum Ended {
+pub enum StudyEnd {
     /// As planned.
     Complete,
     /// Early, on request. The records hold the measurements until then.

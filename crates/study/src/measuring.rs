@@ -9,7 +9,7 @@ use posthaste_units::Span;
 
 use crate::figure::{Conditions, Failure, Figure, Study};
 use crate::folder;
-use crate::manifest::{Ended, Machine, Manifest};
+use crate::manifest::{Machine, Manifest, StudyEnd};
 use crate::options::Options;
 use crate::progress::{Board, Progress};
 use crate::records::Records;
@@ -25,13 +25,13 @@ pub(crate) type Unwritten = (String, String);
 
 /// Studies that have run.
 #[derive(Default)]
-pub(crate) struct Measured {
+pub(crate) struct FinishedStudies {
     /// Ids of their figures.
     pub(crate) ran: Vec<&'static str>,
     pub(crate) unwritten: Vec<Unwritten>,
 }
 
-impl Measured {
+impl FinishedStudies {
     /// Adds a finished study and those of its figures that were not written.
     pub(crate) fn add(&mut self, task: &Task<'_>, unwritten: Vec<Unwritten>) {
         let ids = task.figures.iter().map(|figure| figure.id);
@@ -132,21 +132,21 @@ fn panic_words(panic: &(dyn Any + Send)) -> String {
 
 fn ending(measured: &Result<Records, Failure>, stopped: bool, took: Span) -> String {
     match (ended(measured, stopped), measured) {
-        (Ended::Complete, _) => format!("done in {took}"),
-        (Ended::Stopped, _) => format!("stopped after {took}; what was measured is kept"),
-        (Ended::Failed(error), Ok(_)) => {
+        (StudyEnd::Complete, _) => format!("done in {took}"),
+        (StudyEnd::Stopped, _) => format!("stopped after {took}; what was measured is kept"),
+        (StudyEnd::Failed(error), Ok(_)) => {
             format!("failed after {took}: {error}; what was measured is kept")
         }
-        (Ended::Failed(error), Err(_)) => format!("failed after {took}: {error}"),
+        (StudyEnd::Failed(error), Err(_)) => format!("failed after {took}: {error}"),
     }
 }
 
-fn ended(measured: &Result<Records, Failure>, stopped: bool) -> Ended {
-    match measured.as_ref().map(Records::trouble) {
-        Ok(Some(error)) => Ended::Failed(error.to_owned()),
-        Ok(None) if stopped => Ended::Stopped,
-        Ok(None) => Ended::Complete,
-        Err(error) => Ended::Failed(error.to_string()),
+fn ended(measured: &Result<Records, Failure>, stopped: bool) -> StudyEnd {
+    match measured.as_ref().map(Records::error) {
+        Ok(Some(error)) => StudyEnd::Failed(error.to_owned()),
+        Ok(None) if stopped => StudyEnd::Stopped,
+        Ok(None) => StudyEnd::Complete,
+        Err(error) => StudyEnd::Failed(error.to_string()),
     }
 }
 

@@ -7,10 +7,10 @@ use posthaste_units::Size;
 
 use crate::check::Check;
 use crate::figure::{Figure, Plot};
-use crate::manifest::{Ended, Manifest};
+use crate::manifest::{Manifest, StudyEnd};
 
 /// Minimum free disk space for a run.
-pub(crate) const ROOM: Size = Size::from_bytes(16_000_000);
+pub(crate) const MIN_FREE: Size = Size::from_bytes(16_000_000);
 
 /// Error before anything was run or drawn.
 #[derive(Debug, thiserror::Error)]
@@ -24,7 +24,7 @@ pub enum RunError {
         error: io::Error,
     },
     /// The disk is nearly full.
-    #[error("only {free} free in {}; free at least {ROOM}, or choose another folder with --out", dir.display())]
+    #[error("only {free} free in {}; free at least {MIN_FREE}, or choose another folder with --out", dir.display())]
     Full {
         /// The folder.
         dir: PathBuf,
@@ -70,12 +70,12 @@ impl<'f> Drawn<'f> {
     /// True if its run was stopped before it was complete.
     pub fn stopped(&self) -> bool {
         let manifest = self.manifest.as_ref();
-        manifest.is_some_and(|manifest| manifest.ended == Ended::Stopped)
+        manifest.is_some_and(|manifest| manifest.ended == StudyEnd::Stopped)
     }
 }
 
 /// The figures and the report of a run.
-pub struct Outcome<'f> {
+pub struct Reproduction<'f> {
     /// The figures of this run, in their order.
     pub figures: Vec<Drawn<'f>>,
     /// True if it was stopped early.
@@ -84,7 +84,7 @@ pub struct Outcome<'f> {
     pub report: PathBuf,
 }
 
-impl Outcome<'_> {
+impl Reproduction<'_> {
     /// Returns the exit code: 0 for success, 1 if an instrument check failed, 3 if a study failed or the run was
     /// stopped.
     pub fn exit_code(&self) -> u8 {

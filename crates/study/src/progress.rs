@@ -65,7 +65,7 @@ impl Board for Console {
         let head = format!("[{number}/{all}] {name}");
         if !std::io::stderr().is_terminal() {
             line(&format!("{head}: about {budget}"));
-            return Box::new(Lines { head });
+            return Box::new(PlainDisplay { head });
         }
         let bar = self.bars.add(ProgressBar::new(0));
         let look =
@@ -75,7 +75,7 @@ impl Board for Console {
         bar.set_message(format!("about {budget}"));
         bar.enable_steady_tick(Duration::from_millis(120));
         let bars = self.bars.clone();
-        Box::new(Bar { bar, bars })
+        Box::new(BarDisplay { bar, bars })
     }
 
     fn say(&self, words: &str) {
@@ -84,12 +84,12 @@ impl Board for Console {
 }
 
 /// A study's display on a terminal.
-struct Bar {
+struct BarDisplay {
     bar: ProgressBar,
     bars: MultiProgress,
 }
 
-impl Progress for Bar {
+impl Progress for BarDisplay {
     fn step(&self, done: u64, of: u64, words: &str) {
         self.bar.set_length(of);
         self.bar.set_position(done);
@@ -104,11 +104,11 @@ impl Progress for Bar {
 }
 
 /// A study's display on other outputs.
-struct Lines {
+struct PlainDisplay {
     head: String,
 }
 
-impl Progress for Lines {
+impl Progress for PlainDisplay {
     fn step(&self, done: u64, of: u64, words: &str) {
         line(&format!("{}: {done}/{of} {words}", self.head));
     }

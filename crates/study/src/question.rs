@@ -5,7 +5,7 @@
 use crate::records::Records;
 
 /// A question and its figure.
-pub struct Question {
+pub struct PaperQuestion {
     /// The question, as a reader of the paper would ask it.
     pub question: &'static str,
     /// Id of the figure.
@@ -14,7 +14,7 @@ pub struct Question {
     pub answer: fn(&Records) -> String,
 }
 
-impl Question {
+impl PaperQuestion {
     /// Returns the answer from the records of its figure. `None` if a number is missing.
     pub fn sentence(&self, records: &Records) -> Option<String> {
         let sentence = (self.answer)(records);

@@ -12,22 +12,22 @@ use serde::{Deserialize, Serialize};
 /// The records of one study.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Records {
-    tables: BTreeMap<String, Table>,
+    tables: BTreeMap<String, RecordTable>,
     numbers: BTreeMap<String, f64>,
     parameters: BTreeMap<String, String>,
-    trouble: Option<String>,
+    error: Option<String>,
 }
 
 /// Rows under named columns.
 #[derive(Clone, Debug, Default, PartialEq)]
-pub struct Table {
+pub struct RecordTable {
     columns: Vec<String>,
-    rows: Vec<Vec<Value>>,
+    rows: Vec<Vec<RecordValue>>,
 }
 
 /// One cell.
 #[derive(Clone, Debug, PartialEq)]
-pub enum Value {
+pub enum RecordValue {
     /// A number. NaN if there is none.
     Number(f64),
     /// Text.
@@ -63,31 +63,31 @@ pub enum RecordsError {
     },
 }
 
-impl From<f64> for Value {
+impl From<f64> for RecordValue {
     fn from(number: f64) -> Self {
         Self::Number(number)
     }
 }
 
-impl From<u64> for Value {
+impl From<u64> for RecordValue {
     fn from(number: u64) -> Self {
         Self::Number(number as f64)
     }
 }
 
-impl From<&str> for Value {
+impl From<&str> for RecordValue {
     fn from(text: &str) -> Self {
         Self::Text(text.to_owned())
     }
 }
 
-impl From<String> for Value {
+impl From<String> for RecordValue {
     fn from(text: String) -> Self {
         Self::Text(text)
     }
 }
 
-impl Value {
+impl RecordValue {
     fn printed(&self) -> String {
         match self {
             Self::Number(number) => number.to_string(),
@@ -96,7 +96,7 @@ impl Value {
     }
 }
 
-impl Table {
+impl RecordTable {
     /// A table without rows.
     pub fn new<const N: usize>(columns: [&str; N]) -> Self {
         Self {
@@ -114,15 +114,17 @@ impl Table {
     }
 
     /// Adds a row. Missing cells become NaN. Cells without a column are dropped.
-    pub fn push(&mut self, row: impl IntoIterator<Item = Value>) {
-        let mut row: Vec<Value> = row.into_iter().collect();
-        row.resize(self.columns.len(), Value::Number(f64::NAN));
+    pub fn push(&mut self, row: impl IntoIterator<Item = RecordValue>) {
+        let mut row: Vec<RecordValue> = row.into_iter().collect();
+        row.resize(self.columns.len(), RecordValue::Number(f64::NAN));
         self.rows.push(row);
     }
 
     /// The rows.
-    pub fn rows(&self) -> impl Iterator<Item = Row<'_>> {
-        self.rows.iter().map(|cells| Row { table: self, cells })
+    pub fn rows(&self) -> impl Iterator<Item = RecordRow<'_>> {
+        self.rows
+            .iter()
+            .map(|cells| RecordRow { table: self, cells })
     }
 
     /// The number of rows.
@@ -140,7 +142,7 @@ impl Table {
             let text = self
                 .rows
                 .iter()
-                .any(|row| matches!(row[column], Value::Text(_)));
+                .any(|row| matches!(row[column], RecordValue::Text(_)));
             if text { Holds::Text } else { Holds::Number }
         };
         let named = self.columns.iter().enumerate();
@@ -152,13 +154,13 @@ impl Table {
 
 /// A row of a table.
 #[derive(Clone, Copy, Debug)]
-pub struct Row<'a> {
-    table: &'a Table,
-    cells: &'a [Value],
+pub struct RecordRow<'a> {
+    table: &'a RecordTable,
+    cells: &'a [RecordValue],
 }
 
-impl<'a> Row<'a> {
-    fn cell(&self, column: &str) -> Option<&'a Value> {
+impl<'a> RecordRow<'a> {
+    fn cell(&self, column: &str) -> Option<&'a RecordValue> {
         let index = self.table.columns.iter().position(|name| name == column)?;
         self.cells.get(index)
     }
@@ -166,8 +168,8 @@ impl<'a> Row<'a> {
     /// Returns the number in `column`, or NaN.
     pub fn number(&self, column: &str) -> f64 {
         match self.cell(column) {
-            Some(Value::Number(number)) => *number,
-            Some(Value::Text(text)) => text.parse().unwrap_or(f64::NAN),
+            Some(RecordValue::Number(number)) => *number,
+            Some(RecordValue::Text(text)) => text.parse().unwrap_or(f64::NAN),
             None => f64::NAN,
         }
     }
@@ -175,7 +177,7 @@ impl<'a> Row<'a> {
     /// Returns the text in `column`, or an empty string.
     pub fn text(&self, column: &str) -> &'a str {
         match self.cell(column) {
-            Some(Value::Text(text)) => text,
+            Some(RecordValue::Text(text)) => text,
             _ => "",
         }
     }
@@ -188,7 +190,7 @@ impl Records {
     }
 
     /// Stores `table` under `name`.
-    pub fn set_table(&mut self, name: &str, table: Table) {
+    pub fn set_table(&mut self, name: &str, table: RecordTable) {
         self.tables.insert(name.to_owned(), table);
     }
 
@@ -199,12 +201,12 @@ impl Records {
 
     /// Marks the records as incomplete: `error` ended the study early.
     pub fn cut_short(&mut self, error: &impl ToString) {
-        self.trouble = Some(error.to_string());
+        self.error = Some(error.to_string());
     }
 
     /// The error that ended the study early.
-    pub(crate) fn trouble(&self) -> Option<&str> {
-        self.trouble.as_deref()
+    pub(crate) fn error(&self) -> Option<&str> {
+        self.error.as_deref()
     }
 
     /// Stores the parameter `name` as text.
@@ -213,8 +215,8 @@ impl Records {
     }
 
     /// Returns the table called `name`. Without rows if there is none.
-    pub fn table(&self, name: &str) -> &Table {
-        static NONE: Table = Table {
+    pub fn table(&self, name: &str) -> &RecordTable {
+        static NONE: RecordTable = RecordTable {
             columns: Vec::new(),
             rows: Vec::new(),
         };
@@ -256,7 +258,7 @@ impl Records {
             for row in table.rows() {
                 let cells = all
                     .iter()
-                    .map(|column| row.cell(column).map(Value::printed));
+                    .map(|column| row.cell(column).map(RecordValue::printed));
                 let cells = cells.map(Option::unwrap_or_default);
                 writer.write_record([name.clone()].into_iter().chain(cells))?;
             }
@@ -274,9 +276,9 @@ impl Records {
     ) -> Result<Self, RecordsError> {
         let mut reader = csv::Reader::from_reader(from);
         let head: Vec<String> = reader.headers()?.iter().map(str::to_owned).collect();
-        let mut tables: BTreeMap<String, Table> = BTreeMap::new();
+        let mut tables: BTreeMap<String, RecordTable> = BTreeMap::new();
         for (name, columns) in columns {
-            let table = Table {
+            let table = RecordTable {
                 columns: columns.iter().map(|(name, _)| name.clone()).collect(),
                 rows: Vec::new(),
             };
@@ -298,10 +300,10 @@ impl Records {
                     .and_then(|place| record.get(place + 1))
                     .ok_or_else(|| mismatch(format!("no column {column:?}")))?;
                 match holds {
-                    Holds::Text => Ok(Value::Text(text.to_owned())),
+                    Holds::Text => Ok(RecordValue::Text(text.to_owned())),
                     Holds::Number => text
                         .parse()
-                        .map(Value::Number)
+                        .map(RecordValue::Number)
                         .map_err(|_| mismatch(format!("{column} is {text:?}, not a number"))),
                 }
             };
@@ -313,7 +315,7 @@ impl Records {
             tables,
             numbers,
             parameters,
-            trouble: None,
+            error: None,
         })
     }
 }
@@ -323,15 +325,15 @@ mod tests {
     use super::*;
 
     fn sample() -> Records {
-        let mut sweep = Table::new(["kind", "rate", "mean"]);
+        let mut sweep = RecordTable::new(["kind", "rate", "mean"]);
         sweep.push(["page, \"plain\"".into(), 1.5.into(), 0.1.into()]);
         sweep.push(["service".into(), 2u64.into()]);
-        let mut other = Table::new(["rate", "code"]);
+        let mut other = RecordTable::new(["rate", "code"]);
         other.push([7.0.into(), "007".into()]);
         let mut records = Records::new();
         records.set_table("sweep", sweep);
         records.set_table("other", other);
-        records.set_table("empty", Table::new(["a"]));
+        records.set_table("empty", RecordTable::new(["a"]));
         records.set_number("capacity", 1234.5);
         records.set_parameter("timeout", "50ms");
         records

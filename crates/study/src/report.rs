@@ -5,22 +5,22 @@
 
 use posthaste_draw::{Answer, Block, Card, Cell, Page, Picture, Section, State, Table, Verdict};
 
-use crate::check::{Check, Kind};
+use crate::check::{Check, CheckKind};
 use crate::collection::Collection;
 use crate::figure::Figure;
-use crate::manifest::{Ended, Machine, Manifest};
+use crate::manifest::{Machine, Manifest, StudyEnd};
 use crate::outcome::{Drawn, narrow_plot_name, plot_name};
-use crate::question::Question;
+use crate::question::PaperQuestion;
 
 /// Builds the report on `drawn`, the figures of one folder.
 pub(crate) fn page(collection: &Collection<'_>, drawn: &[Drawn<'_>]) -> Page {
     let mut sections = Vec::new();
-    let mut told = Told::default();
+    let mut explanations = Explanations::default();
     for (prefix, citation) in collection.papers {
         let of_paper = |drawn: &&Drawn<'_>| paper_of(drawn.figure.id) == *prefix;
         let of_paper = drawn.iter().filter(of_paper);
         let inner: Vec<Section> = of_paper
-            .map(|drawn| figure_section(collection, drawn, &mut told))
+            .map(|drawn| figure_section(collection, drawn, &mut explanations))
             .collect();
         if !inner.is_empty() {
             let mut section = Section::new(*prefix);
@@ -50,9 +50,9 @@ fn paper_of(id: &str) -> &str {
 /// The first sentence: the number of confirmed claims of the papers.
 fn lead(drawn: &[Drawn<'_>]) -> String {
     let checks = || judged(drawn);
-    let claims = Count::of(checks(), Kind::Paper);
+    let claims = Count::of(checks(), CheckKind::Paper);
     let unexplained =
-        |check: &&Check| check.kind == Kind::Paper && !check.holds && check.reason.is_empty();
+        |check: &&Check| check.kind == CheckKind::Paper && !check.holds && check.reason.is_empty();
     let reasons = match checks().filter(unexplained).count() {
         0 => "a reason, known or possible, stands under each difference".to_owned(),
         some => format!("for {some} of the differences no reason is known"),
@@ -81,7 +81,7 @@ struct Count {
 }
 
 impl Count {
-    fn of<'c>(checks: impl Iterator<Item = &'c Check>, kind: Kind) -> Self {
+    fn of<'c>(checks: impl Iterator<Item = &'c Check>, kind: CheckKind) -> Self {
         let of_kind = checks.filter(|check| check.kind == kind);
         of_kind.fold(Self::default(), |count, check| Self {
             all: count.all + 1,
@@ -104,8 +104,8 @@ const DOUBTFUL: &str =
     "Do not rely on these numbers: a check of the instrument failed in this run.";
 
 /// The questions with their answers from the drawn figures.
-fn answers(questions: &[Question], drawn: &[Drawn<'_>]) -> Vec<Answer> {
-    let answer = |asked: &Question| {
+fn answers(questions: &[PaperQuestion], drawn: &[Drawn<'_>]) -> Vec<Answer> {
+    let answer = |asked: &PaperQuestion| {
         let drawn = drawn.iter().find(|drawn| drawn.figure.id == asked.figure);
         let found = drawn.and_then(|drawn| Some((drawn, drawn.answer.clone()?)));
         let question = asked.question.to_owned();
@@ -145,7 +145,7 @@ fn cards(drawn: &[Drawn<'_>]) -> Vec<Card> {
         };
         format!("{better}{} differ", count.differ())
     };
-    let [papers, goals] = [Kind::Paper, Kind::Goal].map(count);
+    let [papers, goals] = [CheckKind::Paper, CheckKind::Goal].map(count);
     let mut cards = vec![
         card(
             "Claims of the papers that hold",
@@ -159,7 +159,7 @@ fn cards(drawn: &[Drawn<'_>]) -> Vec<Card> {
         ),
         card(
             "Checks of the instrument",
-            count(Kind::Instrument).share(),
+            count(CheckKind::Instrument).share(),
             "must hold on any machine".to_owned(),
         ),
         card(
@@ -205,9 +205,9 @@ fn anchor(figure: &Figure) -> String {
 
 /// Explanations already on the page, each with the id of its figure.
 #[derive(Default)]
-struct Told(Vec<(&'static str, &'static str)>);
+struct Explanations(Vec<(&'static str, &'static str)>);
 
-impl Told {
+impl Explanations {
     /// Returns the explanation, or a reference to the figure with the same one.
     fn explanation(&mut self, figure: &Figure) -> Block {
         let known = self.0.iter().find(|(words, _)| *words == figure.differs);
@@ -222,7 +222,11 @@ impl Told {
     }
 }
 
-fn figure_section(collection: &Collection<'_>, drawn: &Drawn<'_>, told: &mut Told) -> Section {
+fn figure_section(
+    collection: &Collection<'_>,
+    drawn: &Drawn<'_>,
+    explanations: &mut Explanations,
+) -> Section {
     let figure = drawn.figure;
     let state = state(drawn);
     let mut section = Section {
@@ -251,7 +255,7 @@ fn figure_section(collection: &Collection<'_>, drawn: &Drawn<'_>, told: &mut Tol
     }
     blocks.extend(pictures(drawn));
     blocks.extend(verdicts(drawn));
-    blocks.push(told.explanation(figure));
+    blocks.push(explanations.explanation(figure));
     if let Some(manifest) = &drawn.manifest {
         blocks.push(Block::Code(command(manifest)));
         blocks.push(links(drawn));
@@ -267,7 +271,10 @@ fn remark(drawn: &Drawn<'_>) -> String {
         let count = Count::of(drawn.checks.iter(), kind);
         (count.all > 0).then(|| format!("{} {name}", count.share()))
     };
-    let shares = [share(Kind::Paper, "claims"), share(Kind::Goal, "goals")];
+    let shares = [
+        share(CheckKind::Paper, "claims"),
+        share(CheckKind::Goal, "goals"),
+    ];
     shares.into_iter().flatten().collect::<Vec<_>>().join(", ")
 }
 
@@ -290,8 +297,8 @@ fn verdicts(drawn: &Drawn<'_>) -> Vec<Block> {
     };
     let mut blocks = Vec::new();
     for (kind, label) in [
-        (Kind::Paper, "Claims of the paper, here."),
-        (Kind::Goal, "Goals of our own."),
+        (CheckKind::Paper, "Claims of the paper, here."),
+        (CheckKind::Goal, "Goals of our own."),
     ] {
         let verdicts = of_kind(kind);
         if !verdicts.is_empty() {
@@ -299,7 +306,7 @@ fn verdicts(drawn: &Drawn<'_>) -> Vec<Block> {
             blocks.push(Block::Verdicts(verdicts));
         }
     }
-    let instrument = of_kind(Kind::Instrument);
+    let instrument = of_kind(CheckKind::Instrument);
     if drawn.checks.iter().any(Check::fails_the_run) {
         blocks.push(Block::Labelled("The instrument.".to_owned(), String::new()));
         blocks.push(Block::Verdicts(instrument));
@@ -312,7 +319,7 @@ fn verdicts(drawn: &Drawn<'_>) -> Vec<Block> {
 
 fn verdict(check: &Check) -> Verdict {
     let reason = match (
-        check.holds || check.kind == Kind::Instrument,
+        check.holds || check.kind == CheckKind::Instrument,
         check.reason.as_str(),
     ) {
         (true, _) => String::new(),
@@ -322,10 +329,10 @@ fn verdict(check: &Check) -> Verdict {
     Verdict {
         state: match (check.holds, check.kind) {
             (true, _) => State::Pass("holds"),
-            (false, Kind::Instrument) => State::Fail("does not hold"),
+            (false, CheckKind::Instrument) => State::Fail("does not hold"),
             (false, _) if check.better => State::Better("better today"),
-            (false, Kind::Paper) => State::Note("differs"),
-            (false, Kind::Goal) => State::Note("not reached"),
+            (false, CheckKind::Paper) => State::Note("differs"),
+            (false, CheckKind::Goal) => State::Note("not reached"),
         },
         sentence: check.sentence.clone(),
         reason,
@@ -360,9 +367,9 @@ fn particulars(figure: &Figure, manifest: &Manifest) -> Table {
     row("paper", figure.paper.to_owned());
     row("study", manifest.study.clone());
     let ended = match &manifest.ended {
-        Ended::Complete => "complete",
-        Ended::Stopped => "stopped early",
-        Ended::Failed(_) => "failed",
+        StudyEnd::Complete => "complete",
+        StudyEnd::Stopped => "stopped early",
+        StudyEnd::Failed(_) => "failed",
     };
     row("ended", ended.to_owned());
     row("took", format!("{:.1} s", manifest.duration_s));

@@ -12,9 +12,9 @@ use posthaste_units::Size;
 use crate::collection::Collection;
 use crate::drawing::{draw_figures, write_report};
 use crate::figure::{Figure, Needs};
-use crate::measuring::{Measured, Task, Unwritten};
+use crate::measuring::{FinishedStudies, Task, Unwritten};
 use crate::options::Options;
-use crate::outcome::{Drawn, Outcome, ROOM, RunError};
+use crate::outcome::{Drawn, MIN_FREE, Reproduction, RunError};
 use crate::progress::Board;
 use crate::side_by_side;
 
@@ -28,14 +28,14 @@ pub fn reproduce<'f>(
     options: &Options,
     stop: &AtomicBool,
     board: &dyn Board,
-) -> Result<Outcome<'f>, RunError> {
+) -> Result<Reproduction<'f>, RunError> {
     prepare(&options.out)?;
-    let Measured { ran, unwritten } = measure(selection, options, stop, board);
+    let FinishedStudies { ran, unwritten } = measure(selection, options, stop, board);
     let mut drawn = draw_figures(collection, &options.out);
     note_unwritten(&mut drawn, selection, &unwritten);
     let report = write_report(collection, &drawn, &options.out)?;
     drawn.retain(|drawn| ran.contains(&drawn.figure.id));
-    Ok(Outcome {
+    Ok(Reproduction {
         figures: drawn,
         stopped: stop.load(Ordering::Relaxed),
         report,
@@ -49,8 +49,8 @@ pub fn reproduce_part(
     stop: &AtomicBool,
 ) -> Result<(), RunError> {
     prepare(&options.out)?;
-    let measured = measure(selection, options, stop, &side_by_side::Pipe);
-    side_by_side::Pipe.over(measured.unwritten);
+    let measured = measure(selection, options, stop, &side_by_side::ParentProcess);
+    side_by_side::ParentProcess.over(measured.unwritten);
     Ok(())
 }
 
@@ -60,14 +60,14 @@ fn measure(
     options: &Options,
     stop: &AtomicBool,
     board: &dyn Board,
-) -> Measured {
+) -> FinishedStudies {
     let tasks = Task::of(selection);
     let all = tasks.len();
     let waits = |task: &Task<'_>| options.program.is_some() && task.study.needs == Needs::Links;
     let (links, alone): (Vec<_>, Vec<_>) = tasks.into_iter().partition(waits);
     let mut measured = match &options.program {
         Some(program) => side_by_side::run(&links, all, program, options, stop, board),
-        None => Measured::default(),
+        None => FinishedStudies::default(),
     };
     for (index, task) in alone.iter().enumerate() {
         if stop.load(Ordering::Relaxed) {
@@ -111,7 +111,7 @@ fn prepare(dir: &Path) -> Result<(), RunError> {
     fs::remove_file(&probe).map_err(unwritable)?;
     let space = rustix::fs::statvfs(dir).map_err(|error| unwritable(error.into()))?;
     let free = Size::from_bytes(space.f_bavail.saturating_mul(space.f_frsize));
-    if free < ROOM {
+    if free < MIN_FREE {
         return Err(RunError::Full {
             dir: dir.to_owned(),
             free,

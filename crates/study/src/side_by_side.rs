@@ -17,7 +17,7 @@ use posthaste_units::Span;
 use rustix::process::{Pid, Signal, kill_process};
 use serde::{Deserialize, Serialize};
 
-use crate::measuring::{Measured, Task, Unwritten};
+use crate::measuring::{FinishedStudies, Task, Unwritten};
 use crate::options::Options;
 use crate::progress::{Board, Progress};
 
@@ -50,11 +50,11 @@ pub(crate) fn run(
     options: &Options,
     stop: &AtomicBool,
     board: &dyn Board,
-) -> Measured {
+) -> FinishedStudies {
     let mut longest_first: Vec<&Task<'_>> = tasks.iter().collect();
     longest_first.sort_by_key(|task| std::cmp::Reverse(task.budget()));
     let waiting = Mutex::new(VecDeque::from(longest_first));
-    let measured = Mutex::new(Measured::default());
+    let measured = Mutex::new(FinishedStudies::default());
     let begun = AtomicUsize::new(0);
     let worker = || {
         let next = || {
@@ -174,9 +174,9 @@ fn wait(child: &mut Child, stop: &AtomicBool) -> io::Result<std::process::ExitSt
 }
 
 /// Standard output, read by the process that displays progress.
-pub(crate) struct Pipe;
+pub(crate) struct ParentProcess;
 
-impl Pipe {
+impl ParentProcess {
     /// Ends the report.
     pub(crate) fn over(&self, unwritten: Vec<Unwritten>) {
         self.tell(&Message::Over(unwritten));
@@ -190,7 +190,7 @@ impl Pipe {
     }
 }
 
-impl Board for Pipe {
+impl Board for ParentProcess {
     fn begin(&self, _: (usize, usize), _: &str, _: Span) -> Box<dyn Progress> {
         Box::new(Self)
     }
@@ -200,7 +200,7 @@ impl Board for Pipe {
     }
 }
 
-impl Progress for Pipe {
+impl Progress for ParentProcess {
     fn step(&self, done: u64, of: u64, words: &str) {
         let words = words.to_owned();
         self.tell(&Message::Step { done, of, words });

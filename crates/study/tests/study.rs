@@ -7,8 +7,8 @@ use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
 use posthaste_draw::{Axis, Chart, Point, Series, Unit};
 use posthaste_study::lab::{self, Counters, Lab};
 use posthaste_study::{
-    Check, Collection, Conditions, Failure, Figure, Needs, Options, Planned, Plot, Records,
-    RunError, SelectError, Silent, Study, Table, draw, reproduce,
+    Check, Collection, Conditions, Failure, Figure, Needs, Options, Planned, Plot, RecordTable,
+    Records, RunError, SelectError, Silent, Study, draw, reproduce,
 };
 use posthaste_units::{Seed, Span};
 use rand::RngExt as _;
@@ -60,7 +60,7 @@ static RARE: Study = Study {
 };
 
 fn sweep(conditions: &Conditions<'_>) -> Result<Records, Failure> {
-    let mut table = Table::new(["kind", "rate", "mean_ms"]);
+    let mut table = RecordTable::new(["kind", "rate", "mean_ms"]);
     let mut noise = conditions.seed.stream("noise");
     for step in 1u32..=10 {
         if step > 3 && conditions.stopped() {

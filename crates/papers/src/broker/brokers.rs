@@ -10,7 +10,7 @@ use posthaste_load::{Pace, Plan, RequestSpec, soap_request};
 use posthaste_qos::{Document, Offer, Requirement};
 use posthaste_soap::Version;
 use posthaste_study::{
-    Conditions, Failure, Needs, Records, Study, Table,
+    Conditions, Failure, Needs, RecordTable, Records, Study,
     lab::{Cores, starting},
 };
 use posthaste_units::{Seed, Span};
@@ -18,14 +18,15 @@ use posthaste_units::{Seed, Span};
 use super::lookups::QUESTIONS;
 use super::qws;
 use crate::testbed::measured::runs;
-use crate::testbed::rig::{Stand, describe, plan_of};
+use crate::testbed::proxy::ProxyUnderTest;
 use crate::testbed::sweep;
+use crate::testbed::{describe, plan_of};
 
 pub(super) static STUDY: Study = Study {
     name: "wsqos-brokers",
     needs: Needs::Processor,
     core: false,
-    run: |conditions| study(conditions, &Case::of(conditions.full)),
+    run: |conditions| study(conditions, &BrokersExtent::of(conditions.full)),
 };
 
 /// The designs: name, and lookup method. `None` is our index.
@@ -58,14 +59,14 @@ pub(super) const OVERLOADED: f64 = 1.2;
 /// Quantities in the pictures.
 const QUANTITIES: [&str; 4] = ["response_ms", "throughput_per_s", "rejected_per_s", "busy"];
 
-struct Case {
+struct BrokersExtent {
     /// Rates as multiples of a design's capacity.
     rates: &'static [f64],
     repetitions: u64,
     length: Span,
 }
 
-impl Case {
+impl BrokersExtent {
     fn of(full: bool) -> Self {
         match full {
             true => Self {
@@ -85,7 +86,7 @@ impl Case {
     }
 }
 
-fn study(conditions: &Conditions<'_>, case: &Case) -> Result<Records, Failure> {
+fn study(conditions: &Conditions<'_>, extent: &BrokersExtent) -> Result<Records, Failure> {
     let mut records = Records::new();
     let cores = Cores::here();
     describe(&mut records, conditions, cores);
@@ -101,14 +102,14 @@ fn study(conditions: &Conditions<'_>, case: &Case) -> Result<Records, Failure> {
         "queue",
         format!("{BACKLOG} waiting, {CONNECTIONS} in service"),
     );
-    records.set_parameter("length of a run", case.length);
-    records.set_parameter("runs of each point", case.repetitions);
+    records.set_parameter("length of a run", extent.length);
+    records.set_parameter("runs of each point", extent.repetitions);
     let folder = tempfile::tempdir()?;
     let place = Place::Sqlite(folder.path().join("offers.db"));
     publish(&place, &qws::offers(OFFERS, conditions.seed)?)?;
     let mut table = runs();
     for (number, (who, prototype)) in DESIGNS.into_iter().enumerate() {
-        let stand = Stand::broker(Config {
+        let proxy = ProxyUnderTest::broker(Config {
             listen: ([127, 0, 0, 1], 0).into(),
             store: place.clone(),
             cpus: cores.server.into_iter().collect(),
@@ -118,10 +119,10 @@ fn study(conditions: &Conditions<'_>, case: &Case) -> Result<Records, Failure> {
             prototype,
             ..Config::default()
         })?;
-        let request = question(&format!("http://{}/soap", stand.address));
+        let request = question(&format!("http://{}/soap", proxy.address));
         let plan = |pace| plan_of(request.clone(), pace, cores);
         let done = number as u64;
-        if sweep_one(conditions, case, (who, done), &stand, &plan, &mut table)?.is_none() {
+        if sweep_one(conditions, extent, (who, done), &proxy, &plan, &mut table)?.is_none() {
             break;
         }
     }
@@ -136,37 +137,37 @@ fn study(conditions: &Conditions<'_>, case: &Case) -> Result<Records, Failure> {
 /// Runs every rate for one design. `None` if stopped.
 fn sweep_one(
     conditions: &Conditions<'_>,
-    case: &Case,
+    extent: &BrokersExtent,
     (who, number): (&str, u64),
-    stand: &Stand,
+    proxy: &ProxyUnderTest,
     plan: &impl Fn(Pace) -> Plan,
-    table: &mut Table,
+    table: &mut RecordTable,
 ) -> Result<Option<()>, Failure> {
     // The maximum of a few runs, because disturbances only reduce the capacity.
     let mut capacity = 0.0f64;
-    for _ in 0..case.repetitions {
-        let length = case.length + case.length;
+    for _ in 0..extent.repetitions {
+        let length = extent.length + extent.length;
         let closed = plan(Pace::Closed {
             clients: 64,
             length,
         });
-        let Some(measured) = stand.measure(&closed, conditions.stop)? else {
+        let Some(measured) = proxy.measure(&closed, conditions.stop)? else {
             return Ok(None);
         };
         capacity = capacity.max(measured.throughput());
     }
     let capacity = conditions.capacity(capacity);
-    let of = (case.rates.len() * DESIGNS.len()) as u64;
-    for (place, &load) in case.rates.iter().enumerate() {
-        let done = number * case.rates.len() as u64 + place as u64;
+    let of = (extent.rates.len() * DESIGNS.len()) as u64;
+    for (place, &load) in extent.rates.iter().enumerate() {
+        let done = number * extent.rates.len() as u64 + place as u64;
         conditions
             .progress
             .step(done, of, &format!("{who}, {load} x {capacity:.0}/s"));
-        for repetition in 1..=case.repetitions {
-            let pace = sweep::load(load * capacity, capacity, case.length)?;
+        for repetition in 1..=extent.repetitions {
+            let pace = sweep::load(load * capacity, capacity, extent.length)?;
             let mut plan = plan(pace);
             plan.seed = Seed(conditions.seed.0.wrapping_add(repetition));
-            let Some(measured) = stand.measure(&plan, conditions.stop)? else {
+            let Some(measured) = proxy.measure(&plan, conditions.stop)? else {
                 return Ok(None);
             };
             table.push(
@@ -237,7 +238,7 @@ mod tests {
     fn a_tiny_study_asks_every_design_past_its_limit() {
         let lab = Lab::Shared("a test".to_owned());
         let stop = AtomicBool::new(false);
-        let case = Case {
+        let extent = BrokersExtent {
             rates: &[0.3, 2.0],
             repetitions: 1,
             length: Span::from_millis(100),
@@ -246,7 +247,7 @@ mod tests {
             assumed_capacity: Some(1000.0),
             ..test_study::conditions(&lab, &stop)
         };
-        let records = study(&conditions, &case).unwrap();
+        let records = study(&conditions, &extent).unwrap();
         assert_eq!(records.table("runs").len(), 6);
         for check in instrument::accounting(&records) {
             assert!(check.holds, "{}", check.sentence);

@@ -11,7 +11,7 @@ use jiff::Timestamp;
 use posthaste_broker::{Admin, Broker, Config, Place};
 use posthaste_broker_client::{Client, Event, Follower, News, wait};
 use posthaste_qos::{Definition, Offer};
-use posthaste_study::{Conditions, Failure, Needs, Records, Study, Table, lab::starting};
+use posthaste_study::{Conditions, Failure, Needs, RecordTable, Records, Study, lab::starting};
 
 pub(super) static STUDY: Study = Study {
     name: "wsqos-changes",
@@ -37,7 +37,7 @@ const PACE: Duration = Duration::from_millis(5);
 const PATIENCE: Duration = Duration::from_secs(10);
 
 /// The number of a change that was read, and the time.
-type PacketRecord = (u64, Instant);
+type ReadChange = (u64, Instant);
 
 fn study(conditions: &Conditions<'_>, changes: u64) -> Result<Records, Failure> {
     let mut records = Records::new();
@@ -55,7 +55,7 @@ fn study(conditions: &Conditions<'_>, changes: u64) -> Result<Records, Failure> 
     let third = open(|config| config.follow = Some(url(&second)))?;
     let publisher = Client::new(&url(&first))?.with_token(Some(token));
     let streams = [stream(&first)?, stream(&second)?, stream(&third)?];
-    let mut table = Table::new(["change", "place", "ms"]);
+    let mut table = RecordTable::new(["change", "place", "ms"]);
     // The first change only confirms the chain: a follower reconnects 100 ms after a broker was not ready.
     for number in 0..=changes {
         if conditions.stopped() {
@@ -70,8 +70,8 @@ fn study(conditions: &Conditions<'_>, changes: u64) -> Result<Records, Failure> 
         let change = || {
             wait(publisher.put(KIND, PROVIDER, &offer))??;
             let mut seen = vec![begun.elapsed()];
-            for (_, packet_records) in &streams {
-                seen.push(at(packet_records, number)? - begun);
+            for (_, read_changes) in &streams {
+                seen.push(at(read_changes, number)? - begun);
             }
             Ok::<_, Failure>(seen)
         };
@@ -111,8 +111,8 @@ fn url(broker: &Broker) -> String {
 }
 
 /// Follows the changes of a broker. Returns after the broker has reported its initial state.
-fn stream(broker: &Broker) -> Result<(Follower, Receiver<PacketRecord>), Failure> {
-    let (sender, packet_records) = channel();
+fn stream(broker: &Broker) -> Result<(Follower, Receiver<ReadChange>), Failure> {
+    let (sender, read_changes) = channel();
     let (ready, is_ready) = channel();
     let tell = move |news| {
         tell(news, &sender, &ready);
@@ -121,15 +121,15 @@ fn stream(broker: &Broker) -> Result<(Follower, Receiver<PacketRecord>), Failure
     let follower = Follower::start(Client::new(&url(broker))?, tell)?;
     let begun = is_ready.recv_timeout(PATIENCE);
     begun.map_err(|_| format!("{} tells nothing", url(broker)))?;
-    Ok((follower, packet_records))
+    Ok((follower, read_changes))
 }
 
-fn tell(news: News, packet_records: &Sender<PacketRecord>, ready: &Sender<()>) {
+fn tell(news: News, read_changes: &Sender<ReadChange>, ready: &Sender<()>) {
     // A closed receiver means that the study is over.
     match news {
         News::Told(Event::Changed { put, .. }) => {
             let number = put.name.parse().unwrap_or(u64::MAX);
-            let _ = packet_records.send((number, Instant::now()));
+            let _ = read_changes.send((number, Instant::now()));
         }
         News::Told(Event::Ready(_)) => {
             let _ = ready.send(());
@@ -139,8 +139,8 @@ fn tell(news: News, packet_records: &Sender<PacketRecord>, ready: &Sender<()>) {
 }
 
 /// Time when the change of this number was seen.
-fn at(packet_records: &Receiver<PacketRecord>, number: u64) -> Result<Instant, Failure> {
-    match packet_records.recv_timeout(PATIENCE) {
+fn at(read_changes: &Receiver<ReadChange>, number: u64) -> Result<Instant, Failure> {
+    match read_changes.recv_timeout(PATIENCE) {
         Ok((seen, at)) if seen == number => Ok(at),
         Ok((seen, _)) => Err(format!("change {seen} was seen where {number} was due").into()),
         Err(_) => Err(format!("change {number} was not seen").into()),

@@ -27,12 +27,12 @@ pub(super) fn postgres() -> Result<Option<Place>, Failure> {
 }
 
 /// A design that answers lookups.
-pub(super) enum Asked<'i> {
+pub(super) enum LookupMethod<'i> {
     Index(&'i Index),
     Prototype(&'i Index, Prototype),
 }
 
-impl<'i> Asked<'i> {
+impl<'i> LookupMethod<'i> {
     /// Creates the design of this name. `None` without a PostgreSQL.
     pub(super) fn of(
         design: &str,

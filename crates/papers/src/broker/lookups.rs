@@ -6,11 +6,11 @@ use jiff::Timestamp;
 use posthaste_broker::Place;
 use posthaste_qos::index::Index;
 use posthaste_qos::{Definition, Offer, Ontologies, Rates};
-use posthaste_study::{Conditions, Failure, Needs, Records, Study, Table};
+use posthaste_study::{Conditions, Failure, Needs, RecordTable, Records, Study};
 use posthaste_units::{Rate, Ratio, Span};
 use rand::RngExt as _;
 
-use super::designs::{Asked, DESIGNS, POSTGRES, postgres};
+use super::designs::{DESIGNS, LookupMethod, POSTGRES, postgres};
 use super::qws;
 use super::timing::Timing;
 
@@ -70,7 +70,7 @@ fn study(conditions: &Conditions<'_>, counts: &[usize], seconds: f64) -> Result<
     let postgres = postgres()?;
     let named = postgres.as_ref().map(ToString::to_string);
     records.set_parameter(POSTGRES, named.unwrap_or_else(|| NONE.to_owned()));
-    let mut table = Table::new([
+    let mut table = RecordTable::new([
         "offers",
         "design",
         "question",
@@ -81,8 +81,8 @@ fn study(conditions: &Conditions<'_>, counts: &[usize], seconds: f64) -> Result<
         "p99_us",
         "max_us",
     ]);
-    let mut built = Table::new(["offers", "seconds", "megabytes"]);
-    let mut answers = Table::new(["offers", "design", "question", "asked", "as the index"]);
+    let mut built = RecordTable::new(["offers", "seconds", "megabytes"]);
+    let mut answers = RecordTable::new(["offers", "design", "question", "asked", "as the index"]);
     for (done, &count) in counts.iter().enumerate() {
         if conditions.stopped() {
             break;
@@ -117,9 +117,12 @@ struct Filled {
 
 impl Filled {
     /// The available designs with their names.
-    fn designs(&self, postgres: Option<&Place>) -> Result<Vec<(&'static str, Asked<'_>)>, Failure> {
+    fn designs(
+        &self,
+        postgres: Option<&Place>,
+    ) -> Result<Vec<(&'static str, LookupMethod<'_>)>, Failure> {
         let asked = DESIGNS.map(|name| {
-            let asked = Asked::of(name, &self.index, postgres)?;
+            let asked = LookupMethod::of(name, &self.index, postgres)?;
             Ok(asked.map(|asked| (name, asked)))
         });
         asked.into_iter().filter_map(Result::transpose).collect()
@@ -129,12 +132,12 @@ impl Filled {
     /// design, the index.
     fn compare(
         &self,
-        asked: &[(&str, Asked<'_>)],
+        asked: &[(&str, LookupMethod<'_>)],
         (question, ask): &Question,
-        answers: &mut Table,
+        answers: &mut RecordTable,
     ) -> Result<(), Failure> {
         let (now, wanted) = (Timestamp::now(), wanted(*ask));
-        let prices = |asked: &Asked<'_>| {
+        let prices = |asked: &LookupMethod<'_>| {
             let price = |kind: &String| asked.price(kind, &wanted, now);
             self.kinds.iter().map(price).collect::<Result<Vec<_>, _>>()
         };
@@ -162,11 +165,11 @@ impl Filled {
     /// Adds a row for each design, with repeated lookups of one question, each for a random type.
     fn time(
         &self,
-        asked: &[(&str, Asked<'_>)],
+        asked: &[(&str, LookupMethod<'_>)],
         (question, ask): &Question,
         conditions: &Conditions<'_>,
         seconds: f64,
-        table: &mut Table,
+        table: &mut RecordTable,
     ) -> Result<(), Failure> {
         let wanted = wanted(*ask);
         let mut timings: Vec<_> = asked

@@ -21,7 +21,7 @@ pub(super) fn euro() -> Result<Currency, Failure> {
 pub(super) fn offers(count: usize, seed: Seed) -> Result<Vec<Offer>, Failure> {
     let euro = euro()?;
     let mut draws = seed.stream("offers in the shape of QWS");
-    let shape = Shape::new()?;
+    let shape = QwsShape::new()?;
     let expires = (SystemTime::now() + HOLDS).try_into()?;
     let offers = (0..count).map(|number| {
         let (mut offer, reliability) = shape.offer(&mut draws, expires);
@@ -33,14 +33,14 @@ pub(super) fn offers(count: usize, seed: Seed) -> Result<Vec<Offer>, Failure> {
     Ok(offers.collect())
 }
 
-struct Shape {
+struct QwsShape {
     milliseconds: LogNormal<f64>,
     rate: LogNormal<f64>,
     availability: Normal<f64>,
     reliability: Normal<f64>,
 }
 
-impl Shape {
+impl QwsShape {
     fn new() -> Result<Self, Failure> {
         let log = |median: f64, p95: f64| LogNormal::new(median.ln(), (p95 / median).ln() / P95);
         let normal = |median: f64, p95: f64| Normal::new(median, (p95 - median) / P95);

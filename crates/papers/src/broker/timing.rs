@@ -6,7 +6,7 @@ use jiff::Timestamp;
 use posthaste_qos::Definition;
 use posthaste_study::{Failure, estimate};
 
-use super::designs::Asked;
+use super::designs::LookupMethod;
 
 /// Lookups of a design in its turns.
 pub(super) struct Timing {
@@ -29,7 +29,7 @@ impl Timing {
     /// Runs lookups for `seconds`.
     pub(super) fn turn<'k>(
         &mut self,
-        asked: &Asked<'_>,
+        asked: &LookupMethod<'_>,
         wanted: &Definition,
         mut kind: impl FnMut() -> &'k str,
         seconds: f64,

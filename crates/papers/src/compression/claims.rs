@@ -5,7 +5,7 @@ use posthaste_study::{Check, NOISE, least, most};
 
 use super::handheld::{BLUETOOTH, WLAN};
 use super::paper;
-use super::service_time::{COMPRESSED, Client, Network, PLAIN};
+use super::service_time::{COMPRESSED, ClientSpeed, NetworkCells, PLAIN};
 
 /// Reason of differences on both fast networks.
 pub(super) const WITHOUT_THE_REST: &str = include_str!("fast_networks_differs.md").trim_ascii();
@@ -14,11 +14,11 @@ pub(super) const WITHOUT_THE_REST: &str = include_str!("fast_networks_differs.md
 pub(super) const LINE: &str = include_str!("slow_networks_differs.md").trim_ascii();
 
 /// Checks that compressed and plain replies take equally long, and that 802.11b is two seconds below Bluetooth.
-pub(super) fn no_real_difference(network: Network<'_>) -> Vec<Check> {
+pub(super) fn no_real_difference(network: NetworkCells<'_>) -> Vec<Check> {
     let mut checks = Vec::new();
     for (client, name) in [
-        (Client::Handheld, "the handheld"),
-        (Client::Fast, "a client as fast as this machine"),
+        (ClientSpeed::Handheld, "the handheld"),
+        (ClientSpeed::Fast, "a client as fast as this machine"),
     ] {
         let apart = most(Size::ALL.map(|size| network.over_plain(size, client).abs()));
         let [plain, compressed] =
@@ -33,8 +33,8 @@ pub(super) fn no_real_difference(network: Network<'_>) -> Vec<Check> {
     }
     let below = |size| {
         let ms = |name| {
-            let network = Network { name, ..network };
-            network.ms(size, PLAIN, Client::Handheld)
+            let network = NetworkCells { name, ..network };
+            network.ms(size, PLAIN, ClientSpeed::Handheld)
         };
         (ms(BLUETOOTH) - ms(WLAN)) / 1e3
     };
@@ -51,8 +51,8 @@ pub(super) fn no_real_difference(network: Network<'_>) -> Vec<Check> {
 }
 
 /// Checks that compression wins, and that its gain grows with the reply.
-pub(super) fn wins(network: Network<'_>) -> [Check; 2] {
-    let gains = Size::ALL.map(|size| -network.over_plain(size, Client::Handheld));
+pub(super) fn wins(network: NetworkCells<'_>) -> [Check; 2] {
+    let gains = Size::ALL.map(|size| -network.over_plain(size, ClientSpeed::Handheld));
     let words: Vec<String> = Size::ALL
         .iter()
         .zip(gains)

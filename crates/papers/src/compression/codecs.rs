@@ -7,10 +7,10 @@
 use posthaste_bookshop::Size;
 use posthaste_compression::{STEPS, Wish};
 use posthaste_load::{Connections, Pace};
-use posthaste_study::{Conditions, Failure, Needs, Records, Study, Table};
+use posthaste_study::{Conditions, Failure, Needs, RecordTable, Records, Study};
 use posthaste_units::Span;
 
-use crate::testbed::rig::Rig;
+use crate::testbed::Testbed;
 
 pub(super) static STUDY: Study = Study {
     name: "wsqos-codecs",
@@ -35,13 +35,13 @@ fn study(conditions: &Conditions<'_>, rounds: u64, length: Span) -> Result<Recor
     let mut records = Records::new();
     records.set_parameter("runs of each, of which the least counts", rounds);
     records.set_parameter("length of a run", length);
-    let mut table = Table::new(["reply", "step", "bytes", "microseconds"]);
+    let mut table = RecordTable::new(["reply", "step", "bytes", "microseconds"]);
     let all = REPLIES.len() as u64;
     for (done, reply) in REPLIES.into_iter().enumerate() {
         conditions.progress.step(done as u64, all, reply.name());
-        let rig = Rig::open(conditions, reply, "gzip, zstd, br")?;
+        let testbed = Testbed::open(conditions, reply, "gzip, zstd, br")?;
         if done == 0 {
-            rig.describe(&mut records, conditions);
+            testbed.describe(&mut records, conditions);
         }
         let steps = STEPS.map(|step| (step.name(), Wish::Always));
         for (step, wish) in steps.into_iter().chain([(NONE, Wish::Never)]) {
@@ -51,20 +51,20 @@ fn study(conditions: &Conditions<'_>, rounds: u64, length: Span) -> Result<Recor
                 step
             };
             let menu = format!("[compression]\nsteps = [\"{offered}\"]");
-            let stand = rig.gateway(1, &menu, "")?;
+            let proxy = testbed.gateway(1, &menu, "")?;
             let pace = Pace::Closed { clients: 1, length };
-            let plan = rig.plan(&stand, &[(wish, 1.0)], Connections::KeepAlive, pace);
+            let plan = testbed.plan(&proxy, &[(wish, 1.0)], Connections::KeepAlive, pace);
             let (mut bytes, mut least) = (f64::NAN, f64::INFINITY);
             for _ in 0..rounds {
-                let before = stand.packed()?;
-                let Some(measured) = rig.measure(&stand, &plan, conditions.stop)? else {
+                let before = proxy.packed()?;
+                let Some(measured) = proxy.measure(&plan, conditions.stop)? else {
                     records.set_table("codecs", table);
                     return Ok(records);
                 };
-                let after = stand.packed()?;
+                let after = proxy.packed()?;
                 let replies = after.replies - before.replies;
                 (bytes, least) = match wish {
-                    Wish::Never => (rig.length as f64, least.min(measured.cost())),
+                    Wish::Never => (testbed.length as f64, least.min(measured.cost())),
                     _ => (
                         (after.bytes - before.bytes) / replies,
                         least.min((after.seconds - before.seconds) / replies),

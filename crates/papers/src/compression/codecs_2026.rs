@@ -3,7 +3,7 @@
 use posthaste_bookshop::Size;
 use posthaste_compression::{CostModel, STEPS};
 use posthaste_draw::{Axis, Chart, Point, Series, Unit};
-use posthaste_study::{Check, Figure, Plot, Records, Row, least, most};
+use posthaste_study::{Check, Figure, Plot, RecordRow, Records, least, most};
 use posthaste_units::{Size as Bytes, Span};
 
 use super::codecs::{self, NONE, REPLIES, of};
@@ -140,7 +140,7 @@ fn passes(records: &Records, reply: Size, step: &str, bandwidth: f64) -> f64 {
 fn checks(records: &Records) -> Vec<Check> {
     let mut checks = Vec::new();
     let rows = records.table("codecs").rows();
-    let known = |row: &Row<'_>| {
+    let known = |row: &RecordRow<'_>| {
         ["bytes", "microseconds"]
             .iter()
             .all(|cell| row.number(cell).is_finite())

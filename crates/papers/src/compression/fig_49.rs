@@ -4,7 +4,7 @@ use posthaste_study::{Check, Figure, Records};
 
 use super::claims::{LINE, wins};
 use super::handheld::{self, BUDGET, GPRS};
-use super::service_time::Network;
+use super::service_time::NetworkCells;
 use crate::planned::THESIS;
 
 pub(crate) static FIGURE: Figure = Figure {
@@ -19,8 +19,8 @@ pub(crate) static FIGURE: Figure = Figure {
     differs: LINE,
 };
 
-fn network(records: &Records) -> Network<'_> {
-    Network {
+fn network(records: &Records) -> NetworkCells<'_> {
+    NetworkCells {
         records,
         name: GPRS,
     }

@@ -6,7 +6,7 @@ use posthaste_study::{Check, Figure, Records};
 use super::claims::{LINE, wins};
 use super::handheld::{self, BUDGET, GPRS_POOR, WLAN};
 use super::paper;
-use super::service_time::{COMPRESSED, Client, Network, PLAIN};
+use super::service_time::{COMPRESSED, ClientSpeed, NetworkCells, PLAIN};
 use crate::planned::THESIS;
 
 pub(crate) static FIGURE: Figure = Figure {
@@ -21,8 +21,8 @@ pub(crate) static FIGURE: Figure = Figure {
     differs: LINE,
 };
 
-fn network(records: &Records) -> Network<'_> {
-    Network {
+fn network(records: &Records) -> NetworkCells<'_> {
+    NetworkCells {
         records,
         name: GPRS_POOR,
     }
@@ -32,8 +32,8 @@ fn network(records: &Records) -> Network<'_> {
 pub(crate) fn answer(records: &Records) -> String {
     let largest = Size::Heavy5;
     let seconds = |name, form| {
-        let network = Network { records, name };
-        network.ms(largest, form, Client::Handheld) / 1e3
+        let network = NetworkCells { records, name };
+        network.ms(largest, form, ClientSpeed::Handheld) / 1e3
     };
     let [slow, fast] =
         [GPRS_POOR, WLAN].map(|name| [PLAIN, COMPRESSED].map(|form| seconds(name, form)));
@@ -51,11 +51,11 @@ fn checks(records: &Records) -> Vec<Check> {
     checks
 }
 
-fn half(network: Network<'_>) -> Check {
+fn half(network: NetworkCells<'_>) -> Check {
     let largest = Size::Heavy5;
-    let share = 1.0 + network.over_plain(largest, Client::Handheld);
+    let share = 1.0 + network.over_plain(largest, ClientSpeed::Handheld);
     let [plain, compressed] =
-        [PLAIN, COMPRESSED].map(|form| network.ms(largest, form, Client::Handheld) / 1e3);
+        [PLAIN, COMPRESSED].map(|form| network.ms(largest, form, ClientSpeed::Handheld) / 1e3);
     Check::claim(
         (share - paper::LARGEST_AT_POOR_GPRS).abs() <= 0.1,
         format!(

@@ -17,12 +17,12 @@ use posthaste_emulator::{Emulation, RunningEmulation, SERVER, TcpCounters};
 use posthaste_link::Direction;
 use posthaste_link::profile::{Profile, named};
 use posthaste_load::{Arrivals, Connections, Outcome, Pace, Plan, Run, RunError, run};
-use posthaste_study::{Conditions, Failure, Needs, Records, Study, Table};
+use posthaste_study::{Conditions, Failure, Needs, RecordTable, Records, Study};
 use posthaste_units::{Seed, Span};
 
 use super::line_time;
 use super::replies::{body_bytes, cost, slowdown};
-use crate::testbed::front::{Front, STEP};
+use crate::testbed::shop::{STEP, ShopBehindGateway};
 
 pub(super) static STUDY: Study = Study {
     name: "wsqos-handheld",
@@ -63,16 +63,16 @@ const GLANCE: Duration = Duration::from_millis(5);
 
 /// One reply over one network.
 #[derive(Clone, Copy)]
-struct Cell {
+struct FetchCell {
     network: usize,
     size: Size,
     wish: (Wish, &'static str),
 }
 
-/// An open network with a front at its far end.
-struct Open {
+/// An open network with shop and gateway at its far end.
+struct OpenNetwork {
     profile: &'static Profile,
-    front: Front,
+    shop: ShopBehindGateway,
     running: RunningEmulation,
 }
 
@@ -95,13 +95,13 @@ fn study(
         slowdown: slowdown.round() as u32,
         stop: Arc::default(),
     };
-    let open = |name: &&str| Open::new(named(name)?, conditions.seed);
+    let open = |name: &&str| OpenNetwork::new(named(name)?, conditions.seed);
     let open = networks
         .iter()
         .map(open)
         .collect::<Result<Vec<_>, Failure>>()?;
     let mut records = Records::new();
-    let mut table = Table::new([
+    let mut table = RecordTable::new([
         "network",
         "reply",
         "form",
@@ -151,22 +151,22 @@ pub(super) fn calibrate(
     conditions: &Conditions<'_>,
 ) -> Result<([f64; Size::ALL.len()], f64), Failure> {
     conditions.progress.step(0, 1, "the handheld's slowness");
-    let front = Front::open(([127, 0, 0, 1], 0).into(), conditions.seed)?;
+    let shop = ShopBehindGateway::open(([127, 0, 0, 1], 0).into(), conditions.seed)?;
     let (mut bodies, mut times) = ([f64::NAN; Size::ALL.len()], [f64::NAN; Size::ALL.len()]);
     for (place, size) in Size::ALL.into_iter().enumerate() {
-        bodies[place] = body_bytes(&front.message(size)?)?;
-        times[place] = cost(&front, size, conditions.stop)?.decompression_ms;
+        bodies[place] = body_bytes(&shop.message(size)?)?;
+        times[place] = cost(&shop, size, conditions.stop)?.decompression_ms;
     }
     Ok((bodies, slowdown(times)))
 }
 
 /// Groups of cells that are fetched side by side. On slow networks this is every cell, otherwise one cell after
 /// another, so that no fetch waits for another's CPU time. The longest fetches start first.
-fn batches(profiles: &[&Profile], sizes: &[Size]) -> Vec<Vec<Cell>> {
+fn batches(profiles: &[&Profile], sizes: &[Size]) -> Vec<Vec<FetchCell>> {
     let cells = |network: usize| {
         let of = move |size: &Size| {
             let size = *size;
-            WISHES.map(|wish| Cell {
+            WISHES.map(|wish| FetchCell {
                 network,
                 size,
                 wish,
@@ -179,11 +179,11 @@ fn batches(profiles: &[&Profile], sizes: &[Size]) -> Vec<Vec<Cell>> {
     let one_by_one = fast.into_iter().flat_map(cells).map(|cell| vec![cell]);
     one_by_one
         .chain([slow.into_iter().flat_map(cells).rev().collect()])
-        .filter(|batch: &Vec<Cell>| !batch.is_empty())
+        .filter(|batch: &Vec<FetchCell>| !batch.is_empty())
         .collect()
 }
 
-impl Open {
+impl OpenNetwork {
     fn new(profile: &'static Profile, seed: Seed) -> Result<Self, Failure> {
         let [up, down] = Direction::BOTH.map(|way| Arc::new(profile.plan(way)));
         let running = Emulation::new(up, down)
@@ -191,10 +191,12 @@ impl Open {
             .real_time(true)
             .start()?;
         let listen = SocketAddr::from((SERVER.v4, PORT));
-        let front = running.server.run(move || Front::open(listen, seed))?;
+        let shop = running
+            .server
+            .run(move || ShopBehindGateway::open(listen, seed))?;
         Ok(Self {
             profile,
-            front,
+            shop,
             running,
         })
     }
@@ -205,11 +207,11 @@ impl Fetches {
     /// returns no cell.
     fn make(
         &self,
-        open: &[Open],
-        cells: &[Cell],
+        open: &[OpenNetwork],
+        cells: &[FetchCell],
         conditions: &Conditions<'_>,
-    ) -> Result<(Vec<(Cell, Run)>, Span), Failure> {
-        let begin = |(place, cell): (u64, &Cell)| {
+    ) -> Result<(Vec<(FetchCell, Run)>, Span), Failure> {
+        let begin = |(place, cell): (u64, &FetchCell)| {
             let turn = SPACING * cells.len() as u64;
             let times = (0..self.count).map(|fetch| SPACING * place + turn * fetch);
             (*cell, self.begin(open, cell, times.collect()))
@@ -257,11 +259,11 @@ impl Fetches {
     /// Starts the fetches of one cell at the client's end at these times, each with a connection of its own.
     fn begin(
         &self,
-        open: &[Open],
-        cell: &Cell,
+        open: &[OpenNetwork],
+        cell: &FetchCell,
         times: Vec<Span>,
     ) -> JoinHandle<Result<Run, RunError>> {
-        let Open { front, running, .. } = &open[cell.network];
+        let OpenNetwork { shop, running, .. } = &open[cell.network];
         let pace = Pace::Open {
             arrivals: Arrivals::Trace(times.into()),
             steps: Vec::new(),
@@ -271,7 +273,7 @@ impl Fetches {
             connect_timeout: CONNECT_TIMEOUT,
             timeout: TIMEOUT,
             decoding: Some(self.slowdown),
-            ..Plan::new(vec![front.request(cell.size, cell.wish.0)], pace)
+            ..Plan::new(vec![shop.request(cell.size, cell.wish.0)], pace)
         };
         let stop = self.stop.clone();
         running.client.spawn(move || run(&plan, &stop, &mut ()))
@@ -279,7 +281,12 @@ impl Fetches {
 }
 
 /// Results of a cell's fetches. Times are the median, minimum and maximum.
-fn row(profile: &Profile, cell: &Cell, body: f64, run: &Run) -> [posthaste_study::Value; 13] {
+fn row(
+    profile: &Profile,
+    cell: &FetchCell,
+    body: f64,
+    run: &Run,
+) -> [posthaste_study::RecordValue; 13] {
     let service = run.service.histogram();
     let each = |bytes: u64| bytes / run.intended.max(1);
     let (sent, received) = (each(run.bytes_sent), each(run.bytes_received));
@@ -310,8 +317,8 @@ fn row(profile: &Profile, cell: &Cell, body: f64, run: &Run) -> [posthaste_study
 }
 
 /// Ends the emulations and records their accuracy.
-fn close(open: Vec<Open>, records: &mut Records) -> Result<(), Failure> {
-    let mut table = Table::new([
+fn close(open: Vec<OpenNetwork>, records: &mut Records) -> Result<(), Failure> {
+    let mut table = RecordTable::new([
         "network",
         "late_p50_ms",
         "late_p99_ms",
@@ -322,13 +329,13 @@ fn close(open: Vec<Open>, records: &mut Records) -> Result<(), Failure> {
         "segments_again",
     ]);
     let mut real_time = true;
-    for Open {
+    for OpenNetwork {
         profile,
-        front,
+        shop,
         running,
     } in open
     {
-        drop(front);
+        drop(shop);
         let hosts = [&running.client, &running.server];
         let [client, server] = hosts.map(|host| host.run(TcpCounters::read));
         let (client, server) = (client?, server?);
@@ -356,7 +363,7 @@ fn close(open: Vec<Open>, records: &mut Records) -> Result<(), Failure> {
 
 #[cfg(test)]
 mod tests {
-    use super::super::service_time::{COMPRESSED, Client, Network, PLAIN};
+    use super::super::service_time::{COMPRESSED, ClientSpeed, NetworkCells, PLAIN};
     use super::*;
     use crate::test_study;
 
@@ -368,7 +375,7 @@ mod tests {
         else {
             return;
         };
-        let network = Network {
+        let network = NetworkCells {
             records: &records,
             name: "bluetooth",
         };
@@ -382,8 +389,11 @@ mod tests {
             assert_eq!(decode > 0.0, row.text("form") == COMPRESSED, "{decode}");
         }
         let ms = |form, client| network.ms(Size::Lite, form, client);
-        assert!(ms(COMPRESSED, Client::Fast) < ms(COMPRESSED, Client::Handheld));
-        assert_eq!(ms(PLAIN, Client::Fast), ms(PLAIN, Client::Handheld));
+        assert!(ms(COMPRESSED, ClientSpeed::Fast) < ms(COMPRESSED, ClientSpeed::Handheld));
+        assert_eq!(
+            ms(PLAIN, ClientSpeed::Fast),
+            ms(PLAIN, ClientSpeed::Handheld)
+        );
     }
 
     #[test]

@@ -15,16 +15,19 @@ use posthaste_emulator::{Emulation, RunningEmulation, SERVER, TcpCounters};
 use posthaste_link::Direction;
 use posthaste_link::profile::{Profile, named};
 use posthaste_load::{Arrivals, Connections, Outcome, Pace, Plan, RateStep, Run, RunError, run};
-use posthaste_study::{Conditions, Failure, Needs, Records, Silent, Study, Table, Value, lab::Lab};
+use posthaste_study::{
+    Conditions, Failure, Needs, RecordTable, RecordValue, Records, Silent, Study, lab::Lab,
+};
 use posthaste_units::{Rate, Seed, Span};
 
 use super::handheld::{CONNECT_TIMEOUT, GPRS, TIMEOUT, calibrate};
 use super::line_time;
 use super::paper;
 use super::sclient::GATEWAY;
-use crate::testbed::rig::SLOWDOWN;
-use crate::testbed::rig::{REPLY, Rig, Stand};
+use crate::testbed::SLOWDOWN;
+use crate::testbed::proxy::ProxyUnderTest;
 use crate::testbed::sweep::FILL;
+use crate::testbed::{REPLY, Testbed};
 
 pub(super) static STUDY: Study = Study {
     name: "wsqos-loaded-handheld",
@@ -35,7 +38,7 @@ pub(super) static STUDY: Study = Study {
 
 /// Preferences of the other clients of the gateway.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Others {
+pub(super) enum OtherClients {
     /// All ask for compression.
     All,
     /// Half of them ask for it, half state nothing.
@@ -43,7 +46,7 @@ pub(super) enum Others {
 }
 
 /// Extent of the measurements.
-struct Case {
+struct LoadedExtent {
     rates: &'static [f64],
     /// Fetches of the handheld during each load.
     fetches: u64,
@@ -51,20 +54,20 @@ struct Case {
     length: Span,
 }
 
-impl Case {
+impl LoadedExtent {
     /// Length of a load beyond the capacity: until the last fetch has a connection or has given up.
     fn length_beyond(&self) -> Span {
         SETTLE + SPACING * self.fetches + CONNECT_TIMEOUT + LOOK
     }
 }
 
-const QUICK: Case = Case {
+const QUICK: LoadedExtent = LoadedExtent {
     rates: &[80.0, 120.0, 160.0],
     fetches: 25,
     length: Span::from_millis(5500),
 };
 
-const FULL: Case = Case {
+const FULL: LoadedExtent = LoadedExtent {
     rates: &paper::RATES,
     fetches: 100,
     length: Span::from_secs(12),
@@ -82,7 +85,7 @@ const LOOK: Span = Span::from_secs(1);
 /// Interval between checks of the stop flag.
 const GLANCE: Duration = Duration::from_millis(20);
 
-impl Others {
+impl OtherClients {
     pub(super) const BOTH: [Self; 2] = [Self::All, Self::Dynamic];
 
     /// Name in pictures, sentences and records.
@@ -110,7 +113,7 @@ impl Others {
     }
 }
 
-fn study(conditions: &Conditions<'_>, case: &'static Case) -> Result<Records, Failure> {
+fn study(conditions: &Conditions<'_>, extent: &'static LoadedExtent) -> Result<Records, Failure> {
     let (_, handheld) = calibrate(conditions)?;
     let profile = named(GPRS)?;
     let [up, down] = Direction::BOTH.map(|way| Arc::new(profile.plan(way)));
@@ -124,7 +127,7 @@ fn study(conditions: &Conditions<'_>, case: &'static Case) -> Result<Records, Fa
         let inside = Inside {
             running: given.recv()?,
             profile,
-            case,
+            extent,
             seed,
             handheld: handheld.round() as u32,
             stop: inner,
@@ -136,7 +139,7 @@ fn study(conditions: &Conditions<'_>, case: &'static Case) -> Result<Records, Fa
     loop {
         match said.recv_timeout(GLANCE) {
             Ok((done, words)) => {
-                let all = case.rates.len() * Others::BOTH.len();
+                let all = extent.rates.len() * OtherClients::BOTH.len();
                 conditions.progress.step(done, all as u64, &words);
             }
             Err(RecvTimeoutError::Timeout) => {}
@@ -145,9 +148,9 @@ fn study(conditions: &Conditions<'_>, case: &'static Case) -> Result<Records, Fa
         stop.fetch_or(conditions.stopped(), Ordering::Relaxed);
     }
     let mut records = thread.join().map_err(|_| "the study panicked")??;
-    records.set_parameter("fetches beside each load", case.fetches);
-    records.set_parameter("length of a load", case.length);
-    records.set_parameter("of one beyond what is served", case.length_beyond());
+    records.set_parameter("fetches beside each load", extent.fetches);
+    records.set_parameter("length of a load", extent.length);
+    records.set_parameter("of one beyond what is served", extent.length_beyond());
     let words = format!("{handheld:.0} times slower at decoding");
     records.set_parameter("handheld", words);
     Ok(records)
@@ -157,7 +160,7 @@ fn study(conditions: &Conditions<'_>, case: &'static Case) -> Result<Records, Fa
 struct Inside {
     running: RunningEmulation,
     profile: &'static Profile,
-    case: &'static Case,
+    extent: &'static LoadedExtent,
     seed: Seed,
     /// Slowdown of the handheld's decoding.
     handheld: u32,
@@ -176,20 +179,20 @@ impl Inside {
             progress: &Silent,
             assumed_capacity: None,
         };
-        let mut rig = Rig::open(&conditions, REPLY, "gzip")?;
-        rig.listen = SERVER.v4;
-        rig.describe(&mut records, &conditions);
+        let mut testbed = Testbed::open(&conditions, REPLY, "gzip")?;
+        testbed.listen = SERVER.v4;
+        testbed.describe(&mut records, &conditions);
         records.set_parameter("network", "two hosts of an emulation, GPRS between them");
-        let stand = rig.gateway(SLOWDOWN, GATEWAY, "")?;
+        let proxy = testbed.gateway(SLOWDOWN, GATEWAY, "")?;
         records.set_parameter("gateway", GATEWAY.replace('\n', "; "));
         let words = format!("{SLOWDOWN} times this machine's processor time");
         records.set_parameter("cost of a request", words);
         self.say(0, "what the gateway can do");
-        let capacities = self.capacities(&rig, &stand)?;
+        let capacities = self.capacities(&testbed, &proxy)?;
         for (name, capacity) in ["all", "none"].into_iter().zip(capacities) {
             records.set_number(&format!("capacity {name}"), capacity);
         }
-        let mut table = Table::new([
+        let mut table = RecordTable::new([
             "others",
             "rate_per_s",
             "fetches",
@@ -208,18 +211,20 @@ impl Inside {
             "throughput_per_s",
             "lateness_p99_ms",
         ]);
-        let rates = self.case.rates.iter();
-        for (rate, others) in rates.flat_map(|rate| Others::BOTH.map(|others| (*rate, others))) {
+        let rates = self.extent.rates.iter();
+        for (rate, others) in
+            rates.flat_map(|rate| OtherClients::BOTH.map(|others| (*rate, others)))
+        {
             if conditions.stopped() {
                 break;
             }
             self.say(table.len() as u64, &format!("{}, {rate}/s", others.name()));
-            if let Some(row) = self.cell(&rig, &stand, others, rate, capacities)? {
+            if let Some(row) = self.cell(&testbed, &proxy, others, rate, capacities)? {
                 table.push(row);
             }
         }
         records.set_table("cells", table);
-        drop(stand);
+        drop(proxy);
         let outcome = self.running.finish()?;
         let ways = [&outcome.up, &outcome.down];
         let granted = ["not granted", "granted"][usize::from(outcome.real_time)];
@@ -237,14 +242,14 @@ impl Inside {
     }
 
     /// Replies a second in a closed loop, with all replies compressed and with none.
-    fn capacities(&self, rig: &Rig, stand: &Stand) -> Result<[f64; 2], Failure> {
+    fn capacities(&self, testbed: &Testbed, proxy: &ProxyUnderTest) -> Result<[f64; 2], Failure> {
         let capacity = |wish| {
             let pace = Pace::Closed {
                 clients: 64,
                 length: LOOK,
             };
-            let plan = rig.plan(stand, &[(wish, 1.0)], Connections::New, pace);
-            let measured = rig.measure(stand, &plan, &self.stop)?;
+            let plan = testbed.plan(proxy, &[(wish, 1.0)], Connections::New, pace);
+            let measured = proxy.measure(&plan, &self.stop)?;
             Ok::<_, Failure>(measured.map_or(f64::NAN, |measured| measured.throughput()))
         };
         Ok([capacity(Wish::Always)?, capacity(Wish::Never)?])
@@ -253,17 +258,17 @@ impl Inside {
     /// Runs the handheld's fetches during one load. `None` if stopped.
     fn cell(
         &self,
-        rig: &Rig,
-        stand: &Stand,
-        others: Others,
+        testbed: &Testbed,
+        proxy: &ProxyUnderTest,
+        others: OtherClients,
         rate: f64,
         capacities: [f64; 2],
-    ) -> Result<Option<Vec<Value>>, Failure> {
+    ) -> Result<Option<Vec<RecordValue>>, Failure> {
         let syns = || self.running.client.run(TcpCounters::read);
         let before = syns()?.syn_retransmits;
-        let handheld = self.handheld(rig, stand);
-        let plan = load(rig, stand, others, rate, capacities, self.case)?;
-        let measured = rig.measure(stand, &plan, &self.stop)?;
+        let handheld = self.handheld(testbed, proxy);
+        let plan = load(testbed, proxy, others, rate, capacities, self.extent)?;
+        let measured = proxy.measure(&plan, &self.stop)?;
         let fetched = handheld.join().map_err(|_| "a generator panicked")??;
         let again = syns()?.syn_retransmits - before;
         let Some(measured) = measured.filter(|_| !fetched.stopped) else {
@@ -280,7 +285,7 @@ impl Inside {
             fetched.phases.decode.mean(),
             line_time::exchange(self.profile, sent, received),
         ];
-        let mut row: Vec<Value> = vec![
+        let mut row: Vec<RecordValue> = vec![
             others.name().into(),
             rate.into(),
             fetched.intended.into(),
@@ -288,9 +293,9 @@ impl Inside {
             fetched.outcomes[Outcome::ConnectAborted].into(),
         ];
         row.extend(otherwise(&fetched));
-        row.extend(times.map(|time| Value::from(time.as_millis_f64())));
+        row.extend(times.map(|time| RecordValue::from(time.as_millis_f64())));
         row.extend([
-            Value::from(again),
+            RecordValue::from(again),
             load.intended.into(),
             load.outcomes.total().into(),
             measured.throughput().into(),
@@ -300,8 +305,12 @@ impl Inside {
     }
 
     /// Starts the handheld's fetches. They begin after the load has settled.
-    fn handheld(&self, rig: &Rig, stand: &Stand) -> JoinHandle<Result<Run, RunError>> {
-        let times = (0..self.case.fetches).map(|fetch| SETTLE + SPACING * fetch);
+    fn handheld(
+        &self,
+        testbed: &Testbed,
+        proxy: &ProxyUnderTest,
+    ) -> JoinHandle<Result<Run, RunError>> {
+        let times = (0..self.extent.fetches).map(|fetch| SETTLE + SPACING * fetch);
         let pace = Pace::Open {
             arrivals: Arrivals::Trace(times.collect()),
             steps: Vec::new(),
@@ -311,7 +320,7 @@ impl Inside {
             timeout: TIMEOUT,
             decoding: Some(self.handheld),
             cpus: Vec::new(),
-            ..rig.plan(stand, &[(Wish::Always, 1.0)], Connections::New, pace)
+            ..testbed.plan(proxy, &[(Wish::Always, 1.0)], Connections::New, pace)
         };
         let stop = self.stop.clone();
         self.running
@@ -321,7 +330,7 @@ impl Inside {
 }
 
 /// Fetches with a connection and without a complete reply: their number, and the names of their outcomes.
-fn otherwise(run: &Run) -> [Value; 2] {
+fn otherwise(run: &Run) -> [RecordValue; 2] {
     let told = [Outcome::Ok, Outcome::ConnectAborted];
     let others = Outcome::ALL
         .into_iter()
@@ -337,12 +346,12 @@ fn otherwise(run: &Run) -> [Value; 2] {
 /// One of the paper's rates, scaled by the capacity without compression. Beyond the gateway's capacity, a burst that
 /// fills the gateway and its queue comes first.
 fn load(
-    rig: &Rig,
-    stand: &Stand,
-    others: Others,
+    testbed: &Testbed,
+    proxy: &ProxyUnderTest,
+    others: OtherClients,
     rate: f64,
     [all, none]: [f64; 2],
-    case: &Case,
+    extent: &LoadedExtent,
 ) -> Result<Plan, Failure> {
     let steady = |rate, length| {
         let rate = Rate::per_second(rate).ok_or("the gateway answered nothing")?;
@@ -356,14 +365,14 @@ fn load(
         let burst = Span::from_secs_f64(FILL / (3.0 * own));
         vec![
             steady(4.0 * own, burst)?,
-            steady(rate, case.length_beyond())?,
+            steady(rate, extent.length_beyond())?,
         ]
     } else {
-        vec![steady(rate, case.length)?]
+        vec![steady(rate, extent.length)?]
     };
     let arrivals = Arrivals::Constant;
     let pace = Pace::Open { arrivals, steps };
-    Ok(rig.plan(stand, others.wishes(), Connections::New, pace))
+    Ok(testbed.plan(proxy, others.wishes(), Connections::New, pace))
 }
 
 #[cfg(test)]
@@ -373,8 +382,8 @@ mod tests {
     /// With the paper's own capacities.
     #[test]
     fn half_compressed_is_as_many_as_the_mean_time_allows() {
-        let capacity = |others: Others| others.capacity(90.0, 135.0);
-        assert!((capacity(Others::Dynamic) - 108.0).abs() < 1e-9);
-        assert!((capacity(Others::All) - 90.0).abs() < 1e-9);
+        let capacity = |others: OtherClients| others.capacity(90.0, 135.0);
+        assert!((capacity(OtherClients::Dynamic) - 108.0).abs() < 1e-9);
+        assert!((capacity(OtherClients::All) - 90.0).abs() < 1e-9);
     }
 }

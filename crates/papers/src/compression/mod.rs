@@ -4,6 +4,11 @@
 //! lines. [`sclient`] loads the gateway. Beyond the paper, [`policies`] compares the gateway with other proxies under
 //! load, [`codecs`] measures the cost of each coding, and [`promises`] checks the requirements of the gateway.
 //!
+//! The [`handheld`] is a generator at one end of an emulated line, with gateway and shop at the other, all in this
+//! process. A thread started by a host's thread is in that host's network, so that the same crates serve on loopback and
+//! behind GPRS. Service times are compared with computed ones ([`line_time`]), together with the time that a witness
+//! waited for processors.
+//!
 //! The pictures of a slow client share [`service_time`]. The paper's own numbers are defined here only.
 
 mod claims;
@@ -53,7 +58,7 @@ mod paper {
     pub(super) const TABLE_5_DYNAMIC: [f64; 5] = [9_370.0, 9_850.0, 10_468.0, 10_538.0, 17_131.0];
 
     /// A row of Table 4. Bytes are of the SOAP Body alone.
-    pub(super) struct Reply {
+    pub(super) struct PaperReply {
         pub(super) bytes: f64,
         pub(super) compressed: f64,
         /// Time on the server, in ms.
@@ -63,7 +68,7 @@ mod paper {
     }
 
     /// Table 4's row of a reply.
-    pub(super) const fn reply(size: Size) -> Reply {
+    pub(super) const fn reply(size: Size) -> PaperReply {
         let [bytes, compressed, compression, decompression] = match size {
             Size::Hello => [209.0, 256.0, 1.0, 41.0],
             Size::Lite => [3_366.0, 1_390.0, 12.0, 200.0],
@@ -72,7 +77,7 @@ mod paper {
             Size::Heavy3 => [36_049.0, 12_350.0, 79.0, 877.0],
             Size::Heavy5 => [50_205.0, 15_470.0, 89.0, 1_122.0],
         };
-        Reply {
+        PaperReply {
             bytes,
             compressed,
             compression,

@@ -14,7 +14,8 @@ use rustix::thread::{CpuSet, sched_setaffinity};
 
 use posthaste_study::Failure;
 
-use crate::testbed::rig::{Rig, Stand};
+use crate::testbed::Testbed;
+use crate::testbed::proxy::ProxyUnderTest;
 
 /// Maximum time until a proxy listens.
 const LISTENING: Duration = Duration::from_secs(30);
@@ -24,7 +25,7 @@ const FURTHER: [&str; 2] = ["/usr/sbin", "/usr/local/sbin"];
 
 /// A third-party proxy.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Peer {
+pub(super) enum PeerProxy {
     /// HAProxy that starts no compression while its thread is idle for less than a fifth of the time.
     Haproxy,
     /// HAProxy that compresses everything.
@@ -84,7 +85,7 @@ http {
 }
 ";
 
-impl Peer {
+impl PeerProxy {
     /// Name in pictures, sentences and records.
     pub(super) const fn name(self) -> &'static str {
         match self {
@@ -97,7 +98,11 @@ impl Peer {
     }
 
     /// Starts it between generator and origin, with its files in `folder`. `None` if it is not installed.
-    pub(super) fn start(self, rig: &Rig, folder: &Path) -> Result<Option<Stand>, Failure> {
+    pub(super) fn start(
+        self,
+        testbed: &Testbed,
+        folder: &Path,
+    ) -> Result<Option<ProxyUnderTest>, Failure> {
         let (program, configuration) = match self {
             Self::Haproxy | Self::HaproxyAll | Self::HaproxyPlain => ("haproxy", HAPROXY),
             Self::NginxGzip | Self::NginxPlain => ("nginx", NGINX),
@@ -113,7 +118,7 @@ impl Peer {
             .replace("{gate}", gate)
             .replace("{compression}", compression)
             .replace("{listen}", &listen.to_string())
-            .replace("{origin}", &rig.origin.address.to_string())
+            .replace("{origin}", &testbed.origin.address.to_string())
             .replace("{gzip}", gzip);
         let file = folder.join("configuration");
         fs::write(&file, configuration)?;
@@ -133,20 +138,20 @@ impl Peer {
             .stderr(File::create(&complaints)?)
             .spawn()?;
         let pid = Pid::from_child(&child);
-        // From here on it ends with `stand`.
-        let stand = Stand::peer(child, listen);
-        pin(pid, rig.cores.server)?;
+        // From here on it ends with `proxy`.
+        let proxy = ProxyUnderTest::peer(child, listen);
+        pin(pid, testbed.cores.server)?;
         if !listens(listen) {
             let said = fs::read_to_string(&complaints)?;
             let last = said.lines().last().unwrap_or("it says nothing");
             let name = self.name();
             return Err(format!("{name} does not listen within {LISTENING:?}: {last}").into());
         }
-        Ok(Some(stand.with_threads()))
+        Ok(Some(proxy.with_threads()))
     }
 }
 
-impl Peer {
+impl PeerProxy {
     /// Parts of the configuration: HAProxy's CPU limit and compression, and nginx's gzip.
     const fn compresses(self) -> (&'static str, &'static str, &'static str) {
         let haproxy = "compression algo gzip\n  compression type text/xml";

@@ -7,30 +7,31 @@
 
 use posthaste_compression::Wish;
 use posthaste_load::{Arrivals, Connections, Pace, Plan, RateStep};
-use posthaste_study::{Conditions, Failure, Needs, Records, Study, Table, most};
+use posthaste_study::{Conditions, Failure, Needs, RecordTable, Records, Study, most};
 use posthaste_units::{Rate, Span};
 
-use super::peers::{Folder, Peer};
+use super::peers::{Folder, PeerProxy};
 use super::sizes::Sizes;
-use crate::testbed::measured::{Measured, runs};
-use crate::testbed::rig::{REPLY, Rig, Stand};
+use crate::testbed::measured::{MeasuredRun, runs};
+use crate::testbed::proxy::ProxyUnderTest;
+use crate::testbed::{REPLY, Testbed};
 
 pub(super) static STUDY: Study = Study {
     name: "wsqos-policies",
     needs: Needs::Processor,
     core: false,
-    run: |conditions| study(conditions, &Case::of(conditions.full)),
+    run: |conditions| study(conditions, &PoliciesExtent::of(conditions.full)),
 };
 
 /// Length and density of the measurements.
-struct Case {
+struct PoliciesExtent {
     loads: &'static [f64],
     repetitions: u64,
     settle: Span,
     length: Span,
 }
 
-impl Case {
+impl PoliciesExtent {
     fn of(full: bool) -> Self {
         if full {
             Self {
@@ -54,7 +55,11 @@ impl Case {
 pub(super) const POLICIES: [&str; 3] = ["threshold", "ladder", "link"];
 
 /// Other proxies in the comparison.
-const PEERS: [Peer; 3] = [Peer::Haproxy, Peer::NginxGzip, Peer::NginxPlain];
+const PEERS: [PeerProxy; 3] = [
+    PeerProxy::Haproxy,
+    PeerProxy::NginxGzip,
+    PeerProxy::NginxPlain,
+];
 
 /// Steps with codings that other proxies have, too.
 const STEPS: &str = "steps = [\"gzip-1\", \"gzip-6\"]";
@@ -65,43 +70,43 @@ const AT_ONCE: usize = 1000;
 
 /// All compared names, in the order of the pictures: our policies, then other proxies.
 pub(super) fn names() -> impl Iterator<Item = &'static str> {
-    POLICIES.into_iter().chain(PEERS.map(Peer::name))
+    POLICIES.into_iter().chain(PEERS.map(PeerProxy::name))
 }
 
 /// A proxy, with the lengths of its replies.
 struct Contender {
     name: &'static str,
-    stand: Stand,
+    proxy: ProxyUnderTest,
     sizes: Sizes,
     /// True if it counts its compressed replies itself.
     counts: bool,
 }
 
-fn study(conditions: &Conditions<'_>, case: &Case) -> Result<Records, Failure> {
+fn study(conditions: &Conditions<'_>, extent: &PoliciesExtent) -> Result<Records, Failure> {
     let mut records = Records::new();
-    let rig = Rig::open(conditions, REPLY, "gzip")?;
-    rig.describe(&mut records, conditions);
+    let testbed = Testbed::open(conditions, REPLY, "gzip")?;
+    testbed.describe(&mut records, conditions);
     records.set_parameter("reply", format!("{}, made beforehand", REPLY.name()));
     records.set_parameter("connection", "kept");
     records.set_parameter("connections at most", AT_ONCE);
     records.set_parameter("arrivals", "constant");
-    records.set_parameter("before a run", case.settle);
-    records.set_parameter("length of a run", case.length);
-    records.set_parameter("runs of each point", case.repetitions);
+    records.set_parameter("before a run", extent.settle);
+    records.set_parameter("length of a run", extent.length);
+    records.set_parameter("runs of each point", extent.repetitions);
     let mut table = runs();
-    let bench = Policies {
+    let policies = Policies {
         conditions,
-        rig: &rig,
-        case,
+        testbed: &testbed,
+        extent,
     };
-    if let Some(capacity) = bench.compress_all()? {
+    if let Some(capacity) = policies.compress_all()? {
         records.set_number("capacity", capacity);
         let folder = Folder::new();
-        let contenders = bench.contenders(&folder)?;
-        let absent = PEERS.map(Peer::name).into_iter();
+        let contenders = policies.contenders(&folder)?;
+        let absent = PEERS.map(PeerProxy::name).into_iter();
         let absent = absent.filter(|name| contenders.iter().all(|one| one.name != *name));
         records.set_parameter("not installed", absent.collect::<Vec<_>>().join("; "));
-        let apart = bench.sweeps(&contenders, capacity, &mut table)?;
+        let apart = policies.sweeps(&contenders, capacity, &mut table)?;
         records.set_number("shares apart", apart);
     }
     records.set_table("runs", table);
@@ -110,20 +115,20 @@ fn study(conditions: &Conditions<'_>, case: &Case) -> Result<Records, Failure> {
 
 struct Policies<'a> {
     conditions: &'a Conditions<'a>,
-    rig: &'a Rig,
-    case: &'a Case,
+    testbed: &'a Testbed,
+    extent: &'a PoliciesExtent,
 }
 
 impl Policies<'_> {
-    fn measure(&self, stand: &Stand, plan: &Plan) -> Result<Option<Measured>, Failure> {
-        self.rig.measure(stand, plan, self.conditions.stop)
+    fn measure(&self, proxy: &ProxyUnderTest, plan: &Plan) -> Result<Option<MeasuredRun>, Failure> {
+        proxy.measure(plan, self.conditions.stop)
     }
 
-    fn plan(&self, stand: &Stand, wish: Wish, pace: Pace) -> Plan {
+    fn plan(&self, proxy: &ProxyUnderTest, wish: Wish, pace: Pace) -> Plan {
         let kept = Connections::KeepAlive;
         Plan {
             connection_limit: AT_ONCE,
-            ..self.rig.plan(stand, &[(wish, 1.0)], kept, pace)
+            ..self.testbed.plan(proxy, &[(wish, 1.0)], kept, pace)
         }
     }
 
@@ -131,12 +136,12 @@ impl Policies<'_> {
     /// stopped.
     fn compress_all(&self) -> Result<Option<f64>, Failure> {
         let always = format!("[compression]\npolicy = \"always\"\n{STEPS}");
-        let stand = self.rig.gateway(1, &always, "")?;
+        let proxy = self.testbed.gateway(1, &always, "")?;
         let pace = Pace::Closed {
             clients: 64,
-            length: self.case.settle,
+            length: self.extent.settle,
         };
-        let measured = self.measure(&stand, &self.plan(&stand, Wish::Always, pace))?;
+        let measured = self.measure(&proxy, &self.plan(&proxy, Wish::Always, pace))?;
         Ok(measured.map(|measured| self.conditions.capacity(measured.throughput())))
     }
 
@@ -144,19 +149,19 @@ impl Policies<'_> {
         let mut found = Vec::new();
         for name in POLICIES {
             let text = format!("[compression]\npolicy = \"{name}\"\n{STEPS}");
-            found.push((name, Some(self.rig.gateway(1, &text, "")?)));
+            found.push((name, Some(self.testbed.gateway(1, &text, "")?)));
         }
         for peer in PEERS {
-            found.push((peer.name(), peer.start(self.rig, &folder.0)?));
+            found.push((peer.name(), peer.start(self.testbed, &folder.0)?));
         }
         let mut contenders = Vec::new();
-        for (name, stand) in found {
-            let Some(stand) = stand else { continue };
-            let sizes = Sizes::of(self.rig, &stand, self.conditions.stop)?;
+        for (name, proxy) in found {
+            let Some(proxy) = proxy else { continue };
+            let sizes = Sizes::of(self.testbed, &proxy, self.conditions.stop)?;
             let counts = POLICIES.contains(&name);
             contenders.push(Contender {
                 name,
-                stand,
+                proxy,
                 sizes,
                 counts,
             });
@@ -170,12 +175,12 @@ impl Policies<'_> {
         &self,
         contenders: &[Contender],
         capacity: f64,
-        table: &mut Table,
+        table: &mut RecordTable,
     ) -> Result<f64, Failure> {
-        let (case, mut done, mut apart) = (self.case, 0, Vec::new());
-        let of = case.repetitions * (case.loads.len() * contenders.len()) as u64;
-        for repetition in 1..=case.repetitions {
-            for &load in case.loads {
+        let (extent, mut done, mut apart) = (self.extent, 0, Vec::new());
+        let of = extent.repetitions * (extent.loads.len() * contenders.len()) as u64;
+        for repetition in 1..=extent.repetitions {
+            for &load in extent.loads {
                 for one in contenders {
                     let words = format!("{}, {load} x {capacity:.0}/s", one.name);
                     self.conditions.progress.step(done, of, &words);
@@ -185,11 +190,11 @@ impl Policies<'_> {
                         let steps = vec![RateStep::steady(rate, length)];
                         let arrivals = Arrivals::Constant;
                         let plan =
-                            self.plan(&one.stand, Wish::Unstated, Pace::Open { arrivals, steps });
-                        self.measure(&one.stand, &plan)
+                            self.plan(&one.proxy, Wish::Unstated, Pace::Open { arrivals, steps });
+                        self.measure(&one.proxy, &plan)
                     };
-                    let settled = run(case.settle)?.is_some();
-                    let Some(measured) = run(case.length)?.filter(|_| settled) else {
+                    let settled = run(extent.settle)?.is_some();
+                    let Some(measured) = run(extent.length)?.filter(|_| settled) else {
                         return Ok(most(apart));
                     };
                     let by_bytes = one.sizes.share(&measured);
@@ -221,7 +226,7 @@ mod tests {
     fn every_policy_and_every_peer_that_is_there_is_measured() {
         let lab = Lab::Shared("a test".to_owned());
         let stop = AtomicBool::new(false);
-        let case = Case {
+        let extent = PoliciesExtent {
             loads: &[0.05],
             repetitions: 1,
             settle: Span::from_millis(250),
@@ -231,7 +236,7 @@ mod tests {
             assumed_capacity: Some(2000.0),
             ..test_study::conditions(&lab, &stop)
         };
-        let records = study(&conditions, &case).unwrap();
+        let records = study(&conditions, &extent).unwrap();
         let absent = records.parameters()["not installed"].clone();
         let rows: Vec<String> = records
             .table("runs")

@@ -2,11 +2,11 @@
 
 use posthaste_draw::{Along, Axis, Chart, Mark, Point, Role, Series, Unit};
 use posthaste_study::{
-    ALL_DUE, Check, Estimate, Figure, MEDIANS, NOISE, Plot, Records, estimate, in_ms, most,
+    ALL_DUE, Check, Figure, MEDIANS, MedianEstimate, NOISE, Plot, Records, estimate, in_ms, most,
 };
 use posthaste_units::Span;
 
-use super::peers::Peer;
+use super::peers::PeerProxy;
 use super::policies::{self, POLICIES, names};
 use crate::planned::THESIS;
 use crate::testbed::curves::reservations;
@@ -31,7 +31,7 @@ const TAIL: f64 = 20.0;
 const WOBBLE: f64 = 0.07;
 
 /// Median of `column` at `load`.
-fn at(records: &Records, who: &str, load: f64, column: &str) -> Estimate {
+fn at(records: &Records, who: &str, load: f64, column: &str) -> MedianEstimate {
     let rows = records.table("runs").rows();
     let here = rows.filter(|row| row.text("who") == who && row.number("load") == load);
     estimate(&here.map(|row| row.number(column)).collect::<Vec<_>>())
@@ -180,7 +180,7 @@ fn checks(records: &Records) -> Vec<Check> {
             format!("`{policy}`: the share falls as the load grows: from one load to the next it rises by {:.1} points at most.", 100.0 * worst.max(0.0)),
         ).because(NOISE));
     }
-    let haproxy = Peer::Haproxy.name();
+    let haproxy = PeerProxy::Haproxy.name();
     for load in loads.into_iter().filter(|load| (0.8..=1.5).contains(load)) {
         checks.extend(beside(records, haproxy, load));
     }

@@ -11,7 +11,7 @@
 
 use posthaste_bookshop::Size;
 use posthaste_draw::{Point, Series};
-use posthaste_study::{Check, Records, Row};
+use posthaste_study::{Check, RecordRow, Records};
 
 use super::handheld::{BLUETOOTH, GPRS, GPRS_POOR, WLAN};
 use super::paper;
@@ -28,11 +28,11 @@ pub(super) struct Processing {
 
 /// Computed line times of the handheld's study, in seconds.
 #[derive(Clone, Copy)]
-struct Lines<'a>(&'a Records);
+struct LineTimes<'a>(&'a Records);
 
-impl Lines<'_> {
+impl LineTimes<'_> {
     fn of(self, network: &str, size: Size, form: &str) -> f64 {
-        let is_it = |row: &Row<'_>| {
+        let is_it = |row: &RecordRow<'_>| {
             row.text("network") == network
                 && row.text("reply") == size.name()
                 && row.text("form") == form
@@ -54,7 +54,7 @@ impl Lines<'_> {
 impl Processing {
     /// Solves the two equations.
     pub(super) fn fitted(records: &Records) -> Self {
-        let lines = Lines(records);
+        let lines = LineTimes(records);
         let table_5 = paper::TABLE_5_DYNAMIC[0] / 1e3;
         let heavy_1 = table_5 - lines.and_decompression(GPRS, Size::Heavy1, COMPRESSED);
         // share * (plain + p) = compressed + p
@@ -76,7 +76,7 @@ impl Processing {
 
     /// Service time in seconds.
     fn service(self, records: &Records, network: &str, size: Size, form: &str) -> f64 {
-        Lines(records).and_decompression(network, size, form) + self.of(size)
+        LineTimes(records).and_decompression(network, size, form) + self.of(size)
     }
 
     /// Curve of a form on a network.
@@ -132,14 +132,14 @@ mod tests {
 
     use super::*;
     use crate::compression::line_time;
-    use posthaste_study::Table;
+    use posthaste_study::RecordTable;
 
     /// Records like the study's, with the paper's sizes and 620 bytes for envelope and headers.
     fn records() -> Records {
-        let mut table = Table::new(["network", "reply", "form", "computed_ms"]);
+        let mut table = RecordTable::new(["network", "reply", "form", "computed_ms"]);
         for network in [WLAN, BLUETOOTH, GPRS, GPRS_POOR] {
             for size in Size::ALL {
-                let paper::Reply {
+                let paper::PaperReply {
                     bytes, compressed, ..
                 } = paper::reply(size);
                 for (form, body) in [(PLAIN, bytes), (COMPRESSED, compressed)] {

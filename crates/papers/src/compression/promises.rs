@@ -12,23 +12,24 @@
 
 use posthaste_compression::Wish;
 use posthaste_load::{Arrivals, Connections, Pace, Plan, RateStep};
-use posthaste_study::{Conditions, Failure, Needs, Records, Study, Table, Value};
+use posthaste_study::{Conditions, Failure, Needs, RecordTable, RecordValue, Records, Study};
 use posthaste_units::{Rate, Seed, Span};
 
-use super::peers::{Folder, Peer};
+use super::peers::{Folder, PeerProxy};
 use super::sizes::Sizes;
-use crate::testbed::measured::{Measured, runs};
-use crate::testbed::rig::{REPLY, Rig, Stand, side_by_side};
+use crate::testbed::measured::{MeasuredRun, runs};
+use crate::testbed::proxy::{ProxyUnderTest, side_by_side};
+use crate::testbed::{REPLY, Testbed};
 
 pub(super) static STUDY: Study = Study {
     name: "wsqos-promises",
     needs: Needs::Processor,
     core: false,
-    run: |conditions| study(conditions, &Case::of(conditions.full)),
+    run: |conditions| study(conditions, &PromisesExtent::of(conditions.full)),
 };
 
 /// Length and number of the measurements.
-struct Case {
+struct PromisesExtent {
     rounds: u64,
     settle: Span,
     length: Span,
@@ -37,7 +38,7 @@ struct Case {
     beside: Span,
 }
 
-impl Case {
+impl PromisesExtent {
     fn of(full: bool) -> Self {
         let seconds = |settle, length| (Span::from_millis(settle), Span::from_millis(length));
         let (rounds, (settle, length)) = match full {
@@ -61,9 +62,9 @@ const CLIENTS: u32 = 64;
 const AT_ONCE: usize = 1000;
 
 /// One measured system: its name, its proxy, and the preferences of its clients.
-struct Trial<'a> {
+struct TestedSystem<'a> {
     who: &'static str,
-    stand: &'a Stand,
+    proxy: &'a ProxyUnderTest,
     wishes: &'static [(Wish, f64)],
     /// Sizes of the replies of another proxy, because its compressed replies are not counted otherwise.
     sizes: Option<Sizes>,
@@ -71,9 +72,9 @@ struct Trial<'a> {
 
 /// The rate as a multiple of a proxy's throughput in a closed loop just before. The speed of a core changes from one
 /// minute to the next.
-struct Of<'a> {
+struct LoadReference<'a> {
     times: f64,
-    stand: &'a Stand,
+    proxy: &'a ProxyUnderTest,
     wishes: &'static [(Wish, f64)],
 }
 
@@ -111,27 +112,27 @@ const THIRDS: &[(Wish, f64)] = &[
 const GATEWAY: &str = "[compression]\npolicy = \"threshold\"\nsteps = [\"gzip-1\"]";
 const EXACTLY: &str = "wish = \"never\"";
 
-fn study(conditions: &Conditions<'_>, case: &Case) -> Result<Records, Failure> {
+fn study(conditions: &Conditions<'_>, extent: &PromisesExtent) -> Result<Records, Failure> {
     let mut records = Records::new();
-    let rig = Rig::open(conditions, REPLY, "gzip")?;
-    rig.describe(&mut records, conditions);
+    let testbed = Testbed::open(conditions, REPLY, "gzip")?;
+    testbed.describe(&mut records, conditions);
     records.set_parameter("reply", format!("{}, made beforehand", REPLY.name()));
     records.set_parameter("connection", "kept");
-    records.set_parameter("before a run", case.settle);
-    records.set_parameter("length of a run", case.length);
-    records.set_parameter("rounds", case.rounds);
-    let mut bench = Promises {
+    records.set_parameter("before a run", extent.settle);
+    records.set_parameter("length of a run", extent.length);
+    records.set_parameter("rounds", extent.rounds);
+    let mut promises = Promises {
         conditions,
-        rig: &rig,
-        case,
+        testbed: &testbed,
+        extent,
         table: runs(),
-        beside: Table::new(BESIDE),
+        beside: RecordTable::new(BESIDE),
     };
     let folder = Folder::new();
-    let complete = bench.all(&folder)?;
+    let complete = promises.all(&folder)?;
     records.set_number("complete", f64::from(u8::from(complete)));
-    records.set_table("runs", bench.table);
-    records.set_table("beside", bench.beside);
+    records.set_table("runs", promises.table);
+    records.set_table("beside", promises.beside);
     Ok(records)
 }
 
@@ -139,39 +140,39 @@ const BESIDE: [&str; 5] = ["who", "turn", "reply_us", "packed", "denied"];
 
 struct Promises<'a> {
     conditions: &'a Conditions<'a>,
-    rig: &'a Rig,
-    case: &'a Case,
-    table: Table,
+    testbed: &'a Testbed,
+    extent: &'a PromisesExtent,
+    table: RecordTable,
     /// One row for each gateway that runs side by side.
-    beside: Table,
+    beside: RecordTable,
 }
 
 impl Promises<'_> {
     /// Measures all questions one after another. Returns false if stopped.
     fn all(&mut self, folder: &Folder) -> Result<bool, Failure> {
         // One proxy per question, so that its state does not affect the next.
-        let open = || self.rig.gateway(1, GATEWAY, "");
+        let open = || self.testbed.gateway(1, GATEWAY, "");
         let [gateway, decides, refuses, plain_path] = [open()?, open()?, open()?, open()?];
-        let caching = self.rig.caching_gateway(GATEWAY)?;
-        let exactly = self.rig.gateway(1, GATEWAY, EXACTLY)?;
-        let peer = |peer: Peer| peer.start(self.rig, &folder.0);
-        let [gate, all] = [peer(Peer::Haproxy)?, peer(Peer::HaproxyAll)?];
-        let [haproxy, nginx] = [peer(Peer::HaproxyPlain)?, peer(Peer::NginxPlain)?];
-        let trial = |who, stand, wishes| Trial {
+        let caching = self.testbed.caching_gateway(GATEWAY)?;
+        let exactly = self.testbed.gateway(1, GATEWAY, EXACTLY)?;
+        let peer = |peer: PeerProxy| peer.start(self.testbed, &folder.0);
+        let [gate, all] = [peer(PeerProxy::Haproxy)?, peer(PeerProxy::HaproxyAll)?];
+        let [haproxy, nginx] = [peer(PeerProxy::HaproxyPlain)?, peer(PeerProxy::NginxPlain)?];
+        let trial = |who, proxy, wishes| TestedSystem {
             who,
-            stand,
+            proxy,
             wishes,
             sizes: None,
         };
-        let beyond = all.as_ref().map(|stand| Of {
+        let beyond = all.as_ref().map(|proxy| LoadReference {
             times: BEYOND,
-            stand,
+            proxy,
             wishes: ASKS,
         });
         let mut trials = vec![trial(GATE[0], &gateway, OPEN)];
         if let Some(gate) = &gate {
-            let sizes = Some(Sizes::of(self.rig, gate, self.conditions.stop)?);
-            trials.push(Trial {
+            let sizes = Some(Sizes::of(self.testbed, gate, self.conditions.stop)?);
+            trials.push(TestedSystem {
                 sizes,
                 ..trial(GATE[1], gate, OPEN)
             });
@@ -180,15 +181,15 @@ impl Promises<'_> {
         trials.push(trial(PLAIN_BEYOND, &gateway, REFUSE));
         let saturated = [(&decides, HALF), (&refuses, REFUSE)];
         let asked = [(&decides, THIRDS), (&exactly, THIRDS)];
-        let at_ease = Of {
+        let at_ease = LoadReference {
             times: AT_EASE,
-            stand: &plain_path,
+            proxy: &plain_path,
             wishes: REFUSE,
         };
-        let stands = [Some(&plain_path), haproxy.as_ref(), nginx.as_ref()];
-        let tails = TAILS.into_iter().zip(stands);
-        let tails: Vec<Trial<'_>> = tails
-            .filter_map(|(who, stand)| Some(trial(who, stand?, REFUSE)))
+        let proxies = [Some(&plain_path), haproxy.as_ref(), nginx.as_ref()];
+        let tails = TAILS.into_iter().zip(proxies);
+        let tails: Vec<TestedSystem<'_>> = tails
+            .filter_map(|(who, proxy)| Some(trial(who, proxy?, REFUSE)))
             .collect();
         let beyond = beyond.map_or(Ok(true), |of| self.turns(0, &of, &trials));
         Ok(beyond?
@@ -198,17 +199,22 @@ impl Promises<'_> {
     }
 
     /// Replies per second in a closed loop, or NaN if stopped.
-    fn throughput(&self, stand: &Stand, wishes: &[(Wish, f64)]) -> Result<f64, Failure> {
-        let plan = self.plan(stand, wishes, Load::Closed, self.case.settle);
-        let measured = self.measure(stand, &plan)?;
+    fn throughput(&self, proxy: &ProxyUnderTest, wishes: &[(Wish, f64)]) -> Result<f64, Failure> {
+        let plan = self.plan(proxy, wishes, Load::Closed, self.extent.settle);
+        let measured = self.measure(proxy, &plan)?;
         Ok(measured.map_or(f64::NAN, |measured| measured.throughput()))
     }
 
     /// Measures `trials` one after another, in several rounds. Returns false if stopped.
-    fn turns(&mut self, question: u64, of: &Of<'_>, trials: &[Trial<'_>]) -> Result<bool, Failure> {
-        let rounds = self.case.rounds;
+    fn turns(
+        &mut self,
+        question: u64,
+        of: &LoadReference<'_>,
+        trials: &[TestedSystem<'_>],
+    ) -> Result<bool, Failure> {
+        let rounds = self.extent.rounds;
         for round in 1..=rounds {
-            let throughput = self.throughput(of.stand, of.wishes)?;
+            let throughput = self.throughput(of.proxy, of.wishes)?;
             if throughput.is_nan() {
                 return Ok(false);
             }
@@ -218,9 +224,9 @@ impl Promises<'_> {
             for trial in turn.take(trials.len()) {
                 let done = question * rounds + round - 1;
                 self.conditions.progress.step(done, 2 * rounds, trial.who);
-                let plan = |length| self.plan(trial.stand, trial.wishes, load, length);
-                let settled = self.measure(trial.stand, &plan(self.case.settle))?;
-                let measured = self.measure(trial.stand, &plan(self.case.length))?;
+                let plan = |length| self.plan(trial.proxy, trial.wishes, load, length);
+                let settled = self.measure(trial.proxy, &plan(self.extent.settle))?;
+                let measured = self.measure(trial.proxy, &plan(self.extent.length))?;
                 let Some(measured) = measured.filter(|_| settled.is_some()) else {
                     return Ok(false);
                 };
@@ -240,7 +246,7 @@ impl Promises<'_> {
     fn pairs(
         &mut self,
         whos: [&str; 2],
-        [(one, ours), (other, theirs)]: [(&Stand, &[(Wish, f64)]); 2],
+        [(one, ours), (other, theirs)]: [(&ProxyUnderTest, &[(Wish, f64)]); 2],
     ) -> Result<bool, Failure> {
         let stop = self.conditions.stop;
         let both = |length| {
@@ -250,32 +256,38 @@ impl Promises<'_> {
             both
         };
         // The load controller must first observe the load.
-        if side_by_side([one, other], &both(self.case.settle), stop)?.is_none() {
+        if side_by_side([one, other], &both(self.extent.settle), stop)?.is_none() {
             return Ok(false);
         }
-        let mut both = both(self.case.beside);
-        for turn in 0..self.case.pairs {
+        let mut both = both(self.extent.beside);
+        for turn in 0..self.extent.pairs {
             let progress = &self.conditions.progress;
-            progress.step(turn, self.case.pairs, whos[0]);
+            progress.step(turn, self.extent.pairs, whos[0]);
             both.seed = Seed(self.conditions.seed.0.wrapping_add(turn));
             let Some(parts) = side_by_side([one, other], &both, stop)? else {
                 return Ok(false);
             };
             for (who, part) in whos.iter().zip(parts) {
                 let numbers = [turn as f64, part.reply_us, part.packed, part.denied];
-                let numbers = numbers.map(Value::from);
-                let row = [Value::from(*who)].into_iter().chain(numbers);
+                let numbers = numbers.map(RecordValue::from);
+                let row = [RecordValue::from(*who)].into_iter().chain(numbers);
                 self.beside.push(row);
             }
         }
         Ok(true)
     }
 
-    fn measure(&self, stand: &Stand, plan: &Plan) -> Result<Option<Measured>, Failure> {
-        self.rig.measure(stand, plan, self.conditions.stop)
+    fn measure(&self, proxy: &ProxyUnderTest, plan: &Plan) -> Result<Option<MeasuredRun>, Failure> {
+        proxy.measure(plan, self.conditions.stop)
     }
 
-    fn plan(&self, stand: &Stand, wishes: &[(Wish, f64)], load: Load, length: Span) -> Plan {
+    fn plan(
+        &self,
+        proxy: &ProxyUnderTest,
+        wishes: &[(Wish, f64)],
+        load: Load,
+        length: Span,
+    ) -> Plan {
         let pace = match load {
             Load::Closed => Pace::Closed {
                 clients: CLIENTS,
@@ -291,7 +303,9 @@ impl Promises<'_> {
         };
         Plan {
             connection_limit: AT_ONCE,
-            ..self.rig.plan(stand, wishes, Connections::KeepAlive, pace)
+            ..self
+                .testbed
+                .plan(proxy, wishes, Connections::KeepAlive, pace)
         }
     }
 }
@@ -310,7 +324,7 @@ mod tests {
     fn every_question_is_asked_and_every_request_accounted_for() {
         let lab = Lab::Shared("a test".to_owned());
         let stop = AtomicBool::new(false);
-        let case = Case {
+        let extent = PromisesExtent {
             rounds: 1,
             settle: Span::from_millis(60),
             length: Span::from_millis(60),
@@ -321,7 +335,7 @@ mod tests {
             assumed_capacity: Some(500.0),
             ..test_study::conditions(&lab, &stop)
         };
-        let records = study(&conditions, &case).unwrap();
+        let records = study(&conditions, &extent).unwrap();
         assert!(records.number("complete") == 1.0);
         let tables = ["runs", "beside"].map(|name| records.table(name));
         let rows = tables.iter().flat_map(|table| table.rows());

@@ -2,7 +2,7 @@
 
 use posthaste_draw::{Axis, Bar, Bars, Group, Role, Unit};
 use posthaste_study::{
-    ALL_DUE, Check, Estimate, Figure, MEDIANS, NOISE, Plot, Records, estimate, in_ms,
+    ALL_DUE, Check, Figure, MEDIANS, MedianEstimate, NOISE, Plot, Records, estimate, in_ms,
 };
 use posthaste_units::Span;
 
@@ -37,7 +37,7 @@ fn values(records: &Records, table: &str, who: &str, column: &str) -> Vec<f64> {
     own.map(|row| row.number(column)).collect()
 }
 
-fn of(records: &Records, who: &str, column: &str) -> Estimate {
+fn of(records: &Records, who: &str, column: &str) -> MedianEstimate {
     estimate(&values(records, "runs", who, column))
 }
 

@@ -11,11 +11,13 @@ use posthaste_compression::Wish;
 use posthaste_load::{Arrivals, Outcome, Pace, Plan, RateStep, run};
 use posthaste_soap::Limits;
 use posthaste_soap::head::EnvelopeParts;
-use posthaste_study::{Conditions, Estimate, Failure, Needs, Records, Study, Table, estimate};
+use posthaste_study::{
+    Conditions, Failure, MedianEstimate, Needs, RecordTable, Records, Study, estimate,
+};
 use posthaste_units::{Rate, Span};
 
 use super::paper;
-use crate::testbed::front::{Front, STEP};
+use crate::testbed::shop::{STEP, ShopBehindGateway};
 
 pub(super) static STUDY: Study = Study {
     name: "wsqos-replies",
@@ -33,12 +35,12 @@ const LENGTH: Span = Span::from_millis(250);
 const MAGNIFIED: u32 = 1000;
 
 fn study(conditions: &Conditions<'_>, rounds: u64) -> Result<Records, Failure> {
-    let front = Front::open(([127, 0, 0, 1], 0).into(), conditions.seed)?;
+    let shop = ShopBehindGateway::open(([127, 0, 0, 1], 0).into(), conditions.seed)?;
     let mut records = Records::new();
     records.set_parameter("step", STEP.name());
     records.set_parameter("runs of each reply", rounds);
     records.set_parameter("requests a run", RATE * LENGTH.as_secs_f64());
-    let mut table = Table::new([
+    let mut table = RecordTable::new([
         "reply",
         "run",
         "intended",
@@ -59,8 +61,8 @@ fn study(conditions: &Conditions<'_>, rounds: u64) -> Result<Records, Failure> {
             let done = table.len() as u64;
             let all = rounds * Size::ALL.len() as u64;
             conditions.progress.step(done, all, &words);
-            let message = front.message(size)?;
-            let cost = cost(&front, size, conditions.stop)?;
+            let message = shop.message(size)?;
+            let cost = cost(&shop, size, conditions.stop)?;
             table.push([
                 size.name().into(),
                 round.into(),
@@ -92,7 +94,11 @@ pub(super) struct Cost {
 }
 
 /// Fetches a reply about fifty times, compressed.
-pub(super) fn cost(front: &Front, size: Size, stop: &AtomicBool) -> Result<Cost, Failure> {
+pub(super) fn cost(
+    shop: &ShopBehindGateway,
+    size: Size,
+    stop: &AtomicBool,
+) -> Result<Cost, Failure> {
     let pace = Pace::Open {
         arrivals: Arrivals::Constant,
         steps: vec![RateStep::steady(
@@ -100,14 +106,14 @@ pub(super) fn cost(front: &Front, size: Size, stop: &AtomicBool) -> Result<Cost,
             LENGTH,
         )],
     };
-    let request = front.request(size, Wish::Always);
+    let request = shop.request(size, Wish::Always);
     let plan = Plan {
         decoding: Some(MAGNIFIED),
         ..Plan::new(vec![request], pace)
     };
-    let before = front.packed()?;
+    let before = shop.packed()?;
     let run = run(&plan, stop, &mut ())?;
-    let after = front.packed()?;
+    let after = shop.packed()?;
     let each = |bytes: u64| bytes as f64 / run.decoded.replies as f64;
     let decoding = run.phases.decode.quantile(0.5).as_millis_f64();
     Ok(Cost {
@@ -128,7 +134,7 @@ pub(super) fn slowdown(times: [f64; Size::ALL.len()]) -> f64 {
 }
 
 /// Median of a column over the runs of a reply.
-pub(super) fn of(records: &Records, size: Size, column: &str) -> Estimate {
+pub(super) fn of(records: &Records, size: Size, column: &str) -> MedianEstimate {
     let rows = records.table("replies").rows();
     let rows = rows.filter(|row| row.text("reply") == size.name());
     estimate(&rows.map(|row| row.number(column)).collect::<Vec<f64>>())
@@ -148,12 +154,12 @@ mod tests {
 
     #[test]
     fn a_reply_is_decoded_to_what_the_shop_sends() {
-        let front = Front::open(([127, 0, 0, 1], 0).into(), Seed(1)).unwrap();
-        let message = front.message(Size::Lite).unwrap();
+        let shop = ShopBehindGateway::open(([127, 0, 0, 1], 0).into(), Seed(1)).unwrap();
+        let message = shop.message(Size::Lite).unwrap();
         let paper = paper::reply(Size::Lite);
         let body = body_bytes(&message).unwrap();
         assert!((body / paper.bytes - 1.0).abs() < 0.05, "{body}");
-        let cost = cost(&front, Size::Lite, &AtomicBool::new(false)).unwrap();
+        let cost = cost(&shop, Size::Lite, &AtomicBool::new(false)).unwrap();
         assert_eq!((cost.intended, cost.ok), (50, 50));
         assert_eq!(cost.decoded_bytes, message.len() as f64);
         assert!(cost.compressed_bytes < 0.5 * cost.decoded_bytes);

@@ -8,18 +8,19 @@
 
 use posthaste_compression::Wish;
 use posthaste_load::{Connections, Pace, Plan};
-use posthaste_study::{Conditions, Failure, Needs, Records, Study, Table};
+use posthaste_study::{Conditions, Failure, Needs, RecordTable, Records, Study};
 use posthaste_units::{Seed, Span};
 
-use crate::testbed::measured::{Measured, runs};
-use crate::testbed::rig::{REPLY, Rig, SLOWDOWN, Stand};
+use crate::testbed::measured::{MeasuredRun, runs};
+use crate::testbed::proxy::ProxyUnderTest;
 use crate::testbed::sweep;
+use crate::testbed::{REPLY, SLOWDOWN, Testbed};
 
 pub(super) static STUDY: Study = Study {
     name: "wsqos-sclient",
     needs: Needs::Processor,
     core: true,
-    run: |conditions| study(conditions, &Case::of(conditions.full)),
+    run: |conditions| study(conditions, &SclientExtent::of(conditions.full)),
 };
 
 /// Preferences of the clients.
@@ -55,7 +56,7 @@ impl Mix {
 }
 
 /// Length and density of the measurements.
-struct Case {
+struct SclientExtent {
     /// Rates as multiples of the capacity without compression.
     rates: &'static [f64],
     repetitions: u64,
@@ -64,7 +65,7 @@ struct Case {
     length: Span,
 }
 
-impl Case {
+impl SclientExtent {
     fn of(full: bool) -> Self {
         if full {
             Self {
@@ -98,25 +99,25 @@ pub(super) const GATEWAY: &str = "backlog = 128\n\
     policy = \"threshold\"\n\
     steps = [\"gzip-1\"]\n";
 
-fn study(conditions: &Conditions<'_>, case: &Case) -> Result<Records, Failure> {
+fn study(conditions: &Conditions<'_>, extent: &SclientExtent) -> Result<Records, Failure> {
     let mut records = Records::new();
-    let rig = Rig::open(conditions, REPLY, "gzip")?;
-    rig.describe(&mut records, conditions);
-    let stand = rig.gateway(SLOWDOWN, GATEWAY, "")?;
+    let testbed = Testbed::open(conditions, REPLY, "gzip")?;
+    testbed.describe(&mut records, conditions);
+    let proxy = testbed.gateway(SLOWDOWN, GATEWAY, "")?;
     records.set_parameter("gateway", GATEWAY.replace('\n', "; "));
     let words = format!("{SLOWDOWN} times this machine's processor time");
     records.set_parameter("cost of a request", words);
     records.set_parameter("reply", format!("{}, made beforehand", REPLY.name()));
     records.set_parameter("connection", "a new one for each request");
     records.set_parameter("arrivals", "constant");
-    records.set_parameter("length of a run", case.length);
-    records.set_parameter("before it, where the gateway decides", case.settle);
-    records.set_parameter("runs of each point", case.repetitions);
+    records.set_parameter("length of a run", extent.length);
+    records.set_parameter("before it, where the gateway decides", extent.settle);
+    records.set_parameter("runs of each point", extent.repetitions);
     let sclient = Sclient {
         conditions,
-        rig: &rig,
-        stand: &stand,
-        case,
+        testbed: &testbed,
+        proxy: &proxy,
+        extent,
     };
     let mut table = runs();
     if let Some(capacities) = sclient.first_capacities()? {
@@ -129,19 +130,19 @@ fn study(conditions: &Conditions<'_>, case: &Case) -> Result<Records, Failure> {
 
 struct Sclient<'a> {
     conditions: &'a Conditions<'a>,
-    rig: &'a Rig,
-    stand: &'a Stand,
-    case: &'a Case,
+    testbed: &'a Testbed,
+    proxy: &'a ProxyUnderTest,
+    extent: &'a SclientExtent,
 }
 
 impl Sclient<'_> {
-    fn measure(&self, plan: &Plan) -> Result<Option<Measured>, Failure> {
-        self.rig.measure(self.stand, plan, self.conditions.stop)
+    fn measure(&self, plan: &Plan) -> Result<Option<MeasuredRun>, Failure> {
+        self.proxy.measure(plan, self.conditions.stop)
     }
 
     fn plan(&self, mix: Mix, pace: Pace) -> Plan {
         let new = Connections::New;
-        self.rig.plan(self.stand, mix.wishes(), new, pace)
+        self.testbed.plan(self.proxy, mix.wishes(), new, pace)
     }
 
     /// Estimates the capacities with all and with no replies compressed, by a closed loop. `None` if stopped.
@@ -150,7 +151,7 @@ impl Sclient<'_> {
         for mix in [Mix::All, Mix::None] {
             let pace = Pace::Closed {
                 clients: 64,
-                length: self.case.length + self.case.length,
+                length: self.extent.length + self.extent.length,
             };
             let Some(measured) = self.measure(&self.plan(mix, pace))? else {
                 return Ok(None);
@@ -161,22 +162,22 @@ impl Sclient<'_> {
     }
 
     /// Runs every rate for every mix, several times. Omits stopped runs.
-    fn sweeps(&self, [all, none]: [f64; 2], table: &mut Table) -> Result<(), Failure> {
-        let (done, of) = (&mut 0, self.case.rates.len() as u64 * 3);
-        for &load in self.case.rates {
+    fn sweeps(&self, [all, none]: [f64; 2], table: &mut RecordTable) -> Result<(), Failure> {
+        let (done, of) = (&mut 0, self.extent.rates.len() as u64 * 3);
+        for &load in self.extent.rates {
             for mix in Mix::EVERY {
                 let words = format!("{}, {load} x {none:.0}/s", mix.name());
                 self.conditions.progress.step(*done, of, &words);
                 *done += 1;
                 let own = if mix == Mix::All { all } else { none };
                 if mix == Mix::Dynamic {
-                    let settle = self.load(mix, load * none, own, self.case.settle)?;
+                    let settle = self.load(mix, load * none, own, self.extent.settle)?;
                     if self.measure(&settle)?.is_none() {
                         return Ok(());
                     }
                 }
-                for repetition in 1..=self.case.repetitions {
-                    let mut plan = self.load(mix, load * none, own, self.case.length)?;
+                for repetition in 1..=self.extent.repetitions {
+                    let mut plan = self.load(mix, load * none, own, self.extent.length)?;
                     plan.seed = Seed(self.conditions.seed.0.wrapping_add(repetition));
                     let Some(measured) = self.measure(&plan)? else {
                         return Ok(());
@@ -230,7 +231,7 @@ mod tests {
     fn a_tiny_study_accounts_for_overload_and_for_every_asker() {
         let lab = Lab::Shared("a test".to_owned());
         let stop = AtomicBool::new(false);
-        let case = Case {
+        let extent = SclientExtent {
             rates: &[0.3, 1.5],
             repetitions: 1,
             settle: Span::from_millis(300),
@@ -243,7 +244,7 @@ mod tests {
         };
         // A generator without CPU time for half a second does not send all due requests, and the check fails.
         let accounted = |number: &u32| {
-            let records = study(&conditions, &case).unwrap();
+            let records = study(&conditions, &extent).unwrap();
             assert_eq!(records.table("runs").len(), 6);
             let missed = instrument::accounting(&records).into_iter();
             let missed: Vec<_> = missed.filter(|check| !check.holds).collect();

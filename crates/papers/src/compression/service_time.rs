@@ -2,14 +2,14 @@
 
 use posthaste_bookshop::Size;
 use posthaste_draw::{Axis, Chart, Point, Series, Unit};
-use posthaste_study::{Check, Plot, Records, Row, most};
+use posthaste_study::{Check, Plot, RecordRow, Records, most};
 
 use super::handheld::WISHES;
 use super::processing::Processing;
 
 /// The fetching client.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Client {
+pub(super) enum ClientSpeed {
     /// The paper's handheld.
     Handheld,
     /// A client as fast as this machine, on the same line.
@@ -18,7 +18,7 @@ pub(super) enum Client {
 
 /// Measurements on one network.
 #[derive(Clone, Copy)]
-pub(super) struct Network<'a> {
+pub(super) struct NetworkCells<'a> {
     pub(super) records: &'a Records,
     /// Name of its profile.
     pub(super) name: &'static str,
@@ -28,39 +28,41 @@ pub(super) struct Network<'a> {
 pub(super) const PLAIN: &str = WISHES[0].1;
 pub(super) const COMPRESSED: &str = WISHES[1].1;
 
-impl<'a> Network<'a> {
-    fn rows(self) -> impl Iterator<Item = Row<'a>> {
+impl<'a> NetworkCells<'a> {
+    fn rows(self) -> impl Iterator<Item = RecordRow<'a>> {
         let rows = self.records.table("cells").rows();
         rows.filter(move |row| row.text("network") == self.name)
     }
 
-    fn row(self, size: Size, form: &str) -> Option<Row<'a>> {
+    fn row(self, size: Size, form: &str) -> Option<RecordRow<'a>> {
         let mut rows = self.rows();
         rows.find(|row| row.text("reply") == size.name() && row.text("form") == form)
     }
 
     /// Median service time in ms.
-    pub(super) fn ms(self, size: Size, form: &str, client: Client) -> f64 {
+    pub(super) fn ms(self, size: Size, form: &str, client: ClientSpeed) -> f64 {
         self.row(size, form).map_or(f64::NAN, |row| {
             row.number("service_ms") - self.spared(row, client)
         })
     }
 
     /// Part of a row's time that this client saves: the handheld's decoding time minus this machine's.
-    fn spared(self, row: Row<'_>, client: Client) -> f64 {
+    fn spared(self, row: RecordRow<'_>, client: ClientSpeed) -> f64 {
         match client {
-            Client::Handheld => 0.0,
-            Client::Fast => row.number("decode_ms") * (1.0 - 1.0 / self.records.number("slowdown")),
+            ClientSpeed::Handheld => 0.0,
+            ClientSpeed::Fast => {
+                row.number("decode_ms") * (1.0 - 1.0 / self.records.number("slowdown"))
+            }
         }
     }
 
     /// Additional time of a compressed reply, relative to a plain one.
-    pub(super) fn over_plain(self, size: Size, client: Client) -> f64 {
+    pub(super) fn over_plain(self, size: Size, client: ClientSpeed) -> f64 {
         self.ms(size, COMPRESSED, client) / self.ms(size, PLAIN, client) - 1.0
     }
 
     /// Curve of a form.
-    fn curve(self, name: &str, form: &str, client: Client) -> Series {
+    fn curve(self, name: &str, form: &str, client: ClientSpeed) -> Series {
         let points = Size::ALL.into_iter().filter_map(|size| {
             let row = self.row(size, form)?;
             let spared = self.spared(row, client);
@@ -68,7 +70,7 @@ impl<'a> Network<'a> {
             let [y, low, high] = ["service_ms", "service_low_ms", "service_high_ms"].map(at);
             let mut point = Point::new(row.number("body_bytes"), y);
             // Only the handheld has an interval: the decoding times of the fastest and the slowest fetch are unknown.
-            if client == Client::Handheld {
+            if client == ClientSpeed::Handheld {
                 point = point.with_interval(low, high);
             }
             point.hint = format!(
@@ -89,9 +91,9 @@ impl<'a> Network<'a> {
             Axis::linear("service time", Unit::Seconds),
         );
         chart.series = vec![
-            self.curve("plain", PLAIN, Client::Handheld),
-            self.curve("compressed, handheld", COMPRESSED, Client::Handheld),
-            self.curve("compressed, fast client", COMPRESSED, Client::Fast),
+            self.curve("plain", PLAIN, ClientSpeed::Handheld),
+            self.curve("compressed, handheld", COMPRESSED, ClientSpeed::Handheld),
+            self.curve("compressed, fast client", COMPRESSED, ClientSpeed::Fast),
         ];
         chart.notes = vec![
             format!(
@@ -155,7 +157,7 @@ impl<'a> Network<'a> {
 
     /// Compares every cell with the computed time. The programs at the ends explain the rest.
     fn computed(self) -> Check {
-        let beyond = |row: &Row<'_>| {
+        let beyond = |row: &RecordRow<'_>| {
             row.number("service_ms")
                 - nan_is_none(row.number("decode_ms"))
                 - row.number("computed_ms")
@@ -163,7 +165,7 @@ impl<'a> Network<'a> {
         let worst = self
             .rows()
             .max_by(|a, b| beyond(a).abs().total_cmp(&beyond(b).abs()));
-        let within = |row: &Row<'_>| {
+        let within = |row: &RecordRow<'_>| {
             let allowed = PROGRAMS_MS + SHARE * row.number("computed_ms");
             beyond(row).abs() <= allowed + row.number("witness_ms").min(STALL_MS)
         };

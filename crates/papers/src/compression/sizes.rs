@@ -10,8 +10,9 @@ use posthaste_load::{Connections, Pace};
 use posthaste_study::Failure;
 use posthaste_units::Span;
 
-use crate::testbed::measured::Measured;
-use crate::testbed::rig::{Rig, Stand};
+use crate::testbed::Testbed;
+use crate::testbed::measured::MeasuredRun;
+use crate::testbed::proxy::ProxyUnderTest;
 
 /// Bytes of a reply with its header. NaN if stopped.
 pub(super) struct Sizes {
@@ -21,16 +22,20 @@ pub(super) struct Sizes {
 
 impl Sizes {
     /// Measures an idle proxy's replies to clients without `Accept-Encoding` and to clients that ask for compression.
-    pub(super) fn of(rig: &Rig, stand: &Stand, stop: &AtomicBool) -> Result<Self, Failure> {
+    pub(super) fn of(
+        testbed: &Testbed,
+        proxy: &ProxyUnderTest,
+        stop: &AtomicBool,
+    ) -> Result<Self, Failure> {
         let bytes = |wish, accepts: bool| {
             let pace = Pace::Closed {
                 clients: 1,
                 length: Span::from_millis(50),
             };
-            let mut plan = rig.plan(stand, &[(wish, 1.0)], Connections::KeepAlive, pace);
+            let mut plan = testbed.plan(proxy, &[(wish, 1.0)], Connections::KeepAlive, pace);
             let fields = &mut plan.requests[0].headers;
             fields.retain(|(name, _)| accepts || name != "Accept-Encoding");
-            let measured = rig.measure(stand, &plan, stop)?;
+            let measured = proxy.measure(&plan, stop)?;
             Ok::<_, Failure>(measured.map_or(f64::NAN, |measured| measured.bytes()))
         };
         Ok(Self {
@@ -40,7 +45,7 @@ impl Sizes {
     }
 
     /// Compressed share of a run's replies.
-    pub(super) fn share(&self, measured: &Measured) -> f64 {
+    pub(super) fn share(&self, measured: &MeasuredRun) -> f64 {
         match self.plain - self.packed {
             saved if saved > 1.0 => (self.plain - measured.bytes()) / saved,
             unknown if unknown.is_nan() => f64::NAN,

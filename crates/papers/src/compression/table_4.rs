@@ -70,7 +70,7 @@ fn times(records: &Records) -> Chart {
         });
         Series::line(name, points)
     };
-    let theirs = |name: &str, ms: fn(paper::Reply) -> f64| {
+    let theirs = |name: &str, ms: fn(paper::PaperReply) -> f64| {
         let points = Size::ALL.map(|size| {
             let bytes = paper::reply(size).bytes;
             Point::new(bytes, ms(paper::reply(size)))

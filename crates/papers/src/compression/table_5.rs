@@ -1,10 +1,10 @@
 //! wsqos/table-5: the handheld on good GPRS with a loaded server.
 
 use posthaste_draw::{Axis, Bar, Bars, Group, Role, Unit};
-use posthaste_study::{Check, Figure, NOISE, Plot, Records, Row, least};
+use posthaste_study::{Check, Figure, NOISE, Plot, RecordRow, Records, least};
 use posthaste_units::Span;
 
-use super::loaded::{self, Others};
+use super::loaded::{self, OtherClients};
 use super::paper;
 use crate::planned::THESIS;
 
@@ -20,28 +20,28 @@ pub(crate) static FIGURE: Figure = Figure {
     differs: include_str!("table_5.md").trim_ascii(),
 };
 
-fn row<'a>(records: &'a Records, others: Others, rate: f64) -> Option<Row<'a>> {
+fn row<'a>(records: &'a Records, others: OtherClients, rate: f64) -> Option<RecordRow<'a>> {
     let mut rows = records.table("cells").rows();
     rows.find(|row| row.text("others") == others.name() && row.number("rate_per_s") == rate)
 }
 
 /// Mean service time in seconds.
-fn seconds(records: &Records, others: Others, rate: f64) -> f64 {
+fn seconds(records: &Records, others: OtherClients, rate: f64) -> f64 {
     row(records, others, rate).map_or(f64::NAN, |row| row.number("service_ms") / 1e3)
 }
 
 /// The paper's service times, in seconds.
-fn theirs(others: Others) -> [f64; paper::RATES.len()] {
+fn theirs(others: OtherClients) -> [f64; paper::RATES.len()] {
     let ms = match others {
-        Others::All => paper::TABLE_5_ALL,
-        Others::Dynamic => paper::TABLE_5_DYNAMIC,
+        OtherClients::All => paper::TABLE_5_ALL,
+        OtherClients::Dynamic => paper::TABLE_5_DYNAMIC,
     };
     ms.map(|ms| ms / 1e3)
 }
 
 fn plot(records: &Records) -> Vec<Plot> {
     let group = |(place, rate): (usize, f64)| {
-        let pair = |others: Others| {
+        let pair = |others: OtherClients| {
             let bar = |role, value: f64, interval| Bar {
                 label: String::new(),
                 role,
@@ -60,10 +60,10 @@ fn plot(records: &Records) -> Vec<Plot> {
         };
         Group {
             label: format!("{rate}/s"),
-            bars: Others::BOTH.into_iter().flat_map(pair).collect(),
+            bars: OtherClients::BOTH.into_iter().flat_map(pair).collect(),
         }
     };
-    let measured = |(_, rate): &(usize, f64)| row(records, Others::All, *rate).is_some();
+    let measured = |(_, rate): &(usize, f64)| row(records, OtherClients::All, *rate).is_some();
     let [all, none] = ["all", "none"].map(|name| records.number(&format!("capacity {name}")));
     vec![Plot::Bars(Bars {
         title: "Service time of the handheld beside a loaded gateway".to_owned(),
@@ -94,7 +94,7 @@ fn checks(records: &Records) -> Vec<Check> {
         some => format!(" ({})", some.join(", ")),
     };
     let [intended, ended] = ["load_intended", "load_ended"].map(sum);
-    let line = |row: &Row<'_>| row.number("service_low_ms") - row.number("computed_ms");
+    let line = |row: &RecordRow<'_>| row.number("service_low_ms") - row.number("computed_ms");
     let soonest = least(rows().map(|row| line(&row)));
     let [late, lost] = ["late p99 ms", "lost"].map(|name| records.number(name));
     let mut checks = vec![
@@ -136,7 +136,7 @@ const DYNAMIC_FROM: f64 = 160.0;
 const FASTER: &str = "our server answers thousands of requests a second. Its full queue takes tenths of a second; the paper's took seconds. The remaining effect of overload is a connection that finds the queue full.";
 
 fn claims(records: &Records) -> Vec<Check> {
-    let measured = |rate: &f64| seconds(records, Others::All, *rate).is_finite();
+    let measured = |rate: &f64| seconds(records, OtherClients::All, *rate).is_finite();
     let rates: Vec<f64> = paper::RATES.into_iter().filter(measured).collect();
     let at = |others, rate: f64| seconds(records, others, rate);
     let slow = |others, rate: f64| at(others, rate) > 1.1 * at(others, paper::RATES[0]);
@@ -154,17 +154,18 @@ fn claims(records: &Records) -> Vec<Check> {
         };
         rates.iter().map(pair).collect::<Vec<_>>().join(", ")
     };
-    let sooner = |rate: &&f64| at(Others::Dynamic, **rate) <= 1.03 * at(Others::All, **rate);
+    let sooner =
+        |rate: &&f64| at(OtherClients::Dynamic, **rate) <= 1.03 * at(OtherClients::All, **rate);
     let sooner = rates.iter().filter(sooner).count();
     vec![
         Check::claim(
-            only_from(Others::All, ALL_FROM),
-            format!("All compressed: slow from {ALL_FROM}/s on: {}.", told(Others::All)),
+            only_from(OtherClients::All, ALL_FROM),
+            format!("All compressed: slow from {ALL_FROM}/s on: {}.", told(OtherClients::All)),
         )
         .because(FASTER),
         Check::claim(
-            only_from(Others::Dynamic, DYNAMIC_FROM),
-            format!("Dynamic: slow at {DYNAMIC_FROM}/s only: {}.", told(Others::Dynamic)),
+            only_from(OtherClients::Dynamic, DYNAMIC_FROM),
+            format!("Dynamic: slow at {DYNAMIC_FROM}/s only: {}.", told(OtherClients::Dynamic)),
         )
         .because(FASTER),
         Check::claim(

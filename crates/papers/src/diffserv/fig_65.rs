@@ -3,7 +3,7 @@
 use posthaste_study::{Figure, Records};
 use posthaste_units::Span;
 
-use super::qos_proxy::Marks;
+use super::qos_proxy::MarkingPoint;
 use super::selection;
 use super::selection_plots::{DIFFERS, ideal_checks, ideal_plot, past};
 use crate::planned::THESIS;
@@ -22,8 +22,12 @@ pub(crate) static FIGURE: Figure = Figure {
 
 /// The answer of this run: replies a second past the guarantee, with marks, without, and in the ideal case.
 pub(crate) fn answer(records: &Records) -> String {
-    let [nobody, gateway, address] =
-        [Marks::Nobody, Marks::Gateway, Marks::Address].map(|marks| past(records, marks, 800));
+    let [nobody, gateway, address] = [
+        MarkingPoint::Nobody,
+        MarkingPoint::Gateway,
+        MarkingPoint::Address,
+    ]
+    .map(|marks| past(records, marks, 800));
     let verdict = if gateway > nobody { "Yes" } else { "No" };
     format!(
         "{verdict}: next to 800 kB/s of other traffic {gateway:.1} marked replies a second arrive, {nobody:.1} without marks, {address:.1} where the router tells them by address."

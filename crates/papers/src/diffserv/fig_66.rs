@@ -3,7 +3,7 @@
 use posthaste_study::{Check, Figure, NOISE, Records};
 use posthaste_units::Span;
 
-use super::qos_proxy::{BACKGROUNDS, Marks};
+use super::qos_proxy::{BACKGROUNDS, MarkingPoint};
 use super::selection;
 use super::selection_plots::{DIFFERS, ideal_checks, ideal_plot, past};
 use crate::planned::THESIS;
@@ -22,7 +22,7 @@ pub(crate) static FIGURE: Figure = Figure {
 
 fn checks(records: &Records) -> Vec<Check> {
     let mut checks = ideal_checks::<1>(records);
-    let [af, rest] = [Marks::Address, Marks::Nobody]
+    let [af, rest] = [MarkingPoint::Address, MarkingPoint::Nobody]
         .map(|marks| BACKGROUNDS.map(|background| past(records, marks, background)));
     checks.push(Check::claim(
         (af[1] / af[0] - 1.0).abs() <= 0.02,

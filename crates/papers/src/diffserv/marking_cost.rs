@@ -5,20 +5,23 @@
 //! run at the same time on the same core, and each one's CPU time is counted separately.
 
 use posthaste_load::{Pace, Plan};
-use posthaste_study::{Conditions, Failure, Needs, Records, Study, Table, Value, estimate};
+use posthaste_study::{
+    Conditions, Failure, Needs, RecordTable, RecordValue, Records, Study, estimate,
+};
 use posthaste_units::{Seed, Span};
 
 use super::qos_proxy::{message, request};
+use crate::testbed::SLOWDOWN;
 use crate::testbed::measured::runs;
-use crate::testbed::rig::SLOWDOWN;
-use crate::testbed::rig::{Rig, Stand, plan_of, side_by_side};
+use crate::testbed::proxy::{ProxyUnderTest, side_by_side};
 use crate::testbed::sweep;
+use crate::testbed::{Testbed, plan_of};
 
 pub(super) static STUDY: Study = Study {
     name: "wsqos-marking-cost",
     needs: Needs::Processor,
     core: false,
-    run: |conditions| study(conditions, &Case::of(conditions.full)),
+    run: |conditions| study(conditions, &MarkingCostExtent::of(conditions.full)),
 };
 
 /// Names of the three paths of a request.
@@ -35,7 +38,7 @@ const BEST_OF: u32 = 5;
 /// A short queue. Past its limit, a gateway leaves connections beyond it unanswered.
 const GATEWAY: &str = "backlog = 128\nconnections = 32\n";
 
-struct Case {
+struct MarkingCostExtent {
     /// Rates as multiples of the capacity of the gateway without marks: the thesis's 20 to 70 a second, divided by the
     /// 50 up to which its proxy cost nothing.
     rates: &'static [f64],
@@ -46,7 +49,7 @@ struct Case {
     closed: Span,
 }
 
-impl Case {
+impl MarkingCostExtent {
     const fn of(full: bool) -> Self {
         Self {
             rates: match full {
@@ -61,28 +64,28 @@ impl Case {
     }
 }
 
-fn study(conditions: &Conditions<'_>, case: &Case) -> Result<Records, Failure> {
+fn study(conditions: &Conditions<'_>, extent: &MarkingCostExtent) -> Result<Records, Failure> {
     let mut records = Records::new();
-    let rig = Rig::of(&message())?;
-    rig.describe(&mut records, conditions);
-    records.set_parameter("reply", format!("{} bytes of SOAP", rig.length));
+    let testbed = Testbed::of(&message())?;
+    testbed.describe(&mut records, conditions);
+    records.set_parameter("reply", format!("{} bytes of SOAP", testbed.length));
     records.set_parameter("gateway", GATEWAY.trim_end().replace('\n', "; "));
     let words = format!("{SLOWDOWN} times this machine's processor time");
     records.set_parameter("cost of a request", words);
     records.set_parameter("connection", "a new one for each request");
-    records.set_parameter("length of a run", case.length);
-    records.set_parameter("runs of each point", case.repetitions);
+    records.set_parameter("length of a run", extent.length);
+    records.set_parameter("runs of each point", extent.repetitions);
     let gateway = |policy: &str| {
         let before = format!("{GATEWAY}[marking]\npolicy = \"{policy}\"");
-        rig.gateway(SLOWDOWN, &before, "")
+        testbed.gateway(SLOWDOWN, &before, "")
     };
-    let stands = [rig.nothing(), gateway("never")?, gateway("asked")?];
-    let mut pairs = Table::new(["plain_us", "marking_us", "cost_ratio"]);
+    let proxies = [testbed.nothing(), gateway("never")?, gateway("asked")?];
+    let mut pairs = RecordTable::new(["plain_us", "marking_us", "cost_ratio"]);
     let mut table = runs();
-    beside(conditions, case, &rig, &stands, &mut pairs)?;
-    if let Some(capacity) = fastest(conditions, case, &rig, &stands[1])? {
+    beside(conditions, extent, &testbed, &proxies, &mut pairs)?;
+    if let Some(capacity) = fastest(conditions, extent, &testbed, &proxies[1])? {
         records.set_number("capacity", capacity);
-        at_rates(conditions, case, &rig, &stands, capacity, &mut table)?;
+        at_rates(conditions, extent, &testbed, &proxies, capacity, &mut table)?;
     }
     let ratios: Vec<f64> = pairs.rows().map(|row| row.number("cost_ratio")).collect();
     let found = estimate(&ratios);
@@ -101,37 +104,37 @@ fn study(conditions: &Conditions<'_>, case: &Case) -> Result<Records, Failure> {
     Ok(records)
 }
 
-/// A plan for `stand`.
-fn plan(rig: &Rig, stand: &Stand, pace: Pace) -> Plan {
-    plan_of(request(stand.address), pace, rig.cores)
+/// A plan for `proxy`.
+fn plan(testbed: &Testbed, proxy: &ProxyUnderTest, pace: Pace) -> Plan {
+    plan_of(request(proxy.address), pace, testbed.cores)
 }
 
 /// A closed loop.
-fn closed(case: &Case) -> Pace {
+fn closed(extent: &MarkingCostExtent) -> Pace {
     Pace::Closed {
         clients: CLIENTS,
-        length: case.closed,
+        length: extent.closed,
     }
 }
 
 /// Runs both gateways side by side. Each request goes to either.
 fn beside(
     conditions: &Conditions<'_>,
-    case: &Case,
-    rig: &Rig,
-    [_, plain, marking]: &[Stand; 3],
-    pairs: &mut Table,
+    extent: &MarkingCostExtent,
+    testbed: &Testbed,
+    [_, plain, marking]: &[ProxyUnderTest; 3],
+    pairs: &mut RecordTable,
 ) -> Result<(), Failure> {
-    let mut both = plan(rig, plain, closed(case));
+    let mut both = plan(testbed, plain, closed(extent));
     both.requests.push(request(marking.address));
-    for turn in 0..case.pairs {
-        conditions.progress.step(turn, case.pairs, "side by side");
+    for turn in 0..extent.pairs {
+        conditions.progress.step(turn, extent.pairs, "side by side");
         both.seed = Seed(conditions.seed.0.wrapping_add(turn));
         let parts = side_by_side([plain, marking], &both, conditions.stop)?;
         let Some([plain, marking]) = parts.map(|parts| parts.map(|part| part.reply_us)) else {
             break;
         };
-        pairs.push([plain, marking, marking / plain].map(Value::from));
+        pairs.push([plain, marking, marking / plain].map(RecordValue::from));
     }
     Ok(())
 }
@@ -139,13 +142,13 @@ fn beside(
 /// Capacity of a gateway: the best of several runs. `None` if stopped.
 fn fastest(
     conditions: &Conditions<'_>,
-    case: &Case,
-    rig: &Rig,
-    stand: &Stand,
+    extent: &MarkingCostExtent,
+    testbed: &Testbed,
+    proxy: &ProxyUnderTest,
 ) -> Result<Option<f64>, Failure> {
     let mut best = 0.0f64;
     for _ in 0..BEST_OF {
-        let measured = stand.measure(&plan(rig, stand, closed(case)), conditions.stop)?;
+        let measured = proxy.measure(&plan(testbed, proxy, closed(extent)), conditions.stop)?;
         let Some(measured) = measured else {
             return Ok(None);
         };
@@ -156,23 +159,23 @@ fn fastest(
 
 fn at_rates(
     conditions: &Conditions<'_>,
-    case: &Case,
-    rig: &Rig,
-    stands: &[Stand; 3],
+    extent: &MarkingCostExtent,
+    testbed: &Testbed,
+    proxies: &[ProxyUnderTest; 3],
     capacity: f64,
-    table: &mut Table,
+    table: &mut RecordTable,
 ) -> Result<(), Failure> {
-    for (done, &load) in (0..).zip(case.rates) {
+    for (done, &load) in (0..).zip(extent.rates) {
         let words = format!("{load} x {capacity:.0}/s");
         conditions
             .progress
-            .step(done, case.rates.len() as u64, &words);
-        for repetition in 1..=case.repetitions {
-            for (who, stand) in WHOS.iter().zip(stands) {
-                let pace = sweep::load(load * capacity, capacity, case.length)?;
-                let mut plan = plan(rig, stand, pace);
+            .step(done, extent.rates.len() as u64, &words);
+        for repetition in 1..=extent.repetitions {
+            for (who, proxy) in WHOS.iter().zip(proxies) {
+                let pace = sweep::load(load * capacity, capacity, extent.length)?;
+                let mut plan = plan(testbed, proxy, pace);
                 plan.seed = Seed(conditions.seed.0.wrapping_add(repetition));
-                let Some(measured) = stand.measure(&plan, conditions.stop)? else {
+                let Some(measured) = proxy.measure(&plan, conditions.stop)? else {
                     return Ok(());
                 };
                 table.push(measured.row(who, load, repetition, f64::NAN));
@@ -195,7 +198,7 @@ mod tests {
     fn a_tiny_study_asks_all_three() {
         let lab = Lab::Shared("a test".to_owned());
         let stop = AtomicBool::new(false);
-        let case = Case {
+        let extent = MarkingCostExtent {
             rates: &[0.3],
             repetitions: 1,
             length: Span::from_millis(100),
@@ -206,7 +209,7 @@ mod tests {
             assumed_capacity: Some(1000.0),
             ..test_study::conditions(&lab, &stop)
         };
-        let records = study(&conditions, &case).unwrap();
+        let records = study(&conditions, &extent).unwrap();
         assert_eq!(
             (records.table("runs").len(), records.table("pairs").len()),
             (3, 1)

@@ -18,7 +18,7 @@ use posthaste_soap::Version;
 use posthaste_study::{Failure, lab::starting};
 use posthaste_units::{BitRate, Dscp, Rate, Seed, Span};
 
-use crate::testbed::origin::Origin;
+use crate::testbed::origin::FixedOrigin;
 
 /// Bandwidth of the thesis's router and of the cross traffic, in bytes a second.
 pub(super) const LINE: u64 = 1_024_000;
@@ -39,7 +39,7 @@ const TIMEOUT: Span = Span::from_secs(2);
 
 /// The marking component.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Marks {
+pub(super) enum MarkingPoint {
     /// No marks: replies are best effort, like the cross traffic.
     Nobody,
     /// The gateway, on request.
@@ -48,7 +48,7 @@ pub(super) enum Marks {
     Address,
 }
 
-impl Marks {
+impl MarkingPoint {
     pub(super) const ALL: [Self; 3] = [Self::Nobody, Self::Gateway, Self::Address];
 
     /// Name in records and legends.
@@ -63,8 +63,8 @@ impl Marks {
 
 /// One run.
 #[derive(Clone, Copy)]
-pub(super) struct Cell {
-    pub(super) marks: Marks,
+pub(super) struct MarkedRun {
+    pub(super) marks: MarkingPoint,
     pub(super) background: u64,
     pub(super) rate: f64,
     pub(super) seed: Seed,
@@ -74,7 +74,7 @@ pub(super) struct Cell {
 }
 
 /// Runs a cell to its end.
-pub(super) fn play(cell: Cell, stop: Arc<AtomicBool>) -> Result<(Run, Emulated), Failure> {
+pub(super) fn play(cell: MarkedRun, stop: Arc<AtomicBool>) -> Result<(Run, Emulated), Failure> {
     let emulation = Emulation::new(Arc::default(), Arc::new(router(cell.background)?))
         .sharing(Sharing::Whole)
         .edge(edge(cell.marks))
@@ -82,7 +82,7 @@ pub(super) fn play(cell: Cell, stop: Arc<AtomicBool>) -> Result<(Run, Emulated),
         .real_time(true)
         .start()?;
     let served = emulation.server.run(move || {
-        let origin = Origin::open(&message(), &[])?;
+        let origin = FixedOrigin::open(&message(), &[])?;
         let gateway = gateway(cell.marks, origin.address)?;
         Ok::<_, Failure>((origin, gateway))
     })?;
@@ -121,21 +121,21 @@ fn router(background: u64) -> Result<Plan, Failure> {
     Ok(plan)
 }
 
-fn edge(marks: Marks) -> Vec<EdgeRule> {
+fn edge(marks: MarkingPoint) -> Vec<EdgeRule> {
     let rule = EdgeRule {
         flows: FlowSelector::Server(PORT),
         dscp: Dscp::AF11,
     };
     match marks {
-        Marks::Address => vec![rule],
-        Marks::Nobody | Marks::Gateway => Vec::new(),
+        MarkingPoint::Address => vec![rule],
+        MarkingPoint::Nobody | MarkingPoint::Gateway => Vec::new(),
     }
 }
 
-fn gateway(marks: Marks, origin: SocketAddr) -> Result<posthaste_gateway::Running, Failure> {
+fn gateway(marks: MarkingPoint, origin: SocketAddr) -> Result<posthaste_gateway::Running, Failure> {
     let policy = match marks {
-        Marks::Gateway => "asked",
-        Marks::Nobody | Marks::Address => "never",
+        MarkingPoint::Gateway => "asked",
+        MarkingPoint::Nobody | MarkingPoint::Address => "never",
     };
     let config = format!(
         "listen = \"{}:{PORT}\"\n\
@@ -179,7 +179,7 @@ pub(super) fn request(server: SocketAddr) -> RequestSpec {
     request
 }
 
-fn requests(cell: &Cell) -> Result<Requests, Failure> {
+fn requests(cell: &MarkedRun) -> Result<Requests, Failure> {
     let rate = Rate::per_second(cell.rate).ok_or("no rate")?;
     let pace = Pace::Open {
         arrivals: Arrivals::Constant,

@@ -10,30 +10,30 @@ use std::time::{Duration, Instant};
 
 use posthaste_emulator::{EmulationOutcome as Emulated, EmulationVerdict};
 use posthaste_load::{Outcome, Run};
-use posthaste_study::{Conditions, Failure, Needs, Records, Study, Table, Value};
+use posthaste_study::{Conditions, Failure, Needs, RecordTable, RecordValue, Records, Study};
 use posthaste_units::{Seed, Span};
 
-use super::qos_proxy::{BACKGROUNDS, CONNECTIONS, Cell, LINE, Marks, REPLY, play};
+use super::qos_proxy::{BACKGROUNDS, CONNECTIONS, LINE, MarkedRun, MarkingPoint, REPLY, play};
 
 pub(super) static STUDY: Study = Study {
     name: "wsqos-diffserv",
     needs: Needs::Processor,
     core: false,
-    run: |conditions| study(conditions, &Case::of(conditions.full)),
+    run: |conditions| study(conditions, &SelectionExtent::of(conditions.full)),
 };
 
 /// The thesis's request rates.
 pub(super) const RATES: [f64; 6] = [20.0, 30.0, 40.0, 50.0, 60.0, 70.0];
 
 /// Extent of the measurements.
-struct Case {
+struct SelectionExtent {
     rates: &'static [f64],
     repetitions: u64,
     warm_up: Span,
     length: Span,
 }
 
-impl Case {
+impl SelectionExtent {
     const fn of(full: bool) -> Self {
         Self {
             rates: &RATES,
@@ -44,7 +44,7 @@ impl Case {
     }
 }
 
-fn study(conditions: &Conditions<'_>, case: &Case) -> Result<Records, Failure> {
+fn study(conditions: &Conditions<'_>, extent: &SelectionExtent) -> Result<Records, Failure> {
     let mut records = Records::new();
     let rate = |bytes: u64| format!("{} kB/s", bytes / 1000);
     records.set_parameter("line", rate(LINE));
@@ -53,8 +53,8 @@ fn study(conditions: &Conditions<'_>, case: &Case) -> Result<Records, Failure> {
     records.set_parameter("what others send", "best effort, 1,500 bytes a packet");
     records.set_parameter("reply", format!("{REPLY} bytes of SOAP"));
     records.set_parameter("connections", format!("{CONNECTIONS}, kept open"));
-    records.set_parameter("length of a run", case.length);
-    records.set_parameter("runs of each point", case.repetitions);
+    records.set_parameter("length of a run", extent.length);
+    records.set_parameter("runs of each point", extent.repetitions);
     let outcomes = Outcome::ALL.map(Outcome::name);
     let first = ["marks", "background", "rate", "repetition", "intended"];
     let last = [
@@ -66,25 +66,25 @@ fn study(conditions: &Conditions<'_>, case: &Case) -> Result<Records, Failure> {
         "witness_ms",
         "lost",
     ];
-    let mut table = Table::with(first.iter().chain(&outcomes).chain(&last).copied());
+    let mut table = RecordTable::with(first.iter().chain(&outcomes).chain(&last).copied());
     // Two rates at a time. More would take CPU time from each other.
-    let turns = (1..=case.repetitions)
-        .flat_map(|turn| case.rates.chunks(2).map(move |rates| (turn, rates)));
-    let all = case.repetitions * case.rates.len().div_ceil(2) as u64;
+    let turns = (1..=extent.repetitions)
+        .flat_map(|turn| extent.rates.chunks(2).map(move |rates| (turn, rates)));
+    let all = extent.repetitions * extent.rates.len().div_ceil(2) as u64;
     for (done, (repetition, rates)) in (0..).zip(turns) {
         let rates_in_words: Vec<String> = rates.iter().map(f64::to_string).collect();
         let words = format!("{} requests a second", rates_in_words.join(" and "));
         conditions.progress.step(done, all, &words);
         let seed = conditions.seed.numbered("turn", repetition);
-        let (played, witness) = match side_by_side(conditions, case, rates, seed) {
-            Ok(Some(played)) => played,
+        let (finished, witness) = match side_by_side(conditions, extent, rates, seed) {
+            Ok(Some(finished)) => finished,
             Ok(None) => break,
             Err(error) => {
                 records.cut_short(&error);
                 break;
             }
         };
-        for one in &played {
+        for one in &finished {
             table.push(row(one, repetition, witness));
         }
     }
@@ -92,7 +92,7 @@ fn study(conditions: &Conditions<'_>, case: &Case) -> Result<Records, Failure> {
     Ok(records)
 }
 
-type Played = (Cell, Run, Emulated);
+type FinishedRun = (MarkedRun, Run, Emulated);
 
 /// Interval between checks for the end of the runs. The checking thread is woken late if others hold the processors,
 /// and so are gateways and generators. Its lateness is a witness of that.
@@ -102,27 +102,27 @@ const GLANCE: Duration = Duration::from_millis(5);
 /// stopped.
 fn side_by_side(
     conditions: &Conditions<'_>,
-    case: &Case,
+    extent: &SelectionExtent,
     rates: &[f64],
     seed: Seed,
-) -> Result<Option<(Vec<Played>, Span)>, Failure> {
+) -> Result<Option<(Vec<FinishedRun>, Span)>, Failure> {
     let stop = Arc::<AtomicBool>::default();
     let cells = rates.iter().flat_map(|rate| {
         let of = move |marks| {
-            BACKGROUNDS.map(|background| Cell {
+            BACKGROUNDS.map(|background| MarkedRun {
                 marks,
                 background,
                 rate: *rate,
                 seed,
-                warm_up: case.warm_up,
-                length: case.length,
+                warm_up: extent.warm_up,
+                length: extent.length,
             })
         };
-        Marks::ALL.into_iter().flat_map(of)
+        MarkingPoint::ALL.into_iter().flat_map(of)
     });
     let mut witness = Duration::ZERO;
-    let played = std::thread::scope(|scope| {
-        let play = |cell: Cell| {
+    let finished = std::thread::scope(|scope| {
+        let play = |cell: MarkedRun| {
             let stop = stop.clone();
             scope.spawn(move || play(cell, stop).map(|(run, outcome)| (cell, run, outcome)))
         };
@@ -136,17 +136,21 @@ fn side_by_side(
         let ended = running
             .into_iter()
             .map(|one| one.join().map_err(|_| "a run panicked")?);
-        ended.collect::<Result<Vec<Played>, Failure>>()
+        ended.collect::<Result<Vec<FinishedRun>, Failure>>()
     })?;
-    let stopped = played.iter().any(|(_, run, _)| run.stopped);
-    Ok((!stopped).then_some((played, witness.into())))
+    let stopped = finished.iter().any(|(_, run, _)| run.stopped);
+    Ok((!stopped).then_some((finished, witness.into())))
 }
 
-fn row((cell, run, outcome): &Played, repetition: u64, witness: Span) -> Vec<Value> {
-    let mut row: Vec<Value> = vec![cell.marks.name().into()];
-    row.extend([cell.background as f64, cell.rate].map(Value::from));
-    row.extend([repetition, run.intended].map(Value::from));
-    row.extend(run.outcomes.iter().map(|(_, count)| Value::from(count)));
+fn row((cell, run, outcome): &FinishedRun, repetition: u64, witness: Span) -> Vec<RecordValue> {
+    let mut row: Vec<RecordValue> = vec![cell.marks.name().into()];
+    row.extend([cell.background as f64, cell.rate].map(RecordValue::from));
+    row.extend([repetition, run.intended].map(RecordValue::from));
+    row.extend(
+        run.outcomes
+            .iter()
+            .map(|(_, count)| RecordValue::from(count)),
+    );
     let lost = match outcome.verdict() {
         EmulationVerdict::Lost { packets } => packets,
         EmulationVerdict::OnTime | EmulationVerdict::Late { .. } => 0,
@@ -163,7 +167,7 @@ fn row((cell, run, outcome): &Played, repetition: u64, witness: Span) -> Vec<Val
         .map_or(0.0, |others| others.sent.bytes as f64);
     let ok = run.outcomes[Outcome::Ok] as f64;
     row.extend([
-        Value::from(ok / run.duration.as_secs_f64()),
+        RecordValue::from(ok / run.duration.as_secs_f64()),
         run.response
             .histogram()
             .quantile(0.5)
@@ -186,13 +190,13 @@ mod tests {
 
     #[test]
     fn a_tiny_study_has_every_mark_and_both_backgrounds() {
-        let case = Case {
+        let extent = SelectionExtent {
             rates: &[40.0],
             repetitions: 1,
             warm_up: Span::from_millis(100),
             length: Span::from_millis(900),
         };
-        let Some(records) = test_study::on_links(|conditions| study(conditions, &case)) else {
+        let Some(records) = test_study::on_links(|conditions| study(conditions, &extent)) else {
             return;
         };
         assert_eq!(records.table("runs").len(), 6);
@@ -203,9 +207,9 @@ mod tests {
             let share = af / (af + rest);
             let marks = row.text("marks");
             let expected = match marks {
-                name if name == Marks::Nobody.name() => share == 0.0,
+                name if name == MarkingPoint::Nobody.name() => share == 0.0,
                 // Handshakes belong to no reply.
-                name if name == Marks::Gateway.name() => share > 0.98 && share < 1.0,
+                name if name == MarkingPoint::Gateway.name() => share > 0.98 && share < 1.0,
                 _ => share == 1.0,
             };
             assert!(expected, "{marks}: {share}");

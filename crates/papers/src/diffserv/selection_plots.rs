@@ -3,7 +3,7 @@
 use posthaste_draw::{Axis, Chart, Point, Series, Unit};
 use posthaste_study::{Check, MEDIANS, NOISE, Plot, Records, estimate, least, most};
 
-use super::qos_proxy::{BACKGROUNDS, Marks};
+use super::qos_proxy::{BACKGROUNDS, MarkingPoint};
 use super::selection::RATES;
 use crate::testbed::instrument;
 
@@ -17,7 +17,7 @@ pub(super) const PAST: f64 = 40.0;
 const NAMES: [&str; BACKGROUNDS.len()] = ["800", "1,024"];
 
 /// Replies a second of the runs with this marking, background and rate.
-fn replies(records: &Records, marks: Marks, background: u64, rate: f64) -> Vec<f64> {
+fn replies(records: &Records, marks: MarkingPoint, background: u64, rate: f64) -> Vec<f64> {
     let rows = records.table("runs").rows();
     rows.filter(|row| {
         row.text("marks") == marks.name()
@@ -29,12 +29,12 @@ fn replies(records: &Records, marks: Marks, background: u64, rate: f64) -> Vec<f
 }
 
 /// Median of the replies a second.
-pub(super) fn at(records: &Records, marks: Marks, background: u64, rate: f64) -> f64 {
+pub(super) fn at(records: &Records, marks: MarkingPoint, background: u64, rate: f64) -> f64 {
     estimate(&replies(records, marks, background, rate)).median
 }
 
 /// Mean of these medians over the rates above a class's guarantee.
-pub(super) fn past(records: &Records, marks: Marks, background: u64) -> f64 {
+pub(super) fn past(records: &Records, marks: MarkingPoint, background: u64) -> f64 {
     let rates = RATES.into_iter().filter(|rate| *rate >= PAST);
     let medians: Vec<f64> = rates
         .map(|rate| at(records, marks, background, rate))
@@ -44,7 +44,7 @@ pub(super) fn past(records: &Records, marks: Marks, background: u64) -> f64 {
 
 /// Replies with and without marks, with the background at this index of [`BACKGROUNDS`].
 pub(super) fn gain_plot<const PLACE: usize>(records: &Records) -> Vec<Plot> {
-    let marks = [Marks::Nobody, Marks::Gateway];
+    let marks = [MarkingPoint::Nobody, MarkingPoint::Gateway];
     over_rate(records, "Replies with and without marks", &marks, PLACE)
 }
 
@@ -58,7 +58,7 @@ pub(super) fn gain_checks<const PLACE: usize>(records: &Records) -> Vec<Check> {
 /// Replies with marks compared with the ideal and with none.
 pub(super) fn ideal_plot<const PLACE: usize>(records: &Records) -> Vec<Plot> {
     let title = "Marks by the gateway beside classes by address";
-    over_rate(records, title, &Marks::ALL, PLACE)
+    over_rate(records, title, &MarkingPoint::ALL, PLACE)
 }
 
 /// Checks of the difference from the ideal.
@@ -69,13 +69,13 @@ pub(super) fn ideal_checks<const PLACE: usize>(records: &Records) -> Vec<Check> 
 }
 
 /// Replies over requests with one background.
-fn over_rate(records: &Records, title: &str, marks: &[Marks], place: usize) -> Vec<Plot> {
+fn over_rate(records: &Records, title: &str, marks: &[MarkingPoint], place: usize) -> Vec<Plot> {
     let background = BACKGROUNDS[place];
     let title = format!("{title}, others sending {} kbyte/s", NAMES[place]);
     let x = Axis::linear("request rate", Unit::PerSecond);
     let y = Axis::linear("replies", Unit::PerSecond);
     let mut chart = Chart::new(title, x, y);
-    let series = |marks: &Marks| {
+    let series = |marks: &MarkingPoint| {
         let point = |rate: f64| {
             let found = estimate(&replies(records, *marks, background, rate));
             Point::new(rate, found.median).with_interval(found.low, found.high)
@@ -105,16 +105,16 @@ fn accounted(records: &Records) -> Vec<Check> {
             format!("No packet was lost but by the router: {lost:.0} of all runs were."),
         ),
     ];
-    for marks in Marks::ALL {
+    for marks in MarkingPoint::ALL {
         let of = rows.iter().filter(|row| row.text("marks") == marks.name());
         let (af, rest) = of.fold((0.0, 0.0), |(af, rest), row| {
             (af + row.number("af_bytes"), rest + row.number("rest_bytes"))
         });
         let share = af / (af + rest);
         let holds = match marks {
-            Marks::Nobody => share == 0.0,
-            Marks::Gateway => share > 0.95,
-            Marks::Address => share == 1.0,
+            MarkingPoint::Nobody => share == 0.0,
+            MarkingPoint::Gateway => share > 0.95,
+            MarkingPoint::Address => share == 1.0,
         };
         checks.push(Check::instrument(
             holds,
@@ -132,7 +132,7 @@ fn accounted(records: &Records) -> Vec<Check> {
 fn gains(records: &Records, background: u64) -> Check {
     let gain = |rate: f64| {
         let of = |marks| at(records, marks, background, rate);
-        of(Marks::Gateway) - of(Marks::Nobody)
+        of(MarkingPoint::Gateway) - of(MarkingPoint::Nobody)
     };
     let gains = RATES.map(gain);
     let (worst, best) = (least(gains), most(gains));
@@ -146,8 +146,8 @@ fn gains(records: &Records, background: u64) -> Check {
 
 /// Checks that the gateway's marks equal classes by address.
 fn ideal(records: &Records, background: u64) -> Check {
-    let [ours, ideal] =
-        [Marks::Gateway, Marks::Address].map(|marks| past(records, marks, background));
+    let [ours, ideal] = [MarkingPoint::Gateway, MarkingPoint::Address]
+        .map(|marks| past(records, marks, background));
     let apart = ours / ideal - 1.0;
     Check::claim(
         apart.abs() <= 0.02,

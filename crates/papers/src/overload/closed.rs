@@ -5,26 +5,26 @@
 //! point.
 
 use posthaste_load::Pace;
-use posthaste_study::{Conditions, Failure, Needs, Records, Study, Table, estimate};
+use posthaste_study::{Conditions, Failure, Needs, RecordTable, Records, Study, estimate};
 use posthaste_units::{Seed, Span};
 
-use super::bench::{Bench, Form, SLOWDOWN, Shop, runs};
+use super::testbed::{RequestForm, SLOWDOWN, ShopSettings, ShopTestbed, runs};
 
 pub(super) static STUDY: Study = Study {
     name: "overload-closed-loop",
     needs: Needs::Processor,
     core: true,
-    run: |conditions| study(conditions, &Case::of(conditions.full)),
+    run: |conditions| study(conditions, &ClosedLoopExtent::of(conditions.full)),
 };
 
 /// Length and density of the measurements.
-pub(super) struct Case {
+pub(super) struct ClosedLoopExtent {
     pub(super) clients: &'static [u32],
     pub(super) repetitions: u64,
     pub(super) length: Span,
 }
 
-impl Case {
+impl ClosedLoopExtent {
     fn of(full: bool) -> Self {
         if full {
             Self {
@@ -45,7 +45,7 @@ impl Case {
 }
 
 /// Server and queue hold all clients, so that a closed loop has no rejections.
-const SHOP: Shop = Shop {
+const SHOP: ShopSettings = ShopSettings {
     slowdown: SLOWDOWN,
     backlog: 1024,
     concurrency: None,
@@ -54,43 +54,46 @@ const SHOP: Shop = Shop {
 /// Upper bound of the cost of a request on the slow server. A client waits at most this long for each one before it.
 const FIRST_REPLY: Span = Span::from_micros(320);
 
-pub(super) fn study(conditions: &Conditions<'_>, case: &Case) -> Result<Records, Failure> {
-    let bench = Bench::open(conditions.seed, SHOP)?;
+pub(super) fn study(
+    conditions: &Conditions<'_>,
+    extent: &ClosedLoopExtent,
+) -> Result<Records, Failure> {
+    let testbed = ShopTestbed::open(conditions.seed, SHOP)?;
     let mut table = runs();
-    let total = case.repetitions * (case.clients.len() * Form::PAIR.len()) as u64;
-    let points = (1..=case.repetitions).flat_map(|repetition| {
-        let clients = case.clients.iter();
-        clients.flat_map(move |clients| Form::PAIR.map(|form| (repetition, *clients, form)))
+    let total = extent.repetitions * (extent.clients.len() * RequestForm::PAIR.len()) as u64;
+    let points = (1..=extent.repetitions).flat_map(|repetition| {
+        let clients = extent.clients.iter();
+        clients.flat_map(move |clients| RequestForm::PAIR.map(|form| (repetition, *clients, form)))
     });
     for (done, (repetition, clients, form)) in points.enumerate() {
         let words = format!("sweep {repetition}, {}, {clients} clients", form.name());
         conditions.progress.step(done as u64, total, &words);
         let pace = Pace::Closed {
             clients,
-            length: case.length,
+            length: extent.length,
         };
-        let mut plan = bench.plan(form, pace);
+        let mut plan = testbed.plan(form, pace);
         plan.connect_timeout = Span::from_millis(500);
         plan.warm_up = FIRST_REPLY * u64::from(clients) + Span::from_millis(30);
         plan.seed = Seed(conditions.seed.0.wrapping_add(done as u64));
-        match bench.measure(&plan, conditions.stop)? {
+        match testbed.measure(&plan, conditions.stop)? {
             Some(measured) => table.push(measured.row(form, clients.into(), repetition)),
             None => break,
         }
     }
     let mut records = Records::new();
-    records.set_table("points", middles(&table, case));
+    records.set_table("points", middles(&table, extent));
     records.set_table("runs", table);
-    bench.describe(&mut records, conditions, SHOP);
+    testbed.describe(&mut records, conditions, SHOP);
     records.set_parameter("connect timeout", "500ms");
-    records.set_parameter("length of a run", case.length);
-    records.set_parameter("runs of each point", case.repetitions);
+    records.set_parameter("length of a run", extent.length);
+    records.set_parameter("runs of each point", extent.repetitions);
     Ok(records)
 }
 
 /// Medians of the runs of each point.
-fn middles(runs: &Table, case: &Case) -> Table {
-    let mut points = Table::new([
+fn middles(runs: &RecordTable, extent: &ClosedLoopExtent) -> RecordTable {
+    let mut points = RecordTable::new([
         "form",
         "clients",
         "response_ms",
@@ -100,8 +103,8 @@ fn middles(runs: &Table, case: &Case) -> Table {
         "throughput_low_per_s",
         "throughput_high_per_s",
     ]);
-    for form in Form::PAIR {
-        for clients in case.clients {
+    for form in RequestForm::PAIR {
+        for clients in extent.clients {
             let of = |column: &str| {
                 let rows = runs.rows().filter(|row| {
                     row.text("form") == form.key() && row.number("load") == f64::from(*clients)
@@ -134,13 +137,13 @@ mod tests {
         let lab = Lab::Shared("a test".to_owned());
         let stop = AtomicBool::new(false);
         let conditions = test_study::conditions(&lab, &stop);
-        let case = Case {
+        let extent = ClosedLoopExtent {
             clients: &[1, 20],
             repetitions: 2,
             // Long enough for some replies on a busy machine.
             length: Span::from_secs(1),
         };
-        let records = study(&conditions, &case).unwrap();
+        let records = study(&conditions, &extent).unwrap();
         assert_eq!(records.table("points").len(), 4);
         for row in records.table("runs").rows() {
             assert_eq!(row.number("ok"), row.number("intended"));

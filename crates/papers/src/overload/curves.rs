@@ -3,12 +3,12 @@
 use posthaste_draw::{Along, Axis, Chart, Mark, Point, Role, Series, TopAxis, Unit};
 use posthaste_study::{COMPLETE_REPLIES, MEDIANS, Records};
 
-use super::bench::Form;
 use super::paper;
+use super::testbed::RequestForm;
 use crate::testbed::curves::reservations;
 
 /// Points of the curve of `form` in the open loop: (rate / capacity of the page, value).
-pub(super) fn places(records: &Records, form: Form, column: &str) -> Vec<(f64, f64)> {
+pub(super) fn places(records: &Records, form: RequestForm, column: &str) -> Vec<(f64, f64)> {
     let rows = records.table("points").rows();
     rows.filter(|row| row.text("form") == form.key())
         .map(|row| (row.number("rate_ratio"), row.number(column)))
@@ -31,7 +31,7 @@ pub(super) const REJECTED: Quantity = [
 ];
 
 /// The curve of `form`, with the interval of the runs at each point.
-pub(super) fn series(records: &Records, form: Form, quantity: Quantity) -> Series {
+pub(super) fn series(records: &Records, form: RequestForm, quantity: Quantity) -> Series {
     let rows = records.table("points").rows();
     let points = rows
         .filter(|row| row.text("form") == form.key())
@@ -49,7 +49,7 @@ pub(super) fn series(records: &Records, form: Form, quantity: Quantity) -> Serie
 }
 
 /// A chart over the request rate as a multiple of the page's capacity, with the paper's axis above.
-pub(super) fn over_rate(records: &Records, title: &str, y: Axis, forms: &[Form]) -> Chart {
+pub(super) fn over_rate(records: &Records, title: &str, y: Axis, forms: &[RequestForm]) -> Chart {
     let x = Axis::linear("request rate / capacity of the page", Unit::Count);
     let mut chart = Chart::new(title, x, y);
     chart.top = Some(TopAxis {
@@ -93,13 +93,13 @@ pub(super) fn paper_capacities() -> Vec<Mark> {
 }
 
 /// A least-squares line and its coefficient of determination.
-pub(super) struct Line {
+pub(super) struct FittedLine {
     pub(super) slope: f64,
     pub(super) r_squared: f64,
 }
 
 /// Fits a line to `places`.
-pub(super) fn fit(places: &[(f64, f64)]) -> Line {
+pub(super) fn fit(places: &[(f64, f64)]) -> FittedLine {
     let count = places.len() as f64;
     let mean = |value: fn(&(f64, f64)) -> f64| places.iter().map(value).sum::<f64>() / count;
     let (x, y) = (mean(|place| place.0), mean(|place| place.1));
@@ -114,7 +114,7 @@ pub(super) fn fit(places: &[(f64, f64)]) -> Line {
         sum(&|dx, dy| dx * dy),
         sum(&|_, dy| dy * dy),
     );
-    Line {
+    FittedLine {
         slope: xy / xx,
         r_squared: xy * xy / (xx * yy),
     }

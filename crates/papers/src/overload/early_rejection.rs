@@ -1,8 +1,8 @@
 //! Check of the instrument: a server far below its capacity rejects nothing.
 
-use posthaste_study::{Check, Records, Row};
+use posthaste_study::{Check, RecordRow, Records};
 
-use super::bench::Form;
+use super::testbed::RequestForm;
 
 /// Lateness of the generator from which a run counts as disturbed. Its rejections then say nothing about the server:
 /// the queue holds the arrivals of about this time.
@@ -15,8 +15,8 @@ const QUEUE: f64 = 129.0;
 /// Checks that nothing is rejected below 70 % of a form's own capacity. Omits runs in which another program held a
 /// core. `None` if no run is left.
 pub(super) fn no_early_rejection(records: &Records) -> Option<Check> {
-    let low = |row: &Row<'_>| {
-        let own = Form::ALL
+    let low = |row: &RecordRow<'_>| {
+        let own = RequestForm::ALL
             .into_iter()
             .find(|form| form.key() == row.text("form"));
         let capacity = own.map_or(f64::NAN, |form| {
@@ -24,11 +24,11 @@ pub(super) fn no_early_rejection(records: &Records) -> Option<Check> {
         });
         row.number("offered_per_s") < 0.7 * capacity
     };
-    let disturbed = |row: &Row<'_>| {
+    let disturbed = |row: &RecordRow<'_>| {
         let came = row.number("server_waited_ms") / 1e3 * row.number("offered_per_s");
         row.number("lateness_max_ms") > DISTURBED_MS || came >= QUEUE
     };
-    let (out, rows): (Vec<Row<'_>>, Vec<Row<'_>>) = records
+    let (out, rows): (Vec<RecordRow<'_>>, Vec<RecordRow<'_>>) = records
         .table("runs")
         .rows()
         .filter(low)

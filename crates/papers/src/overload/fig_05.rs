@@ -1,10 +1,10 @@
 //! overload/fig-05: bytes on the wire, content against overhead.
 
 use posthaste_draw::{Axis, Bar, Bars, Group, Role, Unit};
-use posthaste_study::{Check, Figure, Plot, Records, Row};
+use posthaste_study::{Check, Figure, Plot, RecordRow, Records};
 use posthaste_units::Span;
 
-use super::bench::Form;
+use super::testbed::RequestForm;
 use super::{PAPER, paper, wire};
 
 pub(crate) static FIGURE: Figure = Figure {
@@ -19,7 +19,7 @@ pub(crate) static FIGURE: Figure = Figure {
     differs: include_str!("fig_05.md").trim_ascii(),
 };
 
-fn row(records: &Records, form: Form) -> Option<Row<'_>> {
+fn row(records: &Records, form: RequestForm) -> Option<RecordRow<'_>> {
     records
         .table("bytes")
         .rows()
@@ -27,7 +27,7 @@ fn row(records: &Records, form: Form) -> Option<Row<'_>> {
 }
 
 /// All bytes, and the overhead among them.
-fn bytes(records: &Records, form: Form) -> (f64, f64) {
+fn bytes(records: &Records, form: RequestForm) -> (f64, f64) {
     let Some(row) = row(records, form) else {
         return (f64::NAN, f64::NAN);
     };
@@ -45,7 +45,7 @@ fn plot(records: &Records) -> Vec<Plot> {
             .collect(),
         interval: None,
     };
-    let group = |form: Form, theirs: f64| {
+    let group = |form: RequestForm, theirs: f64| {
         let number = |column| row(records, form).map_or(f64::NAN, |row| row.number(column));
         let ours = [
             ("content", number("content")),
@@ -68,8 +68,8 @@ fn plot(records: &Records) -> Vec<Plot> {
         title: "Bytes of one request and its reply".to_owned(),
         value: Axis::linear("request and reply", Unit::Bytes),
         groups: vec![
-            group(Form::Service, paper::SERVICE_BYTES),
-            group(Form::Page, paper::PAGE_BYTES),
+            group(RequestForm::Service, paper::SERVICE_BYTES),
+            group(RequestForm::Page, paper::PAGE_BYTES),
         ],
         notes: vec!["The paper says \"more than\" 3,900 and \"about\" 1,200 bytes.".to_owned()],
     };
@@ -78,7 +78,7 @@ fn plot(records: &Records) -> Vec<Plot> {
 
 /// The answer of this run: the relative size of a Web service's messages.
 pub(crate) fn answer(records: &Records) -> String {
-    let [(service, _), (page, _)] = Form::PAIR.map(|form| bytes(records, form));
+    let [(service, _), (page, _)] = RequestForm::PAIR.map(|form| bytes(records, form));
     format!(
         "{:.1} times as many: {service:.0} against {page:.0} bytes for a request and its reply (paper: {:.1} times).",
         service / page,
@@ -88,7 +88,7 @@ pub(crate) fn answer(records: &Records) -> String {
 
 fn checks(records: &Records) -> Vec<Check> {
     let mut checks = Vec::new();
-    for form in Form::PAIR {
+    for form in RequestForm::PAIR {
         let number = |column| row(records, form).map_or(f64::NAN, |row| row.number(column));
         let [request, reply, sent, received] = ["request", "reply", "sent", "received"].map(number);
         checks.push(Check::instrument(
@@ -96,8 +96,10 @@ fn checks(records: &Records) -> Vec<Check> {
             format!("{}: {request:.0} + {reply:.0} bytes passed the tap; the generator counts {sent:.0} sent and {received:.0} received.", form.name()),
         ));
     }
-    let ((service, overhead), (page, least)) =
-        (bytes(records, Form::Service), bytes(records, Form::Page));
+    let ((service, overhead), (page, least)) = (
+        bytes(records, RequestForm::Service),
+        bytes(records, RequestForm::Page),
+    );
     let (factor, theirs) = (service / page, paper::SERVICE_BYTES / paper::PAGE_BYTES);
     checks.push(Check::claim(
         (factor / theirs - 1.0).abs() < 0.2,

@@ -4,8 +4,8 @@ use posthaste_draw::{Axis, Chart, Point, Series, Unit};
 use posthaste_study::{COMPLETE_REPLIES, Check, Figure, MEDIANS, NOISE, Plot, Records};
 use posthaste_units::Span;
 
-use super::bench::Form;
 use super::curves::{Quantity, RESPONSE, fit};
+use super::testbed::RequestForm;
 use super::{PAPER, closed};
 use crate::testbed::curves::reservations;
 use crate::testbed::instrument;
@@ -25,7 +25,7 @@ pub(crate) static FIGURE: Figure = Figure {
 /// A chart over the number of clients, with one line per form.
 pub(super) fn chart(records: &Records, title: &str, y: Axis, quantity: Quantity) -> Chart {
     let mut chart = Chart::new(title, Axis::linear("clients", Unit::Count), y);
-    chart.series = Form::PAIR
+    chart.series = RequestForm::PAIR
         .map(|form| {
             let rows = records.table("points").rows();
             let points = rows
@@ -43,7 +43,7 @@ pub(super) fn chart(records: &Records, title: &str, y: Axis, quantity: Quantity)
 }
 
 /// Number of clients with the value of `column`.
-pub(super) fn places(records: &Records, form: Form, column: &str) -> Vec<(f64, f64)> {
+pub(super) fn places(records: &Records, form: RequestForm, column: &str) -> Vec<(f64, f64)> {
     let rows = records.table("points").rows();
     rows.filter(|row| row.text("form") == form.key())
         .map(|row| (row.number("clients"), row.number(column)))
@@ -58,7 +58,7 @@ fn plot(records: &Records) -> Vec<Plot> {
 
 fn checks(records: &Records) -> Vec<Check> {
     let mut checks = instrument::accounting(records);
-    for form in Form::PAIR {
+    for form in RequestForm::PAIR {
         let line = fit(&places(records, form, "response_ms"));
         checks.push(Check::claim(
             line.r_squared > 0.98,

@@ -4,9 +4,9 @@ use posthaste_draw::{Axis, Unit};
 use posthaste_study::{Check, Figure, NOISE, Plot, Records, least, most};
 use posthaste_units::Span;
 
-use super::bench::Form;
 use super::curves::THROUGHPUT;
 use super::fig_06::{chart, places};
+use super::testbed::RequestForm;
 use super::{PAPER, closed};
 use crate::testbed::curves::plateau;
 use crate::testbed::instrument;
@@ -38,9 +38,9 @@ fn plot(records: &Records) -> Vec<Plot> {
 
 fn checks(records: &Records) -> Vec<Check> {
     let curve = |form| places(records, form, "throughput_per_s");
-    let (service, page) = (curve(Form::Service), curve(Form::Page));
+    let (service, page) = (curve(RequestForm::Service), curve(RequestForm::Page));
     let mut checks = instrument::accounting(records);
-    for (form, curve) in [(Form::Service, &service), (Form::Page, &page)] {
+    for (form, curve) in [(RequestForm::Service, &service), (RequestForm::Page, &page)] {
         let many = curve.iter().filter(|(x, _)| *x >= MANY).map(|(_, y)| *y);
         let (low, high) = (least(many.clone()), most(many));
         checks.push(

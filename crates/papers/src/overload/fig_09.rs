@@ -4,8 +4,8 @@ use posthaste_draw::{Axis, Point, Series, Unit};
 use posthaste_study::{Check, Figure, NOISE, Plot, Records, least, most};
 use posthaste_units::Span;
 
-use super::bench::Form;
 use super::curves::{THROUGHPUT, over_rate, paper_capacities, places, series};
+use super::testbed::RequestForm;
 use super::{PAPER, open, paper};
 use crate::testbed::curves::nearest;
 use crate::testbed::instrument;
@@ -24,7 +24,7 @@ pub(crate) static FIGURE: Figure = Figure {
 
 fn plot(records: &Records) -> Vec<Plot> {
     let y = Axis::linear("throughput", Unit::PerSecond);
-    let mut chart = over_rate(records, "Open loop: throughput", y, &Form::PAIR);
+    let mut chart = over_rate(records, "Open loop: throughput", y, &RequestForm::PAIR);
     let capacity = records.number("capacity page");
     let theirs = |rate: f64| {
         Point::new(
@@ -33,28 +33,28 @@ fn plot(records: &Records) -> Vec<Plot> {
         )
     };
     let follows = theirs(paper::FOLLOWS_TO);
-    chart.series = Form::PAIR
+    chart.series = RequestForm::PAIR
         .map(|form| series(records, form, THROUGHPUT))
         .into();
     chart
         .series
-        .push(Series::line(Form::Service.name(), [theirs(0.0), follows.clone()]).of_paper());
+        .push(Series::line(RequestForm::Service.name(), [theirs(0.0), follows.clone()]).of_paper());
     let page = [theirs(0.0), follows, theirs(paper::PAGE_CAPACITY)];
     chart
         .series
-        .push(Series::line(Form::Page.name(), page).of_paper());
+        .push(Series::line(RequestForm::Page.name(), page).of_paper());
     chart.marks = paper_capacities();
     vec![Plot::Chart(chart)]
 }
 
 /// The answer of this run: the throughput at three times the capacity.
 pub(crate) fn answer(records: &Records) -> String {
-    let left = Form::PAIR.map(|form| {
+    let left = RequestForm::PAIR.map(|form| {
         let curve = places(records, form, "throughput_per_s");
         100.0 * nearest(&curve, 3.0) / most(curve.iter().map(|place| place.1))
     });
     let [service, page] =
-        Form::PAIR.map(|form| records.number(&format!("capacity {}", form.key())));
+        RequestForm::PAIR.map(|form| records.number(&format!("capacity {}", form.key())));
     let verdict = match left.iter().all(|left| *left >= 90.0) {
         true => "Yes",
         false => "Not all of it",
@@ -71,7 +71,7 @@ fn checks(records: &Records) -> Vec<Check> {
     let mut checks = instrument::accounting(records);
     checks.push(instrument::throughput(records));
     let follows_to = paper::FOLLOWS_TO / paper::PAGE_CAPACITY;
-    for form in Form::PAIR {
+    for form in RequestForm::PAIR {
         let rows = records.table("points").rows();
         let low = rows
             .filter(|row| row.text("form") == form.key() && row.number("rate_ratio") <= follows_to);
@@ -82,7 +82,7 @@ fn checks(records: &Records) -> Vec<Check> {
             format!("{}: throughput follows the rate up to {follows_to:.2} of the page's capacity (paper: 140 of 180/s): at least {worst:.3} of it.", form.name()),
         ).because(NOISE));
     }
-    for form in [Form::Service, Form::Page] {
+    for form in [RequestForm::Service, RequestForm::Page] {
         let curve = places(records, form, "throughput_per_s");
         let (at, peak) = curve.iter().fold((f64::NAN, 0.0), |best, place| {
             if place.1 > best.1 { *place } else { best }
@@ -93,12 +93,12 @@ fn checks(records: &Records) -> Vec<Check> {
             format!("{}: throughput peaks and falls: {peak:.0}/s at {at:.2}, {last:.0}/s at 3 times the page's capacity ({:.0} % of the peak).", form.name(), 100.0 * last / peak),
         ).because("the kernel drops a SYN that finds the queue full, and this costs the server nothing; in the paper each packet of the excess cost it an interrupt.").better_if(last.is_finite()));
     }
-    let capacity = |form: Form| records.number(&format!("capacity {}", form.key()));
-    let (service, page) = (capacity(Form::Service), capacity(Form::Page));
-    let cost = |form: Form| records.number(&format!("cpu_us {}", form.key()));
+    let capacity = |form: RequestForm| records.number(&format!("capacity {}", form.key()));
+    let (service, page) = (capacity(RequestForm::Service), capacity(RequestForm::Page));
+    let cost = |form: RequestForm| records.number(&format!("cpu_us {}", form.key()));
     checks.push(Check::claim(
         page / service > 1.25,
-        format!("The page's capacity is more than 25 % higher: here {:+.0} % ({page:.0} against {service:.0}/s; {:.1} and {:.1} µs of processor time per request at this machine's own speed).", 100.0 * (page / service - 1.0), cost(Form::Page), cost(Form::Service)),
+        format!("The page's capacity is more than 25 % higher: here {:+.0} % ({page:.0} against {service:.0}/s; {:.1} and {:.1} µs of processor time per request at this machine's own speed).", 100.0 * (page / service - 1.0), cost(RequestForm::Page), cost(RequestForm::Service)),
     ).because("reading and writing SOAP costs our server a smaller share than .NET of 2003.").better_if(page >= service));
     checks
 }

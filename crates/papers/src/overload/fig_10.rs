@@ -4,9 +4,9 @@ use posthaste_draw::{Axis, Point, Series, Unit};
 use posthaste_study::{Check, Figure, NOISE, Plot, Records, least, most};
 use posthaste_units::Span;
 
-use super::bench::Form;
 use super::curves::{REJECTED, over_rate, places, series};
 use super::open::OVERLOADED;
+use super::testbed::RequestForm;
 use super::{PAPER, early_rejection, open, paper};
 use crate::testbed::instrument;
 
@@ -28,14 +28,14 @@ fn plot(records: &Records) -> Vec<Plot> {
         records,
         "Open loop: connections not established within 50 ms",
         y,
-        &Form::PAIR,
+        &RequestForm::PAIR,
     );
-    chart.series = Form::PAIR
+    chart.series = RequestForm::PAIR
         .map(|form| series(records, form, REJECTED))
         .into();
     for (form, to) in [
-        (Form::Service, paper::SERVICE_REJECTS_AFTER),
-        (Form::Page, paper::PAGE_REJECTS_AFTER),
+        (RequestForm::Service, paper::SERVICE_REJECTS_AFTER),
+        (RequestForm::Page, paper::PAGE_REJECTS_AFTER),
     ] {
         let none =
             [paper::REJECTIONS_FROM, to].map(|rate| Point::new(rate / paper::PAGE_CAPACITY, 0.0));
@@ -54,7 +54,7 @@ fn checks(records: &Records) -> Vec<Check> {
     checks.extend(early_rejection::no_early_rejection(records));
     let page = records.number("capacity page");
     let mut begins = [f64::NAN; 2];
-    for (begin, form) in begins.iter_mut().zip(Form::PAIR) {
+    for (begin, form) in begins.iter_mut().zip(RequestForm::PAIR) {
         let own = records.number(&format!("capacity {}", form.key())) / page;
         let curve = places(records, form, "rejected_per_s");
         let rejects = |place: &&(f64, f64)| place.1 > 0.01 * place.0 * page;

@@ -4,9 +4,9 @@ use posthaste_draw::{Axis, Unit};
 use posthaste_study::{Check, Figure, NOISE, Plot, Records};
 use posthaste_units::Span;
 
-use super::bench::Form;
 use super::curves::{Quantity, RESPONSE, THROUGHPUT, over_rate, places, series};
 use super::open::OVERLOADED;
+use super::testbed::RequestForm;
 use super::{PAPER, early_rejection, open, paper};
 use crate::testbed::curves::plateau;
 use crate::testbed::instrument;
@@ -26,7 +26,7 @@ pub(crate) static FIGURE: Figure = Figure {
 /// Bytes of data in a TCP segment on Ethernet with timestamps.
 const SEGMENT: f64 = 1448.0;
 
-const FORMS: [Form; 2] = [Form::Service, Form::Compressed];
+const FORMS: [RequestForm; 2] = [RequestForm::Service, RequestForm::Compressed];
 
 fn plot(records: &Records) -> Vec<Plot> {
     let chart = |title, label, unit, quantity: Quantity| {
@@ -51,7 +51,7 @@ fn plot(records: &Records) -> Vec<Plot> {
 }
 
 /// Bytes of one reply with its HTTP header.
-fn reply_bytes(records: &Records, form: Form) -> f64 {
+fn reply_bytes(records: &Records, form: RequestForm) -> f64 {
     let rows = records.table("runs").rows();
     let (bytes, replies) = rows.filter(|row| row.text("form") == form.key()).fold(
         (0.0, 0.0),
@@ -97,12 +97,12 @@ fn checks(records: &Records) -> Vec<Check> {
         format!("Under overload the response time is higher: {packed:.0} against {plain:.0} ms, {:+.0} % (paper: about 3 s more).", 100.0 * (packed / plain - 1.0)),
     ).because(NOISE));
     let [plain, packed] = FORMS.map(|form| flat(form, "throughput_per_s"));
-    let cost = |form: Form| records.number(&format!("cpu_us {}", form.key()));
+    let cost = |form: RequestForm| records.number(&format!("cpu_us {}", form.key()));
     let lost = 100.0 * (1.0 - packed / plain);
     let theirs = 100.0 * paper::COMPRESSION_LOSS / paper::SERVICE_CAPACITY;
     checks.push(Check::claim(
         packed < 0.9 * plain,
-        format!("Under overload the throughput is lower: {packed:.0} against {plain:.0}/s, {lost:.0} % less (paper: about 50/s less, {theirs:.0} % of the rate at which its Web service was full). A request costs this machine {:.1} µs of processor time compressed and {:.1} µs plain.", cost(Form::Compressed), cost(Form::Service)),
+        format!("Under overload the throughput is lower: {packed:.0} against {plain:.0}/s, {lost:.0} % less (paper: about 50/s less, {theirs:.0} % of the rate at which its Web service was full). A request costs this machine {:.1} µs of processor time compressed and {:.1} µs plain.", cost(RequestForm::Compressed), cost(RequestForm::Service)),
     ).because(NOISE));
     checks
 }

@@ -1,10 +1,9 @@
 //! The overload paper: a Web service compared with a plain page on a server past its limit.
 //!
 //! Three studies provide the records of seven figures: [`wire`] counts bytes, [`closed`] and [`open`] load the bookshop
-//! like singleclient and sclient. They share the testbed in [`bench`] and the axes in [`curves`]. The paper's own numbers
+//! like singleclient and sclient. They share the testbed in [`testbed`] and the axes in [`curves`]. The paper's own numbers
 //! are defined here only.
 
-mod bench;
 mod closed;
 mod curves;
 mod early_rejection;
@@ -16,6 +15,7 @@ pub(crate) mod fig_09;
 pub(crate) mod fig_10;
 pub(crate) mod fig_11;
 mod open;
+mod testbed;
 mod wire;
 
 /// Short citation of the paper.

@@ -5,22 +5,24 @@
 //! with a burst that fills the queue. It therefore measures lasting overload, not its beginning.
 
 use posthaste_load::{Pace, Plan};
-use posthaste_study::{Conditions, Failure, Needs, Records, Study, Table, Value, estimate};
+use posthaste_study::{
+    Conditions, Failure, Needs, RecordTable, RecordValue, Records, Study, estimate,
+};
 use posthaste_units::{Seed, Span};
 
-use super::bench::{Bench, Form, SLOWDOWN, Shop, runs};
 use super::curves::{REJECTED, RESPONSE, THROUGHPUT};
+use super::testbed::{RequestForm, SLOWDOWN, ShopSettings, ShopTestbed, runs};
 use crate::testbed::sweep;
 
 pub(super) static STUDY: Study = Study {
     name: "overload-open-loop",
     needs: Needs::Processor,
     core: true,
-    run: |conditions| study(conditions, &Case::of(conditions.full)),
+    run: |conditions| study(conditions, &OpenLoopExtent::of(conditions.full)),
 };
 
 /// Length and density of the measurements.
-pub(super) struct Case {
+pub(super) struct OpenLoopExtent {
     /// Rates as multiples of the page's capacity.
     pub(super) rates: &'static [f64],
     /// Rates at which the compressed reply is measured, too.
@@ -31,7 +33,7 @@ pub(super) struct Case {
     pub(super) length: Span,
 }
 
-impl Case {
+impl OpenLoopExtent {
     fn of(full: bool) -> Self {
         if full {
             Self {
@@ -61,22 +63,25 @@ pub(super) const OVERLOADED: f64 = 1.4;
 
 /// A short accept queue and a low limit. The server accepts up to its limit and then nothing until those are served.
 /// With a higher limit it would accept in batches so large that a short run counts one batch more or less.
-const SHOP: Shop = Shop {
+const SHOP: ShopSettings = ShopSettings {
     slowdown: SLOWDOWN,
     backlog: 128,
     concurrency: Some(32),
 };
-pub(super) fn study(conditions: &Conditions<'_>, case: &Case) -> Result<Records, Failure> {
+pub(super) fn study(
+    conditions: &Conditions<'_>,
+    extent: &OpenLoopExtent,
+) -> Result<Records, Failure> {
     let mut records = Records::new();
-    costs(conditions, case.look, &mut records)?;
-    let bench = Bench::open(conditions.seed, SHOP)?;
-    bench.describe(&mut records, conditions, SHOP);
+    costs(conditions, extent.look, &mut records)?;
+    let testbed = ShopTestbed::open(conditions.seed, SHOP)?;
+    testbed.describe(&mut records, conditions, SHOP);
     records.set_parameter("arrivals", "constant");
-    records.set_parameter("length of a run", case.length);
-    records.set_parameter("runs of each point", case.repetitions);
+    records.set_parameter("length of a run", extent.length);
+    records.set_parameter("runs of each point", extent.repetitions);
     let mut table = runs();
-    if let Some(capacity) = first_capacities(&bench, conditions, case.look)? {
-        sweeps(&bench, conditions, case, capacity, &mut table)?;
+    if let Some(capacity) = first_capacities(&testbed, conditions, extent.look)? {
+        sweeps(&testbed, conditions, extent, capacity, &mut table)?;
     }
     records.set_table("runs", table);
     summarise(&mut records);
@@ -85,44 +90,44 @@ pub(super) fn study(conditions: &Conditions<'_>, case: &Case) -> Result<Records,
 
 /// CPU time per request without slowdown, for each form.
 fn costs(conditions: &Conditions<'_>, look: Span, records: &mut Records) -> Result<(), Failure> {
-    let shop = Shop {
+    let shop = ShopSettings {
         slowdown: 1,
         backlog: 1024,
         concurrency: None,
     };
-    let bench = Bench::open(conditions.seed, shop)?;
-    for form in Form::ALL {
+    let testbed = ShopTestbed::open(conditions.seed, shop)?;
+    for form in RequestForm::ALL {
         let pace = Pace::Closed {
             clients: 64,
             length: look,
         };
-        let measured = bench.measure(&bench.plan(form, pace), conditions.stop)?;
+        let measured = testbed.measure(&testbed.plan(form, pace), conditions.stop)?;
         let cpu = measured.map_or(f64::NAN, |measured| measured.cpu_us());
         records.set_number(&format!("cpu_us {}", form.key()), cpu);
     }
     Ok(())
 }
 
-/// Estimates each form's capacity: the page's by a closed loop, then all by overload. In the order of [`Form`]. `None`
+/// Estimates each form's capacity: the page's by a closed loop, then all by overload. In the order of [`RequestForm`]. `None`
 /// if stopped.
 fn first_capacities(
-    bench: &Bench,
+    testbed: &ShopTestbed,
     conditions: &Conditions<'_>,
     look: Span,
-) -> Result<Option<[f64; Form::ALL.len()]>, Failure> {
+) -> Result<Option<[f64; RequestForm::ALL.len()]>, Failure> {
     let pace = Pace::Closed {
         clients: 64,
         length: look,
     };
-    let plan = bench.plan(Form::Page, pace);
-    let Some(closed) = bench.measure(&plan, conditions.stop)? else {
+    let plan = testbed.plan(RequestForm::Page, pace);
+    let Some(closed) = testbed.measure(&plan, conditions.stop)? else {
         return Ok(None);
     };
     let page = conditions.capacity(closed.throughput());
-    let mut capacities = [page; Form::ALL.len()];
-    for form in Form::ALL {
-        let plan = overload(bench, form, 2.0 * page, page, look)?;
-        let Some(measured) = bench.measure(&plan, conditions.stop)? else {
+    let mut capacities = [page; RequestForm::ALL.len()];
+    for form in RequestForm::ALL {
+        let plan = overload(testbed, form, 2.0 * page, page, look)?;
+        let Some(measured) = testbed.measure(&plan, conditions.stop)? else {
             return Ok(None);
         };
         capacities[form as usize] = conditions.capacity(measured.throughput());
@@ -132,25 +137,27 @@ fn first_capacities(
 
 /// Runs every rate for every form, several times. Omits stopped runs.
 fn sweeps(
-    bench: &Bench,
+    testbed: &ShopTestbed,
     conditions: &Conditions<'_>,
-    case: &Case,
-    capacity: [f64; Form::ALL.len()],
-    table: &mut Table,
+    extent: &OpenLoopExtent,
+    capacity: [f64; RequestForm::ALL.len()],
+    table: &mut RecordTable,
 ) -> Result<(), Failure> {
-    let total = case.repetitions * case.rates.len() as u64;
-    let page = capacity[Form::Page as usize];
-    for repetition in 1..=case.repetitions {
-        for (place, &load) in case.rates.iter().enumerate() {
-            let done = (repetition - 1) * case.rates.len() as u64 + place as u64;
+    let total = extent.repetitions * extent.rates.len() as u64;
+    let page = capacity[RequestForm::Page as usize];
+    for repetition in 1..=extent.repetitions {
+        for (place, &load) in extent.rates.iter().enumerate() {
+            let done = (repetition - 1) * extent.rates.len() as u64 + place as u64;
             let words = format!("sweep {repetition}, {load} x the page's capacity of {page:.0}/s");
             conditions.progress.step(done, total, &words);
-            let asked = |form: &Form| *form != Form::Compressed || case.compressed.contains(&load);
-            for form in Form::ALL.into_iter().filter(asked) {
+            let asked = |form: &RequestForm| {
+                *form != RequestForm::Compressed || extent.compressed.contains(&load)
+            };
+            for form in RequestForm::ALL.into_iter().filter(asked) {
                 let own = capacity[form as usize];
-                let mut plan = overload(bench, form, load * page, own, case.length)?;
+                let mut plan = overload(testbed, form, load * page, own, extent.length)?;
                 plan.seed = Seed(conditions.seed.0.wrapping_add(repetition));
-                let Some(measured) = bench.measure(&plan, conditions.stop)? else {
+                let Some(measured) = testbed.measure(&plan, conditions.stop)? else {
                     return Ok(());
                 };
                 table.push(measured.row(form, load, repetition));
@@ -162,20 +169,29 @@ fn sweeps(
 
 /// A plan of `rate` for `length`. If `rate` exceeds the capacity `own`, a burst that fills server and queue comes
 /// first.
-fn overload(bench: &Bench, form: Form, rate: f64, own: f64, length: Span) -> Result<Plan, Failure> {
-    Ok(bench.plan(form, sweep::load(rate, own, length)?))
+fn overload(
+    testbed: &ShopTestbed,
+    form: RequestForm,
+    rate: f64,
+    own: f64,
+    length: Span,
+) -> Result<Plan, Failure> {
+    Ok(testbed.plan(form, sweep::load(rate, own, length)?))
 }
 
 /// Computes the capacities from all overloaded runs, and each point from its runs.
 fn summarise(records: &mut Records) {
-    let of =
-        |records: &Records, form: Form, wanted: &dyn Fn(f64) -> bool, column: &str| -> Vec<f64> {
-            let rows = records.table("runs").rows();
-            rows.filter(|row| row.text("form") == form.key() && wanted(row.number("load")))
-                .map(|row| row.number(column))
-                .collect()
-        };
-    for form in Form::ALL {
+    let of = |records: &Records,
+              form: RequestForm,
+              wanted: &dyn Fn(f64) -> bool,
+              column: &str|
+     -> Vec<f64> {
+        let rows = records.table("runs").rows();
+        rows.filter(|row| row.text("form") == form.key() && wanted(row.number("load")))
+            .map(|row| row.number(column))
+            .collect()
+    };
+    for form in RequestForm::ALL {
         let plateau = of(
             records,
             form,
@@ -190,7 +206,7 @@ fn summarise(records: &mut Records) {
     let page = records.number("capacity page");
     let quantities = [RESPONSE, THROUGHPUT, REJECTED];
     let [[a, b, c], [d, e, f], [g, h, i]] = quantities;
-    let mut points = Table::new([
+    let mut points = RecordTable::new([
         "form",
         "load",
         "rate_ratio",
@@ -206,7 +222,7 @@ fn summarise(records: &mut Records) {
         h,
         i,
     ]);
-    for form in Form::ALL {
+    for form in RequestForm::ALL {
         let mut loads = of(records, form, &|_| true, "load");
         loads.sort_by(f64::total_cmp);
         loads.dedup();
@@ -222,7 +238,7 @@ fn summarise(records: &mut Records) {
             row.push((values("load").len() as u64).into());
             for [column, _, _] in quantities {
                 let found = estimate(&values(column));
-                row.extend([found.median, found.low, found.high].map(Value::from));
+                row.extend([found.median, found.low, found.high].map(RecordValue::from));
             }
             points.push(row);
         }
@@ -240,7 +256,7 @@ mod tests {
     use crate::testbed::{curves::reservations, instrument};
     use posthaste_study::lab::Lab;
 
-    const TINY: Case = Case {
+    const TINY: OpenLoopExtent = OpenLoopExtent {
         // Multiples of the assumed capacity. 10,000 requests a second overload the slow server on any machine.
         rates: &[0.4, 10.0],
         compressed: &[],
@@ -264,14 +280,14 @@ mod tests {
     fn a_tiny_study_measures_overload_and_accounts_for_it() {
         let records = with(false);
         assert_eq!(records.table("runs").len(), 4);
-        for form in Form::PAIR {
+        for form in RequestForm::PAIR {
             let rejected = curves::places(&records, form, "rejected_per_s");
             assert!(rejected.last().unwrap().1 > 0.0, "{form:?}: {rejected:?}");
             let capacity = records.number(&format!("capacity {}", form.key()));
             assert!(capacity > 0.0, "{form:?}: {capacity}");
             assert!(records.number(&format!("cpu_us {}", form.key())) > 0.0);
         }
-        assert!(curves::places(&records, Form::Compressed, "response_ms").is_empty());
+        assert!(curves::places(&records, RequestForm::Compressed, "response_ms").is_empty());
         let checks = instrument::accounting(&records);
         assert_eq!(
             checks.len(),

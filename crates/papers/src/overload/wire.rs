@@ -10,10 +10,10 @@ use std::time::Duration;
 
 use posthaste_bookshop::{Book, Catalogue};
 use posthaste_load::{Arrivals, Pace, Plan, RateStep};
-use posthaste_study::{Conditions, Failure, Needs, Records, Study, Table};
+use posthaste_study::{Conditions, Failure, Needs, RecordTable, Records, Study};
 use posthaste_units::{Rate, Seed, Span};
 
-use super::bench::{Bench, Form, Shop};
+use super::testbed::{RequestForm, ShopSettings, ShopTestbed};
 
 pub(super) static STUDY: Study = Study {
     name: "overload-wire",
@@ -23,31 +23,31 @@ pub(super) static STUDY: Study = Study {
 };
 
 /// Bytes of one exchange.
-struct Exchange {
+struct TappedExchange {
     request: Vec<u8>,
     reply: Vec<u8>,
 }
 
 fn study(conditions: &Conditions<'_>) -> Result<Records, Failure> {
-    let shop = Shop {
+    let shop = ShopSettings {
         slowdown: 1,
         backlog: 128,
         concurrency: None,
     };
-    let bench = Bench::open(conditions.seed, shop)?;
-    let mut table = Table::new([
+    let testbed = ShopTestbed::open(conditions.seed, shop)?;
+    let mut table = RecordTable::new([
         "form", "request", "reply", "content", "markup", "headers", "sent", "received",
     ]);
     let content = content_bytes(conditions.seed);
-    for (done, form) in Form::ALL.into_iter().enumerate() {
+    for (done, form) in RequestForm::ALL.into_iter().enumerate() {
         conditions
             .progress
-            .step(done as u64, Form::ALL.len() as u64, form.name());
-        let (exchange, sent, received) = exchange(&bench, form, conditions)?;
+            .step(done as u64, RequestForm::ALL.len() as u64, form.name());
+        let (exchange, sent, received) = exchange(&testbed, form, conditions)?;
         let heads = head(&exchange.request)? + head(&exchange.reply)?;
         let (request, reply) = (exchange.request.len(), exchange.reply.len());
         // Compression makes content and markup inseparable.
-        let known = if form == Form::Compressed {
+        let known = if form == RequestForm::Compressed {
             f64::NAN
         } else {
             content
@@ -70,7 +70,7 @@ fn study(conditions: &Conditions<'_>) -> Result<Records, Failure> {
     }
     let mut records = Records::new();
     records.set_table("bytes", table);
-    bench.describe(&mut records, conditions, shop);
+    testbed.describe(&mut records, conditions, shop);
     Ok(records)
 }
 
@@ -105,10 +105,10 @@ fn content_bytes(seed: Seed) -> f64 {
 
 /// Runs one exchange through the tap. Returns its bytes, and the generator's counts of bytes sent and received.
 fn exchange(
-    bench: &Bench,
-    form: Form,
+    testbed: &ShopTestbed,
+    form: RequestForm,
     conditions: &Conditions<'_>,
-) -> Result<(Exchange, u64, u64), Failure> {
+) -> Result<(TappedExchange, u64, u64), Failure> {
     let tap = TcpListener::bind(("127.0.0.1", 0))?;
     let address = tap.local_addr()?;
     let pace = Pace::Open {
@@ -119,13 +119,13 @@ fn exchange(
         )],
     };
     let plan = Plan {
-        requests: vec![bench.request(form, address)],
-        ..bench.plan(form, pace)
+        requests: vec![testbed.request(form, address)],
+        ..testbed.plan(form, pace)
     };
     std::thread::scope(|scope| {
-        let shop = bench.address();
+        let shop = testbed.address();
         let tapped = scope.spawn(move || pass_one(&tap, shop));
-        let measured = bench.measure(&plan, conditions.stop);
+        let measured = testbed.measure(&plan, conditions.stop);
         // Unblocks a tap without a client. Refused if the tap has finished.
         let _ = TcpStream::connect(address);
         let measured = measured?.ok_or("stopped before anything was counted")?;
@@ -139,13 +139,13 @@ fn exchange(
 }
 
 /// Forwards one exchange and keeps all its bytes until the end of the reply.
-fn pass_one(tap: &TcpListener, shop: SocketAddr) -> io::Result<Exchange> {
+fn pass_one(tap: &TcpListener, shop: SocketAddr) -> io::Result<TappedExchange> {
     let (mut client, _) = tap.accept()?;
     let mut server = TcpStream::connect(shop)?;
     for socket in [&client, &server] {
         socket.set_read_timeout(Some(Duration::from_secs(10)))?;
     }
-    let mut exchange = Exchange {
+    let mut exchange = TappedExchange {
         request: Vec::new(),
         reply: Vec::new(),
     };

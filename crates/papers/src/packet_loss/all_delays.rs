@@ -5,7 +5,7 @@ use posthaste_study::{Check, MEDIANS, Plot};
 
 use super::cells::Cells;
 use super::curves::{curve, positions};
-use super::line::{DELAYS, Line};
+use super::line::{DELAYS, NetworkLine};
 use super::words;
 
 /// Bandwidth in the paper's figures, in kbit/s.
@@ -21,7 +21,7 @@ fn chart(cells: &Cells<'_>) -> Chart {
     let time = Axis::linear("response time", Unit::Millis);
     let mut chart = Chart::new(title, positions(), time);
     let series = |ms: &u32| {
-        let line = Line {
+        let line = NetworkLine {
             kbit: KBIT,
             ms: *ms,
         };
@@ -38,7 +38,7 @@ pub(super) fn checks(all: &[Cells<'_>]) -> Vec<Check> {
     let mut checks = Vec::new();
     for cells in all {
         let late = cells.late();
-        let sensitive = DELAYS.map(|ms| (ms, cells.sensitive(Line { kbit: KBIT, ms })));
+        let sensitive = DELAYS.map(|ms| (ms, cells.sensitive(NetworkLine { kbit: KBIT, ms })));
         let as_claimed = |found: &&(u32, Vec<u32>)| found.1.iter().copied().eq(late.clone());
         let like = sensitive.iter().filter(as_claimed).count();
         let told: Vec<String> = sensitive
@@ -53,7 +53,7 @@ pub(super) fn checks(all: &[Cells<'_>]) -> Vec<Check> {
             })
             .collect();
         let measured = DELAYS.iter().all(|ms| {
-            cells.is_measured(Line {
+            cells.is_measured(NetworkLine {
                 kbit: KBIT,
                 ms: *ms,
             })

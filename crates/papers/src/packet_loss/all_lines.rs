@@ -4,7 +4,7 @@ use posthaste_draw::{Axis, Chart, Point, Series, Unit};
 use posthaste_study::{Check, Plot, Records};
 
 use super::cells::{Cells, quantile};
-use super::line::{BANDWIDTHS, DELAYS, Line};
+use super::line::{BANDWIDTHS, DELAYS, NetworkLine};
 use super::service::AUTHOR;
 use super::stack::{FREEBSD, LINUX};
 
@@ -29,7 +29,7 @@ fn chart(cells: &Cells<'_>) -> Chart {
     let x = Axis::linear("end-to-end delay", Unit::Millis);
     let mut chart = Chart::new(title, x, Axis::linear("increase", Unit::Share));
     let series = |kbit: &u32| {
-        let increase = |ms| cells.increase(Line { kbit: *kbit, ms }) / 100.0;
+        let increase = |ms| cells.increase(NetworkLine { kbit: *kbit, ms }) / 100.0;
         let points = DELAYS.map(|ms| Point::new(f64::from(ms), increase(ms)));
         Series::line(format!("{kbit} kbit/s"), points)
     };
@@ -88,7 +88,7 @@ pub(super) fn is_less_with_linux(records: &Records) -> Check {
 /// gives no reference for this service, and a loss at the reference has a cost, too.
 pub(super) fn is_larger(shorter: &Cells<'_>, longer: &Cells<'_>) -> Check {
     let both = [shorter, longer];
-    let median = |value: &dyn Fn(&Cells<'_>, Line) -> f64| {
+    let median = |value: &dyn Fn(&Cells<'_>, NetworkLine) -> f64| {
         both.map(|cells| quantile(&cells.on_all_lines(value), 0.5))
     };
     let [here, there] = median(&|cells, line| cells.increase(line));

@@ -5,17 +5,17 @@
 use posthaste_emulator::transaction::TransactionEnd;
 use posthaste_emulator::{TcpCounters, agent};
 use posthaste_stats::Histogram;
-use posthaste_study::{Conditions, Failure, Records, Table};
+use posthaste_study::{Conditions, Failure, RecordTable, Records};
 use posthaste_units::{Seed, Span};
 
-use super::account;
+use super::columns;
 use super::line::JITTER;
-use super::rig::{self, Ends, Job, MOST, Measured, PROCESSING};
+use super::testbed::{self, EmulatedRun, Ends, Job, MOST, PROCESSING};
 
 /// Runs of a study.
 pub(super) struct Campaign<'a> {
     conditions: &'a Conditions<'a>,
-    table: Table,
+    table: RecordTable,
     lateness: Histogram,
     real_time: bool,
     /// Lost packets that the links did not drop.
@@ -30,7 +30,7 @@ pub(super) struct Results {
     pub(super) seed: Seed,
     /// CLOCK_MONOTONIC at time 0 of the run.
     pub(super) origin: Span,
-    pub(super) measured: Vec<Measured>,
+    pub(super) measured: Vec<EmulatedRun>,
     /// Counters of the server's kernel.
     pub(super) kernel: TcpCounters,
     /// Counters of the agent, if there was one.
@@ -41,7 +41,7 @@ impl<'a> Campaign<'a> {
     pub(super) fn new(conditions: &'a Conditions<'a>) -> Self {
         Self {
             conditions,
-            table: account::table(),
+            table: columns::table(),
             lateness: Histogram::new(),
             real_time: true,
             lost: 0,
@@ -67,7 +67,7 @@ impl<'a> Campaign<'a> {
         };
         let seed = format!("{key} {}", self.table.len());
         let seed = self.conditions.seed.child(&seed);
-        let run = rig::run(ends, jobs, seed, self.conditions, told)?;
+        let run = testbed::run(ends, jobs, seed, self.conditions, told)?;
         let outcome = run.outcome;
         self.lateness.merge(&outcome.lateness);
         self.real_time &= outcome.real_time;
@@ -80,7 +80,7 @@ impl<'a> Campaign<'a> {
                 continue;
             }
             let well = measured.ended == TransactionEnd::Well;
-            let row = account::row((key, ends.segment), job, well, &measured.traced);
+            let row = columns::row((key, ends.segment), job, well, &measured.traced);
             self.table.push(row);
         }
         if run.stopped {

@@ -7,15 +7,15 @@
 use std::collections::BTreeMap;
 use std::ops::RangeInclusive;
 
-use posthaste_study::{Records, Row, Table, Value, estimate};
+use posthaste_study::{RecordRow, RecordTable, RecordValue, Records, estimate};
 
-use super::account::PARTS;
-use super::line::{Drops, Line, all};
-use super::service::{LATE, SEGMENT, Service};
+use super::columns::PARTS;
+use super::line::{NetworkLine, PlannedDrops, all};
+use super::service::{LATE, PaperService, SEGMENT};
 
 /// Adds the table of cells, from the transactions in the records and from `others`, which are not kept.
-pub(super) fn summarise(records: &mut Records, others: &Table) {
-    let mut cells = Table::new([
+pub(super) fn summarise(records: &mut Records, others: &RecordTable) {
+    let mut cells = RecordTable::new([
         "kernel",
         "service",
         "kbit",
@@ -32,9 +32,10 @@ pub(super) fn summarise(records: &mut Records, others: &Table) {
         "t_proc_ms",
         "t_resp_ms",
     ]);
-    let mut groups: BTreeMap<_, Vec<Row<'_>>> = BTreeMap::new();
+    let mut groups: BTreeMap<_, Vec<RecordRow<'_>>> = BTreeMap::new();
     let rows = records.table("transactions").rows().chain(others.rows());
-    let counts = |row: &Row<'_>| row.number("varies") == 1.0 && row.number("displaced") == 0.0;
+    let counts =
+        |row: &RecordRow<'_>| row.number("varies") == 1.0 && row.number("displaced") == 0.0;
     for row in rows.filter(counts) {
         let place = ["kbit", "ms", "position", "second"].map(|column| row.number(column) as u64);
         let key = (row.text("kernel"), row.text("service"), place);
@@ -49,11 +50,11 @@ pub(super) fn summarise(records: &mut Records, others: &Table) {
             .iter()
             .filter(|row| row.number("server_timeouts") > 0.0);
         let mut row = vec![kernel.into(), service.into()];
-        row.extend(place.map(Value::from));
-        row.extend([rows.len(), timed_out.count()].map(|count| Value::from(count as u64)));
+        row.extend(place.map(RecordValue::from));
+        row.extend([rows.len(), timed_out.count()].map(|count| RecordValue::from(count as u64)));
         let time = of("response_ms");
-        row.extend([time.median, time.low, time.high].map(Value::from));
-        row.extend(PARTS.map(|part| Value::from(of(part).median)));
+        row.extend([time.median, time.low, time.high].map(RecordValue::from));
+        row.extend(PARTS.map(|part| RecordValue::from(of(part).median)));
         cells.push(row);
     }
     records.set_table("cells", cells);
@@ -65,7 +66,7 @@ pub(super) struct Cells<'a> {
     pub(super) records: &'a Records,
     /// The configuration of the ends: its key in records, and its name.
     pub(super) ends: (&'static str, &'static str),
-    pub(super) service: &'static Service,
+    pub(super) service: &'static PaperService,
     /// Bytes of data in a full segment of the server.
     pub(super) segment: u32,
     /// Number of last positions that the paper calls late for this sender.
@@ -77,7 +78,7 @@ impl<'a> Cells<'a> {
     pub(super) const fn of(
         records: &'a Records,
         ends: (&'static str, &'static str),
-        service: &'static Service,
+        service: &'static PaperService,
     ) -> Self {
         Self {
             records,
@@ -103,7 +104,7 @@ impl<'a> Cells<'a> {
         self.ends.1
     }
 
-    pub(super) fn row(&self, line: Line, drops: Drops) -> Option<Row<'a>> {
+    pub(super) fn row(&self, line: NetworkLine, drops: PlannedDrops) -> Option<RecordRow<'a>> {
         let mut positions = drops.positions();
         let lost = [positions.next(), positions.next()].map(|at| f64::from(at.unwrap_or(0)));
         self.records.table("cells").rows().find(|row| {
@@ -116,45 +117,45 @@ impl<'a> Cells<'a> {
     }
 
     /// Median response time with a loss at `position`, in ms. 0 stands for no loss.
-    pub(super) fn ms(&self, line: Line, position: u32) -> f64 {
-        self.row(line, Drops::one(position))
+    pub(super) fn ms(&self, line: NetworkLine, position: u32) -> f64 {
+        self.row(line, PlannedDrops::one(position))
             .map_or(f64::NAN, |row| row.number("median_ms"))
     }
 
     /// True if a loss at each position of data was measured on this line.
-    pub(super) fn is_measured(&self, line: Line) -> bool {
+    pub(super) fn is_measured(&self, line: NetworkLine) -> bool {
         let mut positions = 2..=self.service.packets();
-        positions.all(|position| self.row(line, Drops::one(position)).is_some())
+        positions.all(|position| self.row(line, PlannedDrops::one(position)).is_some())
     }
 
     /// Positions on this line for which the server waited for a timeout in most transactions.
-    pub(super) fn sensitive(&self, line: Line) -> Vec<u32> {
+    pub(super) fn sensitive(&self, line: NetworkLine) -> Vec<u32> {
         let waits = |position: &u32| {
-            let row = self.row(line, Drops::one(*position));
+            let row = self.row(line, PlannedDrops::one(*position));
             row.is_some_and(|row| 2.0 * row.number("timed_out") > row.number("transactions"))
         };
         (2..=self.service.packets()).filter(waits).collect()
     }
 
     /// Median response time with a loss at a late position, averaged over the late positions, in ms.
-    pub(super) fn late_ms(&self, line: Line) -> f64 {
+    pub(super) fn late_ms(&self, line: NetworkLine) -> f64 {
         let late = self.late();
         let count = f64::from(late.end() - late.start() + 1);
         late.map(|position| self.ms(line, position)).sum::<f64>() / count
     }
 
     /// Ratio of the response times of a late loss and of a loss at `position`, minus one, in percent.
-    pub(super) fn increase_over(&self, line: Line, position: u32) -> f64 {
+    pub(super) fn increase_over(&self, line: NetworkLine, position: u32) -> f64 {
         100.0 * (self.late_ms(line) / self.ms(line, position) - 1.0)
     }
 
     /// The same ratio to a loss at the paper's reference position.
-    pub(super) fn increase(&self, line: Line) -> f64 {
+    pub(super) fn increase(&self, line: NetworkLine) -> f64 {
         self.increase_over(line, self.reference())
     }
 
     /// `value` on all lines with a measurement, in ascending order.
-    pub(super) fn on_all_lines(&self, value: impl Fn(&Self, Line) -> f64) -> Vec<f64> {
+    pub(super) fn on_all_lines(&self, value: impl Fn(&Self, NetworkLine) -> f64) -> Vec<f64> {
         let mut values: Vec<f64> = all().map(|line| value(self, line)).collect();
         values.retain(|value| value.is_finite());
         values.sort_by(f64::total_cmp);

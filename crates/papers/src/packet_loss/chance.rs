@@ -7,9 +7,9 @@ use posthaste_study::{Conditions, Failure, Needs, Records, Study};
 use super::campaign::Campaign;
 use super::instrument::steady;
 use super::kernel;
-use super::line::{Drops, Line};
-use super::rig::Job;
+use super::line::{NetworkLine, PlannedDrops};
 use super::service::AUTHOR;
+use super::testbed::Job;
 
 pub(super) static STUDY: Study = Study {
     name: "packet-loss-by-chance",
@@ -22,14 +22,14 @@ pub(super) static STUDY: Study = Study {
 pub(super) const PERCENT: u32 = 2;
 
 /// The paper's line within a country.
-pub(super) const LINE: Line = Line { kbit: 300, ms: 10 };
+pub(super) const LINE: NetworkLine = NetworkLine { kbit: 300, ms: 10 };
 
 fn study(conditions: &Conditions<'_>, transactions: usize) -> Result<Records, Failure> {
     let mut campaign = Campaign::new(conditions);
     let job = Job {
         service: &AUTHOR,
         line: LINE,
-        drops: Drops::Percent(PERCENT),
+        drops: PlannedDrops::Percent(PERCENT),
         varies: true,
     };
     for kernel in kernel::BOTH {
@@ -52,7 +52,7 @@ fn study(conditions: &Conditions<'_>, transactions: usize) -> Result<Records, Fa
 #[cfg(test)]
 mod tests {
     use super::super::{instrument, loss_2_percent};
-    use posthaste_study::{Progress, Row};
+    use posthaste_study::{Progress, RecordRow};
     use std::sync::atomic::{AtomicBool, Ordering};
 
     use super::*;
@@ -97,7 +97,7 @@ mod tests {
         for check in [instrument::exact(&records), instrument::well(&records)] {
             assert!(check.holds, "{}", check.sentence);
         }
-        let lost = |row: &Row<'_>| row.number("dropped") > 0.0;
+        let lost = |row: &RecordRow<'_>| row.number("dropped") > 0.0;
         let with_loss = records.table("transactions").rows().filter(lost).count();
         // Expected: a fifth of 120. Fewer than 5 or more than 60 have a probability of one in a million.
         assert!((5..=60).contains(&with_loss), "{with_loss}");

@@ -5,24 +5,27 @@ use posthaste_study::Records;
 
 use super::cells::Cells;
 use super::kernel;
-use super::line::{Drops, Line};
-use super::service::Service;
+use super::line::{NetworkLine, PlannedDrops};
+use super::service::PaperService;
 use super::stack::{LINUX, OF_FREEBSD};
 
 /// Cells of each kernel, the paper's first.
-pub(super) fn of_both<'a>(records: &'a Records, service: &'static Service) -> [Cells<'a>; 2] {
+pub(super) fn of_both<'a>(records: &'a Records, service: &'static PaperService) -> [Cells<'a>; 2] {
     kernel::BOTH.map(|kernel| Cells::of(records, (kernel.key, kernel.name), service))
 }
 
 /// Cells in the figures of Linux: this machine's kernels, and the paper's in simulation.
-pub(super) fn of_linux<'a>(records: &'a Records, service: &'static Service) -> Vec<Cells<'a>> {
+pub(super) fn of_linux<'a>(records: &'a Records, service: &'static PaperService) -> Vec<Cells<'a>> {
     let mut all = of_both(records, service).to_vec();
     all.push(LINUX.cells(records, service));
     all
 }
 
 /// Cells in the figures of FreeBSD, the paper's first.
-pub(super) fn of_freebsd<'a>(records: &'a Records, service: &'static Service) -> Vec<Cells<'a>> {
+pub(super) fn of_freebsd<'a>(
+    records: &'a Records,
+    service: &'static PaperService,
+) -> Vec<Cells<'a>> {
     OF_FREEBSD
         .iter()
         .map(|stack| stack.cells(records, service))
@@ -30,9 +33,9 @@ pub(super) fn of_freebsd<'a>(records: &'a Records, service: &'static Service) ->
 }
 
 /// Curve over positions on a line.
-pub(super) fn curve(cells: &Cells<'_>, name: impl Into<String>, line: Line) -> Series {
+pub(super) fn curve(cells: &Cells<'_>, name: impl Into<String>, line: NetworkLine) -> Series {
     let points = (0..=cells.service.packets()).filter_map(|position| {
-        let row = cells.row(line, Drops::one(position))?;
+        let row = cells.row(line, PlannedDrops::one(position))?;
         let mut point = Point::new(f64::from(position), row.number("median_ms"))
             .with_interval(row.number("low_ms"), row.number("high_ms"));
         point.hint = format!(

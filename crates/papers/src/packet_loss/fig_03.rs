@@ -3,13 +3,13 @@
 use posthaste_study::{Check, Figure, Records};
 
 use super::curves::of_freebsd;
-use super::line::Line;
+use super::line::NetworkLine;
 use super::service::AUTHOR;
 use super::stack::FREEBSD;
 use super::{OF_FREEBSD_DIFFERS, PAPER, SIMULATED, instrument, one_line, simulated};
 
-const NEAR: Line = Line { kbit: 300, ms: 10 };
-const LINE: Line = Line { kbit: 300, ms: 60 };
+const NEAR: NetworkLine = NetworkLine { kbit: 300, ms: 10 };
+const LINE: NetworkLine = NetworkLine { kbit: 300, ms: 60 };
 
 /// The paper's time without loss.
 const PAPER_MS: f64 = 886.0;

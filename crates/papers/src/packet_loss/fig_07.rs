@@ -3,13 +3,13 @@
 use posthaste_study::{Check, Figure, Records};
 
 use super::curves::{of_both, of_linux};
-use super::line::Line;
+use super::line::NetworkLine;
 use super::service::AUTHOR;
 use super::stack::LINUX;
 use super::{BUDGET, DIFFERS, PAPER, instrument, one_line, sweep};
 
-const NEAR: Line = Line { kbit: 300, ms: 10 };
-const LINE: Line = Line { kbit: 300, ms: 60 };
+const NEAR: NetworkLine = NetworkLine { kbit: 300, ms: 10 };
+const LINE: NetworkLine = NetworkLine { kbit: 300, ms: 60 };
 
 pub(crate) static FIGURE: Figure = Figure {
     id: "packet-loss/fig-07",

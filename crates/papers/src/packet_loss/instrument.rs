@@ -1,16 +1,16 @@
 //! Checks of the instrument, shared by every figure of this paper.
 
 use posthaste_emulator::TOLERANCE;
-use posthaste_study::{Check, Records, Row, estimate};
+use posthaste_study::{Check, RecordRow, Records, estimate};
 use posthaste_units::Span;
 
 use super::kernel::TODAY;
-use super::line::{Drops, Line};
-use super::rig::{Job, PROCESSING};
+use super::line::{NetworkLine, PlannedDrops};
 use super::service::AUTHOR;
+use super::testbed::{Job, PROCESSING};
 
 /// The line on which the emulation is compared with a computed time.
-const CHECKED: Line = Line { kbit: 300, ms: 10 };
+const CHECKED: NetworkLine = NetworkLine { kbit: 300, ms: 10 };
 
 /// Number of transactions on it without loss and with steady delays.
 const CHECKS: usize = 9;
@@ -26,7 +26,7 @@ pub(super) fn steady() -> Vec<Job> {
     let steady = Job {
         service: &AUTHOR,
         line: CHECKED,
-        drops: Drops::NONE,
+        drops: PlannedDrops::NONE,
         varies: false,
     };
     vec![steady; CHECKS]
@@ -122,7 +122,7 @@ fn computed(records: &Records) -> Check {
     let rows = records.table("transactions").rows();
     let steady = rows.filter(|row| row.number("varies") == 0.0 && row.text("kernel") == TODAY.key);
     // The server's time beyond its processing belongs to the machine, not to the line.
-    let on_the_line = |row: Row<'_>| row.number("response_ms") - row.number("t_proc_ms");
+    let on_the_line = |row: RecordRow<'_>| row.number("response_ms") - row.number("t_proc_ms");
     let steady: Vec<f64> = steady.map(on_the_line).collect();
     let measured = estimate(&steady).median + PROCESSING.as_millis_f64();
     let computed = CHECKED.lossless(&AUTHOR, PROCESSING).as_millis_f64();

@@ -3,12 +3,12 @@
 use posthaste_emulator::preset;
 use posthaste_study::Failure;
 
-use super::rig::Ends;
 use super::service::SEGMENT;
-use super::stack::{self, Stack};
+use super::stack::{self, SimulatedStack};
+use super::testbed::Ends;
 
 /// A kernel configuration at both ends.
-pub(super) struct Kernel {
+pub(super) struct KernelSetup {
     /// Name in pictures and sentences.
     pub(super) name: &'static str,
     /// Name in records.
@@ -18,26 +18,26 @@ pub(super) struct Kernel {
 }
 
 /// Behaviour of the paper's Linux 2.6.15.
-pub(super) static OF_2005: Kernel = Kernel {
+pub(super) static OF_2005: KernelSetup = KernelSetup {
     name: "linux-2005",
     key: "2005",
     preset: "linux-2005",
 };
 
 /// Default behaviour of a kernel of today.
-pub(super) static TODAY: Kernel = Kernel {
+pub(super) static TODAY: KernelSetup = KernelSetup {
     name: "today's default",
     key: "today",
     preset: "default",
 };
 
 /// Both kernels, the paper's first.
-pub(super) static BOTH: [&Kernel; 2] = [&OF_2005, &TODAY];
+pub(super) static BOTH: [&KernelSetup; 2] = [&OF_2005, &TODAY];
 
-impl Kernel {
+impl KernelSetup {
     /// The matching simulated stack, on the emulator's lines.
-    pub(super) const fn twin(&self) -> Stack {
-        stack::twin(self.key, self.name, self.preset)
+    pub(super) const fn matching_stack(&self) -> SimulatedStack {
+        stack::matching(self.key, self.name, self.preset)
     }
 
     /// Ends with this kernel at both sides and nothing else.

@@ -4,19 +4,19 @@ use posthaste_draw::{Along, Axis, Bar, Bars, Chart, Group, Mark, Point, Role, Se
 use posthaste_study::{MEDIANS, Plot, Records};
 
 use super::cells::{Cells, quantile};
-use super::line::{Drops, Line};
+use super::line::{NetworkLine, PlannedDrops};
 use super::remedies::{FARTHEST, PAIRS, SHOWN};
 use super::service::{AUTHOR, LATE, SEGMENT};
 use super::variants::{
-    AGENT, Base, Change, DEFAULT, FIN, NEITHER, NO_PROBE, NO_RACK, NO_SACK, NO_SACK_AGENT, NOTHING,
-    OLD, REORDERING, SMALL, TIMER, Variant, of,
+    AGENT, Base, DEFAULT, FIN, NEITHER, NO_PROBE, NO_RACK, NO_SACK, NO_SACK_AGENT, NOTHING, OLD,
+    REORDERING, SMALL, SetupChange, TIMER, Variant, of,
 };
 
 /// Changes that are tried on both kernels.
-const REMEDIES: [Change; 5] = [NOTHING, TIMER, REORDERING, SMALL, AGENT];
+const REMEDIES: [SetupChange; 5] = [NOTHING, TIMER, REORDERING, SMALL, AGENT];
 
 /// Changes that explain today's penalty, with the FIN on the data.
-const TAKEN_APART: [Change; 5] = [NOTHING, NO_PROBE, NO_RACK, NEITHER, NO_SACK];
+const TAKEN_APART: [SetupChange; 5] = [NOTHING, NO_PROBE, NO_RACK, NEITHER, NO_SACK];
 
 /// Returns all pictures.
 pub(super) fn plot(records: &Records) -> Vec<Plot> {
@@ -48,13 +48,13 @@ pub(super) fn behind(cells: &Cells<'_>, count: u32) -> u32 {
 }
 
 /// Drops of the data packets with these numbers of data packets behind them.
-pub(super) fn drops(cells: &Cells<'_>, lost: &[u32]) -> Drops {
+pub(super) fn drops(cells: &Cells<'_>, lost: &[u32]) -> PlannedDrops {
     let position = |place: usize| lost.get(place).map_or(0, |count| behind(cells, *count));
-    Drops::At([position(0), position(1)])
+    PlannedDrops::At([position(0), position(1)])
 }
 
 /// Response time by the distance of the loss from the end, on one line.
-fn by_position(records: &Records, line: Line) -> Chart {
+fn by_position(records: &Records, line: NetworkLine) -> Chart {
     let shown = [
         (&OLD, NOTHING),
         (&FIN, NO_SACK),
@@ -74,7 +74,7 @@ fn by_position(records: &Records, line: Line) -> Chart {
             let variant = of(base, change);
             let cells = cells(records, variant);
             let points = (0..=FARTHEST).rev().filter_map(|count| {
-                let row = cells.row(line, Drops::one(behind(&cells, count)))?;
+                let row = cells.row(line, PlannedDrops::one(behind(&cells, count)))?;
                 let mut point = Point::new(-f64::from(count), row.number("median_ms"))
                     .with_interval(row.number("low_ms"), row.number("high_ms"));
                 let [timed_out, all] = ["timed_out", "transactions"].map(|name| row.number(name));
@@ -127,7 +127,7 @@ fn distribution(title: &str, records: &Records, groups: Vec<Group>) -> Bars {
 
 /// Each remedy with both kernels.
 fn remedies(records: &Records) -> Bars {
-    let group = |change: Change| Group {
+    let group = |change: SetupChange| Group {
         label: change.name.to_owned(),
         bars: [&OLD, &FIN]
             .map(|base| {
@@ -141,7 +141,7 @@ fn remedies(records: &Records) -> Bars {
 }
 
 /// Increase of the response time of a loss of the last data packet over one in the middle, in percent.
-pub(super) fn last_alone(cells: &Cells<'_>, line: Line) -> f64 {
+pub(super) fn last_alone(cells: &Cells<'_>, line: NetworkLine) -> f64 {
     let middle = AUTHOR.reference(cells.segment);
     100.0 * (cells.ms(line, behind(cells, 0)) / cells.ms(line, middle) - 1.0)
 }
@@ -176,11 +176,11 @@ fn taken_apart(records: &Records) -> Bars {
 }
 
 /// One and two losses at the end, without and with the agent.
-fn agent(records: &Records, base: &'static Base, changes: [Change; 2]) -> Bars {
+fn agent(records: &Records, base: &'static Base, changes: [SetupChange; 2]) -> Bars {
     let line = SHOWN[0];
     let one: [&[u32]; 4] = [&[3], &[2], &[1], &[0]];
     let group = |lost: &[u32]| {
-        let bar = |(name, change): (&str, &Change)| {
+        let bar = |(name, change): (&str, &SetupChange)| {
             let cells = cells(records, of(base, change));
             let row = cells.row(line, drops(&cells, lost));
             let number = |name| row.map_or(f64::NAN, |row| row.number(name));

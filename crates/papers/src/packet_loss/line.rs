@@ -7,7 +7,7 @@ use posthaste_link::{Direction, Plan};
 use posthaste_study::Failure;
 use posthaste_units::{BitRate, Span};
 
-use super::service::Service;
+use super::service::PaperService;
 
 /// Bandwidths, each way, in kbit/s.
 pub(super) const BANDWIDTHS: [u32; 7] = [160, 300, 500, 1000, 2000, 4000, 10_000];
@@ -20,14 +20,14 @@ pub(super) const JITTER: &str = "variance:50%";
 
 /// A network path with equal bandwidth and delay in both directions.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) struct Line {
+pub(super) struct NetworkLine {
     pub(super) kbit: u32,
     pub(super) ms: u32,
 }
 
 /// Selection of the server's packets that a line drops.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Drops {
+pub(super) enum PlannedDrops {
     /// Packets at these positions, from 1, in ascending order. 0 stands for none.
     At([u32; 2]),
     /// No drops. The packet at `position` arrives after `later` later ones.
@@ -37,12 +37,12 @@ pub(super) enum Drops {
 }
 
 /// All 56 combinations.
-pub(super) fn all() -> impl Iterator<Item = Line> {
-    let of = |kbit| DELAYS.map(|ms| Line { kbit, ms });
+pub(super) fn all() -> impl Iterator<Item = NetworkLine> {
+    let of = |kbit| DELAYS.map(|ms| NetworkLine { kbit, ms });
     BANDWIDTHS.into_iter().flat_map(of)
 }
 
-impl Drops {
+impl PlannedDrops {
     pub(super) const NONE: Self = Self::At([0; 2]);
 
     /// Drops the packet at `position`, or none for 0.
@@ -60,9 +60,13 @@ impl Drops {
     }
 }
 
-impl Line {
+impl NetworkLine {
     /// Plans of the links, up and down. Delays vary as in the paper, or not at all.
-    pub(super) fn plans(self, drops: Drops, varies: bool) -> Result<[Arc<Plan>; 2], Failure> {
+    pub(super) fn plans(
+        self,
+        drops: PlannedDrops,
+        varies: bool,
+    ) -> Result<[Arc<Plan>; 2], Failure> {
         let up = Plan {
             bandwidth: BitRate::per_second(u64::from(self.kbit) * 1000),
             delay: Span::from_millis(u64::from(self.ms)),
@@ -71,22 +75,22 @@ impl Line {
         };
         let mut down = up.clone();
         match drops {
-            Drops::NONE => {}
-            Drops::At(_) => {
+            PlannedDrops::NONE => {}
+            PlannedDrops::At(_) => {
                 let positions: Vec<String> = drops.positions().map(|at| at.to_string()).collect();
                 follow(&mut down, &format!("drop {}", positions.join(", ")))?;
             }
-            Drops::Held { position, later } => {
+            PlannedDrops::Held { position, later } => {
                 follow(&mut down, &format!("hold {position}: {later}"))?;
             }
-            Drops::Percent(share) => down.loss = Some(format!("{share}%").parse()?),
+            PlannedDrops::Percent(share) => down.loss = Some(format!("{share}%").parse()?),
         }
         Ok([Arc::new(up), Arc::new(down)])
     }
 
     /// Time of a transaction without loss and with steady delays, for a reply within the first window: transmission
     /// time of all packets, four delays, and processing.
-    pub(super) fn lossless(self, service: &Service, processing: Span) -> Span {
+    pub(super) fn lossless(self, service: &PaperService, processing: Span) -> Span {
         const HEADERS: u64 = 52;
         const HANDSHAKE: u64 = 60 + 60 + HEADERS;
         let data = u64::from(service.request) + u64::from(service.reply);
@@ -117,25 +121,27 @@ mod tests {
 
     #[test]
     fn a_lossless_transaction_is_computed() {
-        let line = Line { kbit: 300, ms: 10 };
+        let line = NetworkLine { kbit: 300, ms: 10 };
         let computed = line.lossless(&AUTHOR, Span::from_millis(200));
         assert!((computed.as_millis_f64() - 642.8).abs() < 0.1, "{computed}");
     }
 
     #[test]
     fn what_is_dropped_becomes_a_plan() {
-        let line = Line { kbit: 300, ms: 10 };
+        let line = NetworkLine { kbit: 300, ms: 10 };
         let down = |drops| line.plans(drops, true).unwrap()[1].clone();
-        assert!(down(Drops::NONE).script.is_none() && down(Drops::NONE).loss.is_none());
-        assert!(down(Drops::At([8, 9])).script.is_some());
-        let held = Drops::Held {
+        assert!(
+            down(PlannedDrops::NONE).script.is_none() && down(PlannedDrops::NONE).loss.is_none()
+        );
+        assert!(down(PlannedDrops::At([8, 9])).script.is_some());
+        let held = PlannedDrops::Held {
             position: 6,
             later: 2,
         };
         assert!(down(held).script.is_some() && held.positions().next().is_none());
-        assert!(down(Drops::Percent(2)).loss.is_some());
+        assert!(down(PlannedDrops::Percent(2)).loss.is_some());
         assert!(
-            line.plans(Drops::Percent(2), true).unwrap()[0]
+            line.plans(PlannedDrops::Percent(2), true).unwrap()[0]
                 .loss
                 .is_none()
         );

@@ -2,11 +2,11 @@
 
 use posthaste_draw::{Axis, Bar, Bars, Chart, Group, Point, Role, Series, Unit};
 use posthaste_stats::{Recorder, Share, Statistic, Summary};
-use posthaste_study::{Check, Figure, NOISE, Plot, Records, Row, estimate};
+use posthaste_study::{Check, Figure, NOISE, Plot, RecordRow, Records, estimate};
 use posthaste_units::Span;
 
 use super::chance::{self, LINE, PERCENT};
-use super::kernel::{self, Kernel};
+use super::kernel::{self, KernelSetup};
 use super::service::{AUTHOR, SEGMENT};
 use super::{PAPER, instrument};
 
@@ -33,7 +33,7 @@ pub(crate) static FIGURE: Figure = Figure {
 
 /// Effects of chance on the transactions with one kernel.
 struct Chance {
-    kernel: &'static Kernel,
+    kernel: &'static KernelSetup,
     /// Packets from the server without loss.
     packets: f64,
     with_loss: Share,
@@ -43,13 +43,13 @@ struct Chance {
 }
 
 impl Chance {
-    fn of(records: &Records, kernel: &'static Kernel) -> Self {
+    fn of(records: &Records, kernel: &'static KernelSetup) -> Self {
         let rows = || {
             let rows = records.table("transactions").rows();
             rows.filter(|row| row.text("kernel") == kernel.key && row.number("varies") == 1.0)
         };
-        let lost = |row: &Row<'_>| row.number("dropped") > 0.0;
-        let count = |is: &dyn Fn(&Row<'_>) -> bool| rows().filter(is).count() as u64;
+        let lost = |row: &RecordRow<'_>| row.number("dropped") > 0.0;
+        let count = |is: &dyn Fn(&RecordRow<'_>) -> bool| rows().filter(is).count() as u64;
         let packets = rows()
             .filter(|row| !lost(row))
             .map(|row| row.number("packets"));

@@ -3,14 +3,34 @@
 //! Garcia, Hurtig and Brunstrom dropped one packet of each transaction, at every position, on 56 lines. This study does
 //! the same with this machine's kernel, configured like Linux of that time and of today. The paper's two stacks are not
 //! available any more, so they are simulated in virtual time.
+//!
+//! A study takes jobs and produces records:
+//!
+//! | module | task |
+//! |---|---|
+//! | `testbed` | transactions between two ends, each on a line of its own |
+//! | `observed` | outcome of each transaction, read from its packets |
+//! | `campaign` | one table of all transactions, with the lateness of the emulator |
+//! | `cells` | groups of transactions that differ by chance alone |
+//!
+//! The packets show if an end waited for a timeout. A transaction that lost other data than intended is in no cell.
+//!
+//! - `simulated_run` runs the same jobs in virtual time, on all cores, with the same `columns`. A cell is the same for
+//!   emulated and simulated transactions.
+//! - A transaction is identified by seed and number. A simulated one with those of an emulated one meets the same
+//!   delays, packet by packet.
+//! - `paired` compares with the kernel. The simulated transaction also starts at the same tick of the kernel's timer
+//!   wheel, derived from the kernel's own timeouts (`ticks`), with programs of the same speed. No chance is left
+//!   between the two. Where they still differ, `divergence` finds the first difference in their ladders.
 
-mod account;
 mod all_delays;
 mod all_lines;
 mod campaign;
 mod cells;
 mod chance;
+mod columns;
 mod curves;
+mod divergence;
 pub(crate) mod fig_02;
 pub(crate) mod fig_03;
 pub(crate) mod fig_04;
@@ -30,20 +50,19 @@ mod late_loss_plots;
 mod line;
 pub(crate) mod loss_2_percent;
 pub(crate) mod model_2026;
+mod observed;
 mod one_line;
-mod parting;
-mod played;
+mod paired;
 mod remedies;
 pub(crate) mod remedies_compared;
-mod rig;
-mod seen;
 mod service;
 mod simulated;
+mod simulated_run;
 mod stack;
 mod sweep;
+mod testbed;
 mod ticks;
 mod trials;
-mod twin;
 mod variants;
 mod words;
 

@@ -1,10 +1,10 @@
 //! packet-loss/model-2026: the simulator's model compared with this machine's kernel, cell by cell.
 
 use posthaste_draw::{Axis, Bar, Bars, Chart, Group, Point, Series, Shape, Unit};
-use posthaste_study::{Check, Figure, Plot, Records, Row};
+use posthaste_study::{Check, Figure, Plot, RecordRow, Records};
 
-use super::kernel::{self, Kernel};
-use super::{BUDGET, PAPER, instrument, sweep, twin};
+use super::kernel::{self, KernelSetup};
+use super::{BUDGET, PAPER, instrument, paired, sweep};
 
 /// Shares of agreeing cells for a useful model and for a good one.
 const USEFUL: f64 = 0.95;
@@ -22,12 +22,15 @@ pub(crate) static FIGURE: Figure = Figure {
     differs: include_str!("model_2026.md").trim_ascii(),
 };
 
-fn rows<'a>(records: &'a Records, kernel: &'static Kernel) -> impl Iterator<Item = Row<'a>> {
+fn rows<'a>(
+    records: &'a Records,
+    kernel: &'static KernelSetup,
+) -> impl Iterator<Item = RecordRow<'a>> {
     let rows = records.table("model").rows();
     rows.filter(|row| row.text("kernel") == kernel.key)
 }
 
-fn apart(row: &Row<'_>) -> f64 {
+fn apart(row: &RecordRow<'_>) -> f64 {
     row.number("model_ms") - row.number("kernel_ms")
 }
 
@@ -47,7 +50,7 @@ fn plot(records: &Records) -> Vec<Plot> {
 /// Share of the lines on which they agree, by position.
 fn by_position(records: &Records) -> Bars {
     let group = |position: u32| {
-        let bar = |kernel: &'static Kernel| {
+        let bar = |kernel: &'static KernelSetup| {
             let here =
                 rows(records, kernel).filter(|row| row.number("position") == f64::from(position));
             let (agree, all) = share(here.map(|row| row.number("agrees") == 1.0));
@@ -75,7 +78,7 @@ fn differences(records: &Records) -> Chart {
     let x = Axis::linear("the kernel's response time", Unit::Millis);
     let y = Axis::linear("the model's, less the kernel's", Unit::Millis);
     let mut chart = Chart::new("Every cell", x, y);
-    let series = |kernel: &'static Kernel| {
+    let series = |kernel: &'static KernelSetup| {
         let points = rows(records, kernel).map(|row| {
             let mut point = Point::new(row.number("kernel_ms"), apart(&row));
             point.hint = told(&row);
@@ -90,7 +93,7 @@ fn differences(records: &Records) -> Chart {
 }
 
 /// Describes a cell in words.
-fn told(row: &Row<'_>) -> String {
+fn told(row: &RecordRow<'_>) -> String {
     let [kbit, ms, position] = ["kbit", "ms", "position"].map(|column| row.number(column));
     format!(
         "{}, {kbit} kbit/s, {ms} ms, position {position}: {:.0} ms, model {:+.0}",
@@ -102,7 +105,7 @@ fn told(row: &Row<'_>) -> String {
 
 /// Checks the ticks at which the kernel's timers expired.
 fn ticks(records: &Records) -> Check {
-    let [at, later, elsewhere] = twin::TIMERS.map(|name| records.number(name));
+    let [at, later, elsewhere] = paired::TIMERS.map(|name| records.number(name));
     let all = at + later + elsewhere;
     Check::goal(
         at + later >= USEFUL * all && all > 0.0,
@@ -119,7 +122,7 @@ fn checks(records: &Records) -> Vec<Check> {
     let mut checks = instrument::all(records);
     checks.push(ticks(records));
     for kernel in kernel::BOTH {
-        let agrees = |row: &Row<'_>| row.number("agrees") == 1.0;
+        let agrees = |row: &RecordRow<'_>| row.number("agrees") == 1.0;
         let (agree, all) = share(rows(records, kernel).map(|row| agrees(&row)));
         let of_all = agree as f64 / all as f64;
         checks.push(Check::goal(
@@ -132,7 +135,8 @@ fn checks(records: &Records) -> Vec<Check> {
                 100.0 * GOOD
             ),
         ).because("on a busy machine the kernel runs timers at later ticks and packets wait for a processor; each cell that is apart is told above with where its ladders part."));
-        let mut others: Vec<Row<'_>> = rows(records, kernel).filter(|row| !agrees(row)).collect();
+        let mut others: Vec<RecordRow<'_>> =
+            rows(records, kernel).filter(|row| !agrees(row)).collect();
         others.sort_by(|one, other| apart(other).abs().total_cmp(&apart(one).abs()));
         let explained = others.iter().all(|row| !row.text("parting").is_empty());
         let others: Vec<String> = others

@@ -3,13 +3,13 @@
 use posthaste_draw::{Along, Axis, Bar, Bars, Chart, Group, Mark, Role, Unit};
 use posthaste_study::{Check, MEDIANS, Plot};
 
-use super::account::PARTS;
 use super::cells::Cells;
+use super::columns::PARTS;
 use super::curves::{curve, positions};
-use super::line::{Drops, Line};
+use super::line::{NetworkLine, PlannedDrops};
 
 /// Response times on a line, and the parts of those of the first of `all`.
-pub(super) fn plot(all: &[Cells<'_>], line: Line, paper_ms: Option<f64>) -> Vec<Plot> {
+pub(super) fn plot(all: &[Cells<'_>], line: NetworkLine, paper_ms: Option<f64>) -> Vec<Plot> {
     let mut plots = vec![Plot::Chart(by_position(all, line, paper_ms))];
     plots.extend(all.first().map(|cells| Plot::Bars(parts(cells, line))));
     plots
@@ -21,7 +21,7 @@ pub(super) fn is_published(ours: f64, paper: f64) -> bool {
 }
 
 /// Checks that on the line with the longer delay a late loss costs more in ms and less in percent.
-pub(super) fn at_a_longer_delay(cells: &Cells<'_>, [near, far]: [Line; 2]) -> [Check; 2] {
+pub(super) fn at_a_longer_delay(cells: &Cells<'_>, [near, far]: [NetworkLine; 2]) -> [Check; 2] {
     let (name, reference, ms) = (cells.name(), cells.reference(), near.ms);
     let penalty = |line| cells.late_ms(line) - cells.ms(line, reference);
     let [costs, before] = [far, near].map(penalty);
@@ -42,9 +42,9 @@ pub(super) fn at_a_longer_delay(cells: &Cells<'_>, [near, far]: [Line; 2]) -> [C
     ]
 }
 
-/// Response time by position on one line, the first of `all` in front. Includes the paper's time without loss, if
+/// Response time by position on one line, the first of `all` on top. Includes the paper's time without loss, if
 /// known.
-fn by_position(all: &[Cells<'_>], line: Line, paper_ms: Option<f64>) -> Chart {
+fn by_position(all: &[Cells<'_>], line: NetworkLine, paper_ms: Option<f64>) -> Chart {
     let name = all.first().map_or("", |cells| cells.service.name);
     let title = format!("{name}: {} kbit/s, {} ms", line.kbit, line.ms);
     let time = Axis::linear("response time", Unit::Millis);
@@ -67,11 +67,11 @@ fn by_position(all: &[Cells<'_>], line: Line, paper_ms: Option<f64>) -> Chart {
 }
 
 /// The four parts of the same response times.
-fn parts(cells: &Cells<'_>, line: Line) -> Bars {
+fn parts(cells: &Cells<'_>, line: NetworkLine) -> Bars {
     let service = cells.service;
     let names = ["connection", "request", "processing", "reply"];
     let group = |position| {
-        let row = cells.row(line, Drops::one(position))?;
+        let row = cells.row(line, PlannedDrops::one(position))?;
         let part = |(name, column): (&str, &str)| (name.to_owned(), row.number(column));
         let bar = Bar {
             label: String::new(),

@@ -6,15 +6,15 @@
 use std::cmp::Reverse;
 
 use posthaste_emulator::agent;
-use posthaste_study::{Conditions, Failure, Needs, Records, Study, Table, Value};
+use posthaste_study::{Conditions, Failure, Needs, RecordTable, RecordValue, Records, Study};
 
 use super::campaign::{Campaign, Results};
 use super::cells::summarise;
 use super::instrument::steady;
 use super::kernel::TODAY;
-use super::line::{Drops, Line, all};
-use super::rig::{Job, PROCESSING};
+use super::line::{NetworkLine, PlannedDrops, all};
 use super::service::AUTHOR;
+use super::testbed::{Job, PROCESSING};
 use super::variants::{VARIANTS, Variant};
 
 pub(super) static STUDY: Study = Study {
@@ -27,7 +27,7 @@ pub(super) static STUDY: Study = Study {
             true => (0, 1, 9),
             false => (4, 5, 5),
         };
-        let lines: Vec<Line> = all().skip(skipped).step_by(step).collect();
+        let lines: Vec<NetworkLine> = all().skip(skipped).step_by(step).collect();
         let mut records = study(conditions, &VARIANTS, &lines, repetitions)?;
         let of_all = format!("{} of 56", lines.len());
         records.set_parameter("lines", of_all);
@@ -37,9 +37,9 @@ pub(super) static STUDY: Study = Study {
 };
 
 /// The lines with losses at every position at the end: one near, one far.
-pub(super) const SHOWN: [Line; 2] = [
-    Line { kbit: 300, ms: 10 },
-    Line {
+pub(super) const SHOWN: [NetworkLine; 2] = [
+    NetworkLine { kbit: 300, ms: 10 },
+    NetworkLine {
         kbit: 1000,
         ms: 100,
     },
@@ -55,7 +55,7 @@ pub(super) const PAIRS: [[u32; 2]; 3] = [[3, 2], [2, 1], [1, 0]];
 fn study(
     conditions: &Conditions<'_>,
     variants: impl IntoIterator<Item = &'static Variant>,
-    lines: &[Line],
+    lines: &[NetworkLine],
     repetitions: u32,
 ) -> Result<Records, Failure> {
     let mut campaign = Campaign::new(conditions);
@@ -79,22 +79,22 @@ fn study(
     }
     let mut records = campaign.records();
     records.set_table("variants", counted);
-    summarise(&mut records, &Table::default());
+    summarise(&mut records, &RecordTable::default());
     Ok(records)
 }
 
 /// Losses that are measured on a line.
-fn cells(line: Line, variant: &Variant) -> Vec<Job> {
+fn cells(line: NetworkLine, variant: &Variant) -> Vec<Job> {
     let segment = variant.change.segment;
     let behind = |behind: u32| AUTHOR.last_data(segment) - behind;
-    let pair = |pair: [u32; 2]| Drops::At(pair.map(behind));
-    let mut drops = vec![Drops::NONE];
+    let pair = |pair: [u32; 2]| PlannedDrops::At(pair.map(behind));
+    let mut drops = vec![PlannedDrops::NONE];
     if SHOWN.contains(&line) {
-        drops.extend((0..=FARTHEST).map(|count| Drops::one(behind(count))));
+        drops.extend((0..=FARTHEST).map(|count| PlannedDrops::one(behind(count))));
         drops.extend(PAIRS.map(pair));
     } else {
-        drops.push(Drops::one(AUTHOR.reference(segment)));
-        drops.extend(AUTHOR.late(segment).map(Drops::one));
+        drops.push(PlannedDrops::one(AUTHOR.reference(segment)));
+        drops.extend(AUTHOR.late(segment).map(PlannedDrops::one));
         drops.push(pair(PAIRS[0]));
     }
     let job = |drops| Job {
@@ -107,8 +107,8 @@ fn cells(line: Line, variant: &Variant) -> Vec<Job> {
 }
 
 /// Counters of kernel and agent for each variant's run.
-fn counted() -> Table {
-    Table::new([
+fn counted() -> RecordTable {
+    RecordTable::new([
         "kernel",
         "transactions",
         "timeouts",
@@ -120,12 +120,12 @@ fn counted() -> Table {
     ])
 }
 
-fn count(variant: &Variant, results: &Results) -> Vec<Value> {
+fn count(variant: &Variant, results: &Results) -> Vec<RecordValue> {
     let agent::AgentCounters {
         served, injected, ..
     } = results.agent.unwrap_or_default();
     let kernel = results.kernel;
-    let mut row = vec![Value::from(variant.key)];
+    let mut row = vec![RecordValue::from(variant.key)];
     let counts = [
         results.measured.len() as u64,
         kernel.timeouts,
@@ -135,7 +135,7 @@ fn count(variant: &Variant, results: &Results) -> Vec<Value> {
         served,
         injected,
     ];
-    row.extend(counts.map(Value::from));
+    row.extend(counts.map(RecordValue::from));
     row
 }
 
@@ -151,7 +151,7 @@ mod tests {
 
     #[test]
     fn the_lines_of_a_quick_run_have_everything_among_them() {
-        let lines: Vec<Line> = all().skip(4).step_by(5).collect();
+        let lines: Vec<NetworkLine> = all().skip(4).step_by(5).collect();
         assert!(SHOWN.iter().all(|shown| lines.contains(shown)));
         assert!(
             BANDWIDTHS
@@ -167,7 +167,7 @@ mod tests {
 
     #[test]
     fn a_tiny_study_shows_what_the_agent_gains_and_what_it_does_not() {
-        let line = Line {
+        let line = NetworkLine {
             kbit: 10_000,
             ms: 10,
         };
@@ -185,7 +185,7 @@ mod tests {
             let row = cells.row(line, drops).unwrap();
             row.number("timed_out")
         };
-        let (one, two) = (Drops::one(10), Drops::At([8, 9]));
+        let (one, two) = (PlannedDrops::one(10), PlannedDrops::At([8, 9]));
         assert!(waited(&with, one) > 1.0 && waited(&without, one) > 1.0);
         assert!(waited(&with, two) < 2.0 && waited(&without, two) > 1.0);
         // Every claim is stated, regardless of the measurements.

@@ -1,11 +1,11 @@
 //! packet-loss/remedies: the gain of each remedy for a late loss, and its effect without one.
 
 use posthaste_draw::{Axis, Bar, Bars, Chart, Group, Point, Series, Unit};
-use posthaste_study::{Check, Figure, Plot, Records, Row};
+use posthaste_study::{Check, Figure, Plot, RecordRow, Records};
 use posthaste_tcp::remedy::Remedy;
 
 use super::cells::quantile;
-use super::stack::{FREEBSD, LINUX, LINUX_6, Stack};
+use super::stack::{FREEBSD, LINUX, LINUX_6, SimulatedStack};
 use super::trials::{self, NOTHING, ON, PERCENT, SHOWN};
 use super::{PAPER, SIMULATED};
 
@@ -32,19 +32,19 @@ const IN_FRONT: [Option<Remedy>; 6] = [
 ];
 
 /// Results by stack and remedy.
-struct Found<'a> {
+struct RemedyResults<'a> {
     records: &'a Records,
 }
 
-impl<'a> Found<'a> {
-    fn rows(&self, stack: &Stack, remedy: &'a str) -> impl Iterator<Item = Row<'a>> {
+impl<'a> RemedyResults<'a> {
+    fn rows(&self, stack: &SimulatedStack, remedy: &'a str) -> impl Iterator<Item = RecordRow<'a>> {
         let key = stack.key;
         let rows = self.records.table("trials").rows();
         rows.filter(move |row| row.text("stack") == key && row.text("remedy") == remedy)
     }
 
     /// Mean of a column over all lines.
-    fn mean(&self, stack: &Stack, remedy: &'a str, column: &str) -> f64 {
+    fn mean(&self, stack: &SimulatedStack, remedy: &'a str, column: &str) -> f64 {
         let values = self.rows(stack, remedy).map(|row| row.number(column));
         let (sum, count) =
             values.fold((0.0, 0.0), |(sum, count), value| (sum + value, count + 1.0));
@@ -52,13 +52,13 @@ impl<'a> Found<'a> {
     }
 
     /// Response time of a late loss minus that without loss, in ms. The median of all lines.
-    fn penalty(&self, stack: &Stack, remedy: &'a str) -> f64 {
+    fn penalty(&self, stack: &SimulatedStack, remedy: &'a str) -> f64 {
         let rows = self.rows(stack, remedy);
         median(rows.map(|row| row.number("late_ms") - row.number("none_ms")))
     }
 
     /// Relative difference of a column to that without a remedy, in percent. The median of all lines.
-    fn change(&self, stack: &Stack, remedy: &'a str, column: &str) -> f64 {
+    fn change(&self, stack: &SimulatedStack, remedy: &'a str, column: &str) -> f64 {
         let pairs = self.rows(stack, remedy).zip(self.rows(stack, NOTHING));
         median(
             pairs.map(|(with, without)| {
@@ -68,12 +68,12 @@ impl<'a> Found<'a> {
     }
 
     /// Needless segments per hundred transactions in which packets were only late.
-    fn for_nothing(&self, stack: &Stack, remedy: &'a str) -> f64 {
+    fn for_nothing(&self, stack: &SimulatedStack, remedy: &'a str) -> f64 {
         100.0 * self.mean(stack, remedy, "held_for_nothing")
     }
 
     /// Position, median response time and share that waited, on the line of the picture.
-    fn by_position(&self, stack: &Stack, remedy: &'a str) -> Vec<(f64, f64, f64)> {
+    fn by_position(&self, stack: &SimulatedStack, remedy: &'a str) -> Vec<(f64, f64, f64)> {
         let key = stack.key;
         let rows = self.records.table("positions").rows();
         rows.filter(move |row| row.text("stack") == key && row.text("remedy") == remedy)
@@ -92,7 +92,7 @@ fn median(values: impl Iterator<Item = f64>) -> f64 {
 }
 
 fn plot(records: &Records) -> Vec<Plot> {
-    let found = Found { records };
+    let found = RemedyResults { records };
     vec![
         Plot::Chart(positions(&found)),
         Plot::Bars(compared(
@@ -119,7 +119,7 @@ fn plot(records: &Records) -> Vec<Plot> {
 }
 
 /// The selected remedies on the paper's FreeBSD, by position.
-fn positions(found: &Found<'_>) -> Chart {
+fn positions(found: &RemedyResults<'_>) -> Chart {
     let title = format!("{}: {} kbit/s, {} ms", FREEBSD.name, SHOWN.kbit, SHOWN.ms);
     let time = Axis::linear("response time", Unit::Millis);
     let mut chart = Chart::new(title, super::curves::positions(), time);
@@ -138,10 +138,10 @@ fn positions(found: &Found<'_>) -> Chart {
 }
 
 /// One group per remedy, one bar per stack.
-fn compared(title: &str, value: Axis, of: impl Fn(&Stack, &'static str) -> f64) -> Bars {
+fn compared(title: &str, value: Axis, of: impl Fn(&SimulatedStack, &'static str) -> f64) -> Bars {
     let group = |remedy: Option<Remedy>| {
         let name = trials::name(remedy);
-        let bar = |stack: &'static Stack| Bar {
+        let bar = |stack: &'static SimulatedStack| Bar {
             parts: vec![(
                 stack.name.to_owned(),
                 (10.0 * of(stack, name)).round() / 10.0,
@@ -167,7 +167,7 @@ fn is_known(bar: &Bar) -> bool {
 
 /// The answer of this run: the gain of the paper's proposal, and the rest of the problem.
 pub(crate) fn answer(records: &Records) -> String {
-    let found = Found { records };
+    let found = RemedyResults { records };
     let [plain, adaptive, own] =
         [NOTHING, ADAPTIVE, OWN_FIN].map(|remedy| found.penalty(&FREEBSD, remedy));
     let today = found.penalty(&LINUX_6, NOTHING);
@@ -177,7 +177,7 @@ pub(crate) fn answer(records: &Records) -> String {
 }
 
 fn checks(records: &Records) -> Vec<Check> {
-    let found = Found { records };
+    let found = RemedyResults { records };
     let mut checks = vec![instrument(records)];
     checks.push(by_position(&found));
     checks.push(gain(&found));
@@ -211,7 +211,7 @@ const FRAMING: &str = Remedy::SmartFraming.name();
 const PROBE: &str = Remedy::TailProbe.name();
 
 /// Checks the proposal on the sender that it was designed for.
-fn by_position(found: &Found<'_>) -> Check {
+fn by_position(found: &RemedyResults<'_>) -> Check {
     let at = |remedy| {
         let all = found.by_position(&FREEBSD, remedy);
         [8.0, 9.0, 10.0, 11.0].map(|wanted| {
@@ -236,7 +236,7 @@ fn by_position(found: &Found<'_>) -> Check {
 }
 
 /// Penalty of a late loss with each remedy.
-fn gain(found: &Found<'_>) -> Check {
+fn gain(found: &RemedyResults<'_>) -> Check {
     let penalty = |remedy| found.penalty(&FREEBSD, remedy);
     let [plain, adaptive, own] = [NOTHING, ADAPTIVE, OWN_FIN].map(penalty);
     let [timer, early, framing, probe] = [TIMER, EARLY, FRAMING, PROBE].map(penalty);
@@ -249,8 +249,8 @@ fn gain(found: &Found<'_>) -> Check {
 }
 
 /// The paper's expectation about needless segments.
-fn for_nothing(found: &Found<'_>) -> [Check; 2] {
-    [&FREEBSD, &LINUX].map(|stack: &Stack| {
+fn for_nothing(found: &RemedyResults<'_>) -> [Check; 2] {
+    [&FREEBSD, &LINUX].map(|stack: &SimulatedStack| {
         let count = |remedy| found.for_nothing(stack, remedy);
         let [plain, adaptive, own] = [NOTHING, ADAPTIVE, OWN_FIN].map(count);
         let [timer, early, probe] = [TIMER, EARLY, PROBE].map(count);
@@ -262,7 +262,7 @@ fn for_nothing(found: &Found<'_>) -> [Check; 2] {
 }
 
 /// The paper's expectation about header cost.
-fn headers(found: &Found<'_>) -> Check {
+fn headers(found: &RemedyResults<'_>) -> Check {
     let more = |remedy| found.change(&FREEBSD, remedy, "bytes");
     let [adaptive, own, framing] = [ADAPTIVE, OWN_FIN, FRAMING].map(more);
     let slower = found.change(&FREEBSD, FRAMING, "none_ms");
@@ -275,9 +275,10 @@ fn headers(found: &Found<'_>) -> Check {
 }
 
 /// Checks that the proposal has no effect on senders with SACK.
-fn sack(found: &Found<'_>) -> Check {
-    let both = [&LINUX, &LINUX_6]
-        .map(|stack: &Stack| [NOTHING, ADAPTIVE].map(|remedy| found.penalty(stack, remedy)));
+fn sack(found: &RemedyResults<'_>) -> Check {
+    let both = [&LINUX, &LINUX_6].map(|stack: &SimulatedStack| {
+        [NOTHING, ADAPTIVE].map(|remedy| found.penalty(stack, remedy))
+    });
     let [[then, then_with], [today, today_with]] = both;
     Check::goal(
         then_with > 0.95 * then && today_with > 0.95 * today,
@@ -288,10 +289,10 @@ fn sack(found: &Found<'_>) -> Check {
 }
 
 /// Checks the development since then.
-fn superfluous(found: &Found<'_>) -> Check {
+fn superfluous(found: &RemedyResults<'_>) -> Check {
     let [then, with] = [NOTHING, OWN_FIN].map(|remedy| found.penalty(&FREEBSD, remedy));
     let today = found.penalty(&LINUX_6, NOTHING);
-    let waits = |stack: &Stack| 100.0 * found.mean(stack, NOTHING, "late_waits");
+    let waits = |stack: &SimulatedStack| 100.0 * found.mean(stack, NOTHING, "late_waits");
     Check::goal(
         today < then / 2.0,
         format!(
@@ -303,9 +304,9 @@ fn superfluous(found: &Found<'_>) -> Check {
 }
 
 /// All effects together, with random losses.
-fn chance(found: &Found<'_>) -> Check {
+fn chance(found: &RemedyResults<'_>) -> Check {
     let mean = |stack, remedy| found.mean(stack, remedy, "chance_ms");
-    let told = |stack: &'static Stack| {
+    let told = |stack: &'static SimulatedStack| {
         let [plain, adaptive, own, timer, probe] =
             [NOTHING, ADAPTIVE, OWN_FIN, TIMER, PROBE].map(|remedy| mean(stack, remedy));
         let probe = if probe.is_finite() {

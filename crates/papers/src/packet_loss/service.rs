@@ -4,7 +4,7 @@ use std::ops::RangeInclusive;
 
 /// A service: a request and a reply.
 #[derive(Debug, PartialEq, Eq)]
-pub(super) struct Service {
+pub(super) struct PaperService {
     /// Name in the paper.
     pub(super) name: &'static str,
     /// Name in records.
@@ -15,14 +15,14 @@ pub(super) struct Service {
     pub(super) reply: u32,
 }
 
-pub(super) static AUTHOR: Service = Service {
+pub(super) static AUTHOR: PaperService = PaperService {
     name: "Author",
     key: "author",
     request: 1438,
     reply: 12_974,
 };
 
-pub(super) static SELLERPROFILE: Service = Service {
+pub(super) static SELLERPROFILE: PaperService = PaperService {
     name: "Sellerprofile",
     key: "sellerprofile",
     request: 1283,
@@ -30,7 +30,7 @@ pub(super) static SELLERPROFILE: Service = Service {
 };
 
 /// Both services, in the paper's order.
-pub(super) static BOTH: [&Service; 2] = [&AUTHOR, &SELLERPROFILE];
+pub(super) static BOTH: [&PaperService; 2] = [&AUTHOR, &SELLERPROFILE];
 
 /// Bytes of data in a segment: MTU 1500 without the headers of IPv4 and TCP with time stamps.
 pub(super) const SEGMENT: u32 = 1448;
@@ -46,7 +46,7 @@ const REFERENCE: u32 = 6;
 
 /// Positions count the server's packets from 1. The FIN is on the last data packet. Segments have [`SEGMENT`] bytes by
 /// default.
-impl Service {
+impl PaperService {
     /// Packets with data.
     pub(super) const fn segments(&self) -> u32 {
         self.reply.div_ceil(SEGMENT)

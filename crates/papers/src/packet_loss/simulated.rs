@@ -3,17 +3,17 @@
 //! Simulation needs no waiting, so every cell is repeated often. The records keep the cells and the inputs of the
 //! checks.
 
-use posthaste_study::{Conditions, Failure, Needs, Records, Study, Table};
+use posthaste_study::{Conditions, Failure, Needs, RecordTable, Records, Study};
 use posthaste_units::{Seed, Span};
 
-use super::account;
 use super::cells::summarise;
+use super::columns;
 use super::instrument;
-use super::line::{self, Drops};
-use super::played::{self, Part, Played};
-use super::rig::{Job, PROCESSING};
-use super::service::{self, SEGMENT, Service};
-use super::stack::{self, Stack};
+use super::line::{self, PlannedDrops};
+use super::service::{self, PaperService, SEGMENT};
+use super::simulated_run::{self, SimulatedRun, SimulationJob};
+use super::stack::{self, SimulatedStack};
+use super::testbed::{Job, PROCESSING};
 
 pub(super) static STUDY: Study = Study {
     name: "packet-loss-simulated",
@@ -35,7 +35,7 @@ const AGAIN: usize = 400;
 /// Results of the simulation.
 pub(super) struct Simulated {
     /// All transactions.
-    pub(super) transactions: Table,
+    pub(super) transactions: RecordTable,
     repetitions: usize,
     /// Transactions simulated twice, and those with equal results.
     again: usize,
@@ -50,7 +50,7 @@ pub(super) struct Simulated {
 pub(super) fn run(conditions: &Conditions<'_>, cells: &[Job]) -> Result<Simulated, Failure> {
     let repetitions = if conditions.full { 99 } else { 15 };
     let mut simulated = Simulated {
-        transactions: account::table(),
+        transactions: columns::table(),
         repetitions,
         again: 0,
         same: 0,
@@ -71,12 +71,12 @@ pub(super) fn run(conditions: &Conditions<'_>, cells: &[Job]) -> Result<Simulate
 
 /// All lines with all positions of both services.
 pub(super) fn cells() -> Vec<Job> {
-    let of = |service: &'static Service| {
+    let of = |service: &'static PaperService| {
         line::all().flat_map(move |line| {
             (0..=service.packets()).map(move |position| Job {
                 service,
                 line,
-                drops: Drops::one(position),
+                drops: PlannedDrops::one(position),
                 varies: true,
             })
         })
@@ -86,33 +86,36 @@ pub(super) fn cells() -> Vec<Job> {
 
 /// Simulates a transaction with a computable time.
 fn steady() -> Result<Option<Span>, Failure> {
-    let cast = stack::twin("today", "", "linux-6").cast(&[])?;
+    let ends = stack::matching("today", "", "linux-6").ends(&[])?;
     let job = instrument::steady()[0];
-    let played = played::one(&cast, &Part::new(Seed(1), 1, job))?;
-    Ok(played.traced.response_time())
+    let simulated = simulated_run::one(&ends, &SimulationJob::new(Seed(1), 1, job))?;
+    Ok(simulated.traced.response_time())
 }
 
 impl Simulated {
-    fn play(&mut self, stack: &Stack, cells: &[Job], seed: Seed) -> Result<(), Failure> {
-        let cast = stack.cast(&[])?;
+    fn play(&mut self, stack: &SimulatedStack, cells: &[Job], seed: Seed) -> Result<(), Failure> {
+        let ends = stack.ends(&[])?;
         let jobs = cells
             .iter()
             .flat_map(|job| std::iter::repeat_n(*job, self.repetitions));
-        let parts: Vec<Part> = (1..)
+        let parts: Vec<SimulationJob> = (1..)
             .zip(jobs)
-            .map(|(number, job)| Part::new(seed, number, job))
+            .map(|(number, job)| SimulationJob::new(seed, number, job))
             .collect();
-        let played = played::all(&cast, &parts)?;
+        let simulated = simulated_run::all(&ends, &parts)?;
         // A sample of the transactions is repeated alone and in another order.
         for place in (0..parts.len()).rev().step_by(parts.len().div_ceil(AGAIN)) {
-            let again = played::one(&cast, &parts[place])?;
-            let told = |played: &Played| account_of(stack, &parts[place], played);
+            let again = simulated_run::one(&ends, &parts[place])?;
+            let told = |simulated: &SimulatedRun| columns_of(stack, &parts[place], simulated);
             self.again += 1;
-            self.same += usize::from(told(&again) == told(&played[place]));
+            self.same += usize::from(told(&again) == told(&simulated[place]));
         }
-        self.planned += played.iter().filter(|played| played.planned).count();
-        for (part, played) in parts.iter().zip(&played) {
-            self.transactions.push(account_of(stack, part, played));
+        self.planned += simulated
+            .iter()
+            .filter(|simulated| simulated.planned)
+            .count();
+        for (part, simulated) in parts.iter().zip(&simulated) {
+            self.transactions.push(columns_of(stack, part, simulated));
         }
         Ok(())
     }
@@ -135,18 +138,27 @@ impl Simulated {
     }
 }
 
-fn account_of(stack: &Stack, part: &Part, played: &Played) -> Vec<posthaste_study::Value> {
-    account::row((stack.key, SEGMENT), &part.job, played.well, &played.traced)
+fn columns_of(
+    stack: &SimulatedStack,
+    part: &SimulationJob,
+    simulated: &SimulatedRun,
+) -> Vec<posthaste_study::RecordValue> {
+    columns::row(
+        (stack.key, SEGMENT),
+        &part.job,
+        simulated.well,
+        &simulated.traced,
+    )
 }
 
 #[cfg(test)]
 mod tests {
-    use super::super::line::Line;
+    use super::super::line::NetworkLine;
     use super::super::service::AUTHOR;
     use super::super::stack::FREEBSD;
     use super::*;
 
-    const LINE: Line = Line { kbit: 300, ms: 10 };
+    const LINE: NetworkLine = NetworkLine { kbit: 300, ms: 10 };
 
     #[test]
     fn the_cells_of_freebsd_are_sensitive_where_the_paper_says() {
@@ -154,7 +166,7 @@ mod tests {
         let cells: Vec<Job> = cells().into_iter().filter(here).collect();
         assert_eq!(cells.len(), 13);
         let mut simulated = Simulated {
-            transactions: account::table(),
+            transactions: columns::table(),
             repetitions: 3,
             again: 0,
             same: 0,

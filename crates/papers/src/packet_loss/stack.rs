@@ -8,13 +8,13 @@ use posthaste_tcp::remedy::Remedy;
 use posthaste_tcp::{Profile, profile};
 
 use super::cells::Cells;
-use super::service::{LATE, Service};
+use super::service::{LATE, PaperService};
 
 /// Bytes of an Ethernet header. The paper's emulator worked at layer 2 and counted them.
 const ETHERNET: u32 = 14;
 
 /// A TCP stack at both ends.
-pub(super) struct Stack {
+pub(super) struct SimulatedStack {
     /// Name in pictures and sentences.
     pub(super) name: &'static str,
     /// Name in records.
@@ -30,7 +30,7 @@ pub(super) struct Stack {
 }
 
 /// The paper's FreeBSD.
-pub(super) static FREEBSD: Stack = Stack {
+pub(super) static FREEBSD: SimulatedStack = SimulatedStack {
     name: "FreeBSD 6.0, simulated",
     key: "freebsd-6.0",
     profile: "freebsd-6.0",
@@ -40,7 +40,7 @@ pub(super) static FREEBSD: Stack = Stack {
 };
 
 /// The paper's Linux.
-pub(super) static LINUX: Stack = Stack {
+pub(super) static LINUX: SimulatedStack = SimulatedStack {
     name: "Linux 2.6.15, simulated",
     key: "linux-2.6.15",
     profile: "linux-2.6.15",
@@ -50,7 +50,7 @@ pub(super) static LINUX: Stack = Stack {
 };
 
 /// FreeBSD of today.
-static FREEBSD_14: Stack = Stack {
+static FREEBSD_14: SimulatedStack = SimulatedStack {
     name: "FreeBSD 14, simulated",
     key: "freebsd-14",
     profile: "freebsd-14",
@@ -58,7 +58,7 @@ static FREEBSD_14: Stack = Stack {
 };
 
 /// Linux of today.
-pub(super) static LINUX_6: Stack = Stack {
+pub(super) static LINUX_6: SimulatedStack = SimulatedStack {
     name: "today's Linux, simulated",
     key: "linux-6",
     profile: "linux-6",
@@ -66,14 +66,18 @@ pub(super) static LINUX_6: Stack = Stack {
 };
 
 /// The stacks in the figures of the paper, the paper's own first.
-pub(super) static ALL: [&Stack; 4] = [&FREEBSD, &LINUX, &FREEBSD_14, &LINUX_6];
+pub(super) static ALL: [&SimulatedStack; 4] = [&FREEBSD, &LINUX, &FREEBSD_14, &LINUX_6];
 
 /// FreeBSD in the paper, and the stacks of today for comparison.
-pub(super) static OF_FREEBSD: [&Stack; 3] = [&FREEBSD, &FREEBSD_14, &LINUX_6];
+pub(super) static OF_FREEBSD: [&SimulatedStack; 3] = [&FREEBSD, &FREEBSD_14, &LINUX_6];
 
 /// The stack that matches a kernel: on the emulator's lines, with its program's clock.
-pub(super) const fn twin(key: &'static str, name: &'static str, profile: &'static str) -> Stack {
-    Stack {
+pub(super) const fn matching(
+    key: &'static str,
+    name: &'static str,
+    profile: &'static str,
+) -> SimulatedStack {
+    SimulatedStack {
         name,
         key,
         profile,
@@ -85,17 +89,17 @@ pub(super) const fn twin(key: &'static str, name: &'static str, profile: &'stati
 
 /// Configuration of both simulated ends.
 #[derive(Clone)]
-pub(super) struct Cast {
+pub(super) struct SimulatedEnds {
     pub(super) profile: Arc<Profile>,
     pub(super) clock: ProcessingClock,
     pub(super) closer: Closer,
     pub(super) overhead: u32,
 }
 
-impl Stack {
+impl SimulatedStack {
     /// Configures both ends with this stack.
-    pub(super) fn cast(&self, remedies: &[Remedy]) -> Result<Cast, Failure> {
-        Ok(Cast {
+    pub(super) fn ends(&self, remedies: &[Remedy]) -> Result<SimulatedEnds, Failure> {
+        Ok(SimulatedEnds {
             profile: Arc::new(profile::named(self.profile)?.with(remedies)),
             clock: self.clock,
             closer: Closer::Server,
@@ -104,7 +108,11 @@ impl Stack {
     }
 
     /// Cells of this stack for a service.
-    pub(super) fn cells<'a>(&self, records: &'a Records, service: &'static Service) -> Cells<'a> {
+    pub(super) fn cells<'a>(
+        &self,
+        records: &'a Records,
+        service: &'static PaperService,
+    ) -> Cells<'a> {
         Cells {
             late: self.late,
             ..Cells::of(records, (self.key, self.name), service)

@@ -9,10 +9,10 @@ use posthaste_study::{Conditions, Failure, Needs, Records, Study};
 use super::campaign::Campaign;
 use super::cells::summarise;
 use super::instrument::steady;
-use super::kernel::{self, Kernel};
-use super::rig::{Ends, Job};
+use super::kernel::{self, KernelSetup};
+use super::paired::{Paired, Tables};
 use super::simulated;
-use super::twin::{Tables, Twin};
+use super::testbed::{Ends, Job};
 
 pub(super) static STUDY: Study = Study {
     name: "packet-loss-sweep",
@@ -47,7 +47,7 @@ fn study(conditions: &Conditions<'_>, repetitions: Repetitions) -> Result<Record
 /// Measures everything for one kernel. Returns false if stopped.
 fn sweep(
     campaign: &mut Campaign<'_>,
-    kernel: &Kernel,
+    kernel: &KernelSetup,
     cells: &[Job],
     [all, more]: Repetitions,
     tables: &mut Tables,
@@ -57,7 +57,7 @@ fn sweep(
         kept: true,
         ..kernel.ends()?
     };
-    let mut twin = Twin::new(kernel, &kernel.twin())?;
+    let mut paired = Paired::new(kernel, &kernel.matching_stack())?;
     let steady = steady();
     let mut jobs = steady.clone();
     jobs.extend(cells.repeat(all as usize));
@@ -74,15 +74,15 @@ fn sweep(
         .map(|place| cells[place])
         .collect();
     let again = again.repeat(more as usize);
-    twin.take(&jobs, results);
+    paired.take(&jobs, results);
     let mut whole = true;
     if !again.is_empty() {
         match campaign.run(names, &ends, &again)? {
-            Some(results) => twin.take(&again, results),
+            Some(results) => paired.take(&again, results),
             None => whole = false,
         }
     }
-    twin.write(tables)?;
+    paired.write(tables)?;
     Ok(whole)
 }
 
@@ -90,13 +90,13 @@ fn sweep(
 mod tests {
     use super::super::cells::Cells;
     use super::super::instrument;
-    use super::super::line::{Drops, Line};
+    use super::super::line::{NetworkLine, PlannedDrops};
     use super::super::service::{AUTHOR, SEGMENT};
     use super::*;
     use crate::test_study;
-    use posthaste_study::{Row, Table};
+    use posthaste_study::{RecordRow, RecordTable};
 
-    const LINE: Line = Line {
+    const LINE: NetworkLine = NetworkLine {
         kbit: 10_000,
         ms: 10,
     };
@@ -106,7 +106,7 @@ mod tests {
         let cells = [0, 6, 9, 10, 11].map(|position| Job {
             service: &AUTHOR,
             line: LINE,
-            drops: Drops::one(position),
+            drops: PlannedDrops::one(position),
             varies: true,
         });
         let Some(mut records) = test_study::on_links(|conditions| {
@@ -124,7 +124,7 @@ mod tests {
         let rows = || records.table("transactions").rows();
         let first = instrument::steady().len() + cells.len();
         let timeouts = ["client_timeouts", "server_timeouts"];
-        let waited = |row: &Row<'_>| timeouts.iter().any(|column| row.number(column) > 0.0);
+        let waited = |row: &RecordRow<'_>| timeouts.iter().any(|column| row.number(column) > 0.0);
         let again = rows().take(first).filter(waited).count();
         assert_eq!(records.table("transactions").len(), first + again);
         for check in [instrument::exact(&records), instrument::well(&records)] {
@@ -134,7 +134,7 @@ mod tests {
         let agree = records.table("model").rows();
         let agree = agree.filter(|row| row.number("agrees") == 1.0).count();
         assert!(agree + 1 >= cells.len(), "{agree} of {}", cells.len());
-        summarise(&mut records, &Table::default());
+        summarise(&mut records, &RecordTable::default());
         let of_2005 = Cells::of(&records, ("2005", "linux-2005"), &AUTHOR);
         assert!(of_2005.sensitive(LINE).into_iter().eq(AUTHOR.late(SEGMENT)));
         let [none, reference] = [0, 6].map(|position| of_2005.ms(LINE, position));

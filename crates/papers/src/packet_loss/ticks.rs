@@ -16,11 +16,11 @@ const SLOT: u64 = 8;
 /// Returns the offset to subtract from CLOCK_MONOTONIC so that slots of the second wheel end at its multiples.
 /// `timeouts` are the times when timers expired. Shorter timers among them expire at any tick and do no harm.
 pub(super) fn phase(timeouts: impl IntoIterator<Item = Instant>) -> Span {
-    let mut seen = [0_u32; SLOT as usize];
+    let mut counts = [0_u32; SLOT as usize];
     for time in timeouts {
-        seen[(time.as_nanos() / TICK.as_nanos() % SLOT) as usize] += 1;
+        counts[(time.as_nanos() / TICK.as_nanos() % SLOT) as usize] += 1;
     }
-    let most = (0..SLOT).max_by_key(|place| seen[*place as usize]);
+    let most = (0..SLOT).max_by_key(|place| counts[*place as usize]);
     TICK * most.unwrap_or(0)
 }
 

@@ -4,32 +4,32 @@
 //! Positions count the packets that are really sent. A remedy that splits a reply into more packets therefore has more
 //! positions, and a loss is late by the data that it concerns. All remedies meet the same delays, to exclude luck.
 
-use posthaste_study::{Conditions, Failure, Needs, Records, Study, Table, Value};
+use posthaste_study::{Conditions, Failure, Needs, RecordTable, RecordValue, Records, Study};
 use posthaste_tcp::remedy::Remedy;
 use posthaste_units::{Seed, Span};
 
 use super::cells::quantile;
-use super::line::{self, Drops, Line};
-use super::played::{self, Part, Played};
-use super::rig::{Job, PROCESSING};
+use super::line::{self, NetworkLine, PlannedDrops};
 use super::service::{AUTHOR, LATE, SEGMENT};
-use super::stack::{Cast, FREEBSD, LINUX, LINUX_6, Stack};
+use super::simulated_run::{self, SimulatedRun, SimulationJob};
+use super::stack::{FREEBSD, LINUX, LINUX_6, SimulatedEnds, SimulatedStack};
+use super::testbed::{Job, PROCESSING};
 
 pub(super) static STUDY: Study = Study {
     name: "packet-loss-trials",
     needs: Needs::Processor,
     core: true,
     run: |conditions| {
-        let lines: Vec<Line> = line::all().collect();
+        let lines: Vec<NetworkLine> = line::all().collect();
         study(conditions, &lines, if conditions.full { 5 } else { 1 })
     },
 };
 
 /// The stacks of the trials: the paper's two, and today's Linux.
-pub(super) static ON: [&Stack; 3] = [&FREEBSD, &LINUX, &LINUX_6];
+pub(super) static ON: [&SimulatedStack; 3] = [&FREEBSD, &LINUX, &LINUX_6];
 
 /// The line of the picture with all positions.
-pub(super) const SHOWN: Line = Line { kbit: 300, ms: 10 };
+pub(super) const SHOWN: NetworkLine = NetworkLine { kbit: 300, ms: 10 };
 
 /// Numbers of later packets that overtake a late one: up to enough for the duplicate ACKs, and one more.
 const BEHIND: [u32; 4] = [1, 2, 3, 4];
@@ -58,15 +58,19 @@ pub(super) fn remedies() -> impl Iterator<Item = Option<Remedy>> {
     [None].into_iter().chain(Remedy::ALL.map(Some))
 }
 
-fn study(conditions: &Conditions<'_>, lines: &[Line], times: u32) -> Result<Records, Failure> {
+fn study(
+    conditions: &Conditions<'_>,
+    lines: &[NetworkLine],
+    times: u32,
+) -> Result<Records, Failure> {
     let mut tables = [trials(), positions()];
     let mut done = 0..;
     for stack in ON {
-        let plain = stack.cast(&[])?;
+        let plain = stack.ends(&[])?;
         for (remedy, done) in remedies().zip(done.by_ref()) {
-            let cast = stack.cast(remedy.as_slice())?;
+            let ends = stack.ends(remedy.as_slice())?;
             // A feature that a stack already has is no remedy.
-            if remedy.is_some() && cast.profile == plain.profile {
+            if remedy.is_some() && ends.profile == plain.profile {
                 continue;
             }
             let words = format!("{}, {}", stack.name, name(remedy));
@@ -76,8 +80,8 @@ fn study(conditions: &Conditions<'_>, lines: &[Line], times: u32) -> Result<Reco
                 if conditions.stopped() {
                     break;
                 }
-                let trial = Trial {
-                    cast: &cast,
+                let trial = RemedyTrial {
+                    ends: &ends,
                     line: *line,
                     seed: conditions.seed.child(&format!("{} {}", line.kbit, line.ms)),
                     times,
@@ -99,8 +103,8 @@ fn study(conditions: &Conditions<'_>, lines: &[Line], times: u32) -> Result<Reco
 
 /// One row for each stack, remedy and line. Times are means in ms. `waits` and `for_nothing` (needless segments) are
 /// per transaction. `bytes` are of a transaction without loss.
-fn trials() -> Table {
-    Table::new([
+fn trials() -> RecordTable {
+    RecordTable::new([
         "stack",
         "remedy",
         "kbit",
@@ -121,66 +125,77 @@ fn trials() -> Table {
 }
 
 /// One row for each stack, remedy and position, on one line.
-fn positions() -> Table {
-    Table::new(["stack", "remedy", "position", "median_ms", "waits", "late"])
+fn positions() -> RecordTable {
+    RecordTable::new(["stack", "remedy", "position", "median_ms", "waits", "late"])
 }
 
 /// One remedy on one line.
-struct Trial<'a> {
-    cast: &'a Cast,
-    line: Line,
+struct RemedyTrial<'a> {
+    ends: &'a SimulatedEnds,
+    line: NetworkLine,
     seed: Seed,
     times: u32,
 }
 
-impl Trial<'_> {
-    fn run(&self, (stack, remedy): (&str, &str), tables: &mut [Table; 2]) -> Result<(), Failure> {
-        let none = self.play([Drops::NONE], EACH)?;
-        let packets = none.iter().map(|played| played.traced.packets).max();
+impl RemedyTrial<'_> {
+    fn run(
+        &self,
+        (stack, remedy): (&str, &str),
+        tables: &mut [RecordTable; 2],
+    ) -> Result<(), Failure> {
+        let none = self.play([PlannedDrops::NONE], EACH)?;
+        let packets = none.iter().map(|simulated| simulated.traced.packets).max();
         let last = packets.unwrap_or_default();
-        let lost = self.play((2..=last).map(Drops::one), EACH)?;
-        let held =
-            (3..=last).flat_map(|position| BEHIND.map(|later| Drops::Held { position, later }));
+        let lost = self.play((2..=last).map(PlannedDrops::one), EACH)?;
+        let held = (3..=last)
+            .flat_map(|position| BEHIND.map(|later| PlannedDrops::Held { position, later }));
         let held = self.play(held, 1)?;
-        let chance = self.play([Drops::Percent(PERCENT)], BY_CHANCE)?;
-        let (late, early): (Vec<&Played>, Vec<&Played>) =
-            lost.iter().filter(data).partition(|played| is_late(played));
+        let chance = self.play([PlannedDrops::Percent(PERCENT)], BY_CHANCE)?;
+        let (late, early): (Vec<&SimulatedRun>, Vec<&SimulatedRun>) = lost
+            .iter()
+            .filter(data)
+            .partition(|simulated| is_late(simulated));
         let all = || [&none, &lost, &held, &chance].into_iter().flatten();
-        let for_nothing = |played: &[Played]| mean(played.iter().map(|p| p.for_nothing as f64));
+        let for_nothing =
+            |simulated: &[SimulatedRun]| mean(simulated.iter().map(|p| p.for_nothing as f64));
         let numbers = [
             f64::from(self.line.kbit),
             f64::from(self.line.ms),
             mean(none.iter().map(ms)),
-            mean(none.iter().map(|played| played.bytes as f64)),
+            mean(none.iter().map(|simulated| simulated.bytes as f64)),
             mean(early.into_iter().map(ms)),
             mean(late.iter().copied().map(ms)),
-            mean(late.iter().map(|played| f64::from(waited(played)))),
+            mean(late.iter().map(|simulated| f64::from(waited(simulated)))),
             for_nothing(&lost),
             mean(held.iter().map(ms)),
             for_nothing(&held),
             mean(chance.iter().map(ms)),
             all().count() as f64,
-            all().filter(|played| played.well).count() as f64,
-            all().filter(|played| played.planned).count() as f64,
+            all().filter(|simulated| simulated.well).count() as f64,
+            all().filter(|simulated| simulated.planned).count() as f64,
         ];
         let [trials, positions] = tables;
-        let row = [Value::from(stack), remedy.into()];
-        trials.push(row.into_iter().chain(numbers.map(Value::from)));
+        let row = [RecordValue::from(stack), remedy.into()];
+        trials.push(row.into_iter().chain(numbers.map(RecordValue::from)));
         if self.line == SHOWN {
             let each = (EACH * self.times) as usize;
-            for (position, played) in (2..).zip(lost.chunks(each)) {
-                let mut times: Vec<f64> = played.iter().map(ms).collect();
+            for (position, simulated) in (2..).zip(lost.chunks(each)) {
+                let mut times: Vec<f64> = simulated.iter().map(ms).collect();
                 times.sort_by(f64::total_cmp);
-                let waits = mean(played.iter().map(|played| f64::from(waited(played))));
-                let late = played.iter().all(is_late);
+                let waits = mean(
+                    simulated
+                        .iter()
+                        .map(|simulated| f64::from(waited(simulated))),
+                );
+                let late = simulated.iter().all(is_late);
                 let numbers = [
                     f64::from(position),
                     quantile(&times, 0.5),
                     waits,
                     f64::from(late),
                 ];
-                let row = [Value::from(stack), remedy.into()];
-                positions.push(row.into_iter().chain(numbers.map(Value::from)));
+                let row = [RecordValue::from(stack), remedy.into()];
+                positions.push(row.into_iter().chain(numbers.map(RecordValue::from)));
             }
         }
         Ok(())
@@ -189,10 +204,10 @@ impl Trial<'_> {
     /// Simulates each of `drops` several times.
     fn play(
         &self,
-        drops: impl IntoIterator<Item = Drops>,
+        drops: impl IntoIterator<Item = PlannedDrops>,
         each: u32,
-    ) -> Result<Vec<Played>, Failure> {
-        let parts: Vec<Part> = drops
+    ) -> Result<Vec<SimulatedRun>, Failure> {
+        let parts: Vec<SimulationJob> = drops
             .into_iter()
             .flat_map(|drops| {
                 let job = Job {
@@ -202,10 +217,10 @@ impl Trial<'_> {
                     varies: true,
                 };
                 let numbers = 1..=u64::from(each * self.times);
-                numbers.map(move |number| Part::new(self.seed, number, job))
+                numbers.map(move |number| SimulationJob::new(self.seed, number, job))
             })
             .collect();
-        played::all(self.cast, &parts)
+        simulated_run::all(self.ends, &parts)
     }
 }
 
@@ -214,14 +229,14 @@ fn mean(values: impl Iterator<Item = f64>) -> f64 {
     sum / count
 }
 
-fn ms(played: &Played) -> f64 {
-    let time = played.traced.response_time();
+fn ms(simulated: &SimulatedRun) -> f64 {
+    let time = simulated.traced.response_time();
     time.map_or(f64::NAN, Span::as_millis_f64)
 }
 
 /// True if the loss concerns data in its first transmission.
-fn data(played: &&Played) -> bool {
-    played
+fn data(simulated: &&SimulatedRun) -> bool {
+    simulated
         .traced
         .dropped
         .iter()
@@ -229,14 +244,14 @@ fn data(played: &&Played) -> bool {
 }
 
 /// True if the loss concerns data of the last four full segments: FreeBSD's late positions.
-fn is_late(played: &Played) -> bool {
+fn is_late(simulated: &SimulatedRun) -> bool {
     let first = u64::from(AUTHOR.segments() - LATE - 1) * u64::from(SEGMENT);
-    let lost = played.traced.dropped.iter();
+    let lost = simulated.traced.dropped.iter();
     lost.filter_map(|lost| lost.place)
         .any(|place| place >= first)
 }
 
 /// True if the server waited for a timeout.
-fn waited(played: &Played) -> bool {
-    played.traced.timeouts()[1] > 0
+fn waited(simulated: &SimulatedRun) -> bool {
+    simulated.traced.timeouts()[1] > 0
 }

@@ -8,14 +8,14 @@
 use posthaste_emulator::agent;
 use posthaste_study::Failure;
 
-use super::kernel::{Kernel, OF_2005, TODAY};
-use super::rig::Ends;
+use super::kernel::{KernelSetup, OF_2005, TODAY};
 use super::service::SEGMENT;
+use super::testbed::Ends;
 
 /// Base of a change.
 pub(super) struct Base {
     pub(super) name: &'static str,
-    kernel: &'static Kernel,
+    kernel: &'static KernelSetup,
     fin_on_data: bool,
 }
 
@@ -39,7 +39,7 @@ pub(super) static FIN: Base = Base {
 
 /// A change of a base.
 #[derive(Clone, Copy)]
-pub(super) struct Change {
+pub(super) struct SetupChange {
     pub(super) name: &'static str,
     /// Settings of both kernels.
     sysctls: &'static [(&'static str, &'static str)],
@@ -55,7 +55,7 @@ const SACK_OFF: (&str, &str) = ("net.ipv4.tcp_sack", "0");
 const PROBE_OFF: (&str, &str) = ("net.ipv4.tcp_early_retrans", "0");
 const RACK_OFF: (&str, &str) = ("net.ipv4.tcp_recovery", "0");
 
-pub(super) const NOTHING: Change = Change {
+pub(super) const NOTHING: SetupChange = SetupChange {
     name: "as it is",
     sysctls: &[],
     routes: [""; 2],
@@ -63,57 +63,57 @@ pub(super) const NOTHING: Change = Change {
     agent: false,
 };
 
-pub(super) const TIMER: Change = Change {
+pub(super) const TIMER: SetupChange = SetupChange {
     name: "timeout of 50 ms at least",
     routes: ["", "rto_min 50ms"],
     ..NOTHING
 };
 
-pub(super) const REORDERING: Change = Change {
+pub(super) const REORDERING: SetupChange = SetupChange {
     name: "reordering threshold 1",
     sysctls: &[("net.ipv4.tcp_reordering", "1")],
     ..NOTHING
 };
 
 /// Segment size that the client requests. The time stamp takes 12 of the 536 bytes.
-pub(super) const SMALL: Change = Change {
+pub(super) const SMALL: SetupChange = SetupChange {
     name: "segments of 524 bytes",
     routes: ["advmss 536", ""],
     segment: 524,
     ..NOTHING
 };
 
-pub(super) const AGENT: Change = Change {
+pub(super) const AGENT: SetupChange = SetupChange {
     name: "duplicate-ACK agent",
     agent: true,
     ..NOTHING
 };
 
-pub(super) const NO_PROBE: Change = Change {
+pub(super) const NO_PROBE: SetupChange = SetupChange {
     name: "no tail loss probe",
     sysctls: &[PROBE_OFF],
     ..NOTHING
 };
 
-pub(super) const NO_RACK: Change = Change {
+pub(super) const NO_RACK: SetupChange = SetupChange {
     name: "tcp_recovery = 0",
     sysctls: &[RACK_OFF],
     ..NOTHING
 };
 
-pub(super) const NEITHER: Change = Change {
+pub(super) const NEITHER: SetupChange = SetupChange {
     name: "neither of them",
     sysctls: &[PROBE_OFF, RACK_OFF],
     ..NOTHING
 };
 
-pub(super) const NO_SACK: Change = Change {
+pub(super) const NO_SACK: SetupChange = SetupChange {
     name: "no SACK",
     sysctls: &[SACK_OFF],
     ..NOTHING
 };
 
-pub(super) const NO_SACK_AGENT: Change = Change {
+pub(super) const NO_SACK_AGENT: SetupChange = SetupChange {
     name: "no SACK, agent",
     agent: true,
     ..NO_SACK
@@ -124,10 +124,10 @@ pub(super) struct Variant {
     /// Its name in records.
     pub(super) key: &'static str,
     pub(super) base: &'static Base,
-    pub(super) change: Change,
+    pub(super) change: SetupChange,
 }
 
-const fn variant(key: &'static str, base: &'static Base, change: Change) -> Variant {
+const fn variant(key: &'static str, base: &'static Base, change: SetupChange) -> Variant {
     Variant { key, base, change }
 }
 
@@ -152,7 +152,7 @@ pub(super) static VARIANTS: [Variant; 16] = [
 ];
 
 /// Returns the variant of a base and a change. The table contains all pairs that pictures use.
-pub(super) fn of(base: &Base, change: &Change) -> &'static Variant {
+pub(super) fn of(base: &Base, change: &SetupChange) -> &'static Variant {
     let is =
         |variant: &&Variant| variant.base.name == base.name && variant.change.name == change.name;
     VARIANTS.iter().find(is).expect("a pair of the table")
@@ -169,7 +169,7 @@ impl Variant {
 
     /// Configuration of the ends.
     pub(super) fn ends(&self) -> Result<Ends, Failure> {
-        let Change {
+        let SetupChange {
             sysctls,
             routes,
             segment,

@@ -5,7 +5,7 @@
 
 use posthaste_load::{Arrivals, Pace, RateStep};
 use posthaste_qos::Money;
-use posthaste_study::{Conditions, Failure, Needs, Records, Study, Table};
+use posthaste_study::{Conditions, Failure, Needs, RecordTable, Records, Study};
 use posthaste_units::{Rate, Span};
 
 use super::market::{Course, Market};
@@ -14,7 +14,7 @@ pub(super) static STUDY: Study = Study {
     name: "wsqos-adaptive",
     needs: Needs::Links,
     core: false,
-    run: |conditions| study(conditions, &Case::of(conditions.full)),
+    run: |conditions| study(conditions, &AdaptiveExtent::of(conditions.full)),
 };
 
 /// Seconds of the thesis per second here.
@@ -36,13 +36,13 @@ pub(super) const WINDOW: f64 = 30.0 / SCALE;
 const LOOK: Span = Span::from_millis(25);
 
 /// Times of the course, in the thesis's minutes.
-pub(super) struct Case {
+pub(super) struct AdaptiveExtent {
     /// End of all clients but the last, the one with the highest budget.
     pub(super) falls: f64,
     pub(super) end: f64,
 }
 
-impl Case {
+impl AdaptiveExtent {
     const fn of(full: bool) -> Self {
         match full {
             true => Self {
@@ -57,7 +57,10 @@ impl Case {
     }
 }
 
-pub(super) fn study(conditions: &Conditions<'_>, case: &Case) -> Result<Records, Failure> {
+pub(super) fn study(
+    conditions: &Conditions<'_>,
+    extent: &AdaptiveExtent,
+) -> Result<Records, Failure> {
     let mut records = Records::new();
     let controller = "{ policy = \"steps\", window = \"500ms\", period = \"83ms\" }";
     records.set_parameter("time", format!("{SCALE} times as fast as the thesis"));
@@ -65,9 +68,9 @@ pub(super) fn study(conditions: &Conditions<'_>, case: &Case) -> Result<Records,
     records.set_parameter("rate of a client", format!("{RATE}/s"));
     records.set_parameter("service", format!("md1:{SERVICE}"));
     records.set_parameter("controller", controller);
-    records.set_number("falls", case.falls);
-    let mut table = Table::new(["minute", "price", "load"]);
-    let mut ends = Table::new([
+    records.set_number("falls", extent.falls);
+    let mut table = RecordTable::new(["minute", "price", "load"]);
+    let mut ends = RecordTable::new([
         "client",
         "intended",
         "ok",
@@ -81,18 +84,18 @@ pub(super) fn study(conditions: &Conditions<'_>, case: &Case) -> Result<Records,
     let market = Market::open(conditions, &format!("md1:{SERVICE}"), protection, &prices)?;
     let clients = CLIENTS.iter().enumerate().map(|(number, (most, begins))| {
         let is_last = number + 1 == CLIENTS.len();
-        let ends = if is_last { case.end } else { case.falls };
-        let pace = pace(*begins, ends, case.end)?;
+        let ends = if is_last { extent.end } else { extent.falls };
+        let pace = pace(*begins, ends, extent.end)?;
         let most: Money = most.parse()?;
         Ok::<_, Failure>(market.client(number as u64, Some(most), pace, conditions.seed))
     });
     let clients = clients.collect::<Result<Vec<_>, _>>()?;
     conditions.progress.step(0, 1, "four clients, 13 s or 24");
-    if let Some(Course { runs, seen }) = market.run(&clients, LOOK, conditions.stop)? {
+    if let Some(Course { runs, samples }) = market.run(&clients, LOOK, conditions.stop)? {
         let busy = SERVICE.as_secs_f64();
-        for now in &seen {
+        for now in &samples {
             // Mean load of the window that ends here.
-            let Some(then) = seen.iter().find(|then| then.at >= now.at - WINDOW) else {
+            let Some(then) = samples.iter().find(|then| then.at >= now.at - WINDOW) else {
                 continue;
             };
             let passed = now.at - then.at;
@@ -154,11 +157,11 @@ mod tests {
     fn a_tiny_study_accounts_for_every_request_and_every_step() {
         let lab = Lab::Shared("a test".to_owned());
         let stop = AtomicBool::new(false);
-        let case = Case {
+        let extent = AdaptiveExtent {
             falls: 1.8,
             end: 2.0,
         };
-        let records = study(&test_study::conditions(&lab, &stop), &case).unwrap();
+        let records = study(&test_study::conditions(&lab, &stop), &extent).unwrap();
         for check in accounted(&records) {
             assert!(check.holds || !check.fails_the_run(), "{}", check.sentence);
         }

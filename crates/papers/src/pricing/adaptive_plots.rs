@@ -1,7 +1,7 @@
 //! Shared parts of the pictures of adaptive offers: sections of the course of price and load.
 
 use posthaste_draw::{Along, Axis, Chart, Mark, Point, Role, Series, Shape, Unit};
-use posthaste_study::{Check, Plot, Records, Row};
+use posthaste_study::{Check, Plot, RecordRow, Records};
 
 use super::adaptive::SCALE;
 
@@ -18,7 +18,7 @@ pub(super) struct Moment {
 
 /// The course between two of the thesis's minutes.
 pub(super) fn course(records: &Records, from: f64, to: f64) -> Vec<Moment> {
-    let moment = |row: Row<'_>| Moment {
+    let moment = |row: RecordRow<'_>| Moment {
         minute: row.number("minute"),
         price: row.number("price"),
         load: row.number("load"),
@@ -61,7 +61,7 @@ pub(super) fn plot(title: &str, course: &[Moment]) -> Vec<Plot> {
 /// Checks that all requests are accounted for, that the price moved in steps, and that clients declined instead of
 /// being rejected.
 pub(super) fn accounted(records: &Records) -> Vec<Check> {
-    let rows: Vec<Row<'_>> = records.table("clients").rows().collect();
+    let rows: Vec<RecordRow<'_>> = records.table("clients").rows().collect();
     let sum = |column: &str| rows.iter().map(|row| row.number(column)).sum::<f64>();
     let all = course(records, 0.0, f64::INFINITY);
     let steps = all

@@ -13,7 +13,7 @@ use posthaste_study::{Conditions, Failure, lab::starting};
 use posthaste_units::{Seed, Span};
 use tempfile::TempDir;
 
-use crate::testbed::front::fetch;
+use crate::testbed::shop::fetch;
 
 /// Type of the shop's interface and provider of its offers.
 const KIND: &str = "books";
@@ -30,7 +30,7 @@ pub(super) struct Market {
 
 /// One sample.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Seen {
+pub(super) struct PriceSample {
     /// Seconds since the start.
     pub(super) at: f64,
     pub(super) price: f64,
@@ -42,7 +42,7 @@ pub(super) struct Seen {
 pub(super) struct Course {
     /// One run per client.
     pub(super) runs: Vec<Run>,
-    pub(super) seen: Vec<Seen>,
+    pub(super) samples: Vec<PriceSample>,
 }
 
 impl Market {
@@ -139,10 +139,10 @@ impl Market {
                 .iter()
                 .map(|plan| scope.spawn(move || run(plan, stop, &mut ())))
                 .collect();
-            let mut seen = Vec::new();
+            let mut samples = Vec::new();
             while going.iter().any(|client| !client.is_finished()) {
                 // A failed sample is omitted. The number of samples is checked afterwards.
-                seen.extend(self.look(begun));
+                samples.extend(self.look(begun));
                 std::thread::sleep(every.into());
             }
             let ended = going.into_iter().map(|client| {
@@ -150,13 +150,13 @@ impl Market {
                 run.map_err(Failure::from)
             });
             let runs = ended.collect::<Result<_, _>>()?;
-            Ok::<_, Failure>(Course { runs, seen })
+            Ok::<_, Failure>(Course { runs, samples })
         })?;
         Ok((!course.runs.iter().any(|run| run.stopped)).then_some(course))
     }
 
     /// Reads a sample from the gateway's counters.
-    fn look(&self, begun: Instant) -> Result<Seen, Failure> {
+    fn look(&self, begun: Instant) -> Result<PriceSample, Failure> {
         let at = begun.elapsed().as_secs_f64();
         let text = String::from_utf8(fetch(self.gateway.admin, "GET /metrics HTTP/1.1\r\n", "")?)?;
         let sum = |name: &str| -> f64 {
@@ -166,7 +166,7 @@ impl Market {
                 .filter_map(|line| line.rsplit(' ').next()?.parse::<f64>().ok())
                 .sum()
         };
-        Ok(Seen {
+        Ok(PriceSample {
             at,
             price: sum("price "),
             entered: sum("entered_total{"),

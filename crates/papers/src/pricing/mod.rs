@@ -5,7 +5,7 @@
 
 mod adaptive;
 mod adaptive_plots;
-mod demand;
+mod demand_course;
 pub(crate) mod fig_68;
 pub(crate) mod fig_69;
 pub(crate) mod fig_70;

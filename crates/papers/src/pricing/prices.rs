@@ -7,55 +7,55 @@
 use posthaste_load::{Outcome, Outcomes, Plan, Run};
 use posthaste_qos::Money;
 use posthaste_stats::Histogram;
-use posthaste_study::{Conditions, Failure, Needs, Records, Study, Table, Value};
+use posthaste_study::{Conditions, Failure, Needs, RecordTable, RecordValue, Records, Study};
 use posthaste_units::Span;
 
-use super::demand::{Demand, EASY, Kind, Times, World};
-use super::market::{Course, Market, Seen};
+use super::demand_course::{ClientBehaviour, DemandCourse, DemandScenario, EASY, PhaseLengths};
+use super::market::{Course, Market, PriceSample};
 
 pub(super) static STUDY: Study = Study {
     name: "wsqos-prices",
     needs: Needs::Processor,
     core: false,
-    run: |conditions| study(conditions, &Case::of(conditions.full)),
+    run: |conditions| study(conditions, &PricesExtent::of(conditions.full)),
 };
 
 /// An admission policy: its name, the keys of `[protection]`, and those of `[prices]`.
-pub(super) struct Guard {
+pub(super) struct AdmissionPolicy {
     pub(super) name: &'static str,
     protection: &'static str,
     prices: &'static str,
 }
 
 /// All policies, in the order of the pictures. The thesis's half minute is one second, its pause between steps a sixth.
-pub(super) const GUARDS: [Guard; 6] = [
-    Guard {
+pub(super) const ADMISSION_POLICIES: [AdmissionPolicy; 6] = [
+    AdmissionPolicy {
         name: "none",
         protection: "policy = \"none\"",
         prices: "",
     },
-    Guard {
+    AdmissionPolicy {
         name: "rate",
         protection: "policy = \"rate\"\nrate = \"475/s\"",
         prices: "",
     },
-    Guard {
+    AdmissionPolicy {
         name: "limit",
         protection: "policy = \"limit\"",
         prices: "",
     },
-    Guard {
+    AdmissionPolicy {
         name: "steps",
         protection: "policy = \"prices\"",
         prices: "every = \"50ms\"\nlife = \"500ms\"\nrate = \"20/s\"\nmost_rate = \"20/s\"\ncontroller = { policy = \"steps\", window = \"1s\", period = \"167ms\" }",
     },
-    Guard {
+    AdmissionPolicy {
         name: "proportional-integral",
         // Chosen to fill the server.
         protection: "policy = \"prices\"\nmost = 16",
         prices: "every = \"50ms\"\nlife = \"500ms\"\nrate = \"20/s\"\nmost_rate = \"20/s\"\ncontroller = { policy = \"proportional-integral\", target = \"97%\", band = \"1%\", delay = \"20ms\" }",
     },
-    Guard {
+    AdmissionPolicy {
         name: "rajomon",
         protection: "policy = \"prices\"",
         prices: "every = \"10ms\"\nlife = \"500ms\"\nrate = \"20/s\"\nmost_rate = \"20/s\"\ncontroller = { policy = \"rajomon\" }",
@@ -74,19 +74,19 @@ const BUDGETS: [u64; 10] = [5, 15, 25, 35, 45, 55, 65, 75, 85, 95];
 const LOOK: Span = Span::from_millis(20);
 
 /// Extent of the measurements.
-pub(super) struct Case {
+pub(super) struct PricesExtent {
     /// Maximum demand of steps and of sines, as multiples of the capacity.
     steps: &'static [f64],
     sines: &'static [f64],
     /// Intervals of price requests in seconds for clients that do not follow prices, and the maximum demand then.
     asks: &'static [f64],
     old: &'static [f64],
-    times: Times,
+    times: PhaseLengths,
     /// Length of the evaluated part of a course with old prices.
     old_length: Span,
 }
 
-impl Case {
+impl PricesExtent {
     const fn of(full: bool) -> Self {
         match full {
             true => Self {
@@ -94,7 +94,7 @@ impl Case {
                 sines: &[1.4, 2.0, 5.0],
                 asks: &[1.0, 5.0],
                 old: &[1.4, 2.0, 5.0],
-                times: Times {
+                times: PhaseLengths {
                     before: Span::from_secs(2),
                     life: Span::from_secs(1),
                     length: Span::from_secs(8),
@@ -107,7 +107,7 @@ impl Case {
                 sines: &[5.0],
                 asks: &[1.0],
                 old: &[5.0],
-                times: Times {
+                times: PhaseLengths {
                     before: Span::from_millis(500),
                     life: Span::from_millis(750),
                     length: Span::from_millis(1500),
@@ -119,54 +119,72 @@ impl Case {
     }
 
     /// All runs, in order: first demand that can be served. Old prices matter only to policies with a price.
-    fn runs(&self) -> Vec<(&'static Guard, World)> {
-        let world = |kind, most: &f64| World { kind, most: *most };
+    fn runs(&self) -> Vec<(&'static AdmissionPolicy, DemandScenario)> {
+        let scenario = |kind, most: &f64| DemandScenario { kind, most: *most };
         let old = self.asks.iter().flat_map(|every| {
-            let kind = Kind::Old(Span::from_secs_f64(*every));
-            self.old.iter().map(move |most| world(kind, most))
+            let kind = ClientBehaviour::Old(Span::from_secs_f64(*every));
+            self.old.iter().map(move |most| scenario(kind, most))
         });
-        let worlds: Vec<World> = (self.steps.iter().map(|most| world(Kind::Step, most)))
-            .chain(self.sines.iter().map(|most| world(Kind::Sine, most)))
-            .chain(old)
-            .collect();
-        let each = GUARDS.iter().flat_map(|guard| {
-            let worlds = worlds.iter().map(move |world| (guard, *world));
-            worlds.filter(|(guard, world)| guard.has_price() || world.kind.ask_every().is_none())
+        let scenarios: Vec<DemandScenario> = (self
+            .steps
+            .iter()
+            .map(|most| scenario(ClientBehaviour::Step, most)))
+        .chain(
+            self.sines
+                .iter()
+                .map(|most| scenario(ClientBehaviour::Sine, most)),
+        )
+        .chain(old)
+        .collect();
+        let each = ADMISSION_POLICIES.iter().flat_map(|policy| {
+            let scenarios = scenarios.iter().map(move |scenario| (policy, *scenario));
+            scenarios.filter(|(policy, scenario)| {
+                policy.has_price() || scenario.kind.ask_every().is_none()
+            })
         });
-        let at_ease = (&GUARDS[0], world(Kind::Step, &EASY));
+        let at_ease = (
+            &ADMISSION_POLICIES[0],
+            scenario(ClientBehaviour::Step, &EASY),
+        );
         std::iter::once(at_ease).chain(each).collect()
     }
 
-    fn times(&self, world: World) -> Times {
+    fn times(&self, scenario: DemandScenario) -> PhaseLengths {
         let mut times = self.times;
-        if world.kind.ask_every().is_some() {
+        if scenario.kind.ask_every().is_some() {
             times.length = self.old_length;
         }
         times
     }
 }
 
-impl Guard {
+impl AdmissionPolicy {
     pub(super) const fn has_price(&self) -> bool {
         !self.prices.is_empty()
     }
 }
 
-pub(super) fn study(conditions: &Conditions<'_>, case: &Case) -> Result<Records, Failure> {
+pub(super) fn study(
+    conditions: &Conditions<'_>,
+    extent: &PricesExtent,
+) -> Result<Records, Failure> {
     let mut records = Records::new();
     records.set_parameter("service", format!("md1:{SERVICE}"));
     records.set_parameter("clients", "10, with budgets from 0.05 to 0.95 EUR");
     records.set_parameter("arrivals", "Poisson");
-    for guard in GUARDS.iter().filter(|guard| !guard.protection.is_empty()) {
-        let words = [guard.protection, guard.prices]
+    for policy in ADMISSION_POLICIES
+        .iter()
+        .filter(|policy| !policy.protection.is_empty())
+    {
+        let words = [policy.protection, policy.prices]
             .join("\n")
             .replace('\n', "; ");
-        records.set_parameter(guard.name, words);
+        records.set_parameter(policy.name, words);
     }
     records.set_parameter("deadline of a reply", DEADLINE);
-    records.set_parameter("judged for", case.times.length);
-    records.set_parameter("period of a sine", case.times.period);
-    let mut runs = Table::new([
+    records.set_parameter("judged for", extent.times.length);
+    records.set_parameter("period of a sine", extent.times.period);
+    let mut runs = RecordTable::new([
         "guard",
         "kind",
         "demand",
@@ -184,30 +202,39 @@ pub(super) fn study(conditions: &Conditions<'_>, case: &Case) -> Result<Records,
         "quoted",
         "quoted_refused",
     ]);
-    let mut course = Table::new(["guard", "demand", "second", "asked", "price"]);
-    let all = case.runs();
-    for (done, (guard, world)) in all.iter().enumerate() {
-        let words = format!("{}, {} {}", guard.name, world.kind.name(), world.most);
+    let mut course = RecordTable::new(["guard", "demand", "second", "asked", "price"]);
+    let all = extent.runs();
+    for (done, (policy, scenario)) in all.iter().enumerate() {
+        let words = format!(
+            "{}, {} {}",
+            policy.name,
+            scenario.kind.name(),
+            scenario.most
+        );
         conditions
             .progress
             .step(done as u64, all.len() as u64, &words);
-        let times = case.times(*world);
-        let demand = world.demand(&times);
-        let Some(Course { runs: ended, seen }) = one(conditions, guard, *world, &demand)? else {
+        let times = extent.times(*scenario);
+        let demand = scenario.demand(&times);
+        let Some(Course {
+            runs: ended,
+            samples,
+        }) = one(conditions, policy, *scenario, &demand)?
+        else {
             break;
         };
         let from = demand.judged_from();
         let judged = from..from + times.length.as_secs_f64();
-        let seen: Vec<Seen> = seen
+        let samples: Vec<PriceSample> = samples
             .into_iter()
             .filter(|now| judged.contains(&now.at))
             .collect();
-        runs.push(row(guard, *world, &times, &demand, &ended, &seen));
-        if world.kind == Kind::Sine && guard.has_price() {
-            for now in &seen {
+        runs.push(row(policy, *scenario, &times, &demand, &ended, &samples));
+        if scenario.kind == ClientBehaviour::Sine && policy.has_price() {
+            for now in &samples {
                 course.push([
-                    guard.name.into(),
-                    world.most.into(),
+                    policy.name.into(),
+                    scenario.most.into(),
                     (now.at - from).into(),
                     demand.at(now.at).into(),
                     now.price.into(),
@@ -223,19 +250,19 @@ pub(super) fn study(conditions: &Conditions<'_>, case: &Case) -> Result<Records,
 /// Runs one policy in one scenario. `None` if stopped.
 fn one(
     conditions: &Conditions<'_>,
-    guard: &Guard,
-    world: World,
-    demand: &Demand,
+    policy: &AdmissionPolicy,
+    scenario: DemandScenario,
+    demand: &DemandCourse,
 ) -> Result<Option<Course>, Failure> {
     let law = format!("md1:{SERVICE}");
-    let market = Market::open(conditions, &law, guard.protection, guard.prices)?;
+    let market = Market::open(conditions, &law, policy.protection, policy.prices)?;
     let client = |(number, hundredths): (usize, &u64)| {
         let most = Money::from_micros(hundredths * 10_000, "EUR".parse()?);
-        let most = most.filter(|_| guard.has_price());
+        let most = most.filter(|_| policy.has_price());
         let pace = demand.pace(CAPACITY, BUDGETS.len())?;
         let mut plan = market.client(number as u64, most, pace, conditions.seed);
         if let Some(buying) = &mut plan.buying {
-            buying.ask_every = world.kind.ask_every();
+            buying.ask_every = scenario.kind.ask_every();
         }
         Ok::<Plan, Failure>(plan)
     };
@@ -245,13 +272,13 @@ fn one(
 }
 
 fn row(
-    guard: &Guard,
-    world: World,
-    times: &Times,
-    demand: &Demand,
+    policy: &AdmissionPolicy,
+    scenario: DemandScenario,
+    times: &PhaseLengths,
+    demand: &DemandCourse,
     runs: &[Run],
-    seen: &[Seen],
-) -> Vec<Value> {
+    samples: &[PriceSample],
+) -> Vec<RecordValue> {
     let mut good = Histogram::new();
     let (mut served, mut intended, mut outcomes) = (0, 0, Outcomes::default());
     let (mut quoted, mut quoted_refused) = (0, 0);
@@ -265,30 +292,30 @@ fn row(
             served += judged.part.served;
         }
     }
-    let paid: f64 = seen.windows(2).fold(0.0, |paid, pair| {
+    let paid: f64 = samples.windows(2).fold(0.0, |paid, pair| {
         paid + pair[1].price * (pair[1].entered - pair[0].entered)
     });
     let late = good.count_above(DEADLINE) as f64 / good.count().max(1) as f64;
     let in_time = served as f64 * (1.0 - late);
-    let count = seen.len().max(1) as f64;
-    let price = seen.iter().map(|now| now.price).sum::<f64>() / count;
-    let variance = seen
+    let count = samples.len().max(1) as f64;
+    let price = samples.iter().map(|now| now.price).sum::<f64>() / count;
+    let variance = samples
         .iter()
         .map(|now| (now.price - price).powi(2))
         .sum::<f64>()
         / count;
-    let ask_every = world.kind.ask_every().unwrap_or_default();
+    let ask_every = scenario.kind.ask_every().unwrap_or_default();
     vec![
-        guard.name.into(),
-        world.kind.name().into(),
-        world.most.into(),
+        policy.name.into(),
+        scenario.kind.name().into(),
+        scenario.most.into(),
         ask_every.as_secs_f64().into(),
         (in_time / demand.possible() / CAPACITY).into(),
         (good.summary().p99).into(),
         (paid / times.length.as_secs_f64()).into(),
         price.into(),
         variance.sqrt().into(),
-        (seen.len() as u64).into(),
+        (samples.len() as u64).into(),
         intended.into(),
         outcomes.total().into(),
         outcomes[Outcome::StatusError].into(),
@@ -310,12 +337,12 @@ mod tests {
     fn a_tiny_study_accounts_for_every_request_behind_every_guard() {
         let lab = Lab::Shared("a test".to_owned());
         let stop = AtomicBool::new(false);
-        let case = Case {
+        let extent = PricesExtent {
             steps: &[3.0],
             sines: &[3.0],
             asks: &[0.05],
             old: &[3.0],
-            times: Times {
+            times: PhaseLengths {
                 before: Span::from_millis(100),
                 life: Span::from_millis(100),
                 length: Span::from_millis(200),
@@ -323,9 +350,9 @@ mod tests {
             },
             old_length: Span::from_millis(200),
         };
-        let records = study(&test_study::conditions(&lab, &stop), &case).unwrap();
+        let records = study(&test_study::conditions(&lab, &stop), &extent).unwrap();
         let rows: Vec<_> = records.table("runs").rows().collect();
-        assert_eq!(rows.len(), 1 + 2 * GUARDS.len() + 3);
+        assert_eq!(rows.len(), 1 + 2 * ADMISSION_POLICIES.len() + 3);
         assert!(records.table("course").rows().count() >= 3);
         for row in rows {
             assert!(row.number("intended") > 0.0);

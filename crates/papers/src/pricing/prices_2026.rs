@@ -1,11 +1,11 @@
 //! wsqos/prices-2026: admission policies for a server with more demand than capacity.
 
 use posthaste_draw::{Axis, Bar, Bars, Chart, Group, Point, Series, Shape, Unit};
-use posthaste_study::{Check, Figure, NOISE, Plot, Records, Row, least};
+use posthaste_study::{Check, Figure, NOISE, Plot, RecordRow, Records, least};
 use posthaste_units::Span;
 
-use super::demand::EASY;
-use super::prices::{CAPACITY, GUARDS, Guard, STUDY};
+use super::demand_course::EASY;
+use super::prices::{ADMISSION_POLICIES, AdmissionPolicy, CAPACITY, STUDY};
 use crate::planned::THESIS;
 
 pub(crate) static FIGURE: Figure = Figure {
@@ -46,7 +46,7 @@ const DEVIATION: Quantity = (
 const LOOKS: f64 = 20.0;
 
 /// A scenario: runs that differ by their admission policy alone.
-struct World {
+struct ComparedScenario {
     label: String,
     kind: &'static str,
     most: f64,
@@ -54,18 +54,19 @@ struct World {
 }
 
 fn plot(records: &Records) -> Vec<Plot> {
-    let [step, sine] = ["step", "sine"].map(|kind| worlds(records, kind));
-    let mut old = worlds(records, "old");
-    let followed = worlds(records, "step").into_iter();
+    let [step, sine] = ["step", "sine"].map(|kind| scenarios(records, kind));
+    let mut old = scenarios(records, "old");
+    let followed = scenarios(records, "step").into_iter();
     let followed = followed.filter(|step| old.iter().any(|old| old.most == step.most));
-    let followed: Vec<World> = followed.collect();
+    let followed: Vec<ComparedScenario> = followed.collect();
     old.extend(followed);
     old.sort_by(|a, b| {
         let ages = a.ask_every.total_cmp(&b.ask_every);
         a.most.total_cmp(&b.most).then(ages)
     });
-    let bars =
-        |quantity: &Quantity, words: &str, worlds: &[World]| bars(records, quantity, words, worlds);
+    let bars = |quantity: &Quantity, words: &str, scenarios: &[ComparedScenario]| {
+        bars(records, quantity, words, scenarios)
+    };
     vec![
         bars(&GOODPUT, "", &step),
         bars(&P99, "", &step),
@@ -80,27 +81,34 @@ fn plot(records: &Records) -> Vec<Plot> {
 }
 
 /// One bar for each measured policy.
-fn bars(records: &Records, quantity: &Quantity, words: &str, worlds: &[World]) -> Plot {
+fn bars(
+    records: &Records,
+    quantity: &Quantity,
+    words: &str,
+    scenarios: &[ComparedScenario],
+) -> Plot {
     let (column, title, axis, unit) = *quantity;
     let mut axis = Axis::linear(axis, unit);
     if column == P99.0 {
         // Without protection, waits are so long that they would hide the others.
-        let protected = GUARDS.iter().filter(|guard| guard.name != "none");
-        let worst = protected.flat_map(|guard| {
-            worlds
+        let protected = ADMISSION_POLICIES
+            .iter()
+            .filter(|policy| policy.name != "none");
+        let worst = protected.flat_map(|policy| {
+            scenarios
                 .iter()
-                .map(|world| of(records, guard.name, world, column))
+                .map(|scenario| of(records, policy.name, scenario, column))
         });
         axis = axis.range(0.0, 1.2 * worst.fold(1.0, f64::max));
     }
-    let groups = worlds.iter().map(|world| {
-        let bar = |guard: &Guard| {
-            let value = of(records, guard.name, world, column);
-            value.is_finite().then(|| Bar::single(guard.name, value))
+    let groups = scenarios.iter().map(|scenario| {
+        let bar = |policy: &AdmissionPolicy| {
+            let value = of(records, policy.name, scenario, column);
+            value.is_finite().then(|| Bar::single(policy.name, value))
         };
         Group {
-            label: world.label.clone(),
-            bars: GUARDS.iter().filter_map(bar).collect(),
+            label: scenario.label.clone(),
+            bars: ADMISSION_POLICIES.iter().filter_map(bar).collect(),
         }
     });
     Plot::Bars(Bars {
@@ -113,20 +121,23 @@ fn bars(records: &Records, quantity: &Quantity, words: &str, worlds: &[World]) -
 
 /// Prices and demand while demand swings to the maximum.
 fn course(records: &Records) -> Plot {
-    let most = worlds(records, "sine")
+    let most = scenarios(records, "sine")
         .pop()
-        .map_or(0.0, |world| world.most);
-    let rows = |guard: &'static str| {
+        .map_or(0.0, |scenario| scenario.most);
+    let rows = |policy: &'static str| {
         let rows = records.table("course").rows();
-        rows.filter(move |row| row.text("guard") == guard && row.number("demand") == most)
+        rows.filter(move |row| row.text("guard") == policy && row.number("demand") == most)
     };
-    let line = |guard: &'static str, name: String, column: &'static str, part: f64| {
-        let point = move |row: Row<'_>| Point::new(row.number("second"), row.number(column) / part);
-        Series::line(name, rows(guard).map(point).collect::<Vec<_>>())
+    let line = |policy: &'static str, name: String, column: &'static str, part: f64| {
+        let point =
+            move |row: RecordRow<'_>| Point::new(row.number("second"), row.number(column) / part);
+        Series::line(name, rows(policy).map(point).collect::<Vec<_>>())
     };
-    let priced = GUARDS.iter().filter(|guard| guard.has_price());
+    let priced = ADMISSION_POLICIES
+        .iter()
+        .filter(|policy| policy.has_price());
     let mut series: Vec<Series> = priced
-        .map(|guard| line(guard.name, guard.name.to_owned(), "price", 1.0).shape(Shape::Steps))
+        .map(|policy| line(policy.name, policy.name.to_owned(), "price", 1.0).shape(Shape::Steps))
         .collect();
     let demand = format!("demand, 1 being {most} times what can be done");
     series.push(line(PRICED, demand, "asked", most));
@@ -138,12 +149,13 @@ fn course(records: &Records) -> Plot {
 }
 
 /// Scenarios of a kind with more demand than capacity, by demand.
-fn worlds(records: &Records, kind: &'static str) -> Vec<World> {
-    let mut worlds: Vec<World> = Vec::new();
+fn scenarios(records: &Records, kind: &'static str) -> Vec<ComparedScenario> {
+    let mut scenarios: Vec<ComparedScenario> = Vec::new();
     for row in records.table("runs").rows() {
         let (most, ask_every) = (row.number("demand"), row.number("ask_every_s"));
-        let is_known = |world: &World| world.most == most && world.ask_every == ask_every;
-        if row.text("kind") != kind || most <= EASY || worlds.iter().any(is_known) {
+        let is_known =
+            |scenario: &ComparedScenario| scenario.most == most && scenario.ask_every == ask_every;
+        if row.text("kind") != kind || most <= EASY || scenarios.iter().any(is_known) {
             continue;
         }
         let label = match kind {
@@ -151,23 +163,23 @@ fn worlds(records: &Records, kind: &'static str) -> Vec<World> {
             "old" => format!("{most} times, up to {ask_every} s old"),
             _ => format!("{most} times"),
         };
-        worlds.push(World {
+        scenarios.push(ComparedScenario {
             label,
             kind,
             most,
             ask_every,
         });
     }
-    worlds
+    scenarios
 }
 
-fn of(records: &Records, guard: &str, world: &World, column: &str) -> f64 {
+fn of(records: &Records, policy: &str, scenario: &ComparedScenario, column: &str) -> f64 {
     let mut rows = records.table("runs").rows();
     let row = rows.find(|row| {
-        row.text("guard") == guard
-            && row.text("kind") == world.kind
-            && row.number("demand") == world.most
-            && row.number("ask_every_s") == world.ask_every
+        row.text("guard") == policy
+            && row.text("kind") == scenario.kind
+            && row.number("demand") == scenario.most
+            && row.number("ask_every_s") == scenario.ask_every
     });
     row.map_or(f64::NAN, |row| row.number(column))
 }
@@ -177,19 +189,19 @@ const PRICED: &str = "proportional-integral";
 
 /// The answer of this run: the useful work of each policy at the highest demand.
 pub(crate) fn answer(records: &Records) -> String {
-    let Some(world) = worlds(records, "step").pop() else {
+    let Some(scenario) = scenarios(records, "step").pop() else {
         return String::new();
     };
     let [none, steps, limit, ours] = ["none", "steps", "limit", PRICED]
-        .map(|guard| 100.0 * of(records, guard, &world, "goodput"));
+        .map(|policy| 100.0 * of(records, policy, &scenario, "goodput"));
     format!(
         "At {} times what can be done, prices as in the thesis let {steps:.0} % of what can be done be answered in time, prices that follow a fast signal {ours:.0} %, a plain limit {limit:.0} %, no protection {none:.0} %.",
-        world.most
+        scenario.most
     )
 }
 
 fn checks(records: &Records) -> Vec<Check> {
-    let rows: Vec<Row<'_>> = records.table("runs").rows().collect();
+    let rows: Vec<RecordRow<'_>> = records.table("runs").rows().collect();
     let sum = |column: &str| rows.iter().map(|row| row.number(column)).sum::<f64>();
     let intended = sum("intended");
     let mut checks = vec![
@@ -211,7 +223,7 @@ fn checks(records: &Records) -> Vec<Check> {
         fewest >= LOOKS,
         format!("The price was looked at {fewest:.0} times or more in what is judged of each run (bound: {LOOKS})."),
     ));
-    let last = |kind| worlds(records, kind).pop();
+    let last = |kind| scenarios(records, kind).pop();
     if let Some(step) = last("step") {
         let easy = rows.iter().find(|row| row.number("demand") == EASY);
         let easy = easy.map_or(f64::NAN, |row| row.number("p99_ms"));
@@ -227,11 +239,11 @@ fn checks(records: &Records) -> Vec<Check> {
 }
 
 /// Goals for a step of demand. `easy` is the p99 without protection for a demand that can be served.
-fn stepped(records: &Records, world: &World, easy: f64) -> [Check; 3] {
-    let [goodput, p99] = ["goodput", "p99_ms"].map(|column| of(records, PRICED, world, column));
+fn stepped(records: &Records, scenario: &ComparedScenario, easy: f64) -> [Check; 3] {
+    let [goodput, p99] = ["goodput", "p99_ms"].map(|column| of(records, PRICED, scenario, column));
     let [steps, ours] =
-        ["steps", PRICED].map(|guard| of(records, guard, world, "price_deviation").powi(2));
-    let most = world.most;
+        ["steps", PRICED].map(|policy| of(records, policy, scenario, "price_deviation").powi(2));
+    let most = scenario.most;
     [
         Check::goal(
             goodput >= 0.95,
@@ -257,24 +269,24 @@ fn stepped(records: &Records, world: &World, easy: f64) -> [Check; 3] {
     ]
 }
 
-fn swung(records: &Records, world: &World) -> Check {
+fn swung(records: &Records, scenario: &ComparedScenario) -> Check {
     let [ours, steps, limit] =
-        [PRICED, "steps", "limit"].map(|guard| of(records, guard, world, "goodput") * 100.0);
+        [PRICED, "steps", "limit"].map(|policy| of(records, policy, scenario, "goodput") * 100.0);
     Check::goal(
         ours > steps,
         format!(
             "While demand swings between {EASY} and {} times what can be done, {PRICED} prices let {ours:.1} % of what can be done of it be answered within 100 ms, those of steps {steps:.1} (asked: more than steps); a limit without prices {limit:.1}.",
-            world.most
+            scenario.most
         ),
     ).because(NOISE)
 }
 
 /// Goal for old prices, compared with prices that clients follow.
-fn aged(records: &Records, followed: &World, old: &World) -> Check {
-    let [ours, steps] = [PRICED, "steps"].map(|guard| of(records, guard, old, "goodput") * 100.0);
-    let refused = |world| {
+fn aged(records: &Records, followed: &ComparedScenario, old: &ComparedScenario) -> Check {
+    let [ours, steps] = [PRICED, "steps"].map(|policy| of(records, policy, old, "goodput") * 100.0);
+    let refused = |scenario| {
         let [refused, intended] =
-            ["refused", "intended"].map(|column| of(records, PRICED, world, column));
+            ["refused", "intended"].map(|column| of(records, PRICED, scenario, column));
         refused / intended * 100.0
     };
     Check::goal(

@@ -2,14 +2,14 @@
 
 use posthaste_load::Outcome;
 use posthaste_load::report::thousands;
-use posthaste_study::{Check, Records, Row, most};
+use posthaste_study::{Check, RecordRow, Records, most};
 
 /// Maximum number of requests inside a server of these studies: 32 in service, 129 in the queue, and some on the way.
 const INSIDE: f64 = 200.0;
 
 /// Accounting checks: outcomes, attempts, and the kernel's counters if no other program uses the network.
 pub(crate) fn accounting(records: &Records) -> Vec<Check> {
-    let rows: Vec<Row<'_>> = records.table("runs").rows().collect();
+    let rows: Vec<RecordRow<'_>> = records.table("runs").rows().collect();
     if rows.is_empty() {
         return vec![Check::instrument(
             false,
@@ -18,7 +18,7 @@ pub(crate) fn accounting(records: &Records) -> Vec<Check> {
     }
     let sum = |column: &str| rows.iter().map(|row| row.number(column)).sum::<f64>();
     let (intended, attempted) = (sum("intended"), sum("attempted"));
-    let share = |row: &Row<'_>| row.number("attempted") / row.number("intended");
+    let share = |row: &RecordRow<'_>| row.number("attempted") / row.number("intended");
     let worst = rows.iter().map(share).fold(f64::INFINITY, f64::min);
     let held = rows.iter().all(|row| (0.999..=1.001).contains(&share(row)));
     let mut checks = vec![
@@ -41,12 +41,12 @@ pub(crate) fn accounting(records: &Records) -> Vec<Check> {
 /// Identity: each run intended the plan's number of requests, up to one more or less at either end, and each request
 /// has one outcome.
 pub(crate) fn identity(records: &Records) -> Check {
-    let rows: Vec<Row<'_>> = records.table("runs").rows().collect();
-    let outcomes = |row: &Row<'_>| {
+    let rows: Vec<RecordRow<'_>> = records.table("runs").rows().collect();
+    let outcomes = |row: &RecordRow<'_>| {
         let counts = Outcome::ALL.map(|outcome| row.number(outcome.name()));
         counts.iter().sum::<f64>()
     };
-    let as_planned = |row: &Row<'_>| {
+    let as_planned = |row: &RecordRow<'_>| {
         let planned = row.number("planned");
         planned.is_nan() || (row.number("intended") - planned).abs() <= 2.0
     };
@@ -54,7 +54,7 @@ pub(crate) fn identity(records: &Records) -> Check {
         .iter()
         .filter(|row| !row.number("planned").is_nan())
         .count();
-    let equal = |row: &&Row<'_>| row.number("intended") == outcomes(row) && as_planned(row);
+    let equal = |row: &&RecordRow<'_>| row.number("intended") == outcomes(row) && as_planned(row);
     let (identical, runs) = (rows.iter().filter(equal).count(), rows.len());
     let intended = rows.iter().map(|row| row.number("intended")).sum();
     Check::instrument(
@@ -66,8 +66,9 @@ pub(crate) fn identity(records: &Records) -> Check {
     )
 }
 
-fn kernel(rows: &[Row<'_>]) -> [Check; 2] {
-    let unconnected = |row: &Row<'_>| row.number("connect-aborted") + row.number("unanswered");
+fn kernel(rows: &[RecordRow<'_>]) -> [Check; 2] {
+    let unconnected =
+        |row: &RecordRow<'_>| row.number("connect-aborted") + row.number("unanswered");
     let agree = rows
         .iter()
         .filter(|row| unconnected(row) == row.number("listen_drops"))
@@ -100,7 +101,7 @@ fn whole(count: f64) -> String {
 /// Compares two counts of the throughput: replies to the requests due in a run, and replies that arrived in it.
 pub(crate) fn throughput(records: &Records) -> Check {
     let rows = records.table("runs").rows();
-    let apart = |row: Row<'_>| {
+    let apart = |row: RecordRow<'_>| {
         let apart = row.number("throughput_per_s") - row.number("served_per_s");
         apart.abs() * row.number("seconds")
     };

@@ -1,8 +1,8 @@
-//! Result of one run of the generator against a [`Stand`](super::rig::Stand), and the table of such runs.
+//! Result of one run of the generator against a [`ProxyUnderTest`](super::proxy::ProxyUnderTest), and the table of such runs.
 
 use posthaste_load::{Outcome, Outcomes, Run};
 use posthaste_stats::Histogram;
-use posthaste_study::{Table, Value, lab::Counters};
+use posthaste_study::{RecordTable, RecordValue, lab::Counters};
 
 /// Work of a proxy so far.
 #[derive(Clone, Copy, Debug, Default)]
@@ -19,7 +19,7 @@ pub(crate) struct Done {
 }
 
 /// One run of the generator.
-pub(crate) struct Measured {
+pub(crate) struct MeasuredRun {
     pub(crate) run: Run,
     pub(crate) closed: bool,
     /// Requests in the plan.
@@ -44,7 +44,7 @@ impl Done {
     }
 }
 
-impl Measured {
+impl MeasuredRun {
     /// The measured part of the run, with the response times of its complete replies and its duration in seconds: the
     /// last step, or the whole run without steps.
     fn part(&self) -> (&Outcomes, Histogram, f64) {
@@ -110,23 +110,29 @@ impl Measured {
     }
 
     /// A row of [`runs`]: the identification of the run, the compressed share, then all measurements.
-    pub(crate) fn row(&self, who: &str, load: f64, repetition: u64, packed: f64) -> Vec<Value> {
+    pub(crate) fn row(
+        &self,
+        who: &str,
+        load: f64,
+        repetition: u64,
+        packed: f64,
+    ) -> Vec<RecordValue> {
         let (outcomes, response, seconds) = self.part();
         let (summary, lateness) = (response.summary(), self.run.lateness.summary());
         let all = &self.run.outcomes;
         let unconnected = outcomes[Outcome::ConnectAborted] + outcomes[Outcome::Unanswered];
-        let mut row: Vec<Value> = vec![who.into(), load.into(), repetition.into()];
+        let mut row: Vec<RecordValue> = vec![who.into(), load.into(), repetition.into()];
         row.extend(
             [
                 seconds,
                 self.run.intended as f64,
                 self.run.attempted() as f64,
             ]
-            .map(Value::from),
+            .map(RecordValue::from),
         );
-        row.extend(all.iter().map(|(_, count)| Value::from(count)));
+        row.extend(all.iter().map(|(_, count)| RecordValue::from(count)));
         row.extend([
-            Value::from(outcomes.total() as f64 / seconds),
+            RecordValue::from(outcomes.total() as f64 / seconds),
             self.throughput().into(),
             (unconnected as f64 / seconds).into(),
             summary.mean.into(),
@@ -150,7 +156,7 @@ impl Measured {
 }
 
 /// The table of runs, without rows. Rates and times are of the measured part, counts of the whole run.
-pub(crate) fn runs() -> Table {
+pub(crate) fn runs() -> RecordTable {
     let first = [
         "who",
         "load",
@@ -180,5 +186,5 @@ pub(crate) fn runs() -> Table {
         "due_p99_ms",
     ];
     let outcomes = Outcome::ALL.map(Outcome::name);
-    Table::with(first.iter().chain(&outcomes).chain(&last).copied())
+    RecordTable::with(first.iter().chain(&outcomes).chain(&last).copied())
 }

@@ -31,13 +31,13 @@ const GLANCE: Timespec = Timespec {
 const LISTENER: u64 = 0;
 
 /// A running origin. Dropping it stops it.
-pub(crate) struct Origin {
+pub(crate) struct FixedOrigin {
     pub(crate) address: SocketAddr,
     over: Arc<AtomicBool>,
     thread: Option<JoinHandle<()>>,
 }
 
-impl Origin {
+impl FixedOrigin {
     /// Answers every request with `message`, as SOAP. Runs on `cores`, if any.
     pub(crate) fn open(message: &[u8], cores: &[usize]) -> Result<Self, Failure> {
         let listener = posthaste_serve::listen(([127, 0, 0, 1], 0).into(), 4096)?;
@@ -47,7 +47,7 @@ impl Origin {
             "HTTP/1.1 200 OK\r\nContent-Type: text/xml; charset=utf-8\r\nContent-Length: {}\r\n\r\n",
             message.len()
         );
-        let desk = Desk {
+        let origin = OriginLoop {
             epoll: epoll::create(epoll::CreateFlags::CLOEXEC)?,
             listener,
             reply: [head.as_bytes(), message].concat(),
@@ -58,7 +58,7 @@ impl Origin {
         let serve = move || {
             // An origin that cannot be pinned still answers.
             let _ = posthaste_serve::pin_thread(&cores);
-            desk.serve(&stop)
+            origin.serve(&stop)
         };
         let thread = std::thread::Builder::new().name("origin".to_owned());
         Ok(Self {
@@ -69,7 +69,7 @@ impl Origin {
     }
 }
 
-impl Drop for Origin {
+impl Drop for FixedOrigin {
     fn drop(&mut self) {
         self.over.store(true, Relaxed);
         // The thread has ended in any case.
@@ -78,21 +78,21 @@ impl Drop for Origin {
 }
 
 /// State of the thread.
-struct Desk {
+struct OriginLoop {
     epoll: OwnedFd,
     listener: TcpListener,
     reply: Vec<u8>,
-    connections: HashMap<u64, Connection>,
+    connections: HashMap<u64, OriginConnection>,
     next: u64,
 }
 
-struct Connection {
+struct OriginConnection {
     stream: TcpStream,
     /// Bytes of an incomplete request.
     begun: Vec<u8>,
 }
 
-impl Desk {
+impl OriginLoop {
     fn serve(mut self, over: &AtomicBool) {
         let mut events = Vec::with_capacity(256);
         let flags = EventFlags::IN;
@@ -131,7 +131,7 @@ impl Desk {
                 && epoll::add(&self.epoll, &stream, data, EventFlags::IN).is_ok();
             if ready {
                 let begun = Vec::new();
-                let connection = Connection { stream, begun };
+                let connection = OriginConnection { stream, begun };
                 self.connections.insert(self.next, connection);
                 self.next += 1;
             }
@@ -139,7 +139,7 @@ impl Desk {
     }
 }
 
-impl Connection {
+impl OriginConnection {
     /// Reads available bytes and answers complete requests. An error ends the connection.
     fn answer(&mut self, reply: &[u8]) -> io::Result<()> {
         let mut buffer = [0; 16 << 10];
@@ -187,7 +187,7 @@ mod tests {
     #[test]
     fn each_request_is_answered_whole() {
         let message = vec![b'm'; 50_000];
-        let origin = Origin::open(&message, &[]).unwrap();
+        let origin = FixedOrigin::open(&message, &[]).unwrap();
         let mut client = TcpStream::connect(origin.address).unwrap();
         client
             .write_all(b"GET / HTTP/1.1\r\n\r\nGET / HTTP/1.1\r\n\r\n")

@@ -1,7 +1,7 @@
 //! Sweeps of the rate from low to past the limit: the load of each run, and the points from the runs.
 
 use posthaste_load::{Arrivals, Pace, Plan, RateStep};
-use posthaste_study::{Failure, Records, Table, Value, estimate};
+use posthaste_study::{Failure, RecordTable, RecordValue, Records, estimate};
 use posthaste_units::{Rate, Span};
 
 /// Number of requests inside a server under overload: the queue's 129 and those in service. With a fuller or emptier
@@ -74,7 +74,7 @@ pub(crate) fn points(records: &mut Records, whos: &[&str], quantities: &[&str], 
     for name in quantities {
         columns.extend(["", " low", " high"].map(|end| format!("{name}{end}")));
     }
-    let mut points = Table::with(columns.iter().map(String::as_str));
+    let mut points = RecordTable::with(columns.iter().map(String::as_str));
     for who in whos {
         let mut loads = of(records, who, |_| true, "load");
         loads.sort_by(f64::total_cmp);
@@ -82,10 +82,11 @@ pub(crate) fn points(records: &mut Records, whos: &[&str], quantities: &[&str], 
         for load in loads {
             let values = |column| estimate(&of(records, who, |other| other == load, column));
             let rate = values("offered_per_s").median;
-            let mut row: Vec<Value> = vec![(*who).into(), (rate / capacity).into(), rate.into()];
+            let mut row: Vec<RecordValue> =
+                vec![(*who).into(), (rate / capacity).into(), rate.into()];
             for quantity in quantities {
                 let found = values(quantity);
-                row.extend([found.median, found.low, found.high].map(Value::from));
+                row.extend([found.median, found.low, found.high].map(RecordValue::from));
             }
             points.push(row);
         }

@@ -19,7 +19,7 @@ pub(crate) struct Ask {
 }
 
 /// Observations of a client.
-pub(crate) struct Asked {
+pub(crate) struct ClientReport {
     /// Both ends of its connection, the client's last.
     pub(crate) ends: (SocketAddr, SocketAddr),
     /// Time of the connection.
@@ -36,7 +36,7 @@ impl Ask {
 }
 
 /// Sends requests without TLS, one after another or all at once.
-pub(crate) fn plain(address: SocketAddr, asks: &[Ask], at_once: bool) -> Asked {
+pub(crate) fn plain(address: SocketAddr, asks: &[Ask], at_once: bool) -> ClientReport {
     let mut stream = connect(address);
     let client = stream.local_addr().expect("connected");
     let since = Instant::now();
@@ -54,7 +54,7 @@ pub(crate) fn plain(address: SocketAddr, asks: &[Ask], at_once: bool) -> Asked {
         replies.push((ask.mark, place));
     }
     let ends = (address, client);
-    Asked {
+    ClientReport {
         ends,
         since,
         replies,
@@ -62,7 +62,7 @@ pub(crate) fn plain(address: SocketAddr, asks: &[Ask], at_once: bool) -> Asked {
 }
 
 /// Sends requests inside TLS, one after another.
-pub(crate) fn secured(address: SocketAddr, asks: &[Ask], authority: &Path) -> Asked {
+pub(crate) fn secured(address: SocketAddr, asks: &[Ask], authority: &Path) -> ClientReport {
     let config = posthaste_serve::trust(Some(authority)).expect("a certificate");
     let name = "shop".try_into().expect("a name");
     let session = rustls::ClientConnection::new(Arc::new(config), name).expect("a session");
@@ -79,7 +79,7 @@ pub(crate) fn secured(address: SocketAddr, asks: &[Ask], authority: &Path) -> As
     };
     let replies = asks.iter().map(reply).collect();
     let ends = (address, client);
-    Asked {
+    ClientReport {
         ends,
         since,
         replies,

@@ -5,7 +5,7 @@
 //! printed. The harness is custom, because a user namespace must be entered before the first thread starts.
 
 mod asking;
-mod stage;
+mod testbed;
 mod wire;
 
 use std::collections::HashSet;
@@ -19,8 +19,8 @@ use posthaste_gateway::Running as Gateway;
 use posthaste_units::{Dscp, Seed};
 use rand::RngExt as _;
 
-use crate::asking::{Ask, Asked, plain, secured};
-use crate::stage::Stage;
+use crate::asking::{Ask, ClientReport, plain, secured};
+use crate::testbed::MarkingTestbed;
 use crate::wire::expect_marks;
 
 /// Concurrent clients.
@@ -74,23 +74,23 @@ fn asks(number: usize, count: usize) -> Vec<Ask> {
 
 /// Runs `count` clients, some at a time, in the client's network. Returns their observations.
 fn clients(
-    stage: &Stage,
+    testbed: &MarkingTestbed,
     gateways: &[Gateway],
     count: usize,
-    client: impl Fn(usize) -> Asked + Send + Sync + 'static,
-) -> Vec<Asked> {
+    client: impl Fn(usize) -> ClientReport + Send + Sync + 'static,
+) -> Vec<ClientReport> {
     let client = Arc::new(client);
     let threads: Vec<_> = (0..AT_ONCE)
         .map(|first| {
             let client = client.clone();
             let share = move || (first..count).step_by(AT_ONCE).map(|n| client(n)).collect();
-            stage.running.client.spawn(share)
+            testbed.running.client.spawn(share)
         })
         .collect();
-    let told: Vec<std::thread::Result<Vec<Asked>>> =
+    let told: Vec<std::thread::Result<Vec<ClientReport>>> =
         threads.into_iter().map(|thread| thread.join()).collect();
     for gateway in gateways.iter().filter(|_| told.iter().any(Result::is_err)) {
-        eprintln!("{}", stage.metrics(gateway));
+        eprintln!("{}", testbed.metrics(gateway));
     }
     told.into_iter()
         .flat_map(|told| told.expect("every reply came"))
@@ -100,24 +100,26 @@ fn clients(
 /// 1,008 connections with six replies each, over IPv4, IPv6, and IPv4 to an IPv6 socket. Half of them send each request
 /// after the previous reply, the others send all requests at once.
 fn thousand() {
-    let stage = Stage::open(false, Vec::new());
-    let gateways = ["0.0.0.0:0", "[::]:0"].map(|listen| stage.gateway(listen, ""));
+    let testbed = MarkingTestbed::open(false, Vec::new());
+    let gateways = ["0.0.0.0:0", "[::]:0"].map(|listen| testbed.gateway(listen, ""));
     let [v4, both] = &gateways;
     let addresses: [SocketAddr; 3] = [
         (SERVER.v4, v4.addr.port()).into(),
         (SERVER.v6, both.addr.port()).into(),
         (SERVER.v4, both.addr.port()).into(),
     ];
-    let told = clients(&stage, &gateways, 1008, move |number| {
+    let told = clients(&testbed, &gateways, 1008, move |number| {
         let at_once = number / 3 % 2 == 1;
         plain(addresses[number % 3], &asks(number, 6), at_once)
     });
     let events = ["set", "waited", "refused"].map(|event| -> f64 {
-        let counts = gateways.iter().map(|gateway| stage.events(gateway, event));
+        let counts = gateways
+            .iter()
+            .map(|gateway| testbed.events(gateway, event));
         counts.sum()
     });
     drop(gateways);
-    let seen = expect_marks(&stage.segments(), told);
+    let seen = expect_marks(&testbed.segments(), told);
     assert_eq!(seen.connections, 1008);
     assert!(seen.again > 500, "{seen:?}: too little to prove anything");
     // Four of five replies have another mark than the one before.
@@ -133,34 +135,42 @@ fn tls() {
     let (chain, key) = (folder.path().join("c.pem"), folder.path().join("k.pem"));
     std::fs::write(&chain, certificate.cert.pem()).unwrap();
     std::fs::write(&key, certificate.signing_key.serialize_pem()).unwrap();
-    let stage = Stage::open(false, Vec::new());
+    let testbed = MarkingTestbed::open(false, Vec::new());
     let more = format!("[tls]\ncertificate = {chain:?}\nkey = {key:?}");
-    let gateway = stage.gateway("[::]:0", &more);
+    let gateway = testbed.gateway("[::]:0", &more);
     let port = gateway.addr.port();
-    let told = clients(&stage, std::slice::from_ref(&gateway), 96, move |number| {
-        let mut asks = asks(number, 6);
-        asks[0].mark = Dscp::DEFAULT;
-        secured((SERVER.v6, port).into(), &asks, &chain)
-    });
+    let told = clients(
+        &testbed,
+        std::slice::from_ref(&gateway),
+        96,
+        move |number| {
+            let mut asks = asks(number, 6);
+            asks[0].mark = Dscp::DEFAULT;
+            secured((SERVER.v6, port).into(), &asks, &chain)
+        },
+    );
     drop(gateway);
-    let seen = expect_marks(&stage.segments(), told);
+    let seen = expect_marks(&testbed.segments(), told);
     assert_eq!(seen.connections, 96);
     assert!(seen.again > 50, "{seen:?}");
 }
 
 /// The upstream is at the client's end, so that its requests pass the line as well.
 fn upstream() {
-    let stage = Stage::open(true, Vec::new());
-    let gateway = stage.gateway("0.0.0.0:0", "upstream = true");
+    let testbed = MarkingTestbed::open(true, Vec::new());
+    let gateway = testbed.gateway("0.0.0.0:0", "upstream = true");
     let address = (SERVER.v4, gateway.addr.port()).into();
-    clients(&stage, std::slice::from_ref(&gateway), 96, move |number| {
-        plain(address, &asks(number, 4), false)
-    });
+    clients(
+        &testbed,
+        std::slice::from_ref(&gateway),
+        96,
+        move |number| plain(address, &asks(number, 4), false),
+    );
     drop(gateway);
-    let origin = stage.origin;
+    let origin = testbed.origin;
     let (mut requests, mut again) = (0, 0);
     let mut known = HashSet::new();
-    for segment in stage.segments() {
+    for segment in testbed.segments() {
         let text = String::from_utf8_lossy(&segment.head);
         let asked = text.split('-').nth(1);
         if let Some(asked) = asked.filter(|_| segment.client == origin) {
@@ -178,18 +188,21 @@ fn bleached() {
         flows: FlowSelector::Any,
         dscp: Dscp::DEFAULT,
     };
-    let stage = Stage::open(false, vec![edge]);
-    let gateway = stage.gateway("0.0.0.0:0", "");
+    let testbed = MarkingTestbed::open(false, vec![edge]);
+    let gateway = testbed.gateway("0.0.0.0:0", "");
     let address = (SERVER.v4, gateway.addr.port()).into();
-    let mut told = clients(&stage, std::slice::from_ref(&gateway), 96, move |number| {
-        plain(address, &asks(number, 6), number % 2 == 1)
-    });
-    let set = stage.events(&gateway, "set");
+    let mut told = clients(
+        &testbed,
+        std::slice::from_ref(&gateway),
+        96,
+        move |number| plain(address, &asks(number, 6), number % 2 == 1),
+    );
+    let set = testbed.events(&gateway, "set");
     drop(gateway);
     for reply in told.iter_mut().flat_map(|asked| &mut asked.replies) {
         reply.0 = Dscp::DEFAULT;
     }
-    let seen = expect_marks(&stage.segments(), told);
+    let seen = expect_marks(&testbed.segments(), told);
     assert_eq!(seen.connections, 96);
     assert!(set > 4.0 * 96.0, "{set}: it marked them");
 }

@@ -7,10 +7,10 @@ use etherparse::{LaxSlicedPacket, TransportSlice};
 use posthaste_emulator::PacketRecord;
 use posthaste_units::Dscp;
 
-use crate::asking::Asked;
+use crate::asking::ClientReport;
 
 /// A data segment sent by the server's end, whether it arrived or not.
-pub(crate) struct Segment {
+pub(crate) struct MarkedSegment {
     /// Its two ends.
     pub(crate) server: SocketAddr,
     pub(crate) client: SocketAddr,
@@ -26,7 +26,7 @@ pub(crate) struct Segment {
 
 /// Observations of all connections.
 #[derive(Debug, Default)]
-pub(crate) struct Seen {
+pub(crate) struct MarkTotals {
     pub(crate) connections: usize,
     /// Segments with retransmitted data.
     pub(crate) again: usize,
@@ -34,14 +34,14 @@ pub(crate) struct Seen {
 
 /// Collects packets and the starts of streams.
 #[derive(Default)]
-pub(crate) struct Wire {
+pub(crate) struct SegmentLog {
     /// The current connections by their ends: number, and sequence number of the first byte.
     open: HashMap<(SocketAddr, SocketAddr), (usize, u32)>,
     count: usize,
-    pub(crate) segments: Vec<Segment>,
+    pub(crate) segments: Vec<MarkedSegment>,
 }
 
-impl Wire {
+impl SegmentLog {
     /// Adds a packet from the server's end.
     pub(crate) fn take(&mut self, packet_record: &PacketRecord) {
         let Ok(packet) = LaxSlicedPacket::from_ip(packet_record.head()) else {
@@ -70,7 +70,7 @@ impl Wire {
         if length > 0 {
             let (connection, first) = self.open[&stream];
             let start = tcp.sequence_number().wrapping_sub(first);
-            self.segments.push(Segment {
+            self.segments.push(MarkedSegment {
                 server,
                 client,
                 connection,
@@ -84,9 +84,9 @@ impl Wire {
 }
 
 /// Fails unless each segment has the mark of every reply that it contains a byte of.
-pub(crate) fn expect_marks(segments: &[Segment], mut told: Vec<Asked>) -> Seen {
-    let mut seen = Seen::default();
-    let mut connections: BTreeMap<usize, Vec<&Segment>> = BTreeMap::new();
+pub(crate) fn expect_marks(segments: &[MarkedSegment], mut told: Vec<ClientReport>) -> MarkTotals {
+    let mut seen = MarkTotals::default();
+    let mut connections: BTreeMap<usize, Vec<&MarkedSegment>> = BTreeMap::new();
     for segment in segments {
         connections
             .entry(segment.connection)

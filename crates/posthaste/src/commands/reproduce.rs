@@ -4,7 +4,8 @@ use std::path::PathBuf;
 
 use posthaste_papers::COLLECTION;
 use posthaste_study::{
-    Console, Figure, Kind, Listed, Options, Outcome, draw, lab, reproduce, reproduce_part,
+    CheckKind, Console, Figure, ListedFigure, Options, Reproduction, draw, lab, reproduce,
+    reproduce_part,
 };
 use posthaste_units::Seed;
 use rustix::process::{Signal, set_parent_process_death_signal};
@@ -100,12 +101,12 @@ impl Args {
     }
 
     fn print_list(&self, selection: &[&Figure]) -> Result<(), Failure> {
-        let listed: Vec<Listed<'_>> = if self.figures.is_empty() {
+        let listed: Vec<ListedFigure<'_>> = if self.figures.is_empty() {
             COLLECTION.list()
         } else {
             selection
                 .iter()
-                .map(|figure| Listed::Built(figure))
+                .map(|figure| ListedFigure::Built(figure))
                 .collect()
         };
         let entries: Vec<Entry<'_>> = listed.iter().map(Entry::of).collect();
@@ -152,9 +153,9 @@ struct Entry<'a> {
 }
 
 impl<'a> Entry<'a> {
-    fn of(listed: &Listed<'a>) -> Self {
+    fn of(listed: &ListedFigure<'a>) -> Self {
         match *listed {
-            Listed::Built(figure) => Self {
+            ListedFigure::Built(figure) => Self {
                 id: figure.id,
                 title: figure.title,
                 state: "built",
@@ -164,7 +165,7 @@ impl<'a> Entry<'a> {
                 budget_s: Some(figure.budget.as_secs_f64()),
                 comes: None,
             },
-            Listed::Planned(planned) => Self {
+            ListedFigure::Planned(planned) => Self {
                 id: planned.id,
                 title: planned.title,
                 state: "planned",
@@ -179,7 +180,7 @@ impl<'a> Entry<'a> {
 }
 
 /// Summarises the outcome, prints the report's path, and decides the exit code.
-fn finish(outcome: &Outcome<'_>) -> Result<(), Failure> {
+fn finish(outcome: &Reproduction<'_>) -> Result<(), Failure> {
     summarise(outcome);
     print(&format!("{}\n", outcome.report.display()))?;
     match outcome.exit_code() {
@@ -194,31 +195,31 @@ fn finish(outcome: &Outcome<'_>) -> Result<(), Failure> {
 }
 
 /// Summarises on stderr: the number of passed checks, and each failed check. Stopped figures are not judged.
-fn summarise(outcome: &Outcome<'_>) {
+fn summarise(outcome: &Reproduction<'_>) {
     let (stopped, ended): (Vec<_>, Vec<_>) =
         outcome.figures.iter().partition(|drawn| drawn.stopped());
-    let checks = |kind: Kind| {
+    let checks = |kind: CheckKind| {
         let all = ended.iter().flat_map(|drawn| {
             let checks = drawn.checks.iter();
             checks.map(|check| (drawn.figure.id, check))
         });
         all.filter(move |(_, check)| check.kind == kind)
     };
-    let held = |kind: Kind| {
+    let held = |kind: CheckKind| {
         let held = checks(kind).filter(|(_, check)| check.holds).count();
         format!("{held} of {}", checks(kind).count())
     };
     eprintln!(
         "\n{} figures: {} checks of the instrument, {} claims of the papers and {} goals of our own hold",
         ended.len(),
-        held(Kind::Instrument),
-        held(Kind::Paper),
-        held(Kind::Goal)
+        held(CheckKind::Instrument),
+        held(CheckKind::Paper),
+        held(CheckKind::Goal)
     );
     for (kind, title) in [
-        (Kind::Instrument, "failed"),
-        (Kind::Paper, "differs"),
-        (Kind::Goal, "not reached"),
+        (CheckKind::Instrument, "failed"),
+        (CheckKind::Paper, "differs"),
+        (CheckKind::Goal, "not reached"),
     ] {
         for (id, check) in checks(kind).filter(|(_, check)| !check.holds) {
             let title = if check.better { "better today" } else { title };

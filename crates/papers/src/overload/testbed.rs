@@ -13,7 +13,7 @@ use posthaste_load::{
 };
 use posthaste_stats::Histogram;
 use posthaste_study::{
-    Conditions, Failure, Records, Table, Value,
+    Conditions, Failure, RecordTable, RecordValue, Records,
     lab::{Cores, Counters, starting},
 };
 use posthaste_units::{Seed, Span};
@@ -28,7 +28,7 @@ const BOOKS: usize = 1000;
 
 /// Form of a request for the book.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Form {
+pub(super) enum RequestForm {
     /// A plain HTML page.
     Page,
     /// SOAP 1.1 over HTTP.
@@ -38,7 +38,7 @@ pub(super) enum Form {
 }
 
 /// A running shop and the load for it.
-pub(super) struct Bench {
+pub(super) struct ShopTestbed {
     shop: Running,
     isbn: String,
     cores: Cores,
@@ -48,7 +48,7 @@ pub(super) struct Bench {
 
 /// Configuration of the shop.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Shop {
+pub(super) struct ShopSettings {
     /// Slowdown, compared with this machine.
     pub(super) slowdown: u32,
     /// Backlog of the listening socket.
@@ -58,7 +58,7 @@ pub(super) struct Shop {
 }
 
 /// One run of the generator.
-pub(super) struct Measured {
+pub(super) struct MeasuredRun {
     pub(super) run: Run,
     closed: bool,
     /// Requests in the plan.
@@ -78,7 +78,7 @@ pub(super) struct Thread {
     pub(super) waited: f64,
 }
 
-impl Form {
+impl RequestForm {
     /// The two forms that the paper compares.
     pub(super) const PAIR: [Self; 2] = [Self::Service, Self::Page];
     /// All forms.
@@ -103,9 +103,9 @@ impl Form {
     }
 }
 
-impl Bench {
+impl ShopTestbed {
     /// Starts a shop on a core of its own.
-    pub(super) fn open(seed: Seed, shop: Shop) -> Result<Self, Failure> {
+    pub(super) fn open(seed: Seed, shop: ShopSettings) -> Result<Self, Failure> {
         let cores = Cores::here();
         let turn = starting();
         let before = server_threads();
@@ -138,8 +138,8 @@ impl Bench {
     }
 
     /// The request to `address` for the book in this form.
-    pub(super) fn request(&self, form: Form, address: std::net::SocketAddr) -> RequestSpec {
-        if form == Form::Page {
+    pub(super) fn request(&self, form: RequestForm, address: std::net::SocketAddr) -> RequestSpec {
+        if form == RequestForm::Page {
             return RequestSpec::get(format!("http://{address}/page/{}", self.isbn));
         }
         let content = format!(
@@ -149,7 +149,7 @@ impl Bench {
         let action = format!("{NAMESPACE}/BookLite");
         let url = format!("http://{address}/soap");
         let mut request = soap_request(&url, posthaste_soap::Version::Soap11, &action, &content);
-        if form == Form::Compressed {
+        if form == RequestForm::Compressed {
             let field = ("Accept-Encoding".to_owned(), "gzip".to_owned());
             request.headers.push(field);
         }
@@ -157,7 +157,7 @@ impl Bench {
     }
 
     /// A plan for this testbed: a new connection per request, aborted after 50 ms.
-    pub(super) fn plan(&self, form: Form, pace: Pace) -> Plan {
+    pub(super) fn plan(&self, form: RequestForm, pace: Pace) -> Plan {
         Plan {
             connections: Connections::New,
             connect_timeout: CONNECT_TIMEOUT,
@@ -171,11 +171,11 @@ impl Bench {
         &self,
         plan: &Plan,
         stop: &AtomicBool,
-    ) -> Result<Option<Measured>, Failure> {
+    ) -> Result<Option<MeasuredRun>, Failure> {
         let (kernel, server) = (Counters::read()?, self.server());
         let run = run(plan, stop, &mut ())?;
         let after = self.server();
-        Ok((!run.stopped).then_some(Measured {
+        Ok((!run.stopped).then_some(MeasuredRun {
             closed: matches!(plan.pace, Pace::Closed { .. }),
             planned: sweep::planned(plan),
             run,
@@ -202,7 +202,12 @@ impl Bench {
     }
 
     /// Records the parameters that all runs on this testbed share.
-    pub(super) fn describe(&self, records: &mut Records, conditions: &Conditions<'_>, shop: Shop) {
+    pub(super) fn describe(
+        &self,
+        records: &mut Records,
+        conditions: &Conditions<'_>,
+        shop: ShopSettings,
+    ) {
         records.set_parameter("cores", self.cores.describe());
         records.set_parameter("network", conditions.lab.describe());
         records.set_parameter("connection", "a new one for each request");
@@ -244,7 +249,7 @@ fn server_threads() -> Vec<String> {
         .collect()
 }
 
-impl Measured {
+impl MeasuredRun {
     /// The measured part of the run, with the response times of its complete replies and its duration in seconds: the
     /// last step, or the whole run without steps.
     pub(super) fn part(&self) -> (&Outcomes, Histogram, f64) {
@@ -300,27 +305,27 @@ impl Measured {
     }
 
     /// A row of [`runs`]: the identification of the run, then all measurements.
-    pub(super) fn row(&self, form: Form, load: f64, repetition: u64) -> Vec<Value> {
+    pub(super) fn row(&self, form: RequestForm, load: f64, repetition: u64) -> Vec<RecordValue> {
         let (outcomes, response, seconds) = self.part();
         let summary = response.summary();
         let lateness = self.run.lateness.summary();
-        let mut row: Vec<Value> = vec![form.key().into(), load.into(), repetition.into()];
+        let mut row: Vec<RecordValue> = vec![form.key().into(), load.into(), repetition.into()];
         row.extend(
             [
                 seconds,
                 self.run.intended as f64,
                 self.run.attempted() as f64,
             ]
-            .map(Value::from),
+            .map(RecordValue::from),
         );
         row.extend(
             self.run
                 .outcomes
                 .iter()
-                .map(|(_, count)| Value::from(count)),
+                .map(|(_, count)| RecordValue::from(count)),
         );
         row.extend([
-            Value::from(outcomes.total() as f64 / seconds),
+            RecordValue::from(outcomes.total() as f64 / seconds),
             self.throughput().into(),
             self.rejected().into(),
             summary.mean.into(),
@@ -343,8 +348,8 @@ impl Measured {
 }
 
 /// The table of runs, without rows. Rates and times are of the measured part, counts of the whole run.
-pub(super) fn runs() -> Table {
-    Table::new([
+pub(super) fn runs() -> RecordTable {
+    RecordTable::new([
         "form",
         "load",
         "repetition",
@@ -394,7 +399,7 @@ mod tests {
     #[test]
     fn the_table_of_runs_names_every_outcome_in_its_order() {
         let mut table = runs();
-        table.push((0..64u64).map(Value::from));
+        table.push((0..64u64).map(RecordValue::from));
         let row = table.rows().next().unwrap();
         for (place, outcome) in Outcome::ALL.into_iter().enumerate() {
             assert_eq!(row.number(outcome.name()), 6.0 + place as f64, "{outcome}");

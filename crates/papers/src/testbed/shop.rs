@@ -1,6 +1,6 @@
 //! A bookshop and the gateway in front of it, in this process, and the requests of a client.
 //!
-//! Both start in the network of the calling thread. A front can therefore stand at the end of an emulated line or on
+//! Both start in the network of the calling thread. They can therefore run at the end of an emulated line or on
 //! loopback. Preferences are stated as in the papers, in the SOAP header of the request. Requests for and against
 //! compression then differ by one byte only (`always`, `never`).
 
@@ -26,13 +26,13 @@ pub(crate) const STEP: Step = Step::Gzip6;
 const PATIENCE: Duration = Duration::from_secs(10);
 
 /// A running shop with its gateway.
-pub(crate) struct Front {
+pub(crate) struct ShopBehindGateway {
     gateway: posthaste_gateway::Running,
     shop: posthaste_bookshop::Running,
     isbn: String,
 }
 
-impl Front {
+impl ShopBehindGateway {
     /// Starts both. The gateway listens on `listen`.
     pub(crate) fn open(listen: SocketAddr, seed: Seed) -> Result<Self, Failure> {
         let _turn = starting();

@@ -4,7 +4,7 @@
 use posthaste_draw::{Ladder, Line, Side};
 use posthaste_link::Direction;
 use posthaste_sim::PacketTrace;
-use posthaste_study::Value;
+use posthaste_study::RecordValue;
 use posthaste_tcp::trace::Sending;
 use posthaste_units::Instant;
 
@@ -25,7 +25,7 @@ pub(super) struct Rung {
 
 impl Rung {
     /// Values of the packet's row in the records.
-    pub(super) fn values(&self) -> [Value; 5] {
+    pub(super) fn values(&self) -> [RecordValue; 5] {
         [
             self.sent.into(),
             self.left.into(),
@@ -86,29 +86,29 @@ pub(super) fn simulated(trace: &PacketTrace, began: Instant) -> Vec<Rung> {
 }
 
 /// Describes the first divergence of the kernel's ladder from the model's. `None` if they agree.
-pub(super) fn parting(kernel: &[Rung], model: &[Rung]) -> Option<String> {
+pub(super) fn divergence(kernel: &[Rung], model: &[Rung]) -> Option<String> {
     kernel.iter().find_map(|rung| {
         let same = |other: &&Rung| other.way == rung.way && other.position() == rung.position();
-        let Some(twin) = model.iter().find(same) else {
+        let Some(other) = model.iter().find(same) else {
             return Some(format!(
                 "the kernel's {} sends {} as well",
                 rung.end(),
                 rung.label
             ));
         };
-        if twin.what() != rung.what() {
+        if other.what() != rung.what() {
             return Some(format!(
                 "the kernel's {} sends {} and the model's {}",
                 rung.end(),
                 rung.label,
-                twin.label
+                other.label
             ));
         }
-        let later = rung.sent - twin.sent;
+        let later = rung.sent - other.sent;
         (later.abs() > APART_MS).then(|| {
-            let in_model = match rung.label == twin.label {
+            let in_model = match rung.label == other.label {
                 true => String::new(),
-                false => format!(" (in the model {})", twin.label),
+                false => format!(" (in the model {})", other.label),
             };
             format!(
                 "{}{in_model} of the {} leaves {:.1} ms {}, {}",
@@ -116,7 +116,7 @@ pub(super) fn parting(kernel: &[Rung], model: &[Rung]) -> Option<String> {
                 rung.end(),
                 later.abs(),
                 if later > 0.0 { "later" } else { "earlier" },
-                cause(twin, model)
+                cause(other, model)
             )
         })
     })
@@ -152,7 +152,7 @@ mod tests {
 
     fn words(kernel: Rung, model: Rung) -> Option<String> {
         let syn = rung(Direction::Up, 0.0, "1 syn", false);
-        parting(&[syn.clone(), kernel], &[syn, model])
+        divergence(&[syn.clone(), kernel], &[syn, model])
     }
 
     #[test]

@@ -14,7 +14,7 @@ use posthaste_link::loss::Independent;
 use posthaste_link::{Direction, Loss, Plan};
 use posthaste_units::{Ratio, Span};
 
-use crate::wire::{Segment, Wire};
+use crate::wire::{MarkedSegment, SegmentLog};
 
 /// Maximum number of unread packet records.
 const UNREAD: usize = 1 << 17;
@@ -23,15 +23,15 @@ const UNREAD: usize = 1 << 17;
 const LOSS: f64 = 0.03;
 
 /// The line and the hosts at its ends.
-pub(crate) struct Stage {
+pub(crate) struct MarkingTestbed {
     pub(crate) running: RunningEmulation,
     /// Address of the upstream.
     pub(crate) origin: SocketAddr,
     /// Ends on request after the last packet.
-    capture: (std::sync::mpsc::Sender<()>, JoinHandle<Wire>),
+    capture: (std::sync::mpsc::Sender<()>, JoinHandle<SegmentLog>),
 }
 
-impl Stage {
+impl MarkingTestbed {
     /// Starts with the upstream at the server's end, or at the client's. `edge` marks packets again at the line's edge.
     pub(crate) fn open(upstream_is_far: bool, edge: Vec<EdgeRule>) -> Self {
         let plan = Arc::new(Plan {
@@ -99,7 +99,7 @@ impl Stage {
     }
 
     /// Ends the emulation after the last packet. Returns all segments.
-    pub(crate) fn segments(self) -> Vec<Segment> {
+    pub(crate) fn segments(self) -> Vec<MarkedSegment> {
         let (over, capture) = self.capture;
         drop(over);
         let wire = capture.join().expect("it takes what it is given");
@@ -110,8 +110,11 @@ impl Stage {
 }
 
 /// Collects packet records until `over` is closed and no more arrive for a while.
-fn capture(packet_records: &Notes<PacketRecord>, over: &std::sync::mpsc::Receiver<()>) -> Wire {
-    let mut wire = Wire::default();
+fn capture(
+    packet_records: &Notes<PacketRecord>,
+    over: &std::sync::mpsc::Receiver<()>,
+) -> SegmentLog {
+    let mut wire = SegmentLog::default();
     loop {
         let is_over = over.try_recv() == Err(std::sync::mpsc::TryRecvError::Disconnected);
         if is_over {

@@ -15,14 +15,14 @@ use posthaste_study::Failure;
 use posthaste_tcp::trace::Sending;
 use posthaste_units::{Instant, Seed, Span};
 
-use super::line::Drops;
-use super::rig::{Job, PROCESSING};
-use super::seen::{Dropped, Traced};
-use super::stack::Cast;
+use super::line::PlannedDrops;
+use super::observed::{Dropped, Traced};
+use super::stack::SimulatedEnds;
+use super::testbed::{Job, PROCESSING};
 
 /// A transaction to simulate.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Part {
+pub(super) struct SimulationJob {
     /// Seed of the links' random numbers.
     pub(super) seed: Seed,
     pub(super) number: u64,
@@ -34,7 +34,7 @@ pub(super) struct Part {
     pub(super) programs: [Span; 2],
 }
 
-impl Part {
+impl SimulationJob {
     /// A transaction with a random start and programs that take their nominal time.
     pub(super) fn new(seed: Seed, number: u64, job: Job) -> Self {
         Self {
@@ -49,7 +49,7 @@ impl Part {
 
 /// Result of a simulated transaction.
 #[derive(Clone, Debug)]
-pub(super) struct Played {
+pub(super) struct SimulatedRun {
     /// True if the reply was complete and both ends closed.
     pub(super) well: bool,
     /// True if the links dropped only the intended packets.
@@ -65,37 +65,43 @@ pub(super) struct Played {
 }
 
 /// Simulates all of `parts` on all cores.
-pub(super) fn all(cast: &Cast, parts: &[Part]) -> Result<Vec<Played>, Failure> {
+pub(super) fn all(
+    ends: &SimulatedEnds,
+    parts: &[SimulationJob],
+) -> Result<Vec<SimulatedRun>, Failure> {
     let cores = thread::available_parallelism().map_or(1, NonZero::get);
     let share = parts.len().div_ceil(cores).max(1);
     thread::scope(|scope| {
-        let run = |parts: &'_ [Part]| -> Result<Vec<Played>, Failure> {
-            parts.iter().map(|part| one(cast, part)).collect()
+        let run = |parts: &'_ [SimulationJob]| -> Result<Vec<SimulatedRun>, Failure> {
+            parts.iter().map(|part| one(ends, part)).collect()
         };
         let shares: Vec<_> = parts
             .chunks(share)
             .map(|parts| scope.spawn(move || run(parts)))
             .collect();
-        let mut played = Vec::with_capacity(parts.len());
+        let mut simulated = Vec::with_capacity(parts.len());
         for share in shares {
             let share = share.join().map_err(|_| "a simulation panicked")?;
-            played.extend(share?);
+            simulated.extend(share?);
         }
-        Ok(played)
+        Ok(simulated)
     })
 }
 
 /// Simulates one transaction.
-pub(super) fn one(cast: &Cast, part: &Part) -> Result<Played, Failure> {
-    traced(cast, part).map(|(played, _)| played)
+pub(super) fn one(ends: &SimulatedEnds, part: &SimulationJob) -> Result<SimulatedRun, Failure> {
+    traced(ends, part).map(|(simulated, _)| simulated)
 }
 
 /// Simulates one transaction and returns its packets, too.
-pub(super) fn traced(cast: &Cast, part: &Part) -> Result<(Played, PacketTrace), Failure> {
+pub(super) fn traced(
+    ends: &SimulatedEnds,
+    part: &SimulationJob,
+) -> Result<(SimulatedRun, PacketTrace), Failure> {
     let job = part.job;
     let plans = job.line.plans(job.drops, job.varies)?.map(|plan| {
         let mut plan = Arc::unwrap_or_clone(plan);
-        plan.overhead = cast.overhead;
+        plan.overhead = ends.overhead;
         Arc::new(plan)
     });
     let mut service = SimulatedService::single(
@@ -104,10 +110,10 @@ pub(super) fn traced(cast: &Cast, part: &Part) -> Result<(Played, PacketTrace), 
         u64::from(job.service.reply),
     );
     service.exchanges[0].pause = part.programs[0];
-    (service.clock, service.closer) = (cast.clock, cast.closer);
+    (service.clock, service.closer) = (ends.clock, ends.closer);
     let scenario = Scenario {
-        client: cast.profile.clone(),
-        server: cast.profile.clone(),
+        client: ends.profile.clone(),
+        server: ends.profile.clone(),
         plans,
         service: Arc::new(service),
     };
@@ -118,7 +124,7 @@ pub(super) fn traced(cast: &Cast, part: &Part) -> Result<(Played, PacketTrace), 
 }
 
 /// Reads the result from the packets.
-fn read(transaction: &Transaction<'_>, trace: &PacketTrace, drops: Drops) -> Played {
+fn read(transaction: &Transaction<'_>, trace: &PacketTrace, drops: PlannedDrops) -> SimulatedRun {
     let response = transaction.responses.first().copied();
     let end = response.map_or(Instant::FAR_FUTURE, |of| transaction.began + of.total());
     let packets = trace.packets();
@@ -147,7 +153,7 @@ fn read(transaction: &Transaction<'_>, trace: &PacketTrace, drops: Drops) -> Pla
             (packet.sending == Sending::Fast && !answers(packet, packets)).then_some(Span::ZERO)
         }
     };
-    Played {
+    SimulatedRun {
         well: transaction.ending == Ending::Complete && response.is_some(),
         planned: traced.dropped.iter().all(|lost| is_planned(lost, drops)),
         traced,
@@ -172,8 +178,8 @@ fn packets_down(packets: &[TracedPacket]) -> usize {
         .count()
 }
 
-fn is_planned(lost: &Dropped, drops: Drops) -> bool {
-    let by_chance = matches!(drops, Drops::Percent(_)) && lost.reason == DropReason::Random;
+fn is_planned(lost: &Dropped, drops: PlannedDrops) -> bool {
+    let by_chance = matches!(drops, PlannedDrops::Percent(_)) && lost.reason == DropReason::Random;
     let named = || drops.positions().any(|at| u64::from(at) == lost.position);
     lost.direction == Direction::Down && (by_chance || named())
 }

@@ -7,18 +7,18 @@
 use std::collections::BTreeMap;
 
 use posthaste_emulator::trace;
-use posthaste_study::{Failure, Records, Table, Value, estimate};
+use posthaste_study::{Failure, RecordTable, RecordValue, Records, estimate};
 use posthaste_units::Span;
 
 use super::campaign::Results;
-use super::kernel::Kernel;
-use super::line::Drops;
-use super::parting;
-use super::played::{self, Part, Played};
-use super::rig::{Job, Measured};
-use super::seen::Traced;
+use super::divergence;
+use super::kernel::KernelSetup;
+use super::line::PlannedDrops;
+use super::observed::Traced;
 use super::service::SEGMENT;
-use super::stack::{Cast, Stack};
+use super::simulated_run::{self, SimulatedRun, SimulationJob};
+use super::stack::{SimulatedEnds, SimulatedStack};
+use super::testbed::{EmulatedRun, Job};
 use super::ticks;
 
 /// Tolerated difference of a cell's medians without an expired timer.
@@ -35,50 +35,50 @@ pub(super) const TIMERS: [&str; 3] = [
 ];
 
 /// Both sides of all transactions with one kernel.
-pub(super) struct Twin<'a> {
-    kernel: &'a Kernel,
-    cast: Cast,
+pub(super) struct Paired<'a> {
+    kernel: &'a KernelSetup,
+    ends: SimulatedEnds,
     /// Emulated transactions, with start times of CLOCK_MONOTONIC.
-    emulated: Vec<(Part, Measured)>,
+    emulated: Vec<(SimulationJob, EmulatedRun)>,
 }
 
 /// An emulated transaction and its simulated run.
-struct Pair<'a> {
-    part: Part,
-    measured: &'a Measured,
-    played: Played,
+struct PairedRun<'a> {
+    part: SimulationJob,
+    measured: &'a EmulatedRun,
+    simulated: SimulatedRun,
 }
 
 /// Records: the cells, and the ladders of differing ones.
 pub(super) struct Tables {
-    cells: Table,
-    ladders: Table,
+    cells: RecordTable,
+    ladders: RecordTable,
     /// First timeouts of an end: at the model's tick, at the next one, and elsewhere.
     timers: [u64; 3],
 }
 
-impl<'a> Twin<'a> {
+impl<'a> Paired<'a> {
     /// Creates an empty comparison.
-    pub(super) fn new(kernel: &'a Kernel, stack: &Stack) -> Result<Self, Failure> {
+    pub(super) fn new(kernel: &'a KernelSetup, stack: &SimulatedStack) -> Result<Self, Failure> {
         Ok(Self {
             kernel,
-            cast: stack.cast(&[])?,
+            ends: stack.ends(&[])?,
             emulated: Vec::new(),
         })
     }
 
     /// Adds the emulated transactions that belong to a cell.
     pub(super) fn take(&mut self, jobs: &[Job], results: Results) {
-        let counts = |(job, measured): &(&Job, Measured)| {
+        let counts = |(job, measured): &(&Job, EmulatedRun)| {
             let traced = &measured.traced;
             job.varies && !traced.is_displaced(job, SEGMENT)
         };
-        let part = |(job, measured): (&Job, Measured)| {
+        let part = |(job, measured): (&Job, EmulatedRun)| {
             let response = measured.traced.response?;
-            let part = Part {
+            let part = SimulationJob {
                 began: Some(measured.traced.began + results.origin),
                 programs: [response.t_client, response.t_proc],
-                ..Part::new(results.seed, measured.traced.number, *job)
+                ..SimulationJob::new(results.seed, measured.traced.number, *job)
             };
             Some((part, measured))
         };
@@ -89,7 +89,7 @@ impl<'a> Twin<'a> {
     /// Simulates all transactions and adds a row for every cell. A differing cell also gets both ladders of its most
     /// different transaction, and a description of the divergence.
     pub(super) fn write(self, tables: &mut Tables) -> Result<(), Failure> {
-        let mut cells: BTreeMap<_, Vec<&Pair<'_>>> = BTreeMap::new();
+        let mut cells: BTreeMap<_, Vec<&PairedRun<'_>>> = BTreeMap::new();
         let pairs = self.pairs()?;
         for pair in &pairs {
             for later in pair.timers_later() {
@@ -98,7 +98,7 @@ impl<'a> Twin<'a> {
                 tables.timers[place.min(elsewhere)] += 1;
             }
             let job = &pair.part.job;
-            let Drops::At([position, _]) = job.drops else {
+            let PlannedDrops::At([position, _]) = job.drops else {
                 continue;
             };
             let key = (job.service.key, job.line.kbit, job.line.ms, position);
@@ -106,23 +106,24 @@ impl<'a> Twin<'a> {
         }
         for ((service, kbit, ms, position), pairs) in cells {
             let mut row = vec![self.kernel.key.into(), service.into()];
-            row.extend([kbit, ms, position].map(|n| Value::from(u64::from(n))));
-            let cell = Cell::of(&pairs);
-            let farthest =
-                |one: &&&Pair<'_>, other: &&&Pair<'_>| one.apart().total_cmp(&other.apart());
-            let parting = match pairs.iter().max_by(farthest) {
+            row.extend([kbit, ms, position].map(|n| RecordValue::from(u64::from(n))));
+            let cell = PairedCell::of(&pairs);
+            let farthest = |one: &&&PairedRun<'_>, other: &&&PairedRun<'_>| {
+                one.apart().total_cmp(&other.apart())
+            };
+            let divergence = match pairs.iter().max_by(farthest) {
                 Some(worst) if !cell.agrees() => self.ladders(&row, worst, &mut tables.ladders)?,
                 _ => String::new(),
             };
             row.extend(cell.values());
-            row.push(parting.into());
+            row.push(divergence.into());
             tables.cells.push(row);
         }
         Ok(())
     }
 
     /// All transactions with both sides.
-    fn pairs(&self) -> Result<Vec<Pair<'_>>, Failure> {
+    fn pairs(&self) -> Result<Vec<PairedRun<'_>>, Failure> {
         let timeouts = self.emulated.iter().flat_map(|(part, measured)| {
             let began = measured.traced.began;
             let apart = part
@@ -132,22 +133,22 @@ impl<'a> Twin<'a> {
             ends.map(move |time| *time + apart)
         });
         let phase = ticks::phase(timeouts);
-        let parts: Vec<Part> = self
+        let parts: Vec<SimulationJob> = self
             .emulated
             .iter()
-            .map(|(part, _)| Part {
+            .map(|(part, _)| SimulationJob {
                 began: part.began.map(|began| began - phase),
                 ..*part
             })
             .collect();
-        let played = played::all(&self.cast, &parts)?;
+        let simulated = simulated_run::all(&self.ends, &parts)?;
         let measured = self.emulated.iter().map(|(_, measured)| measured);
-        let both = parts.into_iter().zip(measured).zip(played);
+        let both = parts.into_iter().zip(measured).zip(simulated);
         Ok(both
-            .map(|((part, measured), played)| Pair {
+            .map(|((part, measured), simulated)| PairedRun {
                 part,
                 measured,
-                played,
+                simulated,
             })
             .collect())
     }
@@ -155,28 +156,28 @@ impl<'a> Twin<'a> {
     /// Adds both ladders of a transaction. Returns a description of their divergence.
     fn ladders(
         &self,
-        place: &[Value],
-        pair: &Pair<'_>,
-        table: &mut Table,
+        place: &[RecordValue],
+        pair: &PairedRun<'_>,
+        table: &mut RecordTable,
     ) -> Result<String, Failure> {
         let kept = pair.measured.traced.kept.iter().map(AsRef::as_ref);
-        let kernel = parting::emulated(&trace::ladder(kept));
-        let (played, trace) = played::traced(&self.cast, &pair.part)?;
-        let model = parting::simulated(&trace, played.traced.began);
+        let kernel = divergence::emulated(&trace::ladder(kept));
+        let (simulated, trace) = simulated_run::traced(&self.ends, &pair.part)?;
+        let model = divergence::simulated(&trace, simulated.traced.began);
         for (whose, ladder) in [("kernel", &kernel), ("model", &model)] {
             for rung in ladder {
                 let row = place.iter().cloned().chain([whose.into()]);
                 table.push(row.chain(rung.values()));
             }
         }
-        Ok(parting::parting(&kernel, &model).unwrap_or_default())
+        Ok(divergence::divergence(&kernel, &model).unwrap_or_default())
     }
 }
 
 impl Tables {
     pub(super) fn new() -> Self {
         Self {
-            cells: Table::new([
+            cells: RecordTable::new([
                 "kernel",
                 "service",
                 "kbit",
@@ -192,7 +193,7 @@ impl Tables {
                 "agrees",
                 "parting",
             ]),
-            ladders: Table::new([
+            ladders: RecordTable::new([
                 "kernel", "service", "kbit", "ms", "position", "whose", "sent_ms", "left_ms",
                 "way", "packet", "fate",
             ]),
@@ -209,10 +210,10 @@ impl Tables {
     }
 }
 
-impl Pair<'_> {
+impl PairedRun<'_> {
     /// Response times of the kernel and of the model, in ms.
     fn times(&self) -> [f64; 2] {
-        [&self.measured.traced, &self.played.traced].map(|traced| {
+        [&self.measured.traced, &self.simulated.traced].map(|traced| {
             let time = traced.response_time();
             time.map_or(f64::NAN, Span::as_millis_f64)
         })
@@ -230,7 +231,7 @@ impl Pair<'_> {
             time.map(|time| time.saturating_since(traced.began).as_millis_f64())
         };
         [0, 1].into_iter().filter_map(move |end| {
-            let later = first(&self.measured.traced, end)? - first(&self.played.traced, end)?;
+            let later = first(&self.measured.traced, end)? - first(&self.simulated.traced, end)?;
             Some((later / ticks::TICK.as_millis_f64()).round() as i64)
         })
     }
@@ -243,12 +244,12 @@ impl Pair<'_> {
                 .find(|(most, _)| timer.as_millis_f64() < *most);
             wheel.map_or(0.0, |(_, step)| *step)
         };
-        self.played.timers.iter().map(step).sum()
+        self.simulated.timers.iter().map(step).sum()
     }
 }
 
 /// A cell on both sides.
-struct Cell {
+struct PairedCell {
     transactions: usize,
     medians: [f64; 2],
     paired: f64,
@@ -256,15 +257,15 @@ struct Cell {
     allowed: f64,
 }
 
-impl Cell {
-    fn of(pairs: &[&Pair<'_>]) -> Self {
+impl PairedCell {
+    fn of(pairs: &[&PairedRun<'_>]) -> Self {
         let times: Vec<[f64; 2]> = pairs.iter().map(|pair| pair.times()).collect();
         let median = |value: &dyn Fn(&[f64; 2]) -> f64| {
             let values: Vec<f64> = times.iter().map(value).collect();
             estimate(&values).median
         };
         let timeouts =
-            |of: &dyn Fn(&Pair<'_>) -> u32| pairs.iter().map(|pair| of(pair)).sum::<u32>();
+            |of: &dyn Fn(&PairedRun<'_>) -> u32| pairs.iter().map(|pair| of(pair)).sum::<u32>();
         let steps = pairs.iter().map(|pair| pair.steps_ms());
         Self {
             transactions: pairs.len(),
@@ -272,7 +273,7 @@ impl Cell {
             paired: median(&|pair| pair[1] - pair[0]),
             timeouts: [
                 timeouts(&|pair| pair.measured.traced.timeouts().iter().sum()),
-                timeouts(&|pair| pair.played.traced.timeouts().iter().sum()),
+                timeouts(&|pair| pair.simulated.traced.timeouts().iter().sum()),
             ],
             allowed: TOLERANCE_MS + steps.fold(0.0, f64::max),
         }
@@ -282,10 +283,13 @@ impl Cell {
         (self.medians[1] - self.medians[0]).abs() <= self.allowed
     }
 
-    fn values(&self) -> Vec<Value> {
-        let mut values = vec![Value::from(self.transactions as u64)];
-        values.extend([self.medians[0], self.medians[1], self.paired].map(Value::from));
-        values.extend(self.timeouts.map(|count| Value::from(u64::from(count))));
+    fn values(&self) -> Vec<RecordValue> {
+        let mut values = vec![RecordValue::from(self.transactions as u64)];
+        values.extend([self.medians[0], self.medians[1], self.paired].map(RecordValue::from));
+        values.extend(
+            self.timeouts
+                .map(|count| RecordValue::from(u64::from(count))),
+        );
         values.push(self.allowed.into());
         values.push(u64::from(self.agrees()).into());
         values

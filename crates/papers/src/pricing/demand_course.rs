@@ -13,7 +13,7 @@ const CHORDS: u64 = 16;
 
 /// Behaviour of clients.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub(super) enum Kind {
+pub(super) enum ClientBehaviour {
     /// Demand steps up and remains.
     Step,
     /// Demand swings between [`EASY`] and the maximum.
@@ -24,15 +24,15 @@ pub(super) enum Kind {
 
 /// A scenario of demand.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct World {
-    pub(super) kind: Kind,
+pub(super) struct DemandScenario {
+    pub(super) kind: ClientBehaviour,
     /// Maximum demand, as a multiple of the capacity.
     pub(super) most: f64,
 }
 
 /// Lengths of the phases of a course.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Times {
+pub(super) struct PhaseLengths {
     pub(super) before: Span,
     /// The life of a quote, plus the time until the last previously admitted request has its reply.
     pub(super) life: Span,
@@ -50,13 +50,13 @@ pub(super) struct Stretch {
 }
 
 /// Course of demand.
-pub(super) struct Demand {
+pub(super) struct DemandCourse {
     stretches: Vec<Stretch>,
     /// Number of the last sections, which are evaluated.
     pub(super) judged: usize,
 }
 
-impl Kind {
+impl ClientBehaviour {
     pub(super) const fn name(self) -> &'static str {
         match self {
             Self::Step => "step",
@@ -74,8 +74,8 @@ impl Kind {
     }
 }
 
-impl World {
-    pub(super) fn demand(self, times: &Times) -> Demand {
+impl DemandScenario {
+    pub(super) fn demand(self, times: &PhaseLengths) -> DemandCourse {
         let steady = |level: f64, length| Stretch {
             from: level,
             to: level,
@@ -83,12 +83,12 @@ impl World {
         };
         let mut stretches = vec![steady(EASY.min(self.most), times.before)];
         let judged = match self.kind {
-            Kind::Step | Kind::Old(_) => {
+            ClientBehaviour::Step | ClientBehaviour::Old(_) => {
                 stretches.push(steady(self.most, times.life));
                 stretches.push(steady(self.most, times.length));
                 1
             }
-            Kind::Sine => {
+            ClientBehaviour::Sine => {
                 let judged = CHORDS * times.length.as_nanos() / times.period.as_nanos().max(1);
                 stretches.extend((0..CHORDS + judged).map(|number| Stretch {
                     from: self.level(number),
@@ -98,7 +98,7 @@ impl World {
                 judged as usize
             }
         };
-        Demand { stretches, judged }
+        DemandCourse { stretches, judged }
     }
 
     /// Level of a sine after this number of its lines, starting at the minimum.
@@ -108,7 +108,7 @@ impl World {
     }
 }
 
-impl Demand {
+impl DemandCourse {
     /// Pace of one of `clients` clients, with a capacity of `capacity` requests per second.
     pub(super) fn pace(&self, capacity: f64, clients: usize) -> Result<Pace, Failure> {
         let rate =
@@ -160,20 +160,20 @@ impl Demand {
 mod tests {
     use super::*;
 
-    const TIMES: Times = Times {
+    const TIMES: PhaseLengths = PhaseLengths {
         before: Span::from_secs(1),
         life: Span::from_secs(1),
         length: Span::from_secs(4),
         period: Span::from_secs(2),
     };
 
-    fn demand(kind: Kind, most: f64) -> Demand {
-        World { kind, most }.demand(&TIMES)
+    fn demand(kind: ClientBehaviour, most: f64) -> DemandCourse {
+        DemandScenario { kind, most }.demand(&TIMES)
     }
 
     #[test]
     fn a_sine_swings_between_what_can_be_served_and_the_most() {
-        let sine = demand(Kind::Sine, 2.0);
+        let sine = demand(ClientBehaviour::Sine, 2.0);
         let at = [0.5, 1.0, 1.5, 2.0, 3.0, 4.0, 6.999, 7.0].map(|second| sine.at(second));
         let meant = [EASY, EASY, 1.4, 2.0, EASY, 2.0, EASY, 0.0];
         for (is, meant) in at.iter().zip(meant) {
@@ -187,19 +187,20 @@ mod tests {
 
     #[test]
     fn a_step_is_judged_once_it_has_been_there_for_a_while() {
-        let step = demand(Kind::Step, 5.0);
+        let step = demand(ClientBehaviour::Step, 5.0);
         assert_eq!(
             [0.5, 1.5, 5.5, 6.5].map(|second| step.at(second)),
             [EASY, 5.0, 5.0, 0.0]
         );
         assert_eq!((step.judged, step.judged_from()), (1, 2.0));
         assert_eq!(step.possible(), 4.0);
-        assert_eq!(demand(Kind::Step, EASY).possible(), 4.0 * EASY);
+        assert_eq!(demand(ClientBehaviour::Step, EASY).possible(), 4.0 * EASY);
     }
 
     #[test]
     fn clients_ask_for_equal_parts() {
-        let Ok(Pace::Open { steps, .. }) = demand(Kind::Sine, 5.0).pace(500.0, 10) else {
+        let Ok(Pace::Open { steps, .. }) = demand(ClientBehaviour::Sine, 5.0).pace(500.0, 10)
+        else {
             panic!("no pace");
         };
         assert_eq!(steps.len(), 1 + 16 * 3);

@@ -14,9 +14,9 @@ use posthaste_emulator::{
 use posthaste_study::{Conditions, Failure};
 use posthaste_units::{Seed, Span};
 
-use super::line::{Drops, Line};
-use super::seen::{Seen, Traced};
-use super::service::Service;
+use super::line::{NetworkLine, PlannedDrops};
+use super::observed::{Observations, Traced};
+use super::service::PaperService;
 
 /// Time of the server to make a reply.
 pub(super) const PROCESSING: Span = Span::from_millis(200);
@@ -57,26 +57,26 @@ pub(super) struct Ends {
 /// A transaction to run.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Job {
-    pub(super) service: &'static Service,
-    pub(super) line: Line,
-    pub(super) drops: Drops,
+    pub(super) service: &'static PaperService,
+    pub(super) line: NetworkLine,
+    pub(super) drops: PlannedDrops,
     /// True if the line's delays vary as in the paper.
     pub(super) varies: bool,
 }
 
 /// Result of a transaction.
 #[derive(Clone, Debug)]
-pub(super) struct Measured {
+pub(super) struct EmulatedRun {
     pub(super) ended: TransactionEnd,
     /// Observations of its packets.
     pub(super) traced: Traced,
 }
 
 /// Results of all transactions in their order, with the accuracy of the emulator.
-pub(super) struct Run {
+pub(super) struct EmulatedRuns {
     /// True if the run was stopped. Unfinished transactions have ended as stopped.
     pub(super) stopped: bool,
-    pub(super) measured: Vec<Measured>,
+    pub(super) measured: Vec<EmulatedRun>,
     pub(super) outcome: EmulationOutcome,
     /// Counters of the server's kernel.
     pub(super) kernel: TcpCounters,
@@ -89,7 +89,7 @@ pub(super) fn run(
     seed: Seed,
     conditions: &Conditions<'_>,
     told: impl Fn(usize),
-) -> Result<Run, Failure> {
+) -> Result<EmulatedRuns, Failure> {
     let plans = jobs.iter().map(|job| job.line.plans(job.drops, job.varies));
     let plans = plans.collect::<Result<Vec<_>, _>>()?;
     let choose = move |flow: &Flow| {
@@ -118,7 +118,7 @@ pub(super) fn run(
         fin_on_data: ends.fin_on_data,
     });
     let client = TransactionClient::start(&running.client, SERVER, transactions.collect(), COURSE);
-    let (mut seen, mut twentieths) = (Seen::keeping(ends.kept), 0);
+    let (mut observations, mut twentieths) = (Observations::keeping(ends.kept), 0);
     let mut stopped = false;
     while !client.is_finished() {
         if conditions.stopped() {
@@ -128,7 +128,7 @@ pub(super) fn run(
         std::thread::sleep(GLANCE);
         packet_records
             .drain()
-            .for_each(|packet_record| seen.note(packet_record));
+            .for_each(|packet_record| observations.note(packet_record));
         let now = client.over() * 20 / jobs.len();
         if std::mem::replace(&mut twentieths, now) != now {
             told(client.over());
@@ -140,13 +140,13 @@ pub(super) fn run(
     let outcome = running.finish()?;
     packet_records
         .drain()
-        .for_each(|packet_record| seen.note(packet_record));
-    let mut traced = seen.finish();
-    let measured = (FIRST_PORT..).zip(ended).map(|(port, ended)| Measured {
+        .for_each(|packet_record| observations.note(packet_record));
+    let mut traced = observations.finish();
+    let measured = (FIRST_PORT..).zip(ended).map(|(port, ended)| EmulatedRun {
         ended,
         traced: traced.remove(&port).unwrap_or_default(),
     });
-    Ok(Run {
+    Ok(EmulatedRuns {
         stopped,
         measured: measured.collect(),
         outcome,

@@ -12,9 +12,9 @@ use posthaste_emulator::trace::{DecodedPacket as Packet, EventOrder, PacketEvent
 use posthaste_link::{Direction, DropReason, Fate};
 use posthaste_units::{Instant, ResponseTime, Span};
 
-use super::line::Drops;
-use super::rig::Job;
-use super::service::Service;
+use super::line::PlannedDrops;
+use super::service::PaperService;
+use super::testbed::Job;
 
 /// Observations of one transaction.
 #[derive(Clone, Debug, Default)]
@@ -49,7 +49,7 @@ pub(super) struct Dropped {
 
 /// Observations of all transactions.
 #[derive(Default)]
-pub(super) struct Seen {
+pub(super) struct Observations {
     event_order: EventOrder,
     responses: Responses,
     /// By the client's port.
@@ -58,7 +58,7 @@ pub(super) struct Seen {
     keeps: bool,
 }
 
-impl Seen {
+impl Observations {
     /// Creates observations that keep every packet, or only the results.
     pub(super) fn keeping(keeps: bool) -> Self {
         Self {
@@ -151,21 +151,21 @@ impl Traced {
     }
 
     /// True if the links dropped exactly the intended packets.
-    pub(super) fn is_exact(&self, drops: Drops) -> bool {
+    pub(super) fn is_exact(&self, drops: PlannedDrops) -> bool {
         let down = |reason| {
             move |dropped: &&Dropped| {
                 dropped.direction == Direction::Down && dropped.reason == reason
             }
         };
         match drops {
-            Drops::At(_) => {
+            PlannedDrops::At(_) => {
                 let as_planned = self.dropped.iter().filter(down(DropReason::Pattern));
                 let positions = as_planned.map(|dropped| dropped.position);
                 self.dropped.len() == drops.positions().count()
                     && positions.eq(drops.positions().map(u64::from))
             }
-            Drops::Held { .. } => self.dropped.is_empty(),
-            Drops::Percent(_) => {
+            PlannedDrops::Held { .. } => self.dropped.is_empty(),
+            PlannedDrops::Percent(_) => {
                 self.dropped.iter().filter(down(DropReason::Random)).count() == self.dropped.len()
             }
         }
@@ -182,7 +182,7 @@ impl Traced {
     }
 
     /// True if one of the last data packets was dropped in its first transmission.
-    pub(super) fn is_late_loss(&self, service: &Service, segment: u32) -> bool {
+    pub(super) fn is_late_loss(&self, service: &PaperService, segment: u32) -> bool {
         let first_late = service.late(segment).next();
         let first_late = first_late.and_then(|position| service.place(position, segment));
         let is_late = |dropped: &Dropped| dropped.place.is_some() && dropped.place >= first_late;

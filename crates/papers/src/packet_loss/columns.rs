@@ -2,18 +2,18 @@
 //!
 //! Emulated and simulated transactions use the same columns. The same cells, pictures and checks then serve both.
 
-use posthaste_study::{Table, Value};
+use posthaste_study::{RecordTable, RecordValue};
 use posthaste_units::ResponseTime;
 
-use super::rig::Job;
-use super::seen::Traced;
+use super::observed::Traced;
+use super::testbed::Job;
 
 /// Parts of a response time, in the order of their columns.
 pub(super) const PARTS: [&str; 4] = ["t_conn_ms", "t_req_ms", "t_proc_ms", "t_resp_ms"];
 
 /// Returns the table without rows.
-pub(super) fn table() -> Table {
-    Table::new([
+pub(super) fn table() -> RecordTable {
+    RecordTable::new([
         "kernel",
         "service",
         "kbit",
@@ -45,7 +45,7 @@ pub(super) fn row(
     job: &Job,
     well: bool,
     traced: &Traced,
-) -> Vec<Value> {
+) -> Vec<RecordValue> {
     let mut row = vec![key.into(), job.service.key.into()];
     let mut positions = job.drops.positions();
     let place = [job.line.kbit, job.line.ms].map(Some);
@@ -69,10 +69,10 @@ pub(super) fn row(
     row.push(total.unwrap_or(f64::NAN).into());
     let parts = |of: ResponseTime| [of.t_conn, of.t_req, of.t_proc, of.t_resp];
     let parts = traced.response.map(parts).into_iter().flatten();
-    row.extend(parts.map(|part| Value::from(part.as_millis_f64())));
+    row.extend(parts.map(|part| RecordValue::from(part.as_millis_f64())));
     row
 }
 
-fn count(number: u32) -> Value {
+fn count(number: u32) -> RecordValue {
     u64::from(number).into()
 }
