@@ -1,8 +1,8 @@
 //! A registry's reply: what is read of it can be saved and is told again the same, every refusal has words,
 //! pages lead on.
 
-use posthaste_uddi::Version;
-use posthaste_uddi::answer::{self, AnswerError, Rest};
+use posthaste_broker::uddi::messages::Version;
+use posthaste_broker::uddi::messages::reply::{self, ReplyError, Rest};
 
 use crate::within;
 
@@ -18,7 +18,7 @@ const WORDS: usize = 8 << 10;
 /// Any bytes as each reply that there is, in either version.
 pub fn registry_reply(bytes: &[u8]) {
     for version in [Version::V2, Version::V3] {
-        let measured = || answer::services(bytes, version);
+        let measured = || reply::services(bytes, version);
         let services = within("services", bytes.len(), PER_BYTE, FIXED, measured);
         for service in told(services) {
             saved(
@@ -27,39 +27,39 @@ pub fn registry_reply(bytes: &[u8]) {
                 "serviceDetail",
                 |again| {
                     assert_eq!(
-                        answer::services(again, version).as_deref(),
+                        reply::services(again, version).as_deref(),
                         Ok(std::slice::from_ref(&service))
                     );
                 },
             );
         }
-        for business in told(answer::businesses(bytes, version)) {
+        for business in told(reply::businesses(bytes, version)) {
             saved(
                 &version.save_business("t", &business),
                 "save_business",
                 "businessDetail",
                 |again| {
                     assert_eq!(
-                        answer::businesses(again, version).as_deref(),
+                        reply::businesses(again, version).as_deref(),
                         Ok(std::slice::from_ref(&business))
                     );
                 },
             );
         }
-        for tmodel in told(answer::tmodels(bytes, version)) {
+        for tmodel in told(reply::tmodels(bytes, version)) {
             saved(
                 &version.save_tmodel("t", &tmodel),
                 "save_tModel",
                 "tModelDetail",
                 |again| {
                     assert_eq!(
-                        answer::tmodels(again, version).as_deref(),
+                        reply::tmodels(again, version).as_deref(),
                         Ok(std::slice::from_ref(&tmodel))
                     );
                 },
             );
         }
-        for page in [answer::services_found, answer::businesses_found] {
+        for page in [reply::services_found, reply::businesses_found] {
             for from in [1, 101, usize::MAX] {
                 if let Some(page) = told(page(bytes, version, from).map(Some))
                     && let Rest::From(next) = page.rest
@@ -71,15 +71,15 @@ pub fn registry_reply(bytes: &[u8]) {
                 }
             }
         }
-        let token = told(answer::auth_token(bytes, version));
+        let token = told(reply::auth_token(bytes, version));
         assert_eq!(token, token.trim());
-        told(answer::registered(bytes, version));
-        told(answer::services_of(bytes, version));
+        told(reply::registered(bytes, version));
+        told(reply::services_of(bytes, version));
     }
 }
 
 /// What was read, or nothing; why not is said shortly.
-fn told<T: Default>(read: Result<T, AnswerError>) -> T {
+fn told<T: Default>(read: Result<T, ReplyError>) -> T {
     read.unwrap_or_else(|error| {
         let words = error.to_string();
         assert!(!words.is_empty() && words.len() < WORDS, "{words}");

@@ -62,7 +62,7 @@ mod shelf;
 mod sources;
 mod store;
 mod token;
-mod uddi;
+pub mod uddi;
 
 use std::net::SocketAddr;
 use std::sync::{Arc, Mutex};
@@ -85,9 +85,9 @@ pub use admin::{Admin, Token};
 pub use change::{Change, Key};
 pub use config::{Config, Definitions, Limits, Money, Tls};
 pub use posthaste_serve::ConfigError;
-pub use posthaste_uddi::Version as UddiVersion;
 pub use sources::Source;
 pub use store::{Place, PlaceError};
+pub use uddi::messages::Version as UddiVersion;
 pub use uddi::{Category, Enrolled, Enrolment, Uddi, enrol};
 
 /// A running broker. Dropping it stops it.

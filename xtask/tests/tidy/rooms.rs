@@ -31,7 +31,6 @@ const PURE: &[&str] = &[
     "qos",
     "admission",
     "compression",
-    "uddi",
 ];
 
 /// Crates that a product may use. Never another product.
@@ -47,7 +46,6 @@ const UNDER_A_PRODUCT: &[&str] = &[
     "qos",
     "admission",
     "compression",
-    "uddi",
     "serve",
     "broker-client",
 ];
@@ -64,7 +62,6 @@ const UNDER_THE_TOP: &[&str] = &[
     "qos",
     "admission",
     "compression",
-    "uddi",
     "serve",
     "broker-client",
     "load",
@@ -87,7 +84,6 @@ const ALL_BUT_THE_BINARY: &[&str] = &[
     "qos",
     "admission",
     "compression",
-    "uddi",
     "serve",
     "broker-client",
     "load",
@@ -113,7 +109,6 @@ pub(crate) const ROOMS: &[Room] = &[
     pure("qos", &["units", "soap", "http-fields"]),
     pure("admission", &["units", "soap", "qos"]),
     pure("compression", &["units", "soap", "http-fields", "qos"]),
-    pure("uddi", &["soap"]),
     shell("serve", &["units"]),
     shell("broker-client", &["units", "serve", "qos"]),
     shell("load", UNDER_A_PRODUCT),

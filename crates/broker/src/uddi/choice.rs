@@ -4,8 +4,8 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use posthaste_broker_client::Document;
 use posthaste_qos::bounds;
-use posthaste_uddi::{Binding, Service};
 
+use super::messages::{BindingTemplate, BusinessService};
 use crate::shelf::Place;
 
 /// Maximum number of documents per provider and type.
@@ -73,7 +73,7 @@ impl<'c> Choice<'c> {
     }
 
     /// Adds the documents of a service for the type.
-    pub(super) fn take(&mut self, service: &Service) {
+    pub(super) fn take(&mut self, service: &BusinessService) {
         if !self.trusted.contains(&service.business) {
             return self.count(State::Untrusted, 1);
         }
@@ -86,7 +86,12 @@ impl<'c> Choice<'c> {
         }
     }
 
-    fn place(&mut self, provider: &str, binding: &Binding, overview: Option<&str>) -> State {
+    fn place(
+        &mut self,
+        provider: &str,
+        binding: &BindingTemplate,
+        overview: Option<&str>,
+    ) -> State {
         let endpoint = binding.endpoint.as_deref();
         let endpoint = endpoint.filter(|url| url.len() <= bounds::TEXT);
         let Some((endpoint, address)) =
@@ -140,7 +145,7 @@ fn is_allowed(document: &Document, from: &[Document]) -> bool {
 }
 
 /// Document that a binding names for the type, if any; outer `None` if the binding does not implement the type.
-fn overview<'b>(binding: &'b Binding, kind: &str) -> Option<Option<&'b str>> {
+fn overview<'b>(binding: &'b BindingTemplate, kind: &str) -> Option<Option<&'b str>> {
     let mut interfaces = binding.interfaces.iter();
     let found = interfaces.find(|interface| interface.tmodel == kind)?;
     Some(found.overview.as_deref())
@@ -148,24 +153,24 @@ fn overview<'b>(binding: &'b Binding, kind: &str) -> Option<Option<&'b str>> {
 
 #[cfg(test)]
 mod tests {
-    use posthaste_uddi::Interface;
+    use crate::uddi::messages::Interface;
 
     use super::*;
 
-    fn service(business: &str, bindings: Vec<Binding>) -> Service {
-        Service {
+    fn service(business: &str, bindings: Vec<BindingTemplate>) -> BusinessService {
+        BusinessService {
             business: business.to_owned(),
             bindings,
-            ..Service::default()
+            ..BusinessService::default()
         }
     }
 
-    fn binding(endpoint: Option<&str>, tmodel: &str, overview: Option<&str>) -> Binding {
+    fn binding(endpoint: Option<&str>, tmodel: &str, overview: Option<&str>) -> BindingTemplate {
         let interface = |tmodel: &str, overview: Option<&str>| Interface {
             tmodel: tmodel.to_owned(),
             overview: overview.map(str::to_owned),
         };
-        Binding {
+        BindingTemplate {
             key: String::new(),
             endpoint: endpoint.map(str::to_owned),
             interfaces: vec![
@@ -176,12 +181,15 @@ mod tests {
     }
 
     /// Fetched documents and states for these bindings of the trusted provider "ada".
-    fn chosen(bindings: Vec<Binding>) -> (Vec<(String, String)>, Tally) {
+    fn chosen(bindings: Vec<BindingTemplate>) -> (Vec<(String, String)>, Tally) {
         chosen_of(None, bindings)
     }
 
     /// The same for a type that names a document.
-    fn chosen_of(overview: Option<&str>, bindings: Vec<Binding>) -> (Vec<(String, String)>, Tally) {
+    fn chosen_of(
+        overview: Option<&str>,
+        bindings: Vec<BindingTemplate>,
+    ) -> (Vec<(String, String)>, Tally) {
         let trusted = BTreeSet::from(["ada".to_owned()]);
         let from = [Document::new("http://in/anything").unwrap()];
         let mut choice = Choice::new("t", overview, &trusted, &from);
@@ -193,11 +201,11 @@ mod tests {
         (pairs.collect(), choice.tally)
     }
 
-    fn fetched(binding: Binding) -> Vec<(String, String)> {
+    fn fetched(binding: BindingTemplate) -> Vec<(String, String)> {
         chosen(vec![binding]).0
     }
 
-    fn state(binding: Binding) -> &'static str {
+    fn state(binding: BindingTemplate) -> &'static str {
         let (_, tally) = chosen(vec![binding]);
         assert_eq!(tally.iter().sum::<u64>(), 1);
         STATES[tally.iter().position(|count| *count == 1).unwrap()]
@@ -218,7 +226,7 @@ mod tests {
 
     #[test]
     fn what_the_type_names_is_fetched_too_where_it_may_be_and_the_binding_names_nothing() {
-        let urls = |overview: &str, binding: Binding| -> Vec<String> {
+        let urls = |overview: &str, binding: BindingTemplate| -> Vec<String> {
             let (pairs, _) = chosen_of(Some(overview), vec![binding]);
             pairs.into_iter().map(|(url, _)| url).collect()
         };

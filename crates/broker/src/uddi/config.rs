@@ -2,11 +2,11 @@
 
 use posthaste_broker_client::{Document, Endpoint};
 use posthaste_serve::ConfigError;
-use posthaste_uddi::Version;
 use posthaste_units::Span;
 use serde::{Deserialize, Deserializer, de::Error as _};
 
 use super::is_key;
+use super::messages::Version;
 use crate::sources::minute;
 
 /// Minimum query and fetch interval.

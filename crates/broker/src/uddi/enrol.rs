@@ -1,10 +1,9 @@
 //! Registration of a service in a UDDI registry. Idempotent: existing entries are kept.
 
-use posthaste_uddi::{
-    Binding, Business, Category, Interface, Registered, Service, TModel, Version,
-};
-
 use super::is_key;
+use super::messages::{
+    BindingTemplate, Business, BusinessService, Category, Interface, Registered, TModel, Version,
+};
 use super::publisher::Publisher;
 use crate::Error;
 
@@ -82,13 +81,13 @@ impl Registrar {
             tmodel,
             overview: wanted.offers.clone(),
         };
-        let binding = Binding {
+        let binding = BindingTemplate {
             endpoint: Some(wanted.endpoint.clone()),
             interfaces: vec![interface],
-            ..Binding::default()
+            ..BindingTemplate::default()
         };
         let (key, name) = wanted.service.clone();
-        let service = Service {
+        let service = BusinessService {
             key,
             business,
             name,
@@ -151,7 +150,7 @@ impl Registrar {
         Ok(key)
     }
 
-    async fn service(&mut self, mut service: Service) -> Result<(), Error> {
+    async fn service(&mut self, mut service: BusinessService) -> Result<(), Error> {
         let mut found = match service.key.is_empty() {
             true => {
                 let own = self.publisher.services_of(&service.business).await?;
@@ -163,7 +162,7 @@ impl Registrar {
         if let Some(found) = &found {
             service.key.clone_from(&found.key);
         }
-        // Binding keys are assigned by the registry.
+        // BindingTemplate keys are assigned by the registry.
         for binding in found.iter_mut().flat_map(|found| &mut found.bindings) {
             binding.key.clear();
         }

@@ -3,12 +3,12 @@
 use std::collections::BTreeSet;
 
 use posthaste_broker_client::{Document, Endpoint};
-use posthaste_uddi::answer::{self, Page, Rest};
-use posthaste_uddi::{AnswerError, PAGE, Version};
 use thiserror::Error;
 
 use super::choice::{Choice, State};
 use super::config::Category;
+use super::messages::reply::{self, ListPage, Rest};
+use super::messages::{PAGE, ReplyError, Version};
 
 /// Maximum number of services per type, and of providers per category.
 const MOST: usize = 10_000;
@@ -27,7 +27,7 @@ pub(super) enum Silence {
     Unheard(#[from] posthaste_broker_client::Error),
     /// The reply is not a valid answer.
     #[error(transparent)]
-    Answer(#[from] AnswerError),
+    Answer(#[from] ReplyError),
 }
 
 impl Inquiry {
@@ -40,7 +40,7 @@ impl Inquiry {
         &self,
         category: &Category,
     ) -> Result<BTreeSet<String>, Silence> {
-        let wanted = posthaste_uddi::Category {
+        let wanted = super::messages::Category {
             tmodel: category.tmodel.clone(),
             name: category.name.clone(),
             value: category.value.clone(),
@@ -49,7 +49,7 @@ impl Inquiry {
         let mut from = 1;
         loop {
             let page = self.ask(self.version.find_business(&wanted, from)).await?;
-            let page = answer::businesses_found(&page, self.version, from)?;
+            let page = reply::businesses_found(&page, self.version, from)?;
             keys.extend(page.keys);
             match page.rest {
                 Rest::From(next) if next <= MOST => from = next,
@@ -80,7 +80,7 @@ impl Inquiry {
             for keys in page.keys.chunks(PAGE) {
                 let keys = keys.iter().map(String::as_str);
                 let details = self.ask(self.version.get_service_detail(keys)).await?;
-                for service in answer::services(&details, self.version)? {
+                for service in reply::services(&details, self.version)? {
                     choice.take(&service);
                 }
             }
@@ -98,17 +98,17 @@ impl Inquiry {
     /// Document that a type names.
     async fn overview(&self, kind: &str) -> Result<Option<String>, Silence> {
         let found = self.ask(self.version.get_tmodel_detail(kind)).await?;
-        match answer::tmodels(&found, self.version) {
+        match reply::tmodels(&found, self.version) {
             Err(error) if error.is_unknown_key() => Ok(None),
             tmodels => Ok(tmodels?.into_iter().find_map(|tmodel| tmodel.overview)),
         }
     }
 
-    async fn page(&self, kind: &str, from: usize) -> Result<Page, Silence> {
+    async fn page(&self, kind: &str, from: usize) -> Result<ListPage, Silence> {
         let found = self.ask(self.version.find_service(kind, from)).await?;
-        match answer::services_found(&found, self.version, from) {
+        match reply::services_found(&found, self.version, from) {
             // Version 2 returns an error where version 3 returns an empty result.
-            Err(error) if error.is_unknown_key() => Ok(Page {
+            Err(error) if error.is_unknown_key() => Ok(ListPage {
                 keys: Vec::new(),
                 rest: Rest::None,
             }),
@@ -117,6 +117,6 @@ impl Inquiry {
     }
 
     async fn ask(&self, envelope: String) -> Result<bytes::Bytes, Silence> {
-        Ok(self.endpoint.call(envelope, answer::LIMITS.total).await?)
+        Ok(self.endpoint.call(envelope, reply::LIMITS.total).await?)
     }
 }

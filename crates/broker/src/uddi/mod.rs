@@ -3,6 +3,7 @@
 //! - `watch` periodically queries the configured types and those that clients request (`demand`).
 //! - `choice` selects the services of trusted providers whose documents may be fetched.
 //! - `directory` is the state that the rest of the broker sees. `enrol` registers a service.
+//! - [`messages`] writes requests to a registry and parses its replies.
 //!
 //! During an outage of the registry the known services stay. Another kind of registry would replace `inquiry`.
 
@@ -11,6 +12,7 @@ mod config;
 mod directory;
 mod enrol;
 mod inquiry;
+pub mod messages;
 mod publisher;
 mod watch;
 

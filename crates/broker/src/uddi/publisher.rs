@@ -2,9 +2,9 @@
 
 use bytes::Bytes;
 use posthaste_broker_client::Endpoint;
-use posthaste_uddi::{AnswerError, Business, Registered, Service, TModel, Version, answer};
 
 use super::enrol::Enrolment;
+use super::messages::{Business, BusinessService, Registered, ReplyError, TModel, Version, reply};
 use crate::Error;
 
 /// An authenticated session.
@@ -23,7 +23,7 @@ impl Publisher {
         let security = endpoint(&wanted.security)?;
         let (inquiry, publish) = (endpoint(&wanted.inquiry)?, endpoint(&wanted.publish)?);
         let request = version.get_auth_token(&wanted.user, &wanted.password);
-        let token = answer::auth_token(&call(&security, request).await?, version);
+        let token = reply::auth_token(&call(&security, request).await?, version);
         Ok(Self {
             version,
             inquiry,
@@ -42,45 +42,45 @@ impl Publisher {
     /// Entities of the token's owner.
     pub(super) async fn own(&self) -> Result<Registered, Error> {
         let request = self.version.get_registered_info(&self.token);
-        answer::registered(&self.publish(request).await?, self.version).map_err(failed)
+        reply::registered(&self.publish(request).await?, self.version).map_err(failed)
     }
 
     pub(super) async fn has_tmodel(&self, key: &str) -> Result<bool, Error> {
         let found = self.ask(self.version.get_tmodel_detail(key)).await?;
-        Ok(known(answer::tmodels(&found, self.version))?.is_some())
+        Ok(known(reply::tmodels(&found, self.version))?.is_some())
     }
 
     pub(super) async fn has_business(&self, key: &str) -> Result<bool, Error> {
         let found = self.ask(self.version.get_business_detail(key)).await?;
-        Ok(known(answer::businesses(&found, self.version))?.is_some())
+        Ok(known(reply::businesses(&found, self.version))?.is_some())
     }
 
-    pub(super) async fn services_of(&self, business: &str) -> Result<Vec<Service>, Error> {
+    pub(super) async fn services_of(&self, business: &str) -> Result<Vec<BusinessService>, Error> {
         let found = self.ask(self.version.get_business_detail(business)).await?;
-        answer::services_of(&found, self.version).map_err(failed)
+        reply::services_of(&found, self.version).map_err(failed)
     }
 
-    pub(super) async fn service(&self, key: &str) -> Result<Option<Service>, Error> {
+    pub(super) async fn service(&self, key: &str) -> Result<Option<BusinessService>, Error> {
         let found = self.ask(self.version.get_service_detail([key])).await?;
-        known(answer::services(&found, self.version))
+        known(reply::services(&found, self.version))
     }
 
     /// Saves a type and returns its key, like the other save functions.
     pub(super) async fn save_tmodel(&self, tmodel: &TModel) -> Result<String, Error> {
         let request = self.version.save_tmodel(&self.token, tmodel);
-        let saved = answer::tmodels(&self.publish(request).await?, self.version);
+        let saved = reply::tmodels(&self.publish(request).await?, self.version);
         saved_as(saved, |saved| saved.key)
     }
 
     pub(super) async fn save_business(&self, business: &Business) -> Result<String, Error> {
         let request = self.version.save_business(&self.token, business);
-        let saved = answer::businesses(&self.publish(request).await?, self.version);
+        let saved = reply::businesses(&self.publish(request).await?, self.version);
         saved_as(saved, |saved| saved.key)
     }
 
-    pub(super) async fn save_service(&self, service: &Service) -> Result<String, Error> {
+    pub(super) async fn save_service(&self, service: &BusinessService) -> Result<String, Error> {
         let request = self.version.save_service(&self.token, service);
-        let saved = answer::services(&self.publish(request).await?, self.version);
+        let saved = reply::services(&self.publish(request).await?, self.version);
         saved_as(saved, |saved| saved.key)
     }
 
@@ -95,7 +95,7 @@ impl Publisher {
 
 /// Key under which the registry has saved the entity.
 fn saved_as<T>(
-    saved: Result<Vec<T>, AnswerError>,
+    saved: Result<Vec<T>, ReplyError>,
     key: impl FnOnce(T) -> String,
 ) -> Result<String, Error> {
     let saved = saved.map_err(failed)?.into_iter().next();
@@ -104,7 +104,7 @@ fn saved_as<T>(
 }
 
 /// The entity of a single requested key, if it exists.
-fn known<T>(found: Result<Vec<T>, AnswerError>) -> Result<Option<T>, Error> {
+fn known<T>(found: Result<Vec<T>, ReplyError>) -> Result<Option<T>, Error> {
     match found {
         Ok(found) => Ok(found.into_iter().next()),
         Err(error) if error.is_unknown_key() => Ok(None),
@@ -114,7 +114,7 @@ fn known<T>(found: Result<Vec<T>, AnswerError>) -> Result<Option<T>, Error> {
 
 async fn call(endpoint: &Endpoint, envelope: String) -> Result<Bytes, Error> {
     endpoint
-        .call(envelope, answer::LIMITS.total)
+        .call(envelope, reply::LIMITS.total)
         .await
         .map_err(failed)
 }

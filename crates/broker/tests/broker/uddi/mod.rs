@@ -2,5 +2,6 @@
 
 mod enrolling;
 mod hostile;
+mod messages;
 mod services;
 mod stand_in;

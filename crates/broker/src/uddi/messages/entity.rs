@@ -13,7 +13,7 @@ pub struct Business {
 
 /// A service of a business.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Service {
+pub struct BusinessService {
     /// Key of the service.
     pub key: String,
     /// Key of its business.
@@ -21,12 +21,12 @@ pub struct Service {
     /// First name of the service.
     pub name: String,
     /// Bindings of the service.
-    pub bindings: Vec<Binding>,
+    pub bindings: Vec<BindingTemplate>,
 }
 
 /// One way to call a service (`bindingTemplate`).
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Binding {
+pub struct BindingTemplate {
     /// Key of the binding.
     pub key: String,
     /// Address of the service. `None` if the access point is not a callable address, but a WSDL, a redirector or

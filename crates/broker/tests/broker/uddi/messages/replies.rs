@@ -1,9 +1,9 @@
 //! Replies of registries.
 
-use posthaste_uddi::answer::{self, AnswerError, Page, Rest};
-use posthaste_uddi::{Binding, Interface, Service, Version};
+use posthaste_broker::uddi::messages::reply::{self, ListPage, ReplyError, Rest};
+use posthaste_broker::uddi::messages::{BindingTemplate, BusinessService, Interface, Version};
 
-use crate::reply;
+use super::envelope;
 
 fn list(count: &str, keys: &[&str], truncated: bool) -> String {
     let infos: String = keys
@@ -24,8 +24,8 @@ fn count(actual: usize) -> String {
 #[test]
 fn a_page_says_what_follows_it() {
     let found = |version, message: &str, from| {
-        let page: Page =
-            answer::services_found(reply(version, message).as_bytes(), version, from).unwrap();
+        let page: ListPage =
+            reply::services_found(envelope(version, message).as_bytes(), version, from).unwrap();
         (page.keys.len(), page.rest)
     };
     let third = |message: String, from| found(Version::V3, &message, from);
@@ -66,11 +66,11 @@ fn a_service_is_told_with_where_it_is_and_what_else_a_registry_says_is_passed_ov
               </u:instanceDetails></u:tModelInstanceInfo><u:tModelInstanceInfo tModelKey=\"s\"/></u:tModelInstanceDetails>
             <d:accessPoint>http://other/</d:accessPoint></u:bindingTemplate>
         </u:bindingTemplates><d:Signature><d:name>no</d:name></d:Signature></u:businessService></u:serviceDetail>";
-    let service = |endpoint: Option<&str>| Service {
+    let service = |endpoint: Option<&str>| BusinessService {
         key: "k".to_owned(),
         business: "b".to_owned(),
         name: "Books".to_owned(),
-        bindings: vec![Binding {
+        bindings: vec![BindingTemplate {
             key: "one".to_owned(),
             endpoint: endpoint.map(str::to_owned),
             interfaces: vec![
@@ -94,9 +94,9 @@ fn a_service_is_told_with_where_it_is_and_what_else_a_registry_says_is_passed_ov
         (Version::V3, "useType=\"hostingRedirector\"", None),
         (Version::V3, "useType=\"bindingTemplate\"", None),
     ] {
-        let text = reply(version, &message.replace("USE", usage));
+        let text = envelope(version, &message.replace("USE", usage));
         assert_eq!(
-            answer::services(text.as_bytes(), version),
+            reply::services(text.as_bytes(), version),
             Ok(vec![service(endpoint)]),
             "{usage}"
         );
@@ -107,7 +107,7 @@ fn a_service_is_told_with_where_it_is_and_what_else_a_registry_says_is_passed_ov
 fn a_type_that_was_deleted_is_none() {
     let message = "<tModelDetail xmlns=\"NS\"><tModel tModelKey=\"gone\" deleted=\"true\"><name>g</name></tModel>
         <tModel tModelKey=\"here\" deleted=\"false\"><name>h</name></tModel></tModelDetail>";
-    let tmodels = answer::tmodels(reply(Version::V3, message).as_bytes(), Version::V3).unwrap();
+    let tmodels = reply::tmodels(envelope(Version::V3, message).as_bytes(), Version::V3).unwrap();
     let keys: Vec<&str> = tmodels.iter().map(|tmodel| tmodel.key.as_str()).collect();
     assert_eq!(keys, ["here"]);
 }
@@ -118,7 +118,7 @@ fn a_fault_is_told_by_its_rule_and_its_words() {
         let message = format!(
             "<s:Fault><faultcode>s:Server</faultcode><faultstring>there is no k</faultstring>{detail}</s:Fault>"
         );
-        answer::services(reply(Version::V3, &message).as_bytes(), Version::V3).unwrap_err()
+        reply::services(envelope(Version::V3, &message).as_bytes(), Version::V3).unwrap_err()
     };
     let report = |code: &str| {
         fault(&format!(
@@ -132,7 +132,7 @@ fn a_fault_is_told_by_its_rule_and_its_words() {
     );
     assert!(unknown.is_unknown_key());
     assert!(!report("E_authTokenExpired").is_unknown_key());
-    assert_eq!(fault(""), AnswerError::Fault("there is no k".to_owned()));
+    assert_eq!(fault(""), ReplyError::Fault("there is no k".to_owned()));
 }
 
 #[test]
@@ -140,7 +140,7 @@ fn a_token_is_read_and_an_empty_one_is_none() {
     let token = |inner: &str| {
         let message =
             format!("<u:authToken xmlns:u=\"NS\"><u:authInfo>{inner}</u:authInfo></u:authToken>");
-        answer::auth_token(reply(Version::V2, &message).as_bytes(), Version::V2)
+        reply::auth_token(envelope(Version::V2, &message).as_bytes(), Version::V2)
     };
     assert_eq!(token("authtoken:1"), Ok("authtoken:1".to_owned()));
     assert!(token("").is_err());
@@ -154,7 +154,7 @@ fn a_publisher_is_told_what_is_registered_with_keys_and_names() {
         <u:businessInfo businessKey=\"e\"><u:name>Empty</u:name></u:businessInfo>
     </u:businessInfos><u:tModelInfos><u:tModelInfo tModelKey=\"t\"><u:name>Inventory</u:name></u:tModelInfo></u:tModelInfos></u:registeredInfo>";
     for version in [Version::V2, Version::V3] {
-        let told = answer::registered(reply(version, message).as_bytes(), version).unwrap();
+        let told = reply::registered(envelope(version, message).as_bytes(), version).unwrap();
         let businesses = told.businesses.iter();
         let businesses: Vec<_> = businesses.map(|own| (&*own.key, &*own.name)).collect();
         assert_eq!(businesses, [("a", "Ada"), ("e", "Empty")]);
@@ -173,7 +173,7 @@ fn a_business_has_services() {
             <u:bindingTemplate><u:accessPoint>http://a</u:accessPoint></u:bindingTemplate></u:bindingTemplates></u:businessService>
     </u:businessServices></u:businessEntity></u:businessDetail>";
     for version in [Version::V2, Version::V3] {
-        let told = answer::services_of(reply(version, message).as_bytes(), version).unwrap();
+        let told = reply::services_of(envelope(version, message).as_bytes(), version).unwrap();
         let names: Vec<_> = told
             .iter()
             .map(|own| (&*own.key, &*own.business, &*own.name, own.bindings.len()))

@@ -3,8 +3,10 @@
 use posthaste_soap::xml::{Scanner, XmlError};
 
 use super::envelope::{children, key, words};
-use crate::Version;
-use crate::entity::{Binding, Business, Category, Interface, Service, TModel};
+use crate::uddi::messages::entity::{
+    BindingTemplate, Business, BusinessService, Category, Interface, TModel,
+};
+use crate::uddi::messages::version::Version;
 
 type Read<T> = Result<T, XmlError>;
 
@@ -43,11 +45,11 @@ pub(super) fn tmodel(at: &mut Scanner<'_>, version: Version) -> Read<TModel> {
     Ok(tmodel)
 }
 
-pub(super) fn service(at: &mut Scanner<'_>, version: Version) -> Read<Service> {
-    let mut service = Service {
+pub(super) fn service(at: &mut Scanner<'_>, version: Version) -> Read<BusinessService> {
+    let mut service = BusinessService {
         key: key(at, "serviceKey"),
         business: key(at, "businessKey"),
-        ..Service::default()
+        ..BusinessService::default()
     };
     children(at, version, |at, name| {
         match name {
@@ -65,10 +67,10 @@ pub(super) fn service(at: &mut Scanner<'_>, version: Version) -> Read<Service> {
     Ok(service)
 }
 
-fn binding(at: &mut Scanner<'_>, version: Version) -> Read<Binding> {
-    let mut binding = Binding {
+fn binding(at: &mut Scanner<'_>, version: Version) -> Read<BindingTemplate> {
+    let mut binding = BindingTemplate {
         key: key(at, "bindingKey"),
-        ..Binding::default()
+        ..BindingTemplate::default()
     };
     children(at, version, |at, name| {
         match name {

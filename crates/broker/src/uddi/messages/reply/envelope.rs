@@ -3,36 +3,36 @@
 use posthaste_soap::Version as Soap;
 use posthaste_soap::xml::{Scanner, Token, XmlError, decode};
 
-use super::{Answer, AnswerError, LIMITS};
-use crate::Version;
+use super::{LIMITS, Parsed, ReplyError};
+use crate::uddi::messages::version::Version;
 
 /// Maximum characters quoted from a fault.
 const QUOTED: usize = 300;
 
-pub(super) fn reply(
+pub(super) fn read_reply(
     bytes: &[u8],
     version: Version,
     wanted: &str,
     child: impl FnMut(&mut Scanner<'_>, &str) -> Result<(), XmlError>,
-) -> Answer<()> {
-    reply_with(bytes, version, wanted, |_| (), child)
+) -> Parsed<()> {
+    read_reply_with(bytes, version, wanted, |_| (), child)
 }
 
 /// Calls `root` at the message `wanted`, and `child` for each of its children.
-pub(super) fn reply_with(
+pub(super) fn read_reply_with(
     bytes: &[u8],
     version: Version,
     wanted: &str,
     root: impl FnOnce(&Scanner<'_>),
     mut child: impl FnMut(&mut Scanner<'_>, &str) -> Result<(), XmlError>,
-) -> Answer<()> {
+) -> Parsed<()> {
     read(bytes, version, |at, found| {
         if found != Some((version.namespace(), wanted)) {
             let found = found.map_or("nothing".to_owned(), |(namespace, name)| {
                 format!("{name:?} of {namespace:?}")
             });
             let wanted = format!("{wanted:?} of {:?}", version.namespace());
-            return Err(AnswerError::Unexpected { found, wanted });
+            return Err(ReplyError::Unexpected { found, wanted });
         }
         root(at);
         Ok(children(at, version, &mut child)?)
@@ -43,11 +43,11 @@ pub(super) fn reply_with(
 fn read(
     bytes: &[u8],
     version: Version,
-    message: impl FnOnce(&mut Scanner<'_>, Option<(&str, &str)>) -> Answer<()>,
-) -> Answer<()> {
+    message: impl FnOnce(&mut Scanner<'_>, Option<(&str, &str)>) -> Parsed<()>,
+) -> Parsed<()> {
     let text = decode(bytes, &LIMITS)?;
     let mut scanner = Scanner::new(&text, &LIMITS);
-    let envelope = |found: String| AnswerError::Unexpected {
+    let envelope = |found: String| ReplyError::Unexpected {
         found,
         wanted: "an envelope of SOAP 1.1".to_owned(),
     };
@@ -91,7 +91,7 @@ fn read(
 }
 
 /// Parses the fault that `at` has started.
-fn fault(at: &mut Scanner<'_>, version: Version) -> Result<AnswerError, XmlError> {
+fn fault(at: &mut Scanner<'_>, version: Version) -> Result<ReplyError, XmlError> {
     let (mut reason, mut report) = (String::new(), None);
     // The children of a fault have no namespace (R1001).
     each(at, |at, namespace, name| match (namespace, name) {
@@ -118,9 +118,9 @@ fn fault(at: &mut Scanner<'_>, version: Version) -> Result<AnswerError, XmlError
         // The fault string names the key, the report only the rule.
         Some((code, words)) => {
             let words = if reason.is_empty() { words } else { reason };
-            AnswerError::Refused { code, words }
+            ReplyError::Refused { code, words }
         }
-        None => AnswerError::Fault(reason),
+        None => ReplyError::Fault(reason),
     })
 }
 

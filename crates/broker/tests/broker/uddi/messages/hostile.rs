@@ -1,11 +1,11 @@
 //! Invalid replies of a registry are rejected with an explanation, within the limits.
 
-use posthaste_uddi::{Version, answer};
+use posthaste_broker::uddi::messages::{Version, reply};
 
-use crate::reply;
+use super::envelope;
 
 fn refused(text: &str, words: &str) {
-    let error = answer::services(text.as_bytes(), Version::V3)
+    let error = reply::services(text.as_bytes(), Version::V3)
         .unwrap_err()
         .to_string();
     assert!(error.contains(words), "{error}");
@@ -17,26 +17,26 @@ fn what_is_no_reply_is_refused() {
     refused("<html/>", "with \"html\" of \"\", not with an envelope");
     refused("<!DOCTYPE a [<!ENTITY b 'c'>]><a/>", "DOCTYPE");
     refused(
-        &reply(
+        &envelope(
             Version::V3,
             "<serviceDetail xmlns=\"NS\">&b;</serviceDetail>",
         ),
         "&b;",
     );
     refused(
-        &reply(Version::V3, ""),
+        &envelope(Version::V3, ""),
         "with nothing, not with \"serviceDetail\"",
     );
     refused(
-        &reply(Version::V3, "<serviceList xmlns=\"NS\"/>"),
+        &envelope(Version::V3, "<serviceList xmlns=\"NS\"/>"),
         "\"serviceList\"",
     );
     // A registry of the other version.
     refused(
-        &reply(Version::V2, "<serviceDetail xmlns=\"NS\"/>"),
+        &envelope(Version::V2, "<serviceDetail xmlns=\"NS\"/>"),
         "\"urn:uddi-org:api_v2\", not with",
     );
-    let whole = reply(Version::V3, "<serviceDetail xmlns=\"NS\"/>");
+    let whole = envelope(Version::V3, "<serviceDetail xmlns=\"NS\"/>");
     refused(&whole[..whole.len() - 3], "not well-formed");
     refused(&format!("{whole}<more/>"), "second root");
     let newer = whole.replace(
@@ -49,7 +49,7 @@ fn what_is_no_reply_is_refused() {
 #[test]
 fn a_reply_has_bounds() {
     let detail = |inner: &str| {
-        reply(
+        envelope(
             Version::V3,
             &format!("<serviceDetail xmlns=\"NS\">{inner}</serviceDetail>"),
         )
@@ -65,6 +65,6 @@ fn a_reply_has_bounds() {
         "<s:Fault><faultcode>s:Server</faultcode><faultstring>{}</faultstring></s:Fault>",
         "é".repeat(4_000)
     );
-    let error = answer::services(reply(Version::V3, &fault).as_bytes(), Version::V3).unwrap_err();
+    let error = reply::services(envelope(Version::V3, &fault).as_bytes(), Version::V3).unwrap_err();
     assert!(error.to_string().chars().count() < 350);
 }

@@ -2,14 +2,14 @@
 
 use posthaste_soap::write::{attribute, close, element, open, text};
 
-use crate::Version;
-use crate::entity::{Binding, Business, Category, Service, TModel};
+use super::entity::{BindingTemplate, Business, BusinessService, Category, TModel};
+use super::version::Version;
 
 /// Number of list entries requested at once.
 pub const PAGE: usize = 100;
 
-/// Writer of nested elements, which appends to a message.
-struct Writer<'o>(&'o mut String);
+/// ElementWriter of nested elements, which appends to a message.
+struct ElementWriter<'o>(&'o mut String);
 
 impl Version {
     /// Requests the businesses in a category, starting with number `from`, counted from 1.
@@ -87,7 +87,7 @@ impl Version {
     }
 
     /// Saves a service, new or existing.
-    pub fn save_service(self, token: &str, service: &Service) -> String {
+    pub fn save_service(self, token: &str, service: &BusinessService) -> String {
         let keys = [
             ("serviceKey", service.key.as_str()),
             ("businessKey", &service.business),
@@ -104,7 +104,7 @@ impl Version {
         })
     }
 
-    fn list(self, name: &str, from: usize, inner: impl FnOnce(&mut Writer<'_>)) -> String {
+    fn list(self, name: &str, from: usize, inner: impl FnOnce(&mut ElementWriter<'_>)) -> String {
         let (rows, from) = (PAGE.to_string(), from.to_string());
         let page = [("maxRows", rows.as_str()), ("listHead", &from)];
         match self.has_pages() {
@@ -119,7 +119,7 @@ impl Version {
         })
     }
 
-    fn save(self, name: &str, token: &str, inner: impl FnOnce(&mut Writer<'_>)) -> String {
+    fn save(self, name: &str, token: &str, inner: impl FnOnce(&mut ElementWriter<'_>)) -> String {
         self.message(name, &[], |to| {
             element("authInfo", token, to.0);
             inner(to);
@@ -130,7 +130,7 @@ impl Version {
         self,
         name: &str,
         attributes: &[(&str, &str)],
-        inner: impl FnOnce(&mut Writer<'_>),
+        inner: impl FnOnce(&mut ElementWriter<'_>),
     ) -> String {
         let own = [("xmlns", self.namespace())];
         let all: Vec<_> = own
@@ -140,13 +140,13 @@ impl Version {
             .collect();
         let mut out = String::new();
         open(posthaste_soap::Version::Soap11, &mut out);
-        Writer(&mut out).within(name, &all, inner);
+        ElementWriter(&mut out).within(name, &all, inner);
         close(&mut out);
         out
     }
 }
 
-impl Writer<'_> {
+impl ElementWriter<'_> {
     fn within(&mut self, name: &str, attributes: &[(&str, &str)], inner: impl FnOnce(&mut Self)) {
         self.0.push('<');
         self.0.push_str(name);
@@ -185,7 +185,7 @@ impl Writer<'_> {
         });
     }
 
-    fn binding(&mut self, version: Version, service: &str, binding: &Binding) {
+    fn binding(&mut self, version: Version, service: &str, binding: &BindingTemplate) {
         let keys = [
             ("bindingKey", binding.key.as_str()),
             ("serviceKey", service),

@@ -11,9 +11,9 @@ use posthaste_soap::xml::XmlError;
 use thiserror::Error;
 
 use self::entities::{business, service, tmodel};
-use self::envelope::{children, key, reply, reply_with, words};
-use crate::Version;
-use crate::entity::{Business, Registered, Service, TModel};
+use self::envelope::{children, key, read_reply, read_reply_with, words};
+use super::entity::{Business, BusinessService, Registered, TModel};
+use super::version::Version;
 
 /// Limits of a reply: 4 MiB in total, 16 KiB per text.
 pub const LIMITS: Limits = Limits {
@@ -24,7 +24,7 @@ pub const LIMITS: Limits = Limits {
 
 /// A page of a list.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Page {
+pub struct ListPage {
     /// Keys of the entries.
     pub keys: Vec<String>,
     /// Rest of the list after this page.
@@ -44,7 +44,7 @@ pub enum Rest {
 
 /// Errors in a reply.
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
-pub enum AnswerError {
+pub enum ReplyError {
     /// Invalid XML, or beyond the limits.
     #[error("the registry's reply: {0}")]
     Xml(#[from] XmlError),
@@ -69,9 +69,9 @@ pub enum AnswerError {
     Fault(String),
 }
 
-type Answer<T> = Result<T, AnswerError>;
+type Parsed<T> = Result<T, ReplyError>;
 
-impl AnswerError {
+impl ReplyError {
     /// Returns true if the registry does not know the requested key.
     pub fn is_unknown_key(&self) -> bool {
         matches!(self, Self::Refused { code, .. } if code == "E_invalidKeyPassed")
@@ -79,7 +79,7 @@ impl AnswerError {
 }
 
 /// Parses the reply to [`Version::find_business`] with the same `from`.
-pub fn businesses_found(bytes: &[u8], version: Version, from: usize) -> Answer<Page> {
+pub fn businesses_found(bytes: &[u8], version: Version, from: usize) -> Parsed<ListPage> {
     page(
         bytes,
         version,
@@ -94,7 +94,7 @@ pub fn businesses_found(bytes: &[u8], version: Version, from: usize) -> Answer<P
 }
 
 /// Parses the reply to [`Version::find_service`] with the same `from`.
-pub fn services_found(bytes: &[u8], version: Version, from: usize) -> Answer<Page> {
+pub fn services_found(bytes: &[u8], version: Version, from: usize) -> Parsed<ListPage> {
     page(
         bytes,
         version,
@@ -104,9 +104,9 @@ pub fn services_found(bytes: &[u8], version: Version, from: usize) -> Answer<Pag
 }
 
 /// Parses the reply to [`Version::get_service_detail`].
-pub fn services(bytes: &[u8], version: Version) -> Answer<Vec<Service>> {
+pub fn services(bytes: &[u8], version: Version) -> Parsed<Vec<BusinessService>> {
     let mut services = Vec::new();
-    reply(bytes, version, "serviceDetail", |at, name| {
+    read_reply(bytes, version, "serviceDetail", |at, name| {
         if name == "businessService" {
             services.push(service(at, version)?);
         }
@@ -116,9 +116,9 @@ pub fn services(bytes: &[u8], version: Version) -> Answer<Vec<Service>> {
 }
 
 /// Parses the reply to [`Version::get_business_detail`].
-pub fn businesses(bytes: &[u8], version: Version) -> Answer<Vec<Business>> {
+pub fn businesses(bytes: &[u8], version: Version) -> Parsed<Vec<Business>> {
     let mut businesses = Vec::new();
-    reply(bytes, version, "businessDetail", |at, name| {
+    read_reply(bytes, version, "businessDetail", |at, name| {
         if name == "businessEntity" {
             businesses.push(business(at, version)?);
         }
@@ -128,9 +128,9 @@ pub fn businesses(bytes: &[u8], version: Version) -> Answer<Vec<Business>> {
 }
 
 /// Parses the services in the reply to [`Version::get_business_detail`].
-pub fn services_of(bytes: &[u8], version: Version) -> Answer<Vec<Service>> {
+pub fn services_of(bytes: &[u8], version: Version) -> Parsed<Vec<BusinessService>> {
     let mut services = Vec::new();
-    reply(bytes, version, "businessDetail", |at, _| {
+    read_reply(bytes, version, "businessDetail", |at, _| {
         children(at, version, |at, name| match name {
             "businessServices" => children(at, version, |at, _| {
                 services.push(service(at, version)?);
@@ -143,9 +143,9 @@ pub fn services_of(bytes: &[u8], version: Version) -> Answer<Vec<Service>> {
 }
 
 /// Parses the reply to [`Version::get_tmodel_detail`]. Omits deleted tModels.
-pub fn tmodels(bytes: &[u8], version: Version) -> Answer<Vec<TModel>> {
+pub fn tmodels(bytes: &[u8], version: Version) -> Parsed<Vec<TModel>> {
     let mut tmodels = Vec::new();
-    reply(bytes, version, "tModelDetail", |at, name| {
+    read_reply(bytes, version, "tModelDetail", |at, name| {
         if name == "tModel" && key(at, "deleted") != "true" {
             tmodels.push(tmodel(at, version)?);
         }
@@ -155,9 +155,9 @@ pub fn tmodels(bytes: &[u8], version: Version) -> Answer<Vec<TModel>> {
 }
 
 /// Parses the reply to [`Version::get_registered_info`].
-pub fn registered(bytes: &[u8], version: Version) -> Answer<Registered> {
+pub fn registered(bytes: &[u8], version: Version) -> Parsed<Registered> {
     let mut all = Registered::default();
-    reply(bytes, version, "registeredInfo", |at, name| match name {
+    read_reply(bytes, version, "registeredInfo", |at, name| match name {
         "businessInfos" => children(at, version, |at, name| {
             if name == "businessInfo" {
                 all.businesses.push(business(at, version)?);
@@ -176,16 +176,16 @@ pub fn registered(bytes: &[u8], version: Version) -> Answer<Registered> {
 }
 
 /// Parses the reply to [`Version::get_auth_token`].
-pub fn auth_token(bytes: &[u8], version: Version) -> Answer<String> {
+pub fn auth_token(bytes: &[u8], version: Version) -> Parsed<String> {
     let mut token = String::new();
-    reply(bytes, version, "authToken", |at, name| {
+    read_reply(bytes, version, "authToken", |at, name| {
         if name == "authInfo" {
             token = words(at)?;
         }
         Ok(())
     })?;
     match token.is_empty() {
-        true => Err(AnswerError::Unexpected {
+        true => Err(ReplyError::Unexpected {
             found: "an empty authToken".to_owned(),
             wanted: "a token".to_owned(),
         }),
@@ -193,10 +193,10 @@ pub fn auth_token(bytes: &[u8], version: Version) -> Answer<String> {
     }
 }
 
-fn page(bytes: &[u8], version: Version, names: [&str; 4], from: usize) -> Answer<Page> {
+fn page(bytes: &[u8], version: Version, names: [&str; 4], from: usize) -> Parsed<ListPage> {
     let [list, infos, info, identity] = names;
     let (mut keys, mut actual, mut truncated) = (Vec::new(), 0, false);
-    reply_with(
+    read_reply_with(
         bytes,
         version,
         list,
@@ -224,5 +224,5 @@ fn page(bytes: &[u8], version: Version, names: [&str; 4], from: usize) -> Answer
         false if !truncated => Rest::None,
         _ => Rest::Cut,
     };
-    Ok(Page { keys, rest })
+    Ok(ListPage { keys, rest })
 }

@@ -1,6 +1,8 @@
 //! Saved entities equal the entities in the registry's reply, in either version.
 
-use posthaste_uddi::{Binding, Business, Category, Interface, Service, TModel, Version, answer};
+use posthaste_broker::uddi::messages::{
+    BindingTemplate, Business, BusinessService, Category, Interface, TModel, Version, reply,
+};
 use proptest::collection::vec;
 use proptest::option::of;
 use proptest::prelude::*;
@@ -23,14 +25,14 @@ prop_compose! {
 }
 
 prop_compose! {
-    fn binding()(key in text(), endpoint in of(text()), interfaces in vec(interface(), 0..3)) -> Binding {
-        Binding { key, endpoint, interfaces }
+    fn binding()(key in text(), endpoint in of(text()), interfaces in vec(interface(), 0..3)) -> BindingTemplate {
+        BindingTemplate { key, endpoint, interfaces }
     }
 }
 
 prop_compose! {
-    fn service()(key in text(), business in text(), name in text(), bindings in vec(binding(), 0..3)) -> Service {
-        Service { key, business, name, bindings }
+    fn service()(key in text(), business in text(), name in text(), bindings in vec(binding(), 0..3)) -> BusinessService {
+        BusinessService { key, business, name, bindings }
     }
 }
 
@@ -50,7 +52,7 @@ proptest! {
     #[test]
     fn services_are_read_as_they_are_written(version in version(), service in service()) {
         let reply = told(&version.save_service("t", &service), "save_service", "serviceDetail");
-        prop_assert_eq!(answer::services(&reply, version), Ok(vec![service]));
+        prop_assert_eq!(reply::services(&reply, version), Ok(vec![service]));
     }
 
     #[test]
@@ -59,7 +61,7 @@ proptest! {
     ) {
         let business = Business { key, name, categories };
         let reply = told(&version.save_business("t", &business), "save_business", "businessDetail");
-        prop_assert_eq!(answer::businesses(&reply, version), Ok(vec![business]));
+        prop_assert_eq!(reply::businesses(&reply, version), Ok(vec![business]));
     }
 
     #[test]
@@ -69,7 +71,7 @@ proptest! {
     ) {
         let tmodel = TModel { key, name, overview, categories };
         let reply = told(&version.save_tmodel("t", &tmodel), "save_tModel", "tModelDetail");
-        prop_assert_eq!(answer::tmodels(&reply, version), Ok(vec![tmodel]));
+        prop_assert_eq!(reply::tmodels(&reply, version), Ok(vec![tmodel]));
     }
 }
 
