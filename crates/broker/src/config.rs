@@ -11,7 +11,6 @@ use posthaste_units::Span;
 use serde::{Deserialize, Deserializer};
 
 use crate::offered::fault_of_name;
-use crate::prototype::Design;
 use crate::sources::Source;
 use crate::store::Place;
 use crate::uddi::Uddi;
@@ -58,14 +57,6 @@ pub struct Config {
     /// Time limits of a connection. Not settable in the file.
     #[serde(skip)]
     pub timeouts: Timeouts,
-    /// Slowdown factor: each request costs this multiple of its own CPU time. Default 1. For experiments; not settable
-    /// in the file.
-    #[serde(skip)]
-    pub slowdown: u32,
-    /// Alternative search for the best offer, over the offers that exist at the start. For experiments; not settable in
-    /// the file.
-    #[serde(skip)]
-    pub prototype: Option<Design>,
 }
 
 /// Limits on offers and changes.
@@ -132,8 +123,6 @@ impl Default for Config {
             ontologies: Vec::new(),
             sources: Vec::new(),
             timeouts: Timeouts::default(),
-            slowdown: 1,
-            prototype: None,
         }
     }
 }

@@ -1,16 +1,16 @@
 //! Context of a broker: the state shared by its threads.
 
 use std::net::SocketAddr;
-use std::sync::{Arc, Mutex};
+use std::sync::Arc;
 
 use posthaste_serve::Counters;
 use posthaste_soap::wsdl::Service;
 
 use crate::keeper::Keeper;
 use crate::metrics::Metrics;
-use crate::prototype::Prototype;
 use crate::quota::Quota;
 use crate::registry::Registry;
+use crate::search::OfferSearch;
 use crate::uddi::Directory;
 
 /// Context of a broker.
@@ -32,6 +32,6 @@ pub(crate) struct BrokerContext {
     pub(crate) follows: Option<String>,
     /// UDDI registry, if configured.
     pub(crate) directory: Option<Arc<Directory>>,
-    /// Alternative search for the best offer, for comparison with the index.
-    pub(crate) prototype: Option<Mutex<Prototype>>,
+    /// Search for the best offer that replaces the index.
+    pub(crate) search: Option<Box<dyn OfferSearch>>,
 }

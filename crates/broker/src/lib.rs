@@ -39,10 +39,9 @@
 //! - `uddi::watch` adds and removes the offer sources.
 //! - Data of the service registry are in no store. The broker queries them again.
 //!
-//! # Prototypes
+//! # Studies
 //!
-//! [`prototype`] contains the lookup methods of the thesis for comparison: a walk through all offers, and one table
-//! with one index and one statement, in SQLite and PostgreSQL, for each request. Only the study uses it.
+//! [`start_with`] starts a broker with another search for the best offer ([`OfferSearch`]) or a handler around its own.
 
 mod admin;
 mod change;
@@ -55,9 +54,9 @@ mod front;
 mod keeper;
 mod metrics;
 mod offered;
-pub mod prototype;
 mod quota;
 mod registry;
+mod search;
 mod shelf;
 mod sources;
 mod store;
@@ -65,26 +64,25 @@ mod token;
 pub mod uddi;
 
 use std::net::SocketAddr;
-use std::sync::{Arc, Mutex};
+use std::sync::Arc;
 
-use jiff::Timestamp;
 use posthaste_broker_client::Follower;
-use posthaste_serve::{Background, Certificate, Server, ServerTls, Slowness};
+use posthaste_serve::{Background, Certificate, Handler, Server, ServerTls};
 use thiserror::Error;
 
 use self::context::BrokerContext;
 use self::fetching::Means;
-use self::front::Front;
 use self::keeper::Keeper;
 use self::metrics::Metrics;
-use self::prototype::Prototype;
 use self::quota::Quota;
 use self::registry::Registry;
 
 pub use admin::{Admin, Token};
 pub use change::{Change, Key};
 pub use config::{Config, Definitions, Limits, Money, Tls};
+pub use front::{BrokerHandler, ReplyBody};
 pub use posthaste_serve::ConfigError;
+pub use search::{OfferSearch, SearchError};
 pub use sources::Source;
 pub use store::{Place, PlaceError};
 pub use uddi::messages::Version as UddiVersion;
@@ -149,6 +147,16 @@ pub fn check(config: &Config) -> Result<(), Error> {
 
 /// Starts a broker.
 pub fn start(config: Config) -> Result<Broker, Error> {
+    start_with(config, None, |handler| handler)
+}
+
+/// Starts a broker, for studies: with `search` in place of the index, and with the handlers that `wrap` makes from the
+/// broker's own, one for each event loop.
+pub fn start_with<H: Handler>(
+    config: Config,
+    search: Option<Box<dyn OfferSearch>>,
+    wrap: impl Fn(BrokerHandler) -> H + Send + Sync + 'static,
+) -> Result<Broker, Error> {
     config.check()?;
     let registry = Arc::new(Registry::new(config.rates()?, config.ontologies()?));
     let tls = config.tls.as_ref().map(server_tls).transpose()?;
@@ -175,13 +183,6 @@ pub fn start(config: Config) -> Result<Broker, Error> {
         .map(|keeper| Means::new(registry.clone(), keeper.clone(), metrics.clone()));
     let fetch = |means| fetching::start(config.sources, watch, means);
     let fetching = means.map(fetch).transpose()?.flatten();
-    let prototype = config.prototype.map(|design| {
-        let seen = registry.seen();
-        Prototype::of(design, &seen.index, &seen.index.world(Timestamp::now()))
-    });
-    let prototype = prototype
-        .transpose()
-        .map_err(|error| Error::Store(error.to_string()))?;
     let scheme = if tls.is_some() { "https" } else { "http" };
     let server = Server {
         threads: config.threads,
@@ -202,12 +203,9 @@ pub fn start(config: Config) -> Result<Broker, Error> {
         scheme,
         follows: config.follow,
         directory,
-        prototype: prototype.map(Mutex::new),
+        search,
     });
-    let running = server.start(listener, move |_| Front {
-        context: context.clone(),
-        slowness: (config.slowdown > 1).then(|| Slowness::new(config.slowdown)),
-    })?;
+    let running = server.start(listener, move |_| wrap(BrokerHandler::new(context.clone())))?;
     Ok(Broker {
         addr: running.addr,
         running,

@@ -46,6 +46,6 @@ pub use listen::{AddressError, ListenError, listen, listen_address};
 pub use network_path::NetworkPath;
 pub use server::{Handler, Hooks, Running, Server, StartError, Timeouts};
 pub use signal::{Signal, Signals};
-pub use slow::Slowness;
+pub use slow::{SlowMachine, Slowness};
 pub use stream::Stream;
 pub use tls::{Certificate, ServerTls, TlsError};

@@ -7,10 +7,16 @@
 //! otherwise be slowed as well.
 
 use std::cell::Cell;
+use std::rc::Rc;
 
+use hyper::{Request, Response, StatusCode};
 use posthaste_units::Span;
 use rustix::thread::clock_nanosleep_relative;
 use rustix::time::{ClockId, Timespec, clock_gettime};
+
+use crate::connection::Peer;
+use crate::incoming::Incoming;
+use crate::server::Handler;
 
 /// Minimum sleep in nanoseconds. The first request after a sleep finds cold caches, so frequent sleeps would charge for
 /// them each time.
@@ -63,6 +69,41 @@ impl Slowness {
         self.owed.set(owed);
         // The cost of the sleep itself is not charged.
         self.paid.set(read(ClockId::ThreadCPUTime));
+    }
+}
+
+/// A service on a slower machine: a handler around another, each of whose requests costs a multiple of its CPU time.
+#[derive(Debug)]
+pub struct SlowMachine<H> {
+    handler: Rc<H>,
+    slowness: Slowness,
+}
+
+impl<H: Handler> SlowMachine<H> {
+    /// Slows `handler` and the calling thread down by `times`, at least 1.
+    pub fn new(handler: H, times: u32) -> Self {
+        Self {
+            handler: Rc::new(handler),
+            slowness: Slowness::new(times),
+        }
+    }
+}
+
+impl<H: Handler> Handler for SlowMachine<H> {
+    type Body = H::Body;
+
+    async fn handle(
+        self: Rc<Self>,
+        request: Request<Incoming>,
+        peer: Rc<Peer>,
+    ) -> Response<Self::Body> {
+        let response = self.handler.clone().handle(request, peer).await;
+        self.slowness.pay();
+        response
+    }
+
+    fn rejected(&self, request: &Request<Incoming>, peer: &Peer, status: StatusCode) {
+        self.handler.rejected(request, peer, status);
     }
 }
 

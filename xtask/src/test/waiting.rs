@@ -49,7 +49,7 @@ pub(crate) const WAITING: &[Waiting] = &[
     some(
         "posthaste-broker",
         UNIT,
-        &["keeper::tests", "prototype", "quota", "store::tests"],
+        &["keeper::tests", "quota", "store::tests"],
     ),
     all("posthaste-demo", "demo"),
     some("posthaste-demo", UNIT, &["lines"]),
@@ -64,6 +64,7 @@ pub(crate) const WAITING: &[Waiting] = &[
             "broker::brokers",
             "broker::changes",
             "broker::lookups",
+            "broker::prototype",
             "compression::codecs",
             "compression::handheld",
             "compression::policies",

@@ -139,6 +139,7 @@ pub(crate) const ROOMS: &[Room] = &[
 /// `serve` wraps them for all others. The other entries exist because an HTTP service uses hyper's types, or because
 /// the wrapped form would add cost to the measured value.
 pub(crate) const NETWORK: &[(&str, &[&str])] = &[
+    // The experiments compare the broker's index with a PostgreSQL for each request; tokio-postgres needs a runtime.
     (
         "tokio",
         &[
@@ -148,6 +149,7 @@ pub(crate) const NETWORK: &[(&str, &[&str])] = &[
             "gateway",
             "broker",
             "bookshop",
+            "experiments",
             "demo",
         ],
     ),

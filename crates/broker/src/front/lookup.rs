@@ -2,7 +2,6 @@
 
 use std::borrow::Cow;
 use std::ops::ControlFlow;
-use std::sync::PoisonError;
 
 use bytes::Bytes;
 use hyper::header;
@@ -16,7 +15,7 @@ use serde::{Deserialize, Serialize};
 use super::problem::Problem;
 use super::publish::read;
 use super::reply::Reply;
-use super::{Front, path};
+use super::{BrokerHandler, path};
 use crate::change::{Key, Tag};
 
 /// Maximum size of a query, in bytes. A typical requirement has about 500.
@@ -75,7 +74,7 @@ struct Listed<'i> {
     offer: Offer,
 }
 
-impl Front {
+impl BrokerHandler {
     pub(super) async fn best_offer(
         &self,
         parts: &Parts,
@@ -93,28 +92,19 @@ impl Front {
         Ok(Reply::of(&answer))
     }
 
-    /// Finds the best offer with the index, or with the prototype if one is configured.
+    /// Finds the best offer with the index, or with the search that replaces it.
     pub(super) fn find<'i>(&self, index: &'i Index, question: &Question) -> Answer<'i> {
         self.demand(&question.kind);
         let now = Timestamp::now();
-        let Some(prototype) = &self.context.prototype else {
+        let Some(search) = &self.context.search else {
             return answer(index, question, now);
         };
-        let prototype = prototype.lock().unwrap_or_else(PoisonError::into_inner);
-        let Question {
-            kind, requirements, ..
-        } = question;
-        let best = prototype.best(kind, &requirements.qos, &index.world(now));
-        match best {
-            Ok(Some((provider, offer))) => Answer {
-                provider: Some(provider.into()),
-                offer: Some(offer),
-                considered: None,
-                reasons: Vec::new(),
-            },
+        let wanted = &question.requirements.qos;
+        match search.best(&question.kind, wanted, &index.world(now)) {
+            Ok(Some((provider, offer))) => Answer::found(provider.into(), offer),
             Ok(None) => nothing(index, question, now),
             Err(error) => {
-                tracing::error!(%error, "the prototype cannot answer");
+                tracing::error!(%error, "the search cannot answer");
                 nothing(index, question, now)
             }
         }
@@ -169,6 +159,17 @@ impl Front {
     }
 }
 
+impl<'i> Answer<'i> {
+    fn found(provider: Cow<'i, str>, offer: Offer) -> Self {
+        Self {
+            provider: Some(provider),
+            offer: Some(offer),
+            considered: None,
+            reasons: Vec::new(),
+        }
+    }
+}
+
 /// The best adequate offer, or the reasons why none is adequate.
 fn answer<'i>(index: &'i Index, question: &Question, now: Timestamp) -> Answer<'i> {
     let Question {
@@ -188,12 +189,7 @@ fn answer<'i>(index: &'i Index, question: &Question, now: Timestamp) -> Answer<'
         }
     };
     match best {
-        Some(Found { provider, offer }) => Answer {
-            provider: Some(provider.into()),
-            offer: Some(offer),
-            considered: None,
-            reasons: Vec::new(),
-        },
+        Some(Found { provider, offer }) => Answer::found(provider.into(), offer),
         None => nothing(index, question, now),
     }
 }

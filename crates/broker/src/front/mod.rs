@@ -1,7 +1,7 @@
 //! HTTP interface: from request to reply.
 //!
 //! Lookups are answered from the registry without waiting. Publishing requires authentication and valid offers; the
-//! reply follows when the change is stored. [`Front::answer`] maps paths to handlers, each in its own file.
+//! reply follows when the change is stored. [`BrokerHandler::answer`] maps paths to handlers, each in its own file.
 
 mod description;
 mod lookup;
@@ -20,22 +20,26 @@ use std::sync::atomic::Ordering::Relaxed;
 
 use hyper::http::request::Parts;
 use hyper::{Method, Request, Response};
-use posthaste_serve::{Handler, Incoming, Peer, Slowness};
+use posthaste_serve::{Handler, Incoming, Peer};
 
 pub(crate) use self::description::service;
+pub use self::reply::ReplyBody;
 
 use self::path::Path;
 use self::problem::Problem;
-use self::reply::{Body, Reply};
+use self::reply::Reply;
 use crate::context::BrokerContext;
 
 /// HTTP handler of one thread.
-pub(crate) struct Front {
-    pub(crate) context: Arc<BrokerContext>,
-    pub(crate) slowness: Option<Slowness>,
+pub struct BrokerHandler {
+    context: Arc<BrokerContext>,
 }
 
-impl Front {
+impl BrokerHandler {
+    pub(crate) fn new(context: Arc<BrokerContext>) -> Self {
+        Self { context }
+    }
+
     async fn answer(&self, parts: &Parts, body: Incoming, peer: &Peer) -> Result<Reply, Problem> {
         let path = Path::read(parts.uri.path())?;
         match (path, &parts.method) {
@@ -57,8 +61,8 @@ impl Front {
     }
 }
 
-impl Handler for Front {
-    type Body = Body;
+impl Handler for BrokerHandler {
+    type Body = ReplyBody;
 
     async fn handle(
         self: Rc<Self>,
@@ -73,10 +77,6 @@ impl Handler for Front {
         let reply = self.answer(&parts, body, &peer).await;
         let reply = reply.unwrap_or_else(Reply::from);
         self.context.metrics.replies[reply.class()].fetch_add(1, Relaxed);
-        let response = reply.send(self.context.registry.age());
-        if let Some(slowness) = &self.slowness {
-            slowness.pay();
-        }
-        response
+        reply.send(self.context.registry.age())
     }
 }

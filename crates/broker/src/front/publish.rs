@@ -11,7 +11,7 @@ use posthaste_qos::{Document, Offer, bounds};
 use posthaste_serve::{BodyError, Incoming, Peer, read_body};
 use serde::Deserialize;
 
-use super::Front;
+use super::BrokerHandler;
 use super::lookup::from_json;
 use super::problem::{Also, Problem};
 use super::reply::Reply;
@@ -28,7 +28,7 @@ struct Several {
     offers: Vec<Offer>,
 }
 
-impl Front {
+impl BrokerHandler {
     /// Creates or replaces one offer.
     pub(super) async fn put(
         &self,

@@ -16,7 +16,9 @@ use super::problem::{Also, Problem};
 use super::stream::Events;
 
 /// Body of a reply.
-pub(crate) enum Body {
+pub struct ReplyBody(Content);
+
+enum Content {
     /// A complete body.
     Whole(Full<Bytes>),
     /// A stream of events.
@@ -27,7 +29,7 @@ pub(crate) enum Body {
 pub(super) struct Reply {
     status: StatusCode,
     kind: &'static str,
-    body: Body,
+    body: Content,
     fields: Vec<(HeaderName, HeaderValue)>,
 }
 
@@ -36,7 +38,7 @@ impl Reply {
         Self {
             status,
             kind,
-            body: Body::Whole(Full::new(body.into())),
+            body: Content::Whole(Full::new(body.into())),
             fields: Vec::new(),
         }
     }
@@ -52,7 +54,7 @@ impl Reply {
 
     pub(super) fn events(events: Events) -> Self {
         let mut reply = Self::new(StatusCode::OK, "text/event-stream", Bytes::new());
-        reply.body = Body::Events(events);
+        reply.body = Content::Events(events);
         reply.with(header::CACHE_CONTROL, "no-store")
     }
 
@@ -79,8 +81,8 @@ impl Reply {
     }
 
     /// Converts to an HTTP response. `age` is the age of stale content, if it is stale (RFC 9111, section 5.1).
-    pub(super) fn send(self, age: Option<Duration>) -> Response<Body> {
-        let mut response = Response::new(self.body);
+    pub(super) fn send(self, age: Option<Duration>) -> Response<ReplyBody> {
+        let mut response = Response::new(ReplyBody(self.body));
         *response.status_mut() = self.status;
         let fields = response.headers_mut();
         fields.insert(header::CONTENT_TYPE, HeaderValue::from_static(self.kind));
@@ -94,7 +96,7 @@ impl Reply {
     }
 }
 
-impl hyper::body::Body for Body {
+impl hyper::body::Body for ReplyBody {
     type Data = Bytes;
     type Error = Infallible;
 
@@ -102,23 +104,23 @@ impl hyper::body::Body for Body {
         self: Pin<&mut Self>,
         cx: &mut Context<'_>,
     ) -> Poll<Option<Result<Frame<Bytes>, Infallible>>> {
-        match self.get_mut() {
-            Self::Whole(body) => Pin::new(body).poll_frame(cx),
-            Self::Events(events) => events.poll_next(cx),
+        match &mut self.get_mut().0 {
+            Content::Whole(body) => Pin::new(body).poll_frame(cx),
+            Content::Events(events) => events.poll_next(cx),
         }
     }
 
     fn is_end_stream(&self) -> bool {
-        match self {
-            Self::Whole(body) => body.is_end_stream(),
-            Self::Events(_) => false,
+        match &self.0 {
+            Content::Whole(body) => body.is_end_stream(),
+            Content::Events(_) => false,
         }
     }
 
     fn size_hint(&self) -> SizeHint {
-        match self {
-            Self::Whole(body) => body.size_hint(),
-            Self::Events(_) => SizeHint::default(),
+        match &self.0 {
+            Content::Whole(body) => body.size_hint(),
+            Content::Events(_) => SizeHint::default(),
         }
     }
 }

@@ -13,7 +13,7 @@ use super::lookup::Question;
 use super::problem::{Also, Problem};
 use super::publish::read;
 use super::reply::Reply;
-use super::{Front, path};
+use super::{BrokerHandler, path};
 
 /// Namespace of all elements in replies.
 pub(super) const NAMESPACE: &str = "urn:posthaste:broker";
@@ -25,14 +25,14 @@ const SOAP_ACTION: HeaderName = HeaderName::from_static("soapaction");
 
 /// Supported operations.
 const OPERATIONS: [(&str, Operation); 4] = [
-    ("GetBestOffer", Front::get_best_offer),
-    ("AvailableOffersInfo", Front::available_offers_info),
-    ("GetTrustedProviders", Front::get_trusted_providers),
-    ("GetRegistryLocation", Front::get_registry_location),
+    ("GetBestOffer", BrokerHandler::get_best_offer),
+    ("AvailableOffersInfo", BrokerHandler::available_offers_info),
+    ("GetTrustedProviders", BrokerHandler::get_trusted_providers),
+    ("GetRegistryLocation", BrokerHandler::get_registry_location),
 ];
 
 /// Appends the children of an operation's reply.
-type Operation = fn(&Front, &Asked<'_>, &mut String) -> Result<(), Fault>;
+type Operation = fn(&BrokerHandler, &Asked<'_>, &mut String) -> Result<(), Fault>;
 
 /// A parsed request and its text.
 struct Asked<'a> {
@@ -41,7 +41,7 @@ struct Asked<'a> {
     limits: &'a Limits,
 }
 
-impl Front {
+impl BrokerHandler {
     /// Handles an envelope. Errors become SOAP faults if the SOAP version is known, problem details otherwise.
     pub(super) async fn soap(&self, parts: &Parts, body: Incoming, peer: &Peer) -> Reply {
         match self.answer_soap(parts, body, peer).await {

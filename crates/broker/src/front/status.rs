@@ -6,7 +6,7 @@ use posthaste_serve::exposition;
 
 use super::problem::Problem;
 use super::reply::Reply;
-use super::{Front, page};
+use super::{BrokerHandler, page};
 use crate::context::BrokerContext;
 use crate::metrics;
 use crate::uddi::Directory;
@@ -63,7 +63,7 @@ fn step(context: &BrokerContext) -> (&'static str, String) {
     }
 }
 
-impl Front {
+impl BrokerHandler {
     /// Status page.
     pub(super) fn status(&self) -> Reply {
         let page = {

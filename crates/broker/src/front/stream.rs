@@ -27,7 +27,7 @@ use serde::Serialize;
 use tokio::sync::broadcast::error::{RecvError, TryRecvError};
 use tokio::sync::mpsc;
 
-use super::Front;
+use super::BrokerHandler;
 use super::problem::Problem;
 use super::reply::Reply;
 use crate::change::{Change, Key};
@@ -59,7 +59,7 @@ struct Teller {
 /// End of a stream: the reader has disconnected, or the stream cannot continue from its position.
 struct Over;
 
-impl Front {
+impl BrokerHandler {
     /// Starts a stream. A reader with a `Last-Event-ID` continues from there.
     pub(super) fn changes(&self, parts: &Parts) -> Result<Reply, Problem> {
         let last = match parts.headers.get("last-event-id") {

@@ -5,7 +5,7 @@
 
 mod place;
 mod plan;
-pub(crate) mod postgres;
+mod postgres;
 mod row;
 mod sqlite;
 #[cfg(test)]

@@ -1,13 +1,14 @@
 //! SOAP lookups of the thesis's 27 offers at rates from low to past the limit, with three designs: comparison of all
 //! offers, a database query per request, and our index.
 //!
-//! Each design is our broker with another lookup. Every request has a connection of its own.
+//! Each design is our broker with another search for the best offer. Every request has a connection of its own.
 
-use posthaste_broker::prototype::Design;
-use posthaste_broker::{Admin, Config, Place};
+use jiff::Timestamp;
+use posthaste_broker::{Admin, Config, OfferSearch, Place};
 use posthaste_broker_client::Client;
 use posthaste_load::{Pace, Plan, RequestSpec, soap_request};
-use posthaste_qos::{Document, Offer, Requirement};
+use posthaste_qos::index::Index;
+use posthaste_qos::{Document, Offer, Ontologies, Rates, Requirement};
 use posthaste_soap::Version;
 use posthaste_study::{
     Conditions, Failure, Needs, RecordTable, Records, Study,
@@ -16,6 +17,7 @@ use posthaste_study::{
 use posthaste_units::{Seed, Span};
 
 use super::lookups::QUESTIONS;
+use super::prototype::{Design, Prototype, SharedPrototype};
 use super::qws;
 use crate::testbed::measured::runs;
 use crate::testbed::proxy::ProxyUnderTest;
@@ -106,20 +108,21 @@ fn study(conditions: &Conditions<'_>, extent: &BrokersExtent) -> Result<Records,
     records.set_parameter("runs of each point", extent.repetitions);
     let folder = tempfile::tempdir()?;
     let place = Place::Sqlite(folder.path().join("offers.db"));
-    publish(&place, &qws::offers(OFFERS, conditions.seed)?)?;
+    let offers = qws::offers(OFFERS, conditions.seed)?;
+    publish(&place, &offers)?;
     let mut table = runs();
-    for (number, (who, prototype)) in DESIGNS.into_iter().enumerate() {
-        let proxy = ProxyUnderTest::broker(Config {
+    for (number, (who, design)) in DESIGNS.into_iter().enumerate() {
+        let search = design.map(|design| search(design, &offers)).transpose()?;
+        let config = Config {
             listen: ([127, 0, 0, 1], 0).into(),
             store: place.clone(),
             cpus: cores.server.into_iter().collect(),
             backlog: BACKLOG,
             connections: Some(CONNECTIONS),
-            slowdown: SLOWDOWN,
-            prototype,
             ..Config::default()
-        })?;
-        let request = question(&format!("http://{}/soap", proxy.address));
+};
+        let proxy = ProxyUnderTest::broker(config, search, SLOWDOWN)?;
+        let request = question ( & format ! ( "http://{}/soap" , proxy . address ) ) ;
         let plan = |pace| plan_of(request.clone(), pace, cores);
         let done = number as u64;
         if sweep_one(conditions, extent, (who, done), &proxy, &plan, &mut table)?.is_none() {
@@ -178,6 +181,16 @@ fn sweep_one(
         }
     }
     Ok(Some(()))
+}
+
+/// A search with this design over the published offers.
+fn search(design: Design, offers: &[Offer]) -> Result<Box<dyn OfferSearch>, Failure> {
+    let mut index = Index::new(Rates::new(qws::euro()?), Ontologies::new());
+    for (offer, provider) in offers.iter().zip(PROVIDERS.iter().cycle()) {
+        index.put(KIND, provider, offer)?;
+    }
+    let prototype = Prototype::of(design, &index, &index.world(Timestamp::now()))?;
+    Ok(Box::new(SharedPrototype::new(prototype)))
 }
 
 /// Publishes the offers, as their providers.

@@ -1,8 +1,8 @@
 //! Methods to find the best offer: our index, the thesis's two designs, and a PostgreSQL if available.
 
+use super::prototype::{Design, Prototype};
 use jiff::Timestamp;
 use posthaste_broker::Place;
-use posthaste_broker::prototype::{Design, Prototype};
 use posthaste_qos::index::Index;
 use posthaste_qos::{Definition, Money};
 use posthaste_study::Failure;

@@ -15,5 +15,6 @@ pub(crate) mod fig_59;
 pub(crate) mod fig_60;
 mod lookups;
 pub(crate) mod lookups_2026;
+mod prototype;
 mod qws;
 mod timing;

@@ -10,7 +10,9 @@ use std::process::Child;
 use std::sync::atomic::AtomicBool;
 use std::time::Instant;
 
+use posthaste_broker::OfferSearch;
 use posthaste_load::{Pace, Plan, Run, RunError, run};
+use posthaste_serve::SlowMachine;
 use posthaste_study::{
     Failure,
     lab::{Counters, starting},
@@ -77,9 +79,15 @@ impl ProxyUnderTest {
         })
     }
 
-    /// Starts a broker.
-    pub(crate) fn broker(config: posthaste_broker::Config) -> Result<Self, Failure> {
-        let (broker, tasks) = with_threads(|| Ok(posthaste_broker::start(config)?))?;
+    /// Starts a broker with this search in place of its index, on a machine that is slower by `slowdown`.
+    pub(crate) fn broker(
+        config: posthaste_broker::Config,
+        search: Option<Box<dyn OfferSearch>>,
+        slowdown: u32,
+    ) -> Result<Self, Failure> {
+        let slow = move |handler| SlowMachine::new(handler, slowdown);
+        let start = || Ok(posthaste_broker::start_with(config, search, slow)?);
+        let (broker, tasks) = with_threads(start)?;
         Ok(Self {
             address: broker.addr,
             tasks,

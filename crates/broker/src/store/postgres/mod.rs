@@ -12,8 +12,7 @@ use tokio::runtime::Runtime;
 use tokio_postgres::{Config, Row};
 
 pub(super) use self::session::{PATIENCE, words};
-use self::session::{START, Session, in_time};
-pub(crate) use self::session::{connect, runtime};
+use self::session::{START, Session, in_time, runtime};
 use self::writing::Value;
 use super::plan::{self, Plan};
 use super::row::{self, Entry};

@@ -116,7 +116,7 @@ impl Session {
 /// Returns a client and the future that drives its connection. Calls `notified` for each notification.
 ///
 /// With `sslmode=require` the connection uses TLS and verifies the server's name. Otherwise it uses no TLS.
-pub(crate) async fn connect<'n>(
+pub(super) async fn connect<'n>(
     config: &Config,
     notified: impl Fn() + Send + 'n,
 ) -> Result<(Client, Driven<'n>), StoreError> {
@@ -131,7 +131,7 @@ pub(crate) async fn connect<'n>(
 }
 
 /// Future that drives a connection until it ends.
-pub(crate) type Driven<'n> = Pin<Box<dyn Future<Output = Result<(), StoreError>> + Send + 'n>>;
+pub(super) type Driven<'n> = Pin<Box<dyn Future<Output = Result<(), StoreError>> + Send + 'n>>;
 
 fn drive<'n, S: TlsStream + Unpin + Send + 'n>(
     mut connection: Connection<Socket, S>,
@@ -148,7 +148,7 @@ fn drive<'n, S: TlsStream + Unpin + Send + 'n>(
 }
 
 /// Runtime that drives a connection only while its thread waits for a result.
-pub(crate) fn runtime() -> Result<Runtime, StoreError> {
+pub(super) fn runtime() -> Result<Runtime, StoreError> {
     let runtime = Builder::new_current_thread().enable_all().build();
     runtime.map_err(|error| StoreError::Unavailable(error.to_string()))
 }

@@ -7,7 +7,7 @@ use jiff::Timestamp;
 use posthaste_qos::{Definition, Offer, World, is_adequate};
 use posthaste_units::{Rate, Ratio};
 
-use super::Error;
+use posthaste_study::Failure;
 
 /// Columns of the table.
 pub(super) const COLUMNS: &str = "(number INTEGER PRIMARY KEY, kind TEXT, price BIGINT, expires BIGINT,
@@ -62,8 +62,8 @@ impl Bounds {
 pub(super) fn first_adequate(
     wanted: &Definition,
     world: &World<'_>,
-    mut ask: impl FnMut(i64) -> Result<Option<(String, String)>, Error>,
-) -> Result<Option<(String, Offer)>, Error> {
+    mut ask: impl FnMut(i64) -> Result<Option<(String, String)>, Failure>,
+) -> Result<Option<(String, Offer)>, Failure> {
     for skipped in 0.. {
         let Some((provider, body)) = ask(skipped)? else {
             break;

@@ -4,16 +4,16 @@ use posthaste_qos::index::Index;
 use posthaste_qos::{Definition, Offer, World};
 use rusqlite::{Connection, OptionalExtension as _, params};
 
-use super::Error;
 use super::table::{BEST, Bounds, COLUMNS, INDEX, first_adequate};
+use posthaste_study::Failure;
 
 const PUT: &str = "INSERT INTO offers VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10)";
 
 /// Copy of an index.
-pub(super) struct Sqlite(Connection);
+pub(super) struct SqliteTable(Connection);
 
-impl Sqlite {
-    pub(super) fn of(index: &Index, world: &World<'_>) -> Result<Self, Error> {
+impl SqliteTable {
+    pub(super) fn of(index: &Index, world: &World<'_>) -> Result<Self, Failure> {
         let mut database = Connection::open("")?;
         database.execute_batch(&format!("CREATE TABLE offers {COLUMNS}; {INDEX}"))?;
         let all = database.transaction()?;
@@ -45,7 +45,7 @@ impl Sqlite {
         kind: &str,
         wanted: &Definition,
         world: &World<'_>,
-    ) -> Result<Option<(String, Offer)>, Error> {
+    ) -> Result<Option<(String, Offer)>, Failure> {
         let bounds = Bounds::of(wanted, world.now, world);
         let mut best = self.0.prepare_cached(BEST)?;
         first_adequate(wanted, world, |skipped| {

@@ -1,20 +1,19 @@
 //! Prototype with PostgreSQL: one connection and a prepared statement, executed per request.
 //!
 //! The offers are in a temporary table in the server's memory. It disappears with the connection, so the database is
-//! not changed permanently.
+//! not changed permanently. The connection uses no TLS: it is local, or it would dominate the measured time.
 
 use std::pin::pin;
 
 use posthaste_qos::index::Index;
 use posthaste_qos::{Definition, Offer, World};
-use tokio::runtime::Runtime;
+use tokio::runtime::{Builder, Runtime};
 use tokio_postgres::binary_copy::BinaryCopyInWriter;
 use tokio_postgres::types::{ToSql, Type};
-use tokio_postgres::{Client, Config, Row, Statement};
+use tokio_postgres::{Client, Config, NoTls, Row, Statement};
 
-use super::Error;
 use super::table::{BEST, Bounds, COLUMNS, INDEX, first_adequate};
-use crate::store::postgres::{connect, runtime};
+use posthaste_study::Failure;
 
 /// Fastest settings: the table stays in memory, and one plan serves all queries because they have the same form.
 const SETTINGS: &str = "SET temp_buffers = '1GB'; SET plan_cache_mode = force_generic_plan";
@@ -34,18 +33,18 @@ const TYPES: [Type; 10] = [
 ];
 
 /// Copy of an index.
-pub(super) struct Postgres {
+pub(super) struct PostgresTable {
     /// Runs only during a query; the connection task lives on it.
     runtime: Runtime,
     client: Client,
     best: Statement,
 }
 
-impl Postgres {
-    pub(super) fn of(config: &Config, index: &Index, world: &World<'_>) -> Result<Self, Error> {
-        let runtime = runtime()?;
+impl PostgresTable {
+    pub(super) fn of(config: &Config, index: &Index, world: &World<'_>) -> Result<Self, Failure> {
+        let runtime = Builder::new_current_thread().enable_all().build()?;
         let filled = async {
-            let (client, connection) = connect(config, || ()).await?;
+            let (client, connection) = config.connect(NoTls).await?;
             // The task ends with the client. The client's calls report the error.
             tokio::spawn(connection);
             client.batch_execute(SETTINGS).await?;
@@ -56,7 +55,7 @@ impl Postgres {
             // Also marks pages as all-visible, so that index-only scans are possible.
             client.batch_execute("VACUUM ANALYZE offers").await?;
             let best = client.prepare(BEST).await?;
-            Ok::<_, Error>((client, best))
+            Ok::<_, Failure>((client, best))
         };
         let (client, best) = runtime.block_on(filled)?;
         Ok(Self {
@@ -71,7 +70,7 @@ impl Postgres {
         kind: &str,
         wanted: &Definition,
         world: &World<'_>,
-    ) -> Result<Option<(String, Offer)>, Error> {
+    ) -> Result<Option<(String, Offer)>, Failure> {
         let bounds = Bounds::of(wanted, world.now, world);
         first_adequate(wanted, world, |skipped| {
             let found = self.runtime.block_on(self.client.query_opt(
@@ -93,7 +92,7 @@ impl Postgres {
     }
 }
 
-async fn fill(client: &Client, index: &Index, world: &World<'_>) -> Result<(), Error> {
+async fn fill(client: &Client, index: &Index, world: &World<'_>) -> Result<(), Failure> {
     let sink = client.copy_in("COPY offers FROM STDIN BINARY").await?;
     let mut writer = pin!(BinaryCopyInWriter::new(sink, &TYPES));
     let found = index
