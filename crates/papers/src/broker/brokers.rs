@@ -120,9 +120,9 @@ fn study(conditions: &Conditions<'_>, extent: &BrokersExtent) -> Result<Records,
             backlog: BACKLOG,
             connections: Some(CONNECTIONS),
             ..Config::default()
-};
+        };
         let proxy = ProxyUnderTest::broker(config, search, SLOWDOWN)?;
-        let request = question ( & format ! ( "http://{}/soap" , proxy . address ) ) ;
+        let request = question(&format!("http://{}/soap", proxy.address));
         let plan = |pace| plan_of(request.clone(), pace, cores);
         let done = number as u64;
         if sweep_one(conditions, extent, (who, done), &proxy, &plan, &mut table)?.is_none() {
