@@ -60,9 +60,9 @@ mod tests {
     use super::*;
 
     /// Sets the flag when it is dropped.
-    struct Held(Arc<AtomicBool>);
+    struct DropFlag(Arc<AtomicBool>);
 
-    impl Drop for Held {
+    impl Drop for DropFlag {
         fn drop(&mut self) {
             self.0.store(true, Relaxed);
         }
@@ -71,7 +71,7 @@ mod tests {
     #[test]
     fn work_that_never_ends_ends_when_it_is_dropped() {
         let is_over = Arc::<AtomicBool>::default();
-        let held = Held(is_over.clone());
+        let held = DropFlag(is_over.clone());
         let work = Background::start("test", || async move {
             let _held = held;
             loop {

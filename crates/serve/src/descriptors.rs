@@ -4,7 +4,7 @@ use rustix::event::{EventfdFlags, eventfd};
 use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 
 /// Preallocated descriptors: half a MiB of kernel memory.
-const ROOM: u64 = 65_536;
+const PREALLOCATED: u64 = 65_536;
 
 /// Raises the process's limit of open files as far as allowed, makes the kernel allocate its table for the first
 /// 65,536, and returns the limit.
@@ -22,12 +22,12 @@ pub fn open_files() -> u64 {
     // If raising fails, the limit stays unchanged and is read again below.
     let _ = setrlimit(Resource::Nofile, raised);
     let limit = getrlimit(Resource::Nofile).current.unwrap_or(u64::MAX);
-    make_room(limit.min(ROOM));
+    grow_table(limit.min(PREALLOCATED));
     limit
 }
 
 /// Uses the last descriptor once, which is enough because the table never shrinks. On failure it grows as usual.
-fn make_room(descriptors: u64) {
+fn grow_table(descriptors: u64) {
     let Ok(any) = eventfd(0, EventfdFlags::CLOEXEC) else {
         return;
     };
@@ -40,12 +40,12 @@ mod tests {
     use super::*;
 
     #[test]
-    fn there_is_room_before_the_files_come() {
+    fn the_descriptor_table_is_preallocated() {
         let limit = open_files();
         let status = std::fs::read_to_string("/proc/self/status").unwrap();
         let size = status.lines().find_map(|line| line.strip_prefix("FDSize:"));
         let size: u64 = size.unwrap().trim().parse().unwrap();
-        assert!(size >= limit.min(ROOM), "{size} of {limit}");
+        assert!(size >= limit.min(PREALLOCATED), "{size} of {limit}");
         assert_eq!(
             getrlimit(Resource::Nofile).maximum.unwrap_or(u64::MAX),
             limit

@@ -86,9 +86,9 @@ mod tests {
     use super::*;
 
     #[derive(Debug)]
-    struct Times;
+    struct WaitTimes;
 
-    impl Collector for Times {
+    impl Collector for WaitTimes {
         fn encode(&self, mut out: DescriptorEncoder) -> Result<(), Error> {
             let buckets = [(0.5, 2), (1.0, 0)];
             histogram(&mut out, "wait_seconds", "Waits", 7.5, buckets, 3)
@@ -107,6 +107,6 @@ test_wait_seconds_bucket{le=\"1.0\"} 2
 test_wait_seconds_bucket{le=\"+Inf\"} 5
 # EOF
 ";
-        assert_eq!(text("test", Times), expected);
+        assert_eq!(text("test", WaitTimes), expected);
     }
 }

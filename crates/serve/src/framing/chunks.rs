@@ -19,7 +19,7 @@ const MAX_DIGITS: u16 = 16;
 /// The parser's position in a chunked body.
 #[derive(Debug, Default)]
 pub(super) struct Chunks {
-    state: State,
+    state: ChunkState,
     /// Bytes so far of a size line, or of all trailers.
     length: u16,
     /// The current chunk: its size as read so far, then its remaining bytes.
@@ -27,7 +27,7 @@ pub(super) struct Chunks {
 }
 
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-enum State {
+enum ChunkState {
     #[default]
     Size,
     /// Blanks after the digits; no more digits are allowed.
@@ -44,94 +44,104 @@ enum State {
     LastLf,
 }
 
-/// State of the body after the accepted bytes.
+/// ChunkState of the body after the accepted bytes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Step {
+pub(super) enum ChunkStep {
     More,
     Over,
-    Refuse(Cause),
+    Reject(Cause),
 }
 
 impl Chunks {
     /// Accepts bytes up to the body's end or the first error. Returns the number of accepted bytes and the state.
-    pub(super) fn feed(&mut self, bytes: &[u8]) -> (usize, Step) {
+    pub(super) fn feed(&mut self, bytes: &[u8]) -> (usize, ChunkStep) {
         let mut used = 0;
         while let Some(byte) = bytes.get(used) {
-            if let (State::Data, Some(left)) = (self.state, NonZeroU64::new(self.size)) {
+            if let (ChunkState::Data, Some(left)) = (self.state, NonZeroU64::new(self.size)) {
                 used += self.skip(left, bytes.len() - used);
                 continue;
             }
             match self.take(*byte) {
-                Step::More => used += 1,
-                Step::Over => return (used + 1, Step::Over),
-                refusal @ Step::Refuse(_) => return (used, refusal),
+                ChunkStep::More => used += 1,
+                ChunkStep::Over => return (used + 1, ChunkStep::Over),
+                rejection @ ChunkStep::Reject(_) => return (used, rejection),
             }
         }
-        (used, Step::More)
+        (used, ChunkStep::More)
     }
 
     /// Skips data of a chunk. Returns the number of bytes skipped of `there`.
     fn skip(&mut self, left: NonZeroU64, there: usize) -> usize {
         let length = usize::try_from(left.get()).map_or(there, |left| left.min(there));
+        debug_assert!(
+            length as u64 <= self.size,
+            "a chunk has no more data than its size"
+        );
         self.size -= length as u64;
         if self.size == 0 {
-            self.state = State::DataCr;
+            self.state = ChunkState::DataCr;
         }
         length
     }
 
-    fn take(&mut self, byte: u8) -> Step {
+    fn take(&mut self, byte: u8) -> ChunkStep {
         let next = match (self.state, byte) {
-            (State::Size, _) if byte.is_ascii_hexdigit() => self.digit(byte),
-            (State::Size, _) if self.length == 0 => None,
-            (State::Size | State::Blank | State::Extension, b'\r') => Some(State::SizeLf),
-            (State::Size | State::Blank, b' ' | b'\t') => self.count(MAX_SIZE_LINE, State::Blank),
-            (State::Size | State::Blank, b';') => self.count(MAX_SIZE_LINE, State::Extension),
-            (State::Extension, b'\t' | b' '..=b'~' | 0x80..) => {
-                self.count(MAX_SIZE_LINE, State::Extension)
+            (ChunkState::Size, _) if byte.is_ascii_hexdigit() => self.digit(byte),
+            (ChunkState::Size, _) if self.length == 0 => None,
+            (ChunkState::Size | ChunkState::Blank | ChunkState::Extension, b'\r') => {
+                Some(ChunkState::SizeLf)
             }
-            (State::SizeLf, b'\n') => {
+            (ChunkState::Size | ChunkState::Blank, b' ' | b'\t') => {
+                self.count(MAX_SIZE_LINE, ChunkState::Blank)
+            }
+            (ChunkState::Size | ChunkState::Blank, b';') => {
+                self.count(MAX_SIZE_LINE, ChunkState::Extension)
+            }
+            (ChunkState::Extension, b'\t' | b' '..=b'~' | 0x80..) => {
+                self.count(MAX_SIZE_LINE, ChunkState::Extension)
+            }
+            (ChunkState::SizeLf, b'\n') => {
                 self.length = 0;
                 Some(match self.size {
-                    0 => State::Trailer,
-                    _ => State::Data,
+                    0 => ChunkState::Trailer,
+                    _ => ChunkState::Data,
                 })
             }
-            (State::DataCr, b'\r') => Some(State::DataLf),
-            (State::DataLf, b'\n') => Some(State::Size),
-            (State::Trailer, b'\r') => Some(State::LastLf),
+            (ChunkState::DataCr, b'\r') => Some(ChunkState::DataLf),
+            (ChunkState::DataLf, b'\n') => Some(ChunkState::Size),
+            (ChunkState::Trailer, b'\r') => Some(ChunkState::LastLf),
             // A name begins here. The parser checks the rest.
-            (State::Trailer, b'!'..=b'9' | b';'..=b'~')
-            | (State::TrailerLine, b'\t' | b' '..=b'~' | 0x80..) => {
-                self.count(MAX_TRAILER, State::TrailerLine)
+            (ChunkState::Trailer, b'!'..=b'9' | b';'..=b'~')
+            | (ChunkState::TrailerLine, b'\t' | b' '..=b'~' | 0x80..) => {
+                self.count(MAX_TRAILER, ChunkState::TrailerLine)
             }
-            (State::TrailerLine, b'\r') => Some(State::TrailerLf),
-            (State::TrailerLf, b'\n') => Some(State::Trailer),
-            (State::LastLf, b'\n') => return Step::Over,
+            (ChunkState::TrailerLine, b'\r') => Some(ChunkState::TrailerLf),
+            (ChunkState::TrailerLf, b'\n') => Some(ChunkState::Trailer),
+            (ChunkState::LastLf, b'\n') => return ChunkStep::Over,
             _ => None,
         };
         match next {
             Some(state) => {
                 self.state = state;
-                Step::More
+                ChunkStep::More
             }
-            None => Step::Refuse(self.cause()),
+            None => ChunkStep::Reject(self.cause()),
         }
     }
 
     /// Adds a digit to the size.
-    fn digit(&mut self, byte: u8) -> Option<State> {
+    fn digit(&mut self, byte: u8) -> Option<ChunkState> {
         if self.length == MAX_DIGITS {
             return None;
         }
         self.length += 1;
         let digit = char::from(byte).to_digit(16)?;
         self.size = self.size << 4 | u64::from(digit);
-        Some(State::Size)
+        Some(ChunkState::Size)
     }
 
     /// Counts a byte of an element with at most `most`.
-    fn count(&mut self, most: usize, state: State) -> Option<State> {
+    fn count(&mut self, most: usize, state: ChunkState) -> Option<ChunkState> {
         let is_within = usize::from(self.length) < most;
         self.length += u16::from(is_within);
         is_within.then_some(state)
@@ -139,11 +149,14 @@ impl Chunks {
 
     fn cause(&self) -> Cause {
         match self.state {
-            State::Size | State::Blank | State::Extension | State::SizeLf => Cause::Size,
-            State::Data | State::DataCr | State::DataLf => Cause::End,
-            State::Trailer | State::TrailerLine | State::TrailerLf | State::LastLf => {
-                Cause::Trailer
+            ChunkState::Size | ChunkState::Blank | ChunkState::Extension | ChunkState::SizeLf => {
+                Cause::Size
             }
+            ChunkState::Data | ChunkState::DataCr | ChunkState::DataLf => Cause::End,
+            ChunkState::Trailer
+            | ChunkState::TrailerLine
+            | ChunkState::TrailerLf
+            | ChunkState::LastLf => Cause::Trailer,
         }
     }
 }

@@ -83,6 +83,7 @@ impl Frames {
                 }
             }
         }
+        debug_assert_eq!(at, bytes.len(), "all bytes are passed on");
         at
     }
 
@@ -140,6 +141,10 @@ impl Frames {
             bytes[4] &= !END_STREAM;
         }
         self.last = self.last.max(headers.stream);
+        debug_assert!(
+            headers.begin <= headers.end && headers.end <= headers.over,
+            "a block lies within its frame"
+        );
         self.blocks.begin();
         (self.block, self.padding) = (headers.end - headers.begin, headers.over - headers.end);
         Some(begin)

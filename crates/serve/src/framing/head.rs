@@ -17,7 +17,7 @@ const TRANSFER_ENCODING: &[u8] = b"Transfer-Encoding";
 
 /// The framing of a body.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Body {
+pub(super) enum BodyFraming {
     Length(u64),
     Chunks,
 }
@@ -25,29 +25,29 @@ pub(super) enum Body {
 /// A head as far as it has arrived.
 #[derive(Debug, Default)]
 pub(super) struct Head {
-    said: Said,
-    line: Line,
+    fields: HeadFields,
+    line: LineBuffer,
 }
 
 /// The head's content so far.
 #[derive(Clone, Copy, Debug, Default)]
-struct Said {
+struct HeadFields {
     /// The request line has arrived.
     begun: bool,
     length: Option<u64>,
     chunked: bool,
-    wrong: Option<Cause>,
+    cause: Option<Cause>,
 }
 
 /// The start of an incomplete line.
 #[derive(Debug)]
-struct Line {
+struct LineBuffer {
     kept: [u8; KEPT],
     /// Length of the line so far, possibly more than is kept.
     length: usize,
 }
 
-impl Default for Line {
+impl Default for LineBuffer {
     fn default() -> Self {
         Self {
             kept: [0; KEPT],
@@ -58,36 +58,36 @@ impl Default for Line {
 
 impl Head {
     /// Processes bytes up to the head's end. At the end, returns the number of bytes used and the body's framing.
-    pub(super) fn feed(&mut self, bytes: &[u8]) -> Option<(usize, Result<Body, Cause>)> {
+    pub(super) fn feed(&mut self, bytes: &[u8]) -> Option<(usize, Result<BodyFraming, Cause>)> {
         let mut used = 0;
         while let Some(length) = memchr::memchr(b'\n', &bytes[used..]) {
             let end = used + length;
-            self.said.look(&bytes[used..end]);
+            self.fields.check_target(&bytes[used..end]);
             let is_last = match self.line.length {
-                0 => self.said.read(&bytes[used..end], length),
+                0 => self.fields.read(&bytes[used..end], length),
                 _ => {
                     self.line.push(&bytes[used..end]);
-                    let is_last = self.said.read(self.line.kept(), self.line.length);
+                    let is_last = self.fields.read(self.line.kept(), self.line.length);
                     self.line.length = 0;
                     is_last
                 }
             };
             used = end + 1;
             if is_last {
-                return Some((used, std::mem::take(&mut self.said).body()));
+                return Some((used, std::mem::take(&mut self.fields).body()));
             }
         }
-        self.said.look(&bytes[used..]);
+        self.fields.check_target(&bytes[used..]);
         self.line.push(&bytes[used..]);
         None
     }
 }
 
-impl Said {
+impl HeadFields {
     /// Checks the request line, or a piece of it: a target has no fragment (RFC 9112, section 3.2).
-    fn look(&mut self, line: &[u8]) {
+    fn check_target(&mut self, line: &[u8]) {
         if !self.begun && memchr::memchr(b'#', line).is_some() {
-            self.is_wrong(Cause::Target);
+            self.set_cause(Cause::Target);
         }
     }
 
@@ -103,12 +103,12 @@ impl Said {
         match line[0] | 0x20 {
             b'c' => {
                 if let Some(value) = value_of(line, CONTENT_LENGTH) {
-                    self.say_length(Some(value).filter(|_| length <= KEPT));
+                    self.set_length(Some(value).filter(|_| length <= KEPT));
                 }
             }
             b't' => {
                 if let Some(value) = value_of(line, TRANSFER_ENCODING) {
-                    self.say_coding(Some(value).filter(|_| length <= KEPT));
+                    self.set_coding(Some(value).filter(|_| length <= KEPT));
                 }
             }
             _ => {}
@@ -116,45 +116,45 @@ impl Said {
         false
     }
 
-    fn say_length(&mut self, value: Option<&[u8]>) {
+    fn set_length(&mut self, value: Option<&[u8]>) {
         let number = value.and_then(parse).filter(|_| self.length.is_none());
         match number {
             Some(number) => self.length = Some(number),
             None => {
                 self.length = Some(0);
-                self.is_wrong(Cause::Length);
+                self.set_cause(Cause::Length);
             }
         }
     }
 
-    fn say_coding(&mut self, value: Option<&[u8]>) {
+    fn set_coding(&mut self, value: Option<&[u8]>) {
         let is_chunked = value.is_some_and(|value| value.eq_ignore_ascii_case(b"chunked"));
         if std::mem::replace(&mut self.chunked, true) || !is_chunked {
-            self.is_wrong(Cause::Coding);
+            self.set_cause(Cause::Coding);
         }
     }
 
-    fn is_wrong(&mut self, cause: Cause) {
-        self.wrong = self.wrong.or(Some(cause));
+    fn set_cause(&mut self, cause: Cause) {
+        self.cause = self.cause.or(Some(cause));
     }
 
-    fn body(self) -> Result<Body, Cause> {
+    fn body(self) -> Result<BodyFraming, Cause> {
         match (self.chunked, self.length) {
             (true, Some(_)) => Err(Cause::Both),
-            (chunked, length) => match self.wrong {
+            (chunked, length) => match self.cause {
                 Some(cause) => Err(cause),
-                None if chunked => Ok(Body::Chunks),
-                None => Ok(Body::Length(length.unwrap_or(0))),
+                None if chunked => Ok(BodyFraming::Chunks),
+                None => Ok(BodyFraming::Length(length.unwrap_or(0))),
             },
         }
     }
 }
 
-impl Line {
+impl LineBuffer {
     fn push(&mut self, bytes: &[u8]) {
-        if let Some(room) = self.kept.get_mut(self.length..) {
-            let length = room.len().min(bytes.len());
-            room[..length].copy_from_slice(&bytes[..length]);
+        if let Some(free) = self.kept.get_mut(self.length..) {
+            let length = free.len().min(bytes.len());
+            free[..length].copy_from_slice(&bytes[..length]);
         }
         self.length += bytes.len();
     }

@@ -18,7 +18,7 @@ const HUFFMAN_COLON: u8 = 0x5c;
 pub(super) struct Blocks {
     /// One bit per field in the dynamic table, the last one entered first.
     entered: u128,
-    place: Place,
+    position: BlockPosition,
     /// The first field of the current block is a pseudo-header field; `None` until known.
     first: Option<bool>,
     /// The current field: a pseudo-header field, and entered into the table.
@@ -27,13 +27,13 @@ pub(super) struct Blocks {
 }
 
 #[derive(Clone, Copy, Debug, Default)]
-enum Place {
+enum BlockPosition {
     /// Before a field.
     #[default]
     Field,
     /// In an integer longer than its first byte.
     Integer {
-        of: Of,
+        of: FieldPart,
         value: u32,
         shift: u8,
     },
@@ -47,7 +47,7 @@ enum Place {
     /// In a string with `left` bytes remaining.
     String {
         left: u32,
-        of: Of,
+        of: FieldPart,
     },
     /// After an error that the decoder rejects. Nothing further is known.
     Broken,
@@ -55,7 +55,7 @@ enum Place {
 
 /// The purpose of an integer or string.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Of {
+enum FieldPart {
     Index,
     NameIndex,
     TableSize,
@@ -67,8 +67,8 @@ impl Blocks {
     /// Starts a block.
     pub(super) fn begin(&mut self) {
         self.first = None;
-        if !matches!(self.place, Place::Broken) {
-            self.place = Place::Field;
+        if !matches!(self.position, BlockPosition::Broken) {
+            self.position = BlockPosition::Field;
         }
     }
 
@@ -80,17 +80,17 @@ impl Blocks {
     /// Processes the next bytes of the current block.
     pub(super) fn feed(&mut self, mut bytes: &[u8]) {
         while let [byte, rest @ ..] = bytes {
-            if let Place::String { left, of } = self.place {
+            if let BlockPosition::String { left, of } = self.position {
                 let length = bytes.len().min(left as usize);
                 bytes = &bytes[length..];
                 self.string(left - length as u32, of);
                 continue;
             }
-            if matches!(self.place, Place::Broken) {
+            if matches!(self.position, BlockPosition::Broken) {
                 return;
             }
             // A name's first byte is part of its string.
-            if !matches!(self.place, Place::Name { .. }) {
+            if !matches!(self.position, BlockPosition::Name { .. }) {
                 bytes = rest;
             }
             self.take(*byte);
@@ -98,36 +98,36 @@ impl Blocks {
     }
 
     fn take(&mut self, byte: u8) {
-        match self.place {
-            Place::Field => self.field(byte),
-            Place::Integer { of, value, shift } => {
+        match self.position {
+            BlockPosition::Field => self.field(byte),
+            BlockPosition::Integer { of, value, shift } => {
                 let more = u32::from(byte & 0x7f).checked_shl(shift.into());
                 let value = more
                     .filter(|_| shift <= 21)
                     .and_then(|more| value.checked_add(more));
                 match (value, byte & 0x80) {
-                    (None, _) => self.place = Place::Broken,
+                    (None, _) => self.position = BlockPosition::Broken,
                     (Some(value), 0) => self.integer(of, value),
                     (Some(value), _) => {
                         let shift = shift + 7;
-                        self.place = Place::Integer { of, value, shift };
+                        self.position = BlockPosition::Integer { of, value, shift };
                     }
                 }
             }
-            Place::NameLength => {
+            BlockPosition::NameLength => {
                 let is_huffman = byte & 0x80 != 0;
-                self.prefixed(Of::Name { is_huffman }, byte, 0x7f);
+                self.prefixed(FieldPart::Name { is_huffman }, byte, 0x7f);
             }
-            Place::Name { length, is_huffman } => {
+            BlockPosition::Name { length, is_huffman } => {
                 self.named(match is_huffman {
                     true => byte >> 1 == HUFFMAN_COLON,
                     false => byte == b':',
                 });
-                let of = Of::Name { is_huffman };
-                self.place = Place::String { left: length, of };
+                let of = FieldPart::Name { is_huffman };
+                self.position = BlockPosition::String { left: length, of };
             }
-            Place::ValueLength => self.prefixed(Of::Value, byte, 0x7f),
-            Place::String { .. } | Place::Broken => {}
+            BlockPosition::ValueLength => self.prefixed(FieldPart::Value, byte, 0x7f),
+            BlockPosition::String { .. } | BlockPosition::Broken => {}
         }
     }
 
@@ -135,22 +135,22 @@ impl Blocks {
     fn field(&mut self, byte: u8) {
         (self.enters, self.is_pseudo) = (false, false);
         match byte {
-            0x80.. => self.prefixed(Of::Index, byte, 0x7f),
+            0x80.. => self.prefixed(FieldPart::Index, byte, 0x7f),
             0x40.. => {
                 self.enters = true;
-                self.prefixed(Of::NameIndex, byte, 0x3f);
+                self.prefixed(FieldPart::NameIndex, byte, 0x3f);
             }
-            0x20.. => self.prefixed(Of::TableSize, byte, 0x1f),
-            _ => self.prefixed(Of::NameIndex, byte, 0x0f),
+            0x20.. => self.prefixed(FieldPart::TableSize, byte, 0x1f),
+            _ => self.prefixed(FieldPart::NameIndex, byte, 0x0f),
         }
     }
 
     /// Starts an integer in the bits of `mask`.
-    fn prefixed(&mut self, of: Of, byte: u8, mask: u8) {
+    fn prefixed(&mut self, of: FieldPart, byte: u8, mask: u8) {
         let value = u32::from(byte & mask);
         match byte & mask == mask {
             true => {
-                self.place = Place::Integer {
+                self.position = BlockPosition::Integer {
                     of,
                     value,
                     shift: 0,
@@ -160,41 +160,41 @@ impl Blocks {
         }
     }
 
-    fn integer(&mut self, of: Of, value: u32) {
-        self.place = match of {
-            Of::Index => {
+    fn integer(&mut self, of: FieldPart, value: u32) {
+        self.position = match of {
+            FieldPart::Index => {
                 self.named(self.is_pseudo(value));
-                Place::Field
+                BlockPosition::Field
             }
-            Of::TableSize => Place::Field,
-            Of::NameIndex if value == 0 => Place::NameLength,
-            Of::NameIndex => {
+            FieldPart::TableSize => BlockPosition::Field,
+            FieldPart::NameIndex if value == 0 => BlockPosition::NameLength,
+            FieldPart::NameIndex => {
                 self.named(self.is_pseudo(value));
-                Place::ValueLength
+                BlockPosition::ValueLength
             }
-            Of::Name { .. } if value == 0 => {
+            FieldPart::Name { .. } if value == 0 => {
                 self.named(false);
-                Place::ValueLength
+                BlockPosition::ValueLength
             }
-            Of::Name { is_huffman } => Place::Name {
+            FieldPart::Name { is_huffman } => BlockPosition::Name {
                 length: value,
                 is_huffman,
             },
-            Of::Value => return self.string(value, of),
+            FieldPart::Value => return self.string(value, of),
         };
     }
 
     /// Continues a string with `left` bytes remaining.
-    fn string(&mut self, left: u32, of: Of) {
-        self.place = match (left, of) {
-            (0, Of::Value) => {
+    fn string(&mut self, left: u32, of: FieldPart) {
+        self.position = match (left, of) {
+            (0, FieldPart::Value) => {
                 if self.enters {
                     self.entered = self.entered << 1 | u128::from(self.is_pseudo);
                 }
-                Place::Field
+                BlockPosition::Field
             }
-            (0, _) => Place::ValueLength,
-            (left, of) => Place::String { left, of },
+            (0, _) => BlockPosition::ValueLength,
+            (left, of) => BlockPosition::String { left, of },
         };
     }
 
@@ -206,9 +206,9 @@ impl Blocks {
 
     fn is_pseudo(&self, index: u32) -> bool {
         match index.checked_sub(DYNAMIC) {
-            Some(place) => self
+            Some(entry) => self
                 .entered
-                .checked_shr(place)
+                .checked_shr(entry)
                 .is_some_and(|bits| bits & 1 == 1),
             None => (1..=STATIC_PSEUDO).contains(&index),
         }

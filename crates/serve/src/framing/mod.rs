@@ -16,15 +16,15 @@ use std::error::Error;
 use std::fmt;
 use std::num::NonZeroU64;
 
-use self::chunks::{Chunks, Step};
-use self::head::{Body, Head};
+use self::chunks::{ChunkStep, Chunks};
+use self::head::{BodyFraming, Head};
 
 pub use self::frames::Frames;
 
 /// The framing of one connection's requests.
 #[derive(Debug, Default)]
 pub struct Framing {
-    place: Place,
+    state: FramingState,
     head: Head,
     heads: u64,
 }
@@ -85,7 +85,7 @@ impl Error for Cause {}
 
 /// A rejection with the number of accepted bytes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Refused {
+pub struct FramingError {
     /// Bytes at the front that may be read. They include a rejected head.
     pub accepted: usize,
     /// The error after these bytes, or in the head at their end.
@@ -93,7 +93,7 @@ pub struct Refused {
 }
 
 #[derive(Debug, Default)]
-enum Place {
+enum FramingState {
     /// In a head, or before one.
     #[default]
     Head,
@@ -102,47 +102,47 @@ enum Place {
     /// In a body of chunks.
     Chunks(Chunks),
     /// After a rejection. Nothing more is accepted.
-    Refused(Cause),
+    Rejected(Cause),
 }
 
 impl Framing {
     /// Processes the next bytes. After a rejection every call fails and accepts nothing.
-    pub fn feed(&mut self, bytes: &[u8]) -> Result<(), Refused> {
+    pub fn feed(&mut self, bytes: &[u8]) -> Result<(), FramingError> {
         let mut rest = bytes;
         while !rest.is_empty() {
-            rest = match &mut self.place {
-                Place::Head => match self.head.feed(rest) {
+            rest = match &mut self.state {
+                FramingState::Head => match self.head.feed(rest) {
                     Some((used, body)) => {
                         self.heads += 1;
                         let behind = &rest[used..];
-                        let body = body.map_err(|cause| self.refuse(bytes, behind, cause))?;
-                        self.place = Place::of(body);
+                        let body = body.map_err(|cause| self.reject(bytes, behind, cause))?;
+                        self.state = FramingState::of(body);
                         behind
                     }
                     None => return Ok(()),
                 },
-                Place::Length(left) => {
+                FramingState::Length(left) => {
                     let used =
                         usize::try_from(left.get()).map_or(rest.len(), |left| left.min(rest.len()));
                     match NonZeroU64::new(left.get() - used as u64) {
                         Some(more) => *left = more,
-                        None => self.place = Place::Head,
+                        None => self.state = FramingState::Head,
                     }
                     &rest[used..]
                 }
-                Place::Chunks(chunks) => {
+                FramingState::Chunks(chunks) => {
                     let (used, step) = chunks.feed(rest);
                     let behind = &rest[used..];
                     match step {
-                        Step::More => {}
-                        Step::Over => self.place = Place::Head,
-                        Step::Refuse(cause) => return Err(self.refuse(bytes, behind, cause)),
+                        ChunkStep::More => {}
+                        ChunkStep::Over => self.state = FramingState::Head,
+                        ChunkStep::Reject(cause) => return Err(self.reject(bytes, behind, cause)),
                     }
                     behind
                 }
-                Place::Refused(cause) => {
+                FramingState::Rejected(cause) => {
                     let (accepted, cause) = (bytes.len() - rest.len(), *cause);
-                    return Err(Refused { accepted, cause });
+                    return Err(FramingError { accepted, cause });
                 }
             };
         }
@@ -156,21 +156,25 @@ impl Framing {
 
     /// True if the end of a body has not arrived yet.
     pub fn is_in_body(&self) -> bool {
-        matches!(self.place, Place::Length(_) | Place::Chunks(_))
+        matches!(
+            self.state,
+            FramingState::Length(_) | FramingState::Chunks(_)
+        )
     }
 
-    fn refuse(&mut self, bytes: &[u8], behind: &[u8], cause: Cause) -> Refused {
-        self.place = Place::Refused(cause);
+    fn reject(&mut self, bytes: &[u8], behind: &[u8], cause: Cause) -> FramingError {
+        debug_assert!(behind.len() <= bytes.len(), "no byte is accepted twice");
+        self.state = FramingState::Rejected(cause);
         let accepted = bytes.len() - behind.len();
-        Refused { accepted, cause }
+        FramingError { accepted, cause }
     }
 }
 
-impl Place {
-    fn of(body: Body) -> Self {
+impl FramingState {
+    fn of(body: BodyFraming) -> Self {
         match body {
-            Body::Chunks => Self::Chunks(Chunks::default()),
-            Body::Length(length) => NonZeroU64::new(length).map_or(Self::Head, Self::Length),
+            BodyFraming::Chunks => Self::Chunks(Chunks::default()),
+            BodyFraming::Length(length) => NonZeroU64::new(length).map_or(Self::Head, Self::Length),
         }
     }
 }
@@ -187,11 +191,11 @@ mod tests {
             for piece in text.chunks(piece) {
                 match framing.feed(piece) {
                     Ok(()) => accepted += piece.len(),
-                    Err(refused) => {
+                    Err(error) => {
                         let again = framing.feed(b"x").unwrap_err();
-                        assert_eq!((again.accepted, again.cause), (0, refused.cause));
-                        let accepted = accepted + refused.accepted;
-                        return (accepted, framing.heads(), Some(refused.cause));
+                        assert_eq!((again.accepted, again.cause), (0, error.cause));
+                        let accepted = accepted + error.accepted;
+                        return (accepted, framing.heads(), Some(error.cause));
                     }
                 }
             }
