@@ -23,7 +23,7 @@ use std::net::SocketAddr;
 use std::path::PathBuf;
 use std::sync::Arc;
 
-use posthaste_serve::{Certificate, Server, ServerTls, Timeouts};
+use posthaste_serve::{Certificate, HttpServer, ServerTls, Timeouts};
 use posthaste_units::Seed;
 use thiserror::Error;
 
@@ -31,7 +31,7 @@ pub use catalogue::{Book, Catalogue, LookupError, Review, Size};
 pub use isbn::{IsbnError, normalise};
 pub use law::{LawError, ServiceLaw};
 pub use metrics::{ReplyForm, ShopMetrics};
-pub use posthaste_serve::Running;
+pub use posthaste_serve::RunningServer as Running;
 pub use soap::NAMESPACE;
 
 /// Settings of a shop.
@@ -129,12 +129,12 @@ pub fn start(config: BookshopConfig) -> Result<Running, BookshopError> {
         None => None,
     };
     let idle = Arc::<law::Idle>::default();
-    let server = Server {
+    let server = HttpServer {
         threads: config.threads,
         cpus: config.cpus.clone(),
         concurrency: config.concurrency,
         // The connection slots model the workers of a server, and each worker waits for its client.
-        makes_room: false,
+        evicts_unused: false,
         keep_alive: config.keep_alive,
         timeouts: config.timeouts,
         tls,

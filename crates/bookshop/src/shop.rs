@@ -10,7 +10,9 @@ use http_body_util::Full;
 use hyper::header::{self, HeaderValue};
 use hyper::http::request::Parts;
 use hyper::{Method, Request, Response, StatusCode};
-use posthaste_serve::{BodyError, Counters, Handler, Incoming, Peer, Slowness, read_body};
+use posthaste_serve::{
+    BodyError, ConnectionCounters, Handler, Incoming, Peer, Slowness, read_body,
+};
 use posthaste_soap::wsdl::Service;
 use posthaste_soap::{Limits, Refusal, Version, http, xml};
 
@@ -37,7 +39,7 @@ pub(crate) struct Shared {
     pub(crate) catalogue: Catalogue,
     pub(crate) service: Service,
     pub(crate) metrics: ShopMetrics,
-    pub(crate) counters: Arc<Counters>,
+    pub(crate) counters: Arc<ConnectionCounters>,
     pub(crate) address: SocketAddr,
     pub(crate) scheme: &'static str,
 }

@@ -3,7 +3,7 @@
 use std::net::SocketAddr;
 use std::sync::Arc;
 
-use posthaste_serve::Counters;
+use posthaste_serve::ConnectionCounters;
 use posthaste_soap::wsdl::Service;
 
 use crate::keeper::Keeper;
@@ -21,7 +21,7 @@ pub(crate) struct BrokerContext {
     /// Limits the changes per token.
     pub(crate) quota: Quota,
     pub(crate) metrics: Arc<Metrics>,
-    pub(crate) counters: Arc<Counters>,
+    pub(crate) counters: Arc<ConnectionCounters>,
     /// Description at `/soap?wsdl`.
     pub(crate) service: Service,
     /// Listening address.

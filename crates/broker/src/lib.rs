@@ -68,6 +68,7 @@ use std::sync::Arc;
 
 use posthaste_broker_client::Follower;
 use posthaste_serve::{Background, Certificate, Handler, Server, ServerTls};
+use posthaste_serve::{Background, Certificate, HttpServer, ServerTls, Slowness};
 use thiserror::Error;
 
 use self::context::BrokerContext;
@@ -93,7 +94,7 @@ pub struct Broker {
     /// Listening address, with the actual port if port 0 was requested.
     pub addr: SocketAddr,
     // Drop order: requests finish before the store writer stops.
-    running: posthaste_serve::Running,
+    running: posthaste_serve::RunningServer,
     registry: Arc<Registry>,
     _fetching: Option<Background>,
     _keeper: Option<keeper::Running>,
@@ -184,13 +185,13 @@ pub fn start_with<H: Handler>(
     let fetch = |means| fetching::start(config.sources, watch, means);
     let fetching = means.map(fetch).transpose()?.flatten();
     let scheme = if tls.is_some() { "https" } else { "http" };
-    let server = Server {
+    let server = HttpServer {
         threads: config.threads,
         cpus: config.cpus,
         concurrency: config.connections,
         timeouts: config.timeouts,
         tls,
-        ..Server::default()
+        ..HttpServer::default()
     };
     let context = Arc::new(BrokerContext {
         registry: registry.clone(),

@@ -32,7 +32,7 @@ use std::io;
 use std::net::SocketAddr;
 use std::sync::Arc;
 
-use posthaste_serve::{Server, Timeouts};
+use posthaste_serve::{HttpServer, Timeouts};
 use posthaste_units::{Seed, Span};
 use thiserror::Error;
 
@@ -94,7 +94,7 @@ pub struct Running {
     /// Address of the page, with the actual port if port 0 was requested.
     pub addr: SocketAddr,
     // Drop order: the pages first, then the system behind them.
-    server: posthaste_serve::Running,
+    server: posthaste_serve::RunningServer,
     story: Arc<Story>,
     _director: Director,
 }
@@ -116,13 +116,13 @@ pub fn start(config: Config) -> Result<Running, Error> {
     let system = System::start(config.seed, &story)?;
     let board = system.board();
     let (director, wanted) = system.direct()?;
-    let server = Server {
+    let server = HttpServer {
         concurrency: Some(CONNECTIONS),
         timeouts: Timeouts {
             grace: Span::from_millis(500),
             ..Timeouts::default()
         },
-        ..Server::default()
+        ..HttpServer::default()
     };
     let told = story.clone();
     let server = server.start(listener, move |_| {

@@ -29,7 +29,7 @@ pub(crate) struct Products {
     // Drop order: clients before servers, the folder last.
     gateway: posthaste_gateway::Running,
     broker: Broker,
-    shop: posthaste_serve::Running,
+    shop: posthaste_serve::RunningServer,
     folder: TempDir,
     controls: Controls,
 }

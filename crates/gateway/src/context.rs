@@ -5,7 +5,7 @@ use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 use std::time::Instant;
 
 use posthaste_compression::LoadEstimate;
-use posthaste_serve::Counters;
+use posthaste_serve::ConnectionCounters;
 use tokio::sync::watch;
 
 use crate::access::AccessLog;
@@ -25,7 +25,7 @@ pub(crate) struct GatewayContext {
     pub(crate) latest: AtomicU64,
     pub(crate) protection: Protection,
     pub(crate) metrics: Metrics,
-    pub(crate) counters: Arc<Counters>,
+    pub(crate) counters: Arc<ConnectionCounters>,
     pub(crate) log: Option<AccessLog>,
     pub(crate) traces: Option<Traces>,
     pub(crate) start: Instant,

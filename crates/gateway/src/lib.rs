@@ -99,7 +99,7 @@ use std::time::{Duration, Instant};
 
 use posthaste_broker_client::Sink;
 use posthaste_compression::LoadEstimate;
-use posthaste_serve::{Background, Certificate, Server, ServerTls, StartError, Timeouts};
+use posthaste_serve::{Background, Certificate, HttpServer, ServerTls, StartError, Timeouts};
 use thiserror::Error;
 use tokio::sync::watch;
 
@@ -164,10 +164,10 @@ pub struct Running {
     pub admin: SocketAddr,
     tls: Option<Arc<ServerTls>>,
     // Drop order: clients first, monitoring last.
-    server: posthaste_serve::Running,
+    server: posthaste_serve::RunningServer,
     _watcher: Option<Watcher>,
     _pricing: Option<Background>,
-    _admin: posthaste_serve::Running,
+    _admin: posthaste_serve::RunningServer,
     context: Arc<GatewayContext>,
 }
 
@@ -219,7 +219,7 @@ pub fn start(config: Config) -> Result<Running, Error> {
     let pricing = has_price.then(|| start_pricing(context.clone()));
     let pricing = pricing.transpose().map_err(StartError::from)?;
     let watched = context.clone();
-    let admin = Server::default().start(admin, move |_| Admin(watched.clone()))?;
+    let admin = HttpServer::default().start(admin, move |_| Admin(watched.clone()))?;
     let shared = context.clone();
     let tls = server.tls.clone();
     let server = server.start(listener, move |thread| gateway(&shared, thread))?;
@@ -241,10 +241,10 @@ fn certificate(config: &Config) -> Result<Option<Certificate>, Error> {
     Ok(config.tls.as_ref().map(read).transpose()?)
 }
 
-fn server(config: &Config) -> Result<Server, Error> {
+fn server(config: &Config) -> Result<HttpServer, Error> {
     let tls = certificate(config)?.map(ServerTls::new).transpose()?;
     let limits = config.timeouts;
-    Ok(Server {
+    Ok(HttpServer {
         threads: config.threads,
         cpus: config.cpus.clone(),
         concurrency: config.connections,
@@ -257,7 +257,7 @@ fn server(config: &Config) -> Result<Server, Error> {
         },
         tls: tls.map(Arc::new),
         hooks: demand::idle::hooks(),
-        ..Server::default()
+        ..HttpServer::default()
     })
 }
 

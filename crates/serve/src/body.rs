@@ -5,7 +5,8 @@ use http_body_util::BodyExt;
 use hyper::body::Body;
 use thiserror::Error;
 
-use crate::{Incoming, Peer};
+use crate::incoming::Incoming;
+use crate::peer::Peer;
 
 /// Reasons why a body could not be read.
 #[derive(Debug, Error)]
@@ -45,5 +46,6 @@ pub async fn read_body(mut body: Incoming, limit: usize, peer: &Peer) -> Result<
         }
     }
     peer.reading(false);
+    debug_assert!(first.len() + all.len() <= limit, "the limit holds");
     Ok(if all.is_empty() { first } else { all.freeze() })
 }

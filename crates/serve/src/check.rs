@@ -40,7 +40,7 @@ pub(crate) fn check<B>(request: &Request<B>) -> Result<(), Rejection> {
     // One pass takes fewer instructions than a lookup for each field.
     for (name, value) in headers {
         if *name == HOST && host.replace(value).is_some() {
-            return refuse("a request has one Host");
+            return reject("a request has one Host");
         }
         if *name == EXPECT && !value.as_bytes().eq_ignore_ascii_case(b"100-continue") {
             return Err(Rejection {
@@ -52,7 +52,7 @@ pub(crate) fn check<B>(request: &Request<B>) -> Result<(), Rejection> {
     check_host(request, host)
 }
 
-const fn refuse(reason: &'static str) -> Result<(), Rejection> {
+const fn reject(reason: &'static str) -> Result<(), Rejection> {
     Err(Rejection {
         status: StatusCode::BAD_REQUEST,
         reason,
@@ -68,7 +68,7 @@ fn check_fields(headers: &HeaderMap) -> Result<(), Rejection> {
         });
     }
     if !headers.keys().all(is_token) {
-        return refuse("a field's name has letters, digits and few signs");
+        return reject("a field's name has letters, digits and few signs");
     }
     let is_blank = |byte: Option<&u8>| matches!(byte, Some(b' ' | b'\t'));
     let padded = |value: &HeaderValue| {
@@ -76,10 +76,10 @@ fn check_fields(headers: &HeaderMap) -> Result<(), Rejection> {
         is_blank(value.first()) || is_blank(value.last())
     };
     if headers.values().any(padded) {
-        return refuse("a field's value neither begins nor ends with a blank");
+        return reject("a field's value neither begins nor ends with a blank");
     }
     if headers.get_all(CONTENT_LENGTH).iter().nth(1).is_some() {
-        return refuse("a request has one Content-Length");
+        return reject("a request has one Content-Length");
     }
     Ok(())
 }
@@ -94,7 +94,7 @@ fn check_host<B>(request: &Request<B>, host: Option<&HeaderValue>) -> Result<(),
     if let Some(host) = host
         && !is_host(host.as_bytes())
     {
-        return refuse("the Host is no name or address with or without a port");
+        return reject("the Host is no name or address with or without a port");
     }
     let target = request.uri().authority();
     let must_have = match request.version() {
@@ -103,24 +103,24 @@ fn check_host<B>(request: &Request<B>, host: Option<&HeaderValue>) -> Result<(),
         _ => false,
     };
     if must_have && host.is_none() {
-        return refuse("a request has a Host");
+        return reject("a request has a Host");
     }
     // The target of CONNECT is not compared with Host.
     let Some(target) = target.filter(|_| *request.method() != Method::CONNECT) else {
         return Ok(());
     };
     if request.uri().scheme().is_none() {
-        return refuse("a target is a path or a whole URL");
+        return reject("a target is a path or a whole URL");
     }
     if target.as_str().contains('@') {
-        return refuse("a target names no user");
+        return reject("a target names no user");
     }
     if !is_host(target.as_str().as_bytes()) {
-        return refuse("the target is to no name or address");
+        return reject("the target is to no name or address");
     }
     match host {
         Some(host) if !is_same(request.uri(), host.as_bytes()) => {
-            refuse("the Host is not the one that the target names")
+            reject("the Host is not the one that the target names")
         }
         _ => Ok(()),
     }
@@ -221,7 +221,8 @@ mod tests {
     }
 
     fn status(request: hyper::http::request::Builder) -> u16 {
-        check(&request.body(()).unwrap()).map_or_else(|refused| refused.status.as_u16(), |()| 200)
+        check(&request.body(()).unwrap())
+            .map_or_else(|rejection| rejection.status.as_u16(), |()| 200)
     }
 
     #[test]

@@ -4,7 +4,7 @@ use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 
 /// Counts since the server started. `open` is the number of connections now.
 #[derive(Debug, Default)]
-pub struct Counters {
+pub struct ConnectionCounters {
     pub(crate) accepted: AtomicU64,
     pub(crate) closed: AtomicU64,
     pub(crate) accept_errors: AtomicU64,
@@ -14,14 +14,14 @@ pub struct Counters {
     pub(crate) protocol_errors: AtomicU64,
     pub(crate) tls_failures: AtomicU64,
     pub(crate) cut_off: AtomicU64,
-    pub(crate) closed_for_room: AtomicU64,
+    pub(crate) evicted: AtomicU64,
     pub(crate) marks_set: AtomicU64,
     pub(crate) marks_waited: AtomicU64,
     pub(crate) marks_shared: AtomicU64,
     pub(crate) marks_refused: AtomicU64,
 }
 
-/// [`Counters`] at one moment.
+/// [`ConnectionCounters`] at one moment.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Snapshot {
     /// Connections accepted.
@@ -43,7 +43,7 @@ pub struct Snapshot {
     /// Connections closed at the end of a drain's grace time.
     pub cut_off: u64,
     /// Unused connections closed in favour of others.
-    pub closed_for_room: u64,
+    pub evicted: u64,
     /// Changes of a connection's mark.
     pub marks_set: u64,
     /// Replies that waited for the acknowledgement of the previous reply with another mark.
@@ -66,7 +66,7 @@ impl Snapshot {
             ("protocol-error", self.protocol_errors),
             ("tls-failure", self.tls_failures),
             ("cut-off", self.cut_off),
-            ("closed-for-room", self.closed_for_room),
+            ("closed-for-room", self.evicted),
         ]
     }
 
@@ -81,7 +81,7 @@ impl Snapshot {
     }
 }
 
-impl Counters {
+impl ConnectionCounters {
     /// The current counts.
     pub fn snapshot(&self) -> Snapshot {
         let closed = self.closed.load(Relaxed);
@@ -96,7 +96,7 @@ impl Counters {
             protocol_errors: self.protocol_errors.load(Relaxed),
             tls_failures: self.tls_failures.load(Relaxed),
             cut_off: self.cut_off.load(Relaxed),
-            closed_for_room: self.closed_for_room.load(Relaxed),
+            evicted: self.evicted.load(Relaxed),
             marks_set: self.marks_set.load(Relaxed),
             marks_waited: self.marks_waited.load(Relaxed),
             marks_shared: self.marks_shared.load(Relaxed),

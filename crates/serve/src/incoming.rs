@@ -7,19 +7,19 @@ use std::task::{Context, Poll, ready};
 use bytes::Bytes;
 use hyper::body::{Body, Frame, SizeHint};
 
-use crate::connection::Connection;
+use crate::connection::ConnectionState;
 
 /// A request's body. Notifies its connection of the end, because only then the connection can carry another request.
 pub struct Incoming {
     body: hyper::body::Incoming,
     /// For HTTP/1, until the end has been read. HTTP/2 streams end by themselves.
-    connection: Option<Rc<Connection>>,
+    connection: Option<Rc<ConnectionState>>,
 }
 
 impl Incoming {
-    pub(crate) fn new(body: hyper::body::Incoming, connection: &Rc<Connection>) -> Self {
+    pub(crate) fn new(body: hyper::body::Incoming, connection: &Rc<ConnectionState>) -> Self {
         let is_empty = body.is_end_stream();
-        connection.has_body(!is_empty);
+        connection.set_body(!is_empty);
         let waits = !is_empty && !connection.is_http2();
         Self {
             connection: waits.then(|| connection.clone()),
@@ -30,7 +30,7 @@ impl Incoming {
     /// The body has been read completely.
     fn ended(&mut self) {
         if let Some(connection) = self.connection.take() {
-            connection.has_read_body();
+            connection.finish_body();
         }
     }
 }

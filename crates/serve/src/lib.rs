@@ -1,33 +1,43 @@
-//! The serving layer shared by all services: HTTP server, TLS, CPU affinity, signals, graceful shutdown.
+//! The serving layer shared by all services: HTTP server and client, TLS, CPU affinity, signals, graceful shutdown.
 //!
-//! A service calls [`listen`], gives a [`Server`] one [`Handler`] per thread, and gets a [`Running`] whose `stop`
-//! drains it. Each thread is a separate event loop that accepts from the shared listening socket; no request changes
-//! threads. Every phase of a connection has a time limit, and every reason for its end has a counter. Routing, bodies
-//! and their limits are left to the handlers.
+//! A service calls [`listen`], gives an [`HttpServer`] one [`Handler`] per thread, and gets a [`RunningServer`] whose
+//! `stop` drains it. Each thread is a separate event loop that accepts from the shared listening socket; no request
+//! changes threads. Every phase of a connection has a time limit, and every reason for its end has a counter. Routing,
+//! bodies and their limits are left to the handlers.
 
 mod background;
 mod body;
 mod check;
+mod clock;
 mod config;
 mod connect;
 mod connection;
 mod counters;
 mod cpus;
 mod descriptors;
+mod eviction;
 pub mod exposition;
 pub mod framing;
+mod handler;
+mod http;
+mod in_service;
 mod incoming;
+mod linger;
 mod listen;
 mod mark;
-mod network_path;
+mod options;
+mod peer;
 mod queues;
-mod replying;
-mod room;
+mod reply_body;
 mod server;
+mod service;
 mod signal;
 mod slow;
-mod speak;
+mod socket_mark;
 mod stream;
+mod tcp_info;
+mod thread;
+mod timer;
 mod tls;
 mod transport;
 pub mod verification;
@@ -37,15 +47,17 @@ pub use background::Background;
 pub use body::{BodyError, read_body};
 pub use config::{ConfigError, read_config};
 pub use connect::{ClientTls, Trust, connect, trust};
-pub use connection::Peer;
-pub use counters::{Counters, Snapshot};
+pub use counters::{ConnectionCounters, Snapshot};
 pub use cpus::{available_cpus, pin_thread};
 pub use descriptors::open_files;
+pub use handler::Handler;
 pub use incoming::Incoming;
 pub use listen::{AddressError, ListenError, listen, listen_address};
-pub use network_path::NetworkPath;
-pub use server::{Handler, Hooks, Running, Server, StartError, Timeouts};
+pub use options::{Hooks, HttpServer, Timeouts};
+pub use peer::Peer;
+pub use server::{RunningServer, StartError};
 pub use signal::{Signal, Signals};
 pub use slow::{SlowMachine, Slowness};
 pub use stream::Stream;
+pub use tcp_info::{NetworkPath, TcpInfo, tcp_info};
 pub use tls::{Certificate, ServerTls, TlsError};

@@ -55,6 +55,7 @@ impl Slowness {
     /// Adds the CPU time since the last call to the time owed, and sleeps if enough is owed.
     pub fn pay(&self) {
         let used = read(ClockId::ThreadCPUTime) - self.paid.get();
+        debug_assert!(used >= 0, "CPU time never decreases");
         let mut owed = self.owed.get() + used.min(MOST_USED) * self.more;
         if owed >= LEAST_SLEEP {
             let begin = read(ClockId::Monotonic);

@@ -11,14 +11,14 @@ use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 use tokio::net::TcpStream;
 use tokio_rustls::TlsStream;
 
-use crate::mark::set_mark;
+use crate::socket_mark::set_mark;
 
 /// The byte stream of a connection, in both directions.
 #[derive(Debug)]
-pub struct Stream(Kind);
+pub struct Stream(StreamKind);
 
 #[derive(Debug)]
-enum Kind {
+enum StreamKind {
     Plain(TcpStream),
     Tls(Box<TlsStream<TcpStream>>),
 }
@@ -41,29 +41,29 @@ impl Stream {
     /// The underlying socket.
     pub(crate) fn socket(&self) -> &TcpStream {
         match &self.0 {
-            Kind::Plain(stream) => stream,
-            Kind::Tls(stream) => stream.get_ref().0,
+            StreamKind::Plain(stream) => stream,
+            StreamKind::Tls(stream) => stream.get_ref().0,
         }
     }
 
     /// True if the TLS handshake negotiated HTTP/2 (RFC 7301).
     pub(crate) fn agreed_on_http2(&self) -> bool {
         match &self.0 {
-            Kind::Plain(_) => false,
-            Kind::Tls(stream) => stream.get_ref().1.alpn_protocol() == Some(b"h2"),
+            StreamKind::Plain(_) => false,
+            StreamKind::Tls(stream) => stream.get_ref().1.alpn_protocol() == Some(b"h2"),
         }
     }
 }
 
 impl From<TcpStream> for Stream {
     fn from(stream: TcpStream) -> Self {
-        Self(Kind::Plain(stream))
+        Self(StreamKind::Plain(stream))
     }
 }
 
 impl<T: Into<TlsStream<TcpStream>>> From<Box<T>> for Stream {
     fn from(stream: Box<T>) -> Self {
-        Self(Kind::Tls(Box::new((*stream).into())))
+        Self(StreamKind::Tls(Box::new((*stream).into())))
     }
 }
 
@@ -74,8 +74,8 @@ impl AsyncRead for Stream {
         buf: &mut ReadBuf<'_>,
     ) -> Poll<io::Result<()>> {
         match &mut self.0 {
-            Kind::Plain(stream) => Pin::new(stream).poll_read(cx, buf),
-            Kind::Tls(stream) => Pin::new(stream.as_mut()).poll_read(cx, buf),
+            StreamKind::Plain(stream) => Pin::new(stream).poll_read(cx, buf),
+            StreamKind::Tls(stream) => Pin::new(stream.as_mut()).poll_read(cx, buf),
         }
     }
 }
@@ -87,8 +87,8 @@ impl AsyncWrite for Stream {
         buf: &[u8],
     ) -> Poll<io::Result<usize>> {
         match &mut self.0 {
-            Kind::Plain(stream) => Pin::new(stream).poll_write(cx, buf),
-            Kind::Tls(stream) => Pin::new(stream.as_mut()).poll_write(cx, buf),
+            StreamKind::Plain(stream) => Pin::new(stream).poll_write(cx, buf),
+            StreamKind::Tls(stream) => Pin::new(stream.as_mut()).poll_write(cx, buf),
         }
     }
 
@@ -98,29 +98,29 @@ impl AsyncWrite for Stream {
         bufs: &[io::IoSlice<'_>],
     ) -> Poll<io::Result<usize>> {
         match &mut self.0 {
-            Kind::Plain(stream) => Pin::new(stream).poll_write_vectored(cx, bufs),
-            Kind::Tls(stream) => Pin::new(stream.as_mut()).poll_write_vectored(cx, bufs),
+            StreamKind::Plain(stream) => Pin::new(stream).poll_write_vectored(cx, bufs),
+            StreamKind::Tls(stream) => Pin::new(stream.as_mut()).poll_write_vectored(cx, bufs),
         }
     }
 
     fn is_write_vectored(&self) -> bool {
         match &self.0 {
-            Kind::Plain(stream) => stream.is_write_vectored(),
-            Kind::Tls(stream) => stream.is_write_vectored(),
+            StreamKind::Plain(stream) => stream.is_write_vectored(),
+            StreamKind::Tls(stream) => stream.is_write_vectored(),
         }
     }
 
     fn poll_flush(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
         match &mut self.0 {
-            Kind::Plain(stream) => Pin::new(stream).poll_flush(cx),
-            Kind::Tls(stream) => Pin::new(stream.as_mut()).poll_flush(cx),
+            StreamKind::Plain(stream) => Pin::new(stream).poll_flush(cx),
+            StreamKind::Tls(stream) => Pin::new(stream.as_mut()).poll_flush(cx),
         }
     }
 
     fn poll_shutdown(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
         match &mut self.0 {
-            Kind::Plain(stream) => Pin::new(stream).poll_shutdown(cx),
-            Kind::Tls(stream) => Pin::new(stream.as_mut()).poll_shutdown(cx),
+            StreamKind::Plain(stream) => Pin::new(stream).poll_shutdown(cx),
+            StreamKind::Tls(stream) => Pin::new(stream.as_mut()).poll_shutdown(cx),
         }
     }
 }

@@ -8,39 +8,47 @@ use std::task::{Context, Poll, ready};
 use bytes::Bytes;
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 
-use crate::connection::Connection;
+use crate::connection::ConnectionState;
 use crate::framing::{Cause, Frames, Framing};
+use crate::peer::Peer;
 use crate::stream::Stream;
-use crate::worker::Thread;
+use crate::thread::ServerThread;
+
+/// Maximum bytes held until the following bytes are known: a frame's header, and the start of its block.
+const MAX_HELD: usize = 64;
 
 /// A connection's byte stream with checks and reports.
-pub(crate) struct Watched {
+pub(crate) struct Transport {
     /// Data read earlier, returned first.
     pub(crate) ahead: Bytes,
     pub(crate) stream: Stream,
-    pub(crate) connection: Rc<Connection>,
-    pub(crate) thread: Rc<Thread>,
-    pub(crate) reading: Reading,
+    connection: Rc<ConnectionState>,
+    thread: Rc<ServerThread>,
+    filter: InputFilter,
 }
 
 /// Validation of received data before hyper reads it.
-pub(crate) enum Reading {
+enum InputFilter {
     /// HTTP/1. Nothing is read after a rejection.
     Http1(Framing, Option<Cause>),
     /// HTTP/2, with bytes held until the following bytes are known.
     Http2(Box<Frames>, Vec<u8>),
 }
 
-impl Reading {
-    pub(crate) fn new(http2: bool) -> Self {
-        match http2 {
-            true => Self::Http2(Box::default(), Vec::new()),
-            false => Self::Http1(Framing::default(), None),
+impl Transport {
+    pub(crate) fn new(stream: Stream, peer: &Peer, is_http2: bool) -> Self {
+        Self {
+            ahead: Bytes::new(),
+            stream,
+            connection: peer.connection.clone(),
+            thread: peer.thread.clone(),
+            filter: match is_http2 {
+                true => InputFilter::Http2(Box::default(), Vec::new()),
+                false => InputFilter::Http1(Framing::default(), None),
+            },
         }
     }
-}
 
-impl Watched {
     fn wrote(&self, offered: usize, outcome: &Poll<io::Result<usize>>) {
         let taken = match outcome {
             Poll::Ready(Ok(taken)) => *taken,
@@ -59,31 +67,31 @@ impl Watched {
         buf: &mut ReadBuf<'_>,
     ) -> Poll<io::Result<()>> {
         let before = buf.filled().len();
-        match &mut self.reading {
-            Reading::Http1(_, Some(cause)) => refuse(*cause),
-            Reading::Http1(framing, refusal) => {
+        match &mut self.filter {
+            InputFilter::Http1(_, Some(cause)) => reject(*cause),
+            InputFilter::Http1(framing, rejection) => {
                 ready!(Pin::new(&mut self.stream).poll_read(cx, buf))?;
-                let Err(refused) = framing.feed(&buf.filled()[before..]) else {
+                let Err(error) = framing.feed(&buf.filled()[before..]) else {
                     return Poll::Ready(Ok(()));
                 };
-                *refusal = Some(refused.cause);
-                if refused.cause.is_of_head() {
-                    self.connection
-                        .reject(framing.heads(), refused.cause.into());
+                *rejection = Some(error.cause);
+                if error.cause.is_of_head() {
+                    self.connection.reject(framing.heads(), error.cause.into());
                 }
-                buf.set_filled(before + refused.accepted);
-                match refused.accepted {
-                    0 => refuse(refused.cause),
+                buf.set_filled(before + error.accepted);
+                match error.accepted {
+                    0 => reject(error.cause),
                     _ => Poll::Ready(Ok(())),
                 }
             }
-            Reading::Http2(frames, held) => loop {
+            InputFilter::Http2(frames, held) => loop {
                 ready!(Pin::new(&mut self.stream).poll_read(cx, buf))?;
                 let length = buf.filled().len() - before;
                 if length > 0 && held.is_empty() {
                     let admitted = frames.feed(&mut buf.filled_mut()[before..]);
                     held.extend_from_slice(&buf.filled()[before + admitted..]);
                     buf.set_filled(before + admitted);
+                    debug_assert!(held.len() <= MAX_HELD, "{} bytes are held", held.len());
                     if admitted == 0 {
                         continue;
                     }
@@ -95,10 +103,12 @@ impl Watched {
                         _ => frames.feed(held),
                     };
                     let mut admitted: Bytes = held.drain(..admitted).collect();
+                    debug_assert!(held.len() <= MAX_HELD, "{} bytes are held", held.len());
                     if admitted.is_empty() {
                         continue;
                     }
                     buf.put_slice(&admitted.split_to(admitted.len().min(buf.remaining())));
+                    debug_assert!(self.ahead.is_empty(), "data read earlier is returned first");
                     self.ahead = admitted;
                 }
                 return Poll::Ready(Ok(()));
@@ -109,14 +119,14 @@ impl Watched {
 
 /// The result of a read after a rejection. In a body, it is an error. After a head, it stays pending, because an error
 /// would overtake the reply.
-fn refuse(cause: Cause) -> Poll<io::Result<()>> {
+fn reject(cause: Cause) -> Poll<io::Result<()>> {
     match cause.is_of_head() {
         true => Poll::Pending,
         false => Poll::Ready(Err(io::Error::new(io::ErrorKind::InvalidData, cause))),
     }
 }
 
-impl AsyncRead for Watched {
+impl AsyncRead for Transport {
     fn poll_read(
         mut self: Pin<&mut Self>,
         cx: &mut Context<'_>,
@@ -136,7 +146,7 @@ impl AsyncRead for Watched {
     }
 }
 
-impl AsyncWrite for Watched {
+impl AsyncWrite for Transport {
     fn poll_write(
         mut self: Pin<&mut Self>,
         cx: &mut Context<'_>,
@@ -170,7 +180,7 @@ impl AsyncWrite for Watched {
     }
 }
 
-impl Drop for Watched {
+impl Drop for Transport {
     /// Resets a connection that was ended rather than finished, so that the kernel keeps nothing of it.
     fn drop(&mut self) {
         if self.connection.closed() {

@@ -98,7 +98,7 @@ pub(crate) const WAITING: &[Waiting] = &[
     some(
         "posthaste-serve",
         UNIT,
-        &["background", "mark", "network_path", "queues", "slow"],
+        &["background", "queues", "slow", "socket_mark", "tcp_info"],
     ),
     some("xtask", UNIT, &["busy", "process"]),
 ];

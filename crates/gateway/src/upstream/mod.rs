@@ -279,7 +279,7 @@ impl Upstreams {
 
     async fn connect(&self, target: &Target, mark: Dscp, peer: &Peer) -> Result<Line, Failure> {
         let mut connected = target.connect(self.connect).await;
-        if connected.as_ref().is_err_and(lacks_descriptors) && peer.make_room().await {
+        if connected.as_ref().is_err_and(lacks_descriptors) && peer.evict_unused().await {
             connected = target.connect(self.connect).await;
         }
         let outcome = match connected {

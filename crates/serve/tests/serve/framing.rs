@@ -5,7 +5,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering::SeqCst};
 use std::time::Duration;
 
-use posthaste_serve::{Server, Timeouts};
+use posthaste_serve::{HttpServer, Timeouts};
 
 use crate::{connect, eventually, exchange, start, start_with};
 
@@ -19,7 +19,7 @@ fn statuses(text: &str) -> Vec<&str> {
 
 /// Sends two requests and expects one reply with this status, the last.
 fn is_last(request: &str, status: &str) {
-    let running = start(Server::default(), 64);
+    let running = start(HttpServer::default(), 64);
     let reply = exchange(running.addr, &format!("{request}{NEXT}"));
     assert_eq!(statuses(&reply), [status], "{request:?}: {reply}");
     let reply = reply.to_lowercase();
@@ -69,7 +69,7 @@ fn a_host_in_doubt_and_what_nobody_meets_are_refused() {
     ] {
         is_last(&format!("{head}\r\n\r\n"), status);
     }
-    let running = start(Server::default(), 64);
+    let running = start(HttpServer::default(), 64);
     let head = "GET http://a/bytes/4 HTTP/1.1\r\nHost: A:80\r\nConnection: close\r\n\r\n";
     assert_eq!(statuses(&exchange(running.addr, head)), ["200"]);
 }
@@ -96,7 +96,7 @@ fn chunks_are_framed_by_crlf_alone() {
 /// Endless zeros and extensions: the reply comes before their end.
 #[test]
 fn the_line_of_a_chunk_has_an_end() {
-    let running = start(Server::default(), 64);
+    let running = start(HttpServer::default(), 64);
     for field in ["", "4;"] {
         let mut client = connect(running.addr);
         let mut writer = client.try_clone().unwrap();
@@ -122,7 +122,7 @@ fn the_line_of_a_chunk_has_an_end() {
 /// The connection continues only if the body was read, and the reply says so.
 #[test]
 fn a_reply_before_the_end_of_its_request_says_that_it_is_the_last() {
-    let running = start(Server::default(), 64);
+    let running = start(HttpServer::default(), 64);
     let unread = |fields: &str, body: &str| {
         format!("POST /bytes/4 HTTP/1.1\r\nHost: x\r\n{fields}\r\n\r\n{body}")
     };

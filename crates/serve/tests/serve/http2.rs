@@ -8,7 +8,7 @@ use http_body_util::BodyExt;
 use hyper::client::conn::http2::{self, SendRequest};
 use hyper::{Request, body::Incoming};
 use hyper_util::rt::TokioIo;
-use posthaste_serve::{Running, Timeouts};
+use posthaste_serve::{RunningServer, Timeouts};
 use posthaste_units::Span;
 use tokio::task::{JoinHandle, LocalSet, spawn_local};
 use tokio::time::{sleep, timeout};
@@ -59,7 +59,7 @@ async fn ask(sender: &mut SendRequest<Whole>, path: &str) -> Incoming {
 }
 
 /// Reads a reply of `pieces` MiB at 16 KiB per 30 ms.
-fn read_slowly(running: &Running, pieces: usize) {
+fn read_slowly(running: &RunningServer, pieces: usize) {
     run(async {
         let (mut sender, _connection) = open(running.addr).await;
         let begin = Instant::now();

@@ -1,11 +1,11 @@
 //! Servers over real sockets: time limits, connection limits, TLS, shutdown.
 
-mod crowd;
+mod burst;
 mod echo;
+mod eviction;
 mod framing;
 mod http2;
 mod marks;
-mod room;
 mod trusting;
 
 use std::cell::Cell;
@@ -15,7 +15,9 @@ use std::sync::Arc;
 use std::sync::atomic::Ordering::SeqCst;
 use std::time::{Duration, Instant};
 
-use posthaste_serve::{Certificate, Running, Server, ServerTls, StartError, Timeouts, listen};
+use posthaste_serve::{
+    Certificate, HttpServer, RunningServer, ServerTls, StartError, Timeouts, listen,
+};
 use posthaste_units::Span;
 
 use crate::echo::{DRAINS, Echo};
@@ -35,7 +37,7 @@ fn quick() -> Timeouts {
     }
 }
 
-fn start(server: Server, backlog: u32) -> Running {
+fn start(server: HttpServer, backlog: u32) -> RunningServer {
     let listener = listen(([127, 0, 0, 1], 0).into(), backlog).unwrap();
     server
         .start(listener, |_| Echo {
@@ -44,10 +46,10 @@ fn start(server: Server, backlog: u32) -> Running {
         .unwrap()
 }
 
-fn start_with(timeouts: Timeouts) -> Running {
-    let server = Server {
+fn start_with(timeouts: Timeouts) -> RunningServer {
+    let server = HttpServer {
         timeouts,
-        ..Server::default()
+        ..HttpServer::default()
     };
     start(server, 64)
 }
@@ -87,9 +89,9 @@ fn eventually(what: &str, mut condition: impl FnMut() -> bool) {
 #[test]
 fn requests_are_answered_by_every_thread_and_counted() {
     let running = start(
-        Server {
+        HttpServer {
             threads: 2,
-            ..Server::default()
+            ..HttpServer::default()
         },
         64,
     );
@@ -109,7 +111,7 @@ fn requests_are_answered_by_every_thread_and_counted() {
 
 #[test]
 fn bodies_come_in_pieces_and_are_bounded() {
-    let running = start(Server::default(), 64);
+    let running = start(HttpServer::default(), 64);
     let head =
         "POST / HTTP/1.1\r\nHost: x\r\nConnection: close\r\nTransfer-Encoding: chunked\r\n\r\n";
     let reply = exchange(
@@ -131,7 +133,7 @@ fn bodies_come_in_pieces_and_are_bounded() {
 /// Like many clients, sends everything before it reads: more than the buffers of the server and the network hold.
 #[test]
 fn a_refusal_reaches_a_client_that_is_still_sending() {
-    let running = start(Server::default(), 64);
+    let running = start(HttpServer::default(), 64);
     let body = vec![b'y'; 32 << 20];
     let head = format!(
         "POST / HTTP/1.1\r\nHost: x\r\nContent-Length: {}\r\n\r\n",
@@ -288,10 +290,10 @@ fn a_connection_that_rested_goes_on_and_has_its_limits() {
 #[test]
 fn beyond_its_concurrency_a_server_does_not_accept() {
     let running = start(
-        Server {
+        HttpServer {
             concurrency: Some(2),
-            makes_room: false,
-            ..Server::default()
+            evicts_unused: false,
+            ..HttpServer::default()
         },
         64,
     );
@@ -384,15 +386,15 @@ fn what_cannot_start_says_why() {
     let make = |_| Echo {
         served: Cell::new(0),
     };
-    let none = Server {
+    let none = HttpServer {
         threads: 0,
-        ..Server::default()
+        ..HttpServer::default()
     }
     .start(listener(), make);
     assert!(matches!(none, Err(StartError::Zero(_))));
-    let nowhere = Server {
+    let nowhere = HttpServer {
         cpus: vec![1000],
-        ..Server::default()
+        ..HttpServer::default()
     }
     .start(listener(), make);
     assert!(
@@ -421,10 +423,10 @@ fn tls_from_pem_files_and_failed_handshakes_counted() {
     let tls = ServerTls::new(Certificate::read(&certificate, &key).unwrap()).unwrap();
     std::fs::remove_dir_all(&directory).unwrap();
     let running = start(
-        Server {
+        HttpServer {
             tls: Some(Arc::new(tls)),
             timeouts: quick(),
-            ..Server::default()
+            ..HttpServer::default()
         },
         64,
     );
@@ -469,7 +471,7 @@ fn without_descriptors_it_waits_and_counts_and_recovers() {
         assert!(status.success());
         return;
     }
-    let running = start(Server::default(), 128);
+    let running = start(HttpServer::default(), 128);
     let limit = rustix::process::Rlimit {
         current: Some(64),
         maximum: Some(64),
@@ -535,9 +537,9 @@ fn a_request_that_comes_with_the_end_of_the_handshake_is_answered() {
     std::fs::write(&key, made.signing_key.serialize_pem()).unwrap();
     let tls = ServerTls::new(Certificate::read(&certificate, &key).unwrap()).unwrap();
     std::fs::remove_dir_all(&directory).unwrap();
-    let server = Server {
+    let server = HttpServer {
         tls: Some(Arc::new(tls)),
-        ..Server::default()
+        ..HttpServer::default()
     };
     let running = start(server, 64);
     let mut client = secured(made.cert.der(), connect(running.addr));

@@ -5,7 +5,7 @@ use std::net::{SocketAddr, TcpStream};
 use std::sync::atomic::Ordering::SeqCst;
 use std::time::Duration;
 
-use posthaste_serve::{Running, Server};
+use posthaste_serve::{HttpServer, RunningServer};
 use socket2::{Domain, Socket, Type};
 
 use crate::echo::BLOCKS;
@@ -27,7 +27,7 @@ pub(crate) fn reluctant(address: SocketAddr) -> TcpStream {
     socket.into()
 }
 
-fn set(running: &Running) -> u64 {
+fn set(running: &RunningServer) -> u64 {
     running.counters.snapshot().marks_set
 }
 
@@ -54,7 +54,7 @@ fn read_beyond(stream: &mut TcpStream, bytes: usize) {
 
 #[test]
 fn a_mark_is_changed_when_the_former_reply_is_acknowledged_and_not_before() {
-    let running = start(Server::default(), 64);
+    let running = start(HttpServer::default(), 64);
     let mut stream = reluctant(running.addr);
     stream.write_all(two("/bytes/49152").as_bytes()).unwrap();
     eventually("waiting", || running.counters.snapshot().marks_waited == 1);
@@ -67,7 +67,7 @@ fn a_mark_is_changed_when_the_former_reply_is_acknowledged_and_not_before() {
 /// A query of the kernel is enough because the next request starts after the reply is in the socket.
 #[test]
 fn a_mark_is_not_changed_while_a_part_of_the_former_reply_is_not_in_the_socket() {
-    let running = start(Server::default(), 64);
+    let running = start(HttpServer::default(), 64);
     let mut stream = connect(running.addr);
     stream.write_all(two("/big").as_bytes()).unwrap();
     assert_eq!(stream.peek(&mut [0]).unwrap(), 1);
@@ -103,7 +103,7 @@ fn who_acknowledges_nothing_is_not_waited_for_without_end() {
 
 #[test]
 fn the_same_mark_again_is_not_set_again() {
-    let running = start(Server::default(), 64);
+    let running = start(HttpServer::default(), 64);
     let marked = |mark: &str| format!("GET / HTTP/1.1\r\nHost: x\r\nMark: {mark}\r\n");
     let end = "Connection: close\r\n\r\n";
     let text = format!(

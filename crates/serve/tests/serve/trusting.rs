@@ -5,12 +5,12 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use posthaste_serve::verification::is_certificate_refused;
-use posthaste_serve::{Certificate, ClientTls, Running, Server, ServerTls, Trust};
+use posthaste_serve::{Certificate, ClientTls, HttpServer, RunningServer, ServerTls, Trust};
 
 use crate::start;
 
 /// A server with a self-signed localhost certificate that declares itself an authority, and the certificate's path.
-fn server(folder: &Path) -> (Running, PathBuf) {
+fn server(folder: &Path) -> (RunningServer, PathBuf) {
     let mut wanted = rcgen::CertificateParams::new(["localhost".to_owned()]).unwrap();
     wanted.is_ca = rcgen::IsCa::Ca(rcgen::BasicConstraints::Unconstrained);
     let key = rcgen::KeyPair::generate().unwrap();
@@ -19,15 +19,15 @@ fn server(folder: &Path) -> (Running, PathBuf) {
     std::fs::write(&certificate, made.pem()).unwrap();
     std::fs::write(&key_file, key.serialize_pem()).unwrap();
     let tls = ServerTls::new(Certificate::read(&certificate, &key_file).unwrap()).unwrap();
-    let server = Server {
+    let server = HttpServer {
         tls: Some(Arc::new(tls)),
-        ..Server::default()
+        ..HttpServer::default()
     };
     (start(server, 16), certificate)
 }
 
 /// Connects as `name` with `trust`.
-fn connected(running: &Running, name: &str, trust: &Trust) -> io::Result<()> {
+fn connected(running: &RunningServer, name: &str, trust: &Trust) -> io::Result<()> {
     let tls = ClientTls::trusting(name, trust).unwrap();
     let runtime = tokio::runtime::Builder::new_current_thread()
         .enable_all()

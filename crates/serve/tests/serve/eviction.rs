@@ -4,16 +4,16 @@ use std::io::{Read as _, Write as _};
 use std::net::TcpStream;
 use std::time::Duration;
 
-use posthaste_serve::{Running, Server};
+use posthaste_serve::{HttpServer, RunningServer};
 
 use crate::{connect, eventually, start};
 
 const REQUEST: &[u8] = b"GET / HTTP/1.1\r\nHost: x\r\n\r\n";
 
-fn with_places(count: usize) -> Running {
-    let server = Server {
+fn with_places(count: usize) -> RunningServer {
+    let server = HttpServer {
         concurrency: Some(count),
-        ..Server::default()
+        ..HttpServer::default()
     };
     start(server, 64)
 }
@@ -29,7 +29,7 @@ fn is_closed(stream: &mut TcpStream) -> bool {
 }
 
 /// Connects, and waits until the server has accepted `number` connections.
-fn accepted(running: &Running, number: u64) -> TcpStream {
+fn accepted(running: &RunningServer, number: u64) -> TcpStream {
     let stream = connect(running.addr);
     eventually("accepting", || {
         running.counters.snapshot().accepted == number
@@ -58,7 +58,7 @@ fn the_oldest_silent_connection_goes_first_and_then_the_oldest_idle_one() {
     let mut third = connect(running.addr);
     ask(&mut third);
     assert!(is_closed(&mut first));
-    assert_eq!(running.counters.snapshot().closed_for_room, 3);
+    assert_eq!(running.counters.snapshot().evicted, 3);
     ask(&mut idle);
 }
 
@@ -75,7 +75,7 @@ fn silent_connections_do_not_close_one_that_asked_after_another() {
         .collect();
     std::thread::sleep(Duration::from_secs(1));
     let mut silent: Vec<TcpStream> = (4..=7).map(|number| accepted(&running, number)).collect();
-    assert_eq!(running.counters.snapshot().closed_for_room, 4);
+    assert_eq!(running.counters.snapshot().evicted, 4);
     assert!(is_closed(&mut asked[0]));
     assert!(silent[..3].iter_mut().all(is_closed));
     ask(&mut asked[1]);
@@ -96,5 +96,5 @@ fn a_connection_in_use_is_not_closed_for_another() {
     busy.write_all(b"cd").unwrap();
     assert!(busy.read(&mut [0; 1024]).unwrap() > 0);
     assert!(other.read(&mut [0; 1024]).unwrap() > 0);
-    assert_eq!(running.counters.snapshot().closed_for_room, 1);
+    assert_eq!(running.counters.snapshot().evicted, 1);
 }

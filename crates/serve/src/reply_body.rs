@@ -9,25 +9,26 @@ use hyper::body::{Body, Frame, SizeHint};
 use hyper::header::{CONTENT_TYPE, HeaderValue};
 
 use crate::check::Rejection;
-use crate::connection::{InService, Phase};
+use crate::in_service::InService;
+use crate::timer::ConnectionPhase;
 
 /// A reply's body. Its request is in service until the end of the body.
-pub(crate) struct Replying<B> {
-    pub(crate) body: Answer<B>,
+pub(crate) struct ReplyBody<B> {
+    pub(crate) body: BodySource<B>,
     pub(crate) in_service: InService,
 }
 
 /// The source of a body.
-pub(crate) enum Answer<B> {
+pub(crate) enum BodySource<B> {
     /// The handler's body.
     Handler(B),
     /// The reason of a rejection; empty once it is sent.
     Rejection(&'static str),
 }
 
-impl<B> From<Rejection> for Response<Answer<B>> {
+impl<B> From<Rejection> for Response<BodySource<B>> {
     fn from(rejection: Rejection) -> Self {
-        let mut reply = Response::new(Answer::Rejection(rejection.reason));
+        let mut reply = Response::new(BodySource::Rejection(rejection.reason));
         *reply.status_mut() = rejection.status;
         let kind = HeaderValue::from_static("text/plain; charset=utf-8");
         reply.headers_mut().insert(CONTENT_TYPE, kind);
@@ -35,7 +36,7 @@ impl<B> From<Rejection> for Response<Answer<B>> {
     }
 }
 
-impl<B: Body<Data = Bytes> + Unpin> Body for Answer<B> {
+impl<B: Body<Data = Bytes> + Unpin> Body for BodySource<B> {
     type Data = Bytes;
     type Error = B::Error;
 
@@ -68,7 +69,7 @@ impl<B: Body<Data = Bytes> + Unpin> Body for Answer<B> {
     }
 }
 
-impl<B: Body<Data = Bytes> + Unpin> Body for Replying<B> {
+impl<B: Body<Data = Bytes> + Unpin> Body for ReplyBody<B> {
     type Data = Bytes;
     type Error = B::Error;
 
@@ -79,8 +80,8 @@ impl<B: Body<Data = Bytes> + Unpin> Body for Replying<B> {
         let frame = Pin::new(&mut self.body).poll_frame(cx);
         // A pending body waits for the handler, a ready piece for the client.
         self.in_service.enter(match frame {
-            Poll::Pending => Phase::Service { reading: false },
-            Poll::Ready(_) => Phase::Replying,
+            Poll::Pending => ConnectionPhase::Service { reading: false },
+            Poll::Ready(_) => ConnectionPhase::Replying,
         });
         let connection = &self.in_service.peer().connection;
         if matches!(frame, Poll::Ready(Some(Err(_)))) && !connection.is_http2() {

@@ -7,14 +7,14 @@ use std::sync::atomic::{AtomicU64, Ordering::SeqCst};
 
 use bytes::Bytes;
 use hyper::{Request, Response};
-use posthaste_serve::{Counters, Handler, Incoming, Peer, Server, listen};
+use posthaste_serve::{ConnectionCounters, Handler, HttpServer, Incoming, Peer, listen};
 
 use crate::connect;
 use crate::echo::Whole;
 
 /// Records the number of accepted connections at the first request.
 struct First {
-    counters: Arc<Counters>,
+    counters: Arc<ConnectionCounters>,
     accepted: Arc<AtomicU64>,
 }
 
@@ -37,7 +37,7 @@ fn a_crowd_that_waits_does_not_hold_up_who_has_been_accepted() {
         let request = b"GET / HTTP/1.1\r\nHost: x\r\n\r\n";
         client.write_all(request).unwrap();
     }
-    let server = Server::default();
+    let server = HttpServer::default();
     let (counters, accepted) = (server.counters.clone(), Arc::<AtomicU64>::default());
     let noted = accepted.clone();
     let make = move |_| First {

@@ -1,0 +1,202 @@
+//! The life of a connection: wait for data, TLS, HTTP/1.1 or HTTP/2, end.
+
+use std::future::poll_fn;
+use std::pin::{Pin, pin};
+use std::rc::Rc;
+use std::task::Poll;
+
+use hyper::server::conn::{http1, http2};
+use hyper_util::rt::TokioIo;
+use tokio::io::AsyncWriteExt as _;
+use tokio::net::TcpStream;
+use tokio_rustls::TlsAcceptor;
+
+use crate::counters::add_one;
+use crate::handler::Handler;
+use crate::linger::linger;
+use crate::peer::Peer;
+use crate::service::HandlerService;
+use crate::stream::Stream;
+use crate::transport::Transport;
+
+/// Maximum size of a request's header, and of the read buffer.
+const MAX_HEAD: usize = 64 << 10;
+
+/// First bytes of an HTTP/2 client with prior knowledge (RFC 9113, section 3.3). No HTTP/1.1 method begins with them.
+const HTTP2_START: [u8; 4] = *b"PRI ";
+
+/// Serves a connection until it ends or is ended.
+pub(crate) async fn serve<H: Handler>(stream: TcpStream, peer: Rc<Peer>, handler: Rc<H>) {
+    let connection = peer.connection.clone();
+    let mut served = pin!(serve_to_end(stream, peer, handler));
+    poll_fn(|cx| {
+        connection.set_waker(cx.waker());
+        if connection.is_over() {
+            return Poll::Ready(());
+        }
+        served.as_mut().poll(cx)
+    })
+    .await;
+}
+
+/// The stages of a connection.
+async fn serve_to_end<H: Handler>(stream: TcpStream, peer: Rc<Peer>, handler: Rc<H>) {
+    let Some(start) = peek_start(&stream, &peer).await else {
+        return;
+    };
+    let Some((stream, is_http2)) = open_stream(stream, start, &peer).await else {
+        return;
+    };
+    peer.connection
+        .begin_http(is_http2, peer.thread.ticks.get());
+    let transport = Transport::new(stream, &peer, is_http2);
+    let outcome = match is_http2 {
+        // Boxed: up to here a connection costs a few hundred bytes.
+        true => Box::pin(serve_http2(transport, &peer, &handler)).await,
+        false => serve_http1(transport, &peer, &handler).await,
+    };
+    if let Err(error) = outcome {
+        tracing::debug!(%error, peer = %peer.address, "connection ended");
+        add_one(&peer.thread.server.counters.protocol_errors);
+    }
+}
+
+/// Waits for the first bytes, so that a silent connection costs no buffers. None at the end of the connection or of the
+/// server. Peeks, because a new socket counts as readable until the first attempt.
+async fn peek_start(stream: &TcpStream, peer: &Peer) -> Option<[u8; HTTP2_START.len()]> {
+    let mut start = [0; HTTP2_START.len()];
+    let length = tokio::select! {
+        biased;
+        length = stream.peek(&mut start) => length.unwrap_or(0),
+        () = peer.thread.draining() => 0,
+    };
+    (length > 0).then_some(start)
+}
+
+/// Does the TLS handshake, if the server uses TLS. Returns the stream, and true for HTTP/2.
+async fn open_stream(
+    stream: TcpStream,
+    start: [u8; HTTP2_START.len()],
+    peer: &Peer,
+) -> Option<(Stream, bool)> {
+    let (thread, connection) = (&peer.thread, &peer.connection);
+    let Some(tls) = &thread.server.tls else {
+        return Some((stream.into(), start == HTTP2_START));
+    };
+    connection.begin_handshake(thread.ticks.get());
+    match Box::pin(TlsAcceptor::from(tls.config.clone()).accept(stream)).await {
+        Ok(stream) => {
+            let stream = Stream::from(Box::new(stream));
+            let is_http2 = stream.agreed_on_http2();
+            Some((stream, is_http2))
+        }
+        Err(error) => {
+            tracing::debug!(%error, peer = %peer.address, "TLS handshake failed");
+            add_one(&thread.server.counters.tls_failures);
+            None
+        }
+    }
+}
+
+/// Serves HTTP/1.1. After some idle time, sheds the protocol state and buffers, tens of KiB, and keeps the socket: the
+/// connection is then as small as before its first request.
+async fn serve_http1<H: Handler>(
+    mut transport: Transport,
+    peer: &Rc<Peer>,
+    handler: &Rc<H>,
+) -> hyper::Result<()> {
+    while let Some(idle) = Box::pin(serve_http1_until_idle(transport, peer, handler)).await? {
+        transport = idle;
+        // Bytes of a next head that came with the previous request count as received.
+        if transport.ahead.is_empty() {
+            tokio::select! {
+                biased;
+                // A closed socket is readable, too.
+                _ = transport.stream.socket().readable() => {}
+                () = peer.thread.draining() => {
+                    let _ = transport.shutdown().await;
+                    return Ok(());
+                }
+            }
+        }
+        peer.connection.keep_buffers();
+    }
+    Ok(())
+}
+
+/// Serves HTTP/1.1 until the connection ends, or until its buffers are to be shed; then returns the transport.
+async fn serve_http1_until_idle<H: Handler>(
+    transport: Transport,
+    peer: &Rc<Peer>,
+    handler: &Rc<H>,
+) -> hyper::Result<Option<Transport>> {
+    let (thread, connection) = (&peer.thread, &peer.connection);
+    let mut http = http1::Builder::new()
+        .keep_alive(thread.server.keep_alive)
+        .max_buf_size(MAX_HEAD)
+        .max_header_size(MAX_HEAD)
+        .half_close(false)
+        .serve_connection(TokioIo::new(transport), HandlerService::new(peer, handler));
+    let (mut is_stopped, mut sheds) = (false, false);
+    let outcome = poll_fn(|cx| {
+        sheds |= !is_stopped && connection.may_shed_buffers();
+        if (sheds || thread.is_draining.get()) && !std::mem::replace(&mut is_stopped, true) {
+            Pin::new(&mut http).graceful_shutdown();
+        }
+        http.poll_without_shutdown(cx)
+    })
+    .await;
+    let parts = http.into_parts();
+    let mut transport = parts.io.into_inner();
+    if sheds && outcome.is_ok() {
+        transport.ahead = parts.read_buf;
+        return Ok(Some(transport));
+    }
+    if !connection.is_over() {
+        close(transport, peer, outcome.is_err()).await;
+    }
+    outcome.map(|()| None)
+}
+
+/// Closes an HTTP/1.1 connection, after reading what a peer may still be sending.
+async fn close(mut transport: Transport, peer: &Peer, has_failed: bool) {
+    // The peer may have gone already.
+    let _ = transport.shutdown().await;
+    if has_failed || peer.connection.had_body() {
+        peer.connection.begin_linger(peer.thread.ticks.get());
+        let lingers = Box::pin(linger(transport.stream.socket()));
+        tokio::select! {
+            () = lingers => {}
+            () = peer.thread.draining() => {}
+        }
+    }
+}
+
+async fn serve_http2<H: Handler>(
+    transport: Transport,
+    peer: &Rc<Peer>,
+    handler: &Rc<H>,
+) -> hyper::Result<()> {
+    let mut builder = http2::Builder::new(OnThisThread);
+    builder.max_header_list_size(MAX_HEAD as u32);
+    let service = HandlerService::new(peer, handler);
+    let mut http = pin!(builder.serve_connection(TokioIo::new(transport), service));
+    let mut is_stopped = false;
+    poll_fn(|cx| {
+        if peer.thread.is_draining.get() && !std::mem::replace(&mut is_stopped, true) {
+            http.as_mut().graceful_shutdown();
+        }
+        http.as_mut().poll(cx)
+    })
+    .await
+}
+
+/// Runs the streams of an HTTP/2 connection on the thread that accepted it.
+#[derive(Clone, Copy)]
+struct OnThisThread;
+
+impl<F: Future<Output: 'static> + 'static> hyper::rt::Executor<F> for OnThisThread {
+    fn execute(&self, stream: F) {
+        tokio::task::spawn_local(stream);
+    }
+}

@@ -1,0 +1,87 @@
+//! Settings of a server.
+
+use std::sync::Arc;
+
+use posthaste_units::Span;
+
+use crate::counters::ConnectionCounters;
+use crate::tls::ServerTls;
+
+/// Time limits of the phases of a connection. Checked about four times a second.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Timeouts {
+    /// Without a request, on a new connection and between requests. Default 60 s.
+    pub idle: Span,
+    /// From a request's first byte, or the TLS handshake's start, to the end of its header. Default 10 s.
+    pub head: Span,
+    /// For the request's body to arrive. Default 30 s.
+    pub body: Span,
+    /// Without progress of the peer while data waits to be written. Default 30 s.
+    pub write: Span,
+    /// For requests in service to end after the server stops. Default 10 s.
+    pub grace: Span,
+}
+
+/// Functions called around a thread's waits, for services that measure idle time.
+#[derive(Clone, Default)]
+pub struct Hooks {
+    /// Called before the thread waits for the network.
+    pub before_wait: Option<Arc<dyn Fn() + Send + Sync>>,
+    /// Called after the wait.
+    pub after_wait: Option<Arc<dyn Fn() + Send + Sync>>,
+    /// Checks the network after every task, so that requests are handled in order of arrival.
+    pub in_order: bool,
+}
+
+/// Settings of a server. [`HttpServer::start`] starts it.
+#[derive(Clone)]
+pub struct HttpServer {
+    /// Event loops, at least one.
+    pub threads: usize,
+    /// Processors: thread *i* runs on entry *i* modulo the list's length. Empty means no affinity.
+    pub cpus: Vec<usize>,
+    /// Maximum number of connections in service, over all threads. At the maximum nothing is accepted, so that the
+    /// kernel's queue fills and then drops. `None` means as many as there are descriptors.
+    pub concurrency: Option<usize>,
+    /// Closes an unused connection when another waits and `concurrency` are in service. At the limit of descriptors
+    /// this is always done. Default true.
+    pub evicts_unused: bool,
+    /// A connection may carry more than one request.
+    pub keep_alive: bool,
+    /// Time limits.
+    pub timeouts: Timeouts,
+    /// Certificate and key, if the service uses TLS.
+    pub tls: Option<Arc<ServerTls>>,
+    /// Functions called around waits.
+    pub hooks: Hooks,
+    /// The counters of this server.
+    pub counters: Arc<ConnectionCounters>,
+}
+
+impl Default for Timeouts {
+    fn default() -> Self {
+        Self {
+            idle: Span::from_secs(60),
+            head: Span::from_secs(10),
+            body: Span::from_secs(30),
+            write: Span::from_secs(30),
+            grace: Span::from_secs(10),
+        }
+    }
+}
+
+impl Default for HttpServer {
+    fn default() -> Self {
+        Self {
+            threads: 1,
+            cpus: Vec::new(),
+            concurrency: None,
+            evicts_unused: true,
+            keep_alive: true,
+            timeouts: Timeouts::default(),
+            tls: None,
+            hooks: Hooks::default(),
+            counters: Arc::default(),
+        }
+    }
+}

@@ -1,0 +1,104 @@
+//! The handler as a hyper service: check, handle, mark.
+
+use std::convert::Infallible;
+use std::pin::Pin;
+use std::rc::Rc;
+
+use http_body_util::BodyExt as _;
+use hyper::body::Body as _;
+use hyper::header::{CONNECTION, CONTENT_LENGTH, HeaderValue};
+use hyper::service::Service;
+use hyper::{Request, Response, StatusCode, Version};
+use posthaste_units::Dscp;
+
+use crate::check::{Rejection, check};
+use crate::connection::ConnectionState;
+use crate::counters::add_one;
+use crate::handler::Handler;
+use crate::in_service::InService;
+use crate::incoming::Incoming;
+use crate::mark::begin_reply;
+use crate::peer::Peer;
+use crate::reply_body::{BodySource, ReplyBody};
+
+/// The handler as a hyper service.
+pub(crate) struct HandlerService<H> {
+    peer: Rc<Peer>,
+    handler: Rc<H>,
+}
+
+impl<H: Handler> HandlerService<H> {
+    pub(crate) fn new(peer: &Rc<Peer>, handler: &Rc<H>) -> Self {
+        let (peer, handler) = (peer.clone(), handler.clone());
+        Self { peer, handler }
+    }
+}
+
+impl<H: Handler> Service<Request<hyper::body::Incoming>> for HandlerService<H> {
+    type Response = Response<ReplyBody<H::Body>>;
+    type Error = Infallible;
+    /// Boxed: hyper would reserve space for it in every connection, even without a request.
+    type Future = Pin<Box<dyn Future<Output = Result<Self::Response, Infallible>>>>;
+
+    fn call(&self, request: Request<hyper::body::Incoming>) -> Self::Future {
+        let connection = &self.peer.connection;
+        let (peer, framed) = match connection.is_http2() {
+            true => (Rc::new(self.peer.of_stream()), Ok(())),
+            false => (self.peer.clone(), connection.next_request()),
+        };
+        let request = request.map(|body| Incoming::new(body, connection));
+        let checked = framed.and_then(|()| check(&request));
+        let in_service = InService::begin(peer.clone());
+        let handler = self.handler.clone();
+        // The handler's future is created inside. Passed in, it would be stored twice and moved.
+        Box::pin(async move {
+            let mut request = request;
+            let checked = match checked {
+                Ok(()) => wait_for_empty_end(&mut request, &peer).await,
+                rejected => rejected,
+            };
+            let mut reply = match checked {
+                Ok(()) => handler.handle(request, peer).await.map(BodySource::Handler),
+                Err(rejection) => {
+                    add_one(&peer.thread.server.counters.protocol_errors);
+                    handler.rejected(&request, &peer, rejection.status);
+                    rejection.into()
+                }
+            };
+            announce_close(&mut reply, &in_service.peer().connection, checked.is_err());
+            let mark = reply.extensions_mut().remove::<Dscp>();
+            begin_reply(&in_service, mark.unwrap_or_default()).await;
+            Ok(reply.map(|body| ReplyBody { body, in_service }))
+        })
+    }
+}
+
+/// Waits for the end of an HTTP/2 request that declares no content but has not ended. If content follows, the request
+/// is malformed and its stream is reset (RFC 9113, section 8.1.1).
+async fn wait_for_empty_end(request: &mut Request<Incoming>, peer: &Peer) -> Result<(), Rejection> {
+    let is_empty = |value: &HeaderValue| value.as_bytes().iter().all(|byte| *byte == b'0');
+    let says_so = || request.headers().get(CONTENT_LENGTH).is_some_and(is_empty);
+    if request.version() != Version::HTTP_2 || request.body().is_end_stream() || !says_so() {
+        return Ok(());
+    }
+    peer.reading(true);
+    while let Some(frame) = request.body_mut().frame().await {
+        if frame.is_err() {
+            return Err(Rejection {
+                status: StatusCode::BAD_REQUEST,
+                reason: "a request that says that it has no content has some",
+            });
+        }
+    }
+    peer.reading(false);
+    Ok(())
+}
+
+/// Adds `Connection: close` if the request's body was not read completely or the request was rejected. The bytes that
+/// follow are then not the next request (RFC 9112, section 9.6).
+fn announce_close<B>(reply: &mut Response<B>, connection: &ConnectionState, is_rejected: bool) {
+    if !connection.is_http2() && (is_rejected || connection.has_body_left()) {
+        let close = HeaderValue::from_static("close");
+        reply.headers_mut().insert(CONNECTION, close);
+    }
+}

@@ -1,0 +1,88 @@
+//! State shared by the connections of a thread.
+
+use std::cell::{Cell, RefCell};
+use std::collections::HashMap;
+use std::future::poll_fn;
+use std::rc::Rc;
+use std::task::Poll;
+
+use tokio::task::yield_now;
+
+use crate::connection::ConnectionState;
+use crate::counters::add_one;
+use crate::eviction::EvictionCandidates;
+use crate::options::HttpServer;
+
+/// State shared by the connections of a thread.
+pub(crate) struct ServerThread {
+    pub(crate) server: HttpServer,
+    pub(crate) is_draining: Cell<bool>,
+    /// Ticks since the start: the clock of the time limits, free to read.
+    pub(crate) ticks: Cell<u32>,
+    pub(crate) connections: RefCell<HashMap<u64, Rc<ConnectionState>>>,
+    pub(crate) candidates: EvictionCandidates,
+}
+
+impl ServerThread {
+    pub(crate) fn new(server: HttpServer) -> Self {
+        Self {
+            server,
+            is_draining: Cell::new(false),
+            ticks: Cell::new(0),
+            connections: RefCell::default(),
+            candidates: EvictionCandidates::default(),
+        }
+    }
+
+    /// Records an accepted connection.
+    pub(crate) fn open(&self, number: u64, connection: &Rc<ConnectionState>) {
+        add_one(&self.server.counters.accepted);
+        self.candidates.insert(number, connection.clone());
+        let mut connections = self.connections.borrow_mut();
+        connections.insert(number, connection.clone());
+        debug_assert!(
+            self.server
+                .concurrency
+                .is_none_or(|limit| connections.len() <= limit),
+            "more connections are open than there are slots"
+        );
+    }
+
+    /// Records the end of a connection.
+    pub(crate) fn close(&self, number: u64) {
+        let open = self.connections.borrow_mut().remove(&number);
+        debug_assert!(open.is_some(), "connection {number} closes once");
+        self.candidates.remove_silent(number);
+        add_one(&self.server.counters.closed);
+    }
+
+    /// Closes an unused connection of this thread and waits until its descriptor is free. False if every one is in use.
+    ///
+    /// With `only_silent`, connections that ever sent a request are kept.
+    pub(crate) async fn evict(&self, only_silent: bool) -> bool {
+        let now = self.ticks.get();
+        let silent = self.candidates.silent(now);
+        let unused = match only_silent {
+            true => silent,
+            false => silent.or_else(|| self.candidates.idle(&self.connections.borrow(), now)),
+        };
+        let Some((number, connection)) = unused else {
+            return false;
+        };
+        add_one(&self.server.counters.evicted);
+        connection.end();
+        while self.connections.borrow().contains_key(&number) {
+            yield_now().await;
+        }
+        true
+    }
+
+    /// Ready when the server drains. The drain wakes every connection.
+    pub(crate) async fn draining(&self) {
+        poll_fn(|_| match self.is_draining.get() {
+            true => Poll::Ready(()),
+            false => Poll::Pending,
+        })
+        .await;
+    }
+}
