@@ -15,7 +15,7 @@ use hyper::rt::{Read, ReadBufCursor, Write};
 use hyper::server::conn::http1;
 use hyper::service::service_fn;
 use hyper::{Request, Response};
-use posthaste_serve::framing::{Cause, Framing};
+use posthaste_serve::framing::{Cause, RequestFraming};
 
 use crate::cuts::Cut;
 use crate::within;
@@ -41,7 +41,7 @@ pub fn request_framing(input: &[u8]) {
 
 /// What must hold of a connection's bytes and of the pieces in which they come.
 pub(crate) fn frames_alike<'a>(stream: &[u8], pieces: impl Iterator<Item = &'a [u8]>) {
-    let whole = within("Framing", stream.len(), 0, 0, || {
+    let whole = within("RequestFraming", stream.len(), 0, 0, || {
         frame([stream].into_iter())
     });
     assert_eq!(frame(pieces), whole, "cuts change nothing");
@@ -66,7 +66,7 @@ pub(crate) fn frames_alike<'a>(stream: &[u8], pieces: impl Iterator<Item = &'a [
 }
 
 fn frame<'a>(pieces: impl Iterator<Item = &'a [u8]>) -> Framed {
-    let mut framing = Framing::default();
+    let mut framing = RequestFraming::default();
     let mut framed = Framed {
         accepted: 0,
         heads: 0,

@@ -9,7 +9,7 @@ use bytes::Bytes;
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 
 use crate::connection::ConnectionState;
-use crate::framing::{Cause, Frames, Framing};
+use crate::framing::{Cause, Frames, RequestFraming};
 use crate::peer::Peer;
 use crate::stream::Stream;
 use crate::thread::ServerThread;
@@ -30,7 +30,7 @@ pub(crate) struct Transport {
 /// Validation of received data before hyper reads it.
 enum InputFilter {
     /// HTTP/1. Nothing is read after a rejection.
-    Http1(Framing, Option<Cause>),
+    Http1(RequestFraming, Option<Cause>),
     /// HTTP/2, with bytes held until the following bytes are known.
     Http2(Box<Frames>, Vec<u8>),
 }
@@ -44,7 +44,7 @@ impl Transport {
             thread: peer.thread.clone(),
             filter: match is_http2 {
                 true => InputFilter::Http2(Box::default(), Vec::new()),
-                false => InputFilter::Http1(Framing::default(), None),
+                false => InputFilter::Http1(RequestFraming::default(), None),
             },
         }
     }

@@ -1,9 +1,9 @@
 //! Framing of the requests on an HTTP/1 connection (RFC 9112, sections 2, 6 and 7), checked byte by byte.
 //!
-//! A [`Framing`] gets every byte from a client, in any segmentation, and returns the number of bytes that the parser
-//! may read. It stores only its position: the end of a head, and the length of a body. It rejects messages that parsers
-//! interpret differently, and messages with unbounded work. Names, values and request lines are left to the parser.
-//! [`Frames`] is the counterpart for HTTP/2.
+//! A [`RequestFraming`] gets every byte from a client, in any segmentation, and returns the number of bytes that the
+//! parser may read. It stores only its position: the end of a head, and the length of a body. It rejects messages that
+//! parsers interpret differently, and messages with unbounded work. Names, values and request lines are left to the
+//! parser. [`Frames`] is the counterpart for HTTP/2.
 //!
 //! Pure: no socket, no clock, no allocation.
 
@@ -23,7 +23,7 @@ pub use self::frames::Frames;
 
 /// The framing of one connection's requests.
 #[derive(Debug, Default)]
-pub struct Framing {
+pub struct RequestFraming {
     state: FramingState,
     head: Head,
     heads: u64,
@@ -105,7 +105,7 @@ enum FramingState {
     Rejected(Cause),
 }
 
-impl Framing {
+impl RequestFraming {
     /// Processes the next bytes. After a rejection every call fails and accepts nothing.
     pub fn feed(&mut self, bytes: &[u8]) -> Result<(), FramingError> {
         let mut rest = bytes;
@@ -186,7 +186,7 @@ mod tests {
     /// The accepted bytes of `text`, its heads and the rejection, equal for whole and byte-by-byte input.
     fn fed(text: &[u8]) -> (usize, u64, Option<Cause>) {
         let take = |piece: usize| {
-            let mut framing = Framing::default();
+            let mut framing = RequestFraming::default();
             let mut accepted = 0;
             for piece in text.chunks(piece) {
                 match framing.feed(piece) {
@@ -329,7 +329,7 @@ mod tests {
 
     #[test]
     fn it_knows_where_it_is() {
-        let mut framing = Framing::default();
+        let mut framing = RequestFraming::default();
         for (piece, is_in_body) in [
             ("\r\n", false),
             ("GET / HTTP/1.1\r\n\r\n", false),

@@ -32,7 +32,7 @@ pub(crate) struct Echo {
 pub(crate) struct Whole(pub(crate) Option<Bytes>);
 
 /// The replies of `Echo`.
-pub(crate) enum Reply {
+pub(crate) enum EchoBody {
     Whole(Whole),
     /// This number of pieces of 1 MiB, ready at once.
     Pieces(usize),
@@ -44,7 +44,7 @@ fn pause() -> Pin<Box<tokio::time::Sleep>> {
     Box::pin(tokio::time::sleep(Duration::from_millis(200)))
 }
 
-impl Body for Reply {
+impl Body for EchoBody {
     type Data = Bytes;
     type Error = Infallible;
 
@@ -92,9 +92,13 @@ impl Body for Whole {
 }
 
 impl Handler for Echo {
-    type Body = Reply;
+    type Body = EchoBody;
 
-    async fn handle(self: Rc<Self>, request: Request<Incoming>, peer: Rc<Peer>) -> Response<Reply> {
+    async fn handle(
+        self: Rc<Self>,
+        request: Request<Incoming>,
+        peer: Rc<Peer>,
+    ) -> Response<EchoBody> {
         self.served.set(self.served.get() + 1);
         let mark = request.headers().get("mark");
         let mark = mark.map(|mark| mark.to_str().unwrap().parse::<Dscp>().unwrap());
@@ -106,17 +110,17 @@ impl Handler for Echo {
     }
 }
 
-async fn answer(request: Request<Incoming>, peer: &Peer) -> Response<Reply> {
+async fn answer(request: Request<Incoming>, peer: &Peer) -> Response<EchoBody> {
     let path = request.uri().path().to_owned();
     if path == "/drops" {
-        return Response::new(Reply::Dripping(8, pause()));
+        return Response::new(EchoBody::Dripping(8, pause()));
     }
     if let Some(pieces) = path.strip_prefix("/pieces/") {
-        return Response::new(Reply::Pieces(pieces.parse().unwrap()));
+        return Response::new(EchoBody::Pieces(pieces.parse().unwrap()));
     }
     if let Some(length) = path.strip_prefix("/bytes/") {
         let bytes = Bytes::from(vec![b'x'; length.parse().unwrap()]);
-        return Response::new(Reply::Whole(Whole(Some(bytes))));
+        return Response::new(EchoBody::Whole(Whole(Some(bytes))));
     }
     let (status, body) = match &*path {
         "/big" => (200, Bytes::from(vec![b'x'; 32 << 20])),
@@ -139,7 +143,7 @@ async fn answer(request: Request<Incoming>, peer: &Peer) -> Response<Reply> {
             Err(error) => (400, Bytes::from(error.to_string())),
         },
     };
-    let mut response = Response::new(Reply::Whole(Whole(Some(body))));
+    let mut response = Response::new(EchoBody::Whole(Whole(Some(body))));
     *response.status_mut() = hyper::StatusCode::from_u16(status).unwrap();
     response
 }
