@@ -55,10 +55,15 @@ impl ClientTls {
             ServerName::try_from(name.to_owned()).map_err(|_| TlsError::Name(name.to_owned()))?;
         let mut config = client_config(trust)?;
         config.alpn_protocols = vec![b"http/1.1".to_vec()];
-        Ok(Self {
-            connector: Arc::new(config).into(),
+        Ok(Self::with(Arc::new(config), name))
+    }
+
+    /// Uses an existing configuration. The server must prove `name`, if the configuration requires it.
+    pub fn with(config: Arc<ClientConfig>, name: ServerName<'static>) -> Self {
+        Self {
+            connector: config.into(),
             name,
-        })
+        }
     }
 }
 
@@ -93,23 +98,19 @@ fn verifier_of(
     file: &Path,
     provider: Arc<CryptoProvider>,
 ) -> Result<Arc<dyn ServerCertVerifier>, TlsError> {
-    let unreadable = |reason: String| TlsError::File {
-        file: file.to_owned(),
-        reason,
-        wanted: "the certificates of those to trust",
-    };
+    let wanted = "the certificates of those to trust";
     let certificates: Vec<_> = CertificateDer::pem_file_iter(file)
         .and_then(Iterator::collect)
-        .map_err(|error| unreadable(error.to_string()))?;
+        .map_err(|error| TlsError::file(file, wanted, error))?;
     if certificates.is_empty() {
-        return Err(unreadable("no certificate in it".to_owned()));
+        return Err(TlsError::file(file, wanted, "no certificate in it"));
     }
     let mut roots = RootCertStore::empty();
     for certificate in certificates.clone() {
         roots.add(certificate)?;
     }
     verification::verifier(roots, certificates, provider)
-        .map_err(|error| unreadable(error.to_string()))
+        .map_err(|error| TlsError::file(file, wanted, error))
 }
 
 /// Connects to `address`, with TCP_NODELAY. Has no time limit of its own.

@@ -30,6 +30,7 @@ pub enum ListenError {
         /// The requested address.
         address: SocketAddr,
         /// Error of the system.
+        #[source]
         error: io::Error,
     },
 }

@@ -20,7 +20,8 @@ pub enum TlsError {
         /// Path of the file.
         file: PathBuf,
         /// The problem.
-        reason: String,
+        #[source]
+        reason: Box<dyn std::error::Error + Send + Sync>,
         /// The expected content.
         wanted: &'static str,
     },
@@ -32,6 +33,20 @@ pub enum TlsError {
     Unusable(#[from] rustls::Error),
 }
 
+impl TlsError {
+    pub(crate) fn file(
+        file: &Path,
+        wanted: &'static str,
+        reason: impl Into<Box<dyn std::error::Error + Send + Sync>>,
+    ) -> Self {
+        Self::File {
+            file: file.to_owned(),
+            reason: reason.into(),
+            wanted,
+        }
+    }
+}
+
 /// A certificate chain and its private key.
 #[derive(Clone, Debug)]
 pub struct Certificate(Arc<CertifiedKey>);
@@ -39,20 +54,15 @@ pub struct Certificate(Arc<CertifiedKey>);
 impl Certificate {
     /// Reads both from PEM files.
     pub fn read(certificate: &Path, key: &Path) -> Result<Self, TlsError> {
-        let file = |path: &Path, wanted, reason: String| TlsError::File {
-            file: path.to_owned(),
-            reason,
-            wanted,
-        };
         let wanted = "a certificate chain, the server's own first";
         let chain: Vec<CertificateDer<'static>> = CertificateDer::pem_file_iter(certificate)
             .and_then(Iterator::collect)
-            .map_err(|e| file(certificate, wanted, e.to_string()))?;
+            .map_err(|e| TlsError::file(certificate, wanted, e))?;
         if chain.is_empty() {
-            return Err(file(certificate, wanted, "no certificate in it".to_owned()));
+            return Err(TlsError::file(certificate, wanted, "no certificate in it"));
         }
         let key = PrivateKeyDer::from_pem_file(key)
-            .map_err(|e| file(key, "a private key", e.to_string()))?;
+            .map_err(|e| TlsError::file(key, "a private key", e))?;
         let certified = CertifiedKey::from_der(chain, key, &default_provider())?;
         Ok(Self(Arc::new(certified)))
     }
