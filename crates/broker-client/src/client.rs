@@ -10,14 +10,14 @@ use url::Position;
 use url::form_urlencoded::byte_serialize;
 
 use crate::error::{Error, UrlError};
-use crate::wire::{Place, request};
+use crate::wire::RemoteServer;
 
 const JSON: &str = "application/json";
 
 /// A broker's client.
 #[derive(Clone)]
 pub struct Client {
-    pub(crate) place: Place,
+    pub(crate) server: RemoteServer,
     token: Option<String>,
 }
 
@@ -73,13 +73,16 @@ pub struct Listed {
 impl Client {
     /// Creates a client for the broker at `url`: scheme, host and optional port.
     pub fn new(url: &str) -> Result<Self, UrlError> {
-        let place = Place::new(url)?;
-        let more = &place.url()[Position::BeforePath..];
+        let server = RemoteServer::new(url)?;
+        let more = &server.url()[Position::BeforePath..];
         if more != "/" {
             let reason = format!("a broker's paths are its own, leave out {more:?}");
             return Err(UrlError::new(url, reason));
         }
-        Ok(Self { place, token: None })
+        Ok(Self {
+            server,
+            token: None,
+        })
     }
 
     /// Sets the provider's token.
@@ -90,13 +93,13 @@ impl Client {
 
     /// Accepts the server certificates that `trust` accepts.
     pub fn trusting(self, trust: &Trust) -> Result<Self, TlsError> {
-        let place = self.place.trusting(trust)?;
-        Ok(Self { place, ..self })
+        let server = self.server.trusting(trust)?;
+        Ok(Self { server, ..self })
     }
 
     /// Finds the best offer.
     pub async fn best_offer(&self, question: &Question) -> Result<Answer, Error> {
-        let body = serde_json::to_vec(question).unwrap_or_default();
+        let body = serde_json::to_vec(question).expect("a question has text and numbers");
         self.ask(Method::POST, "/v1/best-offer", JSON, body.into())
             .await
     }
@@ -130,7 +133,7 @@ impl Client {
     /// Creates or replaces an offer.
     pub async fn put(&self, kind: &str, provider: &str, offer: &Offer) -> Result<(), Error> {
         let path = format!("{}/{}", path(kind, provider), encoded(&offer.name));
-        let body = serde_json::to_vec(offer).unwrap_or_default();
+        let body = serde_json::to_vec(offer).expect("an offer has text and numbers");
         self.tell(Method::PUT, &path, JSON, body.into()).await
     }
 
@@ -163,10 +166,10 @@ impl Client {
         kind: &'static str,
         body: Bytes,
     ) -> Result<T, Error> {
-        let request = request(method, path, kind, body);
-        let answer = self.place.ask(request, self.token.as_deref()).await?;
-        let answer = self.place.long(answer).await?;
-        serde_json::from_slice(&answer).map_err(|error| Error::Senseless(error.to_string()))
+        let request = self.server.request(&method, path, kind, body)?;
+        let answer = self.server.ask(request, self.token.as_deref()).await?;
+        let answer = self.server.long(answer).await?;
+        serde_json::from_slice(&answer).map_err(|error| Error::Senseless(error.into()))
     }
 
     async fn tell(
@@ -176,8 +179,8 @@ impl Client {
         kind: &'static str,
         body: Bytes,
     ) -> Result<(), Error> {
-        let request = request(method, path, kind, body);
-        self.place
+        let request = self.server.request(&method, path, kind, body)?;
+        self.server
             .ask(request, self.token.as_deref())
             .await
             .map(drop)
@@ -269,7 +272,7 @@ mod tests {
     #[test]
     fn a_body_that_stalls_is_given_up() {
         let mut client = Client::new(&slow(9, &[])).unwrap();
-        client.place.limit = Duration::from_millis(500);
+        client.server.client.limits.step = Duration::from_millis(500);
         let types = crate::wait(client.types(0, 1)).unwrap();
         assert!(matches!(types, Err(Error::Late { .. })), "{types:?}");
     }
@@ -279,7 +282,7 @@ mod tests {
         let pieces = &["not ", "what ", "can ", "be ", "meant"];
         let mut client = Client::new(&slow(21, pieces)).unwrap();
         // Shorter than the whole body takes, and much longer than one piece.
-        client.place.limit = Duration::from_secs(3);
+        client.server.client.limits.step = Duration::from_secs(3);
         let types = crate::wait(client.types(0, 1)).unwrap();
         assert!(matches!(types, Err(Error::Senseless(_))), "{types:?}");
     }

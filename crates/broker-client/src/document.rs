@@ -5,19 +5,19 @@ use hyper::Method;
 use url::{Position, Url};
 
 use crate::error::{Error, UrlError};
-use crate::wire::{Place, request};
+use crate::wire::RemoteServer;
 
 /// A document at a URL.
 #[derive(Clone)]
 pub struct Document {
-    place: Place,
+    server: RemoteServer,
 }
 
 impl Document {
     /// Refers to the document at `url`, over http or https.
     pub fn new(url: &str) -> Result<Self, UrlError> {
         Ok(Self {
-            place: Place::new(url)?,
+            server: RemoteServer::new(url)?,
         })
     }
 
@@ -42,12 +42,14 @@ impl Document {
     pub async fn fetch(&self, limit: usize) -> Result<Bytes, Error> {
         let url = self.url_itself();
         let path = &url[Position::BeforePath..Position::AfterQuery];
-        let request = request(Method::GET, path, "text/plain", Bytes::new());
-        let answer = self.place.ask(request, None).await?;
-        self.place.short(answer, limit).await
+        let request = self
+            .server
+            .request(&Method::GET, path, "text/plain", Bytes::new())?;
+        let answer = self.server.ask(request, None).await?;
+        self.server.short(answer, limit).await
     }
 
     const fn url_itself(&self) -> &Url {
-        self.place.url()
+        self.server.url()
     }
 }

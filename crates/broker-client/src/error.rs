@@ -37,6 +37,7 @@ pub enum Error {
         /// URL of the server.
         at: String,
         /// Error of the operating system.
+        #[source]
         error: io::Error,
     },
     /// No reply within the time limit.
@@ -63,7 +64,7 @@ pub enum Error {
     Token,
     /// The reply is invalid.
     #[error("the answer makes no sense: {0}")]
-    Senseless(String),
+    Senseless(#[source] Box<dyn std::error::Error + Send + Sync>),
     /// The offers exceed the limits.
     #[error("more than is taken here: {0}")]
     TooMuch(#[from] Full),

@@ -9,16 +9,23 @@ use hyper::Method;
 use hyper::header::HeaderValue;
 use jiff::Timestamp;
 use posthaste_qos::Offer;
+use posthaste_serve::sse::{SseError, SseEvent, SseReader};
+use posthaste_wsqos::qos::{Offer, bounds};
 use serde::Deserialize;
 use tokio::time::{Instant, timeout_at};
 
 use crate::client::Client;
 use crate::error::Error;
-use crate::reader::EventReader;
-use crate::wire::request;
 
 /// Maximum silence of a stream. A working broker sends an event every second.
 const SILENCE: Duration = Duration::from_secs(10);
+
+/// Maximum bytes of an event: a document's limit, several times over because of JSON's overhead.
+const LONGEST: usize = 8 * bounds::BYTES;
+
+/// Incremental parser of a stream of changes.
+#[derive(Debug)]
+pub struct EventReader(SseReader);
 
 /// An event of a broker's stream.
 #[derive(Clone, Debug, PartialEq)]
@@ -72,24 +79,23 @@ impl Client {
         last: Option<u64>,
         mut take: impl FnMut(Event) -> ControlFlow<B>,
     ) -> Result<B, Error> {
-        let mut request = request(
-            Method::GET,
-            "/v1/changes",
-            "text/event-stream",
-            Bytes::new(),
-        );
+        let (path, kind) = ("/v1/changes", "text/event-stream");
+        let mut request = self
+            .server
+            .request(&Method::GET, path, kind, Bytes::new())?;
         if let Some(last) = last {
             let id = HeaderValue::from(last);
             request.headers_mut().insert("last-event-id", id);
         }
-        let response = self.place.ask(request, None).await?;
+        let response = self.server.ask(request, None).await?;
         let (mut body, mut reader) = (response.into_body(), EventReader::default());
         let mut heard = Instant::now();
         loop {
             let next = timeout_at(heard + SILENCE, body.frame()).await;
-            let silent = |_| Error::Senseless(format!("nothing for {} s", SILENCE.as_secs()));
+            let silent =
+                |_| Error::Senseless(format!("nothing for {} s", SILENCE.as_secs()).into());
             let Some(frame) = next.map_err(silent)? else {
-                return Err(Error::Senseless("it ends the stream of changes".to_owned()));
+                return Err(Error::Senseless("it ends the stream of changes".into()));
             };
             let bytes = frame?.into_data().unwrap_or_default();
             let mut rest = &bytes[..];
@@ -103,10 +109,27 @@ impl Client {
     }
 }
 
+impl Default for EventReader {
+    fn default() -> Self {
+        Self(SseReader::new(LONGEST))
+    }
+}
+
+impl EventReader {
+    /// Returns the next complete event and advances `bytes` past it; `None` when `bytes` is used up. Do not continue
+    /// after an error.
+    pub fn next(&mut self, bytes: &mut &[u8]) -> Result<Option<Event>, Error> {
+        let senseless = |error: SseError| Error::Senseless(error.into());
+        let event = self.0.next(bytes).map_err(senseless)?;
+        let parse = |event: SseEvent| Event::read(&event.name, event.id, &event.data);
+        event.map(parse).transpose()
+    }
+}
+
 impl Event {
     /// Parses an event.
-    pub(crate) fn read(name: &str, number: Option<u64>, data: &str) -> Result<Self, Error> {
-        let senseless = |error: serde_json::Error| Error::Senseless(error.to_string());
+    fn read(name: &str, number: Option<u64>, data: &str) -> Result<Self, Error> {
+        let senseless = |error: serde_json::Error| Error::Senseless(error.into());
         Ok(match name {
             "begin" => Self::Begin,
             "ready" => Self::Ready(number.unwrap_or_default()),
@@ -119,7 +142,67 @@ impl Event {
                 number,
                 put: Box::new(serde_json::from_str(data).map_err(senseless)?),
             },
-            other => return Err(Error::Senseless(format!("an event {other:?}"))),
+            other => return Err(Error::Senseless(format!("an event {other:?}").into())),
         })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Events parsed one byte at a time, until the end or an error.
+    fn read(text: &str) -> (Vec<Event>, Option<String>) {
+        let (mut reader, mut events) = (EventReader::default(), Vec::new());
+        for byte in text.as_bytes() {
+            match reader.next(&mut &[*byte][..]) {
+                Ok(event) => events.extend(event),
+                Err(error) => return (events, Some(error.to_string())),
+            }
+        }
+        (events, None)
+    }
+
+    #[test]
+    fn lines_end_in_three_ways_and_fields_stand_in_any_order() {
+        for end in ["\n", "\r", "\r\n"] {
+            let text = "\u{feff}data: 1|event:ready|id: 7||:a comment|retry: 5||event: alive|data||data:|event: begin||";
+            let (events, error) = read(&text.replace('|', end));
+            assert_eq!(events, [Event::Ready(7), Event::Alive, Event::Begin]);
+            assert_eq!(error, None);
+        }
+    }
+
+    #[test]
+    fn an_event_has_its_own_number_or_none() {
+        let data = r#"data: {"type":"books",|data: "provider":"ada","name":"Gold"}||"#;
+        let text = format!("id: 3|event: withdrawn|{data}event: withdrawn|{data}");
+        let (events, _) = read(&text.replace('|', "\n"));
+        let numbers = events.iter().map(|event| match event {
+            Event::Changed { number, .. } => *number,
+            other => panic!("{other:?}"),
+        });
+        assert_eq!(numbers.collect::<Vec<_>>(), [Some(3), None]);
+    }
+
+    #[test]
+    fn what_is_no_event_is_refused() {
+        for (text, words) in [
+            ("data: x\n\n", "an event \"\""),
+            ("event: put\ndata: {}\n\n", "missing field"),
+        ] {
+            let (events, error) = read(text);
+            assert_eq!(events, []);
+            assert!(error.unwrap().contains(words), "{text:?}");
+        }
+        let mut reader = EventReader::default();
+        assert!(reader.next(&mut &b"data: \xff\n"[..]).is_err());
+        let mut reader = EventReader::default();
+        let endless = vec![b'x'; LONGEST + 1];
+        let error = reader.next(&mut &endless[..]).unwrap_err();
+        assert!(
+            error.to_string().contains("more than 8388608 bytes"),
+            "{error}"
+        );
     }
 }

@@ -9,7 +9,6 @@ mod document;
 mod error;
 mod events;
 mod follower;
-mod reader;
 mod sink;
 mod soap;
 mod wire;
@@ -17,16 +16,9 @@ mod wire;
 pub use client::{Answer, Client, Listed, Objections, Question};
 pub use document::Document;
 pub use error::{Error, UrlError};
-pub use events::{Event, Put};
+pub use events::{Event, EventReader, Put};
 pub use follower::{Follower, News};
-pub use reader::EventReader;
 pub use sink::Sink;
 pub use soap::Endpoint;
 
-/// Runs `work` on this thread, for callers without a runtime.
-pub fn wait<T>(work: impl Future<Output = T>) -> std::io::Result<T> {
-    let runtime = tokio::runtime::Builder::new_current_thread()
-        .enable_all()
-        .build()?;
-    Ok(runtime.block_on(work))
-}
+pub use posthaste_serve::client::block_on as wait;

@@ -4,27 +4,29 @@ use hyper::Method;
 use url::Position;
 
 use crate::error::{Error, UrlError};
-use crate::wire::{Place, request};
+use crate::wire::RemoteServer;
 
 /// Receiver of documents.
 #[derive(Clone)]
 pub struct Sink {
-    place: Place,
+    server: RemoteServer,
 }
 
 impl Sink {
     /// Refers to the receiver at `url`, over http or https.
     pub fn new(url: &str) -> Result<Self, UrlError> {
-        let place = Place::new(url)?;
-        Ok(Self { place })
+        let server = RemoteServer::new(url)?;
+        Ok(Self { server })
     }
 
     /// Sends a document.
     pub async fn put(&self, document: Vec<u8>) -> Result<(), Error> {
-        let url = self.place.url();
+        let url = self.server.url();
         let path = &url[Position::BeforePath..Position::AfterQuery];
-        let request = request(Method::POST, path, "application/json", document.into());
-        self.place.ask(request, None).await?;
+        let request =
+            self.server
+                .request(&Method::POST, path, "application/json", document.into())?;
+        self.server.ask(request, None).await?;
         Ok(())
     }
 }

@@ -1,16 +1,14 @@
-//! HTTP client with one connection per request.
+//! Requests to a broker or another server.
 
-use std::future::Future;
 use std::io;
 use std::time::Duration;
 
-use bytes::{Bytes, BytesMut};
-use http_body_util::{BodyExt, Full, Limited};
+use bytes::Bytes;
 use hyper::body::Incoming;
-use hyper::header::{AUTHORIZATION, CONTENT_TYPE, HOST, HeaderValue};
-use hyper::{Method, Request, Response};
-use hyper_util::rt::TokioIo;
-use posthaste_serve::{ClientTls, TlsError, Trust, connect};
+use hyper::header::{AUTHORIZATION, HeaderValue};
+use hyper::{Method, Response};
+use posthaste_serve::client::{self, ClientError, ClientLimits, ClientRequest, HttpClient};
+use posthaste_serve::{ClientTls, TlsError, Trust};
 use serde::Deserialize;
 use url::Url;
 
@@ -25,19 +23,15 @@ const ANSWER: usize = 64 << 20;
 /// Maximum bytes of an error reply.
 const REFUSAL: usize = 1 << 20;
 
-/// Address of a broker or another server.
+/// A broker or another server.
 #[derive(Clone)]
-pub(crate) struct Place {
+pub(crate) struct RemoteServer {
     url: Url,
-    host: String,
-    port: u16,
-    authority: HeaderValue,
-    tls: Option<ClientTls>,
-    /// Time limit of each step. A started stream has its own limit.
-    pub(crate) limit: Duration,
+    /// A started stream has its own time limit.
+    pub(crate) client: HttpClient,
 }
 
-impl Place {
+impl RemoteServer {
     /// Parses a URL. The server's certificate must be trusted by this machine.
     pub(crate) fn new(written: &str) -> Result<Self, UrlError> {
         let wrong = |reason: String| UrlError::new(written, reason);
@@ -63,29 +57,47 @@ impl Place {
         let port = url.port_or_known_default().unwrap_or(80);
         let authority = HeaderValue::from_str(url.authority());
         let authority = authority.map_err(|error| wrong(error.to_string()))?;
+        let limits = ClientLimits {
+            step: LIMIT,
+            total: Duration::MAX,
+            body: ANSWER,
+        };
         Ok(Self {
             url,
-            host,
-            port,
-            authority,
-            tls,
-            limit: LIMIT,
+            client: HttpClient {
+                host,
+                port,
+                authority,
+                tls,
+                limits,
+            },
         })
     }
 
     /// Accepts the server certificates that `trust` accepts.
-    pub(crate) fn trusting(self, trust: &Trust) -> Result<Self, TlsError> {
-        let tls = match self.tls {
-            Some(_) => Some(ClientTls::trusting(&self.host, trust)?),
-            None => None,
-        };
-        Ok(Self { tls, ..self })
+    pub(crate) fn trusting(mut self, trust: &Trust) -> Result<Self, TlsError> {
+        if self.client.tls.is_some() {
+            self.client.tls = Some(ClientTls::trusting(&self.client.host, trust)?);
+        }
+        Ok(self)
+    }
+
+    /// Builds a request for a path on the server.
+    pub(crate) fn request(
+        &self,
+        method: &Method,
+        path: &str,
+        kind: &str,
+        body: Bytes,
+    ) -> Result<ClientRequest, Error> {
+        let request = client::request(method.as_str(), path, [("content-type", kind)], body);
+        request.map_err(|error| self.failed(error))
     }
 
     /// Sends a request. Returns a successful response with its unread body, or an error.
     pub(crate) async fn ask(
         &self,
-        request: Request<Full<Bytes>>,
+        request: ClientRequest,
         token: Option<&str>,
     ) -> Result<Response<Incoming>, Error> {
         let response = self.send(request, token).await?;
@@ -98,21 +110,17 @@ impl Place {
     /// Sends a request. Returns a response of any status with its unread body.
     pub(crate) async fn send(
         &self,
-        mut request: Request<Full<Bytes>>,
+        mut request: ClientRequest,
         token: Option<&str>,
     ) -> Result<Response<Incoming>, Error> {
-        request.headers_mut().insert(HOST, self.authority.clone());
         if let Some(token) = token {
             let value = HeaderValue::from_str(&format!("Bearer {token}"));
             let mut value = value.map_err(|_| Error::Token)?;
             value.set_sensitive(true);
             request.headers_mut().insert(AUTHORIZATION, value);
         }
-        let stream = self.in_time(self.connect()).await??;
-        let (mut sender, connection) =
-            hyper::client::conn::http1::handshake(TokioIo::new(stream)).await?;
-        tokio::spawn(connection);
-        Ok(self.in_time(sender.send_request(request)).await??)
+        let response = self.client.send(request).await;
+        response.map_err(|error| self.failed(error))
     }
 
     /// Converts an error response.
@@ -131,37 +139,18 @@ impl Place {
         response: Response<Incoming>,
         limit: usize,
     ) -> Result<Bytes, Error> {
-        let body = Limited::new(response.into_body(), limit).collect();
-        let body = self.in_time(body).await?.map_err(senseless)?;
-        Ok(body.to_bytes())
+        let step = self.client.limits.step;
+        let body = tokio::time::timeout(step, self.client.read(response.into_body(), limit)).await;
+        body.unwrap_or(Err(ClientError::Incomplete(step)))
+            .map_err(|error| self.failed(error))
     }
 
     /// Reads a body of at most [`ANSWER`] bytes, with the time limit for each piece.
     pub(crate) async fn long(&self, response: Response<Incoming>) -> Result<Bytes, Error> {
-        let mut body = Limited::new(response.into_body(), ANSWER);
-        let mut whole = BytesMut::new();
-        while let Some(frame) = self.in_time(body.frame()).await? {
-            if let Ok(piece) = frame.map_err(senseless)?.into_data() {
-                whole.extend_from_slice(&piece);
-            }
-        }
-        Ok(whole.freeze())
-    }
-
-    async fn connect(&self) -> Result<posthaste_serve::Stream, Error> {
-        let unreachable = |error| Error::Unreachable {
-            at: self.url.to_string(),
-            error,
-        };
-        let addresses = tokio::net::lookup_host((&*self.host, self.port)).await;
-        let mut last = io::Error::other("the name has no address");
-        for address in addresses.map_err(unreachable)? {
-            match connect(address, self.tls.as_ref()).await {
-                Ok(stream) => return Ok(stream),
-                Err(error) => last = error,
-            }
-        }
-        Err(unreachable(last))
+        let body = self
+            .client
+            .read(response.into_body(), self.client.limits.body);
+        body.await.map_err(|error| self.failed(error))
     }
 
     /// URL of the server.
@@ -169,44 +158,35 @@ impl Place {
         &self.url
     }
 
-    /// Runs `work` within the time limit of one step.
-    pub(crate) async fn in_time<T>(&self, work: impl Future<Output = T>) -> Result<T, Error> {
-        let late = |_| Error::Late {
-            at: self.url.to_string(),
-            seconds: self.limit.as_secs(),
-        };
-        tokio::time::timeout(self.limit, work).await.map_err(late)
+    /// The error of a request to this server.
+    fn failed(&self, error: ClientError) -> Error {
+        let at = self.url.to_string();
+        match error {
+            ClientError::Connect(error) => Error::Unreachable { at, error },
+            ClientError::Request(error) => Error::Unreachable {
+                at,
+                error: io::Error::new(io::ErrorKind::InvalidInput, error),
+            },
+            ClientError::ConnectTimedOut(limit)
+            | ClientError::Stalled(limit)
+            | ClientError::Incomplete(limit) => Error::Late {
+                at,
+                seconds: limit.as_secs(),
+            },
+            ClientError::Broken(error) => Error::Broken(error),
+            ClientError::Body(error) => Error::Senseless(error.into()),
+            ClientError::TooLong(_) => Error::Senseless("length limit exceeded".into()),
+        }
     }
-}
-
-/// Builds a request for a path on the server.
-pub(crate) fn request(
-    method: Method,
-    path: &str,
-    kind: &'static str,
-    body: Bytes,
-) -> Request<Full<Bytes>> {
-    let mut request = Request::new(Full::new(body));
-    *request.method_mut() = method;
-    // Cannot fail: names in the path are percent-encoded.
-    *request.uri_mut() = path.parse().unwrap_or_default();
-    request
-        .headers_mut()
-        .insert(CONTENT_TYPE, HeaderValue::from_static(kind));
-    request
-}
-
-fn senseless(error: Box<dyn std::error::Error + Send + Sync>) -> Error {
-    Error::Senseless(error.to_string())
 }
 
 /// Detail of a problem document (RFC 9457), or the start of the body.
 fn detail(body: &[u8]) -> String {
     #[derive(Deserialize)]
-    struct Problem {
+    struct ProblemDetail {
         detail: String,
     }
-    match serde_json::from_slice::<Problem>(body) {
+    match serde_json::from_slice::<ProblemDetail>(body) {
         Ok(problem) => problem.detail,
         Err(_) => String::from_utf8_lossy(&body[..body.len().min(200)]).into_owned(),
     }

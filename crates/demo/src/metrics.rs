@@ -3,16 +3,14 @@
 use std::net::SocketAddr;
 use std::time::Duration;
 
-use bytes::Bytes;
-use http_body_util::{BodyExt, Empty, Limited};
-use hyper::Request;
-use hyper::header::HOST;
-use hyper_util::rt::TokioIo;
+use posthaste_serve::client::{ClientLimits, HttpClient, request};
 
-/// Timeout. The gateway is in this process, so a slower answer means that the process is busy.
-const PATIENCE: Duration = Duration::from_millis(800);
-/// Maximum bytes of a reply.
-const LIMIT: usize = 1 << 20;
+/// The gateway is in this process, so a slower answer means that the process is busy.
+const LIMITS: ClientLimits = ClientLimits {
+    step: Duration::MAX,
+    total: Duration::from_millis(800),
+    body: 1 << 20,
+};
 
 /// All series of one reply, by name with labels.
 #[derive(Clone, Debug, Default)]
@@ -21,9 +19,9 @@ pub(crate) struct Metrics(Vec<(String, f64)>);
 impl Metrics {
     /// Fetches the metrics from the admin address.
     pub(crate) async fn fetch(admin: SocketAddr) -> Option<Self> {
-        let asked = tokio::time::timeout(PATIENCE, ask(admin)).await;
-        let text = asked.ok()?.ok()?;
-        Some(Self::read(&text))
+        let request = request("GET", "/metrics", [], "").ok()?;
+        let reply = HttpClient::at(admin, LIMITS).fetch(request).await.ok()?;
+        Some(Self::read(std::str::from_utf8(reply.body()).ok()?))
     }
 
     /// Parses the exposition format. Ignores lines that are not series.
@@ -51,19 +49,6 @@ impl Metrics {
         });
         of_name.map(|(_, value)| value).sum()
     }
-}
-
-async fn ask(admin: SocketAddr) -> Result<String, Box<dyn std::error::Error + Send + Sync>> {
-    let stream = posthaste_serve::connect(admin, None).await?;
-    let (mut sender, connection) =
-        hyper::client::conn::http1::handshake(TokioIo::new(stream)).await?;
-    tokio::task::spawn_local(connection);
-    let request = Request::get("/metrics")
-        .header(HOST, admin.to_string())
-        .body(Empty::<Bytes>::new())?;
-    let reply = sender.send_request(request).await?;
-    let body = Limited::new(reply.into_body(), LIMIT).collect().await?;
-    Ok(String::from_utf8(body.to_bytes().into())?)
 }
 
 #[cfg(test)]

@@ -48,8 +48,7 @@ pub struct ReplyReader {
     content: Content,
     quote: Option<Vec<u8>>,
     offer: Option<Vec<u8>>,
-    kept: KeptBody,
-    keep_everything: Option<usize>,
+kept : KeptBody ,
 }
 
 #[derive(Debug, Default)]
@@ -71,25 +70,12 @@ enum ReplyFraming {
 }
 
 impl ReplyReader {
-    /// Creates a reader that keeps bodies of any type, up to `limit` bytes.
-    pub(crate) fn keeping_everything(limit: usize) -> Self {
-        Self {
-            keep_everything: Some(limit),
-            ..Self::default()
-        }
-    }
-
     /// Creates a reader that keeps bodies with a content coding, in memory of `budget`.
     pub(crate) fn keeping_coded(budget: Arc<Budget>) -> Self {
         Self {
             kept: KeptBody::within(budget),
             ..Self::default()
         }
-    }
-
-    /// Returns the kept part of the body.
-    pub(crate) fn into_body(self) -> Vec<u8> {
-        self.kept.pieces().collect::<Vec<_>>().concat()
     }
 
     /// Prepares for a reply to a request. `head_request` states that the method is HEAD.
@@ -184,16 +170,13 @@ impl ReplyReader {
     }
 
     fn keep(&mut self, body: &[u8]) -> Result<(), Violation> {
-        let limit = match self.keep_everything {
-            Some(limit) => limit,
-            None if self.kept.keeps_coded() && self.content != Content::Plain => {
-                return self.kept.add_coded(body);
-            }
+        if self.kept.keeps_coded() && self.content != Content::Plain {
+            return self.kept.add_coded(body);
+        }
+        if self.xml {
             // Enough for an inspection.
-            None if self.xml => body::PIECE,
-            None => return Ok(()),
-        };
-        self.kept.add_up_to(limit, body);
+            self.kept.add_up_to(body::PIECE, body);
+        }
         Ok(())
     }
 

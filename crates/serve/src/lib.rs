@@ -8,6 +8,7 @@
 mod background;
 mod body;
 mod check;
+pub mod client;
 mod clock;
 mod config;
 mod connect;
@@ -34,6 +35,7 @@ mod service;
 mod signal;
 mod slow;
 mod socket_mark;
+pub mod sse;
 mod stream;
 mod tcp_info;
 mod thread;

@@ -89,8 +89,7 @@ impl Market {
         );
         let gateway = posthaste_gateway::start(posthaste_gateway::Config::read(&config)?)?;
         drop(turn);
-        let isbns = fetch(shop.addr, "GET /isbns.csv HTTP/1.1\r\n", "")?;
-        let isbns = String::from_utf8(isbns)?;
+        let isbns = fetch(shop.addr, "/isbns.csv")?;
         let isbn = isbns.lines().nth(1).ok_or("the shop has no book")?;
         Ok(Self {
             page: format!("http://{}/json/{isbn}", gateway.addr),
@@ -158,7 +157,7 @@ impl Market {
     /// Reads a sample from the gateway's counters.
     fn look(&self, begun: Instant) -> Result<PriceSample, Failure> {
         let at = begun.elapsed().as_secs_f64();
-        let text = String::from_utf8(fetch(self.gateway.admin, "GET /metrics HTTP/1.1\r\n", "")?)?;
+        let text = fetch(self.gateway.admin, "/metrics")?;
         let sum = |name: &str| -> f64 {
             let name = format!("posthaste_gateway_{name}");
             let lines = text.lines().filter(|line| line.starts_with(&*name));

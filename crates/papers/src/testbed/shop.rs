@@ -4,14 +4,14 @@
 //! loopback. Preferences are stated as in the papers, in the SOAP header of the request. Requests for and against
 //! compression then differ by one byte only (`always`, `never`).
 
-use std::io::{Read as _, Write as _};
-use std::net::{SocketAddr, TcpStream};
+use std::net::SocketAddr;
 use std::time::Duration;
 
 use posthaste_bookshop::{Catalogue, NAMESPACE, Size};
 use posthaste_compression::{COMPRESSION, Step, Wish};
 use posthaste_load::{RequestSpec, soap_request};
 use posthaste_soap::EXTENSION_NAMESPACE as WSQOS;
+use posthaste_serve::client::{ClientLimits, ClientRequest, HttpClient, block_on, request};
 use posthaste_soap::Version;
 use posthaste_study::{Failure, lab::starting};
 use posthaste_units::Seed;
@@ -22,8 +22,12 @@ const BOOKS: usize = 1000;
 /// The compression step with the papers' sizes.
 pub(crate) const STEP: Step = Step::Gzip6;
 
-/// Timeout, longer than any exchange on loopback.
-const PATIENCE: Duration = Duration::from_secs(10);
+/// Longer than any exchange on loopback.
+const LIMITS: ClientLimits = ClientLimits {
+    step: Duration::from_secs(10),
+    total: Duration::MAX,
+    body: usize::MAX,
+};
 
 /// A running shop with its gateway.
 pub(crate) struct ShopBehindGateway {
@@ -84,17 +88,12 @@ impl ShopBehindGateway {
     /// The shop's SOAP message of this size.
     pub(crate) fn message(&self, size: Size) -> Result<Vec<u8>, Failure> {
         let RequestSpec { headers, body, .. } = self.request(size, Wish::Never);
-        let mut head = format!("POST /soap HTTP/1.1\r\nContent-Length: {}\r\n", body.len());
-        for (name, value) in headers {
-            head += &format!("{name}: {value}\r\n");
-        }
-        fetch(self.shop.addr, &head, &body)
+        let fields = headers.iter().map(|(name, value)| (&**name, &**value));
+        exchange(self.shop.addr, request("POST", "/soap", fields, body)?)
     }
 
     /// The gateway's compression so far: replies, and seconds of CPU time.
-    pub(crate) fn packed(&self) -> Result<(f64, f64), Failure> {
-        let text = fetch(self.gateway.admin, "GET /metrics HTTP/1.1\r\n", "")?;
-        let text = String::from_utf8(text)?;
+pub ( crate ) fn packed ( & self ) -> Result < ( f64 , f64 ) , Failure > { let text = fetch ( self . gateway . admin , "/metrics" ) ? ;
         let number = |name: &str| {
             let step = format!("step=\"{}\"", STEP.name());
             let mut lines = text.lines();
@@ -109,21 +108,16 @@ impl ShopBehindGateway {
     }
 }
 
-/// Returns the body of the reply to one request, of any length.
-pub(crate) fn fetch(address: SocketAddr, head: &str, body: &str) -> Result<Vec<u8>, Failure> {
-    let mut stream = TcpStream::connect(address)?;
-    stream.set_read_timeout(Some(PATIENCE))?;
-    write!(
-        stream,
-        "{head}Host: {address}\r\nConnection: close\r\n\r\n{body}"
-    )?;
-    let mut reply = Vec::new();
-    stream.read_to_end(&mut reply)?;
-    let end = reply.windows(4).position(|four| four == b"\r\n\r\n");
-    let end = end.ok_or("a reply without an end of its header")?;
-    if !reply.starts_with(b"HTTP/1.1 200 ") {
-        let line = String::from_utf8_lossy(&reply[..end]).into_owned();
-        return Err(format!("{address} says {line}").into());
+/// Returns the body of a GET, of any length.
+pub(crate) fn fetch(address: SocketAddr, path: &str) -> Result<String, Failure> {
+    let body = exchange(address, request("GET", path, [], "")?)?;
+    Ok(String::from_utf8(body)?)
+}
+
+fn exchange(address: SocketAddr, request: ClientRequest) -> Result<Vec<u8>, Failure> {
+    let reply = block_on(HttpClient::at(address, LIMITS).fetch(request))??;
+    match reply.status().as_u16() {
+        200 => Ok(reply.into_body().into()),
+        _ => Err(format!("{address} says {:?} {}", reply.version(), reply.status()).into()),
     }
-    Ok(reply.split_off(end + 4))
 }

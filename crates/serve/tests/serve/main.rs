@@ -1,6 +1,7 @@
 //! Servers over real sockets: time limits, connection limits, TLS, shutdown.
 
 mod burst;
+mod client;
 mod echo;
 mod eviction;
 mod framing;

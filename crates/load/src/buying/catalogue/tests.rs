@@ -41,7 +41,7 @@ fn tell(catalogue: &Catalogue, second: i64, events: impl IntoIterator<Item = Eve
 }
 
 fn lose(catalogue: &Catalogue) {
-    let error = Error::Senseless("gone".to_owned());
+    let error = Error::Senseless("gone".into());
     catalogue.apply(News::Lost(error), at(0)).unwrap();
 }
 
