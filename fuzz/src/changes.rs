@@ -1,6 +1,7 @@
 //! A broker's stream of changes: where it is cut into pieces changes nothing, and what it tells can be told again.
 
 use posthaste_broker_client::{Event, EventReader, Put};
+use posthaste_serve::sse::write_event;
 use serde_json::json;
 
 use crate::cuts::Cut;
@@ -77,6 +78,9 @@ fn write(event: &Event) -> String {
             (name, *number, data)
         }
     };
-    let id = number.map_or(String::new(), |number| format!("id: {number}\n"));
-    format!("{id}event: {name}\ndata: {data}\n\n")
+    let (mut text, data) = (Vec::new(), data.to_string());
+    write_event(&mut text, name, number, |to| {
+        to.extend_from_slice(data.as_bytes());
+    });
+    String::from_utf8(text).expect("an event is text")
 }

@@ -11,10 +11,10 @@
 //! blocks nobody; it misses the events that are discarded meanwhile.
 
 use std::collections::VecDeque;
-use std::fmt::Write as _;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::Instant;
 
+use posthaste_serve::sse::write_event;
 use serde::Serialize;
 use tokio::sync::watch;
 
@@ -110,11 +110,14 @@ impl Story {
     pub(crate) fn since(&self, last: u64) -> (String, u64) {
         let kept = self.kept();
         let last = if last > kept.last { 0 } else { last };
-        let mut text = String::new();
+        let mut text = Vec::new();
         for Event { number, name, data } in kept.events.iter().filter(|e| e.number > last) {
-            // Writing to a string cannot fail. Compact JSON has no line breaks.
-            let _ = write!(text, "id: {number}\nevent: {name}\ndata: {data}\n\n");
+            // Compact JSON has no line breaks.
+            write_event(&mut text, name, Some(*number), |to| {
+                to.extend_from_slice(data.as_bytes());
+            });
         }
+        let text = String::from_utf8(text).expect("events are text");
         (text, kept.last)
     }
 

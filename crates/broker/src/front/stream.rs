@@ -13,7 +13,6 @@
 //! then, or a `begin` if the log no longer has them.
 
 use std::convert::Infallible;
-use std::io::Write as _;
 use std::sync::Arc;
 use std::task::{Context, Poll, ready};
 use std::time::Duration;
@@ -23,6 +22,7 @@ use hyper::body::Frame;
 use hyper::http::request::Parts;
 use posthaste_qos::Offer;
 use posthaste_qos::index::Found;
+use posthaste_serve::sse::write_event;
 use serde::Serialize;
 use tokio::sync::broadcast::error::{RecvError, TryRecvError};
 use tokio::sync::mpsc;
@@ -230,15 +230,11 @@ struct Late {
     milliseconds: u128,
 }
 
-/// Appends an event. `data` is one line, because compact JSON contains no line breaks.
+/// Appends an event. Compact JSON has no line breaks.
 fn event(to: &mut Vec<u8>, name: &str, id: Option<u64>, data: &impl Serialize) {
-    // Writing to memory cannot fail, and the types of this crate can always be serialised.
-    if let Some(id) = id {
-        let _ = writeln!(to, "id: {id}");
-    }
-    let _ = write!(to, "event: {name}\ndata: ");
-    let _ = serde_json::to_writer(&mut *to, data);
-    to.extend_from_slice(b"\n\n");
+    write_event(to, name, id, |to| {
+        serde_json::to_writer(to, data).expect("the types of this crate can be serialised");
+    });
 }
 
 impl Events {
