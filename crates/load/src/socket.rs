@@ -1,9 +1,10 @@
 //! The system calls of one connection. None of them blocks.
 
 use std::net::SocketAddr;
-use std::os::fd::{AsRawFd as _, OwnedFd};
+use std::os::fd::OwnedFd;
 use std::time::Duration;
 
+use posthaste_serve::tcp_info;
 use rustix::io::Errno;
 use rustix::net::sockopt;
 use rustix::net::{AddressFamily, RecvFlags, SendFlags, SocketFlags, SocketType};
@@ -74,18 +75,5 @@ pub(crate) fn abort(socket: OwnedFd) {
 /// If the last packet of a handshake met a full accept queue, the connection looks established on this side, and
 /// nothing sent on it is ever acknowledged.
 pub(crate) fn is_acknowledged(socket: &OwnedFd) -> bool {
-    // SAFETY: tcp_info is plain old data, for which all zeroes is a valid value.
-    let mut info: libc::tcp_info = unsafe { std::mem::zeroed() };
-    let mut length = size_of::<libc::tcp_info>() as libc::socklen_t;
-    // SAFETY: the pointer and the length describe `info`, which outlives the call.
-    let result = unsafe {
-        libc::getsockopt(
-            socket.as_raw_fd(),
-            libc::IPPROTO_TCP,
-            libc::TCP_INFO,
-            (&raw mut info).cast(),
-            &raw mut length,
-        )
-    };
-    result != 0 || info.tcpi_unacked == 0
+    tcp_info(socket).is_none_or(|info| info.unacknowledged == 0)
 }
