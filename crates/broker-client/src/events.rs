@@ -8,9 +8,8 @@ use http_body_util::BodyExt;
 use hyper::Method;
 use hyper::header::HeaderValue;
 use jiff::Timestamp;
-use posthaste_qos::Offer;
+use posthaste_qos::{Offer, bounds};
 use posthaste_serve::sse::{SseError, SseEvent, SseReader};
-use posthaste_wsqos::qos::{Offer, bounds};
 use serde::Deserialize;
 use tokio::time::{Instant, timeout_at};
 

@@ -67,8 +67,7 @@ use std::net::SocketAddr;
 use std::sync::Arc;
 
 use posthaste_broker_client::Follower;
-use posthaste_serve::{Background, Certificate, Handler, Server, ServerTls};
-use posthaste_serve::{Background, Certificate, HttpServer, ServerTls, Slowness};
+use posthaste_serve::{Background, Certificate, Handler, HttpServer, ServerTls};
 use thiserror::Error;
 
 use self::context::BrokerContext;

@@ -8,7 +8,6 @@ use std::time::Duration;
 use posthaste_serve::ClientTls;
 use posthaste_serve::client::{ClientError, ClientLimits, HttpClient, block_on, request};
 
-use crate::http::{ReplyProgress, ReplyReader};
 use crate::target::{RequestTarget, Resolve};
 use crate::tls::{self, TlsOptions};
 
@@ -23,7 +22,10 @@ pub(crate) fn fetch(
     url: &str,
     resolve: &[Resolve],
     options: &TlsOptions,
-) -> Result < Vec < u8 > , Box < dyn Error >> { let target = RequestTarget :: look_up ( url , resolve ) ? ; let mut client = HttpClient :: at ( target . origin . address , LIMITS ) ; client . authority = target . origin . authority ( ) . try_into ( ) ? ;
+) -> Result<Vec<u8>, Box<dyn Error>> {
+    let target = RequestTarget::look_up(url, resolve)?;
+    let mut client = HttpClient::at(target.origin.address, LIMITS);
+    client.authority = target.origin.authority().try_into()?;
     if target.origin.tls {
         let name = tls::server_name(&target.origin.host)?;
         client.tls = Some(ClientTls::with(options.config()?, name));

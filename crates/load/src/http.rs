@@ -48,7 +48,7 @@ pub struct ReplyReader {
     content: Content,
     quote: Option<Vec<u8>>,
     offer: Option<Vec<u8>>,
-kept : KeptBody ,
+    kept: KeptBody,
 }
 
 #[derive(Debug, Default)]

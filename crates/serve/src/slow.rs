@@ -14,9 +14,9 @@ use posthaste_units::Span;
 use rustix::thread::clock_nanosleep_relative;
 use rustix::time::{ClockId, Timespec, clock_gettime};
 
-use crate::connection::Peer;
+use crate::handler::Handler;
 use crate::incoming::Incoming;
-use crate::server::Handler;
+use crate::peer::Peer;
 
 /// Minimum sleep in nanoseconds. The first request after a sleep finds cold caches, so frequent sleeps would charge for
 /// them each time.

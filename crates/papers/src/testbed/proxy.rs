@@ -142,8 +142,7 @@ impl ProxyUnderTest {
         let Works::Gateway(gateway) = &self.works else {
             return Ok(Vec::new());
         };
-        let text = fetch(gateway.admin, "GET /metrics HTTP/1.1\r\n", "")?;
-        let text = String::from_utf8(text)?;
+        let text = fetch(gateway.admin, "/metrics")?;
         let name = format!("posthaste_gateway_{name}_total");
         let lines = text.lines().filter_map(|line| line.strip_prefix(&*name));
         let split = |line: &str| {

@@ -10,8 +10,8 @@ use std::time::Duration;
 use posthaste_bookshop::{Catalogue, NAMESPACE, Size};
 use posthaste_compression::{COMPRESSION, Step, Wish};
 use posthaste_load::{RequestSpec, soap_request};
-use posthaste_soap::EXTENSION_NAMESPACE as WSQOS;
 use posthaste_serve::client::{ClientLimits, ClientRequest, HttpClient, block_on, request};
+use posthaste_soap::EXTENSION_NAMESPACE as WSQOS;
 use posthaste_soap::Version;
 use posthaste_study::{Failure, lab::starting};
 use posthaste_units::Seed;
@@ -93,7 +93,8 @@ impl ShopBehindGateway {
     }
 
     /// The gateway's compression so far: replies, and seconds of CPU time.
-pub ( crate ) fn packed ( & self ) -> Result < ( f64 , f64 ) , Failure > { let text = fetch ( self . gateway . admin , "/metrics" ) ? ;
+    pub(crate) fn packed(&self) -> Result<(f64, f64), Failure> {
+        let text = fetch(self.gateway.admin, "/metrics")?;
         let number = |name: &str| {
             let step = format!("step=\"{}\"", STEP.name());
             let mut lines = text.lines();
