@@ -94,7 +94,7 @@ impl PacketPath {
         self.pass(stamp, direction, flow, packet);
     }
 
-    /// The next segment that the stack which sends in this direction has sent by `now`.
+    /// The next segment sent by `now`, of the stack that sends in this direction.
     pub(crate) fn pop_segment(&mut self, now: Instant, direction: Direction) -> Option<SentPacket> {
         self.middleboxes.stacks[direction as usize]
             .as_mut()

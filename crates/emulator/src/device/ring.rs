@@ -21,8 +21,11 @@ const SLOTS: usize = 4096;
 /// Bytes that the kernel allocates in one piece.
 const BLOCK: usize = 64 << 10;
 
-const _: () = assert!(SLOT * SLOTS % BLOCK == 0, "a ring has whole blocks");
-const _: () = assert!(BLOCK % SLOT == 0, "a block has whole slots");
+const _: () = assert!(
+    (SLOT * SLOTS).is_multiple_of(BLOCK),
+    "a ring has whole blocks"
+);
+const _: () = assert!(BLOCK.is_multiple_of(SLOT), "a block has whole slots");
 
 /// Bits of a slot's state (linux/if_packet.h) that libc lacks.
 const TP_STATUS_GSO_TCP: u32 = 1 << 8;
