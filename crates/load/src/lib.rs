@@ -1,8 +1,8 @@
 //! The load generator: arrivals that never wait for the server, and accounting that adds up.
 //!
 //! A [`Plan`] defines the requests and their times. [`run`] prepares it (`preparation`), carries it out on event loops,
-//! one per thread, and assembles a [`Run`] (`assembly`). The loops speak HTTP/1.1 over non-blocking sockets. Reports are
-//! made from the `Run` afterwards.
+//! one per thread, and assembles a [`Run`] (`assembly`). The loops speak HTTP/1.1 over non-blocking sockets. Reports
+//! are made from the `Run` afterwards.
 //!
 //! # Arrivals
 //!

@@ -1,8 +1,8 @@
 //! Clients that choose by price: the best offer of a broker before every request.
 //!
-//! The [`catalogue`] follows the broker, so a choice needs no request: [`known_offers`] are in memory. Each event loop is one
-//! client, a [`Buyer`] with [`quotes`] of its own. The choice is sent in header fields, also for a SOAP message, whose
-//! body stays unchanged.
+//! The [`catalogue`] follows the broker, so a choice needs no request: [`known_offers`] are in memory. Each event loop
+//! is one client, a [`Buyer`] with [`quotes`] of its own. The choice is sent in header fields, also for a SOAP message,
+//! whose body stays unchanged.
 
 mod catalogue;
 mod current_offer;

@@ -54,8 +54,8 @@ pub struct Capacity {
     pub trials: Vec<TrialReport>,
 }
 
-/// Concludes an answer from `trials`. `written` is the objective as written, `limit` the lowest rate that the generator could not send. `recovered` is true
-/// if the service returned to its response times under light load.
+/// Concludes an answer from `trials`. `written` is the objective as written. `limit` is the lowest rate that the
+/// generator could not send. `recovered` is true if the service returned to its response times under light load.
 pub(super) fn conclude(
     written: String,
     objective: &Objective,
