@@ -33,7 +33,7 @@ use std::process::ExitCode;
 use crate::checkout::{Build, Checkout};
 use crate::site::Site;
 use crate::trouble::{Outcome, Trouble, check};
-use kept::Origin;
+use kept::RunOrigin;
 use list::Benchmark;
 use result::{Figure, Measure};
 
@@ -51,7 +51,7 @@ impl Bench {
 }
 
 /// Options of one call.
-pub(crate) struct Choice {
+pub(crate) struct BenchChoice {
     pub(crate) build: Build,
     /// One benchmark instead of all.
     pub(crate) name: Option<String>,
@@ -60,7 +60,7 @@ pub(crate) struct Choice {
     pub(crate) write: bool,
 }
 
-impl Choice {
+impl BenchChoice {
     /// The command that repeats this benchmark with the same options.
     fn command(&self, name: &str) -> String {
         let pgo = match self.build {
@@ -79,7 +79,7 @@ pub(crate) fn list() {
 }
 
 /// Runs all benchmarks or one. Fails if a target is missed.
-pub(crate) fn run(checkout: Checkout, choice: &Choice) -> Outcome<ExitCode> {
+pub(crate) fn run(checkout: Checkout, choice: &BenchChoice) -> Outcome<ExitCode> {
     check(!(choice.write && choice.quick), || {
         "a quick run is not kept: use --write without --quick".to_owned()
     })?;
@@ -120,7 +120,7 @@ pub(crate) fn run(checkout: Checkout, choice: &Choice) -> Outcome<ExitCode> {
 }
 
 /// Measures, prints, and keeps the run if requested.
-fn measure(bench: &Bench, benchmark: &Benchmark, choice: &Choice) -> Outcome<Vec<Figure>> {
+fn measure(bench: &Bench, benchmark: &Benchmark, choice: &BenchChoice) -> Outcome<Vec<Figure>> {
     let measure = || {
         let figures = (benchmark.run)(bench)?;
         words::print(&figures);
@@ -129,7 +129,7 @@ fn measure(bench: &Bench, benchmark: &Benchmark, choice: &Choice) -> Outcome<Vec
     if !choice.write {
         return measure();
     }
-    let origin = Origin::of(&bench.site.checkout)?;
+    let origin = RunOrigin::of(&bench.site.checkout)?;
     let command = choice.command(benchmark.name);
     let (path, figures) = origin.keep(benchmark.name, command, measure)?;
     println!(

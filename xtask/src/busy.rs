@@ -13,8 +13,8 @@ use std::process::ExitCode;
 use neighbours::Neighbours;
 
 use crate::checkout::Checkout;
-use crate::test::binaries::{self, Binary, Choice, Results};
-use crate::test::waiting::{WAITING, Waiting};
+use crate::test::binaries::{self, Binary, Results, TestChoice};
+use crate::test::waiting::{WAITING, WaitingTests};
 use crate::trouble::{Outcome, Trouble};
 
 /// Tests to run, and the number of repetitions and busy processes.
@@ -29,7 +29,7 @@ pub(crate) struct Wanted {
 
 /// Prints the table.
 pub(crate) fn list() {
-    for Waiting {
+    for WaitingTests {
         package,
         target,
         modules,
@@ -42,7 +42,7 @@ pub(crate) fn list() {
 /// Some tests of one binary.
 struct Part {
     binary: Binary,
-    choice: Choice,
+    choice: TestChoice,
 }
 
 /// Runs the selected tests and reports the failures of each. The last line has the counts.
@@ -50,7 +50,7 @@ pub(crate) fn run(checkout: &Checkout, wanted: &Wanted) -> Outcome<ExitCode> {
     let logs = checkout.peer_folder("logs")?;
     let parts = parts(checkout, wanted, &logs)?;
     let _busy = Neighbours::start(wanted.processes, &logs)?;
-    let mut tally = Tally::default();
+    let mut tally = RepeatTally::default();
     for round in 1..=wanted.times {
         for part in &parts {
             let results = part.binary.run(&part.choice, &logs)?;
@@ -71,7 +71,7 @@ pub(crate) fn run(checkout: &Checkout, wanted: &Wanted) -> Outcome<ExitCode> {
 /// The binaries with tests to run.
 fn parts(checkout: &Checkout, wanted: &Wanted, logs: &Path) -> Outcome<Vec<Part>> {
     let is_wanted = |package: &str| wanted.package.as_deref().is_none_or(|only| only == package);
-    let waiting: Vec<&Waiting> = WAITING
+    let waiting: Vec<&WaitingTests> = WAITING
         .iter()
         .filter(|row| is_wanted(row.package))
         .collect();
@@ -93,7 +93,7 @@ fn parts(checkout: &Checkout, wanted: &Wanted, logs: &Path) -> Outcome<Vec<Part>
                 row.prefixes()
             }
         };
-        let choice = Choice::Only(only);
+        let choice = TestChoice::Only(only);
         let part = Part { binary, choice };
         if !part.binary.tests(&part.choice, logs)?.is_empty() {
             parts.push(part);
@@ -108,7 +108,7 @@ fn parts(checkout: &Checkout, wanted: &Wanted, logs: &Path) -> Outcome<Vec<Part>
 
 /// Runs and failures by test.
 #[derive(Default)]
-struct Tally {
+struct RepeatTally {
     tests: BTreeMap<String, Runs>,
 }
 
@@ -120,7 +120,7 @@ struct Runs {
     words: Option<PathBuf>,
 }
 
-impl Tally {
+impl RepeatTally {
     fn add(&mut self, binary: &str, round: u32, results: Results, logs: &Path) -> Outcome<()> {
         let words = logs.join(format!("busy-{}-{round}.out", binary.replace(' ', "-")));
         if !results.failed.is_empty() {
@@ -172,7 +172,7 @@ mod tests {
     #[test]
     fn failures_are_counted_by_test_and_the_first_is_kept() {
         let logs = tempfile::tempdir().expect("a folder");
-        let mut tally = Tally::default();
+        let mut tally = RepeatTally::default();
         for (round, fails) in [(1, false), (2, true), (3, true)] {
             let (mut passed, mut failed) = (vec!["a".to_owned()], Vec::new());
             (if fails { &mut failed } else { &mut passed }).push("b".to_owned());

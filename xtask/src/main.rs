@@ -172,7 +172,7 @@ fn start(chore: Chore) -> Outcome<ExitCode> {
             ..
         } => {
             let build = if pgo { Build::Profiled } else { Build::Dist };
-            let choice = bench::Choice {
+            let choice = bench::BenchChoice {
                 build,
                 name,
                 quick,

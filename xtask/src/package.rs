@@ -33,39 +33,39 @@ use built::Built;
 const VERSION: &str = env!("CARGO_PKG_VERSION");
 
 /// One kind of package.
-struct Kind {
+struct PackageKind {
     name: &'static str,
     about: &'static str,
     make: fn(&Packages) -> Outcome<Made>,
 }
 
-const KINDS: &[Kind] = &[
-    Kind {
+const KINDS: &[PackageKind] = &[
+    PackageKind {
         name: "tarball",
         about: "binary, manual pages, completions; used on a distribution older than this one",
         make: tarball::make,
     },
-    Kind {
+    PackageKind {
         name: "deb",
         about: "Debian package with systemd units and a user; installed, used, purged",
         make: deb::make,
     },
-    Kind {
+    PackageKind {
         name: "wheel",
         about: "Python wheel that carries the binary; installed by pip on an older distribution",
         make: wheel::make,
     },
-    Kind {
+    PackageKind {
         name: "image",
         about: "OCI image made offline from Debian's packages; unpacked and used as its user",
         make: image::make,
     },
-    Kind {
+    PackageKind {
         name: "install",
         about: "cargo install --locked from the checkout",
         make: install::make,
     },
-    Kind {
+    PackageKind {
         name: "crates",
         about: "cargo package; what it packed is compiled without the checkout",
         make: crates::make,
@@ -128,14 +128,14 @@ impl Packages {
 
 /// Prints the kinds of packages.
 pub(crate) fn list() {
-    for Kind { name, about, .. } in KINDS {
+    for PackageKind { name, about, .. } in KINDS {
         println!("{name:8} {about}");
     }
 }
 
 /// Makes and uses all packages or one. Fails if any fails.
 pub(crate) fn run(checkout: Checkout, name: Option<&str>) -> Outcome<ExitCode> {
-    let chosen: Vec<&Kind> = KINDS
+    let chosen: Vec<&PackageKind> = KINDS
         .iter()
         .filter(|kind| name.is_none_or(|name| name == kind.name))
         .collect();

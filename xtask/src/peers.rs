@@ -182,16 +182,16 @@ pub(crate) const PEERS: &[Peer] = &[
 
 /// Number of peer tests by result.
 #[derive(Default)]
-pub(crate) struct Tally {
+pub(crate) struct PeerTally {
     pub(crate) passed: usize,
     pub(crate) failed: usize,
     pub(crate) skipped: usize,
 }
 
 /// Runs these peer tests, with one line for each on standard output.
-pub(crate) fn run(site: &Site, peers: &[&Peer]) -> Tally {
+pub(crate) fn run(site: &Site, peers: &[&Peer]) -> PeerTally {
     let strict = std::env::var_os("CI").is_some_and(|value| value == "true");
-    let mut tally = Tally::default();
+    let mut tally = PeerTally::default();
     for peer in peers {
         let since = std::time::Instant::now();
         match (peer.run)(site) {

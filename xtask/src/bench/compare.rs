@@ -39,7 +39,7 @@ pub(crate) fn in_virtual_time(bench: &Bench) -> Outcome<Vec<Figure>> {
         .args(["--test", "compare", "--", "--nocapture", "study"])
         .env("COMPARE_PAIRS", bench.or_quick("1000", "50"));
     let said = process::run("study", &mut cargo, STUDY, &bench.site.logs)?;
-    let lines = said.stdout.lines().filter_map(Line::parse);
+    let lines = said.stdout.lines().filter_map(CompareLine::parse);
     let figures: Vec<Figure> = lines.flat_map(|line| line.figures()).collect();
     check(!figures.is_empty(), || {
         format!("the study printed nothing:\n{}", said.stdout)
@@ -49,7 +49,7 @@ pub(crate) fn in_virtual_time(bench: &Bench) -> Outcome<Vec<Figure>> {
 
 /// One line of the study.
 #[derive(Debug, PartialEq, Eq)]
-struct Line<'a> {
+struct CompareLine<'a> {
     service: &'a str,
     change: &'a str,
     worse: u64,
@@ -57,7 +57,7 @@ struct Line<'a> {
     pairs: u64,
 }
 
-impl<'a> Line<'a> {
+impl<'a> CompareLine<'a> {
     /// Reads `SERVICE, CHANGE: worse N unknown N of N; ...`.
     fn parse(text: &'a str) -> Option<Self> {
         let (what, counts) = text.split_once(": worse ")?;
@@ -228,18 +228,18 @@ fn some_pairs(bench: &Bench, runs: &Path, numbers: &[usize]) -> Outcome<Vec<(usi
 
 #[cfg(test)]
 mod tests {
-    use super::Line;
+    use super::CompareLine;
 
     #[test]
     fn a_line_of_the_study_is_read() {
         let text = "Exponential 300 requests, scatter 5 %, None: worse 31 unknown 86 of 1000; by statistic worse [1]";
-        let line = Line::parse(text).expect("it is one");
+        let line = CompareLine::parse(text).expect("it is one");
         assert_eq!((line.worse, line.unknown, line.pairs), (31, 86, 1000));
         assert_eq!(
             (line.service, line.change),
             ("Exponential 300 requests, scatter 5 %", "None")
         );
         assert_eq!(line.figures().len(), 2);
-        assert_eq!(Line::parse("running 1 test"), None);
+        assert_eq!(CompareLine::parse("running 1 test"), None);
     }
 }

@@ -20,12 +20,12 @@ const WRITTEN: [&str; 2] = [":(exclude)benches/results", ":(exclude)docs/benchma
 const COMMIT: &str = "--short=10";
 
 /// The measured commit, noted before a run begins, and the folder for its result.
-pub(super) struct Origin {
+pub(super) struct RunOrigin {
     folder: PathBuf,
     commit: String,
 }
 
-impl Origin {
+impl RunOrigin {
     /// The commit of the checkout, with the suffix `-dirty` if tracked files differ from it.
     pub(super) fn of(checkout: &Checkout) -> Outcome<Self> {
         let logs = checkout.peer_folder("logs")?;

@@ -3,7 +3,7 @@
 
 use std::fs;
 
-use crate::bench::proxies::{Proxy, calls, origin, request};
+use crate::bench::proxies::{BenchProxy, calls, origin, request};
 use crate::bench::result::Bounds;
 use crate::bench::{Bench, Figure, Measure, in_turns, median};
 use crate::site::Server;
@@ -18,8 +18,8 @@ const HEADER: &str = "<s:Header><q:WSQoSSoapHeader xmlns:q=\"http://wsqos.org/\"
 /// Ratio of CPU time per request, with marks to without, on kept and on new connections.
 pub(crate) fn marking(bench: &Bench) -> Outcome<Vec<Figure>> {
     let origin = origin(bench)?;
-    let plain = Proxy::Gateway.start(&bench.site, &origin, false)?;
-    let marks = Proxy::Marking.start(&bench.site, &origin, false)?;
+    let plain = BenchProxy::Gateway.start(&bench.site, &origin, false)?;
+    let marks = BenchProxy::Marking.start(&bench.site, &origin, false)?;
     let body = asking(bench)?;
     let mut figures = Vec::new();
     for connection in ["keep-alive", "new"] {

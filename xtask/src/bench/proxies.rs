@@ -14,7 +14,7 @@ use crate::trouble::{Outcome, Trouble, check};
 
 /// A proxy.
 #[derive(Clone, Copy)]
-pub(super) enum Proxy {
+pub(super) enum BenchProxy {
     Gateway,
     /// The gateway without a cache, so that repeated replies are compressed each time.
     Anew,
@@ -34,7 +34,12 @@ pub(crate) fn proxies(bench: &Bench) -> Outcome<Vec<Figure>> {
     let origin = origin(bench)?;
     let mut figures = Vec::new();
 
-    let all = [Proxy::Gateway, Proxy::Haproxy, Proxy::Nginx, Proxy::Envoy];
+    let all = [
+        BenchProxy::Gateway,
+        BenchProxy::Haproxy,
+        BenchProxy::Nginx,
+        BenchProxy::Envoy,
+    ];
     let plain = Stand::all(site, &origin, all, false)?;
     let [ours, haproxy, nginx, envoy] = costs(bench, &plain, "BookLite")?;
     let bar = ours.value <= 1.5 * haproxy.value && ours.value <= 0.5 * envoy.value;
@@ -51,7 +56,12 @@ pub(crate) fn proxies(bench: &Bench) -> Outcome<Vec<Figure>> {
     drop(plain);
 
     for ((operation, size), bar) in OPERATIONS.into_iter().zip([0.8, 0.5]) {
-        let packing = [Proxy::Gateway, Proxy::Anew, Proxy::Nginx, Proxy::Haproxy];
+        let packing = [
+            BenchProxy::Gateway,
+            BenchProxy::Anew,
+            BenchProxy::Nginx,
+            BenchProxy::Haproxy,
+        ];
         let stands = Stand::all(site, &origin, packing, true)?;
         let [again, anew, nginx, haproxy] = costs(bench, &stands, operation)?;
         let bytes = stands.iter().map(|stand| stand.bytes(bench, operation));
@@ -88,10 +98,10 @@ impl Stand {
     fn all<const N: usize>(
         site: &Site,
         origin: &Server,
-        proxies: [Proxy; N],
+        proxies: [BenchProxy; N],
         packs: bool,
     ) -> Outcome<[Self; N]> {
-        let start = |proxy: Proxy| {
+        let start = |proxy: BenchProxy| {
             let server = proxy.start(site, origin, packs)?;
             Ok(Self { server, packs })
         };
@@ -148,7 +158,7 @@ fn costs<const N: usize>(
     Ok(values.map(|values| Measure::median(&values, "µs")))
 }
 
-impl Proxy {
+impl BenchProxy {
     /// Starts it in front of `origin`, on the server's core.
     pub(super) fn start(self, site: &Site, origin: &Server, packs: bool) -> Outcome<Server> {
         let listen = free_address()?;

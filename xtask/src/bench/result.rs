@@ -45,7 +45,7 @@ pub(crate) struct Figure {
     pub(crate) ours: Option<Measure>,
     /// Measured in the same run, or calculated for it.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
-    pub(crate) peers: Vec<Peer>,
+    pub(crate) peers: Vec<BenchPeer>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(crate) target: Option<Target>,
     #[serde(default, skip_serializing_if = "String::is_empty")]
@@ -101,7 +101,7 @@ pub(crate) enum Bounds {
 /// The same figure of another program, of theory, or of a paper.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub(crate) struct Peer {
+pub(crate) struct BenchPeer {
     pub(crate) name: String,
     pub(crate) measure: Measure,
     /// Ratio of our value to the peer's. The median ratio if pairs were measured.
@@ -205,7 +205,7 @@ impl Figure {
     /// Adds a peer, with the median ratio of pairs.
     pub(crate) fn paired(mut self, name: &str, measure: Measure, ratio: f64) -> Self {
         if measure.value.is_finite() {
-            self.peers.push(Peer {
+            self.peers.push(BenchPeer {
                 name: name.to_owned(),
                 measure,
                 ratio: Some(rounded(ratio)).filter(|ratio| ratio.is_finite()),

@@ -18,7 +18,7 @@ use crate::trouble::{Outcome, Trouble, check};
 const POISSON_GAPS: usize = 100_000;
 
 /// A second at 1,000/s.
-struct Run {
+struct ScheduledRun {
     /// Variation of the intervals between arrivals.
     variation: f64,
     /// p99, in µs.
@@ -30,25 +30,26 @@ struct Run {
 /// Constant arrivals at 1,000/s, their variation and lateness; Poisson arrivals against theory.
 pub(crate) fn arrivals(bench: &Bench) -> Outcome<Vec<Figure>> {
     let witness = bench.watch(&[0], 200)?;
-    let seconds: Vec<Outcome<Run>> = (0..bench.or_quick(60, 5)).map(|_| second(bench)).collect();
+    let seconds: Vec<Outcome<ScheduledRun>> =
+        (0..bench.or_quick(60, 5)).map(|_| second(bench)).collect();
     let (runs, failed): (Vec<_>, Vec<_>) = seconds.into_iter().partition(Result::is_ok);
-    let runs: Vec<Run> = runs.into_iter().flatten().collect();
+    let runs: Vec<ScheduledRun> = runs.into_iter().flatten().collect();
     let pauses = witness.end();
-    let quiet: Vec<&Run> = runs
+    let quiet: Vec<&ScheduledRun> = runs
         .iter()
         .filter(|run| {
             let (first, last) = run.arrived;
             !pauses.hit(first, last)
         })
         .collect();
-    let all: Vec<&Run> = runs.iter().collect();
-    let variation = |runs: &[&Run]| {
+    let all: Vec<&ScheduledRun> = runs.iter().collect();
+    let variation = |runs: &[&ScheduledRun]| {
         Measure::median(
             &runs.iter().map(|run| run.variation).collect::<Vec<_>>(),
             "",
         )
     };
-    let lateness = |runs: &[&Run]| {
+    let lateness = |runs: &[&ScheduledRun]| {
         Measure::median(
             &runs.iter().map(|run| run.lateness).collect::<Vec<_>>(),
             "µs",
@@ -92,20 +93,20 @@ pub(crate) fn arrivals(bench: &Bench) -> Outcome<Vec<Figure>> {
 }
 
 /// The reason of the first failed run, in brackets.
-fn first_trouble(failed: &[Outcome<Run>]) -> String {
+fn first_trouble(failed: &[Outcome<ScheduledRun>]) -> String {
     let trouble = failed.iter().find_map(|run| run.as_ref().err());
     trouble.map_or_else(String::new, |trouble| format!(" (the first: {trouble})"))
 }
 
 /// A second at 1,000/s.
-fn second(bench: &Bench) -> Outcome<Run> {
+fn second(bench: &Bench) -> Outcome<ScheduledRun> {
     let observer = observe(bench)?;
     let options = ["--rate", "1000/s", "--duration", "1s"];
     let report = bench.load(&observer.url("/"), &options, 60)?;
     let stamps = stamps(bench, &observer, &report)?;
     let variation = coefficient_of_variation(&gaps(&stamps))
         .ok_or_else(|| Trouble::Failed("too few intervals".into()))?;
-    Ok(Run {
+    Ok(ScheduledRun {
         variation,
         lateness: report.number("send_lateness_ms/p99")? * 1000.0,
         arrived: (stamps[0], stamps[stamps.len() - 1]),

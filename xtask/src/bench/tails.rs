@@ -5,14 +5,14 @@
 use posthaste_stats::Share;
 
 use crate::bench::pinned::number;
-use crate::bench::proxies::{Proxy, origin, posts, request};
+use crate::bench::proxies::{BenchProxy, origin, posts, request};
 use crate::bench::result::Bounds;
 use crate::bench::{Bench, Figure, Measure};
 use crate::site::Server;
 use crate::trouble::{Outcome, check};
 
 /// The compared proxies. The gateway's cost defines the load.
-const PROXIES: [Proxy; 3] = [Proxy::Gateway, Proxy::Haproxy, Proxy::Nginx];
+const PROXIES: [BenchProxy; 3] = [BenchProxy::Gateway, BenchProxy::Haproxy, BenchProxy::Nginx];
 
 /// Use of the gateway's core, in percent.
 const LOAD: f64 = 70.0;
@@ -25,7 +25,7 @@ const TRIALS: usize = 3;
 /// Results of one proxy, run by run: the 99th percentile in milliseconds, the connections of its clients, and the share
 /// of its core.
 #[derive(Default)]
-struct Seen {
+struct TailResult {
     tail: Vec<f64>,
     connections: Vec<f64>,
     busy: Vec<f64>,
@@ -34,12 +34,12 @@ struct Seen {
 /// The 99th percentile while the gateway is 70 % busy.
 pub(crate) fn tails(bench: &Bench) -> Outcome<Vec<Figure>> {
     let origin = origin(bench)?;
-    let start = |proxy: Proxy| proxy.start(&bench.site, &origin, false);
+    let start = |proxy: BenchProxy| proxy.start(&bench.site, &origin, false);
     let body = request(bench, "BookLite")?.display().to_string();
     let begun: Vec<Server> = PROXIES.into_iter().map(start).collect::<Outcome<_>>()?;
     let mut rate = BEGIN;
     for _ in 0..TRIALS {
-        let mut trial = Seen::default();
+        let mut trial = TailResult::default();
         trial.run(bench, &begun[0], &body, rate)?;
         rate *= LOAD / trial.busy[0];
     }
@@ -50,7 +50,7 @@ pub(crate) fn tails(bench: &Bench) -> Outcome<Vec<Figure>> {
         (false, at_work, "at work"),
         (true, at_work / 2, "begun for each run"),
     ] {
-        let mut seen: [Seen; PROXIES.len()] = Default::default();
+        let mut seen: [TailResult; PROXIES.len()] = Default::default();
         for round in 0..rounds {
             let mut turn: Vec<usize> = (0..PROXIES.len()).collect();
             // Rotates the order in each round.
@@ -73,8 +73,8 @@ pub(crate) fn tails(bench: &Bench) -> Outcome<Vec<Figure>> {
 /// The gateway's tails compared with HAProxy's, round by round, because a stall of the machine makes one of them ten
 /// times as long. Most stalls were a daemon of the kernel (`kdamond`) that occasionally takes a core for 4 to 15 ms,
 /// from all proxies alike.
-fn of(seen: &[Seen; PROXIES.len()], when: &str, rate: &str) -> [Figure; 4] {
-    let figure = |what: &str, unit, values: fn(&Seen) -> &[f64]| {
+fn of(seen: &[TailResult; PROXIES.len()], when: &str, rate: &str) -> [Figure; 4] {
+    let figure = |what: &str, unit, values: fn(&TailResult) -> &[f64]| {
         let [ours, haproxy, nginx] = seen
             .each_ref()
             .map(|seen| Measure::median(values(seen), unit));
@@ -109,7 +109,7 @@ fn of(seen: &[Seen; PROXIES.len()], when: &str, rate: &str) -> [Figure; 4] {
     ]
 }
 
-impl Seen {
+impl TailResult {
     /// Runs an open loop against `server`.
     fn run(&mut self, bench: &Bench, server: &Server, body: &str, rate: f64) -> Outcome<()> {
         let rate = format!("{rate:.0}/s");

@@ -2,7 +2,7 @@
 
 use std::fmt;
 
-use crate::bench::result::{Bounds, Figure, Measure, Peer, Spread};
+use crate::bench::result::{BenchPeer, Bounds, Figure, Measure, Spread};
 
 /// Prints the figures as a Markdown table.
 pub(super) fn print(figures: &[Figure]) {
@@ -46,7 +46,7 @@ pub(super) fn measured(figure: &Figure) -> String {
 pub(super) fn peers(figure: &Figure) -> String {
     let peers = figure.peers.iter();
     let words: Vec<String> = peers
-        .map(|Peer { name, measure, .. }| format!("{name} {measure}"))
+        .map(|BenchPeer { name, measure, .. }| format!("{name} {measure}"))
         .collect();
     words.join("; ")
 }

@@ -41,7 +41,7 @@ const RULES: &[(&str, &str)] = &[
 
 /// The page for a schema.
 pub(super) fn page(schema: &Value) -> String {
-    let mut page = Page {
+    let mut page = ReferencePage {
         definitions: schema["$defs"].as_object().cloned().unwrap_or_default(),
         text: HEAD.to_owned(),
     };
@@ -55,7 +55,7 @@ pub(super) fn page(schema: &Value) -> String {
     page.text
 }
 
-struct Page {
+struct ReferencePage {
     definitions: Map<String, Value>,
     text: String,
 }
@@ -70,7 +70,7 @@ struct Section {
     schema: Value,
 }
 
-impl Page {
+impl ReferencePage {
     /// The definitions with a lower-case name that are strings: quantities and names.
     fn value_types(&mut self) {
         self.text += "\n## Value types\n\n| type | content |\n|---|---|\n";

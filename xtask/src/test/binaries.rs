@@ -29,14 +29,14 @@ pub(crate) struct Binary {
 }
 
 /// The tests of a binary that run.
-pub(crate) enum Choice {
+pub(crate) enum TestChoice {
     /// Those whose names contain one of these, or all if there is none.
     Only(Vec<String>),
     /// All but those whose names contain one of these.
     Except(Vec<String>),
 }
 
-impl Choice {
+impl TestChoice {
     /// Arguments of the test binary.
     fn arguments(&self) -> Vec<&str> {
         match self {
@@ -116,7 +116,7 @@ impl Binary {
         format!("{} {}", self.package, self.target)
     }
 
-    fn command(&self, choice: &Choice) -> Command {
+    fn command(&self, choice: &TestChoice) -> Command {
         let mut command = Command::new(&self.program);
         command
             .args(choice.arguments())
@@ -126,7 +126,7 @@ impl Binary {
     }
 
     /// Names of the chosen tests.
-    pub(crate) fn tests(&self, choice: &Choice, logs: &Path) -> Outcome<Vec<String>> {
+    pub(crate) fn tests(&self, choice: &TestChoice, logs: &Path) -> Outcome<Vec<String>> {
         let mut list = self.command(choice);
         list.arg("--list");
         let listed = process::run("list", &mut list, RUN, logs)?;
@@ -136,7 +136,7 @@ impl Binary {
     }
 
     /// Runs the chosen tests. If the binary dies, it has failed as a whole.
-    pub(crate) fn run(&self, choice: &Choice, logs: &Path) -> Outcome<Results> {
+    pub(crate) fn run(&self, choice: &TestChoice, logs: &Path) -> Outcome<Results> {
         let running = Running::start("chosen-tests", &mut self.command(choice), logs)?;
         let finished = running.finish(RUN)?;
         let mut results = read(&finished.stdout);

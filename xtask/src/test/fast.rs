@@ -5,7 +5,7 @@
 
 use std::process::ExitCode;
 
-use super::binaries::{self, Choice};
+use super::binaries::{self, TestChoice};
 use super::waiting::WAITING;
 use crate::checkout::Checkout;
 use crate::trouble::Outcome;
@@ -40,12 +40,12 @@ pub(crate) fn run(checkout: &Checkout) -> Outcome<ExitCode> {
 }
 
 /// The fast tests of a binary; `None` if all of them wait on a clock.
-fn fast(package: &str, target: &str) -> Option<Choice> {
+fn fast(package: &str, target: &str) -> Option<TestChoice> {
     let row = WAITING
         .iter()
         .find(|row| row.package == package && row.target == target);
     let slow = row.map_or_else(Vec::new, |row| row.prefixes());
-    (row.is_none() || !slow.is_empty()).then_some(Choice::Except(slow))
+    (row.is_none() || !slow.is_empty()).then_some(TestChoice::Except(slow))
 }
 
 #[cfg(test)]
@@ -55,7 +55,7 @@ mod tests {
     #[test]
     fn a_binary_that_waits_is_left_out_and_its_modules_are_skipped() {
         let skipped = |package, target| match fast(package, target) {
-            Some(Choice::Except(names)) => Some(names),
+            Some(TestChoice::Except(names)) => Some(names),
             _ => None,
         };
         assert_eq!(skipped("posthaste-gateway", "gateway"), None);

@@ -7,7 +7,7 @@
 pub(crate) const UNIT: &str = "unit";
 
 /// Tests of one test binary.
-pub(crate) struct Waiting {
+pub(crate) struct WaitingTests {
     /// The package's name.
     pub(crate) package: &'static str,
     /// The name under `tests/`, or [`UNIT`].
@@ -16,7 +16,7 @@ pub(crate) struct Waiting {
     pub(crate) modules: &'static [&'static str],
 }
 
-impl Waiting {
+impl WaitingTests {
     /// Start of the names of its tests. Empty for the whole binary.
     pub(crate) fn prefixes(&self) -> Vec<String> {
         let names = self.modules.iter();
@@ -25,7 +25,7 @@ impl Waiting {
 }
 
 /// All of a binary.
-const fn all(package: &'static str, target: &'static str) -> Waiting {
+const fn all(package: &'static str, target: &'static str) -> WaitingTests {
     some(package, target, &[])
 }
 
@@ -34,8 +34,8 @@ const fn some(
     package: &'static str,
     target: &'static str,
     modules: &'static [&'static str],
-) -> Waiting {
-    Waiting {
+) -> WaitingTests {
+    WaitingTests {
         package,
         target,
         modules,
@@ -43,7 +43,7 @@ const fn some(
 }
 
 /// Every test that waits on a clock.
-pub(crate) const WAITING: &[Waiting] = &[
+pub(crate) const WAITING: &[WaitingTests] = &[
     all("posthaste-bookshop", "bookshop"),
     all("posthaste-broker", "broker"),
     some(

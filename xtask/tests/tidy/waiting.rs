@@ -17,14 +17,14 @@ const CLOCKS: &[&str] = &[
 ];
 
 /// A row of the table: a binary, and modules of it. No modules mean all.
-struct Row {
+struct WaitingRow {
     package: String,
     target: String,
     modules: Vec<String>,
 }
 
 /// The table as `cargo xtask busy --list` prints it.
-fn table() -> Vec<Row> {
+fn table() -> Vec<WaitingRow> {
     let listed = Command::new(env!("CARGO_BIN_EXE_xtask"))
         .args(["busy", "--list"])
         .output()
@@ -34,7 +34,7 @@ fn table() -> Vec<Row> {
     for line in text.lines() {
         let mut words = line.split_whitespace().map(str::to_owned);
         let (package, target) = (words.next(), words.next());
-        rows.push(Row {
+        rows.push(WaitingRow {
             package: package.expect("a package"),
             target: target.expect("a target"),
             modules: words.collect(),
@@ -80,7 +80,7 @@ fn is_inside(module: &str, parent: &str) -> bool {
         .is_some_and(|rest| rest.is_empty() || rest.starts_with("::"))
 }
 
-impl Row {
+impl WaitingRow {
     fn covers(&self, (package, target, module): &(String, String, String)) -> bool {
         let any = self.modules.is_empty();
         let named = self.modules.iter().any(|parent| is_inside(module, parent));

@@ -38,7 +38,7 @@ const EXCEPTIONS: &[(&str, &str)] = &[
 ];
 
 /// A server that accepts and keeps every request in any form.
-struct Origin {
+struct RecordingOrigin {
     address: SocketAddr,
     seen: Arc<Mutex<Vec<u8>>>,
 }
@@ -51,13 +51,13 @@ struct Passed {
 }
 
 /// A proxy: its name, and its addresses for HTTP/1 and HTTP/2.
-struct Proxy {
+struct ComparedProxy {
     name: &'static str,
     http1: SocketAddr,
     http2: SocketAddr,
 }
 
-impl Origin {
+impl RecordingOrigin {
     fn start() -> std::io::Result<Self> {
         let listener = TcpListener::bind("127.0.0.1:0")?;
         let address = listener.local_addr()?;
@@ -120,7 +120,11 @@ fn is_whole(request: &str) -> bool {
 }
 
 /// Sends a message and waits for its answer.
-fn send(proxy: &Proxy, message: &Doubtful, origin: &Origin) -> std::io::Result<Passed> {
+fn send(
+    proxy: &ComparedProxy,
+    message: &Doubtful,
+    origin: &RecordingOrigin,
+) -> std::io::Result<Passed> {
     origin.take();
     let address = if message.is_http2 {
         proxy.http2
@@ -169,7 +173,10 @@ fn is_over(mut frames: &[u8]) -> bool {
 
 /// Sends every message to every proxy, ours first. Returns one line for each request that ours wrongly forwarded, and
 /// the number of messages.
-fn compare(proxies: &[Proxy], origin: &Origin) -> std::io::Result<(Vec<String>, usize)> {
+fn compare(
+    proxies: &[ComparedProxy],
+    origin: &RecordingOrigin,
+) -> std::io::Result<(Vec<String>, usize)> {
     let messages = messages();
     let mut wrong = Vec::new();
     for message in &messages {
@@ -201,11 +208,11 @@ fn compare(proxies: &[Proxy], origin: &Origin) -> std::io::Result<(Vec<String>, 
 pub(crate) fn differ(site: &Site) -> Outcome<()> {
     let failed =
         |error: std::io::Error| Trouble::Failed(format!("the comparison broke off: {error}"));
-    let origin = Origin::start().map_err(failed)?;
+    let origin = RecordingOrigin::start().map_err(failed)?;
     let ours = start(site, &origin.address.to_string(), "", "")?;
     let (nginx, nginx_http2) = nginx(site, origin.address)?;
     let (haproxy, haproxy_http2) = haproxy(site, origin.address)?;
-    let proxy = |name, http1, http2| Proxy { name, http1, http2 };
+    let proxy = |name, http1, http2| ComparedProxy { name, http1, http2 };
     let proxies = [
         proxy("posthaste", ours.address, ours.address),
         proxy("nginx", nginx.address, nginx_http2),

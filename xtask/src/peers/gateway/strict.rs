@@ -18,7 +18,7 @@ use crate::trouble::{Outcome, Trouble, check};
 const PATIENCE: Duration = Duration::from_millis(500);
 
 /// A request with fields and a body, followed by a second request that must not be forwarded if the first is doubtful.
-struct Shape {
+struct RequestShape {
     fields: &'static str,
     body: &'static str,
     /// True if readers disagree about it, so that it must not reach an upstream.
@@ -26,27 +26,27 @@ struct Shape {
 }
 
 /// Answers of a proxy to a shape.
-struct Answer {
+struct StrictAnswer {
     statuses: Vec<String>,
     /// True if a reply names nginx. From the gateway it is then the origin's, with any status.
     names_nginx: bool,
 }
 
-const fn doubtful(fields: &'static str, body: &'static str) -> Shape {
-    Shape {
+const fn doubtful(fields: &'static str, body: &'static str) -> RequestShape {
+    RequestShape {
         fields,
         body,
         is_doubtful: true,
     }
 }
 
-const SHAPES: &[Shape] = &[
-    Shape {
+const SHAPES: &[RequestShape] = &[
+    RequestShape {
         fields: "Host: s\r\nContent-Length: 5",
         body: "hello",
         is_doubtful: false,
     },
-    Shape {
+    RequestShape {
         fields: "Host: s\r\nTransfer-Encoding: chunked",
         body: "5\r\nhello\r\n0\r\n\r\n",
         is_doubtful: false,
@@ -122,7 +122,7 @@ pub(crate) fn strict(site: &Site) -> Outcome<()> {
 }
 
 /// The answer of a proxy on one connection.
-fn answer(proxy: &Server, shape: &Shape) -> Outcome<Answer> {
+fn answer(proxy: &Server, shape: &RequestShape) -> Outcome<StrictAnswer> {
     let failed = |error: std::io::Error| Trouble::Failed(format!("{}: {error}", proxy.address));
     let mut stream = TcpStream::connect(proxy.address).map_err(failed)?;
     stream.set_read_timeout(Some(PATIENCE)).map_err(failed)?;
@@ -142,7 +142,7 @@ fn answer(proxy: &Server, shape: &Shape) -> Outcome<Answer> {
         .filter(|status| status.bytes().all(|digit| digit.is_ascii_digit()))
         .map(str::to_owned)
         .collect();
-    Ok(Answer {
+    Ok(StrictAnswer {
         statuses: match statuses.is_empty() {
             true => vec!["none".to_owned()],
             false => statuses,
