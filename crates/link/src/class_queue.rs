@@ -8,7 +8,7 @@ use crate::context::LinkContext;
 use crate::exit::{Exit, PacketEntry};
 use crate::queue::{Policy, QueueView};
 use crate::slots::Slots;
-use crate::{Discipline, DropReason, Packet, PacketTally, Plan};
+use crate::{Discipline, DropReason, Packet, PacketTally, Plan, invariants};
 
 /// A queue.
 pub(crate) struct ClassQueue<P> {
@@ -148,7 +148,7 @@ impl<P: Packet> ClassQueue<P> {
 
     /// Panics if the sums over waiting packets are wrong or arrivals decrease. Checked in debug builds.
     fn assert_invariants(&self) {
-        if cfg!(debug_assertions) {
+        if invariants::are_checked(self.waiting.len()) {
             let packets = self.waiting.iter();
             let bytes = packets.clone().map(|packet| u64::from(packet.bytes()));
             assert_eq!(

@@ -79,6 +79,7 @@ impl Conditions {
 
     fn in_force(&mut self, began: Instant, position: u64, now: Instant) -> Option<InForce> {
         let cursor = self.cursor.as_mut()?;
-        Some(cursor.in_force(position, now.since(began)))
+        // Cross traffic can precede the link's first packet.
+        Some(cursor.in_force(position, now.saturating_since(began)))
     }
 }

@@ -34,6 +34,7 @@ mod context;
 mod counters;
 mod departure;
 mod exit;
+mod invariants;
 mod jitter;
 mod link;
 pub mod loss;

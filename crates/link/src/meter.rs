@@ -84,6 +84,14 @@ mod tests {
     use super::*;
     use proptest::prelude::*;
 
+    #[test]
+    fn a_lifted_limit_ends_nothing_before_it_begins() {
+        let mut meter = Meter::default();
+        let third = |_| (BitRate::per_second(3), None);
+        let now = meter.send(Instant::ORIGIN, 1, third);
+        assert_eq!(meter.send(now, 1, |_| (None, None)), now);
+    }
+
     proptest! {
         #[test]
         fn back_to_back_is_as_one(sizes in proptest::collection::vec(1u32..10_000, 1..200), bits in 1u64..10_000_000_000) {

@@ -6,6 +6,8 @@ use std::collections::VecDeque;
 
 use posthaste_units::Instant;
 
+use crate::invariants;
+
 /// Number of packets for which memory is allocated at the beginning.
 const AT_FIRST: usize = 64;
 
@@ -46,7 +48,7 @@ impl Slots {
 
     /// Panics if the packets are out of order or their bytes do not add up. Checked in debug builds.
     fn assert_invariants(&self) {
-        if cfg!(debug_assertions) {
+        if invariants::are_checked(self.taken.len()) {
             let bytes = self.taken.iter().map(|(_, bytes)| u64::from(*bytes));
             let bytes = bytes.sum::<u64>();
             assert_eq!(
