@@ -74,7 +74,7 @@ pub enum Error {
     Config(#[from] posthaste_gateway::config::ConfigError),
     /// Error of the gateway.
     #[error("the gateway: {0}")]
-    Gateway(#[from] posthaste_gateway::Error),
+    Gateway(#[from] posthaste_gateway::GatewayError),
     /// Error of the broker.
     #[error("the broker: {0}")]
     Broker(#[from] posthaste_broker::Error),

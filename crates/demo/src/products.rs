@@ -5,7 +5,7 @@ use std::net::SocketAddr;
 
 use posthaste_bookshop::{Catalogue, ServiceLaw};
 use posthaste_broker::{Admin, Broker, Place};
-use posthaste_gateway::Config;
+use posthaste_gateway::GatewayConfig;
 use posthaste_serve::Timeouts;
 use posthaste_units::{Seed, Span};
 use tempfile::TempDir;
@@ -27,7 +27,7 @@ const GRACE: Span = Span::from_millis(500);
 /// The running products. Dropping them stops them and removes their files.
 pub(crate) struct Products {
     // Drop order: clients before servers, the folder last.
-    gateway: posthaste_gateway::Running,
+    gateway: posthaste_gateway::RunningGateway,
     broker: Broker,
     shop: posthaste_serve::RunningServer,
     folder: TempDir,
@@ -90,7 +90,7 @@ impl Products {
     pub(crate) fn obey(
         &mut self,
         controls: &Controls,
-        hand_over: impl FnOnce(&posthaste_gateway::Running),
+        hand_over: impl FnOnce(&posthaste_gateway::RunningGateway),
     ) -> Result<(), Error> {
         let config = configuration(controls, self.shop.addr, self.broker.addr, &self.folder)?;
         if controls.protection != self.controls.protection {
@@ -122,7 +122,7 @@ fn configuration(
     shop: SocketAddr,
     broker: SocketAddr,
     folder: &TempDir,
-) -> Result<Config, Error> {
+) -> Result<GatewayConfig, Error> {
     let compression = controls.compression;
     let token = folder.path().join("token");
     let priced = |controller: &str| {
@@ -171,7 +171,7 @@ upstream = [\"{shop}\"]
 health.failures = 1000000
 "
     );
-    Ok(Config::read(&text)?)
+    Ok(GatewayConfig::read(&text)?)
 }
 
 fn timeouts() -> Timeouts {

@@ -8,23 +8,23 @@ use posthaste_compression::LoadEstimate;
 use posthaste_serve::ConnectionCounters;
 use tokio::sync::watch;
 
-use crate::access::AccessLog;
+use crate::admission::Admission;
+use crate::clock::now;
 use crate::config::Watch;
-use crate::demand::reported;
-use crate::metrics::Metrics;
-use crate::protection::Protection;
-use crate::site::Plan;
-use crate::traces::Traces;
+use crate::observe::access_log::AccessLog;
+use crate::observe::metrics::GatewayMetrics;
+use crate::observe::traces::Traces;
+use crate::routing::resolved::ResolvedConfig;
 
 /// The shared state.
 pub(crate) struct GatewayContext {
-    pub(crate) plan: watch::Sender<Arc<Plan>>,
+    pub(crate) resolved: watch::Sender<Arc<ResolvedConfig>>,
     /// Load of a common protected resource. Unused if each worker protects itself.
     pub(crate) estimate: watch::Sender<LoadEstimate>,
     /// Last busy share of a common resource, as bits of an `f64`; NaN without a sample. Workers use [`LoadEstimate`].
     pub(crate) latest: AtomicU64,
-    pub(crate) protection: Protection,
-    pub(crate) metrics: Metrics,
+    pub(crate) admission: Arc<Admission>,
+    pub(crate) metrics: Arc<GatewayMetrics>,
     pub(crate) counters: Arc<ConnectionCounters>,
     pub(crate) log: Option<AccessLog>,
     pub(crate) traces: Option<Traces>,
@@ -33,13 +33,13 @@ pub(crate) struct GatewayContext {
 
 impl GatewayContext {
     /// The current configuration.
-    pub(crate) fn plan(&self) -> Arc<Plan> {
-        self.plan.borrow().clone()
+    pub(crate) fn resolved(&self) -> Arc<ResolvedConfig> {
+        self.resolved.borrow().clone()
     }
 
     /// The current load estimate.
     pub(crate) fn estimate(&self) -> LoadEstimate {
-        match self.plan().config.demand.watch {
+        match self.resolved().config.demand.watch {
             Watch::Workers => self.metrics.estimates.all(),
             _ => *self.estimate.borrow(),
         }
@@ -47,10 +47,10 @@ impl GatewayContext {
 
     /// The last sampled busy share, 0 to 1. `None` if unknown.
     pub(crate) fn busy(&self) -> Option<f64> {
-        match self.plan().config.demand.watch {
+        match self.resolved().config.demand.watch {
             Watch::Workers => Some(self.estimate().busy.into()),
             // Current as soon as a reply has carried a report.
-            Watch::Upstream(_) => reported(self),
+            Watch::Upstream(_) => self.resolved().reported_busy(now()),
             _ => Some(f64::from_bits(self.latest.load(Relaxed))).filter(|busy| !busy.is_nan()),
         }
     }

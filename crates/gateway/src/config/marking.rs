@@ -34,7 +34,7 @@ pub enum MarkPolicy {
 }
 
 impl Marking {
-    /// By what is decided; none where nothing is marked.
+    /// The rules of the marks. `None` if nothing is marked.
     pub(crate) fn marks(&self) -> Option<Marks> {
         let marks = || Marks::new(self.table.clone(), self.urgency, self.allow.as_deref());
         (self.policy == MarkPolicy::Asked).then(marks)

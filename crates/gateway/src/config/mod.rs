@@ -22,7 +22,8 @@ use serde::de::Error as _;
 use serde::{Deserialize, Deserializer, Serialize};
 
 pub use self::marking::{MarkPolicy, Marking};
-pub use self::protection::{Guard, Prices, Protection, Publish};
+pub(crate) use self::protection::AdmissionSettings;
+pub use self::protection::{Prices, Protection, ProtectionPolicy, Publish};
 pub use self::schema::schema;
 pub use self::traces::Traces;
 pub use posthaste_serve::ConfigError;
@@ -30,7 +31,7 @@ pub use posthaste_serve::ConfigError;
 /// Configuration of `posthaste gateway`.
 #[derive(Clone, Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
-pub struct Config {
+pub struct GatewayConfig {
     /// Address for clients: an IP address and a port, `localhost:PORT` or `:PORT`. Port 0 takes any free port; the
     /// gateway prints it.
     #[serde(deserialize_with = "address")]
@@ -67,7 +68,7 @@ pub struct Config {
     pub timeouts: Timeouts,
     /// Limits on requests.
     #[serde(default)]
-    pub limits: Limits,
+    pub limits: RequestLimits,
     /// Compression of replies.
     #[serde(default)]
     pub compression: Compression,
@@ -89,7 +90,7 @@ pub struct Config {
     /// Routes by path. The longest matching path decides. Two routes must not have the same normal form.
     #[serde(rename = "route", default)]
     #[schemars(length(min = 1))]
-    pub routes: Vec<Route>,
+    pub routes: Vec<RouteConfig>,
 }
 
 /// PEM files of the certificate.
@@ -132,7 +133,8 @@ pub struct Timeouts {
 /// Limits on requests.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, default)]
-pub struct Limits {
+#[schemars(rename = "Limits")]
+pub struct RequestLimits {
     /// Maximum size of a request body, after decompression; beyond it 413.
     pub body: Size,
 }
@@ -219,7 +221,8 @@ impl fmt::Display for Watch {
 /// Upstreams and rules below a path.
 #[derive(Clone, Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
-pub struct Route {
+#[schemars(rename = "Route")]
+pub struct RouteConfig {
     /// Path prefix of whole segments: `/shop` matches `/shop` and `/shop/1`, not `/shopping`. Starts with `/`.
     pub path: String,
     /// Addresses (`127.0.0.1:9000`) or URLs (`https://books.example:443`), each once. A request goes to the upstream
@@ -275,7 +278,7 @@ impl Default for Timeouts {
     }
 }
 
-impl Default for Limits {
+impl Default for RequestLimits {
     fn default() -> Self {
         Self {
             body: Size::from_bytes(1_000_000_000),
@@ -309,9 +312,16 @@ impl Default for Compression {
     }
 }
 
+impl GatewayConfig {
+    /// The admission policy with its settings.
+    pub(crate) fn admission(&self) -> AdmissionSettings {
+        self.protection.settings(self.prices.as_ref())
+    }
+}
+
 impl Compression {
-    /// When demand is high.
-    pub(crate) fn when(&self) -> Threshold {
+    /// The busy shares between which demand is high.
+    pub(crate) fn high_demand(&self) -> Threshold {
         Threshold {
             high: self.threshold,
             low: self.release,

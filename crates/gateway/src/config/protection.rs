@@ -3,7 +3,7 @@
 use std::path::PathBuf;
 
 use hyper::header::HeaderName;
-use posthaste_admission::{Controller, Limiter};
+use posthaste_admission::{Controller, Limit, Limiter};
 use posthaste_qos::Currency;
 use posthaste_serve::ConfigError;
 use posthaste_units::{Rate, Ratio, Span};
@@ -15,7 +15,7 @@ use serde::{Deserialize, Serialize};
 #[serde(deny_unknown_fields, default)]
 pub struct Protection {
     /// Limit on admitted requests.
-    pub policy: Guard,
+    pub policy: ProtectionPolicy,
     /// Admitted requests per second, above 0. Required by policy `rate`, an error with other policies.
     pub rate: Option<Rate>,
     /// Policy `rate`: requests admitted at once.
@@ -36,7 +36,7 @@ pub struct Protection {
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "lowercase")]
 #[schemars(inline)]
-pub enum Guard {
+pub enum ProtectionPolicy {
     /// Admits every request.
     #[default]
     None,
@@ -46,6 +46,23 @@ pub enum Guard {
     Limit,
     /// Admits requests that accept the current price, within the same number of concurrent requests.
     Prices,
+}
+
+/// An admission policy with all of its settings.
+#[derive(Clone, Debug)]
+pub(crate) enum AdmissionSettings {
+    /// Admits every request.
+    None,
+    /// Admits a fixed rate.
+    Rate {
+        rate: Rate,
+        /// Requests admitted at once.
+        burst: u32,
+    },
+    /// Admits a number of requests in service.
+    Limit(Limit),
+    /// Admits requests that accept the price, within a number in service.
+    Prices { limit: Limit, prices: Box<Prices> },
 }
 
 /// Prices and offers that follow the load.
@@ -103,7 +120,7 @@ pub struct Publish {
 impl Default for Protection {
     fn default() -> Self {
         Self {
-            policy: Guard::None,
+            policy: ProtectionPolicy::None,
             rate: None,
             burst: 20,
             limiter: Limiter::default(),
@@ -116,7 +133,7 @@ impl Default for Protection {
 
 impl Default for Prices {
     fn default() -> Self {
-        let rate = |per_second| Rate::per_second(per_second).unwrap_or_default();
+        let rate = |per_second| Rate::per_second(per_second).expect("a rate");
         Self {
             offer: "standard".to_owned(),
             currency: "EUR".parse().expect("a currency"),
@@ -135,9 +152,26 @@ impl Default for Prices {
 }
 
 impl Protection {
+    /// The policy with its settings. Prices that are not configured have their defaults.
+    pub(super) fn settings(&self, prices: Option<&Prices>) -> AdmissionSettings {
+        let limit = || Limit::new(self.limiter.clone(), self.least, self.most);
+        match self.policy {
+            ProtectionPolicy::None => AdmissionSettings::None,
+            ProtectionPolicy::Rate => AdmissionSettings::Rate {
+                rate: self.rate.expect("the policy rate was read with a rate"),
+                burst: self.burst,
+            },
+            ProtectionPolicy::Limit => AdmissionSettings::Limit(limit()),
+            ProtectionPolicy::Prices => AdmissionSettings::Prices {
+                limit: limit(),
+                prices: Box::new(prices.cloned().unwrap_or_default()),
+            },
+        }
+    }
+
     pub(super) fn check(&self) -> Result<(), ConfigError> {
         let wrong = |reason: String| Err(ConfigError::of(reason));
-        if (self.policy == Guard::Rate) != self.rate.is_some() {
+        if (self.policy == ProtectionPolicy::Rate) != self.rate.is_some() {
             return wrong(
                 "protection.rate and protection.policy = \"rate\" go together".to_owned(),
             );
@@ -192,7 +226,7 @@ impl Prices {
     }
 }
 
-/// What may stand in a header field and in a path, and is not the @ before a price.
+/// True for a character of header fields and paths other than the `@` before a price.
 fn is_plain(byte: u8) -> bool {
     byte.is_ascii_alphanumeric() || matches!(byte, b'-' | b'_')
 }

@@ -1,4 +1,4 @@
-//! From a file's text to a [`Config`], or to the place that is wrong.
+//! From a file's text to a [`GatewayConfig`], or to the place that is wrong.
 
 use std::collections::BTreeSet;
 
@@ -7,8 +7,8 @@ use hyper::http::uri::PathAndQuery;
 use posthaste_serve::{ConfigError, read_config};
 use posthaste_units::Span;
 
-use super::{Config, Guard, Process, Route, Timeouts, Watch};
-use crate::spelling::normal;
+use super::{GatewayConfig, Process, ProtectionPolicy, RouteConfig, Timeouts, Watch};
+use crate::request::path::normalize_path;
 
 /// A shorter time limit would refuse what is not there already.
 const SHORTEST: Span = Span::from_millis(1);
@@ -19,7 +19,7 @@ const COMM: usize = 15;
 /// A check may take so long, too.
 const SHORTEST_BETWEEN_CHECKS: Span = Span::from_millis(10);
 
-impl Config {
+impl GatewayConfig {
     /// Reads a `gateway.toml`.
     pub fn read(text: &str) -> Result<Self, ConfigError> {
         let config: Self = read_config(text)?;
@@ -45,7 +45,7 @@ impl Config {
         self.timeouts.check()?;
         self.protection.check()?;
         match &self.prices {
-            Some(_) if self.protection.policy != Guard::Prices => {
+            Some(_) if self.protection.policy != ProtectionPolicy::Prices => {
                 let remedy = "protection.policy = \"prices\"";
                 return Err(wrong(format!("[prices] does nothing without {remedy}")));
             }
@@ -78,7 +78,8 @@ impl Config {
             route.check().map_err(|reason| {
                 wrong(format!("route {} ({:?}): {reason}", index + 1, route.path))
             })?;
-            let path = |route: &Route| normal(&route.path).trim_end_matches('/').to_owned();
+            let path =
+                |route: &RouteConfig| normalize_path(&route.path).trim_end_matches('/').to_owned();
             if self.routes[..index].iter().any(|r| path(r) == path(route)) {
                 return Err(wrong(format!(
                     "there are two routes for {:?}: give one of them another path",
@@ -111,7 +112,7 @@ impl Timeouts {
     }
 }
 
-impl Route {
+impl RouteConfig {
     fn check(&self) -> Result<(), String> {
         if !self.path.starts_with('/') {
             return Err("a path begins with /".to_owned());
@@ -150,7 +151,7 @@ mod tests {
     const ROUTE: &str = "\n[[route]]\npath = \"/\"\nupstream = [\"127.0.0.1:9000\"]";
 
     fn wrong(text: &str) -> String {
-        Config::read(text).unwrap_err().to_string()
+        GatewayConfig::read(text).unwrap_err().to_string()
     }
 
     #[test]

@@ -8,12 +8,14 @@ use schemars::generate::SchemaSettings;
 use schemars::transform::{Transform, transform_subschemas};
 use serde_json::{Value, json};
 
-use super::Config;
+use super::GatewayConfig;
 
 /// The schema (JSON Schema 2020-12).
 pub fn schema() -> Value {
     let settings = SchemaSettings::draft2020_12().with_transform(ForToml);
-    let mut schema = settings.into_generator().into_root_schema_for::<Config>();
+    let mut schema = settings
+        .into_generator()
+        .into_root_schema_for::<GatewayConfig>();
     schema.insert("title".to_owned(), "posthaste gateway.toml".into());
     // Read as an empty list where it is absent, for an error that says how to write one.
     schema.insert("required".to_owned(), json!(["listen", "route"]));

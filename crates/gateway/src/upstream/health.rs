@@ -23,7 +23,7 @@ pub(crate) struct Health {
 /// The state of an upstream as `/status` reports it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, serde::Serialize)]
 #[serde(rename_all = "lowercase")]
-pub(crate) enum State {
+pub(crate) enum UpstreamState {
     /// The last connection succeeded; with checks, the last check.
     Up,
     /// Excluded after too many failures in a row.
@@ -32,7 +32,7 @@ pub(crate) enum State {
     Unknown,
 }
 
-impl State {
+impl UpstreamState {
     pub(crate) const fn name(self) -> &'static str {
         match self {
             Self::Up => "up",
@@ -46,12 +46,16 @@ impl Health {
     /// Excludes the upstream after the configured number of failures in a row. Without checks, one request tries it
     /// again after a while. With checks, a check does, and each failure extends the exclusion.
     pub(crate) fn new(config: &config::Health) -> Self {
+        assert!(
+            config.failures > 0,
+            "an upstream is excluded without a failure"
+        );
         let is_checked = config.path.is_some();
-        let patience = if is_checked { 3 } else { 1 };
+        let intervals = if is_checked { 3 } else { 1 };
         Self {
             is_checked,
             failures_to_leave: config.failures,
-            out_for: Duration::from(config.every) * patience,
+            out_for: Duration::from(config.every) * intervals,
             start: Instant::now(),
             has_succeeded: AtomicBool::new(false),
             failures: AtomicU32::new(0),
@@ -66,20 +70,20 @@ impl Health {
     }
 
     /// Returns the state for `/status`.
-    pub(crate) fn state(&self) -> State {
+    pub(crate) fn state(&self) -> UpstreamState {
         let until = self.out_until.load(Relaxed);
         let is_well = self.has_succeeded.load(Relaxed) && self.failures.load(Relaxed) == 0;
         match (until, is_well) {
-            (0, true) => State::Up,
-            (0, false) => State::Unknown,
-            _ if self.is_past(until) => State::Unknown,
-            _ => State::Out,
+            (0, true) => UpstreamState::Up,
+            (0, false) => UpstreamState::Unknown,
+            _ if self.is_past(until) => UpstreamState::Unknown,
+            _ => UpstreamState::Out,
         }
     }
 
     /// Returns true if this caller may use the upstream. After an exclusion only the first caller may; the exclusion
     /// continues for the others until its result is known.
-    pub(crate) fn lets_in(&self) -> bool {
+    pub(crate) fn try_use(&self) -> bool {
         let until = self.out_until.load(Relaxed);
         let is_first = || {
             let next = self.out_again();
@@ -110,7 +114,7 @@ impl Health {
 
     /// Records a success.
     pub(crate) fn succeeded(&self) {
-        // Usually writes nothing, so the cache line stays shared among threads.
+        // Usually writes nothing, so the cache connection stays shared among threads.
         if !self.has_succeeded.load(Relaxed) {
             self.has_succeeded.store(true, Relaxed);
         }
@@ -146,15 +150,19 @@ mod tests {
     #[test]
     fn the_state_follows_the_last_attempt() {
         let health = health(2, Span::from_secs(3600), None);
-        assert_eq!(health.state(), State::Unknown, "never tried");
+        assert_eq!(health.state(), UpstreamState::Unknown, "never tried");
         health.connected();
-        assert_eq!(health.state(), State::Up);
+        assert_eq!(health.state(), UpstreamState::Up);
         assert!(!health.failed());
-        assert_eq!(health.state(), State::Unknown, "failed once of twice");
+        assert_eq!(
+            health.state(),
+            UpstreamState::Unknown,
+            "failed once of twice"
+        );
         assert!(health.failed());
-        assert_eq!(health.state(), State::Out);
+        assert_eq!(health.state(), UpstreamState::Out);
         health.succeeded();
-        assert_eq!(health.state(), State::Up);
+        assert_eq!(health.state(), UpstreamState::Up);
     }
 
     #[test]
@@ -164,15 +172,15 @@ mod tests {
         while !health.is_up() {
             std::thread::yield_now();
         }
-        assert_eq!(health.state(), State::Unknown);
+        assert_eq!(health.state(), UpstreamState::Unknown);
     }
 
     #[test]
     fn where_there_are_checks_a_connection_tells_nothing() {
         let health = health(1, Span::from_secs(3600), Some("/health"));
         health.connected();
-        assert_eq!(health.state(), State::Unknown);
+        assert_eq!(health.state(), UpstreamState::Unknown);
         health.succeeded();
-        assert_eq!(health.state(), State::Up);
+        assert_eq!(health.state(), UpstreamState::Up);
     }
 }

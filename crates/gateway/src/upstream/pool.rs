@@ -8,25 +8,25 @@ use std::time::{Duration, Instant};
 
 use posthaste_units::Dscp;
 
-use super::Failure;
-use super::line::Line;
-use crate::context::GatewayContext;
+use super::connection::UpstreamConnection;
+use super::error::UpstreamError;
+use crate::observe::metrics::GatewayMetrics;
 
 /// The connections of one thread to one upstream.
 pub(super) struct Pool {
-    context: Arc<GatewayContext>,
+    metrics: Arc<GatewayMetrics>,
     /// Ordered by last use, so that surplus connections age at the front.
-    idle: RefCell<Vec<(Line, Instant)>>,
+    idle: RefCell<Vec<(UpstreamConnection, Instant)>>,
     in_use: Cell<usize>,
 }
 
 /// Handle for returning a connection to its pool. Counts as one in use while it exists.
-pub(super) struct Home(Rc<Pool>);
+pub(super) struct PooledGuard(Rc<Pool>);
 
 impl Pool {
-    pub(super) fn new(context: Arc<GatewayContext>) -> Self {
+    pub(super) fn new(metrics: Arc<GatewayMetrics>) -> Self {
         Self {
-            context,
+            metrics,
             idle: RefCell::default(),
             in_use: Cell::new(0),
         }
@@ -37,26 +37,28 @@ impl Pool {
     }
 
     /// Counts one more in use.
-    pub(super) fn enter(self: &Rc<Self>) -> Home {
+    pub(super) fn begin_use(self: &Rc<Self>) -> PooledGuard {
         self.in_use.set(self.in_use.get() + 1);
-        Home(self.clone())
+        PooledGuard(self.clone())
     }
 
     /// Takes a usable connection with this mark. Closed connections are dropped.
-    pub(super) fn take(&self, cx: &mut Context<'_>, mark: Dscp) -> Option<Line> {
+    pub(super) fn take(&self, cx: &mut Context<'_>, mark: Dscp) -> Option<UpstreamConnection> {
         loop {
             // Taken out before it is polled, since polling may drop a value that accesses this list.
-            let mut line = self.latest(mark)?;
-            if line.is_ready(cx) {
-                return Some(line);
+            let mut connection = self.latest(mark)?;
+            if connection.is_ready(cx) {
+                return Some(connection);
             }
         }
     }
 
-    fn latest(&self, mark: Dscp) -> Option<Line> {
+    fn latest(&self, mark: Dscp) -> Option<UpstreamConnection> {
         let mut idle = self.idle.borrow_mut();
-        let place = idle.iter().rposition(|(line, _)| line.mark == mark)?;
-        Some(idle.remove(place).0)
+        let index = idle
+            .iter()
+            .rposition(|(connection, _)| connection.mark == mark)?;
+        Some(idle.remove(index).0)
     }
 
     /// Closes connections unused for `limit`.
@@ -69,20 +71,26 @@ impl Pool {
     }
 }
 
-impl Home {
+impl PooledGuard {
     /// Counts a failure of the upstream.
-    pub(super) fn count(&self, failure: &Failure) {
-        self.0.context.metrics.failed(failure);
+    pub(super) fn count(&self, failure: &UpstreamError) {
+        self.0.metrics.failed(failure);
     }
 
     /// Keeps an unused connection for the next request.
-    pub(super) fn keep(&self, line: Line) {
-        self.0.idle.borrow_mut().push((line, Instant::now()));
+    pub(super) fn keep(&self, connection: UpstreamConnection) {
+        let (mut idle, now) = (self.0.idle.borrow_mut(), Instant::now());
+        debug_assert!(
+            idle.last().is_none_or(|(_, since)| *since <= now),
+            "idle connections are not in the order of their last use"
+        );
+        idle.push((connection, now));
     }
 }
 
-impl Drop for Home {
+impl Drop for PooledGuard {
     fn drop(&mut self) {
+        debug_assert!(self.0.in_use.get() > 0, "a connection is returned twice");
         self.0.in_use.set(self.0.in_use.get() - 1);
     }
 }

@@ -14,16 +14,16 @@ use posthaste_serve::Stream;
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 
 /// The byte stream of a connection.
-pub(super) struct Probed {
+pub(super) struct ProbedStream {
     stream: Stream,
-    heard: Rc<Heard>,
+    received: Rc<ReceiveState>,
 }
 
 /// Receive state of a connection, shared with its user because the parser owns the connection.
 #[derive(Debug, Default)]
-pub(super) struct Heard {
+pub(super) struct ReceiveState {
     probe: Cell<Probe>,
-    came: Cell<bool>,
+    has_received: Cell<bool>,
 }
 
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -36,7 +36,7 @@ enum Probe {
     Silent,
 }
 
-impl Heard {
+impl ReceiveState {
     /// Requests a query of the kernel at the next read without data.
     pub(super) fn probe(&self) {
         self.probe.set(Probe::Wanted);
@@ -49,29 +49,29 @@ impl Heard {
 
     /// Resets the record of received data.
     pub(super) fn forget(&self) {
-        self.came.set(false);
+        self.has_received.set(false);
     }
 
     /// True if data has been received since the last reset.
-    pub(super) fn has_come(&self) -> bool {
-        self.came.get()
+    pub(super) fn has_received(&self) -> bool {
+        self.has_received.get()
     }
 }
 
-impl Probed {
+impl ProbedStream {
     pub(super) fn new(stream: Stream) -> Self {
         Self {
             stream,
-            heard: Rc::default(),
+            received: Rc::default(),
         }
     }
 
-    pub(super) fn heard(&self) -> Rc<Heard> {
-        self.heard.clone()
+    pub(super) fn received(&self) -> Rc<ReceiveState> {
+        self.received.clone()
     }
 }
 
-impl AsyncRead for Probed {
+impl AsyncRead for ProbedStream {
     fn poll_read(
         mut self: Pin<&mut Self>,
         cx: &mut Context<'_>,
@@ -80,19 +80,19 @@ impl AsyncRead for Probed {
         let before = buf.filled().len();
         let outcome = Pin::new(&mut self.stream).poll_read(cx, buf);
         if buf.filled().len() > before {
-            self.heard.came.set(true);
+            self.received.has_received.set(true);
         }
         if outcome.is_pending()
-            && self.heard.probe.get() == Probe::Wanted
+            && self.received.probe.get() == Probe::Wanted
             && self.stream.is_silent()
         {
-            self.heard.probe.set(Probe::Silent);
+            self.received.probe.set(Probe::Silent);
         }
         outcome
     }
 }
 
-impl AsyncWrite for Probed {
+impl AsyncWrite for ProbedStream {
     fn poll_write(
         mut self: Pin<&mut Self>,
         cx: &mut Context<'_>,

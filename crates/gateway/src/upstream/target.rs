@@ -8,37 +8,18 @@ use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 use std::time::{Duration, Instant};
 
 use hyper::header::HeaderValue;
-use posthaste_serve::{ClientTls, Stream, TlsError, connect};
-use thiserror::Error;
+use posthaste_serve::{ClientTls, Stream, connect};
 use tokio::time::timeout;
 use url::Url;
 
-use super::Failure;
+use super::error::UpstreamError;
 use super::health::Health;
-use super::reported::Reported;
-use crate::config::Route;
-
-/// Reasons why an upstream is unusable.
-#[derive(Debug, Error)]
-pub enum TargetError {
-    /// Neither an address nor an HTTP URL.
-    #[error("{0:?} is no upstream: write HOST:PORT, http://HOST:PORT or https://HOST:PORT")]
-    Spelling(String),
-    /// A name without an address.
-    #[error("the upstream {name:?} cannot be resolved: {error}")]
-    Resolve {
-        /// The upstream as configured.
-        name: String,
-        /// Error of the resolver.
-        error: io::Error,
-    },
-    /// The trusted certificates or the name of the server are unusable.
-    #[error(transparent)]
-    Tls(#[from] TlsError),
-}
+use super::reported_load::ReportedLoad;
+use crate::config::RouteConfig;
+use crate::error::TargetError;
 
 /// An upstream. Its name is resolved when the configuration is read.
-pub(crate) struct Target {
+pub(crate) struct UpstreamTarget {
     /// As configured. Used as label in metrics.
     pub(crate) name: String,
     /// Host for requests without one: health checks, and HTTP/1.0.
@@ -47,21 +28,21 @@ pub(crate) struct Target {
     addresses: Vec<SocketAddr>,
     tls: Option<ClientTls>,
     pub(crate) health: Arc<Health>,
-    pub(crate) reported: Arc<Reported>,
+    pub(crate) reported: Arc<ReportedLoad>,
     /// The warning about unannounced closes has been logged.
     closes: AtomicBool,
 }
 
-impl Target {
+impl UpstreamTarget {
     /// Creates every upstream of a route.
-    pub(crate) fn all(route: &Route) -> Result<Vec<Arc<Self>>, TargetError> {
+    pub(crate) fn all(route: &RouteConfig) -> Result<Vec<Arc<Self>>, TargetError> {
         let targets = route.upstream.iter();
         targets
             .map(|name| Self::new(name, route).map(Arc::new))
             .collect()
     }
 
-    fn new(name: &str, route: &Route) -> Result<Self, TargetError> {
+    fn new(name: &str, route: &RouteConfig) -> Result<Self, TargetError> {
         let spelling = || TargetError::Spelling(name.to_owned());
         let url = if name.contains("://") {
             Url::parse(name)
@@ -107,14 +88,14 @@ impl Target {
     }
 
     /// Records that a kept connection closed during a request. Logs a warning once.
-    pub(super) fn closed(&self, error: hyper::Error) -> Failure {
+    pub(super) fn closed(&self, error: hyper::Error) -> UpstreamError {
         if !self.closes.swap(true, Relaxed) {
             tracing::warn!(
                 upstream = self.name,
                 "it closes kept connections without Connection: close, and requests are lost: have it announce that, or keep them for longer than timeouts.upstream_idle"
             );
         }
-        Failure::Closed(error)
+        UpstreamError::Closed(error)
     }
 
     /// Connects to the first address that answers. A silent address uses only its share of the time; the rest remains
@@ -122,9 +103,9 @@ impl Target {
     pub(crate) async fn connect(&self, within: Duration) -> io::Result<Stream> {
         let end = Instant::now() + within;
         let mut failure = io::ErrorKind::TimedOut.into();
-        for (place, address) in self.addresses.iter().enumerate() {
+        for (index, address) in self.addresses.iter().enumerate() {
             let left = end.saturating_duration_since(Instant::now());
-            let share = left / (self.addresses.len() - place) as u32;
+            let share = left / (self.addresses.len() - index) as u32;
             match timeout(share, connect(*address, self.tls.as_ref())).await {
                 Ok(Ok(stream)) => return Ok(stream),
                 Ok(Err(error)) => failure = error,

@@ -2,9 +2,9 @@
 
 use std::io::Write;
 
-use posthaste_gateway::{Running, start};
+use posthaste_gateway::{RunningGateway, start};
 
-use crate::support::{Client, Origin, config, field};
+use crate::support::{TestClient, TestOrigin, config, field};
 
 const OK: &str = "HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nok";
 
@@ -23,7 +23,7 @@ fn brotli(data: &[u8]) -> Vec<u8> {
 /// Data that a decoder holds back until the end comes before the trailers.
 #[test]
 fn trailers_come_behind_all_that_was_compressed() {
-    let origin = Origin::answering(OK);
+    let origin = TestOrigin::answering(OK);
     let gateway = start(config(&[origin.address], "")).unwrap();
     let text = "{\"book\": 1}";
     let whole = [
@@ -37,7 +37,7 @@ fn trailers_come_behind_all_that_was_compressed() {
                 "POST / HTTP/1.1\r\nHost: s\r\nContent-Encoding: {coding}\r\nTransfer-Encoding: chunked\r\n\r\n{:x}\r\n",
                 body.len()
             );
-            let mut client = Client::new(&gateway);
+            let mut client = TestClient::new(&gateway);
             client.send([head.as_bytes(), body, b"\r\n0\r\nX-Sum: 1\r\n\r\n"].concat());
             client.reply(false).unwrap().status
         };
@@ -51,19 +51,19 @@ fn trailers_come_behind_all_that_was_compressed() {
     }
 }
 
-fn post(gateway: &Running, fields: &str, body: &[u8]) -> u16 {
+fn post(gateway: &RunningGateway, fields: &str, body: &[u8]) -> u16 {
     let head = format!(
         "POST / HTTP/1.1\r\nHost: s\r\n{fields}Content-Length: {}\r\n\r\n",
         body.len()
     );
-    let mut client = Client::new(gateway);
+    let mut client = TestClient::new(gateway);
     client.send([head.as_bytes(), body].concat());
     client.reply(false).unwrap().status
 }
 
 #[test]
 fn the_upstream_gets_them_as_if_they_had_not_been() {
-    let origin = Origin::answering(OK);
+    let origin = TestOrigin::answering(OK);
     let gateway = start(config(&[origin.address], "")).unwrap();
     let text = "<book>".repeat(20_000);
     let zstd = zstd::encode_all(text.as_bytes(), 3).unwrap();
@@ -91,7 +91,7 @@ fn the_upstream_gets_them_as_if_they_had_not_been() {
 
 #[test]
 fn what_is_not_known_here_goes_on_as_it_is() {
-    let origin = Origin::answering(OK);
+    let origin = TestOrigin::answering(OK);
     let gateway = start(config(&[origin.address], "")).unwrap();
     for fields in [
         "Content-Encoding: compress\r\n",
@@ -108,7 +108,7 @@ fn what_is_not_known_here_goes_on_as_it_is() {
 
 #[test]
 fn what_is_broken_or_explodes_is_refused() {
-    let origin = Origin::answering(OK);
+    let origin = TestOrigin::answering(OK);
     let gateway = start(config(&[origin.address], "")).unwrap();
     let bomb = vec![0; 64 << 20];
     let whole = gzip(b"hello, hello, hello");
@@ -135,7 +135,7 @@ fn what_is_broken_or_explodes_is_refused() {
 
 #[test]
 fn the_limit_of_a_body_is_of_what_it_becomes() {
-    let origin = Origin::answering(OK);
+    let origin = TestOrigin::answering(OK);
     let limits = "[limits]\nbody = \"10kB\"";
     let gateway = start(config(&[origin.address], limits)).unwrap();
     let fields = "Content-Encoding: gzip\r\n";

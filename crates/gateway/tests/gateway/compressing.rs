@@ -4,9 +4,9 @@ use std::io::Read;
 use std::time::Duration;
 
 use base64::Engine as _;
-use posthaste_gateway::{Config, Running, start};
+use posthaste_gateway::{GatewayConfig, RunningGateway, start};
 
-use crate::support::{Client, Origin, Reply, Seen, field, get, wait_until};
+use crate::support::{ReceivedReply, SeenSignal, TestClient, TestOrigin, field, get, wait_until};
 
 /// A text of at least `length` bytes with little repetition.
 fn text(length: usize) -> String {
@@ -42,13 +42,13 @@ fn chunked(fields: &str, body: &str) -> String {
     text + "0\r\n\r\n"
 }
 
-fn gateway(origin: &Origin, policy: &str) -> Running {
+fn gateway(origin: &TestOrigin, policy: &str) -> RunningGateway {
     let compression = format!("[compression]\npolicy = \"{policy}\"");
     start(crate::support::config(&[origin.address], &compression)).unwrap()
 }
 
 /// Decodes a reply by its Content-Encoding.
-fn decoded(reply: &Reply) -> String {
+fn decoded(reply: &ReceivedReply) -> String {
     let mut text = Vec::new();
     match field(&reply.head, "content-encoding") {
         None => text.clone_from(&reply.body),
@@ -70,7 +70,7 @@ fn decoded(reply: &Reply) -> String {
 #[test]
 fn what_comes_again_is_at_hand() {
     let (book, other) = (text(16_055), text(9000));
-    let origin = Origin::start({
+    let origin = TestOrigin::start({
         let (book, other) = (book.clone(), other.clone());
         move |line| {
             while let Some(request) = line.request() {
@@ -138,7 +138,7 @@ fn what_comes_again_is_at_hand() {
 fn each_coding_comes_back_whole_and_as_a_stream() {
     for length in [600, 3366, 16_055, 65_536, 65_537, 300_000] {
         let body = text(length);
-        for origin in [reply("", &body), chunked("", &body)].map(Origin::answering) {
+        for origin in [reply("", &body), chunked("", &body)].map(TestOrigin::answering) {
             let gateway = gateway(&origin, "always");
             for coding in ["gzip", "zstd", "br"] {
                 let got = get(&gateway, "/", &format!("Accept-Encoding: {coding}\r\n"));
@@ -160,7 +160,7 @@ fn each_coding_comes_back_whole_and_as_a_stream() {
 #[test]
 fn a_wish_counts_wherever_it_is_said() {
     let body = text(5000);
-    let origin = Origin::answering(reply("", &body));
+    let origin = TestOrigin::answering(reply("", &body));
     let gateway = gateway(&origin, "threshold");
     // Before the first sample the load is unknown: only clients that ask get compressed replies.
     for (fields, coding, reason) in [
@@ -209,7 +209,7 @@ fn a_wish_counts_wherever_it_is_said() {
 #[test]
 fn the_soap_header_counts_first_and_the_message_goes_on_unchanged() {
     let body = text(5000);
-    let origin = Origin::answering(reply("", &body));
+    let origin = TestOrigin::answering(reply("", &body));
     let gateway = gateway(&origin, "threshold");
     for (wish, coding) in [("always", Some("gzip")), ("never", None)] {
         let filling = "x".repeat(200_000);
@@ -222,7 +222,7 @@ fn the_soap_header_counts_first_and_the_message_goes_on_unchanged() {
             "POST / HTTP/1.1\r\nHost: s\r\nContent-Type: text/xml\r\nAccept-Encoding: gzip\r\nPrefer: compression=if-possible\r\nContent-Length: {}\r\n\r\n",
             envelope.len()
         );
-        let mut client = Client::new(&gateway);
+        let mut client = TestClient::new(&gateway);
         // Cut in the middle of the element.
         let cut = envelope.find("urn:").unwrap();
         client.send(head).send(&envelope[..cut]);
@@ -238,7 +238,7 @@ fn the_soap_header_counts_first_and_the_message_goes_on_unchanged() {
 #[test]
 fn a_compressed_reply_is_another_representation() {
     let fields = "ETag: \"abc\"\r\nAccept-Ranges: bytes\r\nVary: Cookie\r\n";
-    let origin = Origin::answering(reply(fields, &text(5000)));
+    let origin = TestOrigin::answering(reply(fields, &text(5000)));
     let gateway = gateway(&origin, "always");
     let coded = get(&gateway, "/", "Accept-Encoding: gzip\r\n").head;
     assert_eq!(field(&coded, "etag"), Some("w/\"abc\""));
@@ -256,7 +256,7 @@ fn a_compressed_reply_is_another_representation() {
 #[test]
 fn what_is_said_of_a_kept_reply_holds_for_the_compressed_one() {
     let fields = "ETag: \"abc\"\r\nVary: Cookie\r\n";
-    let origin = Origin::answering(format!("HTTP/1.1 304 Not Modified\r\n{fields}\r\n"));
+    let origin = TestOrigin::answering(format!("HTTP/1.1 304 Not Modified\r\n{fields}\r\n"));
     let gateway = gateway(&origin, "always");
     for (knows, tag) in [
         ("W/\"abc\"", "w/\"abc\""),
@@ -297,7 +297,7 @@ fn what_must_stay_as_it_is_stays_so() {
                 .replace("200 OK", "206 Partial Content"),
         ),
     ] {
-        let origin = Origin::answering(answer);
+        let origin = TestOrigin::answering(answer);
         let gateway = gateway(&origin, "always");
         let fields = "Accept-Encoding: gzip\r\nPrefer: compression=always, compression-reason\r\n";
         let got = get(&gateway, "/", fields);
@@ -319,7 +319,7 @@ fn what_an_upstream_calls_plain_and_has_packed_is_not_packed_again() {
         "HTTP/1.1 200 OK\r\nContent-Type: text/xml\r\nContent-Length: {}\r\n\r\n",
         packed.len()
     );
-    let origin = Origin::answering([head.as_bytes(), &packed].concat());
+    let origin = TestOrigin::answering([head.as_bytes(), &packed].concat());
     let gateway = gateway(&origin, "always");
     let fields = "Accept-Encoding: gzip\r\nPrefer: compression-reason\r\n";
     let got = get(&gateway, "/", fields);
@@ -333,12 +333,12 @@ fn what_an_upstream_calls_plain_and_has_packed_is_not_packed_again() {
 
 #[test]
 fn a_route_can_opt_out() {
-    let origin = Origin::answering(reply("", &text(5000)));
+    let origin = TestOrigin::answering(reply("", &text(5000)));
     let text = format!(
         "listen = \"127.0.0.1:0\"\n[[route]]\npath = \"/\"\ncompression = false\nupstream = [\"{}\"]",
         origin.address
     );
-    let gateway = start(Config::read(&text).unwrap()).unwrap();
+    let gateway = start(GatewayConfig::read(&text).unwrap()).unwrap();
     let fields = "Accept-Encoding: gzip\r\nPrefer: compression=always, compression-reason\r\n";
     let got = get(&gateway, "/", fields);
     assert_eq!(field(&got.head, "compression-decision"), Some("opted-out"));
@@ -346,11 +346,11 @@ fn a_route_can_opt_out() {
 
 #[test]
 fn head_gets_the_head_of_the_plain_reply() {
-    let origin = Origin::answering(
+    let origin = TestOrigin::answering(
         "HTTP/1.1 200 OK\r\nContent-Type: text/xml\r\nContent-Length: 5000\r\n\r\n",
     );
     let gateway = gateway(&origin, "always");
-    let mut client = Client::new(&gateway);
+    let mut client = TestClient::new(&gateway);
     client.send("HEAD / HTTP/1.1\r\nHost: s\r\nAccept-Encoding: gzip\r\n\r\n");
     let got = client.reply(true).unwrap();
     assert_eq!(field(&got.head, "content-length"), Some("5000"));
@@ -362,7 +362,7 @@ fn head_gets_the_head_of_the_plain_reply() {
 fn a_stream_can_be_read_as_far_as_it_has_come() {
     let (seen, may_go_on) = std::sync::mpsc::channel();
     let may_go_on = std::sync::Mutex::new(may_go_on);
-    let origin = Origin::start(move |line| {
+    let origin = TestOrigin::start(move |line| {
         line.request();
         line.write("HTTP/1.1 200 OK\r\nContent-Type: text/plain\r\nTrailer: X-Sum\r\nTransfer-Encoding: chunked\r\n\r\n");
         line.write("7\r\nfirst, \r\n");
@@ -370,7 +370,7 @@ fn a_stream_can_be_read_as_far_as_it_has_come() {
         line.write("6\r\nsecond\r\n0\r\nX-Sum: 7\r\n\r\n");
     });
     let gateway = gateway(&origin, "always");
-    let mut client = Client::new(&gateway);
+    let mut client = TestClient::new(&gateway);
     client.send("GET / HTTP/1.1\r\nHost: s\r\nTE: trailers\r\nAccept-Encoding: gzip\r\n\r\n");
     let mut raw = Vec::new();
     while first_seven(&raw).is_none_or(|first| first != *b"first, ") {
@@ -411,15 +411,15 @@ fn an_upstream_that_dies_while_it_is_compressed_does_not_look_whole() {
     let short = format!("{begun}Content-Length: 9000\r\n\r\n{}", &half[..4000]);
     let long = format!("{begun}Content-Length: 900000\r\n\r\n{half}");
     for (answer, early) in [(short, true), (long, false)] {
-        let seen = Seen::default();
+        let seen = SeenSignal::default();
         let is_seen = seen.clone();
-        let origin = Origin::start(move |line| {
+        let origin = TestOrigin::start(move |line| {
             line.request();
             line.write(&answer);
             is_seen.wait();
         });
         let gateway = gateway(&origin, "always");
-        let mut client = Client::new(&gateway);
+        let mut client = TestClient::new(&gateway);
         client.send("GET / HTTP/1.1\r\nHost: s\r\nAccept-Encoding: gzip\r\n\r\n");
         // A short reply is forwarded only when it is complete.
         if !early {
@@ -447,7 +447,7 @@ fn what_the_description_says_holds_for_calls_that_state_nothing() {
         <p:compression>always</p:compression></w:operation></w:binding>\
         <w:service name='S'><w:port name='P' binding='t:B'><s:address location='http://s/'/></w:port>\
         </w:service></w:definitions>";
-    let origin = Origin::answering(reply("", &text(5000)));
+    let origin = TestOrigin::answering(reply("", &text(5000)));
     let folder = tempfile::tempdir().unwrap();
     let file = folder.path().join("shop.wsdl");
     std::fs::write(&file, WSDL).unwrap();
@@ -456,7 +456,7 @@ fn what_the_description_says_holds_for_calls_that_state_nothing() {
             "listen = \"127.0.0.1:0\"\n[[route]]\npath = \"/\"\nupstream = [\"{}\"]\nwsdl = {file:?}",
             origin.address
         );
-        Config::read(&text).unwrap()
+        GatewayConfig::read(&text).unwrap()
     };
     let gateway = start(config(&file)).unwrap();
     for (action, reason) in [("Small", "refused"), ("Large", "asked")] {
@@ -465,7 +465,10 @@ fn what_the_description_says_holds_for_calls_that_state_nothing() {
             "POST / HTTP/1.1\r\nHost: s\r\nContent-Type: text/xml\r\nSOAPAction: \"urn:t/{action}\"\r\nAccept-Encoding: gzip\r\nPrefer: compression-reason\r\nContent-Length: {}\r\n\r\n{envelope}",
             envelope.len()
         );
-        let got = Client::new(&gateway).send(request).reply(false).unwrap();
+        let got = TestClient::new(&gateway)
+            .send(request)
+            .reply(false)
+            .unwrap();
         assert_eq!(
             field(&got.head, "compression-decision"),
             Some(reason),
@@ -483,7 +486,7 @@ fn what_the_description_says_holds_for_calls_that_state_nothing() {
 }
 
 /// Sends an envelope that requests compression of its Body only.
-fn post_for_body(gateway: &Running, wish: &str) -> Reply {
+fn post_for_body(gateway: &RunningGateway, wish: &str) -> ReceivedReply {
     let namespace = "http://schemas.xmlsoap.org/soap/envelope/";
     let message = format!(
         "<s:Envelope xmlns:s=\"{namespace}\"><s:Header><p:compression xmlns:p=\"urn:posthaste:wsqos\" \
@@ -494,7 +497,7 @@ fn post_for_body(gateway: &Running, wish: &str) -> Reply {
         "POST / HTTP/1.1\r\nHost: h\r\nContent-Type: text/xml\r\nPrefer: compression-reason\r\n\
          Content-Length: {length}\r\n\r\n{message}"
     );
-    Client::new(gateway).send(request).reply(false).unwrap()
+    TestClient::new(gateway).send(request).reply(false).unwrap()
 }
 
 #[test]
@@ -503,7 +506,7 @@ fn a_body_alone_is_packed_for_clients_that_cannot_decode_content() {
     let around = "<s:Envelope xmlns:s=\"http://schemas.xmlsoap.org/soap/envelope/\"><s:Body>";
     let end = "</s:Body></s:Envelope>";
     let message = format!("{around}{inner}{end}");
-    let origin = Origin::answering(reply("ETag: \"x\"\r\n", &message));
+    let origin = TestOrigin::answering(reply("ETag: \"x\"\r\n", &message));
     let gateway_always = gateway(&origin, "threshold");
     let got = post_for_body(&gateway_always, "always");
     assert_eq!(field(&got.head, "compression-decision"), Some("asked"));
@@ -532,7 +535,7 @@ fn a_body_alone_is_packed_for_clients_that_cannot_decode_content() {
         Some("refused")
     );
     assert_eq!(refused.body, message.as_bytes());
-    let page = Origin::answering(reply("", &message.replace("s:Body>", "Body>")));
+    let page = TestOrigin::answering(reply("", &message.replace("s:Body>", "Body>")));
     let page_gateway = gateway(&page, "threshold");
     let odd = post_for_body(&page_gateway, "always");
     assert_eq!(

@@ -5,7 +5,7 @@ use posthaste_qos::{Definition, Document, Ontologies, Rates, Requirement};
 use serde_json::Value;
 
 use crate::priced::{DEAR, Priced, metrics, promise};
-use crate::support::{Origin, field, get, wait_until};
+use crate::support::{TestOrigin, field, get, wait_until};
 
 const OPEN: &str = "Accept-Encoding: gzip\r\n";
 const ASKS: &str = "Accept-Encoding: gzip\r\nPrefer: compression=always\r\n";
@@ -132,7 +132,7 @@ fn who_asks_is_told_both_offers_and_what_became_of_the_own() {
 
 #[test]
 fn at_the_broker_only_those_find_the_cheaper_offer_who_say_that_they_leave_compression_open() {
-    let broker = Origin::answering("HTTP/1.1 204 No Content\r\n\r\n");
+    let broker = TestOrigin::answering("HTTP/1.1 204 No Content\r\n\r\n");
     let token = tempfile::NamedTempFile::new().unwrap();
     let file = promise("<serverQoSMetrics><availability>0.9</availability></serverQoSMetrics>");
     let shop = busy(&format!(

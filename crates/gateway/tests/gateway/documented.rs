@@ -1,16 +1,16 @@
 //! The documentation matches the program: the example holds the defaults, and the page names each key.
 
-use posthaste_gateway::Config;
+use posthaste_gateway::GatewayConfig;
 
 const EXAMPLE: &str = include_str!("../../../../examples/gateway.toml");
 const PAGE: &str = include_str!("../../../../docs/reference/gateway-config.md");
 
 #[test]
 fn the_example_shows_the_defaults() {
-    let shown = Config::read(EXAMPLE).unwrap();
+    let shown = GatewayConfig::read(EXAMPLE).unwrap();
     let smallest =
         "listen = \"127.0.0.1:8080\"\n[[route]]\npath = \"/\"\nupstream = [\"127.0.0.1:9000\"]";
-    let default = Config::read(smallest).unwrap();
+    let default = GatewayConfig::read(smallest).unwrap();
     assert_eq!(format!("{shown:#?}"), format!("{default:#?}"));
 }
 
@@ -31,7 +31,7 @@ fn the_example_can_be_used_with_every_key() {
     // No configuration has the keys of two policies.
     let text = text.replace("policy = \"none\"", "policy = \"prices\"");
     let text = text.replace("rate = \"500/s\"", "");
-    let config = Config::read(&text).unwrap();
+    let config = GatewayConfig::read(&text).unwrap();
     assert!(config.prices.is_some_and(|prices| prices.broker.is_some()));
     assert!(
         config.tls.is_some()

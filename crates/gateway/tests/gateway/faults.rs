@@ -8,20 +8,22 @@ use std::time::{Duration, Instant};
 
 use posthaste_gateway::start;
 
-use crate::support::{Client, Line, Origin, Seen, config, field, gateway, get, wait_until};
+use crate::support::{
+    OriginConnection, SeenSignal, TestClient, TestOrigin, config, field, gateway, get, wait_until,
+};
 
 const OK: &str = "HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nok";
 
 /// An upstream that answers each request with `reply` and then closes.
-fn once(reply: &'static str) -> Origin {
-    Origin::start(move |line| {
+fn once(reply: &'static str) -> TestOrigin {
+    TestOrigin::start(move |line| {
         line.request();
         line.write(reply);
     })
 }
 
 /// Ends a connection with a reset instead of a FIN.
-fn reset(line: &Line) {
+fn reset(line: &OriginConnection) {
     rustix::net::sockopt::set_socket_linger(&line.stream, Some(Duration::ZERO)).unwrap();
 }
 
@@ -42,7 +44,7 @@ fn an_upstream_that_gives_no_reply_is_a_bad_gateway() {
         let gateway = crate::support::gateway(&origin);
         assert_eq!(get(&gateway, "/", "").status, 502, "{nonsense:?}");
     }
-    let origin = Origin::start(|line| {
+    let origin = TestOrigin::start(|line| {
         line.request();
         line.write("HTTP/1.1 200 OK\r\n");
         for _ in 0..200 {
@@ -61,23 +63,23 @@ fn a_reply_that_ends_early_does_not_look_whole() {
     ] {
         let origin = once(reply);
         let gateway = gateway(&origin);
-        let mut client = Client::new(&gateway);
+        let mut client = TestClient::new(&gateway);
         client.send("GET / HTTP/1.1\r\nHost: s\r\n\r\n");
         // If the fault arrives with the head, there may be no reply at all.
         if let Some(reply) = client.reply(false) {
             assert!(!reply.whole, "{reply:?}");
         }
     }
-    let seen = Seen::default();
+    let seen = SeenSignal::default();
     let is_seen = seen.clone();
-    let origin = Origin::start(move |line| {
+    let origin = TestOrigin::start(move |line| {
         line.request();
         line.write("HTTP/1.1 200 OK\r\nContent-Length: 10\r\n\r\nhalf");
         is_seen.wait();
         reset(line);
     });
     let gateway = gateway(&origin);
-    let mut client = Client::new(&gateway);
+    let mut client = TestClient::new(&gateway);
     client.send("GET / HTTP/1.1\r\nHost: s\r\n\r\n");
     client.wait_for_some();
     seen.tell();
@@ -86,7 +88,7 @@ fn a_reply_that_ends_early_does_not_look_whole() {
 
 #[test]
 fn an_upstream_that_answers_before_it_has_the_request_costs_its_connection_and_nobody_else() {
-    let origin = Origin::start(|line| {
+    let origin = TestOrigin::start(|line| {
         // Answers after the head, like a server that rejects, and keeps reading.
         let mut some = [0; 1024];
         while line.stream.read(&mut some).is_ok_and(|length| length > 0) {
@@ -96,7 +98,7 @@ fn an_upstream_that_answers_before_it_has_the_request_costs_its_connection_and_n
         }
     });
     let gateway = gateway(&origin);
-    let mut client = Client::new(&gateway);
+    let mut client = TestClient::new(&gateway);
     client.send("POST / HTTP/1.1\r\nHost: s\r\nContent-Length: 1000000\r\n\r\nbeginning");
     assert_eq!(client.reply(false).unwrap().status, 401);
     // The rest of the body has no receiver: the connection ends at once, not after a timeout.
@@ -116,16 +118,16 @@ fn an_upstream_that_answers_before_it_has_the_request_costs_its_connection_and_n
 fn a_client_whose_reply_ends_early_is_reset() {
     // In HTTP/1.0 the end of the connection is the end of the reply.
     for version in ["1.0", "1.1"] {
-        let seen = Seen::default();
+        let seen = SeenSignal::default();
         let is_seen = seen.clone();
-        let origin = Origin::start(move |line| {
+        let origin = TestOrigin::start(move |line| {
             line.request();
             line.write("HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n4\r\nhalf\r\n");
             // The connection ends after the head has been forwarded.
             is_seen.wait();
         });
         let gateway = gateway(&origin);
-        let mut client = Client::new(&gateway);
+        let mut client = TestClient::new(&gateway);
         client.send(format!("GET / HTTP/{version}\r\nHost: s\r\n\r\n"));
         let mut reply = client.some();
         seen.tell();
@@ -141,7 +143,7 @@ fn a_client_whose_reply_ends_early_is_reset() {
 
 #[test]
 fn what_comes_after_a_reply_is_never_taken_for_the_next() {
-    let origin = Origin::start(|line| {
+    let origin = TestOrigin::start(|line| {
         while line.request().is_some() {
             line.write(format!(
                 "{OK}HTTP/1.1 200 OK\r\nContent-Length: 4\r\n\r\nevil"
@@ -149,7 +151,7 @@ fn what_comes_after_a_reply_is_never_taken_for_the_next() {
         }
     });
     let gateway = gateway(&origin);
-    let mut client = Client::new(&gateway);
+    let mut client = TestClient::new(&gateway);
     for _ in 0..10 {
         client.send("GET / HTTP/1.1\r\nHost: s\r\n\r\n");
         assert_eq!(client.reply(false).unwrap().body, b"ok");
@@ -159,7 +161,7 @@ fn what_comes_after_a_reply_is_never_taken_for_the_next() {
 #[test]
 fn a_silent_upstream_is_a_timeout_and_a_stalled_one_is_cut_off() {
     let limits = "[timeouts]\nreply = \"1s\"\nreply_body = \"1s\"\nconnect = \"1s\"";
-    let silent = Origin::start(|line| {
+    let silent = TestOrigin::start(|line| {
         line.request();
         line.request();
     });
@@ -168,7 +170,7 @@ fn a_silent_upstream_is_a_timeout_and_a_stalled_one_is_cut_off() {
     assert_eq!(get(&gateway, "/", "").status, 504);
     assert!(begin.elapsed() >= Duration::from_secs(1));
 
-    let stalled = Origin::start(|line| {
+    let stalled = TestOrigin::start(|line| {
         line.request();
         line.write("HTTP/1.1 200 OK\r\nContent-Length: 10\r\n\r\nhalf");
         line.request();
@@ -192,7 +194,7 @@ fn a_silent_upstream_is_a_timeout_and_a_stalled_one_is_cut_off() {
 
 #[test]
 fn each_request_on_a_kept_connection_has_the_whole_of_its_time() {
-    let origin = Origin::start(|line| {
+    let origin = TestOrigin::start(|line| {
         for _ in 0..2 {
             line.request();
             std::thread::sleep(Duration::from_millis(1200));
@@ -215,9 +217,9 @@ fn each_request_on_a_kept_connection_has_the_whole_of_its_time() {
 
 #[test]
 fn a_slow_client_is_not_the_upstreams_fault_and_an_upstream_that_takes_nothing_is() {
-    let origin = Origin::answering(OK);
+    let origin = TestOrigin::answering(OK);
     let gateway = start(config(&[origin.address], "[timeouts]\nreply = \"1s\"")).unwrap();
-    let mut client = Client::new(&gateway);
+    let mut client = TestClient::new(&gateway);
     client.send("POST / HTTP/1.1\r\nHost: s\r\nContent-Length: 5\r\n\r\n");
     for _ in 0..5 {
         std::thread::sleep(Duration::from_millis(400));
@@ -225,13 +227,13 @@ fn a_slow_client_is_not_the_upstreams_fault_and_an_upstream_that_takes_nothing_i
     }
     assert_eq!(client.reply(false).unwrap().status, 200);
 
-    let deaf = Origin::start(|line| {
+    let deaf = TestOrigin::start(|line| {
         // Accepts the connection and reads nothing.
         let _ = line.stream.peek(&mut [0]);
         std::thread::sleep(crate::support::PATIENCE);
     });
     let gateway = start(config(&[deaf.address], "[timeouts]\nreply = \"1s\"")).unwrap();
-    let mut client = Client::new(&gateway);
+    let mut client = TestClient::new(&gateway);
     let length = 64 << 20;
     client.send(format!(
         "POST / HTTP/1.1\r\nHost: s\r\nContent-Length: {length}\r\n\r\n"
@@ -247,15 +249,15 @@ fn a_slow_client_is_not_the_upstreams_fault_and_an_upstream_that_takes_nothing_i
 
 #[test]
 fn what_breaks_after_the_head_is_counted() {
-    let seen = Seen::default();
+    let seen = SeenSignal::default();
     let is_seen = seen.clone();
-    let origin = Origin::start(move |line| {
+    let origin = TestOrigin::start(move |line| {
         line.request();
         line.write("HTTP/1.1 200 OK\r\nContent-Length: 10\r\n\r\nhalf");
         is_seen.wait();
     });
     let gateway = gateway(&origin);
-    let mut client = Client::new(&gateway);
+    let mut client = TestClient::new(&gateway);
     client.send("GET / HTTP/1.1\r\nHost: s\r\n\r\n");
     client.wait_for_some();
     seen.tell();
@@ -284,14 +286,14 @@ fn protocols_that_are_switched_unasked_are_a_bad_gateway() {
 #[test]
 fn an_early_answer_says_that_it_is_the_last() {
     let refusal = "HTTP/1.1 413 Content Too Large\r\nContent-Length: 2\r\n\r\nno";
-    let origin = Origin::start(move |line| {
+    let origin = TestOrigin::start(move |line| {
         let mut head = [0; 64];
         let _ = std::io::Read::read(&mut line.stream, &mut head);
         line.write(refusal);
         std::thread::sleep(crate::support::PATIENCE);
     });
     let gateway = gateway(&origin);
-    let mut client = Client::new(&gateway);
+    let mut client = TestClient::new(&gateway);
     client.send("POST / HTTP/1.1\r\nHost: s\r\nContent-Length: 100000\r\n\r\nhello");
     let reply = client.reply(false).unwrap();
     assert_eq!(reply.status, 413);
@@ -310,13 +312,13 @@ fn informational_replies_come_before_the_one_that_counts() {
 #[test]
 fn a_client_that_vanishes_takes_its_request_along() {
     let (gone, seen) = mpsc::channel();
-    let origin = Origin::start(move |line| {
+    let origin = TestOrigin::start(move |line| {
         line.request();
         // The gateway closes the connection, because its client has gone.
         let _ = gone.send(line.request().is_none());
     });
     let gateway = gateway(&origin);
-    let mut client = Client::new(&gateway);
+    let mut client = TestClient::new(&gateway);
     client.send("GET / HTTP/1.1\r\nHost: s\r\n\r\n");
     wait_until("the upstream is asked", || origin.asked() == 1);
     drop(client);
@@ -326,13 +328,13 @@ fn a_client_that_vanishes_takes_its_request_along() {
 #[test]
 fn a_request_that_changes_something_is_not_repeated() {
     // Each connection answers one request and closes at the second without a reply.
-    let origin = Origin::start(|line| {
+    let origin = TestOrigin::start(|line| {
         line.request();
         line.write(OK);
         line.request();
     });
     let gateway = gateway(&origin);
-    let mut client = Client::new(&gateway);
+    let mut client = TestClient::new(&gateway);
     client.send("GET / HTTP/1.1\r\nHost: s\r\n\r\n");
     assert_eq!(client.reply(false).unwrap().status, 200);
     client.send("POST / HTTP/1.1\r\nHost: s\r\nContent-Length: 1\r\n\r\nx");
@@ -354,7 +356,7 @@ fn a_request_that_its_upstream_cannot_answer_is_not_tried_on_every_connection() 
     const LINES: usize = 5;
     for (answer, most) in [("nonsense\r\n\r\n", 1), ("", 2)] {
         let all = Barrier::new(LINES);
-        let origin = Origin::start(move |line| {
+        let origin = TestOrigin::start(move |line| {
             while let Some(request) = line.request() {
                 if request.starts_with("GET /bad") {
                     return line.write(answer);
@@ -364,7 +366,7 @@ fn a_request_that_its_upstream_cannot_answer_is_not_tried_on_every_connection() 
             }
         });
         let gateway = gateway(&origin);
-        let mut clients: Vec<_> = (0..LINES).map(|_| Client::new(&gateway)).collect();
+        let mut clients: Vec<_> = (0..LINES).map(|_| TestClient::new(&gateway)).collect();
         for client in &mut clients {
             client.send("GET / HTTP/1.1\r\nHost: s\r\n\r\n");
         }
@@ -379,7 +381,7 @@ fn a_request_that_its_upstream_cannot_answer_is_not_tried_on_every_connection() 
 #[test]
 fn a_reader_that_does_not_read_is_let_go() {
     let (over, is_over) = mpsc::channel();
-    let origin = Origin::start(move |line| {
+    let origin = TestOrigin::start(move |line| {
         line.request();
         line.write("HTTP/1.1 200 OK\r\nContent-Length: 100000000\r\n\r\n");
         let piece = vec![b'x'; 1 << 20];
@@ -390,7 +392,7 @@ fn a_reader_that_does_not_read_is_let_go() {
         let _ = over.send(());
     });
     let gateway = start(config(&[origin.address], "[timeouts]\nwrite = \"500ms\"")).unwrap();
-    let mut client = Client::new(&gateway);
+    let mut client = TestClient::new(&gateway);
     client.send("GET / HTTP/1.1\r\nHost: s\r\n\r\n");
     assert_eq!(is_over.recv_timeout(crate::support::PATIENCE), Ok(()));
     assert!(client.rest().len() < 90_000_000);

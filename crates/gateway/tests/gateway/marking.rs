@@ -4,34 +4,34 @@
 use std::net::SocketAddr;
 use std::thread;
 
-use posthaste_gateway::{Config, Running, start};
+use posthaste_gateway::{GatewayConfig, RunningGateway, start};
 use seccompiler::{
     BpfProgram, SeccompAction, SeccompCmpArgLen, SeccompCmpOp, SeccompCondition, SeccompFilter,
     SeccompRule, TargetArch, apply_filter,
 };
 
 use crate::priced::{Priced, promise};
-use crate::support::{Client, Origin, Reply, field, get};
+use crate::support::{ReceivedReply, TestClient, TestOrigin, field, get};
 use crate::watching::told;
 
 const REPLY: &str = "HTTP/1.1 200 OK\r\nContent-Length: 5\r\n\r\nbooks";
 
 /// A gateway that marks, with `more` in its section and a route `/marked` with a mark.
-fn marking(origin: SocketAddr, more: &str) -> Running {
+fn marking(origin: SocketAddr, more: &str) -> RunningGateway {
     let text = format!(
         "listen = \"127.0.0.1:0\"\n[marking]\npolicy = \"asked\"\n{more}\n\
          [[route]]\npath = \"/\"\nupstream = [\"{origin}\"]\n\
          [[route]]\npath = \"/marked\"\nupstream = [\"{origin}\"]\nmark = \"cs2\"\n"
     );
-    start(Config::read(&text).unwrap()).unwrap()
+    start(GatewayConfig::read(&text).unwrap()).unwrap()
 }
 
-fn decision(reply: &Reply) -> Option<&str> {
+fn decision(reply: &ReceivedReply) -> Option<&str> {
     field(&reply.head, "mark-decision")
 }
 
 /// The mark decision for a GET with these fields.
-fn decided(gateway: &Running, path: &str, fields: &str) -> String {
+fn decided(gateway: &RunningGateway, path: &str, fields: &str) -> String {
     let reply = get(gateway, path, &format!("Prefer: mark-reason\r\n{fields}"));
     decision(&reply).unwrap().to_owned()
 }
@@ -51,7 +51,7 @@ fn call(priorities: &str) -> String {
 
 #[test]
 fn whoever_is_first_to_ask_decides() {
-    let origin = Origin::answering(REPLY);
+    let origin = TestOrigin::answering(REPLY);
     let gateway = marking(origin.address, "");
     assert_eq!(decided(&gateway, "/", ""), "default; unasked");
     assert_eq!(
@@ -65,7 +65,9 @@ fn whoever_is_first_to_ask_decides() {
     let prefer = "Prefer: mark=0x0a\r\n";
     assert_eq!(decided(&gateway, "/marked", prefer), "af11; prefer");
     let asked = |priorities: &str| {
-        let reply = Client::new(&gateway).send(call(priorities)).reply(false);
+        let reply = TestClient::new(&gateway)
+            .send(call(priorities))
+            .reply(false);
         decision(&reply.unwrap()).unwrap().to_owned()
     };
     assert_eq!(asked("<throughput>0</throughput>"), "af11; soap-header");
@@ -95,7 +97,7 @@ fn whoever_is_first_to_ask_decides() {
 
 #[test]
 fn nobody_gets_more_than_is_allowed() {
-    let origin = Origin::answering(REPLY);
+    let origin = TestOrigin::answering(REPLY);
     let gateway = marking(origin.address, "allow = [\"af11\"]");
     assert_eq!(
         decided(&gateway, "/", "Prefer: mark=ef\r\n"),
@@ -118,7 +120,7 @@ fn nobody_gets_more_than_is_allowed() {
 
 #[test]
 fn a_gateway_that_does_not_mark_says_nothing() {
-    let origin = Origin::answering(REPLY);
+    let origin = TestOrigin::answering(REPLY);
     let gateway = crate::support::gateway(&origin);
     let reply = get(&gateway, "/", "Prefer: mark=ef, mark-reason\r\n");
     assert_eq!((reply.status, decision(&reply)), (200, None));
@@ -131,12 +133,12 @@ fn a_gateway_that_does_not_mark_says_nothing() {
 
 #[test]
 fn a_table_of_ones_own_is_read_and_refused_by_its_place() {
-    let origin = Origin::answering(REPLY);
+    let origin = TestOrigin::answering(REPLY);
     let own = "table = [{ jitter = \"4\", mark = \"va\" }]\n\
                urgency = [\"ef\", \"0\", \"0\", \"0\", \"0\", \"0\", \"0\", \"0\"]";
     let gateway = marking(origin.address, own);
     assert_eq!(decided(&gateway, "/", "Priority: u=0\r\n"), "ef; priority");
-    let mut client = Client::new(&gateway);
+    let mut client = TestClient::new(&gateway);
     let reply = client
         .send(call("<jitter>4</jitter>"))
         .reply(false)
@@ -156,7 +158,7 @@ fn a_table_of_ones_own_is_read_and_refused_by_its_place() {
         ("policy = \"always\"", "`asked`"),
     ] {
         let text = format!("listen = \"127.0.0.1:0\"\n[marking]\n{wrong}");
-        let error = Config::read(&text).unwrap_err().to_string();
+        let error = GatewayConfig::read(&text).unwrap_err().to_string();
         assert!(
             error.starts_with("line 3, ") && error.contains(words),
             "{error}"
@@ -181,7 +183,7 @@ fn refuse_marks() {
 
 #[test]
 fn where_the_kernel_refuses_marks_replies_go_out_without() {
-    let origin = Origin::answering(REPLY);
+    let origin = TestOrigin::answering(REPLY);
     thread::spawn(move || {
         refuse_marks();
         let gateway = marking(origin.address, "upstream = true");
@@ -250,7 +252,7 @@ fn an_offer_marks_the_replies_of_those_whom_it_lets_in() {
     let throughput = "<qosInfo><transportQoSPriorities><throughput>0</throughput></transportQoSPriorities></qosInfo>";
     assert_eq!(call(throughput), "af11; soap-header");
 
-    let origin = Origin::answering(REPLY);
+    let origin = TestOrigin::answering(REPLY);
     let unpriced = marking(origin.address, "");
     assert_eq!(
         crate::marking::decided(&unpriced, "/", selects),

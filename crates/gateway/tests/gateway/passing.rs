@@ -4,14 +4,14 @@ use std::sync::atomic::{AtomicBool, Ordering::SeqCst};
 use std::sync::{Arc, Barrier};
 use std::time::Duration;
 
-use crate::support::{Client, Origin, config, field, gateway, get};
+use crate::support::{TestClient, TestOrigin, config, field, gateway, get};
 use crate::watching::{told, value};
 
 const HELLO: &str = "HTTP/1.1 200 OK\r\nContent-Length: 5\r\nContent-Type: text/plain\r\n\r\nhello";
 
 #[test]
 fn a_reply_passes_and_the_upstream_learns_for_whom_it_was() {
-    let origin = Origin::answering(HELLO);
+    let origin = TestOrigin::answering(HELLO);
     let gateway = gateway(&origin);
     let reply = get(&gateway, "/a?b=c", "X-Mine: 1\r\n");
     assert_eq!((reply.status, &*reply.body), (200, &b"hello"[..]));
@@ -26,7 +26,7 @@ fn a_reply_passes_and_the_upstream_learns_for_whom_it_was() {
 
 #[test]
 fn what_concerns_one_connection_stays_on_it() {
-    let origin = Origin::answering(
+    let origin = TestOrigin::answering(
         "HTTP/1.1 200 OK\r\nContent-Length: 2\r\nConnection: X-Theirs\r\nX-Theirs: 1\r\nKeep-Alive: timeout=5\r\n\r\nok",
     );
     let gateway = gateway(&origin);
@@ -46,10 +46,10 @@ fn what_concerns_one_connection_stays_on_it() {
 
 #[test]
 fn connection_takes_away_nothing_that_the_upstream_needs() {
-    let origin = Origin::answering(HELLO);
+    let origin = TestOrigin::answering(HELLO);
     let gateway = gateway(&origin);
     let named = "Host, Content-Length, Transfer-Encoding, Via, X-Forwarded-For, X-Forwarded-Proto";
-    let mut client = Client::new(&gateway);
+    let mut client = TestClient::new(&gateway);
     client.send(format!(
         "POST / HTTP/1.1\r\nHost: shop\r\nConnection: {named}, close\r\nX-Forwarded-For: 192.0.2.1\r\nContent-Length: 5\r\n\r\nhello"
     ));
@@ -65,7 +65,7 @@ fn connection_takes_away_nothing_that_the_upstream_needs() {
 
 #[test]
 fn those_before_us_stay_in_the_list_and_cookies_become_one_field() {
-    let origin = Origin::answering(HELLO);
+    let origin = TestOrigin::answering(HELLO);
     let gateway = gateway(&origin);
     let fields = "X-Forwarded-For: 192.0.2.1\r\nX-Forwarded-For: 192.0.2.2\r\nCookie: a=1\r\nCookie: b=2\r\n";
     get(&gateway, "/", fields);
@@ -86,9 +86,9 @@ fn those_before_us_stay_in_the_list_and_cookies_become_one_field() {
 
 #[test]
 fn bodies_reach_the_upstream_in_either_framing() {
-    let origin = Origin::answering(HELLO);
+    let origin = TestOrigin::answering(HELLO);
     let gateway = gateway(&origin);
-    let mut client = Client::new(&gateway);
+    let mut client = TestClient::new(&gateway);
     client.send("POST / HTTP/1.1\r\nHost: s\r\nContent-Length: 4\r\n\r\nbody");
     assert_eq!(client.reply(false).unwrap().status, 200);
     assert!(origin.last_request().ends_with("\r\n\r\nbody"));
@@ -122,10 +122,10 @@ fn one_connection_to_the_upstream_serves_many_requests() {
         chunks("text/xml", ""),
         chunks("text/xml", "X-Sum: 7\r\n"),
     ] {
-        let origin = Origin::answering(reply);
+        let origin = TestOrigin::answering(reply);
         let gateway = gateway(&origin);
         for _ in 0..5 {
-            let mut client = Client::new(&gateway);
+            let mut client = TestClient::new(&gateway);
             for _ in 0..5 {
                 client.send("GET / HTTP/1.1\r\nHost: s\r\nTE: trailers\r\n\r\n");
                 assert!(client.reply(false).unwrap().body.starts_with(b"hello"));
@@ -140,14 +140,14 @@ fn one_connection_to_the_upstream_serves_many_requests() {
 fn a_crowd_goes_on_to_an_upstream_that_waits_for_all_of_it() {
     const CROWD: usize = 100;
     let all = Barrier::new(CROWD);
-    let origin = Origin::start(move |line| {
+    let origin = TestOrigin::start(move |line| {
         while line.request().is_some() {
             all.wait();
             line.write(HELLO);
         }
     });
     let gateway = gateway(&origin);
-    let mut crowd: Vec<_> = (0..CROWD).map(|_| Client::new(&gateway)).collect();
+    let mut crowd: Vec<_> = (0..CROWD).map(|_| TestClient::new(&gateway)).collect();
     for client in &mut crowd {
         client.send("GET / HTTP/1.1\r\nHost: s\r\n\r\n");
     }
@@ -161,7 +161,7 @@ fn a_crowd_goes_on_to_an_upstream_that_waits_for_all_of_it() {
 
 #[test]
 fn a_connection_that_the_upstream_has_closed_costs_no_request() {
-    let origin = Origin::start(|line| {
+    let origin = TestOrigin::start(|line| {
         // One reply, then silence and a close, like an idle timeout.
         line.request();
         line.write(HELLO);
@@ -176,14 +176,14 @@ fn a_connection_that_the_upstream_has_closed_costs_no_request() {
 fn pieces_pass_as_they_come() {
     let (seen, may_go_on) = std::sync::mpsc::channel();
     let may_go_on = std::sync::Mutex::new(may_go_on);
-    let origin = Origin::start(move |line| {
+    let origin = TestOrigin::start(move |line| {
         line.request();
         line.write("HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n3\r\nabc\r\n");
         let _ = may_go_on.lock().unwrap().recv();
         line.write("3\r\ndef\r\n0\r\n\r\n");
     });
     let gateway = gateway(&origin);
-    let mut client = Client::new(&gateway);
+    let mut client = TestClient::new(&gateway);
     client.send("GET / HTTP/1.1\r\nHost: s\r\n\r\n");
     let mut reply = Vec::new();
     while !reply.ends_with(b"3\r\nabc\r\n") {
@@ -197,7 +197,7 @@ fn pieces_pass_as_they_come() {
 
 #[test]
 fn trailers_pass() {
-    let origin = Origin::answering(
+    let origin = TestOrigin::answering(
         "HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\nTrailer: X-Sum\r\n\r\n3\r\nabc\r\n0\r\nX-Sum: 7\r\n\r\n",
     );
     let gateway = gateway(&origin);
@@ -208,7 +208,7 @@ fn trailers_pass() {
 
 #[test]
 fn trailers_pass_behind_what_might_have_been_compressed() {
-    let origin = Origin::answering(
+    let origin = TestOrigin::answering(
         "HTTP/1.1 200 OK\r\nContent-Type: text/xml\r\nTransfer-Encoding: chunked\r\nTrailer: X-Sum\r\n\r\n3\r\nabc\r\n0\r\nX-Sum: 7\r\n\r\n",
     );
     let gateway = gateway(&origin);
@@ -224,9 +224,9 @@ fn replies_without_a_body_have_none() {
         ("GET", "HTTP/1.1 204 No Content\r\n\r\n"),
         ("GET", "HTTP/1.1 304 Not Modified\r\nETag: \"a\"\r\n\r\n"),
     ] {
-        let origin = Origin::answering(reply);
+        let origin = TestOrigin::answering(reply);
         let gateway = gateway(&origin);
-        let mut client = Client::new(&gateway);
+        let mut client = TestClient::new(&gateway);
         for _ in 0..2 {
             client.send(format!("{request} / HTTP/1.1\r\nHost: s\r\n\r\n"));
             let got = client.reply(request == "HEAD").unwrap();
@@ -240,11 +240,13 @@ fn replies_without_a_body_have_none() {
 
 #[test]
 fn an_old_client_gets_a_reply_that_it_can_read() {
-    let origin = Origin::answering(
+    let origin = TestOrigin::answering(
         "HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n5\r\nhello\r\n0\r\n\r\n",
     );
     let gateway = gateway(&origin);
-    let reply = Client::new(&gateway).send("GET / HTTP/1.0\r\n\r\n").rest();
+    let reply = TestClient::new(&gateway)
+        .send("GET / HTTP/1.0\r\n\r\n")
+        .rest();
     let reply = String::from_utf8_lossy(&reply);
     // The forwarded request is HTTP/1.1 and has a Host.
     let request = origin.last_request().to_lowercase();
@@ -258,8 +260,8 @@ fn an_old_client_gets_a_reply_that_it_can_read() {
 #[test]
 fn the_longest_path_decides_in_whole_segments() {
     let (shop, rest) = (
-        Origin::answering("HTTP/1.1 200 OK\r\nContent-Length: 4\r\n\r\nshop"),
-        Origin::answering("HTTP/1.1 200 OK\r\nContent-Length: 4\r\n\r\nrest"),
+        TestOrigin::answering("HTTP/1.1 200 OK\r\nContent-Length: 4\r\n\r\nshop"),
+        TestOrigin::answering("HTTP/1.1 200 OK\r\nContent-Length: 4\r\n\r\nrest"),
     );
     let text = format!(
         "listen = \"127.0.0.1:0\"
@@ -267,7 +269,7 @@ fn the_longest_path_decides_in_whole_segments() {
          [[route]]\npath = \"/shop/\"\nupstream = [\"{}\"]",
         rest.address, shop.address
     );
-    let config = posthaste_gateway::Config::read(&text).unwrap();
+    let config = posthaste_gateway::GatewayConfig::read(&text).unwrap();
     let gateway = posthaste_gateway::start(config).unwrap();
     for (path, whose) in [
         ("/", "rest"),
@@ -277,7 +279,7 @@ fn the_longest_path_decides_in_whole_segments() {
     ] {
         assert_eq!(get(&gateway, path, "").body, whose.as_bytes(), "{path}");
     }
-    let mut client = Client::new(&gateway);
+    let mut client = TestClient::new(&gateway);
     client.send("GET http://Shop:80/shop/2 HTTP/1.1\r\nHost: shop\r\n\r\n");
     assert_eq!(client.reply(false).unwrap().body, b"shop");
     let request = shop.last_request();
@@ -289,13 +291,13 @@ fn the_longest_path_decides_in_whole_segments() {
 fn the_less_busy_upstream_is_asked_and_a_dead_one_is_left_out() {
     let (slow, fast) = (
         // Answers nothing during the test.
-        Origin::start(|line| while line.request().is_some() {}),
-        Origin::answering(HELLO),
+        TestOrigin::start(|line| while line.request().is_some() {}),
+        TestOrigin::answering(HELLO),
     );
     let dead = crate::support::closed_port();
     let all = [slow.address, fast.address];
     let gateway = posthaste_gateway::start(config(&all, "")).unwrap();
-    let mut first = Client::new(&gateway);
+    let mut first = TestClient::new(&gateway);
     first.send("GET / HTTP/1.1\r\nHost: s\r\n\r\n");
     crate::support::wait_until("the slow one is asked", || slow.asked() == 1);
     for _ in 0..5 {
@@ -318,7 +320,7 @@ fn the_less_busy_upstream_is_asked_and_a_dead_one_is_left_out() {
 /// One request waits for the silent upstream; the others do not.
 #[test]
 fn one_request_finds_out_whether_an_upstream_is_back() {
-    let origin = Origin::answering(HELLO);
+    let origin = TestOrigin::answering(HELLO);
     let hole = posthaste_serve::listen(([127, 0, 0, 1], 0).into(), 0).unwrap();
     let address = hole.local_addr().unwrap();
     let _full = std::net::TcpStream::connect(address).unwrap();
@@ -352,16 +354,16 @@ fn a_reply_in_chunks_has_no_other_length() {
         "Transfer-Encoding: chunked\r\nContent-Length: 5\r\n\r\nb\r\nhello world\r\n0\r\n\r\n";
     for media in ["text/plain", "image/png"] {
         let reply = format!("HTTP/1.1 200 OK\r\nContent-Type: {media}\r\n{both}");
-        let origin = Origin::answering(reply);
+        let origin = TestOrigin::answering(reply);
         let gateway = gateway(&origin);
-        let mut client = Client::new(&gateway);
+        let mut client = TestClient::new(&gateway);
         for _ in 0..2 {
             client.send("GET / HTTP/1.1\r\nHost: s\r\n\r\n");
             let reply = client.reply(false).unwrap();
             assert_eq!(reply.body, b"hello world", "{media}: {}", reply.head);
         }
     }
-    let origin = Origin::answering("HTTP/1.1 200 OK\r\nContent-Length: 2, 2\r\n\r\nok");
+    let origin = TestOrigin::answering("HTTP/1.1 200 OK\r\nContent-Length: 2, 2\r\n\r\nok");
     let reply = get(&gateway(&origin), "/", "");
     assert_eq!(
         field(&reply.head, "content-length"),
@@ -372,8 +374,8 @@ fn a_reply_in_chunks_has_no_other_length() {
 }
 
 /// Two routes: a general upstream, and one for `/account` and below.
-fn two_routes() -> (Origin, Origin, posthaste_gateway::Running) {
-    let (open, kept) = (Origin::answering(HELLO), Origin::answering(HELLO));
+fn two_routes() -> (TestOrigin, TestOrigin, posthaste_gateway::RunningGateway) {
+    let (open, kept) = (TestOrigin::answering(HELLO), TestOrigin::answering(HELLO));
     let mut both = config(&[open.address], "");
     both.routes
         .push(config(&[kept.address], "").routes.remove(0));
@@ -435,7 +437,7 @@ fn a_health_check_leaves_an_upstream_out_and_takes_it_back() {
     let well = Arc::new(AtomicBool::new(false));
     let state = well.clone();
     // Each request uses a new connection. With checks, a connection alone proves nothing.
-    let sick = Origin::start(move |line| {
+    let sick = TestOrigin::start(move |line| {
         let Some(request) = line.request() else {
             return;
         };
@@ -446,14 +448,14 @@ fn a_health_check_leaves_an_upstream_out_and_takes_it_back() {
             "HTTP/1.1 200 OK\r\nContent-Length: 5\r\nConnection: close\r\n\r\nhello"
         });
     });
-    let other = Origin::answering(HELLO);
+    let other = TestOrigin::answering(HELLO);
     let text = format!(
         "listen = \"127.0.0.1:0\"\n[[route]]\npath = \"/\"\nupstream = [\"{}\", \"{}\"]\n[route.health]\npath = \"/health\"\nevery = \"50ms\"\nfailures = 2",
         sick.address, other.address
     );
     let gateway =
-        posthaste_gateway::start(posthaste_gateway::Config::read(&text).unwrap()).unwrap();
-    let asked = |origin: &Origin| {
+        posthaste_gateway::start(posthaste_gateway::GatewayConfig::read(&text).unwrap()).unwrap();
+    let asked = |origin: &TestOrigin| {
         let requests = origin.requests.lock().unwrap();
         requests
             .iter()

@@ -2,10 +2,10 @@
 
 use std::io::Write as _;
 
-use posthaste_gateway::{Running, start};
+use posthaste_gateway::{RunningGateway, start};
 use tempfile::NamedTempFile;
 
-use crate::support::{Client, Origin, Reply, config, field, get, wait_until};
+use crate::support::{ReceivedReply, TestClient, TestOrigin, config, field, get, wait_until};
 use crate::watching::{told, value};
 
 /// Watches the upstream's report.
@@ -14,14 +14,14 @@ const WATCH: &str = "[demand]\nwatch = { upstream = \"X-Busy\" }\n";
 pub(crate) const DEAR: &str = "controller = { policy = \"steps\", high = \"1%\", low = \"0%\", up = \"1.00\", window = \"20ms\", period = \"20ms\" }\n";
 
 pub(crate) struct Priced {
-    pub(crate) gateway: Running,
-    pub(crate) origin: Origin,
+    pub(crate) gateway: RunningGateway,
+    pub(crate) origin: TestOrigin,
 }
 
 impl Priced {
     /// Adds `more` to the section of prices and after it.
     pub(crate) fn new(busy: &'static str, more: &str) -> Self {
-        let origin = Origin::start(move |line| {
+        let origin = TestOrigin::start(move |line| {
             while line.request().is_some() {
                 line.write(format!(
                     "HTTP/1.1 200 OK\r\nX-Busy: {busy}\r\nContent-Length: 2\r\n\r\nok"
@@ -32,7 +32,7 @@ impl Priced {
     }
 
     /// Starts in front of the given upstream.
-    pub(crate) fn before(origin: Origin, more: &str) -> Self {
+    pub(crate) fn before(origin: TestOrigin, more: &str) -> Self {
         let more = format!(
             "{WATCH}[protection]\npolicy = \"prices\"\nclient = \"X-Client\"\n[prices]\nevery = \"20ms\"\ncapacity = \"100/s\"\n{more}"
         );
@@ -40,7 +40,7 @@ impl Priced {
         Self { gateway, origin }
     }
 
-    pub(crate) fn get(&self, fields: &str) -> Reply {
+    pub(crate) fn get(&self, fields: &str) -> ReceivedReply {
         get(&self.gateway, "/", fields)
     }
 
@@ -59,7 +59,7 @@ impl Priced {
     /// Returns the reply's fields in their original case, because tokens are case-sensitive.
     pub(crate) fn fields(&self, fields: &str) -> impl Fn(&str) -> Option<String> + use<> {
         let request = format!("GET / HTTP/1.1\r\nHost: s\r\nConnection: close\r\n{fields}\r\n");
-        let reply = Client::new(&self.gateway).send(request).rest();
+        let reply = TestClient::new(&self.gateway).send(request).rest();
         let reply = String::from_utf8(reply).unwrap();
         move |name| field(&reply, name).map(str::to_owned)
     }
@@ -71,7 +71,7 @@ impl Priced {
     }
 
     /// Sends a SOAP call with these fields and this SOAP header.
-    pub(crate) fn call(&self, fields: &str, header: &str) -> Reply {
+    pub(crate) fn call(&self, fields: &str, header: &str) -> ReceivedReply {
         let body = format!(
             "<e:Envelope xmlns:e='http://schemas.xmlsoap.org/soap/envelope/'><e:Header>{header}</e:Header><e:Body/></e:Envelope>"
         );
@@ -80,14 +80,14 @@ impl Priced {
              {fields}Content-Length: {}\r\n\r\n{body}",
             body.len()
         );
-        Client::new(&self.gateway)
+        TestClient::new(&self.gateway)
             .send(request)
             .reply(false)
             .unwrap()
     }
 }
 
-pub(crate) fn metrics(gateway: &Running) -> impl Fn(&str) -> f64 {
+pub(crate) fn metrics(gateway: &RunningGateway) -> impl Fn(&str) -> f64 {
     let text = String::from_utf8(told(gateway, "/metrics").body).unwrap();
     move |start| value(&text, &format!("posthaste_gateway_{start}"))
 }

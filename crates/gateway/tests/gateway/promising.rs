@@ -4,12 +4,12 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 use std::time::Duration;
 
-use posthaste_gateway::Running;
+use posthaste_gateway::RunningGateway;
 use serde_json::{Value, json};
 use tempfile::NamedTempFile;
 
 use crate::priced::{DEAR, Priced, metrics, promise};
-use crate::support::{Origin, get, wait_until};
+use crate::support::{TestOrigin, get, wait_until};
 use crate::watching::told;
 
 /// Promises about the server.
@@ -22,7 +22,7 @@ fn promising() -> (String, NamedTempFile) {
 }
 
 /// The document for this client.
-fn outcome(gateway: &Running, client: &str) -> Value {
+fn outcome(gateway: &RunningGateway, client: &str) -> Value {
     let reply = get(
         gateway,
         "/.well-known/wsqos",
@@ -65,7 +65,7 @@ fn what_was_promised_is_held_against_what_was_delivered_in_metrics_and_on_the_pa
     let (more, _file) = promising();
     let holds = Arc::<AtomicBool>::default();
     let held = holds.clone();
-    let origin = Origin::start(move |line| {
+    let origin = TestOrigin::start(move |line| {
         while line.request().is_some() {
             while held.load(Relaxed) {
                 std::thread::sleep(Duration::from_millis(2));

@@ -8,12 +8,12 @@ use std::time::Duration;
 use posthaste_gateway::start;
 
 use crate::priced::{DEAR, Priced, metrics};
-use crate::support::{Client, Origin, config, field, get, wait_until};
+use crate::support::{TestClient, TestOrigin, config, field, get, wait_until};
 
 const OK: &str = "HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nok";
 #[test]
 fn beyond_its_rate_requests_are_turned_away_at_once_and_told_when_to_come_back() {
-    let origin = Origin::answering(OK);
+    let origin = TestOrigin::answering(OK);
     let more = "[protection]\npolicy = \"rate\"\nrate = \"1/min\"\nburst = 3\n";
     let gateway = start(config(&[origin.address], more)).unwrap();
     let statuses: Vec<u16> = (0..5).map(|_| get(&gateway, "/", "").status).collect();
@@ -30,7 +30,7 @@ fn no_more_are_in_service_than_the_limit_and_the_others_do_not_wait() {
     let answers = Arc::<AtomicBool>::default();
     let origin = {
         let answers = answers.clone();
-        Origin::start(move |line| {
+        TestOrigin::start(move |line| {
             while line.request().is_some() {
                 wait_until("it may answer", || answers.load(Relaxed));
                 line.write(OK);
@@ -60,13 +60,13 @@ fn no_more_are_in_service_than_the_limit_and_the_others_do_not_wait() {
 
 #[test]
 fn what_a_client_does_to_its_own_request_is_not_held_against_the_service() {
-    let origin = Origin::answering(OK);
+    let origin = TestOrigin::answering(OK);
     let more = "[protection]\npolicy = \"limit\"\nleast = 1\nlimiter = { policy = \"aimd\", timeout = \"2s\" }\n";
     let gateway = start(config(&[origin.address], more)).unwrap();
     let limit = || metrics(&gateway)("in_service_limit ");
     let entered = || metrics(&gateway)("entered_total{by=\"plain\"} ");
     let ask = |request: &str| {
-        Client::new(&gateway)
+        TestClient::new(&gateway)
             .send(request)
             .reply(false)
             .unwrap()
@@ -84,7 +84,7 @@ fn what_a_client_does_to_its_own_request_is_not_held_against_the_service() {
     // Uploads slower than the service may be.
     let mut slow = Vec::new();
     for _ in 0..10 {
-        let mut client = Client::new(&gateway);
+        let mut client = TestClient::new(&gateway);
         let before = entered();
         client.send("POST / HTTP/1.1\r\nHost: s\r\nContent-Length: 2\r\n\r\nx");
         let is_in = || entered() > before && metrics(&gateway)("in_service ") == 0.0;
@@ -104,13 +104,13 @@ fn what_a_client_does_to_its_own_request_is_not_held_against_the_service() {
 
 #[test]
 fn who_sends_slowly_takes_nobodys_place() {
-    let origin = Origin::answering(OK);
+    let origin = TestOrigin::answering(OK);
     let more = "[protection]\npolicy = \"limit\"\nleast = 2\nmost = 2\n";
     let gateway = start(config(&[origin.address], more)).unwrap();
     let in_service = || metrics(&gateway)("in_service ");
     let entered = || metrics(&gateway)("entered_total{by=\"plain\"} ");
     let slow = |before: u32| {
-        let mut client = Client::new(&gateway);
+        let mut client = TestClient::new(&gateway);
         client.send("POST / HTTP/1.1\r\nHost: s\r\nContent-Length: 2\r\n\r\nx");
         let is_in = || entered() > f64::from(before) && in_service() == 0.0;
         wait_until("it has come in and is waited for", is_in);
@@ -203,7 +203,7 @@ fn a_quote_holds_for_its_client_whatever_the_price_does_and_for_nobody_else() {
     let is_busy = Arc::<AtomicBool>::default();
     let origin = {
         let is_busy = is_busy.clone();
-        Origin::start(move |line| {
+        TestOrigin::start(move |line| {
             while line.request().is_some() {
                 let busy = u8::from(is_busy.load(Relaxed));
                 line.write(format!(
@@ -284,7 +284,7 @@ fn clients_that_ignore_the_price_are_refused_and_keep_nobody_out_who_has_a_quote
 
 #[test]
 fn what_cannot_be_configured_is_refused_with_the_remedy() {
-    use posthaste_gateway::Config;
+    use posthaste_gateway::GatewayConfig;
     let route = "listen = \"127.0.0.1:0\"\n";
     for (more, words) in [
         ("[prices]", "protection.policy = \"prices\""),
@@ -314,7 +314,7 @@ fn what_cannot_be_configured_is_refused_with_the_remedy() {
     ] {
         let text =
             format!("{route}{more}\n[[route]]\npath = \"/\"\nupstream = [\"127.0.0.1:9\"]\n");
-        let error = Config::read(&text).unwrap_err().to_string();
+        let error = GatewayConfig::read(&text).unwrap_err().to_string();
         assert!(error.contains(words), "{more}: {error}");
     }
 }

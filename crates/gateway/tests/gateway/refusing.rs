@@ -2,7 +2,7 @@
 
 use std::time::Instant;
 
-use crate::support::{Client, Origin, PATIENCE, config, gateway};
+use crate::support::{PATIENCE, TestClient, TestOrigin, config, gateway};
 use posthaste_gateway::start;
 
 const OK: &str = "HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nok";
@@ -12,7 +12,7 @@ const OK: &str = "HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nok";
 #[test]
 fn what_can_be_read_in_two_ways_is_not_passed_on() {
     let smuggled = "GET /smuggled HTTP/1.1\r\nHost: s\r\n\r\n";
-    let origin = Origin::answering(OK);
+    let origin = TestOrigin::answering(OK);
     let gateway = gateway(&origin);
     for (status, fields, body) in [
         (400, "Content-Length: 5\r\nContent-Length: 6", "hello"),
@@ -42,7 +42,7 @@ fn what_can_be_read_in_two_ways_is_not_passed_on() {
     ] {
         let before = origin.asked();
         let request = format!("POST / HTTP/1.1\r\nHost: s\r\n{fields}\r\n\r\n{body}{smuggled}");
-        let reply = Client::new(&gateway).send(&request).rest();
+        let reply = TestClient::new(&gateway).send(&request).rest();
         let reply = String::from_utf8_lossy(&reply);
         assert!(
             reply.starts_with(&format!("HTTP/1.1 {status}")),
@@ -63,12 +63,12 @@ fn a_request_with_two_lengths_reaches_nobody() {
         "Transfer-Encoding: chunked\r\nContent-Length: 4\r\nContent-Length: 5",
         "Content-Length: 4\r\nContent-Length: 4",
     ] {
-        let origin = Origin::answering(OK);
+        let origin = TestOrigin::answering(OK);
         let gateway = gateway(&origin);
         let request = format!(
             "POST / HTTP/1.1\r\nHost: s\r\n{fields}\r\n\r\n0\r\n\r\nGET /smuggled HTTP/1.1\r\nHost: s\r\n\r\n"
         );
-        let reply = Client::new(&gateway).send(request).rest();
+        let reply = TestClient::new(&gateway).send(request).rest();
         let reply = String::from_utf8_lossy(&reply).to_lowercase();
         assert!(reply.starts_with("http/1.1 400 "), "{fields:?}: {reply}");
         assert_eq!(reply.matches("http/1.1 ").count(), 1, "{reply}");
@@ -80,13 +80,13 @@ fn a_request_with_two_lengths_reaches_nobody() {
 /// A lenient reader would take the bytes up to the next empty line for trailers and lose the request in them.
 #[test]
 fn no_request_is_swallowed_by_the_chunks_before_it() {
-    let origin = Origin::answering(OK);
+    let origin = TestOrigin::answering(OK);
     let gateway = gateway(&origin);
     for end in ["0\r\n\n", "0\r\nA: b\n", "0\r\nA: b\n\r\n"] {
         let request = format!(
             "POST / HTTP/1.1\r\nHost: s\r\nTransfer-Encoding: chunked\r\n\r\n{end}GET /a HTTP/1.1\r\nHost: s\r\n\r\nGET /b HTTP/1.1\r\nHost: s\r\n\r\n"
         );
-        let reply = Client::new(&gateway).send(request).rest();
+        let reply = TestClient::new(&gateway).send(request).rest();
         let reply = String::from_utf8_lossy(&reply).to_lowercase();
         assert!(reply.starts_with("http/1.1 400 "), "{end:?}: {reply}");
         assert_eq!(reply.matches("http/1.1 ").count(), 1, "{end:?}: {reply}");
@@ -95,7 +95,7 @@ fn no_request_is_swallowed_by_the_chunks_before_it() {
 
 #[test]
 fn request_lines_and_hosts_are_checked() {
-    let origin = Origin::answering(OK);
+    let origin = TestOrigin::answering(OK);
     let gateway = gateway(&origin);
     for (status, head) in [
         (400, "GET / HTTP/1.1"),
@@ -118,7 +118,7 @@ fn request_lines_and_hosts_are_checked() {
         (501, "CONNECT s:80 HTTP/1.1\r\nHost: s"),
         (501, "TRACE / HTTP/1.1\r\nHost: s"),
     ] {
-        let reply = Client::new(&gateway)
+        let reply = TestClient::new(&gateway)
             .send(format!("{head}\r\nConnection: close\r\n\r\n"))
             .rest();
         let reply = String::from_utf8_lossy(&reply);
@@ -133,7 +133,7 @@ fn request_lines_and_hosts_are_checked() {
 
 #[test]
 fn broken_chunks_end_the_connection_and_nothing_behind_them_is_read() {
-    let origin = Origin::answering(OK);
+    let origin = TestOrigin::answering(OK);
     let gateway = gateway(&origin);
     for chunks in [
         "zz\r\nabc\r\n0\r\n\r\n",
@@ -147,7 +147,7 @@ fn broken_chunks_end_the_connection_and_nothing_behind_them_is_read() {
         let request = format!(
             "POST / HTTP/1.1\r\nHost: s\r\nTransfer-Encoding: chunked\r\n\r\n{chunks}GET /smuggled HTTP/1.1\r\nHost: s\r\n\r\n"
         );
-        let reply = Client::new(&gateway).send(request).rest();
+        let reply = TestClient::new(&gateway).send(request).rest();
         let reply = String::from_utf8_lossy(&reply);
         assert!(!reply.contains(" 200 "), "{chunks:?}: {reply}");
         assert!(
@@ -164,10 +164,10 @@ fn broken_chunks_end_the_connection_and_nothing_behind_them_is_read() {
 
 #[test]
 fn too_much_is_refused() {
-    let origin = Origin::answering(OK);
+    let origin = TestOrigin::answering(OK);
     let gateway = start(config(&[origin.address], "[limits]\nbody = \"1000B\"")).unwrap();
     let status = |request: String| {
-        let reply = Client::new(&gateway).send(request).rest();
+        let reply = TestClient::new(&gateway).send(request).rest();
         String::from_utf8_lossy(&reply)
             .split(' ')
             .nth(1)
@@ -208,10 +208,10 @@ fn too_much_is_refused() {
 
 #[test]
 fn an_endless_header_and_a_slow_one_end() {
-    let origin = Origin::answering(OK);
+    let origin = TestOrigin::answering(OK);
     let limits = "[timeouts]\nhead = \"500ms\"\nbody = \"500ms\"";
     let gateway = start(config(&[origin.address], limits)).unwrap();
-    let mut endless = Client::new(&gateway);
+    let mut endless = TestClient::new(&gateway);
     endless.send("GET / HTTP/1.1\r\nHost: s\r\n");
     for _ in 0..100 {
         endless.send(format!("X: {}\r\n", "y".repeat(1000)));
@@ -222,7 +222,7 @@ fn an_endless_header_and_a_slow_one_end() {
         "GET / HTTP/1.1\r\nHo",
         "POST / HTTP/1.1\r\nHost: s\r\nContent-Length: 10\r\n\r\nhal",
     ] {
-        let mut slow = Client::new(&gateway);
+        let mut slow = TestClient::new(&gateway);
         let begin = Instant::now();
         slow.send(start);
         slow.rest();
@@ -233,11 +233,11 @@ fn an_endless_header_and_a_slow_one_end() {
 
 #[test]
 fn where_no_route_leads_there_is_nothing() {
-    let origin = Origin::answering(OK);
+    let origin = TestOrigin::answering(OK);
     let text = format!(
         "listen = \"127.0.0.1:0\"\n[[route]]\npath = \"/shop\"\nupstream = [\"{}\"]",
         origin.address
     );
-    let gateway = start(posthaste_gateway::Config::read(&text).unwrap()).unwrap();
+    let gateway = start(posthaste_gateway::GatewayConfig::read(&text).unwrap()).unwrap();
     assert_eq!(crate::support::get(&gateway, "/", "").status, 404);
 }

@@ -5,28 +5,28 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering::SeqCst};
 use std::time::Duration;
 
-use posthaste_gateway::{Error, start};
+use posthaste_gateway::{GatewayError, start};
 
 use posthaste_serve::{ClientTls, Stream};
 use posthaste_units::Span;
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 
-use crate::support::{Client, Origin, closed_port, config, get, wait_until};
+use crate::support::{TestClient, TestOrigin, closed_port, config, get, wait_until};
 
 const OLD: &str = "HTTP/1.1 200 OK\r\nContent-Length: 3\r\n\r\nold";
 const NEW: &str = "HTTP/1.1 200 OK\r\nContent-Length: 3\r\n\r\nnew";
 
 #[test]
 fn requests_in_service_end_as_they_began_and_new_ones_go_the_new_way() {
-    let old = Origin::start(|line| {
+    let old = TestOrigin::start(|line| {
         while line.request().is_some() {
             std::thread::sleep(Duration::from_millis(300));
             line.write(OLD);
         }
     });
-    let new = Origin::answering(NEW);
+    let new = TestOrigin::answering(NEW);
     let gateway = start(config(&[old.address], "")).unwrap();
-    let mut before = Client::new(&gateway);
+    let mut before = TestClient::new(&gateway);
     before.send("GET / HTTP/1.1\r\nHost: s\r\n\r\n");
     wait_until("the old upstream is asked", || old.asked() == 1);
     gateway.reload(config(&[new.address], "")).unwrap();
@@ -40,14 +40,14 @@ fn requests_in_service_end_as_they_began_and_new_ones_go_the_new_way() {
 
 #[test]
 fn no_request_is_lost_while_the_configuration_changes_all_the_time() {
-    let (a, b) = (Origin::answering(OLD), Origin::answering(NEW));
+    let (a, b) = (TestOrigin::answering(OLD), TestOrigin::answering(NEW));
     let gateway = Arc::new(start(config(&[a.address], "")).unwrap());
     let over = Arc::new(AtomicBool::new(false));
     let clients: Vec<_> = (0..4)
         .map(|_| {
             let (gateway, over) = (gateway.clone(), over.clone());
             std::thread::spawn(move || {
-                let mut client = Client::new(&gateway);
+                let mut client = TestClient::new(&gateway);
                 let mut replies = 0;
                 while replies <= 10 || !over.load(SeqCst) {
                     client.send("GET / HTTP/1.1\r\nHost: s\r\n\r\n");
@@ -88,7 +88,7 @@ fn a_certificate_that_was_renewed_is_shown_to_those_who_connect_next() {
     let place = |name| folder.path().join(name);
     let (cert, key) = (place("cert.pem"), place("key.pem"));
     let tls = format!("[tls]\ncertificate = {cert:?}\nkey = {key:?}");
-    let origin = Origin::answering(OLD);
+    let origin = TestOrigin::answering(OLD);
     let first = renew(folder.path(), "first.pem");
     let gateway = start(config(&[origin.address], &tls)).unwrap();
     let connect = async |trusted: &Path| {
@@ -120,17 +120,17 @@ fn a_certificate_that_was_renewed_is_shown_to_those_who_connect_next() {
         assert!(is_served(&mut before).await);
     });
     let plain = gateway.reload(config(&[origin.address], "")).unwrap_err();
-    assert!(matches!(plain, Error::Fixed("tls")), "{plain}");
+    assert!(matches!(plain, GatewayError::Fixed("tls")), "{plain}");
 }
 
 #[test]
 fn what_cannot_change_is_named() {
-    let origin = Origin::answering(OLD);
+    let origin = TestOrigin::answering(OLD);
     let gateway = start(config(&[origin.address], "")).unwrap();
     let mut other = config(&[origin.address], "");
     other.threads = 2;
     let error = gateway.reload(other).unwrap_err();
-    assert!(matches!(error, Error::Fixed("threads")), "{error}");
+    assert!(matches!(error, GatewayError::Fixed("threads")), "{error}");
     for name in ["idle", "head", "body", "write", "grace"] {
         let other = config(&[origin.address], &format!("[timeouts]\n{name} = \"7s\""));
         let error = gateway.reload(other).unwrap_err().to_string();
@@ -142,7 +142,7 @@ fn what_cannot_change_is_named() {
 
 #[test]
 fn routes_to_one_server_keep_apart_what_is_known_of_each() {
-    let origin = Origin::start(|line| {
+    let origin = TestOrigin::start(|line| {
         while let Some(request) = line.request() {
             line.write(match request.starts_with("GET /sick/health") {
                 true => "HTTP/1.1 503 No\r\nContent-Length: 0\r\n\r\n",
@@ -201,13 +201,13 @@ fn what_is_known_of_an_upstream_outlives_the_configuration() {
 
 #[test]
 fn the_end_waits_for_replies_under_way() {
-    let origin = Origin::start(|line| {
+    let origin = TestOrigin::start(|line| {
         line.request();
         std::thread::sleep(Duration::from_millis(400));
         line.write(OLD);
     });
     let gateway = start(config(&[origin.address], "")).unwrap();
-    let mut client = Client::new(&gateway);
+    let mut client = TestClient::new(&gateway);
     client.send("GET / HTTP/1.1\r\nHost: s\r\n\r\n");
     wait_until("the upstream is asked", || origin.asked() == 1);
     gateway.stop();

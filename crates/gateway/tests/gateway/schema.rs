@@ -1,6 +1,6 @@
 //! The schema of gateway.toml matches the program: keys, defaults, and unknown keys.
 
-use posthaste_gateway::{Config, config};
+use posthaste_gateway::{GatewayConfig, config};
 use serde_json::{Map, Value, json};
 
 /// A configuration with only the required keys.
@@ -8,7 +8,7 @@ fn smallest() -> Value {
     json!({ "listen": "127.0.0.1:8080", "route": [{ "path": "/", "upstream": ["127.0.0.1:9000"] }] })
 }
 
-fn read(value: Value) -> Result<Config, serde_json::Error> {
+fn read(value: Value) -> Result<GatewayConfig, serde_json::Error> {
     serde_json::from_value(value)
 }
 

@@ -6,13 +6,13 @@ use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering::SeqCst};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
-use posthaste_gateway::{Config, Running, start};
+use posthaste_gateway::{GatewayConfig, RunningGateway, start};
 
 /// Time limit of a test, longer than any step on a busy machine.
 pub(crate) const PATIENCE: Duration = Duration::from_secs(60);
 
 /// An upstream that runs the test's function in one thread per connection.
-pub(crate) struct Origin {
+pub(crate) struct TestOrigin {
     pub(crate) address: SocketAddr,
     pub(crate) connections: Arc<AtomicUsize>,
     /// Every request as received, head and body.
@@ -20,14 +20,14 @@ pub(crate) struct Origin {
 }
 
 /// One connection of an upstream.
-pub(crate) struct Line {
+pub(crate) struct OriginConnection {
     pub(crate) stream: TcpStream,
     buffer: Vec<u8>,
     requests: Arc<Mutex<Vec<String>>>,
 }
 
-impl Origin {
-    pub(crate) fn start(serve: impl Fn(&mut Line) + Send + Sync + 'static) -> Self {
+impl TestOrigin {
+    pub(crate) fn start(serve: impl Fn(&mut OriginConnection) + Send + Sync + 'static) -> Self {
         let listener = TcpListener::bind("127.0.0.1:0").unwrap();
         let address = listener.local_addr().unwrap();
         let connections = Arc::<AtomicUsize>::default();
@@ -39,7 +39,7 @@ impl Origin {
                 count.fetch_add(1, SeqCst);
                 stream.set_read_timeout(Some(PATIENCE)).unwrap();
                 stream.set_nodelay(true).unwrap();
-                let mut line = Line {
+                let mut line = OriginConnection {
                     stream,
                     buffer: Vec::new(),
                     requests: log.clone(),
@@ -81,7 +81,7 @@ impl Origin {
     }
 }
 
-impl Line {
+impl OriginConnection {
     /// Reads a complete request. `None` after the gateway has closed.
     pub(crate) fn request(&mut self) -> Option<String> {
         let end = read_until(&mut self.stream, &mut self.buffer, b"\r\n\r\n")?;
@@ -109,9 +109,9 @@ impl Line {
 
 /// Signal from the test to its upstream: the data has reached the client, and the connection may end.
 #[derive(Clone, Default)]
-pub(crate) struct Seen(Arc<AtomicBool>);
+pub(crate) struct SeenSignal(Arc<AtomicBool>);
 
-impl Seen {
+impl SeenSignal {
     pub(crate) fn tell(&self) {
         self.0.store(true, SeqCst);
     }
@@ -145,12 +145,12 @@ fn read_some(stream: &mut TcpStream, buffer: &mut Vec<u8>) -> Option<()> {
 }
 
 /// A configuration with one route to `upstreams`, and `more` before the route.
-pub(crate) fn config(upstreams: &[SocketAddr], more: &str) -> Config {
+pub(crate) fn config(upstreams: &[SocketAddr], more: &str) -> GatewayConfig {
     let upstreams: Vec<_> = upstreams.iter().map(SocketAddr::to_string).collect();
     let text = format!(
         "listen = \"127.0.0.1:0\"\n{more}\n[[route]]\npath = \"/\"\nupstream = {upstreams:?}\n"
     );
-    Config::read(&text).unwrap()
+    GatewayConfig::read(&text).unwrap()
 }
 
 /// An address without a listener.
@@ -159,16 +159,16 @@ pub(crate) fn closed_port() -> SocketAddr {
     listener.local_addr().unwrap()
 }
 
-pub(crate) fn gateway(origin: &Origin) -> Running {
+pub(crate) fn gateway(origin: &TestOrigin) -> RunningGateway {
     start(config(&[origin.address], "")).unwrap()
 }
 
 /// A client's connection.
-pub(crate) struct Client(TcpStream);
+pub(crate) struct TestClient(TcpStream);
 
 /// A reply, read according to its framing.
 #[derive(Debug)]
-pub(crate) struct Reply {
+pub(crate) struct ReceivedReply {
     pub(crate) status: u16,
     /// In lower case.
     pub(crate) head: String,
@@ -177,8 +177,8 @@ pub(crate) struct Reply {
     pub(crate) whole: bool,
 }
 
-impl Client {
-    pub(crate) fn new(gateway: &Running) -> Self {
+impl TestClient {
+    pub(crate) fn new(gateway: &RunningGateway) -> Self {
         Self::to(gateway.addr)
     }
 
@@ -224,7 +224,7 @@ impl Client {
     }
 
     /// Reads the next reply; `head_only` for a reply to HEAD.
-    pub(crate) fn reply(&mut self, head_only: bool) -> Option<Reply> {
+    pub(crate) fn reply(&mut self, head_only: bool) -> Option<ReceivedReply> {
         let mut buffer = Vec::new();
         // Byte by byte, so that nothing after the head is consumed.
         let mut byte = [0];
@@ -249,7 +249,7 @@ impl Client {
             body = self.rest();
             true
         };
-        Some(Reply {
+        Some(ReceivedReply {
             status,
             head,
             body,
@@ -310,9 +310,9 @@ impl Client {
 }
 
 /// Sends a GET for `path` on a new connection.
-pub(crate) fn get(gateway: &Running, path: &str, fields: &str) -> Reply {
+pub(crate) fn get(gateway: &RunningGateway, path: &str, fields: &str) -> ReceivedReply {
     let request = format!("GET {path} HTTP/1.1\r\nHost: shop\r\n{fields}\r\n");
-    Client::new(gateway).send(request).reply(false).unwrap()
+    TestClient::new(gateway).send(request).reply(false).unwrap()
 }
 
 /// Waits until `holds`, within the time limit.

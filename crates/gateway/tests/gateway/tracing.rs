@@ -1,29 +1,31 @@
 //! Trace spans as the collector gets them, and the trace context for the upstream.
 
-use posthaste_gateway::{Running, start};
+use posthaste_gateway::{RunningGateway, start};
 use serde_json::Value;
 
-use crate::support::{Client, Origin, PATIENCE, closed_port, config, field, get, wait_until};
+use crate::support::{
+    PATIENCE, TestClient, TestOrigin, closed_port, config, field, get, wait_until,
+};
 use crate::watching::{told, value};
 
 const OK: &str = "HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nok";
 const TRACE: &str = "0af7651916cd43dd8448eb211c80319c";
 const PARENT: &str = "b7ad6b7169203331";
 
-fn tracing(origin: &Origin, collector: &str, share: &str) -> Running {
+fn tracing(origin: &TestOrigin, collector: &str, share: &str) -> RunningGateway {
     let more = format!("[traces]\ncollector = \"{collector}\"\nshare = \"{share}\"\n");
     start(config(&[origin.address], &more)).unwrap()
 }
 
 /// A collector and its URL for traces.
-fn collector() -> (Origin, String) {
-    let origin = Origin::answering("HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\n{}");
+fn collector() -> (TestOrigin, String) {
+    let origin = TestOrigin::answering("HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\n{}");
     let url = format!("http://{}/v1/traces", origin.address);
     (origin, url)
 }
 
 /// All trace spans that the collector received.
-fn spans(collector: &Origin) -> Vec<Value> {
+fn spans(collector: &TestOrigin) -> Vec<Value> {
     let requests = collector.requests.lock().unwrap();
     let documents = requests.iter().map(|request| {
         assert!(
@@ -61,7 +63,7 @@ fn nanos(span: &Value, key: &str) -> u64 {
 
 #[test]
 fn a_trace_goes_on_through_the_gateway() {
-    let (origin, (collector, url)) = (Origin::answering(OK), collector());
+    let (origin, (collector, url)) = (TestOrigin::answering(OK), collector());
     let gateway = tracing(&origin, &url, "0%");
     let sampled = format!("Traceparent: 00-{TRACE}-{PARENT}-01\r\n");
     assert_eq!(get(&gateway, "/books?q=1", &sampled).status, 200);
@@ -94,7 +96,7 @@ fn a_trace_goes_on_through_the_gateway() {
 
 #[test]
 fn whether_to_trace_is_the_senders_to_say_and_else_drawn() {
-    let (origin, (collector, url)) = (Origin::answering(OK), collector());
+    let (origin, (collector, url)) = (TestOrigin::answering(OK), collector());
     let unsampled = format!("Traceparent: 00-{TRACE}-{PARENT}-00\r\n");
     let seen_by_upstream = |share: &str, fields: &str| {
         let gateway = tracing(&origin, &url, share);
@@ -120,7 +122,7 @@ fn whether_to_trace_is_the_senders_to_say_and_else_drawn() {
 
 #[test]
 fn requests_without_a_reply_are_spans_that_failed_and_what_is_left_at_the_end_is_handed_over() {
-    let (origin, (collector, url)) = (Origin::start(|_| {}), collector());
+    let (origin, (collector, url)) = (TestOrigin::start(|_| {}), collector());
     let gateway = tracing(&origin, &url, "100%");
     assert_eq!(get(&gateway, "/", "").status, 502);
     wait_until("the first is there", || spans(&collector).len() == 2);
@@ -134,7 +136,7 @@ fn requests_without_a_reply_are_spans_that_failed_and_what_is_left_at_the_end_is
 
 #[test]
 fn without_a_collector_spans_are_lost_and_requests_are_not() {
-    let origin = Origin::answering(OK);
+    let origin = TestOrigin::answering(OK);
     let url = format!("http://{}/v1/traces", closed_port());
     let gateway = tracing(&origin, &url, "100%");
     for _ in 0..3 {
@@ -155,11 +157,11 @@ fn without_a_collector_spans_are_lost_and_requests_are_not() {
 
 #[test]
 fn a_collector_that_hangs_holds_up_neither_requests_nor_the_end() {
-    let origin = Origin::answering(OK);
-    let collector = Origin::start(|line| while line.request().is_some() {});
+    let origin = TestOrigin::answering(OK);
+    let collector = TestOrigin::start(|line| while line.request().is_some() {});
     let url = format!("http://{}/v1/traces", collector.address);
     let gateway = tracing(&origin, &url, "100%");
-    let mut client = Client::new(&gateway);
+    let mut client = TestClient::new(&gateway);
     let begun = std::time::Instant::now();
     for _ in 0..3000 {
         client.send("GET / HTTP/1.1\r\nHost: s\r\n\r\n");

@@ -3,13 +3,15 @@
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
-use crate::support::{Client, Origin, Reply, closed_port, config, field, get, wait_until};
-use posthaste_gateway::{Running, start};
+use crate::support::{
+    ReceivedReply, TestClient, TestOrigin, closed_port, config, field, get, wait_until,
+};
+use posthaste_gateway::{RunningGateway, start};
 
 /// Sends a GET for `path` to the admin address.
-pub(crate) fn told(gateway: &Running, path: &str) -> Reply {
+pub(crate) fn told(gateway: &RunningGateway, path: &str) -> ReceivedReply {
     let request = format!("GET {path} HTTP/1.1\r\nHost: s\r\n\r\n");
-    Client::to(gateway.admin)
+    TestClient::to(gateway.admin)
         .send(request)
         .reply(false)
         .unwrap()
@@ -30,7 +32,7 @@ pub(crate) fn value(text: &str, start: &str) -> f64 {
 
 #[test]
 fn what_happened_is_counted_by_its_reason() {
-    let origin = Origin::answering(answer());
+    let origin = TestOrigin::answering(answer());
     let gateway = start(config(&[origin.address], "")).unwrap();
     for _ in 0..3 {
         get(
@@ -75,7 +77,7 @@ fn what_happened_is_counted_by_its_reason() {
 /// Prometheus computes quantiles only for histograms with this last bucket.
 #[test]
 fn every_histogram_ends_with_a_bucket_of_all_observations() {
-    let origin = Origin::answering(answer());
+    let origin = TestOrigin::answering(answer());
     let gateway = start(config(&[origin.address], "")).unwrap();
     for _ in 0..3 {
         get(&gateway, "/", "");
@@ -105,10 +107,10 @@ fn every_histogram_ends_with_a_bucket_of_all_observations() {
 
 #[test]
 fn messages_that_are_not_measured_one_by_one_are_booked_all_the_same() {
-    let origin = Origin::answering(answer());
+    let origin = TestOrigin::answering(answer());
     let anew = "[compression]\npolicy = \"always\"\ncache = \"0B\"";
     let gateway = start(config(&[origin.address], anew)).unwrap();
-    let mut client = Client::new(&gateway);
+    let mut client = TestClient::new(&gateway);
     let mut spent_after = |messages| {
         for _ in 0..messages {
             client.send("GET / HTTP/1.1\r\nHost: s\r\nAccept-Encoding: gzip\r\n\r\n");
@@ -131,7 +133,7 @@ fn messages_that_are_not_measured_one_by_one_are_booked_all_the_same() {
 
 #[test]
 fn the_page_says_it_in_words() {
-    let origin = Origin::answering(answer());
+    let origin = TestOrigin::answering(answer());
     let gateway = start(config(&[origin.address], "")).unwrap();
     get(
         &gateway,
@@ -150,7 +152,7 @@ fn the_page_says_it_in_words() {
 
 #[test]
 fn upstreams_are_up_out_or_unknown_on_the_page_and_in_json() {
-    let origin = Origin::answering(answer());
+    let origin = TestOrigin::answering(answer());
     let gone = closed_port();
     let health = "[route.health]\nevery = \"1h\"\nfailures = 1";
     let routes = |address| {
@@ -158,7 +160,7 @@ fn upstreams_are_up_out_or_unknown_on_the_page_and_in_json() {
     };
     let (up, out) = (routes(origin.address), routes(gone));
     let text = format!("listen = \"127.0.0.1:0\"\n{up}{out}");
-    let gateway = start(posthaste_gateway::Config::read(&text).unwrap()).unwrap();
+    let gateway = start(posthaste_gateway::GatewayConfig::read(&text).unwrap()).unwrap();
     let states = || {
         let page = String::from_utf8(told(&gateway, "/status").body).unwrap();
         let reply = told(&gateway, "/status.json");
@@ -184,7 +186,7 @@ fn upstreams_are_up_out_or_unknown_on_the_page_and_in_json() {
 
 #[test]
 fn each_reply_has_a_line_in_the_log() {
-    let origin = Origin::answering(answer());
+    let origin = TestOrigin::answering(answer());
     let folder = tempfile::tempdir().unwrap();
     let file = folder.path().join("access.log");
     let gateway = start(config(&[origin.address], &format!("access_log = {file:?}"))).unwrap();
@@ -218,7 +220,7 @@ fn each_reply_has_a_line_in_the_log() {
 
 #[test]
 fn a_log_that_cannot_be_written_is_named() {
-    let origin = Origin::answering(answer());
+    let origin = TestOrigin::answering(answer());
     let error = start(config(&[origin.address], "access_log = \"/nowhere/log\""))
         .err()
         .unwrap();
@@ -230,7 +232,7 @@ fn an_upstream_that_says_it_is_busy_is_spared() {
     let busy = Arc::new(Mutex::new("95%"));
     let says = busy.clone();
     let body = "<book>".repeat(500);
-    let origin = Origin::start(move |line| {
+    let origin = TestOrigin::start(move |line| {
         while line.request().is_some() {
             let (length, busy) = (body.len(), *says.lock().unwrap());
             line.write(format!(
@@ -263,7 +265,7 @@ fn an_upstream_that_says_it_is_busy_is_spared() {
 
 #[test]
 fn what_cannot_be_watched_leaves_demand_unknown_and_says_so() {
-    let origin = Origin::answering(answer());
+    let origin = TestOrigin::answering(answer());
     let watch = "[demand]\nwatch = { process = \"nobody-is-so\" }";
     let gateway = start(config(&[origin.address], watch)).unwrap();
     let fields = "Accept-Encoding: gzip\r\nPrefer: compression-reason\r\n";
@@ -282,7 +284,7 @@ fn what_cannot_be_watched_leaves_demand_unknown_and_says_so() {
 
 #[test]
 fn workers_with_nothing_to_do_compress_what_is_left_open() {
-    let origin = Origin::answering(answer());
+    let origin = TestOrigin::answering(answer());
     let gateway = start(config(&[origin.address], "threads = 2")).unwrap();
     let fields = "Accept-Encoding: gzip\r\nPrefer: compression-reason\r\n";
     wait_until("they know that they can afford it", || {
@@ -293,7 +295,7 @@ fn workers_with_nothing_to_do_compress_what_is_left_open() {
 
 #[test]
 fn what_a_full_disk_does_not_take_is_counted() {
-    let origin = Origin::answering(answer());
+    let origin = TestOrigin::answering(answer());
     let gateway = start(config(&[origin.address], "access_log = \"/dev/full\"")).unwrap();
     for _ in 0..3 {
         assert_eq!(get(&gateway, "/", "").status, 200);
@@ -306,7 +308,7 @@ fn what_a_full_disk_does_not_take_is_counted() {
 
 #[test]
 fn a_wish_that_cannot_be_read_is_counted() {
-    let origin = Origin::answering(answer());
+    let origin = TestOrigin::answering(answer());
     let gateway = start(config(&[origin.address], "")).unwrap();
     get(
         &gateway,

@@ -132,7 +132,10 @@ fn edge(marks: MarkingPoint) -> Vec<EdgeRule> {
     }
 }
 
-fn gateway(marks: MarkingPoint, origin: SocketAddr) -> Result<posthaste_gateway::Running, Failure> {
+fn gateway(
+    marks: MarkingPoint,
+    origin: SocketAddr,
+) -> Result<posthaste_gateway::RunningGateway, Failure> {
     let policy = match marks {
         MarkingPoint::Gateway => "asked",
         MarkingPoint::Nobody | MarkingPoint::Address => "never",
@@ -150,9 +153,9 @@ fn gateway(marks: MarkingPoint, origin: SocketAddr) -> Result<posthaste_gateway:
         Ipv4Addr::UNSPECIFIED
     );
     let _turn = starting();
-    Ok(posthaste_gateway::start(posthaste_gateway::Config::read(
-        &config,
-    )?)?)
+    Ok(posthaste_gateway::start(
+        posthaste_gateway::GatewayConfig::read(&config)?,
+    )?)
 }
 
 /// A SOAP message of the thesis's length.

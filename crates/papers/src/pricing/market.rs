@@ -21,7 +21,7 @@ const PROVIDER: &str = "ada";
 
 /// The running system. Dropping it stops it.
 pub(super) struct Market {
-    gateway: posthaste_gateway::Running,
+    gateway: posthaste_gateway::RunningGateway,
     broker: posthaste_broker::Broker,
     shop: posthaste_bookshop::Running,
     _folder: TempDir,
@@ -87,7 +87,7 @@ impl Market {
              [[route]]\npath = \"/\"\nupstream = [\"{}\"]\n",
             shop.addr
         );
-        let gateway = posthaste_gateway::start(posthaste_gateway::Config::read(&config)?)?;
+        let gateway = posthaste_gateway::start(posthaste_gateway::GatewayConfig::read(&config)?)?;
         drop(turn);
         let isbns = fetch(shop.addr, "/isbns.csv")?;
         let isbn = isbns.lines().nth(1).ok_or("the shop has no book")?;

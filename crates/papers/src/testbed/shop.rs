@@ -31,7 +31,7 @@ const LIMITS: ClientLimits = ClientLimits {
 
 /// A running shop with its gateway.
 pub(crate) struct ShopBehindGateway {
-    gateway: posthaste_gateway::Running,
+    gateway: posthaste_gateway::RunningGateway,
     shop: posthaste_bookshop::Running,
     isbn: String,
 }
@@ -59,7 +59,7 @@ impl ShopBehindGateway {
             STEP.name(),
             shop.addr
         );
-        let gateway = posthaste_gateway::start(posthaste_gateway::Config::read(&config)?)?;
+        let gateway = posthaste_gateway::start(posthaste_gateway::GatewayConfig::read(&config)?)?;
         Ok(Self {
             gateway,
             shop,

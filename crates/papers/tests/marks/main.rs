@@ -15,7 +15,7 @@ use std::sync::Arc;
 
 use libtest_mimic::{Arguments, Failed, Trial};
 use posthaste_emulator::{EdgeRule, FlowSelector, SERVER, namespace};
-use posthaste_gateway::Running as Gateway;
+use posthaste_gateway::RunningGateway as Gateway;
 use posthaste_units::{Dscp, Seed};
 use rand::RngExt as _;
 

@@ -9,7 +9,7 @@ use std::time::Duration;
 use posthaste_emulator::{
     CLIENT, EdgeRule, Emulation, Host, Notes, PacketRecord, RunningEmulation,
 };
-use posthaste_gateway::Config;
+use posthaste_gateway::GatewayConfig;
 use posthaste_link::loss::Independent;
 use posthaste_link::{Direction, Loss, Plan};
 use posthaste_units::{Ratio, Span};
@@ -61,7 +61,7 @@ impl MarkingTestbed {
     }
 
     /// Starts a gateway that marks at the server's end, with `more` in its configuration.
-    pub(crate) fn gateway(&self, listen: &str, more: &str) -> posthaste_gateway::Running {
+    pub(crate) fn gateway(&self, listen: &str, more: &str) -> posthaste_gateway::RunningGateway {
         let text = format!(
             "listen = \"{listen}\"\n\
              [timeouts]\nconnect = \"20s\"\n\
@@ -71,13 +71,13 @@ impl MarkingTestbed {
              [[route]]\npath = \"/\"\nupstream = [\"{}\"]\n",
             self.origin
         );
-        let config = Config::read(&text).expect("a configuration");
+        let config = GatewayConfig::read(&text).expect("a configuration");
         let start = move || posthaste_gateway::start(config);
         self.running.server.run(start).expect("a gateway")
     }
 
     /// The gateway's metrics.
-    pub(crate) fn metrics(&self, gateway: &posthaste_gateway::Running) -> String {
+    pub(crate) fn metrics(&self, gateway: &posthaste_gateway::RunningGateway) -> String {
         let admin = gateway.admin;
         self.running.server.run(move || {
             let mut stream = TcpStream::connect(admin).expect("connected");
@@ -90,7 +90,7 @@ impl MarkingTestbed {
     }
 
     /// Number of mark events of this kind.
-    pub(crate) fn events(&self, gateway: &posthaste_gateway::Running, event: &str) -> f64 {
+    pub(crate) fn events(&self, gateway: &posthaste_gateway::RunningGateway, event: &str) -> f64 {
         let text = self.metrics(gateway);
         let name = format!("posthaste_gateway_mark_events_total{{event=\"{event}\"}} ");
         let mut lines = text.lines();

@@ -2,7 +2,7 @@
 
 use std::path::{Path, PathBuf};
 
-use posthaste_gateway::{Config, Error, start};
+use posthaste_gateway::{GatewayConfig, GatewayError, start};
 use posthaste_serve::{Signal, Signals};
 
 use super::{Failure, log_to_stderr, print};
@@ -57,7 +57,7 @@ impl Args {
             "http"
         };
         let running = start(config).map_err(|error| match error {
-            Error::Listen(_) | Error::Start(_) => Failure::run(error),
+            GatewayError::Listen(_) | GatewayError::Start(_) => Failure::run(error),
             _ => unusable(file, error),
         })?;
         let mut signals = Signals::take().map_err(Failure::run)?;
@@ -81,12 +81,12 @@ impl Args {
 }
 
 /// A configuration that can be read but not used.
-fn unusable(file: &Path, error: Error) -> Failure {
+fn unusable(file: &Path, error: GatewayError) -> Failure {
     Failure::usage(format!("{}: {error}", file.display()))
 }
 
-fn read(file: &Path) -> Result<Config, String> {
+fn read(file: &Path) -> Result<GatewayConfig, String> {
     let place = file.display();
     let text = std::fs::read_to_string(file).map_err(|error| format!("{place}: {error}"))?;
-    Config::read(&text).map_err(|error| format!("{place}: {error}"))
+    GatewayConfig::read(&text).map_err(|error| format!("{place}: {error}"))
 }

@@ -115,7 +115,7 @@ fn ordinary_posts_do_not_suffer_from_oversized_ones() {
         "listen = \"127.0.0.1:0\"\n[[route]]\npath = \"/\"\nupstream = [\"{}\"]\n",
         shop.addr
     );
-    let config = posthaste_gateway::Config::read(&config).unwrap();
+    let config = posthaste_gateway::GatewayConfig::read(&config).unwrap();
     let gateway = posthaste_gateway::start(config).unwrap();
     let address = gateway.addr;
     let isbn = isbn(shop.addr);

@@ -1,0 +1,139 @@
+//! The lifetime of an admitted request. It is in service until its reply's head arrives or it fails, except while the
+//! gateway waits for the client.
+
+use std::cell::Cell;
+use std::future::{Future, poll_fn};
+use std::pin::Pin;
+
+use hyper::http::StatusCode;
+use hyper::{HeaderMap, header::HeaderValue};
+use posthaste_admission::{By, Delivery};
+use posthaste_qos::Priorities;
+use posthaste_units::{Instant, Span};
+
+use super::Admission;
+use super::counters::AdmissionGround;
+use super::state::{AdmissionPolicy, AdmittedRequest};
+use crate::clock::now;
+use crate::request::progress::UploadProgress;
+
+/// An admitted request. If it is dropped before [`AdmissionGuard::record`], only its time in service counts.
+pub(crate) struct AdmissionGuard<'p> {
+    admission: &'p Admission,
+    /// `None` without an admission policy.
+    admitted: Option<(Instant, AdmittedRequest, String)>,
+    /// Requests in service at admission, including this one.
+    in_service: u32,
+    /// The request is temporarily not in service.
+    is_paused: Cell<bool>,
+}
+
+impl<'p> AdmissionGuard<'p> {
+    pub(super) const fn uncounted(admission: &'p Admission) -> Self {
+        Self {
+            admission,
+            admitted: None,
+            in_service: 0,
+            is_paused: Cell::new(false),
+        }
+    }
+
+    pub(super) fn new(
+        admission: &'p Admission,
+        at: Instant,
+        in_service: u32,
+        client: String,
+        admitted: AdmittedRequest,
+    ) -> Self {
+        debug_assert!(in_service > 0, "an admitted request is not in service");
+        Self {
+            admission,
+            admitted: Some((at, admitted, client)),
+            in_service,
+            is_paused: Cell::new(false),
+        }
+    }
+
+    /// Runs `work`. The request is not in service while the gateway waits for its client, so it takes no capacity then.
+    pub(crate) async fn run<T>(
+        &self,
+        mut work: Pin<&mut impl Future<Output = T>>,
+        progress: Option<&UploadProgress>,
+    ) -> T {
+        poll_fn(|cx| {
+            let polled = work.as_mut().poll(cx);
+            let waits = progress.is_some_and(UploadProgress::waits_for_client);
+            self.pause(polled.is_pending() && waits);
+            polled
+        })
+        .await
+    }
+
+    /// Starts or ends a pause of the service.
+    fn pause(&self, paused: bool) {
+        if self.admitted.is_none() || self.is_paused.replace(paused) == paused {
+            return;
+        }
+        let mut state = self.admission.state();
+        match paused {
+            true => state.leave(),
+            false => state.resume(),
+        }
+    }
+
+    /// Records the end, with the status of the reply if there is one. `upload` is subtracted, because time spent
+    /// waiting for the client says nothing about the service.
+    pub(crate) fn record(&self, status: Option<StatusCode>, upload: Span) {
+        let Some((began, admitted, client)) = &self.admitted else {
+            return;
+        };
+        let at = now();
+        let time = at.since(*began).saturating_sub(upload);
+        let failed = status.is_none_or(|status| status.is_server_error());
+        let mut state = self.admission.state();
+        if !failed {
+            state.served += 1;
+            state.waited += time;
+        }
+        if let AdmissionPolicy::Limit(limit) | AdmissionPolicy::Prices(limit, _) = &mut state.policy
+        {
+            limit.push(time, self.in_service, failed);
+        }
+        if let Some(offer) = &admitted.offer {
+            let delivery = if failed {
+                Delivery::Failed
+            } else {
+                Delivery::Served(time)
+            };
+            state.monitor.record(at, offer, client, delivery);
+        }
+    }
+
+    /// Network priorities promised by the offer or quote that admitted the request. Naming an offer is not enough.
+    pub(crate) fn priorities(&self) -> Option<&Priorities> {
+        let (_, admitted, _) = self.admitted.as_ref()?;
+        match admitted.ground {
+            AdmissionGround::Price(By::Offer | By::Quote) => self.admission.priorities.as_ref(),
+            AdmissionGround::Price(By::Free) | AdmissionGround::Plain => None,
+        }
+    }
+
+    /// Adds the fields with the price and the quote to the reply.
+    pub(crate) fn add_fields(&self, headers: &mut HeaderMap) {
+        let admitted = self.admitted.iter();
+        for (name, value) in admitted.flat_map(|(_, admitted, _)| &admitted.fields) {
+            // Numbers, a base64 token and a currency are always valid.
+            if let Ok(value) = HeaderValue::from_str(value) {
+                headers.insert(*name, value);
+            }
+        }
+    }
+}
+
+impl Drop for AdmissionGuard<'_> {
+    fn drop(&mut self) {
+        if self.admitted.is_some() && !self.is_paused.get() {
+            self.admission.state().leave();
+        }
+    }
+}

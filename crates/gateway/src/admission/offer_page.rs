@@ -1,0 +1,97 @@
+//! The page with the current offer and the delivery of promises.
+
+use hyper::header::{CACHE_CONTROL, CONTENT_TYPE, HeaderValue};
+use hyper::http::request::Parts;
+use hyper::{Method, Response};
+use posthaste_admission::{Judged, PROCESSING_TIME, Published, Report};
+use posthaste_serve::Peer;
+use posthaste_units::Span;
+use serde_json::{Value, json};
+
+use super::Admission;
+use super::offer_fields::{client, price_text};
+use super::state::AdmissionPolicy;
+use crate::clock::now;
+use crate::response::body::ReplyBody;
+
+/// Path of the page.
+const PATH: &str = "/.well-known/wsqos";
+
+impl Admission {
+    /// Answers a request for [`PATH`] with the current offer and the delivery of each promise, to this client and to
+    /// all. `None` for other requests.
+    pub(crate) fn offer_page(&self, head: &Parts, peer: &Peer) -> Option<Response<ReplyBody>> {
+        if head.uri.path() != PATH || head.method != Method::GET {
+            return None;
+        }
+        let client = client(head, peer, self.client.as_deref());
+        let at = now();
+        let mut state = self.state();
+        let AdmissionPolicy::Prices(_, market) = &state.policy else {
+            return None;
+        };
+        let current = |open| {
+            let Published {
+                name, price: due, ..
+            } = market.current(open);
+            json!({ "offer": name, "price": price_text(*due) })
+        };
+        let (current, open) = (current(false), current(true));
+        let offers = state.monitor.offers();
+        let mut offers: Vec<String> = offers.map(|(name, _)| name.to_owned()).collect();
+        offers.sort_unstable();
+        let mut known = |client: Option<&str>| -> Vec<(String, Report)> {
+            let report = |offer: &String| {
+                let report = state.monitor.report(at, offer, client)?;
+                (report.seen.asked() > 0).then(|| (offer.clone(), report))
+            };
+            offers.iter().filter_map(report).collect()
+        };
+        let (yours, all) = (known(Some(&client)), known(None));
+        // Formatting does not hold the lock.
+        drop(state);
+        let formatted = |reports: Vec<(String, Report)>| -> Vec<Value> {
+            let outcome = |(offer, report): &(String, Report)| self.outcome(offer, report);
+            reports.iter().map(outcome).collect()
+        };
+        let (yours, all) = (formatted(yours), formatted(all));
+        let text =
+            json!({ "current": current, "open": open, "you": yours, "all": all }).to_string();
+        let mut reply = Response::new(ReplyBody::Whole(text.into()));
+        let json = HeaderValue::from_static("application/json");
+        reply.headers_mut().insert(CONTENT_TYPE, json);
+        let now = HeaderValue::from_static("no-store");
+        reply.headers_mut().insert(CACHE_CONTROL, now);
+        Some(reply)
+    }
+
+    /// Formats one offer's delivery, to one client or to all. Times are in milliseconds, as in the offer vocabulary.
+    fn outcome(&self, offer: &str, report: &Report) -> Value {
+        let each = |value: fn(Judged) -> Option<Value>| -> Value {
+            let judged = report.judged().into_iter();
+            let known = judged.filter_map(|(name, judged)| Some((name.to_owned(), value(judged)?)));
+            Value::Object(known.collect())
+        };
+        let mut promised = each(|judged| judged.promised.map(Value::from));
+        let mut delivered = each(|judged| judged.delivered.map(Value::from));
+        let millis = |time: Span| Value::from(time.as_secs_f64() * 1e3);
+        if let Some(most) = self.promise.processing_time {
+            promised[PROCESSING_TIME] = millis(most);
+        }
+        if let Some(mean) = report.seen.mean() {
+            delivered[PROCESSING_TIME] = millis(mean);
+        }
+        let seen = &report.seen;
+        json!({
+            "offer": offer,
+            "served": seen.served,
+            "late": seen.late,
+            "failed": seen.failed,
+            "refused": seen.refused,
+            "seconds": report.over.as_secs_f64(),
+            "promised": promised,
+            "delivered": delivered,
+            "verdict": each(|judged| judged.verdict.map(|verdict| verdict.name().into())),
+        })
+    }
+}

@@ -1,0 +1,80 @@
+//! Replies to rejected requests: status, reason, the current offer, and advice about a retry.
+
+use hyper::StatusCode;
+use hyper::http::request::Parts;
+use posthaste_admission::Why;
+use posthaste_soap::{Code, Detail, Fault, Version};
+
+use super::counters::RejectionReason;
+use super::state::RejectedRequest;
+use crate::error::Rejection;
+use crate::request::preferences::soap_media;
+
+/// Namespace of the elements in a fault.
+const NAMESPACE: &str = posthaste_soap::EXTENSION_NAMESPACE;
+
+impl RejectedRequest {
+    const fn status_and_text(&self) -> (StatusCode, &'static str) {
+        const BUSY: StatusCode = StatusCode::SERVICE_UNAVAILABLE;
+        const MANY: StatusCode = StatusCode::TOO_MANY_REQUESTS;
+        const PAY: StatusCode = StatusCode::PAYMENT_REQUIRED;
+        match self.reason {
+            RejectionReason::Rate => (MANY, "more requests come than the rate that is set allows"),
+            RejectionReason::Limit => (
+                BUSY,
+                "as many requests are in service as the service can do",
+            ),
+            RejectionReason::Price(why) => match why {
+                Why::TooCheap => (PAY, "the price is above what the request accepts"),
+                Why::Expired => (PAY, "the offer that the request selects has ended"),
+                Why::Forged => (PAY, "the quote was not given to this client"),
+                Why::NoOffer => (
+                    PAY,
+                    "a request states the offer that it selects, or Max-Price",
+                ),
+                Why::NotOpen => (
+                    PAY,
+                    "the price is for requests that leave it open whether the reply is compressed",
+                ),
+                Why::OtherCurrency => (PAY, "Max-Price is in another currency than the offer"),
+                Why::Overused => (MANY, "the quote is used beyond its rate"),
+                Why::Full => (
+                    BUSY,
+                    "the price is right, but there is no room at the moment",
+                ),
+            },
+        }
+    }
+}
+
+/// Builds the rejection with advice. SOAP requests get a SOAP fault.
+pub(super) fn rejection(head: &Parts, rejected: RejectedRequest) -> Rejection {
+    let (status, text) = rejected.status_and_text();
+    let soap = soap_media(head).map(|media| media.version);
+    let mut rejection = match soap {
+        None => Rejection::new(status, text),
+        Some(version) => fault(version, text, &rejected),
+    };
+    let mut add = |name, value| rejection.fields.push((name, value));
+    if let Some((offer, price)) = rejected.current {
+        add("current-offer", format!("{offer};price=\"{price}\""));
+    }
+    if let Some(later) = rejected.retry_after {
+        let seconds = later.as_secs_f64().ceil().max(1.0);
+        add("retry-after", format!("{seconds:.0}"));
+    }
+    rejection
+}
+
+fn fault(version: Version, text: &str, rejected: &RejectedRequest) -> Rejection {
+    let detail = rejected.current.as_ref().map(|(offer, price)| Detail {
+        namespace: NAMESPACE,
+        name: "CurrentOffer",
+        fields: vec![("name", offer.clone()), ("price", price.clone())],
+    });
+    let fault = Fault {
+        detail,
+        ..Fault::new(Code::Server, text)
+    };
+    Rejection::fault(version, &fault)
+}

@@ -1,0 +1,281 @@
+//! The counters in OpenMetrics text, for Prometheus.
+
+mod promises;
+
+use std::fmt::Error;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
+
+use posthaste_compression::{LoadEstimate, Origin, REASONS, STEPS, ScanResult, Wish};
+use posthaste_qos::marking::MarkOrigin;
+use posthaste_serve::Snapshot;
+use posthaste_serve::exposition::{self, counters, gauge, gauges, histogram};
+use posthaste_units::Dscp;
+use prometheus_client::collector::Collector;
+use prometheus_client::encoding::DescriptorEncoder;
+
+use super::metrics::{CompressionCounters, GatewayMetrics, TimeHistogram, UNREAD};
+use super::traces::TraceCounters;
+use crate::admission::Admission;
+use crate::context::GatewayContext;
+use crate::upstream::error::UpstreamError;
+
+/// Returns all counters and gauges.
+pub(crate) fn text(context: &Arc<GatewayContext>) -> String {
+    exposition::text("posthaste_gateway", context.clone())
+}
+
+impl Collector for GatewayContext {
+    fn encode(&self, mut out: DescriptorEncoder) -> Result<(), Error> {
+        let (out, metrics) = (&mut out, &self.metrics);
+        replies(out, metrics)?;
+        decisions(out, metrics)?;
+        compression(out, metrics)?;
+        marks(out, metrics, &self.counters.snapshot())?;
+        upstreams(out, self)?;
+        connections(out, &self.counters.snapshot())?;
+        demand(out, self.estimate())?;
+        admission(out, &self.admission)?;
+        if let Some(log) = &self.log {
+            let lost = std::iter::once(([], log.lost() as f64));
+            counters(
+                out,
+                "log_lines_lost",
+                "Lines missing in the access log",
+                lost,
+            )?;
+        }
+        if let Some(traces) = &self.traces {
+            let TraceCounters { exported, lost } = &*traces.counters;
+            let rows = [("exported", exported), ("lost", lost)];
+            let rows = rows.map(|(state, count)| ([("state", state)], load(count)));
+            let help = "Requests traced, by whether the collector has their spans";
+            counters(out, "traces", help, rows)?;
+        }
+        let help = "From a request's head to its reply's";
+        times(out, "service_seconds", help, &metrics.service)?;
+        let help = "From asking an upstream to the head of its reply";
+        times(out, "upstream_seconds", help, &metrics.upstream)
+    }
+}
+
+fn replies(out: &mut DescriptorEncoder, metrics: &GatewayMetrics) -> Result<(), Error> {
+    let statuses = metrics.replies.iter().enumerate();
+    let seen: Vec<_> = statuses
+        .map(|(place, count)| ((place + 100).to_string(), load(count)))
+        .filter(|(_, count)| *count > 0.0)
+        .collect();
+    let rows = seen.iter().map(|(status, n)| ([("status", &**status)], *n));
+    counters(out, "replies", "Replies, by status", rows)
+}
+
+fn decisions(out: &mut DescriptorEncoder, metrics: &GatewayMetrics) -> Result<(), Error> {
+    let rows = Wish::ALL.into_iter().flat_map(|wish| {
+        let by_reason = REASONS.iter().zip(&metrics.decisions[wish as usize]);
+        by_reason.map(move |(reason, count)| {
+            let decision = match reason.compresses() {
+                true => "compressed",
+                false => "plain",
+            };
+            let labels = [
+                ("wish", wish.name()),
+                ("decision", decision),
+                ("reason", reason.name()),
+            ];
+            (labels, load(count))
+        })
+    });
+    let help = "Replies, by the client's wish, what was decided, and why";
+    counters(out, "decisions", help, rows.filter(|(_, n)| *n > 0.0))?;
+
+    let origins = Origin::ALL.iter().zip(&metrics.origins);
+    let rows = origins.map(|(origin, n)| ([("origin", origin.name())], load(n)));
+    counters(
+        out,
+        "wishes",
+        "Preferences, by where they were stated",
+        rows,
+    )?;
+
+    let unread = UNREAD.iter().zip(&metrics.unread);
+    let rows = unread.map(|(field, n)| ([("field", *field)], load(n)));
+    let help = "Fields about wishes in which something could not be read";
+    counters(out, "fields_unread", help, rows)?;
+
+    let scans = ScanResult::NAMES.iter().zip(&metrics.scans);
+    let rows = scans.map(|(name, n)| ([("outcome", *name)], load(n)));
+    counters(out, "soap_scans", "SOAP headers read, by outcome", rows)
+}
+
+fn compression(out: &mut DescriptorEncoder, metrics: &GatewayMetrics) -> Result<(), Error> {
+    type Column = (&'static str, &'static str, fn(&CompressionCounters) -> f64);
+    let columns: [Column; 4] = [
+        ("packed", "Replies compressed", |by| load(&by.replies)),
+        ("packed_bytes_read", "Bytes before compression", |by| {
+            load(&by.read)
+        }),
+        ("packed_bytes_written", "Bytes after it", |by| {
+            load(&by.written)
+        }),
+        ("packed_cpu_seconds", "Its processor time", |by| {
+            load(&by.nanos) / 1e9
+        }),
+    ];
+    for (name, help, value) in columns {
+        let rows = STEPS.iter().zip(&metrics.compressed).map(|(step, by)| {
+            let labels = [("coding", step.coding().token()), ("step", step.name())];
+            (labels, value(by))
+        });
+        counters(out, name, help, rows)?;
+    }
+    let cached = &metrics.cached;
+    let help = "Replies whose compressed form was at hand";
+    counters(out, "cached", help, [([], load(&cached.replies))])?;
+    let help = "Bytes that these were shorter by";
+    let saved = load(&cached.read) - load(&cached.written);
+    counters(out, "cached_bytes_saved", help, [([], saved)])
+}
+
+fn marks(
+    out: &mut DescriptorEncoder,
+    metrics: &GatewayMetrics,
+    snapshot: &Snapshot,
+) -> Result<(), Error> {
+    let by_origin = MarkOrigin::ALL.iter().zip(&metrics.marks);
+    let seen: Vec<_> = by_origin
+        .flat_map(|(origin, by_mark)| {
+            let marks = (0..64).filter_map(Dscp::new).zip(by_mark);
+            marks.map(move |(mark, count)| (mark.to_string(), origin.name(), load(count)))
+        })
+        .filter(|(_, _, count)| *count > 0.0)
+        .collect();
+    let rows = seen
+        .iter()
+        .map(|(mark, origin, n)| ([("mark", &**mark), ("origin", *origin)], *n));
+    let help = "Replies, by the mark of their packets and who asked for it";
+    counters(out, "marks", help, rows)?;
+
+    let own = [
+        ("denied", metrics.marks_denied.load(Relaxed)),
+        ("upstream-refused", metrics.marks_refused.load(Relaxed)),
+    ];
+    let events = snapshot.marks();
+    let rows = events
+        .iter()
+        .chain(&own)
+        .map(|(event, n)| ([("event", *event)], *n as f64));
+    let help = "What happened to the marks of connections and replies";
+    counters(out, "mark_events", help, rows)
+}
+
+fn upstreams(out: &mut DescriptorEncoder, context: &GatewayContext) -> Result<(), Error> {
+    let help = "Requests that waited because enough were under way";
+    let queued = load(&context.metrics.queued);
+    counters(out, "queued", help, [([], queued)])?;
+
+    let failures = UpstreamError::KINDS.iter().zip(&context.metrics.failures);
+    let rows = failures.map(|(kind, n)| ([("kind", *kind)], load(n)));
+    let help = "Replies that upstreams did not give, by kind";
+    counters(out, "upstream_failures", help, rows)?;
+
+    let resolved = context.resolved();
+    let rows = resolved.routes().flat_map(|route| {
+        route.targets.iter().map(move |target| {
+            let is_up = f64::from(u8::from(target.health.is_up()));
+            let labels = [("route", &*route.config.path), ("upstream", &*target.name)];
+            (labels, is_up)
+        })
+    });
+    gauges(
+        out,
+        "upstream_up",
+        "Whether requests go to an upstream: 0 while it is out",
+        rows,
+    )
+}
+
+fn connections(out: &mut DescriptorEncoder, snapshot: &Snapshot) -> Result<(), Error> {
+    let events = snapshot.events();
+    let rows = events
+        .iter()
+        .map(|(event, n)| ([("event", *event)], *n as f64));
+    let help = "Connections of clients, by what became of them";
+    counters(out, "connections", help, rows)?;
+    gauge(
+        out,
+        "connections_open",
+        "Connections of clients now",
+        snapshot.open as f64,
+    )
+}
+
+fn demand(out: &mut DescriptorEncoder, estimate: LoadEstimate) -> Result<(), Error> {
+    let help = "Busy share of what is protected, smoothed";
+    gauge(out, "busy_ratio", help, estimate.busy.into())?;
+    let is_high = f64::from(u8::from(estimate.is_high));
+    gauge(out, "demand_high", "Whether demand is high", is_high)?;
+    let help = "Whether demand is known: nothing optional is compressed where it is not";
+    let is_known = f64::from(u8::from(estimate.is_known));
+    gauge(out, "demand_known", help, is_known)?;
+    let help = "Processors that optional compression may take";
+    gauge(out, "allowance_ratio", help, estimate.allowance.into())
+}
+
+fn admission(out: &mut DescriptorEncoder, admission: &Admission) -> Result<(), Error> {
+    let counts = admission.counters();
+    let rows = |(label, count): (&'static str, u64)| ([("by", label)], count as f64);
+    let help = "Requests let in, by ground";
+    counters(out, "entered", help, counts.by_ground().map(rows))?;
+    let rows = |(label, count): (&'static str, u64)| ([("reason", label)], count as f64);
+    let help = "Requests not let in, by reason";
+    counters(out, "turned_away", help, counts.by_reason().map(rows))?;
+    let rows = |(label, count): (&'static str, u64)| ([("outcome", label)], count as f64);
+    let help = "Offers published at the broker, by outcome";
+    counters(
+        out,
+        "offers_published",
+        help,
+        counts.publications().map(rows),
+    )?;
+    let shown = admission.snapshot();
+    let help = "Requests let in and not answered yet";
+    gauge(out, "in_service", help, shown.in_service.into())?;
+    if let Some(limit) = shown.limit {
+        gauge(
+            out,
+            "in_service_limit",
+            "Requests that may be",
+            limit.into(),
+        )?;
+    }
+    let Some(price) = shown.price else {
+        return Ok(());
+    };
+    gauge(out, "price", "What a request costs now", price.amount)?;
+    let help = "Requests per second promised by quotes that hold";
+    gauge(out, "quoted_per_second", help, price.quoted)?;
+    let turns = [([], price.turns as f64)];
+    counters(out, "price_turns", "How often the price has turned", turns)?;
+    promises::encode(out, admission)
+}
+
+fn load(counter: &AtomicU64) -> f64 {
+    counter.load(Relaxed) as f64
+}
+
+fn times(
+    out: &mut DescriptorEncoder,
+    name: &str,
+    help: &str,
+    times: &TimeHistogram,
+) -> Result<(), Error> {
+    let counts = times.buckets.iter().map(|bucket| bucket.load(Relaxed));
+    let mut buckets: Vec<_> = (0..)
+        .zip(counts)
+        .map(|(n, count)| (2_f64.powi(n) / 1e6, count))
+        .collect();
+    // The last bucket has no upper bound.
+    let (_, beyond) = buckets.pop().expect("a histogram has buckets");
+    let sum = times.nanos.load(Relaxed) as f64 / 1e9;
+    histogram(out, name, help, sum, buckets, beyond)
+}

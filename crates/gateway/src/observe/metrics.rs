@@ -1,0 +1,218 @@
+//! Counters of a gateway: replies by status, decisions by preference, origin and reason, marks, compressions by step,
+//! failures by kind, and times.
+//!
+//! Counters are arrays with one entry per possible label value: counting is one addition, and no label comes from
+//! outside. `exposition` formats them for Prometheus.
+
+use std::io;
+use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
+use std::sync::{Mutex, PoisonError};
+
+use posthaste_compression::{
+    LoadEstimate, Origin, Preference, REASONS, Reason, STEPS, ScanResult, Step, Wish, Work,
+};
+use posthaste_qos::marking::{Mark, MarkOrigin};
+use posthaste_units::Span;
+
+use crate::upstream::error::UpstreamError;
+
+/// Request fields that may be unreadable, in the order in which they are counted.
+pub(crate) const UNREAD: [&str; 3] = ["accept-encoding", "prefer", "transport-priorities"];
+
+/// Counters since the start, shared by all threads.
+#[derive(Debug)]
+pub(crate) struct GatewayMetrics {
+    /// By status code minus 100.
+    pub(crate) replies: [AtomicU64; 900],
+    pub(crate) decisions: [[AtomicU64; REASONS.len()]; Wish::ALL.len()],
+    pub(crate) origins: [AtomicU64; Origin::ALL.len()],
+    pub(crate) scans: [AtomicU64; ScanResult::NAMES.len()],
+    /// In the order of [`UNREAD`].
+    pub(crate) unread: [AtomicU64; UNREAD.len()],
+    /// Replies by origin and code point, and replies whose client requested a mark that is not allowed.
+    pub(crate) marks: [[AtomicU64; 64]; MarkOrigin::ALL.len()],
+    pub(crate) marks_denied: AtomicU64,
+    /// Connections to upstreams that the kernel refused to mark.
+    pub(crate) marks_refused: AtomicU64,
+    pub(crate) compressed: [CompressionCounters; STEPS.len()],
+    /// Replies whose compressed form was cached.
+    pub(crate) cached: CompressionCounters,
+    /// Requests that waited for a permit.
+    pub(crate) queued: AtomicU64,
+    pub(crate) failures: [AtomicU64; UpstreamError::KINDS.len()],
+    /// From a request's head to the head of its reply, and the upstream's part of it.
+    pub(crate) service: TimeHistogram,
+    pub(crate) upstream: TimeHistogram,
+    /// Optional compression, by thread.
+    pub(crate) work: Vec<ThreadWork>,
+    pub(crate) estimates: ThreadEstimates,
+}
+
+/// Replies compressed with one step, or taken from the cache.
+#[derive(Debug, Default)]
+pub(crate) struct CompressionCounters {
+    pub(crate) replies: AtomicU64,
+    pub(crate) read: AtomicU64,
+    pub(crate) written: AtomicU64,
+    pub(crate) nanos: AtomicU64,
+}
+
+/// A histogram of times. Bucket *n* counts times below 2^*n* µs that no lower bucket counts; the last is unbounded.
+#[derive(Debug, Default)]
+pub(crate) struct TimeHistogram {
+    pub(crate) buckets: [AtomicU64; 26],
+    pub(crate) nanos: AtomicU64,
+}
+
+/// The current load estimate of each thread.
+#[derive(Debug)]
+pub(crate) struct ThreadEstimates(Mutex<Vec<LoadEstimate>>);
+
+/// The last published [`Work`] of one thread, on a cache line of its own.
+#[derive(Debug, Default)]
+#[repr(align(128))]
+pub(crate) struct ThreadWork {
+    wanted: AtomicU64,
+    spent: AtomicU64,
+}
+
+impl GatewayMetrics {
+    pub(crate) fn new(threads: usize) -> Self {
+        Self {
+            replies: [const { AtomicU64::new(0) }; 900],
+            decisions: Default::default(),
+            origins: Default::default(),
+            scans: Default::default(),
+            unread: Default::default(),
+            marks: [const { [const { AtomicU64::new(0) }; 64] }; MarkOrigin::ALL.len()],
+            marks_denied: AtomicU64::new(0),
+            marks_refused: AtomicU64::new(0),
+            compressed: Default::default(),
+            cached: CompressionCounters::default(),
+            queued: AtomicU64::new(0),
+            failures: Default::default(),
+            service: TimeHistogram::default(),
+            upstream: TimeHistogram::default(),
+            work: (0..threads).map(|_| ThreadWork::default()).collect(),
+            estimates: ThreadEstimates(Mutex::new(vec![LoadEstimate::UNKNOWN; threads])),
+        }
+    }
+
+    pub(crate) fn replied(&self, status: u16) {
+        if let Some(counter) = self.replies.get(usize::from(status).wrapping_sub(100)) {
+            add(counter, 1);
+        }
+    }
+
+    pub(crate) fn decided(&self, preference: Preference, reason: Reason) {
+        add(&self.decisions[preference.wish as usize][reason.index()], 1);
+        add(&self.origins[preference.origin as usize], 1);
+    }
+
+    /// Counts the scan for a SOAP header, if one took place, and unreadable fields in the order of [`UNREAD`].
+    pub(crate) fn preferences(&self, scan: Option<Seen>, unread: [bool; UNREAD.len()]) {
+        if let Some(seen) = scan {
+            add(&self.scans[seen.index()], 1);
+        }
+        for (counter, unread) in self.unread.iter().zip(unread) {
+            if unread {
+                add(counter, 1);
+            }
+        }
+    }
+
+    pub(crate) fn marked(&self, mark: Mark) {
+        let by_mark = &self.marks[mark.origin as usize];
+        add(&by_mark[usize::from(mark.dscp.get())], 1);
+        if mark.denied {
+            add(&self.marks_denied, 1);
+        }
+    }
+
+    /// Counts a connection to an upstream that the kernel did not mark. The connection is used without a mark.
+    pub(crate) fn mark_refused(&self, error: &io::Error) {
+        if self.marks_refused.fetch_add(1, Relaxed) == 0 {
+            tracing::warn!(%error, "the kernel refuses to mark packets to an upstream");
+        }
+    }
+
+    pub(crate) fn queued(&self, waited: bool) {
+        if waited {
+            add(&self.queued, 1);
+        }
+    }
+
+    pub(crate) fn failed(&self, failure: &UpstreamError) {
+        add(&self.failures[failure.kind()], 1);
+    }
+
+    pub(crate) fn compressed(&self, step: Step, read: u64, written: u64, spent: Span) {
+        self.compressed[step.index()].add(read, written, spent);
+    }
+
+    pub(crate) fn cached(&self, read: usize, written: usize) {
+        self.cached.add(read as u64, written as u64, Span::ZERO);
+    }
+
+    /// Optional compression of all threads.
+    pub(crate) fn work(&self) -> Work {
+        let mut sum = Work::default();
+        for worked in &self.work {
+            sum.wanted += Span::from_nanos(worked.wanted.load(Relaxed));
+            sum.spent += Span::from_nanos(worked.spent.load(Relaxed));
+        }
+        sum
+    }
+}
+
+impl CompressionCounters {
+    fn add(&self, read: u64, written: u64, spent: Span) {
+        add(&self.replies, 1);
+        add(&self.read, read);
+        add(&self.written, written);
+        add(&self.nanos, spent.as_nanos());
+    }
+}
+
+impl ThreadEstimates {
+    /// Sets the estimate of one thread. Called a few times a second.
+    pub(crate) fn set(&self, thread: usize, estimate: LoadEstimate) {
+        let mut all = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        all[thread] = estimate;
+    }
+
+    /// Combines the estimates of all threads: sums and means. High or known if at least one thread's is.
+    pub(crate) fn all(&self) -> LoadEstimate {
+        let all = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let count = all.len() as f32;
+        let mut sum = LoadEstimate::UNKNOWN;
+        for estimate in &*all {
+            sum.allowance += estimate.allowance;
+            sum.plenty += estimate.plenty / count;
+            sum.busy += estimate.busy / count;
+            sum.is_high |= estimate.is_high;
+            sum.is_known |= estimate.is_known;
+        }
+        sum
+    }
+}
+
+impl TimeHistogram {
+    pub(crate) fn add(&self, time: Span) {
+        let micros = time.as_nanos() / 1000;
+        let bucket = (u64::BITS - micros.leading_zeros()) as usize;
+        add(&self.buckets[bucket.min(self.buckets.len() - 1)], 1);
+        add(&self.nanos, time.as_nanos());
+    }
+}
+
+impl ThreadWork {
+    pub(crate) fn set(&self, work: Work) {
+        self.wanted.store(work.wanted.as_nanos(), Relaxed);
+        self.spent.store(work.spent.as_nanos(), Relaxed);
+    }
+}
+
+fn add(counter: &AtomicU64, count: u64) {
+    counter.fetch_add(count, Relaxed);
+}

@@ -1,0 +1,204 @@
+//! The status page: load, compression decisions with reasons, bytes saved, and upstreams; upstreams also as JSON for
+//! programs.
+
+mod promises;
+
+use std::sync::atomic::Ordering::Relaxed;
+
+use maud::{DOCTYPE, Markup, PreEscaped, html};
+use posthaste_compression::{LoadEstimate, REASONS, STEPS, Step, Wish};
+use posthaste_units::Size;
+use serde::Serialize;
+
+use crate::context::GatewayContext;
+use crate::upstream::health::UpstreamState;
+
+/// The document at `/status.json`.
+#[derive(Serialize)]
+struct StatusDocument<'a> {
+    upstreams: Vec<UpstreamStatus<'a>>,
+}
+
+/// An upstream in the document.
+#[derive(Serialize)]
+struct UpstreamStatus<'a> {
+    route: &'a str,
+    upstream: &'a str,
+    state: UpstreamState,
+}
+
+/// Returns the state of each upstream of each route, as JSON.
+pub(crate) fn json(context: &GatewayContext) -> String {
+    let resolved = context.resolved();
+    let upstreams = resolved.routes().flat_map(|route| {
+        route.targets.iter().map(move |target| UpstreamStatus {
+            route: &route.config.path,
+            upstream: &target.name,
+            state: target.health.state(),
+        })
+    });
+    let document = StatusDocument {
+        upstreams: upstreams.collect(),
+    };
+    serde_json::to_string(&document).expect("strings and names of states are JSON") + "\n"
+}
+
+/// Renders the page at `/status`.
+pub(crate) fn page(context: &GatewayContext) -> String {
+    let resolved = context.resolved();
+    let estimate = context.estimate();
+    let compression = &resolved.config.compression;
+    let busy = f64::from(estimate.busy) * 100.0;
+    let demand = demand(&estimate);
+    let page = html! {
+        (DOCTYPE)
+        html lang="en" {
+            head {
+                meta charset="utf-8";
+                meta name="viewport" content="width=device-width, initial-scale=1";
+                meta http-equiv="refresh" content="5";
+                title { "posthaste gateway" }
+                style { (PreEscaped(include_str!("status.css"))) }
+            }
+            body {
+                h1 { "posthaste gateway" }
+                p.lead {
+                    "Busy " meter min="0" max="100" high=(compression.threshold.get() * 100.0) value=(format!("{busy:.1}")) {}
+                    (format!(" {busy:.0} %. Demand is {demand}. "))
+                    "Policy " b { (compression.policy) } ", threshold " (compression.threshold) ". "
+                    (saved(context))
+                }
+                p {
+                    "Up for " (format!("{:.0}", context.start.elapsed().as_secs_f64())) " s, "
+                    (context.counters.snapshot().open) " connections open. "
+                    a href="/metrics" { "GatewayMetrics" }
+                }
+                (admission(context))
+                (promises::tables(&context.admission))
+                h2 { "Upstreams" }
+                table {
+                    tr { th { "Route" } th { "Upstream" } th { "UpstreamState" } }
+                    @for route in resolved.routes() {
+                        @for target in route.targets {
+                            tr {
+                                td { (route.config.path) }
+                                td { (target.name) }
+                                @let state = target.health.state().name();
+                                td class=(state) { (state) }
+                            }
+                        }
+                    }
+                }
+                h2 { "Decisions" }
+                (decisions(context))
+                h2 { "Compression" }
+                (steps(context))
+                h2 { "Replies and connections" }
+                table {
+                    tr { th { "What" } th.n { "Count" } }
+                    @for (place, counter) in context.metrics.replies.iter().enumerate() {
+                        @if counter.load(Relaxed) > 0 {
+                            tr { td { "replies with status " (place + 100) } td.n { (counter.load(Relaxed)) } }
+                        }
+                    }
+                    @for (event, count) in context.counters.snapshot().events() {
+                        @if count > 0 { tr { td { "connections " (event) } td.n { (count) } } }
+                    }
+                    @if let Some(log) = &context.log {
+                        tr { td { "lines missing in the access log" } td.n { (log.lost()) } }
+                    }
+                }
+            }
+        }
+    };
+    page.into_string()
+}
+
+const fn demand(estimate: &LoadEstimate) -> &'static str {
+    match (estimate.is_known, estimate.is_high) {
+        (false, _) => "not known",
+        (true, true) => "high",
+        (true, false) => "low",
+    }
+}
+
+/// Renders the admission counters. Empty without a policy.
+fn admission(context: &GatewayContext) -> Markup {
+    let shown = context.admission.snapshot();
+    let counts = context.admission.counters();
+    let rejected: Vec<_> = counts.by_reason().filter(|(_, count)| *count > 0).collect();
+    let limit = shown
+        .limit
+        .map_or_else(String::new, |limit| format!(" of at most {limit}"));
+    html! {
+        @if context.admission.is_active {
+            h2 { "Admission" }
+            p {
+                (shown.in_service) (limit) " requests in service."
+                @if let Some(price) = &shown.price {
+                    " A request costs " b { (price.text) } " (" (price.offer) "). "
+                    (format!("{:.1}", price.quoted)) " requests per second are promised by quotes."
+                }
+            }
+            table {
+                tr { th { "Requests" } th.n { "Count" } }
+                @for (ground, count) in counts.by_ground().filter(|(_, count)| *count > 0) {
+                    tr { td { "let in: " (ground) } td.n { (count) } }
+                }
+                @for (reason, count) in rejected { tr { td { "turned away: " (reason) } td.n { (count) } } }
+            }
+        }
+    }
+}
+
+fn saved(context: &GatewayContext) -> String {
+    let (mut read, mut written) = (0, 0);
+    let metrics = &context.metrics;
+    for by in metrics.compressed.iter().chain([&metrics.cached]) {
+        read += by.read.load(Relaxed);
+        written += by.written.load(Relaxed);
+    }
+    format!("Saved {}.", Size::from_bytes(read.saturating_sub(written)))
+}
+
+fn decisions(context: &GatewayContext) -> Markup {
+    let decisions = &context.metrics.decisions;
+    html! {
+        table {
+            tr {
+                th { "Reason" } th { "Reply" }
+                @for wish in Wish::ALL { th.n { (wish) } }
+            }
+            @for reason in REASONS {
+                @if decisions.iter().any(|by| by[reason.index()].load(Relaxed) > 0) {
+                    tr {
+                        td { (reason.name()) }
+                        td { @if reason.compresses() { "compressed" } @else { "plain" } }
+                        @for by in decisions { td.n { (by[reason.index()].load(Relaxed)) } }
+                    }
+                }
+            }
+        }
+    }
+}
+
+fn steps(context: &GatewayContext) -> Markup {
+    let metrics = &context.metrics;
+    html! {
+        table {
+            tr { th { "Step" } th.n { "Replies" } th.n { "Smaller by" } th.n { "µs each" } }
+            @for (name, by) in STEPS.map(Step::name).into_iter().zip(&metrics.compressed).chain([("at hand", &metrics.cached)]) {
+                @let replies = by.replies.load(Relaxed);
+                @if replies > 0 {
+                    @let (read, written) = (by.read.load(Relaxed) as f64, by.written.load(Relaxed) as f64);
+                    tr {
+                        td { (name) }
+                        td.n { (replies) }
+                        td.n { (format!("{:.0} %", (1.0 - written / read.max(1.0)) * 100.0)) }
+                        td.n { (format!("{:.1}", by.nanos.load(Relaxed) as f64 / 1e3 / replies as f64)) }
+                    }
+                }
+            }
+        }
+    }
+}

@@ -1,0 +1,149 @@
+//! The request pipeline: validate, route, receive the body, read preferences, admit, queue, forward, record, compress,
+//! mark.
+//!
+//! [`Gateway::serve`] calls one function per stage. Each may end the request early with a [`Rejection`].
+
+use std::cell::RefCell;
+use std::pin::pin;
+use std::rc::Rc;
+use std::sync::Arc;
+
+use hyper::{Request, Response, StatusCode};
+use posthaste_serve::{Handler, Incoming, Peer};
+use posthaste_units::Span;
+
+use crate::clock::now;
+use crate::context::GatewayContext;
+use crate::error::Rejection;
+use crate::observe::access_log::{AccessEntry, Decided};
+use crate::observe::record::record;
+use crate::observe::traces::TracedRequest;
+use crate::request::body::RequestBody;
+use crate::request::forwarded::{RequestConditions, forwarded};
+use crate::request::preferences::Preferences;
+use crate::request::progress::Upload;
+use crate::request::validate::validate_head;
+use crate::response::body::ReplyBody;
+use crate::response::compress::CompressionStage;
+use crate::response::worker::CompressionWorker;
+use crate::response::{head, marking, rejection};
+use crate::routing::router::Router;
+use crate::upstream::concurrency_limit::ConcurrencyLimit;
+
+/// The gateway of one thread.
+pub(crate) struct Gateway {
+    pub(crate) context: Arc<GatewayContext>,
+    /// Replaced with the configuration. A request keeps the one it started with.
+    pub(crate) router: Rc<RefCell<Rc<Router>>>,
+    pub(crate) worker: Rc<CompressionWorker>,
+    pub(crate) limit: Rc<ConcurrencyLimit>,
+}
+
+impl Handler for Gateway {
+    type Body = ReplyBody;
+
+    async fn handle(
+        self: Rc<Self>,
+        mut request: Request<Incoming>,
+        peer: Rc<Peer>,
+    ) -> Response<ReplyBody> {
+        let start = now();
+        let context = &self.context;
+        let entry = context.log.as_ref();
+        let entry = entry.map(|log| AccessEntry::of(log, &request));
+        let traces = context.traces.as_ref();
+        let trace = traces.and_then(|traces| traces.begin(&mut request));
+        let client = peer.address.ip();
+        let (reply, decided) = match self.serve(request, peer, trace.as_ref()).await {
+            Ok(served) => served,
+            Err(rejected) => (rejection::reply(rejected), None),
+        };
+        self.worker.slow_down();
+        let time = now().since(start);
+        context.metrics.service.add(time);
+        context.metrics.replied(reply.status().as_u16());
+        if let Some((preference, reason)) = decided {
+            context.metrics.decided(preference, reason);
+        }
+        if let Some(entry) = entry {
+            entry.write(client, time, reply.status(), decided);
+        }
+        if let Some(trace) = trace {
+            trace.end(client, reply.status(), decided);
+        }
+        reply
+    }
+
+    fn rejected(&self, request: &Request<Incoming>, peer: &Peer, status: StatusCode) {
+        let context = &self.context;
+        context.metrics.service.add(Span::ZERO);
+        context.metrics.replied(status.as_u16());
+        if let Some(log) = &context.log {
+            AccessEntry::of(log, request).write(peer.address.ip(), Span::ZERO, status, None);
+        }
+    }
+}
+
+/// A reply and, if it comes from an upstream, the decision about it.
+type Served = (Response<ReplyBody>, Option<Decided>);
+
+impl Gateway {
+    async fn serve(
+        &self,
+        request: Request<Incoming>,
+        peer: Rc<Peer>,
+        trace: Option<&TracedRequest<'_>>,
+    ) -> Result<Served, Rejection> {
+        let (metrics, admission) = (&*self.context.metrics, &*self.context.admission);
+        let router = self.router.borrow().clone();
+        let config = &router.resolved.config;
+        let (mut head, body) = request.into_parts();
+        let version = head.version;
+
+        validate_head(&mut head)?;
+        if let Some(page) = admission.offer_page(&head, &peer) {
+            return Ok((page, None));
+        }
+        let route = router.route(head.uri.path())?;
+        let mut body = RequestBody::receive(&mut head, body, config.limits.body, &peer)?;
+        let preferences = Preferences::read(&head, &mut body, &route.described, route.wish).await?;
+        metrics.preferences(preferences.seen, preferences.unread);
+        let guard = admission.admit(&mut head, &preferences, route.menu.codings(), &peer)?;
+        let (marks, promised) = (router.marks.as_ref(), guard.priorities());
+        let mark = marking::decide(marks, &preferences, promised, route.mark);
+        let conditions = RequestConditions::read(&head);
+        let upload = Upload::new(body.progress());
+        let request = forwarded(head, body, &peer, version, config.tls.is_some());
+
+        let permit = self.limit.acquire().await;
+        metrics.queued(permit.waited);
+        let sent = now();
+        let upstream_mark = marking::for_upstream(mark, &config.marking);
+        // Pinned here, because passing the future by value would copy it.
+        let sending = pin!(route.upstreams.send(request, upstream_mark, &peer));
+        let outcome = guard.run(sending, upload.progress()).await;
+        drop(permit);
+        let status = outcome.as_ref().map(|(reply, _)| reply.status());
+        record(metrics, &guard, trace, (sent, upload.waited()), status);
+
+        let (mut reply, target) = outcome?;
+        head::take_report(&config.demand.watch, &target.reported, reply.headers_mut());
+        head::prepare(&mut reply);
+        guard.add_fields(reply.headers_mut());
+        drop(guard);
+        let compression = CompressionStage {
+            worker: &self.worker,
+            cache: &router.cache,
+            route,
+            preferences: &preferences,
+            peer: &peer,
+            conditions: &conditions,
+        };
+        let (mut reply, reason) = compression.apply(reply).await?;
+        if let Some(mark) = mark {
+            metrics.marked(mark);
+            marking::apply(mark, &mut reply, preferences.prefer.mark_reason);
+        }
+        Ok((reply, Some((preferences.preference, reason))))
+    }
+}

@@ -1,0 +1,212 @@
+//! Bodies of requests on their way to the upstream.
+
+use std::collections::VecDeque;
+use std::future::poll_fn;
+use std::pin::Pin;
+use std::rc::Rc;
+use std::task::{Context, Poll, ready};
+
+use bytes::Bytes;
+use hyper::StatusCode;
+use hyper::body::{Body, Frame, SizeHint};
+use hyper::http::request::Parts;
+use posthaste_serve::{Incoming, Peer};
+use posthaste_units::Size;
+
+use super::decode::{Decoder, PIECE};
+use super::error::BodyError;
+use super::progress::UploadProgress;
+use crate::error::Rejection;
+
+/// The body of a request towards the upstream.
+pub(crate) enum RequestBody {
+    /// No body.
+    Nothing,
+    /// Forwarded as it arrives.
+    Streaming(Box<StreamingBody>),
+}
+
+/// A client's body as it arrives, after the pieces that have been read ahead.
+pub(crate) struct StreamingBody {
+    read: VecDeque<Bytes>,
+    rest: Incoming,
+    /// Bytes that may still arrive, after decoding.
+    allowed: u64,
+    /// Removes the content coding of the request.
+    decoder: Option<Decoder>,
+    /// Received bytes that are not decoded yet.
+    coded: Bytes,
+    /// Trailers, forwarded after all data.
+    trailers: Option<Frame<Bytes>>,
+    progress: Rc<UploadProgress>,
+    peer: Rc<Peer>,
+}
+
+impl StreamingBody {
+    fn new(rest: Incoming, allowed: u64, decoder: Option<Decoder>, peer: Rc<Peer>) -> Self {
+        Self {
+            read: VecDeque::new(),
+            rest,
+            allowed,
+            decoder,
+            coded: Bytes::new(),
+            trailers: None,
+            progress: Rc::default(),
+            peer,
+        }
+    }
+
+    /// Reads the next piece and keeps it for forwarding. `None` at the end.
+    pub(crate) async fn read_ahead(&mut self) -> Result<Option<&[u8]>, BodyError> {
+        let Some(frame) = poll_fn(|cx| self.poll_rest(cx)).await.transpose()? else {
+            return Ok(None);
+        };
+        match frame.into_data() {
+            Ok(data) => {
+                self.read.push_back(data);
+                Ok(self.read.back().map(|data| &**data))
+            }
+            Err(trailers) => {
+                self.trailers = Some(trailers);
+                Ok(None)
+            }
+        }
+    }
+
+    /// Polls for the next piece, decoded.
+    fn poll_rest(&mut self, cx: &mut Context<'_>) -> Poll<Option<Result<Frame<Bytes>, BodyError>>> {
+        while let Some(decoder) = &mut self.decoder {
+            let data = if self.coded.is_empty() {
+                let frame = ready!(self.poll_raw(cx)).transpose()?;
+                match frame.map(Frame::into_data) {
+                    Some(Ok(data)) => {
+                        self.coded = data;
+                        continue;
+                    }
+                    Some(Err(trailers)) => self.trailers = Some(trailers),
+                    None => {}
+                }
+                let decoder = self.decoder.take();
+                decoder.map_or(Ok(Bytes::new()), |mut decoder| decoder.finish(self.allowed))?
+            } else {
+                let piece = self.coded.split_to(PIECE.min(self.coded.len()));
+                decoder.push(&piece, self.allowed)?
+            };
+            if !data.is_empty() {
+                self.allowed = reduce(self.allowed, data.len())?;
+                return Poll::Ready(Some(Ok(Frame::data(data))));
+            }
+        }
+        match self.trailers.take() {
+            Some(trailers) => Poll::Ready(Some(Ok(trailers))),
+            None => self.poll_raw(cx),
+        }
+    }
+
+    fn poll_raw(&mut self, cx: &mut Context<'_>) -> Poll<Option<Result<Frame<Bytes>, BodyError>>> {
+        let frame = Pin::new(&mut self.rest).poll_frame(cx);
+        // Each piece restarts the timeout for the next one.
+        self.peer.reading(frame.is_pending());
+        self.progress.waits(frame.is_pending());
+        let frame = ready!(frame).transpose().map_err(BodyError::Broken)?;
+        self.progress.count_piece();
+        if let (Some(data), None) = (frame.as_ref().and_then(Frame::data_ref), &self.decoder) {
+            self.allowed = reduce(self.allowed, data.len())?;
+        }
+        Poll::Ready(frame.map(Ok))
+    }
+}
+
+impl Drop for StreamingBody {
+    fn drop(&mut self) {
+        self.progress.finish();
+    }
+}
+
+/// Returns the allowance after `length` more bytes. It never falls below zero.
+fn reduce(allowed: u64, length: usize) -> Result<u64, BodyError> {
+    allowed.checked_sub(length as u64).ok_or(BodyError::TooLong)
+}
+
+impl RequestBody {
+    /// Takes the body of a request, limited in length and without its content coding.
+    pub(crate) fn receive(
+        head: &mut Parts,
+        body: Incoming,
+        limit: Size,
+        peer: &Rc<Peer>,
+    ) -> Result<Self, Rejection> {
+        if body.is_end_stream() {
+            return Ok(Self::Nothing);
+        }
+        if body.size_hint().lower() > limit.as_bytes() {
+            let reason = format!("a request's body has {limit} at most");
+            return Err(Rejection::new(StatusCode::PAYLOAD_TOO_LARGE, reason));
+        }
+        let decoder = Decoder::of(&mut head.headers).map_err(BodyError::Coding)?;
+        let body = StreamingBody::new(body, limit.as_bytes(), decoder, peer.clone());
+        Ok(Self::Streaming(Box::new(body)))
+    }
+
+    /// Progress of the upload, if there is a body.
+    pub(crate) fn progress(&self) -> Option<Rc<UploadProgress>> {
+        match self {
+            Self::Nothing => None,
+            Self::Streaming(body) => Some(body.progress.clone()),
+        }
+    }
+}
+
+/// Size hint of a body with some pieces already read.
+pub(crate) fn hint_ahead(read: &VecDeque<Bytes>, rest: SizeHint) -> SizeHint {
+    let read: u64 = read.iter().map(|piece| piece.len() as u64).sum();
+    let mut hint = SizeHint::new();
+    hint.set_lower(rest.lower() + read);
+    if let Some(upper) = rest.upper() {
+        hint.set_upper(upper + read);
+    }
+    hint
+}
+
+impl Body for RequestBody {
+    type Data = Bytes;
+    type Error = BodyError;
+
+    fn poll_frame(
+        mut self: Pin<&mut Self>,
+        cx: &mut Context<'_>,
+    ) -> Poll<Option<Result<Frame<Bytes>, BodyError>>> {
+        match &mut *self {
+            Self::Nothing => Poll::Ready(None),
+            Self::Streaming(body) => match body.read.pop_front() {
+                Some(data) => Poll::Ready(Some(Ok(Frame::data(data)))),
+                None => body.poll_rest(cx),
+            },
+        }
+    }
+
+    fn is_end_stream(&self) -> bool {
+        match self {
+            Self::Nothing => true,
+            Self::Streaming(body) => {
+                body.read.is_empty()
+                    && body.decoder.is_none()
+                    && body.trailers.is_none()
+                    && body.rest.is_end_stream()
+            }
+        }
+    }
+
+    fn size_hint(&self) -> SizeHint {
+        match self {
+            Self::Nothing => SizeHint::with_exact(0),
+            Self::Streaming(body) => {
+                let rest = match body.decoder {
+                    Some(_) => SizeHint::new(),
+                    None => body.rest.size_hint(),
+                };
+                hint_ahead(&body.read, rest)
+            }
+        }
+    }
+}

@@ -1,0 +1,11 @@
+//! The stages of a request before admission: validate its head, receive its body, read its preferences.
+
+pub(crate) mod body;
+mod decode;
+pub(crate) mod error;
+pub(crate) mod forwarded;
+pub(crate) mod headers;
+pub(crate) mod path;
+pub(crate) mod preferences;
+pub(crate) mod progress;
+pub(crate) mod validate;

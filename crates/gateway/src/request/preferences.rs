@@ -1,0 +1,117 @@
+//! The client's preferences about compression and marking, from the request's head and a SOAP header.
+
+use hyper::Method;
+use hyper::header::{ACCEPT_ENCODING, CONTENT_TYPE, HeaderName};
+use hyper::http::request::Parts;
+use posthaste_compression::{
+    Accept, Codings, Described, Prefer, Preference, PreferenceBlock, ScanResult, Wish, saves_data,
+};
+use posthaste_qos::Priorities;
+use posthaste_qos::QosBlock;
+use posthaste_qos::marking::Urgency;
+use posthaste_soap::head::HeadScan;
+use posthaste_soap::http::{self, MediaType};
+use posthaste_soap::{Limits, Version};
+
+use super::body::RequestBody;
+use super::error::BodyError;
+use super::headers::field_lines;
+
+const SOAP_ACTION: HeaderName = HeaderName::from_static("soapaction");
+const PREFER: HeaderName = HeaderName::from_static("prefer");
+const PRIORITY: HeaderName = HeaderName::from_static("priority");
+const SAVE_DATA: HeaderName = HeaderName::from_static("save-data");
+
+/// Readers of the header blocks.
+type Blocks = (PreferenceBlock, QosBlock);
+
+/// Preferences stated by a request, or by its route.
+#[derive(Clone, Debug)]
+pub(crate) struct Preferences {
+    pub(crate) preference: Preference,
+    pub(crate) accept: Accept,
+    pub(crate) prefer: Prefer,
+    /// Network priorities from the SOAP header.
+    pub(crate) priorities: Option<Priorities>,
+    pub(crate) urgency: Option<Urgency>,
+    /// The offer selected by the SOAP header.
+    pub(crate) selected: Option<String>,
+    /// Result of the scan for a SOAP header, if one took place.
+    pub(crate) seen: Option<ScanResult>,
+    /// Unreadable fields, in the order of [`UNREAD`](crate::observe::metrics::UNREAD).
+    pub(crate) unread: [bool; 3],
+}
+
+impl Preferences {
+    /// True if the client leaves the decision to the gateway and accepts one of the codings.
+    pub(crate) fn is_open(&self, offered: Codings) -> bool {
+        let form = self.seen.unwrap_or_default().form();
+        self.preference.is_open(form, &self.accept, offered)
+    }
+
+    /// Reads the head, and a SOAP message up to the end of its header. The pieces read are kept and forwarded first.
+    /// `described` and `default` are preferences of the route, for requests that state none.
+    pub(crate) async fn read(
+        head: &Parts,
+        body: &mut RequestBody,
+        described: &Described,
+        default: Wish,
+    ) -> Result<Self, BodyError> {
+        let media = soap_media(head);
+        let mut scan = None;
+        match body {
+            RequestBody::Streaming(body) if media.is_some() => {
+                let scan = scan.insert(HeadScan::new(&Limits::default(), Blocks::default()));
+                while scan.wants_more() {
+                    match body.read_ahead().await? {
+                        Some(piece) => scan.feed(piece),
+                        None => break,
+                    };
+                }
+            }
+            _ => {}
+        }
+        let accept = Accept::read(field_lines(&head.headers, ACCEPT_ENCODING));
+        let prefer = Prefer::read(field_lines(&head.headers, PREFER));
+        let saves = saves_data(field_lines(&head.headers, SAVE_DATA));
+        let seen = scan
+            .as_ref()
+            .map(|scan| ScanResult::of(scan.head(), &scan.blocks().0));
+        let qos = scan.as_ref().map(|scan| &scan.blocks().1);
+        let soap = seen.and_then(ScanResult::wish);
+        let action = media.as_ref().and_then(|media| action(head, media));
+        let of_action = action.and_then(|action| described.wish(action));
+        Ok(Self {
+            preference: Preference::of(soap, &accept, &prefer, saves, of_action, default),
+            accept,
+            prefer,
+            priorities: qos.and_then(QosBlock::priorities).cloned(),
+            selected: qos.and_then(QosBlock::selected).map(str::to_owned),
+            urgency: Urgency::read(field_lines(&head.headers, PRIORITY)),
+            seen,
+            unread: [
+                accept.malformed() > 0,
+                prefer.unknown,
+                qos.is_some_and(QosBlock::has_unread_priority),
+            ],
+        })
+    }
+}
+
+/// Returns the media type of a possible SOAP message.
+pub(crate) fn soap_media(head: &Parts) -> Option<MediaType<'_>> {
+    let kind = head.headers.get(CONTENT_TYPE)?.to_str().ok()?;
+    let media = http::media_type(kind).ok()?;
+    (head.method == Method::POST).then_some(media)
+}
+
+/// Returns the action of a call (SOAP 1.1: field SOAPAction; SOAP 1.2: parameter of the media type).
+fn action<'a>(head: &'a Parts, media: &MediaType<'a>) -> Option<&'a str> {
+    match media.version {
+        Version::Soap11 => {
+            let field = head.headers.get(SOAP_ACTION)?.to_str().ok();
+            http::soap_action(field).ok()
+        }
+        Version::Soap12 => media.action,
+    }
+}

@@ -1,0 +1,12 @@
+//! The stages of a reply: adjust its head, compress it, mark it, send its body.
+
+pub(crate) mod body;
+mod buffered_body;
+pub(crate) mod cache;
+mod codec;
+pub(crate) mod compress;
+mod compressed_body;
+pub(crate) mod head;
+pub(crate) mod marking;
+pub(crate) mod rejection;
+pub(crate) mod worker;

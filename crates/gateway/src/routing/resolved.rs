@@ -1,0 +1,116 @@
+//! Resolved configurations: names of upstreams resolved and files read.
+
+use std::path::Path;
+use std::sync::Arc;
+
+use posthaste_compression::Described;
+use posthaste_units::{Instant, Span};
+
+use crate::admission::offering::Offering;
+use crate::config::{GatewayConfig, MarkPolicy, RouteConfig};
+use crate::error::{DescriptionError, ResolveError};
+use crate::upstream::target::UpstreamTarget;
+
+/// Validity of an upstream's report of its busy share.
+const REPORT: Span = Span::from_secs(5);
+
+/// A configuration with names resolved and files read. Shared by all threads.
+pub(crate) struct ResolvedConfig {
+    pub(crate) config: GatewayConfig,
+    pub(crate) offering: Offering,
+    targets: Vec<Vec<Arc<UpstreamTarget>>>,
+    described: Vec<Arc<Described>>,
+}
+
+/// A configured route with its resolved parts.
+pub(crate) struct ResolvedRoute<'a> {
+    pub(crate) config: &'a RouteConfig,
+    pub(crate) targets: &'a [Arc<UpstreamTarget>],
+    pub(crate) described: &'a Arc<Described>,
+}
+
+impl ResolvedConfig {
+    pub(crate) fn new(config: GatewayConfig) -> Result<Self, ResolveError> {
+        let targets = config.routes.iter().map(|route| {
+            UpstreamTarget::all(route).map_err(|error| ResolveError::Target {
+                route: route.path.clone(),
+                error,
+            })
+        });
+        let described = config
+            .routes
+            .iter()
+            .map(|route| describe(route.wsdl.as_deref()));
+        let offering = config.prices.as_ref().map(Offering::new);
+        let offering = offering.transpose()?.unwrap_or_default();
+        if offering.priorities.is_some() && config.marking.policy == MarkPolicy::Never {
+            tracing::warn!(
+                "offers promise priorities in the network, and nothing is marked: set marking.policy = \"asked\""
+            );
+        }
+        Ok(Self {
+            offering,
+            targets: targets.collect::<Result<_, _>>()?,
+            described: described.collect::<Result<_, _>>()?,
+            config,
+        })
+    }
+
+    /// Takes over health and reports of upstreams from `before`, for routes with the same path, checks and authority.
+    pub(crate) fn remember(&mut self, before: &Self) {
+        for (route, targets) in self.config.routes.iter().zip(&mut self.targets) {
+            let stays = |known: &RouteConfig| {
+                known.path == route.path
+                    && known.health == route.health
+                    && known.authority == route.authority
+            };
+            let known = before.routes().find(|known| stays(known.config));
+            for target in targets.iter_mut().filter_map(Arc::get_mut) {
+                let mut known = known.iter().flat_map(|known| known.targets);
+                if let Some(known) = known.find(|known| known.is_same(target)) {
+                    target.health = known.health.clone();
+                    target.reported = known.reported.clone();
+                }
+            }
+        }
+    }
+
+    /// Every route, with its upstreams and its description.
+    pub(crate) fn routes(&self) -> impl Iterator<Item = ResolvedRoute<'_>> {
+        let parts = self.targets.iter().zip(&self.described);
+        let routes = self.config.routes.iter().zip(parts);
+        routes.map(|(config, (targets, described))| ResolvedRoute {
+            config,
+            targets,
+            described,
+        })
+    }
+
+    /// Mean of the recent reports of the upstreams. `None` without a report.
+    pub(crate) fn reported_busy(&self, now: Instant) -> Option<f64> {
+        let targets = self.targets.iter().flatten();
+        let shares = targets.filter_map(|target| target.reported.within(REPORT, now));
+        let shares: Vec<f64> = shares.collect();
+        (!shares.is_empty()).then(|| shares.iter().sum::<f64>() / shares.len() as f64)
+    }
+}
+
+/// Reads a route's description of compression preferences. Empty without a file.
+fn describe(file: Option<&Path>) -> Result<Arc<Described>, ResolveError> {
+    let Some(file) = file else {
+        return Ok(Arc::default());
+    };
+    read_description(file).map_err(|reason| ResolveError::Wsdl {
+        file: file.to_owned(),
+        reason,
+    })
+}
+
+fn read_description(file: &Path) -> Result<Arc<Described>, DescriptionError> {
+    let description = posthaste_soap::wsdl::read(&std::fs::read(file)?)?;
+    let described = Described::of(&description);
+    if described.unknown() > 0 {
+        return Err(DescriptionError::Unknown);
+    }
+    Ok(Arc::new(described))
+}

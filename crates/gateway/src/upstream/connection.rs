@@ -1,0 +1,214 @@
+//! One connection to an upstream.
+//!
+//! The request that uses a connection also drives it. There is no task per connection, so a reply wakes only its own
+//! request. An unused connection is not polled. At the next use, the kernel reports whether it has been closed
+//! ([`ProbedStream`]).
+
+use std::pin::Pin;
+use std::rc::Rc;
+use std::task::{Context, Poll, ready};
+use std::time::Duration;
+
+use hyper::body::Incoming;
+use hyper::client::conn::http1::{self, Connection, SendRequest};
+use hyper::{Request, Response};
+use hyper_util::rt::TokioIo;
+use posthaste_serve::Stream;
+use posthaste_units::Dscp;
+
+use super::error::UpstreamError;
+use super::idle_timeout::IdleTimeout;
+use super::probe::{ProbedStream, ReceiveState};
+use crate::request::body::RequestBody;
+use crate::request::progress::UploadProgress;
+
+/// Maximum size of a reply's head.
+const MAX_HEAD: usize = 64 << 10;
+
+/// A connection to an upstream.
+pub(super) struct UpstreamConnection {
+    /// Mark of the connection's packets, fixed for its lifetime.
+    pub(super) mark: Dscp,
+    sender: SendRequest<RequestBody>,
+    driver: Driver,
+    received: Rc<ReceiveState>,
+    timeout: IdleTimeout,
+    /// Progress of the last request's body.
+    progress: Option<Rc<UploadProgress>>,
+}
+
+/// The I/O driver of the connection, until it closes.
+struct Driver(Option<Pin<Box<Http>>>);
+
+type Http = Connection<TokioIo<ProbedStream>, RequestBody>;
+
+impl Driver {
+    /// Ready when the connection has closed. The reply or its body reports the error.
+    fn poll(&mut self, cx: &mut Context<'_>) -> Poll<()> {
+        if let Some(connection) = &mut self.0 {
+            // The reply reports the same error.
+            let _ = ready!(connection.as_mut().poll(cx));
+            self.0 = None;
+        }
+        Poll::Ready(())
+    }
+}
+
+impl UpstreamConnection {
+    /// Starts HTTP/1.1 over `stream`, whose packets have `mark`.
+    pub(super) async fn new(stream: Stream, mark: Dscp) -> hyper::Result<Self> {
+        let mut builder = http1::Builder::new();
+        builder.max_buf_size(MAX_HEAD);
+        let stream = ProbedStream::new(stream);
+        let received = stream.received();
+        let (sender, connection) = builder.handshake(TokioIo::new(stream)).await?;
+        Ok(Self {
+            mark,
+            sender,
+            received,
+            driver: Driver(Some(Box::pin(connection))),
+            timeout: IdleTimeout::default(),
+            progress: None,
+        })
+    }
+
+    /// Drives the connection. Its reply reports the errors.
+    pub(super) fn drive(&mut self, cx: &mut Context<'_>) {
+        let _ = self.driver.poll(cx);
+    }
+
+    /// Starts the wait for progress of the reply's body.
+    pub(super) fn begin_wait(&mut self, limit: Duration) {
+        self.timeout.begin(limit);
+    }
+
+    /// Records progress of the reply's body.
+    pub(super) fn progressed(&mut self) {
+        self.timeout.renew();
+    }
+
+    /// Ready if the reply's body made no progress within the limit.
+    pub(super) fn poll_stalled(&mut self, cx: &mut Context<'_>) -> Poll<()> {
+        self.timeout.poll(cx)
+    }
+
+    /// True if the last request has been sent completely. An upstream may reply earlier.
+    pub(super) fn has_sent(&self) -> bool {
+        self.progress.as_ref().is_none_or(|body| body.is_over())
+    }
+
+    /// Readiness for a request. False if the upstream has closed the connection, has not finished, or has sent
+    /// unsolicited data.
+    pub(super) fn is_ready(&mut self, cx: &mut Context<'_>) -> bool {
+        self.received.probe();
+        let is_open = self.driver.poll(cx).is_pending() && self.sender.is_ready();
+        let is_silent = self.received.is_silent();
+        is_open && is_silent
+    }
+
+    /// True if the upstream has sent data since the last request.
+    pub(super) fn has_received(&self) -> bool {
+        self.received.has_received()
+    }
+
+    /// Sends `request` and waits for the head of the reply. `limit` bounds the time without progress that the upstream
+    /// is responsible for.
+    ///
+    /// Returns the request if nothing of it was sent.
+    pub(super) async fn send(
+        &mut self,
+        request: Request<RequestBody>,
+        limit: Duration,
+    ) -> Result<Response<Incoming>, (UpstreamError, Option<Request<RequestBody>>)> {
+        self.progress = request.body().progress();
+        self.received.forget();
+        let progress = &self.progress;
+        let mut sent = 0;
+        let mut reply = std::pin::pin!(self.sender.try_send_request(request));
+        let (driver, timeout) = (&mut self.driver, &mut self.timeout);
+        timeout.begin(limit);
+        std::future::poll_fn(|cx| {
+            let _ = driver.poll(cx);
+            if let Poll::Ready(reply) = reply.as_mut().poll(cx) {
+                return Poll::Ready(reply.map_err(|mut error| {
+                    let request = error.take_message();
+                    (UpstreamError::Broken(error.into_error()), request)
+                }));
+            }
+            if let Some(progress) = progress {
+                if progress.waits_for_client() || progress.pieces() != sent {
+                    sent = progress.pieces();
+                    timeout.renew();
+                }
+                if progress.waits_for_client() {
+                    return Poll::Pending;
+                }
+            }
+            ready!(timeout.poll(cx));
+            Poll::Ready(Err((UpstreamError::ReplyTimeout, None)))
+        })
+        .await
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::future::poll_fn;
+    use std::io::{Read as _, Write as _};
+    use std::net::{TcpListener, TcpStream};
+
+    use http_body_util::BodyExt as _;
+
+    use super::*;
+
+    const OK: &[u8] = b"HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nok";
+
+    /// True if a connection that has served one request accepts another, after the upstream did `act` unnoticed by the
+    /// event loop.
+    fn is_ready_after(act: impl FnOnce(TcpStream)) -> bool {
+        let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+        let address = listener.local_addr().unwrap();
+        let runtime = tokio::runtime::Builder::new_current_thread()
+            .enable_all()
+            .build()
+            .unwrap();
+        runtime.block_on(async {
+            let stream = tokio::net::TcpStream::connect(address).await.unwrap();
+            let (mut upstream, _) = listener.accept().unwrap();
+            let mut connection = UpstreamConnection::new(stream.into(), Dscp::DEFAULT)
+                .await
+                .unwrap();
+            let answering = std::thread::spawn(move || {
+                let _ = upstream.read(&mut [0; 1024]).unwrap();
+                upstream.write_all(OK).unwrap();
+                upstream
+            });
+            let request = Request::new(RequestBody::Nothing);
+            let limit = Duration::from_secs(10);
+            let reply = connection.send(request, limit).await;
+            let mut body = reply.map_err(|(failure, _)| failure).unwrap().into_body();
+            while let Some(frame) = body.frame().await {
+                frame.unwrap();
+            }
+            let upstream = answering.join().unwrap();
+            let is_ready = poll_fn(|cx| Poll::Ready(connection.is_ready(cx))).await;
+            assert!(is_ready, "nothing has happened to it");
+            // From here on the event loop does not run before the probe.
+            act(upstream);
+            let mut context = Context::from_waker(std::task::Waker::noop());
+            connection.is_ready(&mut context)
+        })
+    }
+
+    #[test]
+    fn a_connection_is_asked_about_what_the_event_loop_has_not_heard() {
+        assert!(is_ready_after(std::mem::forget), "it is open");
+        assert!(!is_ready_after(drop), "it is closed");
+        assert!(!is_ready_after(|mut upstream| {
+            upstream
+                .write_all(b"HTTP/1.1 408 Request Timeout\r\n\r\n")
+                .unwrap();
+            std::mem::forget(upstream);
+        }));
+    }
+}

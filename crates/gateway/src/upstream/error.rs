@@ -1,0 +1,147 @@
+//! Errors of requests to upstreams.
+
+use std::error::Error;
+use std::io;
+
+use hyper::StatusCode;
+use rustix::io::Errno;
+
+use crate::error::Rejection;
+use crate::request::error::BodyError;
+
+/// Reasons for a missing or incomplete reply.
+#[derive(Debug, thiserror::Error)]
+pub(crate) enum UpstreamError {
+    /// Every upstream of the route is excluded.
+    #[error("no upstream is healthy")]
+    NoneHealthy,
+    /// The connection failed.
+    #[error("the upstream cannot be connected to: {0}")]
+    Connect(#[source] io::Error),
+    /// The connection timed out.
+    #[error("the upstream did not take the connection in time")]
+    ConnectTimeout,
+    /// The connection broke, or its data is not HTTP.
+    #[error("the upstream's reply is broken: {0}")]
+    Broken(#[source] hyper::Error),
+    /// The upstream closed a reused connection without a reply, and the request cannot be sent twice.
+    #[error(
+        "the upstream closed a kept connection without announcing it (Connection: close), and this request cannot be sent twice: {0}"
+    )]
+    Closed(#[source] hyper::Error),
+    /// Status 101, which no request has asked for.
+    #[error("the upstream switched protocols unasked")]
+    Switched,
+    /// The head of the reply timed out.
+    #[error("the upstream did not reply in time")]
+    ReplyTimeout,
+    /// The reply could not be compressed.
+    #[error("the reply could not be compressed: {0}")]
+    Codec(#[source] io::Error),
+    /// The body of the reply timed out.
+    #[error("the upstream stopped in the middle of its reply")]
+    Stalled,
+}
+
+impl UpstreamError {
+    /// Names of the kinds, in the order of [`UpstreamError::kind`].
+    pub(crate) const KINDS: [&'static str; 9] = [
+        "none-healthy",
+        "connect",
+        "connect-timeout",
+        "broken",
+        "reply-timeout",
+        "codec",
+        "stalled",
+        "closed",
+        "switched",
+    ];
+
+    /// The client's error in its own request, if that ended the exchange.
+    pub(crate) fn of_client(&self) -> Option<&BodyError> {
+        let Self::Broken(error) = self else {
+            return None;
+        };
+        error.source()?.downcast_ref()
+    }
+
+    /// True if the upstream closed the connection instead of replying.
+    pub(super) fn is_close(&self) -> bool {
+        let Self::Broken(error) = self else {
+            return false;
+        };
+        let cause = error.source();
+        error.is_incomplete_message() || cause.is_some_and(|cause| cause.is::<io::Error>())
+    }
+
+    /// True if the failure says nothing about the upstream: this process or machine lacks resources.
+    pub(super) fn is_ours(&self) -> bool {
+        let Self::Connect(error) = self else {
+            return false;
+        };
+        let errno = Errno::from_io_error(error);
+        let ours = [
+            Errno::MFILE,
+            Errno::NFILE,
+            Errno::NOBUFS,
+            Errno::NOMEM,
+            Errno::ADDRNOTAVAIL,
+        ];
+        errno.is_some_and(|errno| ours.contains(&errno))
+    }
+
+    /// Index of the kind in [`UpstreamError::KINDS`].
+    pub(crate) const fn kind(&self) -> usize {
+        match self {
+            Self::NoneHealthy => 0,
+            Self::Connect(_) => 1,
+            Self::ConnectTimeout => 2,
+            Self::Broken(_) => 3,
+            Self::ReplyTimeout => 4,
+            Self::Codec(_) => 5,
+            Self::Stalled => 6,
+            Self::Closed(_) => 7,
+            Self::Switched => 8,
+        }
+    }
+}
+
+/// True if this process or the machine has no descriptor left.
+pub(super) fn lacks_descriptors(error: &io::Error) -> bool {
+    matches!(
+        Errno::from_io_error(error),
+        Some(Errno::MFILE | Errno::NFILE)
+    )
+}
+
+impl From<UpstreamError> for Rejection {
+    fn from(error: UpstreamError) -> Self {
+        let status = match &error {
+            UpstreamError::NoneHealthy => StatusCode::SERVICE_UNAVAILABLE,
+            UpstreamError::Connect(_) => StatusCode::BAD_GATEWAY,
+            UpstreamError::Codec(_) => StatusCode::INTERNAL_SERVER_ERROR,
+            UpstreamError::ConnectTimeout
+            | UpstreamError::ReplyTimeout
+            | UpstreamError::Stalled => StatusCode::GATEWAY_TIMEOUT,
+            UpstreamError::Broken(_) | UpstreamError::Closed(_) | UpstreamError::Switched => {
+                StatusCode::BAD_GATEWAY
+            }
+        };
+        match error.of_client() {
+            Some(cause) => Self::new(cause.status(), cause.to_string()),
+            None => Self::new(status, error.to_string()),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn that_this_process_has_no_descriptor_left_is_not_held_against_an_upstream() {
+        let failed = |errno: Errno| UpstreamError::Connect(errno.into());
+        assert!(failed(Errno::MFILE).is_ours() && failed(Errno::ADDRNOTAVAIL).is_ours());
+        assert!(!failed(Errno::CONNREFUSED).is_ours() && !UpstreamError::ConnectTimeout.is_ours());
+    }
+}
