@@ -1,9 +1,9 @@
 //! A reverse proxy that compresses as far as CPU time allows, for clients that want it.
 //!
-//! [`start`] runs it. Preferences, policies and admission are decided in the crates `compression`, `qos` and `admission`,
-//! which do no I/O. Each thread serves independently: a request stays on its thread, and connections to upstreams are
-//! not shared. On the path of a request threads share no lock, except those of the admission state and of the random
-//! numbers that sample distributed traces.
+//! [`start`] runs it. Preferences, policies and admission are decided in the crates `compression`, `qos` and
+//! `admission`, which do no I/O. Each thread serves independently: a request stays on its thread, and connections to
+//! upstreams are not shared. On the path of a request threads share no lock, except those of the admission state and of
+//! the random numbers that sample distributed traces.
 //!
 //! # Pipeline
 //!
@@ -50,8 +50,8 @@
 //! - All threads share one state, used before anything is sent to an upstream. A request takes its lock twice, for
 //!   about a microsecond. Readers of the metrics or of the status page hold it while they visit the monitored clients,
 //!   16,384 at most.
-//! - The reply carries its price and the quote (`admission::guard`). A rejection states its reason and the current offer
-//!   (`admission::rejected`).
+//! - The reply carries its price and the quote (`admission::admitted`). A rejection states its reason and the current
+//!   offer (`admission::rejected`).
 //! - The price moves outside the path of requests, every 200 ms by default (`admission::price_loop`). Inputs are the
 //!   load of the protected resource, the excess of response times over their minimum, and the rejected work. A separate
 //!   task publishes the result at the broker, so that a slow broker delays nothing else.

@@ -4,9 +4,9 @@
 //! state. A request locks it twice, each time only for lookups in a few maps. The price is adjusted outside the path of
 //! requests ([`price_loop`]).
 
+pub(crate) mod admitted;
 mod counters;
 mod delivery;
-pub(crate) mod guard;
 mod offer_fields;
 mod offer_page;
 pub(crate) mod offering;
@@ -23,8 +23,8 @@ use posthaste_compression::Codings;
 use posthaste_qos::Priorities;
 use posthaste_serve::Peer;
 
+use self::admitted::AdmissionGuard;
 use self::counters::AdmissionCounters;
-use self::guard::AdmissionGuard;
 use self::offer_fields::{OfferFields, client, price_text, strip};
 use self::offering::Offering;
 use self::rejected::rejection;

@@ -5,7 +5,7 @@ use posthaste_units::{Instant, Span};
 
 use super::metrics::GatewayMetrics;
 use super::traces::TracedRequest;
-use crate::admission::guard::AdmissionGuard;
+use crate::admission::admitted::AdmissionGuard;
 use crate::clock::now;
 use crate::upstream::error::UpstreamError;
 

@@ -136,11 +136,11 @@ impl Upstreams {
                 Err((failure, None)) => {
                     let was_closed = failure.is_close() && !connection.has_received();
                     let again = again.filter(|_| was_closed);
-                    let named = |failure| match failure {
+                    let explained = |failure| match failure {
                         UpstreamError::Broken(error) if was_closed => target.closed(error),
                         other => other,
                     };
-                    request = again.ok_or_else(|| (named(failure), None))?;
+                    request = again.ok_or_else(|| (explained(failure), None))?;
                     debug_assert!(!was_sent, "a request is repeated twice");
                     was_sent = true;
                     // Other connections may have been closed for the same reason.
