@@ -19,7 +19,6 @@ const RATCHETS: &[(&str, usize, usize)] = &[
     ("broker", 12, 4),
     ("emulator", 7, 1),
     ("experiments", 2, 2),
-    ("gateway", 20, 1),
     ("link", 2, 1),
     ("load", 11, 3),
     ("offers", 2, 1),

@@ -182,7 +182,6 @@ const RATCHETS: &[(&str, usize)] = &[
     ("draw", 1),
     ("emulator", 23),
     ("experiments", 22),
-    ("gateway", 30),
     ("link", 9),
     ("offers", 3),
     ("posthaste", 1),
