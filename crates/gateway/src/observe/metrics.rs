@@ -110,7 +110,7 @@ impl GatewayMetrics {
     }
 
     /// Counts the scan for a SOAP header, if one took place, and unreadable fields in the order of [`UNREAD`].
-    pub(crate) fn preferences(&self, scan: Option<Seen>, unread: [bool; UNREAD.len()]) {
+    pub(crate) fn preferences(&self, scan: Option<ScanResult>, unread: [bool; UNREAD.len()]) {
         if let Some(seen) = scan {
             add(&self.scans[seen.index()], 1);
         }

@@ -113,7 +113,7 @@ impl Testbed {
         &self,
         before: &str,
         route: &str,
-    ) -> Result<posthaste_gateway::Config, Failure> {
+    ) -> Result<posthaste_gateway::GatewayConfig, Failure> {
         let core = self.cores.server.map(|core| core.to_string());
         let config = format!(
             "listen = \"{}:0\"\n\
@@ -127,7 +127,7 @@ impl Testbed {
             core.unwrap_or_default(),
             self.origin.address
         );
-        Ok(posthaste_gateway::Config::read(&config)?)
+        Ok(posthaste_gateway::GatewayConfig::read(&config)?)
     }
 
     /// A plan for clients with these preferences, each in its share.

@@ -31,7 +31,7 @@ pub(crate) struct ProxyUnderTest {
 }
 
 enum Works {
-    Gateway(Box<posthaste_gateway::Running>),
+    Gateway(Box<posthaste_gateway::RunningGateway>),
     Broker {
         _works: Box<posthaste_broker::Broker>,
     },
@@ -70,7 +70,7 @@ impl ProxyUnderTest {
     }
 
     /// Starts a gateway.
-    pub(super) fn gateway(config: posthaste_gateway::Config) -> Result<Self, Failure> {
+    pub(super) fn gateway(config: posthaste_gateway::GatewayConfig) -> Result<Self, Failure> {
         let (gateway, tasks) = with_threads(|| Ok(posthaste_gateway::start(config)?))?;
         Ok(Self {
             address: gateway.addr,
