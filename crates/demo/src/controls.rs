@@ -34,22 +34,22 @@ pub struct Controls {
     /// Demand in requests per second, at most [`MOST_DEMAND`]; a quarter from each kind of client.
     pub demand: u32,
     /// Admission policy of the gateway.
-    pub protection: Protection,
+    pub protection: AdmissionPolicy,
     /// Compression policy: one of [`COMPRESSIONS`].
     #[serde(serialize_with = "in_words", deserialize_with = "policy")]
     pub compression: Policy,
     /// Kinds of clients, as in [`KINDS`].
-    pub clients: [Client; 4],
+    pub clients: [ClientControls; 4],
 }
 
 /// One kind of client.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(deny_unknown_fields)]
-pub struct Client {
+#[serde(rename = "Client", deny_unknown_fields)]
+pub struct ClientControls {
     /// Maximum price of a request in cents, up to [`MOST_BUDGET`]; null pays any price.
     pub budget: Option<u32>,
     /// Network between client and gateway.
-    pub network: Network,
+    pub network: ClientNetwork,
     /// Compression preference.
     #[serde(serialize_with = "in_words", deserialize_with = "wish")]
     pub wish: Wish,
@@ -59,8 +59,8 @@ pub struct Client {
 
 /// Admission policy of the gateway.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "kebab-case")]
-pub enum Protection {
+#[serde(rename = "Protection", rename_all = "kebab-case")]
+pub enum AdmissionPolicy {
     /// A price, set by a fast proportional-integral controller.
     ProportionalIntegral,
     /// A price that moves in the thesis's steps, ten times as fast.
@@ -77,7 +77,8 @@ pub enum Protection {
 
 /// Network between a client and the gateway.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub enum Network {
+#[serde(rename = "Network")]
+pub enum ClientNetwork {
     /// GPRS.
     #[serde(rename = "gprs")]
     Gprs,
@@ -115,7 +116,7 @@ pub enum OutOfBounds {
 impl Default for Controls {
     /// Demand below the capacity, and clients as in figure 70 of the thesis: three with budgets and one without.
     fn default() -> Self {
-        let client = |budget, network, wish, mark| Client {
+        let client = |budget, network, wish, mark| ClientControls {
             budget,
             network,
             wish,
@@ -123,18 +124,18 @@ impl Default for Controls {
         };
         Self {
             demand: 60,
-            protection: Protection::ProportionalIntegral,
+            protection: AdmissionPolicy::ProportionalIntegral,
             compression: Policy::Threshold,
             clients: [
-                client(Some(10), Network::Gprs, Wish::Always, Dscp::AF21),
+                client(Some(10), ClientNetwork::Gprs, Wish::Always, Dscp::AF21),
                 client(
                     Some(40),
-                    Network::Bluetooth,
+                    ClientNetwork::Bluetooth,
                     Wish::IfPossible,
                     Dscp::DEFAULT,
                 ),
-                client(Some(50), Network::Wlan, Wish::Unstated, Dscp::AF11),
-                client(None, Network::Lan, Wish::Never, Dscp::LE),
+                client(Some(50), ClientNetwork::Wlan, Wish::Unstated, Dscp::AF11),
+                client(None, ClientNetwork::Lan, Wish::Never, Dscp::LE),
             ],
         }
     }
@@ -166,7 +167,7 @@ pub(crate) fn euros(cents: u32) -> String {
     format!("{}.{:02}", cents / 100, cents % 100)
 }
 
-impl Protection {
+impl AdmissionPolicy {
     /// All policies, in the order of the page.
     pub const ALL: [Self; 6] = [
         Self::ProportionalIntegral,
@@ -198,7 +199,7 @@ impl Protection {
     }
 }
 
-impl Network {
+impl ClientNetwork {
     /// All networks, slowest first.
     pub const ALL: [Self; 5] = [
         Self::Gprs,
@@ -265,7 +266,7 @@ mod tests {
     #[test]
     fn what_is_written_is_read_again() {
         assert_eq!(read(|_| {}), Ok(Controls::default()));
-        for network in Network::ALL {
+        for network in ClientNetwork::ALL {
             let written = serde_json::to_value(network).unwrap();
             assert_eq!(written, network.profile().name);
         }

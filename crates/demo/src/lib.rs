@@ -1,32 +1,32 @@
 //! Demo: a complete system on one machine, with one live page. It has a shop, a gateway with prices, a broker, and four
 //! kinds of clients on emulated networks.
 //!
-//! [`start`] runs it in this process, on loopback only. The page sends [`Controls`], `director` applies them to
-//! products and clients, `watch` samples the system once a second, and `story` sends the samples to all open pages.
+//! [`start`] runs it in this process, on loopback only. The page sends [`Controls`], `controller` applies them to
+//! products and clients, `sampler` samples the system once a second, and `event_log` sends the samples to all open pages.
 //!
 //! # Data flow
 //!
 //! | step | module |
 //! |---|---|
 //! | the page requests a change | `controls` |
-//! | the controller applies it to products and clients | `director`, `products`, `crowd` |
-//! | the sampler reads public data once a second: metrics, the broker's stream, the generator's ticks | `watch` |
-//! | the event log sends the samples to all open pages | `story` |
+//! | the controller applies it to products and clients | `controller`, `products`, `clients` |
+//! | the sampler reads public data once a second: metrics, the broker's stream, the generator's ticks | `sampler` |
+//! | the event log sends the samples to all open pages | `event_log` |
 //!
 //! The event log is a ring of numbered events. History, live stream and returning pages read it in the same way, from
 //! different numbers on. Pages and sampler share one thread, whose CPU time is the demo's own cost.
 
-mod chronicle;
+mod alerts;
+mod clients;
+mod controller;
 mod controls;
-mod crowd;
-mod director;
-mod front;
-mod lines;
+mod event_log;
+mod http;
 mod metrics;
+mod networks;
 mod products;
 mod sample;
-mod story;
-mod watch;
+mod sampler;
 
 use std::io;
 use std::net::SocketAddr;
@@ -37,20 +37,20 @@ use posthaste_units::{Seed, Span};
 use thiserror::Error;
 
 pub use controls::{
-    CAPACITY, COMPRESSIONS, Client, Controls, KINDS, MARKS, MOST_BUDGET, MOST_DEMAND, Network,
-    OutOfBounds, Protection,
+    AdmissionPolicy, CAPACITY, COMPRESSIONS, ClientControls, ClientNetwork, Controls, KINDS, MARKS,
+    MOST_BUDGET, MOST_DEMAND, OutOfBounds,
 };
 
-use crate::director::{Director, System};
-use crate::front::Front;
-use crate::story::Story;
+use crate::controller::{DemoController, System};
+use crate::event_log::EventLog;
+use crate::http::DemoService;
 
 /// Maximum number of connections of pages and their streams.
 const CONNECTIONS: usize = 64;
 
 /// Configuration of the demo.
 #[derive(Clone, Copy, Debug)]
-pub struct Config {
+pub struct DemoConfig {
     /// Address of the page. All other ports are chosen by the kernel. Default 127.0.0.1:8070.
     pub listen: SocketAddr,
     /// Seed of the shop's books and the clients' arrivals.
@@ -59,7 +59,7 @@ pub struct Config {
 
 /// Errors at the start of the demo or in the application of a change.
 #[derive(Debug, Error)]
-pub enum Error {
+pub enum DemoError {
     /// Invalid or unavailable listening address.
     #[error(transparent)]
     Listen(#[from] posthaste_serve::ListenError),
@@ -90,16 +90,16 @@ pub enum Error {
 }
 
 /// The running demo. Dropping it stops it and removes all its files.
-pub struct Running {
+pub struct RunningDemo {
     /// Address of the page, with the actual port if port 0 was requested.
     pub addr: SocketAddr,
     // Drop order: the pages first, then the system behind them.
     server: posthaste_serve::RunningServer,
-    story: Arc<Story>,
-    _director: Director,
+    log: Arc<EventLog>,
+    _controller: DemoController,
 }
 
-impl Default for Config {
+impl Default for DemoConfig {
     fn default() -> Self {
         Self {
             listen: ([127, 0, 0, 1], 8070).into(),
@@ -109,13 +109,13 @@ impl Default for Config {
 }
 
 /// Starts everything. The demo runs until the returned handle is dropped.
-pub fn start(config: Config) -> Result<Running, Error> {
+pub fn start(config: DemoConfig) -> Result<RunningDemo, DemoError> {
     // First, so that a port in use is reported before anything else is created.
     let listener = posthaste_serve::listen(config.listen, CONNECTIONS as u32)?;
-    let story = Arc::new(Story::new());
-    let system = System::start(config.seed, &story)?;
-    let board = system.board();
-    let (director, wanted) = system.direct()?;
+    let log = Arc::new(EventLog::new());
+    let system = System::start(config.seed, &log)?;
+    let state = system.state();
+    let (controller, wanted) = system.run()?;
     let server = HttpServer {
         concurrency: Some(CONNECTIONS),
         timeouts: Timeouts {
@@ -124,22 +124,22 @@ pub fn start(config: Config) -> Result<Running, Error> {
         },
         ..HttpServer::default()
     };
-    let told = story.clone();
+    let told = log.clone();
     let server = server.start(listener, move |_| {
-        tokio::task::spawn_local(watch::watch(board.clone(), told.clone()));
-        Front::new(told.clone(), wanted.clone())
+        tokio::task::spawn_local(sampler::run(state.clone(), told.clone()));
+        DemoService::new(told.clone(), wanted.clone())
     })?;
-    Ok(Running {
+    Ok(RunningDemo {
         addr: server.addr,
         server,
-        story,
-        _director: director,
+        log,
+        _controller: controller,
     })
 }
 
-impl Drop for Running {
+impl Drop for RunningDemo {
     fn drop(&mut self) {
-        self.story.end();
+        self.log.end();
         self.server.stop();
     }
 }

@@ -10,8 +10,8 @@ use posthaste_serve::Timeouts;
 use posthaste_units::{Seed, Span};
 use tempfile::TempDir;
 
-use crate::Error;
-use crate::controls::{CAPACITY, Controls, MARKS, Protection};
+use crate::DemoError;
+use crate::controls::{AdmissionPolicy, CAPACITY, Controls, MARKS};
 
 /// Interface type and provider of the offers at the broker.
 pub(crate) const KIND: &str = "books";
@@ -36,11 +36,11 @@ pub(crate) struct Products {
 
 impl Products {
     /// Starts the products. `seed` determines the shop's books and times.
-    pub(crate) fn start(seed: Seed, controls: &Controls) -> Result<Self, Error> {
+    pub(crate) fn start(seed: Seed, controls: &Controls) -> Result<Self, DemoError> {
         let folder = tempfile::Builder::new()
             .prefix("posthaste-demo-")
             .tempdir()
-            .map_err(Error::Folder)?;
+            .map_err(DemoError::Folder)?;
         let shop = posthaste_bookshop::start(posthaste_bookshop::BookshopConfig {
             listen: any_port(),
             service: Some(ServiceLaw::Md1(Span::from_secs(1) / u64::from(CAPACITY))),
@@ -53,7 +53,7 @@ impl Products {
         })?;
         let store = Place::Sqlite(folder.path().join("offers.db"));
         let (_, token) = Admin::open(&store)?.make_token(PROVIDER)?;
-        fs::write(folder.path().join("token"), token).map_err(Error::Folder)?;
+        fs::write(folder.path().join("token"), token).map_err(DemoError::Folder)?;
         let broker = posthaste_broker::start(posthaste_broker::Config {
             listen: any_port(),
             store,
@@ -87,11 +87,11 @@ impl Products {
 
     /// Applies `controls` to the gateway. A change of protection needs a new gateway: it runs next to the old one until
     /// `hand_over` has redirected the clients.
-    pub(crate) fn obey(
+    pub(crate) fn apply(
         &mut self,
         controls: &Controls,
         hand_over: impl FnOnce(&posthaste_gateway::RunningGateway),
-    ) -> Result<(), Error> {
+    ) -> Result<(), DemoError> {
         let config = configuration(controls, self.shop.addr, self.broker.addr, &self.folder)?;
         if controls.protection != self.controls.protection {
             let next = posthaste_gateway::start(config)?;
@@ -122,7 +122,7 @@ fn configuration(
     shop: SocketAddr,
     broker: SocketAddr,
     folder: &TempDir,
-) -> Result<GatewayConfig, Error> {
+) -> Result<GatewayConfig, DemoError> {
     let compression = controls.compression;
     let token = folder.path().join("token");
     let priced = |controller: &str| {
@@ -140,15 +140,15 @@ token = {token:?}"
         )
     };
     let protection = match controls.protection {
-        Protection::ProportionalIntegral => priced("policy = \"proportional-integral\""),
-        Protection::Steps => priced("policy = \"steps\", window = \"3s\", period = \"500ms\""),
-        Protection::Rajomon => priced("policy = \"rajomon\""),
-        Protection::Limit => "[protection]\npolicy = \"limit\"".to_owned(),
-        Protection::Rate => {
+        AdmissionPolicy::ProportionalIntegral => priced("policy = \"proportional-integral\""),
+        AdmissionPolicy::Steps => priced("policy = \"steps\", window = \"3s\", period = \"500ms\""),
+        AdmissionPolicy::Rajomon => priced("policy = \"rajomon\""),
+        AdmissionPolicy::Limit => "[protection]\npolicy = \"limit\"".to_owned(),
+        AdmissionPolicy::Rate => {
             let rate = CAPACITY * 9 / 10;
             format!("[protection]\npolicy = \"rate\"\nrate = \"{rate}/s\"")
         }
-        Protection::None => String::new(),
+        AdmissionPolicy::None => String::new(),
     };
     let marks = MARKS.map(|mark| format!("\"{mark}\"")).join(", ");
     // No cache: every policy would send cached compressed replies, which would hide the policies' decisions.
@@ -193,7 +193,7 @@ mod tests {
     #[test]
     fn every_choice_makes_a_configuration() {
         let folder = tempfile::tempdir().unwrap();
-        for protection in Protection::ALL {
+        for protection in AdmissionPolicy::ALL {
             for compression in COMPRESSIONS {
                 let controls = Controls {
                     protection,

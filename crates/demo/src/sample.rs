@@ -27,27 +27,27 @@ pub(crate) struct Sample {
     pub(crate) in_service: Option<f64>,
     pub(crate) limit: Option<f64>,
     /// Response times over all kinds.
-    pub(crate) times: Times,
+    pub(crate) times: ResponseTimes,
     /// Outcomes by kind, as in [`KINDS`].
-    pub(crate) kinds: [Ends; KINDS.len()],
+    pub(crate) kinds: [KindOutcomes; KINDS.len()],
     /// Replies per second by the mark of their packets. Marks without replies are omitted.
     pub(crate) marks: BTreeMap<String, f64>,
     /// Offers at the broker.
-    pub(crate) offers: Vec<Row>,
+    pub(crate) offers: Vec<OfferRow>,
     /// Share of a processor used by page and sampling.
     pub(crate) own: f64,
 }
 
 /// Response times of successful requests, in ms; null if there were none.
 #[derive(Clone, Copy, Debug, Default, Serialize)]
-pub(crate) struct Times {
+pub(crate) struct ResponseTimes {
     p50: Option<f64>,
     p99: Option<f64>,
 }
 
 /// Outcomes of a kind's requests, per second.
 #[derive(Clone, Copy, Debug, Default, Serialize)]
-pub(crate) struct Ends {
+pub(crate) struct KindOutcomes {
     /// Successful.
     pub(crate) served: f64,
     /// Not sent or rejected because of the price.
@@ -57,12 +57,12 @@ pub(crate) struct Ends {
     /// Timed out, broken, or dropped for lack of connections.
     pub(crate) failed: f64,
     #[serde(flatten)]
-    pub(crate) times: Times,
+    pub(crate) times: ResponseTimes,
 }
 
 /// An offer at the broker.
 #[derive(Clone, Debug, PartialEq, Serialize)]
-pub(crate) struct Row {
+pub(crate) struct OfferRow {
     pub(crate) name: String,
     pub(crate) provider: String,
     /// Price with currency.
@@ -73,13 +73,13 @@ pub(crate) struct Row {
 
 /// Values of the gateway's counters.
 #[derive(Clone, Copy, Debug, Default)]
-pub(crate) struct Grown {
+pub(crate) struct CounterValues {
     replies: f64,
     compressed: f64,
     marked: [f64; MARKS.len()],
 }
 
-impl Ends {
+impl KindOutcomes {
     /// Rates of the outcomes that a run reported for `span`.
     pub(crate) fn of(span: Span, tick: &Tick) -> Self {
         let seconds = span.as_secs_f64().max(1e-3);
@@ -98,7 +98,7 @@ impl Ends {
             dear: per_second(dear),
             away: per_second(away),
             failed: per_second(failed),
-            times: Times::of(tick.responses.ok()),
+            times: ResponseTimes::of(tick.responses.ok()),
         }
     }
 
@@ -108,7 +108,7 @@ impl Ends {
     }
 }
 
-impl Times {
+impl ResponseTimes {
     pub(crate) fn of(times: &Histogram) -> Self {
         let quantile = |quantile: f64| {
             let some = times.count() > 0;
@@ -123,8 +123,8 @@ impl Times {
 
 impl Sample {
     /// Sample with the gateway's values only. `grown` has the values of its counters a second ago, and is updated.
-    pub(crate) fn of(metrics: &Metrics, grown: &mut Grown, controls: &Controls) -> Self {
-        let now = Grown {
+    pub(crate) fn of(metrics: &Metrics, grown: &mut CounterValues, controls: &Controls) -> Self {
+        let now = CounterValues {
             replies: metrics.sum("decisions_total", ""),
             compressed: metrics.sum("decisions_total", "decision=\"compressed\""),
             marked: MARKS.map(|mark| metrics.sum("marks_total", &format!("mark=\"{mark}\""))),
@@ -146,7 +146,7 @@ impl Sample {
             compressed: (replies > 0.0).then(|| rounded(compressed / replies, 3)),
             in_service: gauge("in_service"),
             limit: gauge("in_service_limit"),
-            times: Times::default(),
+            times: ResponseTimes::default(),
             kinds: Default::default(),
             marks,
             offers: Vec::new(),
@@ -178,7 +178,7 @@ posthaste_gateway_marks_total{{mark=\"ef\",origin=\"prefer\"}} {compressed}
 
     #[test]
     fn a_sample_holds_what_happened_since_the_last() {
-        let mut grown = Grown::default();
+        let mut grown = CounterValues::default();
         let controls = Controls::default();
         let first = Sample::of(&metrics(1, 3), &mut grown, &controls);
         assert_eq!(first.compressed, Some(0.25));
@@ -204,7 +204,7 @@ posthaste_gateway_marks_total{{mark=\"ef\",origin=\"prefer\"}} {compressed}
         tick.outcomes[Outcome::InFlight] = 7;
         tick.outcomes[Outcome::Declined] = 2;
         tick.responses.record(Outcome::Ok, Span::from_millis(20));
-        let ends = Ends::of(Span::from_secs(2), &tick);
+        let ends = KindOutcomes::of(Span::from_secs(2), &tick);
         assert_eq!((ends.served, ends.dear, ends.away), (5.0, 3.0, 1.5));
         assert_eq!((ends.failed, ends.all()), (2.5, 12.0));
         let json = serde_json::to_value(ends).unwrap();

@@ -52,7 +52,7 @@ pub(crate) const WAITING: &[WaitingTests] = &[
         &["keeper::tests", "quota", "store::tests"],
     ),
     all("posthaste-demo", "demo"),
-    some("posthaste-demo", UNIT, &["lines"]),
+    some("posthaste-demo", UNIT, &["networks"]),
     all("posthaste-emulator", "emulator"),
     some("posthaste-emulator", UNIT, &["clock", "relay"]),
     all("posthaste-papers", "papers"),

@@ -4,7 +4,7 @@ mod visitor;
 
 use std::time::{Duration, Instant};
 
-use posthaste_demo::{Config, Controls, Protection, start};
+use posthaste_demo::{AdmissionPolicy, Controls, DemoConfig, start};
 use serde_json::Value;
 
 use crate::visitor::Visitor;
@@ -12,10 +12,10 @@ use crate::visitor::Visitor;
 /// Timeout, longer than any step on a busy machine: a test that hangs fails.
 const PATIENCE: Duration = Duration::from_secs(120);
 
-fn config() -> Config {
-    Config {
+fn config() -> DemoConfig {
+    DemoConfig {
         listen: ([127, 0, 0, 1], 0).into(),
-        ..Config::default()
+        ..DemoConfig::default()
     }
 }
 
@@ -92,7 +92,7 @@ fn another_policy_takes_over_and_packets_are_marked() {
     });
     assert!(marked["price"].is_number(), "{marked}");
     let wanted = Controls {
-        protection: Protection::Limit,
+        protection: AdmissionPolicy::Limit,
         ..Controls::default()
     };
     assert_eq!(visitor.want(&wanted), 202);
@@ -170,7 +170,7 @@ fn what_is_out_of_bounds_or_from_elsewhere_is_refused() {
 fn a_port_in_use_is_named_with_what_to_do() {
     let taken = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
     let listen = taken.local_addr().unwrap();
-    let error = start(Config { listen, ..config() }).err().unwrap();
+    let error = start(DemoConfig { listen, ..config() }).err().unwrap();
     let error = error.to_string();
     assert!(
         error.contains(&listen.to_string()) && error.contains("another port"),

@@ -2,7 +2,7 @@
 
 use std::net::SocketAddr;
 
-use posthaste_demo::{Config, start};
+use posthaste_demo::{DemoConfig, start};
 use posthaste_serve::{Signals, listen_address};
 use posthaste_units::Seed;
 
@@ -35,7 +35,7 @@ impl Args {
     pub(crate) fn run(self) -> Result<(), Failure> {
         log_to_stderr();
         let mut signals = Signals::take().map_err(Failure::run)?;
-        let running = start(Config {
+        let running = start(DemoConfig {
             listen: self.listen,
             seed: self.seed,
         });

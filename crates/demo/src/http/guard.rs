@@ -10,10 +10,10 @@ use hyper::StatusCode;
 use hyper::header::{HOST, ORIGIN};
 use hyper::http::request::Parts;
 
-use super::reply::Refusal;
+use super::reply::HttpRefusal;
 
 /// Rejects requests that may come from another site.
-pub(super) fn check(parts: &Parts) -> Result<(), Refusal> {
+pub(super) fn check(parts: &Parts) -> Result<(), HttpRefusal> {
     let text = |name| parts.headers.get(name).map(|value| value.to_str());
     let Some(Ok(host)) = text(HOST) else {
         return refuse("say in Host where you are");
@@ -28,8 +28,8 @@ pub(super) fn check(parts: &Parts) -> Result<(), Refusal> {
     }
 }
 
-fn refuse(words: &str) -> Result<(), Refusal> {
-    Err(Refusal::new(StatusCode::FORBIDDEN, words.to_owned()))
+fn refuse(words: &str) -> Result<(), HttpRefusal> {
+    Err(HttpRefusal::new(StatusCode::FORBIDDEN, words.to_owned()))
 }
 
 /// Returns true if no DNS server can influence the target of `host`.

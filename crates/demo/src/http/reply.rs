@@ -20,14 +20,14 @@ const POLICY: &str = "default-src 'none'; script-src 'self'; style-src 'self'; c
 
 /// An error reply.
 #[derive(Debug)]
-pub(super) struct Refusal {
+pub(super) struct HttpRefusal {
     status: StatusCode,
     words: String,
     /// Allowed methods, if the method was wrong.
     allow: Option<&'static str>,
 }
 
-impl Refusal {
+impl HttpRefusal {
     pub(super) const fn new(status: StatusCode, words: String) -> Self {
         Self {
             status,
@@ -49,8 +49,8 @@ impl Refusal {
     }
 }
 
-impl From<Refusal> for Response<Body> {
-    fn from(refusal: Refusal) -> Self {
+impl From<HttpRefusal> for Response<Body> {
+    fn from(refusal: HttpRefusal) -> Self {
         let mut reply = text("text/plain; charset=utf-8", refusal.words + "\n");
         *reply.status_mut() = refusal.status;
         if let Some(allowed) = refusal.allow {

@@ -22,41 +22,41 @@ use tokio::sync::watch;
 const KEPT: usize = 200;
 
 /// Event log of the last minutes.
-pub(crate) struct Story {
+pub(crate) struct EventLog {
     begun: Instant,
-    kept: Mutex<Kept>,
-    newest: watch::Sender<Newest>,
+    kept: Mutex<KeptEvents>,
+    newest: watch::Sender<LogProgress>,
 }
 
 /// Progress of the event log.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Newest {
+pub(crate) enum LogProgress {
     /// Number of the newest event.
     Event(u64),
     /// The log has ended.
     Over,
 }
 
-struct Kept {
-    events: VecDeque<Event>,
+struct KeptEvents {
+    events: VecDeque<LogEvent>,
     last: u64,
 }
 
-struct Event {
+struct LogEvent {
     number: u64,
     name: &'static str,
     data: String,
 }
 
-impl Story {
+impl EventLog {
     pub(crate) fn new() -> Self {
         Self {
             begun: Instant::now(),
-            kept: Mutex::new(Kept {
+            kept: Mutex::new(KeptEvents {
                 events: VecDeque::with_capacity(KEPT),
                 last: 0,
             }),
-            newest: watch::Sender::new(Newest::Event(0)),
+            newest: watch::Sender::new(LogProgress::Event(0)),
         }
     }
 
@@ -68,13 +68,13 @@ impl Story {
     /// Adds a message for people.
     pub(crate) fn news(&self, text: String) {
         #[derive(Serialize)]
-        struct News {
+        struct NewsEvent {
             at: f64,
             text: String,
         }
         tracing::info!("{text}");
         let at = self.now();
-        self.tell("news", &News { at, text });
+        self.tell("news", &NewsEvent { at, text });
     }
 
     /// Adds an event. The newest controls are kept regardless of their age.
@@ -94,12 +94,12 @@ impl Story {
                 .position(|event| event.name != "controls");
             kept.events.remove(oldest.unwrap_or(0));
         }
-        kept.events.push_back(Event { number, name, data });
+        kept.events.push_back(LogEvent { number, name, data });
         drop(kept);
         self.newest.send_if_modified(|newest| {
-            let goes_on = *newest != Newest::Over;
+            let goes_on = *newest != LogProgress::Over;
             if goes_on {
-                *newest = Newest::Event(number);
+                *newest = LogProgress::Event(number);
             }
             goes_on
         });
@@ -111,7 +111,7 @@ impl Story {
         let kept = self.kept();
         let last = if last > kept.last { 0 } else { last };
         let mut text = Vec::new();
-        for Event { number, name, data } in kept.events.iter().filter(|e| e.number > last) {
+        for LogEvent { number, name, data } in kept.events.iter().filter(|e| e.number > last) {
             // Compact JSON has no line breaks.
             write_event(&mut text, name, Some(*number), |to| {
                 to.extend_from_slice(data.as_bytes());
@@ -122,16 +122,16 @@ impl Story {
     }
 
     /// Subscribes to the progress of the log.
-    pub(crate) fn follow(&self) -> watch::Receiver<Newest> {
+    pub(crate) fn follow(&self) -> watch::Receiver<LogProgress> {
         self.newest.subscribe()
     }
 
     /// Ends the log for all readers.
     pub(crate) fn end(&self) {
-        self.newest.send_replace(Newest::Over);
+        self.newest.send_replace(LogProgress::Over);
     }
 
-    fn kept(&self) -> MutexGuard<'_, Kept> {
+    fn kept(&self) -> MutexGuard<'_, KeptEvents> {
         self.kept.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
@@ -142,12 +142,12 @@ mod tests {
 
     #[test]
     fn readers_get_what_they_missed_and_the_controls_always() {
-        let story = Story::new();
-        story.tell("controls", &1);
+        let log = EventLog::new();
+        log.tell("controls", &1);
         for number in 0..2 * KEPT {
-            story.tell("sample", &number);
+            log.tell("sample", &number);
         }
-        let (all, last) = story.since(0);
+        let (all, last) = log.since(0);
         assert_eq!(last, 2 * KEPT as u64 + 1);
         assert_eq!(all.matches("id: ").count(), KEPT);
         assert!(
@@ -158,14 +158,14 @@ mod tests {
             &all[..80]
         );
         assert_eq!(
-            story.since(last - 1).0,
+            log.since(last - 1).0,
             "id: 401\nevent: sample\ndata: 399\n\n"
         );
-        assert_eq!(story.since(last), (String::new(), last));
-        assert_eq!(story.since(last + 1), (all, last), "another demo's number");
-        story.tell("controls", &2);
+        assert_eq!(log.since(last), (String::new(), last));
+        assert_eq!(log.since(last + 1), (all, last), "another demo's number");
+        log.tell("controls", &2);
         assert_eq!(
-            story.since(0).0.matches("controls").count(),
+            log.since(0).0.matches("controls").count(),
             1,
             "the newest only"
         );
@@ -173,10 +173,10 @@ mod tests {
 
     #[test]
     fn an_end_is_an_end() {
-        let story = Story::new();
-        let newest = story.follow();
-        story.end();
-        story.tell("sample", &1);
-        assert_eq!(*newest.borrow(), Newest::Over);
+        let log = EventLog::new();
+        let newest = log.follow();
+        log.end();
+        log.tell("sample", &1);
+        assert_eq!(*newest.borrow(), LogProgress::Over);
     }
 }

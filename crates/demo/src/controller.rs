@@ -7,117 +7,117 @@ use std::thread::JoinHandle;
 
 use posthaste_units::Seed;
 
-use crate::Error;
-use crate::chronicle::changes;
+use crate::DemoError;
+use crate::alerts::changes;
+use crate::clients::{ClientOutcomes, DemoClients};
 use crate::controls::{Controls, KINDS};
-use crate::crowd::{Crowd, Seen};
-use crate::lines::Lines;
+use crate::event_log::EventLog;
+use crate::networks::NetworkRelays;
 use crate::products::{Products, isbns};
-use crate::story::Story;
 
 /// Maximum number of queued changes.
 const WAITING: usize = 16;
 
 /// The running system. Field order is drop order: clients stop before servers.
 pub(crate) struct System {
-    crowd: Crowd,
-    lines: Lines,
+    clients: DemoClients,
+    networks: NetworkRelays,
     products: Products,
-    board: Arc<Board>,
-    story: Arc<Story>,
+    state: Arc<SystemState>,
+    log: Arc<EventLog>,
 }
 
 /// State of the system for other threads.
-pub(crate) struct Board {
+pub(crate) struct SystemState {
     now: Mutex<(Controls, SocketAddr)>,
     /// URL of the broker.
     pub(crate) broker: String,
     /// Outcomes of the clients' requests.
-    pub(crate) seen: [Arc<Seen>; KINDS.len()],
+    pub(crate) seen: [Arc<ClientOutcomes>; KINDS.len()],
 }
 
 /// Queue of changes. Only the last of several queued changes is applied.
-struct Wishes {
+struct ChangeQueue {
     from: Receiver<Controls>,
     waiting: Option<Controls>,
 }
 
 /// Handle of the controller's thread, which ends when all senders of changes are gone.
-pub(crate) struct Director {
+pub(crate) struct DemoController {
     thread: Option<JoinHandle<()>>,
 }
 
 impl System {
     /// Starts everything.
-    pub(crate) fn start(seed: Seed, story: &Arc<Story>) -> Result<Self, Error> {
+    pub(crate) fn start(seed: Seed, log: &Arc<EventLog>) -> Result<Self, DemoError> {
         let controls = Controls::default();
         let products = Products::start(seed, &controls)?;
-        let lines = Lines::open(products.gateway())?;
+        let networks = NetworkRelays::open(products.gateway())?;
         let broker = products.broker_url();
-        let mut crowd = Crowd::new(&isbns(seed), broker.clone(), seed, story)?;
-        crowd.obey(&controls, &lines)?;
-        let board = Board {
+        let mut clients = DemoClients::new(&isbns(seed), broker.clone(), seed, log)?;
+        clients.apply(&controls, &networks)?;
+        let state = SystemState {
             now: Mutex::new((controls, products.admin())),
             broker,
-            seen: crowd.seen(),
+            seen: clients.seen(),
         };
-        story.tell("controls", &controls);
+        log.tell("controls", &controls);
         Ok(Self {
-            crowd,
-            lines,
+            clients,
+            networks,
             products,
-            board: Arc::new(board),
-            story: story.clone(),
+            state: Arc::new(state),
+            log: log.clone(),
         })
     }
 
-    pub(crate) fn board(&self) -> Arc<Board> {
-        self.board.clone()
+    pub(crate) fn state(&self) -> Arc<SystemState> {
+        self.state.clone()
     }
 
     /// Applies incoming changes until all senders are gone.
-    pub(crate) fn direct(mut self) -> Result<(Director, SyncSender<Controls>), Error> {
-        let (wanted, wishes) = sync_channel(WAITING);
+    pub(crate) fn run(mut self) -> Result<(DemoController, SyncSender<Controls>), DemoError> {
+        let (wanted, queue) = sync_channel(WAITING);
         let thread = std::thread::Builder::new()
-            .name("director".to_owned())
-            .spawn(move || self.follow(Wishes::of(wishes)))
-            .map_err(Error::Thread)?;
+            .name("controller".to_owned())
+            .spawn(move || self.follow(ChangeQueue::of(queue)))
+            .map_err(DemoError::Thread)?;
         let thread = Some(thread);
-        Ok((Director { thread }, wanted))
+        Ok((DemoController { thread }, wanted))
     }
 
-    fn follow(&mut self, mut wishes: Wishes) {
-        while let Some(wanted) = wishes.newest() {
-            let before = self.board.controls();
-            match self.obey(&wanted) {
+    fn follow(&mut self, mut queue: ChangeQueue) {
+        while let Some(wanted) = queue.newest() {
+            let before = self.state.controls();
+            match self.apply(&wanted) {
                 Ok(()) => {
                     for news in changes(&before, &wanted) {
-                        self.story.news(news);
+                        self.log.news(news);
                     }
                 }
-                Err(error) => self.story.news(format!("That cannot be done: {error}")),
+                Err(error) => self.log.news(format!("That cannot be done: {error}")),
             }
             // Shows all pages the controls in force. While a change is queued this would undo it on the page.
-            if !wishes.has_more() {
-                self.story.tell("controls", &self.board.controls());
+            if !queue.has_more() {
+                self.log.tell("controls", &self.state.controls());
             }
         }
     }
 
-    fn obey(&mut self, wanted: &Controls) -> Result<(), Error> {
-        let lines = &self.lines;
-        let board = &self.board;
-        self.products.obey(wanted, |gateway| {
-            lines.aim(gateway.addr);
-            board.now().1 = gateway.admin;
+    fn apply(&mut self, wanted: &Controls) -> Result<(), DemoError> {
+        let networks = &self.networks;
+        let state = &self.state;
+        self.products.apply(wanted, |gateway| {
+            networks.aim(gateway.addr);
+            state.now().1 = gateway.admin;
         })?;
-        self.crowd.obey(wanted, &self.lines)?;
-        self.board.now().0 = *wanted;
+        self.clients.apply(wanted, &self.networks)?;
+        self.state.now().0 = *wanted;
         Ok(())
     }
 }
 
-impl Wishes {
+impl ChangeQueue {
     const fn of(from: Receiver<Controls>) -> Self {
         let waiting = None;
         Self { from, waiting }
@@ -138,7 +138,7 @@ impl Wishes {
     }
 }
 
-impl Board {
+impl SystemState {
     /// Controls in force.
     pub(crate) fn controls(&self) -> Controls {
         self.now().0
@@ -154,7 +154,7 @@ impl Board {
     }
 }
 
-impl Drop for Director {
+impl Drop for DemoController {
     fn drop(&mut self) {
         if let Some(thread) = self.thread.take() {
             // A panic has been reported already.
@@ -169,8 +169,8 @@ mod tests {
 
     #[test]
     fn of_several_wishes_the_last_counts_and_none_waits_unseen() {
-        let (wanted, wishes) = sync_channel(WAITING);
-        let mut wishes = Wishes::of(wishes);
+        let (wanted, queue) = sync_channel(WAITING);
+        let mut queue = ChangeQueue::of(queue);
         let controls = |demand| Controls {
             demand,
             ..Controls::default()
@@ -178,15 +178,15 @@ mod tests {
         for demand in [10, 20] {
             wanted.send(controls(demand)).unwrap();
         }
-        assert_eq!(wishes.newest(), Some(controls(20)));
-        assert!(!wishes.has_more());
+        assert_eq!(queue.newest(), Some(controls(20)));
+        assert!(!queue.has_more());
         wanted.send(controls(30)).unwrap();
-        assert!(wishes.has_more(), "while the last was obeyed another came");
+        assert!(queue.has_more(), "while the last was applied another came");
         wanted.send(controls(40)).unwrap();
-        assert!(wishes.has_more());
-        assert_eq!(wishes.newest(), Some(controls(40)));
-        assert!(!wishes.has_more());
+        assert!(queue.has_more());
+        assert_eq!(queue.newest(), Some(controls(40)));
+        assert!(!queue.has_more());
         drop(wanted);
-        assert_eq!(wishes.newest(), None);
+        assert_eq!(queue.newest(), None);
     }
 }

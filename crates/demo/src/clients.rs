@@ -14,11 +14,11 @@ use posthaste_load::{
 use posthaste_qos::{Definition, Money};
 use posthaste_units::{Dscp, Rate, Seed, Span};
 
-use crate::Error;
-use crate::controls::{Client, Controls, KINDS};
-use crate::lines::Lines;
+use crate::DemoError;
+use crate::controls::{ClientControls, Controls, KINDS};
+use crate::event_log::EventLog;
+use crate::networks::NetworkRelays;
 use crate::products::KIND;
-use crate::story::Story;
 
 /// Timeout of a request.
 const PATIENCE: Span = Span::from_secs(6);
@@ -30,25 +30,25 @@ const RUN: Span = Span::from_secs(3600);
 const SILENCE: Span = Span::from_secs(3);
 
 /// All kinds of clients. Dropping them stops them.
-pub(crate) struct Crowd {
-    kinds: [Kind; KINDS.len()],
+pub(crate) struct DemoClients {
+    kinds: [ClientKind; KINDS.len()],
     broker: String,
     data: Data,
     seed: Seed,
-    story: Arc<Story>,
+    log: Arc<EventLog>,
 }
 
 /// One kind of client.
-struct Kind {
-    does: Option<Deed>,
-    run: Option<Running>,
-    seen: Arc<Seen>,
+struct ClientKind {
+    workload: Option<Workload>,
+    run: Option<LoadRun>,
+    seen: Arc<ClientOutcomes>,
 }
 
 /// Workload of a kind.
 #[derive(Clone, Copy, PartialEq)]
-struct Deed {
-    client: Client,
+struct Workload {
+    client: ClientControls,
     /// Address of its network's relay.
     at: SocketAddr,
     /// Requests per second.
@@ -57,25 +57,25 @@ struct Deed {
     buys: bool,
 }
 
-struct Running {
+struct LoadRun {
     stop: Arc<AtomicBool>,
     thread: JoinHandle<()>,
 }
 
 /// Outcomes of a kind's requests since the last sample.
 #[derive(Default)]
-pub(crate) struct Seen(Mutex<(Span, Tick)>);
+pub(crate) struct ClientOutcomes(Mutex<(Span, Tick)>);
 
-impl Crowd {
+impl DemoClients {
     /// Creates idle clients that request the books in `isbns` and buy at the broker with this URL.
     pub(crate) fn new(
         isbns: &str,
         broker: String,
         seed: Seed,
-        story: &Arc<Story>,
-    ) -> Result<Self, Error> {
-        let kind = || Kind {
-            does: None,
+        log: &Arc<EventLog>,
+    ) -> Result<Self, DemoError> {
+        let kind = || ClientKind {
+            workload: None,
             run: None,
             seen: Arc::default(),
         };
@@ -84,27 +84,31 @@ impl Crowd {
             broker,
             data: Data::read(isbns.as_bytes())?,
             seed,
-            story: story.clone(),
+            log: log.clone(),
         })
     }
 
     /// Outcomes of the requests, by kind.
-    pub(crate) fn seen(&self) -> [Arc<Seen>; KINDS.len()] {
+    pub(crate) fn seen(&self) -> [Arc<ClientOutcomes>; KINDS.len()] {
         self.kinds.each_ref().map(|kind| kind.seen.clone())
     }
 
     /// Applies `controls`. A kind with changed settings aborts its requests in flight.
-    pub(crate) fn obey(&mut self, controls: &Controls, lines: &Lines) -> Result<(), Error> {
+    pub(crate) fn apply(
+        &mut self,
+        controls: &Controls,
+        networks: &NetworkRelays,
+    ) -> Result<(), DemoError> {
         let rate = f64::from(controls.demand) / KINDS.len() as f64;
         for (place, kind) in self.kinds.iter_mut().enumerate() {
             let client = controls.clients[place];
-            let deed = Deed {
+            let workload = Workload {
                 client,
-                at: lines.address(client.network),
+                at: networks.address(client.network),
                 rate,
                 buys: controls.protection.is_priced(),
             };
-            if kind.does == Some(deed) {
+            if kind.workload == Some(workload) {
                 continue;
             }
             kind.stop();
@@ -113,35 +117,35 @@ impl Crowd {
                 let plan = Plan {
                     data: self.data.clone(),
                     seed,
-                    buying: deed.buys.then(|| buying(&self.broker, &client)),
-                    ..plan(KINDS[place], &deed)
+                    buying: workload.buys.then(|| buying(&self.broker, &client)),
+                    ..plan(KINDS[place], &workload)
                 };
-                kind.run = Some(Running::start(plan, &kind.seen, &self.story)?);
+                kind.run = Some(LoadRun::start(plan, &kind.seen, &self.log)?);
             }
-            kind.does = Some(deed);
+            kind.workload = Some(workload);
         }
         Ok(())
     }
 }
 
-impl Drop for Crowd {
+impl Drop for DemoClients {
     fn drop(&mut self) {
         for kind in &self.kinds {
-            kind.tell_to_stop();
+            kind.request_stop();
         }
-        self.kinds.iter_mut().for_each(Kind::stop);
+        self.kinds.iter_mut().for_each(ClientKind::stop);
     }
 }
 
-impl Kind {
-    fn tell_to_stop(&self) {
+impl ClientKind {
+    fn request_stop(&self) {
         if let Some(run) = &self.run {
             run.stop.store(true, Relaxed);
         }
     }
 
     fn stop(&mut self) {
-        self.tell_to_stop();
+        self.request_stop();
         if let Some(run) = self.run.take() {
             // A panic has been reported already.
             let _ = run.thread.join();
@@ -150,18 +154,22 @@ impl Kind {
     }
 }
 
-impl Running {
-    fn start(plan: Plan, seen: &Arc<Seen>, story: &Arc<Story>) -> Result<Self, Error> {
+impl LoadRun {
+    fn start(
+        plan: Plan,
+        seen: &Arc<ClientOutcomes>,
+        log: &Arc<EventLog>,
+    ) -> Result<Self, DemoError> {
         let stop = Arc::<AtomicBool>::default();
-        let (stopped, seen, story) = (stop.clone(), seen.clone(), story.clone());
+        let (stopped, seen, log) = (stop.clone(), seen.clone(), log.clone());
         let body = move || {
             while !stopped.load(Relaxed) {
-                let mut watching = Watching {
+                let mut watching = OutcomeObserver {
                     seen: &seen,
                     last: Span::ZERO,
                 };
                 if let Err(error) = run(&plan, &stopped, &mut watching) {
-                    story.news(format!("Clients cannot go on: {error}"));
+                    log.news(format!("Clients cannot go on: {error}"));
                     return;
                 }
             }
@@ -169,12 +177,12 @@ impl Running {
         let thread = std::thread::Builder::new()
             .name("clients".to_owned())
             .spawn(body)
-            .map_err(Error::Thread)?;
+            .map_err(DemoError::Thread)?;
         Ok(Self { stop, thread })
     }
 }
 
-impl Seen {
+impl ClientOutcomes {
     /// Returns and resets the outcomes and their duration. A run reports once a second, but sometimes nothing and then
     /// two seconds at once, so an empty second is added to the next.
     pub(crate) fn take(&self) -> Option<(Span, Tick)> {
@@ -188,12 +196,12 @@ impl Seen {
     }
 }
 
-struct Watching<'a> {
-    seen: &'a Seen,
+struct OutcomeObserver<'a> {
+    seen: &'a ClientOutcomes,
     last: Span,
 }
 
-impl Observer for Watching<'_> {
+impl Observer for OutcomeObserver<'_> {
     fn tick(&mut self, at: Span, tick: &Tick) {
         let mut seen = self.seen.seen();
         seen.0 += at.saturating_sub(self.last);
@@ -203,7 +211,7 @@ impl Observer for Watching<'_> {
 }
 
 /// Wanted offer and maximum price.
-fn buying(broker: &str, client: &Client) -> Buying {
+fn buying(broker: &str, client: &ClientControls) -> Buying {
     let euros = |cents| Money::from_micros(u64::from(cents) * 10_000, "EUR".parse().ok()?);
     Buying {
         broker: broker.to_owned(),
@@ -218,10 +226,10 @@ fn buying(broker: &str, client: &Client) -> Buying {
 }
 
 /// Requests and arrivals of a kind.
-fn plan(name: &str, deed: &Deed) -> Plan {
-    let Deed {
+fn plan(name: &str, workload: &Workload) -> Plan {
+    let Workload {
         client, at, rate, ..
-    } = deed;
+    } = workload;
     let field = |name: &str, value: String| (name.to_owned(), value);
     let mut headers = vec![
         field("X-Client", name.to_owned()),

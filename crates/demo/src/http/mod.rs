@@ -16,9 +16,9 @@ use hyper::http::request::Parts;
 use hyper::{Method, Request, Response, StatusCode};
 use posthaste_serve::{Handler, Incoming, Peer, read_body};
 
-use self::reply::{Body, Refusal, events, text};
+use self::reply::{Body, HttpRefusal, events, text};
 use crate::controls::Controls;
-use crate::story::{Newest, Story};
+use crate::event_log::{EventLog, LogProgress};
 
 /// Maximum bytes of controls, which need about 500.
 const LIMIT: usize = 4096;
@@ -30,16 +30,16 @@ const CSS: &str = "text/css; charset=utf-8";
 const SCRIPT: &str = "text/javascript; charset=utf-8";
 
 /// HTTP handler of the demo.
-pub(crate) struct Front {
-    story: Arc<Story>,
+pub(crate) struct DemoService {
+    log: Arc<EventLog>,
     wanted: SyncSender<Controls>,
     page: String,
 }
 
-impl Front {
-    pub(crate) fn new(story: Arc<Story>, wanted: SyncSender<Controls>) -> Self {
+impl DemoService {
+    pub(crate) fn new(log: Arc<EventLog>, wanted: SyncSender<Controls>) -> Self {
         Self {
-            story,
+            log,
             wanted,
             page: page::page(),
         }
@@ -50,22 +50,22 @@ impl Front {
         parts: &Parts,
         body: Incoming,
         peer: &Peer,
-    ) -> Result<Response<Body>, Refusal> {
+    ) -> Result<Response<Body>, HttpRefusal> {
         guard::check(parts)?;
         match (parts.uri.path(), &parts.method) {
             ("/controls", &Method::POST) => self.want(parts, body, peer).await,
-            ("/controls", _) => Err(Refusal::method("POST")),
+            ("/controls", _) => Err(HttpRefusal::method("POST")),
             (path, &Method::GET) => match path {
                 "/" => Ok(text(HTML, self.page.clone())),
                 "/demo.css" => Ok(text(CSS, include_str!("../../assets/demo.css"))),
                 "/demo.js" => Ok(text(SCRIPT, include_str!("../../assets/demo.js"))),
                 "/events" => Ok(self.tell(parts)),
-                _ => Err(Refusal::new(
+                _ => Err(HttpRefusal::new(
                     StatusCode::NOT_FOUND,
                     "there is only / here".to_owned(),
                 )),
             },
-            _ => Err(Refusal::method("GET, HEAD")),
+            _ => Err(HttpRefusal::method("GET, HEAD")),
         }
     }
 
@@ -75,13 +75,13 @@ impl Front {
         parts: &Parts,
         body: Incoming,
         peer: &Peer,
-    ) -> Result<Response<Body>, Refusal> {
-        let bad = |words: String| Refusal::new(StatusCode::BAD_REQUEST, words);
+    ) -> Result<Response<Body>, HttpRefusal> {
+        let bad = |words: String| HttpRefusal::new(StatusCode::BAD_REQUEST, words);
         let kind = parts.headers.get(CONTENT_TYPE);
         let kind = kind.and_then(|kind| kind.to_str().ok()).unwrap_or_default();
         if kind.split(';').next().map(str::trim) != Some("application/json") {
             let words = "send application/json".to_owned();
-            return Err(Refusal::new(StatusCode::UNSUPPORTED_MEDIA_TYPE, words));
+            return Err(HttpRefusal::new(StatusCode::UNSUPPORTED_MEDIA_TYPE, words));
         }
         let body = read_body(body, LIMIT, peer).await;
         let body = body.map_err(|error| bad(error.to_string()))?;
@@ -90,7 +90,7 @@ impl Front {
         controls.check().map_err(|error| bad(error.to_string()))?;
         self.wanted.try_send(controls).map_err(|_| {
             let words = "too many changes wait: try again in a second".to_owned();
-            Refusal::new(StatusCode::SERVICE_UNAVAILABLE, words)
+            HttpRefusal::new(StatusCode::SERVICE_UNAVAILABLE, words)
         })?;
         let mut reply = text("application/json", "");
         *reply.status_mut() = StatusCode::ACCEPTED;
@@ -102,12 +102,12 @@ impl Front {
         let last = parts.headers.get("last-event-id");
         let last = last.and_then(|id| id.to_str().ok()?.parse().ok());
         let (sender, pieces) = Channel::new(WAITING);
-        tokio::task::spawn_local(tell(self.story.clone(), last.unwrap_or(0), sender));
+        tokio::task::spawn_local(tell(self.log.clone(), last.unwrap_or(0), sender));
         events(pieces.boxed_unsync())
     }
 }
 
-impl Handler for Front {
+impl Handler for DemoService {
     type Body = Body;
 
     async fn handle(
@@ -133,12 +133,12 @@ impl Handler for Front {
 }
 
 /// Sends events until the reader disconnects or the event log ends.
-async fn tell(story: Arc<Story>, mut last: u64, mut to: Sender<Bytes>) {
-    let mut newest = story.follow();
+async fn tell(log: Arc<EventLog>, mut last: u64, mut to: Sender<Bytes>) {
+    let mut newest = log.follow();
     loop {
         // The event log may have ended before its first reader subscribed.
-        let is_over = *newest.borrow_and_update() == Newest::Over;
-        let (text, number) = story.since(last);
+        let is_over = *newest.borrow_and_update() == LogProgress::Over;
+        let (text, number) = log.since(last);
         last = number;
         if !text.is_empty() && to.send_data(text.into()).await.is_err() {
             return;

@@ -1,6 +1,6 @@
 //! News for visitors: changes of controls, and state changes of the system.
 
-use crate::controls::{CAPACITY, Controls, KINDS, Protection, euros};
+use crate::controls::{AdmissionPolicy, CAPACITY, Controls, KINDS, euros};
 use crate::sample::Sample;
 
 /// Minimum seconds between two reports of one alert. A price near a budget would otherwise cause one every second.
@@ -8,26 +8,26 @@ const REST: f64 = 5.0;
 
 /// An alert: a condition with hysteresis, so that it does not flap.
 #[derive(Clone, Copy, Debug)]
-struct Matter {
+struct Alert {
     holds: bool,
     told: f64,
 }
 
 /// State of all alerts.
 #[derive(Debug)]
-pub(crate) struct Chronicle {
-    above_maximum: [Matter; KINDS.len()],
-    failing: Matter,
+pub(crate) struct Alerts {
+    above_maximum: [Alert; KINDS.len()],
+    failing: Alert,
 }
 
-impl Matter {
+impl Alert {
     const NOT: Self = Self {
         holds: false,
         told: f64::NEG_INFINITY,
     };
 
     /// Updates the alert: on above `high`, off below `low`. Returns true if it changed.
-    fn turns(&mut self, at: f64, value: f64, low: f64, high: f64) -> bool {
+    fn changes_at(&mut self, at: f64, value: f64, low: f64, high: f64) -> bool {
         let holds = if self.holds {
             value >= low
         } else {
@@ -41,16 +41,16 @@ impl Matter {
     }
 }
 
-impl Chronicle {
+impl Alerts {
     pub(crate) const fn new() -> Self {
         Self {
-            above_maximum: [Matter::NOT; KINDS.len()],
-            failing: Matter::NOT,
+            above_maximum: [Alert::NOT; KINDS.len()],
+            failing: Alert::NOT,
         }
     }
 
     /// News of this second.
-    pub(crate) fn hear(&mut self, sample: &Sample, controls: &Controls) -> Vec<String> {
+    pub(crate) fn observe(&mut self, sample: &Sample, controls: &Controls) -> Vec<String> {
         let mut news = Vec::new();
         for (place, name) in KINDS.iter().enumerate() {
             let ends = &sample.kinds[place];
@@ -59,12 +59,12 @@ impl Chronicle {
                 None => "any price".to_owned(),
             };
             let share = ends.dear / ends.all().max(1e-9);
-            let matter = &mut self.above_maximum[place];
+            let alert = &mut self.above_maximum[place];
             if sample.price.is_none() {
                 // Without a price nothing exceeds a maximum. The change of protection has been reported already.
-                matter.holds = false;
-            } else if ends.all() > 0.0 && matter.turns(sample.at, share, 0.2, 0.8) {
-                news.push(match matter.holds {
+                alert.holds = false;
+            } else if ends.all() > 0.0 && alert.changes_at(sample.at, share, 0.2, 0.8) {
+                news.push(match alert.holds {
                     true => format!("{name}s stay away: it costs more than {pays}."),
                     false => format!("{name}s are back: they pay {pays}."),
                 });
@@ -73,7 +73,7 @@ impl Chronicle {
         let all: f64 = sample.kinds.iter().map(|ends| ends.all()).sum();
         let failed: f64 = sample.kinds.iter().map(|ends| ends.failed).sum();
         let share = failed / all.max(1e-9);
-        if all > 0.0 && self.failing.turns(sample.at, share, 0.02, 0.2) {
+        if all > 0.0 && self.failing.changes_at(sample.at, share, 0.02, 0.2) {
             news.push(match self.failing.holds {
                 true => format!(
                     "{:.0} % of the requests have no reply in time.",
@@ -98,7 +98,7 @@ pub(crate) fn changes(before: &Controls, now: &Controls) -> Vec<String> {
     }
     if now.protection != before.protection {
         let new = match now.protection {
-            Protection::None => "nothing stands before the shop: everybody is let in",
+            AdmissionPolicy::None => "nothing stands before the shop: everybody is let in",
             other => other.label(),
         };
         news.push(format!("Protection: {new}. A new gateway took over."));
@@ -131,26 +131,30 @@ pub(crate) fn changes(before: &Controls, now: &Controls) -> Vec<String> {
 mod tests {
     use super::*;
     use crate::metrics::Metrics;
-    use crate::sample::{Ends, Grown};
+    use crate::sample::{CounterValues, KindOutcomes};
 
     fn second(at: f64, dear: f64) -> Sample {
         let metrics = Metrics::read("posthaste_gateway_price 0.2\n");
-        let mut sample = Sample::of(&metrics, &mut Grown::default(), &Controls::default());
+        let mut sample = Sample::of(
+            &metrics,
+            &mut CounterValues::default(),
+            &Controls::default(),
+        );
         sample.at = at;
-        sample.kinds[0] = Ends {
+        sample.kinds[0] = KindOutcomes {
             served: 10.0 - dear,
             dear,
-            ..Ends::default()
+            ..KindOutcomes::default()
         };
         sample
     }
 
     #[test]
     fn a_turn_is_told_once_and_not_before_a_rest() {
-        let mut chronicle = Chronicle::new();
+        let mut alerts = Alerts::new();
         let mut told = |at, dear| {
-            chronicle
-                .hear(&second(at, dear), &Controls::default())
+            alerts
+                .observe(&second(at, dear), &Controls::default())
                 .join(" ")
         };
         assert_eq!(told(1.0, 5.0), "");
@@ -166,14 +170,14 @@ mod tests {
 
     #[test]
     fn without_a_price_nobody_comes_back() {
-        let mut chronicle = Chronicle::new();
+        let mut alerts = Alerts::new();
         let controls = Controls::default();
-        assert_eq!(chronicle.hear(&second(1.0, 9.0), &controls).len(), 1);
+        assert_eq!(alerts.observe(&second(1.0, 9.0), &controls).len(), 1);
         let mut free = second(9.0, 0.0);
         free.price = None;
-        assert_eq!(chronicle.hear(&free, &controls), Vec::<String>::new());
+        assert_eq!(alerts.observe(&free, &controls), Vec::<String>::new());
         assert_eq!(
-            chronicle.hear(&second(20.0, 0.0), &controls),
+            alerts.observe(&second(20.0, 0.0), &controls),
             Vec::<String>::new()
         );
     }
@@ -184,7 +188,7 @@ mod tests {
         let mut now = before;
         assert_eq!(changes(&before, &now), Vec::<String>::new());
         now.demand = 200;
-        now.protection = Protection::None;
+        now.protection = AdmissionPolicy::None;
         now.clients[0].budget = None;
         let words = changes(&before, &now);
         assert_eq!(words.len(), 3);

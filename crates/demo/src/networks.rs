@@ -17,8 +17,8 @@ use tokio::net::tcp::{OwnedReadHalf, OwnedWriteHalf};
 use tokio::net::{TcpListener, TcpStream};
 use tokio::task::JoinSet;
 
-use crate::Error;
-use crate::controls::Network;
+use crate::DemoError;
+use crate::controls::ClientNetwork;
 
 /// Payload bytes of a segment, and bytes of its headers (IPv4, TCP with timestamps).
 const SEGMENT: usize = 1448;
@@ -31,21 +31,21 @@ const BACKLOG: u32 = 1024;
 const PAUSE: time::Duration = time::Duration::from_millis(20);
 
 /// Handle of the relays' thread. Dropping it closes all connections.
-pub(crate) struct Lines {
-    addresses: [SocketAddr; Network::ALL.len()],
+pub(crate) struct NetworkRelays {
+    addresses: [SocketAddr; ClientNetwork::ALL.len()],
     target: Arc<Mutex<SocketAddr>>,
     _thread: Background,
 }
 
-impl Lines {
+impl NetworkRelays {
     /// Starts a relay for each network, towards the gateway.
-    pub(crate) fn open(gateway: SocketAddr) -> Result<Self, Error> {
+    pub(crate) fn open(gateway: SocketAddr) -> Result<Self, DemoError> {
         let target = Arc::new(Mutex::new(gateway));
         let mut listeners = Vec::new();
-        let mut addresses = [gateway; Network::ALL.len()];
-        for (address, network) in addresses.iter_mut().zip(Network::ALL) {
+        let mut addresses = [gateway; ClientNetwork::ALL.len()];
+        for (address, network) in addresses.iter_mut().zip(ClientNetwork::ALL) {
             let listener = posthaste_serve::listen(([127, 0, 0, 1], 0).into(), BACKLOG)?;
-            *address = listener.local_addr().map_err(Error::Thread)?;
+            *address = listener.local_addr().map_err(DemoError::Thread)?;
             listeners.push((listener, network));
         }
         let aim = target.clone();
@@ -60,13 +60,15 @@ impl Lines {
         Ok(Self {
             addresses,
             target,
-            _thread: Background::start("lines", accepting).map_err(Error::Thread)?,
+            _thread: Background::start("lines", accepting).map_err(DemoError::Thread)?,
         })
     }
 
     /// Address for the clients of a network.
-    pub(crate) fn address(&self, network: Network) -> SocketAddr {
-        let place = Network::ALL.iter().position(|other| *other == network);
+    pub(crate) fn address(&self, network: ClientNetwork) -> SocketAddr {
+        let place = ClientNetwork::ALL
+            .iter()
+            .position(|other| *other == network);
         self.addresses[place.unwrap_or_default()]
     }
 
@@ -79,7 +81,7 @@ impl Lines {
 /// Accepts connections forever.
 async fn accept(
     listener: std::net::TcpListener,
-    network: Network,
+    network: ClientNetwork,
     target: Arc<Mutex<SocketAddr>>,
 ) -> io::Result<()> {
     let listener = TcpListener::from_std(listener)?;
@@ -185,8 +187,8 @@ mod tests {
     }
 
     /// Sends `said` over a network to an echo server. Returns the echo and the elapsed time.
-    fn pass(network: Network, said: &[u8]) -> (Vec<u8>, Span) {
-        let lines = Lines::open(echo()).unwrap();
+    fn pass(network: ClientNetwork, said: &[u8]) -> (Vec<u8>, Span) {
+        let lines = NetworkRelays::open(echo()).unwrap();
         let begun = time::Instant::now();
         let mut client = TcpStream::connect(lines.address(network)).unwrap();
         client.write_all(said).unwrap();
@@ -199,16 +201,16 @@ mod tests {
     #[test]
     fn what_goes_in_comes_out_whole_and_so_does_its_end() {
         let said: Vec<u8> = (0..300_000_u32).map(|n| (n % 251) as u8).collect();
-        assert!(pass(Network::Lan, &said).0 == said);
+        assert!(pass(ClientNetwork::Lan, &said).0 == said);
     }
 
     #[test]
     fn a_line_takes_its_delay_and_its_bandwidth() {
         // The handshake and the data each take a round trip of 70 ms.
-        let (_, lte) = pass(Network::Lte, b"hello");
+        let (_, lte) = pass(ClientNetwork::Lte, b"hello");
         assert!(lte >= Span::from_millis(140), "{lte}");
         // 2,000 bytes and the headers of two segments at 57.6 kbit/s.
-        let (_, bluetooth) = pass(Network::Bluetooth, &[7; 2000]);
+        let (_, bluetooth) = pass(ClientNetwork::Bluetooth, &[7; 2000]);
         assert!(
             bluetooth >= Span::from_millis(2 * 2 * 3 + 292),
             "{bluetooth}"

@@ -6,7 +6,8 @@ use posthaste_units::Dscp;
 use serde::Serialize;
 
 use crate::controls::{
-    CAPACITY, COMPRESSIONS, Controls, KINDS, MARKS, MOST_BUDGET, MOST_DEMAND, Network, Protection,
+    AdmissionPolicy, CAPACITY, COMPRESSIONS, ClientNetwork, Controls, KINDS, MARKS, MOST_BUDGET,
+    MOST_DEMAND,
 };
 
 /// Seconds shown by a chart, as in the script.
@@ -24,77 +25,77 @@ const OUTCOMES: [(&str, &str); 4] = [
 ];
 
 /// A chart of the whole system.
-struct Figure {
+struct PageChart {
     id: &'static str,
     title: &'static str,
     about: &'static str,
     /// Labels of its scale, from top to bottom.
     scale: [&'static str; 3],
-    keys: &'static [Key],
+    keys: &'static [LegendEntry],
 }
 
 /// An entry of a legend.
-struct Key {
+struct LegendEntry {
     name: &'static str,
     unit: &'static str,
     /// CSS classes of the shapes that the script draws for it.
     classes: &'static [&'static str],
 }
 
-const FIGURES: [Figure; 4] = [
-    Figure {
+const FIGURES: [PageChart; 4] = [
+    PageChart {
         id: "load",
         title: "Load",
         about: "Busy share of the shop",
         scale: ["100 %", "50 %", "0 %"],
-        keys: &[Key {
+        keys: &[LegendEntry {
             name: "busy",
             unit: "% of time",
             classes: &[AREA, "line"],
         }],
     },
-    Figure {
+    PageChart {
         id: "price",
         title: "Price",
         about: "For a request, set by the gateway",
         scale: ["1.00", "0.50", "0.00"],
         keys: &[
-            Key {
+            LegendEntry {
                 name: "price",
                 unit: "EUR",
                 classes: &[AREA, "line"],
             },
-            Key {
+            LegendEntry {
                 name: "maximum of a kind of client",
                 unit: "EUR",
                 classes: &["budget"],
             },
         ],
     },
-    Figure {
+    PageChart {
         id: "times",
         title: "Response",
         about: "Of served requests, logarithmic",
         scale: ["10 s", "100 ms", "1 ms"],
         keys: &[
-            Key {
+            LegendEntry {
                 name: "p50",
                 unit: "ms",
                 classes: &["line"],
             },
-            Key {
+            LegendEntry {
                 name: "p99",
                 unit: "ms",
                 classes: &["second"],
             },
         ],
     },
-    Figure {
+    PageChart {
         id: "compressed",
         title: "Compressed",
         about: "By the gateway",
         scale: ["100 %", "50 %", "0 %"],
-        keys: &[Key {
+        keys: &[LegendEntry {
             name: "compressed",
             unit: "% of replies",
             classes: &[AREA, "line"],
@@ -184,7 +185,7 @@ fn controls() -> Markup {
             div.field {
                 label for="protection" { "Protection" }
                 select #protection {
-                    @for choice in Protection::ALL { (option(&choice, choice.label())) }
+                    @for choice in AdmissionPolicy::ALL { (option(&choice, choice.label())) }
                 }
             }
             div.field {
@@ -197,7 +198,7 @@ fn controls() -> Markup {
     }
 }
 
-fn figure(shown: &Figure) -> Markup {
+fn figure(shown: &PageChart) -> Markup {
     html! {
         figure.card id=(shown.id) {
             figcaption {
@@ -207,7 +208,7 @@ fn figure(shown: &Figure) -> Markup {
             }
             (chart(&shown.scale))
             ul.legend {
-                @for Key { name, unit, classes } in shown.keys {
+                @for LegendEntry { name, unit, classes } in shown.keys {
                     li {
                         svg.sample aria-hidden="true" viewBox="0 0 28 12" {
                             @for class in *classes {
@@ -251,7 +252,7 @@ fn kind(place: usize, name: &str) -> Markup {
             }
             div.field {
                 label for=(id("network")) { "Network" }
-                select id=(id("network")) { @for network in Network::ALL { (option(&network, network.label())) } }
+                select id=(id("network")) { @for network in ClientNetwork::ALL { (option(&network, network.label())) } }
             }
             div.field {
                 label for=(id("wish")) { "Compression" }

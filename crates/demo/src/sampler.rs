@@ -15,12 +15,12 @@ use posthaste_qos::Offer;
 use rustix::time::{ClockId, clock_gettime};
 use tokio::time::{MissedTickBehavior, interval, sleep};
 
-use crate::chronicle::Chronicle;
+use crate::alerts::Alerts;
+use crate::controller::SystemState;
 use crate::controls::KINDS;
-use crate::director::Board;
+use crate::event_log::EventLog;
 use crate::metrics::Metrics;
-use crate::sample::{Ends, Grown, Row, Sample, Times, rounded};
-use crate::story::Story;
+use crate::sample::{CounterValues, KindOutcomes, OfferRow, ResponseTimes, Sample, rounded};
 
 /// Interval between two samples.
 const EVERY: Duration = Duration::from_secs(1);
@@ -33,58 +33,63 @@ const SHOWN: usize = 20;
 type Offers = RefCell<BTreeMap<(String, String), Offer>>;
 
 /// Samples forever, on the thread that serves the page. The thread's CPU time is then the demo's own cost.
-pub(crate) async fn watch(board: Arc<Board>, story: Arc<Story>) {
+pub(crate) async fn run(state: Arc<SystemState>, log: Arc<EventLog>) {
     let offers = Rc::<Offers>::default();
-    tokio::task::spawn_local(follow(board.broker.clone(), offers.clone()));
+    tokio::task::spawn_local(follow(state.broker.clone(), offers.clone()));
     let mut every = interval(EVERY);
     every.set_missed_tick_behavior(MissedTickBehavior::Delay);
-    let mut eye = Eye::new();
+    let mut sampler = Sampler::new();
     loop {
         every.tick().await;
-        let Some(sample) = eye.look(&board, &story, &offers).await else {
+        let Some(sample) = sampler.sample(&state, &log, &offers).await else {
             continue;
         };
-        for news in eye.chronicle.hear(&sample, &board.controls()) {
-            story.news(news);
+        for news in sampler.alerts.observe(&sample, &state.controls()) {
+            log.news(news);
         }
-        story.tell("sample", &sample);
+        log.tell("sample", &sample);
     }
 }
 
 /// Sampler: the state kept between two samples.
-struct Eye {
-    kinds: [Ends; KINDS.len()],
-    times: Times,
-    grown: Grown,
+struct Sampler {
+    kinds: [KindOutcomes; KINDS.len()],
+    times: ResponseTimes,
+    grown: CounterValues,
     /// Admin address of the gateway that `grown` belongs to.
     of: Option<std::net::SocketAddr>,
-    chronicle: Chronicle,
+    alerts: Alerts,
     looked: (f64, f64),
 }
 
-impl Eye {
+impl Sampler {
     fn new() -> Self {
         Self {
             kinds: Default::default(),
-            times: Times::default(),
-            grown: Grown::default(),
+            times: ResponseTimes::default(),
+            grown: CounterValues::default(),
             of: None,
-            chronicle: Chronicle::new(),
+            alerts: Alerts::new(),
             looked: (0.0, used()),
         }
     }
 
-    async fn look(&mut self, board: &Board, story: &Story, offers: &Offers) -> Option<Sample> {
-        let admin = board.admin();
+    async fn sample(
+        &mut self,
+        state: &SystemState,
+        log: &EventLog,
+        offers: &Offers,
+    ) -> Option<Sample> {
+        let admin = state.admin();
         if self.of != Some(admin) {
             self.of = Some(admin);
-            self.grown = Grown::default();
+            self.grown = CounterValues::default();
         }
         // A gateway that has just stopped returns nothing. The next one is sampled in a second.
         let metrics = Metrics::fetch(admin).await?;
-        let controls = board.controls();
-        self.count(board, controls.demand);
-        let (at, used) = (story.now(), used());
+        let controls = state.controls();
+        self.count(state, controls.demand);
+        let (at, used) = (log.now(), used());
         let passed = (at - self.looked.0).max(0.1);
         let own = (used - self.looked.1) / passed;
         self.looked = (at, used);
@@ -99,20 +104,20 @@ impl Eye {
     }
 
     /// Collects the clients' outcomes. Clients report once a second too, so sometimes there is nothing new.
-    fn count(&mut self, board: &Board, demand: u32) {
+    fn count(&mut self, state: &SystemState, demand: u32) {
         let mut all = Tick::default();
         let mut is_new = false;
-        for (ends, seen) in self.kinds.iter_mut().zip(&board.seen) {
+        for (ends, seen) in self.kinds.iter_mut().zip(&state.seen) {
             if let Some((span, tick)) = seen.take() {
-                *ends = Ends::of(span, &tick);
+                *ends = KindOutcomes::of(span, &tick);
                 all.merge(&tick);
                 is_new = true;
             } else if demand == 0 {
-                *ends = Ends::default();
+                *ends = KindOutcomes::default();
             }
         }
         if is_new || demand == 0 {
-            self.times = Times::of(all.responses.ok());
+            self.times = ResponseTimes::of(all.responses.ok());
         }
     }
 }
@@ -145,13 +150,13 @@ async fn follow(broker: String, offers: Rc<Offers>) {
 }
 
 /// Valid offers, cheapest first.
-fn rows(offers: &BTreeMap<(String, String), Offer>, now: Timestamp) -> Vec<Row> {
+fn rows(offers: &BTreeMap<(String, String), Offer>, now: Timestamp) -> Vec<OfferRow> {
     let mut holding: Vec<_> = offers
         .iter()
         .filter(|(_, offer)| offer.expires > now)
         .collect();
     holding.sort_by_key(|(_, offer)| offer.qos.price.map(|price| price.micros()));
-    let row = |((provider, name), offer): (&(String, String), &Offer)| Row {
+    let row = |((provider, name), offer): (&(String, String), &Offer)| OfferRow {
         name: name.clone(),
         provider: provider.clone(),
         price: offer.qos.price.map_or_else(String::new, |p| p.to_string()),
