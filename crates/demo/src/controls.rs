@@ -229,7 +229,7 @@ impl ClientNetwork {
             Self::Lte => "lte",
             Self::Lan => "lan",
         };
-        named(name).expect("a profile of the room link")
+        named(name).expect("a profile of the link crate")
     }
 }
 
