@@ -17,7 +17,8 @@
 //! ```
 //!
 //! `posthaste-link` decides the fate of packets. This crate has the namespaces, the devices, the clock and the loop.
-//! The choice of the commands to run, and the evaluation of the results, are left to the crates above.
+//! A [`session`] runs a command as the client, with a supervisor, a relay and files. The choice of the commands to run,
+//! and the evaluation of the results, are left to the crates above.
 //!
 //! # Networks
 //!
@@ -60,10 +61,14 @@ mod engine;
 pub mod flow;
 mod follower;
 mod host;
+pub mod inference;
+mod listening;
+pub mod machine;
 pub mod namespace;
 mod netlink;
 mod offload;
 mod outcome;
+mod outside;
 mod packet_path;
 mod packet_record;
 mod ports;
@@ -71,8 +76,11 @@ pub mod preset;
 mod priority;
 pub mod record;
 pub mod relay;
+mod report;
 pub mod response;
 mod route;
+pub mod session;
+mod session_files;
 pub mod stack;
 pub mod supervisor;
 pub mod sysctl;
@@ -89,6 +97,9 @@ pub use flow::{Flow, FrameRefusal};
 pub use host::{DEVICE, Host, HostError, Setup};
 pub use netlink::{MTU, Mac, NetlinkError};
 pub use outcome::{Bypassed, DirectionOutcome, EmulationOutcome, EmulationVerdict, TOLERANCE};
+pub use outside::{InvalidHost, OutsideHost};
 pub use packet_record::{HEAD, Notes, PacketRecord};
+pub use report::RunReport;
 pub use route::{RouteError, RouteOptions};
+pub use session_files::{SessionFileError, SessionFiles};
 pub use tcp_counters::TcpCounters;

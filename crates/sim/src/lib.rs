@@ -4,7 +4,11 @@
 //! number: the same number and seed give the same packets, regardless of earlier transactions and of the thread.
 //! [`Totals`] merged from shards, in any order, equal those of one run. A [`PacketTrace`] records every packet, for a ladder.
 //!
-//! This crate has no threads, no clock and no drawing. Callers distribute the numbers and draw the packets.
+//! [`SimulationCases`] are the combinations of swept options and compared remedies. [`CaseResults`] give their results as
+//! text or JSON. [`picture`] and [`ladder`](ladder()) draw them.
+//!
+//! This crate has no threads, no clock and no files. Callers distribute the numbers of transactions, and write the
+//! results.
 //!
 //! # Events
 //!
@@ -24,9 +28,15 @@
 
 mod application;
 mod carried;
+mod case;
+mod compare;
+mod ladder;
+mod numbers;
+pub mod picture;
 mod scenario;
 mod simulator;
 mod stopwatch;
+pub mod sweep;
 mod totals;
 mod trace;
 mod transaction;
@@ -34,6 +44,13 @@ mod witness;
 
 pub use application::{Closer, ProcessingClock, SimulatedExchange, SimulatedService};
 pub use carried::Carried;
+pub use case::{
+    CaseError, CaseOptions, CasePath, DroppedPosition, DroppedPositions, PacketEffects,
+    PositionError, Remedies, SimulationCase, SimulationCases,
+};
+pub use compare::comparison_text;
+pub use ladder::ladder;
+pub use numbers::{CaseNumbers, CaseResults, MissingPacket};
 pub use scenario::{Scenario, ScenarioError};
 pub use simulator::Simulator;
 pub use totals::Totals;

@@ -54,7 +54,7 @@ pub(crate) const WAITING: &[WaitingTests] = &[
     all("posthaste-demo", "demo"),
     some("posthaste-demo", UNIT, &["networks"]),
     all("posthaste-emulator", "emulator"),
-    some("posthaste-emulator", UNIT, &["clock", "relay"]),
+    some("posthaste-emulator", UNIT, &["clock", "listening", "relay"]),
     all("posthaste-papers", "papers"),
     all("posthaste-papers", "marks"),
     some(
@@ -92,7 +92,6 @@ pub(crate) const WAITING: &[WaitingTests] = &[
     some("posthaste-load", UNIT, &["target"]),
     some("posthaste-broker-client", UNIT, &["client", "follower"]),
     all("posthaste", "cli"),
-    some("posthaste", UNIT, &["commands::net::listening"]),
     some("posthaste-soap", "soap", &["attacks"]),
     all("posthaste-serve", "serve"),
     some(

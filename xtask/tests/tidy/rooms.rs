@@ -104,7 +104,8 @@ pub(crate) const ROOMS: &[Room] = &[
     pure("draw", &["units"]),
     pure("link", &["units"]),
     pure("tcp", &["units"]),
-    pure("sim", &["units", "tcp", "link", "stats"]),
+    // Charts and ladders are forms of a simulation's results, as JSON and tables are. `draw` returns text.
+    pure("sim", &["units", "tcp", "link", "stats", "draw"]),
     pure("http-fields", &[]),
     pure("qos", &["units", "soap", "http-fields"]),
     pure("admission", &["units", "soap", "qos"]),

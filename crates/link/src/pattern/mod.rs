@@ -10,14 +10,17 @@
 //! generators, so that both obey the same rules. [`Script`] is one direction, to be followed by a [`Cursor`].
 
 mod bits;
+mod coverage;
 mod draft;
 mod drawn;
 pub mod infer;
 mod mahimahi;
+mod make;
 mod number;
 mod read;
 mod scan;
 mod script;
+mod strips;
 mod track;
 mod write;
 
@@ -27,12 +30,15 @@ mod tests;
 use std::sync::Arc;
 
 pub use bits::Bits;
+pub use coverage::{Coverage, EffectKind, Extent, coverage_table};
 pub use draft::{Axis, Draft, Effect, PatternEntry, PatternRange, PatternRefusal};
 pub use drawn::{Chances, DrawError};
 pub use mahimahi::{MahimahiError, mahimahi};
+pub use make::{DrawOptions, PacketDrawError};
 pub use read::{PatternError, ReadError};
 pub(crate) use script::InForce;
 pub use script::{Cursor, PacketEffects, Script};
+pub use strips::strips;
 
 use crate::Direction;
 

@@ -69,7 +69,7 @@ enum Verb {
     /// Who may publish
     Token {
         #[command(subcommand)]
-        verb: Token,
+        verb: TokenCommand,
     },
     Register(Box<register::Args>),
     /// The newest changes, the newest first: when, with which token, what (CSV)
@@ -83,7 +83,7 @@ enum Verb {
 }
 
 #[derive(clap::Subcommand)]
-enum Token {
+enum TokenCommand {
     /// Make a token with which a provider publishes; it is shown once
     New {
         /// Whose offers it may change
@@ -167,7 +167,7 @@ impl At {
     }
 }
 
-impl Token {
+impl TokenCommand {
     fn run(self) -> Result<(), Failure> {
         match self {
             Self::New { provider, at } => {

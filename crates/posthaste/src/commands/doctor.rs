@@ -1,20 +1,10 @@
 //! `posthaste doctor`: the capabilities of this machine, and a remedy for each one that is missing.
 
-use std::fs;
 use std::io::IsTerminal as _;
-use std::net::UdpSocket;
 use std::os::unix::process::CommandExt as _;
 use std::process::{Command, Stdio};
-use std::sync::Arc;
-use std::time::{Duration, Instant};
 
-use posthaste_emulator::{
-    CLIENT, Emulation, EmulationOutcome, EmulationVerdict, SERVER, namespace,
-};
-use posthaste_link::Plan;
-use posthaste_units::Span;
-use rustix::process::Resource;
-use serde::Serialize;
+use posthaste_emulator::machine::{self, Capability, CapabilityState};
 
 use super::{Failure, print};
 
@@ -29,267 +19,51 @@ pub(crate) struct Args {
     json: bool,
 }
 
-#[derive(Clone, Copy, PartialEq, Eq, Serialize)]
-#[serde(rename_all = "lowercase")]
-enum State {
-    Good,
-    Limited,
-    Missing,
-}
-
-#[derive(Serialize)]
-struct Finding {
-    what: &'static str,
-    state: State,
-    found: String,
-    needed_for: &'static str,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    remedy: Option<&'static str>,
-}
-
 impl Args {
     pub(crate) fn run(self) -> Result<(), Failure> {
-        let findings = [
-            kernel(),
-            cores(),
-            timers(),
-            descriptors(),
-            ports(),
-            time_wait(),
-            backlog(),
-            congestion_control(),
-            user_namespaces(),
-            real_time(),
-            // Last, because they may move this process into a user namespace.
-            emulated_delays(),
-        ];
+        let mut capabilities = machine::settings();
+        capabilities.push(user_namespaces());
+        capabilities.push(machine::real_time());
+        // Last, because it may move this process into a user namespace.
+        capabilities.push(machine::emulated_delays());
         if self.json {
-            let json = serde_json::to_string_pretty(&findings).map_err(Failure::run)?;
+            let json = serde_json::to_string_pretty(&capabilities).map_err(Failure::run)?;
             return print(&(json + "\n"));
         }
         let colour = std::io::stdout().is_terminal();
         print(
-            &findings
+            &capabilities
                 .iter()
-                .map(|finding| finding.text(colour))
+                .map(|capability| text(capability, colour))
                 .collect::<String>(),
         )
     }
 }
 
-impl Finding {
-    fn new(
-        what: &'static str,
-        state: State,
-        found: impl Into<String>,
-        needed_for: &'static str,
-        remedy: &'static str,
-    ) -> Self {
-        Self {
-            what,
-            state,
-            found: found.into(),
-            needed_for,
-            remedy: (state != State::Good).then_some(remedy),
-        }
+/// A line for people, and a second one with the remedy.
+fn text(capability: &Capability, colour: bool) -> String {
+    let (word, code) = match capability.state {
+        CapabilityState::Good => ("good", "32"),
+        CapabilityState::Limited => ("limited", "33"),
+        CapabilityState::Missing => ("missing", "31"),
+    };
+    let word = if colour {
+        format!("\x1b[{code}m{word:<8}\x1b[0m")
+    } else {
+        format!("{word:<8}")
+    };
+    let mut text = format!("{word} {:<20} {}\n", capability.what, capability.found);
+    if let Some(remedy) = capability.remedy {
+        text.push_str(&format!(
+            "{:30}needed for {}; {remedy}\n",
+            "", capability.needed_for
+        ));
     }
-
-    fn text(&self, colour: bool) -> String {
-        let (word, code) = match self.state {
-            State::Good => ("good", "32"),
-            State::Limited => ("limited", "33"),
-            State::Missing => ("missing", "31"),
-        };
-        let word = if colour {
-            format!("\x1b[{code}m{word:<8}\x1b[0m")
-        } else {
-            format!("{word:<8}")
-        };
-        let mut text = format!("{word} {:<20} {}\n", self.what, self.found);
-        if let Some(remedy) = self.remedy {
-            text.push_str(&format!(
-                "{:30}needed for {}; {remedy}\n",
-                "", self.needed_for
-            ));
-        }
-        text
-    }
+    text
 }
 
-fn setting(path: &str) -> Option<String> {
-    fs::read_to_string(path)
-        .ok()
-        .map(|text| text.trim().to_owned())
-}
-
-fn kernel() -> Finding {
-    let release = rustix::system::uname()
-        .release()
-        .to_string_lossy()
-        .into_owned();
-    let mut numbers = release
-        .split(['.', '-'])
-        .map_while(|part| part.parse::<u32>().ok());
-    let version = (numbers.next().unwrap_or(0), numbers.next().unwrap_or(0));
-    let state = if version >= (5, 11) {
-        State::Good
-    } else {
-        State::Missing
-    };
-    Finding::new(
-        "kernel",
-        state,
-        release,
-        "exact waiting (epoll_pwait2)",
-        "use Linux 5.11 or later",
-    )
-}
-
-fn cores() -> Finding {
-    let cores = std::thread::available_parallelism().map_or(1, usize::from);
-    let state = if cores > 1 {
-        State::Good
-    } else {
-        State::Limited
-    };
-    Finding::new(
-        "cores",
-        state,
-        cores.to_string(),
-        "a generator that does not take the server's core",
-        "run server and generator on different machines",
-    )
-}
-
-/// Lateness of a short sleep, with the generator's timer settings: the 90th percentile.
-fn timers() -> Finding {
-    const SLEEP: Duration = Duration::from_micros(500);
-    // Without it the timers are only coarser, and the coarser timers are measured.
-    let _ = rustix::thread::set_current_timer_slack(std::num::NonZeroU64::new(1));
-    let mut late: Vec<Duration> = (0..100)
-        .map(|_| {
-            let start = Instant::now();
-            std::thread::sleep(SLEEP);
-            start.elapsed().saturating_sub(SLEEP)
-        })
-        .collect();
-    late.sort_unstable();
-    let p90 = late[89].as_micros();
-    let state = if p90 <= 200 {
-        State::Good
-    } else {
-        State::Limited
-    };
-    Finding::new(
-        "timers",
-        state,
-        format!("{p90} us late at p90"),
-        "sending at the intended time",
-        "end other work, or use a machine with high-resolution timers",
-    )
-}
-
-fn descriptors() -> Finding {
-    let limit = rustix::process::getrlimit(Resource::Nofile)
-        .maximum
-        .unwrap_or(u64::MAX);
-    let state = if limit >= 16_384 {
-        State::Good
-    } else {
-        State::Limited
-    };
-    Finding::new(
-        "descriptors",
-        state,
-        format!("at most {limit} per process"),
-        "many connections at once (rate times timeout)",
-        "raise the hard limit: ulimit -Hn 65536 as root, or LimitNOFILE= of the service",
-    )
-}
-
-fn ports() -> Finding {
-    let range = setting("/proc/sys/net/ipv4/ip_local_port_range").unwrap_or_default();
-    let ends: Vec<u32> = range
-        .split_whitespace()
-        .filter_map(|end| end.parse().ok())
-        .collect();
-    let count = match ends.as_slice() {
-        [low, high] if high >= low => high - low + 1,
-        _ => 0,
-    };
-    let state = if count >= 28_000 {
-        State::Good
-    } else {
-        State::Limited
-    };
-    Finding::new(
-        "local ports",
-        state,
-        count.to_string(),
-        "a new connection per request at high rates",
-        "sysctl net.ipv4.ip_local_port_range='1024 65535'",
-    )
-}
-
-fn time_wait() -> Finding {
-    let reuse = setting("/proc/sys/net/ipv4/tcp_tw_reuse").unwrap_or_default();
-    let state = if matches!(reuse.as_str(), "1" | "2") {
-        State::Good
-    } else {
-        State::Limited
-    };
-    let found = match reuse.as_str() {
-        "1" => "ports in TIME_WAIT are used again".to_owned(),
-        "2" => "ports in TIME_WAIT are used again on loopback".to_owned(),
-        other => format!("tcp_tw_reuse = {other}"),
-    };
-    Finding::new(
-        "TIME_WAIT",
-        state,
-        found,
-        "new connections beyond 470 per second",
-        "sysctl net.ipv4.tcp_tw_reuse=1",
-    )
-}
-
-fn backlog() -> Finding {
-    let most: u32 = setting("/proc/sys/net/core/somaxconn")
-        .and_then(|text| text.parse().ok())
-        .unwrap_or(0);
-    let state = if most >= 4096 {
-        State::Good
-    } else {
-        State::Limited
-    };
-    Finding::new(
-        "listen backlog",
-        state,
-        format!("at most {most}"),
-        "bookshop --backlog",
-        "sysctl net.core.somaxconn=4096",
-    )
-}
-
-fn congestion_control() -> Finding {
-    let path = |name: &str| setting(&format!("/proc/sys/net/ipv4/{name}")).unwrap_or_default();
-    let available = path("tcp_available_congestion_control");
-    let both = ["cubic", "reno"]
-        .iter()
-        .all(|name| available.split_whitespace().any(|other| other == *name));
-    let state = if both { State::Good } else { State::Limited };
-    Finding::new(
-        "congestion control",
-        state,
-        format!(
-            "{} by default; has {available}",
-            path("tcp_congestion_control")
-        ),
-        "emulating the kernel's default and old stacks",
-        "modprobe tcp_cubic",
-    )
-}
-
-fn user_namespaces() -> Finding {
+/// Permission for private networks.
+fn user_namespaces() -> Capability {
     use rustix::thread::UnshareFlags;
     let mut probe = Command::new("/proc/self/exe");
     probe
@@ -305,11 +79,11 @@ fn user_namespaces() -> Finding {
     // SAFETY: between fork and exec only one system call is made; nothing is allocated.
     let status = unsafe { probe.pre_exec(unshare) }.status();
     let (state, found) = match status {
-        Ok(status) if status.success() => (State::Good, "allowed".to_owned()),
-        Ok(status) => (State::Missing, status.to_string()),
-        Err(error) => (State::Missing, error.to_string()),
+        Ok(status) if status.success() => (CapabilityState::Good, "allowed".to_owned()),
+        Ok(status) => (CapabilityState::Missing, status.to_string()),
+        Err(error) => (CapabilityState::Missing, error.to_string()),
     };
-    Finding::new(
+    Capability::new(
         "user namespaces",
         state,
         found,
@@ -317,78 +91,4 @@ fn user_namespaces() -> Finding {
         "sysctl kernel.unprivileged_userns_clone=1 (Debian) or \
          kernel.apparmor_restrict_unprivileged_userns=0 (Ubuntu), or run as root",
     )
-}
-
-/// Permission for real-time priority in `net`: by limit, or as root, which needs no user namespace. A capability of the
-/// file alone is lost in a user namespace.
-fn real_time() -> Finding {
-    use rustix::thread::CapabilitySet;
-    let needed = CapabilitySet::SYS_NICE
-        | CapabilitySet::SYS_ADMIN
-        | CapabilitySet::NET_ADMIN
-        | CapabilitySet::NET_RAW;
-    let capable = rustix::thread::capabilities(None)
-        .is_ok_and(|capabilities| capabilities.effective.contains(needed));
-    let limit = rustix::process::getrlimit(Resource::Rtprio)
-        .maximum
-        .unwrap_or(u64::MAX);
-    let allowed = capable || limit > 0;
-    let (state, found) = match allowed {
-        true => (State::Good, "allowed"),
-        false => (State::Limited, "not allowed"),
-    };
-    Finding::new(
-        "real-time priority",
-        state,
-        found,
-        "exact emulated delays on a busy machine",
-        "an rtprio limit of 1 or more (/etc/security/limits.conf, LimitRTPRIO= of a service), or run as root",
-    )
-}
-
-/// Lateness of an emulator on this machine: a delay of 10 ms, one packet per millisecond, for a quarter of a second.
-fn emulated_delays() -> Finding {
-    let (state, found) = match try_emulator() {
-        Ok(outcome) => {
-            let state = match outcome.verdict() {
-                EmulationVerdict::OnTime => State::Good,
-                EmulationVerdict::Late { .. } | EmulationVerdict::Lost { .. } => State::Limited,
-            };
-            let late = |share| outcome.lateness.quantile(share);
-            (
-                state,
-                format!("{} late at p50, {} at p99", late(0.5), late(0.99)),
-            )
-        }
-        Err(error) => (State::Missing, error.to_string()),
-    };
-    Finding::new(
-        "emulated delays",
-        state,
-        found,
-        "posthaste net, reproduce packet-loss",
-        "end other work, or allow user namespaces and real-time priority (above)",
-    )
-}
-
-fn try_emulator() -> Result<EmulationOutcome, Box<dyn std::error::Error>> {
-    namespace::enter()?;
-    let plan = Arc::new(Plan {
-        delay: Span::from_millis(10),
-        ..Plan::default()
-    });
-    let emulation = Emulation::new(plan.clone(), plan).real_time(true);
-    let running = emulation.start()?;
-    let receiver = running.server.run(|| UdpSocket::bind((SERVER.v4, 0)))?;
-    let to = receiver.local_addr()?;
-    running.client.run(move || -> std::io::Result<()> {
-        let sender = UdpSocket::bind((CLIENT.v4, 0))?;
-        for _ in 0..250 {
-            sender.send_to(&[0; 100], to)?;
-            std::thread::sleep(Duration::from_millis(1));
-        }
-        std::thread::sleep(Duration::from_millis(15));
-        Ok(())
-    })?;
-    Ok(running.finish()?)
 }

@@ -15,7 +15,7 @@ use super::Failure;
 /// What happens to which packet.
 #[derive(clap::Args)]
 #[command(next_help_heading = "What happens to which packet")]
-pub(super) struct Drops {
+pub(super) struct DropArgs {
     /// Drop packets of each connection, ranges or times: down:8, up:3-5,9 or down:1s-1200ms; repeatable
     #[arg(long, value_name = "DIRECTION:PLACES")]
     drop: Vec<String>,
@@ -24,7 +24,7 @@ pub(super) struct Drops {
     pattern: Option<PathBuf>,
 }
 
-impl Drops {
+impl DropArgs {
     /// Returns the pattern of --pattern and --drop together.
     pub(super) fn pattern(&self) -> Result<Pattern, Failure> {
         self.pattern_with(&[])

@@ -47,7 +47,7 @@ enum Verb {
         #[command(flatten)]
         wanted: Box<Wanted>,
         #[command(flatten)]
-        broker: Broker,
+        broker: BrokerArgs,
         /// Print the answer as JSON
         #[arg(long)]
         json: bool,
@@ -62,7 +62,7 @@ enum Verb {
         /// A .wsqos document, or JSON with the same names
         file: PathBuf,
         #[command(flatten)]
-        broker: Broker,
+        broker: BrokerArgs,
     },
     /// Take an offer back
     Withdraw {
@@ -74,7 +74,7 @@ enum Verb {
         /// What it is called
         name: String,
         #[command(flatten)]
-        broker: Broker,
+        broker: BrokerArgs,
     },
     /// The offers for a type, the cheapest first; without a type, the types there are
     List {
@@ -82,7 +82,7 @@ enum Verb {
         #[arg(value_name = "TYPE")]
         kind: Option<String>,
         #[command(flatten)]
-        broker: Broker,
+        broker: BrokerArgs,
         /// Print a JSON object for each line
         #[arg(long)]
         json: bool,
@@ -90,7 +90,7 @@ enum Verb {
     /// Every change as it happens, until Ctrl-C
     Watch {
         #[command(flatten)]
-        broker: Broker,
+        broker: BrokerArgs,
         /// Print a JSON object for each line
         #[arg(long)]
         json: bool,
@@ -98,20 +98,20 @@ enum Verb {
     /// All offers, a JSON object for each line
     Export {
         #[command(flatten)]
-        broker: Broker,
+        broker: BrokerArgs,
     },
     /// Publish what was exported; needs the token of the provider whose offers they are
     Import {
         /// What `export` has written; - for standard input
         file: PathBuf,
         #[command(flatten)]
-        broker: Broker,
+        broker: BrokerArgs,
     },
 }
 
 /// Where the broker is.
 #[derive(clap::Args)]
-struct Broker {
+struct BrokerArgs {
     /// The broker's address
     #[arg(
         long = "broker",
@@ -176,7 +176,7 @@ impl Args {
     }
 }
 
-impl Broker {
+impl BrokerArgs {
     /// A client that only reads.
     fn client(&self) -> Result<Client, Failure> {
         let trust = match &self.ca {

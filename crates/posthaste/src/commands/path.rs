@@ -1,6 +1,6 @@
 //! Options of a link, for both directions or, in quotes, for one. Used by `net` and `simulate`.
 
-pub(super) mod words;
+use std::fmt;
 
 use clap::builder::{PossibleValuesParser, TypedValueParser as _};
 use clap::{Parser, ValueEnum};
@@ -90,6 +90,11 @@ pub(super) struct PathArgs {
 enum OrderArg {
     Dummynet,
     Netem,
+}
+
+/// Seed and version, for a picture whose numbers depend on them.
+pub(super) fn seed_and_version(seed: impl fmt::Display) -> String {
+    format!("seed {seed}, posthaste {}", env!("CARGO_PKG_VERSION"))
 }
 
 #[derive(Parser)]

@@ -109,7 +109,7 @@ impl Args {
                 .map(|figure| ListedFigure::Built(figure))
                 .collect()
         };
-        let entries: Vec<Entry<'_>> = listed.iter().map(Entry::of).collect();
+        let entries: Vec<FigureEntry<'_>> = listed.iter().map(FigureEntry::of).collect();
         if self.json {
             let json = serde_json::to_string_pretty(&entries).map_err(Failure::run)?;
             return print(&format!("{json}\n"));
@@ -119,9 +119,9 @@ impl Args {
             .map(|entry| entry.id.len())
             .max()
             .unwrap_or(0);
-        let line = |entry: &Entry<'_>| {
+        let line = |entry: &FigureEntry<'_>| {
             let mark = if entry.core { '*' } else { ' ' };
-            let Entry { id, title, .. } = entry;
+            let FigureEntry { id, title, .. } = entry;
             match entry.comes {
                 None => format!("{mark} {id:width$}  {title}\n"),
                 Some(comes) => format!("{mark} {id:width$}  {title} (comes {comes})\n"),
@@ -133,7 +133,7 @@ impl Args {
 
 /// A line of the list.
 #[derive(Serialize)]
-struct Entry<'a> {
+struct FigureEntry<'a> {
     id: &'a str,
     title: &'a str,
     /// "built" or "planned".
@@ -152,7 +152,7 @@ struct Entry<'a> {
     comes: Option<&'a str>,
 }
 
-impl<'a> Entry<'a> {
+impl<'a> FigureEntry<'a> {
     fn of(listed: &ListedFigure<'a>) -> Self {
         match *listed {
             ListedFigure::Built(figure) => Self {

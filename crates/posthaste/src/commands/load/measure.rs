@@ -4,7 +4,6 @@ use posthaste_load::report::{self, Directory, Overwrite, Report};
 use posthaste_load::{Live, Plan};
 
 use super::{Args, from_run, print_json};
-use crate::commands::checks::{Check, Checks, State};
 use crate::commands::{Failure, print, stop_on_signal};
 
 impl Args {
@@ -29,7 +28,7 @@ impl Args {
             eprintln!("the report as a page: {}", page.display());
             Ok(())
         });
-        self.files.write(&self.checks(&report))?;
+        self.files.write(&report.checks(self.allow_late))?;
         if self.json {
             print_json(&report)?;
         } else if self.files.on_stdout() == 0 {
@@ -37,34 +36,6 @@ impl Args {
         }
         kept?;
         self.judge(&report)
-    }
-
-    /// The assertions, preceded by the check that the run can be trusted.
-    fn checks(&self, report: &Report) -> Checks {
-        let limit = report.generator.reason.iter().map(|reason| Check {
-            name: "the generator carried out the plan".to_owned(),
-            state: match self.allow_late {
-                true => State::Unknown,
-                false => State::Failed,
-            },
-            found: reason.clone(),
-            detail: String::new(),
-        });
-        let asserted = report.assertions.iter().map(|checked| Check {
-            name: checked.assertion.clone(),
-            state: match checked.holds {
-                true => State::Passed,
-                false => State::Failed,
-            },
-            found: checked.found.clone(),
-            detail: String::new(),
-        });
-        Checks {
-            title: "posthaste load".to_owned(),
-            notes: vec![format!("{}, {}", report.plan.target, report.plan.pace)],
-            checks: limit.chain(asserted).collect(),
-            allow_unknown: self.allow_late,
-        }
     }
 
     fn records(&self) -> Result<Option<Directory>, Failure> {

@@ -16,8 +16,8 @@ use posthaste_soap::Version;
 use posthaste_units::{Rate, Ratio, Seed, Span};
 
 use self::buying::BuyingArgs;
-use self::values::{Header, Ramp, Steps, mistyped_arrivals, precision, soap_version, threads};
-use super::checks::Files;
+use self::values::{Header, Ramp, RateSteps, mistyped_arrivals, precision, soap_version, threads};
+use super::checks::CheckFiles;
 use super::{Failure, print};
 
 /// Load a web service and account for every request.
@@ -56,7 +56,7 @@ pub(crate) struct Args {
     /// Rates from A to B in so many steps (100/s..1000/s:10), or in steps of a rate (:100/s);
     /// they share the duration equally
     #[arg(long, value_name = "A..B:S", help_heading = "Pace")]
-    steps: Option<Steps>,
+    steps: Option<RateSteps>,
     /// A rate that moves from A to B in a straight line, for example 100/s..1000/s
     #[arg(long, value_name = "A..B", help_heading = "Pace")]
     ramp: Option<Ramp>,
@@ -206,7 +206,7 @@ pub(crate) struct Args {
     #[arg(long, help_heading = "Outcome")]
     json: bool,
     #[command(flatten, next_help_heading = "Outcome")]
-    files: Files,
+    files: CheckFiles,
     /// Write records, report, histograms and a page to this folder; not to one that holds a finished run or other files
     #[arg(
         long,
@@ -524,7 +524,7 @@ mod tests {
     use clap::Parser;
 
     #[derive(Parser)]
-    struct Typed {
+    struct LoadLine {
         #[command(flatten)]
         args: Args,
     }
@@ -532,8 +532,8 @@ mod tests {
     #[test]
     fn a_typed_header_replaces_the_one_made_for_soap() {
         let line = "load http://127.0.0.1/ --rate 5/s --soap 1.1 -H content-type:text/plain";
-        let typed = Typed::parse_from(line.split(' '));
-        let requests = typed.args.plan().unwrap().requests;
+        let parsed = LoadLine::parse_from(line.split(' '));
+        let requests = parsed.args.plan().unwrap().requests;
         let types: Vec<&str> = requests[0]
             .headers
             .iter()
@@ -547,7 +547,7 @@ mod tests {
     fn who_decodes_asks_for_it_unless_a_header_does() {
         let plan = |options: &str| {
             let line = format!("load http://127.0.0.1/ --rate 5/s {options}");
-            Typed::parse_from(line.split_whitespace())
+            LoadLine::parse_from(line.split_whitespace())
                 .args
                 .plan()
                 .unwrap()

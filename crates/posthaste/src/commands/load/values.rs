@@ -95,9 +95,9 @@ impl std::str::FromStr for Ramp {
 }
 
 #[derive(Clone)]
-pub(super) struct Steps(Vec<Rate>);
+pub(super) struct RateSteps(Vec<Rate>);
 
-impl Steps {
+impl RateSteps {
     /// The steps, with equal parts of `duration`.
     pub(super) fn over(&self, duration: Span) -> Vec<RateStep> {
         let each = duration / self.0.len() as u64;
@@ -111,7 +111,7 @@ impl Steps {
 /// Maximum number of steps. More are a mistake, and their histograms would need much memory.
 const MOST_STEPS: usize = 100;
 
-impl std::str::FromStr for Steps {
+impl std::str::FromStr for RateSteps {
     type Err = String;
     fn from_str(text: &str) -> Result<Self, String> {
         let example = || format!("{text:?}: write A..B:S, for example 100/s..1000/s:10");

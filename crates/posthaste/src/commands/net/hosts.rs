@@ -14,7 +14,7 @@ use posthaste_tcp::profile::{self, UnknownProfile};
 pub(super) struct HostArgs {
     /// A kernel by name: default (cubic, whatever the machine has) or linux-2005; repeatable
     #[arg(long, value_name = "[client:|server:]PRESET")]
-    kernel: Vec<Sided<Kernel>>,
+    kernel: Vec<Sided<KernelName>>,
     /// A setting of the network, for example server:net.ipv4.tcp_sack=0; repeatable
     #[arg(long, value_name = "[client:|server:]KEY=VALUE")]
     sysctl: Vec<Sided<Sysctl>>,
@@ -25,15 +25,15 @@ pub(super) struct HostArgs {
     /// Put another TCP in place of the client's kernel's in the link: rfc, freebsd-6.0,
     /// linux-2.6.15, linux-6 or freebsd-14
     #[arg(long, value_name = "PROFILE")]
-    client_tcp: Option<Tcp>,
+    client_tcp: Option<TcpName>,
     /// The same for the server
     #[arg(long, value_name = "PROFILE")]
-    server_tcp: Option<Tcp>,
+    server_tcp: Option<TcpName>,
 }
 
 /// One of the two hosts.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Side {
+pub(super) enum HostSide {
     Client,
     Server,
 }
@@ -41,15 +41,15 @@ pub(super) enum Side {
 /// A value for one host, or for both.
 #[derive(Clone, Debug)]
 struct Sided<T> {
-    side: Option<Side>,
+    side: Option<HostSide>,
     value: T,
 }
 
 #[derive(Clone, Debug)]
-struct Kernel(&'static Preset);
+struct KernelName(&'static Preset);
 
 #[derive(Clone, Debug)]
-struct Tcp(Arc<Profile>);
+struct TcpName(Arc<Profile>);
 
 #[derive(Clone, Debug)]
 struct Sysctl {
@@ -59,7 +59,7 @@ struct Sysctl {
 
 impl HostArgs {
     /// Returns all settings of one host. Later ones override earlier ones.
-    pub(super) fn setup(&self, side: Side) -> Setup {
+    pub(super) fn setup(&self, side: HostSide) -> Setup {
         let kernel = of(&self.kernel, side).last();
         let mut setup = kernel.map_or_else(Setup::default, |kernel| kernel.0.setup());
         for Sysctl { key, value } in of(&self.sysctl, side) {
@@ -72,13 +72,13 @@ impl HostArgs {
     }
 
     /// The settings of one host in words: its TCP, its kernel and the changes to it.
-    pub(super) fn words(&self, side: Side) -> String {
+    pub(super) fn words(&self, side: HostSide) -> String {
         let kernel = of(&self.kernel, side).last();
         let mut words = vec![match self.tcp(side) {
             Some(profile) => format!("TCP {}", profile.name),
             None => format!(
                 "kernel {}",
-                kernel.map_or("default", |Kernel(preset)| preset.name)
+                kernel.map_or("default", |KernelName(preset)| preset.name)
             ),
         }];
         let sysctls = of(&self.sysctl, side);
@@ -88,17 +88,17 @@ impl HostArgs {
     }
 
     /// The stack that replaces a host's TCP, if any.
-    pub(super) fn tcp(&self, side: Side) -> Option<Arc<Profile>> {
+    pub(super) fn tcp(&self, side: HostSide) -> Option<Arc<Profile>> {
         let tcp = match side {
-            Side::Client => &self.client_tcp,
-            Side::Server => &self.server_tcp,
+            HostSide::Client => &self.client_tcp,
+            HostSide::Server => &self.server_tcp,
         };
-        tcp.as_ref().map(|Tcp(profile)| profile.clone())
+        tcp.as_ref().map(|TcpName(profile)| profile.clone())
     }
 }
 
 /// The values for a host.
-fn of<T>(values: &[Sided<T>], side: Side) -> impl Iterator<Item = &T> {
+fn of<T>(values: &[Sided<T>], side: HostSide) -> impl Iterator<Item = &T> {
     let concerned = move |sided: &&Sided<T>| sided.side.is_none_or(|named| named == side);
     values.iter().filter(concerned).map(|sided| &sided.value)
 }
@@ -108,8 +108,8 @@ impl<T: FromStr> FromStr for Sided<T> {
 
     fn from_str(text: &str) -> Result<Self, T::Err> {
         let (side, text) = match text.split_once(':') {
-            Some(("client", rest)) => (Some(Side::Client), rest),
-            Some(("server", rest)) => (Some(Side::Server), rest),
+            Some(("client", rest)) => (Some(HostSide::Client), rest),
+            Some(("server", rest)) => (Some(HostSide::Server), rest),
             _ => (None, text),
         };
         let value = text.parse()?;
@@ -117,7 +117,7 @@ impl<T: FromStr> FromStr for Sided<T> {
     }
 }
 
-impl FromStr for Kernel {
+impl FromStr for KernelName {
     type Err = preset::UnknownPreset;
 
     fn from_str(name: &str) -> Result<Self, Self::Err> {
@@ -125,7 +125,7 @@ impl FromStr for Kernel {
     }
 }
 
-impl FromStr for Tcp {
+impl FromStr for TcpName {
     type Err = UnknownProfile;
 
     fn from_str(name: &str) -> Result<Self, UnknownProfile> {
@@ -153,14 +153,14 @@ mod tests {
     use clap::Parser;
 
     #[derive(Parser)]
-    struct Typed {
+    struct HostLine {
         #[command(flatten)]
         hosts: HostArgs,
     }
 
     #[test]
     fn what_is_named_later_goes_over_what_is_named_before() {
-        let typed = Typed::parse_from([
+        let parsed = HostLine::parse_from([
             "net",
             "--kernel",
             "server:linux-2005",
@@ -169,7 +169,8 @@ mod tests {
             "--sysctl",
             "client:net.ipv4.tcp_ecn=1",
         ]);
-        let [client, server] = [Side::Client, Side::Server].map(|side| typed.hosts.setup(side));
+        let [client, server] =
+            [HostSide::Client, HostSide::Server].map(|side| parsed.hosts.setup(side));
         assert_eq!(client.route.to_string(), "congctl cubic initcwnd 10");
         assert_eq!(server.route.to_string(), "congctl reno initcwnd 10");
         assert_eq!(

@@ -1,13 +1,7 @@
-//! `posthaste net`: converts options to plans, kernels and commands. A session runs them.
+//! `posthaste net`: converts options to a session, and prints its report.
 
-mod explain;
-mod files;
 mod hosts;
-mod listening;
-mod report;
 mod router;
-mod session;
-mod target;
 
 use std::ffi::OsString;
 use std::path::PathBuf;
@@ -16,12 +10,14 @@ use std::sync::Arc;
 
 use clap::ArgGroup;
 use posthaste_emulator::agent::{AdaptiveAcks, Settings, Trigger};
-use posthaste_link::{Direction, Plan, Sharing};
+use posthaste_emulator::session::{self, OtherEnd, SessionError, SessionHost, SessionOptions};
+use posthaste_emulator::trace::TraceError;
+use posthaste_emulator::{OutsideHost, SessionFileError, SessionFiles};
+use posthaste_link::{Direction, Plan, Sharing, explain, properties};
 use posthaste_units::Seed;
 
-use self::target::Target;
-use super::drops::Drops;
-use super::path::{Directions, PathArgs, words};
+use super::drops::DropArgs;
+use super::path::{Directions, PathArgs, seed_and_version};
 use super::{Failure, print};
 
 /// Run a command behind an emulated network, its kernel's own TCP at both ends
@@ -41,7 +37,7 @@ pub(crate) struct Args {
     path: PathArgs,
 
     #[command(flatten)]
-    drops: Drops,
+    drops: DropArgs,
 
     #[command(flatten)]
     directions: Directions,
@@ -71,7 +67,7 @@ pub(crate) struct Args {
 
     /// Have that port of 10.0.0.2 lead to a host outside, for example example.org:80
     #[arg(long, value_name = "HOST:PORT", help_heading = "The other end")]
-    to: Option<Target>,
+    to: Option<OutsideHost>,
     /// Run this line (sh -c) at the other end; COMMAND starts when it listens
     #[arg(long, value_name = "COMMAND", help_heading = "The other end")]
     server: Option<String>,
@@ -141,10 +137,57 @@ impl Args {
     pub(crate) fn run(self) -> Result<ExitCode, Failure> {
         let plans = self.plans()?;
         if self.explain {
-            print(&explain::explain(self.path.profile(), &plans))?;
+            print(&explain(self.path.profile(), &plans))?;
             return Ok(ExitCode::SUCCESS);
         }
-        session::run(self, plans.map(Arc::new))
+        let ended = session::run(self.session(plans)).map_err(failure)?;
+        if !self.quiet || !ended.report.is_well() {
+            eprint!("{}", ended.report);
+        }
+        let status = ended.report.status;
+        ended.finish().map_err(Failure::run)?;
+        Ok(status.into())
+    }
+
+    /// The session that these options describe.
+    fn session(&self, plans: [Plan; 2]) -> SessionOptions {
+        let files = self.files(plans.each_ref());
+        let host = |side| SessionHost {
+            setup: self.hosts.setup(side),
+            tcp: self.hosts.tcp(side),
+        };
+        let (program, arguments) = self.command.split_first().expect("clap requires a command");
+        SessionOptions {
+            plans: plans.map(Arc::new),
+            sharing: self.sharing(),
+            seed: self.seed,
+            hosts: [hosts::HostSide::Client, hosts::HostSide::Server].map(host),
+            edge: self.router.edge(),
+            duplicate_acks: self.agent(),
+            other_end: match (&self.to, &self.server) {
+                (Some(host), _) => OtherEnd::Outside(host.clone()),
+                (None, Some(line)) => OtherEnd::Server(line.clone()),
+                (None, None) => OtherEnd::Idle,
+            },
+            command: (program.clone(), arguments.to_vec()),
+            files,
+        }
+    }
+
+    /// The files of the session.
+    fn files(&self, plans: [&Plan; 2]) -> SessionFiles {
+        // For people, so lossy conversion of invalid text is acceptable.
+        let words: Vec<String> = std::env::args_os()
+            .skip(1)
+            .map(|word| word.to_string_lossy().into_owned())
+            .collect();
+        SessionFiles {
+            record: self.record.clone(),
+            record_notes: format!("posthaste {}\nseed {}", words.join(" "), self.seed),
+            traces: self.trace.clone(),
+            trace_notes: self.notes(plans),
+            report: self.report.clone(),
+        }
     }
 
     /// The plans of the links, up and down.
@@ -170,20 +213,20 @@ impl Args {
             typed.push("shared by all connections".to_owned());
         }
         let [client, server] =
-            [hosts::Side::Client, hosts::Side::Server].map(|side| self.hosts.words(side));
+            [hosts::HostSide::Client, hosts::HostSide::Server].map(|side| self.hosts.words(side));
         let ends = match client == server {
             true => format!("Both ends: {client}"),
             false => format!("Client: {client}; server: {server}"),
         };
         let profile = self.path.profile();
-        let profile = profile.map(|profile| words::of_profile(profile.name));
-        let properties: Vec<_> = profile
+        let profile = profile.map(|profile| properties::profile_property(profile.name));
+        let all: Vec<_> = profile
             .into_iter()
-            .chain(words::properties(plans))
+            .chain(properties::properties(plans))
             .collect();
         vec![
-            words::sentence(&properties, &typed),
-            format!("{ends}; {}.", words::seed_and_version(self.seed)),
+            properties::sentence(&all, &typed),
+            format!("{ends}; {}.", seed_and_version(self.seed)),
         ]
     }
 
@@ -206,6 +249,14 @@ impl Args {
     }
 }
 
+fn failure(error: SessionError) -> Failure {
+    match error {
+        SessionError::File(SessionFileError::Trace(TraceError::Ending(_))) => Failure::usage(error),
+        SessionError::NotStarted { code, text } => Failure::Command { code, text },
+        error => Failure::run(error),
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -214,15 +265,15 @@ mod tests {
     use posthaste_units::Span;
 
     #[derive(Parser)]
-    struct Typed {
+    struct NetLine {
         #[command(flatten)]
         args: Args,
     }
 
     fn typed(options: &[&str]) -> Result<Args, String> {
         let words = ["net"].iter().chain(options).chain(&["--", "true"]);
-        Typed::try_parse_from(words)
-            .map(|typed| typed.args)
+        NetLine::try_parse_from(words)
+            .map(|parsed| parsed.args)
             .map_err(|error| error.to_string())
     }
 

@@ -14,7 +14,7 @@ pub(super) struct RouterArgs {
     /// the second what they leave. Names are af11 to af43, cs0 to cs7, ef, va, le, default, numbers,
     /// and in one class rest, for all others; repeatable. One link for all connections (--shared)
     #[arg(long, value_name = "[up:|down:]NAMES:RATE[..CEILING]")]
-    class: Vec<Given>,
+    class: Vec<DirectedClass>,
     /// Mark packets before they come to the link, whatever their sender marked: server:8080=af11,
     /// client:40000=ef or any=default; repeatable, the first that fits
     #[arg(long, value_name = "WHOSE=NAME")]
@@ -23,12 +23,12 @@ pub(super) struct RouterArgs {
 
 /// A class in one direction, or in both.
 #[derive(Clone, Debug)]
-struct Given {
+struct DirectedClass {
     direction: Option<Direction>,
     class: Class,
 }
 
-impl FromStr for Given {
+impl FromStr for DirectedClass {
     type Err = SpellingError;
 
     fn from_str(text: &str) -> Result<Self, SpellingError> {
@@ -48,7 +48,7 @@ impl FromStr for Given {
 impl RouterArgs {
     /// The classes of a direction, if it has any.
     pub(super) fn classes(&self, direction: Direction) -> Option<Arc<Classes>> {
-        let here = |given: &&Given| given.direction.is_none_or(|named| named == direction);
+        let here = |given: &&DirectedClass| given.direction.is_none_or(|named| named == direction);
         let list: Vec<Class> = self
             .class
             .iter()

@@ -14,7 +14,7 @@ use super::{Failure, failure, print, tell, wait};
 /// A line of an export.
 #[derive(Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub(super) struct Row {
+pub(super) struct ExportedOffer {
     #[serde(rename = "type")]
     pub(super) kind: String,
     pub(super) provider: String,
@@ -150,7 +150,7 @@ pub(super) fn export(client: &Client) -> Result<(), Failure> {
                 ..
             } = *put;
             offer.map_or(ControlFlow::Continue(()), |offer| {
-                until_unread(tell(&line(&Row {
+                until_unread(tell(&line(&ExportedOffer {
                     kind,
                     provider,
                     offer,
@@ -212,9 +212,9 @@ pub(super) fn import(file: &Path, client: &Client) -> Result<(), Failure> {
     let mut count = 0;
     for (place, text) in lines.lines().enumerate() {
         let text = text.map_err(|error| wrong(place + 1, error.to_string()))?;
-        let row: Row =
+        let exported: ExportedOffer =
             serde_json::from_str(&text).map_err(|error| wrong(place + 1, error.to_string()))?;
-        let put = wait(client.put(&row.kind, &row.provider, &row.offer));
+        let put = wait(client.put(&exported.kind, &exported.provider, &exported.offer));
         put.map_err(|failure| {
             wrong(
                 place + 1,

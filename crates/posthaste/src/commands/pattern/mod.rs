@@ -1,6 +1,5 @@
 //! `posthaste pattern`: effects on single packets, made and shown.
 
-mod coverage;
 mod make;
 mod picture;
 mod show;

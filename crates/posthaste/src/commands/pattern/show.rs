@@ -4,11 +4,10 @@ use std::fs::File;
 use std::io::{BufReader, Read};
 use std::path::{Path, PathBuf};
 
-use posthaste_link::pattern::{Axis, Pattern};
+use posthaste_link::pattern::{Coverage, Extent, Pattern, coverage_table, strips};
 use posthaste_units::Span;
 use serde::Serialize;
 
-use super::coverage::{Row, length, rows};
 use super::picture;
 use crate::commands::{Failure, print};
 
@@ -39,25 +38,9 @@ pub(crate) struct Args {
     json: bool,
 }
 
-/// The range to show.
-#[derive(Clone, Copy)]
-pub(super) struct Lengths {
-    packets: u64,
-    millis: u64,
-}
-
-impl Lengths {
-    pub(super) const fn along(self, axis: Axis) -> u64 {
-        match axis {
-            Axis::Packets => self.packets,
-            Axis::Millis => self.millis,
-        }
-    }
-}
-
 /// A row as JSON.
 #[derive(Serialize)]
-struct Listed {
+struct CoverageRecord {
     direction: &'static str,
     kind: &'static str,
     by: &'static str,
@@ -76,38 +59,31 @@ struct Listed {
 impl Args {
     pub(crate) fn run(self) -> Result<(), Failure> {
         let pattern = read(&self.pattern)?;
-        let rows = rows(&pattern);
-        let lengths = Lengths {
-            packets: self
-                .packets
-                .unwrap_or_else(|| length(&pattern, Axis::Packets)),
+        let rows = Coverage::of(&pattern);
+        let covered = Extent::of(&pattern);
+        let extent = Extent {
+            packets: self.packets.unwrap_or(covered.packets),
             millis: match self.duration {
                 Some(duration) => duration.as_nanos().div_ceil(1_000_000),
-                None => length(&pattern, Axis::Millis),
+                None => covered.millis,
             },
         };
         if let Some(path) = &self.picture {
             let title = format!("Pattern {}", self.pattern.display());
-            let picture = picture::file(path, &title, &pattern, &rows, lengths)?;
+            let picture = picture::file(path, &title, &pattern, &rows, extent)?;
             std::fs::write(path, picture)
                 .map_err(|error| Failure::run(format!("{}: {error}", path.display())))?;
         }
         if self.json {
-            let listed: Vec<Listed> = rows.iter().map(|row| listed(row, lengths)).collect();
-            let json = serde_json::to_string_pretty(&listed).map_err(Failure::run)?;
+            let records: Vec<CoverageRecord> = rows.iter().map(|row| record(row, extent)).collect();
+            let json = serde_json::to_string_pretty(&records).map_err(Failure::run)?;
             return print(&(json + "\n"));
         }
         if rows.is_empty() {
             return print("nothing happens in this pattern\n");
         }
-        let mut text = String::from(
-            "direction  what            entries        first         last   touched\n",
-        );
-        for row in &rows {
-            text += &line(row, lengths);
-        }
-        text += &picture::strips(&pattern, &rows, lengths);
-        print(&text)
+        let table = coverage_table(&rows, extent);
+        print(&(table + &strips(&pattern, &rows, extent)))
     }
 }
 
@@ -121,20 +97,13 @@ fn read(path: &Path) -> Result<Pattern, Failure> {
     Pattern::read(BufReader::new(source)).map_err(|error| refuse(error.to_string()))
 }
 
-const fn unit(axis: Axis) -> &'static str {
-    match axis {
-        Axis::Packets => "packets",
-        Axis::Millis => "ms",
-    }
-}
-
-fn listed(row: &Row, lengths: Lengths) -> Listed {
+fn record(row: &Coverage, extent: Extent) -> CoverageRecord {
     let counted = !row.kind.persists();
-    let places = lengths.along(row.axis);
-    Listed {
+    let places = extent.along(row.axis);
+    CoverageRecord {
         direction: row.direction.name(),
         kind: row.kind.name(),
-        by: unit(row.axis),
+        by: row.axis.unit(),
         entries: row.entries,
         first: row.first,
         last: row.last,
@@ -143,39 +112,4 @@ fn listed(row: &Row, lengths: Lengths) -> Listed {
         of: counted.then_some(places),
         share: counted.then(|| row.share(0, places)),
     }
-}
-
-fn line(row: &Row, lengths: Lengths) -> String {
-    let suffix = match row.axis {
-        Axis::Packets => "",
-        Axis::Millis => "ms",
-    };
-    let (first, last) = (
-        format!("{}{suffix}", row.first),
-        format!("{}{suffix}", row.last),
-    );
-    format!(
-        "{:<9}  {:<14} {:>8} {first:>12} {last:>12}   {}\n",
-        row.direction.name(),
-        row.kind.name(),
-        row.entries,
-        touched(row, lengths)
-    )
-}
-
-/// The covered part of the range, in words.
-pub(super) fn touched(row: &Row, lengths: Lengths) -> String {
-    let unit = unit(row.axis);
-    let again = row.period.map_or(String::new(), |period| {
-        format!(", again every {period} {unit}")
-    });
-    if row.kind.persists() {
-        return format!("from there on{again}");
-    }
-    let places = lengths.along(row.axis);
-    let share = row.share(0, places) * 100.0;
-    format!(
-        "{} of {places} {unit}, {share:.3}%{again}",
-        row.touched(places)
-    )
 }

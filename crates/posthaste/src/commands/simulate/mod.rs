@@ -1,31 +1,29 @@
-//! `posthaste simulate`: converts options to scenarios, and their results to a table.
+//! `posthaste simulate`: converts options to cases, and prints and draws their results.
 
-mod case;
-mod compare;
-mod ladder;
-mod numbers;
-mod picture;
+mod drops;
+mod files;
 mod play;
 mod sweep;
-mod typed;
 
-use std::fs::{self, OpenOptions};
-use std::io;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 
 use clap::builder::PossibleValuesParser;
 use clap::{ArgGroup, ValueEnum};
+use posthaste_link::pattern::Pattern;
+use posthaste_link::properties;
 use posthaste_load::report::thousands;
+use posthaste_sim::{
+    CaseOptions, CasePath, CaseResults, Closer, DroppedPosition, DroppedPositions, Exchange,
+    PacketEffects, ProcessingClock, Remedies, Service, SimulationCases, comparison_text, ladder,
+};
 use posthaste_tcp::profile;
 use posthaste_tcp::remedy::Remedy;
 use posthaste_units::{Seed, Size, Span};
 
-use self::case::{Cases, Positions, Remedies};
-use self::ladder::Drawing;
-use self::play::Played;
+use self::drops::RequiredDrops;
+use self::files::LadderFile;
 use self::sweep::SweptPath;
-use self::typed::TypedDrops;
-use super::path::{Directions, words};
+use super::path::{Directions, seed_and_version};
 use super::{Failure, print, stop_on_signal};
 
 /// Predict a service's response time under loss, with old and new TCPs, in virtual time
@@ -106,14 +104,14 @@ pub(crate) struct Args {
     directions: Directions,
 
     #[command(flatten)]
-    drops: TypedDrops,
+    drops: RequiredDrops,
     /// Drop one packet from the server, each of these in turn; 0 is none: 8 or 0..12
     #[arg(
         long,
         value_name = "LIST",
         help_heading = "What happens to which packet"
     )]
-    position: Option<Positions>,
+    position: Option<DroppedPositions>,
 
     /// Connections for each combination, each begun at another moment of the ends' clocks [default: 1,
     /// or 10000 where anything else is left to chance]
@@ -128,7 +126,7 @@ pub(crate) struct Args {
 
     /// Draw the packets of the slowest transaction: to standard output, or to FILE.svg or FILE.txt
     #[arg(long, value_name = "FILE", num_args = 0..=1, require_equals = true, default_missing_value = "-", help_heading = "Report")]
-    ladder: Option<Drawing>,
+    ladder: Option<LadderFile>,
     /// Draw what a sweep or a comparison came to: FILE.svg holds the first chart, FILE.html everything
     #[arg(long, value_name = "FILE", help_heading = "Report")]
     picture: Option<PathBuf>,
@@ -175,9 +173,9 @@ enum ClockArg {
 
 impl Args {
     pub(crate) fn run(self) -> Result<(), Failure> {
-        let cases = Cases::of(&self)?;
+        let cases = self.cases()?;
         if let Some(path) = &self.picture {
-            picture::check(path, &cases)?;
+            files::check_picture(path, &cases)?;
         }
         if self.ladder.is_some() && cases.list.len() > 1 {
             return Err(Failure::usage(format!(
@@ -185,49 +183,124 @@ impl Args {
                 cases.list.len()
             )));
         }
-        let ladder = self.ladder.as_ref().and_then(Drawing::path);
+        let ladder = self.ladder.as_ref().and_then(LadderFile::path);
         for path in self.picture.as_deref().into_iter().chain(ladder) {
-            try_to_write(path)?;
+            files::try_to_write(path)?;
         }
         let transactions = self.transactions.unwrap_or(match cases.by_chance() {
             true => MANY,
             false => 1,
         });
         let stop = stop_on_signal()?;
-        let played = play::play(
+        let results = play::play(
             &cases.list,
             transactions,
             self.seed,
             self.threads.map(usize::from),
             &stop,
         )?;
-        print(&self.text(&cases, &played)?)?;
-        if let Some(path) = &self.picture {
-            let notes = self.notes(&cases, transactions);
-            write(path, &picture::file(path, &cases, &played, &notes))?;
-        }
-        if let Some(drawing) = &self.ladder {
-            let notes = self.notes(&cases, transactions);
-            for (case, numbers) in cases.list.iter().zip(&played.numbers) {
-                let ladder = drawing.of(&case.scenario, self.seed, numbers.slowest, &notes)?;
-                match drawing.path() {
-                    Some(path) => write(path, &ladder)?,
-                    None => print(&format!("\n{ladder}"))?,
-                }
-            }
-        }
-        match played.stopped {
+        print(&self.text(&cases, &results)?)?;
+        self.draw(&cases, &results, transactions)?;
+        match results.stopped {
             true => Err(Failure::Run(
                 "stopped; what was simulated until then is above".to_owned(),
             )),
-            false => cases.all_positions_came(&played),
+            false => results.check_required(&cases).map_err(Failure::usage),
+        }
+    }
+
+    /// Draws the requested files.
+    fn draw(
+        &self,
+        cases: &SimulationCases,
+        results: &CaseResults,
+        transactions: u64,
+    ) -> Result<(), Failure> {
+        let notes = self.notes(cases, transactions);
+        if let Some(path) = &self.picture {
+            files::write(path, &files::picture(path, cases, results, &notes))?;
+        }
+        let Some(file) = &self.ladder else {
+            return Ok(());
+        };
+        for (case, numbers) in cases.list.iter().zip(&results.numbers) {
+            let ladder = ladder(&case.scenario, self.seed, numbers.slowest());
+            let content = file.content(ladder.map_err(Failure::usage)?, &notes);
+            match file.path() {
+                Some(path) => files::write(path, &content)?,
+                None => print(&format!("\n{content}"))?,
+            }
+        }
+        Ok(())
+    }
+
+    /// Every combination of the options. Refuses those that cannot be simulated.
+    fn cases(&self) -> Result<SimulationCases, Failure> {
+        let effects = self.effects()?;
+        let paths = self.path.combinations()?.into_iter();
+        let options = CaseOptions {
+            service: self.service(),
+            client_tcp: self.client_tcp.clone(),
+            server_tcp: self.server_tcp.clone(),
+            recovery: self.recovery.clone(),
+            compare: self.compare.clone(),
+            paths: paths
+                .map(|combination| CasePath {
+                    plans: self
+                        .directions
+                        .plans(&combination.path, &Pattern::default()),
+                    labels: combination.labels,
+                })
+                .collect(),
+            effects,
+        };
+        SimulationCases::new(options).map_err(Failure::usage)
+    }
+
+    fn service(&self) -> Service {
+        let (request, reply) = match (self.request, self.response, self.service) {
+            (Some(request), Some(response), _) => (request.as_bytes(), response.as_bytes()),
+            (.., ServiceArg::Author) => (1438, 12_974),
+            (.., ServiceArg::Sellerprofile) => (1283, 8031),
+        };
+        let exchange = Exchange {
+            pause: Span::ZERO,
+            request,
+            processing: self.processing,
+            reply,
+        };
+        Service {
+            exchanges: vec![exchange; usize::from(self.exchanges)],
+            clock: match self.clock {
+                ClockArg::Request => ProcessingClock::Request,
+                ClockArg::Accept => ProcessingClock::Accept,
+            },
+            closer: Closer::Server,
+        }
+    }
+
+    /// The effects of --pattern and --drop together, with each of the positions.
+    fn effects(&self) -> Result<Vec<PacketEffects>, Failure> {
+        let with = |position: Option<DroppedPosition>| -> Result<PacketEffects, Failure> {
+            let one = position.and_then(DroppedPosition::drop_option);
+            Ok(PacketEffects {
+                position,
+                pattern: self.drops.pattern_with(one.as_slice())?,
+                required: self.drops.typed_with(one.as_slice())?,
+            })
+        };
+        match &self.position {
+            None => Ok(vec![with(None)?]),
+            Some(DroppedPositions(positions)) => {
+                positions.iter().copied().map(Some).map(with).collect()
+            }
         }
     }
 
     /// Parameters of the simulation, for the notes below a picture.
     ///
     /// The picture itself shows the differences between combinations.
-    fn notes(&self, cases: &Cases, transactions: u64) -> Vec<String> {
+    fn notes(&self, cases: &SimulationCases, transactions: u64) -> Vec<String> {
         let clock = match self.clock {
             ClockArg::Request => "",
             ClockArg::Accept => "; processing counts from the accepted connection",
@@ -237,26 +310,26 @@ impl Args {
             (count, 1) => format!("{} transactions", thousands(count)),
             (count, _) => format!("Transactions of each combination: {}", thousands(count)),
         };
-        let profile = self.path.profile().map(words::of_profile);
-        let properties: Vec<_> = profile
+        let profile = self.path.profile().map(properties::profile_property);
+        let common: Vec<_> = profile
             .into_iter()
             .chain(cases.common_properties())
             .collect();
         vec![
             format!("{}{clock}.", cases.title),
-            words::sentence(&properties, &self.drops.words()),
-            format!("{each}, {}.", words::seed_and_version(self.seed)),
+            properties::sentence(&common, &self.drops.words()),
+            format!("{each}, {}.", seed_and_version(self.seed)),
         ]
     }
 
     /// The text to print.
-    fn text(&self, cases: &Cases, played: &Played) -> Result<String, Failure> {
+    fn text(&self, cases: &SimulationCases, results: &CaseResults) -> Result<String, Failure> {
         if self.json {
-            return numbers::json(cases, played);
+            return results.json(cases).map_err(Failure::run);
         }
         let mut text = match self.compare.is_empty() {
-            true => numbers::text(cases, played),
-            false => compare::text(cases, played),
+            true => results.text(cases),
+            false => comparison_text(cases, results),
         };
         if self.transactions.is_none() && !cases.by_chance() && cases.by_ticks() {
             text += ONE_MOMENT;
@@ -270,46 +343,61 @@ fn remedies() -> String {
     Remedy::ALL.map(Remedy::name).join(", ")
 }
 
-fn write(path: &Path, text: &str) -> Result<(), Failure> {
-    fs::write(path, text).map_err(|error| unwritable(path, &error))
-}
-
-/// Checks that such a file exists or can be created, before hours of simulation. Leaves no new file, except an empty
-/// one if a link leads to a missing name.
-fn try_to_write(path: &Path) -> Result<(), Failure> {
-    let mut options = OpenOptions::new();
-    options.append(true);
-    let tried = match options.clone().create_new(true).open(path) {
-        Ok(_) => fs::remove_file(path),
-        Err(error) if error.kind() == io::ErrorKind::AlreadyExists => {
-            options.create(true).open(path).map(drop)
-        }
-        Err(error) => Err(error),
-    };
-    tried.map_err(|error| unwritable(path, &error))
-}
-
-fn unwritable(path: &Path, error: &io::Error) -> Failure {
-    let path = path.display();
-    Failure::run(format!(
-        "{path}: {error}; name a file in a folder that can be written to"
-    ))
-}
-
 #[cfg(test)]
 mod tests {
+    use std::path::Path;
+
+    use clap::Parser;
+    use posthaste_sim::{CaseNumbers, Totals};
+
     use super::*;
 
+    #[derive(Parser)]
+    struct SimulateLine {
+        #[command(flatten)]
+        args: Args,
+    }
+
+    /// A sweep without results.
+    fn nothing(words: &[&str]) -> (Args, SimulationCases, CaseResults) {
+        let parsed = SimulateLine::try_parse_from([&["simulate"], words].concat());
+        let args = parsed.unwrap().args;
+        let cases = args.cases().unwrap();
+        let numbers = cases.list.iter().map(|_| CaseNumbers::new(&Totals::new()));
+        let results = CaseResults {
+            numbers: numbers.collect(),
+            stopped: false,
+        };
+        (args, cases, results)
+    }
+
     #[test]
-    fn trying_to_write_leaves_everything_as_it_was() {
-        let folder = tempfile::tempdir().unwrap();
-        let [old, new] = ["old.svg", "new.svg"].map(|name| folder.path().join(name));
-        fs::write(&old, "a picture").unwrap();
-        for path in [&old, &new] {
-            try_to_write(path).unwrap();
-        }
-        assert_eq!(fs::read_to_string(&old).unwrap(), "a picture");
-        assert!(!new.exists());
-        assert!(try_to_write(&folder.path().join("no/such/file.svg")).is_err());
+    fn pictures_carry_their_parameters() {
+        let words = [
+            "--delay=20ms,5ms",
+            "--loss=2%",
+            "--bandwidth=1Mbit",
+            "--seed=7",
+        ];
+        let (args, cases, results) = nothing(&words);
+        let notes = args.notes(&cases, 1000);
+        let [service, link, run] = &notes[..] else {
+            panic!("three notes");
+        };
+        assert!(service.contains("linux-6 at both ends"), "{service}");
+        assert_eq!(link, "Link: bandwidth 1Mbit, loss 2%, queue 50.");
+        assert!(
+            run.starts_with("Transactions of each combination: 1,000, seed 7, posthaste "),
+            "{run}"
+        );
+        let svg = files::picture(Path::new("p.svg"), &cases, &results, &notes);
+        assert!(svg.contains("loss 2%") && svg.contains("seed 7"), "{svg}");
+        let (args, cases, _) = nothing(&["--profile=gprs", "--loss=1%,2%"]);
+        let link = &args.notes(&cases, 1000)[1];
+        assert!(link.starts_with("Link: profile gprs, bandwidth "), "{link}");
+        let (args, cases, results) = nothing(&["--profile=gprs,bluetooth", "--delay=20ms"]);
+        let notes = args.notes(&cases, 1);
+        let page = files::picture(Path::new("p.html"), &cases, &results, &notes);
+        assert!(page.contains("Link: delay 20ms"), "{page}");
     }
 }

@@ -10,11 +10,9 @@ use std::thread;
 use std::time::Duration;
 
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
-use posthaste_sim::{Simulator, Totals};
+use posthaste_sim::{CaseNumbers, CaseResults, SimulationCase, Simulator, Totals};
 use posthaste_units::Seed;
 
-use super::case::Case;
-use super::numbers::Numbers;
 use crate::commands::Failure;
 
 /// Transactions of a shard: about ten milliseconds, so that merging costs little.
@@ -22,40 +20,33 @@ const SHARD: u64 = 1 << 14;
 /// Interval of screen updates.
 const LOOK: Duration = Duration::from_millis(100);
 
-/// Simulated cases.
-pub(super) struct Played {
-    /// Results of each case. If stopped, of the transactions simulated until then.
-    pub(super) numbers: Vec<Numbers>,
-    pub(super) stopped: bool,
-}
-
 /// A case in progress.
 #[derive(Default)]
-struct Playing {
+struct CaseProgress {
     totals: Option<Box<Totals>>,
     shards: u64,
-    numbers: Option<Numbers>,
+    numbers: Option<CaseNumbers>,
 }
 
 /// State shared by the threads.
 struct Work<'a> {
-    cases: &'a [Case],
+    cases: &'a [SimulationCase],
     transactions: u64,
     seed: Seed,
     stop: &'a AtomicBool,
     next: AtomicU64,
     done: AtomicU64,
-    playing: Vec<Mutex<Playing>>,
+    progress: Vec<Mutex<CaseProgress>>,
 }
 
 /// Simulates `transactions` transactions of each case.
 pub(super) fn play(
-    cases: &[Case],
+    cases: &[SimulationCase],
     transactions: u64,
     seed: Seed,
     threads: Option<usize>,
     stop: &AtomicBool,
-) -> Result<Played, Failure> {
+) -> Result<CaseResults, Failure> {
     let work = Work {
         cases,
         transactions,
@@ -63,7 +54,7 @@ pub(super) fn play(
         stop,
         next: AtomicU64::new(0),
         done: AtomicU64::new(0),
-        playing: cases.iter().map(|_| Mutex::default()).collect(),
+        progress: cases.iter().map(|_| Mutex::default()).collect(),
     };
     let cores = || thread::available_parallelism().map_or(1, usize::from);
     let threads = threads.unwrap_or_else(cores);
@@ -79,14 +70,14 @@ pub(super) fn play(
         turns.try_for_each(|turn| turn.unwrap_or_else(|panic| std::panic::resume_unwind(panic)))
     })?;
     let stopped = work.done.load(Ordering::Relaxed) < work.all();
-    let numbers = work.playing.into_iter().map(|playing| {
-        let playing = playing
+    let numbers = work.progress.into_iter().map(|progress| {
+        let progress = progress
             .into_inner()
             .unwrap_or_else(|broken| broken.into_inner());
-        let rest = || Numbers::of(&playing.totals.unwrap_or_default());
-        playing.numbers.unwrap_or_else(rest)
+        let rest = || CaseNumbers::new(&progress.totals.unwrap_or_default());
+        progress.numbers.unwrap_or_else(rest)
     });
-    Ok(Played {
+    Ok(CaseResults {
         numbers: numbers.collect(),
         stopped,
     })
@@ -105,8 +96,8 @@ impl Work<'_> {
             let Ok(case) = usize::try_from(number / shards) else {
                 break;
             };
-            let (Some(Case { scenario, .. }), Some(playing)) =
-                (self.cases.get(case), self.playing.get(case))
+            let (Some(SimulationCase { scenario, .. }), Some(progress)) =
+                (self.cases.get(case), self.progress.get(case))
             else {
                 break;
             };
@@ -122,14 +113,14 @@ impl Work<'_> {
                 totals.add(&simulator.play(number));
             }
             self.done.fetch_add(totals.connections, Ordering::Relaxed);
-            let mut playing = playing.lock().unwrap_or_else(|broken| broken.into_inner());
-            playing.add(totals, shards);
+            let mut progress = progress.lock().unwrap_or_else(|broken| broken.into_inner());
+            progress.add(totals, shards);
         }
         Ok(())
     }
 }
 
-impl Playing {
+impl CaseProgress {
     fn add(&mut self, totals: Box<Totals>, shards: u64) {
         match &mut self.totals {
             Some(sum) => sum.merge(&totals),
@@ -137,7 +128,7 @@ impl Playing {
         }
         self.shards += 1;
         if self.shards == shards {
-            self.numbers = self.totals.take().map(|totals| Numbers::of(&totals));
+            self.numbers = self.totals.take().map(|totals| CaseNumbers::new(&totals));
         }
     }
 }

@@ -1,28 +1,27 @@
-//! The fate of the packets, in a few lines for people and as one JSON document.
+//! Report of a run: the fate of the packets, in a few lines for people and as one JSON document.
 
 use std::collections::BTreeMap;
 use std::fmt::{self, Write as _};
 use std::sync::Arc;
 
-use posthaste_emulator::relay::Relayed;
-use posthaste_emulator::{
-    DirectionOutcome, EmulationOutcome, EmulationVerdict, SERVER, agent, stack,
-};
 use posthaste_link::pattern::Effect;
 use posthaste_link::{Class, ClassCounters, DropReason, LinkCounters, PacketTally, Plan};
 use posthaste_units::{Seed, Size};
 use serde::Serialize;
 
-/// The results of a run.
+use crate::relay::Relayed;
+use crate::{Outcome, SERVER, Verdict, Way, agent, stack};
+
+/// Results of a run. `Display` writes them as lines for people.
 #[derive(Debug, Serialize)]
-pub(super) struct Report {
-    /// COMMAND's exit status, as a shell counts it.
-    pub(super) status: u8,
+pub struct RunReport {
+    /// Exit status of the command, as a shell counts it.
+    pub status: u8,
     seed: u64,
     connections: u64,
-    up: Direction,
-    down: Direction,
-    lateness_us: Lateness,
+    up: DirectionReport,
+    down: DirectionReport,
+    lateness_us: LatenessReport,
     verdict: &'static str,
     #[serde(skip)]
     judgement: EmulationVerdict,
@@ -30,17 +29,17 @@ pub(super) struct Report {
     pauses: u64,
     unrecorded: u64,
     untraced: u64,
-    relay: Relay,
+    relay: RelayReport,
     #[serde(skip_serializing_if = "Option::is_none")]
-    duplicate_acks: Option<DuplicateAcks>,
+    duplicate_acks: Option<AgentReport>,
     #[serde(skip_serializing_if = "Option::is_none")]
-    client_tcp: Option<Tcp>,
+    client_tcp: Option<StackReport>,
     #[serde(skip_serializing_if = "Option::is_none")]
-    server_tcp: Option<Tcp>,
+    server_tcp: Option<StackReport>,
 }
 
 #[derive(Debug, Serialize)]
-struct Direction {
+struct DirectionReport {
     packets: u64,
     bytes: u64,
     delivered: u64,
@@ -56,45 +55,45 @@ struct Direction {
     held: u64,
     /// Classes of a link shared by all connections.
     #[serde(skip_serializing_if = "Vec::is_empty")]
-    classes: Vec<Share>,
+    classes: Vec<ClassReport>,
     #[serde(skip_serializing_if = "Option::is_none")]
-    background: Option<Background>,
+    background: Option<CrossTrafficReport>,
     #[serde(skip)]
     remedies: Vec<&'static str>,
 }
 
 /// Counts of a class.
 #[derive(Debug, Serialize)]
-struct Share {
+struct ClassReport {
     /// The class in the form of `--class`.
     class: String,
-    guaranteed: Count,
-    borrowed: Count,
-    dropped: Count,
+    guaranteed: TrafficCount,
+    borrowed: TrafficCount,
+    dropped: TrafficCount,
 }
 
 /// Counts of cross traffic.
 #[derive(Debug, Serialize)]
-struct Background {
-    sent: Count,
-    dropped: Count,
+struct CrossTrafficReport {
+    sent: TrafficCount,
+    dropped: TrafficCount,
 }
 
 #[derive(Debug, Serialize)]
-struct Count {
+struct TrafficCount {
     packets: u64,
     bytes: u64,
 }
 
 #[derive(Debug, Serialize)]
-struct Lateness {
+struct LatenessReport {
     p50: f64,
     p99: f64,
     max: f64,
 }
 
 #[derive(Debug, Serialize)]
-struct Relay {
+struct RelayReport {
     connections: u64,
     unreachable: u64,
     resets: u64,
@@ -105,7 +104,7 @@ struct Relay {
 
 /// Counts of a TCP stack that replaced a kernel's.
 #[derive(Debug, Serialize)]
-struct Tcp {
+struct StackReport {
     connections: u64,
     broken: u64,
     segments_out: u64,
@@ -119,16 +118,16 @@ struct Tcp {
 /// Counts of the duplicate-ACK agent.
 #[derive(Debug, Serialize)]
 #[serde(transparent)]
-struct DuplicateAcks {
+struct AgentReport {
     counts: BTreeMap<&'static str, u64>,
     /// Ends of holes, by kind. Zeros are omitted.
     #[serde(skip)]
     ends: BTreeMap<&'static str, u64>,
 }
 
-impl Report {
-    pub(super) fn new(
-        outcome: &EmulationOutcome,
+impl RunReport { 
+/// Creates the report of a run that has ended.
+pub fn new ( outcome : & EmulationOutcome ,
         plans: &[Arc<Plan>; 2],
         relayed: Relayed,
         seed: Seed,
@@ -136,14 +135,14 @@ impl Report {
     ) -> Self {
         let late = |quantile| outcome.lateness.quantile(quantile).as_micros_f64();
         let judgement = outcome.verdict();
-        let [client_tcp, server_tcp] = outcome.stacks.map(|stack| stack.map(Tcp::new));
+        let [client_tcp, server_tcp] = outcome.stacks.map(|stack| stack.map(StackReport::new));
         Self {
             status,
             seed: seed.0,
             connections: outcome.connections,
-            up: Direction::new(&outcome.up, &plans[0]),
-            down: Direction::new(&outcome.down, &plans[1]),
-            lateness_us: Lateness {
+            up: DirectionReport::new(&outcome.up, &plans[0]),
+            down: DirectionReport::new(&outcome.down, &plans[1]),
+            lateness_us: LatenessReport {
                 p50: late(0.5),
                 p99: late(0.99),
                 max: outcome.lateness.max().as_micros_f64(),
@@ -158,10 +157,10 @@ impl Report {
             pauses: outcome.pauses,
             unrecorded: outcome.unrecorded,
             untraced: outcome.unseen,
-            duplicate_acks: outcome.duplicate_acks.as_ref().map(DuplicateAcks::new),
+            duplicate_acks: outcome.duplicate_acks.as_ref().map(AgentReport::new),
             client_tcp,
             server_tcp,
-            relay: Relay {
+            relay: RelayReport {
                 connections: relayed.connections,
                 unreachable: relayed.unreachable,
                 resets: relayed.resets,
@@ -173,18 +172,14 @@ impl Report {
     }
 
     /// True if the run was on time and nothing needs attention.
-    pub(super) fn is_well(&self) -> bool {
-        let odd = |way: &Direction| way.pattern_missed || !way.refused.is_empty();
-        self.judgement == EmulationVerdict::OnTime
+pub fn is_well ( & self ) -> bool { let odd = | way : & DirectionReport | way . pattern_missed || ! way . refused . is_empty ( ) ; self . judgement == EmulationVerdict :: OnTime
             && ![&self.up, &self.down].into_iter().any(odd)
             && self.unrecorded + self.untraced == 0
             && self.relay.refused + self.relay.datagrams_lost + self.relay.unreachable == 0
     }
 }
 
-impl Direction {
-    fn new(way: &DirectionOutcome, plan: &Plan) -> Self {
-        let link: &LinkCounters = &way.link;
+impl DirectionReport { fn new ( way : & DirectionOutcome , plan : & Plan ) -> Self { let link : & LinkCounters = & way . link ;
         let mut scripted = plan.script.iter().flat_map(|script| script.entries());
         let drops = scripted.any(|(_, effect)| effect == Effect::Drop);
         let dropped = DropReason::ALL
@@ -210,8 +205,8 @@ impl Direction {
             overrun: way.bypassed.overrun,
             unsent: way.bypassed.unsent,
             held: way.bypassed.held,
-            classes: shares(way, plan),
-            background: way.background.map(|background| Background {
+            classes: class_reports(way, plan),
+            background: way.background.map(|background| CrossTrafficReport {
                 sent: background.sent.into(),
                 dropped: background.dropped.into(),
             }),
@@ -252,9 +247,9 @@ impl Direction {
 }
 
 /// The classes of a direction with their counts.
-fn shares(way: &DirectionOutcome, plan: &Plan) -> Vec<Share> {
+fn class_reports ( way : & DirectionOutcome , plan : & Plan ) -> Vec < ClassReport > {
     let classes = plan.classes.iter().flat_map(|classes| &classes.list);
-    let share = |(class, counters): (&Class, &ClassCounters)| Share {
+    let share = |(class, counters): (&Class, &ClassCounters)| ClassReport {
         class: class.to_string(),
         guaranteed: counters.guaranteed.into(),
         borrowed: counters.borrowed.into(),
@@ -263,19 +258,18 @@ fn shares(way: &DirectionOutcome, plan: &Plan) -> Vec<Share> {
     classes.zip(&way.classes).map(share).collect()
 }
 
-impl From<PacketTally> for Count {
-    fn from(PacketTally { packets, bytes }: PacketTally) -> Self {
+impl From < PacketTally > for TrafficCount { fn from ( PacketTally { packets , bytes } : PacketTally ) -> Self {
         Self { packets, bytes }
     }
 }
 
-impl fmt::Display for Count {
+impl fmt::Display for TrafficCount {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "{} ({})", self.packets, Size::from_bytes(self.bytes))
     }
 }
 
-impl fmt::Display for Share {
+impl fmt::Display for ClassReport {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let Self {
             class,
@@ -290,14 +284,13 @@ impl fmt::Display for Share {
     }
 }
 
-impl fmt::Display for Background {
+impl fmt::Display for CrossTrafficReport {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "{} passed, {} dropped", self.sent, self.dropped)
     }
 }
 
-impl Tcp {
-    fn new(counters: stack::StackCounters) -> Self {
+impl StackReport { fn new ( counters : stack :: StackCounters ) -> Self {
         let mut refused: BTreeMap<_, _> = counters
             .refusals()
             .map(|(refusal, packets)| (refusal.name(), packets))
@@ -336,8 +329,7 @@ impl Tcp {
     }
 }
 
-impl DuplicateAcks {
-    fn new(counters: &agent::AgentCounters) -> Self {
+impl AgentReport { fn new ( counters : & agent :: AgentCounters ) -> Self {
         let ends = counters.ends().into_iter();
         Self {
             counts: counters.named().collect(),
@@ -368,7 +360,7 @@ fn list(counts: &BTreeMap<&'static str, u64>) -> String {
     words.join(", ")
 }
 
-impl fmt::Display for Report {
+impl fmt::Display for RunReport {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let connections = self.connections;
         let plural = if connections == 1 { "" } else { "s" };
@@ -389,7 +381,7 @@ impl fmt::Display for Report {
                 SERVER.v4
             )?;
         }
-        let Lateness { p50, p99, max } = &self.lateness_us;
+        let LatenessReport { p50, p99, max } = &self.lateness_us;
         let priority = if self.real_time {
             ""
         } else {

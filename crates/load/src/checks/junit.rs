@@ -7,21 +7,26 @@ use std::io;
 use quick_xml::Writer;
 use quick_xml::events::{BytesDecl, BytesText, Event};
 
-use super::{Check, Checks, State};
+use super::{Check, CheckState, Checks};
 
 /// Writes one test suite with one test case per check.
 pub(super) fn write(checks: &Checks) -> io::Result<String> {
     let mut writer = Writer::new_with_indent(Vec::new(), b' ', 2);
     writer.write_event(Event::Decl(BytesDecl::new("1.0", Some("UTF-8"), None)))?;
     let count = |state| checks.checks.iter().filter(|c| c.state == state).count();
-    let unknown = count(State::Unknown);
+    let unknown = count(CheckState::Unknown);
     let (errors, skipped) = match checks.allow_unknown {
         true => (0, unknown),
         false => (unknown, 0),
     };
     let title = legal(&checks.title);
-    let [tests, failures, errors, skipped] =
-        [checks.checks.len(), count(State::Failed), errors, skipped].map(|count| count.to_string());
+    let [tests, failures, errors, skipped] = [
+        checks.checks.len(),
+        count(CheckState::Failed),
+        errors,
+        skipped,
+    ]
+    .map(|count| count.to_string());
     let counts = [
         ("name", title.as_str()),
         ("tests", tests.as_str()),
@@ -68,10 +73,10 @@ fn case(
         .create_element("testcase")
         .with_attributes([("classname", title), ("name", name.as_str())]);
     let element = match (check.state, allow_unknown) {
-        (State::Passed, _) => "system-out",
-        (State::Failed, _) => "failure",
-        (State::Unknown, false) => "error",
-        (State::Unknown, true) => "skipped",
+        (CheckState::Passed, _) => "system-out",
+        (CheckState::Failed, _) => "failure",
+        (CheckState::Unknown, false) => "error",
+        (CheckState::Unknown, true) => "skipped",
     };
     case.write_inner_content(|writer| {
         if element == "system-out" {
@@ -101,7 +106,7 @@ fn legal(text: &str) -> String {
 #[cfg(test)]
 mod tests {
     use super::write;
-    use crate::commands::checks::example;
+    use crate::checks::example;
 
     #[test]
     fn a_suite_with_a_case_a_check() {

@@ -1,12 +1,13 @@
-//! The properties of a link in words: a table in `net --explain`, a note below a picture.
+//! The properties of a link in words, for a table or for a sentence.
 
 use std::fmt;
 
-use posthaste_link::{Order, Plan};
 use posthaste_units::Ratio;
 
-/// A property of a link and its values up and down.
-pub(in crate::commands) type Property = (&'static str, [String; 2]);
+use crate::{Order, Plan};
+
+/// Name of a property of a link, and its values up and down.
+pub type Property = (&'static str, [String; 2]);
 
 /// Value of a property that a direction does not have.
 const NONE: &str = "-";
@@ -14,7 +15,7 @@ const NONE: &str = "-";
 const PATTERN: &str = "pattern";
 
 /// The properties of a link in both directions. Those that no direction has are omitted.
-pub(in crate::commands) fn properties([up, down]: [&Plan; 2]) -> Vec<Property> {
+pub fn properties([up, down]: [&Plan; 2]) -> Vec<Property> {
     let each = |of: &dyn Fn(&Plan) -> Option<String>| {
         [up, down].map(|plan| of(plan).unwrap_or_else(|| NONE.to_owned()))
     };
@@ -61,14 +62,14 @@ pub(in crate::commands) fn properties([up, down]: [&Plan; 2]) -> Vec<Property> {
 }
 
 /// The name of a profile as a property.
-pub(in crate::commands) fn of_profile(name: &str) -> Property {
+pub fn profile_property(name: &str) -> Property {
     ("profile", [name.to_owned(), name.to_owned()])
 }
 
-/// The properties as one sentence, with the typed effects on packets.
+/// The properties as one sentence, with the options in `typed` behind them.
 ///
 /// A value that both directions have is written once.
-pub(in crate::commands) fn sentence(properties: &[Property], typed: &[String]) -> String {
+pub fn sentence(properties: &[Property], typed: &[String]) -> String {
     let named = properties.iter().filter(|(name, _)| *name != PATTERN);
     let words = named.map(|(name, [up, down])| match up == down {
         true => format!("{name} {up}"),
@@ -85,17 +86,12 @@ fn or_none(value: &str) -> &str {
     }
 }
 
-/// Seed and version, for a picture whose numbers depend on them.
-pub(in crate::commands) fn seed_and_version(seed: impl fmt::Display) -> String {
-    format!("seed {seed}, posthaste {}", env!("CARGO_PKG_VERSION"))
-}
-
 #[cfg(test)]
 mod tests {
-    use posthaste_link::Loss;
     use posthaste_units::Span;
 
     use super::*;
+    use crate::Loss;
 
     #[test]
     fn a_sentence_names_each_property_once() {

@@ -2,22 +2,25 @@
 
 use posthaste_stats::Statistic;
 
-use super::case::{AS_GIVEN, Case, Cases, PATH, RECOVERY, REORDERED};
-use super::numbers::{Numbers, table};
-use super::play::Played;
+use crate::case::{AS_GIVEN, PATH, RECOVERY, REORDERED, SimulationCase, SimulationCases};
+use crate::numbers::{CaseNumbers, CaseResults, table};
 
 /// A remedy on the path as given, and on the same path without loss and with reordering.
-pub(super) struct Compared<'a> {
+pub(crate) struct ComparedRemedy<'a> {
     /// The other options that differ between cases.
-    pub(super) place: String,
-    pub(super) remedy: &'a str,
-    pub(super) given: &'a Numbers,
-    pub(super) reordered: &'a Numbers,
+    pub(crate) place: String,
+    pub(crate) remedy: &'a str,
+    pub(crate) given: &'a CaseNumbers,
+    pub(crate) reordered: &'a CaseNumbers,
 }
 
 /// Every remedy, in the order given.
-pub(super) fn compared<'a>(cases: &'a Cases, played: &'a Played) -> Vec<Compared<'a>> {
-    let all: Vec<(&Case, &Numbers)> = cases.list.iter().zip(&played.numbers).collect();
+pub(crate) fn compared<'a>(
+    cases: &'a SimulationCases,
+    results: &'a CaseResults,
+) -> Vec<ComparedRemedy<'a>> {
+    let all: Vec<(&SimulationCase, &CaseNumbers)> =
+        cases.list.iter().zip(&results.numbers).collect();
     let pairs = all.chunks_exact(2).filter_map(|pair| {
         let [(case, given), (other, reordered)] = pair else {
             return None;
@@ -29,7 +32,7 @@ pub(super) fn compared<'a>(cases: &'a Cases, played: &'a Played) -> Vec<Compared
         let others = case.labels.iter();
         let others = others.filter(|(option, _)| option != RECOVERY && option != PATH);
         let place: Vec<&str> = others.map(|(_, value)| value.as_str()).collect();
-        Some(Compared {
+        Some(ComparedRemedy {
             place: place.join(" "),
             remedy: label(case, RECOVERY),
             given,
@@ -39,13 +42,13 @@ pub(super) fn compared<'a>(cases: &'a Cases, played: &'a Played) -> Vec<Compared
     pairs.collect()
 }
 
-fn label<'a>(case: &'a Case, option: &str) -> &'a str {
+fn label<'a>(case: &'a SimulationCase, option: &str) -> &'a str {
     let found = case.labels.iter().find(|(known, _)| known == option);
     found.map_or("", |(_, value)| value)
 }
 
-/// One line for each remedy.
-pub(super) fn text(cases: &Cases, played: &Played) -> String {
+/// A table with one line for each remedy, for each combination of the other options.
+pub fn comparison_text(cases: &SimulationCases, results: &CaseResults) -> String {
     let head = [
         "recovery",
         "mean ms",
@@ -60,7 +63,7 @@ pub(super) fn text(cases: &Cases, played: &Played) -> String {
         "mean ms",
     ];
     let mut text = format!("{}\n", cases.title);
-    let compared = compared(cases, played);
+    let compared = compared(cases, results);
     for group in compared.chunk_by(|one, other| one.place == other.place) {
         let Some(first) = group.first() else {
             continue;
@@ -98,16 +101,16 @@ fn heading(place: &str) -> String {
     }
 }
 
-fn row(one: &Compared<'_>, first: &Compared<'_>) -> Vec<String> {
+fn row(one: &ComparedRemedy<'_>, first: &ComparedRemedy<'_>) -> Vec<String> {
     let change = |now: f64, before: f64| match (now / before - 1.0) * 100.0 {
         percent if percent.is_finite() => format!("{percent:+.1}%"),
         _ => String::new(),
     };
     let [mean, p50, p90, p99, _] = one.given.times();
     let [reordered, ..] = one.reordered.times();
-    let ms = |numbers: &Numbers| numbers.ms(Statistic::Mean);
-    let bytes = |numbers: &Numbers| numbers.bytes.iter().sum::<u64>() as f64;
-    let thousand = |count, numbers: &Numbers| format!("{:.1}", numbers.per_thousand(count));
+    let ms = |numbers: &CaseNumbers| numbers.ms(Statistic::Mean);
+    let bytes = |numbers: &CaseNumbers| numbers.bytes.iter().sum::<u64>() as f64;
+    let thousand = |count, numbers: &CaseNumbers| format!("{:.1}", numbers.per_thousand(count));
     vec![
         one.remedy.to_owned(),
         mean,

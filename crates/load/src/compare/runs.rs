@@ -1,18 +1,19 @@
-//! The adapter between reports and the comparison: the only file of this command that depends on the form of a report.
+//! Reports as runs of a comparison. The only file of the comparison that depends on the form of a report.
 
 use std::path::{Path, PathBuf};
 
-use posthaste_load::report::{Report, read_report};
 use posthaste_stats::{
     CensoredSummary, MeasuredStatistic, Share, Statistic, StatisticReading, Summary,
 };
 
-use crate::commands::Failure;
+use crate::report::{DirectoryError, Report, read_report};
 
 /// Options that must be equal for comparable runs: due times and duration.
 const SCHEDULE: [&str; 2] = ["pace", "warm_up"];
-/// One run.
-pub(super) struct Run {
+
+/// One run of a side.
+#[derive(Clone, Debug)]
+pub struct ComparedRun {
     pub(super) name: PathBuf,
     /// Options as reports name them, with their values in words.
     pub(super) plan: Vec<(String, String)>,
@@ -31,10 +32,10 @@ pub(super) struct Run {
     pub(super) others: Vec<(String, MeasuredStatistic)>,
 }
 
-impl Run {
+impl ComparedRun {
     /// Reads the report in a folder.
-    pub(super) fn read(folder: &Path) -> Result<Self, Failure> {
-        let report = read_report(folder).map_err(Failure::usage)?;
+    pub fn read(folder: &Path) -> Result<Self, DirectoryError> {
+        let report = read_report(folder)?;
         let response = |statistic| of_all(&report.response_time_ms, statistic);
         let other = |statistic: Statistic| {
             let name = format!("{} of response time, all due", statistic.key());
@@ -48,7 +49,7 @@ impl Run {
         let services = [Statistic::Mean, Statistic::P50, Statistic::P99].map(service);
         Ok(Self {
             name: folder.to_owned(),
-            plan: options(&report)?,
+            plan: options(&report),
             stopped: report.stopped,
             limited: report.generator.limited,
             mean: response(Statistic::Mean),
@@ -70,17 +71,17 @@ impl Run {
     }
 }
 
-fn options(report: &Report) -> Result<Vec<(String, String)>, Failure> {
+fn options(report: &Report) -> Vec<(String, String)> {
     use serde_json::Value;
-    let plan = serde_json::to_value(&report.plan).map_err(Failure::run)?;
+    let plan = serde_json::to_value(&report.plan).expect("a plan in words is JSON");
     let words = |value: &Value| match value {
         Value::String(text) => text.clone(),
         other => other.to_string(),
     };
     let pairs = plan.as_object().into_iter().flatten();
-    Ok(pairs
+    pairs
         .map(|(name, value)| (name.clone(), words(value)))
-        .collect())
+        .collect()
 }
 
 /// A statistic of a distribution in which every request has a time.

@@ -1,6 +1,6 @@
 //! Checks as GitHub-flavoured Markdown.
 
-use super::{Checks, State};
+use super::{CheckState, Checks};
 
 /// Writes a heading, the overall result, a table with one row per check, and details and notes below it.
 pub(super) fn write(checks: &Checks) -> String {
@@ -8,16 +8,16 @@ pub(super) fn write(checks: &Checks) -> String {
     let mut out = format!(
         "### {}\n\n{} passed, {} failed, {} unknown\n\n",
         inline(&checks.title),
-        count(State::Passed),
-        count(State::Failed),
-        count(State::Unknown)
+        count(CheckState::Passed),
+        count(CheckState::Failed),
+        count(CheckState::Unknown)
     );
     out.push_str("| check | result | found |\n|---|---|---|\n");
     for check in &checks.checks {
         let state = match check.state {
-            State::Passed => "passed",
-            State::Failed => "**failed**",
-            State::Unknown => "unknown",
+            CheckState::Passed => "passed",
+            CheckState::Failed => "**failed**",
+            CheckState::Unknown => "unknown",
         };
         let (name, found) = (inline(&check.name), inline(&check.found));
         out.push_str(&format!("| {name} | {state} | {found} |\n"));
@@ -57,7 +57,7 @@ fn inline(text: &str) -> String {
 #[cfg(test)]
 mod tests {
     use super::write;
-    use crate::commands::checks::example;
+    use crate::checks::example;
 
     #[test]
     fn a_table_and_its_details() {

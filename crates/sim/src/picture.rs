@@ -1,7 +1,6 @@
-//! Pictures of a sweep or of a comparison: SVG or a page, by the file's name.
+//! Pictures of a sweep or of a comparison, as SVG or as a page.
 
 use std::collections::BTreeSet;
-use std::path::Path;
 
 use posthaste_draw::{
     Axis, Bar, Bars, Block, Cell, Chart, Group, Page, Point, Section, Series, Table, Unit,
@@ -9,11 +8,9 @@ use posthaste_draw::{
 use posthaste_stats::{Statistic, has_long_tail, median};
 use posthaste_units::{BitRate, Ratio, Span};
 
-use super::case::{Cases, RECOVERY};
-use super::compare::{Compared, compared};
-use super::numbers::{Numbers, TIMES};
-use super::play::Played;
-use crate::commands::Failure;
+use crate::case::{RECOVERY, SimulationCases};
+use crate::compare::{ComparedRemedy, compared};
+use crate::numbers::{CaseNumbers, CaseResults, TIMES};
 
 /// Statistics to draw.
 const DRAWN: [(Statistic, &str); 4] = [
@@ -26,49 +23,22 @@ const DRAWN: [(Statistic, &str); 4] = [
 /// Note below bars with intervals.
 const INTERVALS: &str = "Lines are 95 % intervals where there are enough transactions.";
 
-/// Refuses a name without a known ending, and a picture of a single case.
-pub(super) fn check(path: &Path, cases: &Cases) -> Result<(), Failure> {
-    match ending(path) {
-        Some("svg" | "html") if cases.list.len() > 1 => Ok(()),
-        Some("svg" | "html") => Err(Failure::usage(
-            "--picture draws several combinations: give an option a list, or --compare remedies",
-        )),
-        _ => Err(Failure::usage(format!(
-            "{}: name the picture FILE.svg or FILE.html",
-            path.display()
-        ))),
-    }
+/// The first chart of the results as SVG. `notes` go below it.
+pub fn svg(cases: &SimulationCases, results: &CaseResults, notes: &[String]) -> String {
+    let blocks = blocks(cases, results, notes);
+    let first = blocks.iter().find_map(|block| match block {
+        Block::Chart(chart) => Some(chart.svg()),
+        Block::Bars(bars) => Some(bars.svg()),
+        _ => None,
+    });
+    first.expect("a sweep and a comparison have charts")
 }
 
-fn ending(path: &Path) -> Option<&str> {
-    path.extension().and_then(|ending| ending.to_str())
-}
-
-/// Draws the picture as the content of a file. `notes` go below each chart.
-pub(super) fn file(path: &Path, cases: &Cases, played: &Played, notes: &[String]) -> String {
-    let mut labels = cases.list.iter().flat_map(|case| &case.labels);
-    let mut blocks = match labels.any(|(option, _)| option == RECOVERY) {
-        true => of_comparison(&compared(cases, played)),
-        false => of_sweep(cases, played),
-    };
-    for block in &mut blocks {
-        match block {
-            Block::Chart(chart) => chart.notes.extend_from_slice(notes),
-            Block::Bars(bars) => bars.notes.extend_from_slice(notes),
-            _ => {}
-        }
-    }
-    if ending(path) == Some("svg") {
-        let first = blocks.iter().find_map(|block| match block {
-            Block::Chart(chart) => Some(chart.svg()),
-            Block::Bars(bars) => Some(bars.svg()),
-            _ => None,
-        });
-        return first.unwrap_or_default();
-    }
+/// All charts of the results and the table, as a page. `notes` go below each chart.
+pub fn html(cases: &SimulationCases, results: &CaseResults, notes: &[String]) -> String {
     let mut section = Section::new("Response times");
-    section.blocks = blocks;
-    section.blocks.push(Block::Table(numbers(cases, played)));
+    section.blocks = blocks(cases, results, notes);
+    section.blocks.push(Block::Table(numbers(cases, results)));
     let page = Page {
         title: "posthaste simulate".to_owned(),
         lead: format!("{}.", cases.title),
@@ -78,8 +48,24 @@ pub(super) fn file(path: &Path, cases: &Cases, played: &Played, notes: &[String]
     page.html()
 }
 
-fn of_comparison(compared: &[Compared<'_>]) -> Vec<Block> {
-    let label = |one: &Compared<'_>| match one.place.as_str() {
+fn blocks(cases: &SimulationCases, results: &CaseResults, notes: &[String]) -> Vec<Block> {
+    let mut labels = cases.list.iter().flat_map(|case| &case.labels);
+    let mut blocks = match labels.any(|(option, _)| option == RECOVERY) {
+        true => of_comparison(&compared(cases, results)),
+        false => of_sweep(cases, results),
+    };
+    for block in &mut blocks {
+        match block {
+            Block::Chart(chart) => chart.notes.extend_from_slice(notes),
+            Block::Bars(bars) => bars.notes.extend_from_slice(notes),
+            _ => {}
+        }
+    }
+    blocks
+}
+
+fn of_comparison(compared: &[ComparedRemedy<'_>]) -> Vec<Block> {
+    let label = |one: &ComparedRemedy<'_>| match one.place.as_str() {
         "" => one.remedy.to_owned(),
         place => format!("{} {place}", one.remedy),
     };
@@ -112,7 +98,7 @@ fn of_comparison(compared: &[Compared<'_>]) -> Vec<Block> {
 }
 
 /// The response times of a case as a group of bars.
-fn times(label: String, numbers: &Numbers) -> Group {
+fn times(label: String, numbers: &CaseNumbers) -> Group {
     let bars = DRAWN.map(|(statistic, name)| time(numbers, statistic, name));
     Group {
         label,
@@ -120,7 +106,7 @@ fn times(label: String, numbers: &Numbers) -> Group {
     }
 }
 
-fn time(numbers: &Numbers, statistic: Statistic, name: &str) -> Bar {
+fn time(numbers: &CaseNumbers, statistic: Statistic, name: &str) -> Bar {
     let interval = numbers.response_time_ms.interval(statistic);
     Bar {
         interval: interval.map(|[low, high]| (low, high)),
@@ -129,9 +115,9 @@ fn time(numbers: &Numbers, statistic: Statistic, name: &str) -> Bar {
 }
 
 /// Draws along an option with numeric values. Without one, bars for each case.
-fn of_sweep(cases: &Cases, played: &Played) -> Vec<Block> {
+fn of_sweep(cases: &SimulationCases, results: &CaseResults) -> Vec<Block> {
     let Some((along, unit)) = along(cases) else {
-        return vec![Block::Bars(Box::new(of_names(cases, played)))];
+        return vec![Block::Bars(Box::new(of_names(cases, results)))];
     };
     let labels = cases.list.first().map_or(&[][..], |case| &case.labels);
     let option = labels.get(along).map_or("", |(option, _)| option);
@@ -141,7 +127,7 @@ fn of_sweep(cases: &Cases, played: &Played) -> Vec<Block> {
         (Statistic::P99, "p99 of the response time"),
     ];
     let draw = |(statistic, title): (Statistic, &str)| {
-        let series = series(cases, played, along, statistic);
+        let series = series(cases, results, along, statistic);
         let mut chart = Chart::new(title, x.clone(), time_axis(&series));
         chart.series = series;
         Block::Chart(Box::new(chart))
@@ -168,9 +154,14 @@ fn time_axis(series: &[Series]) -> Axis {
 }
 
 /// One series for each combination of the other options, from left to right.
-fn series(cases: &Cases, played: &Played, along: usize, statistic: Statistic) -> Vec<Series> {
+fn series(
+    cases: &SimulationCases,
+    results: &CaseResults,
+    along: usize,
+    statistic: Statistic,
+) -> Vec<Series> {
     let mut all: Vec<Series> = Vec::new();
-    for (case, numbers) in cases.list.iter().zip(&played.numbers) {
+    for (case, numbers) in cases.list.iter().zip(&results.numbers) {
         let mut others = case.labels.clone();
         let (_, value) = others.remove(along);
         let others: Vec<String> = others
@@ -195,8 +186,8 @@ fn series(cases: &Cases, played: &Played, along: usize, statistic: Statistic) ->
 }
 
 /// A group of bars for each case, by its values.
-fn of_names(cases: &Cases, played: &Played) -> Bars {
-    let all = cases.list.iter().zip(&played.numbers);
+fn of_names(cases: &SimulationCases, results: &CaseResults) -> Bars {
+    let all = cases.list.iter().zip(&results.numbers);
     let groups = all.map(|(case, numbers)| {
         let values = case.labels.iter().map(|(_, value)| value.as_str());
         times(values.collect::<Vec<_>>().join(" "), numbers)
@@ -210,7 +201,7 @@ fn of_names(cases: &Cases, played: &Played) -> Bars {
 }
 
 /// Returns the numeric option with the most values, and its unit. The first of equals.
-fn along(cases: &Cases) -> Option<(usize, Unit)> {
+fn along(cases: &SimulationCases) -> Option<(usize, Unit)> {
     let options = cases.list.first().map_or(0, |case| case.labels.len());
     let numeric = (0..options).filter_map(|option| {
         let values: BTreeSet<&str> = values(cases, option).collect();
@@ -221,7 +212,7 @@ fn along(cases: &Cases) -> Option<(usize, Unit)> {
 }
 
 /// An option's value in each of the cases.
-fn values(cases: &Cases, option: usize) -> impl Iterator<Item = &str> {
+fn values(cases: &SimulationCases, option: usize) -> impl Iterator<Item = &str> {
     let cases = cases.list.iter();
     let labels = cases.filter_map(move |case| case.labels.get(option));
     labels.map(|(_, value)| value.as_str())
@@ -253,7 +244,7 @@ fn place(value: &str) -> Option<(f64, Unit)> {
     }
 }
 
-fn numbers(cases: &Cases, played: &Played) -> Table {
+fn numbers(cases: &SimulationCases, results: &CaseResults) -> Table {
     let labels = cases.list.first().map_or(&[][..], |case| &case.labels);
     let options = labels.iter().map(|(option, _)| option.as_str());
     let head =
@@ -261,7 +252,7 @@ fn numbers(cases: &Cases, played: &Played) -> Table {
             .chain(TIMES.map(|(_, name)| name))
             .chain(["sent again", "timeouts", "for nothing"]);
     let mut table = Table::new(head);
-    for (case, numbers) in cases.list.iter().zip(&played.numbers) {
+    for (case, numbers) in cases.list.iter().zip(&results.numbers) {
         let labels = case.labels.iter().map(|(_, value)| Cell::text(value));
         let times = numbers.times().map(Cell::number);
         let counts = [
@@ -277,36 +268,45 @@ fn numbers(cases: &Cases, played: &Played) -> Table {
 
 #[cfg(test)]
 mod tests {
-    use clap::Parser;
     use posthaste_draw::Scale;
-    use posthaste_sim::Totals;
 
     use super::*;
-    use crate::commands::simulate::Args;
+    use crate::case::{CaseOptions, CasePath, PacketEffects};
+    use crate::{Closer, Exchange, ProcessingClock, Service, Totals};
 
-    #[derive(Parser)]
-    struct Typed {
-        #[command(flatten)]
-        args: Args,
-    }
-
-    /// A sweep without results.
-    fn nothing(words: &[&str]) -> (Args, Cases, Played) {
-        let typed = Typed::try_parse_from([&["simulate"], words].concat());
-        let args = typed.unwrap().args;
-        let cases = Cases::of(&args).unwrap();
-        let numbers = cases.list.iter().map(|_| Numbers::of(&Totals::new()));
-        let played = Played {
+    /// The drawing of a sweep without results, over paths with these labels.
+    fn drawn(paths: &[&[(&str, &str)]]) -> Block {
+        let exchange = Exchange {
+            pause: Span::ZERO,
+            request: 1,
+            processing: Span::ZERO,
+            reply: 1,
+        };
+        let owned = |(option, value): &(&str, &str)| ((*option).to_owned(), (*value).to_owned());
+        let path = |labels: &&[(&str, &str)]| CasePath {
+            labels: labels.iter().map(owned).collect(),
+            plans: Default::default(),
+        };
+        let cases = SimulationCases::new(CaseOptions {
+            service: Service {
+                exchanges: vec![exchange],
+                clock: ProcessingClock::Request,
+                closer: Closer::Server,
+            },
+            client_tcp: "linux-6".to_owned(),
+            server_tcp: "linux-6".to_owned(),
+            recovery: Vec::new(),
+            compare: Vec::new(),
+            paths: paths.iter().map(path).collect(),
+            effects: vec![PacketEffects::default()],
+        });
+        let cases = cases.unwrap();
+        let numbers = cases.list.iter().map(|_| CaseNumbers::new(&Totals::new()));
+        let results = CaseResults {
             numbers: numbers.collect(),
             stopped: false,
         };
-        (args, cases, played)
-    }
-
-    /// The drawing of such a sweep.
-    fn drawn(words: &[&str]) -> Block {
-        let (_, cases, played) = nothing(words);
-        of_sweep(&cases, &played).remove(0)
+        of_sweep(&cases, &results).remove(0)
     }
 
     #[test]
@@ -321,7 +321,11 @@ mod tests {
 
     #[test]
     fn points_stand_from_left_to_right() {
-        let Block::Chart(chart) = drawn(&["--delay=20ms,5ms,10ms", "--profile=gprs,lte"]) else {
+        let paths = ["gprs", "lte"].map(|profile| {
+            ["20ms", "5ms", "10ms"].map(|delay| [("profile", profile), ("delay", delay)])
+        });
+        let paths: Vec<&[(&str, &str)]> = paths.iter().flatten().map(|path| &path[..]).collect();
+        let Block::Chart(chart) = drawn(&paths) else {
             panic!("no chart");
         };
         assert_eq!(chart.x.label, "delay");
@@ -344,37 +348,9 @@ mod tests {
     }
 
     #[test]
-    fn pictures_carry_their_parameters() {
-        let words = [
-            "--delay=20ms,5ms",
-            "--loss=2%",
-            "--bandwidth=1Mbit",
-            "--seed=7",
-        ];
-        let (args, cases, played) = nothing(&words);
-        let notes = args.notes(&cases, 1000);
-        let [service, link, run] = &notes[..] else {
-            panic!("three notes");
-        };
-        assert!(service.contains("linux-6 at both ends"), "{service}");
-        assert_eq!(link, "Link: bandwidth 1Mbit, loss 2%, queue 50.");
-        assert!(
-            run.starts_with("Transactions of each combination: 1,000, seed 7, posthaste "),
-            "{run}"
-        );
-        let svg = file(Path::new("p.svg"), &cases, &played, &notes);
-        assert!(svg.contains("loss 2%") && svg.contains("seed 7"), "{svg}");
-        let (args, cases, _) = nothing(&["--profile=gprs", "--loss=1%,2%"]);
-        let link = &args.notes(&cases, 1000)[1];
-        assert!(link.starts_with("Link: profile gprs, bandwidth "), "{link}");
-        let (args, cases, played) = nothing(&["--profile=gprs,bluetooth", "--delay=20ms"]);
-        let page = file(Path::new("p.html"), &cases, &played, &args.notes(&cases, 1));
-        assert!(page.contains("Link: delay 20ms"), "{page}");
-    }
-
-    #[test]
     fn names_are_drawn_as_bars() {
-        let Block::Bars(bars) = drawn(&["--profile=gprs,bluetooth"]) else {
+        let Block::Bars(bars) = drawn(&[&[("profile", "gprs")], &[("profile", "bluetooth")]])
+        else {
             panic!("no bars");
         };
         let labels = bars.groups.iter().map(|group| group.label.as_str());

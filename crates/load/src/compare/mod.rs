@@ -1,4 +1,15 @@
-//! The comparison of two sides as data: verdicts, overall verdict, and the options that differ.
+//! Comparison of two sides of runs.
+//!
+//! | file | content |
+//! |---|---|
+//! | `mod` | verdicts and differences as data |
+//! | `runs` | reports as runs |
+//! | `text` | the comparison in words, and as checks |
+//!
+//! The statistics are in the crate `stats`.
+
+mod runs;
+mod text;
 
 use posthaste_stats::{
     ComparisonVerdict, Judged, Judgement, JudgementReason, Margins, MeasuredStatistic, Rules,
@@ -6,49 +17,54 @@ use posthaste_stats::{
 };
 use serde::Serialize;
 
-use super::runs::Run;
+pub use self::runs::ComparedRun;
 
-/// The document that `--json` prints.
-#[derive(Serialize)]
-pub(super) struct Outcome {
+/// Result of a comparison, as documents have it.
+#[derive(Clone, Debug, Serialize)]
+pub struct Comparison {
     /// The overall verdict.
-    pub(super) verdict: Overall,
+    pub verdict: OverallVerdict,
     /// Folders of the runs before.
-    pub(super) before: Vec<String>,
+    pub before: Vec<String>,
     /// Folders of the runs after.
-    pub(super) after: Vec<String>,
+    pub after: Vec<String>,
     /// Reasons why no statistic can be judged. Empty if all can.
-    pub(super) incomparable: Vec<String>,
+    pub incomparable: Vec<String>,
     /// Options that are not the same in all runs.
-    pub(super) differences: Vec<Difference>,
+    pub differences: Vec<OptionDifference>,
     /// Statistics that decide the exit code.
-    pub(super) judged: Vec<Row>,
+    pub judged: Vec<ComparedStatistic>,
     /// Statistics that inform.
-    pub(super) informative: Vec<Row>,
+    pub informative: Vec<ComparedStatistic>,
 }
 
 /// One statistic of both sides; times are in milliseconds.
-#[derive(Serialize)]
-pub(super) struct Row {
-    pub(super) name: String,
+#[derive(Clone, Debug, Serialize)]
+pub struct ComparedStatistic {
+    /// Name of the statistic.
+    pub name: String,
     /// A share of requests, not a time.
-    pub(super) share: bool,
+    pub share: bool,
     #[serde(flatten)]
-    pub(super) judgement: Judgement,
+    /// Verdict with its numbers.
+    pub judgement: Judgement,
 }
 
 /// An option that is not the same in all runs, with its value in each run.
-#[derive(Serialize)]
-pub(super) struct Difference {
-    pub(super) option: String,
-    pub(super) before: Vec<String>,
-    pub(super) after: Vec<String>,
+#[derive(Clone, Debug, Serialize)]
+pub struct OptionDifference {
+    /// Name of the option.
+    pub option: String,
+    /// Values before.
+    pub before: Vec<String>,
+    /// Values after.
+    pub after: Vec<String>,
 }
 
 /// The verdict over all judged statistics.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "lowercase")]
-pub(super) enum Overall {
+pub enum OverallVerdict {
     /// At least one statistic is better, the others better or equal.
     Better,
     /// At least one statistic is worse.
@@ -59,34 +75,35 @@ pub(super) enum Overall {
     Unknown,
 }
 
-impl Outcome {
-    pub(super) fn of(before: &[Run], after: &[Run], margins: &Margins) -> Self {
+impl Comparison {
+    /// Compares two sides of runs.
+    pub fn of(before: &[ComparedRun], after: &[ComparedRun], margins: &Margins) -> Self {
         let incomparable = incomparable(before, after);
         let withdraw = |judgement: Judgement| match incomparable.is_empty() {
             true => judgement,
             false => judgement.withdrawn(JudgementReason::Incomparable),
         };
         let judged = Judged::ALL.map(|judged| judge(judged, before, after, margins));
-        let judged: Vec<Row> = judged
+        let judged: Vec<ComparedStatistic> = judged
             .into_iter()
-            .map(|row| Row {
+            .map(|row| ComparedStatistic {
                 judgement: withdraw(row.judgement),
                 ..row
             })
             .collect();
-        let names = |side: &[Run]| {
+        let names = |side: &[ComparedRun]| {
             side.iter()
                 .map(|run| run.name.display().to_string())
                 .collect()
         };
         Self {
-            verdict: Overall::of(&judged),
+            verdict: OverallVerdict::of(&judged),
             before: names(before),
             after: names(after),
             differences: differences(before, after),
             informative: informative(before, after, margins)
                 .into_iter()
-                .map(|row| Row {
+                .map(|row| ComparedStatistic {
                     judgement: withdraw(row.judgement),
                     ..row
                 })
@@ -97,7 +114,7 @@ impl Outcome {
     }
 
     /// The names of the judged statistics with this verdict.
-    pub(super) fn named(&self, verdict: ComparisonVerdict) -> Vec<&str> {
+    pub(crate) fn named(&self, verdict: ComparisonVerdict) -> Vec<&str> {
         let rows = self.judged.iter();
         rows.filter(|row| row.judgement.verdict == verdict)
             .map(|row| row.name.as_str())
@@ -105,13 +122,13 @@ impl Outcome {
     }
 
     /// One run on each side.
-    pub(super) fn one_each(&self) -> bool {
+    pub(crate) fn one_each(&self) -> bool {
         self.before.len() == 1 && self.after.len() == 1
     }
 }
 
-impl Overall {
-    fn of(judged: &[Row]) -> Self {
+impl OverallVerdict {
+    fn of(judged: &[ComparedStatistic]) -> Self {
         let any = |verdict| judged.iter().any(|row| row.judgement.verdict == verdict);
         match () {
             () if any(ComparisonVerdict::Worse) => Self::Worse,
@@ -122,9 +139,14 @@ impl Overall {
     }
 }
 
-fn judge(judged: Judged, before: &[Run], after: &[Run], margins: &Margins) -> Row {
+fn judge(
+    judged: Judged,
+    before: &[ComparedRun],
+    after: &[ComparedRun],
+    margins: &Margins,
+) -> ComparedStatistic {
     let rules = judged.rules(margins);
-    let times = |name: &str, of: &dyn Fn(&Run) -> MeasuredStatistic| {
+    let times = |name: &str, of: &dyn Fn(&ComparedRun) -> MeasuredStatistic| {
         row(
             name.to_owned(),
             judge_times(&each(before, of), &each(after, of), &rules),
@@ -140,8 +162,8 @@ fn judge(judged: Judged, before: &[Run], after: &[Run], margins: &Margins) -> Ro
         Judged::P50 => times("p50 of response time, all due", &|run| run.p50),
         Judged::P99 => times("p99 of response time, all due", &|run| run.p99),
         Judged::Errors => {
-            let of = |side: &[Run]| side.iter().map(|run| run.errors).collect::<Vec<_>>();
-            Row {
+            let of = |side: &[ComparedRun]| side.iter().map(|run| run.errors).collect::<Vec<_>>();
+            ComparedStatistic {
                 share: true,
                 ..row(
                     "share of errors".to_owned(),
@@ -152,25 +174,32 @@ fn judge(judged: Judged, before: &[Run], after: &[Run], margins: &Margins) -> Ro
     }
 }
 
-fn row(name: String, judgement: Judgement) -> Row {
-    Row {
+fn row(name: String, judgement: Judgement) -> ComparedStatistic {
+    ComparedStatistic {
         name,
         share: false,
         judgement,
     }
 }
 
-fn each(side: &[Run], of: &dyn Fn(&Run) -> MeasuredStatistic) -> Vec<MeasuredStatistic> {
+fn each(
+    side: &[ComparedRun],
+    of: &dyn Fn(&ComparedRun) -> MeasuredStatistic,
+) -> Vec<MeasuredStatistic> {
     side.iter().map(of).collect()
 }
 
 /// True if the mean of some run is beyond any bound.
-fn censored(side: &[Run]) -> bool {
-    let beyond = |run: &Run| matches!(run.mean, MeasuredStatistic::Beyond { .. });
+fn censored(side: &[ComparedRun]) -> bool {
+    let beyond = |run: &ComparedRun| matches!(run.mean, MeasuredStatistic::Beyond { .. });
     side.iter().any(beyond)
 }
 
-fn informative(before: &[Run], after: &[Run], margins: &Margins) -> Vec<Row> {
+fn informative(
+    before: &[ComparedRun],
+    after: &[ComparedRun],
+    margins: &Margins,
+) -> Vec<ComparedStatistic> {
     let rules = Rules {
         steady: false,
         ..Judged::Mean.rules(margins)
@@ -178,7 +207,7 @@ fn informative(before: &[Run], after: &[Run], margins: &Margins) -> Vec<Row> {
     let names = before.first().into_iter().flat_map(|run| &run.others);
     names
         .map(|(name, _)| {
-            let of = |run: &Run| {
+            let of = |run: &ComparedRun| {
                 let found = run.others.iter().find(|(other, _)| other == name);
                 found.map_or(MeasuredStatistic::Absent, |(_, measured)| *measured)
             };
@@ -189,7 +218,7 @@ fn informative(before: &[Run], after: &[Run], margins: &Margins) -> Vec<Row> {
 }
 
 /// Reasons for which nothing can be concluded.
-fn incomparable(before: &[Run], after: &[Run]) -> Vec<String> {
+fn incomparable(before: &[ComparedRun], after: &[ComparedRun]) -> Vec<String> {
     let all = || before.iter().chain(after);
     let stopped = all().filter(|run| run.stopped);
     let mut reasons: Vec<String> = stopped
@@ -200,7 +229,7 @@ fn incomparable(before: &[Run], after: &[Run]) -> Vec<String> {
         let name = run.name.display();
         format!("{name} was limited by the generator: its response times are the generator's own")
     }));
-    let schedule = |run: &Run| run.schedule().cloned().collect::<Vec<_>>();
+    let schedule = |run: &ComparedRun| run.schedule().cloned().collect::<Vec<_>>();
     let first = before.first().map(schedule).unwrap_or_default();
     let other = all().find(|run| schedule(run) != first);
     reasons.extend(other.map(|run| {
@@ -217,25 +246,25 @@ fn incomparable(before: &[Run], after: &[Run]) -> Vec<String> {
 }
 
 /// Options that are not the same in all runs, in the order of the first report that has them.
-fn differences(before: &[Run], after: &[Run]) -> Vec<Difference> {
+fn differences(before: &[ComparedRun], after: &[ComparedRun]) -> Vec<OptionDifference> {
     let mut options: Vec<&str> = Vec::new();
     for (option, _) in before.iter().chain(after).flat_map(|run| &run.plan) {
         if !options.contains(&option.as_str()) {
             options.push(option);
         }
     }
-    let value = |run: &Run, option: &str| {
+    let value = |run: &ComparedRun, option: &str| {
         let found = run.plan.iter().find(|(name, _)| name == option);
         found.map_or_else(|| "not set".to_owned(), |(_, value)| value.clone())
     };
-    let values = |side: &[Run], option| {
+    let values = |side: &[ComparedRun], option| {
         side.iter()
             .map(|run| value(run, option))
             .collect::<Vec<_>>()
     };
     options
         .into_iter()
-        .map(|option| Difference {
+        .map(|option| OptionDifference {
             option: option.replace('_', "-"),
             before: values(before, option),
             after: values(after, option),
@@ -248,9 +277,9 @@ fn differences(before: &[Run], after: &[Run]) -> Vec<Difference> {
         .collect()
 }
 
-impl Difference {
+impl OptionDifference {
     /// The value of a side, or the values of its runs if they differ.
-    pub(super) fn words(values: &[String]) -> String {
+    fn words(values: &[String]) -> String {
         match values {
             [first, rest @ ..] if rest.iter().all(|value| value == first) => first.clone(),
             _ => values.join(", "),

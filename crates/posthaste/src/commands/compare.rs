@@ -1,25 +1,12 @@
 //! `posthaste compare`: a verdict on two sides of runs.
-//!
-//! | file | content |
-//! |---|---|
-//! | `runs` | reports as runs |
-//! | `outcome` | verdicts and differences as data |
-//! | `text` | the same in words, and as checks |
-//!
-//! The statistics are in the crate `stats`.
-
-mod outcome;
-mod runs;
-mod text;
 
 use std::path::PathBuf;
 
+use posthaste_load::compare::{ComparedRun, Comparison, OverallVerdict};
 use posthaste_stats::Margins;
 use posthaste_units::Ratio;
 
-use self::outcome::{Outcome, Overall};
-use self::runs::Run;
-use super::checks::Files;
+use super::checks::CheckFiles;
 use super::{Failure, print};
 
 /// Compare runs that were kept with --out, with a verdict that respects the scatter between runs.
@@ -65,7 +52,7 @@ pub(crate) struct Args {
     #[arg(long)]
     json: bool,
     #[command(flatten)]
-    files: Files,
+    files: CheckFiles,
 }
 
 impl Args {
@@ -76,20 +63,19 @@ impl Args {
             ));
         }
         let [before, after] = self.sides()?;
-        let outcome = Outcome::of(&before, &after, &self.margins());
-        self.files
-            .write(&text::checks(&outcome, self.allow_unknown))?;
+        let comparison = Comparison::of(&before, &after, &self.margins());
+        self.files.write(&comparison.checks(self.allow_unknown))?;
         if self.json {
-            let json = serde_json::to_string_pretty(&outcome).map_err(Failure::run)?;
+            let json = serde_json::to_string_pretty(&comparison).map_err(Failure::run)?;
             print(&(json + "\n"))?;
         } else if self.files.on_stdout() == 0 {
-            print(&text::text(&outcome))?;
+            print(&comparison.text())?;
         }
-        match outcome.verdict {
-            Overall::Worse => Err(Failure::Threshold(text::conclusion(&outcome))),
-            Overall::Unknown if !self.allow_unknown => Err(Failure::run(format!(
+        match comparison.verdict {
+            OverallVerdict::Worse => Err(Failure::Threshold(comparison.conclusion())),
+            OverallVerdict::Unknown if !self.allow_unknown => Err(Failure::run(format!(
                 "{}; --allow-unknown lets it pass",
-                text::conclusion(&outcome)
+                comparison.conclusion()
             ))),
             _ => Ok(()),
         }
@@ -104,7 +90,7 @@ impl Args {
     }
 
     /// Reads the runs of both sides. Two folders without `--` are one run each.
-    fn sides(&self) -> Result<[Vec<Run>; 2], Failure> {
+    fn sides(&self) -> Result<[Vec<ComparedRun>; 2], Failure> {
         let (before, after) = match (self.before.as_slice(), self.after.as_slice()) {
             ([before, after], []) => (std::slice::from_ref(before), std::slice::from_ref(after)),
             (_, []) => {
@@ -117,8 +103,9 @@ impl Args {
         };
         once(before)?;
         once(after)?;
-        let read = |side: &[PathBuf]| -> Result<Vec<Run>, Failure> {
-            side.iter().map(|folder| Run::read(folder)).collect()
+        let read = |side: &[PathBuf]| -> Result<Vec<ComparedRun>, Failure> {
+            let runs = side.iter().map(|folder| ComparedRun::read(folder));
+            runs.collect::<Result<_, _>>().map_err(Failure::usage)
         };
         Ok([read(before)?, read(after)?])
     }

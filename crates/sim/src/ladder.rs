@@ -1,78 +1,27 @@
 //! One transaction as a packet ladder.
 
-use std::path::{Path, PathBuf};
-use std::str::FromStr;
-
 use posthaste_draw::{Arrow, Ladder, Line, Side, Wait};
 use posthaste_link::Direction;
 use posthaste_sim::{PacketTrace, Scenario, Simulator, TracedPacket, Transaction};
 use posthaste_tcp::trace::{SegmentKind, Sending};
-use posthaste_units::{Instant, Seed};
+use posthaste_units::{Instant, Seed, Span};
 
-use crate::commands::Failure;
+use crate::{Packet, Scenario, ScenarioError, Simulator, Trace, Transaction};
 
 /// Maximum number of packets drawn.
 const DRAWN: usize = 2_000;
 
-/// Destination of a ladder. It decides the form.
-#[derive(Clone, Debug)]
-pub(super) enum Drawing {
-    /// Text to standard output.
-    Here,
-    /// Text to a file.
-    Text(PathBuf),
-    /// SVG to a file.
-    Svg(PathBuf),
-}
-
-impl FromStr for Drawing {
-    type Err = String;
-
-    fn from_str(text: &str) -> Result<Self, String> {
-        let path = PathBuf::from(text);
-        match path.extension().and_then(|ending| ending.to_str()) {
-            _ if text == "-" => Ok(Self::Here),
-            Some("txt") => Ok(Self::Text(path)),
-            Some("svg") => Ok(Self::Svg(path)),
-            _ => Err("name the ladder FILE.svg or FILE.txt".to_owned()),
-        }
-    }
-}
-
-impl Drawing {
-    pub(super) fn path(&self) -> Option<&Path> {
-        match self {
-            Self::Here => None,
-            Self::Text(path) | Self::Svg(path) => Some(path),
-        }
-    }
-
-    /// Draws the ladder of transaction `number`. `notes` go below a ladder in a file; a terminal already shows them
-    /// above it.
-    pub(super) fn of(
-        &self,
-        scenario: &Scenario,
-        seed: Seed,
-        number: u64,
-        notes: &[String],
-    ) -> Result<String, Failure> {
-        let mut simulator = Simulator::new(scenario.clone(), seed).map_err(Failure::usage)?;
-        let mut trace = PacketTrace::new();
-        let names = [scenario.client.name, scenario.server.name];
-        let transaction = simulator.play_before(number, &mut trace);
-        let mut ladder = ladder(names, &transaction, trace.packets());
-        if self.path().is_some() {
-            ladder.notes.extend_from_slice(notes);
-        }
-        Ok(match self {
-            Self::Svg(_) => ladder.svg(),
-            _ => ladder.text(),
-        })
-    }
+/// Simulates transaction `number` and draws its packets.
+pub fn ladder(scenario: &Scenario, seed: Seed, number: u64) -> Result<Ladder, ScenarioError> {
+    let mut simulator = Simulator::new(scenario.clone(), seed)?;
+    let mut trace = Trace::new();
+    let names = [scenario.client.name, scenario.server.name];
+    let transaction = simulator.play_before(number, &mut trace);
+    Ok(draw(names, &transaction, trace.packets()))
 }
 
 /// Builds the ladder. Times count from the first packet.
-fn ladder(names: [&str; 2], transaction: &Transaction<'_>, packets: &[TracedPacket]) -> Ladder {
+fn draw ( names : [ & str ; 2 ] , transaction : & Transaction < '_ > , packets : & [ TracedPacket ] ) -> Ladder {
     let origin = transaction.began;
     let total: f64 = transaction
         .responses
@@ -81,7 +30,7 @@ fn ladder(names: [&str; 2], transaction: &Transaction<'_>, packets: &[TracedPack
         .sum();
     let mut title = format!("Transaction {}: {total:.1} ms", transaction.number);
     if let [response] = transaction.responses {
-        let part = |span: posthaste_units::Span| span.as_millis_f64();
+        let part = |span: Span| span.as_millis_f64();
         title += &format!(
             " = {:.1} connection + {:.1} request + {:.1} processing + {:.1} reply",
             part(response.t_conn),

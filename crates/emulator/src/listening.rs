@@ -11,7 +11,7 @@ const LISTEN: &str = "0A";
 const CLOSE: &str = "07";
 
 /// Returns the addresses of sockets in the calling thread's network that wait for connections or datagrams.
-pub(super) fn listening() -> Vec<SocketAddr> {
+pub(crate) fn listening() -> Vec<SocketAddr> {
     let table = |name: &str, state: &str| {
         let path = format!("/proc/thread-self/net/{name}");
         // Without IPv6 two of the files are missing.

@@ -7,30 +7,30 @@ use clap::{ArgMatches, Args, Command, FromArgMatches};
 use posthaste_link::pattern::{Draft, Pattern};
 
 use crate::commands::Failure;
-use crate::commands::drops::{self, Drops};
+use crate::commands::drops::{self, DropArgs};
 
 /// --drop and --pattern, with the same help as in all commands.
-pub(super) struct TypedDrops {
-    both: Drops,
+pub(super) struct RequiredDrops {
+    both: DropArgs,
     /// The values of --drop.
     typed: Vec<String>,
 }
 
-impl Args for TypedDrops {
+impl Args for RequiredDrops {
     fn augment_args(command: Command) -> Command {
-        Drops::augment_args(command)
+        DropArgs::augment_args(command)
     }
 
     fn augment_args_for_update(command: Command) -> Command {
-        Drops::augment_args_for_update(command)
+        DropArgs::augment_args_for_update(command)
     }
 }
 
-impl FromArgMatches for TypedDrops {
+impl FromArgMatches for RequiredDrops {
     fn from_arg_matches(matches: &ArgMatches) -> Result<Self, clap::Error> {
         let typed = matches.get_many::<String>("drop");
         Ok(Self {
-            both: Drops::from_arg_matches(matches)?,
+            both: DropArgs::from_arg_matches(matches)?,
             typed: typed.into_iter().flatten().cloned().collect(),
         })
     }
@@ -41,7 +41,7 @@ impl FromArgMatches for TypedDrops {
     }
 }
 
-impl TypedDrops {
+impl RequiredDrops {
     /// The pattern of --pattern and --drop together, with `more` in the form of --drop.
     pub(super) fn pattern_with(&self, more: &[String]) -> Result<Pattern, Failure> {
         self.both.pattern_with(more)

@@ -1,15 +1,14 @@
-//! `net --explain`: the result of options and profile, without running anything.
+//! Tables of the plans of a link, and of all profiles.
 
 use std::fmt::Write as _;
 
-use posthaste_link::Plan;
-use posthaste_link::profile::{PROFILES, Profile};
-
-use crate::commands::path::words::properties;
+use crate::Plan;
+use crate::profile::{PROFILES, Profile};
+use crate::properties::properties;
 
 /// Formats the plans of both directions as a table, after their profile. Without a profile, the table of all profiles
 /// follows.
-pub(super) fn explain(profile: Option<&Profile>, plans: &[Plan; 2]) -> String {
+pub fn explain(profile: Option<&Profile>, plans: &[Plan; 2]) -> String {
     let mut text = String::new();
     if let Some(profile) = profile {
         let Profile { about, source, .. } = profile;

@@ -1,18 +1,18 @@
-//! The results of a case: as one JSON document, as a few lines, or as a line of a table.
+//! Results of cases: as one JSON document, as a few lines, or as a table.
 
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
 
-use posthaste_sim::Totals;
+use posthaste_link::Direction;
 use posthaste_stats::{Statistic, Summary};
 use serde::Serialize;
+use thiserror::Error;
 
-use super::case::{Case, Cases};
-use super::play::Played;
-use crate::commands::Failure;
+use crate::Totals;
+use crate::case::{SimulationCase, SimulationCases, first_beyond};
 
 /// The statistics of response times in tables, and their names there.
-pub(super) const TIMES: [(Statistic, &str); 5] = [
+pub(crate) const TIMES: [(Statistic, &str); 5] = [
     (Statistic::Mean, "mean ms"),
     (Statistic::P50, "p50"),
     (Statistic::P90, "p90"),
@@ -20,39 +20,68 @@ pub(super) const TIMES: [(Statistic, &str); 5] = [
     (Statistic::Max, "max"),
 ];
 
-/// The results of a case.
-#[derive(Debug, Serialize)]
-pub(super) struct Numbers {
-    pub(super) response_time_ms: Summary,
-    pub(super) t_conn_ms: Summary,
-    pub(super) t_req_ms: Summary,
-    pub(super) t_proc_ms: Summary,
-    pub(super) t_resp_ms: Summary,
-    pub(super) retransmissions: u64,
-    pub(super) timeouts: u64,
-    pub(super) fast_retransmits: u64,
-    pub(super) probes: u64,
+/// Results of a case, as documents have them.
+#[derive(Clone, Debug, Serialize)]
+pub struct CaseNumbers {
+    pub(crate) response_time_ms: Summary,
+    pub(crate) t_conn_ms: Summary,
+    pub(crate) t_req_ms: Summary,
+    pub(crate) t_proc_ms: Summary,
+    pub(crate) t_resp_ms: Summary,
+    pub(crate) retransmissions: u64,
+    pub(crate) timeouts: u64,
+    pub(crate) fast_retransmits: u64,
+    pub(crate) probes: u64,
     /// Answered transactions.
-    pub(super) transactions: u64,
-    pub(super) connections: u64,
+    pub(crate) transactions: u64,
+    pub(crate) connections: u64,
     /// Unnecessary segments with data or a FIN that had already arrived.
-    pub(super) sent_for_nothing: u64,
-    pub(super) adaptive_acks: u64,
-    pub(super) packets: [u64; 2],
-    pub(super) bytes: [u64; 2],
-    pub(super) packets_lost: u64,
-    pub(super) connections_with_loss: u64,
+    pub(crate) sent_for_nothing: u64,
+    pub(crate) adaptive_acks: u64,
+    pub(crate) packets: [u64; 2],
+    pub(crate) bytes: [u64; 2],
+    pub(crate) packets_lost: u64,
+    pub(crate) connections_with_loss: u64,
     /// Ends of connections, by kind. Zeros are omitted.
-    pub(super) endings: BTreeMap<&'static str, u64>,
+    pub(crate) endings: BTreeMap<&'static str, u64>,
     #[serde(skip)]
-    pub(super) most_packets: [u64; 2],
-    /// The number of the slowest transaction.
+    pub(crate) most_packets: [u64; 2],
     #[serde(skip)]
-    pub(super) slowest: u64,
+    slowest: u64,
 }
 
-impl Numbers {
-    pub(super) fn of(totals: &Totals) -> Self {
+/// Results of all cases.
+#[derive(Clone, Debug)]
+pub struct CaseResults {
+    /// Results of each case. If stopped, of the transactions simulated until then.
+    pub numbers: Vec<CaseNumbers>,
+    /// True if the simulation ended before its last transaction.
+    pub stopped: bool,
+}
+
+/// A required position at which no packet ever came.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Error)]
+#[error(
+    "{direction} drop {position}: that packet never comes; this connection has at most {most} packets {}: \
+     name one of them",
+    sender(direction)
+)]
+pub struct MissingPacket {
+    direction: Direction,
+    position: u64,
+    most: u64,
+}
+
+const fn sender(direction: &Direction) -> &'static str {
+    match direction {
+        Direction::Up => "from the client",
+        Direction::Down => "from the server",
+    }
+}
+
+impl CaseNumbers {
+    /// Creates the results from totals.
+    pub fn new(totals: &Totals) -> Self {
         let [t_conn_ms, t_req_ms, t_proc_ms, t_resp_ms] =
             totals.parts.each_ref().map(|part| part.summary());
         Self {
@@ -79,8 +108,13 @@ impl Numbers {
         }
     }
 
+    /// The number of the slowest transaction.
+    pub const fn slowest(&self) -> u64 {
+        self.slowest
+    }
+
     /// A statistic of the response times in ms. NaN if nothing was answered.
-    pub(super) fn ms(&self, statistic: Statistic) -> f64 {
+    pub(crate) fn ms(&self, statistic: Statistic) -> f64 {
         match self.transactions {
             0 => f64::NAN,
             _ => self.response_time_ms.value(statistic),
@@ -88,12 +122,12 @@ impl Numbers {
     }
 
     /// Table cells of the response times, under [`TIMES`].
-    pub(super) fn times(&self) -> [String; TIMES.len()] {
+    pub(crate) fn times(&self) -> [String; TIMES.len()] {
         TIMES.map(|(statistic, _)| told(self.ms(statistic)))
     }
 
     /// Returns `count` per thousand connections.
-    pub(super) fn per_thousand(&self, count: u64) -> f64 {
+    pub(crate) fn per_thousand(&self, count: u64) -> f64 {
         1e3 * count as f64 / self.connections.max(1) as f64
     }
 
@@ -110,45 +144,88 @@ impl Numbers {
     }
 }
 
-/// A case with its results, as JSON.
+impl CaseResults {
+    /// One JSON document: the results of the only case, or a list of `cases`.
+    pub fn json(&self, cases: &SimulationCases) -> Result<String, serde_json::Error> {
+        let text = match (cases.list.as_slice(), self.numbers.as_slice()) {
+            ([_], [numbers]) => serde_json::to_string_pretty(&OnlyCase {
+                numbers,
+                stopped: self.stopped,
+            }),
+            (list, numbers) => serde_json::to_string_pretty(&CaseDocument {
+                title: &cases.title,
+                stopped: self.stopped,
+                cases: list.iter().zip(numbers).map(labelled).collect(),
+            }),
+        };
+        Ok(text? + "\n")
+    }
+
+    /// A few lines for one case, a table for several.
+    pub fn text(&self, cases: &SimulationCases) -> String {
+        let mut text = format!("{}\n\n", cases.title);
+        match self.numbers.as_slice() {
+            [numbers] if numbers.transactions == 0 => {
+                line(
+                    &mut text,
+                    "response time",
+                    "none: nothing was answered whole",
+                );
+                counts(numbers, &mut text);
+            }
+            [numbers] if numbers.transactions == 1 => single(numbers, &mut text),
+            [numbers] => many(numbers, &mut text),
+            _ => text += &sweep(cases, self),
+        }
+        text
+    }
+
+    /// Returns an error if no packet ever came at a required position. A stopped simulation does not show that.
+    pub fn check_required(&self, cases: &SimulationCases) -> Result<(), MissingPacket> {
+        let all = cases.list.iter().zip(&self.numbers);
+        for (case, numbers) in all.filter(|_| !self.stopped) {
+            for direction in Direction::BOTH {
+                let most = numbers.most_packets[direction as usize];
+                if let Some(position) = first_beyond(case.required.script(direction), most) {
+                    return Err(MissingPacket {
+                        direction,
+                        position,
+                        most,
+                    });
+                }
+            }
+        }
+        Ok(())
+    }
+}
+
+/// The document of one case.
 #[derive(Serialize)]
-struct Listed<'a> {
+struct OnlyCase<'a> {
+    #[serde(flatten)]
+    numbers: &'a CaseNumbers,
+    stopped: bool,
+}
+
+/// The document of several cases.
+#[derive(Serialize)]
+struct CaseDocument<'a> {
+    title: &'a str,
+    stopped: bool,
+    cases: Vec<LabelledNumbers<'a>>,
+}
+
+/// A case with its results.
+#[derive(Serialize)]
+struct LabelledNumbers<'a> {
     given: BTreeMap<&'a str, &'a str>,
     #[serde(flatten)]
-    numbers: &'a Numbers,
+    numbers: &'a CaseNumbers,
 }
 
-/// One document: the results of the only case, or a list of `cases`.
-pub(super) fn json(cases: &Cases, played: &Played) -> Result<String, Failure> {
-    #[derive(Serialize)]
-    struct Only<'a> {
-        #[serde(flatten)]
-        numbers: &'a Numbers,
-        stopped: bool,
-    }
-    #[derive(Serialize)]
-    struct Document<'a> {
-        title: &'a str,
-        stopped: bool,
-        cases: Vec<Listed<'a>>,
-    }
-    let text = match (cases.list.as_slice(), played.numbers.as_slice()) {
-        ([_], [numbers]) => serde_json::to_string_pretty(&Only {
-            numbers,
-            stopped: played.stopped,
-        }),
-        (list, numbers) => serde_json::to_string_pretty(&Document {
-            title: &cases.title,
-            stopped: played.stopped,
-            cases: list.iter().zip(numbers).map(listed).collect(),
-        }),
-    };
-    Ok(text.map_err(Failure::run)? + "\n")
-}
-
-fn listed<'a>((case, numbers): (&'a Case, &'a Numbers)) -> Listed<'a> {
+fn labelled<'a>((case, numbers): (&'a SimulationCase, &'a CaseNumbers)) -> LabelledNumbers<'a> {
     let labels = case.labels.iter();
-    Listed {
+    LabelledNumbers {
         given: labels
             .map(|(option, value)| (option.as_str(), value.as_str()))
             .collect(),
@@ -156,26 +233,7 @@ fn listed<'a>((case, numbers): (&'a Case, &'a Numbers)) -> Listed<'a> {
     }
 }
 
-/// A few lines for one case, a table for several.
-pub(super) fn text(cases: &Cases, played: &Played) -> String {
-    let mut text = format!("{}\n\n", cases.title);
-    match played.numbers.as_slice() {
-        [numbers] if numbers.transactions == 0 => {
-            line(
-                &mut text,
-                "response time",
-                "none: nothing was answered whole",
-            );
-            counts(numbers, &mut text);
-        }
-        [numbers] if numbers.transactions == 1 => single(numbers, &mut text),
-        [numbers] => many(numbers, &mut text),
-        _ => text += &sweep(cases, played),
-    }
-    text
-}
-
-fn single(numbers: &Numbers, text: &mut String) {
+fn single(numbers: &CaseNumbers, text: &mut String) {
     let parts = numbers
         .parts()
         .map(|(name, part)| format!("{:.1} {name}", part.mean));
@@ -188,7 +246,7 @@ fn single(numbers: &Numbers, text: &mut String) {
     counts(numbers, text);
 }
 
-fn many(numbers: &Numbers, text: &mut String) {
+fn many(numbers: &CaseNumbers, text: &mut String) {
     let head = ["ms", "mean", "p50", "p90", "p99", "p99.9", "max"];
     let row = |name: &str, summary: &Summary| {
         let values = [
@@ -221,8 +279,8 @@ fn many(numbers: &Numbers, text: &mut String) {
     line(text, "slowest", &format!("transaction {}", numbers.slowest));
 }
 
-fn counts(numbers: &Numbers, text: &mut String) {
-    let Numbers {
+fn counts(numbers: &CaseNumbers, text: &mut String) {
+    let CaseNumbers {
         connections,
         transactions,
         ..
@@ -275,7 +333,7 @@ fn line(text: &mut String, name: &str, words: &str) {
 }
 
 /// One line for each case.
-fn sweep(cases: &Cases, played: &Played) -> String {
+fn sweep(cases: &SimulationCases, results: &CaseResults) -> String {
     let labels = cases.list.first().map(|case| case.labels.as_slice());
     let options = labels
         .unwrap_or_default()
@@ -284,7 +342,7 @@ fn sweep(cases: &Cases, played: &Played) -> String {
     let head = TIMES.iter().map(|(_, name)| *name);
     let head = head.chain(["t_resp", "again", "timeouts"]);
     let mut rows: Vec<Vec<String>> = vec![options.chain(head.map(str::to_owned)).collect()];
-    for (case, numbers) in cases.list.iter().zip(&played.numbers) {
+    for (case, numbers) in cases.list.iter().zip(&results.numbers) {
         let values = case.labels.iter().map(|(_, value)| value.clone());
         let reply = told(match numbers.transactions {
             0 => f64::NAN,
@@ -306,7 +364,7 @@ fn told(ms: f64) -> String {
 }
 
 /// Aligns columns, numbers to the right.
-pub(super) fn table(rows: &[Vec<String>]) -> String {
+pub(crate) fn table(rows: &[Vec<String>]) -> String {
     let columns = rows.iter().map(Vec::len).max().unwrap_or_default();
     let width = |column: usize| {
         let words = rows.iter().filter_map(|row| row.get(column));

@@ -1,0 +1,180 @@
+//! The comparison in words: the report on the terminal, and the checks for other programs.
+
+use posthaste_stats::{Judgement, Needed, Reason, Verdict};
+
+use super::{ComparedStatistic, Comparison, OptionDifference, OverallVerdict};
+use crate::checks::{Check, CheckState, Checks};
+
+/// The remedy for one run per side.
+const ONE_RUN: &str = "one run a side does not show the scatter between runs: compare three a side \
+(posthaste compare a1 a2 a3 -- b1 b2 b3), or give a known scatter with --scatter";
+
+impl Comparison {
+    /// The report for a terminal.
+    pub fn text(&self) -> String {
+        let side = |runs: &[String]| match runs.len() {
+            1 => runs.join(""),
+            count => format!("{count} runs: {}", runs.join(" ")),
+        };
+        let mut out = format!("before    {}\n", side(&self.before));
+        out.push_str(&format!("after     {}\n", side(&self.after)));
+        for line in notes(self) {
+            out.push_str(&format!("          {line}\n"));
+        }
+        let width = self.judged.iter().chain(&self.informative);
+        let width = width.map(|row| row.name.len()).max().unwrap_or(0);
+        out.push_str(&format!(
+            "\n{:<width$} {:>11} {:>11} {:>8}  {:<26} verdict\n",
+            "judged", "before", "after", "change", "interval"
+        ));
+        self.judged
+            .iter()
+            .for_each(|row| out.push_str(&line(row, width)));
+        out.push_str("\nfor information\n");
+        self.informative
+            .iter()
+            .for_each(|row| out.push_str(&line(row, width)));
+        out.push_str(&format!("\n{}\n", self.conclusion()));
+        out
+    }
+
+    /// The overall verdict as a sentence.
+    pub fn conclusion(&self) -> String {
+        match self.verdict {
+            OverallVerdict::Worse => format!("worse in {}", self.named(Verdict::Worse).join(", ")),
+            OverallVerdict::Unknown => {
+                format!("no verdict on {}", self.named(Verdict::Unknown).join(", "))
+            }
+            OverallVerdict::Better => {
+                format!("better in {}", self.named(Verdict::Better).join(", "))
+            }
+            OverallVerdict::Equal => "equal within the margins stated".to_owned(),
+        }
+    }
+
+    /// The judged statistics as checks.
+    pub fn checks(&self, allow_unknown: bool) -> Checks {
+        let check = |row: &ComparedStatistic| {
+            let judgement = &row.judgement;
+            let state = match judgement.verdict {
+                Verdict::Better | Verdict::Equal { .. } => CheckState::Passed,
+                Verdict::Worse => CheckState::Failed,
+                Verdict::Unknown => CheckState::Unknown,
+            };
+            let found = match judgement.change {
+                Some(by) => format!("{}, {}", change(by), words(judgement)),
+                None => words(judgement),
+            };
+            let value = |name, value: Option<f64>| {
+                value.map(|value| format!("{name} {}", size(value, row.share)))
+            };
+            let interval = judgement.interval.map(|[low, high]| {
+                let confidence = (judgement.confidence * 100.0).round();
+                format!("{confidence}% interval {} to {}", change(low), change(high))
+            });
+            let detail = [
+                value("before", judgement.before),
+                value("after", judgement.after),
+                interval,
+            ];
+            Check {
+                name: row.name.clone(),
+                state,
+                found,
+                detail: detail.into_iter().flatten().collect::<Vec<_>>().join("\n"),
+            }
+        };
+        Checks {
+            title: "posthaste compare".to_owned(),
+            notes: notes(self),
+            checks: self.judged.iter().map(check).collect(),
+            allow_unknown,
+        }
+    }
+}
+
+/// Lines about all statistics: reasons not to compare, options that differ, the remedy for one run per side.
+fn notes(comparison: &Comparison) -> Vec<String> {
+    let reasons = comparison.incomparable.iter();
+    let mut lines: Vec<String> = reasons
+        .map(|why| format!("not comparable: {why}"))
+        .collect();
+    lines.extend(comparison.differences.iter().map(|found| {
+        let (before, after) = (
+            OptionDifference::words(&found.before),
+            OptionDifference::words(&found.after),
+        );
+        format!("{} differs: {before} | {after}", found.option)
+    }));
+    if comparison.one_each() {
+        lines.push(ONE_RUN.to_owned());
+    }
+    lines
+}
+
+fn line(row: &ComparedStatistic, width: usize) -> String {
+    let judgement = &row.judgement;
+    let value =
+        |value: Option<f64>| value.map_or_else(|| "-".to_owned(), |value| size(value, row.share));
+    let interval = judgement.interval.map_or_else(String::new, |[low, high]| {
+        let confidence = (judgement.confidence * 100.0).round();
+        format!("{} to {} ({confidence}%)", change(low), change(high))
+    });
+    format!(
+        "{:<width$} {:>11} {:>11} {:>8}  {interval:<26} {}\n",
+        row.name,
+        value(judgement.before),
+        value(judgement.after),
+        judgement.change.map_or_else(String::new, change),
+        words(judgement)
+    )
+}
+
+fn size(value: f64, share: bool) -> String {
+    match share {
+        true => format!("{:.3}%", value * 100.0),
+        false => format!("{value:.3} ms"),
+    }
+}
+
+/// Percent of the value before, or percentage points of shares.
+fn change(change: f64) -> String {
+    match change.is_finite() {
+        true => format!("{:+.1}%", change * 100.0),
+        false => "any".to_owned(),
+    }
+}
+
+/// The verdict with its reason, and the data needed for a decision.
+fn words(judgement: &Judgement) -> String {
+    let mut out = match judgement.verdict {
+        Verdict::Better => "better".to_owned(),
+        Verdict::Worse => "worse".to_owned(),
+        Verdict::Equal { within } => format!("equal within {:.1}%", within * 100.0),
+        Verdict::Unknown => "unknown".to_owned(),
+    };
+    if let Some(reason) = judgement.reason {
+        out.push_str(&format!(": {reason}"));
+    }
+    if let Some(needed) = judgement.needed {
+        out.push_str(&format!("; {}", remedy(needed, judgement.reason)));
+    }
+    out
+}
+
+fn remedy(needed: Needed, reason: Option<Reason>) -> String {
+    let runs = match needed.runs {
+        Some(runs) if needed.assumed => {
+            format!("about {runs} runs a side would decide if their scatter is 5%")
+        }
+        Some(runs) => format!("about {runs} runs a side would decide"),
+        None => "more than 99 runs a side of this length would be needed".to_owned(),
+    };
+    match needed
+        .times_longer
+        .filter(|_| reason != Some(Reason::OneRun))
+    {
+        Some(times) => format!("{runs}, or runs {times} times as long"),
+        None => runs,
+    }
+}
