@@ -1,6 +1,6 @@
 //! Invalid arguments are refused with the remedy, exit code 2, before anything is sent.
 
-use crate::command::{Shop, posthaste, said};
+use crate::command::{RunningShop, posthaste, said};
 
 const URL: &str = "http://127.0.0.1:9/";
 
@@ -282,7 +282,7 @@ fn a_template_that_names_a_missing_column_lists_those_there_are() {
 
 #[test]
 fn a_wsdl_without_the_operation_lists_those_there_are() {
-    let shop = Shop::open(&[]);
+    let shop = RunningShop::open(&[]);
     let wsdl = format!("{}/soap?wsdl", shop.url);
     let said = said(&mut posthaste(&[
         "load",

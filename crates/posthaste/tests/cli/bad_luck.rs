@@ -5,11 +5,11 @@ use std::process::{Command, Stdio};
 
 use serde_json::Value;
 
-use crate::command::{Said, Shop, posthaste, said, signal, until};
+use crate::command::{CommandOutput, RunningShop, posthaste, said, signal, until};
 
 #[test]
 fn ctrl_c_keeps_what_was_measured_and_says_so() {
-    let shop = Shop::open(&[]);
+    let shop = RunningShop::open(&[]);
     let child = posthaste(&[
         "load",
         "--allow-late",
@@ -26,7 +26,7 @@ fn ctrl_c_keeps_what_was_measured_and_says_so() {
     .unwrap();
     until("fifty replies", || shop.pages() >= 50);
     signal("INT", child.id());
-    let said = Said::from(child.wait_with_output().unwrap());
+    let said = CommandOutput::from(child.wait_with_output().unwrap());
     assert_eq!(said.code, Some(3), "{}", said.err);
     assert!(said.err.contains("stopped"), "{}", said.err);
     let report: Value = serde_json::from_str(&said.out).unwrap();
@@ -50,14 +50,14 @@ fn ctrl_c_keeps_what_was_measured_and_says_so() {
 
 #[test]
 fn the_bookshop_drains_on_sigterm() {
-    let mut shop = Shop::open(&[]);
+    let mut shop = RunningShop::open(&[]);
     signal("TERM", shop.id());
     assert_eq!(shop.wait(), Some(0));
 }
 
 #[test]
 fn a_taken_port_is_named() {
-    let shop = Shop::open(&[]);
+    let shop = RunningShop::open(&[]);
     let address = shop.url.strip_prefix("http://").unwrap();
     let said = said(&mut posthaste(&["bookshop", "--listen", address]));
     assert_eq!(said.code, Some(3));
@@ -66,7 +66,7 @@ fn a_taken_port_is_named() {
 
 #[test]
 fn without_descriptors_requests_are_counted_not_lost() {
-    let shop = Shop::open(&["--service", "md1:100ms"]);
+    let shop = RunningShop::open(&["--service", "md1:100ms"]);
     let arguments = [
         "load",
         &shop.page(),
@@ -101,7 +101,7 @@ fn without_descriptors_requests_are_counted_not_lost() {
 
 #[test]
 fn a_full_disk_is_an_error_that_names_the_file() {
-    let shop = Shop::open(&[]);
+    let shop = RunningShop::open(&[]);
     let folder = tempfile::tempdir().unwrap();
     std::os::unix::fs::symlink("/dev/full", folder.path().join("unfinished")).unwrap();
     let out = folder.path().to_str().unwrap();
@@ -144,7 +144,7 @@ fn a_full_disk_is_an_error_that_names_the_file() {
 
 #[test]
 fn a_run_that_cannot_begin_leaves_the_records_of_the_one_before() {
-    let shop = Shop::open(&[]);
+    let shop = RunningShop::open(&[]);
     let folder = tempfile::tempdir().unwrap();
     let out = folder.path().to_str().unwrap();
     let load = |url: &str| {
@@ -168,20 +168,20 @@ fn a_run_that_cannot_begin_leaves_the_records_of_the_one_before() {
 
 #[test]
 fn a_reader_that_goes_away_is_no_crash() {
-    let shop = Shop::open(&[]);
+    let shop = RunningShop::open(&[]);
     let mut child = posthaste(&["load", &shop.url, "--rate", "50/s", "--duration", "300ms"])
         .stdout(Stdio::piped())
         .stderr(Stdio::piped())
         .spawn()
         .unwrap();
     drop(child.stdout.take());
-    let said = Said::from(child.wait_with_output().unwrap());
+    let said = CommandOutput::from(child.wait_with_output().unwrap());
     assert_eq!((said.code, said.err.as_str()), (Some(0), ""));
 }
 
 #[test]
 fn without_a_terminal_there_is_no_colour_and_no_bar() {
-    let shop = Shop::open(&[]);
+    let shop = RunningShop::open(&[]);
     let run = said(
         posthaste(&[
             "load",

@@ -16,17 +16,17 @@ pub(crate) fn posthaste(arguments: &[&str]) -> Command {
 }
 
 /// Output and exit code of a run.
-pub(crate) struct Said {
+pub(crate) struct CommandOutput {
     pub(crate) code: Option<i32>,
     pub(crate) out: String,
     pub(crate) err: String,
 }
 
-pub(crate) fn said(command: &mut Command) -> Said {
-    Said::from(command.output().unwrap())
+pub(crate) fn said(command: &mut Command) -> CommandOutput {
+    CommandOutput::from(command.output().unwrap())
 }
 
-impl From<Output> for Said {
+impl From<Output> for CommandOutput {
     fn from(output: Output) -> Self {
         Self {
             code: output.status.code(),
@@ -37,12 +37,12 @@ impl From<Output> for Said {
 }
 
 /// A bookshop, or another service, as a process that ends with the test.
-pub(crate) struct Shop {
+pub(crate) struct RunningShop {
     child: Child,
     pub(crate) url: String,
 }
 
-impl Shop {
+impl RunningShop {
     pub(crate) fn open(arguments: &[&str]) -> Self {
         let anywhere = ["--listen", "127.0.0.1:0"];
         Self::serve("bookshop", &[&anywhere, arguments].concat())
@@ -110,7 +110,7 @@ impl Shop {
     }
 }
 
-impl Drop for Shop {
+impl Drop for RunningShop {
     fn drop(&mut self) {
         let _ = self.child.kill();
         let _ = self.child.wait();

@@ -5,7 +5,7 @@ use std::path::PathBuf;
 
 use serde_json::{Value, json};
 
-use crate::command::{Said, Shop, posthaste, said};
+use crate::command::{CommandOutput, RunningShop, posthaste, said};
 
 /// The report of a real run, the source of all others, and the folder for them.
 struct Reports {
@@ -18,7 +18,7 @@ const REQUESTS: u64 = 3_000;
 
 impl Reports {
     fn new() -> Self {
-        let shop = Shop::open(&[]);
+        let shop = RunningShop::open(&[]);
         let made = said(&mut posthaste(&[
             "load",
             &shop.url,
@@ -65,7 +65,7 @@ impl Reports {
     }
 
     /// Compares with these words. Names of runs are replaced by their folders.
-    fn compare(&self, words: &str) -> Said {
+    fn compare(&self, words: &str) -> CommandOutput {
         let words = words.split(' ').map(|word| match self.path(word) {
             path if path.exists() || word.ends_with(".out") => path.display().to_string(),
             _ => word.to_owned(),
@@ -73,7 +73,7 @@ impl Reports {
         said(posthaste(&["compare"]).args(words))
     }
 
-    fn three(&self, name: &str, options: &str) -> Said {
+    fn three(&self, name: &str, options: &str) -> CommandOutput {
         let options = if options.is_empty() {
             "--margin 25%"
         } else {
@@ -136,7 +136,7 @@ fn errors(report: &mut Value, count: u64) {
     }
 }
 
-fn document(said: &Said) -> Value {
+fn document(said: &CommandOutput) -> Value {
     serde_json::from_str(&said.out).unwrap()
 }
 

@@ -5,13 +5,13 @@ use std::net::{SocketAddr, TcpStream};
 use std::process::Command;
 use std::time::{Duration, Instant};
 
-use crate::command::{Shop, until};
+use crate::command::{RunningShop, until};
 
 /// More connections than the gateway has descriptors.
 const SILENT: usize = 300;
 
 /// Starts a gateway in front of `upstream` that may open 120 files.
-fn gateway(upstream: &str) -> Shop {
+fn gateway(upstream: &str) -> RunningShop {
     let folder = tempfile::tempdir().unwrap();
     let file = folder.path().join("gateway.toml");
     let upstream = upstream.strip_prefix("http://").unwrap();
@@ -19,7 +19,7 @@ fn gateway(upstream: &str) -> Shop {
         format!("listen = \"127.0.0.1:0\"\n[[route]]\npath = \"/\"\nupstream = [\"{upstream}\"]\n");
     std::fs::write(&file, config).unwrap();
     let script = "ulimit -n 120 && exec \"$0\" \"$@\"";
-    Shop::start(
+    RunningShop::start(
         Command::new("sh")
             .args([
                 "-c",
@@ -47,7 +47,7 @@ fn status(address: SocketAddr, path: &str) -> String {
 
 #[test]
 fn silent_connections_lock_nobody_out() {
-    let shop = Shop::open(&[]);
+    let shop = RunningShop::open(&[]);
     let page = shop.page();
     let path = page.strip_prefix(&shop.url).unwrap();
     let gateway = gateway(&shop.url);

@@ -6,14 +6,14 @@ use std::path::Path;
 use std::process::Command;
 use std::time::Duration;
 
-use crate::command::{Shop, posthaste, said, until};
+use crate::command::{RunningShop, posthaste, said, until};
 
 /// Names the small disk. The test runs itself again in a namespace where it may mount one.
 const DISK: &str = "POSTHASTE_SMALL_DISK";
 
 const TEST: &str = "full_disk::a_broker_starts_on_a_full_disk_and_publishes_once_there_is_room";
 
-fn ask(broker: &Shop, method: &str, token: &str, body: &str) -> String {
+fn ask(broker: &RunningShop, method: &str, token: &str, body: &str) -> String {
     let address = broker.url.strip_prefix("http://").unwrap();
     let mut stream = TcpStream::connect(address).unwrap();
     let length = body.len();
@@ -64,7 +64,7 @@ fn a_broker_starts_on_a_full_disk_and_publishes_once_there_is_room() {
     let words = made.out.split_whitespace();
     let token = words.into_iter().find(|word| word.starts_with("pht_"));
     let token = token.unwrap().to_owned();
-    let start = || Shop::serve("broker", &["--listen", "127.0.0.1:0", "--store", &store]);
+    let start = || RunningShop::serve("broker", &["--listen", "127.0.0.1:0", "--store", &store]);
     let offer = |cents: u32| {
         format!(
             r#"{{"name":"Gold","expires":"2100-01-01T00:00:00Z","qos":{{"price":{{"amount":"0.{cents}","currency":"EUR"}}}}}}"#

@@ -6,18 +6,18 @@ use std::process::Stdio;
 use std::sync::atomic::AtomicBool;
 use std::sync::atomic::Ordering::Relaxed;
 
-use crate::command::{Said, Shop, posthaste, said};
+use crate::command::{CommandOutput, RunningShop, posthaste, said};
 
 const OFFERS: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../../examples/offers.wsqos");
 
 /// A broker with a store of its own, and the token of ada.
-struct Broker {
-    service: Shop,
+struct RunningBroker {
+    service: RunningShop,
     token: String,
     _folder: tempfile::TempDir,
 }
 
-impl Broker {
+impl RunningBroker {
     fn open() -> Self {
         let folder = tempfile::tempdir().unwrap();
         let store = format!("sqlite:{}", folder.path().join("offers.db").display());
@@ -26,7 +26,7 @@ impl Broker {
         ]));
         assert_eq!(made.code, Some(0), "{}", made.err);
         Self {
-            service: Shop::serve("broker", &["--listen", "127.0.0.1:0", "--store", &store]),
+            service: RunningShop::serve("broker", &["--listen", "127.0.0.1:0", "--store", &store]),
             token: made.out.trim().to_owned(),
             _folder: folder,
         }
@@ -41,7 +41,7 @@ impl Broker {
         command
     }
 
-    fn said(&self, arguments: &[&str]) -> Said {
+    fn said(&self, arguments: &[&str]) -> CommandOutput {
         let said = said(&mut self.command(arguments));
         assert_eq!(said.code, Some(0), "{arguments:?}: {}", said.err);
         said
@@ -50,7 +50,7 @@ impl Broker {
 
 #[test]
 fn what_one_broker_exports_another_imports() {
-    let (one, other) = (Broker::open(), Broker::open());
+    let (one, other) = (RunningBroker::open(), RunningBroker::open());
     for kind in ["books", "maps"] {
         one.said(&["put", kind, "ada", OFFERS]);
     }
@@ -70,7 +70,7 @@ fn what_one_broker_exports_another_imports() {
 
 #[test]
 fn watching_ends_when_nobody_reads_any_more() {
-    let broker = Broker::open();
+    let broker = RunningBroker::open();
     let mut watching = broker
         .command(&["watch"])
         .stdout(Stdio::piped())
@@ -119,7 +119,7 @@ fn a_follower_with_sources_of_its_own_is_refused_wherever_it_was_told_so() {
 
 #[test]
 fn clients_buy_what_they_can_afford_and_decline_the_rest() {
-    let (broker, shop) = (Broker::open(), Shop::open(&[]));
+    let (broker, shop) = (RunningBroker::open(), RunningShop::open(&[]));
     broker.said(&["put", "books", "ada", OFFERS]);
     let load = |options: &[&str]| {
         let fixed = [
@@ -235,7 +235,7 @@ fn certificate(folder: &std::path::Path) -> [String; 2] {
 fn a_brokers_certificate_is_trusted_by_ca_or_not_looked_at() {
     let folder = tempfile::tempdir().unwrap();
     let [cert, key] = certificate(folder.path());
-    let shop = Shop::open(&["--cert", &cert, "--key", &key]);
+    let shop = RunningShop::open(&["--cert", &cert, "--key", &key]);
     let list = |more: &[&str]| {
         let asked = ["offers", "list", "--broker", &shop.url];
         let said = said(&mut posthaste(&[&asked, more].concat()));

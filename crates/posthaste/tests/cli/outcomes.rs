@@ -4,7 +4,7 @@ use std::fs;
 
 use serde_json::Value;
 
-use crate::command::{Shop, posthaste, said};
+use crate::command::{RunningShop, posthaste, said};
 
 fn json(text: &str) -> Value {
     serde_json::from_str(text).unwrap()
@@ -12,7 +12,7 @@ fn json(text: &str) -> Value {
 
 #[test]
 fn the_json_keeps_its_contract() {
-    let shop = Shop::open(&[]);
+    let shop = RunningShop::open(&[]);
     let url = format!("{}/isbns.csv", shop.url);
     let said = said(&mut posthaste(&[
         "load",
@@ -55,7 +55,7 @@ fn the_json_keeps_its_contract() {
 
 #[test]
 fn assertions_decide_the_exit_code() {
-    let shop = Shop::open(&[]);
+    let shop = RunningShop::open(&[]);
     let run = |bound: &str| {
         let arguments = [
             "load",
@@ -82,7 +82,7 @@ fn assertions_decide_the_exit_code() {
 
 #[test]
 fn a_client_that_decodes_tells_what_came_of_it() {
-    let shop = Shop::open(&["--gzip", "6"]);
+    let shop = RunningShop::open(&["--gzip", "6"]);
     let page = shop.page();
     let run = |options: &[&str]| {
         let fixed = [
@@ -125,7 +125,7 @@ fn a_client_that_decodes_tells_what_came_of_it() {
 
 #[test]
 fn a_fault_counts_in_both_versions_of_soap() {
-    let shop = Shop::open(&[]);
+    let shop = RunningShop::open(&[]);
     let folder = tempfile::tempdir().unwrap();
     let data = folder.path().join("isbn.csv");
     fs::write(&data, "isbn\n0000000000\n").unwrap();
@@ -155,7 +155,7 @@ fn a_fault_counts_in_both_versions_of_soap() {
 
 #[test]
 fn records_are_kept() {
-    let shop = Shop::open(&[]);
+    let shop = RunningShop::open(&[]);
     let folder = tempfile::tempdir().unwrap();
     let out = folder.path().to_str().unwrap();
     let said = said(&mut posthaste(&[
@@ -184,7 +184,7 @@ fn records_are_kept() {
 
 #[test]
 fn the_seconds_add_up_to_the_report() {
-    let shop = Shop::open(&[]);
+    let shop = RunningShop::open(&[]);
     let folder = tempfile::tempdir().unwrap();
     let out = folder.path().to_str().unwrap();
     let said = said(&mut posthaste(&[
@@ -213,7 +213,7 @@ fn the_seconds_add_up_to_the_report() {
 
 #[test]
 fn a_mix_is_drawn_by_weight() {
-    let shop = Shop::open(&[]);
+    let shop = RunningShop::open(&[]);
     let folder = tempfile::tempdir().unwrap();
     let mix = folder.path().join("mix.toml");
     let entry = |name: &str, path: &str, weight: u32| {

@@ -6,7 +6,7 @@ use std::process::Stdio;
 
 use serde_json::Value;
 
-use crate::command::{Said, posthaste, said};
+use crate::command::{CommandOutput, posthaste, said};
 
 /// Client and server of every capture here.
 const CLIENT: ([u8; 4], u16) = ([10, 0, 0, 1], 40_000);
@@ -14,11 +14,11 @@ const SERVER: ([u8; 4], u16) = ([10, 0, 0, 2], 80);
 /// Bytes of each segment of data.
 const SIZE: usize = 1000;
 
-fn make(arguments: &[&str]) -> Said {
+fn make(arguments: &[&str]) -> CommandOutput {
     said(&mut posthaste(&[&["pattern", "make"], arguments].concat()))
 }
 
-fn show(arguments: &[&str]) -> Said {
+fn show(arguments: &[&str]) -> CommandOutput {
     said(&mut posthaste(&[&["pattern", "show"], arguments].concat()))
 }
 
@@ -135,7 +135,7 @@ fn a_pattern_comes_through_a_pipe_and_a_wrong_one_is_refused_by_line() {
         .write_all(b"posthaste pattern 1\ndown drop 8\ndown dorp 9\n")
         .unwrap();
     drop(input);
-    let said = Said::from(child.wait_with_output().unwrap());
+    let said = CommandOutput::from(child.wait_with_output().unwrap());
     assert_eq!((said.code, &*said.out), (Some(2), ""));
     let expected = "-: line 3, column 6: \"dorp\" is nothing that happens to packets: write drop,";
     assert!(said.err.contains(expected), "{}", said.err);
@@ -143,16 +143,23 @@ fn a_pattern_comes_through_a_pipe_and_a_wrong_one_is_refused_by_line() {
 
 /// Direction of a packet.
 #[derive(Clone, Copy)]
-enum Way {
+enum PacketDirection {
     Up,
     Down,
 }
 
 /// A TCP packet over IPv4: sequence number, acknowledgement, flags, bytes of data.
-fn packet(way: Way, id: u16, sequence: u32, acknowledges: u32, flags: u8, data: usize) -> Vec<u8> {
+fn packet(
+    way: PacketDirection,
+    id: u16,
+    sequence: u32,
+    acknowledges: u32,
+    flags: u8,
+    data: usize,
+) -> Vec<u8> {
     let (from, to) = match way {
-        Way::Up => (CLIENT, SERVER),
-        Way::Down => (SERVER, CLIENT),
+        PacketDirection::Up => (CLIENT, SERVER),
+        PacketDirection::Down => (SERVER, CLIENT),
     };
     let length = u16::try_from(40 + data).unwrap().to_be_bytes();
     let mut bytes = vec![0x45, 0, length[0], length[1]];
@@ -227,21 +234,22 @@ const ACK: u8 = 16;
 fn both_ends() -> [Vec<(u64, Vec<u8>)>; 2] {
     let mut ends = [Vec::new(), Vec::new()];
     let mut id = 0;
-    let mut send = |at: u64, way: Way, fields: (u32, u32, u8, usize), later: Option<u64>| {
-        id += 1;
-        let packet = packet(way, id, fields.0, fields.1, fields.2, fields.3);
-        let (sender, receiver) = match way {
-            Way::Up => (0, 1),
-            Way::Down => (1, 0),
+    let mut send =
+        |at: u64, way: PacketDirection, fields: (u32, u32, u8, usize), later: Option<u64>| {
+            id += 1;
+            let packet = packet(way, id, fields.0, fields.1, fields.2, fields.3);
+            let (sender, receiver) = match way {
+                PacketDirection::Up => (0, 1),
+                PacketDirection::Down => (1, 0),
+            };
+            ends[sender].push((at, packet.clone()));
+            if let Some(later) = later {
+                ends[receiver].push((at + 10 + later, packet));
+            }
         };
-        ends[sender].push((at, packet.clone()));
-        if let Some(later) = later {
-            ends[receiver].push((at + 10 + later, packet));
-        }
-    };
-    send(0, Way::Up, (100, 0, SYN, 0), Some(0));
-    send(10, Way::Down, (500, 101, SYN | ACK, 0), Some(0));
-    send(20, Way::Up, (101, 501, ACK, 0), Some(0));
+    send(0, PacketDirection::Up, (100, 0, SYN, 0), Some(0));
+    send(10, PacketDirection::Down, (500, 101, SYN | ACK, 0), Some(0));
+    send(20, PacketDirection::Up, (101, 501, ACK, 0), Some(0));
     let byte = |n: u32| 501 + n * SIZE as u32;
     for n in 0..10 {
         let later = match n {
@@ -251,14 +259,24 @@ fn both_ends() -> [Vec<(u64, Vec<u8>)>; 2] {
         };
         send(
             40 + u64::from(n),
-            Way::Down,
+            PacketDirection::Down,
             (byte(n), 101, ACK, SIZE),
             later,
         );
     }
-    send(100, Way::Down, (byte(2), 101, ACK, SIZE), Some(0));
-    send(101, Way::Down, (byte(7), 101, ACK, SIZE), None);
-    send(200, Way::Down, (byte(7), 101, ACK, SIZE), Some(0));
+    send(
+        100,
+        PacketDirection::Down,
+        (byte(2), 101, ACK, SIZE),
+        Some(0),
+    );
+    send(101, PacketDirection::Down, (byte(7), 101, ACK, SIZE), None);
+    send(
+        200,
+        PacketDirection::Down,
+        (byte(7), 101, ACK, SIZE),
+        Some(0),
+    );
     for end in &mut ends {
         end.sort_by_key(|(at, _)| *at);
     }
@@ -348,7 +366,7 @@ fn a_capture_that_is_cut_off_or_of_something_else_is_named() {
     let made = make(&["--client-capture", &other]);
     assert_eq!(made.code, Some(2));
     assert!(made.err.contains("type 105"), "{}", made.err);
-    let long = vec![(0, packet(Way::Up, 1, 1, 1, ACK, 4000))];
+    let long = vec![(0, packet(PacketDirection::Up, 1, 1, 1, ACK, 4000))];
     let long = written(folder.path(), "long.pcap", &pcap(&long));
     let made = make(&["--client-capture", &long]);
     assert!(made.err.contains("ethtool"), "{}", made.err);

@@ -2,12 +2,12 @@
 
 use serde_json::Value;
 
-use crate::command::{Shop, posthaste, said, until};
+use crate::command::{RunningShop, posthaste, said, until};
 
 struct System {
-    broker: Shop,
-    gateway: Shop,
-    shop: Shop,
+    broker: RunningShop,
+    gateway: RunningShop,
+    shop: RunningShop,
     folder: tempfile::TempDir,
 }
 
@@ -21,8 +21,8 @@ impl System {
             "broker", "token", "new", "ada", "--store", &store,
         ]));
         std::fs::write(path("ada.token"), made.out).unwrap();
-        let broker = Shop::serve("broker", &["--listen", "127.0.0.1:0", "--store", &store]);
-        let shop = Shop::open(&["--service", "md1:20ms"]);
+        let broker = RunningShop::serve("broker", &["--listen", "127.0.0.1:0", "--store", &store]);
+        let shop = RunningShop::open(&["--service", "md1:20ms"]);
         let config = format!(
             "listen = \"127.0.0.1:0\"
 [demand]
@@ -45,7 +45,7 @@ upstream = [{:?}]
             shop.url
         );
         std::fs::write(path("gateway.toml"), config).unwrap();
-        let gateway = Shop::serve("gateway", &["--config", &path("gateway.toml")]);
+        let gateway = RunningShop::serve("gateway", &["--config", &path("gateway.toml")]);
         Self {
             broker,
             gateway,

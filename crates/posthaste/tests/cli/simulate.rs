@@ -4,7 +4,7 @@ use std::process::Stdio;
 
 use serde_json::Value;
 
-use crate::command::{Said, posthaste, said, signal, until};
+use crate::command::{CommandOutput, posthaste, said, signal, until};
 
 /// The options of the published figures.
 const LINE: [&str; 8] = [
@@ -18,7 +18,7 @@ const LINE: [&str; 8] = [
     "--processing=200ms",
 ];
 
-fn simulate(options: &[&str]) -> Said {
+fn simulate(options: &[&str]) -> CommandOutput {
     let said = said(&mut posthaste(
         &[&["simulate"], &LINE[..], options].concat(),
     ));
@@ -287,7 +287,7 @@ fn ctrl_c_keeps_what_was_simulated_and_says_so() {
     // By then it simulates: a second of CPU time is about ten thousand transactions.
     until("work", || seconds_used(child.id()) >= 1.0);
     signal("INT", child.id());
-    let said = Said::from(child.wait_with_output().unwrap());
+    let said = CommandOutput::from(child.wait_with_output().unwrap());
     assert_eq!(said.code, Some(3), "{}", said.err);
     assert!(said.err.contains("stopped"), "{}", said.err);
     let document: Value = serde_json::from_str(&said.out).unwrap();

@@ -6,9 +6,9 @@ use std::path::Path;
 
 use serde_json::Value;
 
-use crate::command::{Said, Shop, posthaste, said};
+use crate::command::{CommandOutput, RunningShop, posthaste, said};
 
-fn load(arguments: &[&str]) -> Said {
+fn load(arguments: &[&str]) -> CommandOutput {
     said(&mut posthaste(&[&["load"], arguments].concat()))
 }
 
@@ -27,7 +27,7 @@ fn closed_port() -> String {
 #[test]
 fn requests_that_time_out_fail_bounds_on_percentiles() {
     // 200 requests per second are served, and twice as many are due.
-    let shop = Shop::open(&["--service", "md1:5ms"]);
+    let shop = RunningShop::open(&["--service", "md1:5ms"]);
     let page = shop.page();
     let run = load(&[
         &page,
@@ -63,7 +63,7 @@ fn requests_that_time_out_fail_bounds_on_percentiles() {
 
 #[test]
 fn a_rate_beyond_the_generator_is_said_first_and_ends_with_the_plan() {
-    let shop = Shop::open(&[]);
+    let shop = RunningShop::open(&[]);
     let arguments = [&shop.url, "--rate", "2M/s", "--duration", "300ms"];
     let run = load(&arguments);
     assert_eq!(run.code, Some(3), "{}", run.err);
@@ -86,7 +86,7 @@ fn a_rate_beyond_the_generator_is_said_first_and_ends_with_the_plan() {
 
 #[test]
 fn assertions_are_written_for_other_programs() {
-    let shop = Shop::open(&[]);
+    let shop = RunningShop::open(&[]);
     let folder = tempfile::tempdir().unwrap();
     let file = |name: &str| folder.path().join(name).to_str().unwrap().to_owned();
     let run = load(&[
@@ -152,7 +152,7 @@ fn silence_is_no_time_of_zero() {
 
 #[test]
 fn a_folder_that_holds_something_is_not_overwritten() {
-    let shop = Shop::open(&[]);
+    let shop = RunningShop::open(&[]);
     let folder = tempfile::tempdir().unwrap();
     let run = |out: &Path, more: &[&str]| {
         let out = out.to_str().unwrap();
@@ -200,7 +200,7 @@ fn a_folder_that_holds_something_is_not_overwritten() {
 
 #[test]
 fn seconds_are_whole_and_have_a_time_of_day() {
-    let shop = Shop::open(&[]);
+    let shop = RunningShop::open(&[]);
     let folder = tempfile::tempdir().unwrap();
     let out = folder.path().join("run");
     let out = out.to_str().unwrap();

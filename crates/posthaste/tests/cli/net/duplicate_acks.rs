@@ -8,7 +8,7 @@ use std::time::Duration;
 use serde_json::Value;
 
 use super::{own, reported, users};
-use crate::command::Said;
+use crate::command::CommandOutput;
 
 /// A reply of nine segments, the paper's smallest service, after the paper's processing time.
 const REPLY: usize = 12_974;
@@ -40,7 +40,7 @@ fn answer(mut stream: TcpStream) {
 }
 
 /// Runs transactions that lose the server's packets 8 and 9. Returns the median in ms, the output and the report.
-fn transactions(user: super::User, options: &[&str]) -> (f64, Said, Value) {
+fn transactions(user: super::User, options: &[&str]) -> (f64, CommandOutput, Value) {
     let outside = service();
     let to = outside.to_string();
     let url = format!("http://10.0.0.2:{}/", outside.port());

@@ -9,7 +9,7 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 use super::{NOBODY, User, folder, net, own, users};
-use crate::command::{Said, said, signal};
+use crate::command::{CommandOutput, said, signal};
 
 /// Longer than anything needs on a busy machine, so that a test that hangs fails.
 const PATIENCE: Duration = Duration::from_secs(60);
@@ -64,13 +64,13 @@ fn expect_empty(made: &HashSet<PathBuf>) {
 }
 
 /// A run whose command has started three processes that stay, and waits.
-struct Run {
+struct NetRun {
     supervisor: Child,
     out: BufReader<ChildStdout>,
     inside: Vec<u32>,
 }
 
-fn start(user: User) -> Run {
+fn start(user: User) -> NetRun {
     let script = format!("{STAYS} echo $$; exec sleep 300");
     let mut command = net(user, &["--", "sh", "-c", &script]);
     command
@@ -80,7 +80,7 @@ fn start(user: User) -> Run {
     let mut supervisor = command.spawn().unwrap();
     let mut out = BufReader::new(supervisor.stdout.take().unwrap());
     let inside = (0..4).map(|_| process(&mut out)).collect();
-    Run {
+    NetRun {
         supervisor,
         out,
         inside,
@@ -312,7 +312,7 @@ fn a_signal_before_the_command_stops_the_run() {
         }
         signal("INT", supervised(run.id()));
         let _report = std::fs::read(pipe).unwrap();
-        let run = Said::from(run.wait_with_output().unwrap());
+        let run = CommandOutput::from(run.wait_with_output().unwrap());
         assert_eq!((run.code, run.out.as_str()), (Some(3), ""), "{}", run.err);
         assert!(run.err.contains("stopped by signal 2"), "{}", run.err);
     }

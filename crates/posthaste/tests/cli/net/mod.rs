@@ -20,7 +20,7 @@ use std::sync::OnceLock;
 
 use serde_json::Value;
 
-use crate::command::{Said, posthaste, said};
+use crate::command::{CommandOutput, posthaste, said};
 
 /// An ordinary user: "nobody" everywhere.
 const NOBODY: u32 = 65_534;
@@ -112,7 +112,7 @@ fn folder() -> tempfile::TempDir {
 }
 
 /// Runs it, and reads its report.
-fn reported(user: User, arguments: &[&str]) -> (Said, Value) {
+fn reported(user: User, arguments: &[&str]) -> (CommandOutput, Value) {
     let folder = folder();
     let path = folder.path().join("report.json");
     let mut command = net(user, &["--report", path.to_str().unwrap()]);

@@ -12,11 +12,11 @@ use rustix::mount::{UnmountFlags, mount_bind, unmount};
 use serde_json::Value;
 
 use super::{net, own, reported, skip, users};
-use crate::command::{Shop, said};
+use crate::command::{RunningShop, said};
 
 #[test]
 fn one_port_leads_to_a_host_outside() {
-    let shop = Shop::open(&[]);
+    let shop = RunningShop::open(&[]);
     let target = shop.url.strip_prefix("http://").unwrap();
     let port = target.rsplit_once(':').unwrap().1;
     for user in users() {
