@@ -7,11 +7,11 @@ use std::io;
 use std::path::{Path, PathBuf};
 
 use posthaste_link::Direction;
-use posthaste_link::pattern::infer::{Findings, Pair, Receiver, Sender};
+use posthaste_link::pattern::infer::{CapturePair, Findings, ReceiverCapture, SenderCapture};
 use posthaste_units::Span;
 use thiserror::Error;
 
-use crate::capture::{self, CaptureError, Connections, Packet, Remarks};
+use crate::capture::{self, CaptureError, CapturedPacket, Connections, Remarks};
 
 /// Selection of packets, and the exactness of times.
 #[derive(Clone, Copy, Debug)]
@@ -107,8 +107,8 @@ impl CaptureOptions {
         towards: Direction,
         remark: &mut impl FnMut(CaptureRemark<'_>),
     ) -> Result<[(Direction, Findings); 2], InferenceError> {
-        let mut receiver = Receiver::new(towards);
-        let mut sender = Sender::new(towards.reverse());
+        let mut receiver = ReceiverCapture::new(towards);
+        let mut sender = SenderCapture::new(towards.reverse());
         let mut connections = Connections::default();
         let remarks = read(path, &mut connections, |packet| {
             if self.wanted(packet) {
@@ -132,7 +132,7 @@ impl CaptureOptions {
         remark: &mut impl FnMut(CaptureRemark<'_>),
     ) -> Result<[(Direction, Findings); 2], InferenceError> {
         let mut connections = Connections::default();
-        let (mut up, mut down) = (Pair::default(), Pair::default());
+        let (mut up, mut down) = (CapturePair::default(), CapturePair::default());
         let mut arrived = Vec::new();
         let mut begins = [CaptureBeginning::default(), CaptureBeginning::default()];
         let remarks = read(client, &mut connections, |packet| {
@@ -175,7 +175,7 @@ impl CaptureOptions {
         ])
     }
 
-    fn wanted(&self, packet: &Packet) -> bool {
+    fn wanted(&self, packet: &CapturedPacket) -> bool {
         self.connection
             .is_none_or(|number| number == packet.seen.connection)
     }
@@ -204,7 +204,7 @@ struct CaptureBeginning {
 }
 
 impl CaptureBeginning {
-    fn note(&mut self, packet: &Packet, wanted: bool) {
+    fn note(&mut self, packet: &CapturedPacket, wanted: bool) {
         let connection = packet.seen.connection;
         if wanted {
             self.first.get_or_insert(connection);
@@ -248,7 +248,7 @@ fn report_short(path: &Path, remarks: &Remarks, remark: &mut impl FnMut(CaptureR
 fn read(
     path: &Path,
     connections: &mut Connections,
-    look: impl FnMut(&Packet),
+    look: impl FnMut(&CapturedPacket),
 ) -> Result<Remarks, InferenceError> {
     let file = File::open(path).map_err(|source| InferenceError::Open {
         path: path.to_owned(),

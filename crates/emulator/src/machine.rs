@@ -10,7 +10,7 @@ use posthaste_units::Span;
 use rustix::process::Resource;
 use serde::Serialize;
 
-use crate::{CLIENT, Emulation, Outcome, SERVER, Verdict, namespace};
+use crate::{CLIENT, Emulation, EmulationOutcome, EmulationVerdict, SERVER, namespace};
 
 /// State of a capability.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
@@ -284,8 +284,10 @@ pub fn emulated_delays() -> Capability {
     let (state, found) = match try_emulator() {
         Ok(outcome) => {
             let state = match outcome.verdict() {
-                Verdict::OnTime => CapabilityState::Good,
-                Verdict::Late { .. } | Verdict::Lost { .. } => CapabilityState::Limited,
+                EmulationVerdict::OnTime => CapabilityState::Good,
+                EmulationVerdict::Late { .. } | EmulationVerdict::Lost { .. } => {
+                    CapabilityState::Limited
+                }
             };
             let late = |share| outcome.lateness.quantile(share);
             (
@@ -304,7 +306,7 @@ pub fn emulated_delays() -> Capability {
     )
 }
 
-fn try_emulator() -> Result<Outcome, Box<dyn std::error::Error>> {
+fn try_emulator() -> Result<EmulationOutcome, Box<dyn std::error::Error>> {
     namespace::enter()?;
     let plan = Arc::new(Plan {
         delay: Span::from_millis(10),

@@ -10,7 +10,7 @@ use posthaste_units::{Seed, Size};
 use serde::Serialize;
 
 use crate::relay::Relayed;
-use crate::{Outcome, SERVER, Verdict, Way, agent, stack};
+use crate::{DirectionOutcome, EmulationOutcome, EmulationVerdict, SERVER, agent, stack};
 
 /// Results of a run. `Display` writes them as lines for people.
 #[derive(Debug, Serialize)]
@@ -125,9 +125,10 @@ struct AgentReport {
     ends: BTreeMap<&'static str, u64>,
 }
 
-impl RunReport { 
-/// Creates the report of a run that has ended.
-pub fn new ( outcome : & EmulationOutcome ,
+impl RunReport {
+    /// Creates the report of a run that has ended.
+    pub fn new(
+        outcome: &EmulationOutcome,
         plans: &[Arc<Plan>; 2],
         relayed: Relayed,
         seed: Seed,
@@ -172,14 +173,18 @@ pub fn new ( outcome : & EmulationOutcome ,
     }
 
     /// True if the run was on time and nothing needs attention.
-pub fn is_well ( & self ) -> bool { let odd = | way : & DirectionReport | way . pattern_missed || ! way . refused . is_empty ( ) ; self . judgement == EmulationVerdict :: OnTime
+    pub fn is_well(&self) -> bool {
+        let odd = |way: &DirectionReport| way.pattern_missed || !way.refused.is_empty();
+        self.judgement == EmulationVerdict::OnTime
             && ![&self.up, &self.down].into_iter().any(odd)
             && self.unrecorded + self.untraced == 0
             && self.relay.refused + self.relay.datagrams_lost + self.relay.unreachable == 0
     }
 }
 
-impl DirectionReport { fn new ( way : & DirectionOutcome , plan : & Plan ) -> Self { let link : & LinkCounters = & way . link ;
+impl DirectionReport {
+    fn new(way: &DirectionOutcome, plan: &Plan) -> Self {
+        let link: &LinkCounters = &way.link;
         let mut scripted = plan.script.iter().flat_map(|script| script.entries());
         let drops = scripted.any(|(_, effect)| effect == Effect::Drop);
         let dropped = DropReason::ALL
@@ -247,7 +252,7 @@ impl DirectionReport { fn new ( way : & DirectionOutcome , plan : & Plan ) -> Se
 }
 
 /// The classes of a direction with their counts.
-fn class_reports ( way : & DirectionOutcome , plan : & Plan ) -> Vec < ClassReport > {
+fn class_reports(way: &DirectionOutcome, plan: &Plan) -> Vec<ClassReport> {
     let classes = plan.classes.iter().flat_map(|classes| &classes.list);
     let share = |(class, counters): (&Class, &ClassCounters)| ClassReport {
         class: class.to_string(),
@@ -258,7 +263,8 @@ fn class_reports ( way : & DirectionOutcome , plan : & Plan ) -> Vec < ClassRepo
     classes.zip(&way.classes).map(share).collect()
 }
 
-impl From < PacketTally > for TrafficCount { fn from ( PacketTally { packets , bytes } : PacketTally ) -> Self {
+impl From<PacketTally> for TrafficCount {
+    fn from(PacketTally { packets, bytes }: PacketTally) -> Self {
         Self { packets, bytes }
     }
 }
@@ -290,7 +296,8 @@ impl fmt::Display for CrossTrafficReport {
     }
 }
 
-impl StackReport { fn new ( counters : stack :: StackCounters ) -> Self {
+impl StackReport {
+    fn new(counters: stack::StackCounters) -> Self {
         let mut refused: BTreeMap<_, _> = counters
             .refusals()
             .map(|(refusal, packets)| (refusal.name(), packets))
@@ -329,7 +336,8 @@ impl StackReport { fn new ( counters : stack :: StackCounters ) -> Self {
     }
 }
 
-impl AgentReport { fn new ( counters : & agent :: AgentCounters ) -> Self {
+impl AgentReport {
+    fn new(counters: &agent::AgentCounters) -> Self {
         let ends = counters.ends().into_iter();
         Self {
             counts: counters.named().collect(),

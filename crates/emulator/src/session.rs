@@ -19,11 +19,13 @@ use crate::agent::Settings;
 use crate::listening::listening;
 use crate::namespace::{self, NamespaceError};
 use crate::outside::OutsideHost;
-use crate::relay::{Names, Relay};
+use crate::relay::{Relay, ResolvConf};
 use crate::report::RunReport;
 use crate::session_files::{CreatedFiles, OpenFiles, SessionFileError, SessionFiles};
 use crate::supervisor::{self, ChildEvent, Supervised};
-use crate::{EdgeRule, Emulation, EmulationError, Host, HostError, Running, SERVER, Setup};
+use crate::{
+    EdgeRule, Emulation, EmulationError, Host, HostError, RunningEmulation, SERVER, Setup,
+};
 
 /// Environment variable with the server's address.
 const VARIABLE: &str = "POSTHASTE_SERVER";
@@ -40,7 +42,7 @@ const FAREWELL: Duration = Duration::from_secs(2);
 struct Session {
     supervised: Supervised,
     relay: Relay,
-    running: Running,
+    running: RunningEmulation,
 }
 
 /// One host of a session.
@@ -204,7 +206,7 @@ impl Session {
         supervised
             .die_with_parent()
             .map_err(SessionError::Supervisor)?;
-        let names = Names::of_this_machine();
+        let names = ResolvConf::of_this_machine();
         let (relay, gate) = Relay::start(&names).map_err(SessionError::Relay)?;
         let [client, server] = options.hosts.clone();
         let route = client.setup.route.clone();
@@ -220,7 +222,7 @@ impl Session {
             .tcp(Direction::Down, server.tcp)
             .real_time(true);
         let running = files.ask(emulation).start_with(Some(gate))?;
-        relay.attach(&running, &route)?;
+        relay.attach(&running.client, &running.server, &route)?;
         if let Some((port, addresses)) = outside {
             relay.lead(&running.server, port, &addresses)?;
         }

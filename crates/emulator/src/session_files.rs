@@ -10,8 +10,8 @@ use thiserror::Error;
 
 use crate::record::{self, RecordError, Recorder, Recording};
 use crate::report::RunReport;
-use crate::trace::{self, TraceError, Writer};
-use crate::{Emulation, Running};
+use crate::trace::{self, TraceError, TraceFileWriter};
+use crate::{Emulation, RunningEmulation};
 
 /// Names of the files of a session, and their notes.
 #[derive(Clone, Debug, Default)]
@@ -58,14 +58,14 @@ pub enum SessionFileError {
 /// Created, empty files.
 pub(crate) struct CreatedFiles {
     record: Option<Recorder>,
-    trace: Option<Writer>,
+    trace: Option<TraceFileWriter>,
     report: Option<ReportFile>,
 }
 
 /// Files in use.
 pub(crate) struct OpenFiles {
     record: Option<Recording>,
-    trace: Option<trace::Following>,
+    trace: Option<trace::TraceFollower>,
     report: Option<ReportFile>,
 }
 
@@ -81,7 +81,7 @@ impl CreatedFiles {
         let record = files.record.as_ref();
         let record = record.map(|path| Recorder::create(path, &files.record_notes));
         let traces = !files.traces.is_empty();
-        let trace = traces.then(|| Writer::create(&files.traces, &files.trace_notes));
+        let trace = traces.then(|| TraceFileWriter::create(&files.traces, &files.trace_notes));
         let report = files.report.as_ref().map(|path| ReportFile::create(path));
         Ok(Self {
             record: record.transpose()?,
@@ -102,7 +102,10 @@ impl CreatedFiles {
     }
 
     /// Starts writing.
-    pub(crate) fn begin(self, running: &mut Running) -> Result<OpenFiles, SessionFileError> {
+    pub(crate) fn begin(
+        self,
+        running: &mut RunningEmulation,
+    ) -> Result<OpenFiles, SessionFileError> {
         let record = self.record.zip(running.inputs.take());
         let record = record.map(|(recorder, inputs)| recorder.follow(inputs));
         let trace = self.trace.zip(running.packet_records.take());
@@ -119,7 +122,7 @@ impl OpenFiles {
     /// Writes the rest. It is complete, because the emulator has ended. One failure does not prevent the other files.
     pub(crate) fn finish(self, report: &RunReport) -> Result<(), SessionFileError> {
         let record = self.record.map(Recording::finish).transpose();
-        let trace = self.trace.map(trace::Following::finish).transpose();
+        let trace = self.trace.map(trace::TraceFollower::finish).transpose();
         let page = self.report.map(|page| page.write(report)).transpose();
         record?;
         trace?;

@@ -19,7 +19,7 @@ impl RunClock {
     /// A clock whose origin lies `lead` in the future, so that threads can get ready.
     pub(crate) fn starting_in(lead: Span) -> Self {
         Self {
-            origin: std::time::Instant::now() + lead.into(),
+            origin: std::time::Instant::now() + std::time::Duration::from(lead),
         }
     }
 

@@ -9,12 +9,12 @@ use posthaste_link::properties::{Property, properties};
 use posthaste_link::{Direction, Plan, Reordering};
 use posthaste_tcp::profile::{self, UnknownProfile};
 use posthaste_tcp::remedy::{Remedy, UnknownRemedy};
-use posthaste_tcp::{Clock, Profile};
+use posthaste_tcp::{Profile, TimerClock};
 use posthaste_units::Ratio;
 use thiserror::Error;
 
 use crate::sweep::{SweepError, check_count, expand};
-use crate::{Scenario, ScenarioError, Service};
+use crate::{Scenario, ScenarioError, SimulatedService};
 
 /// Reordering used to test the harm of remedies: one packet in twenty is overtaken by three later ones.
 const REORDERING: &str = "hold:5%:3";
@@ -43,7 +43,7 @@ pub struct SimulationCases {
 #[derive(Clone, Debug)]
 pub struct CaseOptions {
     /// Requests and replies of every case.
-    pub service: Service,
+    pub service: SimulatedService,
     /// Name of the client's TCP profile.
     pub client_tcp: String,
     /// Name of the server's TCP profile.
@@ -265,7 +265,7 @@ impl SimulationCases {
     pub fn by_ticks(&self) -> bool {
         let scenarios = self.list.iter().map(|case| &case.scenario);
         let mut ends = scenarios.flat_map(|scenario| [&scenario.client, &scenario.server]);
-        ends.any(|end| end.clock != Clock::Exact)
+        ends.any(|end| end.clock != TimerClock::Exact)
     }
 }
 
@@ -303,7 +303,7 @@ impl Variant {
         &self,
         mut labels: Vec<(String, String)>,
         plans: &[Plan; 2],
-        service: &Arc<Service>,
+        service: &Arc<SimulatedService>,
         required: &Pattern,
     ) -> Result<SimulationCase, ScenarioError> {
         labels.extend(self.labels.iter().cloned());

@@ -2,11 +2,10 @@
 
 use posthaste_draw::{Arrow, Ladder, Line, Side, Wait};
 use posthaste_link::Direction;
-use posthaste_sim::{PacketTrace, Scenario, Simulator, TracedPacket, Transaction};
 use posthaste_tcp::trace::{SegmentKind, Sending};
 use posthaste_units::{Instant, Seed, Span};
 
-use crate::{Packet, Scenario, ScenarioError, Simulator, Trace, Transaction};
+use crate::{PacketTrace, Scenario, ScenarioError, Simulator, TracedPacket, Transaction};
 
 /// Maximum number of packets drawn.
 const DRAWN: usize = 2_000;
@@ -14,14 +13,14 @@ const DRAWN: usize = 2_000;
 /// Simulates transaction `number` and draws its packets.
 pub fn ladder(scenario: &Scenario, seed: Seed, number: u64) -> Result<Ladder, ScenarioError> {
     let mut simulator = Simulator::new(scenario.clone(), seed)?;
-    let mut trace = Trace::new();
+    let mut trace = PacketTrace::new();
     let names = [scenario.client.name, scenario.server.name];
     let transaction = simulator.play_before(number, &mut trace);
     Ok(draw(names, &transaction, trace.packets()))
 }
 
 /// Builds the ladder. Times count from the first packet.
-fn draw ( names : [ & str ; 2 ] , transaction : & Transaction < '_ > , packets : & [ TracedPacket ] ) -> Ladder {
+fn draw(names: [&str; 2], transaction: &Transaction<'_>, packets: &[TracedPacket]) -> Ladder {
     let origin = transaction.began;
     let total: f64 = transaction
         .responses

@@ -272,11 +272,11 @@ mod tests {
 
     use super::*;
     use crate::case::{CaseOptions, CasePath, PacketEffects};
-    use crate::{Closer, Exchange, ProcessingClock, Service, Totals};
+    use crate::{Closer, ProcessingClock, SimulatedExchange, SimulatedService, Totals};
 
     /// The drawing of a sweep without results, over paths with these labels.
     fn drawn(paths: &[&[(&str, &str)]]) -> Block {
-        let exchange = Exchange {
+        let exchange = SimulatedExchange {
             pause: Span::ZERO,
             request: 1,
             processing: Span::ZERO,
@@ -288,7 +288,7 @@ mod tests {
             plans: Default::default(),
         };
         let cases = SimulationCases::new(CaseOptions {
-            service: Service {
+            service: SimulatedService {
                 exchanges: vec![exchange],
                 clock: ProcessingClock::Request,
                 closer: Closer::Server,

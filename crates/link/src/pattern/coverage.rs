@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
 
-use super::{Axis, Effect, Entry, Pattern, Place};
+use super::{Axis, Effect, Pattern, PatternEntry, PatternRange};
 use crate::Direction;
 
 /// All effects of one kind, in one direction and along one axis.
@@ -95,7 +95,7 @@ impl Coverage {
         let mut rows: Vec<Self> = Vec::new();
         let mut periods = BTreeMap::new();
         for entry in pattern.entries() {
-            let Place { axis, first, last } = entry.place;
+            let PatternRange { axis, first, last } = entry.place;
             let Some(kind) = EffectKind::of(&entry.effect) else {
                 periods.insert((entry.direction, axis.base()), first);
                 continue;
@@ -183,7 +183,7 @@ impl Extent {
     pub fn of(pattern: &Pattern) -> Self {
         let along = |axis: Axis| {
             let entries = pattern.entries().filter(|entry| entry.place.axis == axis);
-            let reach = |entry: Entry| match entry.effect {
+            let reach = |entry: PatternEntry| match entry.effect {
                 Effect::Repeat => entry.place.first,
                 _ => entry.place.last - axis.base() + 1,
             };

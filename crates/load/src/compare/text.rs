@@ -1,6 +1,6 @@
 //! The comparison in words: the report on the terminal, and the checks for other programs.
 
-use posthaste_stats::{Judgement, Needed, Reason, Verdict};
+use posthaste_stats::{ComparisonVerdict, Judgement, JudgementReason, Needed};
 
 use super::{ComparedStatistic, Comparison, OptionDifference, OverallVerdict};
 use crate::checks::{Check, CheckState, Checks};
@@ -41,12 +41,21 @@ impl Comparison {
     /// The overall verdict as a sentence.
     pub fn conclusion(&self) -> String {
         match self.verdict {
-            OverallVerdict::Worse => format!("worse in {}", self.named(Verdict::Worse).join(", ")),
+            OverallVerdict::Worse => format!(
+                "worse in {}",
+                self.named(ComparisonVerdict::Worse).join(", ")
+            ),
             OverallVerdict::Unknown => {
-                format!("no verdict on {}", self.named(Verdict::Unknown).join(", "))
+                format!(
+                    "no verdict on {}",
+                    self.named(ComparisonVerdict::Unknown).join(", ")
+                )
             }
             OverallVerdict::Better => {
-                format!("better in {}", self.named(Verdict::Better).join(", "))
+                format!(
+                    "better in {}",
+                    self.named(ComparisonVerdict::Better).join(", ")
+                )
             }
             OverallVerdict::Equal => "equal within the margins stated".to_owned(),
         }
@@ -57,9 +66,9 @@ impl Comparison {
         let check = |row: &ComparedStatistic| {
             let judgement = &row.judgement;
             let state = match judgement.verdict {
-                Verdict::Better | Verdict::Equal { .. } => CheckState::Passed,
-                Verdict::Worse => CheckState::Failed,
-                Verdict::Unknown => CheckState::Unknown,
+                ComparisonVerdict::Better | ComparisonVerdict::Equal { .. } => CheckState::Passed,
+                ComparisonVerdict::Worse => CheckState::Failed,
+                ComparisonVerdict::Unknown => CheckState::Unknown,
             };
             let found = match judgement.change {
                 Some(by) => format!("{}, {}", change(by), words(judgement)),
@@ -148,10 +157,10 @@ fn change(change: f64) -> String {
 /// The verdict with its reason, and the data needed for a decision.
 fn words(judgement: &Judgement) -> String {
     let mut out = match judgement.verdict {
-        Verdict::Better => "better".to_owned(),
-        Verdict::Worse => "worse".to_owned(),
-        Verdict::Equal { within } => format!("equal within {:.1}%", within * 100.0),
-        Verdict::Unknown => "unknown".to_owned(),
+        ComparisonVerdict::Better => "better".to_owned(),
+        ComparisonVerdict::Worse => "worse".to_owned(),
+        ComparisonVerdict::Equal { within } => format!("equal within {:.1}%", within * 100.0),
+        ComparisonVerdict::Unknown => "unknown".to_owned(),
     };
     if let Some(reason) = judgement.reason {
         out.push_str(&format!(": {reason}"));
@@ -162,7 +171,7 @@ fn words(judgement: &Judgement) -> String {
     out
 }
 
-fn remedy(needed: Needed, reason: Option<Reason>) -> String {
+fn remedy(needed: Needed, reason: Option<JudgementReason>) -> String {
     let runs = match needed.runs {
         Some(runs) if needed.assumed => {
             format!("about {runs} runs a side would decide if their scatter is 5%")
@@ -172,7 +181,7 @@ fn remedy(needed: Needed, reason: Option<Reason>) -> String {
     };
     match needed
         .times_longer
-        .filter(|_| reason != Some(Reason::OneRun))
+        .filter(|_| reason != Some(JudgementReason::OneRun))
     {
         Some(times) => format!("{runs}, or runs {times} times as long"),
         None => runs,

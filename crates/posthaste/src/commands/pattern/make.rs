@@ -5,9 +5,8 @@ use std::io::BufReader;
 use std::path::PathBuf;
 
 use clap::ValueEnum;
-use posthaste_emulator::capture::{self, CapturedPacket, Connections, Remarks};
-use posthaste_link::pattern::infer::{CapturePair, Findings, ReceiverCapture, SenderCapture};
 use posthaste_emulator::inference::{CaptureOptions, CaptureRemark};
+
 use posthaste_link::pattern::{Draft, DrawOptions, PacketDrawError, mahimahi};
 use posthaste_link::{Direction, Jitter, Loss};
 use posthaste_units::{Ratio, Seed, Size, Span};

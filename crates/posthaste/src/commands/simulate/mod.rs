@@ -13,8 +13,9 @@ use posthaste_link::pattern::Pattern;
 use posthaste_link::properties;
 use posthaste_load::report::thousands;
 use posthaste_sim::{
-    CaseOptions, CasePath, CaseResults, Closer, DroppedPosition, DroppedPositions, Exchange,
-    PacketEffects, ProcessingClock, Remedies, Service, SimulationCases, comparison_text, ladder,
+    CaseOptions, CasePath, CaseResults, Closer, DroppedPosition, DroppedPositions, PacketEffects,
+    ProcessingClock, Remedies, SimulatedExchange, SimulatedService, SimulationCases,
+    comparison_text, ladder,
 };
 use posthaste_tcp::profile;
 use posthaste_tcp::remedy::Remedy;
@@ -257,19 +258,19 @@ impl Args {
         SimulationCases::new(options).map_err(Failure::usage)
     }
 
-    fn service(&self) -> Service {
+    fn service(&self) -> SimulatedService {
         let (request, reply) = match (self.request, self.response, self.service) {
             (Some(request), Some(response), _) => (request.as_bytes(), response.as_bytes()),
             (.., ServiceArg::Author) => (1438, 12_974),
             (.., ServiceArg::Sellerprofile) => (1283, 8031),
         };
-        let exchange = Exchange {
+        let exchange = SimulatedExchange {
             pause: Span::ZERO,
             request,
             processing: self.processing,
             reply,
         };
-        Service {
+        SimulatedService {
             exchanges: vec![exchange; usize::from(self.exchanges)],
             clock: match self.clock {
                 ClockArg::Request => ProcessingClock::Request,
