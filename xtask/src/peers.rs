@@ -145,7 +145,7 @@ pub(crate) const PEERS: &[Peer] = &[
     },
     Peer {
         name: "postgres",
-        about: "the broker's tests on a PostgreSQL: two brokers on it, one cut off, killed at any moment",
+        about: "the tests that need a PostgreSQL: two brokers on it, one cut off, killed at any moment",
         run: stores::postgres,
     },
     Peer {

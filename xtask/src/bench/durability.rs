@@ -1,17 +1,25 @@
 //! Acknowledged offers that a broker loses, counted over many kills by the broker's own test.
 
 use crate::bench::{Bench, Figure, Measure};
-use crate::peers::stores;
+use crate::peers::stores::{self, Tests};
+use crate::postgres::Postgres;
 use crate::trouble::{Outcome, Trouble, check};
 
-/// The test, for both stores in sequence.
-const TEST: [&str; 4] = ["durable", "--", "--nocapture", "--test-threads=2"];
+/// Arguments of the test, which runs for both stores.
+const ARGUMENTS: [&str; 2] = ["--nocapture", "--test-threads=2"];
 
 /// One figure for each store. A lost offer fails the test.
 pub(crate) fn durability(bench: &Bench) -> Outcome<Vec<Figure>> {
     let kills = bench.or_quick(1_000, 20);
     let mut said = Vec::new();
-    stores::tests(&bench.site, &TEST, kills, |line| {
+    let server = Postgres::start(&bench.site)?;
+    let tests = Tests {
+        package: "posthaste-broker",
+        filter: "durable",
+        arguments: &ARGUMENTS,
+        kills,
+    };
+    stores::run(&bench.site, &server, &tests, |line| {
         // The line follows the progress dots of the test binary.
         let line = line.trim_start_matches('.');
         let told = line.split_once(" writes acknowledged in ");

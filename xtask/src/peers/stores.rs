@@ -1,4 +1,4 @@
-//! The broker's own tests with a real PostgreSQL.
+//! The workspace's own tests that need a PostgreSQL. Elsewhere they are reported as ignored.
 
 use std::time::Duration;
 
@@ -6,31 +6,56 @@ use crate::checkout::cargo;
 use crate::postgres::Postgres;
 use crate::process;
 use crate::site::Site;
-use crate::trouble::Outcome;
+use crate::trouble::{Outcome, Trouble};
 
-/// Time limit for building and running the broker's tests.
+/// Time limit for building and running the tests of a package.
 const TESTS: Duration = Duration::from_secs(1800);
 
-/// Runs them with a server of their own.
-pub(crate) fn postgres(site: &Site) -> Outcome<()> {
-    tests(site, &[], 20, |_| ())
+/// Tests of a package's library.
+pub(crate) struct Tests<'a> {
+    pub(crate) package: &'a str,
+    /// Part of their names.
+    pub(crate) filter: &'a str,
+    /// Further arguments of the test binary.
+    pub(crate) arguments: &'a [&'a str],
+    /// Kills of each test of durability.
+    pub(crate) kills: usize,
 }
 
-/// Runs the broker's tests with these further arguments and this number of kills for durability. Calls `hear` with the
-/// output.
-pub(crate) fn tests(
+/// The packages with such tests, and the part of the names of all that are run here.
+const PACKAGES: [(&str, &str); 2] = [
+    ("posthaste-broker", ""),
+    ("posthaste-experiments", "wsqos::prototype"),
+];
+
+/// Runs them with a server of their own. A missing server is a failure, because nothing else runs these tests.
+pub(crate) fn postgres(site: &Site) -> Outcome<()> {
+    let server = Postgres::start(site).map_err(|error| Trouble::Failed(error.to_string()))?;
+    PACKAGES.iter().try_for_each(|(package, filter)| {
+        let tests = Tests {
+            package,
+            filter,
+            arguments: &[],
+            kills: 20,
+        };
+        run(site, &server, &tests, |_| ())
+    })
+}
+
+/// Runs tests, the ignored ones included, on this server. Calls `hear` with the output.
+pub(crate) fn run(
     site: &Site,
-    arguments: &[&str],
-    kills: usize,
+    server: &Postgres,
+    tests: &Tests<'_>,
     hear: impl FnMut(&str),
 ) -> Outcome<()> {
-    let server = Postgres::start(site)?;
     let mut command = cargo(&site.checkout);
     command
-        .args(["test", "--quiet", "--package", "posthaste-broker", "--lib"])
-        .args(arguments)
+        .args(["test", "--quiet", "--package", tests.package, "--lib"])
+        .args([tests.filter, "--", "--include-ignored"])
+        .args(tests.arguments)
         .env("POSTHASTE_POSTGRES", server.url())
         .env("POSTHASTE_POSTGRES_CERTIFICATE", &server.certificate)
-        .env("POSTHASTE_KILLS", kills.to_string());
+        .env("POSTHASTE_KILLS", tests.kills.to_string());
     process::pass_through("cargo test", &mut command, TESTS, hear)
 }
