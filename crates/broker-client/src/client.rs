@@ -16,14 +16,13 @@ const JSON: &str = "application/json";
 
 /// A broker's client.
 #[derive(Clone)]
-pub struct Client {
-    pub(crate) server: RemoteServer,
+pub struct BrokerClient { pub ( crate ) server : RemoteServer ,
     token: Option<String>,
 }
 
 /// A query for the best offer.
 #[derive(Clone, Debug, Default, Serialize)]
-pub struct Question {
+pub struct BestOfferQuery {
     /// Interface type.
     #[serde(rename = "type")]
     pub kind: String,
@@ -35,7 +34,7 @@ pub struct Question {
 
 /// The best offer, or the reasons why there is none.
 #[derive(Clone, Debug, Serialize, Deserialize)]
-pub struct Answer {
+pub struct BestOfferReply {
     /// Provider of the offer.
     #[serde(default)]
     pub provider: String,
@@ -62,7 +61,7 @@ pub struct Objections {
 
 /// An offer in a list.
 #[derive(Clone, Debug, Serialize, Deserialize)]
-pub struct Listed {
+pub struct ListedOffer {
     /// Provider of the offer.
     pub provider: String,
     /// The offer.
@@ -70,7 +69,7 @@ pub struct Listed {
     pub offer: Offer,
 }
 
-impl Client {
+impl BrokerClient {
     /// Creates a client for the broker at `url`: scheme, host and optional port.
     pub fn new(url: &str) -> Result<Self, UrlError> {
         let server = RemoteServer::new(url)?;
@@ -98,8 +97,8 @@ impl Client {
     }
 
     /// Finds the best offer.
-    pub async fn best_offer(&self, question: &Question) -> Result<Answer, Error> {
-        let body = serde_json::to_vec(question).expect("a question has text and numbers");
+    pub async fn best_offer(&self, query: &BestOfferQuery) -> Result<BestOfferReply, Error> {
+        let body = serde_json::to_vec(query).expect("a query has texts and finite numbers");
         self.ask(Method::POST, "/v1/best-offer", JSON, body.into())
             .await
     }
@@ -116,11 +115,16 @@ impl Client {
         Ok(types.types)
     }
 
-    /// Lists offers for a type, cheapest first; paged as [`Client::types`].
-    pub async fn list(&self, kind: &str, skip: usize, most: usize) -> Result<Vec<Listed>, Error> {
+    /// Lists offers for a type, cheapest first; paged as [`BrokerClient::types`].
+    pub async fn list(
+        &self,
+        kind: &str,
+        skip: usize,
+        most: usize,
+    ) -> Result<Vec<ListedOffer>, Error> {
         #[derive(Deserialize)]
         struct List {
-            offers: Vec<Listed>,
+            offers: Vec<ListedOffer>,
         }
         let path = format!(
             "/v1/offers?type={}&offset={skip}&limit={most}",
@@ -133,7 +137,7 @@ impl Client {
     /// Creates or replaces an offer.
     pub async fn put(&self, kind: &str, provider: &str, offer: &Offer) -> Result<(), Error> {
         let path = format!("{}/{}", path(kind, provider), encoded(&offer.name));
-        let body = serde_json::to_vec(offer).expect("an offer has text and numbers");
+        let body = serde_json::to_vec(offer).expect("an offer has texts and finite numbers");
         self.tell(Method::PUT, &path, JSON, body.into()).await
     }
 
@@ -206,13 +210,13 @@ mod tests {
     use std::time::Duration;
 
     fn refused(url: &str) -> String {
-        Client::new(url).err().unwrap().to_string()
+        BrokerClient::new(url).err().unwrap().to_string()
     }
 
     #[test]
     fn a_brokers_url_has_no_more_than_a_host_and_a_port() {
         for good in ["http://broker", "https://broker/", "http://[::1]:8090/"] {
-            assert!(Client::new(good).is_ok(), "{good}");
+            assert!(BrokerClient::new(good).is_ok(), "{good}");
         }
         for more in ["/registry", "/registry/", "/?type=books", "/#top"] {
             let error = refused(&format!("http://broker:1{more}"));
@@ -236,7 +240,7 @@ mod tests {
             assert!(!refused(url).contains("geheim"), "{}", refused(url));
         }
         // Token from a line of a file with CRLF line ends.
-        let client = Client::new("http://127.0.0.1:1").unwrap();
+        let client = BrokerClient::new("http://127.0.0.1:1").unwrap();
         let client = client.with_token(Some("pht_geheim\r".to_owned()));
         let error = crate::wait(client.withdraw("books", "ada", "Gold"));
         let error = error.unwrap().unwrap_err().to_string();
@@ -271,8 +275,7 @@ mod tests {
 
     #[test]
     fn a_body_that_stalls_is_given_up() {
-        let mut client = Client::new(&slow(9, &[])).unwrap();
-        client.server.client.limits.step = Duration::from_millis(500);
+let mut client = BrokerClient :: new ( & slow ( 9 , & [ ] ) ) . unwrap ( ) ; client . server . client . limits . step = Duration :: from_millis ( 500 ) ;
         let types = crate::wait(client.types(0, 1)).unwrap();
         assert!(matches!(types, Err(Error::Late { .. })), "{types:?}");
     }
@@ -280,7 +283,7 @@ mod tests {
     #[test]
     fn a_body_that_comes_slowly_is_waited_for() {
         let pieces = &["not ", "what ", "can ", "be ", "meant"];
-        let mut client = Client::new(&slow(21, pieces)).unwrap();
+        let mut client = BrokerClient::new(&slow(21, pieces)).unwrap();
         // Shorter than the whole body takes, and much longer than one piece.
         client.server.client.limits.step = Duration::from_secs(3);
         let types = crate::wait(client.types(0, 1)).unwrap();

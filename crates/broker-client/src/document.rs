@@ -9,11 +9,11 @@ use crate::wire::RemoteServer;
 
 /// A document at a URL.
 #[derive(Clone)]
-pub struct Document {
+pub struct RemoteDocument {
     server: RemoteServer,
 }
 
-impl Document {
+impl RemoteDocument {
     /// Refers to the document at `url`, over http or https.
     pub fn new(url: &str) -> Result<Self, UrlError> {
         Ok(Self {

@@ -13,7 +13,7 @@ use posthaste_serve::sse::{SseError, SseEvent, SseReader};
 use serde::Deserialize;
 use tokio::time::{Instant, timeout_at};
 
-use crate::client::Client;
+use crate::client::BrokerClient;
 use crate::error::Error;
 
 /// Maximum silence of a stream. A working broker sends an event every second.
@@ -69,7 +69,7 @@ struct Late {
     milliseconds: u64,
 }
 
-impl Client {
+impl BrokerClient {
     /// Passes the broker's events to `take`: all offers first, or the changes after number `last`, then changes as they
     /// happen. Returns when `take` breaks. Fails when the stream ends; then call it again with the number of the last
     /// change.

@@ -8,7 +8,7 @@ use std::time::Duration;
 use posthaste_serve::Background;
 use tokio::time::{Instant, MissedTickBehavior, sleep};
 
-use crate::client::Client;
+use crate::client::BrokerClient;
 use crate::error::Error;
 use crate::events::Event;
 
@@ -18,9 +18,9 @@ const BACK_OFF: (Duration, Duration) = (Duration::from_millis(100), Duration::fr
 /// Duration after which a stream resets the wait.
 const GOOD: Duration = Duration::from_secs(30);
 
-/// News of a followed broker.
+/// FollowerEvent of a followed broker.
 #[derive(Debug)]
-pub enum News {
+pub enum FollowerEvent {
     /// An event of the broker.
     Told(Event),
     /// The stream broke or could not start; it is retried. Discard everything after a [`Event::Begin`] that no
@@ -37,7 +37,7 @@ pub struct Follower {
 
 /// Position in the stream, across reconnects.
 #[derive(Clone, Default)]
-struct Place {
+struct StreamPosition {
     last: Option<u64>,
     /// True during a complete transfer. Until its end no position is valid.
     beginning: bool,
@@ -48,14 +48,14 @@ impl Follower {
     /// broken stream resumes at its last position after a wait of 100 ms to 5 s. If `tell` fails, the stream is handled
     /// as broken.
     pub fn start(
-        client: Client,
-        tell: impl FnMut(News) -> Result<(), Error> + Send + 'static,
+        client: BrokerClient,
+        tell: impl FnMut(FollowerEvent) -> Result<(), Error> + Send + 'static,
     ) -> io::Result<Self> {
         let thread = Background::start("follow", move || async move {
             let tell = RefCell::new(tell);
             tokio::select! {
                 () = follow(&client, |news| tell.borrow_mut()(news)) => {}
-                () = seconds(|| drop(tell.borrow_mut()(News::Second))) => {}
+                () = seconds(|| drop(tell.borrow_mut()(FollowerEvent::Second))) => {}
             }
         })?;
         Ok(Self { _thread: thread })
@@ -63,30 +63,31 @@ impl Follower {
 }
 
 /// Follows forever.
-async fn follow(client: &Client, mut tell: impl FnMut(News) -> Result<(), Error>) {
-    let mut place = Place::default();
+async fn follow(client: &BrokerClient, mut tell: impl FnMut(FollowerEvent) -> Result<(), Error>) {
+    let mut position = StreamPosition::default();
     let mut wait = BACK_OFF.0;
     loop {
         let begun = Instant::now();
-        let told_until = client.follow(place.last, |event| {
-            let before = place.clone();
-            place.pass(&event);
-            match tell(News::Told(event)) {
+        let told_until = client.follow(position.last, |event| {
+            let before = position.clone();
+            position.pass(&event);
+            match tell(FollowerEvent::Told(event)) {
                 Ok(()) => ControlFlow::Continue(()),
                 Err(error) => {
-                    place = before;
+                    position = before;
                     ControlFlow::Break(error)
                 }
             }
         });
         let (Ok(error) | Err(error)) = told_until.await;
-        place.beginning = false;
+        position.beginning = false;
         if begun.elapsed() > GOOD {
             wait = BACK_OFF.0;
         }
-        let _ = tell(News::Lost(error));
+        let _ = tell(FollowerEvent::Lost(error));
         sleep(wait).await;
         wait = (wait * 2).min(BACK_OFF.1);
+        debug_assert!(wait > BACK_OFF.0, "the pauses do not grow");
     }
 }
 
@@ -100,7 +101,7 @@ async fn seconds(mut tell: impl FnMut()) {
     }
 }
 
-impl Place {
+impl StreamPosition {
     fn pass(&mut self, event: &Event) {
         match event {
             Event::Begin => self.beginning = true,
@@ -164,11 +165,13 @@ mod tests {
         ];
         let (url, served) = broker(streams);
         let (tell, told) = mpsc::channel();
-        let follower = Follower::start(Client::new(&url).unwrap(), move |news| {
+        let follower = Follower::start(BrokerClient::new(&url).unwrap(), move |news| {
             let _ = tell.send(news);
             Ok(())
         });
-        let lost = told.iter().filter(|news| matches!(news, News::Lost(_)));
+        let lost = told
+            .iter()
+            .filter(|news| matches!(news, FollowerEvent::Lost(_)));
         assert_eq!(lost.take(5).count(), 5);
         let last = |number: &str| Some(number.to_owned());
         let had = [None, None, last("7"), last("7"), last("9")];
@@ -186,7 +189,7 @@ mod tests {
             .local_addr()
             .unwrap();
         let (tell, told) = mpsc::channel();
-        let client = Client::new(&format!("http://{gone}")).unwrap();
+        let client = BrokerClient::new(&format!("http://{gone}")).unwrap();
         let _follower = Follower::start(client, move |news| {
             let _ = tell.send(news);
             Ok(())
@@ -194,8 +197,8 @@ mod tests {
         let (mut seconds, mut losses) = (0, 0);
         while seconds < 2 || losses < 2 {
             match told.recv().unwrap() {
-                News::Second => seconds += 1,
-                News::Lost(Error::Unreachable { .. }) => losses += 1,
+                FollowerEvent::Second => seconds += 1,
+                FollowerEvent::Lost(Error::Unreachable { .. }) => losses += 1,
                 other => panic!("{other:?}"),
             }
         }

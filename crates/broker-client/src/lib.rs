@@ -1,8 +1,8 @@
 //! Client of a broker: query the best offer, publish, follow changes.
 //!
-//! A [`Client`] holds the address of a broker and, for publishing, a provider's token. Each call opens a new
+//! A [`BrokerClient`] holds the address of a broker and, for publishing, a provider's token. Each call opens a new
 //! connection. Frequent readers should follow the changes instead. [`Follower`] has its own thread and reconnects.
-//! [`Client::follow`] needs a runtime and ends when the stream breaks.
+//! [`BrokerClient::follow`] needs a runtime and ends when the stream breaks.
 
 mod client;
 mod document;
@@ -13,11 +13,11 @@ mod sink;
 mod soap;
 mod wire;
 
-pub use client::{Answer, Client, Listed, Objections, Question};
-pub use document::Document;
+pub use client::{BestOfferQuery, BestOfferReply, BrokerClient, ListedOffer, Objections};
+pub use document::RemoteDocument;
 pub use error::{Error, UrlError};
 pub use events::{Event, EventReader, Put};
-pub use follower::{Follower, News};
+pub use follower::{Follower, FollowerEvent};
 pub use sink::Sink;
 pub use soap::Endpoint;
 

@@ -8,9 +8,9 @@ use jiff::Timestamp;
 use posthaste_qos::bounds;
 use rustix::rand::{GetRandomFlags, getrandom};
 
-use crate::Error;
-use crate::change::Change;
-use crate::store::{Place, Store, StoreError};
+use crate::BrokerError;
+use crate::change::OfferChange;
+use crate::store::{Store, StoreUrl};
 use crate::token::Hash;
 
 /// Prefix of every token, for searches for leaked tokens.
@@ -21,7 +21,7 @@ pub struct Admin(Box<dyn Store>);
 
 /// A token as the store records it, without the secret itself.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Token {
+pub struct ProviderToken {
     /// Number of the token.
     pub number: u64,
     /// Provider that may publish with it.
@@ -34,46 +34,46 @@ pub struct Token {
 
 impl Admin {
     /// Opens a store. Creates it if it does not exist.
-    pub fn open(place: &Place) -> Result<Self, Error> {
-        Ok(Self(place.open().map_err(failed)?))
+    pub fn open(place: &StoreUrl) -> Result<Self, BrokerError> {
+        Ok(Self(place.open()?))
     }
 
     /// Opens an existing store. Fails if the SQLite file is missing.
-    pub fn open_existing(place: &Place) -> Result<Self, Error> {
+    pub fn open_existing(place: &StoreUrl) -> Result<Self, BrokerError> {
         match place {
-            Place::Sqlite(file) if !file.exists() => {
+            StoreUrl::Sqlite(file) if !file.exists() => {
                 let file = file.display();
-                Err(Error::Store(format!(
+                Err(BrokerError::Store(format!(
                     "{file}: there is no such store; name one with --store, or make it with `posthaste broker token new PROVIDER`"
-                )))
+                ).into()))
             }
             _ => Self::open(place),
         }
     }
 
     /// Creates one more token for a provider. Returns its number and the secret, which the store does not keep.
-    pub fn make_token(&mut self, provider: &str) -> Result<(u64, String), Error> {
+    pub fn make_token(&mut self, provider: &str) -> Result<(u64, String), BrokerError> {
         let is_name = !provider.is_empty()
             && provider.len() <= bounds::TEXT
             && !provider.contains(char::is_control);
         if !is_name {
-            return Err(Error::Store(format!(
-                "{provider:?} is no name of a provider"
-            )));
+            return Err(BrokerError::Store(
+                format!("{provider:?} is no name of a provider").into(),
+            ));
         }
         let mut chance = [0; 32];
         // Reads of at most 256 bytes are complete and not interrupted (getrandom(2)).
         getrandom(&mut chance, GetRandomFlags::empty())
-            .map_err(|error| Error::Thread(error.into()))?;
+            .map_err(|error| BrokerError::Thread(error.into()))?;
         let token = format!("{PREFIX}{}", URL_SAFE_NO_PAD.encode(chance));
         let number = self.0.grant(provider, Hash::of(&token), Timestamp::now());
-        Ok((number.map_err(failed)?, token))
+        Ok((number?, token))
     }
 
     /// All tokens, revoked ones included.
-    pub fn tokens(&mut self) -> Result<Vec<Token>, Error> {
-        let tokens = self.0.tokens().map_err(failed)?;
-        let shown = tokens.into_iter().map(|token| Token {
+    pub fn tokens(&mut self) -> Result<Vec<ProviderToken>, BrokerError> {
+        let tokens = self.0.tokens()?;
+        let shown = tokens.into_iter().map(|token| ProviderToken {
             number: token.grant.number,
             provider: token.grant.provider,
             made: token.made,
@@ -83,16 +83,12 @@ impl Admin {
     }
 
     /// Revokes a token. Returns true if the token was valid.
-    pub fn revoke(&mut self, number: u64) -> Result<bool, Error> {
-        self.0.revoke(number, Timestamp::now()).map_err(failed)
+    pub fn revoke(&mut self, number: u64) -> Result<bool, BrokerError> {
+        Ok(self.0.revoke(number, Timestamp::now())?)
     }
 
     /// Returns the newest changes, at most `most`, newest first, each with the number of the token that made it.
-    pub fn log(&mut self, most: usize) -> Result<Vec<(u64, Change)>, Error> {
-        self.0.audit(most).map_err(failed)
+    pub fn log(&mut self, most: usize) -> Result<Vec<(u64, OfferChange)>, BrokerError> {
+        Ok(self.0.audit(most)?)
     }
-}
-
-fn failed(error: StoreError) -> Error {
-    Error::Store(error.to_string())
 }

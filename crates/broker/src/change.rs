@@ -10,7 +10,7 @@ use sha2::{Digest, Sha256};
 
 /// Identity of an offer. A name is unique per provider and interface type.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
-pub struct Key {
+pub struct OfferKey {
     /// Interface type: the key of a UDDI tModel, or any name that providers and clients agree on.
     #[serde(rename = "type")]
     pub kind: String,
@@ -22,21 +22,21 @@ pub struct Key {
 
 /// All offers of one provider for one interface type.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) struct Of {
+pub(crate) struct OfferGroup {
     pub(crate) kind: String,
     pub(crate) provider: String,
 }
 
 /// One entry of a store's log, in the order of its number.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-pub struct Change {
+pub struct OfferChange {
     /// Number of the change. Increases within one store, possibly with gaps.
     pub number: u64,
     /// Time of storage, by the store's clock.
     pub at: Timestamp,
     /// Identity of the offer.
     #[serde(flatten)]
-    pub key: Key,
+    pub key: OfferKey,
     /// New content of the offer; `None` after a withdrawal.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub offer: Option<Offer>,
@@ -46,7 +46,7 @@ pub struct Change {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub(crate) struct Tag(u64);
 
-impl Key {
+impl OfferKey {
     /// Creates a key from three names.
     pub fn new(kind: &str, provider: &str, name: &str) -> Self {
         Self {
@@ -57,9 +57,9 @@ impl Key {
     }
 }
 
-impl Of {
+impl OfferGroup {
     /// Returns true if the offer belongs to this provider and type.
-    pub(crate) fn has(&self, key: &Key) -> bool {
+    pub(crate) fn has(&self, key: &OfferKey) -> bool {
         (&key.kind, &key.provider) == (&self.kind, &self.provider)
     }
 }
@@ -67,8 +67,7 @@ impl Of {
 impl Tag {
     /// Tag of an offer.
     pub(crate) fn of(offer: &Offer) -> Self {
-        // Serialisation cannot fail: an offer consists of texts and finite numbers.
-        Self::of_json(&serde_json::to_vec(offer).unwrap_or_default())
+        Self::of_json(&serde_json::to_vec(offer).expect("an offer has texts and finite numbers"))
     }
 
     /// Tag of an offer serialised by [`serde_json`].

@@ -10,9 +10,9 @@ use posthaste_serve::{ConfigError, Timeouts, read_config};
 use posthaste_units::Span;
 use serde::{Deserialize, Deserializer};
 
+use crate::fetching::config::SourceConfig;
 use crate::offered::fault_of_name;
-use crate::sources::Source;
-use crate::store::Place;
+use crate::store::StoreUrl;
 use crate::uddi::Uddi;
 
 /// Minimum interval between two fetches of a source.
@@ -21,13 +21,13 @@ const LEAST: Span = Span::from_secs(1);
 /// A broker's configuration. Every key has a default.
 #[derive(Clone, Debug, Deserialize)]
 #[serde(deny_unknown_fields, default)]
-pub struct Config {
+pub struct BrokerConfig {
     /// Listening address; port 0 selects a free port. Default 127.0.0.1:8090.
     #[serde(deserialize_with = "address")]
     pub listen: SocketAddr,
     /// Store of the offers. Default `sqlite:posthaste-offers.db`. Unused by a broker that follows another.
     #[serde(deserialize_with = "store")]
-    pub store: Place,
+    pub store: StoreUrl,
     /// URL of a broker to follow. Replaces the store.
     pub follow: Option<String>,
     /// Number of event loops, each with its own thread. Default 1.
@@ -41,7 +41,7 @@ pub struct Config {
     /// Number of changes that the store's log keeps, for reconnecting readers and as audit record. Default 1,000,000.
     pub changes: usize,
     /// Limits on offers and changes.
-    pub limits: Limits,
+    pub limits: OfferLimits,
     /// UDDI registry that lists services and trusted providers.
     pub uddi: Option<Uddi>,
     /// Certificate chain and private key, for HTTPS.
@@ -53,7 +53,7 @@ pub struct Config {
     pub ontologies: Vec<Definitions>,
     /// Documents with offers that the broker fetches.
     #[serde(rename = "source")]
-    pub sources: Vec<Source>,
+    pub sources: Vec<SourceConfig>,
     /// Time limits of a connection. Not settable in the file.
     #[serde(skip)]
     pub timeouts: Timeouts,
@@ -62,7 +62,7 @@ pub struct Config {
 /// Limits on offers and changes.
 #[derive(Clone, Copy, Debug, Deserialize)]
 #[serde(deny_unknown_fields, default)]
-pub struct Limits {
+pub struct OfferLimits {
     /// Maximum number of offers. Default 1,000,000.
     pub offers: usize,
     /// Maximum number of offers per interface type. Default 1,000,000.
@@ -105,18 +105,18 @@ pub struct Definitions {
     pub file: PathBuf,
 }
 
-impl Default for Config {
+impl Default for BrokerConfig {
     fn default() -> Self {
         Self {
             listen: ([127, 0, 0, 1], 8090).into(),
-            store: Place::Sqlite("posthaste-offers.db".into()),
+            store: StoreUrl::Sqlite("posthaste-offers.db".into()),
             follow: None,
             threads: 1,
             cpus: Vec::new(),
             backlog: 1024,
             connections: None,
             changes: 1_000_000,
-            limits: Limits::default(),
+            limits: OfferLimits::default(),
             uddi: None,
             tls: None,
             currency: Money::default(),
@@ -127,7 +127,7 @@ impl Default for Config {
     }
 }
 
-impl Default for Limits {
+impl Default for OfferLimits {
     fn default() -> Self {
         let index::Limits {
             offers,
@@ -145,7 +145,7 @@ impl Default for Limits {
     }
 }
 
-impl Limits {
+impl OfferLimits {
     /// Limits that the index enforces.
     pub(crate) const fn held(&self) -> index::Limits {
         index::Limits {
@@ -180,7 +180,7 @@ impl Default for Money {
     }
 }
 
-impl Config {
+impl BrokerConfig {
     /// Parses and validates a `broker.toml`. Relative paths in it are resolved against `folder`.
     pub fn read(text: &str, folder: &Path) -> Result<Self, ConfigError> {
         let mut config: Self = read_config(text)?;
@@ -204,7 +204,7 @@ impl Config {
             }
         }
         for (index, source) in config.sources.iter().enumerate() {
-            let same = |other: &&Source| {
+            let same = |other: &&SourceConfig| {
                 (&other.kind, &other.provider) == (&source.kind, &source.provider)
             };
             if let Some(other) = config.sources[..index].iter().find(same) {
@@ -263,7 +263,7 @@ fn address<'de, D: Deserializer<'de>>(deserializer: D) -> Result<SocketAddr, D::
     posthaste_serve::listen_address(&text).map_err(serde::de::Error::custom)
 }
 
-fn store<'de, D: Deserializer<'de>>(from: D) -> Result<Place, D::Error> {
+fn store<'de, D: Deserializer<'de>>(from: D) -> Result<StoreUrl, D::Error> {
     let text = String::deserialize(from)?;
     text.parse().map_err(serde::de::Error::custom)
 }

@@ -6,21 +6,21 @@ use std::sync::Arc;
 use posthaste_serve::ConnectionCounters;
 use posthaste_soap::wsdl::Service;
 
-use crate::keeper::Keeper;
-use crate::metrics::Metrics;
+use crate::metrics::BrokerMetrics;
 use crate::quota::Quota;
 use crate::registry::Registry;
 use crate::search::OfferSearch;
 use crate::uddi::Directory;
+use crate::writer::StoreWriter;
 
 /// Context of a broker.
 pub(crate) struct BrokerContext {
     pub(crate) registry: Arc<Registry>,
     /// `None` if the broker follows another.
-    pub(crate) keeper: Option<Keeper>,
+    pub(crate) writer: Option<StoreWriter>,
     /// Limits the changes per token.
     pub(crate) quota: Quota,
-    pub(crate) metrics: Arc<Metrics>,
+    pub(crate) metrics: Arc<BrokerMetrics>,
     pub(crate) counters: Arc<ConnectionCounters>,
     /// Description at `/soap?wsdl`.
     pub(crate) service: Service,

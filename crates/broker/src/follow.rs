@@ -4,19 +4,19 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use jiff::Timestamp;
-use posthaste_broker_client::{Client, Event, Follower, News, Put};
+use posthaste_broker_client::{BrokerClient, Event, Follower, FollowerEvent, Put};
 use posthaste_qos::index::{Full, Limits};
 
-use crate::change::{Change, Key};
-use crate::filling::Filling;
+use crate::change::{OfferChange, OfferKey};
+use crate::index_build::IndexBuild;
 use crate::registry::Registry;
 
 /// State of the follower.
-struct Told {
+struct FollowedBroker {
     registry: Arc<Registry>,
     limits: Limits,
     /// Index build in progress: the initial transfer of all offers.
-    beginning: Option<Filling>,
+    build: Option<IndexBuild>,
 }
 
 /// Keeps `registry` in step with the broker at `url`, which need not be reachable yet. If that broker has more offers
@@ -25,36 +25,37 @@ pub(crate) fn follow(
     url: &str,
     registry: Arc<Registry>,
     limits: Limits,
-) -> Result<Follower, crate::Error> {
-    let client = Client::new(url)?;
+) -> Result<Follower, crate::BrokerError> {
+    let client = BrokerClient::new(url)?;
     let upstream = url.to_owned();
-    let mut told = Told {
+    let mut followed = FollowedBroker {
         registry,
         limits,
-        beginning: None,
+        build: None,
     };
-    Ok(Follower::start(client, move |news| {
-        match news {
-            News::Told(event) => return Ok(told.take(event)?),
-            News::Lost(error) => {
+    Ok(Follower::start(client, move |event| {
+        match event {
+            FollowerEvent::Told(event) => return Ok(followed.take(event)?),
+            FollowerEvent::Lost(error) => {
                 tracing::warn!(%error, upstream, "no longer in step");
-                told.beginning = None;
+                followed.build = None;
             }
             // Offers expire by the clock of this machine.
-            News::Second => drop(told.registry.expire(Timestamp::now())),
+            FollowerEvent::Second => drop(followed.registry.expire(Timestamp::now())),
         }
         Ok(())
     })?)
 }
 
-impl Told {
+impl FollowedBroker {
     fn take(&mut self, event: Event) -> Result<(), Full> {
         let mut ago = Duration::ZERO;
         match event {
-            Event::Begin => self.beginning = Some(Filling::of(self.registry.empty())),
+            Event::Begin => self.build = Some(IndexBuild::of(self.registry.empty())),
             Event::Ready(number) => {
-                if let Some(offers) = self.beginning.take() {
-                    self.registry.replace(offers.done(), number);
+                if let Some(build) = self.build.take() {
+                    let (index, _) = build.done();
+                    self.registry.replace(index, number);
                 }
                 tracing::info!(number, "in step");
             }
@@ -62,7 +63,7 @@ impl Told {
             Event::Alive => {}
             Event::Late(age) => ago = age,
         }
-        if self.beginning.is_none() {
+        if self.build.is_none() {
             self.registry.in_step(ago);
         }
         Ok(())
@@ -76,21 +77,22 @@ impl Told {
             at,
             offer,
         } = put;
-        let key = Key {
+        let key = OfferKey {
             kind,
             provider,
             name,
         };
-        match (&mut self.beginning, offer, number) {
+        match (&mut self.build, offer, number) {
             (Some(offers), Some(offer), _) => offers.take_within(&self.limits, key, offer)?,
             (None, offer, Some(number)) => {
                 if let Some(offer) = &offer {
-                    let seen = self.registry.seen();
-                    seen.index
+                    let current = self.registry.read();
+                    current
+                        .index
                         .admits(&self.limits, &key.kind, &key.provider, offer)?;
                 }
                 let at = at.unwrap_or_else(Timestamp::now);
-                self.registry.apply(vec![Change {
+                self.registry.apply(vec![OfferChange {
                     number,
                     at,
                     key,

@@ -12,9 +12,9 @@
 //!
 //! | step | module |
 //! |---|---|
-//! | authenticate the provider, validate the offers | `front::publish` |
-//! | store all waiting writes in one transaction | `keeper`, `store` |
-//! | read the log after the last known change | `keeper` |
+//! | authenticate the provider, validate the offers | `http::publish` |
+//! | store all waiting writes in one transaction | `writer`, `store` |
+//! | read the log after the last known change | `writer` |
 //! | apply the changes to the index, then reply | `filling`, `registry` |
 //! | send the changes to readers of the stream | `front::stream` |
 //!
@@ -31,9 +31,9 @@
 //!
 //! # Fetched offers
 //!
-//! For providers that do not publish, the broker polls documents. An offer source (`shelf`) holds the offers of one
-//! provider for one service type, from one or several documents, and writes changes through the store writer like any
-//! publisher. Offer sources come from the configuration or from a registry of services (`uddi`):
+//! For providers that do not publish, the broker polls documents. An offer source (`fetching::source`) holds the offers
+//! of one provider for one service type, from one or several documents, and writes changes through the store writer
+//! like any publisher. Offer sources come from the configuration or from a registry of services (`uddi`):
 //!
 //! - `uddi::choice`, a pure part, selects the services whose documents may be fetched, and counts the others by reason.
 //! - `uddi::watch` adds and removes the offer sources.
@@ -48,20 +48,18 @@ mod change;
 mod config;
 mod context;
 mod fetching;
-mod filling;
 mod follow;
-mod front;
-mod keeper;
+mod http;
+mod index_build;
 mod metrics;
 mod offered;
 mod quota;
 mod registry;
 mod search;
-mod shelf;
-mod sources;
 mod store;
 mod token;
 pub mod uddi;
+mod writer;
 
 use std::net::SocketAddr;
 use std::sync::Arc;
@@ -71,20 +69,21 @@ use posthaste_serve::{Background, Certificate, Handler, HttpServer, ServerTls};
 use thiserror::Error;
 
 use self::context::BrokerContext;
-use self::fetching::Means;
-use self::keeper::Keeper;
-use self::metrics::Metrics;
+use self::fetching::context::FetchContext;
+use self::metrics::BrokerMetrics;
 use self::quota::Quota;
 use self::registry::Registry;
+use self::store::StoreError;
+use self::writer::{StoreWriter, WriterHandle};
 
-pub use admin::{Admin, Token};
-pub use change::{Change, Key};
-pub use config::{Config, Definitions, Limits, Money, Tls};
-pub use front::{BrokerHandler, ReplyBody};
+pub use admin::{Admin, ProviderToken};
+pub use change::{OfferChange, OfferKey};
+pub use config::{BrokerConfig, Definitions, Money, OfferLimits, Tls};
+pub use fetching::config::SourceConfig;
+pub use http::{BrokerHandler, ReplyBody};
 pub use posthaste_serve::ConfigError;
 pub use search::{OfferSearch, SearchError};
-pub use sources::Source;
-pub use store::{Place, PlaceError};
+pub use store::{StoreUrl, StoreUrlError};
 pub use uddi::messages::Version as UddiVersion;
 pub use uddi::{Category, Enrolled, Enrolment, Uddi, enrol};
 
@@ -93,16 +92,26 @@ pub struct Broker {
     /// Listening address, with the actual port if port 0 was requested.
     pub addr: SocketAddr,
     // Drop order: requests finish before the store writer stops.
-    running: posthaste_serve::RunningServer,
+    server: posthaste_serve::RunningServer,
     registry: Arc<Registry>,
     _fetching: Option<Background>,
-    _keeper: Option<keeper::Running>,
-    _follower: Option<Follower>,
+    _updates: Updates,
 }
+
+/// Origin of the changes in the index.
+enum Updates {
+    /// The log of the store, in which this broker publishes.
+    Stored(#[expect(dead_code, reason = "stops when dropped")] WriterHandle),
+    /// The stream of another broker.
+    Followed(#[expect(dead_code, reason = "stops when dropped")] Follower),
+}
+
+/// Cause of any type.
+type BoxedError = Box<dyn std::error::Error + Send + Sync>;
 
 /// Errors at the start of a broker.
 #[derive(Debug, Error)]
-pub enum Error {
+pub enum BrokerError {
     /// Invalid configuration.
     #[error(transparent)]
     Config(#[from] ConfigError),
@@ -123,66 +132,53 @@ pub enum Error {
     Thread(#[from] std::io::Error),
     /// Error of the store.
     #[error("the store cannot be used: {0}")]
-    Store(String),
+    Store(#[source] BoxedError),
     /// Error of the UDDI registry.
     #[error("nothing more is registered: {0}")]
-    Registry(String),
+    Registry(#[source] BoxedError),
 }
 
 /// Validates a configuration. Opens no store and no socket.
-pub fn check(config: &Config) -> Result<(), Error> {
+pub fn check(config: &BrokerConfig) -> Result<(), BrokerError> {
     config.check()?;
     config.ontologies()?;
     if let Some(Tls { certificate, key }) = &config.tls {
         Certificate::read(certificate, key)?;
     }
     if let Some(url) = &config.follow {
-        posthaste_broker_client::Client::new(url)?;
+        posthaste_broker_client::BrokerClient::new(url)?;
     }
     for source in &config.sources {
-        posthaste_broker_client::Document::new(&source.url)?;
+        posthaste_broker_client::RemoteDocument::new(&source.url)?;
     }
     Ok(())
 }
 
 /// Starts a broker.
-pub fn start(config: Config) -> Result<Broker, Error> {
+pub fn start(config: BrokerConfig) -> Result<Broker, BrokerError> {
     start_with(config, None, |handler| handler)
 }
 
 /// Starts a broker, for studies: with `search` in place of the index, and with the handlers that `wrap` makes from the
 /// broker's own, one for each event loop.
 pub fn start_with<H: Handler>(
-    config: Config,
+    config: BrokerConfig,
     search: Option<Box<dyn OfferSearch>>,
     wrap: impl Fn(BrokerHandler) -> H + Send + Sync + 'static,
-) -> Result<Broker, Error> {
+) -> Result<Broker, BrokerError> {
     config.check()?;
     let registry = Arc::new(Registry::new(config.rates()?, config.ontologies()?));
     let tls = config.tls.as_ref().map(server_tls).transpose()?;
     let listener = posthaste_serve::listen(config.listen, config.backlog)?;
     let address = listener.local_addr().unwrap_or(config.listen);
-    let follow = |url: &String| follow::follow(url, registry.clone(), config.limits.held());
-    let follower = config.follow.as_ref().map(follow).transpose()?;
-    let keep = || {
-        Keeper::start(
-            &config.store,
-            registry.clone(),
-            config.changes,
-            config.limits.held(),
-        )
-    };
-    let keeper = config.follow.is_none().then(keep).transpose();
-    let (keeper, keeping) = keeper
-        .map_err(|error| Error::Store(error.to_string()))?
-        .unzip();
-    let metrics = Arc::<Metrics>::default();
+    let (writer, updates) = Updates::start(&config, &registry)?;
+    let metrics = Arc::<BrokerMetrics>::default();
     let (directory, watch) = config.uddi.map(uddi::start).transpose()?.unzip();
-    let means = keeper
+    let fetch_context = writer
         .as_ref()
-        .map(|keeper| Means::new(registry.clone(), keeper.clone(), metrics.clone()));
-    let fetch = |means| fetching::start(config.sources, watch, means);
-    let fetching = means.map(fetch).transpose()?.flatten();
+        .map(|writer| FetchContext::new(registry.clone(), writer.clone(), metrics.clone()));
+    let fetch = |context| fetching::start(config.sources, watch, context);
+    let fetching = fetch_context.map(fetch).transpose()?.flatten();
     let scheme = if tls.is_some() { "https" } else { "http" };
     let server = HttpServer {
         threads: config.threads,
@@ -194,29 +190,51 @@ pub fn start_with<H: Handler>(
     };
     let context = Arc::new(BrokerContext {
         registry: registry.clone(),
-        keeper,
+        writer,
         quota: Quota::new(config.limits.changes_per_minute),
         metrics,
         counters: server.counters.clone(),
-        service: front::service(),
+        service: http::service(),
         address,
         scheme,
         follows: config.follow,
         directory,
         search,
     });
-    let running = server.start(listener, move |_| wrap(BrokerHandler::new(context.clone())))?;
+    let handlers = move |_| wrap(BrokerHandler::new(context.clone()));
+    let server = server.start(listener, handlers)?;
     Ok(Broker {
-        addr: running.addr,
-        running,
+        addr: server.addr,
+        server,
         registry,
         _fetching: fetching,
-        _keeper: keeping,
-        _follower: follower,
+        _updates: updates,
     })
 }
 
-fn server_tls(Tls { certificate, key }: &Tls) -> Result<Arc<ServerTls>, Error> {
+impl From<StoreError> for BrokerError {
+    fn from(error: StoreError) -> Self {
+        Self::Store(error.into())
+    }
+}
+
+impl Updates {
+    /// Starts the follower or the store writer, as configured. The index is complete when the store writer runs.
+    fn start(
+        config: &BrokerConfig,
+        registry: &Arc<Registry>,
+    ) -> Result<(Option<StoreWriter>, Self), BrokerError> {
+        let (registry, limits) = (registry.clone(), config.limits.held());
+        if let Some(url) = &config.follow {
+            let follower = follow::follow(url, registry, limits)?;
+            return Ok((None, Self::Followed(follower)));
+        }
+        let (writer, handle) = StoreWriter::start(&config.store, registry, config.changes, limits)?;
+        Ok((Some(writer), Self::Stored(handle)))
+    }
+}
+
+fn server_tls(Tls { certificate, key }: &Tls) -> Result<Arc<ServerTls>, BrokerError> {
     let certificate = Certificate::read(certificate, key)?;
     Ok(Arc::new(ServerTls::new(certificate)?))
 }
@@ -224,7 +242,7 @@ fn server_tls(Tls { certificate, key }: &Tls) -> Result<Arc<ServerTls>, Error> {
 impl Broker {
     /// Stops accepting connections, ends the streams and lets requests in service finish. Returns immediately.
     pub fn stop(&self) {
-        self.running.stop();
+        self.server.stop();
         self.registry.end_streams();
     }
 

@@ -1,33 +1,25 @@
-//! Counters, and their exposition to Prometheus (OpenMetrics text).
+//! Counters of requests and fetches.
 
-use std::fmt::Error;
-use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
-
-use posthaste_serve::exposition::{self, counters, gauge, gauges};
-use prometheus_client::collector::Collector;
-use prometheus_client::encoding::DescriptorEncoder;
-
-use crate::context::BrokerContext;
-use crate::registry::Registry as Shared;
-use crate::uddi::Directory;
-
-/// Classes of replies, as label values.
-const CLASSES: [&str; 3] = ["ok", "refused", "failed"];
 
 /// Counters of the HTTP interface.
 #[derive(Debug, Default)]
-pub(crate) struct Metrics {
+pub(crate) struct BrokerMetrics {
     /// Replies by class: ok, refused, failed.
     pub(crate) replies: [AtomicU64; 3],
-    found: AtomicU64,
-    none_adequate: AtomicU64,
-    refused_tokens: AtomicU64,
-    fetched: AtomicU64,
-    not_fetched: AtomicU64,
+    /// Queries for the best offer answered with an offer.
+    pub(crate) found: AtomicU64,
+    /// Queries for the best offer without an adequate offer.
+    pub(crate) none_adequate: AtomicU64,
+    /// Requests with a missing or invalid token.
+    pub(crate) refused_tokens: AtomicU64,
+    /// Documents fetched.
+    pub(crate) fetched: AtomicU64,
+    /// Documents that could not be fetched or used.
+    pub(crate) not_fetched: AtomicU64,
 }
 
-impl Metrics {
+impl BrokerMetrics {
     /// Counts a query for the best offer.
     pub(crate) fn count_answer(&self, found: bool) {
         let counter = if found {
@@ -57,94 +49,4 @@ impl Metrics {
     pub(crate) fn answers(&self) -> (u64, u64) {
         (self.found.load(Relaxed), self.none_adequate.load(Relaxed))
     }
-}
-
-/// All counters and gauges, as OpenMetrics text.
-pub(crate) fn text(context: &Arc<BrokerContext>) -> String {
-    exposition::text("posthaste_broker", Shown(context.clone()))
-}
-
-struct Shown(Arc<BrokerContext>);
-
-impl std::fmt::Debug for Shown {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.write_str("Shown")
-    }
-}
-
-impl Collector for Shown {
-    fn encode(&self, mut out: DescriptorEncoder) -> Result<(), Error> {
-        let (out, context) = (&mut out, &*self.0);
-        front(out, &context.metrics)?;
-        registry(out, &context.registry)?;
-        if let Some(known) = &context.directory {
-            directory(out, known)?;
-        }
-        let connections = context.counters.snapshot();
-        let open = connections.open as f64;
-        gauge(out, "connections_open", "Connections open now", open)?;
-        let events = connections.events();
-        let events = events.map(|(event, count)| ([("event", event)], count as f64));
-        let help = "Connections, by what became of them";
-        counters(out, "connections", help, events)
-    }
-}
-
-fn front(out: &mut DescriptorEncoder, metrics: &Metrics) -> Result<(), Error> {
-    let load = |counter: &AtomicU64| counter.load(Relaxed) as f64;
-    let replies = CLASSES.iter().zip(&metrics.replies);
-    let replies = replies.map(|(class, count)| ([("answer", *class)], load(count)));
-    let help = "Replies, by kind: refused is 4xx, failed 5xx";
-    counters(out, "replies", help, replies)?;
-    let answers = [
-        ([("answer", "offer")], load(&metrics.found)),
-        ([("answer", "none")], load(&metrics.none_adequate)),
-    ];
-    let help = "Questions for the best offer, by answer";
-    counters(out, "questions", help, answers)?;
-    let fetched = [
-        ([("outcome", "ok")], load(&metrics.fetched)),
-        ([("outcome", "failed")], load(&metrics.not_fetched)),
-    ];
-    let help = "Sources of offers fetched, by outcome";
-    counters(out, "fetches", help, fetched)?;
-    let refused = [([], load(&metrics.refused_tokens))];
-    let help = "Requests to publish without a valid token";
-    counters(out, "refused_tokens", help, refused)
-}
-
-fn registry(out: &mut DescriptorEncoder, shared: &Shared) -> Result<(), Error> {
-    let (offers, number) = {
-        let seen = shared.seen();
-        (seen.index.len() as f64, seen.number as f64)
-    };
-    gauge(out, "offers", "Offers in the index", offers)?;
-    let help = "Number of the last change in the index";
-    gauge(out, "last_change", help, number)?;
-    let age = shared.age().unwrap_or_default().as_secs_f64();
-    let help = "How long the index has been out of step with its store; 0 in step";
-    gauge(out, "age_seconds", help, age)
-}
-
-fn directory(out: &mut DescriptorEncoder, directory: &Directory) -> Result<(), Error> {
-    let states = directory.states();
-    let rounds = [
-        ([("outcome", "ok")], states.rounds.0 as f64),
-        ([("outcome", "failed")], states.rounds.1 as f64),
-    ];
-    let help = "Rounds of questions to the registry of services, by outcome";
-    counters(out, "uddi_rounds", help, rounds)?;
-    let services = states.services;
-    let services = services.map(|(state, count)| ([("state", state)], count as f64));
-    let help = "Services that the registry names for the types asked for, by what becomes of them";
-    gauges(out, "uddi_services", help, services)?;
-    let help = "Providers that the registry names as trusted";
-    gauge(out, "uddi_providers", help, states.trusted as f64)?;
-    let refused = [([], states.refused as f64)];
-    let help = "Types that clients asked about beyond what the registry is asked for";
-    counters(out, "uddi_refused_types", help, refused)?;
-    // No age before the first complete answer.
-    let age = states.age.map(|age| ([], age.as_secs_f64()));
-    let help = "How long ago the registry has told all there is";
-    gauges(out, "uddi_age_seconds", help, age)
 }

@@ -5,7 +5,7 @@ use std::collections::{BTreeSet, HashMap};
 use jiff::Timestamp;
 use posthaste_qos::{Offer, bounds};
 
-use crate::change::{Key, Of};
+use crate::change::{OfferGroup, OfferKey};
 use crate::registry::Registry;
 use crate::store::{Condition, Write};
 
@@ -37,7 +37,7 @@ pub(crate) fn fault(registry: &Registry, offer: &Offer, now: Timestamp) -> Optio
             "it has expired at {end}, and it is {now:.0}: are the clocks right?"
         )));
     }
-    let taken = registry.seen().index.check(offer);
+    let taken = registry.read().index.check(offer);
     taken.err().map(|error| named(error.to_string()))
 }
 
@@ -61,9 +61,9 @@ pub(crate) fn check(registry: &Registry, offers: &[Offer]) -> Result<(), String>
 }
 
 /// Number of offers that differ between `offers` and the index, for this provider and type.
-pub(crate) fn differing(registry: &Registry, of: &Of, offers: &[Offer]) -> usize {
-    let seen = registry.seen();
-    let own = seen.index.offers(&of.kind);
+pub(crate) fn differing(registry: &Registry, of: &OfferGroup, offers: &[Offer]) -> usize {
+    let current = registry.read();
+    let own = current.index.offers(&of.kind);
     let own = own.filter(|found| found.provider == of.provider);
     let mut own: HashMap<String, Offer> = own
         .map(|found| (found.offer.name.clone(), found.offer))
@@ -75,9 +75,9 @@ pub(crate) fn differing(registry: &Registry, of: &Of, offers: &[Offer]) -> usize
 }
 
 /// Write that replaces all offers of a provider for a type by validated `offers`, with token number `by`.
-pub(crate) fn all(of: Of, offers: Vec<Offer>, by: u64) -> Write {
+pub(crate) fn all(of: OfferGroup, offers: Vec<Offer>, by: u64) -> Write {
     let change = |offer: Offer| {
-        let key = Key::new(&of.kind, &of.provider, &offer.name);
+        let key = OfferKey::new(&of.kind, &of.provider, &offer.name);
         (key, Some(offer))
     };
     Write {

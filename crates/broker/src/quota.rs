@@ -23,6 +23,7 @@ pub(crate) enum Exceeded {
 
 impl Quota {
     pub(crate) fn new(per_minute: u32) -> Self {
+        assert!(per_minute > 0, "a quota of no changes");
         Self {
             per_minute,
             settled: Mutex::default(),
@@ -48,6 +49,10 @@ impl Quota {
         if early > Duration::ZERO {
             return Err(Exceeded::Until(early));
         }
+        debug_assert!(
+            after >= before && after <= now + MINUTE,
+            "a charge outside of the quota"
+        );
         settled.insert(token, after);
         Ok(())
     }

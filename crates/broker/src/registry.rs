@@ -12,7 +12,7 @@ use posthaste_qos::index::{Index, PutError};
 use posthaste_qos::{Ontologies, Rates};
 use tokio::sync::broadcast;
 
-use crate::change::{Change, Key};
+use crate::change::{OfferChange, OfferKey};
 use crate::store::StoreError;
 use crate::token::{Grant, Hash};
 
@@ -31,48 +31,48 @@ const NEVER: i64 = i64::MIN;
 /// State shared by the threads of a broker.
 #[derive(Debug)]
 pub(crate) struct Registry {
-    seen: RwLock<Seen>,
+    current: RwLock<VersionedIndex>,
     grants: RwLock<HashMap<Hash, Arc<Grant>>>,
     /// Time when the index was last in step with its source, in milliseconds since `start`, or [`NEVER`].
     in_step: AtomicI64,
     /// Start of the unanswered call to the store, in milliseconds since `start`, or [`NEVER`].
     asked: AtomicI64,
     /// Error of the last call to the store, if it failed.
-    trouble: RwLock<Option<String>>,
+    store_error: RwLock<Option<String>>,
     start: Instant,
 }
 
 /// The offers as of one change.
 #[derive(Debug)]
-pub(crate) struct Seen {
+pub(crate) struct VersionedIndex {
     /// The offers.
     pub(crate) index: Index,
     /// Number of the last change in the index.
     pub(crate) number: u64,
-    changes: broadcast::Sender<Arc<Change>>,
+    changes: broadcast::Sender<Arc<OfferChange>>,
 }
 
 impl Registry {
     /// A registry without offers that has never been in step.
     pub(crate) fn new(rates: Rates, ontologies: Ontologies) -> Self {
-        let seen = Seen {
+        let current = VersionedIndex {
             index: Index::new(rates, ontologies),
             number: 0,
             changes: broadcast::Sender::new(KEPT),
         };
         Self {
-            seen: RwLock::new(seen),
+            current: RwLock::new(current),
             grants: RwLock::default(),
             in_step: AtomicI64::new(NEVER),
             asked: AtomicI64::new(NEVER),
-            trouble: RwLock::default(),
+            store_error: RwLock::default(),
             start: Instant::now(),
         }
     }
 
     /// Locks the current offers for reading. Hold it briefly: changes wait for it.
-    pub(crate) fn seen(&self) -> RwLockReadGuard<'_, Seen> {
-        self.seen.read().unwrap_or_else(PoisonError::into_inner)
+    pub(crate) fn read(&self) -> RwLockReadGuard<'_, VersionedIndex> {
+        self.current.read().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// Grant of a token, if the token is valid.
@@ -119,21 +119,25 @@ impl Registry {
     /// Records the result of a call to the store.
     pub(crate) fn answered(&self, error: Option<&StoreError>) {
         let error = error.map(ToString::to_string);
-        *self.trouble.write().unwrap_or_else(PoisonError::into_inner) = error;
+        *self
+            .store_error
+            .write()
+            .unwrap_or_else(PoisonError::into_inner) = error;
         self.asked.store(NEVER, Relaxed);
     }
 
     /// Reason why the index is, or may be, out of step.
-    pub(crate) fn trouble(&self) -> Option<String> {
+    pub(crate) fn outage(&self) -> Option<String> {
         let asked = self.asked.load(Relaxed);
         let waited = in_millis(self.start.elapsed()).saturating_sub(asked);
         if asked != NEVER && waited > in_millis(SILENCE) {
             return Some(format!("the store has not answered for {waited} ms"));
         }
-        let trouble = self.trouble.read().unwrap_or_else(PoisonError::into_inner);
+        let store_error = self.store_error.read();
+        let store_error = store_error.unwrap_or_else(PoisonError::into_inner);
         let lost = |words: &String| format!("the store cannot be used: {words}");
         let behind = |age: Duration| format!("out of step with the store for {} s", age.as_secs());
-        trouble
+        store_error
             .as_ref()
             .map(lost)
             .or_else(|| self.age().map(behind))
@@ -149,19 +153,19 @@ impl Registry {
 
     /// An empty index with the same rates and ontologies.
     pub(crate) fn empty(&self) -> Index {
-        self.seen().index.emptied()
+        self.read().index.emptied()
     }
 
     /// Replaces all offers by `index`, as of change `number`. Ends the streams of followers, which must reload all
     /// offers.
     pub(crate) fn replace(&self, index: Index, number: u64) {
-        let seen = Seen {
+        let current = VersionedIndex {
             index,
             number,
             changes: broadcast::Sender::new(KEPT),
         };
         // The old offers are dropped after the release of the lock.
-        let _before = std::mem::replace(&mut *self.write(), seen);
+        let _before = std::mem::replace(&mut *self.write(), current);
     }
 
     /// Ends every stream of changes. The readers reconnect, here or elsewhere.
@@ -170,10 +174,10 @@ impl Registry {
     }
 
     /// Applies subsequent changes, in order.
-    pub(crate) fn apply(&self, changes: Vec<Change>) {
-        let mut seen = self.write();
+    pub(crate) fn apply(&self, changes: Vec<OfferChange>) {
+        let mut current = self.write();
         for change in changes {
-            seen.apply(change);
+            current.apply(change);
         }
     }
 
@@ -182,19 +186,19 @@ impl Registry {
         self.write().index.expire(now)
     }
 
-    fn write(&self) -> RwLockWriteGuard<'_, Seen> {
-        self.seen.write().unwrap_or_else(PoisonError::into_inner)
+    fn write(&self) -> RwLockWriteGuard<'_, VersionedIndex> {
+        self.current.write().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
-impl Seen {
-    /// Subscribes to the changes after [`Seen::number`]. The channel closes when the offers are replaced.
-    pub(crate) fn follow(&self) -> broadcast::Receiver<Arc<Change>> {
+impl VersionedIndex {
+    /// Subscribes to the changes after [`VersionedIndex::number`]. The channel closes when the offers are replaced.
+    pub(crate) fn follow(&self) -> broadcast::Receiver<Arc<OfferChange>> {
         self.changes.subscribe()
     }
 
-    fn apply(&mut self, change: Change) {
-        let Key {
+    fn apply(&mut self, change: OfferChange) {
+        let OfferKey {
             kind,
             provider,
             name,

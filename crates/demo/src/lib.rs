@@ -77,7 +77,7 @@ pub enum DemoError {
     Gateway(#[from] posthaste_gateway::GatewayError),
     /// Error of the broker.
     #[error("the broker: {0}")]
-    Broker(#[from] posthaste_broker::Error),
+    Broker(#[from] posthaste_broker::BrokerError),
     /// Invalid data for the clients' requests.
     #[error("the clients' books: {0}")]
     Data(#[from] posthaste_load::DataError),

@@ -4,7 +4,7 @@ use std::fs;
 use std::net::SocketAddr;
 
 use posthaste_bookshop::{Catalogue, ServiceLaw};
-use posthaste_broker::{Admin, Broker, Place};
+use posthaste_broker::{Admin, Broker, StoreUrl};
 use posthaste_gateway::GatewayConfig;
 use posthaste_serve::Timeouts;
 use posthaste_units::{Seed, Span};
@@ -51,14 +51,14 @@ impl Products {
             timeouts: timeouts(),
             ..posthaste_bookshop::BookshopConfig::default()
         })?;
-        let store = Place::Sqlite(folder.path().join("offers.db"));
+        let store = StoreUrl::Sqlite(folder.path().join("offers.db"));
         let (_, token) = Admin::open(&store)?.make_token(PROVIDER)?;
         fs::write(folder.path().join("token"), token).map_err(DemoError::Folder)?;
-        let broker = posthaste_broker::start(posthaste_broker::Config {
+        let broker = posthaste_broker::start(posthaste_broker::BrokerConfig {
             listen: any_port(),
             store,
             timeouts: timeouts(),
-            ..posthaste_broker::Config::default()
+            ..posthaste_broker::BrokerConfig::default()
         })?;
         let config = configuration(controls, shop.addr, broker.addr, &folder)?;
         Ok(Self {

@@ -9,7 +9,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use jiff::Timestamp;
-use posthaste_broker_client::{Client, Event};
+use posthaste_broker_client::{BrokerClient, Event};
 use posthaste_load::Tick;
 use posthaste_qos::Offer;
 use rustix::time::{ClockId, clock_gettime};
@@ -124,7 +124,7 @@ impl Sampler {
 
 /// Keeps `offers` in step with the broker.
 async fn follow(broker: String, offers: Rc<Offers>) {
-    let Ok(client) = Client::new(&broker) else {
+    let Ok(client) = BrokerClient::new(&broker) else {
         return;
     };
     loop {

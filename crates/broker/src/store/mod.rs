@@ -1,15 +1,15 @@
 //! Stores: durable storage of the offers, with a log of every change.
 //!
-//! One thread at a time uses a store. Another kind of store implements [`Store`] and is opened in [`Place`]. [`plan`]
+//! One thread at a time uses a store. Another kind of store implements [`Store`] and is opened in [`StoreUrl`]. [`plan`]
 //! decides the effect of writes.
 
-mod place;
 mod plan;
 mod postgres;
 mod row;
 mod sqlite;
 #[cfg(test)]
 pub(crate) mod tests;
+mod url;
 
 use std::fmt;
 
@@ -18,32 +18,33 @@ use posthaste_qos::Offer;
 use posthaste_qos::index::Full;
 use thiserror::Error;
 
-pub use self::place::{Place, PlaceError};
+pub use self::url::{StoreUrl, StoreUrlError};
 
-use crate::change::{Change, Key, Of, Tag};
+use crate::change::{OfferChange, OfferGroup, OfferKey, Tag};
 use crate::token::{Grant, Hash};
 
 /// A store of offers.
 pub(crate) trait Store: Send {
     /// Passes every offer to `take`, grouped by type and as of one moment. Returns the number of the last change among
     /// them. Some may have expired.
-    fn load(&mut self, take: &mut dyn FnMut(Key, Offer)) -> Result<u64, StoreError>;
+    fn load(&mut self, take: &mut dyn FnMut(OfferKey, Offer)) -> Result<u64, StoreError>;
 
     /// Stores `writes` durably in one transaction, at `now`. Each write is made completely or not at all, independently
     /// of the others. An error concerns all of them; they may or may not have been stored.
-    fn commit(&mut self, writes: &[Write], now: Timestamp) -> Result<Vec<Outcome>, StoreError>;
+    fn commit(&mut self, writes: &[Write], now: Timestamp)
+    -> Result<Vec<WriteOutcome>, StoreError>;
 
     /// Returns at most `limit` changes after `number`, in order, from all writers.
     fn since(&mut self, number: u64, limit: usize) -> Result<Log, StoreError>;
 
     /// Returns the newest changes, at most `limit`, newest first, each with the number of the token that made it.
-    fn audit(&mut self, limit: usize) -> Result<Vec<(u64, Change)>, StoreError>;
+    fn audit(&mut self, limit: usize) -> Result<Vec<(u64, OfferChange)>, StoreError>;
 
     /// Grants of all valid tokens.
     fn grants(&mut self) -> Result<Vec<Grant>, StoreError>;
 
     /// All tokens, revoked ones included.
-    fn tokens(&mut self) -> Result<Vec<Token>, StoreError>;
+    fn tokens(&mut self) -> Result<Vec<TokenRecord>, StoreError>;
 
     /// Adds a token for a provider. Returns its number.
     fn grant(&mut self, provider: &str, token: Hash, now: Timestamp) -> Result<u64, StoreError>;
@@ -81,11 +82,11 @@ pub(crate) struct Write {
     /// Number of the token that made it.
     pub(crate) by: u64,
     /// New content of the offers; `None` to withdraw one.
-    pub(crate) changes: Vec<(Key, Option<Offer>)>,
+    pub(crate) changes: Vec<(OfferKey, Option<Offer>)>,
     /// Precondition for each offer.
     pub(crate) only_if: Condition,
     /// Withdraw all other offers of this provider and type. Unchanged offers are then not logged.
-    pub(crate) alone: Option<Of>,
+    pub(crate) alone: Option<OfferGroup>,
 }
 
 /// Precondition of a change (RFC 9110, section 13).
@@ -102,11 +103,11 @@ pub(crate) enum Condition {
     Says(Tag),
 }
 
-/// Outcome of a [`Write`].
+/// WriteOutcome of a [`Write`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Outcome {
+pub(crate) enum WriteOutcome {
     /// Stored.
-    Made(Made),
+    Made(WriteEffect),
     /// The condition does not hold.
     Refused,
     /// A limit is reached.
@@ -115,7 +116,7 @@ pub(crate) enum Outcome {
 
 /// Effect of a [`Write`].
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub(crate) struct Made {
+pub(crate) struct WriteEffect {
     /// Number of its offers that existed before.
     pub(crate) replaced: usize,
     /// Number of other offers that it withdrew.
@@ -126,14 +127,14 @@ pub(crate) struct Made {
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) enum Log {
     /// The changes after the number.
-    Changes(Vec<Change>),
+    Changes(Vec<OfferChange>),
     /// Deleted changes are missing: load all offers.
     Forgotten,
 }
 
 /// A token as the store records it.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) struct Token {
+pub(crate) struct TokenRecord {
     /// Grant of the token.
     pub(crate) grant: Grant,
     /// Time of creation.

@@ -9,8 +9,8 @@ use std::collections::{HashMap, HashSet};
 use jiff::Timestamp;
 use posthaste_qos::Offer;
 
-use super::{Condition, Made, Outcome, Write};
-use crate::change::{Key, Of, Tag};
+use super::{Condition, Write, WriteEffect, WriteOutcome};
+use crate::change::{OfferGroup, OfferKey, Tag};
 
 /// State of a stored offer.
 #[derive(Clone, Copy, Debug)]
@@ -23,41 +23,41 @@ pub(super) struct Standing {
 
 /// Changes to make for [`Write`]s, and their outcomes.
 #[derive(Debug, Default)]
-pub(super) struct Plan<'w> {
-    pub(super) outcomes: Vec<Outcome>,
+pub(super) struct WritePlan<'w> {
+    pub(super) outcomes: Vec<WriteOutcome>,
     /// In the order of the log.
-    pub(super) steps: Vec<Step<'w>>,
+    pub(super) steps: Vec<WriteStep<'w>>,
 }
 
 /// One change of one offer.
 #[derive(Debug)]
-pub(super) struct Step<'w> {
-    pub(super) key: Cow<'w, Key>,
+pub(super) struct WriteStep<'w> {
+    pub(super) key: Cow<'w, OfferKey>,
     /// Number of the token that made it.
     pub(super) by: u64,
     /// New content; `None` to withdraw the offer.
-    pub(super) body: Option<Body>,
+    pub(super) body: Option<StoredOffer>,
 }
 
 /// An offer as stored.
 #[derive(Debug)]
-pub(super) struct Body {
+pub(super) struct StoredOffer {
     pub(super) json: String,
     /// Expiry in microseconds since 1970.
     pub(super) expires: i64,
 }
 
 /// State of the offers concerned.
-pub(super) type Standings<'w> = HashMap<Cow<'w, Key>, Standing>;
+pub(super) type Standings<'w> = HashMap<Cow<'w, OfferKey>, Standing>;
 
 /// Offers that `writes` name, possibly repeated.
-pub(super) fn keys(writes: &[Write]) -> impl Iterator<Item = &Key> {
+pub(super) fn keys(writes: &[Write]) -> impl Iterator<Item = &OfferKey> {
     let changes = writes.iter().flat_map(|write| &write.changes);
     changes.map(|(key, _)| key)
 }
 
 /// Providers and types whose other offers `writes` withdraw.
-pub(super) fn alone(writes: &[Write]) -> impl Iterator<Item = &Of> {
+pub(super) fn alone(writes: &[Write]) -> impl Iterator<Item = &OfferGroup> {
     writes.iter().filter_map(|write| write.alone.as_ref())
 }
 
@@ -74,26 +74,26 @@ pub(super) fn plan<'w>(
     writes: &'w [Write],
     now: Timestamp,
     mut standing: Standings<'w>,
-) -> Plan<'w> {
+) -> WritePlan<'w> {
     let now = now.as_microsecond();
     let tags = tags_count(writes);
-    let mut plan = Plan::default();
+    let mut plan = WritePlan::default();
     for write in writes {
-        let valid = |key: &Key| standing.get(key).filter(|offer| offer.expires > now);
-        let holds = |key: &Key| match write.only_if {
+        let valid = |key: &OfferKey| standing.get(key).filter(|offer| offer.expires > now);
+        let holds = |key: &OfferKey| match write.only_if {
             Condition::Any => true,
             Condition::There => valid(key).is_some(),
             Condition::Absent => valid(key).is_none(),
             Condition::Says(tag) => valid(key).is_some_and(|offer| offer.tag == Some(tag)),
         };
         if !write.changes.iter().all(|(key, _)| holds(key)) {
-            plan.outcomes.push(Outcome::Refused);
+            plan.outcomes.push(WriteOutcome::Refused);
             continue;
         }
         let there = write.changes.iter().filter(|(key, _)| valid(key).is_some());
         let replaced = there.count();
         for (key, offer) in &write.changes {
-            let body = offer.as_ref().map(Body::of);
+            let body = offer.as_ref().map(StoredOffer::of);
             let after = body.as_ref().map(|body| body.standing(tags));
             let before = match after {
                 Some(after) => standing.insert(Cow::Borrowed(key), after),
@@ -106,39 +106,48 @@ pub(super) fn plan<'w>(
             };
             if is_news {
                 let (key, by) = (Cow::Borrowed(key), write.by);
-                plan.steps.push(Step { key, by, body });
+                plan.steps.push(WriteStep { key, by, body });
             }
         }
+        debug_assert!(
+            replaced <= write.changes.len(),
+            "more offers replaced than written"
+        );
         let mut withdrawn = 0;
         for key in others(write, &standing) {
             let before = standing.remove(&*key);
             withdrawn += usize::from(before.is_some_and(|offer| offer.expires > now));
             let (by, body) = (write.by, None);
-            plan.steps.push(Step { key, by, body });
+            plan.steps.push(WriteStep { key, by, body });
         }
-        plan.outcomes.push(Outcome::Made(Made {
+        plan.outcomes.push(WriteOutcome::Made(WriteEffect {
             replaced,
             withdrawn,
         }));
     }
+    assert_eq!(
+        plan.outcomes.len(),
+        writes.len(),
+        "a write without an outcome"
+    );
     plan
 }
 
 /// Offers that a write of a complete list withdraws, in order.
-fn others<'w>(write: &Write, standing: &Standings<'w>) -> Vec<Cow<'w, Key>> {
+fn others<'w>(write: &Write, standing: &Standings<'w>) -> Vec<Cow<'w, OfferKey>> {
     let Some(of) = &write.alone else {
         return Vec::new();
     };
-    let own: HashSet<&Key> = write.changes.iter().map(|(key, _)| key).collect();
+    let own: HashSet<&OfferKey> = write.changes.iter().map(|(key, _)| key).collect();
     let others = standing
         .keys()
         .filter(|key| of.has(key) && !own.contains(&***key));
-    let mut others: Vec<Cow<'w, Key>> = others.cloned().collect();
+    let mut others: Vec<Cow<'w, OfferKey>> = others.cloned().collect();
     others.sort_unstable();
     others
 }
 
-impl Body {
+impl StoredOffer {
     fn of(offer: &Offer) -> Self {
         Self {
             json: serde_json::to_string(offer).expect("texts and finite numbers"),

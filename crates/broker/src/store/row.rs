@@ -4,30 +4,30 @@ use jiff::Timestamp;
 use posthaste_qos::Offer;
 
 use super::Log;
-use crate::change::{Change, Key};
+use crate::change::{OfferChange, OfferKey};
 
 /// One entry of a log as stored.
 #[derive(Clone, Debug)]
-pub(super) struct Entry {
+pub(super) struct LogEntry {
     pub(super) number: u64,
     /// Time in microseconds since 1970.
     pub(super) at: i64,
     /// Number of the token that made it.
     pub(super) by: u64,
-    pub(super) key: Key,
+    pub(super) key: OfferKey,
     /// The offer as JSON; `None` after a withdrawal.
     pub(super) body: Option<String>,
 }
 
-impl Entry {
+impl LogEntry {
     /// Converts to a change, preceded by the number of the token.
-    pub(super) fn audited(self) -> (u64, Change) {
+    pub(super) fn audited(self) -> (u64, OfferChange) {
         (self.by, self.read())
     }
 
-    fn read(self) -> Change {
+    fn read(self) -> OfferChange {
         let offer = self.body.and_then(|json| offer(&self.key, &json));
-        Change {
+        OfferChange {
             number: self.number,
             at: Timestamp::from_microsecond(self.at).unwrap_or_default(),
             key: self.key,
@@ -37,8 +37,8 @@ impl Entry {
 }
 
 /// Parses a stored offer. An unreadable one, written by a broker of another version, counts as withdrawn.
-pub(super) fn offer(key: &Key, json: &str) -> Option<Offer> {
-    let Key {
+pub(super) fn offer(key: &OfferKey, json: &str) -> Option<Offer> {
+    let OfferKey {
         kind,
         provider,
         name,
@@ -50,14 +50,20 @@ pub(super) fn offer(key: &Key, json: &str) -> Option<Offer> {
 
 /// Converts the entries after `number` of a log that ends with `last`. Numbers have no gaps, so a gap shows deleted
 /// entries.
-pub(super) fn log(number: u64, last: u64, behind: impl IntoIterator<Item = Entry>) -> Log {
+pub(super) fn log(number: u64, last: u64, behind: impl IntoIterator<Item = LogEntry>) -> Log {
     let mut behind = behind.into_iter().peekable();
     let goes_on = match behind.peek() {
         Some(first) => first.number == number + 1,
         None => number == last,
     };
+    let mut previous = number;
+    let read = |entry: LogEntry| {
+        debug_assert_eq!(entry.number, previous + 1, "a gap within the log");
+        previous = entry.number;
+        entry.read()
+    };
     match goes_on {
-        true => Log::Changes(behind.map(Entry::read).collect()),
+        true => Log::Changes(behind.map(read).collect()),
         false => Log::Forgotten,
     }
 }

@@ -2,18 +2,18 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use posthaste_broker_client::Document;
+use posthaste_broker_client::RemoteDocument;
 use posthaste_qos::bounds;
 
 use super::messages::{BindingTemplate, BusinessService};
-use crate::shelf::Place;
+use crate::fetching::source::DocumentUrl;
 
 /// Maximum number of documents per provider and type.
-const PLACES: usize = 64;
+const DOCUMENTS: usize = 64;
 
 /// Result for a service, in the order of [`STATES`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum State {
+pub(super) enum ServiceState {
     Taken,
     Untrusted,
     NoAddress,
@@ -25,7 +25,7 @@ pub(super) enum State {
 /// Number of services per state.
 pub(crate) type Tally = [u64; STATES.len()];
 
-/// Names of the [`State`]s: fetched; business not trusted; no valid address; document not allowed; beyond the maximum
+/// Names of the [`ServiceState`]s: fetched; business not trusted; no valid address; document not allowed; beyond the maximum
 /// per provider; omitted by the registry or beyond the maximum per type.
 pub(crate) const STATES: [&str; 6] = [
     "taken",
@@ -37,45 +37,45 @@ pub(crate) const STATES: [&str; 6] = [
 ];
 
 /// Documents to fetch for one type.
-pub(super) struct Choice<'c> {
+pub(super) struct DocumentChoice<'c> {
     kind: &'c str,
     trusted: &'c BTreeSet<String>,
-    from: &'c [Document],
+    from: &'c [RemoteDocument],
     /// Document that the type itself names, if it may be fetched.
-    described: Option<Document>,
+    described: Option<RemoteDocument>,
     /// Documents by provider, sorted by URL, with those of types last.
-    pub(super) places: BTreeMap<String, Vec<Place>>,
+    pub(super) documents: BTreeMap<String, Vec<DocumentUrl>>,
     pub(super) tally: Tally,
 }
 
-impl<'c> Choice<'c> {
+impl<'c> DocumentChoice<'c> {
     /// Creates an empty selection. `overview` is the document that the type names.
     pub(super) fn new(
         kind: &'c str,
         overview: Option<&str>,
         trusted: &'c BTreeSet<String>,
-        from: &'c [Document],
+        from: &'c [RemoteDocument],
     ) -> Self {
-        let described = overview.and_then(|url| Document::new(url).ok());
+        let described = overview.and_then(|url| RemoteDocument::new(url).ok());
         Self {
             kind,
             trusted,
             from,
             described: described.filter(|document| is_allowed(document, from)),
-            places: BTreeMap::new(),
+            documents: BTreeMap::new(),
             tally: Tally::default(),
         }
     }
 
     /// Counts services without processing them.
-    pub(super) fn count(&mut self, state: State, services: usize) {
+    pub(super) fn count(&mut self, state: ServiceState, services: usize) {
         self.tally[state as usize] += services as u64;
     }
 
     /// Adds the documents of a service for the type.
     pub(super) fn take(&mut self, service: &BusinessService) {
         if !self.trusted.contains(&service.business) {
-            return self.count(State::Untrusted, 1);
+            return self.count(ServiceState::Untrusted, 1);
         }
         for binding in &service.bindings {
             let Some(overview) = overview(binding, self.kind) else {
@@ -91,21 +91,21 @@ impl<'c> Choice<'c> {
         provider: &str,
         binding: &BindingTemplate,
         overview: Option<&str>,
-    ) -> State {
+    ) -> ServiceState {
         let endpoint = binding.endpoint.as_deref();
         let endpoint = endpoint.filter(|url| url.len() <= bounds::TEXT);
         let Some((endpoint, address)) =
-            endpoint.and_then(|url| Some((url, Document::new(url).ok()?)))
+            endpoint.and_then(|url| Some((url, RemoteDocument::new(url).ok()?)))
         else {
-            return State::NoAddress;
+            return ServiceState::NoAddress;
         };
-        let place = |document: Document, of_type| Place {
+        let place = |document: RemoteDocument, of_type| DocumentUrl {
             url: document.url().to_owned(),
             endpoint: Some(endpoint.to_owned()),
             of_type,
         };
         let own = match overview {
-            Some(url) => Document::new(url),
+            Some(url) => RemoteDocument::new(url),
             // Default: the service's own description.
             None => address.relative("?wsdl"),
         };
@@ -113,11 +113,11 @@ impl<'c> Choice<'c> {
         let own = own.map(|own| place(own, false));
         let described = self.described.clone().filter(|_| overview.is_none());
         let described = described.map(|described| place(described, true));
-        let mut state = State::Elsewhere;
+        let mut state = ServiceState::Elsewhere;
         for wanted in own.into_iter().chain(described) {
-            let places = self.places.entry(provider.to_owned()).or_default();
-            match put(places, wanted) {
-                State::TooMany if state == State::Taken => {}
+            let documents = self.documents.entry(provider.to_owned()).or_default();
+            match put(documents, wanted) {
+                ServiceState::TooMany if state == ServiceState::Taken => {}
                 outcome => state = outcome,
             }
         }
@@ -126,21 +126,23 @@ impl<'c> Choice<'c> {
 }
 
 /// Adds a document to a provider's list.
-fn put(places: &mut Vec<Place>, wanted: Place) -> State {
-    if places.iter().any(|place| place.url == wanted.url) {
+fn put(documents: &mut Vec<DocumentUrl>, wanted: DocumentUrl) -> ServiceState {
+    if documents.iter().any(|place| place.url == wanted.url) {
         // Two bindings share one document: its offers apply to the first.
-        return State::Taken;
+        return ServiceState::Taken;
     }
-    if places.len() == PLACES {
-        return State::TooMany;
+    if documents.len() == DOCUMENTS {
+        return ServiceState::TooMany;
     }
-    let order = |place: &Place| (place.of_type, place.url.clone());
-    let at = places.partition_point(|place| order(place) < order(&wanted));
-    places.insert(at, wanted);
-    State::Taken
+    let order = |place: &DocumentUrl| (place.of_type, place.url.clone());
+    let at = documents.partition_point(|place| order(place) < order(&wanted));
+    documents.insert(at, wanted);
+    debug_assert!(documents.is_sorted_by_key(order), "documents out of order");
+    debug_assert!(documents.len() <= DOCUMENTS, "more documents than allowed");
+    ServiceState::Taken
 }
 
-fn is_allowed(document: &Document, from: &[Document]) -> bool {
+fn is_allowed(document: &RemoteDocument, from: &[RemoteDocument]) -> bool {
     from.iter().any(|from| document.is_beside(from))
 }
 
@@ -191,11 +193,11 @@ mod tests {
         bindings: Vec<BindingTemplate>,
     ) -> (Vec<(String, String)>, Tally) {
         let trusted = BTreeSet::from(["ada".to_owned()]);
-        let from = [Document::new("http://in/anything").unwrap()];
-        let mut choice = Choice::new("t", overview, &trusted, &from);
+        let from = [RemoteDocument::new("http://in/anything").unwrap()];
+        let mut choice = DocumentChoice::new("t", overview, &trusted, &from);
         choice.take(&service("ada", bindings));
-        let places = choice.places.remove("ada").unwrap_or_default();
-        let pairs = places
+        let documents = choice.documents.remove("ada").unwrap_or_default();
+        let pairs = documents
             .into_iter()
             .map(|place| (place.url, place.endpoint.unwrap()));
         (pairs.collect(), choice.tally)
@@ -255,15 +257,18 @@ mod tests {
         );
         // The type's document does not replace the one that the binding names.
         let named = named(Some("http://out/o"));
-        let (places, tally) = chosen_of(Some("http://in/t"), vec![named]);
-        assert_eq!((places.len(), tally[State::Elsewhere as usize]), (0, 1));
-        let outside = binding(Some("http://out/a"), "t", None);
-        let (places, tally) = chosen_of(Some("http://in/t"), vec![outside]);
+        let (documents, tally) = chosen_of(Some("http://in/t"), vec![named]);
         assert_eq!(
-            places,
+            (documents.len(), tally[ServiceState::Elsewhere as usize]),
+            (0, 1)
+        );
+        let outside = binding(Some("http://out/a"), "t", None);
+        let (documents, tally) = chosen_of(Some("http://in/t"), vec![outside]);
+        assert_eq!(
+            documents,
             [("http://in/t".to_owned(), "http://out/a".to_owned())]
         );
-        assert_eq!(tally[State::Taken as usize], 1);
+        assert_eq!(tally[ServiceState::Taken as usize], 1);
     }
 
     #[test]
@@ -293,28 +298,28 @@ mod tests {
     #[test]
     fn nobody_offers_without_being_trusted() {
         let trusted = BTreeSet::from(["ada".to_owned()]);
-        let from = [Document::new("http://in/").unwrap()];
-        let mut choice = Choice::new("t", Some("http://in/t"), &trusted, &from);
+        let from = [RemoteDocument::new("http://in/").unwrap()];
+        let mut choice = DocumentChoice::new("t", Some("http://in/t"), &trusted, &from);
         choice.take(&service(
             "eve",
             vec![binding(Some("http://in/a"), "t", None)],
         ));
-        assert!(choice.places.is_empty());
-        assert_eq!(choice.tally[State::Untrusted as usize], 1);
+        assert!(choice.documents.is_empty());
+        assert_eq!(choice.tally[ServiceState::Untrusted as usize], 1);
     }
 
     #[test]
     fn a_provider_has_bounds_and_each_document_once() {
         let numbered = |number: usize| binding(Some(&format!("http://in/{number}")), "t", None);
-        let (places, tally) = chosen((0..PLACES + 2).map(numbered).collect());
-        assert_eq!(places.len(), PLACES);
-        assert_eq!(tally[State::TooMany as usize], 2);
+        let (documents, tally) = chosen((0..DOCUMENTS + 2).map(numbered).collect());
+        assert_eq!(documents.len(), DOCUMENTS);
+        assert_eq!(tally[ServiceState::TooMany as usize], 2);
         let same = |endpoint| binding(Some(endpoint), "t", Some("http://in/offers"));
-        let (places, tally) = chosen(vec![same("http://in/b"), same("http://in/a")]);
+        let (documents, tally) = chosen(vec![same("http://in/b"), same("http://in/a")]);
         assert_eq!(
-            places,
+            documents,
             [("http://in/offers".to_owned(), "http://in/b".to_owned())]
         );
-        assert_eq!(tally[State::Taken as usize], 2);
+        assert_eq!(tally[ServiceState::Taken as usize], 2);
     }
 }

@@ -1,13 +1,13 @@
 //! UDDI registry in `broker.toml`.
 
-use posthaste_broker_client::{Document, Endpoint};
+use posthaste_broker_client::{Endpoint, RemoteDocument};
 use posthaste_serve::ConfigError;
 use posthaste_units::Span;
 use serde::{Deserialize, Deserializer, de::Error as _};
 
 use super::is_key;
 use super::messages::Version;
-use crate::sources::minute;
+use crate::fetching::config::minute;
 
 /// Minimum query and fetch interval.
 const LEAST: Span = Span::from_secs(1);
@@ -83,7 +83,10 @@ impl Uddi {
             ));
         }
         let asked = Endpoint::new(&self.inquiry).err();
-        let fetched = self.from.iter().find_map(|url| Document::new(url).err());
+        let fetched = self
+            .from
+            .iter()
+            .find_map(|url| RemoteDocument::new(url).err());
         match asked.or(fetched) {
             Some(error) => wrong(error.to_string()),
             None => Ok(()),

@@ -19,7 +19,7 @@ const DEMANDED: usize = 1_000;
 pub(crate) struct Directory {
     /// URL of the inquiry API.
     pub(crate) location: String,
-    known: Mutex<Known>,
+    known: Mutex<KnownServices>,
     news: Notify,
     heard: AtomicU64,
     unheard: AtomicU64,
@@ -27,7 +27,7 @@ pub(crate) struct Directory {
 }
 
 #[derive(Debug, Default)]
-struct Known {
+struct KnownServices {
     trusted: BTreeSet<String>,
     /// Results by type; `None` before the first query.
     kinds: BTreeMap<String, Option<Tally>>,
@@ -36,7 +36,7 @@ struct Known {
     /// Time of the last complete answer.
     last: Option<Instant>,
     /// Error of the last round of queries, if it failed.
-    trouble: Option<String>,
+    outage: Option<String>,
 }
 
 /// Snapshot of the state, for the status page and metrics.
@@ -50,7 +50,7 @@ pub(crate) struct States {
     /// Time since the last complete answer; `None` before the first.
     pub(crate) age: Option<Duration>,
     /// Error of the last round of queries, if it failed.
-    pub(crate) trouble: Option<String>,
+    pub(crate) outage: Option<String>,
     /// Successful and failed rounds of queries.
     pub(crate) rounds: (u64, u64),
     /// Number of requests for types beyond the maximum.
@@ -60,10 +60,10 @@ pub(crate) struct States {
 impl Directory {
     pub(super) fn new(uddi: &Uddi) -> Self {
         let types = &uddi.types;
-        let known = Known {
+        let known = KnownServices {
             kinds: types.iter().map(|kind| (kind.clone(), None)).collect(),
             configured: types.iter().cloned().collect(),
-            ..Known::default()
+            ..KnownServices::default()
         };
         Self {
             location: uddi.inquiry.clone(),
@@ -119,7 +119,7 @@ impl Directory {
     /// Removes types that are unknown to the registry and not configured. Clients may request them again.
     pub(super) fn forget_unknown(&self) {
         let mut known = self.known();
-        let Known {
+        let KnownServices {
             kinds, configured, ..
         } = &mut *known;
         kinds.retain(|kind, tally| configured.contains(kind) || *tally != Some(Tally::default()));
@@ -137,8 +137,8 @@ impl Directory {
         if outcome.is_ok() {
             known.last = Some(Instant::now());
         }
-        let before = std::mem::replace(&mut known.trouble, outcome.err());
-        before.is_some() != known.trouble.is_some()
+        let before = std::mem::replace(&mut known.outage, outcome.err());
+        before.is_some() != known.outage.is_some()
     }
 
     /// Trusted providers.
@@ -165,13 +165,13 @@ impl Directory {
             kinds: known.kinds.len(),
             services,
             age: known.last.map(|last| last.elapsed()),
-            trouble: known.trouble.clone(),
+            outage: known.outage.clone(),
             rounds: (self.heard.load(Relaxed), self.unheard.load(Relaxed)),
             refused: self.refused.load(Relaxed),
         }
     }
 
-    fn known(&self) -> MutexGuard<'_, Known> {
+    fn known(&self) -> MutexGuard<'_, KnownServices> {
         self.known.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }

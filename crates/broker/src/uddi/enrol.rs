@@ -1,52 +1,12 @@
 //! Registration of a service in a UDDI registry. Idempotent: existing entries are kept.
 
+use super::enrolment::{Enrolled, Enrolment};
 use super::is_key;
 use super::messages::{
     BindingTemplate, Business, BusinessService, Category, Interface, Registered, TModel, Version,
 };
 use super::publisher::Publisher;
-use crate::Error;
-
-/// A service to register, and the registry.
-#[derive(Clone, Debug)]
-pub struct Enrolment {
-    /// UDDI version. In version 3 publishers choose the keys and use them to find existing entries. In version 2 the
-    /// registry assigns the keys: an entry with an empty key here is found by its name.
-    pub version: Version,
-    /// URL of the inquiry API.
-    pub inquiry: String,
-    /// URL of the publication API.
-    pub publish: String,
-    /// URL of the security API.
-    pub security: String,
-    /// User name at the registry.
-    pub user: String,
-    /// Password of the user.
-    pub password: String,
-    /// Key and name of the provider's business. An existing business is not changed.
-    pub business: (String, String),
-    /// Key and name of the service.
-    pub service: (String, String),
-    /// Key of the interface type. In version 2 the name suffices if the user owns the type.
-    pub kind: String,
-    /// WSDL of the type. Needed to register a missing type.
-    pub wsdl: Option<String>,
-    /// Address of the service.
-    pub endpoint: String,
-    /// URL of its offers, if they are not in its description at `?wsdl`.
-    pub offers: Option<String>,
-}
-
-/// A registered entity.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Enrolled {
-    /// `tModel`, `business` or `service`.
-    pub what: &'static str,
-    /// Key of the entity.
-    pub key: String,
-    /// True if it was saved, false if it already existed.
-    pub saved: bool,
-}
+use crate::BrokerError;
 
 /// Registration in progress.
 struct Registrar {
@@ -56,7 +16,7 @@ struct Registrar {
 
 /// Registers a service, its business and, if missing, its type. Also registers missing key generators, because a
 /// registry accepts no keys without them (version 3, section 5.2.2.1).
-pub fn enrol(wanted: &Enrolment) -> Result<Vec<Enrolled>, Error> {
+pub fn enrol(wanted: &Enrolment) -> Result<Vec<Enrolled>, BrokerError> {
     let done = posthaste_broker_client::wait(async {
         let mut registrar = Registrar {
             publisher: Publisher::open(wanted).await?,
@@ -70,7 +30,7 @@ pub fn enrol(wanted: &Enrolment) -> Result<Vec<Enrolled>, Error> {
 }
 
 impl Registrar {
-    async fn enrol(&mut self, wanted: &Enrolment) -> Result<(), Error> {
+    async fn enrol(&mut self, wanted: &Enrolment) -> Result<(), BrokerError> {
         let own = match self.publisher.version {
             Version::V2 => self.publisher.own().await?,
             Version::V3 => Registered::default(),
@@ -97,7 +57,7 @@ impl Registrar {
     }
 
     /// Returns the key of the type. Registers it if missing.
-    async fn tmodel(&mut self, wanted: &Enrolment, own: &[TModel]) -> Result<String, Error> {
+    async fn tmodel(&mut self, wanted: &Enrolment, own: &[TModel]) -> Result<String, BrokerError> {
         let name = &wanted.kind;
         let known = own.iter().find(|own| own.name == *name);
         let key = known.map_or(name, |known| &known.key);
@@ -113,9 +73,9 @@ impl Registrar {
         };
         let Some(wsdl) = &wanted.wsdl else {
             let words = "say where its WSDL is, and it is registered, too";
-            return Err(Error::Registry(format!(
-                "there is no type {name:?}: {words}"
-            )));
+            return Err(BrokerError::Registry(
+                format!("there is no type {name:?}: {words}").into(),
+            ));
         };
         self.generator(&key).await?;
         self.save_tmodel(TModel {
@@ -128,7 +88,11 @@ impl Registrar {
     }
 
     /// Returns the key of the business. Registers it if missing.
-    async fn business(&mut self, wanted: &Enrolment, own: &[Business]) -> Result<String, Error> {
+    async fn business(
+        &mut self,
+        wanted: &Enrolment,
+        own: &[Business],
+    ) -> Result<String, BrokerError> {
         let (key, name) = wanted.business.clone();
         let known = own.iter().find(|own| key.is_empty() && own.name == name);
         let key = known.map_or(key, |known| known.key.clone());
@@ -150,7 +114,7 @@ impl Registrar {
         Ok(key)
     }
 
-    async fn service(&mut self, mut service: BusinessService) -> Result<(), Error> {
+    async fn service(&mut self, mut service: BusinessService) -> Result<(), BrokerError> {
         let mut found = match service.key.is_empty() {
             true => {
                 let own = self.publisher.services_of(&service.business).await?;
@@ -162,7 +126,7 @@ impl Registrar {
         if let Some(found) = &found {
             service.key.clone_from(&found.key);
         }
-        // BindingTemplate keys are assigned by the registry.
+        // Binding keys are assigned by the registry.
         for binding in found.iter_mut().flat_map(|found| &mut found.bindings) {
             binding.key.clear();
         }
@@ -179,7 +143,7 @@ impl Registrar {
     }
 
     /// Registers the key generator for this key, if the key needs one and it is missing.
-    async fn generator(&mut self, key: &str) -> Result<(), Error> {
+    async fn generator(&mut self, key: &str) -> Result<(), BrokerError> {
         let Some((partition, _)) = key.rsplit_once(':') else {
             return Ok(());
         };
@@ -196,7 +160,7 @@ impl Registrar {
         self.save_tmodel(generator).await.map(drop)
     }
 
-    async fn save_tmodel(&mut self, tmodel: TModel) -> Result<String, Error> {
+    async fn save_tmodel(&mut self, tmodel: TModel) -> Result<String, BrokerError> {
         let key = self.publisher.save_tmodel(&tmodel).await?;
         self.note("tModel", &key, true);
         Ok(key)
@@ -216,8 +180,8 @@ impl Registrar {
     }
 }
 
-fn given(what: &str, key: &str) -> Error {
-    Error::Registry(format!(
+fn given(what: &str, key: &str) -> BrokerError {
+    BrokerError::Registry(format!(
         "there is no {what} {key:?}, and in version 2 it is the registry that gives keys: say what it is called"
-    ))
+    ).into())
 }

@@ -2,10 +2,10 @@
 
 use std::collections::BTreeSet;
 
-use posthaste_broker_client::{Document, Endpoint};
+use posthaste_broker_client::{Endpoint, RemoteDocument};
 use thiserror::Error;
 
-use super::choice::{Choice, State};
+use super::choice::{DocumentChoice, ServiceState};
 use super::config::Category;
 use super::messages::reply::{self, ListPage, Rest};
 use super::messages::{PAGE, ReplyError, Version};
@@ -21,7 +21,7 @@ pub(super) struct Inquiry {
 
 /// Errors of a query.
 #[derive(Debug, Error)]
-pub(super) enum Silence {
+pub(super) enum InquiryError {
     /// No reply, or an unusable one.
     #[error(transparent)]
     Unheard(#[from] posthaste_broker_client::Error),
@@ -39,7 +39,7 @@ impl Inquiry {
     pub(super) async fn businesses(
         &self,
         category: &Category,
-    ) -> Result<BTreeSet<String>, Silence> {
+    ) -> Result<BTreeSet<String>, InquiryError> {
         let wanted = super::messages::Category {
             tmodel: category.tmodel.clone(),
             name: category.name.clone(),
@@ -52,7 +52,10 @@ impl Inquiry {
             let page = reply::businesses_found(&page, self.version, from)?;
             keys.extend(page.keys);
             match page.rest {
-                Rest::From(next) if next <= MOST => from = next,
+                Rest::From(next) if next <= MOST => {
+                    assert!(next > from, "a page that leads nowhere");
+                    from = next;
+                }
                 Rest::None => return Ok(keys),
                 Rest::From(_) | Rest::Cut => {
                     tracing::warn!(
@@ -70,10 +73,10 @@ impl Inquiry {
         &self,
         kind: &'c str,
         trusted: &'c BTreeSet<String>,
-        places: &'c [Document],
-    ) -> Result<Choice<'c>, Silence> {
+        places: &'c [RemoteDocument],
+    ) -> Result<DocumentChoice<'c>, InquiryError> {
         let overview = self.overview(kind).await?;
-        let mut choice = Choice::new(kind, overview.as_deref(), trusted, places);
+        let mut choice = DocumentChoice::new(kind, overview.as_deref(), trusted, places);
         let mut from = 1;
         loop {
             let page = self.page(kind, from).await?;
@@ -85,10 +88,13 @@ impl Inquiry {
                 }
             }
             match page.rest {
-                Rest::From(next) if next <= MOST => from = next,
+                Rest::From(next) if next <= MOST => {
+                    assert!(next > from, "a page that leads nowhere");
+                    from = next;
+                }
                 Rest::None => return Ok(choice),
                 Rest::From(_) | Rest::Cut => {
-                    choice.count(State::Cut, 1);
+                    choice.count(ServiceState::Cut, 1);
                     return Ok(choice);
                 }
             }
@@ -96,7 +102,7 @@ impl Inquiry {
     }
 
     /// Document that a type names.
-    async fn overview(&self, kind: &str) -> Result<Option<String>, Silence> {
+    async fn overview(&self, kind: &str) -> Result<Option<String>, InquiryError> {
         let found = self.ask(self.version.get_tmodel_detail(kind)).await?;
         match reply::tmodels(&found, self.version) {
             Err(error) if error.is_unknown_key() => Ok(None),
@@ -104,7 +110,7 @@ impl Inquiry {
         }
     }
 
-    async fn page(&self, kind: &str, from: usize) -> Result<ListPage, Silence> {
+    async fn page(&self, kind: &str, from: usize) -> Result<ListPage, InquiryError> {
         let found = self.ask(self.version.find_service(kind, from)).await?;
         match reply::services_found(&found, self.version, from) {
             // Version 2 returns an error where version 3 returns an empty result.
@@ -116,7 +122,7 @@ impl Inquiry {
         }
     }
 
-    async fn ask(&self, envelope: String) -> Result<bytes::Bytes, Silence> {
+    async fn ask(&self, envelope: String) -> Result<bytes::Bytes, InquiryError> {
         Ok(self.endpoint.call(envelope, reply::LIMITS.total).await?)
     }
 }

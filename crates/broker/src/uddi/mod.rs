@@ -11,6 +11,7 @@ mod choice;
 mod config;
 mod directory;
 mod enrol;
+mod enrolment;
 mod inquiry;
 pub mod messages;
 mod publisher;
@@ -22,7 +23,8 @@ use posthaste_broker_client::UrlError;
 
 pub use self::config::{Category, Uddi};
 pub(crate) use self::directory::Directory;
-pub use self::enrol::{Enrolled, Enrolment, enrol};
+pub use self::enrol::enrol;
+pub use self::enrolment::{Enrolled, Enrolment};
 pub(crate) use self::watch::Watch;
 
 /// Creates the shared state of a registry and its watcher.

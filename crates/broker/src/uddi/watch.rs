@@ -4,15 +4,15 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 use std::time::Duration;
 
-use posthaste_broker_client::{Document, Endpoint, UrlError};
+use posthaste_broker_client::{Endpoint, RemoteDocument, UrlError};
 use tokio::task::{AbortHandle, JoinSet};
 use tokio::time::{Instant, sleep_until};
 
 use super::config::Uddi;
 use super::directory::Directory;
-use super::inquiry::{Inquiry, Silence};
-use crate::fetching::Means;
-use crate::shelf::{Place, Shelf};
+use super::inquiry::{Inquiry, InquiryError};
+use crate::fetching::context::FetchContext;
+use crate::fetching::source::{DocumentUrl, OfferSource};
 
 /// Wait before the first retry. Doubles with each retry, up to the usual query interval.
 const BACK_OFF: Duration = Duration::from_secs(1);
@@ -21,15 +21,15 @@ const BACK_OFF: Duration = Duration::from_secs(1);
 pub(crate) struct Watch {
     uddi: Uddi,
     inquiry: Inquiry,
-    from: Vec<Document>,
+    from: Vec<RemoteDocument>,
     directory: Arc<Directory>,
     trusted: BTreeSet<String>,
 }
 
 /// Offer sources in use, by type and provider.
 struct Fetched {
-    means: Means,
-    shelves: BTreeMap<(String, String), (Vec<Place>, AbortHandle)>,
+    context: FetchContext,
+    sources: BTreeMap<(String, String), (Vec<DocumentUrl>, AbortHandle)>,
     // Dropping the set ends the tasks.
     tasks: JoinSet<()>,
 }
@@ -37,7 +37,7 @@ struct Fetched {
 impl Watch {
     pub(crate) fn new(uddi: Uddi, directory: Arc<Directory>) -> Result<Self, UrlError> {
         let inquiry = Inquiry::new(Endpoint::new(&uddi.inquiry)?, uddi.version);
-        let from = uddi.from.iter().map(|url| Document::new(url));
+        let from = uddi.from.iter().map(|url| RemoteDocument::new(url));
         let from = from.collect::<Result<_, _>>()?;
         Ok(Self {
             uddi,
@@ -49,10 +49,10 @@ impl Watch {
     }
 
     /// Runs forever.
-    pub(crate) async fn run(mut self, means: Means) {
+    pub(crate) async fn run(mut self, context: FetchContext) {
         let mut fetched = Fetched {
-            means,
-            shelves: BTreeMap::new(),
+            context,
+            sources: BTreeMap::new(),
             tasks: JoinSet::new(),
         };
         let usual = Duration::from(self.uddi.ask_every);
@@ -104,11 +104,11 @@ impl Watch {
             {
                 Ok(choice) => {
                     self.directory.told(&kind, choice.tally);
-                    fetched.set(&kind, choice.places, &self.uddi);
+                    fetched.set(&kind, choice.documents, &self.uddi);
                 }
-                Err(error @ Silence::Unheard(_)) => return Err(error.to_string()),
+                Err(error @ InquiryError::Unheard(_)) => return Err(error.to_string()),
                 // An error for one type does not stop the others.
-                Err(error @ Silence::Answer(_)) => outcome = Err(format!("{kind}: {error}")),
+                Err(error @ InquiryError::Answer(_)) => outcome = Err(format!("{kind}: {error}")),
             }
         }
         if !only_new && outcome.is_ok() {
@@ -120,35 +120,35 @@ impl Watch {
 
 impl Fetched {
     /// Fetches exactly these documents for a type, and stops all others.
-    fn set(&mut self, kind: &str, mut found: BTreeMap<String, Vec<Place>>, uddi: &Uddi) {
-        let known = self.shelves.keys().filter(|(of, _)| of == kind);
+    fn set(&mut self, kind: &str, mut found: BTreeMap<String, Vec<DocumentUrl>>, uddi: &Uddi) {
+        let known = self.sources.keys().filter(|(of, _)| of == kind);
         let known: Vec<String> = known.map(|(_, provider)| provider.clone()).collect();
         for provider in known {
             // A provider without documents withdraws its offers.
             found.entry(provider).or_default();
         }
-        for (provider, places) in found {
+        for (provider, documents) in found {
             let key = (kind.to_owned(), provider);
-            let before = self.shelves.get(&key);
-            if before.is_some_and(|(before, _)| *before == places) {
+            let before = self.sources.get(&key);
+            if before.is_some_and(|(before, _)| *before == documents) {
                 continue;
             }
             if let Some((_, task)) = before {
                 task.abort();
             }
             let (kind, provider) = key.clone();
-            let shelf = Shelf {
+            let source = OfferSource {
                 kind,
                 provider,
-                places: places.clone(),
+                documents: documents.clone(),
                 every: uddi.fetch_every,
             };
-            let task = self.tasks.spawn(shelf.keep(self.means.clone()));
-            self.shelves.insert(key, (places, task));
+            let task = self.tasks.spawn(source.poll_forever(self.context.clone()));
+            self.sources.insert(key, (documents, task));
         }
         // Removes tasks that have finished their withdrawals.
         while self.tasks.try_join_next().is_some() {}
-        self.shelves
-            .retain(|_, (places, task)| !places.is_empty() || !task.is_finished());
+        self.sources
+            .retain(|_, (documents, task)| !documents.is_empty() || !task.is_finished());
     }
 }

@@ -2,7 +2,7 @@
 
 use std::path::Path;
 
-use posthaste_broker::Config;
+use posthaste_broker::BrokerConfig;
 
 const EXAMPLE: &str = include_str!("../../../../examples/broker.toml");
 const PAGE: &str = include_str!("../../../../docs/reference/broker-api.md");
@@ -22,14 +22,17 @@ fn with_every_key() -> String {
 
 #[test]
 fn the_example_shows_the_defaults() {
-    let shown = Config::read(EXAMPLE, Path::new("")).unwrap();
-    assert_eq!(format!("{shown:#?}"), format!("{:#?}", Config::default()));
+    let shown = BrokerConfig::read(EXAMPLE, Path::new("")).unwrap();
+    assert_eq!(
+        format!("{shown:#?}"),
+        format!("{:#?}", BrokerConfig::default())
+    );
 }
 
 #[test]
 fn the_example_can_be_used_with_every_key() {
     let every = with_every_key();
-    let read = |text: &str| Config::read(text, Path::new("/etc"));
+    let read = |text: &str| BrokerConfig::read(text, Path::new("/etc"));
     let error = read(&every).unwrap_err().to_string();
     assert!(
         error.contains("leave out follow, or uddi and every source"),
@@ -76,7 +79,9 @@ fn what_is_wrong_is_named_with_the_remedy() {
         ),
         ("[currency]\nworth = { USD = -1 }", "more than 0"),
     ] {
-        let error = Config::read(text, Path::new("")).unwrap_err().to_string();
+        let error = BrokerConfig::read(text, Path::new(""))
+            .unwrap_err()
+            .to_string();
         assert!(error.contains(words), "{text}: {error}");
     }
 }
@@ -88,7 +93,7 @@ fn sources_that_would_withdraw_each_others_offers_are_refused() {
             "[[source]]\nurl = \"http://{place}.example/offers\"\ntype = \"books\"\nprovider = \"{provider}\"\n"
         )
     };
-    let read = |text: String| Config::read(&text, Path::new("."));
+    let read = |text: String| BrokerConfig::read(&text, Path::new("."));
     assert!(read(source("one", "ada") + &source("two", "eva")).is_ok());
     let error = read(source("one", "ada") + &source("two", "ada")).unwrap_err();
     assert!(

@@ -6,7 +6,7 @@ use std::net::{SocketAddr, TcpListener};
 use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 
-use posthaste_broker::{Broker, Config, Limits, Place, Source};
+use posthaste_broker::{Broker, BrokerConfig, OfferLimits, SourceConfig, StoreUrl};
 use posthaste_qos::{Document, Offer, Offers};
 use posthaste_units::Span;
 
@@ -58,8 +58,8 @@ impl Provider {
         self.documents.lock().unwrap().insert(path.to_owned(), text);
     }
 
-    fn source(&self, provider: &str, path: &str) -> Source {
-        Source {
+    fn source(&self, provider: &str, path: &str) -> SourceConfig {
+        SourceConfig {
             kind: "books".to_owned(),
             provider: provider.to_owned(),
             url: format!("http://{}{path}", self.address),
@@ -69,20 +69,20 @@ impl Provider {
 }
 
 /// A broker with these sources.
-fn broker(sources: Vec<Source>) -> (Broker, tempfile::TempDir) {
-    limited(sources, Limits::default())
+fn broker(sources: Vec<SourceConfig>) -> (Broker, tempfile::TempDir) {
+    limited(sources, OfferLimits::default())
 }
 
 /// A broker with these sources and limits.
-fn limited(sources: Vec<Source>, limits: Limits) -> (Broker, tempfile::TempDir) {
+fn limited(sources: Vec<SourceConfig>, limits: OfferLimits) -> (Broker, tempfile::TempDir) {
     let folder = tempfile::tempdir().unwrap();
-    let store = Place::Sqlite(folder.path().join("offers.db"));
+    let store = StoreUrl::Sqlite(folder.path().join("offers.db"));
     (
-        start(Config {
+        start(BrokerConfig {
             store,
             sources,
             limits,
-            ..Config::default()
+            ..BrokerConfig::default()
         }),
         folder,
     )
@@ -189,9 +189,9 @@ fn a_provider_who_is_wrong_or_silent_keeps_what_he_had_and_nobody_else_waiting()
 fn fetched_offers_beyond_a_limit_are_counted_as_failed() {
     let provider = Provider::open();
     provider.has("/a", &[], vec![offer("Gold", 40, 100)]);
-    let limits = Limits {
+    let limits = OfferLimits {
         per_provider: 1,
-        ..Limits::default()
+        ..OfferLimits::default()
     };
     let (broker, _folder) = limited(vec![provider.source("ada", "/a")], limits);
     until(&broker, &["Gold"]);

@@ -4,16 +4,16 @@ use std::io::{BufRead, BufReader, Read as _, Write};
 use std::net::{SocketAddr, TcpStream};
 use std::time::{Duration, Instant};
 
-use posthaste_broker::{Broker, Config};
+use posthaste_broker::{Broker, BrokerConfig};
 
-use crate::support::{Shop, offer, question, send, start};
+use crate::support::{TestBroker, offer, question, send, start};
 
 /// A reader of the stream.
 struct Reader(BufReader<TcpStream>);
 
 /// An event, with dates removed from its data.
 #[derive(Debug, PartialEq)]
-struct Told {
+struct StreamPart {
     event: String,
     id: Option<u64>,
     name: Option<String>,
@@ -33,8 +33,8 @@ impl Reader {
     }
 
     /// Next event other than `alive`.
-    fn next(&mut self) -> Told {
-        let mut told = Told {
+    fn next(&mut self) -> StreamPart {
+        let mut told = StreamPart {
             event: String::new(),
             id: None,
             name: None,
@@ -57,7 +57,7 @@ impl Reader {
                     if told.event != "alive" {
                         return told;
                     }
-                    told = Told {
+                    told = StreamPart {
                         event: String::new(),
                         id: None,
                         name: None,
@@ -69,8 +69,8 @@ impl Reader {
     }
 }
 
-fn told(event: &str, id: Option<u64>, name: Option<&str>) -> Told {
-    Told {
+fn told(event: &str, id: Option<u64>, name: Option<&str>) -> StreamPart {
+    StreamPart {
         event: event.to_owned(),
         id,
         name: name.map(str::to_owned),
@@ -79,7 +79,7 @@ fn told(event: &str, id: Option<u64>, name: Option<&str>) -> Told {
 
 #[test]
 fn the_stream_tells_what_there_is_and_what_happens() {
-    let shop = Shop::open();
+    let shop = TestBroker::open();
     shop.put(&offer("Gold", 40, 100));
     let mut reader = Reader::new(shop.broker.addr, None);
     assert_eq!(reader.next(), told("begin", None, None));
@@ -96,7 +96,7 @@ fn the_stream_tells_what_there_is_and_what_happens() {
 #[test]
 fn a_reader_that_falls_behind_is_cut_off_and_never_skips_a_change() {
     const OFFERS: u32 = 500;
-    let shop = Shop::open();
+    let shop = TestBroker::open();
     let mut reader = Reader::new(shop.broker.addr, None);
     let place = format!("http://books.example/{}", "x".repeat(450));
     while reader.next().event != "ready" {}
@@ -126,7 +126,7 @@ fn a_reader_that_falls_behind_is_cut_off_and_never_skips_a_change() {
 
 #[test]
 fn who_comes_back_gets_what_was_missed() {
-    let shop = Shop::open();
+    let shop = TestBroker::open();
     for name in ["a", "b", "c"] {
         shop.put(&offer(name, 40, 100));
     }
@@ -167,11 +167,11 @@ fn until(broker: &Broker, name: Option<&str>) {
 
 #[test]
 fn a_follower_answers_as_the_one_it_follows() {
-    let shop = Shop::open();
+    let shop = TestBroker::open();
     shop.put(&offer("Good", 30, 200));
-    let follower = start(Config {
+    let follower = start(BrokerConfig {
         follow: Some(shop.url()),
-        ..Config::default()
+        ..BrokerConfig::default()
     });
     until(&follower, Some("Good"));
     shop.put(&offer("Better", 20, 200));
@@ -194,11 +194,11 @@ fn a_follower_answers_as_the_one_it_follows() {
 
 #[test]
 fn a_follower_goes_on_when_the_other_is_gone_and_says_how_old_its_word_is() {
-    let shop = Shop::open();
+    let shop = TestBroker::open();
     shop.put(&offer("Good", 30, 200));
-    let follower = start(Config {
+    let follower = start(BrokerConfig {
         follow: Some(shop.url()),
-        ..Config::default()
+        ..BrokerConfig::default()
     });
     until(&follower, Some("Good"));
     shop.broker.stop();
@@ -219,9 +219,9 @@ fn a_follower_goes_on_when_the_other_is_gone_and_says_how_old_its_word_is() {
     assert!((3..30).contains(&old), "{old} s");
     assert_eq!(send(follower.addr, "GET", "/healthz", &[], "").status, 503);
     // A follower of the follower is told immediately that the data is late, and does not treat it as fresh.
-    let second = start(Config {
+    let second = start(BrokerConfig {
         follow: Some(format!("http://{}", follower.addr)),
-        ..Config::default()
+        ..BrokerConfig::default()
     });
     until(&second, Some("Good"));
     let reply = send(second.addr, "POST", "/v1/best-offer", &[], &question(300));
@@ -232,9 +232,9 @@ fn a_follower_goes_on_when_the_other_is_gone_and_says_how_old_its_word_is() {
 #[test]
 fn a_follower_that_has_heard_nothing_yet_says_so() {
     let gone = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
-    let follower = start(Config {
+    let follower = start(BrokerConfig {
         follow: Some(format!("http://{}", gone.local_addr().unwrap())),
-        ..Config::default()
+        ..BrokerConfig::default()
     });
     assert_eq!(send(follower.addr, "GET", "/healthz", &[], "").status, 503);
     let reply = send(follower.addr, "POST", "/v1/best-offer", &[], &question(300));

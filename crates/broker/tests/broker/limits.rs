@@ -2,29 +2,29 @@
 
 use std::time::{Duration, Instant};
 
-use posthaste_broker::{Config, Limits};
+use posthaste_broker::{BrokerConfig, OfferLimits};
 
-use crate::support::{Reply, Shop, offer, question, send, start, token};
+use crate::support::{TestBroker, TestReply, offer, question, send, start, token};
 
-fn shop(limits: Limits) -> Shop {
-    Shop::with(|place| Config {
+fn shop(limits: OfferLimits) -> TestBroker {
+    TestBroker::with(|place| BrokerConfig {
         store: place.clone(),
         limits,
-        ..Config::default()
+        ..BrokerConfig::default()
     })
 }
 
-fn detail(reply: &Reply) -> String {
+fn detail(reply: &TestReply) -> String {
     reply.json()["detail"].as_str().unwrap().to_owned()
 }
 
 #[test]
 fn each_limit_is_refused_by_its_name_and_what_is_there_may_change() {
-    let shop = shop(Limits {
+    let shop = shop(OfferLimits {
         offers: 4,
         per_type: 3,
         per_provider: 2,
-        ..Limits::default()
+        ..OfferLimits::default()
     });
     let bob = format!("Authorization: Bearer {}", token(&shop.place, "bob"));
     // A broker checks for new tokens every second.
@@ -72,9 +72,9 @@ fn each_limit_is_refused_by_its_name_and_what_is_there_may_change() {
 
 #[test]
 fn what_takes_too_much_memory_is_refused() {
-    let shop = shop(Limits {
+    let shop = shop(OfferLimits {
         bytes: 2_000,
-        ..Limits::default()
+        ..OfferLimits::default()
     });
     let mut long = offer("Good", 30, 200);
     long.endpoint = Some(format!("http://a/{}", "x".repeat(400)));
@@ -87,9 +87,9 @@ fn what_takes_too_much_memory_is_refused() {
 
 #[test]
 fn a_token_has_a_quota_of_changes() {
-    let shop = shop(Limits {
+    let shop = shop(OfferLimits {
         changes_per_minute: 3,
-        ..Limits::default()
+        ..OfferLimits::default()
     });
     let all = serde_json::json!({ "offers": [offer("One", 1, 1), offer("Two", 2, 2)] });
     let reply = shop.send("PUT", "/v1/offers/books/ada", &[], &all.to_string());
@@ -109,17 +109,17 @@ fn a_token_has_a_quota_of_changes() {
 /// A follower does not load a part of an upstream's offers if they exceed its limits.
 #[test]
 fn a_follower_takes_no_more_than_it_may() {
-    let shop = Shop::open();
+    let shop = TestBroker::open();
     for name in ["Good", "Better", "Best"] {
         assert_eq!(shop.put(&offer(name, 30, 200)).status, 201);
     }
-    let follower = start(Config {
+    let follower = start(BrokerConfig {
         follow: Some(shop.url()),
-        limits: Limits {
+        limits: OfferLimits {
             offers: 2,
-            ..Limits::default()
+            ..OfferLimits::default()
         },
-        ..Config::default()
+        ..BrokerConfig::default()
     });
     let answer = || send(follower.addr, "POST", "/v1/best-offer", &[], &question(300)).json();
     std::thread::sleep(Duration::from_millis(500));

@@ -1,13 +1,13 @@
 //! Lookups.
 
-use posthaste_broker_client::{Client, Question};
+use posthaste_broker_client::{BestOfferQuery, BrokerClient};
 use serde_json::json;
 
-use crate::support::{Shop, offer, question, send};
+use crate::support::{TestBroker, offer, question, send};
 
 #[test]
 fn the_cheapest_that_is_enough_is_the_answer() {
-    let shop = Shop::open();
+    let shop = TestBroker::open();
     for (name, cents, milliseconds) in [("Slow", 10, 900), ("Good", 30, 200), ("Better", 40, 100)] {
         assert_eq!(shop.put(&offer(name, cents, milliseconds)).status, 201);
     }
@@ -23,7 +23,7 @@ fn the_cheapest_that_is_enough_is_the_answer() {
 
 #[test]
 fn where_none_is_enough_it_is_said_what_speaks_against_each() {
-    let shop = Shop::open();
+    let shop = TestBroker::open();
     shop.put(&offer("Slow", 10, 900));
     shop.put(&offer("Slower", 20, 950));
     let answer = shop
@@ -54,7 +54,7 @@ fn where_none_is_enough_it_is_said_what_speaks_against_each() {
 /// Every default requirement is missing in every operation: the text grows with the product of both.
 #[test]
 fn what_is_said_against_offers_is_bounded() {
-    let shop = Shop::open();
+    let shop = TestBroker::open();
     for name in ["One", "Two"] {
         shop.put(&offer(name, 10, 100));
     }
@@ -82,7 +82,7 @@ fn what_is_said_against_offers_is_bounded() {
 
 #[test]
 fn the_best_can_be_chosen_by_weights() {
-    let shop = Shop::open();
+    let shop = TestBroker::open();
     shop.put(&offer("Cheap", 10, 500));
     shop.put(&offer("Fast", 11, 10));
     let ask = |ranking| {
@@ -99,7 +99,7 @@ fn the_best_can_be_chosen_by_weights() {
 
 #[test]
 fn lists_can_be_read_in_pages() {
-    let shop = Shop::open();
+    let shop = TestBroker::open();
     for n in 0..5 {
         shop.put(&offer(&format!("n{n}"), 50 - n, 100));
     }
@@ -122,7 +122,7 @@ fn lists_can_be_read_in_pages() {
 
 #[test]
 fn questions_that_make_no_sense_are_refused_with_the_place() {
-    let shop = Shop::open();
+    let shop = TestBroker::open();
     for (body, status, words) in [
         ("{", 400, "line 1"),
         ("{\"typ\": \"books\"}", 422, "unknown field `typ`"),
@@ -155,17 +155,17 @@ fn questions_that_make_no_sense_are_refused_with_the_place() {
 
 #[test]
 fn the_client_asks_and_lists() {
-    let shop = Shop::open();
-    let client = Client::new(&shop.url())
+    let shop = TestBroker::open();
+    let client = BrokerClient::new(&shop.url())
         .unwrap()
         .with_token(Some(shop.token.clone()));
     let good = offer("Good value, 100 %", 30, 200);
     posthaste_broker_client::wait(client.put("books", "ada", &good))
         .unwrap()
         .unwrap();
-    let question = Question {
+    let question = BestOfferQuery {
         kind: "books".to_owned(),
-        ..Question::default()
+        ..BestOfferQuery::default()
     };
     let answer = posthaste_broker_client::wait(client.best_offer(&question))
         .unwrap()
@@ -194,7 +194,7 @@ fn the_client_asks_and_lists() {
 
 #[test]
 fn pages_and_counters_are_there_for_those_who_watch() {
-    let shop = Shop::open();
+    let shop = TestBroker::open();
     shop.put(&offer("Good", 30, 200));
     shop.send("POST", "/v1/best-offer", &[], &question(300));
     let page = shop.send("GET", "/status", &[], "");

@@ -3,11 +3,11 @@
 use posthaste_qos::{Document, Offers};
 use serde_json::json;
 
-use crate::support::{Shop, exchange, offer, question, send, token};
+use crate::support::{TestBroker, exchange, offer, question, send, token};
 
 #[test]
 fn what_is_published_can_be_had_and_withdrawn() {
-    let shop = Shop::open();
+    let shop = TestBroker::open();
     let good = offer("Good", 30, 200);
     let reply = shop.put(&good);
     assert_eq!(reply.status, 201, "{}", reply.body);
@@ -26,7 +26,7 @@ fn what_is_published_can_be_had_and_withdrawn() {
 
 #[test]
 fn what_is_published_outlives_the_broker() {
-    let shop = Shop::open();
+    let shop = TestBroker::open();
     shop.put(&offer("Good", 30, 200));
     let shop = shop.reopen();
     let answer = shop
@@ -37,7 +37,7 @@ fn what_is_published_outlives_the_broker() {
 
 #[test]
 fn a_provider_touches_nobody_elses_offers() {
-    let shop = Shop::open();
+    let shop = TestBroker::open();
     let body = serde_json::to_string(&offer("Good", 30, 200)).unwrap();
     let put = |fields: &[&str]| {
         send(
@@ -78,7 +78,7 @@ fn a_provider_touches_nobody_elses_offers() {
 
 #[test]
 fn a_new_token_takes_over_without_a_gap_and_the_old_one_ends() {
-    let shop = Shop::open();
+    let shop = TestBroker::open();
     let second = format!("Authorization: Bearer {}", token(&shop.place, "ada"));
     let body = serde_json::to_string(&offer("Good", 30, 200)).unwrap();
     let put = |field: &str| {
@@ -111,7 +111,7 @@ fn a_new_token_takes_over_without_a_gap_and_the_old_one_ends() {
 
 #[test]
 fn a_request_that_knows_what_is_there_undoes_nothing_else() {
-    let shop = Shop::open();
+    let shop = TestBroker::open();
     let put = |cents, field: &str| {
         let body = serde_json::to_string(&offer("Good", cents, 200)).unwrap();
         let reply = shop.send("PUT", "/v1/offers/books/ada/Good", &[field], &body);
@@ -135,7 +135,7 @@ fn a_request_that_knows_what_is_there_undoes_nothing_else() {
 
 #[test]
 fn what_no_client_could_choose_is_refused() {
-    let shop = Shop::open();
+    let shop = TestBroker::open();
     let good = || serde_json::to_value(offer("Good", 30, 200)).unwrap();
     let with = |path: &str, value: serde_json::Value| {
         let mut offer = good();
@@ -182,7 +182,7 @@ fn what_no_client_could_choose_is_refused() {
 
 #[test]
 fn offers_can_be_put_together_and_the_others_are_withdrawn() {
-    let shop = Shop::open();
+    let shop = TestBroker::open();
     shop.put(&offer("Old", 10, 200));
     let offers = vec![offer("Gold", 40, 100), offer("Silver", 20, 300)];
     let xml = Document::Offers(Offers {
@@ -235,7 +235,7 @@ fn offers_can_be_put_together_and_the_others_are_withdrawn() {
 /// The other broker checks once a second.
 #[test]
 fn what_another_broker_has_just_taken_is_withdrawn_too() {
-    let shop = Shop::open();
+    let shop = TestBroker::open();
     let other = crate::support::broker(&shop.place);
     shop.put(&offer("Gold", 40, 100));
     let token = format!("Authorization: Bearer {}", shop.token);
@@ -256,7 +256,7 @@ fn what_another_broker_has_just_taken_is_withdrawn_too() {
 
 #[test]
 fn an_offer_ends_when_it_says() {
-    let shop = Shop::open();
+    let shop = TestBroker::open();
     let mut short = offer("Short", 10, 100);
     short.expires = jiff::Timestamp::now() + jiff::SignedDuration::from_secs(5);
     assert_eq!(shop.put(&short).status, 201);
@@ -284,7 +284,7 @@ fn an_offer_ends_when_it_says() {
 
 #[test]
 fn who_changed_what_can_be_listed() {
-    let shop = Shop::open();
+    let shop = TestBroker::open();
     shop.put(&offer("Good", 30, 200));
     shop.send("DELETE", "/v1/offers/books/ada/Good", &[], "");
     let log = posthaste_broker::Admin::open(&shop.place)
@@ -301,7 +301,7 @@ fn who_changed_what_can_be_listed() {
 /// Requests that two HTTP parsers could read differently.
 #[test]
 fn ambiguous_requests_are_rejected() {
-    let shop = Shop::open();
+    let shop = TestBroker::open();
     for (status, fields) in [
         (501, "Host: b\r\nTransfer-Encoding: x, chunked"),
         (501, "Host: b\r\nTransfer-Encoding: chunked, chunked"),

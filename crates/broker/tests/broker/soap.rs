@@ -4,9 +4,9 @@ use posthaste_qos::{Definition, Document, Info, Money, Requirement, Server};
 use posthaste_soap::{reply, wsdl};
 use posthaste_units::Span;
 
-use crate::support::{Reply, Shop, offer};
+use crate::support::{TestBroker, TestReply, offer};
 
-fn call(shop: &Shop, operation: &str, inner: &str) -> Reply {
+fn call(shop: &TestBroker, operation: &str, inner: &str) -> TestReply {
     let body = format!(
         "<s:Envelope xmlns:s=\"http://schemas.xmlsoap.org/soap/envelope/\"><s:Body><{operation} xmlns=\"urn:posthaste:broker\">{inner}</{operation}></s:Body></s:Envelope>"
     );
@@ -45,7 +45,7 @@ fn requirements(milliseconds: u64) -> String {
 
 #[test]
 fn the_best_offer_is_a_document_in_the_reply() {
-    let shop = Shop::open();
+    let shop = TestBroker::open();
     shop.put(&offer("Slow", 10, 900));
     shop.put(&offer("Good", 30, 200));
     let reply = call(&shop, "GetBestOffer", &requirements(300));
@@ -66,7 +66,7 @@ fn the_best_offer_is_a_document_in_the_reply() {
 
 #[test]
 fn what_speaks_against_offers_is_in_the_reply() {
-    let shop = Shop::open();
+    let shop = TestBroker::open();
     shop.put(&offer("Slow", 10, 900));
     let reply = call(&shop, "GetBestOffer", &requirements(300));
     let words =
@@ -76,7 +76,7 @@ fn what_speaks_against_offers_is_in_the_reply() {
 
 #[test]
 fn lists_and_places_can_be_asked_for() {
-    let shop = Shop::open();
+    let shop = TestBroker::open();
     shop.put(&offer("Good", 30, 200));
     let info = call(&shop, "AvailableOffersInfo", "<tModelKey>books</tModelKey>").body;
     assert!(
@@ -98,7 +98,7 @@ fn lists_and_places_can_be_asked_for() {
 
 #[test]
 fn what_is_wrong_is_a_fault() {
-    let shop = Shop::open();
+    let shop = TestBroker::open();
     for (operation, inner, words) in [
         (
             "GetBestOffer",
@@ -130,7 +130,7 @@ fn what_is_wrong_is_a_fault() {
 
 #[test]
 fn the_description_describes_what_there_is() {
-    let shop = Shop::open();
+    let shop = TestBroker::open();
     let text = shop.send("GET", "/soap?wsdl", &[], "").body;
     assert!(text.contains("http://b/soap"), "{text}");
     let description = wsdl::read(text.as_bytes()).unwrap();

@@ -4,37 +4,37 @@ use std::io::{Read, Write};
 use std::net::{SocketAddr, TcpStream};
 use std::time::Duration;
 
-use posthaste_broker::{Admin, Broker, Config, Place};
+use posthaste_broker::{Admin, Broker, BrokerConfig, StoreUrl};
 use posthaste_qos::Offer;
 use tempfile::TempDir;
 
 /// A broker with a provider named "ada".
-pub(crate) struct Shop {
+pub(crate) struct TestBroker {
     pub(crate) broker: Broker,
     pub(crate) token: String,
-    pub(crate) place: Place,
+    pub(crate) place: StoreUrl,
     folder: TempDir,
 }
 
 /// A reply.
-pub(crate) struct Reply {
+pub(crate) struct TestReply {
     pub(crate) status: u16,
     head: String,
     pub(crate) body: String,
 }
 
-impl Shop {
+impl TestBroker {
     pub(crate) fn open() -> Self {
-        Self::with(|place| Config {
+        Self::with(|place| BrokerConfig {
             store: place.clone(),
-            ..Config::default()
+            ..BrokerConfig::default()
         })
     }
 
     /// Starts a broker with the result of `config` for a new store.
-    pub(crate) fn with(config: impl FnOnce(&Place) -> Config) -> Self {
+    pub(crate) fn with(config: impl FnOnce(&StoreUrl) -> BrokerConfig) -> Self {
         let folder = tempfile::tempdir().unwrap();
-        let place = Place::Sqlite(folder.path().join("offers.db"));
+        let place = StoreUrl::Sqlite(folder.path().join("offers.db"));
         let token = token(&place, "ada");
         Self {
             broker: start(config(&place)),
@@ -67,19 +67,19 @@ impl Shop {
     }
 
     /// Sends a request with ada's token.
-    pub(crate) fn send(&self, method: &str, path: &str, fields: &[&str], body: &str) -> Reply {
+    pub(crate) fn send(&self, method: &str, path: &str, fields: &[&str], body: &str) -> TestReply {
         let token = format!("Authorization: Bearer {}", self.token);
         let fields = [fields, &[&token]].concat();
         send(self.broker.addr, method, path, &fields, body)
     }
 
-    pub(crate) fn put(&self, offer: &Offer) -> Reply {
+    pub(crate) fn put(&self, offer: &Offer) -> TestReply {
         let path = format!("/v1/offers/books/ada/{}", offer.name);
         self.send("PUT", &path, &[], &serde_json::to_string(offer).unwrap())
     }
 }
 
-impl Reply {
+impl TestReply {
     /// Value of a header field.
     pub(crate) fn field(&self, name: &str) -> Option<&str> {
         let lines = self.head.lines().filter_map(|line| line.split_once(": "));
@@ -95,24 +95,30 @@ impl Reply {
 }
 
 /// Creates a token for a provider.
-pub(crate) fn token(place: &Place, provider: &str) -> String {
+pub(crate) fn token(place: &StoreUrl, provider: &str) -> String {
     Admin::open(place).unwrap().make_token(provider).unwrap().1
 }
 
-pub(crate) fn broker(place: &Place) -> Broker {
-    start(Config {
+pub(crate) fn broker(place: &StoreUrl) -> Broker {
+    start(BrokerConfig {
         store: place.clone(),
-        ..Config::default()
+        ..BrokerConfig::default()
     })
 }
 
-pub(crate) fn start(config: Config) -> Broker {
+pub(crate) fn start(config: BrokerConfig) -> Broker {
     let listen = ([127, 0, 0, 1], 0).into();
-    posthaste_broker::start(Config { listen, ..config }).unwrap()
+    posthaste_broker::start(BrokerConfig { listen, ..config }).unwrap()
 }
 
 /// Sends a request on a new connection.
-pub(crate) fn send(at: SocketAddr, method: &str, path: &str, fields: &[&str], body: &str) -> Reply {
+pub(crate) fn send(
+    at: SocketAddr,
+    method: &str,
+    path: &str,
+    fields: &[&str],
+    body: &str,
+) -> TestReply {
     let fields: String = fields.iter().map(|field| format!("{field}\r\n")).collect();
     let length = body.len();
     let head = format!(
@@ -122,7 +128,7 @@ pub(crate) fn send(at: SocketAddr, method: &str, path: &str, fields: &[&str], bo
 }
 
 /// Sends these bytes on a new connection.
-pub(crate) fn exchange(at: SocketAddr, request: &str) -> Reply {
+pub(crate) fn exchange(at: SocketAddr, request: &str) -> TestReply {
     let mut socket = TcpStream::connect(at).unwrap();
     socket
         .set_read_timeout(Some(Duration::from_secs(60)))
@@ -132,7 +138,7 @@ pub(crate) fn exchange(at: SocketAddr, request: &str) -> Reply {
     socket.read_to_string(&mut text).unwrap();
     let (head, body) = text.split_once("\r\n\r\n").unwrap();
     let status = head[9..12].parse().unwrap();
-    Reply {
+    TestReply {
         status,
         head: head.to_owned(),
         body: body.to_owned(),

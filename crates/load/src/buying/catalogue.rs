@@ -5,7 +5,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
 use jiff::Timestamp;
-use posthaste_broker_client::{Client, Error, Follower, News};
+use posthaste_broker_client::{BrokerClient, Error, Follower, FollowerEvent};
 use posthaste_qos::Money;
 use posthaste_units::Span;
 
@@ -37,7 +37,7 @@ impl FollowedCatalogue {
     /// Follows the broker and waits until it has reported all offers. `stop` ends the wait.
     pub(crate) fn follow(buying: &Buying, stop: &AtomicBool) -> Result<Self, RunError> {
         let client =
-            Client::new(&buying.broker).map_err(|error| RunError::BrokerUrl(error.into()))?;
+            BrokerClient::new(&buying.broker).map_err(|error| RunError::BrokerUrl(error.into()))?;
         let catalogue = Arc::new(Catalogue::new(buying.clone()));
         let receiver = catalogue.clone();
         let follower = Follower::start(client, move |news| receiver.apply(news, Timestamp::now()));
@@ -101,7 +101,7 @@ impl Catalogue {
         self.offers.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    fn apply(&self, news: News, now: Timestamp) -> Result<(), Error> {
+    fn apply(&self, news: FollowerEvent, now: Timestamp) -> Result<(), Error> {
         let mut offers = self.offers();
         if offers.apply(news, &self.buying, now)? {
             self.version.fetch_add(1, Ordering::Release);

@@ -1,7 +1,7 @@
 //! Offers reported by a broker, and the choice among them.
 
 use jiff::Timestamp;
-use posthaste_broker_client::{Error, Event, News, Put};
+use posthaste_broker_client::{Error, Event, FollowerEvent, Put};
 use posthaste_qos::index::{Full, Index, Limits};
 use posthaste_qos::{Currency, Money, Offer, Ontologies, Rates, objections};
 
@@ -123,18 +123,18 @@ impl KnownOffers {
     /// by default are an error.
     pub(super) fn apply(
         &mut self,
-        news: News,
+        news: FollowerEvent,
         buying: &Buying,
         now: Timestamp,
     ) -> Result<bool, Error> {
         Ok(match news {
-            News::Told(event) => self.event(event, buying)?,
-            News::Lost(error) => {
+            FollowerEvent::Told(event) => self.event(event, buying)?,
+            FollowerEvent::Lost(error) => {
                 self.partial = None;
                 self.lost = Some(error.to_string());
                 true
             }
-            News::Second => self.index.expire(now) > 0,
+            FollowerEvent::Second => self.index.expire(now) > 0,
         })
     }
 

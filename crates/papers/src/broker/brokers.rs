@@ -4,8 +4,8 @@
 //! Each design is our broker with another search for the best offer. Every request has a connection of its own.
 
 use jiff::Timestamp;
-use posthaste_broker::{Admin, Config, OfferSearch, Place};
-use posthaste_broker_client::Client;
+use posthaste_broker::{Admin, BrokerConfig, OfferSearch, StoreUrl};
+use posthaste_broker_client::BrokerClient;
 use posthaste_load::{Pace, Plan, RequestSpec, soap_request};
 use posthaste_qos::index::Index;
 use posthaste_qos::{Document, Offer, Ontologies, Rates, Requirement};
@@ -107,19 +107,19 @@ fn study(conditions: &Conditions<'_>, extent: &BrokersExtent) -> Result<Records,
     records.set_parameter("length of a run", extent.length);
     records.set_parameter("runs of each point", extent.repetitions);
     let folder = tempfile::tempdir()?;
-    let place = Place::Sqlite(folder.path().join("offers.db"));
+    let place = StoreUrl::Sqlite(folder.path().join("offers.db"));
     let offers = qws::offers(OFFERS, conditions.seed)?;
     publish(&place, &offers)?;
     let mut table = runs();
     for (number, (who, design)) in DESIGNS.into_iter().enumerate() {
         let search = design.map(|design| search(design, &offers)).transpose()?;
-        let config = Config {
+        let config = BrokerConfig {
             listen: ([127, 0, 0, 1], 0).into(),
             store: place.clone(),
             cpus: cores.server.into_iter().collect(),
             backlog: BACKLOG,
             connections: Some(CONNECTIONS),
-            ..Config::default()
+            ..BrokerConfig::default()
         };
         let proxy = ProxyUnderTest::broker(config, search, SLOWDOWN)?;
         let request = question(&format!("http://{}/soap", proxy.address));
@@ -194,21 +194,21 @@ fn search(design: Design, offers: &[Offer]) -> Result<Box<dyn OfferSearch>, Fail
 }
 
 /// Publishes the offers, as their providers.
-fn publish(place: &Place, offers: &[Offer]) -> Result<(), Failure> {
+fn publish(place: &StoreUrl, offers: &[Offer]) -> Result<(), Failure> {
     let mut admin = Admin::open(place)?;
     let tokens = PROVIDERS.iter().map(|provider| admin.make_token(provider));
     // A broker knows only the tokens that exist at its start.
     let tokens = tokens.collect::<Result<Vec<_>, _>>()?;
     let turn = starting();
-    let broker = posthaste_broker::start(Config {
+    let broker = posthaste_broker::start(BrokerConfig {
         listen: ([127, 0, 0, 1], 0).into(),
         store: place.clone(),
-        ..Config::default()
+        ..BrokerConfig::default()
     })?;
     drop(turn);
     let url = format!("http://{}", broker.addr);
     for (number, (provider, (_, token))) in PROVIDERS.iter().zip(tokens).enumerate() {
-        let client = Client::new(&url)?.with_token(Some(token));
+        let client = BrokerClient::new(&url)?.with_token(Some(token));
         let own = offers
             .iter()
             .skip(number)

@@ -8,8 +8,8 @@ use std::sync::mpsc::{Receiver, Sender, channel};
 use std::time::{Duration, Instant};
 
 use jiff::Timestamp;
-use posthaste_broker::{Admin, Broker, Config, Place};
-use posthaste_broker_client::{Client, Event, Follower, News, wait};
+use posthaste_broker::{Admin, Broker, BrokerConfig, StoreUrl};
+use posthaste_broker_client::{BrokerClient, Event, Follower, FollowerEvent, wait};
 use posthaste_qos::{Definition, Offer};
 use posthaste_study::{Conditions, Failure, Needs, RecordTable, Records, Study, lab::starting};
 
@@ -48,12 +48,12 @@ fn study(conditions: &Conditions<'_>, changes: u64) -> Result<Records, Failure> 
         format!("one after the other, {PACE:?} apart at least"),
     );
     let folder = tempfile::tempdir()?;
-    let store = Place::Sqlite(folder.path().join("offers.db"));
+    let store = StoreUrl::Sqlite(folder.path().join("offers.db"));
     let (_, token) = Admin::open(&store)?.make_token(PROVIDER)?;
     let first = open(|config| config.store = store)?;
     let second = open(|config| config.follow = Some(url(&first)))?;
     let third = open(|config| config.follow = Some(url(&second)))?;
-    let publisher = Client::new(&url(&first))?.with_token(Some(token));
+    let publisher = BrokerClient::new(&url(&first))?.with_token(Some(token));
     let streams = [stream(&first)?, stream(&second)?, stream(&third)?];
     let mut table = RecordTable::new(["change", "place", "ms"]);
     // The first change only confirms the chain: a follower reconnects 100 ms after a broker was not ready.
@@ -96,10 +96,10 @@ fn study(conditions: &Conditions<'_>, changes: u64) -> Result<Records, Failure> 
     Ok(records)
 }
 
-fn open(differs: impl FnOnce(&mut Config)) -> Result<Broker, Failure> {
-    let mut config = Config {
+fn open(differs: impl FnOnce(&mut BrokerConfig)) -> Result<Broker, Failure> {
+    let mut config = BrokerConfig {
         listen: ([127, 0, 0, 1], 0).into(),
-        ..Config::default()
+        ..BrokerConfig::default()
     };
     differs(&mut config);
     let _turn = starting();
@@ -118,20 +118,20 @@ fn stream(broker: &Broker) -> Result<(Follower, Receiver<ReadChange>), Failure> 
         tell(news, &sender, &ready);
         Ok(())
     };
-    let follower = Follower::start(Client::new(&url(broker))?, tell)?;
+    let follower = Follower::start(BrokerClient::new(&url(broker))?, tell)?;
     let begun = is_ready.recv_timeout(PATIENCE);
     begun.map_err(|_| format!("{} tells nothing", url(broker)))?;
     Ok((follower, read_changes))
 }
 
-fn tell(news: News, read_changes: &Sender<ReadChange>, ready: &Sender<()>) {
+fn tell(news: FollowerEvent, read_changes: &Sender<ReadChange>, ready: &Sender<()>) {
     // A closed receiver means that the study is over.
     match news {
-        News::Told(Event::Changed { put, .. }) => {
+        FollowerEvent::Told(Event::Changed { put, .. }) => {
             let number = put.name.parse().unwrap_or(u64::MAX);
             let _ = read_changes.send((number, Instant::now()));
         }
-        News::Told(Event::Ready(_)) => {
+        FollowerEvent::Told(Event::Ready(_)) => {
             let _ = ready.send(());
         }
         _ => {}

@@ -2,7 +2,7 @@
 
 use super::prototype::{Design, Prototype};
 use jiff::Timestamp;
-use posthaste_broker::Place;
+use posthaste_broker::StoreUrl;
 use posthaste_qos::index::Index;
 use posthaste_qos::{Definition, Money};
 use posthaste_study::Failure;
@@ -15,12 +15,12 @@ pub(super) const POSTGRES: &str = "PostgreSQL";
 const VARIABLE: &str = "POSTHASTE_POSTGRES";
 
 /// The configured PostgreSQL, if any.
-pub(super) fn postgres() -> Result<Option<Place>, Failure> {
+pub(super) fn postgres() -> Result<Option<StoreUrl>, Failure> {
     let Ok(url) = std::env::var(VARIABLE) else {
         return Ok(None);
     };
     match url.parse() {
-        Ok(place @ Place::Postgres(_)) => Ok(Some(place)),
+        Ok(place @ StoreUrl::Postgres(_)) => Ok(Some(place)),
         Ok(_) => Err(format!("{VARIABLE} names no PostgreSQL").into()),
         Err(error) => Err(format!("{VARIABLE}: {error}").into()),
     }
@@ -37,7 +37,7 @@ impl<'i> LookupMethod<'i> {
     pub(super) fn of(
         design: &str,
         index: &'i Index,
-        postgres: Option<&Place>,
+        postgres: Option<&StoreUrl>,
     ) -> Result<Option<Self>, Failure> {
         let world = index.world(Timestamp::now());
         let prototype = match (design, postgres) {

@@ -3,7 +3,7 @@
 use std::time::Instant;
 
 use jiff::Timestamp;
-use posthaste_broker::Place;
+use posthaste_broker::StoreUrl;
 use posthaste_qos::index::Index;
 use posthaste_qos::{Definition, Offer, Ontologies, Rates};
 use posthaste_study::{Conditions, Failure, Needs, RecordTable, Records, Study};
@@ -119,7 +119,7 @@ impl Filled {
     /// The available designs with their names.
     fn designs(
         &self,
-        postgres: Option<&Place>,
+        postgres: Option<&StoreUrl>,
     ) -> Result<Vec<(&'static str, LookupMethod<'_>)>, Failure> {
         let asked = DESIGNS.map(|name| {
             let asked = LookupMethod::of(name, &self.index, postgres)?;

@@ -6,7 +6,7 @@
 use std::sync::atomic::AtomicBool;
 use std::time::Instant;
 
-use posthaste_broker::{Admin, Config, Place};
+use posthaste_broker::{Admin, BrokerConfig, StoreUrl};
 use posthaste_load::{Buying, Pace, Plan, RequestSpec, Run, WithoutOffers, run};
 use posthaste_qos::{Definition, Money};
 use posthaste_study::{Conditions, Failure, lab::starting};
@@ -55,15 +55,15 @@ impl Market {
         prices: &str,
     ) -> Result<Self, Failure> {
         let folder = tempfile::tempdir()?;
-        let place = Place::Sqlite(folder.path().join("offers.db"));
+        let place = StoreUrl::Sqlite(folder.path().join("offers.db"));
         let (_, token) = Admin::open(&place)?.make_token(PROVIDER)?;
         let token_file = folder.path().join("token");
         std::fs::write(&token_file, token)?;
         let turn = starting();
-        let broker = posthaste_broker::start(Config {
+        let broker = posthaste_broker::start(BrokerConfig {
             listen: ([127, 0, 0, 1], 0).into(),
             store: place,
-            ..Config::default()
+            ..BrokerConfig::default()
         })?;
         let shop = posthaste_bookshop::start(posthaste_bookshop::BookshopConfig {
             listen: ([127, 0, 0, 1], 0).into(),

@@ -5,7 +5,7 @@ mod register;
 use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
 
-use posthaste_broker::{Admin, Config, Error, Key, Place, start};
+use posthaste_broker::{Admin, BrokerConfig, BrokerError, OfferKey, StoreUrl, start};
 use posthaste_serve::{Signal, Signals, listen_address};
 
 use super::{Failure, log_to_stderr, print};
@@ -61,7 +61,7 @@ struct At {
     config: Option<PathBuf>,
     /// Where offers are kept: sqlite:FILE or postgres://...
     #[arg(long, value_name = "PLACE")]
-    store: Option<Place>,
+    store: Option<StoreUrl>,
 }
 
 #[derive(clap::Subcommand)]
@@ -131,7 +131,9 @@ impl Args {
             "http"
         };
         let broker = start(config).map_err(|error| match error {
-            Error::Config(_) | Error::Tls(_) | Error::Address(_) => Failure::usage(error),
+            BrokerError::Config(_) | BrokerError::Tls(_) | BrokerError::Address(_) => {
+                Failure::usage(error)
+            }
             _ => Failure::run(error),
         })?;
         let mut signals = Signals::take().map_err(Failure::run)?;
@@ -144,9 +146,9 @@ impl Args {
 }
 
 impl At {
-    fn config(&self) -> Result<Config, Failure> {
+    fn config(&self) -> Result<BrokerConfig, Failure> {
         let mut config = match &self.config {
-            None => Config::default(),
+            None => BrokerConfig::default(),
             Some(file) => read(file).map_err(Failure::Usage)?,
         };
         if let Some(place) = &self.store {
@@ -201,7 +203,7 @@ impl TokenCommand {
 fn log(at: &At, most: usize) -> Result<(), Failure> {
     let changes = at.open()?.log(most).map_err(Failure::run)?;
     let rows = changes.into_iter().map(|(token, change)| {
-        let Key {
+        let OfferKey {
             kind,
             provider,
             name,
@@ -233,9 +235,9 @@ fn table<const N: usize>(
     print(&String::from_utf8_lossy(&bytes))
 }
 
-fn read(file: &Path) -> Result<Config, String> {
+fn read(file: &Path) -> Result<BrokerConfig, String> {
     let place = file.display();
     let text = std::fs::read_to_string(file).map_err(|error| format!("{place}: {error}"))?;
     let folder = file.parent().unwrap_or(Path::new(""));
-    Config::read(&text, folder).map_err(|error| format!("{place}: {error}"))
+    BrokerConfig::read(&text, folder).map_err(|error| format!("{place}: {error}"))
 }

@@ -5,7 +5,7 @@ mod wanted;
 
 use std::path::PathBuf;
 
-use posthaste_broker_client::{Client, Error, Listed, Question};
+use posthaste_broker_client::{BestOfferQuery, BrokerClient, Error, ListedOffer};
 use posthaste_serve::Trust;
 
 use self::wanted::Wanted;
@@ -139,7 +139,7 @@ impl Args {
                 broker,
                 json,
             } => {
-                let question = Question {
+                let question = BestOfferQuery {
                     kind,
                     requirements: wanted.requirement()?,
                     ranking: wanted.ranking,
@@ -178,18 +178,18 @@ impl Args {
 
 impl BrokerArgs {
     /// A client that only reads.
-    fn client(&self) -> Result<Client, Failure> {
+    fn client(&self) -> Result<BrokerClient, Failure> {
         let trust = match &self.ca {
             _ if self.insecure => Trust::Any,
             Some(file) => Trust::File(file.clone()),
             None => Trust::Machine,
         };
-        let client = Client::new(&self.url).map_err(Failure::usage)?;
+        let client = BrokerClient::new(&self.url).map_err(Failure::usage)?;
         client.trusting(&trust).map_err(Failure::usage)
     }
 
     /// A client that publishes. It needs a token.
-    fn publisher(&self) -> Result<Client, Failure> {
+    fn publisher(&self) -> Result<BrokerClient, Failure> {
         let token = match &self.token_file {
             Some(file) => {
                 let text = std::fs::read_to_string(file);
@@ -208,7 +208,7 @@ impl BrokerArgs {
     }
 }
 
-fn list(client: &Client, kind: Option<&str>, json: bool) -> Result<(), Failure> {
+fn list(client: &BrokerClient, kind: Option<&str>, json: bool) -> Result<(), Failure> {
     match kind {
         None => pages(
             |skip| client.types(skip, PAGE),
@@ -219,7 +219,7 @@ fn list(client: &Client, kind: Option<&str>, json: bool) -> Result<(), Failure> 
         ),
         Some(kind) => pages(
             |skip| client.list(kind, skip, PAGE),
-            |listed: Listed| match json {
+            |listed: ListedOffer| match json {
                 true => print(&book::line(&listed)),
                 false => print(&book::entry(&listed)),
             },

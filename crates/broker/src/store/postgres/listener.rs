@@ -29,7 +29,7 @@ async fn listen(config: &Config, wake: &Wake) -> Infallible {
         if let Err(error) = listen_once(config, wake, &mut hears).await
             && std::mem::take(&mut hears)
         {
-            tracing::warn!("changes of other brokers are seen a second later: {error}");
+            tracing::warn!("changes of other brokers are current a second later: {error}");
         }
         sleep(PAUSE).await;
     }

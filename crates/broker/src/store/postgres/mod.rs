@@ -14,10 +14,10 @@ use tokio_postgres::{Config, Row};
 pub(super) use self::session::{PATIENCE, words};
 use self::session::{START, Session, in_time, runtime};
 use self::writing::Value;
-use super::plan::{self, Plan};
-use super::row::{self, Entry};
-use super::{AT_ONCE, Log, Outcome, Store, StoreError, Token, Wake, Write, expired_by};
-use crate::change::{Change, Key};
+use super::plan::{self, WritePlan};
+use super::row::{self, LogEntry};
+use super::{AT_ONCE, Log, Store, StoreError, TokenRecord, Wake, Write, WriteOutcome, expired_by};
+use crate::change::{OfferChange, OfferKey};
 use crate::token::{Grant, Hash};
 
 /// Number of offers loaded at once.
@@ -87,7 +87,7 @@ impl Postgres {
 }
 
 impl Store for Postgres {
-    fn load(&mut self, take: &mut dyn FnMut(Key, Offer)) -> Result<u64, StoreError> {
+    fn load(&mut self, take: &mut dyn FnMut(OfferKey, Offer)) -> Result<u64, StoreError> {
         self.calls(async |Session { client, statements }| {
             // Longer than usual, because the index is built between pages. A read-only transaction blocks nobody.
             let begin = "BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY;
@@ -115,11 +115,15 @@ impl Store for Postgres {
         })
     }
 
-    fn commit(&mut self, writes: &[Write], now: Timestamp) -> Result<Vec<Outcome>, StoreError> {
+    fn commit(
+        &mut self,
+        writes: &[Write],
+        now: Timestamp,
+    ) -> Result<Vec<WriteOutcome>, StoreError> {
         self.call(async |session| {
             let last = session.begin().await?;
             let there = session.standing(writes).await?;
-            let Plan { outcomes, steps } = plan::plan(writes, now, there);
+            let WritePlan { outcomes, steps } = plan::plan(writes, now, there);
             match steps.is_empty() {
                 true => session.end("ROLLBACK").await?,
                 false => session.make(&steps, last, now).await?,
@@ -141,7 +145,7 @@ impl Store for Postgres {
         })
     }
 
-    fn audit(&mut self, limit: usize) -> Result<Vec<(u64, Change)>, StoreError> {
+    fn audit(&mut self, limit: usize) -> Result<Vec<(u64, OfferChange)>, StoreError> {
         self.call(async |Session { client, statements }| {
             let rows = client.query(&statements.audit, &[&(limit as i64)]).await?;
             Ok(rows.iter().map(|row| entry(row).audited()).collect())
@@ -155,10 +159,10 @@ impl Store for Postgres {
         })
     }
 
-    fn tokens(&mut self) -> Result<Vec<Token>, StoreError> {
+    fn tokens(&mut self) -> Result<Vec<TokenRecord>, StoreError> {
         let time = |micros| Timestamp::from_microsecond(micros).unwrap_or_default();
         let token = |row: &Row| {
-            Ok(Token {
+            Ok(TokenRecord {
                 grant: grant(row)?,
                 made: time(row.get(3)),
                 revoked: row.get::<_, Option<i64>>(4).map(time),
@@ -219,16 +223,16 @@ fn number(row: &Row, column: usize) -> u64 {
     row.get::<_, i64>(column) as u64
 }
 
-fn key(row: &Row, from: usize) -> Key {
-    Key {
+fn key(row: &Row, from: usize) -> OfferKey {
+    OfferKey {
         kind: row.get(from),
         provider: row.get(from + 1),
         name: row.get(from + 2),
     }
 }
 
-fn entry(row: &Row) -> Entry {
-    Entry {
+fn entry(row: &Row) -> LogEntry {
+    LogEntry {
         number: number(row, 0),
         at: row.get(1),
         by: number(row, 2),

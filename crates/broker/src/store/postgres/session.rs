@@ -119,7 +119,7 @@ impl Session {
 pub(super) async fn connect<'n>(
     config: &Config,
     notified: impl Fn() + Send + 'n,
-) -> Result<(Client, Driven<'n>), StoreError> {
+) -> Result<(Client, ConnectionDriver<'n>), StoreError> {
     if config.get_ssl_mode() != SslMode::Require {
         let (client, connection) = config.connect(NoTls).await?;
         return Ok((client, drive(connection, notified)));
@@ -131,12 +131,13 @@ pub(super) async fn connect<'n>(
 }
 
 /// Future that drives a connection until it ends.
-pub(super) type Driven<'n> = Pin<Box<dyn Future<Output = Result<(), StoreError>> + Send + 'n>>;
+pub(super) type ConnectionDriver<'n> =
+    Pin<Box<dyn Future<Output = Result<(), StoreError>> + Send + 'n>>;
 
 fn drive<'n, S: TlsStream + Unpin + Send + 'n>(
     mut connection: Connection<Socket, S>,
     notified: impl Fn() + Send + 'n,
-) -> Driven<'n> {
+) -> ConnectionDriver<'n> {
     Box::pin(async move {
         while let Some(message) = poll_fn(|cx| connection.poll_message(cx)).await {
             if let AsyncMessage::Notification(_) = message? {

@@ -8,10 +8,10 @@ use tokio_postgres::Row;
 use tokio_postgres::types::ToSql;
 
 use super::super::StoreError;
-use super::super::plan::{Body, Standing, Standings, Step, alone, keys, tags_count};
+use super::super::plan::{Standing, Standings, StoredOffer, WriteStep, alone, keys, tags_count};
 use super::number;
 use super::session::Session;
-use crate::change::{Key, Tag};
+use crate::change::{OfferKey, Tag};
 use crate::store::Write;
 
 /// Parameter of a statement.
@@ -40,7 +40,8 @@ impl Session {
         writes: &'w [Write],
     ) -> Result<Standings<'w>, StoreError> {
         let Self { client, statements } = self;
-        let asked: HashMap<[&str; 3], &Key> = keys(writes).map(|key| (names(key), key)).collect();
+        let asked: HashMap<[&str; 3], &OfferKey> =
+            keys(writes).map(|key| (names(key), key)).collect();
         let [kinds, providers, names] = columns(asked.values().copied());
         let tagged = tags_count(writes);
         let values: [Value<'_>; 4] = [&kinds, &providers, &names, &tagged];
@@ -57,7 +58,7 @@ impl Session {
             let names = [row.get(2), row.get(3), row.get(4)];
             let key = match asked.get(&names) {
                 Some(key) => Cow::Borrowed(*key),
-                None => Cow::Owned(Key::new(names[0], names[1], names[2])),
+                None => Cow::Owned(OfferKey::new(names[0], names[1], names[2])),
             };
             let body: Option<&str> = row.get(1);
             let tag = body.map(|body| Tag::of_json(body.as_bytes()));
@@ -70,17 +71,17 @@ impl Session {
     /// Executes `steps`, numbered from `last` + 1, and commits.
     pub(super) async fn make(
         &self,
-        steps: &[Step<'_>],
+        steps: &[WriteStep<'_>],
         last: u64,
         now: Timestamp,
     ) -> Result<(), StoreError> {
         let Self { client, statements } = self;
         // Only the last of several steps for one offer changes the table.
-        let ends: BTreeMap<&Key, Option<&Body>> = steps
+        let ends: BTreeMap<&OfferKey, Option<&StoredOffer>> = steps
             .iter()
             .map(|step| (&*step.key, step.body.as_ref()))
             .collect();
-        let put: Vec<(&Key, &Body)> = ends
+        let put: Vec<(&OfferKey, &StoredOffer)> = ends
             .iter()
             .filter_map(|(key, body)| Some((*key, (*body)?)))
             .collect();
@@ -116,7 +117,7 @@ impl Session {
         ];
         let last = [&last as Value<'_>];
         // Pipelined: after a failed statement, COMMIT rolls the transaction back.
-        tokio::try_join!(
+        let done = tokio::try_join!(
             biased;
             client.execute(&statements.put, &put),
             client.execute(&statements.remove, &gone),
@@ -125,17 +126,22 @@ impl Session {
             client.execute(&statements.notify, &[]),
             client.batch_execute("COMMIT"),
         )?;
+        debug_assert_eq!(
+            done.2,
+            steps.len() as u64,
+            "a change without its entry in the log"
+        );
         Ok(())
     }
 }
 
 /// Names of a key.
-fn names(key: &Key) -> [&str; 3] {
+fn names(key: &OfferKey) -> [&str; 3] {
     [&key.kind, &key.provider, &key.name]
 }
 
 /// Names of keys, by column.
-fn columns<'k>(keys: impl Iterator<Item = &'k Key>) -> [Vec<&'k str>; 3] {
+fn columns<'k>(keys: impl Iterator<Item = &'k OfferKey>) -> [Vec<&'k str>; 3] {
     let mut columns = [const { Vec::new() }; 3];
     for key in keys {
         for (column, name) in columns.iter_mut().zip(names(key)) {

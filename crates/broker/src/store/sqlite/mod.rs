@@ -17,10 +17,10 @@ use rusqlite::{
     Connection, ErrorCode, OptionalExtension as _, Row, Transaction, TransactionBehavior, params,
 };
 
-use super::plan::{self, Plan, Standing, Standings, Step, alone, keys, tags_count};
-use super::row::{self, Entry};
-use super::{AT_ONCE, Log, Outcome, Store, StoreError, Token, Write, expired_by};
-use crate::change::{Change, Key, Of, Tag};
+use super::plan::{self, Standing, Standings, WritePlan, WriteStep, alone, keys, tags_count};
+use super::row::{self, LogEntry};
+use super::{AT_ONCE, Log, Store, StoreError, TokenRecord, Write, WriteOutcome, expired_by};
+use crate::change::{OfferChange, OfferGroup, OfferKey, Tag};
 use crate::token::{Grant, Hash};
 
 /// Maximum wait for the write lock of another process.
@@ -31,12 +31,12 @@ const PATIENCE: Duration = Duration::from_secs(3);
 pub(super) struct Sqlite {
     connection: Connection,
     file: PathBuf,
-    state: State,
+    state: DatabaseState,
 }
 
 /// Usability of the database.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum State {
+enum DatabaseState {
     Open,
     /// Opened on a full disk: read-only, and locked against other processes.
     ReadOnly,
@@ -49,9 +49,9 @@ impl Sqlite {
     pub(super) fn open(file: &Path) -> Result<Self, StoreError> {
         create(file);
         let named = |error: StoreError| error.of(file.display());
-        let opened = match Self::opened(file, State::Open) {
+        let opened = match Self::opened(file, DatabaseState::Open) {
             Err(error @ StoreError::Unavailable(_)) => {
-                let read_only = Self::opened(file, State::ReadOnly);
+                let read_only = Self::opened(file, DatabaseState::ReadOnly);
                 let read_only = read_only.map_err(|_| named(error.clone()))?;
                 tracing::error!(
                     "offers can be looked up and not published: {}",
@@ -64,10 +64,10 @@ impl Sqlite {
         opened.map_err(named)
     }
 
-    fn opened(file: &Path, state: State) -> Result<Self, StoreError> {
+    fn opened(file: &Path, state: DatabaseState) -> Result<Self, StoreError> {
         let mut connection = Connection::open(file)?;
         connection.busy_timeout(PATIENCE)?;
-        if state == State::ReadOnly {
+        if state == DatabaseState::ReadOnly {
             // Without this SQLite needs a file for the WAL index, and the disk is full (https://sqlite.org/wal.html,
             // "Use of WAL Without Shared-Memory").
             connection.pragma_update(None, "locking_mode", "exclusive")?;
@@ -94,10 +94,10 @@ impl Sqlite {
     fn open_again(&mut self) -> Result<(), StoreError> {
         // The old connection holds an exclusive lock, which excludes this process too.
         self.connection = Connection::open_in_memory()?;
-        self.state = State::Closed;
-        let opened = Self::opened(&self.file, State::Open);
-        *self = opened.or_else(|_| Self::opened(&self.file, State::ReadOnly))?;
-        if self.state == State::Open {
+        self.state = DatabaseState::Closed;
+        let opened = Self::opened(&self.file, DatabaseState::Open);
+        *self = opened.or_else(|_| Self::opened(&self.file, DatabaseState::ReadOnly))?;
+        if self.state == DatabaseState::Open {
             tracing::info!("offers can be published again");
         }
         Ok(())
@@ -111,7 +111,7 @@ impl Sqlite {
 }
 
 impl Store for Sqlite {
-    fn load(&mut self, take: &mut dyn FnMut(Key, Offer)) -> Result<u64, StoreError> {
+    fn load(&mut self, take: &mut dyn FnMut(OfferKey, Offer)) -> Result<u64, StoreError> {
         let transaction = self.connection.transaction()?;
         let last = last(&transaction)?;
         let sql = "SELECT kind, provider, name, body FROM offers ORDER BY kind, provider, name";
@@ -127,10 +127,14 @@ impl Store for Sqlite {
         Ok(last)
     }
 
-    fn commit(&mut self, writes: &[Write], now: Timestamp) -> Result<Vec<Outcome>, StoreError> {
+    fn commit(
+        &mut self,
+        writes: &[Write],
+        now: Timestamp,
+    ) -> Result<Vec<WriteOutcome>, StoreError> {
         let transaction = self.begin()?;
         let there = standing(&transaction, writes)?;
-        let Plan { outcomes, steps } = plan::plan(writes, now, there);
+        let WritePlan { outcomes, steps } = plan::plan(writes, now, there);
         if !steps.is_empty() {
             make(&transaction, &steps, now)?;
             transaction.commit()?;
@@ -140,7 +144,7 @@ impl Store for Sqlite {
 
     fn since(&mut self, number: u64, limit: usize) -> Result<Log, StoreError> {
         // After a failure of the store the store writer calls this first.
-        if self.state == State::Closed {
+        if self.state == DatabaseState::Closed {
             self.open_again()?;
         }
         let transaction = self.connection.transaction()?;
@@ -149,17 +153,17 @@ impl Store for Sqlite {
                    WHERE number > ?1 ORDER BY number LIMIT ?2";
         let mut behind = transaction.prepare_cached(sql)?;
         let behind = behind.query_map(params![number as i64, limit as i64], entry)?;
-        let behind: Vec<Entry> = behind.collect::<Result<_, _>>()?;
+        let behind: Vec<LogEntry> = behind.collect::<Result<_, _>>()?;
         Ok(row::log(number, last, behind))
     }
 
-    fn audit(&mut self, limit: usize) -> Result<Vec<(u64, Change)>, StoreError> {
+    fn audit(&mut self, limit: usize) -> Result<Vec<(u64, OfferChange)>, StoreError> {
         let sql = "SELECT number, at, token, kind, provider, name, body FROM changes
                    ORDER BY number DESC LIMIT ?1";
         let mut newest = self.connection.prepare_cached(sql)?;
         let newest = newest.query_map([limit as i64], entry)?;
-        let newest: Vec<Entry> = newest.collect::<Result<_, _>>()?;
-        Ok(newest.into_iter().map(Entry::audited).collect())
+        let newest: Vec<LogEntry> = newest.collect::<Result<_, _>>()?;
+        Ok(newest.into_iter().map(LogEntry::audited).collect())
     }
 
     fn grants(&mut self) -> Result<Vec<Grant>, StoreError> {
@@ -169,12 +173,12 @@ impl Store for Sqlite {
         Ok(valid.collect::<Result<_, _>>()?)
     }
 
-    fn tokens(&mut self) -> Result<Vec<Token>, StoreError> {
+    fn tokens(&mut self) -> Result<Vec<TokenRecord>, StoreError> {
         let sql = "SELECT number, provider, hash, made, revoked FROM tokens ORDER BY number";
         let mut all = self.connection.prepare_cached(sql)?;
         let time = |micros| Timestamp::from_microsecond(micros).unwrap_or_default();
         let token = |row: &Row<'_>| {
-            Ok(Token {
+            Ok(TokenRecord {
                 grant: grant(row)?,
                 made: time(row.get(3)?),
                 revoked: row.get::<_, Option<i64>>(4)?.map(time),
@@ -199,7 +203,7 @@ impl Store for Sqlite {
     }
 
     fn tidy(&mut self, now: Timestamp, keep: usize) -> Result<bool, StoreError> {
-        if self.state == State::ReadOnly {
+        if self.state == DatabaseState::ReadOnly {
             self.open_again()?;
         }
         let (expired, keep) = (expired_by(now), keep.max(1) as i64);
@@ -233,7 +237,7 @@ fn create(file: &Path) {
         .open(file);
 }
 
-/// State of the stored offers that `writes` concern.
+/// DatabaseState of the stored offers that `writes` concern.
 fn standing<'w>(
     transaction: &Transaction<'_>,
     writes: &'w [Write],
@@ -258,17 +262,24 @@ fn standing<'w>(
     }
     let sql = "SELECT expires, body, name FROM offers WHERE kind = ?1 AND provider = ?2";
     let mut find = transaction.prepare_cached(sql)?;
-    for Of { kind, provider } in alone(writes) {
+    for OfferGroup { kind, provider } in alone(writes) {
         let mut rows = find.query(params![kind, provider])?;
         while let Some(row) = rows.next()? {
             let name: String = row.get(2)?;
-            there.insert(Cow::Owned(Key::new(kind, provider, &name)), standing(row)?);
+            there.insert(
+                Cow::Owned(OfferKey::new(kind, provider, &name)),
+                standing(row)?,
+            );
         }
     }
     Ok(there)
 }
 
-fn make(transaction: &Transaction<'_>, steps: &[Step<'_>], now: Timestamp) -> rusqlite::Result<()> {
+fn make(
+    transaction: &Transaction<'_>,
+    steps: &[WriteStep<'_>],
+    now: Timestamp,
+) -> rusqlite::Result<()> {
     let mut put = transaction.prepare_cached(
         "INSERT INTO offers (kind, provider, name, expires, body) VALUES (?1, ?2, ?3, ?4, ?5)
          ON CONFLICT DO UPDATE SET expires = excluded.expires, body = excluded.body",
@@ -284,9 +295,10 @@ fn make(transaction: &Transaction<'_>, steps: &[Step<'_>], now: Timestamp) -> ru
         [steps.len() as i64],
         |row| row.get(0),
     )?;
+    debug_assert!(first > 0, "the log's numbers begin with 1");
     let at = now.as_microsecond();
-    for (number, Step { key, by, body }) in (first..).zip(steps) {
-        let Key {
+    for (number, WriteStep { key, by, body }) in (first..).zip(steps) {
+        let OfferKey {
             kind,
             provider,
             name,
@@ -296,7 +308,8 @@ fn make(transaction: &Transaction<'_>, steps: &[Step<'_>], now: Timestamp) -> ru
             Some(body) => put.execute(params![kind, provider, name, body.expires, json])?,
             None => remove.execute(params![kind, provider, name])?,
         };
-        note.execute(params![number, at, *by as i64, kind, provider, name, json])?;
+        let noted = note.execute(params![number, at, *by as i64, kind, provider, name, json])?;
+        debug_assert_eq!(noted, 1, "a change without its entry in the log");
     }
     Ok(())
 }
@@ -311,16 +324,16 @@ fn number(row: &Row<'_>, column: usize) -> rusqlite::Result<u64> {
     row.get::<_, i64>(column).map(|number| number as u64)
 }
 
-fn key(row: &Row<'_>, from: usize) -> rusqlite::Result<Key> {
-    Ok(Key {
+fn key(row: &Row<'_>, from: usize) -> rusqlite::Result<OfferKey> {
+    Ok(OfferKey {
         kind: row.get(from)?,
         provider: row.get(from + 1)?,
         name: row.get(from + 2)?,
     })
 }
 
-fn entry(row: &Row<'_>) -> rusqlite::Result<Entry> {
-    Ok(Entry {
+fn entry(row: &Row<'_>) -> rusqlite::Result<LogEntry> {
+    Ok(LogEntry {
         number: number(row, 0)?,
         at: row.get(1)?,
         by: number(row, 2)?,
@@ -362,16 +375,16 @@ mod tests {
         let folder = tempfile::tempdir().unwrap();
         let (file, aside) = (folder.path().join("offers.db"), folder.path().join("aside"));
         drop(Sqlite::open(&file).unwrap());
-        let mut store = Sqlite::opened(&file, State::ReadOnly).unwrap();
+        let mut store = Sqlite::opened(&file, DatabaseState::ReadOnly).unwrap();
         std::fs::rename(&file, &aside).unwrap();
         std::fs::create_dir(&file).unwrap();
         store.tidy(Timestamp::UNIX_EPOCH, 1).unwrap_err();
-        assert_eq!(store.state, State::Closed);
+        assert_eq!(store.state, DatabaseState::Closed);
         store.since(0, 1).unwrap_err();
-        assert_eq!(store.state, State::Closed);
+        assert_eq!(store.state, DatabaseState::Closed);
         std::fs::remove_dir(&file).unwrap();
         std::fs::rename(&aside, &file).unwrap();
         store.since(0, 1).unwrap();
-        assert_eq!(store.state, State::Open);
+        assert_eq!(store.state, DatabaseState::Open);
     }
 }

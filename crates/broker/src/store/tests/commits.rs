@@ -3,9 +3,9 @@
 use jiff::Timestamp;
 use posthaste_qos::Offer;
 
-use super::{World, at, later, offer, put, withdraw};
-use crate::change::{Key, Tag};
-use crate::store::{Condition, Made, Outcome, Store, Write};
+use super::{TestStore, at, later, offer, put, withdraw};
+use crate::change::{OfferKey, Tag};
+use crate::store::{Condition, Store, Write, WriteEffect, WriteOutcome};
 
 super::over_all_stores! {
     what_was_committed_is_there_when_it_is_opened_again,
@@ -16,7 +16,7 @@ super::over_all_stores! {
     all_that_is_loaded_is_of_one_moment,
 }
 
-pub(super) fn all(store: &mut dyn Store) -> Vec<(Key, Offer)> {
+pub(super) fn all(store: &mut dyn Store) -> Vec<(OfferKey, Offer)> {
     let mut all = Vec::new();
     store
         .load(&mut |key, offer| all.push((key, offer)))
@@ -30,16 +30,16 @@ fn offers(store: &mut dyn Store) -> Vec<Offer> {
     all.map(|(_, offer)| offer).collect()
 }
 
-const MADE: Outcome = Outcome::Made(Made {
+const MADE: WriteOutcome = WriteOutcome::Made(WriteEffect {
     replaced: 0,
     withdrawn: 0,
 });
-const REPLACED: Outcome = Outcome::Made(Made {
+const REPLACED: WriteOutcome = WriteOutcome::Made(WriteEffect {
     replaced: 1,
     withdrawn: 0,
 });
 
-fn what_was_committed_is_there_when_it_is_opened_again(world: &World) {
+fn what_was_committed_is_there_when_it_is_opened_again(world: &TestStore) {
     let (gold, silver) = (offer("Gold", 40, 60), offer("Silver", 20, 60));
     let writes = [
         put(gold.clone(), Condition::Any),
@@ -64,7 +64,7 @@ fn what_was_committed_is_there_when_it_is_opened_again(world: &World) {
     );
 }
 
-fn a_write_whose_condition_does_not_hold_is_left_out_whole(world: &World) {
+fn a_write_whose_condition_does_not_hold_is_left_out_whole(world: &TestStore) {
     let mut store = world.open();
     let (old, new) = (offer("Gold", 40, 60), offer("Gold", 30, 60));
     let both = |only_if| {
@@ -76,13 +76,17 @@ fn a_write_whose_condition_does_not_hold_is_left_out_whole(world: &World) {
     };
     for (only_if, without, with) in [
         (Condition::Any, MADE, REPLACED),
-        (Condition::There, Outcome::Refused, REPLACED),
-        (Condition::Absent, MADE, Outcome::Refused),
-        (Condition::Says(Tag::of(&old)), Outcome::Refused, REPLACED),
+        (Condition::There, WriteOutcome::Refused, REPLACED),
+        (Condition::Absent, MADE, WriteOutcome::Refused),
+        (
+            Condition::Says(Tag::of(&old)),
+            WriteOutcome::Refused,
+            REPLACED,
+        ),
         (
             Condition::Says(Tag::of(&new)),
-            Outcome::Refused,
-            Outcome::Refused,
+            WriteOutcome::Refused,
+            WriteOutcome::Refused,
         ),
     ] {
         let mut try_it = |before: Option<&Offer>, outcome| {
@@ -99,7 +103,7 @@ fn a_write_whose_condition_does_not_hold_is_left_out_whole(world: &World) {
             let is_new = offers(&mut *store).contains(&new);
             assert_eq!(
                 is_new,
-                outcome != Outcome::Refused,
+                outcome != WriteOutcome::Refused,
                 "{only_if:?} {before:?}"
             );
             let changes = 1 + u64::from(is_new);
@@ -113,11 +117,11 @@ fn a_write_whose_condition_does_not_hold_is_left_out_whole(world: &World) {
     let done = store
         .commit(&[both(Condition::There), both(Condition::Absent)], at())
         .unwrap();
-    assert_eq!(done, [Outcome::Refused, Outcome::Refused]);
+    assert_eq!(done, [WriteOutcome::Refused, WriteOutcome::Refused]);
     assert_eq!(offers(&mut *store), before);
 }
 
-fn a_write_sees_those_before_it(world: &World) {
+fn a_write_sees_those_before_it(world: &TestStore) {
     let mut store = world.open();
     let (first, second) = (offer("Gold", 40, 60), offer("Gold", 30, 60));
     let writes = [
@@ -129,12 +133,12 @@ fn a_write_sees_those_before_it(world: &World) {
         put(second.clone(), Condition::Absent),
     ];
     let done = store.commit(&writes, at()).unwrap();
-    let refused = Outcome::Refused;
+    let refused = WriteOutcome::Refused;
     assert_eq!(done, [MADE, REPLACED, refused, REPLACED, refused, MADE]);
     assert_eq!(offers(&mut *store), [second]);
 }
 
-fn what_has_expired_is_not_there(world: &World) {
+fn what_has_expired_is_not_there(world: &TestStore) {
     let mut store = world.open();
     let short = offer("Gold", 40, 10);
     store
@@ -144,14 +148,14 @@ fn what_has_expired_is_not_there(world: &World) {
         let gone = put(offer("Gold", 30, 60), only_if);
         store.commit(&[gone], now).unwrap()[0]
     };
-    assert_eq!(commit(Condition::There, later(10)), Outcome::Refused);
+    assert_eq!(commit(Condition::There, later(10)), WriteOutcome::Refused);
     let says = Condition::Says(Tag::of(&short));
-    assert_eq!(commit(says, later(10)), Outcome::Refused);
-    assert_eq!(commit(Condition::Absent, later(9)), Outcome::Refused);
+    assert_eq!(commit(says, later(10)), WriteOutcome::Refused);
+    assert_eq!(commit(Condition::Absent, later(9)), WriteOutcome::Refused);
     assert_eq!(commit(Condition::Absent, later(10)), MADE);
 }
 
-fn names_are_kept_as_they_are(world: &World) {
+fn names_are_kept_as_they_are(world: &TestStore) {
     let names = [
         "",
         " ",
@@ -161,12 +165,12 @@ fn names_are_kept_as_they_are(world: &World) {
         "%_\\",
         &"x".repeat(512),
     ];
-    let keys = names.map(|name| Key {
+    let keys = names.map(|name| OfferKey {
         kind: format!("kind {name}"),
         provider: name.to_owned(),
         name: format!("{name}!"),
     });
-    let mut wanted: Vec<(Key, Offer)> = keys
+    let mut wanted: Vec<(OfferKey, Offer)> = keys
         .into_iter()
         .map(|key| {
             let offer = offer(&key.name, 1, 60);
@@ -175,7 +179,7 @@ fn names_are_kept_as_they_are(world: &World) {
         .collect();
     wanted.sort_by(|(a, _), (b, _)| a.cmp(b));
     let mut store = world.open();
-    let write = |(key, offer): &(Key, Offer)| Write {
+    let write = |(key, offer): &(OfferKey, Offer)| Write {
         by: 0,
         changes: vec![(key.clone(), Some(offer.clone()))],
         only_if: Condition::Absent,
@@ -186,7 +190,7 @@ fn names_are_kept_as_they_are(world: &World) {
     assert_eq!(all(&mut *store), wanted);
 }
 
-fn all_that_is_loaded_is_of_one_moment(world: &World) {
+fn all_that_is_loaded_is_of_one_moment(world: &TestStore) {
     let (mut store, mut other) = (world.open(), world.open());
     let both = ["Gold", "Silver"].map(|name| put(offer(name, 40, 60), Condition::Any));
     store.commit(&both, at()).unwrap();

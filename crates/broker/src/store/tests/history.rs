@@ -9,9 +9,9 @@ use proptest::test_runner::{Config, TestRunner};
 
 use super::commits::all;
 use super::logs::changes;
-use super::{World, later, offer};
-use crate::change::{Key, Of, Tag};
-use crate::store::{Condition, Made, Outcome, Write};
+use super::{TestStore, later, offer};
+use crate::change::{OfferGroup, OfferKey, Tag};
+use crate::store::{Condition, Write, WriteEffect, WriteOutcome};
 
 super::over_all_stores! {
     a_store_does_what_is_said_of_it,
@@ -20,8 +20,8 @@ super::over_all_stores! {
 /// One write: changes (key, cents, expiry; no cents withdraws), and the number of its condition or complete list.
 type Drawn = (Vec<(u8, Option<u64>, i64)>, u8);
 
-fn key(number: u8) -> Key {
-    Key {
+fn key(number: u8) -> OfferKey {
+    OfferKey {
         kind: format!("kind {}", number & 1),
         provider: format!("provider {}", number >> 1 & 1),
         name: format!("name {}", number >> 2),
@@ -48,8 +48,8 @@ fn write((changes, only_if): &Drawn) -> Write {
             _ => Condition::Any,
         },
         alone: (*only_if > 8).then(|| {
-            let Key { kind, provider, .. } = key(*only_if);
-            Of { kind, provider }
+            let OfferKey { kind, provider, .. } = key(*only_if);
+            OfferGroup { kind, provider }
         }),
     }
 }
@@ -57,12 +57,12 @@ fn write((changes, only_if): &Drawn) -> Write {
 /// Model of a store, one write at a time.
 #[derive(Default)]
 struct Model {
-    offers: BTreeMap<Key, Offer>,
-    log: Vec<(Key, Option<Offer>)>,
+    offers: BTreeMap<OfferKey, Offer>,
+    log: Vec<(OfferKey, Option<Offer>)>,
 }
 
 impl Model {
-    fn write(&mut self, write: &Write, second: i64) -> Outcome {
+    fn write(&mut self, write: &Write, second: i64) -> WriteOutcome {
         let there: Vec<Option<&Offer>> = write
             .changes
             .iter()
@@ -78,7 +78,7 @@ impl Model {
             _ => false,
         });
         if !holds {
-            return Outcome::Refused;
+            return WriteOutcome::Refused;
         }
         let replaced = there.iter().flatten().count();
         for (key, offer) in &write.changes {
@@ -91,7 +91,7 @@ impl Model {
                 self.log.push((key.clone(), offer.clone()));
             }
         }
-        let others: Vec<Key> = self
+        let others: Vec<OfferKey> = self
             .offers
             .keys()
             .filter(|key| {
@@ -107,14 +107,14 @@ impl Model {
             withdrawn += usize::from(before.is_some_and(|offer| offer.expires > later(second)));
             self.log.push((key, None));
         }
-        Outcome::Made(Made {
+        WriteOutcome::Made(WriteEffect {
             replaced,
             withdrawn,
         })
     }
 }
 
-fn a_store_does_what_is_said_of_it(world: &World) {
+fn a_store_does_what_is_said_of_it(world: &TestStore) {
     let change = (0u8..8, proptest::option::weighted(0.7, 0u64..3), 3i64..9);
     let drawn = (vec(change, 0..4), 0u8..13);
     let histories = vec(vec(drawn, 0..5), 1..8);
@@ -134,13 +134,13 @@ fn a_store_does_what_is_said_of_it(world: &World) {
         for (second, batch) in (0..).zip(&history) {
             let batch: Vec<Write> = batch.iter().map(write).collect();
             let outcomes = store.commit(&batch, later(second)).unwrap();
-            let wanted: Vec<Outcome> = batch
+            let wanted: Vec<WriteOutcome> = batch
                 .iter()
                 .map(|write| model.write(write, second))
                 .collect();
             prop_assert_eq!(outcomes, wanted);
         }
-        let wanted: Vec<(Key, Offer)> = model.offers.into_iter().collect();
+        let wanted: Vec<(OfferKey, Offer)> = model.offers.into_iter().collect();
         prop_assert_eq!(all(&mut *store), wanted);
         let log = changes(store.since(from, usize::MAX >> 1).unwrap());
         prop_assert!(

@@ -1,8 +1,8 @@
 //! The log: order, end and deletion.
 
 use super::commits::all;
-use super::{World, at, later, offer, put, withdraw};
-use crate::change::Change;
+use super::{TestStore, at, later, offer, put, withdraw};
+use crate::change::OfferChange;
 use crate::store::{AT_ONCE, Condition, Log, Write};
 
 super::over_all_stores! {
@@ -13,7 +13,7 @@ super::over_all_stores! {
     an_audit_says_who,
 }
 
-pub(super) fn changes(log: Log) -> Vec<Change> {
+pub(super) fn changes(log: Log) -> Vec<OfferChange> {
     match log {
         Log::Changes(changes) => changes,
         Log::Forgotten => panic!("the log is forgotten"),
@@ -26,7 +26,7 @@ fn numbered(count: u64) -> Vec<Write> {
         .collect()
 }
 
-fn the_log_has_every_change_in_order(world: &World) {
+fn the_log_has_every_change_in_order(world: &TestStore) {
     let mut store = world.open();
     assert_eq!(store.since(0, 10).unwrap(), Log::Changes(Vec::new()));
     store.commit(&numbered(3), at()).unwrap();
@@ -58,7 +58,7 @@ fn the_log_has_every_change_in_order(world: &World) {
     assert_eq!(changes(store.since(4, 2).unwrap()), []);
 }
 
-fn a_log_that_does_not_go_on_says_so(world: &World) {
+fn a_log_that_does_not_go_on_says_so(world: &TestStore) {
     let mut store = world.open();
     store.commit(&numbered(10), at()).unwrap();
     // The store was restored from an older copy.
@@ -77,7 +77,7 @@ fn a_log_that_does_not_go_on_says_so(world: &World) {
     assert_eq!(changes(store.since(10, 10).unwrap())[0].number, 11);
 }
 
-fn what_has_expired_is_forgotten_a_minute_later(world: &World) {
+fn what_has_expired_is_forgotten_a_minute_later(world: &TestStore) {
     let mut store = world.open();
     let writes = [10, 20].map(|end| put(offer(&format!("{end}"), 1, end), Condition::Any));
     store.commit(&writes, at()).unwrap();
@@ -96,7 +96,7 @@ fn what_has_expired_is_forgotten_a_minute_later(world: &World) {
     );
 }
 
-fn much_is_forgotten_bit_by_bit(world: &World) {
+fn much_is_forgotten_bit_by_bit(world: &TestStore) {
     let mut store = world.open();
     let most = AT_ONCE as u64;
     store.commit(&numbered(most + 5), at()).unwrap();
@@ -109,7 +109,7 @@ fn much_is_forgotten_bit_by_bit(world: &World) {
     assert_eq!(store.since(most, 10).unwrap(), Log::Forgotten);
 }
 
-fn an_audit_says_who(world: &World) {
+fn an_audit_says_who(world: &TestStore) {
     let mut store = world.open();
     store.commit(&numbered(3), at()).unwrap();
     let log = changes(store.since(0, 10).unwrap());

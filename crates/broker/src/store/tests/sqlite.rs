@@ -6,7 +6,7 @@ use std::path::Path;
 use rusqlite::Connection;
 
 use super::commits::all;
-use super::{World, at, offer, put};
+use super::{TestStore, at, offer, put};
 use crate::store::sqlite::Sqlite;
 use crate::store::{Condition, Store as _, StoreError};
 
@@ -66,7 +66,7 @@ fn what_cannot_be_opened_is_named() {
 
 #[test]
 fn commits_are_on_the_disk_before_they_are_answered() {
-    let world = World::sqlite();
+    let world = TestStore::sqlite();
     let store = Sqlite::open(&world.file()).unwrap();
     let pragma = |name| {
         store
@@ -82,7 +82,7 @@ fn commits_are_on_the_disk_before_they_are_answered() {
 
 #[test]
 fn nobody_else_can_read_the_files() {
-    let world = World::sqlite();
+    let world = TestStore::sqlite();
     let mut store = Sqlite::open(&world.file()).unwrap();
     store
         .commit(&[put(offer("Gold", 40, 60), Condition::Any)], at())
@@ -100,7 +100,7 @@ fn nobody_else_can_read_the_files() {
 
 #[test]
 fn a_full_disk_is_an_error_and_loses_nothing() {
-    let world = World::sqlite();
+    let world = TestStore::sqlite();
     let mut store = Sqlite::open(&world.file()).unwrap();
     store
         .commit(&[put(offer("Gold", 40, 60), Condition::Any)], at())
@@ -134,7 +134,7 @@ fn a_full_disk_is_an_error_and_loses_nothing() {
 
 #[test]
 fn an_offer_that_cannot_be_read_is_passed_over() {
-    let world = World::sqlite();
+    let world = TestStore::sqlite();
     let mut store = Sqlite::open(&world.file()).unwrap();
     let both = ["Gold", "Silver"].map(|name| put(offer(name, 40, 60), Condition::Any));
     store.commit(&both, at()).unwrap();

@@ -1,6 +1,6 @@
 //! Tokens in a store.
 
-use super::{World, at, later};
+use super::{TestStore, at, later};
 use crate::store::StoreError;
 use crate::token::{Grant, Hash};
 
@@ -9,7 +9,7 @@ super::over_all_stores! {
     no_two_tokens_are_the_same,
 }
 
-fn a_token_is_followed_by_the_next_without_a_gap(world: &World) {
+fn a_token_is_followed_by_the_next_without_a_gap(world: &TestStore) {
     let mut store = world.open();
     let mut grant = |token: &str, now| {
         let hash = Hash::of(token);
@@ -38,7 +38,7 @@ fn a_token_is_followed_by_the_next_without_a_gap(world: &World) {
     assert_eq!(told, [(&old, at(), Some(later(2))), (&new, later(1), None)]);
 }
 
-fn no_two_tokens_are_the_same(world: &World) {
+fn no_two_tokens_are_the_same(world: &TestStore) {
     let mut store = world.open();
     store.grant("a", Hash::of("token"), at()).unwrap();
     let again = store.grant("b", Hash::of("token"), at());

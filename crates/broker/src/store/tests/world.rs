@@ -8,91 +8,91 @@ use posthaste_qos::{Definition, Money, Offer};
 use tempfile::TempDir;
 
 use super::super::postgres::Postgres;
-use super::super::{Condition, Place, Store, Write};
-use super::{Database, Line};
-use crate::change::Key;
+use super::super::{Condition, Store, StoreUrl, Write};
+use super::{Database, TestRelay};
+use crate::change::OfferKey;
 
 /// Location of a store that is deleted on drop.
 #[derive(Debug)]
-pub(crate) struct World {
-    pub(crate) place: Place,
-    kept: Kept,
+pub(crate) struct TestStore {
+    pub(crate) place: StoreUrl,
+    resource: TestResource,
 }
 
 /// Resources released on drop.
 #[derive(Debug)]
-enum Kept {
+enum TestResource {
     Folder(TempDir),
     Database(Database),
 }
 
-impl World {
+impl TestStore {
     /// A file in a temporary folder.
     pub(crate) fn sqlite() -> Self {
         let folder = tempfile::tempdir().unwrap();
         Self {
-            place: Place::Sqlite(folder.path().join("offers.sqlite")),
-            kept: Kept::Folder(folder),
+            place: StoreUrl::Sqlite(folder.path().join("offers.sqlite")),
+            resource: TestResource::Folder(folder),
         }
     }
 
-    /// A temporary database, if there is a server.
-    pub(crate) fn postgres() -> Option<Self> {
-        let database = Database::new()?;
-        Some(Self {
+    /// A temporary database.
+    pub(crate) fn postgres() -> Self {
+        let database = Database::new();
+        Self {
             place: database.url().parse().unwrap(),
-            kept: Kept::Database(database),
-        })
+            resource: TestResource::Database(database),
+        }
     }
 
     /// Another location of the same kind.
-    pub(crate) fn another(&self) -> Option<Self> {
-        match &self.kept {
-            Kept::Folder(_) => Some(Self::sqlite()),
-            Kept::Database(_) => Self::postgres(),
+    pub(crate) fn another(&self) -> Self {
+        match &self.resource {
+            TestResource::Folder(_) => Self::sqlite(),
+            TestResource::Database(_) => Self::postgres(),
         }
     }
 
     /// URL of the location.
     pub(crate) fn url(&self) -> String {
-        match &self.kept {
-            Kept::Folder(_) => self.place.to_string(),
-            Kept::Database(database) => database.url(),
+        match &self.resource {
+            TestResource::Folder(_) => self.place.to_string(),
+            TestResource::Database(database) => database.url(),
         }
     }
 
-    /// File of [`World::sqlite`].
+    /// File of [`TestStore::sqlite`].
     pub(crate) fn file(&self) -> PathBuf {
-        match &self.kept {
-            Kept::Folder(folder) => folder.path().join("offers.sqlite"),
-            Kept::Database(_) => panic!("it is in no file"),
+        match &self.resource {
+            TestResource::Folder(folder) => folder.path().join("offers.sqlite"),
+            TestResource::Database(_) => panic!("it is in no file"),
         }
     }
 
-    /// Database of [`World::postgres`].
+    /// Database of [`TestStore::postgres`].
     pub(crate) fn database(&self) -> &Database {
-        match &self.kept {
-            Kept::Folder(_) => panic!("it is in a file"),
-            Kept::Database(database) => database,
+        match &self.resource {
+            TestResource::Folder(_) => panic!("it is in a file"),
+            TestResource::Database(database) => database,
         }
     }
 
-    /// Store of [`World::postgres`].
+    /// Store of [`TestStore::postgres`].
     pub(in crate::store) fn postgres_store(&self) -> Postgres {
         match &self.place {
-            Place::Postgres(config) => Postgres::open(config).unwrap(),
-            Place::Sqlite(_) => panic!("it is in a file"),
+            StoreUrl::Postgres(config) => Postgres::open(config).unwrap(),
+            StoreUrl::Sqlite(_) => panic!("it is in a file"),
         }
     }
 
-    /// Location of [`World::postgres`] through an interruptible relay.
-    pub(crate) fn over_a_line(&self) -> (Line, Place) {
+    /// Location of [`TestStore::postgres`] through an interruptible relay.
+    pub(crate) fn over_a_relay(&self) -> (TestRelay, StoreUrl) {
         let url = self.database().url();
         let (scheme, rest) = url.split_once('@').unwrap();
         let (server, name) = rest.split_once('/').unwrap();
-        let line = Line::to(server.parse().unwrap());
-        let place = format!("{scheme}@{}/{name}", line.address());
-        (line, place.parse().unwrap())
+        let relay = TestRelay::to(server.parse().unwrap());
+        let place = format!("{scheme}@{}/{name}", relay.address());
+        (relay, place.parse().unwrap())
     }
 
     /// Opens the store. Can be called several times.
@@ -127,7 +127,7 @@ pub(crate) fn offer(name: &str, cents: u64, seconds: i64) -> Offer {
 
 /// Write that puts `offer` for "books" by provider "a".
 pub(crate) fn put(offer: Offer, only_if: Condition) -> Write {
-    let key = Key {
+    let key = OfferKey {
         kind: "books".to_owned(),
         provider: "a".to_owned(),
         name: offer.name.clone(),

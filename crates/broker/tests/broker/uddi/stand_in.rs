@@ -6,7 +6,7 @@ use std::path::Path;
 use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 
-use posthaste_broker::{Broker, Config, Place, Uddi};
+use posthaste_broker::{Broker, BrokerConfig, StoreUrl, Uddi};
 use tempfile::TempDir;
 
 use crate::support::{send, start};
@@ -30,7 +30,7 @@ pub(super) enum Mood {
 
 /// Content of the registry.
 #[derive(Clone, Default)]
-pub(super) struct State {
+pub(super) struct StandInState {
     /// Key, business, address and document of each service.
     pub(super) services: Vec<(String, String, String, Option<String>)>,
     /// Document that the type names.
@@ -48,7 +48,7 @@ pub(super) struct State {
 pub(super) struct Registry {
     pub(super) address: SocketAddr,
     pub(super) version: u8,
-    pub(super) state: Arc<Mutex<State>>,
+    pub(super) state: Arc<Mutex<StandInState>>,
 }
 
 impl Registry {
@@ -193,7 +193,7 @@ impl Registry {
 }
 
 /// The type of all services.
-fn described(state: &State) -> String {
+fn described(state: &StandInState) -> String {
     let overview = state.overview.as_ref();
     let overview = overview.map_or(String::new(), |url| {
         format!("<overviewDoc><overviewURL>{url}</overviewURL></overviewDoc>")
@@ -204,7 +204,7 @@ fn described(state: &State) -> String {
 }
 
 /// Stores an entity, assigns a missing key, and returns the reply.
-fn save(state: &mut State, request: &str) -> Option<String> {
+fn save(state: &mut StandInState, request: &str) -> Option<String> {
     let kind = request.strip_prefix("<save_")?.split(' ').next()?;
     let key = format!(" {kind}Key=\"");
     let own = format!("{key}uuid:{}\"", state.saved.len());
@@ -219,7 +219,7 @@ fn save(state: &mut State, request: &str) -> Option<String> {
 }
 
 /// A stored entity by its key, or a list of all with keys and names.
-fn again(state: &State, request: &str) -> String {
+fn again(state: &StandInState, request: &str) -> String {
     if request.starts_with("<get_registeredInfo ") {
         let all = |kind: &str, info: &dyn Fn(&str, &str) -> String| -> String {
             let saved = state.saved.iter().filter(|[saved, ..]| saved == kind);
@@ -314,18 +314,18 @@ pub(super) fn broker_in(
             .map(|at| format!("http://{at}"))
             .collect::<Vec<_>>(),
     );
-    let config = Config::read(&text, folder).unwrap();
+    let config = BrokerConfig::read(&text, folder).unwrap();
     let often = "50ms".parse().unwrap();
     let uddi = config.uddi.map(|uddi| Uddi {
         ask_every: often,
         fetch_every: often,
         ..uddi
     });
-    let store = Place::Sqlite(folder.join("offers.db"));
-    start(Config {
+    let store = StoreUrl::Sqlite(folder.join("offers.db"));
+    start(BrokerConfig {
         store,
         uddi,
-        ..Config::default()
+        ..BrokerConfig::default()
     })
 }
 

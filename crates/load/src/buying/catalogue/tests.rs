@@ -36,13 +36,15 @@ fn buyer_of_books(without: WithoutOffers) -> Catalogue {
 
 fn tell(catalogue: &Catalogue, second: i64, events: impl IntoIterator<Item = Event>) {
     for event in events {
-        catalogue.apply(News::Told(event), at(second)).unwrap();
+        catalogue
+            .apply(FollowerEvent::Told(event), at(second))
+            .unwrap();
     }
 }
 
 fn lose(catalogue: &Catalogue) {
     let error = Error::Senseless("gone".into());
-    catalogue.apply(News::Lost(error), at(0)).unwrap();
+    catalogue.apply(FollowerEvent::Lost(error), at(0)).unwrap();
 }
 
 fn change(kind: &str, name: &str, offer: Option<Offer>) -> Event {
@@ -196,7 +198,7 @@ fn a_buyer_looks_again_when_something_has_changed_or_expired() {
     assert_eq!(request(40), None);
     lose(&catalogue);
     assert_eq!(request(40), None, "one that is too dear is known");
-    catalogue.apply(News::Second, at(50)).unwrap();
+    catalogue.apply(FollowerEvent::Second, at(50)).unwrap();
     assert_eq!(request(50), Some("Max-Price: 0.40 EUR\r\n".to_owned()));
 }
 
@@ -330,7 +332,7 @@ fn news_that_change_nothing_make_nobody_choose_anew() {
         2,
         [Event::Alive, Event::Begin, book("Gold", "0.30 EUR", 50)],
     );
-    catalogue.apply(News::Second, at(2)).unwrap();
+    catalogue.apply(FollowerEvent::Second, at(2)).unwrap();
     assert_eq!(catalogue.version(), before);
     tell(&catalogue, 2, [Event::Ready(2)]);
     assert_ne!(catalogue.version(), before);
@@ -346,6 +348,8 @@ fn a_broker_that_tells_too_much_is_given_up() {
         ["Gold", "Silver", "Gold"].map(|name| book(name, "0.30 EUR", 90)),
     );
     let third = book("Iron", "0.30 EUR", 90);
-    let error = catalogue.apply(News::Told(third), at(0)).unwrap_err();
+    let error = catalogue
+        .apply(FollowerEvent::Told(third), at(0))
+        .unwrap_err();
     assert!(error.to_string().contains("as many as may be"), "{error}");
 }

@@ -9,7 +9,7 @@ mod table;
 use std::collections::HashMap;
 use std::sync::{Mutex, PoisonError};
 
-use posthaste_broker::{OfferSearch, Place, SearchError};
+use posthaste_broker::{OfferSearch, SearchError, StoreUrl};
 use posthaste_qos::index::Index;
 use posthaste_qos::{Definition, Offer, World, is_adequate};
 
@@ -60,8 +60,8 @@ impl Prototype {
 
     /// Copies the offers to a PostgreSQL database, which is queried per request and not changed permanently. Queries
     /// block the thread and must run outside of an async runtime.
-    pub(super) fn on(place: &Place, index: &Index, world: &World<'_>) -> Result<Self, Failure> {
-        let Place::Postgres(config) = place else {
+    pub(super) fn on(place: &StoreUrl, index: &Index, world: &World<'_>) -> Result<Self, Failure> {
+        let StoreUrl::Postgres(config) = place else {
             return Err(format!("{place} is no PostgreSQL database").into());
         };
         let database = PostgresTable::of(config, index, world)?;
@@ -185,7 +185,7 @@ mod tests {
     fn postgres_finds_an_offer_of_the_best_price() {
         let server =
             std::env::var("POSTHASTE_POSTGRES").expect("POSTHASTE_POSTGRES names a server");
-        let place: Place = format!("{server}/postgres").parse().unwrap();
+        let place: StoreUrl = format!("{server}/postgres").parse().unwrap();
         let questions = vec(definition(), 1..20);
         let once = Config {
             cases: 64,

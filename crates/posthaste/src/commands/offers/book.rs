@@ -5,7 +5,7 @@ use std::io::{BufRead, Write as _};
 use std::ops::ControlFlow;
 use std::path::Path;
 
-use posthaste_broker_client::{Answer, Client, Event, Listed, Put};
+use posthaste_broker_client::{BestOfferReply, BrokerClient, Event, ListedOffer, Put};
 use posthaste_qos::{Document, Offer};
 use serde::{Deserialize, Serialize};
 
@@ -28,7 +28,7 @@ pub(super) fn line(value: &impl Serialize) -> String {
 }
 
 /// An offer on one line: its price, its name, its promises.
-pub(super) fn entry(Listed { provider, offer }: &Listed) -> String {
+pub(super) fn entry(ListedOffer { provider, offer }: &ListedOffer) -> String {
     let price = offer
         .qos
         .price
@@ -57,8 +57,8 @@ pub(super) fn entry(Listed { provider, offer }: &Listed) -> String {
 }
 
 /// Prints the answer for a person. A missing offer is a failure.
-pub(super) fn show(answer: Answer, json: bool) -> Result<(), Failure> {
-    let Answer {
+pub(super) fn show(answer: BestOfferReply, json: bool) -> Result<(), Failure> {
+    let BestOfferReply {
         provider,
         offer,
         considered,
@@ -66,7 +66,7 @@ pub(super) fn show(answer: Answer, json: bool) -> Result<(), Failure> {
     } = answer;
     match offer {
         Some(_) if json => Ok(()),
-        Some(offer) => print(&entry(&Listed { provider, offer })),
+        Some(offer) => print(&entry(&ListedOffer { provider, offer })),
         None => {
             let mut words = match considered {
                 0 => "there are no offers for this type".to_owned(),
@@ -111,7 +111,7 @@ pub(super) fn offers_in(file: &Path) -> Result<Vec<Offer>, Failure> {
 }
 
 /// Prints every change until the reader closes. If the stream ends, continues from the last change.
-pub(super) fn watch(client: &Client, json: bool) -> Result<(), Failure> {
+pub(super) fn watch(client: &BrokerClient, json: bool) -> Result<(), Failure> {
     let mut last = None;
     loop {
         let told = client.follow(last, |event| {
@@ -139,7 +139,7 @@ pub(super) fn watch(client: &Client, json: bool) -> Result<(), Failure> {
 }
 
 /// Prints every offer. It reads the beginning of the stream of changes, so that none is missed during changes.
-pub(super) fn export(client: &Client) -> Result<(), Failure> {
+pub(super) fn export(client: &BrokerClient) -> Result<(), Failure> {
     let told = client.follow(None, |event| match event {
         Event::Ready(_) => ControlFlow::Break(Ok(())),
         Event::Changed { put, .. } => {
@@ -187,7 +187,7 @@ fn change(number: u64, put: &Put, json: bool) -> String {
     match offer {
         None => format!("{at} {kind}: {name} by {provider} withdrawn\n"),
         Some(offer) => {
-            let listed = Listed {
+            let listed = ListedOffer {
                 provider: provider.clone(),
                 offer: offer.clone(),
             };
@@ -197,7 +197,7 @@ fn change(number: u64, put: &Put, json: bool) -> String {
 }
 
 /// Publishes an export, line by line.
-pub(super) fn import(file: &Path, client: &Client) -> Result<(), Failure> {
+pub(super) fn import(file: &Path, client: &BrokerClient) -> Result<(), Failure> {
     let wrong = |line: usize, error: String| {
         Failure::run(format!("{}, line {line}: {error}", file.display()))
     };

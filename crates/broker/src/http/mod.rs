@@ -1,0 +1,90 @@
+//! HTTP interface: from request to reply.
+//!
+//! Lookups are answered from the registry without waiting. Publishing requires authentication and valid offers; the
+//! reply follows when the change is stored. [`BrokerHandler::answer`] maps paths to handlers, each in its own file.
+
+mod body;
+mod description;
+mod exposition;
+mod lookup;
+mod page;
+mod path;
+mod problem;
+mod publish;
+mod reply;
+mod soap;
+mod status;
+mod stream;
+
+use std::rc::Rc;
+use std::sync::Arc;
+use std::sync::atomic::Ordering::Relaxed;
+
+use hyper::http::request::Parts;
+use hyper::{Method, Request, Response};
+use posthaste_serve::{Handler, Incoming, Peer};
+
+pub(crate) use self::description::service;
+pub use self::reply::ReplyBody;
+
+use self::path::Path;
+use self::problem::ProblemDetails;
+use self::reply::BrokerReply;
+use crate::context::BrokerContext;
+
+/// HTTP handler of one thread.
+pub struct BrokerHandler {
+    context: Arc<BrokerContext>,
+}
+
+impl BrokerHandler {
+    pub(crate) fn new(context: Arc<BrokerContext>) -> Self {
+        Self { context }
+    }
+
+    /// Path to handler. A handler authenticates before it reads the body.
+    async fn answer(
+        &self,
+        parts: &Parts,
+        body: Incoming,
+        peer: &Peer,
+    ) -> Result<BrokerReply, ProblemDetails> {
+        let path = Path::read(parts.uri.path())?;
+        match (path, &parts.method) {
+            (Path::BestOffer, &Method::POST) => self.best_offer(parts, body, peer).await,
+            (Path::Offers, &Method::GET) => self.list(parts),
+            (Path::Offer(key), &Method::GET) => self.get(&key),
+            (Path::Offer(key), &Method::PUT) => self.put(key, parts, body, peer).await,
+            (Path::Offer(key), &Method::DELETE) => self.withdraw(key, parts).await,
+            (Path::Provider(of), &Method::PUT) => self.put_all(of, parts, body, peer).await,
+            (Path::Changes, &Method::GET) => self.changes(parts).map(BrokerReply::events),
+            (Path::Soap, &Method::POST) => Ok(self.soap(parts, body, peer).await),
+            (Path::Soap, &Method::GET) => self.describe(parts),
+            (Path::OpenApi, &Method::GET) => Ok(BrokerReply::json(include_str!("openapi.json"))),
+            (Path::Status, &Method::GET) => Ok(self.status()),
+            (Path::Metrics, &Method::GET) => Ok(self.metrics()),
+            (Path::Health, &Method::GET) => self.health(),
+            (path, method) => Err(ProblemDetails::method(method, path.methods())),
+        }
+    }
+}
+
+impl Handler for BrokerHandler {
+    type Body = ReplyBody;
+
+    async fn handle(
+        self: Rc<Self>,
+        request: Request<Incoming>,
+        peer: Rc<Peer>,
+    ) -> Response<Self::Body> {
+        let (mut parts, body) = request.into_parts();
+        let head = parts.method == Method::HEAD;
+        if head {
+            parts.method = Method::GET;
+        }
+        let reply = self.answer(&parts, body, &peer).await;
+        let reply = reply.unwrap_or_else(BrokerReply::from);
+        self.context.metrics.replies[reply.class()].fetch_add(1, Relaxed);
+        reply.send(self.context.registry.age())
+    }
+}

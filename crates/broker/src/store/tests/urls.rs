@@ -1,0 +1,51 @@
+//! Parsing and formatting of store locations.
+
+use crate::store::StoreUrl;
+
+#[test]
+fn a_place_is_written_as_it_is_read() {
+    for text in [
+        "sqlite:offers.sqlite",
+        "sqlite:/var/lib/a b:c.sqlite",
+        "sqlite::memory:",
+    ] {
+        assert_eq!(text.parse::<StoreUrl>().unwrap().to_string(), text);
+    }
+    let place: StoreUrl = "postgresql://broker:secret@db.example:5433/offers?sslmode=disable"
+        .parse()
+        .unwrap();
+    assert_eq!(place.to_string(), "postgres://db.example/offers");
+    let place: StoreUrl = "postgres://broker@%2Frun%2Fpostgresql".parse().unwrap();
+    assert_eq!(place.to_string(), "postgres:///run/postgresql/broker");
+}
+
+#[test]
+fn what_is_no_place_is_told_what_is() {
+    for text in [
+        "",
+        "sqlite:",
+        "sqlite",
+        "offers.sqlite",
+        "mysql://a@b/c",
+        "memory",
+    ] {
+        let error = text.parse::<StoreUrl>().unwrap_err().to_string();
+        assert_eq!(
+            error,
+            format!("{text:?} is no store: want sqlite:FILE or postgres://USER@HOST/DATABASE")
+        );
+    }
+    for (text, why) in [
+        ("postgres://broker@/offers", "it has no host"),
+        ("postgres://db.example/offers", "it has no user"),
+        ("postgres://broker@db.example:x/offers", "invalid"),
+        ("postgres://broker@db.example/offers?colour=red", "colour"),
+    ] {
+        let error = text.parse::<StoreUrl>().unwrap_err().to_string();
+        assert!(error.contains(why), "{text}: {error}");
+        assert!(
+            error.ends_with("want postgres://USER:PASSWORD@HOST:PORT/DATABASE"),
+            "{text}: {error}"
+        );
+    }
+}
