@@ -34,20 +34,20 @@ pub struct ProviderToken {
 
 impl Admin {
     /// Opens a store. Creates it if it does not exist.
-    pub fn open(place: &StoreUrl) -> Result<Self, BrokerError> {
-        Ok(Self(place.open()?))
+    pub fn open(url: &StoreUrl) -> Result<Self, BrokerError> {
+        Ok(Self(url.open()?))
     }
 
     /// Opens an existing store. Fails if the SQLite file is missing.
-    pub fn open_existing(place: &StoreUrl) -> Result<Self, BrokerError> {
-        match place {
+    pub fn open_existing(url: &StoreUrl) -> Result<Self, BrokerError> {
+        match url {
             StoreUrl::Sqlite(file) if !file.exists() => {
                 let file = file.display();
                 Err(BrokerError::Store(format!(
                     "{file}: there is no such store; name one with --store, or make it with `posthaste broker token new PROVIDER`"
                 ).into()))
             }
-            _ => Self::open(place),
+            _ => Self::open(url),
         }
     }
 

@@ -14,7 +14,7 @@ use posthaste_soap::xml::{Scanner, Token, decode};
 const DOCUMENTS: usize = 64;
 
 /// Offers of a document and its includes, each document once; `None` if the first has no `wsqos` element.
-pub(super) async fn fetch_offers(url: &str) -> Result<Option<Vec<Offer>>, String> {
+pub(crate) async fn fetch_offers(url: &str) -> Result<Option<Vec<Offer>>, String> {
     let first = RemoteDocument::new(url).map_err(|error| error.to_string())?;
     let mut seen = BTreeSet::from([first.url().to_owned()]);
     let mut waiting = vec![first.clone()];

@@ -97,14 +97,14 @@ impl OfferSource {
     async fn poll(&self, context: &FetchContext) -> PollResult {
         let (mut offers, mut failed) = (Vec::new(), Vec::new());
         let mut unheard = BTreeSet::new();
-        for place in &self.documents {
-            let fetched = self.fetch(place, &offers, context).await;
+        for document in &self.documents {
+            let fetched = self.fetch(document, &offers, context).await;
             context.metrics.count_fetch(fetched.is_ok());
             match fetched {
                 Ok(more) => offers.extend(more),
                 Err(words) => {
                     failed.push(words);
-                    unheard.insert(place.endpoint.as_deref());
+                    unheard.insert(document.endpoint.as_deref());
                 }
             }
         }
@@ -137,26 +137,26 @@ impl OfferSource {
     /// Returns the valid offers in a document, given the offers `beside` from the other documents.
     async fn fetch(
         &self,
-        place: &DocumentUrl,
+        document: &DocumentUrl,
         beside: &[Offer],
         context: &FetchContext,
     ) -> Result<Vec<Offer>, String> {
         // The semaphore is never closed.
         let _turn = context.at_once.acquire().await;
-        let at = |words: String| format!("{}: {words}", place.url);
-        let mut offers = match fetch_offers(&place.url).await? {
+        let at = |words: String| format!("{}: {words}", document.url);
+        let mut offers = match fetch_offers(&document.url).await? {
             Some(offers) => offers,
-            None if place.of_type => Vec::new(),
+            None if document.of_type => Vec::new(),
             None => return Err(at("there is no element wsqos in it".to_owned())),
         };
-        if let Some(endpoint) = &place.endpoint {
+        if let Some(endpoint) = &document.endpoint {
             for offer in &mut offers {
                 offer.endpoint = Some(endpoint.clone());
             }
         }
         check(&context.registry, &offers).map_err(at)?;
         let names: BTreeSet<&str> = beside.iter().map(|offer| offer.name.as_str()).collect();
-        if place.of_type {
+        if document.of_type {
             offers.retain(|offer| !names.contains(&*offer.name));
         }
         if let Some(twice) = offers.iter().find(|offer| names.contains(&*offer.name)) {

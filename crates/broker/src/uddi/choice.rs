@@ -81,12 +81,12 @@ impl<'c> DocumentChoice<'c> {
             let Some(overview) = overview(binding, self.kind) else {
                 continue;
             };
-            let state = self.place(&service.business, binding, overview);
+            let state = self.add_documents(&service.business, binding, overview);
             self.count(state, 1);
         }
     }
 
-    fn place(
+    fn add_documents(
         &mut self,
         provider: &str,
         binding: &BindingTemplate,
@@ -99,7 +99,7 @@ impl<'c> DocumentChoice<'c> {
         else {
             return ServiceState::NoAddress;
         };
-        let place = |document: RemoteDocument, of_type| DocumentUrl {
+        let document_url = |document: RemoteDocument, of_type| DocumentUrl {
             url: document.url().to_owned(),
             endpoint: Some(endpoint.to_owned()),
             of_type,
@@ -110,9 +110,9 @@ impl<'c> DocumentChoice<'c> {
             None => address.relative("?wsdl"),
         };
         let own = own.ok().filter(|own| is_allowed(own, self.from));
-        let own = own.map(|own| place(own, false));
+        let own = own.map(|own| document_url(own, false));
         let described = self.described.clone().filter(|_| overview.is_none());
-        let described = described.map(|described| place(described, true));
+        let described = described.map(|described| document_url(described, true));
         let mut state = ServiceState::Elsewhere;
         for wanted in own.into_iter().chain(described) {
             let documents = self.documents.entry(provider.to_owned()).or_default();
@@ -127,15 +127,15 @@ impl<'c> DocumentChoice<'c> {
 
 /// Adds a document to a provider's list.
 fn put(documents: &mut Vec<DocumentUrl>, wanted: DocumentUrl) -> ServiceState {
-    if documents.iter().any(|place| place.url == wanted.url) {
+    if documents.iter().any(|document| document.url == wanted.url) {
         // Two bindings share one document: its offers apply to the first.
         return ServiceState::Taken;
     }
     if documents.len() == DOCUMENTS {
         return ServiceState::TooMany;
     }
-    let order = |place: &DocumentUrl| (place.of_type, place.url.clone());
-    let at = documents.partition_point(|place| order(place) < order(&wanted));
+    let order = |document: &DocumentUrl| (document.of_type, document.url.clone());
+    let at = documents.partition_point(|document| order(document) < order(&wanted));
     documents.insert(at, wanted);
     debug_assert!(documents.is_sorted_by_key(order), "documents out of order");
     debug_assert!(documents.len() <= DOCUMENTS, "more documents than allowed");
@@ -199,7 +199,7 @@ mod tests {
         let documents = choice.documents.remove("ada").unwrap_or_default();
         let pairs = documents
             .into_iter()
-            .map(|place| (place.url, place.endpoint.unwrap()));
+            .map(|document| (document.url, document.endpoint.unwrap()));
         (pairs.collect(), choice.tally)
     }
 
