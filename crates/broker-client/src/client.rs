@@ -16,7 +16,8 @@ const JSON: &str = "application/json";
 
 /// A broker's client.
 #[derive(Clone)]
-pub struct BrokerClient { pub ( crate ) server : RemoteServer ,
+pub struct BrokerClient {
+    pub(crate) server: RemoteServer,
     token: Option<String>,
 }
 
@@ -275,7 +276,8 @@ mod tests {
 
     #[test]
     fn a_body_that_stalls_is_given_up() {
-let mut client = BrokerClient :: new ( & slow ( 9 , & [ ] ) ) . unwrap ( ) ; client . server . client . limits . step = Duration :: from_millis ( 500 ) ;
+        let mut client = BrokerClient::new(&slow(9, &[])).unwrap();
+        client.server.client.limits.step = Duration::from_millis(500);
         let types = crate::wait(client.types(0, 1)).unwrap();
         assert!(matches!(types, Err(Error::Late { .. })), "{types:?}");
     }

@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use jiff::Timestamp;
 use posthaste_admission::Published;
-use posthaste_broker_client::Client;
+use posthaste_broker_client::BrokerClient;
 use posthaste_qos::{Definition, Offer};
 use tokio::sync::watch;
 use tokio::time::sleep;
@@ -23,7 +23,7 @@ pub(super) type DatedOffers = (Vec<Published>, Timestamp);
 /// The destination of offers and their content.
 #[derive(Clone)]
 pub(super) struct OfferPublisher {
-    client: Client,
+    client: BrokerClient,
     kind: String,
     provider: String,
     endpoint: Option<String>,
@@ -72,7 +72,7 @@ impl OfferPublisher {
             token,
             endpoint,
         } = broker;
-        let client = Client::new(url)?;
+        let client = BrokerClient::new(url)?;
         let secret = fs::read_to_string(token).map_err(|error| ResolveError::Token {
             file: token.clone(),
             error,

@@ -81,7 +81,7 @@ impl ProxyUnderTest {
 
     /// Starts a broker with this search in place of its index, on a machine that is slower by `slowdown`.
     pub(crate) fn broker(
-        config: posthaste_broker::Config,
+        config: posthaste_broker::BrokerConfig,
         search: Option<Box<dyn OfferSearch>>,
         slowdown: u32,
     ) -> Result<Self, Failure> {
