@@ -18,7 +18,6 @@ const RATCHETS: &[(&str, usize, usize)] = &[
     ("bookshop", 2, 1),
     ("broker", 12, 4),
     ("emulator", 7, 1),
-    ("experiments", 2, 2),
     ("link", 2, 1),
     ("load", 11, 3),
     ("offers", 2, 1),

@@ -181,7 +181,6 @@ const RATCHETS: &[(&str, usize)] = &[
     ("demo", 20),
     ("draw", 1),
     ("emulator", 23),
-    ("experiments", 22),
     ("link", 9),
     ("offers", 3),
     ("posthaste", 1),
