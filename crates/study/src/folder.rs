@@ -95,7 +95,8 @@ fn results(dir: &Path) -> io::Result<Vec<PathBuf>> {
     let mut results = Vec::new();
     for entry in fs::read_dir(dir)? {
         let path = entry?.path();
-        let name = path.file_name().unwrap_or_default().to_string_lossy();
+        let name = path.file_name().expect("an entry of a folder has a name");
+        let name = name.to_string_lossy();
         let ours = ["manifest.json", "records.csv", "checks.json"].contains(&&*name);
         if ours || (name.starts_with("figure") && name.ends_with(".svg")) {
             results.push(path);

@@ -21,6 +21,7 @@ pub enum RunError {
         /// The folder.
         dir: PathBuf,
         /// The system's reason.
+        #[source]
         error: io::Error,
     },
     /// The disk is nearly full.

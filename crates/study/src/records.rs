@@ -290,7 +290,7 @@ impl Records {
                 record: index + 1,
                 what,
             };
-            let name = record.get(0).unwrap_or_default();
+            let name = record.get(0).expect("a record has a field");
             let (Some(table), Some(columns)) = (tables.get_mut(name), columns.get(name)) else {
                 return Err(mismatch(format!("the manifest has no table {name:?}")));
             };

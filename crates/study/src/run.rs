@@ -49,8 +49,8 @@ pub fn reproduce_part(
     stop: &AtomicBool,
 ) -> Result<(), RunError> {
     prepare(&options.out)?;
-    let measured = measure(selection, options, stop, &side_by_side::ParentProcess);
-    side_by_side::ParentProcess.over(measured.unwritten);
+    let finished = measure(selection, options, stop, &side_by_side::ParentProcess);
+    side_by_side::ParentProcess.over(finished.unwritten);
     Ok(())
 }
 
@@ -65,20 +65,16 @@ fn measure(
     let all = tasks.len();
     let waits = |task: &Task<'_>| options.program.is_some() && task.study.needs == Needs::Links;
     let (links, alone): (Vec<_>, Vec<_>) = tasks.into_iter().partition(waits);
-    let mut measured = match &options.program {
+    let mut finished = match &options.program {
         Some(program) => side_by_side::run(&links, all, program, options, stop, board),
         None => FinishedStudies::default(),
     };
-    for (index, task) in alone.iter().enumerate() {
-        if stop.load(Ordering::Relaxed) {
-            break;
-        }
-        let place = (links.len() + index + 1, all);
-        let progress = board.begin(place, task.study.name, task.budget());
-        let unwritten = task.run(options, stop, &*progress, board);
-        measured.add(task, unwritten);
+    let alone = (links.len() + 1..).zip(&alone);
+    for (number, task) in alone.take_while(|_| !stop.load(Ordering::Relaxed)) {
+        let progress = board.begin((number, all), task.study.name, task.budget());
+        finished.add(task, task.run(options, stop, &*progress, board));
     }
-    measured
+    finished
 }
 
 /// Marks figures as failed if their results could not be written, regardless of earlier results.

@@ -3,13 +3,14 @@
 //! A study needs a private network namespace, private counters and private threads, hence a process. It reports over
 //! its standard output, one JSON document per line, and writes its records itself.
 
+use std::cmp::Reverse;
 use std::collections::VecDeque;
 use std::io::{self, BufRead, BufReader, Write};
 use std::os::unix::process::CommandExt as _;
 use std::path::Path;
 use std::process::{Child, ChildStdout, Command, Stdio};
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
-use std::sync::{Mutex, PoisonError};
+use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::thread;
 use std::time::Duration;
 
@@ -51,77 +52,95 @@ pub(crate) fn run(
     stop: &AtomicBool,
     board: &dyn Board,
 ) -> FinishedStudies {
-    let mut longest_first: Vec<&Task<'_>> = tasks.iter().collect();
-    longest_first.sort_by_key(|task| std::cmp::Reverse(task.budget()));
-    let waiting = Mutex::new(VecDeque::from(longest_first));
-    let measured = Mutex::new(FinishedStudies::default());
-    let begun = AtomicUsize::new(0);
-    let worker = || {
-        let next = || {
-            waiting
-                .lock()
-                .unwrap_or_else(PoisonError::into_inner)
-                .pop_front()
-        };
-        while let Some(task) = next() {
-            if stop.load(Ordering::Relaxed) {
-                break;
-            }
-            let place = (begun.fetch_add(1, Ordering::Relaxed) + 1, all);
-            let progress = board.begin(place, task.study.name, task.budget());
-            if let Some(unwritten) = run_one(task, program, options, stop, &*progress, board) {
-                measured
-                    .lock()
-                    .unwrap_or_else(PoisonError::into_inner)
-                    .add(task, unwritten);
-            }
-        }
+    let run = SideBySide {
+        waiting: Mutex::new(longest_first(tasks)),
+        finished: Mutex::default(),
+        begun: AtomicUsize::new(0),
+        all,
+        program,
+        options,
+        stop,
+        board,
     };
     let cores = thread::available_parallelism().map_or(1, usize::from);
     thread::scope(|scope| {
         for _ in 0..tasks.len().min(PER_CORE * cores) {
-            scope.spawn(worker);
+            scope.spawn(|| run.work());
         }
     });
-    measured
+    run.finished
         .into_inner()
         .unwrap_or_else(PoisonError::into_inner)
 }
 
-/// Runs one study in a process that ends with this thread at the latest. `None` if it was stopped before any
-/// measurement.
-fn run_one(
-    task: &Task<'_>,
-    program: &Path,
-    options: &Options,
-    stop: &AtomicBool,
-    progress: &dyn Progress,
-    board: &dyn Board,
-) -> Option<Vec<Unwritten>> {
-    let failed = |error: String| {
-        progress.end(&format!("failed: {error}"));
-        let ids = task.figures.iter().map(|figure| figure.id.to_owned());
-        Some(ids.map(|id| (id, error.clone())).collect())
-    };
-    let mut child = match command(task, program, options).spawn() {
-        Ok(child) => child,
-        Err(error) => return failed(format!("{}: {error}", program.display())),
-    };
-    let output = child.stdout.take();
-    let (over, ended) = thread::scope(|scope| {
-        let reader = scope.spawn(|| output.and_then(|output| follow(output, progress, board)));
-        let ended = wait(&mut child, stop);
-        (reader.join().ok().flatten(), ended)
-    });
-    match (over, ended) {
-        (Some(unwritten), _) => Some(unwritten),
-        (None, Ok(_)) if stop.load(Ordering::Relaxed) => {
-            progress.end("stopped before anything was measured");
-            None
+fn longest_first<'t, 'f>(tasks: &'t [Task<'f>]) -> VecDeque<&'t Task<'f>> {
+    let mut tasks: Vec<&Task<'_>> = tasks.iter().collect();
+    tasks.sort_by_key(|task| Reverse(task.budget()));
+    tasks.into()
+}
+
+/// State shared by the threads that each run one study after another.
+struct SideBySide<'a, 'f> {
+    waiting: Mutex<VecDeque<&'a Task<'f>>>,
+    finished: Mutex<FinishedStudies>,
+    begun: AtomicUsize,
+    /// Number of all studies of the run.
+    all: usize,
+    program: &'a Path,
+    options: &'a Options,
+    stop: &'a AtomicBool,
+    board: &'a dyn Board,
+}
+
+impl SideBySide<'_, '_> {
+    /// Runs waiting studies until none is left or the run is stopped.
+    fn work(&self) {
+        // The lock ends before the study begins.
+        let next = || locked(&self.waiting).pop_front();
+        while let Some(task) = next() {
+            if self.stop.load(Ordering::Relaxed) {
+                break;
+            }
+            let place = (self.begun.fetch_add(1, Ordering::Relaxed) + 1, self.all);
+            let progress = self.board.begin(place, task.study.name, task.budget());
+            if let Some(unwritten) = self.run_one(task, &*progress) {
+                locked(&self.finished).add(task, unwritten);
+            }
         }
-        (None, Ok(status)) => failed(format!("its process ended early ({status})")),
-        (None, Err(error)) => failed(error.to_string()),
     }
+
+    /// Runs one study in a process that ends with this thread at the latest. `None` if it was stopped before any
+    /// measurement.
+    fn run_one(&self, task: &Task<'_>, progress: &dyn Progress) -> Option<Vec<Unwritten>> {
+        let failed = |error: String| {
+            progress.end(&format!("failed: {error}"));
+            let ids = task.figures.iter().map(|figure| figure.id.to_owned());
+            Some(ids.map(|id| (id, error.clone())).collect())
+        };
+        let mut child = match command(task, self.program, self.options).spawn() {
+            Ok(child) => child,
+            Err(error) => return failed(format!("{}: {error}", self.program.display())),
+        };
+        let output = child.stdout.take().expect("the output is piped");
+        let (over, ended) = thread::scope(|scope| {
+            let reader = scope.spawn(|| follow(output, progress, self.board));
+            let ended = wait(&mut child, self.stop);
+            (reader.join().ok().flatten(), ended)
+        });
+        match (over, ended) {
+            (Some(unwritten), _) => Some(unwritten),
+            (None, Ok(_)) if self.stop.load(Ordering::Relaxed) => {
+                progress.end("stopped before anything was measured");
+                None
+            }
+            (None, Ok(status)) => failed(format!("its process ended early ({status})")),
+            (None, Err(error)) => failed(error.to_string()),
+        }
+    }
+}
+
+fn locked<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 fn command(task: &Task<'_>, program: &Path, options: &Options) -> Command {

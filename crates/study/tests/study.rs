@@ -8,7 +8,7 @@ use posthaste_draw::{Axis, Chart, Point, Series, Unit};
 use posthaste_study::lab::{self, Counters, Lab};
 use posthaste_study::{
     Check, Collection, Conditions, Failure, Figure, Needs, Options, Planned, Plot, RecordTable,
-    Records, RunError, SelectError, Silent, Study, draw, reproduce,
+    Records, Reproduction, RunError, SelectError, Silent, Study, draw, reproduce,
 };
 use posthaste_units::{Seed, Span};
 use rand::RngExt as _;
@@ -159,6 +159,15 @@ fn collection<'f>(figures: &'f [&'f Figure]) -> Collection<'f> {
     }
 }
 
+/// Runs all of `figures`.
+fn run<'f>(
+    figures: &'f [&'f Figure],
+    options: &Options,
+    stop: &AtomicBool,
+) -> Result<Reproduction<'f>, RunError> {
+    reproduce(&collection(figures), figures, options, stop, &Silent)
+}
+
 fn options(out: &Path) -> Options {
     Options {
         full: false,
@@ -228,14 +237,7 @@ fn a_study_runs_once_and_its_figures_can_be_drawn_again() {
     );
     let all = [&first, &second];
     let stop = AtomicBool::new(false);
-    let outcome = reproduce(
-        &collection(&all),
-        &all,
-        &options(dir.path()),
-        &stop,
-        &Silent,
-    )
-    .unwrap();
+    let outcome = run(&all, &options(dir.path()), &stop).unwrap();
     assert_eq!(outcome.exit_code(), 0, "claims do not decide");
     assert_eq!(outcome.figures.len(), 2);
     let results = dir.path().join("overload/fig-08");
@@ -278,7 +280,7 @@ fn the_same_seed_gives_the_same_records() {
             ..options(dir.path())
         };
         let stop = AtomicBool::new(false);
-        reproduce(&collection(&[&ONE]), &[&ONE], &options, &stop, &Silent).unwrap();
+        run(&[&ONE], &options, &stop).unwrap();
         fs::read_to_string(dir.path().join("overload/fig-08/records.csv")).unwrap()
     };
     assert_eq!(records(Seed(1)), records(Seed(1)));
@@ -290,14 +292,7 @@ fn a_failing_study_takes_no_other_with_it() {
     let dir = tempfile::tempdir().unwrap();
     let all = [&FAILS, &BUG, &ONE];
     let stop = AtomicBool::new(false);
-    let outcome = reproduce(
-        &collection(&all),
-        &all,
-        &options(dir.path()),
-        &stop,
-        &Silent,
-    )
-    .unwrap();
+    let outcome = run(&all, &options(dir.path()), &stop).unwrap();
     assert_eq!(outcome.exit_code(), 3);
     let errors: Vec<_> = outcome
         .figures
@@ -321,14 +316,8 @@ fn a_failing_study_takes_no_other_with_it() {
 fn an_instrument_check_decides_the_exit_code() {
     let dir = tempfile::tempdir().unwrap();
     let stop = AtomicBool::new(false);
-    let outcome = reproduce(
-        &collection(&[&FALSE]),
-        &[&FALSE],
-        &options(dir.path()),
-        &stop,
-        &Silent,
-    )
-    .unwrap();
+    let all = [&FALSE];
+    let outcome = run(&all, &options(dir.path()), &stop).unwrap();
     assert_eq!(outcome.exit_code(), 1);
 }
 
@@ -337,14 +326,7 @@ fn what_was_measured_before_a_stop_is_kept() {
     let dir = tempfile::tempdir().unwrap();
     let all = [&STOPPED, &ONE];
     let stop = AtomicBool::new(false);
-    let outcome = reproduce(
-        &collection(&all),
-        &all,
-        &options(dir.path()),
-        &stop,
-        &Silent,
-    )
-    .unwrap();
+    let outcome = run(&all, &options(dir.path()), &stop).unwrap();
     assert_eq!((outcome.exit_code(), outcome.figures.len()), (3, 1));
     assert!(outcome.stopped && outcome.figures[0].stopped());
     let csv = fs::read_to_string(dir.path().join("wsqos/fig-47/records.csv")).unwrap();
@@ -369,14 +351,8 @@ fn what_was_measured_before_an_error_is_kept_and_drawn() {
     let dir = tempfile::tempdir().unwrap();
     let stop = AtomicBool::new(false);
     let options = options(dir.path());
-    let outcome = reproduce(
-        &collection(&[&ENDS_EARLY]),
-        &[&ENDS_EARLY],
-        &options,
-        &stop,
-        &Silent,
-    )
-    .unwrap();
+    let all = [&ENDS_EARLY];
+    let outcome = run(&all, &options, &stop).unwrap();
     assert_eq!(outcome.exit_code(), 3);
     let error = outcome.figures[0].error.as_deref();
     assert_eq!(error, Some("the broker went away"));
@@ -398,14 +374,7 @@ fn a_figure_whose_picture_panics_takes_no_other_with_it() {
     let dir = tempfile::tempdir().unwrap();
     let stop = AtomicBool::new(false);
     let all = [&PANICS, &TWO];
-    let outcome = reproduce(
-        &collection(&all),
-        &all,
-        &options(dir.path()),
-        &stop,
-        &Silent,
-    )
-    .unwrap();
+    let outcome = run(&all, &options(dir.path()), &stop).unwrap();
     let error = outcome.figures[0].error.as_deref();
     assert_eq!(error, Some("panicked: a bug in a picture"));
     assert!(outcome.figures[1].error.is_none() && !outcome.figures[1].plots.is_empty());
@@ -419,14 +388,7 @@ fn a_run_without_an_end_keeps_what_was_measured_before_it() {
     let dir = tempfile::tempdir().unwrap();
     let run = |one: &'static Figure| {
         let stop = AtomicBool::new(false);
-        reproduce(
-            &collection(&[one]),
-            &[one],
-            &options(dir.path()),
-            &stop,
-            &Silent,
-        )
-        .unwrap();
+        run(&[one], &options(dir.path()), &stop).unwrap();
     };
     let read = |name: &str| fs::read_to_string(dir.path().join("overload/fig-08").join(name));
     run(&ENDS);
@@ -460,13 +422,8 @@ fn a_folder_that_cannot_be_used_is_an_error_before_anything_runs() {
     let file = dir.path().join("file");
     fs::write(&file, "in the way").unwrap();
     let stop = AtomicBool::new(false);
-    let refused = reproduce(
-        &collection(&[&ONE]),
-        &[&ONE],
-        &options(&file),
-        &stop,
-        &Silent,
-    );
+    let all = [&ONE];
+    let refused = run(&all, &options(&file), &stop);
     let error = refused.err().unwrap();
     assert!(matches!(error, RunError::Unwritable { .. }));
     assert!(error.to_string().contains("--out"), "{error}");
@@ -481,14 +438,7 @@ fn a_damaged_result_is_reported_and_the_others_drawn() {
     let dir = tempfile::tempdir().unwrap();
     let all = [&ONE, &TWO];
     let stop = AtomicBool::new(false);
-    reproduce(
-        &collection(&all),
-        &all,
-        &options(dir.path()),
-        &stop,
-        &Silent,
-    )
-    .unwrap();
+    run(&all, &options(dir.path()), &stop).unwrap();
     fs::write(dir.path().join("overload/fig-08/manifest.json"), "{").unwrap();
     let outcome = draw(&collection(&all), dir.path()).unwrap();
     assert_eq!(outcome.exit_code(), 3);
@@ -528,7 +478,7 @@ fn studies_that_wait_on_links_run_side_by_side() {
     let dir = tempfile::tempdir().unwrap();
     let stop = AtomicBool::new(false);
     let alone = options(dir.path());
-    reproduce(&collection(&all), &all, &alone, &stop, &Silent).unwrap();
+    run(&all, &alone, &stop).unwrap();
     // Each one waits until the other has begun.
     let program = script(
         dir.path(),
@@ -542,7 +492,7 @@ fn studies_that_wait_on_links_run_side_by_side() {
         program: Some(program),
         ..alone
     };
-    let outcome = reproduce(&collection(&all), &all, &beside, &stop, &Silent).unwrap();
+    let outcome = run(&all, &beside, &stop).unwrap();
     let errors: Vec<_> = outcome
         .figures
         .iter()
@@ -556,16 +506,10 @@ fn studies_that_wait_on_links_run_side_by_side() {
 /// Runs a figure with an earlier result in a process that is interrupted and then executes `then`.
 fn interrupted(then: &str) -> (usize, bool, u8) {
     let figure = figure("overload/fig-08", &ON_LINKS);
+    let all = [&figure];
     let dir = tempfile::tempdir().unwrap();
     let stop = AtomicBool::new(false);
-    reproduce(
-        &collection(&[&figure]),
-        &[&figure],
-        &options(dir.path()),
-        &stop,
-        &Silent,
-    )
-    .unwrap();
+    run(&all, &options(dir.path()), &stop).unwrap();
     let text = format!(
         "trap '{then}' INT; touch \"$(dirname \"$0\")/ready\"; while :; do sleep 0.01; done"
     );
@@ -582,8 +526,7 @@ fn interrupted(then: &str) -> (usize, bool, u8) {
             }
             stop.store(true, Ordering::Relaxed);
         });
-        let outcome =
-            reproduce(&collection(&[&figure]), &[&figure], &beside, &stop, &Silent).unwrap();
+        let outcome = run(&all, &beside, &stop).unwrap();
         over.store(true, Ordering::Relaxed);
         outcome
     });
