@@ -23,6 +23,21 @@ pub(crate) fn on_links(
     Some(run(&conditions(&lab, &stop)).expect("an emulation"))
 }
 
+/// Returns the records of `run` without an emulation. `capacity` replaces measured ones, because a test is too short to
+/// measure a busy machine.
+pub(crate) fn run(
+    capacity: Option<f64>,
+    run: impl FnOnce(&Conditions<'_>) -> Result<Records, Failure>,
+) -> Records {
+    let lab = Lab::Shared("a test".to_owned());
+    let stop = AtomicBool::new(false);
+    let conditions = Conditions {
+        assumed_capacity: capacity,
+        ..conditions(&lab, &stop)
+    };
+    run(&conditions).expect("a study")
+}
+
 /// Conditions of a short run with the first seed and no progress output.
 pub(crate) fn conditions<'a>(lab: &'a Lab, stop: &'a AtomicBool) -> Conditions<'a> {
     Conditions {

@@ -1,11 +1,10 @@
 //! Shared parts of the pictures and claims about the thesis's brokers.
 
-use posthaste_draw::{Axis, Chart, Point, Series, TopAxis, Unit};
+use posthaste_draw::{Axis, Chart, TopAxis, Unit};
 use posthaste_study::{COMPLETE_REPLIES, Check, MEDIANS, NOISE, Records, least, most};
 
 use super::brokers::{OURS, OVERLOADED};
-use crate::testbed::curves::{plateau, reservations};
-use crate::testbed::instrument;
+use crate::testbed::curves::{capacity, plateau, reservations, series};
 use crate::testbed::sweep;
 
 /// Differences of every figure of this study.
@@ -31,10 +30,6 @@ pub(super) const DATABASE: Theirs = Theirs {
 /// Share of the capacity up to which throughput should be linear.
 const LINEAR: f64 = 0.8;
 
-pub(super) fn capacity(records: &Records, who: &str) -> f64 {
-    records.number(&format!("capacity {who}"))
-}
-
 /// A chart over the request rate as a multiple of the design's capacity, with the thesis's axis above. Includes our
 /// index for comparison.
 pub(super) fn over_rate(
@@ -56,17 +51,7 @@ pub(super) fn over_rate(
         offset: 0.0,
     });
     let own = capacity(records, theirs.who);
-    let series = |who: &'static str| {
-        let rows = records.table("points").rows();
-        let points = rows.filter(|row| row.text("who") == who).map(|row| {
-            let ends = ["", " low", " high"].map(|end| row.number(&format!("{quantity}{end}")));
-            let rate = row.number("rate_per_s");
-            let mut point = Point::new(rate / own, ends[0]).with_interval(ends[1], ends[2]);
-            point.hint = format!("{rate:.0}/s offered");
-            point
-        });
-        Series::line(who, points)
-    };
+    let series = |who: &str| series(records, who, quantity, own);
     chart.series = vec![series(theirs.who), series(OURS)];
     chart.notes = [theirs.who, OURS]
         .map(|who| format!("{who}: capacity here {:.0}/s.", capacity(records, who)))
@@ -90,13 +75,6 @@ pub(super) fn lowest(records: &Records, who: &str, column: &str) -> f64 {
     sweep::places(records, who, column)
         .first()
         .map_or(f64::NAN, |place| place.1)
-}
-
-/// Checks of the accounting, the kernel's counters and the throughput.
-pub(super) fn accounted(records: &Records) -> Vec<Check> {
-    let mut checks = instrument::accounting(records);
-    checks.push(instrument::throughput(records));
-    checks
 }
 
 /// Checks that throughput past the limit stays near the maximum over all rates.

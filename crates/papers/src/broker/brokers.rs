@@ -21,8 +21,7 @@ use super::prototype::{Design, Prototype, SharedPrototype};
 use super::qws;
 use crate::testbed::measured::runs;
 use crate::testbed::proxy::ProxyUnderTest;
-use crate::testbed::sweep;
-use crate::testbed::{describe, plan_of};
+use crate::testbed::{TIMEOUT, describe, describe_slowdown, plan_of, sweep};
 
 pub(super) static STUDY: Study = Study {
     name: "wsqos-brokers",
@@ -92,13 +91,13 @@ fn study(conditions: &Conditions<'_>, extent: &BrokersExtent) -> Result<Records,
     let mut records = Records::new();
     let cores = Cores::here();
     describe(&mut records, conditions, cores);
+    records.set_parameter("timeout", TIMEOUT);
     records.set_parameter(
         "offers",
         format!("{OFFERS} of {} providers, one type", PROVIDERS.len()),
     );
     records.set_parameter("request", "SOAP 1.1 GetBestOffer, typical bounds");
-    let words = format!("{SLOWDOWN} times this machine's processor time");
-    records.set_parameter("cost of a request", words);
+    describe_slowdown(&mut records, SLOWDOWN);
     records.set_parameter("connection", "a new one for each request");
     records.set_parameter(
         "queue",
@@ -240,27 +239,18 @@ fn question(url: &str) -> RequestSpec {
 
 #[cfg(test)]
 mod tests {
-    use std::sync::atomic::AtomicBool;
-
     use super::*;
     use crate::test_study;
     use crate::testbed::instrument;
-    use posthaste_study::lab::Lab;
 
     #[test]
     fn a_tiny_study_asks_every_design_past_its_limit() {
-        let lab = Lab::Shared("a test".to_owned());
-        let stop = AtomicBool::new(false);
         let extent = BrokersExtent {
             rates: &[0.3, 2.0],
             repetitions: 1,
             length: Span::from_millis(100),
         };
-        let conditions = Conditions {
-            assumed_capacity: Some(1000.0),
-            ..test_study::conditions(&lab, &stop)
-        };
-        let records = study(&conditions, &extent).unwrap();
+        let records = test_study::run(Some(1000.0), |conditions| study(conditions, &extent));
         assert_eq!(records.table("runs").len(), 6);
         for check in instrument::accounting(&records) {
             assert!(check.holds, "{}", check.sentence);

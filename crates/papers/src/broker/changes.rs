@@ -172,17 +172,12 @@ pub(super) fn times(records: &Records, place: &str) -> Vec<f64> {
 
 #[cfg(test)]
 mod tests {
-    use std::sync::atomic::AtomicBool;
-
     use super::*;
     use crate::test_study;
-    use posthaste_study::lab::Lab;
 
     #[test]
     fn a_tiny_study_sees_every_change_in_every_place() {
-        let lab = Lab::Shared("a test".to_owned());
-        let stop = AtomicBool::new(false);
-        let records = study(&test_study::conditions(&lab, &stop), 3).unwrap();
+        let records = test_study::run(None, |conditions| study(conditions, 3));
         for place in PLACES {
             let times = times(&records, place);
             assert_eq!(times.len(), 3, "{place}");

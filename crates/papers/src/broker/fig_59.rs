@@ -4,11 +4,11 @@ use posthaste_draw::{Axis, Unit};
 use posthaste_study::{Check, Figure, Plot, Records};
 use posthaste_units::Span;
 
-use super::broker_plots::{
-    DATABASE, DIFFERS, MEMORY, accounted, capacity, linear, over_rate, stays,
-};
+use super::broker_plots::{DATABASE, DIFFERS, MEMORY, linear, over_rate, stays};
 use super::brokers;
 use crate::planned::THESIS;
+use crate::testbed::curves::capacity;
+use crate::testbed::instrument::accounted;
 
 pub(crate) static FIGURE: Figure = Figure {
     id: "wsqos/fig-59",

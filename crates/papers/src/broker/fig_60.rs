@@ -4,9 +4,10 @@ use posthaste_draw::{Axis, Unit};
 use posthaste_study::{Check, Figure, Plot, Records};
 use posthaste_units::Span;
 
-use super::broker_plots::{DATABASE, DIFFERS, accounted, lowest, over_rate, overloaded};
+use super::broker_plots::{DATABASE, DIFFERS, lowest, over_rate, overloaded};
 use super::brokers;
 use crate::planned::THESIS;
+use crate::testbed::instrument::accounted;
 
 pub(crate) static FIGURE: Figure = Figure {
     id: "wsqos/fig-60",

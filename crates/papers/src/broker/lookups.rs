@@ -260,17 +260,12 @@ pub(super) fn curve(
 
 #[cfg(test)]
 mod tests {
-    use std::sync::atomic::AtomicBool;
-
     use super::*;
     use crate::test_study;
-    use posthaste_study::lab::Lab;
 
     #[test]
     fn every_design_answers_every_question_alike() {
-        let lab = Lab::Shared("a test".to_owned());
-        let stop = AtomicBool::new(false);
-        let records = study(&test_study::conditions(&lab, &stop), &[600], 0.02).unwrap();
+        let records = test_study::run(None, |conditions| study(conditions, &[600], 0.02));
         let answers = records.table("answers");
         assert!(answers.len() >= 2 * QUESTIONS.len());
         for row in answers.rows() {

@@ -3,9 +3,9 @@
 use posthaste_bookshop::Size;
 use posthaste_study::{Check, NOISE, least, most};
 
-use super::handheld::{BLUETOOTH, WLAN};
+use super::handheld::{BLUETOOTH, COMPRESSED, PLAIN, WLAN};
 use super::paper;
-use super::service_time::{COMPRESSED, ClientSpeed, NetworkCells, PLAIN};
+use super::service_time::{ClientSpeed, NetworkCells};
 
 /// Reason of differences on both fast networks.
 pub(super) const WITHOUT_THE_REST: &str = include_str!("fast_networks_differs.md").trim_ascii();

@@ -56,12 +56,12 @@ fn study(conditions: &Conditions<'_>, rounds: u64, length: Span) -> Result<Recor
             let plan = testbed.plan(&proxy, &[(wish, 1.0)], Connections::KeepAlive, pace);
             let (mut bytes, mut least) = (f64::NAN, f64::INFINITY);
             for _ in 0..rounds {
-                let before = proxy.packed()?;
+                let before = proxy.compression()?;
                 let Some(measured) = proxy.measure(&plan, conditions.stop)? else {
                     records.set_table("codecs", table);
                     return Ok(records);
                 };
-                let after = proxy.packed()?;
+                let after = proxy.compression()?;
                 let replies = after.replies - before.replies;
                 (bytes, least) = match wish {
                     Wish::Never => (testbed.length as f64, least.min(measured.cost())),
@@ -95,18 +95,14 @@ pub(super) fn of(records: &Records, reply: Size, step: &str) -> (f64, f64) {
 
 #[cfg(test)]
 mod tests {
-    use std::sync::atomic::AtomicBool;
-
     use super::*;
     use crate::test_study;
-    use posthaste_study::lab::Lab;
 
     #[test]
     fn every_step_is_measured_for_every_reply() {
-        let lab = Lab::Shared("a test".to_owned());
-        let stop = AtomicBool::new(false);
-        let conditions = test_study::conditions(&lab, &stop);
-        let records = study(&conditions, 1, Span::from_millis(20)).unwrap();
+        let records = test_study::run(None, |conditions| {
+            study(conditions, 1, Span::from_millis(20))
+        });
         for reply in REPLIES {
             let (plain, _) = of(&records, reply, NONE);
             for step in STEPS {

@@ -4,9 +4,9 @@ use posthaste_bookshop::Size;
 use posthaste_study::{Check, Figure, Records};
 
 use super::claims::{LINE, wins};
-use super::handheld::{self, BUDGET, GPRS_POOR, WLAN};
+use super::handheld::{self, BUDGET, COMPRESSED, GPRS_POOR, PLAIN, WLAN};
 use super::paper;
-use super::service_time::{COMPRESSED, ClientSpeed, NetworkCells, PLAIN};
+use super::service_time::{ClientSpeed, NetworkCells};
 use crate::planned::THESIS;
 
 pub(crate) static FIGURE: Figure = Figure {

@@ -6,8 +6,10 @@ use posthaste_units::Span;
 
 use super::paper;
 use super::sclient::{self, Mix};
-use super::sclient_plots::{DIFFERS, accounted, capacity, no_asker_denied, of_paper, over_rate};
+use super::sclient_plots::{DIFFERS, no_asker_denied, of_paper, over_rate};
 use crate::planned::THESIS;
+use crate::testbed::curves::capacity;
+use crate::testbed::instrument::accounted;
 
 pub(crate) static FIGURE: Figure = Figure {
     id: "wsqos/fig-51",
@@ -28,7 +30,7 @@ fn plot(records: &Records) -> Vec<Plot> {
     let y = Axis::linear("throughput", Unit::PerSecond);
     let title = "Throughput, all compressed against none";
     let mut chart = over_rate(records, title, y, &PAIR, "throughput_per_s");
-    let scale = capacity(records, Mix::None) / paper::NONE_CAPACITY;
+    let scale = capacity(records, Mix::None.name()) / paper::NONE_CAPACITY;
     for (mix, rate) in [
         (Mix::All, paper::ALL_CAPACITY),
         (Mix::None, paper::NONE_CAPACITY),
@@ -42,7 +44,7 @@ fn plot(records: &Records) -> Vec<Plot> {
 
 fn checks(records: &Records) -> Vec<Check> {
     let mut checks = accounted(records);
-    let [all, none] = PAIR.map(|mix| capacity(records, mix));
+    let [all, none] = PAIR.map(|mix| capacity(records, mix.name()));
     let theirs = paper::ALL_CAPACITY / paper::NONE_CAPACITY;
     checks.push(Check::claim(
         all < 0.9 * none,

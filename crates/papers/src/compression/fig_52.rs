@@ -6,9 +6,10 @@ use posthaste_units::Span;
 
 use super::fig_51::PAIR;
 use super::sclient::{self, Mix, places};
-use super::sclient_plots::{DIFFERS, accounted, over_rate, overloaded};
+use super::sclient_plots::{DIFFERS, over_rate, overloaded};
 use crate::planned::THESIS;
 use crate::testbed::curves::crossing;
+use crate::testbed::instrument::accounted;
 
 pub(crate) static FIGURE: Figure = Figure {
     id: "wsqos/fig-52",

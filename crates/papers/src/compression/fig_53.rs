@@ -6,9 +6,10 @@ use posthaste_units::Span;
 
 use super::paper;
 use super::sclient::{self, Mix, places};
-use super::sclient_plots::{DIFFERS, accounted, of_paper, over_rate, overloaded};
+use super::sclient_plots::{DIFFERS, of_paper, over_rate, overloaded};
 use crate::planned::THESIS;
 use crate::testbed::curves::nearest;
+use crate::testbed::instrument::accounted;
 
 pub(crate) static FIGURE: Figure = Figure {
     id: "wsqos/fig-53",

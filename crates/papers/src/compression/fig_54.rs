@@ -5,9 +5,10 @@ use posthaste_study::{Check, Figure, NOISE, Plot, Records};
 use posthaste_units::Span;
 
 use super::sclient::{self, Mix, places};
-use super::sclient_plots::{DIFFERS, accounted, over_rate, overloaded};
+use super::sclient_plots::{DIFFERS, over_rate, overloaded};
 use crate::planned::THESIS;
 use crate::testbed::curves::nearest;
+use crate::testbed::instrument::accounted;
 
 pub(crate) static FIGURE: Figure = Figure {
     id: "wsqos/fig-54",

@@ -22,6 +22,7 @@ use posthaste_units::{Seed, Span};
 
 use super::line_time;
 use super::replies::{body_bytes, cost, slowdown};
+use crate::testbed::describe_real_time;
 use crate::testbed::shop::{STEP, ShopBehindGateway};
 
 pub(super) static STUDY: Study = Study {
@@ -46,6 +47,10 @@ pub(super) const BUDGET: Span = Span::from_secs(50);
 
 /// Preferences of the handheld, and the form of the reply with each.
 pub(super) const WISHES: [(Wish, &str); 2] = [(Wish::Never, "plain"), (Wish::Always, "compressed")];
+
+/// Forms of a reply: plain and compressed.
+pub(super) const PLAIN: &str = WISHES[0].1;
+pub(super) const COMPRESSED: &str = WISHES[1].1;
 
 /// Longer than usual: round trips of GPRS take more than a second, and a kilobyte up takes half a second.
 pub(super) const CONNECT_TIMEOUT: Span = Span::from_secs(10);
@@ -129,7 +134,7 @@ fn study(
         for (cell, run) in cells {
             let place = Size::ALL.iter().position(|size| *size == cell.size);
             let profile = open[cell.network].profile;
-            let body = bodies[place.unwrap_or_default()];
+            let body = bodies[place.expect("every size is in ALL")];
             let row = row(profile, &cell, body, &run);
             table.push(row.into_iter().chain([witness.as_millis_f64().into()]));
         }
@@ -356,14 +361,13 @@ fn close(open: Vec<OpenNetwork>, records: &mut Records) -> Result<(), Failure> {
         ]);
     }
     records.set_table("networks", table);
-    let granted = ["not granted", "granted"][usize::from(real_time)];
-    records.set_parameter("real-time priority", granted);
+    describe_real_time(records, real_time);
     Ok(())
 }
 
 #[cfg(test)]
 mod tests {
-    use super::super::service_time::{COMPRESSED, ClientSpeed, NetworkCells, PLAIN};
+    use super::super::service_time::{ClientSpeed, NetworkCells};
     use super::*;
     use crate::test_study;
 

@@ -24,10 +24,9 @@ use super::handheld::{CONNECT_TIMEOUT, GPRS, TIMEOUT, calibrate};
 use super::line_time;
 use super::paper;
 use super::sclient::GATEWAY;
-use crate::testbed::SLOWDOWN;
 use crate::testbed::proxy::ProxyUnderTest;
 use crate::testbed::sweep::FILL;
-use crate::testbed::{REPLY, Testbed};
+use crate::testbed::{REPLY, SLOWDOWN, Testbed, describe_real_time, describe_slowdown};
 
 pub(super) static STUDY: Study = Study {
     name: "wsqos-loaded-handheld",
@@ -185,8 +184,7 @@ impl Inside {
         records.set_parameter("network", "two hosts of an emulation, GPRS between them");
         let proxy = testbed.gateway(SLOWDOWN, GATEWAY, "")?;
         records.set_parameter("gateway", GATEWAY.replace('\n', "; "));
-        let words = format!("{SLOWDOWN} times this machine's processor time");
-        records.set_parameter("cost of a request", words);
+        describe_slowdown(&mut records, SLOWDOWN);
         self.say(0, "what the gateway can do");
         let capacities = self.capacities(&testbed, &proxy)?;
         for (name, capacity) in ["all", "none"].into_iter().zip(capacities) {
@@ -227,8 +225,7 @@ impl Inside {
         drop(proxy);
         let outcome = self.running.finish()?;
         let ways = [&outcome.up, &outcome.down];
-        let granted = ["not granted", "granted"][usize::from(outcome.real_time)];
-        records.set_parameter("real-time priority", granted);
+        describe_real_time(&mut records, outcome.real_time);
         let lost = ways.map(|way| way.bypassed.overrun + way.bypassed.unsent);
         let late = outcome.lateness.quantile(0.99).as_millis_f64();
         records.set_number("late p99 ms", late);

@@ -7,14 +7,15 @@
 
 use posthaste_compression::Wish;
 use posthaste_load::{Arrivals, Connections, Pace, Plan, RateStep};
+use posthaste_load::{Arrivals, Connections, Pace, Plan};
 use posthaste_study::{Conditions, Failure, Needs, RecordTable, Records, Study, most};
-use posthaste_units::{Rate, Span};
+use posthaste_units::Span;
 
 use super::peers::{Folder, PeerProxy};
 use super::sizes::Sizes;
 use crate::testbed::measured::{MeasuredRun, runs};
 use crate::testbed::proxy::ProxyUnderTest;
-use crate::testbed::{REPLY, Testbed};
+use crate::testbed::{REPLY, Testbed, sweep};
 
 pub(super) static STUDY: Study = Study {
     name: "wsqos-policies",
@@ -186,8 +187,7 @@ impl Policies<'_> {
                     self.conditions.progress.step(done, of, &words);
                     done += 1;
                     let run = |length| {
-                        let rate = Rate::per_second(load * capacity).unwrap_or_default();
-                        let steps = vec![RateStep::steady(rate, length)];
+                        let steps = vec![sweep::steady(load * capacity, length)?];
                         let arrivals = Arrivals::Constant;
                         let plan =
                             self.plan(&one.proxy, Wish::Unstated, Pace::Open { arrivals, steps });
@@ -215,28 +215,19 @@ impl Policies<'_> {
 
 #[cfg(test)]
 mod tests {
-    use std::sync::atomic::AtomicBool;
-
     use super::*;
     use crate::test_study;
     use crate::testbed::instrument;
-    use posthaste_study::lab::Lab;
 
     #[test]
     fn every_policy_and_every_peer_that_is_there_is_measured() {
-        let lab = Lab::Shared("a test".to_owned());
-        let stop = AtomicBool::new(false);
         let extent = PoliciesExtent {
             loads: &[0.05],
             repetitions: 1,
             settle: Span::from_millis(250),
             length: Span::from_millis(100),
         };
-        let conditions = Conditions {
-            assumed_capacity: Some(2000.0),
-            ..test_study::conditions(&lab, &stop)
-        };
-        let records = study(&conditions, &extent).unwrap();
+        let records = test_study::run(Some(2000.0), |conditions| study(conditions, &extent));
         let absent = records.parameters()["not installed"].clone();
         let rows: Vec<String> = records
             .table("runs")

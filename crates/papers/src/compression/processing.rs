@@ -13,9 +13,8 @@ use posthaste_bookshop::Size;
 use posthaste_draw::{Point, Series};
 use posthaste_study::{Check, RecordRow, Records};
 
-use super::handheld::{BLUETOOTH, GPRS, GPRS_POOR, WLAN};
+use super::handheld::{BLUETOOTH, COMPRESSED, GPRS, GPRS_POOR, PLAIN, WLAN};
 use super::paper;
-use super::service_time::{COMPRESSED, PLAIN};
 
 /// Processing time of a reply without decompression.
 #[derive(Clone, Copy, Debug)]

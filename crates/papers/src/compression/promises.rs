@@ -12,14 +12,15 @@
 
 use posthaste_compression::Wish;
 use posthaste_load::{Arrivals, Connections, Pace, Plan, RateStep};
+use posthaste_load::{Arrivals, Connections, Pace, Plan};
 use posthaste_study::{Conditions, Failure, Needs, RecordTable, RecordValue, Records, Study};
-use posthaste_units::{Rate, Seed, Span};
+use posthaste_units::{Seed, Span};
 
 use super::peers::{Folder, PeerProxy};
 use super::sizes::Sizes;
 use crate::testbed::measured::{MeasuredRun, runs};
 use crate::testbed::proxy::{ProxyUnderTest, side_by_side};
-use crate::testbed::{REPLY, Testbed};
+use crate::testbed::{REPLY, Testbed, sweep};
 
 pub(super) static STUDY: Study = Study {
     name: "wsqos-promises",
@@ -200,7 +201,7 @@ impl Promises<'_> {
 
     /// Replies per second in a closed loop, or NaN if stopped.
     fn throughput(&self, proxy: &ProxyUnderTest, wishes: &[(Wish, f64)]) -> Result<f64, Failure> {
-        let plan = self.plan(proxy, wishes, Load::Closed, self.extent.settle);
+        let plan = self.plan(proxy, wishes, Load::Closed, self.extent.settle)?;
         let measured = self.measure(proxy, &plan)?;
         Ok(measured.map_or(f64::NAN, |measured| measured.throughput()))
     }
@@ -225,8 +226,8 @@ impl Promises<'_> {
                 let done = question * rounds + round - 1;
                 self.conditions.progress.step(done, 2 * rounds, trial.who);
                 let plan = |length| self.plan(trial.proxy, trial.wishes, load, length);
-                let settled = self.measure(trial.proxy, &plan(self.extent.settle))?;
-                let measured = self.measure(trial.proxy, &plan(self.extent.length))?;
+                let settled = self.measure(trial.proxy, &plan(self.extent.settle)?)?;
+                let measured = self.measure(trial.proxy, &plan(self.extent.length)?)?;
                 let Some(measured) = measured.filter(|_| settled.is_some()) else {
                     return Ok(false);
                 };
@@ -250,16 +251,16 @@ impl Promises<'_> {
     ) -> Result<bool, Failure> {
         let stop = self.conditions.stop;
         let both = |length| {
-            let mut both = self.plan(one, ours, Load::Closed, length);
-            let theirs = self.plan(other, theirs, Load::Closed, length);
+            let mut both = self.plan(one, ours, Load::Closed, length)?;
+            let theirs = self.plan(other, theirs, Load::Closed, length)?;
             both.requests.extend(theirs.requests);
-            both
+            Ok::<_, Failure>(both)
         };
         // The load controller must first observe the load.
-        if side_by_side([one, other], &both(self.extent.settle), stop)?.is_none() {
+        if side_by_side([one, other], &both(self.extent.settle)?, stop)?.is_none() {
             return Ok(false);
         }
-        let mut both = both(self.extent.beside);
+        let mut both = both(self.extent.beside)?;
         for turn in 0..self.extent.pairs {
             let progress = &self.conditions.progress;
             progress.step(turn, self.extent.pairs, whos[0]);
@@ -287,7 +288,7 @@ impl Promises<'_> {
         wishes: &[(Wish, f64)],
         load: Load,
         length: Span,
-    ) -> Plan {
+    ) -> Result<Plan, Failure> {
         let pace = match load {
             Load::Closed => Pace::Closed {
                 clients: CLIENTS,
@@ -295,35 +296,27 @@ impl Promises<'_> {
             },
             Load::Open(rate) => Pace::Open {
                 arrivals: Arrivals::Constant,
-                steps: vec![RateStep::steady(
-                    Rate::per_second(rate).unwrap_or_default(),
-                    length,
-                )],
+                steps: vec![sweep::steady(rate, length)?],
             },
         };
-        Plan {
+        Ok(Plan {
             connection_limit: AT_ONCE,
             ..self
                 .testbed
                 .plan(proxy, wishes, Connections::KeepAlive, pace)
-        }
+        })
     }
 }
 
 #[cfg(test)]
 mod tests {
-    use std::sync::atomic::AtomicBool;
-
     use super::*;
     use crate::compression::peers::find;
     use crate::test_study;
     use crate::testbed::instrument;
-    use posthaste_study::lab::Lab;
 
     #[test]
     fn every_question_is_asked_and_every_request_accounted_for() {
-        let lab = Lab::Shared("a test".to_owned());
-        let stop = AtomicBool::new(false);
         let extent = PromisesExtent {
             rounds: 1,
             settle: Span::from_millis(60),
@@ -331,11 +324,7 @@ mod tests {
             pairs: 2,
             beside: Span::from_millis(60),
         };
-        let conditions = Conditions {
-            assumed_capacity: Some(500.0),
-            ..test_study::conditions(&lab, &stop)
-        };
-        let records = study(&conditions, &extent).unwrap();
+        let records = test_study::run(Some(500.0), |conditions| study(conditions, &extent));
         assert!(records.number("complete") == 1.0);
         let tables = ["runs", "beside"].map(|name| records.table(name));
         let rows = tables.iter().flat_map(|table| table.rows());

@@ -102,7 +102,7 @@ pub(super) fn cost(
     let pace = Pace::Open {
         arrivals: Arrivals::Constant,
         steps: vec![RateStep::steady(
-            Rate::per_second(RATE).unwrap_or_default(),
+            Rate::per_second(RATE).expect("a constant above zero"),
             LENGTH,
         )],
     };

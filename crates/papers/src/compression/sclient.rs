@@ -13,8 +13,7 @@ use posthaste_units::{Seed, Span};
 
 use crate::testbed::measured::{MeasuredRun, runs};
 use crate::testbed::proxy::ProxyUnderTest;
-use crate::testbed::sweep;
-use crate::testbed::{REPLY, SLOWDOWN, Testbed};
+use crate::testbed::{REPLY, SLOWDOWN, Testbed, describe_slowdown, sweep};
 
 pub(super) static STUDY: Study = Study {
     name: "wsqos-sclient",
@@ -105,8 +104,7 @@ fn study(conditions: &Conditions<'_>, extent: &SclientExtent) -> Result<Records,
     testbed.describe(&mut records, conditions);
     let proxy = testbed.gateway(SLOWDOWN, GATEWAY, "")?;
     records.set_parameter("gateway", GATEWAY.replace('\n', "; "));
-    let words = format!("{SLOWDOWN} times this machine's processor time");
-    records.set_parameter("cost of a request", words);
+    describe_slowdown(&mut records, SLOWDOWN);
     records.set_parameter("reply", format!("{}, made beforehand", REPLY.name()));
     records.set_parameter("connection", "a new one for each request");
     records.set_parameter("arrivals", "constant");
@@ -220,17 +218,12 @@ pub(super) fn places(records: &Records, mix: Mix, column: &str) -> Vec<(f64, f64
 
 #[cfg(test)]
 mod tests {
-    use std::sync::atomic::AtomicBool;
-
     use super::*;
     use crate::test_study;
     use crate::testbed::instrument;
-    use posthaste_study::lab::Lab;
 
     #[test]
     fn a_tiny_study_accounts_for_overload_and_for_every_asker() {
-        let lab = Lab::Shared("a test".to_owned());
-        let stop = AtomicBool::new(false);
         let extent = SclientExtent {
             rates: &[0.3, 1.5],
             repetitions: 1,
@@ -238,13 +231,9 @@ mod tests {
             length: Span::from_millis(150),
         };
         // More than the capacity of the slow gateway on any machine.
-        let conditions = Conditions {
-            assumed_capacity: Some(10_000.0),
-            ..test_study::conditions(&lab, &stop)
-        };
         // A generator without CPU time for half a second does not send all due requests, and the check fails.
         let accounted = |number: &u32| {
-            let records = study(&conditions, &extent).unwrap();
+            let records = test_study::run(Some(10_000.0), |conditions| study(conditions, &extent));
             assert_eq!(records.table("runs").len(), 6);
             let missed = instrument::accounting(&records).into_iter();
             let missed: Vec<_> = missed.filter(|check| !check.holds).collect();

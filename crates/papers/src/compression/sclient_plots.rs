@@ -5,8 +5,7 @@ use posthaste_study::{COMPLETE_REPLIES, Check, MEDIANS, Records, estimate, most}
 
 use super::paper;
 use super::sclient::{Mix, OVERLOADED, places};
-use crate::testbed::curves::{plateau, reservations};
-use crate::testbed::instrument;
+use crate::testbed::curves::{capacity, plateau, reservations, series};
 
 /// Differences of every figure of this study.
 pub(super) const DIFFERS: &str = include_str!("sclient_differs.md").trim_ascii();
@@ -27,14 +26,13 @@ pub(super) fn over_rate(
         factor: paper::NONE_CAPACITY,
         offset: 0.0,
     });
-    chart.series = mixes
-        .iter()
-        .map(|mix| series(records, *mix, quantity))
-        .collect();
-    let capacity = |mix: &&Mix| **mix != Mix::Dynamic;
+    let none = capacity(records, Mix::None.name());
+    let series = |mix: &Mix| series(records, mix.name(), quantity, none);
+    chart.series = mixes.iter().map(series).collect();
+    let has_capacity = |mix: &&Mix| **mix != Mix::Dynamic;
     chart.notes = mixes
         .iter()
-        .filter(capacity)
+        .filter(has_capacity)
         .map(|mix| in_words(records, *mix))
         .collect();
     chart.notes.push(MEDIANS.to_owned());
@@ -44,29 +42,12 @@ pub(super) fn over_rate(
     chart
 }
 
-/// The curve of `mix`, with the interval of the runs at each point.
-fn series(records: &Records, mix: Mix, quantity: &str) -> Series {
-    let rows = records.table("points").rows();
-    let points = rows.filter(|row| row.text("who") == mix.name()).map(|row| {
-        let ends = ["", " low", " high"].map(|end| row.number(&format!("{quantity}{end}")));
-        let mut point =
-            Point::new(row.number("rate_ratio"), ends[0]).with_interval(ends[1], ends[2]);
-        point.hint = format!("{:.0}/s offered", row.number("rate_per_s"));
-        point
-    });
-    Series::line(mix.name(), points)
-}
-
 /// The paper's curve through these points: (request rate, value).
 pub(super) fn of_paper(mix: Mix, places: &[(f64, f64)]) -> Series {
     let points = places
         .iter()
         .map(|(rate, value)| Point::new(rate / paper::NONE_CAPACITY, *value));
     Series::line(mix.name(), points).of_paper()
-}
-
-pub(super) fn capacity(records: &Records, mix: Mix) -> f64 {
-    records.number(&format!("capacity {}", mix.name()))
 }
 
 fn in_words(records: &Records, mix: Mix) -> String {
@@ -94,13 +75,6 @@ fn lateness(records: &Records) -> String {
 /// Median over the overloaded points.
 pub(super) fn overloaded(records: &Records, mix: Mix, column: &str) -> f64 {
     plateau(&places(records, mix, column), OVERLOADED - 0.02)
-}
-
-/// Checks of the accounting, the kernel's counters and the throughput.
-pub(super) fn accounted(records: &Records) -> Vec<Check> {
-    let mut checks = instrument::accounting(records);
-    checks.push(instrument::throughput(records));
-    checks
 }
 
 /// Checks that clients that ask for compression get it at any load.

@@ -4,7 +4,7 @@ use posthaste_bookshop::Size;
 use posthaste_draw::{Axis, Chart, Point, Series, Unit};
 use posthaste_study::{Check, Plot, RecordRow, Records, most};
 
-use super::handheld::WISHES;
+use super::handheld::{COMPRESSED, PLAIN};
 use super::processing::Processing;
 
 /// The fetching client.
@@ -23,10 +23,6 @@ pub(super) struct NetworkCells<'a> {
     /// Name of its profile.
     pub(super) name: &'static str,
 }
-
-/// Forms of a reply: plain and compressed.
-pub(super) const PLAIN: &str = WISHES[0].1;
-pub(super) const COMPRESSED: &str = WISHES[1].1;
 
 impl<'a> NetworkCells<'a> {
     fn rows(self) -> impl Iterator<Item = RecordRow<'a>> {

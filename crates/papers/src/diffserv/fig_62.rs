@@ -7,8 +7,7 @@ use posthaste_units::Span;
 use super::marking_cost::{self, MARKING, PLAIN, WHOS};
 use crate::planned::THESIS;
 use crate::testbed::curves::reservations;
-use crate::testbed::instrument;
-use crate::testbed::sweep;
+use crate::testbed::{instrument, sweep};
 
 pub(crate) static FIGURE: Figure = Figure {
     id: "wsqos/fig-62",

@@ -11,11 +11,9 @@ use posthaste_study::{
 use posthaste_units::{Seed, Span};
 
 use super::qos_proxy::{message, request};
-use crate::testbed::SLOWDOWN;
 use crate::testbed::measured::runs;
 use crate::testbed::proxy::{ProxyUnderTest, side_by_side};
-use crate::testbed::sweep;
-use crate::testbed::{Testbed, plan_of};
+use crate::testbed::{SLOWDOWN, Testbed, describe_slowdown, plan_of, sweep};
 
 pub(super) static STUDY: Study = Study {
     name: "wsqos-marking-cost",
@@ -70,8 +68,7 @@ fn study(conditions: &Conditions<'_>, extent: &MarkingCostExtent) -> Result<Reco
     testbed.describe(&mut records, conditions);
     records.set_parameter("reply", format!("{} bytes of SOAP", testbed.length));
     records.set_parameter("gateway", GATEWAY.trim_end().replace('\n', "; "));
-    let words = format!("{SLOWDOWN} times this machine's processor time");
-    records.set_parameter("cost of a request", words);
+    describe_slowdown(&mut records, SLOWDOWN);
     records.set_parameter("connection", "a new one for each request");
     records.set_parameter("length of a run", extent.length);
     records.set_parameter("runs of each point", extent.repetitions);
@@ -187,17 +184,12 @@ fn at_rates(
 
 #[cfg(test)]
 mod tests {
-    use std::sync::atomic::AtomicBool;
-
     use super::*;
     use crate::test_study;
     use crate::testbed::instrument;
-    use posthaste_study::lab::Lab;
 
     #[test]
     fn a_tiny_study_asks_all_three() {
-        let lab = Lab::Shared("a test".to_owned());
-        let stop = AtomicBool::new(false);
         let extent = MarkingCostExtent {
             rates: &[0.3],
             repetitions: 1,
@@ -205,11 +197,7 @@ mod tests {
             pairs: 1,
             closed: Span::from_millis(200),
         };
-        let conditions = Conditions {
-            assumed_capacity: Some(1000.0),
-            ..test_study::conditions(&lab, &stop)
-        };
-        let records = study(&conditions, &extent).unwrap();
+        let records = test_study::run(Some(1000.0), |conditions| study(conditions, &extent));
         assert_eq!(
             (records.table("runs").len(), records.table("pairs").len()),
             (3, 1)

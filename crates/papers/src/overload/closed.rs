@@ -8,7 +8,7 @@ use posthaste_load::Pace;
 use posthaste_study::{Conditions, Failure, Needs, RecordTable, Records, Study, estimate};
 use posthaste_units::{Seed, Span};
 
-use super::testbed::{RequestForm, SLOWDOWN, ShopSettings, ShopTestbed, runs};
+use super::testbed::{RequestForm, SLOWDOWN, ShopSettings, ShopTestbed, row, runs};
 
 pub(super) static STUDY: Study = Study {
     name: "overload-closed-loop",
@@ -77,7 +77,7 @@ pub(super) fn study(
         plan.warm_up = FIRST_REPLY * u64::from(clients) + Span::from_millis(30);
         plan.seed = Seed(conditions.seed.0.wrapping_add(done as u64));
         match testbed.measure(&plan, conditions.stop)? {
-            Some(measured) => table.push(measured.row(form, clients.into(), repetition)),
+            Some(measured) => table.push(row(&measured, form, clients.into(), repetition)),
             None => break,
         }
     }
@@ -125,25 +125,19 @@ fn middles(runs: &RecordTable, extent: &ClosedLoopExtent) -> RecordTable {
 
 #[cfg(test)]
 mod tests {
-    use std::sync::atomic::AtomicBool;
-
     use super::*;
     use crate::test_study;
     use crate::testbed::instrument;
-    use posthaste_study::lab::Lab;
 
     #[test]
     fn a_tiny_study_serves_every_client() {
-        let lab = Lab::Shared("a test".to_owned());
-        let stop = AtomicBool::new(false);
-        let conditions = test_study::conditions(&lab, &stop);
         let extent = ClosedLoopExtent {
             clients: &[1, 20],
             repetitions: 2,
             // Long enough for some replies on a busy machine.
             length: Span::from_secs(1),
         };
-        let records = study(&conditions, &extent).unwrap();
+        let records = test_study::run(None, |conditions| study(conditions, &extent));
         assert_eq!(records.table("points").len(), 4);
         for row in records.table("runs").rows() {
             assert_eq!(row.number("ok"), row.number("intended"));

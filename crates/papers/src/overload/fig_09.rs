@@ -68,8 +68,7 @@ pub(crate) fn answer(records: &Records) -> String {
 }
 
 fn checks(records: &Records) -> Vec<Check> {
-    let mut checks = instrument::accounting(records);
-    checks.push(instrument::throughput(records));
+    let mut checks = instrument::accounted(records);
     let follows_to = paper::FOLLOWS_TO / paper::PAGE_CAPACITY;
     for form in RequestForm::PAIR {
         let rows = records.table("points").rows();

@@ -11,7 +11,7 @@ use posthaste_study::{
 use posthaste_units::{Seed, Span};
 
 use super::curves::{REJECTED, RESPONSE, THROUGHPUT};
-use super::testbed::{RequestForm, SLOWDOWN, ShopSettings, ShopTestbed, runs};
+use super::testbed::{RequestForm, SLOWDOWN, ShopSettings, ShopTestbed, cpu_us, row, runs};
 use crate::testbed::sweep;
 
 pub(super) static STUDY: Study = Study {
@@ -102,7 +102,7 @@ fn costs(conditions: &Conditions<'_>, look: Span, records: &mut Records) -> Resu
             length: look,
         };
         let measured = testbed.measure(&testbed.plan(form, pace), conditions.stop)?;
-        let cpu = measured.map_or(f64::NAN, |measured| measured.cpu_us());
+        let cpu = measured.map_or(f64::NAN, |measured| cpu_us(&measured));
         records.set_number(&format!("cpu_us {}", form.key()), cpu);
     }
     Ok(())
@@ -160,7 +160,7 @@ fn sweeps(
                 let Some(measured) = testbed.measure(&plan, conditions.stop)? else {
                     return Ok(());
                 };
-                table.push(measured.row(form, load, repetition));
+                table.push(row(&measured, form, load, repetition));
             }
         }
     }
@@ -250,11 +250,12 @@ fn summarise(records: &mut Records) {
 mod tests {
     use std::sync::atomic::AtomicBool;
 
+    use posthaste_study::lab::Lab;
+
     use super::*;
     use crate::overload::curves;
     use crate::test_study;
     use crate::testbed::{curves::reservations, instrument};
-    use posthaste_study::lab::Lab;
 
     const TINY: OpenLoopExtent = OpenLoopExtent {
         // Multiples of the assumed capacity. 10,000 requests a second overload the slow server on any machine.

@@ -4,21 +4,13 @@
 //! count nothing else. A measurement is one run of the generator with the kernel's data: the outcomes of SYNs, and the
 //! CPU time of the server's thread.
 
-use std::fs;
 use std::sync::atomic::AtomicBool;
 
-use posthaste_bookshop::{BookshopConfig, Catalogue, Running, start};
-use posthaste_load::{
-    Connections, Outcome, Outcomes, Pace, Plan, RequestSpec, Run, run, soap_request,
-};
-use posthaste_stats::Histogram;
-use posthaste_study::{
-    Conditions, Failure, RecordTable, RecordValue, Records,
-    lab::{Cores, Counters, starting},
-};
-use posthaste_units::{Seed, Span};
+use posthaste_bookshop :: { BookshopConfig , Catalogue , Running , start } ; use posthaste_load :: { Connections , Pace , Plan , RequestSpec , run , soap_request } ; use posthaste_study :: lab :: Cores ; use posthaste_study :: { Conditions , Failure , RecordTable , RecordValue , Records } ; use posthaste_units :: Seed ;
 
-use crate::testbed::sweep;
+use crate::testbed::measured::{self, MeasuredRun, runs_with};
+use crate::testbed::threads::ServingThreads;
+use crate::testbed::{CONNECT_TIMEOUT, describe, describe_slowdown};
 
 /// Slowdown of the server, compared with this machine.
 pub(super) const SLOWDOWN: u32 = 12;
@@ -42,8 +34,7 @@ pub(super) struct ShopTestbed {
     shop: Running,
     isbn: String,
     cores: Cores,
-    /// The server's thread.
-    thread: Option<String>,
+    threads: ServingThreads,
 }
 
 /// Configuration of the shop.
@@ -55,27 +46,6 @@ pub(super) struct ShopSettings {
     pub(super) backlog: u32,
     /// Maximum number of connections in service.
     pub(super) concurrency: Option<usize>,
-}
-
-/// One run of the generator.
-pub(super) struct MeasuredRun {
-    pub(super) run: Run,
-    closed: bool,
-    /// Requests in the plan.
-    planned: f64,
-    /// Kernel counters of the run.
-    pub(super) kernel: Counters,
-    /// CPU time of the server's thread and its wait for the core.
-    pub(super) server: Thread,
-}
-
-/// CPU time of a thread and its wait for the core.
-#[derive(Clone, Copy, Debug)]
-pub(super) struct Thread {
-    /// CPU time in seconds.
-    pub(super) used: f64,
-    /// Time ready to run without a core, in seconds.
-    pub(super) waited: f64,
 }
 
 impl RequestForm {
@@ -107,9 +77,7 @@ impl ShopTestbed {
     /// Starts a shop on a core of its own.
     pub(super) fn open(seed: Seed, shop: ShopSettings) -> Result<Self, Failure> {
         let cores = Cores::here();
-        let turn = starting();
-        let before = server_threads();
-        let running = start(BookshopConfig {
+        let config = BookshopConfig {
             listen: ([127, 0, 0, 1], 0).into(),
             cpus: cores.server.into_iter().collect(),
             backlog: shop.backlog,
@@ -118,17 +86,12 @@ impl ShopTestbed {
             books: BOOKS,
             seed,
             compression: Some(GZIP_LEVEL),
-            ..BookshopConfig::default()
-        })?;
-        let thread = server_threads()
-            .into_iter()
-            .find(|thread| !before.contains(thread));
-        drop(turn);
+.. BookshopConfig :: default ( ) } ; let ( running , threads ) = ServingThreads :: of ( || Ok ( start ( config ) ? ) ) ? ;
         Ok(Self {
             shop: running,
             isbn: Catalogue::new(BOOKS, seed).books()[0].isbn.clone(),
             cores,
-            thread,
+            threads,
         })
     }
 
@@ -172,33 +135,8 @@ impl ShopTestbed {
         plan: &Plan,
         stop: &AtomicBool,
     ) -> Result<Option<MeasuredRun>, Failure> {
-        let (kernel, server) = (Counters::read()?, self.server());
-        let run = run(plan, stop, &mut ())?;
-        let after = self.server();
-        Ok((!run.stopped).then_some(MeasuredRun {
-            closed: matches!(plan.pace, Pace::Closed { .. }),
-            planned: sweep::planned(plan),
-            run,
-            kernel: Counters::read()? - kernel,
-            server: Thread {
-                used: after.used - server.used,
-                waited: after.waited - server.waited,
-            },
-        }))
-    }
-
-    /// CPU time and waits of the server's thread so far, from the first two fields of schedstat (nanoseconds).
-    fn server(&self) -> Thread {
-        let read = |thread| fs::read_to_string(format!("/proc/self/task/{thread}/schedstat")).ok();
-        let text = self.thread.as_ref().and_then(read).unwrap_or_default();
-        let mut fields = text
-            .split_whitespace()
-            .map(|field| field.parse().unwrap_or(f64::NAN));
-        let mut next = || fields.next().unwrap_or(f64::NAN) / 1e9;
-        Thread {
-            used: next(),
-            waited: next(),
-        }
+        let run = || Ok(run(plan, stop, &mut ())?);
+        measured::measure(plan, || self.threads.done(), run)
     }
 
     /// Records the parameters that all runs on this testbed share.
@@ -208,201 +146,55 @@ impl ShopTestbed {
         conditions: &Conditions<'_>,
         shop: ShopSettings,
     ) {
-        records.set_parameter("cores", self.cores.describe());
-        records.set_parameter("network", conditions.lab.describe());
+        describe(records, conditions, self.cores);
         records.set_parameter("connection", "a new one for each request");
-        records.set_parameter("connect timeout", CONNECT_TIMEOUT);
         records.set_parameter("server threads", 1);
         records.set_parameter("backlog", shop.backlog);
         let concurrency = shop
             .concurrency
             .map_or("no limit".to_owned(), |n| n.to_string());
         records.set_parameter("connections in service", concurrency);
-        let words = format!("{} times this machine's processor time", shop.slowdown);
-        records.set_parameter("cost of a request", words);
+        describe_slowdown(records, shop.slowdown);
         records.set_parameter("gzip level", GZIP_LEVEL);
-        let own = *conditions.lab == posthaste_study::lab::Lab::Own;
-        records.set_number("own namespace", f64::from(u8::from(own)));
-        let shared = self.cores.server.is_none();
-        records.set_number("shared core", f64::from(u8::from(shared)));
     }
 }
 
 const NAMESPACE: &str = posthaste_bookshop::NAMESPACE;
 /// The default level of servers.
 const GZIP_LEVEL: u32 = 6;
-/// S-Client's timeout. Longer waits count as rejected.
-pub(super) const CONNECT_TIMEOUT: Span = Span::from_millis(50);
 
-/// Threads of this process that serve requests.
-fn server_threads() -> Vec<String> {
-    let tasks = fs::read_dir("/proc/self/task")
-        .into_iter()
-        .flatten()
-        .flatten();
-    let serves = |task: &fs::DirEntry| {
-        fs::read_to_string(task.path().join("comm")).is_ok_and(|name| name.trim() == "serve-0")
-    };
-    tasks
-        .filter(serves)
-        .map(|task| task.file_name().to_string_lossy().into_owned())
-        .collect()
-}
-
-impl MeasuredRun {
-    /// The measured part of the run, with the response times of its complete replies and its duration in seconds: the
-    /// last step, or the whole run without steps.
-    pub(super) fn part(&self) -> (&Outcomes, Histogram, f64) {
-        match self.run.steps.last() {
-            Some(step) => (
-                &step.part.outcomes,
-                step.part.responses.answered(),
-                step.duration.as_secs_f64(),
-            ),
-            None => (
-                &self.run.outcomes,
-                self.run.response.histogram().clone(),
-                self.run.duration.as_secs_f64(),
-            ),
-        }
-    }
-
-    /// The 99th percentile of all requests due in the measured part, in ms. Infinite if it falls among requests without
-    /// a reply.
-    fn due_p99(&self) -> f64 {
-        let p99 = match self.run.steps.last() {
-            Some(step) => step.part.responses.all().quantile(0.99),
-            None => self.run.response.distribution().quantile(0.99),
-        };
-        p99.known().map_or(f64::INFINITY, |p99| p99.as_millis_f64())
-    }
-
-    /// Successful replies per second to the requests due in the measured part. A closed loop ends with one request of
-    /// each client under way; there, the replies that arrived during the run.
-    pub(super) fn throughput(&self) -> f64 {
-        if self.closed {
-            return self.run.served as f64 / self.run.duration.as_secs_f64();
-        }
-        let (outcomes, _, seconds) = self.part();
-        outcomes[Outcome::Ok] as f64 / seconds
-    }
-
-    /// Successful replies that arrived in the measured part.
-    fn served(&self) -> u64 {
-        let last = self.run.steps.last();
-        last.map_or(self.run.served, |step| step.part.served)
-    }
-
-    /// Requests without a connection or without an acknowledgement, per second.
-    pub(super) fn rejected(&self) -> f64 {
-        let (outcomes, _, seconds) = self.part();
-        (outcomes[Outcome::ConnectAborted] + outcomes[Outcome::Unanswered]) as f64 / seconds
-    }
-
-    /// CPU time of the server per reply, in microseconds.
-    pub(super) fn cpu_us(&self) -> f64 {
-        self.server.used * 1e6 / self.run.outcomes[Outcome::Ok] as f64
-    }
-
-    /// A row of [`runs`]: the identification of the run, then all measurements.
-    pub(super) fn row(&self, form: RequestForm, load: f64, repetition: u64) -> Vec<RecordValue> {
-        let (outcomes, response, seconds) = self.part();
-        let summary = response.summary();
-        let lateness = self.run.lateness.summary();
-        let mut row: Vec<RecordValue> = vec![form.key().into(), load.into(), repetition.into()];
-        row.extend(
-            [
-                seconds,
-                self.run.intended as f64,
-                self.run.attempted() as f64,
-            ]
-            .map(RecordValue::from),
-        );
-        row.extend(
-            self.run
-                .outcomes
-                .iter()
-                .map(|(_, count)| RecordValue::from(count)),
-        );
-        row.extend([
-            RecordValue::from(outcomes.total() as f64 / seconds),
-            self.throughput().into(),
-            self.rejected().into(),
-            summary.mean.into(),
-            summary.p50.into(),
-            summary.p99.into(),
-            lateness.p99.into(),
-            lateness.max.into(),
-            self.cpu_us().into(),
-            (self.server.waited * 1e3).into(),
-            self.kernel.listen_drops.into(),
-            self.kernel.syn_retransmits.into(),
-            self.run.bytes_sent.into(),
-            self.run.bytes_received.into(),
-            self.planned.into(),
-            (self.served() as f64 / seconds).into(),
-            self.due_p99().into(),
-        ]);
-        row
-    }
-}
-
-/// The table of runs, without rows. Rates and times are of the measured part, counts of the whole run.
+/// The table of runs, without rows.
 pub(super) fn runs() -> RecordTable {
-    RecordTable::new([
-        "form",
-        "load",
-        "repetition",
-        "seconds",
-        "intended",
-        "attempted",
-        "ok",
-        "soap-fault",
-        "status-error",
-        "connect-aborted",
-        "unanswered",
-        "refused",
-        "reset",
-        "timed-out",
-        "tls-failed",
-        "protocol-error",
-        "undecodable",
-        "memory-limit",
-        "dropped",
-        "client-failed",
-        "declined",
-        "in-flight",
-        "offered_per_s",
-        "throughput_per_s",
-        "rejected_per_s",
-        "response_ms",
-        "response_p50_ms",
-        "response_p99_ms",
-        "lateness_p99_ms",
-        "lateness_max_ms",
+    let own = [
         "server_cpu_us",
         "server_waited_ms",
         "listen_drops",
         "syn_retransmits",
         "bytes_sent",
         "bytes_received",
-        "planned",
-        "served_per_s",
-        "due_p99_ms",
-    ])
+    ];
+    runs_with("form", &own)
 }
 
-#[cfg(test)]
-mod tests {
-    use super::*;
+/// CPU time of the server per reply, in microseconds.
+pub(super) fn cpu_us(measured: &MeasuredRun) -> f64 {
+    1e6 * measured.cost()
+}
 
-    #[test]
-    fn the_table_of_runs_names_every_outcome_in_its_order() {
-        let mut table = runs();
-        table.push((0..64u64).map(RecordValue::from));
-        let row = table.rows().next().unwrap();
-        for (place, outcome) in Outcome::ALL.into_iter().enumerate() {
-            assert_eq!(row.number(outcome.name()), 6.0 + place as f64, "{outcome}");
-        }
-    }
+/// A row of [`runs`].
+pub(super) fn row(
+    measured: &MeasuredRun,
+    form: RequestForm,
+    load: f64,
+    repetition: u64,
+) -> Vec<RecordValue> {
+    let own = [
+        cpu_us(measured),
+        1e3 * measured.done.waited,
+        measured.kernel.listen_drops as f64,
+        measured.kernel.syn_retransmits as f64,
+        measured.run.bytes_sent as f64,
+        measured.run.bytes_received as f64,
+    ];
+    measured.row_with(form.key(), load, repetition, &own)
 }

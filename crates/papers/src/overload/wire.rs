@@ -114,7 +114,7 @@ fn exchange(
     let pace = Pace::Open {
         arrivals: Arrivals::Constant,
         steps: vec![RateStep::steady(
-            Rate::per_second(10.0).unwrap_or_default(),
+            Rate::per_second(10.0).expect("ten is a rate"),
             Span::from_millis(100),
         )],
     };

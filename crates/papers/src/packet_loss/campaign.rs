@@ -9,8 +9,10 @@ use posthaste_study::{Conditions, Failure, RecordTable, Records};
 use posthaste_units::{Seed, Span};
 
 use super::columns;
+use super::job::{Job, PROCESSING};
 use super::line::JITTER;
-use super::testbed::{self, EmulatedRun, Ends, Job, MOST, PROCESSING};
+use super::testbed::{self, EmulatedRun, Ends, MOST};
+use crate::testbed::describe_real_time;
 
 /// Runs of a study.
 pub(super) struct Campaign<'a> {
@@ -105,8 +107,7 @@ impl<'a> Campaign<'a> {
         }
         records.set_number("lost", self.lost as f64);
         records.set_number("unseen", self.unseen as f64);
-        let granted = ["not granted", "granted"][usize::from(self.real_time)];
-        records.set_parameter("real-time priority", granted);
+        describe_real_time(&mut records, self.real_time);
         records.set_table("transactions", self.table);
         records
     }

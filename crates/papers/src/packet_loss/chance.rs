@@ -6,10 +6,10 @@ use posthaste_study::{Conditions, Failure, Needs, Records, Study};
 
 use super::campaign::Campaign;
 use super::instrument::steady;
+use super::job::Job;
 use super::kernel;
 use super::line::{NetworkLine, PlannedDrops};
 use super::service::AUTHOR;
-use super::testbed::Job;
 
 pub(super) static STUDY: Study = Study {
     name: "packet-loss-by-chance",

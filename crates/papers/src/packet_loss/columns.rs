@@ -5,8 +5,8 @@
 use posthaste_study::{RecordTable, RecordValue};
 use posthaste_units::ResponseTime;
 
+use super::job::Job;
 use super::observed::Traced;
-use super::testbed::Job;
 
 /// Parts of a response time, in the order of their columns.
 pub(super) const PARTS: [&str; 4] = ["t_conn_ms", "t_req_ms", "t_proc_ms", "t_resp_ms"];

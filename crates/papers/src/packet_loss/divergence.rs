@@ -44,7 +44,10 @@ impl Rung {
     }
 
     fn position(&self) -> &str {
-        self.label.split(' ').next().unwrap_or_default()
+        self.label
+            .split(' ')
+            .next()
+            .expect("a split has a first part")
     }
 
     const fn end(&self) -> &'static str {

@@ -4,10 +4,10 @@ use posthaste_emulator::TOLERANCE;
 use posthaste_study::{Check, RecordRow, Records, estimate};
 use posthaste_units::Span;
 
+use super::job::{Job, PROCESSING};
 use super::kernel::TODAY;
 use super::line::{NetworkLine, PlannedDrops};
 use super::service::AUTHOR;
-use super::testbed::{Job, PROCESSING};
 
 /// The line on which the emulation is compared with a computed time.
 const CHECKED: NetworkLine = NetworkLine { kbit: 300, ms: 10 };

@@ -44,6 +44,7 @@ pub(crate) mod fig_11;
 pub(crate) mod fig_12;
 pub(crate) mod fig_13;
 mod instrument;
+mod job;
 mod kernel;
 pub(crate) mod late_loss_2026;
 mod late_loss_plots;

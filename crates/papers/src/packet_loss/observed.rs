@@ -12,9 +12,9 @@ use posthaste_emulator::trace::{DecodedPacket as Packet, EventOrder, PacketEvent
 use posthaste_link::{Direction, DropReason, Fate};
 use posthaste_units::{Instant, ResponseTime, Span};
 
+use super::job::Job;
 use super::line::PlannedDrops;
 use super::service::PaperService;
-use super::testbed::Job;
 
 /// Observations of one transaction.
 #[derive(Clone, Debug, Default)]

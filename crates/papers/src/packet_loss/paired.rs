@@ -12,13 +12,14 @@ use posthaste_units::Span;
 
 use super::campaign::Results;
 use super::divergence;
+use super::job::Job;
 use super::kernel::KernelSetup;
 use super::line::PlannedDrops;
 use super::observed::Traced;
 use super::service::SEGMENT;
 use super::simulated_run::{self, SimulatedRun, SimulationJob};
 use super::stack::{SimulatedEnds, SimulatedStack};
-use super::testbed::{EmulatedRun, Job};
+use super::testbed::EmulatedRun;
 use super::ticks;
 
 /// Tolerated difference of a cell's medians without an expired timer.

@@ -11,10 +11,10 @@ use posthaste_study::{Conditions, Failure, Needs, RecordTable, RecordValue, Reco
 use super::campaign::{Campaign, Results};
 use super::cells::summarise;
 use super::instrument::steady;
+use super::job::{Job, PROCESSING};
 use super::kernel::TODAY;
 use super::line::{NetworkLine, PlannedDrops, all};
 use super::service::AUTHOR;
-use super::testbed::{Job, PROCESSING};
 use super::variants::{VARIANTS, Variant};
 
 pub(super) static STUDY: Study = Study {

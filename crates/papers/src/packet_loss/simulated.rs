@@ -9,11 +9,11 @@ use posthaste_units::{Seed, Span};
 use super::cells::summarise;
 use super::columns;
 use super::instrument;
+use super::job::{Job, PROCESSING};
 use super::line::{self, PlannedDrops};
 use super::service::{self, PaperService, SEGMENT};
 use super::simulated_run::{self, SimulatedRun, SimulationJob};
 use super::stack::{self, SimulatedStack};
-use super::testbed::{Job, PROCESSING};
 
 pub(super) static STUDY: Study = Study {
     name: "packet-loss-simulated",

@@ -15,10 +15,10 @@ use posthaste_study::Failure;
 use posthaste_tcp::trace::Sending;
 use posthaste_units::{Instant, Seed, Span};
 
+use super::job::{Job, PROCESSING};
 use super::line::PlannedDrops;
 use super::observed::{Dropped, Traced};
 use super::stack::SimulatedEnds;
-use super::testbed::{Job, PROCESSING};
 
 /// A transaction to simulate.
 #[derive(Clone, Copy, Debug)]

@@ -9,10 +9,11 @@ use posthaste_study::{Conditions, Failure, Needs, Records, Study};
 use super::campaign::Campaign;
 use super::cells::summarise;
 use super::instrument::steady;
+use super::job::Job;
 use super::kernel::{self, KernelSetup};
 use super::paired::{Paired, Tables};
 use super::simulated;
-use super::testbed::{Ends, Job};
+use super::testbed::Ends;
 
 pub(super) static STUDY: Study = Study {
     name: "packet-loss-sweep",

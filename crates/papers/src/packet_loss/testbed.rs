@@ -14,12 +14,8 @@ use posthaste_emulator::{
 use posthaste_study::{Conditions, Failure};
 use posthaste_units::{Seed, Span};
 
-use super::line::{NetworkLine, PlannedDrops};
+use super::job::{Job, PROCESSING};
 use super::observed::{Observations, Traced};
-use super::service::PaperService;
-
-/// Time of the server to make a reply.
-pub(super) const PROCESSING: Span = Span::from_millis(200);
 
 /// Port of the first transaction.
 const FIRST_PORT: u16 = 10_000;
@@ -52,16 +48,6 @@ pub(super) struct Ends {
     pub(super) agent: Option<agent::Settings>,
     /// True if every packet is kept for display.
     pub(super) kept: bool,
-}
-
-/// A transaction to run.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) struct Job {
-    pub(super) service: &'static PaperService,
-    pub(super) line: NetworkLine,
-    pub(super) drops: PlannedDrops,
-    /// True if the line's delays vary as in the paper.
-    pub(super) varies: bool,
 }
 
 /// Result of a transaction.

@@ -9,11 +9,11 @@ use posthaste_tcp::remedy::Remedy;
 use posthaste_units::{Seed, Span};
 
 use super::cells::quantile;
+use super::job::{Job, PROCESSING};
 use super::line::{self, NetworkLine, PlannedDrops};
 use super::service::{AUTHOR, LATE, SEGMENT};
 use super::simulated_run::{self, SimulatedRun, SimulationJob};
 use super::stack::{FREEBSD, LINUX, LINUX_6, SimulatedEnds, SimulatedStack};
-use super::testbed::{Job, PROCESSING};
 
 pub(super) static STUDY: Study = Study {
     name: "packet-loss-trials",
@@ -145,7 +145,7 @@ impl RemedyTrial<'_> {
     ) -> Result<(), Failure> {
         let none = self.play([PlannedDrops::NONE], EACH)?;
         let packets = none.iter().map(|simulated| simulated.traced.packets).max();
-        let last = packets.unwrap_or_default();
+        let last = packets.expect("every job is simulated at least once");
         let lost = self.play((2..=last).map(PlannedDrops::one), EACH)?;
         let held = (3..=last)
             .flat_map(|position| BEHIND.map(|later| PlannedDrops::Held { position, later }));

@@ -146,22 +146,17 @@ fn pace(begins: f64, ends: f64, end: f64) -> Result<Pace, Failure> {
 
 #[cfg(test)]
 mod tests {
-    use std::sync::atomic::AtomicBool;
-
     use super::*;
     use crate::pricing::adaptive_plots::accounted;
     use crate::test_study;
-    use posthaste_study::lab::Lab;
 
     #[test]
     fn a_tiny_study_accounts_for_every_request_and_every_step() {
-        let lab = Lab::Shared("a test".to_owned());
-        let stop = AtomicBool::new(false);
         let extent = AdaptiveExtent {
             falls: 1.8,
             end: 2.0,
         };
-        let records = study(&test_study::conditions(&lab, &stop), &extent).unwrap();
+        let records = test_study::run(None, |conditions| study(conditions, &extent));
         for check in accounted(&records) {
             assert!(check.holds || !check.fails_the_run(), "{}", check.sentence);
         }

@@ -169,21 +169,7 @@ pub(super) fn study(
     extent: &PricesExtent,
 ) -> Result<Records, Failure> {
     let mut records = Records::new();
-    records.set_parameter("service", format!("md1:{SERVICE}"));
-    records.set_parameter("clients", "10, with budgets from 0.05 to 0.95 EUR");
-    records.set_parameter("arrivals", "Poisson");
-    for policy in ADMISSION_POLICIES
-        .iter()
-        .filter(|policy| !policy.protection.is_empty())
-    {
-        let words = [policy.protection, policy.prices]
-            .join("\n")
-            .replace('\n', "; ");
-        records.set_parameter(policy.name, words);
-    }
-    records.set_parameter("deadline of a reply", DEADLINE);
-    records.set_parameter("judged for", extent.times.length);
-    records.set_parameter("period of a sine", extent.times.period);
+    describe(&mut records, extent);
     let mut runs = RecordTable::new([
         "guard",
         "kind",
@@ -245,6 +231,25 @@ pub(super) fn study(
     records.set_table("runs", runs);
     records.set_table("course", course);
     Ok(records)
+}
+
+/// Records the parameters of all runs.
+fn describe(records: &mut Records, extent: &PricesExtent) {
+    records.set_parameter("service", format!("md1:{SERVICE}"));
+    records.set_parameter("clients", "10, with budgets from 0.05 to 0.95 EUR");
+    records.set_parameter("arrivals", "Poisson");
+    for policy in ADMISSION_POLICIES
+        .iter()
+        .filter(|policy| !policy.protection.is_empty())
+    {
+        let words = [policy.protection, policy.prices]
+            .join("\n")
+            .replace('\n', "; ");
+        records.set_parameter(policy.name, words);
+    }
+    records.set_parameter("deadline of a reply", DEADLINE);
+    records.set_parameter("judged for", extent.times.length);
+    records.set_parameter("period of a sine", extent.times.period);
 }
 
 /// Runs one policy in one scenario. `None` if stopped.
@@ -327,16 +332,11 @@ fn row(
 
 #[cfg(test)]
 mod tests {
-    use std::sync::atomic::AtomicBool;
-
     use super::*;
     use crate::test_study;
-    use posthaste_study::lab::Lab;
 
     #[test]
     fn a_tiny_study_accounts_for_every_request_behind_every_guard() {
-        let lab = Lab::Shared("a test".to_owned());
-        let stop = AtomicBool::new(false);
         let extent = PricesExtent {
             steps: &[3.0],
             sines: &[3.0],
@@ -350,7 +350,7 @@ mod tests {
             },
             old_length: Span::from_millis(200),
         };
-        let records = study(&test_study::conditions(&lab, &stop), &extent).unwrap();
+        let records = test_study::run(None, |conditions| study(conditions, &extent));
         let rows: Vec<_> = records.table("runs").rows().collect();
         assert_eq!(rows.len(), 1 + 2 * ADMISSION_POLICIES.len() + 3);
         assert!(records.table("course").rows().count() >= 3);

@@ -1,6 +1,26 @@
 //! Readings along a measured curve, and reservations about its run.
 
+use posthaste_draw::{Point, Series};
 use posthaste_study::{Records, estimate, lab::SHARED_CORE};
+
+/// Capacity of `who`, in replies a second.
+pub(crate) fn capacity(records: &Records, who: &str) -> f64 {
+    records.number(&format!("capacity {who}"))
+}
+
+/// The curve of `who` over the rate as a multiple of `capacity`, with the interval of the runs at each point.
+pub(crate) fn series(records: &Records, who: &str, quantity: &str, capacity: f64) -> Series {
+    let rows = records.table("points").rows();
+    let points = rows.filter(|row| row.text("who") == who).map(|row| {
+        let [middle, low, high] =
+            ["", " low", " high"].map(|end| row.number(&format!("{quantity}{end}")));
+        let rate = row.number("rate_per_s");
+        let mut point = Point::new(rate / capacity, middle).with_interval(low, high);
+        point.hint = format!("{rate:.0}/s offered");
+        point
+    });
+    Series::line(who, points)
+}
 
 /// Reservations about this run: a missing check, and a core that server and generator share.
 pub(crate) fn reservations(records: &Records) -> Vec<String> {

@@ -93,13 +93,20 @@ fn kernel(rows: &[RecordRow<'_>]) -> [Check; 2] {
     ]
 }
 
+/// Checks of the accounting, the kernel's counters and the throughput.
+pub(crate) fn accounted(records: &Records) -> Vec<Check> {
+    let mut checks = accounting(records);
+    checks.push(throughput(records));
+    checks
+}
+
 /// Formats a count with separators.
 fn whole(count: f64) -> String {
     thousands(count as u64)
 }
 
 /// Compares two counts of the throughput: replies to the requests due in a run, and replies that arrived in it.
-pub(crate) fn throughput(records: &Records) -> Check {
+fn throughput(records: &Records) -> Check {
     let rows = records.table("runs").rows();
     let apart = |row: RecordRow<'_>| {
         let apart = row.number("throughput_per_s") - row.number("served_per_s");

@@ -1,10 +1,14 @@
-//! Result of one run of the generator against a [`ProxyUnderTest`](super::proxy::ProxyUnderTest), and the table of such runs.
+//! Result of one run of the generator against a server, and the table of such runs.
 
-use posthaste_load::{Outcome, Outcomes, Run};
+use std::time::Instant;
+
+use posthaste_load::{Outcome, Outcomes, Pace, Plan, Run};
 use posthaste_stats::Histogram;
-use posthaste_study::{RecordTable, RecordValue, lab::Counters};
+use posthaste_study::{Failure, RecordTable, RecordValue, lab::Counters};
 
-/// Work of a proxy so far.
+use super::sweep;
+
+/// Work of a server so far.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct Done {
     /// Seconds of CPU time, and seconds of waiting for a processor.
@@ -21,13 +25,36 @@ pub(crate) struct Done {
 /// One run of the generator.
 pub(crate) struct MeasuredRun {
     pub(crate) run: Run,
-    pub(crate) closed: bool,
+    closed: bool,
     /// Requests in the plan.
-    pub(crate) planned: f64,
+    planned: f64,
     /// Seconds from the start to the end of all activity.
-    pub(crate) lasted: f64,
+    lasted: f64,
     pub(crate) kernel: Counters,
     pub(crate) done: Done,
+}
+
+/// Runs `plan` by `run`. `done` reads the work of the server so far. `None` if it was stopped early, because a partial
+/// run proves nothing.
+pub(crate) fn measure(
+    plan: &Plan,
+    done: impl Fn() -> Result<Done, Failure>,
+    run: impl FnOnce() -> Result<Run, Failure>,
+) -> Result<Option<MeasuredRun>, Failure> {
+    let (kernel, before) = (Counters::read()?, done()?);
+    let begun = Instant::now();
+    let run = run()?;
+    let lasted = begun.elapsed().as_secs_f64();
+    let kernel = Counters::read()? - kernel;
+    let done = done()?.since(before);
+    Ok((!run.stopped).then_some(MeasuredRun {
+        planned: sweep::planned(plan),
+        closed: matches!(plan.pace, Pace::Closed { .. }),
+        run,
+        lasted,
+        kernel,
+        done,
+    }))
 }
 
 impl Done {
@@ -109,7 +136,13 @@ impl MeasuredRun {
         self
     }
 
-    /// A row of [`runs`]: the identification of the run, the compressed share, then all measurements.
+    /// Requests without a connection or without an acknowledgement, per second.
+    fn rejected(&self) -> f64 {
+        let (outcomes, _, seconds) = self.part();
+        (outcomes[Outcome::ConnectAborted] + outcomes[Outcome::Unanswered]) as f64 / seconds
+    }
+
+    /// A row of [`runs`], with the compressed share of the replies.
     pub(crate) fn row(
         &self,
         who: &str,
@@ -117,55 +150,81 @@ impl MeasuredRun {
         repetition: u64,
         packed: f64,
     ) -> Vec<RecordValue> {
+        let own = [
+            packed,
+            self.done.denied,
+            self.bytes(),
+            self.done.used / self.lasted,
+            self.done.waited / self.lasted,
+            self.kernel.listen_drops as f64,
+            self.kernel.syn_retransmits as f64,
+        ];
+        self.row_with(who, load, repetition, &own)
+    }
+
+    /// A row of [`runs_with`]: the identification of the run, then all measurements, with those of the study's own
+    /// columns.
+    pub(crate) fn row_with(
+        &self,
+        who: &str,
+        load: f64,
+        repetition: u64,
+        own: &[f64],
+    ) -> Vec<RecordValue> {
         let (outcomes, response, seconds) = self.part();
         let (summary, lateness) = (response.summary(), self.run.lateness.summary());
-        let all = &self.run.outcomes;
-        let unconnected = outcomes[Outcome::ConnectAborted] + outcomes[Outcome::Unanswered];
-        let mut row: Vec<RecordValue> = vec![who.into(), load.into(), repetition.into()];
-        row.extend(
-            [
-                seconds,
-                self.run.intended as f64,
-                self.run.attempted() as f64,
-            ]
-            .map(RecordValue::from),
-        );
-        row.extend(all.iter().map(|(_, count)| RecordValue::from(count)));
-        row.extend([
-            RecordValue::from(outcomes.total() as f64 / seconds),
-            self.throughput().into(),
-            (unconnected as f64 / seconds).into(),
-            summary.mean.into(),
-            summary.p50.into(),
-            summary.p99.into(),
-            lateness.p99.into(),
-            lateness.max.into(),
-            packed.into(),
-            self.done.denied.into(),
-            self.bytes().into(),
-            (self.done.used / self.lasted).into(),
-            (self.done.waited / self.lasted).into(),
-            self.kernel.listen_drops.into(),
-            self.kernel.syn_retransmits.into(),
-            self.planned.into(),
-            (self.served() as f64 / seconds).into(),
-            self.due_p99().into(),
+        let count = |count: u64| count as f64;
+        let mut numbers = vec![
+            load,
+            count(repetition),
+            seconds,
+            count(self.run.intended),
+            count(self.run.attempted()),
+        ];
+        numbers.extend(self.run.outcomes.iter().map(|(_, outcome)| count(outcome)));
+        numbers.extend([
+            count(outcomes.total()) / seconds,
+            self.throughput(),
+            self.rejected(),
+            summary.mean,
+            summary.p50,
+            summary.p99,
+            lateness.p99,
+            lateness.max,
         ]);
-        row
+        numbers.extend(own);
+        numbers.extend([self.planned, count(self.served()) / seconds, self.due_p99()]);
+        let numbers = numbers.into_iter().map(RecordValue::from);
+        [who.into()].into_iter().chain(numbers).collect()
     }
 }
 
-/// The table of runs, without rows. Rates and times are of the measured part, counts of the whole run.
+/// The table of a proxy's runs, without rows.
 pub(crate) fn runs() -> RecordTable {
+    let own = [
+        "packed",
+        "denied",
+        "reply_bytes",
+        "busy",
+        "waited",
+        "listen_drops",
+        "syn_retransmits",
+    ];
+    runs_with("who", &own)
+}
+
+/// The table of runs, without rows. `who` names the column of the server under test, `own` those of the study alone.
+/// Rates and times are of the measured part, counts of the whole run.
+pub(crate) fn runs_with(who: &str, own: &[&str]) -> RecordTable {
     let first = [
-        "who",
+        who,
         "load",
         "repetition",
         "seconds",
         "intended",
         "attempted",
     ];
-    let last = [
+    let measured = [
         "offered_per_s",
         "throughput_per_s",
         "rejected_per_s",
@@ -174,17 +233,24 @@ pub(crate) fn runs() -> RecordTable {
         "response_p99_ms",
         "lateness_p99_ms",
         "lateness_max_ms",
-        "packed",
-        "denied",
-        "reply_bytes",
-        "busy",
-        "waited",
-        "listen_drops",
-        "syn_retransmits",
-        "planned",
-        "served_per_s",
-        "due_p99_ms",
     ];
+    let last = ["planned", "served_per_s", "due_p99_ms"];
     let outcomes = Outcome::ALL.map(Outcome::name);
-    RecordTable::with(first.iter().chain(&outcomes).chain(&last).copied())
+    let columns = [&first[..], &outcomes, &measured, own, &last].concat();
+    RecordTable::with(columns.into_iter())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_table_of_runs_names_every_outcome_in_its_order() {
+        let mut table = runs();
+        table.push((0..64u64).map(RecordValue::from));
+        let row = table.rows().next().unwrap();
+        for (place, outcome) in Outcome::ALL.into_iter().enumerate() {
+            assert_eq!(row.number(outcome.name()), 6.0 + place as f64, "{outcome}");
+        }
+    }
 }

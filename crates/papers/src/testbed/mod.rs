@@ -13,6 +13,7 @@ pub(crate) mod origin;
 pub(crate) mod proxy;
 pub(crate) mod shop;
 pub(crate) mod sweep;
+pub(crate) mod threads;
 
 use std::net::Ipv4Addr;
 
@@ -34,10 +35,10 @@ pub(crate) const REPLY: Size = Size::Heavy1;
 pub(crate) const SLOWDOWN: u32 = 4;
 
 /// Timeout of a new connection, as with sclient.
-const CONNECT_TIMEOUT: Span = Span::from_millis(50);
+pub(crate) const CONNECT_TIMEOUT: Span = Span::from_millis(50);
 
 /// Timeout of a reply, so that a slow proxy does not delay the end of a run.
-const TIMEOUT: Span = Span::from_secs(2);
+pub(crate) const TIMEOUT: Span = Span::from_secs(2);
 
 /// The origin, and the requests.
 pub(crate) struct Testbed {
@@ -157,6 +158,7 @@ impl Testbed {
     pub(crate) fn describe(&self, records: &mut Records, conditions: &Conditions<'_>) {
         let cores = self.cores.describe();
         describe(records, conditions, self.cores);
+        records.set_parameter("timeout", TIMEOUT);
         records.set_parameter("cores", format!("{cores}; the origin beside the generator"));
     }
 }
@@ -166,11 +168,22 @@ pub(crate) fn describe(records: &mut Records, conditions: &Conditions<'_>, cores
     records.set_parameter("cores", cores.describe());
     records.set_parameter("network", conditions.lab.describe());
     records.set_parameter("connect timeout", CONNECT_TIMEOUT);
-    records.set_parameter("timeout", TIMEOUT);
     let own = *conditions.lab == Lab::Own;
     records.set_number("own namespace", f64::from(u8::from(own)));
     let shared = cores.server.is_none();
     records.set_number("shared core", f64::from(u8::from(shared)));
+}
+
+/// Records the slowdown of a server.
+pub(crate) fn describe_slowdown(records: &mut Records, slowdown: u32) {
+    let words = format!("{slowdown} times this machine's processor time");
+    records.set_parameter("cost of a request", words);
+}
+
+/// Records the real-time priority of an emulation.
+pub(crate) fn describe_real_time(records: &mut Records, granted: bool) {
+    let granted = ["not granted", "granted"][usize::from(granted)];
+    records.set_parameter("real-time priority", granted);
 }
 
 /// A plan for one repeated request, by the generator on its core.

@@ -3,30 +3,20 @@
 //! The gateway counts its compressed replies itself. Those of third-party proxies are derived from the bytes of the
 //! replies.
 
-use std::fs;
 use std::net::SocketAddr;
-use std::path::PathBuf;
 use std::process::Child;
 use std::sync::atomic::AtomicBool;
-use std::time::Instant;
 
-use posthaste_broker::OfferSearch;
-use posthaste_load::{Pace, Plan, Run, RunError, run};
-use posthaste_serve::SlowMachine;
-use posthaste_study::{
-    Failure,
-    lab::{Counters, starting},
-};
+use posthaste_broker :: OfferSearch ; use posthaste_load :: { Plan , Run , RunError , run } ; use posthaste_serve :: SlowMachine ; use posthaste_study :: Failure ;
 
-use super::measured::{Done, MeasuredRun};
+use super::measured::{self, Done, MeasuredRun};
 use super::shop::fetch;
-use super::sweep;
+use super::threads::ServingThreads;
 
 /// A running proxy under test. Dropping it stops it.
 pub(crate) struct ProxyUnderTest {
     pub(crate) address: SocketAddr,
-    /// Folders of its threads in /proc.
-    tasks: Vec<PathBuf>,
+    threads: ServingThreads,
     works: Works,
 }
 
@@ -64,17 +54,16 @@ impl ProxyUnderTest {
     pub(super) fn none(address: SocketAddr) -> Self {
         Self {
             address,
-            tasks: Vec::new(),
+            threads: ServingThreads::default(),
             works: Works::Nothing,
         }
     }
 
     /// Starts a gateway.
-    pub(super) fn gateway(config: posthaste_gateway::GatewayConfig) -> Result<Self, Failure> {
-        let (gateway, tasks) = with_threads(|| Ok(posthaste_gateway::start(config)?))?;
+pub ( super ) fn gateway ( config : posthaste_gateway :: GatewayConfig ) -> Result < Self , Failure > { let ( gateway , threads ) = ServingThreads :: of ( || Ok ( posthaste_gateway :: start ( config ) ? ) ) ? ;
         Ok(Self {
             address: gateway.addr,
-            tasks,
+            threads,
             works: Works::Gateway(Box::new(gateway)),
         })
     }
@@ -87,10 +76,10 @@ impl ProxyUnderTest {
     ) -> Result<Self, Failure> {
         let slow = move |handler| SlowMachine::new(handler, slowdown);
         let start = || Ok(posthaste_broker::start_with(config, search, slow)?);
-        let (broker, tasks) = with_threads(start)?;
+        let (broker, threads) = ServingThreads::of(start)?;
         Ok(Self {
             address: broker.addr,
-            tasks,
+            threads,
             works: Works::Broker {
                 _works: Box::new(broker),
             },
@@ -103,28 +92,15 @@ impl ProxyUnderTest {
         plan: &Plan,
         stop: &AtomicBool,
     ) -> Result<Option<MeasuredRun>, Failure> {
-        let (kernel, done) = (Counters::read()?, self.done()?);
-        let begun = Instant::now();
-        let run = making_way(|| run(plan, stop, &mut ()))?;
-        let lasted = begun.elapsed().as_secs_f64();
-        let kernel = Counters::read()? - kernel;
-        let done = self.done()?.since(done);
-        let closed = matches!(plan.pace, Pace::Closed { .. });
-        Ok((!run.stopped).then_some(MeasuredRun {
-            planned: sweep::planned(plan),
-            run,
-            closed,
-            lasted,
-            kernel,
-            done,
-        }))
+        let run = || making_way(|| run(plan, stop, &mut ()));
+        measured::measure(plan, || self.done(), run)
     }
 
     /// A program that should listen on `address`. Ends with the returned value.
     pub(crate) fn peer(child: Child, address: SocketAddr) -> Self {
         Self {
             address,
-            tasks: Vec::new(),
+            threads: ServingThreads::default(),
             works: Works::Peer(child),
         }
     }
@@ -132,7 +108,7 @@ impl ProxyUnderTest {
     /// Adds the current threads of its program.
     pub(crate) fn with_threads(mut self) -> Self {
         if let Works::Peer(child) = &self.works {
-            self.tasks = tasks(&child.id().to_string(), |_| true);
+            self.threads = ServingThreads::of_process(child.id());
         }
         self
     }
@@ -146,14 +122,14 @@ impl ProxyUnderTest {
         let name = format!("posthaste_gateway_{name}_total");
         let lines = text.lines().filter_map(|line| line.strip_prefix(&*name));
         let split = |line: &str| {
-            let (labels, value) = line.rsplit_once(' ').unwrap_or_default();
+            let (labels, value) = line.rsplit_once(' ').ok_or("a metric without a value")?;
             Ok((labels.to_owned(), value.parse()?))
         };
         lines.map(split).collect()
     }
 
     /// All compression so far, over all steps.
-    pub(crate) fn packed(&self) -> Result<CompressionTotals, Failure> {
+    pub(crate) fn compression(&self) -> Result<CompressionTotals, Failure> {
         let sum = |name| {
             let rows = self.metrics(name)?;
             Ok::<_, Failure>(rows.iter().map(|row| row.1).sum())
@@ -165,15 +141,9 @@ impl ProxyUnderTest {
         })
     }
 
-    /// Work so far, from the first two fields of its threads' schedstat (nanoseconds) and from its metrics.
+    /// Work so far, by its threads and by its metrics.
     fn done(&self) -> Result<Done, Failure> {
-        let mut done = Done::default();
-        for task in &self.tasks {
-            let text = fs::read_to_string(task.join("schedstat"))?;
-            let mut fields = text.split_whitespace().map(str::parse::<f64>);
-            done.used += fields.next().ok_or("schedstat is empty")?? / 1e9;
-            done.waited += fields.next().ok_or("schedstat is short")?? / 1e9;
-        }
+        let mut done = self.threads.done()?;
         for (line, count) in self.metrics("decisions")? {
             done.replies += count;
             if line.contains("wish=\"never\"") {
@@ -232,31 +202,4 @@ fn making_way(work: impl FnOnce() -> Result<Run, RunError> + Send) -> Result<Run
     };
     let ended = std::thread::scope(|scope| scope.spawn(nicely).join());
     Ok(ended.map_err(|_| "the generator has panicked")??)
-}
-
-/// Runs `start`. Returns its result and its serving threads.
-fn with_threads<T>(
-    start: impl FnOnce() -> Result<T, Failure>,
-) -> Result<(T, Vec<PathBuf>), Failure> {
-    let _turn = starting();
-    let others = threads();
-    let started = start()?;
-    let mut tasks = threads();
-    tasks.retain(|task| !others.contains(task));
-    Ok((started, tasks))
-}
-
-/// Folders of this process's serving threads in /proc.
-fn threads() -> Vec<PathBuf> {
-    tasks("self", |name| name == "serve-0")
-}
-
-/// Folders of a process's threads with matching names.
-fn tasks(process: &str, wanted: impl Fn(&str) -> bool) -> Vec<PathBuf> {
-    let folder = fs::read_dir(format!("/proc/{process}/task"));
-    let tasks = folder.into_iter().flatten().flatten();
-    let named = |path: &PathBuf| {
-        fs::read_to_string(path.join("comm")).is_ok_and(|name| wanted(name.trim()))
-    };
-    tasks.map(|task| task.path()).filter(named).collect()
 }

@@ -11,10 +11,6 @@ pub(crate) const FILL: f64 = 150.0;
 /// Returns a pace of `rate` for `length`. If `rate` exceeds the capacity `own`, a burst that fills server and queue
 /// comes first.
 pub(crate) fn load(rate: f64, own: f64, length: Span) -> Result<Pace, Failure> {
-    let steady = |rate, length| {
-        let rate = Rate::per_second(rate).ok_or("nothing was answered")?;
-        Ok::<_, Failure>(RateStep::steady(rate, length))
-    };
     let mut steps = vec![steady(rate, length)?];
     if rate > own {
         // The burst has four times the capacity, so the server handles a quarter of it meanwhile. A first measurement
@@ -24,6 +20,12 @@ pub(crate) fn load(rate: f64, own: f64, length: Span) -> Result<Pace, Failure> {
     }
     let arrivals = Arrivals::Constant;
     Ok(Pace::Open { arrivals, steps })
+}
+
+/// A constant rate. Fails for 0 and NaN, the multiples of a capacity that was not measured.
+pub(crate) fn steady(rate: f64, length: Span) -> Result<Step, Failure> {
+    let rate = Rate::per_second(rate).ok_or("nothing was answered")?;
+    Ok(Step::steady(rate, length))
 }
 
 /// Requests of a plan at a constant rate. NaN if chance or clients decide the number.
