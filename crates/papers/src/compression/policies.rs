@@ -6,7 +6,6 @@
 //! first observe it.
 
 use posthaste_compression::Wish;
-use posthaste_load::{Arrivals, Connections, Pace, Plan, RateStep};
 use posthaste_load::{Arrivals, Connections, Pace, Plan};
 use posthaste_study::{Conditions, Failure, Needs, RecordTable, Records, Study, most};
 use posthaste_units::Span;

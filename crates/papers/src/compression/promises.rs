@@ -11,7 +11,6 @@
 //! The others alternate. Results are medians.
 
 use posthaste_compression::Wish;
-use posthaste_load::{Arrivals, Connections, Pace, Plan, RateStep};
 use posthaste_load::{Arrivals, Connections, Pace, Plan};
 use posthaste_study::{Conditions, Failure, Needs, RecordTable, RecordValue, Records, Study};
 use posthaste_units::{Seed, Span};

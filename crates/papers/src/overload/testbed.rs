@@ -6,7 +6,11 @@
 
 use std::sync::atomic::AtomicBool;
 
-use posthaste_bookshop :: { BookshopConfig , Catalogue , Running , start } ; use posthaste_load :: { Connections , Pace , Plan , RequestSpec , run , soap_request } ; use posthaste_study :: lab :: Cores ; use posthaste_study :: { Conditions , Failure , RecordTable , RecordValue , Records } ; use posthaste_units :: Seed ;
+use posthaste_bookshop::{BookshopConfig, Catalogue, Running, start};
+use posthaste_load::{Connections, Pace, Plan, RequestSpec, run, soap_request};
+use posthaste_study::lab::Cores;
+use posthaste_study::{Conditions, Failure, RecordTable, RecordValue, Records};
+use posthaste_units::Seed;
 
 use crate::testbed::measured::{self, MeasuredRun, runs_with};
 use crate::testbed::threads::ServingThreads;
@@ -86,7 +90,9 @@ impl ShopTestbed {
             books: BOOKS,
             seed,
             compression: Some(GZIP_LEVEL),
-.. BookshopConfig :: default ( ) } ; let ( running , threads ) = ServingThreads :: of ( || Ok ( start ( config ) ? ) ) ? ;
+            ..BookshopConfig::default()
+        };
+        let (running, threads) = ServingThreads::of(|| Ok(start(config)?))?;
         Ok(Self {
             shop: running,
             isbn: Catalogue::new(BOOKS, seed).books()[0].isbn.clone(),

@@ -7,7 +7,10 @@ use std::net::SocketAddr;
 use std::process::Child;
 use std::sync::atomic::AtomicBool;
 
-use posthaste_broker :: OfferSearch ; use posthaste_load :: { Plan , Run , RunError , run } ; use posthaste_serve :: SlowMachine ; use posthaste_study :: Failure ;
+use posthaste_broker::OfferSearch;
+use posthaste_load::{Plan, Run, RunError, run};
+use posthaste_serve::SlowMachine;
+use posthaste_study::Failure;
 
 use super::measured::{self, Done, MeasuredRun};
 use super::shop::fetch;
@@ -60,7 +63,8 @@ impl ProxyUnderTest {
     }
 
     /// Starts a gateway.
-pub ( super ) fn gateway ( config : posthaste_gateway :: GatewayConfig ) -> Result < Self , Failure > { let ( gateway , threads ) = ServingThreads :: of ( || Ok ( posthaste_gateway :: start ( config ) ? ) ) ? ;
+    pub(super) fn gateway(config: posthaste_gateway::GatewayConfig) -> Result<Self, Failure> {
+        let (gateway, threads) = ServingThreads::of(|| Ok(posthaste_gateway::start(config)?))?;
         Ok(Self {
             address: gateway.addr,
             threads,

@@ -23,9 +23,9 @@ pub(crate) fn load(rate: f64, own: f64, length: Span) -> Result<Pace, Failure> {
 }
 
 /// A constant rate. Fails for 0 and NaN, the multiples of a capacity that was not measured.
-pub(crate) fn steady(rate: f64, length: Span) -> Result<Step, Failure> {
+pub(crate) fn steady(rate: f64, length: Span) -> Result<RateStep, Failure> {
     let rate = Rate::per_second(rate).ok_or("nothing was answered")?;
-    Ok(Step::steady(rate, length))
+    Ok(RateStep::steady(rate, length))
 }
 
 /// Requests of a plan at a constant rate. NaN if chance or clients decide the number.
