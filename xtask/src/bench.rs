@@ -31,8 +31,8 @@ mod words;
 use std::process::ExitCode;
 
 use crate::checkout::{Build, Checkout};
+use crate::error::{Outcome, TaskError, check};
 use crate::site::Site;
-use crate::trouble::{Outcome, Trouble, check};
 use kept::RunOrigin;
 use list::Benchmark;
 use result::{Figure, Measure};
@@ -89,7 +89,7 @@ pub(crate) fn run(checkout: Checkout, choice: &BenchChoice) -> Outcome<ExitCode>
         .collect();
     if chosen.is_empty() {
         let names: Vec<&str> = list::all().map(|benchmark| benchmark.name).collect();
-        return Err(Trouble::Failed(format!(
+        return Err(TaskError::Failed(format!(
             "no such benchmark; there are {}",
             names.join(", ")
         )));

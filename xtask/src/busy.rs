@@ -13,9 +13,9 @@ use std::process::ExitCode;
 use neighbours::Neighbours;
 
 use crate::checkout::Checkout;
+use crate::error::{Outcome, TaskError};
 use crate::test::binaries::{self, Binary, Results, TestChoice};
 use crate::test::waiting::{WAITING, WaitingTests};
-use crate::trouble::{Outcome, Trouble};
 
 /// Tests to run, and the number of repetitions and busy processes.
 pub(crate) struct Wanted {
@@ -101,7 +101,7 @@ fn parts(checkout: &Checkout, wanted: &Wanted, logs: &Path) -> Outcome<Vec<Part>
     }
     if parts.is_empty() {
         let nothing = "no such test; `cargo xtask busy --list` prints those that wait on a clock";
-        return Err(Trouble::Failed(nothing.to_owned()));
+        return Err(TaskError::Failed(nothing.to_owned()));
     }
     Ok(parts)
 }
@@ -124,7 +124,7 @@ impl RepeatTally {
     fn add(&mut self, binary: &str, round: u32, results: Results, logs: &Path) -> Outcome<()> {
         let words = logs.join(format!("busy-{}-{round}.out", binary.replace(' ', "-")));
         if !results.failed.is_empty() {
-            std::fs::write(&words, &results.words).map_err(|error| Trouble::at(&words, error))?;
+            std::fs::write(&words, &results.words).map_err(|error| TaskError::at(&words, error))?;
         }
         let passed = results.passed.into_iter().map(|name| (name, false));
         let failed = results.failed.into_iter().map(|name| (name, true));

@@ -2,14 +2,15 @@
 //!
 //! Nothing is written outside `target/` except by the system's own package manager.
 
+pub(crate) mod profile_guided;
+
 use std::ffi::OsStr;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::time::Duration;
 
-use crate::pgo;
+use crate::error::{Outcome, TaskError};
 use crate::process;
-use crate::trouble::{Outcome, Trouble};
 
 /// Build of the binary: with debug checks for tests, or like packages for measurements.
 #[derive(Clone, Copy, PartialEq, Eq)]
@@ -33,11 +34,11 @@ impl Checkout {
     /// Finds the checkout from the location of xtask's own manifest.
     pub(crate) fn find() -> Outcome<Self> {
         let manifest = std::env::var_os("CARGO_MANIFEST_DIR").ok_or_else(|| {
-            Trouble::Failed("CARGO_MANIFEST_DIR is not set: start this as `cargo xtask`".into())
+            TaskError::Failed("CARGO_MANIFEST_DIR is not set: start this as `cargo xtask`".into())
         })?;
         let root = Path::new(&manifest)
             .parent()
-            .ok_or_else(|| Trouble::Failed("xtask has no folder above it".into()))?
+            .ok_or_else(|| TaskError::Failed("xtask has no folder above it".into()))?
             .to_path_buf();
         let target = std::env::var_os("CARGO_TARGET_DIR")
             .map_or_else(|| root.join("target"), |folder| root.join(folder));
@@ -62,7 +63,7 @@ impl Checkout {
     /// A folder under `target`, created if absent.
     pub(crate) fn folder(&self, name: &str) -> Outcome<PathBuf> {
         let folder = self.target.join(name);
-        std::fs::create_dir_all(&folder).map_err(|error| Trouble::at(&folder, error))?;
+        std::fs::create_dir_all(&folder).map_err(|error| TaskError::at(&folder, error))?;
         Ok(folder)
     }
 
@@ -86,8 +87,8 @@ impl Checkout {
                 cargo.args(["--profile", "dist"]);
                 self.target.join("dist")
             }
-            Build::Counting => pgo::counting(self, &mut cargo)?,
-            Build::Profiled => pgo::profiled(self, &mut cargo)?,
+            Build::Counting => profile_guided::counting(self, &mut cargo)?,
+            Build::Profiled => profile_guided::profiled(self, &mut cargo)?,
         };
         process::pass_through("cargo build", &mut cargo, Duration::from_secs(1200), |_| ())?;
         made(folder.join(program))
@@ -98,7 +99,7 @@ impl Checkout {
 fn made(program: PathBuf) -> Outcome<PathBuf> {
     match program.is_file() {
         true => Ok(program),
-        false => Err(Trouble::at(&program, "cargo has built it somewhere else")),
+        false => Err(TaskError::at(&program, "cargo has built it somewhere else")),
     }
 }
 
@@ -153,6 +154,6 @@ mod tests {
     fn a_program_of_ours_that_is_absent_is_a_failure_and_no_skip() {
         let folder = tempfile::tempdir().expect("a folder");
         let absent = made(folder.path().join("posthaste"));
-        assert!(matches!(absent, Err(Trouble::Failed(_))));
+        assert!(matches!(absent, Err(TaskError::Failed(_))));
     }
 }

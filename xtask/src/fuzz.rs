@@ -3,8 +3,8 @@
 use std::time::Duration;
 
 use crate::checkout::{Checkout, cargo};
+use crate::error::{Outcome, TaskError};
 use crate::process::pass_through;
-use crate::trouble::{Outcome, Trouble};
 
 /// Time limit for building the targets.
 const BUILD: Duration = Duration::from_secs(1200);
@@ -27,7 +27,7 @@ pub(crate) fn run(checkout: &Checkout, seconds: u64) -> Outcome<()> {
         .output()
         .is_ok_and(|tried| tried.status.success())
     {
-        return Err(Trouble::Missing(
+        return Err(TaskError::Missing(
             "no cargo-fuzz here: `rustup toolchain install nightly`, `cargo install cargo-fuzz`"
                 .into(),
         ));
@@ -36,7 +36,7 @@ pub(crate) fn run(checkout: &Checkout, seconds: u64) -> Outcome<()> {
         println!("fuzzing {target} for {seconds} s");
         // Findings go to the first folder, so that the kept corpus stays unchanged.
         let finds = checkout.path(&format!("fuzz/target/finds/{target}"));
-        std::fs::create_dir_all(&finds).map_err(|error| Trouble::at(&finds, error))?;
+        std::fs::create_dir_all(&finds).map_err(|error| TaskError::at(&finds, error))?;
         let limit = format!("-max_total_time={seconds}");
         let mut command = fuzz(&[
             "run",
@@ -66,14 +66,14 @@ pub(crate) fn run(checkout: &Checkout, seconds: u64) -> Outcome<()> {
 /// The targets, named after their files.
 fn targets(checkout: &Checkout) -> Outcome<Vec<String>> {
     let folder = checkout.path("fuzz/fuzz_targets");
-    let entries = std::fs::read_dir(&folder).map_err(|error| Trouble::at(&folder, error))?;
+    let entries = std::fs::read_dir(&folder).map_err(|error| TaskError::at(&folder, error))?;
     let mut names: Vec<String> = entries
         .filter_map(|entry| entry.ok()?.file_name().into_string().ok())
         .filter_map(|name| name.strip_suffix(".rs").map(str::to_owned))
         .collect();
     names.sort();
     if names.is_empty() {
-        return Err(Trouble::at(&folder, "no fuzz target here"));
+        return Err(TaskError::at(&folder, "no fuzz target here"));
     }
     Ok(names)
 }

@@ -2,12 +2,12 @@
 
 use serde_json::Value;
 
+use crate::error::{Outcome, TaskError, check};
 use crate::process::{Finished, Running};
 use crate::site::Site;
-use crate::trouble::{Outcome, Trouble, check};
 
 /// Result of one run of `posthaste load`.
-pub(crate) struct Report {
+pub(crate) struct LoadReport {
     json: Value,
     /// CPU time and memory of the process.
     pub(crate) finished: Finished,
@@ -18,7 +18,7 @@ pub(crate) struct Loading(Running);
 
 impl Site {
     /// Runs `posthaste load` with these arguments and `--json`, for at most `seconds`.
-    pub(crate) fn load(&self, arguments: &[&str], seconds: u64) -> Outcome<Report> {
+    pub(crate) fn load(&self, arguments: &[&str], seconds: u64) -> Outcome<LoadReport> {
         self.start_load(&[], arguments)?.finish(seconds)
     }
 
@@ -41,7 +41,7 @@ impl Site {
 impl Loading {
     /// Waits for its end and reads its report. The outcomes must sum to the intended requests. A run without a reply
     /// has a report too.
-    pub(crate) fn finish(self, seconds: u64) -> Outcome<Report> {
+    pub(crate) fn finish(self, seconds: u64) -> Outcome<LoadReport> {
         let report = self.report(seconds, &[0, 3])?;
         let (intended, sum) = (report.intended()?, report.sum());
         check(intended == sum, || {
@@ -51,32 +51,32 @@ impl Loading {
     }
 
     /// Waits for the end of a `--find`. Its report has a capacity and no outcomes.
-    pub(crate) fn finish_search(self, seconds: u64) -> Outcome<Report> {
+    pub(crate) fn finish_search(self, seconds: u64) -> Outcome<LoadReport> {
         self.report(seconds, &[0])
     }
 
-    fn report(self, seconds: u64, codes: &[i32]) -> Outcome<Report> {
+    fn report(self, seconds: u64, codes: &[i32]) -> Outcome<LoadReport> {
         let finished = self.0.finish(std::time::Duration::from_secs(seconds))?;
         let finished = match finished.code {
             Some(code) if codes.contains(&code) && !finished.stdout.is_empty() => finished,
             _ => finished.succeeded("posthaste load")?,
         };
         let json = serde_json::from_str(&finished.stdout).map_err(|error| {
-            Trouble::Failed(format!(
+            TaskError::Failed(format!(
                 "posthaste load --json: {error} in:\n{}",
                 finished.stdout
             ))
         })?;
-        Ok(Report { json, finished })
+        Ok(LoadReport { json, finished })
     }
 }
 
-impl Report {
+impl LoadReport {
     /// A number by its JSON pointer without the first slash: `response_time_ms/p99`.
     pub(crate) fn number(&self, pointer: &str) -> Outcome<f64> {
         self.at(pointer)?
             .as_f64()
-            .ok_or_else(|| Trouble::Failed(format!("{pointer} is no number")))
+            .ok_or_else(|| TaskError::Failed(format!("{pointer} is no number")))
     }
 
     /// An interval. `None` if the run was too short for one.
@@ -89,7 +89,7 @@ impl Report {
     pub(crate) fn intended(&self) -> Outcome<u64> {
         self.at("intended")?
             .as_u64()
-            .ok_or_else(|| Trouble::Failed("intended is no count".into()))
+            .ok_or_else(|| TaskError::Failed("intended is no count".into()))
     }
 
     /// Number of requests with this outcome.
@@ -135,6 +135,6 @@ impl Report {
     fn at(&self, pointer: &str) -> Outcome<&Value> {
         self.json
             .pointer(&format!("/{pointer}"))
-            .ok_or_else(|| Trouble::Failed(format!("posthaste load --json has no {pointer}")))
+            .ok_or_else(|| TaskError::Failed(format!("posthaste load --json has no {pointer}")))
     }
 }

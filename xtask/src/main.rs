@@ -7,6 +7,7 @@ mod bench;
 mod busy;
 mod checkout;
 mod docs;
+mod error;
 mod fuzz;
 mod load;
 mod nginx;
@@ -19,7 +20,6 @@ mod process;
 mod site;
 mod test;
 mod tools;
-mod trouble;
 
 use std::path::PathBuf;
 use std::process::ExitCode;
@@ -27,8 +27,8 @@ use std::process::ExitCode;
 use clap::{Parser, Subcommand};
 
 use checkout::{Build, Checkout};
+use error::Outcome;
 use site::Site;
-use trouble::Outcome;
 
 #[derive(Parser)]
 #[command(name = "cargo xtask", about)]

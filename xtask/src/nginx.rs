@@ -4,10 +4,10 @@ use std::net::SocketAddr;
 use std::path::PathBuf;
 use std::process::Command;
 
+use crate::error::{Outcome, TaskError};
 use crate::process;
 use crate::site::{Server, Site, free_address};
 use crate::tools;
-use crate::trouble::{Outcome, Trouble};
 
 /// The size of the page at `/1k`, in bytes.
 const PAGE: usize = 1024;
@@ -30,7 +30,7 @@ impl Nginx {
         let log = folder.join("access.log");
         let certificate = certificate(site, &folder)?;
         std::fs::create_dir_all(folder.join("pages"))
-            .map_err(|error| Trouble::at(&folder, error))?;
+            .map_err(|error| TaskError::at(&folder, error))?;
         tools::write(
             &folder.join("pages/1k"),
             "posthaste\n".repeat(PAGE).split_at(PAGE).0,
@@ -83,7 +83,7 @@ impl Nginx {
     /// Number of requests with this status in the access log.
     pub(crate) fn logged(&self, status: u16) -> Outcome<u64> {
         let text =
-            std::fs::read_to_string(&self.log).map_err(|error| Trouble::at(&self.log, error))?;
+            std::fs::read_to_string(&self.log).map_err(|error| TaskError::at(&self.log, error))?;
         let status = format!("\" {status} ");
         Ok(text.lines().filter(|line| line.contains(&status)).count() as u64)
     }

@@ -24,8 +24,8 @@ use std::process::{Command, ExitCode};
 use std::time::Duration;
 
 use crate::checkout::Checkout;
+use crate::error::{Outcome, TaskError};
 use crate::process::{self, Finished};
-use crate::trouble::{Outcome, Trouble};
 
 use built::Built;
 
@@ -119,9 +119,9 @@ impl Packages {
     fn empty(&self, name: &str) -> Outcome<PathBuf> {
         let folder = self.folder.join(name);
         if folder.exists() {
-            std::fs::remove_dir_all(&folder).map_err(|error| Trouble::at(&folder, error))?;
+            std::fs::remove_dir_all(&folder).map_err(|error| TaskError::at(&folder, error))?;
         }
-        std::fs::create_dir_all(&folder).map_err(|error| Trouble::at(&folder, error))?;
+        std::fs::create_dir_all(&folder).map_err(|error| TaskError::at(&folder, error))?;
         Ok(folder)
     }
 }
@@ -141,7 +141,7 @@ pub(crate) fn run(checkout: Checkout, name: Option<&str>) -> Outcome<ExitCode> {
         .collect();
     if chosen.is_empty() {
         let names: Vec<&str> = KINDS.iter().map(|kind| kind.name).collect();
-        return Err(Trouble::Failed(format!(
+        return Err(TaskError::Failed(format!(
             "no such package; there are {}",
             names.join(", ")
         )));
@@ -179,8 +179,8 @@ fn line(name: &str, made: &Outcome<Made>) -> String {
                 made.package, made.tried, made.found
             )
         }
-        Err(Trouble::Missing(why)) => format!("| {name} | | | **missing**: {} |", first(why)),
-        Err(Trouble::Failed(why)) => format!("| {name} | | | **FAILED**: {} |", first(why)),
+        Err(TaskError::Missing(why)) => format!("| {name} | | | **missing**: {} |", first(why)),
+        Err(TaskError::Failed(why)) => format!("| {name} | | | **FAILED**: {} |", first(why)),
     }
 }
 
@@ -190,7 +190,7 @@ fn first(text: &str) -> &str {
 
 /// A file's size in bytes.
 fn size(path: &Path) -> Outcome<u64> {
-    let metadata = std::fs::metadata(path).map_err(|error| Trouble::at(path, error))?;
+    let metadata = std::fs::metadata(path).map_err(|error| TaskError::at(path, error))?;
     Ok(metadata.len())
 }
 
@@ -204,13 +204,13 @@ fn file_name(path: &Path) -> String {
 fn only(folder: &Path, end: &str) -> Outcome<PathBuf> {
     let entries = folder
         .read_dir()
-        .map_err(|error| Trouble::at(folder, error))?;
+        .map_err(|error| TaskError::at(folder, error))?;
     let mut found = entries
         .filter_map(|entry| Some(entry.ok()?.path()))
         .filter(|path| path.to_string_lossy().ends_with(end));
     match (found.next(), found.next()) {
         (Some(path), None) => Ok(path),
-        _ => Err(Trouble::at(folder, format!("holds not one file {end}"))),
+        _ => Err(TaskError::at(folder, format!("holds not one file {end}"))),
     }
 }
 
@@ -227,7 +227,7 @@ mod tests {
             found: "ok".into(),
         });
         assert_eq!(line("deb", &made), "| x.deb | 12.3 MB | apt-get | ok |");
-        let missing = Err(Trouble::Missing("no umoci\nmore".into()));
+        let missing = Err(TaskError::Missing("no umoci\nmore".into()));
         assert_eq!(
             line("image", &missing),
             "| image | | | **missing**: no umoci |"

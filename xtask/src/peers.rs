@@ -19,8 +19,8 @@ mod servers;
 pub(crate) mod stores;
 pub(crate) mod toolkits;
 
+use crate::error::{Outcome, TaskError};
 use crate::site::Site;
-use crate::trouble::{Outcome, Trouble};
 
 /// One peer test.
 pub(crate) struct Peer {
@@ -203,7 +203,7 @@ pub(crate) fn run(site: &Site, peers: &[&Peer]) -> PeerTally {
                     since.elapsed().as_secs_f64()
                 );
             }
-            Err(Trouble::Missing(why)) if !strict => {
+            Err(TaskError::Missing(why)) if !strict => {
                 tally.skipped += 1;
                 println!("peer {} ... skipped: {why}", peer.name);
             }

@@ -4,13 +4,13 @@
 //! build that arranges its code by these counts. The run consists of figures of the study, in which load, links,
 //! gateways and brokers run in one process. Each figure is a line in [`FIGURES`].
 
-use std::path::PathBuf;
 use std::process::Command;
 use std::time::Duration;
 
+use crate::checkout::profile_guided::{Toolchain, profile};
 use crate::checkout::{Build, Checkout};
+use crate::error::{Outcome, TaskError};
 use crate::process::{self, Running};
-use crate::trouble::{Outcome, Trouble, check};
 
 /// Figures to count: load on a service, emulated and simulated links, codings, gateways, brokers.
 const FIGURES: [&str; 7] = [
@@ -34,7 +34,7 @@ pub(crate) fn run(checkout: &Checkout) -> Outcome<()> {
     let profdata = Toolchain::ask(checkout)?.profdata()?;
     let counting = checkout.binary(Build::Counting)?;
     let counts = checkout.folder("pgo/counts")?;
-    std::fs::remove_dir_all(&counts).map_err(|error| Trouble::at(&counts, error))?;
+    std::fs::remove_dir_all(&counts).map_err(|error| TaskError::at(&counts, error))?;
     let logs = checkout.folder("pgo/logs")?;
     println!(
         "running {} figures to count: {}",
@@ -60,71 +60,6 @@ pub(crate) fn run(checkout: &Checkout) -> Outcome<()> {
     process::run("llvm-profdata", &mut merge, MOMENT, &logs)?;
     println!("{}", checkout.binary(Build::Profiled)?.display());
     Ok(())
-}
-
-/// Makes `cargo` build the release with counters. Returns the folder of the products.
-pub(crate) fn counting(checkout: &Checkout, cargo: &mut Command) -> Outcome<PathBuf> {
-    let counts = checkout.folder("pgo/counts")?;
-    let flag = format!("-Cprofile-generate={}", counts.display());
-    release(checkout, cargo, &flag, "pgo/counting")
-}
-
-/// Makes `cargo` build the release with the counts. Returns the folder of the products.
-pub(crate) fn profiled(checkout: &Checkout, cargo: &mut Command) -> Outcome<PathBuf> {
-    let profile = profile(checkout)?;
-    check(profile.is_file(), || {
-        "nothing was counted yet: run `cargo xtask pgo` first, a quarter of an hour".to_owned()
-    })?;
-    let flag = format!("-Cprofile-use={}", profile.display());
-    release(checkout, cargo, &flag, "pgo/profiled")
-}
-
-/// With an explicit target, flags do not apply to build scripts and macros.
-fn release(checkout: &Checkout, cargo: &mut Command, flag: &str, folder: &str) -> Outcome<PathBuf> {
-    let host = Toolchain::ask(checkout)?.host()?;
-    let folder = checkout.folder(folder)?;
-    cargo
-        .args(["--profile", "dist", "--target", &host, "--target-dir"])
-        .arg(&folder)
-        .env("CARGO_ENCODED_RUSTFLAGS", flag);
-    Ok(folder.join(host).join("dist"))
-}
-
-fn profile(checkout: &Checkout) -> Outcome<PathBuf> {
-    Ok(checkout.folder("pgo")?.join("study.profdata"))
-}
-
-/// rustc's folder for this machine: `lib/rustlib/HOST` of the toolchain.
-struct Toolchain(PathBuf);
-
-impl Toolchain {
-    fn ask(checkout: &Checkout) -> Outcome<Self> {
-        let mut rustc = Command::new("rustc");
-        rustc
-            .args(["--print", "target-libdir"])
-            .current_dir(checkout.root());
-        let logs = checkout.folder("pgo/logs")?;
-        let said = process::run("rustc", &mut rustc, MOMENT, &logs)?.stdout;
-        let mut folder = PathBuf::from(said.trim());
-        folder.pop();
-        Ok(Self(folder))
-    }
-
-    fn host(&self) -> Outcome<String> {
-        let name = self.0.file_name().and_then(|name| name.to_str());
-        name.map(str::to_owned)
-            .ok_or_else(|| Trouble::at(&self.0, "is no folder of rustc's"))
-    }
-
-    /// The program that merges counts, of the same LLVM as the compiler.
-    fn profdata(&self) -> Outcome<PathBuf> {
-        let program = self.0.join("bin/llvm-profdata");
-        if program.is_file() {
-            return Ok(program);
-        }
-        let remedy = "no llvm-profdata beside rustc: `rustup component add llvm-tools`";
-        Err(Trouble::Missing(remedy.to_owned()))
-    }
 }
 
 #[cfg(test)]

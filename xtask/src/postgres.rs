@@ -5,10 +5,10 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::time::{Duration, Instant};
 
+use crate::error::{Outcome, TaskError};
 use crate::nginx::certificate;
 use crate::site::{Server, Site, free_address};
 use crate::tools;
-use crate::trouble::{Outcome, Trouble};
 
 /// Debian's folder of the programs, by version.
 const VERSIONS: &str = "/usr/lib/postgresql";
@@ -115,8 +115,9 @@ fn programs(site: &Site) -> Outcome<PathBuf> {
         return Ok(programs);
     }
     tools::install(&site.checkout, "postgresql")?;
-    newest()
-        .ok_or_else(|| Trouble::Missing(format!("postgresql is installed, but not in {VERSIONS}")))
+    newest().ok_or_else(|| {
+        TaskError::Missing(format!("postgresql is installed, but not in {VERSIONS}"))
+    })
 }
 
 /// A folder that the server's user may write, outside of a checkout that this user may not see, and a certificate in
@@ -124,7 +125,7 @@ fn programs(site: &Site) -> Outcome<PathBuf> {
 fn folder(site: &Site) -> Outcome<(Folder, PathBuf)> {
     let name = format!("posthaste-postgres-{}", std::process::id());
     let folder = Folder(std::env::temp_dir().join(name));
-    std::fs::create_dir(&folder.0).map_err(|error| Trouble::at(&folder.0, error))?;
+    std::fs::create_dir(&folder.0).map_err(|error| TaskError::at(&folder.0, error))?;
     let certificate = certificate(site, &folder.0)?;
     if rustix::process::geteuid().is_root() {
         let mut give = Command::new("chown");

@@ -11,9 +11,9 @@ use std::time::Duration;
 use serde_json::Value;
 
 use crate::checkout::{Build, Checkout};
+use crate::error::{Outcome, TaskError};
 use crate::process;
 use crate::tools::write;
-use crate::trouble::{Outcome, Trouble};
 
 const BANDWIDTHS: [&str; 7] = [
     "160kbit", "300kbit", "500kbit", "1Mbit", "2Mbit", "4Mbit", "10Mbit",
@@ -183,7 +183,7 @@ fn section(program: &Program, service: &Service, stack: &Stack, figures: &str) -
 
 fn median(case: &Value) -> Outcome<f64> {
     let median = case["response_time_ms"]["p50"].as_f64();
-    median.ok_or_else(|| Trouble::Failed("`simulate --json`: a case without a median".to_owned()))
+    median.ok_or_else(|| TaskError::Failed("`simulate --json`: a case without a median".to_owned()))
 }
 
 impl Program {
@@ -193,7 +193,7 @@ impl Program {
         command.arg("simulate").args(options).arg("--json");
         let limit = Duration::from_secs(1200);
         let done = process::run("posthaste", &mut command, limit, &self.logs)?;
-        let unreadable = |what: &str| Trouble::Failed(format!("`simulate --json`: {what}"));
+        let unreadable = |what: &str| TaskError::Failed(format!("`simulate --json`: {what}"));
         let document: Value =
             serde_json::from_str(&done.stdout).map_err(|error| unreadable(&error.to_string()))?;
         let cases = document["cases"].as_array();

@@ -14,7 +14,7 @@ use std::time::{Duration, Instant};
 
 use rustix::process::{Pid, Signal, WaitId, WaitIdOptions};
 
-use crate::trouble::{Outcome, Trouble};
+use crate::error::{Outcome, TaskError};
 
 /// Living groups, which Ctrl-C has to end.
 static GROUPS: Mutex<Vec<Pid>> = Mutex::new(Vec::new());
@@ -60,7 +60,7 @@ impl Running {
         let number = STARTED.fetch_add(1, Ordering::Relaxed);
         let file = |end: &str| logs.join(format!("{number:03}-{name}.{end}"));
         let (stdout, stderr) = (file("out"), file("err"));
-        let open = |path: &Path| File::create(path).map_err(|error| Trouble::at(path, error));
+        let open = |path: &Path| File::create(path).map_err(|error| TaskError::at(path, error));
         command
             .stdin(Stdio::null())
             .stdout(open(&stdout)?)
@@ -88,7 +88,7 @@ impl Running {
     /// Sends a signal to the whole group.
     pub(crate) fn signal(&self, signal: Signal) -> Outcome<()> {
         rustix::process::kill_process_group(self.pid(), signal)
-            .map_err(|error| Trouble::Failed(format!("{}: no signal sent: {error}", self.name)))
+            .map_err(|error| TaskError::Failed(format!("{}: no signal sent: {error}", self.name)))
     }
 
     /// True if it has ended.
@@ -107,7 +107,7 @@ impl Running {
         while !self.has_ended() {
             if self.since.elapsed() > limit {
                 let said = tail(&self.words());
-                return Err(Trouble::Failed(format!(
+                return Err(TaskError::Failed(format!(
                     "{} did not end within {} s; it said:\n{said}",
                     self.name,
                     limit.as_secs()
@@ -121,7 +121,7 @@ impl Running {
         let mut this = self;
         end_group(this.pid());
         let status = this.led.child.wait().map_err(|error| {
-            Trouble::Failed(format!(
+            TaskError::Failed(format!(
                 "{}: its status could not be read: {error}",
                 this.name
             ))
@@ -177,7 +177,7 @@ impl Finished {
         let code = self
             .code
             .map_or_else(|| "a signal".into(), |code| format!("exit {code}"));
-        Err(Trouble::Failed(format!(
+        Err(TaskError::Failed(format!(
             "{name} ended with {code}; it said:\n{said}"
         )))
     }
@@ -229,7 +229,7 @@ pub(crate) fn pass_through(
             Err(mpsc::RecvTimeoutError::Disconnected) => break,
             Err(mpsc::RecvTimeoutError::Timeout) => {
                 let seconds = limit.as_secs();
-                return Err(Trouble::Failed(format!(
+                return Err(TaskError::Failed(format!(
                     "{name} did not end within {seconds} s"
                 )));
             }
@@ -237,8 +237,8 @@ pub(crate) fn pass_through(
     }
     match led.child.wait() {
         Ok(status) if status.success() => Ok(()),
-        Ok(status) => Err(Trouble::Failed(format!("{name}: {status}"))),
-        Err(error) => Err(Trouble::Failed(format!("{name}: {error}"))),
+        Ok(status) => Err(TaskError::Failed(format!("{name}: {status}"))),
+        Err(error) => Err(TaskError::Failed(format!("{name}: {error}"))),
     }
 }
 
@@ -246,7 +246,7 @@ pub(crate) fn pass_through(
 pub(crate) fn end_children_with_us() -> Outcome<()> {
     use signal_hook::consts::{SIGINT, SIGTERM};
     let mut signals = signal_hook::iterator::Signals::new([SIGINT, SIGTERM])
-        .map_err(|error| Trouble::Failed(format!("no signal handler: {error}")))?;
+        .map_err(|error| TaskError::Failed(format!("no signal handler: {error}")))?;
     std::thread::spawn(move || {
         if signals.forever().next().is_some() {
             let groups = lock();
@@ -287,20 +287,20 @@ fn end_group(group: Pid) {
     let _ = rustix::process::kill_process_group(group, Signal::KILL);
 }
 
-fn cannot_start(name: &str, command: &Command, error: &std::io::Error) -> Trouble {
+fn cannot_start(name: &str, command: &Command, error: &std::io::Error) -> TaskError {
     let program = command.get_program().to_string_lossy().into_owned();
     match error.kind() {
         std::io::ErrorKind::NotFound => {
-            Trouble::Missing(format!("{name}: there is no program {program}"))
+            TaskError::Missing(format!("{name}: there is no program {program}"))
         }
-        _ => Trouble::Failed(format!("{name}: {program} did not start: {error}")),
+        _ => TaskError::Failed(format!("{name}: {program} did not start: {error}")),
     }
 }
 
 /// User and system time of a process that runs or waits to be reaped (proc(5), stat 14 and 15).
 fn cpu_of(pid: Pid) -> Outcome<Duration> {
     let path = PathBuf::from(format!("/proc/{}/stat", pid.as_raw_nonzero()));
-    let stat = std::fs::read_to_string(&path).map_err(|error| Trouble::at(&path, error))?;
+    let stat = std::fs::read_to_string(&path).map_err(|error| TaskError::at(&path, error))?;
     // The name in brackets may contain anything, including brackets and spaces.
     let ticks = stat
         .rsplit_once(')')
@@ -309,7 +309,7 @@ fn cpu_of(pid: Pid) -> Outcome<Duration> {
             two.map(|ticks| ticks.parse::<u64>().ok())
                 .sum::<Option<u64>>()
         })
-        .ok_or_else(|| Trouble::at(&path, "no CPU times in it"))?;
+        .ok_or_else(|| TaskError::at(&path, "no CPU times in it"))?;
     Ok(Duration::from_secs(ticks)
         / u32::try_from(rustix::param::clock_ticks_per_second()).unwrap_or(100))
 }
@@ -411,6 +411,6 @@ mod tests {
     fn a_missing_program_is_missing_not_failed() {
         let logs = tempfile::tempdir().expect("a folder");
         let started = Running::start("x", &mut Command::new("no-such-program-here"), logs.path());
-        assert!(matches!(started, Err(Trouble::Missing(_))));
+        assert!(matches!(started, Err(TaskError::Missing(_))));
     }
 }

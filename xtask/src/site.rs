@@ -9,9 +9,9 @@ use std::process::Command;
 use std::time::{Duration, Instant};
 
 use crate::checkout::{Build, Checkout};
+use crate::error::{Outcome, TaskError};
 use crate::process::{self, Finished, Running};
 use crate::tools;
-use crate::trouble::{Outcome, Trouble};
 
 /// Time limit for a server to listen. A JVM on a busy machine is slow.
 const LISTENING: Duration = Duration::from_secs(120);
@@ -35,7 +35,7 @@ impl Site {
     pub(crate) fn new(checkout: Checkout, build: Build) -> Outcome<Self> {
         let binary = checkout.binary(build)?;
         let logs = checkout.peer_folder("logs")?;
-        std::fs::remove_dir_all(&logs).map_err(|error| Trouble::at(&logs, error))?;
+        std::fs::remove_dir_all(&logs).map_err(|error| TaskError::at(&logs, error))?;
         let logs = checkout.peer_folder("logs")?;
         Ok(Self {
             checkout,
@@ -106,7 +106,7 @@ impl Site {
         while TcpStream::connect(address).is_err() {
             if running.has_ended() || Instant::now() > end {
                 let words = running.words();
-                return Err(Trouble::Failed(format!(
+                return Err(TaskError::Failed(format!(
                     "{name} does not listen on {address}: {words}"
                 )));
             }
@@ -127,5 +127,5 @@ impl Server {
 pub(crate) fn free_address() -> Outcome<SocketAddr> {
     TcpListener::bind("127.0.0.1:0")
         .and_then(|listener| listener.local_addr())
-        .map_err(|error| Trouble::Failed(format!("no free port on 127.0.0.1: {error}")))
+        .map_err(|error| TaskError::Failed(format!("no free port on 127.0.0.1: {error}")))
 }

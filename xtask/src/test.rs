@@ -8,11 +8,11 @@ use std::process::ExitCode;
 use std::time::Duration;
 
 use crate::checkout::{Build, Checkout, cargo};
+use crate::error::{Outcome, TaskError};
 use crate::peers::{self, PEERS, Peer};
 use crate::process;
 use crate::site::Site;
 use crate::tools;
-use crate::trouble::{Outcome, Trouble};
 
 pub(crate) use fast::run as run_fast;
 
@@ -34,7 +34,7 @@ pub(crate) fn run(checkout: Checkout, only: Option<&str>) -> Outcome<ExitCode> {
         .collect();
     if chosen.is_empty() {
         let names: Vec<&str> = PEERS.iter().map(|peer| peer.name).collect();
-        return Err(Trouble::Failed(format!(
+        return Err(TaskError::Failed(format!(
             "no such peer test; there are {}",
             names.join(", ")
         )));

@@ -10,8 +10,8 @@ use std::sync::OnceLock;
 use std::time::Duration;
 
 use crate::checkout::{self, Checkout};
+use crate::error::{Outcome, TaskError};
 use crate::process;
-use crate::trouble::{Outcome, Trouble};
 
 /// Time limit for one download.
 const DOWNLOAD: Duration = Duration::from_secs(400);
@@ -25,7 +25,7 @@ pub(crate) fn debian(checkout: &Checkout, program: &str, package: &str) -> Outco
     }
     install(checkout, package)?;
     find(program).ok_or_else(|| {
-        Trouble::Missing(format!(
+        TaskError::Missing(format!(
             "the package {package} is installed but brings no {program}"
         ))
     })
@@ -36,12 +36,12 @@ pub(crate) fn install(checkout: &Checkout, package: &str) -> Outcome<()> {
     static UPDATED: OnceLock<()> = OnceLock::new();
     let by_hand = format!("install it by hand: apt-get install {package}");
     if find("apt-get").is_none() {
-        return Err(Trouble::Missing(format!(
+        return Err(TaskError::Missing(format!(
             "no apt-get here to get {package} with; {by_hand}"
         )));
     }
     if !rustix::process::geteuid().is_root() {
-        return Err(Trouble::Missing(format!(
+        return Err(TaskError::Missing(format!(
             "{package} is absent and apt-get needs root; {by_hand}"
         )));
     }
@@ -197,17 +197,17 @@ pub(crate) fn find(program: &str) -> Option<PathBuf> {
 pub(crate) fn copy(from: &Path, to: &Path) -> Outcome<()> {
     std::fs::copy(from, to)
         .map(drop)
-        .map_err(|error| Trouble::at(from, error))
+        .map_err(|error| TaskError::at(from, error))
 }
 
 /// Writes a file.
 pub(crate) fn write(path: &Path, text: impl AsRef<[u8]>) -> Outcome<()> {
-    std::fs::write(path, text).map_err(|error| Trouble::at(path, error))
+    std::fs::write(path, text).map_err(|error| TaskError::at(path, error))
 }
 
 /// Runs `make` unless `folder` was made from exactly this `list` before.
 fn made_from(list: &Path, folder: &Path, make: impl FnOnce() -> Outcome<()>) -> Outcome<()> {
-    let wanted = std::fs::read(list).map_err(|error| Trouble::at(list, error))?;
+    let wanted = std::fs::read(list).map_err(|error| TaskError::at(list, error))?;
     made(&wanted, folder, || {
         eprintln!("  getting what {} lists", list.display());
         make()
@@ -230,8 +230,8 @@ pub(crate) fn made(
     write(&stamp, wanted)
 }
 
-fn missing(what: &str, error: &Trouble) -> Trouble {
-    Trouble::Missing(format!("{what} could not be got: {error}"))
+fn missing(what: &str, error: &TaskError) -> TaskError {
+    TaskError::Missing(format!("{what} could not be got: {error}"))
 }
 
 #[cfg(test)]
@@ -246,7 +246,7 @@ mod tests {
         for wanted in ["server@v1", "server@v1", "server@v2", "server@v2"] {
             let make = || {
                 makes += 1;
-                std::fs::create_dir_all(&folder).map_err(|error| Trouble::at(&folder, error))
+                std::fs::create_dir_all(&folder).map_err(|error| TaskError::at(&folder, error))
             };
             made(wanted.as_bytes(), &folder, make).expect("nothing fails");
         }

@@ -80,7 +80,7 @@ pub use admin::{Admin, ProviderToken};
 pub use change::{OfferChange, OfferKey};
 pub use config::{BrokerConfig, Definitions, Money, OfferLimits, Tls};
 pub use fetching::config::SourceConfig;
-pub use http::{BrokerHandler, ReplyBody};
+pub use http::{BrokerHandler, BrokerReplyBody};
 pub use posthaste_serve::ConfigError;
 pub use search::{OfferSearch, SearchError};
 pub use store::{StoreUrl, StoreUrlError};

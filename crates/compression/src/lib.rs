@@ -37,6 +37,7 @@ mod load_controller;
 mod media;
 mod policy;
 mod prefer;
+mod preference;
 mod preference_block;
 mod reason;
 mod reply;
@@ -54,8 +55,9 @@ pub use load_controller::{Gate, LoadController, LoadEstimate, Sample, Threshold,
 pub use media::Media;
 pub use policy::{Decision, POLICIES, Policy, Question, UnknownPolicy};
 pub use prefer::{Prefer, saves_data};
+pub use preference::Preference;
 pub use preference_block::{COMPRESSION, PreferenceBlock, ScanResult};
 pub use reason::{REASONS, Reason};
 pub use reply::{Reply, Rules, forbids_transform, is_coded};
 pub use step::{Coding, Codings, Menu, STEPS, Step, Steps, UnknownStep};
-pub use wish::{Form, Origin, Preference, Wish};
+pub use wish::{Form, Origin, Wish};

@@ -1,4 +1,4 @@
-//! Compression preference of a client, and the precedence of its sources.
+//! Wishes of a client about compression, by source, and the form of the reply.
 //!
 //! The papers give a client three options in its request: do not compress, compress, compress if possible ("Performance
 //! Considerations for Mobile Web Services", section 5). A client without any of them has stated no preference. Policies
@@ -7,10 +7,6 @@
 use std::fmt;
 
 use schemars::JsonSchema;
-
-use crate::accept::Accept;
-use crate::prefer::Prefer;
-use crate::step::{Coding, Codings};
 
 /// A client's wish for one reply.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, JsonSchema)]
@@ -53,15 +49,6 @@ pub enum Origin {
     Wsdl,
     /// The route's default.
     Route,
-}
-
-/// A preference and its source.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub struct Preference {
-    /// The preference.
-    pub wish: Wish,
-    /// Its source.
-    pub origin: Origin,
 }
 
 impl Wish {
@@ -121,66 +108,6 @@ impl Origin {
     }
 }
 
-impl Preference {
-    /// Applies the order of precedence: the SOAP header, a refusal or a demand in `Accept-Encoding`, `Prefer`,
-    /// `Save-Data`, the service's description, the route's default.
-    ///
-    /// An accepted coding in `Accept-Encoding` alone states no preference, because every browser and library sends it.
-    pub fn of(
-        soap: Option<Wish>,
-        accept: &Accept,
-        prefer: &Prefer,
-        saves_data: bool,
-        described: Option<Wish>,
-        route: Wish,
-    ) -> Self {
-        let said = match accept {
-            accept if accept.refuses() => Some(Wish::Never),
-            accept if accept.demands() => Some(Wish::Always),
-            _ => None,
-        };
-        let sources = [
-            (soap, Origin::SoapHeader),
-            (said, Origin::AcceptEncoding),
-            (prefer.compression, Origin::Prefer),
-            (saves_data.then_some(Wish::Always), Origin::SaveData),
-            (described, Origin::Wsdl),
-        ];
-        let stated = sources.into_iter().find_map(|(wish, origin)| {
-            let wish = wish.filter(|wish| *wish != Wish::Unstated)?;
-            Some(Self { wish, origin })
-        });
-        stated.unwrap_or(Self {
-            wish: route,
-            origin: Origin::Route,
-        })
-    }
-
-    /// The codings to choose from: those of `offered` that the client ranks highest.
-    ///
-    /// A SOAP Body is compressed with gzip, regardless of HTTP's fields, which concern whole contents. A client without
-    /// Accept-Encoding gets gzip if it asks for compression, because every such client can read it, and none otherwise.
-    pub fn codings(&self, form: Form, accept: &Accept, offered: Codings) -> Codings {
-        let asks = matches!(self.wish, Wish::Always | Wish::IfPossible)
-            && !matches!(self.origin, Origin::Wsdl | Origin::Route);
-        let in_body = form == Form::Body;
-        if accept.is_present() && !in_body {
-            accept.best(offered)
-        } else if (asks || in_body) && offered.has(Coding::Gzip) {
-            Codings::default().with(Coding::Gzip)
-        } else {
-            Codings::default()
-        }
-    }
-
-    /// Returns true if the client leaves compression to the server: it neither asks for it nor refuses it, and accepts
-    /// one of the `offered` codings.
-    pub fn is_open(&self, form: Form, accept: &Accept, offered: Codings) -> bool {
-        let has_choice = matches!(self.wish, Wish::IfPossible | Wish::Unstated);
-        has_choice && !self.codings(form, accept, offered).is_empty()
-    }
-}
-
 impl fmt::Display for Wish {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.pad(self.name())
@@ -196,60 +123,6 @@ impl fmt::Display for Origin {
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    fn of(soap: Option<Wish>, accept: &str, prefer: &str, saves: bool) -> (Wish, Origin) {
-        let accept = Accept::read([accept.as_bytes()]);
-        let prefer = Prefer::read([prefer.as_bytes()]);
-        let found = Preference::of(soap, &accept, &prefer, saves, None, Wish::IfPossible);
-        (found.wish, found.origin)
-    }
-
-    #[test]
-    fn the_first_place_that_says_something_counts() {
-        let always = "compression=always";
-        let soap = of(Some(Wish::IfPossible), "identity", always, true);
-        assert_eq!(soap, (Wish::IfPossible, Origin::SoapHeader));
-        let refused = of(None, "identity", always, true);
-        assert_eq!(refused, (Wish::Never, Origin::AcceptEncoding));
-        let demanded = of(None, "gzip, identity;q=0", "compression=never", false);
-        assert_eq!(demanded, (Wish::Always, Origin::AcceptEncoding));
-        let preferred = of(None, "gzip", "compression=never", true);
-        assert_eq!(preferred, (Wish::Never, Origin::Prefer));
-        let saving = of(None, "gzip", "compression=perhaps", true);
-        assert_eq!(saving, (Wish::Always, Origin::SaveData));
-        let nothing = of(Some(Wish::Unstated), "gzip, br", "", false);
-        assert_eq!(nothing, (Wish::IfPossible, Origin::Route));
-        let (accept, prefer) = (Accept::default(), Prefer::default());
-        let described = Some(Wish::Never);
-        let wsdl = Preference::of(None, &accept, &prefer, false, described, Wish::Always);
-        assert_eq!((wsdl.wish, wsdl.origin), (Wish::Never, Origin::Wsdl));
-    }
-
-    #[test]
-    fn who_can_be_compressed_and_need_not_leaves_it_open() {
-        let offered = Codings::default().with(Coding::Gzip).with(Coding::Zstd);
-        let is_open = |form, accept: Option<&str>, prefer: &str| {
-            let accept = Accept::read(accept.map(str::as_bytes));
-            let prefer = Prefer::read([prefer.as_bytes()]);
-            let preference = Preference::of(None, &accept, &prefer, false, None, Wish::Unstated);
-            preference.is_open(form, &accept, offered)
-        };
-        let whole = |accept, prefer| is_open(Form::Content, accept, prefer);
-        assert!(whole(Some("gzip"), ""));
-        assert!(whole(None, "compression=if-possible"));
-        assert!(is_open(Form::Body, None, ""));
-        for (accept, prefer) in [
-            (None, ""),
-            (Some("br"), ""),
-            (Some("br"), "compression=if-possible"),
-            (Some("identity"), ""),
-            (Some("gzip, identity;q=0"), ""),
-            (Some("gzip"), "compression=never"),
-            (Some("gzip"), "compression=always"),
-        ] {
-            assert!(!whole(accept, prefer), "{accept:?} {prefer}");
-        }
-    }
 
     #[test]
     fn three_words_are_read() {

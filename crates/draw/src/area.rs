@@ -8,7 +8,7 @@ use plotters::coord::cartesian::Cartesian2d;
 use crate::axis::{Axis, Coord, Fitted};
 use crate::chart::{Along, Chart};
 use crate::frame::{Above, Format, Frame};
-use crate::layer::{Place, UNITS};
+use crate::layer::{PixelPosition, UNITS};
 use crate::trace::{Placed, Trace};
 
 /// Data area with its mapping.
@@ -57,7 +57,7 @@ impl Area {
     }
 
     /// Position on the page of two values on their scales.
-    pub(crate) fn place(&self, x: f64, y: f64) -> Place {
+    pub(crate) fn place(&self, x: f64, y: f64) -> PixelPosition {
         let (x, y) = self.mapping.translate(&(x, y));
         (f64::from(x) / UNITS, f64::from(y) / UNITS)
     }
@@ -68,13 +68,13 @@ impl Area {
     }
 
     /// Positions of the points of a run.
-    pub(crate) fn places(&self, run: &[Placed<'_>]) -> Vec<Place> {
+    pub(crate) fn places(&self, run: &[Placed<'_>]) -> Vec<PixelPosition> {
         let place = |placed: &Placed<'_>| self.place(placed.x, placed.y);
         run.iter().map(place).collect()
     }
 
     /// Positions of both ends of an interval, the lower first.
-    pub(crate) fn ends(&self, placed: &Placed<'_>) -> Option<(Place, Place)> {
+    pub(crate) fn ends(&self, placed: &Placed<'_>) -> Option<(PixelPosition, PixelPosition)> {
         let (low, high) = placed.interval?;
         let low = low.unwrap_or(self.y.coord.low);
         Some((self.place(placed.x, low), self.place(placed.x, high)))

@@ -9,7 +9,7 @@ use plotters::coord::ranged1d::Ranged;
 use crate::axis::{Axis, Fitted, Scale};
 use crate::chart::Role;
 use crate::frame::{self, Anchor, Foot, Format, Frame, Key, text};
-use crate::layer::{Pen, Place, UNITS, layer, tenth, text_width, wrap};
+use crate::layer::{Pen, PixelPosition, UNITS, layer, tenth, text_width, wrap};
 use crate::palette;
 use crate::table::{Cell, Table};
 
@@ -321,7 +321,7 @@ impl Bars {
 }
 
 /// Vertical text, read upwards, that ends at `end`.
-fn upwards(end: Place, words: &str) -> Markup {
+fn upwards(end: PixelPosition, words: &str) -> Markup {
     let turned = format!("translate({} {}) rotate(-90)", tenth(end.0), tenth(end.1));
     html! { text class="ph-text" transform=(turned) text-anchor="end" { (words) } }
 }
@@ -393,7 +393,7 @@ fn broken(slot: &Slot<'_>, top: f64) -> Markup {
 
 /// Fill of a part by its number: solid, hatched, tinted, cross-hatched, repeated. The paper's parts have dashed
 /// outlines.
-fn filling(kind: usize, upper: Place, lower: Place, muted: bool) -> Markup {
+fn filling(kind: usize, upper: PixelPosition, lower: PixelPosition, muted: bool) -> Markup {
     let outline = [upper, (lower.0, upper.1), lower, (upper.0, lower.1), upper];
     html! {
         @if kind.is_multiple_of(4) {
@@ -416,7 +416,7 @@ fn filling(kind: usize, upper: Place, lower: Place, muted: bool) -> Markup {
 }
 
 /// Slanted lines from edge to edge, 7 pixels apart.
-fn hatch(pen: &mut Pen<'_>, upper: Place, lower: Place, falling: bool) {
+fn hatch(pen: &mut Pen<'_>, upper: PixelPosition, lower: PixelPosition, falling: bool) {
     let (width, height) = (lower.0 - upper.0, lower.1 - upper.1);
     let count = ((width + height) / 7.0).min(400.0) as u32;
     for index in 1..=count {

@@ -6,7 +6,7 @@
 use maud::{Markup, PreEscaped, html};
 
 use crate::axis::Fitted;
-use crate::layer::{Pen, Place, layer, tenth, text_width, wrap};
+use crate::layer::{Pen, PixelPosition, layer, tenth, text_width, wrap};
 use crate::palette;
 
 const MARGIN: f64 = 16.0;
@@ -67,7 +67,7 @@ pub(crate) enum Anchor {
 }
 
 /// One line of text at a baseline.
-pub(crate) fn text(place: Place, class: &str, anchor: Anchor, words: &str) -> Markup {
+pub(crate) fn text(place: PixelPosition, class: &str, anchor: Anchor, words: &str) -> Markup {
     let anchor = match anchor {
         Anchor::Start => None,
         Anchor::Middle => Some("middle"),

@@ -9,7 +9,7 @@ use plotters::backend::{DrawingBackend, SVGBackend};
 use plotters::style::{BLACK, Color, ShapeStyle, WHITE};
 
 /// A position on the page in pixels, from the upper left.
-pub(crate) type Place = (f64, f64);
+pub(crate) type PixelPosition = (f64, f64);
 
 /// Backend units per pixel.
 pub(crate) const UNITS: f64 = 10.0;
@@ -60,7 +60,7 @@ pub(crate) fn layer(draw: impl FnOnce(&mut Pen<'_>)) -> Markup {
 
 impl Pen<'_> {
     /// Draws an open line through `places`.
-    pub(crate) fn line(&mut self, places: &[Place], width: f64) {
+    pub(crate) fn line(&mut self, places: &[PixelPosition], width: f64) {
         let style = BLACK.stroke_width((width * UNITS).round() as u32);
         let places = places.iter().map(|place| units(*place));
         // Writing to a string cannot fail.
@@ -68,18 +68,18 @@ impl Pen<'_> {
     }
 
     /// Draws a filled polygon.
-    pub(crate) fn fill(&mut self, places: &[Place]) {
+    pub(crate) fn fill(&mut self, places: &[PixelPosition]) {
         self.polygon(places, &BLACK.filled());
     }
 
     /// Draws a filled rectangle.
-    pub(crate) fn rectangle(&mut self, upper_left: Place, lower_right: Place) {
+    pub(crate) fn rectangle(&mut self, upper_left: PixelPosition, lower_right: PixelPosition) {
         let (from, to) = (units(upper_left), units(lower_right));
         let _ = self.0.draw_rect(from, to, &BLACK.filled(), true);
     }
 
     /// Draws the marker of a point. A hollow one has the colour of the surface inside.
-    pub(crate) fn marker(&mut self, marker: Marker, at: Place, hollow: bool) {
+    pub(crate) fn marker(&mut self, marker: Marker, at: PixelPosition, hollow: bool) {
         let outline = BLACK.stroke_width(if hollow { 17 } else { 10 });
         let inside: ShapeStyle = if hollow {
             WHITE.filled()
@@ -88,7 +88,7 @@ impl Pen<'_> {
         };
         let r = 3.6;
         let (x, y) = at;
-        let around = |corners: &[(f64, f64)]| -> Vec<Place> {
+        let around = |corners: &[(f64, f64)]| -> Vec<PixelPosition> {
             corners
                 .iter()
                 .map(|(dx, dy)| (x + dx * r, y + dy * r))
@@ -123,13 +123,13 @@ impl Pen<'_> {
         }
     }
 
-    fn polygon(&mut self, places: &[Place], style: &ShapeStyle) {
+    fn polygon(&mut self, places: &[PixelPosition], style: &ShapeStyle) {
         let places = places.iter().map(|place| units(*place));
         let _ = self.0.fill_polygon(places, style);
     }
 }
 
-fn units((x, y): Place) -> (i32, i32) {
+fn units((x, y): PixelPosition) -> (i32, i32) {
     ((x * UNITS).round() as i32, (y * UNITS).round() as i32)
 }
 

@@ -8,7 +8,7 @@ use maud::{Markup, html};
 use crate::area::Area;
 use crate::chart::{Along, Chart, Mark, Role};
 use crate::frame::{Anchor, Frame, text};
-use crate::layer::{Place, layer, text_width};
+use crate::layer::{PixelPosition, layer, text_width};
 use crate::palette;
 use crate::trace::{self, Trace};
 
@@ -19,7 +19,7 @@ const ROW: f64 = 16.0;
 pub(crate) struct Marks<'a> {
     frame: &'a Frame,
     lines: Vec<ReferenceLine<'a>>,
-    labels: Vec<Place>,
+    labels: Vec<PixelPosition>,
 }
 
 impl<'a> Marks<'a> {
@@ -45,7 +45,7 @@ impl<'a> Marks<'a> {
             Some(ReferenceLine { mark, at })
         };
         let lines: Vec<ReferenceLine<'a>> = chart.marks.iter().filter_map(line).collect();
-        let data: Vec<Place> = traces
+        let data: Vec<PixelPosition> = traces
             .iter()
             .flat_map(|trace| &trace.runs)
             .flat_map(|run| along(&trace::thin_line(&area.places(run))))
@@ -109,7 +109,7 @@ struct LabelArea {
 }
 
 impl LabelArea {
-    fn around(baseline: Place, width: f64) -> Self {
+    fn around(baseline: PixelPosition, width: f64) -> Self {
         let (left, bottom) = (baseline.0, baseline.1 + 4.0);
         Self {
             left,
@@ -119,7 +119,7 @@ impl LabelArea {
         }
     }
 
-    fn holds(&self, (x, y): Place) -> bool {
+    fn holds(&self, (x, y): PixelPosition) -> bool {
         (self.left - 3.0..=self.right + 3.0).contains(&x)
             && (self.top - 2.0..=self.bottom + 2.0).contains(&y)
     }
@@ -141,13 +141,13 @@ impl LabelArea {
 }
 
 /// Left end of the baseline of each line's label. `data` are positions to avoid.
-fn place(frame: &Frame, lines: &[ReferenceLine<'_>], data: &[Place]) -> Vec<Place> {
+fn place(frame: &Frame, lines: &[ReferenceLine<'_>], data: &[PixelPosition]) -> Vec<PixelPosition> {
     let mut taken: Vec<LabelArea> = Vec::new();
     lines
         .iter()
         .map(|line| {
             let width = text_width(&line.mark.label, SIZE);
-            let cost = |baseline: &Place, distance: usize| {
+            let cost = |baseline: &PixelPosition, distance: usize| {
                 let room = LabelArea::around(*baseline, width);
                 let covered = data.iter().filter(|place| room.holds(**place)).count();
                 let clashes = taken.iter().filter(|other| other.meets(&room)).count();
@@ -168,7 +168,7 @@ fn place(frame: &Frame, lines: &[ReferenceLine<'_>], data: &[Place]) -> Vec<Plac
 }
 
 /// Positions next to `line` in order of preference: the top of a vertical line, the right end of a horizontal one.
-fn candidates(frame: &Frame, line: &ReferenceLine<'_>, width: f64) -> Vec<Place> {
+fn candidates(frame: &Frame, line: &ReferenceLine<'_>, width: f64) -> Vec<PixelPosition> {
     let fits = |x: f64| x >= frame.left + 2.0 && x + width <= frame.right + 4.0;
     match line.mark.along {
         Along::X => {
@@ -195,7 +195,7 @@ fn candidates(frame: &Frame, line: &ReferenceLine<'_>, width: f64) -> Vec<Place>
 }
 
 /// Positions along the polyline through `places`, dense enough for the test of labels.
-fn along(places: &[Place]) -> Vec<Place> {
+fn along(places: &[PixelPosition]) -> Vec<PixelPosition> {
     let mut all = places.to_vec();
     for pair in places.windows(2) {
         let ((x0, y0), (x1, y1)) = (pair[0], pair[1]);

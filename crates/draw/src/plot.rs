@@ -8,7 +8,7 @@ use maud::{Markup, html};
 use crate::area::Area;
 use crate::chart::{Along, Chart, Role, Series, Shape};
 use crate::frame::{self, Anchor, Foot, Format, Key, SAMPLE, text};
-use crate::layer::{MARKERS, Marker, Place, layer, tenth};
+use crate::layer::{MARKERS, Marker, PixelPosition, layer, tenth};
 use crate::marks::Marks;
 use crate::palette;
 use crate::trace::{self, Placed, Trace};
@@ -162,12 +162,12 @@ fn looks(chart: &Chart, traces: &[Trace<'_>]) -> Vec<SeriesStyle> {
 }
 
 fn draw_series(area: &Area, trace: &Trace<'_>, look: &SeriesStyle, index: usize) -> Markup {
-    let lines: Vec<Vec<Place>> = trace
+    let lines: Vec<Vec<PixelPosition>> = trace
         .runs
         .iter()
         .map(|run| joined(area, run, look))
         .collect();
-    let dots: Vec<Place> = trace
+    let dots: Vec<PixelPosition> = trace
         .points()
         .filter(|placed| look.marked && area.shows(placed))
         .map(|placed| area.place(placed.x, placed.y))
@@ -215,15 +215,16 @@ fn draw_series(area: &Area, trace: &Trace<'_>, look: &SeriesStyle, index: usize)
 }
 
 /// Ends of the intervals of as many points as can be distinguished.
-fn whiskers(area: &Area, trace: &Trace<'_>) -> Vec<(Place, Place)> {
-    let ends: Vec<(Place, Place)> = trace.points().filter_map(|p| area.ends(p)).collect();
-    let upper: Vec<Place> = ends.iter().map(|(_, high)| *high).collect();
+fn whiskers(area: &Area, trace: &Trace<'_>) -> Vec<(PixelPosition, PixelPosition)> {
+    let ends: Vec<(PixelPosition, PixelPosition)> =
+        trace.points().filter_map(|p| area.ends(p)).collect();
+    let upper: Vec<PixelPosition> = ends.iter().map(|(_, high)| *high).collect();
     let seen = trace::seen(&upper, true).into_iter();
     seen.map(|index| ends[index]).collect()
 }
 
 /// Line of one run as drawn; empty if points are not connected.
-fn joined(area: &Area, run: &[Placed<'_>], look: &SeriesStyle) -> Vec<Place> {
+fn joined(area: &Area, run: &[Placed<'_>], look: &SeriesStyle) -> Vec<PixelPosition> {
     let places = area.places(run);
     match look.shape {
         Shape::Points => Vec::new(),
@@ -233,10 +234,11 @@ fn joined(area: &Area, run: &[Placed<'_>], look: &SeriesStyle) -> Vec<Place> {
 }
 
 /// Outline of the intervals along a run: forward along the upper ends, back along the lower ends.
-fn band(area: &Area, run: &[Placed<'_>]) -> Vec<Place> {
-    let ends: Vec<(Place, Place)> = run.iter().filter_map(|placed| area.ends(placed)).collect();
-    let upper: Vec<Place> = ends.iter().map(|(_, high)| *high).collect();
-    let lower: Vec<Place> = ends.iter().rev().map(|(low, _)| *low).collect();
+fn band(area: &Area, run: &[Placed<'_>]) -> Vec<PixelPosition> {
+    let ends: Vec<(PixelPosition, PixelPosition)> =
+        run.iter().filter_map(|placed| area.ends(placed)).collect();
+    let upper: Vec<PixelPosition> = ends.iter().map(|(_, high)| *high).collect();
+    let lower: Vec<PixelPosition> = ends.iter().rev().map(|(low, _)| *low).collect();
     [trace::thin_line(&upper), trace::thin_line(&lower)].concat()
 }
 
@@ -249,7 +251,7 @@ fn draw_hits(
     index: usize,
 ) -> Markup {
     let shown: Vec<&Placed<'_>> = trace.points().filter(|placed| area.shows(placed)).collect();
-    let places: Vec<Place> = shown.iter().map(|p| area.place(p.x, p.y)).collect();
+    let places: Vec<PixelPosition> = shown.iter().map(|p| area.place(p.x, p.y)).collect();
     html! {
         g class="ph-series" data-series=(index) {
             @for at in trace::seen(&places, true) {

@@ -7,7 +7,7 @@ use std::collections::BTreeSet;
 
 use crate::axis::Axis;
 use crate::chart::{Chart, Point, Series, Shape};
-use crate::layer::Place;
+use crate::layer::PixelPosition;
 
 /// Maximum number of points of a line with markers.
 const MARKED: usize = 60;
@@ -85,14 +85,14 @@ fn place_interval(axis: &Axis, interval: Option<(f64, f64)>) -> Option<(Option<f
 }
 
 /// Thins the line through `places` to at most four places per pixel column, without visible change.
-pub(crate) fn thin_line(places: &[Place]) -> Vec<Place> {
+pub(crate) fn thin_line(places: &[PixelPosition]) -> Vec<PixelPosition> {
     if places.len() <= THINNED {
         return places.to_vec();
     }
     places
         .chunk_by(|a, b| a.0.floor() == b.0.floor())
         .flat_map(|column| {
-            let by_height = |a: &&Place, b: &&Place| a.1.total_cmp(&b.1);
+            let by_height = |a: &&PixelPosition, b: &&PixelPosition| a.1.total_cmp(&b.1);
             let mut kept = vec![column[0]];
             kept.extend(column.iter().min_by(by_height));
             kept.extend(column.iter().max_by(by_height));
@@ -104,7 +104,7 @@ pub(crate) fn thin_line(places: &[Place]) -> Vec<Place> {
 }
 
 /// Indices of the visible places if each takes a cell; all if they are few.
-pub(crate) fn seen(places: &[Place], for_pointer: bool) -> Vec<usize> {
+pub(crate) fn seen(places: &[PixelPosition], for_pointer: bool) -> Vec<usize> {
     let cell = if for_pointer { HIT_CELL } else { DOT_CELL };
     let few = if for_pointer { THINNED / 10 } else { THINNED };
     if places.len() <= few {
@@ -120,7 +120,7 @@ pub(crate) fn seen(places: &[Place], for_pointer: bool) -> Vec<usize> {
 }
 
 /// Connects `places` as steps: each height holds until the next.
-pub(crate) fn steps(places: &[Place]) -> Vec<Place> {
+pub(crate) fn steps(places: &[PixelPosition]) -> Vec<PixelPosition> {
     let corners = places
         .windows(2)
         .flat_map(|pair| [pair[0], (pair[1].0, pair[0].1)]);
@@ -154,7 +154,7 @@ mod tests {
     #[test]
     fn thinning_keeps_ends_and_extremes() {
         let wave = |n: u32| (f64::from(n) / 100.0, f64::from(n * 7919 % 1000));
-        let places: Vec<Place> = (0..10_000).map(wave).collect();
+        let places: Vec<PixelPosition> = (0..10_000).map(wave).collect();
         let thin = thin_line(&places);
         assert!(thin.len() <= 400, "{}", thin.len());
         assert_eq!((thin[0], thin[thin.len() - 1]), (places[0], places[9_999]));

@@ -47,7 +47,7 @@ pub struct Network<K, P> {
     plans: Plans<K>,
     seed: Seed,
     sharing: Sharing,
-    connections: HashMap<K, ConnectionState>,
+    connections: HashMap<K, NetworkConnection>,
     /// All connections whose memory has not been freed, in no order. Some are checked for each new one.
     rounds: VecDeque<RegisteredConnection<K>>,
     pairs: Vec<Option<LinkPair<K, P>>>,
@@ -67,7 +67,7 @@ enum Plans<K> {
 
 type Choose<K> = Box<dyn Fn(&K) -> [Arc<Plan>; 2] + Send>;
 
-struct ConnectionState {
+struct NetworkConnection {
     number: u64,
     last: Instant,
     slot: usize,
@@ -279,7 +279,7 @@ impl<K: Hash + Eq + Clone, P: Packet> Network<K, P> {
         opening: Option<Opening>,
     ) -> (u64, usize) {
         if let Some(connection) = self.connections.get_mut(key) {
-            let ConnectionState {
+            let NetworkConnection {
                 number,
                 last,
                 slot,
@@ -320,7 +320,7 @@ impl<K: Hash + Eq + Clone, P: Packet> Network<K, P> {
             number,
             slot,
         });
-        let connection = ConnectionState {
+        let connection = NetworkConnection {
             number,
             last: now,
             slot,

@@ -6,7 +6,7 @@
 use thiserror::Error;
 
 use super::definition::{Custom, Definition, Info, Protocols, Term};
-use super::document::{Offer, Offers, Requirement};
+use super::document::{Document, Offer, Offers, Requirement};
 use super::ontology::Ontology;
 
 /// Maximum size of a document in bytes.
@@ -52,25 +52,42 @@ fn url(url: &str) -> Result<(), Excess> {
     text("bytes of a URL", url)
 }
 
-pub(super) fn offers(offers: &Offers) -> Result<(), Excess> {
+impl Document {
+    /// Fails if a limit is exceeded.
+    pub fn check(&self) -> Result<(), Excess> {
+        match self {
+            Self::Ontology(document) => ontology(document),
+            Self::Requirement(requirement) => requirement.check(),
+            Self::Offers(document) => offers(document),
+        }
+    }
+}
+
+impl Offer {
+    /// Fails if a limit is exceeded.
+    pub fn check(&self) -> Result<(), Excess> {
+        name(&self.name)?;
+        self.endpoint.as_deref().map_or(Ok(()), url)?;
+        definition(&self.qos)
+    }
+}
+
+impl Requirement {
+    /// Fails if a limit is exceeded.
+    pub fn check(&self) -> Result<(), Excess> {
+        name(&self.name)?;
+        definition(&self.qos)
+    }
+}
+
+fn offers(offers: &Offers) -> Result<(), Excess> {
     count("offers", offers.offers.len(), OFFERS)?;
     count("includes", offers.includes.len(), INCLUDES)?;
     offers
         .includes
         .iter()
         .try_for_each(|include| url(include))?;
-    offers.offers.iter().try_for_each(offer)
-}
-
-pub(super) fn offer(offer: &Offer) -> Result<(), Excess> {
-    name(&offer.name)?;
-    offer.endpoint.as_deref().map_or(Ok(()), url)?;
-    definition(&offer.qos)
-}
-
-pub(super) fn requirement(requirement: &Requirement) -> Result<(), Excess> {
-    name(&requirement.name)?;
-    definition(&requirement.qos)
+    offers.offers.iter().try_for_each(Offer::check)
 }
 
 fn definition(definition: &Definition) -> Result<(), Excess> {
@@ -92,7 +109,7 @@ fn definition(definition: &Definition) -> Result<(), Excess> {
     Ok(())
 }
 
-pub(super) fn ontology(ontology: &Ontology) -> Result<(), Excess> {
+fn ontology(ontology: &Ontology) -> Result<(), Excess> {
     count("metrics", ontology.metrics.len(), TERMS)?;
     count("priorities", ontology.priorities.len(), TERMS)?;
     count("protocols", ontology.protocols.len(), TERMS)?;

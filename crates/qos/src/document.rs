@@ -4,7 +4,6 @@ use jiff::Timestamp;
 use posthaste_soap::xml::Scanner;
 use serde::{Deserialize, Serialize};
 
-use super::bounds::{self, Excess};
 use super::definition::Definition;
 use super::ontology::Ontology;
 use super::xml::{self, DocumentError};
@@ -63,7 +62,7 @@ impl Document {
         Ok(document)
     }
 
-    /// Reads a document of at most [`bounds::BYTES`].
+    /// Reads a document of at most [`bounds::BYTES`](super::bounds::BYTES).
     pub fn read(bytes: &[u8]) -> Result<Self, DocumentError> {
         let document = xml::read_bytes(bytes)?;
         document.check()?;
@@ -81,28 +80,5 @@ impl Document {
     /// Appends the document's root element, for use inside another document.
     pub fn write_into(&self, out: &mut String) {
         xml::write(self, out);
-    }
-
-    /// Fails if a limit in [`bounds`] is exceeded.
-    pub fn check(&self) -> Result<(), Excess> {
-        match self {
-            Self::Ontology(ontology) => bounds::ontology(ontology),
-            Self::Requirement(requirement) => requirement.check(),
-            Self::Offers(offers) => bounds::offers(offers),
-        }
-    }
-}
-
-impl Offer {
-    /// Fails if a limit in [`bounds`] is exceeded.
-    pub fn check(&self) -> Result<(), Excess> {
-        bounds::offer(self)
-    }
-}
-
-impl Requirement {
-    /// Fails if a limit in [`bounds`] is exceeded.
-    pub fn check(&self) -> Result<(), Excess> {
-        bounds::requirement(self)
     }
 }

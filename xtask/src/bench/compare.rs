@@ -10,11 +10,11 @@ use std::time::Duration;
 
 use crate::bench::{Bench, Figure, Measure};
 use crate::checkout::cargo;
+use crate::error::{Outcome, TaskError, check};
 use crate::load::Loading;
 use crate::peers::generators::first_isbn;
 use crate::process::{self, Running};
 use crate::site::Server;
-use crate::trouble::{Outcome, Trouble, check};
 
 /// Pairs of each kind on the wire, and the number run at once: 24 runs of 300 requests need little of a core.
 const PAIRS: (usize, usize) = (40, 3);
@@ -107,7 +107,7 @@ pub(crate) fn wire(bench: &Bench) -> Outcome<Vec<Figure>> {
     let pairs = bench.or_quick(PAIRS.0, PAIRS.1);
     let runs = bench.site.checkout.peer_folder("compare")?;
     // A run keeps its records in a folder of its own.
-    std::fs::remove_dir_all(&runs).map_err(|error| Trouble::at(&runs, error))?;
+    std::fs::remove_dir_all(&runs).map_err(|error| TaskError::at(&runs, error))?;
     let _busy: Vec<Running> = (0..BUSY)
         .map(|_| {
             let mut command = Command::new("timeout");
@@ -196,7 +196,7 @@ impl<'b> Pair<'b> {
             .finish(Duration::from_secs(PATIENCE))?;
         match compared.code {
             Some(code @ (0 | 1 | 3)) => Ok(code),
-            code => Err(Trouble::Failed(format!(
+            code => Err(TaskError::Failed(format!(
                 "posthaste compare ended with {code:?}: {}",
                 compared.stderr
             ))),

@@ -6,10 +6,10 @@ use std::time::Duration;
 use crate::bench::pinned::{generator, micros, number, server};
 use crate::bench::{Bench, Figure, Measure, in_turns, pair_ratio};
 use crate::checkout::cargo;
+use crate::error::{Outcome, TaskError, check};
 use crate::nginx::Nginx;
 use crate::process;
 use crate::tools;
-use crate::trouble::{Outcome, Trouble, check};
 
 /// CPU time per completed request, 50 connections, 1 KB from one nginx worker.
 pub(crate) fn cpu(bench: &Bench) -> Outcome<Vec<Figure>> {
@@ -61,7 +61,7 @@ pub(crate) fn cpu(bench: &Bench) -> Outcome<Vec<Figure>> {
 fn requests(said: &str) -> Outcome<f64> {
     said.lines()
         .find_map(|line| line.split_once(" requests in ")?.0.trim().parse().ok())
-        .ok_or_else(|| Trouble::Failed(format!("wrk did not say how many requests:\n{said}")))
+        .ok_or_else(|| TaskError::Failed(format!("wrk did not say how many requests:\n{said}")))
 }
 
 /// Peak resident memory after about one and about five million requests.
@@ -92,7 +92,7 @@ pub(crate) fn memory(bench: &Bench) -> Outcome<Vec<Figure>> {
 pub(crate) fn newcomer(bench: &Bench) -> Outcome<Vec<Figure>> {
     let checkout = &bench.site.checkout;
     let folder = checkout.peer_folder("newcomer")?;
-    std::fs::remove_dir_all(&folder).map_err(|error| Trouble::at(&folder, error))?;
+    std::fs::remove_dir_all(&folder).map_err(|error| TaskError::at(&folder, error))?;
     let mut clone = Command::new("git");
     clone
         .args(["clone", "--quiet", "--local"])

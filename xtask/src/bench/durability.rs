@@ -1,9 +1,9 @@
 //! Acknowledged offers that a broker loses, counted over many kills by the broker's own test.
 
 use crate::bench::{Bench, Figure, Measure};
+use crate::error::{Outcome, TaskError, check};
 use crate::peers::stores::{self, Tests};
 use crate::postgres::Postgres;
-use crate::trouble::{Outcome, Trouble, check};
 
 /// Arguments of the test, which runs for both stores.
 const ARGUMENTS: [&str; 2] = ["--nocapture", "--test-threads=2"];
@@ -32,7 +32,7 @@ pub(crate) fn durability(bench: &Bench) -> Outcome<Vec<Figure>> {
     })?;
     let figure = |(store, writes): &(String, String)| {
         let writes = writes.parse().map_err(|_| {
-            Trouble::Failed(format!(
+            TaskError::Failed(format!(
                 "the test of {store} did not say how many writes: {writes}"
             ))
         })?;

@@ -6,7 +6,7 @@ use std::process::Command;
 use serde_json::Value;
 
 use crate::bench::{Bench, Figure, Measure};
-use crate::trouble::{Outcome, Trouble};
+use crate::error::{Outcome, TaskError};
 
 /// Time limit for all figures together, in seconds.
 const PATIENCE: u64 = 3600;
@@ -37,8 +37,8 @@ pub(crate) fn claims(
             ("manifest.json", numbers),
         ] {
             let file = out.join(figure).join(name);
-            let text = fs::read_to_string(&file).map_err(|error| Trouble::at(&file, error))?;
-            all.extend(read(figure, &text).map_err(|error| Trouble::at(&file, error))?);
+            let text = fs::read_to_string(&file).map_err(|error| TaskError::at(&file, error))?;
+            all.extend(read(figure, &text).map_err(|error| TaskError::at(&file, error))?);
         }
     }
     Ok(all)

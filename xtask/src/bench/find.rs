@@ -10,10 +10,10 @@ use serde_json::Value;
 
 use crate::bench::result::Bounds;
 use crate::bench::{Bench, Figure, Measure};
-use crate::load::Report;
+use crate::error::{Outcome, TaskError};
+use crate::load::LoadReport;
 use crate::peers::generators::first_isbn;
 use crate::process::Running;
-use crate::trouble::{Outcome, Trouble};
 
 /// Laws on the wire, with service times in ms. Virtual time has the others: 50 s with services of 5 ms, or of M/M/1, do
 /// not determine the capacity to 5 %.
@@ -66,7 +66,7 @@ pub(crate) fn wire(bench: &Bench) -> Outcome<Vec<Figure>> {
 }
 
 struct Found {
-    report: Report,
+    report: LoadReport,
     truth: f64,
 }
 
@@ -148,8 +148,9 @@ pub(crate) fn in_virtual_time(bench: &Bench) -> Outcome<Vec<Figure>> {
     let mut figures = Vec::new();
     let mut widths = Vec::new();
     for line in finished.stdout.lines() {
-        let case: Value = serde_json::from_str(line)
-            .map_err(|error| Trouble::Failed(format!("the study of --find: {error} in {line}")))?;
+        let case: Value = serde_json::from_str(line).map_err(|error| {
+            TaskError::Failed(format!("the study of --find: {error} in {line}"))
+        })?;
         let number = |name: &str| case[name].as_f64().unwrap_or(f64::NAN);
         let (bias, coverage) = (number("bias"), number("coverage"));
         widths.push(100.0 * number("median_width"));

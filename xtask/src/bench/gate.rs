@@ -5,8 +5,8 @@
 
 use crate::bench::figures::claims;
 use crate::bench::{Bench, Figure};
+use crate::error::Outcome;
 use crate::tools;
-use crate::trouble::Outcome;
 
 /// The figures with targets.
 const FIGURES: [&str; 2] = ["wsqos/promises-2026", "wsqos/policies-2026"];

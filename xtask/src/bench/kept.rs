@@ -8,9 +8,9 @@ use jiff::Timestamp;
 
 use crate::bench::result::{Figure, Machine, Run};
 use crate::checkout::Checkout;
+use crate::error::{Outcome, TaskError};
 use crate::process;
 use crate::tools::write;
-use crate::trouble::{Outcome, Trouble};
 
 /// The folder of all runs in the checkout.
 const FOLDER: &str = "benches/results";
@@ -33,7 +33,7 @@ impl RunOrigin {
             let mut git = Command::new("git");
             git.current_dir(checkout.root()).args(arguments);
             let done = process::run("git", &mut git, Duration::from_secs(60), &logs)?;
-            Ok::<_, Trouble>(done.stdout.trim().to_owned())
+            Ok::<_, TaskError>(done.stdout.trim().to_owned())
         };
         let commit = git(&["rev-parse", COMMIT, "HEAD"])?;
         let ask = ["status", "--porcelain", "--untracked-files=no", "--", "."];
@@ -73,7 +73,7 @@ impl Machine {
     /// This machine, with its load average.
     fn here() -> Outcome<Self> {
         let read = |path: &str| {
-            std::fs::read_to_string(path).map_err(|error| Trouble::at(Path::new(path), error))
+            std::fs::read_to_string(path).map_err(|error| TaskError::at(Path::new(path), error))
         };
         let load = read("/proc/loadavg")?;
         let load = load.split(' ').next().unwrap_or("unknown");
@@ -115,7 +115,7 @@ impl Run {
     /// Writes the run below `folder`, next to other runs of the same day and commit. Returns its path.
     fn write(&self, folder: &Path) -> Outcome<PathBuf> {
         let folder = folder.join(&self.bench);
-        std::fs::create_dir_all(&folder).map_err(|error| Trouble::at(&folder, error))?;
+        std::fs::create_dir_all(&folder).map_err(|error| TaskError::at(&folder, error))?;
         let mut name = format!("{}-{}", self.day(), self.commit);
         let mut number = 1;
         while folder.join(format!("{name}.json")).exists() {
@@ -123,20 +123,21 @@ impl Run {
             name = format!("{}-{}-{number}", self.day(), self.commit);
         }
         let path = folder.join(format!("{name}.json"));
-        let text = serde_json::to_string_pretty(self).map_err(|error| Trouble::at(&path, error))?;
+        let text =
+            serde_json::to_string_pretty(self).map_err(|error| TaskError::at(&path, error))?;
         write(&path, text + "\n")?;
         Ok(path)
     }
 
     /// Reads a run and checks it against its path.
     fn read(path: &Path) -> Outcome<Self> {
-        let text = std::fs::read_to_string(path).map_err(|error| Trouble::at(path, error))?;
-        let run: Self = serde_json::from_str(&text).map_err(|error| Trouble::at(path, error))?;
+        let text = std::fs::read_to_string(path).map_err(|error| TaskError::at(path, error))?;
+        let run: Self = serde_json::from_str(&text).map_err(|error| TaskError::at(path, error))?;
         let place = format!("{}/{}-{}", run.bench, run.day(), run.commit);
         let own = path.with_extension("").display().to_string();
         match own.rsplit_once(&place) {
             Some((before, rest)) if before.ends_with('/') && is_number(rest) => Ok(run),
-            _ => Err(Trouble::at(path, format!("holds a run of {place}"))),
+            _ => Err(TaskError::at(path, format!("holds a run of {place}"))),
         }
     }
 }
@@ -161,11 +162,11 @@ pub(super) fn runs(root: &Path) -> Outcome<Vec<Run>> {
 
 /// Entries of a folder, sorted by name without ending, so that a second run of a day follows the first.
 fn entries(folder: &Path) -> Outcome<Vec<PathBuf>> {
-    let read = std::fs::read_dir(folder).map_err(|error| Trouble::at(folder, error))?;
+    let read = std::fs::read_dir(folder).map_err(|error| TaskError::at(folder, error))?;
     let mut paths = read
         .map(|entry| entry.map(|entry| entry.path()))
         .collect::<Result<Vec<_>, _>>()
-        .map_err(|error| Trouble::at(folder, error))?;
+        .map_err(|error| TaskError::at(folder, error))?;
     paths.sort_by_key(|path| path.with_extension(""));
     Ok(paths)
 }

@@ -7,7 +7,7 @@ use crate::bench::{
     Bench, compare, cost, durability, emulator, find, gate, lookups, marking, oracle, past_limit,
     proxies, reply, schedule, simulate, tails, visible,
 };
-use crate::trouble::Outcome;
+use crate::error::Outcome;
 
 /// Benchmarks of one part of the system.
 pub(super) struct Area {

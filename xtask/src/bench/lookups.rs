@@ -2,8 +2,8 @@
 
 use crate::bench::figures::claims;
 use crate::bench::{Bench, Figure};
+use crate::error::Outcome;
 use crate::postgres::Postgres;
-use crate::trouble::Outcome;
 
 /// Compared with SQLite and PostgreSQL, whose answers must equal ours.
 pub(crate) fn lookups(bench: &Bench) -> Outcome<Vec<Figure>> {

@@ -6,9 +6,9 @@ use std::fs;
 use crate::bench::proxies::{BenchProxy, calls, origin, request};
 use crate::bench::result::Bounds;
 use crate::bench::{Bench, Figure, Measure, in_turns, median};
+use crate::error::{Outcome, TaskError};
 use crate::site::Server;
 use crate::tools;
-use crate::trouble::{Outcome, Trouble};
 
 /// SOAP header block that requests the throughput class (docs/reference/gateway.md).
 const HEADER: &str = "<s:Header><q:WSQoSSoapHeader xmlns:q=\"http://wsqos.org/\"><qosInfo>\
@@ -61,7 +61,7 @@ pub(crate) fn marking(bench: &Bench) -> Outcome<Vec<Figure>> {
 /// The request for a page, with the header that asks for a mark.
 fn asking(bench: &Bench) -> Outcome<String> {
     let plain = request(bench, "BookLite")?;
-    let text = fs::read_to_string(&plain).map_err(|error| Trouble::at(&plain, error))?;
+    let text = fs::read_to_string(&plain).map_err(|error| TaskError::at(&plain, error))?;
     let file = plain.with_file_name("asking-request.xml");
     let body = "<s:Body>";
     tools::write(&file, text.replacen(body, &format!("{HEADER}{body}"), 1))?;

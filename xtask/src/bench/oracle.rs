@@ -12,10 +12,10 @@ use posthaste_units::Span;
 use crate::bench::pinned::{number, real_time};
 use crate::bench::result::Bounds;
 use crate::bench::{Bench, Figure, Measure};
-use crate::load::{Loading, Report};
+use crate::error::{Outcome, TaskError};
+use crate::load::{LoadReport, Loading};
 use crate::peers::generators::first_isbn;
 use crate::site::Server;
-use crate::trouble::{Outcome, Trouble};
 
 /// Relaxation times of the queue that are not counted, because every run begins empty. Fewer with `--quick`.
 const WARM_UP: (u64, u64) = (10, 1);
@@ -132,7 +132,7 @@ impl Runs {
             _ => Md1::new(self.load, self.service)
                 .map(|law| (law.mean_sojourn(), law.sojourn_quantile(0.99))),
         }
-        .ok_or_else(|| Trouble::Failed(format!("no such queue: {}", self.name())))?;
+        .ok_or_else(|| TaskError::Failed(format!("no such queue: {}", self.name())))?;
         let ms = |span: Span| span.as_secs_f64() * 1000.0;
         Ok(Theory {
             mean: ms(mean),
@@ -220,7 +220,7 @@ impl Runs {
 }
 
 /// The reports of all runs of these laws, made at the same time. Each run has a seed of its own.
-fn side_by_side(bench: &Bench, laws: &[Runs]) -> Outcome<Vec<Vec<Report>>> {
+fn side_by_side(bench: &Bench, laws: &[Runs]) -> Outcome<Vec<Vec<LoadReport>>> {
     // All shops first, because starting them would delay a running generator.
     let (mut seed, mut shops) = (0, Vec::new());
     for runs in laws {
@@ -273,8 +273,8 @@ pub(crate) fn limit(bench: &Bench) -> Outcome<Vec<Figure>> {
 }
 
 /// Outcomes of the requests, and the lateness of sending.
-fn instrument(reports: &[Vec<Report>]) -> Outcome<[Figure; 2]> {
-    let all: Vec<&Report> = reports.iter().flatten().collect();
+fn instrument(reports: &[Vec<LoadReport>]) -> Outcome<[Figure; 2]> {
+    let all: Vec<&LoadReport> = reports.iter().flatten().collect();
     let (mut sent, mut ok, mut late) = (0, 0, 0.0);
     for report in &all {
         sent += report.intended()?;
@@ -300,7 +300,7 @@ fn instrument(reports: &[Vec<Report>]) -> Outcome<[Figure; 2]> {
 
 /// Share of runs with theory inside the interval, and the width of the interval. The target applies to the share over
 /// all laws, because that of one law scatters by 2.5 %.
-fn covered(what: &str, laws: &[Runs], reports: &[Vec<Report>]) -> Outcome<Vec<Figure>> {
+fn covered(what: &str, laws: &[Runs], reports: &[Vec<LoadReport>]) -> Outcome<Vec<Figure>> {
     let mut figures = Vec::new();
     let (mut all_hits, mut all_runs) = (0.0, 0);
     for (runs, reports) in laws.iter().zip(reports) {
@@ -321,7 +321,7 @@ fn covered(what: &str, laws: &[Runs], reports: &[Vec<Report>]) -> Outcome<Vec<Fi
 }
 
 /// The same for one law and the statistic `what`: the number of hits, and the figures.
-fn covered_by(runs: &Runs, reports: &[Report], what: &str) -> Outcome<(f64, [Figure; 3])> {
+fn covered_by(runs: &Runs, reports: &[LoadReport], what: &str) -> Outcome<(f64, [Figure; 3])> {
     let theory = runs.theory()?;
     let theory = if what == "mean" {
         theory.mean
@@ -369,9 +369,12 @@ fn covered_by(runs: &Runs, reports: &[Report], what: &str) -> Outcome<(f64, [Fig
 }
 
 /// Means of mean and p99 over long runs.
-fn near_the_limit(runs: &Runs, reports: &[Report]) -> Outcome<Vec<Figure>> {
+fn near_the_limit(runs: &Runs, reports: &[LoadReport]) -> Outcome<Vec<Figure>> {
     let theory = runs.theory()?;
-    let sent = reports.iter().map(Report::intended).sum::<Outcome<u64>>()?;
+    let sent = reports
+        .iter()
+        .map(LoadReport::intended)
+        .sum::<Outcome<u64>>()?;
     let mut figures = Vec::new();
     for (what, theory) in [("mean", theory.mean), ("p99", theory.p99)] {
         let values = reports
@@ -402,15 +405,18 @@ fn near_the_limit(runs: &Runs, reports: &[Report]) -> Outcome<Vec<Figure>> {
 ///
 /// The limit is the kernel's accept queue. Each request therefore needs a connection of its own, and a rejected request
 /// is not answered.
-fn turned_away(reports: &[Report]) -> Outcome<Figure> {
+fn turned_away(reports: &[LoadReport]) -> Outcome<Figure> {
     let theory = Mm1k::new(FULL.load, FULL.service, ROOM)
-        .ok_or_else(|| Trouble::Failed("no such queue".into()))?
+        .ok_or_else(|| TaskError::Failed("no such queue".into()))?
         .blocking();
     let lost: u64 = reports
         .iter()
         .map(|report| report.outcome("connect-aborted") + report.outcome("unanswered"))
         .sum();
-    let sent = reports.iter().map(Report::intended).sum::<Outcome<u64>>()?;
+    let sent = reports
+        .iter()
+        .map(LoadReport::intended)
+        .sum::<Outcome<u64>>()?;
     let share = number(lost) / number(sent);
     let off = 100.0 * (share / theory - 1.0);
     Ok(Figure::new(

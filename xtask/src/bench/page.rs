@@ -8,7 +8,7 @@ use crate::bench::kept::runs;
 use crate::bench::list::{AREAS, Area};
 use crate::bench::result::{Figure, Machine, Run};
 use crate::bench::words::{cells, measured, peers, ratios, target};
-use crate::trouble::Outcome;
+use crate::error::Outcome;
 
 const METHOD: &str = "\
 # Benchmarks

@@ -6,9 +6,9 @@ use rustix::process::Signal;
 
 use crate::bench::pinned::generator;
 use crate::bench::{Bench, Figure, Measure};
+use crate::error::{Outcome, TaskError};
 use crate::peers::generators::first_isbn;
 use crate::peers::namespace::in_namespace;
-use crate::trouble::{Outcome, Trouble};
 
 /// Capacity of the slow server in requests per second: a millisecond each, and Python.
 const SLOW_CAPACITY: u32 = 900;
@@ -32,7 +32,7 @@ pub(crate) fn overload(bench: &Bench) -> Outcome<Vec<Figure>> {
         ];
         let said = in_namespace(&bench.site, &chore, 120)?;
         let run: serde_json::Value = serde_json::from_str(said.trim())
-            .map_err(|error| Trouble::Failed(format!("{error} in {said}")))?;
+            .map_err(|error| TaskError::Failed(format!("{error} in {said}")))?;
         let get = |name: &str| run[name].as_f64().unwrap_or(f64::NAN);
         let share = get("attempted") / get("intended");
         let (lost, drops) = (

@@ -7,9 +7,9 @@ use std::sync::LazyLock;
 use std::time::Duration;
 
 use crate::bench::Bench;
-use crate::load::Report;
+use crate::error::{Outcome, check};
+use crate::load::LoadReport;
 use crate::site::Server;
-use crate::trouble::{Outcome, check};
 
 /// Wrapper for a generator's command.
 pub(crate) fn generator() -> &'static [&'static str] {
@@ -52,7 +52,7 @@ impl Bench {
     }
 
     /// Runs `posthaste load` with one thread on the generator's core.
-    pub(crate) fn load(&self, url: &str, options: &[&str], seconds: u64) -> Outcome<Report> {
+    pub(crate) fn load(&self, url: &str, options: &[&str], seconds: u64) -> Outcome<LoadReport> {
         let arguments = [[url].as_slice(), &["--threads", "1"], options].concat();
         self.site
             .start_load(generator(), &arguments)?
@@ -60,7 +60,7 @@ impl Bench {
     }
 
     /// The same with `--find` and real-time priority, if permitted.
-    pub(crate) fn search(&self, url: &str, options: &[&str], seconds: u64) -> Outcome<Report> {
+    pub(crate) fn search(&self, url: &str, options: &[&str], seconds: u64) -> Outcome<LoadReport> {
         let before = [generator(), real_time()].concat();
         self.site
             .start_load(&before, &[[url].as_slice(), options].concat())?
@@ -73,7 +73,7 @@ impl Bench {
         server: &Server,
         options: &[&str],
         url: &str,
-    ) -> Outcome<(Report, Duration)> {
+    ) -> Outcome<(LoadReport, Duration)> {
         let before = server.running.cpu()?;
         let report = self.load(url, options, 120)?;
         Ok((report, server.running.cpu()? - before))

@@ -7,10 +7,10 @@ use std::process::Command;
 
 use crate::bench::pinned::{generator, number, real_time, server};
 use crate::bench::{Bench, Figure, Measure};
+use crate::error::{Outcome, TaskError, check};
 use crate::peers::generators::first_isbn;
 use crate::site::{Server, Site, free_address};
 use crate::tools;
-use crate::trouble::{Outcome, Trouble, check};
 
 /// A proxy.
 #[derive(Clone, Copy)]
@@ -40,7 +40,7 @@ pub(crate) fn proxies(bench: &Bench) -> Outcome<Vec<Figure>> {
         BenchProxy::Nginx,
         BenchProxy::Envoy,
     ];
-    let plain = Stand::all(site, &origin, all, false)?;
+    let plain = StartedProxies::all(site, &origin, all, false)?;
     let [ours, haproxy, nginx, envoy] = costs(bench, &plain, "BookLite")?;
     let bar = ours.value <= 1.5 * haproxy.value && ours.value <= 0.5 * envoy.value;
     figures.push(
@@ -62,7 +62,7 @@ pub(crate) fn proxies(bench: &Bench) -> Outcome<Vec<Figure>> {
             BenchProxy::Nginx,
             BenchProxy::Haproxy,
         ];
-        let stands = Stand::all(site, &origin, packing, true)?;
+        let stands = StartedProxies::all(site, &origin, packing, true)?;
         let [again, anew, nginx, haproxy] = costs(bench, &stands, operation)?;
         let bytes = stands.iter().map(|stand| stand.bytes(bench, operation));
         let bytes = bytes.collect::<Outcome<Vec<u64>>>()?;
@@ -89,12 +89,12 @@ pub(crate) fn proxies(bench: &Bench) -> Outcome<Vec<Figure>> {
 }
 
 /// A running proxy.
-struct Stand {
+struct StartedProxies {
     server: Server,
     packs: bool,
 }
 
-impl Stand {
+impl StartedProxies {
     fn all<const N: usize>(
         site: &Site,
         origin: &Server,
@@ -139,14 +139,14 @@ impl Stand {
         let said = bench.site.run("curl", &mut command, 20)?.stdout;
         said.trim()
             .parse()
-            .map_err(|_| Trouble::Failed(format!("curl says {said:?}")))
+            .map_err(|_| TaskError::Failed(format!("curl says {said:?}")))
     }
 }
 
 /// The cost of each proxy, measured in turns.
 fn costs<const N: usize>(
     bench: &Bench,
-    stands: &[Stand; N],
+    stands: &[StartedProxies; N],
     operation: &str,
 ) -> Outcome<[Measure; N]> {
     let mut values = [const { Vec::new() }; N];
@@ -260,7 +260,7 @@ fn fill(
     folder: &Path,
 ) -> Outcome<PathBuf> {
     let from = site.checkout.path(&format!("peers/proxies/{name}"));
-    let mut text = fs::read_to_string(&from).map_err(|error| Trouble::at(&from, error))?;
+    let mut text = fs::read_to_string(&from).map_err(|error| TaskError::at(&from, error))?;
     for (key, value) in values {
         text = text.replace(&format!("{{{{{key}}}}}"), &value);
     }
@@ -289,7 +289,7 @@ pub(super) fn origin(bench: &Bench) -> Outcome<Server> {
     let site = &bench.site;
     let folder = site.checkout.peer_folder("origin")?;
     let pages = folder.join("pages");
-    fs::create_dir_all(&pages).map_err(|error| Trouble::at(&pages, error))?;
+    fs::create_dir_all(&pages).map_err(|error| TaskError::at(&pages, error))?;
     let shop = site.bookshop(&[])?;
     let isbn = first_isbn(site, &shop)?;
     let curl = tools::debian(&site.checkout, "curl", "curl")?;

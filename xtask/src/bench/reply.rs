@@ -2,10 +2,10 @@
 
 use crate::bench::pinned::server;
 use crate::bench::{Bench, Figure, Measure, in_turns};
+use crate::error::Outcome;
 use crate::peers::generators::{first_isbn, get};
 use crate::peers::toolkits::gsoap_server;
 use crate::tools;
-use crate::trouble::Outcome;
 
 /// CPU time per BookLite reply, one core each, the same requests made from the same WSDL.
 pub(crate) fn gsoap(bench: &Bench) -> Outcome<Vec<Figure>> {

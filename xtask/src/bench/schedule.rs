@@ -9,10 +9,10 @@ use posthaste_units::Span;
 
 use crate::bench::pinned::{generator, number, server};
 use crate::bench::{Bench, Figure, Measure};
-use crate::load::Report;
+use crate::error::{Outcome, TaskError, check};
+use crate::load::LoadReport;
 use crate::peers::generators::get;
 use crate::site::Server;
-use crate::trouble::{Outcome, Trouble, check};
 
 /// Number of gaps for the test of Poisson arrivals.
 const POISSON_GAPS: usize = 100_000;
@@ -83,10 +83,10 @@ pub(crate) fn arrivals(bench: &Bench) -> Outcome<Vec<Figure>> {
     // The results so far are reported, even if the Poisson test fails.
     match poisson(bench) {
         Ok(test) => figures.extend(test),
-        Err(trouble) => figures.push(
+        Err(error) => figures.push(
             Figure::sentence("Poisson arrivals are measured")
                 .target("yes", false)
-                .remark(trouble.to_string()),
+                .remark(error.to_string()),
         ),
     }
     Ok(figures)
@@ -94,8 +94,8 @@ pub(crate) fn arrivals(bench: &Bench) -> Outcome<Vec<Figure>> {
 
 /// The reason of the first failed run, in brackets.
 fn first_trouble(failed: &[Outcome<ScheduledRun>]) -> String {
-    let trouble = failed.iter().find_map(|run| run.as_ref().err());
-    trouble.map_or_else(String::new, |trouble| format!(" (the first: {trouble})"))
+    let error = failed.iter().find_map(|run| run.as_ref().err());
+    error.map_or_else(String::new, |error| format!(" (the first: {error})"))
 }
 
 /// A second at 1,000/s.
@@ -105,7 +105,7 @@ fn second(bench: &Bench) -> Outcome<ScheduledRun> {
     let report = bench.load(&observer.url("/"), &options, 60)?;
     let stamps = stamps(bench, &observer, &report)?;
     let variation = coefficient_of_variation(&gaps(&stamps))
-        .ok_or_else(|| Trouble::Failed("too few intervals".into()))?;
+        .ok_or_else(|| TaskError::Failed("too few intervals".into()))?;
     Ok(ScheduledRun {
         variation,
         lateness: report.number("send_lateness_ms/p99")? * 1000.0,
@@ -148,7 +148,7 @@ fn poisson(bench: &Bench) -> Outcome<[Figure; 2]> {
     }
     let mean = Span::from_nanos(1_000_000_000 / rate);
     let test = exponential_gaps(&all, mean)
-        .ok_or_else(|| Trouble::Failed("no gap between arrivals".into()))?;
+        .ok_or_else(|| TaskError::Failed("no gap between arrivals".into()))?;
     let figure = |name: &str, value| {
         let what =
             format!("Poisson at {rate}/s, {generators} generators: Anderson-Darling, {name}");
@@ -167,7 +167,7 @@ fn observe(bench: &Bench) -> Outcome<Server> {
 }
 
 /// Arrival times of the requests, in ns, sorted.
-fn stamps(bench: &Bench, observer: &Server, report: &Report) -> Outcome<Vec<u64>> {
+fn stamps(bench: &Bench, observer: &Server, report: &LoadReport) -> Outcome<Vec<u64>> {
     report.expect_all("ok")?;
     let stamps: Vec<u64> = get(&bench.site, observer, "/stamps")?
         .lines()

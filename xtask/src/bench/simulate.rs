@@ -11,9 +11,9 @@ use serde_json::Value;
 
 use crate::bench::pinned::{generator, number, server};
 use crate::bench::{Bench, Figure, Measure, in_turns};
+use crate::error::{Outcome, TaskError, check};
 use crate::process::Finished;
 use crate::tools;
-use crate::trouble::{Outcome, Trouble, check};
 
 const PER_SECOND: &str = "transactions/s";
 /// Target: transactions per second on one core.
@@ -179,7 +179,7 @@ fn positions(bench: &Bench, program: &str, ends: &[&str]) -> Outcome<Vec<Figure>
 fn times(done: &Finished) -> Outcome<Vec<f64>> {
     let parsed: Result<Vec<f64>, _> = done.stdout.lines().map(str::parse).collect();
     let times =
-        parsed.map_err(|_| Trouble::Failed(format!("no times of ns-3: {}", done.stdout)))?;
+        parsed.map_err(|_| TaskError::Failed(format!("no times of ns-3: {}", done.stdout)))?;
     check(!times.is_empty(), || "ns-3 gave no time".to_owned())?;
     Ok(times)
 }
@@ -228,17 +228,17 @@ fn connections(done: &Finished) -> Outcome<f64> {
         Some(cases) => cases.iter().map(count).sum::<Option<f64>>(),
         None => count(&document),
     };
-    counts.ok_or_else(|| Trouble::Failed("no count of connections".to_owned()))
+    counts.ok_or_else(|| TaskError::Failed("no count of connections".to_owned()))
 }
 
 fn mean(case: &Value) -> Outcome<f64> {
     let time = case["response_time_ms"]["mean"].as_f64();
-    time.ok_or_else(|| Trouble::Failed("no mean response time".to_owned()))
+    time.ok_or_else(|| TaskError::Failed("no mean response time".to_owned()))
 }
 
 fn json(done: &Finished) -> Outcome<Value> {
     serde_json::from_str(&done.stdout)
-        .map_err(|error| Trouble::Failed(format!("`simulate --json`: {error}")))
+        .map_err(|error| TaskError::Failed(format!("`simulate --json`: {error}")))
 }
 
 /// `peers/ns3/author.cc`, compiled.

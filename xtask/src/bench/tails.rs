@@ -8,8 +8,8 @@ use crate::bench::pinned::number;
 use crate::bench::proxies::{BenchProxy, origin, posts, request};
 use crate::bench::result::Bounds;
 use crate::bench::{Bench, Figure, Measure};
+use crate::error::{Outcome, check};
 use crate::site::Server;
-use crate::trouble::{Outcome, check};
 
 /// The compared proxies. The gateway's cost defines the load.
 const PROXIES: [BenchProxy; 3] = [BenchProxy::Gateway, BenchProxy::Haproxy, BenchProxy::Nginx];

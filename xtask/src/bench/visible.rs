@@ -9,10 +9,10 @@ use std::sync::mpsc::{Receiver, channel};
 use std::time::{Duration, Instant};
 
 use crate::bench::{Bench, Figure, Measure};
+use crate::error::{Outcome, TaskError, check};
 use crate::peers::broker::{broker_on, token};
 use crate::postgres::Postgres;
 use crate::site::Server;
-use crate::trouble::{Outcome, Trouble, check};
 
 /// Interval between changes.
 const PACE: Duration = Duration::from_millis(5);
@@ -34,7 +34,7 @@ pub(crate) fn visible(bench: &Bench) -> Outcome<Vec<Figure>> {
         let (seen, replied) = changed(&near, broker, &token, changes)?;
         let at =
             |times: &[f64], share| Measure::new(quantile(times, share), "ms").n(times.len() as u64);
-        Ok::<_, Trouble>([at(&seen, 0.99), at(&seen, 0.5), at(&replied, 0.99)])
+        Ok::<_, TaskError>([at(&seen, 0.99), at(&seen, 0.5), at(&replied, 0.99)])
     };
     let figure = |what: &str, measure| Figure::new(format!("changes at 200/s: {what}"), measure);
     let [p99, p50, reply] = measure(&far)?;
@@ -133,6 +133,6 @@ fn quantile(values: &[f64], share: f64) -> f64 {
     sorted.get(place).copied().unwrap_or(f64::NAN)
 }
 
-fn broken(error: impl std::fmt::Display) -> Trouble {
-    Trouble::Failed(format!("a broker's connection: {error}"))
+fn broken(error: impl std::fmt::Display) -> TaskError {
+    TaskError::Failed(format!("a broker's connection: {error}"))
 }

@@ -8,9 +8,9 @@
 use std::time::{Duration, Instant};
 
 use crate::bench::{Bench, Figure, Measure};
+use crate::error::{Outcome, check};
 use crate::process::Running;
 use crate::tools;
-use crate::trouble::{Outcome, check};
 
 /// A witness on each of some cores.
 pub(crate) struct Witness(Vec<Running>);

@@ -3,8 +3,8 @@
 use std::path::Path;
 use std::process::Command;
 
+use crate::error::Outcome;
 use crate::process::Running;
-use crate::trouble::Outcome;
 
 /// Uses a core until it is killed, or until its parent has ended, by any signal.
 const BUSY: &str =

@@ -9,9 +9,9 @@ use std::time::Duration;
 
 use super::{Packages, only};
 use crate::checkout::building;
+use crate::error::{Outcome, TaskError};
 use crate::process;
 use crate::tools::{self, write};
-use crate::trouble::{Outcome, Trouble};
 
 /// The only platform of the packages so far.
 pub(super) const TARGET: &str = "x86_64-unknown-linux-gnu";
@@ -79,7 +79,7 @@ impl Built {
             let script = packages.run("completions", &mut completions, 20)?.stdout;
             let place = self.prefix.join(place);
             let folder = place.parent().expect("it lies in a folder");
-            std::fs::create_dir_all(folder).map_err(|error| Trouble::at(folder, error))?;
+            std::fs::create_dir_all(folder).map_err(|error| TaskError::at(folder, error))?;
             write(&place, script)?;
         }
         Ok(())
@@ -90,5 +90,5 @@ impl Built {
 fn first_in_path(folder: &Path) -> Outcome<std::ffi::OsString> {
     let path = std::env::var_os("PATH").unwrap_or_default();
     let folders = std::iter::once(folder.to_path_buf()).chain(std::env::split_paths(&path));
-    std::env::join_paths(folders).map_err(|error| Trouble::at(folder, error))
+    std::env::join_paths(folders).map_err(|error| TaskError::at(folder, error))
 }

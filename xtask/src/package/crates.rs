@@ -10,9 +10,9 @@ use std::time::Duration;
 
 use super::{Made, Packages, VERSION, size};
 use crate::checkout::cargo;
+use crate::error::{Outcome, TaskError};
 use crate::process;
 use crate::tools::{copy, write};
-use crate::trouble::{Outcome, Trouble};
 
 /// Time limit of the check, dependencies included.
 const CHECK: Duration = Duration::from_secs(3600);
@@ -35,7 +35,7 @@ pub(super) fn make(packages: &Packages) -> Outcome<Made> {
     let ending = format!("-{VERSION}.crate");
     let entries = packed
         .read_dir()
-        .map_err(|error| Trouble::at(&packed, error))?;
+        .map_err(|error| TaskError::at(&packed, error))?;
     for path in entries.filter_map(|entry| Some(entry.ok()?.path())) {
         let file = super::file_name(&path);
         if let Some(name) = file.strip_suffix(&ending) {
@@ -70,7 +70,7 @@ fn unpack(packages: &Packages, file: &Path, folder: &Path) -> Outcome<()> {
 /// Writes a workspace of the unpacked crates: profiles and lock of the checkout, each crate instead of the registry's.
 fn workspace(packages: &Packages, folder: &Path, names: &[String]) -> Outcome<()> {
     let ours = packages.checkout.path("Cargo.toml");
-    let text = std::fs::read_to_string(&ours).map_err(|error| Trouble::at(&ours, error))?;
+    let text = std::fs::read_to_string(&ours).map_err(|error| TaskError::at(&ours, error))?;
     let profiles = text.find("\n[profile.").map_or("", |start| &text[start..]);
     let list = |line: &dyn Fn(&str) -> String| -> String {
         names.iter().map(|name| line(name) + "\n").collect()

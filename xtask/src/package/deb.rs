@@ -4,8 +4,8 @@ use super::built::TARGET;
 use super::root::{Root, STABLE};
 use super::{Made, Packages, VERSION};
 use crate::checkout::building;
+use crate::error::Outcome;
 use crate::tools;
-use crate::trouble::Outcome;
 
 /// The version of cargo-deb.
 const CARGO_DEB: &str = "3.8.0";

@@ -8,8 +8,8 @@ use std::process::Command;
 
 use super::root::{Root, STABLE};
 use super::{Made, Packages, VERSION};
+use crate::error::{Outcome, TaskError};
 use crate::tools::{self, copy, write};
-use crate::trouble::{Outcome, Trouble};
 
 /// User and group of the image, as numbers, because Kubernetes checks `runAsNonRoot` by number.
 const OWNER: &str = "65532:65532";
@@ -81,7 +81,7 @@ fn layer(packages: &Packages, folder: &Path) -> Outcome<String> {
     let stable = Root::fresh(packages, &STABLE)?;
     for inside in ["etc/ssl/certs", "usr/bin", "tmp"] {
         let place = root.join(inside);
-        std::fs::create_dir_all(&place).map_err(|error| Trouble::at(&place, error))?;
+        std::fs::create_dir_all(&place).map_err(|error| TaskError::at(&place, error))?;
     }
     copy(
         &stable.folder().join(CERTIFICATES),
@@ -121,9 +121,9 @@ fn pack(packages: &Packages, folder: &Path, file: &Path) -> Outcome<()> {
 
 /// Program and user in the configuration of the unpacked image.
 fn configured(file: &Path) -> Outcome<(String, String)> {
-    let text = std::fs::read_to_string(file).map_err(|error| Trouble::at(file, error))?;
+    let text = std::fs::read_to_string(file).map_err(|error| TaskError::at(file, error))?;
     let config: serde_json::Value =
-        serde_json::from_str(&text).map_err(|error| Trouble::at(file, error))?;
+        serde_json::from_str(&text).map_err(|error| TaskError::at(file, error))?;
     let process = &config["process"];
     let entry = process["args"][0].as_str();
     let user = &process["user"];
@@ -131,7 +131,7 @@ fn configured(file: &Path) -> Outcome<(String, String)> {
         (Some(entry), Some(uid), Some(gid)) if uid != 0 => {
             Ok((entry.to_owned(), format!("{uid}:{gid}")))
         }
-        _ => Err(Trouble::at(
+        _ => Err(TaskError::at(
             file,
             format!("has not the user {OWNER}: {process}"),
         )),

@@ -5,8 +5,8 @@ use std::time::Duration;
 use super::root::Root;
 use super::{Made, Packages};
 use crate::checkout::cargo;
+use crate::error::Outcome;
 use crate::process;
-use crate::trouble::Outcome;
 
 /// Time limit of the build.
 const BUILD: Duration = Duration::from_secs(3600);

@@ -7,9 +7,9 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 
 use super::{Made, Packages, file_name, size};
+use crate::error::{Outcome, TaskError};
 use crate::process::Finished;
 use crate::tools;
-use crate::trouble::{Outcome, Trouble};
 
 /// A Debian release and its packages in addition to the minimal set.
 pub(super) struct Release {
@@ -153,7 +153,7 @@ impl<'a> Root<'a> {
         let is_ours = version.starts_with("posthaste ");
         let bound = said.lines().find(|line| line.starts_with("holds "));
         let Some(bound) = bound.filter(|_| is_ours) else {
-            return Err(Trouble::Failed(format!("its use ended with:\n{said}")));
+            return Err(TaskError::Failed(format!("its use ended with:\n{said}")));
         };
         Ok(Made {
             package: file_name(file),
@@ -185,7 +185,7 @@ fn archive(packages: &Packages, release: &Release) -> Outcome<PathBuf> {
     let wanted = format!("{} {}", release.suite, release.include);
     tools::made(wanted.as_bytes(), &folder, || {
         eprintln!("  making a root of {} with mmdebstrap", release.name);
-        std::fs::create_dir_all(&folder).map_err(|error| Trouble::at(&folder, error))?;
+        std::fs::create_dir_all(&folder).map_err(|error| TaskError::at(&folder, error))?;
         let mut make = Command::new(&mmdebstrap);
         make.args(["--variant=minbase", "--include", release.include])
             .arg(release.suite)
@@ -199,7 +199,7 @@ fn archive(packages: &Packages, release: &Release) -> Outcome<PathBuf> {
 fn needs_root() -> Outcome<()> {
     match rustix::process::geteuid().is_root() {
         true => Ok(()),
-        false => Err(Trouble::Missing(
+        false => Err(TaskError::Missing(
             "packages are tried in a root of their own, which needs root: sudo env \"PATH=$PATH\" cargo xtask package"
                 .into(),
         )),

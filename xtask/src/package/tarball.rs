@@ -4,8 +4,8 @@ use std::process::Command;
 
 use super::root::{OLD, Root};
 use super::{Made, Packages, VERSION};
+use crate::error::{Outcome, TaskError};
 use crate::tools::copy;
-use crate::trouble::{Outcome, Trouble};
 
 /// Makes it, unpacks it in `/usr/local` of an older distribution, and uses it.
 pub(super) fn make(packages: &Packages) -> Outcome<Made> {
@@ -13,7 +13,7 @@ pub(super) fn make(packages: &Packages) -> Outcome<Made> {
     let name = format!("posthaste-{VERSION}-x86_64-linux");
     let folder = packages.empty("tarball")?.join(&name);
     let programs = folder.join("bin");
-    std::fs::create_dir_all(&programs).map_err(|error| Trouble::at(&programs, error))?;
+    std::fs::create_dir_all(&programs).map_err(|error| TaskError::at(&programs, error))?;
     copy(&built.binary, &programs.join("posthaste"))?;
     let mut share = Command::new("cp");
     share

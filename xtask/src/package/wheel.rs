@@ -2,7 +2,7 @@
 
 use super::root::{OLD, Root};
 use super::{Made, Packages};
-use crate::trouble::Outcome;
+use crate::error::Outcome;
 
 /// Takes the wheel of the build, installs it on an older distribution without an index, and uses it.
 pub(super) fn make(packages: &Packages) -> Outcome<Made> {

@@ -4,10 +4,10 @@ use std::path::Path;
 use std::process::Command;
 use std::time::Duration;
 
+use crate::error::{Outcome, TaskError, check};
 use crate::process::Running;
 use crate::site::Site;
 use crate::tools::{self, copy, write};
-use crate::trouble::{Outcome, Trouble, check};
 
 const ACTIONLINT: &str = "github.com/rhysd/actionlint/cmd/actionlint@v1.7.12";
 
@@ -41,13 +41,13 @@ pub(crate) fn action(site: &Site) -> Outcome<()> {
 /// A project with the page's workflow and this checkout's action, so that actionlint compares their inputs.
 fn example(site: &Site) -> Outcome<std::path::PathBuf> {
     let page = site.checkout.path(PAGE);
-    let text = std::fs::read_to_string(&page).map_err(|error| Trouble::at(&page, error))?;
+    let text = std::fs::read_to_string(&page).map_err(|error| TaskError::at(&page, error))?;
     let workflow = text
         .split("```yaml\n")
         .skip(1)
         .filter_map(|rest| rest.split("```").next())
         .find(|block| block.contains(NAMED))
-        .ok_or_else(|| Trouble::at(&page, format!("has no workflow that uses {NAMED}")))?;
+        .ok_or_else(|| TaskError::at(&page, format!("has no workflow that uses {NAMED}")))?;
     let workflow = workflow.replace(NAMED, "./");
     let project = site.checkout.peer_folder("actions")?;
     let workflows = site.checkout.peer_folder("actions/.github/workflows")?;
@@ -67,7 +67,7 @@ fn load(site: &Site, url: &str, bounds: &str) -> Outcome<Option<i32>> {
     let programs = site.binary.parent().unwrap_or(Path::new(""));
     let path = std::env::var_os("PATH").unwrap_or_default();
     let folders = std::iter::once(programs.to_path_buf()).chain(std::env::split_paths(&path));
-    let path = std::env::join_paths(folders).map_err(|error| Trouble::at(programs, error))?;
+    let path = std::env::join_paths(folders).map_err(|error| TaskError::at(programs, error))?;
     let mut step = Command::new(tools::debian(&site.checkout, "bash", "bash")?);
     step.arg(site.checkout.path("packaging/action/load.sh"))
         .env("PATH", path)
@@ -78,7 +78,7 @@ fn load(site: &Site, url: &str, bounds: &str) -> Outcome<Option<i32>> {
         .env("ARGS", "--allow-late --timeout 10s")
         .env("GITHUB_STEP_SUMMARY", &summary);
     let ended = Running::start("step", &mut step, &site.logs)?.finish(Duration::from_secs(60))?;
-    let told = std::fs::read_to_string(&summary).map_err(|error| Trouble::at(&summary, error))?;
+    let told = std::fs::read_to_string(&summary).map_err(|error| TaskError::at(&summary, error))?;
     check(told.contains("errors"), || {
         format!(
             "the summary of the job has no row for the bound:\n{told}\n{}",

@@ -2,9 +2,9 @@
 
 use std::process::Command;
 
+use crate::error::Outcome;
 use crate::site::{Server, Site, free_address};
 use crate::tools;
-use crate::trouble::Outcome;
 
 /// Starts a broker with a store of its own. Returns it and the token of a provider called ada.
 pub(crate) fn broker(site: &Site, name: &str) -> Outcome<(Server, String)> {

@@ -8,12 +8,12 @@ use std::time::{Duration, Instant};
 
 use rustix::process::Signal;
 
+use crate::error::{Outcome, check};
 use crate::peers::broker::{broker_on, token};
 use crate::peers::generators::{curl_command, get};
 use crate::postgres::Postgres;
 use crate::site::{Server, Site, free_address};
 use crate::tools;
-use crate::trouble::{Outcome, check};
 
 /// Duration of the interruption.
 const SILENCE: Duration = Duration::from_secs(60);

@@ -2,9 +2,9 @@
 
 use std::process::Command;
 
+use crate::error::Outcome;
 use crate::site::{Site, free_address};
 use crate::tools;
-use crate::trouble::Outcome;
 
 /// Debian's chromium opens the page, moves a slider by keyboard and sees the system change.
 pub(crate) fn browser(site: &Site) -> Outcome<()> {

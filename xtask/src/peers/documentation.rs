@@ -3,10 +3,10 @@
 use std::path::PathBuf;
 use std::process::Command;
 
+use crate::error::{Outcome, TaskError, check};
 use crate::process;
 use crate::site::Site;
 use crate::tools;
-use crate::trouble::{Outcome, Trouble, check};
 
 /// Pages outside docs/ that are spell-checked.
 const PAGES: &[&str] = &[
@@ -51,7 +51,7 @@ fn render(site: &Site) -> Outcome<PathBuf> {
     let done = site.run("mdbook", &mut build, 120)?;
     let warning = done.stderr.lines().find(|line| !line.contains(" INFO "));
     match warning {
-        Some(line) => Err(Trouble::Failed(format!("mdbook: {line}"))),
+        Some(line) => Err(TaskError::Failed(format!("mdbook: {line}"))),
         None => Ok(folder),
     }
 }
@@ -102,7 +102,7 @@ fn doc_comments(site: &Site) -> Outcome<PathBuf> {
         });
         let copy = folder.join(file);
         let above = copy.parent().unwrap_or(&folder);
-        std::fs::create_dir_all(above).map_err(|error| Trouble::at(above, error))?;
+        std::fs::create_dir_all(above).map_err(|error| TaskError::at(above, error))?;
         tools::write(&copy, lines.collect::<Vec<_>>().join("\n"))?;
     }
     Ok(folder)

@@ -2,9 +2,9 @@
 
 use std::process::Command;
 
+use crate::error::{Outcome, TaskError, check};
 use crate::site::{Server, Site};
 use crate::tools;
-use crate::trouble::{Outcome, Trouble, check};
 
 /// Correct and incorrect requests for each form of the service, checked by status.
 pub(crate) fn curl(site: &Site) -> Outcome<()> {
@@ -86,7 +86,7 @@ pub(crate) fn first_isbn(site: &Site, shop: &Server) -> Outcome<String> {
     let list = get(site, shop, "/isbns.csv")?;
     let isbn = list.lines().nth(1).and_then(|line| line.split(',').next());
     isbn.map(str::to_owned)
-        .ok_or_else(|| Trouble::Failed(format!("/isbns.csv holds no book: {list}")))
+        .ok_or_else(|| TaskError::Failed(format!("/isbns.csv holds no book: {list}")))
 }
 
 /// The body at a path, which must exist.
@@ -113,7 +113,7 @@ fn status(site: &Site, shop: &Server, path: &str, options: &[&str]) -> Outcome<u
     command.args(["--output", "/dev/null", "--write-out", "%{http_code}"]);
     let said = site.run("curl", &mut command, 20)?.stdout;
     said.parse()
-        .map_err(|_| Trouble::Failed(format!("curl says status {said}")))
+        .map_err(|_| TaskError::Failed(format!("curl says status {said}")))
 }
 
 /// curl for a path, with these options.

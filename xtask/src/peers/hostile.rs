@@ -1,7 +1,7 @@
 //! A server with nonsense answers. `load` names each kind and continues.
 
+use crate::error::{Outcome, TaskError};
 use crate::site::Site;
-use crate::trouble::{Outcome, Trouble};
 
 /// Behaviours of the server, with the outcome of each.
 const KINDS: &[(&str, &str)] = &[
@@ -46,6 +46,6 @@ pub(crate) fn garbage(site: &Site) -> Outcome<()> {
     if wrong.is_empty() {
         Ok(())
     } else {
-        Err(Trouble::Failed(wrong.join("\n")))
+        Err(TaskError::Failed(wrong.join("\n")))
     }
 }

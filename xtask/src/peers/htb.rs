@@ -5,9 +5,9 @@ use std::process::Command;
 use serde_json::Value;
 
 use super::namespace;
+use crate::error::{Outcome, TaskError, check};
 use crate::site::Site;
 use crate::tools;
-use crate::trouble::{Outcome, Trouble, check};
 
 /// Bandwidth of the link in bytes per second. HTB counts Ethernet's header, and so do we here.
 const LINE: u64 = 1_030_000;
@@ -148,6 +148,6 @@ fn run(site: &Site, options: &[String], before: &[String], case: &Case) -> Outco
     let counted = finished.stderr.lines().find(|line| line.starts_with('{'));
     let counted: Value = counted
         .and_then(|line| serde_json::from_str(line).ok())
-        .ok_or_else(|| Trouble::Failed(format!("no counts: {}", finished.stderr)))?;
+        .ok_or_else(|| TaskError::Failed(format!("no counts: {}", finished.stderr)))?;
     Ok(["9001", "9002"].map(|port| counted[port].as_f64().unwrap_or(f64::NAN)))
 }

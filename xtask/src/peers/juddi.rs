@@ -7,10 +7,10 @@ use std::time::{Duration, Instant};
 
 use rustix::process::Signal;
 
+use crate::error::{Outcome, TaskError, check};
 use crate::peers::generators::get;
 use crate::site::{Server, Site, free_address};
 use crate::tools;
-use crate::trouble::{Outcome, Trouble, check};
 
 /// The type of all services here.
 const TYPE: &str = "uddi:peer.test:inventory";
@@ -180,7 +180,7 @@ impl<'s> Scene<'s> {
         }
         println!("  juddi: by version 2: {}", keys.join("; "));
         let key = keys[0].strip_prefix("tModel,").map(str::to_owned);
-        key.ok_or_else(|| Trouble::Failed(format!("no type in {keys:?}")))
+        key.ok_or_else(|| TaskError::Failed(format!("no type in {keys:?}")))
     }
 
     fn endpoint(&self) -> String {
@@ -190,8 +190,8 @@ impl<'s> Scene<'s> {
     /// With a wrong password nothing is registered.
     fn refused(&self) -> Outcome<()> {
         match self.site.run("register", &mut self.register("wrong"), 60) {
-            Err(Trouble::Failed(words)) if words.contains("E_unknownUser") => Ok(()),
-            other => Err(Trouble::Failed(format!(
+            Err(TaskError::Failed(words)) if words.contains("E_unknownUser") => Ok(()),
+            other => Err(TaskError::Failed(format!(
                 "a wrong password is not refused: {:?}",
                 other.map(|done| done.stdout)
             ))),

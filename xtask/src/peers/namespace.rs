@@ -7,14 +7,14 @@ use std::path::PathBuf;
 use std::process::Command;
 
 use crate::bench::pinned::{generator, server};
-use crate::load::Report;
+use crate::error::{Outcome, TaskError, check};
+use crate::load::LoadReport;
 use crate::site::Site;
 use crate::tools;
-use crate::trouble::{Outcome, Trouble, check};
 
 /// Effects of one overload, by the generator and by the kernel.
 pub(crate) struct Overload {
-    pub(crate) report: Report,
+    pub(crate) report: LoadReport,
     pub(crate) listen_drops: u64,
     pub(crate) syn_retransmissions: u64,
 }
@@ -35,7 +35,7 @@ pub(crate) fn unshare(site: &Site) -> Outcome<PathBuf> {
     let unshare = tools::debian(&site.checkout, "unshare", "util-linux")?;
     let allowed = Command::new(&unshare).args(["-rn", "true"]).output();
     if !allowed.is_ok_and(|tried| tried.status.success()) {
-        return Err(Trouble::Missing(
+        return Err(TaskError::Missing(
             "no network namespace to be had: run as root, or allow user namespaces \
              (sysctl kernel.unprivileged_userns_clone=1)"
                 .into(),
@@ -50,7 +50,7 @@ pub(crate) fn in_namespace(site: &Site, chore: &[&str], seconds: u64) -> Outcome
     tools::debian(&site.checkout, "ip", "iproute2")?;
     // A copy, because testing the workspace may rebuild this program while it runs.
     let this = site.logs.join("xtask");
-    std::fs::copy("/proc/self/exe", &this).map_err(|error| Trouble::at(&this, error))?;
+    std::fs::copy("/proc/self/exe", &this).map_err(|error| TaskError::at(&this, error))?;
     let mut command = Command::new(unshare);
     command
         .arg("-rn")
@@ -136,7 +136,7 @@ pub(crate) fn overload_once(site: &Site, rate: &str, duration: &str) -> Outcome<
     let mut up = Command::new("ip");
     site.run("ip", up.args(["link", "set", "lo", "up"]), 10)?;
     let server = site.script_on(server(), "slow", "peers/slow/server.py")?;
-    let counters = || Ok::<_, Trouble>((netstat("ListenDrops")?, netstat("TCPSynRetrans")?));
+    let counters = || Ok::<_, TaskError>((netstat("ListenDrops")?, netstat("TCPSynRetrans")?));
     let before = counters()?;
     let arguments = [
         "--rate",
@@ -162,7 +162,7 @@ pub(crate) fn overload_once(site: &Site, rate: &str, duration: &str) -> Outcome<
 /// A TcpExt counter of this namespace (proc_net(5): a line of names, a line of values).
 fn netstat(name: &str) -> Outcome<u64> {
     let text = std::fs::read_to_string("/proc/net/netstat")
-        .map_err(|error| Trouble::Failed(format!("/proc/net/netstat: {error}")))?;
+        .map_err(|error| TaskError::Failed(format!("/proc/net/netstat: {error}")))?;
     let mut lines = text
         .lines()
         .filter_map(|line| line.strip_prefix("TcpExt: "));
@@ -172,5 +172,5 @@ fn netstat(name: &str) -> Outcome<u64> {
         .zip(values.split(' '))
         .find(|(key, _)| *key == name)
         .and_then(|(_, value)| value.parse().ok())
-        .ok_or_else(|| Trouble::Failed(format!("/proc/net/netstat has no {name}")))
+        .ok_or_else(|| TaskError::Failed(format!("/proc/net/netstat has no {name}")))
 }

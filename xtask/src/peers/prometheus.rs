@@ -9,12 +9,12 @@ use std::time::{Duration, Instant};
 
 use serde_json::Value;
 
+use crate::error::{Outcome, TaskError, check};
 use crate::peers::broker::broker;
 use crate::peers::generators::first_isbn;
 use crate::process::Running;
 use crate::site::{Server, Site, free_address};
 use crate::tools;
-use crate::trouble::{Outcome, Trouble, check};
 
 /// Histograms that must exist, so that no test passes because a service no longer exposes any.
 const HISTOGRAMS: [&str; 2] = [
@@ -74,7 +74,7 @@ pub(crate) fn prometheus(site: &Site) -> Outcome<()> {
         .filter(|line| line.contains("level=warn") || line.contains("level=error"));
     match complaints.next() {
         None => Ok(()),
-        Some(first) => Err(Trouble::Failed(format!("Prometheus complains: {first}"))),
+        Some(first) => Err(TaskError::Failed(format!("Prometheus complains: {first}"))),
     }
 }
 
@@ -266,7 +266,7 @@ fn measured(site: &Site, prometheus: &Server, name: &str, family: &Family) -> Ou
                     .iter()
                     .all(|value| value.is_finite() && *value >= least))
         });
-        known.map_err(|error| Trouble::Failed(format!("{error}: the last answer was {last}")))
+        known.map_err(|error| TaskError::Failed(format!("{error}: the last answer was {last}")))
     };
     match &*family.kind {
         "histogram" => {
@@ -294,7 +294,7 @@ fn values(site: &Site, prometheus: &Server, query: &str) -> Outcome<Vec<f64>> {
         .map(|series| {
             let value = series["value"][1].as_str().unwrap_or_default();
             let value = value.parse();
-            value.map_err(|_| Trouble::Failed(format!("{query}: no value in {series}")))
+            value.map_err(|_| TaskError::Failed(format!("{query}: no value in {series}")))
         })
         .collect()
 }
@@ -303,7 +303,7 @@ fn values(site: &Site, prometheus: &Server, query: &str) -> Outcome<Vec<f64>> {
 fn ask(site: &Site, prometheus: &Server, path: &str, options: &[&str]) -> Outcome<Value> {
     let text = fetch(site, prometheus.address, path, options)?;
     let answer: Value = serde_json::from_str(&text)
-        .map_err(|error| Trouble::Failed(format!("{path} of Prometheus: {error} in {text}")))?;
+        .map_err(|error| TaskError::Failed(format!("{path} of Prometheus: {error} in {text}")))?;
     check(answer["status"] == "success", || {
         format!("{path} of Prometheus: {text}")
     })?;

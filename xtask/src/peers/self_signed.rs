@@ -3,9 +3,9 @@
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
+use crate::error::{Outcome, TaskError, check};
 use crate::site::{Server, Site, free_address};
 use crate::tools;
-use crate::trouble::{Outcome, Trouble, check};
 
 /// A name for which no certificate here is valid.
 const ELSEWHERE: &str = "elsewhere.example";
@@ -125,7 +125,7 @@ fn curl(site: &Site, server: &Server, host: &str, trusted: &Path) -> Outcome<boo
         Some("0") => Ok(true),
         // CURLE_PEER_FAILED_VERIFICATION.
         Some("60") => Ok(false),
-        _ => Err(Trouble::Failed(format!("curl ended with {said}"))),
+        _ => Err(TaskError::Failed(format!("curl ended with {said}"))),
     }
 }
 

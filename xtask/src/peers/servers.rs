@@ -1,11 +1,11 @@
 //! `posthaste load` against foreign servers with counters of their own.
 
+use crate::error::{Outcome, check};
 use crate::nginx::Nginx;
 use crate::peers::generators::get;
 use crate::peers::toolkits;
 use crate::site::Site;
 use crate::tools;
-use crate::trouble::{Outcome, check};
 
 /// The counts of `ok` and `status-error` equal the access log's, with both uses of connections.
 pub(crate) fn nginx(site: &Site) -> Outcome<()> {

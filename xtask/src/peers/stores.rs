@@ -3,10 +3,10 @@
 use std::time::Duration;
 
 use crate::checkout::cargo;
+use crate::error::{Outcome, TaskError};
 use crate::postgres::Postgres;
 use crate::process;
 use crate::site::Site;
-use crate::trouble::{Outcome, Trouble};
 
 /// Time limit for building and running the tests of a package.
 const TESTS: Duration = Duration::from_secs(1800);
@@ -30,7 +30,7 @@ const PACKAGES: [(&str, &str); 2] = [
 
 /// Runs them with a server of their own. A missing server is a failure, because nothing else runs these tests.
 pub(crate) fn postgres(site: &Site) -> Outcome<()> {
-    let server = Postgres::start(site).map_err(|error| Trouble::Failed(error.to_string()))?;
+    let server = Postgres::start(site).map_err(|error| TaskError::Failed(error.to_string()))?;
     PACKAGES.iter().try_for_each(|(package, filter)| {
         let tests = Tests {
             package,

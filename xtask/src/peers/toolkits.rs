@@ -8,10 +8,10 @@ use std::process::Command;
 
 use serde_json::Value;
 
+use crate::error::{Outcome, TaskError};
 use crate::peers::generators::{first_isbn, get};
 use crate::site::{Server, Site, free_address};
 use crate::tools;
-use crate::trouble::{Outcome, Trouble};
 
 /// Arguments of a client: the address of the WSDL, and a book.
 pub(crate) struct Book {
@@ -27,7 +27,7 @@ impl Book {
         let title = serde_json::from_str(&json)
             .ok()
             .and_then(|reply: Value| Some(reply.pointer("/books/0/title")?.as_str()?.to_owned()))
-            .ok_or_else(|| Trouble::Failed(format!("/json/{isbn} has no title: {json}")))?;
+            .ok_or_else(|| TaskError::Failed(format!("/json/{isbn} has no title: {json}")))?;
         Ok(Self {
             wsdl: shop.url("/soap?wsdl"),
             isbn,
@@ -186,13 +186,13 @@ fn built_with_gsoap(site: &Site, shop: &Server, name: &str) -> Outcome<PathBuf> 
 fn fresh(folder: PathBuf) -> Outcome<PathBuf> {
     // Usually there is one from the last run. If it cannot be removed, creating it fails.
     let _ = std::fs::remove_dir_all(&folder);
-    std::fs::create_dir_all(&folder).map_err(|error| Trouble::at(&folder, error))?;
+    std::fs::create_dir_all(&folder).map_err(|error| TaskError::at(&folder, error))?;
     Ok(folder)
 }
 
 /// The files in a folder.
 fn files(folder: &Path) -> Outcome<Vec<PathBuf>> {
-    let entries = std::fs::read_dir(folder).map_err(|error| Trouble::at(folder, error))?;
+    let entries = std::fs::read_dir(folder).map_err(|error| TaskError::at(folder, error))?;
     Ok(entries
         .filter_map(|entry| Some(entry.ok()?.path()))
         .collect())

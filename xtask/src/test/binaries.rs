@@ -8,8 +8,8 @@ use serde_json::Value;
 
 use super::waiting::UNIT;
 use crate::checkout::{Checkout, cargo};
+use crate::error::Outcome;
 use crate::process::{self, Running};
-use crate::trouble::Outcome;
 
 /// Time limit for building the tests.
 const BUILD: Duration = Duration::from_secs(2400);

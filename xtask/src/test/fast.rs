@@ -8,7 +8,7 @@ use std::process::ExitCode;
 use super::binaries::{self, TestChoice};
 use super::waiting::WAITING;
 use crate::checkout::Checkout;
-use crate::trouble::Outcome;
+use crate::error::Outcome;
 
 /// Builds all tests and runs the fast ones. The last line is `N passed, N failed`.
 pub(crate) fn run(checkout: &Checkout) -> Outcome<ExitCode> {

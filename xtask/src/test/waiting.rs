@@ -57,6 +57,7 @@ pub(crate) const WAITING: &[WaitingTests] = &[
     some("posthaste-emulator", UNIT, &["clock", "listening", "relay"]),
     all("posthaste-papers", "papers"),
     all("posthaste-papers", "marks"),
+    all("posthaste-study", "study"),
     some(
         "posthaste-papers",
         UNIT,
@@ -85,7 +86,7 @@ pub(crate) const WAITING: &[WaitingTests] = &[
     some(
         "posthaste-gateway",
         UNIT,
-        &["demand::other", "upstream::line"],
+        &["load::resource", "upstream::connection"],
     ),
     all("posthaste-load", "wire"),
     some("posthaste-load", UNIT, &["target"]),

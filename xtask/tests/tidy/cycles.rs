@@ -14,19 +14,7 @@ use crate::files::{Source, rust};
 use crate::{Finding, expect_none};
 
 /// Cycles that the past left: member, size of the largest, and number.
-const RATCHETS: &[(&str, usize, usize)] = &[
-    ("bookshop", 2, 1),
-    ("broker", 12, 4),
-    ("emulator", 7, 1),
-    ("link", 2, 1),
-    ("load", 11, 3),
-    ("offers", 2, 1),
-    ("posthaste", 3, 2),
-    ("serve", 10, 1),
-    ("soap", 2, 2),
-    ("wsqos", 3, 4),
-    ("xtask", 2, 1),
-];
+const RATCHETS: &[(&str, usize, usize)] = &[];
 
 /// A module's path inside its crate; the root is empty.
 type Module = Vec<String>;

@@ -26,15 +26,15 @@ impl Source {
         syn::parse_file(&self.text).unwrap_or_else(|error| panic!("{}: {error}", self.path))
     }
 
-    /// The crate of this file: `crates/<room>/...`.
-    pub(crate) fn room(&self) -> Option<&str> {
+    /// The crate of this file: `crates/<name>/...`.
+    pub(crate) fn crate_name(&self) -> Option<&str> {
         self.path.strip_prefix("crates/")?.split('/').next()
     }
 
     /// The member of the workspace: a crate under `crates/`, or `xtask`.
     pub(crate) fn member(&self) -> Option<&str> {
         let is_xtask = self.path.starts_with("xtask/");
-        self.room().or_else(|| is_xtask.then_some("xtask"))
+        self.crate_name().or_else(|| is_xtask.then_some("xtask"))
     }
 }
 

@@ -5,7 +5,7 @@ use std::collections::BTreeSet;
 use toml::{Table, Value};
 
 use crate::files::{Source, root, rust, tracked};
-use crate::rooms::{Kind, NETWORK, ROOMS, room};
+use crate::layers::{CRATES, CrateKind, NETWORK, crate_rule};
 use crate::{Finding, expect_none};
 
 /// Crates that a pure crate must not name, for any purpose.
@@ -63,7 +63,7 @@ fn manifests() -> Vec<Manifest> {
 }
 
 /// A dependency on another crate of the workspace, as that crate's name.
-fn as_room(dependency: &str) -> Option<&str> {
+fn as_crate(dependency: &str) -> Option<&str> {
     dependency
         .strip_prefix("posthaste-")
         .or((dependency == "posthaste").then_some(dependency))
@@ -73,23 +73,23 @@ fn as_room(dependency: &str) -> Option<&str> {
 fn dependencies_point_down() {
     let mut findings = Vec::new();
     for manifest in manifests() {
-        let Some(name) = manifest.source.room() else {
+        let Some(name) = manifest.source.crate_name() else {
             continue;
         };
-        let Some(room) = room(name) else {
+        let Some(rule) = crate_rule(name) else {
             findings.push(Finding::new(
                 &manifest.source.path,
-                format!("the room {name} is not in the table of rooms"),
-                "give it a line in xtask/tests/tidy/rooms.rs, at the height where it stands",
+                format!("the crate {name} is not in the table of crates"),
+                "give it a line in xtask/tests/tidy/layers.rs, at the height where it stands",
             ));
             continue;
         };
         for dependency in manifest.dependencies() {
-            if as_room(&dependency).is_some_and(|below| !room.below.contains(&below)) {
+            if as_crate(&dependency).is_some_and(|below| !rule.below.contains(&below)) {
                 findings.push(Finding::new(
                     manifest.place(&dependency),
                     format!("{name} depends on {dependency}, which stands beside or above it"),
-                    "move what both need into a room below them, or pass it in from above",
+                    "move what both need into a crate below them, or pass it in from above",
                 ));
             }
         }
@@ -101,19 +101,19 @@ fn dependencies_point_down() {
 fn network_crates_stay_in_the_shell() {
     let mut findings = Vec::new();
     for manifest in manifests() {
-        let Some(room) = manifest.source.room().and_then(room) else {
+        let Some(rule) = manifest.source.crate_name().and_then(crate_rule) else {
             continue;
         };
         for dependency in manifest.dependencies() {
             let wrong = match NETWORK.iter().find(|(network, _)| *network == dependency) {
-                Some((_, rooms)) => !rooms.contains(&room.name),
-                None => room.kind == Kind::Pure && IMPURE.contains(&dependency.as_str()),
+                Some((_, crates)) => !crates.contains(&rule.name),
+                None => rule.kind == CrateKind::Pure && IMPURE.contains(&dependency.as_str()),
             };
             if wrong {
                 findings.push(Finding::new(
                     manifest.place(&dependency),
-                    format!("{} names {dependency}", room.name),
-                    "use what posthaste-serve offers, or add the room with its reason to NETWORK",
+                    format!("{} names {dependency}", rule.name),
+                    "use what posthaste-serve offers, or add the crate with its reason to NETWORK",
                 ));
             }
         }
@@ -191,13 +191,13 @@ fn every_member_takes_the_workspace_lints() {
 fn every_room_in_the_workspace_is_named_like_its_folder() {
     let mut findings = Vec::new();
     for manifest in manifests() {
-        let Some(folder) = manifest.source.room() else {
+        let Some(folder) = manifest.source.crate_name() else {
             continue;
         };
         let name = manifest.table["package"]["name"]
             .as_str()
             .unwrap_or_default();
-        if as_room(name) != Some(folder) || ROOMS.iter().all(|room| room.name != folder) {
+        if as_crate(name) != Some(folder) || CRATES.iter().all(|rule| rule.name != folder) {
             findings.push(Finding::new(
                 manifest.place("name"),
                 format!("the package in crates/{folder} is called {name}"),

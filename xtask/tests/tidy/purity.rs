@@ -7,7 +7,7 @@ use syn::spanned::Spanned;
 use syn::visit::Visit;
 
 use crate::files::rust;
-use crate::rooms::{Kind, room};
+use crate::layers::{CrateKind, crate_rule};
 use crate::{Finding, expect_none};
 
 /// Beginnings of paths that a pure crate must not use.
@@ -108,13 +108,13 @@ fn is_impure(name: &str) -> bool {
 }
 
 #[test]
-fn pure_rooms_name_nothing_impure() {
+fn pure_crates_name_nothing_impure() {
     let mut findings = Vec::new();
     for source in rust() {
         let pure = source
-            .room()
-            .and_then(room)
-            .is_some_and(|room| room.kind == Kind::Pure);
+            .crate_name()
+            .and_then(crate_rule)
+            .is_some_and(|rule| rule.kind == CrateKind::Pure);
         if !pure || !source.path.contains("/src/") {
             continue;
         }
@@ -123,8 +123,8 @@ fn pure_rooms_name_nothing_impure() {
         findings.extend(names.0.into_iter().filter(|(name, _)| is_impure(name)).map(|(name, line)| {
             Finding::new(
                 source.line(line),
-                format!("a pure room names {name}"),
-                "take the time, the bytes or the address as an argument and do this in a shell room",
+                format!("a pure crate names {name}"),
+                "take the time, the bytes or the address as an argument and do this in a shell crate",
             )
         }));
     }

@@ -153,7 +153,7 @@ fn every_figure_file_is_listed() {
     let sources = rust();
     let list: Vec<&Source> = sources
         .iter()
-        .filter(|source| source.room() == Some("papers"))
+        .filter(|source| source.crate_name() == Some("papers"))
         .filter(|source| source.text.contains(" FIGURES:"))
         .collect();
     let findings: Vec<Finding> = sources

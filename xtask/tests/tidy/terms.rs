@@ -176,19 +176,7 @@ const TERMS: &[Term] = &[
 ];
 
 /// Numbers that the past left, by member.
-const RATCHETS: &[(&str, usize)] = &[
-    ("broker", 42),
-    ("demo", 20),
-    ("draw", 1),
-    ("emulator", 23),
-    ("link", 9),
-    ("offers", 3),
-    ("posthaste", 1),
-    ("serve", 4),
-    ("tcp", 2),
-    ("wsqos", 7),
-    ("xtask", 6),
-];
+const RATCHETS: &[(&str, usize)] = &[];
 
 /// `EventOrder` as `event_order`.
 fn snake(name: &str) -> String {

@@ -53,10 +53,10 @@ fn place(path: &str) -> Option<(String, String, String)> {
     let (package, inside) = match path.strip_prefix("xtask/") {
         Some(inside) => ("xtask".to_owned(), inside),
         None => {
-            let (room, inside) = path.strip_prefix("crates/")?.split_once('/')?;
-            match room {
-                "posthaste" => (room.to_owned(), inside),
-                _ => (format!("posthaste-{room}"), inside),
+            let (name, inside) = path.strip_prefix("crates/")?.split_once('/')?;
+            match name {
+                "posthaste" => (name.to_owned(), inside),
+                _ => (format!("posthaste-{name}"), inside),
             }
         }
     };

@@ -25,7 +25,7 @@ use hyper::{Method, Request, Response};
 use posthaste_serve::{Handler, Incoming, Peer};
 
 pub(crate) use self::description::service;
-pub use self::reply::ReplyBody;
+pub use self::reply::BrokerReplyBody;
 
 use self::path::Path;
 use self::problem::ProblemDetails;
@@ -70,7 +70,7 @@ impl BrokerHandler {
 }
 
 impl Handler for BrokerHandler {
-    type Body = ReplyBody;
+    type Body = BrokerReplyBody;
 
     async fn handle(
         self: Rc<Self>,

@@ -16,7 +16,7 @@ use super::problem::{Also, ProblemDetails};
 use super::stream::Events;
 
 /// Body of a reply.
-pub struct ReplyBody(ReplyContent);
+pub struct BrokerReplyBody(ReplyContent);
 
 enum ReplyContent {
     /// A complete body.
@@ -81,8 +81,8 @@ impl BrokerReply {
     }
 
     /// Converts to an HTTP response. `age` is the age of stale content, if it is stale (RFC 9111, section 5.1).
-    pub(super) fn send(self, age: Option<Duration>) -> Response<ReplyBody> {
-        let mut response = Response::new(ReplyBody(self.body));
+    pub(super) fn send(self, age: Option<Duration>) -> Response<BrokerReplyBody> {
+        let mut response = Response::new(BrokerReplyBody(self.body));
         *response.status_mut() = self.status;
         let fields = response.headers_mut();
         fields.insert(header::CONTENT_TYPE, HeaderValue::from_static(self.kind));
@@ -96,7 +96,7 @@ impl BrokerReply {
     }
 }
 
-impl hyper::body::Body for ReplyBody {
+impl hyper::body::Body for BrokerReplyBody {
     type Data = Bytes;
     type Error = Infallible;
 

@@ -24,10 +24,11 @@ use crate::cpu_token_bucket::{CpuReservation, CpuTokenBucket};
 use crate::envelope::packed_length;
 use crate::load_controller::LoadEstimate;
 use crate::media::Media;
+use crate::preference::Preference;
 use crate::reason::Reason;
 use crate::reply::{Reply, Rules};
 use crate::step::{Codings, Menu, Step, Steps};
-use crate::wish::{Form, Preference, Wish};
+use crate::wish::{Form, Wish};
 
 /// Rule that decides about compression.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, JsonSchema)]

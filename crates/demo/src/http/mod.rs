@@ -1,6 +1,6 @@
 //! HTTP interface: the page, its style and script, the event stream, and changes of the controls.
 
-mod guard;
+mod origin;
 mod page;
 mod reply;
 
@@ -51,7 +51,7 @@ impl DemoService {
         body: Incoming,
         peer: &Peer,
     ) -> Result<Response<Body>, HttpRefusal> {
-        guard::check(parts)?;
+        origin::check(parts)?;
         match (parts.uri.path(), &parts.method) {
             ("/controls", &Method::POST) => self.want(parts, body, peer).await,
             ("/controls", _) => Err(HttpRefusal::method("POST")),

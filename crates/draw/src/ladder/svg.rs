@@ -5,7 +5,7 @@ use maud::{Markup, html};
 use super::rungs::{Folded, Rung, Rungs, place};
 use super::{Ladder, Line, Side, TimeFormat};
 use crate::frame::{self, Anchor, Foot, Format, Frame, Key, SAMPLE, text};
-use crate::layer::{Pen, Place, layer, tenth, text_width};
+use crate::layer::{Pen, PixelPosition, layer, tenth, text_width};
 use crate::palette;
 
 /// Position of the left end's line.
@@ -211,7 +211,7 @@ fn draw_rung(rung: &Rung<'_>, clock: TimeFormat) -> Markup {
 }
 
 /// Head of an arrow from `start`, with its tip at `end`.
-fn head(start: Place, end: Place) -> [Place; 3] {
+fn head(start: PixelPosition, end: PixelPosition) -> [PixelPosition; 3] {
     let (dx, dy) = (end.0 - start.0, end.1 - start.1);
     let length = dx.hypot(dy).max(1.0);
     let (ux, uy) = (dx / length, dy / length);
@@ -219,7 +219,7 @@ fn head(start: Place, end: Place) -> [Place; 3] {
     [end, back(3.4), back(-3.4)]
 }
 
-fn cross(pen: &mut Pen<'_>, (x, y): Place) {
+fn cross(pen: &mut Pen<'_>, (x, y): PixelPosition) {
     let r = 4.5;
     pen.line(&[(x - r, y - r), (x + r, y + r)], 2.2);
     pen.line(&[(x - r, y + r), (x + r, y - r)], 2.2);
@@ -259,7 +259,7 @@ fn shortened(words: &str, room: f64) -> String {
 }
 
 /// Invisible target along the arrow, for the tooltip.
-fn hit(start: Place, end: Place, words: &str) -> Markup {
+fn hit(start: PixelPosition, end: PixelPosition, words: &str) -> Markup {
     let corners = [(start, -5.0), (end, -5.0), (end, 5.0), (start, 5.0)];
     let points = corners.map(|((x, y), down)| format!("{},{}", tenth(x), tenth(y + down)));
     html! {

@@ -14,10 +14,21 @@ use posthaste_compression::{
 use posthaste_qos::marking::{Mark, MarkOrigin};
 use posthaste_units::Span;
 
-use crate::upstream::error::UpstreamError;
-
 /// Request fields that may be unreadable, in the order in which they are counted.
 pub(crate) const UNREAD: [&str; 3] = ["accept-encoding", "prefer", "transport-priorities"];
+
+/// Kinds of failures of upstreams, in the order in which they are counted.
+pub(crate) const FAILURES: [&str; 9] = [
+    "none-healthy",
+    "connect",
+    "connect-timeout",
+    "broken",
+    "reply-timeout",
+    "codec",
+    "stalled",
+    "closed",
+    "switched",
+];
 
 /// Counters since the start, shared by all threads.
 #[derive(Debug)]
@@ -39,7 +50,7 @@ pub(crate) struct GatewayMetrics {
     pub(crate) cached: CompressionCounters,
     /// Requests that waited for a permit.
     pub(crate) queued: AtomicU64,
-    pub(crate) failures: [AtomicU64; UpstreamError::KINDS.len()],
+    pub(crate) failures: [AtomicU64; FAILURES.len()],
     /// From a request's head to the head of its reply, and the upstream's part of it.
     pub(crate) service: TimeHistogram,
     pub(crate) upstream: TimeHistogram,
@@ -142,8 +153,8 @@ impl GatewayMetrics {
         }
     }
 
-    pub(crate) fn failed(&self, failure: &UpstreamError) {
-        add(&self.failures[failure.kind()], 1);
+    pub(crate) fn failed(&self, kind: usize) {
+        add(&self.failures[kind], 1);
     }
 
     pub(crate) fn compressed(&self, step: Step, read: u64, written: u64, spent: Span) {

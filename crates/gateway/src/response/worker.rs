@@ -135,7 +135,7 @@ impl CompressionJob {
         spent: Span,
     ) -> Result<Bytes, UpstreamError> {
         let out = out.map_err(UpstreamError::Codec);
-        let out = out.inspect_err(|failure| self.worker.metrics.failed(failure))?;
+        let out = out.inspect_err(|failure| self.worker.metrics.failed(failure.kind()))?;
         debug_assert!(!self.is_whole, "a message goes on after its end");
         self.read += read as u64;
         self.written += out.len() as u64;

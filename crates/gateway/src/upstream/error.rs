@@ -44,19 +44,6 @@ pub(crate) enum UpstreamError {
 }
 
 impl UpstreamError {
-    /// Names of the kinds, in the order of [`UpstreamError::kind`].
-    pub(crate) const KINDS: [&'static str; 9] = [
-        "none-healthy",
-        "connect",
-        "connect-timeout",
-        "broken",
-        "reply-timeout",
-        "codec",
-        "stalled",
-        "closed",
-        "switched",
-    ];
-
     /// The client's error in its own request, if that ended the exchange.
     pub(crate) fn of_client(&self) -> Option<&BodyError> {
         let Self::Broken(error) = self else {
@@ -90,7 +77,7 @@ impl UpstreamError {
         errno.is_some_and(|errno| ours.contains(&errno))
     }
 
-    /// Index of the kind in [`UpstreamError::KINDS`].
+    /// Index of the kind in [`FAILURES`](crate::observe::metrics::FAILURES).
     pub(crate) const fn kind(&self) -> usize {
         match self {
             Self::NoneHealthy => 0,

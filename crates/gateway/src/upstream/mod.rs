@@ -78,7 +78,7 @@ impl Upstreams {
         let outcome = self.send_to_any(request, mark, peer).await;
         outcome.inspect_err(|failure| {
             if failure.of_client().is_none() {
-                self.metrics.failed(failure);
+                self.metrics.failed(failure.kind());
             }
         })
     }

@@ -74,7 +74,7 @@ impl Pool {
 impl PooledGuard {
     /// Counts a failure of the upstream.
     pub(super) fn count(&self, failure: &UpstreamError) {
-        self.0.metrics.failed(failure);
+        self.0.metrics.failed(failure.kind());
     }
 
     /// Keeps an unused connection for the next request.

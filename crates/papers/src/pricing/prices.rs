@@ -21,41 +21,41 @@ pub(super) static STUDY: Study = Study {
 };
 
 /// An admission policy: its name, the keys of `[protection]`, and those of `[prices]`.
-pub(super) struct AdmissionPolicy {
+pub(super) struct ComparedAdmission {
     pub(super) name: &'static str,
     protection: &'static str,
     prices: &'static str,
 }
 
 /// All policies, in the order of the pictures. The thesis's half minute is one second, its pause between steps a sixth.
-pub(super) const ADMISSION_POLICIES: [AdmissionPolicy; 6] = [
-    AdmissionPolicy {
+pub(super) const ADMISSION_POLICIES: [ComparedAdmission; 6] = [
+    ComparedAdmission {
         name: "none",
         protection: "policy = \"none\"",
         prices: "",
     },
-    AdmissionPolicy {
+    ComparedAdmission {
         name: "rate",
         protection: "policy = \"rate\"\nrate = \"475/s\"",
         prices: "",
     },
-    AdmissionPolicy {
+    ComparedAdmission {
         name: "limit",
         protection: "policy = \"limit\"",
         prices: "",
     },
-    AdmissionPolicy {
+    ComparedAdmission {
         name: "steps",
         protection: "policy = \"prices\"",
         prices: "every = \"50ms\"\nlife = \"500ms\"\nrate = \"20/s\"\nmost_rate = \"20/s\"\ncontroller = { policy = \"steps\", window = \"1s\", period = \"167ms\" }",
     },
-    AdmissionPolicy {
+    ComparedAdmission {
         name: "proportional-integral",
         // Chosen to fill the server.
         protection: "policy = \"prices\"\nmost = 16",
         prices: "every = \"50ms\"\nlife = \"500ms\"\nrate = \"20/s\"\nmost_rate = \"20/s\"\ncontroller = { policy = \"proportional-integral\", target = \"97%\", band = \"1%\", delay = \"20ms\" }",
     },
-    AdmissionPolicy {
+    ComparedAdmission {
         name: "rajomon",
         protection: "policy = \"prices\"",
         prices: "every = \"10ms\"\nlife = \"500ms\"\nrate = \"20/s\"\nmost_rate = \"20/s\"\ncontroller = { policy = \"rajomon\" }",
@@ -119,7 +119,7 @@ impl PricesExtent {
     }
 
     /// All runs, in order: first demand that can be served. Old prices matter only to policies with a price.
-    fn runs(&self) -> Vec<(&'static AdmissionPolicy, DemandScenario)> {
+    fn runs(&self) -> Vec<(&'static ComparedAdmission, DemandScenario)> {
         let scenario = |kind, most: &f64| DemandScenario { kind, most: *most };
         let old = self.asks.iter().flat_map(|every| {
             let kind = ClientBehaviour::Old(Span::from_secs_f64(*every));
@@ -158,7 +158,7 @@ impl PricesExtent {
     }
 }
 
-impl AdmissionPolicy {
+impl ComparedAdmission {
     pub(super) const fn has_price(&self) -> bool {
         !self.prices.is_empty()
     }
@@ -255,7 +255,7 @@ fn describe(records: &mut Records, extent: &PricesExtent) {
 /// Runs one policy in one scenario. `None` if stopped.
 fn one(
     conditions: &Conditions<'_>,
-    policy: &AdmissionPolicy,
+    policy: &ComparedAdmission,
     scenario: DemandScenario,
     demand: &DemandCourse,
 ) -> Result<Option<Course>, Failure> {
@@ -277,7 +277,7 @@ fn one(
 }
 
 fn row(
-    policy: &AdmissionPolicy,
+    policy: &ComparedAdmission,
     scenario: DemandScenario,
     times: &PhaseLengths,
     demand: &DemandCourse,

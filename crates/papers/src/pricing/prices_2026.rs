@@ -5,7 +5,7 @@ use posthaste_study::{Check, Figure, NOISE, Plot, RecordRow, Records, least};
 use posthaste_units::Span;
 
 use super::demand_course::EASY;
-use super::prices::{ADMISSION_POLICIES, AdmissionPolicy, CAPACITY, STUDY};
+use super::prices::{ADMISSION_POLICIES, CAPACITY, ComparedAdmission, STUDY};
 use crate::planned::THESIS;
 
 pub(crate) static FIGURE: Figure = Figure {
@@ -102,7 +102,7 @@ fn bars(
         axis = axis.range(0.0, 1.2 * worst.fold(1.0, f64::max));
     }
     let groups = scenarios.iter().map(|scenario| {
-        let bar = |policy: &AdmissionPolicy| {
+        let bar = |policy: &ComparedAdmission| {
             let value = of(records, policy.name, scenario, column);
             value.is_finite().then(|| Bar::single(policy.name, value))
         };

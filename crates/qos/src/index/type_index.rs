@@ -181,7 +181,7 @@ impl TypeIndex {
     }
 
     /// The positions in `from..to`, at most a chunk, with codes of at least `least`.
-    fn passing(&self, from: usize, to: usize, least: &Codes) -> Places {
+    fn passing(&self, from: usize, to: usize, least: &Codes) -> SetBits {
         let mut passes = [u16::MAX; CHUNK];
         for (column, &least) in self.columns.iter().zip(least) {
             if least > 0 {
@@ -203,7 +203,7 @@ impl TypeIndex {
         if count < CHUNK {
             bits &= (1 << count) - 1;
         }
-        Places { from, bits }
+        SetBits { from, bits }
     }
 
     /// The range of offers with this price.
@@ -245,12 +245,12 @@ impl IndexRow {
 }
 
 /// Positions in a chunk, one bit each.
-struct Places {
+struct SetBits {
     from: usize,
     bits: u64,
 }
 
-impl Iterator for Places {
+impl Iterator for SetBits {
     type Item = usize;
 
     fn next(&mut self) -> Option<usize> {

@@ -2,7 +2,7 @@
 
 use std::ops::ControlFlow;
 
-use super::info::Effective;
+use super::effective::Effective;
 use super::mismatch::Side;
 use super::{Mismatch, Objector};
 use crate::definition::{Contract, Definition, Protocols, Requires, Term};

@@ -4,6 +4,7 @@
 //! if it does not state a value that the requirement sets. [`compare`] visits both once and calls back with each
 //! mismatch. The callback decides whether to stop at the first or to continue.
 
+mod effective;
 mod groups;
 mod info;
 mod mismatch;

@@ -7,7 +7,7 @@ use crate::xml::Markup;
 /// The declarations in scope.
 #[derive(Debug)]
 pub(super) struct Scope {
-    bindings: Vec<Binding>,
+    bindings: Vec<CopiedBinding>,
     /// Prefix and namespace of each declaration, one after another.
     text: String,
     of_one: usize,
@@ -15,7 +15,7 @@ pub(super) struct Scope {
 }
 
 #[derive(Debug)]
-struct Binding {
+struct CopiedBinding {
     depth: usize,
     /// Start of its prefix in the text.
     prefix: usize,
@@ -50,7 +50,7 @@ impl Scope {
                 return Err(Head::TooMuch);
             }
             let start = self.text.len();
-            self.bindings.push(Binding {
+            self.bindings.push(CopiedBinding {
                 depth,
                 prefix: start,
                 namespace: start + prefix.len(),

@@ -5,6 +5,7 @@
 //! request. Other styles (rpc, encoded) are rejected by name.
 
 mod description;
+mod elements;
 mod read;
 mod schema;
 mod service;

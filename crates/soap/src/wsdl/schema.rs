@@ -5,12 +5,9 @@ use std::collections::{HashMap, HashSet};
 
 use super::SCHEMA;
 use super::description::{Field, Wrapper};
-use super::read::{attribute, each_child, import, namespace, reference};
+use super::elements::{QName, attribute, each_child, import, namespace, reference};
 use crate::limits::Limits;
 use crate::xml::{Scanner, XmlError, is_name, shortened};
-
-/// Namespace and local name.
-pub(super) type QName = (String, String);
 
 /// Maximum length of a chain of extensions and references. A longer one is a loop.
 const CHAIN: usize = 32;

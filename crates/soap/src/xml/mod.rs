@@ -10,14 +10,17 @@ use thiserror::Error;
 
 use crate::limits::Limit;
 
+mod encoding;
 mod markup;
 mod scanner;
 mod text;
 
+pub use encoding::decode;
 pub(crate) use markup::{Markup, Piece, QName};
 pub use scanner::Scanner;
-pub use text::decode;
-pub(crate) use text::{declares_utf16, is_char, is_name, shortened};
+
+pub(crate) use encoding::declares_utf16;
+pub(crate) use text::{is_char, is_name, shortened};
 
 /// Reason why a document was rejected, with the byte position.
 #[derive(Clone, Debug, PartialEq, Eq, Error)]

@@ -5,7 +5,7 @@
 use super::worker::{Ran, Worker};
 use super::{load, surroundings};
 use crate::bench::{Bench, Figure, Measure};
-use crate::trouble::Outcome;
+use crate::error::Outcome;
 
 /// With real-time priority for the emulator and the sender, and without for both.
 pub(in crate::bench) fn capacity(bench: &Bench) -> Outcome<Vec<Figure>> {

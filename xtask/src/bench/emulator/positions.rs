@@ -2,7 +2,7 @@
 
 use super::worker::Worker;
 use crate::bench::{Bench, Figure, Measure};
-use crate::trouble::Outcome;
+use crate::error::Outcome;
 
 /// A million packets with a pattern that drops each 997th.
 pub(in crate::bench) fn positions(bench: &Bench) -> Outcome<Vec<Figure>> {

@@ -4,7 +4,7 @@ use super::worker::{Ran, Worker};
 use super::{NOBODY, load, quantile, surroundings};
 use crate::bench::witness::Pauses;
 use crate::bench::{Bench, Figure, Measure};
-use crate::trouble::Outcome;
+use crate::error::Outcome;
 
 /// A delay of 10 ms with one packet per millisecond: with both cores busy, and without privileges.
 pub(in crate::bench) fn delay(bench: &Bench) -> Outcome<Vec<Figure>> {

@@ -4,8 +4,8 @@ use super::worker::{Ran, Worker};
 use super::{load, surroundings};
 use crate::bench::witness::Pauses;
 use crate::bench::{Bench, Figure, Measure};
+use crate::error::Outcome;
 use crate::tools;
-use crate::trouble::Outcome;
 
 /// A bandwidth, and TBF's options for it: a burst of one timer tick, as its manual requires, or of one packet.
 const LINES: [(&str, u64, &str); 2] = [

@@ -6,11 +6,11 @@
 use std::process::Command;
 
 use crate::bench::{Bench, Figure, Measure, in_turns};
-use crate::load::Report;
+use crate::error::Outcome;
+use crate::load::LoadReport;
 use crate::peers::generators::first_isbn;
 use crate::site::{Server, free_address};
 use crate::tools;
-use crate::trouble::Outcome;
 
 const MODULE: &str = "github.com/Shopify/toxiproxy/v2/cmd/server@v2.12.0";
 /// Address of the service inside `net`.
@@ -139,7 +139,7 @@ impl Proxy {
 }
 
 /// The same through an emulated network.
-fn through_net(bench: &Bench, path: &str, delay: &str, options: &[&str]) -> Outcome<Report> {
+fn through_net(bench: &Bench, path: &str, delay: &str, options: &[&str]) -> Outcome<LoadReport> {
     let program = bench.site.binary.display().to_string();
     let server = format!("'{program}' bookshop --listen {INSIDE} --threads 1");
     let wrapper = [

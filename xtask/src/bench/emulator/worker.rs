@@ -6,7 +6,7 @@ use std::process::Command;
 use std::str::FromStr;
 
 use crate::bench::Bench;
-use crate::trouble::{Outcome, Trouble};
+use crate::error::{Outcome, TaskError};
 
 /// The program, built.
 pub(super) struct Worker<'a> {
@@ -54,7 +54,7 @@ impl Ran {
                 ("packet", [sent, arrived]) => ran.packets.push((*sent, *arrived)),
                 ("window", [from, to, packets]) => ran.windows.push((*from, *to, *packets)),
                 ("packet" | "window", _) => {
-                    return Err(Trouble::Failed(format!("measure said: {line}")));
+                    return Err(TaskError::Failed(format!("measure said: {line}")));
                 }
                 _ => {
                     ran.words.insert(word.into(), rest.into());
@@ -67,7 +67,7 @@ impl Ran {
     /// Returns the printed value of this name.
     pub(super) fn word<T: FromStr>(&self, name: &str) -> Outcome<T> {
         let word = self.words.get(name).and_then(|word| word.parse().ok());
-        word.ok_or_else(|| Trouble::Failed(format!("measure did not say {name}")))
+        word.ok_or_else(|| TaskError::Failed(format!("measure did not say {name}")))
     }
 }
 

@@ -4,12 +4,12 @@ use std::path::PathBuf;
 use std::process::Command;
 
 use super::start;
+use crate::error::{Outcome, TaskError, check};
 use crate::nginx::Nginx;
 use crate::peers::generators::{first_isbn, get};
 use crate::peers::toolkits::Book;
 use crate::site::{Server, Site};
 use crate::tools;
-use crate::trouble::{Outcome, Trouble, check};
 
 /// Every protocol, with the name that curl reports for it.
 pub(crate) fn curl(site: &Site) -> Outcome<()> {
@@ -96,7 +96,7 @@ fn ask(site: &Site, url: &str, options: &[&str]) -> Outcome<Said> {
         .args(options)
         .args(["--write-out", "\n%{http_version} %{size_download}", url]);
     let said = site.run("curl", &mut command, 20)?.stdout;
-    let odd = || Trouble::Failed(format!("curl said {said:?}"));
+    let odd = || TaskError::Failed(format!("curl said {said:?}"));
     let (body, facts) = said.rsplit_once('\n').ok_or_else(odd)?;
     let (version, length) = facts.split_once(' ').ok_or_else(odd)?;
     Ok(Said {

@@ -11,8 +11,8 @@ use std::time::{Duration, Instant};
 use super::doubtful::{Doubtful, FIRST, NEXT, messages};
 use super::start;
 use super::strict::{haproxy, nginx};
+use crate::error::{Outcome, TaskError, check};
 use crate::site::Site;
-use crate::trouble::{Outcome, Trouble, check};
 
 /// Time limit for an answer. A proxy that waits for more of the request gives none.
 const PATIENCE: Duration = Duration::from_secs(2);
@@ -207,7 +207,7 @@ fn compare(
 /// Starts all of them and compares.
 pub(crate) fn differ(site: &Site) -> Outcome<()> {
     let failed =
-        |error: std::io::Error| Trouble::Failed(format!("the comparison broke off: {error}"));
+        |error: std::io::Error| TaskError::Failed(format!("the comparison broke off: {error}"));
     let origin = RecordingOrigin::start().map_err(failed)?;
     let ours = start(site, &origin.address.to_string(), "", "")?;
     let (nginx, nginx_http2) = nginx(site, origin.address)?;

@@ -1,11 +1,11 @@
 //! The gateway between real clients and real servers, and compared with other proxies.
 //!
 //! `clients` tests every protocol and coding, `strict` sends each proxy the same doubtful requests, `differ` compares
-//! the requests that reach the server behind each proxy, and `crowd` measures the memory of many connections and of a
+//! the requests that reach the server behind each proxy, and `burst` measures the memory of many connections and of a
 //! long reply.
 
+mod burst;
 mod clients;
-mod crowd;
 mod differ;
 #[path = "../../../../fuzz/src/doubtful.rs"]
 #[allow(unreachable_pub)] // the fuzz targets share it, and there it is public
@@ -15,12 +15,12 @@ mod traces;
 
 use std::process::Command;
 
+use crate::error::Outcome;
 use crate::site::{Server, Site, free_address};
 use crate::tools;
-use crate::trouble::Outcome;
 
+pub(crate) use burst::crowd;
 pub(crate) use clients::{curl, load, php};
-pub(crate) use crowd::crowd;
 pub(crate) use differ::differ;
 pub(crate) use strict::strict;
 pub(crate) use traces::traces;

@@ -9,10 +9,10 @@ use std::process::Command;
 use std::time::Duration;
 
 use super::start;
+use crate::error::{Outcome, TaskError, check};
 use crate::nginx::Nginx;
 use crate::site::{Server, Site, free_address};
 use crate::tools;
-use crate::trouble::{Outcome, Trouble, check};
 
 /// Time limit for an answer. A proxy that waits for more of the request gives none.
 const PATIENCE: Duration = Duration::from_millis(500);
@@ -123,7 +123,7 @@ pub(crate) fn strict(site: &Site) -> Outcome<()> {
 
 /// The answer of a proxy on one connection.
 fn answer(proxy: &Server, shape: &RequestShape) -> Outcome<StrictAnswer> {
-    let failed = |error: std::io::Error| Trouble::Failed(format!("{}: {error}", proxy.address));
+    let failed = |error: std::io::Error| TaskError::Failed(format!("{}: {error}", proxy.address));
     let mut stream = TcpStream::connect(proxy.address).map_err(failed)?;
     stream.set_read_timeout(Some(PATIENCE)).map_err(failed)?;
     let request = format!(

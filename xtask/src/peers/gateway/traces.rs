@@ -4,9 +4,9 @@
 use std::process::Command;
 
 use super::start;
+use crate::error::Outcome;
 use crate::site::{Site, free_address};
 use crate::tools;
-use crate::trouble::Outcome;
 
 /// The client decides about tracing. The upstream and the collector see the same distributed trace.
 pub(crate) fn traces(site: &Site) -> Outcome<()> {

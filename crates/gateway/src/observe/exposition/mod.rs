@@ -18,7 +18,7 @@ use super::metrics::{CompressionCounters, GatewayMetrics, TimeHistogram, UNREAD}
 use super::traces::TraceCounters;
 use crate::admission::Admission;
 use crate::context::GatewayContext;
-use crate::upstream::error::UpstreamError;
+use crate::observe::metrics::FAILURES;
 
 /// Returns all counters and gauges.
 pub(crate) fn text(context: &Arc<GatewayContext>) -> String {
@@ -173,7 +173,7 @@ fn upstreams(out: &mut DescriptorEncoder, context: &GatewayContext) -> Result<()
     let queued = load(&context.metrics.queued);
     counters(out, "queued", help, [([], queued)])?;
 
-    let failures = UpstreamError::KINDS.iter().zip(&context.metrics.failures);
+    let failures = FAILURES.iter().zip(&context.metrics.failures);
     let rows = failures.map(|(kind, n)| ([("kind", *kind)], load(n)));
     let help = "Replies that upstreams did not give, by kind";
     counters(out, "upstream_failures", help, rows)?;

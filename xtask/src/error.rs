@@ -7,7 +7,7 @@ use std::path::Path;
 
 /// The reason that stopped a task.
 #[derive(Debug, thiserror::Error)]
-pub(crate) enum Trouble {
+pub(crate) enum TaskError {
     /// A tool is missing and could not be installed. The text says how to install it.
     #[error("{0}")]
     Missing(String),
@@ -17,9 +17,9 @@ pub(crate) enum Trouble {
 }
 
 /// Result of a task.
-pub(crate) type Outcome<T> = Result<T, Trouble>;
+pub(crate) type Outcome<T> = Result<T, TaskError>;
 
-impl Trouble {
+impl TaskError {
     /// A failed step on a file or folder.
     pub(crate) fn at(path: &Path, error: impl std::fmt::Display) -> Self {
         Self::Failed(format!("{}: {error}", path.display()))
@@ -31,6 +31,6 @@ pub(crate) fn check(holds: bool, what: impl FnOnce() -> String) -> Outcome<()> {
     if holds {
         Ok(())
     } else {
-        Err(Trouble::Failed(what()))
+        Err(TaskError::Failed(what()))
     }
 }

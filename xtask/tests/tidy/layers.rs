@@ -2,7 +2,7 @@
 
 /// Permitted access of a crate.
 #[derive(Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Kind {
+pub(crate) enum CrateKind {
     /// No clock, no socket, no file, no thread, no async: time and randomness are arguments.
     Pure,
     /// Real time and sockets, as thin as possible.
@@ -12,9 +12,9 @@ pub(crate) enum Kind {
 }
 
 /// A crate under `crates/`.
-pub(crate) struct Room {
+pub(crate) struct CrateRule {
     pub(crate) name: &'static str,
-    pub(crate) kind: Kind,
+    pub(crate) kind: CrateKind,
     /// The crates on which it may depend.
     pub(crate) below: &'static [&'static str],
 }
@@ -97,7 +97,7 @@ const ALL_BUT_THE_BINARY: &[&str] = &[
 ];
 
 /// All permitted crates. A new one starts with a line here.
-pub(crate) const ROOMS: &[Room] = &[
+pub(crate) const CRATES: &[CrateRule] = &[
     pure("units", &[]),
     pure("stats", &["units"]),
     pure("soap", &["units"]),
@@ -118,19 +118,19 @@ pub(crate) const ROOMS: &[Room] = &[
     shell("broker", UNDER_A_PRODUCT),
     shell("bookshop", UNDER_A_PRODUCT),
     shell("study", &["units", "draw", "serve", "emulator"]),
-    Room {
+    CrateRule {
         name: "papers",
-        kind: Kind::Top,
+        kind: CrateKind::Top,
         below: UNDER_THE_TOP,
     },
-    Room {
+    CrateRule {
         name: "demo",
-        kind: Kind::Top,
+        kind: CrateKind::Top,
         below: UNDER_THE_TOP,
     },
-    Room {
+    CrateRule {
         name: "posthaste",
-        kind: Kind::Top,
+        kind: CrateKind::Top,
         below: ALL_BUT_THE_BINARY,
     },
 ];
@@ -140,7 +140,7 @@ pub(crate) const ROOMS: &[Room] = &[
 /// `serve` wraps them for all others. The other entries exist because an HTTP service uses hyper's types, or because
 /// the wrapped form would add cost to the measured value.
 pub(crate) const NETWORK: &[(&str, &[&str])] = &[
-    // The experiments compare the broker's index with a PostgreSQL for each request; tokio-postgres needs a runtime.
+    // The papers compare the broker's index with a PostgreSQL for each request; tokio-postgres needs a runtime.
     (
         "tokio",
         &[
@@ -150,7 +150,7 @@ pub(crate) const NETWORK: &[(&str, &[&str])] = &[
             "gateway",
             "broker",
             "bookshop",
-            "experiments",
+            "papers",
             "demo",
         ],
     ),
@@ -185,43 +185,43 @@ pub(crate) const NETWORK: &[(&str, &[&str])] = &[
 ];
 
 /// The crate of this name.
-pub(crate) fn room(name: &str) -> Option<&'static Room> {
-    ROOMS.iter().find(|room| room.name == name)
+pub(crate) fn crate_rule(name: &str) -> Option<&'static CrateRule> {
+    CRATES.iter().find(|rule| rule.name == name)
 }
 
-const fn pure(name: &'static str, below: &'static [&'static str]) -> Room {
-    Room {
+const fn pure(name: &'static str, below: &'static [&'static str]) -> CrateRule {
+    CrateRule {
         name,
-        kind: Kind::Pure,
+        kind: CrateKind::Pure,
         below,
     }
 }
 
-const fn shell(name: &'static str, below: &'static [&'static str]) -> Room {
-    Room {
+const fn shell(name: &'static str, below: &'static [&'static str]) -> CrateRule {
+    CrateRule {
         name,
-        kind: Kind::Shell,
+        kind: CrateKind::Shell,
         below,
     }
 }
 
 #[test]
 fn the_table_points_down() {
-    for (position, room) in ROOMS.iter().enumerate() {
-        let lower: Vec<&str> = ROOMS[..position].iter().map(|room| room.name).collect();
-        for below in room.below {
+    for (position, rule) in CRATES.iter().enumerate() {
+        let lower: Vec<&str> = CRATES[..position].iter().map(|rule| rule.name).collect();
+        for below in rule.below {
             assert!(
                 lower.contains(below),
                 "{} may use {below}, which stands above it",
-                room.name
+                rule.name
             );
         }
-        if room.kind == Kind::Pure {
-            assert!(PURE.contains(&room.name));
+        if rule.kind == CrateKind::Pure {
+            assert!(PURE.contains(&rule.name));
             assert!(
-                room.below.iter().all(|below| PURE.contains(below)),
+                rule.below.iter().all(|below| PURE.contains(below)),
                 "{}",
-                room.name
+                rule.name
             );
         }
     }

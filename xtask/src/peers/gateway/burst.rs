@@ -9,10 +9,10 @@ use std::time::Duration;
 use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 
 use super::start;
+use crate::error::{Outcome, TaskError, check};
 use crate::nginx::Nginx;
 use crate::site::{Server, Site};
 use crate::tools;
-use crate::trouble::{Outcome, Trouble, check};
 
 /// Connections with a request at the same time.
 const AT_ONCE: usize = 2_000;
@@ -66,7 +66,7 @@ fn long(site: &Site, upstream: &str) -> Outcome<()> {
     let page = site.checkout.peer_folder("gateway-nginx/pages")?.join("1g");
     // Sparse, so that it uses no disk space.
     let made = File::create(&page).and_then(|file| file.set_len(LONG));
-    made.map_err(|error| Trouble::at(&page, error))?;
+    made.map_err(|error| TaskError::at(&page, error))?;
     let curl = tools::debian(&site.checkout, "curl", "curl")?;
     for coding in ["identity", "gzip", "zstd"] {
         let gateway = start(site, upstream, "", "")?;
@@ -89,7 +89,7 @@ fn long(site: &Site, upstream: &str) -> Outcome<()> {
             format!("{coding}: {sent} bytes were sent")
         })?;
     }
-    std::fs::remove_file(&page).map_err(|error| Trouble::at(&page, error))
+    std::fs::remove_file(&page).map_err(|error| TaskError::at(&page, error))
 }
 
 fn connect(address: SocketAddr) -> Outcome<TcpStream> {
@@ -115,18 +115,18 @@ fn answered(stream: &mut TcpStream) -> Outcome<()> {
     }
 }
 
-fn lost(error: std::io::Error) -> Trouble {
-    Trouble::Failed(format!("a connection to the gateway: {error}"))
+fn lost(error: std::io::Error) -> TaskError {
+    TaskError::Failed(format!("a connection to the gateway: {error}"))
 }
 
 /// A value of the kernel's status of a process, in KiB.
 fn memory(server: &Server, name: &str) -> Outcome<u64> {
     let pid = server.running.pid().as_raw_nonzero();
     let path = std::path::PathBuf::from(format!("/proc/{pid}/status"));
-    let text = std::fs::read_to_string(&path).map_err(|error| Trouble::at(&path, error))?;
+    let text = std::fs::read_to_string(&path).map_err(|error| TaskError::at(&path, error))?;
     let line = text.lines().find_map(|line| line.strip_prefix(name));
     line.and_then(|rest| rest.split_whitespace().nth(1)?.parse().ok())
-        .ok_or_else(|| Trouble::Failed(format!("{} has no {name}", path.display())))
+        .ok_or_else(|| TaskError::Failed(format!("{} has no {name}", path.display())))
 }
 
 /// Sets the soft limit of descriptors, which child processes inherit.
@@ -138,5 +138,5 @@ fn allow_descriptors(wanted: usize) -> Outcome<()> {
         maximum: limit.maximum,
     };
     setrlimit(Resource::Nofile, raised)
-        .map_err(|_| Trouble::Missing(format!("ulimit -n {wanted} is not allowed here")))
+        .map_err(|_| TaskError::Missing(format!("ulimit -n {wanted} is not allowed here")))
 }
