@@ -1,6 +1,8 @@
 //! The state of admission, shared by all threads, and the decision about one request.
 
-use posthaste_admission::{Admitted, Bucket, Delivery, Key, Limit, Market, Monitor, Terms, Why};
+use posthaste_admission::{
+    Admitted, Bucket, By, Delivery, Key, Limit, Market, Monitor, Terms, Why,
+};
 use posthaste_units::{Instant, Ratio, Span};
 use rustix::rand::{GetRandomFlags, getrandom};
 
@@ -136,8 +138,8 @@ impl AdmissionState {
         };
         self.in_service += 1;
         debug_assert!(
-            self.limit().is_none_or(|limit| self.in_service <= limit),
-            "a request is admitted beyond the limit"
+            admitted.has_quote() || self.limit().is_none_or(|limit| self.in_service <= limit),
+            "a request without a quote is admitted beyond the limit"
         );
         Ok(admitted)
     }
@@ -169,6 +171,11 @@ impl AdmittedRequest {
             offer: None,
             fields: Vec::new(),
         }
+    }
+
+    /// True if a quote admitted the request. Quotes hold beyond the limit.
+    fn has_quote(&self) -> bool {
+        matches!(self.ground, AdmissionGround::Price(By::Quote))
     }
 
     fn paying(offer: String, admitted: &Admitted, at: Instant) -> Self {
