@@ -72,15 +72,9 @@ const TERMS: &[Term] = &[
     types("room", "crate; for space: its unit, as in `free_bytes`")
         .also_in_comments()
         .except(&[
-            ("crates/draw/", "the space for labels beside a drawing"),
-            ("crates/serve/", "free places in a server's limits"),
-            ("crates/tcp/", "free space of a receive buffer"),
             ("makes room", "free space"),
-            ("has room", "free space"),
             ("is room", "free space"),
-            ("no room", "free space"),
             ("room runs out", "free space"),
-            ("with room", "free space"),
         ]),
     // Shared state and processes.
     identifiers(
