@@ -181,7 +181,7 @@ impl AdmittedRequest {
     fn paying(offer: String, admitted: &Admitted, at: Instant) -> Self {
         let mut fields = vec![("price", price_text(admitted.price))];
         if let Some((quote, token)) = &admitted.quote {
-            let life = quote.until.since(at).as_nanos() / 1_000_000;
+            let life = quote.until.saturating_since(at).as_nanos() / 1_000_000;
             let text = format!("{token};rate={};life={life}", quote.rate);
             fields.push(("quote", text));
         }

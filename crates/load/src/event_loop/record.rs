@@ -17,7 +17,7 @@ impl EventLoop<'_> {
         let Moments { intended, sent, .. } = exchange.moments;
         debug_assert!(intended <= sent, "a request was sent before it was due");
         if self.is_recorded(exchange) {
-            self.tally.sent_late(sent.since(intended));
+            self.tally.sent_late(sent.saturating_since(intended));
         }
         let (start, end) = self.shared.window;
         self.tally.sent += u64::from(sent >= start && sent <= end);

@@ -20,7 +20,7 @@ impl EventLoop<'_> {
         } else {
             now
         };
-        let time_left = until.since(now);
+        let time_left = until.saturating_since(now);
         let timeout = rustix::event::Timespec {
             tv_sec: (time_left.as_nanos() / 1_000_000_000) as i64,
             tv_nsec: (time_left.as_nanos() % 1_000_000_000) as _,
