@@ -76,25 +76,18 @@ impl KeptBody {
     pub(super) fn add_up_to(&mut self, limit: usize, bytes: &[u8]) {
         let bytes = &bytes[..bytes.len().min(limit.saturating_sub(self.length))];
         // Without a memory limit nothing is refused.
-        let _ = self.add(bytes, |_, _| true);
+        let _ = self.add(bytes, None);
     }
 
     /// Keeps `bytes` of a coded body if the budget permits. Otherwise keeps nothing of them.
     pub(super) fn add_coded(&mut self, bytes: &[u8]) -> Result<(), Violation> {
-        let budget = self.budget.clone();
-        let take = |bytes, held| {
-            let budget = budget.as_ref();
-            budget.is_some_and(|budget| budget.take(bytes, held))
-        };
-        let added = self.add(bytes, take);
+        let budget = self.budget.clone().ok_or(Violation::Memory)?;
+        let added = self.add(bytes, Some(&budget));
         added.inspect_err(|_| self.clear())
     }
 
-    fn add(
-        &mut self,
-        mut bytes: &[u8],
-        take: impl Fn(usize, usize) -> bool,
-    ) -> Result<(), Violation> {
+    /// Adds `bytes`, in memory from `budget` if there is one.
+    fn add(&mut self, mut bytes: &[u8], budget: Option<&Budget>) -> Result<(), Violation> {
         while !bytes.is_empty() {
             let full = |piece: &Vec<u8>| piece.len() == piece.capacity();
             if self.pieces.last().is_none_or(full) {
@@ -103,10 +96,12 @@ impl KeptBody {
                     [first] if first.len() < PIECE => first.len(),
                     _ => PIECE,
                 };
-                if !take(more, self.charged) {
-                    return Err(Violation::Memory);
+                if let Some(budget) = budget {
+                    if !budget.take(more, self.charged) {
+                        return Err(Violation::Memory);
+                    }
+                    self.charged += more;
                 }
-                self.charged += more;
                 match &mut *self.pieces {
                     [first] if first.len() < PIECE => first.reserve_exact(more),
                     _ => self.pieces.push(Vec::with_capacity(more)),
@@ -119,7 +114,7 @@ impl KeptBody {
                 bytes = &bytes[length..];
             }
             debug_assert!(
-                self.length <= self.charged,
+                budget.is_none() || self.length <= self.charged,
                 "a body is longer than its memory"
             );
         }
@@ -151,6 +146,15 @@ mod tests {
 
     fn memory(body: &KeptBody) -> usize {
         body.pieces.iter().map(Vec::capacity).sum()
+    }
+
+    #[test]
+    fn a_plain_body_leaves_the_budget_as_it_was() {
+        let budget = Arc::new(Budget::default());
+        let mut body = KeptBody::within(budget.clone());
+        body.add_up_to(PIECE, SOME);
+        body.clear();
+        assert_eq!(budget.0.load(Relaxed), CODED_BUDGET);
     }
 
     #[test]
