@@ -2,7 +2,7 @@
 
 use posthaste_emulator::capture::{CaptureError, Connections, read};
 use posthaste_link::Direction;
-use posthaste_link::pattern::infer::{Findings, CapturePair, ReceiverCapture, SenderCapture};
+use posthaste_link::pattern::infer::{CapturePair, Findings, ReceiverCapture, SenderCapture};
 use posthaste_link::pattern::{Draft, Pattern};
 use posthaste_units::Span;
 
@@ -28,7 +28,10 @@ pub fn capture(bytes: &[u8]) {
     }
     assert!(connections.count() <= packets);
     for towards in Direction::BOTH {
-        let (mut receiver, mut sender) = (ReceiverCapture::new(towards), SenderCapture::new(towards.reverse()));
+        let (mut receiver, mut sender) = (
+            ReceiverCapture::new(towards),
+            SenderCapture::new(towards.reverse()),
+        );
         let mut pair = CapturePair::default();
         let mut arrived = Vec::new();
         let again = read(bytes, &mut Connections::default(), |packet| {

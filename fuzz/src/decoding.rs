@@ -3,8 +3,8 @@
 
 use std::io::{self, Write};
 
-use posthaste_compression::Decoder;
 use posthaste_compression::Coding;
+use posthaste_compression::Decoder;
 
 use crate::cuts::Cut;
 use crate::within;

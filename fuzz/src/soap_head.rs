@@ -2,11 +2,11 @@
 //! header, what comes behind it does not matter, and the scanner of whole documents is of one opinion.
 //! A message that can be taken apart at its Body is as well-formed with its Body packed as it was.
 
+use posthaste_compression::{COMPRESSION, Coding, Form, PreferenceBlock, ScanResult, Wish, packed};
+use posthaste_soap::EXTENSION_NAMESPACE;
+use posthaste_soap::head::{EnvelopeParts, HeadScan};
 use posthaste_soap::xml::{Name, Scanner, Token, XmlError, decode};
 use posthaste_soap::{Limits, Version};
-use posthaste_compression::{COMPRESSION, Coding, Form, PreferenceBlock, ScanResult, Wish, packed};
-use posthaste_soap::head::{EnvelopeParts, HeadScan};
-use posthaste_soap::EXTENSION_NAMESPACE;
 
 use crate::cuts::Cut;
 use crate::within;
@@ -32,7 +32,10 @@ pub fn soap_head(input: &[u8]) {
         let mut scan = HeadScan::new(&limits, PreferenceBlock::default());
         for piece in cut.pieces() {
             let wants_more = scan.feed(piece);
-            assert_eq!(wants_more, ScanResult::of(scan.head(), scan.blocks()) == ScanResult::Unfinished);
+            assert_eq!(
+                wants_more,
+                ScanResult::of(scan.head(), scan.blocks()) == ScanResult::Unfinished
+            );
         }
         ScanResult::of(scan.head(), scan.blocks())
     });

@@ -1,7 +1,10 @@
 //! The fields by which a client says what it wants: nothing is allocated, case does not matter, what is
 //! added to refuse a coding refuses it, and a reading contradicts itself nowhere.
 
-use posthaste_compression::{Accept, Coding, Codings, FULL, Media, Origin, Prefer, Preference, Wish, forbids_transform, is_coded, saves_data};
+use posthaste_compression::{
+    Accept, Coding, Codings, FULL, Media, Origin, Prefer, Preference, Wish, forbids_transform,
+    is_coded, saves_data,
+};
 
 use crate::within;
 

@@ -25,7 +25,7 @@ pub(crate) struct Tests<'a> {
 /// The packages with such tests, and the part of the names of all that are run here.
 const PACKAGES: [(&str, &str); 2] = [
     ("posthaste-broker", ""),
-    ("posthaste-experiments", "wsqos::prototype"),
+    ("posthaste-papers", "broker::prototype"),
 ];
 
 /// Runs them with a server of their own. A missing server is a failure, because nothing else runs these tests.
