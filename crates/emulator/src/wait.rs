@@ -29,14 +29,14 @@ const LONGEST: Span = Span::from_secs(1);
 #[derive(Debug)]
 pub(crate) struct Stop {
     asked: AtomicBool,
-    bell: OwnedFd,
+    wake_event: OwnedFd,
 }
 
 impl Stop {
     pub(crate) fn new() -> Result<Self, Errno> {
         Ok(Self {
             asked: AtomicBool::new(false),
-            bell: eventfd(0, EventfdFlags::CLOEXEC | EventfdFlags::NONBLOCK)?,
+            wake_event: eventfd(0, EventfdFlags::CLOEXEC | EventfdFlags::NONBLOCK)?,
         })
     }
 
@@ -44,7 +44,7 @@ impl Stop {
     pub(crate) fn ask(&self) {
         self.asked.store(true, Ordering::Release);
         // The event only wakes a sleeper. It can fail only after 2^64 writes.
-        let _ = rustix::io::write(&self.bell, &1u64.to_ne_bytes());
+        let _ = rustix::io::write(&self.wake_event, &1u64.to_ne_bytes());
     }
 
     pub(crate) fn is_asked(&self) -> bool {
@@ -87,7 +87,7 @@ impl Waiter {
         stop: &Stop,
     ) -> Result<(), Errno> {
         let mut now = self.clock.now();
-        self.bill(now);
+        self.charge(now);
         if self.owed >= OVERDUE {
             self.pauses += 1;
             return self.sleep(now, self.owed, &mut []);
@@ -99,7 +99,7 @@ impl Waiter {
             let mut files = [
                 PollFd::new(&devices[0], PollFlags::IN),
                 PollFd::new(&devices[1], PollFlags::IN),
-                PollFd::new(&stop.bell, PollFlags::IN),
+                PollFd::new(&stop.wake_event, PollFlags::IN),
             ];
             self.sleep(now, due.since(now + awake), &mut files)?;
             now = self.clock.now();
@@ -112,7 +112,7 @@ impl Waiter {
     }
 
     /// Charges the time awake since the last call.
-    fn bill(&mut self, now: Instant) {
+    fn charge(&mut self, now: Instant) {
         debug_assert!(now >= self.accounted, "the clock went backwards");
         if self.real_time {
             self.owed += now.since(self.accounted) / SHARE;
