@@ -114,7 +114,7 @@ impl Health {
 
     /// Records a success.
     pub(crate) fn succeeded(&self) {
-        // Usually writes nothing, so the cache connection stays shared among threads.
+        // Usually writes nothing, so the cache line stays shared among threads.
         if !self.has_succeeded.load(Relaxed) {
             self.has_succeeded.store(true, Relaxed);
         }

@@ -143,7 +143,15 @@ fn the_page_says_it_in_words() {
     let page = || String::from_utf8(told(&gateway, "/status").body).unwrap();
     wait_until("demand is known", || page().contains("Demand is low"));
     let page = page();
-    for words in ["threshold", "asked", "gzip-1", &origin.address.to_string()] {
+    let address = origin.address.to_string();
+    for words in [
+        "threshold",
+        "asked",
+        "gzip-1",
+        ">Metrics<",
+        ">State<",
+        &address,
+    ] {
         assert!(page.contains(words), "{words}: {page}");
     }
     assert_eq!(told(&gateway, "/healthz").body, b"ok\n");

@@ -29,7 +29,7 @@ async fn listen(config: &Config, wake: &Wake) -> Infallible {
         if let Err(error) = listen_once(config, wake, &mut hears).await
             && std::mem::take(&mut hears)
         {
-            tracing::warn!("changes of other brokers are current a second later: {error}");
+            tracing::warn!("changes of other brokers are seen a second later: {error}");
         }
         sleep(PAUSE).await;
     }
@@ -41,7 +41,7 @@ async fn listen_once(config: &Config, wake: &Wake, hears: &mut bool) -> Result<(
     let client = &client;
     let tried = |sql| in_time(async move { Ok(client.batch_execute(sql).await?) });
     let listening = async {
-        tried("LISTEN posthaste_broker_client").await?;
+        tried("LISTEN posthaste_offers").await?;
         *hears = true;
         wake();
         loop {

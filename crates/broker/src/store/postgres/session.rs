@@ -52,7 +52,7 @@ statements! {
     // The holder of this row lock is the only writer, so changes are numbered in the order of their commits.
     lock: "SELECT last FROM log FOR UPDATE",
     number: "UPDATE log SET last = $1",
-    notify: "SELECT pg_notify('posthaste_broker_client', '')",
+    notify: "SELECT pg_notify('posthaste_offers', '')",
     page: "SELECT kind, provider, name, body FROM offers
            WHERE (kind, provider, name) > ($1, $2, $3) ORDER BY kind, provider, name LIMIT $4",
     first_page: "SELECT kind, provider, name, body FROM offers ORDER BY kind, provider, name LIMIT $1",

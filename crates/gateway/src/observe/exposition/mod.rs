@@ -90,12 +90,7 @@ fn decisions(out: &mut DescriptorEncoder, metrics: &GatewayMetrics) -> Result<()
 
     let origins = Origin::ALL.iter().zip(&metrics.origins);
     let rows = origins.map(|(origin, n)| ([("origin", origin.name())], load(n)));
-    counters(
-        out,
-        "wishes",
-        "Preferences, by where they were stated",
-        rows,
-    )?;
+    counters(out, "wishes", "Wishes, by where they were stated", rows)?;
 
     let unread = UNREAD.iter().zip(&metrics.unread);
     let rows = unread.map(|(field, n)| ([("field", *field)], load(n)));

@@ -71,13 +71,13 @@ pub(crate) fn page(context: &GatewayContext) -> String {
                 p {
                     "Up for " (format!("{:.0}", context.start.elapsed().as_secs_f64())) " s, "
                     (context.counters.snapshot().open) " connections open. "
-                    a href="/metrics" { "GatewayMetrics" }
+                    a href="/metrics" { "Metrics" }
                 }
                 (admission(context))
                 (promises::tables(&context.admission))
                 h2 { "Upstreams" }
                 table {
-                    tr { th { "Route" } th { "Upstream" } th { "UpstreamState" } }
+                    tr { th { "Route" } th { "Upstream" } th { "State" } }
                     @for route in resolved.routes() {
                         @for target in route.targets {
                             tr {
@@ -132,7 +132,7 @@ fn admission(context: &GatewayContext) -> Markup {
         .map_or_else(String::new, |limit| format!(" of at most {limit}"));
     html! {
         @if context.admission.is_active {
-            h2 { "Admission" }
+            h2 { "Protection" }
             p {
                 (shown.in_service) (limit) " requests in service."
                 @if let Some(price) = &shown.price {

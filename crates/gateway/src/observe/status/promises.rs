@@ -31,7 +31,7 @@ pub(super) fn tables(admission: &Admission) -> Markup {
         p {
             (format!("In the last {seconds:.0} s. "))
             @if let Some(most) = most { "In time is within " (millis(most)) ". " }
-            "AdmissionSnapshot are the offers that were asked for most, " (offers.len().min(MOST)) " of " (offers.len()) "."
+            "Shown are the offers that were asked for most, " (offers.len().min(MOST)) " of " (offers.len()) "."
         }
         div.wide { table {
             tr { th { "Offer" } (heads) }
