@@ -143,10 +143,10 @@ async fn carry(
     let (mut inside, mut open) = (0, true);
     let mut buffer = [0; SEGMENT];
     loop {
-        while let Some(passage) = line.pop(now()) {
-            debug_assert!(matches!(passage.fate, Fate::Delivered(_)));
+        while let Some(departure) = line.pop(now()) {
+            debug_assert!(matches!(departure.fate, Fate::Delivered(_)));
             inside -= 1;
-            to.write_all(&passage.packet.0).await?;
+            to.write_all(&departure.packet.0).await?;
         }
         if !open && inside == 0 {
             return to.shutdown().await;

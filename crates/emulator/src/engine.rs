@@ -121,10 +121,10 @@ impl EmulatorEngine {
             let Some(leaving) = self.path.pop(now) else {
                 return true;
             };
-            let (direction, _, flow, passage) = &leaving;
-            let sent = match passage.fate {
-                Fate::Delivered(_) => self.deliver(*direction, flow, passage),
-                Fate::Dropped(_) => passage.left,
+            let (direction, _, flow, departure) = &leaving;
+            let sent = match departure.fate {
+                Fate::Delivered(_) => self.deliver(*direction, flow, departure),
+                Fate::Dropped(_) => departure.left,
             };
             self.path.record(leaving, sent);
         }
@@ -136,15 +136,18 @@ impl EmulatorEngine {
         &mut self,
         direction: Direction,
         flow: &Flow,
-        passage: &Departure<Vec<u8>>,
+        departure: &Departure<Vec<u8>>,
     ) -> Instant {
         let sent = self.clock.now();
-        debug_assert!(sent >= passage.left, "a packet was sent before it was due");
-        self.lateness.record(sent.since(passage.left));
-        if !self.path.deliver_to_stack(direction, flow, passage) {
-            self.send(direction, flow, &passage.packet);
+        debug_assert!(
+            sent >= departure.left,
+            "a packet was sent before it was due"
+        );
+        self.lateness.record(sent.since(departure.left));
+        if !self.path.deliver_to_stack(direction, flow, departure) {
+            self.send(direction, flow, &departure.packet);
         }
-        self.path.show_delivered(direction, passage);
+        self.path.show_delivered(direction, departure);
         sent
     }
 

@@ -27,11 +27,11 @@
 //!
 //! # Time
 //!
-//! One iteration of `engine`: frames that arrived enter the links with the kernel's arrival stamp as their time, and packets
-//! that are due leave.
+//! One iteration of `engine`: frames that arrived enter the links with the kernel's arrival stamp as their time, and
+//! packets that are due leave.
 //!
 //! - A late wake-up has no effect if it precedes the packet's departure. `wait` sleeps until 100 µs before that time
-//!   and polls for the rest. A real-time thread owes sleep for the time that it polls, because the kernel would
+//!   and polls for the rest. A real-time thread owes sleep for its time awake, because the kernel would
 //!   otherwise stop it for 50 ms at a time.
 //! - Frames are received through a ring shared with the kernel (TPACKET_V2). The buffer of a socket holds 180 packets
 //!   for an ordinary user, and TPACKET_V3 delivers blocks, late.

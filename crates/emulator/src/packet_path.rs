@@ -21,7 +21,7 @@ const SPARE: usize = 1024;
 /// The links of a run, for any number of connections.
 pub(crate) type Links = Network<Flow, Vec<u8>>;
 
-/// A packet that has left a link: direction, number of the connection, connection, and its passage.
+/// A packet that has left a link: direction, number of the connection, connection, and its departure.
 pub(crate) type LeavingPacket = (Direction, u64, Flow, Departure<Vec<u8>>);
 
 /// Optional middleboxes between the devices and the links.
@@ -140,13 +140,13 @@ impl PacketPath {
     /// The next packet that leaves a link by `now`, delivered or dropped.
     pub(crate) fn pop(&mut self, now: Instant) -> Option<LeavingPacket> {
         let leaving = self.links.pop(now)?;
-        let (direction, _, _, passage) = &leaving;
+        let (direction, _, _, departure) = &leaving;
         debug_assert!(
-            passage.left <= now,
+            departure.left <= now,
             "a packet left its link before it was due"
         );
         debug_assert!(
-            passage.arrived <= passage.left,
+            departure.arrived <= departure.left,
             "a packet left its link before it arrived"
         );
         self.left[*direction as usize] += 1;
@@ -158,31 +158,31 @@ impl PacketPath {
         &mut self,
         direction: Direction,
         flow: &Flow,
-        passage: &Departure<Vec<u8>>,
+        departure: &Departure<Vec<u8>>,
     ) -> bool {
         let stack = self.stack(direction.reverse(), flow);
         let is_for_stack = stack.is_some();
         if let Some(stack) = stack {
-            stack.push(passage.left, StackSide::Link, &passage.packet);
+            stack.push(departure.left, StackSide::Link, &departure.packet);
         }
         is_for_stack
     }
 
     /// Shows a packet that was delivered to the client to the agent.
-    pub(crate) fn show_delivered(&mut self, direction: Direction, passage: &Departure<Vec<u8>>) {
+    pub(crate) fn show_delivered(&mut self, direction: Direction, departure: &Departure<Vec<u8>>) {
         if let (Direction::Down, Some(agent)) = (direction, &mut self.middleboxes.agent) {
-            agent.push(passage.left, direction, &passage.packet);
+            agent.push(departure.left, direction, &departure.packet);
         }
     }
 
     /// Records a packet that has left a link, and keeps its buffer for another.
     pub(crate) fn record(&mut self, leaving: LeavingPacket, sent: Instant) {
-        let (direction, connection, flow, passage) = leaving;
+        let (direction, connection, flow, departure) = leaving;
         let whose = (direction, connection, flow);
         let packet_records = &mut self.writers.packet_records;
-        packet_records.note(|| PacketRecord::new(whose, &passage, sent));
+        packet_records.note(|| PacketRecord::new(whose, &departure, sent));
         if self.spare.len() < SPARE {
-            self.spare.push(passage.packet);
+            self.spare.push(departure.packet);
         }
     }
 
@@ -208,7 +208,7 @@ impl PacketPath {
     ///
     /// # Panics
     ///
-    /// If packets were lost or invented on the path.
+    /// If packets were lost or invented on the path. Checked in debug builds.
     pub(crate) fn outcome(&self, direction: Direction) -> DirectionOutcome {
         let (entered, left) = (
             self.entered[direction as usize],
@@ -216,11 +216,11 @@ impl PacketPath {
         );
         let link = self.links.counters(direction);
         let held = link.inside();
-        assert_eq!(
+        debug_assert_eq!(
             link.pushed.packets, entered,
             "every packet that entered the path is pushed into a link"
         );
-        assert_eq!(
+        debug_assert_eq!(
             entered + link.copied.packets,
             left + held,
             "packets and copies have left the links or are still inside"

@@ -51,15 +51,15 @@ impl PacketRecord {
     /// Record of a packet that has left a link, with its connection and the time of sending.
     pub fn new(
         (direction, connection, flow): (Direction, u64, Flow),
-        passage: &Departure<Vec<u8>>,
+        departure: &Departure<Vec<u8>>,
         sent: Instant,
     ) -> Self {
-        debug_assert!(passage.position > 0, "positions count from 1");
+        debug_assert!(departure.position > 0, "positions count from 1");
         debug_assert!(
-            passage.left <= sent,
+            departure.left <= sent,
             "a packet was sent before it left its link"
         );
-        let packet = &passage.packet;
+        let packet = &departure.packet;
         let mut head = [0; HEAD];
         let kept = packet.len().min(HEAD);
         head[..kept].copy_from_slice(&packet[..kept]);
@@ -67,12 +67,12 @@ impl PacketRecord {
             direction,
             connection,
             flow,
-            position: passage.position,
-            copy: passage.copy,
-            arrived: passage.arrived,
-            left: passage.left,
+            position: departure.position,
+            copy: departure.copy,
+            arrived: departure.arrived,
+            left: departure.left,
             sent,
-            fate: passage.fate,
+            fate: departure.fate,
             length: packet.len() as u32,
             head,
         }

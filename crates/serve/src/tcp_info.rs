@@ -74,7 +74,7 @@ impl TcpInfo {
     /// The network path. `None` if no rate is known yet.
     pub fn path(&self) -> Option<NetworkPath> {
         let window = u64::from(self.segment_size) * u64::from(self.congestion_window);
-        let allowed = window * 1_000_000 / u64::from(self.rtt_micros.max(1));
+        let allowed = window.saturating_mul(1_000_000) / u64::from(self.rtt_micros.max(1));
         let bytes = match self.is_application_limited || self.delivery_rate == 0 {
             true => self.delivery_rate.max(allowed),
             false => self.delivery_rate,

@@ -90,7 +90,7 @@ impl SegmentsOnLink {
                 underway.inside > 0,
                 "packet {position} leaves more often than it came"
             );
-            underway.inside -= 1;
+            underway.inside = underway.inside.saturating_sub(1);
             underway.delivered |= delivered;
         }
         while self.segments.front().is_some_and(|first| first.inside == 0) {

@@ -2,10 +2,11 @@
 //!
 //! A [`Scenario`] describes the ends, the links, and the requests and replies. A [`Simulator`] runs its transactions by
 //! number: the same number and seed give the same packets, regardless of earlier transactions and of the thread.
-//! [`Totals`] merged from shards, in any order, equal those of one run. A [`PacketTrace`] records every packet, for a ladder.
+//! [`Totals`] merged from shards, in any order, equal those of one run. A [`PacketTrace`] records every packet, for a
+//! ladder.
 //!
-//! [`SimulationCases`] are the combinations of swept options and compared remedies. [`CaseResults`] give their results as
-//! text or JSON. [`picture`] and [`ladder`](ladder()) draw them.
+//! [`SimulationCases`] are the combinations of swept options and compared remedies. [`CaseResults`] give their results
+//! as text or JSON. [`picture`] and [`ladder`](ladder()) draw them.
 //!
 //! This crate has no threads, no clock and no files. Callers distribute the numbers of transactions, and write the
 //! results.

@@ -7,7 +7,7 @@ use posthaste_units::{BitRate, Ratio, Span};
 use thiserror::Error;
 
 /// Maximum number of combinations. More are a mistake.
-pub const MOST_COMBINATIONS: usize = 100_000;
+const MOST_COMBINATIONS: usize = 100_000;
 /// Maximum number of steps in a range.
 const MOST_STEPS: usize = 1000;
 
@@ -51,7 +51,7 @@ pub enum SweepError {
         /// The range.
         item: String,
     },
-    /// More than [`MOST_COMBINATIONS`] combinations.
+    /// More than `MOST_COMBINATIONS` combinations.
     #[error(
         "{count} combinations: at most {} are possible; leave values out",
         MOST_COMBINATIONS
@@ -123,7 +123,7 @@ pub fn combinations(options: &[SweptOption]) -> Result<Vec<Combination<'_>>, Swe
     Ok(chosen)
 }
 
-/// Refuses more than [`MOST_COMBINATIONS`].
+/// Refuses more than `MOST_COMBINATIONS`.
 pub(crate) const fn check_count(count: usize) -> Result<(), SweepError> {
     match count > MOST_COMBINATIONS {
         true => Err(SweepError::TooManyCombinations { count }),

@@ -27,8 +27,8 @@
 //!
 //! - Loss detectors only mark segments: `detect` by later segments that arrived, `rack` by time.
 //! - `transmit` selects the next segment: lost data first, then new data, then the FIN.
-//! - A timer expires when the stack's own [`TimerClock`] allows it: exactly, at a tick, or at a slot of Linux's timer wheel.
-//!   The wheel can lengthen a timeout by up to 32 ms.
+//! - A timer expires when the stack's own [`TimerClock`] allows it: exactly, at a tick, or at a slot of Linux's timer
+//!   wheel. The wheel can lengthen a timeout by up to 32 ms.
 //! - [`EndpointCounters`] hold retransmissions and refused segments, each by reason.
 //! - The profile limits the answers to refused segments. Without the limit two ends could answer each other for ever.
 //! - [`trace`] names the kinds of segments and the reasons of transmissions. The emulator infers them from packets, a

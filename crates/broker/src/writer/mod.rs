@@ -100,7 +100,7 @@ impl StoreWriter {
         store.listen(Box::new(move || drop(wake.try_send(Job::Look))))?;
         let mut writer = WriterThread::new(store, registry, jobs, keep, limits);
         writer.begin()?;
-        let thread = std::thread::Builder::new().name("keeper".to_owned());
+        let thread = std::thread::Builder::new().name("store-writer".to_owned());
         let thread = thread.spawn(move || writer.run());
         let thread = thread.map_err(|error| StoreError::Unavailable(error.to_string()))?;
         let permits = Arc::new(Semaphore::new(OFFERS));
@@ -155,7 +155,7 @@ impl Drop for WriterHandle {
         let _ = self.jobs.send(Job::Stop);
         let ended = self.thread.take().map(JoinHandle::join);
         if let Some(Err(_)) = ended {
-            tracing::error!("the keeper has ended by a fault of its own");
+            tracing::error!("the store writer has ended by a fault of its own");
         }
     }
 }

@@ -67,7 +67,7 @@ impl SegmentBuilder {
         *position += 1;
         let arrived = Instant::ORIGIN + Span::from_secs_f64(ms / 1e3);
         let left = arrived + Span::from_secs_f64(stay / 1e3);
-        let passage = Departure {
+        let departure = Departure {
             position: *position,
             copy: 0,
             arrived,
@@ -83,7 +83,7 @@ impl SegmentBuilder {
         let sent = left + Span::from_nanos(if stay > 0.0 { 1 } else { 0 });
         let whose = (direction, self.connection, flow);
         self.packet_records
-            .push(PacketRecord::new(whose, &passage, sent));
+            .push(PacketRecord::new(whose, &departure, sent));
         self
     }
 

@@ -61,9 +61,9 @@ pub(crate) fn replays() {
     let mut network: Network<u64, BlankPacket> =
         Network::new(&plan, &plan, Sharing::PerConnection, SEED);
     let mut replayed: HashMap<Which, (Instant, Fate)> = HashMap::new();
-    network.replay(&inputs, |(direction, connection, _, passage)| {
-        let which = (direction, connection, passage.position, passage.copy);
-        replayed.insert(which, (passage.left, passage.fate));
+    network.replay(&inputs, |(direction, connection, _, departure)| {
+        let which = (direction, connection, departure.position, departure.copy);
+        replayed.insert(which, (departure.left, departure.fate));
     });
     for packet_record in &seen {
         let which = (

@@ -76,12 +76,12 @@ impl UploadProgress {
 
     /// Counts a piece of the body, or its end.
     pub(super) fn count_piece(&self) {
-        debug_assert!(!self.is_over.get(), "a body goes on after its end");
         self.pieces.set(self.pieces.get() + 1);
     }
 
-    /// Ends the upload.
+    /// Ends the upload, and a wait for the client.
     pub(super) fn finish(&self) {
+        self.waits(false);
         self.is_over.set(true);
     }
 

@@ -141,7 +141,6 @@ impl Upstreams {
                         other => other,
                     };
                     request = again.ok_or_else(|| (explained(failure), None))?;
-                    debug_assert!(!was_sent, "a request is repeated twice");
                     was_sent = true;
                     // Other connections may have been closed for the same reason.
                     break;

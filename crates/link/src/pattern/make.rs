@@ -71,7 +71,7 @@ impl DrawOptions {
         };
         for direction in directions {
             let seed = match self.connection {
-                Some(number) => self.seed.child(&format!("connection {number}")),
+                Some(number) => crate::seed_of(self.seed, number),
                 None => self.seed,
             };
             let seed = seed.child(direction.name());

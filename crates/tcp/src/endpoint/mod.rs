@@ -278,12 +278,12 @@ impl Endpoint {
         if !open || self.sender.closing {
             return 0;
         }
-        let held = self.sender.written - self.sender.una.max(1);
+        let held = self.sender.written.saturating_sub(self.sender.una.max(1));
         debug_assert!(
             held <= self.profile.send_buffer,
             "{held} bytes exceed the send buffer"
         );
-        let bytes = bytes.min(self.profile.send_buffer - held);
+        let bytes = bytes.min(self.profile.send_buffer.saturating_sub(held));
         if bytes > 0 {
             self.sender.write(now, bytes);
             self.stirred = true;

@@ -144,7 +144,7 @@ impl Receiver {
     /// Bytes that the peer may still send, from the next one expected.
     pub(crate) fn offered(&self) -> u64 {
         debug_assert!(self.edge >= self.next, "data lies beyond the window's edge");
-        self.edge - self.next
+        self.edge.saturating_sub(self.next)
     }
 
     pub(crate) fn readable(&self) -> u64 {
@@ -276,7 +276,11 @@ impl Receiver {
     ) {
         let in_order = matches!(place, SegmentPosition::Next | SegmentPosition::Fills);
         let window_grew = (in_order || self.sack) && self.window.arrived(incoming.len);
-        let offered = self.edge - self.acknowledged;
+        debug_assert!(
+            self.edge >= self.acknowledged,
+            "the window ends before acknowledged data"
+        );
+        let offered = self.edge.saturating_sub(self.acknowledged);
         let arrival = DataArrival {
             len: incoming.len,
             place,
@@ -334,7 +338,6 @@ impl Receiver {
     #[inline(always)]
     pub(crate) fn advertise(&mut self, is_syn: bool) -> u16 {
         let offer = self.window.offer(&self.room());
-        debug_assert!(offer >= self.offered(), "the advertised window shrinks");
         let field = if is_syn {
             offer.min(u64::from(u16::MAX)) as u16
         } else {

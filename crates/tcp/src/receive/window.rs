@@ -49,7 +49,7 @@ pub struct ReceiveSpace {
 impl ReceiveSpace {
     const fn offered(&self) -> u64 {
         debug_assert!(self.edge >= self.next, "data lies beyond the window's edge");
-        self.edge - self.next
+        self.edge.saturating_sub(self.next)
     }
 }
 

@@ -170,7 +170,8 @@ impl Sender {
         let delivered = self.bsd_take_off(now, ack);
         if self.phase() != RecoveryPhase::Recovery {
             let mut progress = self.progress(now, delivered, ack);
-            progress.in_flight = self.next - self.una;
+            debug_assert!(self.next >= self.una, "the flight is negative");
+            progress.in_flight = self.next.saturating_sub(self.una);
             self.congestion.acked(&progress);
         } else if ends {
             self.episode.phase = RecoveryPhase::Open;

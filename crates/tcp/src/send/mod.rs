@@ -276,7 +276,7 @@ impl Sender {
     const fn unsent(&self) -> u64 {
         let end = self.written + self.closing as u64;
         debug_assert!(self.max <= end, "more was sent than is written");
-        end - self.max
+        end.saturating_sub(self.max)
     }
 
     /// Returns false if nothing waits for transmission or retransmission. That is the usual case.

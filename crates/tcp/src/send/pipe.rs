@@ -380,7 +380,7 @@ impl Sender {
             low <= reached,
             "a late segment lies beyond those that overtook it"
         );
-        let distance = (reached - low).div_ceil(mss).min(300) as u32;
+        let distance = reached.saturating_sub(low).div_ceil(mss).min(300) as u32;
         self.episode.threshold = self.episode.threshold.max(distance);
         self.episode.reordered = true;
     }

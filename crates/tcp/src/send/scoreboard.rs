@@ -126,7 +126,7 @@ impl Scoreboard {
             self.sacked.charge + self.lost.charge,
         );
         debug_assert!(out >= gone, "{gone} bytes of {out} have left the network");
-        out - gone
+        out.saturating_sub(gone)
     }
 
     /// Panics unless the segments are contiguous from `una` to `max` and the sums are theirs. Checked in debug builds,

@@ -78,7 +78,6 @@ impl Sender {
         let passes = len == full
             || (ends && (self.closing || self.no_delay || idle || (self.minshall && !small_out)))
             || (!ends && 2 * len >= self.largest_window);
-        debug_assert!(len <= open, "a segment exceeds the peer's window");
         passes.then_some(Chunk {
             start: self.max,
             len: len as u32,
@@ -262,7 +261,7 @@ impl Sender {
             return Chunk { len: 1, ..chunk };
         }
         Chunk {
-            start: self.una - 1,
+            start: self.una.saturating_sub(1),
             len: 0,
             last: false,
             ..chunk
