@@ -3,6 +3,7 @@
 //! A message that can be taken apart at its Body is as well-formed with its Body packed as it was.
 
 use posthaste_compression::{COMPRESSION, Coding, Form, PreferenceBlock, ScanResult, Wish, packed};
+use posthaste_qos::{Priorities, QosBlock};
 use posthaste_soap::EXTENSION_NAMESPACE;
 use posthaste_soap::head::{EnvelopeParts, HeadScan};
 use posthaste_soap::xml::{Name, Scanner, Token, XmlError, decode};
@@ -20,6 +21,22 @@ const TIGHT: Limits = Limits {
     ..Limits::description()
 };
 
+/// Both readers of header blocks, as in a gateway.
+type Blocks = (PreferenceBlock, QosBlock);
+
+/// All that a scan has found: its result, the priorities, the selected offer, and an invalid priority.
+type Found = (ScanResult, Option<Priorities>, Option<String>, bool);
+
+fn found(scan: &HeadScan<Blocks>) -> Found {
+    let (preference, qos) = scan.blocks();
+    (
+        ScanResult::of(scan.head(), preference),
+        qos.priorities().cloned(),
+        qos.selected().map(str::to_owned),
+        qos.has_unread_priority(),
+    )
+}
+
 /// Cuts and a message; the flag asks for tight limits.
 pub fn soap_head(input: &[u8]) {
     let Some(cut) = Cut::of(input) else {
@@ -29,26 +46,24 @@ pub fn soap_head(input: &[u8]) {
     let head = cut.stream.len().min(limits.header);
     // What is cut is kept once, in a buffer that doubles; declarations beside it.
     let seen = within("HeadScan", head, 32, 16 << 10, || {
-        let mut scan = HeadScan::new(&limits, PreferenceBlock::default());
+        let mut scan = HeadScan::new(&limits, Blocks::default());
         for piece in cut.pieces() {
             let wants_more = scan.feed(piece);
-            assert_eq!(
-                wants_more,
-                ScanResult::of(scan.head(), scan.blocks()) == ScanResult::Unfinished
-            );
+            assert_eq!(wants_more, found(&scan).0 == ScanResult::Unfinished);
         }
-        ScanResult::of(scan.head(), scan.blocks())
+        found(&scan)
     });
     let whole = |bytes: &[u8]| {
-        let mut scan = HeadScan::new(&limits, PreferenceBlock::default());
+        let mut scan = HeadScan::new(&limits, Blocks::default());
         scan.feed(bytes);
-        ScanResult::of(scan.head(), scan.blocks())
+        found(&scan)
     };
     assert_eq!(whole(cut.stream), seen, "cuts change nothing");
-    if seen != ScanResult::Unfinished {
+    if seen.0 != ScanResult::Unfinished {
         let longer = [cut.stream, b"<&\xFF\x00"].concat();
         assert_eq!(whole(&longer), seen, "what has been seen settles it");
     }
+    let seen = seen.0;
     packable(cut.stream, &limits);
     let text = std::str::from_utf8(cut.stream);
     let Some(text) = text.ok().filter(|text| !cut.flag && !text.contains('&')) else {

@@ -2,8 +2,9 @@
 //!
 //! A gateway uses this crate in the following order:
 //!
-//! 1. Request: [`PreferenceBlock`] reads the SOAP header of the streamed body. [`Accept`], [`Prefer`] and [`saves_data`] read
-//!    the HTTP fields. [`Described`] holds the defaults of the service's WSDL. [`Preference::of`] decides between them.
+//! 1. Request: [`PreferenceBlock`] reads the SOAP header of the streamed body. [`Accept`], [`Prefer`] and
+//!    [`saves_data`] read the HTTP fields. [`Described`] holds the defaults of the service's WSDL. [`Preference::of`]
+//!    decides between them.
 //! 2. Reply: [`Reply`] holds the relevant part of its head. [`Policy::decide`] returns a step, a [`Form`] and a
 //!    [`Reason`]. [`packed`] implements the form that compresses only the SOAP Body.
 //! 3. Outside the path of requests: [`LoadController`] turns samples of the load into a [`LoadEstimate`]. [`CostModel`]
@@ -13,8 +14,8 @@
 //!
 //! # Preferences and decisions
 //!
-//! A decision first checks three conditions: the reply may be transformed, the client did not refuse, both sides share a coding. Only then does the
-//! policy decide. Each decision carries its reason.
+//! A decision first checks three conditions: the reply may be transformed, the client did not refuse, both sides share
+//! a coding. Only then does the policy decide. Each decision carries its reason.
 //!
 //! Three mechanisms react to the load, each faster than the one before:
 //!

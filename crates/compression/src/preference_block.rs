@@ -5,16 +5,13 @@
 //! must not have mustUnderstand, because the service does not know it. The first one counts. `form="body"` requests
 //! [`Form::Body`]. An unknown form or word states nothing.
 
-use posthaste_soap::head::{Head, HeaderBlocks, HeaderElement, ShortText};
+use posthaste_soap::head::{BLOCK_DEPTH, Head, HeaderBlocks, HeaderElement, ShortText};
 use posthaste_soap::{EXTENSION_NAMESPACE, Version};
 
 use crate::wish::{Form, Wish};
 
 /// Local name of the header block.
 pub const COMPRESSION: &str = "compression";
-
-/// Depth of header blocks in the envelope.
-const BLOCK: usize = 3;
 
 /// Reader of the preference block.
 #[derive(Debug, Default)]
@@ -31,13 +28,13 @@ impl HeaderBlocks for PreferenceBlock {
         if let Some(text) = &mut self.text {
             text.spoil();
         }
-        depth == BLOCK
+        depth == BLOCK_DEPTH
     }
 
     fn start(&mut self, element: &HeaderElement<'_>) {
         let is_ours =
             element.namespace == Some(EXTENSION_NAMESPACE) && element.local == COMPRESSION;
-        if element.depth != BLOCK || !is_ours || self.wish.is_some() {
+        if element.depth != BLOCK_DEPTH || !is_ours || self.wish.is_some() {
             return;
         }
         let stated = element.attribute("form");
@@ -56,7 +53,7 @@ impl HeaderBlocks for PreferenceBlock {
     }
 
     fn end(&mut self, depth: usize) {
-        if let Some(text) = self.text.take_if(|_| depth == BLOCK) {
+        if let Some(text) = self.text.take_if(|_| depth == BLOCK_DEPTH) {
             self.wish = Some(text.read().and_then(Wish::of));
         }
     }
@@ -83,7 +80,7 @@ pub enum ScanResult {
     NotSoap,
     /// A DOCTYPE. SOAP forbids it.
     Doctype,
-    /// Not UTF-8, or a declaration of UTF-16. UTF-16 is not supported.
+    /// A tag that is not UTF-8, or UTF-16 or a declaration of it. UTF-16 is not supported.
     Encoding,
     /// More bytes, levels or declarations before the Body than [`Limits`](posthaste_soap::Limits) allows.
     TooMuch,
@@ -126,7 +123,7 @@ impl ScanResult {
         }
     }
 
-    /// All names, in the order of [`ScanResult::index`].
+    /// All names, for metrics, in the order of [`ScanResult::index`].
     pub const NAMES: [&'static str; 7] = [
         "soap",
         "unknown-word",
@@ -136,11 +133,6 @@ impl ScanResult {
         "encoding",
         "too-much",
     ];
-
-    /// Its name, for metrics.
-    pub const fn name(self) -> &'static str {
-        Self::NAMES[self.index()]
-    }
 
     /// Its position in [`ScanResult::NAMES`].
     pub const fn index(self) -> usize {

@@ -3,30 +3,28 @@
 //! Two elements are read, the first of each:
 //!
 //! - the priorities in `WSQoSSoapHeader/qosInfo/transportQoSPriorities`
-//! - the offer's name in `WSQoSSoapHeader/selectedOffer`, as text or in the attribute `name`
+//! - the offer's name in `WSQoSSoapHeader/selectedOffer`, as text or in the attribute `name`; the first valid one
+//!   counts
 //!
 //! The block itself must be in one of the namespaces of WS-QoS, its descendants in one of them or in none. The first
 //! value of a priority counts. A value that is not a whole number from 0 to 10 states nothing and is reported.
 
-use posthaste_soap::head::{HeaderBlocks, HeaderElement, ShortText};
+use posthaste_soap::head::{BLOCK_DEPTH, HeaderBlocks, HeaderElement, ShortText};
 
 use crate::{Custom, NAMESPACES, Priorities, Priority, bounds};
 
-/// Depth of header blocks in the envelope.
-const BLOCK: usize = 3;
-
 /// Names on the path to the priorities, by depth in the envelope.
 const WAY: [(usize, &str); 3] = [
-    (BLOCK, "WSQoSSoapHeader"),
-    (4, "qosInfo"),
-    (5, "transportQoSPriorities"),
+    (BLOCK_DEPTH, "WSQoSSoapHeader"),
+    (BLOCK_DEPTH + 1, "qosInfo"),
+    (BLOCK_DEPTH + 2, "transportQoSPriorities"),
 ];
 
 /// Element with the selected offer, by depth.
-const SELECTED: (usize, &str) = (4, "selectedOffer");
+const SELECTED: (usize, &str) = (BLOCK_DEPTH + 1, "selectedOffer");
 
 /// Depth of the priorities.
-const LAST: usize = 6;
+const LAST: usize = BLOCK_DEPTH + 3;
 
 /// Reader of the block `WSQoSSoapHeader`.
 #[derive(Debug, Default)]
@@ -61,13 +59,13 @@ impl HeaderBlocks for QosBlock {
         if let Some((_, text)) = &mut self.value {
             text.spoil();
         }
-        depth == BLOCK || (self.open > 0 && depth == self.open + 1 && depth <= LAST)
+        depth == BLOCK_DEPTH || (self.open > 0 && depth == self.open + 1 && depth <= LAST)
     }
 
     fn start(&mut self, element: &HeaderElement<'_>) {
         let (depth, local) = (element.depth, element.local);
         let is_ours = element.namespace.is_some_and(|namespace| {
-            NAMESPACES.contains(&namespace) || (namespace.is_empty() && depth > BLOCK)
+            NAMESPACES.contains(&namespace) || (namespace.is_empty() && depth > BLOCK_DEPTH)
         });
         if self.value.is_some() || !is_ours {
             return;
@@ -97,7 +95,7 @@ impl HeaderBlocks for QosBlock {
         if depth != self.open {
             return;
         }
-        self.open = if depth == BLOCK { 0 } else { depth - 1 };
+        self.open = if depth == BLOCK_DEPTH { 0 } else { depth - 1 };
         let Some((kind, text)) = self.value.take() else {
             self.over = depth;
             return;

@@ -16,8 +16,8 @@
 //!   stops at the first, a caller that needs reasons continues, so their results cannot differ. A test implements the
 //!   rules a second time in the simplest form and compares.
 //! - Money is counted in whole millionths.
-//! - A new metric is a field, a line each in `xml::read`, in `xml::write` and in the comparison (`OperationPair::compare`), and
-//!   a line in the schema.
+//! - A new metric is a field, a line each in `xml::read`, in `xml::write` and in the comparison
+//!   (`OperationPair::compare`), and a line in the schema.
 
 pub mod bounds;
 mod definition;
@@ -39,7 +39,6 @@ pub use document::{Document, Offer, Offers, Requirement};
 pub use header::QosBlock;
 pub use matching::{Amount, Mismatch, Side, World, compare, is_adequate, objections};
 pub use money::{Currency, Money, MoneyError, Rates, decimal_text, micros};
-
 pub use ontology::{Direction, Metric, Ontologies, Ontology};
 pub use ranking::{Ranking, Weights};
 pub use xml::{DocumentError, NAMESPACES};

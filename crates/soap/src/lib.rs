@@ -16,9 +16,9 @@ pub mod write;
 pub mod wsdl;
 pub mod xml;
 
-/// Namespace of posthaste's extensions of SOAP and WSDL.
-pub const EXTENSION_NAMESPACE: &str = "urn:posthaste:wsqos";
-
 pub use envelope::{Field, HeaderBlock, Refusal, Request, Version};
 pub use fault::{Code, Detail, Fault};
 pub use limits::{Limit, Limits};
+
+/// Namespace of posthaste's extensions of SOAP and WSDL.
+pub const EXTENSION_NAMESPACE: &str = "urn:posthaste:wsqos";

@@ -5,7 +5,7 @@ use crate::xml::Markup;
 /// An element inside a header.
 #[derive(Clone, Copy, Debug)]
 pub struct HeaderElement<'a> {
-    /// Depth in the envelope: 3 for a header block.
+    /// Depth in the envelope: [`BLOCK_DEPTH`](super::BLOCK_DEPTH) for a header block.
     pub depth: usize,
     /// Its namespace. Empty if it is in none, `None` for an undeclared prefix.
     pub namespace: Option<&'a str>,
@@ -33,7 +33,8 @@ pub trait HeaderBlocks {
     /// An element starts at `depth`. Returns true if [`HeaderBlocks::start`] needs its name.
     fn enter(&mut self, depth: usize) -> bool;
 
-    /// Reads the name and the attributes of an element for which [`HeaderBlocks::enter`] returned true.
+    /// Reads the name and the attributes of an element for which [`HeaderBlocks::enter`] returned true. A reader in a pair
+    /// also gets elements that only the other asked for: check depth and name.
     fn start(&mut self, element: &HeaderElement<'_>);
 
     /// Reads a piece of text, with references not resolved.

@@ -65,8 +65,8 @@ pub struct HeadScan<B> {
 
 const MARK: &[u8] = b"\xEF\xBB\xBF";
 
-/// Depth of header blocks.
-const BLOCK: usize = 3;
+/// Depth of header blocks in the envelope.
+pub const BLOCK_DEPTH: usize = 3;
 
 impl<B: HeaderBlocks> HeadScan<B> {
     /// Creates a scanner. It reads at most [`Limits::header`] bytes and [`Limits::depth`] levels, and keeps at most
@@ -191,6 +191,12 @@ impl<B: HeaderBlocks> HeadScan<B> {
 
     /// Handles a complete tag, comment, section or declaration.
     fn markup(&mut self, bytes: &[u8]) {
+        // Comments and instructions are not read, so that their encoding does not matter.
+        match bytes {
+            [b'<', b'!', b'-', b'-', ..] => return,
+            [b'<', b'?', target @ ..] if self.depth > 0 || !target.starts_with(b"xml") => return,
+            _ => {}
+        }
         let Ok(text) = std::str::from_utf8(bytes) else {
             return self.head = Head::Encoding;
         };
@@ -208,7 +214,7 @@ impl<B: HeaderBlocks> HeadScan<B> {
             Ok(Piece::Declaration(_)) if self.depth == 0 && declares_utf16(text) => {
                 self.head = Head::Encoding;
             }
-            Ok(Piece::Comment | Piece::Declaration(_) | Piece::Instruction(_)) => {}
+            Ok(Piece::Declaration(_) | Piece::Instruction(_)) => {}
             Err(XmlError::Doctype { .. }) => self.head = Head::Doctype,
             _ => self.head = Head::NotSoap,
         }
@@ -226,7 +232,7 @@ impl<B: HeaderBlocks> HeadScan<B> {
             return Err(Head::TooMuch);
         }
         let is_wanted = self.in_header && self.blocks.enter(self.depth);
-        if self.depth > BLOCK && !is_wanted {
+        if self.depth > BLOCK_DEPTH && !is_wanted {
             return Ok(());
         }
         let attributes = &text[markup.position()..];
@@ -241,7 +247,7 @@ impl<B: HeaderBlocks> HeadScan<B> {
                 "Body" => self.head = Head::Soap(self.version),
                 _ => self.in_header = local == "Header",
             },
-            BLOCK.. if is_wanted => self.blocks.start(&HeaderElement {
+            BLOCK_DEPTH.. if is_wanted => self.blocks.start(&HeaderElement {
                 depth: self.depth,
                 namespace,
                 local,
@@ -257,7 +263,7 @@ impl<B: HeaderBlocks> HeadScan<B> {
             0 => return self.head = Head::NotSoap,
             1 => return self.head = Head::Soap(self.version),
             2 if self.in_header => return self.head = Head::Soap(self.version),
-            BLOCK.. if self.in_header => self.blocks.end(self.depth),
+            BLOCK_DEPTH.. if self.in_header => self.blocks.end(self.depth),
             _ => {}
         }
         self.scope.leave(self.depth);
