@@ -7,7 +7,7 @@
 use std::process::Command;
 use std::time::Duration;
 
-use crate::checkout::profile_guided::{Toolchain, profile};
+use crate::checkout::profile_guided::{MOMENT, Toolchain, profile};
 use crate::checkout::{Build, Checkout};
 use crate::error::{Outcome, TaskError};
 use crate::process::{self, Running};
@@ -25,8 +25,6 @@ const FIGURES: [&str; 7] = [
 
 /// Time limit for all of them. They take four minutes on two cores.
 const TRAINING: Duration = Duration::from_secs(1200);
-/// Time limit for short steps.
-const MOMENT: Duration = Duration::from_secs(60);
 
 /// Counts, and builds with the counts.
 pub(crate) fn run(checkout: &Checkout) -> Outcome<()> {

@@ -9,7 +9,7 @@ use crate::error::{Outcome, TaskError, check};
 use crate::process;
 
 /// Time limit for asking the compiler.
-const MOMENT: Duration = Duration::from_secs(60);
+pub(crate) const MOMENT: Duration = Duration::from_secs(60);
 
 /// Makes `cargo` build the release with counters. Returns the folder of the products.
 pub(super) fn counting(checkout: &Checkout, cargo: &mut Command) -> Outcome<PathBuf> {

@@ -39,7 +39,8 @@ pub(crate) fn run(checkout: &Checkout) -> Outcome<ExitCode> {
     })
 }
 
-/// The fast tests of a binary; `None` if all of them wait on a clock.
+/// The fast tests of a binary; `None` if all of them wait on a clock. Tests in other modules of the same name are left
+/// out, too.
 fn fast(package: &str, target: &str) -> Option<TestChoice> {
     let row = WAITING
         .iter()

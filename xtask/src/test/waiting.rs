@@ -17,7 +17,7 @@ pub(crate) struct WaitingTests {
 }
 
 impl WaitingTests {
-    /// Start of the names of its tests. Empty for the whole binary.
+    /// Paths of its modules, as part of the names of its tests. Empty for the whole binary.
     pub(crate) fn prefixes(&self) -> Vec<String> {
         let names = self.modules.iter();
         names.map(|module| format!("{module}::")).collect()

@@ -4,6 +4,7 @@ use std::collections::BTreeSet;
 
 use toml::{Table, Value};
 
+use crate::comments::{Parts, is_name_part};
 use crate::files::{Source, root, rust, tracked};
 use crate::layers::{CRATES, CrateKind, NETWORK, crate_rule};
 use crate::{Finding, expect_none};
@@ -121,6 +122,13 @@ fn network_crates_stay_in_the_shell() {
     expect_none(&findings);
 }
 
+/// True if the code names this identifier, not only a longer one.
+fn names(text: &str, ident: &str) -> bool {
+    let code = Parts::of(text).code;
+    code.split(|character| !is_name_part(character))
+        .any(|word| word == ident)
+}
+
 #[test]
 fn every_dependency_is_used() {
     let sources = rust();
@@ -133,7 +141,7 @@ fn every_dependency_is_used() {
             let ident = dependency.replace('-', "_");
             let used = sources
                 .iter()
-                .any(|source| source.path.starts_with(folder) && source.text.contains(&ident));
+                .any(|source| source.path.starts_with(folder) && names(&source.text, &ident));
             if !used {
                 findings.push(Finding::new(
                     manifest.place(&dependency),
