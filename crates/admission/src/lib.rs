@@ -1,5 +1,5 @@
-//! Admission control by price: offers follow the load, quotes bind, and a request is admitted at a price that its client
-//! accepted, or rejected.
+//! Admission control by price: offers follow the load, quotes bind, and a request is admitted at a price that its
+//! client accepted, or rejected.
 //!
 //! A gateway holds one [`Market`] per protected resource:
 //!

@@ -15,8 +15,8 @@
 //! | authenticate the provider, validate the offers | `http::publish` |
 //! | store all waiting writes in one transaction | `writer`, `store` |
 //! | read the log after the last known change | `writer` |
-//! | apply the changes to the index, then reply | `filling`, `registry` |
-//! | send the changes to readers of the stream | `front::stream` |
+//! | apply the changes to the index, then reply | `index_build`, `registry` |
+//! | send the changes to readers of the stream | `http::stream` |
 //!
 //! - The log is the only way into the index. The change may come from this broker, from another broker on the same
 //!   PostgreSQL database, or from a command on the same file.

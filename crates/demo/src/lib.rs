@@ -2,7 +2,8 @@
 //! kinds of clients on emulated networks.
 //!
 //! [`start`] runs it in this process, on loopback only. The page sends [`Controls`], `controller` applies them to
-//! products and clients, `sampler` samples the system once a second, and `event_log` sends the samples to all open pages.
+//! products and clients, `sampler` samples the system once a second, and `event_log` sends the samples to all open
+//! pages.
 //!
 //! # Data flow
 //!

@@ -1,8 +1,8 @@
 //! The figures of the papers: one file per figure, by topic.
 //!
 //! [`COLLECTION`] has the only list of figures; the selection, the report's index and the tables of figures derive from
-//! it. Each figure's file defines its measurement. The frame that runs and draws them is `posthaste-study`. Crates below
-//! this one create and answer the traffic.
+//! it. Each figure's file defines its measurement. The frame that runs and draws them is `posthaste-study`. Crates
+//! below this one create and answer the traffic.
 
 mod broker;
 mod compression;

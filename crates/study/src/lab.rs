@@ -1,4 +1,4 @@
-//! A private network for experiments: a namespace with only a loopback interface, and its kernel counters.
+//! A private network for studies: a namespace with only a loopback interface, and its kernel counters.
 //!
 //! No other traffic disturbs a run there. The kernel's counters count nothing else and can be compared exactly with the
 //! generator's. Namespaces, and links with delay and loss, are part of the emulator. Root is not needed if user

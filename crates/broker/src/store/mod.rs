@@ -1,7 +1,7 @@
 //! Stores: durable storage of the offers, with a log of every change.
 //!
-//! One thread at a time uses a store. Another kind of store implements [`Store`] and is opened in [`StoreUrl`]. [`plan`]
-//! decides the effect of writes.
+//! One thread at a time uses a store. Another kind of store implements [`Store`] and is opened in [`StoreUrl`].
+//! [`plan`] decides the effect of writes.
 
 mod plan;
 mod postgres;

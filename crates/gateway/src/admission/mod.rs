@@ -1,7 +1,7 @@
 //! The admission stage: admits requests by rate, by number in service, or by price, and records their outcome.
 //!
 //! [`Admission::admit`] is called once per request, before anything is sent to an upstream. All threads share one
-//! state. A request locks it twice, each time only for lookups in a few maps. The price is adjusted outside the path of
+//! state. A request locks it at admission, at its reply and at its end, each time only for lookups in a few maps. The price is adjusted outside the path of
 //! requests ([`price_loop`]).
 
 pub(crate) mod admitted;

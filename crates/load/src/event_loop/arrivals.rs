@@ -100,7 +100,7 @@ impl EventLoop<'_> {
         }
     }
 
-    /// Closes the connection to another origin that has been idle for longest.
+    /// Closes an idle connection to another origin: the oldest of the first origin that has one.
     fn evict_idle(&mut self) -> bool {
         let mut idle = self.idle.iter_mut().filter(|idle| !idle.is_empty());
         let Some(slot) = idle.next().map(|idle| idle.remove(0)) else {
