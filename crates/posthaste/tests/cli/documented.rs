@@ -258,7 +258,7 @@ fn agree(expected: &[&str], said: &[String]) -> bool {
     }
 }
 
-/// Words of a date in HTTP (RFC 9110, section 5.6.7), which differ from day to day.
+/// Words of a date in HTTP (RFC 9110, section 5.6.7). They differ from day to day.
 const DATE_WORDS: &[&str] = &[
     "Mon", "Tue", "Wed", "Thu", "Fri", "Sat", "Sun", "Jan", "Feb", "Mar", "Apr", "May", "Jun",
     "Jul", "Aug", "Sep", "Oct", "Nov", "Dec",
