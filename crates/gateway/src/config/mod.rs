@@ -4,28 +4,40 @@
 //! reading is in [`read`]. The doc comments of keys are the descriptions in [`schema`] and in
 //! docs/reference/gateway-config.md. Defaults come from the types and are not repeated in comments.
 
+mod listener;
+mod log;
 mod marking;
 mod protection;
 mod read;
+mod resolver;
+mod route;
 mod schema;
 mod traces;
+mod trust;
 
 use std::fmt;
 use std::net::SocketAddr;
 use std::path::PathBuf;
 use std::str::FromStr;
 
-use posthaste_compression::{Menu, Policy, Rules, Step, Threshold, Wish};
-use posthaste_units::{Dscp, Ratio, Size, Span};
+use posthaste_compression::{Menu, Policy, Rules, Step, Threshold};
+use posthaste_units::{Ratio, Size, Span};
 use schemars::JsonSchema;
 use serde::de::Error as _;
 use serde::{Deserialize, Deserializer, Serialize};
 
+pub use self::listener::{CertificateFiles, ClientAuth, PlainHttp, PlainMode, Tls};
+pub use self::log::{Log, LogFormat, QueryLogging};
 pub use self::marking::{MarkPolicy, Marking};
 pub(crate) use self::protection::AdmissionSettings;
 pub use self::protection::{Prices, Protection, ProtectionPolicy, Publish};
+pub use self::resolver::Resolver;
+pub use self::route::{
+    Ejection, FieldEdits, Health, Retry, RouteConfig, RouteLimits, RouteTimeouts, UpstreamProtocol,
+};
 pub use self::schema::schema;
 pub use self::traces::Traces;
+pub use self::trust::Trust;
 pub use posthaste_serve::ConfigError;
 
 /// Configuration of `posthaste gateway`.
@@ -42,8 +54,13 @@ pub struct GatewayConfig {
     #[serde(default = "any_port", deserialize_with = "address")]
     #[schemars(with = "String")]
     pub admin: SocketAddr,
-    /// File for the access log, one JSON line per reply, appended. Without it there is no access log.
+    /// Plain HTTP next to HTTPS, on another address. Only with `tls`.
+    pub http: Option<PlainHttp>,
+    /// File for the access log, one line per reply, appended. Without it there is no access log.
     pub access_log: Option<PathBuf>,
+    /// Format of the access log.
+    #[serde(default)]
+    pub log: Log,
     /// Trace spans for an OpenTelemetry collector. Without this table nothing is traced.
     pub traces: Option<Traces>,
     /// Event loops, one thread each. A request stays on its thread.
@@ -59,9 +76,15 @@ pub struct GatewayConfig {
     /// Maximum connections in service. Without it, the hard limit of open files.
     #[schemars(range(min = 1))]
     pub connections: Option<usize>,
-    /// Certificate of the gateway. Enables HTTPS, and HTTP/2 by ALPN. Without this table the gateway speaks plain
+    /// Certificates of the gateway. Enables HTTPS, and HTTP/2 by ALPN. Without this table the gateway speaks plain
     /// HTTP.
     pub tls: Option<Tls>,
+    /// Networks whose statements about clients are believed.
+    #[serde(default)]
+    pub trust: Trust,
+    /// Resolution of the names of upstreams.
+    #[serde(default)]
+    pub resolver: Resolver,
     /// Time limits of each phase of a request. At least 1 ms, except `grace`; no value means "unlimited". Limits towards
     /// clients are checked four times per second.
     #[serde(default)]
@@ -87,20 +110,12 @@ pub struct GatewayConfig {
     /// readable from a file.
     #[serde(skip, default = "once")]
     pub slowdown: u32,
-    /// Routes by path. The longest matching path decides. Two routes must not have the same normal form.
+    /// Routes by host and path. Of the routes whose host matches, those with the most specific host count, and of these
+    /// the one with the longest matching path. Two routes must not have the same host and the same normal form of the
+    /// path.
     #[serde(rename = "route", default)]
     #[schemars(length(min = 1))]
     pub routes: Vec<RouteConfig>,
-}
-
-/// PEM files of the certificate.
-#[derive(Clone, Debug, PartialEq, Eq, Deserialize, JsonSchema)]
-#[serde(deny_unknown_fields)]
-pub struct Tls {
-    /// PEM file with the certificate chain, the certificate of the gateway first.
-    pub certificate: PathBuf,
-    /// PEM file with the private key.
-    pub key: PathBuf,
 }
 
 /// Time limits of each phase of a request.
@@ -126,6 +141,8 @@ pub struct Timeouts {
     pub reply_body: Span,
     /// Time after which an unused connection to an upstream is closed.
     pub upstream_idle: Span,
+    /// Maximum time without data in either direction of a tunnel (`route.upgrade`); then both connections are closed.
+    pub tunnel: Span,
     /// Time for requests in service during shutdown; then they are cut off.
     pub grace: Span,
 }
@@ -164,6 +181,8 @@ pub struct Compression {
     pub release: Ratio,
     /// Minimum time between two changes of the reported demand.
     pub dwell: Span,
+    /// Decide and count, but forward every reply uncompressed.
+    pub dry_run: bool,
 }
 
 /// Measurement of the load.
@@ -218,49 +237,6 @@ impl fmt::Display for Watch {
     }
 }
 
-/// Upstreams and rules below a path.
-#[derive(Clone, Debug, Deserialize, JsonSchema)]
-#[serde(deny_unknown_fields)]
-#[schemars(rename = "Route")]
-pub struct RouteConfig {
-    /// Path prefix of whole segments: `/shop` matches `/shop` and `/shop/1`, not `/shopping`. Starts with `/`.
-    pub path: String,
-    /// Addresses (`127.0.0.1:9000`) or URLs (`https://books.example:443`), each once. A request goes to the upstream
-    /// with the fewest requests in flight.
-    #[schemars(length(min = 1))]
-    pub upstream: Vec<String>,
-    /// PEM file with the certificates trusted for `https` upstreams. Without it, those of the system.
-    pub authority: Option<PathBuf>,
-    /// Health of the upstreams.
-    #[serde(default)]
-    pub health: Health,
-    /// `false` disables compression below this path, in every spelling of the path. Required where a reply contains
-    /// secrets next to data chosen by an attacker (BREACH).
-    #[serde(default = "yes")]
-    pub compression: bool,
-    /// Service description with compression preferences for calls that state none.
-    pub wsdl: Option<PathBuf>,
-    /// Preference of clients that state none.
-    #[serde(default, deserialize_with = "wish")]
-    #[schemars(extend("default" = Wish::default().name()))]
-    pub wish: Wish,
-    /// Mark of replies for clients that request none.
-    pub mark: Option<Dscp>,
-}
-
-/// Health of the upstreams.
-#[derive(Clone, Debug, PartialEq, Eq, Deserialize, JsonSchema)]
-#[serde(deny_unknown_fields, default)]
-pub struct Health {
-    /// Path for health checks. A status below 500 passes. Without it, failed connections count. Starts with `/`.
-    pub path: Option<String>,
-    /// Interval and timeout of checks. At least 10 ms.
-    pub every: Span,
-    /// Consecutive failures, of checks or connections, that take an upstream out of use.
-    #[schemars(range(min = 1))]
-    pub failures: u32,
-}
-
 impl Default for Timeouts {
     fn default() -> Self {
         let front = posthaste_serve::Timeouts::default();
@@ -273,6 +249,7 @@ impl Default for Timeouts {
             reply: Span::from_secs(30),
             reply_body: Span::from_secs(30),
             upstream_idle: Span::from_secs(15),
+            tunnel: Span::from_secs(300),
             grace: front.grace,
         }
     }
@@ -282,16 +259,6 @@ impl Default for RequestLimits {
     fn default() -> Self {
         Self {
             body: Size::from_bytes(1_000_000_000),
-        }
-    }
-}
-
-impl Default for Health {
-    fn default() -> Self {
-        Self {
-            path: None,
-            every: Span::from_secs(2),
-            failures: 3,
         }
     }
 }
@@ -308,6 +275,7 @@ impl Default for Compression {
             threshold: threshold.high,
             release: threshold.low,
             dwell: threshold.dwell,
+            dry_run: false,
         }
     }
 }
@@ -356,19 +324,6 @@ fn steps<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Menu, D::Error> {
         )),
         steps => Ok(Menu::new(steps)),
     }
-}
-
-fn wish<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Wish, D::Error> {
-    let name = String::deserialize(deserializer)?;
-    let found = Wish::ALL.into_iter().find(|wish| wish.name() == name);
-    found.ok_or_else(|| {
-        let all = Wish::ALL.map(Wish::name).join(", ");
-        D::Error::custom(format!("there is no wish {name:?}: write one of {all}"))
-    })
-}
-
-fn yes() -> bool {
-    true
 }
 
 fn any_port() -> SocketAddr {

@@ -27,9 +27,11 @@ pub struct Protection {
     pub least: u32,
     /// Policies `limit` and `prices`: upper bound of the limit. At least `least`.
     pub most: u32,
-    /// Header field that identifies the client. Needs a trusted proxy in front of the gateway that sets the field: a
-    /// client that can choose its name can use the name of another client. Without it, the address identifies the client.
+    /// Header field that identifies the client. Only believed from the networks in `trust.forwarded`, because a client
+    /// that can choose its name can use the name of another client. For all others, the address identifies the client.
     pub client: Option<String>,
+    /// Decide and count, but admit every request.
+    pub dry_run: bool,
 }
 
 /// Limit on admitted requests.
@@ -127,6 +129,7 @@ impl Default for Protection {
             least: 4,
             most: 1024,
             client: None,
+            dry_run: false,
         }
     }
 }

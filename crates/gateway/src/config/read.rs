@@ -1,9 +1,6 @@
 //! From a file's text to a [`GatewayConfig`], or to the place that is wrong.
 
-use std::collections::BTreeSet;
-
 use hyper::header::HeaderName;
-use hyper::http::uri::PathAndQuery;
 use posthaste_serve::{ConfigError, read_config};
 use posthaste_units::Span;
 
@@ -11,13 +8,10 @@ use super::{GatewayConfig, Process, ProtectionPolicy, RouteConfig, Timeouts, Wat
 use crate::request::path::normalize_path;
 
 /// A shorter time limit would refuse what is not there already.
-const SHORTEST: Span = Span::from_millis(1);
+pub(super) const SHORTEST: Span = Span::from_millis(1);
 
 /// Bytes of a process's name (proc_pid_comm(5)).
 const COMM: usize = 15;
-
-/// A check may take so long, too.
-const SHORTEST_BETWEEN_CHECKS: Span = Span::from_millis(10);
 
 impl GatewayConfig {
     /// Reads a `gateway.toml`.
@@ -43,7 +37,17 @@ impl GatewayConfig {
             )));
         }
         self.timeouts.check()?;
+        self.resolver.check()?;
+        if let Some(http) = &self.http {
+            http.check(self.listen, self.tls.is_some())?;
+        }
         self.protection.check()?;
+        if self.protection.client.is_some() && self.trust.forwarded.is_empty() {
+            return Err(wrong(
+                "protection.client needs trust.forwarded: name the networks of the proxies that set the field, such as \"10.0.0.0/8\""
+                    .to_owned(),
+            ));
+        }
         match &self.prices {
             Some(_) if self.protection.policy != ProtectionPolicy::Prices => {
                 let remedy = "protection.policy = \"prices\"";
@@ -78,11 +82,18 @@ impl GatewayConfig {
             route.check().map_err(|reason| {
                 wrong(format!("route {} ({:?}): {reason}", index + 1, route.path))
             })?;
-            let path =
-                |route: &RouteConfig| normalize_path(&route.path).trim_end_matches('/').to_owned();
-            if self.routes[..index].iter().any(|r| path(r) == path(route)) {
+            let place = |route: &RouteConfig| {
+                let path = normalize_path(&route.path).trim_end_matches('/').to_owned();
+                (route.normal_host(), path)
+            };
+            if self.routes[..index]
+                .iter()
+                .any(|r| place(r) == place(route))
+            {
+                let host = route.host.as_ref();
+                let host = host.map_or(String::new(), |host| format!(" of the host {host}"));
                 return Err(wrong(format!(
-                    "there are two routes for {:?}: give one of them another path",
+                    "there are two routes for {:?}{host}: give one of them another path",
                     route.path
                 )));
             }
@@ -102,6 +113,7 @@ impl Timeouts {
             ("reply", self.reply),
             ("reply_body", self.reply_body),
             ("upstream_idle", self.upstream_idle),
+            ("tunnel", self.tunnel),
         ];
         match all.iter().find(|(_, limit)| *limit < SHORTEST) {
             Some((name, limit)) => Err(ConfigError::of(format!(
@@ -109,38 +121,6 @@ impl Timeouts {
             ))),
             None => Ok(()),
         }
-    }
-}
-
-impl RouteConfig {
-    fn check(&self) -> Result<(), String> {
-        if !self.path.starts_with('/') {
-            return Err("a path begins with /".to_owned());
-        }
-        if self.upstream.is_empty() {
-            return Err(
-                "upstream needs at least one address, such as \"127.0.0.1:9000\"".to_owned(),
-            );
-        }
-        let mut names = BTreeSet::new();
-        if let Some(twice) = self.upstream.iter().find(|name| !names.insert(*name)) {
-            return Err(format!("upstream names {twice:?} twice"));
-        }
-        if let Some(path) = &self.health.path {
-            if !path.starts_with('/') {
-                return Err("health.path begins with /".to_owned());
-            }
-            path.parse::<PathAndQuery>()
-                .map_err(|error| format!("health.path is {path:?}: {error}"))?;
-        }
-        if self.health.every < SHORTEST_BETWEEN_CHECKS {
-            let shortest = SHORTEST_BETWEEN_CHECKS;
-            return Err(format!("health.every is at least {shortest}"));
-        }
-        if self.health.failures == 0 {
-            return Err("health.failures must be at least 1".to_owned());
-        }
-        Ok(())
     }
 }
 

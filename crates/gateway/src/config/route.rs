@@ -1,0 +1,397 @@
+//! `[[route]]`: upstreams and rules for a host and a path prefix.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::path::PathBuf;
+
+use hyper::header::{HeaderName, HeaderValue};
+use hyper::http::uri::PathAndQuery;
+use posthaste_compression::Wish;
+use posthaste_units::{Dscp, Ratio, Size, Span};
+use schemars::JsonSchema;
+use serde::de::Error as _;
+use serde::{Deserialize, Deserializer, Serialize};
+
+/// Lower bound on the interval of health checks, and on their timeout.
+const MIN_CHECK_INTERVAL: Span = Span::from_millis(10);
+
+/// Upper bound on the attempts of one request.
+const MAX_ATTEMPTS: u32 = 10;
+
+/// Fields that frame messages or are for one hop. The gateway writes them.
+const FRAMING: [&str; 8] = [
+    "connection",
+    "content-length",
+    "keep-alive",
+    "te",
+    "trailer",
+    "transfer-encoding",
+    "upgrade",
+    "via",
+];
+
+/// Upstreams and rules for a host and a path prefix.
+#[derive(Clone, Debug, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+#[schemars(rename = "Route")]
+pub struct RouteConfig {
+    /// Host of the requests, without a port: `shop.example`, or `*.shop.example` for every name below it. Without it,
+    /// requests for any host.
+    pub host: Option<String>,
+    /// Path prefix of whole segments: `/shop` matches `/shop` and `/shop/1`, not `/shopping`. Starts with `/`.
+    pub path: String,
+    /// Path prefix that replaces `path` in requests to the upstream: with `path = "/shop"` and `rewrite = "/"`,
+    /// `/shop/1` becomes `/1`. Starts with `/`. Without it, paths stay.
+    pub rewrite: Option<String>,
+    /// Addresses (`127.0.0.1:9000`) or URLs (`https://books.example:443`), each once. A name stands for all its
+    /// addresses. A request goes to the address with the fewest requests in flight.
+    #[schemars(length(min = 1))]
+    pub upstream: Vec<String>,
+    /// Version of HTTP spoken to the upstreams.
+    #[serde(default)]
+    pub protocol: UpstreamProtocol,
+    /// PEM file with the certificates trusted for `https` upstreams. Without it, those of the system.
+    pub authority: Option<PathBuf>,
+    /// Protocols to which a connection may switch (RFC 9110, section 7.8; RFC 8441 over HTTP/2). Requests for other
+    /// protocols are forwarded without their `Upgrade` field. An empty list forbids all.
+    #[serde(default = "websocket")]
+    pub upgrade: Vec<String>,
+    /// Health of the upstreams.
+    #[serde(default)]
+    pub health: Health,
+    /// Temporary exclusion of upstream addresses that fail or are slow. Without this table only `health` excludes.
+    pub ejection: Option<Ejection>,
+    /// Further attempts of requests that failed.
+    #[serde(default)]
+    pub retry: Retry,
+    /// Changes of header fields of requests to the upstream.
+    #[serde(default)]
+    pub request_headers: FieldEdits,
+    /// Changes of header fields of replies to the client.
+    #[serde(default)]
+    pub reply_headers: FieldEdits,
+    /// Limits on requests, instead of those in `limits`.
+    #[serde(default)]
+    pub limits: RouteLimits,
+    /// Time limits, instead of those in `timeouts`.
+    #[serde(default)]
+    pub timeouts: RouteTimeouts,
+    /// `false` disables compression below this path, in every spelling of the path. Required where a reply contains
+    /// secrets next to data chosen by an attacker (BREACH).
+    #[serde(default = "yes")]
+    pub compression: bool,
+    /// Service description with compression preferences for calls that state none.
+    pub wsdl: Option<PathBuf>,
+    /// Preference of clients that state none.
+    #[serde(default, deserialize_with = "wish")]
+    #[schemars(extend("default" = Wish::default().name()))]
+    pub wish: Wish,
+    /// Mark of replies for clients that request none.
+    pub mark: Option<Dscp>,
+}
+
+/// Version of HTTP spoken to the upstreams.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "lowercase")]
+#[schemars(inline)]
+pub enum UpstreamProtocol {
+    /// HTTP/1.1.
+    #[default]
+    Http1,
+    /// HTTP/2: by ALPN over TLS, with prior knowledge otherwise. Required by gRPC.
+    Http2,
+    /// Over TLS, HTTP/2 if the upstream selects it by ALPN, otherwise HTTP/1.1. Without TLS, HTTP/1.1.
+    Auto,
+}
+
+/// Health of the upstreams.
+#[derive(Clone, Debug, PartialEq, Eq, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields, default)]
+pub struct Health {
+    /// Path for health checks. A status below 500 passes. Without it, failed connections count. Starts with `/`.
+    pub path: Option<String>,
+    /// Interval and timeout of checks. At least 10 ms.
+    pub every: Span,
+    /// Consecutive failures, of checks or connections, that take an upstream out of use.
+    #[schemars(range(min = 1))]
+    pub failures: u32,
+}
+
+/// Temporary exclusion of upstream addresses that fail or are slow.
+#[derive(Clone, Debug, PartialEq, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields, default)]
+pub struct Ejection {
+    /// Consecutive replies with a status from 500 on, failed connections and timeouts that exclude an address. 0 means
+    /// that none do.
+    pub failures: u32,
+    /// Exclude an address whose mean response time is more than this many times the median of the others', over
+    /// windows of `interval` with at least 20 replies. Above 1. Without it, slow addresses stay.
+    pub slow: Option<f64>,
+    /// Window for the comparison of response times.
+    pub interval: Span,
+    /// Time of an exclusion, multiplied by the number of exclusions in a row, up to 10 times. Then the address gets
+    /// requests again.
+    pub time: Span,
+    /// Maximum share of a route's addresses excluded at once. At least one address always stays.
+    pub max: Ratio,
+}
+
+/// Further attempts of idempotent requests without a body (RFC 9110, section 9.2.2) that failed.
+#[derive(Clone, Debug, PartialEq, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields, default)]
+pub struct Retry {
+    /// Attempts after the first. 0 to 10. A request of which nothing was sent goes to the next upstream in any case.
+    #[schemars(range(max = 10))]
+    pub attempts: u32,
+    /// Statuses that cause a further attempt, next to broken connections.
+    pub statuses: Vec<u16>,
+    /// Further attempts after `timeouts.reply`, too.
+    pub timeouts: bool,
+    /// Maximum share of further attempts in the requests of the last 10 s, so that retries do not multiply an overload.
+    /// At least 10 in 10 s are permitted.
+    pub budget: Ratio,
+}
+
+/// Changes of header fields.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields, default)]
+pub struct FieldEdits {
+    /// Fields removed.
+    pub remove: Vec<String>,
+    /// Fields set after that, each replacing all lines of its name.
+    pub set: BTreeMap<String, String>,
+}
+
+/// Limits on the requests of a route.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields, default)]
+pub struct RouteLimits {
+    /// Maximum size of a request body, after decompression; beyond it 413.
+    pub body: Option<Size>,
+}
+
+/// Time limits of a route.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields, default)]
+pub struct RouteTimeouts {
+    /// Maximum time for connecting to an upstream.
+    pub connect: Option<Span>,
+    /// Maximum time without progress until the reply starts.
+    pub reply: Option<Span>,
+    /// Maximum time without progress of a reply body.
+    pub reply_body: Option<Span>,
+    /// Maximum time without data in either direction of a tunnel.
+    pub tunnel: Option<Span>,
+}
+
+impl Default for Health {
+    fn default() -> Self {
+        Self {
+            path: None,
+            every: Span::from_secs(2),
+            failures: 3,
+        }
+    }
+}
+
+impl Default for Ejection {
+    fn default() -> Self {
+        Self {
+            failures: 5,
+            slow: None,
+            interval: Span::from_secs(10),
+            time: Span::from_secs(30),
+            max: Ratio::new(0.5).expect("a share"),
+        }
+    }
+}
+
+impl Default for Retry {
+    fn default() -> Self {
+        Self {
+            attempts: 0,
+            statuses: vec![502, 503, 504],
+            timeouts: false,
+            budget: Ratio::new(0.2).expect("a share"),
+        }
+    }
+}
+
+impl RouteConfig {
+    /// The host in the form in which requests are compared with it: in lower case.
+    pub(crate) fn normal_host(&self) -> Option<String> {
+        self.host.as_ref().map(|host| host.to_ascii_lowercase())
+    }
+
+    pub(super) fn check(&self) -> Result<(), String> {
+        if let Some(host) = &self.host {
+            check_host(host)?;
+        }
+        if !self.path.starts_with('/') {
+            return Err("a path begins with /".to_owned());
+        }
+        if let Some(rewrite) = &self.rewrite {
+            check_path("rewrite", rewrite)?;
+        }
+        if self.upstream.is_empty() {
+            return Err(
+                "upstream needs at least one address, such as \"127.0.0.1:9000\"".to_owned(),
+            );
+        }
+        let mut names = BTreeSet::new();
+        if let Some(twice) = self.upstream.iter().find(|name| !names.insert(*name)) {
+            return Err(format!("upstream names {twice:?} twice"));
+        }
+        check_upgrade(&self.upgrade)?;
+        self.health.check()?;
+        self.ejection.as_ref().map_or(Ok(()), Ejection::check)?;
+        self.retry.check()?;
+        self.request_headers.check("request_headers")?;
+        self.reply_headers.check("reply_headers")?;
+        self.timeouts.check()
+    }
+}
+
+/// Accepts a host name, `*.` before a host name, or an IP address.
+fn check_host(host: &str) -> Result<(), String> {
+    let name = host.strip_prefix("*.").unwrap_or(host);
+    let is_label = |label: &str| {
+        let is_plain = |byte: u8| byte.is_ascii_alphanumeric() || matches!(byte, b'-' | b'_');
+        !label.is_empty() && label.len() <= 63 && label.bytes().all(is_plain)
+    };
+    let is_address = host.parse::<std::net::IpAddr>().is_ok();
+    if is_address || (name.len() <= 253 && name.split('.').all(is_label)) {
+        return Ok(());
+    }
+    Err(format!(
+        "host is {host:?}: write a name without a port, such as \"shop.example\" or \"*.shop.example\""
+    ))
+}
+
+fn check_path(key: &str, path: &str) -> Result<(), String> {
+    if !path.starts_with('/') {
+        return Err(format!("{key} begins with /"));
+    }
+    path.parse::<PathAndQuery>()
+        .map_err(|error| format!("{key} is {path:?}: {error}"))?;
+    Ok(())
+}
+
+fn check_upgrade(protocols: &[String]) -> Result<(), String> {
+    for protocol in protocols {
+        if protocol.eq_ignore_ascii_case("h2c") {
+            return Err(
+                "upgrade must not contain \"h2c\": requests inside the tunnel would pass the gateway unchecked"
+                    .to_owned(),
+            );
+        }
+        if protocol.parse::<HeaderName>().is_err() {
+            return Err(format!("upgrade: {protocol:?} is no name of a protocol"));
+        }
+    }
+    Ok(())
+}
+
+impl Health {
+    fn check(&self) -> Result<(), String> {
+        if let Some(path) = &self.path {
+            check_path("health.path", path)?;
+        }
+        if self.every < MIN_CHECK_INTERVAL {
+            return Err(format!("health.every is at least {MIN_CHECK_INTERVAL}"));
+        }
+        if self.failures == 0 {
+            return Err("health.failures must be at least 1".to_owned());
+        }
+        Ok(())
+    }
+}
+
+impl Ejection {
+    fn check(&self) -> Result<(), String> {
+        if self.slow.is_some_and(|slow| slow.is_nan() || slow <= 1.0) {
+            return Err("ejection.slow is above 1".to_owned());
+        }
+        if self.interval < Span::from_millis(100) || self.time < Span::from_millis(100) {
+            return Err("ejection.interval and ejection.time are at least 100ms".to_owned());
+        }
+        Ok(())
+    }
+}
+
+impl Retry {
+    fn check(&self) -> Result<(), String> {
+        if self.attempts > MAX_ATTEMPTS {
+            return Err(format!("retry.attempts is at most {MAX_ATTEMPTS}"));
+        }
+        if let Some(status) = self
+            .statuses
+            .iter()
+            .find(|status| !(400..600).contains(*status))
+        {
+            return Err(format!(
+                "retry.statuses has {status}: write statuses from 400 to 599"
+            ));
+        }
+        Ok(())
+    }
+}
+
+impl FieldEdits {
+    fn check(&self, key: &str) -> Result<(), String> {
+        for name in self.remove.iter().chain(self.set.keys()) {
+            if name.parse::<HeaderName>().is_err() {
+                return Err(format!("{key}: {name:?} is not the name of a header field"));
+            }
+            if FRAMING
+                .iter()
+                .any(|framing| name.eq_ignore_ascii_case(framing))
+            {
+                return Err(format!("{key}: {name} is written by the gateway"));
+            }
+        }
+        for (name, value) in &self.set {
+            if HeaderValue::from_str(value).is_err() {
+                return Err(format!("{key}.set: {value:?} is no value of {name}"));
+            }
+        }
+        Ok(())
+    }
+}
+
+impl RouteTimeouts {
+    fn check(&self) -> Result<(), String> {
+        let all = [
+            ("connect", self.connect),
+            ("reply", self.reply),
+            ("reply_body", self.reply_body),
+            ("tunnel", self.tunnel),
+        ];
+        for (name, limit) in all {
+            if let Some(limit) = limit
+                && limit < super::read::SHORTEST
+            {
+                return Err(format!(
+                    "timeouts.{name}, {limit}, leaves no time: write 1ms or more"
+                ));
+            }
+        }
+        Ok(())
+    }
+}
+
+fn websocket() -> Vec<String> {
+    vec!["websocket".to_owned()]
+}
+
+fn wish<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Wish, D::Error> {
+    let name = String::deserialize(deserializer)?;
+    let found = Wish::ALL.into_iter().find(|wish| wish.name() == name);
+    found.ok_or_else(|| {
+        let all = Wish::ALL.map(Wish::name).join(", ");
+        D::Error::custom(format!("there is no wish {name:?}: write one of {all}"))
+    })
+}
+
+fn yes() -> bool {
+    true
+}
