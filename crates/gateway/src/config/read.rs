@@ -56,6 +56,12 @@ impl GatewayConfig {
             Some(prices) => prices.check()?,
             None => {}
         }
+        self.check_demand()?;
+        self.check_routes()
+    }
+
+    fn check_demand(&self) -> Result<(), ConfigError> {
+        let wrong = |reason: String| ConfigError::of(reason);
         match &self.demand.watch {
             Watch::Cores(cores) if cores.is_empty() => {
                 return Err(wrong("demand.watch names no core".to_owned()));
@@ -72,6 +78,11 @@ impl GatewayConfig {
             }
             _ => {}
         }
+        Ok(())
+    }
+
+    fn check_routes(&self) -> Result<(), ConfigError> {
+        let wrong = |reason: String| ConfigError::of(reason);
         if self.routes.is_empty() {
             return Err(wrong(
                 "there is no route: add [[route]] with path = \"/\" and upstream = [\"HOST:PORT\"]"
