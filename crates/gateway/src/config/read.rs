@@ -235,4 +235,81 @@ mod tests {
             assert!(error.contains(words), "{text}: {error}");
         }
     }
+
+    #[test]
+    fn keys_of_listeners_and_trust_are_checked() {
+        let listen = "listen = \"127.0.0.1:8080\"\n";
+        let tls = "[tls]\ncertificate = \"c.pem\"\nkey = \"k.pem\"\n";
+        for (text, words) in [
+            (
+                format!("{listen}[http]\nlisten = \":80\"{ROUTE}"),
+                "does nothing without [tls]",
+            ),
+            (
+                format!("{listen}{tls}[http]\nlisten = \"127.0.0.1:8080\"{ROUTE}"),
+                "are the same address",
+            ),
+            (
+                format!("{listen}[trust]\nforwarded = [\"10.0.0.0/33\"]{ROUTE}"),
+                "\"10.0.0.0/33\" is no network",
+            ),
+            (
+                format!("{listen}[protection]\nclient = \"X-Client\"{ROUTE}"),
+                "needs trust.forwarded",
+            ),
+            (
+                format!("{listen}[resolver]\nmin_ttl = \"10ms\"{ROUTE}"),
+                "resolver.min_ttl is at least",
+            ),
+            (
+                format!("{listen}[resolver]\nmax_ttl = \"500ms\"{ROUTE}"),
+                "at least resolver.min_ttl",
+            ),
+        ] {
+            let error = wrong(&text);
+            assert!(error.contains(words), "{text}: {error}");
+        }
+    }
+
+    #[test]
+    fn keys_of_routes_are_checked() {
+        for (keys, words) in [
+            ("host = \"shop.example:80\"", "a name without a port"),
+            ("host = \"a..b\"", "a name without a port"),
+            ("rewrite = \"v2\"", "rewrite begins with /"),
+            ("upgrade = [\"h2c\"]", "unchecked"),
+            ("upgrade = [\"a b\"]", "no name of a protocol"),
+            ("protocol = \"http3\"", "http1"),
+            ("request_headers = { remove = [\"a b\"] }", "not the name"),
+            (
+                "request_headers = { set = { Content-Length = \"1\" } }",
+                "written by the gateway",
+            ),
+            (
+                "reply_headers = { set = { X-A = \"\\n\" } }",
+                "no value of X-A",
+            ),
+            (
+                "timeouts = { reply = \"0s\" }",
+                "timeouts.reply, 0s, leaves",
+            ),
+            ("retry = { attempts = 11 }", "at most 10"),
+            ("retry = { statuses = [200] }", "from 400 to 599"),
+            ("ejection = { slow = 1.0 }", "ejection.slow is above 1"),
+            ("ejection = { time = \"1ms\" }", "at least 100ms"),
+        ] {
+            let error = wrong(&format!("listen = \":80\"{ROUTE}\n{keys}"));
+            assert!(error.contains(words), "{keys}: {error}");
+        }
+    }
+
+    #[test]
+    fn hosts_have_routes_of_their_own() {
+        let host = |host: &str| format!("{ROUTE}\nhost = \"{host}\"");
+        let listen = "listen = \":80\"".to_owned();
+        let two = listen.clone() + ROUTE + &host("a.example") + &host("*.example");
+        assert!(GatewayConfig::read(&two).is_ok());
+        let error = wrong(&(listen + &host("a.example") + &host("A.example")));
+        assert!(error.contains("of the host A.example"), "{error}");
+    }
 }
