@@ -3,6 +3,7 @@
 //! A shared machine drifts. Compared programs therefore run in turns (A B A B), and medians are used. CPU time is
 //! measured per process, so it holds even if rates do not.
 
+mod changes;
 mod compare;
 mod cost;
 mod durability;
@@ -10,6 +11,7 @@ mod emulator;
 mod figures;
 mod find;
 mod gate;
+mod grpc;
 mod kept;
 mod list;
 mod lookups;

@@ -7,7 +7,7 @@ pub(crate) mod broker;
 mod cut_off;
 mod demo;
 mod documentation;
-mod gateway;
+pub(crate) mod gateway;
 pub(crate) mod generators;
 mod hostile;
 mod htb;
@@ -132,6 +132,11 @@ pub(crate) const PEERS: &[Peer] = &[
         name: "gateway-crowd",
         about: "2,000 connections at once, 10,000 idle in 150 MiB, a gigabyte in constant memory",
         run: gateway::crowd,
+    },
+    Peer {
+        name: "gateway-changes",
+        about: "names, upstreams, certificates and configuration change under load: no request fails",
+        run: gateway::changes,
     },
     Peer {
         name: "broker",

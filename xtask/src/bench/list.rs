@@ -4,8 +4,8 @@
 
 use crate::bench::result::Figure;
 use crate::bench::{
-    Bench, compare, cost, durability, emulator, find, gate, lookups, marking, oracle, past_limit,
-    proxies, reply, schedule, simulate, tails, visible,
+    Bench, changes, compare, cost, durability, emulator, find, gate, grpc, lookups, marking,
+    oracle, past_limit, proxies, reply, schedule, simulate, tails, visible,
 };
 use crate::error::Outcome;
 
@@ -169,6 +169,16 @@ pub(super) const AREAS: &[Area] = &[
                 name: "marking",
                 about: "what it costs the gateway to mark replies",
                 run: marking::marking,
+            },
+            Benchmark {
+                name: "grpc",
+                about: "the gateway's CPU time per unary gRPC call beside Envoy's, driven by h2load and ghz",
+                run: grpc::grpc,
+            },
+            Benchmark {
+                name: "changes",
+                about: "10,000/s while names, upstreams, certificates and configuration change: none lost",
+                run: changes::changes,
             },
         ],
         others: &["gateway-by-hand", "compression-by-hand", "gateway-study"],

@@ -248,12 +248,12 @@ impl BenchProxy {
     }
 }
 
-fn words<'a>(words: &'a [&str]) -> impl Iterator<Item = String> + use<'a> {
+pub(super) fn words<'a>(words: &'a [&str]) -> impl Iterator<Item = String> + use<'a> {
     words.iter().map(ToString::to_string)
 }
 
 /// A file of `peers/proxies` in `folder`, with each `{{key}}` replaced by its value.
-fn fill(
+pub(super) fn fill(
     site: &Site,
     name: &str,
     values: impl Iterator<Item = (&'static str, String)>,
@@ -269,7 +269,7 @@ fn fill(
     Ok(to)
 }
 
-fn nginx(site: &Site, folder: &Path, file: &Path) -> Outcome<Vec<String>> {
+pub(super) fn nginx(site: &Site, folder: &Path, file: &Path) -> Outcome<Vec<String>> {
     let program = tools::debian(&site.checkout, "nginx", "nginx-light")?;
     let words = [
         program.as_path(),

@@ -1,10 +1,11 @@
 //! The gateway between real clients and real servers, and compared with other proxies.
 //!
-//! `clients` tests every protocol and coding, `strict` sends each proxy the same doubtful requests, `differ` compares
+//! `changes` changes names, upstreams, certificates and configuration, `clients` tests every protocol and coding, `strict` sends each proxy the same doubtful requests, `differ` compares
 //! the requests that reach the server behind each proxy, and `burst` measures the memory of many connections and of a
 //! long reply.
 
 mod burst;
+pub(crate) mod changes;
 mod clients;
 mod differ;
 #[path = "../../../../fuzz/src/doubtful.rs"]
@@ -20,6 +21,7 @@ use crate::site::{Server, Site, free_address};
 use crate::tools;
 
 pub(crate) use burst::crowd;
+pub(crate) use changes::changes;
 pub(crate) use clients::{curl, load, php};
 pub(crate) use differ::differ;
 pub(crate) use strict::strict;
