@@ -29,6 +29,7 @@ mod mark;
 mod networks;
 mod options;
 mod peer;
+pub mod proxy_protocol;
 mod queues;
 mod reply_body;
 mod server;
