@@ -7,6 +7,7 @@
 
 mod background;
 mod body;
+mod certificate_names;
 mod check;
 pub mod client;
 mod clock;
@@ -49,6 +50,7 @@ mod worker;
 
 pub use background::Background;
 pub use body::{BodyError, read_body};
+pub use certificate_names::certificate_names;
 pub use config::{ConfigError, read_config};
 pub use connect::{ClientTls, Trust, connect, trust};
 pub use counters::{ConnectionCounters, Snapshot};

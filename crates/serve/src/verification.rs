@@ -237,7 +237,7 @@ fn verify_itself(
 }
 
 /// The common names of the subject, used as server names before alternative names existed.
-fn common_names(certificate: &Certificate) -> impl Iterator<Item = &str> {
+pub(crate) fn common_names(certificate: &Certificate) -> impl Iterator<Item = &str> {
     let names = certificate.tbs_certificate.subject.0.iter();
     let attributes = names.flat_map(|name| name.0.iter());
     attributes
