@@ -7,6 +7,7 @@
 
 mod bookshop;
 mod capture;
+mod certificate_names;
 mod changes;
 mod cuts;
 mod decoding;
@@ -21,6 +22,7 @@ mod mixing;
 mod offers;
 mod packets;
 mod pattern;
+mod proxy_protocol;
 mod quantities;
 mod record;
 mod registry_reply;
@@ -40,6 +42,7 @@ use stats_alloc::{INSTRUMENTED_SYSTEM, Region, StatsAlloc};
 
 pub use bookshop::bookshop;
 pub use capture::capture;
+pub use certificate_names::certificate_names;
 pub use changes::changes;
 pub use decoding::decoding;
 pub use duplicate_acks::duplicate_acks;
@@ -52,6 +55,7 @@ pub use mixing::doubtful;
 pub use offers::offers;
 pub use packets::packets;
 pub use pattern::pattern;
+pub use proxy_protocol::proxy_protocol;
 pub use quantities::quantities;
 pub use record::record;
 pub use registry_reply::registry_reply;
@@ -81,6 +85,8 @@ pub const TARGETS: &[(&str, Property)] = &[
     ("http_reply", http_reply),
     ("request_framing", request_framing),
     ("http2_frames", http2_frames),
+    ("proxy_protocol", proxy_protocol),
+    ("certificate_names", certificate_names),
     ("doubtful", doubtful),
     ("decoding", decoding),
     ("quantities", quantities),

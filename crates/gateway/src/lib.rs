@@ -84,7 +84,9 @@ use std::time::{Duration, Instant};
 
 use posthaste_broker_client::Sink;
 use posthaste_compression::LoadEstimate;
-use posthaste_serve::{Background, Certificate, HttpServer, ServerTls, StartError, Timeouts};
+use posthaste_serve::{
+    Background, Certificate, HttpServer, ServerTls, StartError, Timeouts, TlsSettings,
+};
 use posthaste_units::Span;
 use tokio::sync::watch;
 
@@ -321,11 +323,13 @@ impl RunningGateway {
             return Err(GatewayError::Fixed(name));
         }
         let certificate = certificate(&config)?;
+        let settings = certificate.map(|first| TlsSettings::new(first, &[], None));
+        let settings = settings.transpose()?;
         let mut resolved = ResolvedConfig::new(config)?;
         resolved.remember(&now);
         self.context.resolved.send_replace(Arc::new(resolved));
-        if let (Some(tls), Some(certificate)) = (&self.tls, certificate) {
-            tls.present(certificate);
+        if let (Some(tls), Some(settings)) = (&self.tls, settings) {
+            tls.present(settings);
         }
         Ok(())
     }

@@ -231,6 +231,16 @@ impl ConnectionState {
         self.http2.get()
     }
 
+    /// The header of the PROXY protocol is awaited.
+    pub(crate) fn begin_proxy_header(&self, now: u32) {
+        self.enter(ConnectionPhase::Head, now);
+    }
+
+    /// The header of the PROXY protocol has been read; the client's first byte is awaited.
+    pub(crate) fn end_proxy_header(&self, now: u32) {
+        self.enter(ConnectionPhase::Idle, now);
+    }
+
     /// The TLS handshake has begun.
     pub(crate) fn begin_handshake(&self, now: u32) {
         self.enter(ConnectionPhase::Head, now);

@@ -13,6 +13,8 @@ pub struct ConnectionCounters {
     pub(crate) timed_out_writing: AtomicU64,
     pub(crate) protocol_errors: AtomicU64,
     pub(crate) tls_failures: AtomicU64,
+    pub(crate) client_certificate_failures: AtomicU64,
+    pub(crate) proxy_header_errors: AtomicU64,
     pub(crate) cut_off: AtomicU64,
     pub(crate) evicted: AtomicU64,
     pub(crate) marks_set: AtomicU64,
@@ -38,8 +40,12 @@ pub struct Snapshot {
     pub timed_out_writing: u64,
     /// Connections ended by invalid HTTP, or by the peer within a message.
     pub protocol_errors: u64,
-    /// Failed TLS handshakes.
+    /// Failed TLS handshakes, except those that fail by the client's certificate.
     pub tls_failures: u64,
+    /// TLS handshakes that failed because the client's certificate is missing or invalid.
+    pub client_certificate_failures: u64,
+    /// Connections of trusted load balancers without a valid header of the PROXY protocol.
+    pub proxy_header_errors: u64,
     /// Connections closed at the end of a drain's grace time.
     pub cut_off: u64,
     /// Unused connections closed in favour of others.
@@ -56,7 +62,7 @@ pub struct Snapshot {
 
 impl Snapshot {
     /// Events of connections: label and count.
-    pub const fn events(&self) -> [(&'static str, u64); 9] {
+    pub const fn events(&self) -> [(&'static str, u64); 11] {
         [
             ("accepted", self.accepted),
             ("accept-error", self.accept_errors),
@@ -65,6 +71,11 @@ impl Snapshot {
             ("timed-out-writing", self.timed_out_writing),
             ("protocol-error", self.protocol_errors),
             ("tls-failure", self.tls_failures),
+            (
+                "client-certificate-failure",
+                self.client_certificate_failures,
+            ),
+            ("proxy-header-error", self.proxy_header_errors),
             ("cut-off", self.cut_off),
             ("closed-for-room", self.evicted),
         ]
@@ -95,6 +106,8 @@ impl ConnectionCounters {
             timed_out_writing: self.timed_out_writing.load(Relaxed),
             protocol_errors: self.protocol_errors.load(Relaxed),
             tls_failures: self.tls_failures.load(Relaxed),
+            client_certificate_failures: self.client_certificate_failures.load(Relaxed),
+            proxy_header_errors: self.proxy_header_errors.load(Relaxed),
             cut_off: self.cut_off.load(Relaxed),
             evicted: self.evicted.load(Relaxed),
             marks_set: self.marks_set.load(Relaxed),

@@ -1,4 +1,4 @@
-//! The life of a connection: wait for data, TLS, HTTP/1.1 or HTTP/2, end.
+//! The life of a connection: PROXY protocol, wait for data, TLS, HTTP/1.1 or HTTP/2, end.
 
 use std::future::poll_fn;
 use std::pin::{Pin, pin};
@@ -16,7 +16,9 @@ use crate::handler::Handler;
 use crate::linger::linger;
 use crate::peer::Peer;
 use crate::service::HandlerService;
+use crate::stated_source::{NoHeader, stated_source};
 use crate::stream::Stream;
+use crate::tls::is_client_certificate_refused;
 use crate::transport::Transport;
 
 /// Maximum size of a request's header, and of the read buffer.
@@ -41,6 +43,18 @@ pub(crate) async fn serve<H: Handler>(stream: TcpStream, peer: Rc<Peer>, handler
 
 /// The stages of a connection.
 async fn serve_to_end<H: Handler>(stream: TcpStream, peer: Rc<Peer>, handler: Rc<H>) {
+    let is_proxied = peer
+        .thread
+        .server
+        .proxy_protocol
+        .contains(peer.address.ip());
+    let (stream, peer) = match is_proxied {
+        false => (stream, peer),
+        true => match Box::pin(read_proxy_header(stream, peer)).await {
+            Some(read) => read,
+            None => return,
+        },
+    };
     let Some(start) = peek_start(&stream, &peer).await else {
         return;
     };
@@ -61,6 +75,33 @@ async fn serve_to_end<H: Handler>(stream: TcpStream, peer: Rc<Peer>, handler: Rc
     }
 }
 
+/// Reads the header of a trusted load balancer. Returns the stream behind it, and the client that the header states.
+/// None at the end of the connection or of the server.
+async fn read_proxy_header(mut stream: TcpStream, peer: Rc<Peer>) -> Option<(TcpStream, Rc<Peer>)> {
+    let (thread, connection) = (&peer.thread, &peer.connection);
+    connection.begin_proxy_header(thread.ticks.get());
+    let source = tokio::select! {
+        biased;
+        source = stated_source(&mut stream) => source,
+        () = thread.draining() => return None,
+    };
+    let source = match source {
+        Ok(source) => source,
+        Err(NoHeader::Silent) => return None,
+        Err(error) => {
+            tracing::debug!(%error, sender = %peer.address, "no header of the PROXY protocol");
+            add_one(&thread.server.counters.proxy_header_errors);
+            return None;
+        }
+    };
+    connection.end_proxy_header(thread.ticks.get());
+    let peer = match source {
+        Some(client) => Rc::new(peer.with_address(client)),
+        None => peer,
+    };
+    Some((stream, peer))
+}
+
 /// Waits for the first bytes, so that a silent connection costs no buffers. None at the end of the connection or of the
 /// server. Peeks, because a new socket counts as readable until the first attempt.
 async fn peek_start(stream: &TcpStream, peer: &Peer) -> Option<[u8; HTTP2_START.len()]> {
@@ -73,26 +114,34 @@ async fn peek_start(stream: &TcpStream, peer: &Peer) -> Option<[u8; HTTP2_START.
     (length > 0).then_some(start)
 }
 
-/// Does the TLS handshake, if the server uses TLS. Returns the stream, and true for HTTP/2.
+/// Does the TLS handshake, if the connection uses TLS. Returns the stream, and true for HTTP/2.
 async fn open_stream(
     stream: TcpStream,
     start: [u8; HTTP2_START.len()],
     peer: &Peer,
 ) -> Option<(Stream, bool)> {
     let (thread, connection) = (&peer.thread, &peer.connection);
-    let Some(tls) = &thread.server.tls else {
+    let Some(tls) = thread.server.tls.as_ref().filter(|_| peer.is_encrypted()) else {
         return Some((stream.into(), start == HTTP2_START));
     };
     connection.begin_handshake(thread.ticks.get());
-    match Box::pin(TlsAcceptor::from(tls.config.clone()).accept(stream)).await {
+    match Box::pin(TlsAcceptor::from(tls.config()).accept(stream)).await {
         Ok(stream) => {
+            let (_, session) = stream.get_ref();
+            if let Some([own, ..]) = session.peer_certificates() {
+                peer.set_certificate(own);
+            }
             let stream = Stream::from(Box::new(stream));
             let is_http2 = stream.agreed_on_http2();
             Some((stream, is_http2))
         }
         Err(error) => {
             tracing::debug!(%error, peer = %peer.address, "TLS handshake failed");
-            add_one(&thread.server.counters.tls_failures);
+            let counters = &thread.server.counters;
+            add_one(match is_client_certificate_refused(&error) {
+                true => &counters.client_certificate_failures,
+                false => &counters.tls_failures,
+            });
             None
         }
     }

@@ -1,12 +1,13 @@
 //! The serving layer shared by all services: HTTP server and client, TLS, CPU affinity, signals, graceful shutdown.
 //!
 //! A service calls [`listen`], gives an [`HttpServer`] one [`Handler`] per thread, and gets a [`RunningServer`] whose
-//! `stop` drains it. Each thread is a separate event loop that accepts from the shared listening socket; no request
+//! `stop` drains it. Each thread is a separate event loop that accepts from the shared listening sockets; no request
 //! changes threads. Every phase of a connection has a time limit, and every reason for its end has a counter. Routing,
 //! bodies and their limits are left to the handlers.
 
 mod background;
 mod body;
+mod certificate_choice;
 mod certificate_names;
 mod check;
 pub mod client;
@@ -26,6 +27,7 @@ mod in_service;
 mod incoming;
 mod linger;
 mod listen;
+mod listener;
 mod mark;
 mod networks;
 mod options;
@@ -39,6 +41,7 @@ mod signal;
 mod slow;
 mod socket_mark;
 pub mod sse;
+mod stated_source;
 mod stream;
 mod tcp_info;
 mod thread;
@@ -59,6 +62,7 @@ pub use descriptors::open_files;
 pub use handler::Handler;
 pub use incoming::Incoming;
 pub use listen::{AddressError, ListenError, listen, listen_address};
+pub use listener::Listener;
 pub use networks::Networks;
 pub use options::{Hooks, HttpServer, Timeouts};
 pub use peer::Peer;
@@ -67,4 +71,4 @@ pub use signal::{Signal, Signals};
 pub use slow::{SlowMachine, Slowness};
 pub use stream::Stream;
 pub use tcp_info::{NetworkPath, TcpInfo, tcp_info};
-pub use tls::{Certificate, ServerTls, TlsError};
+pub use tls::{Certificate, ClientAuthority, ServerTls, TlsError, TlsSettings};

@@ -65,7 +65,7 @@ fn change(peer: &Peer, mark: Dscp) {
     let Some(socket) = connection.socket() else {
         return;
     };
-    match set_mark(socket, peer.address.ip(), mark) {
+    match set_mark(socket, peer.sender().ip(), mark) {
         Ok(()) => {
             connection.mark.present.set(mark);
             add_one(&counters.marks_set);

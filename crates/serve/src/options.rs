@@ -5,6 +5,7 @@ use std::sync::Arc;
 use posthaste_units::Span;
 
 use crate::counters::ConnectionCounters;
+use crate::networks::Networks;
 use crate::tls::ServerTls;
 
 /// Time limits of the phases of a connection. Checked about four times a second.
@@ -12,7 +13,8 @@ use crate::tls::ServerTls;
 pub struct Timeouts {
     /// Without a request, on a new connection and between requests. Default 60 s.
     pub idle: Span,
-    /// From a request's first byte, or the TLS handshake's start, to the end of its header. Default 10 s.
+    /// From a request's first byte, or the TLS handshake's start, to the end of its header; also for the PROXY
+    /// protocol's header, from the accept. Default 10 s.
     pub head: Span,
     /// For the request's body to arrive. Default 30 s.
     pub body: Span,
@@ -50,8 +52,11 @@ pub struct HttpServer {
     pub keep_alive: bool,
     /// Time limits.
     pub timeouts: Timeouts,
-    /// Certificate and key, if the service uses TLS.
+    /// Certificates and keys, if the service uses TLS.
     pub tls: Option<Arc<ServerTls>>,
+    /// Networks of load balancers that begin each connection with a header of the PROXY protocol
+    /// ([`crate::proxy_protocol`]), before TLS. Their connections without one are closed.
+    pub proxy_protocol: Networks,
     /// Functions called around waits.
     pub hooks: Hooks,
     /// The counters of this server.
@@ -80,6 +85,7 @@ impl Default for HttpServer {
             keep_alive: true,
             timeouts: Timeouts::default(),
             tls: None,
+            proxy_protocol: Networks::default(),
             hooks: Hooks::default(),
             counters: Arc::default(),
         }

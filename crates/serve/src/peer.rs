@@ -1,10 +1,13 @@
-//! The sender of a request.
+//! The sender of a request, as a client and as the other end of the connection.
 
 use std::cell::{Cell, OnceCell};
 use std::net::SocketAddr;
 use std::rc::Rc;
 
+use base64::Engine as _;
+use base64::engine::general_purpose::STANDARD;
 use hyper::header::HeaderValue;
+use rustls_pki_types::CertificateDer;
 
 use crate::connection::ConnectionState;
 use crate::tcp_info::{NetworkPath, tcp_info};
@@ -13,13 +16,17 @@ use crate::timer::{ConnectionPhase, PhaseTimer};
 
 /// The sender of a request, and its connection.
 pub struct Peer {
-    /// Address of the peer.
+    /// Address of the client: as a trusted load balancer states it (PROXY protocol), or else the other end of the
+    /// connection.
     pub address: SocketAddr,
     /// Number of the connection on this thread, from 0.
     pub number: u64,
     /// Storage for the handler, kept with the connection; initially 0.
     pub note: Rc<Cell<u64>>,
+    sender: SocketAddr,
+    is_encrypted: bool,
     ip: OnceCell<HeaderValue>,
+    certificate: OnceCell<Rc<HeaderValue>>,
     pub(crate) connection: Rc<ConnectionState>,
     pub(crate) thread: Rc<ServerThread>,
     /// The timer of the connection or of one of its streams.
@@ -28,16 +35,19 @@ pub struct Peer {
 
 impl Peer {
     pub(crate) fn new(
-        address: SocketAddr,
+        (address, is_encrypted): (SocketAddr, bool),
         number: u64,
         connection: Rc<ConnectionState>,
         thread: Rc<ServerThread>,
     ) -> Self {
         Self {
             address,
+            sender: address,
+            is_encrypted,
             number,
             note: Rc::default(),
             ip: OnceCell::new(),
+            certificate: OnceCell::new(),
             timer: connection.timer.clone(),
             connection,
             thread,
@@ -57,13 +67,50 @@ impl Peer {
         self.enter(ConnectionPhase::Service { reading });
     }
 
+    /// Address of the other end of the connection, such as a load balancer's.
+    pub fn sender(&self) -> SocketAddr {
+        self.sender
+    }
+
+    /// True if the connection uses TLS. A load balancer's own TLS does not count.
+    pub fn is_encrypted(&self) -> bool {
+        self.is_encrypted
+    }
+
+    /// The client's verified certificate as the value of `Client-Cert` (RFC 9440, section 2.1), if it presented one.
+    /// Formatted once per connection.
+    pub fn certificate(&self) -> Option<&HeaderValue> {
+        self.certificate.get().map(Rc::as_ref)
+    }
+
+    /// Stores the client's verified certificate, at the end of the TLS handshake.
+    pub(crate) fn set_certificate(&self, certificate: &CertificateDer<'_>) {
+        let text = format!(":{}:", STANDARD.encode(certificate));
+        let value = HeaderValue::try_from(text).expect("Base64 has no control characters");
+        let set = self.certificate.set(Rc::new(value));
+        debug_assert!(set.is_ok(), "a connection has one handshake");
+    }
+
+    /// Returns this peer with the client's address as stated by its load balancer, for a connection without requests.
+    pub(crate) fn with_address(&self, address: SocketAddr) -> Self {
+        Self {
+            address,
+            ip: OnceCell::new(),
+            timer: self.timer.clone(),
+            ..self.of_stream()
+        }
+    }
+
     /// Returns this peer for one stream of its HTTP/2 connection.
     pub(crate) fn of_stream(&self) -> Self {
         Self {
             address: self.address,
             number: self.number,
             note: self.note.clone(),
+            sender: self.sender,
+            is_encrypted: self.is_encrypted,
             ip: self.ip.clone(),
+            certificate: self.certificate.clone(),
             connection: self.connection.clone(),
             thread: self.thread.clone(),
             timer: Rc::default(),

@@ -12,6 +12,7 @@ use tokio::sync::{Semaphore, watch};
 use crate::counters::ConnectionCounters;
 use crate::descriptors::open_files;
 use crate::handler::Handler;
+use crate::listener::Listener;
 use crate::options::HttpServer;
 use crate::worker::Worker;
 
@@ -29,8 +30,10 @@ pub enum StartError {
 /// A running server. Dropping it stops it and waits for the end.
 #[derive(Debug)]
 pub struct RunningServer {
-    /// Listening address. The port is the real one if 0 was requested.
+    /// First listening address. The port is the real one if 0 was requested.
     pub addr: SocketAddr,
+    /// All listening addresses, in the order of the listeners.
+    pub addrs: Vec<SocketAddr>,
     /// The counters of this server.
     pub counters: Arc<ConnectionCounters>,
     stop: watch::Sender<bool>,
@@ -38,8 +41,8 @@ pub struct RunningServer {
 }
 
 impl HttpServer {
-    /// Serves `listener` until stopped. `make` creates each thread's handler on that thread and may spawn tasks there
-    /// (`tokio::task::spawn_local`).
+    /// Serves `listener` until stopped, with TLS if `tls` is set. `make` creates each thread's handler on that thread and
+    /// may spawn tasks there (`tokio::task::spawn_local`).
     ///
     /// Returns after every thread is pinned and accepting, or with the error of one thread.
     pub fn start<H: Handler>(
@@ -47,18 +50,34 @@ impl HttpServer {
         listener: TcpListener,
         make: impl Fn(usize) -> H + Send + Sync + 'static,
     ) -> Result<RunningServer, StartError> {
-        self.validate()?;
+        let socket = listener;
+        let is_plain = self.tls.is_none();
+        self.start_on(vec![Listener { socket, is_plain }], make)
+    }
+
+    /// Serves several listeners, at least one, like [`HttpServer::start`]. All share the threads and the limits.
+    pub fn start_on<H: Handler>(
+        self,
+        listeners: Vec<Listener>,
+        make: impl Fn(usize) -> H + Send + Sync + 'static,
+    ) -> Result<RunningServer, StartError> {
+        self.validate(&listeners)?;
         open_files();
         let (stop, stopped) = watch::channel(false);
+        let addrs = listeners
+            .iter()
+            .map(|listener| listener.socket.local_addr());
+        let addrs = addrs.collect::<io::Result<Vec<_>>>()?;
         let mut running = RunningServer {
-            addr: listener.local_addr()?,
+            addr: addrs[0],
+            addrs,
             counters: self.counters.clone(),
             stop,
             threads: Vec::with_capacity(self.threads),
         };
         let (ready, started) = channel();
         let worker = Worker {
-            listener,
+            listeners,
             slots: self.slots(),
             server: self,
             stopped,
@@ -69,7 +88,14 @@ impl HttpServer {
         Ok(running)
     }
 
-    fn validate(&self) -> Result<(), StartError> {
+    fn validate(&self, listeners: &[Listener]) -> Result<(), StartError> {
+        if listeners.is_empty() {
+            return Err(StartError::Zero("the number of listeners"));
+        }
+        debug_assert!(
+            self.tls.is_some() || listeners.iter().all(|listener| listener.is_plain),
+            "TLS needs a certificate"
+        );
         if self.threads == 0 {
             return Err(StartError::Zero("the number of threads"));
         }

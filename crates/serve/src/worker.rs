@@ -1,15 +1,12 @@
 //! One thread's event loop: accept, serve, sweep, drain.
 
 use std::io;
-use std::net::SocketAddr;
 use std::os::fd::AsRawFd as _;
 use std::rc::Rc;
 use std::sync::Arc;
 use std::sync::mpsc::Sender;
 use std::time::Duration;
 
-use rustix::event::{PollFd, PollFlags, Timespec, poll};
-use tokio::net::{TcpListener, TcpStream};
 use tokio::runtime::{Builder, Runtime};
 use tokio::sync::{OwnedSemaphorePermit, Semaphore, watch};
 use tokio::task::{LocalSet, yield_now};
@@ -21,6 +18,7 @@ use crate::counters::add_one;
 use crate::cpus::pin_thread;
 use crate::handler::Handler;
 use crate::http;
+use crate::listener::{Accepted, Listener, Listeners};
 use crate::options::HttpServer;
 use crate::peer::Peer;
 use crate::thread::ServerThread;
@@ -38,7 +36,7 @@ const WARN_EVERY: u32 = 4;
 
 /// Arguments of a thread.
 pub(crate) struct Worker {
-    pub(crate) listener: std::net::TcpListener,
+    pub(crate) listeners: Vec<Listener>,
     pub(crate) server: HttpServer,
     pub(crate) slots: Option<Arc<Semaphore>>,
     pub(crate) stopped: watch::Receiver<bool>,
@@ -48,8 +46,9 @@ pub(crate) struct Worker {
 impl Worker {
     /// The arguments of another thread.
     pub(crate) fn with_index(&self, index: usize) -> io::Result<Self> {
+        let listeners = self.listeners.iter().map(Listener::try_clone);
         Ok(Self {
-            listener: self.listener.try_clone()?,
+            listeners: listeners.collect::<io::Result<_>>()?,
             server: self.server.clone(),
             slots: self.slots.clone(),
             stopped: self.stopped.clone(),
@@ -70,12 +69,12 @@ impl Worker {
         };
         LocalSet::new().block_on(&runtime, async move {
             let handler = Rc::new(make(self.index));
-            match TcpListener::from_std(self.listener) {
-                Ok(listener) => {
+            match Listeners::new(self.listeners) {
+                Ok(listeners) => {
                     let _ = ready.send(Ok(()));
                     let acceptor = Acceptor {
                         thread: Rc::new(ServerThread::new(self.server)),
-                        listener,
+                        listeners,
                         slots: self.slots,
                     };
                     acceptor.serve_until(self.stopped, &handler).await;
@@ -109,7 +108,7 @@ impl Worker {
 /// The accepting part of a thread.
 struct Acceptor {
     thread: Rc<ServerThread>,
-    listener: TcpListener,
+    listeners: Listeners,
     slots: Option<Arc<Semaphore>>,
 }
 
@@ -122,7 +121,7 @@ impl Acceptor {
             () = self.accept(handler) => {}
             _ = stopped.wait_for(|stop| *stop) => {}
         }
-        // Closes the listener.
+        // Closes the listeners.
         drop(self);
         drain(&thread).await;
         sweeper.abort();
@@ -139,10 +138,10 @@ impl Acceptor {
                 Some(slots) => self.slot(slots).await,
                 None => None,
             };
-            match self.listener.accept().await {
-                Ok((stream, address)) => {
+            match self.listeners.accept().await {
+                Ok(accepted) => {
                     shortage.wait = BACK_OFF.0;
-                    serve(thread, stream, (next, address), slot, handler);
+                    serve(thread, accepted, next, slot, handler);
                     next += 1;
                     if next % ACCEPTS == 0 {
                         yield_now().await;
@@ -171,7 +170,7 @@ impl Acceptor {
             }
             match tokio::time::timeout(wait, free).await {
                 Ok(slot) => return slot.ok(),
-                Err(_) if is_awaited(&self.listener) && self.thread.evict(false).await => {}
+                Err(_) if self.listeners.is_awaited() && self.thread.evict(false).await => {}
                 Err(_) => wait = (wait * 2).min(BACK_OFF.1),
             }
         }
@@ -212,12 +211,6 @@ impl Shortage {
     }
 }
 
-/// True if a connection waits to be accepted.
-fn is_awaited(listener: &TcpListener) -> bool {
-    let mut listener = [PollFd::new(listener, PollFlags::IN)];
-    poll(&mut listener, Some(&Timespec::default())).is_ok_and(|ready| ready > 0)
-}
-
 /// True if a connection ended before it was accepted. Such errors are not of this process.
 fn is_the_peers(error: &io::Error) -> bool {
     use io::ErrorKind::{ConnectionAborted, ConnectionReset, Interrupted};
@@ -230,15 +223,17 @@ fn is_the_peers(error: &io::Error) -> bool {
 /// Serves an accepted connection, in a task of its own.
 fn serve<H: Handler>(
     thread: &Rc<ServerThread>,
-    stream: TcpStream,
-    (number, address): (u64, SocketAddr),
+    accepted: Accepted,
+    number: u64,
     slot: Option<OwnedSemaphorePermit>,
     handler: &Rc<H>,
 ) {
+    let stream = accepted.stream;
     let connection = ConnectionState::new(stream.as_raw_fd(), thread.ticks.get());
     let connection = Rc::new(connection);
     thread.open(number, &connection);
-    let peer = Rc::new(Peer::new(address, number, connection, thread.clone()));
+    let client = (accepted.address, !accepted.is_plain);
+    let peer = Rc::new(Peer::new(client, number, connection, thread.clone()));
     let handler = handler.clone();
     tokio::task::spawn_local(async move {
         http::serve(stream, peer.clone(), handler).await;

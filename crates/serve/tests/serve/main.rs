@@ -6,7 +6,9 @@ mod echo;
 mod eviction;
 mod framing;
 mod http2;
+mod identity;
 mod marks;
+mod proxying;
 mod trusting;
 
 use std::cell::Cell;
