@@ -26,6 +26,8 @@ pub(crate) struct GatewayContext {
     pub(crate) admission: Arc<Admission>,
     pub(crate) metrics: Arc<GatewayMetrics>,
     pub(crate) counters: Arc<ConnectionCounters>,
+    /// Port of HTTPS, if requests over plain HTTP are redirected to it.
+    pub(crate) redirect: Option<u16>,
     pub(crate) log: Option<AccessLog>,
     pub(crate) traces: Option<Traces>,
     pub(crate) start: Instant,

@@ -66,6 +66,7 @@ mod clock;
 pub mod config;
 mod context;
 mod error;
+mod listening;
 mod load;
 mod observe;
 mod proxy;
@@ -84,9 +85,7 @@ use std::time::{Duration, Instant};
 
 use posthaste_broker_client::Sink;
 use posthaste_compression::LoadEstimate;
-use posthaste_serve::{
-    Background, Certificate, HttpServer, ServerTls, StartError, Timeouts, TlsSettings,
-};
+use posthaste_serve::{Background, HttpServer, ServerTls, StartError, Timeouts};
 use posthaste_units::Span;
 use tokio::sync::watch;
 
@@ -95,6 +94,7 @@ pub use crate::config::GatewayConfig;
 use crate::config::{AdmissionSettings, Watch};
 use crate::context::GatewayContext;
 pub use crate::error::{DescriptionError, GatewayError, PromiseError, ResolveError, TargetError};
+use crate::listening::{listeners, redirect_port, tls_settings};
 use crate::load::resource::LoadWatcher;
 use crate::load::thread::sample_load;
 use crate::observe::access_log::AccessLog;
@@ -117,6 +117,8 @@ const ADMIN_BACKLOG: u32 = 64;
 pub struct RunningGateway {
     /// Address for clients. The port is the real one if 0 was configured.
     pub addr: SocketAddr,
+    /// Address for plain HTTP next to HTTPS, if it is configured.
+    pub http_addr: Option<SocketAddr>,
     /// Address of `/status`, `/metrics` and `/healthz`.
     pub admin: SocketAddr,
     tls: Option<Arc<ServerTls>>,
@@ -130,7 +132,7 @@ pub struct RunningGateway {
 
 /// Checks that `config` can be started: its upstreams resolve and its files can be read.
 pub fn check(config: GatewayConfig) -> Result<(), GatewayError> {
-    certificate(&config)?;
+    tls_settings(&config)?;
     config.traces.as_ref().map(collector).transpose()?;
     ResolvedConfig::new(config)?;
     Ok(())
@@ -143,7 +145,8 @@ fn collector(traces: &config::Traces) -> Result<Sink, GatewayError> {
 /// Starts a gateway. It serves until the returned handle is stopped or dropped.
 pub fn start(config: GatewayConfig) -> Result<RunningGateway, GatewayError> {
     let server = server(&config)?;
-    let listener = posthaste_serve::listen(config.listen, config.backlog)?;
+    let listeners = listeners(&config)?;
+    let redirect = redirect_port(&config, &listeners).map_err(StartError::from)?;
     let admin = posthaste_serve::listen(config.admin, ADMIN_BACKLOG)?;
     let (log, traces) = (access_log(&config)?, traces(&config)?);
     let resolved = ResolvedConfig::new(config)?;
@@ -156,6 +159,7 @@ pub fn start(config: GatewayConfig) -> Result<RunningGateway, GatewayError> {
         admission: Arc::new(Admission::new(protection, &settings, &resolved.offering)),
         resolved: watch::Sender::new(Arc::new(resolved)),
         counters: server.counters.clone(),
+        redirect,
         log,
         traces,
         start: Instant::now(),
@@ -169,10 +173,11 @@ pub fn start(config: GatewayConfig) -> Result<RunningGateway, GatewayError> {
     let admin = HttpServer::default().start(admin, move |_| AdminHandler(watched.clone()))?;
     let shared = context.clone();
     let tls = server.tls.clone();
-    let server = server.start(listener, move |thread| gateway(&shared, thread))?;
+    let server = server.start_on(listeners, move |thread| gateway(&shared, thread))?;
     tracing::info!(address = %server.addr, admin = %admin.addr, "the gateway is open");
     Ok(RunningGateway {
         addr: server.addr,
+        http_addr: server.addrs.get(1).copied(),
         admin: admin.addr,
         tls,
         server,
@@ -209,13 +214,8 @@ fn start_pricing(context: &Arc<GatewayContext>, every: Span) -> Result<Backgroun
     started.map_err(StartError::from)
 }
 
-fn certificate(config: &GatewayConfig) -> Result<Option<Certificate>, GatewayError> {
-    let read = |tls: &config::Tls| Certificate::read(&tls.certificate, &tls.key);
-    Ok(config.tls.as_ref().map(read).transpose()?)
-}
-
 fn server(config: &GatewayConfig) -> Result<HttpServer, GatewayError> {
-    let tls = certificate(config)?.map(ServerTls::new).transpose()?;
+    let tls = tls_settings(config)?.map(ServerTls::with);
     let limits = config.timeouts;
     Ok(HttpServer {
         threads: config.threads,
@@ -229,6 +229,7 @@ fn server(config: &GatewayConfig) -> Result<HttpServer, GatewayError> {
             grace: limits.grace,
         },
         tls: tls.map(Arc::new),
+        proxy_protocol: config.trust.proxy_protocol.clone(),
         hooks: load::idle::hooks(),
         ..HttpServer::default()
     })
@@ -295,8 +296,8 @@ async fn sweep(router: Rc<RefCell<Rc<Router>>>) {
 }
 
 impl RunningGateway {
-    /// Applies `config` to new requests; requests in service keep their configuration. Reads the certificate again and
-    /// presents it to connections from then on.
+    /// Applies `config` to new requests; requests in service keep their configuration. Reads all certificates again, those
+    /// of the authorities of clients too, and uses them for connections from then on.
     pub fn reload(&self, config: GatewayConfig) -> Result<(), GatewayError> {
         let now = self.context.resolved();
         let (old, new) = (now.config.timeouts, config.timeouts);
@@ -308,6 +309,11 @@ impl RunningGateway {
             ("protection", now.config.protection == config.protection),
             ("prices", now.config.prices == config.prices),
             ("listen", now.config.listen == config.listen),
+            ("http", now.config.http == config.http),
+            (
+                "trust.proxy_protocol",
+                now.config.trust.proxy_protocol == config.trust.proxy_protocol,
+            ),
             ("threads", now.config.threads == config.threads),
             ("cpus", now.config.cpus == config.cpus),
             ("backlog", now.config.backlog == config.backlog),
@@ -322,9 +328,7 @@ impl RunningGateway {
         if let Some((name, _)) = fixed.iter().find(|(_, same)| !same) {
             return Err(GatewayError::Fixed(name));
         }
-        let certificate = certificate(&config)?;
-        let settings = certificate.map(|first| TlsSettings::new(first, &[], None));
-        let settings = settings.transpose()?;
+        let settings = tls_settings(&config)?;
         let mut resolved = ResolvedConfig::new(config)?;
         resolved.remember(&now);
         self.context.resolved.send_replace(Arc::new(resolved));

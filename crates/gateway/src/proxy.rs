@@ -15,10 +15,12 @@ use posthaste_units::Span;
 use crate::clock::now;
 use crate::context::GatewayContext;
 use crate::error::Rejection;
+use crate::listening::verifies_clients;
 use crate::observe::access_log::{AccessEntry, Decided};
 use crate::observe::record::record;
 use crate::observe::traces::TracedRequest;
 use crate::request::body::RequestBody;
+use crate::request::client_certificate::set_client_certificate;
 use crate::request::forwarded::{RequestConditions, forwarded};
 use crate::request::preferences::Preferences;
 use crate::request::progress::Upload;
@@ -26,7 +28,7 @@ use crate::request::validate::validate_head;
 use crate::response::body::ReplyBody;
 use crate::response::compress::CompressionStage;
 use crate::response::worker::CompressionWorker;
-use crate::response::{head, marking, rejection};
+use crate::response::{head, marking, redirect, rejection};
 use crate::routing::router::Router;
 use crate::upstream::concurrency_limit::ConcurrencyLimit;
 
@@ -101,6 +103,13 @@ impl Gateway {
         let version = head.version;
 
         validate_head(&mut head)?;
+        if let Some(port) = self.context.redirect
+            && !peer.is_encrypted()
+        {
+            let reply = redirect::to_https(&head, port)?;
+            metrics.redirected();
+            return Ok((reply, None));
+        }
         if let Some(page) = admission.offer_page(&head, &peer) {
             return Ok((page, None));
         }
@@ -113,7 +122,8 @@ impl Gateway {
         let mark = marking::decide(marks, &preferences, promised, route.mark);
         let conditions = RequestConditions::read(&head);
         let upload = Upload::new(body.progress());
-        let request = forwarded(head, body, &peer, version, config.tls.is_some());
+        let mut request = forwarded(head, body, &peer, version, peer.is_encrypted());
+        set_client_certificate(request.headers_mut(), &peer, verifies_clients(config));
 
         let permit = self.limit.acquire().await;
         metrics.queued(permit.waited);

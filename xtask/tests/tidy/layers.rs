@@ -178,8 +178,8 @@ pub(crate) const NETWORK: &[(&str, &[&str])] = &[
     ),
     ("tokio-rustls", &["serve"]),
     // load has an event loop of its own and drives the TLS state machine in it. A test of the papers is a client
-    // that counts the bytes below TLS.
-    ("rustls", &["serve", "load", "papers"]),
+    // that counts the bytes below TLS. Tests of the gateway are clients with certificates.
+    ("rustls", &["serve", "load", "papers", "gateway"]),
     ("rustls-native-certs", &["serve", "load"]),
     ("socket2", &["serve", "load", "emulator"]),
 ];

@@ -20,6 +20,8 @@ pub struct Tls {
     #[serde(default)]
     pub certificates: Vec<CertificateFiles>,
     /// PEM file with the authorities that issue certificates of clients. Without it, no client certificate is requested.
+    /// With it, upstreams get the verified certificate as `Client-Cert` (RFC 9440), and the fields `Client-Cert` and
+    /// `Client-Cert-Chain` of clients are removed.
     pub client_ca: Option<PathBuf>,
     /// Clients that may connect if `client_ca` is set.
     #[serde(default)]

@@ -48,6 +48,8 @@ pub(crate) struct GatewayMetrics {
     pub(crate) compressed: [CompressionCounters; STEPS.len()],
     /// Replies whose compressed form was cached.
     pub(crate) cached: CompressionCounters,
+    /// Requests over plain HTTP redirected to HTTPS.
+    pub(crate) redirected: AtomicU64,
     /// Requests that waited for a permit.
     pub(crate) queued: AtomicU64,
     pub(crate) failures: [AtomicU64; FAILURES.len()],
@@ -100,6 +102,7 @@ impl GatewayMetrics {
             marks_refused: AtomicU64::new(0),
             compressed: Default::default(),
             cached: CompressionCounters::default(),
+            redirected: AtomicU64::new(0),
             queued: AtomicU64::new(0),
             failures: Default::default(),
             service: TimeHistogram::default(),
@@ -145,6 +148,10 @@ impl GatewayMetrics {
         if self.marks_refused.fetch_add(1, Relaxed) == 0 {
             tracing::warn!(%error, "the kernel refuses to mark packets to an upstream");
         }
+    }
+
+    pub(crate) fn redirected(&self) {
+        add(&self.redirected, 1);
     }
 
     pub(crate) fn queued(&self, waited: bool) {

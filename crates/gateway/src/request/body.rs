@@ -13,6 +13,7 @@ use hyper::http::request::Parts;
 use posthaste_serve::{Incoming, Peer};
 use posthaste_units::Size;
 
+use super::client_certificate::remove_client_certificate;
 use super::decode::{Decoder, PIECE};
 use super::error::BodyError;
 use super::progress::UploadProgress;
@@ -108,7 +109,10 @@ impl StreamingBody {
         // Each piece restarts the timeout for the next one.
         self.peer.reading(frame.is_pending());
         self.progress.waits(frame.is_pending());
-        let frame = ready!(frame).transpose().map_err(BodyError::Broken)?;
+        let mut frame = ready!(frame).transpose().map_err(BodyError::Broken)?;
+        if let Some(trailers) = frame.as_mut().and_then(Frame::trailers_mut) {
+            remove_client_certificate(trailers);
+        }
         self.progress.count_piece();
         if let (Some(data), None) = (frame.as_ref().and_then(Frame::data_ref), &self.decoder) {
             self.allowed = reduce(self.allowed, data.len())?;

@@ -8,5 +8,6 @@ pub(crate) mod compress;
 mod compressed_body;
 pub(crate) mod head;
 pub(crate) mod marking;
+pub(crate) mod redirect;
 pub(crate) mod rejection;
 pub(crate) mod worker;

@@ -6,6 +6,7 @@ mod discounts;
 mod documented;
 mod faults;
 mod forwarding;
+mod listening;
 mod marking;
 mod priced;
 mod promising;

@@ -62,8 +62,11 @@ impl Args {
         })?;
         let mut signals = Signals::take().map_err(Failure::run)?;
         signals.take_reload().map_err(Failure::run)?;
+        let plain = running.http_addr;
+        let plain = plain.map(|plain| format!(" and http://{plain}"));
+        let plain = plain.unwrap_or_default();
         print(&format!(
-            "listening on {scheme}://{}, status at http://{}/status\n",
+            "listening on {scheme}://{}{plain}, status at http://{}/status\n",
             running.addr, running.admin
         ))?;
         while signals.wait() == Signal::Reload {

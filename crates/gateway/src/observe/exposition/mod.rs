@@ -34,6 +34,9 @@ impl Collector for GatewayContext {
         marks(out, metrics, &self.counters.snapshot())?;
         upstreams(out, self)?;
         connections(out, &self.counters.snapshot())?;
+        let redirected = [([], load(&metrics.redirected))];
+        let help = "Requests over plain HTTP redirected to HTTPS";
+        counters(out, "redirected", help, redirected)?;
         demand(out, self.estimate())?;
         admission(out, &self.admission)?;
         if let Some(log) = &self.log {
