@@ -42,19 +42,14 @@ pub(crate) async fn serve<H: Handler>(stream: TcpStream, peer: Rc<Peer>, handler
 }
 
 /// The stages of a connection.
-async fn serve_to_end<H: Handler>(stream: TcpStream, peer: Rc<Peer>, handler: Rc<H>) {
-    let is_proxied = peer
-        .thread
-        .server
-        .proxy_protocol
-        .contains(peer.address.ip());
-    let (stream, peer) = match is_proxied {
-        false => (stream, peer),
-        true => match Box::pin(read_proxy_header(stream, peer)).await {
-            Some(read) => read,
+async fn serve_to_end<H: Handler>(mut stream: TcpStream, mut peer: Rc<Peer>, handler: Rc<H>) {
+    let proxies = &peer.thread.server.proxy_protocol;
+    if proxies.contains(peer.address.ip()) {
+        match Box::pin(read_proxy_header(&mut stream, &peer)).await {
+            Some(client) => peer = client,
             None => return,
-        },
-    };
+        }
+    }
     let Some(start) = peek_start(&stream, &peer).await else {
         return;
     };
@@ -75,31 +70,27 @@ async fn serve_to_end<H: Handler>(stream: TcpStream, peer: Rc<Peer>, handler: Rc
     }
 }
 
-/// Reads the header of a trusted load balancer. Returns the stream behind it, and the client that the header states.
-/// None at the end of the connection or of the server.
-async fn read_proxy_header(mut stream: TcpStream, peer: Rc<Peer>) -> Option<(TcpStream, Rc<Peer>)> {
+/// Reads the header of a trusted load balancer, and returns the client that it states. None at the end of the connection
+/// or of the server.
+async fn read_proxy_header(stream: &mut TcpStream, peer: &Rc<Peer>) -> Option<Rc<Peer>> {
     let (thread, connection) = (&peer.thread, &peer.connection);
     connection.begin_proxy_header(thread.ticks.get());
     let source = tokio::select! {
         biased;
-        source = stated_source(&mut stream) => source,
+        source = stated_source(stream) => source,
         () = thread.draining() => return None,
     };
-    let source = match source {
-        Ok(source) => source,
-        Err(NoHeader::Silent) => return None,
+    connection.end_proxy_header(thread.ticks.get());
+    match source {
+        Ok(Some(client)) => Some(Rc::new(peer.with_address(client))),
+        Ok(None) => Some(peer.clone()),
+        Err(NoHeader::Silent) => None,
         Err(error) => {
             tracing::debug!(%error, sender = %peer.address, "no header of the PROXY protocol");
             add_one(&thread.server.counters.proxy_header_errors);
-            return None;
+            None
         }
-    };
-    connection.end_proxy_header(thread.ticks.get());
-    let peer = match source {
-        Some(client) => Rc::new(peer.with_address(client)),
-        None => peer,
-    };
-    Some((stream, peer))
+    }
 }
 
 /// Waits for the first bytes, so that a silent connection costs no buffers. None at the end of the connection or of the
