@@ -9,6 +9,7 @@ use posthaste_units::{Instant, Span};
 use crate::admission::offering::Offering;
 use crate::config::{GatewayConfig, MarkPolicy, RouteConfig};
 use crate::error::{DescriptionError, ResolveError};
+use crate::upstream::route_upstreams::RouteUpstreams;
 use crate::upstream::target::UpstreamTarget;
 
 /// Validity of an upstream's report of its busy share.
@@ -18,21 +19,22 @@ const REPORT: Span = Span::from_secs(5);
 pub(crate) struct ResolvedConfig {
     pub(crate) config: GatewayConfig,
     pub(crate) offering: Offering,
-    targets: Vec<Vec<Arc<UpstreamTarget>>>,
+    upstreams: Vec<RouteUpstreams>,
     described: Vec<Arc<Described>>,
 }
 
 /// A configured route with its resolved parts.
 pub(crate) struct ResolvedRoute<'a> {
     pub(crate) config: &'a RouteConfig,
+    pub(crate) upstreams: &'a RouteUpstreams,
     pub(crate) targets: &'a [Arc<UpstreamTarget>],
     pub(crate) described: &'a Arc<Described>,
 }
 
 impl ResolvedConfig {
     pub(crate) fn new(config: GatewayConfig) -> Result<Self, ResolveError> {
-        let targets = config.routes.iter().map(|route| {
-            UpstreamTarget::all(route).map_err(|error| ResolveError::Target {
+        let upstreams = config.routes.iter().map(|route| {
+            RouteUpstreams::new(route).map_err(|error| ResolveError::Target {
                 route: route.path.clone(),
                 error,
             })
@@ -50,7 +52,7 @@ impl ResolvedConfig {
         }
         Ok(Self {
             offering,
-            targets: targets.collect::<Result<_, _>>()?,
+            upstreams: upstreams.collect::<Result<_, _>>()?,
             described: described.collect::<Result<_, _>>()?,
             config,
         })
@@ -58,37 +60,34 @@ impl ResolvedConfig {
 
     /// Takes over health and reports of upstreams from `before`, for routes with the same path, checks and authority.
     pub(crate) fn remember(&mut self, before: &Self) {
-        for (route, targets) in self.config.routes.iter().zip(&mut self.targets) {
+        for (route, upstreams) in self.config.routes.iter().zip(&mut self.upstreams) {
             let stays = |known: &RouteConfig| {
                 known.path == route.path
                     && known.health == route.health
                     && known.authority == route.authority
             };
             let known = before.routes().find(|known| stays(known.config));
-            for target in targets.iter_mut().filter_map(Arc::get_mut) {
-                let mut known = known.iter().flat_map(|known| known.targets);
-                if let Some(known) = known.find(|known| known.is_same(target)) {
-                    target.health = known.health.clone();
-                    target.reported = known.reported.clone();
-                }
+            if let Some(known) = known {
+                upstreams.remember(known.upstreams);
             }
         }
     }
 
     /// Every route, with its upstreams and its description.
     pub(crate) fn routes(&self) -> impl Iterator<Item = ResolvedRoute<'_>> {
-        let parts = self.targets.iter().zip(&self.described);
+        let parts = self.upstreams.iter().zip(&self.described);
         let routes = self.config.routes.iter().zip(parts);
-        routes.map(|(config, (targets, described))| ResolvedRoute {
+        routes.map(|(config, (upstreams, described))| ResolvedRoute {
             config,
-            targets,
+            upstreams,
+            targets: &upstreams.targets,
             described,
         })
     }
 
     /// Mean of the recent reports of the upstreams. `None` without a report.
     pub(crate) fn reported_busy(&self, now: Instant) -> Option<f64> {
-        let targets = self.targets.iter().flatten();
+        let targets = self.upstreams.iter().flat_map(|of| &of.targets);
         let shares = targets.filter_map(|target| target.reported.within(REPORT, now));
         let shares: Vec<f64> = shares.collect();
         (!shares.is_empty()).then(|| shares.iter().sum::<f64>() / shares.len() as f64)

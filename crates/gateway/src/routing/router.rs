@@ -64,7 +64,7 @@ impl Route {
             path: normalize_path(&config.path)
                 .trim_end_matches('/')
                 .to_owned(),
-            upstreams: Upstreams::new(metrics, route.targets, timeouts),
+            upstreams: Upstreams::new(metrics, route.upstreams, timeouts),
             policy: compression.policy,
             menu: compression.steps,
             rules: Rules {

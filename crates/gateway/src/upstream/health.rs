@@ -1,11 +1,11 @@
-//! Health of upstreams, from connections and checks; shared by all threads.
+//! Health of endpoints, from connections and checks; shared by all threads.
 
 use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering::Relaxed};
 use std::time::{Duration, Instant};
 
 use crate::config;
 
-/// The health of one upstream.
+/// The health of one endpoint.
 #[derive(Debug)]
 pub(crate) struct Health {
     failures_to_leave: u32,
@@ -20,16 +20,18 @@ pub(crate) struct Health {
     out_until: AtomicU64,
 }
 
-/// The state of an upstream as `/status` reports it.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, serde::Serialize)]
+/// The state of an endpoint as `/status` reports it. That of an upstream is the first in this order that one of its
+/// endpoints has.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, serde::Serialize)]
 #[serde(rename_all = "lowercase")]
 pub(crate) enum UpstreamState {
     /// The last connection succeeded; with checks, the last check.
     Up,
+    /// Neither up nor out: no attempt yet, the last one failed without causing an exclusion, or the exclusion has
+    /// expired.
+    Unknown,
     /// Excluded after too many failures in a row.
     Out,
-    /// Neither: no attempt yet, the last one failed without causing an exclusion, or the exclusion has expired.
-    Unknown,
 }
 
 impl UpstreamState {
@@ -124,13 +126,16 @@ impl Health {
         }
     }
 
-    /// Records a failed connection or check. Returns true if the upstream is now excluded.
+    /// Records a failed connection or check. Returns true if this failure excludes an endpoint that was in use.
     pub(crate) fn failed(&self) -> bool {
-        let out = self.failures.fetch_add(1, Relaxed) + 1 >= self.failures_to_leave;
-        if out {
+        // Stops at the maximum, where one more would be the first again.
+        let count = |failures: u32| failures.checked_add(1);
+        let before = self.failures.fetch_update(Relaxed, Relaxed, count);
+        let failures = before.map_or(u32::MAX, |before| before + 1);
+        if failures >= self.failures_to_leave {
             self.out_until.store(self.out_again(), Relaxed);
         }
-        out
+        failures == self.failures_to_leave
     }
 }
 

@@ -1,5 +1,9 @@
-//! Health checks of upstreams, separate from requests.
+//! Health checks of endpoints, separate from requests.
+//!
+//! One task per upstream follows its addresses; it has one task per address.
 
+use std::collections::HashMap;
+use std::net::SocketAddr;
 use std::rc::Rc;
 use std::sync::Arc;
 use std::time::Duration;
@@ -11,6 +15,7 @@ use tokio::task::AbortHandle;
 use tokio::time::{sleep, timeout};
 
 use super::connection::UpstreamConnection;
+use super::endpoint::Endpoint;
 use super::error::lacks_descriptors;
 use super::target::UpstreamTarget;
 use crate::config::Health;
@@ -18,7 +23,10 @@ use crate::request::body::RequestBody;
 
 /// Running health checks. Dropping them stops them.
 #[derive(Default)]
-pub(crate) struct HealthChecks(Vec<AbortHandle>);
+pub(crate) struct HealthChecks(Vec<RunningTask>);
+
+/// A task that ends with this handle.
+struct RunningTask(AbortHandle);
 
 impl HealthChecks {
     /// Starts checks of `targets` on the calling thread, if a path is configured.
@@ -33,39 +41,80 @@ impl HealthChecks {
         let every = Duration::from(health.every);
         let path = Rc::new(path);
         for target in targets {
-            let task = tokio::task::spawn_local(check(target.clone(), path.clone(), every));
-            self.0.push(task.abort_handle());
+            let following = follow(target.clone(), path.clone(), every);
+            self.0.push(RunningTask::spawn(following));
         }
     }
 }
 
-impl Drop for HealthChecks {
-    fn drop(&mut self) {
-        self.0.iter().for_each(AbortHandle::abort);
+impl RunningTask {
+    fn spawn(task: impl Future<Output = ()> + 'static) -> Self {
+        Self(tokio::task::spawn_local(task).abort_handle())
     }
 }
 
-async fn check(target: Arc<UpstreamTarget>, path: Rc<Uri>, every: Duration) {
+impl Drop for RunningTask {
+    fn drop(&mut self) {
+        self.0.abort();
+    }
+}
+
+/// Checks every endpoint of an upstream, as long as it has the address.
+async fn follow(target: Arc<UpstreamTarget>, path: Rc<Uri>, every: Duration) {
+    let mut sets = target.follow();
+    let mut running = HashMap::<SocketAddr, (Arc<Endpoint>, RunningTask)>::new();
+    loop {
+        let endpoints = sets.borrow_and_update().clone();
+        let is_current = |known: &Arc<Endpoint>| {
+            let mut endpoints = endpoints.iter();
+            endpoints.any(|endpoint| Arc::ptr_eq(endpoint, known))
+        };
+        running.retain(|_, (endpoint, _)| is_current(endpoint));
+        for endpoint in endpoints.iter() {
+            running.entry(endpoint.address).or_insert_with(|| {
+                let checking = check(target.clone(), endpoint.clone(), path.clone(), every);
+                (endpoint.clone(), RunningTask::spawn(checking))
+            });
+        }
+        if sets.changed().await.is_err() {
+            return;
+        }
+    }
+}
+
+async fn check(
+    target: Arc<UpstreamTarget>,
+    endpoint: Arc<Endpoint>,
+    path: Rc<Uri>,
+    every: Duration,
+) {
+    let health = &endpoint.health;
     loop {
         // A check that lasts a whole interval has failed.
-        let checked = timeout(every, is_well(&target, &path, every)).await;
-        let was_up = target.health.is_up();
+        let checked = timeout(every, is_well(&target, &endpoint, &path, every)).await;
+        let was_up = health.is_up();
         match checked {
-            Ok(Some(true)) => target.health.succeeded(),
+            Ok(Some(true)) => health.succeeded(),
             Ok(None) => {}
-            Ok(Some(false)) | Err(_) => drop(target.health.failed()),
+            Ok(Some(false)) | Err(_) => drop(health.failed()),
         }
-        if was_up != target.health.is_up() {
+        if was_up != health.is_up() {
             let state = if was_up { "left out" } else { "asked again" };
-            tracing::warn!(upstream = target.name, state, "by its health check");
+            let (upstream, address) = (&target.name, endpoint.address);
+            tracing::warn!(upstream, %address, state, "by its health check");
         }
         sleep(every).await;
     }
 }
 
 /// Sends a check on a new connection. True for a status below 500; `None` if no file descriptor is available.
-async fn is_well(target: &UpstreamTarget, path: &Uri, limit: Duration) -> Option<bool> {
-    let stream = match target.connect(limit).await {
+async fn is_well(
+    target: &UpstreamTarget,
+    endpoint: &Endpoint,
+    path: &Uri,
+    limit: Duration,
+) -> Option<bool> {
+    let stream = match target.connect(endpoint, limit).await {
         Ok(stream) => stream,
         Err(error) => return (!lacks_descriptors(&error)).then_some(false),
     };

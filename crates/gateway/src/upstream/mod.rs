@@ -1,20 +1,22 @@
-//! The forwarding stage: selects an upstream and a connection, sends the request, receives the head of the reply.
+//! The forwarding stage: selects an endpoint and a connection, sends the request, receives the head of the reply.
 
 pub(crate) mod body;
 pub(crate) mod concurrency_limit;
 mod connection;
+pub(crate) mod endpoint;
 pub(crate) mod error;
 pub(crate) mod health;
 pub(crate) mod health_check;
 mod idle_timeout;
+mod members;
 mod pool;
 mod probe;
 pub(crate) mod reported_load;
+pub(crate) mod route_upstreams;
 pub(crate) mod target;
 
 use std::future::poll_fn;
 use std::io;
-use std::rc::Rc;
 use std::sync::Arc;
 use std::task::Poll;
 use std::time::Duration;
@@ -26,8 +28,11 @@ use posthaste_units::Dscp;
 
 use self::body::UpstreamBody;
 use self::connection::UpstreamConnection;
+use self::endpoint::Endpoint;
 use self::error::{UpstreamError, lacks_descriptors};
-use self::pool::{Pool, PooledGuard};
+use self::members::{Member, Members, Tried};
+use self::pool::PooledGuard;
+use self::route_upstreams::RouteUpstreams;
 use self::target::UpstreamTarget;
 use crate::config::Timeouts;
 use crate::observe::metrics::GatewayMetrics;
@@ -39,7 +44,8 @@ type SendError = (UpstreamError, Option<Request<RequestBody>>);
 /// The upstreams of a route, for one thread.
 pub(crate) struct Upstreams {
     metrics: Arc<GatewayMetrics>,
-    members: Vec<(Arc<UpstreamTarget>, Rc<Pool>)>,
+    targets: Vec<Arc<UpstreamTarget>>,
+    members: Members,
     connect: Duration,
     reply: Duration,
     reply_body: Duration,
@@ -49,15 +55,13 @@ pub(crate) struct Upstreams {
 impl Upstreams {
     pub(crate) fn new(
         metrics: &Arc<GatewayMetrics>,
-        targets: &[Arc<UpstreamTarget>],
+        upstreams: &RouteUpstreams,
         timeouts: &Timeouts,
     ) -> Self {
-        assert!(!targets.is_empty(), "a route has no upstream");
-        let member =
-            |target: &Arc<UpstreamTarget>| (target.clone(), Rc::new(Pool::new(metrics.clone())));
         Self {
             metrics: metrics.clone(),
-            members: targets.iter().map(member).collect(),
+            targets: upstreams.targets.clone(),
+            members: Members::new(metrics, upstreams),
             connect: timeouts.connect.into(),
             reply: timeouts.reply.into(),
             reply_body: timeouts.reply_body.into(),
@@ -65,10 +69,10 @@ impl Upstreams {
         }
     }
 
-    /// Sends the `request` of `peer` to the least busy upstream, in packets with `mark`.
+    /// Sends the `request` of `peer` to the least busy endpoint, in packets with `mark`.
     ///
     /// Retries once, on a fresh connection, if a reused connection closes before any reply and the request is GET,
-    /// HEAD or OPTIONS without a body. A request of which nothing was sent goes to the next upstream.
+    /// HEAD or OPTIONS without a body. A request of which nothing was sent goes to the next endpoint.
     pub(crate) async fn send(
         &self,
         request: Request<RequestBody>,
@@ -83,40 +87,39 @@ impl Upstreams {
         })
     }
 
-    /// Tries upstreams one after another until one takes the request.
+    /// Tries endpoints one after another until one takes the request.
     async fn send_to_any(
         &self,
         mut request: Request<RequestBody>,
         mark: Dscp,
         peer: &Peer,
     ) -> Result<(Response<UpstreamBody>, &UpstreamTarget), UpstreamError> {
-        let mut tried = Vec::new();
+        let mut tried = Tried::default();
         let mut last = UpstreamError::NoneHealthy;
-        while let Some(index) = self.choose(&tried) {
-            let (target, pool) = &self.members[index];
-            if !target.health.try_use() {
-                tried.push(index);
+        while let Some(member) = self.members.choose(&tried) {
+            if !member.endpoint.health.try_use() {
+                tried.failed.push(member.key());
                 continue;
             }
-            match self.send_to_one(target, pool, request, mark, peer).await {
-                Ok(reply) => return Ok((reply, target)),
+            match self.send_to_one(&member, request, mark, peer).await {
+                Ok(reply) => return Ok((reply, &self.targets[member.index])),
                 Err((failure, None)) => return Err(failure),
                 Err((failure, Some(unsent))) => (last, request) = (failure, unsent),
             }
-            tried.push(index);
+            tried.failed.push(member.key());
         }
         Err(last)
     }
 
-    /// Sends the request to one upstream. An error includes the request if nothing of it was sent.
+    /// Sends the request to one endpoint. An error includes the request if nothing of it was sent.
     async fn send_to_one(
         &self,
-        target: &UpstreamTarget,
-        pool: &Rc<Pool>,
+        member: &Member,
         mut request: Request<RequestBody>,
         mark: Dscp,
         peer: &Peer,
     ) -> Result<Response<UpstreamBody>, SendError> {
+        let (target, endpoint, pool) = member.parts();
         // HTTP/1.0 requires no Host: the upstream's name replaces it.
         let names_host = request.headers().contains_key(HOST);
         if !names_host {
@@ -128,7 +131,7 @@ impl Upstreams {
             let again = copy_to_repeat(&request);
             match connection.send(request, self.reply).await {
                 Ok(reply) => {
-                    target.health.connected();
+                    endpoint.health.connected();
                     let received = self.received(reply, connection, pooled);
                     return received.map_err(|failure| (failure, None));
                 }
@@ -148,7 +151,7 @@ impl Upstreams {
             }
         }
         // Boxed: few requests need a new connection, and the future would enlarge them all.
-        let mut connection = match Box::pin(self.connect(target, mark, peer)).await {
+        let mut connection = match Box::pin(self.connect(target, endpoint, mark, peer)).await {
             Ok(connection) => connection,
             Err(failure) => {
                 if !names_host {
@@ -166,29 +169,19 @@ impl Upstreams {
 
     /// Closes connections that have been unused too long.
     pub(crate) fn close_unused(&self) {
-        for (_, pool) in &self.members {
-            pool.close_unused(self.idle);
-        }
-    }
-
-    /// Returns the index of the least busy healthy upstream that is not in `tried`.
-    fn choose(&self, tried: &[usize]) -> Option<usize> {
-        let members = self.members.iter().enumerate();
-        let least = members
-            .filter(|(index, (target, _))| target.health.is_up() && !tried.contains(index))
-            .min_by_key(|(_, (_, pool))| pool.in_use());
-        least.map(|(index, _)| index)
+        self.members.close_unused(self.idle);
     }
 
     async fn connect(
         &self,
         target: &UpstreamTarget,
+        endpoint: &Endpoint,
         mark: Dscp,
         peer: &Peer,
     ) -> Result<UpstreamConnection, UpstreamError> {
-        let mut connected = target.connect(self.connect).await;
+        let mut connected = target.connect(endpoint, self.connect).await;
         if connected.as_ref().is_err_and(lacks_descriptors) && peer.evict_unused().await {
-            connected = target.connect(self.connect).await;
+            connected = target.connect(endpoint, self.connect).await;
         }
         let outcome = match connected {
             Ok(stream) => {
@@ -207,10 +200,11 @@ impl Upstreams {
             Err(error) => Err(UpstreamError::Connect(error)),
         };
         match &outcome {
-            Ok(_) => target.health.connected(),
+            Ok(_) => endpoint.health.connected(),
             Err(failure) => {
-                if !failure.is_ours() && target.health.failed() {
-                    tracing::warn!(upstream = target.name, %failure, "left out for a while");
+                if !failure.is_ours() && endpoint.health.failed() {
+                    let (upstream, address) = (&target.name, endpoint.address);
+                    tracing::warn!(upstream, %address, %failure, "left out for a while");
                 }
             }
         }

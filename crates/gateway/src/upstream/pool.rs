@@ -1,4 +1,4 @@
-//! The connection pool of one thread and one upstream, with the number in use.
+//! The connection pool of one thread and one endpoint, with the number in use.
 
 use std::cell::{Cell, RefCell};
 use std::rc::Rc;
@@ -12,12 +12,14 @@ use super::connection::UpstreamConnection;
 use super::error::UpstreamError;
 use crate::observe::metrics::GatewayMetrics;
 
-/// The connections of one thread to one upstream.
+/// The connections of one thread to one endpoint.
 pub(super) struct Pool {
     metrics: Arc<GatewayMetrics>,
     /// Ordered by last use, so that surplus connections age at the front.
     idle: RefCell<Vec<(UpstreamConnection, Instant)>>,
     in_use: Cell<usize>,
+    /// The address is gone: connections are not kept.
+    is_retired: Cell<bool>,
 }
 
 /// Handle for returning a connection to its pool. Counts as one in use while it exists.
@@ -29,6 +31,7 @@ impl Pool {
             metrics,
             idle: RefCell::default(),
             in_use: Cell::new(0),
+            is_retired: Cell::new(false),
         }
     }
 
@@ -69,6 +72,12 @@ impl Pool {
         drop(idle);
         drop(closed);
     }
+
+    /// Closes all unused connections, and those in use as soon as they are returned.
+    pub(super) fn retire(&self) {
+        self.is_retired.set(true);
+        drop(self.idle.take());
+    }
 }
 
 impl PooledGuard {
@@ -79,6 +88,9 @@ impl PooledGuard {
 
     /// Keeps an unused connection for the next request.
     pub(super) fn keep(&self, connection: UpstreamConnection) {
+        if self.0.is_retired.get() {
+            return;
+        }
         let (mut idle, now) = (self.0.idle.borrow_mut(), Instant::now());
         debug_assert!(
             idle.last().is_none_or(|(_, since)| *since <= now),

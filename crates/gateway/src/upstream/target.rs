@@ -1,48 +1,54 @@
-//! Addresses of upstreams and connections to them.
+//! Upstreams as configured, with their endpoints, and connections to these.
 
-use std::collections::BTreeSet;
 use std::io;
 use std::net::{SocketAddr, ToSocketAddrs};
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
-use std::time::{Duration, Instant};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::Relaxed};
+use std::time::Duration;
 
 use hyper::header::HeaderValue;
 use posthaste_serve::{ClientTls, Stream, connect};
+use tokio::sync::watch;
 use tokio::time::timeout;
 use url::Url;
 
+use super::endpoint::{self, Endpoint, EndpointSet};
 use super::error::UpstreamError;
-use super::health::Health;
+use super::health::UpstreamState;
 use super::reported_load::ReportedLoad;
-use crate::config::RouteConfig;
+use crate::config::{self, RouteConfig};
 use crate::error::TargetError;
 
-/// An upstream. Its name is resolved when the configuration is read.
+/// An upstream: a name, and an endpoint for each of its addresses.
 pub(crate) struct UpstreamTarget {
     /// As configured. Used as label in metrics.
     pub(crate) name: String,
     /// Host for requests without one: health checks, and HTTP/1.0.
     pub(super) host: HeaderValue,
-    /// In the resolver's order. If one refuses, the next is tried.
-    addresses: Vec<SocketAddr>,
     tls: Option<ClientTls>,
-    pub(crate) health: Arc<Health>,
+    /// Rules for the health of new endpoints.
+    health: config::Health,
+    endpoints: watch::Sender<EndpointSet>,
+    /// Counts the changes of endpoints of all upstreams of the route.
+    changes: Arc<AtomicU64>,
     pub(crate) reported: Arc<ReportedLoad>,
     /// The warning about unannounced closes has been logged.
     closes: AtomicBool,
 }
 
 impl UpstreamTarget {
-    /// Creates every upstream of a route.
-    pub(crate) fn all(route: &RouteConfig) -> Result<Vec<Arc<Self>>, TargetError> {
+    /// Creates every upstream of a route. `changes` counts the changes of their endpoints.
+    pub(crate) fn all(
+        route: &RouteConfig,
+        changes: &Arc<AtomicU64>,
+    ) -> Result<Vec<Arc<Self>>, TargetError> {
         let targets = route.upstream.iter();
         targets
-            .map(|name| Self::new(name, route).map(Arc::new))
+            .map(|name| Self::new(name, route, changes).map(Arc::new))
             .collect()
     }
 
-    fn new(name: &str, route: &RouteConfig) -> Result<Self, TargetError> {
+    fn new(name: &str, route: &RouteConfig, changes: &Arc<AtomicU64>) -> Result<Self, TargetError> {
         let spelling = || TargetError::Spelling(name.to_owned());
         let url = if name.contains("://") {
             Url::parse(name)
@@ -62,29 +68,75 @@ impl UpstreamTarget {
             name: name.to_owned(),
             error,
         };
-        let addresses: Vec<SocketAddr> = (host.trim_matches(['[', ']']), port)
+        let mut addresses: Vec<SocketAddr> = (host.trim_matches(['[', ']']), port)
             .to_socket_addrs()
             .map_err(resolve)?
             .collect();
         if addresses.is_empty() {
             return Err(resolve(io::Error::other("it has no address")));
         }
+        addresses.sort_unstable();
+        addresses.dedup();
+        let endpoints = endpoint::updated(&[], &addresses, &route.health);
+        let endpoints = endpoints.expect("the first address is a change");
         Ok(Self {
             name: name.to_owned(),
             host: HeaderValue::from_str(url.authority()).map_err(|_| spelling())?,
-            addresses,
             tls,
-            health: Arc::new(Health::new(&route.health)),
+            health: route.health.clone(),
+            endpoints: watch::Sender::new(endpoints),
+            changes: changes.clone(),
             reported: Arc::default(),
             closes: AtomicBool::new(false),
         })
     }
 
-    /// True if both have the same name and addresses.
-    pub(crate) fn is_same(&self, other: &Self) -> bool {
-        // Resolvers rotate the order.
-        let addresses = |target: &Self| target.addresses.iter().copied().collect::<BTreeSet<_>>();
-        self.name == other.name && addresses(self) == addresses(other)
+    /// The current endpoints.
+    pub(crate) fn endpoints(&self) -> EndpointSet {
+        self.endpoints.borrow().clone()
+    }
+
+    /// The endpoints, with notice of their changes.
+    pub(super) fn follow(&self) -> watch::Receiver<EndpointSet> {
+        self.endpoints.subscribe()
+    }
+
+    /// Replaces the addresses, which are in their own order. Returns true if they changed.
+    pub(super) fn set_addresses(&self, addresses: &[SocketAddr]) -> bool {
+        debug_assert!(!addresses.is_empty(), "an upstream loses its last address");
+        let known = self.endpoints();
+        let Some(endpoints) = endpoint::updated(&known, addresses, &self.health) else {
+            return false;
+        };
+        self.endpoints.send_replace(endpoints);
+        self.changes.fetch_add(1, Relaxed);
+        true
+    }
+
+    /// Takes over from `known`, the same upstream in an earlier configuration: the report, and the health of addresses
+    /// that both have.
+    pub(crate) fn remember(&mut self, known: &Self) {
+        self.reported = known.reported.clone();
+        let known = known.endpoints();
+        let kept = |endpoint: &Arc<Endpoint>| {
+            let mut known = known.iter();
+            let known = known.find(|known| known.address == endpoint.address);
+            known.unwrap_or(endpoint).clone()
+        };
+        let endpoints = self.endpoints().iter().map(kept).collect();
+        self.endpoints.send_replace(endpoints);
+    }
+
+    /// True if requests go to at least one of its addresses.
+    pub(crate) fn is_up(&self) -> bool {
+        self.endpoints().iter().any(|endpoint| endpoint.is_usable())
+    }
+
+    /// The best state of its addresses.
+    pub(crate) fn state(&self) -> UpstreamState {
+        let endpoints = self.endpoints();
+        let states = endpoints.iter().map(|endpoint| endpoint.state());
+        states.min().expect("an upstream has an address")
     }
 
     /// Records that a kept connection closed during a request. Logs a warning once.
@@ -98,20 +150,10 @@ impl UpstreamTarget {
         UpstreamError::Closed(error)
     }
 
-    /// Connects to the first address that answers. A silent address uses only its share of the time; the rest remains
-    /// for the others.
-    pub(crate) async fn connect(&self, within: Duration) -> io::Result<Stream> {
-        let end = Instant::now() + within;
-        let mut failure = io::ErrorKind::TimedOut.into();
-        for (index, address) in self.addresses.iter().enumerate() {
-            let left = end.saturating_duration_since(Instant::now());
-            let share = left / (self.addresses.len() - index) as u32;
-            match timeout(share, connect(*address, self.tls.as_ref())).await {
-                Ok(Ok(stream)) => return Ok(stream),
-                Ok(Err(error)) => failure = error,
-                Err(_) => failure = io::ErrorKind::TimedOut.into(),
-            }
-        }
-        Err(failure)
+    /// Connects to one of its endpoints.
+    pub(super) async fn connect(&self, endpoint: &Endpoint, limit: Duration) -> io::Result<Stream> {
+        let connecting = connect(endpoint.address, self.tls.as_ref());
+        let connected = timeout(limit, connecting).await;
+        connected.unwrap_or_else(|_| Err(io::ErrorKind::TimedOut.into()))
     }
 }

@@ -179,7 +179,7 @@ fn upstreams(out: &mut DescriptorEncoder, context: &GatewayContext) -> Result<()
     let resolved = context.resolved();
     let rows = resolved.routes().flat_map(|route| {
         route.targets.iter().map(move |target| {
-            let is_up = f64::from(u8::from(target.health.is_up()));
+            let is_up = f64::from(u8::from(target.is_up()));
             let labels = [("route", &*route.config.path), ("upstream", &*target.name)];
             (labels, is_up)
         })

@@ -34,7 +34,7 @@ pub(crate) fn json(context: &GatewayContext) -> String {
         route.targets.iter().map(move |target| UpstreamStatus {
             route: &route.config.path,
             upstream: &target.name,
-            state: target.health.state(),
+            state: target.state(),
         })
     });
     let document = StatusDocument {
@@ -83,7 +83,7 @@ pub(crate) fn page(context: &GatewayContext) -> String {
                             tr {
                                 td { (route.config.path) }
                                 td { (target.name) }
-                                @let state = target.health.state().name();
+                                @let state = target.state().name();
                                 td class=(state) { (state) }
                             }
                         }

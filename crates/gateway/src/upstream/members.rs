@@ -1,0 +1,147 @@
+//! The endpoints of a route as one thread uses them: each with its connections, and the choice among them.
+
+use std::cell::{Cell, RefCell};
+use std::net::SocketAddr;
+use std::rc::Rc;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
+use std::time::Duration;
+
+use super::endpoint::Endpoint;
+use super::pool::Pool;
+use super::route_upstreams::RouteUpstreams;
+use super::target::UpstreamTarget;
+use crate::observe::metrics::GatewayMetrics;
+
+/// An endpoint with the connections of this thread to it.
+pub(super) struct Member {
+    /// Index of the upstream in its route.
+    pub(super) index: usize,
+    pub(super) target: Arc<UpstreamTarget>,
+    pub(super) endpoint: Arc<Endpoint>,
+    pub(super) pool: Rc<Pool>,
+}
+
+/// The members of a route for one thread.
+pub(super) struct Members {
+    metrics: Arc<GatewayMetrics>,
+    targets: Vec<Arc<UpstreamTarget>>,
+    /// Counts the changes of addresses of all upstreams of the route.
+    changes: Arc<AtomicU64>,
+    /// The value of `changes` that `list` follows.
+    seen: Cell<u64>,
+    list: RefCell<Vec<Rc<Member>>>,
+    /// Position at which the next choice starts, so that members with equal load take turns.
+    next: Cell<usize>,
+}
+
+/// Endpoints that one request should not use again.
+#[derive(Default)]
+pub(super) struct Tried {
+    /// They took nothing of the request.
+    pub(super) failed: Vec<MemberKey>,
+    /// They got the request. They get it again only if there is no other.
+    pub(super) asked: Vec<MemberKey>,
+}
+
+/// The identity of a member over changes of the list.
+pub(super) type MemberKey = (usize, SocketAddr);
+
+impl Member {
+    pub(super) fn key(&self) -> MemberKey {
+        (self.index, self.endpoint.address)
+    }
+
+    pub(super) fn parts(&self) -> (&UpstreamTarget, &Endpoint, &Rc<Pool>) {
+        (&self.target, &self.endpoint, &self.pool)
+    }
+}
+
+impl Members {
+    pub(super) fn new(metrics: &Arc<GatewayMetrics>, upstreams: &RouteUpstreams) -> Self {
+        assert!(!upstreams.targets.is_empty(), "a route has no upstream");
+        let changes = upstreams.changes.clone();
+        let members = Self {
+            metrics: metrics.clone(),
+            targets: upstreams.targets.clone(),
+            seen: Cell::new(changes.load(Relaxed)),
+            changes,
+            list: RefCell::default(),
+            next: Cell::new(0),
+        };
+        members.rebuild();
+        members
+    }
+
+    /// Returns the usable member with the fewest requests of this thread in flight that is not in `tried`. Members with
+    /// equally many take turns.
+    pub(super) fn choose(&self, tried: &Tried) -> Option<Rc<Member>> {
+        self.refresh();
+        let is_new = |member: &Member| !tried.failed.contains(&member.key());
+        let is_unasked = |member: &Member| is_new(member) && !tried.asked.contains(&member.key());
+        let list = self.list.borrow();
+        let chosen = self.least(&list, is_unasked);
+        let chosen = chosen.or_else(|| match tried.asked.is_empty() {
+            true => None,
+            false => self.least(&list, is_new),
+        })?;
+        self.next.set(chosen + 1);
+        Some(list[chosen].clone())
+    }
+
+    fn least(&self, list: &[Rc<Member>], is_allowed: impl Fn(&Member) -> bool) -> Option<usize> {
+        let (before, after) = list.split_at(self.next.get().min(list.len()));
+        let (start, after) = (before.len(), after.iter().enumerate());
+        let after = after.map(|(index, member)| (start + index, member));
+        after
+            .chain(before.iter().enumerate())
+            .filter(|(_, member)| member.endpoint.is_usable() && is_allowed(member))
+            .min_by_key(|(_, member)| member.pool.in_use())
+            .map(|(index, _)| index)
+    }
+
+    /// Closes connections that have been unused for `idle`, and all unused ones to addresses that are gone.
+    pub(super) fn close_unused(&self, idle: Duration) {
+        self.refresh();
+        for member in self.list.borrow().iter() {
+            member.pool.close_unused(idle);
+        }
+    }
+
+    /// Follows the changes of addresses. Costs one load if there are none.
+    fn refresh(&self) {
+        // Relaxed suffices: the lock of the endpoints orders the change itself, which precedes its count.
+        let changes = self.changes.load(Relaxed);
+        if changes != self.seen.get() {
+            self.seen.set(changes);
+            self.rebuild();
+        }
+    }
+
+    /// Makes the list anew. Members that stay keep their connections. The others close those that are unused; requests
+    /// in flight end on theirs.
+    #[cold]
+    fn rebuild(&self) {
+        let mut known = self.list.take();
+        let mut list = Vec::new();
+        for (index, target) in self.targets.iter().enumerate() {
+            for endpoint in target.endpoints().iter() {
+                let is_same = |member: &Rc<Member>| Arc::ptr_eq(&member.endpoint, endpoint);
+                list.push(match known.iter().position(is_same) {
+                    Some(place) => known.swap_remove(place),
+                    None => Rc::new(Member {
+                        index,
+                        target: target.clone(),
+                        endpoint: endpoint.clone(),
+                        pool: Rc::new(Pool::new(self.metrics.clone())),
+                    }),
+                });
+            }
+        }
+        assert!(!list.is_empty(), "the upstreams of a route have no address");
+        self.list.replace(list);
+        for member in known {
+            member.pool.retire();
+        }
+    }
+}
