@@ -103,6 +103,7 @@ use crate::observe::metrics::GatewayMetrics;
 use crate::observe::traces::Traces;
 use crate::proxy::Gateway;
 use crate::response::worker::CompressionWorker;
+use crate::routing::renewal;
 use crate::routing::resolved::ResolvedConfig;
 use crate::routing::router::Router;
 use crate::upstream::concurrency_limit::ConcurrencyLimit;
@@ -126,6 +127,7 @@ pub struct RunningGateway {
     server: posthaste_serve::RunningServer,
     _watcher: Option<LoadWatcher>,
     _pricing: Option<Background>,
+    _names: Background,
     _admin: posthaste_serve::RunningServer,
     context: Arc<GatewayContext>,
 }
@@ -169,6 +171,7 @@ pub fn start(config: GatewayConfig) -> Result<RunningGateway, GatewayError> {
         AdmissionSettings::Prices { prices, .. } => Some(start_pricing(&context, prices.every)?),
         _ => None,
     };
+    let names = renewal::start(context.resolved.subscribe()).map_err(StartError::from)?;
     let watched = context.clone();
     let admin = HttpServer::default().start(admin, move |_| AdminHandler(watched.clone()))?;
     let shared = context.clone();
@@ -183,6 +186,7 @@ pub fn start(config: GatewayConfig) -> Result<RunningGateway, GatewayError> {
         server,
         _watcher: watcher,
         _pricing: pricing,
+        _names: names,
         _admin: admin,
         context,
     })
@@ -329,8 +333,7 @@ impl RunningGateway {
             return Err(GatewayError::Fixed(name));
         }
         let settings = tls_settings(&config)?;
-        let mut resolved = ResolvedConfig::new(config)?;
-        resolved.remember(&now);
+        let resolved = ResolvedConfig::following(config, &now)?;
         self.context.resolved.send_replace(Arc::new(resolved));
         if let (Some(tls), Some(settings)) = (&self.tls, settings) {
             tls.present(settings);

@@ -9,6 +9,7 @@ use posthaste_units::{Instant, Span};
 use crate::admission::offering::Offering;
 use crate::config::{GatewayConfig, MarkPolicy, RouteConfig};
 use crate::error::{DescriptionError, ResolveError};
+use crate::upstream::resolution::{HostName, Names};
 use crate::upstream::route_upstreams::RouteUpstreams;
 use crate::upstream::target::UpstreamTarget;
 
@@ -32,13 +33,35 @@ pub(crate) struct ResolvedRoute<'a> {
 }
 
 impl ResolvedConfig {
+    /// Resolves a first configuration. Blocks while names are looked up.
     pub(crate) fn new(config: GatewayConfig) -> Result<Self, ResolveError> {
+        let resolved = Self::resolve(config, std::iter::empty())?;
+        resolved.follow_names();
+        Ok(resolved)
+    }
+
+    /// Resolves a configuration that follows `before`. Names that both have keep their addresses, so that a failing
+    /// name server does not prevent a change; they are looked up again soon.
+    pub(crate) fn following(config: GatewayConfig, before: &Self) -> Result<Self, ResolveError> {
+        let mut resolved = Self::resolve(config, before.host_names())?;
+        resolved.remember(before);
+        resolved.follow_names();
+        resolved.host_names().for_each(|host| host.request());
+        Ok(resolved)
+    }
+
+    fn resolve(
+        config: GatewayConfig,
+        known: impl IntoIterator<Item = Arc<HostName>>,
+    ) -> Result<Self, ResolveError> {
+        let mut names = Names::new(&config.resolver, known);
         let upstreams = config.routes.iter().map(|route| {
-            RouteUpstreams::new(route).map_err(|error| ResolveError::Target {
+            RouteUpstreams::new(route, &mut names).map_err(|error| ResolveError::Target {
                 route: route.path.clone(),
                 error,
             })
         });
+        let upstreams = upstreams.collect::<Result<_, _>>()?;
         let described = config
             .routes
             .iter()
@@ -52,17 +75,19 @@ impl ResolvedConfig {
         }
         Ok(Self {
             offering,
-            upstreams: upstreams.collect::<Result<_, _>>()?,
+            upstreams,
             described: described.collect::<Result<_, _>>()?,
             config,
         })
     }
 
-    /// Takes over health and reports of upstreams from `before`, for routes with the same path, checks and authority.
-    pub(crate) fn remember(&mut self, before: &Self) {
+    /// Takes over health and reports of upstreams from `before`, for routes with the same host, path, checks
+    /// and authority.
+    fn remember(&mut self, before: &Self) {
         for (route, upstreams) in self.config.routes.iter().zip(&mut self.upstreams) {
             let stays = |known: &RouteConfig| {
-                known.path == route.path
+                known.host == route.host
+                    && known.path == route.path
                     && known.health == route.health
                     && known.authority == route.authority
             };
@@ -71,6 +96,16 @@ impl ResolvedConfig {
                 upstreams.remember(known.upstreams);
             }
         }
+    }
+
+    fn follow_names(&self) {
+        self.upstreams.iter().for_each(RouteUpstreams::follow_names);
+    }
+
+    /// The names of upstreams, once for each upstream.
+    pub(crate) fn host_names(&self) -> impl Iterator<Item = Arc<HostName>> {
+        let targets = self.upstreams.iter().flat_map(|of| &of.targets);
+        targets.filter_map(|target| target.host_name.clone())
     }
 
     /// Every route, with its upstreams and its description.

@@ -35,6 +35,8 @@ pub(crate) enum UpstreamState {
 }
 
 impl UpstreamState {
+    pub(crate) const ALL: [Self; 3] = [Self::Up, Self::Unknown, Self::Out];
+
     pub(crate) const fn name(self) -> &'static str {
         match self {
             Self::Up => "up",

@@ -4,12 +4,14 @@ use std::cell::{Cell, RefCell};
 use std::net::SocketAddr;
 use std::rc::Rc;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
+use std::sync::atomic::Ordering::Relaxed;
 use std::time::Duration;
+
+use tokio::time::{Instant, timeout_at};
 
 use super::endpoint::Endpoint;
 use super::pool::Pool;
-use super::route_upstreams::RouteUpstreams;
+use super::route_upstreams::{Changes, RouteUpstreams};
 use super::target::UpstreamTarget;
 use crate::observe::metrics::GatewayMetrics;
 
@@ -26,9 +28,8 @@ pub(super) struct Member {
 pub(super) struct Members {
     metrics: Arc<GatewayMetrics>,
     targets: Vec<Arc<UpstreamTarget>>,
-    /// Counts the changes of addresses of all upstreams of the route.
-    changes: Arc<AtomicU64>,
-    /// The value of `changes` that `list` follows.
+    changes: Arc<Changes>,
+    /// The count of changes that `list` follows.
     seen: Cell<u64>,
     list: RefCell<Vec<Rc<Member>>>,
     /// Position at which the next choice starts, so that members with equal load take turns.
@@ -64,7 +65,7 @@ impl Members {
         let members = Self {
             metrics: metrics.clone(),
             targets: upstreams.targets.clone(),
-            seen: Cell::new(changes.load(Relaxed)),
+            seen: Cell::new(changes.count.load(Relaxed)),
             changes,
             list: RefCell::default(),
             next: Cell::new(0),
@@ -108,10 +109,25 @@ impl Members {
         }
     }
 
+    /// Waits for a lookup that a failed connection has requested. False if there is none, or none that ends in time.
+    pub(super) async fn wait_for_change(&self, deadline: Instant) -> bool {
+        let looked_up = self.changes.looked_up.notified();
+        let mut targets = self.targets.iter();
+        let is_pending = targets.any(|target| {
+            let host = target.host_name.as_ref();
+            host.is_some_and(|host| host.is_pending(deadline.into_std()))
+        });
+        // In this order: the end of a lookup follows its change.
+        if self.changes.count.load(Relaxed) != self.seen.get() {
+            return true;
+        }
+        is_pending && timeout_at(deadline, looked_up).await.is_ok()
+    }
+
     /// Follows the changes of addresses. Costs one load if there are none.
     fn refresh(&self) {
         // Relaxed suffices: the lock of the endpoints orders the change itself, which precedes its count.
-        let changes = self.changes.load(Relaxed);
+        let changes = self.changes.count.load(Relaxed);
         if changes != self.seen.get() {
             self.seen.set(changes);
             self.rebuild();

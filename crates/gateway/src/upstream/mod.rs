@@ -8,10 +8,12 @@ pub(crate) mod error;
 pub(crate) mod health;
 pub(crate) mod health_check;
 mod idle_timeout;
+mod lookup;
 mod members;
 mod pool;
 mod probe;
 pub(crate) mod reported_load;
+pub(crate) mod resolution;
 pub(crate) mod route_upstreams;
 pub(crate) mod target;
 
@@ -25,6 +27,7 @@ use hyper::header::HOST;
 use hyper::{Method, Request, Response, StatusCode};
 use posthaste_serve::Peer;
 use posthaste_units::Dscp;
+use tokio::time::Instant;
 
 use self::body::UpstreamBody;
 use self::connection::UpstreamConnection;
@@ -87,7 +90,8 @@ impl Upstreams {
         })
     }
 
-    /// Tries endpoints one after another until one takes the request.
+    /// Tries endpoints one after another until one takes the request. If none does and a failed connection has caused
+    /// another lookup of a name, waits for its result, for at most the time of a connection.
     async fn send_to_any(
         &self,
         mut request: Request<RequestBody>,
@@ -96,7 +100,16 @@ impl Upstreams {
     ) -> Result<(Response<UpstreamBody>, &UpstreamTarget), UpstreamError> {
         let mut tried = Tried::default();
         let mut last = UpstreamError::NoneHealthy;
-        while let Some(member) = self.members.choose(&tried) {
+        let mut deadline = None;
+        loop {
+            let Some(member) = self.members.choose(&tried) else {
+                let deadline = *deadline.get_or_insert_with(|| Instant::now() + self.connect);
+                // Boxed for the same reason as a connection: it is rare.
+                if Box::pin(self.members.wait_for_change(deadline)).await {
+                    continue;
+                }
+                return Err(last);
+            };
             if !member.endpoint.health.try_use() {
                 tried.failed.push(member.key());
                 continue;
@@ -108,7 +121,6 @@ impl Upstreams {
             }
             tried.failed.push(member.key());
         }
-        Err(last)
     }
 
     /// Sends the request to one endpoint. An error includes the request if nothing of it was sent.

@@ -3,6 +3,9 @@
 use std::sync::Arc;
 use std::sync::atomic::AtomicU64;
 
+use tokio::sync::Notify;
+
+use super::resolution::Names;
 use super::target::UpstreamTarget;
 use crate::config::RouteConfig;
 use crate::error::TargetError;
@@ -10,17 +13,34 @@ use crate::error::TargetError;
 /// The upstreams of a route. Shared by all threads.
 pub(crate) struct RouteUpstreams {
     pub(crate) targets: Vec<Arc<UpstreamTarget>>,
-    /// Counts the changes of their addresses.
-    pub(super) changes: Arc<AtomicU64>,
+    pub(super) changes: Arc<Changes>,
+}
+
+/// Changes of the addresses of a route's upstreams.
+#[derive(Default)]
+pub(super) struct Changes {
+    /// Sets of addresses that were replaced.
+    pub(super) count: AtomicU64,
+    /// Wakes requests without a usable address at the end of each lookup.
+    pub(super) looked_up: Notify,
 }
 
 impl RouteUpstreams {
-    pub(crate) fn new(route: &RouteConfig) -> Result<Self, TargetError> {
+    pub(crate) fn new(route: &RouteConfig, names: &mut Names<'_>) -> Result<Self, TargetError> {
         let changes = Arc::default();
         Ok(Self {
-            targets: UpstreamTarget::all(route, &changes)?,
+            targets: UpstreamTarget::all(route, &changes, names)?,
             changes,
         })
+    }
+
+    /// Makes the upstreams follow the addresses of their names.
+    pub(crate) fn follow_names(&self) {
+        for target in &self.targets {
+            if let Some(host) = &target.host_name {
+                host.add_user(target);
+            }
+        }
     }
 
     /// Takes over from `known`, the same route in an earlier configuration, the knowledge about each address that both

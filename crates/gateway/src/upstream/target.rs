@@ -1,21 +1,23 @@
 //! Upstreams as configured, with their endpoints, and connections to these.
 
 use std::io;
-use std::net::{SocketAddr, ToSocketAddrs};
+use std::net::{IpAddr, SocketAddr};
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::Relaxed};
+use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 use std::time::Duration;
 
 use hyper::header::HeaderValue;
 use posthaste_serve::{ClientTls, Stream, connect};
 use tokio::sync::watch;
 use tokio::time::timeout;
-use url::Url;
+use url::{Host, Url};
 
 use super::endpoint::{self, Endpoint, EndpointSet};
 use super::error::UpstreamError;
 use super::health::UpstreamState;
 use super::reported_load::ReportedLoad;
+use super::resolution::{HostName, Names};
+use super::route_upstreams::Changes;
 use crate::config::{self, RouteConfig};
 use crate::error::TargetError;
 
@@ -26,29 +28,38 @@ pub(crate) struct UpstreamTarget {
     /// Host for requests without one: health checks, and HTTP/1.0.
     pub(super) host: HeaderValue,
     tls: Option<ClientTls>,
+    port: u16,
+    /// `None` if the configuration states an address.
+    pub(crate) host_name: Option<Arc<HostName>>,
     /// Rules for the health of new endpoints.
     health: config::Health,
     endpoints: watch::Sender<EndpointSet>,
-    /// Counts the changes of endpoints of all upstreams of the route.
-    changes: Arc<AtomicU64>,
+    /// Changes of the addresses of all upstreams of the route.
+    pub(super) changes: Arc<Changes>,
     pub(crate) reported: Arc<ReportedLoad>,
     /// The warning about unannounced closes has been logged.
     closes: AtomicBool,
 }
 
 impl UpstreamTarget {
-    /// Creates every upstream of a route. `changes` counts the changes of their endpoints.
-    pub(crate) fn all(
+    /// Creates every upstream of a route.
+    pub(super) fn all(
         route: &RouteConfig,
-        changes: &Arc<AtomicU64>,
+        changes: &Arc<Changes>,
+        names: &mut Names<'_>,
     ) -> Result<Vec<Arc<Self>>, TargetError> {
         let targets = route.upstream.iter();
         targets
-            .map(|name| Self::new(name, route, changes).map(Arc::new))
+            .map(|name| Self::new(name, route, changes, names).map(Arc::new))
             .collect()
     }
 
-    fn new(name: &str, route: &RouteConfig, changes: &Arc<AtomicU64>) -> Result<Self, TargetError> {
+    fn new(
+        name: &str,
+        route: &RouteConfig,
+        changes: &Arc<Changes>,
+        names: &mut Names<'_>,
+    ) -> Result<Self, TargetError> {
         let spelling = || TargetError::Spelling(name.to_owned());
         let url = if name.contains("://") {
             Url::parse(name)
@@ -68,21 +79,24 @@ impl UpstreamTarget {
             name: name.to_owned(),
             error,
         };
-        let mut addresses: Vec<SocketAddr> = (host.trim_matches(['[', ']']), port)
-            .to_socket_addrs()
-            .map_err(resolve)?
-            .collect();
-        if addresses.is_empty() {
-            return Err(resolve(io::Error::other("it has no address")));
-        }
-        addresses.sort_unstable();
-        addresses.dedup();
+        let (host_name, addresses) = match url.host() {
+            Some(Host::Ipv4(address)) => (None, vec![address.into()]),
+            Some(Host::Ipv6(address)) => (None, vec![address.into()]),
+            _ => {
+                let host = names.get(host).map_err(resolve)?;
+                let addresses = host.addresses();
+                (Some(host), addresses)
+            }
+        };
+        let addresses = with_port(&addresses, port);
         let endpoints = endpoint::updated(&[], &addresses, &route.health);
         let endpoints = endpoints.expect("the first address is a change");
         Ok(Self {
             name: name.to_owned(),
             host: HeaderValue::from_str(url.authority()).map_err(|_| spelling())?,
             tls,
+            port,
+            host_name,
             health: route.health.clone(),
             endpoints: watch::Sender::new(endpoints),
             changes: changes.clone(),
@@ -101,16 +115,17 @@ impl UpstreamTarget {
         self.endpoints.subscribe()
     }
 
-    /// Replaces the addresses, which are in their own order. Returns true if they changed.
-    pub(super) fn set_addresses(&self, addresses: &[SocketAddr]) -> bool {
+    /// Replaces the addresses, which are in their own order. Endpoints of addresses that stay are kept.
+    pub(super) fn set_addresses(&self, addresses: &[IpAddr]) {
         debug_assert!(!addresses.is_empty(), "an upstream loses its last address");
-        let known = self.endpoints();
-        let Some(endpoints) = endpoint::updated(&known, addresses, &self.health) else {
-            return false;
-        };
-        self.endpoints.send_replace(endpoints);
-        self.changes.fetch_add(1, Relaxed);
-        true
+        let addresses = with_port(addresses, self.port);
+        let has_changed = self.endpoints.send_if_modified(|endpoints| {
+            let updated = endpoint::updated(endpoints, &addresses, &self.health);
+            updated.map(|updated| *endpoints = updated).is_some()
+        });
+        if has_changed {
+            self.changes.count.fetch_add(1, Relaxed);
+        }
     }
 
     /// Takes over from `known`, the same upstream in an earlier configuration: the report, and the health of addresses
@@ -150,10 +165,22 @@ impl UpstreamTarget {
         UpstreamError::Closed(error)
     }
 
-    /// Connects to one of its endpoints.
+    /// Connects to one of its endpoints. A failure requests another lookup of the name.
     pub(super) async fn connect(&self, endpoint: &Endpoint, limit: Duration) -> io::Result<Stream> {
         let connecting = connect(endpoint.address, self.tls.as_ref());
         let connected = timeout(limit, connecting).await;
-        connected.unwrap_or_else(|_| Err(io::ErrorKind::TimedOut.into()))
+        let connected = connected.unwrap_or_else(|_| Err(io::ErrorKind::TimedOut.into()));
+        connected.inspect_err(|_| {
+            if let Some(host) = &self.host_name {
+                host.request();
+            }
+        })
     }
+}
+
+fn with_port(addresses: &[IpAddr], port: u16) -> Vec<SocketAddr> {
+    let addresses = addresses.iter();
+    addresses
+        .map(|address| SocketAddr::new(*address, port))
+        .collect()
 }

@@ -3,11 +3,13 @@
 mod compressed_requests;
 mod compressing;
 mod discounts;
+mod dns;
 mod documented;
 mod faults;
 mod forwarding;
 mod listening;
 mod marking;
+mod names;
 mod priced;
 mod promising;
 mod protecting;

@@ -28,7 +28,13 @@ pub(crate) struct OriginConnection {
 
 impl TestOrigin {
     pub(crate) fn start(serve: impl Fn(&mut OriginConnection) + Send + Sync + 'static) -> Self {
-        let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+        Self::on(TcpListener::bind("127.0.0.1:0").unwrap(), serve)
+    }
+
+    pub(crate) fn on(
+        listener: TcpListener,
+        serve: impl Fn(&mut OriginConnection) + Send + Sync + 'static,
+    ) -> Self {
         let address = listener.local_addr().unwrap();
         let connections = Arc::<AtomicUsize>::default();
         let requests = Arc::<Mutex<Vec<String>>>::default();

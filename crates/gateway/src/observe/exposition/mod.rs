@@ -1,5 +1,6 @@
 //! The counters in OpenMetrics text, for Prometheus.
 
+mod endpoints;
 mod promises;
 
 use std::fmt::Error;
@@ -189,7 +190,8 @@ fn upstreams(out: &mut DescriptorEncoder, context: &GatewayContext) -> Result<()
         "upstream_up",
         "Whether requests go to an upstream: 0 while it is out",
         rows,
-    )
+    )?;
+    endpoints::encode(out, &resolved)
 }
 
 fn connections(out: &mut DescriptorEncoder, snapshot: &Snapshot) -> Result<(), Error> {

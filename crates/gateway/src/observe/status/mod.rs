@@ -3,6 +3,8 @@
 
 mod promises;
 
+use std::net::SocketAddr;
+use std::sync::Arc;
 use std::sync::atomic::Ordering::Relaxed;
 
 use maud::{DOCTYPE, Markup, PreEscaped, html};
@@ -11,7 +13,9 @@ use posthaste_units::Size;
 use serde::Serialize;
 
 use crate::context::GatewayContext;
+use crate::upstream::endpoint::Endpoint;
 use crate::upstream::health::UpstreamState;
+use crate::upstream::target::UpstreamTarget;
 
 /// The document at `/status.json`.
 #[derive(Serialize)]
@@ -25,9 +29,28 @@ struct UpstreamStatus<'a> {
     route: &'a str,
     upstream: &'a str,
     state: UpstreamState,
+    addresses: Vec<AddressStatus>,
 }
 
-/// Returns the state of each upstream of each route, as JSON.
+/// An address of an upstream in the document.
+#[derive(Serialize)]
+struct AddressStatus {
+    address: SocketAddr,
+    state: UpstreamState,
+}
+
+impl AddressStatus {
+    fn all(target: &UpstreamTarget) -> Vec<Self> {
+        let endpoints = target.endpoints();
+        let status = |endpoint: &Arc<Endpoint>| Self {
+            address: endpoint.address,
+            state: endpoint.state(),
+        };
+        endpoints.iter().map(status).collect()
+    }
+}
+
+/// Returns the state of each upstream of each route and of its addresses, as JSON.
 pub(crate) fn json(context: &GatewayContext) -> String {
     let resolved = context.resolved();
     let upstreams = resolved.routes().flat_map(|route| {
@@ -35,6 +58,7 @@ pub(crate) fn json(context: &GatewayContext) -> String {
             route: &route.config.path,
             upstream: &target.name,
             state: target.state(),
+            addresses: AddressStatus::all(target),
         })
     });
     let document = StatusDocument {
@@ -77,7 +101,7 @@ pub(crate) fn page(context: &GatewayContext) -> String {
                 (promises::tables(&context.admission))
                 h2 { "Upstreams" }
                 table {
-                    tr { th { "Route" } th { "Upstream" } th { "State" } }
+                    tr { th { "Route" } th { "Upstream" } th { "State" } th { "Addresses" } }
                     @for route in resolved.routes() {
                         @for target in route.targets {
                             tr {
@@ -85,6 +109,11 @@ pub(crate) fn page(context: &GatewayContext) -> String {
                                 td { (target.name) }
                                 @let state = target.state().name();
                                 td class=(state) { (state) }
+                                td {
+                                    @for AddressStatus { address, state } in AddressStatus::all(target) {
+                                        span class=(state.name()) { (address) " " (state.name()) } " "
+                                    }
+                                }
                             }
                         }
                     }
