@@ -9,7 +9,7 @@
 
 use std::fmt;
 
-use posthaste_units::Instant;
+use posthaste_units::{Instant, Span};
 
 use super::Market;
 use super::ledger::Unpaid;
@@ -31,6 +31,8 @@ pub struct Ask<'a> {
     pub rate: Option<f64>,
     /// The request leaves compression of its reply to the server.
     pub open: bool,
+    /// Issue no quote, because the client would not see it.
+    pub unquoted: bool,
 }
 
 /// An admitted request.
@@ -203,6 +205,12 @@ impl Market {
         Ok(Some(paid.map(|()| price)))
     }
 
+    /// Time until the shown quote admits its next request. `None` if it is not valid.
+    pub fn wait(&mut self, now: Instant, ask: &Ask<'_>) -> Option<Span> {
+        let quote = self.key.read(ask.token?, ask.client).ok()?;
+        self.ledger.wait(now, &quote)
+    }
+
     /// Decides on admission at the current price.
     fn by_offer(&self, now: Instant, ask: &Ask<'_>) -> Result<By, Why> {
         let price = self.current(ask.open).price.micros();
@@ -224,7 +232,7 @@ impl Market {
     /// Issues a quote at the current price. A request that was admitted free and states no rate gets none, because it
     /// would not use it.
     fn quote(&mut self, now: Instant, ask: &Ask<'_>, by: By) -> Option<(Quote, String)> {
-        if by == By::Free && ask.rate.is_none() {
+        if ask.unquoted || by == By::Free && ask.rate.is_none() {
             return None;
         }
         let rate = ask

@@ -1,6 +1,7 @@
 //! Issued quotes and their use. A quote is issued only if the sum of all quoted rates stays within the capacity.
 //!
-//! All quotes have the same lifetime, so they end in the order of issue. A queue holds them, and the number of a quote
+//! Quotes end in the order of issue: all have the same lifetime, and after it was shortened, a new quote lasts at least
+//! until the one before it. A queue holds them, and the number of a quote
 //! gives its position. A client has one quote at a time, so that a client that discards its quotes cannot use up the
 //! capacity of others.
 
@@ -64,6 +65,20 @@ impl Ledger {
         }
     }
 
+    /// Sets the lifetime and the burst of new quotes. Existing quotes stay as they are.
+    pub fn set_terms(&mut self, life: Span, burst: u32) {
+        (self.life, self.burst) = (life, burst);
+    }
+
+    /// Ends every quote. Their numbers are not used again.
+    pub fn clear(&mut self) {
+        self.first += self.quotes.len() as u64;
+        self.quotes.clear();
+        self.clients.clear();
+        self.quoted = 0;
+        self.assert_invariants();
+    }
+
     /// Sets the capacity for new quotes. Existing quotes stay valid.
     pub fn set_capacity(&mut self, capacity: f64) {
         self.capacity = whole(capacity);
@@ -89,7 +104,8 @@ impl Ledger {
         let rate = micros as f64 / MICROS;
         let mut uses = Bucket::new(rate, self.burst);
         uses.take(now).ok()?;
-        let (until, owner) = (now + self.life, Arc::<str>::from(client));
+        let last = self.quotes.back().map_or(now, |entry| entry.until);
+        let (until, owner) = ((now + self.life).max(last), Arc::<str>::from(client));
         let number = self.first + self.quotes.len() as u64;
         self.clients.insert(Arc::clone(&owner));
         self.quotes.push_back(LedgerEntry {
@@ -112,16 +128,22 @@ impl Ledger {
 
     /// Uses a quote for one request.
     pub fn take(&mut self, now: Instant, quote: &Quote) -> Result<(), Unpaid> {
-        self.expire(now);
-        let place = quote
-            .number
-            .checked_sub(self.first)
-            .ok_or(Unpaid::Expired)?;
-        let entry = self.quotes.get_mut(place as usize);
-        let same =
-            |entry: &&mut LedgerEntry| entry.until == quote.until && *entry.client == *quote.client;
-        let entry = entry.filter(same).ok_or(Unpaid::Expired)?;
+        let entry = self.entry(now, quote).ok_or(Unpaid::Expired)?;
         entry.uses.take(now).map_err(|_| Unpaid::Overused)
+    }
+
+    /// Time until a quote admits its next request. `None` if it has expired.
+    pub fn wait(&mut self, now: Instant, quote: &Quote) -> Option<Span> {
+        Some(self.entry(now, quote)?.uses.wait(now))
+    }
+
+    /// The entry of a valid quote.
+    fn entry(&mut self, now: Instant, quote: &Quote) -> Option<&mut LedgerEntry> {
+        self.expire(now);
+        let place = quote.number.checked_sub(self.first)?;
+        let entry = self.quotes.get_mut(place as usize)?;
+        let same = entry.until == quote.until && *entry.client == *quote.client;
+        same.then_some(entry)
     }
 
     /// Sum of the live quotes' rates, in requests per second.

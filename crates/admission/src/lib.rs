@@ -25,6 +25,7 @@ mod monitor;
 mod offers;
 mod parameter;
 mod quote;
+mod rest;
 
 use posthaste_units::{Instant, Ratio, Span};
 
@@ -41,6 +42,7 @@ pub use monitor::{
 pub use offers::Published;
 pub use parameter::WrongParameter;
 pub use quote::{Forged, Key, Quote, TOKEN_LENGTH};
+pub use rest::Rest;
 
 use offers::Offers;
 use parameter::{positive, within};
@@ -127,6 +129,36 @@ impl Market {
             offers,
             ledger,
         }
+    }
+
+    /// Changes the terms. With the same currency the price stays, quotes and published offers are honoured until they
+    /// end, and the new offers are published at the next sample. Amounts of another currency say nothing about this
+    /// one, so its market starts at price 0, and every offer and quote has expired.
+    pub fn change(&mut self, terms: Terms) {
+        if terms.currency == self.terms.currency {
+            self.pricing.change(terms.controller.clone());
+            self.offers.change(&terms.offer, terms.life, terms.discount);
+        } else {
+            self.pricing = Pricing::new(terms.controller.clone(), terms.currency);
+            let price = self.pricing.price();
+            self.offers = Offers::new(&terms.offer, price, terms.life, terms.discount);
+            self.ledger.clear();
+        }
+        self.ledger.set_terms(terms.life, terms.burst);
+        if let Some(capacity) = terms.capacity {
+            self.ledger.set_capacity(capacity);
+        }
+        self.terms = terms;
+    }
+
+    /// Bounds the next price by the part of the load that may be left ([`Pricing::rest`]).
+    pub fn rest(&mut self, rest: Ratio) {
+        self.pricing.rest(rest);
+    }
+
+    /// The terms in use.
+    pub const fn terms(&self) -> &Terms {
+        &self.terms
     }
 
     /// Adds a sample and the service's capacity in requests per second. Returns the offers to publish in place of all

@@ -114,18 +114,30 @@ impl Offers {
         format!("{}{kind}@{}", self.base, price.amount())
     }
 
+    /// Changes name, discount and lifetime. Published offers can still be selected until they end.
+    pub(super) fn change(&mut self, base: &str, life: Span, discount: Ratio) {
+        self.retire();
+        let next = Self::new(base, self.price, life, discount);
+        let ending = std::mem::take(&mut self.ending);
+        *self = Self { ending, ..next };
+    }
+
+    /// Moves the current offers to those that end, if they were published. New offers must follow.
+    fn retire(&mut self) {
+        if let Some(published) = self.published.take() {
+            let until = published + self.life;
+            let before = std::mem::take(&mut self.present).into_iter();
+            let ending = before.map(|offer| (offer.name.clone(), (offer, until)));
+            self.ending.extend(ending);
+        }
+    }
+
     /// Sets the price. Returns the offers to publish, if any.
     pub(super) fn set(&mut self, price: Money, now: Instant) -> &[Published] {
         self.ending.retain(|_, (_, until)| *until > now);
         if price != self.price {
-            let next = self.at(price);
-            let before = std::mem::replace(&mut self.present, next);
-            if let Some(published) = self.published.take() {
-                let until = published + self.life;
-                let before = before.into_iter();
-                let ending = before.map(|offer| (offer.name.clone(), (offer, until)));
-                self.ending.extend(ending);
-            }
+            self.retire();
+            self.present = self.at(price);
             self.price = price;
         }
         let rests = |at: Instant| now.saturating_since(at) < self.life / 2;

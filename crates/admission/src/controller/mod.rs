@@ -8,7 +8,7 @@ mod rajomon;
 mod steps;
 mod window;
 
-use posthaste_units::{Instant, Span};
+use posthaste_units::{Instant, Ratio, Span};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
@@ -50,6 +50,7 @@ pub enum Controller {
 /// A price controller in operation.
 #[derive(Clone, Debug)]
 pub struct Pricing {
+    controller: Controller,
     running: ControllerState,
     currency: Currency,
     price: Amount,
@@ -94,21 +95,30 @@ impl Pricing {
     /// Starts at a price of 0.
     pub fn new(controller: Controller, currency: Currency) -> Self {
         Self {
-            running: match controller {
-                Controller::Steps(steps) => ControllerState::Steps(StepsState::new(steps)),
-                Controller::ProportionalIntegral(controller) => {
-                    ControllerState::ProportionalIntegral(ProportionalIntegralState::new(
-                        controller,
-                    ))
-                }
-                Controller::Rajomon(rajomon) => {
-                    ControllerState::Rajomon(RajomonState::new(rajomon))
-                }
-            },
+            running: ControllerState::at(controller.clone(), Amount::ZERO),
+            controller,
             currency,
             price: Amount::ZERO,
             rises: true,
             turns: 0,
+        }
+    }
+
+    /// Replaces the controller. The price stays, as far as the new controller allows it. An equal controller keeps its
+    /// history, too.
+    pub fn change(&mut self, controller: Controller) {
+        if controller == self.controller {
+            return;
+        }
+        self.running = ControllerState::at(controller.clone(), self.price);
+        self.controller = controller;
+    }
+
+    /// Bounds the next price by the part of the load that may be left: the price is 0 at a rest of 1. Only for
+    /// `proportional-integral`; the others keep the rules that they reproduce.
+    pub fn rest(&mut self, rest: Ratio) {
+        if let ControllerState::ProportionalIntegral(running) = &mut self.running {
+            running.rest(rest);
         }
     }
 
@@ -141,6 +151,19 @@ impl Pricing {
     /// Number of reversals of the price, up to down or down to up. A high count shows that the price oscillates.
     pub const fn turns(&self) -> u64 {
         self.turns
+    }
+}
+
+impl ControllerState {
+    /// Starts at a price, or at the highest one that the controller allows.
+    fn at(controller: Controller, price: Amount) -> Self {
+        match controller {
+            Controller::Steps(steps) => Self::Steps(StepsState::at(steps, price)),
+            Controller::ProportionalIntegral(controller) => {
+                Self::ProportionalIntegral(ProportionalIntegralState::at(controller, price))
+            }
+            Controller::Rajomon(rajomon) => Self::Rajomon(RajomonState::at(rajomon, price)),
+        }
     }
 }
 

@@ -6,7 +6,8 @@
 //!
 //! The change of the error and the error itself are added to the price, which stays between 0 and `most`, so there is
 //! no integral windup. Near `most` each tick drives away a larger part of the remaining clients, so the gains shrink
-//! with the distance to it.
+//! with the distance to it. They delay the fall from a high price by seconds, so the price has an upper bound that falls
+//! to 0 as the service comes to rest ([`Rest`](crate::Rest)).
 
 use posthaste_units::{Instant, Ratio, Span};
 use schemars::JsonSchema;
@@ -104,6 +105,26 @@ impl ProportionalIntegralState {
             corrects: false,
             share: 0.0,
             price: Amount::ZERO,
+        }
+    }
+
+    /// Continues at a price, with nothing known of the load.
+    pub(super) fn at(parameters: ProportionalIntegral, price: Amount) -> Self {
+        let price = price.min(parameters.most);
+        Self {
+            share: price.micros() as f64 / parameters.most.micros().max(1) as f64,
+            price,
+            ..Self::new(parameters)
+        }
+    }
+
+    /// Bounds the price by the part of the load that may be left.
+    pub(super) fn rest(&mut self, rest: Ratio) {
+        let most = 1.0 - rest.get();
+        self.share = self.share.min(most);
+        if most == 0.0 {
+            (self.busy, self.delay, self.corrects) = (0.0, 0.0, false);
+            self.error = self.parameters.error(0.0, 0.0);
         }
     }
 

@@ -80,6 +80,16 @@ impl RajomonState {
         }
     }
 
+    /// Continues at a price.
+    pub(super) fn at(parameters: Rajomon, price: Amount) -> Self {
+        let price = price.min(parameters.most);
+        Self {
+            exact: price.micros() as f64,
+            price,
+            ..Self::new(parameters)
+        }
+    }
+
     pub(super) fn push(&mut self, seen: Observed) -> Amount {
         let Some(last) = self.last.filter(|last| *last < seen.at) else {
             self.last = self.last.or(Some(seen.at));

@@ -86,6 +86,14 @@ impl StepsState {
         }
     }
 
+    /// Continues at a price.
+    pub(super) fn at(steps: Steps, price: Amount) -> Self {
+        Self {
+            price: price.min(steps.most).micros(),
+            ..Self::new(steps)
+        }
+    }
+
     pub(super) fn push(&mut self, seen: Observed) -> Amount {
         match self.last {
             None => (self.last, self.stepped) = (Some(seen.at), seen.at),

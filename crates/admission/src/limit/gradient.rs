@@ -82,6 +82,25 @@ impl GradientState {
         }
     }
 
+    pub(super) fn is_same(&self, other: &Self) -> bool {
+        self.gradient == other.gradient
+    }
+
+    /// The limit before the probe under way.
+    pub(super) const fn before(&self) -> Option<f64> {
+        match self.stage {
+            GradientPhase::Working(_) => None,
+            GradientPhase::Draining { before, .. } | GradientPhase::Probing(before) => Some(before),
+        }
+    }
+
+    /// Ends a probe under way.
+    pub(super) const fn rest(&mut self) {
+        if self.before().is_some() {
+            self.stage = GradientPhase::Working(0);
+        }
+    }
+
     /// The limit after a round.
     pub(super) fn close(&mut self, round: &Round, limit: f64) -> f64 {
         let Some(mean) = round.mean(self.alone) else {

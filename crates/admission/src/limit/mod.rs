@@ -35,6 +35,8 @@ pub struct Limit {
     least: u32,
     most: u32,
     now: f64,
+    /// Highest limit that a round without failures used and did not lower, halved at each recovery.
+    confirmed: f64,
 }
 
 #[derive(Clone, Debug)]
@@ -101,6 +103,53 @@ impl Limit {
             least,
             most: most.max(least),
             now: f64::from(least),
+            confirmed: f64::from(least),
+        }
+    }
+
+    /// Takes over the limit found by `before`, within the bounds of this one. An equal limiter keeps its history, too.
+    #[must_use]
+    pub fn continuing(self, before: &Self) -> Self {
+        let (least, most) = (f64::from(self.least), f64::from(self.most));
+        let (start, now) = match self.limiter.is_same(&before.limiter) {
+            true => (before.clone(), before.now),
+            false => (self.clone(), before.settled()),
+        };
+        Self {
+            least: self.least,
+            most: self.most,
+            now: now.clamp(least, most),
+            confirmed: before.confirmed.clamp(least, most),
+            ..start
+        }
+    }
+
+    /// The service has come to rest: nothing is in service, and nothing was rejected ([`Rest`](crate::Rest)).
+    ///
+    /// - A probe ends, and the limit before it applies. Its queue has drained.
+    /// - A round that has not ended is discarded. Its replies belong to the load before.
+    /// - A limit below half of the highest confirmed one is raised to that half. The reason that lowered it may have
+    ///   gone with the load, and without replies nothing else would raise it. Half, as TCP restarts after a loss (RFC
+    ///   5681): if the service is still overloaded, a round of replies or failures lowers it again. Each recovery
+    ///   halves the confirmed limit, until rounds confirm a higher one.
+    pub fn rest(&mut self) {
+        self.now = self.settled();
+        self.round = Round::default();
+        if let LimiterState::Gradient(running) = &mut self.limiter {
+            running.rest();
+        }
+        let half = (self.confirmed / 2.0).max(f64::from(self.least));
+        if self.now < half {
+            (self.now, self.confirmed) = (half, half);
+        }
+        debug_assert!(self.now <= f64::from(self.most), "a limit of {}", self.now);
+    }
+
+    /// The limit without a probe under way.
+    fn settled(&self) -> f64 {
+        match &self.limiter {
+            LimiterState::Gradient(running) => running.before().unwrap_or(self.now),
+            LimiterState::Aimd(_) => self.now,
         }
     }
 
@@ -124,12 +173,25 @@ impl Limit {
             LimiterState::Aimd(aimd) => aimd.close(&round, self.now),
         };
         debug_assert!(wanted.is_finite(), "a limit of {wanted}");
+        if wanted >= self.now && round.failed.count == 0 && round.was_needed(self.now) {
+            self.confirmed = self.confirmed.max(self.now);
+        }
         self.now = wanted.clamp(f64::from(self.least), f64::from(self.most));
     }
 
     /// Current maximum number of requests in service.
     pub const fn now(&self) -> u32 {
         self.now as u32
+    }
+}
+
+impl LimiterState {
+    fn is_same(&self, other: &Self) -> bool {
+        match (self, other) {
+            (Self::Gradient(one), Self::Gradient(other)) => one.is_same(other),
+            (Self::Aimd(one), Self::Aimd(other)) => one == other,
+            _ => false,
+        }
     }
 }
 

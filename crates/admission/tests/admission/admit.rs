@@ -125,6 +125,7 @@ const ADA: Ask<'_> = Ask {
     token: None,
     rate: None,
     open: false,
+    unquoted: false,
 };
 
 #[test]

@@ -206,6 +206,7 @@ impl Witness {
             token: shown.as_ref().map(|(_, token, _)| token.as_str()),
             rate,
             open: self.random.random_bool(0.5),
+            unquoted: false,
         };
         let room = self.random.random_bool(0.7);
         let answer = self.market.admit(self.now, &ask, room);

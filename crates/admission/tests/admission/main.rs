@@ -1,6 +1,7 @@
 //! Integration tests of the crate's public interface: random histories, plants, and single parts.
 
 mod admit;
+mod changes;
 mod configurations;
 mod controllers;
 mod histories;
@@ -8,6 +9,7 @@ mod limits;
 mod monitor;
 mod parts;
 mod plant;
+mod rests;
 mod tokens;
 mod whole;
 
