@@ -79,17 +79,18 @@ use std::cell::RefCell;
 use std::net::SocketAddr;
 use std::path::PathBuf;
 use std::rc::Rc;
-use std::sync::Arc;
 use std::sync::atomic::AtomicU64;
+use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
 use posthaste_broker_client::Sink;
 use posthaste_compression::LoadEstimate;
 use posthaste_serve::{Background, HttpServer, ServerTls, StartError, Timeouts};
-use posthaste_units::Span;
 use tokio::sync::watch;
 
-use crate::admission::{Admission, price_loop};
+use crate::admission::Admission;
+use crate::admission::offering::Offering;
+use crate::admission::price_loop::PriceLoop;
 pub use crate::config::GatewayConfig;
 use crate::config::{AdmissionSettings, Watch};
 use crate::context::GatewayContext;
@@ -126,7 +127,8 @@ pub struct RunningGateway {
     // Drop order: clients first, monitoring last.
     server: posthaste_serve::RunningServer,
     _watcher: Option<LoadWatcher>,
-    _pricing: Option<Background>,
+    /// Started with the first configuration that has prices. Held during a reload, so that there is one at a time.
+    pricing: Mutex<Option<PriceLoop>>,
     _names: Background,
     _admin: posthaste_serve::RunningServer,
     context: Arc<GatewayContext>,
@@ -167,10 +169,9 @@ pub fn start(config: GatewayConfig) -> Result<RunningGateway, GatewayError> {
         start: Instant::now(),
     });
     let watcher = LoadWatcher::start(context.clone()).map_err(StartError::from)?;
-    let pricing = match settings {
-        AdmissionSettings::Prices { prices, .. } => Some(start_pricing(&context, prices.every)?),
-        _ => None,
-    };
+    let mut pricing = None;
+    start_pricing(&context, &settings, &mut pricing)?;
+    set_pricing(&settings, &context.resolved().offering, &pricing);
     let names = renewal::start(context.resolved.subscribe()).map_err(StartError::from)?;
     let watched = context.clone();
     let admin = HttpServer::default().start(admin, move |_| AdminHandler(watched.clone()))?;
@@ -185,7 +186,7 @@ pub fn start(config: GatewayConfig) -> Result<RunningGateway, GatewayError> {
         tls,
         server,
         _watcher: watcher,
-        _pricing: pricing,
+        pricing: Mutex::new(pricing),
         _names: names,
         _admin: admin,
         context,
@@ -210,12 +211,28 @@ fn traces(config: &GatewayConfig) -> Result<Option<Traces>, GatewayError> {
     Ok(Some(traces.map_err(StartError::from)?))
 }
 
-fn start_pricing(context: &Arc<GatewayContext>, every: Span) -> Result<Background, StartError> {
-    let (admission, measured) = (context.admission.clone(), context.clone());
-    let resolved = context.resolved();
-    let offering = &resolved.offering;
-    let started = price_loop::start(admission, offering, every, move || measured.busy());
-    started.map_err(StartError::from)
+/// Starts the price loop, if there are prices and it does not run. It waits for its settings.
+fn start_pricing(
+    context: &Arc<GatewayContext>,
+    settings: &AdmissionSettings,
+    pricing: &mut Option<PriceLoop>,
+) -> Result<(), StartError> {
+    if pricing.is_none() && matches!(settings, AdmissionSettings::Prices { .. }) {
+        let (admission, measured) = (context.admission.clone(), context.clone());
+        *pricing = Some(PriceLoop::start(admission, move || measured.busy())?);
+    }
+    Ok(())
+}
+
+/// Lets the price loop run with new settings, or pause.
+fn set_pricing(settings: &AdmissionSettings, offering: &Offering, pricing: &Option<PriceLoop>) {
+    let every = match settings {
+        AdmissionSettings::Prices { prices, .. } => Some(prices.every),
+        _ => None,
+    };
+    if let Some(pricing) = pricing {
+        pricing.set(every, offering);
+    }
 }
 
 fn server(config: &GatewayConfig) -> Result<HttpServer, GatewayError> {
@@ -300,9 +317,11 @@ async fn sweep(router: Rc<RefCell<Rc<Router>>>) {
 }
 
 impl RunningGateway {
-    /// Applies `config` to new requests; requests in service keep their configuration. Reads all certificates again, those
-    /// of the authorities of clients too, and uses them for connections from then on.
+    /// Applies `config` to new requests; requests in service keep their configuration, and stay counted. Reads all
+    /// certificates again, those of the authorities of clients too, and uses them for connections from then on. An error
+    /// changes nothing.
     pub fn reload(&self, config: GatewayConfig) -> Result<(), GatewayError> {
+        let mut pricing = self.pricing.lock().unwrap_or_else(PoisonError::into_inner);
         let now = self.context.resolved();
         let (old, new) = (now.config.timeouts, config.timeouts);
         let fixed = [
@@ -310,8 +329,6 @@ impl RunningGateway {
             ("access_log", now.config.access_log == config.access_log),
             ("traces", now.config.traces == config.traces),
             ("demand", now.config.demand == config.demand),
-            ("protection", now.config.protection == config.protection),
-            ("prices", now.config.prices == config.prices),
             ("listen", now.config.listen == config.listen),
             ("http", now.config.http == config.http),
             (
@@ -332,11 +349,17 @@ impl RunningGateway {
         if let Some((name, _)) = fixed.iter().find(|(_, same)| !same) {
             return Err(GatewayError::Fixed(name));
         }
-        let settings = tls_settings(&config)?;
+        let tls = tls_settings(&config)?;
         let resolved = ResolvedConfig::following(config, &now)?;
+        let settings = resolved.config.admission();
+        start_pricing(&self.context, &settings, &mut pricing)?;
+        // Nothing fails from here on.
+        let (admission, offering) = (&self.context.admission, &resolved.offering);
+        admission.change(&resolved.config.protection, &settings, offering);
+        set_pricing(&settings, offering, &pricing);
         self.context.resolved.send_replace(Arc::new(resolved));
-        if let (Some(tls), Some(settings)) = (&self.tls, settings) {
-            tls.present(settings);
+        if let (Some(server), Some(tls)) = (&self.tls, tls) {
+            server.present(tls);
         }
         Ok(())
     }

@@ -110,14 +110,15 @@ impl Gateway {
             metrics.redirected();
             return Ok((reply, None));
         }
-        if let Some(page) = admission.offer_page(&head, &peer) {
+        if let Some(page) = admission.offer_page(&config.protection, &head, &peer) {
             return Ok((page, None));
         }
         let route = router.route(head.uri.path())?;
         let mut body = RequestBody::receive(&mut head, body, config.limits.body, &peer)?;
         let preferences = Preferences::read(&head, &mut body, &route.described, route.wish).await?;
         metrics.preferences(preferences.seen, preferences.unread);
-        let guard = admission.admit(&mut head, &preferences, route.menu.codings(), &peer)?;
+        let codings = route.menu.codings();
+        let guard = admission.admit(&config.protection, &mut head, &preferences, codings, &peer)?;
         let (marks, promised) = (router.marks.as_ref(), guard.priorities());
         let mark = marking::decide(marks, &preferences, promised, route.mark);
         let conditions = RequestConditions::read(&head);
@@ -136,7 +137,7 @@ impl Gateway {
         let status = outcome.as_ref().map(|(reply, _)| reply.status());
         record(metrics, &guard, trace, (sent, upload.waited()), status);
 
-        let (mut reply, target) = outcome?;
+        let (mut reply, target) = outcome.map_err(|failure| route.upstreams.rejection(failure))?;
         head::take_report(&config.demand.watch, &target.reported, reply.headers_mut());
         head::prepare(&mut reply);
         guard.add_fields(reply.headers_mut());

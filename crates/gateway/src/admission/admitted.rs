@@ -12,7 +12,7 @@ use posthaste_qos::Priorities;
 use posthaste_units::{Instant, Span};
 
 use super::Admission;
-use super::counters::AdmissionGround;
+use super::counters::{AdmissionGround, RejectionReason};
 use super::state::{AdmissionPolicy, AdmittedRequest};
 use crate::clock::now;
 use crate::request::progress::UploadProgress;
@@ -76,7 +76,7 @@ impl<'p> AdmissionGuard<'p> {
         }
         let mut state = self.admission.state();
         match paused {
-            true => state.leave(),
+            true => state.leave(now()),
             false => state.resume(),
         }
     }
@@ -91,6 +91,7 @@ impl<'p> AdmissionGuard<'p> {
         let time = at.since(*began).saturating_sub(upload);
         let failed = status.is_none_or(|status| status.is_server_error());
         let mut state = self.admission.state();
+        state.rest.replied(time);
         if !failed {
             state.served += 1;
             state.waited += time;
@@ -113,9 +114,18 @@ impl<'p> AdmissionGuard<'p> {
     pub(crate) fn priorities(&self) -> Option<&Priorities> {
         let (_, admitted, _) = self.admitted.as_ref()?;
         match admitted.ground {
-            AdmissionGround::Price(By::Offer | By::Quote) => self.admission.priorities.as_ref(),
-            AdmissionGround::Price(By::Free) | AdmissionGround::Plain => None,
+            AdmissionGround::Price(By::Offer | By::Quote) => admitted.priorities.as_deref(),
+            AdmissionGround::Price(By::Free)
+            | AdmissionGround::Plain
+            | AdmissionGround::DryRun => None,
         }
+    }
+
+    /// Reason for which the policy would have rejected the request, if a dry run admitted it.
+    #[allow(dead_code, reason = "for the access log")]
+    pub(crate) fn would_reject(&self) -> Option<&'static str> {
+        let (_, admitted, _) = self.admitted.as_ref()?;
+        admitted.would_reject.map(RejectionReason::name)
     }
 
     /// Adds the fields with the price and the quote to the reply.
@@ -133,7 +143,7 @@ impl<'p> AdmissionGuard<'p> {
 impl Drop for AdmissionGuard<'_> {
     fn drop(&mut self) {
         if self.admitted.is_some() && !self.is_paused.get() {
-            self.admission.state().leave();
+            self.admission.state().leave(now());
         }
     }
 }

@@ -5,12 +5,14 @@ use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 use posthaste_admission::{By, REFUSALS, Why};
 
 /// Ground on which a request is admitted.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum AdmissionGround {
     /// No price applies.
     Plain,
     /// By the market.
     Price(By),
+    /// The policy would have rejected it.
+    DryRun,
 }
 
 /// Reason of a rejection.
@@ -24,14 +26,42 @@ pub(super) enum RejectionReason {
     Price(Why),
 }
 
-const GROUNDS: [&str; 4] = ["plain", By::Quote.name(), By::Offer.name(), By::Free.name()];
+const GROUNDS: [&str; 5] = [
+    "plain",
+    By::Quote.name(),
+    By::Offer.name(),
+    By::Free.name(),
+    "dry-run",
+];
 const OTHERS: [&str; 2] = ["rate", "limit"];
+const REASONS: usize = OTHERS.len() + REFUSALS.len();
+
+impl RejectionReason {
+    /// Its name as a label of metrics and in the access log.
+    pub(super) const fn name(self) -> &'static str {
+        match self {
+            Self::Rate => OTHERS[0],
+            Self::Limit => OTHERS[1],
+            Self::Price(why) => why.name(),
+        }
+    }
+
+    const fn index(self) -> usize {
+        match self {
+            Self::Rate => 0,
+            Self::Limit => 1,
+            Self::Price(why) => OTHERS.len() + why.index(),
+        }
+    }
+}
 
 /// Counters since the start.
 #[derive(Debug, Default)]
 pub(crate) struct AdmissionCounters {
     admitted: [AtomicU64; GROUNDS.len()],
-    rejected: [AtomicU64; OTHERS.len() + REFUSALS.len()],
+    rejected: [AtomicU64; REASONS],
+    /// Requests that a dry run admitted in spite of such a reason.
+    would_reject: [AtomicU64; REASONS],
     published: AtomicU64,
     not_published: AtomicU64,
 }
@@ -41,17 +71,17 @@ impl AdmissionCounters {
         let index = match ground {
             AdmissionGround::Plain => 0,
             AdmissionGround::Price(by) => 1 + by as usize,
+            AdmissionGround::DryRun => GROUNDS.len() - 1,
         };
         self.admitted[index].fetch_add(1, Relaxed);
     }
 
     pub(super) fn rejected(&self, reason: RejectionReason) {
-        let index = match reason {
-            RejectionReason::Rate => 0,
-            RejectionReason::Limit => 1,
-            RejectionReason::Price(why) => OTHERS.len() + why.index(),
-        };
-        self.rejected[index].fetch_add(1, Relaxed);
+        self.rejected[reason.index()].fetch_add(1, Relaxed);
+    }
+
+    pub(super) fn would_reject(&self, reason: RejectionReason) {
+        self.would_reject[reason.index()].fetch_add(1, Relaxed);
     }
 
     pub(super) fn published(&self, succeeded: bool) {
@@ -71,8 +101,12 @@ impl AdmissionCounters {
 
     /// Rejected requests, by reason.
     pub(crate) fn by_reason(&self) -> impl Iterator<Item = (&'static str, u64)> + '_ {
-        let names = OTHERS.into_iter().chain(REFUSALS.map(Why::name));
-        names.zip(self.rejected.iter().map(|count| count.load(Relaxed)))
+        named(&self.rejected)
+    }
+
+    /// Requests that a dry run admitted and the policy would have rejected, by reason.
+    pub(crate) fn by_dry_reason(&self) -> impl Iterator<Item = (&'static str, u64)> + '_ {
+        named(&self.would_reject)
     }
 
     /// Offers published, by outcome.
@@ -82,4 +116,10 @@ impl AdmissionCounters {
             ("failed", self.not_published.load(Relaxed)),
         ]
     }
+}
+
+/// Counts by the name of their reason.
+fn named(counts: &[AtomicU64; REASONS]) -> impl Iterator<Item = (&'static str, u64)> + '_ {
+    let names = OTHERS.into_iter().chain(REFUSALS.map(Why::name));
+    names.zip(counts.iter().map(|count| count.load(Relaxed)))
 }

@@ -27,8 +27,8 @@ pub(crate) struct ClientDelivery {
 
 impl Admission {
     /// Promises of every offer.
-    pub(crate) const fn promise(&self) -> &Promise {
-        &self.promise
+    pub(crate) fn promise(&self) -> Promise {
+        self.state().promise
     }
 
     /// Every published offer, by name. Empty without prices.

@@ -1,8 +1,12 @@
 //! The admission stage: admits requests by rate, by number in service, or by price, and records their outcome.
 //!
 //! [`Admission::admit`] is called once per request, before anything is sent to an upstream. All threads share one
-//! state. A request locks it at admission, at its reply and at its end, each time only for lookups in a few maps. The price is adjusted outside the path of
-//! requests ([`price_loop`]).
+//! state. A request locks it at admission, at its reply and at its end, each time only for lookups in a few maps. The
+//! price is adjusted outside the path of requests ([`price_loop`]).
+//!
+//! A new configuration changes the policy under the lock ([`Admission::change`]). A thread reads its own configuration
+//! only for the name of the client and for the policy `none`, which takes no lock. Until it has the new one, a request
+//! is treated as one that arrived before: without a policy it is not counted, at its admission or later.
 
 pub(crate) mod admitted;
 mod counters;
@@ -18,9 +22,7 @@ mod state;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use hyper::http::request::Parts;
-use posthaste_admission::Promise;
 use posthaste_compression::Codings;
-use posthaste_qos::Priorities;
 use posthaste_serve::Peer;
 
 use self::admitted::AdmissionGuard;
@@ -30,29 +32,22 @@ use self::offering::Offering;
 use self::rejected::rejection;
 use self::state::{AdmissionPolicy, AdmissionState};
 use crate::clock::now;
-use crate::config::{AdmissionSettings, Protection};
+use crate::config::{AdmissionSettings, Protection, ProtectionPolicy};
 use crate::error::Rejection;
 use crate::request::preferences::Preferences;
 
 /// Admission control of a gateway.
 #[derive(Debug)]
 pub(crate) struct Admission {
-    /// False if every request is admitted without a count.
-    pub(crate) is_active: bool,
-    /// Requests carry fields about offers and quotes.
-    has_prices: bool,
-    /// Field that identifies the client.
-    client: Option<String>,
-    /// Promises of every offer.
-    promise: Promise,
-    /// Network priorities that every offer promises, if any.
-    priorities: Option<Priorities>,
     state: Mutex<AdmissionState>,
     counters: AdmissionCounters,
 }
 
 /// The state for display.
 pub(crate) struct AdmissionSnapshot {
+    /// False if every request is admitted without a count.
+    pub(crate) is_active: bool,
+    pub(crate) is_dry: bool,
     pub(crate) in_service: u32,
     pub(crate) limit: Option<u32>,
     pub(crate) price: Option<CurrentPrice>,
@@ -76,30 +71,39 @@ impl Admission {
         settings: &AdmissionSettings,
         offering: &Offering,
     ) -> Self {
+        let state = AdmissionState::new(now(), config.dry_run, settings, offering);
         Self {
-            is_active: !matches!(settings, AdmissionSettings::None),
-            has_prices: matches!(settings, AdmissionSettings::Prices { .. }),
-            client: config.client.clone(),
-            promise: offering.promise,
-            priorities: offering.priorities.clone(),
-            state: Mutex::new(AdmissionState::new(AdmissionPolicy::new(settings))),
+            state: Mutex::new(state),
             counters: AdmissionCounters::default(),
         }
     }
 
-    /// Admits a request, or rejects it with a reason and advice. `offered` are the codings of its route.
+    /// Applies a new configuration. The counts and what was learned stay, see [`AdmissionState::change`].
+    pub(crate) fn change(
+        &self,
+        config: &Protection,
+        settings: &AdmissionSettings,
+        offering: &Offering,
+    ) {
+        self.state()
+            .change(now(), config.dry_run, settings, offering);
+    }
+
+    /// Admits a request, or rejects it with a reason and advice. `config` is that of its thread, `offered` are the
+    /// codings of its route.
     pub(crate) fn admit(
         &self,
+        config: &Protection,
         head: &mut Parts,
         preferences: &Preferences,
         offered: Codings,
         peer: &Peer,
     ) -> Result<AdmissionGuard<'_>, Rejection> {
-        if !self.is_active {
+        if config.policy == ProtectionPolicy::None {
             return Ok(AdmissionGuard::uncounted(self));
         }
         let at = now();
-        let client = client(head, peer, self.client.as_deref());
+        let client = client(head, peer, config.client.as_deref());
         let fields = OfferFields::read(&head.headers, preferences, offered);
         let mut state = self.state();
         let outcome = state.admit(at, &fields, &client);
@@ -108,8 +112,11 @@ impl Admission {
         match outcome {
             Ok(admitted) => {
                 self.counters.admitted(admitted.ground);
+                if let Some(reason) = admitted.would_reject {
+                    self.counters.would_reject(reason);
+                }
                 let client = client.into_owned();
-                if self.has_prices {
+                if admitted.is_priced || config.policy == ProtectionPolicy::Prices {
                     strip(&mut head.headers);
                 }
                 Ok(AdmissionGuard::new(self, at, in_service, client, admitted))
@@ -124,7 +131,9 @@ impl Admission {
     /// Returns the state for display.
     pub(crate) fn snapshot(&self) -> AdmissionSnapshot {
         let mut state = self.state();
-        let in_service = state.in_service;
+        state.settle(now());
+        let (in_service, is_dry) = (state.in_service, state.is_dry);
+        let is_active = !matches!(state.policy, AdmissionPolicy::None);
         let (limit, price) = match &mut state.policy {
             AdmissionPolicy::None | AdmissionPolicy::Rate(_) => (None, None),
             AdmissionPolicy::Limit(limit) => (Some(limit.now()), None),
@@ -142,6 +151,8 @@ impl Admission {
             }
         };
         AdmissionSnapshot {
+            is_active,
+            is_dry: is_active && is_dry,
             in_service,
             limit,
             price,

@@ -50,7 +50,7 @@ impl<'a> OfferFields<'a> {
     }
 
     /// Builds the request to the market.
-    pub(super) const fn request<'b>(&'b self, client: &'b str) -> Ask<'b> {
+    pub(super) const fn request<'b>(&'b self, client: &'b str, unquoted: bool) -> Ask<'b> {
         Ask {
             client,
             selected: self.selected,
@@ -58,6 +58,7 @@ impl<'a> OfferFields<'a> {
             token: self.token,
             rate: self.rate,
             open: self.is_open,
+            unquoted,
         }
     }
 }

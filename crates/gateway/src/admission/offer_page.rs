@@ -3,7 +3,7 @@
 use hyper::header::{CACHE_CONTROL, CONTENT_TYPE, HeaderValue};
 use hyper::http::request::Parts;
 use hyper::{Method, Response};
-use posthaste_admission::{Judged, PROCESSING_TIME, Published, Report};
+use posthaste_admission::{Judged, PROCESSING_TIME, Promise, Published, Report};
 use posthaste_serve::Peer;
 use posthaste_units::Span;
 use serde_json::{Value, json};
@@ -12,6 +12,7 @@ use super::Admission;
 use super::offer_fields::{client, price_text};
 use super::state::AdmissionPolicy;
 use crate::clock::now;
+use crate::config::Protection;
 use crate::response::body::ReplyBody;
 
 /// Path of the page.
@@ -19,17 +20,26 @@ const PATH: &str = "/.well-known/wsqos";
 
 impl Admission {
     /// Answers a request for [`PATH`] with the current offer and the delivery of each promise, to this client and to
-    /// all. `None` for other requests.
-    pub(crate) fn offer_page(&self, head: &Parts, peer: &Peer) -> Option<Response<ReplyBody>> {
+    /// all. `None` for other requests, and in a dry run, of which clients see nothing.
+    pub(crate) fn offer_page(
+        &self,
+        config: &Protection,
+        head: &Parts,
+        peer: &Peer,
+    ) -> Option<Response<ReplyBody>> {
         if head.uri.path() != PATH || head.method != Method::GET {
             return None;
         }
-        let client = client(head, peer, self.client.as_deref());
+        let client = client(head, peer, config.client.as_deref());
         let at = now();
         let mut state = self.state();
         let AdmissionPolicy::Prices(_, market) = &state.policy else {
             return None;
         };
+        if state.is_dry {
+            return None;
+        }
+        let promise = state.promise;
         let current = |open| {
             let Published {
                 name, price: due, ..
@@ -51,8 +61,8 @@ impl Admission {
         // Formatting does not hold the lock.
         drop(state);
         let formatted = |reports: Vec<(String, Report)>| -> Vec<Value> {
-            let outcome = |(offer, report): &(String, Report)| self.outcome(offer, report);
-            reports.iter().map(outcome).collect()
+            let each = |(offer, report): &(String, Report)| outcome(offer, report, &promise);
+            reports.iter().map(each).collect()
         };
         let (yours, all) = (formatted(yours), formatted(all));
         let text =
@@ -64,34 +74,34 @@ impl Admission {
         reply.headers_mut().insert(CACHE_CONTROL, now);
         Some(reply)
     }
+}
 
-    /// Formats one offer's delivery, to one client or to all. Times are in milliseconds, as in the offer vocabulary.
-    fn outcome(&self, offer: &str, report: &Report) -> Value {
-        let each = |value: fn(Judged) -> Option<Value>| -> Value {
-            let judged = report.judged().into_iter();
-            let known = judged.filter_map(|(name, judged)| Some((name.to_owned(), value(judged)?)));
-            Value::Object(known.collect())
-        };
-        let mut promised = each(|judged| judged.promised.map(Value::from));
-        let mut delivered = each(|judged| judged.delivered.map(Value::from));
-        let millis = |time: Span| Value::from(time.as_secs_f64() * 1e3);
-        if let Some(most) = self.promise.processing_time {
-            promised[PROCESSING_TIME] = millis(most);
-        }
-        if let Some(mean) = report.seen.mean() {
-            delivered[PROCESSING_TIME] = millis(mean);
-        }
-        let seen = &report.seen;
-        json!({
-            "offer": offer,
-            "served": seen.served,
-            "late": seen.late,
-            "failed": seen.failed,
-            "refused": seen.refused,
-            "seconds": report.over.as_secs_f64(),
-            "promised": promised,
-            "delivered": delivered,
-            "verdict": each(|judged| judged.verdict.map(|verdict| verdict.name().into())),
-        })
+/// Formats one offer's delivery, to one client or to all. Times are in milliseconds, as in the offer vocabulary.
+fn outcome(offer: &str, report: &Report, promise: &Promise) -> Value {
+    let each = |value: fn(Judged) -> Option<Value>| -> Value {
+        let judged = report.judged().into_iter();
+        let known = judged.filter_map(|(name, judged)| Some((name.to_owned(), value(judged)?)));
+        Value::Object(known.collect())
+    };
+    let mut promised = each(|judged| judged.promised.map(Value::from));
+    let mut delivered = each(|judged| judged.delivered.map(Value::from));
+    let millis = |time: Span| Value::from(time.as_secs_f64() * 1e3);
+    if let Some(most) = promise.processing_time {
+        promised[PROCESSING_TIME] = millis(most);
     }
+    if let Some(mean) = report.seen.mean() {
+        delivered[PROCESSING_TIME] = millis(mean);
+    }
+    let seen = &report.seen;
+    json!({
+        "offer": offer,
+        "served": seen.served,
+        "late": seen.late,
+        "failed": seen.failed,
+        "refused": seen.refused,
+        "seconds": report.over.as_secs_f64(),
+        "promised": promised,
+        "delivered": delivered,
+        "verdict": each(|judged| judged.verdict.map(|verdict| verdict.name().into())),
+    })
 }

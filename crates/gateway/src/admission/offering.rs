@@ -2,6 +2,7 @@
 
 use std::fs;
 use std::path::Path;
+use std::sync::Arc;
 
 use posthaste_admission::Promise;
 use posthaste_qos::{Definition, Document, Priorities};
@@ -15,7 +16,7 @@ use crate::error::{PromiseError, ResolveError};
 pub(crate) struct Offering {
     pub(crate) promise: Promise,
     /// Promised network priorities, if stated.
-    pub(crate) priorities: Option<Priorities>,
+    pub(crate) priorities: Option<Arc<Priorities>>,
     pub(super) publisher: Option<OfferPublisher>,
 }
 
@@ -41,7 +42,7 @@ impl Offering {
         let states_some = *transport != Priorities::default();
         Ok(Self {
             promise,
-            priorities: states_some.then(|| transport.clone()),
+            priorities: states_some.then(|| Arc::new(transport.clone())),
             publisher: match &prices.broker {
                 Some(broker) => Some(OfferPublisher::new(broker, qos)?),
                 None => None,

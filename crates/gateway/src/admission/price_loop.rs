@@ -12,8 +12,8 @@ use tokio::time::{MissedTickBehavior, interval};
 
 use super::Admission;
 use super::offering::Offering;
-use super::publication::{DatedOffers, publish};
-use super::state::AdmissionPolicy;
+use super::publication::{DatedOffers, OfferPublisher, publish};
+use super::state::{AdmissionPolicy, AdmissionState};
 use crate::clock::now;
 
 /// Share of the known capacity that may be quoted.
@@ -25,37 +25,88 @@ const MEMORY: f64 = 10.0;
 /// Relative growth of the shortest mean time per sample, so that it is gradually forgotten.
 const DRIFT: f64 = 0.002;
 
-/// Adjusts the price `every` so often until the returned handle is dropped. `measure` returns the busy share.
-pub(crate) fn start(
-    admission: Arc<Admission>,
-    offering: &Offering,
-    every: Span,
-    measure: impl Fn() -> Option<f64> + Send + 'static,
-) -> io::Result<Background> {
-    let publisher = offering.publisher.clone();
-    Background::start("prices", move || async move {
-        let (out, published) = watch::channel(None);
-        tokio::select! {
-            () = run(&admission, every, measure, &out) => {}
-            () = publish(&admission, publisher, published) => {}
-        }
-    })
+/// The running price loop. It pauses while there are no prices.
+pub(crate) struct PriceLoop {
+    settings: watch::Sender<Option<LoopSettings>>,
+    _thread: Background,
 }
 
-/// Runs the price loop forever and passes on the offers to publish.
+#[derive(Clone)]
+struct LoopSettings {
+    /// Interval of price updates.
+    every: Span,
+    publisher: Option<OfferPublisher>,
+}
+
+impl PriceLoop {
+    /// Starts the loop, paused. `measure` returns the busy share.
+    pub(crate) fn start(
+        admission: Arc<Admission>,
+        measure: impl Fn() -> Option<f64> + Send + 'static,
+    ) -> io::Result<Self> {
+        let (settings, mut changes) = watch::channel(None::<LoopSettings>);
+        let thread = Background::start("prices", move || async move {
+            loop {
+                let current = changes.borrow_and_update().clone();
+                let change = tokio::select! {
+                    change = changes.changed() => change,
+                    () = run(&admission, current, &measure) => return,
+                };
+                if change.is_err() {
+                    return;
+                }
+            }
+        })?;
+        Ok(Self {
+            settings,
+            _thread: thread,
+        })
+    }
+
+    /// Adjusts the price `every` so often from now on and publishes the offers, or pauses. Offers at a broker are not
+    /// withdrawn: they end on their own, as those of a gateway that fails.
+    pub(crate) fn set(&self, every: Option<Span>, offering: &Offering) {
+        let publisher = &offering.publisher;
+        self.settings.send_replace(every.map(|every| LoopSettings {
+            every,
+            publisher: publisher.clone(),
+        }));
+    }
+}
+
+/// Adjusts the price and publishes offers, forever.
 async fn run(
     admission: &Admission,
+    settings: Option<LoopSettings>,
+    measure: &impl Fn() -> Option<f64>,
+) {
+    let Some(LoopSettings { every, publisher }) = settings else {
+        return std::future::pending().await;
+    };
+    let (out, published) = watch::channel(None);
+    tokio::select! {
+        () = adjust(admission, every, measure, &out) => {}
+        () = publish(admission, publisher, published) => {}
+    }
+}
+
+/// Adjusts the price forever and passes on the offers to publish.
+async fn adjust(
+    admission: &Admission,
     every: Span,
-    measure: impl Fn() -> Option<f64>,
+    measure: &impl Fn() -> Option<f64>,
     out: &watch::Sender<Option<DatedOffers>>,
 ) {
-    let mut every = interval(every.into());
-    every.set_missed_tick_behavior(MissedTickBehavior::Delay);
-    let mut price_loop = PriceLoop::new(now());
+    let mut interval = interval(every.into());
+    interval.set_missed_tick_behavior(MissedTickBehavior::Delay);
     loop {
-        every.tick().await;
-        let offers = price_loop.tick(admission, &measure);
-        if let Some(offer) = offers.first() {
+        interval.tick().await;
+        let mut state = admission.state();
+        state.prices.every = every;
+        let offers = state.sample_prices(now(), measure);
+        let is_dry = state.is_dry;
+        drop(state);
+        if let Some(offer) = offers.first().filter(|_| !is_dry) {
             let life = i64::try_from(offer.life.as_nanos()).unwrap_or(i64::MAX);
             let expires = Timestamp::now() + SignedDuration::from_nanos(life);
             out.send_replace(Some((offers, expires)));
@@ -63,8 +114,11 @@ async fn run(
     }
 }
 
-/// State of the price loop.
-struct PriceLoop {
+/// What the price loop knows of the service.
+#[derive(Debug)]
+pub(super) struct PriceSampler {
+    /// Interval of price updates.
+    pub(super) every: Span,
     last: Instant,
     /// The last sampled busy share.
     busy: f64,
@@ -74,63 +128,69 @@ struct PriceLoop {
     least: Option<f64>,
 }
 
-impl PriceLoop {
-    const fn new(at: Instant) -> Self {
+impl PriceSampler {
+    pub(super) const fn new(at: Instant) -> Self {
         Self {
+            every: Span::ZERO,
             last: at,
             busy: 0.0,
             capacity: None,
             least: None,
         }
     }
+}
 
+impl AdmissionState {
     /// Takes a sample, moves the price, and returns the offers at the new price. `measure` returns the busy share.
-    fn tick(
+    fn sample_prices(
         &mut self,
-        admission: &Admission,
+        at: Instant,
         measure: impl FnOnce() -> Option<f64>,
     ) -> Vec<Published> {
-        let at = now();
+        let sampler = &mut self.prices;
         let passed = at
-            .since(std::mem::replace(&mut self.last, at))
+            .saturating_since(std::mem::replace(&mut sampler.last, at))
             .as_secs_f64();
-        let mut state = admission.state();
-        let served = std::mem::take(&mut state.served) as f64;
+        let served = std::mem::take(&mut self.served) as f64;
         // An upstream without requests is idle and has no reply for a report.
-        let is_idle = served == 0.0 && state.in_service == 0;
+        let is_idle = served == 0.0 && self.in_service == 0;
         let busy = if is_idle { Some(0.0) } else { measure() };
         // An unknown busy share does not mean idle: a stalled service reports nothing.
-        let busy = busy.unwrap_or(self.busy);
-        self.busy = busy;
-        let waited = std::mem::take(&mut state.waited).as_secs_f64();
-        let crowded_out = std::mem::take(&mut state.crowded_out) as f64;
+        let busy = busy.unwrap_or(sampler.busy);
+        sampler.busy = busy;
+        let waited = std::mem::take(&mut self.waited).as_secs_f64();
+        let crowded_out = std::mem::take(&mut self.crowded_out) as f64;
         if busy >= BUSY_ENOUGH && passed > 0.0 {
             let sample = served / passed / busy;
-            let known = self.capacity.get_or_insert(sample);
+            let known = sampler.capacity.get_or_insert(sample);
             *known += (sample - *known) / MEMORY;
         }
         let mean = (served > 0.0).then(|| waited / served);
         let least = mean.map(|mean| {
-            let least = self.least.map_or(mean, |least| least * (1.0 + DRIFT));
-            *self.least.insert(least.min(mean))
+            let least = sampler.least.map_or(mean, |least| least * (1.0 + DRIFT));
+            *sampler.least.insert(least.min(mean))
         });
         let waiting = mean.zip(least).map_or(0.0, |(mean, least)| mean - least);
         // If admitted, the rejected requests would have waited this long.
-        let behind = self.capacity.map_or(0.0, |capacity| crowded_out / capacity);
+        let capacity = sampler.capacity.unwrap_or_default();
+        let behind = if capacity > 0.0 {
+            crowded_out / capacity
+        } else {
+            0.0
+        };
         let delay = waiting + behind;
         let seen = Observed {
             at,
             busy,
             delay: Span::from_secs_f64(delay),
         };
-        let quotable = QUOTED * self.capacity.unwrap_or_default();
-        let AdmissionPolicy::Prices(_, market) = &mut state.policy else {
+        let AdmissionPolicy::Prices(_, market) = &mut self.policy else {
             return Vec::new();
         };
-        let published = market.observe(seen, quotable).to_vec();
+        market.rest(self.rest.at(at));
+        let published = market.observe(seen, QUOTED * capacity).to_vec();
         for offer in &published {
-            let promise = admission.promise;
-            state.monitor.promise(at, &offer.name, promise);
+            self.monitor.promise(at, &offer.name, self.promise);
         }
         published
     }

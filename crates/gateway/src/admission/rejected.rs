@@ -9,6 +9,7 @@ use super::counters::RejectionReason;
 use super::state::RejectedRequest;
 use crate::error::Rejection;
 use crate::request::preferences::soap_media;
+use crate::response::retry_after::advice;
 
 /// Namespace of the elements in a fault.
 const NAMESPACE: &str = posthaste_soap::EXTENSION_NAMESPACE;
@@ -59,10 +60,7 @@ pub(super) fn rejection(head: &Parts, rejected: RejectedRequest) -> Rejection {
     if let Some((offer, price)) = rejected.current {
         add("current-offer", format!("{offer};price=\"{price}\""));
     }
-    if let Some(later) = rejected.retry_after {
-        let seconds = later.as_secs_f64().ceil().max(1.0);
-        add("retry-after", format!("{seconds:.0}"));
-    }
+    add("retry-after", advice(rejected.retry_after));
     rejection
 }
 

@@ -1,14 +1,18 @@
 //! The state of admission, shared by all threads, and the decision about one request.
 
+use std::sync::Arc;
+
 use posthaste_admission::{
-    Admitted, Bucket, By, Delivery, Key, Limit, Market, Monitor, Terms, Why,
+    Admitted, Bucket, By, Delivery, Key, Limit, Market, Monitor, Promise, Rest, Terms, Why,
 };
+use posthaste_qos::Priorities;
 use posthaste_units::{Instant, Ratio, Span};
 use rustix::rand::{GetRandomFlags, getrandom};
 
 use super::counters::{AdmissionGround, RejectionReason};
 use super::offer_fields::{OfferFields, price_text};
-use crate::clock::now;
+use super::offering::Offering;
+use super::price_loop::PriceSampler;
 use crate::config::{AdmissionSettings, Prices};
 
 /// Window for comparing promises with delivery.
@@ -17,12 +21,25 @@ const WINDOW: Span = Span::from_secs(60);
 /// Share of requests for which a promise must hold.
 const CONFIDENCE: f64 = 0.99;
 
+/// Estimate of the time of a reply before the first one.
+const UNKNOWN: Span = Span::from_secs(1);
+
 /// State shared by all threads.
+///
+/// In a dry run every request is admitted. The state evolves with the requests that are really in service, so a limit
+/// and the price follow the real load. A bucket pays for the requests that it would admit, and no quote is issued.
 #[derive(Debug)]
 pub(super) struct AdmissionState {
     pub(super) in_service: u32,
+    pub(super) rest: Rest,
     pub(super) policy: AdmissionPolicy,
+    pub(super) is_dry: bool,
+    /// Promises of every offer.
+    pub(super) promise: Promise,
+    /// Network priorities that every offer promises, if any.
+    priorities: Option<Arc<Priorities>>,
     pub(super) monitor: Monitor,
+    pub(super) prices: PriceSampler,
     /// Replies since the last sample of the price loop, and their total time.
     pub(super) served: u64,
     pub(super) waited: Span,
@@ -48,7 +65,13 @@ pub(super) struct AdmittedRequest {
     pub(super) ground: AdmissionGround,
     /// The request's offer, if prices apply.
     pub(super) offer: Option<String>,
-    /// Fields for the reply: the price and a quote.
+    /// Prices apply, so the request may have fields about them.
+    pub(super) is_priced: bool,
+    /// Network priorities that its offer promises.
+    pub(super) priorities: Option<Arc<Priorities>>,
+    /// The reason against it, if a dry run admits it.
+    pub(super) would_reject: Option<RejectionReason>,
+    /// Fields for the reply: the price and a quote. None in a dry run.
     pub(super) fields: Vec<(&'static str, String)>,
 }
 
@@ -57,37 +80,95 @@ pub(super) struct RejectedRequest {
     pub(super) reason: RejectionReason,
     /// Name and price of the current offer, if prices apply.
     pub(super) current: Option<(String, String)>,
-    /// Suggested time before a retry.
-    pub(super) retry_after: Option<Span>,
+    /// Estimated time until a retry may succeed:
+    ///
+    /// - rate or quote used up: the time until the next request is admitted
+    /// - limit: the mean time of a reply, when the requests in service will have ended
+    /// - price: the interval of price updates
+    pub(super) retry_after: Span,
 }
 
 impl AdmissionPolicy {
-    pub(super) fn new(settings: &AdmissionSettings) -> Self {
+    /// Starts the policy, or continues with what `before` has learned:
+    ///
+    /// - A bucket keeps its level.
+    /// - A limit is kept within the new bounds, from `limit` to `prices` and back, too.
+    /// - Prices keep the price, the quotes, the published offers and the key, see [`Market::change`].
+    fn new(settings: &AdmissionSettings, before: Self, at: Instant) -> Self {
+        let limit = |new: &Limit| match &before {
+            Self::Limit(limit) | Self::Prices(limit, _) => new.clone().continuing(limit),
+            Self::None | Self::Rate(_) => new.clone(),
+        };
         match settings {
             AdmissionSettings::None => Self::None,
             AdmissionSettings::Rate { rate, burst } => {
-                Self::Rate(Bucket::new(rate.as_per_second(), *burst))
+                let rate = rate.as_per_second();
+                let Self::Rate(mut bucket) = before else {
+                    return Self::Rate(Bucket::new(rate, *burst));
+                };
+                bucket.change(at, rate, *burst);
+                Self::Rate(bucket)
             }
-            AdmissionSettings::Limit(limit) => Self::Limit(limit.clone()),
-            AdmissionSettings::Prices { limit, prices } => {
-                let market = Market::new(terms(prices), random_key());
-                Self::Prices(limit.clone(), Box::new(market))
+            AdmissionSettings::Limit(new) => Self::Limit(limit(new)),
+            AdmissionSettings::Prices { limit: new, prices } => {
+                let (limit, terms) = (limit(new), terms(prices));
+                let Self::Prices(_, mut market) = before else {
+                    return Self::Prices(limit, Box::new(Market::new(terms, random_key())));
+                };
+                market.change(terms);
+                Self::Prices(limit, market)
             }
         }
+    }
+
+    const fn has_prices(&self) -> bool {
+        matches!(self, Self::Prices(..))
     }
 }
 
 impl AdmissionState {
-    pub(super) fn new(policy: AdmissionPolicy) -> Self {
+    pub(super) fn new(
+        at: Instant,
+        is_dry: bool,
+        settings: &AdmissionSettings,
+        offering: &Offering,
+    ) -> Self {
         let share = Ratio::new(CONFIDENCE).expect("a share");
         Self {
             in_service: 0,
-            policy,
-            monitor: Monitor::new(WINDOW, share, now()),
+            rest: Rest::new(at),
+            policy: AdmissionPolicy::new(settings, AdmissionPolicy::None, at),
+            is_dry,
+            promise: offering.promise,
+            priorities: offering.priorities.clone(),
+            monitor: Monitor::new(WINDOW, share, at),
+            prices: PriceSampler::new(at),
             served: 0,
             crowded_out: 0,
             waited: Span::ZERO,
         }
+    }
+
+    /// Applies a new configuration. Requests in service stay counted, and count for the new policy. Requests that the
+    /// policy `none` admitted are not counted: a limit that starts then does not see those in service.
+    pub(super) fn change(
+        &mut self,
+        at: Instant,
+        is_dry: bool,
+        settings: &AdmissionSettings,
+        offering: &Offering,
+    ) {
+        let before = std::mem::replace(&mut self.policy, AdmissionPolicy::None);
+        let had_prices = before.has_prices();
+        self.policy = AdmissionPolicy::new(settings, before, at);
+        if self.policy.has_prices() && !had_prices {
+            // The counts since the start are no sample.
+            (self.served, self.crowded_out, self.waited) = (0, 0, Span::ZERO);
+            self.prices = PriceSampler::new(at);
+        }
+        self.is_dry = is_dry;
+        self.promise = offering.promise;
+        self.priorities = offering.priorities.clone();
     }
 
     /// Decides about a request. An admitted one counts as in service.
@@ -97,62 +178,116 @@ impl AdmissionState {
         fields: &OfferFields<'_>,
         client: &str,
     ) -> Result<AdmittedRequest, RejectedRequest> {
-        let is_below = |limit: &Limit, in_service: u32| in_service < limit.now();
-        let admitted = match &mut self.policy {
-            AdmissionPolicy::None => AdmittedRequest::plain(),
-            AdmissionPolicy::Rate(bucket) => match bucket.take(at) {
-                Ok(()) => AdmittedRequest::plain(),
-                Err(later) => return Err(RejectedRequest::plain(RejectionReason::Rate, later)),
-            },
-            AdmissionPolicy::Limit(limit) if is_below(limit, self.in_service) => {
-                AdmittedRequest::plain()
+        self.settle(at);
+        let admitted = match self.decide(at, fields, client) {
+            Ok(admitted) => admitted,
+            Err(rejected) if self.is_dry => {
+                AdmittedRequest::in_spite_of(rejected.reason, rejected.current.is_some())
             }
-            AdmissionPolicy::Limit(_) => {
-                let second = Span::from_secs(1);
-                return Err(RejectedRequest::plain(RejectionReason::Limit, second));
-            }
-            AdmissionPolicy::Prices(limit, market) => {
-                let has_capacity = is_below(limit, self.in_service);
-                match market.admit(at, &fields.request(client), has_capacity) {
-                    Ok(admitted) => {
-                        let offer = market.offer_at(admitted.price, fields.is_open);
-                        AdmittedRequest::paying(offer, &admitted, at)
-                    }
-                    Err(refused) => {
-                        let name = market.current(fields.is_open).name.clone();
-                        let is_full = refused.why == Why::Full;
-                        // Requests rejected for other reasons did not accept the offer.
-                        if is_full {
-                            self.monitor.record(at, &name, client, Delivery::Refused);
-                            self.crowded_out += 1;
-                        }
-                        return Err(RejectedRequest {
-                            reason: RejectionReason::Price(refused.why),
-                            current: Some((name, price_text(refused.current))),
-                            retry_after: (is_full || refused.why == Why::Overused)
-                                .then_some(Span::from_secs(1)),
-                        });
-                    }
-                }
+            Err(rejected) => {
+                self.reject(at, client, &rejected);
+                return Err(rejected);
             }
         };
         self.in_service += 1;
+        self.rest.enter();
         debug_assert!(
-            admitted.has_quote() || self.limit().is_none_or(|limit| self.in_service <= limit),
+            admitted.may_exceed() || self.limit().is_none_or(|limit| self.in_service <= limit),
             "a request without a quote is admitted beyond the limit"
         );
         Ok(admitted)
     }
 
+    /// Asks the policy about a request.
+    fn decide(
+        &mut self,
+        at: Instant,
+        fields: &OfferFields<'_>,
+        client: &str,
+    ) -> Result<AdmittedRequest, RejectedRequest> {
+        let is_below = |limit: &Limit, in_service: u32| in_service < limit.now();
+        let reply_time = self.rest.mean().unwrap_or(UNKNOWN);
+        match &mut self.policy {
+            AdmissionPolicy::None => Ok(AdmittedRequest::plain()),
+            AdmissionPolicy::Rate(bucket) => match bucket.take(at) {
+                Ok(()) => Ok(AdmittedRequest::plain()),
+                Err(later) => Err(RejectedRequest::plain(RejectionReason::Rate, later)),
+            },
+            AdmissionPolicy::Limit(limit) if is_below(limit, self.in_service) => {
+                Ok(AdmittedRequest::plain())
+            }
+            AdmissionPolicy::Limit(_) => {
+                Err(RejectedRequest::plain(RejectionReason::Limit, reply_time))
+            }
+            AdmissionPolicy::Prices(limit, market) => {
+                let has_capacity = is_below(limit, self.in_service);
+                let ask = fields.request(client, self.is_dry);
+                match market.admit(at, &ask, has_capacity) {
+                    Ok(admitted) => {
+                        let offer = market.offer_at(admitted.price, fields.is_open);
+                        let mut paying = AdmittedRequest::paying(offer, &admitted, at);
+                        match self.is_dry {
+                            true => paying.fields.clear(),
+                            false => paying.priorities.clone_from(&self.priorities),
+                        }
+                        Ok(paying)
+                    }
+                    Err(refused) => {
+                        let name = market.current(fields.is_open).name.clone();
+                        Err(RejectedRequest {
+                            reason: RejectionReason::Price(refused.why),
+                            current: Some((name, price_text(refused.current))),
+                            retry_after: match refused.why {
+                                Why::Full => reply_time,
+                                Why::Overused => market.wait(at, &ask).unwrap_or_default(),
+                                _ => self.prices.every,
+                            },
+                        })
+                    }
+                }
+            }
+        }
+    }
+
+    /// Records a rejection.
+    fn reject(&mut self, at: Instant, client: &str, rejected: &RejectedRequest) {
+        let RejectionReason::Price(why) = rejected.reason else {
+            return;
+        };
+        // Without the load, the price would be 0 and the others rejected all the same.
+        if !matches!(why, Why::Forged | Why::OtherCurrency) {
+            self.rest.rejected(at);
+        }
+        // Requests rejected for other reasons did not accept the offer.
+        if let (Why::Full, Some((name, _))) = (why, &rejected.current) {
+            self.monitor.record(at, name, client, Delivery::Refused);
+            self.crowded_out += 1;
+        }
+    }
+
+    /// Raises a limit that an earlier load has lowered, if the service has come to rest since.
+    pub(super) fn settle(&mut self, at: Instant) {
+        if let AdmissionPolicy::Limit(limit) | AdmissionPolicy::Prices(limit, _) = &mut self.policy
+            && self.in_service == 0
+            && self.rest.at(at).get() >= 1.0
+        {
+            limit.rest();
+        }
+    }
+
     /// Removes a request from those in service.
-    pub(super) fn leave(&mut self) {
+    pub(super) fn leave(&mut self, at: Instant) {
         debug_assert!(self.in_service > 0, "a request leaves that did not enter");
         self.in_service -= 1;
+        if self.in_service == 0 {
+            self.rest.leave(at);
+        }
     }
 
     /// Counts a request in service again. The limit may have fallen meanwhile, and does not apply a second time.
     pub(super) fn resume(&mut self) {
         self.in_service += 1;
+        self.rest.enter();
     }
 
     /// The current limit on requests in service, if the policy has one.
@@ -169,13 +304,27 @@ impl AdmittedRequest {
         Self {
             ground: AdmissionGround::Plain,
             offer: None,
+            is_priced: false,
+            priorities: None,
+            would_reject: None,
             fields: Vec::new(),
         }
     }
 
-    /// True if a quote admitted the request. Quotes hold beyond the limit.
-    fn has_quote(&self) -> bool {
-        matches!(self.ground, AdmissionGround::Price(By::Quote))
+    /// Admitted by a dry run.
+    fn in_spite_of(reason: RejectionReason, is_priced: bool) -> Self {
+        Self {
+            ground: AdmissionGround::DryRun,
+            is_priced,
+            would_reject: Some(reason),
+            ..Self::plain()
+        }
+    }
+
+    /// True if the request is admitted beyond the limit: quotes hold there, too, and a dry run admits all.
+    fn may_exceed(&self) -> bool {
+        let by_quote = AdmissionGround::Price(By::Quote);
+        self.would_reject.is_some() || self.ground == by_quote
     }
 
     fn paying(offer: String, admitted: &Admitted, at: Instant) -> Self {
@@ -188,7 +337,9 @@ impl AdmittedRequest {
         Self {
             ground: AdmissionGround::Price(admitted.by),
             offer: Some(offer),
+            is_priced: true,
             fields,
+            ..Self::plain()
         }
     }
 }
@@ -198,7 +349,7 @@ impl RejectedRequest {
         Self {
             reason,
             current: None,
-            retry_after: Some(retry_after),
+            retry_after,
         }
     }
 }

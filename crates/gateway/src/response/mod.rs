@@ -10,4 +10,5 @@ pub(crate) mod head;
 pub(crate) mod marking;
 pub(crate) mod redirect;
 pub(crate) mod rejection;
+pub(crate) mod retry_after;
 pub(crate) mod worker;

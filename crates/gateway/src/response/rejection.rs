@@ -3,8 +3,10 @@
 use bytes::Bytes;
 use hyper::header::{CONNECTION, CONTENT_TYPE, HeaderValue, RETRY_AFTER};
 use hyper::{Response, StatusCode};
+use posthaste_units::Span;
 
 use super::body::ReplyBody;
+use super::retry_after::advice;
 use crate::error::Rejection;
 
 /// Makes the reply of a rejection.
@@ -21,7 +23,9 @@ pub(crate) fn reply(rejection: Rejection) -> Response<ReplyBody> {
         headers.insert(CONNECTION, HeaderValue::from_static("close"));
     }
     if rejection.status == StatusCode::SERVICE_UNAVAILABLE {
-        headers.insert(RETRY_AFTER, HeaderValue::from_static("1"));
+        // Replaced if the rejection has an estimate.
+        let advice = advice(Span::ZERO);
+        headers.insert(RETRY_AFTER, advice.parse().expect("digits"));
     }
     for (name, value) in rejection.fields {
         // The callers only use valid field values.

@@ -73,6 +73,16 @@ impl Health {
         until == 0 || self.is_past(until)
     }
 
+    /// Estimated time until the upstream receives requests again: the interval of the checks, or without checks the rest
+    /// of the exclusion.
+    pub(crate) fn returns_in(&self) -> Duration {
+        if self.is_checked {
+            return self.out_for / 3;
+        }
+        let until = Duration::from_millis(self.out_until.load(Relaxed));
+        until.saturating_sub(self.start.elapsed())
+    }
+
     /// Returns the state for `/status`.
     pub(crate) fn state(&self) -> UpstreamState {
         let until = self.out_until.load(Relaxed);

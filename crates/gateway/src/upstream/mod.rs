@@ -12,6 +12,7 @@ mod lookup;
 mod members;
 mod pool;
 mod probe;
+mod rejected;
 pub(crate) mod reported_load;
 pub(crate) mod resolution;
 pub(crate) mod route_upstreams;

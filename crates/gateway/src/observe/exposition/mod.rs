@@ -229,6 +229,13 @@ fn admission(out: &mut DescriptorEncoder, admission: &Admission) -> Result<(), E
     let rows = |(label, count): (&'static str, u64)| ([("reason", label)], count as f64);
     let help = "Requests not let in, by reason";
     counters(out, "turned_away", help, counts.by_reason().map(rows))?;
+    let help = "Requests let in by a dry run that would not be, by reason";
+    counters(
+        out,
+        "would_turn_away",
+        help,
+        counts.by_dry_reason().map(rows),
+    )?;
     let rows = |(label, count): (&'static str, u64)| ([("outcome", label)], count as f64);
     let help = "Offers published at the broker, by outcome";
     counters(

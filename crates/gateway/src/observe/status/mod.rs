@@ -160,8 +160,11 @@ fn admission(context: &GatewayContext) -> Markup {
         .limit
         .map_or_else(String::new, |limit| format!(" of at most {limit}"));
     html! {
-        @if context.admission.is_active {
+        @if shown.is_active {
             h2 { "Protection" }
+            @if shown.is_dry {
+                p { b { "Dry run:" } " every request is let in; those that would be turned away are counted." }
+            }
             p {
                 (shown.in_service) (limit) " requests in service."
                 @if let Some(price) = &shown.price {
@@ -175,6 +178,9 @@ fn admission(context: &GatewayContext) -> Markup {
                     tr { td { "let in: " (ground) } td.n { (count) } }
                 }
                 @for (reason, count) in rejected { tr { td { "turned away: " (reason) } td.n { (count) } } }
+                @for (reason, count) in counts.by_dry_reason().filter(|(_, count)| *count > 0) {
+                    tr { td { "would be turned away: " (reason) } td.n { (count) } }
+                }
             }
         }
     }
