@@ -73,6 +73,7 @@ mod proxy;
 mod request;
 mod response;
 mod routing;
+mod tunnel;
 mod upstream;
 
 use std::cell::RefCell;
@@ -251,6 +252,7 @@ fn server(config: &GatewayConfig) -> Result<HttpServer, GatewayError> {
         },
         tls: tls.map(Arc::new),
         proxy_protocol: config.trust.proxy_protocol.clone(),
+        switches: true,
         hooks: load::idle::hooks(),
         ..HttpServer::default()
     })

@@ -8,6 +8,7 @@ use std::pin::pin;
 use std::rc::Rc;
 use std::sync::Arc;
 
+use hyper::body::Body as _;
 use hyper::{Request, Response, StatusCode};
 use posthaste_serve::{Handler, Incoming, Peer};
 use posthaste_units::Span;
@@ -30,6 +31,7 @@ use crate::response::compress::CompressionStage;
 use crate::response::worker::CompressionWorker;
 use crate::response::{head, marking, redirect, rejection};
 use crate::routing::router::Router;
+use crate::tunnel::Switch;
 use crate::upstream::concurrency_limit::ConcurrencyLimit;
 
 /// The gateway of one thread.
@@ -96,7 +98,7 @@ impl Gateway {
         peer: Rc<Peer>,
         trace: Option<&TracedRequest<'_>>,
     ) -> Result<Served, Rejection> {
-        let (metrics, admission) = (&*self.context.metrics, &*self.context.admission);
+        let (metrics, admission) = (&self.context.metrics, &*self.context.admission);
         let router = self.router.borrow().clone();
         let config = &router.resolved.config;
         let (mut head, body) = request.into_parts();
@@ -114,6 +116,9 @@ impl Gateway {
             return Ok((page, None));
         }
         let route = router.route(head.uri.path())?;
+        let has_body = !body.is_end_stream();
+        let rules = &route.switches;
+        let switch = Switch::requested(&mut head, has_body, version, rules, &peer, metrics)?;
         let mut body = RequestBody::receive(&mut head, body, config.limits.body, &peer)?;
         let preferences = Preferences::read(&head, &mut body, &route.described, route.wish).await?;
         metrics.preferences(preferences.seen, preferences.unread);
@@ -125,6 +130,9 @@ impl Gateway {
         let upload = Upload::new(body.progress());
         let mut request = forwarded(head, body, &peer, version, peer.is_encrypted());
         set_client_certificate(request.headers_mut(), &peer, verifies_clients(config));
+        if let Some(switch) = &switch {
+            switch.announce(&mut request);
+        }
 
         let permit = self.limit.acquire().await;
         metrics.queued(permit.waited);
@@ -139,9 +147,21 @@ impl Gateway {
 
         let (mut reply, target) = outcome.map_err(|failure| route.upstreams.rejection(failure))?;
         head::take_report(&config.demand.watch, &target.reported, reply.headers_mut());
+        let switched = match &switch {
+            Some(switch) => switch.accepted(&mut reply)?,
+            None => None,
+        };
         head::prepare(&mut reply);
         guard.add_fields(reply.headers_mut());
         drop(guard);
+        if let (Some(switch), Some(switched)) = (switch, switched) {
+            let mut reply = switch.begin(reply, switched, &peer)?;
+            if let Some(mark) = mark {
+                metrics.marked(mark);
+                marking::apply(mark, &mut reply, preferences.prefer.mark_reason);
+            }
+            return Ok((reply, None));
+        }
         let compression = CompressionStage {
             worker: &self.worker,
             cache: &router.cache,

@@ -1,5 +1,7 @@
 //! Syntax of HTTP's list fields (RFC 9110, section 5.6).
 
+pub mod upgrade;
+
 use memchr::memchr2;
 
 /// Splits `text` at separators outside quotation marks and trims the parts.

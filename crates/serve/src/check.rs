@@ -8,6 +8,7 @@ use hyper::header::{CONTENT_LENGTH, EXPECT, HOST, HeaderMap, HeaderName, HeaderV
 use hyper::{Method, Request, StatusCode, Uri, Version};
 
 use crate::framing::Cause;
+use crate::switch::is_extended_connect;
 
 /// Maximum number of fields, equal to that of the HTTP/1 parser.
 const MAX_FIELDS: usize = 100;
@@ -105,8 +106,9 @@ fn check_host<B>(request: &Request<B>, host: Option<&HeaderValue>) -> Result<(),
     if must_have && host.is_none() {
         return reject("a request has a Host");
     }
-    // The target of CONNECT is not compared with Host.
-    let Some(target) = target.filter(|_| *request.method() != Method::CONNECT) else {
+    // The target of CONNECT is not compared with Host, except that of the extended one, which is a whole URL.
+    let is_compared = *request.method() != Method::CONNECT || is_extended_connect(request);
+    let Some(target) = target.filter(|_| is_compared) else {
         return Ok(());
     };
     if request.uri().scheme().is_none() {

@@ -131,6 +131,7 @@ impl ConnectionState {
                 let late_stream = || self.streams.borrow().iter().find_map(|timer| late(timer));
                 late(&self.timer).or_else(late_stream)
             }
+            (None, ConnectionPhase::Tunnel) => None,
             (None, ConnectionPhase::Idle) if passed(since, limits.idle) => {
                 self.overdue_idle(passed(since, limits.write), now, counters)
             }
@@ -279,6 +280,16 @@ impl ConnectionState {
     /// True if the last request had a body.
     pub(crate) fn had_body(&self) -> bool {
         self.had_body.get()
+    }
+
+    /// The connection carries another protocol from now on.
+    pub(crate) fn begin_tunnel(&self, now: u32) {
+        self.enter(ConnectionPhase::Tunnel, now);
+    }
+
+    /// True while written data waits for the peer.
+    pub(crate) fn is_blocked(&self) -> bool {
+        self.blocked.get().is_some()
     }
 
     /// All data has been sent; the peer's close is awaited.

@@ -19,6 +19,7 @@ use crate::service::HandlerService;
 use crate::stated_source::{NoHeader, stated_source};
 use crate::stream::Stream;
 use crate::tls::is_client_certificate_refused;
+use crate::switch::{SwitchTask, run_connection};
 use crate::transport::Transport;
 
 /// Maximum size of a request's header, and of the read buffer.
@@ -147,6 +148,10 @@ async fn serve_http1<H: Handler>(
 ) -> hyper::Result<()> {
     while let Some(idle) = Box::pin(serve_http1_until_idle(transport, peer, handler)).await? {
         transport = idle;
+        if let Some(task) = peer.take_switch() {
+            Box::pin(serve_switched(transport, task, peer)).await;
+            return Ok(());
+        }
         // Bytes of a next head that came with the previous request count as received.
         if transport.ahead.is_empty() {
             tokio::select! {
@@ -164,7 +169,8 @@ async fn serve_http1<H: Handler>(
     Ok(())
 }
 
-/// Serves HTTP/1.1 until the connection ends, or until its buffers are to be shed; then returns the transport.
+/// Serves HTTP/1.1 until the connection ends, switches to another protocol, or is to shed its buffers. Returns the
+/// transport in the last two cases.
 async fn serve_http1_until_idle<H: Handler>(
     transport: Transport,
     peer: &Rc<Peer>,
@@ -188,14 +194,25 @@ async fn serve_http1_until_idle<H: Handler>(
     .await;
     let parts = http.into_parts();
     let mut transport = parts.io.into_inner();
-    if sheds && outcome.is_ok() {
-        transport.ahead = parts.read_buf;
+    let switches = peer.has_switched() && !connection.is_blocked();
+    if (sheds || switches) && outcome.is_ok() {
+        if !parts.read_buf.is_empty() {
+            // An empty one would keep its buffer.
+            transport.ahead = parts.read_buf;
+        }
         return Ok(Some(transport));
     }
     if !connection.is_over() {
         close(transport, peer, outcome.is_err()).await;
     }
     outcome.map(|()| None)
+}
+
+/// Runs the task of a connection that has switched to another protocol, then closes the connection.
+async fn serve_switched(transport: Transport, task: SwitchTask, peer: &Peer) {
+    if let Some(transport) = run_connection(transport, task, peer).await {
+        close(transport, peer, true).await;
+    }
 }
 
 /// Closes an HTTP/1.1 connection, after reading what a peer may still be sending.
@@ -219,6 +236,9 @@ async fn serve_http2<H: Handler>(
 ) -> hyper::Result<()> {
     let mut builder = http2::Builder::new(OnThisThread);
     builder.max_header_list_size(MAX_HEAD as u32);
+    if peer.thread.server.switches {
+        builder.enable_connect_protocol();
+    }
     let service = HandlerService::new(peer, handler);
     let mut http = pin!(builder.serve_connection(TokioIo::new(transport), service));
     let mut is_stopped = false;

@@ -50,6 +50,9 @@ pub struct HttpServer {
     pub evicts_unused: bool,
     /// A connection may carry more than one request.
     pub keep_alive: bool,
+    /// Connections and streams may switch to another protocol ([`Peer::switch`](crate::Peer::switch)). Announces the
+    /// extended CONNECT of RFC 8441. Default false.
+    pub switches: bool,
     /// Time limits.
     pub timeouts: Timeouts,
     /// Certificates and keys, if the service uses TLS.
@@ -83,6 +86,7 @@ impl Default for HttpServer {
             concurrency: None,
             evicts_unused: true,
             keep_alive: true,
+            switches: false,
             timeouts: Timeouts::default(),
             tls: None,
             proxy_protocol: Networks::default(),

@@ -10,6 +10,7 @@ use hyper::header::HeaderValue;
 use rustls_pki_types::CertificateDer;
 
 use crate::connection::ConnectionState;
+use crate::switch::SwitchState;
 use crate::tcp_info::{NetworkPath, tcp_info};
 use crate::thread::ServerThread;
 use crate::timer::{ConnectionPhase, PhaseTimer};
@@ -31,6 +32,7 @@ pub struct Peer {
     pub(crate) thread: Rc<ServerThread>,
     /// The timer of the connection or of one of its streams.
     pub(crate) timer: Rc<PhaseTimer>,
+    pub(crate) switch: Cell<SwitchState>,
 }
 
 impl Peer {
@@ -49,6 +51,7 @@ impl Peer {
             ip: OnceCell::new(),
             certificate: OnceCell::new(),
             timer: connection.timer.clone(),
+            switch: Cell::default(),
             connection,
             thread,
         }
@@ -114,6 +117,7 @@ impl Peer {
             connection: self.connection.clone(),
             thread: self.thread.clone(),
             timer: Rc::default(),
+            switch: Cell::default(),
         }
     }
 

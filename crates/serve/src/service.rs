@@ -20,6 +20,7 @@ use crate::incoming::Incoming;
 use crate::mark::begin_reply;
 use crate::peer::Peer;
 use crate::reply_body::{BodySource, ReplyBody};
+use crate::switch::{settle, take_stream};
 
 /// The handler as a hyper service.
 pub(crate) struct HandlerService<H> {
@@ -57,6 +58,7 @@ impl<H: Handler> Service<Request<hyper::body::Incoming>> for HandlerService<H> {
                 Ok(()) => wait_for_empty_end(&mut request, &peer).await,
                 rejected => rejected,
             };
+            let stream = take_stream(&mut request);
             let mut reply = match checked {
                 Ok(()) => handler.handle(request, peer).await.map(BodySource::Handler),
                 Err(rejection) => {
@@ -68,6 +70,8 @@ impl<H: Handler> Service<Request<hyper::body::Incoming>> for HandlerService<H> {
             announce_close(&mut reply, &in_service.peer().connection, checked.is_err());
             let mark = reply.extensions_mut().remove::<Dscp>();
             begin_reply(&in_service, mark.unwrap_or_default()).await;
+            // Last, so that nothing is between it and the reply.
+            settle(&mut reply, in_service.peer(), stream);
             Ok(reply.map(|body| ReplyBody { body, in_service }))
         })
     }

@@ -23,6 +23,8 @@ pub(crate) enum ConnectionPhase {
     Service { reading: bool },
     /// A piece of the reply is ready, and the next one has not been polled yet.
     Replying,
+    /// The connection or stream carries another protocol. Its user limits the time.
+    Tunnel,
 }
 
 impl PhaseTimer {

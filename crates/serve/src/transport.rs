@@ -33,6 +33,8 @@ enum InputFilter {
     Http1(RequestFraming, Option<Cause>),
     /// HTTP/2, with bytes held until the following bytes are known.
     Http2(Box<Frames>, Vec<u8>),
+    /// Another protocol after HTTP/1.
+    Off,
 }
 
 impl Transport {
@@ -47,6 +49,22 @@ impl Transport {
                 false => InputFilter::Http1(RequestFraming::default(), None),
             },
         }
+    }
+
+    /// Passes further data unchecked, after a switch of protocol. Fails if data has been rejected, because bytes are
+    /// missing then.
+    pub(crate) fn stop_checks(&mut self) -> Result<(), Cause> {
+        if let InputFilter::Http1(_, Some(cause)) = &self.filter {
+            return Err(*cause);
+        }
+        debug_assert!(matches!(self.filter, InputFilter::Http1(..)));
+        self.filter = InputFilter::Off;
+        Ok(())
+    }
+
+    /// Closes by a reset.
+    pub(crate) fn reset(self) {
+        self.connection.end();
     }
 
     fn wrote(&self, offered: usize, outcome: &Poll<io::Result<usize>>) {
@@ -68,6 +86,7 @@ impl Transport {
     ) -> Poll<io::Result<()>> {
         let before = buf.filled().len();
         match &mut self.filter {
+            InputFilter::Off => Pin::new(&mut self.stream).poll_read(cx, buf),
             InputFilter::Http1(_, Some(cause)) => reject(*cause),
             InputFilter::Http1(framing, rejection) => {
                 ready!(Pin::new(&mut self.stream).poll_read(cx, buf))?;

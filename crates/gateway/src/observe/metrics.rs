@@ -14,6 +14,8 @@ use posthaste_compression::{
 use posthaste_qos::marking::{Mark, MarkOrigin};
 use posthaste_units::Span;
 
+use super::tunnels::TunnelCounters;
+
 /// Request fields that may be unreadable, in the order in which they are counted.
 pub(crate) const UNREAD: [&str; 3] = ["accept-encoding", "prefer", "transport-priorities"];
 
@@ -59,6 +61,7 @@ pub(crate) struct GatewayMetrics {
     /// Optional compression, by thread.
     pub(crate) work: Vec<ThreadWork>,
     pub(crate) estimates: ThreadEstimates,
+    pub(crate) tunnels: TunnelCounters,
 }
 
 /// Replies compressed with one step, or taken from the cache.
@@ -108,6 +111,7 @@ impl GatewayMetrics {
             service: TimeHistogram::default(),
             upstream: TimeHistogram::default(),
             work: (0..threads).map(|_| ThreadWork::default()).collect(),
+            tunnels: TunnelCounters::default(),
             estimates: ThreadEstimates(Mutex::new(vec![LoadEstimate::UNKNOWN; threads])),
         }
     }

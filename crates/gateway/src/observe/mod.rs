@@ -7,3 +7,4 @@ pub(crate) mod metrics;
 pub(crate) mod record;
 mod status;
 pub(crate) mod traces;
+pub(crate) mod tunnels;

@@ -9,9 +9,14 @@ use hyper::http::uri::PathAndQuery;
 use hyper::{Method, StatusCode, Uri, Version};
 
 use crate::error::Rejection;
+use crate::tunnel::is_extended_connect;
 
 /// Normalises a request's head for forwarding: origin-form target, one Host, one Cookie.
 pub(crate) fn validate_head(head: &mut Parts) -> Result<(), Rejection> {
+    if is_extended_connect(head) {
+        // A switch of protocol in HTTP/2 (RFC 8441): a GET in HTTP/1.1.
+        head.method = Method::GET;
+    }
     if matches!(head.method, Method::CONNECT | Method::TRACE) {
         let reason = format!("{} is not served here", head.method);
         return Err(Rejection::new(StatusCode::NOT_IMPLEMENTED, reason));

@@ -14,6 +14,7 @@ use crate::error::Rejection;
 use crate::observe::metrics::GatewayMetrics;
 use crate::request::path::{normalize_path, written_path};
 use crate::response::cache::ReplyCache;
+use crate::tunnel::SwitchRules;
 use crate::upstream::Upstreams;
 use crate::upstream::health_check::HealthChecks;
 
@@ -41,6 +42,7 @@ pub(crate) struct Route {
     pub(crate) described: Arc<Described>,
     pub(crate) wish: Wish,
     pub(crate) mark: Option<Dscp>,
+    pub(crate) switches: SwitchRules,
 }
 
 /// Reasons why a path has no route.
@@ -75,6 +77,10 @@ impl Route {
             described: route.described.clone(),
             wish: config.wish,
             mark: config.mark,
+            switches: SwitchRules {
+                protocols: config.upgrade.clone(),
+                idle: config.timeouts.tunnel.unwrap_or(timeouts.tunnel).into(),
+            },
         }
     }
 

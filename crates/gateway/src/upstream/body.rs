@@ -10,6 +10,7 @@ use hyper::body::{Body, Frame, Incoming, SizeHint};
 use super::connection::UpstreamConnection;
 use super::error::UpstreamError;
 use super::pool::PooledGuard;
+use super::switched::SwitchedUpstream;
 
 /// The body of an upstream's reply. Its connection returns to the pool after the whole body.
 pub(crate) struct UpstreamBody {
@@ -37,6 +38,13 @@ impl UpstreamBody {
             pooled,
             ended: false,
         }
+    }
+
+    /// Takes the stream after a reply that switches protocols.
+    pub(crate) fn take_switched(&mut self) -> Option<SwitchedUpstream> {
+        let (stream, ahead) = self.connection.take()?.into_stream()?;
+        let in_use = self.pooled.again();
+        Some(SwitchedUpstream::new(stream, ahead, in_use))
     }
 
     fn poll_body(&mut self, cx: &mut Context<'_>) -> Poll<Option<hyper::Result<Frame<Bytes>>>> {

@@ -6,9 +6,10 @@
 
 use std::pin::Pin;
 use std::rc::Rc;
-use std::task::{Context, Poll, ready};
+use std::task::{Context, Poll, Waker, ready};
 use std::time::Duration;
 
+use bytes::Bytes;
 use hyper::body::Incoming;
 use hyper::client::conn::http1::{self, Connection, SendRequest};
 use hyper::{Request, Response};
@@ -38,17 +39,25 @@ pub(super) struct UpstreamConnection {
 }
 
 /// The I/O driver of the connection, until it closes.
-struct Driver(Option<Pin<Box<Http>>>);
+struct Driver {
+    connection: Option<Pin<Box<Http>>>,
+    /// For a request to switch protocols: the connection is not used for another request, and is kept after it.
+    switches: bool,
+    is_over: bool,
+}
 
 type Http = Connection<TokioIo<ProbedStream>, RequestBody>;
 
 impl Driver {
     /// Ready when the connection has closed. The reply or its body reports the error.
     fn poll(&mut self, cx: &mut Context<'_>) -> Poll<()> {
-        if let Some(connection) = &mut self.0 {
+        if let Some(connection) = self.connection.as_mut().filter(|_| !self.is_over) {
             // The reply reports the same error.
             let _ = ready!(connection.as_mut().poll(cx));
-            self.0 = None;
+            self.is_over = true;
+            if !self.switches {
+                self.connection = None;
+            }
         }
         Poll::Ready(())
     }
@@ -66,7 +75,11 @@ impl UpstreamConnection {
             mark,
             sender,
             received,
-            driver: Driver(Some(Box::pin(connection))),
+            driver: Driver {
+                connection: Some(Box::pin(connection)),
+                switches: false,
+                is_over: false,
+            },
             timeout: IdleTimeout::default(),
             progress: None,
         })
@@ -75,6 +88,29 @@ impl UpstreamConnection {
     /// Drives the connection. Its reply reports the errors.
     pub(super) fn drive(&mut self, cx: &mut Context<'_>) {
         let _ = self.driver.poll(cx);
+    }
+
+    /// Keeps the stream after a reply that switches protocols. The connection carries no other request.
+    pub(super) fn keep_for_switch(&mut self) {
+        self.driver.switches = true;
+    }
+
+    /// True if the request asks to switch protocols.
+    pub(super) fn switches(&self) -> bool {
+        self.driver.switches
+    }
+
+    /// Returns the stream and the bytes read ahead, after a reply that switches protocols. `None` if the request has
+    /// not been sent completely.
+    pub(super) fn into_stream(mut self) -> Option<(Stream, Bytes)> {
+        debug_assert!(self.switches(), "nobody has asked for a switch");
+        let mut context = Context::from_waker(Waker::noop());
+        if self.driver.poll(&mut context).is_pending() {
+            return None;
+        }
+        let connection = Pin::into_inner(self.driver.connection?);
+        let parts = connection.into_parts();
+        Some((parts.io.into_inner().into_stream(), parts.read_buf))
     }
 
     /// Starts the wait for progress of the reply's body.
@@ -92,9 +128,10 @@ impl UpstreamConnection {
         self.timeout.poll(cx)
     }
 
-    /// True if the last request has been sent completely. An upstream may reply earlier.
+    /// True if the last request has been sent completely. An upstream may reply earlier. False for a switch, after which
+    /// the connection is not reused.
     pub(super) fn has_sent(&self) -> bool {
-        self.progress.as_ref().is_none_or(|body| body.is_over())
+        !self.switches() && self.progress.as_ref().is_none_or(|body| body.is_over())
     }
 
     /// Readiness for a request. False if the upstream has closed the connection, has not finished, or has sent

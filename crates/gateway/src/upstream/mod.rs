@@ -16,6 +16,7 @@ mod rejected;
 pub(crate) mod reported_load;
 pub(crate) mod resolution;
 pub(crate) mod route_upstreams;
+pub(crate) mod switched;
 pub(crate) mod target;
 
 use std::future::poll_fn;
@@ -37,6 +38,7 @@ use self::error::{UpstreamError, lacks_descriptors};
 use self::members::{Member, Members, Tried};
 use self::pool::PooledGuard;
 use self::route_upstreams::RouteUpstreams;
+use self::switched::Switches;
 use self::target::UpstreamTarget;
 use crate::config::Timeouts;
 use crate::observe::metrics::GatewayMetrics;
@@ -140,7 +142,11 @@ impl Upstreams {
         }
         let pooled = pool.begin_use();
         let mut was_sent = false;
-        while let Some(mut connection) = poll_fn(|cx| Poll::Ready(pool.take(cx, mark))).await {
+        // A switch gets a connection of its own.
+        let switches = request.extensions().get::<Switches>().is_some();
+        while !switches
+            && let Some(mut connection) = poll_fn(|cx| Poll::Ready(pool.take(cx, mark))).await
+        {
             let again = copy_to_repeat(&request);
             match connection.send(request, self.reply).await {
                 Ok(reply) => {
@@ -173,6 +179,9 @@ impl Upstreams {
                 return Err((failure, (!was_sent).then_some(request)));
             }
         };
+        if switches {
+            connection.keep_for_switch();
+        }
         let received = match connection.send(request, self.reply).await {
             Ok(reply) => self.received(reply, connection, pooled),
             Err((failure, _)) => Err(failure),
@@ -230,8 +239,8 @@ impl Upstreams {
         connection: UpstreamConnection,
         pooled: PooledGuard,
     ) -> Result<Response<UpstreamBody>, UpstreamError> {
-        // Upgrade is not forwarded, so no client has requested this (RFC 9110, section 15.2.2).
-        if reply.status() == StatusCode::SWITCHING_PROTOCOLS {
+        // Without a forwarded Upgrade, no client has requested this (RFC 9110, section 15.2.2).
+        if reply.status() == StatusCode::SWITCHING_PROTOCOLS && !connection.switches() {
             return Err(UpstreamError::Switched);
         }
         Ok(reply.map(|body| UpstreamBody::new(body, connection, pooled, self.reply_body)))

@@ -86,6 +86,11 @@ impl PooledGuard {
         self.0.metrics.failed(failure.kind());
     }
 
+    /// Counts one more in use.
+    pub(super) fn again(&self) -> Self {
+        self.0.begin_use()
+    }
+
     /// Keeps an unused connection for the next request.
     pub(super) fn keep(&self, connection: UpstreamConnection) {
         if self.0.is_retired.get() {

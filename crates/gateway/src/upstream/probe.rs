@@ -66,6 +66,10 @@ impl ProbedStream {
         }
     }
 
+    pub(super) fn into_stream(self) -> Stream {
+        self.stream
+    }
+
     pub(super) fn received(&self) -> Rc<ReceiveState> {
         self.received.clone()
     }

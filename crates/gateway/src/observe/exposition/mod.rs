@@ -38,6 +38,7 @@ impl Collector for GatewayContext {
         let redirected = [([], load(&metrics.redirected))];
         let help = "Requests over plain HTTP redirected to HTTPS";
         counters(out, "redirected", help, redirected)?;
+        metrics.tunnels.encode(out)?;
         demand(out, self.estimate())?;
         admission(out, &self.admission)?;
         if let Some(log) = &self.log {

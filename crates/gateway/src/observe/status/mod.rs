@@ -97,6 +97,7 @@ pub(crate) fn page(context: &GatewayContext) -> String {
                     (context.counters.snapshot().open) " connections open. "
                     a href="/metrics" { "Metrics" }
                 }
+                (tunnels(context))
                 (admission(context))
                 (promises::tables(&context.admission))
                 h2 { "Upstreams" }
@@ -141,6 +142,21 @@ pub(crate) fn page(context: &GatewayContext) -> String {
         }
     };
     page.into_string()
+}
+
+/// Renders one line about tunnels. Empty before the first.
+fn tunnels(context: &GatewayContext) -> Markup {
+    let tunnels = &context.metrics.tunnels;
+    let (to_upstream, to_client) = tunnels.bytes();
+    html! {
+        @if tunnels.opened() > 0 {
+            p {
+                (tunnels.open()) " of " (tunnels.opened()) " tunnels open. "
+                (Size::from_bytes(to_upstream)) " to upstreams, "
+                (Size::from_bytes(to_client)) " to clients."
+            }
+        }
+    }
 }
 
 const fn demand(estimate: &LoadEstimate) -> &'static str {

@@ -1,0 +1,32 @@
+//! An upstream's stream after a switch of protocol.
+
+use bytes::Bytes;
+use posthaste_serve::Stream;
+
+use super::pool::PooledGuard;
+
+/// Extension of a request that asks to switch protocols.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Switches;
+
+/// The stream of an upstream that has switched protocols. Counts as one connection in use while it exists.
+pub(crate) struct SwitchedUpstream {
+    pub(crate) stream: Stream,
+    /// Bytes that arrived together with the reply.
+    pub(crate) ahead: Bytes,
+    _in_use: PooledGuard,
+}
+
+impl SwitchedUpstream {
+    pub(super) fn new(stream: Stream, ahead: Bytes, in_use: PooledGuard) -> Self {
+        Self {
+            stream,
+            ahead: match ahead.is_empty() {
+                // An empty one may hold a buffer.
+                true => Bytes::new(),
+                false => ahead,
+            },
+            _in_use: in_use,
+        }
+    }
+}
