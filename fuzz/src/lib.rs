@@ -15,6 +15,7 @@ pub mod doubtful;
 mod duplicate_acks;
 mod endpoint;
 mod envelope;
+mod forwarded;
 mod frames;
 mod http2_frames;
 mod http_reply;
@@ -48,6 +49,7 @@ pub use decoding::decoding;
 pub use duplicate_acks::duplicate_acks;
 pub use endpoint::endpoint;
 pub use envelope::envelope;
+pub use forwarded::forwarded_fields as forwarded;
 pub use frames::frames;
 pub use http_reply::http_reply;
 pub use http2_frames::http2_frames;
@@ -79,6 +81,7 @@ pub const TARGETS: &[(&str, Property)] = &[
     ("wsdl", wsdl),
     ("soap_head", soap_head),
     ("wishes", wishes),
+    ("forwarded", forwarded),
     ("offers", offers),
     ("changes", changes),
     ("registry_reply", registry_reply),

@@ -1,4 +1,6 @@
-//! Syntax of HTTP's list fields (RFC 9110, section 5.6).
+//! Syntax of HTTP's list fields (RFC 9110, section 5.6), and the senders of forwarded requests.
+
+pub mod forwarded;
 
 pub mod upgrade;
 
