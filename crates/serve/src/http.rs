@@ -18,8 +18,8 @@ use crate::peer::Peer;
 use crate::service::HandlerService;
 use crate::stated_source::{NoHeader, stated_source};
 use crate::stream::Stream;
-use crate::tls::is_client_certificate_refused;
 use crate::switch::{SwitchTask, run_connection};
+use crate::tls::is_client_certificate_refused;
 use crate::transport::Transport;
 
 /// Maximum size of a request's header, and of the read buffer.

@@ -115,9 +115,9 @@ impl<'p> AdmissionGuard<'p> {
         let (_, admitted, _) = self.admitted.as_ref()?;
         match admitted.ground {
             AdmissionGround::Price(By::Offer | By::Quote) => admitted.priorities.as_deref(),
-            AdmissionGround::Price(By::Free)
-            | AdmissionGround::Plain
-            | AdmissionGround::DryRun => None,
+            AdmissionGround::Price(By::Free) | AdmissionGround::Plain | AdmissionGround::DryRun => {
+                None
+            }
         }
     }
 

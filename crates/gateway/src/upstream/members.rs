@@ -101,6 +101,15 @@ impl Members {
             .map(|(index, _)| index)
     }
 
+    /// Shortest time until an excluded member may be used again.
+    pub(super) fn first_return(&self) -> Option<Duration> {
+        let list = self.list.borrow();
+        let returns = list
+            .iter()
+            .map(|member| member.endpoint.health.returns_in());
+        returns.min()
+    }
+
     /// Closes connections that have been unused for `idle`, and all unused ones to addresses that are gone.
     pub(super) fn close_unused(&self, idle: Duration) {
         self.refresh();

@@ -14,8 +14,7 @@ impl Upstreams {
         let is_excluded = matches!(failure, UpstreamError::NoneHealthy);
         let mut rejection = Rejection::from(failure);
         if is_excluded {
-            let targets = self.members.iter().map(|(target, _)| target);
-            let first = targets.map(|target| target.health.returns_in()).min();
+            let first = self.members.first_return();
             let first = first.map_or(Span::ZERO, Span::from);
             rejection.fields.push(("retry-after", advice(first)));
         }
