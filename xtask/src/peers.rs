@@ -99,6 +99,11 @@ pub(crate) const PEERS: &[Peer] = &[
         run: gateway::curl,
     },
     Peer {
+        name: "gateway-connections",
+        about: "HAProxy states clients by PROXY v1 and v2; curl and openssl ask by SNI and show certificates",
+        run: gateway::connections,
+    },
+    Peer {
         name: "gateway-load",
         about: "wrk and h2load see no error through the gateway",
         run: gateway::load,

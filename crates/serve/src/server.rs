@@ -50,9 +50,11 @@ impl HttpServer {
         listener: TcpListener,
         make: impl Fn(usize) -> H + Send + Sync + 'static,
     ) -> Result<RunningServer, StartError> {
-        let socket = listener;
-        let is_plain = self.tls.is_none();
-        self.start_on(vec![Listener { socket, is_plain }], make)
+        let listener = Listener {
+            socket: listener,
+            is_plain: false,
+        };
+        self.start_on(vec![listener], make)
     }
 
     /// Serves several listeners, at least one, like [`HttpServer::start`]. All share the threads and the limits.
@@ -92,10 +94,6 @@ impl HttpServer {
         if listeners.is_empty() {
             return Err(StartError::Zero("the number of listeners"));
         }
-        debug_assert!(
-            self.tls.is_some() || listeners.iter().all(|listener| listener.is_plain),
-            "TLS needs a certificate"
-        );
         if self.threads == 0 {
             return Err(StartError::Zero("the number of threads"));
         }

@@ -232,7 +232,8 @@ fn serve<H: Handler>(
     let connection = ConnectionState::new(stream.as_raw_fd(), thread.ticks.get());
     let connection = Rc::new(connection);
     thread.open(number, &connection);
-    let client = (accepted.address, !accepted.is_plain);
+    let is_encrypted = thread.server.tls.is_some() && !accepted.is_plain;
+    let client = (accepted.address, is_encrypted);
     let peer = Rc::new(Peer::new(client, number, connection, thread.clone()));
     let handler = handler.clone();
     tokio::task::spawn_local(async move {

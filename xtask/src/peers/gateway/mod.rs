@@ -1,12 +1,11 @@
 //! The gateway between real clients and real servers, and compared with other proxies.
 //!
-//! `changes` changes names, upstreams, certificates and configuration, `clients` tests every protocol and coding, `strict` sends each proxy the same doubtful requests, `differ` compares
-//! the requests that reach the server behind each proxy, and `burst` measures the memory of many connections and of a
-//! long reply.
+//! Each module states its subject.
 
 mod burst;
 pub(crate) mod changes;
 mod clients;
+mod connections;
 mod differ;
 #[path = "../../../../fuzz/src/doubtful.rs"]
 #[allow(unreachable_pub)] // the fuzz targets share it, and there it is public
@@ -23,6 +22,7 @@ use crate::tools;
 pub(crate) use burst::crowd;
 pub(crate) use changes::changes;
 pub(crate) use clients::{curl, load, php};
+pub(crate) use connections::connections;
 pub(crate) use differ::differ;
 pub(crate) use strict::strict;
 pub(crate) use traces::traces;
