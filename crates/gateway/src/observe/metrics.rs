@@ -15,6 +15,7 @@ use posthaste_qos::marking::{Mark, MarkOrigin};
 use posthaste_units::Span;
 
 use super::tunnels::TunnelCounters;
+use super::upstream_counters::UpstreamCounters;
 
 /// Request fields that may be unreadable, in the order in which they are counted.
 pub(crate) const UNREAD: [&str; 3] = ["accept-encoding", "prefer", "transport-priorities"];
@@ -55,6 +56,7 @@ pub(crate) struct GatewayMetrics {
     /// Requests that waited for a permit.
     pub(crate) queued: AtomicU64,
     pub(crate) failures: [AtomicU64; FAILURES.len()],
+    pub(crate) upstreams: UpstreamCounters,
     /// From a request's head to the head of its reply, and the upstream's part of it.
     pub(crate) service: TimeHistogram,
     pub(crate) upstream: TimeHistogram,
@@ -108,6 +110,7 @@ impl GatewayMetrics {
             redirected: AtomicU64::new(0),
             queued: AtomicU64::new(0),
             failures: Default::default(),
+            upstreams: UpstreamCounters::default(),
             service: TimeHistogram::default(),
             upstream: TimeHistogram::default(),
             work: (0..threads).map(|_| ThreadWork::default()).collect(),

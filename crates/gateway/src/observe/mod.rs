@@ -8,3 +8,4 @@ pub(crate) mod record;
 mod status;
 pub(crate) mod traces;
 pub(crate) mod tunnels;
+pub(crate) mod upstream_counters;

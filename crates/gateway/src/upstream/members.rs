@@ -86,7 +86,10 @@ impl Members {
             true => None,
             false => self.least(&list, is_new),
         })?;
-        self.next.set(chosen + 1);
+        // Further choices of a request do not count: with two members, each request would start at the same one.
+        if tried.failed.is_empty() && tried.asked.is_empty() {
+            self.next.set(chosen + 1);
+        }
         Some(list[chosen].clone())
     }
 

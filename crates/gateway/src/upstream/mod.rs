@@ -15,6 +15,8 @@ mod probe;
 mod rejected;
 pub(crate) mod reported_load;
 pub(crate) mod resolution;
+mod retry;
+mod retry_budget;
 pub(crate) mod route_upstreams;
 pub(crate) mod switched;
 pub(crate) mod target;
@@ -26,7 +28,7 @@ use std::task::Poll;
 use std::time::Duration;
 
 use hyper::header::HOST;
-use hyper::{Method, Request, Response, StatusCode};
+use hyper::{Request, Response, StatusCode};
 use posthaste_serve::Peer;
 use posthaste_units::Dscp;
 use tokio::time::Instant;
@@ -37,6 +39,7 @@ use self::endpoint::Endpoint;
 use self::error::{UpstreamError, lacks_descriptors};
 use self::members::{Member, Members, Tried};
 use self::pool::PooledGuard;
+use self::retry::{Retries, copy_to_repeat, copy_to_retry};
 use self::route_upstreams::RouteUpstreams;
 use self::switched::Switches;
 use self::target::UpstreamTarget;
@@ -52,6 +55,7 @@ pub(crate) struct Upstreams {
     metrics: Arc<GatewayMetrics>,
     targets: Vec<Arc<UpstreamTarget>>,
     members: Members,
+    retries: Option<Retries>,
     connect: Duration,
     reply: Duration,
     reply_body: Duration,
@@ -68,6 +72,7 @@ impl Upstreams {
             metrics: metrics.clone(),
             targets: upstreams.targets.clone(),
             members: Members::new(metrics, upstreams),
+            retries: Retries::new(&upstreams.retry, &upstreams.budget),
             connect: timeouts.connect.into(),
             reply: timeouts.reply.into(),
             reply_body: timeouts.reply_body.into(),
@@ -85,12 +90,47 @@ impl Upstreams {
         mark: Dscp,
         peer: &Peer,
     ) -> Result<(Response<UpstreamBody>, &UpstreamTarget), UpstreamError> {
-        let outcome = self.send_to_any(request, mark, peer).await;
+        let outcome = match &self.retries {
+            None => {
+                let mut tried = Tried::default();
+                self.send_to_any(request, mark, peer, &mut tried).await
+            }
+            Some(retries) => {
+                let sending = self.send_repeatedly(retries, request, mark, peer);
+                Box::pin(sending).await
+            }
+        };
         outcome.inspect_err(|failure| {
             if failure.of_client().is_none() {
                 self.metrics.failed(failure.kind());
             }
         })
+    }
+
+    /// Sends a request again if it fails, as far as the rules of the route permit.
+    async fn send_repeatedly(
+        &self,
+        retries: &Retries,
+        mut request: Request<RequestBody>,
+        mark: Dscp,
+        peer: &Peer,
+    ) -> Result<(Response<UpstreamBody>, &UpstreamTarget), UpstreamError> {
+        retries.count_request();
+        let mut tried = Tried::default();
+        for _ in 0..retries.attempts() {
+            let Some(again) = copy_to_retry(&request) else {
+                break;
+            };
+            let outcome = self.send_to_any(request, mark, peer, &mut tried).await;
+            let reply = outcome.as_ref().map(|(reply, _)| reply);
+            if !retries.permit(reply, &self.metrics.upstreams) {
+                return outcome;
+            }
+            // Dropping an incomplete reply closes its connection.
+            drop(outcome);
+            request = again;
+        }
+        self.send_to_any(request, mark, peer, &mut tried).await
     }
 
     /// Tries endpoints one after another until one takes the request. If none does and a failed connection has caused
@@ -100,12 +140,12 @@ impl Upstreams {
         mut request: Request<RequestBody>,
         mark: Dscp,
         peer: &Peer,
+        tried: &mut Tried,
     ) -> Result<(Response<UpstreamBody>, &UpstreamTarget), UpstreamError> {
-        let mut tried = Tried::default();
         let mut last = UpstreamError::NoneHealthy;
         let mut deadline = None;
         loop {
-            let Some(member) = self.members.choose(&tried) else {
+            let Some(member) = self.members.choose(tried) else {
                 let deadline = *deadline.get_or_insert_with(|| Instant::now() + self.connect);
                 // Boxed for the same reason as a connection: it is rare.
                 if Box::pin(self.members.wait_for_change(deadline)).await {
@@ -117,7 +157,11 @@ impl Upstreams {
                 tried.failed.push(member.key());
                 continue;
             }
-            match self.send_to_one(&member, request, mark, peer).await {
+            let sent = self.send_to_one(&member, request, mark, peer).await;
+            if self.retries.is_some() {
+                tried.asked.push(member.key());
+            }
+            match sent {
                 Ok(reply) => return Ok((reply, &self.targets[member.index])),
                 Err((failure, None)) => return Err(failure),
                 Err((failure, Some(unsent))) => (last, request) = (failure, unsent),
@@ -245,22 +289,4 @@ impl Upstreams {
         }
         Ok(reply.map(|body| UpstreamBody::new(body, connection, pooled, self.reply_body)))
     }
-}
-
-/// Returns a copy of a request that is safe to send again (RFC 9110, section 9.2.1).
-fn copy_to_repeat(request: &Request<RequestBody>) -> Option<Request<RequestBody>> {
-    let safe = matches!(
-        *request.method(),
-        Method::GET | Method::HEAD | Method::OPTIONS
-    );
-    let RequestBody::Nothing = request.body() else {
-        return None;
-    };
-    safe.then(|| {
-        let mut copy = Request::new(RequestBody::Nothing);
-        *copy.method_mut() = request.method().clone();
-        *copy.uri_mut() = request.uri().clone();
-        *copy.headers_mut() = request.headers().clone();
-        copy
-    })
 }

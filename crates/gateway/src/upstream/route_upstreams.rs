@@ -6,14 +6,17 @@ use std::sync::atomic::AtomicU64;
 use tokio::sync::Notify;
 
 use super::resolution::Names;
+use super::retry_budget::RetryBudget;
 use super::target::UpstreamTarget;
-use crate::config::RouteConfig;
+use crate::config::{self, RouteConfig};
 use crate::error::TargetError;
 
 /// The upstreams of a route. Shared by all threads.
 pub(crate) struct RouteUpstreams {
     pub(crate) targets: Vec<Arc<UpstreamTarget>>,
     pub(super) changes: Arc<Changes>,
+    pub(super) retry: config::Retry,
+    pub(super) budget: Arc<RetryBudget>,
 }
 
 /// Changes of the addresses of a route's upstreams.
@@ -31,6 +34,8 @@ impl RouteUpstreams {
         Ok(Self {
             targets: UpstreamTarget::all(route, &changes, names)?,
             changes,
+            retry: route.retry.clone(),
+            budget: Arc::default(),
         })
     }
 
@@ -46,6 +51,7 @@ impl RouteUpstreams {
     /// Takes over from `known`, the same route in an earlier configuration, the knowledge about each address that both
     /// have. Must be called before this is shared.
     pub(crate) fn remember(&mut self, known: &Self) {
+        self.budget = known.budget.clone();
         for target in &mut self.targets {
             let target = Arc::get_mut(target).expect("a new configuration is not shared yet");
             let mut known = known.targets.iter();

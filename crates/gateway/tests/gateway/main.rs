@@ -15,6 +15,7 @@ mod promising;
 mod protecting;
 mod refusing;
 mod reloading;
+mod retries;
 mod schema;
 mod support;
 mod tracing;

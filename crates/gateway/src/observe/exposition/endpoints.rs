@@ -1,4 +1,4 @@
-//! Addresses of upstreams, and resolutions of their names.
+//! Addresses of upstreams, resolutions of their names, retries and ejections.
 
 use std::fmt::Error;
 
@@ -6,6 +6,7 @@ use posthaste_serve::exposition::{counters, gauges};
 use prometheus_client::encoding::DescriptorEncoder;
 
 use super::load;
+use crate::observe::upstream_counters::{EJECTIONS, RETRIES, UpstreamCounters};
 use crate::routing::resolved::ResolvedConfig;
 use crate::upstream::health::UpstreamState;
 use crate::upstream::resolution::LOOKUPS;
@@ -50,4 +51,21 @@ pub(super) fn encode(out: &mut DescriptorEncoder, resolved: &ResolvedConfig) -> 
     });
     let help = "Resolutions of the name of an upstream after the first, by outcome";
     counters(out, "upstream_resolutions", help, rows)
+}
+
+/// Encodes the counters of retries and ejections.
+pub(super) fn encode_counters(
+    out: &mut DescriptorEncoder,
+    upstreams: &UpstreamCounters,
+) -> Result<(), Error> {
+    let retries = RETRIES.iter().zip(&upstreams.retries);
+    let rows = retries.map(|(reason, count)| ([("reason", *reason)], load(count)));
+    counters(out, "retries", "Requests sent again, by reason", rows)?;
+    let help = "Requests not sent again because the budget of retries was used";
+    let refused = load(&upstreams.retries_refused);
+    counters(out, "retries_refused", help, [([], refused)])?;
+    let ejections = EJECTIONS.iter().zip(&upstreams.ejections);
+    let rows = ejections.map(|(outcome, count)| ([("outcome", *outcome)], load(count)));
+    let help = "Addresses ejected by reason, and failures after which ejection was not permitted";
+    counters(out, "ejections", help, rows)
 }

@@ -192,7 +192,8 @@ fn upstreams(out: &mut DescriptorEncoder, context: &GatewayContext) -> Result<()
         "Whether requests go to an upstream: 0 while it is out",
         rows,
     )?;
-    endpoints::encode(out, &resolved)
+    endpoints::encode(out, &resolved)?;
+    endpoints::encode_counters(out, &context.metrics.upstreams)
 }
 
 fn connections(out: &mut DescriptorEncoder, snapshot: &Snapshot) -> Result<(), Error> {
