@@ -3,7 +3,9 @@
 use std::net::SocketAddr;
 use std::sync::Arc;
 
+use super::ejection::EjectionState;
 use super::health::{Health, UpstreamState};
+use crate::clock::now;
 use crate::config;
 
 /// One address of an upstream, with the knowledge about it.
@@ -14,6 +16,7 @@ use crate::config;
 pub(crate) struct Endpoint {
     pub(crate) address: SocketAddr,
     pub(crate) health: Arc<Health>,
+    pub(super) ejection: EjectionState,
 }
 
 /// The endpoints of an upstream, in the order of their addresses. Never empty.
@@ -24,17 +27,36 @@ impl Endpoint {
         Self {
             address,
             health: Arc::new(Health::new(health)),
+            ejection: EjectionState::default(),
+        }
+    }
+
+    /// The same address with the same health, without the statistics for ejection.
+    pub(super) fn without_statistics(&self) -> Self {
+        Self {
+            address: self.address,
+            health: self.health.clone(),
+            ejection: EjectionState::default(),
         }
     }
 
     /// True if requests go to the address.
     pub(crate) fn is_usable(&self) -> bool {
-        self.health.is_up()
+        self.health.is_up() && !self.is_ejected()
+    }
+
+    fn is_ejected(&self) -> bool {
+        self.ejection.was_ejected() && self.ejection.is_ejected(now())
     }
 
     /// The state for `/status`.
     pub(crate) fn state(&self) -> UpstreamState {
-        self.health.state()
+        match self.health.state() {
+            UpstreamState::Up | UpstreamState::Unknown if self.is_ejected() => {
+                UpstreamState::Ejected
+            }
+            state => state,
+        }
     }
 }
 

@@ -77,6 +77,12 @@ impl UpstreamError {
         errno.is_some_and(|errno| ours.contains(&errno))
     }
 
+    /// True if the failure is no evidence against the endpoint: it is the client's or ours, or the close of a kept
+    /// connection that crossed the request.
+    pub(super) fn says_nothing(&self) -> bool {
+        self.of_client().is_some() || self.is_ours() || matches!(self, Self::Closed(_))
+    }
+
     /// Index of the kind in [`FAILURES`](crate::observe::metrics::FAILURES).
     pub(crate) const fn kind(&self) -> usize {
         match self {

@@ -30,16 +30,19 @@ pub(crate) enum UpstreamState {
     /// Neither up nor out: no attempt yet, the last one failed without causing an exclusion, or the exclusion has
     /// expired.
     Unknown,
-    /// Excluded after too many failures in a row.
+    /// Excluded for a while by the rules for ejection.
+    Ejected,
+    /// Excluded after too many failed connections or checks in a row.
     Out,
 }
 
 impl UpstreamState {
-    pub(crate) const ALL: [Self; 3] = [Self::Up, Self::Unknown, Self::Out];
+    pub(crate) const ALL: [Self; 4] = [Self::Up, Self::Unknown, Self::Ejected, Self::Out];
 
     pub(crate) const fn name(self) -> &'static str {
         match self {
             Self::Up => "up",
+            Self::Ejected => "ejected",
             Self::Out => "out",
             Self::Unknown => "unknown",
         }

@@ -74,18 +74,31 @@ impl Members {
         members
     }
 
-    /// Returns the usable member with the fewest requests of this thread in flight that is not in `tried`. Members with
-    /// equally many take turns.
+    /// Returns the usable member with the fewest requests of this thread in flight. Members with equally many take
+    /// turns. In this order:
+    ///
+    /// 1. members that are not in `tried`
+    /// 2. members that have had the request
+    /// 3. ejected members: a request to one of them is better than none
     pub(super) fn choose(&self, tried: &Tried) -> Option<Rc<Member>> {
         self.refresh();
-        let is_new = |member: &Member| !tried.failed.contains(&member.key());
-        let is_unasked = |member: &Member| is_new(member) && !tried.asked.contains(&member.key());
+        let has_failed = |member: &Member| tried.failed.contains(&member.key());
+        let was_asked = |member: &Member| tried.asked.contains(&member.key());
         let list = self.list.borrow();
-        let chosen = self.least(&list, is_unasked);
-        let chosen = chosen.or_else(|| match tried.asked.is_empty() {
-            true => None,
-            false => self.least(&list, is_new),
-        })?;
+        let chosen = self
+            .least(&list, |member| {
+                member.endpoint.is_usable() && !has_failed(member) && !was_asked(member)
+            })
+            .or_else(|| {
+                self.least(&list, |member| {
+                    member.endpoint.is_usable() && !has_failed(member)
+                })
+            })
+            .or_else(|| {
+                self.least(&list, |member| {
+                    member.endpoint.health.is_up() && !has_failed(member)
+                })
+            })?;
         // Further choices of a request do not count: with two members, each request would start at the same one.
         if tried.failed.is_empty() && tried.asked.is_empty() {
             self.next.set(chosen + 1);
@@ -99,7 +112,7 @@ impl Members {
         let after = after.map(|(index, member)| (start + index, member));
         after
             .chain(before.iter().enumerate())
-            .filter(|(_, member)| member.endpoint.is_usable() && is_allowed(member))
+            .filter(|(_, member)| is_allowed(member))
             .min_by_key(|(_, member)| member.pool.in_use())
             .map(|(index, _)| index)
     }

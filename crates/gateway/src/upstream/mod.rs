@@ -3,6 +3,7 @@
 pub(crate) mod body;
 pub(crate) mod concurrency_limit;
 mod connection;
+mod ejection;
 pub(crate) mod endpoint;
 pub(crate) mod error;
 pub(crate) mod health;
@@ -20,6 +21,7 @@ mod retry_budget;
 pub(crate) mod route_upstreams;
 pub(crate) mod switched;
 pub(crate) mod target;
+mod watch;
 
 use std::future::poll_fn;
 use std::io;
@@ -35,6 +37,7 @@ use tokio::time::Instant;
 
 use self::body::UpstreamBody;
 use self::connection::UpstreamConnection;
+use self::ejection::Ejector;
 use self::endpoint::Endpoint;
 use self::error::{UpstreamError, lacks_descriptors};
 use self::members::{Member, Members, Tried};
@@ -43,6 +46,7 @@ use self::retry::{Retries, copy_to_repeat, copy_to_retry};
 use self::route_upstreams::RouteUpstreams;
 use self::switched::Switches;
 use self::target::UpstreamTarget;
+use self::watch::Watch;
 use crate::config::Timeouts;
 use crate::observe::metrics::GatewayMetrics;
 use crate::request::body::RequestBody;
@@ -56,6 +60,7 @@ pub(crate) struct Upstreams {
     targets: Vec<Arc<UpstreamTarget>>,
     members: Members,
     retries: Option<Retries>,
+    ejector: Option<Arc<Ejector>>,
     connect: Duration,
     reply: Duration,
     reply_body: Duration,
@@ -73,6 +78,7 @@ impl Upstreams {
             targets: upstreams.targets.clone(),
             members: Members::new(metrics, upstreams),
             retries: Retries::new(&upstreams.retry, &upstreams.budget),
+            ejector: upstreams.ejector.clone(),
             connect: timeouts.connect.into(),
             reply: timeouts.reply.into(),
             reply_body: timeouts.reply_body.into(),
@@ -157,7 +163,12 @@ impl Upstreams {
                 tried.failed.push(member.key());
                 continue;
             }
+            let ejector = self.ejector.as_ref();
+            let watch = ejector.map(|ejector| Watch::start(ejector, request.body().progress()));
             let sent = self.send_to_one(&member, request, mark, peer).await;
+            if let Some(watch) = watch {
+                watch.end(&member, &sent, &self.targets, &self.metrics.upstreams);
+            }
             if self.retries.is_some() {
                 tried.asked.push(member.key());
             }

@@ -5,6 +5,7 @@ use std::sync::atomic::AtomicU64;
 
 use tokio::sync::Notify;
 
+use super::ejection::Ejector;
 use super::resolution::Names;
 use super::retry_budget::RetryBudget;
 use super::target::UpstreamTarget;
@@ -17,6 +18,8 @@ pub(crate) struct RouteUpstreams {
     pub(super) changes: Arc<Changes>,
     pub(super) retry: config::Retry,
     pub(super) budget: Arc<RetryBudget>,
+    /// `None` without rules for ejection.
+    pub(super) ejector: Option<Arc<Ejector>>,
 }
 
 /// Changes of the addresses of a route's upstreams.
@@ -36,6 +39,10 @@ impl RouteUpstreams {
             changes,
             retry: route.retry.clone(),
             budget: Arc::default(),
+            ejector: route
+                .ejection
+                .as_ref()
+                .map(|rules| Arc::new(Ejector::new(rules))),
         })
     }
 
@@ -52,11 +59,16 @@ impl RouteUpstreams {
     /// have. Must be called before this is shared.
     pub(crate) fn remember(&mut self, known: &Self) {
         self.budget = known.budget.clone();
+        let rules = |of: &Self| of.ejector.as_ref().map(|ejector| ejector.rules.clone());
+        let rules_stay = rules(self) == rules(known);
+        if rules_stay {
+            self.ejector = known.ejector.clone();
+        }
         for target in &mut self.targets {
             let target = Arc::get_mut(target).expect("a new configuration is not shared yet");
             let mut known = known.targets.iter();
             if let Some(known) = known.find(|known| known.name == target.name) {
-                target.remember(known);
+                target.remember(known, rules_stay);
             }
         }
     }

@@ -128,15 +128,19 @@ impl UpstreamTarget {
         }
     }
 
-    /// Takes over from `known`, the same upstream in an earlier configuration: the report, and the health of addresses
-    /// that both have.
-    pub(crate) fn remember(&mut self, known: &Self) {
+    /// Takes over from `known`, the same upstream in an earlier configuration: the report, the health of addresses that
+    /// both have, and their statistics if the `rules_stay` for ejection.
+    pub(super) fn remember(&mut self, known: &Self, rules_stay: bool) {
         self.reported = known.reported.clone();
         let known = known.endpoints();
         let kept = |endpoint: &Arc<Endpoint>| {
             let mut known = known.iter();
             let known = known.find(|known| known.address == endpoint.address);
-            known.unwrap_or(endpoint).clone()
+            match known {
+                Some(known) if rules_stay => known.clone(),
+                Some(known) => Arc::new(known.without_statistics()),
+                None => endpoint.clone(),
+            }
         };
         let endpoints = self.endpoints().iter().map(kept).collect();
         self.endpoints.send_replace(endpoints);

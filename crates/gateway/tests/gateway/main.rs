@@ -5,6 +5,7 @@ mod compressing;
 mod discounts;
 mod dns;
 mod documented;
+mod ejection;
 mod faults;
 mod forwarding;
 mod listening;
