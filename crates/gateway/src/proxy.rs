@@ -9,7 +9,7 @@ use std::rc::Rc;
 use std::sync::Arc;
 
 use hyper::body::Body as _;
-use hyper::{Request, Response, StatusCode};
+use hyper::{HeaderMap, Request, Response, StatusCode};
 use posthaste_serve::{Handler, Incoming, Peer};
 use posthaste_units::Span;
 
@@ -21,6 +21,7 @@ use crate::observe::access_log::{AccessEntry, Decided};
 use crate::observe::record::record;
 use crate::observe::traces::TracedRequest;
 use crate::request::body::RequestBody;
+use crate::request::client::ClientIdentity;
 use crate::request::client_certificate::set_client_certificate;
 use crate::request::forwarded::{RequestConditions, forwarded};
 use crate::request::preferences::Preferences;
@@ -57,8 +58,10 @@ impl Handler for Gateway {
         let entry = entry.map(|log| AccessEntry::of(log, &request));
         let traces = context.traces.as_ref();
         let trace = traces.and_then(|traces| traces.begin(&mut request));
-        let client = peer.address.ip();
-        let (reply, decided) = match self.serve(request, peer, trace.as_ref()).await {
+        let identity = self.client(request.headers(), &peer);
+        let client = identity.address;
+        let served = self.serve(request, peer, &identity, trace.as_ref()).await;
+        let (reply, decided) = match served {
             Ok(served) => served,
             Err(rejected) => (rejection::reply(rejected), None),
         };
@@ -83,7 +86,8 @@ impl Handler for Gateway {
         context.metrics.service.add(Span::ZERO);
         context.metrics.replied(status.as_u16());
         if let Some(log) = &context.log {
-            AccessEntry::of(log, request).write(peer.address.ip(), Span::ZERO, status, None);
+            let client = self.client(request.headers(), peer).address;
+            AccessEntry::of(log, request).write(client, Span::ZERO, status, None);
         }
     }
 }
@@ -92,10 +96,17 @@ impl Handler for Gateway {
 type Served = (Response<ReplyBody>, Option<Decided>);
 
 impl Gateway {
+    fn client(&self, headers: &HeaderMap, peer: &Peer) -> ClientIdentity {
+        let router = self.router.borrow();
+        let trusted = &router.resolved.config.trust.forwarded;
+        ClientIdentity::read(headers, peer, trusted, &self.context.metrics)
+    }
+
     async fn serve(
         &self,
         request: Request<Incoming>,
         peer: Rc<Peer>,
+        identity: &ClientIdentity,
         trace: Option<&TracedRequest<'_>>,
     ) -> Result<Served, Rejection> {
         let (metrics, admission) = (&self.context.metrics, &*self.context.admission);
@@ -112,7 +123,7 @@ impl Gateway {
             metrics.redirected();
             return Ok((reply, None));
         }
-        if let Some(page) = admission.offer_page(&config.protection, &head, &peer) {
+        if let Some(page) = admission.offer_page(&config.protection, &head, identity) {
             return Ok((page, None));
         }
         let route = router.route(head.uri.path())?;
@@ -123,12 +134,14 @@ impl Gateway {
         let preferences = Preferences::read(&head, &mut body, &route.described, route.wish).await?;
         metrics.preferences(preferences.seen, preferences.unread);
         let codings = route.menu.codings();
-        let guard = admission.admit(&config.protection, &mut head, &preferences, codings, &peer)?;
+        let guard =
+            admission.admit(&config.protection, &mut head, &preferences, codings, identity)?;
         let (marks, promised) = (router.marks.as_ref(), guard.priorities());
         let mark = marking::decide(marks, &preferences, promised, route.mark);
         let conditions = RequestConditions::read(&head);
         let upload = Upload::new(body.progress());
-        let mut request = forwarded(head, body, &peer, version, peer.is_encrypted());
+        let is_https = peer.is_encrypted();
+        let mut request = forwarded(head, body, (&peer, identity), version, is_https);
         set_client_certificate(request.headers_mut(), &peer, verifies_clients(config));
         if let Some(switch) = &switch {
             switch.announce(&mut request);

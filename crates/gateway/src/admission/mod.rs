@@ -23,7 +23,6 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use hyper::http::request::Parts;
 use posthaste_compression::Codings;
-use posthaste_serve::Peer;
 
 use self::admitted::AdmissionGuard;
 use self::counters::AdmissionCounters;
@@ -34,6 +33,7 @@ use self::state::{AdmissionPolicy, AdmissionState};
 use crate::clock::now;
 use crate::config::{AdmissionSettings, Protection, ProtectionPolicy};
 use crate::error::Rejection;
+use crate::request::client::ClientIdentity;
 use crate::request::preferences::Preferences;
 
 /// Admission control of a gateway.
@@ -97,13 +97,13 @@ impl Admission {
         head: &mut Parts,
         preferences: &Preferences,
         offered: Codings,
-        peer: &Peer,
+        identity: &ClientIdentity,
     ) -> Result<AdmissionGuard<'_>, Rejection> {
         if config.policy == ProtectionPolicy::None {
             return Ok(AdmissionGuard::uncounted(self));
         }
         let at = now();
-        let client = client(head, peer, config.client.as_deref());
+        let client = client(head, identity, config.client.as_deref());
         let fields = OfferFields::read(&head.headers, preferences, offered);
         let mut state = self.state();
         let outcome = state.admit(at, &fields, &client);

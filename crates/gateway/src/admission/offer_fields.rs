@@ -7,8 +7,8 @@ use hyper::http::request::Parts;
 use posthaste_admission::Ask;
 use posthaste_compression::Codings;
 use posthaste_qos::Money;
-use posthaste_serve::Peer;
 
+use crate::request::client::ClientIdentity;
 use crate::request::preferences::Preferences;
 
 /// The selected offer, by its name at the broker.
@@ -70,12 +70,22 @@ pub(super) fn strip(headers: &mut HeaderMap) {
     }
 }
 
-/// Returns the client's identity: the configured trusted field, else the address.
-pub(super) fn client<'a>(head: &'a Parts, peer: &Peer, field: Option<&str>) -> Cow<'a, str> {
-    let named = field.and_then(|field| head.headers.get(field)?.to_str().ok());
+/// Returns the client's name: the configured field, if a trusted peer sent one line of it, else the address. Of several
+/// lines, some may be the client's own.
+pub(super) fn client<'a>(
+    head: &'a Parts,
+    identity: &ClientIdentity,
+    field: Option<&str>,
+) -> Cow<'a, str> {
+    let field = field.filter(|_| identity.is_trusted);
+    let named = field.and_then(|field| {
+        let mut lines = head.headers.get_all(field).iter();
+        let (only, more) = (lines.next()?.to_str().ok()?, lines.next());
+        (more.is_none() && !only.is_empty()).then_some(only)
+    });
     match named {
         Some(name) => Cow::Borrowed(name),
-        None => Cow::Owned(peer.address.ip().to_string()),
+        None => Cow::Owned(identity.address.to_string()),
     }
 }
 

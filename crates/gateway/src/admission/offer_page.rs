@@ -4,7 +4,6 @@ use hyper::header::{CACHE_CONTROL, CONTENT_TYPE, HeaderValue};
 use hyper::http::request::Parts;
 use hyper::{Method, Response};
 use posthaste_admission::{Judged, PROCESSING_TIME, Promise, Published, Report};
-use posthaste_serve::Peer;
 use posthaste_units::Span;
 use serde_json::{Value, json};
 
@@ -13,6 +12,7 @@ use super::offer_fields::{client, price_text};
 use super::state::AdmissionPolicy;
 use crate::clock::now;
 use crate::config::Protection;
+use crate::request::client::ClientIdentity;
 use crate::response::body::ReplyBody;
 
 /// Path of the page.
@@ -25,12 +25,12 @@ impl Admission {
         &self,
         config: &Protection,
         head: &Parts,
-        peer: &Peer,
+        identity: &ClientIdentity,
     ) -> Option<Response<ReplyBody>> {
         if head.uri.path() != PATH || head.method != Method::GET {
             return None;
         }
-        let client = client(head, peer, config.client.as_deref());
+        let client = client(head, identity, config.client.as_deref());
         let at = now();
         let mut state = self.state();
         let AdmissionPolicy::Prices(_, market) = &state.policy else {

@@ -18,7 +18,20 @@ use super::tunnels::TunnelCounters;
 use super::upstream_counters::UpstreamCounters;
 
 /// Request fields that may be unreadable, in the order in which they are counted.
-pub(crate) const UNREAD: [&str; 3] = ["accept-encoding", "prefer", "transport-priorities"];
+pub(crate) const UNREAD: [&str; 5] = [
+    "accept-encoding",
+    "prefer",
+    "transport-priorities",
+    "x-forwarded-for",
+    "forwarded",
+];
+
+/// Fields about the client of a trusted proxy, as positions in [`UNREAD`].
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum UnreadField {
+    ForwardedFor = 3,
+    Forwarded = 4,
+}
 
 /// Kinds of failures of upstreams, in the order in which they are counted.
 pub(crate) const FAILURES: [&str; 9] = [
@@ -131,7 +144,7 @@ impl GatewayMetrics {
     }
 
     /// Counts the scan for a SOAP header, if one took place, and unreadable fields in the order of [`UNREAD`].
-    pub(crate) fn preferences(&self, scan: Option<ScanResult>, unread: [bool; UNREAD.len()]) {
+    pub(crate) fn preferences(&self, scan: Option<ScanResult>, unread: [bool; 3]) {
         if let Some(seen) = scan {
             add(&self.scans[seen.index()], 1);
         }
@@ -140,6 +153,11 @@ impl GatewayMetrics {
                 add(counter, 1);
             }
         }
+    }
+
+    /// Counts a field about the client that is not believed.
+    pub(crate) fn unread(&self, field: UnreadField) {
+        add(&self.unread[field as usize], 1);
     }
 
     pub(crate) fn marked(&self, mark: Mark) {

@@ -7,7 +7,8 @@ use posthaste_compression::forbids_transform;
 use posthaste_serve::Peer;
 
 use super::body::RequestBody;
-use super::headers::{add_forwarded, field_lines, match_strongly, strip_hop_by_hop};
+use super::client::ClientIdentity;
+use super::headers::{add_via, field_lines, match_strongly, strip_hop_by_hop_and};
 
 /// Properties of a request that its reply depends on, read before the request is forwarded.
 pub(crate) struct RequestConditions {
@@ -33,13 +34,14 @@ impl RequestConditions {
 pub(crate) fn forwarded(
     mut head: Parts,
     body: RequestBody,
-    peer: &Peer,
+    (peer, client): (&Peer, &ClientIdentity),
     version: Version,
     is_https: bool,
 ) -> Request<RequestBody> {
-    strip_hop_by_hop(&mut head.headers);
+    strip_hop_by_hop_and(&mut head.headers, |name| client.drops(name));
     match_strongly(&mut head.headers);
-    add_forwarded(&mut head.headers, peer, is_https, version);
+    client.write_fields(&mut head.headers, peer, is_https);
+    add_via(&mut head.headers, version);
     // For a GET without a length, hyper assumes that there is no body.
     if matches!(body, RequestBody::Streaming(_)) && !head.headers.contains_key(CONTENT_LENGTH) {
         let chunked = HeaderValue::from_static("chunked");

@@ -6,12 +6,8 @@ use hyper::header::{
     AsHeaderName, CONNECTION, CONTENT_LENGTH, HeaderName, HeaderValue, IF_MATCH, TRAILER,
     TRANSFER_ENCODING, VIA,
 };
-use posthaste_serve::Peer;
 
-const FORWARDED_FOR: HeaderName = HeaderName::from_static("x-forwarded-for");
-const FORWARDED_PROTO: HeaderName = HeaderName::from_static("x-forwarded-proto");
-const HTTP: HeaderValue = HeaderValue::from_static("http");
-const HTTPS: HeaderValue = HeaderValue::from_static("https");
+use super::client::is_about_client;
 
 /// Fields with a digest or signature of the content (RFC 9530, RFC 9421).
 static SEALS: [HeaderName; 5] = [
@@ -26,7 +22,7 @@ static SEALS: [HeaderName; 5] = [
 pub(crate) fn field_lines(
     headers: &HeaderMap,
     name: impl AsHeaderName,
-) -> impl Iterator<Item = &[u8]> {
+) -> impl DoubleEndedIterator<Item = &[u8]> {
     headers
         .get_all(name)
         .into_iter()
@@ -51,7 +47,13 @@ pub(crate) fn is_sealed(headers: &HeaderMap) -> bool {
 
 /// Removes hop-by-hop fields and the fields that Connection names.
 pub(crate) fn strip_hop_by_hop(headers: &mut HeaderMap) {
-    let own = headers.keys().filter(|name| is_of_one_hop(name)).cloned();
+    strip_hop_by_hop_and(headers, |_| false);
+}
+
+/// Removes hop-by-hop fields, the fields that Connection names, and those for which `drops` holds.
+pub(crate) fn strip_hop_by_hop_and(headers: &mut HeaderMap, drops: impl Fn(&HeaderName) -> bool) {
+    let is_gone = |name: &&HeaderName| is_of_one_hop(name) || drops(name);
+    let own = headers.keys().filter(is_gone).cloned();
     let mut gone: Vec<HeaderName> = own.collect();
     if gone.contains(&CONNECTION) {
         let named = headers
@@ -75,15 +77,8 @@ pub(crate) fn strip_hop_by_hop(headers: &mut HeaderMap) {
 fn is_for_all_hops(name: &HeaderName) -> bool {
     matches!(
         name.as_str(),
-        "content-encoding"
-            | "content-length"
-            | "host"
-            | "traceparent"
-            | "tracestate"
-            | "via"
-            | "x-forwarded-for"
-            | "x-forwarded-proto"
-    )
+        "content-encoding" | "content-length" | "host" | "traceparent" | "tracestate" | "via"
+    ) || is_about_client(name)
 }
 
 /// Normalises Content-Length: none with a transfer coding (RFC 9112, section 6.3), one value instead of equal
@@ -159,11 +154,8 @@ fn strengthen(list: &[u8]) -> Vec<u8> {
     strong
 }
 
-/// Adds the forwarding fields: client address, scheme and protocol version.
-pub(crate) fn add_forwarded(headers: &mut HeaderMap, client: &Peer, https: bool, by: Version) {
-    // Fields on several lines form one list: earlier entries stay.
-    headers.append(FORWARDED_FOR, client.ip().clone());
-    headers.insert(FORWARDED_PROTO, if https { HTTPS } else { HTTP });
+/// Adds the protocol version of the client's request.
+pub(crate) fn add_via(headers: &mut HeaderMap, by: Version) {
     let us = match by {
         Version::HTTP_10 => "1.0 posthaste",
         Version::HTTP_2 => "2.0 posthaste",

@@ -1,6 +1,7 @@
 //! The stages of a request before admission: validate its head, receive its body, read its preferences.
 
 pub(crate) mod body;
+pub(crate) mod client;
 pub(crate) mod client_certificate;
 mod decode;
 pub(crate) mod error;

@@ -20,4 +20,5 @@ mod retries;
 mod schema;
 mod support;
 mod tracing;
+mod trusting;
 mod watching;

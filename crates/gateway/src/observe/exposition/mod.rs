@@ -99,7 +99,7 @@ fn decisions(out: &mut DescriptorEncoder, metrics: &GatewayMetrics) -> Result<()
 
     let unread = UNREAD.iter().zip(&metrics.unread);
     let rows = unread.map(|(field, n)| ([("field", *field)], load(n)));
-    let help = "Fields about wishes in which something could not be read";
+    let help = "Fields in which something could not be read or believed";
     counters(out, "fields_unread", help, rows)?;
 
     let scans = ScanResult::NAMES.iter().zip(&metrics.scans);
