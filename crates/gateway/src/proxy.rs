@@ -31,6 +31,7 @@ use crate::response::body::ReplyBody;
 use crate::response::compress::CompressionStage;
 use crate::response::worker::CompressionWorker;
 use crate::response::{head, marking, redirect, rejection};
+use crate::routing::field_changes::FieldChanges;
 use crate::routing::router::Router;
 use crate::tunnel::Switch;
 use crate::upstream::concurrency_limit::ConcurrencyLimit;
@@ -60,11 +61,17 @@ impl Handler for Gateway {
         let trace = traces.and_then(|traces| traces.begin(&mut request));
         let identity = self.client(request.headers(), &peer);
         let client = identity.address;
-        let served = self.serve(request, peer, &identity, trace.as_ref()).await;
-        let (reply, decided) = match served {
+        let mut changes = None;
+        let served = self
+            .serve(request, peer, &identity, trace.as_ref(), &mut changes)
+            .await;
+        let (mut reply, decided) = match served {
             Ok(served) => served,
             Err(rejected) => (rejection::reply(rejected), None),
         };
+        if let Some(changes) = changes {
+            changes.apply(reply.headers_mut());
+        }
         self.worker.slow_down();
         let time = now().since(start);
         context.metrics.service.add(time);
@@ -102,12 +109,14 @@ impl Gateway {
         ClientIdentity::read(headers, peer, trusted, &self.context.metrics)
     }
 
+    /// Sets `changes` to the route's changes of the reply's fields. They apply to rejections, too.
     async fn serve(
         &self,
         request: Request<Incoming>,
         peer: Rc<Peer>,
         identity: &ClientIdentity,
         trace: Option<&TracedRequest<'_>>,
+        changes: &mut Option<Rc<FieldChanges>>,
     ) -> Result<Served, Rejection> {
         let (metrics, admission) = (&self.context.metrics, &*self.context.admission);
         let router = self.router.borrow().clone();
@@ -126,11 +135,15 @@ impl Gateway {
         if let Some(page) = admission.offer_page(&config.protection, &head, identity) {
             return Ok((page, None));
         }
-        let route = router.route(head.uri.path())?;
+        let route = router.route(&head.headers, head.uri.path())?;
+        changes.clone_from(&route.reply_fields);
+        if let Some(rewrite) = &route.rewrite {
+            head.uri = rewrite.apply(&head.uri)?;
+        }
         let has_body = !body.is_end_stream();
         let rules = &route.switches;
         let switch = Switch::requested(&mut head, has_body, version, rules, &peer, metrics)?;
-        let mut body = RequestBody::receive(&mut head, body, config.limits.body, &peer)?;
+        let mut body = RequestBody::receive(&mut head, body, route.body_limit, &peer)?;
         let preferences = Preferences::read(&head, &mut body, &route.described, route.wish).await?;
         metrics.preferences(preferences.seen, preferences.unread);
         let codings = route.menu.codings();
@@ -146,6 +159,7 @@ impl Gateway {
         if let Some(switch) = &switch {
             switch.announce(&mut request);
         }
+        let reversal = route.change_request(request.headers_mut());
 
         let permit = self.limit.acquire().await;
         metrics.queued(permit.waited);
@@ -165,6 +179,9 @@ impl Gateway {
             None => None,
         };
         head::prepare(&mut reply);
+        if let Some(reversal) = reversal {
+            reversal.apply(reply.headers_mut());
+        }
         guard.add_fields(reply.headers_mut());
         drop(guard);
         if let (Some(switch), Some(switched)) = (switch, switched) {

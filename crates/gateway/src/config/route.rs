@@ -1,6 +1,8 @@
 //! `[[route]]`: upstreams and rules for a host and a path prefix.
 
+use std::borrow::Cow;
 use std::collections::{BTreeMap, BTreeSet};
+use std::net::IpAddr;
 use std::path::PathBuf;
 
 use hyper::header::{HeaderName, HeaderValue};
@@ -11,6 +13,9 @@ use schemars::JsonSchema;
 use serde::de::Error as _;
 use serde::{Deserialize, Deserializer, Serialize};
 
+use super::Timeouts;
+use crate::request::path::{normalize_path, written_path};
+
 /// Lower bound on the interval of health checks, and on their timeout.
 const MIN_CHECK_INTERVAL: Span = Span::from_millis(10);
 
@@ -18,10 +23,12 @@ const MIN_CHECK_INTERVAL: Span = Span::from_millis(10);
 const MAX_ATTEMPTS: u32 = 10;
 
 /// Fields that frame messages or are for one hop. The gateway writes them.
-const FRAMING: [&str; 8] = [
+const FRAMING: [&str; 10] = [
     "connection",
+    "content-encoding",
     "content-length",
     "keep-alive",
+    "proxy-connection",
     "te",
     "trailer",
     "transfer-encoding",
@@ -29,18 +36,25 @@ const FRAMING: [&str; 8] = [
     "via",
 ];
 
+/// Further fields of requests: the gateway answers an expectation itself.
+const FIXED_IN_REQUESTS: [&str; 1] = ["expect"];
+
+/// Further fields of replies that have to agree with the content, which the gateway compresses.
+const FIXED_IN_REPLIES: [&str; 3] = ["accept-ranges", "content-range", "vary"];
+
 /// Upstreams and rules for a host and a path prefix.
 #[derive(Clone, Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 #[schemars(rename = "Route")]
 pub struct RouteConfig {
-    /// Host of the requests, without a port: `shop.example`, or `*.shop.example` for every name below it. Without it,
-    /// requests for any host.
+    /// Host of the requests, without a port: `shop.example`, `*.shop.example` for every name below it, or an IP
+    /// address. Case and the port of a request do not count. Without it, requests for hosts that no other route names.
     pub host: Option<String>,
     /// Path prefix of whole segments: `/shop` matches `/shop` and `/shop/1`, not `/shopping`. Starts with `/`.
     pub path: String,
     /// Path prefix that replaces `path` in requests to the upstream: with `path = "/shop"` and `rewrite = "/"`,
-    /// `/shop/1` becomes `/1`. Starts with `/`. Without it, paths stay.
+    /// `/shop/1` becomes `/1`. `Location` and `Content-Location` of replies are changed back, if they name the host of
+    /// the request or no host. Paths of cookies stay. Starts with `/`. Without it, paths stay.
     pub rewrite: Option<String>,
     /// Addresses (`127.0.0.1:9000`) or URLs (`https://books.example:443`), each once. A name stands for all its
     /// addresses. A request goes to the address with the fewest requests in flight.
@@ -63,10 +77,12 @@ pub struct RouteConfig {
     /// Further attempts of requests that failed.
     #[serde(default)]
     pub retry: Retry,
-    /// Changes of header fields of requests to the upstream.
+    /// Changes of header fields of requests to the upstream, after all other changes. `Host` can be set; if it is
+    /// removed, the upstream gets its own name.
     #[serde(default)]
     pub request_headers: FieldEdits,
-    /// Changes of header fields of replies to the client.
+    /// Changes of header fields of replies to the client, after all other changes. They apply to error replies of the
+    /// gateway for requests of this route, too.
     #[serde(default)]
     pub reply_headers: FieldEdits,
     /// Limits on requests, instead of those in `limits`.
@@ -217,9 +233,23 @@ impl Default for Retry {
 }
 
 impl RouteConfig {
-    /// The host in the form in which requests are compared with it: in lower case.
+    /// The host in the form in which requests are compared with it: a name in lower case, or the usual notation of an
+    /// address.
     pub(crate) fn normal_host(&self) -> Option<String> {
-        self.host.as_ref().map(|host| host.to_ascii_lowercase())
+        let normal = |host: &String| match host.parse::<IpAddr>() {
+            Ok(address) => address.to_string(),
+            Err(_) => host.to_ascii_lowercase(),
+        };
+        self.host.as_ref().map(normal)
+    }
+
+    /// Name of the route for display: its host, if it has one, and its path.
+    pub fn label(&self) -> Cow<'_, str> {
+        match &self.host {
+            None => Cow::Borrowed(&self.path),
+            Some(host) if host.contains(':') => Cow::Owned(format!("[{host}]{}", self.path)),
+            Some(host) => Cow::Owned(format!("{host}{}", self.path)),
+        }
     }
 
     pub(super) fn check(&self) -> Result<(), String> {
@@ -230,7 +260,7 @@ impl RouteConfig {
             return Err("a path begins with /".to_owned());
         }
         if let Some(rewrite) = &self.rewrite {
-            check_path("rewrite", rewrite)?;
+            check_rewrite(rewrite)?;
         }
         if self.upstream.is_empty() {
             return Err(
@@ -245,8 +275,10 @@ impl RouteConfig {
         self.health.check()?;
         self.ejection.as_ref().map_or(Ok(()), Ejection::check)?;
         self.retry.check()?;
-        self.request_headers.check("request_headers")?;
-        self.reply_headers.check("reply_headers")?;
+        self.request_headers
+            .check("request_headers", &FIXED_IN_REQUESTS)?;
+        self.reply_headers
+            .check("reply_headers", &FIXED_IN_REPLIES)?;
         self.timeouts.check()
     }
 }
@@ -258,7 +290,7 @@ fn check_host(host: &str) -> Result<(), String> {
         let is_plain = |byte: u8| byte.is_ascii_alphanumeric() || matches!(byte, b'-' | b'_');
         !label.is_empty() && label.len() <= 63 && label.bytes().all(is_plain)
     };
-    let is_address = host.parse::<std::net::IpAddr>().is_ok();
+    let is_address = host.parse::<IpAddr>().is_ok();
     if is_address || (name.len() <= 253 && name.split('.').all(is_label)) {
         return Ok(());
     }
@@ -273,6 +305,23 @@ fn check_path(key: &str, path: &str) -> Result<(), String> {
     }
     path.parse::<PathAndQuery>()
         .map_err(|error| format!("{key} is {path:?}: {error}"))?;
+    Ok(())
+}
+
+/// Accepts a path in its normal form. The gateway compares paths with it.
+fn check_rewrite(path: &str) -> Result<(), String> {
+    check_path("rewrite", path)?;
+    if path.contains(['?', '#', ';']) {
+        return Err(format!(
+            "rewrite is {path:?}: write a path without ?, # or ;"
+        ));
+    }
+    let written = written_path(path);
+    if normalize_path(path) != written {
+        return Err(format!(
+            "rewrite is {path:?}: write a path without empty segments, dot segments and encoded slashes"
+        ));
+    }
     Ok(())
 }
 
@@ -337,19 +386,22 @@ impl Retry {
 }
 
 impl FieldEdits {
-    fn check(&self, key: &str) -> Result<(), String> {
+    /// `fixed` are fields that cannot be changed, next to [`FRAMING`].
+    fn check(&self, key: &str, fixed: &[&str]) -> Result<(), String> {
         for name in self.remove.iter().chain(self.set.keys()) {
             if name.parse::<HeaderName>().is_err() {
                 return Err(format!("{key}: {name:?} is not the name of a header field"));
             }
-            if FRAMING
-                .iter()
-                .any(|framing| name.eq_ignore_ascii_case(framing))
-            {
+            let mut unchanged = FRAMING.iter().chain(fixed);
+            if unchanged.any(|field| name.eq_ignore_ascii_case(field)) {
                 return Err(format!("{key}: {name} is written by the gateway"));
             }
         }
+        let mut names = BTreeSet::new();
         for (name, value) in &self.set {
+            if !names.insert(name.to_ascii_lowercase()) {
+                return Err(format!("{key}.set names {name} twice"));
+            }
             if HeaderValue::from_str(value).is_err() {
                 return Err(format!("{key}.set: {value:?} is no value of {name}"));
             }
@@ -359,6 +411,17 @@ impl FieldEdits {
 }
 
 impl RouteTimeouts {
+    /// These limits, and for those that are not set the ones in `all`.
+    pub(crate) fn over(&self, all: &Timeouts) -> Timeouts {
+        Timeouts {
+            connect: self.connect.unwrap_or(all.connect),
+            reply: self.reply.unwrap_or(all.reply),
+            reply_body: self.reply_body.unwrap_or(all.reply_body),
+            tunnel: self.tunnel.unwrap_or(all.tunnel),
+            ..*all
+        }
+    }
+
     fn check(&self) -> Result<(), String> {
         let all = [
             ("connect", self.connect),

@@ -10,4 +10,5 @@ pub(crate) mod headers;
 pub(crate) mod path;
 pub(crate) mod preferences;
 pub(crate) mod progress;
+pub(crate) mod rewrite;
 pub(crate) mod validate;

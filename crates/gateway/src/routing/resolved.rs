@@ -20,6 +20,8 @@ const REPORT: Span = Span::from_secs(5);
 pub(crate) struct ResolvedConfig {
     pub(crate) config: GatewayConfig,
     pub(crate) offering: Offering,
+    /// Names of the routes for display.
+    labels: Vec<String>,
     upstreams: Vec<RouteUpstreams>,
     described: Vec<Arc<Described>>,
 }
@@ -27,6 +29,8 @@ pub(crate) struct ResolvedConfig {
 /// A configured route with its resolved parts.
 pub(crate) struct ResolvedRoute<'a> {
     pub(crate) config: &'a RouteConfig,
+    /// Name of the route for display: [`RouteConfig::label`].
+    pub(crate) label: &'a str,
     pub(crate) upstreams: &'a RouteUpstreams,
     pub(crate) targets: &'a [Arc<UpstreamTarget>],
     pub(crate) described: &'a Arc<Described>,
@@ -57,7 +61,7 @@ impl ResolvedConfig {
         let mut names = Names::new(&config.resolver, known);
         let upstreams = config.routes.iter().map(|route| {
             RouteUpstreams::new(route, &mut names).map_err(|error| ResolveError::Target {
-                route: route.path.clone(),
+                route: route.label().into_owned(),
                 error,
             })
         });
@@ -73,8 +77,10 @@ impl ResolvedConfig {
                 "offers promise priorities in the network, and nothing is marked: set marking.policy = \"asked\""
             );
         }
+        let labels = config.routes.iter().map(|route| route.label().into_owned());
         Ok(Self {
             offering,
+            labels: labels.collect(),
             upstreams,
             described: described.collect::<Result<_, _>>()?,
             config,
@@ -86,7 +92,7 @@ impl ResolvedConfig {
     fn remember(&mut self, before: &Self) {
         for (route, upstreams) in self.config.routes.iter().zip(&mut self.upstreams) {
             let stays = |known: &RouteConfig| {
-                known.host == route.host
+                known.normal_host() == route.normal_host()
                     && known.path == route.path
                     && known.health == route.health
                     && known.authority == route.authority
@@ -110,10 +116,11 @@ impl ResolvedConfig {
 
     /// Every route, with its upstreams and its description.
     pub(crate) fn routes(&self) -> impl Iterator<Item = ResolvedRoute<'_>> {
-        let parts = self.upstreams.iter().zip(&self.described);
+        let parts = self.upstreams.iter().zip(&self.described).zip(&self.labels);
         let routes = self.config.routes.iter().zip(parts);
-        routes.map(|(config, (upstreams, described))| ResolvedRoute {
+        routes.map(|(config, ((upstreams, described), label))| ResolvedRoute {
             config,
+            label,
             upstreams,
             targets: &upstreams.targets,
             described,

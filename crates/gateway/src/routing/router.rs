@@ -2,17 +2,23 @@
 
 use std::borrow::Cow;
 use std::cell::RefCell;
+use std::cmp::Reverse;
+use std::rc::Rc;
 use std::sync::Arc;
 
 use hyper::StatusCode;
+use hyper::header::{HOST, HeaderMap};
 use posthaste_compression::{Described, Menu, Policy, Rules, Wish};
 use posthaste_qos::marking::Marks;
 use posthaste_units::{Dscp, Size};
 
+use super::field_changes::FieldChanges;
+use super::hosts::HostIndex;
 use super::resolved::{ResolvedConfig, ResolvedRoute};
 use crate::error::Rejection;
 use crate::observe::metrics::GatewayMetrics;
 use crate::request::path::{normalize_path, written_path};
+use crate::request::rewrite::{LocationReversal, PathRewrite};
 use crate::response::cache::ReplyCache;
 use crate::tunnel::SwitchRules;
 use crate::upstream::Upstreams;
@@ -21,8 +27,10 @@ use crate::upstream::health_check::HealthChecks;
 /// The routes of one thread, and what its requests share under one configuration.
 pub(crate) struct Router {
     pub(crate) resolved: Arc<ResolvedConfig>,
-    /// Longest path first: the first match is the route.
+    /// By host, and for each host the longest path first: the first match is the route.
     routes: Vec<Route>,
+    /// `None` if no route has a host.
+    hosts: Option<HostIndex>,
     /// `None` if marking is off.
     pub(crate) marks: Option<Marks>,
     /// Repeated replies since this configuration took effect.
@@ -30,8 +38,10 @@ pub(crate) struct Router {
     _checks: HealthChecks,
 }
 
-/// Destination of the requests below a path.
+/// Destination of the requests for a host below a path.
 pub(crate) struct Route {
+    /// In the form of [`RouteConfig::normal_host`](crate::config::RouteConfig::normal_host).
+    host: Option<String>,
     /// Without a trailing slash.
     path: String,
     pub(crate) upstreams: Upstreams,
@@ -43,6 +53,11 @@ pub(crate) struct Route {
     pub(crate) wish: Wish,
     pub(crate) mark: Option<Dscp>,
     pub(crate) switches: SwitchRules,
+    /// Maximum size of a request body.
+    pub(crate) body_limit: Size,
+    pub(crate) rewrite: Option<PathRewrite>,
+    request_fields: Option<FieldChanges>,
+    pub(crate) reply_fields: Option<Rc<FieldChanges>>,
 }
 
 /// Reasons why a path has no route.
@@ -61,12 +76,14 @@ impl Route {
         metrics: &Arc<GatewayMetrics>,
     ) -> Self {
         let (config, compression) = (&route.config, &resolved.config.compression);
-        let timeouts = &resolved.config.timeouts;
+        let timeouts = config.timeouts.over(&resolved.config.timeouts);
+        let rewrite = |to: &String| PathRewrite::new(&config.path, to);
         Self {
+            host: config.normal_host(),
             path: normalize_path(&config.path)
                 .trim_end_matches('/')
                 .to_owned(),
-            upstreams: Upstreams::new(metrics, route.upstreams, timeouts),
+            upstreams: Upstreams::new(metrics, route.upstreams, &timeouts),
             policy: compression.policy,
             menu: compression.steps,
             rules: Rules {
@@ -81,6 +98,10 @@ impl Route {
                 protocols: config.upgrade.clone(),
                 idle: config.timeouts.tunnel.unwrap_or(timeouts.tunnel).into(),
             },
+            body_limit: config.limits.body.unwrap_or(resolved.config.limits.body),
+            rewrite: config.rewrite.as_ref().map(rewrite),
+            request_fields: FieldChanges::new(&config.request_headers),
+            reply_fields: FieldChanges::new(&config.reply_headers).map(Rc::new),
         }
     }
 
@@ -88,6 +109,23 @@ impl Route {
     fn is_above(&self, path: &str) -> bool {
         let rest = path.strip_prefix(self.path.as_str());
         rest.is_some_and(|rest| rest.is_empty() || rest.starts_with('/'))
+    }
+
+    /// Applies the configured changes to the fields of a request to the upstream. If paths are rewritten, returns the
+    /// reversal for the reply.
+    pub(crate) fn change_request(
+        &self,
+        headers: &mut HeaderMap,
+    ) -> Option<Box<LocationReversal<'_>>> {
+        let named = self
+            .rewrite
+            .as_ref()
+            .and_then(|_| headers.get(HOST).cloned());
+        if let Some(changes) = &self.request_fields {
+            changes.apply(headers);
+        }
+        let rewrite = self.rewrite.as_ref()?;
+        Some(Box::new(rewrite.reversal(named, headers)))
     }
 }
 
@@ -102,7 +140,7 @@ impl Router {
         let mut routes: Vec<_> = routes
             .map(|route| Route::new(&route, &resolved, metrics))
             .collect();
-        routes.sort_by_key(|route| std::cmp::Reverse(route.path.len()));
+        routes.sort_by_cached_key(|route| (route.host.clone(), Reverse(route.path.len())));
         let mut running = HealthChecks::default();
         if checks {
             for route in resolved.routes() {
@@ -116,14 +154,23 @@ impl Router {
             cache: RefCell::new(ReplyCache::new(Size::from_bytes(cache_bytes))),
             marks: config.marking.marks(),
             resolved,
+            hosts: HostIndex::new(routes.iter().map(|route| route.host.as_deref())),
             routes,
             _checks: running,
         }
     }
 
-    /// Finds the route of a path's normal form. The path as written must lead to the same route.
-    pub(crate) fn route(&self, path: &str) -> Result<&Route, RouteError> {
-        let find = |path: &str| self.routes.iter().find(|route| route.is_above(path));
+    /// Finds the route of a path's normal form, for the host in `headers`. The path as written must lead to the same
+    /// route.
+    pub(crate) fn route(&self, headers: &HeaderMap, path: &str) -> Result<&Route, RouteError> {
+        let routes = match &self.hosts {
+            None => &*self.routes,
+            Some(hosts) => {
+                let host = headers.get(HOST).and_then(|host| host.to_str().ok());
+                &self.routes[hosts.find(host)]
+            }
+        };
+        let find = |path: &str| routes.iter().find(|route| route.is_above(path));
         let normal = normalize_path(path);
         let route = find(&normal);
         let is_plain = matches!(normal, Cow::Borrowed(_));

@@ -17,6 +17,8 @@ mod protecting;
 mod refusing;
 mod reloading;
 mod retries;
+mod rewriting;
+mod routing;
 mod schema;
 mod support;
 mod tracing;

@@ -182,7 +182,7 @@ fn upstreams(out: &mut DescriptorEncoder, context: &GatewayContext) -> Result<()
     let rows = resolved.routes().flat_map(|route| {
         route.targets.iter().map(move |target| {
             let is_up = f64::from(u8::from(target.is_up()));
-            let labels = [("route", &*route.config.path), ("upstream", &*target.name)];
+            let labels = [("route", route.label), ("upstream", &*target.name)];
             (labels, is_up)
         })
     });

@@ -55,7 +55,7 @@ pub(crate) fn json(context: &GatewayContext) -> String {
     let resolved = context.resolved();
     let upstreams = resolved.routes().flat_map(|route| {
         route.targets.iter().map(move |target| UpstreamStatus {
-            route: &route.config.path,
+            route: route.label,
             upstream: &target.name,
             state: target.state(),
             addresses: AddressStatus::all(target),
@@ -106,7 +106,7 @@ pub(crate) fn page(context: &GatewayContext) -> String {
                     @for route in resolved.routes() {
                         @for target in route.targets {
                             tr {
-                                td { (route.config.path) }
+                                td { (route.label) }
                                 td { (target.name) }
                                 @let state = target.state().name();
                                 td class=(state) { (state) }
