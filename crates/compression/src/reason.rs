@@ -53,10 +53,12 @@ pub enum Reason {
     Events,
     /// Plain: too short to be worth it.
     TooSmall,
+    /// Plain: the policy would compress it, but this is a dry run. No policy returns it.
+    DryRun,
 }
 
 /// Every reason, those of compression first.
-pub const REASONS: [Reason; 23] = [
+pub const REASONS: [Reason; 24] = [
     Reason::Asked,
     Reason::Affordable,
     Reason::SavesTime,
@@ -80,6 +82,7 @@ pub const REASONS: [Reason; 23] = [
     Reason::MediaType,
     Reason::Events,
     Reason::TooSmall,
+    Reason::DryRun,
 ];
 
 impl Reason {
@@ -109,6 +112,7 @@ impl Reason {
             Self::MediaType => "media-type",
             Self::Events => "event-stream",
             Self::TooSmall => "too-small",
+            Self::DryRun => "dry-run",
         }
     }
 

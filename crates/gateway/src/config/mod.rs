@@ -181,7 +181,8 @@ pub struct Compression {
     pub release: Ratio,
     /// Minimum time between two changes of the reported demand.
     pub dwell: Span,
-    /// Decide and count, but forward every reply uncompressed.
+    /// Decide and count, but forward every reply as it is, also to clients that ask for compression. CPU time and the
+    /// cache stay unused, so decisions use the estimated cost of each step.
     pub dry_run: bool,
 }
 

@@ -30,7 +30,8 @@ pub struct Protection {
     /// Header field that identifies the client. Only believed from the networks in `trust.forwarded`, because a client
     /// that can choose its name can use the name of another client. For all others, the address identifies the client.
     pub client: Option<String>,
-    /// Decide and count, but admit every request.
+    /// Decide and count, but admit every request. The limit, the rate and the price follow the requests in service, of
+    /// which there are more than the policy would admit. Clients see no price, quote or offer, and none is published.
     pub dry_run: bool,
 }
 

@@ -30,7 +30,7 @@ pub(crate) async fn sample_load(context: Arc<GatewayContext>, worker: Rc<Compres
         let seen = sample();
         let busy = seen.busy_since(&last);
         last = seen;
-        let work = worker.bucket.borrow().work();
+        let work = worker.work();
         worker.publish_load(controller.push(threshold(), busy, work));
     }
 }

@@ -52,6 +52,8 @@ pub(crate) struct GatewayMetrics {
     /// By status code minus 100.
     pub(crate) replies: [AtomicU64; 900],
     pub(crate) decisions: [[AtomicU64; REASONS.len()]; Wish::ALL.len()],
+    /// Replies that a dry run left uncompressed, by the reason for which the policy would compress them.
+    pub(crate) would_compress: [AtomicU64; REASONS.len()],
     pub(crate) origins: [AtomicU64; Origin::ALL.len()],
     pub(crate) scans: [AtomicU64; ScanResult::NAMES.len()],
     /// In the order of [`UNREAD`].
@@ -112,6 +114,7 @@ impl GatewayMetrics {
         Self {
             replies: [const { AtomicU64::new(0) }; 900],
             decisions: Default::default(),
+            would_compress: Default::default(),
             origins: Default::default(),
             scans: Default::default(),
             unread: Default::default(),
@@ -141,6 +144,10 @@ impl GatewayMetrics {
     pub(crate) fn decided(&self, preference: Preference, reason: Reason) {
         add(&self.decisions[preference.wish as usize][reason.index()], 1);
         add(&self.origins[preference.origin as usize], 1);
+    }
+
+    pub(crate) fn would_compress(&self, reason: Reason) {
+        add(&self.would_compress[reason.index()], 1);
     }
 
     /// Counts the scan for a SOAP header, if one took place, and unreadable fields in the order of [`UNREAD`].

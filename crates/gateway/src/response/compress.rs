@@ -73,6 +73,10 @@ impl CompressionStage<'_> {
                 let (decision, known) = self.decide(facts, &mut buffered);
                 match decision.step {
                     None => (decision.reason, ReplyBody::Buffered(Box::new(buffered))),
+                    Some(_) if self.route.dry_run => {
+                        self.worker.metrics.would_compress(decision.reason);
+                        (Reason::DryRun, ReplyBody::Buffered(Box::new(buffered)))
+                    }
                     Some(step) => {
                         let headers = &mut head.headers;
                         let compressed =
@@ -113,7 +117,7 @@ impl CompressionStage<'_> {
     /// Adds Vary, if the reply's form depends on the request.
     fn vary(&self, headers: &mut HeaderMap) {
         let everything = field_lines(headers, VARY).any(|line| line.trim_ascii() == b"*");
-        if !everything && self.route.policy != Policy::Never {
+        if !everything && self.route.policy != Policy::Never && !self.route.dry_run {
             let on = HeaderValue::from_static("accept-encoding, prefer, save-data");
             headers.append(VARY, on);
         }
@@ -141,15 +145,20 @@ impl CompressionStage<'_> {
             backlog: idle::since(now),
             costs: &self.worker.costs.borrow(),
         };
-        let policy = self.route.policy;
-        if policy != Policy::Never && question.obstacle().is_none() {
+        let (policy, dry_run) = (self.route.policy, self.route.dry_run);
+        if !dry_run && policy != Policy::Never && question.obstacle().is_none() {
             known = buffered.whole().map(|message| self.find(&message));
         }
         question.at_hand = known
             .as_ref()
             .map(CompressedForms::steps)
             .unwrap_or_default();
-        let mut bucket = self.worker.bucket.borrow_mut();
+        // A dry run reserves from a bucket of its own, and settles nothing.
+        let bucket = match dry_run {
+            false => &self.worker.bucket,
+            true => &self.worker.dry_bucket,
+        };
+        let mut bucket = bucket.borrow_mut();
         let decision = policy.decide(&question, &mut bucket);
         drop(bucket);
         self.worker.publish();

@@ -6,7 +6,7 @@ use std::rc::Rc;
 use std::sync::Arc;
 
 use bytes::Bytes;
-use posthaste_compression::{CostModel, CpuReservation, CpuTokenBucket, LoadEstimate, Step};
+use posthaste_compression::{CostModel, CpuReservation, CpuTokenBucket, LoadEstimate, Step, Work};
 use posthaste_serve::Slowness;
 use posthaste_units::{Size, Span};
 
@@ -19,6 +19,8 @@ use crate::upstream::error::UpstreamError;
 /// The compression state of one thread.
 pub(crate) struct CompressionWorker {
     pub(crate) bucket: RefCell<CpuTokenBucket>,
+    /// Pays for the compression that a dry run leaves out, at the estimated cost and at most 10 ms for each reply.
+    pub(crate) dry_bucket: RefCell<CpuTokenBucket>,
     pub(crate) costs: RefCell<CostModel>,
     /// Copied by a task of this thread at each change, so that reading is free.
     pub(crate) estimate: Cell<LoadEstimate>,
@@ -50,6 +52,7 @@ impl CompressionWorker {
         Self {
             slowness: (config.slowdown > 1).then(|| Slowness::new(config.slowdown)),
             bucket: RefCell::new(CpuTokenBucket::new(sharers)),
+            dry_bucket: RefCell::new(CpuTokenBucket::new(sharers)),
             costs: RefCell::default(),
             estimate: Cell::new(LoadEstimate::UNKNOWN),
             compressor: RefCell::default(),
@@ -82,7 +85,14 @@ impl CompressionWorker {
 
     /// Publishes the thread's optional compression.
     pub(crate) fn publish(&self) {
-        self.metrics.work[self.thread].set(self.bucket.borrow().work());
+        self.metrics.work[self.thread].set(self.work());
+    }
+
+    /// Optional compression of this thread. What a dry run would compress is wanted, and costs nothing.
+    pub(crate) fn work(&self) -> Work {
+        let mut work = self.bucket.borrow().work();
+        work.wanted += self.dry_bucket.borrow().work().wanted;
+        work
     }
 }
 

@@ -48,6 +48,8 @@ pub(crate) struct Route {
     pub(crate) policy: Policy,
     pub(crate) menu: Menu,
     pub(crate) rules: Rules,
+    /// Replies are not compressed, only the decision is counted.
+    pub(crate) dry_run: bool,
     /// Preferences of calls that state none, by their action; `wish` applies to all others.
     pub(crate) described: Arc<Described>,
     pub(crate) wish: Wish,
@@ -91,6 +93,7 @@ impl Route {
                 events: compression.events,
                 opted_out: !config.compression,
             },
+            dry_run: compression.dry_run,
             described: route.described.clone(),
             wish: config.wish,
             mark: config.mark,

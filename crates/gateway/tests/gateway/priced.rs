@@ -34,7 +34,7 @@ impl Priced {
     /// Starts in front of the given upstream.
     pub(crate) fn before(origin: TestOrigin, more: &str) -> Self {
         let more = format!(
-            "{WATCH}[trust]\nforwarded = [\"127.0.0.1\"]\n[protection]\npolicy = \"prices\"\nclient = \"X-Client\"\n[prices]\nevery = \"20ms\"\ncapacity = \"100/s\"\n{more}"
+            "{WATCH}[trust]\nforwarded = [\"127.0.0.0/8\"]\n[protection]\npolicy = \"prices\"\nclient = \"X-Client\"\n[prices]\nevery = \"20ms\"\ncapacity = \"100/s\"\n{more}"
         );
         let gateway = start(config(&[origin.address], &more)).unwrap();
         Self { gateway, origin }

@@ -93,6 +93,11 @@ fn decisions(out: &mut DescriptorEncoder, metrics: &GatewayMetrics) -> Result<()
     let help = "Replies, by the client's wish, what was decided, and why";
     counters(out, "decisions", help, rows.filter(|(_, n)| *n > 0.0))?;
 
+    let by_reason = REASONS.iter().zip(&metrics.would_compress);
+    let rows = by_reason.map(|(reason, n)| ([("reason", reason.name())], load(n)));
+    let help = "Replies that a dry run left plain and would be compressed, by reason";
+    counters(out, "would_compress", help, rows.filter(|(_, n)| *n > 0.0))?;
+
     let origins = Origin::ALL.iter().zip(&metrics.origins);
     let rows = origins.map(|(origin, n)| ([("origin", origin.name())], load(n)));
     counters(out, "wishes", "Wishes, by where they were stated", rows)?;

@@ -89,7 +89,9 @@ pub(crate) fn page(context: &GatewayContext) -> String {
                 p.lead {
                     "Busy " meter min="0" max="100" high=(compression.threshold.get() * 100.0) value=(format!("{busy:.1}")) {}
                     (format!(" {busy:.0} %. Demand is {demand}. "))
-                    "Policy " b { (compression.policy) } ", threshold " (compression.threshold) ". "
+                    "Policy " b { (compression.policy) }
+                    @if compression.dry_run { " (dry run: nothing is compressed)" }
+                    ", threshold " (compression.threshold) ". "
                     (saved(context))
                 }
                 p {
@@ -214,6 +216,8 @@ fn saved(context: &GatewayContext) -> String {
 
 fn decisions(context: &GatewayContext) -> Markup {
     let decisions = &context.metrics.decisions;
+    let would = REASONS.iter().zip(&context.metrics.would_compress);
+    let would = would.filter(|(_, count)| count.load(Relaxed) > 0);
     html! {
         table {
             tr {
@@ -229,6 +233,9 @@ fn decisions(context: &GatewayContext) -> Markup {
                     }
                 }
             }
+        }
+        @for (reason, count) in would {
+            p { "Would be compressed, because " (reason.name()) ": " (count.load(Relaxed)) "." }
         }
     }
 }
