@@ -6,8 +6,8 @@
 //!
 //! The change of the error and the error itself are added to the price, which stays between 0 and `most`, so there is
 //! no integral windup. Near `most` each tick drives away a larger part of the remaining clients, so the gains shrink
-//! with the distance to it. They delay the fall from a high price by seconds, so the price has an upper bound that falls
-//! to 0 as the service comes to rest ([`Rest`](crate::Rest)).
+//! with the distance to it. They delay the fall from a high price by seconds, so the price has an upper bound that
+//! falls to 0 as the service comes to rest ([`Rest`](crate::Rest)).
 
 use posthaste_units::{Instant, Ratio, Span};
 use schemars::JsonSchema;

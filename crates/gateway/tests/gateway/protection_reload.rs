@@ -213,8 +213,8 @@ fn a_reload_fills_no_bucket() {
 /// The text of a configuration with prices that follow an upstream's report.
 fn priced(prices: &str) -> String {
     format!(
-        "[demand]\nwatch = {{ upstream = \"X-Busy\" }}\n[trust]\nforwarded = [\"127.0.0.0/8\"]\n[protection]\npolicy = \"prices\"\nclient = \"X-Client\"\n\
-         [prices]\nevery = \"20ms\"\ncapacity = \"100/s\"\n{prices}"
+        "[demand]\nwatch = {{ upstream = \"X-Busy\" }}\n[trust]\nforwarded = [\"127.0.0.0/8\"]\n\
+         [protection]\npolicy = \"prices\"\nclient = \"X-Client\"\n[prices]\nevery = \"20ms\"\ncapacity = \"100/s\"\n{prices}"
     )
 }
 

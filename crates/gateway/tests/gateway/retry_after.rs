@@ -174,3 +174,38 @@ fn a_crowd_that_is_refused_keeps_the_price_up() {
         thread::sleep(Duration::from_millis(20));
     }
 }
+
+#[test]
+fn a_limit_that_a_slow_service_has_lowered_recovers_when_it_rests() {
+    let is_slow = Arc::<AtomicBool>::default();
+    let slow = is_slow.clone();
+    let origin = TestOrigin::start(move |line| {
+        while line.request().is_some() {
+            if slow.load(SeqCst) {
+                thread::sleep(Duration::from_millis(600));
+            }
+            line.write(OK);
+        }
+    });
+    let more = "[protection]\npolicy = \"limit\"\nleast = 1\nmost = 20\n\
+                limiter = { policy = \"aimd\", timeout = \"500ms\", backoff = \"10%\" }\n";
+    let gateway = start(config(&[origin.address], more)).unwrap();
+    let limit = || metrics(&gateway)("in_service_limit ");
+    let over = AtomicBool::new(false);
+    thread::scope(|scope| {
+        for _ in 0..20 {
+            scope.spawn(|| {
+                let mut client = TestClient::new(&gateway);
+                while !over.load(SeqCst) {
+                    client.send("GET / HTTP/1.1\r\nHost: s\r\n\r\n");
+                    client.reply(false).unwrap();
+                }
+            });
+        }
+        wait_until("the limit has grown", || limit() >= 16.0);
+        is_slow.store(true, SeqCst);
+        wait_until("the limit has fallen", || limit() <= 3.0);
+        over.store(true, SeqCst);
+    });
+    wait_until("the limit has recovered", || limit() >= 7.0);
+}
