@@ -7,7 +7,7 @@ use std::sync::{Arc, LazyLock};
 
 use rustls::client::danger::ServerCertVerifier;
 use rustls::crypto::CryptoProvider;
-use rustls::{ClientConfig, RootCertStore};
+use rustls::{AlertDescription, ClientConfig, RootCertStore};
 use rustls_pki_types::pem::PemObject;
 use rustls_pki_types::{CertificateDer, ServerName};
 use tokio::net::TcpStream;
@@ -56,6 +56,14 @@ impl ClientTls {
         let mut config = client_config(trust)?;
         config.alpn_protocols = vec![b"http/1.1".to_vec()];
         Ok(Self::with(Arc::new(config), name))
+    }
+
+    /// Returns the same, offering these protocols by ALPN (RFC 7301), preferred first. [`ClientTls::new`] offers
+    /// `http/1.1` only.
+    pub fn offering(&self, protocols: &[&[u8]]) -> Self {
+        let mut config = ClientConfig::clone(self.connector.config());
+        config.alpn_protocols = protocols.iter().map(|name| name.to_vec()).collect();
+        Self::with(Arc::new(config), self.name.clone())
     }
 
     /// Uses an existing configuration. The server must prove `name`, if the configuration requires it.
@@ -124,4 +132,15 @@ pub async fn connect(address: SocketAddr, tls: Option<&ClientTls>) -> io::Result
             Box::new(TlsStream::from(stream)).into()
         }
     })
+}
+
+/// True if a server has rejected a connection because it speaks none of the offered protocols (RFC 7301, section 3.2).
+pub fn lacks_common_protocol(error: &io::Error) -> bool {
+    let cause = error.get_ref().and_then(|cause| cause.downcast_ref());
+    matches!(
+        cause,
+        Some(rustls::Error::AlertReceived(
+            AlertDescription::NoApplicationProtocol
+        ))
+    )
 }

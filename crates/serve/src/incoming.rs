@@ -14,6 +14,7 @@ pub struct Incoming {
     body: hyper::body::Incoming,
     /// For HTTP/1, until the end has been read. HTTP/2 streams end by themselves.
     connection: Option<Rc<ConnectionState>>,
+    is_http2: bool,
 }
 
 impl Incoming {
@@ -23,6 +24,7 @@ impl Incoming {
         let waits = !is_empty && !connection.is_http2();
         Self {
             connection: waits.then(|| connection.clone()),
+            is_http2: connection.is_http2(),
             body,
         }
     }
@@ -44,6 +46,11 @@ impl Body for Incoming {
         cx: &mut Context<'_>,
     ) -> Poll<Option<hyper::Result<Frame<Bytes>>>> {
         let frame = ready!(Pin::new(&mut self.body).poll_frame(cx));
+        // hyper reports a stream that its client has reset with NO_ERROR as if it had ended. hyper drops the exchange as
+        // soon as this is pending.
+        if self.is_http2 && frame.is_none() && !self.body.is_end_stream() {
+            return Poll::Pending;
+        }
         let is_last = match &frame {
             // Trailers are the last frame.
             Some(Ok(frame)) => frame.is_trailers() || self.body.is_end_stream(),

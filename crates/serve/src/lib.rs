@@ -56,7 +56,7 @@ pub use background::Background;
 pub use body::{BodyError, read_body};
 pub use certificate_names::certificate_names;
 pub use config::{ConfigError, read_config};
-pub use connect::{ClientTls, Trust, connect, trust};
+pub use connect::{ClientTls, Trust, connect, lacks_common_protocol, trust};
 pub use counters::{ConnectionCounters, Snapshot};
 pub use cpus::{available_cpus, pin_thread};
 pub use descriptors::open_files;

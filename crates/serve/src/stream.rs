@@ -53,7 +53,7 @@ impl Stream {
     }
 
     /// True if the TLS handshake negotiated HTTP/2 (RFC 7301).
-    pub(crate) fn agreed_on_http2(&self) -> bool {
+    pub fn agreed_on_http2(&self) -> bool {
         match &self.0 {
             StreamKind::Plain(_) => false,
             StreamKind::Tls(stream) => stream.get_ref().1.alpn_protocol() == Some(b"h2"),
