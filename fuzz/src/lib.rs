@@ -17,6 +17,7 @@ mod endpoint;
 mod envelope;
 mod forwarded;
 mod frames;
+mod grpc_timeout;
 mod http2_frames;
 mod http_reply;
 mod mixing;
@@ -51,6 +52,7 @@ pub use endpoint::endpoint;
 pub use envelope::envelope;
 pub use forwarded::forwarded_fields as forwarded;
 pub use frames::frames;
+pub use grpc_timeout::grpc_timeout;
 pub use http_reply::http_reply;
 pub use http2_frames::http2_frames;
 pub use mixing::doubtful;
@@ -102,6 +104,7 @@ pub const TARGETS: &[(&str, Property)] = &[
     ("trace", trace),
     ("capture", capture),
     ("record", record),
+    ("grpc_timeout", grpc_timeout),
     ("resolv_conf", resolv_conf),
     ("bookshop", bookshop),
 ];

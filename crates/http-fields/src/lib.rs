@@ -1,10 +1,13 @@
-//! Syntax of HTTP's list fields (RFC 9110, section 5.6), and the senders of forwarded requests.
+//! Syntax of HTTP fields: lists (RFC 9110, section 5.6), the senders of forwarded requests, protocol switches, and the
+//! timeout of gRPC.
 
 pub mod forwarded;
-
+mod grpc_timeout;
 pub mod upgrade;
 
 use memchr::memchr2;
+
+pub use crate::grpc_timeout::grpc_timeout;
 
 /// Splits `text` at separators outside quotation marks and trims the parts.
 pub fn split(text: &[u8], separator: u8) -> impl Iterator<Item = &[u8]> {
