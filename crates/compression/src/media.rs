@@ -68,7 +68,10 @@ impl Media {
             let from = essence.len().checked_sub(end.len());
             from.is_some_and(|from| essence[from..].eq_ignore_ascii_case(end.as_bytes()))
         };
-        if is("text/event-stream") {
+        if begins("application/grpc") {
+            // Messages with their own lengths and compression, whatever their format (`application/grpc+json`).
+            Self::Other
+        } else if is("text/event-stream") {
             Self::Events
         } else if is("text/xml") || is("application/soap+xml") {
             Self::Soap
@@ -102,6 +105,9 @@ mod tests {
             "application/zip",
             "application/octet-stream",
             "application/grpc+proto",
+            "application/grpc",
+            "application/grpc+json",
+            "application/grpc-web+json; charset=utf-8",
             "multipart/related; type=\"text/xml\"",
             "video/mp4",
             "font/woff2",
