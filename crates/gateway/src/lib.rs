@@ -66,6 +66,7 @@ mod clock;
 pub mod config;
 mod context;
 mod error;
+mod grpc;
 mod listening;
 mod load;
 mod observe;

@@ -9,6 +9,7 @@ use std::rc::Rc;
 use std::sync::Arc;
 
 use hyper::body::Body as _;
+use hyper::header::{HeaderValue, TE};
 use hyper::{HeaderMap, Request, Response, StatusCode};
 use posthaste_serve::{Handler, Incoming, Peer};
 use posthaste_units::Span;
@@ -16,6 +17,7 @@ use posthaste_units::Span;
 use crate::clock::now;
 use crate::context::GatewayContext;
 use crate::error::Rejection;
+use crate::grpc::{self, GrpcCall};
 use crate::listening::verifies_clients;
 use crate::observe::access_log::{AccessEntry, Decided};
 use crate::observe::record::record;
@@ -62,28 +64,42 @@ impl Handler for Gateway {
         let identity = self.client(request.headers(), &peer);
         let client = identity.address;
         let mut changes = None;
-        let served = self
-            .serve(request, peer, &identity, trace.as_ref(), &mut changes)
-            .await;
+        let mut call = GrpcCall::begin(&request, &context.metrics);
+        let served = {
+            let serving = pin!(self.serve(request, peer, &identity, trace.as_ref(), &mut changes));
+            match &mut call {
+                None => serving.await,
+                Some(call) => call.until_deadline(serving).await,
+            }
+        };
+        // A refused call has status 200 for its client only.
+        let status = served
+            .as_ref()
+            .map_or_else(|r| r.status, |(reply, _)| reply.status());
         let (mut reply, decided) = match served {
             Ok(served) => served,
+            Err(rejected) if call.is_some() => (grpc::refusal(rejected), None),
             Err(rejected) => (rejection::reply(rejected), None),
         };
         if let Some(changes) = changes {
             changes.apply(reply.headers_mut());
         }
+        let reply = match call {
+            None => reply,
+            Some(call) => call.finish(reply),
+        };
         self.worker.slow_down();
         let time = now().since(start);
         context.metrics.service.add(time);
-        context.metrics.replied(reply.status().as_u16());
+        context.metrics.replied(status.as_u16());
         if let Some((preference, reason)) = decided {
             context.metrics.decided(preference, reason);
         }
         if let Some(entry) = entry {
-            entry.write(client, time, reply.status(), decided);
+            entry.write(client, time, status, decided);
         }
         if let Some(trace) = trace {
-            trace.end(client, reply.status(), decided);
+            trace.end(client, status, decided);
         }
         reply
     }
@@ -153,8 +169,14 @@ impl Gateway {
         let mark = marking::decide(marks, &preferences, promised, route.mark);
         let conditions = RequestConditions::read(&head);
         let upload = Upload::new(body.progress());
+        let forwards_te = route.upstreams.forwards_te(&head.headers);
         let is_https = peer.is_encrypted();
         let mut request = forwarded(head, body, (&peer, identity), version, is_https);
+        if forwards_te {
+            request
+                .headers_mut()
+                .insert(TE, HeaderValue::from_static("trailers"));
+        }
         set_client_certificate(request.headers_mut(), &peer, verifies_clients(config));
         if let Some(switch) = &switch {
             switch.announce(&mut request);

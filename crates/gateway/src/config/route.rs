@@ -66,7 +66,8 @@ pub struct RouteConfig {
     /// PEM file with the certificates trusted for `https` upstreams. Without it, those of the system.
     pub authority: Option<PathBuf>,
     /// Protocols to which a connection may switch (RFC 9110, section 7.8; RFC 8441 over HTTP/2). Requests for other
-    /// protocols are forwarded without their `Upgrade` field. An empty list forbids all.
+    /// protocols are forwarded without their `Upgrade` field. An empty list forbids all. The upstream is asked over
+    /// HTTP/1.1, whatever `protocol` is.
     #[serde(default = "websocket")]
     pub upgrade: Vec<String>,
     /// Health of the upstreams.

@@ -16,6 +16,7 @@ use posthaste_units::Span;
 
 use super::tunnels::TunnelCounters;
 use super::upstream_counters::UpstreamCounters;
+use crate::grpc::{DEADLINE_PHASES, DeadlinePhase, STATUSES};
 
 /// Request fields that may be unreadable, in the order in which they are counted.
 pub(crate) const UNREAD: [&str; 5] = [
@@ -34,7 +35,7 @@ pub(crate) enum UnreadField {
 }
 
 /// Kinds of failures of upstreams, in the order in which they are counted.
-pub(crate) const FAILURES: [&str; 9] = [
+pub(crate) const FAILURES: [&str; 10] = [
     "none-healthy",
     "connect",
     "connect-timeout",
@@ -44,6 +45,7 @@ pub(crate) const FAILURES: [&str; 9] = [
     "stalled",
     "closed",
     "switched",
+    "not-http2",
 ];
 
 /// Counters since the start, shared by all threads.
@@ -72,6 +74,10 @@ pub(crate) struct GatewayMetrics {
     pub(crate) queued: AtomicU64,
     pub(crate) failures: [AtomicU64; FAILURES.len()],
     pub(crate) upstreams: UpstreamCounters,
+    /// Replies to gRPC calls, in the order of [`STATUSES`].
+    pub(crate) grpc_replies: [AtomicU64; STATUSES.len()],
+    /// gRPC calls that ended at their deadline, in the order of [`DEADLINE_PHASES`].
+    pub(crate) grpc_deadlines: [AtomicU64; DEADLINE_PHASES.len()],
     /// From a request's head to the head of its reply, and the upstream's part of it.
     pub(crate) service: TimeHistogram,
     pub(crate) upstream: TimeHistogram,
@@ -127,6 +133,8 @@ impl GatewayMetrics {
             queued: AtomicU64::new(0),
             failures: Default::default(),
             upstreams: UpstreamCounters::default(),
+            grpc_replies: Default::default(),
+            grpc_deadlines: Default::default(),
             service: TimeHistogram::default(),
             upstream: TimeHistogram::default(),
             work: (0..threads).map(|_| ThreadWork::default()).collect(),
@@ -194,6 +202,15 @@ impl GatewayMetrics {
 
     pub(crate) fn failed(&self, kind: usize) {
         add(&self.failures[kind], 1);
+    }
+
+    /// Counts a reply to a gRPC call, by the index of its status in [`STATUSES`].
+    pub(crate) fn grpc_replied(&self, status: usize) {
+        add(&self.grpc_replies[status], 1);
+    }
+
+    pub(crate) fn deadline_passed(&self, phase: DeadlinePhase) {
+        add(&self.grpc_deadlines[phase as usize], 1);
     }
 
     pub(crate) fn compressed(&self, step: Step, read: u64, written: u64, spent: Span) {

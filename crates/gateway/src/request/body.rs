@@ -7,9 +7,9 @@ use std::rc::Rc;
 use std::task::{Context, Poll, ready};
 
 use bytes::Bytes;
-use hyper::StatusCode;
 use hyper::body::{Body, Frame, SizeHint};
 use hyper::http::request::Parts;
+use hyper::{HeaderMap, StatusCode};
 use posthaste_serve::{Incoming, Peer};
 use posthaste_units::Size;
 
@@ -40,6 +40,8 @@ pub(crate) struct StreamingBody {
     /// Trailers, forwarded after all data.
     trailers: Option<Frame<Bytes>>,
     progress: Rc<UploadProgress>,
+    /// The client's time limit for the next piece applies.
+    is_timed: bool,
     peer: Rc<Peer>,
 }
 
@@ -53,6 +55,7 @@ impl StreamingBody {
             coded: Bytes::new(),
             trailers: None,
             progress: Rc::default(),
+            is_timed: true,
             peer,
         }
     }
@@ -107,7 +110,9 @@ impl StreamingBody {
     fn poll_raw(&mut self, cx: &mut Context<'_>) -> Poll<Option<Result<Frame<Bytes>, BodyError>>> {
         let frame = Pin::new(&mut self.rest).poll_frame(cx);
         // Each piece restarts the timeout for the next one.
-        self.peer.reading(frame.is_pending());
+        if self.is_timed {
+            self.peer.reading(frame.is_pending());
+        }
         self.progress.waits(frame.is_pending());
         let mut frame = ready!(frame).transpose().map_err(BodyError::Broken)?;
         if let Some(trailers) = frame.as_mut().and_then(Frame::trailers_mut) {
@@ -150,6 +155,27 @@ impl RequestBody {
         let decoder = Decoder::of(&mut head.headers).map_err(BodyError::Coding)?;
         let body = StreamingBody::new(body, limit.as_bytes(), decoder, peer.clone());
         Ok(Self::Streaming(Box::new(body)))
+    }
+
+    /// Puts pieces that were read back in front of the rest.
+    pub(crate) fn put_back(&mut self, pieces: Vec<Bytes>, trailers: Option<HeaderMap>) {
+        let Self::Streaming(body) = self else {
+            debug_assert!(pieces.is_empty(), "no body has pieces");
+            return;
+        };
+        for piece in pieces.into_iter().rev() {
+            body.read.push_front(piece);
+        }
+        if let Some(trailers) = trailers {
+            body.trailers = Some(Frame::trailers(trailers));
+        }
+    }
+
+    /// Ends the client's time limit for the next piece. The client of a bidirectional stream may send when it wants.
+    pub(crate) fn end_time_limit(&mut self) {
+        if let Self::Streaming(body) = self {
+            body.is_timed = false;
+        }
     }
 
     /// Progress of the upload, if there is a body.

@@ -11,6 +11,7 @@ use hyper::header::{CACHE_CONTROL, CONTENT_ENCODING, CONTENT_LENGTH};
 use posthaste_compression::{Coding, forbids_transform};
 
 use super::headers::{field_lines, is_sealed};
+use crate::grpc::is_grpc;
 
 /// Decoded bytes that are always allowed. Beyond them the ratio applies.
 const FREE: u64 = 1 << 20;
@@ -59,6 +60,10 @@ impl Decoder {
         else {
             return Ok(None);
         };
+        // gRPC has codings of its own (grpc-encoding).
+        if is_grpc(headers) {
+            return Ok(None);
+        }
         let several = headers.get_all(CONTENT_ENCODING).iter().nth(1).is_some();
         let as_it_is = is_sealed(headers) || forbids_transform(field_lines(headers, CACHE_CONTROL));
         if several || as_it_is {

@@ -8,6 +8,7 @@ use hyper::body::{Body, Frame, SizeHint};
 
 use super::buffered_body::BufferedBody;
 use super::compressed_body::CompressedBody;
+use crate::grpc::GrpcBody;
 use crate::upstream::body::UpstreamBody;
 use crate::upstream::error::UpstreamError;
 
@@ -21,6 +22,8 @@ pub(crate) enum ReplyBody {
     Buffered(Box<BufferedBody>),
     /// The upstream's body, compressed as it arrives.
     Compressed(Box<CompressedBody>),
+    /// The reply to a gRPC call, with its deadline.
+    Grpc(Box<GrpcBody>),
 }
 
 impl Body for ReplyBody {
@@ -37,6 +40,7 @@ impl Body for ReplyBody {
             Self::Upstream(body) => Pin::new(body).poll_frame(cx),
             Self::Buffered(body) => Pin::new(&mut **body).poll_frame(cx),
             Self::Compressed(body) => Pin::new(&mut **body).poll_frame(cx),
+            Self::Grpc(body) => Pin::new(&mut **body).poll_frame(cx),
         }
     }
 
@@ -46,6 +50,7 @@ impl Body for ReplyBody {
             Self::Upstream(body) => body.is_end_stream(),
             Self::Buffered(body) => body.is_end_stream(),
             Self::Compressed(body) => body.is_end_stream(),
+            Self::Grpc(body) => body.is_end_stream(),
         }
     }
 
@@ -55,6 +60,7 @@ impl Body for ReplyBody {
             Self::Upstream(body) => body.size_hint(),
             Self::Buffered(body) => body.size_hint(),
             Self::Compressed(_) => SizeHint::new(),
+            Self::Grpc(body) => body.size_hint(),
         }
     }
 }

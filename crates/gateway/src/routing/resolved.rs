@@ -96,6 +96,7 @@ impl ResolvedConfig {
                     && known.path == route.path
                     && known.health == route.health
                     && known.authority == route.authority
+                    && known.protocol == route.protocol
             };
             let known = before.routes().find(|known| stays(known.config));
             if let Some(known) = known {

@@ -9,11 +9,18 @@ use hyper::body::{Body, Frame, Incoming, SizeHint};
 
 use super::connection::UpstreamConnection;
 use super::error::UpstreamError;
+use super::http2::Http2Body;
 use super::pool::PooledGuard;
 use super::switched::SwitchedUpstream;
 
-/// The body of an upstream's reply. Its connection returns to the pool after the whole body.
-pub(crate) struct UpstreamBody {
+/// The body of an upstream's reply.
+pub(crate) enum UpstreamBody {
+    Http1(Http1Body),
+    Http2(Box<Http2Body>),
+}
+
+/// The body of a reply over HTTP/1.1. Its connection returns to the pool after the whole body.
+pub(crate) struct Http1Body {
     body: Incoming,
     /// `None` after a timeout.
     connection: Option<UpstreamConnection>,
@@ -24,6 +31,45 @@ pub(crate) struct UpstreamBody {
 }
 
 impl UpstreamBody {
+    /// Takes the stream after a reply that switches protocols. `None` over HTTP/2.
+    pub(crate) fn take_switched(&mut self) -> Option<SwitchedUpstream> {
+        match self {
+            Self::Http1(body) => body.take_switched(),
+            Self::Http2(_) => None,
+        }
+    }
+}
+
+impl Body for UpstreamBody {
+    type Data = Bytes;
+    type Error = UpstreamError;
+
+    fn poll_frame(
+        mut self: Pin<&mut Self>,
+        cx: &mut Context<'_>,
+    ) -> Poll<Option<Result<Frame<Bytes>, UpstreamError>>> {
+        match &mut *self {
+            Self::Http1(body) => Pin::new(body).poll_frame(cx),
+            Self::Http2(body) => Pin::new(&mut **body).poll_frame(cx),
+        }
+    }
+
+    fn is_end_stream(&self) -> bool {
+        match self {
+            Self::Http1(body) => body.is_end_stream(),
+            Self::Http2(body) => body.is_end_stream(),
+        }
+    }
+
+    fn size_hint(&self) -> SizeHint {
+        match self {
+            Self::Http1(body) => body.size_hint(),
+            Self::Http2(body) => body.size_hint(),
+        }
+    }
+}
+
+impl Http1Body {
     /// Starts the body. `limit` bounds the time between two pieces.
     pub(super) fn new(
         body: Incoming,
@@ -41,7 +87,7 @@ impl UpstreamBody {
     }
 
     /// Takes the stream after a reply that switches protocols.
-    pub(crate) fn take_switched(&mut self) -> Option<SwitchedUpstream> {
+    fn take_switched(&mut self) -> Option<SwitchedUpstream> {
         let (stream, ahead) = self.connection.take()?.into_stream()?;
         let in_use = self.pooled.again();
         Some(SwitchedUpstream::new(stream, ahead, in_use))
@@ -58,7 +104,7 @@ impl UpstreamBody {
     }
 }
 
-impl Body for UpstreamBody {
+impl Body for Http1Body {
     type Data = Bytes;
     type Error = UpstreamError;
 
@@ -98,7 +144,7 @@ impl Body for UpstreamBody {
     }
 }
 
-impl Drop for UpstreamBody {
+impl Drop for Http1Body {
     /// Closes a connection if its reply was not read completely, because the rest would look like the next head, or if
     /// the request was not sent completely.
     fn drop(&mut self) {

@@ -21,6 +21,21 @@ pub(crate) enum UpstreamError {
     /// The connection timed out.
     #[error("the upstream did not take the connection in time")]
     ConnectTimeout,
+    /// The client's own error, which ended the exchange.
+    #[error(transparent)]
+    Client(BodyError),
+    /// The HTTP/2 stream or connection broke. Not stated as the source: a server would reset the client's stream with
+    /// the same reason, and some clients take NO_ERROR for the end.
+    #[error("the upstream's reply is broken: {0}")]
+    Http2(h2::Error),
+    /// The upstream does not select HTTP/2 by ALPN.
+    #[error(
+        "the upstream does not select HTTP/2 (ALPN h2): enable HTTP/2 there, or set protocol = \"auto\" or \"http1\" for its route"
+    )]
+    NotHttp2,
+    /// The Host field cannot be sent as `:authority`.
+    #[error("the Host field is no authority, which HTTP/2 requires")]
+    Authority,
     /// The connection broke, or its data is not HTTP.
     #[error("the upstream's reply is broken: {0}")]
     Broken(#[source] hyper::Error),
@@ -46,10 +61,11 @@ pub(crate) enum UpstreamError {
 impl UpstreamError {
     /// The client's error in its own request, if that ended the exchange.
     pub(crate) fn of_client(&self) -> Option<&BodyError> {
-        let Self::Broken(error) = self else {
-            return None;
-        };
-        error.source()?.downcast_ref()
+        match self {
+            Self::Broken(error) => error.source()?.downcast_ref(),
+            Self::Client(error) => Some(error),
+            _ => None,
+        }
     }
 
     /// True if the upstream closed the connection instead of replying.
@@ -89,12 +105,14 @@ impl UpstreamError {
             Self::NoneHealthy => 0,
             Self::Connect(_) => 1,
             Self::ConnectTimeout => 2,
-            Self::Broken(_) => 3,
+            // Errors of clients are not counted.
+            Self::Broken(_) | Self::Http2(_) | Self::Client(_) | Self::Authority => 3,
             Self::ReplyTimeout => 4,
             Self::Codec(_) => 5,
             Self::Stalled => 6,
             Self::Closed(_) => 7,
             Self::Switched => 8,
+            Self::NotHttp2 => 9,
         }
     }
 }
@@ -116,9 +134,13 @@ impl From<UpstreamError> for Rejection {
             UpstreamError::ConnectTimeout
             | UpstreamError::ReplyTimeout
             | UpstreamError::Stalled => StatusCode::GATEWAY_TIMEOUT,
-            UpstreamError::Broken(_) | UpstreamError::Closed(_) | UpstreamError::Switched => {
-                StatusCode::BAD_GATEWAY
-            }
+            UpstreamError::Authority => StatusCode::BAD_REQUEST,
+            UpstreamError::Client(error) => error.status(),
+            UpstreamError::Broken(_)
+            | UpstreamError::Closed(_)
+            | UpstreamError::Http2(_)
+            | UpstreamError::NotHttp2
+            | UpstreamError::Switched => StatusCode::BAD_GATEWAY,
         };
         match error.of_client() {
             Some(cause) => Self::new(cause.status(), cause.to_string()),

@@ -17,8 +17,9 @@ use tokio::time::{sleep, timeout};
 use super::connection::UpstreamConnection;
 use super::endpoint::Endpoint;
 use super::error::lacks_descriptors;
+use super::http2::check_by_http2;
 use super::target::UpstreamTarget;
-use crate::config::Health;
+use crate::config::{Health, UpstreamProtocol};
 use crate::request::body::RequestBody;
 
 /// Running health checks. Dropping them stops them.
@@ -114,19 +115,32 @@ async fn is_well(
     path: &Uri,
     limit: Duration,
 ) -> Option<bool> {
-    let stream = match target.connect(endpoint, limit).await {
+    let is_http1 = target.protocol == UpstreamProtocol::Http1;
+    let connected = match is_http1 {
+        true => target.connect(endpoint, limit).await,
+        false => target.connect_for_http2(endpoint, limit).await,
+    };
+    let stream = match connected {
         Ok(stream) => stream,
         Err(error) => return (!lacks_descriptors(&error)).then_some(false),
     };
+    if target.protocol == UpstreamProtocol::Http2 || stream.agreed_on_http2() {
+        return Some(check_by_http2(stream, target, path, limit).await);
+    }
     let Ok(mut connection) = UpstreamConnection::new(stream, Dscp::DEFAULT).await else {
         return Some(false);
     };
+    let reply = connection.send(request(target, path), limit).await;
+    Some(reply.is_ok_and(|reply| reply.status().as_u16() < 500))
+}
+
+/// The request of a health check.
+pub(super) fn request(target: &UpstreamTarget, path: &Uri) -> Request<RequestBody> {
     let mut request = Request::new(RequestBody::Nothing);
     *request.uri_mut() = path.clone();
     let host = target.host.clone();
     request.headers_mut().insert(HOST, host);
     let agent = HeaderValue::from_static("posthaste health check");
     request.headers_mut().insert(USER_AGENT, agent);
-    let reply = connection.send(request, limit).await;
-    Some(reply.is_ok_and(|reply| reply.status().as_u16() < 500))
+    request
 }

@@ -8,6 +8,7 @@ pub(crate) mod endpoint;
 pub(crate) mod error;
 pub(crate) mod health;
 pub(crate) mod health_check;
+mod http2;
 mod idle_timeout;
 mod lookup;
 mod members;
@@ -29,13 +30,13 @@ use std::sync::Arc;
 use std::task::Poll;
 use std::time::Duration;
 
-use hyper::header::HOST;
+use hyper::header::{HOST, TE};
 use hyper::{Request, Response, StatusCode};
 use posthaste_serve::Peer;
 use posthaste_units::Dscp;
 use tokio::time::Instant;
 
-use self::body::UpstreamBody;
+use self::body::{Http1Body, UpstreamBody};
 use self::connection::UpstreamConnection;
 use self::ejection::Ejector;
 use self::endpoint::Endpoint;
@@ -47,7 +48,7 @@ use self::route_upstreams::RouteUpstreams;
 use self::switched::Switches;
 use self::target::UpstreamTarget;
 use self::watch::Watch;
-use crate::config::Timeouts;
+use crate::config::{Timeouts, UpstreamProtocol};
 use crate::observe::metrics::GatewayMetrics;
 use crate::request::body::RequestBody;
 
@@ -59,11 +60,13 @@ pub(crate) struct Upstreams {
     metrics: Arc<GatewayMetrics>,
     targets: Vec<Arc<UpstreamTarget>>,
     members: Members,
+    may_speak_http2: bool,
     retries: Option<Retries>,
     ejector: Option<Arc<Ejector>>,
     connect: Duration,
     reply: Duration,
     reply_body: Duration,
+    tunnel: Duration,
     idle: Duration,
 }
 
@@ -75,6 +78,10 @@ impl Upstreams {
     ) -> Self {
         Self {
             metrics: metrics.clone(),
+            may_speak_http2: upstreams
+                .targets
+                .iter()
+                .any(|target| target.protocol != UpstreamProtocol::Http1),
             targets: upstreams.targets.clone(),
             members: Members::new(metrics, upstreams),
             retries: Retries::new(&upstreams.retry, &upstreams.budget),
@@ -82,6 +89,7 @@ impl Upstreams {
             connect: timeouts.connect.into(),
             reply: timeouts.reply.into(),
             reply_body: timeouts.reply_body.into(),
+            tunnel: timeouts.tunnel.into(),
             idle: timeouts.upstream_idle.into(),
         }
     }
@@ -190,6 +198,15 @@ impl Upstreams {
         peer: &Peer,
     ) -> Result<Response<UpstreamBody>, SendError> {
         let (target, endpoint, pool) = member.parts();
+        // A switch gets a connection of its own, over HTTP/1.1.
+        let switches = request.extensions().get::<Switches>().is_some();
+        if target.protocol != UpstreamProtocol::Http1 {
+            if !switches && target.speaks_http2(pool) {
+                // Boxed, so that requests over HTTP/1.1 do not carry space for this future.
+                return Box::pin(self.send_by_http2(member, request, mark, peer)).await;
+            }
+            request.headers_mut().remove(TE);
+        }
         // HTTP/1.0 requires no Host: the upstream's name replaces it.
         let names_host = request.headers().contains_key(HOST);
         if !names_host {
@@ -197,8 +214,6 @@ impl Upstreams {
         }
         let pooled = pool.begin_use();
         let mut was_sent = false;
-        // A switch gets a connection of its own.
-        let switches = request.extensions().get::<Switches>().is_some();
         while !switches
             && let Some(mut connection) = poll_fn(|cx| Poll::Ready(pool.take(cx, mark))).await
         {
@@ -298,6 +313,7 @@ impl Upstreams {
         if reply.status() == StatusCode::SWITCHING_PROTOCOLS && !connection.switches() {
             return Err(UpstreamError::Switched);
         }
-        Ok(reply.map(|body| UpstreamBody::new(body, connection, pooled, self.reply_body)))
+        let limit = self.reply_body;
+        Ok(reply.map(|body| UpstreamBody::Http1(Http1Body::new(body, connection, pooled, limit))))
     }
 }

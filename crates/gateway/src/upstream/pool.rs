@@ -10,6 +10,7 @@ use posthaste_units::Dscp;
 
 use super::connection::UpstreamConnection;
 use super::error::UpstreamError;
+use super::http2::Http2Pool;
 use crate::observe::metrics::GatewayMetrics;
 
 /// The connections of one thread to one endpoint.
@@ -20,6 +21,7 @@ pub(super) struct Pool {
     in_use: Cell<usize>,
     /// The address is gone: connections are not kept.
     is_retired: Cell<bool>,
+    pub(super) http2: Http2Pool,
 }
 
 /// Handle for returning a connection to its pool. Counts as one in use while it exists.
@@ -32,6 +34,7 @@ impl Pool {
             idle: RefCell::default(),
             in_use: Cell::new(0),
             is_retired: Cell::new(false),
+            http2: Http2Pool::default(),
         }
     }
 
@@ -71,12 +74,14 @@ impl Pool {
         let closed: Vec<_> = idle.drain(..old).collect();
         drop(idle);
         drop(closed);
+        self.http2.close_unused(limit);
     }
 
     /// Closes all unused connections, and those in use as soon as they are returned.
     pub(super) fn retire(&self) {
         self.is_retired.set(true);
         drop(self.idle.take());
+        self.http2.retire();
     }
 }
 

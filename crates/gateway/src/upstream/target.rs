@@ -18,7 +18,7 @@ use super::health::UpstreamState;
 use super::reported_load::ReportedLoad;
 use super::resolution::{HostName, Names};
 use super::route_upstreams::Changes;
-use crate::config::{self, RouteConfig};
+use crate::config::{self, RouteConfig, UpstreamProtocol};
 use crate::error::TargetError;
 
 /// An upstream: a name, and an endpoint for each of its addresses.
@@ -28,6 +28,9 @@ pub(crate) struct UpstreamTarget {
     /// Host for requests without one: health checks, and HTTP/1.0.
     pub(super) host: HeaderValue,
     tls: Option<ClientTls>,
+    pub(super) protocol: UpstreamProtocol,
+    /// TLS that offers HTTP/2, if `protocol` is not HTTP/1.1.
+    http2_tls: Option<ClientTls>,
     port: u16,
     /// `None` if the configuration states an address.
     pub(crate) host_name: Option<Arc<HostName>>,
@@ -94,6 +97,10 @@ impl UpstreamTarget {
         Ok(Self {
             name: name.to_owned(),
             host: HeaderValue::from_str(url.authority()).map_err(|_| spelling())?,
+            http2_tls: tls
+                .as_ref()
+                .and_then(|tls| offer_http2(tls, route.protocol)),
+            protocol: route.protocol,
             tls,
             port,
             host_name,
@@ -171,7 +178,29 @@ impl UpstreamTarget {
 
     /// Connects to one of its endpoints. A failure requests another lookup of the name.
     pub(super) async fn connect(&self, endpoint: &Endpoint, limit: Duration) -> io::Result<Stream> {
-        let connecting = connect(endpoint.address, self.tls.as_ref());
+        self.connect_by(self.tls.as_ref(), endpoint, limit).await
+    }
+
+    /// The same for HTTP/2. [`Stream::agreed_on_http2`] is the protocol that the upstream has selected.
+    pub(super) async fn connect_for_http2(
+        &self,
+        endpoint: &Endpoint,
+        limit: Duration,
+    ) -> io::Result<Stream> {
+        self.connect_by(self.http2_tls.as_ref(), endpoint, limit).await
+    }
+
+    pub(super) fn is_https(&self) -> bool {
+        self.tls.is_some()
+    }
+
+    async fn connect_by(
+        &self,
+        tls: Option<&ClientTls>,
+        endpoint: &Endpoint,
+        limit: Duration,
+    ) -> io::Result<Stream> {
+        let connecting = connect(endpoint.address, tls);
         let connected = timeout(limit, connecting).await;
         let connected = connected.unwrap_or_else(|_| Err(io::ErrorKind::TimedOut.into()));
         connected.inspect_err(|_| {
@@ -187,4 +216,13 @@ fn with_port(addresses: &[IpAddr], port: u16) -> Vec<SocketAddr> {
     addresses
         .map(|address| SocketAddr::new(*address, port))
         .collect()
+}
+
+/// Returns TLS that offers HTTP/2, if the protocol is not HTTP/1.1.
+fn offer_http2(tls: &ClientTls, protocol: UpstreamProtocol) -> Option<ClientTls> {
+    match protocol {
+        UpstreamProtocol::Http1 => None,
+        UpstreamProtocol::Http2 => Some(tls.offering(&[b"h2"])),
+        UpstreamProtocol::Auto => Some(tls.offering(&[b"h2", b"http/1.1"])),
+    }
 }

@@ -1,0 +1,166 @@
+//! gRPC over HTTP/2: deadlines, refusals as statuses, counters.
+//!
+//! - `status`: the gRPC status of a status of HTTP, and refusals.
+//! - `body`: the body of a reply, with the deadline and the status in its trailers.
+//!
+//! A call is a request over HTTP/2 with a content type of gRPC. gRPC-Web and gRPC over HTTP/1.1 are forwarded like other
+//! requests, without translation.
+
+mod body;
+mod status;
+
+use std::future::{Future, poll_fn};
+use std::pin::Pin;
+use std::sync::Arc;
+use std::task::Poll;
+
+use hyper::header::{CONTENT_TYPE, HeaderName};
+use hyper::{HeaderMap, Request, Response, StatusCode, Version};
+use posthaste_http_fields::grpc_timeout;
+use tokio::time::{Instant, Sleep, sleep_until};
+
+pub(crate) use self::body::GrpcBody;
+pub(crate) use self::status::{STATUSES, refusal};
+use crate::error::Rejection;
+use crate::observe::metrics::GatewayMetrics;
+use crate::response::body::ReplyBody;
+
+const TIMEOUT: HeaderName = HeaderName::from_static("grpc-timeout");
+
+/// Content type of gRPC, before a format such as `+proto`.
+const MEDIA: &[u8] = b"application/grpc";
+
+/// Phases of a call in which its deadline may pass, in the order in which they are counted.
+pub(crate) const DEADLINE_PHASES: [&str; 3] = ["arrival", "reply", "body"];
+
+/// Reason of a call that ends at its deadline.
+const PASSED: &str = "the deadline of the call (grpc-timeout) has passed";
+
+/// Index in [`DEADLINE_PHASES`].
+#[derive(Clone, Copy)]
+pub(crate) enum DeadlinePhase {
+    Arrival,
+    Reply,
+    Body,
+}
+
+/// A call in service.
+pub(crate) struct GrpcCall {
+    metrics: Arc<GatewayMetrics>,
+    /// Ready at the deadline. `None` without one.
+    deadline: Option<Pin<Box<Sleep>>>,
+    checked: Result<(), Rejection>,
+}
+
+/// True for a content type of gRPC, in any format. gRPC-Web is another protocol.
+pub(crate) fn is_grpc(headers: &HeaderMap) -> bool {
+    let media = headers.get(CONTENT_TYPE).map(|media| media.as_bytes());
+    let start = media.and_then(|media| media.split_at_checked(MEDIA.len()));
+    start.is_some_and(|(start, rest)| {
+        start.eq_ignore_ascii_case(MEDIA) && matches!(rest, [] | [b'+' | b';' | b' ' | b'\t', ..])
+    })
+}
+
+impl GrpcCall {
+    /// Starts a call, if the request is one.
+    pub(crate) fn begin<B>(request: &Request<B>, metrics: &Arc<GatewayMetrics>) -> Option<Self> {
+        if request.version() != Version::HTTP_2 || !is_grpc(request.headers()) {
+            return None;
+        }
+        let now = Instant::now();
+        let (deadline, checked) = match deadline(request.headers(), now) {
+            Ok(deadline) => (deadline, Ok(())),
+            Err(rejection) => (None, Err(rejection)),
+        };
+        let checked = checked.and_then(|()| match deadline {
+            Some(deadline) if deadline <= now => {
+                metrics.deadline_passed(DeadlinePhase::Arrival);
+                Err(Rejection::new(StatusCode::GATEWAY_TIMEOUT, PASSED))
+            }
+            _ => Ok(()),
+        });
+        let timer = deadline.map(|deadline| Box::pin(sleep_until(deadline)));
+        Some(Self {
+            metrics: metrics.clone(),
+            deadline: timer,
+            checked,
+        })
+    }
+
+    /// Runs the stages of the call until the head of its reply. Dropping `stages` at the deadline resets the stream to
+    /// the upstream.
+    pub(crate) async fn until_deadline<T>(
+        &mut self,
+        mut stages: Pin<&mut impl Future<Output = Result<T, Rejection>>>,
+    ) -> Result<T, Rejection> {
+        std::mem::replace(&mut self.checked, Ok(()))?;
+        let (timer, metrics) = (&mut self.deadline, &self.metrics);
+        poll_fn(|cx| {
+            if let Poll::Ready(outcome) = stages.as_mut().poll(cx) {
+                return Poll::Ready(outcome);
+            }
+            let is_late = |timer: &mut Pin<Box<Sleep>>| timer.as_mut().poll(cx).is_ready();
+            if timer.as_mut().is_some_and(is_late) {
+                metrics.deadline_passed(DeadlinePhase::Reply);
+                let late = Rejection::new(StatusCode::GATEWAY_TIMEOUT, PASSED);
+                return Poll::Ready(Err(late));
+            }
+            Poll::Pending
+        })
+        .await
+    }
+
+    /// Continues the deadline for the body of the reply, and counts the status of the call.
+    pub(crate) fn finish(self, reply: Response<ReplyBody>) -> Response<ReplyBody> {
+        let (head, body) = reply.into_parts();
+        let body = GrpcBody::new(body, &head.headers, self.metrics, self.deadline);
+        Response::from_parts(head, ReplyBody::Grpc(Box::new(body)))
+    }
+}
+
+/// The deadline of a call that begins now. `None` without a timeout, or with one beyond the range of the clock.
+fn deadline(headers: &HeaderMap, now: Instant) -> Result<Option<Instant>, Rejection> {
+    let mut lines = headers.get_all(TIMEOUT).into_iter();
+    let Some(first) = lines.next() else {
+        return Ok(None);
+    };
+    match grpc_timeout(first.as_bytes()) {
+        Some(timeout) if lines.next().is_none() => Ok(now.checked_add(timeout)),
+        _ => {
+            let reason = "grpc-timeout is not one to eight digits and a unit (H, M, S, m, u or n)";
+            Err(Rejection::new(StatusCode::BAD_REQUEST, reason))
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use hyper::header::HeaderValue;
+
+    use super::*;
+
+    #[test]
+    fn the_content_type_tells_calls_from_other_requests() {
+        let is = |media: &'static str| {
+            let mut headers = HeaderMap::new();
+            headers.insert(CONTENT_TYPE, HeaderValue::from_static(media));
+            is_grpc(&headers)
+        };
+        for call in [
+            "application/grpc",
+            "Application/gRPC+proto",
+            "application/grpc; a=b",
+        ] {
+            assert!(is(call), "{call}");
+        }
+        for other in [
+            "application/grpc-web",
+            "application/grpcx",
+            "application/json",
+            "",
+        ] {
+            assert!(!is(other), "{other}");
+        }
+        assert!(!is_grpc(&HeaderMap::new()));
+    }
+}

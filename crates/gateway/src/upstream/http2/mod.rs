@@ -1,0 +1,25 @@
+//! HTTP/2 to upstreams.
+//!
+//! - `connection`: a connection, shared by requests of its thread and driven by a task.
+//! - `pool`: the connections of one thread to one upstream.
+//! - `requests`: selects a connection, repeats requests that the upstream has not processed.
+//! - `exchange`: one request and the head of its reply.
+//! - `upload`: the body of a request. It continues in a task of its own after the head of the reply, because each
+//!   direction of a bidirectional stream may be the one that waits.
+//! - `body`: the body of a reply.
+//!
+//! This uses `h2` and not hyper's client for two reasons. hyper reports a stream that the upstream has reset with
+//! NO_ERROR as a complete reply, and does not return a request that the upstream has refused. Its client also takes one
+//! or two tasks for each request.
+
+mod body;
+mod connection;
+mod exchange;
+mod health;
+mod pool;
+mod requests;
+mod upload;
+
+pub(super) use self::body::Http2Body;
+pub(super) use self::health::check_by_http2;
+pub(super) use self::pool::Http2Pool;

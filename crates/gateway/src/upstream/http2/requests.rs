@@ -1,0 +1,242 @@
+//! Requests over HTTP/2: selection of a connection, and repetition of unprocessed requests.
+
+use std::io;
+use std::rc::Rc;
+
+use hyper::body::Body as _;
+use hyper::header::{HOST, TE};
+use hyper::http::request::Parts;
+use hyper::{HeaderMap, Method, Request, Response, StatusCode};
+use posthaste_http_fields::split;
+use posthaste_serve::{Peer, Stream, lacks_common_protocol};
+use posthaste_units::Dscp;
+
+use super::body::{Http2Body, WaitLimits};
+use super::connection::{Http2Connection, Lease};
+use super::exchange::{FailedExchange, exchange, head_for_http2};
+use crate::config::UpstreamProtocol;
+use crate::request::body::RequestBody;
+use crate::upstream::body::{Http1Body, UpstreamBody};
+use crate::upstream::connection::UpstreamConnection;
+use crate::upstream::endpoint::Endpoint;
+use crate::upstream::error::{UpstreamError, lacks_descriptors};
+use crate::upstream::members::Member;
+use crate::upstream::pool::{Pool, PooledGuard};
+use crate::upstream::target::UpstreamTarget;
+use crate::upstream::{SendError, Upstreams};
+
+/// A connection for a request, by the protocol that the upstream has selected.
+enum Connected {
+    Http2(Lease),
+    Http1(Box<UpstreamConnection>),
+}
+
+impl UpstreamTarget {
+    /// True if requests are to be sent by HTTP/2, or by the protocol that the next connection negotiates.
+    pub(in crate::upstream) fn speaks_http2(&self, pool: &Pool) -> bool {
+        match self.protocol {
+            UpstreamProtocol::Http1 => false,
+            UpstreamProtocol::Http2 => true,
+            UpstreamProtocol::Auto => self.is_https() && !pool.http2.selects_http1(),
+        }
+    }
+}
+
+impl Upstreams {
+    /// True if a client's `TE: trailers` goes to the upstream. Over HTTP/1.1 the field is for one hop.
+    pub(crate) fn forwards_te(&self, headers: &HeaderMap) -> bool {
+        self.may_speak_http2
+            && headers
+                .get_all(TE)
+                .into_iter()
+                .flat_map(|line| split(line.as_bytes(), b','))
+                .any(|coding| coding.eq_ignore_ascii_case(b"trailers"))
+    }
+
+    /// Sends the request to one upstream. An error includes the request if the upstream has not processed it.
+    ///
+    /// Repeats it once, on another connection, if the upstream has refused it, or if a reused connection has closed
+    /// before any part of the reply and the request is GET, HEAD or OPTIONS without a body.
+    pub(in crate::upstream) async fn send_by_http2(
+        &self,
+        member: &Member,
+        request: Request<RequestBody>,
+        mark: Dscp,
+        peer: &Peer,
+    ) -> Result<Response<UpstreamBody>, SendError> {
+        let (target, endpoint, pool) = member.parts();
+        let pooled = pool.begin_use();
+        let (head, mut body) = request.into_parts();
+        let mut refused: Option<Rc<Http2Connection>> = None;
+        loop {
+            let taken = pool.http2.take(mark, refused.as_ref());
+            let is_reused = taken.is_some();
+            let connected = match taken {
+                Some(lease) => Ok(Connected::Http2(lease)),
+                None => {
+                    self.connect_http2(member, mark, peer, refused.as_ref())
+                        .await
+                }
+            };
+            let mut lease = match connected {
+                Ok(Connected::Http2(lease)) => lease,
+                Ok(Connected::Http1(connection)) => {
+                    let request = Request::from_parts(head, body);
+                    return self
+                        .send_by_http1(target, *connection, request, pooled)
+                        .await;
+                }
+                Err(failure) => return Err((failure, Some(Request::from_parts(head, body)))),
+            };
+            let sent = head_for_http2(&head, &target.host, target.is_https());
+            let sent = sent.map_err(|error| (error, None))?;
+            let (progress, is_safe) = (body.progress(), is_safe(&head, &body));
+            let failed = match exchange(&mut lease, sent, body, self.reply).await {
+                Ok(received) => {
+                    endpoint.health.connected();
+                    let (reply, stream) = received.reply.into_parts();
+                    // HTTP/2 has no such status (RFC 9113, section 8.6).
+                    if reply.status == StatusCode::SWITCHING_PROTOCOLS {
+                        return Err((UpstreamError::Switched, None));
+                    }
+                    let waits = WaitLimits::new(self.reply_body, self.tunnel, progress);
+                    let upload = received.upload;
+                    let body = Http2Body::new(stream, &reply.headers, lease, upload, waits, pooled);
+                    return Ok(Response::from_parts(
+                        reply,
+                        UpstreamBody::Http2(Box::new(body)),
+                    ));
+                }
+                Err(failed) => failed,
+            };
+            let FailedExchange {
+                error,
+                unprocessed,
+                is_closed,
+            } = failed;
+            if matches!(error, UpstreamError::ReplyTimeout) {
+                lease.retire();
+            }
+            let again = match unprocessed {
+                Some(body) => Some(body),
+                None => (is_reused && is_closed && is_safe).then_some(RequestBody::Nothing),
+            };
+            let Some(unsent) = again else {
+                return Err((error, None));
+            };
+            if refused.replace(lease.connection().clone()).is_some() {
+                return Err((error, Some(Request::from_parts(head, unsent))));
+            }
+            body = unsent;
+        }
+    }
+
+    /// Opens a connection, or waits for one that another request opens.
+    async fn connect_http2(
+        &self,
+        member: &Member,
+        mark: Dscp,
+        peer: &Peer,
+        refused: Option<&Rc<Http2Connection>>,
+    ) -> Result<Connected, UpstreamError> {
+        let (target, endpoint, pool) = member.parts();
+        let turn = pool.http2.turn(self.connect).await?;
+        if let Some(lease) = pool.http2.take(mark, refused) {
+            return Ok(Connected::Http2(lease));
+        }
+        let opened = match self.open_stream(target, endpoint, mark, peer).await {
+            Ok(stream) => start(target, stream, mark, pool.http2.limit()).await,
+            Err(error) => Err(error),
+        };
+        match opened {
+            Ok(Ok(connection)) => {
+                endpoint.health.connected();
+                Ok(Connected::Http2(turn.opened(connection)))
+            }
+            Ok(Err(connection)) => {
+                endpoint.health.connected();
+                pool.http2.remember_http1();
+                Ok(Connected::Http1(Box::new(connection)))
+            }
+            Err(failure) => {
+                turn.failed(&failure);
+                if !failure.is_ours() && endpoint.health.failed() {
+                    let (upstream, address) = (&target.name, endpoint.address);
+                    tracing::warn!(upstream, %address, %failure, "left out for a while");
+                }
+                Err(failure)
+            }
+        }
+    }
+
+    /// Connects, with this mark.
+    async fn open_stream(
+        &self,
+        target: &UpstreamTarget,
+        endpoint: &Endpoint,
+        mark: Dscp,
+        peer: &Peer,
+    ) -> Result<Stream, UpstreamError> {
+        let mut connected = target.connect_for_http2(endpoint, self.connect).await;
+        if connected.as_ref().is_err_and(lacks_descriptors) && peer.evict_unused().await {
+            connected = target.connect_for_http2(endpoint, self.connect).await;
+        }
+        let stream = connected.map_err(|error| match error.kind() {
+            io::ErrorKind::TimedOut => UpstreamError::ConnectTimeout,
+            _ if lacks_common_protocol(&error) => UpstreamError::NotHttp2,
+            _ => UpstreamError::Connect(error),
+        })?;
+        if mark != Dscp::DEFAULT
+            && let Err(error) = stream.mark(mark)
+        {
+            self.metrics.mark_refused(&error);
+        }
+        Ok(stream)
+    }
+
+    /// Sends the request on a new connection whose upstream has selected HTTP/1.1.
+    async fn send_by_http1(
+        &self,
+        target: &UpstreamTarget,
+        mut connection: UpstreamConnection,
+        mut request: Request<RequestBody>,
+        pooled: PooledGuard,
+    ) -> Result<Response<UpstreamBody>, SendError> {
+        let headers = request.headers_mut();
+        headers.remove(TE);
+        // As in `send_to_one`.
+        if !headers.contains_key(HOST) {
+            headers.insert(HOST, target.host.clone());
+        }
+        let reply = connection.send(request, self.reply).await?;
+        if reply.status() == StatusCode::SWITCHING_PROTOCOLS {
+            return Err((UpstreamError::Switched, None));
+        }
+        let limit = self.reply_body;
+        Ok(reply.map(|body| UpstreamBody::Http1(Http1Body::new(body, connection, pooled, limit))))
+    }
+}
+
+/// Starts the protocol that the upstream has selected: HTTP/2, or as inner error HTTP/1.1.
+async fn start(
+    target: &UpstreamTarget,
+    stream: Stream,
+    mark: Dscp,
+    limit: usize,
+) -> Result<Result<Http2Connection, UpstreamConnection>, UpstreamError> {
+    if !target.is_https() || stream.agreed_on_http2() {
+        let connection = Http2Connection::new(stream, mark, limit).await;
+        return connection.map(Ok).map_err(UpstreamError::Http2);
+    }
+    if target.protocol == UpstreamProtocol::Http2 {
+        return Err(UpstreamError::NotHttp2);
+    }
+    let connection = UpstreamConnection::new(stream, mark).await;
+    connection.map(Err).map_err(UpstreamError::Broken)
+}
+
+/// True for a request that is safe to send again (RFC 9110, section 9.2.1).
+fn is_safe(head: &Parts, body: &RequestBody) -> bool {
+    let is_safe = matches!(head.method, Method::GET | Method::HEAD | Method::OPTIONS);
+    is_safe && body.is_end_stream() && matches!(body, RequestBody::Nothing)
+}
