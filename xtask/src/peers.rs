@@ -119,6 +119,11 @@ pub(crate) const PEERS: &[Peer] = &[
         run: gateway::traces,
     },
     Peer {
+        name: "grpc",
+        about: "grpcio as client and server: every kind of call, deadlines, refusals, plain and over TLS",
+        run: gateway::grpc,
+    },
+    Peer {
         name: "prometheus",
         about: "Prometheus scrapes gateway, broker and bookshop: rates, quantiles of every histogram, lint",
         run: prometheus::prometheus,
