@@ -2,11 +2,12 @@
 
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 
-/// Counts since the server started. `open` is the number of connections now.
+/// Counts since the server started, and requests in service now.
 #[derive(Debug, Default)]
 pub struct ConnectionCounters {
     pub(crate) accepted: AtomicU64,
     pub(crate) closed: AtomicU64,
+    pub(crate) in_service: AtomicU64,
     pub(crate) accept_errors: AtomicU64,
     pub(crate) timed_out_idle: AtomicU64,
     pub(crate) timed_out_reading: AtomicU64,
@@ -30,6 +31,8 @@ pub struct Snapshot {
     pub accepted: u64,
     /// Connections open now.
     pub open: u64,
+    /// Requests in service now, each to the end of its reply.
+    pub in_service: u64,
     /// Failed calls of accept, mostly for lack of descriptors.
     pub accept_errors: u64,
     /// Connections ended because no request arrived.
@@ -100,6 +103,7 @@ impl ConnectionCounters {
         Snapshot {
             accepted,
             open: accepted.saturating_sub(closed),
+            in_service: self.in_service.load(Relaxed),
             accept_errors: self.accept_errors.load(Relaxed),
             timed_out_idle: self.timed_out_idle.load(Relaxed),
             timed_out_reading: self.timed_out_reading.load(Relaxed),

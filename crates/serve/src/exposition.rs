@@ -70,6 +70,34 @@ pub fn histogram(
     buckets: impl IntoIterator<Item = (f64, u64)>,
     beyond: u64,
 ) -> Result<(), Error> {
+    let (all, buckets) = with_infinity(name, buckets, beyond);
+    let mut metric = out.encode_descriptor(name, help, None, MetricType::Histogram)?;
+    metric.encode_histogram::<NoLabelSet>(sum, all, &buckets, None)
+}
+
+/// Encodes a family of histograms: a label value for each label, the sum, the buckets, and the count beyond them, as in
+/// [`histogram`].
+pub fn histograms<'a, const N: usize>(
+    out: &mut DescriptorEncoder,
+    name: &str,
+    help: &str,
+    rows: impl IntoIterator<Item = ([(&'static str, &'a str); N], f64, Vec<(f64, u64)>, u64)>,
+) -> Result<(), Error> {
+    let mut family = out.encode_descriptor(name, help, None, MetricType::Histogram)?;
+    for (labels, sum, buckets, beyond) in rows {
+        let (all, buckets) = with_infinity(name, buckets, beyond);
+        let mut row = family.encode_family(&labels)?;
+        row.encode_histogram::<NoLabelSet>(sum, all, &buckets, None)?;
+    }
+    Ok(())
+}
+
+/// Returns the count of all observations, and the buckets with the one of `le="+Inf"`.
+fn with_infinity(
+    name: &str,
+    buckets: impl IntoIterator<Item = (f64, u64)>,
+    beyond: u64,
+) -> (u64, Vec<(f64, u64)>) {
     let last = std::iter::once((f64::INFINITY, beyond));
     let buckets: Vec<_> = buckets.into_iter().chain(last).collect();
     debug_assert!(
@@ -77,8 +105,7 @@ pub fn histogram(
         "bounds of {name} ascend and are finite"
     );
     let all = buckets.iter().map(|(_, count)| count).sum();
-    let mut metric = out.encode_descriptor(name, help, None, MetricType::Histogram)?;
-    metric.encode_histogram::<NoLabelSet>(sum, all, &buckets, None)
+    (all, buckets)
 }
 
 #[cfg(test)]

@@ -1,7 +1,9 @@
 //! Requests in service.
 
 use std::rc::Rc;
+use std::sync::atomic::Ordering::Relaxed;
 
+use crate::counters::add_one;
 use crate::peer::Peer;
 use crate::timer::ConnectionPhase;
 
@@ -15,6 +17,7 @@ impl InService {
         if connection.begin_request(&peer.timer, thread.ticks.get()) {
             thread.candidates.remove_silent(peer.number);
         }
+        add_one(&thread.server.counters.in_service);
         peer.reading(false);
         Self(peer)
     }
@@ -42,5 +45,7 @@ impl Drop for InService {
             ..
         } = &*self.0;
         connection.end_request(timer, thread.ticks.get());
+        let before = thread.server.counters.in_service.fetch_sub(1, Relaxed);
+        debug_assert!(before > 0, "a request in service ends once");
     }
 }
