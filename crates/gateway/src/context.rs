@@ -12,6 +12,7 @@ use crate::admission::Admission;
 use crate::clock::now;
 use crate::config::Watch;
 use crate::observe::access_log::AccessLog;
+use crate::observe::history::Reading;
 use crate::observe::metrics::GatewayMetrics;
 use crate::observe::traces::Traces;
 use crate::routing::resolved::ResolvedConfig;
@@ -28,7 +29,7 @@ pub(crate) struct GatewayContext {
     pub(crate) counters: Arc<ConnectionCounters>,
     /// Port of HTTPS, if requests over plain HTTP are redirected to it.
     pub(crate) redirect: Option<u16>,
-    pub(crate) log: Option<AccessLog>,
+    pub(crate) log: Option<Arc<AccessLog>>,
     pub(crate) traces: Option<Traces>,
     pub(crate) start: Instant,
 }
@@ -44,6 +45,15 @@ impl GatewayContext {
         match self.resolved().config.demand.watch {
             Watch::Workers => self.metrics.estimates.all(),
             _ => *self.estimate.borrow(),
+        }
+    }
+
+    /// The counters of the history now.
+    pub(crate) fn reading(&self) -> Reading {
+        Reading {
+            at: now(),
+            outcomes: self.metrics.outcomes(),
+            times: self.metrics.answered.counts(),
         }
     }
 

@@ -65,6 +65,7 @@ mod admission;
 mod clock;
 pub mod config;
 mod context;
+mod drain;
 mod error;
 mod grpc;
 mod listening;
@@ -78,8 +79,9 @@ mod tunnel;
 mod upstream;
 
 use std::cell::RefCell;
+use std::io;
 use std::net::SocketAddr;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::rc::Rc;
 use std::sync::atomic::AtomicU64;
 use std::sync::{Arc, Mutex, PoisonError};
@@ -96,6 +98,7 @@ use crate::admission::price_loop::PriceLoop;
 pub use crate::config::GatewayConfig;
 use crate::config::{AdmissionSettings, Watch};
 use crate::context::GatewayContext;
+use crate::drain::Drain;
 pub use crate::error::{DescriptionError, GatewayError, PromiseError, ResolveError, TargetError};
 use crate::listening::{listeners, redirect_port, tls_settings};
 use crate::load::resource::LoadWatcher;
@@ -128,6 +131,7 @@ pub struct RunningGateway {
     tls: Option<Arc<ServerTls>>,
     // Drop order: clients first, monitoring last.
     server: posthaste_serve::RunningServer,
+    drain: Drain,
     _watcher: Option<LoadWatcher>,
     /// Started with the first configuration that has prices. Held during a reload, so that there is one at a time.
     pricing: Mutex<Option<PriceLoop>>,
@@ -154,7 +158,7 @@ pub fn start(config: GatewayConfig) -> Result<RunningGateway, GatewayError> {
     let listeners = listeners(&config)?;
     let redirect = redirect_port(&config, &listeners).map_err(StartError::from)?;
     let admin = posthaste_serve::listen(config.admin, ADMIN_BACKLOG)?;
-    let (log, traces) = (access_log(&config)?, traces(&config)?);
+    let (log, traces) = (access_log(&config, AccessLog::open)?, traces(&config)?);
     let resolved = ResolvedConfig::new(config)?;
     let settings = resolved.config.admission();
     let protection = &resolved.config.protection;
@@ -166,7 +170,7 @@ pub fn start(config: GatewayConfig) -> Result<RunningGateway, GatewayError> {
         resolved: watch::Sender::new(Arc::new(resolved)),
         counters: server.counters.clone(),
         redirect,
-        log,
+        log: log.map(Arc::new),
         traces,
         start: Instant::now(),
     });
@@ -176,7 +180,7 @@ pub fn start(config: GatewayConfig) -> Result<RunningGateway, GatewayError> {
     set_pricing(&settings, &context.resolved().offering, &pricing);
     let names = renewal::start(context.resolved.subscribe()).map_err(StartError::from)?;
     let watched = context.clone();
-    let admin = HttpServer::default().start(admin, move |_| AdminHandler(watched.clone()))?;
+    let admin = HttpServer::default().start(admin, move |_| AdminHandler::new(watched.clone()))?;
     let shared = context.clone();
     let tls = server.tls.clone();
     let server = server.start_on(listeners, move |thread| gateway(&shared, thread))?;
@@ -187,6 +191,7 @@ pub fn start(config: GatewayConfig) -> Result<RunningGateway, GatewayError> {
         admin: admin.addr,
         tls,
         server,
+        drain: Drain::new(&context),
         _watcher: watcher,
         pricing: Mutex::new(pricing),
         _names: names,
@@ -195,9 +200,13 @@ pub fn start(config: GatewayConfig) -> Result<RunningGateway, GatewayError> {
     })
 }
 
-fn access_log(config: &GatewayConfig) -> Result<Option<AccessLog>, GatewayError> {
+/// Opens the access log with `open`, if there is one.
+fn access_log<T>(
+    config: &GatewayConfig,
+    open: impl Fn(&Path) -> io::Result<T>,
+) -> Result<Option<T>, GatewayError> {
     let open = |file: &PathBuf| {
-        AccessLog::open(file).map_err(|error| GatewayError::Log {
+        open(file).map_err(|error| GatewayError::Log {
             file: file.clone(),
             error,
         })
@@ -321,15 +330,18 @@ async fn sweep(router: Rc<RefCell<Rc<Router>>>) {
 
 impl RunningGateway {
     /// Applies `config` to new requests; requests in service keep their configuration, and stay counted. Reads all
-    /// certificates again, those of the authorities of clients too, and uses them for connections from then on. An error
-    /// changes nothing.
+    /// certificates again, those of the authorities of clients too, and uses them for connections from then on. Opens the
+    /// access log again, so that a rotated file is released with the next line. An error changes nothing.
     pub fn reload(&self, config: GatewayConfig) -> Result<(), GatewayError> {
         let mut pricing = self.pricing.lock().unwrap_or_else(PoisonError::into_inner);
         let now = self.context.resolved();
         let (old, new) = (now.config.timeouts, config.timeouts);
         let fixed = [
             ("admin", now.config.admin == config.admin),
-            ("access_log", now.config.access_log == config.access_log),
+            (
+                "access_log",
+                now.config.access_log.is_some() == config.access_log.is_some(),
+            ),
             ("traces", now.config.traces == config.traces),
             ("demand", now.config.demand == config.demand),
             ("listen", now.config.listen == config.listen),
@@ -353,6 +365,7 @@ impl RunningGateway {
             return Err(GatewayError::Fixed(name));
         }
         let tls = tls_settings(&config)?;
+        let file = access_log(&config, AccessLog::reopen)?;
         let resolved = ResolvedConfig::following(config, &now)?;
         let settings = resolved.config.admission();
         start_pricing(&self.context, &settings, &mut pricing)?;
@@ -360,6 +373,9 @@ impl RunningGateway {
         let (admission, offering) = (&self.context.admission, &resolved.offering);
         admission.change(&resolved.config.protection, &settings, offering);
         set_pricing(&settings, offering, &pricing);
+        if let (Some(log), Some(file)) = (&self.context.log, file) {
+            log.replace(file);
+        }
         self.context.resolved.send_replace(Arc::new(resolved));
         if let (Some(server), Some(tls)) = (&self.tls, tls) {
             server.present(tls);
@@ -369,11 +385,18 @@ impl RunningGateway {
 
     /// Stops accepting and lets requests in service end, within the grace time. Returns at once.
     pub fn stop(&self) {
+        self.drain.begin();
         self.server.stop();
     }
 
     /// Waits until every connection has ended after [`RunningGateway::stop`].
     pub fn join(self) {
-        self.server.join();
+        drop(self);
+    }
+}
+
+impl Drop for RunningGateway {
+    fn drop(&mut self) {
+        self.stop();
     }
 }

@@ -3,23 +3,25 @@
 //!
 //! [`Gateway::serve`] calls one function per stage. Each may end the request early with a [`Rejection`].
 
-use std::cell::RefCell;
+use std::cell::{Cell, RefCell};
 use std::pin::pin;
 use std::rc::Rc;
 use std::sync::Arc;
 
 use hyper::body::Body as _;
 use hyper::header::{HeaderValue, TE};
-use hyper::{HeaderMap, Request, Response, StatusCode};
+use hyper::http::request::Parts;
+use hyper::{Request, Response, StatusCode, Version};
 use posthaste_serve::{Handler, Incoming, Peer};
-use posthaste_units::Span;
 
 use crate::clock::now;
+use crate::config::GatewayConfig;
 use crate::context::GatewayContext;
 use crate::error::Rejection;
 use crate::grpc::{self, GrpcCall};
 use crate::listening::verifies_clients;
-use crate::observe::access_log::{AccessEntry, Decided};
+use crate::observe::access_log::Decided;
+use crate::observe::journal::{self, Journal};
 use crate::observe::record::record;
 use crate::observe::traces::TracedRequest;
 use crate::request::body::RequestBody;
@@ -28,13 +30,14 @@ use crate::request::client_certificate::set_client_certificate;
 use crate::request::forwarded::{RequestConditions, forwarded};
 use crate::request::preferences::Preferences;
 use crate::request::progress::Upload;
+use crate::request::rewrite::LocationReversal;
 use crate::request::validate::validate_head;
 use crate::response::body::ReplyBody;
 use crate::response::compress::CompressionStage;
 use crate::response::worker::CompressionWorker;
 use crate::response::{head, marking, redirect, rejection};
 use crate::routing::field_changes::FieldChanges;
-use crate::routing::router::Router;
+use crate::routing::router::{Route, Router};
 use crate::tunnel::Switch;
 use crate::upstream::concurrency_limit::ConcurrencyLimit;
 
@@ -56,17 +59,25 @@ impl Handler for Gateway {
         peer: Rc<Peer>,
     ) -> Response<ReplyBody> {
         let start = now();
-        let context = &self.context;
-        let entry = context.log.as_ref();
-        let entry = entry.map(|log| AccessEntry::of(log, &request));
+        let (context, router) = (&self.context, self.router.borrow().clone());
+        let (metrics, config) = (&context.metrics, &router.resolved.config);
+        let trusted = &config.trust.forwarded;
+        let identity = ClientIdentity::read(request.headers(), &peer, trusted, metrics);
+        let client = identity.address;
+        let log = context.log.as_ref();
+        let journal = Journal::begin(metrics, log, config.log, &request, client, start);
         let traces = context.traces.as_ref();
         let trace = traces.and_then(|traces| traces.begin(&mut request));
-        let identity = self.client(request.headers(), &peer);
-        let client = identity.address;
-        let mut changes = None;
-        let mut call = GrpcCall::begin(&request, &context.metrics);
+        let mut call = GrpcCall::begin(&request, metrics);
+        let exchange = Exchange {
+            peer,
+            identity: &identity,
+            trace: trace.as_ref(),
+            journal: &journal,
+            reply_fields: Cell::new(None),
+        };
         let served = {
-            let serving = pin!(self.serve(request, peer, &identity, trace.as_ref(), &mut changes));
+            let serving = pin!(self.serve(&router, request, &exchange));
             match &mut call {
                 None => serving.await,
                 Some(call) => call.until_deadline(serving).await,
@@ -75,13 +86,13 @@ impl Handler for Gateway {
         // A refused call has status 200 for its client only.
         let status = served
             .as_ref()
-            .map_or_else(|r| r.status, |(reply, _)| reply.status());
+            .map_or_else(|rejected| rejected.status, |(reply, _)| reply.status());
         let (mut reply, decided) = match served {
             Ok(served) => served,
             Err(rejected) if call.is_some() => (grpc::refusal(rejected), None),
             Err(rejected) => (rejection::reply(rejected), None),
         };
-        if let Some(changes) = changes {
+        if let Some(changes) = exchange.reply_fields.take() {
             changes.apply(reply.headers_mut());
         }
         let reply = match call {
@@ -89,112 +100,107 @@ impl Handler for Gateway {
             Some(call) => call.finish(reply),
         };
         self.worker.slow_down();
-        let time = now().since(start);
-        context.metrics.service.add(time);
-        context.metrics.replied(status.as_u16());
         if let Some((preference, reason)) = decided {
-            context.metrics.decided(preference, reason);
+            metrics.decided(preference, reason);
         }
-        if let Some(entry) = entry {
-            entry.write(client, time, status, decided);
-        }
+        let entry = journal.end(status, now().since(start), decided);
         if let Some(trace) = trace {
             trace.end(client, status, decided);
         }
-        reply
+        reply.map(|body| body.logged(entry))
     }
 
     fn rejected(&self, request: &Request<Incoming>, peer: &Peer, status: StatusCode) {
-        let context = &self.context;
-        context.metrics.service.add(Span::ZERO);
-        context.metrics.replied(status.as_u16());
-        if let Some(log) = &context.log {
-            let client = self.client(request.headers(), peer).address;
-            AccessEntry::of(log, request).write(client, Span::ZERO, status, None);
-        }
+        let (context, router) = (&self.context, self.router.borrow().clone());
+        let (metrics, config) = (&context.metrics, &router.resolved.config);
+        let trusted = &config.trust.forwarded;
+        let identity = ClientIdentity::read(request.headers(), peer, trusted, metrics);
+        let (log, client) = (context.log.as_ref(), identity.address);
+        journal::reject(metrics, log, config.log, request, client, status);
     }
 }
 
 /// A reply and, if it comes from an upstream, the decision about it.
 type Served = (Response<ReplyBody>, Option<Decided>);
 
-impl Gateway {
-    fn client(&self, headers: &HeaderMap, peer: &Peer) -> ClientIdentity {
-        let router = self.router.borrow();
-        let trusted = &router.resolved.config.trust.forwarded;
-        ClientIdentity::read(headers, peer, trusted, &self.context.metrics)
-    }
+/// Facts about a request that stay the same in all stages, and the record of them.
+struct Exchange<'e, 'r> {
+    peer: Rc<Peer>,
+    identity: &'e ClientIdentity,
+    trace: Option<&'e TracedRequest<'e>>,
+    journal: &'e Journal<'r>,
+    /// The route's changes of the reply's fields. They apply to rejections, too.
+    reply_fields: Cell<Option<Rc<FieldChanges>>>,
+}
 
-    /// Sets `changes` to the route's changes of the reply's fields. They apply to rejections, too.
-    async fn serve(
+impl Gateway {
+    async fn serve<'r>(
         &self,
+        router: &'r Router,
         request: Request<Incoming>,
-        peer: Rc<Peer>,
-        identity: &ClientIdentity,
-        trace: Option<&TracedRequest<'_>>,
-        changes: &mut Option<Rc<FieldChanges>>,
+        exchange: &Exchange<'_, 'r>,
     ) -> Result<Served, Rejection> {
         let (metrics, admission) = (&self.context.metrics, &*self.context.admission);
-        let router = self.router.borrow().clone();
-        let config = &router.resolved.config;
+        let (config, journal) = (&router.resolved.config, exchange.journal);
+        let (peer, identity) = (&exchange.peer, exchange.identity);
         let (mut head, body) = request.into_parts();
         let version = head.version;
 
         validate_head(&mut head)?;
-        if let Some(port) = self.context.redirect
-            && !peer.is_encrypted()
-        {
-            let reply = redirect::to_https(&head, port)?;
-            metrics.redirected();
+        if let Some(reply) = self.own_reply(&head, config, exchange)? {
             return Ok((reply, None));
         }
-        if let Some(page) = admission.offer_page(&config.protection, &head, identity) {
-            return Ok((page, None));
-        }
         let route = router.route(&head.headers, head.uri.path())?;
-        changes.clone_from(&route.reply_fields);
+        journal.routed(&route.times);
+        exchange.reply_fields.set(route.reply_fields.clone());
         if let Some(rewrite) = &route.rewrite {
             head.uri = rewrite.apply(&head.uri)?;
         }
         let has_body = !body.is_end_stream();
-        let rules = &route.switches;
-        let switch = Switch::requested(&mut head, has_body, version, rules, &peer, metrics)?;
-        let mut body = RequestBody::receive(&mut head, body, route.body_limit, &peer)?;
+        let switches = &route.switches;
+        let switch = Switch::requested(&mut head, has_body, version, switches, peer, metrics)?;
+        let mut body = RequestBody::receive(&mut head, body, route.body_limit, peer)?;
+        journal.receives(|| body.progress());
         let preferences = Preferences::read(&head, &mut body, &route.described, route.wish).await?;
         metrics.preferences(preferences.seen, preferences.unread);
         let codings = route.menu.codings();
-        let guard =
-            admission.admit(&config.protection, &mut head, &preferences, codings, identity)?;
+        let guard = admission
+            .admit(
+                &config.protection,
+                &mut head,
+                &preferences,
+                codings,
+                identity,
+            )
+            .inspect_err(|_| journal.refused())?;
+        journal.admitted();
         let (marks, promised) = (router.marks.as_ref(), guard.priorities());
         let mark = marking::decide(marks, &preferences, promised, route.mark);
         let conditions = RequestConditions::read(&head);
         let upload = Upload::new(body.progress());
-        let forwards_te = route.upstreams.forwards_te(&head.headers);
-        let is_https = peer.is_encrypted();
-        let mut request = forwarded(head, body, (&peer, identity), version, is_https);
-        if forwards_te {
-            request
-                .headers_mut()
-                .insert(TE, HeaderValue::from_static("trailers"));
-        }
-        set_client_certificate(request.headers_mut(), &peer, verifies_clients(config));
-        if let Some(switch) = &switch {
-            switch.announce(&mut request);
-        }
-        let reversal = route.change_request(request.headers_mut());
+        let parts = (head, body, version);
+        let (request, reversal) = upstream_request(parts, route, exchange, switch.as_deref(), config);
 
         let permit = self.limit.acquire().await;
         metrics.queued(permit.waited);
         let sent = now();
+        journal.sent(sent);
         let upstream_mark = marking::for_upstream(mark, &config.marking);
         // Pinned here, because passing the future by value would copy it.
-        let sending = pin!(route.upstreams.send(request, upstream_mark, &peer));
+        let sending = pin!(route.upstreams.send(request, upstream_mark, peer));
         let outcome = guard.run(sending, upload.progress()).await;
         drop(permit);
         let status = outcome.as_ref().map(|(reply, _)| reply.status());
-        record(metrics, &guard, trace, (sent, upload.waited()), status);
+        record(
+            metrics,
+            &guard,
+            exchange.trace,
+            (sent, upload.waited()),
+            status,
+        );
 
         let (mut reply, target) = outcome.map_err(|failure| route.upstreams.rejection(failure))?;
+        journal.replied(&target.name);
         head::take_report(&config.demand.watch, &target.reported, reply.headers_mut());
         let switched = match &switch {
             Some(switch) => switch.accepted(&mut reply)?,
@@ -206,12 +212,10 @@ impl Gateway {
         }
         guard.add_fields(reply.headers_mut());
         drop(guard);
+        let explains = preferences.prefer.mark_reason;
         if let (Some(switch), Some(switched)) = (switch, switched) {
-            let mut reply = switch.begin(reply, switched, &peer)?;
-            if let Some(mark) = mark {
-                metrics.marked(mark);
-                marking::apply(mark, &mut reply, preferences.prefer.mark_reason);
-            }
+            let mut reply = switch.begin(reply, switched, peer)?;
+            marking::apply(mark, &mut reply, explains, metrics);
             return Ok((reply, None));
         }
         let compression = CompressionStage {
@@ -219,14 +223,54 @@ impl Gateway {
             cache: &router.cache,
             route,
             preferences: &preferences,
-            peer: &peer,
+            peer,
             conditions: &conditions,
         };
         let (mut reply, reason) = compression.apply(reply).await?;
-        if let Some(mark) = mark {
-            metrics.marked(mark);
-            marking::apply(mark, &mut reply, preferences.prefer.mark_reason);
-        }
+        marking::apply(mark, &mut reply, explains, metrics);
         Ok((reply, Some((preferences.preference, reason))))
     }
+
+    /// The reply to a request that needs no route: a redirect to HTTPS, or the page with the current offer.
+    fn own_reply(
+        &self,
+        head: &Parts,
+        config: &GatewayConfig,
+        exchange: &Exchange<'_, '_>,
+    ) -> Result<Option<Response<ReplyBody>>, Rejection> {
+        let (context, identity) = (&self.context, exchange.identity);
+        match context.redirect {
+            Some(port) if !exchange.peer.is_encrypted() => {
+                let reply = redirect::to_https(head, port)?;
+                context.metrics.redirected();
+                Ok(Some(reply))
+            }
+            _ => Ok(context
+                .admission
+                .offer_page(&config.protection, head, identity)),
+        }
+    }
+}
+
+/// Builds the request for the upstream. If its path was rewritten, returns the reversal for the reply, too.
+fn upstream_request<'a>(
+    (head, body, version): (Parts, RequestBody, Version),
+    route: &'a Route,
+    exchange: &Exchange<'_, '_>,
+    switch: Option<&Switch>,
+    config: &GatewayConfig,
+) -> (Request<RequestBody>, Option<Box<LocationReversal<'a>>>) {
+    let peer = &exchange.peer;
+    let forwards_te = route.upstreams.forwards_te(&head.headers);
+    let mut request = forwarded(head, body, (peer, exchange.identity), version);
+    let headers = request.headers_mut();
+    if forwards_te {
+        headers.insert(TE, HeaderValue::from_static("trailers"));
+    }
+    set_client_certificate(headers, peer, verifies_clients(config));
+    if let Some(switch) = switch {
+        switch.announce(&mut request);
+    }
+    let reversal = route.change_request(request.headers_mut());
+    (request, reversal)
 }

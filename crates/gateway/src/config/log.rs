@@ -9,7 +9,7 @@ use serde::{Deserialize, Serialize};
 pub struct Log {
     /// Format of a line.
     pub format: LogFormat,
-    /// Treatment of the query of a URL, which may contain secrets.
+    /// Treatment of the query of a URL, which may contain secrets. Applies to the request and to its field `Referer`.
     pub query: QueryLogging,
 }
 
@@ -30,7 +30,7 @@ pub enum LogFormat {
 #[serde(rename_all = "lowercase")]
 #[schemars(inline)]
 pub enum QueryLogging {
-    /// Names of parameters, with `*` for their values.
+    /// Names of parameters, with `*` for their values. A parameter without a name is a value.
     #[default]
     Redact,
     /// As received.

@@ -56,7 +56,8 @@ pub struct GatewayConfig {
     pub admin: SocketAddr,
     /// Plain HTTP next to HTTPS, on another address. Only with `tls`.
     pub http: Option<PlainHttp>,
-    /// File for the access log, one line per reply, appended. Without it there is no access log.
+    /// File for the access log, one line per reply, appended. Opened again at SIGHUP, as after a rotation. Without it
+    /// there is no access log.
     pub access_log: Option<PathBuf>,
     /// Format of the access log.
     #[serde(default)]

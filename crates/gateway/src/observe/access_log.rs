@@ -1,20 +1,15 @@
-//! The access log: one line of JSON for each reply, written by a separate thread.
+//! The access log: one line for each reply, written by a separate thread.
 //!
 //! A slow or full disk delays no request. Lines that fit neither in memory nor on the disk are dropped and counted.
+//! `log_entry` collects the facts of a line, and `log_line` formats it.
 
 use std::fs::File;
 use std::io::{self, Write};
-use std::net::IpAddr;
 use std::path::Path;
-use std::sync::Arc;
-use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
-use std::time::{SystemTime, UNIX_EPOCH};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::Relaxed};
+use std::sync::{Arc, Mutex, PoisonError};
 
-use hyper::header::HeaderValue;
-use hyper::{Method, Request, StatusCode, Uri};
 use posthaste_compression::{Preference, Reason};
-use posthaste_units::Span;
-use serde::Serialize;
 use tracing_appender::non_blocking::{ErrorCounter, NonBlocking, NonBlockingBuilder, WorkerGuard};
 
 /// Writer of the access log, with counters of lost lines.
@@ -22,85 +17,34 @@ pub(crate) struct AccessLog {
     writer: NonBlocking,
     dropped: ErrorCounter,
     failed: Arc<AtomicU64>,
+    next: Arc<NextFile>,
     /// Flushes the remaining lines when it is dropped.
     _worker: WorkerGuard,
+}
+
+/// A file that replaces the current one, such as after a rotation.
+#[derive(Debug, Default)]
+struct NextFile {
+    is_there: AtomicBool,
+    file: Mutex<Option<File>>,
 }
 
 /// The compression decision about a reply: the client's preference and the reason.
 pub(crate) type Decided = (Preference, Reason);
 
-/// Parts of a request that its log line needs.
-pub(crate) struct AccessEntry<'a> {
-    log: &'a AccessLog,
-    method: Method,
-    uri: Uri,
-    /// The `traceparent` field as received (W3C Trace Context).
-    trace: Option<HeaderValue>,
-}
-
-/// The log line of one reply.
-#[derive(Debug, Serialize)]
-struct AccessLine<'a> {
-    /// Seconds since 1970.
-    time: f64,
-    client: IpAddr,
-    method: &'a str,
-    path: &'a str,
-    status: u16,
-    /// From the head of the request to the head of the reply.
-    milliseconds: f64,
-    wish: Option<&'static str>,
-    origin: Option<&'static str>,
-    reason: Option<&'static str>,
-    traceparent: Option<&'a str>,
-}
-
-impl<'a> AccessEntry<'a> {
-    pub(crate) fn of<B>(log: &'a AccessLog, request: &Request<B>) -> Self {
-        Self {
-            log,
-            method: request.method().clone(),
-            uri: request.uri().clone(),
-            trace: request.headers().get("traceparent").cloned(),
-        }
-    }
-
-    /// Writes the line of a reply whose head is ready.
-    pub(crate) fn write(
-        &self,
-        client: IpAddr,
-        time: Span,
-        status: StatusCode,
-        decided: Option<Decided>,
-    ) {
-        let now = SystemTime::now().duration_since(UNIX_EPOCH);
-        let trace = self.trace.as_ref();
-        let line = AccessLine {
-            time: now.unwrap_or_default().as_secs_f64(),
-            client,
-            method: self.method.as_str(),
-            path: self.uri.path(),
-            status: status.as_u16(),
-            milliseconds: time.as_millis_f64(),
-            wish: decided.map(|(preference, _)| preference.wish.name()),
-            origin: decided.map(|(preference, _)| preference.origin.name()),
-            reason: decided.map(|(_, reason)| reason.name()),
-            traceparent: trace.and_then(|trace| trace.to_str().ok()),
-        };
-        self.log.write(&line);
-    }
-}
-
 impl AccessLog {
     /// Opens `file` for appending.
     pub(crate) fn open(file: &Path) -> io::Result<Self> {
-        let file = File::options().create(true).append(true).open(file)?;
         let failed = Arc::<AtomicU64>::default();
+        let next = Arc::<NextFile>::default();
         let (writer, worker) = NonBlockingBuilder::default()
             .lossy(true)
             .thread_name("access-log")
             .finish(CountingFile {
-                file,
+                file: ReplaceableFile {
+                    file: append(file)?,
+                    next: next.clone(),
+                },
                 failed: failed.clone(),
                 is_cut_off: false,
             });
@@ -108,21 +52,86 @@ impl AccessLog {
             failed,
             dropped: writer.error_counter(),
             writer,
+            next,
             _worker: worker,
         })
     }
 
-    fn write(&self, line: &AccessLine<'_>) {
-        // Serialisation of this type cannot fail, and the writer reports no errors.
-        if let Ok(mut text) = serde_json::to_vec(line) {
-            text.push(b'\n');
-            let _ = self.writer.clone().write(&text);
-        }
+    /// Opens `file` for the lines from now on. Returns the file for [`AccessLog::replace`].
+    pub(crate) fn reopen(file: &Path) -> io::Result<File> {
+        append(file)
+    }
+
+    /// Writes further lines to another file.
+    pub(crate) fn replace(&self, file: File) {
+        let mut next = self
+            .next
+            .file
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner);
+        *next = Some(file);
+        self.next.is_there.store(true, Relaxed);
+    }
+
+    /// Writes a line, with its line break.
+    pub(super) fn write(&self, line: &[u8]) {
+        // The writer reports no errors.
+        let _ = self.writer.clone().write(line);
     }
 
     /// Lines lost, in memory or on the disk.
     pub(crate) fn lost(&self) -> u64 {
         self.dropped.dropped_lines() as u64 + self.failed.load(Relaxed)
+    }
+}
+
+/// Opens a file for appending.
+fn append(file: &Path) -> io::Result<File> {
+    File::options().create(true).append(true).open(file)
+}
+
+impl NextFile {
+    /// Takes the file, if there is one.
+    fn take(&self) -> Option<File> {
+        if !self.is_there.load(Relaxed) {
+            return None;
+        }
+        let mut file = self.file.lock().unwrap_or_else(PoisonError::into_inner);
+        self.is_there.store(false, Relaxed);
+        file.take()
+    }
+}
+
+/// A file that another one can replace between two lines.
+struct ReplaceableFile {
+    file: File,
+    next: Arc<NextFile>,
+}
+
+/// A writer of lines that may be told to begin a new file.
+trait LineFile: Write {
+    /// Begins the next file, if there is one. Returns true if it did.
+    fn begin_next(&mut self) -> bool;
+}
+
+impl LineFile for ReplaceableFile {
+    fn begin_next(&mut self) -> bool {
+        let next = self.next.take();
+        let is_new = next.is_some();
+        if let Some(next) = next {
+            self.file = next;
+        }
+        is_new
+    }
+}
+
+impl Write for ReplaceableFile {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        self.file.write(bytes)
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        self.file.flush()
     }
 }
 
@@ -134,9 +143,12 @@ struct CountingFile<F> {
     is_cut_off: bool,
 }
 
-impl<F: Write> CountingFile<F> {
+impl<F: LineFile> CountingFile<F> {
     /// Writes the line, after a line break if the previous line is incomplete.
     fn take(&mut self, line: &[u8]) -> io::Result<()> {
+        if self.file.begin_next() {
+            self.is_cut_off = false;
+        }
         if self.is_cut_off {
             self.file.write_all(b"\n")?;
             self.is_cut_off = false;
@@ -154,7 +166,7 @@ impl<F: Write> CountingFile<F> {
     }
 }
 
-impl<F: Write> Write for CountingFile<F> {
+impl<F: LineFile> Write for CountingFile<F> {
     fn write(&mut self, line: &[u8]) -> io::Result<usize> {
         if self.take(line).is_err() {
             self.failed.fetch_add(1, Relaxed);
@@ -175,6 +187,13 @@ mod tests {
     struct Disk {
         room: usize,
         holds: Vec<u8>,
+        is_replaced: bool,
+    }
+
+    impl LineFile for Disk {
+        fn begin_next(&mut self) -> bool {
+            std::mem::take(&mut self.is_replaced)
+        }
     }
 
     impl Write for Disk {
@@ -199,6 +218,7 @@ mod tests {
             file: Disk {
                 room: 6,
                 holds: Vec::new(),
+                is_replaced: false,
             },
             failed: Arc::default(),
             is_cut_off: false,
@@ -210,5 +230,12 @@ mod tests {
         assert_eq!(log.write(b"four\n").unwrap(), 5);
         assert_eq!(log.file.holds, b"one\ntw\nfour\n");
         assert_eq!(log.failed.load(Relaxed), 2);
+        // A new file begins with a whole line.
+        log.file.room = 2;
+        assert_eq!(log.write(b"five\n").unwrap(), 5);
+        (log.file.room, log.file.is_replaced) = (100, true);
+        log.file.holds.clear();
+        assert_eq!(log.write(b"six\n").unwrap(), 4);
+        assert_eq!(log.file.holds, b"six\n");
     }
 }

@@ -1,5 +1,6 @@
 //! The administrative endpoints, on a separate address: `/metrics`, `/status`, `/status.json`, `/healthz`.
 
+use std::cell::RefCell;
 use std::rc::Rc;
 use std::sync::Arc;
 
@@ -8,14 +9,42 @@ use http_body_util::Full;
 use hyper::header::{CONTENT_TYPE, HeaderValue};
 use hyper::{Method, Request, Response, StatusCode};
 use posthaste_serve::{Handler, Incoming, Peer};
+use tokio::time::MissedTickBehavior;
 
+use super::history::{EVERY, History};
 use super::{exposition, status};
 use crate::context::GatewayContext;
 
 /// Handler of the administrative endpoints.
-pub(crate) struct AdminHandler(pub(crate) Arc<GatewayContext>);
+pub(crate) struct AdminHandler {
+    context: Arc<GatewayContext>,
+    history: Rc<RefCell<History>>,
+}
 
 const TEXT: &str = "text/plain; charset=utf-8";
+
+impl AdminHandler {
+    /// Creates the handler, and spawns the task that records the history on this thread.
+    pub(crate) fn new(context: Arc<GatewayContext>) -> Self {
+        let history = Rc::new(RefCell::new(History::new(context.reading())));
+        tokio::task::spawn_local(record_history(context.clone(), history.clone()));
+        Self { context, history }
+    }
+}
+
+/// Reads the counters once a second.
+async fn record_history(context: Arc<GatewayContext>, history: Rc<RefCell<History>>) {
+    let mut ticks = tokio::time::interval(EVERY.into());
+    ticks.set_missed_tick_behavior(MissedTickBehavior::Delay);
+    // The first tick is immediate.
+    ticks.tick().await;
+    loop {
+        ticks.tick().await;
+        let estimate = context.estimate();
+        let busy = estimate.is_known.then_some(f64::from(estimate.busy));
+        history.borrow_mut().push(context.reading(), busy);
+    }
+}
 
 impl Handler for AdminHandler {
     type Body = Full<Bytes>;
@@ -33,13 +62,16 @@ impl Handler for AdminHandler {
             "/metrics" => reply(
                 StatusCode::OK,
                 posthaste_serve::exposition::MEDIA_TYPE,
-                exposition::text(&self.0),
+                exposition::text(&self.context),
             ),
             "/status" | "/" => {
-                let page = status::page(&self.0);
+                let page = status::page(&self.context, &self.history.borrow());
                 reply(StatusCode::OK, "text/html; charset=utf-8", page)
             }
-            "/status.json" => reply(StatusCode::OK, "application/json", status::json(&self.0)),
+            "/status.json" => {
+                let document = status::json(&self.context, &self.history.borrow());
+                reply(StatusCode::OK, "application/json", document)
+            }
             "/healthz" => reply(StatusCode::OK, TEXT, "ok\n".to_owned()),
             _ => {
                 let words = "there are /status, /status.json, /metrics and /healthz\n".to_owned();

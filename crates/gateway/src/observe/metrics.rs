@@ -14,6 +14,9 @@ use posthaste_compression::{
 use posthaste_qos::marking::{Mark, MarkOrigin};
 use posthaste_units::Span;
 
+use super::fine_histogram::FineHistogram;
+use super::history::Outcomes;
+use super::times::{RouteTimes, TimeHistogram};
 use super::tunnels::TunnelCounters;
 use super::upstream_counters::UpstreamCounters;
 use crate::grpc::{DEADLINE_PHASES, DeadlinePhase, STATUSES};
@@ -81,6 +84,16 @@ pub(crate) struct GatewayMetrics {
     /// From a request's head to the head of its reply, and the upstream's part of it.
     pub(crate) service: TimeHistogram,
     pub(crate) upstream: TimeHistogram,
+    /// Times of requests without a route.
+    pub(crate) unrouted: RouteTimes,
+    /// Times of requests that an upstream answered with a status below 500.
+    pub(crate) answered: FineHistogram,
+    /// Requests that were sent to an upstream, or should have been, and got a reply 5xx.
+    pub(crate) failed: AtomicU64,
+    /// Replies of admission to requests that it refused, by the first digit of their status.
+    pub(crate) refused: [AtomicU64; 10],
+    /// Requests whose client left before the reply.
+    pub(crate) cancelled: AtomicU64,
     /// Optional compression, by thread.
     pub(crate) work: Vec<ThreadWork>,
     pub(crate) estimates: ThreadEstimates,
@@ -93,13 +106,6 @@ pub(crate) struct CompressionCounters {
     pub(crate) replies: AtomicU64,
     pub(crate) read: AtomicU64,
     pub(crate) written: AtomicU64,
-    pub(crate) nanos: AtomicU64,
-}
-
-/// A histogram of times. Bucket *n* counts times below 2^*n* µs that no lower bucket counts; the last is unbounded.
-#[derive(Debug, Default)]
-pub(crate) struct TimeHistogram {
-    pub(crate) buckets: [AtomicU64; 26],
     pub(crate) nanos: AtomicU64,
 }
 
@@ -137,6 +143,11 @@ impl GatewayMetrics {
             grpc_deadlines: Default::default(),
             service: TimeHistogram::default(),
             upstream: TimeHistogram::default(),
+            unrouted: RouteTimes::default(),
+            answered: FineHistogram::default(),
+            failed: AtomicU64::new(0),
+            refused: Default::default(),
+            cancelled: AtomicU64::new(0),
             work: (0..threads).map(|_| ThreadWork::default()).collect(),
             tunnels: TunnelCounters::default(),
             estimates: ThreadEstimates(Mutex::new(vec![LoadEstimate::UNKNOWN; threads])),
@@ -221,6 +232,27 @@ impl GatewayMetrics {
         self.cached.add(read as u64, written as u64, Span::ZERO);
     }
 
+    /// Requests by outcome.
+    pub(crate) fn outcomes(&self) -> Outcomes {
+        let of = |class: usize| -> u64 {
+            let replies = &self.replies[class * 100 - 100..class * 100];
+            replies.iter().map(|count| count.load(Relaxed)).sum()
+        };
+        let refused = |class: usize| self.refused[class].load(Relaxed);
+        let answered = |classes: std::ops::Range<usize>| {
+            let answered = classes.map(|class| of(class).saturating_sub(refused(class)));
+            answered.sum()
+        };
+        Outcomes {
+            succeeded: answered(1..4),
+            client_errors: answered(4..5),
+            refused: (1..10).map(refused).sum(),
+            server_errors: answered(5..10),
+            cancelled: self.cancelled.load(Relaxed),
+            failed: self.failed.load(Relaxed),
+        }
+    }
+
     /// Optional compression of all threads.
     pub(crate) fn work(&self) -> Work {
         let mut sum = Work::default();
@@ -261,15 +293,6 @@ impl ThreadEstimates {
             sum.is_known |= estimate.is_known;
         }
         sum
-    }
-}
-
-impl TimeHistogram {
-    pub(crate) fn add(&self, time: Span) {
-        let micros = time.as_nanos() / 1000;
-        let bucket = (u64::BITS - micros.leading_zeros()) as usize;
-        add(&self.buckets[bucket.min(self.buckets.len() - 1)], 1);
-        add(&self.nanos, time.as_nanos());
     }
 }
 

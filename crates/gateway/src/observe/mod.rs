@@ -3,9 +3,15 @@
 pub(crate) mod access_log;
 pub(crate) mod admin;
 mod exposition;
+mod fine_histogram;
+pub(crate) mod history;
+pub(crate) mod journal;
+pub(crate) mod log_entry;
+mod log_line;
 pub(crate) mod metrics;
 pub(crate) mod record;
 mod status;
+pub(crate) mod times;
 pub(crate) mod traces;
 pub(crate) mod tunnels;
 pub(crate) mod upstream_counters;

@@ -19,7 +19,7 @@ pub(crate) struct TimeHistogram {
 /// Times from the head of a request to the head of its reply, of one route. Kept across new configurations.
 #[derive(Debug, Default)]
 pub(crate) struct RouteTimes {
-    /// Host and path of the route; empty for requests without a route.
+    /// [`RouteConfig::label`] of the route; empty for requests without a route.
     pub(crate) name: String,
     /// In the order of [`CLASSES`].
     pub(crate) classes: [TimeHistogram; CLASSES.len()],
@@ -42,11 +42,7 @@ impl TimeHistogram {
 impl RouteTimes {
     pub(crate) fn new(route: &RouteConfig) -> Self {
         Self {
-            name: format!(
-                "{}{}",
-                route.host.as_deref().unwrap_or_default(),
-                route.path
-            ),
+            name: route.label().into_owned(),
             ..Self::default()
         }
     }

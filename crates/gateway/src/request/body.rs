@@ -119,6 +119,9 @@ impl StreamingBody {
             remove_client_certificate(trailers);
         }
         self.progress.count_piece();
+        if let Some(data) = frame.as_ref().and_then(Frame::data_ref) {
+            self.progress.count_bytes(data.len());
+        }
         if let (Some(data), None) = (frame.as_ref().and_then(Frame::data_ref), &self.decoder) {
             self.allowed = reduce(self.allowed, data.len())?;
         }

@@ -104,7 +104,8 @@ impl ClientIdentity {
 
     /// Writes the forwarding fields: addresses, scheme and host. Those that are not believed have been removed, except
     /// unreadable ones of a trusted peer.
-    pub(crate) fn write_fields(&self, headers: &mut HeaderMap, peer: &Peer, is_https: bool) {
+    pub(crate) fn write_fields(&self, headers: &mut HeaderMap, peer: &Peer) {
+        let is_https = peer.is_encrypted();
         let proto = if is_https { HTTPS } else { HTTP };
         if !self.is_trusted {
             headers.insert(FORWARDED_FOR, peer.ip().clone());

@@ -36,11 +36,10 @@ pub(crate) fn forwarded(
     body: RequestBody,
     (peer, client): (&Peer, &ClientIdentity),
     version: Version,
-    is_https: bool,
 ) -> Request<RequestBody> {
     strip_hop_by_hop_and(&mut head.headers, |name| client.drops(name));
     match_strongly(&mut head.headers);
-    client.write_fields(&mut head.headers, peer, is_https);
+    client.write_fields(&mut head.headers, peer);
     add_via(&mut head.headers, version);
     // For a GET without a length, hyper assumes that there is no body.
     if matches!(body, RequestBody::Streaming(_)) && !head.headers.contains_key(CONTENT_LENGTH) {

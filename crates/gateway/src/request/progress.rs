@@ -14,6 +14,7 @@ pub(crate) struct UploadProgress {
     waits_since: Cell<Option<Instant>>,
     waited: Cell<Span>,
     pieces: Cell<u64>,
+    bytes: Cell<u64>,
     is_over: Cell<bool>,
 }
 
@@ -77,6 +78,16 @@ impl UploadProgress {
     /// Counts a piece of the body, or its end.
     pub(super) fn count_piece(&self) {
         self.pieces.set(self.pieces.get() + 1);
+    }
+
+    /// Counts bytes received from the client.
+    pub(super) fn count_bytes(&self, bytes: usize) {
+        self.bytes.set(self.bytes.get() + bytes as u64);
+    }
+
+    /// Bytes received from the client, before decoding.
+    pub(crate) fn bytes(&self) -> u64 {
+        self.bytes.get()
     }
 
     /// Ends the upload, and a wait for the client.

@@ -8,7 +8,9 @@ use hyper::body::{Body, Frame, SizeHint};
 
 use super::buffered_body::BufferedBody;
 use super::compressed_body::CompressedBody;
+use super::logged_body::LoggedBody;
 use crate::grpc::GrpcBody;
+use crate::observe::log_entry::LogEntry;
 use crate::upstream::body::UpstreamBody;
 use crate::upstream::error::UpstreamError;
 
@@ -24,6 +26,18 @@ pub(crate) enum ReplyBody {
     Compressed(Box<CompressedBody>),
     /// The reply to a gRPC call, with its deadline.
     Grpc(Box<GrpcBody>),
+    /// One of the others, whose end is written to the access log.
+    Logged(Box<LoggedBody<Self>>),
+}
+
+impl ReplyBody {
+    /// Writes the end of the body to the access log, if there is an entry.
+    pub(crate) fn logged(self, entry: Option<Box<LogEntry>>) -> Self {
+        match entry {
+            Some(entry) => Self::Logged(Box::new(LoggedBody::new(self, entry))),
+            None => self,
+        }
+    }
 }
 
 impl Body for ReplyBody {
@@ -41,6 +55,7 @@ impl Body for ReplyBody {
             Self::Buffered(body) => Pin::new(&mut **body).poll_frame(cx),
             Self::Compressed(body) => Pin::new(&mut **body).poll_frame(cx),
             Self::Grpc(body) => Pin::new(&mut **body).poll_frame(cx),
+            Self::Logged(body) => Pin::new(&mut **body).poll_frame(cx),
         }
     }
 
@@ -51,6 +66,7 @@ impl Body for ReplyBody {
             Self::Buffered(body) => body.is_end_stream(),
             Self::Compressed(body) => body.is_end_stream(),
             Self::Grpc(body) => body.is_end_stream(),
+            Self::Logged(body) => body.is_end_stream(),
         }
     }
 
@@ -61,6 +77,7 @@ impl Body for ReplyBody {
             Self::Buffered(body) => body.size_hint(),
             Self::Compressed(_) => SizeHint::new(),
             Self::Grpc(body) => body.size_hint(),
+            Self::Logged(body) => body.size_hint(),
         }
     }
 }

@@ -7,6 +7,7 @@ use posthaste_qos::marking::{Mark, Marks, StatedMarks};
 use posthaste_units::Dscp;
 
 use crate::config::Marking;
+use crate::observe::metrics::GatewayMetrics;
 use crate::request::preferences::Preferences;
 
 /// Reports the mark and its origin to clients that request it.
@@ -38,8 +39,17 @@ pub(crate) fn for_upstream(mark: Option<Mark>, config: &Marking) -> Dscp {
     mark.map_or(Dscp::DEFAULT, |mark| mark.dscp)
 }
 
-/// Sets the mark of the reply, and the decision field if `wants_reason`.
-pub(crate) fn apply<B>(mark: Mark, reply: &mut Response<B>, wants_reason: bool) {
+/// Sets and counts the mark of the reply, if there is one, and the decision field if `wants_reason`.
+pub(crate) fn apply<B>(
+    mark: Option<Mark>,
+    reply: &mut Response<B>,
+    wants_reason: bool,
+    metrics: &GatewayMetrics,
+) {
+    let Some(mark) = mark else {
+        return;
+    };
+    metrics.marked(mark);
     if mark.dscp != Dscp::DEFAULT {
         reply.extensions_mut().insert(mark.dscp);
     }

@@ -7,6 +7,7 @@ mod codec;
 pub(crate) mod compress;
 mod compressed_body;
 pub(crate) mod head;
+mod logged_body;
 pub(crate) mod marking;
 pub(crate) mod redirect;
 pub(crate) mod rejection;

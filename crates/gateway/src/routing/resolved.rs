@@ -9,6 +9,7 @@ use posthaste_units::{Instant, Span};
 use crate::admission::offering::Offering;
 use crate::config::{GatewayConfig, MarkPolicy, RouteConfig};
 use crate::error::{DescriptionError, ResolveError};
+use crate::observe::times::RouteTimes;
 use crate::upstream::resolution::{HostName, Names};
 use crate::upstream::route_upstreams::RouteUpstreams;
 use crate::upstream::target::UpstreamTarget;
@@ -20,10 +21,9 @@ const REPORT: Span = Span::from_secs(5);
 pub(crate) struct ResolvedConfig {
     pub(crate) config: GatewayConfig,
     pub(crate) offering: Offering,
-    /// Names of the routes for display.
-    labels: Vec<String>,
     upstreams: Vec<RouteUpstreams>,
     described: Vec<Arc<Described>>,
+    times: Vec<Arc<RouteTimes>>,
 }
 
 /// A configured route with its resolved parts.
@@ -34,6 +34,7 @@ pub(crate) struct ResolvedRoute<'a> {
     pub(crate) upstreams: &'a RouteUpstreams,
     pub(crate) targets: &'a [Arc<UpstreamTarget>],
     pub(crate) described: &'a Arc<Described>,
+    pub(crate) times: &'a Arc<RouteTimes>,
 }
 
 impl ResolvedConfig {
@@ -70,6 +71,10 @@ impl ResolvedConfig {
             .routes
             .iter()
             .map(|route| describe(route.wsdl.as_deref()));
+        let times = config
+            .routes
+            .iter()
+            .map(|route| Arc::new(RouteTimes::new(route)));
         let offering = config.prices.as_ref().map(Offering::new);
         let offering = offering.transpose()?.unwrap_or_default();
         if offering.priorities.is_some() && config.marking.policy == MarkPolicy::Never {
@@ -77,19 +82,23 @@ impl ResolvedConfig {
                 "offers promise priorities in the network, and nothing is marked: set marking.policy = \"asked\""
             );
         }
-        let labels = config.routes.iter().map(|route| route.label().into_owned());
         Ok(Self {
             offering,
-            labels: labels.collect(),
             upstreams,
             described: described.collect::<Result<_, _>>()?,
+            times: times.collect(),
             config,
         })
     }
 
     /// Takes over health and reports of upstreams from `before`, for routes with the same host, path, checks
-    /// and authority.
+    /// and authority. Times continue for routes with the same host and path.
     fn remember(&mut self, before: &Self) {
+        for times in &mut self.times {
+            if let Some(known) = before.times.iter().find(|known| known.name == times.name) {
+                *times = known.clone();
+            }
+        }
         for (route, upstreams) in self.config.routes.iter().zip(&mut self.upstreams) {
             let stays = |known: &RouteConfig| {
                 known.normal_host() == route.normal_host()
@@ -117,14 +126,15 @@ impl ResolvedConfig {
 
     /// Every route, with its upstreams and its description.
     pub(crate) fn routes(&self) -> impl Iterator<Item = ResolvedRoute<'_>> {
-        let parts = self.upstreams.iter().zip(&self.described).zip(&self.labels);
+        let parts = self.upstreams.iter().zip(&self.described).zip(&self.times);
         let routes = self.config.routes.iter().zip(parts);
-        routes.map(|(config, ((upstreams, described), label))| ResolvedRoute {
+        routes.map(|(config, ((upstreams, described), times))| ResolvedRoute {
             config,
-            label,
+            label: &times.name,
             upstreams,
             targets: &upstreams.targets,
             described,
+            times,
         })
     }
 

@@ -17,6 +17,7 @@ use super::hosts::HostIndex;
 use super::resolved::{ResolvedConfig, ResolvedRoute};
 use crate::error::Rejection;
 use crate::observe::metrics::GatewayMetrics;
+use crate::observe::times::RouteTimes;
 use crate::request::path::{normalize_path, written_path};
 use crate::request::rewrite::{LocationReversal, PathRewrite};
 use crate::response::cache::ReplyCache;
@@ -60,6 +61,7 @@ pub(crate) struct Route {
     pub(crate) rewrite: Option<PathRewrite>,
     request_fields: Option<FieldChanges>,
     pub(crate) reply_fields: Option<Rc<FieldChanges>>,
+    pub(crate) times: Arc<RouteTimes>,
 }
 
 /// Reasons why a path has no route.
@@ -105,6 +107,7 @@ impl Route {
             rewrite: config.rewrite.as_ref().map(rewrite),
             request_fields: FieldChanges::new(&config.request_headers),
             reply_fields: FieldChanges::new(&config.reply_headers).map(Rc::new),
+            times: route.times.clone(),
         }
     }
 

@@ -187,7 +187,8 @@ impl UpstreamTarget {
         endpoint: &Endpoint,
         limit: Duration,
     ) -> io::Result<Stream> {
-        self.connect_by(self.http2_tls.as_ref(), endpoint, limit).await
+        self.connect_by(self.http2_tls.as_ref(), endpoint, limit)
+            .await
     }
 
     pub(super) fn is_https(&self) -> bool {

@@ -10,12 +10,13 @@ use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 use posthaste_compression::{LoadEstimate, Origin, REASONS, STEPS, ScanResult, Wish};
 use posthaste_qos::marking::MarkOrigin;
 use posthaste_serve::Snapshot;
-use posthaste_serve::exposition::{self, counters, gauge, gauges, histogram};
+use posthaste_serve::exposition::{self, counters, gauge, gauges, histogram, histograms};
 use posthaste_units::Dscp;
 use prometheus_client::collector::Collector;
 use prometheus_client::encoding::DescriptorEncoder;
 
-use super::metrics::{CompressionCounters, GatewayMetrics, TimeHistogram, UNREAD};
+use super::metrics::{CompressionCounters, GatewayMetrics, UNREAD};
+use super::times::{CLASSES, RouteTimes, TimeHistogram};
 use super::traces::TraceCounters;
 use crate::admission::Admission;
 use crate::context::GatewayContext;
@@ -61,7 +62,8 @@ impl Collector for GatewayContext {
         let help = "From a request's head to its reply's";
         times(out, "service_seconds", help, &metrics.service)?;
         let help = "From asking an upstream to the head of its reply";
-        times(out, "upstream_seconds", help, &metrics.upstream)
+        times(out, "upstream_seconds", help, &metrics.upstream)?;
+        routes(out, self)
     }
 }
 
@@ -72,7 +74,10 @@ fn replies(out: &mut DescriptorEncoder, metrics: &GatewayMetrics) -> Result<(), 
         .filter(|(_, count)| *count > 0.0)
         .collect();
     let rows = seen.iter().map(|(status, n)| ([("status", &**status)], *n));
-    counters(out, "replies", "Replies, by status", rows)
+    counters(out, "replies", "Replies, by status", rows)?;
+    let cancelled = [([], load(&metrics.cancelled))];
+    let help = "Requests whose client left before the reply";
+    counters(out, "cancelled", help, cancelled)
 }
 
 fn decisions(out: &mut DescriptorEncoder, metrics: &GatewayMetrics) -> Result<(), Error> {
@@ -226,7 +231,9 @@ fn connections(out: &mut DescriptorEncoder, snapshot: &Snapshot) -> Result<(), E
         "connections_open",
         "Connections of clients now",
         snapshot.open as f64,
-    )
+    )?;
+    let help = "Requests whose reply has not ended";
+    gauge(out, "requests_in_service", help, snapshot.in_service as f64)
 }
 
 fn demand(out: &mut DescriptorEncoder, estimate: LoadEstimate) -> Result<(), Error> {
@@ -290,12 +297,36 @@ fn load(counter: &AtomicU64) -> f64 {
     counter.load(Relaxed) as f64
 }
 
+/// Encodes the times by route and class of status. A class without a reply has no series.
+fn routes(out: &mut DescriptorEncoder, context: &GatewayContext) -> Result<(), Error> {
+    let resolved = context.resolved();
+    let routes = resolved.routes().map(|route| &**route.times);
+    let routes: Vec<&RouteTimes> = routes.chain([&context.metrics.unrouted]).collect();
+    let rows = routes.iter().flat_map(|route| {
+        let classes = CLASSES.into_iter().zip(&route.classes);
+        let seen = classes.filter(|(_, times)| times.has_any());
+        seen.map(|(class, times)| {
+            let labels = [("route", &*route.name), ("class", class)];
+            let (sum, buckets, beyond) = observations(times);
+            (labels, sum, buckets, beyond)
+        })
+    });
+    let help = "From a request's head to its reply's, by route and class of status";
+    histograms(out, "route_seconds", help, rows)
+}
+
 fn times(
     out: &mut DescriptorEncoder,
     name: &str,
     help: &str,
     times: &TimeHistogram,
 ) -> Result<(), Error> {
+    let (sum, buckets, beyond) = observations(times);
+    histogram(out, name, help, sum, buckets, beyond)
+}
+
+/// Sum, buckets with their bounds, and the count beyond the last bound.
+fn observations(times: &TimeHistogram) -> (f64, Vec<(f64, u64)>, u64) {
     let counts = times.buckets.iter().map(|bucket| bucket.load(Relaxed));
     let mut buckets: Vec<_> = (0..)
         .zip(counts)
@@ -304,5 +335,5 @@ fn times(
     // The last bucket has no upper bound.
     let (_, beyond) = buckets.pop().expect("a histogram has buckets");
     let sum = times.nanos.load(Relaxed) as f64 / 1e9;
-    histogram(out, name, help, sum, buckets, beyond)
+    (sum, buckets, beyond)
 }

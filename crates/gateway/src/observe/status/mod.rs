@@ -1,7 +1,8 @@
-//! The status page: load, compression decisions with reasons, bytes saved, and upstreams; upstreams also as JSON for
-//! programs.
+//! The status page: load, the last fifteen minutes, compression decisions with reasons, bytes saved, and upstreams.
+//! Upstreams and the last fifteen minutes also as JSON for programs.
 
 mod promises;
+mod recent;
 
 use std::net::SocketAddr;
 use std::sync::Arc;
@@ -12,6 +13,8 @@ use posthaste_compression::{LoadEstimate, REASONS, STEPS, Step, Wish};
 use posthaste_units::Size;
 use serde::Serialize;
 
+use self::recent::RecentDocument;
+use super::history::History;
 use crate::context::GatewayContext;
 use crate::upstream::endpoint::Endpoint;
 use crate::upstream::health::UpstreamState;
@@ -21,6 +24,8 @@ use crate::upstream::target::UpstreamTarget;
 #[derive(Serialize)]
 struct StatusDocument<'a> {
     upstreams: Vec<UpstreamStatus<'a>>,
+    #[serde(flatten)]
+    recent: RecentDocument,
 }
 
 /// An upstream in the document.
@@ -50,8 +55,8 @@ impl AddressStatus {
     }
 }
 
-/// Returns the state of each upstream of each route and of its addresses, as JSON.
-pub(crate) fn json(context: &GatewayContext) -> String {
+/// Returns the state of each upstream of each route and of its addresses, and the last fifteen minutes, as JSON.
+pub(crate) fn json(context: &GatewayContext, history: &History) -> String {
     let resolved = context.resolved();
     let upstreams = resolved.routes().flat_map(|route| {
         route.targets.iter().map(move |target| UpstreamStatus {
@@ -63,12 +68,13 @@ pub(crate) fn json(context: &GatewayContext) -> String {
     });
     let document = StatusDocument {
         upstreams: upstreams.collect(),
+        recent: RecentDocument::new(history, &context.reading()),
     };
     serde_json::to_string(&document).expect("strings and names of states are JSON") + "\n"
 }
 
 /// Renders the page at `/status`.
-pub(crate) fn page(context: &GatewayContext) -> String {
+pub(crate) fn page(context: &GatewayContext, history: &History) -> String {
     let resolved = context.resolved();
     let estimate = context.estimate();
     let compression = &resolved.config.compression;
@@ -82,7 +88,7 @@ pub(crate) fn page(context: &GatewayContext) -> String {
                 meta name="viewport" content="width=device-width, initial-scale=1";
                 meta http-equiv="refresh" content="5";
                 title { "posthaste gateway" }
-                style { (PreEscaped(include_str!("status.css"))) }
+                style { (PreEscaped(include_str!("status.css"))) (PreEscaped(posthaste_draw::chart_style())) }
             }
             body {
                 h1 { "posthaste gateway" }
@@ -96,9 +102,11 @@ pub(crate) fn page(context: &GatewayContext) -> String {
                 }
                 p {
                     "Up for " (format!("{:.0}", context.start.elapsed().as_secs_f64())) " s, "
-                    (context.counters.snapshot().open) " connections open. "
+                    (context.counters.snapshot().open) " connections open, "
+                    (context.counters.snapshot().in_service) " requests in service. "
                     a href="/metrics" { "Metrics" }
                 }
+                (recent::section(history, &context.reading()))
                 (tunnels(context))
                 (admission(context))
                 (promises::tables(&context.admission))

@@ -1,0 +1,221 @@
+//! The entry of one request in the access log, from the head of the request to the end of the reply.
+
+use std::cell::{Cell, OnceCell};
+use std::net::IpAddr;
+use std::rc::Rc;
+use std::sync::Arc;
+use std::time::{SystemTime, UNIX_EPOCH};
+
+use hyper::header::{HOST, HeaderName, HeaderValue, REFERER, USER_AGENT};
+use hyper::{Method, Request, StatusCode, Uri, Version};
+use posthaste_units::{Instant, Span};
+
+use super::access_log::{AccessLog, Decided};
+use super::log_line::{self, AccessLine, Phases, query, text};
+use super::times::RouteTimes;
+use crate::clock::now;
+use crate::config::{Log, LogFormat};
+use crate::request::progress::UploadProgress;
+
+const TRACEPARENT: HeaderName = HeaderName::from_static("traceparent");
+
+/// Status in the line of a request whose client left before the reply, as in nginx. It is never sent.
+const CLIENT_LEFT: StatusCode = match StatusCode::from_u16(499) {
+    Ok(status) => status,
+    Err(_) => unreachable!(),
+};
+
+/// The entry of one request.
+pub(crate) struct LogEntry {
+    log: Arc<AccessLog>,
+    settings: Log,
+    client: IpAddr,
+    method: Method,
+    uri: Uri,
+    version: Version,
+    host: Option<HeaderValue>,
+    user_agent: Option<HeaderValue>,
+    referer: Option<HeaderValue>,
+    /// As received (W3C Trace Context).
+    traceparent: Option<HeaderValue>,
+    start: Instant,
+    pub(super) admitted: Cell<Option<Instant>>,
+    pub(super) sent: Cell<Option<Instant>>,
+    pub(super) replied: Cell<Option<Instant>>,
+    /// Body of the request, if there is one.
+    upload: OnceCell<Rc<UploadProgress>>,
+    upstream: OnceCell<String>,
+    /// The client left before the reply.
+    is_cancelled: Cell<bool>,
+    reply: Option<Reply>,
+}
+
+/// The head of a reply.
+pub(super) struct Reply {
+    /// From the head of the request.
+    pub(super) time: Span,
+    pub(super) status: StatusCode,
+    /// `None` if the reply is not an upstream's.
+    pub(super) decided: Option<Decided>,
+    pub(super) route: Option<Arc<RouteTimes>>,
+}
+
+impl LogEntry {
+    pub(super) fn new<B>(
+        log: Arc<AccessLog>,
+        settings: Log,
+        request: &Request<B>,
+        client: IpAddr,
+        start: Instant,
+    ) -> Self {
+        let field = |name| request.headers().get(name).cloned();
+        Self {
+            log,
+            settings,
+            client,
+            method: request.method().clone(),
+            uri: request.uri().clone(),
+            version: request.version(),
+            host: field(HOST),
+            user_agent: field(USER_AGENT),
+            referer: field(REFERER),
+            traceparent: field(TRACEPARENT),
+            start,
+            admitted: Cell::new(None),
+            sent: Cell::new(None),
+            replied: Cell::new(None),
+            upload: OnceCell::new(),
+            upstream: OnceCell::new(),
+            is_cancelled: Cell::new(false),
+            reply: None,
+        }
+    }
+
+    /// Counts the bytes of the request's body.
+    pub(super) fn receives(&self, progress: Rc<UploadProgress>) {
+        let is_first = self.upload.set(progress).is_ok();
+        debug_assert!(is_first, "a request has one body");
+    }
+
+    /// Names the upstream of the reply.
+    pub(super) fn upstream(&self, name: &str) {
+        let _ = self.upstream.set(name.to_owned());
+    }
+
+    /// The head of the reply is ready.
+    pub(super) fn end(&mut self, reply: Reply) {
+        self.reply = Some(reply);
+    }
+
+    /// True if the reply has a body (RFC 9110, section 6.4.1).
+    pub(crate) fn expects_body(&self) -> bool {
+        let status = self.reply.as_ref().map(|reply| reply.status);
+        let is_empty =
+            |status: StatusCode| status.is_informational() || matches!(status.as_u16(), 204 | 304);
+        self.method != Method::HEAD && !status.is_some_and(is_empty)
+    }
+
+    /// Writes the line at the end of the reply's body.
+    pub(crate) fn write(&mut self, bytes: u64, complete: bool) {
+        if let Some(reply) = self.reply.take() {
+            self.write_line(&reply, Some(bytes), Some(complete));
+        }
+    }
+
+    /// Writes the line of a request whose client left before the reply.
+    pub(super) fn cancelled(&self, route: Option<Arc<RouteTimes>>) {
+        let reply = Reply {
+            time: now().saturating_since(self.start),
+            status: CLIENT_LEFT,
+            decided: None,
+            route,
+        };
+        self.is_cancelled.set(true);
+        self.write_line(&reply, Some(0), Some(false));
+    }
+
+    /// Writes the line of a request that was rejected below the gateway.
+    pub(super) fn rejected(&self, status: StatusCode) {
+        let reply = Reply {
+            time: Span::ZERO,
+            status,
+            decided: None,
+            route: None,
+        };
+        self.write_line(&reply, None, None);
+    }
+
+    fn write_line(&self, reply: &Reply, bytes: Option<u64>, complete: Option<bool>) {
+        let time = SystemTime::now().duration_since(UNIX_EPOCH);
+        let field = |field: &'_ Option<HeaderValue>| {
+            let field = field.as_ref()?;
+            Some(text(field.as_bytes()).into_owned().into())
+        };
+        let host = self.uri.authority().map(|authority| {
+            // Without credentials.
+            let host = authority.as_str().rsplit('@').next();
+            text(host.unwrap_or_default().as_bytes())
+        });
+        let referer = self.referer.as_ref();
+        let path = match (self.uri.path(), &host, self.settings.format) {
+            // CONNECT has no path.
+            ("", Some(host), LogFormat::Combined) => host.clone(),
+            (path, _, _) => text(path.as_bytes()),
+        };
+        let wish = reply.decided.map(|(preference, _)| preference);
+        let line = AccessLine {
+            time: time.unwrap_or_default().as_secs_f64(),
+            client: self.client,
+            method: text(self.method.as_str().as_bytes()),
+            path,
+            query: query(self.uri.query(), self.settings.query),
+            version: version(self.version),
+            host: host.or_else(|| field(&self.host)),
+            user_agent: field(&self.user_agent),
+            referer: referer.map(|field| log_line::referer(field.as_bytes(), self.settings.query)),
+            status: reply.status.as_u16(),
+            request_bytes: self.upload.get().map_or(0, |upload| upload.bytes()),
+            bytes,
+            complete,
+            route: reply.route.as_ref().map(|route| &*route.name),
+            upstream: self.upstream.get().map(|name| &**name),
+            milliseconds: reply.time.as_millis_f64(),
+            phases: self.phases(reply, bytes.is_some()),
+            wish: wish.map(|wish| wish.wish.name()),
+            origin: wish.map(|wish| wish.origin.name()),
+            reason: reply.decided.map(|(_, reason)| reason.name()),
+            traceparent: field(&self.traceparent),
+        };
+        self.log.write(&line.text(self.settings.format));
+    }
+
+    /// Times of the phases. A phase in which the request ended lasts until the head of the reply. `has_body` is false if
+    /// another part of the server sends the body.
+    fn phases(&self, reply: &Reply, has_body: bool) -> Phases {
+        let (start, head) = (self.start, self.start + reply.time);
+        let end = now().max(head);
+        let [admitted, sent, replied] = [&self.admitted, &self.sent, &self.replied].map(Cell::get);
+        let from = |since: Option<Instant>, until: Option<Instant>| {
+            let until = until.unwrap_or(head);
+            since.map(|since| until.saturating_since(since).as_millis_f64())
+        };
+        let has_body = has_body && !self.is_cancelled.get();
+        Phases {
+            receive: from(Some(start), admitted),
+            queue: from(admitted, sent),
+            upstream: from(sent, replied),
+            compress: from(replied, None),
+            body: has_body.then(|| end.saturating_since(head).as_millis_f64()),
+            total: end.saturating_since(start).as_millis_f64(),
+        }
+    }
+}
+
+/// Name of a version. The minor version of HTTP/2 is not part of it (RFC 9113, section 1).
+const fn version(version: Version) -> &'static str {
+    match version {
+        Version::HTTP_10 => "HTTP/1.0",
+        Version::HTTP_2 => "HTTP/2",
+        _ => "HTTP/1.1",
+    }
+}
