@@ -165,3 +165,90 @@ pub(crate) fn reject<B>(
         LogEntry::new(log.clone(), settings, request, client, now()).rejected(status);
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use std::net::Ipv4Addr;
+
+    use posthaste_compression::{Origin, Preference, REASONS, Wish};
+
+    use super::*;
+    use crate::observe::history::Outcomes;
+
+    /// Counts one request of a route, without an access log.
+    fn count(
+        metrics: &GatewayMetrics,
+        route: &Arc<RouteTimes>,
+        stages: impl FnOnce(&Journal<'_>),
+        end: Option<(u16, bool)>,
+    ) {
+        let client = Ipv4Addr::LOCALHOST.into();
+        let request = Request::new(());
+        let journal = Journal::begin(metrics, None, Log::default(), &request, client, now());
+        journal.routed(route);
+        stages(&journal);
+        if let Some((status, is_of_upstream)) = end {
+            let preference = Preference {
+                wish: Wish::Unstated,
+                origin: Origin::Route,
+            };
+            let decided = is_of_upstream.then_some((preference, REASONS[0]));
+            let status = StatusCode::from_u16(status).unwrap();
+            let entry = journal.end(status, Span::from_millis(1), decided);
+            assert!(entry.is_none(), "an entry without a log");
+        }
+    }
+
+    #[test]
+    fn each_request_counts_once_by_its_outcome() {
+        let metrics = GatewayMetrics::new(1);
+        let route = Arc::new(RouteTimes::default());
+        let forwarded = |journal: &Journal<'_>| {
+            journal.admitted();
+            journal.sent(now());
+            journal.replied("a");
+        };
+        for status in [200, 304, 404, 500] {
+            count(&metrics, &route, forwarded, Some((status, true)));
+        }
+        // The gateway's own replies: the upstream failed, two were refused, one has no body that fits.
+        count(
+            &metrics,
+            &route,
+            |journal| journal.admitted(),
+            Some((504, false)),
+        );
+        count(
+            &metrics,
+            &route,
+            |journal| journal.refused(),
+            Some((503, false)),
+        );
+        count(
+            &metrics,
+            &route,
+            |journal| journal.refused(),
+            Some((429, false)),
+        );
+        count(&metrics, &route, |_| {}, Some((413, false)));
+        count(&metrics, &route, |_| {}, Some((501, false)));
+        count(&metrics, &route, forwarded, None);
+        let expected = Outcomes {
+            succeeded: 2,
+            client_errors: 2,
+            refused: 2,
+            server_errors: 3,
+            cancelled: 1,
+            failed: 2,
+        };
+        assert_eq!(metrics.outcomes(), expected);
+        let answered = metrics.answered.counts();
+        let none = GatewayMetrics::new(1).answered.counts();
+        assert_eq!(answered.since(&none).total(), 3);
+        let by_class = route.classes.each_ref().map(|times| {
+            let counts = times.buckets.iter().map(|bucket| bucket.load(Relaxed));
+            counts.sum::<u64>()
+        });
+        assert_eq!(by_class, [0, 1, 1, 3, 4]);
+    }
+}

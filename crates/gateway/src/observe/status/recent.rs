@@ -32,6 +32,9 @@ const POPULATION: &str = "Times are from the head of a request to the head of it
     others: a percentile among them is shown as \"failed\". Requests that were refused, that the gateway answered itself, or whose client left are not included. \
     Each time is an upper bound, at most 6.25 % or 1 µs too high.";
 
+/// Reason of a gap in the response times.
+const GAPS: &str = "Gaps: no request was answered, or the percentile is among the failed requests.";
+
 /// The part of the status document about the last fifteen minutes. Times are in seconds, rates per second.
 #[derive(Serialize)]
 pub(super) struct RecentDocument {
@@ -171,7 +174,7 @@ pub(super) fn section(history: &History, now: &Reading) -> Markup {
     let percentiles = PERCENTILES.map(|over| history.percentiles(now, over));
     html! {
         h2 { "Requests per second" }
-        div.wide { table {
+        div.wide.fit { table {
             tr {
                 th { "In the last" } th.n { "All" }
                 @for (label, class, _) in CLASSES { th.n { span.key.(class) {} (label) } }
@@ -186,7 +189,7 @@ pub(super) fn section(history: &History, now: &Reading) -> Markup {
         } }
         (bars(&rates))
         h2 { "Response times" }
-        div.wide { table {
+        div.wide.fit { table {
             tr {
                 th { "In the last" } th.n { "Answered" } th.n { "Failed" } th.n { "Refused" }
                 @for percent in PERCENTS { th.n { "p" (percent) } }
@@ -280,6 +283,7 @@ fn charts(history: &History, now: Instant) -> [Chart; 3] {
         line("p50", &|slot| of_slot(slot, 50)),
         line("p99", &|slot| of_slot(slot, 99)),
     ];
+    times.notes = vec![GAPS.to_owned()];
     let busy = Axis::linear("busy share", Unit::Share).range(0.0, 1.0);
     let mut busy = Chart::new("Busy share", minutes(), busy);
     busy.series = vec![line("busy share", &|slot| slot.busy.unwrap_or(f64::NAN))];
