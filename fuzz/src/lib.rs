@@ -35,6 +35,7 @@ mod segments;
 mod soap_head;
 mod stack;
 mod trace;
+mod upgrade;
 mod wishes;
 mod wsdl;
 
@@ -69,6 +70,7 @@ pub use resolv_conf::resolv_conf;
 pub use soap_head::soap_head;
 pub use stack::stack;
 pub use trace::trace;
+pub use upgrade::upgrade;
 pub use wishes::wishes;
 pub use wsdl::wsdl;
 
@@ -92,6 +94,7 @@ pub const TARGETS: &[(&str, Property)] = &[
     ("http2_frames", http2_frames),
     ("proxy_protocol", proxy_protocol),
     ("certificate_names", certificate_names),
+    ("upgrade", upgrade),
     ("doubtful", doubtful),
     ("decoding", decoding),
     ("quantities", quantities),

@@ -32,4 +32,7 @@ mod schema;
 mod support;
 mod tracing;
 mod trusting;
+mod tunnels;
+mod tunnels_http2;
+mod tunnels_memory;
 mod watching;

@@ -108,6 +108,11 @@ impl OriginConnection {
         Some(request)
     }
 
+    /// The list of requests, for further entries.
+    pub(crate) fn requests(&self) -> &Mutex<Vec<String>> {
+        &self.requests
+    }
+
     pub(crate) fn write(&mut self, bytes: impl AsRef<[u8]>) {
         let _ = self.stream.write_all(bytes.as_ref());
     }
