@@ -142,7 +142,7 @@ pub fn start(config: BookshopConfig) -> Result<Running, BookshopError> {
             .service
             .map(|_| law::Idle::hooks(&idle))
             .unwrap_or_default(),
-        counters: Arc::default(),
+        ..HttpServer::default()
     };
     let listener = posthaste_serve::listen(config.listen, config.backlog)?;
     let address = listener.local_addr().unwrap_or(config.listen);

@@ -57,7 +57,7 @@ pub enum Malformed {
         "an unknown version, command, family or transport in a header of the PROXY protocol, version 2"
     )]
     Kind,
-    /// The length has no room for the addresses of the family.
+    /// The length is less than that of the addresses of the family.
     #[error("a header of the PROXY protocol, version 2, that is too short for its addresses")]
     Short,
     /// Too many type-length-value vectors.

@@ -26,18 +26,18 @@ use crate::watching::{told, value};
 const OK: &str = "HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nok";
 
 /// A folder with certificates, keys and authorities, and the key of the authority.
-struct Folder {
+struct CertificateFolder {
     folder: tempfile::TempDir,
     issuer: Issuer<'static, KeyPair>,
 }
 
 /// A certificate with its key.
-struct Made {
+struct ClientCertificate {
     der: CertificateDer<'static>,
     key: KeyPair,
 }
 
-impl Folder {
+impl CertificateFolder {
     /// Creates certificates for `first.example` and `shop.example`, and an authority of clients.
     fn new() -> Self {
         let folder = tempfile::tempdir().unwrap();
@@ -70,11 +70,11 @@ impl Folder {
     }
 
     /// A certificate of a client.
-    fn issue(&self) -> Made {
+    fn issue(&self) -> ClientCertificate {
         let wanted = CertificateParams::new(vec!["client".to_owned()]).unwrap();
         let key = KeyPair::generate().unwrap();
         let der = wanted.signed_by(&key, &self.issuer).unwrap().der().clone();
-        Made { der, key }
+        ClientCertificate { der, key }
     }
 
     /// `[tls]` with the certificate of `first`, and `more`.
@@ -102,7 +102,7 @@ fn plain(mode: &str) -> String {
 }
 
 /// A client that accepts every certificate of a server, with a certificate of its own.
-fn client(own: Option<&Made>) -> ClientConfig {
+fn client(own: Option<&ClientCertificate>) -> ClientConfig {
     let provider = Arc::new(default_provider());
     let builder = ClientConfig::builder_with_provider(provider.clone())
         .with_safe_default_protocol_versions()
@@ -120,7 +120,12 @@ fn client(own: Option<&Made>) -> ClientConfig {
 type Secured = StreamOwned<ClientConnection, TcpStream>;
 
 /// Opens a connection for a server name, after `header`.
-fn secured(address: SocketAddr, own: Option<&Made>, name: &str, header: &str) -> Secured {
+fn secured(
+    address: SocketAddr,
+    own: Option<&ClientCertificate>,
+    name: &str,
+    header: &str,
+) -> Secured {
     let mut stream = TcpStream::connect(address).unwrap();
     stream.set_read_timeout(Some(PATIENCE)).unwrap();
     stream.write_all(header.as_bytes()).unwrap();
@@ -158,12 +163,12 @@ fn shown(stream: &mut Secured) -> CertificateDer<'static> {
 /// One request over HTTP/2, with TLS if a name is given.
 fn over_http2(
     address: SocketAddr,
-    tls: Option<(&str, Option<&Made>)>,
+    tls: Option<(&str, Option<&ClientCertificate>)>,
     request: Request<Empty<Bytes>>,
 ) -> Response<Bytes> {
     #[derive(Clone)]
-    struct OnThisThread;
-    impl<F: Future<Output: 'static> + 'static> hyper::rt::Executor<F> for OnThisThread {
+    struct LocalExecutor;
+    impl<F: Future<Output: 'static> + 'static> hyper::rt::Executor<F> for LocalExecutor {
         fn execute(&self, task: F) {
             spawn_local(task);
         }
@@ -179,7 +184,7 @@ fn over_http2(
         .unwrap();
     LocalSet::new().block_on(&runtime, async {
         let stream = connect(address, tls.as_ref()).await.unwrap();
-        let handshake = http2::handshake(OnThisThread, TokioIo::new(stream));
+        let handshake = http2::handshake(LocalExecutor, TokioIo::new(stream));
         let (mut sender, connection) = handshake.await.unwrap();
         spawn_local(connection);
         let (head, body) = sender.send_request(request).await.unwrap().into_parts();
@@ -203,7 +208,7 @@ fn count(gateway: &RunningGateway, metric: &str) -> f64 {
 
 #[test]
 fn plain_requests_are_redirected_to_the_same_url_with_https() {
-    let folder = Folder::new();
+    let folder = CertificateFolder::new();
     let origin = TestOrigin::answering(OK);
     let more = plain("redirect") + &folder.tls("");
     let gateway = start(config(&[origin.address], &more)).unwrap();
@@ -268,7 +273,7 @@ fn plain_requests_are_redirected_to_the_same_url_with_https() {
 
 #[test]
 fn a_plain_request_without_a_host_cannot_be_redirected() {
-    let folder = Folder::new();
+    let folder = CertificateFolder::new();
     let origin = TestOrigin::answering(OK);
     let more = plain("redirect") + &folder.tls("");
     let gateway = start(config(&[origin.address], &more)).unwrap();
@@ -292,7 +297,7 @@ fn a_plain_request_without_a_host_cannot_be_redirected() {
 
 #[test]
 fn both_addresses_serve_and_upstreams_learn_which() {
-    let folder = Folder::new();
+    let folder = CertificateFolder::new();
     let origin = TestOrigin::answering(OK);
     let more = plain("serve") + &folder.tls("");
     let gateway = start(config(&[origin.address], &more)).unwrap();
@@ -328,7 +333,7 @@ const SPOOFED: &str = "Client-Cert: :AAAA:\r\nclient-cert: :AQ==:\r\nClient_Cert
 
 #[test]
 fn upstreams_get_the_verified_certificate_and_no_other() {
-    let folder = Folder::new();
+    let folder = CertificateFolder::new();
     let origin = TestOrigin::answering(OK);
     let more = plain("serve") + &folder.tls(&folder.client_ca("optional"));
     let gateway = start(config(&[origin.address], &more)).unwrap();
@@ -369,7 +374,7 @@ fn upstreams_get_the_verified_certificate_and_no_other() {
 
 #[test]
 fn a_certificate_is_no_trailer() {
-    let folder = Folder::new();
+    let folder = CertificateFolder::new();
     let received = Arc::<Mutex<String>>::default();
     let log = received.clone();
     let origin = TestOrigin::start(move |line| {
@@ -410,7 +415,7 @@ fn without_verification_the_fields_of_a_proxy_in_front_pass() {
 
 #[test]
 fn the_stated_client_is_forwarded() {
-    let folder = Folder::new();
+    let folder = CertificateFolder::new();
     let origin = TestOrigin::answering(OK);
     let more = plain("serve") + &folder.tls("") + "[trust]\nproxy_protocol = [\"127.0.0.1\"]\n";
     let gateway = start(config(&[origin.address], &more)).unwrap();
@@ -454,7 +459,7 @@ fn reload(gateway: &RunningGateway, origin: &TestOrigin, more: &str) -> Result<(
 
 #[test]
 fn certificates_by_name_change_under_open_connections() {
-    let folder = Folder::new();
+    let folder = CertificateFolder::new();
     let origin = TestOrigin::answering(OK);
     let gateway = start(config(&[origin.address], &folder.tls(""))).unwrap();
     let open = |name: &str| secured(gateway.addr, None, name, "");
@@ -488,11 +493,11 @@ fn certificates_by_name_change_under_open_connections() {
 
 #[test]
 fn the_authority_of_clients_changes_for_connections_that_follow() {
-    let (folder, others) = (Folder::new(), Folder::new());
+    let (folder, others) = (CertificateFolder::new(), CertificateFolder::new());
     let origin = TestOrigin::answering(OK);
     let gateway = start(config(&[origin.address], &folder.tls(""))).unwrap();
     let (own, other) = (folder.issue(), others.issue());
-    let served = |made: Option<&Made>| {
+    let served = |made: Option<&ClientCertificate>| {
         let mut stream = secured(gateway.addr, made, "first.example", "");
         status(&mut stream, &request(""))
     };
@@ -533,7 +538,7 @@ fn the_authority_of_clients_changes_for_connections_that_follow() {
 
 #[test]
 fn listeners_and_trust_cannot_change() {
-    let folder = Folder::new();
+    let folder = CertificateFolder::new();
     let origin = TestOrigin::answering(OK);
     let more = plain("redirect") + &folder.tls("");
     let gateway = start(config(&[origin.address], &more)).unwrap();
@@ -556,7 +561,7 @@ fn listeners_and_trust_cannot_change() {
 
 #[test]
 fn a_file_that_cannot_be_used_is_named_before_the_start() {
-    let folder = Folder::new();
+    let folder = CertificateFolder::new();
     let origin = TestOrigin::answering(OK);
     let check = |more: &str| posthaste_gateway::check(config(&[origin.address], more));
     check(&(folder.tls(&folder.client_ca("required")) + &folder.further("shop"))).unwrap();

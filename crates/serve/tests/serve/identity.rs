@@ -21,13 +21,13 @@ use crate::{connect, eventually};
 const REQUEST: &str = "GET / HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n";
 
 /// A certificate with its key, and their files.
-struct Made {
+struct KeyedCertificate {
     der: CertificateDer<'static>,
     key: KeyPair,
     files: [PathBuf; 2],
 }
 
-impl Made {
+impl KeyedCertificate {
     /// Writes a certificate and its key to `folder`.
     fn write(folder: &Path, name: &str, certificate: &rcgen::Certificate, key: KeyPair) -> Self {
         let files = ["cert", "key"].map(|kind| folder.join(format!("{name}-{kind}.pem")));
@@ -82,12 +82,12 @@ impl Authority {
     }
 
     /// A certificate of a client, valid until the end of `year`.
-    fn issue(&self, folder: &Path, name: &str, year: i32) -> Made {
+    fn issue(&self, folder: &Path, name: &str, year: i32) -> KeyedCertificate {
         let mut wanted = params(&[name]);
         wanted.not_after = rcgen::date_time_ymd(year, 12, 31);
         let key = KeyPair::generate().unwrap();
         let made = wanted.signed_by(&key, &self.issuer).unwrap();
-        Made::write(folder, name, &made, key)
+        KeyedCertificate::write(folder, name, &made, key)
     }
 }
 
@@ -102,7 +102,7 @@ fn server(settings: TlsSettings) -> (RunningServer, Arc<ServerTls>) {
 }
 
 /// A client that accepts every certificate of a server, with a certificate of its own.
-fn client(own: Option<&Made>) -> ClientConfig {
+fn client(own: Option<&KeyedCertificate>) -> ClientConfig {
     let provider = Arc::new(default_provider());
     let builder = ClientConfig::builder_with_provider(provider.clone())
         .with_safe_default_protocol_versions()
@@ -160,10 +160,10 @@ fn presented(
 fn the_certificate_is_that_of_the_server_name() {
     let folder = tempfile::tempdir().unwrap();
     let folder = folder.path();
-    let first = Made::for_names(folder, "first", &["first.example"]);
-    let wild = Made::for_names(folder, "wild", &["*.Shop.example", "shop.example"]);
-    let exact = Made::for_names(folder, "exact", &["www.shop.example"]);
-    let again = Made::for_names(folder, "again", &["first.example", "again.example"]);
+    let first = KeyedCertificate::for_names(folder, "first", &["first.example"]);
+    let wild = KeyedCertificate::for_names(folder, "wild", &["*.Shop.example", "shop.example"]);
+    let exact = KeyedCertificate::for_names(folder, "exact", &["www.shop.example"]);
+    let again = KeyedCertificate::for_names(folder, "again", &["first.example", "again.example"]);
     let others = [wild.read(), exact.read(), again.read()];
     let settings = TlsSettings::new(first.read(), &others, None).unwrap();
     let (running, _) = server(settings);
@@ -198,10 +198,10 @@ fn the_certificate_is_that_of_the_server_name() {
 fn the_certificate_has_a_key_that_the_client_knows() {
     let folder = tempfile::tempdir().unwrap();
     let folder = folder.path();
-    let first = Made::for_names(folder, "first", &["shop.example"]);
+    let first = KeyedCertificate::for_names(folder, "first", &["shop.example"]);
     let key = KeyPair::generate_for(&rcgen::PKCS_ED25519).unwrap();
     let made = params(&["shop.example"]).self_signed(&key).unwrap();
-    let second = Made::write(folder, "second", &made, key);
+    let second = KeyedCertificate::write(folder, "second", &made, key);
     let settings = TlsSettings::new(first.read(), &[second.read()], None).unwrap();
     let (running, _) = server(settings);
     let mut provider = default_provider();
@@ -221,9 +221,9 @@ fn the_certificate_has_a_key_that_the_client_knows() {
 #[test]
 fn a_further_certificate_has_a_name() {
     let folder = tempfile::tempdir().unwrap();
-    let first = Made::for_names(folder.path(), "first", &["127.0.0.1"]);
+    let first = KeyedCertificate::for_names(folder.path(), "first", &["127.0.0.1"]);
     assert!(first.read().names().is_empty());
-    let other = Made::for_names(folder.path(), "other", &["192.0.2.7"]);
+    let other = KeyedCertificate::for_names(folder.path(), "other", &["192.0.2.7"]);
     let error = TlsSettings::new(first.read(), &[other.read()], None).unwrap_err();
     assert!(matches!(error, TlsError::Nameless(_)), "{error}");
     assert!(error.to_string().contains("other-cert.pem"), "{error}");
@@ -233,7 +233,7 @@ fn a_further_certificate_has_a_name() {
 fn clients_without_a_valid_certificate_are_refused_and_counted() {
     let folder = tempfile::tempdir().unwrap();
     let folder = folder.path();
-    let own = Made::for_names(folder, "own", &["localhost"]);
+    let own = KeyedCertificate::for_names(folder, "own", &["localhost"]);
     let (authority, stranger) = (
         Authority::new(folder, "authority"),
         Authority::new(folder, "stranger"),
@@ -283,7 +283,7 @@ fn clients_without_a_valid_certificate_are_refused_and_counted() {
 #[test]
 fn an_authority_is_a_certificate() {
     let folder = tempfile::tempdir().unwrap();
-    let own = Made::for_names(folder.path(), "own", &["localhost"]);
+    let own = KeyedCertificate::for_names(folder.path(), "own", &["localhost"]);
     for file in [own.files[1].clone(), folder.path().join("missing.pem")] {
         let error = ClientAuthority::read(&file, false).unwrap_err().to_string();
         assert!(error.contains("authorities"), "{error}");
@@ -296,7 +296,7 @@ fn an_authority_is_a_certificate() {
 fn sessions_are_resumed_across_settings_except_of_verified_clients() {
     let folder = tempfile::tempdir().unwrap();
     let folder = folder.path();
-    let own = Made::for_names(folder, "own", &["localhost"]);
+    let own = KeyedCertificate::for_names(folder, "own", &["localhost"]);
     let authority = Authority::new(folder, "authority");
     let good = authority.issue(folder, "good", 4000);
     let open_settings = || TlsSettings::new(own.read(), &[], None).unwrap();
