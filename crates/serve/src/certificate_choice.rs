@@ -60,3 +60,43 @@ impl ResolvesServerCert for CertificateChoice {
         usable.or(certificates.first()).cloned()
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use rustls::crypto::ring::default_provider;
+    use rustls_pki_types::PrivateKeyDer;
+
+    use super::*;
+
+    fn certificate() -> Arc<CertifiedKey> {
+        let made = rcgen::generate_simple_self_signed(Vec::new()).unwrap();
+        let key = PrivateKeyDer::try_from(made.signing_key.serialize_der()).unwrap();
+        let chain = vec![made.cert.der().clone()];
+        Arc::new(CertifiedKey::from_der(chain, key, &default_provider()).unwrap())
+    }
+
+    /// Clients such as openssl send a name as it was typed.
+    #[test]
+    fn a_name_has_any_case() {
+        let [exact, wild] = [certificate(), certificate()];
+        let mut choice = CertificateChoice::new(certificate());
+        choice.add(&["*.shop.example".to_owned()], &wild);
+        choice.add(&["www.shop.example".to_owned()], &exact);
+        for (name, expected) in [
+            ("WWW.Shop.example", Some(&exact)),
+            ("www.shop.example.", Some(&exact)),
+            ("API.shop.EXAMPLE", Some(&wild)),
+            ("shop.example", None),
+            ("a.b.shop.example", None),
+            ("", None),
+        ] {
+            let found = choice.of_name(name).map(|certificates| &certificates[0]);
+            let is_expected = match (found, expected) {
+                (Some(found), Some(expected)) => Arc::ptr_eq(found, expected),
+                (None, None) => true,
+                _ => false,
+            };
+            assert!(is_expected, "{name}");
+        }
+    }
+}
