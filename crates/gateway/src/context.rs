@@ -57,6 +57,11 @@ impl GatewayContext {
         }
     }
 
+    /// True if the busy share comes with replies, so that it is unknown without requests.
+    pub(crate) fn is_reported(&self) -> bool {
+        matches!(self.resolved().config.demand.watch, Watch::Upstream(_))
+    }
+
     /// The last sampled busy share, 0 to 1. `None` if unknown.
     pub(crate) fn busy(&self) -> Option<f64> {
         match self.resolved().config.demand.watch {

@@ -94,7 +94,7 @@ use tokio::sync::watch;
 
 use crate::admission::Admission;
 use crate::admission::offering::Offering;
-use crate::admission::price_loop::PriceLoop;
+use crate::admission::price_loop::{Measured, PriceLoop};
 pub use crate::config::GatewayConfig;
 use crate::config::{AdmissionSettings, Watch};
 use crate::context::GatewayContext;
@@ -230,7 +230,10 @@ fn start_pricing(
 ) -> Result<(), StartError> {
     if pricing.is_none() && matches!(settings, AdmissionSettings::Prices { .. }) {
         let (admission, measured) = (context.admission.clone(), context.clone());
-        *pricing = Some(PriceLoop::start(admission, move || measured.busy())?);
+        *pricing = Some(PriceLoop::start(admission, move || Measured {
+            busy: measured.busy(),
+            is_reported: measured.is_reported(),
+        })?);
     }
     Ok(())
 }

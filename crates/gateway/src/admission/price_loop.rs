@@ -25,6 +25,19 @@ const MEMORY: f64 = 10.0;
 /// Relative growth of the shortest mean time per sample, so that it is gradually forgotten.
 const DRIFT: f64 = 0.002;
 
+/// Busy share above which a service without requests is not at rest: it may still work on requests that have been
+/// given up, or on those of others.
+const AT_WORK: f64 = 0.3;
+
+/// The busy share of the service.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Measured {
+    /// `None` if unknown.
+    pub(crate) busy: Option<f64>,
+    /// It comes with replies. A service without requests reports nothing.
+    pub(crate) is_reported: bool,
+}
+
 /// The running price loop. It pauses while there are no prices.
 pub(crate) struct PriceLoop {
     settings: watch::Sender<Option<LoopSettings>>,
@@ -39,10 +52,10 @@ struct LoopSettings {
 }
 
 impl PriceLoop {
-    /// Starts the loop, paused. `measure` returns the busy share.
+    /// Starts the loop, paused.
     pub(crate) fn start(
         admission: Arc<Admission>,
-        measure: impl Fn() -> Option<f64> + Send + 'static,
+        measure: impl Fn() -> Measured + Send + 'static,
     ) -> io::Result<Self> {
         let (settings, mut changes) = watch::channel(None::<LoopSettings>);
         let thread = Background::start("prices", move || async move {
@@ -78,7 +91,7 @@ impl PriceLoop {
 async fn run(
     admission: &Admission,
     settings: Option<LoopSettings>,
-    measure: &impl Fn() -> Option<f64>,
+    measure: &impl Fn() -> Measured,
 ) {
     let Some(LoopSettings { every, publisher }) = settings else {
         return std::future::pending().await;
@@ -94,7 +107,7 @@ async fn run(
 async fn adjust(
     admission: &Admission,
     every: Span,
-    measure: &impl Fn() -> Option<f64>,
+    measure: &impl Fn() -> Measured,
     out: &watch::Sender<Option<DatedOffers>>,
 ) {
     let mut interval = interval(every.into());
@@ -141,22 +154,23 @@ impl PriceSampler {
 }
 
 impl AdmissionState {
-    /// Takes a sample, moves the price, and returns the offers at the new price. `measure` returns the busy share.
-    fn sample_prices(
-        &mut self,
-        at: Instant,
-        measure: impl FnOnce() -> Option<f64>,
-    ) -> Vec<Published> {
+    /// Takes a sample, moves the price, and returns the offers at the new price.
+    fn sample_prices(&mut self, at: Instant, measure: impl FnOnce() -> Measured) -> Vec<Published> {
         let sampler = &mut self.prices;
         let passed = at
             .saturating_since(std::mem::replace(&mut sampler.last, at))
             .as_secs_f64();
         let served = std::mem::take(&mut self.served) as f64;
-        // An upstream without requests is idle and has no reply for a report.
         let is_idle = served == 0.0 && self.in_service == 0;
-        let busy = if is_idle { Some(0.0) } else { measure() };
-        // An unknown busy share does not mean idle: a stalled service reports nothing.
-        let busy = busy.unwrap_or(sampler.busy);
+        let measured = measure();
+        let busy = match measured.busy {
+            // The last report is that of the load.
+            _ if is_idle && measured.is_reported => 0.0,
+            Some(busy) => busy,
+            None if is_idle => 0.0,
+            // An unknown busy share does not mean idle: a stalled service reports nothing.
+            None => sampler.busy,
+        };
         sampler.busy = busy;
         let waited = std::mem::take(&mut self.waited).as_secs_f64();
         let crowded_out = std::mem::take(&mut self.crowded_out) as f64;
@@ -187,11 +201,82 @@ impl AdmissionState {
         let AdmissionPolicy::Prices(_, market) = &mut self.policy else {
             return Vec::new();
         };
-        market.rest(self.rest.at(at));
+        if busy < AT_WORK {
+            market.rest(self.rest.at(at));
+        }
         let published = market.observe(seen, QUOTED * capacity).to_vec();
         for offer in &published {
             self.monitor.promise(at, &offer.name, self.promise);
         }
         published
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::config::GatewayConfig;
+
+    /// A state whose price is at its maximum, 10 s after the origin.
+    fn expensive() -> AdmissionState {
+        let text = "listen = \"127.0.0.1:0\"\n[protection]\npolicy = \"prices\"\n\
+                    [[route]]\npath = \"/\"\nupstream = [\"127.0.0.1:9\"]\n";
+        let settings = GatewayConfig::read(text).unwrap().admission();
+        let mut state =
+            AdmissionState::new(Instant::ORIGIN, false, &settings, &Offering::default());
+        let busy = measured(1.0, true);
+        for sample in 0..300 {
+            let at = at(sample as f64 / 30.0);
+            (state.in_service, state.served, state.waited) = (1, 1, Span::from_millis(10));
+            state.rest.enter();
+            state.rest.replied(Span::from_millis(10));
+            // Rejected requests count as a queue.
+            state.crowded_out = 50;
+            state.sample_prices(at, || busy);
+        }
+        state.leave(at(10.0));
+        assert!(price(&state) > 0.9, "{}", price(&state));
+        state
+    }
+
+    fn at(seconds: f64) -> Instant {
+        Instant::ORIGIN + Span::from_secs_f64(seconds)
+    }
+
+    const fn measured(busy: f64, is_reported: bool) -> Measured {
+        Measured {
+            busy: Some(busy),
+            is_reported,
+        }
+    }
+
+    fn price(state: &AdmissionState) -> f64 {
+        let AdmissionPolicy::Prices(_, market) = &state.policy else {
+            panic!("no prices");
+        };
+        market.current(false).price.micros() as f64 / 1e6
+    }
+
+    /// The price so many seconds after the load.
+    fn after(seconds: f64, measured: Measured) -> f64 {
+        let mut state = expensive();
+        let samples = (seconds / 0.2).round() as u64;
+        for sample in 1..=samples {
+            state.sample_prices(at(10.0 + sample as f64 * 0.2), || measured);
+        }
+        price(&state)
+    }
+
+    #[test]
+    fn an_idle_service_is_free_after_a_second_whatever_it_reported_last() {
+        assert!(after(0.4, measured(1.0, true)) > 0.8);
+        assert_eq!(after(1.2, measured(1.0, true)), 0.0);
+        assert_eq!(after(1.2, measured(0.1, false)), 0.0);
+    }
+
+    /// It may still work on requests that clients have given up.
+    #[test]
+    fn a_service_measured_at_work_without_requests_is_not_free() {
+        assert!(after(10.0, measured(1.0, false)) > 0.9);
     }
 }
