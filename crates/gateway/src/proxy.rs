@@ -179,7 +179,8 @@ impl Gateway {
         let conditions = RequestConditions::read(&head);
         let upload = Upload::new(body.progress());
         let parts = (head, body, version);
-        let (request, reversal) = upstream_request(parts, route, exchange, switch.as_deref(), config);
+        let (request, reversal) =
+            upstream_request(parts, route, exchange, switch.as_deref(), config);
 
         let permit = self.limit.acquire().await;
         metrics.queued(permit.waited);

@@ -1,7 +1,7 @@
 //! Temporary exclusion of endpoints that fail or are slow (`[route.ejection]`).
 //!
-//! [`EjectionState`] has the statistics and the exclusion of one endpoint, [`Ejector`] the rules of a route. Both are
-//! shared by all threads. Time is an argument. `watch.rs` feeds them from requests.
+//! [`Ejector`] has the rules of a route, `ejection_state` the statistics and the exclusion of one endpoint. Both are
+//! shared by all threads. Time is an argument. `watched_request.rs` feeds them from requests.
 //!
 //! 1. Failures in a row eject an endpoint. A success ends the row.
 //! 2. At the end of each window, an endpoint is ejected whose mean response time is more than `slow` times the median
@@ -10,34 +10,18 @@
 //!    time in service shorter than the previous exclusion.
 //! 4. At most the share `max` of a route's endpoints is ejected, and never the last one that is usable.
 
-use std::sync::atomic::{AtomicU32, AtomicU64, Ordering::Relaxed};
+use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 use std::sync::{Arc, Mutex, PoisonError};
 
 use posthaste_units::{Instant, Ratio, Span};
 
-use super::endpoint::Endpoint;
+use super::ejection_state::Window;
+use super::endpoint::UpstreamEndpoint;
 use crate::config;
 use crate::observe::upstream_counters::EjectionOutcome;
 
 /// Replies in a window without which a mean says nothing.
 const MIN_REPLIES: u32 = 20;
-
-/// Maximum multiple of the configured time.
-const MAX_ROW: u32 = 10;
-
-/// Failures, response times and exclusion of one endpoint.
-#[derive(Debug, Default)]
-pub(crate) struct EjectionState {
-    failures: AtomicU32,
-    /// Replies in the current window, and the sum of their times in nanoseconds.
-    replies: AtomicU32,
-    nanos: AtomicU64,
-    /// End of the last exclusion in nanoseconds of the clock; 0 for none.
-    until: AtomicU64,
-    /// Exclusions in a row, and the length of the last one in nanoseconds.
-    row: AtomicU32,
-    length: AtomicU64,
-}
 
 /// The rules of a route, with its window.
 #[derive(Debug)]
@@ -47,62 +31,6 @@ pub(crate) struct Ejector {
     window_end: AtomicU64,
     /// Held while one thread decides, so that two do not eject the last two endpoints.
     deciding: Mutex<()>,
-}
-
-/// Replies of an endpoint in one window.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-struct Window {
-    replies: u32,
-    nanos: u64,
-}
-
-impl EjectionState {
-    /// True if the endpoint was ejected at least once. Costs no clock.
-    pub(super) fn was_ejected(&self) -> bool {
-        self.until.load(Relaxed) != 0
-    }
-
-    /// True during an exclusion.
-    pub(super) fn is_ejected(&self, now: Instant) -> bool {
-        now.as_nanos() < self.until.load(Relaxed)
-    }
-
-    /// Counts a failure. Returns the failures in a row.
-    fn fail(&self) -> u32 {
-        self.failures.fetch_add(1, Relaxed).saturating_add(1)
-    }
-
-    /// Ends a row of failures, and adds the response time to the window.
-    fn succeed(&self, time: Option<Span>) {
-        // Usually writes nothing, so the cache line stays shared among threads.
-        if self.failures.load(Relaxed) != 0 {
-            self.failures.store(0, Relaxed);
-        }
-        if let Some(time) = time {
-            self.replies.fetch_add(1, Relaxed);
-            self.nanos.fetch_add(time.as_nanos(), Relaxed);
-        }
-    }
-
-    /// Ends the window.
-    fn take_window(&self) -> Window {
-        Window {
-            replies: self.replies.swap(0, Relaxed),
-            nanos: self.nanos.swap(0, Relaxed),
-        }
-    }
-
-    /// Starts an exclusion of `time`, or of a multiple.
-    fn eject(&self, now: Instant, time: Span) {
-        let end = Instant::from_nanos(self.until.load(Relaxed));
-        let length = Span::from_nanos(self.length.load(Relaxed));
-        let row = next_row(self.row.load(Relaxed), end, length, now);
-        let length = time * u64::from(row);
-        self.row.store(row, Relaxed);
-        self.length.store(length.as_nanos(), Relaxed);
-        self.failures.store(0, Relaxed);
-        self.until.store((now + length).as_nanos(), Relaxed);
-    }
 }
 
 impl Ejector {
@@ -117,9 +45,9 @@ impl Ejector {
     /// Records a failure of `endpoint`. Returns the outcome if it is one too many; `all` are the endpoints of the route.
     pub(super) fn failed(
         &self,
-        endpoint: &Endpoint,
+        endpoint: &UpstreamEndpoint,
         now: Instant,
-        all: impl FnOnce() -> Vec<Arc<Endpoint>>,
+        all: impl FnOnce() -> Vec<Arc<UpstreamEndpoint>>,
     ) -> Option<EjectionOutcome> {
         let failures = endpoint.ejection.fail();
         let is_enough = self.rules.failures > 0 && failures >= self.rules.failures;
@@ -135,7 +63,7 @@ impl Ejector {
     }
 
     /// Records a success of `endpoint` in `time`. True if the window has ended and the caller should judge it.
-    pub(super) fn succeeded(&self, endpoint: &Endpoint, time: Span, now: Instant) -> bool {
+    pub(super) fn succeeded(&self, endpoint: &UpstreamEndpoint, time: Span, now: Instant) -> bool {
         let is_timed = self.rules.slow.is_some();
         endpoint.ejection.succeed(is_timed.then_some(time));
         is_timed && self.ends_window(now)
@@ -158,9 +86,9 @@ impl Ejector {
     /// Ejects slow endpoints, the slowest first. Returns an outcome for each.
     pub(super) fn judge(
         &self,
-        all: &[Arc<Endpoint>],
+        all: &[Arc<UpstreamEndpoint>],
         now: Instant,
-    ) -> Vec<(Arc<Endpoint>, EjectionOutcome)> {
+    ) -> Vec<(Arc<UpstreamEndpoint>, EjectionOutcome)> {
         let Some(slow) = self.rules.slow else {
             return Vec::new();
         };
@@ -181,9 +109,14 @@ impl Ejector {
     }
 
     /// Ejects an endpoint, if enough others stay.
-    fn eject(&self, endpoint: &Endpoint, now: Instant, all: &[Arc<Endpoint>]) -> bool {
+    fn eject(
+        &self,
+        endpoint: &UpstreamEndpoint,
+        now: Instant,
+        all: &[Arc<UpstreamEndpoint>],
+    ) -> bool {
         let _deciding = self.deciding.lock().unwrap_or_else(PoisonError::into_inner);
-        let is_ejected = |other: &&Arc<Endpoint>| other.ejection.is_ejected(now);
+        let is_ejected = |other: &&Arc<UpstreamEndpoint>| other.ejection.is_ejected(now);
         let ejected = all.iter().filter(is_ejected).count();
         let others = all
             .iter()
@@ -195,13 +128,6 @@ impl Ejector {
         }
         may
     }
-}
-
-/// Returns the place in a row of an exclusion that starts at `now`, after one of `length` that ended at `end`.
-fn next_row(row: u32, end: Instant, length: Span, now: Instant) -> u32 {
-    let is_soon = row > 0 && now.saturating_since(end) < length;
-    let next = if is_soon { row + 1 } else { 1 };
-    next.min(MAX_ROW)
 }
 
 /// Maximum number of `all` endpoints that the share `max` permits.
@@ -242,10 +168,10 @@ mod tests {
         Instant::from_nanos(1) + Span::from_millis(millis)
     }
 
-    fn endpoints(count: u16) -> Vec<Arc<Endpoint>> {
+    fn endpoints(count: u16) -> Vec<Arc<UpstreamEndpoint>> {
         let endpoint = |port| {
             let address = ([127, 0, 0, 1], port).into();
-            Arc::new(Endpoint::new(address, &config::Health::default()))
+            Arc::new(UpstreamEndpoint::new(address, &config::Health::default()))
         };
         (1..=count).map(endpoint).collect()
     }
@@ -281,29 +207,6 @@ mod tests {
         assert_eq!([fail(7), fail(8), fail(9)], [None; 3], "it is out already");
         assert!(!state.is_ejected(at(10_006)));
         assert!(!all[1].ejection.is_ejected(at(6)));
-    }
-
-    #[test]
-    fn an_exclusion_soon_after_another_lasts_longer() {
-        let [end, length] = [at(10_000).as_nanos(), 10_000_000_000];
-        let next = |row, now| {
-            let (end, length) = (Instant::from_nanos(end), Span::from_nanos(length));
-            next_row(row, end, length, at(now))
-        };
-        assert_eq!(next(0, 11_000), 1);
-        assert_eq!(next(1, 11_000), 2);
-        assert_eq!(next(2, 19_999), 3);
-        assert_eq!(
-            next(2, 20_000),
-            1,
-            "it was in service as long as it was out"
-        );
-        assert_eq!(next(10, 11_000), 10);
-        let all = endpoints(1);
-        let state = &all[0].ejection;
-        state.eject(at(0), Span::from_secs(1));
-        state.eject(at(1500), Span::from_secs(1));
-        assert!(state.is_ejected(at(3499)) && !state.is_ejected(at(3500)));
     }
 
     #[test]

@@ -3,7 +3,7 @@
 use std::net::SocketAddr;
 use std::sync::Arc;
 
-use super::ejection::EjectionState;
+use super::ejection_state::EjectionState;
 use super::health::{Health, UpstreamState};
 use crate::clock::now;
 use crate::config;
@@ -13,16 +13,16 @@ use crate::config;
 /// A resolution that lists the address again keeps the endpoint. One without it drops the endpoint, so that an address
 /// that comes back starts afresh.
 #[derive(Debug)]
-pub(crate) struct Endpoint {
+pub(crate) struct UpstreamEndpoint {
     pub(crate) address: SocketAddr,
     pub(crate) health: Arc<Health>,
     pub(super) ejection: EjectionState,
 }
 
 /// The endpoints of an upstream, in the order of their addresses. Never empty.
-pub(crate) type EndpointSet = Arc<[Arc<Endpoint>]>;
+pub(crate) type EndpointSet = Arc<[Arc<UpstreamEndpoint>]>;
 
-impl Endpoint {
+impl UpstreamEndpoint {
     pub(super) fn new(address: SocketAddr, health: &config::Health) -> Self {
         Self {
             address,
@@ -62,7 +62,7 @@ impl Endpoint {
 
 /// Returns the endpoints for `addresses`: those of `known` that stay, and new ones. `None` if nothing changes.
 pub(super) fn updated(
-    known: &[Arc<Endpoint>],
+    known: &[Arc<UpstreamEndpoint>],
     addresses: &[SocketAddr],
     health: &config::Health,
 ) -> Option<EndpointSet> {
@@ -80,7 +80,7 @@ pub(super) fn updated(
     let kept = |address: &SocketAddr| {
         let kept = known.iter().find(|endpoint| endpoint.address == *address);
         kept.cloned()
-            .unwrap_or_else(|| Arc::new(Endpoint::new(*address, health)))
+            .unwrap_or_else(|| Arc::new(UpstreamEndpoint::new(*address, health)))
     };
     Some(addresses.iter().map(kept).collect())
 }

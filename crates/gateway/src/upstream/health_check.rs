@@ -15,7 +15,7 @@ use tokio::task::AbortHandle;
 use tokio::time::{sleep, timeout};
 
 use super::connection::UpstreamConnection;
-use super::endpoint::Endpoint;
+use super::endpoint::UpstreamEndpoint;
 use super::error::lacks_descriptors;
 use super::http2::check_by_http2;
 use super::target::UpstreamTarget;
@@ -63,10 +63,10 @@ impl Drop for RunningTask {
 /// Checks every endpoint of an upstream, as long as it has the address.
 async fn follow(target: Arc<UpstreamTarget>, path: Rc<Uri>, every: Duration) {
     let mut sets = target.follow();
-    let mut running = HashMap::<SocketAddr, (Arc<Endpoint>, RunningTask)>::new();
+    let mut running = HashMap::<SocketAddr, (Arc<UpstreamEndpoint>, RunningTask)>::new();
     loop {
         let endpoints = sets.borrow_and_update().clone();
-        let is_current = |known: &Arc<Endpoint>| {
+        let is_current = |known: &Arc<UpstreamEndpoint>| {
             let mut endpoints = endpoints.iter();
             endpoints.any(|endpoint| Arc::ptr_eq(endpoint, known))
         };
@@ -85,7 +85,7 @@ async fn follow(target: Arc<UpstreamTarget>, path: Rc<Uri>, every: Duration) {
 
 async fn check(
     target: Arc<UpstreamTarget>,
-    endpoint: Arc<Endpoint>,
+    endpoint: Arc<UpstreamEndpoint>,
     path: Rc<Uri>,
     every: Duration,
 ) {
@@ -111,7 +111,7 @@ async fn check(
 /// Sends a check on a new connection. True for a status below 500; `None` if no file descriptor is available.
 async fn is_well(
     target: &UpstreamTarget,
-    endpoint: &Endpoint,
+    endpoint: &UpstreamEndpoint,
     path: &Uri,
     limit: Duration,
 ) -> Option<bool> {

@@ -87,15 +87,13 @@ async fn look_up(
     let name = Name::from_str_relaxed(host).map_err(|error| LookupError::Failed(error.into()))?;
     let found = resolver.lookup_ip(name).await.map_err(LookupError::of)?;
     let mut list: Vec<IpAddr> = found.iter().filter(is_destination).collect();
-    let families: [(RecordType, fn(&IpAddr) -> bool); 2] = [
-        (RecordType::A, IpAddr::is_ipv4),
-        (RecordType::AAAA, IpAddr::is_ipv6),
-    ];
-    for (family, is_of_family) in families {
-        if !list.iter().any(is_of_family) && known.iter().any(is_of_family) {
+    for family in [RecordType::A, RecordType::AAAA] {
+        let is_of_family = |address: &&IpAddr| address.is_ipv4() == (family == RecordType::A);
+        let kept: Vec<_> = known.iter().filter(is_of_family).collect();
+        if !kept.is_empty() && !list.iter().any(|address| is_of_family(&address)) {
             let again = resolver.lookup(found.query().name().clone(), family).await;
             if again.is_err_and(|error| !is_absence(&error)) {
-                list.extend(known.iter().filter(|address| is_of_family(address)));
+                list.extend(kept);
             }
         }
     }

@@ -9,9 +9,10 @@ use std::time::Duration;
 
 use tokio::time::{Instant, timeout_at};
 
-use super::endpoint::Endpoint;
+use super::changes::Changes;
+use super::endpoint::UpstreamEndpoint;
 use super::pool::Pool;
-use super::route_upstreams::{Changes, RouteUpstreams};
+use super::route_upstreams::RouteUpstreams;
 use super::target::UpstreamTarget;
 use crate::observe::metrics::GatewayMetrics;
 
@@ -20,7 +21,7 @@ pub(super) struct Member {
     /// Index of the upstream in its route.
     pub(super) index: usize,
     pub(super) target: Arc<UpstreamTarget>,
-    pub(super) endpoint: Arc<Endpoint>,
+    pub(super) endpoint: Arc<UpstreamEndpoint>,
     pub(super) pool: Rc<Pool>,
 }
 
@@ -53,7 +54,7 @@ impl Member {
         (self.index, self.endpoint.address)
     }
 
-    pub(super) fn parts(&self) -> (&UpstreamTarget, &Endpoint, &Rc<Pool>) {
+    pub(super) fn parts(&self) -> (&UpstreamTarget, &UpstreamEndpoint, &Rc<Pool>) {
         (&self.target, &self.endpoint, &self.pool)
     }
 }

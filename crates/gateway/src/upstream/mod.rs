@@ -1,9 +1,11 @@
 //! The forwarding stage: selects an endpoint and a connection, sends the request, receives the head of the reply.
 
 pub(crate) mod body;
+mod changes;
 pub(crate) mod concurrency_limit;
 mod connection;
 mod ejection;
+mod ejection_state;
 pub(crate) mod endpoint;
 pub(crate) mod error;
 pub(crate) mod health;
@@ -22,7 +24,7 @@ mod retry_budget;
 pub(crate) mod route_upstreams;
 pub(crate) mod switched;
 pub(crate) mod target;
-mod watch;
+mod watched_request;
 
 use std::future::poll_fn;
 use std::io;
@@ -39,7 +41,7 @@ use tokio::time::Instant;
 use self::body::{Http1Body, UpstreamBody};
 use self::connection::UpstreamConnection;
 use self::ejection::Ejector;
-use self::endpoint::Endpoint;
+use self::endpoint::UpstreamEndpoint;
 use self::error::{UpstreamError, lacks_descriptors};
 use self::members::{Member, Members, Tried};
 use self::pool::PooledGuard;
@@ -47,7 +49,7 @@ use self::retry::{Retries, copy_to_repeat, copy_to_retry};
 use self::route_upstreams::RouteUpstreams;
 use self::switched::Switches;
 use self::target::UpstreamTarget;
-use self::watch::Watch;
+use self::watched_request::WatchedRequest;
 use crate::config::{Timeouts, UpstreamProtocol};
 use crate::observe::metrics::GatewayMetrics;
 use crate::request::body::RequestBody;
@@ -172,7 +174,8 @@ impl Upstreams {
                 continue;
             }
             let ejector = self.ejector.as_ref();
-            let watch = ejector.map(|ejector| Watch::start(ejector, request.body().progress()));
+            let watch =
+                ejector.map(|ejector| WatchedRequest::start(ejector, request.body().progress()));
             let sent = self.send_to_one(&member, request, mark, peer).await;
             if let Some(watch) = watch {
                 watch.end(&member, &sent, &self.targets, &self.metrics.upstreams);
@@ -267,7 +270,7 @@ impl Upstreams {
     async fn connect(
         &self,
         target: &UpstreamTarget,
-        endpoint: &Endpoint,
+        endpoint: &UpstreamEndpoint,
         mark: Dscp,
         peer: &Peer,
     ) -> Result<UpstreamConnection, UpstreamError> {

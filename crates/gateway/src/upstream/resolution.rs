@@ -17,20 +17,29 @@ use tokio::sync::Notify;
 use tokio::time::timeout_at;
 
 use super::lookup::{Addresses, LookupError, lookup};
-use super::target::UpstreamTarget;
 use crate::config;
 
 /// Outcomes of lookups, in the order in which they are counted.
 pub(crate) const LOOKUPS: [&str; 4] = ["changed", "unchanged", "no-address", "failed"];
+
+/// A user of the addresses of a name.
+pub(crate) trait AddressUser: Send + Sync {
+    /// Replaces the addresses. They are in their own order.
+    fn set_addresses(&self, addresses: &[IpAddr]);
+
+    /// Learns that a lookup has ended, after its change.
+    fn looked_up(&self);
+}
 
 /// A name with its current addresses.
 pub(crate) struct HostName {
     name: String,
     known: Mutex<Known>,
     /// Upstreams of this name, in all configurations in use.
-    users: Mutex<Vec<Weak<UpstreamTarget>>>,
-    /// Lookups requested because a connection failed, and the value of it at the start of the last finished lookup.
+    users: Mutex<Vec<Weak<dyn AddressUser>>>,
+    /// Lookups requested because a connection failed.
     requested: AtomicU64,
+    /// Value of `requested` at the start of the last finished lookup.
     served: AtomicU64,
     /// Wakes the task that looks up the name.
     wake: Notify,
@@ -91,10 +100,10 @@ impl HostName {
     }
 
     /// Makes `user` follow the addresses.
-    pub(super) fn add_user(&self, user: &Arc<UpstreamTarget>) {
+    pub(super) fn add_user(&self, user: Arc<dyn AddressUser>) {
         let mut users = self.users.lock().unwrap_or_else(PoisonError::into_inner);
         users.retain(|user| user.strong_count() > 0);
-        users.push(Arc::downgrade(user));
+        users.push(Arc::downgrade(&user));
         // They may have changed since the user was created.
         user.set_addresses(&self.addresses());
     }
@@ -108,9 +117,7 @@ impl HostName {
             let found = lookup(&self.name, rules, &self.addresses()).await;
             self.apply(found, earliest.max(Instant::now()));
             self.served.store(requested, Ordering::Release);
-            for user in self.users() {
-                user.changes.looked_up.notify_waiters();
-            }
+            self.users().iter().for_each(|user| user.looked_up());
         }
     }
 
@@ -187,7 +194,7 @@ impl HostName {
         self.known.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    fn users(&self) -> Vec<Arc<UpstreamTarget>> {
+    fn users(&self) -> Vec<Arc<dyn AddressUser>> {
         let users = self.users.lock().unwrap_or_else(PoisonError::into_inner);
         users.iter().filter_map(Weak::upgrade).collect()
     }

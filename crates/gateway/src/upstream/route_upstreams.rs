@@ -1,10 +1,8 @@
 //! The upstreams of a route, with the state that its threads share.
 
 use std::sync::Arc;
-use std::sync::atomic::AtomicU64;
 
-use tokio::sync::Notify;
-
+use super::changes::Changes;
 use super::ejection::Ejector;
 use super::resolution::Names;
 use super::retry_budget::RetryBudget;
@@ -20,15 +18,6 @@ pub(crate) struct RouteUpstreams {
     pub(super) budget: Arc<RetryBudget>,
     /// `None` without rules for ejection.
     pub(super) ejector: Option<Arc<Ejector>>,
-}
-
-/// Changes of the addresses of a route's upstreams.
-#[derive(Default)]
-pub(super) struct Changes {
-    /// Sets of addresses that were replaced.
-    pub(super) count: AtomicU64,
-    /// Wakes requests without a usable address at the end of each lookup.
-    pub(super) looked_up: Notify,
 }
 
 impl RouteUpstreams {
@@ -50,7 +39,7 @@ impl RouteUpstreams {
     pub(crate) fn follow_names(&self) {
         for target in &self.targets {
             if let Some(host) = &target.host_name {
-                host.add_user(target);
+                host.add_user(target.clone());
             }
         }
     }

@@ -12,12 +12,12 @@ use tokio::sync::watch;
 use tokio::time::timeout;
 use url::{Host, Url};
 
-use super::endpoint::{self, Endpoint, EndpointSet};
+use super::changes::Changes;
+use super::endpoint::{self, EndpointSet, UpstreamEndpoint};
 use super::error::UpstreamError;
 use super::health::UpstreamState;
 use super::reported_load::ReportedLoad;
-use super::resolution::{HostName, Names};
-use super::route_upstreams::Changes;
+use super::resolution::{AddressUser, HostName, Names};
 use crate::config::{self, RouteConfig, UpstreamProtocol};
 use crate::error::TargetError;
 
@@ -38,7 +38,7 @@ pub(crate) struct UpstreamTarget {
     health: config::Health,
     endpoints: watch::Sender<EndpointSet>,
     /// Changes of the addresses of all upstreams of the route.
-    pub(super) changes: Arc<Changes>,
+    changes: Arc<Changes>,
     pub(crate) reported: Arc<ReportedLoad>,
     /// The warning about unannounced closes has been logged.
     closes: AtomicBool,
@@ -122,25 +122,12 @@ impl UpstreamTarget {
         self.endpoints.subscribe()
     }
 
-    /// Replaces the addresses, which are in their own order. Endpoints of addresses that stay are kept.
-    pub(super) fn set_addresses(&self, addresses: &[IpAddr]) {
-        debug_assert!(!addresses.is_empty(), "an upstream loses its last address");
-        let addresses = with_port(addresses, self.port);
-        let has_changed = self.endpoints.send_if_modified(|endpoints| {
-            let updated = endpoint::updated(endpoints, &addresses, &self.health);
-            updated.map(|updated| *endpoints = updated).is_some()
-        });
-        if has_changed {
-            self.changes.count.fetch_add(1, Relaxed);
-        }
-    }
-
     /// Takes over from `known`, the same upstream in an earlier configuration: the report, the health of addresses that
     /// both have, and their statistics if the `rules_stay` for ejection.
     pub(super) fn remember(&mut self, known: &Self, rules_stay: bool) {
         self.reported = known.reported.clone();
         let known = known.endpoints();
-        let kept = |endpoint: &Arc<Endpoint>| {
+        let kept = |endpoint: &Arc<UpstreamEndpoint>| {
             let mut known = known.iter();
             let known = known.find(|known| known.address == endpoint.address);
             match known {
@@ -177,14 +164,18 @@ impl UpstreamTarget {
     }
 
     /// Connects to one of its endpoints. A failure requests another lookup of the name.
-    pub(super) async fn connect(&self, endpoint: &Endpoint, limit: Duration) -> io::Result<Stream> {
+    pub(super) async fn connect(
+        &self,
+        endpoint: &UpstreamEndpoint,
+        limit: Duration,
+    ) -> io::Result<Stream> {
         self.connect_by(self.tls.as_ref(), endpoint, limit).await
     }
 
     /// The same for HTTP/2. [`Stream::agreed_on_http2`] is the protocol that the upstream has selected.
     pub(super) async fn connect_for_http2(
         &self,
-        endpoint: &Endpoint,
+        endpoint: &UpstreamEndpoint,
         limit: Duration,
     ) -> io::Result<Stream> {
         self.connect_by(self.http2_tls.as_ref(), endpoint, limit)
@@ -198,7 +189,7 @@ impl UpstreamTarget {
     async fn connect_by(
         &self,
         tls: Option<&ClientTls>,
-        endpoint: &Endpoint,
+        endpoint: &UpstreamEndpoint,
         limit: Duration,
     ) -> io::Result<Stream> {
         let connecting = connect(endpoint.address, tls);
@@ -209,6 +200,25 @@ impl UpstreamTarget {
                 host.request();
             }
         })
+    }
+}
+
+impl AddressUser for UpstreamTarget {
+    /// Endpoints of addresses that stay are kept.
+    fn set_addresses(&self, addresses: &[IpAddr]) {
+        debug_assert!(!addresses.is_empty(), "an upstream loses its last address");
+        let addresses = with_port(addresses, self.port);
+        let has_changed = self.endpoints.send_if_modified(|endpoints| {
+            let updated = endpoint::updated(endpoints, &addresses, &self.health);
+            updated.map(|updated| *endpoints = updated).is_some()
+        });
+        if has_changed {
+            self.changes.count.fetch_add(1, Relaxed);
+        }
+    }
+
+    fn looked_up(&self) {
+        self.changes.looked_up.notify_waiters();
     }
 }
 

@@ -3,9 +3,8 @@
 
 mod promises;
 mod recent;
+mod upstreams;
 
-use std::net::SocketAddr;
-use std::sync::Arc;
 use std::sync::atomic::Ordering::Relaxed;
 
 use maud::{DOCTYPE, Markup, PreEscaped, html};
@@ -14,11 +13,10 @@ use posthaste_units::Size;
 use serde::Serialize;
 
 use self::recent::RecentDocument;
+use self::upstreams::AddressStatus;
 use super::history::History;
 use crate::context::GatewayContext;
-use crate::upstream::endpoint::Endpoint;
 use crate::upstream::health::UpstreamState;
-use crate::upstream::target::UpstreamTarget;
 
 /// The document at `/status.json`.
 #[derive(Serialize)]
@@ -35,24 +33,6 @@ struct UpstreamStatus<'a> {
     upstream: &'a str,
     state: UpstreamState,
     addresses: Vec<AddressStatus>,
-}
-
-/// An address of an upstream in the document.
-#[derive(Serialize)]
-struct AddressStatus {
-    address: SocketAddr,
-    state: UpstreamState,
-}
-
-impl AddressStatus {
-    fn all(target: &UpstreamTarget) -> Vec<Self> {
-        let endpoints = target.endpoints();
-        let status = |endpoint: &Arc<Endpoint>| Self {
-            address: endpoint.address,
-            state: endpoint.state(),
-        };
-        endpoints.iter().map(status).collect()
-    }
 }
 
 /// Returns the state of each upstream of each route and of its addresses, and the last fifteen minutes, as JSON.
@@ -111,24 +91,7 @@ pub(crate) fn page(context: &GatewayContext, history: &History) -> String {
                 (admission(context))
                 (promises::tables(&context.admission))
                 h2 { "Upstreams" }
-                table {
-                    tr { th { "Route" } th { "Upstream" } th { "State" } th { "Addresses" } }
-                    @for route in resolved.routes() {
-                        @for target in route.targets {
-                            tr {
-                                td { (route.label) }
-                                td { (target.name) }
-                                @let state = target.state().name();
-                                td class=(state) { (state) }
-                                td {
-                                    @for AddressStatus { address, state } in AddressStatus::all(target) {
-                                        span class=(state.name()) { (address) " " (state.name()) } " "
-                                    }
-                                }
-                            }
-                        }
-                    }
-                }
+                (upstreams::table(&resolved))
                 h2 { "Decisions" }
                 (decisions(context))
                 h2 { "Compression" }

@@ -18,7 +18,7 @@ use crate::config::UpstreamProtocol;
 use crate::request::body::RequestBody;
 use crate::upstream::body::{Http1Body, UpstreamBody};
 use crate::upstream::connection::UpstreamConnection;
-use crate::upstream::endpoint::Endpoint;
+use crate::upstream::endpoint::UpstreamEndpoint;
 use crate::upstream::error::{UpstreamError, lacks_descriptors};
 use crate::upstream::members::Member;
 use crate::upstream::pool::{Pool, PooledGuard};
@@ -173,7 +173,7 @@ impl Upstreams {
     async fn open_stream(
         &self,
         target: &UpstreamTarget,
-        endpoint: &Endpoint,
+        endpoint: &UpstreamEndpoint,
         mark: Dscp,
         peer: &Peer,
     ) -> Result<Stream, UpstreamError> {

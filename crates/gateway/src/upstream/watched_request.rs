@@ -8,7 +8,7 @@ use posthaste_units::Instant;
 
 use super::SendError;
 use super::ejection::Ejector;
-use super::endpoint::Endpoint;
+use super::endpoint::UpstreamEndpoint;
 use super::members::Member;
 use super::target::UpstreamTarget;
 use crate::clock::now;
@@ -16,13 +16,13 @@ use crate::observe::upstream_counters::{EjectionOutcome, UpstreamCounters};
 use crate::request::progress::{Upload, UploadProgress};
 
 /// A request on its way to an endpoint.
-pub(super) struct Watch<'a> {
+pub(super) struct WatchedRequest<'a> {
     ejector: &'a Ejector,
     sent: Instant,
     upload: Upload,
 }
 
-impl<'a> Watch<'a> {
+impl<'a> WatchedRequest<'a> {
     /// Starts with the request. The time spent waiting for its client does not count.
     pub(super) fn start(ejector: &'a Ejector, progress: Option<Rc<UploadProgress>>) -> Self {
         Self {
@@ -65,7 +65,7 @@ impl<'a> Watch<'a> {
     }
 }
 
-fn report(endpoint: &Endpoint, outcome: EjectionOutcome, counters: &UpstreamCounters) {
+fn report(endpoint: &UpstreamEndpoint, outcome: EjectionOutcome, counters: &UpstreamCounters) {
     counters.ejection(outcome);
     let address = endpoint.address;
     match outcome {
