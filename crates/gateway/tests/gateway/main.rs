@@ -11,6 +11,7 @@ mod ejection;
 mod faults;
 mod forwarding;
 mod grpc;
+mod http2_members;
 mod http2_support;
 mod http2_upstreams;
 mod listening;
