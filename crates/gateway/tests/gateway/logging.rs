@@ -5,7 +5,7 @@ use std::net::TcpStream;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-use posthaste_gateway::{RunningGateway, start};
+use posthaste_gateway::{GatewayError, RunningGateway, start};
 use serde_json::Value;
 
 use crate::support::{PATIENCE, SeenSignal, TestClient, TestOrigin, config, get, wait_until};
@@ -267,8 +267,10 @@ fn a_reply_whose_client_leaves_is_logged_as_incomplete() {
 
 #[test]
 fn the_line_of_a_slow_client_is_written_when_it_has_everything() {
-    const LENGTH: usize = 8 << 20;
-    let origin = TestOrigin::answering(book(LENGTH));
+    // More than the buffers of two sockets.
+    const LENGTH: usize = 32 << 20;
+    let head = format!("HTTP/1.1 200 OK\r\nContent-Length: {LENGTH}\r\n\r\n");
+    let origin = TestOrigin::answering([head.into_bytes(), vec![b'x'; LENGTH]].concat());
     let logged = Logged::start(&origin, "");
     let mut client = TestClient::new(&logged.gateway);
     client.send("GET / HTTP/1.1\r\nHost: s\r\nConnection: close\r\n\r\n");
@@ -453,6 +455,16 @@ fn a_rotated_file_is_released_at_a_reload_and_the_format_changes() {
         text.contains("\"GET /after HTTP/1.1\"")
     });
     assert_eq!(lines(&rotated).len(), 2);
+
+    // Only a restart starts or ends the log.
+    let error = logged
+        .gateway
+        .reload(config(&[origin.address], ""))
+        .unwrap_err();
+    assert!(
+        matches!(error, GatewayError::Fixed("access_log")),
+        "{error}"
+    );
 
     // A file that cannot be opened changes nothing.
     let more = "access_log = \"/nowhere/log\"";

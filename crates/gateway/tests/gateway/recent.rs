@@ -120,13 +120,18 @@ fn the_history_has_a_slot_for_each_five_seconds() {
             .unwrap()
             .clone()
     };
-    wait_until("two slots have ended", || slots().len() >= 2);
+    let answered = |slots: &[Value]| -> u64 {
+        slots
+            .iter()
+            .map(|slot| slot["answered"].as_u64().unwrap())
+            .sum()
+    };
+    wait_until("two slots have ended, and those of the requests", || {
+        let slots = slots();
+        slots.len() >= 2 && answered(&slots) == 4
+    });
     let slots = slots();
-    let answered: Vec<u64> = slots
-        .iter()
-        .map(|slot| slot["answered"].as_u64().unwrap())
-        .collect();
-    assert_eq!(answered.iter().sum::<u64>(), 4, "{slots:?}");
+    assert_eq!(answered(&slots), 4, "{slots:?}");
     for slot in &slots {
         assert_eq!(slot["p50"].is_null(), slot["answered"] == 0, "{slot}");
         assert!(slot["seconds"].as_f64().unwrap() >= 4.0, "{slot}");
