@@ -127,7 +127,9 @@ fn configuration(
     let token = folder.path().join("token");
     let priced = |controller: &str| {
         format!(
-            "[protection]
+            "[trust]
+forwarded = [\"127.0.0.1\"]
+[protection]
 policy = \"prices\"
 client = \"X-Client\"
 [prices]

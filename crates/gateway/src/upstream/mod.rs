@@ -186,7 +186,13 @@ impl Upstreams {
             match sent {
                 Ok(reply) => return Ok((reply, &self.targets[member.index])),
                 Err((failure, None)) => return Err(failure),
-                Err((failure, Some(unsent))) => (last, request) = (failure, unsent),
+                Err((failure, Some(unsent))) => {
+                    // A refused connection says less than the failure of another address.
+                    if matches!(last, UpstreamError::NoneHealthy | UpstreamError::Connect(_)) {
+                        last = failure;
+                    }
+                    request = unsent;
+                }
             }
             tried.failed.push(member.key());
         }

@@ -43,8 +43,10 @@ fn defaults_are_those_of_the_program() {
     let keys = smallest["route"][0].as_object().unwrap().clone();
     route.as_object_mut().unwrap().extend(keys);
     written["route"] = json!([route]);
-    // Prices have no effect without the policy and are tested separately.
+    // These tables change the behaviour by being there, and are tested separately.
     let prices = written.as_object_mut().unwrap().remove("prices").unwrap();
+    let route = written["route"][0].as_object_mut().unwrap();
+    let ejection = route.remove("ejection").unwrap();
     let read_back = read(written).unwrap();
     assert_eq!(
         format!("{read_back:#?}"),
@@ -52,6 +54,8 @@ fn defaults_are_those_of_the_program() {
     );
     let prices: config::Prices = serde_json::from_value(prices).unwrap();
     assert_eq!(prices, config::Prices::default());
+    let ejection: config::Ejection = serde_json::from_value(ejection).unwrap();
+    assert_eq!(ejection, config::Ejection::default());
 }
 
 /// Every table with its path of keys and its schema.
@@ -82,7 +86,7 @@ fn unknown_keys_are_refused_in_every_table() {
         assert_eq!(table["additionalProperties"], false, "{path:?}");
         let mut value = json!({ "unknown": 1 });
         for key in path.iter().rev() {
-            let is_list = ["route", "table"].contains(key);
+            let is_list = ["route", "table", "certificates"].contains(key);
             value = json!({ *key: if is_list { json!([value]) } else { value } });
         }
         let error = read(value).unwrap_err().to_string();

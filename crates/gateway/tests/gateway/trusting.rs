@@ -178,8 +178,11 @@ fn the_field_that_names_a_client_is_believed_from_trusted_proxies_only() {
             "[trust]\nforwarded = [{networks}]\n[protection]\npolicy = \"prices\"\nclient = \"X-Client\""
         );
         let gateway = start(config(&[origin.address], &more)).unwrap();
-        assert_eq!(get(&gateway, "/", ann).status, 200);
-        assert!(is_known_to(&gateway, ann));
+        // The first offer is published soon after the start.
+        wait_until("the client has a report", || {
+            assert_eq!(get(&gateway, "/", ann).status, 200);
+            is_known_to(&gateway, ann)
+        });
         // Without trust, all requests are of one client: the address.
         assert_eq!(is_known_to(&gateway, "X-Client: eve\r\n"), !is_believed);
         assert_eq!(is_known_to(&gateway, ""), !is_believed);

@@ -82,6 +82,7 @@ impl Market {
         let config = format!(
             "listen = \"127.0.0.1:0\"\n\
              [demand]\nwatch = {{ upstream = \"X-Busy\" }}\n\
+             [trust]\nforwarded = [\"127.0.0.1\"]\n\
              [protection]\nclient = \"X-Client\"\n{protection}\n\
              {publish}\
              [[route]]\npath = \"/\"\nupstream = [\"{}\"]\n",
