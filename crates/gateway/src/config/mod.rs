@@ -132,7 +132,7 @@ pub struct Timeouts {
     /// Maximum time in which a client takes nothing of the available reply; then the connection is closed. A slow
     /// client that makes progress may take any time.
     pub write: Span,
-    /// Maximum time for connecting to an upstream, including TLS; then 504.
+    /// Maximum time for connecting to an address of an upstream, including TLS; then the next address, or 504.
     pub connect: Span,
     /// Maximum time without progress while sending the request or waiting for the reply to start; then 504. Time spent
     /// waiting for the client is not counted.

@@ -128,7 +128,7 @@ pub struct Health {
     pub path: Option<String>,
     /// Interval and timeout of checks. At least 10 ms.
     pub every: Span,
-    /// Consecutive failures, of checks or connections, that take an upstream out of use.
+    /// Consecutive failures, of checks or connections, that take an address of an upstream out of use.
     #[schemars(range(min = 1))]
     pub failures: u32,
 }
@@ -146,13 +146,15 @@ pub struct Ejection {
     /// Window for the comparison of response times.
     pub interval: Span,
     /// Time of an exclusion, multiplied by the number of exclusions in a row, up to 10 times. Then the address gets
-    /// requests again.
+    /// requests again. The next exclusion is in the same row if the address was in service for less time than it was
+    /// excluded before.
     pub time: Span,
-    /// Maximum share of a route's addresses excluded at once. At least one address always stays.
+    /// Maximum share of a route's addresses excluded at once. The last usable address always stays.
     pub max: Ratio,
 }
 
-/// Further attempts of idempotent requests without a body (RFC 9110, section 9.2.2) that failed.
+/// Further attempts of idempotent requests without a body (RFC 9110, section 9.2.2) that failed. Each attempt has all
+/// time limits for itself. A reply with `Retry-After` causes none: the upstream asks for a pause.
 #[derive(Clone, Debug, PartialEq, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, default)]
 pub struct Retry {

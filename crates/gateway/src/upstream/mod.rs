@@ -1,4 +1,13 @@
 //! The forwarding stage: selects an endpoint and a connection, sends the request, receives the head of the reply.
+//!
+//! | module | content |
+//! |---|---|
+//! | `route_upstreams`, `target`, `endpoint` | shared by all threads: upstreams of a route, one upstream, one address |
+//! | `members`, `pool`, `connection` | of one thread: the choice of an endpoint, and the connections to it |
+//! | `resolution`, `lookup`, `changes` | names whose addresses change |
+//! | `health`, `health_check` | exclusion after failed connections and checks |
+//! | `ejection`, `ejection_state`, `watched_request` | exclusion after failed and slow replies |
+//! | `retry`, `retry_budget` | further attempts |
 
 pub(crate) mod body;
 mod changes;

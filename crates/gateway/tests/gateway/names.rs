@@ -140,7 +140,10 @@ impl Traffic {
 fn addresses_that_come_and_go_get_requests_as_long_as_they_are_there_and_none_is_lost() {
     let (port, origins) = origins(&[local(2), local(3)]);
     let server = TestNameServer::start(NAME, answer(1, &[local(2)]));
-    let gateway = named(&server, port, "min_ttl = \"200ms\"");
+    let upstream = format!("{NAME}:{port}");
+    let mut config = configured(&server, &upstream, "min_ttl = \"200ms\"", "");
+    config.threads = 2;
+    let gateway = start(config).unwrap();
     let traffic = Traffic::start(&gateway);
     wait_until("the first is asked", || origins[0].asked() > 100);
     assert_eq!(origins[1].asked(), 0);
@@ -161,6 +164,26 @@ fn addresses_that_come_and_go_get_requests_as_long_as_they_are_there_and_none_is
     traffic.end();
     assert!(resolutions(&gateway, "changed") >= 3.0);
     assert_eq!(resolutions(&gateway, "failed"), 0.0);
+}
+
+#[test]
+fn no_request_is_lost_while_names_and_the_configuration_change_all_the_time() {
+    let (port, origins) = origins(&[local(2), local(3)]);
+    let server = TestNameServer::start(NAME, answer(0, &[local(2)]));
+    let upstream = format!("{NAME}:{port}");
+    let mut config = configured(&server, &upstream, "min_ttl = \"100ms\"", "");
+    config.threads = 2;
+    let gateway = start(config.clone()).unwrap();
+    let traffic = Traffic::start(&gateway);
+    let mut turns = 0;
+    wait_until("each has been asked many times", || {
+        turns += 1;
+        let last = if turns / 40 % 2 == 0 { 2 } else { 3 };
+        server.set(NAME, answer(0, &[local(last)]));
+        gateway.reload(config.clone()).unwrap();
+        turns >= 200 && origins.iter().all(|origin| origin.asked() > 200)
+    });
+    traffic.end();
 }
 
 #[test]
