@@ -1,14 +1,14 @@
 //! Names of upstreams whose addresses change, with a name server of our own.
 
 use std::net::{IpAddr, TcpListener};
-use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering::SeqCst};
+use std::sync::{Arc, Mutex, mpsc};
 use std::time::{Duration, Instant};
 
 use posthaste_gateway::{GatewayConfig, RunningGateway, check, start};
 
 use crate::dns::{Answer, TestNameServer};
-use crate::support::{TestClient, TestOrigin, get, wait_until};
+use crate::support::{PATIENCE, TestClient, TestOrigin, get, wait_until};
 use crate::watching::{told, value};
 
 const NAME: &str = "shop.test";
@@ -266,7 +266,7 @@ fn failed_connections_cause_no_more_lookups_than_one_in_min_ttl() {
         assert_eq!(get(&gateway, "/", "").status, status);
     }
     // No request waits for a lookup that is not due in its time.
-    assert!(begin.elapsed() < crate::support::PATIENCE / 2);
+    assert!(begin.elapsed() < PATIENCE / 2);
     assert_eq!(server.queries(), 2);
     assert_eq!(addresses(&gateway)[0].1, "out");
 }
@@ -299,6 +299,50 @@ fn the_shortest_time_to_live_on_the_way_to_an_address_counts() {
     assert_eq!(body(&gateway), "127.0.0.2");
     server.set(NAME, alias("new.test"));
     wait_until("the alias is followed", || body(&gateway) == "127.0.0.3");
+}
+
+#[test]
+fn unused_connections_to_a_removed_address_are_closed_at_once_and_requests_in_flight_end() {
+    let (go_on, may_go_on) = mpsc::channel();
+    let (closed, is_closed) = mpsc::channel();
+    let (listener, other) = loop {
+        let one = TcpListener::bind((local(2), 0)).unwrap();
+        let port = one.local_addr().unwrap().port();
+        if let Ok(other) = TcpListener::bind((local(3), port)) {
+            break (one, other);
+        }
+    };
+    let port = listener.local_addr().unwrap().port();
+    let may_go_on = Mutex::new(may_go_on);
+    let old = TestOrigin::on(listener, move |line| {
+        while let Some(request) = line.request() {
+            if request.starts_with("GET /slow") {
+                let told = may_go_on.lock().unwrap();
+                told.recv_timeout(PATIENCE).unwrap();
+            }
+            line.write("HTTP/1.1 200 OK\r\nContent-Length: 3\r\n\r\nold");
+        }
+        let _ = closed.send(());
+    });
+    let _new = TestOrigin::on(other, |line| {
+        while line.request().is_some() {
+            line.write("HTTP/1.1 200 OK\r\nContent-Length: 3\r\n\r\nnew");
+        }
+    });
+    let server = TestNameServer::start(NAME, answer(0, &[local(2)]));
+    let bounds = "min_ttl = \"100ms\"\n[timeouts]\nupstream_idle = \"1h\"";
+    let gateway = named(&server, port, bounds);
+    let mut slow = TestClient::new(&gateway);
+    slow.send("GET /slow HTTP/1.1\r\nHost: s\r\n\r\n");
+    wait_until("the slow one is under way", || old.asked() == 1);
+    assert_eq!(body(&gateway), "old");
+    server.set(NAME, answer(0, &[local(3)]));
+    // The one that is not in use, also without further requests.
+    assert_eq!(is_closed.recv_timeout(PATIENCE), Ok(()));
+    go_on.send(()).unwrap();
+    assert_eq!(slow.reply(false).unwrap().body, b"old");
+    assert_eq!(is_closed.recv_timeout(PATIENCE), Ok(()));
+    assert_eq!(body(&gateway), "new");
 }
 
 #[test]
