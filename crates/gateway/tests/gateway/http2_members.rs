@@ -1,15 +1,18 @@
 //! Several upstreams of HTTP/2: health checks, failures of connections, shared connections, deadlines while connecting.
 
+use std::io::Read as _;
 use std::net::TcpListener;
-use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering::SeqCst};
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering::SeqCst};
+use std::sync::{Arc, Mutex};
 
+use bytes::Bytes;
+use h2::Reason;
 use hyper::Response;
 use posthaste_gateway::start;
 
 use crate::http2_support::{Http2Client, Http2Origin, http2_config, run, until};
 use crate::http2_upstreams::metric;
-use crate::support::{closed_port, get, wait_until};
+use crate::support::{TestOrigin, closed_port, config, get, wait_until};
 
 #[test]
 fn health_checks_speak_http2() {
@@ -122,5 +125,42 @@ fn a_deadline_passes_while_the_gateway_connects() {
             metric(&gateway, "grpc_deadlines_total{phase=\"reply\"}") == 1.0
         })
         .await;
+    });
+}
+
+/// hyper reports a stream that its client has reset with NO_ERROR as if it had ended.
+#[test]
+fn a_request_that_its_client_resets_does_not_look_complete_over_http1() {
+    let received = Arc::<Mutex<Vec<u8>>>::default();
+    let (all, ended) = (received.clone(), Arc::<AtomicUsize>::default());
+    let count = ended.clone();
+    let origin = TestOrigin::start(move |line| {
+        let mut piece = [0; 4096];
+        while let Ok(length @ 1..) = line.stream.read(&mut piece) {
+            all.lock().unwrap().extend_from_slice(&piece[..length]);
+        }
+        count.fetch_add(1, SeqCst);
+    });
+    let gateway = start(config(&[origin.address], "")).unwrap();
+    run(async {
+        for (number, reason) in [Reason::NO_ERROR, Reason::CANCEL].into_iter().enumerate() {
+            let mut client = Http2Client::new(&gateway).await;
+            let (_reply, mut stream) = client.post("/", &[]);
+            stream
+                .send_data(Bytes::from_static(b"some"), false)
+                .unwrap();
+            until("the upstream has it", || {
+                received.lock().unwrap().ends_with(b"some\r\n")
+            })
+            .await;
+            stream.send_reset(reason);
+            until("the connection is closed", || {
+                ended.load(SeqCst) == number + 1
+            })
+            .await;
+            let received = std::mem::take(&mut *received.lock().unwrap());
+            let text = String::from_utf8_lossy(&received);
+            assert!(!text.ends_with("0\r\n\r\n"), "{reason:?}: {text}");
+        }
     });
 }
