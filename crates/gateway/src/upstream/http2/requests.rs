@@ -144,6 +144,12 @@ impl Upstreams {
         if let Some(lease) = pool.http2.take(mark, refused) {
             return Ok(Connected::Http2(lease));
         }
+        if pool.http2.selects_http1() {
+            // Another request has learned it meanwhile.
+            drop(turn);
+            let connection = self.connect(target, endpoint, mark, peer).await?;
+            return Ok(Connected::Http1(Box::new(connection)));
+        }
         let opened = match self.open_stream(target, endpoint, mark, peer).await {
             Ok(stream) => start(target, stream, mark, pool.http2.limit()).await,
             Err(error) => Err(error),
