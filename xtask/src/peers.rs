@@ -124,6 +124,11 @@ pub(crate) const PEERS: &[Peer] = &[
         run: gateway::grpc,
     },
     Peer {
+        name: "websocket",
+        about: "PyPI's websockets on both sides of the gateway, plain and TLS; h2 as a client of RFC 8441",
+        run: gateway::websocket,
+    },
+    Peer {
         name: "prometheus",
         about: "Prometheus scrapes gateway, broker and bookshop: rates, quantiles of every histogram, lint",
         run: prometheus::prometheus,

@@ -59,7 +59,7 @@ pub(crate) fn self_signed(site: &Site) -> Outcome<()> {
 }
 
 /// Creates a key, and a certificate of this kind for it.
-fn certificate(site: &Site, folder: &Path, last_step: &str) -> Outcome<PathBuf> {
+pub(super) fn certificate(site: &Site, folder: &Path, last_step: &str) -> Outcome<PathBuf> {
     let openssl = tools::debian(&site.checkout, "openssl", "openssl")?;
     for step in [
         "ecparam -name prime256v1 -genkey -noout -out key.pem",

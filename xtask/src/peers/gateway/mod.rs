@@ -13,6 +13,7 @@ mod doubtful;
 mod grpc;
 mod strict;
 mod traces;
+mod websocket;
 
 use std::process::Command;
 
@@ -28,6 +29,7 @@ pub(crate) use differ::differ;
 pub(crate) use grpc::grpc;
 pub(crate) use strict::strict;
 pub(crate) use traces::traces;
+pub(crate) use websocket::websocket;
 
 /// Starts a gateway in front of `upstream`, with `before` the route in its configuration and `after` in it.
 fn start(site: &Site, upstream: &str, before: &str, after: &str) -> Outcome<Server> {
