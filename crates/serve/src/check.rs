@@ -4,11 +4,11 @@
 //! and of HTTP/2: host and target (RFC 9112, section 3.2; RFC 9113, section 8.3.1), expectations (RFC 9110, section
 //! 10.1.1), and for HTTP/2 that the fields can be written as HTTP/1 (RFC 9113, section 8.2.1).
 
+use hyper::ext::Protocol;
 use hyper::header::{CONTENT_LENGTH, EXPECT, HOST, HeaderMap, HeaderName, HeaderValue};
 use hyper::{Method, Request, StatusCode, Uri, Version};
 
 use crate::framing::Cause;
-use crate::switch::is_extended_connect;
 
 /// Maximum number of fields, equal to that of the HTTP/1 parser.
 const MAX_FIELDS: usize = 100;
@@ -89,6 +89,11 @@ fn check_fields(headers: &HeaderMap) -> Result<(), Rejection> {
 fn is_token(name: &HeaderName) -> bool {
     let is_tchar = |byte: u8| byte.is_ascii_alphanumeric() || b"!#$%&'*+-.^_`|~".contains(&byte);
     name.as_str().bytes().all(is_tchar)
+}
+
+/// True for the extended CONNECT of HTTP/2 (RFC 8441, section 4).
+fn is_extended_connect<B>(request: &Request<B>) -> bool {
+    *request.method() == Method::CONNECT && request.extensions().get::<Protocol>().is_some()
 }
 
 fn check_host<B>(request: &Request<B>, host: Option<&HeaderValue>) -> Result<(), Rejection> {

@@ -18,9 +18,10 @@ use crate::peer::Peer;
 use crate::service::HandlerService;
 use crate::stated_source::{NoHeader, stated_source};
 use crate::stream::Stream;
-use crate::switch::{SwitchTask, run_connection};
+use crate::switch::SwitchTask;
 use crate::tls::is_client_certificate_refused;
 use crate::transport::Transport;
+use crate::tunnel::run_connection;
 
 /// Maximum size of a request's header, and of the read buffer.
 const MAX_HEAD: usize = 64 << 10;
@@ -211,7 +212,7 @@ async fn serve_http1_until_idle<H: Handler>(
 /// Runs the task of a connection that has switched to another protocol, then closes the connection.
 async fn serve_switched(transport: Transport, task: SwitchTask, peer: &Peer) {
     if let Some(transport) = run_connection(transport, task, peer).await {
-        close(transport, peer, true).await;
+        close(*transport, peer, true).await;
     }
 }
 

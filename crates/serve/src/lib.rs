@@ -49,6 +49,7 @@ mod thread;
 mod timer;
 mod tls;
 mod transport;
+mod tunnel;
 pub mod verification;
 mod worker;
 

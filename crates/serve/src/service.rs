@@ -20,7 +20,7 @@ use crate::incoming::Incoming;
 use crate::mark::begin_reply;
 use crate::peer::Peer;
 use crate::reply_body::{BodySource, ReplyBody};
-use crate::switch::{settle, take_stream};
+use crate::tunnel::{settle, take_stream};
 
 /// The handler as a hyper service.
 pub(crate) struct HandlerService<H> {

@@ -22,8 +22,8 @@ pub(crate) struct Transport {
     /// Data read earlier, returned first.
     pub(crate) ahead: Bytes,
     pub(crate) stream: Stream,
-    connection: Rc<ConnectionState>,
-    thread: Rc<ServerThread>,
+    pub(crate) connection: Rc<ConnectionState>,
+    pub(crate) thread: Rc<ServerThread>,
     filter: InputFilter,
 }
 
@@ -60,11 +60,6 @@ impl Transport {
         debug_assert!(matches!(self.filter, InputFilter::Http1(..)));
         self.filter = InputFilter::Off;
         Ok(())
-    }
-
-    /// Closes by a reset.
-    pub(crate) fn reset(self) {
-        self.connection.end();
     }
 
     fn wrote(&self, offered: usize, outcome: &Poll<io::Result<usize>>) {

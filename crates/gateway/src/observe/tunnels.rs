@@ -1,14 +1,11 @@
 //! Counters of switches of protocol and of the tunnels after them.
 
 use std::fmt::Error;
-use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 
 use posthaste_http_fields::upgrade::{SwitchObstacle, WEBSOCKET};
 use posthaste_serve::exposition::{counters, gauge};
 use prometheus_client::encoding::DescriptorEncoder;
-
-use super::metrics::GatewayMetrics;
 
 /// Outcomes of switches that were forwarded, in the order in which they are counted.
 const OUTCOMES: [&str; 4] = ["opened", "refused", "invalid", "stopping"];
@@ -82,13 +79,6 @@ pub(crate) struct TunnelCounters {
     to_client: AtomicU64,
 }
 
-/// An open tunnel. Counts its end when dropped.
-pub(crate) struct OpenTunnel {
-    pub(crate) metrics: Arc<GatewayMetrics>,
-    /// The end, if it is dropped now.
-    pub(crate) end: TunnelEnd,
-}
-
 impl TunnelCounters {
     /// Counts a switch to `protocol` that was forwarded.
     pub(crate) fn switched(&self, protocol: &str, outcome: SwitchOutcome) {
@@ -99,6 +89,11 @@ impl TunnelCounters {
     /// Counts a request whose switch was ignored or refused before it was forwarded.
     pub(crate) fn ignored(&self, obstacle: SwitchObstacle) {
         self.ignored[obstacle as usize].fetch_add(1, Relaxed);
+    }
+
+    /// Counts the end of a tunnel.
+    pub(crate) fn ended(&self, end: TunnelEnd) {
+        self.ended[end as usize].fetch_add(1, Relaxed);
     }
 
     /// Counts bytes that a tunnel has written.
@@ -157,24 +152,5 @@ impl TunnelCounters {
         counters(out, "tunnel_bytes", "Bytes in tunnels, by receiver", rows)?;
         let help = "Tunnels open now";
         gauge(out, "tunnels_open", help, self.open() as f64)
-    }
-}
-
-impl OpenTunnel {
-    /// Counts a new tunnel for `protocol`.
-    pub(crate) fn begin(metrics: &Arc<GatewayMetrics>, protocol: &str) -> Self {
-        metrics.tunnels.switched(protocol, SwitchOutcome::Opened);
-        Self {
-            metrics: metrics.clone(),
-            // Before it runs, only the loss of the client ends it.
-            end: TunnelEnd::ClientError,
-        }
-    }
-}
-
-impl Drop for OpenTunnel {
-    fn drop(&mut self) {
-        let ended = &self.metrics.tunnels.ended;
-        ended[self.end as usize].fetch_add(1, Relaxed);
     }
 }

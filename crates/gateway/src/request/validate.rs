@@ -3,13 +3,13 @@
 //! Heads that two parsers could read differently reach no handler: `serve` has checked the framing, the Host field and
 //! its agreement with an absolute target.
 
+use hyper::ext::Protocol;
 use hyper::header::{COOKIE, HOST, HeaderMap, HeaderValue};
 use hyper::http::request::Parts;
 use hyper::http::uri::PathAndQuery;
 use hyper::{Method, StatusCode, Uri, Version};
 
 use crate::error::Rejection;
-use crate::tunnel::is_extended_connect;
 
 /// Normalises a request's head for forwarding: origin-form target, one Host, one Cookie.
 pub(crate) fn validate_head(head: &mut Parts) -> Result<(), Rejection> {
@@ -34,6 +34,11 @@ pub(crate) fn validate_head(head: &mut Parts) -> Result<(), Rejection> {
     join_cookies(&mut head.headers);
     head.version = Version::HTTP_11;
     Ok(())
+}
+
+/// True for the extended CONNECT of HTTP/2. Its head is that of a GET otherwise.
+fn is_extended_connect(head: &Parts) -> bool {
+    head.method == Method::CONNECT && head.extensions.get::<Protocol>().is_some()
 }
 
 /// Joins Cookie fields. HTTP/2 allows several, HTTP/1.1 only one (RFC 9113, section 8.2.3).

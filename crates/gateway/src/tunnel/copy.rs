@@ -15,7 +15,8 @@ use posthaste_serve::SwitchedStream;
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 use tokio::time::{Instant, Sleep, sleep};
 
-use crate::observe::tunnels::{OpenTunnel, TunnelEnd};
+use super::open::OpenTunnel;
+use crate::observe::tunnels::TunnelEnd;
 use crate::upstream::switched::SwitchedUpstream;
 
 /// Size of the buffer of a thread.
@@ -148,11 +149,19 @@ impl Tunnel {
     /// Closes both sides. A side gets a reset if data for it is missing.
     fn close(&mut self, end: TunnelEnd) -> Option<SwitchedStream> {
         let (client, upstream) = self.sides.take()?;
-        let is_error = matches!(end, TunnelEnd::ClientError | TunnelEnd::UpstreamError);
-        self.open.end = match is_error && client.is_draining() {
+        self.open.end = match end {
             // The end of the grace time fails the streams of an HTTP/2 connection.
-            true => TunnelEnd::Stopped,
-            false => end,
+            TunnelEnd::ClientError | TunnelEnd::UpstreamError if client.is_draining() => {
+                TunnelEnd::Stopped
+            }
+            // Often, a side that has its peer's end closes without a word.
+            TunnelEnd::ClientError if self.to_client.phase == FlowPhase::Over => {
+                TunnelEnd::UpstreamClosed
+            }
+            TunnelEnd::UpstreamError if self.to_upstream.phase == FlowPhase::Over => {
+                TunnelEnd::ClientClosed
+            }
+            _ => end,
         };
         let is_complete = |flow: &Flow| flow.rest.is_empty();
         let (to_client, to_upstream) = match end {

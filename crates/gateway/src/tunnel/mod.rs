@@ -12,6 +12,7 @@
 //! [`copy`] moves the bytes.
 
 mod copy;
+mod open;
 
 use std::pin::Pin;
 use std::sync::Arc;
@@ -33,9 +34,10 @@ use ring::digest::{SHA1_FOR_LEGACY_USE_ONLY, digest};
 use rustix::rand::{GetRandomFlags, getrandom};
 
 use self::copy::Tunnel;
+use self::open::OpenTunnel;
 use crate::error::Rejection;
 use crate::observe::metrics::GatewayMetrics;
-use crate::observe::tunnels::{OpenTunnel, SwitchOutcome};
+use crate::observe::tunnels::SwitchOutcome;
 use crate::response::body::ReplyBody;
 use crate::upstream::body::UpstreamBody;
 use crate::upstream::error::UpstreamError;
@@ -60,11 +62,6 @@ pub(crate) struct Switch {
 pub(crate) struct SwitchRules {
     pub(crate) protocols: Vec<String>,
     pub(crate) idle: Duration,
-}
-
-/// True for the extended CONNECT of HTTP/2. Its head is that of a GET otherwise.
-pub(crate) fn is_extended_connect(head: &Parts) -> bool {
-    head.method == Method::CONNECT && head.extensions.get::<Protocol>().is_some()
 }
 
 impl Switch {

@@ -256,22 +256,7 @@ fn a_failure_of_one_side_resets_the_other() {
 
 /// Has the socket close by a reset.
 fn reset(stream: &std::net::TcpStream) {
-    use std::os::fd::AsRawFd as _;
-    let linger = libc::linger {
-        l_onoff: 1,
-        l_linger: 0,
-    };
-    // SAFETY: the descriptor is open, and the value has the length that is stated.
-    let outcome = unsafe {
-        libc::setsockopt(
-            stream.as_raw_fd(),
-            libc::SOL_SOCKET,
-            libc::SO_LINGER,
-            (&raw const linger).cast(),
-            size_of::<libc::linger>() as libc::socklen_t,
-        )
-    };
-    assert_eq!(outcome, 0);
+    rustix::net::sockopt::set_socket_linger(stream, Some(Duration::ZERO)).unwrap();
 }
 
 #[test]

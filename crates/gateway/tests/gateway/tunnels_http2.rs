@@ -23,9 +23,9 @@ use crate::tunnels::{SWITCHED, echo, ended, ignored, metric, switches};
 const OK: &str = "HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nok";
 
 #[derive(Clone)]
-struct OnThisThread;
+struct LocalExecutor;
 
-impl<F: Future<Output: 'static> + 'static> hyper::rt::Executor<F> for OnThisThread {
+impl<F: Future<Output: 'static> + 'static> hyper::rt::Executor<F> for LocalExecutor {
     fn execute(&self, task: F) {
         spawn_local(task);
     }
@@ -48,7 +48,7 @@ async fn connect(gateway: &RunningGateway) -> Sender {
 }
 
 async fn over(stream: impl AsyncRead + AsyncWrite + Unpin + 'static) -> Sender {
-    let builder = http2::Builder::new(OnThisThread);
+    let builder = http2::Builder::new(LocalExecutor);
     let (mut sender, connection) = builder.handshake(TokioIo::new(stream)).await.unwrap();
     spawn_local(connection);
     let request = Request::get("http://s/plain").body(Empty::new()).unwrap();

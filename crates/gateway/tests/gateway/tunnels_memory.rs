@@ -36,7 +36,7 @@ const UPSTREAM: &str = "POSTHASTE_TEST_UPSTREAM";
 const LISTENING: &str = "the gateway listens on ";
 
 #[test]
-#[ignore = "the gateway's process of the measurement"]
+#[ignore = "needs a measurement: idle_tunnels_are_small runs it"]
 fn gateway_in_a_process() {
     let Ok(upstream) = std::env::var(UPSTREAM) else {
         return;
@@ -127,7 +127,7 @@ async fn check(client: &mut TcpStream) {
 }
 
 #[test]
-#[ignore = "opens 40,000 sockets"]
+#[ignore = "needs 20,000 open files: cargo test -- --ignored tunnels_memory::idle runs it"]
 fn idle_tunnels_are_small() {
     let tunnels = TUNNELS.min(open_files().saturating_sub(OTHERS) / 2 - FIRST);
     let runtime = tokio::runtime::Builder::new_current_thread()
