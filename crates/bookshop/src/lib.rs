@@ -136,6 +136,7 @@ pub fn start(config: BookshopConfig) -> Result<Running, BookshopError> {
         // The connection slots model the workers of a server, and each worker waits for its client.
         evicts_unused: false,
         keep_alive: config.keep_alive,
+        switches: false,
         timeouts: config.timeouts,
         tls,
         hooks: config
