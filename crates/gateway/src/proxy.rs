@@ -39,7 +39,9 @@ use crate::response::{head, marking, redirect, rejection};
 use crate::routing::field_changes::FieldChanges;
 use crate::routing::router::{Route, Router};
 use crate::tunnel::Switch;
+use crate::upstream::body::UpstreamBody;
 use crate::upstream::concurrency_limit::ConcurrencyLimit;
+use crate::upstream::switched::SwitchedUpstream;
 
 /// The gateway of one thread.
 pub(crate) struct Gateway {
@@ -144,35 +146,20 @@ impl Gateway {
         let (config, journal) = (&router.resolved.config, exchange.journal);
         let (peer, identity) = (&exchange.peer, exchange.identity);
         let (mut head, body) = request.into_parts();
-        let version = head.version;
+        let (version, has_body) = (head.version, !body.is_end_stream());
 
         validate_head(&mut head)?;
         if let Some(reply) = self.own_reply(&head, config, exchange)? {
             return Ok((reply, None));
         }
-        let route = router.route(&head.headers, head.uri.path())?;
-        journal.routed(&route.times);
-        exchange.reply_fields.set(route.reply_fields.clone());
-        if let Some(rewrite) = &route.rewrite {
-            head.uri = rewrite.apply(&head.uri)?;
-        }
-        let has_body = !body.is_end_stream();
-        let switches = &route.switches;
-        let switch = Switch::requested(&mut head, has_body, version, switches, peer, metrics)?;
+        let (route, switch) = self.route(router, &mut head, (has_body, version), exchange)?;
         let mut body = RequestBody::receive(&mut head, body, route.body_limit, peer)?;
         journal.receives(|| body.progress());
         let preferences = Preferences::read(&head, &mut body, &route.described, route.wish).await?;
         metrics.preferences(preferences.seen, preferences.unread);
-        let codings = route.menu.codings();
-        let guard = admission
-            .admit(
-                &config.protection,
-                &mut head,
-                &preferences,
-                codings,
-                identity,
-            )
-            .inspect_err(|_| journal.refused())?;
+        let (codings, rules) = (route.menu.codings(), &config.protection);
+        let guard = admission.admit(rules, &mut head, &preferences, codings, identity);
+        let guard = guard.inspect_err(|_| journal.refused())?;
         journal.admitted();
         let (marks, promised) = (router.marks.as_ref(), guard.priorities());
         let mark = marking::decide(marks, &preferences, promised, route.mark);
@@ -192,21 +179,13 @@ impl Gateway {
         let outcome = guard.run(sending, upload.progress()).await;
         drop(permit);
         let status = outcome.as_ref().map(|(reply, _)| reply.status());
-        record(
-            metrics,
-            &guard,
-            exchange.trace,
-            (sent, upload.waited()),
-            status,
-        );
+        let (trace, waited) = (exchange.trace, upload.waited());
+        record(metrics, &guard, trace, (sent, waited), status);
 
         let (mut reply, target) = outcome.map_err(|failure| route.upstreams.rejection(failure))?;
         journal.replied(&target.name);
         head::take_report(&config.demand.watch, &target.reported, reply.headers_mut());
-        let switched = match &switch {
-            Some(switch) => switch.accepted(&mut reply)?,
-            None => None,
-        };
+        let switched = accepted(switch.as_deref(), &mut reply)?;
         head::prepare(&mut reply);
         if let Some(reversal) = reversal {
             reversal.apply(reply.headers_mut());
@@ -232,6 +211,25 @@ impl Gateway {
         Ok((reply, Some((preferences.preference, reason))))
     }
 
+    /// Selects the route, rewrites the path, and reads a request for another protocol.
+    fn route<'r>(
+        &self,
+        router: &'r Router,
+        head: &mut Parts,
+        (has_body, version): (bool, Version),
+        exchange: &Exchange<'_, 'r>,
+    ) -> Result<(&'r Route, Option<Box<Switch>>), Rejection> {
+        let route = router.route(&head.headers, head.uri.path())?;
+        exchange.journal.routed(&route.times);
+        exchange.reply_fields.set(route.reply_fields.clone());
+        if let Some(rewrite) = &route.rewrite {
+            head.uri = rewrite.apply(&head.uri)?;
+        }
+        let (rules, metrics) = (&route.switches, &self.context.metrics);
+        let switch = Switch::requested(head, has_body, version, rules, &exchange.peer, metrics)?;
+        Ok((route, switch))
+    }
+
     /// The reply to a request that needs no route: a redirect to HTTPS, or the page with the current offer.
     fn own_reply(
         &self,
@@ -250,6 +248,17 @@ impl Gateway {
                 .admission
                 .offer_page(&config.protection, head, identity)),
         }
+    }
+}
+
+/// Takes the upstream's stream, if a switch was requested and it has accepted.
+fn accepted(
+    switch: Option<&Switch>,
+    reply: &mut Response<UpstreamBody>,
+) -> Result<Option<SwitchedUpstream>, Rejection> {
+    match switch {
+        Some(switch) => switch.accepted(reply),
+        None => Ok(None),
     }
 }
 

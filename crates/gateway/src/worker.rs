@@ -1,0 +1,82 @@
+//! The gateway of one thread, with its background tasks.
+
+use std::cell::RefCell;
+use std::rc::Rc;
+use std::sync::Arc;
+use std::time::Duration;
+
+use posthaste_compression::LoadEstimate;
+use tokio::sync::watch;
+
+use crate::config::Watch;
+use crate::context::GatewayContext;
+use crate::load::thread::sample_load;
+use crate::observe::metrics::GatewayMetrics;
+use crate::proxy::Gateway;
+use crate::response::worker::CompressionWorker;
+use crate::routing::resolved::ResolvedConfig;
+use crate::routing::router::Router;
+use crate::upstream::concurrency_limit::ConcurrencyLimit;
+
+/// Interval between searches for unused connections to upstreams.
+const SWEEP: Duration = Duration::from_secs(1);
+
+/// Creates the gateway of one thread and spawns its background tasks.
+pub(crate) fn gateway(context: &Arc<GatewayContext>, thread: usize) -> Gateway {
+    let mut configs = context.resolved.subscribe();
+    let first = configs.borrow_and_update().clone();
+    let metrics = context.metrics.clone();
+    let worker = Rc::new(CompressionWorker::new(thread, metrics, &first.config));
+    match first.config.demand.watch {
+        Watch::Workers => {
+            tokio::task::spawn_local(sample_load(context.clone(), worker.clone()));
+        }
+        _ => {
+            let estimates = context.estimate.subscribe();
+            tokio::task::spawn_local(watch_load(estimates, worker.clone()));
+        }
+    }
+    let checks = thread == 0;
+    let router = Router::new(&context.metrics, first, checks);
+    let router = Rc::new(RefCell::new(Rc::new(router)));
+    let watching = watch_config(context.metrics.clone(), configs, router.clone(), checks);
+    tokio::task::spawn_local(watching);
+    tokio::task::spawn_local(sweep(router.clone()));
+    let limit = Rc::new(ConcurrencyLimit::new());
+    tokio::task::spawn_local(limit.clone().grow_while_idle());
+    Gateway {
+        context: context.clone(),
+        router,
+        worker,
+        limit,
+    }
+}
+
+/// Applies each new configuration to the thread.
+async fn watch_config(
+    metrics: Arc<GatewayMetrics>,
+    mut configs: watch::Receiver<Arc<ResolvedConfig>>,
+    router: Rc<RefCell<Rc<Router>>>,
+    checks: bool,
+) {
+    while configs.changed().await.is_ok() {
+        let config = configs.borrow_and_update().clone();
+        router.replace(Rc::new(Router::new(&metrics, config, checks)));
+    }
+}
+
+/// Passes each new load estimate to the thread's `CompressionWorker`.
+async fn watch_load(mut estimates: watch::Receiver<LoadEstimate>, worker: Rc<CompressionWorker>) {
+    while estimates.changed().await.is_ok() {
+        let estimate = *estimates.borrow_and_update();
+        worker.estimate.set(estimate);
+    }
+}
+
+async fn sweep(router: Rc<RefCell<Rc<Router>>>) {
+    loop {
+        tokio::time::sleep(SWEEP).await;
+        let router = router.borrow().clone();
+        router.close_unused();
+    }
+}
