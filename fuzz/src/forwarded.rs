@@ -10,7 +10,7 @@ use crate::within;
 /// What a proxy appends to a list: its client.
 const CLIENT: IpAddr = IpAddr::V4(std::net::Ipv4Addr::new(192, 0, 2, 1));
 
-/// Room for the senders, which grows with their number up to the maximum.
+/// Bytes for the senders. The memory grows with their number up to the maximum.
 const MEMORY: usize = 8 * 1024;
 
 /// Any bytes as lines of X-Forwarded-For and of Forwarded.

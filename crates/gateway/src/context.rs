@@ -65,7 +65,10 @@ impl GatewayContext {
     /// The last sampled busy share, 0 to 1. `None` if unknown.
     pub(crate) fn busy(&self) -> Option<f64> {
         match self.resolved().config.demand.watch {
-            Watch::Workers => Some(self.estimate().busy.into()),
+            Watch::Workers => {
+                let estimate = self.estimate();
+                estimate.is_known.then(|| estimate.busy.into())
+            }
             // Current as soon as a reply has carried a report.
             Watch::Upstream(_) => self.resolved().reported_busy(now()),
             _ => Some(f64::from_bits(self.latest.load(Relaxed))).filter(|busy| !busy.is_nan()),

@@ -160,7 +160,7 @@ impl Gateway {
         let (codings, rules) = (route.menu.codings(), &config.protection);
         let guard = admission.admit(rules, &mut head, &preferences, codings, identity);
         let guard = guard.inspect_err(|_| journal.refused())?;
-        journal.admitted();
+        journal.admitted(guard.would_reject());
         let (marks, promised) = (router.marks.as_ref(), guard.priorities());
         let mark = marking::decide(marks, &preferences, promised, route.mark);
         let conditions = RequestConditions::read(&head);
@@ -182,6 +182,9 @@ impl Gateway {
         let (trace, waited) = (exchange.trace, upload.waited());
         record(metrics, &guard, trace, (sent, waited), status);
 
+        if let (Err(_), Some(switch)) = (&outcome, &switch) {
+            switch.failed();
+        }
         let (mut reply, target) = outcome.map_err(|failure| route.upstreams.rejection(failure))?;
         journal.replied(&target.name);
         head::take_report(&config.demand.watch, &target.reported, reply.headers_mut());

@@ -90,10 +90,11 @@ impl RunningGateway {
             return Err(GatewayError::Fixed(name));
         }
         let tls = tls_settings(&config)?;
-        let file = access_log(&config, AccessLog::reopen)?;
         let resolved = ResolvedConfig::following(config, &now)?;
         let settings = resolved.config.admission();
         start_pricing(&self.context, &settings, &mut pricing)?;
+        // Last, because it creates the file.
+        let file = access_log(&resolved.config, AccessLog::reopen)?;
         // Nothing fails from here on.
         let (admission, offering) = (&self.context.admission, &resolved.offering);
         admission.change(&resolved.config.protection, &settings, offering);

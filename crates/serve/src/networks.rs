@@ -47,12 +47,12 @@ mod tests {
     use super::*;
 
     #[derive(Deserialize)]
-    struct Table {
+    struct NetworkTable {
         networks: Networks,
     }
 
     fn networks(list: &str) -> Result<Networks, toml::de::Error> {
-        let table = toml::from_str::<Table>(&format!("networks = {list}"))?;
+        let table = toml::from_str::<NetworkTable>(&format!("networks = {list}"))?;
         Ok(table.networks)
     }
 

@@ -176,7 +176,7 @@ pub(crate) const NETWORK: &[(&str, &[&str])] = &[
             "demo",
         ],
     ),
-    ("tokio-rustls", &["serve"]),
+    ("tokio-rustls", &["serve", "gateway"]),
     // load has an event loop of its own and drives the TLS state machine in it. A test of the papers is a client
     // that counts the bytes below TLS. Tests of the gateway are clients with certificates.
     ("rustls", &["serve", "load", "papers", "gateway"]),

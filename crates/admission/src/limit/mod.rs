@@ -133,16 +133,18 @@ impl Limit {
     ///   5681): if the service is still overloaded, a round of replies or failures lowers it again. Each recovery
     ///   halves the confirmed limit, until rounds confirm a higher one.
     pub fn rest(&mut self) {
-        self.now = self.settled();
+        // The bounds may have changed since the probe began.
+        let (least, most) = (f64::from(self.least), f64::from(self.most));
+        self.now = self.settled().clamp(least, most);
         self.round = Round::default();
         if let LimiterState::Gradient(running) = &mut self.limiter {
             running.rest();
         }
-        let half = (self.confirmed / 2.0).max(f64::from(self.least));
+        let half = (self.confirmed / 2.0).max(least);
         if self.now < half {
             (self.now, self.confirmed) = (half, half);
         }
-        debug_assert!(self.now <= f64::from(self.most), "a limit of {}", self.now);
+        debug_assert!(self.now <= most, "a limit of {}", self.now);
     }
 
     /// The limit without a probe under way.

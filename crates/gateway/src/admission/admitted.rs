@@ -122,7 +122,6 @@ impl<'p> AdmissionGuard<'p> {
     }
 
     /// Reason for which the policy would have rejected the request, if a dry run admitted it.
-    #[allow(dead_code, reason = "for the access log")]
     pub(crate) fn would_reject(&self) -> Option<&'static str> {
         let (_, admitted, _) = self.admitted.as_ref()?;
         admitted.would_reject.map(RejectionReason::name)

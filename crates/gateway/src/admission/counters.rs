@@ -37,7 +37,7 @@ const OTHERS: [&str; 2] = ["rate", "limit"];
 const REASONS: usize = OTHERS.len() + REFUSALS.len();
 
 impl RejectionReason {
-    /// Its name as a label of metrics and in the access log.
+    /// Its name as a label of metrics, and in the access log of a dry run.
     pub(super) const fn name(self) -> &'static str {
         match self {
             Self::Rate => OTHERS[0],

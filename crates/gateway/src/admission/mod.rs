@@ -15,6 +15,7 @@ mod offer_fields;
 mod offer_page;
 pub(crate) mod offering;
 pub(crate) mod price_loop;
+mod price_sampler;
 mod publication;
 mod rejected;
 mod state;

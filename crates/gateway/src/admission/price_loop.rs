@@ -127,32 +127,6 @@ async fn adjust(
     }
 }
 
-/// What the price loop knows of the service.
-#[derive(Debug)]
-pub(super) struct PriceSampler {
-    /// Interval of price updates.
-    pub(super) every: Span,
-    last: Instant,
-    /// The last sampled busy share.
-    busy: f64,
-    /// Known capacity, in requests per second.
-    capacity: Option<f64>,
-    /// Shortest recent mean time of a reply, in seconds.
-    least: Option<f64>,
-}
-
-impl PriceSampler {
-    pub(super) const fn new(at: Instant) -> Self {
-        Self {
-            every: Span::ZERO,
-            last: at,
-            busy: 0.0,
-            capacity: None,
-            least: None,
-        }
-    }
-}
-
 impl AdmissionState {
     /// Takes a sample, moves the price, and returns the offers at the new price.
     fn sample_prices(&mut self, at: Instant, measure: impl FnOnce() -> Measured) -> Vec<Published> {

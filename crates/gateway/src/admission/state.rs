@@ -12,7 +12,7 @@ use rustix::rand::{GetRandomFlags, getrandom};
 use super::counters::{AdmissionGround, RejectionReason};
 use super::offer_fields::{OfferFields, price_text};
 use super::offering::Offering;
-use super::price_loop::PriceSampler;
+use super::price_sampler::PriceSampler;
 use crate::config::{AdmissionSettings, Prices};
 
 /// Window for comparing promises with delivery.

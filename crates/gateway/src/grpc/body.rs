@@ -10,36 +10,35 @@ use hyper::body::{Body, Frame, SizeHint};
 use hyper::header::CONTENT_LENGTH;
 use tokio::time::Sleep;
 
-use super::status::{DEADLINE_EXCEEDED, fields, index_of};
-use super::{DeadlinePhase, PASSED};
+use super::status::{DEADLINE_EXCEEDED, PASSED, fields, index_of};
+use crate::observe::grpc_counters::DeadlinePhase;
 use crate::observe::metrics::GatewayMetrics;
-use crate::response::body::ReplyBody;
 use crate::upstream::error::UpstreamError;
 
 /// The body of a reply to a call.
-pub(crate) struct GrpcBody {
-    /// Empty after the deadline: the upstream's body is dropped, which resets its stream.
-    inner: ReplyBody,
+pub(crate) struct GrpcBody<B> {
+    /// `None` after the deadline: dropping the upstream's body resets its stream.
+    inner: Option<B>,
     metrics: Arc<GatewayMetrics>,
     deadline: Option<Pin<Box<Sleep>>>,
     /// The head states a length, so the reply cannot end early with a status.
     has_length: bool,
 }
 
-impl GrpcBody {
+impl<B: Body> GrpcBody<B> {
     pub(super) fn new(
-        inner: ReplyBody,
+        inner: B,
         head: &HeaderMap,
         metrics: Arc<GatewayMetrics>,
         deadline: Option<Pin<Box<Sleep>>>,
     ) -> Self {
         if let Some(status) = index_of(head) {
-            metrics.grpc_replied(status);
+            metrics.grpc.replied(status);
         }
         Self {
             // A complete reply has no deadline.
             deadline: deadline.filter(|_| !inner.is_end_stream()),
-            inner,
+            inner: Some(inner),
             metrics,
             has_length: head.contains_key(CONTENT_LENGTH),
         }
@@ -48,17 +47,17 @@ impl GrpcBody {
     /// Ends the reply at the deadline.
     fn pass_deadline(&mut self) -> Result<Frame<Bytes>, UpstreamError> {
         self.deadline = None;
-        self.inner = ReplyBody::Whole(Bytes::new());
-        self.metrics.deadline_passed(DeadlinePhase::Body);
+        self.inner = None;
+        self.metrics.grpc.deadline_passed(DeadlinePhase::Body);
         if self.has_length {
             return Err(UpstreamError::Stalled);
         }
-        self.metrics.grpc_replied(DEADLINE_EXCEEDED.into());
+        self.metrics.grpc.replied(DEADLINE_EXCEEDED.into());
         Ok(Frame::trailers(fields(DEADLINE_EXCEEDED, PASSED)))
     }
 }
 
-impl Body for GrpcBody {
+impl<B: Body<Data = Bytes, Error = UpstreamError> + Unpin> Body for GrpcBody<B> {
     type Data = Bytes;
     type Error = UpstreamError;
 
@@ -73,11 +72,14 @@ impl Body for GrpcBody {
         {
             return Poll::Ready(Some(this.pass_deadline()));
         }
-        let frame = ready!(Pin::new(&mut this.inner).poll_frame(cx));
+        let Some(inner) = &mut this.inner else {
+            return Poll::Ready(None);
+        };
+        let frame = ready!(Pin::new(inner).poll_frame(cx));
         match &frame {
             Some(Ok(frame)) => {
                 if let Some(status) = frame.trailers_ref().and_then(index_of) {
-                    this.metrics.grpc_replied(status);
+                    this.metrics.grpc.replied(status);
                     this.deadline = None;
                 }
             }
@@ -87,10 +89,11 @@ impl Body for GrpcBody {
     }
 
     fn is_end_stream(&self) -> bool {
-        self.inner.is_end_stream()
+        self.inner.as_ref().is_none_or(Body::is_end_stream)
     }
 
     fn size_hint(&self) -> SizeHint {
-        self.inner.size_hint()
+        let inner = self.inner.as_ref();
+        inner.map_or_else(|| SizeHint::with_exact(0), Body::size_hint)
     }
 }

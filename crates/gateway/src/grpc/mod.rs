@@ -1,12 +1,14 @@
 //! gRPC over HTTP/2: deadlines, refusals as statuses, counters.
 //!
-//! - `status`: the gRPC status of a status of HTTP, and refusals.
+//! - `status`: the fields of a status.
+//! - `refusal`: the reply to a call that is refused.
 //! - `body`: the body of a reply, with the deadline and the status in its trailers.
 //!
 //! A call is a request over HTTP/2 with a content type of gRPC. gRPC-Web and gRPC over HTTP/1.1 are forwarded like other
 //! requests, without translation.
 
-mod body;
+pub(crate) mod body;
+mod refusal;
 mod status;
 
 use std::future::{Future, poll_fn};
@@ -14,35 +16,21 @@ use std::pin::Pin;
 use std::sync::Arc;
 use std::task::Poll;
 
-use hyper::header::{CONTENT_TYPE, HeaderName};
+use hyper::header::HeaderName;
 use hyper::{HeaderMap, Request, Response, StatusCode, Version};
 use posthaste_http_fields::grpc_timeout;
 use tokio::time::{Instant, Sleep, sleep_until};
 
-pub(crate) use self::body::GrpcBody;
-pub(crate) use self::status::{STATUSES, refusal};
+use self::body::GrpcBody;
+pub(crate) use self::refusal::refusal;
+use self::status::PASSED;
 use crate::error::Rejection;
+use crate::observe::grpc_counters::DeadlinePhase;
 use crate::observe::metrics::GatewayMetrics;
+use crate::request::media::is_grpc;
 use crate::response::body::ReplyBody;
 
 const TIMEOUT: HeaderName = HeaderName::from_static("grpc-timeout");
-
-/// Content type of gRPC, before a format such as `+proto`.
-const MEDIA: &[u8] = b"application/grpc";
-
-/// Phases of a call in which its deadline may pass, in the order in which they are counted.
-pub(crate) const DEADLINE_PHASES: [&str; 3] = ["arrival", "reply", "body"];
-
-/// Reason of a call that ends at its deadline.
-const PASSED: &str = "the deadline of the call (grpc-timeout) has passed";
-
-/// Index in [`DEADLINE_PHASES`].
-#[derive(Clone, Copy)]
-pub(crate) enum DeadlinePhase {
-    Arrival,
-    Reply,
-    Body,
-}
 
 /// A call in service.
 pub(crate) struct GrpcCall {
@@ -50,15 +38,6 @@ pub(crate) struct GrpcCall {
     /// Ready at the deadline. `None` without one.
     deadline: Option<Pin<Box<Sleep>>>,
     checked: Result<(), Rejection>,
-}
-
-/// True for a content type of gRPC, in any format. gRPC-Web is another protocol.
-pub(crate) fn is_grpc(headers: &HeaderMap) -> bool {
-    let media = headers.get(CONTENT_TYPE).map(|media| media.as_bytes());
-    let start = media.and_then(|media| media.split_at_checked(MEDIA.len()));
-    start.is_some_and(|(start, rest)| {
-        start.eq_ignore_ascii_case(MEDIA) && matches!(rest, [] | [b'+' | b';' | b' ' | b'\t', ..])
-    })
 }
 
 impl GrpcCall {
@@ -74,7 +53,7 @@ impl GrpcCall {
         };
         let checked = checked.and_then(|()| match deadline {
             Some(deadline) if deadline <= now => {
-                metrics.deadline_passed(DeadlinePhase::Arrival);
+                metrics.grpc.deadline_passed(DeadlinePhase::Arrival);
                 Err(Rejection::new(StatusCode::GATEWAY_TIMEOUT, PASSED))
             }
             _ => Ok(()),
@@ -101,7 +80,7 @@ impl GrpcCall {
             }
             let is_late = |timer: &mut Pin<Box<Sleep>>| timer.as_mut().poll(cx).is_ready();
             if timer.as_mut().is_some_and(is_late) {
-                metrics.deadline_passed(DeadlinePhase::Reply);
+                metrics.grpc.deadline_passed(DeadlinePhase::Reply);
                 let late = Rejection::new(StatusCode::GATEWAY_TIMEOUT, PASSED);
                 return Poll::Ready(Err(late));
             }
@@ -130,37 +109,5 @@ fn deadline(headers: &HeaderMap, now: Instant) -> Result<Option<Instant>, Reject
             let reason = "grpc-timeout is not one to eight digits and a unit (H, M, S, m, u or n)";
             Err(Rejection::new(StatusCode::BAD_REQUEST, reason))
         }
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use hyper::header::HeaderValue;
-
-    use super::*;
-
-    #[test]
-    fn the_content_type_tells_calls_from_other_requests() {
-        let is = |media: &'static str| {
-            let mut headers = HeaderMap::new();
-            headers.insert(CONTENT_TYPE, HeaderValue::from_static(media));
-            is_grpc(&headers)
-        };
-        for call in [
-            "application/grpc",
-            "Application/gRPC+proto",
-            "application/grpc; a=b",
-        ] {
-            assert!(is(call), "{call}");
-        }
-        for other in [
-            "application/grpc-web",
-            "application/grpcx",
-            "application/json",
-            "",
-        ] {
-            assert!(!is(other), "{other}");
-        }
-        assert!(!is_grpc(&HeaderMap::new()));
     }
 }

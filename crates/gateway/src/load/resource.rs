@@ -74,9 +74,9 @@ fn run(watch: &Watch, context: &GatewayContext, over: &AtomicBool) {
             }
             _ => None,
         };
-        if let Some(busy) = busy {
-            context.latest.store(busy.to_bits(), Relaxed);
-        }
+        context
+            .latest
+            .store(busy.unwrap_or(f64::NAN).to_bits(), Relaxed);
         let estimate = busy.map_or(LoadEstimate::UNKNOWN, |busy| {
             let mut work = context.metrics.work();
             if !matches!(watch, Watch::Cores(_)) {

@@ -33,7 +33,9 @@ pub(crate) enum Percentile {
     NoData,
     /// Upper bound of the percentile.
     Below(Span),
-    /// The percentile lies among the failed requests, or beyond the last bucket.
+    /// The percentile lies beyond the last bound.
+    Beyond,
+    /// The percentile lies among the failed requests.
     Failed,
 }
 
@@ -109,7 +111,7 @@ impl TimeGrowth {
         for (bucket, count) in &self.0 {
             if left <= *count {
                 let bound = upper_bound(usize::from(*bucket));
-                return bound.map_or(Percentile::Failed, Percentile::Below);
+                return bound.map_or(Percentile::Beyond, Percentile::Below);
             }
             left -= count;
         }
@@ -193,7 +195,7 @@ mod tests {
         // Beyond the last bucket.
         assert_eq!(
             growth(&[300_000_000_000]).percentile(50, 0),
-            Percentile::Failed
+            Percentile::Beyond
         );
     }
 

@@ -31,7 +31,7 @@ pub(crate) struct Outcomes {
     pub(crate) refused: u64,
     /// Replies 5xx, without those of admission.
     pub(crate) server_errors: u64,
-    /// Requests whose client left before the reply.
+    /// Requests without a reply: the client left, or its connection was ended.
     pub(crate) cancelled: u64,
     /// Requests of [`server_errors`](Self::server_errors) that were sent to an upstream, or should have been.
     pub(crate) failed: u64,

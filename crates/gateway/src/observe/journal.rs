@@ -80,11 +80,13 @@ impl<'g> Journal<'g> {
         self.stage.set(Stage::Refused);
     }
 
-    /// The request was admitted, and waits for a permit.
-    pub(crate) fn admitted(&self) {
+    /// The request was admitted, and waits for a permit. `would_reject` is the reason of the policy if a dry run has
+    /// admitted it.
+    pub(crate) fn admitted(&self, would_reject: Option<&'static str>) {
         self.stage.set(Stage::Admitted);
         if let Some(entry) = &self.entry {
             entry.admitted.set(Some(now()));
+            entry.would_reject.set(would_reject);
         }
     }
 
@@ -204,7 +206,7 @@ mod tests {
         let metrics = GatewayMetrics::new(1);
         let route = Arc::new(RouteTimes::default());
         let forwarded = |journal: &Journal<'_>| {
-            journal.admitted();
+            journal.admitted(None);
             journal.sent(now());
             journal.replied("a");
         };
@@ -215,7 +217,7 @@ mod tests {
         count(
             &metrics,
             &route,
-            |journal| journal.admitted(),
+            |journal| journal.admitted(None),
             Some((504, false)),
         );
         count(

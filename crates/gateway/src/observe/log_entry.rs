@@ -40,6 +40,8 @@ pub(crate) struct LogEntry {
     traceparent: Option<HeaderValue>,
     start: Instant,
     pub(super) admitted: Cell<Option<Instant>>,
+    /// Reason for which a dry run would have rejected the request.
+    pub(super) would_reject: Cell<Option<&'static str>>,
     pub(super) sent: Cell<Option<Instant>>,
     pub(super) replied: Cell<Option<Instant>>,
     /// Body of the request, if there is one.
@@ -82,6 +84,7 @@ impl LogEntry {
             traceparent: field(TRACEPARENT),
             start,
             admitted: Cell::new(None),
+            would_reject: Cell::new(None),
             sent: Cell::new(None),
             replied: Cell::new(None),
             upload: OnceCell::new(),
@@ -184,6 +187,7 @@ impl LogEntry {
             wish: wish.map(|wish| wish.wish.name()),
             origin: wish.map(|wish| wish.origin.name()),
             reason: reply.decided.map(|(_, reason)| reason.name()),
+            dry_run: self.would_reject.get(),
             traceparent: field(&self.traceparent),
         };
         self.log.write(&line.text(self.settings.format));

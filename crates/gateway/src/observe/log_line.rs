@@ -45,6 +45,8 @@ pub(super) struct AccessLine<'a> {
     pub(super) wish: Option<&'static str>,
     pub(super) origin: Option<&'static str>,
     pub(super) reason: Option<&'static str>,
+    /// Reason for which the policy would have rejected a request that a dry run admitted.
+    pub(super) dry_run: Option<&'static str>,
     pub(super) traceparent: Option<Cow<'a, str>>,
 }
 
@@ -228,6 +230,7 @@ mod tests {
             wish: None,
             origin: None,
             reason: None,
+            dry_run: None,
             traceparent: None,
         }
     }

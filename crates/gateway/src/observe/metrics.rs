@@ -15,11 +15,11 @@ use posthaste_qos::marking::{Mark, MarkOrigin};
 use posthaste_units::Span;
 
 use super::fine_histogram::FineHistogram;
+use super::grpc_counters::GrpcCounters;
 use super::history::Outcomes;
 use super::times::{RouteTimes, TimeHistogram};
 use super::tunnels::TunnelCounters;
 use super::upstream_counters::UpstreamCounters;
-use crate::grpc::{DEADLINE_PHASES, DeadlinePhase, STATUSES};
 
 /// Request fields that may be unreadable, in the order in which they are counted.
 pub(crate) const UNREAD: [&str; 5] = [
@@ -77,10 +77,7 @@ pub(crate) struct GatewayMetrics {
     pub(crate) queued: AtomicU64,
     pub(crate) failures: [AtomicU64; FAILURES.len()],
     pub(crate) upstreams: UpstreamCounters,
-    /// Replies to gRPC calls, in the order of [`STATUSES`].
-    pub(crate) grpc_replies: [AtomicU64; STATUSES.len()],
-    /// gRPC calls that ended at their deadline, in the order of [`DEADLINE_PHASES`].
-    pub(crate) grpc_deadlines: [AtomicU64; DEADLINE_PHASES.len()],
+    pub(crate) grpc: GrpcCounters,
     /// From a request's head to the head of its reply, and the upstream's part of it.
     pub(crate) service: TimeHistogram,
     pub(crate) upstream: TimeHistogram,
@@ -92,7 +89,7 @@ pub(crate) struct GatewayMetrics {
     pub(crate) failed: AtomicU64,
     /// Replies of admission to requests that it refused, by the first digit of their status.
     pub(crate) refused: [AtomicU64; 10],
-    /// Requests whose client left before the reply.
+    /// Requests without a reply: the client left, or its connection was ended.
     pub(crate) cancelled: AtomicU64,
     /// Optional compression, by thread.
     pub(crate) work: Vec<ThreadWork>,
@@ -139,8 +136,7 @@ impl GatewayMetrics {
             queued: AtomicU64::new(0),
             failures: Default::default(),
             upstreams: UpstreamCounters::default(),
-            grpc_replies: Default::default(),
-            grpc_deadlines: Default::default(),
+            grpc: GrpcCounters::default(),
             service: TimeHistogram::default(),
             upstream: TimeHistogram::default(),
             unrouted: RouteTimes::default(),
@@ -213,15 +209,6 @@ impl GatewayMetrics {
 
     pub(crate) fn failed(&self, kind: usize) {
         add(&self.failures[kind], 1);
-    }
-
-    /// Counts a reply to a gRPC call, by the index of its status in [`STATUSES`].
-    pub(crate) fn grpc_replied(&self, status: usize) {
-        add(&self.grpc_replies[status], 1);
-    }
-
-    pub(crate) fn deadline_passed(&self, phase: DeadlinePhase) {
-        add(&self.grpc_deadlines[phase as usize], 1);
     }
 
     pub(crate) fn compressed(&self, step: Step, read: u64, written: u64, spent: Span) {

@@ -4,6 +4,7 @@ pub(crate) mod access_log;
 pub(crate) mod admin;
 mod exposition;
 mod fine_histogram;
+pub(crate) mod grpc_counters;
 pub(crate) mod history;
 pub(crate) mod journal;
 pub(crate) mod log_entry;

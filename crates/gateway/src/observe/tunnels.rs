@@ -8,7 +8,7 @@ use posthaste_serve::exposition::{counters, gauge};
 use prometheus_client::encoding::DescriptorEncoder;
 
 /// Outcomes of switches that were forwarded, in the order in which they are counted.
-const OUTCOMES: [&str; 4] = ["opened", "refused", "invalid", "stopping"];
+const OUTCOMES: [&str; 5] = ["opened", "refused", "invalid", "stopping", "failed"];
 
 /// Protocols, in the order in which they are counted.
 const PROTOCOLS: [&str; 2] = [WEBSOCKET, "other"];
@@ -24,6 +24,8 @@ pub(crate) enum SwitchOutcome {
     Invalid,
     /// The gateway is stopping.
     Stopping,
+    /// The upstream did not reply.
+    Failed,
 }
 
 /// The end of a tunnel.

@@ -192,13 +192,13 @@ mod tests {
     use super::*;
 
     #[derive(Deserialize)]
-    struct Table {
+    struct TrustTable {
         trusted: Networks,
     }
 
     /// The client behind 10.0.0.1, and the number of unreadable fields. `10.0.0.0/8` is trusted.
     fn client(fields: &[(&str, &str)]) -> (String, usize) {
-        let table: Table = posthaste_serve::read_config("trusted = [\"10.0.0.0/8\"]").unwrap();
+        let table: TrustTable = posthaste_serve::read_config("trusted = [\"10.0.0.0/8\"]").unwrap();
         let mut headers = HeaderMap::new();
         for (name, value) in fields {
             let name: HeaderName = name.parse().unwrap();

@@ -11,7 +11,7 @@ use hyper::header::{CACHE_CONTROL, CONTENT_ENCODING, CONTENT_LENGTH};
 use posthaste_compression::{Coding, forbids_transform};
 
 use super::headers::{field_lines, is_sealed};
-use crate::grpc::is_grpc;
+use super::media::is_grpc;
 
 /// Decoded bytes that are always allowed. Beyond them the ratio applies.
 const FREE: u64 = 1 << 20;

@@ -7,6 +7,7 @@ mod decode;
 pub(crate) mod error;
 pub(crate) mod forwarded;
 pub(crate) mod headers;
+pub(crate) mod media;
 pub(crate) mod path;
 pub(crate) mod preferences;
 pub(crate) mod progress;

@@ -9,7 +9,7 @@ use hyper::body::{Body, Frame, SizeHint};
 use super::buffered_body::BufferedBody;
 use super::compressed_body::CompressedBody;
 use super::logged_body::LoggedBody;
-use crate::grpc::GrpcBody;
+use crate::grpc::body::GrpcBody;
 use crate::observe::log_entry::LogEntry;
 use crate::upstream::body::UpstreamBody;
 use crate::upstream::error::UpstreamError;
@@ -25,7 +25,7 @@ pub(crate) enum ReplyBody {
     /// The upstream's body, compressed as it arrives.
     Compressed(Box<CompressedBody>),
     /// The reply to a gRPC call, with its deadline.
-    Grpc(Box<GrpcBody>),
+    Grpc(Box<GrpcBody<Self>>),
     /// One of the others, whose end is written to the access log.
     Logged(Box<LoggedBody<Self>>),
 }

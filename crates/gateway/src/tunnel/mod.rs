@@ -146,6 +146,12 @@ impl Switch {
         }
     }
 
+    /// Counts a switch without a reply of the upstream.
+    pub(crate) fn failed(&self) {
+        let outcome = SwitchOutcome::Failed;
+        self.metrics.tunnels.switched(self.protocol(), outcome);
+    }
+
     /// Takes the upstream's stream after its 101. `None` if the upstream does not switch.
     pub(crate) fn accepted(
         &self,

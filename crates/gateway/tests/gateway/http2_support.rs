@@ -40,7 +40,7 @@ pub(crate) struct Http2Origin {
 }
 
 /// An action of an upstream on a whole connection.
-pub(crate) enum Act {
+pub(crate) enum UpstreamAct {
     /// GOAWAY after the requests in flight.
     GoAway,
     /// Closes the socket.
@@ -54,7 +54,7 @@ pub(crate) struct Call {
     pub(crate) head: Request<()>,
     pub(crate) body: RecvStream,
     pub(crate) respond: SendResponse<Bytes>,
-    pub(crate) connection: mpsc::UnboundedSender<Act>,
+    pub(crate) connection: mpsc::UnboundedSender<UpstreamAct>,
 }
 
 impl Http2Origin {
@@ -146,8 +146,8 @@ async fn connection<F: Future<Output = ()> + 'static>(
     loop {
         tokio::select! {
             act = acts.recv() => match act {
-                Some(Act::GoAway) => http.graceful_shutdown(),
-                Some(Act::Close) | None => return,
+                Some(UpstreamAct::GoAway) => http.graceful_shutdown(),
+                Some(UpstreamAct::Close) | None => return,
             },
             accepted = http.accept() => {
                 let Some(Ok((request, respond))) = accepted else {

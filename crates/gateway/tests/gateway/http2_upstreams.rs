@@ -13,8 +13,8 @@ use rustls_pki_types::pem::PemObject;
 use rustls_pki_types::{CertificateDer, PrivateKeyDer};
 
 use crate::http2_support::{
-    Act, Http2Client, Http2Origin, OriginSettings, complete, fields, http2_config, next, receive,
-    run, send_all, until,
+    Http2Client, Http2Origin, OriginSettings, UpstreamAct, complete, fields, http2_config, next,
+    receive, run, send_all, until,
 };
 use crate::support::{TestClient, TestOrigin, field, get, wait_until};
 use crate::watching::{told, value};
@@ -224,7 +224,7 @@ fn a_connection_that_goes_away_ends_its_requests_and_takes_no_more() {
         let over = is_over.clone();
         async move {
             if call.number == 0 {
-                call.connection.send(Act::GoAway).unwrap();
+                call.connection.send(UpstreamAct::GoAway).unwrap();
                 until("the test goes on", || over.load(SeqCst)).await;
             }
             call.answer("ok");
@@ -261,7 +261,7 @@ fn a_reply_that_breaks_off_resets_the_stream_of_the_client() {
             .unwrap();
         next(&mut call.body).await;
         match call.head.uri().path() {
-            "/close" => drop(call.connection.send(Act::Close)),
+            "/close" => drop(call.connection.send(UpstreamAct::Close)),
             "/cancel" => stream.send_reset(Reason::CANCEL),
             "/no-error" => stream.send_reset(Reason::NO_ERROR),
             other => panic!("{other}"),
@@ -487,7 +487,7 @@ fn unused_connections_are_closed() {
 fn a_lost_connection_repeats_only_safe_requests() {
     let origin = Http2Origin::start(async |mut call| {
         if matches!(call.number, 1 | 3) {
-            call.connection.send(Act::Close).unwrap();
+            call.connection.send(UpstreamAct::Close).unwrap();
             std::future::pending::<()>().await;
         }
         call.answer("ok");

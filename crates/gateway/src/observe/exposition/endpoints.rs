@@ -14,7 +14,7 @@ use crate::upstream::resolution::LOOKUPS;
 /// Encodes the addresses of each upstream by state, and the lookups of each name by outcome.
 pub(super) fn encode(out: &mut DescriptorEncoder, resolved: &ResolvedConfig) -> Result<(), Error> {
     let rows = resolved.routes().flat_map(|route| {
-        let path = &*route.config.path;
+        let label = route.label;
         route.targets.iter().flat_map(move |target| {
             let endpoints = target.endpoints();
             UpstreamState::ALL.map(|state| {
@@ -22,7 +22,7 @@ pub(super) fn encode(out: &mut DescriptorEncoder, resolved: &ResolvedConfig) -> 
                     .iter()
                     .filter(|endpoint| endpoint.state() == state);
                 let labels = [
-                    ("route", path),
+                    ("route", label),
                     ("upstream", &*target.name),
                     ("state", state.name()),
                 ];
@@ -38,13 +38,13 @@ pub(super) fn encode(out: &mut DescriptorEncoder, resolved: &ResolvedConfig) -> 
     )?;
 
     let rows = resolved.routes().flat_map(|route| {
-        let path = &*route.config.path;
+        let label = route.label;
         let named = route.targets.iter();
         let named = named.filter_map(|target| Some((&*target.name, target.host_name.as_ref()?)));
         named.flat_map(move |(name, host)| {
             let counts = LOOKUPS.iter().zip(&host.lookups);
             counts.map(move |(outcome, count)| {
-                let labels = [("route", path), ("upstream", name), ("outcome", *outcome)];
+                let labels = [("route", label), ("upstream", name), ("outcome", *outcome)];
                 (labels, load(count))
             })
         })

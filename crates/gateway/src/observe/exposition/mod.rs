@@ -20,7 +20,6 @@ use super::times::{CLASSES, RouteTimes, TimeHistogram};
 use super::traces::TraceCounters;
 use crate::admission::Admission;
 use crate::context::GatewayContext;
-use crate::grpc::{DEADLINE_PHASES, STATUSES};
 use crate::observe::metrics::FAILURES;
 
 /// Returns all counters and gauges.
@@ -76,7 +75,7 @@ fn replies(out: &mut DescriptorEncoder, metrics: &GatewayMetrics) -> Result<(), 
     let rows = seen.iter().map(|(status, n)| ([("status", &**status)], *n));
     counters(out, "replies", "Replies, by status", rows)?;
     let cancelled = [([], load(&metrics.cancelled))];
-    let help = "Requests whose client left before the reply";
+    let help = "Requests without a reply: the client left, or its connection was ended by a time limit or a drain";
     counters(out, "cancelled", help, cancelled)
 }
 
@@ -189,7 +188,7 @@ fn upstreams(out: &mut DescriptorEncoder, context: &GatewayContext) -> Result<()
     let help = "Replies that upstreams did not give, by kind";
     counters(out, "upstream_failures", help, rows)?;
 
-    grpc(out, &context.metrics)?;
+    context.metrics.grpc.encode(out)?;
     let resolved = context.resolved();
     let rows = resolved.routes().flat_map(|route| {
         route.targets.iter().map(move |target| {
@@ -206,17 +205,6 @@ fn upstreams(out: &mut DescriptorEncoder, context: &GatewayContext) -> Result<()
     )?;
     endpoints::encode(out, &resolved)?;
     endpoints::encode_counters(out, &context.metrics.upstreams)
-}
-
-fn grpc(out: &mut DescriptorEncoder, metrics: &GatewayMetrics) -> Result<(), Error> {
-    let statuses = STATUSES.iter().zip(&metrics.grpc_replies);
-    let rows = statuses.map(|(status, n)| ([("status", *status)], load(n)));
-    let help = "Replies to gRPC calls, by grpc-status, refusals included";
-    counters(out, "grpc_replies", help, rows.filter(|(_, n)| *n > 0.0))?;
-    let phases = DEADLINE_PHASES.iter().zip(&metrics.grpc_deadlines);
-    let rows = phases.map(|(phase, n)| ([("phase", *phase)], load(n)));
-    let help = "gRPC calls that ended at their deadline, by phase";
-    counters(out, "grpc_deadlines", help, rows)
 }
 
 fn connections(out: &mut DescriptorEncoder, snapshot: &Snapshot) -> Result<(), Error> {

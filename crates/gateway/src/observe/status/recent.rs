@@ -23,13 +23,14 @@ const CLASSES: [Class; 5] = [
     ("4xx", "client-errors", |of| of.client_errors),
     ("Refused", "refused", |of| of.refused),
     ("5xx", "server-errors", |of| of.server_errors),
-    ("Client left", "cancelled", |of| of.cancelled),
+    ("No reply", "cancelled", |of| of.cancelled),
 ];
 
 /// Population and error of the percentiles, for the reader.
 const POPULATION: &str = "Times are from the head of a request to the head of its reply, for requests that an \
     upstream answered with a status below 500. Requests that failed at an upstream (5xx) count as slower than all \
-    others: a percentile among them is shown as \"failed\". Requests that were refused, that the gateway answered itself, or whose client left are not included. \
+    others: a percentile among them is shown as \"failed\". Requests that were refused, that the gateway \
+    answered itself, that opened a tunnel, or that ended without a reply are not included. \
     Each time is an upper bound, at most 6.25 % or 1 µs too high.";
 
 /// Reason of a gap in the response times.
@@ -164,7 +165,7 @@ impl SlotDocument {
 fn seconds(percentile: Percentile) -> Option<f64> {
     match percentile {
         Percentile::Below(time) => Some(time.as_secs_f64()),
-        Percentile::NoData | Percentile::Failed => None,
+        Percentile::NoData | Percentile::Failed | Percentile::Beyond => None,
     }
 }
 
@@ -253,6 +254,7 @@ fn time(percentile: Percentile) -> String {
     match percentile {
         Percentile::NoData => "no data".to_owned(),
         Percentile::Failed => "failed".to_owned(),
+        Percentile::Beyond => "more than 4 min".to_owned(),
         Percentile::Below(time) => Unit::Seconds.exact(time.as_secs_f64()),
     }
 }
