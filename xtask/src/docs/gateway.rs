@@ -28,15 +28,26 @@ Keys that are \"required\" in an optional table are required if the table is pre
 const RULES: &[(&str, &str)] = &[
     ("compression", "compression.md"),
     ("demand", "gateway.md#load-measurement"),
+    ("http", "gateway-clients.md#plain-http-next-to-https"),
     ("limits", "gateway.md#limits"),
-    ("marking", "gateway.md#marking"),
+    ("log", "access-log.md"),
+    ("marking", "marking.md"),
     ("prices", "prices.md"),
     ("prices.broker", "broker-api.md"),
     ("prices.controller", "prices.md#controllers"),
     ("protection", "gateway.md#admission"),
     ("protection.limiter", "prices.md#limiters-without-prices"),
-    ("route", "gateway.md#upstreams"),
+    ("resolver", "gateway-upstreams.md#names-and-addresses"),
+    ("route", "gateway.md#routes"),
+    ("route.ejection", "gateway-upstreams.md#ejection"),
+    ("route.health", "gateway-upstreams.md#health"),
+    ("route.retry", "gateway-upstreams.md#retries"),
+    ("tls", "gateway-clients.md#certificates-by-server-name"),
     ("traces", "gateway.md#trace-spans"),
+    (
+        "trust",
+        "gateway-clients.md#trusted-proxies-and-the-address-of-a-client",
+    ),
 ];
 
 /// The page for a schema.
