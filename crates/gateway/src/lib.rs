@@ -13,7 +13,7 @@
 //! | stage | module | task |
 //! |---|---|---|
 //! | validate | `serve`, `request::validate` | reject ambiguous messages, and those that no upstream should get |
-//! | route | `routing` | select the route by the longest path prefix |
+//! | route | `routing` | select the route by host and the longest path prefix |
 //! | receive the body | `request::body` | limit the body and decode a compressed one within bounds |
 //! | read preferences | `request::preferences` | read the head and the SOAP header; keep the bytes read ahead |
 //! | admit | `admission` | apply a rate, a limit or prices |

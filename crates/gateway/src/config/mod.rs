@@ -142,7 +142,8 @@ pub struct Timeouts {
     pub reply_body: Span,
     /// Time after which an unused connection to an upstream is closed.
     pub upstream_idle: Span,
-    /// Maximum time without data in either direction of a tunnel (`route.upgrade`); then both connections are closed.
+    /// Maximum time without data in either direction of a tunnel (`route.upgrade`), or of an HTTP/2 stream to an upstream
+    /// whose client still sends; then both connections or streams are closed.
     pub tunnel: Span,
     /// Time for requests in service during shutdown; then they are cut off.
     pub grace: Span,

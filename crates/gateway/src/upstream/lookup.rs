@@ -47,10 +47,10 @@ pub(super) enum LookupError {
     #[error("it has no address")]
     NoAddress,
     /// No answer, or one that says nothing about the name.
-    #[error("{0}")]
+    #[error("{0}: check the name servers in resolver.servers, or without it in /etc/resolv.conf")]
     Failed(#[source] NetError),
     /// No answer within the time.
-    #[error("no answer within {} s", MAX_TIME.as_secs())]
+    #[error("no answer within {} s: check the name servers", MAX_TIME.as_secs())]
     TimedOut,
 }
 
