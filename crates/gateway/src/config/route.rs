@@ -389,14 +389,15 @@ impl Retry {
 }
 
 impl FieldEdits {
-    /// `fixed` are fields that cannot be changed, next to [`FRAMING`].
+    /// `fixed` are fields that cannot be changed, next to [`FRAMING`] and the handshake of WebSocket.
     fn check(&self, key: &str, fixed: &[&str]) -> Result<(), String> {
         for name in self.remove.iter().chain(self.set.keys()) {
             if name.parse::<HeaderName>().is_err() {
                 return Err(format!("{key}: {name:?} is not the name of a header field"));
             }
             let mut unchanged = FRAMING.iter().chain(fixed);
-            if unchanged.any(|field| name.eq_ignore_ascii_case(field)) {
+            let is_of_switch = name.to_ascii_lowercase().starts_with("sec-websocket-");
+            if is_of_switch || unchanged.any(|field| name.eq_ignore_ascii_case(field)) {
                 return Err(format!("{key}: {name} is written by the gateway"));
             }
         }

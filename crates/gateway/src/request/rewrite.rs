@@ -14,6 +14,9 @@ use crate::error::Rejection;
 /// Bytes encoded in the path of a location; those beyond ASCII are in any case.
 const UNWRITTEN: &AsciiSet = &CONTROLS.add(b' ').add(b'"').add(b'<').add(b'>');
 
+/// Maximum length of a target, as in requests.
+const MAX_TARGET: usize = u16::MAX as usize - 1;
+
 /// Replacement of a path prefix.
 #[derive(Debug)]
 pub(crate) struct PathRewrite {
@@ -41,11 +44,20 @@ pub(crate) enum RewriteError {
     /// The rewritten path would begin with two slashes, and could be read as the name of a host.
     #[error("the path has an empty segment behind the part that is replaced for the upstream")]
     EmptySegment,
+    /// The replacement is longer than the prefix, and the rewritten target too long.
+    #[error("the target is longer than {MAX_TARGET} bytes after the rewrite for the upstream")]
+    TooLong,
 }
 
 impl From<RewriteError> for Rejection {
     fn from(error: RewriteError) -> Self {
-        Self::new(StatusCode::BAD_REQUEST, error.to_string())
+        let status = match error {
+            RewriteError::TooLong => StatusCode::URI_TOO_LONG,
+            RewriteError::Parameters | RewriteError::Escapes | RewriteError::EmptySegment => {
+                StatusCode::BAD_REQUEST
+            }
+        };
+        Self::new(status, error.to_string())
     }
 }
 
@@ -76,9 +88,13 @@ impl PathRewrite {
     pub(crate) fn apply(&self, target: &Uri) -> Result<Uri, RewriteError> {
         let path = self.path(target.path())?;
         let target = match target.query() {
-            Some(query) => PathAndQuery::try_from(format!("{path}?{query}")),
-            None => PathAndQuery::try_from(path),
+            Some(query) => format!("{path}?{query}"),
+            None => path,
         };
+        if target.len() > MAX_TARGET {
+            return Err(RewriteError::TooLong);
+        }
+        let target = PathAndQuery::try_from(target);
         Ok(Uri::from(target.expect("parts of valid paths form one")))
     }
 
@@ -246,6 +262,21 @@ mod tests {
         ] {
             let rewritten = rewritten(from, to, path);
             assert_eq!(rewritten, Err(wanted), "{from} {to} {path}");
+        }
+    }
+
+    #[test]
+    fn a_target_that_becomes_too_long_is_rejected() {
+        let rewrite = PathRewrite::new("/a", "/longer");
+        let apply = |length: usize, query: &str| {
+            let target = format!("/a/{}{query}", "x".repeat(length - 3 - query.len()));
+            rewrite.apply(&target.parse().unwrap())
+        };
+        for query in ["", "?q=1"] {
+            let longest = apply(MAX_TARGET - 5, query).unwrap();
+            assert_eq!(longest.to_string().len(), MAX_TARGET);
+            assert_eq!(apply(MAX_TARGET - 4, query), Err(RewriteError::TooLong));
+            assert_eq!(apply(MAX_TARGET, query), Err(RewriteError::TooLong));
         }
     }
 

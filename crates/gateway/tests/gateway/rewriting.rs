@@ -63,6 +63,18 @@ fn a_prefix_can_become_another() {
 }
 
 #[test]
+fn a_target_that_becomes_too_long_is_refused_and_the_connection_continues() {
+    let (gateway, [shop, _]) = rewriting(&format!("/{}", "longer".repeat(10)));
+    let mut client = TestClient::new(&gateway);
+    let long = "x".repeat(65_500);
+    client.send(format!("GET /shop/{long}?q HTTP/1.1\r\nHost: s\r\n\r\n"));
+    assert_eq!(client.reply(false).unwrap().status, 414);
+    client.send("GET /shop/1 HTTP/1.1\r\nHost: s\r\n\r\n");
+    assert_eq!(client.reply(false).unwrap().status, 200);
+    assert_eq!(shop.asked(), 1);
+}
+
+#[test]
 fn no_spelling_of_a_path_leaves_its_route_by_the_rewrite() {
     for rewrite in ["/", "/v2"] {
         let (gateway, [shop, other]) = rewriting(rewrite);
@@ -214,6 +226,14 @@ fn changes_that_would_break_messages_are_not_configurable() {
         ),
         (
             "request_headers = { set = { expect = \"100-continue\" } }",
+            "is written",
+        ),
+        (
+            "request_headers = { remove = [\"Sec-WebSocket-Key\"] }",
+            "is written",
+        ),
+        (
+            "reply_headers = { set = { sec-websocket-accept = \"x\" } }",
             "is written",
         ),
         (
