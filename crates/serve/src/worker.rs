@@ -236,11 +236,27 @@ fn serve<H: Handler>(
     let client = (accepted.address, is_encrypted);
     let peer = Rc::new(Peer::new(client, number, connection, thread.clone()));
     let handler = handler.clone();
+    let open = OpenConnection {
+        peer: peer.clone(),
+        _slot: slot,
+    };
     tokio::task::spawn_local(async move {
-        http::serve(stream, peer.clone(), handler).await;
-        peer.thread.close(number);
-        drop(slot);
+        // Dropped last, after the socket.
+        let _open = open;
+        http::serve(stream, peer, handler).await;
     });
+}
+
+/// An accepted connection. Its end is recorded when it is dropped, because a task may panic.
+struct OpenConnection {
+    peer: Rc<Peer>,
+    _slot: Option<OwnedSemaphorePermit>,
+}
+
+impl Drop for OpenConnection {
+    fn drop(&mut self) {
+        self.peer.thread.close(self.peer.number);
+    }
 }
 
 /// Ends overdue connections, four times a second.
