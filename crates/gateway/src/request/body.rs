@@ -13,9 +13,10 @@ use hyper::{HeaderMap, StatusCode};
 use posthaste_serve::{Incoming, Peer};
 use posthaste_units::Size;
 
-use super::client_certificate::remove_client_certificate;
 use super::decode::{Decoder, PIECE};
 use super::error::BodyError;
+use super::field_names::{is_about_client, is_of_certificate};
+use super::headers::strip_hop_by_hop_and;
 use super::progress::UploadProgress;
 use crate::error::Rejection;
 
@@ -116,7 +117,10 @@ impl StreamingBody {
         self.progress.waits(frame.is_pending());
         let mut frame = ready!(frame).transpose().map_err(BodyError::Broken)?;
         if let Some(trailers) = frame.as_mut().and_then(Frame::trailers_mut) {
-            remove_client_certificate(trailers);
+            // Upstreams may add trailers to the header. No proxy states its client there.
+            strip_hop_by_hop_and(trailers, |name| {
+                is_about_client(name) || is_of_certificate(name)
+            });
         }
         self.progress.count_piece();
         if let Some(data) = frame.as_ref().and_then(Frame::data_ref) {

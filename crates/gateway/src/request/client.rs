@@ -1,8 +1,8 @@
 //! The client of a request, and the forwarding fields about it.
 //!
 //! A proxy in `trust.forwarded` is believed about its client, and that client in turn if it is such a proxy. The client
-//! is the first sender on this way, from the nearest on, that is not one. From all others, forwarding fields are
-//! removed: anyone can write them.
+//! is the first sender on this way, from the nearest on, that is not one. From all others, forwarding fields and those
+//! with a client's certificate are removed: anyone can write them.
 //!
 //! `X-Forwarded-For` and `Forwarded` must lead to the same client if a request has both. A proxy that writes one of
 //! them usually forwards the other as its client sent it, and nothing tells which one it wrote.
@@ -13,6 +13,7 @@ use hyper::header::{FORWARDED, HOST, HeaderMap, HeaderName, HeaderValue};
 use posthaste_http_fields::forwarded::{Sender, Senders, forwarded, forwarded_for};
 use posthaste_serve::{Networks, Peer};
 
+use super::field_names::{is_about_client, is_of_certificate};
 use super::headers::field_lines;
 use crate::observe::metrics::{GatewayMetrics, UnreadField};
 
@@ -97,9 +98,11 @@ impl ClientIdentity {
         (found, unread)
     }
 
-    /// True if a field of the request is not to be forwarded, because the peer is not trusted.
+    /// True if a field of the request is not to be forwarded, because the peer is not trusted or may have left it to
+    /// its own client: proxies write these fields with hyphens and may pass others.
     pub(crate) fn drops(&self, name: &HeaderName) -> bool {
-        !self.is_trusted && is_about_client(name)
+        (is_about_client(name) || is_of_certificate(name))
+            && (!self.is_trusted || name.as_str().contains('_'))
     }
 
     /// Writes the forwarding fields: addresses, scheme and host. Those that are not believed have been removed, except
@@ -144,12 +147,6 @@ impl ClientIdentity {
         let chain = format!("{}, {}", self.address, peer.address.ip());
         HeaderValue::try_from(chain).expect("addresses have no control characters")
     }
-}
-
-/// True for fields with statements about the client.
-pub(crate) fn is_about_client(name: &HeaderName) -> bool {
-    let name = name.as_str();
-    name.starts_with("x-forwarded-") || name == "forwarded"
 }
 
 /// Returns the first of the peer and the senders, from the nearest on, that is not trusted; the last known one if all

@@ -7,7 +7,7 @@ use hyper::header::{
     TRANSFER_ENCODING, VIA,
 };
 
-use super::client::is_about_client;
+use super::field_names::is_about_client;
 
 /// Fields with a digest or signature of the content (RFC 9530, RFC 9421).
 static SEALS: [HeaderName; 5] = [

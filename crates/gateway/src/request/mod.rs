@@ -5,6 +5,7 @@ pub(crate) mod client;
 pub(crate) mod client_certificate;
 mod decode;
 pub(crate) mod error;
+mod field_names;
 pub(crate) mod forwarded;
 pub(crate) mod headers;
 pub(crate) mod media;

@@ -401,16 +401,20 @@ fn a_certificate_is_no_trailer() {
 }
 
 #[test]
-fn without_verification_the_fields_of_a_proxy_in_front_pass() {
-    let origin = TestOrigin::answering(OK);
-    let gateway = start(config(&[origin.address], "")).unwrap();
-    let fields = "Client-Cert: :AAAA:\r\n";
-    let reply = TestClient::new(&gateway).send(request(fields)).reply(false);
-    assert_eq!(reply.unwrap().status, 200);
-    assert_eq!(
-        last_field(&origin, "client-cert").as_deref(),
-        Some(":aaaa:")
-    );
+fn without_verification_only_the_fields_of_a_trusted_proxy_pass() {
+    for (trusted, passes) in [("127.0.0.1", true), ("192.0.2.1", false)] {
+        let origin = TestOrigin::answering(OK);
+        let trust = format!("[trust]\nforwarded = [\"{trusted}\"]\n");
+        let gateway = start(config(&[origin.address], &trust)).unwrap();
+        let fields = "Client-Cert: :AAAA:\r\nClient-Cert-Chain: :AQ==:\r\nClient_Cert: :AA==:\r\n";
+        let reply = TestClient::new(&gateway).send(request(fields)).reply(false);
+        assert_eq!(reply.unwrap().status, 200);
+        let sent = |name| last_field(&origin, name);
+        let wanted = |value: &str| passes.then(|| value.to_owned());
+        assert_eq!(sent("client-cert"), wanted(":aaaa:"));
+        assert_eq!(sent("client-cert-chain"), wanted(":aq==:"));
+        assert_eq!(sent("client_cert"), None);
+    }
 }
 
 #[test]

@@ -48,6 +48,20 @@ fn from_others_the_fields_about_the_client_are_replaced() {
     }
 }
 
+/// CGI does not tell them from hyphens, and a trusted proxy may pass those of its client.
+#[test]
+fn fields_with_underscores_go_no_further_from_anyone() {
+    for networks in ["", "\"127.0.0.1\""] {
+        let (gateway, origin) = trusting(networks, None);
+        let fields = "X_Forwarded_For: 192.0.2.1\r\nX-Forwarded_Proto: https\r\nX_Other: 1\r\n";
+        get(&gateway, "/", fields);
+        assert_eq!(lines(&origin, "x-forwarded-for"), ["127.0.0.1"]);
+        assert!(lines(&origin, "x_forwarded_for").is_empty());
+        assert!(lines(&origin, "x-forwarded_proto").is_empty());
+        assert_eq!(lines(&origin, "x_other"), ["1"]);
+    }
+}
+
 #[test]
 fn from_trusted_proxies_they_are_kept_and_extended() {
     let (gateway, origin) = trusting("\"127.0.0.0/8\"", None);
