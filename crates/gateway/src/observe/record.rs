@@ -23,7 +23,7 @@ pub(crate) fn record(
         .add(now().since(sent).saturating_sub(upload));
     let status = outcome.ok();
     // A failure of the client says nothing about the service.
-    if outcome.err().and_then(UpstreamError::of_client).is_none() {
+    if !outcome.err().is_some_and(UpstreamError::is_of_client) {
         guard.record(status, upload);
     }
     if let Some(trace) = trace {

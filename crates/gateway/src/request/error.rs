@@ -23,13 +23,16 @@ pub(crate) enum BodyError {
     /// 413.
     #[error("the request's body becomes too much when it is decompressed")]
     Explodes,
+    /// 400: HTTP/2 does not allow these trailers.
+    #[error("the request's trailers cannot be sent over HTTP/2")]
+    Trailers,
 }
 
 impl BodyError {
     pub(crate) fn status(&self) -> StatusCode {
         match self {
             Self::TooLong | Self::Explodes => StatusCode::PAYLOAD_TOO_LARGE,
-            Self::Broken(_) | Self::Coding(_) => StatusCode::BAD_REQUEST,
+            Self::Broken(_) | Self::Coding(_) | Self::Trailers => StatusCode::BAD_REQUEST,
         }
     }
 }

@@ -59,7 +59,12 @@ pub(crate) enum UpstreamError {
 }
 
 impl UpstreamError {
-    /// The client's error in its own request, if that ended the exchange.
+    /// True if the request could not be sent because of its client.
+    pub(crate) fn is_of_client(&self) -> bool {
+        matches!(self, Self::Authority) || self.of_client().is_some()
+    }
+
+    /// The client's error in the body of its request, if that ended the exchange.
     pub(crate) fn of_client(&self) -> Option<&BodyError> {
         match self {
             Self::Broken(error) => error.source()?.downcast_ref(),
@@ -96,7 +101,7 @@ impl UpstreamError {
     /// True if the failure is no evidence against the endpoint: it is the client's or ours, or the close of a kept
     /// connection that crossed the request.
     pub(super) fn says_nothing(&self) -> bool {
-        self.of_client().is_some() || self.is_ours() || matches!(self, Self::Closed(_))
+        self.is_of_client() || self.is_ours() || matches!(self, Self::Closed(_))
     }
 
     /// Index of the kind in [`FAILURES`](crate::observe::metrics::FAILURES).
@@ -152,6 +157,13 @@ impl From<UpstreamError> for Rejection {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_host_that_http2_cannot_carry_is_the_fault_of_the_client() {
+        let failure = UpstreamError::Authority;
+        assert!(failure.says_nothing() && failure.is_of_client());
+        assert_eq!(Rejection::from(failure).status, StatusCode::BAD_REQUEST);
+    }
 
     #[test]
     fn that_this_process_has_no_descriptor_left_is_not_held_against_an_upstream() {

@@ -126,7 +126,7 @@ impl Upstreams {
             }
         };
         outcome.inspect_err(|failure| {
-            if failure.of_client().is_none() {
+            if !failure.is_of_client() {
                 self.metrics.failed(failure.kind());
             }
         })

@@ -12,6 +12,7 @@ mod faults;
 mod forwarding;
 mod grpc;
 mod http2_members;
+mod http2_requests;
 mod http2_support;
 mod http2_upstreams;
 mod listening;

@@ -72,7 +72,7 @@ impl Upload {
                 }
             }
             let piece = ready!(Pin::new(&mut self.body).poll_frame(cx));
-            if self.send_frame(piece)? {
+            if self.send_frame(piece, cx)? {
                 break;
             }
         }
@@ -84,6 +84,7 @@ impl Upload {
     fn send_frame(
         &mut self,
         frame: Option<Result<hyper::body::Frame<Bytes>, BodyError>>,
+        cx: &mut Context<'_>,
     ) -> Result<bool, BodyError> {
         let frame = match frame {
             None => {
@@ -115,7 +116,13 @@ impl Upload {
                     kept.trailers = Some(trailers.clone());
                 }
                 self.stream.reserve_capacity(0);
-                let _ = self.stream.send_trailers(trailers);
+                let sent = self.stream.send_trailers(trailers);
+                // If the upstream has ended the stream, the reply reports the reason.
+                if sent.is_err() && self.stream.poll_reset(cx).is_pending() {
+                    self.stream.send_reset(Reason::INTERNAL_ERROR);
+                    self.is_over = true;
+                    return Err(BodyError::Trailers);
+                }
                 Ok(true)
             }
         }

@@ -1,0 +1,59 @@
+//! Requests of clients that HTTP/2 cannot carry as they are.
+
+use bytes::Bytes;
+use posthaste_gateway::{GatewayConfig, start};
+
+use crate::http2_support::{Http2Origin, http2_config};
+use crate::support::{TestClient, field};
+use crate::watching::told;
+
+/// HTTP/2 forbids some of them, and the request must end nevertheless.
+#[test]
+fn trailers_of_a_client_lose_fields_of_one_hop_and_about_the_client() {
+    let origin = Http2Origin::start(async |mut call| {
+        let (_, trailers) = call.receive().await.unwrap();
+        let trailers = trailers.unwrap();
+        let mut names: Vec<_> = trailers.keys().map(|name| name.as_str()).collect();
+        names.sort_unstable();
+        call.reply(&[("x-seen", &names.join(","))])
+            .send_data(Bytes::new(), true)
+            .unwrap();
+    });
+    let gateway = origin.gateway("[trust]\nforwarded = [\"127.0.0.1\"]\n");
+    let mut client = TestClient::new(&gateway);
+    client.send("POST / HTTP/1.1\r\nHost: s\r\nTransfer-Encoding: chunked\r\n\r\n1\r\na\r\n0\r\n");
+    client.send("Connection: x-named\r\nX-Named: 1\r\nKeep-Alive: 1\r\nTE: gzip\r\nUpgrade: x\r\n");
+    client
+        .send("X-Forwarded-For: 192.0.2.1\r\nX_Forwarded_Host: e\r\nForwarded: for=192.0.2.1\r\n");
+    client.send("Client-Cert: :AAAA:\r\nClient_Cert_Chain: :AAAA:\r\nX-Sum: 7\r\n\r\n");
+    let reply = client.reply(false).unwrap();
+    assert_eq!(reply.status, 200, "{}", reply.head);
+    assert_eq!(field(&reply.head, "x-seen"), Some("x-sum"));
+}
+
+#[test]
+fn a_host_that_http2_cannot_carry_is_the_fault_of_the_client() {
+    let origin = Http2Origin::start(async |mut call| call.answer("ok"));
+    let mut config = http2_config(&origin.address.to_string(), "http2", "");
+    let rules = "listen = \"127.0.0.1:0\"\n[[route]]\npath = \"/\"\nupstream = [\"127.0.0.1:1\"]\n[route.ejection]\nfailures = 1\n";
+    let rules = GatewayConfig::read(rules).unwrap();
+    config.routes[0].ejection = rules.routes[0].ejection.clone();
+    let gateway = start(config).unwrap();
+    for host in ["a%20b", "shop", "a%20b"] {
+        let request = format!("GET / HTTP/1.1\r\nHost: {host}\r\n\r\n");
+        let reply = TestClient::new(&gateway).send(request).reply(false);
+        let wanted = if host == "shop" { 200 } else { 400 };
+        assert_eq!(reply.unwrap().status, wanted, "{host}");
+    }
+    assert_eq!(origin.asked(), 1);
+    let text = String::from_utf8(told(&gateway, "/metrics").body).unwrap();
+    let counts = [
+        "gateway_upstream_failures_total{",
+        "gateway_ejections_total{",
+    ];
+    for count in counts {
+        let mut lines = text.lines().filter(|line| line.contains(count)).peekable();
+        assert!(lines.peek().is_some(), "{text}");
+        assert!(lines.all(|line| line.ends_with(" 0.0")), "{text}");
+    }
+}
