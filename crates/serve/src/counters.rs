@@ -39,7 +39,7 @@ pub struct Snapshot {
     pub timed_out_idle: u64,
     /// Connections ended within a request.
     pub timed_out_reading: u64,
-    /// Connections ended because the peer did not take the reply.
+    /// Connections, and switched streams of HTTP/2, ended because the peer did not take their data.
     pub timed_out_writing: u64,
     /// Connections ended by invalid HTTP, or by the peer within a message.
     pub protocol_errors: u64,

@@ -187,7 +187,9 @@ async fn serve_http1_until_idle<H: Handler>(
     let (mut is_stopped, mut sheds) = (false, false);
     let outcome = poll_fn(|cx| {
         sheds |= !is_stopped && connection.may_shed_buffers();
-        if (sheds || thread.is_draining.get()) && !std::mem::replace(&mut is_stopped, true) {
+        // A stop would change the reply that switches; the connection carries no further request in any case.
+        let stops = sheds || (thread.is_draining.get() && !peer.is_switching());
+        if stops && !std::mem::replace(&mut is_stopped, true) {
             Pin::new(&mut http).graceful_shutdown();
         }
         http.poll_without_shutdown(cx)
@@ -212,6 +214,8 @@ async fn serve_http1_until_idle<H: Handler>(
 /// Runs the task of a connection that has switched to another protocol, then closes the connection.
 async fn serve_switched(transport: Transport, task: SwitchTask, peer: &Peer) {
     if let Some(transport) = run_connection(transport, task, peer).await {
+        // The limits of the task have ended with it.
+        peer.connection.begin_linger(peer.thread.ticks.get());
         close(*transport, peer, true).await;
     }
 }

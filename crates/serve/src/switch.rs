@@ -15,7 +15,8 @@ pub type SwitchTask =
 
 /// The bytes of a client after a switch of protocol, in both directions.
 ///
-/// Bytes that arrived together with the request are read first. The time limit of writes still applies to HTTP/1.1.
+/// Bytes that arrived together with the request are read first. The time limit of writes still applies. It ends an
+/// HTTP/1.1 connection, and fails the writes of an HTTP/2 stream with [`io::ErrorKind::TimedOut`].
 pub struct SwitchedStream(pub(crate) Box<dyn SwitchedIo>);
 
 /// The connection or stream below.
@@ -37,6 +38,8 @@ pub(crate) enum SwitchState {
     None,
     /// The handler offers this task.
     Offered(SwitchTask),
+    /// The handler has offered a task while the server was stopping.
+    TooLate,
     /// The reply that switches is on its way.
     Accepted(SwitchTask),
 }

@@ -8,39 +8,60 @@ use std::any::Any;
 use std::io;
 use std::pin::Pin;
 use std::rc::Rc;
-use std::task::{Context, Poll};
+use std::task::{Context, Poll, ready};
+use std::time::Duration;
 
 use hyper::upgrade::{OnUpgrade, Upgraded};
 use hyper::{Method, Request, Response, StatusCode, Version};
 use hyper_util::rt::TokioIo;
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
+use tokio::time::{Instant, Sleep, sleep_until};
 
 use crate::check::Rejection;
-use crate::in_service::InService;
+use crate::connection::ConnectionState;
+use crate::counters::add_one;
 use crate::peer::Peer;
 use crate::reply_body::BodySource;
 use crate::switch::{SwitchState, SwitchTask, SwitchedIo, SwitchedStream};
 use crate::thread::ServerThread;
-use crate::timer::ConnectionPhase;
+use crate::timer::{ConnectionPhase, PhaseTimer};
 use crate::transport::Transport;
 
+/// Maximum size of a write to a stream of HTTP/2, which copies and keeps it until the client has space.
+const MAX_WRITE: usize = 16 << 10;
+
 impl Peer {
-    /// Offers a task for the time after the reply. The reply has to be 101, or a success after an extended CONNECT.
+    /// Offers a task for the time after the reply. The reply has to be 101, or a success after an extended CONNECT. It is
+    /// replaced by 503 if the server is stopping already. A stop that begins later changes nothing.
     pub fn switch(&self, task: SwitchTask) {
-        self.switch.set(SwitchState::Offered(task));
+        self.switch.set(match self.is_draining() {
+            true => SwitchState::TooLate,
+            false => SwitchState::Offered(task),
+        });
     }
 
-    /// True if the server is stopping: a switch would be refused.
+    /// True if the server is stopping and refuses switches.
     pub fn is_draining(&self) -> bool {
         self.thread.is_draining.get()
     }
 
     /// True if the reply that switches has been sent or is on its way.
     pub(crate) fn has_switched(&self) -> bool {
+        self.switch_is(|state| matches!(state, SwitchState::Accepted(_)))
+    }
+
+    /// True if the current reply switches, or has switched.
+    pub(crate) fn is_switching(&self) -> bool {
+        let switches =
+            |state: &_| matches!(state, SwitchState::Offered(_) | SwitchState::Accepted(_));
+        self.switch_is(switches)
+    }
+
+    fn switch_is(&self, holds: impl Fn(&SwitchState) -> bool) -> bool {
         let state = self.switch.take();
-        let has_switched = matches!(state, SwitchState::Accepted(_));
+        let is_so = holds(&state);
         self.switch.set(state);
-        has_switched
+        is_so
     }
 
     /// Returns the task if the reply that switches has been sent.
@@ -68,16 +89,17 @@ pub(crate) fn settle<B>(
         Some(_) => reply.status().is_success(),
         None => reply.status() == StatusCode::SWITCHING_PROTOCOLS,
     };
+    let offered = peer.switch.take();
     if !switches {
         return;
     }
     let is_possible = !peer.connection.is_http2() || stream.is_some();
-    match peer.switch.take() {
-        SwitchState::Offered(task) if is_possible && !peer.is_draining() => match stream {
+    match offered {
+        SwitchState::Offered(task) if is_possible => match stream {
             Some(stream) => run_stream(stream, task, peer),
             None => peer.switch.set(SwitchState::Accepted(task)),
         },
-        SwitchState::Offered(_) if is_possible => {
+        SwitchState::TooLate if is_possible => {
             *reply = Response::from(Rejection {
                 status: StatusCode::SERVICE_UNAVAILABLE,
                 reason: "the server is stopping",
@@ -92,21 +114,54 @@ pub(crate) fn settle<B>(
     }
 }
 
-/// Runs a task on a stream of HTTP/2, as a request in service without a time limit.
+/// Runs a task on a stream of HTTP/2.
 fn run_stream(stream: OnUpgrade, task: SwitchTask, peer: &Peer) {
-    // A timer of its own: that of the request ends with its reply.
-    let in_service = InService::begin(Rc::new(peer.of_stream()));
-    in_service.enter(ConnectionPhase::Tunnel);
+    let in_use = SwitchedUse::begin(peer);
     let thread = peer.thread.clone();
     tokio::task::spawn_local(async move {
         // An error means that the client has cancelled the request.
         if let Ok(stream) = stream.await {
-            let stream = TokioIo::new(stream);
-            let stream = SwitchedStream(Box::new(Http2Stream { stream, thread }));
-            drop(task(stream).await);
+            let stream = Http2Stream {
+                stream: TokioIo::new(stream),
+                thread,
+                waits_since: None,
+                timer: None,
+            };
+            drop(task(SwitchedStream(Box::new(stream))).await);
         }
-        drop(in_service);
+        drop(in_use);
     });
+}
+
+/// The use of an HTTP/2 connection by a switched stream. The connection is not idle while it exists. As over HTTP/1.1,
+/// it is not counted as a request in service.
+struct SwitchedUse {
+    connection: Rc<ConnectionState>,
+    thread: Rc<ServerThread>,
+    /// Not that of the request, which ends with its reply.
+    timer: Rc<PhaseTimer>,
+}
+
+impl SwitchedUse {
+    fn begin(peer: &Peer) -> Self {
+        let switched = Self {
+            connection: peer.connection.clone(),
+            thread: peer.thread.clone(),
+            timer: Rc::default(),
+        };
+        let (timer, now) = (&switched.timer, peer.thread.ticks.get());
+        let is_first = switched.connection.begin_request(timer, now);
+        debug_assert!(!is_first, "a request has asked for the switch");
+        timer.enter(ConnectionPhase::Tunnel, now);
+        switched
+    }
+}
+
+impl Drop for SwitchedUse {
+    fn drop(&mut self) {
+        let now = self.thread.ticks.get();
+        self.connection.end_request(&self.timer, now);
+    }
 }
 
 /// Runs the task of an HTTP/1.1 connection after its reply. Returns the transport for an orderly end.
@@ -140,6 +195,36 @@ impl SwitchedIo for Transport {
 struct Http2Stream {
     stream: TokioIo<Upgraded>,
     thread: Rc<ServerThread>,
+    /// While a write waits: its start.
+    waits_since: Option<Instant>,
+    /// Reset only when it expires.
+    timer: Option<Pin<Box<Sleep>>>,
+}
+
+impl Http2Stream {
+    /// Passes the outcome of a write. Fails it if it has waited for the client longer than the limit.
+    fn limited<T>(
+        &mut self,
+        outcome: Poll<io::Result<T>>,
+        cx: &mut Context<'_>,
+    ) -> Poll<io::Result<T>> {
+        if outcome.is_ready() {
+            self.waits_since = None;
+            return outcome;
+        }
+        let server = &self.thread.server;
+        let limit = Duration::from(server.timeouts.write);
+        let end = *self.waits_since.get_or_insert_with(Instant::now) + limit;
+        let timer = self.timer.get_or_insert_with(|| Box::pin(sleep_until(end)));
+        loop {
+            ready!(timer.as_mut().poll(cx));
+            if end <= Instant::now() {
+                add_one(&server.counters.timed_out_writing);
+                return Poll::Ready(Err(io::ErrorKind::TimedOut.into()));
+            }
+            timer.as_mut().reset(end);
+        }
+    }
 }
 
 impl SwitchedIo for Http2Stream {
@@ -170,14 +255,18 @@ impl AsyncWrite for Http2Stream {
         cx: &mut Context<'_>,
         buf: &[u8],
     ) -> Poll<io::Result<usize>> {
-        Pin::new(&mut self.stream).poll_write(cx, buf)
+        let offered = &buf[..buf.len().min(MAX_WRITE)];
+        let written = Pin::new(&mut self.stream).poll_write(cx, offered);
+        self.limited(written, cx)
     }
 
     fn poll_flush(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
-        Pin::new(&mut self.stream).poll_flush(cx)
+        let flushed = Pin::new(&mut self.stream).poll_flush(cx);
+        self.limited(flushed, cx)
     }
 
     fn poll_shutdown(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
-        Pin::new(&mut self.stream).poll_shutdown(cx)
+        let ended = Pin::new(&mut self.stream).poll_shutdown(cx);
+        self.limited(ended, cx)
     }
 }

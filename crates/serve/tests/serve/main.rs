@@ -9,6 +9,7 @@ mod http2;
 mod identity;
 mod marks;
 mod proxying;
+mod switching;
 mod trusting;
 
 use std::cell::Cell;
