@@ -1,5 +1,6 @@
 //! The page with the current offer and the delivery of promises.
 
+use hyper::ext::Protocol;
 use hyper::header::{CACHE_CONTROL, CONTENT_TYPE, HeaderValue};
 use hyper::http::request::Parts;
 use hyper::{Method, Response};
@@ -27,7 +28,9 @@ impl Admission {
         head: &Parts,
         identity: &ClientIdentity,
     ) -> Option<Response<ReplyBody>> {
-        if head.uri.path() != PATH || head.method != Method::GET {
+        // An extended CONNECT has become a GET: a success would open a tunnel.
+        let switches = || head.extensions.get::<Protocol>().is_some();
+        if head.uri.path() != PATH || head.method != Method::GET || switches() {
             return None;
         }
         let client = client(head, identity, config.client.as_deref());

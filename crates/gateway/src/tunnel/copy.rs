@@ -113,7 +113,9 @@ impl Tunnel {
             (self.to_upstream.written, self.to_client.written) = (0, 0);
             self.last = Instant::now();
         }
-        let of_client = |_: io::Error| match has_client_ended {
+        let of_client = |error: io::Error| match has_client_ended {
+            // The limit of writes of an HTTP/2 stream.
+            _ if error.kind() == io::ErrorKind::TimedOut => TunnelEnd::ClientStalled,
             true => TunnelEnd::ClientClosed,
             false => TunnelEnd::ClientError,
         };
@@ -163,11 +165,15 @@ impl Tunnel {
             }
             _ => end,
         };
-        let is_complete = |flow: &Flow| flow.rest.is_empty();
+        let delivered = (
+            self.to_client.is_delivered(),
+            self.to_upstream.is_delivered(),
+        );
         let (to_client, to_upstream) = match end {
             TunnelEnd::ClientError => (false, false),
+            TunnelEnd::ClientStalled => (false, delivered.1),
             TunnelEnd::UpstreamError => (false, true),
-            _ => (is_complete(&self.to_client), is_complete(&self.to_upstream)),
+            _ => delivered,
         };
         match to_upstream {
             true => drop(upstream),
@@ -200,18 +206,31 @@ impl Future for Tunnel {
 }
 
 impl Drop for Tunnel {
-    /// Dropped before its end: the server has ended the connection.
+    /// Dropped before its end: the server has ended the connection. A side must not take a close for the end of its
+    /// data if some is missing.
     fn drop(&mut self) {
-        if let Some((client, _)) = &self.sides {
-            self.open.end = match client.is_draining() {
-                true => TunnelEnd::Stopped,
-                false => TunnelEnd::ClientStalled,
-            };
+        let Some((client, upstream)) = self.sides.take() else {
+            return;
+        };
+        self.open.end = match client.is_draining() {
+            true => TunnelEnd::Stopped,
+            false => TunnelEnd::ClientStalled,
+        };
+        if !self.to_upstream.is_delivered() {
+            upstream.stream.reset();
+        }
+        if !self.to_client.is_delivered() {
+            client.reset();
         }
     }
 }
 
 impl Flow {
+    /// True if the receiver has all data that was read.
+    fn is_delivered(&self) -> bool {
+        self.phase == FlowPhase::Over || (self.rest.is_empty() && !self.is_unflushed)
+    }
+
     /// Moves bytes until one side has to be waited for. Ready at the end, and at a failure.
     fn poll(
         &mut self,

@@ -455,6 +455,37 @@ fn a_stop_lets_tunnels_live_for_the_grace_time_and_opens_none() {
 }
 
 #[test]
+fn an_upstream_that_has_not_got_everything_is_reset() {
+    let may = SeenSignal::default();
+    let seen = may.clone();
+    let origin = switching(move |line| {
+        seen.wait();
+        let mut all = Vec::new();
+        let outcome = line.stream.read_to_end(&mut all);
+        let outcome = format!("{:?}", outcome.map(drop).map_err(|error| error.kind()));
+        line.requests().lock().unwrap().push(outcome);
+    });
+    let gateway = start(config(&[origin.address], "timeouts.grace = \"1s\"\n")).unwrap();
+    let client = open(&gateway);
+    let mut writer = client.clone_stream();
+    let writing = std::thread::spawn(move || while writer.write_all(&[7; 65536]).is_ok() {});
+    let mut last = (0.0, Instant::now());
+    wait_until("the sender stands still", || {
+        let sent = metric(&gateway, "tunnel_bytes_total{to=\"upstream\"}");
+        if sent != last.0 || sent == 0.0 {
+            last = (sent, Instant::now());
+        }
+        last.1.elapsed() > Duration::from_secs(1)
+    });
+    gateway.stop();
+    writing.join().unwrap();
+    may.tell();
+    wait_until("the upstream is reset", || {
+        origin.last_request() == "Err(ConnectionReset)"
+    });
+}
+
+#[test]
 fn admission_counts_the_request_and_not_its_tunnel() {
     let origin = switching(echo);
     let more = "[protection]\npolicy = \"limit\"\nleast = 1\nmost = 1\n";

@@ -140,6 +140,7 @@ fn an_extended_connect_becomes_an_upgrade_and_its_stream_a_tunnel() {
         assert_eq!(tunnel.read(&mut back).await.unwrap(), 0);
         wait_until("one has ended", || ended(&gateway, "client-closed"));
         assert_eq!(metric(&gateway, "tunnels_open"), 1.0);
+        assert_eq!(metric(&gateway, "requests_in_service"), 0.0);
         assert_eq!(switches(&gateway, "opened"), 2.0);
         // Ordinary requests of the same connection continue.
         let request = Request::get("http://s/plain").body(Empty::new()).unwrap();
@@ -160,6 +161,38 @@ fn a_connection_lives_as_long_as_its_tunnels() {
         assert_eq!(tunnel.read_u8().await.unwrap(), b'x');
     });
     wait_until("it has ended", || metric(&gateway, "tunnels_open") == 0.0);
+}
+
+/// Small writes of the client show that the tunnel itself is not idle.
+#[test]
+fn a_tunnel_of_a_stream_ends_if_its_client_takes_nothing() {
+    let origin = TestOrigin::start(|line| {
+        while let Some(request) = line.request() {
+            if !request.contains("pgrade") {
+                line.write(OK);
+                continue;
+            }
+            let key = request.lines().find_map(|line| line.split_once("-key: "));
+            line.write(SWITCHED.replace("s3pPLMBiTxaQ9kYGzzhZRbK+xOo=", &proof(key.unwrap().1)));
+            line.write(vec![0; 8 << 20]);
+            return echo(line);
+        }
+    });
+    let gateway = start(config(&[origin.address], "timeouts.write = \"1s\"\n")).unwrap();
+    run(async {
+        let mut sender = connect(&gateway).await;
+        let mut tunnel = open(&mut sender).await;
+        let begin = std::time::Instant::now();
+        while !ended(&gateway, "client-stalled") {
+            assert!(begin.elapsed() < crate::support::PATIENCE, "it goes on");
+            let _ = tunnel.write_all(b"x").await;
+            tokio::time::sleep(std::time::Duration::from_millis(50)).await;
+        }
+        // The connection and its other requests continue.
+        let request = Request::get("http://s/plain").body(Empty::new()).unwrap();
+        let reply = sender.send_request(request).await.unwrap();
+        assert_eq!(reply.status(), StatusCode::OK);
+    });
 }
 
 #[test]
@@ -202,6 +235,31 @@ fn an_extended_connect_without_a_tunnel_is_refused() {
         let plain = Request::connect("s:80").body(Empty::new()).unwrap();
         let reply = sender.send_request(plain).await.unwrap();
         assert_eq!(reply.status(), StatusCode::NOT_IMPLEMENTED);
+    });
+}
+
+#[test]
+fn the_page_of_offers_answers_no_extended_connect() {
+    let origin = origin();
+    let gateway = start(config(
+        &[origin.address],
+        "[protection]\npolicy = \"prices\"\n",
+    ))
+    .unwrap();
+    run(async {
+        let mut sender = connect(&gateway).await;
+        let request = Request::builder()
+            .method(Method::CONNECT)
+            .uri("http://s/.well-known/wsqos")
+            .header("sec-websocket-version", "13")
+            .extension(Protocol::from_static("websocket"))
+            .body(Empty::new());
+        let reply = sender.send_request(request.unwrap()).await.unwrap();
+        assert_eq!(reply.status(), StatusCode::OK);
+        assert!(!reply.headers().contains_key("content-type"), "{reply:?}");
+        let mut tunnel = TokioIo::new(hyper::upgrade::on(reply).await.unwrap());
+        tunnel.write_all(b"x").await.unwrap();
+        assert_eq!(tunnel.read_u8().await.unwrap(), b'x');
     });
 }
 
