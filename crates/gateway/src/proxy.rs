@@ -13,6 +13,7 @@ use hyper::header::{HeaderValue, TE};
 use hyper::http::request::Parts;
 use hyper::{Request, Response, StatusCode, Version};
 use posthaste_serve::{Handler, Incoming, Peer};
+use tokio::time::Instant;
 
 use crate::clock::now;
 use crate::config::GatewayConfig;
@@ -76,6 +77,7 @@ impl Handler for Gateway {
             identity: &identity,
             trace: trace.as_ref(),
             journal: &journal,
+            deadline: call.as_ref().and_then(GrpcCall::deadline),
             reply_fields: Cell::new(None),
         };
         let served = {
@@ -131,6 +133,8 @@ struct Exchange<'e, 'r> {
     identity: &'e ClientIdentity,
     trace: Option<&'e TracedRequest<'e>>,
     journal: &'e Journal<'r>,
+    /// The deadline of a gRPC call.
+    deadline: Option<Instant>,
     /// The route's changes of the reply's fields. They apply to rejections, too.
     reply_fields: Cell<Option<Rc<FieldChanges>>>,
 }
@@ -175,12 +179,15 @@ impl Gateway {
         journal.sent(sent);
         let upstream_mark = marking::for_upstream(mark, &config.marking);
         // Pinned here, because passing the future by value would copy it.
-        let sending = pin!(route.upstreams.send(request, upstream_mark, peer));
+        let sending = pin!({
+            let upstreams = &route.upstreams;
+            upstreams.send(request, upstream_mark, peer, exchange.deadline)
+        });
         let outcome = guard.run(sending, upload.progress()).await;
         drop(permit);
-        let status = outcome.as_ref().map(|(reply, _)| reply.status());
+        let received = outcome.as_ref().map(|(reply, _)| reply);
         let (trace, waited) = (exchange.trace, upload.waited());
-        record(metrics, &guard, trace, (sent, waited), status);
+        record(metrics, &guard, trace, (sent, waited), received);
 
         if let (Err(_), Some(switch)) = (&outcome, &switch) {
             switch.failed();

@@ -5,7 +5,6 @@ use std::cell::Cell;
 use std::future::{Future, poll_fn};
 use std::pin::Pin;
 
-use hyper::http::StatusCode;
 use hyper::{HeaderMap, header::HeaderValue};
 use posthaste_admission::{By, Delivery};
 use posthaste_qos::Priorities;
@@ -26,6 +25,15 @@ pub(crate) struct AdmissionGuard<'p> {
     in_service: u32,
     /// The request is temporarily not in service.
     is_paused: Cell<bool>,
+}
+
+/// The end of an admitted request's service.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(crate) enum ServiceEnd {
+    Served,
+    Failed,
+    /// The deadline that the client has chosen passed before the reply.
+    Abandoned,
 }
 
 impl<'p> AdmissionGuard<'p> {
@@ -81,17 +89,24 @@ impl<'p> AdmissionGuard<'p> {
         }
     }
 
-    /// Records the end, with the status of the reply if there is one. `upload` is subtracted, because time spent
-    /// waiting for the client says nothing about the service.
-    pub(crate) fn record(&self, status: Option<StatusCode>, upload: Span) {
+    /// Records the end. `upload` is subtracted, because time spent waiting for the client says nothing about the
+    /// service.
+    ///
+    /// An abandoned request is a failure if it has left the service at least the mean time of a reply. With less time it
+    /// does not count, so that clients cannot lower the limit by short deadlines. It never changes that mean.
+    pub(crate) fn record(&self, end: ServiceEnd, upload: Span) {
         let Some((began, admitted, client)) = &self.admitted else {
             return;
         };
         let at = now();
         let time = at.since(*began).saturating_sub(upload);
-        let failed = status.is_none_or(|status| status.is_server_error());
+        let failed = end != ServiceEnd::Served;
         let mut state = self.admission.state();
-        state.rest.replied(time);
+        match end {
+            ServiceEnd::Abandoned if time < state.reply_time() => return,
+            ServiceEnd::Abandoned => {}
+            ServiceEnd::Served | ServiceEnd::Failed => state.rest.replied(time),
+        }
         if !failed {
             state.served += 1;
             state.waited += time;

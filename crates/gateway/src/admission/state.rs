@@ -206,7 +206,7 @@ impl AdmissionState {
         client: &str,
     ) -> Result<AdmittedRequest, RejectedRequest> {
         let is_below = |limit: &Limit, in_service: u32| in_service < limit.now();
-        let reply_time = self.rest.mean().unwrap_or(UNKNOWN);
+        let reply_time = self.reply_time();
         match &mut self.policy {
             AdmissionPolicy::None => Ok(AdmittedRequest::plain()),
             AdmissionPolicy::Rate(bucket) => match bucket.take(at) {
@@ -273,6 +273,11 @@ impl AdmissionState {
         {
             limit.rest();
         }
+    }
+
+    /// Estimate of the time of a reply.
+    pub(super) fn reply_time(&self) -> Span {
+        self.rest.mean().unwrap_or(UNKNOWN)
     }
 
     /// Removes a request from those in service.

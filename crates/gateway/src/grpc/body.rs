@@ -10,10 +10,10 @@ use hyper::body::{Body, Frame, SizeHint};
 use hyper::header::CONTENT_LENGTH;
 use tokio::time::Sleep;
 
-use super::status::{DEADLINE_EXCEEDED, PASSED, fields, index_of};
+use super::status::{DEADLINE_EXCEEDED, fields, index_of};
 use crate::observe::grpc_counters::DeadlinePhase;
 use crate::observe::metrics::GatewayMetrics;
-use crate::upstream::error::UpstreamError;
+use crate::upstream::error::{DEADLINE_PASSED, UpstreamError};
 
 /// The body of a reply to a call.
 pub(crate) struct GrpcBody<B> {
@@ -53,7 +53,7 @@ impl<B: Body> GrpcBody<B> {
             return Err(UpstreamError::Stalled);
         }
         self.metrics.grpc.replied(DEADLINE_EXCEEDED.into());
-        Ok(Frame::trailers(fields(DEADLINE_EXCEEDED, PASSED)))
+        Ok(Frame::trailers(fields(DEADLINE_EXCEEDED, DEADLINE_PASSED)))
     }
 }
 

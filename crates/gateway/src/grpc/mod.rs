@@ -23,12 +23,12 @@ use tokio::time::{Instant, Sleep, sleep_until};
 
 use self::body::GrpcBody;
 pub(crate) use self::refusal::refusal;
-use self::status::PASSED;
 use crate::error::Rejection;
 use crate::observe::grpc_counters::DeadlinePhase;
 use crate::observe::metrics::GatewayMetrics;
 use crate::request::media::is_grpc;
 use crate::response::body::ReplyBody;
+use crate::upstream::error::DEADLINE_PASSED;
 
 const TIMEOUT: HeaderName = HeaderName::from_static("grpc-timeout");
 
@@ -54,7 +54,7 @@ impl GrpcCall {
         let checked = checked.and_then(|()| match deadline {
             Some(deadline) if deadline <= now => {
                 metrics.grpc.deadline_passed(DeadlinePhase::Arrival);
-                Err(Rejection::new(StatusCode::GATEWAY_TIMEOUT, PASSED))
+                Err(Rejection::new(StatusCode::GATEWAY_TIMEOUT, DEADLINE_PASSED))
             }
             _ => Ok(()),
         });
@@ -66,8 +66,13 @@ impl GrpcCall {
         })
     }
 
-    /// Runs the stages of the call until the head of its reply. Dropping `stages` at the deadline resets the stream to
-    /// the upstream.
+    /// The time at which the call ends.
+    pub(crate) fn deadline(&self) -> Option<Instant> {
+        self.deadline.as_ref().map(|timer| timer.deadline())
+    }
+
+    /// Runs the stages of the call until the head of its reply, or drops `stages` at the deadline. The stage that sends
+    /// to the upstream ends by itself at the same time, so that its end is recorded.
     pub(crate) async fn until_deadline<T>(
         &mut self,
         mut stages: Pin<&mut impl Future<Output = Result<T, Rejection>>>,
@@ -81,7 +86,7 @@ impl GrpcCall {
             let is_late = |timer: &mut Pin<Box<Sleep>>| timer.as_mut().poll(cx).is_ready();
             if timer.as_mut().is_some_and(is_late) {
                 metrics.grpc.deadline_passed(DeadlinePhase::Reply);
-                let late = Rejection::new(StatusCode::GATEWAY_TIMEOUT, PASSED);
+                let late = Rejection::new(StatusCode::GATEWAY_TIMEOUT, DEADLINE_PASSED);
                 return Poll::Ready(Err(late));
             }
             Poll::Pending

@@ -15,9 +15,6 @@ const ENCODED: &AsciiSet = &CONTROLS.add(b'%');
 /// Status of a call whose deadline has passed.
 pub(super) const DEADLINE_EXCEEDED: u8 = 4;
 
-/// Reason of a call that ends at its deadline.
-pub(super) const PASSED: &str = "the deadline of the call (grpc-timeout) has passed";
-
 /// The index in [`STATUSES`] of the status in a head or in trailers. `None` without one.
 pub(super) fn index_of(fields: &HeaderMap) -> Option<usize> {
     let status = fields.get(STATUS)?.to_str().ok();

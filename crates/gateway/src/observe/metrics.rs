@@ -38,7 +38,7 @@ pub(crate) enum UnreadField {
 }
 
 /// Kinds of failures of upstreams, in the order in which they are counted.
-pub(crate) const FAILURES: [&str; 10] = [
+pub(crate) const FAILURES: [&str; 11] = [
     "none-healthy",
     "connect",
     "connect-timeout",
@@ -49,6 +49,7 @@ pub(crate) const FAILURES: [&str; 10] = [
     "closed",
     "switched",
     "not-http2",
+    "deadline",
 ];
 
 /// Counters since the start, shared by all threads.

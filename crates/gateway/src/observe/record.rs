@@ -1,32 +1,41 @@
 //! The record of a reply's head: time of the upstream, outcome for admission, distributed trace.
 
-use hyper::StatusCode;
+use hyper::Response;
 use posthaste_units::{Instant, Span};
 
+use super::grpc_counters::DeadlinePhase;
 use super::metrics::GatewayMetrics;
 use super::traces::TracedRequest;
-use crate::admission::admitted::AdmissionGuard;
+use crate::admission::admitted::{AdmissionGuard, ServiceEnd};
 use crate::clock::now;
 use crate::upstream::error::UpstreamError;
 
-/// Records the upstream's part of a request: sent at `sent`, with this status or failure. `upload` is the time since
+/// Records the upstream's part of a request: sent at `sent`, with this reply or failure. `upload` is the time since
 /// then that was spent waiting for the client.
-pub(crate) fn record(
+pub(crate) fn record<B>(
     metrics: &GatewayMetrics,
     guard: &AdmissionGuard<'_>,
     trace: Option<&TracedRequest<'_>>,
     (sent, upload): (Instant, Span),
-    outcome: Result<StatusCode, &UpstreamError>,
+    outcome: Result<&Response<B>, &UpstreamError>,
 ) {
     metrics
         .upstream
         .add(now().since(sent).saturating_sub(upload));
-    let status = outcome.ok();
-    // A failure of the client says nothing about the service.
-    if !outcome.err().is_some_and(UpstreamError::is_of_client) {
-        guard.record(status, upload);
+    let end = match outcome {
+        Ok(reply) if reply.status().is_server_error() => Some(ServiceEnd::Failed),
+        Ok(_) => Some(ServiceEnd::Served),
+        Err(UpstreamError::Deadline) => {
+            metrics.grpc.deadline_passed(DeadlinePhase::Reply);
+            Some(ServiceEnd::Abandoned)
+        }
+        // A failure of the client says nothing about the service.
+        Err(failure) => (!failure.is_of_client()).then_some(ServiceEnd::Failed),
+    };
+    if let Some(end) = end {
+        guard.record(end, upload);
     }
     if let Some(trace) = trace {
-        trace.replied(sent, status);
+        trace.replied(sent, outcome.ok().map(Response::status));
     }
 }

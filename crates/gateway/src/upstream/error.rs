@@ -9,6 +9,9 @@ use rustix::io::Errno;
 use crate::error::Rejection;
 use crate::request::error::BodyError;
 
+/// Reason of a call that ends at its deadline.
+pub(crate) const DEADLINE_PASSED: &str = "the deadline of the call (grpc-timeout) has passed";
+
 /// Reasons for a missing or incomplete reply.
 #[derive(Debug, thiserror::Error)]
 pub(crate) enum UpstreamError {
@@ -50,6 +53,9 @@ pub(crate) enum UpstreamError {
     /// The head of the reply timed out.
     #[error("the upstream did not reply in time")]
     ReplyTimeout,
+    /// The client's deadline passed before the head of the reply.
+    #[error("{DEADLINE_PASSED}")]
+    Deadline,
     /// The reply could not be compressed.
     #[error("the reply could not be compressed: {0}")]
     Codec(#[source] io::Error),
@@ -98,10 +104,11 @@ impl UpstreamError {
         errno.is_some_and(|errno| ours.contains(&errno))
     }
 
-    /// True if the failure is no evidence against the endpoint: it is the client's or ours, or the close of a kept
-    /// connection that crossed the request.
+    /// True if the failure is no evidence against the endpoint: it is the client's or ours, the close of a kept
+    /// connection that crossed the request, or a deadline that the client has chosen.
     pub(super) fn says_nothing(&self) -> bool {
-        self.is_of_client() || self.is_ours() || matches!(self, Self::Closed(_))
+        let is_neutral = matches!(self, Self::Closed(_) | Self::Deadline);
+        is_neutral || self.is_of_client() || self.is_ours()
     }
 
     /// Index of the kind in [`FAILURES`](crate::observe::metrics::FAILURES).
@@ -118,6 +125,7 @@ impl UpstreamError {
             Self::Closed(_) => 7,
             Self::Switched => 8,
             Self::NotHttp2 => 9,
+            Self::Deadline => 10,
         }
     }
 }
@@ -138,6 +146,7 @@ impl From<UpstreamError> for Rejection {
             UpstreamError::Codec(_) => StatusCode::INTERNAL_SERVER_ERROR,
             UpstreamError::ConnectTimeout
             | UpstreamError::ReplyTimeout
+            | UpstreamError::Deadline
             | UpstreamError::Stalled => StatusCode::GATEWAY_TIMEOUT,
             UpstreamError::Authority => StatusCode::BAD_REQUEST,
             UpstreamError::Client(error) => error.status(),

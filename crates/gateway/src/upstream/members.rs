@@ -37,17 +37,33 @@ pub(super) struct Members {
     next: Cell<usize>,
 }
 
-/// Endpoints that one request should not use again.
+/// State of one request over its attempts.
 #[derive(Default)]
 pub(super) struct Tried {
-    /// They took nothing of the request.
+    /// The deadline of a gRPC call.
+    pub(super) deadline: Option<Instant>,
+    /// Endpoints that took nothing of the request. It does not go there again.
     pub(super) failed: Vec<MemberKey>,
-    /// They got the request. They get it again only if there is no other.
+    /// Endpoints that got the request. They get it again only if there is no other.
     pub(super) asked: Vec<MemberKey>,
 }
 
 /// The identity of a member over changes of the list.
 pub(super) type MemberKey = (usize, SocketAddr);
+
+impl Tried {
+    pub(super) fn new(deadline: Option<Instant>) -> Self {
+        Self {
+            deadline,
+            ..Self::default()
+        }
+    }
+
+    /// True after the deadline.
+    pub(super) fn is_late(&self) -> bool {
+        self.deadline.is_some_and(|end| end <= Instant::now())
+    }
+}
 
 impl Member {
     pub(super) fn key(&self) -> MemberKey {

@@ -45,7 +45,7 @@ use hyper::header::{HOST, TE};
 use hyper::{Request, Response, StatusCode};
 use posthaste_serve::Peer;
 use posthaste_units::Dscp;
-use tokio::time::Instant;
+use tokio::time::{Instant, timeout_at};
 
 use self::body::{Http1Body, UpstreamBody};
 use self::connection::UpstreamConnection;
@@ -105,7 +105,7 @@ impl Upstreams {
         }
     }
 
-    /// Sends the `request` of `peer` to the least busy endpoint, in packets with `mark`.
+    /// Sends the `request` of `peer` to the least busy endpoint, in packets with `mark`. Fails at the `deadline`.
     ///
     /// Retries once, on a fresh connection, if a reused connection closes before any reply and the request is GET,
     /// HEAD or OPTIONS without a body. A request of which nothing was sent goes to the next endpoint.
@@ -114,14 +114,15 @@ impl Upstreams {
         request: Request<RequestBody>,
         mark: Dscp,
         peer: &Peer,
+        deadline: Option<Instant>,
     ) -> Result<(Response<UpstreamBody>, &UpstreamTarget), UpstreamError> {
         let outcome = match &self.retries {
             None => {
-                let mut tried = Tried::default();
+                let mut tried = Tried::new(deadline);
                 self.send_to_any(request, mark, peer, &mut tried).await
             }
             Some(retries) => {
-                let sending = self.send_repeatedly(retries, request, mark, peer);
+                let sending = self.send_repeatedly(retries, request, mark, peer, deadline);
                 Box::pin(sending).await
             }
         };
@@ -139,9 +140,10 @@ impl Upstreams {
         mut request: Request<RequestBody>,
         mark: Dscp,
         peer: &Peer,
+        deadline: Option<Instant>,
     ) -> Result<(Response<UpstreamBody>, &UpstreamTarget), UpstreamError> {
         retries.count_request();
-        let mut tried = Tried::default();
+        let mut tried = Tried::new(deadline);
         for _ in 0..retries.attempts() {
             let Some(again) = copy_to_retry(&request) else {
                 break;
@@ -168,15 +170,19 @@ impl Upstreams {
         tried: &mut Tried,
     ) -> Result<(Response<UpstreamBody>, &UpstreamTarget), UpstreamError> {
         let mut last = UpstreamError::NoneHealthy;
-        let mut deadline = None;
+        let mut wait_end = None;
         loop {
             let Some(member) = self.members.choose(tried) else {
-                let deadline = *deadline.get_or_insert_with(|| Instant::now() + self.connect);
+                let end = *wait_end.get_or_insert_with(|| Instant::now() + self.connect);
+                let end = tried.deadline.map_or(end, |deadline| deadline.min(end));
                 // Boxed for the same reason as a connection: it is rare.
-                if Box::pin(self.members.wait_for_change(deadline)).await {
+                if Box::pin(self.members.wait_for_change(end)).await {
                     continue;
                 }
-                return Err(last);
+                return Err(match tried.is_late() {
+                    true => UpstreamError::Deadline,
+                    false => last,
+                });
             };
             if !member.endpoint.health.try_use() {
                 tried.failed.push(member.key());
@@ -185,7 +191,11 @@ impl Upstreams {
             let ejector = self.ejector.as_ref();
             let watch =
                 ejector.map(|ejector| WatchedRequest::start(ejector, request.body().progress()));
-            let sent = self.send_to_one(&member, request, mark, peer).await;
+            let sent = match tried.deadline {
+                None => self.send_to_one(&member, request, mark, peer).await,
+                // Boxed, so that requests without a deadline do not carry space for it.
+                Some(end) => Box::pin(self.send_until(end, &member, request, mark, peer)).await,
+            };
             if let Some(watch) = watch {
                 watch.end(&member, &sent, &self.targets, &self.metrics.upstreams);
             }
@@ -205,6 +215,20 @@ impl Upstreams {
             }
             tried.failed.push(member.key());
         }
+    }
+
+    /// Sends a request with a deadline to one endpoint. Resets its stream at the deadline.
+    async fn send_until(
+        &self,
+        deadline: Instant,
+        member: &Member,
+        request: Request<RequestBody>,
+        mark: Dscp,
+        peer: &Peer,
+    ) -> Result<Response<UpstreamBody>, SendError> {
+        let sending = self.send_to_one(member, request, mark, peer);
+        let sent = timeout_at(deadline, sending).await;
+        sent.unwrap_or(Err((UpstreamError::Deadline, None)))
     }
 
     /// Sends the request to one endpoint. An error includes the request if nothing of it was sent.
