@@ -3,9 +3,11 @@
 use std::io;
 use std::pin::Pin;
 use std::task::{Context, Poll};
+use std::time::Duration;
 
 use posthaste_units::Dscp;
 use rustix::io::Errno;
+use rustix::net::sockopt::set_tcp_user_timeout;
 use rustix::net::{RecvFlags, recv};
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 use tokio::net::TcpStream;
@@ -31,6 +33,13 @@ impl Stream {
         set_mark(socket, socket.peer_addr()?.ip(), mark)
     }
 
+    /// Limits the time for which sent data may stay unacknowledged, or unsent because the peer does not read. After it,
+    /// the kernel ends the connection; its own limit is about 15 minutes (TCP_USER_TIMEOUT, tcp(7)).
+    pub fn limit_unacknowledged(&self, limit: Duration) -> io::Result<()> {
+        let millis = u32::try_from(limit.as_millis()).unwrap_or(u32::MAX);
+        Ok(set_tcp_user_timeout(self.socket(), millis)?)
+    }
+
     /// True if the kernel has neither data nor an end to read. Bytes buffered inside TLS do not count; those of a TLS
     /// record in the kernel do.
     pub fn is_silent(&self) -> bool {
@@ -41,7 +50,7 @@ impl Stream {
     /// Closes at once by a reset, so that the peer sees that something is missing.
     pub fn reset(self) {
         // Without it, the connection closes orderly.
-        let _ = socket2::SockRef::from(self.socket()).set_linger(Some(std::time::Duration::ZERO));
+        let _ = socket2::SockRef::from(self.socket()).set_linger(Some(Duration::ZERO));
     }
 
     /// The underlying socket.
@@ -128,5 +137,28 @@ impl AsyncWrite for Stream {
             StreamKind::Plain(stream) => Pin::new(stream).poll_shutdown(cx),
             StreamKind::Tls(stream) => Pin::new(stream.as_mut()).poll_shutdown(cx),
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use rustix::net::sockopt::tcp_user_timeout;
+
+    use super::*;
+
+    #[test]
+    fn the_kernel_has_the_limit_for_unacknowledged_data() {
+        let runtime = tokio::runtime::Builder::new_current_thread()
+            .enable_io()
+            .build()
+            .unwrap();
+        runtime.block_on(async {
+            let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await.unwrap();
+            let socket = TcpStream::connect(listener.local_addr().unwrap()).await;
+            let stream = Stream::from(socket.unwrap());
+            let limit = Duration::from_secs(20);
+            stream.limit_unacknowledged(limit).unwrap();
+            assert_eq!(tcp_user_timeout(stream.socket()).unwrap(), 20_000);
+        });
     }
 }

@@ -29,6 +29,10 @@ const MAX_HEAD: u32 = 64 << 10;
 /// Time for an unused connection to send its last frames.
 const CLOSING: Duration = Duration::from_secs(1);
 
+/// Time after which unacknowledged data means that the upstream's machine is gone. Until then the connection takes
+/// further requests, although each of them times out.
+const UNACKNOWLEDGED: Duration = Duration::from_secs(20);
+
 /// A connection to an upstream. It closes when it is dropped and its last request has ended.
 pub(super) struct Http2Connection {
     /// Mark of the connection's packets, fixed for its lifetime.
@@ -52,6 +56,8 @@ pub(super) struct Lease {
 impl Http2Connection {
     /// Starts HTTP/2 over `stream`, whose packets have `mark`. `limit` applies until the upstream states its own.
     pub(super) async fn new(stream: Stream, mark: Dscp, limit: usize) -> Result<Self, h2::Error> {
+        // A failure leaves the kernel's own limit.
+        let _ = stream.limit_unacknowledged(UNACKNOWLEDGED);
         let mut builder = Builder::new();
         builder
             .enable_push(false)
