@@ -77,6 +77,7 @@ impl Handler for Gateway {
             identity: &identity,
             trace: trace.as_ref(),
             journal: &journal,
+            is_call: call.is_some(),
             deadline: call.as_ref().and_then(GrpcCall::deadline),
             reply_fields: Cell::new(None),
         };
@@ -133,6 +134,7 @@ struct Exchange<'e, 'r> {
     identity: &'e ClientIdentity,
     trace: Option<&'e TracedRequest<'e>>,
     journal: &'e Journal<'r>,
+    is_call: bool,
     /// The deadline of a gRPC call.
     deadline: Option<Instant>,
     /// The route's changes of the reply's fields. They apply to rejections, too.
@@ -158,6 +160,9 @@ impl Gateway {
         }
         let (route, switch) = self.route(router, &mut head, (has_body, version), exchange)?;
         let mut body = RequestBody::receive(&mut head, body, route.body_limit, peer)?;
+        if exchange.is_call {
+            body.limit_pauses(route.switches.idle);
+        }
         journal.receives(|| body.progress());
         let preferences = Preferences::read(&head, &mut body, &route.described, route.wish).await?;
         metrics.preferences(preferences.seen, preferences.unread);

@@ -21,6 +21,7 @@ fn of_http(status: StatusCode) -> u8 {
         402 | 413 | 429 => 8,
         403 => 7,
         404 | 501 => 12,
+        408 => 1,
         502 | 503 => 14,
         504 => DEADLINE_EXCEEDED,
         _ => 2,

@@ -9,6 +9,7 @@ use super::traces::TracedRequest;
 use crate::admission::admitted::{AdmissionGuard, ServiceEnd};
 use crate::clock::now;
 use crate::upstream::error::UpstreamError;
+use crate::upstream::grpc_outcome::is_failed_call;
 
 /// Records the upstream's part of a request: sent at `sent`, with this reply or failure. `upload` is the time since
 /// then that was spent waiting for the client.
@@ -23,7 +24,9 @@ pub(crate) fn record<B>(
         .upstream
         .add(now().since(sent).saturating_sub(upload));
     let end = match outcome {
-        Ok(reply) if reply.status().is_server_error() => Some(ServiceEnd::Failed),
+        Ok(reply) if reply.status().is_server_error() || is_failed_call(reply) => {
+            Some(ServiceEnd::Failed)
+        }
         Ok(_) => Some(ServiceEnd::Served),
         Err(UpstreamError::Deadline) => {
             metrics.grpc.deadline_passed(DeadlinePhase::Reply);

@@ -5,6 +5,7 @@ use std::future::poll_fn;
 use std::pin::Pin;
 use std::rc::Rc;
 use std::task::{Context, Poll, ready};
+use std::time::Duration;
 
 use bytes::Bytes;
 use hyper::body::{Body, Frame, SizeHint};
@@ -17,6 +18,7 @@ use super::decode::{Decoder, PIECE};
 use super::error::BodyError;
 use super::field_names::{is_about_client, is_of_certificate};
 use super::headers::strip_hop_by_hop_and;
+use super::pause_limit::PauseLimit;
 use super::progress::UploadProgress;
 use crate::error::Rejection;
 
@@ -43,6 +45,8 @@ pub(crate) struct StreamingBody {
     progress: Rc<UploadProgress>,
     /// The client's time limit for the next piece applies.
     is_timed: bool,
+    /// A limit of its own for each pause, instead of the client's.
+    pause: Option<Box<PauseLimit>>,
     peer: Rc<Peer>,
 }
 
@@ -57,6 +61,7 @@ impl StreamingBody {
             trailers: None,
             progress: Rc::default(),
             is_timed: true,
+            pause: None,
             peer,
         }
     }
@@ -115,6 +120,12 @@ impl StreamingBody {
             self.peer.reading(frame.is_pending());
         }
         self.progress.waits(frame.is_pending());
+        if let Some(pause) = &mut self.pause
+            && pause.poll(frame.is_pending(), cx)
+        {
+            self.pause = None;
+            return Poll::Ready(Some(Err(BodyError::Paused)));
+        }
         let mut frame = ready!(frame).transpose().map_err(BodyError::Broken)?;
         if let Some(trailers) = frame.as_mut().and_then(Frame::trailers_mut) {
             // Upstreams may add trailers to the header. No proxy states its client there.
@@ -178,10 +189,20 @@ impl RequestBody {
         }
     }
 
-    /// Ends the client's time limit for the next piece. The client of a bidirectional stream may send when it wants.
+    /// Replaces the client's time limit for the next piece, which ends its whole connection, by one that ends only this
+    /// body. The client of a stream of messages may pause.
+    pub(crate) fn limit_pauses(&mut self, limit: Duration) {
+        if let Self::Streaming(body) = self {
+            body.is_timed = false;
+            body.pause = Some(Box::new(PauseLimit::new(limit)));
+        }
+    }
+
+    /// Ends the time limit for the next piece. The client of a bidirectional stream may send when it wants.
     pub(crate) fn end_time_limit(&mut self) {
         if let Self::Streaming(body) = self {
             body.is_timed = false;
+            body.pause = None;
         }
     }
 

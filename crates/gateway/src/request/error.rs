@@ -20,6 +20,9 @@ pub(crate) enum BodyError {
     /// 400: the body does not match its Content-Encoding.
     #[error("the request's body is not what its Content-Encoding says: {0}")]
     Coding(#[source] io::Error),
+    /// 408: the client of a gRPC call has sent nothing for `timeouts.tunnel`.
+    #[error("the client has paused for longer than timeouts.tunnel permits")]
+    Paused,
     /// 413.
     #[error("the request's body becomes too much when it is decompressed")]
     Explodes,
@@ -33,6 +36,7 @@ impl BodyError {
         match self {
             Self::TooLong | Self::Explodes => StatusCode::PAYLOAD_TOO_LARGE,
             Self::Broken(_) | Self::Coding(_) | Self::Trailers => StatusCode::BAD_REQUEST,
+            Self::Paused => StatusCode::REQUEST_TIMEOUT,
         }
     }
 }

@@ -10,6 +10,7 @@ pub(crate) mod forwarded;
 pub(crate) mod headers;
 pub(crate) mod media;
 pub(crate) mod path;
+mod pause_limit;
 pub(crate) mod preferences;
 pub(crate) mod progress;
 pub(crate) mod rewrite;

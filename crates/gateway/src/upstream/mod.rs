@@ -17,6 +17,7 @@ mod ejection;
 mod ejection_state;
 pub(crate) mod endpoint;
 pub(crate) mod error;
+pub(crate) mod grpc_outcome;
 pub(crate) mod health;
 pub(crate) mod health_check;
 mod http2;

@@ -3,12 +3,13 @@
 use std::rc::Rc;
 use std::sync::Arc;
 
-use hyper::{Response, StatusCode};
+use hyper::Response;
 use posthaste_units::Instant;
 
 use super::SendError;
 use super::ejection::Ejector;
 use super::endpoint::UpstreamEndpoint;
+use super::grpc_outcome::is_failed_call;
 use super::members::Member;
 use super::target::UpstreamTarget;
 use crate::clock::now;
@@ -47,7 +48,7 @@ impl<'a> WatchedRequest<'a> {
             endpoints.collect::<Vec<_>>()
         };
         match outcome {
-            Ok(reply) if reply.status() < StatusCode::INTERNAL_SERVER_ERROR => {
+            Ok(reply) if !reply.status().is_server_error() && !is_failed_call(reply) => {
                 let time = now.since(self.sent).saturating_sub(self.upload.waited());
                 if self.ejector.succeeded(endpoint, time, now) {
                     for (endpoint, outcome) in self.ejector.judge(&all(), now) {

@@ -11,6 +11,7 @@ mod ejection;
 mod faults;
 mod forwarding;
 mod grpc;
+mod grpc_outcomes;
 mod http2_members;
 mod http2_requests;
 mod http2_support;

@@ -1,0 +1,164 @@
+//! gRPC calls as admission and ejection see them: deadlines, failures in the head, pauses of the client.
+
+use std::time::Duration;
+
+use bytes::Bytes;
+use h2::Reason;
+use hyper::Response;
+use posthaste_gateway::{GatewayConfig, RunningGateway, start};
+use tokio::time::sleep;
+
+use crate::http2_support::{
+    Call, Http2Client, Http2Origin, complete, fields, http2_config, run, until,
+};
+use crate::http2_upstreams::metric;
+
+const GRPC: (&str, &str) = ("content-type", "application/grpc");
+
+async fn echo(mut call: Call) {
+    let Ok((body, _)) = call.receive().await else {
+        return;
+    };
+    let mut stream = call.reply(&[GRPC]);
+    stream.send_data(body.into(), false).unwrap();
+    stream
+        .send_trailers(fields(&[("grpc-status", "0")]))
+        .unwrap();
+}
+
+async fn silent(mut call: Call) {
+    assert_eq!(call.reset().await, Reason::CANCEL);
+}
+
+/// A gateway with these upstreams that ejects after three failures.
+fn ejecting(upstreams: &[&Http2Origin]) -> RunningGateway {
+    let mut config = http2_config(&upstreams[0].address.to_string(), "http2", "");
+    let more = upstreams[1..].iter().map(|one| one.address.to_string());
+    config.routes[0].upstream.extend(more);
+    let rules = "listen = \"127.0.0.1:0\"\n[[route]]\npath = \"/\"\nupstream = [\"a:1\"]\n[route.ejection]\nfailures = 3\ntime = \"1h\"";
+    let rules = GatewayConfig::read(rules).unwrap();
+    config.routes[0].ejection = rules.routes[0].ejection.clone();
+    start(config).unwrap()
+}
+
+#[test]
+fn a_deadline_is_recorded_and_lowers_the_limit_only_after_the_time_of_a_reply() {
+    let origin = Http2Origin::start(async |call: Call| {
+        if call.head.uri().path() == "/silent" {
+            return silent(call).await;
+        }
+        sleep(Duration::from_millis(100)).await;
+        echo(call).await;
+    });
+    let more = "[protection]\npolicy = \"limit\"\nleast = 1\nlimiter = { policy = \"aimd\", timeout = \"10s\" }\n";
+    let gateway = origin.gateway(more);
+    let limit = || metric(&gateway, "in_service_limit ");
+    let passed = || metric(&gateway, "upstream_failures_total{kind=\"deadline\"}");
+    run(async {
+        let mut client = Http2Client::new(&gateway).await;
+        for _ in 0..20 {
+            let reply = client.call("/", &[GRPC], "hello").await.unwrap();
+            assert_eq!(reply.trailer("grpc-status"), "0");
+        }
+        assert_eq!(limit(), 3.0);
+        for (timeout, count) in [("10m", 12.0), ("400m", 24.0)] {
+            assert_eq!(limit(), 3.0, "{timeout}");
+            for _ in 0..12 {
+                let with = [GRPC, ("grpc-timeout", timeout)];
+                let reply = client.call("/silent", &with, "").await.unwrap();
+                assert_eq!(reply.field("grpc-status"), "4");
+            }
+            assert_eq!(passed(), count);
+        }
+    });
+    assert!(limit() < 3.0, "{}", limit());
+    assert_eq!(metric(&gateway, "upstream_seconds_count"), 44.0);
+    let counter = "grpc_deadlines_total{phase=\"reply\"}";
+    assert_eq!(metric(&gateway, counter), 24.0);
+}
+
+#[test]
+fn a_deadline_does_not_eject() {
+    let (silent, well) = (Http2Origin::start(silent), Http2Origin::start(echo));
+    let gateway = ejecting(&[&silent, &well]);
+    run(async {
+        let mut client = Http2Client::new(&gateway).await;
+        for _ in 0..10 {
+            let with = [GRPC, ("grpc-timeout", "20m")];
+            client.call("/", &with, "").await.unwrap();
+        }
+    });
+    assert!(silent.asked() >= 4, "{}", silent.asked());
+    let counter = "ejections_total{outcome=\"failures\"}";
+    assert_eq!(metric(&gateway, counter), 0.0);
+}
+
+#[test]
+fn statuses_of_failures_eject_and_those_about_the_request_do_not() {
+    for (status, count) in [("14", 1.0), ("5", 0.0)] {
+        let failing = Http2Origin::start(move |mut call: Call| async move {
+            let reply = Response::builder()
+                .header(GRPC.0, GRPC.1)
+                .header("grpc-status", status);
+            let reply = reply.body(()).unwrap();
+            call.respond.send_response(reply, true).unwrap();
+        });
+        let well = Http2Origin::start(echo);
+        let gateway = ejecting(&[&failing, &well]);
+        run(async {
+            let mut client = Http2Client::new(&gateway).await;
+            for _ in 0..12 {
+                client.call("/", &[GRPC], "").await.unwrap();
+            }
+        });
+        let counter = "ejections_total{outcome=\"failures\"}";
+        assert_eq!(metric(&gateway, counter), count, "{status}");
+        let asked = if count > 0.0 { 3 } else { 6 };
+        assert_eq!(failing.asked(), asked, "{status}");
+    }
+}
+
+#[test]
+fn a_client_that_pauses_before_the_reply_ends_neither_its_connection_nor_its_call() {
+    let origin = Http2Origin::start(echo);
+    let gateway = origin.gateway("[timeouts]\nbody = \"1s\"");
+    run(async {
+        let mut client = Http2Client::new(&gateway).await;
+        let (reply, mut stream) = client.post("/", &[GRPC]);
+        stream.send_data(Bytes::from_static(b"one"), false).unwrap();
+        sleep(Duration::from_millis(4500)).await;
+        stream.send_data(Bytes::from_static(b"two"), true).unwrap();
+        let reply = complete(reply).await.unwrap();
+        assert_eq!(
+            (reply.trailer("grpc-status"), &*reply.body),
+            ("0", &b"onetwo"[..])
+        );
+    });
+}
+
+#[test]
+fn a_pause_longer_than_the_limit_of_tunnels_ends_the_call_only() {
+    let origin = Http2Origin::start(async |mut call: Call| {
+        if call.head.uri().path() == "/paused" {
+            assert!(call.receive().await.is_err());
+            return;
+        }
+        echo(call).await;
+    });
+    let gateway = origin.gateway("[timeouts]\ntunnel = \"500ms\"");
+    run(async {
+        let mut client = Http2Client::new(&gateway).await;
+        let (reply, mut stream) = client.post("/paused", &[GRPC]);
+        stream.send_data(Bytes::from_static(b"one"), false).unwrap();
+        let reply = complete(reply).await.unwrap();
+        assert_eq!(reply.field("grpc-status"), "1", "{reply:?}");
+        let reply = client.call("/", &[GRPC], "hello").await.unwrap();
+        assert_eq!(reply.trailer("grpc-status"), "0");
+        until("it is counted", || {
+            metric(&gateway, "replies_total{status=\"408\"}") == 1.0
+        })
+        .await;
+    });
+    let counter = "upstream_failures_total{kind=\"broken\"}";
+    assert_eq!(metric(&gateway, counter), 0.0);
+}
