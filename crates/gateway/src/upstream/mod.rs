@@ -20,6 +20,7 @@ pub(crate) mod error;
 pub(crate) mod grpc_outcome;
 pub(crate) mod health;
 pub(crate) mod health_check;
+mod http1_fields;
 mod http2;
 mod idle_timeout;
 mod lookup;
@@ -42,7 +43,6 @@ use std::sync::Arc;
 use std::task::Poll;
 use std::time::Duration;
 
-use hyper::header::{HOST, TE};
 use hyper::{Request, Response, StatusCode};
 use posthaste_serve::Peer;
 use posthaste_units::Dscp;
@@ -53,6 +53,7 @@ use self::connection::UpstreamConnection;
 use self::ejection::Ejector;
 use self::endpoint::UpstreamEndpoint;
 use self::error::{UpstreamError, lacks_descriptors};
+use self::http1_fields::Http1Fields;
 use self::members::{Member, Members, Tried};
 use self::pool::PooledGuard;
 use self::retry::{Retries, copy_to_repeat, copy_to_retry};
@@ -109,7 +110,8 @@ impl Upstreams {
     /// Sends the `request` of `peer` to the least busy endpoint, in packets with `mark`. Fails at the `deadline`.
     ///
     /// Retries once, on a fresh connection, if a reused connection closes before any reply and the request is GET,
-    /// HEAD or OPTIONS without a body. A request of which nothing was sent goes to the next endpoint.
+    /// HEAD or OPTIONS without a body. A request that finds no connection, or of which nothing was sent, goes to the
+    /// next endpoint.
     pub(crate) async fn send(
         &self,
         request: Request<RequestBody>,
@@ -232,7 +234,8 @@ impl Upstreams {
         sent.unwrap_or(Err((UpstreamError::Deadline, None)))
     }
 
-    /// Sends the request to one endpoint. An error includes the request if nothing of it was sent.
+    /// Sends the request to one endpoint. An error includes the request if nothing of it was sent, or if it is safe to
+    /// send again and found no second connection.
     async fn send_to_one(
         &self,
         member: &Member,
@@ -248,15 +251,9 @@ impl Upstreams {
                 // Boxed, so that requests over HTTP/1.1 do not carry space for this future.
                 return Box::pin(self.send_by_http2(member, request, mark, peer)).await;
             }
-            request.headers_mut().remove(TE);
         }
-        // HTTP/1.0 requires no Host: the upstream's name replaces it.
-        let names_host = request.headers().contains_key(HOST);
-        if !names_host {
-            request.headers_mut().insert(HOST, target.host.clone());
-        }
+        let fields = Http1Fields::apply(request.headers_mut(), target);
         let pooled = pool.begin_use();
-        let mut was_sent = false;
         while !switches
             && let Some(mut connection) = poll_fn(|cx| Poll::Ready(pool.take(cx, mark))).await
         {
@@ -276,7 +273,6 @@ impl Upstreams {
                         other => other,
                     };
                     request = again.ok_or_else(|| (explained(failure), None))?;
-                    was_sent = true;
                     // Other connections may have been closed for the same reason.
                     break;
                 }
@@ -286,10 +282,8 @@ impl Upstreams {
         let mut connection = match Box::pin(self.connect(target, endpoint, mark, peer)).await {
             Ok(connection) => connection,
             Err(failure) => {
-                if !names_host {
-                    request.headers_mut().remove(HOST);
-                }
-                return Err((failure, (!was_sent).then_some(request)));
+                fields.undo(request.headers_mut());
+                return Err((failure, Some(request)));
             }
         };
         if switches {

@@ -2,7 +2,8 @@
 //!
 //! 1. Only idempotent requests without a body are sent again (RFC 9110, section 9.2.2), and none that ask for another
 //!    protocol.
-//! 2. Reasons are a status in `statuses`, a broken connection, and with `timeouts` the time limit `reply`.
+//! 2. Reasons are a status in `statuses`, a broken connection or HTTP/2 stream, and with `timeouts` the time limit
+//!    `reply`.
 //! 3. A reply with `Retry-After` is passed on: the upstream asks for a pause.
 //! 4. Each attempt has all time limits for itself and prefers an endpoint that has not had the request.
 //! 5. Without budget the client gets the failure or the reply.
@@ -69,7 +70,9 @@ impl Retries {
                 let asks_for_pause = reply.headers().contains_key(RETRY_AFTER);
                 (is_listed && !asks_for_pause).then_some(RetryReason::Status)
             }
-            Err(UpstreamError::Broken(_) | UpstreamError::Closed(_)) => Some(RetryReason::Broken),
+            Err(UpstreamError::Broken(_) | UpstreamError::Closed(_) | UpstreamError::Http2(_)) => {
+                Some(RetryReason::Broken)
+            }
             Err(UpstreamError::ReplyTimeout) if self.rules.timeouts => Some(RetryReason::Timeout),
             Err(_) => None,
         }

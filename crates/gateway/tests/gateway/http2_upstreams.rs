@@ -503,7 +503,7 @@ fn a_lost_connection_repeats_only_safe_requests() {
 }
 
 /// Writes a certificate for localhost and returns its TLS configuration for a server of these protocols.
-fn tls(folder: &Path, protocols: &[&str]) -> Arc<ServerConfig> {
+pub(crate) fn tls(folder: &Path, protocols: &[&str]) -> Arc<ServerConfig> {
     let made = rcgen::generate_simple_self_signed(vec!["localhost".to_owned()]).unwrap();
     std::fs::write(folder.join("cert.pem"), made.cert.pem()).unwrap();
     let certificate = CertificateDer::from_pem_slice(made.cert.pem().as_bytes()).unwrap();

@@ -20,6 +20,7 @@ mod listening;
 mod logging;
 mod marking;
 mod names;
+mod passed_on;
 mod priced;
 mod promising;
 mod protecting;

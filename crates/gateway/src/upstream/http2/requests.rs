@@ -4,7 +4,7 @@ use std::io;
 use std::rc::Rc;
 
 use hyper::body::Body as _;
-use hyper::header::{HOST, TE};
+use hyper::header::TE;
 use hyper::http::request::Parts;
 use hyper::{HeaderMap, Method, Request, Response, StatusCode};
 use posthaste_http_fields::split;
@@ -20,6 +20,7 @@ use crate::upstream::body::{Http1Body, UpstreamBody};
 use crate::upstream::connection::UpstreamConnection;
 use crate::upstream::endpoint::UpstreamEndpoint;
 use crate::upstream::error::{UpstreamError, lacks_descriptors};
+use crate::upstream::http1_fields::Http1Fields;
 use crate::upstream::members::Member;
 use crate::upstream::pool::{Pool, PooledGuard};
 use crate::upstream::target::UpstreamTarget;
@@ -208,13 +209,15 @@ impl Upstreams {
         mut request: Request<RequestBody>,
         pooled: PooledGuard,
     ) -> Result<Response<UpstreamBody>, SendError> {
-        let headers = request.headers_mut();
-        headers.remove(TE);
-        // As in `send_to_one`.
-        if !headers.contains_key(HOST) {
-            headers.insert(HOST, target.host.clone());
-        }
-        let reply = connection.send(request, self.reply).await?;
+        let fields = Http1Fields::apply(request.headers_mut(), target);
+        let reply = connection.send(request, self.reply).await;
+        let reply = reply.map_err(|(failure, unsent)| {
+            let unsent = unsent.map(|mut unsent| {
+                fields.undo(unsent.headers_mut());
+                unsent
+            });
+            (failure, unsent)
+        })?;
         if reply.status() == StatusCode::SWITCHING_PROTOCOLS {
             return Err((UpstreamError::Switched, None));
         }
