@@ -17,6 +17,7 @@ use crate::response::worker::CompressionWorker;
 use crate::routing::resolved::ResolvedConfig;
 use crate::routing::router::Router;
 use crate::upstream::concurrency_limit::ConcurrencyLimit;
+use crate::upstream::health_check::HealthChecks;
 
 /// Interval between searches for unused connections to upstreams.
 const SWEEP: Duration = Duration::from_secs(1);
@@ -36,8 +37,9 @@ pub(crate) fn gateway(context: &Arc<GatewayContext>, thread: usize) -> Gateway {
             tokio::task::spawn_local(watch_load(estimates, worker.clone()));
         }
     }
-    let checks = thread == 0;
-    let router = Router::new(&context.metrics, first, checks);
+    // One thread runs the health checks of all upstreams.
+    let checks = (thread == 0).then(|| health_checks(&first));
+    let router = Router::new(&context.metrics, first, None);
     let router = Rc::new(RefCell::new(Rc::new(router)));
     let watching = watch_config(context.metrics.clone(), configs, router.clone(), checks);
     tokio::task::spawn_local(watching);
@@ -52,16 +54,32 @@ pub(crate) fn gateway(context: &Arc<GatewayContext>, thread: usize) -> Gateway {
     }
 }
 
-/// Applies each new configuration to the thread.
+/// Starts the health checks of a configuration.
+fn health_checks(config: &ResolvedConfig) -> HealthChecks {
+    let mut running = HealthChecks::default();
+    for route in config.routes() {
+        running.add(&route.config.health, route.targets);
+    }
+    running
+}
+
+/// Applies each new configuration to the thread. Its `checks` replace those before, although requests of the earlier
+/// configuration may continue.
 async fn watch_config(
     metrics: Arc<GatewayMetrics>,
     mut configs: watch::Receiver<Arc<ResolvedConfig>>,
     router: Rc<RefCell<Rc<Router>>>,
-    checks: bool,
+    mut checks: Option<HealthChecks>,
 ) {
     while configs.changed().await.is_ok() {
         let config = configs.borrow_and_update().clone();
-        router.replace(Rc::new(Router::new(&metrics, config, checks)));
+        if let Some(running) = &mut checks {
+            *running = health_checks(&config);
+        }
+        let before = router.borrow().clone();
+        let next = Router::new(&metrics, config, Some(&before));
+        router.replace(Rc::new(next));
+        before.retire();
     }
 }
 

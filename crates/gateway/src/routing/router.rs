@@ -23,7 +23,7 @@ use crate::request::rewrite::{LocationReversal, PathRewrite};
 use crate::response::cache::ReplyCache;
 use crate::tunnel::SwitchRules;
 use crate::upstream::Upstreams;
-use crate::upstream::health_check::HealthChecks;
+use crate::upstream::known_pools::KnownPools;
 
 /// The routes of one thread, and what its requests share under one configuration.
 pub(crate) struct Router {
@@ -36,7 +36,6 @@ pub(crate) struct Router {
     pub(crate) marks: Option<Marks>,
     /// Repeated replies since this configuration took effect.
     pub(crate) cache: RefCell<ReplyCache>,
-    _checks: HealthChecks,
 }
 
 /// Destination of the requests for a host below a path.
@@ -78,6 +77,7 @@ impl Route {
         route: &ResolvedRoute<'_>,
         resolved: &ResolvedConfig,
         metrics: &Arc<GatewayMetrics>,
+        pools: &KnownPools,
     ) -> Self {
         let (config, compression) = (&route.config, &resolved.config.compression);
         let timeouts = config.timeouts.over(&resolved.config.timeouts);
@@ -87,7 +87,7 @@ impl Route {
             path: normalize_path(&config.path)
                 .trim_end_matches('/')
                 .to_owned(),
-            upstreams: Upstreams::new(metrics, route.upstreams, &timeouts),
+            upstreams: Upstreams::new(metrics, route.upstreams, &timeouts, pools),
             policy: compression.policy,
             menu: compression.steps,
             rules: Rules {
@@ -136,23 +136,21 @@ impl Route {
 }
 
 impl Router {
-    /// Builds the routes. With `checks`, this thread runs the health checks of the upstreams.
+    /// Builds the routes. Addresses that `before` has, too, keep their connections.
     pub(crate) fn new(
         metrics: &Arc<GatewayMetrics>,
         resolved: Arc<ResolvedConfig>,
-        checks: bool,
+        before: Option<&Self>,
     ) -> Self {
+        let mut pools = KnownPools::default();
+        for route in before.iter().flat_map(|before| &before.routes) {
+            route.upstreams.add_pools(&mut pools);
+        }
         let routes = resolved.routes();
         let mut routes: Vec<_> = routes
-            .map(|route| Route::new(&route, &resolved, metrics))
+            .map(|route| Route::new(&route, &resolved, metrics, &pools))
             .collect();
         routes.sort_by_cached_key(|route| (route.host.clone(), Reverse(route.path.len())));
-        let mut running = HealthChecks::default();
-        if checks {
-            for route in resolved.routes() {
-                running.add(&route.config.health, route.targets);
-            }
-        }
         let config = &resolved.config;
         assert!(config.threads > 0, "a gateway has no thread");
         let cache_bytes = config.compression.cache.as_bytes() / config.threads as u64;
@@ -162,7 +160,6 @@ impl Router {
             resolved,
             hosts: HostIndex::new(routes.iter().map(|route| route.host.as_deref())),
             routes,
-            _checks: running,
         }
     }
 
@@ -185,6 +182,13 @@ impl Router {
             return Err(RouteError::Ambiguous);
         }
         route.ok_or(RouteError::NotFound)
+    }
+
+    /// Closes the connections that no later configuration uses: unused ones now, the others after their request.
+    pub(crate) fn retire(&self) {
+        for route in &self.routes {
+            route.upstreams.retire();
+        }
     }
 
     /// Closes connections that have been unused too long.

@@ -11,6 +11,7 @@ use tokio::time::{Instant, timeout_at};
 
 use super::changes::Changes;
 use super::endpoint::UpstreamEndpoint;
+use super::known_pools::KnownPools;
 use super::pool::Pool;
 use super::route_upstreams::RouteUpstreams;
 use super::target::UpstreamTarget;
@@ -76,7 +77,12 @@ impl Member {
 }
 
 impl Members {
-    pub(super) fn new(metrics: &Arc<GatewayMetrics>, upstreams: &RouteUpstreams) -> Self {
+    /// Addresses with known `pools` keep their connections.
+    pub(super) fn new(
+        metrics: &Arc<GatewayMetrics>,
+        upstreams: &RouteUpstreams,
+        pools: &KnownPools,
+    ) -> Self {
         assert!(!upstreams.targets.is_empty(), "a route has no upstream");
         let changes = upstreams.changes.clone();
         let members = Self {
@@ -87,8 +93,25 @@ impl Members {
             list: RefCell::default(),
             next: Cell::new(0),
         };
-        members.rebuild();
+        members.rebuild(pools);
         members
+    }
+
+    /// Adds the connections of each member that a later configuration may use.
+    pub(super) fn add_pools(&self, pools: &mut KnownPools) {
+        self.refresh();
+        for member in self.list.borrow().iter() {
+            if !member.target.has_authority() {
+                pools.add(&member.endpoint, &member.pool);
+            }
+        }
+    }
+
+    /// Leaves the pools to a later configuration. Those that it does not use close.
+    pub(super) fn retire(&self) {
+        for member in self.list.borrow().iter() {
+            member.pool.leave();
+        }
     }
 
     /// Returns the usable member with the fewest requests of this thread in flight. Members with equally many take
@@ -172,14 +195,14 @@ impl Members {
         let changes = self.changes.count.load(Relaxed);
         if changes != self.seen.get() {
             self.seen.set(changes);
-            self.rebuild();
+            self.rebuild(&KnownPools::default());
         }
     }
 
     /// Makes the list anew. Members that stay keep their connections. The others close those that are unused; requests
     /// in flight end on theirs.
     #[cold]
-    fn rebuild(&self) {
+    fn rebuild(&self, pools: &KnownPools) {
         let mut known = self.list.take();
         let mut list = Vec::new();
         for (index, target) in self.targets.iter().enumerate() {
@@ -191,7 +214,10 @@ impl Members {
                         index,
                         target: target.clone(),
                         endpoint: endpoint.clone(),
-                        pool: Rc::new(Pool::new(self.metrics.clone())),
+                        pool: pools.get(endpoint).map_or_else(
+                            || Rc::new(Pool::new(self.metrics.clone())),
+                            |pool| pool.stay(),
+                        ),
                     }),
                 });
             }

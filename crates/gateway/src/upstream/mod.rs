@@ -23,6 +23,7 @@ pub(crate) mod health_check;
 mod http1_fields;
 mod http2;
 mod idle_timeout;
+pub(crate) mod known_pools;
 mod lookup;
 mod members;
 mod pool;
@@ -54,6 +55,7 @@ use self::ejection::Ejector;
 use self::endpoint::UpstreamEndpoint;
 use self::error::{UpstreamError, lacks_descriptors};
 use self::http1_fields::Http1Fields;
+use self::known_pools::KnownPools;
 use self::members::{Member, Members, Tried};
 use self::pool::PooledGuard;
 use self::retry::{Retries, copy_to_repeat, copy_to_retry};
@@ -88,6 +90,7 @@ impl Upstreams {
         metrics: &Arc<GatewayMetrics>,
         upstreams: &RouteUpstreams,
         timeouts: &Timeouts,
+        pools: &KnownPools,
     ) -> Self {
         Self {
             metrics: metrics.clone(),
@@ -96,7 +99,7 @@ impl Upstreams {
                 .iter()
                 .any(|target| target.protocol != UpstreamProtocol::Http1),
             targets: upstreams.targets.clone(),
-            members: Members::new(metrics, upstreams),
+            members: Members::new(metrics, upstreams, pools),
             retries: Retries::new(&upstreams.retry, &upstreams.budget),
             ejector: upstreams.ejector.clone(),
             connect: timeouts.connect.into(),
@@ -294,6 +297,16 @@ impl Upstreams {
             Err((failure, _)) => Err(failure),
         };
         received.map_err(|failure| (failure, None))
+    }
+
+    /// Adds the connections of each address.
+    pub(crate) fn add_pools(&self, pools: &mut KnownPools) {
+        self.members.add_pools(pools);
+    }
+
+    /// Closes the connections that no later configuration uses.
+    pub(crate) fn retire(&self) {
+        self.members.retire();
     }
 
     /// Closes connections that have been unused too long.

@@ -19,6 +19,8 @@ pub(super) struct Pool {
     /// Ordered by last use, so that surplus connections age at the front.
     idle: RefCell<Vec<(UpstreamConnection, Instant)>>,
     in_use: Cell<usize>,
+    /// Configurations that use the pool.
+    configurations: Cell<usize>,
     /// The address is gone: connections are not kept.
     is_retired: Cell<bool>,
     pub(super) http2: Http2Pool,
@@ -33,6 +35,7 @@ impl Pool {
             metrics,
             idle: RefCell::default(),
             in_use: Cell::new(0),
+            configurations: Cell::new(1),
             is_retired: Cell::new(false),
             http2: Http2Pool::default(),
         }
@@ -75,6 +78,21 @@ impl Pool {
         drop(idle);
         drop(closed);
         self.http2.close_unused(limit);
+    }
+
+    /// Stays in use by one more configuration.
+    pub(super) fn stay(self: Rc<Self>) -> Rc<Self> {
+        self.configurations.set(self.configurations.get() + 1);
+        self
+    }
+
+    /// Ends the use by one configuration. The last one closes the connections.
+    pub(super) fn leave(&self) {
+        debug_assert!(self.configurations.get() > 0, "a configuration ends twice");
+        self.configurations.set(self.configurations.get() - 1);
+        if self.configurations.get() == 0 {
+            self.retire();
+        }
     }
 
     /// Closes all unused connections, and those in use as soon as they are returned.

@@ -34,6 +34,7 @@ pub(crate) struct UpstreamTarget {
     port: u16,
     /// `None` if the configuration states an address.
     pub(crate) host_name: Option<Arc<HostName>>,
+    has_authority: bool,
     /// Rules for the health of new endpoints.
     health: config::Health,
     endpoints: watch::Sender<EndpointSet>,
@@ -104,6 +105,7 @@ impl UpstreamTarget {
             tls,
             port,
             host_name,
+            has_authority: route.authority.is_some(),
             health: route.health.clone(),
             endpoints: watch::Sender::new(endpoints),
             changes: changes.clone(),
@@ -180,6 +182,11 @@ impl UpstreamTarget {
     ) -> io::Result<Stream> {
         self.connect_by(self.http2_tls.as_ref(), endpoint, limit)
             .await
+    }
+
+    /// True if the trusted certificates are those of a file.
+    pub(super) fn has_authority(&self) -> bool {
+        self.has_authority
     }
 
     pub(super) fn is_https(&self) -> bool {

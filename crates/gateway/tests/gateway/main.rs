@@ -27,6 +27,7 @@ mod protecting;
 mod protection_reload;
 mod recent;
 mod refusing;
+mod reloaded_upstreams;
 mod reloading;
 mod retries;
 mod retry_after;
