@@ -159,11 +159,7 @@ impl Gateway {
             return Ok((reply, None));
         }
         let (route, switch) = self.route(router, &mut head, (has_body, version), exchange)?;
-        let mut body = RequestBody::receive(&mut head, body, route.body_limit, peer)?;
-        if exchange.is_call {
-            body.limit_pauses(route.switches.idle);
-        }
-        journal.receives(|| body.progress());
+        let mut body = receive(&mut head, body, route, exchange)?;
         let preferences = Preferences::read(&head, &mut body, &route.described, route.wish).await?;
         metrics.preferences(preferences.seen, preferences.unread);
         let (codings, rules) = (route.menu.codings(), &config.protection);
@@ -264,6 +260,21 @@ impl Gateway {
                 .offer_page(&config.protection, head, identity)),
         }
     }
+}
+
+/// Takes the body of a request, with its limits.
+fn receive(
+    head: &mut Parts,
+    body: Incoming,
+    route: &Route,
+    exchange: &Exchange<'_, '_>,
+) -> Result<RequestBody, Rejection> {
+    let mut body = RequestBody::receive(head, body, route.body_limit, &exchange.peer)?;
+    if exchange.is_call {
+        body.limit_pauses(route.switches.idle);
+    }
+    exchange.journal.receives(|| body.progress());
+    Ok(body)
 }
 
 /// Takes the upstream's stream, if a switch was requested and it has accepted.

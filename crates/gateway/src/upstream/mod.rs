@@ -249,11 +249,9 @@ impl Upstreams {
         let (target, endpoint, pool) = member.parts();
         // A switch gets a connection of its own, over HTTP/1.1.
         let switches = request.extensions().get::<Switches>().is_some();
-        if target.protocol != UpstreamProtocol::Http1 {
-            if !switches && target.speaks_http2(pool) {
-                // Boxed, so that requests over HTTP/1.1 do not carry space for this future.
-                return Box::pin(self.send_by_http2(member, request, mark, peer)).await;
-            }
+        if !switches && target.speaks_http2(pool) {
+            // Boxed, so that requests over HTTP/1.1 do not carry space for this future.
+            return Box::pin(self.send_by_http2(member, request, mark, peer)).await;
         }
         let fields = Http1Fields::apply(request.headers_mut(), target);
         let pooled = pool.begin_use();
