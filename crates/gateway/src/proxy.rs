@@ -19,7 +19,7 @@ use crate::clock::now;
 use crate::config::GatewayConfig;
 use crate::context::GatewayContext;
 use crate::error::Rejection;
-use crate::grpc::{self, GrpcCall};
+use crate::grpc::GrpcCall;
 use crate::listening::verifies_clients;
 use crate::observe::access_log::Decided;
 use crate::observe::journal::{self, Journal};
@@ -35,6 +35,7 @@ use crate::request::rewrite::LocationReversal;
 use crate::request::validate::validate_head;
 use crate::response::body::ReplyBody;
 use crate::response::compress::CompressionStage;
+use crate::response::grpc::refusal::refusal;
 use crate::response::worker::CompressionWorker;
 use crate::response::{head, marking, redirect, rejection};
 use crate::routing::field_changes::FieldChanges;
@@ -94,7 +95,7 @@ impl Handler for Gateway {
             .map_or_else(|rejected| rejected.status, |(reply, _)| reply.status());
         let (mut reply, decided) = match served {
             Ok(served) => served,
-            Err(rejected) if call.is_some() => (grpc::refusal(rejected), None),
+            Err(rejected) if call.is_some() => (refusal(rejected), None),
             Err(rejected) => (rejection::reply(rejected), None),
         };
         if let Some(changes) = exchange.reply_fields.take() {

@@ -97,7 +97,14 @@ pub(crate) const WAITING: &[WaitingTests] = &[
     some(
         "posthaste-serve",
         UNIT,
-        &["background", "queues", "slow", "socket_mark", "tcp_info"],
+        &[
+            "background",
+            "queues",
+            "slow",
+            "socket_mark",
+            "stream",
+            "tcp_info",
+        ],
     ),
     some("xtask", UNIT, &["busy", "process"]),
 ];

@@ -8,8 +8,8 @@ use hyper::body::{Body, Frame, SizeHint};
 
 use super::buffered_body::BufferedBody;
 use super::compressed_body::CompressedBody;
+use super::grpc::body::GrpcBody;
 use super::logged_body::LoggedBody;
-use crate::grpc::body::GrpcBody;
 use crate::observe::log_entry::LogEntry;
 use crate::upstream::body::UpstreamBody;
 use crate::upstream::error::UpstreamError;

@@ -6,6 +6,7 @@ pub(crate) mod cache;
 mod codec;
 pub(crate) mod compress;
 mod compressed_body;
+pub(crate) mod grpc;
 pub(crate) mod head;
 mod logged_body;
 pub(crate) mod marking;

@@ -8,8 +8,7 @@ use std::rc::Rc;
 use std::sync::Arc;
 use std::time::Duration;
 
-use hyper::header::{HOST, HeaderValue, USER_AGENT};
-use hyper::{Request, Uri};
+use hyper::Uri;
 use posthaste_units::Dscp;
 use tokio::task::AbortHandle;
 use tokio::time::{sleep, timeout};
@@ -17,10 +16,10 @@ use tokio::time::{sleep, timeout};
 use super::connection::UpstreamConnection;
 use super::endpoint::UpstreamEndpoint;
 use super::error::lacks_descriptors;
+use super::health_request::health_request;
 use super::http2::check_by_http2;
 use super::target::UpstreamTarget;
 use crate::config::{Health, UpstreamProtocol};
-use crate::request::body::RequestBody;
 
 /// Running health checks. Dropping them stops them.
 #[derive(Default)]
@@ -130,17 +129,6 @@ async fn is_well(
     let Ok(mut connection) = UpstreamConnection::new(stream, Dscp::DEFAULT).await else {
         return Some(false);
     };
-    let reply = connection.send(request(target, path), limit).await;
+    let reply = connection.send(health_request(target, path), limit).await;
     Some(reply.is_ok_and(|reply| reply.status().as_u16() < 500))
-}
-
-/// The request of a health check.
-pub(super) fn request(target: &UpstreamTarget, path: &Uri) -> Request<RequestBody> {
-    let mut request = Request::new(RequestBody::Nothing);
-    *request.uri_mut() = path.clone();
-    let host = target.host.clone();
-    request.headers_mut().insert(HOST, host);
-    let agent = HeaderValue::from_static("posthaste health check");
-    request.headers_mut().insert(USER_AGENT, agent);
-    request
 }

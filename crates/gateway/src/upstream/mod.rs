@@ -20,6 +20,7 @@ pub(crate) mod error;
 pub(crate) mod grpc_outcome;
 pub(crate) mod health;
 pub(crate) mod health_check;
+mod health_request;
 mod http1_fields;
 mod http2;
 mod idle_timeout;

@@ -9,7 +9,7 @@ use posthaste_units::Dscp;
 
 use super::connection::{Http2Connection, MAX_STREAMS};
 use super::exchange::{exchange, head_for_http2};
-use crate::upstream::health_check::request;
+use crate::upstream::health_request::health_request;
 use crate::upstream::target::UpstreamTarget;
 
 /// Sends a check on a new connection. True for a status below 500.
@@ -25,7 +25,7 @@ pub(in crate::upstream) async fn check_by_http2(
     let Ok(connection) = Http2Connection::new(stream, Dscp::DEFAULT, MAX_STREAMS).await else {
         return false;
     };
-    let (head, body) = request(target, path).into_parts();
+    let (head, body) = health_request(target, path).into_parts();
     let lease = Rc::new(connection).lease();
     let (Some(mut lease), Ok(head)) = (
         lease,

@@ -1,15 +1,7 @@
-//! gRPC over HTTP/2: deadlines, refusals as statuses, counters.
+//! gRPC calls: requests over HTTP/2 with a content type of gRPC, and their deadlines.
 //!
-//! - `status`: the fields of a status.
-//! - `refusal`: the reply to a call that is refused.
-//! - `body`: the body of a reply, with the deadline and the status in its trailers.
-//!
-//! A call is a request over HTTP/2 with a content type of gRPC. gRPC-Web and gRPC over HTTP/1.1 are forwarded like other
-//! requests, without translation.
-
-pub(crate) mod body;
-mod refusal;
-mod status;
+//! `response::grpc` has their replies. gRPC-Web and gRPC over HTTP/1.1 are forwarded like other requests, without
+//! translation.
 
 use std::future::{Future, poll_fn};
 use std::pin::Pin;
@@ -21,13 +13,12 @@ use hyper::{HeaderMap, Request, Response, StatusCode, Version};
 use posthaste_http_fields::grpc_timeout;
 use tokio::time::{Instant, Sleep, sleep_until};
 
-use self::body::GrpcBody;
-pub(crate) use self::refusal::refusal;
 use crate::error::Rejection;
 use crate::observe::grpc_counters::DeadlinePhase;
 use crate::observe::metrics::GatewayMetrics;
 use crate::request::media::is_grpc;
 use crate::response::body::ReplyBody;
+use crate::response::grpc::body::GrpcBody;
 use crate::upstream::error::DEADLINE_PASSED;
 
 const TIMEOUT: HeaderName = HeaderName::from_static("grpc-timeout");

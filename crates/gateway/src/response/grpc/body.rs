@@ -26,7 +26,7 @@ pub(crate) struct GrpcBody<B> {
 }
 
 impl<B: Body> GrpcBody<B> {
-    pub(super) fn new(
+    pub(crate) fn new(
         inner: B,
         head: &HeaderMap,
         metrics: Arc<GatewayMetrics>,
