@@ -27,12 +27,12 @@ use crate::thread::ServerThread;
 use crate::timer::{ConnectionPhase, PhaseTimer};
 use crate::transport::Transport;
 
-/// Maximum size of a write to a stream of HTTP/2, which copies and keeps it until the client has space.
+/// Maximum size of a write to a stream of HTTP/2. hyper copies each and keeps it until the client has space.
 const MAX_WRITE: usize = 16 << 10;
 
 impl Peer {
-    /// Offers a task for the time after the reply. The reply has to be 101, or a success after an extended CONNECT. It is
-    /// replaced by 503 if the server is stopping already. A stop that begins later changes nothing.
+    /// Offers a task for the time after the reply. The reply has to be 101, or a success after an extended CONNECT. If
+    /// the server is stopping already, it is replaced by 503. A stop that begins later changes nothing.
     pub fn switch(&self, task: SwitchTask) {
         self.switch.set(match self.is_draining() {
             true => SwitchState::TooLate,
@@ -138,7 +138,7 @@ fn run_stream(stream: OnUpgrade, task: SwitchTask, peer: &Peer) {
 struct SwitchedUse {
     connection: Rc<ConnectionState>,
     thread: Rc<ServerThread>,
-    /// Not that of the request, which ends with its reply.
+    /// Another one than the request's: that ends with the reply.
     timer: Rc<PhaseTimer>,
 }
 

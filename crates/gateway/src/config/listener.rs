@@ -19,10 +19,10 @@ pub struct Tls {
     /// Further certificates. A client gets the one for the server name that it asks for (SNI, RFC 6066, section 3).
     #[serde(default)]
     pub certificates: Vec<CertificateFiles>,
-    /// PEM file with the authorities that issue certificates of clients. Without it, no client certificate is requested,
-    /// and the fields `Client-Cert` and `Client-Cert-Chain` are forwarded from the networks in `trust.forwarded` only.
-    /// With it, upstreams get the verified certificate as `Client-Cert` (RFC 9440), and these fields of others are
-    /// removed.
+    /// PEM file with the authorities that issue certificates of clients. With it, upstreams get the verified
+    /// certificate as `Client-Cert` (RFC 9440), and the fields `Client-Cert` and `Client-Cert-Chain` of clients are
+    /// removed. Without it, no client certificate is requested, and these fields are forwarded from the networks in
+    /// `trust.forwarded` only.
     pub client_ca: Option<PathBuf>,
     /// Clients that may connect if `client_ca` is set.
     #[serde(default)]

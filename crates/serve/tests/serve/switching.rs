@@ -66,7 +66,7 @@ async fn echo(mut client: SwitchedStream) -> Option<SwitchedStream> {
     Some(client)
 }
 
-/// Writes until the client takes no more: the rest waits in the buffer of TLS, which could still take more.
+/// Writes until the client takes no more: the rest waits in the buffer of TLS, where more has space.
 async fn fill(mut client: SwitchedStream) -> Option<SwitchedStream> {
     // Also pending at the end of a turn of the event loop.
     let mut pending = 0;
