@@ -89,7 +89,7 @@ impl Http1Body {
     /// Takes the stream after a reply that switches protocols.
     fn take_switched(&mut self) -> Option<SwitchedUpstream> {
         let (stream, ahead) = self.connection.take()?.into_stream()?;
-        let in_use = self.pooled.again();
+        let in_use = self.pooled.in_use.again();
         Some(SwitchedUpstream::new(stream, ahead, in_use))
     }
 
@@ -130,7 +130,7 @@ impl Body for Http1Body {
             None => this.ended = true,
             // Trailers end a message (RFC 9112, section 7.1).
             Some(Ok(frame)) => this.ended |= frame.is_trailers(),
-            Some(Err(failure)) => this.pooled.count(failure),
+            Some(Err(failure)) => this.pooled.in_use.count_failure(failure),
         }
         Poll::Ready(outcome)
     }

@@ -24,6 +24,7 @@ mod health_request;
 mod http1_fields;
 mod http2;
 mod idle_timeout;
+mod in_use;
 pub(crate) mod known_pools;
 mod lookup;
 mod members;

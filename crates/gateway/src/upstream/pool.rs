@@ -1,4 +1,4 @@
-//! The connection pool of one thread and one endpoint, with the number in use.
+//! The connection pool of one thread and one endpoint.
 
 use std::cell::{Cell, RefCell};
 use std::rc::Rc;
@@ -9,16 +9,15 @@ use std::time::{Duration, Instant};
 use posthaste_units::Dscp;
 
 use super::connection::UpstreamConnection;
-use super::error::UpstreamError;
-use super::http2::Http2Pool;
+use super::http2::pool::Http2Pool;
+use super::in_use::{InUse, InUseGuard};
 use crate::observe::metrics::GatewayMetrics;
 
 /// The connections of one thread to one endpoint.
 pub(super) struct Pool {
-    metrics: Arc<GatewayMetrics>,
     /// Ordered by last use, so that surplus connections age at the front.
     idle: RefCell<Vec<(UpstreamConnection, Instant)>>,
-    in_use: Cell<usize>,
+    in_use: Rc<InUse>,
     /// Configurations that use the pool.
     configurations: Cell<usize>,
     /// The address is gone: connections are not kept.
@@ -27,14 +26,16 @@ pub(super) struct Pool {
 }
 
 /// Handle for returning a connection to its pool. Counts as one in use while it exists.
-pub(super) struct PooledGuard(Rc<Pool>);
+pub(super) struct PooledGuard {
+    pool: Rc<Pool>,
+    pub(super) in_use: InUseGuard,
+}
 
 impl Pool {
     pub(super) fn new(metrics: Arc<GatewayMetrics>) -> Self {
         Self {
-            metrics,
             idle: RefCell::default(),
-            in_use: Cell::new(0),
+            in_use: Rc::new(InUse::new(metrics)),
             configurations: Cell::new(1),
             is_retired: Cell::new(false),
             http2: Http2Pool::default(),
@@ -47,8 +48,10 @@ impl Pool {
 
     /// Counts one more in use.
     pub(super) fn begin_use(self: &Rc<Self>) -> PooledGuard {
-        self.in_use.set(self.in_use.get() + 1);
-        PooledGuard(self.clone())
+        PooledGuard {
+            pool: self.clone(),
+            in_use: self.in_use.begin(),
+        }
     }
 
     /// Takes a usable connection with this mark. Closed connections are dropped.
@@ -104,33 +107,16 @@ impl Pool {
 }
 
 impl PooledGuard {
-    /// Counts a failure of the upstream.
-    pub(super) fn count(&self, failure: &UpstreamError) {
-        self.0.metrics.failed(failure.kind());
-    }
-
-    /// Counts one more in use.
-    pub(super) fn again(&self) -> Self {
-        self.0.begin_use()
-    }
-
     /// Keeps an unused connection for the next request.
     pub(super) fn keep(&self, connection: UpstreamConnection) {
-        if self.0.is_retired.get() {
+        if self.pool.is_retired.get() {
             return;
         }
-        let (mut idle, now) = (self.0.idle.borrow_mut(), Instant::now());
+        let (mut idle, now) = (self.pool.idle.borrow_mut(), Instant::now());
         debug_assert!(
             idle.last().is_none_or(|(_, since)| *since <= now),
             "idle connections are not in the order of their last use"
         );
         idle.push((connection, now));
-    }
-}
-
-impl Drop for PooledGuard {
-    fn drop(&mut self) {
-        debug_assert!(self.0.in_use.get() > 0, "a connection is returned twice");
-        self.0.in_use.set(self.0.in_use.get() - 1);
     }
 }

@@ -3,7 +3,7 @@
 use bytes::Bytes;
 use posthaste_serve::Stream;
 
-use super::pool::PooledGuard;
+use super::in_use::InUseGuard;
 
 /// Extension of a request that asks to switch protocols.
 #[derive(Clone, Copy, Debug)]
@@ -14,11 +14,11 @@ pub(crate) struct SwitchedUpstream {
     pub(crate) stream: Stream,
     /// Bytes that arrived together with the reply.
     pub(crate) ahead: Bytes,
-    _in_use: PooledGuard,
+    _in_use: InUseGuard,
 }
 
 impl SwitchedUpstream {
-    pub(super) fn new(stream: Stream, ahead: Bytes, in_use: PooledGuard) -> Self {
+    pub(super) fn new(stream: Stream, ahead: Bytes, in_use: InUseGuard) -> Self {
         Self {
             stream,
             ahead: match ahead.is_empty() {

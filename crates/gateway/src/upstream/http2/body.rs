@@ -15,7 +15,7 @@ use super::connection::Lease;
 use super::upload::RunningUpload;
 use crate::request::progress::UploadProgress;
 use crate::upstream::error::UpstreamError;
-use crate::upstream::pool::PooledGuard;
+use crate::upstream::in_use::InUseGuard;
 
 /// The body of a reply. Dropping it before its end resets the stream.
 pub(crate) struct Http2Body {
@@ -28,7 +28,7 @@ pub(crate) struct Http2Body {
     lease: Lease,
     upload: Option<RunningUpload>,
     waits: WaitLimits,
-    pooled: PooledGuard,
+    in_use: InUseGuard,
 }
 
 /// Limits on the time without progress.
@@ -86,7 +86,7 @@ impl Http2Body {
         mut lease: Lease,
         upload: Option<RunningUpload>,
         waits: WaitLimits,
-        pooled: PooledGuard,
+        in_use: InUseGuard,
     ) -> Self {
         let left = headers
             .get(CONTENT_LENGTH)
@@ -105,7 +105,7 @@ impl Http2Body {
             lease,
             upload,
             waits,
-            pooled,
+            in_use,
         }
     }
 
@@ -178,7 +178,7 @@ impl Body for Http2Body {
         if let Some(Err(failure)) = &outcome
             && failure.of_client().is_none()
         {
-            this.pooled.count(failure);
+            this.in_use.count_failure(failure);
         }
         Poll::Ready(outcome)
     }

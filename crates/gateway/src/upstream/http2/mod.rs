@@ -16,10 +16,9 @@ mod body;
 mod connection;
 mod exchange;
 mod health;
-mod pool;
+pub(super) mod pool;
 mod requests;
 mod upload;
 
 pub(super) use self::body::Http2Body;
 pub(super) use self::health::check_by_http2;
-pub(super) use self::pool::Http2Pool;

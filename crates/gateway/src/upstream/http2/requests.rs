@@ -101,8 +101,8 @@ impl Upstreams {
                         return Err((UpstreamError::Switched, None));
                     }
                     let waits = WaitLimits::new(self.reply_body, self.tunnel, progress);
-                    let upload = received.upload;
-                    let body = Http2Body::new(stream, &reply.headers, lease, upload, waits, pooled);
+                    let (upload, in_use) = (received.upload, pooled.in_use);
+                    let body = Http2Body::new(stream, &reply.headers, lease, upload, waits, in_use);
                     return Ok(Response::from_parts(
                         reply,
                         UpstreamBody::Http2(Box::new(body)),
