@@ -4,9 +4,7 @@ use std::io::Write;
 
 use posthaste_gateway::{RunningGateway, start};
 
-use crate::support::{TestClient, TestOrigin, config, field};
-
-const OK: &str = "HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nok";
+use crate::support::{OK, TestClient, TestOrigin, config, field};
 
 fn gzip(data: &[u8]) -> Vec<u8> {
     let mut encoder = flate2::write::GzEncoder::new(Vec::new(), flate2::Compression::best());

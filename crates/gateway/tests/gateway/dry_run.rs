@@ -1,8 +1,7 @@
 //! Dry runs of the protection and of compression: decisions are counted and not carried out.
 
 use std::io::Write as _;
-use std::sync::atomic::{AtomicBool, Ordering::SeqCst};
-use std::sync::{Arc, Mutex};
+use std::sync::Mutex;
 use std::thread;
 
 use posthaste_gateway::start;
@@ -53,28 +52,21 @@ fn requests_beyond_the_rate_are_admitted_and_counted_apart() {
 
 #[test]
 fn requests_beyond_the_limit_are_in_service() {
-    let answers = Arc::<AtomicBool>::default();
-    let may_answer = answers.clone();
-    let origin = TestOrigin::start(move |line| {
-        while line.request().is_some() {
-            wait_until("it may answer", || may_answer.load(SeqCst));
-            line.write(OK);
-        }
-    });
+    let (origin, release) = TestOrigin::holding();
     let more = "[protection]\npolicy = \"limit\"\nleast = 2\nmost = 2\ndry_run = true\n";
     let gateway = start(config(&[origin.address], more)).unwrap();
     let statuses = Mutex::new(Vec::new());
     thread::scope(|scope| {
         for _ in 0..10 {
             scope.spawn(|| {
-                let status = get(&gateway, "/", "").status;
+                let status = get(&gateway, "/slow", "").status;
                 statuses.lock().unwrap().push(status);
             });
         }
         wait_until("all are in service", || {
             metrics(&gateway)("in_service ") == 10.0
         });
-        answers.store(true, SeqCst);
+        release.tell();
     });
     assert_eq!(statuses.into_inner().unwrap(), [200; 10]);
     let count = metrics(&gateway);

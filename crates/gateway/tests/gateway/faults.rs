@@ -9,10 +9,9 @@ use std::time::{Duration, Instant};
 use posthaste_gateway::start;
 
 use crate::support::{
-    OriginConnection, SeenSignal, TestClient, TestOrigin, config, field, gateway, get, wait_until,
+    OK, OriginConnection, SeenSignal, TestClient, TestOrigin, config, field, gateway, get,
+    wait_until,
 };
-
-const OK: &str = "HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nok";
 
 /// An upstream that answers each request with `reply` and then closes.
 fn once(reply: &'static str) -> TestOrigin {

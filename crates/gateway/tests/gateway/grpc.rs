@@ -8,34 +8,15 @@ use h2::Reason;
 use posthaste_gateway::{RunningGateway, start};
 
 use crate::http2_support::{
-    Call, Http2Client, Http2Origin, Http2Reply, complete, fields, http2_config, next, receive, run,
-    until,
+    Call, GRPC, Http2Client, Http2Origin, Http2Reply, complete, echo, fields, http2_config, next,
+    receive, run, silent, until,
 };
 use crate::http2_upstreams::metric;
 use crate::priced::DEAR;
 use crate::support::{TestClient, closed_port, wait_until};
 
-const GRPC: (&str, &str) = ("content-type", "application/grpc");
-
 /// A message with its prefix.
 const MESSAGE: &[u8] = b"\0\0\0\0\x05hello";
-
-/// Echoes a call, with status 0.
-async fn echo(mut call: Call) {
-    let Ok((body, _)) = call.receive().await else {
-        return;
-    };
-    let mut stream = call.reply(&[GRPC]);
-    stream.send_data(body.into(), false).unwrap();
-    stream
-        .send_trailers(fields(&[("grpc-status", "0")]))
-        .unwrap();
-}
-
-/// Never answers; returns at the reset.
-async fn silent(mut call: Call) {
-    assert_eq!(call.reset().await, Reason::CANCEL);
-}
 
 /// True for a status without a body in the head.
 fn is_refusal(reply: &Http2Reply, status: &str) -> bool {

@@ -3,32 +3,14 @@
 use std::time::Duration;
 
 use bytes::Bytes;
-use h2::Reason;
 use hyper::Response;
 use posthaste_gateway::{GatewayConfig, RunningGateway, start};
 use tokio::time::sleep;
 
 use crate::http2_support::{
-    Call, Http2Client, Http2Origin, complete, fields, http2_config, run, until,
+    Call, GRPC, Http2Client, Http2Origin, complete, echo, http2_config, run, silent, until,
 };
 use crate::http2_upstreams::metric;
-
-const GRPC: (&str, &str) = ("content-type", "application/grpc");
-
-async fn echo(mut call: Call) {
-    let Ok((body, _)) = call.receive().await else {
-        return;
-    };
-    let mut stream = call.reply(&[GRPC]);
-    stream.send_data(body.into(), false).unwrap();
-    stream
-        .send_trailers(fields(&[("grpc-status", "0")]))
-        .unwrap();
-}
-
-async fn silent(mut call: Call) {
-    assert_eq!(call.reset().await, Reason::CANCEL);
-}
 
 /// A gateway with these upstreams that ejects after three failures.
 fn ejecting(upstreams: &[&Http2Origin]) -> RunningGateway {

@@ -342,6 +342,26 @@ impl Http2Client {
     }
 }
 
+/// Content type of a call of gRPC.
+pub(crate) const GRPC: (&str, &str) = ("content-type", "application/grpc");
+
+/// Echoes a call, with status 0.
+pub(crate) async fn echo(mut call: Call) {
+    let Ok((body, _)) = call.receive().await else {
+        return;
+    };
+    let mut stream = call.reply(&[GRPC]);
+    stream.send_data(body.into(), false).unwrap();
+    stream
+        .send_trailers(fields(&[("grpc-status", "0")]))
+        .unwrap();
+}
+
+/// Never answers; returns at the reset.
+pub(crate) async fn silent(mut call: Call) {
+    assert_eq!(call.reset().await, Reason::CANCEL);
+}
+
 /// Waits for a complete reply.
 pub(crate) async fn complete(
     reply: impl Future<Output = Result<Response<RecvStream>, h2::Error>>,
@@ -363,12 +383,23 @@ pub(crate) fn run(test: impl Future<Output = ()>) {
     });
 }
 
-fn block_on(task: impl Future<Output = ()>) {
+/// Runs a task with its own event loop.
+pub(crate) fn block_on<T>(task: impl Future<Output = T>) -> T {
     let runtime = tokio::runtime::Builder::new_current_thread()
         .enable_all()
         .build()
         .unwrap();
-    LocalSet::new().block_on(&runtime, task);
+    LocalSet::new().block_on(&runtime, task)
+}
+
+/// Spawns hyper's tasks on the event loop of the test.
+#[derive(Clone)]
+pub(crate) struct LocalExecutor;
+
+impl<F: Future<Output: 'static> + 'static> hyper::rt::Executor<F> for LocalExecutor {
+    fn execute(&self, task: F) {
+        spawn_local(task);
+    }
 }
 
 /// Waits until `holds`, while the event loop runs.

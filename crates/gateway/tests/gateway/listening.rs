@@ -18,12 +18,11 @@ use rcgen::{CertificateParams, Issuer, KeyPair};
 use rustls::crypto::ring::default_provider;
 use rustls::pki_types::{CertificateDer, PrivateKeyDer};
 use rustls::{ClientConfig, ClientConnection, StreamOwned};
-use tokio::task::{LocalSet, spawn_local};
+use tokio::task::spawn_local;
 
-use crate::support::{PATIENCE, TestClient, TestOrigin, config, field, wait_until};
+use crate::http2_support::{LocalExecutor, block_on};
+use crate::support::{OK, PATIENCE, TestClient, TestOrigin, config, field, wait_until};
 use crate::watching::{told, value};
-
-const OK: &str = "HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nok";
 
 /// A folder with certificates, keys and authorities, and the key of the authority.
 struct CertificateFolder {
@@ -166,23 +165,12 @@ fn over_http2(
     tls: Option<(&str, Option<&ClientCertificate>)>,
     request: Request<Empty<Bytes>>,
 ) -> Response<Bytes> {
-    #[derive(Clone)]
-    struct LocalExecutor;
-    impl<F: Future<Output: 'static> + 'static> hyper::rt::Executor<F> for LocalExecutor {
-        fn execute(&self, task: F) {
-            spawn_local(task);
-        }
-    }
     let tls = tls.map(|(name, own)| {
         let mut config = client(own);
         config.alpn_protocols = vec![b"h2".to_vec()];
         ClientTls::with(Arc::new(config), name.to_owned().try_into().unwrap())
     });
-    let runtime = tokio::runtime::Builder::new_current_thread()
-        .enable_all()
-        .build()
-        .unwrap();
-    LocalSet::new().block_on(&runtime, async {
+    block_on(async {
         let stream = connect(address, tls.as_ref()).await.unwrap();
         let handshake = http2::handshake(LocalExecutor, TokioIo::new(stream));
         let (mut sender, connection) = handshake.await.unwrap();

@@ -10,9 +10,7 @@ use rustls::ServerConfig;
 
 use crate::http2_support::{Call, Http2Client, Http2Origin, OriginSettings, http2_config, run};
 use crate::http2_upstreams::{metric, tls};
-use crate::support::{TestOrigin, config, get, wait_until};
-
-const OK: &str = "HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nok";
+use crate::support::{OK, TestOrigin, config, get, wait_until};
 
 /// Serves one connection, and accepts no other.
 fn only_connection(serve: impl FnOnce(TcpStream) + Send + 'static) -> SocketAddr {

@@ -8,9 +8,8 @@ use std::time::Duration;
 use posthaste_gateway::start;
 
 use crate::priced::{DEAR, Priced, metrics};
-use crate::support::{TestClient, TestOrigin, config, field, get, wait_until};
+use crate::support::{OK, TestClient, TestOrigin, config, field, get, wait_until};
 
-const OK: &str = "HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nok";
 #[test]
 fn beyond_its_rate_requests_are_turned_away_at_once_and_told_when_to_come_back() {
     let origin = TestOrigin::answering(OK);
@@ -27,30 +26,21 @@ fn beyond_its_rate_requests_are_turned_away_at_once_and_told_when_to_come_back()
 
 #[test]
 fn no_more_are_in_service_than_the_limit_and_the_others_do_not_wait() {
-    let answers = Arc::<AtomicBool>::default();
-    let origin = {
-        let answers = answers.clone();
-        TestOrigin::start(move |line| {
-            while line.request().is_some() {
-                wait_until("it may answer", || answers.load(Relaxed));
-                line.write(OK);
-            }
-        })
-    };
+    let (origin, release) = TestOrigin::holding();
     let more = "[protection]\npolicy = \"limit\"\nleast = 2\nmost = 2\n";
     let gateway = start(config(&[origin.address], more)).unwrap();
     let statuses = Mutex::new(Vec::new());
     thread::scope(|scope| {
         for _ in 0..10 {
             scope.spawn(|| {
-                let status = get(&gateway, "/", "").status;
+                let status = get(&gateway, "/slow", "").status;
                 statuses.lock().unwrap().push(status);
             });
         }
         // Before any reply.
         wait_until("eight are refused", || statuses.lock().unwrap().len() == 8);
         assert_eq!(*statuses.lock().unwrap(), [503; 8]);
-        answers.store(true, Relaxed);
+        release.tell();
     });
     assert_eq!(statuses.into_inner().unwrap()[8..], [200; 2]);
     assert_eq!(origin.asked(), 2);

@@ -10,28 +10,10 @@ use posthaste_gateway::{GatewayConfig, GatewayError, RunningGateway, start};
 use tempfile::NamedTempFile;
 
 use crate::priced::{DEAR, metrics};
-use crate::support::{
-    SeenSignal, TestClient, TestOrigin, closed_port, config, field, get, wait_until,
-};
+use crate::support::{OK, TestClient, TestOrigin, closed_port, config, field, get, wait_until};
 use crate::watching::told;
 
-const OK: &str = "HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nok";
 const PAYS: &str = "Max-Price: 1000 EUR\r\n";
-
-/// Answers requests for `/slow` after the signal, and others at once.
-fn origin() -> (TestOrigin, SeenSignal) {
-    let release = SeenSignal::default();
-    let released = release.clone();
-    let origin = TestOrigin::start(move |line| {
-        while let Some(request) = line.request() {
-            if request.contains("/slow") {
-                released.wait();
-            }
-            line.write(OK);
-        }
-    });
-    (origin, release)
-}
 
 fn in_service(gateway: &RunningGateway) -> f64 {
     metrics(gateway)("in_service ")
@@ -50,7 +32,7 @@ fn ask(gateway: &RunningGateway, path: &str) -> TestClient {
 
 #[test]
 fn requests_in_service_count_for_the_new_limit() {
-    let (origin, release) = origin();
+    let (origin, release) = TestOrigin::holding();
     let gateway = start(config(&[origin.address], &limits(2, 2))).unwrap();
     let mut first = [ask(&gateway, "/slow"), ask(&gateway, "/slow")];
     wait_until("two are in service", || in_service(&gateway) == 2.0);
@@ -159,7 +141,7 @@ fn the_policy_changes_in_every_direction() {
 
 #[test]
 fn no_request_is_lost_while_the_policy_changes_all_the_time() {
-    let (origin, _) = origin();
+    let (origin, _) = TestOrigin::holding();
     let gateway = Arc::new(start(config(&[origin.address], "")).unwrap());
     let over = Arc::new(AtomicBool::new(false));
     let clients: Vec<_> = (0..4)
@@ -191,7 +173,7 @@ fn no_request_is_lost_while_the_policy_changes_all_the_time() {
 
 #[test]
 fn a_reload_fills_no_bucket() {
-    let (origin, _) = origin();
+    let (origin, _) = TestOrigin::holding();
     let rate = |rate: &str, burst: u32| {
         let more = format!("[protection]\npolicy = \"rate\"\nrate = \"{rate}\"\nburst = {burst}\n");
         config(&[origin.address], &more)
@@ -348,7 +330,7 @@ fn another_broker_gets_the_offers_from_then_on() {
 
 #[test]
 fn an_error_leaves_everything_as_it_was() {
-    let (origin, _) = origin();
+    let (origin, _) = TestOrigin::holding();
     let gateway = start(config(&[origin.address], &limits(7, 7))).unwrap();
     let stays = || {
         assert_eq!(metrics(&gateway)("in_service_limit "), 7.0);
@@ -374,7 +356,7 @@ fn an_error_leaves_everything_as_it_was() {
 
 #[test]
 fn every_key_that_needs_a_restart_is_refused_by_name() {
-    let (origin, _) = origin();
+    let (origin, _) = TestOrigin::holding();
     let first = config(&[origin.address], "");
     let gateway = start(first.clone()).unwrap();
     let other = |key: &str, change: &dyn Fn(&mut GatewayConfig)| {

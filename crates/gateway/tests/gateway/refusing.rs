@@ -2,10 +2,8 @@
 
 use std::time::Instant;
 
-use crate::support::{PATIENCE, TestClient, TestOrigin, config, gateway};
+use crate::support::{OK, PATIENCE, TestClient, TestOrigin, config, gateway};
 use posthaste_gateway::start;
-
-const OK: &str = "HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nok";
 
 /// Sends each request and a second one on the same connection. Checks the status, and that neither reaches the
 /// upstream.

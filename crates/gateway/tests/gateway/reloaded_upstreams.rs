@@ -8,9 +8,7 @@ use posthaste_gateway::{GatewayConfig, start};
 use posthaste_units::Span;
 
 use crate::http2_support::{Http2Origin, http2_config};
-use crate::support::{TestClient, TestOrigin, config, get, wait_until};
-
-const OK: &str = "HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nok";
+use crate::support::{OK, TestClient, TestOrigin, config, get, wait_until};
 
 /// The same configuration with other settings.
 fn changed(config: &GatewayConfig, turn: u64) -> GatewayConfig {

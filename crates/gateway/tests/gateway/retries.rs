@@ -6,10 +6,9 @@ use std::time::Instant;
 
 use posthaste_gateway::{RunningGateway, start};
 
-use crate::support::{ReceivedReply, TestClient, TestOrigin, config, get};
+use crate::support::{OK, ReceivedReply, TestClient, TestOrigin, config, get};
 use crate::watching::{told, value};
 
-const OK: &str = "HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nok";
 const BUSY: &str = "HTTP/1.1 503 Busy\r\nContent-Length: 4\r\n\r\nbusy";
 
 fn gateway(upstreams: &[SocketAddr], more: &str, retry: &str) -> RunningGateway {

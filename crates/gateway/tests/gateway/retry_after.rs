@@ -11,10 +11,8 @@ use posthaste_units::Span;
 
 use crate::priced::{DEAR, Priced, metrics};
 use crate::support::{
-    ReceivedReply, TestClient, TestOrigin, closed_port, config, field, get, wait_until,
+    OK, ReceivedReply, TestClient, TestOrigin, closed_port, config, field, get, wait_until,
 };
-
-const OK: &str = "HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nok";
 
 fn advice(reply: &ReceivedReply) -> u64 {
     let field = field(&reply.head, "retry-after");

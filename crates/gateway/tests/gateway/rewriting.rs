@@ -3,9 +3,7 @@
 use posthaste_gateway::{GatewayConfig, RunningGateway, start};
 
 use crate::routing::{read, route};
-use crate::support::{ReceivedReply, TestClient, TestOrigin, field, get};
-
-const OK: &str = "HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nok";
+use crate::support::{OK, ReceivedReply, TestClient, TestOrigin, field, get};
 
 /// A gateway with a rewriting route, and one for all other paths.
 fn rewriting(rewrite: &str) -> (RunningGateway, [TestOrigin; 2]) {

@@ -11,6 +11,9 @@ use posthaste_gateway::{GatewayConfig, RunningGateway, start};
 /// Time limit of a test, longer than any step on a busy machine.
 pub(crate) const PATIENCE: Duration = Duration::from_secs(60);
 
+/// A short reply.
+pub(crate) const OK: &str = "HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nok";
+
 /// An upstream that runs the test's function in one thread per connection.
 pub(crate) struct TestOrigin {
     pub(crate) address: SocketAddr,
@@ -71,6 +74,21 @@ impl TestOrigin {
                 }
             }
         })
+    }
+
+    /// Answers requests for `/slow` after the signal, and others at once.
+    pub(crate) fn holding() -> (Self, SeenSignal) {
+        let release = SeenSignal::default();
+        let released = release.clone();
+        let origin = Self::start(move |line| {
+            while let Some(request) = line.request() {
+                if request.contains("/slow") {
+                    released.wait();
+                }
+                line.write(OK);
+            }
+        });
+        (origin, release)
     }
 
     pub(crate) fn last_request(&self) -> String {

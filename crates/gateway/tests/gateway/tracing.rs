@@ -4,11 +4,10 @@ use posthaste_gateway::{RunningGateway, start};
 use serde_json::Value;
 
 use crate::support::{
-    PATIENCE, TestClient, TestOrigin, closed_port, config, field, get, wait_until,
+    OK, PATIENCE, TestClient, TestOrigin, closed_port, config, field, get, wait_until,
 };
 use crate::watching::{told, value};
 
-const OK: &str = "HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nok";
 const TRACE: &str = "0af7651916cd43dd8448eb211c80319c";
 const PARENT: &str = "b7ad6b7169203331";
 

@@ -5,9 +5,7 @@ use std::path::Path;
 use posthaste_gateway::{RunningGateway, start};
 
 use crate::priced::metrics;
-use crate::support::{TestOrigin, config, field, get, wait_until};
-
-const OK: &str = "HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nok";
+use crate::support::{OK, TestOrigin, config, field, get, wait_until};
 
 /// A gateway that trusts these networks and logs to `log`.
 fn trusting(networks: &str, log: Option<&Path>) -> (RunningGateway, TestOrigin) {

@@ -9,7 +9,7 @@ use std::time::{Duration, Instant};
 use posthaste_gateway::{RunningGateway, start};
 
 use crate::support::{
-    OriginConnection, SeenSignal, TestClient, TestOrigin, config, field, gateway, wait_until,
+    OK, OriginConnection, SeenSignal, TestClient, TestOrigin, config, field, gateway, wait_until,
 };
 use crate::watching::{told, value};
 
@@ -18,7 +18,6 @@ const KEY: &str = "dGhlIHNhbXBsZSBub25jZQ==";
 /// The handshake of a WebSocket client, and the reply of RFC 6455, section 1.3.
 pub(crate) const HANDSHAKE: &str = "GET /chat HTTP/1.1\r\nHost: s\r\nConnection: Upgrade\r\nUpgrade: websocket\r\nSec-WebSocket-Version: 13\r\nSec-WebSocket-Key: dGhlIHNhbXBsZSBub25jZQ==\r\n\r\n";
 pub(crate) const SWITCHED: &str = "HTTP/1.1 101 Switching Protocols\r\nUpgrade: websocket\r\nConnection: Upgrade\r\nSec-WebSocket-Accept: s3pPLMBiTxaQ9kYGzzhZRbK+xOo=\r\n\r\n";
-const OK: &str = "HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nok";
 
 /// Copies back every byte until the end, and then ends.
 pub(crate) fn echo(line: &mut OriginConnection) {

@@ -15,29 +15,11 @@ use hyper_util::rt::TokioIo;
 use posthaste_gateway::{RunningGateway, start};
 use posthaste_serve::ClientTls;
 use tokio::io::{AsyncRead, AsyncReadExt as _, AsyncWrite, AsyncWriteExt as _};
-use tokio::task::{LocalSet, spawn_local};
+use tokio::task::spawn_local;
 
-use crate::support::{TestClient, TestOrigin, config, field, gateway, wait_until};
+use crate::http2_support::{LocalExecutor, block_on};
+use crate::support::{OK, TestClient, TestOrigin, config, field, gateway, wait_until};
 use crate::tunnels::{SWITCHED, echo, ended, ignored, metric, switches};
-
-const OK: &str = "HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nok";
-
-#[derive(Clone)]
-struct LocalExecutor;
-
-impl<F: Future<Output: 'static> + 'static> hyper::rt::Executor<F> for LocalExecutor {
-    fn execute(&self, task: F) {
-        spawn_local(task);
-    }
-}
-
-fn run(client: impl Future<Output = ()>) {
-    let runtime = tokio::runtime::Builder::new_current_thread()
-        .enable_all()
-        .build()
-        .unwrap();
-    LocalSet::new().block_on(&runtime, client);
-}
 
 type Sender = SendRequest<Empty<Bytes>>;
 
@@ -105,7 +87,7 @@ fn proof(key: &str) -> String {
 fn an_extended_connect_becomes_an_upgrade_and_its_stream_a_tunnel() {
     let origin = origin();
     let gateway = gateway(&origin);
-    run(async {
+    block_on(async {
         let mut sender = connect(&gateway).await;
         let mut tunnel = open(&mut sender).await;
         let mut other = open(&mut sender).await;
@@ -153,7 +135,7 @@ fn an_extended_connect_becomes_an_upgrade_and_its_stream_a_tunnel() {
 fn a_connection_lives_as_long_as_its_tunnels() {
     let origin = origin();
     let gateway = start(config(&[origin.address], "timeouts.idle = \"1s\"\n")).unwrap();
-    run(async {
+    block_on(async {
         let mut sender = connect(&gateway).await;
         let mut tunnel = open(&mut sender).await;
         tokio::time::sleep(std::time::Duration::from_secs(3)).await;
@@ -179,7 +161,7 @@ fn a_tunnel_of_a_stream_ends_if_its_client_takes_nothing() {
         }
     });
     let gateway = start(config(&[origin.address], "timeouts.write = \"1s\"\n")).unwrap();
-    run(async {
+    block_on(async {
         let mut sender = connect(&gateway).await;
         let mut tunnel = open(&mut sender).await;
         let begin = std::time::Instant::now();
@@ -199,7 +181,7 @@ fn a_tunnel_of_a_stream_ends_if_its_client_takes_nothing() {
 fn a_stop_cuts_the_tunnels_of_streams_after_the_grace_time() {
     let origin = origin();
     let gateway = start(config(&[origin.address], "timeouts.grace = \"3s\"\n")).unwrap();
-    run(async {
+    block_on(async {
         let mut sender = connect(&gateway).await;
         let mut tunnel = open(&mut sender).await;
         gateway.stop();
@@ -214,7 +196,7 @@ fn a_stop_cuts_the_tunnels_of_streams_after_the_grace_time() {
 fn an_extended_connect_without_a_tunnel_is_refused() {
     let origin = TestOrigin::answering(OK);
     let gateway = gateway(&origin);
-    run(async {
+    block_on(async {
         let mut sender = connect(&gateway).await;
         let asked = origin.asked();
         for (protocol, version, status) in [
@@ -246,7 +228,7 @@ fn the_page_of_offers_answers_no_extended_connect() {
         "[protection]\npolicy = \"prices\"\n",
     ))
     .unwrap();
-    run(async {
+    block_on(async {
         let mut sender = connect(&gateway).await;
         let request = Request::builder()
             .method(Method::CONNECT)
@@ -274,7 +256,7 @@ fn a_refusal_of_the_upstream_reaches_the_stream() {
         }
     });
     let gateway = gateway(&origin);
-    run(async {
+    block_on(async {
         let mut sender = connect(&gateway).await;
         let reply = ask(&mut sender, "websocket", "13").await;
         assert_eq!(reply.status(), StatusCode::FORBIDDEN);
@@ -287,7 +269,7 @@ fn a_refusal_of_the_upstream_reaches_the_stream() {
 fn the_authority_of_an_extended_connect_agrees_with_host() {
     let origin = origin();
     let gateway = gateway(&origin);
-    run(async {
+    block_on(async {
         let mut sender = connect(&gateway).await;
         for target in ["http://u@s/", "http://other/", "http://a..b/"] {
             let request = Request::builder()
@@ -328,7 +310,7 @@ fn tunnels_pass_through_tls_on_both_sides() {
     front.routes[0].authority = Some(cert.clone());
     let first = start(front).unwrap();
     let trust = ClientTls::new("localhost", Some(&cert)).unwrap();
-    run(async {
+    block_on(async {
         let stream = posthaste_serve::connect(first.addr, Some(&trust)).await;
         let (mut reader, mut writer) = tokio::io::split(stream.unwrap());
         let handshake = "GET / HTTP/1.1\r\nHost: localhost\r\nConnection: Upgrade\r\nUpgrade: websocket\r\nSec-WebSocket-Version: 13\r\nSec-WebSocket-Key: dGhlIHNhbXBsZSBub25jZQ==\r\n\r\n";
