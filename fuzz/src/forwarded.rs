@@ -7,7 +7,7 @@ use posthaste_http_fields::forwarded::{MAX_SENDERS, Sender, Senders, forwarded, 
 
 use crate::within;
 
-/// What a proxy appends to a list: its client.
+/// Client that a proxy appends to a list.
 const CLIENT: IpAddr = IpAddr::V4(std::net::Ipv4Addr::new(192, 0, 2, 1));
 
 /// Bytes for the senders. The memory grows with their number up to the maximum.
@@ -40,8 +40,8 @@ pub fn forwarded_fields(bytes: &[u8]) {
     appended(bytes);
 }
 
-/// What is appended to a line is the nearest sender. Only the quotation marks of Forwarded may hide it, and then the
-/// whole line is refused.
+/// An appended client is the nearest sender. Only the quotation marks of Forwarded may hide it, and then the whole line
+/// is refused.
 fn appended(bytes: &[u8]) {
     let line = [bytes, b", 192.0.2.1"].concat();
     let senders = forwarded_for([&*line].into_iter());

@@ -2,7 +2,7 @@
 
 use posthaste_units::{Instant, Span};
 
-/// What the price loop knows of the service.
+/// Last sample of the service, and its measured properties.
 #[derive(Debug)]
 pub(super) struct PriceSampler {
     /// Interval of price updates.
