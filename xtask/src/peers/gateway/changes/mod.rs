@@ -43,9 +43,17 @@ const DIES: (usize, usize) = (3, 2);
 
 /// A shorter and slower form of the benchmark.
 pub(crate) fn changes(site: &Site) -> Outcome<()> {
-    let outcome = run(site, &[], "1000/s", 20)?;
+    let outcome = run(site, &[], Surroundings::Changing, "1000/s", 20)?;
     eprintln!("  {}", outcome.summary());
     outcome.check()
+}
+
+/// Names, upstreams, certificates and configuration during a run.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Surroundings {
+    Changing,
+    /// For comparison: requests lost here are lost for want of capacity.
+    Constant,
 }
 
 /// Result of a run.
@@ -81,6 +89,7 @@ impl ChangesOutcome {
 pub(crate) fn run(
     site: &Site,
     wrapper: &[&str],
+    surroundings: Surroundings,
     rate: &str,
     seconds: usize,
 ) -> Outcome<ChangesOutcome> {
@@ -110,7 +119,11 @@ pub(crate) fn run(
     let load = site.start_load(&[], &[[url.as_str()].as_slice(), &options].concat())?;
 
     let (mut removals, begin) = (Vec::new(), Instant::now());
-    for step in 1..seconds {
+    let steps = match surroundings {
+        Surroundings::Changing => seconds,
+        Surroundings::Constant => 0,
+    };
+    for step in 1..steps {
         sleep_until(begin + STEP * u32::try_from(step).unwrap_or(u32::MAX));
         setting.write(step)?;
         gateway.running.signal(Signal::HUP)?;
@@ -119,7 +132,7 @@ pub(crate) fn run(
     let report = load.finish(seconds as u64 + 60)?;
     let said = gateway.running.words();
     let reloads = said.matches("the configuration was read again").count();
-    check(reloads + 1 >= seconds / 2, || {
+    check(reloads + 1 >= steps / 2, || {
         format!("only {reloads} reloads in {seconds} s:\n{said}")
     })?;
     drop(gateway);
