@@ -19,8 +19,17 @@ use tokio::time::timeout_at;
 use super::lookup::{Addresses, LookupError, lookup};
 use crate::config;
 
-/// Outcomes of lookups, in the order in which they are counted.
+/// Outcomes of lookups, in the order of [`LookupOutcome`].
 pub(crate) const LOOKUPS: [&str; 4] = ["changed", "unchanged", "no-address", "failed"];
+
+/// The outcome of a lookup.
+#[derive(Clone, Copy)]
+enum LookupOutcome {
+    Changed,
+    Unchanged,
+    NoAddress,
+    Failed,
+}
 
 /// A user of the addresses of a name.
 pub(crate) trait AddressUser: Send + Sync {
@@ -158,16 +167,16 @@ impl HostName {
                 known.earliest = earliest;
                 known.addresses.until = earliest;
                 match error {
-                    LookupError::NoAddress => 2,
-                    LookupError::Failed(_) | LookupError::TimedOut => 3,
+                    LookupError::NoAddress => LookupOutcome::NoAddress,
+                    LookupError::Failed(_) | LookupError::TimedOut => LookupOutcome::Failed,
                 }
             }
         };
-        self.lookups[outcome].fetch_add(1, Relaxed);
+        self.lookups[outcome as usize].fetch_add(1, Relaxed);
     }
 
-    /// Returns the index of the outcome in [`LOOKUPS`].
-    fn replace(&self, addresses: Addresses, earliest: Instant) -> usize {
+    /// Replaces the addresses, also those of all users.
+    fn replace(&self, addresses: Addresses, earliest: Instant) -> LookupOutcome {
         let list = addresses.list.clone();
         let before = std::mem::replace(
             &mut *self.known(),
@@ -183,11 +192,11 @@ impl HostName {
         }
         drop(users);
         if before.addresses.list == list {
-            return 1;
+            return LookupOutcome::Unchanged;
         }
         let old = before.addresses.list;
         tracing::info!(name = self.name, ?old, new = ?list, "the name has other addresses");
-        0
+        LookupOutcome::Changed
     }
 
     fn known(&self) -> std::sync::MutexGuard<'_, Known> {
