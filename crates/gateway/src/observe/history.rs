@@ -33,7 +33,7 @@ pub(crate) struct Outcomes {
     pub(crate) server_errors: u64,
     /// Requests without a reply: the client left, or its connection was ended.
     pub(crate) cancelled: u64,
-    /// Requests of [`server_errors`](Self::server_errors) that were sent to an upstream, or should have been.
+    /// Admitted requests of [`server_errors`](Self::server_errors) and [`cancelled`](Self::cancelled).
     pub(crate) failed: u64,
 }
 

@@ -144,6 +144,9 @@ impl Drop for Journal<'_> {
     fn drop(&mut self) {
         if !self.is_over {
             self.metrics.cancelled.fetch_add(1, Relaxed);
+            if self.stage.get() == Stage::Admitted {
+                self.metrics.failed.fetch_add(1, Relaxed);
+            }
             if let Some(entry) = self.entry.take() {
                 entry.cancelled(self.route.get().cloned());
             }
@@ -234,14 +237,16 @@ mod tests {
         );
         count(&metrics, &route, |_| {}, Some((413, false)));
         count(&metrics, &route, |_| {}, Some((501, false)));
+        // The client leaves, in service and before.
         count(&metrics, &route, forwarded, None);
+        count(&metrics, &route, |_| {}, None);
         let expected = Outcomes {
             succeeded: 2,
             client_errors: 2,
             refused: 2,
             server_errors: 3,
-            cancelled: 1,
-            failed: 2,
+            cancelled: 2,
+            failed: 3,
         };
         assert_eq!(metrics.outcomes(), expected);
         let answered = metrics.answered.counts();

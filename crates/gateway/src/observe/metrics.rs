@@ -86,7 +86,7 @@ pub(crate) struct GatewayMetrics {
     pub(crate) unrouted: RouteTimes,
     /// Times of requests that an upstream answered with a status below 500.
     pub(crate) answered: FineHistogram,
-    /// Requests that were sent to an upstream, or should have been, and got a reply 5xx.
+    /// Admitted requests that got a reply 5xx or none.
     pub(crate) failed: AtomicU64,
     /// Replies of admission to requests that it refused, by the first digit of their status.
     pub(crate) refused: [AtomicU64; 10],

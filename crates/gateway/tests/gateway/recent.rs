@@ -95,6 +95,9 @@ fn a_request_whose_client_leaves_is_counted() {
     wait_until("it is counted", || {
         document(&gateway)["percentiles"][0]["cancelled"] == 1
     });
+    let percentiles = &document(&gateway)["percentiles"][0];
+    assert_eq!(percentiles["failed"], 1);
+    assert!(percentiles["p50"].is_null(), "it was never served");
     assert_eq!(
         value(&metrics(&gateway), "posthaste_gateway_cancelled_total"),
         1.0

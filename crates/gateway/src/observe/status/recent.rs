@@ -28,9 +28,9 @@ const CLASSES: [Class; 5] = [
 
 /// Population and error of the percentiles, for the reader.
 const POPULATION: &str = "Times are from the head of a request to the head of its reply, for requests that an \
-    upstream answered with a status below 500. Requests that failed at an upstream (5xx) count as slower than all \
-    others: a percentile among them is shown as \"failed\". Requests that were refused, that the gateway \
-    answered itself, that opened a tunnel, or that ended without a reply are not included. \
+    upstream answered with a status below 500. Admitted requests with 5xx or without a reply have failed. They \
+    count as slower than all others: a percentile among them is shown as \"failed\". Requests that were refused, that \
+    the gateway answered itself, or that opened a tunnel are not included. \
     Each time is an upper bound, at most 6.25 % or 1 µs too high.";
 
 /// Reason of a gap in the response times.
