@@ -6,6 +6,12 @@
 //! Changed here: the reference latency. `gradient2` uses a long-term average, which in a lasting overload includes the
 //! queue, so that the limit grows without bound. Here, as in Envoy's adaptive concurrency, the limit is briefly reduced
 //! to a quarter from time to time. The latency during this probe is the latency without a queue.
+//!
+//! In a lasting overload there is a queue during the probe, too: at a quarter of the limit, up to a quarter of the
+//! latency. The gradient of a service with one worker is then `tolerance / 4`, and the limit grows without bound from
+//! a tolerance of 4 on. So the probe reduces the limit at least to `1 / (2 * tolerance)`. The gradient is then at most
+//! 0.5, and the limit stays at twice the `queue`. The lower bound of the limit does not hold during a probe: where it is
+//! high, only a probe below it measures the latency without a queue.
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -108,11 +114,17 @@ impl GradientState {
         };
         match self.stage {
             GradientPhase::Working(rounds) if rounds >= self.gradient.probe => {
+                if !round.was_needed(limit) {
+                    // Nothing queues: this round measures the latency without a queue.
+                    self.learn(mean);
+                    self.stage = GradientPhase::Working(0);
+                    return limit;
+                }
                 self.stage = GradientPhase::Draining {
                     before: limit,
                     rounds: 0,
                 };
-                limit / 4.0
+                self.probe_limit(limit)
             }
             GradientPhase::Working(rounds) => {
                 self.stage = GradientPhase::Working(rounds + 1);
@@ -141,11 +153,22 @@ impl GradientState {
             }
             GradientPhase::Probing(before) => {
                 self.stage = GradientPhase::Working(0);
-                // Half of the previous value is kept, because a single round is too noisy.
-                self.alone = self.alone.map(|alone| (alone + mean) / 2.0);
+                self.learn(mean);
                 before
             }
         }
+    }
+
+    /// Takes the mean of a round as the latency without a queue. Half of the previous value is kept, because a single
+    /// round is too noisy.
+    fn learn(&mut self, mean: f64) {
+        self.alone = self.alone.map(|alone| (alone + mean) / 2.0);
+    }
+
+    /// The limit during a probe.
+    fn probe_limit(&self, limit: f64) -> f64 {
+        let divisor = (2.0 * self.gradient.tolerance).max(4.0);
+        (limit / divisor).max(1.0)
     }
 
     fn weigh(&self, alone: f64, mean: f64, round: &Round, limit: f64) -> f64 {

@@ -91,7 +91,7 @@ impl Limiter {
 const ROUND: u32 = 10;
 
 impl Limit {
-    /// Starts at `least` and stays within `least` to `most`. A `least` of 0 counts as 1, a `most` below it as `least`.
+    /// Starts at `least` and stays within `least` to `most`, except below it during a probe. A `least` of 0 counts as 1, a `most` below it as `least`.
     pub fn new(limiter: Limiter, least: u32, most: u32) -> Self {
         let least = least.max(1);
         Self {
@@ -178,7 +178,11 @@ impl Limit {
         if wanted >= self.now && round.failed.count == 0 && round.was_needed(self.now) {
             self.confirmed = self.confirmed.max(self.now);
         }
-        self.now = wanted.clamp(f64::from(self.least), f64::from(self.most));
+        let least = match &self.limiter {
+            LimiterState::Gradient(running) if running.before().is_some() => 1.0,
+            _ => f64::from(self.least),
+        };
+        self.now = wanted.clamp(least, f64::from(self.most));
     }
 
     /// Current maximum number of requests in service.
