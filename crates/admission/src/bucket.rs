@@ -54,6 +54,11 @@ impl Bucket {
         early.saturating_sub(self.tolerance)
     }
 
+    /// Returns true if as many requests are admitted at once as in the beginning.
+    pub fn is_full(&self, now: Instant) -> bool {
+        self.due <= now
+    }
+
     /// Admits one request. Fails with the time to wait if it arrives too early.
     pub fn take(&mut self, now: Instant) -> Result<(), Span> {
         let wait = self.wait(now);

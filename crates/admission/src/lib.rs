@@ -25,7 +25,9 @@ mod monitor;
 mod offers;
 mod parameter;
 mod quote;
+mod request_limits;
 mod rest;
+mod tiers;
 
 use posthaste_units::{Instant, Ratio, Span};
 
@@ -42,7 +44,9 @@ pub use monitor::{
 pub use offers::Published;
 pub use parameter::WrongParameter;
 pub use quote::{Forged, Key, Quote, TOKEN_LENGTH};
+pub use request_limits::{ClientLimits, Exceeded, Limited, LimitedClient, RequestLimits};
 pub use rest::Rest;
+pub use tiers::{Arrival, Next, Ticket, TierTerms, Tiers};
 
 use offers::Offers;
 use parameter::{positive, within};

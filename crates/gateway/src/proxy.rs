@@ -15,6 +15,7 @@ use hyper::{Request, Response, StatusCode, Version};
 use posthaste_serve::{Handler, Incoming, Peer};
 use tokio::time::Instant;
 
+use crate::admission::admitted::AdmissionGuard;
 use crate::clock::now;
 use crate::config::GatewayConfig;
 use crate::context::GatewayContext;
@@ -149,9 +150,9 @@ impl Gateway {
         request: Request<Incoming>,
         exchange: &Exchange<'_, 'r>,
     ) -> Result<Served, Rejection> {
-        let (metrics, admission) = (&self.context.metrics, &*self.context.admission);
+        let metrics = &self.context.metrics;
         let (config, journal) = (&router.resolved.config, exchange.journal);
-        let (peer, identity) = (&exchange.peer, exchange.identity);
+        let peer = &exchange.peer;
         let (mut head, body) = request.into_parts();
         let (version, has_body) = (head.version, !body.is_end_stream());
 
@@ -163,10 +164,8 @@ impl Gateway {
         let mut body = receive(&mut head, body, route, exchange)?;
         let preferences = Preferences::read(&head, &mut body, &route.described, route.wish).await?;
         metrics.preferences(preferences.seen, preferences.unread);
-        let (codings, rules) = (route.menu.codings(), &config.protection);
-        let guard = admission.admit(rules, &mut head, &preferences, codings, identity);
-        let guard = guard.inspect_err(|_| journal.refused())?;
-        journal.admitted(guard.would_reject());
+        let guard = self.admit(router, route, &mut head, &preferences, exchange);
+        let guard = guard.await?;
         let (marks, promised) = (router.marks.as_ref(), guard.priorities());
         let mark = marking::decide(marks, &preferences, promised, route.mark);
         let conditions = RequestConditions::read(&head);
@@ -240,6 +239,33 @@ impl Gateway {
         let (rules, metrics) = (&route.switches, &self.context.metrics);
         let switch = Switch::requested(head, has_body, version, rules, &exchange.peer, metrics)?;
         Ok((route, switch))
+    }
+
+    /// Admits the request in its tier.
+    async fn admit(
+        &self,
+        router: &Router,
+        route: &Route,
+        head: &mut Parts,
+        preferences: &Preferences,
+        exchange: &Exchange<'_, '_>,
+    ) -> Result<AdmissionGuard<'_>, Rejection> {
+        let (identity, journal) = (exchange.identity, exchange.journal);
+        let tier = router
+            .tiers
+            .tier(&route.times.name, &head.headers, identity);
+        journal.tier(router.tiers.name(tier));
+        let (rules, subject) = (
+            &router.resolved.config.protection,
+            route.subject(identity, tier),
+        );
+        let admission = &self.context.admission;
+        let guard = admission.admit(rules, head, preferences, subject).await;
+        match &guard {
+            Ok(guard) => journal.admitted(guard.would_reject()),
+            Err(_) => journal.refused(),
+        }
+        guard
     }
 
     /// The reply to a request that needs no route: a redirect to HTTPS, or the page with the current offer.

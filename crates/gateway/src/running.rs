@@ -15,6 +15,7 @@ use tokio::sync::watch;
 use crate::admission::Admission;
 use crate::admission::offering::Offering;
 use crate::admission::price_loop::{Measured, PriceLoop};
+use crate::admission::terms::AdmissionTerms;
 use crate::config::{self, AdmissionSettings, GatewayConfig};
 use crate::context::GatewayContext;
 use crate::drain::Drain;
@@ -91,14 +92,14 @@ impl RunningGateway {
         }
         let tls = tls_settings(&config)?;
         let resolved = ResolvedConfig::following(config, &now)?;
-        let settings = resolved.config.admission();
-        start_pricing(&self.context, &settings, &mut pricing)?;
+        let terms = AdmissionTerms::of(&resolved.config);
+        start_pricing(&self.context, &terms.policy, &mut pricing)?;
         // Last, because it creates the file.
         let file = access_log(&resolved.config, AccessLog::reopen)?;
         // Nothing fails from here on.
         let (admission, offering) = (&self.context.admission, &resolved.offering);
-        admission.change(&resolved.config.protection, &settings, offering);
-        set_pricing(&settings, offering, &pricing);
+        admission.change(&terms, offering);
+        set_pricing(&terms.policy, offering, &pricing);
         if let (Some(log), Some(file)) = (&self.context.log, file) {
             log.replace(file);
         }
@@ -147,13 +148,12 @@ pub fn start(config: GatewayConfig) -> Result<RunningGateway, GatewayError> {
     let admin = posthaste_serve::listen(config.admin, ADMIN_BACKLOG)?;
     let (log, traces) = (access_log(&config, AccessLog::open)?, traces(&config)?);
     let resolved = ResolvedConfig::new(config)?;
-    let settings = resolved.config.admission();
-    let protection = &resolved.config.protection;
+    let terms = AdmissionTerms::of(&resolved.config);
     let context = Arc::new(GatewayContext {
         metrics: Arc::new(GatewayMetrics::new(resolved.config.threads)),
         estimate: watch::Sender::new(LoadEstimate::UNKNOWN),
         latest: AtomicU64::new(f64::NAN.to_bits()),
-        admission: Arc::new(Admission::new(protection, &settings, &resolved.offering)),
+        admission: Arc::new(Admission::new(&terms, &resolved.offering)),
         resolved: watch::Sender::new(Arc::new(resolved)),
         counters: server.counters.clone(),
         redirect,
@@ -163,8 +163,8 @@ pub fn start(config: GatewayConfig) -> Result<RunningGateway, GatewayError> {
     });
     let watcher = LoadWatcher::start(context.clone()).map_err(StartError::from)?;
     let mut pricing = None;
-    start_pricing(&context, &settings, &mut pricing)?;
-    set_pricing(&settings, &context.resolved().offering, &pricing);
+    start_pricing(&context, &terms.policy, &mut pricing)?;
+    set_pricing(&terms.policy, &context.resolved().offering, &pricing);
     let names = renewal::start(context.resolved.subscribe()).map_err(StartError::from)?;
     let watched = context.clone();
     let admin = HttpServer::default().start(admin, move |_| AdminHandler::new(watched.clone()))?;

@@ -9,7 +9,10 @@ mod limits;
 mod monitor;
 mod parts;
 mod plant;
+mod request_limits;
 mod rests;
+
+mod tiers;
 mod tokens;
 mod whole;
 

@@ -6,12 +6,13 @@ use std::future::{Future, poll_fn};
 use std::pin::Pin;
 
 use hyper::{HeaderMap, header::HeaderValue};
-use posthaste_admission::{By, Delivery};
+use posthaste_admission::{By, Delivery, Ticket};
 use posthaste_qos::Priorities;
 use posthaste_units::{Instant, Span};
 
 use super::Admission;
 use super::counters::{AdmissionGround, RejectionReason};
+use super::held_limits::HeldLimits;
 use super::state::{AdmissionPolicy, AdmittedRequest};
 use crate::clock::now;
 use crate::request::progress::UploadProgress;
@@ -19,12 +20,21 @@ use crate::request::progress::UploadProgress;
 /// An admitted request. If it is dropped before [`AdmissionGuard::record`], only its time in service counts.
 pub(crate) struct AdmissionGuard<'p> {
     admission: &'p Admission,
-    /// `None` without an admission policy.
-    admitted: Option<(Instant, AdmittedRequest, String)>,
-    /// Requests in service at admission, including this one.
-    in_service: u32,
+    /// `None` without an admission policy and limits.
+    service: Option<AdmittedService>,
     /// The request is temporarily not in service.
     is_paused: Cell<bool>,
+}
+
+/// The service of a request.
+pub(super) struct AdmittedService {
+    pub(super) began: Instant,
+    pub(super) request: AdmittedRequest,
+    pub(super) client: String,
+    pub(super) ticket: Ticket,
+    pub(super) held: HeldLimits,
+    /// Requests in service at admission, including this one.
+    pub(super) in_service: u32,
 }
 
 /// The end of an admitted request's service.
@@ -40,24 +50,19 @@ impl<'p> AdmissionGuard<'p> {
     pub(super) const fn uncounted(admission: &'p Admission) -> Self {
         Self {
             admission,
-            admitted: None,
-            in_service: 0,
+            service: None,
             is_paused: Cell::new(false),
         }
     }
 
-    pub(super) fn new(
-        admission: &'p Admission,
-        at: Instant,
-        in_service: u32,
-        client: String,
-        admitted: AdmittedRequest,
-    ) -> Self {
-        debug_assert!(in_service > 0, "an admitted request is not in service");
+    pub(super) fn new(admission: &'p Admission, service: AdmittedService) -> Self {
+        debug_assert!(
+            service.in_service > 0,
+            "an admitted request is not in service"
+        );
         Self {
             admission,
-            admitted: Some((at, admitted, client)),
-            in_service,
+            service: Some(service),
             is_paused: Cell::new(false),
         }
     }
@@ -79,13 +84,16 @@ impl<'p> AdmissionGuard<'p> {
 
     /// Starts or ends a pause of the service.
     fn pause(&self, paused: bool) {
-        if self.admitted.is_none() || self.is_paused.replace(paused) == paused {
+        let Some(service) = &self.service else {
+            return;
+        };
+        if self.is_paused.replace(paused) == paused {
             return;
         }
         let mut state = self.admission.state();
         match paused {
-            true => state.leave(now()),
-            false => state.resume(),
+            true => state.leave(&service.ticket, now()),
+            false => state.resume(&service.ticket),
         }
     }
 
@@ -95,11 +103,11 @@ impl<'p> AdmissionGuard<'p> {
     /// An abandoned request is a failure if it has left the service at least the mean time of a reply. With less time it
     /// does not count, so that clients cannot lower the limit by short deadlines. It never changes that mean.
     pub(crate) fn record(&self, end: ServiceEnd, upload: Span) {
-        let Some((began, admitted, client)) = &self.admitted else {
+        let Some(service) = &self.service else {
             return;
         };
         let at = now();
-        let time = at.since(*began).saturating_sub(upload);
+        let time = at.since(service.began).saturating_sub(upload);
         let failed = end != ServiceEnd::Served;
         let mut state = self.admission.state();
         match end {
@@ -113,21 +121,21 @@ impl<'p> AdmissionGuard<'p> {
         }
         if let AdmissionPolicy::Limit(limit) | AdmissionPolicy::Prices(limit, _) = &mut state.policy
         {
-            limit.push(time, self.in_service, failed);
+            limit.push(time, service.in_service, failed);
         }
-        if let Some(offer) = &admitted.offer {
+        if let Some(offer) = &service.request.offer {
             let delivery = if failed {
                 Delivery::Failed
             } else {
                 Delivery::Served(time)
             };
-            state.monitor.record(at, offer, client, delivery);
+            state.monitor.record(at, offer, &service.client, delivery);
         }
     }
 
     /// Network priorities promised by the offer or quote that admitted the request. Naming an offer is not enough.
     pub(crate) fn priorities(&self) -> Option<&Priorities> {
-        let (_, admitted, _) = self.admitted.as_ref()?;
+        let admitted = &self.service.as_ref()?.request;
         match admitted.ground {
             AdmissionGround::Price(By::Offer | By::Quote) => admitted.priorities.as_deref(),
             AdmissionGround::Price(By::Free) | AdmissionGround::Plain | AdmissionGround::DryRun => {
@@ -138,14 +146,14 @@ impl<'p> AdmissionGuard<'p> {
 
     /// Reason for which the policy would have rejected the request, if a dry run admitted it.
     pub(crate) fn would_reject(&self) -> Option<&'static str> {
-        let (_, admitted, _) = self.admitted.as_ref()?;
+        let admitted = &self.service.as_ref()?.request;
         admitted.would_reject.map(RejectionReason::name)
     }
 
     /// Adds the fields with the price and the quote to the reply.
     pub(crate) fn add_fields(&self, headers: &mut HeaderMap) {
-        let admitted = self.admitted.iter();
-        for (name, value) in admitted.flat_map(|(_, admitted, _)| &admitted.fields) {
+        let services = self.service.iter();
+        for (name, value) in services.flat_map(|service| &service.request.fields) {
             // Numbers, a base64 token and a currency are always valid.
             if let Ok(value) = HeaderValue::from_str(value) {
                 headers.insert(*name, value);
@@ -156,8 +164,13 @@ impl<'p> AdmissionGuard<'p> {
 
 impl Drop for AdmissionGuard<'_> {
     fn drop(&mut self) {
-        if self.admitted.is_some() && !self.is_paused.get() {
-            self.admission.state().leave(now());
+        let Some(service) = &mut self.service else {
+            return;
+        };
+        let mut state = self.admission.state();
+        state.limits.leave(&mut service.held);
+        if !self.is_paused.get() {
+            state.leave(&service.ticket, now());
         }
     }
 }

@@ -20,8 +20,18 @@ pub(super) enum AdmissionGround {
 pub(super) enum RejectionReason {
     /// The rate limit.
     Rate,
-    /// The limit on requests in service.
+    /// The limit on requests in service, and too many wait.
     Limit,
+    /// The request has waited too long for a slot of the limit.
+    Wait,
+    /// The rate of its client.
+    ClientRate,
+    /// The number of requests of its client.
+    ClientConcurrency,
+    /// The rate of its route.
+    RouteRate,
+    /// The number of requests on its route.
+    RouteConcurrency,
     /// By the market.
     Price(Why),
 }
@@ -33,16 +43,23 @@ const GROUNDS: [&str; 5] = [
     By::Free.name(),
     "dry-run",
 ];
-const OTHERS: [&str; 2] = ["rate", "limit"];
+const OTHERS: [&str; 7] = [
+    "rate",
+    "limit",
+    "wait",
+    "client-rate",
+    "client-concurrency",
+    "route-rate",
+    "route-concurrency",
+];
 const REASONS: usize = OTHERS.len() + REFUSALS.len();
 
 impl RejectionReason {
     /// Its name as a label of metrics, and in the access log of a dry run.
     pub(super) const fn name(self) -> &'static str {
         match self {
-            Self::Rate => OTHERS[0],
-            Self::Limit => OTHERS[1],
             Self::Price(why) => why.name(),
+            other => OTHERS[other.index()],
         }
     }
 
@@ -50,6 +67,11 @@ impl RejectionReason {
         match self {
             Self::Rate => 0,
             Self::Limit => 1,
+            Self::Wait => 2,
+            Self::ClientRate => 3,
+            Self::ClientConcurrency => 4,
+            Self::RouteRate => 5,
+            Self::RouteConcurrency => 6,
             Self::Price(why) => OTHERS.len() + why.index(),
         }
     }

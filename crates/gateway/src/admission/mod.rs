@@ -1,8 +1,9 @@
 //! The admission stage: admits requests by rate, by number in service, or by price, and records their outcome.
 //!
-//! [`Admission::admit`] is called once per request, before anything is sent to an upstream. All threads share one
-//! state. A request locks it at admission, at its reply and at its end, each time only for lookups in a few maps. The
-//! price is adjusted outside the path of requests ([`price_loop`]).
+//! [`Admission::admit`] is called once per request, before anything is sent to an upstream. It applies the limits of the
+//! client and of the route, then the policy. With the policy `limit` a request may wait for a slot ([`waiting`]). All
+//! threads share one state. A request locks it at admission, at its reply and at its end, each time only for lookups in
+//! a few maps. The price is adjusted outside the path of requests ([`price_loop`]).
 //!
 //! A new configuration changes the policy under the lock ([`Admission::change`]). A thread reads its own configuration
 //! only for the name of the client and for the policy `none`, which takes no lock. Until it has the new one, a request
@@ -11,6 +12,7 @@
 pub(crate) mod admitted;
 mod counters;
 mod delivery;
+mod held_limits;
 mod offer_fields;
 mod offer_page;
 pub(crate) mod offering;
@@ -19,20 +21,31 @@ mod price_sampler;
 mod publication;
 mod rejected;
 mod state;
+pub(crate) mod terms;
+mod tier_counts;
+pub(crate) mod tier_rules;
+mod waiting;
 
+use std::hash::{BuildHasher as _, RandomState};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use hyper::http::request::Parts;
 use posthaste_compression::Codings;
+use posthaste_units::{Instant, Span};
 
-use self::admitted::AdmissionGuard;
-use self::counters::AdmissionCounters;
+use self::admitted::{AdmissionGuard, AdmittedService};
+use self::counters::{AdmissionCounters, RejectionReason};
 use self::offer_fields::{OfferFields, client, price_text, strip};
 use self::offering::Offering;
 use self::rejected::rejection;
-use self::state::{AdmissionPolicy, AdmissionState};
+use self::state::{
+    AdmissionClient, AdmissionOutcome, AdmissionPolicy, AdmissionState, AdmittedRequest,
+    RejectedRequest,
+};
+use self::terms::AdmissionTerms;
+use self::waiting::WaitingRequest;
 use crate::clock::now;
-use crate::config::{AdmissionSettings, Protection, ProtectionPolicy};
+use crate::config::{Protection, ProtectionPolicy};
 use crate::error::Rejection;
 use crate::request::client::ClientIdentity;
 use crate::request::preferences::Preferences;
@@ -42,6 +55,29 @@ use crate::request::preferences::Preferences;
 pub(crate) struct Admission {
     state: Mutex<AdmissionState>,
     counters: AdmissionCounters,
+    /// Hashes the names of clients. They come from outside, so the hash is keyed.
+    hasher: RandomState,
+}
+
+/// What admission needs to know of a request besides its head.
+#[derive(Clone, Copy)]
+pub(crate) struct AdmissionSubject<'a> {
+    pub(crate) identity: &'a ClientIdentity,
+    /// Label of the route.
+    pub(crate) route: &'a str,
+    /// The route has limits.
+    pub(crate) is_limited: bool,
+    /// Codings that the route offers.
+    pub(crate) codings: Codings,
+    /// Index of the tier.
+    pub(crate) tier: usize,
+}
+
+/// A request that was not rejected at once.
+enum Begun<'p> {
+    InService(AdmittedService),
+    /// It waits at most this long.
+    Waiting(WaitingRequest<'p>, Span),
 }
 
 /// The state for display.
@@ -52,6 +88,22 @@ pub(crate) struct AdmissionSnapshot {
     pub(crate) in_service: u32,
     pub(crate) limit: Option<u32>,
     pub(crate) price: Option<CurrentPrice>,
+    /// Empty without tiers.
+    pub(crate) tiers: Vec<TierReading>,
+    /// Requests of clients that share the limits of one, because there are too many.
+    pub(crate) beyond: u64,
+}
+
+/// One tier.
+pub(crate) struct TierReading {
+    pub(crate) name: String,
+    pub(crate) in_service: u32,
+    pub(crate) waiting: usize,
+    pub(crate) admitted: u64,
+    pub(crate) rejected: u64,
+    /// Admitted requests that had waited, and their total time in seconds.
+    pub(crate) waited: u64,
+    pub(crate) wait: f64,
 }
 
 /// The current offer.
@@ -67,74 +119,118 @@ pub(crate) struct CurrentPrice {
 
 impl Admission {
     /// Creates the state from the configuration.
-    pub(crate) fn new(
-        config: &Protection,
-        settings: &AdmissionSettings,
-        offering: &Offering,
-    ) -> Self {
-        let state = AdmissionState::new(now(), config.dry_run, settings, offering);
+    pub(crate) fn new(terms: &AdmissionTerms, offering: &Offering) -> Self {
         Self {
-            state: Mutex::new(state),
+            state: Mutex::new(AdmissionState::new(now(), terms, offering)),
             counters: AdmissionCounters::default(),
+            hasher: RandomState::new(),
         }
     }
 
     /// Applies a new configuration. The counts and what was learned stay, see [`AdmissionState::change`].
-    pub(crate) fn change(
-        &self,
-        config: &Protection,
-        settings: &AdmissionSettings,
-        offering: &Offering,
-    ) {
-        self.state()
-            .change(now(), config.dry_run, settings, offering);
+    pub(crate) fn change(&self, terms: &AdmissionTerms, offering: &Offering) {
+        self.state().change(now(), terms, offering);
     }
 
-    /// Admits a request, or rejects it with a reason and advice. `config` is that of its thread, `offered` are the
-    /// codings of its route.
-    pub(crate) fn admit(
+    /// Admits a request, or rejects it with a reason and advice. It may wait for a slot of the limit. `config` is that
+    /// of its thread.
+    pub(crate) async fn admit(
         &self,
         config: &Protection,
         head: &mut Parts,
         preferences: &Preferences,
-        offered: Codings,
-        identity: &ClientIdentity,
+        subject: AdmissionSubject<'_>,
     ) -> Result<AdmissionGuard<'_>, Rejection> {
-        if config.policy == ProtectionPolicy::None {
+        if !config.is_active() && !subject.is_limited {
             return Ok(AdmissionGuard::uncounted(self));
         }
-        let at = now();
-        let client = client(head, identity, config.client.as_deref());
-        let fields = OfferFields::read(&head.headers, preferences, offered);
-        let mut state = self.state();
-        let outcome = state.admit(at, &fields, &client);
-        let in_service = state.in_service;
-        drop(state);
-        match outcome {
-            Ok(admitted) => {
-                self.counters.admitted(admitted.ground);
-                if let Some(reason) = admitted.would_reject {
-                    self.counters.would_reject(reason);
-                }
-                let client = client.into_owned();
-                if admitted.is_priced || config.policy == ProtectionPolicy::Prices {
-                    strip(&mut head.headers);
-                }
-                Ok(AdmissionGuard::new(self, at, in_service, client, admitted))
-            }
+        let client = client(head, subject.identity, config.client.as_deref());
+        let sender = AdmissionClient {
+            client: &client,
+            hash: self.hasher.hash_one(&*client),
+            tier: subject.tier,
+        };
+        let fields = OfferFields::read(&head.headers, preferences, subject.codings);
+        let service = match self.enter(&fields, sender, subject.route).await {
+            Ok(service) => service,
             Err(rejected) => {
                 self.counters.rejected(rejected.reason);
-                Err(rejection(head, rejected))
+                return Err(rejection(head, rejected));
             }
+        };
+        let admitted = &service.request;
+        self.counters.admitted(admitted.ground);
+        if let Some(reason) = admitted.would_reject {
+            self.counters.would_reject(reason);
         }
+        if admitted.is_priced || config.policy == ProtectionPolicy::Prices {
+            strip(&mut head.headers);
+        }
+        Ok(AdmissionGuard::new(self, service))
+    }
+
+    /// Takes a request into service, at once or after a wait.
+    async fn enter(
+        &self,
+        fields: &OfferFields<'_>,
+        sender: AdmissionClient<'_>,
+        route: &str,
+    ) -> Result<AdmittedService, RejectedRequest> {
+        let at = now();
+        let (waiting, longest) = match self.begin(at, fields, sender, route)? {
+            Begun::InService(service) => return Ok(service),
+            Begun::Waiting(waiting, longest) => (waiting, longest),
+        };
+        let tier = waiting.ticket().tier();
+        let Some(slot) = waiting.wait(longest).await else {
+            return Err(self.state().without_slot(tier, RejectionReason::Wait));
+        };
+        let wait = slot.at.saturating_since(at);
+        self.state().tier_counts.waited(tier, wait);
+        Ok(AdmittedService {
+            began: slot.at,
+            request: AdmittedRequest::plain(),
+            client: sender.client.to_owned(),
+            ticket: slot.ticket,
+            held: slot.held,
+            in_service: slot.in_service,
+        })
+    }
+
+    /// Takes a request into service, or lets it begin to wait.
+    fn begin(
+        &self,
+        at: Instant,
+        fields: &OfferFields<'_>,
+        sender: AdmissionClient<'_>,
+        route: &str,
+    ) -> Result<Begun<'_>, RejectedRequest> {
+        let mut state = self.state();
+        Ok(match state.admit(at, fields, sender, route)? {
+            AdmissionOutcome::Admitted(request, ticket, held) => {
+                Begun::InService(AdmittedService {
+                    began: at,
+                    request,
+                    client: sender.client.to_owned(),
+                    ticket,
+                    held,
+                    in_service: state.in_service(),
+                })
+            }
+            AdmissionOutcome::Waits(ticket, held, longest) => {
+                let waiting = WaitingRequest::new(self, &mut state.waiters, ticket, held);
+                Begun::Waiting(waiting, longest)
+            }
+        })
     }
 
     /// Returns the state for display.
     pub(crate) fn snapshot(&self) -> AdmissionSnapshot {
         let mut state = self.state();
         state.settle(now());
-        let (in_service, is_dry) = (state.in_service, state.is_dry);
-        let is_active = !matches!(state.policy, AdmissionPolicy::None);
+        let (in_service, is_dry) = (state.in_service(), state.is_dry);
+        let (tiers, beyond) = (state.tier_readings(), state.limits.beyond());
+        let is_active = !matches!(state.policy, AdmissionPolicy::None) || state.limits.is_active();
         let (limit, price) = match &mut state.policy {
             AdmissionPolicy::None | AdmissionPolicy::Rate(_) => (None, None),
             AdmissionPolicy::Limit(limit) => (Some(limit.now()), None),
@@ -157,6 +253,8 @@ impl Admission {
             in_service,
             limit,
             price,
+            tiers,
+            beyond,
         }
     }
 

@@ -135,7 +135,7 @@ impl AdmissionState {
             .saturating_since(std::mem::replace(&mut sampler.last, at))
             .as_secs_f64();
         let served = std::mem::take(&mut self.served) as f64;
-        let is_idle = served == 0.0 && self.in_service == 0;
+        let is_idle = served == 0.0 && self.tiers.in_service() == 0;
         let measured = measure();
         let busy = match measured.busy {
             // The last report is that of the load.
@@ -189,26 +189,28 @@ impl AdmissionState {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::admission::terms::AdmissionTerms;
     use crate::config::GatewayConfig;
 
     /// A state whose price is at its maximum, 10 s after the origin.
     fn expensive() -> AdmissionState {
         let text = "listen = \"127.0.0.1:0\"\n[protection]\npolicy = \"prices\"\n\
                     [[route]]\npath = \"/\"\nupstream = [\"127.0.0.1:9\"]\n";
-        let settings = GatewayConfig::read(text).unwrap().admission();
-        let mut state =
-            AdmissionState::new(Instant::ORIGIN, false, &settings, &Offering::default());
+        let terms = AdmissionTerms::of(&GatewayConfig::read(text).unwrap());
+        let mut state = AdmissionState::new(Instant::ORIGIN, &terms, &Offering::default());
+        let ticket = state.tiers.unlimited(0, 0);
+        state.tiers.enter(&ticket);
         let busy = measured(1.0, true);
         for sample in 0..300 {
             let at = at(sample as f64 / 30.0);
-            (state.in_service, state.served, state.waited) = (1, 1, Span::from_millis(10));
+            (state.served, state.waited) = (1, Span::from_millis(10));
             state.rest.enter();
             state.rest.replied(Span::from_millis(10));
             // Rejected requests count as a queue.
             state.crowded_out = 50;
             state.sample_prices(at, || busy);
         }
-        state.leave(at(10.0));
+        state.leave(&ticket, at(10.0));
         assert!(price(&state) > 0.9, "{}", price(&state));
         state
     }

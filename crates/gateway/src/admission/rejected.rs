@@ -25,6 +25,19 @@ impl RejectedRequest {
                 BUSY,
                 "as many requests are in service as the service can do",
             ),
+            RejectionReason::Wait => (
+                BUSY,
+                "more important requests, or those of other clients, take what the service can do",
+            ),
+            RejectionReason::ClientRate => (MANY, "more requests come than one client may send"),
+            RejectionReason::ClientConcurrency => (
+                MANY,
+                "as many requests are in service as one client may have",
+            ),
+            RejectionReason::RouteRate => (MANY, "more requests come than this route allows"),
+            RejectionReason::RouteConcurrency => {
+                (BUSY, "as many requests are in service as this route allows")
+            }
             RejectionReason::Price(why) => match why {
                 Why::TooCheap => (PAY, "the price is above what the request accepts"),
                 Why::Expired => (PAY, "the offer that the request selects has ended"),

@@ -3,16 +3,22 @@
 use std::sync::Arc;
 
 use posthaste_admission::{
-    Admitted, Bucket, By, Delivery, Key, Limit, Market, Monitor, Promise, Rest, Terms, Why,
+    Admitted, Arrival, Bucket, By, Delivery, Key, Limit, Market, Monitor, Next, Promise, Rest,
+    Terms, Ticket, Tiers, Why,
 };
 use posthaste_qos::Priorities;
 use posthaste_units::{Instant, Ratio, Span};
 use rustix::rand::{GetRandomFlags, getrandom};
 
+use super::TierReading;
 use super::counters::{AdmissionGround, RejectionReason};
+use super::held_limits::{HeldLimits, LimitStates};
 use super::offer_fields::{OfferFields, price_text};
 use super::offering::Offering;
 use super::price_sampler::PriceSampler;
+use super::terms::AdmissionTerms;
+use super::tier_counts::TierCounts;
+use super::waiting::Waiters;
 use crate::config::{AdmissionSettings, Prices};
 
 /// Window for comparing promises with delivery.
@@ -30,7 +36,12 @@ const UNKNOWN: Span = Span::from_secs(1);
 /// and the price follow the real load. A bucket pays for the requests that it would admit, and no quote is issued.
 #[derive(Debug)]
 pub(super) struct AdmissionState {
-    pub(super) in_service: u32,
+    /// The requests in service, and those that wait for a slot of the limit.
+    pub(super) tiers: Tiers,
+    pub(super) tier_counts: TierCounts,
+    pub(super) waiters: Waiters,
+    /// Limits of routes and clients.
+    pub(super) limits: LimitStates,
     pub(super) rest: Rest,
     pub(super) policy: AdmissionPolicy,
     pub(super) is_dry: bool,
@@ -58,6 +69,23 @@ pub(super) enum AdmissionPolicy {
     Limit(Limit),
     /// Admits requests that accept the price, up to a number in service.
     Prices(Limit, Box<Market>),
+}
+
+/// The sender of a request, and its importance.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct AdmissionClient<'a> {
+    pub(super) client: &'a str,
+    /// Hash of `client`.
+    pub(super) hash: u64,
+    pub(super) tier: usize,
+}
+
+/// A request that was not rejected.
+pub(super) enum AdmissionOutcome {
+    /// It is in service.
+    Admitted(AdmittedRequest, Ticket, HeldLimits),
+    /// It waits for a slot of the limit, at most this long.
+    Waits(Ticket, HeldLimits, Span),
 }
 
 /// An admitted request.
@@ -127,18 +155,16 @@ impl AdmissionPolicy {
 }
 
 impl AdmissionState {
-    pub(super) fn new(
-        at: Instant,
-        is_dry: bool,
-        settings: &AdmissionSettings,
-        offering: &Offering,
-    ) -> Self {
+    pub(super) fn new(at: Instant, terms: &AdmissionTerms, offering: &Offering) -> Self {
         let share = Ratio::new(CONFIDENCE).expect("a share");
         Self {
-            in_service: 0,
+            tiers: Tiers::new(terms.tiers.clone()),
+            tier_counts: TierCounts::new(&terms.tier_names),
+            waiters: Waiters::new(),
+            limits: LimitStates::new(terms),
             rest: Rest::new(at),
-            policy: AdmissionPolicy::new(settings, AdmissionPolicy::None, at),
-            is_dry,
+            policy: AdmissionPolicy::new(&terms.policy, AdmissionPolicy::None, at),
+            is_dry: terms.is_dry,
             promise: offering.promise,
             priorities: offering.priorities.clone(),
             monitor: Monitor::new(WINDOW, share, at),
@@ -150,25 +176,24 @@ impl AdmissionState {
     }
 
     /// Applies a new configuration. Requests in service stay counted, and count for the new policy. Requests that the
-    /// policy `none` admitted are not counted: a limit that starts then does not see those in service.
-    pub(super) fn change(
-        &mut self,
-        at: Instant,
-        is_dry: bool,
-        settings: &AdmissionSettings,
-        offering: &Offering,
-    ) {
+    /// policy `none` admitted are not counted: a limit that starts then does not see those in service. Waiting requests
+    /// are rejected if the number of tiers changes, and admitted if the policy no longer is a limit.
+    pub(super) fn change(&mut self, at: Instant, terms: &AdmissionTerms, offering: &Offering) {
         let before = std::mem::replace(&mut self.policy, AdmissionPolicy::None);
         let had_prices = before.has_prices();
-        self.policy = AdmissionPolicy::new(settings, before, at);
+        self.policy = AdmissionPolicy::new(&terms.policy, before, at);
         if self.policy.has_prices() && !had_prices {
             // The counts since the start are no sample.
             (self.served, self.crowded_out, self.waited) = (0, 0, Span::ZERO);
             self.prices = PriceSampler::new(at);
         }
-        self.is_dry = is_dry;
+        self.is_dry = terms.is_dry;
         self.promise = offering.promise;
         self.priorities = offering.priorities.clone();
+        self.tier_counts.change(&terms.tier_names);
+        self.tiers.change(terms.tiers.clone());
+        self.limits.change(at, terms);
+        self.serve_waiting(at);
     }
 
     /// Decides about a request. An admitted one counts as in service.
@@ -176,26 +201,129 @@ impl AdmissionState {
         &mut self,
         at: Instant,
         fields: &OfferFields<'_>,
-        client: &str,
-    ) -> Result<AdmittedRequest, RejectedRequest> {
+        sender: AdmissionClient<'_>,
+        route: &str,
+    ) -> Result<AdmissionOutcome, RejectedRequest> {
         self.settle(at);
-        let admitted = match self.decide(at, fields, client) {
+        self.serve_waiting(at);
+        // The configuration of the sender's thread may be another one.
+        let tier = sender.tier.min(self.tiers.count() - 1);
+        let sender = AdmissionClient { tier, ..sender };
+        let (mut held, decided) = match self.limits.enter(at, sender.hash, route) {
+            Ok(held) => match &self.policy {
+                AdmissionPolicy::Limit(limit) if !self.is_dry => {
+                    let limit = limit.now();
+                    return self.by_limit(at, limit, sender, held);
+                }
+                _ => (held, self.decide(at, fields, sender)),
+            },
+            Err((reason, wait)) => {
+                let wait = wait.unwrap_or_else(|| self.reply_time());
+                let rejected = RejectedRequest::plain(reason, wait);
+                (HeldLimits::default(), Err(rejected))
+            }
+        };
+        let admitted = match decided {
             Ok(admitted) => admitted,
             Err(rejected) if self.is_dry => {
                 AdmittedRequest::in_spite_of(rejected.reason, rejected.current.is_some())
             }
             Err(rejected) => {
-                self.reject(at, client, &rejected);
+                self.limits.leave(&mut held);
+                self.reject(at, sender, &rejected);
                 return Err(rejected);
             }
         };
-        self.in_service += 1;
+        let ticket = self.tiers.unlimited(tier, sender.hash);
+        self.tiers.enter(&ticket);
         self.rest.enter();
+        self.tier_counts.admitted(tier);
         debug_assert!(
-            admitted.may_exceed() || self.limit().is_none_or(|limit| self.in_service <= limit),
+            admitted.may_exceed() || self.limit().is_none_or(|limit| self.in_service() <= limit),
             "a request without a quote is admitted beyond the limit"
         );
-        Ok(admitted)
+        Ok(AdmissionOutcome::Admitted(admitted, ticket, held))
+    }
+
+    /// Gives a slot of the limit to a request, or lets it wait.
+    fn by_limit(
+        &mut self,
+        at: Instant,
+        limit: u32,
+        sender: AdmissionClient<'_>,
+        mut held: HeldLimits,
+    ) -> Result<AdmissionOutcome, RejectedRequest> {
+        let tier = sender.tier;
+        let entered = match self.tiers.push(at, limit, tier, sender.hash) {
+            Arrival::Admitted(ticket) => {
+                self.rest.enter();
+                self.tier_counts.admitted(tier);
+                AdmissionOutcome::Admitted(AdmittedRequest::plain(), ticket, held)
+            }
+            Arrival::Waits(ticket) => AdmissionOutcome::Waits(ticket, held, self.tiers.wait()),
+            Arrival::Rejected => {
+                self.limits.leave(&mut held);
+                return Err(self.without_slot(tier, RejectionReason::Limit));
+            }
+        };
+        // The request may have displaced another one.
+        self.serve_waiting(at);
+        Ok(entered)
+    }
+
+    /// Rejects a request that got no slot.
+    pub(super) fn without_slot(&mut self, tier: usize, reason: RejectionReason) -> RejectedRequest {
+        self.tier_counts.rejected(tier);
+        RejectedRequest::plain(reason, self.reply_time())
+    }
+
+    /// Gives free slots to waiting requests, and rejects those that have waited too long.
+    fn serve_waiting(&mut self, at: Instant) {
+        let limit = match &self.policy {
+            AdmissionPolicy::Limit(limit) if !self.is_dry => limit.now(),
+            _ => u32::MAX,
+        };
+        while let Some(next) = self.tiers.pop(at, limit) {
+            let (Next::Admitted(ticket) | Next::Rejected(ticket)) = next;
+            let waiter = self.waiters.remove(&ticket);
+            match next {
+                Next::Admitted(_) => {
+                    self.rest.enter();
+                    let in_service = Some(self.in_service());
+                    let is_sent = waiter.is_some_and(|waiter| waiter.send(in_service).is_ok());
+                    debug_assert!(is_sent, "a slot is given to nobody");
+                }
+                Next::Rejected(_) => {
+                    waiter.map(|waiter| waiter.send(None));
+                }
+            }
+        }
+    }
+
+    /// The tiers for display.
+    pub(super) fn tier_readings(&self) -> Vec<TierReading> {
+        let counts = self.tier_counts.iter().zip(self.tiers.counts());
+        let readings = counts.map(|(count, (in_service, waiting))| TierReading {
+            name: count.name.clone(),
+            in_service,
+            waiting,
+            admitted: count.admitted,
+            rejected: count.rejected,
+            waited: count.waited,
+            wait: count.wait.as_secs_f64(),
+        });
+        readings.collect()
+    }
+
+    /// Removes a waiting request. Returns false if it does not wait any more.
+    pub(super) fn cancel(&mut self, ticket: &Ticket) -> bool {
+        self.waiters.remove(ticket);
+        self.tiers.cancel(ticket)
+    }
+
+    /// Number of requests in service.
+    pub(super) const fn in_service(&self) -> u32 {
+        self.tiers.in_service()
     }
 
     /// Asks the policy about a request.
@@ -203,8 +331,9 @@ impl AdmissionState {
         &mut self,
         at: Instant,
         fields: &OfferFields<'_>,
-        client: &str,
+        sender: AdmissionClient<'_>,
     ) -> Result<AdmittedRequest, RejectedRequest> {
+        let in_service = self.in_service();
         let is_below = |limit: &Limit, in_service: u32| in_service < limit.now();
         let reply_time = self.reply_time();
         match &mut self.policy {
@@ -213,15 +342,15 @@ impl AdmissionState {
                 Ok(()) => Ok(AdmittedRequest::plain()),
                 Err(later) => Err(RejectedRequest::plain(RejectionReason::Rate, later)),
             },
-            AdmissionPolicy::Limit(limit) if is_below(limit, self.in_service) => {
+            AdmissionPolicy::Limit(limit) if is_below(limit, in_service) => {
                 Ok(AdmittedRequest::plain())
             }
             AdmissionPolicy::Limit(_) => {
                 Err(RejectedRequest::plain(RejectionReason::Limit, reply_time))
             }
             AdmissionPolicy::Prices(limit, market) => {
-                let has_capacity = is_below(limit, self.in_service);
-                let ask = fields.request(client, self.is_dry);
+                let has_capacity = is_below(limit, in_service);
+                let ask = fields.request(sender.client, self.is_dry);
                 match market.admit(at, &ask, has_capacity) {
                     Ok(admitted) => {
                         let offer = market.offer_at(admitted.price, fields.is_open);
@@ -250,7 +379,8 @@ impl AdmissionState {
     }
 
     /// Records a rejection.
-    fn reject(&mut self, at: Instant, client: &str, rejected: &RejectedRequest) {
+    fn reject(&mut self, at: Instant, sender: AdmissionClient<'_>, rejected: &RejectedRequest) {
+        self.tier_counts.rejected(sender.tier);
         let RejectionReason::Price(why) = rejected.reason else {
             return;
         };
@@ -260,7 +390,8 @@ impl AdmissionState {
         }
         // Requests rejected for other reasons did not accept the offer.
         if let (Why::Full, Some((name, _))) = (why, &rejected.current) {
-            self.monitor.record(at, name, client, Delivery::Refused);
+            self.monitor
+                .record(at, name, sender.client, Delivery::Refused);
             self.crowded_out += 1;
         }
     }
@@ -268,7 +399,7 @@ impl AdmissionState {
     /// Raises a limit that an earlier load has lowered, if the service has come to rest since.
     pub(super) fn settle(&mut self, at: Instant) {
         if let AdmissionPolicy::Limit(limit) | AdmissionPolicy::Prices(limit, _) = &mut self.policy
-            && self.in_service == 0
+            && self.tiers.in_service() == 0
             && self.rest.at(at).get() >= 1.0
         {
             limit.rest();
@@ -280,18 +411,18 @@ impl AdmissionState {
         self.rest.mean().unwrap_or(UNKNOWN)
     }
 
-    /// Removes a request from those in service.
-    pub(super) fn leave(&mut self, at: Instant) {
-        debug_assert!(self.in_service > 0, "a request leaves that did not enter");
-        self.in_service -= 1;
-        if self.in_service == 0 {
+    /// Removes a request from those in service, and gives its slot to a waiting one.
+    pub(super) fn leave(&mut self, ticket: &Ticket, at: Instant) {
+        self.tiers.leave(ticket);
+        if self.in_service() == 0 {
             self.rest.leave(at);
         }
+        self.serve_waiting(at);
     }
 
     /// Counts a request in service again. The limit may have fallen meanwhile, and does not apply a second time.
-    pub(super) fn resume(&mut self) {
-        self.in_service += 1;
+    pub(super) fn resume(&mut self, ticket: &Ticket) {
+        self.tiers.enter(ticket);
         self.rest.enter();
     }
 
@@ -305,7 +436,7 @@ impl AdmissionState {
 }
 
 impl AdmittedRequest {
-    fn plain() -> Self {
+    pub(super) fn plain() -> Self {
         Self {
             ground: AdmissionGround::Plain,
             offer: None,

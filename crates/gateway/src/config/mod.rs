@@ -12,6 +12,7 @@ mod read;
 mod resolver;
 mod route;
 mod schema;
+mod tier;
 mod traces;
 mod trust;
 
@@ -36,6 +37,7 @@ pub use self::route::{
     Ejection, FieldEdits, Health, Retry, RouteConfig, RouteLimits, RouteTimeouts, UpstreamProtocol,
 };
 pub use self::schema::schema;
+pub use self::tier::{ClientLimitsConfig, TierConfig, TierRule};
 pub use self::traces::Traces;
 pub use self::trust::Trust;
 pub use posthaste_serve::ConfigError;
@@ -280,13 +282,6 @@ impl Default for Compression {
             dwell: threshold.dwell,
             dry_run: false,
         }
-    }
-}
-
-impl GatewayConfig {
-    /// The admission policy with its settings.
-    pub(crate) fn admission(&self) -> AdmissionSettings {
-        self.protection.settings(self.prices.as_ref())
     }
 }
 

@@ -10,6 +10,8 @@ use posthaste_units::{Rate, Ratio, Span};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
+use super::tier::{ClientLimitsConfig, TierConfig};
+
 /// Admission of requests.
 #[derive(Clone, Debug, PartialEq, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, default)]
@@ -27,6 +29,16 @@ pub struct Protection {
     pub least: u32,
     /// Policies `limit` and `prices`: upper bound of the limit. At least `least`.
     pub most: u32,
+    /// Policy `limit`: longest time that a request waits for one in service to end. A quarter of it while requests have
+    /// waited without a break for this time. 0 rejects at once.
+    pub wait: Span,
+    /// Policy `limit`: maximum number of waiting requests. Beyond it the least important one is rejected.
+    pub waiting: u32,
+    /// Policy `limit`: tiers of importance, the most important one first.
+    #[serde(rename = "tier")]
+    pub tiers: Vec<TierConfig>,
+    /// Limits on the requests of each client.
+    pub client_limits: ClientLimitsConfig,
     /// Header field that identifies the client. Only believed from the networks in `trust.forwarded`, because a client
     /// that can choose its name can use the name of another client. For all others, the address identifies the client.
     pub client: Option<String>,
@@ -129,6 +141,10 @@ impl Default for Protection {
             limiter: Limiter::default(),
             least: 4,
             most: 1024,
+            wait: Span::from_millis(100),
+            waiting: 1000,
+            tiers: Vec::new(),
+            client_limits: ClientLimitsConfig::default(),
             client: None,
             dry_run: false,
         }
@@ -157,7 +173,7 @@ impl Default for Prices {
 
 impl Protection {
     /// The policy with its settings. Prices that are not configured have their defaults.
-    pub(super) fn settings(&self, prices: Option<&Prices>) -> AdmissionSettings {
+    pub(crate) fn settings(&self, prices: Option<&Prices>) -> AdmissionSettings {
         let limit = || Limit::new(self.limiter.clone(), self.least, self.most);
         match self.policy {
             ProtectionPolicy::None => AdmissionSettings::None,
@@ -171,6 +187,11 @@ impl Protection {
                 prices: Box::new(prices.cloned().unwrap_or_default()),
             },
         }
+    }
+
+    /// True if requests of some kind may be rejected.
+    pub(crate) fn is_active(&self) -> bool {
+        self.policy != ProtectionPolicy::None || !self.client_limits.limits().is_empty()
     }
 
     pub(super) fn check(&self) -> Result<(), ConfigError> {
@@ -189,6 +210,12 @@ impl Protection {
         if let Err(error) = self.limiter.check() {
             return wrong(format!("protection.limiter: {error}"));
         }
+        if !self.tiers.is_empty() && self.policy != ProtectionPolicy::Limit {
+            return wrong("protection.tier needs protection.policy = \"limit\"".to_owned());
+        }
+        self.client_limits
+            .check("protection.client_limits")
+            .map_err(ConfigError::of)?;
         match &self.client {
             Some(field) if field.parse::<HeaderName>().is_err() => wrong(format!(
                 "protection.client: {field:?} is not the name of a header field"

@@ -4,7 +4,7 @@ use hyper::header::HeaderName;
 use posthaste_serve::{ConfigError, read_config};
 use posthaste_units::Span;
 
-use super::{GatewayConfig, Process, ProtectionPolicy, RouteConfig, Timeouts, Watch};
+use super::{GatewayConfig, Process, ProtectionPolicy, RouteConfig, Timeouts, Watch, tier};
 use crate::request::path::normalize_path;
 
 /// A shorter time limit would refuse what is not there already.
@@ -48,6 +48,9 @@ impl GatewayConfig {
                     .to_owned(),
             ));
         }
+        let trusts_headers = !self.trust.forwarded.is_empty();
+        tier::check(&self.protection.tiers, &self.routes, trusts_headers)
+            .map_err(|reason| wrong(format!("protection.tier: {reason}")))?;
         match &self.prices {
             Some(_) if self.protection.policy != ProtectionPolicy::Prices => {
                 let remedy = "protection.policy = \"prices\"";

@@ -7,8 +7,9 @@ use std::path::PathBuf;
 
 use hyper::header::{HeaderName, HeaderValue};
 use hyper::http::uri::PathAndQuery;
+use posthaste_admission::RequestLimits;
 use posthaste_compression::Wish;
-use posthaste_units::{Dscp, Ratio, Size, Span};
+use posthaste_units::{Dscp, Rate, Ratio, Size, Span};
 use schemars::JsonSchema;
 use serde::de::Error as _;
 use serde::{Deserialize, Deserializer, Serialize};
@@ -21,6 +22,9 @@ const MIN_CHECK_INTERVAL: Span = Span::from_millis(10);
 
 /// Upper bound on the attempts of one request.
 const MAX_ATTEMPTS: u32 = 10;
+
+/// Requests that a rate limit of a route admits at once.
+const DEFAULT_BURST: u32 = 20;
 
 /// Fields that frame messages or are for one hop. The gateway writes them.
 const FRAMING: [&str; 10] = [
@@ -181,11 +185,19 @@ pub struct FieldEdits {
 }
 
 /// Limits on the requests of a route.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize, JsonSchema)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, default)]
 pub struct RouteLimits {
     /// Maximum size of a request body, after decompression; beyond it 413.
     pub body: Option<Size>,
+    /// Requests per second, above 0; beyond it 429.
+    pub rate: Option<Rate>,
+    /// Requests admitted at once by `rate`. 20 by default.
+    #[schemars(range(min = 1))]
+    pub burst: Option<u32>,
+    /// Maximum number of requests in service or waiting; beyond it 503.
+    #[schemars(range(min = 1))]
+    pub concurrency: Option<u32>,
 }
 
 /// Time limits of a route.
@@ -282,6 +294,7 @@ impl RouteConfig {
             .check("request_headers", &FIXED_IN_REQUESTS)?;
         self.reply_headers
             .check("reply_headers", &FIXED_IN_REPLIES)?;
+        self.limits.check()?;
         self.timeouts.check()
     }
 }
@@ -411,6 +424,30 @@ impl FieldEdits {
             }
         }
         Ok(())
+    }
+}
+
+impl RouteLimits {
+    /// The limits on the number of requests, as the rules of admission take them.
+    pub(crate) fn requests(&self) -> RequestLimits {
+        let burst = self.burst.unwrap_or(DEFAULT_BURST);
+        RequestLimits {
+            rate: self.rate.map(|rate| (rate.as_per_second(), burst)),
+            concurrency: self.concurrency,
+        }
+    }
+
+    fn check(&self) -> Result<(), String> {
+        if self.rate.is_some_and(|rate| rate.as_per_second() <= 0.0) || self.burst == Some(0) {
+            return Err("limits.rate and limits.burst are above 0".to_owned());
+        }
+        if self.burst.is_some() && self.rate.is_none() {
+            return Err("limits.burst does nothing without limits.rate".to_owned());
+        }
+        match self.concurrency {
+            Some(0) => Err("limits.concurrency is at least 1".to_owned()),
+            _ => Ok(()),
+        }
     }
 }
 

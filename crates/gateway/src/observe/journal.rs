@@ -75,6 +75,13 @@ impl<'g> Journal<'g> {
         }
     }
 
+    /// The request belongs to this tier, if there are tiers.
+    pub(crate) fn tier(&self, name: Option<&str>) {
+        if let (Some(entry), Some(name)) = (&self.entry, name) {
+            entry.tier(name);
+        }
+    }
+
     /// Admission has refused the request.
     pub(crate) fn refused(&self) {
         self.stage.set(Stage::Refused);

@@ -47,6 +47,7 @@ pub(crate) struct LogEntry {
     /// Body of the request, if there is one.
     upload: OnceCell<Rc<UploadProgress>>,
     upstream: OnceCell<String>,
+    tier: OnceCell<String>,
     /// The client left before the reply.
     is_cancelled: Cell<bool>,
     reply: Option<Reply>,
@@ -89,6 +90,7 @@ impl LogEntry {
             replied: Cell::new(None),
             upload: OnceCell::new(),
             upstream: OnceCell::new(),
+            tier: OnceCell::new(),
             is_cancelled: Cell::new(false),
             reply: None,
         }
@@ -103,6 +105,11 @@ impl LogEntry {
     /// Names the upstream of the reply.
     pub(super) fn upstream(&self, name: &str) {
         let _ = self.upstream.set(name.to_owned());
+    }
+
+    /// Names the tier of the request.
+    pub(super) fn tier(&self, name: &str) {
+        let _ = self.tier.set(name.to_owned());
     }
 
     /// The head of the reply is ready.
@@ -181,6 +188,7 @@ impl LogEntry {
             bytes,
             complete,
             route: reply.route.as_ref().map(|route| &*route.name),
+            tier: self.tier.get().map(|name| &**name),
             upstream: self.upstream.get().map(|name| &**name),
             milliseconds: reply.time.as_millis_f64(),
             phases: self.phases(reply, bytes.is_some()),

@@ -38,6 +38,7 @@ pub(super) struct AccessLine<'a> {
     /// The reply was given to the connection to its end.
     pub(super) complete: Option<bool>,
     pub(super) route: Option<&'a str>,
+    pub(super) tier: Option<&'a str>,
     pub(super) upstream: Option<&'a str>,
     /// From the head of the request to the head of the reply.
     pub(super) milliseconds: f64,
@@ -224,6 +225,7 @@ mod tests {
             bytes: Some(0),
             complete: Some(true),
             route: Some("/"),
+            tier: None,
             upstream: None,
             milliseconds: 1.5,
             phases: Phases::default(),

@@ -15,9 +15,12 @@ use posthaste_units::{Dscp, Size};
 use super::field_changes::FieldChanges;
 use super::hosts::HostIndex;
 use super::resolved::{ResolvedConfig, ResolvedRoute};
+use crate::admission::AdmissionSubject;
+use crate::admission::tier_rules::TierRules;
 use crate::error::Rejection;
 use crate::observe::metrics::GatewayMetrics;
 use crate::observe::times::RouteTimes;
+use crate::request::client::ClientIdentity;
 use crate::request::path::{normalize_path, written_path};
 use crate::request::rewrite::{LocationReversal, PathRewrite};
 use crate::response::cache::ReplyCache;
@@ -32,6 +35,7 @@ pub(crate) struct Router {
     routes: Vec<Route>,
     /// `None` if no route has a host.
     hosts: Option<HostIndex>,
+    pub(crate) tiers: TierRules,
     /// `None` if marking is off.
     pub(crate) marks: Option<Marks>,
     /// Repeated replies since this configuration took effect.
@@ -57,6 +61,8 @@ pub(crate) struct Route {
     pub(crate) switches: SwitchRules,
     /// Maximum size of a request body.
     pub(crate) body_limit: Size,
+    /// The number of requests is limited.
+    is_limited: bool,
     pub(crate) rewrite: Option<PathRewrite>,
     request_fields: Option<FieldChanges>,
     pub(crate) reply_fields: Option<Rc<FieldChanges>>,
@@ -103,6 +109,7 @@ impl Route {
                 protocols: config.upgrade.clone(),
                 idle: config.timeouts.tunnel.unwrap_or(timeouts.tunnel).into(),
             },
+            is_limited: !config.limits.requests().is_empty(),
             body_limit: config.limits.body.unwrap_or(resolved.config.limits.body),
             rewrite: config.rewrite.as_ref().map(rewrite),
             request_fields: FieldChanges::new(&config.request_headers),
@@ -115,6 +122,21 @@ impl Route {
     fn is_above(&self, path: &str) -> bool {
         let rest = path.strip_prefix(self.path.as_str());
         rest.is_some_and(|rest| rest.is_empty() || rest.starts_with('/'))
+    }
+
+    /// Returns a request of this route for admission.
+    pub(crate) fn subject<'a>(
+        &'a self,
+        identity: &'a ClientIdentity,
+        tier: usize,
+    ) -> AdmissionSubject<'a> {
+        AdmissionSubject {
+            identity,
+            route: &self.times.name,
+            is_limited: self.is_limited,
+            codings: self.menu.codings(),
+            tier,
+        }
     }
 
     /// Applies the configured changes to the fields of a request to the upstream. If paths are rewritten, returns the
@@ -156,6 +178,7 @@ impl Router {
         let cache_bytes = config.compression.cache.as_bytes() / config.threads as u64;
         Self {
             cache: RefCell::new(ReplyCache::new(Size::from_bytes(cache_bytes))),
+            tiers: TierRules::new(&config.protection.tiers),
             marks: config.marking.marks(),
             resolved,
             hosts: HostIndex::new(routes.iter().map(|route| route.host.as_deref())),

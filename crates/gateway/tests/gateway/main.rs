@@ -35,6 +35,7 @@ mod rewriting;
 mod routing;
 mod schema;
 mod support;
+mod tiers;
 mod tracing;
 mod trusting;
 mod tunnels;

@@ -86,7 +86,7 @@ fn unknown_keys_are_refused_in_every_table() {
         assert_eq!(table["additionalProperties"], false, "{path:?}");
         let mut value = json!({ "unknown": 1 });
         for key in path.iter().rev() {
-            let is_list = ["route", "table", "certificates"].contains(key);
+            let is_list = ["route", "table", "certificates", "tier", "match"].contains(key);
             value = json!({ *key: if is_list { json!([value]) } else { value } });
         }
         let error = read(value).unwrap_err().to_string();

@@ -26,7 +26,7 @@ pub(crate) struct TestOrigin {
 pub(crate) struct OriginConnection {
     pub(crate) stream: TcpStream,
     buffer: Vec<u8>,
-    requests: Arc<Mutex<Vec<String>>>,
+    pub(crate) requests: Arc<Mutex<Vec<String>>>,
 }
 
 impl TestOrigin {

@@ -2,6 +2,7 @@
 
 mod endpoints;
 mod promises;
+mod tiers;
 
 use std::fmt::Error;
 use std::sync::Arc;
@@ -270,6 +271,7 @@ fn admission(out: &mut DescriptorEncoder, admission: &Admission) -> Result<(), E
             limit.into(),
         )?;
     }
+    tiers::encode(out, &shown)?;
     let Some(price) = shown.price else {
         return Ok(());
     };

@@ -15,6 +15,7 @@ use serde::Serialize;
 use self::recent::RecentDocument;
 use self::upstreams::AddressStatus;
 use super::history::History;
+use crate::admission::TierReading;
 use crate::context::GatewayContext;
 use crate::upstream::health::UpstreamState;
 
@@ -161,6 +162,7 @@ fn admission(context: &GatewayContext) -> Markup {
                     (format!("{:.1}", price.quoted)) " requests per second are promised by quotes."
                 }
             }
+            (tiers(&shown.tiers))
             table {
                 tr { th { "Requests" } th.n { "Count" } }
                 @for (ground, count) in counts.by_ground().filter(|(_, count)| *count > 0) {
@@ -169,6 +171,26 @@ fn admission(context: &GatewayContext) -> Markup {
                 @for (reason, count) in rejected { tr { td { "turned away: " (reason) } td.n { (count) } } }
                 @for (reason, count) in counts.by_dry_reason().filter(|(_, count)| *count > 0) {
                     tr { td { "would be turned away: " (reason) } td.n { (count) } }
+                }
+            }
+        }
+    }
+}
+
+/// Renders the tiers. Empty without tiers.
+fn tiers(tiers: &[TierReading]) -> Markup {
+    html! {
+        @if !tiers.is_empty() {
+            table {
+                tr {
+                    th { "Tier" } th.n { "In service" } th.n { "Waiting" } th.n { "Admitted" }
+                    th.n { "Rejected" }
+                }
+                @for tier in tiers {
+                    tr {
+                        td { (tier.name) } td.n { (tier.in_service) } td.n { (tier.waiting) }
+                        td.n { (tier.admitted) } td.n { (tier.rejected) }
+                    }
                 }
             }
         }

@@ -1,0 +1,302 @@
+//! Tiers of importance: which requests get the slots of a limit when more arrive than it allows.
+//!
+//! A tier has a share of the limit. A request waits if no slot is free. A free slot goes to
+//!
+//! 1. the most important tier that has fewer requests in service than its share, or else
+//! 2. the most important tier with a waiting request.
+//!
+//! So a tier may use what the others leave, and the least important tier is shed first. Within a tier the order is fair
+//! by client ([`fair_queue`]).
+//!
+//! A request waits at most [`TierTerms::wait`]. After a client has had waiting requests for that time without a break,
+//! they wait at most a quarter of it: a queue that does not drain adds time and no service (as the "controlled delay"
+//! of Maurer, Fail at Scale, ACM Queue 2015, after CoDel, RFC 8289). They are removed when they would be served; the
+//! caller removes those whose whole time is over.
+
+mod fair_queue;
+
+use std::collections::VecDeque;
+
+use posthaste_units::{Instant, Ratio, Span};
+
+use self::fair_queue::{ClientHash, FairQueue, Waiting};
+
+/// Divisor of the longest wait while a queue does not drain.
+const STANDING: u64 = 4;
+
+/// Configuration of the tiers.
+#[derive(Clone, Debug, PartialEq)]
+pub struct TierTerms {
+    /// Share of the limit of each tier, the most important one first. At least one. The sum is at most 1.
+    pub shares: Vec<Ratio>,
+    /// Longest wait of a request. 0 rejects at once.
+    pub wait: Span,
+    /// Maximum number of waiting requests of all tiers.
+    pub most_waiting: usize,
+}
+
+/// The requests in service and those that wait, by tier.
+#[derive(Debug)]
+pub struct Tiers {
+    terms: TierTerms,
+    tiers: Vec<Tier>,
+    /// Requests in service of all tiers.
+    in_service: u32,
+    /// Requests in service that entered before the last change of the number of tiers.
+    earlier: u32,
+    /// Number of such changes.
+    generation: u32,
+    /// Number of the next request.
+    next: u64,
+    /// Requests that were removed and of which the caller has not heard.
+    removed: VecDeque<Ticket>,
+}
+
+#[derive(Debug, Default)]
+struct Tier {
+    in_service: u32,
+    queue: FairQueue,
+}
+
+/// A request in service or waiting.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub struct Ticket {
+    number: u64,
+    tier: usize,
+    client: ClientHash,
+    generation: u32,
+}
+
+/// What becomes of a request that arrives.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Arrival {
+    /// It is in service.
+    Admitted(Ticket),
+    /// It waits for a slot.
+    Waits(Ticket),
+    /// No slot is free, and it may not wait.
+    Rejected,
+}
+
+/// What becomes of a request that waited.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Next {
+    /// It is in service.
+    Admitted(Ticket),
+    /// It has waited too long, or had to leave its place to a more important one.
+    Rejected(Ticket),
+}
+
+impl TierTerms {
+    /// One tier.
+    pub fn single(wait: Span, most_waiting: usize) -> Self {
+        Self {
+            shares: vec![Ratio::new(1.0).unwrap_or_default()],
+            wait,
+            most_waiting,
+        }
+    }
+}
+
+impl Ticket {
+    /// Index of its tier.
+    pub const fn tier(&self) -> usize {
+        self.tier
+    }
+}
+
+impl Tiers {
+    /// Starts without a request.
+    pub fn new(terms: TierTerms) -> Self {
+        debug_assert!(!terms.shares.is_empty(), "no tier");
+        Self {
+            tiers: terms.shares.iter().map(|_| Tier::default()).collect(),
+            terms,
+            in_service: 0,
+            earlier: 0,
+            generation: 0,
+            next: 0,
+            removed: VecDeque::new(),
+        }
+    }
+
+    /// Changes the terms. Requests in service keep their slots. If the number of tiers changes, waiting requests are
+    /// rejected ([`pop`](Self::pop)), and those in service belong to no tier.
+    pub fn change(&mut self, terms: TierTerms) {
+        if terms.shares.len() != self.terms.shares.len() {
+            for tier in 0..self.tiers.len() {
+                while let Some(waiting) = self.tiers[tier].queue.discard_first() {
+                    self.removed.push_back(self.ticket(tier, &waiting));
+                }
+            }
+            self.generation += 1;
+            self.earlier = self.in_service;
+            self.tiers = terms.shares.iter().map(|_| Tier::default()).collect();
+        }
+        self.terms = terms;
+    }
+
+    /// Number of tiers.
+    pub const fn count(&self) -> usize {
+        self.tiers.len()
+    }
+
+    /// Longest wait of a request.
+    pub const fn wait(&self) -> Span {
+        self.terms.wait
+    }
+
+    /// Requests in service.
+    pub const fn in_service(&self) -> u32 {
+        self.in_service
+    }
+
+    /// Requests in service and waiting requests of each tier.
+    pub fn counts(&self) -> impl Iterator<Item = (u32, usize)> + '_ {
+        let counts = |tier: &Tier| (tier.in_service, tier.queue.len());
+        self.tiers.iter().map(counts)
+    }
+
+    /// A request of a client arrives. Call [`pop`](Self::pop) afterwards: it may have displaced another one.
+    pub fn push(&mut self, now: Instant, limit: u32, tier: usize, client: u64) -> Arrival {
+        let waiting = Waiting {
+            number: self.next,
+            client,
+            since: now,
+        };
+        self.next += 1;
+        let ticket = self.ticket(tier, &waiting);
+        if self.in_service < limit && self.waiting() == 0 {
+            self.tiers[tier].queue.pass(client);
+            self.enter(&ticket);
+            return Arrival::Admitted(ticket);
+        }
+        if self.terms.wait.is_zero() || self.terms.most_waiting == 0 {
+            return Arrival::Rejected;
+        }
+        self.tiers[tier].queue.push(waiting);
+        match self.displace() {
+            Some(displaced) if displaced == ticket => return Arrival::Rejected,
+            Some(displaced) => self.removed.push_back(displaced),
+            None => {}
+        }
+        Arrival::Waits(ticket)
+    }
+
+    /// Returns the next request that no longer waits. Call it until it returns `None`, after each change of the
+    /// requests in service and of the limit.
+    pub fn pop(&mut self, now: Instant, limit: u32) -> Option<Next> {
+        if let Some(ticket) = self.removed.pop_front() {
+            return Some(Next::Rejected(ticket));
+        }
+        if self.in_service >= limit {
+            return None;
+        }
+        let tier = self.first_tier(limit)?;
+        let queue = &mut self.tiers[tier].queue;
+        let (first, standing) = queue.first()?;
+        let wait = self.terms.wait;
+        let longest = match now.saturating_since(standing) > wait {
+            true => wait / STANDING,
+            false => wait,
+        };
+        if now.saturating_since(first.since) > longest {
+            let discarded = queue.discard_first()?;
+            return Some(Next::Rejected(self.ticket(tier, &discarded)));
+        }
+        let served = queue.pop()?;
+        let ticket = self.ticket(tier, &served);
+        self.enter(&ticket);
+        Some(Next::Admitted(ticket))
+    }
+
+    /// Removes a waiting request. Returns false if it does not wait any more.
+    pub fn cancel(&mut self, ticket: &Ticket) -> bool {
+        if ticket.generation != self.generation {
+            return false;
+        }
+        let queue = &mut self.tiers[ticket.tier].queue;
+        queue.remove(ticket.client, ticket.number)
+    }
+
+    /// A request in service has ended or pauses.
+    pub fn leave(&mut self, ticket: &Ticket) {
+        debug_assert!(self.in_service > 0, "a request leaves that did not enter");
+        self.in_service -= 1;
+        match ticket.generation == self.generation {
+            true => self.tiers[ticket.tier].in_service -= 1,
+            false => self.earlier -= 1,
+        }
+        self.assert_sum();
+    }
+
+    /// A request is in service, whatever the limit is: it was admitted by another rule, or its pause ends.
+    pub fn enter(&mut self, ticket: &Ticket) {
+        self.in_service += 1;
+        match ticket.generation == self.generation {
+            true => self.tiers[ticket.tier].in_service += 1,
+            false => self.earlier += 1,
+        }
+        self.assert_sum();
+    }
+
+    /// A ticket for a request that does not wait and is not limited here. Pass it to [`enter`](Self::enter).
+    pub const fn unlimited(&mut self, tier: usize, client: u64) -> Ticket {
+        let number = self.next;
+        self.next += 1;
+        Ticket {
+            number,
+            tier,
+            client,
+            generation: self.generation,
+        }
+    }
+
+    /// The tier that gets the next slot.
+    fn first_tier(&self, limit: u32) -> Option<usize> {
+        let waits = |tier: &Tier| !tier.queue.is_empty();
+        let mut tiers = self.tiers.iter().zip(&self.terms.shares);
+        let below = tiers
+            .position(|(tier, share)| waits(tier) && tier.in_service < guaranteed(limit, *share));
+        below.or_else(|| self.tiers.iter().position(waits))
+    }
+
+    /// Removes the request that may least wait if too many do.
+    fn displace(&mut self) -> Option<Ticket> {
+        if self.waiting() <= self.terms.most_waiting {
+            return None;
+        }
+        let tier = self.tiers.iter().rposition(|tier| !tier.queue.is_empty())?;
+        let last = self.tiers[tier].queue.discard_last()?;
+        Some(self.ticket(tier, &last))
+    }
+
+    fn waiting(&self) -> usize {
+        self.tiers.iter().map(|tier| tier.queue.len()).sum()
+    }
+
+    const fn ticket(&self, tier: usize, waiting: &Waiting) -> Ticket {
+        Ticket {
+            number: waiting.number,
+            tier,
+            client: waiting.client,
+            generation: self.generation,
+        }
+    }
+
+    fn assert_sum(&self) {
+        debug_assert_eq!(
+            self.in_service,
+            self.earlier + self.tiers.iter().map(|tier| tier.in_service).sum::<u32>(),
+            "requests in service that belong nowhere"
+        );
+    }
+}
+
+/// Slots of a share. A tier with a share has at least one.
+fn guaranteed(limit: u32, share: Ratio) -> u32 {
+    match share.get() > 0.0 {
+        true => ((f64::from(limit) * share.get()) as u32).max(1),
+        false => 0,
+    }
+}

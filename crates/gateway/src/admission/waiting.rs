@@ -1,0 +1,97 @@
+//! A request that waits for a slot of the limit.
+
+use std::collections::HashMap;
+
+use posthaste_admission::Ticket;
+use posthaste_units::{Instant, Span};
+use tokio::sync::oneshot::{self, Receiver, Sender};
+use tokio::time::timeout;
+
+use super::Admission;
+use super::held_limits::HeldLimits;
+use crate::clock::now;
+
+/// The results for all requests that wait, by their ticket. Each is sent once: the number of requests in service if the
+/// request is admitted.
+pub(super) type Waiters = HashMap<Ticket, Sender<Option<u32>>>;
+
+/// A slot that a waiting request got.
+pub(super) struct Slot {
+    pub(super) at: Instant,
+    pub(super) ticket: Ticket,
+    pub(super) held: HeldLimits,
+    /// Requests in service, including this one.
+    pub(super) in_service: u32,
+}
+
+/// A waiting request. If it is dropped, it leaves its place and its limits.
+pub(super) struct WaitingRequest<'p> {
+    admission: &'p Admission,
+    ticket: Ticket,
+    held: HeldLimits,
+    result: Receiver<Option<u32>>,
+    /// The result is known.
+    is_over: bool,
+}
+
+impl<'p> WaitingRequest<'p> {
+    /// Starts the wait. The admission state is locked.
+    pub(super) fn new(
+        admission: &'p Admission,
+        waiters: &mut Waiters,
+        ticket: Ticket,
+        held: HeldLimits,
+    ) -> Self {
+        let (sender, result) = oneshot::channel();
+        waiters.insert(ticket, sender);
+        Self {
+            admission,
+            ticket,
+            held,
+            result,
+            is_over: false,
+        }
+    }
+
+    pub(super) const fn ticket(&self) -> &Ticket {
+        &self.ticket
+    }
+
+    /// Waits until the request gets a slot, at most this long.
+    pub(super) async fn wait(mut self, longest: Span) -> Option<Slot> {
+        let in_service = match timeout(longest.into(), &mut self.result).await {
+            Ok(result) => {
+                self.is_over = true;
+                result.ok().flatten()?
+            }
+            Err(_) => self.give_up()?,
+        };
+        Some(Slot {
+            at: now(),
+            ticket: self.ticket,
+            held: std::mem::take(&mut self.held),
+            in_service,
+        })
+    }
+
+    /// Stops to wait. Returns the number of requests in service if the request has got a slot nevertheless.
+    fn give_up(&mut self) -> Option<u32> {
+        self.is_over = true;
+        let waited = self.admission.state().cancel(&self.ticket);
+        match waited {
+            true => None,
+            false => self.result.try_recv().ok().flatten(),
+        }
+    }
+}
+
+impl Drop for WaitingRequest<'_> {
+    fn drop(&mut self) {
+        let has_slot = !self.is_over && self.give_up().is_some();
+        let mut state = self.admission.state();
+        if has_slot {
+            state.leave(&self.ticket, now());
+        }
+        state.limits.leave(&mut self.held);
+    }
+}
