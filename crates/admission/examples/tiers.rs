@@ -49,7 +49,8 @@ fn free(times: u64) {
 fn flood(times: u64, clients: u64) {
     let mut tiers = tiers();
     let mut serving = VecDeque::new();
-    let what = format!("a flood of {clients} clients: an arrival, and in one of five the end of another");
+    let what =
+        format!("a flood of {clients} clients: an arrival, and in one of five the end of another");
     measured(&what, times, |number| {
         let now = at(number);
         let tier = (number % 3) as usize;

@@ -122,6 +122,13 @@ impl FairQueue {
         discarded
     }
 
+    /// Returns true if a new request of the client would be served after all that wait.
+    pub(super) fn would_be_last(&self, client: ClientHash) -> bool {
+        let queue = self.clients.get(&client);
+        let tag = queue.map_or(0, ClientQueue::tail).max(self.least());
+        self.tails.last().is_none_or(|(tail, _)| tag + 1 >= *tail)
+    }
+
     /// Removes the newest request of the client that would be served last.
     pub(super) fn discard_last(&mut self) -> Option<Waiting> {
         let (_, client) = *self.tails.last()?;

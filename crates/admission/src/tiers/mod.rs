@@ -174,12 +174,13 @@ impl Tiers {
         if self.terms.wait.is_zero() || self.terms.most_waiting == 0 {
             return Arrival::Rejected;
         }
-        self.tiers[tier].queue.push(waiting);
-        match self.displace() {
-            Some(displaced) if displaced == ticket => return Arrival::Rejected,
-            Some(displaced) => self.removed.push_back(displaced),
-            None => {}
+        if self.waiting() >= self.terms.most_waiting {
+            match self.displace(tier, client) {
+                Some(displaced) => self.removed.push_back(displaced),
+                None => return Arrival::Rejected,
+            }
         }
+        self.tiers[tier].queue.push(waiting);
         Arrival::Waits(ticket)
     }
 
@@ -261,14 +262,16 @@ impl Tiers {
         below.or_else(|| self.tiers.iter().position(waits))
     }
 
-    /// Removes the request that may least wait if too many do.
-    fn displace(&mut self) -> Option<Ticket> {
-        if self.waiting() <= self.terms.most_waiting {
+    /// Removes the waiting request that would be served last, for one of this tier and client. Returns `None` if that
+    /// one would be served later.
+    fn displace(&mut self, tier: usize, client: ClientHash) -> Option<Ticket> {
+        let last = self.tiers.iter().rposition(|tier| !tier.queue.is_empty())?;
+        let queue = &mut self.tiers[last].queue;
+        if tier > last || tier == last && queue.would_be_last(client) {
             return None;
         }
-        let tier = self.tiers.iter().rposition(|tier| !tier.queue.is_empty())?;
-        let last = self.tiers[tier].queue.discard_last()?;
-        Some(self.ticket(tier, &last))
+        let discarded = queue.discard_last()?;
+        Some(self.ticket(last, &discarded))
     }
 
     fn waiting(&self) -> usize {
