@@ -32,6 +32,7 @@ pub(crate) fn assemble(
         tally.intended, sum,
         "intended requests and outcomes differ: a bug"
     );
+    tally.attempts.check(tally.intended);
     let mut response = tally.rest;
     response.merge(&tally.ok);
     assert_eq!(
@@ -49,6 +50,7 @@ pub(crate) fn assemble(
     Run {
         intended: tally.intended,
         outcomes: tally.outcomes,
+        attempts: tally.attempts,
         warm_up: tally.warm_up,
         duration,
         unbegun: tally.unbegun,

@@ -1,7 +1,7 @@
 //! `--assert 'p99<200ms'`: one figure of a report against one bound.
 //!
 //! The figure decides the unit of the bound: a time for response times (of all requests due, or of good replies with
-//! `ok-p99`), a percentage for shares (`errors`, or the name of an outcome), a rate for `rate`. The same grammar names
+//! `ok-p99`), a percentage for shares (`errors`, `retried`, or the name of an outcome), a rate for `rate`. The same grammar names
 //! the objective of `--find`.
 
 use std::fmt;
@@ -32,6 +32,8 @@ enum AssertedFigure {
     /// Of good replies.
     OkResponse(Statistic),
     Errors,
+    /// Requests with more than one attempt.
+    Retried,
     Share(Outcome),
     Rate,
 }
@@ -90,7 +92,7 @@ fn figures() -> Vec<String> {
     let of_ok = Statistic::ALL
         .iter()
         .map(|statistic| format!("{OK}{}", statistic.key()));
-    let others = ["errors", "rate"].map(str::to_owned);
+    let others = ["errors", "retried", "rate"].map(str::to_owned);
     times.chain(of_ok).chain(others).chain(outcomes).collect()
 }
 
@@ -139,6 +141,7 @@ impl AssertedFigure {
         }
         match (name, Outcome::from_name(name)) {
             ("errors", _) => Ok(Self::Errors),
+            ("retried", _) => Ok(Self::Retried),
             ("rate", _) => Ok(Self::Rate),
             (_, Some(outcome)) => Ok(Self::Share(outcome)),
             _ => Err(AssertionError::UnknownFigure {
@@ -158,7 +161,7 @@ impl AssertedFigure {
                 .parse::<Span>()
                 .map(Span::as_millis_f64)
                 .map_err(|reason| error("a time", reason)),
-            Self::Errors | Self::Share(_) => {
+            Self::Errors | Self::Retried | Self::Share(_) => {
                 let share = value.parse::<Ratio>();
                 let share = share.map_err(|reason| error("a share", reason))?;
                 if share.get() > 0.0 && !value.ends_with('%') {
@@ -187,6 +190,7 @@ impl AssertedFigure {
         match self {
             Self::Response(_) | Self::OkResponse(_) => self.reading(report)?.or_infinite(),
             Self::Errors => Some(report.error_share()),
+            Self::Retried => Some(share(report.attempts.as_ref()?.retried())),
             Self::Share(outcome) => Some(share(report.outcomes[outcome])),
             Self::Rate => Some(report.achieved_rate),
         }
@@ -239,9 +243,11 @@ impl Assertion {
                     false => reading.words(|ms| Span::from_secs_f64(ms / 1e3).to_string()),
                 }
             }
-            AssertedFigure::Errors | AssertedFigure::Share(_) => Ratio::new(value)
-                .expect("a share is from 0 to 1")
-                .to_string(),
+            AssertedFigure::Errors | AssertedFigure::Retried | AssertedFigure::Share(_) => {
+                Ratio::new(value)
+                    .expect("a share is from 0 to 1")
+                    .to_string()
+            }
             AssertedFigure::Rate => format!("{value:.1}/s"),
         }
     }
@@ -254,6 +260,9 @@ impl Assertion {
         };
         match replies {
             0 if report.intended == 0 => "no request was due".to_owned(),
+            _ if self.figure == AssertedFigure::Retried => {
+                "unknown: clients did not retry; give --retries N".to_owned()
+            }
             0 => "no good reply".to_owned(),
             _ => {
                 format!("unknown: p99.9 needs {FEWEST_FOR_P999} requests, and there were {replies}")

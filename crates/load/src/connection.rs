@@ -29,11 +29,23 @@ pub(crate) enum ConnectionState {
     Closing,
 }
 
+/// One sending of a request.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Attempt {
+    /// Its number, from 1.
+    pub(crate) number: u32,
+    /// Planned time of sending: that of the request, or the end of a back-off.
+    pub(crate) due: Instant,
+}
+
 /// The request in progress on a connection.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct HttpExchange {
     pub(crate) due: Due,
     pub(crate) request: usize,
+    pub(crate) attempt: Attempt,
+    /// Status of the reply, once it is complete.
+    pub(crate) status: Option<u16>,
     pub(crate) moments: Moments,
     /// True if the request carries a quote.
     pub(crate) quoted: bool,

@@ -10,6 +10,9 @@
 //! | late | sent more than 10 ms after it was due, and more than a tenth of the median response time |
 //!
 //! The generator was the limit if more than 1 % are unsent or given up, or if more than 5 % and at least five are late.
+//! With retries, a request whose next attempt cannot be sent is unsent. Retries sent late after the end of their back-off
+//! are judged by the same rule as late requests: more than 5 % of the retries, and at least five.
+//!
 //! Below that, the report names statistics in which lateness makes up more than a quarter.
 
 use posthaste_stats::Statistic;
@@ -45,7 +48,10 @@ pub struct Generator {
     pub not_begun: u64,
     /// Requests that were sent late.
     pub late: u64,
-    /// A request sent later than this is late.
+    /// Retries that were sent late. Zero if clients do not retry.
+    #[serde(default)]
+    pub late_retries: u64,
+    /// A request or a retry sent later than this is late.
     pub late_after_ms: f64,
     /// Response-time statistics in which lateness makes up more than a quarter.
     pub lateness_in: Vec<Statistic>,
@@ -62,12 +68,16 @@ impl Generator {
         let median = run.response.distribution().quantile(0.5).lower_bound();
         let late_after = (median.unwrap_or_default() / OF_MEDIAN).max(LATE_AFTER);
         let late = run.lateness.count_above(late_after);
-        let reason = reason(run, unsent, late, late_after);
+        let retries = &run.attempts.retry_lateness;
+        let late_retries = retries.count_above(late_after);
+        let reason = reason(run, unsent, late, late_after)
+            .or_else(|| late_in_words("retries", late_retries, retries.count(), late_after));
         Self {
             limited: reason.is_some(),
             unsent,
             not_begun: run.unbegun + run.overdue,
             late,
+            late_retries,
             late_after_ms: late_after.as_millis_f64(),
             lateness_in: lateness_in(run),
             reason,
@@ -112,10 +122,16 @@ fn reason(run: &Run, unsent: u64, late: u64, late_after: Span) -> Option<String>
              give it fewer connections, or leave --decode out"
         ));
     }
-    (late >= FEWEST_LATE && of_due(late) > LATE).then(|| {
-        let late = percent(late);
+    late_in_words("requests", late, run.intended, late_after)
+}
+
+/// Describes the lateness with requests or retries if `late` of `all` are too many.
+fn late_in_words(subject: &str, late: u64, all: u64, late_after: Span) -> Option<String> {
+    let share = late as f64 / all.max(1) as f64;
+    (late >= FEWEST_LATE && share > LATE).then(|| {
+        let percent = share * 100.0;
         format!(
-            "{late} of the requests were sent more than {late_after} late; \
+            "{percent:.1} % of the {subject} were sent more than {late_after} late; \
              give it a lower rate, more --threads or a machine of its own"
         )
     })

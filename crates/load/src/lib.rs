@@ -36,6 +36,8 @@
 //!
 //! - A request without a complete reply has a response time, too: longer than any bound. `responses` and `tally` record
 //!   good replies and the rest separately, so that each request costs one entry.
+//! - With retries, a request has several attempts (`attempts`). `retry` decides about the next one and its time. The
+//!   event loop sends it like a request that is due. Response time still counts from the first due time.
 //! - `generator` checks that the plan was carried out.
 //! - With decoding, a reply is kept until it is complete. `decoding` calculates the decoding time of a slower machine
 //!   and waits for none of it, so that one loop can stand for any number of slow clients.
@@ -50,6 +52,7 @@
 
 mod assembly;
 mod assertion;
+mod attempts;
 mod buying;
 mod cause;
 pub mod checks;
@@ -78,6 +81,7 @@ pub mod report;
 mod request;
 mod responses;
 mod results;
+mod retry;
 mod run;
 mod soap;
 mod socket;
@@ -89,6 +93,7 @@ mod testing;
 mod tls;
 
 pub use assertion::{Assertion, AssertionError};
+pub use attempts::Attempts;
 pub use buying::{Buying, QuoteUse, WithoutOffers};
 pub use cause::Cause;
 pub use data::{Data, DataError};
@@ -105,6 +110,7 @@ pub use plan::{Connections, Pace, Plan};
 pub use request::{RequestError, RequestSpec};
 pub use responses::Responses;
 pub use results::{Portion, Run};
+pub use retry::{Backoff, BackoffError, RetryPolicy};
 pub use run::run;
 pub use soap::{WsdlCall, WsdlError, soap_request};
 pub use tally::{PartResults, Phases, Tick};

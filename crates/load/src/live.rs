@@ -65,8 +65,12 @@ impl Observer for Live {
             let reading = posthaste_stats::StatisticReading::from(time);
             reading.words(|ms| format!("{ms:.2} ms"))
         };
+        let retries = match tick.retries {
+            0 => String::new(),
+            retries => format!("retries {}/s, ", rate(retries)),
+        };
         let rates = format!(
-            "due {}/s, ended {}/s",
+            "due {}/s, {retries}ended {}/s",
             rate(tick.intended),
             rate(tick.outcomes.total())
         );

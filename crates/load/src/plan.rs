@@ -6,6 +6,7 @@ use crate::buying::Buying;
 use crate::data::Data;
 use crate::pace::{Arrivals, RateStep};
 use crate::request::RequestSpec;
+use crate::retry::RetryPolicy;
 use crate::target::Resolve;
 use crate::tls::TlsOptions;
 
@@ -56,7 +57,7 @@ pub struct Plan {
     /// Time limit for establishing a connection. Keep it below one second, Linux's first SYN timeout, so that each
     /// attempt sends one SYN.
     pub connect_timeout: Span,
-    /// Time limit for a complete reply, from sending.
+    /// Time limit for a complete reply, from sending, of each attempt.
     pub timeout: Span,
     /// Event loops, each with a thread of its own.
     pub threads: usize,
@@ -64,7 +65,9 @@ pub struct Plan {
     pub cpus: Vec<usize>,
     /// Maximum number of open connections. Due requests beyond it are dropped and counted.
     pub connection_limit: usize,
-    /// Seed of arrivals and of the draw from the mix.
+    /// Retries of requests that failed, if clients retry. Retries that are due after the end of the plan are sent.
+    pub retries: Option<RetryPolicy>,
+    /// Seed of arrivals, of the draw from the mix and of back-offs.
     pub seed: Seed,
     /// Trusted certificates, and the client's own.
     pub tls: TlsOptions,
@@ -91,6 +94,7 @@ impl Plan {
             threads: 1,
             cpus: Vec::new(),
             connection_limit: 16_384,
+            retries: None,
             seed: Seed::default(),
             tls: TlsOptions::default(),
             decoding: None,

@@ -6,6 +6,7 @@ use jiff::Timestamp;
 use posthaste_stats::{Histogram, Recorder};
 use posthaste_units::{Rate, Span};
 
+use crate::attempts::Attempts;
 use crate::buying::QuoteUse;
 use crate::decoding::Decoded;
 use crate::outcome::{Outcome, Outcomes};
@@ -27,8 +28,10 @@ pub struct Portion {
 pub struct Run {
     /// Requests that became due. Equal to the sum of outcomes.
     pub intended: u64,
-    /// Requests by outcome.
+    /// Requests by outcome. With retries, that of the last attempt.
     pub outcomes: Outcomes,
+    /// Attempts of the requests. One each if clients do not retry.
+    pub attempts: Attempts,
     /// Requests of the warm-up. They count only in connections, bytes, and the requests sent and replies received in
     /// the measured time.
     pub warm_up: u64,
@@ -38,9 +41,10 @@ pub struct Run {
     pub unbegun: u64,
     /// Requests due when the plan ended that the generator had not begun. They are [`Outcome::Dropped`].
     pub overdue: u64,
-    /// Requests sent in the measured time.
+    /// Requests sent in the measured time, without retries.
     pub sent: u64,
-    /// Complete replies in the measured time, including replies to requests of the warm-up.
+    /// Complete replies in the measured time, including replies to requests of the warm-up. With retries, only the
+    /// reply to the last attempt of a request counts.
     pub completed: u64,
     /// Complete replies in the measured time that were [`Outcome::Ok`].
     pub served: u64,
@@ -51,7 +55,7 @@ pub struct Run {
     pub response: Recorder,
     /// The same for good replies only.
     pub ok: Recorder,
-    /// Sent to last byte, or to decoded, complete replies only.
+    /// Sent to last byte, or to decoded, complete replies only. With retries, of each attempt.
     pub service: Recorder,
     /// Due to sent: the generator's own lateness.
     pub lateness: Histogram,
@@ -61,7 +65,7 @@ pub struct Run {
     pub steps: Vec<Portion>,
     /// By request of the mix, if there are several.
     pub requests: Vec<Portion>,
-    /// Complete replies by status.
+    /// Complete replies by status, to each attempt.
     pub statuses: BTreeMap<u16, u64>,
     /// The first explanation of each outcome.
     pub reasons: BTreeMap<Outcome, String>,
@@ -91,7 +95,7 @@ impl Run {
         self.per_second(self.intended)
     }
 
-    /// Requests that were attempted: a SYN or more left this machine for each.
+    /// Requests that were attempted: a SYN or more left this machine for each. With retries, for the last attempt.
     pub fn attempted(&self) -> u64 {
         self.outcomes.attempted() - self.unbegun
     }
@@ -99,6 +103,11 @@ impl Run {
     /// Requests sent per second of the measured time. Less than the offered rate if the generator falls behind.
     pub fn sent_rate(&self) -> f64 {
         self.per_second(self.sent)
+    }
+
+    /// Attempts sent per second of the measured time.
+    pub fn attempt_rate(&self) -> f64 {
+        self.per_second(self.attempts.sent)
     }
 
     /// Complete replies per second of the measured time.

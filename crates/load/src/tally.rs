@@ -2,13 +2,15 @@
 //!
 //! Three times are kept apart: *response time* counts from the due time, *service time* from sending, and *send
 //! lateness* is the difference, caused by the generator. Response times include every request due; one without a
-//! complete reply is longer than any bound. Service times include complete replies only.
+//! complete reply is longer than any bound. Service times include complete replies only. With retries, service time and
+//! phases are those of each attempt.
 
 use std::collections::BTreeMap;
 
 use posthaste_stats::{Histogram, Recorder};
 use posthaste_units::{Instant, Span};
 
+use crate::attempts::Attempts;
 use crate::buying::QuoteUse;
 use crate::decoding::Decoded;
 use crate::outcome::{Outcome, Outcomes};
@@ -107,6 +109,8 @@ pub struct PartResults {
     pub completed: u64,
     /// Complete replies in the measured time that were [`Outcome::Ok`].
     pub served: u64,
+    /// Attempts of its requests.
+    pub attempts: u64,
     /// Response times of its requests.
     pub responses: Responses,
 }
@@ -116,6 +120,7 @@ impl PartResults {
         self.outcomes += other.outcomes;
         self.completed += other.completed;
         self.served += other.served;
+        self.attempts += other.attempts;
         self.responses.merge(&other.responses);
     }
 }
@@ -125,9 +130,11 @@ impl PartResults {
 pub struct Tick {
     /// Requests that became due.
     pub intended: u64,
+    /// Retries that were sent.
+    pub retries: u64,
     /// Requests that ended, by outcome.
     pub outcomes: Outcomes,
-    /// Their complete replies, by status.
+    /// Complete replies, by status.
     pub statuses: BTreeMap<u16, u64>,
     /// Response times of the requests that ended.
     pub responses: Responses,
@@ -139,6 +146,7 @@ impl Tick {
     /// Adds the same second of another loop.
     pub fn merge(&mut self, other: &Self) {
         self.intended += other.intended;
+        self.retries += other.retries;
         self.outcomes += other.outcomes;
         add_statuses(&mut self.statuses, &other.statuses);
         self.responses.merge(&other.responses);
@@ -150,6 +158,7 @@ impl Tick {
 pub(crate) struct LoopTally {
     pub(crate) intended: u64,
     pub(crate) outcomes: Outcomes,
+    pub(crate) attempts: Attempts,
     pub(crate) warm_up: u64,
     /// Requests that the loop had not begun when it was stopped.
     pub(crate) unbegun: u64,
@@ -185,11 +194,14 @@ pub(crate) struct LoopTally {
 }
 
 /// The record of a request's end.
-pub(crate) struct Ending<'m> {
+pub(crate) struct Ending {
     pub(crate) outcome: Outcome,
+    /// Number of its attempts.
+    pub(crate) attempts: u32,
     pub(crate) step: usize,
     pub(crate) request: usize,
-    pub(crate) moments: &'m Moments,
+    /// First due time.
+    pub(crate) intended: Instant,
     pub(crate) done: Instant,
     /// The measured time. Requests due in it are recorded; replies that come in it count towards the achieved rate.
     pub(crate) window: (Instant, Instant),
@@ -203,6 +215,7 @@ impl LoopTally {
         Self {
             intended: 0,
             outcomes: Outcomes::default(),
+            attempts: Attempts::default(),
             warm_up: 0,
             unbegun: 0,
             overdue: 0,
@@ -236,12 +249,42 @@ impl LoopTally {
         self.tick.lateness = self.tick.lateness.max(lateness);
     }
 
+    /// Records the lateness of a retry, or of its SYN, that was sent.
+    pub(crate) fn retry_sent_late(&mut self, lateness: Span) {
+        self.attempts.retry_lateness.record(lateness);
+        self.tick.retries += 1;
+        self.tick.lateness = self.tick.lateness.max(lateness);
+    }
+
+    /// Records the end of an attempt, if its request was due in the measured time, which began at `start`.
+    pub(crate) fn attempt_ended(
+        &mut self,
+        outcome: Outcome,
+        moments: &Moments,
+        done: Instant,
+        start: Instant,
+    ) {
+        debug_assert!(
+            moments.intended <= moments.sent && moments.sent <= done,
+            "an exchange ends before it begins: {moments:?}"
+        );
+        if moments.intended < start {
+            return;
+        }
+        self.attempts.outcomes[outcome] += 1;
+        if outcome.is_complete() {
+            let at = moments.intended.since(start);
+            self.service.record(at, done.saturating_since(moments.sent));
+            self.phases.record(moments, done);
+        }
+    }
+
     /// Records the end of a request. It is recorded if it was due in the measured time. Its reply counts towards the
     /// achieved rate if it came in the measured time.
-    pub(crate) fn ended(&mut self, ending: &Ending<'_>) {
+    pub(crate) fn ended(&mut self, ending: &Ending) {
         let (start, end) = ending.window;
-        if ending.moments.intended >= start {
-            self.record(ending);
+        if ending.intended >= start {
+            self.respond(ending);
         }
         let answered = ending.done >= start && ending.done <= end;
         if answered && ending.outcome.is_complete() {
@@ -249,28 +292,13 @@ impl LoopTally {
         }
     }
 
-    fn record(&mut self, ending: &Ending<'_>) {
+    /// Records a request that was due in the measured time.
+    fn respond(&mut self, ending: &Ending) {
         let Ending {
-            outcome,
-            moments,
-            done,
-            ..
+            outcome, attempts, ..
         } = *ending;
-        debug_assert!(
-            moments.intended <= moments.sent && moments.sent <= done,
-            "an exchange ends before it begins: {moments:?}"
-        );
-        let at = moments.intended.saturating_since(ending.window.0);
-        if outcome.is_complete() {
-            self.service.record(at, done.saturating_since(moments.sent));
-            self.phases.record(moments, done);
-        }
-        let part = (ending.step, ending.request);
-        self.respond(outcome, part, at, done.saturating_since(moments.intended));
-    }
-
-    /// Records a request that was due at `at` of the measured time and ended `response` later.
-    fn respond(&mut self, outcome: Outcome, part: (usize, usize), at: Span, response: Span) {
+        let at = ending.intended.since(ending.window.0);
+        let response = ending.done.saturating_since(ending.intended);
         match outcome {
             Outcome::Ok => self.ok.record(at, response),
             outcome if outcome.is_complete() => self.rest.record(at, response),
@@ -279,8 +307,10 @@ impl LoopTally {
         self.outcomes[outcome] += 1;
         self.tick.outcomes[outcome] += 1;
         self.tick.responses.record(outcome, response);
-        for part in self.parts(part.0, part.1) {
+        self.attempts.count_request(attempts);
+        for part in self.parts(ending.step, ending.request) {
             part.outcomes[outcome] += 1;
+            part.attempts += u64::from(attempts);
             part.responses.record(outcome, response);
         }
     }
@@ -292,7 +322,7 @@ impl LoopTally {
         [step, request].into_iter().flatten()
     }
 
-    fn count(&mut self, ending: &Ending<'_>) {
+    fn count(&mut self, ending: &Ending) {
         let served = u64::from(ending.outcome == Outcome::Ok);
         self.completed += 1;
         self.served += served;
@@ -304,15 +334,15 @@ impl LoopTally {
     }
 
     /// Records a due request that was not begun until `now`, when the run was stopped ([`Outcome::InFlight`]) or the
-    /// plan had ended ([`Outcome::Dropped`]). The measured time began at `start`.
+    /// plan had ended ([`Outcome::Dropped`]).
     pub(crate) fn not_begun(
         &mut self,
         outcome: Outcome,
         due: &Due,
         request: usize,
-        (start, now): (Instant, Instant),
+        (window, now): ((Instant, Instant), Instant),
     ) {
-        if due.at < start {
+        if due.at < window.0 {
             self.warm_up += 1;
             return;
         }
@@ -322,8 +352,16 @@ impl LoopTally {
         }
         self.intended += 1;
         self.tick.intended += 1;
-        let (at, response) = (due.at.since(start), now.saturating_since(due.at));
-        self.respond(outcome, (due.step, request), at, response);
+        self.attempts.outcomes[outcome] += 1;
+        self.respond(&Ending {
+            outcome,
+            attempts: 1,
+            step: due.step,
+            request,
+            intended: due.at,
+            done: now,
+            window,
+        });
     }
 
     /// Keeps the first explanation of each outcome.
@@ -340,6 +378,7 @@ impl LoopTally {
         let ended = self.outcomes.total() + other.outcomes.total();
         self.intended += other.intended;
         self.outcomes += other.outcomes;
+        self.attempts.merge(&other.attempts);
         self.warm_up += other.warm_up;
         self.unbegun += other.unbegun;
         self.overdue += other.overdue;
@@ -406,13 +445,16 @@ mod tests {
             written: at(sent),
             ..Moments::default()
         };
+        let window = (at(100), at(200));
+        tally.attempt_ended(Outcome::Ok, &moments, at(done), window.0);
         tally.ended(&Ending {
             outcome: Outcome::Ok,
+            attempts: 1,
             step: 0,
             request: 0,
-            moments: &moments,
+            intended: at(intended),
             done: at(done),
-            window: (at(100), at(200)),
+            window,
         });
     }
 

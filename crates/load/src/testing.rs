@@ -4,6 +4,7 @@ use jiff::Timestamp;
 use posthaste_stats::{Histogram, Recorder};
 use posthaste_units::{Rate, Span};
 
+use crate::attempts::Attempts;
 use crate::buying::QuoteUse;
 use crate::decoding::Decoded;
 use crate::outcome::{Outcome, Outcomes};
@@ -44,6 +45,12 @@ pub(crate) fn run(answered: u64, given_up: u64) -> Run {
     Run {
         intended: answered + given_up,
         outcomes,
+        attempts: Attempts {
+            outcomes,
+            requests: vec![answered + given_up],
+            sent: answered + given_up,
+            ..Attempts::default()
+        },
         warm_up: 0,
         duration: Span::from_secs(1),
         unbegun: 0,

@@ -1,9 +1,10 @@
-//! Requests that become due: counted, then sent on an idle connection or on a new one.
+//! Requests that become due: counted, then sent on an idle connection or on a new one. Retries that are due take the
+//! same way.
 
 use posthaste_units::{Instant, Span};
 
 use super::EventLoop;
-use crate::connection::{ConnectionState, HttpExchange};
+use crate::connection::{Attempt, ConnectionState, HttpExchange};
 use crate::outcome::Outcome;
 use crate::source::Due;
 use crate::tally::Moments;
@@ -14,19 +15,27 @@ const BURST: usize = 32;
 const OVERDUE: Span = Span::from_millis(500);
 
 impl EventLoop<'_> {
-    /// Sends the requests that are due, at most a burst of them.
+    /// Sends the requests and retries that are due, at most a burst of them.
     pub(super) fn send_due(&mut self, now: Instant) {
         for _ in 0..BURST {
+            if let Some(retry) = self.take_retry(now) {
+                self.send_again(&retry, now);
+                continue;
+            }
             let Some(due) = self.source.take(now) else {
                 return;
             };
-            // Sending ends with the plan. The remaining backlog is counted and not sent.
-            if now > self.shared.window.1 && now.since(due.at) > OVERDUE {
+            if self.is_overdue(due.at, now) {
                 self.skip(Outcome::Dropped, &due, now);
             } else {
-                self.send(due);
+                self.send_first(due);
             }
         }
+    }
+
+    /// True if sending has ended with the plan, and this due time is part of the remaining backlog.
+    pub(super) fn is_overdue(&self, due: Instant, now: Instant) -> bool {
+        now > self.shared.window.1 && now.since(due) > OVERDUE
     }
 
     /// Counts requests that became due before the run was stopped, even if this loop has not begun them.
@@ -40,7 +49,7 @@ impl EventLoop<'_> {
     /// Counts a request that is due and not begun.
     fn skip(&mut self, outcome: Outcome, due: &Due, now: Instant) {
         let request = self.shared.mix.pick(due.number);
-        let times = (self.shared.window.0, now);
+        let times = (self.shared.window, now);
         self.tally.not_begun(outcome, due, request, times);
         if outcome == Outcome::Dropped {
             let reason = || "the plan had ended before the generator came to it".to_owned();
@@ -48,22 +57,14 @@ impl EventLoop<'_> {
         }
     }
 
-    /// Counts a request that is due.
-    fn count_due(&mut self, due: Due) -> HttpExchange {
+    /// Counts a request that is due, and sends its first attempt.
+    fn send_first(&mut self, due: Due) {
+        let attempt = Attempt {
+            number: 1,
+            due: due.at,
+        };
         let request = self.shared.mix.pick(due.number);
-        let sent = self.shared.clock.now();
-        let moments = Moments {
-            intended: due.at,
-            sent,
-            written: sent,
-            ..Moments::default()
-        };
-        let exchange = HttpExchange {
-            due,
-            request,
-            moments,
-            quoted: false,
-        };
+        let exchange = self.exchange(due, request, attempt);
         self.in_flight += 1;
         if self.is_recorded(&exchange) {
             self.tally.intended += 1;
@@ -71,12 +72,30 @@ impl EventLoop<'_> {
         } else {
             self.tally.warm_up += 1;
         }
-        exchange
+        self.send(exchange);
+    }
+
+    /// Creates the exchange of an attempt that is sent now.
+    pub(super) fn exchange(&self, due: Due, request: usize, attempt: Attempt) -> HttpExchange {
+        let sent = self.shared.clock.now();
+        let moments = Moments {
+            intended: due.at,
+            sent,
+            written: sent,
+            ..Moments::default()
+        };
+        HttpExchange {
+            due,
+            request,
+            attempt,
+            status: None,
+            moments,
+            quoted: false,
+        }
     }
 
     /// Sends a request on an idle connection or on a new one.
-    fn send(&mut self, due: Due) {
-        let exchange = self.count_due(due);
+    pub(super) fn send(&mut self, exchange: HttpExchange) {
         let (request, sent) = (exchange.request, exchange.moments.sent);
         if !self.choose_offer(&exchange) {
             return;

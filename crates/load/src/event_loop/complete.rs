@@ -21,7 +21,8 @@ impl EventLoop<'_> {
         let (outcome, reason) = self.judge(slot, &mut exchange);
         self.read_offers(slot, &exchange);
         self.connections[slot as usize].reader.release_body();
-        self.record_status(slot, &exchange);
+        exchange.status = Some(self.connections[slot as usize].reader.status());
+        self.record_status(&exchange);
         if let Some(reason) = reason {
             self.tally.explain(outcome, || reason);
         }
@@ -49,9 +50,8 @@ impl EventLoop<'_> {
         judgement
     }
 
-    fn record_status(&mut self, slot: u32, exchange: &HttpExchange) {
-        if self.is_recorded(exchange) {
-            let status = self.connections[slot as usize].reader.status();
+    fn record_status(&mut self, exchange: &HttpExchange) {
+        if let Some(status) = exchange.status.filter(|_| self.is_recorded(exchange)) {
             *self.tally.statuses.entry(status).or_default() += 1;
             *self.tally.tick.statuses.entry(status).or_default() += 1;
         }

@@ -2,7 +2,7 @@
 //!
 //! | module | stage |
 //! |---|---|
-//! | `arrivals` | takes requests that are due, and chooses an idle connection or a new one |
+//! | `arrivals` | takes requests and retries that are due, and chooses an idle connection or a new one |
 //! | `offers` | chooses an offer, if the client buys |
 //! | `connect` | opens a connection: SYN, handshake, TLS |
 //! | `send` | writes a request |
@@ -10,6 +10,7 @@
 //! | `receive` | handles events and reads replies |
 //! | `complete` | judges a complete reply, and reuses or ends its connection |
 //! | `timeouts` | ends exchanges and connections that are late |
+//! | `retries` | plans the next attempt of a request that failed |
 //! | `record` | records ends, bytes and seconds |
 
 mod arrivals;
@@ -18,6 +19,7 @@ mod connect;
 mod offers;
 mod receive;
 mod record;
+mod retries;
 mod send;
 mod spin;
 mod timeouts;
@@ -45,6 +47,7 @@ use crate::fifo::Fifo;
 use crate::http::Budget;
 use crate::mix::Mix;
 use crate::plan::Plan;
+use crate::retry::RetryQueue;
 use crate::source::RequestSource;
 use crate::tally::{LoopTally, Tick};
 use crate::target::TargetOrigin;
@@ -87,6 +90,8 @@ pub(crate) struct EventLoop<'r> {
     connecting: Fifo,
     replying: Fifo,
     closing: Fifo,
+    retries: RetryQueue,
+    /// Requests begun and not ended, those between two attempts included.
     in_flight: usize,
     serial: u32,
     tally: LoopTally,
@@ -116,6 +121,7 @@ impl<'r> EventLoop<'r> {
             connecting: Fifo::new(),
             replying: Fifo::new(),
             closing: Fifo::new(),
+            retries: RetryQueue::default(),
             in_flight: 0,
             serial: 0,
             tally: LoopTally::new(shared.plan.step_ends(), shared.mix.len()),

@@ -6,41 +6,68 @@ use super::{EventLoop, TICK};
 use crate::connection::HttpExchange;
 use crate::outcome::Outcome;
 use crate::socket;
-use crate::tally::{Ending, Moments};
+use crate::source::Due;
+use crate::tally::Ending;
 
 /// Wait of a client after a request that could not be sent.
 const AFTER_FAILURE: Span = Span::from_millis(10);
 
 impl EventLoop<'_> {
-    /// Records that a request, or its SYN, was sent.
+    /// Records that an attempt, or its SYN, was sent.
     pub(super) fn record_sent(&mut self, exchange: &HttpExchange) {
-        let Moments { intended, sent, .. } = exchange.moments;
-        debug_assert!(intended <= sent, "a request was sent before it was due");
+        let (attempt, sent) = (exchange.attempt, exchange.moments.sent);
+        debug_assert!(attempt.due <= sent, "an attempt was sent before it was due");
+        let is_first = attempt.number == 1;
         if self.is_recorded(exchange) {
-            self.tally.sent_late(sent.saturating_since(intended));
+            let lateness = sent.saturating_since(attempt.due);
+            match is_first {
+                true => self.tally.sent_late(lateness),
+                false => self.tally.retry_sent_late(lateness),
+            }
         }
         let (start, end) = self.shared.window;
-        self.tally.sent += u64::from(sent >= start && sent <= end);
+        let in_time = sent >= start && sent <= end;
+        self.tally.attempts.sent += u64::from(in_time);
+        self.tally.sent += u64::from(in_time && is_first);
     }
 
-    /// Records an end and lets the client continue.
+    /// Records the end of an attempt. Plans the next one if the client retries, otherwise ends the request.
     pub(super) fn record_end(&mut self, exchange: &HttpExchange, outcome: Outcome, done: Instant) {
+        let start = self.shared.window.0;
+        self.tally
+            .attempt_ended(outcome, &exchange.moments, done, start);
+        if !self.plan_retry(exchange, outcome, done) {
+            let attempts = exchange.attempt.number;
+            self.end_request(&exchange.due, exchange.request, attempts, outcome, done);
+        }
+    }
+
+    /// Records the end of a request after a number of attempts, and lets the client continue.
+    pub(super) fn end_request(
+        &mut self,
+        due: &Due,
+        request: usize,
+        attempts: u32,
+        outcome: Outcome,
+        done: Instant,
+    ) {
         debug_assert!(self.in_flight > 0, "a request ends twice");
         self.in_flight -= 1;
         self.tally.ended(&Ending {
             outcome,
-            step: exchange.due.step,
-            request: exchange.request,
-            moments: &exchange.moments,
+            attempts,
+            step: due.step,
+            request,
+            intended: due.at,
             done,
             window: self.shared.window,
         });
-        let think = self.shared.mix.requests[exchange.request].think;
+        let think = self.shared.mix.requests[request].think;
         let pause = match outcome {
             Outcome::Ok | Outcome::SoapFault | Outcome::StatusError => think,
             _ => think.max(AFTER_FAILURE),
         };
-        self.source.ended(exchange.due.client, done, pause);
+        self.source.ended(due.client, done, pause);
     }
 
     /// True if a request was due in the measured time.
@@ -82,6 +109,7 @@ impl EventLoop<'_> {
         for exchange in unfinished {
             self.record_end(&exchange, Outcome::InFlight, now);
         }
+        self.end_waiting_retries(now);
         for connection in self.connections.drain() {
             socket::abort(connection.socket);
         }

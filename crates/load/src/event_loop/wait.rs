@@ -40,7 +40,8 @@ impl EventLoop<'_> {
         let earliest = deadlines.into_iter().filter_map(Fifo::next_due).min();
         let latest = now + CHECK_EVERY;
         let until = earliest.map_or(latest, |due| due.min(latest));
-        match self.source.next_due() {
+        let dues = [self.source.next_due(), self.retries.next_due()];
+        match dues.into_iter().flatten().min() {
             Some(due) => until.min(self.spin.begin(due, now)),
             None => until,
         }

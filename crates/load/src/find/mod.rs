@@ -67,6 +67,11 @@ pub enum FindError {
         /// The result of the measurement there.
         found: String,
     },
+    /// The plan has retries.
+    #[error(
+        "a search has no retries: their number depends on the failures, so a trial would have no single rate; measure single rates with --rate or --steps"
+    )]
+    Retries,
     /// Stopped by the user.
     #[error("stopped before the capacity was found")]
     Stopped,
@@ -86,6 +91,9 @@ pub fn find(
     let objective = assertion
         .objective()
         .ok_or_else(|| FindError::Objective(assertion.to_string()))?;
+    if plan.retries.is_some() {
+        return Err(FindError::Retries);
+    }
     let mut search = Search::new(objective, effort);
     let mut made = 0;
     while let Some(proposal) = search.propose() {

@@ -90,6 +90,7 @@ impl Directory {
                 "ok_p50_ms",
                 "ok_p99_ms",
                 "lateness_max_ms",
+                "retries",
             ]);
         let written = seconds
             .write_record(columns)
@@ -249,6 +250,7 @@ impl Observer for Directory {
             of_ok(0.5),
             of_ok(0.99),
             millis(tick.lateness),
+            tick.retries.to_string(),
         ]);
         let written = self
             .seconds

@@ -1,5 +1,6 @@
 //! A run as data: the JSON document, the source of all other forms of the report.
 
+mod attempts;
 mod directory;
 mod hint;
 mod histogram;
@@ -12,6 +13,7 @@ use std::collections::BTreeMap;
 use posthaste_stats::{CensoredSummary, FEWEST_FOR_P999, Statistic, StatisticReading, Summary};
 use serde::{Deserialize, Serialize};
 
+pub use attempts::AttemptsReport;
 pub use directory::{Directory, DirectoryError, Overwrite, read_report};
 pub use histogram::Bin;
 pub use page::page;
@@ -44,9 +46,10 @@ pub struct Report {
     pub started: String,
     /// Requests due per second.
     pub offered_rate: f64,
-    /// Requests sent per second of the measured time, regardless of their due times.
+    /// Requests sent per second of the measured time, regardless of their due times. Retries are in `attempts`.
     pub sent_rate: f64,
-    /// Complete replies per second of the measured time, including replies to requests of the warm-up.
+    /// Complete replies per second of the measured time, including replies to requests of the warm-up. With retries,
+    /// only the reply to the last attempt of a request counts.
     pub achieved_rate: f64,
     /// Good replies per second of the measured time, including replies to requests of the warm-up.
     pub ok_rate: f64,
@@ -62,8 +65,11 @@ pub struct Report {
     pub planned_requests: Option<u64>,
     /// Requests that became due.
     pub intended: u64,
-    /// Requests by outcome. The counts sum to `intended`.
+    /// Requests by outcome. The counts sum to `intended`. With retries, that of the last attempt.
     pub outcomes: Outcomes,
+    /// Attempts, if clients retry.
+    #[serde(skip_serializing_if = "Option::is_none", default)]
+    pub attempts: Option<AttemptsReport>,
     /// True if the run was stopped before its end.
     pub stopped: bool,
     /// Requests of the warm-up. They count only in connections, bytes, and the rates sent and achieved, if they were
@@ -76,7 +82,7 @@ pub struct Report {
     pub ok_response_time_ms: Summary,
     /// Response times of complete replies by bins of 1, 2 and 5 in each decade.
     pub response_time_bins: Vec<Bin>,
-    /// Sent to last byte, or to decoded, complete replies only.
+    /// Sent to last byte, or to decoded, complete replies only. With retries, of each attempt.
     pub service_time_ms: Summary,
     /// Due to sent: the generator's own lateness.
     pub send_lateness_ms: Summary,
@@ -88,7 +94,7 @@ pub struct Report {
     /// Counts of quotes, if clients choose by price.
     #[serde(skip_serializing_if = "Option::is_none", default)]
     pub quotes: Option<QuoteUse>,
-    /// Complete replies by status.
+    /// Complete replies by status, to each attempt.
     pub statuses: BTreeMap<u16, u64>,
     /// The first explanation of each outcome.
     pub reasons: BTreeMap<String, String>,
@@ -135,6 +141,9 @@ pub struct PlanDescription {
     pub timeout: String,
     /// Time at the beginning that is not counted.
     pub warm_up: String,
+    /// Maximum number of retries and the back-off, if clients retry.
+    #[serde(skip_serializing_if = "Option::is_none", default)]
+    pub retries: Option<String>,
     /// Slowdown of decoding compared with this machine, if replies were decoded.
     #[serde(skip_serializing_if = "Option::is_none", default)]
     pub decoding_slowdown: Option<u32>,
@@ -161,6 +170,9 @@ pub struct PortionReport {
     pub achieved_rate: f64,
     /// Its requests.
     pub intended: u64,
+    /// Attempts of its requests. Equal to `intended` if clients do not retry, and absent from older reports.
+    #[serde(default)]
+    pub attempts: u64,
     /// Requests by outcome.
     pub outcomes: Outcomes,
     /// Due to last byte, of all its requests. A request without a complete reply is longer than any bound.
@@ -191,6 +203,7 @@ impl Report {
             planned_requests: plan.expected(),
             intended: run.intended,
             outcomes: run.outcomes,
+            attempts: plan.retries.map(|_| AttemptsReport::new(run)),
             stopped: run.stopped,
             warm_up_requests: run.warm_up,
             response_time_ms: run.response.censored_summary(),
@@ -236,9 +249,10 @@ impl Report {
 }
 
 fn reasons(run: &Run) -> BTreeMap<String, String> {
+    let occurred = |outcome| run.outcomes[outcome] + run.attempts.outcomes[outcome] > 0;
     run.reasons
         .iter()
-        .filter(|(outcome, _)| run.outcomes[**outcome] > 0)
+        .filter(|(outcome, _)| occurred(**outcome))
         .map(|(outcome, reason)| (outcome.name().to_owned(), reason.clone()))
         .collect()
 }
@@ -252,6 +266,7 @@ impl PortionReport {
             offered_rate: portion.offered.map(|rate| rate.as_per_second()),
             achieved_rate: part.completed as f64 / seconds,
             intended: part.outcomes.total(),
+            attempts: part.attempts,
             outcomes: part.outcomes,
             response_time_ms: part.responses.all().summary(),
             ok_response_time_ms: part.responses.ok().summary(),
@@ -278,6 +293,7 @@ impl PlanDescription {
             connect_timeout: plan.connect_timeout.to_string(),
             timeout: plan.timeout.to_string(),
             warm_up: plan.warm_up.to_string(),
+            retries: plan.retries.map(|policy| policy.to_string()),
             decoding_slowdown: plan.decoding,
             buying: plan.buying.as_ref().map(buying_in_words),
             threads: plan.threads,
@@ -323,15 +339,21 @@ fn buying_in_words(buying: &Buying) -> String {
     format!("offers of {}{words}", buying.broker)
 }
 
-/// Describes the client after the kind of connections, if it decodes or chooses by price.
+/// Describes the client after the kind of connections, if it retries, decodes or chooses by price.
 fn client_in_words(plan: &PlanDescription) -> String {
+    let retries = plan.retries.iter();
+    let retries: String = retries
+        .map(|retries| format!(", retries {retries}"))
+        .collect();
     let decoding = match plan.decoding_slowdown {
         None => String::new(),
         Some(1) => ", replies decoded".to_owned(),
         Some(times) => format!(", replies decoded {} times slower", thousands(times.into())),
     };
     let buying = plan.buying.iter();
-    buying.fold(decoding, |words, buying| format!("{words}, {buying}"))
+    buying.fold(retries + &decoding, |words, buying| {
+        format!("{words}, {buying}")
+    })
 }
 
 /// Outcomes that occurred, for lists without zeros.

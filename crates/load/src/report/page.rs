@@ -10,7 +10,8 @@ use posthaste_stats::{
 
 use super::text::millis;
 use super::{
-    PlanDescription, PortionReport, Report, client_in_words, occurred, reading, thousands,
+    AttemptsReport, PlanDescription, PortionReport, Report, client_in_words, occurred, reading,
+    thousands,
 };
 use crate::outcome::Outcome;
 use crate::results::Run;
@@ -27,7 +28,7 @@ pub fn page(report: &Report, run: &Run) -> String {
             client_in_words(&report.plan)
         ),
         opening: opening(report),
-        sections: vec![outcomes(report), times(report, run), course(report, run)],
+        sections: sections(report, run),
         footer: format!(
             "posthaste {}, seed {}",
             report.plan.version, report.plan.seed
@@ -44,6 +45,17 @@ pub fn page(report: &Report, run: &Run) -> String {
         }
     }
     page.html()
+}
+
+fn sections(report: &Report, run: &Run) -> Vec<Section> {
+    let attempts = report.attempts.as_ref();
+    let attempts = attempts.map(|attempts| attempt_section(report, attempts));
+    let others = [times(report, run), course(report, run)];
+    [outcomes(report)]
+        .into_iter()
+        .chain(attempts)
+        .chain(others)
+        .collect()
 }
 
 /// Warnings that invalidate the rest, then the cards.
@@ -154,6 +166,45 @@ fn outcomes(report: &Report) -> Section {
     }
 }
 
+/// Attempts by outcome, and requests by number of attempts.
+fn attempt_section(report: &Report, attempts: &AttemptsReport) -> Section {
+    let mut by_outcome = Table::new(["outcome of an attempt", "attempts", "share"]);
+    for (outcome, count) in occurred(&attempts.outcomes) {
+        let share = count as f64 / attempts.total as f64 * 100.0;
+        by_outcome.rows.push(vec![
+            Cell::text(outcome.name()),
+            Cell::number(thousands(count)),
+            Cell::number(format!("{share:.3} %")),
+        ]);
+    }
+    let mut by_number = Table::new(["attempts of a request", "requests", "share"]);
+    for (number, count) in attempts.by_number() {
+        let share = count as f64 / report.intended as f64 * 100.0;
+        by_number.rows.push(vec![
+            Cell::number(number.to_string()),
+            Cell::number(thousands(count)),
+            Cell::number(format!("{share:.3} %")),
+        ]);
+    }
+    let lead = format!(
+        "{} attempts for {} requests: {:.2} per request. {:.1} attempts were sent per second of the measured time, \
+         and {:.1} requests were due.",
+        thousands(attempts.total),
+        thousands(report.intended),
+        attempts.per_request,
+        attempts.rate,
+        report.offered_rate
+    );
+    Section {
+        blocks: vec![
+            Block::Text(lead),
+            Block::Table(by_outcome),
+            Block::Table(by_number),
+        ],
+        ..Section::new("Attempts")
+    }
+}
+
 /// Parameters of the run, as notes below each chart. A chart copied from the page still names its run.
 fn parameters(plan: &PlanDescription) -> Vec<String> {
     let PlanDescription {
@@ -261,10 +312,13 @@ fn table_of_times(report: &Report) -> Table {
         ("service time, replies", &report.service_time_ms),
         ("send lateness, sent", &report.send_lateness_ms),
     ];
+    let retries = report.attempts.as_ref();
+    let retries = retries.map(|attempts| ("retry lateness, sent", &attempts.retry_lateness_ms));
     let phases = Phases::NAMES.into_iter();
     let phases = phases.filter_map(|name| Some((name, report.phases_ms.get(name)?)));
     let with_values = |(_, times): &(&str, &Summary)| times.count > 0;
-    for (name, times) in fixed.into_iter().chain(phases).filter(with_values) {
+    let rows = fixed.into_iter().chain(retries).chain(phases);
+    for (name, times) in rows.filter(with_values) {
         row(name, times.count, &|statistic| reading(times, statistic));
     }
     table
@@ -441,6 +495,7 @@ mod tests {
             connect_timeout: "500ms".to_owned(),
             timeout: "30s".to_owned(),
             warm_up: "0s".to_owned(),
+            retries: None,
             decoding_slowdown: None,
             buying: None,
             threads: 1,

@@ -4,7 +4,7 @@ use std::fmt::Write as _;
 
 use posthaste_stats::{CensoredSummary, Statistic, Summary};
 
-use super::Report;
+use super::{AttemptsReport, Report};
 
 /// Renders the whole report as metrics with the prefix `posthaste_load_`.
 pub fn prometheus(report: &Report) -> String {
@@ -90,6 +90,9 @@ fn counters(out: &mut String, report: &Report) -> std::fmt::Result {
     for (status, count) in &report.statuses {
         writeln!(out, "posthaste_load_{name}{{status=\"{status}\"}} {count}")?;
     }
+    if let Some(attempts) = &report.attempts {
+        write_attempts(out, attempts)?;
+    }
     if let Some(decoded) = &report.decoded {
         let coded = decoded.bytes_coded;
         counter(out, "decoded_replies", "Replies decoded", decoded.replies)?;
@@ -105,6 +108,31 @@ fn counters(out: &mut String, report: &Report) -> std::fmt::Result {
         counter(out, "quotes_unreadable", help, quotes.unreadable)?;
     }
     Ok(())
+}
+
+fn write_attempts(out: &mut String, attempts: &AttemptsReport) -> std::fmt::Result {
+    let help = "Attempts sent per second of the measured time";
+    header(out, "attempt_rate", help, "gauge")?;
+    writeln!(out, "posthaste_load_attempt_rate {}", attempts.rate)?;
+    let name = "attempts_total";
+    header(out, name, "Attempts by outcome", "counter")?;
+    for (outcome, count) in attempts.outcomes.iter() {
+        writeln!(
+            out,
+            "posthaste_load_{name}{{outcome=\"{outcome}\"}} {count}"
+        )?;
+    }
+    let name = "requests_by_attempts_total";
+    header(out, name, "Requests by number of attempts", "counter")?;
+    for (number, count) in (1..).zip(&attempts.requests) {
+        let number: usize = number;
+        writeln!(
+            out,
+            "posthaste_load_{name}{{attempts=\"{number}\"}} {count}"
+        )?;
+    }
+    let help = "End of the back-off to sent, retries that were sent";
+    times(out, "retry_lateness", help, &attempts.retry_lateness_ms)
 }
 
 fn counter(out: &mut String, name: &str, help: &str, count: u64) -> std::fmt::Result {

@@ -5,7 +5,7 @@ use std::fmt::Write as _;
 use posthaste_stats::{CensoredSummary, Statistic, StatisticReading, Summary};
 
 use super::{Bin, PortionReport, Report, client_in_words, occurred, reading};
-use crate::outcome::Outcome;
+use crate::outcome::{Outcome, Outcomes};
 use crate::tally::Phases;
 
 /// Renders the report in at most 80 columns. Narrower terminals wrap it.
@@ -50,6 +50,7 @@ fn write(report: &Report, out: &mut String) -> std::fmt::Result {
     }
     rates(report, out)?;
     outcomes(report, out)?;
+    attempts(report, out)?;
     clients(report, out)?;
     writeln!(out)?;
     times(report, out)?;
@@ -94,8 +95,23 @@ fn rates(report: &Report, out: &mut String) -> std::fmt::Result {
 
 fn outcomes(report: &Report, out: &mut String) -> std::fmt::Result {
     writeln!(out, "requests   {} intended =", thousands(report.intended))?;
-    for (outcome, count) in occurred(&report.outcomes) {
-        let share = count as f64 / report.intended as f64 * 100.0;
+    shares(out, report, &report.outcomes)?;
+    if report.statuses.is_empty() {
+        return Ok(());
+    }
+    let statuses = report.statuses.iter();
+    let statuses = statuses.map(|(status, count)| format!("{status}: {}", thousands(*count)));
+    writeln!(
+        out,
+        "statuses   {}",
+        statuses.collect::<Vec<_>>().join("   ")
+    )
+}
+
+/// Counts by outcome with their shares of the sum.
+fn shares(out: &mut String, report: &Report, outcomes: &Outcomes) -> std::fmt::Result {
+    for (outcome, count) in occurred(outcomes) {
+        let share = count as f64 / outcomes.total() as f64 * 100.0;
         let reason = match outcome {
             Outcome::Ok => String::new(),
             _ => report.reason(outcome).map_or_else(
@@ -107,15 +123,30 @@ fn outcomes(report: &Report, out: &mut String) -> std::fmt::Result {
         let line = format!("{:>15} {name:<16}{share:6.2} %  {reason}", thousands(count));
         writeln!(out, "{}", line.trim_end())?;
     }
-    if report.statuses.is_empty() {
+    Ok(())
+}
+
+/// Attempts by outcome, and requests by number of attempts, if clients retry.
+fn attempts(report: &Report, out: &mut String) -> std::fmt::Result {
+    let Some(attempts) = &report.attempts else {
         return Ok(());
-    }
-    let statuses = report.statuses.iter();
-    let statuses = statuses.map(|(status, count)| format!("{status}: {}", thousands(*count)));
+    };
     writeln!(
         out,
-        "statuses   {}",
-        statuses.collect::<Vec<_>>().join("   ")
+        "attempts   {}, {:.2} per request, {}/s sent =",
+        thousands(attempts.total),
+        attempts.per_request,
+        rate(attempts.rate)
+    )?;
+    shares(out, report, &attempts.outcomes)?;
+    let numbers = attempts
+        .by_number()
+        .map(|(number, count)| format!("{number}: {}", thousands(count)));
+    let numbers: Vec<String> = numbers.collect();
+    writeln!(
+        out,
+        "requests by number of attempts   {}",
+        numbers.join("   ")
     )
 }
 
@@ -156,6 +187,9 @@ fn times(report: &Report, out: &mut String) -> std::fmt::Result {
     plain_row(out, "response, ok only", &report.ok_response_time_ms)?;
     plain_row(out, "service, replies", &report.service_time_ms)?;
     plain_row(out, "send lateness, sent", &report.send_lateness_ms)?;
+    if let Some(attempts) = &report.attempts {
+        plain_row(out, "retry lateness, sent", &attempts.retry_lateness_ms)?;
+    }
     for phase in Phases::NAMES {
         if let Some(times) = report.phases_ms.get(phase).filter(|times| times.count > 0) {
             plain_row(out, &format!("  {phase}, replies"), times)?;

@@ -5,5 +5,6 @@ mod bad_servers;
 mod buying;
 mod decoding;
 mod overload;
+mod retries;
 mod server;
 mod tls;

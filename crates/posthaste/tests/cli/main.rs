@@ -16,5 +16,6 @@ mod offers;
 mod outcomes;
 mod pattern;
 mod prices;
+mod retries;
 mod simulate;
 mod trust;

@@ -3,6 +3,7 @@
 mod buying;
 mod find;
 mod measure;
+mod retries;
 mod values;
 
 use std::fs;
@@ -16,6 +17,7 @@ use posthaste_soap::Version;
 use posthaste_units::{Rate, Ratio, Seed, Span};
 
 use self::buying::BuyingArgs;
+use self::retries::RetryArgs;
 use self::values::{Header, Ramp, RateSteps, mistyped_arrivals, precision, soap_version, threads};
 use super::checks::CheckFiles;
 use super::{Failure, print};
@@ -100,7 +102,7 @@ pub(crate) struct Args {
         help_heading = "Connections"
     )]
     connect_timeout: Span,
-    /// Give a reply up that is not complete by then
+    /// Give a reply up that is not complete by then, from the sending of its attempt
     #[arg(
         long,
         value_name = "T",
@@ -183,6 +185,9 @@ pub(crate) struct Args {
     slowdown: Option<u32>,
 
     #[command(flatten)]
+    retries: RetryArgs,
+
+    #[command(flatten)]
     buying: BuyingArgs,
 
     /// Accept any server certificate
@@ -233,7 +238,7 @@ pub(crate) struct Args {
         help_heading = "Generator"
     )]
     cpus: Vec<usize>,
-    /// Seed of arrivals and mix
+    /// Seed of arrivals, mix and back-offs
     #[arg(long, value_name = "N", default_value_t = Seed::default(), help_heading = "Generator")]
     seed: Seed,
 }
@@ -266,6 +271,8 @@ Examples:
       --clients 1 --connect-timeout 10s --timeout 2m --decode --slowdown 10000
   Clients that pay 0.40 EUR at most, by the offers of a broker; what is due while all are dearer is declined:
     posthaste load http://127.0.0.1:8080/ --rate 100/s --broker http://127.0.0.1:8090 --max-price 0.40EUR --type books
+  Clients that retry three times, after random waits of up to 100, 200 and 400 ms:
+    posthaste load http://127.0.0.1:8080/ --rate 300/s --timeout 1s --retries 3 --backoff exp:100ms
   A check of a build: the assertions as a file for the build server, and as a table for a pull request:
     posthaste load http://127.0.0.1:8080/ --rate 500/s --assert 'p99<200ms' --junit load.xml --markdown load.md
   Keep everything, and compare three runs with three of last week:
@@ -334,6 +341,7 @@ impl Args {
             connection_limit: self.max_connections.max(1),
             seed: self.seed,
             tls,
+            retries: self.retries.policy(),
             decoding: self.decoding(),
             buying: self.buying.buying(),
             ..Plan::new(requests, self.pace()?)
