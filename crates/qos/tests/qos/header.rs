@@ -3,6 +3,7 @@
 use posthaste_qos::{Custom, NAMESPACES, Priorities, Priority, QosBlock, bounds};
 use posthaste_soap::head::HeadScan;
 use posthaste_soap::{Limits, Version};
+use posthaste_units::{Ratio, Span};
 
 /// An envelope with this header.
 fn envelope(header: &str) -> String {
@@ -214,4 +215,50 @@ fn priorities_behind_a_selected_offer_are_found_and_those_within_it_are_not() {
     assert_eq!(read(first), delay(3));
     let within = "<q:WSQoSSoapHeader><selectedOffer><transportQoSPriorities><delay>3</delay></transportQoSPriorities></selectedOffer></q:WSQoSSoapHeader>";
     assert_eq!(read(within), (None, false));
+}
+
+/// The required processing time and reliability, and true if one was invalid.
+fn metrics(header: &str) -> (Option<Span>, Option<Ratio>, bool) {
+    let mut scan = HeadScan::new(&Limits::default(), QosBlock::default());
+    scan.feed(envelope(header).as_bytes());
+    let block = scan.blocks();
+    let unread = block.has_unread_metric();
+    (block.processing_time(), block.reliability(), unread)
+}
+
+#[test]
+fn server_metrics_are_read_next_to_priorities() {
+    let server = "<serverQoSMetrics><processingTime> 20.5 </processingTime>\
+         <reliability>0.99</reliability></serverQoSMetrics>";
+    let transport = "<transportQoSPriorities><delay>2</delay></transportQoSPriorities>";
+    let expected = (Some(Span::from_micros(20_500)), Ratio::new(0.99), false);
+    for info in [
+        format!("{server}{transport}"),
+        format!("{transport}{server}"),
+    ] {
+        assert_eq!(metrics(&block(&info)), expected, "{info}");
+        assert_eq!(read(&block(&info)), delay(2), "{info}");
+    }
+    // The first section and the first value count.
+    let late = "<serverQoSMetrics><processingTime>1</processingTime></serverQoSMetrics>";
+    assert_eq!(metrics(&block(&format!("{server}{late}"))), expected);
+    // A metric among the priorities is none, and a priority among the metrics is none.
+    let swapped = "<transportQoSPriorities><processingTime>1</processingTime></transportQoSPriorities>\
+         <serverQoSMetrics><delay>1</delay></serverQoSMetrics>";
+    assert_eq!(metrics(&block(swapped)), (None, None, false));
+    assert_eq!(read(&block(swapped)), (None, false));
+}
+
+#[test]
+fn a_metric_out_of_its_range_is_reported() {
+    for value in ["-1", "x", "", "1e300", "NaN"] {
+        let server = |name: &str| {
+            let metric = format!("<{name}>{value}</{name}>");
+            metrics(&block(&format!(
+                "<serverQoSMetrics>{metric}</serverQoSMetrics>"
+            )))
+        };
+        assert_eq!(server("processingTime"), (None, None, true), "{value:?}");
+        assert_eq!(server("reliability"), (None, None, true), "{value:?}");
+    }
 }
