@@ -5,7 +5,8 @@
 //! of the WS-QoS schema ([`Document::read`]) or from JSON (serde, the same names). An [`Ontology`] defines the better
 //! direction of a custom metric, [`Rates`] are exchange rates. [`objections`] lists the mismatches of an offer,
 //! [`is_adequate`] tests for any, [`Ranking`] orders adequate offers, and [`index`] finds the cheapest one.
-//! [`marking`] selects the DSCP mark of a reply. [`QosBlock`] reads a request's SOAP header.
+//! [`selection`] chooses the offer of one request by promised and measured quality. [`marking`] selects the DSCP mark of a
+//! reply. [`QosBlock`] reads a request's SOAP header.
 //!
 //! Sources and storage of offers belong to a broker.
 //!
@@ -29,6 +30,7 @@ mod matching;
 mod money;
 mod ontology;
 mod ranking;
+pub mod selection;
 mod xml;
 
 pub use definition::{

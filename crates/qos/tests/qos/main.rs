@@ -7,3 +7,4 @@ mod made;
 mod matching;
 mod money;
 mod ranking;
+mod selection;

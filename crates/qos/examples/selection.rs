@@ -1,0 +1,82 @@
+//! Cost of the choice of an offer, by the place of the cheapest adequate one.
+//!
+//! `cargo run --release -p posthaste-qos --example selection -- [OFFERS] [TIMES]`
+
+use std::hint::black_box;
+use std::time;
+
+use jiff::{SignedDuration, Timestamp};
+use posthaste_qos::selection::{
+    Judgement, MeasuredQuality, OfferTable, Promised, RequestTerms, RoutedOffer,
+};
+use posthaste_qos::{Currency, Money};
+use posthaste_units::{Ratio, Span};
+
+fn main() {
+    let mut arguments = std::env::args().skip(1);
+    let mut number = |default| {
+        let argument = arguments.next();
+        argument.map_or(default, |text| text.parse().expect("a number"))
+    };
+    let (offers, times) = (number(1000), number(20_000));
+    let cases = [
+        ("the first is adequate", 0, false),
+        ("half of them are too slow", offers / 2, false),
+        ("only the last is fast enough", offers - 1, false),
+        (
+            "only the last is fast enough, all at one price",
+            offers - 1,
+            true,
+        ),
+        ("none is fast enough", offers, false),
+    ];
+    println!("{offers} offers, {times} choices each");
+    for (what, slow, one_price) in cases {
+        let table = table(offers, slow, one_price);
+        println!("{what}: {} ns", cost(&table, times));
+    }
+}
+
+/// Offers of which the first `slow` are measured as slower than they promise.
+fn table(offers: u64, slow: u64, one_price: bool) -> OfferTable<()> {
+    let currency: Currency = "EUR".parse().expect("a currency");
+    let offer = |place: u64| {
+        let p99 = Span::from_millis(if place < slow { 900 } else { 20 });
+        RoutedOffer {
+            name: format!("offer-{place}"),
+            price: Money::from_micros(if one_price { 1 } else { place }, currency)
+                .expect("an amount"),
+            promised: Promised {
+                time: Some(Span::from_millis(50)),
+                reliability: Ratio::new(0.999),
+            },
+            expires: Timestamp::UNIX_EPOCH + SignedDuration::from_hours(1),
+            endpoint: (place % 256) as u32,
+            measured: MeasuredQuality {
+                requests: 100,
+                failures: 0,
+                p50: p99 / 2,
+                p99,
+            },
+            data: (),
+        }
+    };
+    OfferTable::new(currency, (0..offers).map(offer).collect())
+}
+
+/// Nanoseconds of a choice, with the preparation of the terms.
+fn cost(table: &OfferTable<()>, times: u64) -> u128 {
+    let terms = RequestTerms {
+        max_latency: Some("200ms".parse().expect("a bound")),
+        min_reliability: Ratio::new(0.99),
+        ..RequestTerms::default()
+    };
+    let in_flight = vec![Some(0); 256];
+    let begun = time::Instant::now();
+    for turn in 0..times {
+        let judgement = Judgement::new(black_box(&terms), Timestamp::UNIX_EPOCH);
+        let usable = |endpoint: u32| in_flight[endpoint as usize];
+        let _ = black_box(table.choose(&judgement, None, turn as usize, usable));
+    }
+    begun.elapsed().as_nanos() / u128::from(times.max(1))
+}

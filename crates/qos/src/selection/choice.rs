@@ -1,0 +1,297 @@
+//! The choice of an offer for one request, and the reasons against others.
+
+use jiff::Timestamp;
+
+use super::table::{OfferTable, Row, UNSTATED_TIME, share};
+use super::terms::{Percentile, RequestTerms};
+
+/// Offers of one price that are compared by their requests in flight. More would only spread them more evenly.
+const COMPARED: usize = 16;
+
+/// A chosen offer.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Choice {
+    /// Its place in [`OfferTable::offers`].
+    pub place: usize,
+    /// Reason for the choice.
+    pub ground: Ground,
+}
+
+/// Reason for a choice.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Ground {
+    /// The cheapest adequate offer.
+    Cheapest,
+    /// The offer that the request has selected.
+    Selected,
+    /// An offer that is passed over because of its measurement, to measure it again.
+    Probe,
+}
+
+/// Reasons why no offer is adequate.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct NoOffer {
+    /// Place of the cheapest offer that is adequate except for its price.
+    pub too_expensive: Option<usize>,
+}
+
+/// Reason against an offer.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum PassReason {
+    /// Its price is above the maximum.
+    Price,
+    /// It has ended.
+    Expired,
+    /// It promises no processing time, or a longer one.
+    PromisedSlow,
+    /// It promises no reliability, or a lower one.
+    PromisedUnreliable,
+    /// Its measured times are above the bound.
+    MeasuredSlow,
+    /// Its measured failures are above the bound.
+    MeasuredFailing,
+    /// Its endpoint is excluded, or has failed for this request.
+    Unreachable,
+}
+
+impl PassReason {
+    /// Every reason, in the order in which they are judged.
+    pub const ALL: [Self; 7] = [
+        Self::Price,
+        Self::Expired,
+        Self::PromisedSlow,
+        Self::PromisedUnreliable,
+        Self::MeasuredSlow,
+        Self::MeasuredFailing,
+        Self::Unreachable,
+    ];
+
+    /// Its name in fields and metrics.
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Price => "price",
+            Self::Expired => "expired",
+            Self::PromisedSlow => "promised-slow",
+            Self::PromisedUnreliable => "promised-unreliable",
+            Self::MeasuredSlow => "measured-slow",
+            Self::MeasuredFailing => "measured-failing",
+            Self::Unreachable => "unreachable",
+        }
+    }
+
+    /// True if the promise is right, and only the measurement is against the offer.
+    pub const fn is_measured(self) -> bool {
+        matches!(self, Self::MeasuredSlow | Self::MeasuredFailing)
+    }
+}
+
+/// Terms of one request in the units of the table, at one moment.
+#[derive(Clone, Copy, Debug)]
+pub struct Judgement {
+    price: u64,
+    now: i64,
+    time: u64,
+    percentile: Percentile,
+    reliability: u32,
+    /// Least measured share of success.
+    success: u32,
+    /// `success` follows from no stated term.
+    is_implied: bool,
+}
+
+impl Judgement {
+    /// Prepares the terms of a request for comparison. The currency of a maximum price must be that of the table.
+    pub fn new(terms: &RequestTerms, now: Timestamp) -> Self {
+        let latency = terms.max_latency;
+        let reliability = terms.min_reliability.map(|least| share(least.get()));
+        Self {
+            price: terms.max_price.map_or(u64::MAX, |most| most.micros()),
+            now: now.as_millisecond(),
+            time: latency.map_or(UNSTATED_TIME, |bound| {
+                bound.most.as_nanos().min(UNSTATED_TIME - 1)
+            }),
+            percentile: latency.map_or(Percentile::default(), |bound| bound.percentile),
+            reliability: reliability.unwrap_or(0),
+            success: reliability.unwrap_or(share(0.5)),
+            is_implied: reliability.is_none(),
+        }
+    }
+
+    /// Reason against an offer, apart from its endpoint.
+    fn objection(&self, row: &Row) -> Option<PassReason> {
+        if self.is_adequate(row) && row.price <= self.price {
+            return None;
+        }
+        let is_slow = row.time > self.time;
+        Some(match row {
+            _ if row.price > self.price => PassReason::Price,
+            _ if row.expires <= self.now => PassReason::Expired,
+            _ if is_slow => PassReason::PromisedSlow,
+            _ if row.reliability < self.reliability => PassReason::PromisedUnreliable,
+            _ if self.measured(row) > self.time => PassReason::MeasuredSlow,
+            _ => PassReason::MeasuredFailing,
+        })
+    }
+
+    /// True if nothing but the price or the endpoint may be against the offer.
+    fn is_adequate(&self, row: &Row) -> bool {
+        // Without branches: the rows of a worst case differ in what is against them.
+        (row.expires > self.now)
+            & (row.time <= self.time)
+            & (row.reliability >= self.reliability)
+            & (self.measured(row) <= self.time)
+            & (row.success >= self.success)
+    }
+
+    fn measured(&self, row: &Row) -> u64 {
+        match self.percentile {
+            Percentile::P50 => row.p50,
+            Percentile::P99 => row.p99,
+        }
+    }
+
+    /// The same terms without the reliability that nobody has stated. `None` if it was stated.
+    fn without_implied(&self) -> Option<Self> {
+        self.is_implied.then_some(Self {
+            success: 0,
+            is_implied: false,
+            ..*self
+        })
+    }
+}
+
+impl<T> OfferTable<T> {
+    /// Chooses an offer. `in_flight` returns the requests in flight to an endpoint, or `None` if it cannot be used.
+    /// Offers of one price take turns, starting at `turn`.
+    pub fn choose(
+        &self,
+        judgement: &Judgement,
+        selected: Option<&str>,
+        turn: usize,
+        in_flight: impl Fn(u32) -> Option<usize>,
+    ) -> Result<Choice, NoOffer> {
+        if let Some(place) = self.selected(judgement, selected, &in_flight) {
+            return Ok(Choice {
+                place,
+                ground: Ground::Selected,
+            });
+        }
+        let found = self.cheapest(judgement, turn, &in_flight);
+        let lenient = || {
+            let judgement = judgement.without_implied()?;
+            self.cheapest(&judgement, turn, &in_flight).ok()
+        };
+        found.or_else(|none| lenient().ok_or(none))
+    }
+
+    /// Chooses an offer before the place `end` that only its measurement is against: the first after the place `after`,
+    /// in turn. A request goes there to measure it again.
+    pub fn probe(
+        &self,
+        judgement: &Judgement,
+        end: usize,
+        after: usize,
+        in_flight: impl Fn(u32) -> Option<usize>,
+    ) -> Option<Choice> {
+        let is_due = |place: &usize| {
+            let row = &self.rows[*place];
+            let objection = judgement.objection(row);
+            objection.is_some_and(PassReason::is_measured) && in_flight(row.endpoint).is_some()
+        };
+        let end = end.min(self.rows.len());
+        let middle = (after + 1).min(end);
+        let place = (middle..end).chain(0..middle).find(is_due)?;
+        Some(Choice {
+            place,
+            ground: Ground::Probe,
+        })
+    }
+
+    /// The reason against the offer at `place`. `None` if it is adequate.
+    pub fn objection(
+        &self,
+        judgement: &Judgement,
+        place: usize,
+        in_flight: impl Fn(u32) -> Option<usize>,
+    ) -> Option<PassReason> {
+        let row = &self.rows[place];
+        let unreachable = || in_flight(row.endpoint).is_none();
+        judgement
+            .objection(row)
+            .or_else(|| unreachable().then_some(PassReason::Unreachable))
+    }
+
+    fn selected(
+        &self,
+        judgement: &Judgement,
+        selected: Option<&str>,
+        in_flight: &impl Fn(u32) -> Option<usize>,
+    ) -> Option<usize> {
+        let places = self.named(selected?).iter().copied();
+        let is_usable = |place: &usize| {
+            let row = &self.rows[*place];
+            judgement.objection(row).is_none() && in_flight(row.endpoint).is_some()
+        };
+        places.into_iter().find(is_usable)
+    }
+
+    fn cheapest(
+        &self,
+        judgement: &Judgement,
+        turn: usize,
+        in_flight: &impl Fn(u32) -> Option<usize>,
+    ) -> Result<Choice, NoOffer> {
+        let mut start = 0;
+        while let Some(first) = self.rows.get(start) {
+            if first.price > judgement.price {
+                break;
+            }
+            let end = first.end as usize;
+            let found = match end - start {
+                1 => self.is_usable(judgement, start, in_flight).then_some(start),
+                _ => self.least_busy(judgement, (start, end), turn, in_flight),
+            };
+            if let Some(place) = found {
+                return Ok(Choice {
+                    place,
+                    ground: Ground::Cheapest,
+                });
+            }
+            start = end;
+        }
+        let more =
+            (start..self.rows.len()).find(|place| self.is_usable(judgement, *place, in_flight));
+        Err(NoOffer {
+            too_expensive: more,
+        })
+    }
+
+    fn is_usable(
+        &self,
+        judgement: &Judgement,
+        place: usize,
+        in_flight: &impl Fn(u32) -> Option<usize>,
+    ) -> bool {
+        let row = &self.rows[place];
+        judgement.is_adequate(row) && in_flight(row.endpoint).is_some()
+    }
+
+    /// The offer of one price whose endpoint has the fewest requests in flight, of the first [`COMPARED`] usable ones
+    /// from the turn on.
+    fn least_busy(
+        &self,
+        judgement: &Judgement,
+        (start, end): (usize, usize),
+        turn: usize,
+        in_flight: &impl Fn(u32) -> Option<usize>,
+    ) -> Option<usize> {
+        let first = start + turn % (end - start);
+        let usable = (first..end).chain(start..first).filter_map(|place| {
+            let row = &self.rows[place];
+            let busy = judgement.is_adequate(row).then(|| in_flight(row.endpoint));
+            Some((busy??, place))
+        });
+        let least = usable.take(COMPARED).min_by_key(|(busy, _)| *busy);
+        least.map(|(_, place)| place)
+    }
+}

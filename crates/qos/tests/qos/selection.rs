@@ -1,0 +1,399 @@
+//! The choice of an offer for one request, compared with the simplest implementation, and measured quality.
+
+use jiff::{SignedDuration, Timestamp};
+use posthaste_qos::selection::{
+    Ground, Judgement, LatencyBound, MIN_REQUESTS, MeasuredEnd, MeasuredQuality, OfferTable,
+    PassReason, Percentile, Promised, QualityWindow, RequestTerms, RoutedOffer,
+};
+use posthaste_qos::{Definition, Info, Money, Offer, Protocols, Requires, is_adequate};
+use posthaste_units::{Instant, Ratio, Span};
+use proptest::collection::{btree_map, vec};
+use proptest::option::of;
+use proptest::prelude::*;
+
+use super::made::{Known, at, currency, euros, term};
+
+/// An offer before it is in a table: the offer, its endpoint and its measurement.
+type Given = (Offer, u32, MeasuredQuality);
+
+fn ratio() -> impl Strategy<Value = Ratio> {
+    (0..=4_u32).prop_map(|quarters| Ratio::new(f64::from(quarters) / 4.0).unwrap())
+}
+
+fn time() -> impl Strategy<Value = Span> {
+    (1..5_u64).prop_map(|tens| Span::from_millis(tens * 10))
+}
+
+fn price() -> impl Strategy<Value = Money> {
+    (0..4_u64).prop_map(|micros| Money::from_micros(micros, currency("EUR")).unwrap())
+}
+
+fn info() -> impl Strategy<Value = Info> {
+    (of(time()), of(ratio())).prop_map(|(time, reliability)| {
+        let mut info = Info::default();
+        info.server.processing_time = time;
+        info.server.reliability = reliability;
+        info
+    })
+}
+
+fn definition() -> impl Strategy<Value = Definition> {
+    (info(), btree_map("[ab]", info(), 0..3)).prop_map(|(default, operations)| Definition {
+        default,
+        operations,
+        ..Definition::default()
+    })
+}
+
+fn measured() -> impl Strategy<Value = MeasuredQuality> {
+    let requests = prop_oneof![
+        Just(MIN_REQUESTS - 1),
+        Just(MIN_REQUESTS),
+        Just(4 * MIN_REQUESTS)
+    ];
+    (requests, 0..=4_u32, time(), time()).prop_map(|(requests, quarters, p50, more)| {
+        MeasuredQuality {
+            requests,
+            failures: requests * quarters / 4,
+            p50,
+            p99: p50 + more,
+        }
+    })
+}
+
+/// Ends before and after the moment of the tests.
+fn expiry() -> impl Strategy<Value = Timestamp> {
+    (-1..3_i64).prop_map(|seconds| Known::new().world().now + SignedDuration::from_secs(seconds))
+}
+
+fn given() -> impl Strategy<Value = Given> {
+    let offer = ("[xyz]", expiry(), definition(), price());
+    (offer, 0..3_u32, measured()).prop_map(
+        |((name, expires, mut qos, price), endpoint, quality)| {
+            qos.price = Some(price);
+            let offer = Offer {
+                name,
+                expires,
+                endpoint: None,
+                qos,
+            };
+            (offer, endpoint, quality)
+        },
+    )
+}
+
+fn bound() -> impl Strategy<Value = LatencyBound> {
+    let percentile = prop_oneof![Just(Percentile::P50), Just(Percentile::P99)];
+    (time(), percentile).prop_map(|(most, percentile)| LatencyBound { most, percentile })
+}
+
+fn terms() -> impl Strategy<Value = RequestTerms> {
+    (of(price()), of(bound()), of(ratio()), of("[wxyz]")).prop_map(
+        |(max_price, max_latency, min_reliability, selected)| RequestTerms {
+            max_price,
+            max_latency,
+            min_reliability,
+            selected,
+        },
+    )
+}
+
+fn table(given: &[Given]) -> OfferTable<usize> {
+    let routed = |(place, (offer, endpoint, measured)): (usize, &Given)| RoutedOffer {
+        name: offer.name.clone(),
+        price: offer.qos.price.unwrap(),
+        promised: Promised::of(&offer.qos),
+        expires: offer.expires,
+        endpoint: *endpoint,
+        measured: *measured,
+        data: place,
+    };
+    let offers = given.iter().enumerate().map(routed).collect();
+    OfferTable::new(currency("EUR"), offers)
+}
+
+/// The terms as a requirement, for the comparison of WS-QoS.
+fn requirement(terms: &RequestTerms) -> Definition {
+    let mut wanted = Definition {
+        price: terms.max_price,
+        ..Definition::default()
+    };
+    wanted.default.server.processing_time = terms.max_latency.map(|bound| bound.most);
+    wanted.default.server.reliability = terms.min_reliability;
+    wanted
+}
+
+/// True if the measurement contradicts the terms. `least` is the least share of success.
+fn contradicts(quality: &MeasuredQuality, terms: &RequestTerms, least: f64) -> bool {
+    let slow = terms.max_latency.is_some_and(|bound| {
+        let time = match bound.percentile {
+            Percentile::P50 => quality.p50,
+            Percentile::P99 => quality.p99,
+        };
+        time > bound.most
+    });
+    quality.requests >= MIN_REQUESTS && (slow || quality.success() < least)
+}
+
+/// Every usable offer by the rules, or those that only the measurement is against.
+fn usable(given: &[Given], terms: &RequestTerms, busy: &[Option<usize>]) -> Vec<usize> {
+    let known = Known::new();
+    let wanted = requirement(terms);
+    let with_least = |least: f64| -> Vec<usize> {
+        let is_usable = |place: &usize| {
+            let (offer, endpoint, quality) = &given[*place];
+            is_adequate(offer, &wanted, &known.world())
+                && !contradicts(quality, terms, least)
+                && busy[*endpoint as usize].is_some()
+        };
+        (0..given.len()).filter(is_usable).collect()
+    };
+    match terms.min_reliability {
+        Some(least) => with_least(least.get()),
+        None => {
+            let strict = with_least(0.5);
+            if strict.is_empty() {
+                with_least(0.0)
+            } else {
+                strict
+            }
+        }
+    }
+}
+
+proptest! {
+    #[test]
+    fn the_choice_is_that_of_the_rules_spelt_out(
+        given in vec(given(), 0..12),
+        terms in terms(),
+        busy in vec(of(0..3_usize), 3),
+        turn in 0..20_usize,
+    ) {
+        let table = table(&given);
+        let world = Known::new();
+        let judgement = Judgement::new(&terms, world.world().now);
+        let in_flight = |endpoint: u32| busy[endpoint as usize];
+        let chosen = table.choose(&judgement, terms.selected.as_deref(), turn, in_flight);
+        let right = usable(&given, &terms, &busy);
+        let price = |place: usize| given[place].0.qos.price.unwrap().micros();
+        let strict = |place: &usize| {
+            let least = terms.min_reliability.map_or(0.5, Ratio::get);
+            !contradicts(&given[*place].2, &terms, least)
+        };
+        let named: Vec<usize> = match &terms.selected {
+            Some(name) => {
+                let of_name = right.iter().copied().filter(|place| given[*place].0.name == *name);
+                of_name.filter(strict).collect()
+            }
+            None => Vec::new(),
+        };
+        match chosen {
+            Ok(choice) if choice.ground == Ground::Selected => {
+                let place = table.offers()[choice.place].data;
+                prop_assert!(named.contains(&place));
+                prop_assert_eq!(price(place), named.iter().map(|p| price(*p)).min().unwrap());
+            }
+            Ok(choice) => {
+                prop_assert_eq!(choice.ground, Ground::Cheapest);
+                prop_assert!(named.is_empty());
+                let place = table.offers()[choice.place].data;
+                prop_assert!(right.contains(&place), "an inadequate offer is chosen");
+                let cheapest = right.iter().map(|p| price(*p)).min().unwrap();
+                prop_assert_eq!(price(place), cheapest);
+                // Fewer than the bound on comparisons, so the least of all.
+                let load = |place: usize| busy[given[place].1 as usize].unwrap();
+                let equal = right.iter().filter(|p| price(**p) == cheapest);
+                prop_assert_eq!(load(place), equal.map(|p| load(*p)).min().unwrap());
+            }
+            Err(none) => {
+                prop_assert!(right.is_empty());
+                let any_price = RequestTerms { max_price: None, ..terms.clone() };
+                let right = usable(&given, &any_price, &busy);
+                let right: Vec<_> = right.into_iter().filter(strict).collect();
+                let place = none.too_expensive.map(|place| table.offers()[place].data);
+                prop_assert_eq!(place.is_some(), !right.is_empty());
+                if let Some(place) = place {
+                    prop_assert!(right.contains(&place));
+                    prop_assert_eq!(Some(price(place)), right.iter().map(|p| price(*p)).min());
+                }
+            }
+        }
+    }
+
+    #[test]
+    fn every_offer_has_an_objection_or_is_adequate(
+        given in vec(given(), 1..12),
+        terms in terms(),
+        busy in vec(of(0..3_usize), 3),
+    ) {
+        let table = table(&given);
+        let known = Known::new();
+        let judgement = Judgement::new(&terms, known.world().now);
+        let in_flight = |endpoint: u32| busy[endpoint as usize];
+        let wanted = requirement(&terms);
+        let least = terms.min_reliability.map_or(0.5, Ratio::get);
+        for (place, routed) in table.offers().iter().enumerate() {
+            let (offer, endpoint, quality) = &given[routed.data];
+            let promise = is_adequate(offer, &wanted, &known.world());
+            let measured = contradicts(quality, &terms, least);
+            let is_reachable = busy[*endpoint as usize].is_some();
+            let objection = table.objection(&judgement, place, in_flight);
+            prop_assert_eq!(objection.is_none(), promise && !measured && is_reachable);
+            let is_measured = objection.is_some_and(PassReason::is_measured);
+            prop_assert_eq!(is_measured, promise && measured);
+        }
+    }
+
+    #[test]
+    fn probes_take_turns_among_offers_that_were_measured_as_bad(
+        given in vec(given(), 1..12),
+        terms in terms(),
+        end in 0..14_usize,
+    ) {
+        let table = table(&given);
+        let judgement = Judgement::new(&terms, Known::new().world().now);
+        let reachable = |_: u32| Some(0);
+        let bad = |place: &usize| {
+            let objection = table.objection(&judgement, *place, reachable);
+            objection.is_some_and(PassReason::is_measured)
+        };
+        let bad: Vec<usize> = (0..end.min(given.len())).filter(bad).collect();
+        let mut last = usize::MAX - 1;
+        let mut seen = Vec::new();
+        for _ in 0..bad.len() {
+            let choice = table.probe(&judgement, end, last, reachable).unwrap();
+            prop_assert_eq!(choice.ground, Ground::Probe);
+            last = choice.place;
+            seen.push(last);
+        }
+        prop_assert_eq!(&seen, &bad);
+        prop_assert!(bad.is_empty() == table.probe(&judgement, end, last, reachable).is_none());
+    }
+
+    #[test]
+    fn a_window_summarises_the_requests_of_the_last_minutes(
+        events in vec((0..4_000_u64, of(0..400_u64), any::<bool>()), 0..120),
+        rest in 0..30_000_u64,
+    ) {
+        let window = Span::from_secs(8);
+        let mut quality = QualityWindow::new(window);
+        let mut now = Instant::ORIGIN + Span::from_secs(1_000);
+        let mut ended = Vec::new();
+        for (wait, millis, judged) in events {
+            now += Span::from_millis(wait);
+            let start = quality.start(now);
+            let end = match millis {
+                _ if !judged => MeasuredEnd::Unjudged,
+                Some(millis) => MeasuredEnd::Served(Span::from_millis(millis)),
+                None => MeasuredEnd::Failed,
+            };
+            if judged {
+                ended.push((now, millis.map(Span::from_millis)));
+            }
+            quality.end(start, now, end);
+        }
+        now += Span::from_millis(rest);
+        let told = quality.quality(now);
+        // The window covers its current second and the seven before.
+        let slot = |at: Instant| at.as_nanos() / Span::from_secs(1).as_nanos();
+        ended.retain(|(at, _)| slot(*at) + 8 > slot(now));
+        let mut times: Vec<Span> = ended.iter().map(|(_, time)| time.unwrap_or(Span::MAX)).collect();
+        times.sort();
+        prop_assert_eq!(told.requests as usize, times.len());
+        prop_assert_eq!(told.failures as usize, ended.iter().filter(|(_, time)| time.is_none()).count());
+        for (percent, told) in [(50, told.p50), (99, told.p99)] {
+            let rank = (times.len() * percent).div_ceil(100);
+            let Some(exact) = rank.checked_sub(1).map(|place| times[place]) else {
+                prop_assert_eq!(told, Span::ZERO);
+                continue;
+            };
+            // Never below the exact value, and above it by a sixteenth, or by the first bucket.
+            prop_assert!(told >= exact, "{told} for {exact}");
+            let most = exact.as_nanos().saturating_add((exact.as_nanos() / 16).max(1 << 17) + 1);
+            prop_assert!(exact == Span::MAX || told.as_nanos() <= most, "{told} for {exact}");
+        }
+    }
+}
+
+#[test]
+fn an_endpoint_that_hangs_is_noticed_before_its_requests_end() {
+    let mut quality = QualityWindow::new(Span::from_secs(120));
+    let mut now = Instant::ORIGIN + Span::from_secs(500);
+    let started: Vec<_> = (0..30).map(|_| quality.start(now)).collect();
+    assert_eq!(quality.quality(now).requests, 0, "they are new");
+    now += Span::from_millis(700);
+    let seen = quality.quality(now);
+    assert_eq!(seen.requests, 30);
+    assert!(seen.p50 >= Span::from_millis(400), "{seen:?}");
+    // Longer than the requests are counted by their tick.
+    now += Span::from_secs(60);
+    let seen = quality.quality(now);
+    assert!(
+        seen.requests == 30 && seen.p50 >= Span::from_secs(40),
+        "{seen:?}"
+    );
+    for start in started {
+        quality.end(start, now, MeasuredEnd::Unjudged);
+    }
+    assert_eq!(quality.quality(now), MeasuredQuality::default());
+}
+
+#[test]
+fn requests_under_way_do_not_make_an_endpoint_look_faster() {
+    let mut quality = QualityWindow::new(Span::from_secs(120));
+    let now = Instant::ORIGIN + Span::from_secs(500);
+    for _ in 0..20 {
+        let start = quality.start(now);
+        quality.end(start, now, MeasuredEnd::Served(Span::from_secs(5)));
+    }
+    let before = quality.quality(now);
+    let _under_way: Vec<_> = (0..100).map(|_| quality.start(now)).collect();
+    assert_eq!(quality.quality(now + Span::from_secs(1)), before);
+}
+
+#[test]
+fn offers_of_one_price_take_turns() {
+    let qos = |price| Definition {
+        price: Some(euros(price)),
+        ..Definition::default()
+    };
+    let offer = |name: &str, price| Offer {
+        name: name.to_owned(),
+        expires: at("2026-01-01T00:01:00Z"),
+        endpoint: None,
+        qos: qos(price),
+    };
+    let given: Vec<Given> = [("a", "0.1"), ("b", "0.1"), ("c", "0.1"), ("d", "0.2")]
+        .iter()
+        .zip(0..)
+        .map(|((name, price), endpoint)| (offer(name, price), endpoint, MeasuredQuality::default()))
+        .collect();
+    let table = table(&given);
+    let judgement = Judgement::new(&RequestTerms::default(), at("2026-01-01T00:00:00Z"));
+    let chosen = |turn| {
+        let choice = table.choose(&judgement, None, turn, |_| Some(7)).unwrap();
+        table.offers()[choice.place].name.clone()
+    };
+    let names: Vec<String> = (0..6).map(chosen).collect();
+    assert_eq!(names, ["a", "b", "c", "a", "b", "c"]);
+}
+
+#[test]
+fn an_offer_that_requires_something_of_its_client_is_recognised() {
+    let protocols = |requires| Protocols {
+        protocols: vec![term("secret")],
+        requires,
+    };
+    let with = |requires| {
+        let mut definition = Definition::default();
+        definition.default.security.push(protocols(requires));
+        definition
+    };
+    assert!(!with(Requires::None).requires_of_client());
+    assert!(with(Requires::One).requires_of_client());
+    assert!(with(Requires::All).requires_of_client());
+    let mut in_operation = Definition::default();
+    let own = with(Requires::All).default;
+    in_operation.operations.insert("buy".to_owned(), own);
+    assert!(in_operation.requires_of_client());
+}
