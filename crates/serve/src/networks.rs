@@ -11,6 +11,11 @@ use serde::{Deserialize, Deserializer};
 pub struct Networks(Vec<IpNet>);
 
 impl Networks {
+    /// Returns the set of one network or address. `None` if `text` is neither.
+    pub fn one(text: &str) -> Option<Self> {
+        read(text).map(|network| Self(vec![network]))
+    }
+
     /// True if no address belongs to the set.
     pub fn is_empty(&self) -> bool {
         self.0.is_empty()
@@ -71,6 +76,9 @@ mod tests {
             assert_eq!(set.contains(address.parse().unwrap()), belongs, "{address}");
         }
         assert!(!networks("[]").unwrap().contains([127, 0, 0, 1].into()));
+        let one = Networks::one("10.1.0.0/16").unwrap();
+        assert!(one.contains([10, 1, 2, 3].into()) && !one.contains([10, 2, 0, 1].into()));
+        assert_eq!(Networks::one("10.1.0"), None);
     }
 
     #[test]
