@@ -12,7 +12,7 @@ use url::form_urlencoded::byte_serialize;
 use crate::error::{Error, UrlError};
 use crate::wire::RemoteServer;
 
-const JSON: &str = "application/json";
+pub(crate) const JSON: &str = "application/json";
 
 /// A broker's client.
 #[derive(Clone)]
@@ -177,7 +177,7 @@ impl BrokerClient {
         serde_json::from_slice(&answer).map_err(|error| Error::Senseless(error.into()))
     }
 
-    async fn tell(
+    pub(crate) async fn tell(
         &self,
         method: Method,
         path: &str,
@@ -197,7 +197,7 @@ fn path(kind: &str, provider: &str) -> String {
 }
 
 /// Encodes a name for a path or query. A space is %20, which both decode.
-fn encoded(name: &str) -> String {
+pub(crate) fn encoded(name: &str) -> String {
     byte_serialize(name.as_bytes())
         .collect::<String>()
         .replace('+', "%20")

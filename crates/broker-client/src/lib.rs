@@ -1,4 +1,4 @@
-//! Client of a broker: query the best offer, publish, follow changes.
+//! Client of a broker: query the best offer, publish, follow changes, report measured quality.
 //!
 //! A [`BrokerClient`] holds the address of a broker and, for publishing, a provider's token. Each call opens a new
 //! connection. Frequent readers should follow the changes instead. [`Follower`] has its own thread and reconnects.
@@ -9,6 +9,7 @@ mod document;
 mod error;
 mod events;
 mod follower;
+mod quality;
 mod sink;
 mod soap;
 mod wire;
@@ -18,6 +19,7 @@ pub use document::RemoteDocument;
 pub use error::{Error, UrlError};
 pub use events::{Event, EventReader, Put};
 pub use follower::{Follower, FollowerEvent};
+pub use quality::{MAX_MEASURED, MeasuredOffer, QualityReport};
 pub use sink::Sink;
 pub use soap::Endpoint;
 

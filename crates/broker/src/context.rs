@@ -6,6 +6,7 @@ use std::sync::Arc;
 use posthaste_serve::ConnectionCounters;
 use posthaste_soap::wsdl::Service;
 
+use crate::measurements::Measurements;
 use crate::metrics::BrokerMetrics;
 use crate::quota::Quota;
 use crate::registry::Registry;
@@ -21,6 +22,8 @@ pub(crate) struct BrokerContext {
     /// Limits the changes per token.
     pub(crate) quota: Quota,
     pub(crate) metrics: Arc<BrokerMetrics>,
+    /// Measured quality as gateways report it.
+    pub(crate) measurements: Measurements,
     pub(crate) counters: Arc<ConnectionCounters>,
     /// Description at `/soap?wsdl`.
     pub(crate) service: Service,

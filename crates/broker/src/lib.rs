@@ -51,6 +51,7 @@ mod fetching;
 mod follow;
 mod http;
 mod index_build;
+mod measurements;
 mod metrics;
 mod offered;
 mod quota;
@@ -70,6 +71,7 @@ use thiserror::Error;
 
 use self::context::BrokerContext;
 use self::fetching::context::FetchContext;
+use self::measurements::Measurements;
 use self::metrics::BrokerMetrics;
 use self::quota::Quota;
 use self::registry::Registry;
@@ -193,6 +195,7 @@ pub fn start_with<H: Handler>(
         writer,
         quota: Quota::new(config.limits.changes_per_minute),
         metrics,
+        measurements: Measurements::default(),
         counters: server.counters.clone(),
         service: http::service(),
         address,

@@ -7,6 +7,7 @@ mod body;
 mod description;
 mod exposition;
 mod lookup;
+mod measured;
 mod page;
 mod path;
 mod problem;
@@ -57,6 +58,10 @@ impl BrokerHandler {
             (Path::Offer(key), &Method::PUT) => self.put(key, parts, body, peer).await,
             (Path::Offer(key), &Method::DELETE) => self.withdraw(key, parts).await,
             (Path::Provider(of), &Method::PUT) => self.put_all(of, parts, body, peer).await,
+            (Path::Measured(key), &Method::PUT) => {
+                self.put_measurements(key, parts, body, peer).await
+            }
+            (Path::Measurements, &Method::GET) => Ok(self.list_measurements(parts)),
             (Path::Changes, &Method::GET) => self.changes(parts).map(BrokerReply::events),
             (Path::Soap, &Method::POST) => Ok(self.soap(parts, body, peer).await),
             (Path::Soap, &Method::GET) => self.describe(parts),

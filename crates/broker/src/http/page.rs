@@ -41,6 +41,8 @@ pub(super) struct BrokerStatus {
     pub(super) remarks: Vec<String>,
     /// Broker that this one follows.
     pub(super) follows: Option<String>,
+    /// Section with the measurements of gateways.
+    pub(super) measured: Option<Section>,
 }
 
 /// Renders the page for the state and the offers in `index` at time `now`, as one HTML document.
@@ -61,7 +63,10 @@ fn page(state: &BrokerStatus, index: &Index, now: Timestamp) -> Page {
             state.change
         ),
         opening: opening(state),
-        sections: vec![offers(index, &kinds, now)],
+        sections: [Some(offers(index, &kinds, now)), state.measured.clone()]
+            .into_iter()
+            .flatten()
+            .collect(),
         footer: format!(
             "posthaste {}. This page loads again every {REFRESH} s.",
             env!("CARGO_PKG_VERSION")
@@ -278,7 +283,7 @@ fn left(offer: &Offer, now: Timestamp) -> String {
     words.join(" ")
 }
 
-fn clipped(name: &str) -> String {
+pub(super) fn clipped(name: &str) -> String {
     match name.char_indices().nth(LETTERS) {
         Some((end, _)) => format!("{}…", &name[..end]),
         None => name.to_owned(),
@@ -321,6 +326,7 @@ mod tests {
             step: ("In step", "with its store.".to_owned()),
             remarks: Vec::new(),
             follows: None,
+            measured: None,
         };
         super::html(&state, index, Timestamp::UNIX_EPOCH)
     }

@@ -4,6 +4,7 @@ use percent_encoding::percent_decode_str;
 
 use super::problem::ProblemDetails;
 use crate::change::{OfferGroup, OfferKey};
+use crate::measurements::ReportKey;
 use crate::offered::fault_of_name;
 
 /// Resource that a request addresses.
@@ -17,6 +18,10 @@ pub(super) enum Path {
     Provider(OfferGroup),
     /// `/v1/offers/{type}/{provider}/{name}`
     Offer(OfferKey),
+    /// `/v1/measurements`
+    Measurements,
+    /// `/v1/measurements/{type}/{gateway}`
+    Measured(ReportKey),
     /// `/v1/changes`
     Changes,
     /// `/soap`
@@ -50,7 +55,18 @@ impl Path {
                 },
             };
         }
+        if let Some(rest) = path.strip_prefix("/v1/measurements/") {
+            let names: Result<Vec<String>, ProblemDetails> = rest.split('/').map(name).collect();
+            let names = <[String; 2]>::try_from(names?).map_err(|_| {
+                ProblemDetails::not_found(
+                    "measurements are put at /v1/measurements/TYPE/GATEWAY: a slash within one of them is %2F",
+                )
+            })?;
+            let [kind, gateway] = names;
+            return Ok(Self::Measured(ReportKey { kind, gateway }));
+        }
         Ok(match path {
+            "/v1/measurements" => Self::Measurements,
             "/v1/best-offer" => Self::BestOffer,
             "/v1/offers" => Self::Offers,
             "/v1/changes" => Self::Changes,
@@ -71,7 +87,7 @@ impl Path {
     pub(super) const fn methods(&self) -> &'static str {
         match self {
             Self::BestOffer => "POST",
-            Self::Provider(_) => "PUT",
+            Self::Provider(_) | Self::Measured(_) => "PUT",
             Self::Offer(_) => "GET, HEAD, PUT, DELETE",
             Self::Soap => "GET, HEAD, POST",
             _ => "GET, HEAD",
@@ -117,6 +133,8 @@ mod tests {
             ("/v1/offers/a/b/%FF", 400),
             ("/v1/offers/a/b/%0A", 400),
             ("/v1/offer", 404),
+            ("/v1/measurements/a", 404),
+            ("/v1/measurements/a/", 400),
         ] {
             assert_eq!(
                 Path::read(path).unwrap_err().status.as_u16(),

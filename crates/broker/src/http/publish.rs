@@ -139,7 +139,11 @@ impl BrokerHandler {
     }
 
     /// Authenticates `provider` by its bearer token (RFC 6750). Returns the number of the token.
-    fn authenticate(&self, parts: &Parts, provider: &str) -> Result<u64, ProblemDetails> {
+    pub(super) fn authenticate(
+        &self,
+        parts: &Parts,
+        provider: &str,
+    ) -> Result<u64, ProblemDetails> {
         self.writer()?;
         let refuse = |words: &str, challenge| {
             self.context.metrics.count_refused_token();

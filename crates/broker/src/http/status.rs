@@ -1,5 +1,7 @@
 //! Monitoring: state for the status page, metrics and health.
 
+use std::time::Instant;
+
 use hyper::{StatusCode, header};
 use jiff::Timestamp;
 use posthaste_serve::exposition;
@@ -8,7 +10,7 @@ use super::exposition::text as metrics_text;
 use super::page::BrokerStatus;
 use super::problem::ProblemDetails;
 use super::reply::BrokerReply;
-use super::{BrokerHandler, page};
+use super::{BrokerHandler, measured, page};
 use crate::context::BrokerContext;
 use crate::uddi::Directory;
 
@@ -27,6 +29,7 @@ impl BrokerStatus {
                 .chain(registry.into_iter().flatten())
                 .collect(),
             follows: context.follows.clone(),
+            measured: measured::section(&context.measurements, Instant::now()),
         }
     }
 }
