@@ -83,6 +83,15 @@ pub enum ResolveError {
         #[source]
         error: io::Error,
     },
+    /// The token for reports of measurements cannot be read.
+    #[error("offers.report.token, {}: {error}", file.display())]
+    ReportToken {
+        /// Path of the file.
+        file: PathBuf,
+        /// Error of the system.
+        #[source]
+        error: io::Error,
+    },
 }
 
 /// Reasons why a service description is unusable.

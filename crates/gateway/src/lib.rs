@@ -71,6 +71,7 @@ mod grpc;
 mod listening;
 mod load;
 mod observe;
+mod offers;
 mod proxy;
 mod request;
 mod response;

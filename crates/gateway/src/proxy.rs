@@ -11,7 +11,7 @@ use std::sync::Arc;
 use hyper::body::Body as _;
 use hyper::header::{HeaderValue, TE};
 use hyper::http::request::Parts;
-use hyper::{Request, Response, StatusCode, Version};
+use hyper::{HeaderMap, Request, Response, StatusCode, Version};
 use posthaste_serve::{Handler, Incoming, Peer};
 use tokio::time::Instant;
 
@@ -26,6 +26,7 @@ use crate::observe::access_log::Decided;
 use crate::observe::journal::{self, Journal};
 use crate::observe::record::record;
 use crate::observe::traces::TracedRequest;
+use crate::offers::Destination;
 use crate::request::body::RequestBody;
 use crate::request::client::ClientIdentity;
 use crate::request::client_certificate::set_client_certificate;
@@ -164,6 +165,7 @@ impl Gateway {
         let mut body = receive(&mut head, body, route, exchange)?;
         let preferences = Preferences::read(&head, &mut body, &route.described, route.wish).await?;
         metrics.preferences(preferences.seen, preferences.unread);
+        let selection = route.select_offer(&head, &preferences, journal)?;
         let guard = self.admit(router, route, &mut head, &preferences, exchange);
         let guard = guard.await?;
         let (marks, promised) = (router.marks.as_ref(), guard.priorities());
@@ -180,10 +182,8 @@ impl Gateway {
         journal.sent(sent);
         let upstream_mark = marking::for_upstream(mark, &config.marking);
         // Pinned here, because passing the future by value would copy it.
-        let sending = pin!({
-            let upstreams = &route.upstreams;
-            upstreams.send(request, upstream_mark, peer, exchange.deadline)
-        });
+        let deadline = exchange.deadline;
+        let sending = pin!(route.send(selection, request, upstream_mark, peer, deadline));
         let outcome = guard.run(sending, upload.progress()).await;
         drop(permit);
         let received = outcome.as_ref().map(|(reply, _)| reply);
@@ -193,14 +193,14 @@ impl Gateway {
         if let (Err(_), Some(switch)) = (&outcome, &switch) {
             switch.failed();
         }
-        let (mut reply, target) = outcome.map_err(|failure| route.upstreams.rejection(failure))?;
-        journal.replied(&target.name);
-        head::take_report(&config.demand.watch, &target.reported, reply.headers_mut());
+        let (mut reply, destination) = outcome.map_err(|failure| route.rejection(failure))?;
+        note_reply(journal, config, &destination, reply.headers_mut());
         let switched = accepted(switch.as_deref(), &mut reply)?;
         head::prepare(&mut reply);
         if let Some(reversal) = reversal {
             reversal.apply(reply.headers_mut());
         }
+        destination.add_fields(reply.headers_mut());
         guard.add_fields(reply.headers_mut());
         drop(guard);
         let explains = preferences.prefer.mark_reason;
@@ -302,6 +302,18 @@ fn receive(
     }
     exchange.journal.receives(|| body.progress());
     Ok(body)
+}
+
+/// Records the upstream that has replied, and takes its report of its load.
+fn note_reply(
+    journal: &Journal<'_>,
+    config: &GatewayConfig,
+    destination: &Destination<'_>,
+    headers: &mut HeaderMap,
+) {
+    let target = destination.target();
+    journal.replied(&target.name, destination.offer());
+    head::take_report(&config.demand.watch, &target.reported, headers);
 }
 
 /// Takes the upstream's stream, if a switch was requested and it has accepted.

@@ -27,8 +27,9 @@ use crate::observe::access_log::AccessLog;
 use crate::observe::admin::AdminHandler;
 use crate::observe::metrics::GatewayMetrics;
 use crate::observe::traces::Traces;
-use crate::routing::renewal;
+
 use crate::routing::resolved::ResolvedConfig;
+use crate::routing::{offers, renewal};
 use crate::worker::gateway;
 
 /// Accept queue of the admin address. Few clients monitor a gateway.
@@ -50,6 +51,7 @@ pub struct RunningGateway {
     /// Started with the first configuration that has prices. Held during a reload, so that there is one at a time.
     pricing: Mutex<Option<PriceLoop>>,
     _names: Background,
+    _offers: Background,
     _admin: posthaste_serve::RunningServer,
     context: Arc<GatewayContext>,
 }
@@ -166,6 +168,7 @@ pub fn start(config: GatewayConfig) -> Result<RunningGateway, GatewayError> {
     start_pricing(&context, &terms.policy, &mut pricing)?;
     set_pricing(&terms.policy, &context.resolved().offering, &pricing);
     let names = renewal::start(context.resolved.subscribe()).map_err(StartError::from)?;
+    let offers = offers::start(context.resolved.subscribe()).map_err(StartError::from)?;
     let watched = context.clone();
     let admin = HttpServer::default().start(admin, move |_| AdminHandler::new(watched.clone()))?;
     let shared = context.clone();
@@ -182,6 +185,7 @@ pub fn start(config: GatewayConfig) -> Result<RunningGateway, GatewayError> {
         _watcher: watcher,
         pricing: Mutex::new(pricing),
         _names: names,
+        _offers: offers,
         _admin: admin,
         context,
     })

@@ -7,6 +7,7 @@
 mod listener;
 mod log;
 mod marking;
+mod offers;
 mod protection;
 mod read;
 mod resolver;
@@ -30,6 +31,7 @@ use serde::{Deserialize, Deserializer, Serialize};
 pub use self::listener::{CertificateFiles, ClientAuth, PlainHttp, PlainMode, Tls};
 pub use self::log::{Log, LogFormat, QueryLogging};
 pub use self::marking::{MarkPolicy, Marking};
+pub use self::offers::{OfferReport, OfferRouting};
 pub(crate) use self::protection::AdmissionSettings;
 pub use self::protection::{Prices, Protection, ProtectionPolicy, Publish};
 pub use self::resolver::Resolver;

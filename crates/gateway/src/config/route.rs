@@ -14,7 +14,7 @@ use schemars::JsonSchema;
 use serde::de::Error as _;
 use serde::{Deserialize, Deserializer, Serialize};
 
-use super::Timeouts;
+use super::{OfferRouting, Timeouts};
 use crate::request::path::{normalize_path, written_path};
 
 /// Lower bound on the interval of health checks, and on their timeout.
@@ -61,9 +61,12 @@ pub struct RouteConfig {
     /// the request or no host. Paths of cookies stay. Starts with `/`. Without it, paths stay.
     pub rewrite: Option<String>,
     /// Addresses (`127.0.0.1:9000`) or URLs (`https://books.example:443`), each once. A name stands for all its
-    /// addresses. A request goes to the address with the fewest requests in flight.
-    #[schemars(length(min = 1))]
+    /// addresses. A request goes to the address with the fewest requests in flight. With `offers`, these upstreams take
+    /// the requests while there is no valid offer, and the list may be empty; otherwise it has at least one entry.
+    #[serde(default)]
     pub upstream: Vec<String>,
+    /// Upstreams from the offers at a broker.
+    pub offers: Option<OfferRouting>,
     /// Version of HTTP spoken to the upstreams.
     #[serde(default)]
     pub protocol: UpstreamProtocol,
@@ -277,10 +280,14 @@ impl RouteConfig {
         if let Some(rewrite) = &self.rewrite {
             check_rewrite(rewrite)?;
         }
-        if self.upstream.is_empty() {
-            return Err(
-                "upstream needs at least one address, such as \"127.0.0.1:9000\"".to_owned(),
-            );
+        match &self.offers {
+            Some(offers) => offers.check()?,
+            None if self.upstream.is_empty() => {
+                return Err(
+                    "upstream needs at least one address, such as \"127.0.0.1:9000\"".to_owned(),
+                );
+            }
+            None => {}
         }
         let mut names = BTreeSet::new();
         if let Some(twice) = self.upstream.iter().find(|name| !names.insert(*name)) {

@@ -104,11 +104,11 @@ impl<'g> Journal<'g> {
         }
     }
 
-    /// The head of the reply has arrived from this upstream.
-    pub(crate) fn replied(&self, upstream: &str) {
+    /// The head of the reply has arrived from this upstream, chosen by this offer.
+    pub(crate) fn replied(&self, upstream: &str, offer: Option<&str>) {
         if let Some(entry) = &self.entry {
             entry.replied.set(Some(now()));
-            entry.upstream(upstream);
+            entry.upstream(upstream, offer);
         }
     }
 
@@ -218,7 +218,7 @@ mod tests {
         let forwarded = |journal: &Journal<'_>| {
             journal.admitted(None);
             journal.sent(now());
-            journal.replied("a");
+            journal.replied("a", None);
         };
         for status in [200, 304, 404, 500] {
             count(&metrics, &route, forwarded, Some((status, true)));

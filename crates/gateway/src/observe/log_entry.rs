@@ -48,6 +48,8 @@ pub(crate) struct LogEntry {
     upload: OnceCell<Rc<UploadProgress>>,
     upstream: OnceCell<String>,
     tier: OnceCell<String>,
+    /// The offer that has selected the upstream.
+    offer: OnceCell<String>,
     /// The client left before the reply.
     is_cancelled: Cell<bool>,
     reply: Option<Reply>,
@@ -91,6 +93,7 @@ impl LogEntry {
             upload: OnceCell::new(),
             upstream: OnceCell::new(),
             tier: OnceCell::new(),
+            offer: OnceCell::new(),
             is_cancelled: Cell::new(false),
             reply: None,
         }
@@ -102,9 +105,12 @@ impl LogEntry {
         debug_assert!(is_first, "a request has one body");
     }
 
-    /// Names the upstream of the reply.
-    pub(super) fn upstream(&self, name: &str) {
+    /// Names the upstream of the reply, and the offer that has selected it.
+    pub(super) fn upstream(&self, name: &str, offer: Option<&str>) {
         let _ = self.upstream.set(name.to_owned());
+        if let Some(offer) = offer {
+            let _ = self.offer.set(offer.to_owned());
+        }
     }
 
     /// Names the tier of the request.
@@ -190,6 +196,7 @@ impl LogEntry {
             route: reply.route.as_ref().map(|route| &*route.name),
             tier: self.tier.get().map(|name| &**name),
             upstream: self.upstream.get().map(|name| &**name),
+            offer: self.offer.get().map(|name| &**name),
             milliseconds: reply.time.as_millis_f64(),
             phases: self.phases(reply, bytes.is_some()),
             wish: wish.map(|wish| wish.wish.name()),

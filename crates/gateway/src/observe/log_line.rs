@@ -40,6 +40,8 @@ pub(super) struct AccessLine<'a> {
     pub(super) route: Option<&'a str>,
     pub(super) tier: Option<&'a str>,
     pub(super) upstream: Option<&'a str>,
+    /// The offer that has selected the upstream.
+    pub(super) offer: Option<&'a str>,
     /// From the head of the request to the head of the reply.
     pub(super) milliseconds: f64,
     pub(super) phases: Phases,
@@ -227,6 +229,7 @@ mod tests {
             route: Some("/"),
             tier: None,
             upstream: None,
+            offer: None,
             milliseconds: 1.5,
             phases: Phases::default(),
             wish: None,

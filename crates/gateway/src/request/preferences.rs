@@ -1,4 +1,4 @@
-//! The client's preferences about compression and marking, from the request's head and a SOAP header.
+//! The client's preferences about compression and marking, and its terms for offers, from the request's head and a SOAP header.
 
 use hyper::Method;
 use hyper::header::{ACCEPT_ENCODING, CONTENT_TYPE, HeaderName};
@@ -12,6 +12,7 @@ use posthaste_qos::marking::Urgency;
 use posthaste_soap::head::HeadScan;
 use posthaste_soap::http::{self, MediaType};
 use posthaste_soap::{Limits, Version};
+use posthaste_units::{Ratio, Span};
 
 use super::body::RequestBody;
 use super::error::BodyError;
@@ -36,6 +37,12 @@ pub(crate) struct Preferences {
     pub(crate) urgency: Option<Urgency>,
     /// The offer selected by the SOAP header.
     pub(crate) selected: Option<String>,
+    /// The processing time that the SOAP header requires.
+    pub(crate) processing_time: Option<Span>,
+    /// The reliability that the SOAP header requires.
+    pub(crate) reliability: Option<Ratio>,
+    /// A required processing time or reliability cannot be read.
+    pub(crate) has_unread_metric: bool,
     /// Result of the scan for a SOAP header, if one took place.
     pub(crate) seen: Option<ScanResult>,
     /// Unreadable fields, in the order of [`UNREAD`](crate::observe::metrics::UNREAD).
@@ -87,6 +94,9 @@ impl Preferences {
             prefer,
             priorities: qos.and_then(QosBlock::priorities).cloned(),
             selected: qos.and_then(QosBlock::selected).map(str::to_owned),
+            processing_time: qos.and_then(QosBlock::processing_time),
+            reliability: qos.and_then(QosBlock::reliability),
+            has_unread_metric: qos.is_some_and(QosBlock::has_unread_metric),
             urgency: Urgency::read(field_lines(&head.headers, PRIORITY)),
             seen,
             unread: [

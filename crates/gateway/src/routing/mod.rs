@@ -4,7 +4,9 @@
 //! of one thread, each with its connections. [`renewal`] resolves names again.
 
 pub(crate) mod field_changes;
+mod forwarding;
 mod hosts;
+pub(crate) mod offers;
 pub(crate) mod renewal;
 pub(crate) mod resolved;
 pub(crate) mod router;

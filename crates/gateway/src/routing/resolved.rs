@@ -10,6 +10,7 @@ use crate::admission::offering::Offering;
 use crate::config::{GatewayConfig, MarkPolicy, RouteConfig};
 use crate::error::{DescriptionError, ResolveError};
 use crate::observe::times::RouteTimes;
+use crate::offers::shared::RouteOffers;
 use crate::upstream::resolution::{HostName, Names};
 use crate::upstream::route_upstreams::RouteUpstreams;
 use crate::upstream::target::UpstreamTarget;
@@ -22,6 +23,7 @@ pub(crate) struct ResolvedConfig {
     pub(crate) config: GatewayConfig,
     pub(crate) offering: Offering,
     upstreams: Vec<RouteUpstreams>,
+    offers: Vec<Option<Arc<RouteOffers>>>,
     described: Vec<Arc<Described>>,
     times: Vec<Arc<RouteTimes>>,
 }
@@ -33,6 +35,7 @@ pub(crate) struct ResolvedRoute<'a> {
     pub(crate) label: &'a str,
     pub(crate) upstreams: &'a RouteUpstreams,
     pub(crate) targets: &'a [Arc<UpstreamTarget>],
+    pub(crate) offers: Option<&'a Arc<RouteOffers>>,
     pub(crate) described: &'a Arc<Described>,
     pub(crate) times: &'a Arc<RouteTimes>,
 }
@@ -67,6 +70,12 @@ impl ResolvedConfig {
             })
         });
         let upstreams = upstreams.collect::<Result<_, _>>()?;
+        let offers = config.routes.iter().map(|route| {
+            let offers = route.offers.as_ref();
+            let offers = offers.map(|offers| RouteOffers::new(route, offers).map(Arc::new));
+            offers.transpose()
+        });
+        let offers = offers.collect::<Result<_, _>>()?;
         let described = config
             .routes
             .iter()
@@ -85,6 +94,7 @@ impl ResolvedConfig {
         Ok(Self {
             offering,
             upstreams,
+            offers,
             described: described.collect::<Result<_, _>>()?,
             times: times.collect(),
             config,
@@ -92,11 +102,17 @@ impl ResolvedConfig {
     }
 
     /// Takes over health and reports of upstreams from `before`, for routes with the same host, path, checks
-    /// and authority. Times continue for routes with the same host and path.
+    /// and authority, and the offers of routes whose rules for them stay. Times continue for routes with the same host and path.
     fn remember(&mut self, before: &Self) {
         for times in &mut self.times {
             if let Some(known) = before.times.iter().find(|known| known.name == times.name) {
                 *times = known.clone();
+            }
+        }
+        for (route, offers) in self.config.routes.iter().zip(&mut self.offers) {
+            let mut known = before.offers.iter().flatten();
+            if let Some(known) = known.find(|known| known.serves(route)) {
+                *offers = Some(known.clone());
             }
         }
         for (route, upstreams) in self.config.routes.iter().zip(&mut self.upstreams) {
@@ -126,16 +142,20 @@ impl ResolvedConfig {
 
     /// Every route, with its upstreams and its description.
     pub(crate) fn routes(&self) -> impl Iterator<Item = ResolvedRoute<'_>> {
-        let parts = self.upstreams.iter().zip(&self.described).zip(&self.times);
+        let described = self.described.iter().zip(&self.times);
+        let parts = self.upstreams.iter().zip(&self.offers).zip(described);
         let routes = self.config.routes.iter().zip(parts);
-        routes.map(|(config, ((upstreams, described), times))| ResolvedRoute {
-            config,
-            label: &times.name,
-            upstreams,
-            targets: &upstreams.targets,
-            described,
-            times,
-        })
+        routes.map(
+            |(config, ((upstreams, offers), (described, times)))| ResolvedRoute {
+                config,
+                label: &times.name,
+                upstreams,
+                targets: &upstreams.targets,
+                offers: offers.as_ref(),
+                described,
+                times,
+            },
+        )
     }
 
     /// Mean of the recent reports of the upstreams. `None` without a report.

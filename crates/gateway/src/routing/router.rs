@@ -21,6 +21,7 @@ use crate::error::Rejection;
 use crate::observe::metrics::GatewayMetrics;
 use crate::observe::times::RouteTimes;
 use crate::request::client::ClientIdentity;
+use crate::offers::thread::OfferUpstreams;
 use crate::request::path::{normalize_path, written_path};
 use crate::request::rewrite::{LocationReversal, PathRewrite};
 use crate::response::cache::ReplyCache;
@@ -49,6 +50,8 @@ pub(crate) struct Route {
     /// Without a trailing slash.
     path: String,
     pub(crate) upstreams: Upstreams,
+    /// Upstreams from offers. Those above then take the requests while there is no valid offer.
+    pub(crate) offers: Option<OfferUpstreams>,
     pub(crate) policy: Policy,
     pub(crate) menu: Menu,
     pub(crate) rules: Rules,
@@ -94,6 +97,9 @@ impl Route {
                 .trim_end_matches('/')
                 .to_owned(),
             upstreams: Upstreams::new(metrics, route.upstreams, &timeouts, pools),
+            offers: route
+                .offers
+                .map(|offers| OfferUpstreams::new(metrics, offers, &timeouts, pools)),
             policy: compression.policy,
             menu: compression.steps,
             rules: Rules {
@@ -167,6 +173,10 @@ impl Router {
         let mut pools = KnownPools::default();
         for route in before.iter().flat_map(|before| &before.routes) {
             route.upstreams.add_pools(&mut pools);
+            route
+                .offers
+                .iter()
+                .for_each(|offers| offers.add_pools(&mut pools));
         }
         let routes = resolved.routes();
         let mut routes: Vec<_> = routes
@@ -211,6 +221,7 @@ impl Router {
     pub(crate) fn retire(&self) {
         for route in &self.routes {
             route.upstreams.retire();
+            route.offers.iter().for_each(OfferUpstreams::retire);
         }
     }
 
@@ -218,6 +229,7 @@ impl Router {
     pub(crate) fn close_unused(&self) {
         for route in &self.routes {
             route.upstreams.close_unused();
+            route.offers.iter().for_each(OfferUpstreams::close_unused);
         }
     }
 }

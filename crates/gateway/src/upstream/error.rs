@@ -106,7 +106,7 @@ impl UpstreamError {
 
     /// True if the failure is no evidence against the endpoint: it is the client's or ours, the close of a kept
     /// connection that crossed the request, or a deadline that the client has chosen.
-    pub(super) fn says_nothing(&self) -> bool {
+    pub(crate) fn says_nothing(&self) -> bool {
         let is_neutral = matches!(self, Self::Closed(_) | Self::Deadline);
         is_neutral || self.is_of_client() || self.is_ours()
     }

@@ -43,6 +43,8 @@ pub(super) struct Members {
 pub(super) struct Tried {
     /// The deadline of a gRPC call.
     pub(super) deadline: Option<Instant>,
+    /// The request has other upstreams, and does not wait for a lookup.
+    pub(super) has_others: bool,
     /// Endpoints that took nothing of the request. It does not go there again.
     pub(super) failed: Vec<MemberKey>,
     /// Endpoints that got the request. They get it again only if there is no other.
@@ -83,7 +85,6 @@ impl Members {
         upstreams: &RouteUpstreams,
         pools: &KnownPools,
     ) -> Self {
-        assert!(!upstreams.targets.is_empty(), "a route has no upstream");
         let changes = upstreams.changes.clone();
         let members = Self {
             metrics: metrics.clone(),
@@ -157,6 +158,14 @@ impl Members {
             .map(|(index, _)| index)
     }
 
+    /// Fewest requests of this thread in flight to a usable member. `None` if no member is usable.
+    pub(super) fn least_in_flight(&self) -> Option<usize> {
+        self.refresh();
+        let list = self.list.borrow();
+        let usable = list.iter().filter(|member| member.endpoint.is_usable());
+        usable.map(|member| member.pool.in_use()).min()
+    }
+
     /// Shortest time until an excluded member may be used again.
     pub(super) fn first_return(&self) -> Option<Duration> {
         let list = self.list.borrow();
@@ -222,7 +231,10 @@ impl Members {
                 });
             }
         }
-        assert!(!list.is_empty(), "the upstreams of a route have no address");
+        assert!(
+            !list.is_empty() || self.targets.is_empty(),
+            "the upstreams of a route have no address"
+        );
         self.list.replace(list);
         for member in known {
             member.pool.retire();

@@ -33,7 +33,7 @@ mod probe;
 mod rejected;
 pub(crate) mod reported_load;
 pub(crate) mod resolution;
-mod retry;
+pub(crate) mod retry;
 mod retry_budget;
 pub(crate) mod route_upstreams;
 pub(crate) mod switched;
@@ -67,10 +67,11 @@ use self::target::UpstreamTarget;
 use self::watched_request::WatchedRequest;
 use crate::config::{Timeouts, UpstreamProtocol};
 use crate::observe::metrics::GatewayMetrics;
+use crate::observe::upstream_counters::UpstreamCounters;
 use crate::request::body::RequestBody;
 
 /// The reason without a reply, and the request if nothing of it was sent.
-type SendError = (UpstreamError, Option<Request<RequestBody>>);
+pub(crate) type SendError = (UpstreamError, Option<Request<RequestBody>>);
 
 /// The upstreams of a route, for one thread.
 pub(crate) struct Upstreams {
@@ -96,10 +97,7 @@ impl Upstreams {
     ) -> Self {
         Self {
             metrics: metrics.clone(),
-            may_speak_http2: upstreams
-                .targets
-                .iter()
-                .any(|target| target.protocol != UpstreamProtocol::Http1),
+            may_speak_http2: upstreams.protocol != UpstreamProtocol::Http1,
             targets: upstreams.targets.clone(),
             members: Members::new(metrics, upstreams, pools),
             retries: Retries::new(&upstreams.retry, &upstreams.budget),
@@ -127,18 +125,36 @@ impl Upstreams {
         let outcome = match &self.retries {
             None => {
                 let mut tried = Tried::new(deadline);
-                self.send_to_any(request, mark, peer, &mut tried).await
+                let sent = self.send_to_any(request, mark, peer, &mut tried).await;
+                sent.map_err(|(failure, _)| failure)
             }
             Some(retries) => {
                 let sending = self.send_repeatedly(retries, request, mark, peer, deadline);
                 Box::pin(sending).await
             }
         };
-        outcome.inspect_err(|failure| {
-            if !failure.is_of_client() {
-                self.metrics.failed(failure.kind());
-            }
-        })
+        outcome.inspect_err(|failure| self.count_failure(failure))
+    }
+
+    /// Sends the `request` as [`Upstreams::send`], without further attempts after a byte was sent, and without waiting for
+    /// a lookup: the caller has other upstreams. An error includes the request if nothing of it was sent.
+    pub(crate) async fn send_once(
+        &self,
+        request: Request<RequestBody>,
+        mark: Dscp,
+        peer: &Peer,
+        deadline: Option<Instant>,
+    ) -> Result<(Response<UpstreamBody>, &UpstreamTarget), SendError> {
+        let mut tried = Tried::new(deadline);
+        tried.has_others = true;
+        let sent = self.send_to_any(request, mark, peer, &mut tried).await;
+        sent.inspect_err(|(failure, _)| self.count_failure(failure))
+    }
+
+    fn count_failure(&self, failure: &UpstreamError) {
+        if !failure.is_of_client() {
+            self.metrics.failed(failure.kind());
+        }
     }
 
     /// Sends a request again if it fails, as far as the rules of the route permit.
@@ -157,6 +173,7 @@ impl Upstreams {
                 break;
             };
             let outcome = self.send_to_any(request, mark, peer, &mut tried).await;
+            let outcome = outcome.map_err(|(failure, _)| failure);
             let reply = outcome.as_ref().map(|(reply, _)| reply);
             if !retries.permit(reply, &self.metrics.upstreams) {
                 return outcome;
@@ -165,18 +182,20 @@ impl Upstreams {
             drop(outcome);
             request = again;
         }
-        self.send_to_any(request, mark, peer, &mut tried).await
+        let sent = self.send_to_any(request, mark, peer, &mut tried).await;
+        sent.map_err(|(failure, _)| failure)
     }
 
     /// Tries endpoints one after another until one takes the request. If none does and a failed connection has caused
-    /// another lookup of a name, waits for its result, for at most the time of a connection.
+    /// another lookup of a name, waits for its result, for at most the time of a connection. An error includes the request
+    /// if nothing of it was sent.
     async fn send_to_any(
         &self,
         mut request: Request<RequestBody>,
         mark: Dscp,
         peer: &Peer,
         tried: &mut Tried,
-    ) -> Result<(Response<UpstreamBody>, &UpstreamTarget), UpstreamError> {
+    ) -> Result<(Response<UpstreamBody>, &UpstreamTarget), SendError> {
         let mut last = UpstreamError::NoneHealthy;
         let mut wait_end = None;
         loop {
@@ -184,13 +203,14 @@ impl Upstreams {
                 let end = *wait_end.get_or_insert_with(|| Instant::now() + self.connect);
                 let end = tried.deadline.map_or(end, |deadline| deadline.min(end));
                 // Boxed for the same reason as a connection: it is rare.
-                if Box::pin(self.members.wait_for_change(end)).await {
+                if !tried.has_others && Box::pin(self.members.wait_for_change(end)).await {
                     continue;
                 }
-                return Err(match tried.is_late() {
+                let failure = match tried.is_late() {
                     true => UpstreamError::Deadline,
                     false => last,
-                });
+                };
+                return Err((failure, Some(request)));
             };
             if !member.endpoint.health.try_use() {
                 tried.failed.push(member.key());
@@ -212,7 +232,7 @@ impl Upstreams {
             }
             match sent {
                 Ok(reply) => return Ok((reply, &self.targets[member.index])),
-                Err((failure, None)) => return Err(failure),
+                Err((failure, None)) => return Err((failure, None)),
                 Err((failure, Some(unsent))) => {
                     // A refused connection says less than the failure of another address.
                     if matches!(last, UpstreamError::NoneHealthy | UpstreamError::Connect(_)) {
@@ -297,6 +317,25 @@ impl Upstreams {
             Err((failure, _)) => Err(failure),
         };
         received.map_err(|failure| (failure, None))
+    }
+
+    /// The rules for further attempts, if there are any.
+    pub(crate) fn retries(&self) -> Option<&Retries> {
+        self.retries.as_ref()
+    }
+
+    pub(crate) fn counters(&self) -> &UpstreamCounters {
+        &self.metrics.upstreams
+    }
+
+    /// False if the route has only offers.
+    pub(crate) fn has_any(&self) -> bool {
+        !self.targets.is_empty()
+    }
+
+    /// Fewest requests of this thread in flight to a usable endpoint. `None` if no endpoint is usable.
+    pub(crate) fn least_in_flight(&self) -> Option<usize> {
+        self.members.least_in_flight()
     }
 
     /// Adds the connections of each address.

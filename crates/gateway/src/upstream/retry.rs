@@ -23,7 +23,7 @@ use crate::observe::upstream_counters::{RetryReason, UpstreamCounters};
 use crate::request::body::RequestBody;
 
 /// The rules for further attempts of a route's requests, with their budget.
-pub(super) struct Retries {
+pub(crate) struct Retries {
     rules: config::Retry,
     budget: Arc<RetryBudget>,
 }
@@ -38,16 +38,16 @@ impl Retries {
     }
 
     /// Maximum attempts after the first.
-    pub(super) fn attempts(&self) -> u32 {
+    pub(crate) fn attempts(&self) -> u32 {
         self.rules.attempts
     }
 
-    pub(super) fn count_request(&self) {
+    pub(crate) fn count_request(&self) {
         self.budget.count_request(now());
     }
 
     /// Returns true if there is a reason for a further attempt after `outcome`, and budget. Counts it.
-    pub(super) fn permit<T>(
+    pub(crate) fn permit<T>(
         &self,
         outcome: Result<&Response<T>, &UpstreamError>,
         counters: &UpstreamCounters,
@@ -80,7 +80,7 @@ impl Retries {
 }
 
 /// Returns a copy of an idempotent request without a body (RFC 9110, section 9.2.2).
-pub(super) fn copy_to_retry(request: &Request<RequestBody>) -> Option<Request<RequestBody>> {
+pub(crate) fn copy_to_retry(request: &Request<RequestBody>) -> Option<Request<RequestBody>> {
     let is_idempotent = matches!(
         *request.method(),
         Method::GET | Method::HEAD | Method::OPTIONS | Method::PUT | Method::DELETE

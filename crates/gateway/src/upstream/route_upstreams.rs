@@ -7,12 +7,13 @@ use super::ejection::Ejector;
 use super::resolution::Names;
 use super::retry_budget::RetryBudget;
 use super::target::UpstreamTarget;
-use crate::config::{self, RouteConfig};
+use crate::config::{self, RouteConfig, UpstreamProtocol};
 use crate::error::TargetError;
 
-/// The upstreams of a route. Shared by all threads.
+/// The upstreams of a route. Shared by all threads. Empty if the route has only offers.
 pub(crate) struct RouteUpstreams {
     pub(crate) targets: Vec<Arc<UpstreamTarget>>,
+    pub(super) protocol: UpstreamProtocol,
     pub(super) changes: Arc<Changes>,
     pub(super) retry: config::Retry,
     pub(super) budget: Arc<RetryBudget>,
@@ -25,6 +26,7 @@ impl RouteUpstreams {
         let changes = Arc::default();
         Ok(Self {
             targets: UpstreamTarget::all(route, &changes, names)?,
+            protocol: route.protocol,
             changes,
             retry: route.retry.clone(),
             budget: Arc::default(),

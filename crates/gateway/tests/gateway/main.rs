@@ -20,6 +20,8 @@ mod listening;
 mod logging;
 mod marking;
 mod names;
+mod offers;
+mod offers_support;
 mod passed_on;
 mod priced;
 mod promising;

@@ -1,6 +1,7 @@
 //! The counters in OpenMetrics text, for Prometheus.
 
 mod endpoints;
+mod offers;
 mod promises;
 mod tiers;
 
@@ -63,7 +64,8 @@ impl Collector for GatewayContext {
         times(out, "service_seconds", help, &metrics.service)?;
         let help = "From asking an upstream to the head of its reply";
         times(out, "upstream_seconds", help, &metrics.upstream)?;
-        routes(out, self)
+        routes(out, self)?;
+        offers::encode(out, &self.resolved())
     }
 }
 

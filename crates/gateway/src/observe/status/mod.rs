@@ -1,6 +1,7 @@
 //! The status page: load, the last fifteen minutes, compression decisions with reasons, bytes saved, and upstreams.
 //! Upstreams and the last fifteen minutes also as JSON for programs.
 
+mod offers;
 mod promises;
 mod recent;
 mod upstreams;
@@ -12,6 +13,7 @@ use posthaste_compression::{LoadEstimate, REASONS, STEPS, Step, Wish};
 use posthaste_units::Size;
 use serde::Serialize;
 
+use self::offers::OffersStatus;
 use self::recent::RecentDocument;
 use self::upstreams::AddressStatus;
 use super::history::History;
@@ -23,6 +25,7 @@ use crate::upstream::health::UpstreamState;
 #[derive(Serialize)]
 struct StatusDocument<'a> {
     upstreams: Vec<UpstreamStatus<'a>>,
+    offers: Vec<OffersStatus<'a>>,
     #[serde(flatten)]
     recent: RecentDocument,
 }
@@ -49,6 +52,7 @@ pub(crate) fn json(context: &GatewayContext, history: &History) -> String {
     });
     let document = StatusDocument {
         upstreams: upstreams.collect(),
+        offers: OffersStatus::all(&resolved),
         recent: RecentDocument::new(history, &context.reading()),
     };
     serde_json::to_string(&document).expect("strings and names of states are JSON") + "\n"
@@ -93,6 +97,7 @@ pub(crate) fn page(context: &GatewayContext, history: &History) -> String {
                 (promises::tables(&context.admission))
                 h2 { "Upstreams" }
                 (upstreams::table(&resolved))
+                (offers::tables(&resolved))
                 h2 { "Decisions" }
                 (decisions(context))
                 h2 { "Compression" }

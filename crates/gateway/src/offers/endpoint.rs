@@ -1,0 +1,78 @@
+//! An endpoint of offers as an upstream of its own, with its addresses, health and checks.
+
+use std::sync::Arc;
+
+use tokio::task::AbortHandle;
+
+use crate::config::{Resolver, RouteConfig};
+use crate::error::TargetError;
+use crate::upstream::health_check::HealthChecks;
+use crate::upstream::resolution::Names;
+use crate::upstream::route_upstreams::RouteUpstreams;
+use crate::upstream::target::UpstreamTarget;
+
+/// An endpoint that offers name. Shared by all threads.
+pub(crate) struct OfferEndpoint {
+    /// Scheme, host and port.
+    pub(crate) origin: String,
+    /// One upstream.
+    pub(crate) upstreams: RouteUpstreams,
+}
+
+/// An endpoint with its tasks. Dropping it ends them.
+pub(super) struct RunningEndpoint {
+    pub(super) endpoint: Arc<OfferEndpoint>,
+    renewal: Option<AbortHandle>,
+    _checks: HealthChecks,
+}
+
+impl OfferEndpoint {
+    /// Creates the upstream by the rules of the route. Blocks while a name is looked up.
+    pub(super) fn new(
+        origin: &str,
+        route: &RouteConfig,
+        rules: &Resolver,
+    ) -> Result<Self, TargetError> {
+        let route = RouteConfig {
+            upstream: vec![origin.to_owned()],
+            ..route.clone()
+        };
+        let mut names = Names::new(rules, std::iter::empty());
+        Ok(Self {
+            origin: origin.to_owned(),
+            upstreams: RouteUpstreams::new(&route, &mut names)?,
+        })
+    }
+
+    pub(crate) fn target(&self) -> &Arc<UpstreamTarget> {
+        let mut targets = self.upstreams.targets.iter();
+        targets.next().expect("an endpoint is one upstream")
+    }
+}
+
+impl RunningEndpoint {
+    /// Starts the lookups of the name and the health checks on the calling thread.
+    pub(super) fn start(endpoint: OfferEndpoint, route: &RouteConfig, rules: &Resolver) -> Self {
+        endpoint.upstreams.follow_names();
+        let renewal = endpoint.target().host_name.clone().map(|name| {
+            let rules = rules.clone();
+            let renewing = async move { name.keep_current(&rules).await };
+            tokio::task::spawn_local(renewing).abort_handle()
+        });
+        let mut checks = HealthChecks::default();
+        checks.add(&route.health, &endpoint.upstreams.targets);
+        Self {
+            endpoint: Arc::new(endpoint),
+            renewal,
+            _checks: checks,
+        }
+    }
+}
+
+impl Drop for RunningEndpoint {
+    fn drop(&mut self) {
+        if let Some(renewal) = &self.renewal {
+            renewal.abort();
+        }
+    }
+}

@@ -1,0 +1,111 @@
+//! The stage that chooses an offer for a request, before admission.
+
+use std::sync::atomic::Ordering::Relaxed;
+
+use hyper::http::request::Parts;
+use jiff::Timestamp;
+use posthaste_qos::selection::{Choice, Ground, Judgement, NoOffer};
+
+use super::offer_request::{FallbackReason, OfferRequest, Selection};
+use super::reply;
+use super::shared::{OfferDecision, OffersState};
+use super::terms;
+use super::thread::{OfferUpstreams, ThreadTable};
+use crate::error::Rejection;
+use crate::request::preferences::Preferences;
+
+impl OfferUpstreams {
+    /// Chooses the offer of a request by its terms:
+    ///
+    /// | situation | outcome |
+    /// |---|---|
+    /// | an offer is adequate | the cheapest, or the one that the request selects |
+    /// | only the price is against every offer | 402 with the cheapest of them |
+    /// | no offer is adequate | 503 |
+    /// | there is no valid offer | the configured upstreams; without them 503 |
+    /// | a term cannot be read | 400 |
+    pub(crate) fn select(
+        &self,
+        head: &Parts,
+        preferences: &Preferences,
+        has_fallback: bool,
+    ) -> Result<Selection, Rejection> {
+        let terms = terms::read(&head.headers, preferences, self.shared.config.currency)?;
+        let now = Timestamp::now();
+        let table = self.current();
+        let published = &table.published;
+        let offers = published.table.offers();
+        if !offers.iter().any(|offer| offer.expires > now) {
+            return self.fall_back(published.state, has_fallback);
+        }
+        let judgement = Judgement::new(&terms, now);
+        let in_flight = |endpoint| table.in_flight(endpoint);
+        let selected = terms.selected.as_deref();
+        let found = published
+            .table
+            .choose(&judgement, selected, self.next_turn(), in_flight);
+        match self.or_probe(&table, &judgement, found) {
+            Ok(choice) => {
+                self.shared.count(match choice.ground {
+                    Ground::Cheapest => OfferDecision::Cheapest,
+                    Ground::Selected => OfferDecision::Selected,
+                    Ground::Probe => OfferDecision::Probe,
+                });
+                Ok(Selection::Offer(OfferRequest {
+                    table,
+                    judgement,
+                    selected: terms.selected,
+                    choice,
+                }))
+            }
+            Err(none) => {
+                self.shared.count(match none.too_expensive {
+                    Some(_) => OfferDecision::TooExpensive,
+                    None => OfferDecision::None,
+                });
+                Err(reply::rejection(head, &table, &judgement, none))
+            }
+        }
+    }
+
+    /// Replaces the outcome of a choice by a probe, if one is due.
+    fn or_probe(
+        &self,
+        table: &ThreadTable,
+        judgement: &Judgement,
+        found: Result<Choice, NoOffer>,
+    ) -> Result<Choice, NoOffer> {
+        let end = match &found {
+            Ok(choice) if choice.ground == Ground::Selected => return found,
+            Ok(choice) => choice.place,
+            Err(_) => usize::MAX,
+        };
+        if end == 0 || !self.shared.is_probe_due() {
+            return found;
+        }
+        let last = self.shared.probed.load(Relaxed);
+        let in_flight = |endpoint| table.in_flight(endpoint);
+        let probe = table.published.table.probe(judgement, end, last, in_flight);
+        match probe {
+            Some(probe) => {
+                self.shared.probed.store(probe.place, Relaxed);
+                Ok(probe)
+            }
+            None => found,
+        }
+    }
+
+    fn fall_back(&self, state: OffersState, has_fallback: bool) -> Result<Selection, Rejection> {
+        let reason = match state {
+            OffersState::Waiting => FallbackReason::Waiting,
+            OffersState::Lapsed => FallbackReason::Lapsed,
+            OffersState::Current | OffersState::Held => FallbackReason::NoOffer,
+        };
+        if has_fallback {
+            self.shared.count(OfferDecision::Fallback);
+            return Ok(Selection::Fallback(reason));
+        }
+        self.shared.count(OfferDecision::None);
+        Err(reply::without_offers(reason))
+    }
+}

@@ -1,0 +1,64 @@
+//! The choice of a route between offers and its configured upstreams.
+
+use hyper::http::request::Parts;
+use hyper::{Request, Response};
+use posthaste_serve::Peer;
+use posthaste_units::Dscp;
+use tokio::time::Instant;
+
+use super::router::Route;
+use crate::error::Rejection;
+use crate::observe::journal::Journal;
+use crate::offers::{Destination, Selection, strip_terms};
+use crate::request::body::RequestBody;
+use crate::request::preferences::Preferences;
+use crate::upstream::body::UpstreamBody;
+use crate::upstream::error::UpstreamError;
+
+impl Route {
+    /// Chooses the offer of a request. `None` if the route has no offers. A rejection counts as refused.
+    pub(crate) fn select_offer(
+        &self,
+        head: &Parts,
+        preferences: &Preferences,
+        journal: &Journal<'_>,
+    ) -> Result<Option<Selection>, Rejection> {
+        let Some(offers) = &self.offers else {
+            return Ok(None);
+        };
+        let has_fallback = self.upstreams.has_any();
+        let selected = offers.select(head, preferences, has_fallback);
+        selected.map(Some).inspect_err(|_| journal.refused())
+    }
+
+    /// Turns a failure into a rejection, see [`Upstreams::rejection`](crate::upstream::Upstreams::rejection).
+    pub(crate) fn rejection(&self, failure: UpstreamError) -> Rejection {
+        self.upstreams.rejection(failure)
+    }
+
+    /// Sends a request to its offer, or to the least busy configured upstream.
+    pub(crate) async fn send(
+        &self,
+        selection: Option<Selection>,
+        mut request: Request<RequestBody>,
+        mark: Dscp,
+        peer: &Peer,
+        deadline: Option<Instant>,
+    ) -> Result<(Response<UpstreamBody>, Destination<'_>), UpstreamError> {
+        let (upstreams, retries) = (&self.upstreams, self.upstreams.retries());
+        let reason = match (&self.offers, selection) {
+            (Some(offers), Some(Selection::Offer(offered))) => {
+                // Boxed, so that requests of other routes do not carry space for it.
+                let sending = offers.send(offered, request, mark, peer, deadline, retries);
+                return Box::pin(sending).await;
+            }
+            (_, Some(Selection::Fallback(reason))) => {
+                strip_terms(request.headers_mut());
+                Some(reason)
+            }
+            _ => None,
+        };
+        let sent = upstreams.send(request, mark, peer, deadline).await;
+        sent.map(|(reply, target)| (reply, Destination::Upstream(target, reason)))
+    }
+}
