@@ -1,7 +1,10 @@
 //! The choice of an offer for one request, and the reasons against others.
 
+use std::ops::Range;
+
 use jiff::Timestamp;
 
+use super::columns::ColumnBounds;
 use super::table::{OfferTable, Row, UNSTATED_TIME, share};
 use super::terms::{Percentile, RequestTerms};
 
@@ -135,12 +138,20 @@ impl Judgement {
 
     /// True if nothing but the price or the endpoint may be against the offer.
     fn is_adequate(&self, row: &Row) -> bool {
-        // Without branches: the rows of a worst case differ in what is against them.
-        (row.expires > self.now)
-            & (row.time <= self.time)
-            & (row.reliability >= self.reliability)
-            & (self.measured(row) <= self.time)
-            & (row.success >= self.success)
+        row.expires > self.now
+            && row.time <= self.time
+            && row.reliability >= self.reliability
+            && self.measured(row) <= self.time
+            && row.success >= self.success
+    }
+
+    fn bounds(&self) -> ColumnBounds {
+        ColumnBounds {
+            percentile: self.percentile,
+            time: self.time,
+            reliability: self.reliability,
+            success: self.success,
+        }
     }
 
     fn measured(&self, row: &Row) -> u64 {
@@ -241,57 +252,68 @@ impl<T> OfferTable<T> {
         turn: usize,
         in_flight: &impl Fn(u32) -> Option<usize>,
     ) -> Result<Choice, NoOffer> {
-        let mut start = 0;
-        while let Some(first) = self.rows.get(start) {
-            if first.price > judgement.price {
-                break;
-            }
-            let end = first.end as usize;
-            let found = match end - start {
-                1 => self.is_usable(judgement, start, in_flight).then_some(start),
-                _ => self.least_busy(judgement, (start, end), turn, in_flight),
+        let end = self
+            .rows
+            .partition_point(|row| row.price <= judgement.price);
+        if let Some(first) = self.next_usable(judgement, 0..end, in_flight) {
+            let row = &self.rows[first];
+            let same = (row.start as usize, row.end as usize);
+            let place = match same.1 - same.0 {
+                1 => first,
+                _ => self.least_busy(judgement, (first, same), turn, in_flight),
             };
-            if let Some(place) = found {
-                return Ok(Choice {
-                    place,
-                    ground: Ground::Cheapest,
-                });
-            }
-            start = end;
+            return Ok(Choice {
+                place,
+                ground: Ground::Cheapest,
+            });
         }
-        let more =
-            (start..self.rows.len()).find(|place| self.is_usable(judgement, *place, in_flight));
         Err(NoOffer {
-            too_expensive: more,
+            too_expensive: self.next_usable(judgement, end..self.rows.len(), in_flight),
         })
     }
 
-    fn is_usable(
+    /// Place of the first usable offer, whatever its price.
+    fn next_usable(
         &self,
         judgement: &Judgement,
-        place: usize,
+        mut places: Range<usize>,
         in_flight: &impl Fn(u32) -> Option<usize>,
-    ) -> bool {
-        let row = &self.rows[place];
-        judgement.is_adequate(row) && in_flight(row.endpoint).is_some()
+    ) -> Option<usize> {
+        let bounds = judgement.bounds();
+        loop {
+            let place = self.columns.first(places.clone(), &bounds)?;
+            let row = &self.rows[place];
+            if judgement.is_adequate(row) && in_flight(row.endpoint).is_some() {
+                return Some(place);
+            }
+            places.start = place + 1;
+        }
     }
 
-    /// The offer of one price whose endpoint has the fewest requests in flight, of the first [`COMPARED`] usable ones
-    /// from the turn on.
+    /// The offer of one price whose endpoint has the fewest requests in flight, of the next [`COMPARED`] usable ones from
+    /// the turn on. The first usable one is known.
     fn least_busy(
         &self,
         judgement: &Judgement,
-        (start, end): (usize, usize),
+        (known, (start, end)): (usize, (usize, usize)),
         turn: usize,
         in_flight: &impl Fn(u32) -> Option<usize>,
-    ) -> Option<usize> {
-        let first = start + turn % (end - start);
-        let usable = (first..end).chain(start..first).filter_map(|place| {
-            let row = &self.rows[place];
-            let busy = judgement.is_adequate(row).then(|| in_flight(row.endpoint));
-            Some((busy??, place))
-        });
-        let least = usable.take(COMPARED).min_by_key(|(busy, _)| *busy);
-        least.map(|(_, place)| place)
+    ) -> usize {
+        let turn = known.max(start + turn % (end - start));
+        let busy = |place: usize| in_flight(self.rows[place].endpoint);
+        let mut least = (None, known);
+        let mut left = COMPARED;
+        for mut places in [turn..end, known..turn] {
+            while left > 0
+                && let Some(place) = self.next_usable(judgement, places.clone(), in_flight)
+            {
+                if least.0.is_none() || busy(place) < least.0 {
+                    least = (busy(place), place);
+                }
+                left -= 1;
+                places.start = place + 1;
+            }
+        }
+        least.1
     }
 }

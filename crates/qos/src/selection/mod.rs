@@ -4,7 +4,7 @@
 //! |---|---|
 //! | `terms` | the demands of one request, and the fields that state them |
 //! | `quality` | response times and failures of the last minutes, of one class of offers |
-//! | `table` | offers of one type in one currency, by price |
+//! | `table`, `columns` | offers of one type in one currency, by price |
 //! | `choice` | the choice among them, and the reasons against cheaper ones |
 //!
 //! # Rules
@@ -20,6 +20,7 @@
 //! flat array up to the first adequate offer; it allocates nothing.
 
 mod choice;
+mod columns;
 mod quality;
 mod table;
 mod terms;

@@ -5,6 +5,7 @@ use std::collections::HashMap;
 use jiff::Timestamp;
 use posthaste_units::{Ratio, Span};
 
+use super::columns::Columns;
 use super::quality::MeasuredQuality;
 use crate::definition::{Contract, Definition, Info, Protocols, Requires};
 use crate::money::{Currency, Money};
@@ -44,6 +45,8 @@ pub struct OfferTable<T> {
     /// By price; the columns of the choice.
     pub(super) rows: Vec<Row>,
     /// In the order of `rows`.
+    pub(super) columns: Columns,
+    /// In the order of `rows`.
     offers: Vec<RoutedOffer<T>>,
     /// Places by name, the cheapest first.
     by_name: HashMap<String, Vec<usize>>,
@@ -67,6 +70,8 @@ pub(super) struct Row {
     /// Measured share, see [`share`]; the maximum with too few requests.
     pub(super) success: u32,
     pub(super) endpoint: u32,
+    /// Place of the first offer with the same price.
+    pub(super) start: u32,
     /// Place after the last offer with the same price.
     pub(super) end: u32,
 }
@@ -137,6 +142,17 @@ impl<T> OfferTable<T> {
             }
             rows[place].end = end;
         }
+        for place in 1..rows.len() {
+            let has_same = rows[place - 1].price == rows[place].price;
+            rows[place].start = match has_same {
+                true => rows[place - 1].start,
+                false => place as u32,
+            };
+        }
+        let mut columns = Columns::default();
+        for row in &rows {
+            columns.push(row.time, (row.p50, row.p99), row.reliability, row.success);
+        }
         let mut by_name = HashMap::<String, Vec<usize>>::new();
         for (place, offer) in offers.iter().enumerate() {
             by_name.entry(offer.name.clone()).or_default().push(place);
@@ -144,6 +160,7 @@ impl<T> OfferTable<T> {
         Self {
             currency,
             rows,
+            columns,
             offers,
             by_name,
         }
@@ -189,6 +206,7 @@ impl Row {
                 false => share(1.0),
             },
             endpoint: offer.endpoint,
+            start: 0,
             end: 0,
         }
     }

@@ -164,7 +164,8 @@ fn usable(given: &[Given], terms: &RequestTerms, busy: &[Option<usize>]) -> Vec<
 proptest! {
     #[test]
     fn the_choice_is_that_of_the_rules_spelt_out(
-        given in vec(given(), 0..12),
+        // Several steps of the scan, whole and partial.
+        given in vec(given(), 0..60),
         terms in terms(),
         busy in vec(of(0..3_usize), 3),
         turn in 0..20_usize,
@@ -200,10 +201,11 @@ proptest! {
                 prop_assert!(right.contains(&place), "an inadequate offer is chosen");
                 let cheapest = right.iter().map(|p| price(*p)).min().unwrap();
                 prop_assert_eq!(price(place), cheapest);
-                // Fewer than the bound on comparisons, so the least of all.
                 let load = |place: usize| busy[given[place].1 as usize].unwrap();
                 let equal = right.iter().filter(|p| price(**p) == cheapest);
-                prop_assert_eq!(load(place), equal.map(|p| load(*p)).min().unwrap());
+                let least = equal.clone().map(|p| load(*p)).min().unwrap();
+                // More are not compared.
+                prop_assert!(load(place) == least || equal.count() > 16);
             }
             Err(none) => {
                 prop_assert!(right.is_empty());
