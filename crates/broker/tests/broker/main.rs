@@ -5,6 +5,7 @@ mod fetching;
 mod following;
 mod limits;
 mod lookups;
+mod measuring;
 mod publishing;
 mod soap;
 mod support;
