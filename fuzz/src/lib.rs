@@ -21,6 +21,7 @@ mod grpc_timeout;
 mod http2_frames;
 mod http_reply;
 mod mixing;
+mod offer_terms;
 mod offers;
 mod packets;
 mod pattern;
@@ -57,6 +58,7 @@ pub use grpc_timeout::grpc_timeout;
 pub use http_reply::http_reply;
 pub use http2_frames::http2_frames;
 pub use mixing::doubtful;
+pub use offer_terms::offer_terms;
 pub use offers::offers;
 pub use packets::packets;
 pub use pattern::pattern;
@@ -87,6 +89,7 @@ pub const TARGETS: &[(&str, Property)] = &[
     ("wishes", wishes),
     ("forwarded", forwarded),
     ("offers", offers),
+    ("offer_terms", offer_terms),
     ("changes", changes),
     ("registry_reply", registry_reply),
     ("http_reply", http_reply),
