@@ -108,12 +108,14 @@ impl MeasuredRequest<'_> {
     /// | another reply | served after this time, without the time spent waiting for the client |
     /// | a failure of the upstream | failed |
     /// | a deadline of the client | abandoned |
-    /// | a failure of the client or of this machine | nothing |
+    /// | a failure of the client or of this machine, or an endpoint that was not asked | nothing |
     pub(super) fn end<T>(mut self, outcome: Result<&Response<T>, &UpstreamError>) {
         let end = match outcome {
             Ok(reply) if is_delivered(reply) => MeasuredEnd::Served(self.time()),
             Ok(_) => MeasuredEnd::Failed,
             Err(UpstreamError::Deadline) => self.abandoned(),
+            // No endpoint was asked.
+            Err(UpstreamError::NoneHealthy) => MeasuredEnd::Unjudged,
             Err(failure) if failure.says_nothing() => MeasuredEnd::Unjudged,
             Err(_) => MeasuredEnd::Failed,
         };
@@ -192,6 +194,7 @@ mod tests {
             (refused(), (1, 1)),
             (UpstreamError::ReplyTimeout, (1, 1)),
             (UpstreamError::Authority, (0, 0)),
+            (UpstreamError::NoneHealthy, (0, 0)),
             // Long before an answer is due.
             (UpstreamError::Deadline, (0, 0)),
         ] {

@@ -133,12 +133,18 @@ impl OfferUpstreams {
             }
             match sent {
                 Ok((reply, _)) => return Ok((reply, offered.replied(&tried.borrow()))),
-                Err((failure, None)) => return Err(failure),
+                Err((failure, None)) => {
+                    upstreams.count_failure(&failure);
+                    return Err(failure);
+                }
                 Err((failure, Some(unsent))) => {
                     tried.borrow_mut().failed.push(offer.endpoint);
                     match self.another(&offered, &tried.borrow()) {
                         Some(choice) => offered.choice = choice,
-                        None => return Err(failure),
+                        None => {
+                            upstreams.count_failure(&failure);
+                            return Err(failure);
+                        }
                     }
                     request = unsent;
                 }

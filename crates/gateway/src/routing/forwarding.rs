@@ -1,7 +1,7 @@
 //! The choice of a route between offers and its configured upstreams.
 
 use hyper::http::request::Parts;
-use hyper::{Request, Response};
+use hyper::{Request, Response, StatusCode};
 use posthaste_serve::Peer;
 use posthaste_units::Dscp;
 use tokio::time::Instant;
@@ -16,7 +16,8 @@ use crate::upstream::body::UpstreamBody;
 use crate::upstream::error::UpstreamError;
 
 impl Route {
-    /// Chooses the offer of a request. `None` if the route has no offers. A rejection counts as refused.
+    /// Chooses the offer of a request. `None` if the route has no offers. A rejection counts as
+    /// refused, unless the request cannot be read.
     pub(crate) fn select_offer(
         &self,
         head: &Parts,
@@ -28,7 +29,11 @@ impl Route {
         };
         let has_fallback = self.upstreams.has_any();
         let selected = offers.select(head, preferences, has_fallback);
-        selected.map(Some).inspect_err(|_| journal.refused())
+        selected.map(Some).inspect_err(|rejection| {
+            if rejection.status != StatusCode::BAD_REQUEST {
+                journal.refused();
+            }
+        })
     }
 
     /// Turns a failure into a rejection, see [`Upstreams::rejection`](crate::upstream::Upstreams::rejection).

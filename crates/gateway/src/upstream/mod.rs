@@ -137,7 +137,8 @@ impl Upstreams {
     }
 
     /// Sends the `request` as [`Upstreams::send`], without further attempts after a byte was sent, and without waiting for
-    /// a lookup: the caller has other upstreams. An error includes the request if nothing of it was sent.
+    /// a lookup: the caller has other upstreams, and counts the last failure. An error includes the request if nothing of
+    /// it was sent.
     pub(crate) async fn send_once(
         &self,
         request: Request<RequestBody>,
@@ -147,11 +148,11 @@ impl Upstreams {
     ) -> Result<(Response<UpstreamBody>, &UpstreamTarget), SendError> {
         let mut tried = Tried::new(deadline);
         tried.has_others = true;
-        let sent = self.send_to_any(request, mark, peer, &mut tried).await;
-        sent.inspect_err(|(failure, _)| self.count_failure(failure))
+        self.send_to_any(request, mark, peer, &mut tried).await
     }
 
-    fn count_failure(&self, failure: &UpstreamError) {
+    /// Counts the failure with which a request has ended.
+    pub(crate) fn count_failure(&self, failure: &UpstreamError) {
         if !failure.is_of_client() {
             self.metrics.failed(failure.kind());
         }

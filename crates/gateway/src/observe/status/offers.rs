@@ -8,8 +8,9 @@ use posthaste_qos::selection::{MeasuredQuality, PassReason, Promised, RoutedOffe
 use posthaste_units::Span;
 use serde::Serialize;
 
-use crate::offers::shared::{DECISIONS, OfferData, OffersState, RouteOffers};
+use crate::offers::shared::{DECISIONS, OfferData, OffersState, PublishedTable, RouteOffers};
 use crate::routing::resolved::ResolvedConfig;
+use crate::upstream::health::UpstreamState;
 
 /// Maximum number of offers of a route that are shown: the cheapest.
 const SHOWN: usize = 100;
@@ -36,6 +37,7 @@ struct OfferStatus {
     name: String,
     provider: String,
     endpoint: String,
+    state: UpstreamState,
     price: String,
     expires: String,
     promised_milliseconds: Option<f64>,
@@ -63,19 +65,22 @@ impl<'a> OffersStatus<'a> {
     fn of(route: &'a str, offers: &'a RouteOffers) -> Self {
         let published = offers.published();
         let all = published.table.offers();
+        let shown = all.iter().take(SHOWN);
         Self {
             route,
             broker: &offers.config.broker,
             kind: &offers.config.kind,
             state: published.state,
             count: all.len(),
-            offers: all.iter().take(SHOWN).map(OfferStatus::of).collect(),
+            offers: shown
+                .map(|offer| OfferStatus::of(&published, offer))
+                .collect(),
         }
     }
 }
 
 impl OfferStatus {
-    fn of(offer: &Offer) -> Self {
+    fn of(published: &PublishedTable, offer: &Offer) -> Self {
         let (class, measured) = (&offer.data.class, &offer.measured);
         let time = |time: Span| {
             let is_known = measured.requests > 0 && time != Span::MAX;
@@ -87,6 +92,9 @@ impl OfferStatus {
             name: offer.name.clone(),
             provider: class.key.provider.clone(),
             endpoint: class.key.origin.clone(),
+            state: published.endpoints[offer.endpoint as usize]
+                .target()
+                .state(),
             price: offer.price.to_string(),
             expires: offer.expires.to_string(),
             promised_milliseconds: offer.promised.time.map(Span::as_millis_f64),
@@ -139,7 +147,8 @@ fn table(route: &str, offers: &RouteOffers) -> Markup {
                     td { (offer.name) }
                     td { (class.key.provider) }
                     td.n { (offer.price) }
-                    td { (class.key.origin) }
+                    @let endpoint = published.endpoints[offer.endpoint as usize].target().state().name();
+                    td class=(endpoint) { (class.key.origin) " " (endpoint) }
                     td { (promised(&offer.promised)) }
                     td { (measured(&offer.measured)) }
                     td.n { (class.requests.load(Relaxed)) }
