@@ -20,7 +20,7 @@ use std::time::Duration;
 const PATIENCE: Duration = Duration::from_secs(120);
 
 /// Ports that the pages use.
-const PORTS: [&str; 4] = ["8080", "8090", "9000", "9001"];
+const PORTS: [&str; 7] = ["8080", "8090", "9000", "9001", "9002", "9003", "9090"];
 
 /// A line that no command prints.
 const MARK: &str = "--- next command ---";
@@ -48,6 +48,11 @@ fn the_tutorial_of_the_simulator_runs_as_typed() {
 #[test]
 fn the_tutorial_of_the_gateway_runs_as_typed() {
     run("docs/start/gateway.md");
+}
+
+#[test]
+fn the_guide_to_routing_by_offers_runs_as_typed() {
+    run("docs/guides/route-by-offers.md");
 }
 
 #[test]
