@@ -86,7 +86,7 @@ pub(crate) const WAITING: &[WaitingTests] = &[
     some(
         "posthaste-gateway",
         UNIT,
-        &["load::resource", "upstream::connection"],
+        &["load::resource", "offers::class", "upstream::connection"],
     ),
     all("posthaste-load", "wire"),
     some("posthaste-load", UNIT, &["target"]),

@@ -195,10 +195,11 @@ mod tests {
             (UpstreamError::ReplyTimeout, (1, 1)),
             (UpstreamError::Authority, (0, 0)),
             (UpstreamError::NoneHealthy, (0, 0)),
-            // Long before an answer is due.
+            // Before an answer is due.
             (UpstreamError::Deadline, (0, 0)),
         ] {
             let class = class();
+            class.due.store(u64::MAX, Relaxed);
             class.start(Upload::new(None)).end::<()>(Err(&failure));
             assert_eq!(counts(&class), expected, "{failure}");
         }
@@ -207,6 +208,7 @@ mod tests {
     #[test]
     fn an_abandoned_request_counts_if_an_answer_was_due() {
         let class = class();
+        class.due.store(u64::MAX, Relaxed);
         drop(class.start(Upload::new(None)));
         assert_eq!(counts(&class), (0, 0));
         class.due.store(0, Relaxed);
