@@ -520,3 +520,32 @@ fn names_of_endpoints_are_resolved() {
         offered(&gateway, "").1 == "named"
     });
 }
+
+#[test]
+fn an_endpoint_that_hangs_is_passed_over_before_its_requests_end() {
+    let ((hanging, release), dear) = (TestOrigin::holding(), TestOrigin::answering(OK));
+    let broker = TestBroker::start(&[
+        TestOffer::new("cheap", "0.10", 1000, hanging.address),
+        TestOffer::new("dear", "0.30", 1000, dear.address),
+    ]);
+    let gateway = start(config(&broker, "probe = \"0s\"", &[])).unwrap();
+    wait_for_offers(&gateway, 2);
+    let request = "GET /slow HTTP/1.1\r\nHost: s\r\nMax-Latency: 1s\r\n\r\n";
+    let mut clients = Vec::new();
+    wait_until("requests go elsewhere", || {
+        let mut client = TestClient::new(&gateway);
+        client.send(request);
+        clients.push(client);
+        std::thread::sleep(Duration::from_millis(20));
+        dear.asked() > 0
+    });
+    assert!(hanging.asked() >= 20);
+    release.tell();
+    for client in &mut clients {
+        assert_eq!(
+            client.reply(false).unwrap().status,
+            200,
+            "no request is lost"
+        );
+    }
+}
