@@ -164,7 +164,7 @@ impl BrokerClient {
         self.tell(Method::DELETE, &path, JSON, Bytes::new()).await
     }
 
-    async fn ask<T: DeserializeOwned>(
+    pub(crate) async fn ask<T: DeserializeOwned>(
         &self,
         method: Method,
         path: &str,

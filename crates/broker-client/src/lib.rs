@@ -1,9 +1,10 @@
-//! Client of a broker: query the best offer, publish, follow changes, report measured quality.
+//! Client of a broker: query the best offer, publish, follow changes, report measured quality, keep accounts.
 //!
 //! A [`BrokerClient`] holds the address of a broker and, for publishing, a provider's token. Each call opens a new
 //! connection. Frequent readers should follow the changes instead. [`Follower`] has its own thread and reconnects.
 //! [`BrokerClient::follow`] needs a runtime and ends when the stream breaks.
 
+pub mod accounts;
 mod client;
 mod document;
 mod error;

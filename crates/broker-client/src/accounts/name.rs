@@ -1,0 +1,61 @@
+//! Names of accounts and subjects of certificates.
+//!
+//! The name of an account is a client's name in quotes and logs. It begins with a letter, so that it is never an
+//! address, and needs no quoting in any format.
+
+/// Maximum length of an account's name, in bytes.
+pub const LONGEST_NAME: usize = 64;
+
+/// Maximum length of a certificate's subject, in bytes.
+pub const LONGEST_SUBJECT: usize = 1_024;
+
+/// Error in the name of an account, in words; `None` if valid.
+pub fn fault_of_account_name(name: &str) -> Option<String> {
+    let is_plain =
+        |byte: u8| byte.is_ascii_alphanumeric() || matches!(byte, b'-' | b'_' | b'.');
+    let begins = name.starts_with(|first: char| first.is_ascii_alphabetic());
+    let is_name = begins && name.len() <= LONGEST_NAME && name.bytes().all(is_plain);
+    (!is_name).then(|| {
+        let shown: String = name.chars().take(LONGEST_NAME).collect();
+        format!(
+            "{shown:?} is no name of an account: write a letter, then up to {} letters, digits, -, _ or .",
+            LONGEST_NAME - 1
+        )
+    })
+}
+
+/// Error in the subject of a certificate, in words; `None` if valid.
+pub fn fault_of_subject(subject: &str) -> Option<String> {
+    let is_subject = !subject.is_empty()
+        && subject.len() <= LONGEST_SUBJECT
+        && !subject.contains(char::is_control);
+    (!is_subject).then(|| {
+        "this is no subject of a certificate: write what `openssl x509 -noout -subject -nameopt RFC2253` shows"
+            .to_owned()
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_name_is_never_an_address_and_needs_no_quotes() {
+        for good in ["a", "Ada-2_b.c", &"a".repeat(LONGEST_NAME)] {
+            assert_eq!(fault_of_account_name(good), None, "{good}");
+        }
+        let long = "a".repeat(LONGEST_NAME + 1);
+        for bad in ["", "1", "10.0.0.1", "::1", "-a", "a b", "a,b", "a\n", "ä", &long] {
+            assert!(fault_of_account_name(bad).is_some(), "{bad:?}");
+        }
+    }
+
+    #[test]
+    fn a_subject_is_a_line() {
+        assert_eq!(fault_of_subject("CN=Ada,O=Bücher"), None);
+        let long = "a".repeat(LONGEST_SUBJECT + 1);
+        for bad in ["", "CN=a\nb", &long] {
+            assert!(fault_of_subject(bad).is_some(), "{bad:?}");
+        }
+    }
+}
