@@ -13,6 +13,7 @@ use posthaste_units::{Instant, Span};
 
 use super::Market;
 use super::ledger::Unpaid;
+use super::payer::Payer;
 use super::quote::Quote;
 use posthaste_qos::Money;
 
@@ -33,6 +34,8 @@ pub struct Ask<'a> {
     pub open: bool,
     /// Issue no quote, because the client would not see it.
     pub unquoted: bool,
+    /// The payer of the request.
+    pub payer: Payer,
 }
 
 /// An admitted request.
@@ -86,10 +89,14 @@ pub enum Why {
     /// The quote or the selected offer is for requests that leave compression to the server, and the request accepts
     /// nothing else.
     NotOpen,
+    /// The price is not 0, and no account of the client is identified.
+    NoAccount,
+    /// The price is above what is left of the account's budget.
+    NoBudget,
 }
 
 /// Every reason for a rejection.
-pub const REFUSALS: [Why; 8] = [
+pub const REFUSALS: [Why; 10] = [
     Why::TooCheap,
     Why::Expired,
     Why::Forged,
@@ -98,6 +105,8 @@ pub const REFUSALS: [Why; 8] = [
     Why::NoOffer,
     Why::OtherCurrency,
     Why::NotOpen,
+    Why::NoAccount,
+    Why::NoBudget,
 ];
 
 impl Why {
@@ -112,6 +121,8 @@ impl Why {
             Self::NoOffer => "no-offer",
             Self::OtherCurrency => "other-currency",
             Self::NotOpen => "not-open",
+            Self::NoAccount => "no-account",
+            Self::NoBudget => "no-budget",
         }
     }
 
@@ -149,6 +160,7 @@ impl Market {
     }
 
     fn enter(&mut self, now: Instant, ask: &Ask<'_>, room: bool) -> Result<Admitted, Why> {
+        let ask = &ask.payer.covers(ask);
         if ask
             .most
             .is_some_and(|most| most.currency() != self.terms.currency)
@@ -192,7 +204,8 @@ impl Market {
             true => quote.price,
             false => self.offers.due(quote.price, ask.open),
         };
-        if ask.most.is_some_and(|most| most.micros() < price.micros()) {
+        let accepts = ask.most.is_none_or(|most| most.micros() >= price.micros());
+        if !accepts || !ask.payer.can_pay(price) {
             return Ok(None);
         }
         let paid = self
@@ -213,7 +226,13 @@ impl Market {
 
     /// Decides on admission at the current price.
     fn by_offer(&self, now: Instant, ask: &Ask<'_>) -> Result<By, Why> {
-        let price = self.current(ask.open).price.micros();
+        let current = self.current(ask.open).price;
+        let price = current.micros();
+        if let Some(why) = ask.payer.why_not()
+            && price > 0
+        {
+            return Err(why);
+        }
         let selected = ask.selected.map(|name| self.offers.selected(name, now));
         let (accepted, else_why) = match (ask.most, selected) {
             (Some(most), _) => (most, Why::TooCheap),
@@ -224,6 +243,7 @@ impl Market {
             (None, None) => return Err(Why::NoOffer),
         };
         match accepted.micros() >= price {
+            true if !ask.payer.can_pay(current) => Err(Why::NoBudget),
             true => Ok(By::Offer),
             false => Err(else_why),
         }

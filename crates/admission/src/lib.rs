@@ -9,12 +9,15 @@
 //! 3. A request that is admitted at the current price gets a [`Quote`] while uncommitted capacity is left ([`Ledger`]).
 //!    Until the quote ends, its client is admitted at its rate and price, at any current price and load.
 //!
+//! With [`accounts`], a request pays from the budget of its account, and its own statements buy nothing without one.
+//!
 //! A request that leaves compression of its reply to the server pays less, by [`Terms::discount`]. A [`Monitor`]
 //! compares promises with deliveries. [`Limit`] and [`Bucket`] protect without prices.
 //!
 //! Time is the monotonic clock of the process that issues the quotes. Setting the time of day has no effect. A token is
 //! invalid in another process or after a restart.
 
+pub mod accounts;
 mod admit;
 mod amount;
 mod bucket;
@@ -24,6 +27,7 @@ pub mod limit;
 mod monitor;
 mod offers;
 mod parameter;
+mod payer;
 mod quote;
 mod request_limits;
 mod rest;
@@ -43,6 +47,7 @@ pub use monitor::{
 };
 pub use offers::Published;
 pub use parameter::WrongParameter;
+pub use payer::Payer;
 pub use quote::{Forged, Key, Quote, TOKEN_LENGTH};
 pub use request_limits::{ClientLimits, Exceeded, Limited, LimitedClient, RequestLimits};
 pub use rest::Rest;

@@ -1,0 +1,51 @@
+//! One account: its identity and its money.
+
+use std::sync::Arc;
+
+use posthaste_units::Instant;
+
+use super::Budget;
+use super::balance::Balance;
+use super::key::KeyTag;
+
+/// An account. It keeps its position, because holds refer to it.
+#[derive(Debug)]
+pub(super) struct Entry {
+    pub(super) name: Arc<str>,
+    pub(super) tag: Option<KeyTag>,
+    pub(super) subject: Option<Arc<str>>,
+    /// `None` without a budget, now and earlier.
+    pub(super) balance: Option<Balance>,
+    pub(super) is_closed: bool,
+    /// Defined by the configuration, not by the broker.
+    pub(super) is_configured: bool,
+}
+
+impl Entry {
+    pub(super) const fn new(name: Arc<str>) -> Self {
+        Self {
+            name,
+            tag: None,
+            subject: None,
+            balance: None,
+            is_closed: false,
+            is_configured: false,
+        }
+    }
+
+    /// Sets the budget. Without one, pending charges stay, and nothing is left.
+    pub(super) fn set_budget(&mut self, now: Instant, budget: Option<Budget>) {
+        match (budget, &mut self.balance) {
+            (Some(budget), Some(balance)) => balance.set(now, &budget),
+            (Some(budget), none) => none.insert(Balance::default()).set(now, &budget),
+            (None, Some(balance)) => balance.end(),
+            (None, None) => {}
+        }
+    }
+
+    /// The money of an account from which something was held.
+    pub(super) fn held_from(&mut self) -> &mut Balance {
+        let balance = self.balance.as_mut();
+        balance.expect("money was held, and a balance is never removed")
+    }
+}
