@@ -65,14 +65,20 @@ impl Balance {
 
     /// Moves the charges into a batch. Returns their sum and the number of requests.
     pub(super) fn seal(&mut self) -> (u64, u64) {
-        debug_assert_eq!(self.sealed, 0, "a batch is sealed before the last one is acknowledged");
+        debug_assert_eq!(
+            self.sealed, 0,
+            "a batch is sealed before the last one is acknowledged"
+        );
         self.sealed = std::mem::take(&mut self.charged);
         (self.sealed, std::mem::take(&mut self.requests))
     }
 
     /// Counts a batch as spent.
     pub(super) fn acknowledge(&mut self, now: Instant, micros: u64) {
-        debug_assert_eq!(self.sealed, micros, "another batch is acknowledged than was sealed");
+        debug_assert_eq!(
+            self.sealed, micros,
+            "another batch is acknowledged than was sealed"
+        );
         self.sealed = 0;
         if now >= self.ends {
             // The broker books it in the period that has begun since. Its reply states the end.

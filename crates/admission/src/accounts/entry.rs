@@ -12,6 +12,8 @@ use super::key::KeyTag;
 #[derive(Debug)]
 pub(super) struct Entry {
     pub(super) name: Arc<str>,
+    /// SHA-256 digest of its API key.
+    pub(super) key: Option<[u8; 32]>,
     pub(super) tag: Option<KeyTag>,
     pub(super) subject: Option<Arc<str>>,
     /// `None` without a budget, now and earlier.
@@ -25,6 +27,7 @@ impl Entry {
     pub(super) const fn new(name: Arc<str>) -> Self {
         Self {
             name,
+            key: None,
             tag: None,
             subject: None,
             balance: None,

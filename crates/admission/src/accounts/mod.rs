@@ -76,6 +76,13 @@ pub struct Hold {
     micros: u64,
 }
 
+impl Hold {
+    /// The reserved money.
+    pub const fn amount(&self) -> Amount {
+        Amount::from_micros(self.micros)
+    }
+}
+
 /// Means of an account to pay for a request.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Means {
@@ -142,9 +149,9 @@ impl Accounts {
         }
     }
 
-    /// Computes tags of keys. A copy of it needs no lock.
-    pub const fn hasher(&self) -> &KeyHasher {
-        &self.hasher
+    /// Currency of the prices.
+    pub const fn currency(&self) -> Currency {
+        self.currency
     }
 
     /// Version of the broker's accounts in use. 0 before the first reply.
@@ -192,8 +199,16 @@ impl Accounts {
             return None;
         }
         balance.held += micros;
-        debug_assert!(balance.pending() <= self.unreported, "more is held than the bound");
+        debug_assert!(
+            balance.pending() <= self.unreported,
+            "more is held than the bound"
+        );
         Some(Hold { slot, micros })
+    }
+
+    /// Name of the account from which money is reserved.
+    pub fn name_of(&self, hold: &Hold) -> &str {
+        &self.entries[hold.slot as usize].name
     }
 
     /// Charges reserved money. Returns true if the account has charged half of its bound since the last batch, so that
@@ -216,7 +231,8 @@ impl Accounts {
     }
 
     /// Returns the batch to report: the last one while it is not acknowledged, otherwise a new one of at most
-    /// [`MOST_CHARGES`] accounts. Without charges it is empty and has the number of the last acknowledged batch.
+    /// [`MOST_CHARGES`] accounts. The first batch is empty. Without charges it is empty, too, and has the number of the
+    /// last acknowledged batch.
     pub fn seal(&mut self) -> Batch {
         let (entries, currency) = (&mut self.entries, self.currency);
         self.outbox.seal(|slot| {
@@ -293,9 +309,17 @@ impl Accounts {
         }
     }
 
+    /// True if the broker has acknowledged every charge.
+    pub fn is_reported(&self) -> bool {
+        self.outbox.is_empty()
+    }
+
     /// Sums over all accounts.
     pub fn totals(&self) -> Totals {
-        let pending = self.entries.iter().filter_map(|entry| entry.balance.as_ref());
+        let pending = self
+            .entries
+            .iter()
+            .filter_map(|entry| entry.balance.as_ref());
         let pending: u64 = pending.map(Balance::pending).sum();
         Totals {
             open: self.entries.iter().filter(|entry| !entry.is_closed).count(),
@@ -323,21 +347,17 @@ impl Accounts {
             Some(slot) => *slot,
             None => self.add(name.into()),
         };
-        self.forget(slot);
-        let tag = key.map(|digest| self.hasher.of_digest(&digest));
-        let subject = subject.map(Arc::<str>::from);
         let entry = &mut self.entries[slot as usize];
         let budget = budget.filter(|budget| budget.amount.currency() == self.currency);
         entry.set_budget(now, budget);
         (entry.is_closed, entry.is_configured) = (is_closed, is_configured);
-        if !is_closed {
-            if let Some(tag) = &tag {
-                self.by_key.insert(tag.prefix(), slot);
-            }
-            if let Some(subject) = &subject {
-                self.by_subject.insert(subject.clone(), slot);
-            }
-            (entry.tag, entry.subject) = (tag, subject);
+        let (key, subject) = match is_closed {
+            true => (None, None),
+            false => (key, subject),
+        };
+        if entry.key != key || entry.subject.as_deref() != subject.as_deref() {
+            self.forget(slot);
+            self.identify_by(slot, key, subject.map(Arc::from));
         }
         slot
     }
@@ -349,9 +369,23 @@ impl Accounts {
         slot
     }
 
+    /// Sets the means by which an account is identified.
+    fn identify_by(&mut self, slot: u32, key: Option<[u8; 32]>, subject: Option<Arc<str>>) {
+        let tag = key.map(|digest| self.hasher.of_digest(&digest));
+        if let Some(tag) = &tag {
+            self.by_key.insert(tag.prefix(), slot);
+        }
+        if let Some(subject) = &subject {
+            self.by_subject.insert(subject.clone(), slot);
+        }
+        let entry = &mut self.entries[slot as usize];
+        (entry.key, entry.tag, entry.subject) = (key, tag, subject);
+    }
+
     /// Removes the means by which an account is identified.
     fn forget(&mut self, slot: u32) {
         let entry = &mut self.entries[slot as usize];
+        entry.key = None;
         let (tag, subject) = (entry.tag.take(), entry.subject.take());
         if let Some(tag) = tag
             && self.by_key.get(&tag.prefix()) == Some(&slot)

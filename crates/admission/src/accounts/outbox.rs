@@ -1,6 +1,6 @@
 //! Batches of charges on their way to the broker.
 //!
-//! One batch is under way at a time. It stays the same until it is acknowledged, so that the broker can tell a
+//! The first batch is empty and makes the gateway known to the broker. One batch is under way at a time. It stays the same until it is acknowledged, so that the broker can tell a
 //! repetition from a new one by its number.
 
 use std::collections::VecDeque;
@@ -36,6 +36,8 @@ pub struct Charge {
 pub(super) struct Outbox {
     /// Accounts with charges since their last batch, in order of the first one.
     charged: VecDeque<u32>,
+    /// The broker knows this gateway: it has acknowledged an empty batch, the first one.
+    has_begun: bool,
     /// Number of the last acknowledged batch.
     last: u64,
     sealed: Option<Batch>,
@@ -53,7 +55,7 @@ impl Outbox {
             return sealed.clone();
         }
         let count = self.charged.len().min(MOST_CHARGES);
-        if count == 0 {
+        if count == 0 || !self.has_begun {
             return Batch {
                 sequence: self.last,
                 charges: Vec::new(),
@@ -69,6 +71,7 @@ impl Outbox {
 
     /// Ends the batch under way if it has this number. Returns its charges.
     pub(super) fn acknowledge(&mut self, sequence: u64) -> Vec<Charge> {
+        self.has_begun |= sequence == 0;
         match self.sealed.take_if(|batch| batch.sequence == sequence) {
             Some(batch) => {
                 self.last = sequence;
@@ -80,7 +83,12 @@ impl Outbox {
 
     /// Begins anew with number 1. Returns the batch under way.
     pub(super) fn restart(&mut self) -> Option<Batch> {
-        self.last = 0;
+        (self.has_begun, self.last) = (false, 0);
         self.sealed.take()
+    }
+
+    /// True if every charge is acknowledged.
+    pub(super) fn is_empty(&self) -> bool {
+        self.charged.is_empty() && self.sealed.is_none()
     }
 }

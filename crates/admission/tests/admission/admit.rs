@@ -1,6 +1,6 @@
 //! Published offers, admissions, and reasons for rejections.
 
-use posthaste_admission::{Ask, By, Controller, Key, Market, Observed, Terms, Why};
+use posthaste_admission::{Ask, By, Controller, Key, Market, Observed, Payer, Terms, Why};
 use posthaste_qos::{Money, Requires};
 use posthaste_units::Span;
 
@@ -126,6 +126,7 @@ const ADA: Ask<'_> = Ask {
     rate: None,
     open: false,
     unquoted: false,
+    payer: Payer::Anyone,
 };
 
 #[test]

@@ -5,7 +5,8 @@
 
 use posthaste_admission::controller::Steps;
 use posthaste_admission::{
-    Admitted, Ask, By, Controller, Key, Market, Observed, Published, Quote, Refused, Terms, Why,
+    Admitted, Ask, By, Controller, Key, Market, Observed, Payer, Published, Quote, Refused, Terms,
+    Why,
 };
 use posthaste_units::{Instant, Ratio, Seed, Span, Stream};
 use rand::RngExt as _;
@@ -207,6 +208,7 @@ impl Witness {
             rate,
             open: self.random.random_bool(0.5),
             unquoted: false,
+            payer: Payer::Anyone,
         };
         let room = self.random.random_bool(0.7);
         let answer = self.market.admit(self.now, &ask, room);

@@ -1,5 +1,6 @@
 //! Integration tests of the crate's public interface: random histories, plants, and single parts.
 
+mod accounts;
 mod admit;
 mod changes;
 mod configurations;
@@ -8,6 +9,7 @@ mod histories;
 mod limits;
 mod monitor;
 mod parts;
+mod payers;
 mod plant;
 mod request_limits;
 mod rests;
