@@ -11,7 +11,7 @@ use rustix::rand::{GetRandomFlags, getrandom};
 use crate::BrokerError;
 use crate::change::OfferChange;
 use crate::store::{Store, StoreUrl};
-use crate::token::Hash;
+use crate::token::{Hash, TokenRole};
 
 /// Prefix of every token, for searches for leaked tokens.
 const PREFIX: &str = "pht_";
@@ -24,7 +24,9 @@ pub struct Admin(Box<dyn Store>);
 pub struct ProviderToken {
     /// Number of the token.
     pub number: u64,
-    /// Provider that may publish with it.
+    /// Rights of its bearer.
+    pub role: TokenRole,
+    /// Provider that may publish with it, or name of the bearer.
     pub provider: String,
     /// Time of creation.
     pub made: Timestamp,
@@ -53,12 +55,21 @@ impl Admin {
 
     /// Creates one more token for a provider. Returns its number and the secret, which the store does not keep.
     pub fn make_token(&mut self, provider: &str) -> Result<(u64, String), BrokerError> {
+        self.make_token_for(TokenRole::Provider, provider)
+    }
+
+    /// Creates a token with a role, for a bearer of this name. Otherwise as [`Admin::make_token`].
+    pub fn make_token_for(
+        &mut self,
+        role: TokenRole,
+        provider: &str,
+    ) -> Result<(u64, String), BrokerError> {
         let is_name = !provider.is_empty()
             && provider.len() <= bounds::TEXT
             && !provider.contains(char::is_control);
         if !is_name {
             return Err(BrokerError::Store(
-                format!("{provider:?} is no name of a provider").into(),
+                format!("{provider:?} is no name of a token's bearer").into(),
             ));
         }
         let mut chance = [0; 32];
@@ -66,7 +77,8 @@ impl Admin {
         getrandom(&mut chance, GetRandomFlags::empty())
             .map_err(|error| BrokerError::Thread(error.into()))?;
         let token = format!("{PREFIX}{}", URL_SAFE_NO_PAD.encode(chance));
-        let number = self.0.grant(provider, Hash::of(&token), Timestamp::now());
+        let hash = Hash::of(&token);
+        let number = self.0.grant(role, provider, hash, Timestamp::now());
         Ok((number?, token))
     }
 
@@ -75,6 +87,7 @@ impl Admin {
         let tokens = self.0.tokens()?;
         let shown = tokens.into_iter().map(|token| ProviderToken {
             number: token.grant.number,
+            role: token.grant.role,
             provider: token.grant.provider,
             made: token.made,
             revoked: token.revoked,

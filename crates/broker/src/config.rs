@@ -42,6 +42,8 @@ pub struct BrokerConfig {
     pub changes: usize,
     /// Limits on offers and changes.
     pub limits: OfferLimits,
+    /// Limits on accounts and charges.
+    pub accounts: AccountLimits,
     /// UDDI registry that lists services and trusted providers.
     pub uddi: Option<Uddi>,
     /// Certificate chain and private key, for HTTPS.
@@ -73,6 +75,16 @@ pub struct OfferLimits {
     pub bytes: usize,
     /// Maximum number of offers that one token may change per minute. Default 60,000.
     pub changes_per_minute: u32,
+}
+
+/// Limits on accounts and charges.
+#[derive(Clone, Copy, Debug, Deserialize)]
+#[serde(deny_unknown_fields, default)]
+pub struct AccountLimits {
+    /// Maximum number of accounts, closed ones included. Default 100,000.
+    pub most: usize,
+    /// Number of booked charges that the store keeps, as audit record. Default 10,000,000.
+    pub charges: usize,
 }
 
 /// PEM files for TLS.
@@ -117,6 +129,7 @@ impl Default for BrokerConfig {
             connections: None,
             changes: 1_000_000,
             limits: OfferLimits::default(),
+            accounts: AccountLimits::default(),
             uddi: None,
             tls: None,
             currency: Money::default(),
@@ -141,6 +154,15 @@ impl Default for OfferLimits {
             per_provider,
             bytes,
             changes_per_minute: 60_000,
+        }
+    }
+}
+
+impl Default for AccountLimits {
+    fn default() -> Self {
+        Self {
+            most: 100_000,
+            charges: 10_000_000,
         }
     }
 }

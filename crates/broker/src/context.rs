@@ -21,6 +21,8 @@ pub(crate) struct BrokerContext {
     pub(crate) writer: Option<StoreWriter>,
     /// Limits the changes per token.
     pub(crate) quota: Quota,
+    /// Maximum number of accounts.
+    pub(crate) most_accounts: usize,
     pub(crate) metrics: Arc<BrokerMetrics>,
     /// Measured quality as gateways report it.
     pub(crate) measurements: Measurements,

@@ -29,6 +29,12 @@
 //!   cannot overwrite each other unseen.
 //! - The expiry of an offer is no change. Each broker drops expired offers by its own clock.
 //!
+//! # Accounts
+//!
+//! Accounts with budgets are in the same store. Gateways report charges in numbered batches; one transaction books a
+//! batch, once (`store::accounts`). Requests about accounts are calls of the store writer's thread (`http::accounts`,
+//! `http::charges`). They are not in the index, and brokers that follow another do not have them.
+//!
 //! # Fetched offers
 //!
 //! For providers that do not publish, the broker polls documents. An offer source (`fetching::source`) holds the offers
@@ -76,16 +82,17 @@ use self::metrics::BrokerMetrics;
 use self::quota::Quota;
 use self::registry::Registry;
 use self::store::StoreError;
-use self::writer::{StoreWriter, WriterHandle};
+use self::writer::{Kept, StoreWriter, WriterHandle};
 
 pub use admin::{Admin, ProviderToken};
 pub use change::{OfferChange, OfferKey};
-pub use config::{BrokerConfig, Definitions, Money, OfferLimits, Tls};
+pub use config::{AccountLimits, BrokerConfig, Definitions, Money, OfferLimits, Tls};
 pub use fetching::config::SourceConfig;
 pub use http::{BrokerHandler, BrokerReplyBody};
 pub use posthaste_serve::ConfigError;
 pub use search::{OfferSearch, SearchError};
 pub use store::{StoreUrl, StoreUrlError};
+pub use token::{TokenRole, UnknownRole};
 pub use uddi::messages::Version as UddiVersion;
 pub use uddi::{Category, Enrolled, Enrolment, Uddi, enrol};
 
@@ -173,8 +180,8 @@ pub fn start_with<H: Handler>(
     let tls = config.tls.as_ref().map(server_tls).transpose()?;
     let listener = posthaste_serve::listen(config.listen, config.backlog)?;
     let address = listener.local_addr().unwrap_or(config.listen);
-    let (writer, updates) = Updates::start(&config, &registry)?;
     let metrics = Arc::<BrokerMetrics>::default();
+    let (writer, updates) = Updates::start(&config, &registry, &metrics)?;
     let (directory, watch) = config.uddi.map(uddi::start).transpose()?.unzip();
     let fetch_context = writer
         .as_ref()
@@ -194,6 +201,7 @@ pub fn start_with<H: Handler>(
         registry: registry.clone(),
         writer,
         quota: Quota::new(config.limits.changes_per_minute),
+        most_accounts: config.accounts.most,
         metrics,
         measurements: Measurements::default(),
         counters: server.counters.clone(),
@@ -226,13 +234,19 @@ impl Updates {
     fn start(
         config: &BrokerConfig,
         registry: &Arc<Registry>,
+        metrics: &Arc<BrokerMetrics>,
     ) -> Result<(Option<StoreWriter>, Self), BrokerError> {
         let (registry, limits) = (registry.clone(), config.limits.held());
         if let Some(url) = &config.follow {
             let follower = follow::follow(url, registry, limits)?;
             return Ok((None, Self::Followed(follower)));
         }
-        let (writer, handle) = StoreWriter::start(&config.store, registry, config.changes, limits)?;
+        let keep = Kept {
+            changes: config.changes,
+            charges: config.accounts.charges,
+            metrics: metrics.clone(),
+        };
+        let (writer, handle) = StoreWriter::start(&config.store, registry, keep, limits)?;
         Ok((Some(writer), Self::Stored(handle)))
     }
 }

@@ -1,6 +1,19 @@
-//! Counters of requests and fetches.
+//! Counters of requests, fetches and charges.
 
+use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
+use std::sync::{Mutex, PoisonError};
+
+use posthaste_broker_client::accounts::ReportedCharge;
+use posthaste_qos::Currency;
+
+use crate::store::accounts::AccountCounts;
+
+/// Maximum number of currencies with a metric. Charges in others count as [`OTHER`].
+const CURRENCIES: usize = 16;
+
+/// Label of further currencies.
+const OTHER: &str = "other";
 
 /// Counters of the HTTP interface.
 #[derive(Debug, Default)]
@@ -17,6 +30,57 @@ pub(crate) struct BrokerMetrics {
     pub(crate) fetched: AtomicU64,
     /// Documents that could not be fetched or used.
     pub(crate) not_fetched: AtomicU64,
+    /// Accounts and reports of charges.
+    pub(crate) accounts: AccountMetrics,
+}
+
+/// Counters of accounts. No account is a label.
+#[derive(Debug, Default)]
+pub(crate) struct AccountMetrics {
+    /// Batches of charges by outcome: booked, repeated, refused.
+    pub(crate) batches: [AtomicU64; 3],
+    /// Requests in booked batches.
+    pub(crate) requests: AtomicU64,
+    /// Booked money in millionths, by currency.
+    charged: Mutex<BTreeMap<String, u64>>,
+    /// Accounts by state, at the last count.
+    counts: Mutex<AccountCounts>,
+}
+
+impl AccountMetrics {
+    /// Counts a booked batch.
+    pub(crate) fn booked(&self, charges: &[ReportedCharge]) {
+        self.batches[0].fetch_add(1, Relaxed);
+        let requests = charges.iter().map(|charge| charge.requests);
+        let requests = requests.fold(0, u64::saturating_add);
+        self.requests.fetch_add(requests, Relaxed);
+        let mut sums = self.charged.lock().unwrap_or_else(PoisonError::into_inner);
+        for charge in charges {
+            let currency: Currency = charge.charge.currency();
+            let is_full = sums.len() >= CURRENCIES && !sums.contains_key(currency.code());
+            let label = if is_full { OTHER } else { currency.code() };
+            let sum = sums.entry(label.to_owned()).or_default();
+            *sum = sum.saturating_add(charge.charge.micros());
+        }
+    }
+
+    /// Booked money in units, by currency.
+    pub(crate) fn charged(&self) -> Vec<(String, f64)> {
+        let sums = self.charged.lock().unwrap_or_else(PoisonError::into_inner);
+        let sums = sums.iter();
+        sums.map(|(currency, micros)| (currency.clone(), *micros as f64 / 1e6))
+            .collect()
+    }
+
+    /// Stores the numbers of accounts.
+    pub(crate) fn counted(&self, counts: AccountCounts) {
+        *self.counts.lock().unwrap_or_else(PoisonError::into_inner) = counts;
+    }
+
+    /// Numbers of accounts at the last count.
+    pub(crate) fn counts(&self) -> AccountCounts {
+        *self.counts.lock().unwrap_or_else(PoisonError::into_inner)
+    }
 }
 
 impl BrokerMetrics {

@@ -14,7 +14,7 @@ use tokio::sync::broadcast;
 
 use crate::change::{OfferChange, OfferKey};
 use crate::store::StoreError;
-use crate::token::{Grant, Hash};
+use crate::token::{Grant, Hash, TokenRole};
 
 /// Maximum number of changes that a reader of the stream may lag behind before it has to reconnect.
 const KEPT: usize = 1 << 14;
@@ -84,10 +84,9 @@ impl Registry {
     /// Providers with a valid token, by name.
     pub(crate) fn providers(&self) -> BTreeSet<String> {
         let grants = self.grants.read().unwrap_or_else(PoisonError::into_inner);
-        grants
-            .values()
-            .map(|grant| grant.provider.clone())
-            .collect()
+        let grants = grants.values();
+        let publishers = grants.filter(|grant| grant.role == TokenRole::Provider);
+        publishers.map(|grant| grant.provider.clone()).collect()
     }
 
     /// Age of the index if it is out of step; the time since the start if it has never been in step.

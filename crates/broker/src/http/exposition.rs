@@ -9,7 +9,7 @@ use prometheus_client::collector::Collector;
 use prometheus_client::encoding::DescriptorEncoder;
 
 use crate::context::BrokerContext;
-use crate::metrics::BrokerMetrics;
+use crate::metrics::{AccountMetrics, BrokerMetrics};
 use crate::registry::Registry;
 use crate::uddi::Directory;
 
@@ -34,6 +34,7 @@ impl Collector for Shown {
         let (out, context) = (&mut out, &*self.0);
         requests(out, &context.metrics)?;
         index(out, &context.registry)?;
+        accounts(out, &context.metrics.accounts)?;
         if let Some(known) = &context.directory {
             directory(out, known)?;
         }
@@ -81,6 +82,36 @@ fn index(out: &mut DescriptorEncoder, registry: &Registry) -> Result<(), Error> 
     let age = registry.age().unwrap_or_default().as_secs_f64();
     let help = "How long the index has been out of step with its store; 0 in step";
     gauge(out, "age_seconds", help, age)
+}
+
+fn accounts(out: &mut DescriptorEncoder, metrics: &AccountMetrics) -> Result<(), Error> {
+    let counts = metrics.counts();
+    let states = [
+        ([("state", "open")], counts.open as f64),
+        ([("state", "closed")], counts.closed as f64),
+        ([("state", "overdrawn")], counts.overdrawn as f64),
+    ];
+    let help =
+        "Accounts by state, counted every 10 s: overdrawn ones are open ones beyond their budget";
+    gauges(out, "accounts", help, states)?;
+    let outcomes = ["booked", "repeated", "refused"];
+    let batches = outcomes.iter().zip(&metrics.batches);
+    let batches =
+        batches.map(|(outcome, count)| ([("outcome", *outcome)], count.load(Relaxed) as f64));
+    let help = "Batches of charges that gateways reported, by outcome";
+    counters(out, "charge_batches", help, batches)?;
+    let requests = [([], metrics.requests.load(Relaxed) as f64)];
+    counters(
+        out,
+        "charged_requests",
+        "Requests in booked batches",
+        requests,
+    )?;
+    let charged = metrics.charged();
+    let charged = charged
+        .iter()
+        .map(|(currency, sum)| ([("currency", &**currency)], *sum));
+    counters(out, "charged", "Booked money, by currency", charged)
 }
 
 fn directory(out: &mut DescriptorEncoder, directory: &Directory) -> Result<(), Error> {

@@ -42,7 +42,7 @@ impl BrokerHandler {
         body: Incoming,
         peer: &Peer,
     ) -> Result<BrokerReply, ProblemDetails> {
-        self.authenticate(parts, &key.gateway)?;
+        self.authenticate_gateway(parts, &key.gateway)?;
         let body = read(parts, body, bounds::BYTES, peer).await?;
         let report = from_json::<QualityReport>(&body)?;
         if let Some(words) = fault(&report) {
@@ -52,6 +52,21 @@ impl BrokerHandler {
         let put = measurements.put(key, report, Instant::now());
         put.map_err(|_| ProblemDetails::later("too many gateways report measurements"))?;
         Ok(BrokerReply::json(Bytes::new()).with_status(StatusCode::NO_CONTENT))
+    }
+
+    /// Authenticates the gateway of this name.
+    fn authenticate_gateway(&self, parts: &Parts, name: &str) -> Result<(), ProblemDetails> {
+        let grant = self.authenticate(parts, TokenRole::Gateway)?;
+        match grant.provider == name {
+            true => Ok(()),
+            false => {
+                let words = format!(
+                    "this token is of {:?}, the report would be of {name:?}",
+                    grant.provider
+                );
+                Err(ProblemDetails::new(StatusCode::FORBIDDEN, words))
+            }
+        }
     }
 
     /// Lists the valid reports, of one type or of all.

@@ -3,7 +3,11 @@
 //! Lookups are answered from the registry without waiting. Publishing requires authentication and valid offers; the
 //! reply follows when the change is stored. [`BrokerHandler::answer`] maps paths to handlers, each in its own file.
 
+mod accounts;
+mod accounts_page;
+mod authenticate;
 mod body;
+mod charges;
 mod description;
 mod exposition;
 mod lookup;
@@ -12,6 +16,7 @@ mod page;
 mod path;
 mod problem;
 mod publish;
+mod query;
 mod reply;
 mod soap;
 mod status;
@@ -63,6 +68,16 @@ impl BrokerHandler {
             }
             (Path::Measurements, &Method::GET) => Ok(self.list_measurements(parts)),
             (Path::Changes, &Method::GET) => self.changes(parts).map(BrokerReply::events),
+            (Path::Accounts, &Method::GET) => self.list_accounts(parts).await,
+            (Path::Accounts, &Method::POST) => self.add_account(parts, body, peer).await,
+            (Path::Account(name), &Method::GET) => self.get_account(name, parts).await,
+            (Path::Account(name), &Method::PATCH) => {
+                self.change_account(name, parts, body, peer).await
+            }
+            (Path::Account(name), &Method::DELETE) => self.close_account(name, parts).await,
+            (Path::Charges, &Method::GET) => self.charges(parts).await,
+            (Path::Charges, &Method::POST) => self.report(parts, body, peer).await,
+            (Path::AccountsPage, &Method::GET) => self.accounts_page(parts).await,
             (Path::Soap, &Method::POST) => Ok(self.soap(parts, body, peer).await),
             (Path::Soap, &Method::GET) => self.describe(parts),
             (Path::OpenApi, &Method::GET) => Ok(BrokerReply::json(include_str!("openapi.json"))),

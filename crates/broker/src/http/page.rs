@@ -85,6 +85,7 @@ fn opening(state: &BrokerStatus) -> Vec<Block> {
         ("JSON", "/openapi.json"),
         ("SOAP", "/soap?wsdl"),
         ("Changes", "/v1/changes"),
+        ("Accounts", "/accounts"),
         ("Metrics", "/metrics"),
     ];
     let links = links.map(|(words, address)| (words.to_owned(), address.to_owned()));

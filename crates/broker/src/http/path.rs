@@ -24,6 +24,14 @@ pub(super) enum Path {
     Measured(ReportKey),
     /// `/v1/changes`
     Changes,
+    /// `/v1/accounts`
+    Accounts,
+    /// `/v1/accounts/{name}`
+    Account(String),
+    /// `/v1/charges`
+    Charges,
+    /// `/accounts`
+    AccountsPage,
     /// `/soap`
     Soap,
     /// `/openapi.json`
@@ -65,11 +73,17 @@ impl Path {
             let [kind, gateway] = names;
             return Ok(Self::Measured(ReportKey { kind, gateway }));
         }
+        if let Some(rest) = path.strip_prefix("/v1/accounts/") {
+            return name(rest).map(Self::Account);
+        }
         Ok(match path {
             "/v1/measurements" => Self::Measurements,
             "/v1/best-offer" => Self::BestOffer,
             "/v1/offers" => Self::Offers,
             "/v1/changes" => Self::Changes,
+            "/v1/accounts" => Self::Accounts,
+            "/v1/charges" => Self::Charges,
+            "/accounts" => Self::AccountsPage,
             "/soap" => Self::Soap,
             "/openapi.json" => Self::OpenApi,
             "/" | "/status" => Self::Status,
@@ -89,7 +103,8 @@ impl Path {
             Self::BestOffer => "POST",
             Self::Provider(_) | Self::Measured(_) => "PUT",
             Self::Offer(_) => "GET, HEAD, PUT, DELETE",
-            Self::Soap => "GET, HEAD, POST",
+            Self::Soap | Self::Accounts | Self::Charges => "GET, HEAD, POST",
+            Self::Account(_) => "GET, HEAD, PATCH, DELETE",
             _ => "GET, HEAD",
         }
     }

@@ -12,6 +12,7 @@ use posthaste_serve::{Incoming, Peer};
 use serde::Deserialize;
 
 use super::BrokerHandler;
+use super::authenticate::unstored;
 use super::body::{from_json, read};
 use super::problem::{Also, ProblemDetails};
 use super::reply::BrokerReply;
@@ -19,7 +20,7 @@ use crate::change::{OfferGroup, OfferKey, Tag};
 use crate::offered::{all, check, fault};
 use crate::quota::Exceeded;
 use crate::store::{Condition, Write, WriteEffect, WriteOutcome};
-use crate::writer::{StoreWriter, WriteError};
+use crate::token::TokenRole;
 
 /// JSON form of several offers.
 #[derive(Deserialize)]
@@ -37,7 +38,7 @@ impl BrokerHandler {
         body: Incoming,
         peer: &Peer,
     ) -> Result<BrokerReply, ProblemDetails> {
-        let by = self.authenticate(parts, &key.provider)?;
+        let by = self.authenticate_provider(parts, &key.provider)?;
         let only_if = condition(parts)?;
         let body = read(parts, body, bounds::BYTES, peer).await?;
         let offer = if is_xml(parts) {
@@ -81,7 +82,7 @@ impl BrokerHandler {
         body: Incoming,
         peer: &Peer,
     ) -> Result<BrokerReply, ProblemDetails> {
-        let by = self.authenticate(parts, &of.provider)?;
+        let by = self.authenticate_provider(parts, &of.provider)?;
         let body = read(parts, body, bounds::BYTES, peer).await?;
         let offers = if is_xml(parts) {
             read_xml(&body)?
@@ -104,7 +105,7 @@ impl BrokerHandler {
         key: OfferKey,
         parts: &Parts,
     ) -> Result<BrokerReply, ProblemDetails> {
-        let by = self.authenticate(parts, &key.provider)?;
+        let by = self.authenticate_provider(parts, &key.provider)?;
         let only_if = match condition(parts)? {
             Condition::Any => Condition::There,
             stated => stated,
@@ -129,46 +130,9 @@ impl BrokerHandler {
         }
     }
 
-    /// The store writer. A broker that follows another has none and rejects with 403.
-    fn writer(&self) -> Result<&StoreWriter, ProblemDetails> {
-        self.context.writer.as_ref().ok_or_else(|| {
-            let upstream = self.context.follows.as_deref().unwrap_or_default();
-            let words = format!("this broker follows {upstream}: publish there");
-            ProblemDetails::new(StatusCode::FORBIDDEN, words)
-        })
-    }
-
     /// Authenticates `provider` by its bearer token (RFC 6750). Returns the number of the token.
-    pub(super) fn authenticate(
-        &self,
-        parts: &Parts,
-        provider: &str,
-    ) -> Result<u64, ProblemDetails> {
-        self.writer()?;
-        let refuse = |words: &str, challenge| {
-            self.context.metrics.count_refused_token();
-            ProblemDetails::new(StatusCode::UNAUTHORIZED, words).with(Also::Authenticate(challenge))
-        };
-        let field = parts
-            .headers
-            .get(header::AUTHORIZATION)
-            .and_then(|value| value.to_str().ok());
-        let token = field.and_then(|field| {
-            let (scheme, token) = field.split_once(' ')?;
-            scheme.eq_ignore_ascii_case("bearer").then(|| token.trim())
-        });
-        let token = token.ok_or_else(|| {
-            refuse(
-                "publishing needs a provider's token: send Authorization: Bearer TOKEN",
-                "Bearer",
-            )
-        })?;
-        let grant = self.context.registry.grant(token).ok_or_else(|| {
-            refuse(
-                "nobody has this token, or no longer",
-                "Bearer error=\"invalid_token\"",
-            )
-        })?;
+    fn authenticate_provider(&self, parts: &Parts, provider: &str) -> Result<u64, ProblemDetails> {
+        let grant = self.authenticate(parts, TokenRole::Provider)?;
         if grant.provider != provider {
             let words = format!(
                 "this token is of {:?}, the offer would be of {provider:?}",
@@ -211,12 +175,7 @@ impl BrokerHandler {
                 StatusCode::INSUFFICIENT_STORAGE,
                 format!("{full} (limits.{})", full.limit()),
             )),
-            Err(WriteError::Busy) => {
-                Err(ProblemDetails::later("too many providers publish at once"))
-            }
-            Err(WriteError::Store(error)) => Err(ProblemDetails::later(format!(
-                "nothing can be kept at the moment: {error}"
-            ))),
+            Err(error) => Err(unstored(error)),
         }
     }
 }

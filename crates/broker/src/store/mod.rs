@@ -1,8 +1,9 @@
-//! Stores: durable storage of the offers, with a log of every change.
+//! Stores: durable storage of the offers, with a log of every change, and of accounts.
 //!
 //! One thread at a time uses a store. Another kind of store implements [`Store`] and is opened in [`StoreUrl`].
 //! [`plan`] decides the effect of writes.
 
+pub(crate) mod accounts;
 mod plan;
 mod postgres;
 mod row;
@@ -20,11 +21,12 @@ use thiserror::Error;
 
 pub use self::url::{StoreUrl, StoreUrlError};
 
+use self::accounts::AccountStore;
 use crate::change::{OfferChange, OfferGroup, OfferKey, Tag};
-use crate::token::{Grant, Hash};
+use crate::token::{Grant, Hash, TokenRole};
 
-/// A store of offers.
-pub(crate) trait Store: Send {
+/// A store of offers and accounts.
+pub(crate) trait Store: AccountStore + Send {
     /// Passes every offer to `take`, grouped by type and as of one moment. Returns the number of the last change among
     /// them. Some may have expired.
     fn load(&mut self, take: &mut dyn FnMut(OfferKey, Offer)) -> Result<u64, StoreError>;
@@ -46,8 +48,14 @@ pub(crate) trait Store: Send {
     /// All tokens, revoked ones included.
     fn tokens(&mut self) -> Result<Vec<TokenRecord>, StoreError>;
 
-    /// Adds a token for a provider. Returns its number.
-    fn grant(&mut self, provider: &str, token: Hash, now: Timestamp) -> Result<u64, StoreError>;
+    /// Adds a token for a provider, or for the bearer of another role. Returns its number.
+    fn grant(
+        &mut self,
+        role: TokenRole,
+        provider: &str,
+        token: Hash,
+        now: Timestamp,
+    ) -> Result<u64, StoreError>;
 
     /// Revokes a token. Returns true if it was valid.
     fn revoke(&mut self, token: u64, now: Timestamp) -> Result<bool, StoreError>;

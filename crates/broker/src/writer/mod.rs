@@ -18,6 +18,7 @@ use thiserror::Error;
 use tokio::sync::{OwnedSemaphorePermit, Semaphore, oneshot};
 
 use self::thread::WriterThread;
+use crate::metrics::BrokerMetrics;
 use crate::registry::Registry;
 use crate::store::{Log, Store, StoreError, StoreUrl, Write, WriteOutcome};
 
@@ -41,6 +42,17 @@ pub(crate) struct WriterHandle {
     thread: Option<JoinHandle<()>>,
 }
 
+/// Numbers of entries that the store keeps.
+#[derive(Clone, Debug)]
+pub(crate) struct Kept {
+    /// Changes of offers.
+    pub(crate) changes: usize,
+    /// Booked charges.
+    pub(crate) charges: usize,
+    /// Destination of the counts of accounts.
+    pub(crate) metrics: Arc<BrokerMetrics>,
+}
+
 /// Jobs of the store writer.
 #[derive(Debug)]
 enum Job {
@@ -50,9 +62,20 @@ enum Job {
         limit: usize,
         reply: ReplySender<Log>,
     },
+    /// A call of the store about accounts.
+    Call(StoreCall),
     /// Check the log: another client of the store has written to it.
     Look,
     Stop,
+}
+
+/// A call of the store. It gets the error if the store cannot be used.
+struct StoreCall(Box<dyn FnOnce(Result<&mut dyn Store, StoreError>) + Send>);
+
+impl std::fmt::Debug for StoreCall {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str("StoreCall")
+    }
 }
 
 /// Reply channel of a write.
@@ -77,12 +100,12 @@ pub(crate) enum WriteError {
 }
 
 impl StoreWriter {
-    /// Opens the store at `url`, brings `registry` into step and starts the thread. The log keeps the last `keep`
-    /// changes. Writes are admitted within `limits`.
+    /// Opens the store at `url`, brings `registry` into step and starts the thread. The store keeps as much as `keep`
+    /// states. Writes are admitted within `limits`.
     pub(crate) fn start(
         url: &StoreUrl,
         registry: Arc<Registry>,
-        keep: usize,
+        keep: Kept,
         limits: Limits,
     ) -> Result<(Self, WriterHandle), StoreError> {
         Self::of(url.open()?, registry, keep, limits)
@@ -91,7 +114,7 @@ impl StoreWriter {
     fn of(
         mut store: Box<dyn Store>,
         registry: Arc<Registry>,
-        keep: usize,
+        keep: Kept,
         limits: Limits,
     ) -> Result<(Self, WriterHandle), StoreError> {
         let (sender, jobs) = sync_channel(QUEUE);
@@ -134,6 +157,20 @@ impl StoreWriter {
             number,
             limit,
             reply,
+        })
+        .await
+    }
+
+    /// Makes a call about accounts, after the writes that were queued before.
+    pub(crate) async fn call<T: Send + 'static>(
+        &self,
+        call: impl FnOnce(&mut dyn Store) -> Result<T, StoreError> + Send + 'static,
+    ) -> Result<T, WriteError> {
+        self.ask(|reply: ReplySender<T>| {
+            Job::Call(StoreCall(Box::new(move |store| {
+                // Sending fails if the caller no longer waits.
+                let _ = reply.send(store.and_then(call));
+            })))
         })
         .await
     }

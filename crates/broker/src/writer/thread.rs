@@ -9,7 +9,7 @@ use posthaste_qos::index::{Full, Limits};
 
 use super::admission::Admission;
 use super::outage::Outage;
-use super::{Job, ReplySender, WriteReply};
+use super::{Job, Kept, ReplySender, StoreCall, WriteReply};
 use crate::index_build::IndexBuild;
 use crate::registry::Registry;
 use crate::store::{Log, Store, StoreError, Write, WriteOutcome};
@@ -18,6 +18,10 @@ use crate::store::{Log, Store, StoreError, Write, WriteOutcome};
 const TOGETHER: usize = 1_000;
 /// Work, in offers, charged for reading all offers of a provider for a type.
 const ALL_OF: usize = 100;
+/// Work, in offers, charged for a call about accounts: a transaction of its own.
+const CALL: usize = 50;
+/// Interval of counts of accounts. A count reads all of them.
+const COUNT: Duration = Duration::from_secs(10);
 /// Maximum number of changes applied to the registry at once. Lookups wait meanwhile.
 const STEP: usize = 256;
 /// Interval for the removal of expired offers and the clean-up of the store.
@@ -32,7 +36,7 @@ pub(super) struct WriterThread {
     store: Box<dyn Store>,
     registry: Arc<Registry>,
     jobs: Receiver<Job>,
-    keep: usize,
+    keep: Kept,
     limits: Limits,
     /// Number of the last change applied to the registry.
     number: u64,
@@ -41,6 +45,8 @@ pub(super) struct WriterThread {
     refuses: bool,
     /// Time of the next periodic work.
     next: Instant,
+    /// Time of the next count of accounts.
+    next_count: Instant,
 }
 
 /// Jobs of one turn.
@@ -48,6 +54,7 @@ pub(super) struct WriterThread {
 struct Batch {
     writes: Vec<(Write, WriteReply)>,
     since: Vec<(u64, usize, ReplySender<Log>)>,
+    calls: Vec<StoreCall>,
     stop: bool,
 }
 
@@ -56,7 +63,7 @@ impl WriterThread {
         store: Box<dyn Store>,
         registry: Arc<Registry>,
         jobs: Receiver<Job>,
-        keep: usize,
+        keep: Kept,
         limits: Limits,
     ) -> Self {
         Self {
@@ -69,6 +76,7 @@ impl WriterThread {
             outage: None,
             refuses: false,
             next: Instant::now() + SECOND,
+            next_count: Instant::now(),
         }
     }
 
@@ -103,6 +111,7 @@ impl WriterThread {
         }
         acknowledge(replies, &outcomes);
         self.answer_reads(batch.since);
+        self.make_calls(batch.calls);
         self.work_when_due();
     }
 
@@ -126,6 +135,10 @@ impl WriterThread {
                     limit,
                     reply,
                 }) => batch.since.push((number, limit, reply)),
+                Ok(Job::Call(call)) => {
+                    work += CALL;
+                    batch.calls.push(call);
+                }
                 Ok(Job::Look) => {}
                 Ok(Job::Stop) | Err(RecvTimeoutError::Disconnected) => {
                     batch.stop = true;
@@ -225,6 +238,13 @@ impl WriterThread {
         }
     }
 
+    /// Makes calls about accounts.
+    fn make_calls(&mut self, calls: Vec<StoreCall>) {
+        for StoreCall(call) in calls {
+            call(self.usable());
+        }
+    }
+
     /// Runs the periodic work when it is due.
     fn work_when_due(&mut self) {
         if self.next <= Instant::now() {
@@ -242,13 +262,32 @@ impl WriterThread {
         }
         let grants = self.store.grants();
         self.note(grants.map(|grants| self.registry.set_grants(grants)));
-        let keep = self.keep;
-        match self.usable().and_then(|store| store.tidy(now, keep)) {
+        let Kept {
+            changes, charges, ..
+        } = self.keep;
+        let tidied = self.usable().and_then(|store| {
+            let more = store.tidy(now, changes)?;
+            Ok(store.tidy_accounts(now, charges)? || more)
+        });
+        self.count_when_due(now);
+        match tidied {
             Ok(more) => more,
             Err(error) => {
                 self.wrote(Some(&error));
                 false
             }
+        }
+    }
+
+    /// Counts the accounts, for metrics. After an error the last counts stay, and the outage is reported.
+    fn count_when_due(&mut self, now: Timestamp) {
+        if self.next_count > Instant::now() {
+            return;
+        }
+        self.next_count = Instant::now() + COUNT;
+        let counts = self.usable().and_then(|store| store.count_accounts(now));
+        if let Ok(counts) = counts {
+            self.keep.metrics.accounts.counted(counts);
         }
     }
 

@@ -1,5 +1,6 @@
 //! Store in PostgreSQL. Several brokers can share it and are notified of each other's changes immediately.
 
+mod accounts;
 mod listener;
 mod schema;
 mod session;
@@ -18,7 +19,7 @@ use super::plan::{self, WritePlan};
 use super::row::{self, LogEntry};
 use super::{AT_ONCE, Log, Store, StoreError, TokenRecord, Wake, Write, WriteOutcome, expired_by};
 use crate::change::{OfferChange, OfferKey};
-use crate::token::{Grant, Hash};
+use crate::token::{Grant, Hash, TokenRole};
 
 /// Number of offers loaded at once.
 const PAGE: i64 = 5_000;
@@ -164,8 +165,8 @@ impl Store for Postgres {
         let token = |row: &Row| {
             Ok(TokenRecord {
                 grant: grant(row)?,
-                made: time(row.get(3)),
-                revoked: row.get::<_, Option<i64>>(4).map(time),
+                made: time(row.get(4)),
+                revoked: row.get::<_, Option<i64>>(5).map(time),
             })
         };
         self.call(async |Session { client, statements }| {
@@ -174,9 +175,16 @@ impl Store for Postgres {
         })
     }
 
-    fn grant(&mut self, provider: &str, hash: Hash, now: Timestamp) -> Result<u64, StoreError> {
+    fn grant(
+        &mut self,
+        role: TokenRole,
+        provider: &str,
+        hash: Hash,
+        now: Timestamp,
+    ) -> Result<u64, StoreError> {
         self.call(async |Session { client, statements }| {
-            let values: [Value<'_>; 3] = [&provider, &&hash.0[..], &now.as_microsecond()];
+            let (role, now) = (role.name(), now.as_microsecond());
+            let values: [Value<'_>; 4] = [&role, &provider, &&hash.0[..], &now];
             let row = client.query_one(&statements.grant, &values).await?;
             Ok(number(&row, 0))
         })
@@ -248,5 +256,6 @@ fn grant(row: &Row) -> Result<Grant, StoreError> {
         number: number(row, 0),
         provider: row.get(1),
         hash: Hash(hash.map_err(wrong)?),
+        role: TokenRole::of_name(row.get(3)),
     })
 }

@@ -7,7 +7,8 @@ use tokio_postgres::Client;
 
 use super::super::StoreError;
 
-const STEPS: [&str; 1] = [r#"
+const STEPS: [&str; 2] = [
+    r#"
     CREATE TABLE posthaste.offers (
         kind text COLLATE "C" NOT NULL,
         provider text COLLATE "C" NOT NULL,
@@ -37,7 +38,50 @@ const STEPS: [&str; 1] = [r#"
         made bigint NOT NULL,
         revoked bigint
     );
-"#];
+"#,
+    r#"
+    ALTER TABLE posthaste.tokens ADD COLUMN role text NOT NULL DEFAULT 'provider';
+
+    CREATE TABLE posthaste.accounts (
+        name text COLLATE "C" NOT NULL PRIMARY KEY,
+        key bytea UNIQUE,          -- SHA-256 of its API key
+        certificate text UNIQUE,   -- subject
+        currency text NOT NULL,
+        budget bigint NOT NULL,    -- millionths, as all amounts here
+        period bigint NOT NULL,    -- microseconds
+        max_price bigint,
+        made bigint NOT NULL,
+        closed bigint,
+        spent_in bigint NOT NULL,  -- number of the period of `spent`, from 1970
+        spent bigint NOT NULL,
+        version bigint NOT NULL UNIQUE
+    );
+    CREATE TABLE posthaste.account_log (last bigint NOT NULL);
+    INSERT INTO posthaste.account_log (last) VALUES (0);
+
+    CREATE TABLE posthaste.gateways (
+        gateway bytea NOT NULL PRIMARY KEY,
+        last bigint NOT NULL,      -- number of its last booked batch
+        seen bigint NOT NULL
+    );
+    CREATE INDEX gateways_by_seen ON posthaste.gateways (seen);
+
+    CREATE TABLE posthaste.charges (
+        number bigint PRIMARY KEY,
+        at bigint NOT NULL,
+        started bigint NOT NULL,   -- of the period
+        gateway bytea NOT NULL,
+        sequence bigint NOT NULL,
+        account text COLLATE "C" NOT NULL,
+        amount bigint NOT NULL,
+        requests bigint NOT NULL,
+        currency text NOT NULL
+    );
+    CREATE INDEX charges_by_account ON posthaste.charges (account, number);
+    CREATE TABLE posthaste.charge_log (last bigint NOT NULL);
+    INSERT INTO posthaste.charge_log (last) VALUES (0);
+"#,
+];
 
 /// Advisory lock for migrations: "phst".
 const LOCK: i64 = 0x7068_7374;

@@ -75,9 +75,9 @@ statements! {
             FROM log LEFT JOIN (SELECT * FROM changes WHERE number > $1 ORDER BY number LIMIT $2) AS behind ON true
             ORDER BY number",
     audit: "SELECT number, at, token, kind, provider, name, body FROM changes ORDER BY number DESC LIMIT $1",
-    grants: "SELECT number, provider, hash FROM tokens WHERE revoked IS NULL ORDER BY number",
-    tokens: "SELECT number, provider, hash, made, revoked FROM tokens ORDER BY number",
-    grant: "INSERT INTO tokens (provider, hash, made) VALUES ($1, $2, $3) RETURNING number",
+    grants: "SELECT number, provider, hash, role FROM tokens WHERE revoked IS NULL ORDER BY number",
+    tokens: "SELECT number, provider, hash, role, made, revoked FROM tokens ORDER BY number",
+    grant: "INSERT INTO tokens (role, provider, hash, made) VALUES ($1, $2, $3, $4) RETURNING number",
     revoke: "UPDATE tokens SET revoked = $2 WHERE number = $1 AND revoked IS NULL",
     untidy: "SELECT EXISTS (SELECT FROM offers WHERE expires <= $1)
                  OR EXISTS (SELECT FROM changes, log WHERE number <= last - $2)",
@@ -85,6 +85,49 @@ statements! {
                         (SELECT kind, provider, name FROM offers WHERE expires <= $1 LIMIT $2)",
     forget_changes: "DELETE FROM changes WHERE number IN
                          (SELECT number FROM changes, log WHERE number <= last - $1 ORDER BY number LIMIT $2)",
+    // The holder of this row lock is the only writer of accounts and charges.
+    lock_accounts: "SELECT last FROM account_log FOR UPDATE",
+    account_version: "UPDATE account_log SET last = $1",
+    account: "SELECT name, key, certificate, currency, budget, period, max_price, made, closed, spent_in, spent
+              FROM accounts WHERE name = ANY ($1::text[])",
+    accounts: "SELECT name, key, certificate, currency, budget, period, max_price, made, closed, spent_in, spent
+               FROM accounts WHERE name > $1 ORDER BY name LIMIT $2",
+    changed_accounts: "SELECT name, key, certificate, currency, budget, period, max_price, made, closed, spent_in, spent,
+                           version FROM accounts WHERE version > $1 ORDER BY version LIMIT $2",
+    account_total: "SELECT count(*) FROM accounts",
+    account_counts: "SELECT count(*) FILTER (WHERE closed IS NULL), count(closed),
+                         count(*) FILTER (WHERE closed IS NULL AND spent > budget AND $1::bigint / period <= spent_in)
+                     FROM accounts",
+    account_taken: "SELECT EXISTS (SELECT FROM accounts WHERE key = $2 AND name <> $1),
+                        EXISTS (SELECT FROM accounts WHERE certificate = $3 AND name <> $1)",
+    put_account: "INSERT INTO accounts (name, key, certificate, currency, budget, period, max_price, made, closed,
+                      spent_in, spent, version)
+                  VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12)
+                  ON CONFLICT (name) DO UPDATE SET key = excluded.key, certificate = excluded.certificate,
+                      budget = excluded.budget, period = excluded.period, max_price = excluded.max_price,
+                      closed = excluded.closed, spent_in = excluded.spent_in, spent = excluded.spent,
+                      version = excluded.version",
+    put_spent: "UPDATE accounts SET spent_in = made.spent_in, spent = made.spent, version = made.version
+                FROM unnest($1::text[], $2::bigint[], $3::bigint[], $4::bigint[]) AS made (name, spent_in, spent, version)
+                WHERE accounts.name = made.name",
+    gateway: "SELECT last, seen FROM gateways WHERE gateway = $1",
+    note_gateway: "INSERT INTO gateways (gateway, last, seen) VALUES ($1, $2, $3)
+                   ON CONFLICT (gateway) DO UPDATE
+                   SET last = greatest(gateways.last, excluded.last), seen = excluded.seen",
+    charge_numbers: "UPDATE charge_log SET last = last + $1 RETURNING last - $1 + 1",
+    add_charges: "INSERT INTO charges (number, at, started, gateway, sequence, account, amount, requests, currency)
+                  SELECT number, $1, started, $2, $3, account, amount, requests, currency
+                  FROM unnest($4::bigint[], $5::bigint[], $6::text[], $7::bigint[], $8::bigint[], $9::text[])
+                      AS made (number, started, account, amount, requests, currency)",
+    charges: "SELECT number, at, started, gateway, sequence, account, amount, requests, currency FROM charges
+              WHERE ($1::text IS NULL OR account = $1) AND number > $2 AND ($3::bigint IS NULL OR at >= $3)
+                  AND ($4::bigint IS NULL OR at < $4)
+              ORDER BY number LIMIT $5",
+    untidy_accounts: "SELECT EXISTS (SELECT FROM charges, charge_log WHERE number <= last - $1)
+                          OR EXISTS (SELECT FROM gateways WHERE seen <= $2)",
+    forget_charges: "DELETE FROM charges WHERE number IN
+                         (SELECT number FROM charges, charge_log WHERE number <= last - $1 ORDER BY number LIMIT $2)",
+    forget_gateways: "DELETE FROM gateways WHERE seen <= $1",
 }
 
 /// A connection and its statements.

@@ -3,6 +3,7 @@
 //! Every commit is on the disk before it is acknowledged (WAL, `synchronous = FULL`). Other processes may use the file
 //! concurrently, for example to create tokens. Their changes are seen with the next check.
 
+mod accounts;
 mod schema;
 
 use std::borrow::Cow;
@@ -21,7 +22,7 @@ use super::plan::{self, Standing, Standings, WritePlan, WriteStep, alone, keys, 
 use super::row::{self, LogEntry};
 use super::{AT_ONCE, Log, Store, StoreError, TokenRecord, Write, WriteOutcome, expired_by};
 use crate::change::{OfferChange, OfferGroup, OfferKey, Tag};
-use crate::token::{Grant, Hash};
+use crate::token::{Grant, Hash, TokenRole};
 
 /// Maximum wait for the write lock of another process.
 const PATIENCE: Duration = Duration::from_secs(3);
@@ -167,30 +168,36 @@ impl Store for Sqlite {
     }
 
     fn grants(&mut self) -> Result<Vec<Grant>, StoreError> {
-        let sql = "SELECT number, provider, hash FROM tokens WHERE revoked IS NULL";
+        let sql = "SELECT number, provider, hash, role FROM tokens WHERE revoked IS NULL";
         let mut valid = self.connection.prepare_cached(sql)?;
         let valid = valid.query_map([], grant)?;
         Ok(valid.collect::<Result<_, _>>()?)
     }
 
     fn tokens(&mut self) -> Result<Vec<TokenRecord>, StoreError> {
-        let sql = "SELECT number, provider, hash, made, revoked FROM tokens ORDER BY number";
+        let sql = "SELECT number, provider, hash, role, made, revoked FROM tokens ORDER BY number";
         let mut all = self.connection.prepare_cached(sql)?;
         let time = |micros| Timestamp::from_microsecond(micros).unwrap_or_default();
         let token = |row: &Row<'_>| {
             Ok(TokenRecord {
                 grant: grant(row)?,
-                made: time(row.get(3)?),
-                revoked: row.get::<_, Option<i64>>(4)?.map(time),
+                made: time(row.get(4)?),
+                revoked: row.get::<_, Option<i64>>(5)?.map(time),
             })
         };
         let all = all.query_map([], token)?;
         Ok(all.collect::<Result<_, _>>()?)
     }
 
-    fn grant(&mut self, provider: &str, hash: Hash, now: Timestamp) -> Result<u64, StoreError> {
-        let sql = "INSERT INTO tokens (provider, hash, made) VALUES (?1, ?2, ?3) RETURNING number";
-        let values = params![provider, hash.0, now.as_microsecond()];
+    fn grant(
+        &mut self,
+        role: TokenRole,
+        provider: &str,
+        hash: Hash,
+        now: Timestamp,
+    ) -> Result<u64, StoreError> {
+        let sql = "INSERT INTO tokens (role, provider, hash, made) VALUES (?1, ?2, ?3, ?4) RETURNING number";
+        let values = params![role.name(), provider, hash.0, now.as_microsecond()];
         Ok(self
             .connection
             .query_row(sql, values, |row| number(row, 0))?)
@@ -347,6 +354,7 @@ fn grant(row: &Row<'_>) -> rusqlite::Result<Grant> {
         number: number(row, 0)?,
         provider: row.get(1)?,
         hash: Hash(row.get(2)?),
+        role: TokenRole::of_name(row.get_ref(3)?.as_str()?),
     })
 }
 

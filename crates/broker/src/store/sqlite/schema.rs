@@ -9,7 +9,8 @@ use super::super::StoreError;
 /// Identifies a database of posthaste (`PRAGMA application_id`): "phst".
 const OURS: u32 = 0x7068_7374;
 
-const STEPS: [&str; 1] = ["
+const STEPS: [&str; 2] = [
+    "
     CREATE TABLE offers (
         kind TEXT NOT NULL,
         provider TEXT NOT NULL,
@@ -39,7 +40,48 @@ const STEPS: [&str; 1] = ["
         made INTEGER NOT NULL,
         revoked INTEGER
     ) STRICT;
-"];
+",
+    "
+    ALTER TABLE tokens ADD COLUMN role TEXT NOT NULL DEFAULT 'provider';
+
+    CREATE TABLE accounts (
+        name TEXT NOT NULL PRIMARY KEY,
+        key BLOB UNIQUE,          -- SHA-256 of its API key
+        certificate TEXT UNIQUE,  -- subject
+        currency TEXT NOT NULL,
+        budget INTEGER NOT NULL,  -- millionths, as all amounts here
+        period INTEGER NOT NULL,  -- microseconds
+        max_price INTEGER,
+        made INTEGER NOT NULL,
+        closed INTEGER,
+        spent_in INTEGER NOT NULL, -- number of the period of `spent`, from 1970
+        spent INTEGER NOT NULL,
+        version INTEGER NOT NULL UNIQUE
+    ) STRICT, WITHOUT ROWID;
+    CREATE TABLE account_log (last INTEGER NOT NULL) STRICT;
+    INSERT INTO account_log (last) VALUES (0);
+
+    CREATE TABLE gateways (
+        gateway BLOB NOT NULL PRIMARY KEY,
+        last INTEGER NOT NULL,    -- number of its last booked batch
+        seen INTEGER NOT NULL
+    ) STRICT, WITHOUT ROWID;
+    CREATE INDEX gateways_by_seen ON gateways (seen);
+
+    CREATE TABLE charges (
+        number INTEGER PRIMARY KEY AUTOINCREMENT,
+        at INTEGER NOT NULL,
+        started INTEGER NOT NULL, -- of the period
+        gateway BLOB NOT NULL,
+        sequence INTEGER NOT NULL,
+        account TEXT NOT NULL,
+        amount INTEGER NOT NULL,
+        requests INTEGER NOT NULL,
+        currency TEXT NOT NULL
+    ) STRICT;
+    CREATE INDEX charges_by_account ON charges (account, number);
+",
+];
 
 /// Executes the missing steps. Fails unless the database is of posthaste or empty.
 pub(super) fn migrate(connection: &mut Connection) -> Result<(), StoreError> {

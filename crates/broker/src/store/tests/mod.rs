@@ -1,5 +1,6 @@
 //! Tests of every store, with the same cases, and tests for one kind of store.
 
+mod accounts;
 mod commits;
 mod database;
 mod history;

@@ -2,7 +2,7 @@
 
 use super::{TestStore, at, later};
 use crate::store::StoreError;
-use crate::token::{Grant, Hash};
+use crate::token::{Grant, Hash, TokenRole};
 
 super::over_all_stores! {
     a_token_is_followed_by_the_next_without_a_gap,
@@ -13,11 +13,14 @@ fn a_token_is_followed_by_the_next_without_a_gap(world: &TestStore) {
     let mut store = world.open();
     let mut grant = |token: &str, now| {
         let hash = Hash::of(token);
-        let number = store.grant("Bücher & Söhne", hash, now).unwrap();
+        let number = store
+            .grant(TokenRole::Gateway, "Bücher & Söhne", hash, now)
+            .unwrap();
         Grant {
             number,
             provider: "Bücher & Söhne".to_owned(),
             hash,
+            role: TokenRole::Gateway,
         }
     };
     let (old, new) = (grant("old", at()), grant("new", later(1)));
@@ -40,8 +43,9 @@ fn a_token_is_followed_by_the_next_without_a_gap(world: &TestStore) {
 
 fn no_two_tokens_are_the_same(world: &TestStore) {
     let mut store = world.open();
-    store.grant("a", Hash::of("token"), at()).unwrap();
-    let again = store.grant("b", Hash::of("token"), at());
+    let role = TokenRole::Provider;
+    store.grant(role, "a", Hash::of("token"), at()).unwrap();
+    let again = store.grant(role, "b", Hash::of("token"), at());
     assert!(
         matches!(again, Err(StoreError::Unavailable(_))),
         "{again:?}"

@@ -4,17 +4,23 @@ use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 
 use jiff::Timestamp;
+use posthaste_broker_client::accounts::{
+    AccountChange, ChargeQuery, ChargeRecord, NewAccount, Report,
+};
 use posthaste_qos::Offer;
 use tokio::sync::broadcast::error::TryRecvError;
 use tokio::task::JoinSet;
 
 use super::{TestWriter, ask, put_valid, soon, wait};
 use crate::change::{OfferChange, OfferKey};
+use crate::store::accounts::{
+    AccountCounts, AccountOutcome, AccountStore, ReportOutcome, StoredAccount,
+};
 use crate::store::tests::{TestStore, put};
 use crate::store::{
     Condition, Log, Store, StoreError, TokenRecord, Write, WriteEffect, WriteOutcome,
 };
-use crate::token::{Grant, Hash};
+use crate::token::{Grant, Hash, TokenRole};
 use crate::writer::{OFFERS, WriteError};
 
 /// Offers per write.
@@ -77,8 +83,14 @@ impl Store for Faulty {
         self.store.tokens()
     }
 
-    fn grant(&mut self, provider: &str, hash: Hash, now: Timestamp) -> Result<u64, StoreError> {
-        self.store.grant(provider, hash, now)
+    fn grant(
+        &mut self,
+        role: TokenRole,
+        provider: &str,
+        hash: Hash,
+        now: Timestamp,
+    ) -> Result<u64, StoreError> {
+        self.store.grant(role, provider, hash, now)
     }
 
     fn revoke(&mut self, token: u64, now: Timestamp) -> Result<bool, StoreError> {
@@ -87,6 +99,55 @@ impl Store for Faulty {
 
     fn tidy(&mut self, now: Timestamp, keep: usize) -> Result<bool, StoreError> {
         self.store.tidy(now, keep)
+    }
+}
+
+impl AccountStore for Faulty {
+    fn account(&mut self, name: &str) -> Result<Option<StoredAccount>, StoreError> {
+        self.store.account(name)
+    }
+
+    fn accounts(&mut self, after: &str, limit: usize) -> Result<Vec<StoredAccount>, StoreError> {
+        self.store.accounts(after, limit)
+    }
+
+    fn add_account(
+        &mut self,
+        new: &NewAccount,
+        now: Timestamp,
+        most: usize,
+    ) -> Result<AccountOutcome, StoreError> {
+        self.store.add_account(new, now, most)
+    }
+
+    fn change_account(
+        &mut self,
+        name: &str,
+        change: &AccountChange,
+        now: Timestamp,
+    ) -> Result<AccountOutcome, StoreError> {
+        self.store.change_account(name, change, now)
+    }
+
+    fn close_account(&mut self, name: &str, now: Timestamp) -> Result<AccountOutcome, StoreError> {
+        self.store.close_account(name, now)
+    }
+
+    fn report(&mut self, report: &Report, now: Timestamp) -> Result<ReportOutcome, StoreError> {
+        self.faults.check(true)?;
+        self.store.report(report, now)
+    }
+
+    fn charges(&mut self, query: &ChargeQuery) -> Result<Vec<ChargeRecord>, StoreError> {
+        self.store.charges(query)
+    }
+
+    fn count_accounts(&mut self, now: Timestamp) -> Result<AccountCounts, StoreError> {
+        self.store.count_accounts(now)
+    }
+
+    fn tidy_accounts(&mut self, now: Timestamp, keep: usize) -> Result<bool, StoreError> {
+        self.store.tidy_accounts(now, keep)
     }
 }
 

@@ -12,13 +12,19 @@ use posthaste_qos::index::Limits;
 use posthaste_qos::{Offer, Ontologies, Rates};
 use tokio::task::JoinSet;
 
-use super::{StoreWriter, WriteError, WriterHandle};
+use super::{Kept, StoreWriter, WriteError, WriterHandle};
 use crate::registry::Registry;
 use crate::store::tests::{TestStore, offer, put, soon};
 use crate::store::{Condition, Store, Write, WriteOutcome};
 
-/// Number of changes that logs keep.
-const KEEP: usize = 1_000_000;
+/// Numbers of entries that stores keep.
+fn keep() -> Kept {
+    Kept {
+        changes: 1_000_000,
+        charges: 1_000_000,
+        metrics: Arc::default(),
+    }
+}
 
 /// A store writer and its registry.
 struct TestWriter {
@@ -35,7 +41,7 @@ impl TestWriter {
     fn over(store: Box<dyn Store>) -> Self {
         let registry = registry();
         let (writer, running) =
-            StoreWriter::of(store, registry.clone(), KEEP, Limits::default()).unwrap();
+            StoreWriter::of(store, registry.clone(), keep(), Limits::default()).unwrap();
         Self {
             registry,
             writer,

@@ -6,7 +6,7 @@ use tokio::task::JoinSet;
 use super::{TestWriter, all_at_once, ask, ends, put_valid, soon, valid, wait};
 use crate::store::tests::{TestStore, over_all_stores, put, withdraw};
 use crate::store::{Condition, Log, WriteEffect, WriteOutcome};
-use crate::token::Hash;
+use crate::token::{Hash, TokenRole};
 
 over_all_stores! {
     what_is_written_is_seen_at_once,
@@ -119,7 +119,12 @@ fn tokens_made_elsewhere_hold_here(world: &TestStore) {
     let mut store = world.open();
     assert!(kept.registry.grant("secret").is_none());
     let number = store
-        .grant("a", Hash::of("secret"), Timestamp::now())
+        .grant(
+            TokenRole::Provider,
+            "a",
+            Hash::of("secret"),
+            Timestamp::now(),
+        )
         .unwrap();
     soon(|| {
         kept.registry
