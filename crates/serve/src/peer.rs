@@ -9,6 +9,7 @@ use base64::engine::general_purpose::STANDARD;
 use hyper::header::HeaderValue;
 use rustls_pki_types::CertificateDer;
 
+use crate::certificate_subject::certificate_subject;
 use crate::connection::ConnectionState;
 use crate::switch::SwitchState;
 use crate::tcp_info::{NetworkPath, tcp_info};
@@ -28,6 +29,7 @@ pub struct Peer {
     is_encrypted: bool,
     ip: OnceCell<HeaderValue>,
     certificate: OnceCell<Rc<HeaderValue>>,
+    subject: OnceCell<Rc<str>>,
     pub(crate) connection: Rc<ConnectionState>,
     pub(crate) thread: Rc<ServerThread>,
     /// The timer of the connection or of one of its streams.
@@ -50,6 +52,7 @@ impl Peer {
             note: Rc::default(),
             ip: OnceCell::new(),
             certificate: OnceCell::new(),
+            subject: OnceCell::new(),
             timer: connection.timer.clone(),
             switch: Cell::default(),
             connection,
@@ -86,12 +89,21 @@ impl Peer {
         self.certificate.get().map(Rc::as_ref)
     }
 
+    /// Subject of the client's verified certificate ([`certificate_subject`]), if it presented one.
+    pub fn subject(&self) -> Option<&str> {
+        self.subject.get().map(Rc::as_ref)
+    }
+
     /// Stores the client's verified certificate, at the end of the TLS handshake.
     pub(crate) fn set_certificate(&self, certificate: &CertificateDer<'_>) {
         let text = format!(":{}:", STANDARD.encode(certificate));
         let value = HeaderValue::try_from(text).expect("Base64 has no control characters");
         let set = self.certificate.set(Rc::new(value));
         debug_assert!(set.is_ok(), "a connection has one handshake");
+        // Verified certificates are readable.
+        if let Ok(Some(subject)) = certificate_subject(certificate) {
+            let _ = self.subject.set(subject.into());
+        }
     }
 
     /// Returns this peer with the client's address as stated by its load balancer, for a connection without requests.
@@ -114,6 +126,7 @@ impl Peer {
             is_encrypted: self.is_encrypted,
             ip: self.ip.clone(),
             certificate: self.certificate.clone(),
+            subject: self.subject.clone(),
             connection: self.connection.clone(),
             thread: self.thread.clone(),
             timer: Rc::default(),
