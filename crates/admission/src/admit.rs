@@ -126,6 +126,11 @@ impl Why {
         }
     }
 
+    /// True if the request would have to pay, and cannot.
+    pub const fn is_for_lack_of_money(self) -> bool {
+        matches!(self, Self::NoAccount | Self::NoBudget)
+    }
+
     /// Its position in [`REFUSALS`].
     pub const fn index(self) -> usize {
         self as usize

@@ -1,6 +1,7 @@
 //! Payer of a request: the reason to believe its statements about prices, or not to.
 //!
-//! This is the only place that decides about requests that cannot pay. They are admitted while the price is 0.
+//! A market admits requests that cannot pay while the price is 0. Otherwise the caller may give them what is left
+//! ([`Why::is_for_lack_of_money`]).
 
 use posthaste_qos::Money;
 

@@ -8,6 +8,7 @@ use posthaste_compression::LoadEstimate;
 use posthaste_serve::ConnectionCounters;
 use tokio::sync::watch;
 
+use crate::accounts::GatewayAccounts;
 use crate::admission::Admission;
 use crate::clock::now;
 use crate::config::Watch;
@@ -25,6 +26,7 @@ pub(crate) struct GatewayContext {
     /// Last busy share of a common resource, as bits of an `f64`; NaN without a sample. Workers use [`LoadEstimate`].
     pub(crate) latest: AtomicU64,
     pub(crate) admission: Arc<Admission>,
+    pub(crate) accounts: Arc<GatewayAccounts>,
     pub(crate) metrics: Arc<GatewayMetrics>,
     pub(crate) counters: Arc<ConnectionCounters>,
     /// Port of HTTPS, if requests over plain HTTP are redirected to it.

@@ -74,6 +74,18 @@ pub enum ResolveError {
     /// The address of the broker is invalid.
     #[error(transparent)]
     Broker(#[from] posthaste_broker_client::UrlError),
+    /// The token for the broker of accounts cannot be read.
+    #[error("accounts.broker.token, {}: {error}: `posthaste broker token new --role gateway NAME` makes one", file.display())]
+    AccountsToken {
+        /// Path of the file.
+        file: PathBuf,
+        /// Error of the system.
+        #[source]
+        error: io::Error,
+    },
+    /// The system gives no random bytes.
+    #[error(transparent)]
+    Identity(#[from] posthaste_broker_client::accounts::KeyError),
     /// The token for the broker cannot be read.
     #[error("prices.broker.token, {}: {error}", file.display())]
     Token {

@@ -15,6 +15,7 @@
 //! | validate | `serve`, `request::validate` | reject ambiguous messages, and those that no upstream should get |
 //! | route | `routing` | select the route by host and the longest path prefix |
 //! | receive the body | `request::body` | limit the body and decode a compressed one within bounds |
+//! | identify the account | `request::account` | find the account by key or certificate; reject wrong keys |
 //! | read preferences | `request::preferences` | read the head and the SOAP header; keep the bytes read ahead |
 //! | admit | `admission` | apply a rate, a limit or prices |
 //! | queue | `upstream::concurrency_limit` | limit the requests under way of this thread |
@@ -56,11 +57,18 @@
 //!   load of the protected resource, the excess of response times over their minimum, and the rejected work. A separate
 //!   task publishes the result at the broker, so that a slow broker delays nothing else.
 //!
+//! # Accounts
+//!
+//! - `request::account` identifies the account of a request by its API key or certificate.
+//! - `accounts::payment` holds the price of a request at admission, and charges it or gives it back at its end.
+//! - `accounts::report_loop` reports the charges to the broker, outside the path of requests.
+//!
 //! # Distributed traces
 //!
 //! `observe::traces` gives a traced request its position in the distributed trace and queues the ended trace span for a
 //! thread. That thread exports to the collector.
 
+mod accounts;
 mod admission;
 mod clock;
 pub mod config;

@@ -12,10 +12,12 @@ use hyper::body::Body as _;
 use hyper::header::{HeaderValue, TE};
 use hyper::http::request::Parts;
 use hyper::{HeaderMap, Request, Response, StatusCode, Version};
+use posthaste_admission::accounts::AccountHandle;
 use posthaste_serve::{Handler, Incoming, Peer};
 use tokio::time::Instant;
 
 use crate::admission::admitted::AdmissionGuard;
+use crate::admission::tier_rules::TierFacts;
 use crate::clock::now;
 use crate::config::GatewayConfig;
 use crate::context::GatewayContext;
@@ -27,6 +29,7 @@ use crate::observe::journal::{self, Journal};
 use crate::observe::record::record;
 use crate::observe::traces::TracedRequest;
 use crate::offers::Destination;
+use crate::request::account::{find, identify};
 use crate::request::body::RequestBody;
 use crate::request::client::ClientIdentity;
 use crate::request::client_certificate::set_client_certificate;
@@ -163,10 +166,14 @@ impl Gateway {
         }
         let (route, switch) = self.route(router, &mut head, (has_body, version), exchange)?;
         let mut body = receive(&mut head, body, route, exchange)?;
+        let accounts = &*self.context.accounts;
+        let account = identify(&mut head, peer, config.accounts.as_ref(), accounts)?;
+        journal.identified(account.as_ref());
         let preferences = Preferences::read(&head, &mut body, &route.described, route.wish).await?;
         metrics.preferences(preferences.seen, preferences.unread);
         let selection = route.select_offer(&head, &preferences, journal)?;
-        let guard = self.admit(router, route, &mut head, &preferences, exchange);
+        let account = account.as_ref();
+        let guard = self.admit(router, route, &mut head, (&preferences, account), exchange);
         let guard = guard.await?;
         let (marks, promised) = (router.marks.as_ref(), guard.priorities());
         let mark = marking::decide(marks, &preferences, promised, route.mark);
@@ -242,25 +249,30 @@ impl Gateway {
     }
 
     /// Admits the request in its tier.
-    async fn admit(
-        &self,
-        router: &Router,
-        route: &Route,
+    async fn admit<'p>(
+        &'p self,
+        router: &'p Router,
+        route: &'p Route,
         head: &mut Parts,
-        preferences: &Preferences,
-        exchange: &Exchange<'_, '_>,
-    ) -> Result<AdmissionGuard<'_>, Rejection> {
-        let (identity, journal) = (exchange.identity, exchange.journal);
-        let tier = router
-            .tiers
-            .tier(&route.times.name, &head.headers, identity);
+        (preferences, account): (&Preferences, Option<&'p AccountHandle>),
+        exchange: &'p Exchange<'_, '_>,
+    ) -> Result<AdmissionGuard<'p>, Rejection> {
+        let (identity, journal, config) =
+            (exchange.identity, exchange.journal, &router.resolved.config);
+        let tier = router.tiers.tier(&TierFacts {
+            route: &route.times.name,
+            headers: &head.headers,
+            identity,
+            account: account.map(|account| &*account.name),
+            subject: exchange.peer.subject(),
+        });
         journal.tier(router.tiers.name(tier));
-        let (rules, subject) = (
-            &router.resolved.config.protection,
-            route.subject(identity, tier),
-        );
-        let admission = &self.context.admission;
-        let guard = admission.admit(rules, head, preferences, subject).await;
+        let (context, is_configured) = (&self.context, config.accounts.is_some());
+        let paying = context.accounts.paying(is_configured, account);
+        let subject = route.subject(identity, tier, paying);
+        let admission = &context.admission;
+        let guard = admission.admit(&config.protection, head, preferences, subject);
+        let guard = guard.await;
         match &guard {
             Ok(guard) => journal.admitted(guard.would_reject()),
             Err(_) => journal.refused(),
@@ -282,9 +294,12 @@ impl Gateway {
                 context.metrics.redirected();
                 Ok(Some(reply))
             }
-            _ => Ok(context
+            _ => context
                 .admission
-                .offer_page(&config.protection, head, identity)),
+                .offer_page(&config.protection, head, identity, || {
+                    let accounts = config.accounts.as_ref();
+                    find(head, &exchange.peer, accounts, &context.accounts)
+                }),
         }
     }
 }

@@ -7,19 +7,24 @@ use std::sync::atomic::AtomicU64;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Instant;
 
+use posthaste_admission::Amount;
 use posthaste_broker_client::Sink;
 use posthaste_compression::LoadEstimate;
+use posthaste_qos::Currency;
 use posthaste_serve::{Background, HttpServer, ServerTls, StartError, Timeouts};
+use posthaste_units::Span;
 use tokio::sync::watch;
 
+use crate::accounts::GatewayAccounts;
+use crate::accounts::report_loop::{ChargeReporter, ReportLoop};
 use crate::admission::Admission;
 use crate::admission::offering::Offering;
 use crate::admission::price_loop::{Measured, PriceLoop};
 use crate::admission::terms::AdmissionTerms;
-use crate::config::{self, AdmissionSettings, GatewayConfig};
+use crate::config::{self, AccountsBroker, AdmissionSettings, GatewayConfig, Prices};
 use crate::context::GatewayContext;
 use crate::drain::Drain;
-use crate::error::GatewayError;
+use crate::error::{GatewayError, ResolveError};
 use crate::listening::{listeners, redirect_port, tls_settings};
 use crate::load;
 use crate::load::resource::LoadWatcher;
@@ -47,6 +52,8 @@ pub struct RunningGateway {
     // Drop order: clients first, monitoring last.
     server: posthaste_serve::RunningServer,
     drain: Drain,
+    /// Reports the last charges after the last connection has ended.
+    _reports: Option<ReportLoop>,
     _watcher: Option<LoadWatcher>,
     /// Started with the first configuration that has prices. Held during a reload, so that there is one at a time.
     pricing: Mutex<Option<PriceLoop>>,
@@ -71,6 +78,10 @@ impl RunningGateway {
                 now.config.access_log.is_some() == config.access_log.is_some(),
             ),
             ("traces", now.config.traces == config.traces),
+            (
+                "accounts.broker",
+                reporting(&now.config) == reporting(&config),
+            ),
             ("demand", now.config.demand == config.demand),
             ("listen", now.config.listen == config.listen),
             ("http", now.config.http == config.http),
@@ -101,6 +112,8 @@ impl RunningGateway {
         // Nothing fails from here on.
         let (admission, offering) = (&self.context.admission, &resolved.offering);
         admission.change(&terms, offering);
+        let accounts = resolved.config.accounts.as_ref();
+        self.context.accounts.change(accounts);
         set_pricing(&terms.policy, offering, &pricing);
         if let (Some(log), Some(file)) = (&self.context.log, file) {
             log.replace(file);
@@ -134,8 +147,26 @@ impl Drop for RunningGateway {
 pub fn check(config: GatewayConfig) -> Result<(), GatewayError> {
     tls_settings(&config)?;
     config.traces.as_ref().map(collector).transpose()?;
+    reporter(&config)?;
     ResolvedConfig::new(config)?;
     Ok(())
+}
+
+/// Settings of accounts that only a restart can change: the broker, the reports to it, and the currency of charges.
+fn reporting(config: &GatewayConfig) -> Option<(Option<&AccountsBroker>, Span, Amount, Currency)> {
+    let (broker, every, unreported) = config.accounts.as_ref()?.fixed();
+    broker?;
+    let prices = config.prices.as_ref().map(|prices| prices.currency);
+    let currency = prices.unwrap_or(Prices::default().currency);
+    Some((broker, every, unreported, currency))
+}
+
+/// The reporter of charges, if there is a broker with accounts.
+fn reporter(config: &GatewayConfig) -> Result<Option<ChargeReporter>, ResolveError> {
+    match &config.accounts {
+        Some(accounts) => ChargeReporter::new(accounts),
+        None => Ok(None),
+    }
 }
 
 fn collector(traces: &config::Traces) -> Result<Sink, GatewayError> {
@@ -149,6 +180,7 @@ pub fn start(config: GatewayConfig) -> Result<RunningGateway, GatewayError> {
     let redirect = redirect_port(&config, &listeners).map_err(StartError::from)?;
     let admin = posthaste_serve::listen(config.admin, ADMIN_BACKLOG)?;
     let (log, traces) = (access_log(&config, AccessLog::open)?, traces(&config)?);
+    let (reporter, accounts) = (reporter(&config)?, GatewayAccounts::new(&config));
     let resolved = ResolvedConfig::new(config)?;
     let terms = AdmissionTerms::of(&resolved.config);
     let context = Arc::new(GatewayContext {
@@ -156,6 +188,7 @@ pub fn start(config: GatewayConfig) -> Result<RunningGateway, GatewayError> {
         estimate: watch::Sender::new(LoadEstimate::UNKNOWN),
         latest: AtomicU64::new(f64::NAN.to_bits()),
         admission: Arc::new(Admission::new(&terms, &resolved.offering)),
+        accounts: Arc::new(accounts),
         resolved: watch::Sender::new(Arc::new(resolved)),
         counters: server.counters.clone(),
         redirect,
@@ -164,6 +197,8 @@ pub fn start(config: GatewayConfig) -> Result<RunningGateway, GatewayError> {
         start: Instant::now(),
     });
     let watcher = LoadWatcher::start(context.clone()).map_err(StartError::from)?;
+    let reports = reporter.map(|reporter| ReportLoop::start(context.accounts.clone(), reporter));
+    let reports = reports.transpose().map_err(StartError::from)?;
     let mut pricing = None;
     start_pricing(&context, &terms.policy, &mut pricing)?;
     set_pricing(&terms.policy, &context.resolved().offering, &pricing);
@@ -182,6 +217,7 @@ pub fn start(config: GatewayConfig) -> Result<RunningGateway, GatewayError> {
         tls,
         server,
         drain: Drain::new(&context),
+        _reports: reports,
         _watcher: watcher,
         pricing: Mutex::new(pricing),
         _names: names,

@@ -91,7 +91,8 @@ impl BrokerClient {
     /// Reports charges. After an error it is unknown if they are booked: send the same report again. Status 409
     /// ([`Error::Refused`]) means that the broker cannot tell if it has booked the batch, and does not.
     pub async fn report_charges(&self, report: &Report) -> Result<ReportReply, Error> {
-        self.ask(Method::POST, "/v1/charges", JSON, json(report)).await
+        self.ask(Method::POST, "/v1/charges", JSON, json(report))
+            .await
     }
 }
 

@@ -27,7 +27,10 @@ pub struct KeyError(rustix::io::Errno);
 impl AccountKey {
     /// Makes a key of 32 random bytes.
     pub fn make() -> Result<Self, KeyError> {
-        Ok(Self(format!("{PREFIX}{}", URL_SAFE_NO_PAD.encode(random::<32>()?))))
+        Ok(Self(format!(
+            "{PREFIX}{}",
+            URL_SAFE_NO_PAD.encode(random::<32>()?)
+        )))
     }
 
     /// The key, to show once.

@@ -177,7 +177,10 @@ mod tests {
         let money = Money::new("0.4", "EUR".parse().unwrap()).unwrap();
         let stated = read(r#"{"max_price":{"amount":"0.40","currency":"EUR"}}"#);
         assert_eq!(stated.max_price, Some(Some(money)));
-        assert_eq!(serde_json::to_string(&AccountChange::default()).unwrap(), "{}");
+        assert_eq!(
+            serde_json::to_string(&AccountChange::default()).unwrap(),
+            "{}"
+        );
         assert!(serde_json::from_str::<AccountChange>(r#"{"name":"x"}"#).is_err());
     }
 }

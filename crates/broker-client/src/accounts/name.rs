@@ -11,8 +11,7 @@ pub const LONGEST_SUBJECT: usize = 1_024;
 
 /// Error in the name of an account, in words; `None` if valid.
 pub fn fault_of_account_name(name: &str) -> Option<String> {
-    let is_plain =
-        |byte: u8| byte.is_ascii_alphanumeric() || matches!(byte, b'-' | b'_' | b'.');
+    let is_plain = |byte: u8| byte.is_ascii_alphanumeric() || matches!(byte, b'-' | b'_' | b'.');
     let begins = name.starts_with(|first: char| first.is_ascii_alphabetic());
     let is_name = begins && name.len() <= LONGEST_NAME && name.bytes().all(is_plain);
     (!is_name).then(|| {
@@ -45,7 +44,9 @@ mod tests {
             assert_eq!(fault_of_account_name(good), None, "{good}");
         }
         let long = "a".repeat(LONGEST_NAME + 1);
-        for bad in ["", "1", "10.0.0.1", "::1", "-a", "a b", "a,b", "a\n", "ä", &long] {
+        for bad in [
+            "", "1", "10.0.0.1", "::1", "-a", "a b", "a,b", "a\n", "ä", &long,
+        ] {
             assert!(fault_of_account_name(bad).is_some(), "{bad:?}");
         }
     }

@@ -13,7 +13,9 @@ use posthaste_units::{Instant, Span};
 use super::Admission;
 use super::counters::{AdmissionGround, RejectionReason};
 use super::held_limits::HeldLimits;
+use super::offer_fields::price_text;
 use super::state::{AdmissionPolicy, AdmittedRequest};
+use crate::accounts::payment::Payment;
 use crate::clock::now;
 use crate::request::progress::UploadProgress;
 
@@ -21,13 +23,13 @@ use crate::request::progress::UploadProgress;
 pub(crate) struct AdmissionGuard<'p> {
     admission: &'p Admission,
     /// `None` without an admission policy and limits.
-    service: Option<AdmittedService>,
+    service: Option<AdmittedService<'p>>,
     /// The request is temporarily not in service.
     is_paused: Cell<bool>,
 }
 
 /// The service of a request.
-pub(super) struct AdmittedService {
+pub(super) struct AdmittedService<'p> {
     pub(super) began: Instant,
     pub(super) request: AdmittedRequest,
     pub(super) client: String,
@@ -35,6 +37,8 @@ pub(super) struct AdmittedService {
     pub(super) held: HeldLimits,
     /// Requests in service at admission, including this one.
     pub(super) in_service: u32,
+    /// Payment from an account. Settled with the end.
+    pub(super) payment: Option<Payment<'p>>,
 }
 
 /// The end of an admitted request's service.
@@ -55,7 +59,7 @@ impl<'p> AdmissionGuard<'p> {
         }
     }
 
-    pub(super) fn new(admission: &'p Admission, service: AdmittedService) -> Self {
+    pub(super) fn new(admission: &'p Admission, service: AdmittedService<'p>) -> Self {
         debug_assert!(
             service.in_service > 0,
             "an admitted request is not in service"
@@ -73,6 +77,9 @@ impl<'p> AdmissionGuard<'p> {
         mut work: Pin<&mut impl Future<Output = T>>,
         progress: Option<&UploadProgress>,
     ) -> T {
+        if let Some(payment) = self.payment() {
+            payment.begin();
+        }
         poll_fn(|cx| {
             let polled = work.as_mut().poll(cx);
             let waits = progress.is_some_and(UploadProgress::waits_for_client);
@@ -80,6 +87,10 @@ impl<'p> AdmissionGuard<'p> {
             polled
         })
         .await
+    }
+
+    fn payment(&self) -> Option<&Payment<'p>> {
+        self.service.as_ref()?.payment.as_ref()
     }
 
     /// Starts or ends a pause of the service.
@@ -106,6 +117,12 @@ impl<'p> AdmissionGuard<'p> {
         let Some(service) = &self.service else {
             return;
         };
+        if let Some(payment) = &service.payment {
+            match end {
+                ServiceEnd::Served | ServiceEnd::Abandoned => payment.charge(),
+                ServiceEnd::Failed => payment.give_back(),
+            }
+        }
         let at = now();
         let time = at.since(service.began).saturating_sub(upload);
         let failed = end != ServiceEnd::Served;
@@ -117,6 +134,7 @@ impl<'p> AdmissionGuard<'p> {
         }
         if !failed {
             state.served += 1;
+            state.unpaid += u64::from(service.request.is_unpaid);
             state.waited += time;
         }
         if let AdmissionPolicy::Limit(limit) | AdmissionPolicy::Prices(limit, _) = &mut state.policy
@@ -138,9 +156,10 @@ impl<'p> AdmissionGuard<'p> {
         let admitted = &self.service.as_ref()?.request;
         match admitted.ground {
             AdmissionGround::Price(By::Offer | By::Quote) => admitted.priorities.as_deref(),
-            AdmissionGround::Price(By::Free) | AdmissionGround::Plain | AdmissionGround::DryRun => {
-                None
-            }
+            AdmissionGround::Price(By::Free)
+            | AdmissionGround::Plain
+            | AdmissionGround::Unpaid
+            | AdmissionGround::DryRun => None,
         }
     }
 
@@ -158,6 +177,11 @@ impl<'p> AdmissionGuard<'p> {
             if let Ok(value) = HeaderValue::from_str(value) {
                 headers.insert(*name, value);
             }
+        }
+        if let Some(price) = self.payment().and_then(Payment::corrected_price)
+            && let Ok(value) = HeaderValue::from_str(&price_text(price))
+        {
+            headers.insert("price", value);
         }
     }
 }

@@ -11,6 +11,8 @@ pub(super) enum AdmissionGround {
     Plain,
     /// By the market.
     Price(By),
+    /// It pays nothing and got what paying requests left.
+    Unpaid,
     /// The policy would have rejected it.
     DryRun,
 }
@@ -36,11 +38,12 @@ pub(super) enum RejectionReason {
     Price(Why),
 }
 
-const GROUNDS: [&str; 5] = [
+const GROUNDS: [&str; 6] = [
     "plain",
     By::Quote.name(),
     By::Offer.name(),
     By::Free.name(),
+    "unpaid",
     "dry-run",
 ];
 const OTHERS: [&str; 7] = [
@@ -93,6 +96,7 @@ impl AdmissionCounters {
         let index = match ground {
             AdmissionGround::Plain => 0,
             AdmissionGround::Price(by) => 1 + by as usize,
+            AdmissionGround::Unpaid => GROUNDS.len() - 2,
             AdmissionGround::DryRun => GROUNDS.len() - 1,
         };
         self.admitted[index].fetch_add(1, Relaxed);

@@ -26,6 +26,7 @@ mod tier_counts;
 pub(crate) mod tier_rules;
 mod waiting;
 
+use std::borrow::Cow;
 use std::hash::{BuildHasher as _, RandomState};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
@@ -44,6 +45,7 @@ use self::state::{
 };
 use self::terms::AdmissionTerms;
 use self::waiting::WaitingRequest;
+use crate::accounts::payment::{Paying, Payment};
 use crate::clock::now;
 use crate::config::{Protection, ProtectionPolicy};
 use crate::error::Rejection;
@@ -71,13 +73,21 @@ pub(crate) struct AdmissionSubject<'a> {
     pub(crate) codings: Codings,
     /// Index of the tier.
     pub(crate) tier: usize,
+    pub(crate) paying: Paying<'a>,
 }
 
 /// A request that was not rejected at once.
 enum Begun<'p> {
-    InService(AdmittedService),
-    /// It waits at most this long.
-    Waiting(WaitingRequest<'p>, Span),
+    InService(AdmittedService<'p>),
+    Waiting(WaitingService<'p>),
+}
+
+/// A request that waits for its service.
+struct WaitingService<'p> {
+    request: WaitingRequest<'p>,
+    admitted: AdmittedRequest,
+    payment: Option<Payment<'p>>,
+    longest: Span,
 }
 
 /// The state for display.
@@ -134,24 +144,27 @@ impl Admission {
 
     /// Admits a request, or rejects it with a reason and advice. It may wait for a slot of the limit. `config` is that
     /// of its thread.
-    pub(crate) async fn admit(
-        &self,
+    pub(crate) async fn admit<'p>(
+        &'p self,
         config: &Protection,
         head: &mut Parts,
         preferences: &Preferences,
-        subject: AdmissionSubject<'_>,
-    ) -> Result<AdmissionGuard<'_>, Rejection> {
+        subject: AdmissionSubject<'p>,
+    ) -> Result<AdmissionGuard<'p>, Rejection> {
         if !config.is_active() && !subject.is_limited {
             return Ok(AdmissionGuard::uncounted(self));
         }
-        let client = client(head, subject.identity, config.client.as_deref());
+        let client = match subject.paying.name() {
+            Some(account) => Cow::Borrowed(account),
+            None => client(head, subject.identity, config.client.as_deref()),
+        };
         let sender = AdmissionClient {
-            client: &client,
+            name: &client,
             hash: self.hasher.hash_one(&*client),
             tier: subject.tier,
         };
         let fields = OfferFields::read(&head.headers, preferences, subject.codings);
-        let service = match self.enter(&fields, sender, subject.route).await {
+        let service = match self.enter(&fields, sender, &subject).await {
             Ok(service) => service,
             Err(rejected) => {
                 self.counters.rejected(rejected.reason);
@@ -170,56 +183,72 @@ impl Admission {
     }
 
     /// Takes a request into service, at once or after a wait.
-    async fn enter(
-        &self,
+    async fn enter<'p>(
+        &'p self,
         fields: &OfferFields<'_>,
         sender: AdmissionClient<'_>,
-        route: &str,
-    ) -> Result<AdmittedService, RejectedRequest> {
+        subject: &AdmissionSubject<'p>,
+    ) -> Result<AdmittedService<'p>, RejectedRequest> {
         let at = now();
-        let (waiting, longest) = match self.begin(at, fields, sender, route)? {
+        let waiting = match self.begin(at, fields, sender, subject)? {
             Begun::InService(service) => return Ok(service),
-            Begun::Waiting(waiting, longest) => (waiting, longest),
+            Begun::Waiting(waiting) => waiting,
         };
-        let tier = waiting.ticket().tier();
-        let Some(slot) = waiting.wait(longest).await else {
-            return Err(self.state().without_slot(tier, RejectionReason::Wait));
+        let tier = waiting.request.ticket().tier();
+        let Some(slot) = waiting.request.wait(waiting.longest).await else {
+            let sender = AdmissionClient { tier, ..sender };
+            let reason = match waiting.admitted.without_slot {
+                RejectionReason::Limit => RejectionReason::Wait,
+                other => other,
+            };
+            let mut state = self.state();
+            return Err(state.reject_without_slot(now(), fields, sender, reason));
         };
         let wait = slot.at.saturating_since(at);
         self.state().tier_counts.waited(tier, wait);
         Ok(AdmittedService {
             began: slot.at,
-            request: AdmittedRequest::plain(),
-            client: sender.client.to_owned(),
+            request: waiting.admitted,
+            client: sender.name.to_owned(),
             ticket: slot.ticket,
             held: slot.held,
             in_service: slot.in_service,
+            payment: waiting.payment,
         })
     }
 
-    /// Takes a request into service, or lets it begin to wait.
-    fn begin(
-        &self,
+    /// Takes a request into service, or lets it begin to wait. Holds its price.
+    fn begin<'p>(
+        &'p self,
         at: Instant,
         fields: &OfferFields<'_>,
         sender: AdmissionClient<'_>,
-        route: &str,
-    ) -> Result<Begun<'_>, RejectedRequest> {
+        subject: &AdmissionSubject<'p>,
+    ) -> Result<Begun<'p>, RejectedRequest> {
         let mut state = self.state();
-        Ok(match state.admit(at, fields, sender, route)? {
+        let decide = |payer| state.admit(at, fields, (sender, payer), subject.route);
+        let outcome = subject.paying.admit(at, decide, AdmissionOutcome::price);
+        let (outcome, payment) = outcome?;
+        Ok(match outcome {
             AdmissionOutcome::Admitted(request, ticket, held) => {
                 Begun::InService(AdmittedService {
                     began: at,
                     request,
-                    client: sender.client.to_owned(),
+                    client: sender.name.to_owned(),
                     ticket,
                     held,
                     in_service: state.in_service(),
+                    payment,
                 })
             }
-            AdmissionOutcome::Waits(ticket, held, longest) => {
-                let waiting = WaitingRequest::new(self, &mut state.waiters, ticket, held);
-                Begun::Waiting(waiting, longest)
+            AdmissionOutcome::Waits(admitted, ticket, held) => {
+                let longest = state.tiers.wait();
+                Begun::Waiting(WaitingService {
+                    request: WaitingRequest::new(self, &mut state.waiters, ticket, held),
+                    admitted,
+                    payment,
+                    longest,
+                })
             }
         })
     }

@@ -4,7 +4,7 @@ use std::borrow::Cow;
 
 use hyper::HeaderMap;
 use hyper::http::request::Parts;
-use posthaste_admission::Ask;
+use posthaste_admission::{Ask, Payer};
 use posthaste_compression::Codings;
 use posthaste_qos::Money;
 
@@ -50,7 +50,11 @@ impl<'a> OfferFields<'a> {
     }
 
     /// Builds the request to the market.
-    pub(super) const fn request<'b>(&'b self, client: &'b str, unquoted: bool) -> Ask<'b> {
+    pub(super) const fn request<'b>(
+        &'b self,
+        (client, payer): (&'b str, Payer),
+        unquoted: bool,
+    ) -> Ask<'b> {
         Ask {
             client,
             selected: self.selected,
@@ -59,6 +63,7 @@ impl<'a> OfferFields<'a> {
             rate: self.rate,
             open: self.is_open,
             unquoted,
+            payer,
         }
     }
 }

@@ -1,9 +1,12 @@
 //! The page with the current offer and the delivery of promises.
 
+use std::borrow::Cow;
+
 use hyper::ext::Protocol;
 use hyper::header::{CACHE_CONTROL, CONTENT_TYPE, HeaderValue};
 use hyper::http::request::Parts;
 use hyper::{Method, Response};
+use posthaste_admission::accounts::AccountHandle;
 use posthaste_admission::{Judged, PROCESSING_TIME, Promise, Published, Report};
 use posthaste_units::Span;
 use serde_json::{Value, json};
@@ -13,6 +16,7 @@ use super::offer_fields::{client, price_text};
 use super::state::AdmissionPolicy;
 use crate::clock::now;
 use crate::config::Protection;
+use crate::error::Rejection;
 use crate::request::client::ClientIdentity;
 use crate::response::body::ReplyBody;
 
@@ -21,26 +25,32 @@ const PATH: &str = "/.well-known/wsqos";
 
 impl Admission {
     /// Answers a request for [`PATH`] with the current offer and the delivery of each promise, to this client and to
-    /// all. `None` for other requests, and in a dry run, of which clients see nothing.
+    /// all. `None` for other requests, and in a dry run, of which clients see nothing. `account` finds the client's
+    /// account.
     pub(crate) fn offer_page(
         &self,
         config: &Protection,
         head: &Parts,
         identity: &ClientIdentity,
-    ) -> Option<Response<ReplyBody>> {
+        account: impl FnOnce() -> Result<Option<AccountHandle>, Rejection>,
+    ) -> Result<Option<Response<ReplyBody>>, Rejection> {
         // An extended CONNECT has become a GET: a success would open a tunnel.
         let switches = || head.extensions.get::<Protocol>().is_some();
         if head.uri.path() != PATH || head.method != Method::GET || switches() {
-            return None;
+            return Ok(None);
         }
-        let client = client(head, identity, config.client.as_deref());
+        let account = account()?;
+        let client = match &account {
+            Some(account) => Cow::Borrowed(&*account.name),
+            None => client(head, identity, config.client.as_deref()),
+        };
         let at = now();
         let mut state = self.state();
         let AdmissionPolicy::Prices(_, market) = &state.policy else {
-            return None;
+            return Ok(None);
         };
         if state.is_dry {
-            return None;
+            return Ok(None);
         }
         let promise = state.promise;
         let current = |open| {
@@ -75,7 +85,7 @@ impl Admission {
         reply.headers_mut().insert(CONTENT_TYPE, json);
         let now = HeaderValue::from_static("no-store");
         reply.headers_mut().insert(CACHE_CONTROL, now);
-        Some(reply)
+        Ok(Some(reply))
     }
 }
 

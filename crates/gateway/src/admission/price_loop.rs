@@ -135,6 +135,13 @@ impl AdmissionState {
             .saturating_since(std::mem::replace(&mut sampler.last, at))
             .as_secs_f64();
         let served = std::mem::take(&mut self.served) as f64;
+        let unpaid = std::mem::take(&mut self.unpaid) as f64;
+        // Requests for nothing take what is left. They make the service busy, and are no reason to charge the others.
+        let paid = if served > 0.0 {
+            1.0 - unpaid / served
+        } else {
+            1.0
+        };
         let is_idle = served == 0.0 && self.tiers.in_service() == 0;
         let measured = measure();
         let busy = match measured.busy {
@@ -166,10 +173,10 @@ impl AdmissionState {
         } else {
             0.0
         };
-        let delay = waiting + behind;
+        let delay = waiting * paid + behind;
         let seen = Observed {
             at,
-            busy,
+            busy: busy * paid,
             delay: Span::from_secs_f64(delay),
         };
         let AdmissionPolicy::Prices(_, market) = &mut self.policy else {

@@ -50,6 +50,11 @@ impl RejectedRequest {
                     PAY,
                     "the price is for requests that leave it open whether the reply is compressed",
                 ),
+                Why::NoAccount => (
+                    PAY,
+                    "requests are paid from an account: send its API key, or show its certificate",
+                ),
+                Why::NoBudget => (PAY, "the budget of the account does not cover the price"),
                 Why::OtherCurrency => (PAY, "Max-Price is in another currency than the offer"),
                 Why::Overused => (MANY, "the quote is used beyond its rate"),
                 Why::Full => (

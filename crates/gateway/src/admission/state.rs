@@ -3,10 +3,10 @@
 use std::sync::Arc;
 
 use posthaste_admission::{
-    Admitted, Arrival, Bucket, By, Delivery, Key, Limit, Market, Monitor, Next, Promise, Rest,
-    Terms, Ticket, Tiers, Why,
+    Admitted, Amount, Arrival, Bucket, By, Delivery, Key, Limit, Market, Monitor, Next, Payer,
+    Promise, Refused, Rest, Terms, Ticket, Tiers, Why,
 };
-use posthaste_qos::Priorities;
+use posthaste_qos::{Currency, Money, Priorities};
 use posthaste_units::{Instant, Ratio, Span};
 use rustix::rand::{GetRandomFlags, getrandom};
 
@@ -51,8 +51,9 @@ pub(super) struct AdmissionState {
     priorities: Option<Arc<Priorities>>,
     pub(super) monitor: Monitor,
     pub(super) prices: PriceSampler,
-    /// Replies since the last sample of the price loop, and their total time.
+    /// Replies since the last sample of the price loop, those of them for nothing, and their total time.
     pub(super) served: u64,
+    pub(super) unpaid: u64,
     pub(super) waited: Span,
     /// Paying requests rejected for lack of capacity since then.
     pub(super) crowded_out: u64,
@@ -74,8 +75,8 @@ pub(super) enum AdmissionPolicy {
 /// The sender of a request, and its importance.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct AdmissionClient<'a> {
-    pub(super) client: &'a str,
-    /// Hash of `client`.
+    pub(super) name: &'a str,
+    /// Hash of `name`.
     pub(super) hash: u64,
     pub(super) tier: usize,
 }
@@ -84,13 +85,21 @@ pub(super) struct AdmissionClient<'a> {
 pub(super) enum AdmissionOutcome {
     /// It is in service.
     Admitted(AdmittedRequest, Ticket, HeldLimits),
-    /// It waits for a slot of the limit, at most this long.
-    Waits(Ticket, HeldLimits, Span),
+    /// It waits for a slot of the limit.
+    Waits(AdmittedRequest, Ticket, HeldLimits),
 }
 
 /// An admitted request.
 pub(super) struct AdmittedRequest {
     pub(super) ground: AdmissionGround,
+    /// Tier of the slot that it needs. `None` if it needs none.
+    slot: Option<usize>,
+    /// Reason of its rejection if it gets no slot.
+    pub(super) without_slot: RejectionReason,
+    /// It pays nothing, because it has no account or no budget.
+    pub(super) is_unpaid: bool,
+    /// The price that the request pays.
+    pub(super) price: Option<Money>,
     /// The request's offer, if prices apply.
     pub(super) offer: Option<String>,
     /// Prices apply, so the request may have fields about them.
@@ -170,6 +179,7 @@ impl AdmissionState {
             monitor: Monitor::new(WINDOW, share, at),
             prices: PriceSampler::new(at),
             served: 0,
+            unpaid: 0,
             crowded_out: 0,
             waited: Span::ZERO,
         }
@@ -196,12 +206,12 @@ impl AdmissionState {
         self.serve_waiting(at);
     }
 
-    /// Decides about a request. An admitted one counts as in service.
+    /// Decides about a request. An admitted one counts as in service, or waits for a slot.
     pub(super) fn admit(
         &mut self,
         at: Instant,
         fields: &OfferFields<'_>,
-        sender: AdmissionClient<'_>,
+        (sender, payer): (AdmissionClient<'_>, Payer),
         route: &str,
     ) -> Result<AdmissionOutcome, RejectedRequest> {
         self.settle(at);
@@ -210,13 +220,7 @@ impl AdmissionState {
         let tier = sender.tier.min(self.tiers.count() - 1);
         let sender = AdmissionClient { tier, ..sender };
         let (mut held, decided) = match self.limits.enter(at, sender.hash, route) {
-            Ok(held) => match &self.policy {
-                AdmissionPolicy::Limit(limit) if !self.is_dry => {
-                    let limit = limit.now();
-                    return self.by_limit(at, limit, sender, held);
-                }
-                _ => (held, self.decide(at, fields, sender)),
-            },
+            Ok(held) => (held, self.decide(at, fields, (sender, payer))),
             Err((reason, wait)) => {
                 let wait = wait.unwrap_or_else(|| self.reply_time());
                 let rejected = RejectedRequest::plain(reason, wait);
@@ -234,55 +238,87 @@ impl AdmissionState {
                 return Err(rejected);
             }
         };
-        let ticket = self.tiers.unlimited(tier, sender.hash);
+        match admitted.slot {
+            Some(tier) => {
+                let sender = AdmissionClient { tier, ..sender };
+                self.by_slot(at, fields, sender, admitted, held)
+            }
+            None => Ok(self.without_limit(sender, admitted, held)),
+        }
+    }
+
+    /// Takes a request into service that needs no slot.
+    fn without_limit(
+        &mut self,
+        sender: AdmissionClient<'_>,
+        admitted: AdmittedRequest,
+        held: HeldLimits,
+    ) -> AdmissionOutcome {
+        let ticket = self.tiers.unlimited(sender.tier, sender.hash);
         self.tiers.enter(&ticket);
         self.rest.enter();
-        self.tier_counts.admitted(tier);
+        self.tier_counts.admitted(sender.tier);
         debug_assert!(
             admitted.may_exceed() || self.limit().is_none_or(|limit| self.in_service() <= limit),
             "a request without a quote is admitted beyond the limit"
         );
-        Ok(AdmissionOutcome::Admitted(admitted, ticket, held))
+        AdmissionOutcome::Admitted(admitted, ticket, held)
     }
 
-    /// Gives a slot of the limit to a request, or lets it wait.
-    fn by_limit(
+    /// Gives a slot to a request, or lets it wait.
+    fn by_slot(
         &mut self,
         at: Instant,
-        limit: u32,
+        fields: &OfferFields<'_>,
         sender: AdmissionClient<'_>,
+        admitted: AdmittedRequest,
         mut held: HeldLimits,
     ) -> Result<AdmissionOutcome, RejectedRequest> {
-        let tier = sender.tier;
-        let entered = match self.tiers.push(at, limit, tier, sender.hash) {
+        let (tier, limit) = (sender.tier, self.slots());
+        let outcome = match self.tiers.push(at, limit, tier, sender.hash) {
             Arrival::Admitted(ticket) => {
                 self.rest.enter();
                 self.tier_counts.admitted(tier);
-                AdmissionOutcome::Admitted(AdmittedRequest::plain(), ticket, held)
+                AdmissionOutcome::Admitted(admitted, ticket, held)
             }
-            Arrival::Waits(ticket) => AdmissionOutcome::Waits(ticket, held, self.tiers.wait()),
+            Arrival::Waits(ticket) => AdmissionOutcome::Waits(admitted, ticket, held),
             Arrival::Rejected => {
                 self.limits.leave(&mut held);
-                return Err(self.without_slot(tier, RejectionReason::Limit));
+                let reason = admitted.without_slot;
+                return Err(self.reject_without_slot(at, fields, sender, reason));
             }
         };
         // The request may have displaced another one.
         self.serve_waiting(at);
-        Ok(entered)
+        Ok(outcome)
     }
 
     /// Rejects a request that got no slot.
-    pub(super) fn without_slot(&mut self, tier: usize, reason: RejectionReason) -> RejectedRequest {
-        self.tier_counts.rejected(tier);
-        RejectedRequest::plain(reason, self.reply_time())
+    pub(super) fn reject_without_slot(
+        &mut self,
+        at: Instant,
+        fields: &OfferFields<'_>,
+        sender: AdmissionClient<'_>,
+        reason: RejectionReason,
+    ) -> RejectedRequest {
+        let retry_after = self.reply_time();
+        let rejected = match (&self.policy, reason) {
+            (AdmissionPolicy::Prices(_, market), RejectionReason::Price(why)) => {
+                let refused = Refused {
+                    why,
+                    current: market.current(fields.is_open).price,
+                };
+                RejectedRequest::by_market(market, fields, &refused, retry_after)
+            }
+            _ => RejectedRequest::plain(reason, retry_after),
+        };
+        self.reject(at, sender, &rejected);
+        rejected
     }
 
     /// Gives free slots to waiting requests, and rejects those that have waited too long.
     fn serve_waiting(&mut self, at: Instant) {
-        let limit = match &self.policy {
-            AdmissionPolicy::Limit(limit) if !self.is_dry => limit.now(),
-            _ => u32::MAX,
-        };
+        let limit = self.slots();
         while let Some(next) = self.tiers.pop(at, limit) {
             let (Next::Admitted(ticket) | Next::Rejected(ticket)) = next;
             let waiter = self.waiters.remove(&ticket);
@@ -331,10 +367,9 @@ impl AdmissionState {
         &mut self,
         at: Instant,
         fields: &OfferFields<'_>,
-        sender: AdmissionClient<'_>,
+        (sender, payer): (AdmissionClient<'_>, Payer),
     ) -> Result<AdmittedRequest, RejectedRequest> {
         let in_service = self.in_service();
-        let is_below = |limit: &Limit, in_service: u32| in_service < limit.now();
         let reply_time = self.reply_time();
         match &mut self.policy {
             AdmissionPolicy::None => Ok(AdmittedRequest::plain()),
@@ -342,36 +377,52 @@ impl AdmissionState {
                 Ok(()) => Ok(AdmittedRequest::plain()),
                 Err(later) => Err(RejectedRequest::plain(RejectionReason::Rate, later)),
             },
-            AdmissionPolicy::Limit(limit) if is_below(limit, in_service) => {
+            AdmissionPolicy::Limit(_) if !self.is_dry => Ok(AdmittedRequest {
+                slot: Some(sender.tier),
+                ..AdmittedRequest::plain()
+            }),
+            AdmissionPolicy::Limit(limit) if in_service < limit.now() => {
                 Ok(AdmittedRequest::plain())
             }
             AdmissionPolicy::Limit(_) => {
                 Err(RejectedRequest::plain(RejectionReason::Limit, reply_time))
             }
             AdmissionPolicy::Prices(limit, market) => {
-                let has_capacity = is_below(limit, in_service);
-                let ask = fields.request(sender.client, self.is_dry);
-                match market.admit(at, &ask, has_capacity) {
+                let has_slot = in_service < limit.now();
+                // With accounts, requests wait for a slot, those that pay first.
+                let may_wait = payer != Payer::Anyone && !self.is_dry;
+                // A quote is given with a reply, and one that waits may get none.
+                let is_unquoted = self.is_dry || !has_slot;
+                let ask = fields.request((sender.name, payer), is_unquoted);
+                match market.admit(at, &ask, has_slot || may_wait) {
                     Ok(admitted) => {
                         let offer = market.offer_at(admitted.price, fields.is_open);
                         let mut paying = AdmittedRequest::paying(offer, &admitted, at);
                         match self.is_dry {
-                            true => paying.fields.clear(),
+                            true => (paying.price, paying.fields) = (None, Vec::new()),
                             false => paying.priorities.clone_from(&self.priorities),
+                        }
+                        paying.is_unpaid = matches!(payer, Payer::Nobody | Payer::Broke);
+                        if may_wait && admitted.by != By::Quote {
+                            paying.slot = Some(usize::from(paying.is_unpaid));
                         }
                         Ok(paying)
                     }
+                    Err(Refused { why, .. }) if may_wait && why.is_for_lack_of_money() => {
+                        Ok(AdmittedRequest::unpaid(why, market.terms().currency))
+                    }
                     Err(refused) => {
-                        let name = market.current(fields.is_open).name.clone();
-                        Err(RejectedRequest {
-                            reason: RejectionReason::Price(refused.why),
-                            current: Some((name, price_text(refused.current))),
-                            retry_after: match refused.why {
-                                Why::Full => reply_time,
-                                Why::Overused => market.wait(at, &ask).unwrap_or_default(),
-                                _ => self.prices.every,
-                            },
-                        })
+                        let retry_after = match refused.why {
+                            Why::Full => reply_time,
+                            Why::Overused => market.wait(at, &ask).unwrap_or_default(),
+                            _ => self.prices.every,
+                        };
+                        Err(RejectedRequest::by_market(
+                            market,
+                            fields,
+                            &refused,
+                            retry_after,
+                        ))
                     }
                 }
             }
@@ -391,7 +442,7 @@ impl AdmissionState {
         // Requests rejected for other reasons did not accept the offer.
         if let (Why::Full, Some((name, _))) = (why, &rejected.current) {
             self.monitor
-                .record(at, name, sender.client, Delivery::Refused);
+                .record(at, name, sender.name, Delivery::Refused);
             self.crowded_out += 1;
         }
     }
@@ -426,6 +477,12 @@ impl AdmissionState {
         self.rest.enter();
     }
 
+    /// Number of slots. Unlimited in a dry run, and if the policy has no limit.
+    fn slots(&self) -> u32 {
+        let limit = self.limit().filter(|_| !self.is_dry);
+        limit.unwrap_or(u32::MAX)
+    }
+
     /// The current limit on requests in service, if the policy has one.
     fn limit(&self) -> Option<u32> {
         match &self.policy {
@@ -439,6 +496,10 @@ impl AdmittedRequest {
     pub(super) fn plain() -> Self {
         Self {
             ground: AdmissionGround::Plain,
+            slot: None,
+            without_slot: RejectionReason::Limit,
+            is_unpaid: false,
+            price: None,
             offer: None,
             is_priced: false,
             priorities: None,
@@ -453,6 +514,20 @@ impl AdmittedRequest {
             ground: AdmissionGround::DryRun,
             is_priced,
             would_reject: Some(reason),
+            ..Self::plain()
+        }
+    }
+
+    /// Admitted without payment, to a slot that paying requests leave. `why` is the reason against it without one.
+    fn unpaid(why: Why, currency: Currency) -> Self {
+        let price = Amount::ZERO.of(currency);
+        Self {
+            ground: AdmissionGround::Unpaid,
+            slot: Some(1),
+            without_slot: RejectionReason::Price(why),
+            is_unpaid: true,
+            is_priced: true,
+            fields: vec![("price", price_text(price))],
             ..Self::plain()
         }
     }
@@ -472,6 +547,8 @@ impl AdmittedRequest {
         }
         Self {
             ground: AdmissionGround::Price(admitted.by),
+            without_slot: RejectionReason::Price(Why::Full),
+            price: Some(admitted.price),
             offer: Some(offer),
             is_priced: true,
             fields,
@@ -480,7 +557,29 @@ impl AdmittedRequest {
     }
 }
 
+impl AdmissionOutcome {
+    /// The price that the request pays.
+    pub(super) const fn price(&self) -> Option<Money> {
+        let (Self::Admitted(request, ..) | Self::Waits(request, ..)) = self;
+        request.price
+    }
+}
+
 impl RejectedRequest {
+    fn by_market(
+        market: &Market,
+        fields: &OfferFields<'_>,
+        refused: &Refused,
+        retry_after: Span,
+    ) -> Self {
+        let name = market.current(fields.is_open).name.clone();
+        Self {
+            reason: RejectionReason::Price(refused.why),
+            current: Some((name, price_text(refused.current))),
+            retry_after,
+        }
+    }
+
     fn plain(reason: RejectionReason, retry_after: Span) -> Self {
         Self {
             reason,

@@ -1,7 +1,7 @@
 //! The terms of admission in a configuration.
 
 use posthaste_admission::{RequestLimits, TierTerms};
-use posthaste_units::Span;
+use posthaste_units::{Ratio, Span};
 
 use crate::config::{AdmissionSettings, GatewayConfig, ProtectionPolicy};
 
@@ -22,18 +22,22 @@ impl AdmissionTerms {
     /// Returns the terms of a configuration.
     pub(crate) fn of(config: &GatewayConfig) -> Self {
         let protection = &config.protection;
-        let wait = match protection.policy {
-            ProtectionPolicy::Limit => protection.wait,
-            _ => Span::ZERO,
+        let has_accounts = config.accounts.is_some();
+        let (tiers, wait) = match protection.policy {
+            ProtectionPolicy::Limit => {
+                let tiers = protection.tiers.iter();
+                let tiers = tiers.map(|tier| (tier.name.clone(), tier.share));
+                (tiers.collect(), protection.wait)
+            }
+            ProtectionPolicy::Prices if has_accounts => (by_payment(), protection.wait),
+            _ => (Vec::new(), Span::ZERO),
         };
-        let tiers = match protection.tiers.as_slice() {
-            [] => TierTerms::single(wait, protection.waiting as usize),
-            tiers => TierTerms {
-                shares: tiers.iter().map(|tier| tier.share).collect(),
-                ..TierTerms::single(wait, protection.waiting as usize)
-            },
+        let (names, shares): (_, Vec<Ratio>) = tiers.into_iter().unzip();
+        let single = TierTerms::single(wait, protection.waiting as usize);
+        let tiers = match shares.is_empty() {
+            true => single,
+            false => TierTerms { shares, ..single },
         };
-        let names = protection.tiers.iter().map(|tier| tier.name.clone());
         let routes = config.routes.iter().map(|route| {
             let limits = route.limits.requests();
             (route.label().into_owned(), limits)
@@ -42,9 +46,16 @@ impl AdmissionTerms {
             policy: protection.settings(config.prices.as_ref()),
             is_dry: protection.dry_run,
             tiers,
-            tier_names: names.collect(),
+            tier_names: names,
             client_limits: protection.client_limits.limits(),
             route_limits: routes.filter(|(_, limits)| !limits.is_empty()).collect(),
         }
     }
+}
+
+/// The tiers of prices with accounts: requests without payment get what those with payment leave.
+fn by_payment() -> Vec<(String, Ratio)> {
+    let all = Ratio::new(1.0).expect("a share");
+    let tiers = [("paid", all), ("unpaid", Ratio::default())];
+    tiers.map(|(name, share)| (name.to_owned(), share)).into()
 }

@@ -20,7 +20,21 @@ pub(crate) struct TierRules {
 struct Rule {
     route: Option<String>,
     headers: Vec<(HeaderName, HeaderValue)>,
+    account: Option<String>,
+    certificate: Option<String>,
     networks: Networks,
+}
+
+/// What the tier of a request depends on.
+pub(crate) struct TierFacts<'a> {
+    /// Label of the route.
+    pub(crate) route: &'a str,
+    pub(crate) headers: &'a HeaderMap,
+    pub(crate) identity: &'a ClientIdentity,
+    /// Name of the account.
+    pub(crate) account: Option<&'a str>,
+    /// Subject of the client's certificate.
+    pub(crate) subject: Option<&'a str>,
 }
 
 impl TierRules {
@@ -37,14 +51,9 @@ impl TierRules {
     }
 
     /// Index of the tier of a request. 0 without tiers.
-    pub(crate) fn tier(
-        &self,
-        route: &str,
-        headers: &HeaderMap,
-        identity: &ClientIdentity,
-    ) -> usize {
+    pub(crate) fn tier(&self, request: &TierFacts<'_>) -> usize {
         let mut rules = self.rules.iter();
-        let found = rules.find(|(rule, _)| rule.matches(route, headers, identity));
+        let found = rules.find(|(rule, _)| rule.matches(request));
         found.map_or(self.names.len().saturating_sub(1), |(_, tier)| *tier)
     }
 
@@ -63,18 +72,28 @@ impl Rule {
         Self {
             route: rule.route.clone(),
             headers: headers.collect(),
+            account: rule.account.clone(),
+            certificate: rule.certificate.clone(),
             networks: rule.networks.clone(),
         }
     }
 
-    fn matches(&self, route: &str, headers: &HeaderMap, identity: &ClientIdentity) -> bool {
-        let is_of_route = self.route.as_ref().is_none_or(|name| name == route);
+    fn matches(&self, request: &TierFacts<'_>) -> bool {
+        let is = |wanted: &Option<String>, found: Option<&str>| {
+            wanted.is_none() || wanted.as_deref() == found
+        };
+        let identity = request.identity;
         let has_all = || {
-            let has = |(name, value): &(HeaderName, HeaderValue)| has_only(headers, name, value);
+            let has =
+                |(name, value): &(HeaderName, HeaderValue)| has_only(request.headers, name, value);
             self.headers.is_empty() || identity.is_trusted && self.headers.iter().all(has)
         };
         let networks = &self.networks;
-        is_of_route && has_all() && (networks.is_empty() || networks.contains(identity.address))
+        is(&self.route, Some(request.route))
+            && is(&self.account, request.account)
+            && is(&self.certificate, request.subject)
+            && has_all()
+            && (networks.is_empty() || networks.contains(identity.address))
     }
 }
 

@@ -4,6 +4,7 @@
 //! reading is in [`read`]. The doc comments of keys are the descriptions in [`schema`] and in
 //! docs/reference/gateway-config.md. Defaults come from the types and are not repeated in comments.
 
+mod accounts;
 mod listener;
 mod log;
 mod marking;
@@ -28,6 +29,7 @@ use schemars::JsonSchema;
 use serde::de::Error as _;
 use serde::{Deserialize, Deserializer, Serialize};
 
+pub use self::accounts::{AccountsBroker, AccountsConfig, ConfiguredAccount};
 pub use self::listener::{CertificateFiles, ClientAuth, PlainHttp, PlainMode, Tls};
 pub use self::log::{Log, LogFormat, QueryLogging};
 pub use self::marking::{MarkPolicy, Marking};
@@ -111,6 +113,9 @@ pub struct GatewayConfig {
     pub protection: Protection,
     /// Prices and offers. Only with `protection.policy = "prices"`.
     pub prices: Option<Prices>,
+    /// Accounts of clients. With policy `prices`, a request pays from the budget of its account, and its own statements
+    /// about prices buy nothing without one.
+    pub accounts: Option<AccountsConfig>,
     /// Multiple of its CPU time that each request costs, to emulate a slower machine. 1 except in experiments; not
     /// readable from a file.
     #[serde(skip, default = "once")]

@@ -48,9 +48,7 @@ impl GatewayConfig {
                     .to_owned(),
             ));
         }
-        let trusts_headers = !self.trust.forwarded.is_empty();
-        tier::check(&self.protection.tiers, &self.routes, trusts_headers)
-            .map_err(|reason| wrong(format!("protection.tier: {reason}")))?;
+        tier::check(self).map_err(|reason| wrong(format!("protection.tier: {reason}")))?;
         match &self.prices {
             Some(_) if self.protection.policy != ProtectionPolicy::Prices => {
                 let remedy = "protection.policy = \"prices\"";
@@ -58,6 +56,9 @@ impl GatewayConfig {
             }
             Some(prices) => prices.check()?,
             None => {}
+        }
+        if let Some(accounts) = &self.accounts {
+            accounts.check(self.protection.policy == ProtectionPolicy::Prices)?;
         }
         self.check_demand()?;
         self.check_routes()

@@ -9,7 +9,7 @@ use posthaste_units::{Rate, Ratio};
 use schemars::JsonSchema;
 use serde::Deserialize;
 
-use super::RouteConfig;
+use super::{GatewayConfig, RouteConfig};
 
 /// Upper bound on the number of tiers. They are searched one after the other.
 const MOST_TIERS: usize = 16;
@@ -39,6 +39,11 @@ pub struct TierRule {
     /// Header fields with their values, such as `{ X-Tier = "gold" }`. Believed from the networks in `trust.forwarded`
     /// only, because any client can write them.
     pub headers: BTreeMap<String, String>,
+    /// Name of an account (`[accounts]`), identified by its API key or its certificate.
+    pub account: Option<String>,
+    /// Subject of the client's verified certificate (RFC 4514), as shown by `openssl x509 -noout -subject -nameopt
+    /// RFC2253`. Only with `tls.client_ca`.
+    pub certificate: Option<String>,
     /// Networks of the client, such as `10.0.0.0/8`.
     #[schemars(with = "Vec<String>")]
     pub networks: Networks,
@@ -88,12 +93,9 @@ impl ClientLimitsConfig {
     }
 }
 
-/// Checks the tiers with the routes that they name.
-pub(super) fn check(
-    tiers: &[TierConfig],
-    routes: &[RouteConfig],
-    trusts_headers: bool,
-) -> Result<(), String> {
+/// Checks the tiers with the routes and the sources of identity that they name.
+pub(super) fn check(config: &GatewayConfig) -> Result<(), String> {
+    let tiers = &config.protection.tiers;
     let Some((last, others)) = tiers.split_last() else {
         return Ok(());
     };
@@ -113,7 +115,7 @@ pub(super) fn check(
             return Err(format!("there are two tiers {name:?}"));
         }
         for rule in &tier.rules {
-            rule.check(routes, trusts_headers)
+            rule.check(config)
                 .map_err(|reason| format!("{name}: {reason}"))?;
         }
     }
@@ -138,9 +140,10 @@ pub(super) fn check(
 }
 
 impl TierRule {
-    fn check(&self, routes: &[RouteConfig], trusts_headers: bool) -> Result<(), String> {
+    fn check(&self, config: &GatewayConfig) -> Result<(), String> {
+        let routes = &config.routes;
         if *self == Self::default() {
-            return Err("a rule has route, headers or networks".to_owned());
+            return Err("a rule has route, headers, account, certificate or networks".to_owned());
         }
         if let Some(route) = &self.route
             && !routes.iter().any(|known| known.label() == *route)
@@ -156,7 +159,19 @@ impl TierRule {
                 return Err(format!("{name:?} is not the name of a header field"));
             }
         }
-        if !self.headers.is_empty() && !trusts_headers {
+        if self.account.is_some() && config.accounts.is_none() {
+            return Err("account needs [accounts] with the accounts, or with a broker".to_owned());
+        }
+        let verifies = config
+            .tls
+            .as_ref()
+            .is_some_and(|tls| tls.client_ca.is_some());
+        if self.certificate.is_some() && !verifies {
+            return Err(
+                "certificate needs tls.client_ca: name the file with the authorities".to_owned(),
+            );
+        }
+        if !self.headers.is_empty() && config.trust.forwarded.is_empty() {
             return Err(
                 "headers need trust.forwarded: name the networks of the proxies that set them, such as \"10.0.0.0/8\""
                     .to_owned(),

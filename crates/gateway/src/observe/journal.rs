@@ -10,6 +10,7 @@ use std::sync::Arc;
 use std::sync::atomic::Ordering::Relaxed;
 
 use hyper::{Request, StatusCode};
+use posthaste_admission::accounts::AccountHandle;
 use posthaste_units::{Instant, Span};
 
 use super::access_log::{AccessLog, Decided};
@@ -79,6 +80,13 @@ impl<'g> Journal<'g> {
     pub(crate) fn tier(&self, name: Option<&str>) {
         if let (Some(entry), Some(name)) = (&self.entry, name) {
             entry.tier(name);
+        }
+    }
+
+    /// The account of the request was identified.
+    pub(crate) fn identified(&self, account: Option<&AccountHandle>) {
+        if let (Some(entry), Some(account)) = (&self.entry, account) {
+            entry.account(account.name.clone());
         }
     }
 

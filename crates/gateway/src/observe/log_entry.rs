@@ -50,6 +50,8 @@ pub(crate) struct LogEntry {
     tier: OnceCell<String>,
     /// The offer that has selected the upstream.
     offer: OnceCell<String>,
+    /// Name of the account, if one was identified.
+    account: OnceCell<Arc<str>>,
     /// The client left before the reply.
     is_cancelled: Cell<bool>,
     reply: Option<Reply>,
@@ -94,6 +96,7 @@ impl LogEntry {
             upstream: OnceCell::new(),
             tier: OnceCell::new(),
             offer: OnceCell::new(),
+            account: OnceCell::new(),
             is_cancelled: Cell::new(false),
             reply: None,
         }
@@ -103,6 +106,11 @@ impl LogEntry {
     pub(super) fn receives(&self, progress: Rc<UploadProgress>) {
         let is_first = self.upload.set(progress).is_ok();
         debug_assert!(is_first, "a request has one body");
+    }
+
+    /// Names the account of the request.
+    pub(super) fn account(&self, name: Arc<str>) {
+        let _ = self.account.set(name);
     }
 
     /// Names the upstream of the reply, and the offer that has selected it.
@@ -182,6 +190,7 @@ impl LogEntry {
         let line = AccessLine {
             time: time.unwrap_or_default().as_secs_f64(),
             client: self.client,
+            account: self.account.get().map(|name| &**name),
             method: text(self.method.as_str().as_bytes()),
             path,
             query: query(self.uri.query(), self.settings.query),

@@ -23,6 +23,8 @@ pub(super) struct AccessLine<'a> {
     /// Seconds since 1970, when the line is written: at the end of the reply.
     pub(super) time: f64,
     pub(super) client: IpAddr,
+    /// Name of the account, if one was identified. It needs no escapes.
+    pub(super) account: Option<&'a str>,
     pub(super) method: Cow<'a, str>,
     pub(super) path: Cow<'a, str>,
     pub(super) query: Option<Cow<'a, str>>,
@@ -84,13 +86,14 @@ impl AccessLine<'_> {
         }
     }
 
-    /// `%h - - [time] "METHOD target VERSION" status bytes "referer" "user-agent"`, as Apache's log module.
+    /// `%h - account [time] "METHOD target VERSION" status bytes "referer" "user-agent"`, as Apache's log module.
     fn combined(&self) -> String {
         let mut line = String::with_capacity(256);
         let time = Timestamp::from_millisecond((self.time * 1e3) as i64).unwrap_or_default();
         let time = time.strftime("%d/%b/%Y:%H:%M:%S +0000");
         // Writing to a string cannot fail.
-        let _ = write!(line, "{} - - [{time}] \"", self.client);
+        let account = self.account.unwrap_or("-");
+        let _ = write!(line, "{} - {account} [{time}] \"", self.client);
         escape(&mut line, &self.method);
         line.push(' ');
         escape(&mut line, &self.path);
@@ -214,6 +217,7 @@ mod tests {
     fn line() -> AccessLine<'static> {
         AccessLine {
             time: 1_700_000_000.25,
+            account: None,
             client: "2001:db8::1".parse().unwrap(),
             method: "GET".into(),
             path: "/a".into(),

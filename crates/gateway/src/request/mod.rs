@@ -1,5 +1,6 @@
 //! The stages of a request before admission: validate its head, receive its body, read its preferences.
 
+pub(crate) mod account;
 pub(crate) mod body;
 pub(crate) mod client;
 pub(crate) mod client_certificate;

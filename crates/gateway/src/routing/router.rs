@@ -15,6 +15,7 @@ use posthaste_units::{Dscp, Size};
 use super::field_changes::FieldChanges;
 use super::hosts::HostIndex;
 use super::resolved::{ResolvedConfig, ResolvedRoute};
+use crate::accounts::payment::Paying;
 use crate::admission::AdmissionSubject;
 use crate::admission::tier_rules::TierRules;
 use crate::error::Rejection;
@@ -135,6 +136,7 @@ impl Route {
         &'a self,
         identity: &'a ClientIdentity,
         tier: usize,
+        paying: Paying<'a>,
     ) -> AdmissionSubject<'a> {
         AdmissionSubject {
             identity,
@@ -142,6 +144,7 @@ impl Route {
             is_limited: self.is_limited,
             codings: self.menu.codings(),
             tier,
+            paying,
         }
     }
 

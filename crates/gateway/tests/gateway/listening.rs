@@ -389,6 +389,26 @@ fn a_certificate_is_no_trailer() {
 }
 
 #[test]
+fn the_subject_of_a_certificate_identifies_an_account() {
+    let folder = CertificateFolder::new();
+    let (origin, log) = (TestOrigin::answering(OK), folder.path("access.log"));
+    let tls = folder.tls(&folder.client_ca("optional"));
+    let subject = "certificate = \"CN=rcgen self signed cert\"";
+    let more =
+        format!("access_log = {log:?}\n{tls}[[accounts.account]]\nname = \"ada\"\n{subject}\n");
+    let gateway = start(config(&[origin.address], &more)).unwrap();
+    for own in [Some(&folder.issue()), None] {
+        let mut client = secured(gateway.addr, own, "first.example", "");
+        assert_eq!(status(&mut client, &request("")), Some(200));
+    }
+    wait_until("one of the lines names the account", || {
+        let lines = std::fs::read_to_string(&log).unwrap();
+        ["\"ada\"", "null"].map(|name| lines.matches(&format!("\"account\":{name}")).count())
+            == [1, 1]
+    });
+}
+
+#[test]
 fn without_verification_only_the_fields_of_a_trusted_proxy_pass() {
     for (trusted, passes) in [("127.0.0.1", true), ("192.0.2.1", false)] {
         let origin = TestOrigin::answering(OK);

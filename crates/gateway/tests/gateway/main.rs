@@ -1,5 +1,6 @@
 //! A gateway over real sockets: forwarding, rejections, and faulty upstreams.
 
+mod accounts;
 mod compressed_requests;
 mod compressing;
 mod discounts;

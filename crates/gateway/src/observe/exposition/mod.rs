@@ -1,5 +1,6 @@
 //! The counters in OpenMetrics text, for Prometheus.
 
+mod accounts;
 mod endpoints;
 mod offers;
 mod promises;
@@ -44,6 +45,9 @@ impl Collector for GatewayContext {
         metrics.tunnels.encode(out)?;
         demand(out, self.estimate())?;
         admission(out, &self.admission)?;
+        if self.resolved().config.accounts.is_some() {
+            accounts::encode(out, &self.accounts)?;
+        }
         if let Some(log) = &self.log {
             let lost = std::iter::once(([], log.lost() as f64));
             counters(
