@@ -5,7 +5,7 @@ mod register;
 use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
 
-use posthaste_broker::{Admin, BrokerConfig, BrokerError, OfferKey, StoreUrl, start};
+use posthaste_broker::{Admin, BrokerConfig, BrokerError, OfferKey, StoreUrl, TokenRole, start};
 use posthaste_serve::{Signal, Signals, listen_address};
 
 use super::{Failure, log_to_stderr, print};
@@ -84,10 +84,13 @@ enum Verb {
 
 #[derive(clap::Subcommand)]
 enum TokenCommand {
-    /// Make a token with which a provider publishes; it is shown once
+    /// Make a token for a provider, a gateway or an operator; it is shown once
     New {
-        /// Whose offers it may change
+        /// Whose offers it may change, or for other roles any name
         provider: String,
+        /// What it is for: provider publishes offers, gateway reports charges, operator keeps accounts
+        #[arg(long, value_name = "ROLE", default_value = "provider")]
+        role: TokenRole,
         #[command(flatten)]
         at: At,
     },
@@ -172,9 +175,14 @@ impl At {
 impl TokenCommand {
     fn run(self) -> Result<(), Failure> {
         match self {
-            Self::New { provider, at } => {
-                let (number, token) = at.make()?.make_token(&provider).map_err(Failure::run)?;
-                eprintln!("token {number}, for the offers of {provider}; it is not shown again");
+            Self::New { provider, role, at } => {
+                let made = at.make()?.make_token_for(role, &provider);
+                let (number, token) = made.map_err(Failure::run)?;
+                let purpose = match role {
+                    TokenRole::Provider => format!("for the offers of {provider}"),
+                    role => format!("of the {} {provider}", role.name()),
+                };
+                eprintln!("token {number}, {purpose}; it is not shown again");
                 print(&format!("{token}\n"))
             }
             Self::List { at } => {
@@ -186,9 +194,10 @@ impl TokenCommand {
                         token.provider,
                         token.made.to_string(),
                         revoked,
+                        token.role.name().to_owned(),
                     ]
                 });
-                table(["number", "provider", "made", "revoked"], rows)
+                table(["number", "provider", "made", "revoked", "role"], rows)
             }
             Self::Revoke { number, at } => match at.open()?.revoke(number).map_err(Failure::run)? {
                 true => Ok(()),

@@ -1,7 +1,9 @@
 //! The commands. Each converts the command line to settings and calls the crate that does the work.
 
+mod accounts;
 mod bookshop;
 mod broker;
+mod broker_access;
 mod checks;
 mod compare;
 mod completions;
@@ -56,6 +58,7 @@ enum Command {
     Gateway(gateway::Args),
     Broker(Box<broker::Args>),
     Offers(offers::Args),
+    Accounts(accounts::Args),
     Demo(demo::Args),
     Reproduce(reproduce::Args),
     Doctor(doctor::Args),
@@ -75,6 +78,7 @@ impl Cli {
             Command::Gateway(args) => args.run(),
             Command::Broker(args) => args.run(),
             Command::Offers(args) => args.run(),
+            Command::Accounts(args) => args.run(),
             Command::Demo(args) => args.run(),
             Command::Reproduce(args) => args.run(),
             Command::Doctor(args) => args.run(),

@@ -6,9 +6,9 @@ mod wanted;
 use std::path::PathBuf;
 
 use posthaste_broker_client::{BestOfferQuery, BrokerClient, Error, ListedOffer};
-use posthaste_serve::Trust;
 
 use self::wanted::Wanted;
+use super::broker_access::{BrokerAccess, failure, wait};
 use super::{Failure, print, tell};
 
 /// Number of offers per page of a list.
@@ -47,7 +47,7 @@ enum Verb {
         #[command(flatten)]
         wanted: Box<Wanted>,
         #[command(flatten)]
-        broker: BrokerArgs,
+        broker: BrokerAccess,
         /// Print the answer as JSON
         #[arg(long)]
         json: bool,
@@ -62,7 +62,7 @@ enum Verb {
         /// A .wsqos document, or JSON with the same names
         file: PathBuf,
         #[command(flatten)]
-        broker: BrokerArgs,
+        broker: BrokerAccess,
     },
     /// Take an offer back
     Withdraw {
@@ -74,7 +74,7 @@ enum Verb {
         /// What it is called
         name: String,
         #[command(flatten)]
-        broker: BrokerArgs,
+        broker: BrokerAccess,
     },
     /// The offers for a type, the cheapest first; without a type, the types there are
     List {
@@ -82,7 +82,7 @@ enum Verb {
         #[arg(value_name = "TYPE")]
         kind: Option<String>,
         #[command(flatten)]
-        broker: BrokerArgs,
+        broker: BrokerAccess,
         /// Print a JSON object for each line
         #[arg(long)]
         json: bool,
@@ -90,7 +90,7 @@ enum Verb {
     /// Every change as it happens, until Ctrl-C
     Watch {
         #[command(flatten)]
-        broker: BrokerArgs,
+        broker: BrokerAccess,
         /// Print a JSON object for each line
         #[arg(long)]
         json: bool,
@@ -98,36 +98,15 @@ enum Verb {
     /// All offers, a JSON object for each line
     Export {
         #[command(flatten)]
-        broker: BrokerArgs,
+        broker: BrokerAccess,
     },
     /// Publish what was exported; needs the token of the provider whose offers they are
     Import {
         /// What `export` has written; - for standard input
         file: PathBuf,
         #[command(flatten)]
-        broker: BrokerArgs,
+        broker: BrokerAccess,
     },
-}
-
-/// Where the broker is.
-#[derive(clap::Args)]
-struct BrokerArgs {
-    /// The broker's address
-    #[arg(
-        long = "broker",
-        value_name = "URL",
-        default_value = "http://127.0.0.1:8090"
-    )]
-    url: String,
-    /// A file with the provider's token, for publishing; or set POSTHASTE_TOKEN
-    #[arg(long, value_name = "FILE")]
-    token_file: Option<PathBuf>,
-    /// Trust the certificates in this file (PEM) instead of the machine's
-    #[arg(long, value_name = "FILE", conflicts_with = "insecure")]
-    ca: Option<PathBuf>,
-    /// Accept any certificate of the broker; whoever answers can read the token
-    #[arg(long)]
-    insecure: bool,
 }
 
 impl Args {
@@ -176,35 +155,13 @@ impl Args {
     }
 }
 
-impl BrokerArgs {
-    /// A client that only reads.
-    fn client(&self) -> Result<BrokerClient, Failure> {
-        let trust = match &self.ca {
-            _ if self.insecure => Trust::Any,
-            Some(file) => Trust::File(file.clone()),
-            None => Trust::Machine,
-        };
-        let client = BrokerClient::new(&self.url).map_err(Failure::usage)?;
-        client.trusting(&trust).map_err(Failure::usage)
-    }
-
+impl BrokerAccess {
     /// A client that publishes. It needs a token.
     fn publisher(&self) -> Result<BrokerClient, Failure> {
-        let token = match &self.token_file {
-            Some(file) => {
-                let text = std::fs::read_to_string(file);
-                text.map_err(|error| Failure::usage(format!("{}: {error}", file.display())))?
-            }
-            None => std::env::var("POSTHASTE_TOKEN").unwrap_or_default(),
-        };
-        let token = token.trim();
-        if token.is_empty() {
-            return Err(Failure::usage(
-                "publishing needs the provider's token: give a file with it by --token-file FILE, or set POSTHASTE_TOKEN; \
-                 `posthaste broker token new PROVIDER` makes one",
-            ));
-        }
-        Ok(self.client()?.with_token(Some(token.to_owned())))
+        self.bearer(
+            "publishing needs the provider's token: give a file with it by --token-file FILE, or set POSTHASTE_TOKEN; \
+             `posthaste broker token new PROVIDER` makes one",
+        )
     }
 }
 
@@ -241,21 +198,4 @@ fn pages<T, P: Future<Output = Result<Vec<T>, Error>>>(
         }
     }
     Ok(())
-}
-
-/// Waits for the broker's answer.
-fn wait<T>(work: impl Future<Output = Result<T, Error>>) -> Result<T, Failure> {
-    let done = posthaste_broker_client::wait(work).map_err(Failure::run)?;
-    done.map_err(failure)
-}
-
-/// Converts an error of a broker, with the remedy if its certificate was rejected.
-fn failure(error: Error) -> Failure {
-    if error.is_certificate_refused() {
-        return Failure::run(format!(
-            "{error}: trust the broker's certificate, or the authority that issued it, with --ca FILE, \
-             or accept any certificate with --insecure"
-        ));
-    }
-    Failure::run(error)
 }
