@@ -4,6 +4,7 @@
 //! measured per process, so it holds even if rates do not.
 
 mod changes;
+mod charges;
 mod compare;
 mod cost;
 mod durability;

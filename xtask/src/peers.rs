@@ -4,6 +4,7 @@
 
 mod actions;
 pub(crate) mod broker;
+pub(crate) mod charges;
 mod cut_off;
 mod demo;
 mod documentation;
@@ -172,6 +173,11 @@ pub(crate) const PEERS: &[Peer] = &[
         name: "postgres-cut-off",
         about: "two brokers on a PostgreSQL, one cut off for a minute: it says how old it is and comes to the same",
         run: cut_off::for_a_minute,
+    },
+    Peer {
+        name: "charges",
+        about: "gateways, broker and PostgreSQL are killed while requests are charged: none lost beyond the bound, none twice",
+        run: charges::charges,
     },
     Peer {
         name: "actions",

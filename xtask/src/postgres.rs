@@ -5,6 +5,8 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::time::{Duration, Instant};
 
+use rustix::process::Signal;
+
 use crate::error::{Outcome, TaskError};
 use crate::nginx::certificate;
 use crate::site::{Server, Site, free_address};
@@ -24,6 +26,7 @@ pub(crate) struct Postgres {
     /// For 127.0.0.1. It listens on 127.0.0.2 too.
     pub(crate) certificate: PathBuf,
     folder: Folder,
+    programs: PathBuf,
 }
 
 struct Folder(PathBuf);
@@ -45,27 +48,40 @@ impl Postgres {
         make.arg("--pgdata").arg(&data);
         make.args(["--username", "posthaste", "--auth", "trust", "--no-sync"]);
         site.run("initdb", make.current_dir(&folder.0), 60)?;
-        let address = free_address()?;
-        let mut serve = as_user(&programs.join("postgres"));
-        serve.arg("-D").arg(&data).current_dir(&folder.0);
-        for setting in [
-            "listen_addresses=127.0.0.1,127.0.0.2".to_owned(),
-            format!("port={}", address.port()),
-            format!("unix_socket_directories={}", folder.0.display()),
-            "ssl=on".to_owned(),
-            format!("ssl_cert_file={}", certificate.display()),
-            format!("ssl_key_file={}", folder.0.join("key.pem").display()),
-        ] {
-            serve.arg("-c").arg(setting);
-        }
-        let server = site.serve("postgres", &mut serve, address)?;
+        let server = serve(
+            site,
+            &programs,
+            (&*folder.0, &*certificate),
+            free_address()?,
+        )?;
         let this = Self {
             server,
             certificate,
             folder,
+            programs,
         };
-        this.wait(site, &programs.join("pg_isready"))?;
+        this.wait(site)?;
         Ok(this)
+    }
+
+    /// Kills it, its processes included.
+    pub(crate) fn kill(&self) -> Outcome<()> {
+        self.server.running.signal(Signal::KILL)
+    }
+
+    /// Starts it again at its address, after [`Postgres::kill`]. It recovers.
+    pub(crate) fn restart(&mut self, site: &Site) -> Outcome<()> {
+        let (folder, address) = (&self.folder.0, self.server.address);
+        let end = Instant::now() + READY;
+        self.server = loop {
+            let files = (&**folder, &*self.certificate);
+            match serve(site, &self.programs, files, address) {
+                // Processes of the killed server may still use its shared memory.
+                Err(_) if Instant::now() < end => std::thread::sleep(Duration::from_millis(100)),
+                served => break served?,
+            }
+        };
+        self.wait(site)
     }
 
     /// Its URL, without a database.
@@ -88,9 +104,9 @@ impl Postgres {
     }
 
     /// Waits until it answers. It listens before that.
-    fn wait(&self, site: &Site, is_ready: &Path) -> Outcome<()> {
+    fn wait(&self, site: &Site) -> Outcome<()> {
         let end = Instant::now() + READY;
-        let mut ask = Command::new(is_ready);
+        let mut ask = Command::new(self.programs.join("pg_isready"));
         ask.args(["--quiet", "--dbname", &format!("{}/postgres", self.url())]);
         loop {
             match site.run("pg_isready", &mut ask, 10) {
@@ -100,6 +116,28 @@ impl Postgres {
             }
         }
     }
+}
+
+/// Starts the server of a cluster in `folder` at this address.
+fn serve(
+    site: &Site,
+    programs: &Path,
+    (folder, certificate): (&Path, &Path),
+    address: SocketAddr,
+) -> Outcome<Server> {
+    let mut serve = as_user(&programs.join("postgres"));
+    serve.arg("-D").arg(folder.join("data")).current_dir(folder);
+    for setting in [
+        "listen_addresses=127.0.0.1,127.0.0.2".to_owned(),
+        format!("port={}", address.port()),
+        format!("unix_socket_directories={}", folder.display()),
+        "ssl=on".to_owned(),
+        format!("ssl_cert_file={}", certificate.display()),
+        format!("ssl_key_file={}", folder.join("key.pem").display()),
+    ] {
+        serve.arg("-c").arg(setting);
+    }
+    site.serve("postgres", &mut serve, address)
 }
 
 /// The folder with the newest version's programs.

@@ -4,8 +4,8 @@
 
 use crate::bench::result::Figure;
 use crate::bench::{
-    Bench, changes, compare, cost, durability, emulator, find, gate, grpc, lookups, marking,
-    oracle, past_limit, proxies, reply, schedule, simulate, tails, visible,
+    Bench, changes, charges, compare, cost, durability, emulator, find, gate, grpc, lookups,
+    marking, oracle, past_limit, proxies, reply, schedule, simulate, tails, visible,
 };
 use crate::error::Outcome;
 
@@ -195,6 +195,11 @@ pub(super) const AREAS: &[Area] = &[
                 name: "durability",
                 about: "a broker killed at 1,000 random moments while it publishes, over SQLite and PostgreSQL (six minutes)",
                 run: durability::durability,
+            },
+            Benchmark {
+                name: "charges",
+                about: "gateways, broker and PostgreSQL killed at 200 random moments while requests are charged (five minutes)",
+                run: charges::charges,
             },
             Benchmark {
                 name: "visible",

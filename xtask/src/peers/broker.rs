@@ -1,5 +1,6 @@
 //! The broker and clients of another ecosystem.
 
+use std::net::SocketAddr;
 use std::process::Command;
 
 use crate::error::Outcome;
@@ -15,7 +16,16 @@ pub(crate) fn broker(site: &Site, name: &str) -> Outcome<(Server, String)> {
 
 /// Starts a broker on this store.
 pub(crate) fn broker_on(site: &Site, name: &str, store: &str) -> Outcome<Server> {
-    let address = free_address()?;
+    broker_at(site, name, store, free_address()?)
+}
+
+/// Starts a broker on this store, at this address.
+pub(crate) fn broker_at(
+    site: &Site,
+    name: &str,
+    store: &str,
+    address: SocketAddr,
+) -> Outcome<Server> {
     let mut serve = Command::new(&site.binary);
     serve.args(["broker", "--store", store, "--listen", &address.to_string()]);
     site.serve(name, &mut serve, address)
