@@ -5,6 +5,7 @@
 //! answers something nobody can read. [`target!`] turns one into a fuzz target under cargo-fuzz and
 //! into a program that replays files elsewhere; `tests/replay.rs` replays every corpus on stable.
 
+mod accounts;
 mod bookshop;
 mod capture;
 mod certificate_names;
@@ -44,6 +45,7 @@ use std::alloc::System;
 
 use stats_alloc::{INSTRUMENTED_SYSTEM, Region, StatsAlloc};
 
+pub use accounts::accounts;
 pub use bookshop::bookshop;
 pub use capture::capture;
 pub use certificate_names::certificate_names;
@@ -91,6 +93,7 @@ pub const TARGETS: &[(&str, Property)] = &[
     ("offers", offers),
     ("offer_terms", offer_terms),
     ("changes", changes),
+    ("accounts", accounts),
     ("registry_reply", registry_reply),
     ("http_reply", http_reply),
     ("request_framing", request_framing),
