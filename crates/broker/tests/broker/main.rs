@@ -1,5 +1,6 @@
 //! Tests of a broker through its interfaces, over real sockets.
 
+mod accounts;
 mod documented;
 mod fetching;
 mod following;
