@@ -128,6 +128,9 @@ fn check(report: &Report) -> Result<(), String> {
     if report.sequence == 0 && !charges.is_empty() {
         return Err("batches are numbered from 1".to_owned());
     }
+    if report.sequence > i64::MAX as u64 {
+        return Err("more batches than there can be".to_owned());
+    }
     if charges
         .iter()
         .any(|charge| charge.requests > i64::MAX as u64)

@@ -16,6 +16,7 @@ use super::body::{from_json, read};
 use super::page::clipped;
 use super::problem::ProblemDetails;
 use super::reply::BrokerReply;
+use crate::TokenRole;
 use crate::measurements::{DatedReport, Measurements, ReportKey, fault};
 
 /// Maximum number of measured offers on the page.

@@ -195,15 +195,14 @@ impl Change {
         let client = operator(&self.broker)?;
         let key = self.new_key.then(AccountKey::make).transpose();
         let key = key.map_err(Failure::run)?;
-        let removed = |is_removed: bool| is_removed.then_some(None);
         let change = AccountChange {
             key_sha256: match &key {
                 Some(key) => Some(Some(key.digest())),
-                None => removed(self.no_key),
+                None => self.no_key.then_some(None),
             },
             certificate: match self.certificate {
                 Some(subject) => Some(Some(subject)),
-                None => removed(self.no_certificate).map(|none: Option<String>| none),
+                None => self.no_certificate.then_some(None),
             },
             budget: self.budget,
             period: self.period,
