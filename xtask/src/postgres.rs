@@ -21,8 +21,9 @@ const READY: Duration = Duration::from_secs(30);
 
 /// An empty server. Dropping it stops it and removes its files.
 pub(crate) struct Postgres {
-    // Stops before its folder is removed.
-    server: Server,
+    // Stops before its folder is removed. `None` after a kill.
+    server: Option<Server>,
+    address: SocketAddr,
     /// For 127.0.0.1. It listens on 127.0.0.2 too.
     pub(crate) certificate: PathBuf,
     folder: Folder,
@@ -55,7 +56,8 @@ impl Postgres {
             free_address()?,
         )?;
         let this = Self {
-            server,
+            address: server.address,
+            server: Some(server),
             certificate,
             folder,
             programs,
@@ -64,43 +66,44 @@ impl Postgres {
         Ok(this)
     }
 
-    /// Kills it, its processes included.
-    pub(crate) fn kill(&self) -> Outcome<()> {
-        self.server.running.signal(Signal::KILL)
+    /// Kills it. Its processes notice and end.
+    pub(crate) fn kill(&mut self) -> Outcome<()> {
+        // Dropped here, because a new one believes that a process runs until it is waited for.
+        match self.server.take() {
+            Some(server) => server.running.signal(Signal::KILL),
+            None => Err(TaskError::Failed("postgres is not running".to_owned())),
+        }
     }
 
     /// Starts it again at its address, after [`Postgres::kill`]. It recovers.
     pub(crate) fn restart(&mut self, site: &Site) -> Outcome<()> {
-        let (folder, address) = (&self.folder.0, self.server.address);
+        let (folder, address) = (&self.folder.0, self.address);
         let end = Instant::now() + READY;
-        self.server = loop {
+        self.server = Some(loop {
             let files = (&**folder, &*self.certificate);
             match serve(site, &self.programs, files, address) {
                 // Processes of the killed server may still use its shared memory.
                 Err(_) if Instant::now() < end => std::thread::sleep(Duration::from_millis(100)),
                 served => break served?,
             }
-        };
+        });
         self.wait(site)
     }
 
     /// Its URL, without a database.
     pub(crate) fn url(&self) -> String {
-        format!("postgres://posthaste@{}", self.server.address)
+        format!("postgres://posthaste@{}", self.address)
     }
 
     /// The same by a Unix socket, for programs in a network namespace of their own.
     pub(crate) fn socket_url(&self) -> String {
         let folder = self.folder.0.display().to_string().replace('/', "%2F");
-        format!(
-            "postgres://posthaste@{folder}:{}",
-            self.server.address.port()
-        )
+        format!("postgres://posthaste@{folder}:{}", self.address.port())
     }
 
     /// Its address.
     pub(crate) fn address(&self) -> SocketAddr {
-        self.server.address
+        self.address
     }
 
     /// Waits until it answers. It listens before that.

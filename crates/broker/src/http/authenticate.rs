@@ -59,7 +59,7 @@ impl BrokerHandler {
             refuse(words.to_owned(), invalid)
         })?;
         if grant.role != role {
-            let words = format!("this token is a {}'s: {}", grant.role.name(), needs(role));
+            let words = format!("this is {} token: {}", owners(grant.role), needs(role));
             return Err(ProblemDetails::new(StatusCode::FORBIDDEN, words));
         }
         Ok(grant)
@@ -83,10 +83,21 @@ fn needs(role: TokenRole) -> String {
             "publishing needs a provider's token: send Authorization: Bearer TOKEN".to_owned()
         }
         role => format!(
-            "this needs the token of a {name}: send Authorization: Bearer TOKEN; `posthaste broker token new --role \
-             {name} NAME` makes one",
-            name = role.name()
+            "this needs {} token: send Authorization: Bearer TOKEN; `posthaste broker token new --role {} NAME` makes \
+             one",
+            owners(role),
+            role.name()
         ),
+    }
+}
+
+/// Possessive of a role.
+const fn owners(role: TokenRole) -> &'static str {
+    match role {
+        TokenRole::Provider => "a provider's",
+        TokenRole::Gateway => "a gateway's",
+        TokenRole::Operator => "an operator's",
+        TokenRole::Unknown => "a later version's",
     }
 }
 

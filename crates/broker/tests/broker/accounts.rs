@@ -160,8 +160,8 @@ fn each_role_has_its_own_rights() {
     let accounts = Accounts::open();
     let begin = empty();
     for (token, words) in [
-        (&accounts.operator, "this token is a operator's"),
-        (&accounts.broker.token, "this token is a provider's"),
+        (&accounts.operator, "this is an operator's token"),
+        (&accounts.broker.token, "this is a provider's token"),
     ] {
         let told = done(accounts.client(token).report_charges(&begin));
         refused(told, 403, words);

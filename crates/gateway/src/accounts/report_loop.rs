@@ -5,8 +5,8 @@
 
 use std::fs;
 use std::io;
-use std::sync::Arc;
 use std::sync::mpsc::{Receiver, channel};
+use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 use posthaste_admission::accounts::{Batch, Budget, Definition};
@@ -34,7 +34,8 @@ const LAST: Duration = Duration::from_secs(5);
 /// The running reports. Dropping it reports the last charges.
 pub(crate) struct ReportLoop {
     is_last: watch::Sender<bool>,
-    has_ended: Receiver<()>,
+    /// Shared between threads only because the gateway is.
+    has_ended: Mutex<Receiver<()>>,
     _thread: Background,
 }
 
@@ -69,7 +70,7 @@ impl ReportLoop {
         })?;
         Ok(Self {
             is_last,
-            has_ended,
+            has_ended: Mutex::new(has_ended),
             _thread: thread,
         })
     }
@@ -78,7 +79,9 @@ impl ReportLoop {
 impl Drop for ReportLoop {
     fn drop(&mut self) {
         self.is_last.send_replace(true);
-        if self.has_ended.recv_timeout(LAST).is_err() {
+        let has_ended = self.has_ended.get_mut();
+        let has_ended = has_ended.unwrap_or_else(PoisonError::into_inner);
+        if has_ended.recv_timeout(LAST).is_err() {
             tracing::error!("the last charges could not be reported: they are lost");
         }
     }
@@ -92,14 +95,18 @@ async fn run(
 ) {
     let mut works = true;
     loop {
-        let done = reporter.exchange(accounts).await;
+        let done = tokio::select! {
+            done = reporter.exchange(accounts) => done,
+            // A report that hangs is begun again, with the same batch.
+            _ = is_last.changed() => continue,
+        };
         match &done {
             Ok(_) if !works => tracing::info!("charges are reported again"),
             Err(error) if works => tracing::warn!(%error, "charges cannot be reported"),
             _ => {}
         }
         works = done.is_ok();
-        let stops = *is_last.borrow_and_update();
+        let stops = *is_last.borrow();
         if stops && works && accounts.lock().is_reported() {
             return;
         }

@@ -42,7 +42,7 @@ impl StandIn {
         let (key, state) = (AccountKey::make().unwrap(), Arc::<StandInState>::default());
         let (digest, books) = (key.digest().to_string(), state.clone());
         let origin = TestOrigin::start(move |line| {
-            while let Some(request) = line.request() {
+            if let Some(request) = line.request() {
                 books.answer(line, &request, &digest);
             }
         });

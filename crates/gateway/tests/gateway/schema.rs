@@ -45,6 +45,7 @@ fn defaults_are_those_of_the_program() {
     written["route"] = json!([route]);
     // These tables change the behaviour by being there, and are tested separately.
     let prices = written.as_object_mut().unwrap().remove("prices").unwrap();
+    let accounts = written.as_object_mut().unwrap().remove("accounts").unwrap();
     let route = written["route"][0].as_object_mut().unwrap();
     let ejection = route.remove("ejection").unwrap();
     let read_back = read(written).unwrap();
@@ -54,6 +55,8 @@ fn defaults_are_those_of_the_program() {
     );
     let prices: config::Prices = serde_json::from_value(prices).unwrap();
     assert_eq!(prices, config::Prices::default());
+    let accounts: config::AccountsConfig = serde_json::from_value(accounts).unwrap();
+    assert_eq!(accounts, config::AccountsConfig::default());
     let ejection: config::Ejection = serde_json::from_value(ejection).unwrap();
     assert_eq!(ejection, config::Ejection::default());
 }
@@ -86,7 +89,9 @@ fn unknown_keys_are_refused_in_every_table() {
         assert_eq!(table["additionalProperties"], false, "{path:?}");
         let mut value = json!({ "unknown": 1 });
         for key in path.iter().rev() {
-            let is_list = ["route", "table", "certificates", "tier", "match"].contains(key);
+            // In `accounts`, `account` is a list; a tier's rule has a name there.
+            let is_list = ["route", "table", "certificates", "tier", "match"].contains(key)
+                || *key == "account" && path[0] == "accounts";
             value = json!({ *key: if is_list { json!([value]) } else { value } });
         }
         let error = read(value).unwrap_err().to_string();
