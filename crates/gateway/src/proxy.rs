@@ -166,14 +166,12 @@ impl Gateway {
         }
         let (route, switch) = self.route(router, &mut head, (has_body, version), exchange)?;
         let mut body = receive(&mut head, body, route, exchange)?;
-        let accounts = &*self.context.accounts;
-        let account = identify(&mut head, peer, config.accounts.as_ref(), accounts)?;
-        journal.identified(account.as_ref());
+        let account = self.identify(&mut head, config, exchange)?;
         let preferences = Preferences::read(&head, &mut body, &route.described, route.wish).await?;
         metrics.preferences(preferences.seen, preferences.unread);
         let selection = route.select_offer(&head, &preferences, journal)?;
-        let account = account.as_ref();
-        let guard = self.admit(router, route, &mut head, (&preferences, account), exchange);
+        let payer = (&preferences, account.as_ref());
+        let guard = self.admit(router, route, &mut head, payer, exchange);
         let guard = guard.await?;
         let (marks, promised) = (router.marks.as_ref(), guard.priorities());
         let mark = marking::decide(marks, &preferences, promised, route.mark);
@@ -246,6 +244,19 @@ impl Gateway {
         let (rules, metrics) = (&route.switches, &self.context.metrics);
         let switch = Switch::requested(head, has_body, version, rules, &exchange.peer, metrics)?;
         Ok((route, switch))
+    }
+
+    /// Finds the account of the request.
+    fn identify(
+        &self,
+        head: &mut Parts,
+        config: &GatewayConfig,
+        exchange: &Exchange<'_, '_>,
+    ) -> Result<Option<AccountHandle>, Rejection> {
+        let accounts = &self.context.accounts;
+        let account = identify(head, &exchange.peer, config.accounts.as_ref(), accounts)?;
+        exchange.journal.identified(account.as_ref());
+        Ok(account)
     }
 
     /// Admits the request in its tier.

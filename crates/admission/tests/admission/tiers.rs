@@ -274,7 +274,7 @@ proptest! {
                     prop_assert!(!tiers.cancel(&ticket));
                 }
                 Step::Limit(new) => limit = new,
-                Step::Pass(ms) => now = now + Span::from_millis(ms),
+                Step::Pass(ms) => now += Span::from_millis(ms),
                 Step::Change => {
                     let shares: &[f64] = match tiers.count() {
                         3 => &[0.4, 0.2, 0.1, 0.1],

@@ -69,8 +69,11 @@ enum Job {
     Stop,
 }
 
-/// A call of the store. It gets the error if the store cannot be used.
-struct StoreCall(Box<dyn FnOnce(Result<&mut dyn Store, StoreError>) + Send>);
+/// A store, or the error if it cannot be used.
+type UsableStore<'s> = Result<&'s mut dyn Store, StoreError>;
+
+/// A call of the store.
+struct StoreCall(Box<dyn FnOnce(UsableStore<'_>) + Send>);
 
 impl std::fmt::Debug for StoreCall {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {

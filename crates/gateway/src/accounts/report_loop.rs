@@ -155,7 +155,9 @@ impl ChargeReporter {
         let reply = self.client.report_charges(&report).await;
         let end = match &reply {
             Ok(_) => ReportEnd::Acknowledged,
-            Err(Error::Refused { status, .. }) if matches!(status, 409 | 422) => ReportEnd::Refused,
+            Err(Error::Refused {
+                status: 409 | 422, ..
+            }) => ReportEnd::Refused,
             Err(_) => ReportEnd::Failed,
         };
         accounts.counters.reported(end);

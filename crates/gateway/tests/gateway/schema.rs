@@ -89,9 +89,8 @@ fn unknown_keys_are_refused_in_every_table() {
         assert_eq!(table["additionalProperties"], false, "{path:?}");
         let mut value = json!({ "unknown": 1 });
         for key in path.iter().rev() {
-            // In `accounts`, `account` is a list; a tier's rule has a name there.
-            let is_list = ["route", "table", "certificates", "tier", "match"].contains(key)
-                || *key == "account" && path[0] == "accounts";
+            let lists = ["route", "table", "certificates", "tier", "match", "account"];
+            let is_list = lists.contains(key);
             value = json!({ *key: if is_list { json!([value]) } else { value } });
         }
         let error = read(value).unwrap_err().to_string();
