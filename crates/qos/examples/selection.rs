@@ -1,4 +1,5 @@
-//! Cost of the choice of an offer in processor time, by the place of the cheapest adequate one.
+//! Cost of the choice of an offer in processor time, by the place of the cheapest adequate one, and of the other parts
+//! of a request.
 //!
 //! `cargo run --release -p posthaste-qos --example selection -- [OFFERS] [TIMES]`
 
@@ -6,10 +7,11 @@ use std::hint::black_box;
 
 use jiff::{SignedDuration, Timestamp};
 use posthaste_qos::selection::{
-    Judgement, MeasuredQuality, OfferTable, Promised, RequestTerms, RoutedOffer,
+    Judgement, LatencyBound, MeasuredEnd, MeasuredQuality, OfferTable, Promised, QualityWindow,
+    RequestTerms, RoutedOffer,
 };
 use posthaste_qos::{Currency, Money};
-use posthaste_units::{Ratio, Span};
+use posthaste_units::{Instant, Ratio, Span};
 
 fn main() {
     let mut arguments = std::env::args().skip(1);
@@ -34,6 +36,34 @@ fn main() {
         let table = table(offers, slow, one_price);
         println!("{what}: {} ns", cost(&table, times));
     }
+    println!("a request is measured: {} ns", measured(times));
+    println!("three fields are read: {} ns", read(times));
+}
+
+/// Nanoseconds of the start and the end of a measured request.
+fn measured(times: u64) -> u64 {
+    let mut window = QualityWindow::new(Span::from_secs(120));
+    let mut now = Instant::ORIGIN + Span::from_secs(1000);
+    let begun = processor_nanos();
+    for number in 0..times {
+        now += Span::from_micros(100);
+        let start = window.start(black_box(now));
+        let time = Span::from_micros(number % 50_000);
+        window.end(start, now, MeasuredEnd::Served(time));
+    }
+    black_box(window.quality(now));
+    (processor_nanos() - begun) / times.max(1)
+}
+
+/// Nanoseconds of reading a bound, a price and a share.
+fn read(times: u64) -> u64 {
+    let begun = processor_nanos();
+    for _ in 0..times {
+        let _ = black_box(black_box("200ms;p=99").parse::<LatencyBound>());
+        let _ = black_box(black_box("0.40 EUR").parse::<Money>());
+        let _ = black_box(black_box("99.9%").parse::<Ratio>());
+    }
+    (processor_nanos() - begun) / times.max(1)
 }
 
 /// Offers of which the first `slow` are measured as slower than they promise.
