@@ -7,8 +7,8 @@ use std::hint::black_box;
 
 use jiff::{SignedDuration, Timestamp};
 use posthaste_qos::selection::{
-    Judgement, LatencyBound, MeasuredEnd, MeasuredQuality, OfferTable, Promised, QualityWindow,
-    RequestTerms, RoutedOffer,
+    LatencyBound, MeasuredEnd, MeasuredQuality, OfferTable, Promised, QualityWindow, RequestTerms,
+    RoutedOffer, TermBounds,
 };
 use posthaste_qos::{Currency, Money};
 use posthaste_units::{Instant, Ratio, Span};
@@ -103,9 +103,9 @@ fn cost(table: &OfferTable<()>, times: u64) -> u64 {
     let in_flight = vec![Some(0); 256];
     let begun = processor_nanos();
     for turn in 0..times {
-        let judgement = Judgement::new(black_box(&terms), Timestamp::UNIX_EPOCH);
+        let bounds = TermBounds::new(black_box(&terms), Timestamp::UNIX_EPOCH);
         let usable = |endpoint: u32| in_flight[endpoint as usize];
-        let _ = black_box(table.choose(&judgement, None, turn as usize, usable));
+        let _ = black_box(table.choose(&bounds, None, turn as usize, usable));
     }
     (processor_nanos() - begun) / times.max(1)
 }

@@ -35,7 +35,7 @@ const LAST: usize = BLOCK_DEPTH + 3;
 
 /// A part of `qosInfo` that is read.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Section {
+enum InfoSection {
     Transport,
     Server,
 }
@@ -48,9 +48,9 @@ pub struct QosBlock {
     /// Depth of the outermost element on the path that has ended, or 0. No other is read at that depth.
     over: usize,
     /// The section of the open element, or of the last one.
-    section: Option<Section>,
+    section: Option<InfoSection>,
     /// Sections that have ended.
-    read: Vec<Section>,
+    read: Vec<InfoSection>,
     value: Option<(ValueKind, ShortText)>,
     priorities: Priorities,
     processing_time: Option<Span>,
@@ -97,7 +97,7 @@ impl HeaderBlocks for QosBlock {
             self.open = depth;
         } else if depth == SECTION
             && depth > self.over
-            && let Some(section) = Section::of(local)
+            && let Some(section) = InfoSection::of(local)
             && !self.read.contains(&section)
         {
             self.section = Some(section);
@@ -218,7 +218,7 @@ impl QosBlock {
     }
 }
 
-impl Section {
+impl InfoSection {
     fn of(local: &str) -> Option<Self> {
         match local {
             "transportQoSPriorities" => Some(Self::Transport),
@@ -230,12 +230,12 @@ impl Section {
 
 impl ValueKind {
     /// The value of this element in a section.
-    fn of(section: Section, element: &HeaderElement<'_>) -> Option<Self> {
+    fn of(section: InfoSection, element: &HeaderElement<'_>) -> Option<Self> {
         match (section, element.local) {
-            (Section::Transport, _) => Self::of_transport(element),
-            (Section::Server, "processingTime") => Some(Self::ProcessingTime),
-            (Section::Server, "reliability") => Some(Self::Reliability),
-            (Section::Server, _) => None,
+            (InfoSection::Transport, _) => Self::of_transport(element),
+            (InfoSection::Server, "processingTime") => Some(Self::ProcessingTime),
+            (InfoSection::Server, "reliability") => Some(Self::Reliability),
+            (InfoSection::Server, _) => None,
         }
     }
 

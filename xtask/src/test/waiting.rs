@@ -49,7 +49,7 @@ pub(crate) const WAITING: &[WaitingTests] = &[
     some(
         "posthaste-broker",
         UNIT,
-        &["writer::tests", "quota", "store::tests"],
+        &["measurements", "writer::tests", "quota", "store::tests"],
     ),
     all("posthaste-demo", "demo"),
     some("posthaste-demo", UNIT, &["networks"]),

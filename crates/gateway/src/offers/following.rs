@@ -45,19 +45,19 @@ pub(crate) async fn keep(offers: Arc<RouteOffers>, rules: Resolver) {
     };
     let mut reports = JoinSet::new();
     reports.spawn_local(report(offers.clone()));
-    let mut keeper = TableKeeper::new(offers.clone(), rules);
+    let mut builder = TableBuilder::new(offers.clone(), rules);
     let mut ticks = tokio::time::interval(TICK);
     ticks.set_missed_tick_behavior(MissedTickBehavior::Delay);
     loop {
         tokio::select! {
             () = offers.changed.notified() => {}
             _ = ticks.tick() => {}
-            Some(found) = keeper.lookups.join_next() => {
+            Some(found) = builder.lookups.join_next() => {
                 let (origin, found) = found.expect("a lookup does not panic");
-                keeper.found(origin, found);
+                builder.found(origin, found);
             }
         }
-        keeper.renew();
+        builder.renew();
     }
 }
 
@@ -65,7 +65,7 @@ pub(crate) async fn keep(offers: Arc<RouteOffers>, rules: Resolver) {
 type Found = (String, Result<OfferEndpoint, TargetError>);
 
 /// The parts of a route's table over time.
-struct TableKeeper {
+struct TableBuilder {
     offers: Arc<RouteOffers>,
     rules: Resolver,
     lookups: JoinSet<Found>,
@@ -84,7 +84,7 @@ enum EndpointState {
     Running(RunningEndpoint),
 }
 
-impl TableKeeper {
+impl TableBuilder {
     fn new(offers: Arc<RouteOffers>, rules: Resolver) -> Self {
         Self {
             offers,

@@ -2,7 +2,7 @@
 
 use std::rc::Rc;
 
-use posthaste_qos::selection::{Choice, Judgement};
+use posthaste_qos::selection::{Choice, TermBounds};
 
 use super::thread::ThreadTable;
 
@@ -15,7 +15,7 @@ pub(crate) enum Selection {
 /// A request with its terms and its first choice, in the table with which it began.
 pub(crate) struct OfferRequest {
     pub(super) table: Rc<ThreadTable>,
-    pub(super) judgement: Judgement,
+    pub(super) bounds: TermBounds,
     pub(super) selected: Option<String>,
     pub(super) choice: Choice,
 }

@@ -6,7 +6,7 @@ use hyper::StatusCode;
 use hyper::header::HeaderValue;
 use hyper::http::request::Parts;
 use posthaste_qos::Money;
-use posthaste_qos::selection::{Ground, Judgement, NoOffer, PassReason};
+use posthaste_qos::selection::{Ground, NoOffer, PassReason, TermBounds};
 use posthaste_soap::{Code, Detail, EXTENSION_NAMESPACE, Fault};
 use posthaste_units::Span;
 
@@ -83,12 +83,12 @@ pub(super) fn decision(
     let table = &request.table.published.table;
     if let Some(selected) = &request.selected {
         let reason = table.place_of(selected).map_or("unknown", |place| {
-            let objection = table.objection(&request.judgement, place, &in_flight);
+            let objection = table.objection(&request.bounds, place, &in_flight);
             objection.map_or("unreachable", PassReason::name)
         });
         let _ = write!(text, ";selected={reason}");
     }
-    let passed = passed_over(&request.table, &request.judgement, choice.place, &in_flight);
+    let passed = passed_over(&request.table, &request.bounds, choice.place, &in_flight);
     if !passed.is_empty() {
         let _ = write!(text, ";passed-over=\"{passed}\"");
     }
@@ -98,7 +98,7 @@ pub(super) fn decision(
 /// The cheapest offers before `end` with an objection, as `a: measured-slow, b: unreachable, 3 more`. Counts them.
 fn passed_over(
     table: &ThreadTable,
-    judgement: &Judgement,
+    bounds: &TermBounds,
     end: usize,
     in_flight: impl Fn(u32) -> Option<usize>,
 ) -> String {
@@ -106,10 +106,7 @@ fn passed_over(
     let offers = &table.published.table.offers()[..end];
     for (place, offer) in offers.iter().enumerate().take(NAMED) {
         // Without an objection it has the price of the chosen one and more requests in flight.
-        let objection = table
-            .published
-            .table
-            .objection(judgement, place, &in_flight);
+        let objection = table.published.table.objection(bounds, place, &in_flight);
         let Some(reason) = objection else {
             continue;
         };
@@ -127,7 +124,7 @@ fn passed_over(
 pub(super) fn rejection(
     head: &Parts,
     table: &ThreadTable,
-    judgement: &Judgement,
+    bounds: &TermBounds,
     none: NoOffer,
 ) -> Rejection {
     let offers = table.published.table.offers();
@@ -144,7 +141,7 @@ pub(super) fn rejection(
         ),
         None => {
             let in_flight = |endpoint| table.in_flight(endpoint);
-            let passed = passed_over(table, judgement, offers.len(), in_flight);
+            let passed = passed_over(table, bounds, offers.len(), in_flight);
             let text = format!(
                 "no offer satisfies the terms of the request ({passed}): lower them, or try again later"
             );

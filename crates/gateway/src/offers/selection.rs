@@ -4,7 +4,7 @@ use std::sync::atomic::Ordering::Relaxed;
 
 use hyper::http::request::Parts;
 use jiff::Timestamp;
-use posthaste_qos::selection::{Choice, Ground, Judgement, NoOffer};
+use posthaste_qos::selection::{Choice, Ground, NoOffer, TermBounds};
 
 use super::offer_request::{FallbackReason, OfferRequest, Selection};
 use super::reply;
@@ -38,13 +38,13 @@ impl OfferUpstreams {
         if !offers.iter().any(|offer| offer.expires > now) {
             return self.fall_back(published.state, has_fallback);
         }
-        let judgement = Judgement::new(&terms, now);
+        let bounds = TermBounds::new(&terms, now);
         let in_flight = |endpoint| table.in_flight(endpoint);
         let selected = terms.selected.as_deref();
         let found = published
             .table
-            .choose(&judgement, selected, self.next_turn(), in_flight);
-        match self.or_probe(&table, &judgement, found) {
+            .choose(&bounds, selected, self.next_turn(), in_flight);
+        match self.or_probe(&table, &bounds, found) {
             Ok(choice) => {
                 self.shared.count(match choice.ground {
                     Ground::Cheapest => OfferDecision::Cheapest,
@@ -53,7 +53,7 @@ impl OfferUpstreams {
                 });
                 Ok(Selection::Offer(OfferRequest {
                     table,
-                    judgement,
+                    bounds,
                     selected: terms.selected,
                     choice,
                 }))
@@ -63,7 +63,7 @@ impl OfferUpstreams {
                     Some(_) => OfferDecision::TooExpensive,
                     None => OfferDecision::None,
                 });
-                Err(reply::rejection(head, &table, &judgement, none))
+                Err(reply::rejection(head, &table, &bounds, none))
             }
         }
     }
@@ -72,7 +72,7 @@ impl OfferUpstreams {
     fn or_probe(
         &self,
         table: &ThreadTable,
-        judgement: &Judgement,
+        bounds: &TermBounds,
         found: Result<Choice, NoOffer>,
     ) -> Result<Choice, NoOffer> {
         let end = match &found {
@@ -85,7 +85,7 @@ impl OfferUpstreams {
         }
         let last = self.shared.probed.load(Relaxed);
         let in_flight = |endpoint| table.in_flight(endpoint);
-        let probe = table.published.table.probe(judgement, end, last, in_flight);
+        let probe = table.published.table.probe(bounds, end, last, in_flight);
         match probe {
             Some(probe) => {
                 self.shared.probed.store(probe.place, Relaxed);

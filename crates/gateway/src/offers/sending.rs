@@ -170,7 +170,7 @@ impl OfferUpstreams {
             };
             let table = &offered.table.published.table;
             table
-                .choose(&offered.judgement, None, self.next_turn(), in_flight)
+                .choose(&offered.bounds, None, self.next_turn(), in_flight)
                 .ok()
         };
         let has_failed = |endpoint: u32| tried.failed.contains(&endpoint);

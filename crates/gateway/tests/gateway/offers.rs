@@ -14,13 +14,13 @@ use crate::support::{OK, TestClient, TestOrigin, closed_port, field, get, wait_u
 use crate::watching::{told, value};
 
 /// Three endpoints of one service: the dearer, the faster.
-struct Market {
+struct ThreeOffers {
     _broker: TestBroker,
     gateway: RunningGateway,
     origins: [TestOrigin; 3],
 }
 
-impl Market {
+impl ThreeOffers {
     fn open(more: &str) -> Self {
         let origins = [(); 3].map(|()| TestOrigin::answering(OK));
         let broker = TestBroker::start(&three(&origins));
@@ -50,7 +50,7 @@ fn metric(gateway: &RunningGateway, start: &str) -> f64 {
 
 #[test]
 fn the_cheapest_offer_that_satisfies_the_terms_serves_the_request() {
-    let market = Market::open("probe = \"0s\"");
+    let market = ThreeOffers::open("probe = \"0s\"");
     for (fields, name, decision) in [
         ("", "cheap", "cheapest"),
         ("Max-Latency: 6s\r\n", "cheap", "cheapest"),
@@ -97,7 +97,7 @@ fn the_cheapest_offer_that_satisfies_the_terms_serves_the_request() {
 
 #[test]
 fn an_upstream_learns_its_offer_and_not_the_terms() {
-    let market = Market::open("");
+    let market = ThreeOffers::open("");
     let fields =
         "Max-Latency: 6s\r\nMax-Price: 1 EUR\r\nMin-Reliability: 50%\r\nSelected-Offer: x\r\n";
     offered(&market.gateway, fields);
@@ -110,7 +110,7 @@ fn an_upstream_learns_its_offer_and_not_the_terms() {
 
 #[test]
 fn a_soap_header_states_terms() {
-    let market = Market::open("probe = \"0s\"");
+    let market = ThreeOffers::open("probe = \"0s\"");
     let message = |header: &str| {
         format!(
             "<s:Envelope xmlns:s=\"http://schemas.xmlsoap.org/soap/envelope/\"><s:Header>\
@@ -158,7 +158,7 @@ fn a_soap_header_states_terms() {
 
 #[test]
 fn terms_that_no_offer_satisfies_are_refused_with_the_reason() {
-    let market = Market::open("probe = \"0s\"");
+    let market = ThreeOffers::open("probe = \"0s\"");
     let (reply, ..) = offered(
         &market.gateway,
         "Max-Price: 0.15 EUR\r\nMax-Latency: 2s\r\n",

@@ -90,7 +90,7 @@ impl PassReason {
 
 /// Terms of one request in the units of the table, at one moment.
 #[derive(Clone, Copy, Debug)]
-pub struct Judgement {
+pub struct TermBounds {
     price: u64,
     now: i64,
     time: u64,
@@ -102,7 +102,7 @@ pub struct Judgement {
     is_implied: bool,
 }
 
-impl Judgement {
+impl TermBounds {
     /// Prepares the terms of a request for comparison. The currency of a maximum price must be that of the table.
     pub fn new(terms: &RequestTerms, now: Timestamp) -> Self {
         let latency = terms.max_latency;
@@ -145,7 +145,7 @@ impl Judgement {
             && row.success >= self.success
     }
 
-    fn bounds(&self) -> ColumnBounds {
+    fn of_columns(&self) -> ColumnBounds {
         ColumnBounds {
             percentile: self.percentile,
             time: self.time,
@@ -176,21 +176,21 @@ impl<T> OfferTable<T> {
     /// Offers of one price take turns, starting at `turn`.
     pub fn choose(
         &self,
-        judgement: &Judgement,
+        bounds: &TermBounds,
         selected: Option<&str>,
         turn: usize,
         in_flight: impl Fn(u32) -> Option<usize>,
     ) -> Result<Choice, NoOffer> {
-        if let Some(place) = self.selected(judgement, selected, &in_flight) {
+        if let Some(place) = self.selected(bounds, selected, &in_flight) {
             return Ok(Choice {
                 place,
                 ground: Ground::Selected,
             });
         }
-        let found = self.cheapest(judgement, turn, &in_flight);
+        let found = self.cheapest(bounds, turn, &in_flight);
         let lenient = || {
-            let judgement = judgement.without_implied()?;
-            self.cheapest(&judgement, turn, &in_flight).ok()
+            let bounds = bounds.without_implied()?;
+            self.cheapest(&bounds, turn, &in_flight).ok()
         };
         found.or_else(|none| lenient().ok_or(none))
     }
@@ -199,14 +199,14 @@ impl<T> OfferTable<T> {
     /// in turn. A request goes there to measure it again.
     pub fn probe(
         &self,
-        judgement: &Judgement,
+        bounds: &TermBounds,
         end: usize,
         after: usize,
         in_flight: impl Fn(u32) -> Option<usize>,
     ) -> Option<Choice> {
         let is_due = |place: &usize| {
             let row = &self.rows[*place];
-            let objection = judgement.objection(row);
+            let objection = bounds.objection(row);
             objection.is_some_and(PassReason::is_measured) && in_flight(row.endpoint).is_some()
         };
         let end = end.min(self.rows.len());
@@ -221,46 +221,44 @@ impl<T> OfferTable<T> {
     /// The reason against the offer at `place`. `None` if it is adequate.
     pub fn objection(
         &self,
-        judgement: &Judgement,
+        bounds: &TermBounds,
         place: usize,
         in_flight: impl Fn(u32) -> Option<usize>,
     ) -> Option<PassReason> {
         let row = &self.rows[place];
         let unreachable = || in_flight(row.endpoint).is_none();
-        judgement
+        bounds
             .objection(row)
             .or_else(|| unreachable().then_some(PassReason::Unreachable))
     }
 
     fn selected(
         &self,
-        judgement: &Judgement,
+        bounds: &TermBounds,
         selected: Option<&str>,
         in_flight: &impl Fn(u32) -> Option<usize>,
     ) -> Option<usize> {
         let places = self.named(selected?).iter().copied();
         let is_usable = |place: &usize| {
             let row = &self.rows[*place];
-            judgement.objection(row).is_none() && in_flight(row.endpoint).is_some()
+            bounds.objection(row).is_none() && in_flight(row.endpoint).is_some()
         };
         places.into_iter().find(is_usable)
     }
 
     fn cheapest(
         &self,
-        judgement: &Judgement,
+        bounds: &TermBounds,
         turn: usize,
         in_flight: &impl Fn(u32) -> Option<usize>,
     ) -> Result<Choice, NoOffer> {
-        let end = self
-            .rows
-            .partition_point(|row| row.price <= judgement.price);
-        if let Some(first) = self.next_usable(judgement, 0..end, in_flight) {
+        let end = self.rows.partition_point(|row| row.price <= bounds.price);
+        if let Some(first) = self.next_usable(bounds, 0..end, in_flight) {
             let row = &self.rows[first];
             let same = (row.start as usize, row.end as usize);
             let place = match same.1 - same.0 {
                 1 => first,
-                _ => self.least_busy(judgement, (first, same), turn, in_flight),
+                _ => self.least_busy(bounds, (first, same), turn, in_flight),
             };
             return Ok(Choice {
                 place,
@@ -268,22 +266,22 @@ impl<T> OfferTable<T> {
             });
         }
         Err(NoOffer {
-            too_expensive: self.next_usable(judgement, end..self.rows.len(), in_flight),
+            too_expensive: self.next_usable(bounds, end..self.rows.len(), in_flight),
         })
     }
 
     /// Place of the first usable offer, whatever its price.
     fn next_usable(
         &self,
-        judgement: &Judgement,
+        bounds: &TermBounds,
         mut places: Range<usize>,
         in_flight: &impl Fn(u32) -> Option<usize>,
     ) -> Option<usize> {
-        let bounds = judgement.bounds();
+        let columns = bounds.of_columns();
         loop {
-            let place = self.columns.first(places.clone(), &bounds)?;
+            let place = self.columns.first(places.clone(), &columns)?;
             let row = &self.rows[place];
-            if judgement.is_adequate(row) && in_flight(row.endpoint).is_some() {
+            if bounds.is_adequate(row) && in_flight(row.endpoint).is_some() {
                 return Some(place);
             }
             places.start = place + 1;
@@ -294,7 +292,7 @@ impl<T> OfferTable<T> {
     /// the turn on. The first usable one is known.
     fn least_busy(
         &self,
-        judgement: &Judgement,
+        bounds: &TermBounds,
         (known, (start, end)): (usize, (usize, usize)),
         turn: usize,
         in_flight: &impl Fn(u32) -> Option<usize>,
@@ -305,7 +303,7 @@ impl<T> OfferTable<T> {
         let mut left = COMPARED;
         for mut places in [turn..end, known..turn] {
             while left > 0
-                && let Some(place) = self.next_usable(judgement, places.clone(), in_flight)
+                && let Some(place) = self.next_usable(bounds, places.clone(), in_flight)
             {
                 if least.0.is_none() || busy(place) < least.0 {
                     least = (busy(place), place);

@@ -25,7 +25,7 @@ mod quality;
 mod table;
 mod terms;
 
-pub use choice::{Choice, Ground, Judgement, NoOffer, PassReason};
+pub use choice::{Choice, Ground, NoOffer, PassReason, TermBounds};
 pub use quality::{MIN_REQUESTS, MeasuredEnd, MeasuredQuality, QualityWindow, StartTick};
 pub use table::{OfferTable, Promised, RoutedOffer};
 pub use terms::{LatencyBound, Percentile, RequestTerms, TermError};

@@ -31,7 +31,7 @@ pub struct QualityWindow {
     slot_length: Span,
     /// Number of the current slot since the origin of time.
     slot: u64,
-    slots: Box<[Slot; SLOTS]>,
+    slots: Box<[WindowSlot; SLOTS]>,
     in_flight: InFlight,
 }
 
@@ -64,7 +64,7 @@ pub struct MeasuredQuality {
 }
 
 #[derive(Clone, Debug)]
-struct Slot {
+struct WindowSlot {
     counts: [u32; BUCKETS],
     failures: u32,
 }
@@ -102,7 +102,7 @@ impl QualityWindow {
         Self {
             slot_length,
             slot: 0,
-            slots: Box::new(std::array::from_fn(|_| Slot::EMPTY)),
+            slots: Box::new(std::array::from_fn(|_| WindowSlot::EMPTY)),
             in_flight: InFlight {
                 tick: 0,
                 counts: [0; TICKS],
@@ -168,13 +168,13 @@ impl QualityWindow {
         }
         let forgotten = (slot - self.slot).min(SLOTS as u64);
         for number in slot + 1 - forgotten..=slot {
-            self.slots[(number % SLOTS as u64) as usize] = Slot::EMPTY;
+            self.slots[(number % SLOTS as u64) as usize] = WindowSlot::EMPTY;
         }
         self.slot = slot;
     }
 }
 
-impl Slot {
+impl WindowSlot {
     const EMPTY: Self = Self {
         counts: [0; BUCKETS],
         failures: 0,

@@ -2,8 +2,8 @@
 
 use jiff::{SignedDuration, Timestamp};
 use posthaste_qos::selection::{
-    Ground, Judgement, LatencyBound, MIN_REQUESTS, MeasuredEnd, MeasuredQuality, OfferTable,
-    PassReason, Percentile, Promised, QualityWindow, RequestTerms, RoutedOffer,
+    Ground, LatencyBound, MIN_REQUESTS, MeasuredEnd, MeasuredQuality, OfferTable, PassReason,
+    Percentile, Promised, QualityWindow, RequestTerms, RoutedOffer, TermBounds,
 };
 use posthaste_qos::{Definition, Info, Money, Offer, Protocols, Requires, is_adequate};
 use posthaste_units::{Instant, Ratio, Span};
@@ -172,9 +172,9 @@ proptest! {
     ) {
         let table = table(&given);
         let world = Known::new();
-        let judgement = Judgement::new(&terms, world.world().now);
+        let bounds = TermBounds::new(&terms, world.world().now);
         let in_flight = |endpoint: u32| busy[endpoint as usize];
-        let chosen = table.choose(&judgement, terms.selected.as_deref(), turn, in_flight);
+        let chosen = table.choose(&bounds, terms.selected.as_deref(), turn, in_flight);
         let right = usable(&given, &terms, &busy);
         let price = |place: usize| given[place].0.qos.price.unwrap().micros();
         let strict = |place: &usize| {
@@ -230,7 +230,7 @@ proptest! {
     ) {
         let table = table(&given);
         let known = Known::new();
-        let judgement = Judgement::new(&terms, known.world().now);
+        let bounds = TermBounds::new(&terms, known.world().now);
         let in_flight = |endpoint: u32| busy[endpoint as usize];
         let wanted = requirement(&terms);
         let least = terms.min_reliability.map_or(0.5, Ratio::get);
@@ -239,7 +239,7 @@ proptest! {
             let promise = is_adequate(offer, &wanted, &known.world());
             let measured = contradicts(quality, &terms, least);
             let is_reachable = busy[*endpoint as usize].is_some();
-            let objection = table.objection(&judgement, place, in_flight);
+            let objection = table.objection(&bounds, place, in_flight);
             prop_assert_eq!(objection.is_none(), promise && !measured && is_reachable);
             let is_measured = objection.is_some_and(PassReason::is_measured);
             prop_assert_eq!(is_measured, promise && measured);
@@ -253,23 +253,23 @@ proptest! {
         end in 0..14_usize,
     ) {
         let table = table(&given);
-        let judgement = Judgement::new(&terms, Known::new().world().now);
+        let bounds = TermBounds::new(&terms, Known::new().world().now);
         let reachable = |_: u32| Some(0);
         let bad = |place: &usize| {
-            let objection = table.objection(&judgement, *place, reachable);
+            let objection = table.objection(&bounds, *place, reachable);
             objection.is_some_and(PassReason::is_measured)
         };
         let bad: Vec<usize> = (0..end.min(given.len())).filter(bad).collect();
         let mut last = usize::MAX - 1;
         let mut seen = Vec::new();
         for _ in 0..bad.len() {
-            let choice = table.probe(&judgement, end, last, reachable).unwrap();
+            let choice = table.probe(&bounds, end, last, reachable).unwrap();
             prop_assert_eq!(choice.ground, Ground::Probe);
             last = choice.place;
             seen.push(last);
         }
         prop_assert_eq!(&seen, &bad);
-        prop_assert!(bad.is_empty() == table.probe(&judgement, end, last, reachable).is_none());
+        prop_assert!(bad.is_empty() == table.probe(&bounds, end, last, reachable).is_none());
     }
 
     #[test]
@@ -371,9 +371,9 @@ fn offers_of_one_price_take_turns() {
         .map(|((name, price), endpoint)| (offer(name, price), endpoint, MeasuredQuality::default()))
         .collect();
     let table = table(&given);
-    let judgement = Judgement::new(&RequestTerms::default(), at("2026-01-01T00:00:00Z"));
+    let bounds = TermBounds::new(&RequestTerms::default(), at("2026-01-01T00:00:00Z"));
     let chosen = |turn| {
-        let choice = table.choose(&judgement, None, turn, |_| Some(7)).unwrap();
+        let choice = table.choose(&bounds, None, turn, |_| Some(7)).unwrap();
         table.offers()[choice.place].name.clone()
     };
     let names: Vec<String> = (0..6).map(chosen).collect();
