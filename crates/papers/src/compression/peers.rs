@@ -1,27 +1,12 @@
-//! Other proxies for comparison with the gateway, if installed: HAProxy and nginx, one thread each.
-//!
-//! A figure omits missing ones and says so. Reproduction therefore needs nothing but this program.
+//! Other proxies for comparison with the gateway, if installed: HAProxy and nginx with their compression.
 
-use std::fs::{self, File};
-use std::net::{SocketAddr, TcpListener, TcpStream};
-use std::path::{Path, PathBuf};
-use std::process::{Command, Stdio};
-use std::sync::atomic::{AtomicU32, Ordering::Relaxed};
-use std::time::{Duration, Instant};
-
-use rustix::process::Pid;
-use rustix::thread::{CpuSet, sched_setaffinity};
+use std::path::Path;
 
 use posthaste_study::Failure;
 
 use crate::testbed::Testbed;
+use crate::testbed::program::Software;
 use crate::testbed::proxy::ProxyUnderTest;
-
-/// Maximum time until a proxy listens.
-const LISTENING: Duration = Duration::from_secs(30);
-
-/// Folders of administrators' programs, which are not in every user's path.
-const FURTHER: [&str; 2] = ["/usr/sbin", "/usr/local/sbin"];
 
 /// A third-party proxy.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -103,51 +88,18 @@ impl PeerProxy {
         testbed: &Testbed,
         folder: &Path,
     ) -> Result<Option<ProxyUnderTest>, Failure> {
-        let (program, configuration) = match self {
-            Self::Haproxy | Self::HaproxyAll | Self::HaproxyPlain => ("haproxy", HAPROXY),
-            Self::NginxGzip | Self::NginxPlain => ("nginx", NGINX),
+        let (software, configuration) = match self {
+            Self::Haproxy | Self::HaproxyAll | Self::HaproxyPlain => (Software::Haproxy, HAPROXY),
+            Self::NginxGzip | Self::NginxPlain => (Software::Nginx, NGINX),
         };
-        let Some(program) = find(program) else {
-            return Ok(None);
-        };
-        let listen = TcpListener::bind("127.0.0.1:0")?.local_addr()?;
-        let folder = folder.join(format!("{self:?}"));
-        fs::create_dir_all(&folder)?;
         let (gate, compression, gzip) = self.compresses();
         let configuration = configuration
             .replace("{gate}", gate)
             .replace("{compression}", compression)
-            .replace("{listen}", &listen.to_string())
-            .replace("{origin}", &testbed.origin.address.to_string())
             .replace("{gzip}", gzip);
-        let file = folder.join("configuration");
-        fs::write(&file, configuration)?;
-        let complaints = folder.join("complaints");
-        let mut command = Command::new(program);
-        match self {
-            Self::Haproxy | Self::HaproxyAll | Self::HaproxyPlain => {
-                command.arg("-db").arg("-f").arg(&file)
-            }
-            Self::NginxGzip | Self::NginxPlain => {
-                command.arg("-p").arg(&folder).arg("-c").arg(&file)
-            }
-        };
-        let child = command
-            .stdin(Stdio::null())
-            .stdout(Stdio::null())
-            .stderr(File::create(&complaints)?)
-            .spawn()?;
-        let pid = Pid::from_child(&child);
-        // From here on it ends with `proxy`.
-        let proxy = ProxyUnderTest::peer(child, listen);
-        pin(pid, testbed.cores.server)?;
-        if !listens(listen) {
-            let said = fs::read_to_string(&complaints)?;
-            let last = said.lines().last().unwrap_or("it says nothing");
-            let name = self.name();
-            return Err(format!("{name} does not listen within {LISTENING:?}: {last}").into());
-        }
-        Ok(Some(proxy.with_threads()))
+        let folder = folder.join(format!("{self:?}"));
+        let (origin, core) = (testbed.origin.address, testbed.cores.server);
+        software.start(&folder, &configuration, origin, core)
     }
 }
 
@@ -163,54 +115,4 @@ impl PeerProxy {
             Self::NginxPlain => ("", "", "off"),
         }
     }
-}
-
-/// A folder for the files of proxies. Dropping it removes it.
-pub(super) struct Folder(pub(super) PathBuf);
-
-impl Folder {
-    /// Creates a folder of this process.
-    pub(super) fn new() -> Self {
-        static NEXT: AtomicU32 = AtomicU32::new(0);
-        let (process, number) = (std::process::id(), NEXT.fetch_add(1, Relaxed));
-        Self(std::env::temp_dir().join(format!("posthaste-{process}-{number}")))
-    }
-}
-
-impl Drop for Folder {
-    fn drop(&mut self) {
-        // Remaining files stay in the folder for temporary files.
-        let _ = fs::remove_dir_all(&self.0);
-    }
-}
-
-/// Path of an installed program.
-pub(super) fn find(program: &str) -> Option<PathBuf> {
-    let path = std::env::var_os("PATH").unwrap_or_default();
-    let folders = std::env::split_paths(&path).chain(FURTHER.map(PathBuf::from));
-    folders
-        .map(|folder| folder.join(program))
-        .find(|file| file.is_file())
-}
-
-/// Pins a started program to a core.
-fn pin(process: Pid, core: Option<usize>) -> Result<(), Failure> {
-    if let Some(core) = core {
-        let mut set = CpuSet::new();
-        set.set(core);
-        sched_setaffinity(Some(process), &set)?;
-    }
-    Ok(())
-}
-
-/// True if a connection to `address` succeeds in time.
-fn listens(address: SocketAddr) -> bool {
-    let end = Instant::now() + LISTENING;
-    while Instant::now() < end {
-        if TcpStream::connect(address).is_ok() {
-            return true;
-        }
-        std::thread::sleep(Duration::from_millis(10));
-    }
-    false
 }

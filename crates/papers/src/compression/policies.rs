@@ -10,9 +10,10 @@ use posthaste_load::{Arrivals, Connections, Pace, Plan};
 use posthaste_study::{Conditions, Failure, Needs, RecordTable, Records, Study, most};
 use posthaste_units::Span;
 
-use super::peers::{Folder, PeerProxy};
+use super::peers::PeerProxy;
 use super::sizes::Sizes;
 use crate::testbed::measured::{MeasuredRun, runs};
+use crate::testbed::program::Folder;
 use crate::testbed::proxy::ProxyUnderTest;
 use crate::testbed::{REPLY, Testbed, sweep};
 

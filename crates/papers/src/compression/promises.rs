@@ -15,9 +15,10 @@ use posthaste_load::{Arrivals, Connections, Pace, Plan};
 use posthaste_study::{Conditions, Failure, Needs, RecordTable, RecordValue, Records, Study};
 use posthaste_units::{Seed, Span};
 
-use super::peers::{Folder, PeerProxy};
+use super::peers::PeerProxy;
 use super::sizes::Sizes;
 use crate::testbed::measured::{MeasuredRun, runs};
+use crate::testbed::program::Folder;
 use crate::testbed::proxy::{ProxyUnderTest, side_by_side};
 use crate::testbed::{REPLY, Testbed, sweep};
 
@@ -310,9 +311,9 @@ impl Promises<'_> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::compression::peers::find;
     use crate::test_study;
     use crate::testbed::instrument;
+    use crate::testbed::program::find;
 
     #[test]
     fn every_question_is_asked_and_every_request_accounted_for() {

@@ -10,6 +10,7 @@ pub(crate) mod curves;
 pub(crate) mod instrument;
 pub(crate) mod measured;
 pub(crate) mod origin;
+pub(crate) mod program;
 pub(crate) mod proxy;
 pub(crate) mod shop;
 pub(crate) mod sweep;
