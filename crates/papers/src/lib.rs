@@ -4,6 +4,7 @@
 //! it. Each figure's file defines its measurement. The frame that runs and draws them is `posthaste-study`. Crates
 //! below this one create and answer the traffic.
 
+mod admission;
 mod broker;
 mod compression;
 mod diffserv;
@@ -81,4 +82,5 @@ const FIGURES: &[&Figure] = &[
     &pricing::fig_69::FIGURE,
     &pricing::fig_70::FIGURE,
     &pricing::prices_2026::FIGURE,
+    &admission::admission_2026::FIGURE,
 ];

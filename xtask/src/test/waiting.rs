@@ -62,6 +62,7 @@ pub(crate) const WAITING: &[WaitingTests] = &[
         "posthaste-papers",
         UNIT,
         &[
+            "admission::study",
             "broker::brokers",
             "broker::changes",
             "broker::lookups",

@@ -1,4 +1,4 @@
-//! Other proxies as programs of this machine: HAProxy and nginx, one thread each.
+//! Other proxies as programs of this machine: HAProxy, nginx and Envoy, one worker thread each.
 //!
 //! A figure omits missing ones and says so. Reproduction therefore needs nothing but this program.
 
@@ -27,6 +27,7 @@ const FURTHER: [&str; 2] = ["/usr/sbin", "/usr/local/sbin"];
 pub(crate) enum Software {
     Haproxy,
     Nginx,
+    Envoy,
 }
 
 impl Software {
@@ -35,11 +36,12 @@ impl Software {
         match self {
             Self::Haproxy => "haproxy",
             Self::Nginx => "nginx",
+            Self::Envoy => "envoy",
         }
     }
 
-    /// Starts it on `core` with this configuration, in which `{listen}` and `{origin}` are replaced.
-    /// Its files are in `folder`, which is its own. `None` if it is not installed.
+    /// Starts it on `core` with this configuration, in which `{listen}`, `{port}`, `{origin}` and `{origin_port}` are
+    /// replaced. Its files are in `folder`, which is its own. `None` if it is not installed.
     pub(crate) fn start(
         self,
         folder: &Path,
@@ -54,14 +56,26 @@ impl Software {
         fs::create_dir_all(folder)?;
         let configuration = configuration
             .replace("{listen}", &listen.to_string())
-            .replace("{origin}", &origin.to_string());
-        let file = folder.join("configuration");
+            .replace("{port}", &listen.port().to_string())
+            .replace("{origin}", &origin.to_string())
+            .replace("{origin_port}", &origin.port().to_string());
+        // Envoy tells the format of a file by its name.
+        let name = if self == Self::Envoy {
+            "configuration.yaml"
+        } else {
+            "configuration"
+        };
+        let file = folder.join(name);
         fs::write(&file, configuration)?;
         let complaints = folder.join("complaints");
         let mut command = Command::new(program);
         match self {
             Self::Haproxy => command.arg("-db").arg("-f").arg(&file),
             Self::Nginx => command.arg("-p").arg(folder).arg("-c").arg(&file),
+            Self::Envoy => command
+                .args(["--concurrency", "1", "--disable-hot-restart", "-l", "error"])
+                .arg("-c")
+                .arg(&file),
         };
         let child = command
             .stdin(Stdio::null())

@@ -63,7 +63,7 @@ impl ProxyUnderTest {
     }
 
     /// Starts a gateway.
-    pub(super) fn gateway(config: posthaste_gateway::GatewayConfig) -> Result<Self, Failure> {
+    pub(crate) fn gateway(config: posthaste_gateway::GatewayConfig) -> Result<Self, Failure> {
         let (gateway, threads) = ServingThreads::of(|| Ok(posthaste_gateway::start(config)?))?;
         Ok(Self {
             address: gateway.addr,
@@ -143,6 +143,11 @@ impl ProxyUnderTest {
             bytes: sum("packed_bytes_written")?,
             seconds: sum("packed_cpu_seconds")?,
         })
+    }
+
+    /// Seconds of CPU time of its threads so far.
+    pub(crate) fn cpu_seconds(&self) -> Result<f64, Failure> {
+        Ok(self.threads.done()?.used)
     }
 
     /// Work so far, by its threads and by its metrics.
