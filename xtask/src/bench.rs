@@ -3,6 +3,7 @@
 //! A shared machine drifts. Compared programs therefore run in turns (A B A B), and medians are used. CPU time is
 //! measured per process, so it holds even if rates do not.
 
+mod admission;
 mod changes;
 mod charges;
 mod compare;

@@ -4,8 +4,8 @@
 
 use crate::bench::result::Figure;
 use crate::bench::{
-    Bench, changes, charges, compare, cost, durability, emulator, find, gate, grpc, lookups,
-    marking, oracle, past_limit, proxies, reply, schedule, simulate, tails, visible,
+    Bench, admission, changes, charges, compare, cost, durability, emulator, find, gate, grpc,
+    lookups, marking, oracle, past_limit, proxies, reply, schedule, simulate, tails, visible,
 };
 use crate::error::Outcome;
 
@@ -164,6 +164,11 @@ pub(super) const AREAS: &[Area] = &[
                 name: "gate",
                 about: "the gateway under load beside HAProxy and nginx: who compresses how much, at which tail (half an hour)",
                 run: gate::gate,
+            },
+            Benchmark {
+                name: "admission",
+                about: "an overload behind the gateway, nginx, HAProxy and Envoy: who answers the important half in time (40 min)",
+                run: admission::admission,
             },
             Benchmark {
                 name: "marking",
