@@ -15,7 +15,7 @@ pub(crate) static FIGURE: Figure = Figure {
     title: "what protects the important half of an overload, beside other proxies",
     claim: "Beyond the thesis: with a protection that knows the important requests, they are served in time whatever the others send.",
     paper: THESIS,
-    budget: Span::from_secs(120),
+    budget: Span::from_secs(150),
     study: &STUDY,
     plot,
     checks,
@@ -169,35 +169,54 @@ fn title(records: &Records, quantity: &Quantity, shown: &[&str]) -> String {
         return quantity.name.to_owned();
     };
     let value = |who: &str| of(records, who, scenario, quantity.column).median;
-    let Some(best) = best(records, quantity, scenario) else {
+    let all = best(records, quantity, scenario);
+    let Some(first) = all.first() else {
         return format!("{}: not measured", quantity.name);
+    };
+    // Of several with the same value, the gateway is named.
+    let best = if all.contains(&PROTECTED) {
+        PROTECTED
+    } else {
+        first
+    };
+    let alike = match all.len() {
+        1 => String::new(),
+        count => format!(", like {} more,", count - 1),
     };
     let words = |who: &str| format!("{who} {}", in_words(quantity, value(who)));
     let [first, ours, none] = [best, PROTECTED, NOTHING].map(words);
     match best == PROTECTED {
-        true => format!("{}, {scenario}: {first} is best, {none}", quantity.name),
+        true => format!(
+            "{}, {scenario}: {first}{alike} is best, {none}",
+            quantity.name
+        ),
         false => format!(
-            "{}, {scenario}: {first} is best, {ours}, {none}",
+            "{}, {scenario}: {first}{alike} is best, {ours}, {none}",
             quantity.name
         ),
     }
 }
 
-/// Name of the competitor with the best value.
-fn best<'r>(records: &Records, quantity: &Quantity, scenario: &str) -> Option<&'r str> {
+/// Names of the competitors with the best value. Empty if nothing is known.
+fn best(records: &Records, quantity: &Quantity, scenario: &str) -> Vec<&'static str> {
     let values = COMPETITORS.iter().map(|competitor| {
         let value = of(records, competitor.name, scenario, quantity.column).median;
         (competitor.name, if quantity.more { value } else { -value })
     });
-    let known = values.filter(|(_, value)| value.is_finite());
-    let best = known.max_by(|a, b| a.1.total_cmp(&b.1));
-    best.map(|(name, _)| name)
+    let known: Vec<(&str, f64)> = values.filter(|(_, value)| value.is_finite()).collect();
+    let best = known.iter().map(|(_, value)| *value).reduce(f64::max);
+    let is_best = |(_, value): &&(&str, f64)| Some(*value) == best;
+    known
+        .iter()
+        .filter(is_best)
+        .map(|(name, _)| *name)
+        .collect()
 }
 
 fn in_words(quantity: &Quantity, value: f64) -> String {
     match quantity.unit {
         _ if value.is_nan() => "was not measured".to_owned(),
-        _ if value.is_infinite() => "does not in the time observed".to_owned(),
+        _ if value.is_infinite() => "without an end in the time observed".to_owned(),
         Unit::Share if quantity.column == "fairness" => format!("{value:.3}"),
         Unit::Share => format!("{:.1} %", 100.0 * value),
         Unit::Millis => format!("{value:.0} ms"),
@@ -478,6 +497,13 @@ mod tests {
         let absent = "Not installed and not measured: Envoy, admission control.";
         assert!(important.notes.iter().any(|note| note == absent));
         assert_eq!(important.groups.len(), 2);
+        // The goodput of both is the same.
+        let Plot::Bars(goodput) = &plots[1] else {
+            panic!("no bars");
+        };
+        let alike =
+            "5 times: gateway, limit 97.0 %, like 1 more, is best, nothing was not measured";
+        assert!(goodput.title.ends_with(alike), "{}", goodput.title);
     }
 
     #[test]
