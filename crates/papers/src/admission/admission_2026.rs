@@ -6,7 +6,7 @@ use posthaste_study::{
 };
 use posthaste_units::Span;
 
-use super::competitors::{COMPETITORS, Competitor, LIMIT, NOTHING};
+use super::competitors::{COMPETITORS, Competitor, NOTHING, TIERS};
 use super::study::STUDY;
 use crate::planned::THESIS;
 
@@ -23,7 +23,7 @@ pub(crate) static FIGURE: Figure = Figure {
 };
 
 /// The competitor that the goals are about.
-const PROTECTED: &str = LIMIT;
+const PROTECTED: &str = TIERS;
 /// Scenario of the goals about overload.
 const OVERLOAD: &str = "5 times";
 /// Scenarios of the goals about storms start with this word.
@@ -385,7 +385,7 @@ fn overloaded(records: &Records) -> [Check; 3] {
                 percent(best.median)
             ),
         )
-        .because(because(important.median, UNAWARE)),
+        .because(because(important.median, UNSERVED)),
         None => Check::goal(false, "No other proxy was measured.")
             .because("each is absent, or its runs are void."),
     };
@@ -397,7 +397,7 @@ fn overloaded(records: &Records) -> [Check; 3] {
                 percent(important.median)
             ),
         )
-        .because(because(important.median, UNAWARE)),
+        .because(because(important.median, UNSERVED)),
         beside,
         Check::goal(
             goodput.median >= 0.95,
@@ -410,8 +410,8 @@ fn overloaded(records: &Records) -> [Check; 3] {
     ]
 }
 
-/// Reason for goals that a protection cannot meet if it does not know the important requests.
-const UNAWARE: &str = "the limit treats all requests alike.";
+/// Reason for goals that are not reached although the important requests are known.
+const UNSERVED: &str = "others were served in their place.";
 
 fn recovered(records: &Records, scenario: &str) -> Check {
     let [ours, none] =
@@ -467,9 +467,9 @@ mod tests {
         ]);
         let haproxy = COMPETITORS[4].name;
         for (who, scenario, load, void, important, rejected, cpu) in [
-            (LIMIT, "2 times", 2.0, 0.0, 0.5, 200.0, 0.10),
-            (LIMIT, "5 times", 5.0, 0.0, 0.2, 800.0, 0.13),
-            (LIMIT, "5 times", 5.0, 1.0, 0.0, 800.0, 9.0),
+            (TIERS, "2 times", 2.0, 0.0, 0.5, 200.0, 0.10),
+            (TIERS, "5 times", 5.0, 0.0, 0.2, 800.0, 0.13),
+            (TIERS, "5 times", 5.0, 1.0, 0.0, 800.0, 9.0),
             (haproxy, "2 times", 2.0, 0.0, 1.0, 200.0, 0.10),
             (haproxy, "5 times", 5.0, 0.0, 0.99, 800.0, 0.11),
         ] {
@@ -492,7 +492,7 @@ mod tests {
         };
         assert_eq!(
             important.title,
-            "Important requests answered within 200 ms, 5 times: HAProxy, maxconn and priority 99.0 % is best, gateway, limit 20.0 %, nothing was not measured"
+            "Important requests answered within 200 ms, 5 times: HAProxy, maxconn and priority 99.0 % is best, gateway, tiers 20.0 %, nothing was not measured"
         );
         let absent = "Not installed and not measured: Envoy, admission control.";
         assert!(important.notes.iter().any(|note| note == absent));
@@ -502,14 +502,14 @@ mod tests {
             panic!("no bars");
         };
         let alike =
-            "5 times: gateway, limit 97.0 %, like 1 more, is best, nothing was not measured";
+            "5 times: gateway, tiers 97.0 %, like 1 more, is best, nothing was not measured";
         assert!(goodput.title.ends_with(alike), "{}", goodput.title);
     }
 
     #[test]
     fn a_rejection_costs_the_difference_between_two_loads() {
         let records = records();
-        assert!((rejection_us(&records, LIMIT) - 50.0).abs() < 1e-6);
+        assert!((rejection_us(&records, TIERS) - 50.0).abs() < 1e-6);
         assert!(rejection_us(&records, NOTHING).is_nan());
     }
 

@@ -32,12 +32,14 @@ pub(super) enum CompetitorKind {
 pub(super) const NOTHING: &str = "nothing";
 /// Name of the gateway's adaptive limit.
 pub(super) const LIMIT: &str = "gateway, limit";
+/// Name of the adaptive limit with tiers.
+pub(super) const TIERS: &str = "gateway, tiers";
 
 /// All competitors, in the order of the pictures.
 ///
 /// Each proxy that needs the capacity of the shop in its configuration knows it. Each proxy that can tell requests by
 /// the field `X-Tier`, or clients by `X-Client`, believes these fields.
-pub(super) const COMPETITORS: [Competitor; 9] = [
+pub(super) const COMPETITORS: [Competitor; 10] = [
     Competitor {
         name: NOTHING,
         kind: CompetitorKind::Gateway("[protection]\npolicy = \"none\"\n"),
@@ -69,6 +71,15 @@ pub(super) const COMPETITORS: [Competitor; 9] = [
     Competitor {
         name: LIMIT,
         kind: CompetitorKind::Gateway("[protection]\npolicy = \"limit\"\nclient = \"X-Client\"\n"),
+    },
+    Competitor {
+        name: TIERS,
+        kind: CompetitorKind::Gateway(
+            "[protection]\npolicy = \"limit\"\nclient = \"X-Client\"\n\
+             [[protection.tier]]\nname = \"important\"\nshare = \"80%\"\n\
+             match = [{ headers = { X-Tier = \"important\" } }]\n\
+             [[protection.tier]]\nname = \"other\"\nshare = \"20%\"\n",
+        ),
     },
     Competitor {
         name: "gateway, prices",
