@@ -1,4 +1,5 @@
-//! Access tokens for publishing, reports and accounts. A token is shown once, at its creation; a store keeps only its hash.
+//! Access tokens for publishing, reports and accounts. A token is shown once, at its creation; a store keeps only its
+//! hash.
 //!
 //! A token has 256 random bits, so an unsalted, unstretched hash reveals nothing about it. A provider may have several
 //! tokens, so that it can switch to a new one before the old one is revoked.

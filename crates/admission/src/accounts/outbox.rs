@@ -1,7 +1,7 @@
 //! Batches of charges on their way to the broker.
 //!
-//! The first batch is empty and makes the gateway known to the broker. One batch is under way at a time. It stays the same until it is acknowledged, so that the broker can tell a
-//! repetition from a new one by its number.
+//! The first batch is empty and makes the gateway known to the broker. One batch is under way at a time. It stays the
+//! same until it is acknowledged, so that the broker can tell a repetition from a new one by its number.
 
 use std::collections::VecDeque;
 use std::sync::Arc;

@@ -219,6 +219,7 @@ mod tests {
             time: 1_700_000_000.25,
             account: None,
             client: "2001:db8::1".parse().unwrap(),
+            account: None,
             method: "GET".into(),
             path: "/a".into(),
             query: Some("b=*".into()),
