@@ -215,7 +215,7 @@ fn an_operators_browser_sees_the_accounts() {
     let page = accounts.as_operator("/accounts");
     assert_eq!(page.status, 200, "{}", page.body);
     assert!(
-        page.body.contains("ada") && page.body.contains("10 EUR"),
+        page.body.contains("ada") && page.body.contains("10.00 EUR"),
         "{}",
         page.body
     );
