@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 use std::io::Write as _;
 use std::sync::atomic::{AtomicBool, Ordering::SeqCst};
 use std::sync::{Arc, Mutex};
+use std::thread;
 
 use posthaste_admission::Amount;
 use posthaste_broker_client::accounts::{AccountKey, Report};
@@ -12,7 +13,7 @@ use serde_json::json;
 use tempfile::NamedTempFile;
 
 use crate::priced::{DEAR, Priced, metrics};
-use crate::support::{OriginConnection, TestOrigin, config, field, get, wait_until};
+use crate::support::{OriginConnection, SeenSignal, TestOrigin, config, field, get, wait_until};
 
 const OK: &str = "HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nok";
 
@@ -216,9 +217,13 @@ fn only_an_account_pays_and_each_payment_is_booked_once() {
     let broker = StandIn::start();
     let shop = priced(&broker);
     let mut sum = broker_charged(&shop);
-    assert_eq!(shop.get("Max-Price: 1000 EUR\r\n").status, 402);
-    assert_eq!(shop.get("").status, 402);
-    assert!(metrics(&shop.gateway)("turned_away_total{reason=\"no-account\"}") >= 2.0);
+    // Others get a slot that is free, and pay nothing.
+    for fields in ["Max-Price: 1000 EUR\r\n", ""] {
+        let reply = shop.get(fields);
+        assert_eq!(reply.status, 200);
+        assert_eq!(field(&reply.head, "price"), Some("0.00 eur"));
+    }
+    assert!(unpaid(&shop) >= 2.0);
     assert_eq!(
         paid(&shop, &format!("{}Max-Price: 0.01 EUR\r\n", broker.field())),
         0
@@ -242,6 +247,11 @@ fn only_an_account_pays_and_each_payment_is_booked_once() {
     );
 }
 
+/// Requests admitted without payment.
+fn unpaid(shop: &Priced) -> f64 {
+    metrics(&shop.gateway)("entered_total{by=\"unpaid\"}")
+}
+
 /// Charged so far, in millionths.
 fn broker_charged(shop: &Priced) -> u64 {
     (metrics(&shop.gateway)("charged_total") * 1e6).round() as u64
@@ -254,14 +264,15 @@ fn without_the_broker_an_account_spends_its_bound() {
     broker.state.is_away.store(true, SeqCst);
     let before = broker.booked();
     wait_until("the bound is spent", || {
-        shop.get(&broker.field()).status == 402
+        let before = unpaid(&shop);
+        shop.get(&broker.field());
+        unpaid(&shop) > before
     });
     let spent = broker_charged(&shop) - before;
     assert!(
         spent <= 3_000_000,
         "{spent} charged beside the bound of 3 EUR"
     );
-    assert!(metrics(&shop.gateway)("turned_away_total{reason=\"no-budget\"}") >= 1.0);
     broker.state.is_away.store(false, SeqCst);
     wait_until("it can pay again", || paid(&shop, &broker.field()) > 0);
 }
@@ -281,8 +292,52 @@ fn a_budget_ends_and_a_failed_request_costs_nothing() {
     );
     assert_eq!(broker_charged(&shop), before);
     wait_until("the budget is spent", || {
-        let reply = shop.get(&broker.field());
-        reply.status == 402 && broker.booked() + 1_000_000 > BUDGET * 1_000_000
+        let micros = paid(&shop, &broker.field());
+        micros == 0 && broker.booked() + 1_000_000 > BUDGET * 1_000_000
     });
     assert!(broker.booked() <= BUDGET * 1_000_000, "{}", broker.booked());
+}
+
+#[test]
+fn paying_requests_get_slots_before_the_others() {
+    let broker = StandIn::start();
+    let release = SeenSignal::default();
+    let released = release.clone();
+    let origin = TestOrigin::start(move |line| {
+        while let Some(request) = line.request() {
+            if request.contains("/slow") {
+                released.wait();
+            }
+            line.write("HTTP/1.1 200 OK\r\nX-Busy: 0.9\r\nContent-Length: 2\r\n\r\nok");
+        }
+    });
+    let more = format!(
+        "[demand]\nwatch = {{ upstream = \"X-Busy\" }}\n\
+         [protection]\npolicy = \"prices\"\nleast = 1\nmost = 1\nwait = \"60s\"\n\
+         [prices]\nevery = \"20ms\"\n{DEAR}{}",
+        broker.table()
+    );
+    let gateway = start(config(&[origin.address], &more)).unwrap();
+    let count = |name: &str| metrics(&gateway)(name);
+    wait_until("the account is known and the price has risen", || {
+        get(&gateway, "/", &broker.field()).status == 200 && count("price ") > 0.0
+    });
+    let before = origin.asked();
+    let ask = |name: &str, fields: &str| get(&gateway, &format!("/slow?{name}"), fields).status;
+    thread::scope(|scope| {
+        scope.spawn(|| assert_eq!(ask("first", &broker.field()), 200));
+        wait_until("the slot is taken", || origin.asked() > before);
+        scope.spawn(|| assert_eq!(ask("without", ""), 200));
+        let waiting = |tier: &str| count(&format!("tier_waiting{{tier=\"{tier}\"}}"));
+        wait_until("one waits for nothing", || waiting("unpaid") == 1.0);
+        scope.spawn(|| assert_eq!(ask("paying", &broker.field()), 200));
+        wait_until("one waits that pays", || waiting("paid") == 1.0);
+        release.tell();
+    });
+    let requests = origin.requests.lock().unwrap();
+    let order: Vec<&str> = requests[before..]
+        .iter()
+        .filter_map(|request| request.split(['?', ' ']).nth(2))
+        .collect();
+    assert_eq!(order, ["first", "paying", "without"]);
 }
