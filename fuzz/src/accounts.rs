@@ -1,7 +1,7 @@
 //! Requests and replies about accounts: what is read is written so that it reads back, and memory is in proportion.
 
 use posthaste_broker_client::accounts::{
-    AccountChange, ChargeRecord, NewAccount, Report, ReportReply, fault_of_account_name,
+    AccountChange, ChargeRecord, NewAccount, ChargeReport, ReportReply, fault_of_account_name,
 };
 use serde::Serialize;
 use serde::de::DeserializeOwned;
@@ -16,7 +16,7 @@ const FIXED: usize = 16 << 10;
 
 /// Any bytes as each kind of message.
 pub fn accounts(bytes: &[u8]) {
-    round_trip::<Report>(bytes);
+    round_trip::<ChargeReport>(bytes);
     round_trip::<ReportReply>(bytes);
     round_trip::<AccountChange>(bytes);
     round_trip::<ChargeRecord>(bytes);

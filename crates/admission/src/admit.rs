@@ -154,6 +154,38 @@ impl By {
     }
 }
 
+impl Payer {
+    /// Reason against a request that would have to pay, if it cannot.
+    const fn why_not(self) -> Option<Why> {
+        match self {
+            Self::Anyone | Self::Account { .. } => None,
+            Self::Nobody => Some(Why::NoAccount),
+            Self::Broke => Some(Why::NoBudget),
+        }
+    }
+
+    /// The statements of a request that count.
+    fn covers<'a>(self, ask: &Ask<'a>) -> Ask<'a> {
+        match self {
+            Self::Anyone => *ask,
+            Self::Nobody | Self::Broke => Ask {
+                client: ask.client,
+                open: ask.open,
+                payer: self,
+                unquoted: true,
+                ..Ask::default()
+            },
+            Self::Account { max_price, .. } => Ask {
+                most: ask.most.or(match ask.selected {
+                    None => max_price,
+                    Some(_) => None,
+                }),
+                ..*ask
+            },
+        }
+    }
+}
+
 impl Market {
     /// Admits or rejects a request. `room` is true if fewer requests are in service than the limit; only a quote admits
     /// a request without it.

@@ -31,7 +31,7 @@ use posthaste_qos::{Currency, Money};
 use posthaste_units::{Instant, Span};
 
 pub use self::key::{KeyHasher, KeyTag};
-pub use self::outbox::{Batch, Charge};
+pub use self::outbox::{Charge, ChargeBatch};
 
 use self::balance::Balance;
 use self::entry::Entry;
@@ -83,9 +83,9 @@ impl Hold {
     }
 }
 
-/// Means of an account to pay for a request.
+/// AccountFunds of an account to pay for a request.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Means {
+pub struct AccountFunds {
     /// Money that can be held now.
     pub left: Amount,
     /// Accepted price of requests that state none.
@@ -181,11 +181,11 @@ impl Accounts {
         Some(self.handle(*slot))
     }
 
-    /// Means of an account, or `None` if it has no budget in the currency of the prices.
-    pub fn means(&self, now: Instant, account: &AccountHandle) -> Option<Means> {
+    /// AccountFunds of an account, or `None` if it has no budget in the currency of the prices.
+    pub fn means(&self, now: Instant, account: &AccountHandle) -> Option<AccountFunds> {
         let entry = &self.entries[account.slot as usize];
         let balance = entry.balance.as_ref()?;
-        Some(Means {
+        Some(AccountFunds {
             left: Amount::from_micros(balance.left(now, self.unreported)),
             max_price: balance.max_price,
         })
@@ -233,7 +233,7 @@ impl Accounts {
     /// Returns the batch to report: the last one while it is not acknowledged, otherwise a new one of at most
     /// [`MOST_CHARGES`] accounts. The first batch is empty. Without charges it is empty, too, and has the number of the
     /// last acknowledged batch.
-    pub fn seal(&mut self) -> Batch {
+    pub fn seal(&mut self) -> ChargeBatch {
         let (entries, currency) = (&mut self.entries, self.currency);
         self.outbox.seal(|slot| {
             let entry = &mut entries[slot as usize];
@@ -259,7 +259,7 @@ impl Accounts {
 
     /// Begins a new life at a broker that cannot tell if it has booked the pending batch. Returns that batch, whose
     /// charges may be lost. They count as spent until the broker states otherwise.
-    pub fn restart(&mut self, now: Instant) -> Option<Batch> {
+    pub fn restart(&mut self, now: Instant) -> Option<ChargeBatch> {
         let lost = self.outbox.restart();
         for charge in lost.iter().flat_map(|batch| &batch.charges) {
             let balance = self.entries[charge.slot as usize].held_from();

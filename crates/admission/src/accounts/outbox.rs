@@ -12,7 +12,7 @@ use super::MOST_CHARGES;
 
 /// A numbered batch of charges.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Batch {
+pub struct ChargeBatch {
     /// Number, from 1. Of an empty batch, the number of the last acknowledged one, or 0.
     pub sequence: u64,
     /// Charges, one for each account.
@@ -40,7 +40,7 @@ pub(super) struct Outbox {
     has_begun: bool,
     /// Number of the last acknowledged batch.
     last: u64,
-    sealed: Option<Batch>,
+    sealed: Option<ChargeBatch>,
 }
 
 impl Outbox {
@@ -50,18 +50,18 @@ impl Outbox {
     }
 
     /// Returns the batch under way, or makes one of the charges that `take` returns for each account.
-    pub(super) fn seal(&mut self, take: impl FnMut(u32) -> Charge) -> Batch {
+    pub(super) fn seal(&mut self, take: impl FnMut(u32) -> Charge) -> ChargeBatch {
         if let Some(sealed) = &self.sealed {
             return sealed.clone();
         }
         let count = self.charged.len().min(MOST_CHARGES);
         if count == 0 || !self.has_begun {
-            return Batch {
+            return ChargeBatch {
                 sequence: self.last,
                 charges: Vec::new(),
             };
         }
-        let batch = Batch {
+        let batch = ChargeBatch {
             sequence: self.last + 1,
             charges: self.charged.drain(..count).map(take).collect(),
         };
@@ -82,7 +82,7 @@ impl Outbox {
     }
 
     /// Begins anew with number 1. Returns the batch under way.
-    pub(super) fn restart(&mut self) -> Option<Batch> {
+    pub(super) fn restart(&mut self) -> Option<ChargeBatch> {
         (self.has_begun, self.last) = (false, 0);
         self.sealed.take()
     }

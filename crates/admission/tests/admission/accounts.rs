@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 
 use posthaste_admission::Amount;
 use posthaste_admission::accounts::{
-    AccountHandle, Accounts, Batch, Budget, Definition, Hold, KeyHasher,
+    AccountHandle, Accounts, Budget, ChargeBatch, Definition, Hold, KeyHasher,
 };
 use posthaste_units::{Instant, Span};
 use proptest::prelude::*;
@@ -46,7 +46,7 @@ impl ModelBroker {
     }
 
     /// Books a batch, or refuses it.
-    fn take(&mut self, gateway: u64, batch: &Batch, now: u64) -> Result<(), ()> {
+    fn take(&mut self, gateway: u64, batch: &ChargeBatch, now: u64) -> Result<(), ()> {
         let last = self.gateways.get(&gateway).copied();
         if batch.charges.is_empty() {
             return match (last, batch.sequence) {
@@ -130,7 +130,7 @@ impl ModelGateway {
 
 /// One step of a history.
 #[derive(Clone, Copy, Debug)]
-enum Step {
+enum AccountStep {
     /// A request of this account at this price.
     Ask { account: usize, micros: u64 },
     /// The oldest request in service ends: charged, or given back.
@@ -145,15 +145,15 @@ enum Step {
     Wait(u64),
 }
 
-fn steps() -> impl Strategy<Value = Vec<(usize, Step)>> {
+fn steps() -> impl Strategy<Value = Vec<(usize, AccountStep)>> {
     let step = prop_oneof![
-        8 => (0..2usize, 0..600u64).prop_map(|(account, micros)| Step::Ask { account, micros }),
-        8 => prop::bool::weighted(0.8).prop_map(|charged| Step::End { charged }),
+        8 => (0..2usize, 0..600u64).prop_map(|(account, micros)| AccountStep::Ask { account, micros }),
+        8 => prop::bool::weighted(0.8).prop_map(|charged| AccountStep::End { charged }),
         6 => (0..3u8, prop::bool::weighted(0.7))
-            .prop_map(|(times, replied)| Step::Report { times, replied: replied && times > 0 }),
-        1 => Just(Step::Kill),
-        1 => Just(Step::Forget),
-        1 => (0..4_000u64).prop_map(Step::Wait),
+            .prop_map(|(times, replied)| AccountStep::Report { times, replied: replied && times > 0 }),
+        1 => Just(AccountStep::Kill),
+        1 => Just(AccountStep::Forget),
+        1 => (0..4_000u64).prop_map(AccountStep::Wait),
     ];
     prop::collection::vec((0..3usize, step), 0..400)
 }
@@ -166,7 +166,7 @@ struct Sums {
     may_be_lost: u64,
 }
 
-fn run(history: &[(usize, Step)], gateways: usize) {
+fn run(history: &[(usize, AccountStep)], gateways: usize) {
     let mut broker = ModelBroker::new();
     let mut next_id = gateways as u64;
     let mut all: Vec<ModelGateway> = (0..next_id).map(ModelGateway::new).collect();
@@ -174,9 +174,9 @@ fn run(history: &[(usize, Step)], gateways: usize) {
     for (place, step) in history {
         let gateway = &mut all[place % gateways];
         match *step {
-            Step::Ask { account, micros } => ask(gateway, account, micros, at(now)),
-            Step::End { charged } => end(gateway, charged, &mut sums),
-            Step::Report { times, replied } => {
+            AccountStep::Ask { account, micros } => ask(gateway, account, micros, at(now)),
+            AccountStep::End { charged } => end(gateway, charged, &mut sums),
+            AccountStep::Report { times, replied } => {
                 let fresh_id = next_id;
                 next_id += 1;
                 report(
@@ -187,7 +187,7 @@ fn run(history: &[(usize, Step)], gateways: usize) {
                     &mut sums,
                 );
             }
-            Step::Kill => {
+            AccountStep::Kill => {
                 let lost: u64 = gateway.unreported.values().sum();
                 for (account, lost) in &gateway.unreported {
                     assert!(*lost <= BOUND, "{account} loses {lost}");
@@ -196,8 +196,8 @@ fn run(history: &[(usize, Step)], gateways: usize) {
                 *gateway = ModelGateway::new(next_id);
                 next_id += 1;
             }
-            Step::Forget => drop(broker.gateways.remove(&gateway.id)),
-            Step::Wait(ms) => now += ms,
+            AccountStep::Forget => drop(broker.gateways.remove(&gateway.id)),
+            AccountStep::Wait(ms) => now += ms,
         }
         check(&broker, &all, &sums, gateways as u64);
     }

@@ -31,7 +31,7 @@ struct Outcome {
 }
 
 /// A service with one worker of 5 ms and a limit of 8 requests, for a minute.
-struct Service {
+struct TieredService {
     tiers: Tiers,
     random: Stream,
     now: f64,
@@ -47,7 +47,7 @@ const WORK: f64 = 0.005;
 const LIMIT: u32 = 8;
 const DEADLINE: f64 = 0.2;
 
-impl Service {
+impl TieredService {
     fn run(tiers: Tiers, sources: &[Source], seed: u64) -> Vec<Outcome> {
         let mut service = Self {
             tiers,
@@ -155,7 +155,7 @@ fn the_important_half_of_the_capacity_is_served_at_any_overload() {
                 load: load - 0.5,
             },
         ];
-        let seen = Service::run(tiers, &sources, seed);
+        let seen = TieredService::run(tiers, &sources, seed);
         let important = share(&seen[0]);
         assert!(important > 0.99, "{load} times: {important}");
         let served = f64::from(seen[0].in_time + seen[1].in_time);
@@ -180,7 +180,7 @@ fn a_share_is_kept_for_the_least_important_tier_and_lent_if_unused() {
                 load: low,
             },
         ];
-        let seen = Service::run(tiers, &sources, 4);
+        let seen = TieredService::run(tiers, &sources, 4);
         let of_capacity = |outcome: &Outcome| f64::from(outcome.in_time) / (60.0 / WORK);
         (of_capacity(&seen[0]), of_capacity(&seen[1]))
     };
@@ -206,7 +206,7 @@ fn a_client_that_sends_ten_times_as_much_takes_nothing_from_the_others() {
         client: 9,
         load: 0.8,
     });
-    let seen = Service::run(Tiers::new(TierTerms::single(wait(), 1000)), &sources, 5);
+    let seen = TieredService::run(Tiers::new(TierTerms::single(wait(), 1000)), &sources, 5);
     for (client, outcome) in seen[..9].iter().enumerate() {
         let good = share(outcome);
         assert!(good > 0.98, "client {client}: {good}");
@@ -217,7 +217,7 @@ fn a_client_that_sends_ten_times_as_much_takes_nothing_from_the_others() {
 
 /// Steps of a random history.
 #[derive(Clone, Copy, Debug)]
-enum Step {
+enum TierStep {
     Arrive { tier: usize, client: u64 },
     Leave(usize),
     Cancel(usize),
@@ -226,14 +226,14 @@ enum Step {
     Change,
 }
 
-fn step() -> impl Strategy<Value = Step> {
+fn step() -> impl Strategy<Value = TierStep> {
     prop_oneof![
-        8 => (0..3usize, 0..4u64).prop_map(|(tier, client)| Step::Arrive { tier, client }),
-        6 => any::<usize>().prop_map(Step::Leave),
-        2 => any::<usize>().prop_map(Step::Cancel),
-        1 => (0..12u32).prop_map(Step::Limit),
-        2 => (1..200u64).prop_map(Step::Pass),
-        1 => Just(Step::Change),
+        8 => (0..3usize, 0..4u64).prop_map(|(tier, client)| TierStep::Arrive { tier, client }),
+        6 => any::<usize>().prop_map(TierStep::Leave),
+        2 => any::<usize>().prop_map(TierStep::Cancel),
+        1 => (0..12u32).prop_map(TierStep::Limit),
+        2 => (1..200u64).prop_map(TierStep::Pass),
+        1 => Just(TierStep::Change),
     ]
 }
 
@@ -248,7 +248,7 @@ proptest! {
         let mut arrivals = 0u64;
         for step in steps {
             match step {
-                Step::Arrive { tier, client } => {
+                TierStep::Arrive { tier, client } => {
                     arrivals += 1;
                     let free = tiers.in_service() < limit && waiting.is_empty();
                     match tiers.push(now, limit, tier, client) {
@@ -263,19 +263,19 @@ proptest! {
                         Arrival::Rejected => prop_assert!(waiting.len() == 5),
                     }
                 }
-                Step::Leave(index) if !serving.is_empty() => {
+                TierStep::Leave(index) if !serving.is_empty() => {
                     let ticket = serving.swap_remove(index % serving.len());
                     tiers.leave(&ticket);
                 }
-                Step::Cancel(index) if !waiting.is_empty() => {
+                TierStep::Cancel(index) if !waiting.is_empty() => {
                     let key = *waiting.keys().nth(index % waiting.len()).expect("a key");
                     let (ticket, _) = waiting.remove(&key).expect("a ticket");
                     prop_assert!(tiers.cancel(&ticket));
                     prop_assert!(!tiers.cancel(&ticket));
                 }
-                Step::Limit(new) => limit = new,
-                Step::Pass(ms) => now += Span::from_millis(ms),
-                Step::Change => {
+                TierStep::Limit(new) => limit = new,
+                TierStep::Pass(ms) => now += Span::from_millis(ms),
+                TierStep::Change => {
                     let shares: &[f64] = match tiers.count() {
                         3 => &[0.4, 0.2, 0.1, 0.1],
                         _ => &[0.5, 0.3, 0.0],

@@ -6,7 +6,7 @@ use jiff::Timestamp;
 use serde::{Deserialize, Serialize};
 use url::form_urlencoded::Serializer;
 
-use super::{AccountChange, AccountState, ChargeRecord, NewAccount, Report, ReportReply};
+use super::{AccountChange, AccountState, ChargeRecord, ChargeReport, NewAccount, ReportReply};
 use crate::client::{BrokerClient, JSON, encoded};
 use crate::error::Error;
 
@@ -90,7 +90,7 @@ impl BrokerClient {
 
     /// Reports charges. After an error it is unknown if they are booked: send the same report again. Status 409
     /// ([`Error::Refused`]) means that the broker cannot tell if it has booked the batch, and does not.
-    pub async fn report_charges(&self, report: &Report) -> Result<ReportReply, Error> {
+    pub async fn report_charges(&self, report: &ChargeReport) -> Result<ReportReply, Error> {
         self.ask(Method::POST, "/v1/charges", JSON, json(report))
             .await
     }

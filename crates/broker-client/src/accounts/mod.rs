@@ -101,7 +101,7 @@ pub struct AccountState {
 /// Charges of one gateway.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub struct Report {
+pub struct ChargeReport {
     /// The gateway.
     pub gateway: GatewayId,
     /// Number of the batch, from 1. With no charges, the number of the last acknowledged batch, or 0.

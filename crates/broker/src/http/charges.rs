@@ -8,7 +8,7 @@ use hyper::header;
 use hyper::http::request::Parts;
 use jiff::Timestamp;
 use posthaste_broker_client::accounts::{
-    AccountState, ChargeQuery, ChargeRecord, MOST_CHARGES, Report, ReportReply,
+    AccountState, ChargeQuery, ChargeRecord, ChargeReport, MOST_CHARGES, ReportReply,
 };
 use posthaste_serve::{Incoming, Peer};
 use serde_json::json;
@@ -41,7 +41,7 @@ impl BrokerHandler {
     ) -> Result<BrokerReply, ProblemDetails> {
         self.authenticate(parts, TokenRole::Gateway)?;
         let body = read(parts, body, BYTES, peer).await?;
-        let report: Report = from_json(&body)?;
+        let report: ChargeReport = from_json(&body)?;
         check(&report).map_err(ProblemDetails::senseless)?;
         let booked = self.writer()?.call(move |store| {
             let outcome = store.report(&report, Timestamp::now())?;
@@ -117,7 +117,7 @@ impl BrokerHandler {
 }
 
 /// Rejects a report that no gateway would send.
-fn check(report: &Report) -> Result<(), String> {
+fn check(report: &ChargeReport) -> Result<(), String> {
     let charges = &report.charges;
     if charges.len() > MOST_CHARGES {
         let count = charges.len();

@@ -2,7 +2,7 @@
 
 use posthaste_broker::{Admin, TokenRole};
 use posthaste_broker_client::accounts::{
-    AccountChange, AccountKey, AccountState, ChargeQuery, GatewayId, NewAccount, Report,
+    AccountChange, AccountKey, AccountState, ChargeQuery, ChargeReport, GatewayId, NewAccount,
     ReportReply, ReportedCharge,
 };
 use posthaste_broker_client::{BrokerClient, Error};
@@ -67,7 +67,7 @@ impl Accounts {
         done(self.client(&self.operator).add_account(account))
     }
 
-    fn report(&self, report: &Report) -> Result<ReportReply, Error> {
+    fn report(&self, report: &ChargeReport) -> Result<ReportReply, Error> {
         done(self.client(&self.gateway).report_charges(report))
     }
 
@@ -80,8 +80,8 @@ impl Accounts {
     }
 }
 
-fn empty() -> Report {
-    Report {
+fn empty() -> ChargeReport {
+    ChargeReport {
         gateway: GatewayId::make().unwrap(),
         sequence: 0,
         known: 0,
@@ -89,8 +89,8 @@ fn empty() -> Report {
     }
 }
 
-fn batch(before: &Report, account: &str, amount: &str) -> Report {
-    Report {
+fn batch(before: &ChargeReport, account: &str, amount: &str) -> ChargeReport {
+    ChargeReport {
         sequence: before.sequence + 1,
         charges: vec![ReportedCharge {
             account: account.to_owned(),
@@ -197,7 +197,7 @@ fn what_could_not_be_used_is_refused() {
     refused(accounts.report(&early), 409, "begin as a new gateway");
     accounts.report(&begin).unwrap();
     refused(accounts.report(&early), 422, "no account \"ada\"");
-    let many = Report {
+    let many = ChargeReport {
         charges: vec![early.charges[0].clone(); 1_001],
         ..early
     };

@@ -82,7 +82,7 @@ impl GatewayAccounts {
         self.lock().with_subject(subject)
     }
 
-    /// Means of payment of a request of `account`. Without configured accounts every statement about prices is
+    /// AccountFunds of payment of a request of `account`. Without configured accounts every statement about prices is
     /// believed.
     pub(crate) const fn paying<'a>(
         &'a self,

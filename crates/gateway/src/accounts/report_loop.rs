@@ -9,9 +9,9 @@ use std::sync::mpsc::{Receiver, channel};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
-use posthaste_admission::accounts::{Batch, Budget, Definition};
+use posthaste_admission::accounts::{Budget, ChargeBatch, Definition};
 use posthaste_broker_client::accounts::{
-    AccountState, GatewayId, KeyError, Report, ReportReply, ReportedCharge,
+    AccountState, ChargeReport, GatewayId, KeyError, ReportReply, ReportedCharge,
 };
 use posthaste_broker_client::{BrokerClient, Error};
 use posthaste_serve::Background;
@@ -171,13 +171,13 @@ impl ChargeReporter {
         }
     }
 
-    fn report(&self, batch: &Batch, known: u64) -> Report {
+    fn report(&self, batch: &ChargeBatch, known: u64) -> ChargeReport {
         let charges = batch.charges.iter().map(|charge| ReportedCharge {
             account: charge.account.to_string(),
             charge: charge.amount,
             requests: charge.requests,
         });
-        Report {
+        ChargeReport {
             gateway: self.gateway,
             sequence: batch.sequence,
             known,

@@ -38,10 +38,9 @@ use self::admitted::{AdmissionGuard, AdmittedService};
 use self::counters::{AdmissionCounters, RejectionReason};
 use self::offer_fields::{OfferFields, client, price_text, strip};
 use self::offering::Offering;
-use self::rejected::rejection;
+use self::rejected::{RejectedRequest, rejection};
 use self::state::{
     AdmissionClient, AdmissionOutcome, AdmissionPolicy, AdmissionState, AdmittedRequest,
-    RejectedRequest,
 };
 use self::terms::AdmissionTerms;
 use self::waiting::WaitingRequest;

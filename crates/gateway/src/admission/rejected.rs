@@ -2,11 +2,12 @@
 
 use hyper::StatusCode;
 use hyper::http::request::Parts;
-use posthaste_admission::Why;
+use posthaste_admission::{Market, Refused, Why};
 use posthaste_soap::{Code, Detail, Fault, Version};
+use posthaste_units::Span;
 
 use super::counters::RejectionReason;
-use super::state::RejectedRequest;
+use super::offer_fields::{OfferFields, price_text};
 use crate::error::Rejection;
 use crate::request::preferences::soap_media;
 use crate::response::retry_after::advice;
@@ -14,7 +15,42 @@ use crate::response::retry_after::advice;
 /// Namespace of the elements in a fault.
 const NAMESPACE: &str = posthaste_soap::EXTENSION_NAMESPACE;
 
+/// A rejected request.
+pub(super) struct RejectedRequest {
+    pub(super) reason: RejectionReason,
+    /// Name and price of the current offer, if prices apply.
+    pub(super) current: Option<(String, String)>,
+    /// Estimated time until a retry may succeed:
+    ///
+    /// - rate or quote used up: the time until the next request is admitted
+    /// - limit: the mean time of a reply, when the requests in service will have ended
+    /// - price: the interval of price updates
+    pub(super) retry_after: Span,
+}
+
 impl RejectedRequest {
+    pub(super) fn by_market(
+        market: &Market,
+        fields: &OfferFields<'_>,
+        refused: &Refused,
+        retry_after: Span,
+    ) -> Self {
+        let name = market.current(fields.is_open).name.clone();
+        Self {
+            reason: RejectionReason::Price(refused.why),
+            current: Some((name, price_text(refused.current))),
+            retry_after,
+        }
+    }
+
+    pub(super) fn plain(reason: RejectionReason, retry_after: Span) -> Self {
+        Self {
+            reason,
+            current: None,
+            retry_after,
+        }
+    }
+
     const fn status_and_text(&self) -> (StatusCode, &'static str) {
         const BUSY: StatusCode = StatusCode::SERVICE_UNAVAILABLE;
         const MANY: StatusCode = StatusCode::TOO_MANY_REQUESTS;

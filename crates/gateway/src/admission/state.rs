@@ -16,6 +16,7 @@ use super::held_limits::{HeldLimits, LimitStates};
 use super::offer_fields::{OfferFields, price_text};
 use super::offering::Offering;
 use super::price_sampler::PriceSampler;
+use super::rejected::RejectedRequest;
 use super::terms::AdmissionTerms;
 use super::tier_counts::TierCounts;
 use super::waiting::Waiters;
@@ -110,19 +111,6 @@ pub(super) struct AdmittedRequest {
     pub(super) would_reject: Option<RejectionReason>,
     /// Fields for the reply: the price and a quote. None in a dry run.
     pub(super) fields: Vec<(&'static str, String)>,
-}
-
-/// A rejected request.
-pub(super) struct RejectedRequest {
-    pub(super) reason: RejectionReason,
-    /// Name and price of the current offer, if prices apply.
-    pub(super) current: Option<(String, String)>,
-    /// Estimated time until a retry may succeed:
-    ///
-    /// - rate or quote used up: the time until the next request is admitted
-    /// - limit: the mean time of a reply, when the requests in service will have ended
-    /// - price: the interval of price updates
-    pub(super) retry_after: Span,
 }
 
 impl AdmissionPolicy {
@@ -562,30 +550,6 @@ impl AdmissionOutcome {
     pub(super) const fn price(&self) -> Option<Money> {
         let (Self::Admitted(request, ..) | Self::Waits(request, ..)) = self;
         request.price
-    }
-}
-
-impl RejectedRequest {
-    fn by_market(
-        market: &Market,
-        fields: &OfferFields<'_>,
-        refused: &Refused,
-        retry_after: Span,
-    ) -> Self {
-        let name = market.current(fields.is_open).name.clone();
-        Self {
-            reason: RejectionReason::Price(refused.why),
-            current: Some((name, price_text(refused.current))),
-            retry_after,
-        }
-    }
-
-    fn plain(reason: RejectionReason, retry_after: Span) -> Self {
-        Self {
-            reason,
-            current: None,
-            retry_after,
-        }
     }
 }
 

@@ -16,7 +16,7 @@ use crate::clock::now;
 pub(super) type Waiters = HashMap<Ticket, Sender<Option<u32>>>;
 
 /// A slot that a waiting request got.
-pub(super) struct Slot {
+pub(super) struct GrantedSlot {
     pub(super) at: Instant,
     pub(super) ticket: Ticket,
     pub(super) held: HeldLimits,
@@ -58,7 +58,7 @@ impl<'p> WaitingRequest<'p> {
     }
 
     /// Waits until the request gets a slot, at most this long.
-    pub(super) async fn wait(mut self, longest: Span) -> Option<Slot> {
+    pub(super) async fn wait(mut self, longest: Span) -> Option<GrantedSlot> {
         let in_service = match timeout(longest.into(), &mut self.result).await {
             Ok(result) => {
                 self.is_over = true;
@@ -66,7 +66,7 @@ impl<'p> WaitingRequest<'p> {
             }
             Err(_) => self.give_up()?,
         };
-        Some(Slot {
+        Some(GrantedSlot {
             at: now(),
             ticket: self.ticket,
             held: std::mem::take(&mut self.held),

@@ -29,10 +29,11 @@ pub struct Protection {
     pub least: u32,
     /// Policies `limit` and `prices`: upper bound of the limit. At least `least`.
     pub most: u32,
-    /// Policy `limit`: longest time that a request waits for one in service to end. A quarter of it while requests have
-    /// waited without a break for this time. 0 rejects at once.
+    /// Policy `limit`, and `prices` with accounts: longest time that a request waits for a slot. A quarter of it after
+    /// its client has had waiting requests for this time without a break. 0 rejects at once.
     pub wait: Span,
-    /// Policy `limit`: maximum number of waiting requests. Beyond it the least important one is rejected.
+    /// Policy `limit`, and `prices` with accounts: maximum number of waiting requests. Beyond it the least important
+    /// one is rejected.
     pub waiting: u32,
     /// Policy `limit`: tiers of importance, the most important one first.
     #[serde(rename = "tier")]

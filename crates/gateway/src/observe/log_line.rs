@@ -217,7 +217,6 @@ mod tests {
     fn line() -> AccessLine<'static> {
         AccessLine {
             time: 1_700_000_000.25,
-            account: None,
             client: "2001:db8::1".parse().unwrap(),
             account: None,
             method: "GET".into(),

@@ -7,7 +7,7 @@ use std::sync::{Arc, Mutex};
 use std::thread;
 
 use posthaste_admission::Amount;
-use posthaste_broker_client::accounts::{AccountKey, Report};
+use posthaste_broker_client::accounts::{AccountKey, ChargeReport};
 use posthaste_gateway::{GatewayConfig, RunningGateway, start};
 use serde_json::json;
 use tempfile::NamedTempFile;
@@ -86,7 +86,7 @@ impl StandInState {
                 .contains("authorization: bearer pht_gateway")
         );
         let (_, body) = request.split_once("\r\n\r\n").unwrap();
-        let report: Report = serde_json::from_str(body).unwrap();
+        let report: ChargeReport = serde_json::from_str(body).unwrap();
         let mut booked = self.booked.lock().unwrap();
         let last = booked.0.entry(report.gateway.to_string()).or_default();
         if report.sequence > *last {

@@ -16,7 +16,7 @@ use super::{Failure, print};
 /// Number of entries per page of a list.
 const PAGE: usize = 1_000;
 
-/// Give clients budgets, and see what they were charged.
+/// Give clients budgets, and list their charges.
 #[derive(clap::Args)]
 #[command(after_help = "\
 Examples:
@@ -35,14 +35,14 @@ Examples:
 Exit codes: 0 all well, 2 usage, 3 the broker refused or cannot be reached.")]
 pub(crate) struct Args {
     #[command(subcommand)]
-    verb: Verb,
+    verb: AccountVerb,
 }
 
 #[derive(clap::Subcommand)]
-enum Verb {
-    /// Add an account and print its API key, which is shown once
+enum AccountVerb {
+    /// Add an account and print its API key, once
     Add(Box<Add>),
-    /// Every account by name, with what it has spent in this period (CSV)
+    /// Every account by name, with its spending in this period (CSV)
     List {
         #[command(flatten)]
         broker: BrokerAccess,
@@ -59,7 +59,7 @@ enum Verb {
         #[command(flatten)]
         broker: BrokerAccess,
     },
-    /// What was charged, the oldest first (CSV)
+    /// Booked charges, the oldest first (CSV)
     Charges {
         /// Only this account
         #[arg(long, value_name = "NAME")]
@@ -89,7 +89,7 @@ struct Add {
     /// Length of a period, counted from 1970: the whole budget is there again when one ends
     #[arg(long, value_name = "TIME", default_value = "24h")]
     period: Span,
-    /// Price that requests accept which state none, as 0.05EUR
+    /// Price accepted by requests that state none, as 0.05EUR
     #[arg(long, value_name = "PRICE", value_parser = price)]
     max_price: Option<Money>,
     /// Subject of the client's certificate, as openssl x509 -noout -subject -nameopt RFC2253 shows it
@@ -116,7 +116,7 @@ struct Change {
     /// Length of a period
     #[arg(long, value_name = "TIME")]
     period: Option<Span>,
-    /// Price that requests accept which state none
+    /// Price accepted by requests that state none
     #[arg(long, value_name = "PRICE", value_parser = price, conflicts_with = "no_max_price")]
     max_price: Option<Money>,
     /// Requests that state no price accept none
@@ -141,11 +141,11 @@ struct Change {
 impl Args {
     pub(crate) fn run(self) -> Result<(), Failure> {
         match self.verb {
-            Verb::Add(add) => add.run(),
-            Verb::List { broker, json } => list(&operator(&broker)?, json),
-            Verb::Change(change) => change.run(),
-            Verb::Close { name, broker } => wait(operator(&broker)?.close_account(&name)),
-            Verb::Charges {
+            AccountVerb::Add(add) => add.run(),
+            AccountVerb::List { broker, json } => list(&operator(&broker)?, json),
+            AccountVerb::Change(change) => change.run(),
+            AccountVerb::Close { name, broker } => wait(operator(&broker)?.close_account(&name)),
+            AccountVerb::Charges {
                 account,
                 from,
                 until,

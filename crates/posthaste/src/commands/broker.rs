@@ -86,9 +86,9 @@ enum Verb {
 enum TokenCommand {
     /// Make a token for a provider, a gateway or an operator; it is shown once
     New {
-        /// Whose offers it may change, or for other roles any name
+        /// Provider of the offers that it may change, or for other roles any name
         provider: String,
-        /// What it is for: provider publishes offers, gateway reports charges, operator keeps accounts
+        /// Purpose: provider publishes offers, gateway reports charges, operator keeps accounts
         #[arg(long, value_name = "ROLE", default_value = "provider")]
         role: TokenRole,
         #[command(flatten)]

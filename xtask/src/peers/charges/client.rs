@@ -1,4 +1,4 @@
-//! Clients that pay: they add up the prices of their replies.
+//! ChargedClients that pay: they add up the prices of their replies.
 
 use std::io::{Read as _, Write as _};
 use std::net::{SocketAddr, TcpStream};
@@ -9,14 +9,14 @@ use std::time::Duration;
 
 use super::system::{GATEWAYS, PRICE};
 
-/// Clients of each account at each gateway.
+/// ChargedClients of each account at each gateway.
 const CLIENTS: usize = 2;
 
 /// Time limit of a reply, long beyond the time in which the upstream replies.
 const PATIENCE: Duration = Duration::from_secs(60);
 
 /// Running clients.
-pub(super) struct Clients {
+pub(super) struct ChargedClients {
     stops: Arc<AtomicBool>,
     /// Number of the account, and its thread.
     threads: Vec<(usize, JoinHandle<Paid>)>,
@@ -34,7 +34,7 @@ pub(super) struct Paid {
 }
 
 /// One request.
-enum Reply {
+enum ChargedReply {
     /// Not sent: no connection.
     Unsent,
     /// Sent, and no complete head of a reply.
@@ -43,7 +43,7 @@ enum Reply {
     Price(u64),
 }
 
-impl Clients {
+impl ChargedClients {
     /// Starts clients of each account: the first ones at the gateway of their number, those of the last at each.
     pub(super) fn start(gateways: &[SocketAddr], keys: &[String]) -> Self {
         let stops = Arc::<AtomicBool>::default();
@@ -80,22 +80,22 @@ fn pay(address: SocketAddr, key: &str, stops: &AtomicBool) -> Paid {
     let mut paid = Paid::default();
     while !stops.load(Relaxed) {
         match ask(address, key) {
-            Reply::Price(0) => std::thread::sleep(Duration::from_millis(5)),
-            Reply::Price(micros) => {
+            ChargedReply::Price(0) => std::thread::sleep(Duration::from_millis(5)),
+            ChargedReply::Price(micros) => {
                 paid.replies += 1;
                 paid.micros += micros;
             }
-            Reply::CutOff => paid.cut_off += PRICE,
-            Reply::Unsent => std::thread::sleep(Duration::from_millis(20)),
+            ChargedReply::CutOff => paid.cut_off += PRICE,
+            ChargedReply::Unsent => std::thread::sleep(Duration::from_millis(20)),
         }
     }
     paid
 }
 
 /// Sends a request on a new connection.
-fn ask(address: SocketAddr, key: &str) -> Reply {
+fn ask(address: SocketAddr, key: &str) -> ChargedReply {
     let Ok(mut stream) = TcpStream::connect(address) else {
-        return Reply::Unsent;
+        return ChargedReply::Unsent;
     };
     let request = format!(
         "GET / HTTP/1.1\r\nHost: s\r\nAuthorization: Bearer {key}\r\nConnection: close\r\n\r\n"
@@ -103,18 +103,18 @@ fn ask(address: SocketAddr, key: &str) -> Reply {
     // A limit that cannot be set is one of the connection.
     let _ = stream.set_read_timeout(Some(PATIENCE));
     if stream.write_all(request.as_bytes()).is_err() {
-        return Reply::CutOff;
+        return ChargedReply::CutOff;
     }
     let mut reply = Vec::new();
     // A reset after the reply leaves what was read.
     let _ = stream.read_to_end(&mut reply);
     let text = String::from_utf8_lossy(&reply);
     let Some((head, _)) = text.split_once("\r\n\r\n") else {
-        return Reply::CutOff;
+        return ChargedReply::CutOff;
     };
     let mut lines = head.lines().filter_map(|line| line.split_once(": "));
     let price = lines.find(|(name, _)| name.eq_ignore_ascii_case("price"));
-    Reply::Price(price.map_or(0, |(_, price)| micros(price)))
+    ChargedReply::Price(price.map_or(0, |(_, price)| micros(price)))
 }
 
 /// Millionths of an amount, such as `0.01 EUR`.

@@ -1,6 +1,6 @@
 //! Charges while gateways, broker and PostgreSQL are killed at random moments.
 //!
-//! Two gateways charge requests of three accounts, one of which both share, at one broker on a PostgreSQL. Clients add
+//! Two gateways charge requests of three accounts, one of which both share, at one broker on a PostgreSQL. ChargedClients add
 //! up the prices of their replies. In the end the booked charges of each account are compared with that sum:
 //!
 //! - At least the sum is booked, except for `accounts.unreported` of each life of a gateway that was killed.
@@ -14,8 +14,8 @@ use std::time::Duration;
 
 use serde_json::Value;
 
-use self::client::{Clients, Paid};
-use self::system::{ACCOUNTS, GATEWAYS, System, UNREPORTED, Victim};
+use self::client::{ChargedClients, Paid};
+use self::system::{ACCOUNTS, ChargeSystem, GATEWAYS, UNREPORTED, Victim};
 use crate::error::{Outcome, check};
 use crate::site::Site;
 
@@ -69,9 +69,9 @@ pub(crate) fn charges(site: &Site) -> Outcome<()> {
 
 /// Kills processes so often and compares. Lost and doubled charges are no failure here.
 pub(crate) fn killed(site: &Site, kills: u64) -> Outcome<Comparison> {
-    let mut system = System::start(site)?;
-    let clients = Clients::start(&system.gateways()?, &system.keys);
-    let mut chance = Chance(0x9e37_79b9_7f4a_7c15);
+    let mut system = ChargeSystem::start(site)?;
+    let clients = ChargedClients::start(&system.gateways()?, &system.keys);
+    let mut chance = KillChance(0x9e37_79b9_7f4a_7c15);
     let mut killed: BTreeMap<usize, u64> = BTreeMap::new();
     for _ in 0..kills {
         std::thread::sleep(Duration::from_millis(chance.below(LONGEST)));
@@ -124,7 +124,7 @@ pub(crate) fn killed(site: &Site, kills: u64) -> Outcome<Comparison> {
 }
 
 /// Booked money of each account, in millionths, from the audit record.
-fn booked(system: &System<'_>) -> Outcome<BTreeMap<String, u64>> {
+fn booked(system: &ChargeSystem<'_>) -> Outcome<BTreeMap<String, u64>> {
     let mut sums = BTreeMap::new();
     for line in system.charges()?.lines() {
         let record: Value = serde_json::from_str(line).unwrap_or_default();
@@ -140,9 +140,9 @@ fn units(micros: u64) -> String {
 }
 
 /// Random moments and victims (SplitMix64).
-struct Chance(u64);
+struct KillChance(u64);
 
-impl Chance {
+impl KillChance {
     fn below(&mut self, end: u64) -> u64 {
         self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
         let mixed = (self.0 ^ (self.0 >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);

@@ -29,7 +29,7 @@ pub(super) const UNREPORTED: u64 = 200_000;
 const DRAIN: Duration = Duration::from_secs(60);
 
 /// The system. Each part can be killed and started again at its address.
-pub(super) struct System<'s> {
+pub(super) struct ChargeSystem<'s> {
     site: &'s Site,
     postgres: Postgres,
     broker_address: SocketAddr,
@@ -59,7 +59,7 @@ impl Victim {
     }
 }
 
-impl<'s> System<'s> {
+impl<'s> ChargeSystem<'s> {
     /// Starts all parts.
     pub(super) fn start(site: &'s Site) -> Outcome<Self> {
         let postgres = Postgres::start(site)?;

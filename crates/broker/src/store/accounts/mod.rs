@@ -7,7 +7,7 @@ pub(crate) mod plan;
 
 use jiff::Timestamp;
 use posthaste_broker_client::accounts::{
-    AccountChange, AccountState, ChargeQuery, ChargeRecord, Hex, NewAccount, Report,
+    AccountChange, AccountState, ChargeQuery, ChargeRecord, ChargeReport, Hex, NewAccount,
 };
 use posthaste_qos::Money;
 use posthaste_units::Span;
@@ -51,7 +51,11 @@ pub(crate) trait AccountStore {
     fn close_account(&mut self, name: &str, now: Timestamp) -> Result<AccountOutcome, StoreError>;
 
     /// Books a report in one transaction, once. After an error it may or may not have been booked.
-    fn report(&mut self, report: &Report, now: Timestamp) -> Result<ReportOutcome, StoreError>;
+    fn report(
+        &mut self,
+        report: &ChargeReport,
+        now: Timestamp,
+    ) -> Result<ReportOutcome, StoreError>;
 
     /// Returns booked charges by number.
     fn charges(&mut self, query: &ChargeQuery) -> Result<Vec<ChargeRecord>, StoreError>;

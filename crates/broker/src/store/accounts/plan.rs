@@ -3,7 +3,7 @@
 //! Periods are counted from 1970 by the broker's clock. A charge belongs to the period in which it is booked. A clock
 //! that is set back, or that of another broker that is behind, does not reopen a period.
 
-use posthaste_broker_client::accounts::{AccountChange, Report};
+use posthaste_broker_client::accounts::{AccountChange, ChargeReport};
 use posthaste_qos::Money;
 
 use super::{AccountOutcome, StoredAccount, micros_of};
@@ -27,7 +27,7 @@ pub(crate) enum Booking {
 ///
 /// A gateway begins with an empty report, so that a batch of an unknown gateway is one that was forgotten. It might
 /// have been booked, and is refused.
-pub(crate) fn booking(report: &Report, last: Option<u64>) -> Booking {
+pub(crate) fn booking(report: &ChargeReport, last: Option<u64>) -> Booking {
     match (last, report.charges.is_empty()) {
         (None, true) if report.sequence == 0 => Booking::Begin,
         (None, _) => Booking::Refuse,
@@ -113,13 +113,13 @@ mod tests {
 
     use super::*;
 
-    fn report(sequence: u64, charges: usize) -> Report {
+    fn report(sequence: u64, charges: usize) -> ChargeReport {
         let charge = ReportedCharge {
             account: "ada".to_owned(),
             charge: Money::new("1", "EUR".parse().unwrap()).unwrap(),
             requests: 1,
         };
-        Report {
+        ChargeReport {
             gateway: Hex([1; 16]),
             sequence,
             known: 0,

@@ -7,7 +7,7 @@ use std::collections::BTreeMap;
 
 use jiff::Timestamp;
 use posthaste_broker_client::accounts::{
-    AccountChange, ChargeQuery, ChargeRecord, Hex, NewAccount, Report,
+    AccountChange, ChargeQuery, ChargeRecord, ChargeReport, Hex, NewAccount,
 };
 use tokio_postgres::Row;
 
@@ -72,7 +72,11 @@ impl AccountStore for Postgres {
         self.edit(name, |account| plan::close(account, now.as_microsecond()))
     }
 
-    fn report(&mut self, report: &Report, now: Timestamp) -> Result<ReportOutcome, StoreError> {
+    fn report(
+        &mut self,
+        report: &ChargeReport,
+        now: Timestamp,
+    ) -> Result<ReportOutcome, StoreError> {
         let at = now.as_microsecond();
         self.call(async |session| {
             let before = session.gateway(report).await?;
@@ -240,14 +244,14 @@ impl Session {
     }
 
     /// Number of the last booked batch of a gateway, and the time of its last report.
-    async fn gateway(&self, report: &Report) -> Result<Option<(u64, i64)>, StoreError> {
+    async fn gateway(&self, report: &ChargeReport) -> Result<Option<(u64, i64)>, StoreError> {
         let Self { client, statements } = self;
         let gateway = &report.gateway.0[..];
         let found = client.query(&statements.gateway, &[&gateway]).await?;
         Ok(found.first().map(|row| (number(row, 0), row.get(1))))
     }
 
-    async fn note_gateway(&self, report: &Report, at: i64) -> Result<(), StoreError> {
+    async fn note_gateway(&self, report: &ChargeReport, at: i64) -> Result<(), StoreError> {
         let Self { client, statements } = self;
         let gateway = &report.gateway.0[..];
         let values: [Value<'_>; 3] = [&gateway, &(report.sequence as i64), &at];
@@ -258,7 +262,7 @@ impl Session {
     /// Books the charges of a report. Returns an outcome if one of them is wrong.
     async fn book(
         &self,
-        report: &Report,
+        report: &ChargeReport,
         at: i64,
         last: i64,
     ) -> Result<Option<ReportOutcome>, StoreError> {

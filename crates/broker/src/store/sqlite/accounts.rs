@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use jiff::Timestamp;
 use posthaste_broker_client::accounts::{
-    AccountChange, ChargeQuery, ChargeRecord, Hex, NewAccount, Report,
+    AccountChange, ChargeQuery, ChargeRecord, ChargeReport, Hex, NewAccount,
 };
 use rusqlite::{Connection, OptionalExtension as _, Row, Transaction, params};
 
@@ -71,7 +71,11 @@ impl AccountStore for Sqlite {
         self.edit(name, |account| plan::close(account, now.as_microsecond()))
     }
 
-    fn report(&mut self, report: &Report, now: Timestamp) -> Result<ReportOutcome, StoreError> {
+    fn report(
+        &mut self,
+        report: &ChargeReport,
+        now: Timestamp,
+    ) -> Result<ReportOutcome, StoreError> {
         let (gateway, at) = (report.gateway.0, now.as_microsecond());
         let known = |connection: &Connection| {
             let sql = "SELECT last, seen FROM gateways WHERE gateway = ?1";
@@ -214,7 +218,7 @@ impl Sqlite {
 /// Books the charges of a report. Returns an outcome if one of them is wrong.
 fn book(
     transaction: &Transaction<'_>,
-    report: &Report,
+    report: &ChargeReport,
     at: i64,
 ) -> rusqlite::Result<Option<ReportOutcome>> {
     let mut insert = transaction.prepare_cached(

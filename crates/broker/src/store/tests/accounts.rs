@@ -2,7 +2,7 @@
 
 use jiff::Timestamp;
 use posthaste_broker_client::accounts::{
-    AccountChange, ChargeQuery, Hex, NewAccount, Report, ReportedCharge,
+    AccountChange, ChargeQuery, ChargeReport, Hex, NewAccount, ReportedCharge,
 };
 use posthaste_qos::Money;
 use posthaste_units::Span;
@@ -45,13 +45,13 @@ fn add(store: &mut dyn Store, names: &[&str]) {
     }
 }
 
-fn report(gateway: u8, sequence: u64, charges: &[(&str, u64)]) -> Report {
+fn report(gateway: u8, sequence: u64, charges: &[(&str, u64)]) -> ChargeReport {
     let charges = charges.iter().map(|(account, cents)| ReportedCharge {
         account: (*account).to_owned(),
         charge: eur(*cents),
         requests: 2,
     });
-    Report {
+    ChargeReport {
         gateway: Hex([gateway; 16]),
         sequence,
         known: 0,
@@ -61,7 +61,7 @@ fn report(gateway: u8, sequence: u64, charges: &[(&str, u64)]) -> Report {
 
 /// Books a report. Returns true if it was booked before.
 #[track_caller]
-fn book(store: &mut dyn Store, report: &Report, now: Timestamp) -> bool {
+fn book(store: &mut dyn Store, report: &ChargeReport, now: Timestamp) -> bool {
     match store.report(report, now).unwrap() {
         ReportOutcome::Booked { is_repeated, .. } => is_repeated,
         other => panic!("{other:?}"),
@@ -109,7 +109,7 @@ fn gateways_learn_what_others_have_charged(world: &TestStore) {
     };
     assert_eq!(accounts.len(), 2);
     book(&mut *one, &report(1, 1, &[("bob", 30)]), later(1));
-    let seen = Report {
+    let seen = ChargeReport {
         known,
         ..report(2, 0, &[])
     };

@@ -5,7 +5,7 @@ use std::time::{Duration, Instant};
 
 use jiff::Timestamp;
 use posthaste_broker_client::accounts::{
-    AccountChange, ChargeQuery, ChargeRecord, NewAccount, Report,
+    AccountChange, ChargeQuery, ChargeRecord, ChargeReport, NewAccount,
 };
 use posthaste_qos::Offer;
 use tokio::sync::broadcast::error::TryRecvError;
@@ -133,7 +133,11 @@ impl AccountStore for Faulty {
         self.store.close_account(name, now)
     }
 
-    fn report(&mut self, report: &Report, now: Timestamp) -> Result<ReportOutcome, StoreError> {
+    fn report(
+        &mut self,
+        report: &ChargeReport,
+        now: Timestamp,
+    ) -> Result<ReportOutcome, StoreError> {
         self.faults.check(true)?;
         self.store.report(report, now)
     }
