@@ -33,7 +33,7 @@ pub enum TokenRole {
     /// Publishes offers.
     #[default]
     Provider,
-    /// Reports charges.
+    /// Reports charges and measured quality.
     Gateway,
     /// Adds, changes and closes accounts, and reads charges.
     Operator,

@@ -60,7 +60,7 @@ pub struct OfferRouting {
 pub struct OfferReport {
     /// Name of this gateway at the broker.
     pub gateway: String,
-    /// File with the token of that name: `posthaste broker token new NAME`.
+    /// File with the token of that name: `posthaste broker token new --role gateway NAME`.
     pub token: PathBuf,
 }
 
