@@ -6,6 +6,7 @@
 use std::f64::consts::TAU;
 use std::net::SocketAddr;
 
+use posthaste_broker_client::accounts::AccountKey;
 use posthaste_load::{Arrivals, Backoff, Pace, Plan, RateStep, RequestSpec, RetryPolicy};
 use posthaste_study::Failure;
 use posthaste_study::lab::Cores;
@@ -21,21 +22,38 @@ pub(super) const DEADLINE: Span = Span::from_millis(200);
 pub(super) const TIMEOUT: Span = Span::from_secs(1);
 /// Number of clients. The first one is hostile in [`ScenarioKind::Hostile`].
 pub(super) const CLIENTS: usize = 10;
+/// Field with the API key of a client.
+pub(super) const KEY_FIELD: &str = "X-Api-Key";
 /// Length of the parts in which the recovery after a storm is observed.
 pub(super) const SLICE: Span = Span::from_millis(250);
 
 /// Important load, as a share of the capacity.
 const IMPORTANT: f64 = 0.5;
+/// Requests per second of each client in its equal part of the capacity: important and other.
+pub(super) const FAIR: [f64; 2] = {
+    let all = CAPACITY / CLIENTS as f64;
+    [IMPORTANT * all, (1.0 - IMPORTANT) * all]
+};
+/// Maximum price that a request states, in millionths of EUR: important and other.
+pub(super) const MAX_PRICES: [u64; 2] = [900_000, 100_000];
 /// Load that can be served, as a share of the capacity.
 const NORMAL: f64 = 0.8;
 /// Load of the hostile client compared with that of each other client.
 const HOSTILE: f64 = 10.0;
+/// Maximum price that the hostile client states, in millionths of EUR.
+const HOSTILE_PRICE: u64 = 1_000_000_000;
 /// Load of each other client next to a hostile one, as a share of the capacity: together less than the capacity.
 const MODEST: f64 = 0.1;
 /// Straight lines per period of a sine.
 const CHORDS: u64 = 16;
 /// Retries of each request in a storm.
 const RETRIES: u32 = 3;
+
+/// Makes an API key for each client.
+pub(super) fn keys() -> Result<Vec<AccountKey>, Failure> {
+    let keys = (0..CLIENTS).map(|_| AccountKey::make());
+    Ok(keys.collect::<Result<_, _>>()?)
+}
 
 /// Course of the load.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -152,7 +170,8 @@ impl Scenario {
         CAPACITY * work.sum::<f64>()
     }
 
-    /// The plans of the important and of the other requests to a proxy. They run at the same time.
+    /// The plans of the important and of the other requests to a proxy. They run at the same time. Each client has the
+    /// key of its number.
     pub(super) fn plans(
         &self,
         proxy: SocketAddr,
@@ -160,6 +179,7 @@ impl Scenario {
         lengths: &PhaseLengths,
         seed: Seed,
         cores: Cores,
+        keys: &[AccountKey],
     ) -> Result<[Plan; 2], Failure> {
         let plan = |important: bool| {
             let step = |part: &LoadStretch| {
@@ -179,7 +199,9 @@ impl Scenario {
             };
             let steps = self.course(lengths);
             let steps = steps.iter().map(step).collect::<Result<_, _>>()?;
-            let requests = (0..CLIENTS).map(|client| self.request(proxy, page, client, important));
+            let clients = keys.iter().enumerate();
+            let requests = clients
+                .map(|client| self.request(format!("http://{proxy}{page}"), client, important));
             let pace = Pace::Open {
                 arrivals: Arrivals::Poisson,
                 steps,
@@ -205,22 +227,21 @@ impl Scenario {
         Ok([plan(true)?, plan(false)?])
     }
 
-    /// The request of a client. It states its client, its tier and its maximum price.
+    /// The request of a client. It states its client, its key, its tier and its maximum price.
     fn request(
         &self,
-        proxy: SocketAddr,
-        page: &str,
-        client: usize,
+        url: String,
+        (client, key): (usize, &AccountKey),
         important: bool,
     ) -> RequestSpec {
         let is_hostile = self.kind == ScenarioKind::Hostile && client == 0;
         let tier = if important { "important" } else { "other" };
-        let price = match (is_hostile, important) {
+        let price = match is_hostile {
             // A maximum price costs nothing to state.
-            (true, _) => "1000 EUR",
-            (false, true) => "0.90 EUR",
-            (false, false) => "0.10 EUR",
+            true => HOSTILE_PRICE,
+            false => MAX_PRICES[usize::from(!important)],
         };
+        let price = format!("{} EUR", posthaste_qos::decimal_text(price));
         let field = |name: &str, value: &str| (name.to_owned(), value.to_owned());
         RequestSpec {
             name: format!("{client} {tier}"),
@@ -234,16 +255,19 @@ impl Scenario {
             },
             headers: vec![
                 field("X-Client", &client.to_string()),
+                field(KEY_FIELD, key.secret()),
                 field("X-Tier", tier),
-                field("Max-Price", price),
+                field("Max-Price", &price),
             ],
-            ..RequestSpec::get(format!("http://{proxy}{page}"))
+            ..RequestSpec::get(url)
         }
     }
 }
 
 #[cfg(test)]
 mod tests {
+    use std::collections::HashSet;
+
     use super::*;
 
     const LENGTHS: PhaseLengths = PhaseLengths {
@@ -260,7 +284,7 @@ mod tests {
             generator: None,
         };
         scenario
-            .plans(proxy, "/", &LENGTHS, Seed(1), cores)
+            .plans(proxy, "/", &LENGTHS, Seed(1), cores, &keys().unwrap())
             .unwrap()
     }
 
@@ -302,6 +326,20 @@ mod tests {
             rates[1..].iter().all(|rate| (rate - 20.0).abs() < 0.1),
             "{rates:?}"
         );
+    }
+
+    #[test]
+    fn each_request_has_the_key_of_its_client() {
+        let plans = plans(Scenario::hostile());
+        let keys = plans.each_ref().map(|plan| {
+            let fields = plan.requests.iter().flat_map(|request| &request.headers);
+            let keys = fields.filter(|(name, _)| name == KEY_FIELD);
+            keys.map(|(_, key)| key.clone()).collect::<Vec<_>>()
+        });
+        assert_eq!(keys[0].len(), CLIENTS);
+        assert_eq!(keys[0], keys[1]);
+        let different: HashSet<&String> = keys[0].iter().collect();
+        assert_eq!(different.len(), CLIENTS);
     }
 
     #[test]

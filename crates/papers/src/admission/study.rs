@@ -4,6 +4,7 @@
 //! the limit is void. It is repeated, and recorded as void if that does not help.
 
 use posthaste_bookshop::BookshopConfig;
+use posthaste_broker_client::accounts::AccountKey;
 use posthaste_load::Backoff;
 use posthaste_study::lab::{Cores, starting};
 use posthaste_study::{Conditions, Failure, Needs, RecordTable, RecordValue, Records, Study};
@@ -12,7 +13,7 @@ use posthaste_units::{Seed, Span};
 use super::competitors::{COMPETITORS, Competitor};
 use super::measuring::{AdmissionRun, jain, measure};
 use super::scenarios::{
-    CAPACITY, CLIENTS, DEADLINE, PhaseLengths, SERVICE, Scenario, ScenarioKind, TIMEOUT,
+    CAPACITY, CLIENTS, DEADLINE, PhaseLengths, SERVICE, Scenario, ScenarioKind, TIMEOUT, keys,
 };
 use crate::testbed::program::Folder;
 use crate::testbed::shop::fetch;
@@ -89,6 +90,7 @@ pub(super) fn study(
 ) -> Result<Records, Failure> {
     let cores = Cores::here();
     let folder = Folder::new();
+    let keys = keys()?;
     let mut records = Records::new();
     describe(&mut records, extent, cores);
     let mut runs = RecordTable::new([
@@ -124,6 +126,7 @@ pub(super) fn study(
         let environment = RunEnvironment {
             folder: &folder,
             cores,
+            keys: &keys,
         };
         match one(
             conditions,
@@ -165,10 +168,12 @@ fn all(extent: &AdmissionExtent) -> Vec<(u64, Scenario, &'static Competitor)> {
     all
 }
 
-/// Folder and cores of a run.
+/// Folder, cores and keys of a run.
 struct RunEnvironment<'p> {
     folder: &'p std::path::Path,
     cores: Cores,
+    /// The API key of each client.
+    keys: &'p [AccountKey],
 }
 
 /// End of a run.
@@ -188,6 +193,11 @@ fn one(
     seed: Seed,
     environment: &RunEnvironment<'_>,
 ) -> Result<Ended, Failure> {
+    let &RunEnvironment {
+        folder,
+        cores,
+        keys,
+    } = environment;
     let mut tries = 0;
     loop {
         tries += 1;
@@ -195,7 +205,7 @@ fn one(
             let _turn = starting();
             posthaste_bookshop::start(BookshopConfig {
                 listen: ([127, 0, 0, 1], 0).into(),
-                cpus: environment.cores.generator.into_iter().collect(),
+                cpus: cores.generator.into_iter().collect(),
                 service: Some(format!("md1:{SERVICE}").parse()?),
                 seed: conditions.seed,
                 ..BookshopConfig::default()
@@ -203,17 +213,17 @@ fn one(
         };
         let isbns = fetch(shop.addr, "/isbns.csv")?;
         let isbn = isbns.lines().nth(1).ok_or("the shop has no book")?;
-        let Some(proxy) = competitor.start(shop.addr, environment.folder, environment.cores)?
-        else {
+        let Some(running) = competitor.start(shop.addr, folder, cores, keys)? else {
             return Ok(Ended::Absent);
         };
         let page = format!("/json/{isbn}");
-        let plans = scenario.plans(proxy.address, &page, lengths, seed, environment.cores)?;
+        let address = running.proxy.address;
+        let plans = scenario.plans(address, &page, lengths, seed, cores, keys)?;
         let after = scenario.parts_after(lengths);
-        let Some(run) = measure(&proxy, &plans, after, conditions.stop)? else {
+        let Some(run) = measure(&running.proxy, &plans, after, conditions.stop)? else {
             return Ok(Ended::Stopped);
         };
-        drop(proxy);
+        drop(running);
         shop.stop();
         if run.void.is_none() || tries == TRIES {
             return Ok(Ended::Run(Box::new(run)));

@@ -132,6 +132,17 @@ impl ProxyUnderTest {
         lines.map(split).collect()
     }
 
+    /// Number of open accounts that a gateway knows. `None` for other proxies, and without accounts.
+    pub(crate) fn open_accounts(&self) -> Result<Option<f64>, Failure> {
+        let Works::Gateway(gateway) = &self.works else {
+            return Ok(None);
+        };
+        let text = fetch(gateway.admin, "/metrics")?;
+        let mut lines = text.lines();
+        let count = lines.find_map(|line| line.strip_prefix("posthaste_gateway_accounts_open "));
+        Ok(count.map(str::parse).transpose()?)
+    }
+
     /// All compression so far, over all steps.
     pub(crate) fn compression(&self) -> Result<CompressionTotals, Failure> {
         let sum = |name| {
