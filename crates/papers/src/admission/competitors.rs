@@ -90,12 +90,14 @@ pub(super) const COMPETITORS: [Competitor; 11] = [
     },
     Competitor {
         name: LIMIT,
-        kind: CompetitorKind::Gateway("[protection]\npolicy = \"limit\"\nclient = \"X-Client\"\n"),
+        kind: CompetitorKind::Gateway(
+            "[protection]\npolicy = \"limit\"\nwait = \"150ms\"\nclient = \"X-Client\"\n",
+        ),
     },
     Competitor {
         name: TIERS,
         kind: CompetitorKind::Gateway(
-            "[protection]\npolicy = \"limit\"\nclient = \"X-Client\"\n\
+            "[protection]\npolicy = \"limit\"\nwait = \"150ms\"\nclient = \"X-Client\"\n\
              [[protection.tier]]\nname = \"important\"\nshare = \"80%\"\n\
              match = [{ headers = { X-Tier = \"important\" } }]\n\
              [[protection.tier]]\nname = \"other\"\nshare = \"20%\"\n",
