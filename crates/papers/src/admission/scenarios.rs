@@ -42,8 +42,8 @@ const NORMAL: f64 = 0.8;
 const HOSTILE: f64 = 10.0;
 /// Maximum price that the hostile client states, in millionths of EUR.
 const HOSTILE_PRICE: u64 = 1_000_000_000;
-/// Load of each other client next to a hostile one, as a share of the capacity: together less than the capacity.
-const MODEST: f64 = 0.1;
+/// Load of each other client next to a hostile one, as a share of the capacity. Ten such clients are the normal load.
+const MODEST: f64 = NORMAL / CLIENTS as f64;
 /// Straight lines per period of a sine.
 const CHORDS: u64 = 16;
 /// Retries of each request in a storm.
@@ -321,9 +321,9 @@ mod tests {
             rates.sum::<f64>() / 4.0
         };
         let rates: Vec<f64> = (0..CLIENTS).map(of_client).collect();
-        assert!((rates[0] - 200.0).abs() < 0.5, "{rates:?}");
+        assert!((rates[0] - 160.0).abs() < 0.5, "{rates:?}");
         assert!(
-            rates[1..].iter().all(|rate| (rate - 20.0).abs() < 0.1),
+            rates[1..].iter().all(|rate| (rate - 16.0).abs() < 0.1),
             "{rates:?}"
         );
     }
