@@ -119,6 +119,7 @@ impl FairQueue {
         let (_, _, client) = *self.heads.first()?;
         let discarded = self.update(client, |queue| queue.waiting.pop_front());
         self.length -= 1;
+        self.forget();
         discarded
     }
 
@@ -134,6 +135,7 @@ impl FairQueue {
         let (_, client) = *self.tails.last()?;
         let discarded = self.update(client, |queue| queue.waiting.pop_back());
         self.length -= 1;
+        self.forget();
         discarded
     }
 
@@ -149,6 +151,7 @@ impl FairQueue {
             place.is_ok_and(|place| queue.waiting.remove(place).is_some())
         });
         self.length -= usize::from(removed);
+        self.forget();
         removed
     }
 
@@ -205,6 +208,22 @@ mod tests {
         (0..100_000).for_each(|number| queue.push(request(number)));
         assert!(std::iter::from_fn(|| queue.pop()).count() == 100_000);
         assert!(queue.is_empty() && queue.heads.is_empty() && queue.tails.is_empty());
+        assert!(queue.clients.len() <= MOST_IDLE);
+    }
+
+    /// As while a service hangs: no request is served, and all are given up.
+    #[test]
+    fn clients_that_give_up_do_not_fill_the_memory() {
+        let mut queue = FairQueue::default();
+        for number in 0..100_000 {
+            queue.push(Waiting {
+                number,
+                client: number,
+                since: Instant::ORIGIN,
+            });
+            assert!(queue.remove(number, number));
+        }
+        assert!(queue.is_empty() && queue.heads.is_empty());
         assert!(queue.clients.len() <= MOST_IDLE);
     }
 
