@@ -137,11 +137,12 @@ impl AdmissionState {
         let served = std::mem::take(&mut self.served) as f64;
         let unpaid = std::mem::take(&mut self.unpaid) as f64;
         // Requests for nothing take what is left. They make the service busy, and are no reason to charge the others.
-        let paid = if served > 0.0 {
-            1.0 - unpaid / served
-        } else {
-            1.0
-        };
+        // Without a reply, the proportion is that of the last ones.
+        if served > 0.0 {
+            sampler.paid = 1.0 - unpaid / served;
+        }
+        let paid = sampler.paid;
+        debug_assert!((0.0..=1.0).contains(&paid), "a proportion of {paid}");
         let is_idle = served == 0.0 && self.tiers.in_service() == 0;
         let measured = measure();
         let busy = match measured.busy {
@@ -195,16 +196,25 @@ impl AdmissionState {
 
 #[cfg(test)]
 mod tests {
+    use posthaste_admission::Payer;
+
     use super::*;
+    use crate::admission::offer_fields::OfferFields;
+    use crate::admission::state::{AdmissionClient, AdmissionOutcome};
     use crate::admission::terms::AdmissionTerms;
     use crate::config::GatewayConfig;
 
-    /// A state whose price is at its maximum, 10 s after the origin.
-    fn expensive() -> AdmissionState {
+    /// A state at price 0.
+    fn cheap() -> AdmissionState {
         let text = "listen = \"127.0.0.1:0\"\n[protection]\npolicy = \"prices\"\n\
                     [[route]]\npath = \"/\"\nupstream = [\"127.0.0.1:9\"]\n";
         let terms = AdmissionTerms::of(&GatewayConfig::read(text).unwrap());
-        let mut state = AdmissionState::new(Instant::ORIGIN, &terms, &Offering::default());
+        AdmissionState::new(Instant::ORIGIN, &terms, &Offering::default())
+    }
+
+    /// A state whose price is at its maximum, 10 s after the origin.
+    fn expensive() -> AdmissionState {
+        let mut state = cheap();
         let ticket = state.tiers.unlimited(0, 0);
         state.tiers.enter(&ticket);
         let busy = measured(1.0, true);
@@ -255,6 +265,40 @@ mod tests {
         assert!(after(0.4, measured(1.0, true)) > 0.8);
         assert_eq!(after(1.2, measured(1.0, true)), 0.0);
         assert_eq!(after(1.2, measured(0.1, false)), 0.0);
+    }
+
+    #[test]
+    fn a_load_of_unpaid_requests_costs_the_others_nothing() {
+        let prices_after = |unpaid: u64| {
+            let mut state = cheap();
+            let ticket = state.tiers.unlimited(0, 0);
+            state.tiers.enter(&ticket);
+            for sample in 0..100 {
+                (state.served, state.unpaid) = (10, unpaid);
+                state.waited = Span::from_millis(100);
+                let at = at(sample as f64 * 0.2);
+                state.sample_prices(at, || measured(1.0, true));
+                // Between replies the proportion is known, too.
+                state.sample_prices(at + Span::from_millis(100), || measured(1.0, true));
+            }
+            price(&state)
+        };
+        assert_eq!(prices_after(10), 0.0);
+        assert!(prices_after(0) > 0.1, "{} if they pay", prices_after(0));
+    }
+
+    /// A thread may still have the accounts of the configuration before.
+    #[test]
+    fn a_request_without_an_account_is_admitted_where_accounts_were_just_removed() {
+        let mut state = expensive();
+        let sender = AdmissionClient {
+            name: "192.0.2.1",
+            hash: 1,
+            tier: 0,
+        };
+        let sender = (sender, Payer::Nobody);
+        let outcome = state.admit(at(10.0), &OfferFields::default(), sender, "/");
+        assert!(matches!(outcome, Ok(AdmissionOutcome::Admitted(..))));
     }
 
     /// It may still work on requests that clients have given up.

@@ -10,6 +10,8 @@ pub(super) struct PriceSampler {
     pub(super) last: Instant,
     /// The last sampled busy share.
     pub(super) busy: f64,
+    /// Proportion of paying requests in the last replies.
+    pub(super) paid: f64,
     /// Known capacity, in requests per second.
     pub(super) capacity: Option<f64>,
     /// Shortest recent mean time of a reply, in seconds.
@@ -22,6 +24,7 @@ impl PriceSampler {
             every: Span::ZERO,
             last: at,
             busy: 0.0,
+            paid: 1.0,
             capacity: None,
             least: None,
         }

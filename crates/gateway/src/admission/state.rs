@@ -182,7 +182,8 @@ impl AdmissionState {
         self.policy = AdmissionPolicy::new(&terms.policy, before, at);
         if self.policy.has_prices() && !had_prices {
             // The counts since the start are no sample.
-            (self.served, self.crowded_out, self.waited) = (0, 0, Span::ZERO);
+            (self.served, self.unpaid, self.crowded_out) = (0, 0, 0);
+            self.waited = Span::ZERO;
             self.prices = PriceSampler::new(at);
         }
         self.is_dry = terms.is_dry;
@@ -228,6 +229,8 @@ impl AdmissionState {
         };
         match admitted.slot {
             Some(tier) => {
+                // There is one tier if accounts have just been removed.
+                let tier = tier.min(self.tiers.count() - 1);
                 let sender = AdmissionClient { tier, ..sender };
                 self.by_slot(at, fields, sender, admitted, held)
             }
