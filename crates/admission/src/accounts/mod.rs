@@ -10,8 +10,8 @@
 //!
 //! # Bounds
 //!
-//! What an account has held, charged and not acknowledged is at most `unreported`, and at most what is left of its
-//! budget by the last reply of the broker. Therefore:
+//! Held, charged and not acknowledged money of an account is at most `unreported`, and at most the rest of its budget
+//! by the last reply of the broker. Therefore:
 //!
 //! - A gateway that is killed loses at most `unreported` of each account.
 //! - A single gateway never exceeds a budget. `n` gateways exceed it together by at most `n - 1` times `unreported`.

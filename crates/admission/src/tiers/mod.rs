@@ -67,7 +67,7 @@ pub struct Ticket {
     generation: u32,
 }
 
-/// What becomes of a request that arrives.
+/// Result for a request that arrives.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Arrival {
     /// It is in service.
@@ -78,7 +78,7 @@ pub enum Arrival {
     Rejected,
 }
 
-/// What becomes of a request that waited.
+/// Result for a request that waited.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Next {
     /// It is in service.
@@ -91,7 +91,7 @@ impl TierTerms {
     /// One tier.
     pub fn single(wait: Span, most_waiting: usize) -> Self {
         Self {
-            shares: vec![Ratio::new(1.0).unwrap_or_default()],
+            shares: vec![Ratio::new(1.0).expect("a share")],
             wait,
             most_waiting,
         }

@@ -46,7 +46,7 @@ pub(crate) struct ChargeReporter {
     every: Span,
 }
 
-/// What follows from a successful exchange.
+/// Consequence of a successful exchange.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Next {
     /// Nothing but the next report in its time.

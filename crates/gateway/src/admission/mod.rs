@@ -60,7 +60,7 @@ pub(crate) struct Admission {
     hasher: RandomState,
 }
 
-/// What admission needs to know of a request besides its head.
+/// Facts about a request, besides its head, that decide about its admission.
 #[derive(Clone, Copy)]
 pub(crate) struct AdmissionSubject<'a> {
     pub(crate) identity: &'a ClientIdentity,

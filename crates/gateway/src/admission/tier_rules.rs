@@ -25,7 +25,7 @@ struct Rule {
     networks: Networks,
 }
 
-/// What the tier of a request depends on.
+/// Facts about a request that decide about its tier.
 pub(crate) struct TierFacts<'a> {
     /// Label of the route.
     pub(crate) route: &'a str,

@@ -22,7 +22,7 @@ pub(super) struct ChargedClients {
     threads: Vec<(usize, JoinHandle<Paid>)>,
 }
 
-/// What the clients of one account have paid.
+/// Payments of the clients of one account.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct Paid {
     /// Replies with a price above 0.
