@@ -86,6 +86,7 @@ fn table(offers: u64, slow: u64, one_price: bool) -> OfferTable<()> {
                 failures: 0,
                 p50: p99 / 2,
                 p99,
+                ..MeasuredQuality::default()
             },
             data: (),
         }

@@ -191,7 +191,7 @@ impl BookRules {
         let endpoint = offer.endpoint.as_deref().ok_or(Exclusion::NoEndpoint)?;
         let class = ClassKey {
             provider: provider.clone(),
-            name: name.split('@').next().unwrap_or_default().to_owned(),
+            name: class_name(name).to_owned(),
             origin: self.origin(endpoint)?,
         };
         Ok(BookedOffer {
@@ -225,6 +225,14 @@ impl BookRules {
             return Err(Exclusion::Path);
         }
         Ok(format!("{}://{host}:{port}", url.scheme()))
+    }
+}
+
+/// The name of an offer before `@`, or all of it if that is empty.
+fn class_name(name: &str) -> &str {
+    match name.split_once('@') {
+        None | Some(("", _)) => name,
+        Some((class, _)) => class,
     }
 }
 
@@ -358,6 +366,7 @@ mod tests {
         book.take(put("a@0.10", Some(offer("http://127.0.0.1:9001"))), &rules);
         let (_, booked) = book.offers().next().unwrap();
         assert_eq!(booked.class.name, "a");
+        assert_eq!(class_name("@0.10"), "@0.10");
         assert!(!book.expire("2025-12-31T23:59:59Z".parse().unwrap()));
         assert!(book.expire("2026-01-01T00:00:00Z".parse().unwrap()));
         assert_eq!((book.offers().count(), book.origins().count()), (0, 0));

@@ -36,7 +36,7 @@ pub(crate) struct ClassKey {
 pub(crate) struct OfferClass {
     pub(crate) key: ClassKey,
     window: Mutex<QualityWindow>,
-    /// Time in which an answer is due, in nanoseconds: the measured median, or the promise.
+    /// Time in which an answer is due, in nanoseconds: the median of the served requests, or the promise.
     due: AtomicU64,
     /// Requests sent.
     pub(crate) requests: AtomicU64,
@@ -67,10 +67,9 @@ impl OfferClass {
     /// Summarises the window, and sets the time in which an answer is due.
     pub(super) fn judge(&self, now: Instant, promised: Option<Span>) -> MeasuredQuality {
         let quality = self.window().quality(now);
-        let due = match quality.is_enough() {
-            true => quality.p50,
-            false => promised.unwrap_or(UNKNOWN),
-        };
+        // Without failures and requests in flight: those of an endpoint that hangs would put their own end off.
+        let usual = quality.usual.filter(|_| quality.is_enough());
+        let due = usual.or(promised).unwrap_or(UNKNOWN);
         self.due.store(due.as_nanos(), Relaxed);
         quality
     }
@@ -116,6 +115,8 @@ impl MeasuredRequest<'_> {
             Err(UpstreamError::Deadline) => self.abandoned(),
             // No endpoint was asked.
             Err(UpstreamError::NoneHealthy) => MeasuredEnd::Unjudged,
+            // It may be no fault of the endpoint, but the request is lost.
+            Err(UpstreamError::Closed(_)) => MeasuredEnd::Failed,
             Err(failure) if failure.says_nothing() => MeasuredEnd::Unjudged,
             Err(_) => MeasuredEnd::Failed,
         };
@@ -203,6 +204,16 @@ mod tests {
             class.start(Upload::new(None)).end::<()>(Err(&failure));
             assert_eq!(counts(&class), expected, "{failure}");
         }
+    }
+
+    #[test]
+    fn abandoned_requests_count_while_most_requests_fail() {
+        let class = class();
+        let reply = Response::builder().status(500).body(()).unwrap();
+        (0..20).for_each(|_| class.start(Upload::new(None)).end(Ok(&reply)));
+        class.judge(now(), Some(Span::ZERO));
+        drop(class.start(Upload::new(None)));
+        assert_eq!(counts(&class), (21, 21));
     }
 
     #[test]

@@ -2,6 +2,7 @@
 
 use std::collections::{BTreeMap, HashMap};
 use std::sync::Arc;
+use std::sync::atomic::Ordering::Relaxed;
 use std::time::Duration;
 
 use hyper::header::HeaderValue;
@@ -9,7 +10,7 @@ use jiff::Timestamp;
 use posthaste_broker_client::Follower;
 use posthaste_qos::selection::{MeasuredQuality, OfferTable, RoutedOffer};
 use posthaste_units::Instant;
-use tokio::task::JoinSet;
+use tokio::task::{JoinError, JoinSet};
 use tokio::time::MissedTickBehavior;
 
 use super::book::{BookedOffer, OfferKey};
@@ -53,8 +54,10 @@ pub(crate) async fn keep(offers: Arc<RouteOffers>, rules: Resolver) {
             () = offers.changed.notified() => {}
             _ = ticks.tick() => {}
             Some(found) = builder.lookups.join_next() => {
-                let (origin, found) = found.expect("a lookup does not panic");
-                builder.found(origin, found);
+                match found {
+                    Ok((origin, found)) => builder.found(origin, found),
+                    Err(error) => builder.lookup_failed(&error),
+                }
             }
         }
         builder.renew();
@@ -139,7 +142,8 @@ impl TableBuilder {
         }
     }
 
-    /// Judges each class once, and forgets those without an offer for longer than the window.
+    /// Judges each class once, and forgets those without an offer: at once if they got no request, otherwise after the
+    /// window.
     fn judge(
         &mut self,
         booked: &[(OfferKey, BookedOffer)],
@@ -159,8 +163,11 @@ impl TableBuilder {
             let quality = class.judge(at, offer.promised.time);
             judged.insert(offer.class.clone(), (class.clone(), quality));
         }
-        self.classes
-            .retain(|_, (_, seen)| at.saturating_since(*seen) <= window);
+        // A class without a request has nothing to remember. Providers choose the names.
+        self.classes.retain(|_, (class, seen)| {
+            let is_used = class.requests.load(Relaxed) > 0;
+            *seen == at || is_used && at.saturating_since(*seen) <= window
+        });
         judged
     }
 
@@ -241,6 +248,17 @@ impl TableBuilder {
                 let endpoint = OfferEndpoint::new(&origin, &offers.route, &rules);
                 (origin, endpoint)
             });
+        }
+    }
+
+    /// A lookup has panicked, as if the system gives no thread. All that are under way are begun again later.
+    fn lookup_failed(&mut self, error: &JoinError) {
+        tracing::error!(%error, "a lookup of an endpoint of offers has failed");
+        self.lookups.detach_all();
+        for state in self.endpoints.values_mut() {
+            if matches!(state, EndpointState::Pending) {
+                *state = EndpointState::Failed(now() + RETRY.into());
+            }
         }
     }
 

@@ -115,6 +115,7 @@ fn passed_over(
         let _ = write!(text, "{comma}{}: {}", offer.data.label, reason.name());
     }
     if end > NAMED && !text.is_empty() {
+        // Of equal price, some may be adequate and busier.
         let _ = write!(text, ", {} more", end - NAMED);
     }
     text

@@ -45,9 +45,10 @@ pub(super) async fn report(offers: Arc<RouteOffers>) {
 fn measured(offers: &RouteOffers) -> QualityReport {
     let published = offers.published();
     let mut classes = BTreeSet::new();
-    let measured = published.table.offers().iter().filter(|offer| {
-        offer.measured.requests > 0 && classes.insert(offer.data.class.key.clone())
-    });
+    let measured =
+        published.table.offers().iter().filter(|offer| {
+            offer.measured.seen() > 0 && classes.insert(offer.data.class.key.clone())
+        });
     let measured = measured.map(measured_offer).take(MAX_MEASURED);
     QualityReport {
         offers: measured.collect(),

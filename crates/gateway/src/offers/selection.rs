@@ -83,15 +83,16 @@ impl OfferUpstreams {
         if end == 0 || !self.shared.is_probe_due() {
             return found;
         }
+        // Requests without a candidate leave the turn to others.
         let last = self.shared.probed.load(Relaxed);
         let in_flight = |endpoint| table.in_flight(endpoint);
         let probe = table.published.table.probe(bounds, end, last, in_flight);
         match probe {
-            Some(probe) => {
+            Some(probe) if self.shared.take_probe() => {
                 self.shared.probed.store(probe.place, Relaxed);
                 Ok(probe)
             }
-            None => found,
+            _ => found,
         }
     }
 

@@ -5,6 +5,7 @@ use std::rc::Rc;
 
 use hyper::header::HeaderValue;
 use hyper::{HeaderMap, Request, Response};
+use jiff::Timestamp;
 use posthaste_qos::selection::Choice;
 use posthaste_serve::Peer;
 use posthaste_units::Dscp;
@@ -97,6 +98,7 @@ impl OfferUpstreams {
         retries: Option<&Retries>,
     ) -> Result<(Response<UpstreamBody>, Destination<'static>), UpstreamError> {
         terms::strip(request.headers_mut());
+        self.choose_again_if_ended(&mut offered)?;
         if let Some(retries) = retries {
             retries.count_request();
         }
@@ -152,6 +154,17 @@ impl OfferUpstreams {
         }
     }
 
+    /// Chooses again if the offer has ended while the request waited.
+    fn choose_again_if_ended(&self, offered: &mut OfferRequest) -> Result<(), UpstreamError> {
+        let offers = offered.table.published.table.offers();
+        if offers[offered.choice.place].expires > Timestamp::now() {
+            return Ok(());
+        }
+        let choice = self.another(offered, &TriedEndpoints::default());
+        offered.choice = choice.ok_or(UpstreamError::NoneHealthy)?;
+        Ok(())
+    }
+
     /// States the offer to its provider, who may ask for it.
     fn name_offer(&self, request: &mut Request<RequestBody>, name: Option<&HeaderValue>) {
         let headers = request.headers_mut();
@@ -161,8 +174,9 @@ impl OfferUpstreams {
         }
     }
 
-    /// Chooses again, without endpoints that took nothing, and with those that had the request last.
+    /// Chooses again at this moment, without endpoints that took nothing, and with those that had the request last.
     fn another(&self, offered: &OfferRequest, tried: &TriedEndpoints) -> Option<Choice> {
+        let bounds = offered.bounds.at(Timestamp::now());
         let choose = |excluded: &dyn Fn(u32) -> bool| {
             let in_flight = |endpoint: u32| match excluded(endpoint) {
                 true => None,
@@ -170,7 +184,7 @@ impl OfferUpstreams {
             };
             let table = &offered.table.published.table;
             table
-                .choose(&offered.bounds, None, self.next_turn(), in_flight)
+                .choose(&bounds, None, self.next_turn(), in_flight)
                 .ok()
         };
         let has_failed = |endpoint: u32| tried.failed.contains(&endpoint);

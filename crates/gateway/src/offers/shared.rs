@@ -26,6 +26,8 @@ pub(crate) struct RouteOffers {
     pub(super) client: BrokerClient,
     /// The client with this gateway's token. `None` if the measurements stay here.
     pub(super) reporter: Option<BrokerClient>,
+    /// This gateway's token.
+    token: Option<String>,
     pub(super) rules: BookRules,
     broker: Mutex<BrokerState>,
     /// Wakes the task that publishes the table.
@@ -66,7 +68,7 @@ pub(crate) struct PublishedTable {
 pub(crate) struct OfferData {
     pub(crate) provider: String,
     pub(crate) class: Arc<OfferClass>,
-    /// The name for fields: printable, at most 64 bytes.
+    /// The name for fields: printable, at most 64 bytes and the end of an escape.
     pub(super) label: String,
     /// `Selected-Offer` of replies.
     pub(super) shown: HeaderValue,
@@ -144,13 +146,15 @@ impl RouteOffers {
             table: OfferTable::new(currency, Vec::new()),
             endpoints: Vec::new(),
         };
+        let client = BrokerClient::new(&offers.broker)?;
+        let token = offers.report.as_ref().map(read_token).transpose()?;
+        let reporter = token
+            .is_some()
+            .then(|| client.clone().with_token(token.clone()));
         Ok(Self {
-            reporter: offers
-                .report
-                .as_ref()
-                .map(|report| reporter(&offers.broker, report))
-                .transpose()?,
-            client: BrokerClient::new(&offers.broker)?,
+            reporter,
+            token,
+            client,
             rules: BookRules {
                 kind: offers.kind.clone(),
                 providers: offers.providers.clone(),
@@ -172,10 +176,14 @@ impl RouteOffers {
         })
     }
 
-    /// True if another configuration of the route leads to the same offers and endpoints.
-    pub(crate) fn serves(&self, route: &RouteConfig) -> bool {
-        let known = &self.route;
-        route.offers.as_ref() == Some(&self.config)
+    /// True if the route of a new configuration has the same offers and endpoints. Files count by their content: a route
+    /// with certificates of its own always begins anew.
+    pub(crate) fn serves(&self, new: &Self) -> bool {
+        let (known, route) = (&self.route, &new.route);
+        new.config == self.config
+            && new.token == self.token
+            && route.authority.is_none()
+            && known.normal_host() == route.normal_host()
             && known.path == route.path
             && known.rewrite == route.rewrite
             && known.health == route.health
@@ -277,18 +285,17 @@ impl RouteOffers {
         read(state, &broker.book)
     }
 
-    /// Returns true for the one request that may be a probe at this time.
+    /// Returns true if a request may be a probe at this time.
     pub(super) fn is_probe_due(&self) -> bool {
-        if self.config.probe.is_zero() {
-            return false;
-        }
+        !self.config.probe.is_zero() && now().as_nanos() >= self.probe_due.load(Relaxed)
+    }
+
+    /// Takes the turn of a probe. Returns true for one request only.
+    pub(super) fn take_probe(&self) -> bool {
         let (now, due) = (now(), self.probe_due.load(Relaxed));
         let next = (now + self.config.probe).as_nanos();
-        now.as_nanos() >= due
-            && self
-                .probe_due
-                .compare_exchange(due, next, Relaxed, Relaxed)
-                .is_ok()
+        let take = || self.probe_due.compare_exchange(due, next, Relaxed, Relaxed);
+        now.as_nanos() >= due && take().is_ok()
     }
 
     pub(super) fn count(&self, decision: OfferDecision) {
@@ -301,14 +308,13 @@ impl RouteOffers {
     }
 }
 
-/// Creates the client for reports. Reads the token of the gateway.
-fn reporter(broker: &str, report: &OfferReport) -> Result<BrokerClient, ResolveError> {
+/// Reads the token of this gateway.
+fn read_token(report: &OfferReport) -> Result<String, ResolveError> {
     let token = fs::read_to_string(&report.token).map_err(|error| ResolveError::ReportToken {
         file: report.token.clone(),
         error,
     })?;
-    let client = BrokerClient::new(broker)?;
-    Ok(client.with_token(Some(token.trim().to_owned())))
+    Ok(token.trim().to_owned())
 }
 
 impl BrokerState {

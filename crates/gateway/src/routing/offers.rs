@@ -9,6 +9,7 @@ use tokio::sync::watch;
 use tokio::task::{AbortHandle, LocalSet};
 
 use super::resolved::ResolvedConfig;
+use crate::config::Resolver;
 use crate::offers::following::keep;
 use crate::offers::shared::RouteOffers;
 
@@ -24,16 +25,18 @@ type Running = HashMap<*const RouteOffers, (Arc<RouteOffers>, AbortHandle)>;
 
 async fn follow(mut configs: watch::Receiver<Arc<ResolvedConfig>>) {
     let mut running = Running::new();
+    let mut rules = Resolver::default();
     loop {
         let config = configs.borrow_and_update().clone();
-        let rules = config.config.resolver.clone();
+        let is_same = rules == config.config.resolver;
+        rules = config.config.resolver.clone();
         let offers = config.routes().filter_map(|route| route.offers.cloned());
         let offers: HashMap<_, _> = offers
             .map(|offers| (Arc::as_ptr(&offers), offers))
             .collect();
         drop(config);
         running.retain(|pointer, (_, task)| {
-            let stays = offers.contains_key(pointer);
+            let stays = is_same && offers.contains_key(pointer);
             if !stays {
                 task.abort();
             }

@@ -102,17 +102,18 @@ impl ResolvedConfig {
     }
 
     /// Takes over health and reports of upstreams from `before`, for routes with the same host, path, checks
-    /// and authority, and the offers of routes whose rules for them stay. Times continue for routes with the same host and path.
+    /// and authority, and the offers of routes whose rules for them stay. Times continue for routes with the same host
+    /// and path.
     fn remember(&mut self, before: &Self) {
         for times in &mut self.times {
             if let Some(known) = before.times.iter().find(|known| known.name == times.name) {
                 *times = known.clone();
             }
         }
-        for (route, offers) in self.config.routes.iter().zip(&mut self.offers) {
+        for offers in self.offers.iter_mut().flatten() {
             let mut known = before.offers.iter().flatten();
-            if let Some(known) = known.find(|known| known.serves(route)) {
-                *offers = Some(known.clone());
+            if let Some(known) = known.find(|known| known.serves(offers)) {
+                *offers = known.clone();
             }
         }
         for (route, upstreams) in self.config.routes.iter().zip(&mut self.upstreams) {

@@ -120,6 +120,15 @@ impl TermBounds {
         }
     }
 
+    /// The same terms at another moment.
+    #[must_use]
+    pub fn at(self, now: Timestamp) -> Self {
+        Self {
+            now: now.as_millisecond(),
+            ..self
+        }
+    }
+
     /// Reason against an offer, apart from its endpoint.
     fn objection(&self, row: &Row) -> Option<PassReason> {
         if self.is_adequate(row) && row.price <= self.price {

@@ -53,10 +53,14 @@ pub enum MeasuredEnd {
 /// Summary of a window.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct MeasuredQuality {
-    /// Requests that ended in the window, and those in flight for longer than `p99` of the ended ones.
+    /// Requests that ended in the window.
     pub requests: u32,
     /// Failed ones of them.
     pub failures: u32,
+    /// Requests in flight for longer than the 99th percentile of the served ones.
+    pub overdue: u32,
+    /// Median of the served requests alone. `None` without one.
+    pub usual: Option<Span>,
     /// Upper bound of the median. [`Span::MAX`] is slower than any bound.
     pub p50: Span,
     /// Upper bound of the 99th percentile. [`Span::MAX`] is slower than any bound.
@@ -82,10 +86,15 @@ struct InFlight {
 impl MeasuredQuality {
     /// True if there are enough requests for a judgement.
     pub const fn is_enough(&self) -> bool {
-        self.requests >= MIN_REQUESTS
+        self.seen() >= MIN_REQUESTS
     }
 
-    /// Share of requests that did not fail, 0 to 1. 1 without requests.
+    /// Requests on which the percentiles rest.
+    pub const fn seen(&self) -> u32 {
+        self.requests.saturating_add(self.overdue)
+    }
+
+    /// Share of the ended requests that did not fail, 0 to 1. 1 without one.
     pub fn success(&self) -> f64 {
         match self.requests {
             0 => 1.0,
@@ -134,8 +143,9 @@ impl QualityWindow {
 
     /// Returns the summary of the window that ends now.
     ///
-    /// A request in flight counts with its age so far, if that is above the p99 of the ended ones: an endpoint that
-    /// hangs is noticed before its requests time out. Younger ones say nothing yet.
+    /// A request in flight counts with its age so far, if that is above the p99 of the served ones: an endpoint that
+    /// hangs is noticed before its requests time out. Younger ones say nothing yet. An age is less than the time in the
+    /// end, so requests in flight never lower a percentile.
     pub fn quality(&mut self, now: Instant) -> MeasuredQuality {
         self.advance(now);
         let mut counts = [0_u32; BUCKETS];
@@ -145,18 +155,26 @@ impl QualityWindow {
             pairs.for_each(|(sum, count)| *sum = sum.saturating_add(*count));
             failures = failures.saturating_add(slot.failures);
         }
-        let slow = quantile(&counts, 99);
+        let ended = counts;
+        let mut served = ended;
+        served[UNBOUNDED] = 0;
+        let slow = quantile(&served, 99);
+        let mut overdue = 0_u32;
         self.in_flight.for_each_age(now, |age, count| {
             let bucket = bucket(age);
             if upper_edge(bucket) > slow && !age.is_zero() {
                 counts[bucket] = counts[bucket].saturating_add(count);
+                overdue = overdue.saturating_add(count);
             }
         });
+        let percentile = |percent| quantile(&ended, percent).max(quantile(&counts, percent));
         MeasuredQuality {
-            requests: total(&counts).try_into().unwrap_or(u32::MAX),
+            requests: total(&ended).try_into().unwrap_or(u32::MAX),
             failures,
-            p50: quantile(&counts, 50),
-            p99: quantile(&counts, 99),
+            overdue,
+            usual: (total(&served) > 0).then(|| quantile(&served, 50)),
+            p50: percentile(50),
+            p99: percentile(99),
         }
     }
 

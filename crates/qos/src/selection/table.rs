@@ -41,7 +41,6 @@ pub struct Promised {
 /// Offers of one type in one currency.
 #[derive(Clone, Debug)]
 pub struct OfferTable<T> {
-    pub(super) currency: Currency,
     /// By price; the columns of the choice.
     pub(super) rows: Vec<Row>,
     /// In the order of `rows`.
@@ -158,7 +157,6 @@ impl<T> OfferTable<T> {
             by_name.entry(offer.name.clone()).or_default().push(place);
         }
         Self {
-            currency,
             rows,
             columns,
             offers,
@@ -169,11 +167,6 @@ impl<T> OfferTable<T> {
     /// The offers by price.
     pub fn offers(&self) -> &[RoutedOffer<T>] {
         &self.offers
-    }
-
-    /// The currency of all prices.
-    pub const fn currency(&self) -> Currency {
-        self.currency
     }
 
     /// Place of the cheapest offer with this name.

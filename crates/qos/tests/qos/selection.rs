@@ -57,6 +57,7 @@ fn measured() -> impl Strategy<Value = MeasuredQuality> {
             failures: requests * quarters / 4,
             p50,
             p99: p50 + more,
+            ..MeasuredQuality::default()
         }
     })
 }
@@ -322,22 +323,51 @@ fn an_endpoint_that_hangs_is_noticed_before_its_requests_end() {
     let mut quality = QualityWindow::new(Span::from_secs(120));
     let mut now = Instant::ORIGIN + Span::from_secs(500);
     let started: Vec<_> = (0..30).map(|_| quality.start(now)).collect();
-    assert_eq!(quality.quality(now).requests, 0, "they are new");
+    assert_eq!(quality.quality(now).seen(), 0, "they are new");
     now += Span::from_millis(700);
     let seen = quality.quality(now);
-    assert_eq!(seen.requests, 30);
+    assert_eq!((seen.requests, seen.overdue), (0, 30));
     assert!(seen.p50 >= Span::from_millis(400), "{seen:?}");
     // Longer than the requests are counted by their tick.
     now += Span::from_secs(60);
     let seen = quality.quality(now);
     assert!(
-        seen.requests == 30 && seen.p50 >= Span::from_secs(40),
+        seen.overdue == 30 && seen.p50 >= Span::from_secs(40),
         "{seen:?}"
     );
     for start in started {
         quality.end(start, now, MeasuredEnd::Unjudged);
     }
     assert_eq!(quality.quality(now), MeasuredQuality::default());
+}
+
+/// Whatever has failed before: the failures must not hide the requests in flight, or these the failures.
+#[test]
+fn an_endpoint_that_hangs_looks_no_better_than_before() {
+    for failed in [0, 2, 60] {
+        let mut quality = QualityWindow::new(Span::from_secs(120));
+        let mut now = Instant::ORIGIN + Span::from_secs(500);
+        for number in 0..100 {
+            let start = quality.start(now);
+            let end = match number < failed {
+                true => MeasuredEnd::Failed,
+                false => MeasuredEnd::Served(Span::from_millis(10)),
+            };
+            quality.end(start, now, end);
+        }
+        let before = quality.quality(now);
+        for _ in 0..1_000 {
+            let _ = quality.start(now);
+        }
+        now += Span::from_secs(2);
+        let seen = quality.quality(now);
+        assert_eq!((seen.requests, seen.overdue), (100, 1_000));
+        assert_eq!(seen.success(), before.success(), "{failed} failed");
+        assert!(seen.p50 >= before.p50.max(Span::from_secs(1)), "{seen:?}");
+        assert!(seen.p99 >= before.p99.max(Span::from_secs(1)), "{seen:?}");
+        let usual = seen.usual.expect("some were served");
+        assert!(usual < Span::from_millis(20), "{usual}");
+    }
 }
 
 #[test]

@@ -90,24 +90,27 @@ fn classes(out: &mut DescriptorEncoder, shown: &[Shown<'_>]) -> Result<(), Error
     let help = "Requests sent to the offers of a class";
     counters(out, "offer_class_requests", help, rows)?;
     let rows = each().flat_map(|(labels, offer)| {
-        let [route, provider, name] = labels;
+        let [route, provider, name, endpoint] = labels;
         PassReason::ALL.into_iter().filter_map(move |reason| {
             let count = load(&offer.data.class.passed[reason as usize]);
-            let labels = [route, provider, name, ("reason", reason.name())];
+            let labels = [route, provider, name, endpoint, ("reason", reason.name())];
             (count > 0.0).then_some((labels, count))
         })
     });
     let help = "Decisions that name a class among the cheapest that they passed over, by reason";
     counters(out, "offer_class_passed_over", help, rows)?;
     let rows = each().flat_map(|(labels, offer)| {
-        let [route, provider, name] = labels;
+        let [route, provider, name, endpoint] = labels;
         let times = [("0.5", offer.measured.p50), ("0.99", offer.measured.p99)];
         times.map(|(quantile, time)| {
             let seconds = match time {
                 Span::MAX => f64::INFINITY,
                 time => time.as_secs_f64(),
             };
-            ([route, provider, name, ("quantile", quantile)], seconds)
+            (
+                [route, provider, name, endpoint, ("quantile", quantile)],
+                seconds,
+            )
         })
     });
     let help = "Measured response times of a class in the window; infinite if it is a failure";
@@ -120,7 +123,7 @@ fn classes(out: &mut DescriptorEncoder, shown: &[Shown<'_>]) -> Result<(), Error
 /// The classes of a route that got requests, with one offer of each.
 fn used_classes<'a>(
     shown: &'a Shown<'_>,
-) -> impl Iterator<Item = ([(&'static str, &'a str); 3], &'a Offer)> {
+) -> impl Iterator<Item = ([(&'static str, &'a str); 4], &'a Offer)> {
     let mut seen = BTreeSet::new();
     let used = shown.published.table.offers().iter().filter(move |offer| {
         let class = &offer.data.class;
@@ -132,6 +135,7 @@ fn used_classes<'a>(
             ("route", shown.route.label),
             ("provider", &*key.provider),
             ("offer", &*key.name),
+            ("endpoint", &*key.origin),
         ];
         (labels, offer)
     })

@@ -83,7 +83,7 @@ impl OfferStatus {
     fn of(published: &PublishedTable, offer: &Offer) -> Self {
         let (class, measured) = (&offer.data.class, &offer.measured);
         let time = |time: Span| {
-            let is_known = measured.requests > 0 && time != Span::MAX;
+            let is_known = measured.seen() > 0 && time != Span::MAX;
             is_known.then(|| time.as_millis_f64())
         };
         let passed = PassReason::ALL.into_iter().zip(&class.passed);
@@ -181,13 +181,15 @@ fn measured(measured: &MeasuredQuality) -> String {
         Span::MAX => "failure".to_owned(),
         time => format!("{:.1} ms", time.as_millis_f64()),
     };
-    match measured.requests {
+    match measured.seen() {
         0 => "nothing".to_owned(),
-        requests => format!(
-            "p50 {}, p99 {}, {} of {requests} failed{}",
+        _ => format!(
+            "p50 {}, p99 {}, {} of {} failed, {} overdue{}",
             time(measured.p50),
             time(measured.p99),
             measured.failures,
+            measured.requests,
+            measured.overdue,
             if measured.is_enough() {
                 ""
             } else {
