@@ -12,6 +12,7 @@ use std::time::Duration;
 
 use posthaste_bookshop::{BookshopConfig, Running, start};
 use posthaste_load::http::{ReplyProgress, ReplyReader};
+use posthaste_load::reply::Reply;
 
 use crate::cuts::Cut;
 
@@ -110,11 +111,11 @@ fn asks_for_head(stream: &[u8]) -> bool {
 }
 
 fn judge(replies: &[u8], closed: bool, head: bool) {
-    let mut reader = ReplyReader::default();
+    let (mut reader, mut reply) = (ReplyReader::default(), Reply::default());
     let mut rest = replies;
     while !rest.is_empty() {
         reader.begin(head);
-        let progress = reader.feed(rest).unwrap_or_else(|violation| {
+        let progress = reader.feed(rest, &mut reply).unwrap_or_else(|violation| {
             panic!(
                 "{violation}: {}",
                 String::from_utf8_lossy(&rest[..rest.len().min(400)])
@@ -128,7 +129,7 @@ fn judge(replies: &[u8], closed: bool, head: bool) {
                 rest.len()
             }
         };
-        let status = reader.status();
+        let status = reply.status();
         assert!(
             ALLOWED.contains(&status),
             "the status {status} was answered"

@@ -1,6 +1,7 @@
 //! HTTP replies off a connection: where the stream is cut into reads changes nothing.
 
-use posthaste_load::http::{Content, ReplyProgress, ReplyReader, Violation};
+use posthaste_load::http::{ReplyProgress, ReplyReader, Violation};
+use posthaste_load::reply::{self, Content};
 
 use crate::cuts::Cut;
 use crate::within;
@@ -69,12 +70,13 @@ fn connection(
     head: bool,
 ) -> Outcome {
     let (mut replies, mut begun, mut at) = (Vec::new(), false, 0);
+    let mut read = reply::Reply::default();
     reader.begin(head);
     for piece in pieces {
         let mut rest = piece;
         loop {
             begun |= !rest.is_empty();
-            let progress = match reader.feed(rest) {
+            let progress = match reader.feed(rest, &mut read) {
                 Ok(progress) => progress,
                 Err(violation) => {
                     return Outcome {
@@ -90,7 +92,7 @@ fn connection(
             assert!(used <= rest.len(), "{used} of {} bytes used", rest.len());
             at += used;
             rest = &rest[used..];
-            replies.push(reply(reader, at));
+            replies.push(reply(reader, &read, at));
             reader.begin(head);
             begun = false;
             if rest.is_empty() {
@@ -100,17 +102,17 @@ fn connection(
     }
     let end = if begun { reader.closed() } else { Ok(()) };
     if begun && end.is_ok() {
-        replies.push(reply(reader, at));
+        replies.push(reply(reader, &read, at));
     }
     Outcome { replies, end }
 }
 
-fn reply(reader: &ReplyReader, end: usize) -> Reply {
+fn reply(reader: &ReplyReader, read: &reply::Reply, end: usize) -> Reply {
     Reply {
         end,
-        status: reader.status(),
+        status: read.status(),
         keep_alive: reader.keep_alive(),
-        body: reader.xml_body().map(<[u8]>::to_vec),
-        content: reader.content().clone(),
+        body: read.xml_body().map(<[u8]>::to_vec),
+        content: read.content().clone(),
     }
 }

@@ -8,10 +8,9 @@ use std::os::fd::OwnedFd;
 use posthaste_units::Instant;
 use rustix::io::Errno;
 
+use crate::exchange::OpenExchange;
 use crate::http::{ReplyProgress, ReplyReader, Violation};
 use crate::socket;
-use crate::source::Due;
-use crate::tally::Moments;
 use crate::tls::TlsStream;
 
 /// State of a connection.
@@ -29,35 +28,14 @@ pub(crate) enum ConnectionState {
     Closing,
 }
 
-/// One sending of a request.
-#[derive(Clone, Copy, Debug)]
-pub(crate) struct Attempt {
-    /// Its number, from 1.
-    pub(crate) number: u32,
-    /// Planned time of sending: that of the request, or the end of a back-off.
-    pub(crate) due: Instant,
-}
-
-/// The request in progress on a connection.
-#[derive(Clone, Copy, Debug)]
-pub(crate) struct HttpExchange {
-    pub(crate) due: Due,
-    pub(crate) request: usize,
-    pub(crate) attempt: Attempt,
-    /// Status of the reply, once it is complete.
-    pub(crate) status: Option<u16>,
-    pub(crate) moments: Moments,
-    /// True if the request carries a quote.
-    pub(crate) quoted: bool,
-}
-
 /// A socket with its state.
 pub(crate) struct HttpConnection {
     pub(crate) socket: OwnedFd,
     pub(crate) origin: usize,
     pub(crate) serial: u32,
     pub(crate) state: ConnectionState,
-    pub(crate) exchange: Option<HttpExchange>,
+    /// Slot of the exchange in progress.
+    pub(crate) exchange: Option<u32>,
     pub(crate) reader: ReplyReader,
     secure: Option<Box<TlsStream>>,
     unsent: Vec<u8>,
@@ -90,7 +68,6 @@ impl HttpConnection {
         socket: OwnedFd,
         origin: usize,
         serial: u32,
-        reader: ReplyReader,
         secure: Option<TlsStream>,
     ) -> Self {
         Self {
@@ -99,7 +76,7 @@ impl HttpConnection {
             serial,
             state: ConnectionState::Connecting,
             exchange: None,
-            reader,
+            reader: ReplyReader::default(),
             secure: secure.map(Box::new),
             unsent: Vec::new(),
         }
@@ -162,11 +139,12 @@ impl HttpConnection {
         Ok(!secure.is_handshaking())
     }
 
-    /// Reads until the socket is empty, the reply is complete, or [`TURN`] bytes were read. `closing` states that the
-    /// peer has closed, so a short read is not the last. `arrived` returns the time; it is called once, at the first
-    /// bytes.
+    /// Reads the reply of `open` until the socket is empty, the reply is complete, or [`TURN`] bytes were read.
+    /// `closing` states that the peer has closed, so a short read is not the last. `arrived` returns the time; it is
+    /// called once, at the first bytes.
     pub(crate) fn receive(
         &mut self,
+        open: &mut OpenExchange,
         buffer: &mut [u8],
         closing: bool,
         bytes_received: &mut u64,
@@ -184,22 +162,19 @@ impl HttpConnection {
                 None => socket::receive(&self.socket, buffer),
             };
             let length = match read {
-                Ok(0) => return self.end_of_stream(),
+                Ok(0) => return self.end_of_stream(open),
                 Ok(length) => length,
                 Err(Errno::AGAIN) => return ReceiveStatus::Partial,
                 // A TLS stream may end without its closing alert. The reply decides.
-                Err(Errno::IO) => return self.end_of_stream(),
+                Err(Errno::IO) => return self.end_of_stream(open),
                 Err(_) => return ReceiveStatus::Ended,
             };
             debug_assert!(length <= buffer.len(), "more bytes than the buffer holds");
             *bytes_received += length as u64;
             taken += length;
-            if let Some(exchange) = &mut self.exchange
-                && exchange.moments.first_byte.is_none()
-            {
-                exchange.moments.first_byte = Some(arrived());
-            }
-            match self.reader.feed(&buffer[..length]) {
+            let moments = &mut open.exchange.moments;
+            moments.first_byte = moments.first_byte.or_else(|| Some(arrived()));
+            match self.reader.feed(&buffer[..length], &mut open.reply) {
                 Ok(ReplyProgress::Complete { used }) => {
                     return ReceiveStatus::Complete {
                         surplus: used < length,
@@ -215,10 +190,8 @@ impl HttpConnection {
         ReceiveStatus::More
     }
 
-    fn end_of_stream(&mut self) -> ReceiveStatus {
-        let any_byte = self
-            .exchange
-            .is_some_and(|exchange| exchange.moments.first_byte.is_some());
+    fn end_of_stream(&mut self, open: &OpenExchange) -> ReceiveStatus {
+        let any_byte = open.exchange.moments.first_byte.is_some();
         match self.reader.closed() {
             Ok(()) => ReceiveStatus::Complete { surplus: false },
             Err(violation) if any_byte => ReceiveStatus::Wrong(violation),

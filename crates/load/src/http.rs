@@ -1,18 +1,13 @@
-//! Incremental parser of replies, for input in pieces of any size.
+//! Incremental parser of HTTP/1 replies, for input in pieces of any size.
 //!
 //! httparse reads heads and chunk sizes. This file keeps the position between two reads, enforces the limits, and
-//! rejects invalid replies. It does not use sockets: bytes in, progress out.
+//! rejects invalid replies. It does not use sockets: bytes in, progress and a [`Reply`] out.
 
-mod body;
-mod fields;
+mod framing;
 mod violation;
 
-use std::sync::Arc;
-
-pub(crate) use body::Budget;
-use body::KeptBody;
-pub use fields::Content;
-use fields::Fields;
+use crate::reply::Reply;
+use framing::FramingFields;
 pub use violation::Violation;
 
 /// Maximum size of a head in bytes.
@@ -42,13 +37,7 @@ pub struct ReplyReader {
     stage: ReaderStage,
     head_request: bool,
     held: Vec<u8>,
-    status: u16,
     keep_alive: bool,
-    xml: bool,
-    content: Content,
-    quote: Option<Vec<u8>>,
-    offer: Option<Vec<u8>>,
-    kept: KeptBody,
 }
 
 #[derive(Debug, Default)]
@@ -70,30 +59,11 @@ enum ReplyFraming {
 }
 
 impl ReplyReader {
-    /// Creates a reader that keeps bodies with a content coding, in memory of `budget`.
-    pub(crate) fn keeping_coded(budget: Arc<Budget>) -> Self {
-        Self {
-            kept: KeptBody::within(budget),
-            ..Self::default()
-        }
-    }
-
     /// Prepares for a reply to a request. `head_request` states that the method is HEAD.
     pub fn begin(&mut self, head_request: bool) {
         self.stage = ReaderStage::Head;
         self.head_request = head_request;
         self.held.clear();
-        self.kept.clear();
-    }
-
-    /// Releases the body's memory. The reply has been evaluated, and the connection may be idle for long.
-    pub(crate) fn release_body(&mut self) {
-        self.kept.clear();
-    }
-
-    /// The status of the reply whose head has been read.
-    pub const fn status(&self) -> u16 {
-        self.status
     }
 
     /// True if the server will answer another request on this connection.
@@ -101,43 +71,17 @@ impl ReplyReader {
         self.keep_alive
     }
 
-    /// The beginning of the body as received, if it is XML.
-    pub fn xml_body(&self) -> Option<&[u8]> {
-        self.xml
-            .then(|| self.kept.pieces().next().unwrap_or_default())
-    }
-
-    /// The coded body as received, if such bodies are kept.
-    pub(crate) fn coded(&self) -> impl Iterator<Item = &[u8]> + Clone {
-        self.kept.pieces()
-    }
-
-    /// The content coding of the body.
-    pub fn content(&self) -> &Content {
-        &self.content
-    }
-
-    /// The value of the header field Quote. Empty if longer than 1 kB.
-    pub fn quote(&self) -> Option<&[u8]> {
-        self.quote.as_deref()
-    }
-
-    /// The value of the header field Current-Offer. Empty if longer than 1 kB.
-    pub fn offer(&self) -> Option<&[u8]> {
-        self.offer.as_deref()
-    }
-
-    /// Parses the next bytes of the connection.
-    pub fn feed(&mut self, bytes: &[u8]) -> Result<ReplyProgress, Violation> {
+    /// Parses the next bytes of the connection, which belong to `reply`.
+    pub fn feed(&mut self, bytes: &[u8], reply: &mut Reply) -> Result<ReplyProgress, Violation> {
         let mut used = 0;
         loop {
             let rest = &bytes[used..];
             let step = match &mut self.stage {
-                ReaderStage::Head => self.head(rest)?,
+                ReaderStage::Head => self.head(rest, reply)?,
                 ReaderStage::Length(left) => {
                     let used = take_up_to(left, rest);
                     let done = *left == 0;
-                    self.keep(&rest[..used])?;
+                    reply.body(&rest[..used])?;
                     StageResult {
                         used,
                         done,
@@ -145,10 +89,10 @@ impl ReplyReader {
                     }
                 }
                 ReaderStage::UntilClose => {
-                    self.keep(rest)?;
+                    reply.body(rest)?;
                     StageResult::all(rest)
                 }
-                _ => self.chunked(rest)?,
+                _ => self.chunked(rest, reply)?,
             };
             used += step.used;
             debug_assert!(used <= bytes.len(), "more bytes are used than there are");
@@ -169,19 +113,8 @@ impl ReplyReader {
         }
     }
 
-    fn keep(&mut self, body: &[u8]) -> Result<(), Violation> {
-        if self.kept.keeps_coded() && self.content != Content::Plain {
-            return self.kept.add_coded(body);
-        }
-        if self.xml {
-            // Enough for an inspection.
-            self.kept.add_up_to(body::PIECE, body);
-        }
-        Ok(())
-    }
-
     /// Reads the head: from `rest` if complete, otherwise from the held bytes and `rest`.
-    fn head(&mut self, rest: &[u8]) -> Result<StageResult, Violation> {
+    fn head(&mut self, rest: &[u8], reply: &mut Reply) -> Result<StageResult, Violation> {
         if rest.is_empty() {
             return Ok(StageResult::all(rest));
         }
@@ -193,7 +126,7 @@ impl ReplyReader {
             held.extend_from_slice(rest);
             &held
         };
-        match self.parse_head(joined)? {
+        match self.parse_head(joined, reply)? {
             // The same limit applies if all of it came at once.
             Some((length, _)) if length > HEAD_LIMIT => Err(Violation::HeadTooLong),
             Some((length, framing)) => {
@@ -219,32 +152,33 @@ impl ReplyReader {
         }
     }
 
-    fn parse_head(&mut self, bytes: &[u8]) -> Result<Option<(usize, ReplyFraming)>, Violation> {
+    fn parse_head(
+        &mut self,
+        bytes: &[u8],
+        reply: &mut Reply,
+    ) -> Result<Option<(usize, ReplyFraming)>, Violation> {
         let mut fields = [httparse::EMPTY_HEADER; FIELDS_LIMIT];
-        let mut reply = httparse::Response::new(&mut fields);
+        let mut head = httparse::Response::new(&mut fields);
         let mut parser = httparse::ParserConfig::default();
         // A client has to accept folded lines (RFC 9112, section 5.2).
         parser.allow_obsolete_multiline_headers_in_responses(true);
-        let length = match parser.parse_response(&mut reply, bytes) {
+        let length = match parser.parse_response(&mut head, bytes) {
             Ok(httparse::Status::Complete(length)) => length,
             Ok(httparse::Status::Partial) => return Ok(None),
             Err(httparse::Error::TooManyHeaders) => return Err(Violation::HeadTooLong),
             Err(error) => return Err(Violation::Head(error.to_string())),
         };
-        self.status = reply.code.expect("a complete head has a status");
-        match self.status {
+        let status = head.code.expect("a complete head has a status");
+        match status {
             101 => return Err(Violation::Switch),
             100..200 => return Ok(Some((length, ReplyFraming::Interim))),
             200..1000 => {}
             _ => return Err(Violation::Head("invalid status".to_owned())),
         }
-        let fields = Fields::read(reply.version == Some(1), reply.headers)?;
+        reply.begin(status);
+        let fields = FramingFields::read(head.version == Some(1), head.headers, reply)?;
         self.keep_alive = fields.keep_alive;
-        self.xml = fields.xml;
-        self.content = fields.content;
-        self.quote = fields.quote;
-        self.offer = fields.offer;
-        let bodiless = self.head_request || matches!(self.status, 204 | 304);
+        let bodiless = self.head_request || matches!(status, 204 | 304);
         let framing = match (fields.chunked, fields.length) {
             _ if bodiless => ReplyFraming::Empty,
             (true, Some(_)) => return Err(Violation::Length),
@@ -259,13 +193,13 @@ impl ReplyReader {
         Ok(Some((length, framing)))
     }
 
-    fn chunked(&mut self, rest: &[u8]) -> Result<StageResult, Violation> {
+    fn chunked(&mut self, rest: &[u8], reply: &mut Reply) -> Result<StageResult, Violation> {
         if let ReaderStage::ChunkData(left) = &mut self.stage {
             let used = take_up_to(left, rest);
             if *left == 0 {
                 self.stage = ReaderStage::ChunkEnd;
             }
-            self.keep(&rest[..used])?;
+            reply.body(&rest[..used])?;
             return Ok(StageResult {
                 used,
                 done: false,
@@ -359,24 +293,39 @@ fn take_up_to(left: &mut u64, rest: &[u8]) -> usize {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::reply::Content;
     use posthaste_compression::Coding;
     use proptest::prelude::*;
 
-    /// Feeds `wire` cut at `cuts`. Returns the reader and the number of bytes left over.
-    fn read(wire: &[u8], cuts: &[usize], head: bool) -> Result<(ReplyReader, usize), Violation> {
-        let mut reader = ReplyReader::default();
+    /// A complete reply.
+    #[derive(Debug)]
+    struct ReadReply {
+        reply: Reply,
+        keep_alive: bool,
+    }
+
+    /// Feeds `wire` cut at `cuts`. Returns the reply and the number of bytes left over.
+    fn read(wire: &[u8], cuts: &[usize], head: bool) -> Result<(ReadReply, usize), Violation> {
+        let (mut reader, mut reply) = (ReplyReader::default(), Reply::default());
         reader.begin(head);
         let mut at = 0;
         let mut ends: Vec<usize> = cuts.iter().map(|cut| cut % (wire.len() + 1)).collect();
         ends.sort_unstable();
         ends.push(wire.len());
         for end in ends {
-            if let ReplyProgress::Complete { used } = reader.feed(&wire[at..end])? {
-                return Ok((reader, wire.len() - at - used));
+            if let ReplyProgress::Complete { used } = reader.feed(&wire[at..end], &mut reply)? {
+                return Ok((read_reply(&reader, reply), wire.len() - at - used));
             }
             at = end;
         }
-        reader.closed().map(|()| (reader, 0))
+        reader.closed().map(|()| (read_reply(&reader, reply), 0))
+    }
+
+    fn read_reply(reader: &ReplyReader, reply: Reply) -> ReadReply {
+        ReadReply {
+            reply,
+            keep_alive: reader.keep_alive(),
+        }
     }
 
     const PLAIN: &[u8] =
@@ -387,13 +336,16 @@ mod tests {
     #[test]
     fn lengths_chunks_and_closes() {
         let (plain, left) = read(PLAIN, &[], false).unwrap();
-        assert_eq!((plain.status(), plain.keep_alive(), left), (200, true, 0));
-        assert_eq!(plain.xml_body(), Some(&b"<a/>\n"[..]));
+        assert_eq!(
+            (plain.reply.status(), plain.keep_alive, left),
+            (200, true, 0)
+        );
+        assert_eq!(plain.reply.xml_body(), Some(&b"<a/>\n"[..]));
         let (chunked, left) = read(CHUNKED, &[], false).unwrap();
-        assert_eq!((chunked.status(), left), (500, 0));
-        assert_eq!(chunked.xml_body(), Some(&b"<a></a>"[..]));
+        assert_eq!((chunked.reply.status(), left), (500, 0));
+        assert_eq!(chunked.reply.xml_body(), Some(&b"<a></a>"[..]));
         let (until_close, _) = read(b"HTTP/1.0 200 OK\r\n\r\nall of it", &[], false).unwrap();
-        assert!(!until_close.keep_alive());
+        assert!(!until_close.keep_alive);
     }
 
     #[test]
@@ -407,7 +359,7 @@ mod tests {
         let head = b"HTTP/1.1 200 OK\r\nContent-Length: 500\r\n\r\n";
         assert_eq!(read(head, &[], true).unwrap().1, 0);
         let interim = [&b"HTTP/1.1 103 Early\r\nLink: x\r\n\r\n"[..], PLAIN].concat();
-        assert_eq!(read(&interim, &[], false).unwrap().0.status(), 200);
+        assert_eq!(read(&interim, &[], false).unwrap().0.reply.status(), 200);
     }
 
     #[test]
@@ -416,13 +368,13 @@ mod tests {
             let wire = format!("HTTP/1.1 200 OK\r\nContent-Length: 0\r\n{fields}\r\n");
             read(wire.as_bytes(), &[], false).unwrap().0
         };
-        assert!(with("Connection: x, Keep-Alive\r\n").keep_alive());
-        assert!(!with("Connection: close\r\nConnection: keep-alive\r\n").keep_alive());
-        assert!(!with("connection: keep-alive, Close\r\n").keep_alive());
-        assert!(with("X-Folded: a\r\n b\r\n").keep_alive());
+        assert!(with("Connection: x, Keep-Alive\r\n").keep_alive);
+        assert!(!with("Connection: close\r\nConnection: keep-alive\r\n").keep_alive);
+        assert!(!with("connection: keep-alive, Close\r\n").keep_alive);
+        assert!(with("X-Folded: a\r\n b\r\n").keep_alive);
         let coded = with("CONTENT-TYPE: Text/XML\r\ncontent-encoding: x-gzip\r\n");
-        assert_eq!(coded.xml_body(), Some(&b""[..]));
-        let content = |fields: &str| with(fields).content().clone();
+        assert_eq!(coded.reply.xml_body(), Some(&b""[..]));
+        let content = |fields: &str| with(fields).reply.content().clone();
         let unknown = |text: &str| Content::Unknown(text.to_owned());
         for (value, meant) in [
             ("X-GZIP", Content::Coded(Coding::Gzip)),
@@ -439,12 +391,12 @@ mod tests {
 
     #[test]
     fn quote_and_present_offer_of_a_reply_are_kept_until_the_next() {
-        let mut reader = ReplyReader::default();
+        let (mut reader, mut reply) = (ReplyReader::default(), Reply::default());
         let mut quote = |fields: &str| {
             reader.begin(false);
             let wire = format!("HTTP/1.1 204 OK\r\n{fields}\r\n");
-            reader.feed(wire.as_bytes()).unwrap();
-            reader.quote().map(<[u8]>::to_vec)
+            reader.feed(wire.as_bytes(), &mut reply).unwrap();
+            reply.quote().map(<[u8]>::to_vec)
         };
         let long = |length| "x".repeat(length);
         assert_eq!(quote("qUOTE: a;rate=5\r\n"), Some(b"a;rate=5".to_vec()));
@@ -456,8 +408,8 @@ mod tests {
         let mut offer = |fields: &str| {
             reader.begin(false);
             let wire = format!("HTTP/1.1 204 OK\r\n{fields}\r\n");
-            reader.feed(wire.as_bytes()).unwrap();
-            reader.offer().map(<[u8]>::to_vec)
+            reader.feed(wire.as_bytes(), &mut reply).unwrap();
+            reply.offer().map(<[u8]>::to_vec)
         };
         assert_eq!(
             offer("current-Offer: a;price=\"1 EUR\"\r\n"),
@@ -514,11 +466,11 @@ mod tests {
 
     #[test]
     fn an_endless_head_ends() {
-        let mut reader = ReplyReader::default();
+        let (mut reader, mut reply) = (ReplyReader::default(), Reply::default());
         reader.begin(false);
-        reader.feed(b"HTTP/1.1 200 OK\r\nX: ").unwrap();
+        reader.feed(b"HTTP/1.1 200 OK\r\nX: ", &mut reply).unwrap();
         let fed = (0..100)
-            .map(|_| reader.feed(&[b'a'; 1024]))
+            .map(|_| reader.feed(&[b'a'; 1024], &mut reply))
             .find(Result::is_err);
         assert_eq!(fed, Some(Err(Violation::HeadTooLong)));
         let whole = format!("HTTP/1.1 204 OK\r\nX: {}\r\n\r\n", "a".repeat(HEAD_LIMIT));
@@ -540,8 +492,8 @@ mod tests {
                 let (whole, _) = read(wire, &[], false).unwrap();
                 let (cut, left) = read(wire, &cuts, false).unwrap();
                 prop_assert_eq!(left, 0);
-                prop_assert_eq!(whole.xml_body(), cut.xml_body());
-                prop_assert_eq!(whole.status(), cut.status());
+                prop_assert_eq!(whole.reply.xml_body(), cut.reply.xml_body());
+                prop_assert_eq!(whole.reply.status(), cut.reply.status());
             }
         }
 

@@ -4,10 +4,10 @@ use std::io::{self, Write};
 
 use posthaste_compression::Coding;
 use posthaste_compression::Decoder;
-use posthaste_soap::reply::{self, Inspection};
+use posthaste_soap::reply::{Inspection, inspect};
 
-use crate::http::{Content, ReplyReader};
 use crate::outcome::Outcome;
+use crate::reply::{Content, Reply};
 
 /// Maximum decoded bytes of a coded reply to inspect. The first child of Body is near its start.
 const LOOK: usize = 16 * 1024;
@@ -16,14 +16,14 @@ const LOOK: usize = 16 * 1024;
 const FIRST: usize = 512;
 
 /// Returns the outcome of a complete reply, and the reason for a fault or an error.
-pub(crate) fn judge(reader: &ReplyReader) -> (Outcome, Option<String>) {
-    let fault = reader
+pub(crate) fn judge(reply: &Reply) -> (Outcome, Option<String>) {
+    let fault = reply
         .xml_body()
-        .and_then(|body| fault(body, reader.content()));
+        .and_then(|body| fault(body, reply.content()));
     if let Some(fault) = fault {
         return (Outcome::SoapFault, Some(fault));
     }
-    match reader.status() {
+    match reply.status() {
         ..400 => (Outcome::Ok, None),
         status => (Outcome::StatusError, Some(format!("status {status}"))),
     }
@@ -31,7 +31,7 @@ pub(crate) fn judge(reader: &ReplyReader) -> (Outcome, Option<String>) {
 
 fn fault(body: &[u8], content: &Content) -> Option<String> {
     let inspection = match content {
-        Content::Plain => reply::inspect(body),
+        Content::Plain => inspect(body),
         Content::Coded(coding) => inspect_coded(body, *coding),
         Content::Unknown(_) => return None,
     };
@@ -44,9 +44,9 @@ fn fault(body: &[u8], content: &Content) -> Option<String> {
 /// Decodes only as much as the search for a fault needs. All of it would cost a generator more than the request did.
 fn inspect_coded(body: &[u8], coding: Coding) -> Inspection {
     let first = &body[..body.len().min(FIRST)];
-    match reply::inspect(&beginning(first, coding)) {
+    match inspect(&beginning(first, coding)) {
         Inspection::Reply(version) => Inspection::Reply(version),
-        _ => reply::inspect(&beginning(body, coding)),
+        _ => inspect(&beginning(body, coding)),
     }
 }
 

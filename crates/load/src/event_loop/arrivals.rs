@@ -4,7 +4,8 @@
 use posthaste_units::{Instant, Span};
 
 use super::EventLoop;
-use crate::connection::{Attempt, ConnectionState, HttpExchange};
+use crate::connection::ConnectionState;
+use crate::exchange::{Attempt, Exchange};
 use crate::outcome::Outcome;
 use crate::source::Due;
 use crate::tally::Moments;
@@ -76,7 +77,7 @@ impl EventLoop<'_> {
     }
 
     /// Creates the exchange of an attempt that is sent now.
-    pub(super) fn exchange(&self, due: Due, request: usize, attempt: Attempt) -> HttpExchange {
+    pub(super) fn exchange(&self, due: Due, request: usize, attempt: Attempt) -> Exchange {
         let sent = self.shared.clock.now();
         let moments = Moments {
             intended: due.at,
@@ -84,7 +85,7 @@ impl EventLoop<'_> {
             written: sent,
             ..Moments::default()
         };
-        HttpExchange {
+        Exchange {
             due,
             request,
             attempt,
@@ -95,7 +96,7 @@ impl EventLoop<'_> {
     }
 
     /// Sends a request on an idle connection or on a new one.
-    pub(super) fn send(&mut self, exchange: HttpExchange) {
+    pub(super) fn send(&mut self, exchange: Exchange) {
         let (request, sent) = (exchange.request, exchange.moments.sent);
         if !self.choose_offer(&exchange) {
             return;
@@ -109,8 +110,9 @@ impl EventLoop<'_> {
                 connection.state == ConnectionState::Idle && connection.exchange.is_none(),
                 "a busy connection is in the pool"
             );
-            connection.exchange = Some(exchange);
-            self.replying.push(slot, sent + self.shared.plan.timeout);
+            let open = self.exchanges.insert(exchange, slot);
+            connection.exchange = Some(open);
+            self.replying.push(open, sent + self.shared.plan.timeout);
             self.write_request(slot);
         } else if self.connections.len() >= self.shared.limit && !self.evict_idle() {
             self.record_end(&exchange, Outcome::Dropped, sent);

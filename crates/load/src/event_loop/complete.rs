@@ -3,8 +3,9 @@
 use posthaste_units::{Instant, Span};
 
 use super::EventLoop;
-use crate::connection::{ConnectionState, HttpExchange};
+use crate::connection::ConnectionState;
 use crate::decoding;
+use crate::exchange::{Exchange, OpenExchange};
 use crate::inspect;
 use crate::outcome::Outcome;
 use crate::plan::Connections;
@@ -15,42 +16,50 @@ const CLOSING: Span = Span::from_secs(1);
 impl EventLoop<'_> {
     /// Handles a complete reply: determines its outcome, records it, and reuses or ends the connection.
     pub(super) fn complete(&mut self, slot: u32, closed: bool) {
-        let exchange = self.connections[slot as usize].exchange.take();
-        let mut exchange = exchange.expect("a reply belongs to an exchange");
+        let open = self.connections[slot as usize].exchange.take();
+        let open = open.expect("a reply belongs to an exchange");
         let now = self.shared.clock.now();
-        let (outcome, reason) = self.judge(slot, &mut exchange);
-        self.read_offers(slot, &exchange);
-        self.connections[slot as usize].reader.release_body();
-        exchange.status = Some(self.connections[slot as usize].reader.status());
+        self.end_replied(open, now);
+        self.reuse_or_close(slot, closed, now);
+    }
+
+    /// Judges and records the complete reply of an exchange.
+    fn end_replied(&mut self, open: u32, now: Instant) {
+        let (outcome, reason) = self.judge(open);
+        self.read_offers(open);
+        let exchange = &mut self.exchanges[open];
+        exchange.exchange.status = Some(exchange.reply.status());
+        let exchange = self.exchanges.remove(open);
         self.record_status(&exchange);
         if let Some(reason) = reason {
             self.tally.explain(outcome, || reason);
         }
-        self.replying.remove(slot);
+        self.replying.remove(open);
         let done = now + exchange.moments.decoding.unwrap_or_default();
         self.record_end(&exchange, outcome, done);
-        self.reuse_or_close(slot, closed, now);
     }
 
     /// Decodes a complete reply if the plan says so, and returns its outcome.
-    fn judge(&mut self, slot: u32, exchange: &mut HttpExchange) -> (Outcome, Option<String>) {
-        let reader = &self.connections[slot as usize].reader;
+    fn judge(&mut self, open: u32) -> (Outcome, Option<String>) {
         let slowdown = self.shared.plan.decoding;
-        let decoded = match slowdown.map_or(Ok(None), |times| decoding::decode(reader, times)) {
+        let OpenExchange {
+            exchange, reply, ..
+        } = &mut self.exchanges[open];
+        let decoded = match slowdown.map_or(Ok(None), |times| decoding::decode(reply, times)) {
             Ok(decoded) => decoded,
             Err(reason) => return (Outcome::Undecodable, Some(reason)),
         };
-        let judgement = inspect::judge(reader);
+        let judgement = inspect::judge(reply);
         if let Some((took, decoded)) = decoded {
             exchange.moments.decoding = Some(took);
-            if self.is_recorded(exchange) {
+            if exchange.due.at >= self.shared.window.0 {
                 self.tally.decoded.merge(&decoded);
             }
         }
         judgement
     }
 
-    fn record_status(&mut self, exchange: &HttpExchange) {
+    fn record_status(&mut self, exchange: &Exchange) {
         if let Some(status) = exchange.status.filter(|_| self.is_recorded(exchange)) {
             *self.tally.statuses.entry(status).or_default() += 1;
             *self.tally.tick.statuses.entry(status).or_default() += 1;

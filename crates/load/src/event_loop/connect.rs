@@ -6,8 +6,8 @@ use rustix::io::Errno;
 
 use super::EventLoop;
 use super::send::Transmitted;
-use crate::connection::{ConnectionState, HttpConnection, HttpExchange};
-use crate::http::ReplyReader;
+use crate::connection::{ConnectionState, HttpConnection};
+use crate::exchange::Exchange;
 use crate::outcome::Outcome;
 use crate::plan::Connections;
 use crate::socket::{self, ConnectAttempt};
@@ -15,7 +15,7 @@ use crate::tls::TlsStream;
 
 impl EventLoop<'_> {
     /// Opens a connection for an exchange.
-    pub(super) fn connect(&mut self, origin: usize, exchange: HttpExchange) {
+    pub(super) fn connect(&mut self, origin: usize, exchange: Exchange) {
         let keep_alive = self.shared.plan.connections == Connections::KeepAlive;
         // TLS writes record by record. Nagle's algorithm would delay the second record.
         let no_delay = keep_alive || self.shared.names.contains_key(&origin);
@@ -51,7 +51,7 @@ impl EventLoop<'_> {
         &mut self,
         socket: OwnedFd,
         origin: usize,
-        exchange: HttpExchange,
+        exchange: Exchange,
     ) -> Result<u32, (Outcome, String)> {
         let secure = match (&self.shared.tls, self.shared.names.get(&origin)) {
             (Some(config), Some(name)) => {
@@ -61,11 +61,10 @@ impl EventLoop<'_> {
             _ => None,
         };
         self.serial = self.serial.wrapping_add(1);
-        let budget = self.shared.budget.clone();
-        let reader = budget.map_or_else(ReplyReader::default, ReplyReader::keeping_coded);
-        let mut connection = HttpConnection::new(socket, origin, self.serial, reader, secure);
-        connection.exchange = Some(exchange);
+        let connection = HttpConnection::new(socket, origin, self.serial, secure);
         let slot = self.connections.insert(connection) as u32;
+        let open = self.exchanges.insert(exchange, slot);
+        self.connections[slot as usize].exchange = Some(open);
         debug_assert!(
             self.connections.len() <= self.shared.limit,
             "more connections are open than the plan allows"
@@ -74,7 +73,7 @@ impl EventLoop<'_> {
         let sent = exchange.moments.sent;
         self.connecting
             .push(slot, sent + self.shared.plan.connect_timeout);
-        self.replying.push(slot, sent + self.shared.plan.timeout);
+        self.replying.push(open, sent + self.shared.plan.timeout);
         Ok(slot)
     }
 
@@ -85,9 +84,9 @@ impl EventLoop<'_> {
         match self.transmit(slot) {
             Transmitted::Yes => {
                 self.connecting.remove(slot);
-                let connection = &mut self.connections[slot as usize];
-                if let Some(exchange) = &mut connection.exchange {
-                    exchange.moments.connected = Some(now);
+                let connection = &self.connections[slot as usize];
+                if let Some(open) = connection.exchange {
+                    self.exchanges[open].exchange.moments.connected = Some(now);
                 }
                 let also = match connection.has_unsent() {
                     true => EventFlags::OUT,
@@ -140,8 +139,8 @@ impl EventLoop<'_> {
         self.connecting.remove(slot);
         let now = self.shared.clock.now();
         let connection = &mut self.connections[slot as usize];
-        if let Some(exchange) = &mut connection.exchange {
-            exchange.moments.connected = Some(now);
+        if let Some(open) = connection.exchange {
+            self.exchanges[open].exchange.moments.connected = Some(now);
         }
         if connection.is_secure() {
             connection.state = ConnectionState::Securing;
@@ -158,8 +157,8 @@ impl EventLoop<'_> {
             Ok(false) => {}
             Ok(true) => {
                 let now = self.shared.clock.now();
-                if let Some(exchange) = &mut connection.exchange {
-                    exchange.moments.secured = Some(now);
+                if let Some(open) = connection.exchange {
+                    self.exchanges[open].exchange.moments.secured = Some(now);
                 }
                 self.write_request(slot);
             }

@@ -43,10 +43,11 @@ use self::spin::SpinTime;
 use crate::buying::{Buyer, FollowedCatalogue};
 use crate::clock::RunClock;
 use crate::connection::HttpConnection;
+use crate::exchange::Exchanges;
 use crate::fifo::Fifo;
-use crate::http::Budget;
 use crate::mix::Mix;
 use crate::plan::Plan;
+use crate::reply::Budget;
 use crate::retry::RetryQueue;
 use crate::source::RequestSource;
 use crate::tally::{LoopTally, Tick};
@@ -85,10 +86,14 @@ pub(crate) struct EventLoop<'r> {
     source: RequestSource,
     epoll: rustix::fd::OwnedFd,
     connections: Slab<HttpConnection>,
+    exchanges: Exchanges,
     idle: Vec<Vec<u32>>,
     unread: Vec<Unread>,
+    /// Deadlines of connections.
     connecting: Fifo,
+    /// Deadlines of exchanges.
     replying: Fifo,
+    /// Deadlines of connections.
     closing: Fifo,
     retries: RetryQueue,
     /// Requests begun and not ended, those between two attempts included.
@@ -116,6 +121,7 @@ impl<'r> EventLoop<'r> {
             source: RequestSource::new(shared.plan, index),
             epoll: epoll::create(epoll::CreateFlags::CLOEXEC)?,
             connections: Slab::new(),
+            exchanges: Exchanges::new(shared.budget.clone()),
             idle: vec![Vec::new(); shared.origins.len()],
             unread: Vec::new(),
             connecting: Fifo::new(),

@@ -3,7 +3,7 @@
 use jiff::Timestamp;
 
 use super::EventLoop;
-use crate::connection::HttpExchange;
+use crate::exchange::{Exchange, OpenExchange};
 use crate::outcome::Outcome;
 
 /// Statuses that refuse a request with a quote: too expensive, too many, overloaded.
@@ -14,7 +14,7 @@ const FAULT: u16 = 500;
 
 impl EventLoop<'_> {
     /// Chooses an offer for a request, if clients choose. Returns false if the request is declined.
-    pub(super) fn choose_offer(&mut self, exchange: &HttpExchange) -> bool {
+    pub(super) fn choose_offer(&mut self, exchange: &Exchange) -> bool {
         let Some(buyer) = &mut self.buyer else {
             return true;
         };
@@ -28,7 +28,7 @@ impl EventLoop<'_> {
     }
 
     /// Records that a request was sent with a quote.
-    pub(super) fn record_quote_use(&mut self, exchange: &HttpExchange) {
+    pub(super) fn record_quote_use(&mut self, exchange: &Exchange) {
         if let Some(buyer) = &mut self.buyer {
             buyer.quotes.record_use(exchange.moments.written);
         }
@@ -38,20 +38,22 @@ impl EventLoop<'_> {
     }
 
     /// Reads the quote or the current offer of a reply. Counts refused quotes and unreadable values.
-    pub(super) fn read_offers(&mut self, slot: u32, exchange: &HttpExchange) {
+    pub(super) fn read_offers(&mut self, open: u32) {
         let Some(buyer) = &mut self.buyer else {
             return;
         };
-        let reader = &self.connections[slot as usize].reader;
-        let quote = reader.quote().is_none_or(|value| {
+        let OpenExchange {
+            exchange, reply, ..
+        } = &self.exchanges[open];
+        let quote = reply.quote().is_none_or(|value| {
             let now = self.shared.clock.now();
             buyer.quotes.take(value, exchange.moments.written, now)
         });
-        let is_refusal = match reader.status() {
-            FAULT => reader.offer().is_some(),
+        let is_refusal = match reply.status() {
+            FAULT => reply.offer().is_some(),
             status => REFUSALS.contains(&status),
         };
-        let offer = reader.offer().filter(|_| is_refusal);
+        let offer = reply.offer().filter(|_| is_refusal);
         let offer = offer.is_none_or(|value| buyer.apply_current_offer(value));
         if self.is_recorded(exchange) {
             let quotes = &mut self.tally.quotes;

@@ -81,8 +81,10 @@ impl EventLoop<'_> {
     fn receive(&mut self, slot: u32, closing: bool, refused: bool) {
         let clock = self.shared.clock;
         let connection = &mut self.connections[slot as usize];
+        let open = connection.exchange.expect("an exchange is read");
+        let open = &mut self.exchanges[open];
         let bytes = &mut self.tally.bytes_received;
-        match connection.receive(&mut self.buffer, closing, bytes, || clock.now()) {
+        match connection.receive(open, &mut self.buffer, closing, bytes, || clock.now()) {
             ReceiveStatus::Partial if refused => self.fail(slot, Outcome::Reset, || {
                 "the connection took a part of the request only".to_owned()
             }),
@@ -107,7 +109,7 @@ impl EventLoop<'_> {
             }
             ReceiveStatus::Wrong(violation) => {
                 let outcome = match violation {
-                    Violation::Memory => Outcome::MemoryLimit,
+                    Violation::Memory(_) => Outcome::MemoryLimit,
                     _ => Outcome::ProtocolError,
                 };
                 self.fail(slot, outcome, || violation.to_string());

@@ -3,7 +3,7 @@
 use posthaste_units::{Instant, Span};
 
 use super::{EventLoop, TICK};
-use crate::connection::HttpExchange;
+use crate::exchange::Exchange;
 use crate::outcome::Outcome;
 use crate::socket;
 use crate::source::Due;
@@ -14,7 +14,7 @@ const AFTER_FAILURE: Span = Span::from_millis(10);
 
 impl EventLoop<'_> {
     /// Records that an attempt, or its SYN, was sent.
-    pub(super) fn record_sent(&mut self, exchange: &HttpExchange) {
+    pub(super) fn record_sent(&mut self, exchange: &Exchange) {
         let (attempt, sent) = (exchange.attempt, exchange.moments.sent);
         debug_assert!(attempt.due <= sent, "an attempt was sent before it was due");
         let is_first = attempt.number == 1;
@@ -32,7 +32,7 @@ impl EventLoop<'_> {
     }
 
     /// Records the end of an attempt. Plans the next one if the client retries, otherwise ends the request.
-    pub(super) fn record_end(&mut self, exchange: &HttpExchange, outcome: Outcome, done: Instant) {
+    pub(super) fn record_end(&mut self, exchange: &Exchange, outcome: Outcome, done: Instant) {
         let start = self.shared.window.0;
         self.tally
             .attempt_ended(outcome, &exchange.moments, done, start);
@@ -71,7 +71,7 @@ impl EventLoop<'_> {
     }
 
     /// True if a request was due in the measured time.
-    pub(super) fn is_recorded(&self, exchange: &HttpExchange) -> bool {
+    pub(super) fn is_recorded(&self, exchange: &Exchange) -> bool {
         exchange.due.at >= self.shared.window.0
     }
 
@@ -101,12 +101,7 @@ impl EventLoop<'_> {
     /// Counts unfinished requests when the run is stopped.
     pub(super) fn end_unfinished(&mut self) {
         let now = self.shared.clock.now();
-        let unfinished: Vec<HttpExchange> = self
-            .connections
-            .iter_mut()
-            .filter_map(|(_, connection)| connection.exchange.take())
-            .collect();
-        for exchange in unfinished {
+        for exchange in self.exchanges.drain() {
             self.record_end(&exchange, Outcome::InFlight, now);
         }
         self.end_waiting_retries(now);

@@ -31,9 +31,10 @@ impl EventLoop<'_> {
     /// Passes the request of a connection to the kernel.
     pub(super) fn transmit(&mut self, slot: u32) -> Transmitted {
         let connection = &mut self.connections[slot as usize];
-        let Some(mut exchange) = connection.exchange else {
+        let Some(open) = connection.exchange else {
             return Transmitted::Yes;
         };
+        let exchange = &mut self.exchanges[open].exchange;
         let request = &self.shared.mix.requests[exchange.request];
         let mut quoted = false;
         let bytes = if let (Some(bytes), None) = (request.fixed(), &self.buyer) {
@@ -58,8 +59,8 @@ impl EventLoop<'_> {
                 connection.state = ConnectionState::Exchanging;
                 exchange.moments.written = self.shared.clock.now();
                 exchange.quoted = quoted;
-                connection.exchange = Some(exchange);
                 if quoted {
+                    let exchange = *exchange;
                     self.record_quote_use(&exchange);
                 }
                 Transmitted::Yes
@@ -76,11 +77,12 @@ impl EventLoop<'_> {
             Ok(()) => {
                 if waited
                     && !connection.has_unsent()
-                    && let Some(exchange) = &mut connection.exchange
-                    && exchange.moments.first_byte.is_none()
+                    && let Some(open) = connection.exchange
+                    && let moments = &mut self.exchanges[open].exchange.moments
+                    && moments.first_byte.is_none()
                 {
                     // Only now has the kernel accepted all of it.
-                    exchange.moments.written = self.shared.clock.now();
+                    moments.written = self.shared.clock.now();
                 }
                 true
             }

@@ -4,6 +4,7 @@ use posthaste_units::Instant;
 
 use super::EventLoop;
 use crate::connection::ConnectionState;
+use crate::exchange::OpenExchange;
 use crate::outcome::Outcome;
 use crate::socket;
 
@@ -15,11 +16,14 @@ impl EventLoop<'_> {
                 "no connection within the connect timeout".to_owned()
             });
         }
-        while let Some(slot) = self.replying.pop_due(now) {
+        while let Some(open) = self.replying.pop_due(now) {
+            let OpenExchange {
+                exchange,
+                connection: slot,
+                ..
+            } = self.exchanges[open];
             let connection = &self.connections[slot as usize];
-            let silent = connection
-                .exchange
-                .is_some_and(|exchange| exchange.moments.first_byte.is_none());
+            let silent = exchange.moments.first_byte.is_none();
             let phantom = silent && !socket::is_acknowledged(&connection.socket);
             let outcome = match connection.state {
                 ConnectionState::Connecting => Outcome::ConnectAborted,
@@ -36,9 +40,10 @@ impl EventLoop<'_> {
     /// Ends an exchange without a complete reply, and its connection.
     pub(super) fn fail(&mut self, slot: u32, outcome: Outcome, reason: impl FnOnce() -> String) {
         self.connecting.remove(slot);
-        self.replying.remove(slot);
         self.tally.explain(outcome, reason);
-        if let Some(exchange) = self.connections[slot as usize].exchange.take() {
+        if let Some(open) = self.connections[slot as usize].exchange.take() {
+            self.replying.remove(open);
+            let exchange = self.exchanges.remove(open);
             let now = self.shared.clock.now();
             self.record_end(&exchange, outcome, now);
         }
@@ -58,7 +63,7 @@ impl EventLoop<'_> {
     }
 
     fn check_removable(&self, slot: u32) {
-        let deadlines = [&self.connecting, &self.replying, &self.closing];
+        let deadlines = [&self.connecting, &self.closing];
         debug_assert!(
             deadlines.iter().all(|fifo| !fifo.contains(slot)),
             "a connection is removed before its deadlines"

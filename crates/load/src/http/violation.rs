@@ -2,8 +2,8 @@
 
 use thiserror::Error;
 
-use super::body::CODED_BUDGET;
 use super::{FIELDS_LIMIT, HEAD_LIMIT};
+use crate::reply::NoMemory;
 
 /// A reply that is invalid or cannot be kept.
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
@@ -33,6 +33,6 @@ pub enum Violation {
     #[error("body longer than announced, or a reply nobody asked for")]
     Surplus,
     /// No memory for a coded body. The server is not the cause.
-    #[error("no memory left for the coded reply: all have {CODED_BUDGET} bytes, one at most half")]
-    Memory,
+    #[error(transparent)]
+    Memory(#[from] NoMemory),
 }

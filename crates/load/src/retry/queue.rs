@@ -6,7 +6,7 @@ use std::collections::BTreeMap;
 
 use posthaste_units::Instant;
 
-use crate::connection::Attempt;
+use crate::exchange::Attempt;
 use crate::source::Due;
 
 /// A request that waits for its next attempt.

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
 
-use super::Violation;
+use super::NoMemory;
 
 /// Memory for coded bodies of a run until they are decoded.
 pub(super) const CODED_BUDGET: usize = 64 << 20;
@@ -80,14 +80,14 @@ impl KeptBody {
     }
 
     /// Keeps `bytes` of a coded body if the budget permits. Otherwise keeps nothing of them.
-    pub(super) fn add_coded(&mut self, bytes: &[u8]) -> Result<(), Violation> {
-        let budget = self.budget.clone().ok_or(Violation::Memory)?;
+    pub(super) fn add_coded(&mut self, bytes: &[u8]) -> Result<(), NoMemory> {
+        let budget = self.budget.clone().ok_or(NoMemory)?;
         let added = self.add(bytes, Some(&budget));
         added.inspect_err(|_| self.clear())
     }
 
     /// Adds `bytes`, in memory from `budget` if there is one.
-    fn add(&mut self, mut bytes: &[u8], budget: Option<&Budget>) -> Result<(), Violation> {
+    fn add(&mut self, mut bytes: &[u8], budget: Option<&Budget>) -> Result<(), NoMemory> {
         while !bytes.is_empty() {
             let full = |piece: &Vec<u8>| piece.len() == piece.capacity();
             if self.pieces.last().is_none_or(full) {
@@ -98,7 +98,7 @@ impl KeptBody {
                 };
                 if let Some(budget) = budget {
                     if !budget.take(more, self.charged) {
-                        return Err(Violation::Memory);
+                        return Err(NoMemory);
                     }
                     self.charged += more;
                 }

@@ -1,0 +1,149 @@
+//! A reply apart from the protocol that brought it: status, fields that count, and the kept part of its body.
+//!
+//! A reader of a protocol calls [`Reply::begin`] with the status, [`Reply::field`] for each header field and
+//! [`Reply::body`] for each piece of the body. The end of the reply is the reader's to know.
+
+mod kept_body;
+
+use std::sync::Arc;
+
+use posthaste_compression::Coding;
+use thiserror::Error;
+
+pub(crate) use kept_body::Budget;
+use kept_body::{CODED_BUDGET, KeptBody, PIECE};
+
+/// Maximum length of a kept quote or current offer, in bytes.
+const LIMIT: usize = 1024;
+
+/// The content coding of a reply (RFC 9110, section 8.4).
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub enum Content {
+    /// No coding.
+    #[default]
+    Plain,
+    /// One known coding.
+    Coded(Coding),
+    /// Several codings, or an unknown one, as written.
+    Unknown(String),
+}
+
+/// The memory for coded bodies is used up. The server is not the cause.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Error)]
+#[error("no memory left for the coded reply: all have {CODED_BUDGET} bytes, one at most half")]
+pub struct NoMemory;
+
+/// One reply, as far as it has been read. It is used for one exchange after another.
+#[derive(Debug, Default)]
+pub struct Reply {
+    status: u16,
+    xml: bool,
+    content: Content,
+    quote: Option<Vec<u8>>,
+    offer: Option<Vec<u8>>,
+    kept: KeptBody,
+}
+
+impl Reply {
+    /// Creates a reply that keeps bodies with a content coding, in memory of `budget`.
+    pub(crate) fn keeping_coded(budget: Arc<Budget>) -> Self {
+        Self {
+            kept: KeptBody::within(budget),
+            ..Self::default()
+        }
+    }
+
+    /// Begins a reply with its status. Fields and body of the last one are forgotten.
+    pub fn begin(&mut self, status: u16) {
+        self.status = status;
+        self.xml = false;
+        self.content = Content::Plain;
+        self.quote = None;
+        self.offer = None;
+        self.kept.clear();
+    }
+
+    /// Takes a header field. Names match in any case.
+    pub fn field(&mut self, name: &[u8], value: &[u8]) {
+        // Other lengths cannot match, so most fields cost one comparison.
+        match name.len() {
+            5 if name.eq_ignore_ascii_case(b"quote") => {
+                self.quote = Some(within_limit(value));
+            }
+            12 if name.eq_ignore_ascii_case(b"content-type") => {
+                let xml = |part: &[u8]| part.eq_ignore_ascii_case(b"xml");
+                self.xml = value.windows(3).any(xml);
+            }
+            13 if name.eq_ignore_ascii_case(b"current-offer") => {
+                self.offer = Some(within_limit(value));
+            }
+            16 if name.eq_ignore_ascii_case(b"content-encoding") => self.content_encoding(value),
+            _ => {}
+        }
+    }
+
+    /// Takes a piece of the body, and keeps as much of it as the evaluation of the reply needs.
+    pub fn body(&mut self, piece: &[u8]) -> Result<(), NoMemory> {
+        if self.kept.keeps_coded() && self.content != Content::Plain {
+            return self.kept.add_coded(piece);
+        }
+        if self.xml {
+            // Enough for an inspection.
+            self.kept.add_up_to(PIECE, piece);
+        }
+        Ok(())
+    }
+
+    /// Releases the body's memory. The reply has been evaluated.
+    pub(crate) fn release_body(&mut self) {
+        self.kept.clear();
+    }
+
+    /// The status of the reply.
+    pub const fn status(&self) -> u16 {
+        self.status
+    }
+
+    /// The beginning of the body as received, if it is XML.
+    pub fn xml_body(&self) -> Option<&[u8]> {
+        self.xml
+            .then(|| self.kept.pieces().next().unwrap_or_default())
+    }
+
+    /// The coded body as received, if such bodies are kept.
+    pub(crate) fn coded(&self) -> impl Iterator<Item = &[u8]> + Clone {
+        self.kept.pieces()
+    }
+
+    /// The content coding of the body.
+    pub const fn content(&self) -> &Content {
+        &self.content
+    }
+
+    /// The value of the header field Quote. Empty if longer than 1 kB.
+    pub fn quote(&self) -> Option<&[u8]> {
+        self.quote.as_deref()
+    }
+
+    /// The value of the header field Current-Offer. Empty if longer than 1 kB.
+    pub fn offer(&self) -> Option<&[u8]> {
+        self.offer.as_deref()
+    }
+
+    fn content_encoding(&mut self, value: &[u8]) {
+        let value = value.trim_ascii();
+        if value.is_empty() || value.eq_ignore_ascii_case(b"identity") {
+            return;
+        }
+        self.content = match (&self.content, Coding::of(value)) {
+            (Content::Plain, Some(coding)) => Content::Coded(coding),
+            (Content::Plain, None) => Content::Unknown(String::from_utf8_lossy(value).into_owned()),
+            _ => Content::Unknown("several fields".to_owned()),
+        };
+    }
+}
+
+fn within_limit(value: &[u8]) -> Vec<u8> {
+    let value = Some(value).filter(|value| value.len() <= LIMIT);
+    value.unwrap_or_default().to_owned()
+}
