@@ -28,6 +28,7 @@ const PURE: &[&str] = &[
     "tcp",
     "sim",
     "http-fields",
+    "http-streams",
     "qos",
     "admission",
     "compression",
@@ -43,6 +44,7 @@ const UNDER_A_PRODUCT: &[&str] = &[
     "tcp",
     "sim",
     "http-fields",
+    "http-streams",
     "qos",
     "admission",
     "compression",
@@ -59,6 +61,7 @@ const UNDER_THE_TOP: &[&str] = &[
     "tcp",
     "sim",
     "http-fields",
+    "http-streams",
     "qos",
     "admission",
     "compression",
@@ -81,6 +84,7 @@ const ALL_BUT_THE_BINARY: &[&str] = &[
     "tcp",
     "sim",
     "http-fields",
+    "http-streams",
     "qos",
     "admission",
     "compression",
@@ -107,6 +111,7 @@ pub(crate) const CRATES: &[CrateRule] = &[
     // Charts and ladders are forms of a simulation's results, as JSON and tables are. `draw` returns text.
     pure("sim", &["units", "tcp", "link", "stats", "draw"]),
     pure("http-fields", &[]),
+    pure("http-streams", &[]),
     pure("qos", &["units", "soap", "http-fields"]),
     pure("admission", &["units", "soap", "qos"]),
     pure("compression", &["units", "soap", "http-fields", "qos"]),
@@ -140,10 +145,12 @@ pub(crate) const CRATES: &[CrateRule] = &[
 /// `serve` wraps them for all others. The other entries exist because an HTTP service uses hyper's types, or because
 /// the wrapped form would add cost to the measured value.
 pub(crate) const NETWORK: &[(&str, &[&str])] = &[
-    // The papers compare the broker's index with a PostgreSQL for each request; tokio-postgres needs a runtime.
+    // The papers compare the broker's index with a PostgreSQL for each request; tokio-postgres needs a runtime. Tests of
+    // http-streams run the h2 crate as a server in memory, and its transport is a trait of tokio.
     (
         "tokio",
         &[
+            "http-streams",
             "serve",
             "broker-client",
             "emulator",

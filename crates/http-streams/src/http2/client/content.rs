@@ -1,0 +1,94 @@
+//! Content of replies: windows, length, and the end of the stream.
+
+use super::Client;
+use super::fields::content_complete;
+use super::receive::INTERRUPTED;
+use crate::http2::error::{ConnectionError, ErrorCode, StreamFault};
+use crate::http2::event::{EventSink, StreamEnd};
+use crate::http2::reader::DataPiece;
+use crate::http2::streams::{OpenStream, ReplyStage};
+
+impl Client {
+    /// Handles a part of a DATA frame (RFC 9113, section 6.1).
+    pub(super) fn data(
+        &mut self,
+        piece: &DataPiece<'_>,
+        sink: &mut impl EventSink,
+    ) -> Result<(), ConnectionError> {
+        if !self.peer.received {
+            return Err(ConnectionError::protocol("the first frame is not SETTINGS"));
+        }
+        if self.pending.is_some() {
+            return Err(INTERRUPTED);
+        }
+        if let Some(length) = piece.frame {
+            self.take_from_window(length)?;
+        }
+        let Some(stream) = self.streams.get_mut(piece.stream) else {
+            if piece.frame.is_some() {
+                self.check_closed(piece.stream)?;
+                self.counters.late_frames += 1;
+            }
+            return Ok(());
+        };
+        match take(stream, piece) {
+            Ok(exhausted) => self.counters.windows_exhausted += u64::from(exhausted),
+            Err(fault) => {
+                self.fail(piece.stream, fault, piece.end_stream, sink);
+                return Ok(());
+            }
+        }
+        if !piece.content.is_empty() {
+            sink.body(stream.token, piece.content);
+        }
+        if piece.end_stream {
+            self.end(piece.stream, StreamEnd::Complete, sink);
+        } else if let Some(increment) = stream.receive.grant() {
+            self.output.window_update(piece.stream, increment);
+        }
+        Ok(())
+    }
+
+    /// Subtracts a frame from the window of the connection, and grants more. Frames of closed streams count as well.
+    fn take_from_window(&mut self, length: u32) -> Result<(), ConnectionError> {
+        let Ok(exhausted) = self.receive.receive(length) else {
+            let reason = "more content than the window of the connection";
+            return Err(ConnectionError::new(ErrorCode::FLOW_CONTROL_ERROR, reason));
+        };
+        self.counters.windows_exhausted += u64::from(exhausted);
+        if let Some(increment) = self.receive.grant() {
+            self.output.window_update(0, increment);
+        }
+        Ok(())
+    }
+}
+
+/// Takes a piece of content. Returns true if the frame used up the window of the stream.
+fn take(stream: &mut OpenStream, piece: &DataPiece<'_>) -> Result<bool, StreamFault> {
+    let mut exhausted = false;
+    if let Some(length) = piece.frame {
+        if stream.stage == ReplyStage::Head {
+            return Err(StreamFault::malformed(
+                "content before the head of the reply",
+            ));
+        }
+        let Ok(at_limit) = stream.receive.receive(length) else {
+            let reason = "more content than the window of the stream";
+            return Err(StreamFault::new(ErrorCode::FLOW_CONTROL_ERROR, reason));
+        };
+        exhausted = at_limit;
+    }
+    if !piece.content.is_empty() {
+        if stream.no_content {
+            return Err(StreamFault::malformed("content in a reply that has none"));
+        }
+        if let Some(left) = &mut stream.content_left {
+            let rest = left.checked_sub(piece.content.len() as u64);
+            *left = rest.ok_or(StreamFault::malformed("content longer than content-length"))?;
+        }
+    }
+    if piece.end_stream {
+        content_complete(stream)?;
+    }
+    Ok(exhausted)
+}

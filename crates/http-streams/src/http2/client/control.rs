@@ -1,0 +1,207 @@
+//! Frames about the connection and about single streams, without fields or content.
+
+use super::fields::NEVER_OPENED;
+use super::{ANSWER_LIMIT, Client};
+use crate::http2::error::{ConnectionError, ErrorCode, StreamFault};
+use crate::http2::event::{ConnectionEvent, EventSink, Rejection, StreamEnd};
+use crate::http2::frame::{FrameHead, StreamId, flag, kind};
+use crate::http2::settings::SettingsChange;
+use crate::http2::window::WindowOverflow;
+
+impl Client {
+    /// Handles SETTINGS (RFC 9113, section 6.5): applies and acknowledges them.
+    pub(super) fn settings(
+        &mut self,
+        head: FrameHead,
+        payload: &[u8],
+        sink: &mut impl EventSink,
+    ) -> Result<(), ConnectionError> {
+        if head.stream != 0 {
+            return Err(ConnectionError::protocol("SETTINGS on a stream"));
+        }
+        if head.has(flag::ACK) {
+            return match payload {
+                [] => Ok(()),
+                _ => Err(ConnectionError::size(
+                    "an acknowledgement of SETTINGS has a payload",
+                )),
+            };
+        }
+        let change = SettingsChange::parse(payload)?;
+        self.peer.received = true;
+        if let Some((smallest, last)) = change.table {
+            self.encoder.limit(smallest);
+            self.encoder.limit(last);
+        }
+        if let Some(frame) = change.frame {
+            self.peer.frame = frame;
+        }
+        if let Some(window) = change.window {
+            let delta = i64::from(window) - i64::from(self.peer.window);
+            self.peer.window = window;
+            let writable = self
+                .streams
+                .change_windows(delta)
+                .map_err(window_overflow)?;
+            self.writable.extend(writable);
+        }
+        self.answer(kind::SETTINGS, &[])?;
+        if let Some(streams) = change.streams {
+            self.peer.streams = streams;
+            sink.connection(ConnectionEvent::Limit(streams));
+        }
+        sink.connection(ConnectionEvent::SettingsChanged);
+        Ok(())
+    }
+
+    /// Handles PING (RFC 9113, section 6.7).
+    pub(super) fn pinged(
+        &mut self,
+        head: FrameHead,
+        payload: &[u8],
+        sink: &mut impl EventSink,
+    ) -> Result<(), ConnectionError> {
+        if head.stream != 0 {
+            return Err(ConnectionError::protocol("PING on a stream"));
+        }
+        let number: [u8; 8] = payload
+            .try_into()
+            .map_err(|_| ConnectionError::size("PING of an invalid length"))?;
+        if head.has(flag::ACK) {
+            let number = u64::from_be_bytes(number);
+            sink.connection(ConnectionEvent::PingAnswered(number));
+            return Ok(());
+        }
+        self.answer(kind::PING, payload)
+    }
+
+    /// Acknowledges a frame. Their number in the output is limited.
+    fn answer(&mut self, kind: u8, payload: &[u8]) -> Result<(), ConnectionError> {
+        self.answers += 1;
+        if self.answers > ANSWER_LIMIT {
+            let reason = "more than 10000 SETTINGS and PING without reading the answers";
+            return Err(ConnectionError::new(ErrorCode::ENHANCE_YOUR_CALM, reason));
+        }
+        self.output.frame(kind, flag::ACK, 0, payload);
+        Ok(())
+    }
+
+    /// Handles GOAWAY (RFC 9113, section 6.8). A graceful server sends two, the first with the highest identifier.
+    pub(super) fn goaway(
+        &mut self,
+        head: FrameHead,
+        payload: &[u8],
+        sink: &mut impl EventSink,
+    ) -> Result<(), ConnectionError> {
+        if head.stream != 0 {
+            return Err(ConnectionError::protocol("GOAWAY on a stream"));
+        }
+        let Some((last, rest)) = payload.split_first_chunk() else {
+            return Err(ConnectionError::size("GOAWAY of an invalid length"));
+        };
+        let Some((code, debug)) = rest.split_first_chunk() else {
+            return Err(ConnectionError::size("GOAWAY of an invalid length"));
+        };
+        let last = u32::from_be_bytes(*last) & StreamId::MAX;
+        let code = ErrorCode(u32::from_be_bytes(*code));
+        if last > self.last_allowed {
+            return Err(ConnectionError::protocol(
+                "a second GOAWAY with a higher stream",
+            ));
+        }
+        self.last_allowed = last;
+        self.going_away = true;
+        self.counters.goaways.add(code);
+        sink.connection(ConnectionEvent::GoAway { last, code, debug });
+        for id in self.streams.above(last) {
+            self.end(id, StreamEnd::Rejected(Rejection::GoAway), sink);
+        }
+        Ok(())
+    }
+
+    /// Handles RST_STREAM (RFC 9113, section 6.4). On a stream that has ended it means nothing.
+    pub(super) fn stream_reset(
+        &mut self,
+        head: FrameHead,
+        payload: &[u8],
+        sink: &mut impl EventSink,
+    ) -> Result<(), ConnectionError> {
+        let code: [u8; 4] = payload
+            .try_into()
+            .map_err(|_| ConnectionError::size("RST_STREAM of an invalid length"))?;
+        if self.is_never_opened(head.stream) {
+            return Err(NEVER_OPENED);
+        }
+        if self.streams.token(head.stream).is_none() {
+            return Ok(());
+        }
+        let code = ErrorCode(u32::from_be_bytes(code));
+        self.counters.resets_received.add(code);
+        let end = match code {
+            ErrorCode::REFUSED_STREAM => StreamEnd::Rejected(Rejection::Refused),
+            code => StreamEnd::Reset(code),
+        };
+        self.end(head.stream, end, sink);
+        Ok(())
+    }
+
+    /// Handles WINDOW_UPDATE (RFC 9113, section 6.9).
+    pub(super) fn window_update(
+        &mut self,
+        head: FrameHead,
+        payload: &[u8],
+        sink: &mut impl EventSink,
+    ) -> Result<(), ConnectionError> {
+        let increment: [u8; 4] = payload
+            .try_into()
+            .map_err(|_| ConnectionError::size("WINDOW_UPDATE of an invalid length"))?;
+        let increment = u32::from_be_bytes(increment) & StreamId::MAX;
+        if head.stream == 0 {
+            if increment == 0 {
+                return Err(ConnectionError::protocol("WINDOW_UPDATE of 0 bytes"));
+            }
+            return self.send.change(increment.into()).map_err(window_overflow);
+        }
+        if self.is_never_opened(head.stream) {
+            return Err(NEVER_OPENED);
+        }
+        let Some(stream) = self.streams.get_mut(head.stream) else {
+            return Ok(());
+        };
+        let fault = if increment == 0 {
+            StreamFault::malformed("WINDOW_UPDATE of 0 bytes")
+        } else if stream.send.change(increment.into()).is_err() {
+            StreamFault::new(ErrorCode::FLOW_CONTROL_ERROR, WINDOW_OVERFLOW)
+        } else {
+            self.writable.offer(head.stream, stream);
+            return Ok(());
+        };
+        self.fail(head.stream, fault, false, sink);
+        Ok(())
+    }
+
+    /// Handles PRIORITY, which is deprecated (RFC 9113, section 6.3).
+    pub(super) fn priority(
+        &mut self,
+        head: FrameHead,
+        sink: &mut impl EventSink,
+    ) -> Result<(), ConnectionError> {
+        if head.stream == 0 {
+            return Err(ConnectionError::protocol("PRIORITY without a stream"));
+        }
+        if head.length != 5 {
+            let reason = "PRIORITY of an invalid length";
+            let fault = StreamFault::new(ErrorCode::FRAME_SIZE_ERROR, reason);
+            if self.streams.token(head.stream).is_some() {
+                self.fail(head.stream, fault, false, sink);
+            }
+        }
+        Ok(())
+    }
+}
+
+const WINDOW_OVERFLOW: &str = "a window above 2^31 - 1 bytes";
+
+fn window_overflow(_: WindowOverflow) -> ConnectionError {
+    ConnectionError::new(ErrorCode::FLOW_CONTROL_ERROR, WINDOW_OVERFLOW)
+}

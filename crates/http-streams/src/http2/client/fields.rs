@@ -1,0 +1,217 @@
+//! Field blocks: joined, decoded, checked, and applied to their streams.
+
+use super::Client;
+use super::receive::INTERRUPTED;
+use crate::http2::error::{ConnectionError, ErrorCode, StreamFault};
+use crate::http2::event::{EventSink, StreamEnd};
+use crate::http2::frame::{FrameHead, flag};
+use crate::http2::head::{BlockKind, HeadReader, ReplyHead};
+use crate::http2::hpack::HpackError;
+use crate::http2::reader::TOO_MUCH_PADDING;
+use crate::http2::streams::{OpenStream, ReplyStage};
+
+/// Maximum length of an encoded field block, in bytes.
+const BLOCK_LIMIT: usize = 256 << 10;
+
+/// Maximum number of CONTINUATION frames of a block. Full frames need 16 for [`BLOCK_LIMIT`].
+const CONTINUATION_LIMIT: u32 = 128;
+
+/// Maximum number of interim replies of a stream.
+const INTERIM_LIMIT: u8 = 100;
+
+/// Memory that an empty buffer for blocks keeps, in bytes.
+const KEPT: usize = 32 << 10;
+
+/// A field block whose end is missing.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct PendingBlock {
+    stream: u32,
+    end_stream: bool,
+    continuations: u32,
+}
+
+impl Client {
+    /// Handles HEADERS (RFC 9113, section 6.2).
+    pub(super) fn headers(
+        &mut self,
+        head: FrameHead,
+        payload: &[u8],
+        sink: &mut impl EventSink,
+    ) -> Result<(), ConnectionError> {
+        if head.stream == 0 {
+            return Err(ConnectionError::protocol("HEADERS without a stream"));
+        }
+        let fragment = fragment(head, payload)?;
+        let end_stream = head.has(flag::END_STREAM);
+        if head.has(flag::END_HEADERS) {
+            return self.field_block(head.stream, end_stream, fragment, sink);
+        }
+        self.pending = Some(PendingBlock {
+            stream: head.stream,
+            end_stream,
+            continuations: 0,
+        });
+        self.block.clear();
+        self.block.extend_from_slice(fragment);
+        Ok(())
+    }
+
+    /// Handles CONTINUATION (RFC 9113, section 6.10).
+    pub(super) fn continuation(
+        &mut self,
+        head: FrameHead,
+        payload: &[u8],
+        sink: &mut impl EventSink,
+    ) -> Result<(), ConnectionError> {
+        let Some(pending) = &mut self.pending else {
+            return Err(INTERRUPTED);
+        };
+        if head.stream != pending.stream {
+            return Err(INTERRUPTED);
+        }
+        pending.continuations += 1;
+        let length = self.block.len() + payload.len();
+        if pending.continuations > CONTINUATION_LIMIT || length > BLOCK_LIMIT {
+            let reason = "a field block is longer than 256 KiB or 128 CONTINUATION frames";
+            return Err(ConnectionError::new(ErrorCode::ENHANCE_YOUR_CALM, reason));
+        }
+        self.block.extend_from_slice(payload);
+        if !head.has(flag::END_HEADERS) {
+            return Ok(());
+        }
+        let end_stream = pending.end_stream;
+        self.pending = None;
+        let mut block = std::mem::take(&mut self.block);
+        let result = self.field_block(head.stream, end_stream, &block, sink);
+        block.clear();
+        block.shrink_to(KEPT);
+        self.block = block;
+        result
+    }
+
+    /// Handles a whole field block.
+    fn field_block(
+        &mut self,
+        id: u32,
+        end_stream: bool,
+        block: &[u8],
+        sink: &mut impl EventSink,
+    ) -> Result<(), ConnectionError> {
+        let Some(stream) = self.streams.get_mut(id) else {
+            self.check_closed(id)?;
+            self.counters.late_frames += 1;
+            // Later blocks refer to its entries.
+            return self
+                .decoder
+                .decode(block, |_| {})
+                .map_err(compression_error);
+        };
+        let kind = match stream.stage {
+            ReplyStage::Head => BlockKind::Head,
+            ReplyStage::Content => BlockKind::Trailers,
+        };
+        let mut reader = HeadReader::new(sink, stream.token, kind);
+        let decoded = self.decoder.decode(block, |field| reader.field(field));
+        decoded.map_err(compression_error)?;
+        let head = reader.finish();
+        let applied = head.and_then(|head| apply(stream, kind, end_stream, head));
+        self.counters.interim += u64::from(matches!(head, Ok(head) if is_interim(kind, head)));
+        match applied {
+            Ok(()) if end_stream => self.end(id, StreamEnd::Complete, sink),
+            Ok(()) => {}
+            Err(fault) => self.fail(id, fault, end_stream, sink),
+        }
+        Ok(())
+    }
+
+    /// Checks a frame on a stream that is not open.
+    pub(super) fn check_closed(&self, id: u32) -> Result<(), ConnectionError> {
+        if self.is_never_opened(id) {
+            return Err(NEVER_OPENED);
+        }
+        if self.reset.permits_late_frames(id) {
+            return Ok(());
+        }
+        let reason = "fields or content on a stream that the server has ended";
+        Err(ConnectionError::new(ErrorCode::STREAM_CLOSED, reason))
+    }
+
+    /// True for a stream that neither end has opened.
+    pub(super) fn is_never_opened(&self, id: u32) -> bool {
+        id.is_multiple_of(2) || id >= self.next_id
+    }
+}
+
+/// A frame on an idle stream (RFC 9113, section 5.1).
+pub(super) const NEVER_OPENED: ConnectionError =
+    ConnectionError::protocol("a frame on a stream that was never opened");
+
+/// The field block fragment of HEADERS: the payload without padding and priority.
+fn fragment(head: FrameHead, payload: &[u8]) -> Result<&[u8], ConnectionError> {
+    const CUT: ConnectionError = ConnectionError::size("HEADERS end inside their first bytes");
+    let mut rest = payload;
+    let mut padding = 0;
+    if head.has(flag::PADDED) {
+        let (length, after) = rest.split_first().ok_or(CUT)?;
+        (padding, rest) = (usize::from(*length), after);
+    }
+    if head.has(flag::PRIORITY) {
+        rest = rest.get(5..).ok_or(CUT)?;
+    }
+    let length = rest.len().checked_sub(padding).ok_or(TOO_MUCH_PADDING)?;
+    Ok(&rest[..length])
+}
+
+fn compression_error(error: HpackError) -> ConnectionError {
+    ConnectionError::new(ErrorCode::COMPRESSION_ERROR, error.reason())
+}
+
+fn is_interim(kind: BlockKind, head: ReplyHead) -> bool {
+    kind == BlockKind::Head && head.status < 200
+}
+
+/// Applies a valid head or valid trailers to their stream.
+fn apply(
+    stream: &mut OpenStream,
+    kind: BlockKind,
+    end_stream: bool,
+    head: ReplyHead,
+) -> Result<(), StreamFault> {
+    if kind == BlockKind::Trailers {
+        if !end_stream {
+            return Err(StreamFault::malformed("trailers do not end the stream"));
+        }
+        return content_complete(stream);
+    }
+    if is_interim(kind, head) {
+        if end_stream {
+            return Err(StreamFault::malformed("an interim reply ends the stream"));
+        }
+        stream.interim += 1;
+        if stream.interim > INTERIM_LIMIT {
+            let reason = "more than 100 interim replies";
+            return Err(StreamFault::new(ErrorCode::ENHANCE_YOUR_CALM, reason));
+        }
+        return Ok(());
+    }
+    stream.stage = ReplyStage::Content;
+    stream.no_content |= matches!(head.status, 204 | 304);
+    if !stream.no_content {
+        stream.content_left = head.content_length;
+    }
+    if end_stream {
+        content_complete(stream)
+    } else {
+        Ok(())
+    }
+}
+
+/// Checks the length of the content at its end (RFC 9113, section 8.1.1).
+pub(super) fn content_complete(stream: &OpenStream) -> Result<(), StreamFault> {
+    match stream.content_left {
+        None | Some(0) => Ok(()),
+        Some(_) => Err(StreamFault::malformed(
+            "content shorter than content-length",
+        )),
+    }
+}

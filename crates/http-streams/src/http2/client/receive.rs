@@ -1,0 +1,80 @@
+//! Received bytes, from the cut into frames to the stage that handles each frame.
+
+use super::Client;
+use crate::http2::error::ConnectionError;
+use crate::http2::event::EventSink;
+use crate::http2::frame::{FrameHead, flag, kind};
+use crate::http2::reader::{FrameReader, Piece};
+
+impl Client {
+    /// Takes bytes of the socket, and reports the events in them to `sink`.
+    ///
+    /// An error ends the connection: the output ends with GOAWAY, and each later call returns the same error.
+    pub fn receive(
+        &mut self,
+        bytes: &[u8],
+        sink: &mut impl EventSink,
+    ) -> Result<(), ConnectionError> {
+        if let Some(error) = self.failed {
+            return Err(error);
+        }
+        let mut reader = std::mem::take(&mut self.reader);
+        let result = self.receive_pieces(&mut reader, bytes, sink);
+        self.reader = reader;
+        debug_assert!(self.streams_add_up(), "a stream is open or has ended");
+        result.inspect_err(|error| {
+            self.output.goaway(error.code, error.reason.as_bytes());
+            self.failed = Some(*error);
+        })
+    }
+
+    fn receive_pieces(
+        &mut self,
+        reader: &mut FrameReader,
+        mut bytes: &[u8],
+        sink: &mut impl EventSink,
+    ) -> Result<(), ConnectionError> {
+        while let Some(piece) = reader.next(&mut bytes)? {
+            let (stream, result) = match piece {
+                Piece::Frame(head, payload) => (head.stream, self.frame(head, payload, sink)),
+                Piece::Data(piece) => (piece.stream, self.data(&piece, sink)),
+            };
+            result.map_err(|error| ConnectionError {
+                token: self.streams.token(stream),
+                ..error
+            })?;
+        }
+        Ok(())
+    }
+
+    fn frame(
+        &mut self,
+        head: FrameHead,
+        payload: &[u8],
+        sink: &mut impl EventSink,
+    ) -> Result<(), ConnectionError> {
+        if !self.peer.received && (head.kind != kind::SETTINGS || head.has(flag::ACK)) {
+            return Err(ConnectionError::protocol("the first frame is not SETTINGS"));
+        }
+        if self.pending.is_some() != (head.kind == kind::CONTINUATION) {
+            return Err(INTERRUPTED);
+        }
+        match head.kind {
+            kind::HEADERS => self.headers(head, payload, sink),
+            kind::CONTINUATION => self.continuation(head, payload, sink),
+            kind::SETTINGS => self.settings(head, payload, sink),
+            kind::PING => self.pinged(head, payload, sink),
+            kind::RST_STREAM => self.stream_reset(head, payload, sink),
+            kind::WINDOW_UPDATE => self.window_update(head, payload, sink),
+            kind::GOAWAY => self.goaway(head, payload, sink),
+            kind::PRIORITY => self.priority(head, sink),
+            kind::PUSH_PROMISE => Err(ConnectionError::protocol("push, which was refused")),
+            // RFC 9113, section 5.5.
+            _ => Ok(()),
+        }
+    }
+}
+
+/// Anything but CONTINUATION inside a field block, or CONTINUATION outside (RFC 9113, section 6.10).
+pub(super) const INTERRUPTED: ConnectionError =
+    ConnectionError::protocol("a field block is interrupted, or continued without a beginning");

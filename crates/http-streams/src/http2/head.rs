@@ -1,0 +1,165 @@
+//! The fields of a reply, of an interim reply or of trailers: checked, and passed on (RFC 9113, section 8.2 and 8.3).
+
+use super::error::{ErrorCode, StreamFault};
+use super::event::EventSink;
+use super::hpack::{DecodedField, ENTRY_OVERHEAD};
+use crate::field_class::FieldClass;
+
+/// Maximum size of all fields of a block, in bytes, as RFC 9113, section 6.5.2, counts them.
+pub(super) const LIST_LIMIT: usize = 256 << 10;
+
+/// Position of a field block in the reply.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum BlockKind {
+    Head,
+    Trailers,
+}
+
+/// A valid head.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct ReplyHead {
+    pub(super) status: u16,
+    pub(super) content_length: Option<u64>,
+}
+
+/// Reads the fields of one block.
+pub(super) struct HeadReader<'a, S> {
+    sink: &'a mut S,
+    token: u32,
+    kind: BlockKind,
+    status: Option<u16>,
+    content_length: Option<u64>,
+    /// A regular field has come.
+    regular: bool,
+    size: usize,
+    fault: Option<StreamFault>,
+}
+
+impl<'a, S: EventSink> HeadReader<'a, S> {
+    pub(super) fn new(sink: &'a mut S, token: u32, kind: BlockKind) -> Self {
+        Self {
+            sink,
+            token,
+            kind,
+            status: None,
+            content_length: None,
+            regular: false,
+            size: 0,
+            fault: None,
+        }
+    }
+
+    /// Takes the next field. After a fault, fields are ignored.
+    pub(super) fn field(&mut self, field: DecodedField<'_>) {
+        if self.fault.is_some() {
+            return;
+        }
+        if let Err(fault) = self.check(field) {
+            self.fault = Some(fault);
+        }
+    }
+
+    fn check(&mut self, field: DecodedField<'_>) -> Result<(), StreamFault> {
+        let malformed = |reason| Err(StreamFault::malformed(reason));
+        self.size += field.name.len() + field.value.len() + ENTRY_OVERHEAD;
+        if self.size > LIST_LIMIT {
+            let reason = "the fields are larger than 256 KiB";
+            return Err(StreamFault::new(ErrorCode::ENHANCE_YOUR_CALM, reason));
+        }
+        match field.class {
+            FieldClass::Status => return self.status(field.value),
+            FieldClass::OtherPseudo => return malformed("a reply has a pseudo-field of requests"),
+            FieldClass::InvalidName => return malformed("a field has an invalid name"),
+            FieldClass::InvalidValue => return malformed("a field has an invalid value"),
+            FieldClass::ConnectionSpecific => {
+                return malformed("a field about the connection, which HTTP/2 forbids");
+            }
+            FieldClass::ContentLength | FieldClass::Regular => {}
+        }
+        self.regular = true;
+        if self.kind == BlockKind::Trailers {
+            self.sink.trailer(self.token, field.name, field.value);
+            return Ok(());
+        }
+        let Some(status) = self.status else {
+            return malformed("the first field is not :status");
+        };
+        if status < 200 {
+            return Ok(());
+        }
+        if field.class == FieldClass::ContentLength {
+            self.content_length(field.value)?;
+        }
+        self.sink.field(self.token, field.name, field.value);
+        Ok(())
+    }
+
+    fn status(&mut self, value: &[u8]) -> Result<(), StreamFault> {
+        let malformed = |reason| Err(StreamFault::malformed(reason));
+        if self.kind == BlockKind::Trailers {
+            return malformed("trailers have :status");
+        }
+        if self.regular {
+            return malformed(":status follows another field");
+        }
+        if self.status.is_some() {
+            return malformed("a reply has two :status");
+        }
+        let status = match value {
+            [a @ b'1'..=b'9', b @ b'0'..=b'9', c @ b'0'..=b'9'] => {
+                let digit = |byte: &u8| u16::from(byte - b'0');
+                digit(a) * 100 + digit(b) * 10 + digit(c)
+            }
+            _ => return malformed(":status is not a number of three digits"),
+        };
+        self.status = Some(status);
+        match status {
+            101 => return malformed("status 101, which HTTP/2 forbids"),
+            ..200 => self.sink.interim(self.token, status),
+            _ => self.sink.head(self.token, status),
+        }
+        Ok(())
+    }
+
+    fn content_length(&mut self, value: &[u8]) -> Result<(), StreamFault> {
+        let length = parse_length(value);
+        let length = length.ok_or(StreamFault::malformed("content-length is not a number"))?;
+        if self.content_length.is_some_and(|other| other != length) {
+            return Err(StreamFault::malformed("two different content-length"));
+        }
+        self.content_length = Some(length);
+        Ok(())
+    }
+
+    /// The head, or 0 as the status of trailers.
+    pub(super) fn finish(self) -> Result<ReplyHead, StreamFault> {
+        if let Some(fault) = self.fault {
+            return Err(fault);
+        }
+        let status = match (self.status, self.kind) {
+            (Some(status), _) => status,
+            (None, BlockKind::Trailers) => 0,
+            (None, BlockKind::Head) => {
+                return Err(StreamFault::malformed("a reply without :status"));
+            }
+        };
+        if status >= 200 {
+            self.sink.head_end(self.token);
+        }
+        Ok(ReplyHead {
+            status,
+            content_length: self.content_length,
+        })
+    }
+}
+
+/// A number of decimal digits only.
+fn parse_length(value: &[u8]) -> Option<u64> {
+    if value.is_empty() {
+        return None;
+    }
+    value.iter().try_fold(0u64, |length, byte| {
+        let digit = byte.is_ascii_digit().then(|| u64::from(byte - b'0'))?;
+        length.checked_mul(10)?.checked_add(digit)
+    })
+}

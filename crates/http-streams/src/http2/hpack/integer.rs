@@ -1,0 +1,84 @@
+//! Integers with a prefix (RFC 7541, section 5.1).
+
+use super::HpackError;
+
+/// Most bytes after the prefix. Four hold 28 bits, and the fifth rejects what exceeds 32 bits.
+const MAX_BYTES: usize = 5;
+
+/// Appends `value`. `pattern` has the bits above a prefix of `prefix` bits.
+pub(super) fn encode(pattern: u8, prefix: u32, value: usize, bytes: &mut Vec<u8>) {
+    let full = (1usize << prefix) - 1;
+    if value < full {
+        bytes.push(pattern | value as u8);
+        return;
+    }
+    bytes.push(pattern | full as u8);
+    let mut rest = value - full;
+    while rest >= 0x80 {
+        bytes.push(0x80 | rest as u8 & 0x7f);
+        rest >>= 7;
+    }
+    bytes.push(rest as u8);
+}
+
+/// Reads an integer whose first byte has a prefix of `prefix` bits, and removes it from `block`.
+pub(super) fn decode(block: &mut &[u8], prefix: u32) -> Result<usize, HpackError> {
+    let (first, rest) = block.split_first().ok_or(HpackError::Cut)?;
+    let full = ((1u16 << prefix) - 1) as u8;
+    let value = first & full;
+    if value < full {
+        *block = rest;
+        return Ok(usize::from(value));
+    }
+    let mut value = u64::from(value);
+    for (position, byte) in rest.iter().enumerate() {
+        if position == MAX_BYTES {
+            return Err(HpackError::Integer);
+        }
+        value += u64::from(byte & 0x7f) << (7 * position);
+        if byte & 0x80 == 0 {
+            *block = &rest[position + 1..];
+            let value = u32::try_from(value).map_err(|_| HpackError::Integer)?;
+            return Ok(value as usize);
+        }
+    }
+    Err(if rest.len() > MAX_BYTES {
+        HpackError::Integer
+    } else {
+        HpackError::Cut
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_examples_of_the_rfc() {
+        // RFC 7541, appendix C.1.
+        for (prefix, value, bytes) in [
+            (5, 10, &b"\x0a"[..]),
+            (5, 1337, b"\x1f\x9a\x0a"),
+            (8, 42, b"\x2a"),
+        ] {
+            let mut encoded = Vec::new();
+            encode(0, prefix, value, &mut encoded);
+            assert_eq!(encoded, bytes);
+            assert_eq!(decode(&mut &encoded[..], prefix), Ok(value));
+        }
+    }
+
+    #[test]
+    fn integers_beyond_32_bits_are_rejected() {
+        let value = |bytes: &[u8]| decode(&mut &bytes[..], 7);
+        assert_eq!(value(b"\x7f\x80\xff\xff\xff\x0f"), Ok(u32::MAX as usize));
+        assert_eq!(value(b"\x7f\x81\xff\xff\xff\x0f"), Err(HpackError::Integer));
+        assert_eq!(value(b"\x7f\xff\xff\xff\xff\x7f"), Err(HpackError::Integer));
+        assert_eq!(
+            value(b"\x7f\x80\x80\x80\x80\x80\x00"),
+            Err(HpackError::Integer)
+        );
+        assert_eq!(value(b"\x7f\x80\x80"), Err(HpackError::Cut));
+        assert_eq!(value(b""), Err(HpackError::Cut));
+    }
+}

@@ -1,0 +1,57 @@
+//! The client's end of HTTP/2 (RFC 9113).
+//!
+//! | module | content |
+//! |---|---|
+//! | [`client`](Client) | The state machine: open, send, receive, close |
+//! | [`event`](EventSink) | Events of a connection |
+//! | [`error`](ErrorCode) | Error codes, errors of connections and of calls |
+//! | [`counters`](ClientCounters) | Counts for reports |
+//! | [`frame`] | Frame headers and their constants |
+//! | `reader` | Received bytes to frames |
+//! | `output` | Frames to be sent |
+//! | `head` | Rules for the fields of a reply |
+//! | `settings` | SETTINGS of the peer |
+//! | `streams`, `closed` | Open streams, and those closed recently |
+//! | `window` | Flow control |
+//! | [`hpack`] | Field compression (RFC 7541) |
+//!
+//! # Life of a received frame
+//!
+//! 1. **Cut** (`reader`): a frame waits until it is complete. DATA is passed on in pieces.
+//! 2. **Dispatch** (`client/receive`): SETTINGS come first, and nothing interrupts a field block.
+//! 3. **Field block** (`client/fields`): HEADERS and CONTINUATION are joined, decoded and checked.
+//!    **Content** (`client/content`): windows and the content length are checked.
+//!    **Control** (`client/control`): SETTINGS, PING, GOAWAY, RST_STREAM, WINDOW_UPDATE.
+//! 4. **Event** ([`EventSink`]): the caller learns about each stream by its token.
+//!
+//! A fault of one stream ends the stream ([`StreamEnd::Malformed`]). A fault of the connection ends the connection
+//! ([`ConnectionError`]) and names the token of the stream that caused it.
+//!
+//! # Absent
+//!
+//! | absent | reason |
+//! |---|---|
+//! | server push | Refused with SETTINGS_ENABLE_PUSH = 0 |
+//! | trailers of requests, CONNECT | The load generator does not send them |
+//! | priorities | Deprecated (RFC 9113, section 5.3.2); a `priority` field is an ordinary field |
+//! | time limits | The caller has the clock, and resets streams |
+
+mod client;
+mod closed;
+mod counters;
+mod error;
+mod event;
+pub mod frame;
+mod head;
+pub mod hpack;
+mod output;
+mod reader;
+mod settings;
+mod streams;
+mod window;
+
+pub use client::{Client, Request};
+pub use counters::{ClientCounters, CodeCounts};
+pub use error::{ConnectionError, ErrorCode, OpenError};
+pub use event::{ConnectionEvent, EventSink, Rejection, StreamEnd};
+pub use frame::StreamId;

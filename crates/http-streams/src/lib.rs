@@ -1,0 +1,20 @@
+//! HTTP over multiplexed streams as state machines: bytes in, events and bytes out.
+//!
+//! [`http2::Client`] is the client's end of an HTTP/2 connection (RFC 9113) with its field compression (RFC 7541). The
+//! load generator owns the socket, the clock and the exchanges. It passes received bytes in and sends the output.
+//!
+//! | module | content |
+//! |---|---|
+//! | [`catalogue`] | The fields of a plan's requests, with a number for each |
+//! | [`http2`] | HTTP/2: frames, flow control, streams, HPACK |
+//!
+//! The Huffman code of RFC 7541 and the classes of reply fields are independent of the version of HTTP. The state
+//! machine is our own for two reasons: the client's CPU time per request limits the rate that a machine can offer, and
+//! each request needs one exact outcome, also when the server or the connection fails.
+
+pub mod catalogue;
+mod field_class;
+pub mod http2;
+mod huffman;
+
+pub use field_class::FieldClass;

@@ -1,0 +1,11 @@
+//! The client's end of HTTP/2 against scripted, hostile and real servers in memory.
+
+mod allocations;
+mod bodies;
+mod hostile;
+mod hpack;
+mod oracle;
+mod replies;
+mod scripts;
+mod shutdown;
+mod support;
