@@ -6,6 +6,13 @@
 use super::ConnectionError;
 use super::frame::{FRAME_LIMIT, FrameHead, HEAD_LENGTH, flag, kind};
 
+/// A frame that cannot be read.
+#[derive(Debug)]
+pub(super) struct ReadError {
+    pub(super) head: FrameHead,
+    pub(super) error: ConnectionError,
+}
+
 /// A part of the received stream.
 #[derive(Debug)]
 pub(super) enum Piece<'a> {
@@ -93,7 +100,7 @@ impl FrameReader {
     pub(super) fn next<'s, 'i: 's>(
         &'s mut self,
         input: &mut &'i [u8],
-    ) -> Result<Option<Piece<'s>>, ConnectionError> {
+    ) -> Result<Option<Piece<'s>>, ReadError> {
         loop {
             match self.state {
                 ReaderState::Head => {
@@ -102,7 +109,8 @@ impl FrameReader {
                     };
                     let bytes = bytes.try_into().expect("collected bytes have this length");
                     let head = FrameHead::parse(bytes);
-                    self.state = after_head(head)?;
+                    let after = after_head(head);
+                    self.state = after.map_err(|error| ReadError { head, error })?;
                 }
                 ReaderState::Payload(head) => {
                     let length = head.length as usize;
@@ -125,7 +133,10 @@ impl FrameReader {
                     self.state = ReaderState::Data {
                         head,
                         begun: false,
-                        content: content.ok_or(TOO_MUCH_PADDING)?,
+                        content: content.ok_or(ReadError {
+                            head,
+                            error: TOO_MUCH_PADDING,
+                        })?,
                         padding,
                     };
                 }

@@ -4,7 +4,7 @@ use super::Client;
 use crate::http2::error::ConnectionError;
 use crate::http2::event::EventSink;
 use crate::http2::frame::{FrameHead, flag, kind};
-use crate::http2::reader::{FrameReader, Piece};
+use crate::http2::reader::{FrameReader, Piece, ReadError};
 
 impl Client {
     /// Takes bytes of the socket, and reports the events in them to `sink`.
@@ -34,17 +34,20 @@ impl Client {
         mut bytes: &[u8],
         sink: &mut impl EventSink,
     ) -> Result<(), ConnectionError> {
-        while let Some(piece) = reader.next(&mut bytes)? {
-            let (stream, result) = match piece {
-                Piece::Frame(head, payload) => (head.stream, self.frame(head, payload, sink)),
-                Piece::Data(piece) => (piece.stream, self.data(&piece, sink)),
+        loop {
+            let (stream, result) = match reader.next(&mut bytes) {
+                Ok(None) => return Ok(()),
+                Ok(Some(Piece::Frame(head, payload))) => {
+                    (head.stream, self.frame(head, payload, sink))
+                }
+                Ok(Some(Piece::Data(piece))) => (piece.stream, self.data(&piece, sink)),
+                Err(ReadError { head, error }) => (head.stream, Err(error)),
             };
             result.map_err(|error| ConnectionError {
                 token: self.streams.token(stream),
                 ..error
             })?;
         }
-        Ok(())
     }
 
     fn frame(
