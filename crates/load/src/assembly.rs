@@ -71,6 +71,7 @@ pub(crate) fn assemble(
         decoded: tally.decoded,
         quotes: tally.quotes,
         connections: tally.connections,
+        http2: tally.http2,
         bytes_sent: tally.bytes_sent,
         bytes_received: tally.bytes_received,
         bytes_in_time: tally.bytes_in_time,

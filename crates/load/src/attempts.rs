@@ -93,6 +93,7 @@ mod tests {
             let done = sent + Span::from_millis(1);
             let moments = Moments {
                 intended,
+                begun: sent,
                 sent,
                 written: sent,
                 ..Moments::default()

@@ -1,10 +1,11 @@
-//! One connection and the exchange on it: bytes between the socket and the reply reader.
+//! One connection: bytes between the socket and the reply reader of HTTP/1, or the streams of HTTP/2.
 //!
 //! Time limits, pools and histograms belong to the event loop. It acts on the events that a connection returns.
 
 use std::io;
 use std::os::fd::OwnedFd;
 
+use posthaste_http_streams::http2::Client;
 use posthaste_units::Instant;
 use rustix::io::Errno;
 
@@ -37,12 +38,27 @@ pub(crate) struct HttpConnection {
     /// Slot of the exchange in progress.
     pub(crate) exchange: Option<u32>,
     pub(crate) reader: ReplyReader,
+    /// Streams and their compression state, if the connection uses HTTP/2.
+    pub(crate) http2: Option<Box<Http2State>>,
     secure: Option<Box<TlsStream>>,
     unsent: Vec<u8>,
 }
 
+/// The HTTP/2 part of a connection.
+pub(crate) struct Http2State {
+    pub(crate) client: Client,
+    /// Number of the queue whose requests it carries.
+    pub(crate) queue: usize,
+    /// Exchanges with a head or the end of a body in the output: slot and serial number.
+    pub(crate) written: Vec<(u32, u32)>,
+    /// True if it is in the list of connections with output.
+    pub(crate) is_listed: bool,
+    /// True once the server has sent its SETTINGS.
+    pub(crate) is_confirmed: bool,
+}
+
 /// Maximum number of bytes read from one connection per turn, so that others are not delayed.
-const TURN: usize = 256 << 10;
+pub(crate) const TURN: usize = 256 << 10;
 
 /// Result of reading.
 pub(crate) enum ReceiveStatus {
@@ -77,6 +93,7 @@ impl HttpConnection {
             state: ConnectionState::Connecting,
             exchange: None,
             reader: ReplyReader::default(),
+            http2: None,
             secure: secure.map(Box::new),
             unsent: Vec::new(),
         }
@@ -137,6 +154,49 @@ impl HttpConnection {
             return Err(io::ErrorKind::UnexpectedEof.into());
         }
         Ok(!secure.is_handshaking())
+    }
+
+    /// The protocol that the server chose by ALPN. `None` without TLS, and if the server chose none.
+    pub(crate) fn protocol(&self) -> Option<&[u8]> {
+        self.secure.as_ref()?.protocol()
+    }
+
+    /// Reads bytes of several streams. `Err(AGAIN)` if there are none; 0 at the end.
+    pub(crate) fn read(&mut self, buffer: &mut [u8]) -> Result<usize, Errno> {
+        match &mut self.secure {
+            Some(secure) => secure.receive(&self.socket, buffer).map_err(errno),
+            None => socket::receive(&self.socket, buffer),
+        }
+    }
+
+    /// Passes the output of HTTP/2 to the kernel. Returns the bytes taken from it, and true if the kernel has all.
+    pub(crate) fn flush_streams(&mut self) -> Result<(usize, bool), Errno> {
+        let http2 = self.http2.as_mut().expect("the connection uses HTTP/2");
+        let mut taken = 0;
+        loop {
+            if let Some(secure) = &mut self.secure {
+                secure.flush(&self.socket).map_err(errno)?;
+                if secure.has_unsent() {
+                    return Ok((taken, false));
+                }
+            }
+            let output = http2.client.output();
+            if output.is_empty() {
+                return Ok((taken, true));
+            }
+            let sent = match &mut self.secure {
+                Some(secure) => secure.queue(output).map(|()| output.len()).map_err(errno),
+                None => socket::send(&self.socket, output),
+            };
+            match sent {
+                Ok(length) => {
+                    http2.client.sent(length);
+                    taken += length;
+                }
+                Err(Errno::AGAIN) => return Ok((taken, false)),
+                Err(errno) => return Err(errno),
+            }
+        }
     }
 
     /// Reads the reply of `open` until the socket is empty, the reply is complete, or [`TURN`] bytes were read.

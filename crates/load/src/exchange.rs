@@ -3,6 +3,7 @@
 use std::ops::{Index, IndexMut};
 use std::sync::Arc;
 
+use posthaste_http_streams::http2::StreamId;
 use posthaste_units::Instant;
 
 use crate::reply::{Budget, Reply};
@@ -29,15 +30,35 @@ pub(crate) struct Exchange {
     pub(crate) moments: Moments,
     /// True if the request carries a quote.
     pub(crate) quoted: bool,
+    /// True if it was sent again, because the server rejected it without processing it.
+    pub(crate) is_resent: bool,
 }
 
 /// An exchange in progress.
 pub(crate) struct OpenExchange {
     pub(crate) exchange: Exchange,
-    /// Slot of the connection that carries it.
-    pub(crate) connection: u32,
+    /// Slot of the connection that carries it. `None` while it waits for one.
+    pub(crate) connection: Option<u32>,
+    /// Its stream, on a connection with several.
+    pub(crate) stream: Option<OpenStream>,
     pub(crate) reply: Reply,
+    /// Number of its queue, if it is sent on a stream.
+    pub(crate) queue: usize,
+    /// Its rendered body, if it is sent on a stream.
+    pub(crate) body: Vec<u8>,
+    /// Number of exchanges in this slot before, to tell it from them.
+    pub(crate) serial: u32,
     is_open: bool,
+}
+
+/// The stream of an exchange.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct OpenStream {
+    pub(crate) id: StreamId,
+    /// Bytes of the request's body passed to the connection.
+    pub(crate) body_sent: usize,
+    /// True if the kernel has accepted the head of the request.
+    pub(crate) is_sent: bool,
 }
 
 /// The exchanges in progress, by slot. A slot keeps the memory of its reply for the next exchange.
@@ -58,12 +79,14 @@ impl Exchanges {
     }
 
     /// Assigns a slot.
-    pub(crate) fn insert(&mut self, exchange: Exchange, connection: u32) -> u32 {
+    pub(crate) fn insert(&mut self, exchange: Exchange, connection: Option<u32>) -> u32 {
         if let Some(slot) = self.free.pop() {
             let open = &mut self.slots[slot as usize];
             debug_assert!(!open.is_open, "the slot of an open exchange is free");
             open.exchange = exchange;
             open.connection = connection;
+            open.stream = None;
+            open.serial = open.serial.wrapping_add(1);
             open.is_open = true;
             return slot;
         }
@@ -71,6 +94,10 @@ impl Exchanges {
         self.slots.push(OpenExchange {
             exchange,
             connection,
+            stream: None,
+            queue: 0,
+            body: Vec::new(),
+            serial: 0,
             reply: budget.map_or_else(Reply::default, Reply::keeping_coded),
             is_open: true,
         });
@@ -85,6 +112,12 @@ impl Exchanges {
         let exchange = open.exchange;
         self.free.push(slot);
         exchange
+    }
+
+    /// Returns an exchange if its slot was not used again since.
+    pub(crate) fn get(&mut self, slot: u32, serial: u32) -> Option<&mut OpenExchange> {
+        let open = self.slots.get_mut(slot as usize)?;
+        (open.is_open && open.serial == serial).then_some(open)
     }
 
     /// Frees all slots.

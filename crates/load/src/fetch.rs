@@ -28,7 +28,7 @@ pub(crate) fn fetch(
     client.authority = target.origin.authority().try_into()?;
     if target.origin.tls {
         let name = tls::server_name(&target.origin.host)?;
-        client.tls = Some(ClientTls::with(options.config()?, name));
+        client.tls = Some(ClientTls::with(options.config(b"http/1.1")?, name));
     }
     let fields = [
         (

@@ -36,6 +36,10 @@ pub enum Outcome {
     TlsFailed,
     /// Not HTTP, or a body shorter or longer than announced.
     ProtocolError,
+    /// Ended because another request's reply on its connection violated the protocol. Only over HTTP/2.
+    Collateral,
+    /// The server stated that it did not process the request (RFC 9113, section 8.7). Only over HTTP/2.
+    Rejected,
     /// A complete reply whose content does not match Content-Encoding, or has an unknown coding. Only if the plan
     /// decodes.
     Undecodable,
@@ -43,6 +47,8 @@ pub enum Outcome {
     MemoryLimit,
     /// Never sent: the generator's own limit was reached, of open connections or of its speed.
     Dropped,
+    /// Never sent: its connection had no free stream within the timeout. Only over HTTP/2.
+    NoStream,
     /// Never sent: this machine had no descriptor, no port or no memory left.
     ClientFailed,
     /// Never sent: no offer met the client's requirements and maximum price.
@@ -53,7 +59,7 @@ pub enum Outcome {
 
 impl Outcome {
     /// Every outcome, in the order in which reports list them.
-    pub const ALL: [Self; 16] = [
+    pub const ALL: [Self; 19] = [
         Self::Ok,
         Self::SoapFault,
         Self::StatusError,
@@ -64,9 +70,12 @@ impl Outcome {
         Self::TimedOut,
         Self::TlsFailed,
         Self::ProtocolError,
+        Self::Collateral,
+        Self::Rejected,
         Self::Undecodable,
         Self::MemoryLimit,
         Self::Dropped,
+        Self::NoStream,
         Self::ClientFailed,
         Self::Declined,
         Self::InFlight,
@@ -85,9 +94,12 @@ impl Outcome {
             Self::TimedOut => "timed-out",
             Self::TlsFailed => "tls-failed",
             Self::ProtocolError => "protocol-error",
+            Self::Collateral => "collateral",
+            Self::Rejected => "rejected",
             Self::Undecodable => "undecodable",
             Self::MemoryLimit => "memory-limit",
             Self::Dropped => "dropped",
+            Self::NoStream => "no-stream",
             Self::ClientFailed => "client-failed",
             Self::Declined => "declined",
             Self::InFlight => "in-flight",
@@ -112,11 +124,14 @@ impl Outcome {
             Self::TimedOut => "no complete reply within the timeout",
             Self::TlsFailed => "TLS handshake failed",
             Self::ProtocolError => "not HTTP, or a body of another length than announced",
+            Self::Collateral => "ended with a connection on which another reply was invalid",
+            Self::Rejected => "the server states that it did not process the request",
             Self::Undecodable => "complete reply whose content cannot be decoded",
             Self::MemoryLimit => {
                 "coded reply given up: no memory left to keep it until it is decoded"
             }
             Self::Dropped => "not sent: the generator's limit of open connections, or of its speed",
+            Self::NoStream => "not sent: no free stream on its connection within the timeout",
             Self::ClientFailed => "not sent: no descriptor, port or memory here",
             Self::Declined => "not sent: no offer at the price the client pays",
             Self::InFlight => "unfinished when the run was stopped",
@@ -132,9 +147,11 @@ impl Outcome {
     /// response time is longer than that. `None` if no reply would have come after any wait.
     pub(crate) const fn waited(self, until_end: Span) -> Option<Span> {
         match self {
-            Self::ConnectAborted | Self::Unanswered | Self::TimedOut | Self::InFlight => {
-                Some(until_end)
-            }
+            Self::ConnectAborted
+            | Self::Unanswered
+            | Self::TimedOut
+            | Self::NoStream
+            | Self::InFlight => Some(until_end),
             _ => None,
         }
     }
@@ -142,7 +159,10 @@ impl Outcome {
     /// True if at least a SYN was sent for the request. A request unfinished when the run was stopped is included;
     /// those not begun are counted apart.
     pub const fn was_attempted(self) -> bool {
-        !matches!(self, Self::Dropped | Self::ClientFailed | Self::Declined)
+        !matches!(
+            self,
+            Self::Dropped | Self::NoStream | Self::ClientFailed | Self::Declined
+        )
     }
 }
 

@@ -5,6 +5,7 @@ use posthaste_units::{Instant, Rate, Seed, Span};
 use crate::buying::Buying;
 use crate::data::Data;
 use crate::pace::{Arrivals, RateStep};
+use crate::protocol::Protocol;
 use crate::request::RequestSpec;
 use crate::retry::RetryPolicy;
 use crate::target::Resolve;
@@ -52,6 +53,8 @@ pub struct Plan {
     pub pace: Pace,
     /// Requests due in this time from the start are sent and not counted.
     pub warm_up: Span,
+    /// Protocol of all connections.
+    pub protocol: Protocol,
     /// Use of connections.
     pub connections: Connections,
     /// Time limit for establishing a connection. Keep it below one second, Linux's first SYN timeout, so that each
@@ -79,7 +82,7 @@ pub struct Plan {
 }
 
 impl Plan {
-    /// A plan of `requests` with the defaults of the command line: keep-alive, connect timeout 500 ms, timeout 30 s,
+    /// A plan of `requests` with the defaults of the command line: HTTP/1.1, keep-alive, connect timeout 500 ms, timeout 30 s,
     /// one thread, no warm-up.
     pub fn new(requests: Vec<RequestSpec>, pace: Pace) -> Self {
         Self {
@@ -88,6 +91,7 @@ impl Plan {
             resolve: Vec::new(),
             pace,
             warm_up: Span::ZERO,
+            protocol: Protocol::default(),
             connections: Connections::KeepAlive,
             connect_timeout: Span::from_millis(500),
             timeout: Span::from_secs(30),

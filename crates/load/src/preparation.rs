@@ -4,6 +4,8 @@ use std::collections::HashMap;
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 
+use posthaste_http_streams::catalogue::FieldCatalogue;
+use posthaste_http_streams::http2::hpack::FieldPlan;
 use posthaste_units::{Instant, Span};
 use rustls::pki_types::ServerName;
 
@@ -13,7 +15,8 @@ use crate::error::RunError;
 use crate::event_loop::Shared;
 use crate::mix::Mix;
 use crate::plan::{Connections, Plan};
-use crate::request::{Request, RequestError};
+use crate::protocol::Protocol;
+use crate::request::{Request, RequestContext, RequestError};
 use crate::target::{RequestTarget, TargetOrigin};
 use crate::tls::{self, TlsError};
 
@@ -30,9 +33,12 @@ pub(crate) fn prepare<'r>(
         requests,
         origins,
         dns,
+        fields,
     } = look_up_targets(plan)?;
     let names = server_names(&origins)?;
-    let tls = (!names.is_empty()).then(|| plan.tls.config()).transpose()?;
+    let tls = (!names.is_empty())
+        .then(|| plan.tls.config(plan.protocol.alpn()))
+        .transpose()?;
     let buying = plan.buying.as_ref();
     let offers = buying.map(|buying| FollowedCatalogue::follow(buying, stop));
     let shared = Shared {
@@ -41,6 +47,7 @@ pub(crate) fn prepare<'r>(
         origins,
         names,
         tls,
+        fields,
         clock: RunClock::starting_in(Span::ZERO),
         offers: offers.transpose()?,
         stop,
@@ -64,10 +71,37 @@ fn check(plan: &Plan) -> Result<(), RunError> {
             "nothing would be sent: raise the rate or the duration".to_owned(),
         ));
     }
+    check_protocol(plan)?;
     let here = posthaste_serve::available_cpus();
     if let Some(cpu) = plan.cpus.iter().find(|cpu| !here.contains(cpu)) {
         return Err(RunError::Plan(format!(
             "there is no core {cpu} to run on: there are {here:?}"
+        )));
+    }
+    Ok(())
+}
+
+/// Rejects options that the protocol does not have.
+fn check_protocol(plan: &Plan) -> Result<(), RunError> {
+    let Some(multiplexing) = plan.protocol.multiplexing() else {
+        return Ok(());
+    };
+    let (connections, threads) = (multiplexing.connections, plan.threads);
+    if connections == 0 || connections % threads != 0 {
+        return Err(RunError::Plan(format!(
+            "{connections} connections cannot be shared by {threads} threads: \
+             give --connections a multiple of --threads"
+        )));
+    }
+    if multiplexing.streams == Some(0) {
+        return Err(RunError::Plan(
+            "nothing can be sent with --streams 0: give it 1 or more".to_owned(),
+        ));
+    }
+    if plan.buying.is_some() {
+        return Err(RunError::Plan(format!(
+            "clients that choose by price use HTTP/1.1: leave --broker out, or --http {}",
+            plan.protocol.name()
         )));
     }
     Ok(())
@@ -79,6 +113,8 @@ struct Targets {
     origins: Vec<TargetOrigin>,
     /// Duration of the name look-up of each server.
     dns: Vec<Span>,
+    /// The fields of all requests, if the protocol numbers them.
+    fields: Option<Arc<FieldPlan>>,
 }
 
 /// Prepares each request. A name is looked up once for all requests of the mix.
@@ -86,6 +122,14 @@ fn look_up_targets(plan: &Plan) -> Result<Targets, RunError> {
     let keep_alive = plan.connections == Connections::KeepAlive;
     let (mut origins, mut requests, mut dns) = (Vec::<TargetOrigin>::new(), Vec::new(), Vec::new());
     let mut resolved = plan.resolve.clone();
+    let mut context = RequestContext {
+        data: &plan.data,
+        keep_alive,
+        catalogue: match plan.protocol {
+            Protocol::Http1 => None,
+            Protocol::Http2(_) => Some(FieldCatalogue::default()),
+        },
+    };
     for spec in &plan.requests {
         let target = RequestTarget::look_up(&spec.url, &resolved).map_err(RequestError::from)?;
         let index = origins.iter().position(|origin| *origin == target.origin);
@@ -95,13 +139,15 @@ fn look_up_targets(plan: &Plan) -> Result<Targets, RunError> {
             origins.push(target.origin.clone());
             origins.len() - 1
         });
-        let request = Request::prepare(spec, &target, index, keep_alive, &plan.data)?;
+        let request = Request::prepare(spec, &target, index, &mut context)?;
         requests.push(request);
     }
+    let catalogue = context.catalogue;
     Ok(Targets {
         requests,
         origins,
         dns,
+        fields: catalogue.map(|catalogue| Arc::new(FieldPlan::new(&catalogue))),
     })
 }
 

@@ -1,13 +1,19 @@
 //! Requests: described by a [`RequestSpec`], prepared once, written many times.
 //!
-//! A request without placeholders is one slice of bytes for the whole run. One with `{{column}}` placeholders is
-//! rendered for each row of the data. Placeholders are checked against the columns before the first request is sent.
+//! A request without placeholders has one form for the whole run: bytes of HTTP/1, or numbered fields of HTTP/2. One
+//! with `{{column}}` placeholders is rendered for each row of the data. Placeholders are checked against the columns
+//! before the first request is sent.
 
-use minijinja::syntax::SyntaxConfig;
-use minijinja::{AutoEscape, Environment, UndefinedBehavior, Value};
+mod http1;
+mod http2;
+mod template;
+
+use posthaste_http_streams::catalogue::{FieldCatalogue, InvalidField};
 use posthaste_units::Span;
 use thiserror::Error;
 
+pub(crate) use self::http1::Http1Request;
+pub(crate) use self::http2::Http2Request;
 use crate::data::Data;
 use crate::target::{RequestTarget, TargetError};
 
@@ -54,6 +60,13 @@ impl RequestSpec {
             ..Self::get(url)
         }
     }
+
+    /// Value of the first header field of this name, in any case.
+    fn header(&self, name: &str) -> Option<&str> {
+        let mut fields = self.headers.iter();
+        let found = fields.find(|(given, _)| given.eq_ignore_ascii_case(name));
+        found.map(|(_, value)| value.as_str())
+    }
 }
 
 /// Reasons why a request cannot be made.
@@ -96,6 +109,17 @@ pub enum RequestError {
         /// The text as given.
         text: String,
     },
+    /// A header that HTTP/2 does not permit.
+    #[error("header {name} of {request} is not allowed in HTTP/2: {reason}")]
+    NotHttp2 {
+        /// Name of the request.
+        request: String,
+        /// Name of the header.
+        name: String,
+        /// The rule.
+        #[source]
+        reason: InvalidField,
+    },
 }
 
 fn columns_are(columns: &[String]) -> String {
@@ -106,80 +130,73 @@ fn columns_are(columns: &[String]) -> String {
     }
 }
 
-/// A request ready to be written.
+/// A request ready to be sent.
 pub(crate) struct Request {
     pub(crate) weight: f64,
     pub(crate) origin: usize,
-    pub(crate) head: bool,
     pub(crate) think: Span,
-    wire: RequestBytes,
+    pub(crate) form: RequestForm,
 }
 
-enum RequestBytes {
-    Fixed(Vec<u8>),
-    Rendered(Box<Template>),
+/// A request in the form of the plan's protocol.
+pub(crate) enum RequestForm {
+    Http1(Http1Request),
+    Http2(Http2Request),
 }
 
-struct Template {
-    environment: Environment<'static>,
-    method: String,
-    fixed_fields: String,
-    headers: Vec<String>,
-    has_body: bool,
+/// Circumstances of all requests of a plan.
+pub(crate) struct RequestContext<'p> {
+    pub(crate) data: &'p Data,
+    pub(crate) keep_alive: bool,
+    /// The fields of all requests, if the protocol numbers them.
+    pub(crate) catalogue: Option<FieldCatalogue>,
 }
 
 impl Request {
-    /// Appends the bytes of the request for row `row` of the data.
-    ///
-    /// If rendering fails, nothing is appended and the reason is returned. After the check of the names it can fail
-    /// only for lack of memory.
-    pub(crate) fn write(&self, data: &Data, row: u64, out: &mut Vec<u8>) -> Result<(), String> {
-        match &self.wire {
-            RequestBytes::Fixed(bytes) => out.extend_from_slice(bytes),
-            RequestBytes::Rendered(template) => template.render(&data.row(row), out)?,
-        }
-        Ok(())
-    }
-
-    /// Returns the bytes, if they are the same for every request.
-    pub(crate) fn fixed(&self) -> Option<&[u8]> {
-        match &self.wire {
-            RequestBytes::Fixed(bytes) => Some(bytes),
-            RequestBytes::Rendered(_) => None,
-        }
-    }
-
     /// Prepares `spec`. `origin` is its server's index in the run's list.
     pub(crate) fn prepare(
         spec: &RequestSpec,
         target: &RequestTarget,
         origin: usize,
-        keep_alive: bool,
-        data: &Data,
+        context: &mut RequestContext<'_>,
     ) -> Result<Self, RequestError> {
         check_http(spec)?;
-        let fields = fixed_fields(spec, target, keep_alive);
-        let placeholders = [&spec.body, &target.path]
-            .into_iter()
-            .chain(spec.headers.iter().map(|(_, value)| value))
-            .any(|text| text.contains("{{") || text.contains("{%"));
-        let wire = if placeholders {
-            RequestBytes::Rendered(Box::new(Template::compile(
+        let form = match &mut context.catalogue {
+            None => RequestForm::Http1(Http1Request::prepare(
                 spec,
-                &target.path,
-                fields,
-                data,
-            )?))
-        } else {
-            RequestBytes::Fixed(assemble(spec, &target.path, &fields))
+                target,
+                context.keep_alive,
+                context.data,
+            )?),
+            Some(catalogue) => RequestForm::Http2(Http2Request::prepare(
+                spec,
+                target,
+                catalogue,
+                context.data,
+            )?),
         };
         Ok(Self {
             weight: spec.weight,
             origin,
-            head: spec.method == "HEAD",
             think: spec.think,
-            wire,
+            form,
         })
+    }
+
+    /// The request for a connection of HTTP/1.
+    pub(crate) fn http1(&self) -> &Http1Request {
+        match &self.form {
+            RequestForm::Http1(request) => request,
+            RequestForm::Http2(_) => unreachable!("a plan has one protocol"),
+        }
+    }
+
+    /// The request for a connection of HTTP/2.
+    pub(crate) fn http2(&self) -> &Http2Request {
+        match &self.form {
+            RequestForm::Http2(request) => request,
+            RequestForm::Http1(_) => unreachable!("a plan has one protocol"),
+        }
     }
 }
 
@@ -212,152 +229,28 @@ fn check_http(spec: &RequestSpec) -> Result<(), RequestError> {
     Ok(())
 }
 
-/// Header fields that are the same for each request: Host, and defaults that the user did not set.
-fn fixed_fields(spec: &RequestSpec, target: &RequestTarget, keep_alive: bool) -> String {
-    let given = |name: &str| {
-        spec.headers
-            .iter()
-            .any(|(n, _)| n.eq_ignore_ascii_case(name))
-    };
-    let mut fields = String::new();
-    let mut add = |name: &str, value: &str| {
-        if !given(name) {
-            fields.push_str(name);
-            fields.push_str(": ");
-            fields.push_str(value);
-            fields.push_str("\r\n");
-        }
-    };
-    add("Host", &target.origin.authority());
-    add(
-        "User-Agent",
-        concat!("posthaste/", env!("CARGO_PKG_VERSION")),
-    );
-    add("Accept", "*/*");
-    if !keep_alive {
-        add("Connection", "close");
-    }
-    fields
+/// Header fields that each request has unless the user sets them.
+fn default_fields(spec: &RequestSpec) -> impl Iterator<Item = (&'static str, &'static str)> {
+    const DEFAULTS: [(&str, &str); 2] = [
+        (
+            "User-Agent",
+            concat!("posthaste/", env!("CARGO_PKG_VERSION")),
+        ),
+        ("Accept", "*/*"),
+    ];
+    let is_absent = |field: &(&str, &str)| spec.header(field.0).is_none();
+    DEFAULTS.into_iter().filter(is_absent)
 }
 
-fn carries_body(method: &str, body: &str) -> bool {
-    !body.is_empty() || matches!(method, "POST" | "PUT" | "PATCH")
+/// True if a part of the request has placeholders.
+fn has_placeholders(spec: &RequestSpec, path: &str) -> bool {
+    let values = spec.headers.iter().map(|(_, value)| value.as_str());
+    let mut parts = [spec.body.as_str(), path].into_iter().chain(values);
+    parts.any(|text| text.contains("{{") || text.contains("{%"))
 }
 
-fn assemble(spec: &RequestSpec, path: &str, fields: &str) -> Vec<u8> {
-    let mut bytes = format!("{} {path} HTTP/1.1\r\n{fields}", spec.method);
-    for (name, value) in &spec.headers {
-        bytes.push_str(&format!("{name}: {value}\r\n"));
-    }
-    if carries_body(&spec.method, &spec.body) {
-        bytes.push_str(&format!("Content-Length: {}\r\n", spec.body.len()));
-    }
-    bytes.push_str("\r\n");
-    bytes.push_str(&spec.body);
-    bytes.into_bytes()
-}
-
-const BODY: &str = "body";
-const PATH: &str = "url";
-
-impl Template {
-    fn compile(
-        spec: &RequestSpec,
-        path: &str,
-        fixed_fields: String,
-        data: &Data,
-    ) -> Result<Self, RequestError> {
-        let mut environment = Environment::new();
-        environment.set_undefined_behavior(UndefinedBehavior::Strict);
-        let mut syntax = SyntaxConfig::builder();
-        syntax.keep_trailing_newline(true);
-        if let Ok(syntax) = syntax.build() {
-            environment.set_syntax(syntax);
-        }
-        let xml = spec.body.trim_start_matches('\u{feff}').trim_start();
-        let xml = xml.starts_with('<');
-        environment.set_auto_escape_callback(move |name| match name {
-            BODY if xml => AutoEscape::Html,
-            _ => AutoEscape::None,
-        });
-        let placeholders = data.placeholders();
-        let mut add = |name: String, part: &'static str, text: &str| {
-            let template = |reason| RequestError::Template {
-                request: spec.name.clone(),
-                part,
-                reason,
-            };
-            environment
-                .add_template_owned(name.clone(), text.to_owned())
-                .map_err(template)?;
-            let compiled = environment.get_template(&name).map_err(template)?;
-            let unknown = compiled
-                .undeclared_variables(false)
-                .into_iter()
-                .find(|name| !placeholders.contains(name));
-            match unknown {
-                None => Ok(()),
-                Some(column) => Err(RequestError::UnknownColumn {
-                    request: spec.name.clone(),
-                    part,
-                    column,
-                    columns: placeholders.clone(),
-                }),
-            }
-        };
-        add(PATH.to_owned(), PATH, path)?;
-        add(BODY.to_owned(), BODY, &spec.body)?;
-        for (number, (_, value)) in spec.headers.iter().enumerate() {
-            add(header_name(number), "header", value)?;
-        }
-        Ok(Self {
-            environment,
-            method: spec.method.clone(),
-            fixed_fields,
-            headers: spec.headers.iter().map(|(name, _)| name.clone()).collect(),
-            has_body: carries_body(&spec.method, &spec.body),
-        })
-    }
-
-    fn render(&self, row: &Value, out: &mut Vec<u8>) -> Result<(), String> {
-        let part = |name: &str| {
-            self.environment
-                .get_template(name)
-                .and_then(|template| template.render(row.clone()))
-                .map_err(|error| error.to_string())
-        };
-        let path: String = part(PATH)?.chars().flat_map(escape_in_path).collect();
-        let body = part(BODY)?;
-        let mut head = format!("{} {path} HTTP/1.1\r\n{}", self.method, self.fixed_fields);
-        for (number, name) in self.headers.iter().enumerate() {
-            let value = part(&header_name(number))?.replace(['\r', '\n', '\0'], " ");
-            head.push_str(&format!("{name}: {value}\r\n"));
-        }
-        if self.has_body {
-            head.push_str(&format!("Content-Length: {}\r\n", body.len()));
-        }
-        head.push_str("\r\n");
-        out.extend_from_slice(head.as_bytes());
-        out.extend_from_slice(body.as_bytes());
-        Ok(())
-    }
-}
-
-fn header_name(number: usize) -> String {
-    format!("header-{number}")
-}
-
-/// Percent-encodes characters that would end the request line or are not ASCII. Leaves `/?&=%` unchanged.
-fn escape_in_path(c: char) -> Vec<char> {
-    if c.is_ascii_graphic() && !matches!(c, '"' | '<' | '>' | '#') {
-        return vec![c];
-    }
-    let mut bytes = [0; 4];
-    let encoded = c.encode_utf8(&mut bytes);
-    encoded
-        .bytes()
-        .flat_map(|byte| format!("%{byte:02X}").chars().collect::<Vec<_>>())
-        .collect()
+fn carries_body(spec: &RequestSpec) -> bool {
+    !spec.body.is_empty() || matches!(&*spec.method, "POST" | "PUT" | "PATCH")
 }
 
 #[cfg(test)]
@@ -366,13 +259,19 @@ mod tests {
 
     fn prepare(spec: &RequestSpec, data: &Data) -> Result<Request, RequestError> {
         let target = RequestTarget::look_up(&spec.url, &[])?;
-        Request::prepare(spec, &target, 0, false, data)
+        let mut context = RequestContext {
+            data,
+            keep_alive: false,
+            catalogue: None,
+        };
+        Request::prepare(spec, &target, 0, &mut context)
     }
 
     fn written(spec: &RequestSpec, data: &Data, row: u64) -> String {
         let mut bytes = Vec::new();
         prepare(spec, data)
             .unwrap()
+            .http1()
             .write(data, row, &mut bytes)
             .unwrap();
         String::from_utf8(bytes).unwrap()

@@ -9,6 +9,7 @@ use posthaste_units::{Rate, Span};
 use crate::attempts::Attempts;
 use crate::buying::QuoteUse;
 use crate::decoding::Decoded;
+use crate::multiplexed::StreamCounts;
 use crate::outcome::{Outcome, Outcomes};
 use crate::tally::{PartResults, Phases};
 
@@ -75,6 +76,8 @@ pub struct Run {
     pub quotes: QuoteUse,
     /// Connections attempted, warm-up included.
     pub connections: u64,
+    /// Counts of HTTP/2. All zero with HTTP/1.
+    pub http2: StreamCounts,
     /// Bytes of requests, warm-up included.
     pub bytes_sent: u64,
     /// Bytes of replies, heads and warm-up included.

@@ -9,6 +9,8 @@ use rustix::io::Errno;
 use rustix::net::sockopt;
 use rustix::net::{AddressFamily, RecvFlags, SendFlags, SocketFlags, SocketType};
 
+use crate::outcome::Outcome;
+
 /// Result of starting a connection attempt.
 pub(crate) enum ConnectAttempt {
     /// A SYN was sent.
@@ -19,6 +21,18 @@ pub(crate) enum ConnectAttempt {
     Unreachable(Errno),
     /// This machine lacks descriptors, ports or memory.
     ClientFailed(Errno),
+}
+
+impl ConnectAttempt {
+    /// Outcome and error of an attempt that failed at once.
+    pub(crate) fn outcome(self) -> (Outcome, Errno) {
+        match self {
+            Self::Refused => (Outcome::Refused, Errno::CONNREFUSED),
+            Self::Unreachable(errno) => (Outcome::ConnectAborted, errno),
+            Self::ClientFailed(errno) => (Outcome::ClientFailed, errno),
+            Self::Started(_) => unreachable!("an attempt that was started has not failed"),
+        }
+    }
 }
 
 /// Starts a connection to `address`.

@@ -1,7 +1,7 @@
 //! Measurements of one event loop, and their sum over several.
 //!
-//! Three times are kept apart: *response time* counts from the due time, *service time* from sending, and *send
-//! lateness* is the difference, caused by the generator. Response times include every request due; one without a
+//! Times are kept apart: *response time* counts from the due time, *service time* from sending. *Send lateness* is the
+//! difference that the generator causes. Over HTTP/2, a request can also wait for a stream (phase `queue`). Response times include every request due; one without a
 //! complete reply is longer than any bound. Service times include complete replies only. With retries, service time and
 //! phases are those of each attempt.
 
@@ -13,6 +13,7 @@ use posthaste_units::{Instant, Span};
 use crate::attempts::Attempts;
 use crate::buying::QuoteUse;
 use crate::decoding::Decoded;
+use crate::multiplexed::StreamCounts;
 use crate::outcome::{Outcome, Outcomes};
 use crate::responses::Responses;
 use crate::source::Due;
@@ -21,7 +22,12 @@ use crate::source::Due;
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct Moments {
     pub(crate) intended: Instant,
+    /// Time at which the event loop came to the request.
+    pub(crate) begun: Instant,
+    /// Time at which it was sent: begun, or later if it waited for a stream of its connection.
     pub(crate) sent: Instant,
+    /// True if it has a stream of a connection.
+    pub(crate) has_stream: bool,
     pub(crate) connected: Option<Instant>,
     pub(crate) secured: Option<Instant>,
     pub(crate) written: Instant,
@@ -35,6 +41,8 @@ pub(crate) struct Moments {
 pub struct Phases {
     /// Name look-up, once per server and run.
     pub dns: Histogram,
+    /// Wait for a stream of a connection: for the handshake, the server's limit or one's own. Only over HTTP/2.
+    pub queue: Histogram,
     /// SYN to connected, new connections only.
     pub connect: Histogram,
     /// TLS handshake, new connections only.
@@ -51,12 +59,15 @@ pub struct Phases {
 
 impl Phases {
     /// Names, in the order of a request's life.
-    pub const NAMES: [&str; 7] = ["dns", "connect", "tls", "send", "wait", "receive", "decode"];
+    pub const NAMES: [&str; 8] = [
+        "dns", "queue", "connect", "tls", "send", "wait", "receive", "decode",
+    ];
 
     /// Names and histograms, in the same order.
     pub fn iter(&self) -> impl Iterator<Item = (&'static str, &Histogram)> {
         let phases = [
             &self.dns,
+            &self.queue,
             &self.connect,
             &self.tls,
             &self.send,
@@ -69,6 +80,9 @@ impl Phases {
 
     fn record(&mut self, moments: &Moments, done: Instant) {
         let mut ready = moments.sent;
+        if moments.has_stream {
+            self.queue.record(ready.saturating_since(moments.begun));
+        }
         if let Some(connected) = moments.connected {
             self.connect.record(connected.saturating_since(ready));
             ready = connected;
@@ -91,6 +105,7 @@ impl Phases {
 
     fn merge(&mut self, other: &Self) {
         self.dns.merge(&other.dns);
+        self.queue.merge(&other.queue);
         self.connect.merge(&other.connect);
         self.tls.merge(&other.tls);
         self.send.merge(&other.send);
@@ -184,6 +199,7 @@ pub(crate) struct LoopTally {
     pub(crate) decoded: Decoded,
     pub(crate) quotes: QuoteUse,
     pub(crate) connections: u64,
+    pub(crate) http2: StreamCounts,
     pub(crate) bytes_sent: u64,
     pub(crate) bytes_received: u64,
     /// Bytes of requests and replies in the measured time.
@@ -235,6 +251,7 @@ impl LoopTally {
             decoded: Decoded::default(),
             quotes: QuoteUse::default(),
             connections: 0,
+            http2: StreamCounts::default(),
             bytes_sent: 0,
             bytes_received: 0,
             bytes_in_time: [0; 2],
@@ -265,7 +282,9 @@ impl LoopTally {
         start: Instant,
     ) {
         debug_assert!(
-            moments.intended <= moments.sent && moments.sent <= done,
+            moments.intended <= moments.begun
+                && moments.begun <= moments.sent
+                && moments.sent <= done,
             "an exchange ends before it begins: {moments:?}"
         );
         if moments.intended < start {
@@ -403,6 +422,7 @@ impl LoopTally {
         self.decoded.merge(&other.decoded);
         self.quotes.merge(&other.quotes);
         self.connections += other.connections;
+        self.http2.merge(&other.http2);
         self.bytes_sent += other.bytes_sent;
         self.bytes_received += other.bytes_received;
         for (mine, theirs) in self.bytes_in_time.iter_mut().zip(other.bytes_in_time) {
@@ -441,6 +461,7 @@ mod tests {
     fn end(tally: &mut LoopTally, intended: u64, sent: u64, done: u64) {
         let moments = Moments {
             intended: at(intended),
+            begun: at(sent),
             sent: at(sent),
             written: at(sent),
             ..Moments::default()

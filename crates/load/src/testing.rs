@@ -7,6 +7,7 @@ use posthaste_units::{Rate, Span};
 use crate::attempts::Attempts;
 use crate::buying::QuoteUse;
 use crate::decoding::Decoded;
+use crate::multiplexed::StreamCounts;
 use crate::outcome::{Outcome, Outcomes};
 use crate::pace::{Arrivals, RateStep};
 use crate::plan::{Pace, Plan};
@@ -71,6 +72,7 @@ pub(crate) fn run(answered: u64, given_up: u64) -> Run {
         decoded: Decoded::default(),
         quotes: QuoteUse::default(),
         connections: 1,
+        http2: StreamCounts::default(),
         bytes_sent: 1_000,
         bytes_received: 2_000,
         bytes_in_time: [1_000, 2_000],

@@ -55,8 +55,8 @@ pub enum TlsError {
 }
 
 impl TlsOptions {
-    /// Creates the configuration shared by all connections of a run.
-    pub(crate) fn config(&self) -> Result<Arc<ClientConfig>, TlsError> {
+    /// Creates the configuration shared by all connections of a run. `protocol` is its name in ALPN.
+    pub(crate) fn config(&self, protocol: &[u8]) -> Result<Arc<ClientConfig>, TlsError> {
         let provider = Arc::new(rustls::crypto::ring::default_provider());
         let builder = ClientConfig::builder_with_provider(provider.clone())
             .with_safe_default_protocol_versions()?;
@@ -76,7 +76,7 @@ impl TlsOptions {
             }
             _ => return Err(TlsError::Incomplete),
         };
-        config.alpn_protocols = vec![b"http/1.1".to_vec()];
+        config.alpn_protocols = vec![protocol.to_vec()];
         Ok(Arc::new(config))
     }
 }
@@ -177,6 +177,11 @@ impl TlsStream {
 
     pub(crate) fn is_handshaking(&self) -> bool {
         self.0.is_handshaking()
+    }
+
+    /// The protocol that the server chose by ALPN.
+    pub(crate) fn protocol(&self) -> Option<&[u8]> {
+        self.0.alpn_protocol()
     }
 
     /// True if bytes wait to be sent.

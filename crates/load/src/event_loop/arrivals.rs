@@ -7,6 +7,7 @@ use super::EventLoop;
 use crate::connection::ConnectionState;
 use crate::exchange::{Attempt, Exchange};
 use crate::outcome::Outcome;
+use crate::protocol::Protocol;
 use crate::source::Due;
 use crate::tally::Moments;
 
@@ -81,6 +82,7 @@ impl EventLoop<'_> {
         let sent = self.shared.clock.now();
         let moments = Moments {
             intended: due.at,
+            begun: sent,
             sent,
             written: sent,
             ..Moments::default()
@@ -92,11 +94,20 @@ impl EventLoop<'_> {
             status: None,
             moments,
             quoted: false,
+            is_resent: false,
+        }
+    }
+
+    /// Sends a request by the protocol of the plan.
+    pub(super) fn send(&mut self, exchange: Exchange) {
+        match self.shared.plan.protocol {
+            Protocol::Http1 => self.send_alone(exchange),
+            Protocol::Http2(_) => self.send_on_stream(exchange),
         }
     }
 
     /// Sends a request on an idle connection or on a new one.
-    pub(super) fn send(&mut self, exchange: Exchange) {
+    fn send_alone(&mut self, exchange: Exchange) {
         let (request, sent) = (exchange.request, exchange.moments.sent);
         if !self.choose_offer(&exchange) {
             return;
@@ -110,7 +121,7 @@ impl EventLoop<'_> {
                 connection.state == ConnectionState::Idle && connection.exchange.is_none(),
                 "a busy connection is in the pool"
             );
-            let open = self.exchanges.insert(exchange, slot);
+            let open = self.exchanges.insert(exchange, Some(slot));
             connection.exchange = Some(open);
             self.replying.push(open, sent + self.shared.plan.timeout);
             self.write_request(slot);

@@ -11,7 +11,7 @@ use crate::outcome::Outcome;
 use crate::plan::Connections;
 
 /// Grace period for the server to close a connection before we reset it.
-const CLOSING: Span = Span::from_secs(1);
+pub(super) const CLOSING: Span = Span::from_secs(1);
 
 impl EventLoop<'_> {
     /// Handles a complete reply: determines its outcome, records it, and reuses or ends the connection.
@@ -24,7 +24,7 @@ impl EventLoop<'_> {
     }
 
     /// Judges and records the complete reply of an exchange.
-    fn end_replied(&mut self, open: u32, now: Instant) {
+    pub(super) fn end_replied(&mut self, open: u32, now: Instant) {
         let (outcome, reason) = self.judge(open);
         self.read_offers(open);
         let exchange = &mut self.exchanges[open];

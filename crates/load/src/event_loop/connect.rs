@@ -1,5 +1,6 @@
 //! Connection set-up, from an address to a usable connection: SYN, handshake, TLS.
 
+use posthaste_units::Instant;
 use rustix::event::epoll::{self, EventData, EventFlags};
 use rustix::fd::OwnedFd;
 use rustix::io::Errno;
@@ -21,7 +22,7 @@ impl EventLoop<'_> {
         let no_delay = keep_alive || self.shared.names.contains_key(&origin);
         let address = &self.shared.origins[origin].address;
         let now = exchange.moments.sent;
-        let (outcome, errno) = match socket::connect(address, no_delay) {
+        let (outcome, reason) = match socket::connect(address, no_delay) {
             ConnectAttempt::Started(socket) => {
                 self.record_sent(&exchange);
                 let loopback = address.ip().is_loopback();
@@ -35,23 +36,36 @@ impl EventLoop<'_> {
                 }
                 return;
             }
-            ConnectAttempt::Refused => (Outcome::Refused, Errno::CONNREFUSED),
-            ConnectAttempt::Unreachable(errno) => (Outcome::ConnectAborted, errno),
-            ConnectAttempt::ClientFailed(errno) => (Outcome::ClientFailed, errno),
+            failed => failed.outcome(),
         };
         if outcome.was_attempted() {
             self.record_sent(&exchange);
         }
-        self.tally.explain(outcome, || errno.to_string());
+        self.tally.explain(outcome, || reason.to_string());
         self.record_end(&exchange, outcome, now);
     }
 
-    /// Assigns a slot and deadlines to a new socket.
+    /// Assigns slots and deadlines to a new socket and its exchange.
     fn insert(
         &mut self,
         socket: OwnedFd,
         origin: usize,
         exchange: Exchange,
+    ) -> Result<u32, (Outcome, String)> {
+        let sent = exchange.moments.sent;
+        let slot = self.insert_connection(socket, origin, sent)?;
+        let open = self.exchanges.insert(exchange, Some(slot));
+        self.connections[slot as usize].exchange = Some(open);
+        self.replying.push(open, sent + self.shared.plan.timeout);
+        Ok(slot)
+    }
+
+    /// Assigns a slot and a deadline to a new socket.
+    pub(super) fn insert_connection(
+        &mut self,
+        socket: OwnedFd,
+        origin: usize,
+        now: Instant,
     ) -> Result<u32, (Outcome, String)> {
         let secure = match (&self.shared.tls, self.shared.names.get(&origin)) {
             (Some(config), Some(name)) => {
@@ -63,17 +77,13 @@ impl EventLoop<'_> {
         self.serial = self.serial.wrapping_add(1);
         let connection = HttpConnection::new(socket, origin, self.serial, secure);
         let slot = self.connections.insert(connection) as u32;
-        let open = self.exchanges.insert(exchange, slot);
-        self.connections[slot as usize].exchange = Some(open);
         debug_assert!(
             self.connections.len() <= self.shared.limit,
             "more connections are open than the plan allows"
         );
         self.tally.connections += 1;
-        let sent = exchange.moments.sent;
         self.connecting
-            .push(slot, sent + self.shared.plan.connect_timeout);
-        self.replying.push(open, sent + self.shared.plan.timeout);
+            .push(slot, now + self.shared.plan.connect_timeout);
         Ok(slot)
     }
 
@@ -101,7 +111,7 @@ impl EventLoop<'_> {
     }
 
     /// Registers a connection with epoll, edge-triggered.
-    fn watch(&mut self, slot: u32, also: EventFlags) {
+    pub(super) fn watch(&mut self, slot: u32, also: EventFlags) {
         let connection = &self.connections[slot as usize];
         let (data, flags) = interest(connection, slot, also);
         if let Err(errno) = epoll::add(&self.epoll, &connection.socket, data, flags) {
@@ -146,7 +156,7 @@ impl EventLoop<'_> {
             connection.state = ConnectionState::Securing;
             self.secure(slot);
         } else {
-            self.write_request(slot);
+            self.begin_requests(slot);
         }
     }
 
@@ -160,9 +170,17 @@ impl EventLoop<'_> {
                 if let Some(open) = connection.exchange {
                     self.exchanges[open].exchange.moments.secured = Some(now);
                 }
-                self.write_request(slot);
+                self.begin_requests(slot);
             }
             Err(error) => self.fail(slot, Outcome::TlsFailed, || error.to_string()),
+        }
+    }
+
+    /// Sends the first requests of a connection that is established.
+    fn begin_requests(&mut self, slot: u32) {
+        match self.connections[slot as usize].http2 {
+            None => self.write_request(slot),
+            Some(_) => self.begin_streams(slot),
         }
     }
 }

@@ -6,6 +6,7 @@
 //! | `offers` | chooses an offer, if the client buys |
 //! | `connect` | opens a connection: SYN, handshake, TLS |
 //! | `send` | writes a request |
+//! | `http2` | assigns requests to streams, and sends and receives them |
 //! | `wait` | sleeps until shortly before the next request is due, and polls from there (`spin`) |
 //! | `receive` | handles events and reads replies |
 //! | `complete` | judges a complete reply, and reuses or ends its connection |
@@ -16,6 +17,7 @@
 mod arrivals;
 mod complete;
 mod connect;
+mod http2;
 mod offers;
 mod receive;
 mod record;
@@ -30,6 +32,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc::Sender;
 
+use posthaste_http_streams::http2::hpack::FieldPlan;
 use posthaste_units::{Instant, Span};
 use rand::RngExt as _;
 use rustix::event::epoll;
@@ -38,6 +41,7 @@ use rustls::ClientConfig;
 use rustls::pki_types::ServerName;
 use slab::Slab;
 
+use self::http2::StreamQueues;
 use self::receive::Unread;
 use self::spin::SpinTime;
 use crate::buying::{Buyer, FollowedCatalogue};
@@ -67,6 +71,8 @@ pub(crate) struct Shared<'r> {
     pub(crate) origins: Vec<TargetOrigin>,
     pub(crate) names: HashMap<usize, ServerName<'static>>,
     pub(crate) tls: Option<Arc<ClientConfig>>,
+    /// The fields of all requests, if the protocol numbers them.
+    pub(crate) fields: Option<Arc<FieldPlan>>,
     pub(crate) clock: RunClock,
     /// Offers, if clients choose by price.
     pub(crate) offers: Option<FollowedCatalogue>,
@@ -88,6 +94,8 @@ pub(crate) struct EventLoop<'r> {
     connections: Slab<HttpConnection>,
     exchanges: Exchanges,
     idle: Vec<Vec<u32>>,
+    /// Requests and connections of HTTP/2.
+    streams: StreamQueues,
     unread: Vec<Unread>,
     /// Deadlines of connections.
     connecting: Fifo,
@@ -123,6 +131,7 @@ impl<'r> EventLoop<'r> {
             connections: Slab::new(),
             exchanges: Exchanges::new(shared.budget.clone()),
             idle: vec![Vec::new(); shared.origins.len()],
+            streams: StreamQueues::new(shared.plan, shared.origins.len()),
             unread: Vec::new(),
             connecting: Fifo::new(),
             replying: Fifo::new(),
@@ -156,6 +165,7 @@ impl<'r> EventLoop<'r> {
             let now = self.shared.clock.now();
             self.record_bytes(now);
             self.send_due(now);
+            self.flush_streams();
             self.tally.over = self.shared.clock.now();
             if self.is_stopped() {
                 self.skip_overdue();
@@ -168,6 +178,7 @@ impl<'r> EventLoop<'r> {
             self.wait(&mut events)?;
             self.handle_events(&events);
             self.receive_rest();
+            self.flush_streams();
             // A deadline may belong to a connection with a pending event, so events come first. Not without end: at
             // saturation every batch of events is full.
             let is_full = events.len() == events.capacity();

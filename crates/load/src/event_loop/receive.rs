@@ -9,9 +9,9 @@ use crate::outcome::Outcome;
 
 /// A connection with more to read than one turn permits. It gets no further event, because epoll reports changes only.
 pub(super) struct Unread {
-    slot: u32,
-    serial: u32,
-    closing: bool,
+    pub(super) slot: u32,
+    pub(super) serial: u32,
+    pub(super) closing: bool,
 }
 
 impl EventLoop<'_> {
@@ -35,9 +35,13 @@ impl EventLoop<'_> {
     /// Handles an epoll event of a connection.
     fn handle(&mut self, slot: u32, flags: EventFlags) {
         let gone = flags.intersects(EventFlags::RDHUP | EventFlags::HUP | EventFlags::ERR);
-        match self.connections[slot as usize].state {
+        let connection = &self.connections[slot as usize];
+        match connection.state {
             ConnectionState::Connecting => self.end_connect(slot),
             ConnectionState::Securing => self.secure(slot),
+            ConnectionState::Exchanging if connection.http2.is_some() => {
+                self.handle_streams(slot, flags, gone);
+            }
             ConnectionState::Exchanging => {
                 let sent = !flags.contains(EventFlags::OUT) || self.flush(slot);
                 // A server that does not read the rest of a request may have answered before.
@@ -72,7 +76,10 @@ impl EventLoop<'_> {
             if self.is_current(slot, serial)
                 && self.connections[slot as usize].state == ConnectionState::Exchanging
             {
-                self.receive(slot, closing, false);
+                match self.connections[slot as usize].http2 {
+                    None => self.receive(slot, closing, false),
+                    Some(_) => self.receive_streams(slot, closing),
+                }
             }
         }
     }
@@ -89,18 +96,7 @@ impl EventLoop<'_> {
                 "the connection took a part of the request only".to_owned()
             }),
             ReceiveStatus::Partial => {}
-            ReceiveStatus::More => {
-                let serial = connection.serial;
-                let is_same = |unread: &&mut Unread| unread.slot == slot && unread.serial == serial;
-                match self.unread.iter_mut().find(is_same) {
-                    Some(unread) => unread.closing |= closing,
-                    None => self.unread.push(Unread {
-                        slot,
-                        serial,
-                        closing,
-                    }),
-                }
-            }
+            ReceiveStatus::More => self.read_later(slot, closing),
             ReceiveStatus::Complete { surplus: false } => self.complete(slot, closing),
             ReceiveStatus::Complete { surplus: true } => {
                 self.fail(slot, Outcome::ProtocolError, || {
@@ -119,6 +115,20 @@ impl EventLoop<'_> {
             }
             ReceiveStatus::Ended => self.fail(slot, Outcome::Reset, || {
                 "the connection ended before the reply".to_owned()
+            }),
+        }
+    }
+
+    /// Reads on in the next turn.
+    pub(super) fn read_later(&mut self, slot: u32, closing: bool) {
+        let serial = self.connections[slot as usize].serial;
+        let is_same = |unread: &&mut Unread| unread.slot == slot && unread.serial == serial;
+        match self.unread.iter_mut().find(is_same) {
+            Some(unread) => unread.closing |= closing,
+            None => self.unread.push(Unread {
+                slot,
+                serial,
+                closing,
             }),
         }
     }

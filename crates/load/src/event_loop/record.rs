@@ -3,6 +3,7 @@
 use posthaste_units::{Instant, Span};
 
 use super::{EventLoop, TICK};
+use crate::connection::ConnectionState;
 use crate::exchange::Exchange;
 use crate::outcome::Outcome;
 use crate::socket;
@@ -13,22 +14,34 @@ use crate::tally::Ending;
 const AFTER_FAILURE: Span = Span::from_millis(10);
 
 impl EventLoop<'_> {
-    /// Records that an attempt, or its SYN, was sent.
+    /// Records that an attempt, or its SYN, was sent as soon as it was begun.
     pub(super) fn record_sent(&mut self, exchange: &Exchange) {
-        let (attempt, sent) = (exchange.attempt, exchange.moments.sent);
-        debug_assert!(attempt.due <= sent, "an attempt was sent before it was due");
-        let is_first = attempt.number == 1;
+        self.record_lateness(exchange);
+        self.count_sent(exchange);
+    }
+
+    /// Records how late an attempt was begun.
+    pub(super) fn record_lateness(&mut self, exchange: &Exchange) {
+        let (attempt, begun) = (exchange.attempt, exchange.moments.begun);
+        debug_assert!(
+            attempt.due <= begun,
+            "an attempt was begun before it was due"
+        );
         if self.is_recorded(exchange) {
-            let lateness = sent.saturating_since(attempt.due);
-            match is_first {
-                true => self.tally.sent_late(lateness),
-                false => self.tally.retry_sent_late(lateness),
+            let lateness = begun.saturating_since(attempt.due);
+            match attempt.number {
+                1 => self.tally.sent_late(lateness),
+                _ => self.tally.retry_sent_late(lateness),
             }
         }
+    }
+
+    /// Counts an attempt that was sent.
+    pub(super) fn count_sent(&mut self, exchange: &Exchange) {
         let (start, end) = self.shared.window;
-        let in_time = sent >= start && sent <= end;
+        let in_time = (start..=end).contains(&exchange.moments.sent);
         self.tally.attempts.sent += u64::from(in_time);
-        self.tally.sent += u64::from(in_time && is_first);
+        self.tally.sent += u64::from(in_time && exchange.attempt.number == 1);
     }
 
     /// Records the end of an attempt. Plans the next one if the client retries, otherwise ends the request.
@@ -106,6 +119,10 @@ impl EventLoop<'_> {
         }
         self.end_waiting_retries(now);
         for connection in self.connections.drain() {
+            let is_counted = connection.state == ConnectionState::Closing;
+            if let (Some(http2), false) = (&connection.http2, is_counted) {
+                self.tally.http2.add(http2.client.counters());
+            }
             socket::abort(connection.socket);
         }
         let _ = self.ticks.send(std::mem::take(&mut self.tally.tick));

@@ -35,7 +35,7 @@ impl EventLoop<'_> {
             return Transmitted::Yes;
         };
         let exchange = &mut self.exchanges[open].exchange;
-        let request = &self.shared.mix.requests[exchange.request];
+        let request = self.shared.mix.requests[exchange.request].http1();
         let mut quoted = false;
         let bytes = if let (Some(bytes), None) = (request.fixed(), &self.buyer) {
             bytes
@@ -52,7 +52,7 @@ impl EventLoop<'_> {
             }
             &self.scratch
         };
-        connection.reader.begin(request.head);
+        connection.reader.begin(request.is_head);
         match connection.send(bytes) {
             Ok(()) => {
                 self.tally.bytes_sent += bytes.len() as u64;

@@ -19,9 +19,16 @@ impl EventLoop<'_> {
         while let Some(open) = self.replying.pop_due(now) {
             let OpenExchange {
                 exchange,
-                connection: slot,
+                connection,
                 ..
             } = self.exchanges[open];
+            let slot = match connection {
+                Some(slot) if self.connections[slot as usize].http2.is_none() => slot,
+                _ => {
+                    self.expire_stream(open);
+                    continue;
+                }
+            };
             let connection = &self.connections[slot as usize];
             let silent = exchange.moments.first_byte.is_none();
             let phantom = silent && !socket::is_acknowledged(&connection.socket);
@@ -40,6 +47,9 @@ impl EventLoop<'_> {
     /// Ends an exchange without a complete reply, and its connection.
     pub(super) fn fail(&mut self, slot: u32, outcome: Outcome, reason: impl FnOnce() -> String) {
         self.connecting.remove(slot);
+        if self.connections[slot as usize].http2.is_some() {
+            return self.fail_streams(slot, outcome, &reason());
+        }
         self.tally.explain(outcome, reason);
         if let Some(open) = self.connections[slot as usize].exchange.take() {
             self.replying.remove(open);

@@ -6,6 +6,7 @@ mod hint;
 mod histogram;
 mod page;
 mod prometheus;
+mod streams;
 mod text;
 
 use std::collections::BTreeMap;
@@ -23,8 +24,10 @@ pub use text::{text, thousands};
 use crate::buying::{Buying, QuoteUse};
 use crate::decoding::Decoded;
 use crate::generator::Generator;
+use crate::multiplexed::StreamReport;
 use crate::outcome::{Outcome, Outcomes};
 use crate::plan::{Connections, Pace, Plan};
+use crate::protocol::{Protocol, WhenFull, WhenRejected};
 use crate::results::{Portion, Run};
 
 /// Version of `report.json`, raised when a number changes its meaning. In version 1, without this number, response
@@ -103,6 +106,9 @@ pub struct Report {
     pub hint: Option<String>,
     /// Connections attempted, warm-up included.
     pub connections: u64,
+    /// Counts of HTTP/2, warm-up included.
+    #[serde(skip_serializing_if = "Option::is_none", default)]
+    pub streams: Option<StreamReport>,
     /// Bytes of requests, warm-up included.
     pub bytes_sent: u64,
     /// Bytes of replies, heads and warm-up included.
@@ -133,8 +139,14 @@ pub struct PlanDescription {
     pub target: String,
     /// Open or closed loop, and its rate.
     pub pace: String,
+    /// Protocol. Absent from reports before HTTP/2.
+    #[serde(default = "http1")]
+    pub protocol: String,
     /// `new` or `keep-alive`.
     pub connection: String,
+    /// Connections and streams, if a connection carries several requests.
+    #[serde(skip_serializing_if = "Option::is_none", default)]
+    pub multiplexing: Option<String>,
     /// Connect timeout as written on the command line.
     pub connect_timeout: String,
     /// Timeout as written on the command line.
@@ -220,6 +232,10 @@ impl Report {
             reasons: reasons(run),
             hint: hint::hint(plan, run),
             connections: run.connections,
+            streams: plan
+                .protocol
+                .multiplexing()
+                .map(|_| StreamReport::new(&run.http2)),
             bytes_sent: run.bytes_sent,
             bytes_received: run.bytes_received,
             steps: run.steps.iter().map(PortionReport::new).collect(),
@@ -289,7 +305,9 @@ impl PlanDescription {
         Self {
             target,
             pace: pace_in_words(plan),
+            protocol: plan.protocol.name().to_owned(),
             connection: connection.to_owned(),
+            multiplexing: multiplexing_in_words(plan),
             connect_timeout: plan.connect_timeout.to_string(),
             timeout: plan.timeout.to_string(),
             warm_up: plan.warm_up.to_string(),
@@ -301,6 +319,35 @@ impl PlanDescription {
             version: env!("CARGO_PKG_VERSION").to_owned(),
         }
     }
+}
+
+/// Protocol of reports that do not state it.
+fn http1() -> String {
+    Protocol::Http1.name().to_owned()
+}
+
+/// Describes the connections and streams of HTTP/2.
+fn multiplexing_in_words(plan: &Plan) -> Option<String> {
+    let options = plan.protocol.multiplexing()?;
+    let streams = match options.streams {
+        Some(streams) => format!("at most {} streams each", thousands(streams as u64)),
+        None => "streams as the server permits".to_owned(),
+    };
+    let when_full = match options.when_full {
+        WhenFull::Wait => "",
+        WhenFull::Open => ", further connections when full",
+        WhenFull::Drop => ", requests dropped when full",
+    };
+    let rejected = match options.rejected {
+        WhenRejected::Count => "",
+        WhenRejected::Resend => ", rejected requests sent once more",
+    };
+    let connections = match plan.connections {
+        Connections::New => "a connection for each request".to_owned(),
+        Connections::KeepAlive if options.connections == 1 => "1 connection".to_owned(),
+        Connections::KeepAlive => format!("{} connections", options.connections),
+    };
+    Some(format!("{connections}, {streams}{when_full}{rejected}"))
 }
 
 fn pace_in_words(plan: &Plan) -> String {

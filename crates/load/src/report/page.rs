@@ -491,6 +491,8 @@ mod tests {
         PlanDescription {
             target: target.to_owned(),
             pace: "open loop, constant arrivals, 50/s, 4s".to_owned(),
+            protocol: "HTTP/1.1".to_owned(),
+            multiplexing: None,
             connection: "keep-alive".to_owned(),
             connect_timeout: "500ms".to_owned(),
             timeout: "30s".to_owned(),

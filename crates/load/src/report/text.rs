@@ -4,7 +4,7 @@ use std::fmt::Write as _;
 
 use posthaste_stats::{CensoredSummary, Statistic, StatisticReading, Summary};
 
-use super::{Bin, PortionReport, Report, client_in_words, occurred, reading};
+use super::{Bin, PortionReport, Report, client_in_words, occurred, reading, streams};
 use crate::outcome::{Outcome, Outcomes};
 use crate::tally::Phases;
 
@@ -38,19 +38,22 @@ fn write(report: &Report, out: &mut String) -> std::fmt::Result {
         )?;
     }
     writeln!(out, "{}", report.plan.target)?;
-    writeln!(
-        out,
-        "{}, {} connections{}",
-        report.plan.pace,
-        report.plan.connection,
-        client_in_words(&report.plan)
-    )?;
+    let plan = &report.plan;
+    let connections = match &plan.multiplexing {
+        None => format!("{} connections", plan.connection),
+        Some(multiplexing) => format!("{}: {multiplexing}", plan.protocol),
+    };
+    let client = client_in_words(plan);
+    writeln!(out, "{}, {connections}{client}", plan.pace)?;
     if report.stopped {
         stopped(report, out)?;
     }
     rates(report, out)?;
     outcomes(report, out)?;
     attempts(report, out)?;
+    if let Some(streams) = &report.streams {
+        streams::lines(streams, out)?;
+    }
     clients(report, out)?;
     writeln!(out)?;
     times(report, out)?;

@@ -50,7 +50,10 @@ fn is_retried(outcome: Outcome, status: Option<u16>) -> bool {
         | Outcome::Reset
         | Outcome::TimedOut
         | Outcome::TlsFailed
-        | Outcome::ProtocolError => true,
+        | Outcome::ProtocolError
+        | Outcome::Collateral
+        | Outcome::Rejected
+        | Outcome::NoStream => true,
         // Success, a limit of this machine, a decision of the client, or the end of the run.
         Outcome::Ok
         | Outcome::Undecodable

@@ -3,6 +3,7 @@
 mod buying;
 mod find;
 mod measure;
+mod protocol;
 mod retries;
 mod values;
 
@@ -17,6 +18,7 @@ use posthaste_soap::Version;
 use posthaste_units::{Rate, Ratio, Seed, Span};
 
 use self::buying::BuyingArgs;
+use self::protocol::ProtocolArgs;
 use self::retries::RetryArgs;
 use self::values::{Header, Ramp, RateSteps, mistyped_arrivals, precision, soap_version, threads};
 use super::checks::CheckFiles;
@@ -85,6 +87,9 @@ pub(crate) struct Args {
     /// Pause of a closed-loop client between a reply and its next request
     #[arg(long, value_name = "T", help_heading = "Pace")]
     think: Option<Span>,
+
+    #[command(flatten)]
+    protocol: ProtocolArgs,
 
     /// One connection per request, or connections kept and used again
     #[arg(
@@ -273,6 +278,8 @@ Examples:
     posthaste load http://127.0.0.1:8080/ --rate 100/s --broker http://127.0.0.1:8090 --max-price 0.40EUR --type books
   Clients that retry three times, after random waits of up to 100, 200 and 400 ms:
     posthaste load http://127.0.0.1:8080/ --rate 300/s --timeout 1s --retries 3 --backoff exp:100ms
+  HTTP/2: requests of 4 connections, at most 100 at a time on each; how long they wait for a stream is the phase queue:
+    posthaste load https://127.0.0.1:8443/ --rate 5k/s --http 2 --connections 4 --streams 100
   A check of a build: the assertions as a file for the build server, and as a table for a pull request:
     posthaste load http://127.0.0.1:8080/ --rate 500/s --assert 'p99<200ms' --junit load.xml --markdown load.md
   Keep everything, and compare three runs with three of last week:
@@ -330,6 +337,7 @@ impl Args {
             data,
             resolve: self.resolve.clone(),
             warm_up: self.warm_up,
+            protocol: self.protocol.protocol(self.threads)?,
             connections: match self.connection {
                 ConnectionArg::New => Connections::New,
                 ConnectionArg::KeepAlive => Connections::KeepAlive,

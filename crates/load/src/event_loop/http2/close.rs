@@ -1,0 +1,133 @@
+//! The ends of connections.
+
+use posthaste_http_streams::http2::ConnectionError;
+
+use super::super::EventLoop;
+use super::super::complete::CLOSING;
+use crate::connection::ConnectionState;
+use crate::outcome::Outcome;
+
+impl EventLoop<'_> {
+    /// Removes a connection from its queue: it takes no more requests. Its streams continue.
+    pub(super) fn leave_queue(&mut self, slot: u32, queue: usize) {
+        let Some(queue) = self.streams.queues.get_mut(queue) else {
+            return;
+        };
+        queue.connections.retain(|other| *other != slot);
+        if queue.opening == Some(slot) {
+            queue.opening = None;
+        }
+    }
+
+    /// Closes a connection without streams that takes no more requests. The server has to close first, so that the
+    /// server keeps TIME_WAIT.
+    pub(super) fn close_if_unused(&mut self, slot: u32) {
+        let Some(connection) = self.connections.get_mut(slot as usize) else {
+            return;
+        };
+        let http2 = connection
+            .http2
+            .as_mut()
+            .expect("the connection uses HTTP/2");
+        let is_single = self
+            .streams
+            .queues
+            .get(http2.queue)
+            .is_none_or(|q| q.is_single);
+        let is_established = connection.state == ConnectionState::Exchanging;
+        if !is_established || !http2.client.is_idle() || http2.client.is_usable() && !is_single {
+            return;
+        }
+        http2.client.close();
+        self.tally.http2.add(http2.client.counters());
+        let queue = http2.queue;
+        // The GOAWAY is a courtesy: the server need not take it.
+        let _ = connection.flush_streams();
+        connection.state = ConnectionState::Closing;
+        let now = self.shared.clock.now();
+        self.closing.push(slot, now + CLOSING);
+        self.leave_queue(slot, queue);
+        self.forget_single(queue);
+    }
+
+    /// Handles the server's end of an established connection.
+    pub(super) fn end_of_connection(&mut self, slot: u32) {
+        let reason = "the connection ended before the reply";
+        self.fail_streams(slot, Outcome::Reset, reason);
+    }
+
+    /// Ends the streams of a connection and the connection. Waiting requests of its queue get another connection, unless
+    /// this one never worked.
+    pub(in super::super) fn fail_streams(&mut self, slot: u32, outcome: Outcome, reason: &str) {
+        self.end_open_streams(slot, None, outcome, reason);
+        self.discard(slot, outcome, reason);
+    }
+
+    /// Ends a connection on which the server violated the protocol. The request whose reply did so is named; the others
+    /// are not at fault.
+    pub(super) fn end_by_violation(&mut self, slot: u32, error: &ConnectionError) {
+        let reason = error.to_string();
+        if let Some(guilty) = error.token.filter(|open| self.has_stream(slot, *open)) {
+            self.fail_exchange(guilty, Outcome::ProtocolError, || reason.clone());
+            let others = format!("another reply on the connection: {reason}");
+            self.end_open_streams(slot, Some(guilty), Outcome::Collateral, &others);
+        } else {
+            self.end_open_streams(slot, None, Outcome::ProtocolError, &reason);
+        }
+        // The GOAWAY states the reason to the server, if the socket takes it.
+        let _ = self.connections[slot as usize].flush_streams();
+        self.discard(slot, Outcome::ProtocolError, &reason);
+    }
+
+    fn has_stream(&mut self, slot: u32, open: u32) -> bool {
+        self.open_tokens(slot).contains(&open)
+    }
+
+    fn open_tokens(&self, slot: u32) -> Vec<u32> {
+        let http2 = self.connections[slot as usize].http2.as_ref();
+        let client = &http2.expect("the connection uses HTTP/2").client;
+        client.open_tokens().map(|(_, open)| open).collect()
+    }
+
+    /// Ends the exchanges with open streams on a connection, except one that has ended.
+    fn end_open_streams(&mut self, slot: u32, ended: Option<u32>, outcome: Outcome, reason: &str) {
+        let mut open = self.open_tokens(slot);
+        open.retain(|open| Some(*open) != ended);
+        open.sort_unstable();
+        self.tally.http2.connections_lost += u64::from(!open.is_empty());
+        for open in open {
+            self.fail_exchange(open, outcome, || reason.to_owned());
+        }
+    }
+
+    /// Removes a connection whose exchanges have ended. If the server never sent its SETTINGS, the waiting requests end
+    /// like those on the connection.
+    fn discard(&mut self, slot: u32, outcome: Outcome, reason: &str) {
+        let http2 = self.connections[slot as usize].http2.as_ref();
+        let http2 = http2.expect("the connection uses HTTP/2");
+        let (queue, is_confirmed) = (http2.queue, http2.is_confirmed);
+        self.tally.http2.add(http2.client.counters());
+        self.leave_queue(slot, queue);
+        self.abort(slot);
+        let Some(others) = self.streams.queues.get(queue) else {
+            return;
+        };
+        if !is_confirmed && others.connections.is_empty() && others.opening.is_none() {
+            self.fail_waiting(queue, outcome, reason);
+        } else {
+            self.fill(queue);
+            self.forget_single(queue);
+        }
+    }
+
+    /// Removes the queue of a single request that has ended.
+    pub(super) fn forget_single(&mut self, queue: usize) {
+        let is_unused = self.streams.queues.get(queue).is_some_and(|queue| {
+            let is_empty = queue.waiting.is_empty() && queue.connections.is_empty();
+            queue.is_single && is_empty && queue.opening.is_none()
+        });
+        if is_unused {
+            self.streams.queues.remove(queue);
+        }
+    }
+}

@@ -1,0 +1,125 @@
+//! The ends of streams, and of requests that have none.
+
+use posthaste_http_streams::http2::{ErrorCode, Rejection, StreamEnd};
+
+use super::super::EventLoop;
+use crate::exchange::OpenExchange;
+use crate::outcome::Outcome;
+use crate::protocol::WhenRejected;
+use crate::socket;
+
+impl EventLoop<'_> {
+    /// Records the streams that have ended, in the order of their ends.
+    pub(super) fn end_streams(&mut self, slot: u32) {
+        let now = self.shared.clock.now();
+        let mut ended = std::mem::take(&mut self.streams.ended);
+        for (open, end) in ended.drain(..) {
+            match end {
+                StreamEnd::Complete => self.end_replied(open, now),
+                StreamEnd::Reset(code) => {
+                    let reason = || format!("RST_STREAM with {code}");
+                    self.fail_exchange(open, Outcome::Reset, reason);
+                }
+                StreamEnd::Rejected(rejection) => self.reject(open, rejection),
+                StreamEnd::Malformed { reason, .. } => {
+                    self.fail_exchange(open, Outcome::ProtocolError, || reason.to_owned());
+                }
+            }
+        }
+        self.streams.ended = ended;
+        for open in std::mem::take(&mut self.streams.given_up) {
+            self.reset_stream(slot, open);
+            let reason = || crate::reply::NoMemory.to_string();
+            self.fail_exchange(open, Outcome::MemoryLimit, reason);
+        }
+    }
+
+    /// Sends a rejected request once more, if the plan says so, or ends it.
+    fn reject(&mut self, open: u32, rejection: Rejection) {
+        let entry = &mut self.exchanges[open];
+        let resend = self.streams.when_rejected() == WhenRejected::Resend;
+        if resend && !entry.exchange.is_resent {
+            entry.exchange.is_resent = true;
+            entry.exchange.moments.first_byte = None;
+            (entry.connection, entry.stream) = (None, None);
+            let (queue, serial) = (entry.queue, entry.serial);
+            let queue = &mut self.streams.queues[queue];
+            queue.waiting.push_back((open, serial));
+            self.tally.http2.resent += 1;
+            return;
+        }
+        let reason = match rejection {
+            Rejection::Refused => {
+                "RST_STREAM with REFUSED_STREAM; --rejected resend sends it once more"
+            }
+            Rejection::GoAway => "GOAWAY before the stream; --rejected resend sends it once more",
+        };
+        self.fail_exchange(open, Outcome::Rejected, || reason.to_owned());
+    }
+
+    /// Ends an exchange of HTTP/2 without a complete reply. Its stream has ended, or there is none.
+    pub(super) fn fail_exchange(
+        &mut self,
+        open: u32,
+        outcome: Outcome,
+        reason: impl FnOnce() -> String,
+    ) {
+        self.tally.explain(outcome, reason);
+        self.replying.remove(open);
+        let exchange = self.exchanges.remove(open);
+        let now = self.shared.clock.now();
+        if !exchange.moments.has_stream {
+            let wait = now.saturating_since(exchange.moments.begun);
+            self.tally.http2.queued.add_wait(wait);
+        }
+        self.record_end(&exchange, outcome, now);
+    }
+
+    /// Ends the waiting requests of a queue.
+    pub(super) fn fail_waiting(&mut self, queue: usize, outcome: Outcome, reason: &str) {
+        let waiting = std::mem::take(&mut self.streams.queues[queue].waiting);
+        for (open, serial) in waiting {
+            if self.exchanges.get(open, serial).is_some() {
+                self.fail_exchange(open, outcome, || reason.to_owned());
+            }
+        }
+        self.forget_single(queue);
+    }
+
+    /// Resets the stream of an exchange.
+    pub(super) fn reset_stream(&mut self, slot: u32, open: u32) {
+        let stream = self.exchanges[open].stream;
+        let stream = stream.expect("the exchange has a stream");
+        let http2 = self.connections[slot as usize].http2.as_mut();
+        let client = &mut http2.expect("the connection uses HTTP/2").client;
+        client.reset(stream.id, ErrorCode::CANCEL);
+        self.list(slot);
+    }
+
+    /// Ends an exchange whose deadline has passed: on its stream, or waiting for one.
+    pub(in super::super) fn expire_stream(&mut self, open: u32) {
+        let OpenExchange {
+            exchange,
+            connection,
+            queue,
+            ..
+        } = self.exchanges[open];
+        let Some(slot) = connection else {
+            let outcome = match self.streams.queues[queue].connections.is_empty() {
+                true => Outcome::ConnectAborted,
+                false => Outcome::NoStream,
+            };
+            self.fail_exchange(open, outcome, || outcome.meaning().to_owned());
+            return self.forget_single(queue);
+        };
+        let is_silent = exchange.moments.first_byte.is_none();
+        let socket = &self.connections[slot as usize].socket;
+        let outcome = match is_silent && !socket::is_acknowledged(socket) {
+            true => Outcome::Unanswered,
+            false => Outcome::TimedOut,
+        };
+        self.reset_stream(slot, open);
+        self.fail_exchange(open, outcome, || outcome.meaning().to_owned());
+        self.continue_connection(slot);
+    }
+}

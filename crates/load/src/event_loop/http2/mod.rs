@@ -1,0 +1,108 @@
+//! Requests on connections with several streams (HTTP/2).
+//!
+//! Request n belongs to queue n mod N. A queue has one connection; a request that finds it full waits in the queue.
+//! Sending it elsewhere would hide a stalled connection from the measurement.
+//!
+//! | module | stage |
+//! |---|---|
+//! | `assign` | puts a request into its queue, and gives waiting requests a stream |
+//! | `connect` | opens the connection of a queue |
+//! | `flush` | passes the output of a turn to the kernel, one call per connection |
+//! | `receive` | reads frames, and collects the ends of streams |
+//! | `end` | records the end of each stream |
+//! | `close` | ends connections: after GOAWAY, at the server's end, after an error |
+
+mod assign;
+mod close;
+mod connect;
+mod end;
+mod flush;
+mod receive;
+
+use std::collections::VecDeque;
+
+use posthaste_http_streams::http2::StreamEnd;
+use slab::Slab;
+
+use crate::plan::{Connections, Plan};
+use crate::protocol::{Multiplexing, WhenFull, WhenRejected};
+
+/// The queues of an event loop, and the work that its stages pass on.
+pub(super) struct StreamQueues {
+    options: Multiplexing,
+    /// By server, then by connection. With a connection per request, each request has a queue of its own.
+    queues: Slab<ConnectionQueue>,
+    /// Queues of each server in this loop. Zero with a connection per request.
+    per_server: usize,
+    /// Event loops of the run.
+    loops: u64,
+    /// True if request numbers choose the queue; otherwise client numbers do.
+    by_number: bool,
+    /// Connections with output.
+    listed: Vec<u32>,
+    /// Streams that have ended, with their exchanges.
+    ended: Vec<(u32, StreamEnd)>,
+    /// Exchanges without memory for their replies.
+    given_up: Vec<u32>,
+}
+
+/// The requests of one connection, and the connection.
+struct ConnectionQueue {
+    server: usize,
+    /// Waiting exchanges: slot and serial number.
+    waiting: VecDeque<(u32, u32)>,
+    /// Connections with an established transport that take requests. Several only for [`WhenFull::Open`].
+    connections: Vec<u32>,
+    /// The connection that is being established.
+    opening: Option<u32>,
+    /// True if the queue is for one request.
+    is_single: bool,
+}
+
+impl ConnectionQueue {
+    const fn new(server: usize, is_single: bool) -> Self {
+        Self {
+            server,
+            waiting: VecDeque::new(),
+            connections: Vec::new(),
+            opening: None,
+            is_single,
+        }
+    }
+}
+
+impl StreamQueues {
+    pub(super) fn new(plan: &Plan, servers: usize) -> Self {
+        let options = plan.protocol.multiplexing();
+        let per_server = match plan.connections {
+            Connections::New => 0,
+            Connections::KeepAlive => {
+                options.map_or(0, |options| options.connections / plan.threads)
+            }
+        };
+        let mut queues = Slab::with_capacity(servers * per_server);
+        for server in 0..servers {
+            for _ in 0..per_server {
+                queues.insert(ConnectionQueue::new(server, false));
+            }
+        }
+        Self {
+            options: options.copied().unwrap_or_default(),
+            queues,
+            per_server,
+            loops: plan.threads as u64,
+            by_number: plan.expected().is_some(),
+            listed: Vec::new(),
+            ended: Vec::new(),
+            given_up: Vec::new(),
+        }
+    }
+
+    const fn when_full(&self) -> WhenFull {
+        self.options.when_full
+    }
+
+    const fn when_rejected(&self) -> WhenRejected {
+        self.options.rejected
+    }
+}

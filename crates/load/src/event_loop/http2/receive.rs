@@ -1,0 +1,124 @@
+//! Frames of a connection, and the replies in them.
+
+use posthaste_http_streams::http2::{ConnectionEvent, EventSink, StreamEnd};
+use posthaste_units::Instant;
+use rustix::event::epoll::EventFlags;
+use rustix::io::Errno;
+
+use super::super::EventLoop;
+use crate::connection::TURN;
+use crate::exchange::Exchanges;
+
+/// Writes replies to their exchanges, and collects the ends of streams.
+struct ReplyWriter<'w> {
+    exchanges: &'w mut Exchanges,
+    ended: &'w mut Vec<(u32, StreamEnd)>,
+    given_up: &'w mut Vec<u32>,
+    is_confirmed: &'w mut bool,
+    now: Instant,
+}
+
+impl ReplyWriter<'_> {
+    fn begin(&mut self, token: u32) {
+        let moments = &mut self.exchanges[token].exchange.moments;
+        moments.first_byte.get_or_insert(self.now);
+    }
+}
+
+impl EventSink for ReplyWriter<'_> {
+    fn interim(&mut self, token: u32, _status: u16) {
+        self.begin(token);
+    }
+
+    fn head(&mut self, token: u32, status: u16) {
+        self.begin(token);
+        self.exchanges[token].reply.begin(status);
+    }
+
+    fn field(&mut self, token: u32, name: &[u8], value: &[u8]) {
+        self.exchanges[token].reply.field(name, value);
+    }
+
+    fn body(&mut self, token: u32, bytes: &[u8]) {
+        if self.exchanges[token].reply.body(bytes).is_err() && !self.given_up.contains(&token) {
+            self.given_up.push(token);
+        }
+    }
+
+    fn end(&mut self, token: u32, end: StreamEnd) {
+        self.given_up.retain(|other| *other != token);
+        self.ended.push((token, end));
+    }
+
+    fn connection(&mut self, event: ConnectionEvent<'_>) {
+        if let ConnectionEvent::SettingsChanged | ConnectionEvent::Limit(_) = event {
+            *self.is_confirmed = true;
+        }
+    }
+}
+
+impl EventLoop<'_> {
+    /// Handles an epoll event of an established connection.
+    pub(in super::super) fn handle_streams(&mut self, slot: u32, flags: EventFlags, gone: bool) {
+        if flags.contains(EventFlags::OUT) {
+            self.list(slot);
+        }
+        if flags.contains(EventFlags::IN) || gone {
+            self.receive_streams(slot, gone);
+        }
+    }
+
+    /// Reads available bytes, and handles what they end. `closing` states that the server has closed.
+    pub(in super::super) fn receive_streams(&mut self, slot: u32, closing: bool) {
+        let mut taken = 0;
+        loop {
+            let connection = &mut self.connections[slot as usize];
+            let length = match connection.read(&mut self.buffer) {
+                Ok(0) | Err(Errno::IO) => return self.end_of_connection(slot),
+                Ok(length) => length,
+                Err(Errno::AGAIN) => break,
+                Err(_) => return self.end_of_connection(slot),
+            };
+            self.tally.bytes_received += length as u64;
+            taken += length;
+            let is_secure = connection.is_secure();
+            let http2 = connection.http2.as_mut();
+            let http2 = http2.expect("the connection uses HTTP/2");
+            let mut replies = ReplyWriter {
+                exchanges: &mut self.exchanges,
+                ended: &mut self.streams.ended,
+                given_up: &mut self.streams.given_up,
+                is_confirmed: &mut http2.is_confirmed,
+                now: self.shared.clock.now(),
+            };
+            let received = http2.client.receive(&self.buffer[..length], &mut replies);
+            self.end_streams(slot);
+            if let Err(error) = received {
+                return self.end_by_violation(slot, &error);
+            }
+            if length < self.buffer.len() && !closing && !is_secure {
+                break;
+            }
+            if taken >= TURN {
+                self.read_later(slot, closing);
+                break;
+            }
+        }
+        self.continue_connection(slot);
+    }
+
+    /// Sends answers and bodies after frames were received, and gives free streams to waiting requests.
+    pub(super) fn continue_connection(&mut self, slot: u32) {
+        if self.continue_bodies(slot) {
+            self.list(slot);
+        }
+        let http2 = self.connections[slot as usize].http2.as_ref();
+        let http2 = http2.expect("the connection uses HTTP/2");
+        let (queue, is_usable) = (http2.queue, http2.client.is_usable());
+        if !is_usable {
+            self.leave_queue(slot, queue);
+        }
+        self.fill(queue);
+        self.close_if_unused(slot);
+    }
+}

@@ -1,0 +1,149 @@
+//! Counts of connections with several streams.
+
+use std::collections::BTreeMap;
+
+use posthaste_http_streams::http2::{ClientCounters, CodeCounts};
+use posthaste_units::Span;
+use serde::{Deserialize, Serialize};
+
+/// Reason why a request waits for a stream.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum QueueReason {
+    /// Its connection is being established.
+    Handshake,
+    /// `--streams` of its connection are in use.
+    OwnLimit,
+    /// As many streams of its connection are in use as the server permits.
+    ServerLimit,
+}
+
+/// Requests that waited for a stream.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct QueuedRequests {
+    /// Waited for their connection.
+    pub handshake: u64,
+    /// Waited because of the plan's limit of streams.
+    pub own_limit: u64,
+    /// Waited because of the server's limit of streams.
+    pub server_limit: u64,
+    /// The longest wait, also of requests that never got a stream.
+    pub longest: Span,
+}
+
+/// Counts of the HTTP/2 connections of a run, warm-up included.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct StreamCounts {
+    /// Requests that waited for a stream.
+    pub queued: QueuedRequests,
+    /// Requests sent once more, because the server rejected them without processing them.
+    pub resent: u64,
+    /// Connections that ended with open streams.
+    pub connections_lost: u64,
+    /// RST_STREAM of the server, by code.
+    pub resets_received: CodeCounts,
+    /// RST_STREAM sent, by code. Servers limit their number and close the connection beyond it.
+    pub resets_sent: CodeCounts,
+    /// GOAWAY of the server, by code.
+    pub goaways: CodeCounts,
+    /// Requests whose body waited for flow control of the server.
+    pub stalled: u64,
+    /// Times that the server used up a receive window of the generator. Above 0 the generator was the limit.
+    pub windows_exhausted: u64,
+}
+
+impl QueuedRequests {
+    pub(crate) fn count(&mut self, reason: QueueReason) {
+        *match reason {
+            QueueReason::Handshake => &mut self.handshake,
+            QueueReason::OwnLimit => &mut self.own_limit,
+            QueueReason::ServerLimit => &mut self.server_limit,
+        } += 1;
+    }
+
+    pub(crate) fn add_wait(&mut self, wait: Span) {
+        self.longest = self.longest.max(wait);
+    }
+}
+
+impl StreamCounts {
+    /// Adds the counts of a connection.
+    pub(crate) fn add(&mut self, counters: &ClientCounters) {
+        self.resets_received.merge(&counters.resets_received);
+        self.resets_sent.merge(&counters.resets_sent);
+        self.goaways.merge(&counters.goaways);
+        self.stalled += counters.stalled;
+        self.windows_exhausted += counters.windows_exhausted;
+    }
+
+    /// Adds the counts of another loop.
+    pub(crate) fn merge(&mut self, other: &Self) {
+        let QueuedRequests {
+            handshake,
+            own_limit,
+            server_limit,
+            longest,
+        } = other.queued;
+        self.queued.handshake += handshake;
+        self.queued.own_limit += own_limit;
+        self.queued.server_limit += server_limit;
+        self.queued.add_wait(longest);
+        self.resent += other.resent;
+        self.connections_lost += other.connections_lost;
+        self.resets_received.merge(&other.resets_received);
+        self.resets_sent.merge(&other.resets_sent);
+        self.goaways.merge(&other.goaways);
+        self.stalled += other.stalled;
+        self.windows_exhausted += other.windows_exhausted;
+    }
+}
+
+/// The same counts in a report.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct StreamReport {
+    /// Requests that waited for their connection.
+    pub queued_for_handshake: u64,
+    /// Requests that waited because of `--streams`.
+    pub queued_for_own_limit: u64,
+    /// Requests that waited because of the server's limit of streams.
+    pub queued_for_server_limit: u64,
+    /// The longest wait for a stream.
+    pub longest_queue_ms: f64,
+    /// Requests sent once more after a rejection.
+    pub resent: u64,
+    /// Connections that ended with open streams.
+    pub connections_lost: u64,
+    /// RST_STREAM of the server by code.
+    pub resets: BTreeMap<String, u64>,
+    /// RST_STREAM sent by code.
+    pub resets_sent: BTreeMap<String, u64>,
+    /// GOAWAY of the server by code.
+    pub goaways: BTreeMap<String, u64>,
+    /// Requests whose body waited for flow control of the server.
+    pub stalled: u64,
+    /// Times that the server used up a receive window of the generator.
+    pub windows_exhausted: u64,
+}
+
+impl StreamReport {
+    pub(crate) fn new(counts: &StreamCounts) -> Self {
+        let by_code = |codes: &CodeCounts| {
+            let codes = codes.iter();
+            codes
+                .map(|(name, count)| (name.to_owned(), count))
+                .collect()
+        };
+        Self {
+            queued_for_handshake: counts.queued.handshake,
+            queued_for_own_limit: counts.queued.own_limit,
+            queued_for_server_limit: counts.queued.server_limit,
+            longest_queue_ms: counts.queued.longest.as_millis_f64(),
+            resent: counts.resent,
+            connections_lost: counts.connections_lost,
+            resets: by_code(&counts.resets_received),
+            resets_sent: by_code(&counts.resets_sent),
+            goaways: by_code(&counts.goaways),
+            stalled: counts.stalled,
+            windows_exhausted: counts.windows_exhausted,
+        }
+    }
+}

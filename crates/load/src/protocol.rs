@@ -1,0 +1,84 @@
+//! The protocol of a plan's connections, with its options.
+
+/// The protocol of all connections of a plan.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Protocol {
+    /// HTTP/1.1: one request at a time on a connection.
+    #[default]
+    Http1,
+    /// HTTP/2 (RFC 9113): with prior knowledge on `http://`, by ALPN on `https://`.
+    Http2(Multiplexing),
+}
+
+/// Connections and streams of a protocol that carries several requests on a connection.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Multiplexing {
+    /// Connections to each server, of all event loops together: a multiple of the threads. Request n uses connection
+    /// n mod N. In a closed loop, client n does.
+    pub connections: usize,
+    /// Maximum number of concurrent requests on a connection. The limit of the server holds too.
+    pub streams: Option<usize>,
+    /// Treatment of a request whose connection is full.
+    pub when_full: WhenFull,
+    /// Treatment of a request that the server rejects without processing it.
+    pub rejected: WhenRejected,
+}
+
+/// Treatment of a request whose connection has no free stream.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum WhenFull {
+    /// It waits for a stream. The wait is part of its response time.
+    #[default]
+    Wait,
+    /// It uses another connection. A new one is opened if all are full, up to the limit of open connections.
+    Open,
+    /// It is dropped.
+    Drop,
+}
+
+/// Treatment of a request that the server rejected without processing it (RFC 9113, section 8.7).
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum WhenRejected {
+    /// It ends with the outcome `rejected`.
+    #[default]
+    Count,
+    /// It is sent once more. Its due time stays.
+    Resend,
+}
+
+impl Default for Multiplexing {
+    fn default() -> Self {
+        Self {
+            connections: 1,
+            streams: None,
+            when_full: WhenFull::default(),
+            rejected: WhenRejected::default(),
+        }
+    }
+}
+
+impl Protocol {
+    /// Options of a protocol that carries several requests on a connection.
+    pub const fn multiplexing(&self) -> Option<&Multiplexing> {
+        match self {
+            Self::Http1 => None,
+            Self::Http2(multiplexing) => Some(multiplexing),
+        }
+    }
+
+    /// Name of the protocol in TLS (ALPN, RFC 7301).
+    pub(crate) const fn alpn(&self) -> &'static [u8] {
+        match self {
+            Self::Http1 => b"http/1.1",
+            Self::Http2(_) => b"h2",
+        }
+    }
+
+    /// Name in reports.
+    pub const fn name(&self) -> &'static str {
+        match self {
+            Self::Http1 => "HTTP/1.1",
+            Self::Http2(_) => "HTTP/2",
+        }
+    }
+}

@@ -1,0 +1,218 @@
+//! A request in the form of HTTP/2: numbered fields and a body (RFC 9113, section 8.3.1).
+
+use posthaste_http_streams::catalogue::{
+    ConstantField, FieldCatalogue, InvalidField, RequestField, VariableField,
+};
+use posthaste_http_streams::http2::Request;
+
+use super::template::Template;
+use super::{RequestError, RequestSpec, carries_body, default_fields, has_placeholders};
+use crate::data::Data;
+use crate::target::RequestTarget;
+
+/// A request ready to be sent on a stream.
+pub(crate) struct Http2Request {
+    is_head: bool,
+    has_body: bool,
+    content: RequestContent,
+}
+
+enum RequestContent {
+    Fixed {
+        fields: Vec<RequestField<'static>>,
+        body: Vec<u8>,
+    },
+    Rendered {
+        template: Box<Template>,
+        fields: Vec<PreparedField>,
+    },
+}
+
+/// A field of a rendered request.
+enum PreparedField {
+    Constant(ConstantField),
+    Path(VariableField),
+    /// The value with this number.
+    Value(VariableField, usize),
+    ContentLength(VariableField),
+}
+
+impl Http2Request {
+    /// Enters the fields of the request into the catalogue.
+    pub(super) fn prepare(
+        spec: &RequestSpec,
+        target: &RequestTarget,
+        catalogue: &mut FieldCatalogue,
+        data: &Data,
+    ) -> Result<Self, RequestError> {
+        let mut writer = FieldWriter { spec, catalogue };
+        let content = if has_placeholders(spec, &target.path) {
+            RequestContent::Rendered {
+                template: Box::new(Template::compile(spec, &target.path, data)?),
+                fields: writer.rendered(target)?,
+            }
+        } else {
+            let fields = writer.fixed(target)?;
+            RequestContent::Fixed {
+                fields: fields.into_iter().map(RequestField::Constant).collect(),
+                body: spec.body.clone().into_bytes(),
+            }
+        };
+        Ok(Self {
+            is_head: spec.method == "HEAD",
+            has_body: !spec.body.is_empty(),
+            content,
+        })
+    }
+
+    /// Passes the head of the request for row `row` of the data to `open`. A rendered body is written to `body`.
+    ///
+    /// If rendering fails, the reason is returned. After the check of the names it can fail only for lack of memory.
+    pub(crate) fn with_head<T>(
+        &self,
+        data: &Data,
+        row: u64,
+        body: &mut Vec<u8>,
+        open: impl FnOnce(&Request<'_>) -> T,
+    ) -> Result<T, String> {
+        let request = |fields, has_body| Request {
+            fields,
+            is_head: self.is_head,
+            has_body,
+        };
+        let (template, fields) = match &self.content {
+            RequestContent::Fixed { fields, .. } => {
+                return Ok(open(&request(fields, self.has_body)));
+            }
+            RequestContent::Rendered { template, fields } => (template, fields),
+        };
+        let parts = template.render(&data.row(row))?;
+        let length = parts.body.len().to_string();
+        let fields: Vec<RequestField<'_>> = fields
+            .iter()
+            .map(|field| match *field {
+                PreparedField::Constant(field) => RequestField::Constant(field),
+                PreparedField::Path(name) => RequestField::Variable(name, parts.path.as_bytes()),
+                PreparedField::Value(name, number) => {
+                    RequestField::Variable(name, parts.values[number].trim().as_bytes())
+                }
+                PreparedField::ContentLength(name) => {
+                    RequestField::Variable(name, length.as_bytes())
+                }
+            })
+            .collect();
+        body.clear();
+        body.extend_from_slice(parts.body.as_bytes());
+        Ok(open(&request(&fields, !body.is_empty())))
+    }
+
+    /// The body, if it is the same for every request.
+    pub(crate) fn fixed_body(&self) -> Option<&[u8]> {
+        match &self.content {
+            RequestContent::Fixed { body, .. } => Some(body),
+            RequestContent::Rendered { .. } => None,
+        }
+    }
+}
+
+/// Enters the fields of a request into the catalogue.
+struct FieldWriter<'w> {
+    spec: &'w RequestSpec,
+    catalogue: &'w mut FieldCatalogue,
+}
+
+impl FieldWriter<'_> {
+    /// All fields of a request without placeholders.
+    fn fixed(&mut self, target: &RequestTarget) -> Result<Vec<ConstantField>, RequestError> {
+        let spec = self.spec;
+        let authority = self.authority(target);
+        let [method, scheme] = self.method_and_scheme(target)?;
+        let path = self.constant(":path", &target.path)?;
+        let mut fields = vec![
+            method,
+            scheme,
+            self.constant(":authority", &authority)?,
+            path,
+        ];
+        fields.extend(self.defaults()?);
+        for (_, name, value) in own_fields(spec) {
+            fields.push(self.constant(&name, value)?);
+        }
+        if carries_body(spec) {
+            let length = spec.body.len().to_string();
+            fields.push(self.constant("content-length", &length)?);
+        }
+        Ok(fields)
+    }
+
+    /// All fields of a request with placeholders.
+    fn rendered(&mut self, target: &RequestTarget) -> Result<Vec<PreparedField>, RequestError> {
+        use PreparedField::{Constant, ContentLength, Path, Value};
+        let spec = self.spec;
+        let [method, scheme] = self.method_and_scheme(target)?;
+        let is_host = |field: &(String, String)| field.0.eq_ignore_ascii_case("host");
+        let authority = match spec.headers.iter().position(is_host) {
+            Some(number) => Value(self.variable(":authority")?, number),
+            None => Constant(self.constant(":authority", &target.origin.authority())?),
+        };
+        let path = Path(self.variable(":path")?);
+        let mut fields = vec![Constant(method), Constant(scheme), authority, path];
+        fields.extend(self.defaults()?.into_iter().map(Constant));
+        for (number, name, _) in own_fields(spec) {
+            fields.push(Value(self.variable(&name)?, number));
+        }
+        if carries_body(spec) {
+            fields.push(ContentLength(self.variable("content-length")?));
+        }
+        Ok(fields)
+    }
+
+    fn method_and_scheme(
+        &mut self,
+        target: &RequestTarget,
+    ) -> Result<[ConstantField; 2], RequestError> {
+        let scheme = if target.origin.tls { "https" } else { "http" };
+        let method = self.constant(":method", &self.spec.method)?;
+        Ok([method, self.constant(":scheme", scheme)?])
+    }
+
+    /// The authority: the user's Host field, or the server.
+    fn authority(&self, target: &RequestTarget) -> String {
+        let host = self.spec.header("Host").map(str::to_owned);
+        host.unwrap_or_else(|| target.origin.authority())
+    }
+
+    fn defaults(&mut self) -> Result<Vec<ConstantField>, RequestError> {
+        let defaults = default_fields(self.spec);
+        defaults
+            .map(|(name, value)| self.constant(&name.to_ascii_lowercase(), value))
+            .collect()
+    }
+
+    fn constant(&mut self, name: &str, value: &str) -> Result<ConstantField, RequestError> {
+        let field = self
+            .catalogue
+            .constant(name.as_bytes(), value.trim().as_bytes());
+        field.map_err(|reason| self.refused(name, reason))
+    }
+
+    fn variable(&mut self, name: &str) -> Result<VariableField, RequestError> {
+        let field = self.catalogue.variable(name.as_bytes());
+        field.map_err(|reason| self.refused(name, reason))
+    }
+
+    fn refused(&self, name: &str, reason: InvalidField) -> RequestError {
+        RequestError::NotHttp2 {
+            request: self.spec.name.clone(),
+            name: name.to_owned(),
+            reason,
+        }
+    }
+}
+
+/// Header fields of the user without Host: number, name in lower case, value.
+fn own_fields(spec: &RequestSpec) -> impl Iterator<Item = (usize, String, &str)> {
+    let fields = spec.headers.iter().enumerate();
+    let fields = fields.map(|(n, (name, value))| (n, name.to_ascii_lowercase(), value.as_str()));
+    fields.filter(|(_, name, _)| name != "host")
+}

@@ -1,0 +1,119 @@
+//! Servers that break the rules of HTTP/2: each request has its outcome.
+
+use std::time::Duration;
+
+use posthaste_load::{Multiplexing, Outcome, Run};
+use posthaste_units::Span;
+
+use super::plan;
+use super::server::{
+    Act, DATA, END_HEADERS, END_STREAM, HEADERS, PING, SETTINGS, STATUS_200, Server, WINDOW_UPDATE,
+    frame, goaway, reply, reset,
+};
+use crate::server::carried_out;
+
+/// Runs 30 requests against a server that answers each 10th request with `bytes`, and the others after 100 ms.
+fn run_against(bytes: impl Fn(u32) -> Vec<u8> + Send + Sync + Clone + 'static) -> Run {
+    let server = Server::start(Vec::new(), move |arrival| match arrival.number {
+        9 => Act::Send(bytes(arrival.stream), Duration::ZERO),
+        _ => Act::Send(reply(arrival.stream, b"hello"), Duration::from_millis(100)),
+    });
+    let mut plan = plan(&server, 1_000.0, 30, Multiplexing::default());
+    plan.timeout = Span::from_secs(20);
+    carried_out(&plan)
+}
+
+fn counts(run: &Run) -> Vec<(Outcome, u64)> {
+    run.outcomes
+        .iter()
+        .filter(|(_, count)| *count > 0)
+        .collect()
+}
+
+#[test]
+fn a_violation_of_one_stream_ends_that_stream() {
+    let upper_case = [STATUS_200, &[0x00, 1, b'A', 1, b'b']].concat();
+    let connection = [STATUS_200, &[0x00, 10], b"connection", &[1, b'b']].concat();
+    let length = [STATUS_200, &[0x0f, 0x0d, 1, b'9']].concat();
+    let cases: [(&str, Vec<u8>); 4] = [
+        ("an upper-case name", upper_case),
+        ("a field of the connection", connection),
+        ("no status", vec![0x00, 1, b'a', 1, b'b']),
+        ("a wrong content-length", length),
+    ];
+    for (name, block) in cases {
+        let run = run_against(move |stream| {
+            let mut bytes = frame(HEADERS, END_HEADERS, stream, &block);
+            bytes.extend(frame(DATA, END_STREAM, stream, b"hello"));
+            bytes
+        });
+        assert!(
+            run.outcomes[Outcome::ProtocolError] >= 1,
+            "{name}: {:?}",
+            counts(&run)
+        );
+        let ok = run.outcomes[Outcome::Ok];
+        assert_eq!(
+            ok + run.outcomes[Outcome::ProtocolError],
+            30,
+            "{name}: {:?}",
+            counts(&run)
+        );
+    }
+}
+
+#[test]
+fn a_violation_of_the_connection_ends_the_others_as_collateral() {
+    let cases: [(&str, fn(u32) -> Vec<u8>); 4] = [
+        ("a broken field block", |stream| {
+            frame(
+                HEADERS,
+                END_HEADERS,
+                stream,
+                &[0xff, 0xff, 0xff, 0xff, 0xff, 0xff],
+            )
+        }),
+        ("a window beyond its limit", |_| {
+            frame(WINDOW_UPDATE, 0, 0, &0x7fff_ffff_u32.to_be_bytes())
+        }),
+        ("SETTINGS of a wrong length", |_| {
+            frame(SETTINGS, 0, 0, &[1, 2, 3])
+        }),
+        ("PING on a stream", |stream| frame(PING, 0, stream, &[0; 8])),
+    ];
+    for (name, bytes) in cases {
+        let run = run_against(bytes);
+        let [errors, others, ok] =
+            [Outcome::ProtocolError, Outcome::Collateral, Outcome::Ok].map(|one| run.outcomes[one]);
+        assert!(errors >= 1, "{name}: {:?}", counts(&run));
+        assert_eq!(errors + others + ok, 30, "{name}: {:?}", counts(&run));
+        assert!(run.http2.connections_lost >= 1, "{name}");
+    }
+}
+
+#[test]
+fn a_reply_that_is_cut_off_is_reset() {
+    let server = Server::start(Vec::new(), |arrival| {
+        Act::Close(frame(HEADERS, END_HEADERS, arrival.stream, STATUS_200))
+    });
+    let run = carried_out(&plan(&server, 100.0, 200, Multiplexing::default()));
+    assert_eq!(run.outcomes[Outcome::Reset], 20, "{:?}", counts(&run));
+}
+
+#[test]
+fn resets_are_counted_by_code() {
+    let server = Server::start(Vec::new(), |arrival| {
+        Act::Send(reset(arrival.stream, 11), Duration::ZERO)
+    });
+    let run = carried_out(&plan(&server, 100.0, 200, Multiplexing::default()));
+    assert_eq!(run.outcomes[Outcome::Reset], 20, "{:?}", counts(&run));
+    let codes: Vec<_> = run.http2.resets_received.iter().collect();
+    assert_eq!(codes, [("ENHANCE_YOUR_CALM", 20)]);
+}
+
+#[test]
+fn a_server_that_always_goes_away_rejects_all() {
+    let server = Server::start(Vec::new(), |_| Act::Send(goaway(0, 0), Duration::ZERO));
+    let run = carried_out(&plan(&server, 100.0, 200, Multiplexing::default()));
+    assert_eq!(run.outcomes[Outcome::Rejected], 20, "{:?}", counts(&run));
+}
