@@ -12,7 +12,7 @@ use std::time::Duration;
 
 use posthaste_bookshop::{BookshopConfig, Running, start};
 use posthaste_load::http::{ReplyProgress, ReplyReader};
-use posthaste_load::reply::Reply;
+use posthaste_load::reply::HttpReply;
 
 use crate::cuts::Cut;
 
@@ -111,7 +111,7 @@ fn asks_for_head(stream: &[u8]) -> bool {
 }
 
 fn judge(replies: &[u8], closed: bool, head: bool) {
-    let (mut reader, mut reply) = (ReplyReader::default(), Reply::default());
+    let (mut reader, mut reply) = (ReplyReader::default(), HttpReply::default());
     let mut rest = replies;
     while !rest.is_empty() {
         reader.begin(head);

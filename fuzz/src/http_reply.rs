@@ -70,7 +70,7 @@ fn connection(
     head: bool,
 ) -> Outcome {
     let (mut replies, mut begun, mut at) = (Vec::new(), false, 0);
-    let mut read = reply::Reply::default();
+    let mut read = reply::HttpReply::default();
     reader.begin(head);
     for piece in pieces {
         let mut rest = piece;
@@ -107,7 +107,7 @@ fn connection(
     Outcome { replies, end }
 }
 
-fn reply(reader: &ReplyReader, read: &reply::Reply, end: usize) -> Reply {
+fn reply(reader: &ReplyReader, read: &reply::HttpReply, end: usize) -> Reply {
     Reply {
         end,
         status: read.status(),

@@ -18,6 +18,7 @@ mod prometheus;
 mod self_signed;
 mod servers;
 pub(crate) mod stores;
+mod streams;
 pub(crate) mod toolkits;
 
 use crate::error::{Outcome, TaskError};
@@ -78,6 +79,16 @@ pub(crate) const PEERS: &[Peer] = &[
         name: "nginx-tls",
         about: "load against nginx over TLS: refused, trusted by certificate, insecure",
         run: servers::nginx_tls,
+    },
+    Peer {
+        name: "http2-logs",
+        about: "load --http 2 against nginx, nghttpd and Caddy: attempted - rejected are the lines of their logs",
+        run: streams::logs,
+    },
+    Peer {
+        name: "http2-due-times",
+        about: "load --http 2 beside h2load: scarce streams and GOAWAY of PyPI's h2",
+        run: streams::due_times,
     },
     Peer {
         name: "self-signed",

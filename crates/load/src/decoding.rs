@@ -10,7 +10,7 @@ use posthaste_units::Span;
 use serde::{Deserialize, Serialize};
 
 use crate::clock::processor_time;
-use crate::reply::{Content, Reply};
+use crate::reply::{Content, HttpReply};
 
 /// Maximum number of bytes decoded from one reply. The event loop does nothing else while it decodes.
 const DECODED_LIMIT: u64 = 256 << 20;
@@ -40,7 +40,7 @@ impl Decoded {
 ///
 /// The time is the measured CPU time multiplied by `slowdown`. For a slowdown above 1 the reply is decoded three times
 /// and the least time counts, because a cold cache here says nothing about the other machine.
-pub(crate) fn decode(reply: &Reply, slowdown: u32) -> Result<Option<(Span, Decoded)>, String> {
+pub(crate) fn decode(reply: &HttpReply, slowdown: u32) -> Result<Option<(Span, Decoded)>, String> {
     let body = reply.coded();
     let bytes_coded = body.clone().map(<[u8]>::len).sum::<usize>() as u64;
     let coding = match reply.content() {

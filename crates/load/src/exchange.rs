@@ -6,7 +6,7 @@ use std::sync::Arc;
 use posthaste_http_streams::http2::StreamId;
 use posthaste_units::Instant;
 
-use crate::reply::{Budget, Reply};
+use crate::reply::{Budget, HttpReply};
 use crate::source::Due;
 use crate::tally::Moments;
 
@@ -21,7 +21,7 @@ pub(crate) struct Attempt {
 
 /// An attempt of a request, and its moments.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Exchange {
+pub(crate) struct HttpExchange {
     pub(crate) due: Due,
     pub(crate) request: usize,
     pub(crate) attempt: Attempt,
@@ -36,12 +36,12 @@ pub(crate) struct Exchange {
 
 /// An exchange in progress.
 pub(crate) struct OpenExchange {
-    pub(crate) exchange: Exchange,
+    pub(crate) exchange: HttpExchange,
     /// Slot of the connection that carries it. `None` while it waits for one.
     pub(crate) connection: Option<u32>,
     /// Its stream, on a connection with several.
     pub(crate) stream: Option<OpenStream>,
-    pub(crate) reply: Reply,
+    pub(crate) reply: HttpReply,
     /// Number of its queue, if it is sent on a stream.
     pub(crate) queue: usize,
     /// Its rendered body, if it is sent on a stream.
@@ -79,7 +79,7 @@ impl Exchanges {
     }
 
     /// Assigns a slot.
-    pub(crate) fn insert(&mut self, exchange: Exchange, connection: Option<u32>) -> u32 {
+    pub(crate) fn insert(&mut self, exchange: HttpExchange, connection: Option<u32>) -> u32 {
         if let Some(slot) = self.free.pop() {
             let open = &mut self.slots[slot as usize];
             debug_assert!(!open.is_open, "the slot of an open exchange is free");
@@ -98,14 +98,14 @@ impl Exchanges {
             queue: 0,
             body: Vec::new(),
             serial: 0,
-            reply: budget.map_or_else(Reply::default, Reply::keeping_coded),
+            reply: budget.map_or_else(HttpReply::default, HttpReply::keeping_coded),
             is_open: true,
         });
         (self.slots.len() - 1) as u32
     }
 
     /// Frees a slot.
-    pub(crate) fn remove(&mut self, slot: u32) -> Exchange {
+    pub(crate) fn remove(&mut self, slot: u32) -> HttpExchange {
         let open = &mut self[slot];
         open.is_open = false;
         open.reply.release_body();
@@ -121,7 +121,7 @@ impl Exchanges {
     }
 
     /// Frees all slots.
-    pub(crate) fn drain(&mut self) -> Vec<Exchange> {
+    pub(crate) fn drain(&mut self) -> Vec<HttpExchange> {
         let open = self.slots.drain(..).filter(|open| open.is_open);
         let exchanges = open.map(|open| open.exchange).collect();
         self.free.clear();

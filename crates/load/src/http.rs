@@ -1,12 +1,12 @@
 //! Incremental parser of HTTP/1 replies, for input in pieces of any size.
 //!
 //! httparse reads heads and chunk sizes. This file keeps the position between two reads, enforces the limits, and
-//! rejects invalid replies. It does not use sockets: bytes in, progress and a [`Reply`] out.
+//! rejects invalid replies. It does not use sockets: bytes in, progress and a [`HttpReply`] out.
 
 mod framing;
 mod violation;
 
-use crate::reply::Reply;
+use crate::reply::HttpReply;
 use framing::FramingFields;
 pub use violation::Violation;
 
@@ -72,7 +72,11 @@ impl ReplyReader {
     }
 
     /// Parses the next bytes of the connection, which belong to `reply`.
-    pub fn feed(&mut self, bytes: &[u8], reply: &mut Reply) -> Result<ReplyProgress, Violation> {
+    pub fn feed(
+        &mut self,
+        bytes: &[u8],
+        reply: &mut HttpReply,
+    ) -> Result<ReplyProgress, Violation> {
         let mut used = 0;
         loop {
             let rest = &bytes[used..];
@@ -114,7 +118,7 @@ impl ReplyReader {
     }
 
     /// Reads the head: from `rest` if complete, otherwise from the held bytes and `rest`.
-    fn head(&mut self, rest: &[u8], reply: &mut Reply) -> Result<StageResult, Violation> {
+    fn head(&mut self, rest: &[u8], reply: &mut HttpReply) -> Result<StageResult, Violation> {
         if rest.is_empty() {
             return Ok(StageResult::all(rest));
         }
@@ -155,7 +159,7 @@ impl ReplyReader {
     fn parse_head(
         &mut self,
         bytes: &[u8],
-        reply: &mut Reply,
+        reply: &mut HttpReply,
     ) -> Result<Option<(usize, ReplyFraming)>, Violation> {
         let mut fields = [httparse::EMPTY_HEADER; FIELDS_LIMIT];
         let mut head = httparse::Response::new(&mut fields);
@@ -193,7 +197,7 @@ impl ReplyReader {
         Ok(Some((length, framing)))
     }
 
-    fn chunked(&mut self, rest: &[u8], reply: &mut Reply) -> Result<StageResult, Violation> {
+    fn chunked(&mut self, rest: &[u8], reply: &mut HttpReply) -> Result<StageResult, Violation> {
         if let ReaderStage::ChunkData(left) = &mut self.stage {
             let used = take_up_to(left, rest);
             if *left == 0 {
@@ -300,13 +304,13 @@ mod tests {
     /// A complete reply.
     #[derive(Debug)]
     struct ReadReply {
-        reply: Reply,
+        reply: HttpReply,
         keep_alive: bool,
     }
 
     /// Feeds `wire` cut at `cuts`. Returns the reply and the number of bytes left over.
     fn read(wire: &[u8], cuts: &[usize], head: bool) -> Result<(ReadReply, usize), Violation> {
-        let (mut reader, mut reply) = (ReplyReader::default(), Reply::default());
+        let (mut reader, mut reply) = (ReplyReader::default(), HttpReply::default());
         reader.begin(head);
         let mut at = 0;
         let mut ends: Vec<usize> = cuts.iter().map(|cut| cut % (wire.len() + 1)).collect();
@@ -321,7 +325,7 @@ mod tests {
         reader.closed().map(|()| (read_reply(&reader, reply), 0))
     }
 
-    fn read_reply(reader: &ReplyReader, reply: Reply) -> ReadReply {
+    fn read_reply(reader: &ReplyReader, reply: HttpReply) -> ReadReply {
         ReadReply {
             reply,
             keep_alive: reader.keep_alive(),
@@ -391,7 +395,7 @@ mod tests {
 
     #[test]
     fn quote_and_present_offer_of_a_reply_are_kept_until_the_next() {
-        let (mut reader, mut reply) = (ReplyReader::default(), Reply::default());
+        let (mut reader, mut reply) = (ReplyReader::default(), HttpReply::default());
         let mut quote = |fields: &str| {
             reader.begin(false);
             let wire = format!("HTTP/1.1 204 OK\r\n{fields}\r\n");
@@ -466,7 +470,7 @@ mod tests {
 
     #[test]
     fn an_endless_head_ends() {
-        let (mut reader, mut reply) = (ReplyReader::default(), Reply::default());
+        let (mut reader, mut reply) = (ReplyReader::default(), HttpReply::default());
         reader.begin(false);
         reader.feed(b"HTTP/1.1 200 OK\r\nX: ", &mut reply).unwrap();
         let fed = (0..100)

@@ -7,7 +7,7 @@ use posthaste_compression::Decoder;
 use posthaste_soap::reply::{Inspection, inspect};
 
 use crate::outcome::Outcome;
-use crate::reply::{Content, Reply};
+use crate::reply::{Content, HttpReply};
 
 /// Maximum decoded bytes of a coded reply to inspect. The first child of Body is near its start.
 const LOOK: usize = 16 * 1024;
@@ -16,7 +16,7 @@ const LOOK: usize = 16 * 1024;
 const FIRST: usize = 512;
 
 /// Returns the outcome of a complete reply, and the reason for a fault or an error.
-pub(crate) fn judge(reply: &Reply) -> (Outcome, Option<String>) {
+pub(crate) fn judge(reply: &HttpReply) -> (Outcome, Option<String>) {
     let fault = reply
         .xml_body()
         .and_then(|body| fault(body, reply.content()));

@@ -1,7 +1,7 @@
 //! The load generator: arrivals that never wait for the server, and accounting that adds up.
 //!
 //! A [`Plan`] defines the requests and their times. [`run`] prepares it (`preparation`), carries it out on event loops,
-//! one per thread, and assembles a [`Run`] (`assembly`). The loops speak HTTP/1.1 over non-blocking sockets. Reports
+//! one per thread, and assembles a [`Run`] (`assembly`). The loops speak HTTP/1.1 or HTTP/2 over non-blocking sockets. Reports
 //! are made from the `Run` afterwards.
 //!
 //! # Arrivals
@@ -26,8 +26,12 @@
 //!
 //! # Connections
 //!
-//! - `connection` moves bytes between a socket and [`http::ReplyReader`]. The reader keeps its position between two
-//!   reads and enforces the limits. It has a fuzz target of its own.
+//! - `connection` moves bytes between a socket and a protocol. For HTTP/1, [`http::ReplyReader`] keeps its position
+//!   between two reads and enforces the limits. For HTTP/2 it is the state machine of `posthaste-http-streams`. Both
+//!   have fuzz targets of their own, and both fill a [`reply::Reply`].
+//! - `exchange` has the exchanges in progress, apart from connections: one carries several over HTTP/2.
+//! - Over HTTP/2, request n belongs to queue n mod N, and waits there for a stream of the queue's connection
+//!   (`event_loop::http2`). All requests of a turn leave with one system call per connection.
 //! - On loopback the handshake is complete when `connect` returns. The request is therefore sent at once, without a
 //!   query to the kernel. `EAGAIN` from `send` means that the SYN was dropped.
 //! - After a request to close, a connection waits for the server's FIN. TIME_WAIT then stays on the server's side.

@@ -1,7 +1,7 @@
 //! A reply apart from the protocol that brought it: status, fields that count, and the kept part of its body.
 //!
-//! A reader of a protocol calls [`Reply::begin`] with the status, [`Reply::field`] for each header field and
-//! [`Reply::body`] for each piece of the body. The end of the reply is the reader's to know.
+//! A reader of a protocol calls [`HttpReply::begin`] with the status, [`HttpReply::field`] for each header field and
+//! [`HttpReply::body`] for each piece of the body. The end of the reply is the reader's to know.
 
 mod kept_body;
 
@@ -35,7 +35,7 @@ pub struct NoMemory;
 
 /// One reply, as far as it has been read. It is used for one exchange after another.
 #[derive(Debug, Default)]
-pub struct Reply {
+pub struct HttpReply {
     status: u16,
     xml: bool,
     content: Content,
@@ -44,7 +44,7 @@ pub struct Reply {
     kept: KeptBody,
 }
 
-impl Reply {
+impl HttpReply {
     /// Creates a reply that keeps bodies with a content coding, in memory of `budget`.
     pub(crate) fn keeping_coded(budget: Arc<Budget>) -> Self {
         Self {

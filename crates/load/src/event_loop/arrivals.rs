@@ -5,7 +5,7 @@ use posthaste_units::{Instant, Span};
 
 use super::EventLoop;
 use crate::connection::ConnectionState;
-use crate::exchange::{Attempt, Exchange};
+use crate::exchange::{Attempt, HttpExchange};
 use crate::outcome::Outcome;
 use crate::protocol::Protocol;
 use crate::source::Due;
@@ -78,7 +78,7 @@ impl EventLoop<'_> {
     }
 
     /// Creates the exchange of an attempt that is sent now.
-    pub(super) fn exchange(&self, due: Due, request: usize, attempt: Attempt) -> Exchange {
+    pub(super) fn exchange(&self, due: Due, request: usize, attempt: Attempt) -> HttpExchange {
         let sent = self.shared.clock.now();
         let moments = Moments {
             intended: due.at,
@@ -87,7 +87,7 @@ impl EventLoop<'_> {
             written: sent,
             ..Moments::default()
         };
-        Exchange {
+        HttpExchange {
             due,
             request,
             attempt,
@@ -99,7 +99,7 @@ impl EventLoop<'_> {
     }
 
     /// Sends a request by the protocol of the plan.
-    pub(super) fn send(&mut self, exchange: Exchange) {
+    pub(super) fn send(&mut self, exchange: HttpExchange) {
         match self.shared.plan.protocol {
             Protocol::Http1 => self.send_alone(exchange),
             Protocol::Http2(_) => self.send_on_stream(exchange),
@@ -107,7 +107,7 @@ impl EventLoop<'_> {
     }
 
     /// Sends a request on an idle connection or on a new one.
-    fn send_alone(&mut self, exchange: Exchange) {
+    fn send_alone(&mut self, exchange: HttpExchange) {
         let (request, sent) = (exchange.request, exchange.moments.sent);
         if !self.choose_offer(&exchange) {
             return;

@@ -5,7 +5,7 @@ use posthaste_units::{Instant, Span};
 use super::EventLoop;
 use crate::connection::ConnectionState;
 use crate::decoding;
-use crate::exchange::{Exchange, OpenExchange};
+use crate::exchange::{HttpExchange, OpenExchange};
 use crate::inspect;
 use crate::outcome::Outcome;
 use crate::plan::Connections;
@@ -59,7 +59,7 @@ impl EventLoop<'_> {
         judgement
     }
 
-    fn record_status(&mut self, exchange: &Exchange) {
+    fn record_status(&mut self, exchange: &HttpExchange) {
         if let Some(status) = exchange.status.filter(|_| self.is_recorded(exchange)) {
             *self.tally.statuses.entry(status).or_default() += 1;
             *self.tally.tick.statuses.entry(status).or_default() += 1;

@@ -8,7 +8,7 @@ use rustix::io::Errno;
 use super::EventLoop;
 use super::send::Transmitted;
 use crate::connection::{ConnectionState, HttpConnection};
-use crate::exchange::Exchange;
+use crate::exchange::HttpExchange;
 use crate::outcome::Outcome;
 use crate::plan::Connections;
 use crate::socket::{self, ConnectAttempt};
@@ -16,7 +16,7 @@ use crate::tls::TlsStream;
 
 impl EventLoop<'_> {
     /// Opens a connection for an exchange.
-    pub(super) fn connect(&mut self, origin: usize, exchange: Exchange) {
+    pub(super) fn connect(&mut self, origin: usize, exchange: HttpExchange) {
         let keep_alive = self.shared.plan.connections == Connections::KeepAlive;
         // TLS writes record by record. Nagle's algorithm would delay the second record.
         let no_delay = keep_alive || self.shared.names.contains_key(&origin);
@@ -50,7 +50,7 @@ impl EventLoop<'_> {
         &mut self,
         socket: OwnedFd,
         origin: usize,
-        exchange: Exchange,
+        exchange: HttpExchange,
     ) -> Result<u32, (Outcome, String)> {
         let sent = exchange.moments.sent;
         let slot = self.insert_connection(socket, origin, sent)?;

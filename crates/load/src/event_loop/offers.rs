@@ -3,7 +3,7 @@
 use jiff::Timestamp;
 
 use super::EventLoop;
-use crate::exchange::{Exchange, OpenExchange};
+use crate::exchange::{HttpExchange, OpenExchange};
 use crate::outcome::Outcome;
 
 /// Statuses that refuse a request with a quote: too expensive, too many, overloaded.
@@ -14,7 +14,7 @@ const FAULT: u16 = 500;
 
 impl EventLoop<'_> {
     /// Chooses an offer for a request, if clients choose. Returns false if the request is declined.
-    pub(super) fn choose_offer(&mut self, exchange: &Exchange) -> bool {
+    pub(super) fn choose_offer(&mut self, exchange: &HttpExchange) -> bool {
         let Some(buyer) = &mut self.buyer else {
             return true;
         };
@@ -28,7 +28,7 @@ impl EventLoop<'_> {
     }
 
     /// Records that a request was sent with a quote.
-    pub(super) fn record_quote_use(&mut self, exchange: &Exchange) {
+    pub(super) fn record_quote_use(&mut self, exchange: &HttpExchange) {
         if let Some(buyer) = &mut self.buyer {
             buyer.quotes.record_use(exchange.moments.written);
         }

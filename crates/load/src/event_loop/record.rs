@@ -4,7 +4,7 @@ use posthaste_units::{Instant, Span};
 
 use super::{EventLoop, TICK};
 use crate::connection::ConnectionState;
-use crate::exchange::Exchange;
+use crate::exchange::HttpExchange;
 use crate::outcome::Outcome;
 use crate::socket;
 use crate::source::Due;
@@ -15,13 +15,13 @@ const AFTER_FAILURE: Span = Span::from_millis(10);
 
 impl EventLoop<'_> {
     /// Records that an attempt, or its SYN, was sent as soon as it was begun.
-    pub(super) fn record_sent(&mut self, exchange: &Exchange) {
+    pub(super) fn record_sent(&mut self, exchange: &HttpExchange) {
         self.record_lateness(exchange);
         self.count_sent(exchange);
     }
 
     /// Records how late an attempt was begun.
-    pub(super) fn record_lateness(&mut self, exchange: &Exchange) {
+    pub(super) fn record_lateness(&mut self, exchange: &HttpExchange) {
         let (attempt, begun) = (exchange.attempt, exchange.moments.begun);
         debug_assert!(
             attempt.due <= begun,
@@ -37,7 +37,7 @@ impl EventLoop<'_> {
     }
 
     /// Counts an attempt that was sent.
-    pub(super) fn count_sent(&mut self, exchange: &Exchange) {
+    pub(super) fn count_sent(&mut self, exchange: &HttpExchange) {
         let (start, end) = self.shared.window;
         let in_time = (start..=end).contains(&exchange.moments.sent);
         self.tally.attempts.sent += u64::from(in_time);
@@ -45,7 +45,7 @@ impl EventLoop<'_> {
     }
 
     /// Records the end of an attempt. Plans the next one if the client retries, otherwise ends the request.
-    pub(super) fn record_end(&mut self, exchange: &Exchange, outcome: Outcome, done: Instant) {
+    pub(super) fn record_end(&mut self, exchange: &HttpExchange, outcome: Outcome, done: Instant) {
         let start = self.shared.window.0;
         self.tally
             .attempt_ended(outcome, &exchange.moments, done, start);
@@ -84,7 +84,7 @@ impl EventLoop<'_> {
     }
 
     /// True if a request was due in the measured time.
-    pub(super) fn is_recorded(&self, exchange: &Exchange) -> bool {
+    pub(super) fn is_recorded(&self, exchange: &HttpExchange) -> bool {
         exchange.due.at >= self.shared.window.0
     }
 

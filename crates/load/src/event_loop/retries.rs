@@ -3,7 +3,7 @@
 use posthaste_units::Instant;
 
 use super::EventLoop;
-use crate::exchange::{Attempt, Exchange};
+use crate::exchange::{Attempt, HttpExchange};
 use crate::outcome::Outcome;
 use crate::retry::WaitingRetry;
 
@@ -11,7 +11,7 @@ impl EventLoop<'_> {
     /// Plans the next attempt if the client retries after this end. Returns false if the request ends.
     pub(super) fn plan_retry(
         &mut self,
-        exchange: &Exchange,
+        exchange: &HttpExchange,
         outcome: Outcome,
         done: Instant,
     ) -> bool {

@@ -1,7 +1,7 @@
 //! Header fields of a reply that decide its framing. The others are the reply's.
 
 use super::Violation;
-use crate::reply::Reply;
+use crate::reply::HttpReply;
 
 /// Fields that decide the end of the reply and of its connection.
 #[derive(Default)]
@@ -17,7 +17,7 @@ impl FramingFields {
     pub(super) fn read(
         http_1_1: bool,
         headers: &[httparse::Header<'_>],
-        reply: &mut Reply,
+        reply: &mut HttpReply,
     ) -> Result<Self, Violation> {
         let mut fields = Self {
             keep_alive: http_1_1,

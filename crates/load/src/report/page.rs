@@ -8,7 +8,7 @@ use posthaste_stats::{
     has_long_tail, median,
 };
 
-use super::text::millis;
+use super::numbers::millis;
 use super::{
     AttemptsReport, PlanDescription, PortionReport, Report, client_in_words, occurred, reading,
     thousands,

@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
 
-use super::text::{millis, thousands};
+use super::numbers::{millis, thousands};
 use crate::multiplexed::StreamReport;
 
 /// Lines about streams: requests that waited for one, and what the server reset or closed.

@@ -4,6 +4,7 @@ use std::fmt::Write as _;
 
 use posthaste_stats::{CensoredSummary, Statistic, StatisticReading, Summary};
 
+use super::numbers::{millis, thousands};
 use super::{Bin, PortionReport, Report, client_in_words, occurred, reading, streams};
 use crate::outcome::{Outcome, Outcomes};
 use crate::tally::Phases;
@@ -328,33 +329,10 @@ fn bytes(count: f64) -> String {
     }
 }
 
-/// Milliseconds with a sensible number of digits.
-pub(super) fn millis(ms: f64) -> String {
-    match ms {
-        ms if ms >= 1000.0 => format!("{ms:.0}"),
-        ms if ms >= 10.0 => format!("{ms:.1}"),
-        ms if ms >= 0.1 => format!("{ms:.2}"),
-        ms => format!("{ms:.3}"),
-    }
-}
-
 fn rate(per_second: f64) -> String {
     if per_second < 100.0 {
         format!("{per_second:.1}")
     } else {
         thousands(per_second.round() as u64)
     }
-}
-
-/// A whole number with commas.
-pub fn thousands(number: u64) -> String {
-    let digits = number.to_string();
-    let mut out = String::new();
-    for (index, digit) in digits.chars().enumerate() {
-        if index > 0 && (digits.len() - index).is_multiple_of(3) {
-            out.push(',');
-        }
-        out.push(digit);
-    }
-    out
 }

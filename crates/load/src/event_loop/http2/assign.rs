@@ -4,7 +4,7 @@ use posthaste_http_streams::http2::OpenError;
 
 use super::super::EventLoop;
 use super::{ConnectionQueue, StreamQueues};
-use crate::exchange::{Exchange, OpenStream};
+use crate::exchange::{HttpExchange, OpenStream};
 use crate::multiplexed::QueueReason;
 use crate::outcome::Outcome;
 use crate::protocol::WhenFull;
@@ -21,7 +21,7 @@ enum NextPlace {
 
 impl EventLoop<'_> {
     /// Puts a request into its queue, and sends it if its connection has a free stream.
-    pub(in super::super) fn send_on_stream(&mut self, exchange: Exchange) {
+    pub(in super::super) fn send_on_stream(&mut self, exchange: HttpExchange) {
         self.record_lateness(&exchange);
         let queue = self.streams.queue_of(&exchange, self.server_of(&exchange));
         let open = self.exchanges.insert(exchange, None);
@@ -37,7 +37,7 @@ impl EventLoop<'_> {
         }
     }
 
-    fn server_of(&self, exchange: &Exchange) -> usize {
+    fn server_of(&self, exchange: &HttpExchange) -> usize {
         self.shared.mix.requests[exchange.request].origin
     }
 
@@ -167,7 +167,7 @@ impl EventLoop<'_> {
 
 impl StreamQueues {
     /// Returns the queue of a request: by its number, in a closed loop by its client.
-    fn queue_of(&mut self, exchange: &Exchange, server: usize) -> usize {
+    fn queue_of(&mut self, exchange: &HttpExchange, server: usize) -> usize {
         if self.per_server == 0 {
             return self.queues.insert(ConnectionQueue::new(server, true));
         }

@@ -7,16 +7,16 @@ use posthaste_units::Span;
 
 use super::plan;
 use super::server::{
-    Act, DATA, END_HEADERS, END_STREAM, HEADERS, PING, SETTINGS, STATUS_200, Server, WINDOW_UPDATE,
-    frame, goaway, reply, reset,
+    DATA, END_HEADERS, END_STREAM, HEADERS, PING, SETTINGS, STATUS_200, ServerAct, StreamServer,
+    WINDOW_UPDATE, frame, goaway, reply, reset,
 };
 use crate::server::carried_out;
 
 /// Runs 30 requests against a server that answers each 10th request with `bytes`, and the others after 100 ms.
 fn run_against(bytes: impl Fn(u32) -> Vec<u8> + Send + Sync + Clone + 'static) -> Run {
-    let server = Server::start(Vec::new(), move |arrival| match arrival.number {
-        9 => Act::Send(bytes(arrival.stream), Duration::ZERO),
-        _ => Act::Send(reply(arrival.stream, b"hello"), Duration::from_millis(100)),
+    let server = StreamServer::start(Vec::new(), move |arrival| match arrival.number {
+        9 => ServerAct::Send(bytes(arrival.stream), Duration::ZERO),
+        _ => ServerAct::Send(reply(arrival.stream, b"hello"), Duration::from_millis(100)),
     });
     let mut plan = plan(&server, 1_000.0, 30, Multiplexing::default());
     plan.timeout = Span::from_secs(20);
@@ -62,9 +62,12 @@ fn a_violation_of_one_stream_ends_that_stream() {
     }
 }
 
+/// A name, and the bytes of a server for a stream.
+type Violation = (&'static str, fn(u32) -> Vec<u8>);
+
 #[test]
 fn a_violation_of_the_connection_ends_the_others_as_collateral() {
-    let cases: [(&str, fn(u32) -> Vec<u8>); 4] = [
+    let cases: [Violation; 4] = [
         ("a broken field block", |stream| {
             frame(
                 HEADERS,
@@ -93,8 +96,8 @@ fn a_violation_of_the_connection_ends_the_others_as_collateral() {
 
 #[test]
 fn a_reply_that_is_cut_off_is_reset() {
-    let server = Server::start(Vec::new(), |arrival| {
-        Act::Close(frame(HEADERS, END_HEADERS, arrival.stream, STATUS_200))
+    let server = StreamServer::start(Vec::new(), |arrival| {
+        ServerAct::Close(frame(HEADERS, END_HEADERS, arrival.stream, STATUS_200))
     });
     let run = carried_out(&plan(&server, 100.0, 200, Multiplexing::default()));
     assert_eq!(run.outcomes[Outcome::Reset], 20, "{:?}", counts(&run));
@@ -102,8 +105,8 @@ fn a_reply_that_is_cut_off_is_reset() {
 
 #[test]
 fn resets_are_counted_by_code() {
-    let server = Server::start(Vec::new(), |arrival| {
-        Act::Send(reset(arrival.stream, 11), Duration::ZERO)
+    let server = StreamServer::start(Vec::new(), |arrival| {
+        ServerAct::Send(reset(arrival.stream, 11), Duration::ZERO)
     });
     let run = carried_out(&plan(&server, 100.0, 200, Multiplexing::default()));
     assert_eq!(run.outcomes[Outcome::Reset], 20, "{:?}", counts(&run));
@@ -113,7 +116,9 @@ fn resets_are_counted_by_code() {
 
 #[test]
 fn a_server_that_always_goes_away_rejects_all() {
-    let server = Server::start(Vec::new(), |_| Act::Send(goaway(0, 0), Duration::ZERO));
+    let server = StreamServer::start(Vec::new(), |_| {
+        ServerAct::Send(goaway(0, 0), Duration::ZERO)
+    });
     let run = carried_out(&plan(&server, 100.0, 200, Multiplexing::default()));
     assert_eq!(run.outcomes[Outcome::Rejected], 20, "{:?}", counts(&run));
 }

@@ -13,12 +13,13 @@ use posthaste_load::{
 use posthaste_units::Span;
 
 use self::server::{
-    Act, INITIAL_WINDOW_SIZE, MAX_CONCURRENT_STREAMS, Server, goaway, reply, reset, setting,
+    INITIAL_WINDOW_SIZE, MAX_CONCURRENT_STREAMS, ServerAct, StreamServer, goaway, reply, reset,
+    setting,
 };
 use crate::server::{answering, carried_out, ok, plan as http1_plan};
 
 /// An open-loop plan for HTTP/2 with these options.
-fn plan(server: &Server, per_second: f64, millis: u64, options: Multiplexing) -> Plan {
+fn plan(server: &StreamServer, per_second: f64, millis: u64, options: Multiplexing) -> Plan {
     let mut plan = http1_plan(server.address, per_second, millis);
     plan.connect_timeout = Span::from_secs(10);
     plan.protocol = Protocol::Http2(options);
@@ -49,7 +50,7 @@ fn all_are_ok(run: &Run) {
 
 #[test]
 fn response_time_counts_from_the_due_time_when_streams_are_scarce() {
-    let server = Server::answering(
+    let server = StreamServer::answering(
         setting(MAX_CONCURRENT_STREAMS, 10),
         Duration::from_millis(100),
     );
@@ -75,7 +76,7 @@ fn response_time_counts_from_the_due_time_when_streams_are_scarce() {
 
 #[test]
 fn the_limit_of_the_plan_holds_too() {
-    let server = Server::answering(Vec::new(), Duration::from_millis(50));
+    let server = StreamServer::answering(Vec::new(), Duration::from_millis(50));
     let options = Multiplexing {
         streams: Some(2),
         ..Multiplexing::default()
@@ -89,14 +90,14 @@ fn the_limit_of_the_plan_holds_too() {
 #[test]
 fn a_connection_that_is_closed_gracefully_loses_nothing() {
     for rejected in [WhenRejected::Count, WhenRejected::Resend] {
-        let server = Server::start(Vec::new(), |arrival| {
+        let server = StreamServer::start(Vec::new(), |arrival| {
             let mut bytes = reply(arrival.stream, b"hello");
             if arrival.number == 19 {
                 bytes.splice(0..0, goaway(arrival.stream, 0));
             }
             match arrival.number {
-                ..20 => Act::Send(bytes, Duration::from_millis(5)),
-                _ => Act::Ignore,
+                ..20 => ServerAct::Send(bytes, Duration::from_millis(5)),
+                _ => ServerAct::Ignore,
             }
         });
         let options = Multiplexing {
@@ -126,12 +127,12 @@ fn a_connection_that_is_closed_gracefully_loses_nothing() {
 fn refused_streams_are_rejected_or_sent_once_more() {
     for rejected in [WhenRejected::Count, WhenRejected::Resend] {
         // Every third request is refused, never two in a row.
-        let server = Server::start(Vec::new(), |arrival| {
+        let server = StreamServer::start(Vec::new(), |arrival| {
             let bytes = match arrival.number % 3 {
                 2 => reset(arrival.stream, 7),
                 _ => reply(arrival.stream, b"hello"),
             };
-            Act::Send(bytes, Duration::ZERO)
+            ServerAct::Send(bytes, Duration::ZERO)
         });
         let options = Multiplexing {
             rejected,
@@ -157,11 +158,11 @@ fn refused_streams_are_rejected_or_sent_once_more() {
 
 #[test]
 fn a_stalled_connection_is_not_avoided() {
-    let server = Server::start(setting(MAX_CONCURRENT_STREAMS, 1), |arrival| match arrival
+    let server = StreamServer::start(setting(MAX_CONCURRENT_STREAMS, 1), |arrival| match arrival
         .connection
     {
-        0 => Act::Ignore,
-        _ => Act::Send(reply(arrival.stream, b"hello"), Duration::ZERO),
+        0 => ServerAct::Ignore,
+        _ => ServerAct::Send(reply(arrival.stream, b"hello"), Duration::ZERO),
     });
     let mut plan = plan(&server, 100.0, 400, with_connections(4));
     plan.timeout = Span::from_millis(2_000);
@@ -182,7 +183,7 @@ fn a_stalled_connection_is_not_avoided() {
 
 #[test]
 fn requests_without_a_stream_are_not_attempted() {
-    let server = Server::answering(setting(MAX_CONCURRENT_STREAMS, 0), Duration::ZERO);
+    let server = StreamServer::answering(setting(MAX_CONCURRENT_STREAMS, 0), Duration::ZERO);
     let mut plan = plan(&server, 100.0, 300, with_connections(1));
     plan.timeout = Span::from_millis(1_000);
     let run = carried_out(&plan);
@@ -202,7 +203,7 @@ fn full_connections_can_drop_requests_or_be_joined_by_others() {
     };
     let start = || {
         let limit = setting(MAX_CONCURRENT_STREAMS, 2);
-        Server::answering(limit, Duration::from_millis(300))
+        StreamServer::answering(limit, Duration::from_millis(300))
     };
     let server = start();
     let run = carried_out(&plan(&server, 100.0, 200, options(WhenFull::Drop)));
@@ -222,7 +223,7 @@ fn full_connections_can_drop_requests_or_be_joined_by_others() {
 
 #[test]
 fn each_request_can_have_a_connection_of_its_own() {
-    let server = Server::answering(Vec::new(), Duration::ZERO);
+    let server = StreamServer::answering(Vec::new(), Duration::ZERO);
     let mut plan = plan(&server, 100.0, 200, with_connections(1));
     plan.connections = Connections::New;
     all_are_ok(&carried_out(&plan));
@@ -232,7 +233,7 @@ fn each_request_can_have_a_connection_of_its_own() {
 #[test]
 fn bodies_wait_for_flow_control() {
     let settings = setting(INITIAL_WINDOW_SIZE, 1_000);
-    let server = Server::answering(settings, Duration::ZERO);
+    let server = StreamServer::answering(settings, Duration::ZERO);
     let mut plan = plan(&server, 50.0, 200, with_connections(1));
     let url = format!("http://{}/", server.address);
     plan.requests = vec![RequestSpec::post(url, "text/plain", "x".repeat(100_000))];
@@ -251,7 +252,7 @@ fn bodies_wait_for_flow_control() {
 
 #[test]
 fn placeholders_are_filled_on_streams() {
-    let server = Server::answering(Vec::new(), Duration::ZERO);
+    let server = StreamServer::answering(Vec::new(), Duration::ZERO);
     let mut plan = plan(&server, 50.0, 200, with_connections(1));
     plan.data = Data::read("text\na\nbb\nccc\n".as_bytes()).unwrap();
     let url = format!("http://{}/{{{{text}}}}", server.address);
@@ -264,7 +265,7 @@ fn placeholders_are_filled_on_streams() {
 
 #[test]
 fn closed_loop_clients_keep_their_connections() {
-    let server = Server::answering(Vec::new(), Duration::from_millis(10));
+    let server = StreamServer::answering(Vec::new(), Duration::from_millis(10));
     let mut plan = plan(&server, 1.0, 1, with_connections(3));
     plan.pace = Pace::Closed {
         clients: 6,
@@ -279,7 +280,7 @@ fn closed_loop_clients_keep_their_connections() {
 
 #[test]
 fn event_loops_share_the_connections() {
-    let server = Server::answering(Vec::new(), Duration::from_millis(10));
+    let server = StreamServer::answering(Vec::new(), Duration::from_millis(10));
     let mut plan = plan(&server, 200.0, 200, with_connections(4));
     plan.threads = 2;
     all_are_ok(&carried_out(&plan));

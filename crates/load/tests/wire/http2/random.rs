@@ -9,19 +9,19 @@ use rand::RngExt as _;
 
 use super::plan;
 use super::server::{
-    Act, DATA, END_HEADERS, END_STREAM, HEADERS, INITIAL_WINDOW_SIZE, MAX_CONCURRENT_STREAMS,
-    STATUS_200, STATUS_500, Server, frame, goaway, reply, reset, setting,
+    DATA, END_HEADERS, END_STREAM, HEADERS, INITIAL_WINDOW_SIZE, MAX_CONCURRENT_STREAMS,
+    STATUS_200, STATUS_500, ServerAct, StreamServer, frame, goaway, reply, reset, setting,
 };
 
 /// Chooses the act of a random server for a request.
-fn act(seed: Seed, connection: usize, number: usize, stream: u32) -> Act {
+fn act(seed: Seed, connection: usize, number: usize, stream: u32) -> ServerAct {
     let mut random = seed
         .numbered("act", (connection * 1_000 + number) as u64)
         .stream("choice");
     let delay = Duration::from_millis(random.random_range(0..20));
     let bytes = match random.random_range(0..24) {
-        0 => return Act::Ignore,
-        1 => return Act::Close(frame(HEADERS, END_HEADERS, stream, STATUS_200)),
+        0 => return ServerAct::Ignore,
+        1 => return ServerAct::Close(frame(HEADERS, END_HEADERS, stream, STATUS_200)),
         2 => reset(stream, 7),
         3 => reset(stream, random.random_range(0..16)),
         4 => goaway(stream, 0),
@@ -54,7 +54,7 @@ fn act(seed: Seed, connection: usize, number: usize, stream: u32) -> Act {
         12 => [reply(stream, b"twice"), reply(stream, b"twice")].concat(),
         _ => reply(stream, &vec![b'z'; random.random_range(0..20_000)]),
     };
-    Act::Send(bytes, delay)
+    ServerAct::Send(bytes, delay)
 }
 
 #[test]
@@ -69,7 +69,7 @@ fn every_request_has_one_outcome_whatever_the_server_does() {
         if random.random_bool(0.3) {
             settings.extend(setting(INITIAL_WINDOW_SIZE, random.random_range(0..2_000)));
         }
-        let server = Server::start(settings, move |arrival| {
+        let server = StreamServer::start(settings, move |arrival| {
             act(seed, arrival.connection, arrival.number, arrival.stream)
         });
         let options = Multiplexing {

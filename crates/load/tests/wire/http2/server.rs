@@ -1,7 +1,7 @@
 //! A scripted HTTP/2 server: frames by hand, so that it can also break the rules.
 
 use std::cmp::Reverse;
-use std::collections::BinaryHeap;
+use std::collections::{BTreeMap, BinaryHeap};
 use std::io::{ErrorKind, Read as _, Write as _};
 use std::net::{SocketAddr, TcpStream};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -60,7 +60,7 @@ pub(super) const MAX_CONCURRENT_STREAMS: u16 = 3;
 pub(super) const INITIAL_WINDOW_SIZE: u16 = 4;
 
 /// What a server does with a request that is complete.
-pub(super) enum Act {
+pub(super) enum ServerAct {
     /// Sends these bytes after a time.
     Send(Vec<u8>, Duration),
     /// Sends these bytes and closes the connection.
@@ -82,7 +82,7 @@ pub(super) struct Arrival {
 
 /// Everything that a server saw.
 #[derive(Default)]
-pub(super) struct Log {
+pub(super) struct ServerLog {
     pub(super) connections: usize,
     pub(super) requests: Vec<Arrival>,
     /// Largest number of open streams on a connection.
@@ -92,18 +92,18 @@ pub(super) struct Log {
 
 /// A server that acts by a script.
 #[derive(Clone)]
-pub(super) struct Server {
+pub(super) struct StreamServer {
     pub(super) address: SocketAddr,
-    log: Arc<Mutex<Log>>,
+    log: Arc<Mutex<ServerLog>>,
 }
 
-impl Server {
+impl StreamServer {
     /// Starts a server with these SETTINGS. `act` decides about each complete request.
     pub(super) fn start(
         settings: Vec<u8>,
-        act: impl Fn(&Arrival) -> Act + Send + Sync + Clone + 'static,
+        act: impl Fn(&Arrival) -> ServerAct + Send + Sync + Clone + 'static,
     ) -> Self {
-        let log = Arc::<Mutex<Log>>::default();
+        let log = Arc::<Mutex<ServerLog>>::default();
         let of_server = log.clone();
         let address = serve(move |stream: TcpStream| {
             let connection = {
@@ -112,7 +112,17 @@ impl Server {
                 log.connections - 1
             };
             // An end of the client is no error.
-            let _ = converse(stream, connection, &settings, &of_server, &act);
+            let mut conversation = Conversation {
+                socket: stream,
+                connection,
+                log: &of_server,
+                act: &act,
+                due: BinaryHeap::new(),
+                open: BTreeMap::new(),
+                number: 0,
+                is_over: false,
+            };
+            let _ = conversation.hold(&settings);
         });
         Self { address, log }
     }
@@ -120,104 +130,148 @@ impl Server {
     /// Starts a server that answers each request with `hello` after `delay`.
     pub(super) fn answering(settings: Vec<u8>, delay: Duration) -> Self {
         Self::start(settings, move |arrival| {
-            Act::Send(reply(arrival.stream, b"hello"), delay)
+            ServerAct::Send(reply(arrival.stream, b"hello"), delay)
         })
     }
 
-    pub(super) fn log(&self) -> MutexGuard<'_, Log> {
+    pub(super) fn log(&self) -> MutexGuard<'_, ServerLog> {
         lock(&self.log)
     }
 }
 
-fn lock(log: &Mutex<Log>) -> MutexGuard<'_, Log> {
+fn lock(log: &Mutex<ServerLog>) -> MutexGuard<'_, ServerLog> {
     log.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 /// Bytes due at an instant, in the order of their requests.
 type DueBytes = Reverse<(Instant, usize, Vec<u8>)>;
 
-fn converse(
-    mut socket: TcpStream,
+/// One connection of a client.
+struct Conversation<'c, A> {
+    socket: TcpStream,
     connection: usize,
-    settings: &[u8],
-    log: &Mutex<Log>,
-    act: &impl Fn(&Arrival) -> Act,
-) -> std::io::Result<()> {
-    socket.set_nodelay(true)?;
-    socket.write_all(&frame(SETTINGS, 0, 0, settings))?;
-    let mut preface = [0; 24];
-    socket.read_exact(&mut preface)?;
-    assert_eq!(&preface, b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n");
-    let (mut due, mut received) = (BinaryHeap::<DueBytes>::new(), Vec::new());
-    let (mut open, mut number) = (std::collections::BTreeMap::<u32, usize>::new(), 0);
-    loop {
-        while due
-            .peek()
-            .is_some_and(|Reverse((at, ..))| *at <= Instant::now())
-        {
-            let Some(Reverse((_, _, bytes))) = due.pop() else {
+    log: &'c Mutex<ServerLog>,
+    act: &'c A,
+    due: BinaryHeap<DueBytes>,
+    /// Open streams with the bytes of their bodies.
+    open: BTreeMap<u32, usize>,
+    /// Requests so far.
+    number: usize,
+    is_over: bool,
+}
+
+impl<A: Fn(&Arrival) -> ServerAct> Conversation<'_, A> {
+    fn hold(&mut self, settings: &[u8]) -> std::io::Result<()> {
+        self.socket.set_nodelay(true)?;
+        self.send(&frame(SETTINGS, 0, 0, settings))?;
+        let mut preface = [0; 24];
+        self.socket.read_exact(&mut preface)?;
+        assert_eq!(&preface, b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n");
+        let mut received = Vec::new();
+        while !self.is_over {
+            self.send_due()?;
+            self.read(&mut received)?;
+            while let Some((kind, flags, stream, payload)) = next_frame(&mut received) {
+                self.take(kind, flags, stream, payload.len())?;
+                if matches!(kind, HEADERS | DATA) && flags & END_STREAM != 0 {
+                    self.answer(stream)?;
+                }
+            }
+        }
+        Ok(())
+    }
+
+    fn send(&mut self, bytes: &[u8]) -> std::io::Result<()> {
+        self.socket.write_all(bytes)
+    }
+
+    fn send_due(&mut self) -> std::io::Result<()> {
+        while let Some(next) = self.due.peek() {
+            if next.0.0 > Instant::now() {
+                break;
+            }
+            let Some(Reverse((_, _, bytes))) = self.due.pop() else {
                 break;
             };
             for stream in ended_streams(&bytes) {
-                open.remove(&stream);
+                self.open.remove(&stream);
             }
-            socket.write_all(&bytes)?;
+            self.send(&bytes)?;
         }
-        let next = due.peek().map(|Reverse((at, ..))| *at);
-        let wait = next.map_or(Duration::from_secs(60), |at| {
+        Ok(())
+    }
+
+    /// Reads what is there until the next bytes are due.
+    fn read(&mut self, received: &mut Vec<u8>) -> std::io::Result<()> {
+        let until = self.due.peek().map(|next| next.0.0);
+        let wait = until.map_or(Duration::from_secs(60), |at| {
             at.saturating_duration_since(Instant::now())
         });
-        socket.set_read_timeout(Some(wait.max(Duration::from_micros(1))))?;
+        let wait = wait.max(Duration::from_micros(1));
+        self.socket.set_read_timeout(Some(wait))?;
         let mut piece = [0; 65_536];
-        match socket.read(&mut piece) {
-            Ok(0) => return Ok(()),
+        match self.socket.read(&mut piece) {
+            Ok(0) => self.is_over = true,
             Ok(length) => received.extend_from_slice(&piece[..length]),
             Err(error) if matches!(error.kind(), ErrorKind::WouldBlock | ErrorKind::TimedOut) => {}
             Err(error) => return Err(error),
         }
-        while let Some((kind, flags, stream, payload)) = next_frame(&mut received) {
-            match kind {
-                HEADERS => {
-                    open.insert(stream, 0);
-                    let mut log = lock(log);
-                    log.most_open = log.most_open.max(open.len());
-                }
-                DATA => {
-                    *open.entry(stream).or_default() += payload.len();
-                    // The windows stay as they are.
-                    let length = (payload.len() as u32).to_be_bytes();
-                    if !payload.is_empty() {
-                        socket.write_all(&frame(WINDOW_UPDATE, 0, 0, &length))?;
-                        if flags & END_STREAM == 0 {
-                            socket.write_all(&frame(WINDOW_UPDATE, 0, stream, &length))?;
-                        }
-                    }
-                }
-                SETTINGS if flags & ACK == 0 => socket.write_all(&frame(SETTINGS, ACK, 0, &[]))?,
-                RST_STREAM => {
-                    open.remove(&stream);
-                    lock(log).resets += 1;
-                }
-                _ => {}
+        Ok(())
+    }
+
+    fn take(&mut self, kind: u8, flags: u8, stream: u32, length: usize) -> std::io::Result<()> {
+        match kind {
+            HEADERS => {
+                self.open.insert(stream, 0);
+                let mut log = lock(self.log);
+                log.most_open = log.most_open.max(self.open.len());
             }
-            if matches!(kind, HEADERS | DATA) && flags & END_STREAM != 0 {
-                let arrival = Arrival {
-                    connection,
-                    number,
-                    stream,
-                    body: open.get(&stream).copied().unwrap_or_default(),
-                };
-                number += 1;
-                lock(log).requests.push(arrival);
-                match act(&arrival) {
-                    Act::Send(bytes, delay) => {
-                        due.push(Reverse((Instant::now() + delay, number, bytes)))
-                    }
-                    Act::Close(bytes) => return socket.write_all(&bytes),
-                    Act::Ignore => {}
-                }
+            DATA => {
+                *self.open.entry(stream).or_default() += length;
+                self.renew_windows(flags, stream, length)?;
             }
+            SETTINGS if flags & ACK == 0 => self.send(&frame(SETTINGS, ACK, 0, &[]))?,
+            RST_STREAM => {
+                self.open.remove(&stream);
+                lock(self.log).resets += 1;
+            }
+            _ => {}
         }
+        Ok(())
+    }
+
+    fn renew_windows(&mut self, flags: u8, stream: u32, length: usize) -> std::io::Result<()> {
+        let increment = (length as u32).to_be_bytes();
+        if length > 0 {
+            self.send(&frame(WINDOW_UPDATE, 0, 0, &increment))?;
+        }
+        if length > 0 && flags & END_STREAM == 0 {
+            self.send(&frame(WINDOW_UPDATE, 0, stream, &increment))?;
+        }
+        Ok(())
+    }
+
+    fn answer(&mut self, stream: u32) -> std::io::Result<()> {
+        let arrival = Arrival {
+            connection: self.connection,
+            number: self.number,
+            stream,
+            body: self.open.get(&stream).copied().unwrap_or_default(),
+        };
+        self.number += 1;
+        lock(self.log).requests.push(arrival);
+        match (self.act)(&arrival) {
+            ServerAct::Send(bytes, delay) => {
+                let due = Instant::now() + delay;
+                self.due.push(Reverse((due, self.number, bytes)));
+            }
+            ServerAct::Close(bytes) => {
+                self.is_over = true;
+                self.send(&bytes)?;
+            }
+            ServerAct::Ignore => {}
+        }
+        Ok(())
     }
 }
 
