@@ -9,7 +9,7 @@ use jiff::Timestamp;
 use posthaste_broker_client::accounts::{
     AccountChange, AccountState, ChargeQuery, ChargeRecord, ChargeReport, Hex, NewAccount,
 };
-use posthaste_qos::Money;
+use posthaste_qos::{Currency, Money};
 use posthaste_units::Span;
 
 use super::StoreError;
@@ -74,7 +74,7 @@ pub(crate) struct StoredAccount {
     pub(crate) name: String,
     pub(crate) key: Option<[u8; 32]>,
     pub(crate) certificate: Option<String>,
-    pub(crate) currency: String,
+    pub(crate) currency: Currency,
     pub(crate) budget: i64,
     /// Length of a period in microseconds.
     pub(crate) period: i64,
@@ -102,7 +102,7 @@ pub(crate) enum AccountOutcome {
     /// Another account has the certificate's subject.
     CertificateTaken,
     /// The new money has another currency than the account.
-    OtherCurrency(String),
+    OtherCurrency(Currency),
     /// The limit on accounts is reached.
     Full,
 }
@@ -144,7 +144,7 @@ impl StoredAccount {
             name: new.name.clone(),
             key: new.key_sha256.map(|digest| digest.0),
             certificate: new.certificate.clone(),
-            currency: new.budget.currency().to_string(),
+            currency: new.budget.currency(),
             budget: new.budget.micros() as i64,
             period,
             max_price: new.max_price.map(|price| price.micros() as i64),
@@ -165,10 +165,10 @@ impl StoredAccount {
             name: self.name.clone(),
             key_sha256: self.key.map(Hex),
             certificate: self.certificate.clone(),
-            budget: money(self.budget, &self.currency),
+            budget: money(self.budget, self.currency),
             period: Span::from_micros(self.period.unsigned_abs()),
-            max_price: self.max_price.map(|price| money(price, &self.currency)),
-            spent: money(spent, &self.currency),
+            max_price: self.max_price.map(|price| money(price, self.currency)),
+            spent: money(spent, self.currency),
             period_ends_in_ms: (ends.saturating_sub(now).max(0).unsigned_abs()).div_ceil(1_000),
             made: time(self.made),
             closed: self.closed.map(time),
@@ -187,10 +187,7 @@ pub(super) fn time(micros: i64) -> Timestamp {
 }
 
 /// A stored amount. One beyond what money can be, as after many overdrafts, is shown as the largest amount.
-pub(super) fn money(micros: i64, currency: &str) -> Money {
-    let currency = currency
-        .parse()
-        .unwrap_or_else(|_| "XXX".parse().expect("a currency"));
+pub(super) fn money(micros: i64, currency: Currency) -> Money {
     let largest = 999_999_999_999_999_999;
     let micros = micros.unsigned_abs().min(largest);
     Money::from_micros(micros, currency).expect("the largest amount is money")

@@ -3,17 +3,30 @@
 //! Periods are counted from 1970 by the broker's clock. A charge belongs to the period in which it is booked. A clock
 //! that is set back, or that of another broker that is behind, does not reopen a period.
 
+use std::collections::BTreeMap;
+
 use posthaste_broker_client::accounts::{AccountChange, ChargeReport};
 use posthaste_qos::Money;
 
-use super::{AccountOutcome, StoredAccount, micros_of};
+use super::{AccountOutcome, SEEN_AGAIN, StoredAccount, micros_of};
+
+/// A gateway as stored.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct KnownGateway {
+    /// Number of its last booked batch.
+    pub(crate) last: u64,
+    /// Time of its last noted report, in microseconds since 1970.
+    pub(crate) seen: i64,
+}
 
 /// Effect of a report.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Booking {
     /// A new gateway without charges: remember it.
     Begin,
-    /// No charges: reply only.
+    /// No charges, and no report was noted for long: note this one.
+    Note,
+    /// No charges, as in most reports: reply only, without a writing transaction.
     Nothing,
     /// Book the charges.
     Book,
@@ -23,20 +36,43 @@ pub(crate) enum Booking {
     Refuse,
 }
 
-/// Decides about a report of a gateway whose last booked batch is `last`, or that is unknown.
+/// Decides about a report of the gateway `known`, or of an unknown one, at `now` in microseconds.
 ///
 /// A gateway begins with an empty report, so that a batch of an unknown gateway is one that was forgotten. It might
 /// have been booked, and is refused.
-pub(crate) fn booking(report: &ChargeReport, last: Option<u64>) -> Booking {
-    match (last, report.charges.is_empty()) {
-        (None, true) if report.sequence == 0 => Booking::Begin,
-        (None, _) => Booking::Refuse,
-        (Some(last), true) if report.sequence <= last => Booking::Nothing,
-        (Some(_), true) => Booking::Refuse,
-        (Some(last), false) if report.sequence == last => Booking::Repeat,
-        (Some(last), false) if Some(report.sequence) == last.checked_add(1) => Booking::Book,
-        (Some(_), false) => Booking::Refuse,
+pub(crate) fn booking(report: &ChargeReport, known: Option<KnownGateway>, now: i64) -> Booking {
+    let (sequence, is_empty) = (report.sequence, report.charges.is_empty());
+    let Some(KnownGateway { last, seen }) = known else {
+        return match is_empty && sequence == 0 {
+            true => Booking::Begin,
+            false => Booking::Refuse,
+        };
+    };
+    match is_empty {
+        true if sequence > last => Booking::Refuse,
+        true if now.saturating_sub(seen) >= SEEN_AGAIN => Booking::Note,
+        true => Booking::Nothing,
+        false if sequence == last => Booking::Repeat,
+        false if Some(sequence) == last.checked_add(1) => Booking::Book,
+        false => Booking::Refuse,
     }
+}
+
+/// Charges a report to its accounts, found in `accounts` by name. Returns the start of the period of each charge, in
+/// microseconds since 1970. If an account is absent or has another currency, returns its name; nothing may be stored
+/// then.
+pub(crate) fn charge_all(
+    accounts: &mut BTreeMap<String, StoredAccount>,
+    report: &ChargeReport,
+    now: i64,
+) -> Result<Vec<i64>, String> {
+    let charges = report.charges.iter().map(|reported| {
+        let account = accounts.get_mut(&reported.account);
+        let same = account.filter(|account| account.currency == reported.charge.currency());
+        let account = same.ok_or_else(|| reported.account.clone())?;
+        Ok(charge(account, reported.charge.micros(), now))
+    });
+    charges.collect()
 }
 
 /// Number of the period at a time, both in microseconds.
@@ -54,7 +90,7 @@ pub(crate) fn spent_at(account: &StoredAccount, now: i64) -> i64 {
 }
 
 /// Books a charge. Returns the start of its period in microseconds since 1970.
-pub(crate) fn charge(account: &mut StoredAccount, micros: u64, now: i64) -> i64 {
+fn charge(account: &mut StoredAccount, micros: u64, now: i64) -> i64 {
     let spent = spent_at(account, now);
     let micros = i64::try_from(micros).unwrap_or(i64::MAX);
     account.spent_in = account.spent_in.max(period_at(now, account.period));
@@ -72,9 +108,9 @@ pub(crate) fn change(
         return Err(AccountOutcome::Closed);
     }
     let amounts = [change.budget, change.max_price.flatten()];
-    let is_other = |money: &&Money| money.currency().code() != account.currency;
+    let is_other = |money: &&Money| money.currency() != account.currency;
     if amounts.iter().flatten().any(|money| is_other(&money)) {
-        return Err(AccountOutcome::OtherCurrency(account.currency.clone()));
+        return Err(AccountOutcome::OtherCurrency(account.currency));
     }
     if let Some(key) = change.key_sha256 {
         account.key = key.map(|digest| digest.0);
@@ -143,8 +179,22 @@ mod tests {
             (0, 1, Some(0), Booking::Repeat),
             (u64::MAX, 1, Some(u64::MAX), Booking::Repeat),
         ] {
-            let found = booking(&report(sequence, charges), last);
+            let known = last.map(|last| KnownGateway { last, seen: 0 });
+            let found = booking(&report(sequence, charges), known, 1);
             assert_eq!(found, expected, "{sequence} with {charges}, after {last:?}");
+        }
+    }
+
+    #[test]
+    fn a_gateway_without_charges_is_noted_from_time_to_time() {
+        let known = Some(KnownGateway { last: 3, seen: 10 });
+        for (now, expected) in [
+            (10 + SEEN_AGAIN - 1, Booking::Nothing),
+            (10 + SEEN_AGAIN, Booking::Note),
+            // The clock was set back.
+            (0, Booking::Nothing),
+        ] {
+            assert_eq!(booking(&report(3, 0), known, now), expected, "{now}");
         }
     }
 
@@ -153,7 +203,7 @@ mod tests {
             name: "ada".to_owned(),
             key: None,
             certificate: None,
-            currency: "EUR".to_owned(),
+            currency: "EUR".parse().unwrap(),
             budget: 10,
             period: 100,
             max_price: None,
@@ -193,6 +243,20 @@ mod tests {
     }
 
     #[test]
+    fn a_change_of_the_period_ends_one_of_a_wrong_clock() {
+        let mut account = account();
+        // The clock was far ahead.
+        charge(&mut account, 3, 1_000_000);
+        assert_eq!(spent_at(&account, 600), 3);
+        let same = AccountChange {
+            period: Some(posthaste_units::Span::from_micros(100)),
+            ..AccountChange::default()
+        };
+        change(&mut account, &same, 250).unwrap();
+        assert_eq!((spent_at(&account, 299), spent_at(&account, 300)), (3, 0));
+    }
+
+    #[test]
     fn a_closed_account_has_no_key_and_changes_no_more() {
         let mut account = account();
         account.key = Some([1; 32]);
@@ -212,10 +276,8 @@ mod tests {
         };
         let before = account.clone();
         let refused = change(&mut account, &dollars, 5);
-        assert_eq!(
-            refused,
-            Err(AccountOutcome::OtherCurrency("EUR".to_owned()))
-        );
+        let euros = AccountOutcome::OtherCurrency("EUR".parse().unwrap());
+        assert_eq!(refused, Err(euros));
         assert_eq!(account, before);
     }
 }

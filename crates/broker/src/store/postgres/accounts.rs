@@ -9,15 +9,16 @@ use jiff::Timestamp;
 use posthaste_broker_client::accounts::{
     AccountChange, ChargeQuery, ChargeRecord, ChargeReport, Hex, NewAccount,
 };
+use posthaste_qos::{Currency, MoneyError};
 use tokio_postgres::Row;
 
 use super::session::Session;
 use super::writing::Value;
 use super::{Postgres, number};
-use crate::store::accounts::plan::{self, Booking};
+use crate::store::accounts::plan::{self, Booking, KnownGateway};
 use crate::store::accounts::{
-    AccountCounts, AccountOutcome, AccountStore, GATEWAY_LIFE, PAGE, ReportOutcome, SEEN_AGAIN,
-    StoredAccount, money, time,
+    AccountCounts, AccountOutcome, AccountStore, GATEWAY_LIFE, PAGE, ReportOutcome, StoredAccount,
+    money, time,
 };
 use crate::store::{AT_ONCE, StoreError};
 
@@ -79,21 +80,17 @@ impl AccountStore for Postgres {
     ) -> Result<ReportOutcome, StoreError> {
         let at = now.as_microsecond();
         self.call(async |session| {
-            let before = session.gateway(report).await?;
-            let last = |known: Option<(u64, i64)>| known.map(|(last, _)| last);
-            // Most reports are empty, and need no writing transaction.
-            let is_new = before.is_none_or(|(_, seen)| at.saturating_sub(seen) >= SEEN_AGAIN);
             let mut is_repeated = false;
-            match plan::booking(report, last(before)) {
+            match plan::booking(report, session.gateway(report).await?, at) {
                 Booking::Refuse => return Ok(ReportOutcome::Unknown),
-                Booking::Nothing if !is_new => {}
-                _ => {
+                Booking::Nothing => {}
+                Booking::Begin | Booking::Note | Booking::Book | Booking::Repeat => {
                     let version = session.begin_accounts().await?;
-                    let booking = plan::booking(report, last(session.gateway(report).await?));
+                    let booking = plan::booking(report, session.gateway(report).await?, at);
                     let wrong = match booking {
                         Booking::Refuse => Some(ReportOutcome::Unknown),
                         Booking::Book => session.book(report, at, version).await?,
-                        Booking::Begin | Booking::Nothing | Booking::Repeat => None,
+                        Booking::Begin | Booking::Note | Booking::Nothing | Booking::Repeat => None,
                     };
                     if let Some(wrong) = wrong {
                         session.end("ROLLBACK").await?;
@@ -226,7 +223,7 @@ impl Session {
             &stored.name,
             &key,
             &stored.certificate,
-            &stored.currency,
+            &stored.currency.code(),
             &stored.budget,
             &stored.period,
             &stored.max_price,
@@ -243,12 +240,15 @@ impl Session {
         Ok(AccountOutcome::Made(Box::new(stored)))
     }
 
-    /// Number of the last booked batch of a gateway, and the time of its last report.
-    async fn gateway(&self, report: &ChargeReport) -> Result<Option<(u64, i64)>, StoreError> {
+    /// The gateway of a report.
+    async fn gateway(&self, report: &ChargeReport) -> Result<Option<KnownGateway>, StoreError> {
         let Self { client, statements } = self;
         let gateway = &report.gateway.0[..];
         let found = client.query(&statements.gateway, &[&gateway]).await?;
-        Ok(found.first().map(|row| (number(row, 0), row.get(1))))
+        Ok(found.first().map(|row| KnownGateway {
+            last: number(row, 0),
+            seen: row.get(1),
+        }))
     }
 
     async fn note_gateway(&self, report: &ChargeReport, at: i64) -> Result<(), StoreError> {
@@ -279,16 +279,10 @@ impl Session {
             .into_iter()
             .map(|account| (account.name.clone(), account))
             .collect();
-        let mut started = Vec::new();
-        for reported in &report.charges {
-            let (name, money) = (&reported.account, reported.charge);
-            let account = accounts.get_mut(name);
-            let same = account.filter(|account| account.currency == money.currency().code());
-            let Some(account) = same else {
-                return Ok(Some(ReportOutcome::Wrong(name.clone())));
-            };
-            started.push(plan::charge(account, money.micros(), at));
-        }
+        let started = match plan::charge_all(&mut accounts, report, at) {
+            Ok(started) => started,
+            Err(name) => return Ok(Some(ReportOutcome::Wrong(name))),
+        };
         self.put_spent(accounts.values(), last).await?;
         let charges = &report.charges;
         let amounts = charges.iter().map(|charge| charge.charge.micros() as i64);
@@ -346,7 +340,8 @@ impl Session {
         Ok(())
     }
 
-    /// Accounts changed after a version, as the outcome of a report that is booked.
+    /// Accounts changed after a version, as the outcome of a report that is booked. All, after a version that this
+    /// store has not reached, as one restored from a copy.
     async fn changed_accounts(
         &self,
         known: u64,
@@ -372,7 +367,7 @@ fn account(row: &Row) -> Result<StoredAccount, StoreError> {
         name: row.get(0),
         key: key.map(TryInto::try_into).transpose().map_err(wrong)?,
         certificate: row.get(2),
-        currency: row.get(3),
+        currency: currency(row, 3)?,
         budget: row.get(4),
         period: row.get(5),
         max_price: row.get(6),
@@ -394,7 +389,14 @@ fn charge(row: &Row) -> Result<ChargeRecord, StoreError> {
         gateway: Hex(gateway.try_into().map_err(wrong)?),
         sequence: number(row, 4),
         account: row.get(5),
-        charge: money(row.get(6), row.get(8)),
+        charge: money(row.get(6), currency(row, 8)?),
         requests: number(row, 7),
+    })
+}
+
+fn currency(row: &Row, column: usize) -> Result<Currency, StoreError> {
+    let code: &str = row.get(column);
+    code.parse().map_err(|error: MoneyError| {
+        StoreError::Unusable(format!("another program has written here: {error}"))
     })
 }

@@ -93,7 +93,9 @@ statements! {
     accounts: "SELECT name, key, certificate, currency, budget, period, max_price, made, closed, spent_in, spent
                FROM accounts WHERE name > $1 ORDER BY name LIMIT $2",
     changed_accounts: "SELECT name, key, certificate, currency, budget, period, max_price, made, closed, spent_in, spent,
-                           version FROM accounts WHERE version > $1 ORDER BY version LIMIT $2",
+                           version FROM accounts
+                       WHERE version > (SELECT CASE WHEN $1::bigint > last THEN 0 ELSE $1 END FROM account_log)
+                       ORDER BY version LIMIT $2",
     account_total: "SELECT count(*) FROM accounts",
     account_counts: "SELECT count(*) FILTER (WHERE closed IS NULL), count(closed),
                          count(*) FILTER (WHERE closed IS NULL AND spent > budget AND $1::bigint / period <= spent_in)

@@ -6,13 +6,15 @@ use jiff::Timestamp;
 use posthaste_broker_client::accounts::{
     AccountChange, ChargeQuery, ChargeRecord, ChargeReport, Hex, NewAccount,
 };
+use posthaste_qos::{Currency, MoneyError};
+use rusqlite::types::Type;
 use rusqlite::{Connection, OptionalExtension as _, Row, Transaction, params};
 
 use super::Sqlite;
-use crate::store::accounts::plan::{self, Booking};
+use crate::store::accounts::plan::{self, Booking, KnownGateway};
 use crate::store::accounts::{
-    AccountCounts, AccountOutcome, AccountStore, GATEWAY_LIFE, PAGE, ReportOutcome, SEEN_AGAIN,
-    StoredAccount, money, time,
+    AccountCounts, AccountOutcome, AccountStore, GATEWAY_LIFE, PAGE, ReportOutcome, StoredAccount,
+    money, time,
 };
 use crate::store::{AT_ONCE, StoreError};
 
@@ -77,23 +79,13 @@ impl AccountStore for Sqlite {
         now: Timestamp,
     ) -> Result<ReportOutcome, StoreError> {
         let (gateway, at) = (report.gateway.0, now.as_microsecond());
-        let known = |connection: &Connection| {
-            let sql = "SELECT last, seen FROM gateways WHERE gateway = ?1";
-            let mut find = connection.prepare_cached(sql)?;
-            find.query_row([gateway], |row| Ok((row.get(0)?, row.get(1)?)))
-                .optional()
-        };
-        let last = |known: Option<(i64, i64)>| known.map(|(last, _)| last as u64);
-        let before: Option<(i64, i64)> = known(&self.connection)?;
-        // Most reports are empty, and need no writing transaction.
-        let is_new = before.is_none_or(|(_, seen)| at.saturating_sub(seen) >= SEEN_AGAIN);
         let mut is_repeated = false;
-        match plan::booking(report, last(before)) {
+        match plan::booking(report, known(&self.connection, report)?, at) {
             Booking::Refuse => return Ok(ReportOutcome::Unknown),
-            Booking::Nothing if !is_new => {}
-            _ => {
+            Booking::Nothing => {}
+            Booking::Begin | Booking::Note | Booking::Book | Booking::Repeat => {
                 let transaction = self.begin()?;
-                let booking = plan::booking(report, last(known(&transaction)?));
+                let booking = plan::booking(report, known(&transaction, report)?, at);
                 if booking == Booking::Refuse {
                     return Ok(ReportOutcome::Unknown);
                 }
@@ -194,10 +186,12 @@ impl Sqlite {
         Ok(AccountOutcome::Made(Box::new(account)))
     }
 
-    /// Accounts changed after a version, as the outcome of a report that is booked.
+    /// Accounts changed after a version, as the outcome of a report that is booked. All, after a version that this
+    /// store has not reached, as one restored from a copy.
     fn changed(&mut self, known: u64, is_repeated: bool) -> Result<ReportOutcome, StoreError> {
         let sql = format!(
-            "SELECT {COLUMNS}, version FROM accounts WHERE version > ?1 ORDER BY version LIMIT ?2"
+            "SELECT {COLUMNS}, version FROM accounts
+             WHERE version > (SELECT iif(?1 > last, 0, ?1) FROM account_log) ORDER BY version LIMIT ?2"
         );
         let mut select = self.connection.prepare_cached(&sql)?;
         let since = i64::try_from(known).unwrap_or(i64::MAX);
@@ -221,34 +215,30 @@ fn book(
     report: &ChargeReport,
     at: i64,
 ) -> rusqlite::Result<Option<ReportOutcome>> {
+    let mut accounts: BTreeMap<String, StoredAccount> = BTreeMap::new();
+    for reported in &report.charges {
+        if let Some(account) = find(transaction, &reported.account)? {
+            accounts.insert(reported.account.clone(), account);
+        }
+    }
+    let started = match plan::charge_all(&mut accounts, report, at) {
+        Ok(started) => started,
+        Err(name) => return Ok(Some(ReportOutcome::Wrong(name))),
+    };
     let mut insert = transaction.prepare_cached(
         "INSERT INTO charges (at, started, gateway, sequence, account, amount, requests, currency)
          VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8)",
     )?;
-    let mut accounts: BTreeMap<&str, StoredAccount> = BTreeMap::new();
-    for reported in &report.charges {
-        let name = &*reported.account;
-        if !accounts.contains_key(name) {
-            match find(transaction, name)? {
-                Some(account) => drop(accounts.insert(name, account)),
-                None => return Ok(Some(ReportOutcome::Wrong(name.to_owned()))),
-            }
-        }
-        let account = accounts.get_mut(name).expect("it was found above");
-        let (money, currency) = (reported.charge, reported.charge.currency());
-        if currency.code() != account.currency {
-            return Ok(Some(ReportOutcome::Wrong(name.to_owned())));
-        }
-        let started = plan::charge(account, money.micros(), at);
+    for (reported, started) in report.charges.iter().zip(started) {
         insert.execute(params![
             at,
             started,
             report.gateway.0,
             report.sequence as i64,
-            name,
-            money.micros() as i64,
+            reported.account,
+            reported.charge.micros() as i64,
             reported.requests as i64,
-            account.currency
+            reported.charge.currency().code()
         ])?;
     }
     for account in accounts.values() {
@@ -293,7 +283,7 @@ fn put(transaction: &Transaction<'_>, account: &StoredAccount) -> rusqlite::Resu
         account.name,
         account.key,
         account.certificate,
-        account.currency,
+        account.currency.code(),
         account.budget,
         account.period,
         account.max_price,
@@ -307,6 +297,19 @@ fn put(transaction: &Transaction<'_>, account: &StoredAccount) -> rusqlite::Resu
     Ok(())
 }
 
+/// The gateway of a report.
+fn known(connection: &Connection, report: &ChargeReport) -> rusqlite::Result<Option<KnownGateway>> {
+    let sql = "SELECT last, seen FROM gateways WHERE gateway = ?1";
+    let mut find = connection.prepare_cached(sql)?;
+    let gateway = |row: &Row<'_>| {
+        Ok(KnownGateway {
+            last: super::number(row, 0)?,
+            seen: row.get(1)?,
+        })
+    };
+    find.query_row([report.gateway.0], gateway).optional()
+}
+
 fn find(connection: &Connection, name: &str) -> rusqlite::Result<Option<StoredAccount>> {
     let sql = format!("SELECT {COLUMNS} FROM accounts WHERE name = ?1");
     let mut find = connection.prepare_cached(&sql)?;
@@ -318,7 +321,7 @@ fn account(row: &Row<'_>) -> rusqlite::Result<StoredAccount> {
         name: row.get(0)?,
         key: row.get(1)?,
         certificate: row.get(2)?,
-        currency: row.get(3)?,
+        currency: currency(row, 3)?,
         budget: row.get(4)?,
         period: row.get(5)?,
         max_price: row.get(6)?,
@@ -330,7 +333,6 @@ fn account(row: &Row<'_>) -> rusqlite::Result<StoredAccount> {
 }
 
 fn charge(row: &Row<'_>) -> rusqlite::Result<ChargeRecord> {
-    let currency = row.get_ref(8)?.as_str()?;
     Ok(ChargeRecord {
         number: super::number(row, 0)?,
         at: time(row.get(1)?),
@@ -338,7 +340,14 @@ fn charge(row: &Row<'_>) -> rusqlite::Result<ChargeRecord> {
         gateway: Hex(row.get(3)?),
         sequence: super::number(row, 4)?,
         account: row.get(5)?,
-        charge: money(row.get(6)?, currency),
+        charge: money(row.get(6)?, currency(row, 8)?),
         requests: super::number(row, 7)?,
+    })
+}
+
+fn currency(row: &Row<'_>, column: usize) -> rusqlite::Result<Currency> {
+    let code = row.get_ref(column)?.as_str()?;
+    code.parse().map_err(|error: MoneyError| {
+        rusqlite::Error::FromSqlConversionFailure(column, Type::Text, error.into())
     })
 }

@@ -360,6 +360,9 @@ fn grant(row: &Row<'_>) -> rusqlite::Result<Grant> {
 
 impl From<rusqlite::Error> for StoreError {
     fn from(error: rusqlite::Error) -> Self {
+        if let rusqlite::Error::FromSqlConversionFailure(_, _, error) = &error {
+            return Self::Unusable(format!("another program has written here: {error}"));
+        }
         let words = error.to_string();
         match error.sqlite_error_code() {
             Some(ErrorCode::NotADatabase) => {

@@ -8,12 +8,14 @@ use posthaste_qos::Money;
 use posthaste_units::Span;
 
 use super::{TestStore, at, later};
-use crate::store::Store;
 use crate::store::accounts::{AccountCounts, AccountOutcome, ReportOutcome, StoredAccount};
+use crate::store::{Store, StoreError};
 
 super::over_all_stores! {
     a_batch_is_booked_once,
     gateways_learn_what_others_have_charged,
+    a_version_that_the_store_has_not_reached_is_none,
+    an_unreadable_currency_is_an_error,
     a_batch_of_an_unknown_gateway_is_not_booked,
     a_wrong_charge_books_nothing_of_its_batch,
     keys_and_certificates_have_one_account,
@@ -130,6 +132,47 @@ fn gateways_learn_what_others_have_charged(world: &TestStore) {
         .collect();
     assert_eq!(states.len(), 1);
     assert_eq!((&*states[0].name, states[0].spent), ("bob", eur(30)));
+}
+
+fn a_version_that_the_store_has_not_reached_is_none(world: &TestStore) {
+    let mut store = world.open();
+    add(&mut *store, &["ada", "bob"]);
+    book(&mut *store, &report(1, 0, &[]), at());
+    let mut known = |known| {
+        let seen = ChargeReport {
+            known,
+            ..report(1, 0, &[])
+        };
+        match store.report(&seen, at()).unwrap() {
+            ReportOutcome::Booked { accounts, .. } => accounts.len(),
+            other => panic!("{other:?}"),
+        }
+    };
+    assert_eq!([1, 2, 3, u64::MAX].map(&mut known), [1, 0, 2, 2]);
+}
+
+fn an_unreadable_currency_is_an_error(world: &TestStore) {
+    let mut store = world.open();
+    add(&mut *store, &["ada"]);
+    book(&mut *store, &report(1, 0, &[]), at());
+    world.execute("UPDATE accounts SET currency = 'euro'");
+    let wrong = |error: StoreError| {
+        let words = error.to_string();
+        assert!(matches!(error, StoreError::Unusable(_)), "{words}");
+        assert!(words.contains("\"euro\" is no currency"), "{words}");
+    };
+    wrong(store.account("ada").unwrap_err());
+    wrong(store.accounts("", 1).unwrap_err());
+    let charge = report(1, 1, &[("ada", 1)]);
+    wrong(store.report(&charge, at()).unwrap_err());
+    world.execute("UPDATE accounts SET currency = 'EUR'");
+    assert!(!book(&mut *store, &charge, at()));
+    world.execute("UPDATE charges SET currency = 'euro'");
+    let query = ChargeQuery {
+        limit: 1,
+        ..ChargeQuery::default()
+    };
+    wrong(store.charges(&query).unwrap_err());
 }
 
 fn a_batch_of_an_unknown_gateway_is_not_booked(world: &TestStore) {

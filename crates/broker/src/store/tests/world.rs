@@ -77,6 +77,19 @@ impl TestStore {
         }
     }
 
+    /// Executes a statement on the store, as another program would.
+    pub(crate) fn execute(&self, sql: &str) {
+        match &self.place {
+            StoreUrl::Sqlite(file) => {
+                let other = rusqlite::Connection::open(file).unwrap();
+                other.execute_batch(sql).unwrap();
+            }
+            StoreUrl::Postgres(_) => {
+                let _ = self.postgres_store().ask(sql);
+            }
+        }
+    }
+
     /// Store of [`TestStore::postgres`].
     pub(in crate::store) fn postgres_store(&self) -> Postgres {
         match &self.place {
