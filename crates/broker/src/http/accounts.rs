@@ -17,6 +17,7 @@ use super::problem::ProblemDetails;
 use super::query::Query;
 use super::reply::BrokerReply;
 use crate::store::accounts::AccountOutcome;
+use crate::store::{Store, StoreError};
 use crate::token::TokenRole;
 
 /// Maximum bytes of a request about an account.
@@ -41,11 +42,8 @@ impl BrokerHandler {
         let new: NewAccount = from_json(&body)?;
         check_new(&new).map_err(ProblemDetails::senseless)?;
         let most = self.context.most_accounts;
-        let added = self
-            .writer()?
-            .call(move |store| store.add_account(&new, Timestamp::now(), most));
-        let reply = self.changed(added.await.map_err(unstored)?)?;
-        Ok(reply.with_status(StatusCode::CREATED))
+        let added = self.edit(move |store| store.add_account(&new, Timestamp::now(), most));
+        Ok(added.await?.with_status(StatusCode::CREATED))
     }
 
     /// Returns an account.
@@ -65,16 +63,28 @@ impl BrokerHandler {
     /// Lists accounts by name.
     pub(super) async fn list_accounts(&self, parts: &Parts) -> Result<BrokerReply, ProblemDetails> {
         self.authenticate(parts, TokenRole::Operator)?;
-        let query = Query::of(parts);
-        let after = query.text("after").unwrap_or_default();
-        let limit = query.number("limit", LISTED.0)?.min(LISTED.1);
+        let limit = Query::of(parts).number("limit", LISTED.0)?.min(LISTED.1);
+        let accounts = self.accounts_after(parts, limit).await?;
+        Ok(BrokerReply::of(&json!({ "accounts": accounts })))
+    }
+
+    /// At most `limit` accounts by name, after the name `after` of the query.
+    pub(super) async fn accounts_after(
+        &self,
+        parts: &Parts,
+        limit: usize,
+    ) -> Result<Vec<AccountState>, ProblemDetails> {
+        let after = Query::of(parts).text("after").unwrap_or_default();
+        if !after.is_empty()
+            && let Some(words) = fault_of_account_name(&after)
+        {
+            return Err(ProblemDetails::bad(words));
+        }
         let found = self
             .writer()?
             .call(move |store| store.accounts(&after, limit));
-        let now = Timestamp::now();
-        let found = found.await.map_err(unstored)?;
-        let accounts: Vec<AccountState> = found.iter().map(|account| account.state(now)).collect();
-        Ok(BrokerReply::of(&json!({ "accounts": accounts })))
+        let (found, now) = (found.await.map_err(unstored)?, Timestamp::now());
+        Ok(found.iter().map(|account| account.state(now)).collect())
     }
 
     /// Changes an account.
@@ -89,10 +99,8 @@ impl BrokerHandler {
         let body = read(parts, body, BYTES, peer).await?;
         let change: AccountChange = from_json(&body)?;
         check_change(&change).map_err(ProblemDetails::senseless)?;
-        let changed = self
-            .writer()?
-            .call(move |store| store.change_account(&name, &change, Timestamp::now()));
-        self.changed(changed.await.map_err(unstored)?)
+        self.edit(move |store| store.change_account(&name, &change, Timestamp::now()))
+            .await
     }
 
     /// Closes an account.
@@ -102,11 +110,17 @@ impl BrokerHandler {
         parts: &Parts,
     ) -> Result<BrokerReply, ProblemDetails> {
         self.authenticate(parts, TokenRole::Operator)?;
-        let closed = self
-            .writer()?
-            .call(move |store| store.close_account(&name, Timestamp::now()));
-        let reply = self.changed(closed.await.map_err(unstored)?)?;
-        Ok(reply.with_status(StatusCode::OK))
+        self.edit(move |store| store.close_account(&name, Timestamp::now()))
+            .await
+    }
+
+    /// Changes an account in the store.
+    async fn edit(
+        &self,
+        edit: impl FnOnce(&mut dyn Store) -> Result<AccountOutcome, StoreError> + Send + 'static,
+    ) -> Result<BrokerReply, ProblemDetails> {
+        let edited = self.writer()?.call(edit);
+        self.changed(edited.await.map_err(unstored)?)
     }
 
     fn changed(&self, outcome: AccountOutcome) -> Result<BrokerReply, ProblemDetails> {
@@ -114,7 +128,8 @@ impl BrokerHandler {
         match outcome {
             AccountOutcome::Made(account) => Ok(BrokerReply::of(&account.state(Timestamp::now()))),
             AccountOutcome::Exists => conflict(
-                "there is an account of that name, perhaps a closed one: change it, or take another name",
+                "there is an account of that name: give it a new key by `posthaste accounts change NAME --new-key`, \
+                 or take another name if it is closed",
             ),
             AccountOutcome::Absent => Err(absent()),
             AccountOutcome::Closed => {
@@ -133,7 +148,9 @@ impl BrokerHandler {
                 let most = self.context.most_accounts;
                 Err(ProblemDetails::new(
                     StatusCode::INSUFFICIENT_STORAGE,
-                    format!("there are {most} accounts, the most that are kept (accounts.most)"),
+                    format!(
+                        "there are {most} accounts, closed ones included: raise accounts.most of the broker"
+                    ),
                 ))
             }
         }

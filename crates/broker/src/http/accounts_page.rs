@@ -3,15 +3,12 @@
 use hyper::StatusCode;
 use hyper::header;
 use hyper::http::request::Parts;
-use jiff::Timestamp;
 use posthaste_broker_client::accounts::AccountState;
 use posthaste_draw::{Block, Cell, Page, Section, Table};
 
 use super::BrokerHandler;
-use super::authenticate::unstored;
 use super::page::REFRESH;
 use super::problem::ProblemDetails;
-use super::query::Query;
 use super::reply::BrokerReply;
 use crate::store::accounts::AccountCounts;
 
@@ -22,12 +19,7 @@ impl BrokerHandler {
     /// Page of the accounts by name.
     pub(super) async fn accounts_page(&self, parts: &Parts) -> Result<BrokerReply, ProblemDetails> {
         self.authenticate_person(parts)?;
-        let after = Query::of(parts).text("after").unwrap_or_default();
-        let found = self
-            .writer()?
-            .call(move |store| store.accounts(&after, ROWS));
-        let (found, now) = (found.await.map_err(unstored)?, Timestamp::now());
-        let accounts: Vec<AccountState> = found.iter().map(|account| account.state(now)).collect();
+        let accounts = self.accounts_after(parts, ROWS).await?;
         let counts = self.context.metrics.accounts.counts();
         let page = page(&accounts, counts).html();
         Ok(

@@ -5,9 +5,9 @@ use std::sync::Arc;
 
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
-use hyper::StatusCode;
 use hyper::header;
 use hyper::http::request::Parts;
+use hyper::{Method, StatusCode};
 
 use super::BrokerHandler;
 use super::problem::{Also, ProblemDetails};
@@ -102,6 +102,9 @@ const fn owners(role: TokenRole) -> &'static str {
 }
 
 /// The token of a request: a bearer token, or a password.
+///
+/// A password only reads. A browser sends it with requests that pages of others make (RFC 6454, section 8.3), and these
+/// must not change anything.
 fn token(parts: &Parts) -> Option<Cow<'_, str>> {
     let field = parts.headers.get(header::AUTHORIZATION)?.to_str().ok()?;
     let (scheme, token) = field.split_once(' ')?;
@@ -109,7 +112,8 @@ fn token(parts: &Parts) -> Option<Cow<'_, str>> {
     if scheme.eq_ignore_ascii_case("bearer") {
         return Some(Cow::Borrowed(token));
     }
-    if !scheme.eq_ignore_ascii_case("basic") {
+    let reads = matches!(parts.method, Method::GET | Method::HEAD);
+    if !reads || !scheme.eq_ignore_ascii_case("basic") {
         return None;
     }
     let pair = String::from_utf8(STANDARD.decode(token).ok()?).ok()?;
@@ -137,6 +141,21 @@ mod tests {
             let request = Request::builder().header("authorization", field);
             let (parts, ()) = request.body(()).unwrap().into_parts();
             assert_eq!(token(&parts).as_deref(), expected, "{field}");
+        }
+    }
+
+    #[test]
+    fn a_password_changes_nothing() {
+        for (method, reads) in [
+            ("GET", true),
+            ("HEAD", true),
+            ("POST", false),
+            ("DELETE", false),
+        ] {
+            let request = Request::builder().method(method);
+            let request = request.header("authorization", "Basic YW55OnBodF9h");
+            let (parts, ()) = request.body(()).unwrap().into_parts();
+            assert_eq!(token(&parts).is_some(), reads, "{method}");
         }
     }
 }

@@ -9,6 +9,7 @@ use hyper::http::request::Parts;
 use jiff::Timestamp;
 use posthaste_broker_client::accounts::{
     AccountState, ChargeQuery, ChargeRecord, ChargeReport, MOST_CHARGES, ReportReply,
+    fault_of_account_name,
 };
 use posthaste_serve::{Incoming, Peer};
 use serde_json::json;
@@ -80,7 +81,10 @@ impl BrokerHandler {
                 refuse(StatusCode::CONFLICT, words.to_owned())
             }
             ReportOutcome::Wrong(account) => {
-                let words = format!("there is no account {account:?} in this currency");
+                let words = format!(
+                    "there is no account {account:?} in this currency: `posthaste accounts list` shows all; the prices \
+                     of the gateway and the budget have one currency"
+                );
                 refuse(StatusCode::UNPROCESSABLE_ENTITY, words)
             }
         }
@@ -91,8 +95,12 @@ impl BrokerHandler {
         self.authenticate(parts, TokenRole::Operator)?;
         let query = Query::of(parts);
         let time = |name| query.parsed::<Timestamp>(name, "a time as 2026-01-31T00:00:00Z");
+        let account = query.text("account");
+        if let Some(words) = account.as_deref().and_then(fault_of_account_name) {
+            return Err(ProblemDetails::bad(words));
+        }
         let selection = ChargeQuery {
-            account: query.text("account"),
+            account,
             from: time("from")?,
             until: time("until")?,
             after: query.number("after", 0)?,
@@ -137,7 +145,8 @@ fn check(report: &ChargeReport) -> Result<(), String> {
     {
         return Err("more requests than there can be".to_owned());
     }
-    Ok(())
+    let mut names = charges.iter().map(|charge| &*charge.account);
+    names.find_map(fault_of_account_name).map_or(Ok(()), Err)
 }
 
 fn accepts_csv(parts: &Parts) -> bool {

@@ -1,5 +1,6 @@
 //! Accounts and charges over HTTP.
 
+use base64::Engine as _;
 use posthaste_broker::{Admin, TokenRole};
 use posthaste_broker_client::accounts::{
     AccountChange, AccountKey, AccountState, ChargeQuery, ChargeReport, GatewayId, NewAccount,
@@ -202,12 +203,32 @@ fn what_could_not_be_used_is_refused() {
         ..early
     };
     refused(accounts.report(&many), 422, "1000 at most");
+    let unnamed = batch(&begin, "ada\0", "1");
+    refused(accounts.report(&unnamed), 422, "no name of an account");
+    for path in ["/v1/accounts?after=%00", "/v1/charges?account=%00"] {
+        let reply = accounts.as_operator(path);
+        assert_eq!(reply.status, 400, "{path}: {}", reply.body);
+    }
 }
 
 #[test]
-fn an_operators_browser_sees_the_accounts() {
+fn an_operators_browser_sees_the_accounts_and_changes_none() {
     let accounts = Accounts::open();
     accounts.add(&new("ada")).unwrap();
+    let login =
+        base64::engine::general_purpose::STANDARD.encode(format!("any:{}", accounts.operator));
+    let login = format!("Authorization: Basic {login}");
+    let addr = accounts.broker.broker.addr;
+    // The page of an attacker can make a browser send this, with the password.
+    let eve = serde_json::to_string(&new("eve")).unwrap();
+    let kind = "Content-Type: text/plain";
+    let added = send(addr, "POST", "/v1/accounts", &[&login, kind], &eve);
+    assert_eq!(added.status, 401, "{}", added.body);
+    let closed = send(addr, "DELETE", "/v1/accounts/ada", &[&login], "");
+    assert_eq!(closed.status, 401, "{}", closed.body);
+    for path in ["/accounts", "/v1/accounts", "/v1/charges?format=csv"] {
+        assert_eq!(accounts.get(path, &login).status, 200, "{path}");
+    }
     let page = accounts.get("/accounts", "Accept: text/html");
     assert_eq!(page.status, 401);
     let challenge = page.field("WWW-Authenticate").unwrap_or_default();
