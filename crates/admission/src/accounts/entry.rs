@@ -21,6 +21,8 @@ pub(super) struct Entry {
     pub(super) is_closed: bool,
     /// Defined by the configuration, not by the broker.
     pub(super) is_configured: bool,
+    /// The broker has not stated it since the gateway began again.
+    pub(super) is_unstated: bool,
 }
 
 impl Entry {
@@ -33,6 +35,7 @@ impl Entry {
             balance: None,
             is_closed: false,
             is_configured: false,
+            is_unstated: false,
         }
     }
 

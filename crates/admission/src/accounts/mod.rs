@@ -14,7 +14,8 @@
 //! by the last reply of the broker. Therefore:
 //!
 //! - A gateway that is killed loses at most `unreported` of each account.
-//! - A single gateway never exceeds a budget. `n` gateways exceed it together by at most `n - 1` times `unreported`.
+//! - A single gateway never exceeds a budget. `n` gateways exceed it together by at most `n - 1` times `unreported`. A
+//!   change of the budget or the period counts from the next reply on.
 //! - Without the broker an account spends up to `unreported`, and then counts as without budget.
 //!
 //! Time is the monotonic clock of the gateway. The broker states the time until a period ends.
@@ -57,6 +58,8 @@ pub struct Accounts {
     /// Version of the broker's accounts in use. 0 before the first reply.
     known: u64,
     is_complete: bool,
+    /// Some accounts may be unstated since [`Accounts::restart`].
+    has_unstated: bool,
 }
 
 /// An identified account.
@@ -83,7 +86,7 @@ impl Hold {
     }
 }
 
-/// AccountFunds of an account to pay for a request.
+/// Money of an account to pay for a request.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct AccountFunds {
     /// Money that can be held now.
@@ -146,6 +149,7 @@ impl Accounts {
             outbox: Outbox::default(),
             known: 0,
             is_complete: false,
+            has_unstated: false,
         }
     }
 
@@ -181,7 +185,7 @@ impl Accounts {
         Some(self.handle(*slot))
     }
 
-    /// AccountFunds of an account, or `None` if it has no budget in the currency of the prices.
+    /// Money of an account, or `None` if it has no budget in the currency of the prices.
     pub fn means(&self, now: Instant, account: &AccountHandle) -> Option<AccountFunds> {
         let entry = &self.entries[account.slot as usize];
         let balance = entry.balance.as_ref()?;
@@ -258,14 +262,18 @@ impl Accounts {
     }
 
     /// Begins a new life at a broker that cannot tell if it has booked the pending batch. Returns that batch, whose
-    /// charges may be lost. They count as spent until the broker states otherwise.
+    /// charges may be lost. They count as spent until the broker states otherwise. It states all accounts next, and
+    /// those that it omits are closed.
     pub fn restart(&mut self, now: Instant) -> Option<ChargeBatch> {
         let lost = self.outbox.restart();
         for charge in lost.iter().flat_map(|batch| &batch.charges) {
             let balance = self.entries[charge.slot as usize].held_from();
             balance.acknowledge(now, charge.amount.micros());
         }
-        self.known = 0;
+        for entry in &mut self.entries {
+            entry.is_unstated = !entry.is_configured;
+        }
+        (self.known, self.has_unstated) = (0, true);
         lost
     }
 
@@ -288,6 +296,9 @@ impl Accounts {
         }
         self.known = known;
         self.is_complete |= !more;
+        if !more && std::mem::take(&mut self.has_unstated) {
+            self.close_unstated(now);
+        }
         ignored
     }
 
@@ -301,9 +312,7 @@ impl Accounts {
             absent.retain(|other| *other != slot);
         }
         for slot in absent {
-            self.forget(slot);
-            let entry = &mut self.entries[slot as usize];
-            (entry.is_closed, entry.is_configured) = (true, false);
+            self.close(now, slot);
             // The broker may have an account of that name, which is read again.
             self.known = 0;
         }
@@ -351,6 +360,7 @@ impl Accounts {
         let budget = budget.filter(|budget| budget.amount.currency() == self.currency);
         entry.set_budget(now, budget);
         (entry.is_closed, entry.is_configured) = (is_closed, is_configured);
+        entry.is_unstated = false;
         let (key, subject) = match is_closed {
             true => (None, None),
             false => (key, subject),
@@ -360,6 +370,24 @@ impl Accounts {
             self.identify_by(slot, key, subject.map(Arc::from));
         }
         slot
+    }
+
+    /// Closes the accounts that a broker no longer has, as one whose store was replaced. It would refuse their charges.
+    fn close_unstated(&mut self, now: Instant) {
+        for slot in 0..self.entries.len() as u32 {
+            if self.entries[slot as usize].is_unstated {
+                self.close(now, slot);
+            }
+        }
+    }
+
+    /// Closes an account. What it has pending stays.
+    fn close(&mut self, now: Instant, slot: u32) {
+        self.forget(slot);
+        let entry = &mut self.entries[slot as usize];
+        entry.set_budget(now, None);
+        (entry.is_closed, entry.is_configured) = (true, false);
+        entry.is_unstated = false;
     }
 
     fn add(&mut self, name: Arc<str>) -> u32 {

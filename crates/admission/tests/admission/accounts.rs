@@ -16,7 +16,7 @@ use crate::{at, eur, price};
 const BOUND: u64 = 1_000;
 
 /// Budget of the account, in millionths.
-const BUDGET: u64 = 20_000;
+const BUDGET: u64 = 2_500;
 
 const NAMES: [&str; 2] = ["ada", "bob"];
 
@@ -288,8 +288,8 @@ fn check(broker: &ModelBroker, all: &[ModelGateway], sums: &Sums, gateways: u64)
         "{booked} booked, and {sure} was acknowledged"
     );
     for ((account, period), booked) in &broker.booked {
-        // A period may begin with charges of the one before, within the same bound.
-        let most = BUDGET + gateways * BOUND;
+        // As documented. Charges of the period before count at each gateway as pending.
+        let most = BUDGET + (gateways - 1) * BOUND;
         assert!(*booked <= most, "{account} has {booked} in period {period}");
     }
     for gateway in all {
@@ -423,6 +423,30 @@ fn accounts_of_the_configuration_keep_their_names() {
     assert_eq!(accounts.known(), 0, "the broker's account is read again");
     assert_eq!(accounts.apply(at(0), theirs, (2, false)), 0);
     assert!(accounts.with_subject("ada").is_some());
+}
+
+#[test]
+fn an_account_that_the_broker_no_longer_has_is_closed() {
+    let mut accounts = gateway();
+    let ada = accounts.with_subject("ada").unwrap();
+    assert!(spend(&mut accounts, &ada, 300, at(1)));
+    accounts.seal();
+    assert!(accounts.restart(at(1)).is_some());
+    let first = accounts.seal();
+    assert!(first.charges.is_empty());
+    accounts.acknowledge(at(1), first.sequence);
+    accounts.apply(at(1), Vec::new(), (1, true));
+    assert!(
+        accounts.with_subject("ada").is_some(),
+        "further accounts follow"
+    );
+    accounts.apply(at(1), vec![definition("bob", 0, PERIOD)], (2, false));
+    assert_eq!(accounts.with_subject("ada"), None);
+    assert!(!spend(&mut accounts, &ada, 1, at(PERIOD)));
+    assert!(accounts.with_subject("bob").is_some());
+    // Later replies have changed accounts only.
+    accounts.apply(at(1), Vec::new(), (2, false));
+    assert!(accounts.with_subject("bob").is_some());
 }
 
 #[test]

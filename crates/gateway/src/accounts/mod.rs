@@ -82,7 +82,7 @@ impl GatewayAccounts {
         self.lock().with_subject(subject)
     }
 
-    /// AccountFunds of payment of a request of `account`. Without configured accounts every statement about prices is
+    /// Means of payment of a request of `account`. Without configured accounts every statement about prices is
     /// believed.
     pub(crate) const fn paying<'a>(
         &'a self,

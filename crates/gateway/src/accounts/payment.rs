@@ -18,7 +18,7 @@ use posthaste_units::Instant;
 
 use super::GatewayAccounts;
 
-/// AccountFunds of payment of a request.
+/// Means of payment of a request.
 #[derive(Clone, Copy)]
 pub(crate) struct Paying<'a> {
     pub(super) accounts: &'a GatewayAccounts,

@@ -9,11 +9,12 @@ use std::sync::mpsc::{Receiver, channel};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
-use posthaste_admission::accounts::{Budget, ChargeBatch, Definition};
+use posthaste_admission::accounts::{Budget, ChargeBatch, Definition, MOST_CHARGES};
 use posthaste_broker_client::accounts::{
     AccountState, ChargeReport, GatewayId, KeyError, ReportReply, ReportedCharge,
 };
 use posthaste_broker_client::{BrokerClient, Error};
+use posthaste_qos::Currency;
 use posthaste_serve::Background;
 use posthaste_units::Span;
 use tokio::sync::watch;
@@ -33,6 +34,7 @@ const LAST: Duration = Duration::from_secs(5);
 
 /// The running reports. Dropping it reports the last charges.
 pub(crate) struct ReportLoop {
+    accounts: Arc<GatewayAccounts>,
     is_last: watch::Sender<bool>,
     /// Shared between threads only because the gateway is.
     has_ended: Mutex<Receiver<()>>,
@@ -63,12 +65,14 @@ impl ReportLoop {
     ) -> io::Result<Self> {
         let (is_last, stop) = watch::channel(false);
         let (ended, has_ended) = channel();
+        let shared = accounts.clone();
         let thread = Background::start("charges", move || async move {
-            run(&accounts, reporter, stop).await;
+            run(&shared, reporter, stop).await;
             // Nobody waits if the gateway was not dropped.
             let _ = ended.send(());
         })?;
         Ok(Self {
+            accounts,
             is_last,
             has_ended: Mutex::new(has_ended),
             _thread: thread,
@@ -82,7 +86,12 @@ impl Drop for ReportLoop {
         let has_ended = self.has_ended.get_mut();
         let has_ended = has_ended.unwrap_or_else(PoisonError::into_inner);
         if has_ended.recv_timeout(LAST).is_err() {
-            tracing::error!("the last charges could not be reported: they are lost");
+            let amount =
+                posthaste_qos::decimal_text(self.accounts.lock().totals().pending.micros());
+            tracing::error!(
+                amount,
+                "the last charges could not be reported: the broker may not have booked them"
+            );
         }
     }
 }
@@ -107,7 +116,8 @@ async fn run(
         }
         works = done.is_ok();
         let stops = *is_last.borrow();
-        if stops && works && accounts.lock().is_reported() {
+        // Without charges there is nothing to wait for, even if the broker is away.
+        if stops && accounts.lock().is_reported() {
             return;
         }
         match done {
@@ -155,17 +165,19 @@ impl ChargeReporter {
         let reply = self.client.report_charges(&report).await;
         let end = match &reply {
             Ok(_) => ReportEnd::Acknowledged,
-            Err(Error::Refused {
-                status: 409 | 422, ..
-            }) => ReportEnd::Refused,
+            Err(Error::Refused { status: 409, .. }) => ReportEnd::Refused,
+            Err(Error::Refused { status: 422, .. }) if !batch.charges.is_empty() => {
+                ReportEnd::Refused
+            }
             Err(_) => ReportEnd::Failed,
         };
         accounts.counters.reported(end);
         match (reply, end) {
-            (Ok(reply), _) => Ok(take_over(accounts, batch.sequence, reply)),
+            (Ok(reply), _) => Ok(take_over(accounts, &batch, known, reply)),
             (Err(error), ReportEnd::Refused) => {
                 self.begin_again(accounts, &error)?;
-                Ok(Next::Continue)
+                // After a pause, because the next report may be refused, too.
+                Err(error.into())
             }
             (Err(error), _) => Err(error.into()),
         }
@@ -185,15 +197,17 @@ impl ChargeReporter {
         }
     }
 
-    /// Takes another identity, because the broker cannot tell if it has booked the batch under way.
+    /// Takes another identity, because the broker cannot tell if it has booked the batch under way, or cannot book it.
     fn begin_again(&mut self, accounts: &GatewayAccounts, error: &Error) -> Result<(), KeyError> {
         self.gateway = GatewayId::make()?;
         let lost = accounts.lock().restart(now());
         let lost = lost.iter().flat_map(|batch| &batch.charges);
         let sum: u64 = lost.map(|charge| charge.amount.micros()).sum();
         accounts.counters.lost(sum);
-        let amount = posthaste_qos::decimal_text(sum);
-        tracing::error!(%error, amount, "the broker does not know this gateway: charges may be lost");
+        if sum > 0 {
+            let amount = posthaste_qos::decimal_text(sum);
+            tracing::error!(%error, amount, "the broker has refused charges: they may be lost");
+        }
         Ok(())
     }
 }
@@ -207,16 +221,28 @@ enum ReportError {
     Identity(#[from] KeyError),
 }
 
-/// Takes over an acknowledgement and the accounts in a reply, at once.
-fn take_over(shared: &GatewayAccounts, sequence: u64, reply: ReportReply) -> Next {
+/// Takes over the acknowledgement of a batch and the accounts in a reply, at once. `asked` is the version of the
+/// accounts in the report.
+fn take_over(
+    shared: &GatewayAccounts,
+    batch: &ChargeBatch,
+    asked: u64,
+    reply: ReportReply,
+) -> Next {
     let ReportReply {
         known,
         more,
         accounts: states,
     } = reply;
-    let definitions = states.into_iter().map(definition).collect();
     let mut accounts = shared.lock();
-    accounts.acknowledge(now(), sequence);
+    warn_of_currency(&states, accounts.currency());
+    let definitions = states.into_iter().map(definition).collect();
+    accounts.acknowledge(now(), batch.sequence);
+    // After a reload in the meantime all accounts are read again.
+    let known = match accounts.known() == asked {
+        true => known,
+        false => accounts.known(),
+    };
     let ignored = accounts.apply(now(), definitions, (known, more));
     drop(accounts);
     if ignored > 0 {
@@ -225,11 +251,31 @@ fn take_over(shared: &GatewayAccounts, sequence: u64, reply: ReportReply) -> Nex
             "accounts of the broker have names of accounts of the configuration"
         );
     }
-    // The first report is empty, and charges may wait behind it.
-    match more || sequence == 0 && !shared.lock().is_reported() {
+    // The first report is empty, and a batch has a maximum length: charges may wait behind both.
+    let may_wait = batch.sequence == 0 || batch.charges.len() >= MOST_CHARGES;
+    match more || may_wait && !shared.lock().is_reported() {
         true => Next::Continue,
         false => Next::Wait,
     }
+}
+
+/// Warns of accounts that can pay nothing, because the prices have another currency.
+fn warn_of_currency(states: &[AccountState], currency: Currency) {
+    let count = in_other_currency(states, currency);
+    if count > 0 {
+        tracing::warn!(
+            count,
+            "accounts can pay nothing, because the prices are in {currency}: add accounts in {currency}, or set \
+             prices.currency"
+        );
+    }
+}
+
+/// Number of open accounts in another currency.
+fn in_other_currency(states: &[AccountState], currency: Currency) -> usize {
+    let open = states.iter().filter(|state| state.closed.is_none());
+    open.filter(|state| state.budget.currency() != currency)
+        .count()
 }
 
 fn definition(state: AccountState) -> Definition {
@@ -246,5 +292,105 @@ fn definition(state: AccountState) -> Definition {
             max_price: state.max_price,
         }),
         is_closed: state.closed.is_some(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use posthaste_admission::Amount;
+    use posthaste_broker_client::accounts::Hex;
+    use serde_json::json;
+
+    use super::*;
+    use crate::config::GatewayConfig;
+
+    /// A gateway whose configuration has the account "own", or none.
+    fn config(has_own: bool) -> GatewayConfig {
+        let own = match has_own {
+            true => "[[accounts.account]]\nname = \"own\"\ncertificate = \"CN=own\"\n",
+            false => "",
+        };
+        let text = format!(
+            "listen = \":80\"\n[[route]]\npath = \"/\"\nupstream = [\"127.0.0.1:9000\"]\n[accounts]\n{own}"
+        );
+        GatewayConfig::read(&text).unwrap()
+    }
+
+    /// An account at the broker.
+    fn state(name: &str, currency: &str) -> AccountState {
+        let money = |amount: &str| json!({ "amount": amount, "currency": currency });
+        let state = json!({
+            "name": name, "certificate": format!("CN={name}"), "budget": money("10"), "period": "24h",
+            "spent": money("0"), "period_ends_in_ms": 3_600_000, "made": "2026-01-01T00:00:00Z",
+        });
+        serde_json::from_value(state).unwrap()
+    }
+
+    fn reply(known: u64, accounts: Vec<AccountState>) -> ReportReply {
+        ReportReply {
+            known,
+            more: false,
+            accounts,
+        }
+    }
+
+    #[test]
+    fn a_reload_during_a_report_reads_all_accounts_again() {
+        let accounts = GatewayAccounts::new(&config(true));
+        let empty = ChargeBatch::default();
+        take_over(&accounts, &empty, 0, reply(7, vec![state("own", "EUR")]));
+        assert_eq!(accounts.lock().known(), 7);
+        // The account of the configuration goes while a report is under way, and the broker's takes its place.
+        accounts.change(config(false).accounts.as_ref());
+        take_over(&accounts, &empty, 7, reply(8, Vec::new()));
+        assert_eq!(accounts.lock().known(), 0);
+        take_over(&accounts, &empty, 0, reply(8, vec![state("own", "EUR")]));
+        assert_eq!(accounts.lock().known(), 8);
+        assert!(accounts.with_subject("CN=own").is_some());
+    }
+
+    #[test]
+    fn charges_behind_a_full_batch_are_reported_at_once() {
+        let accounts = GatewayAccounts::new(&config(false));
+        let names: Vec<String> = (0..=MOST_CHARGES).map(|n| format!("a{n}")).collect();
+        let states = names.iter().map(|name| state(name, "EUR")).collect();
+        take_over(&accounts, &ChargeBatch::default(), 0, reply(1, states));
+        for name in &names {
+            let account = accounts.with_subject(&format!("CN={name}")).unwrap();
+            let mut accounts = accounts.lock();
+            let hold = accounts.hold(now(), &account, Amount::from_micros(1));
+            accounts.charge(hold.unwrap());
+        }
+        for (length, next) in [(MOST_CHARGES, Next::Continue), (1, Next::Wait)] {
+            let batch = accounts.lock().seal();
+            assert_eq!(batch.charges.len(), length);
+            assert!(take_over(&accounts, &batch, 1, reply(1, Vec::new())) == next);
+        }
+        assert!(accounts.lock().is_reported());
+    }
+
+    #[test]
+    fn without_charges_the_end_does_not_wait_for_the_broker() {
+        let reporter = ChargeReporter {
+            // Nothing listens at this port.
+            client: BrokerClient::new("http://127.0.0.1:1").unwrap(),
+            gateway: Hex([1; 16]),
+            every: Span::from_secs(1),
+        };
+        let accounts = GatewayAccounts::new(&config(false));
+        let (_stop, stopped) = watch::channel(true);
+        let patience = Duration::from_secs(60);
+        let ended = posthaste_broker_client::wait(async {
+            tokio::time::timeout(patience, run(&accounts, reporter, stopped)).await
+        });
+        assert!(ended.unwrap().is_ok(), "the end waits for the broker");
+    }
+
+    #[test]
+    fn open_accounts_in_another_currency_are_counted() {
+        let mut closed = state("eve", "USD");
+        closed.closed = Some(closed.made);
+        let states = [state("ada", "EUR"), state("bob", "USD"), closed];
+        assert_eq!(in_other_currency(&states, "EUR".parse().unwrap()), 1);
     }
 }
