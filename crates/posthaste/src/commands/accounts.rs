@@ -1,5 +1,7 @@
 //! `posthaste accounts`: clients with budgets at a broker, for operators.
 
+use std::ops::ControlFlow;
+
 use jiff::Timestamp;
 use posthaste_broker_client::BrokerClient;
 use posthaste_broker_client::accounts::{
@@ -11,7 +13,7 @@ use posthaste_units::Span;
 
 use super::broker_access::{BrokerAccess, wait};
 use super::price::price;
-use super::{Failure, print};
+use super::{Failure, print, tell};
 
 /// Number of entries per page of a list.
 const PAGE: usize = 1_000;
@@ -263,9 +265,12 @@ fn list(client: &BrokerClient, json: bool) -> Result<(), Failure> {
         for account in &page {
             out.add(account, &row(account))?;
         }
+        if out.print()?.is_break() {
+            return Ok(());
+        }
         match page.into_iter().nth(PAGE - 1) {
             Some(last) => after = last.name,
-            None => return out.end(),
+            None => return Ok(()),
         }
     }
 }
@@ -297,9 +302,12 @@ fn charges(client: &BrokerClient, mut query: ChargeQuery, json: bool) -> Result<
         for record in &page {
             out.add(record, &record_row(record))?;
         }
+        if out.print()?.is_break() {
+            return Ok(());
+        }
         match page.get(PAGE - 1) {
             Some(last) => query.after = last.number,
-            None => return out.end(),
+            None => return Ok(()),
         }
     }
 }
@@ -318,16 +326,16 @@ fn record_row(record: &ChargeRecord) -> [String; 9] {
     ]
 }
 
-/// Entries of a list, as CSV or as JSON line by line.
+/// Entries of a list, as CSV or as JSON line by line. Holds one page, because a list can have millions of entries.
 enum Lines {
     Csv(Box<csv::Writer<Vec<u8>>>),
-    Json,
+    Json(String),
 }
 
 impl Lines {
     fn begin(head: &[&str], json: bool) -> Result<Self, Failure> {
         if json {
-            return Ok(Self::Json);
+            return Ok(Self::Json(String::new()));
         }
         let mut out = csv::Writer::from_writer(Vec::new());
         out.write_record(head).map_err(Failure::run)?;
@@ -337,21 +345,25 @@ impl Lines {
     fn add(&mut self, value: &impl serde::Serialize, row: &[String]) -> Result<(), Failure> {
         match self {
             Self::Csv(out) => out.write_record(row).map_err(Failure::run),
-            Self::Json => {
-                let line = serde_json::to_string(value).map_err(Failure::run)?;
-                print(&(line + "\n"))
+            Self::Json(out) => {
+                *out += &serde_json::to_string(value).map_err(Failure::run)?;
+                out.push('\n');
+                Ok(())
             }
         }
     }
 
-    fn end(self) -> Result<(), Failure> {
-        match self {
+    /// Prints the entries since the last call. Returns `Break` if the reader has closed.
+    fn print(&mut self) -> Result<ControlFlow<()>, Failure> {
+        let text = match self {
             Self::Csv(out) => {
-                let bytes = out.into_inner().map_err(Failure::run)?;
-                print(&String::from_utf8_lossy(&bytes))
+                let page = std::mem::replace(&mut **out, csv::Writer::from_writer(Vec::new()));
+                let bytes = page.into_inner().map_err(Failure::run)?;
+                String::from_utf8_lossy(&bytes).into_owned()
             }
-            Self::Json => Ok(()),
-        }
+            Self::Json(out) => std::mem::take(out),
+        };
+        tell(&text)
     }
 }
 
