@@ -432,6 +432,9 @@ fn recovered(records: &Records, scenario: &str) -> Check {
     .because(because(ours, NOISE))
 }
 
+/// Reason for requests of the other clients that are lost next to a hostile one. Within a tier, clients take turns.
+const BURSTS: &str = "a burst of requests of one client waits for the turns of that client.";
+
 fn shared(records: &Records) -> Check {
     let [ours, none] = [PROTECTED, NOTHING].map(|who| of(records, who, HOSTILE, "others").median);
     Check::goal(
@@ -442,7 +445,7 @@ fn shared(records: &Records) -> Check {
             percent(none)
         ),
     )
-    .because(because(ours, "the limit treats all clients alike."))
+    .because(because(ours, BURSTS))
 }
 
 /// Goal of the budgets: a client that states any price takes less from the others if it has to pay.
