@@ -1,7 +1,7 @@
 //! Charges while gateways, broker and PostgreSQL are killed at random moments.
 //!
-//! Two gateways charge requests of three accounts, one of which both share, at one broker on a PostgreSQL. ChargedClients add
-//! up the prices of their replies. In the end the booked charges of each account are compared with that sum:
+//! Two gateways charge requests of three accounts, one of which both share, at one broker on a PostgreSQL. Clients add up
+//! the prices of their replies. In the end the booked charges of each account are compared with that sum:
 //!
 //! - At least the sum is booked, except for `accounts.unreported` of each life of a gateway that was killed.
 //! - At most the sum is booked, except for requests whose reply a kill has cut off: they may be charged.
