@@ -24,14 +24,23 @@ pub fn fault_of_account_name(name: &str) -> Option<String> {
 }
 
 /// Error in the subject of a certificate, in words; `None` if valid.
+///
+/// Another text would be the subject of no certificate, such as a name alone, or the whole line of OpenSSL.
 pub fn fault_of_subject(subject: &str) -> Option<String> {
-    let is_subject = !subject.is_empty()
-        && subject.len() <= LONGEST_SUBJECT
-        && !subject.contains(char::is_control);
+    let is_line = subject.len() <= LONGEST_SUBJECT && !subject.contains(char::is_control);
+    let first = subject.split_once('=').map(|(first, _)| first);
+    let is_subject = is_line && first.is_some_and(is_attribute) && first != Some("subject");
     (!is_subject).then(|| {
-        "this is no subject of a certificate: write what `openssl x509 -noout -subject -nameopt RFC2253` shows"
+        "this is no subject of a certificate: write what `openssl x509 -noout -subject -nameopt RFC2253` shows after \
+         subject=, as CN=ada,O=Books"
             .to_owned()
     })
+}
+
+/// True for the type of an attribute (RFC 4514, section 3): a name, or numbers with dots.
+fn is_attribute(text: &str) -> bool {
+    let is_plain = |byte: u8| byte.is_ascii_alphanumeric() || matches!(byte, b'-' | b'.');
+    text.starts_with(|first: char| first.is_ascii_alphanumeric()) && text.bytes().all(is_plain)
 }
 
 #[cfg(test)]
@@ -52,11 +61,18 @@ mod tests {
     }
 
     #[test]
-    fn a_subject_is_a_line() {
-        assert_eq!(fault_of_subject("CN=Ada,O=Bücher"), None);
-        let long = "a".repeat(LONGEST_SUBJECT + 1);
-        for bad in ["", "CN=a\nb", &long] {
-            assert!(fault_of_subject(bad).is_some(), "{bad:?}");
+    fn a_subject_is_a_line_that_begins_with_an_attribute() {
+        for good in ["CN=Ada,O=Bücher", "2.5.4.97=VAT+CN=a", "serialNumber=1"] {
+            assert_eq!(fault_of_subject(good), None, "{good}");
+        }
+        let long = format!("CN={}", "a".repeat(LONGEST_SUBJECT));
+        let wrong = ["", "CN=a\nb", &long, "ada", "=ada", "@SUM(1)=2"];
+        for bad in wrong
+            .into_iter()
+            .chain(["subject=CN=ada", "subject= CN = ada"])
+        {
+            let words = fault_of_subject(bad).unwrap();
+            assert!(words.contains("after subject="), "{bad:?}");
         }
     }
 }
