@@ -142,14 +142,17 @@ impl ChargeReporter {
         let Some(broker) = &config.broker else {
             return Ok(None);
         };
-        let secret = fs::read_to_string(&broker.token);
+        let secret = fs::read_to_string(&broker.token).and_then(|secret| match secret.trim() {
+            "" => Err(io::Error::new(io::ErrorKind::InvalidData, "it is empty")),
+            secret => Ok(secret.to_owned()),
+        });
         let secret = secret.map_err(|error| ResolveError::AccountsToken {
             file: broker.token.clone(),
             error,
         })?;
         let client = BrokerClient::new(&broker.url)?;
         Ok(Some(Self {
-            client: client.with_token(Some(secret.trim().to_owned())),
+            client: client.with_token(Some(secret)),
             gateway: GatewayId::make()?,
             every: config.every,
         }))
@@ -367,6 +370,21 @@ mod tests {
             assert!(take_over(&accounts, &batch, 1, reply(1, Vec::new())) == next);
         }
         assert!(accounts.lock().is_reported());
+    }
+
+    #[test]
+    fn an_empty_file_has_no_token() {
+        let file = tempfile::NamedTempFile::new().unwrap();
+        let mut config = config(false).accounts.unwrap();
+        config.broker = Some(crate::config::AccountsBroker {
+            url: "http://127.0.0.1:1".to_owned(),
+            token: file.path().to_owned(),
+        });
+        let error = ChargeReporter::new(&config).err().unwrap().to_string();
+        assert!(
+            error.contains("it is empty: `posthaste broker token new"),
+            "{error}"
+        );
     }
 
     #[test]

@@ -64,22 +64,23 @@ pub(crate) fn find(
     Ok(Some(found))
 }
 
-/// The key that a request shows. `None` without the field, or if `Authorization` has another scheme than Bearer.
+/// The key that a request shows. `None` without the field, or if `Authorization` has another scheme than Bearer. Of
+/// several fields none is a key: the upstream could get one of them, or read another one.
 fn key<'h>(head: &'h Parts, config: &AccountsConfig) -> Result<Option<&'h [u8]>, Rejection> {
     let mut lines = head.headers.get_all(&*config.key_field).iter();
     let Some(line) = lines.next().map(HeaderValue::as_bytes) else {
         return Ok(None);
     };
+    if lines.next().is_some() {
+        return Err(wrong_key(config));
+    }
     let key = match config.is_bearer() {
         true => bearer(line),
         false => Some(line.trim_ascii()),
     };
-    let Some(key) = key else {
-        return Ok(None);
-    };
-    match lines.next().is_none() && (1..=LONGEST_KEY).contains(&key.len()) {
-        true => Ok(Some(key)),
-        false => Err(wrong_key(config)),
+    match key {
+        Some(key) if !(1..=LONGEST_KEY).contains(&key.len()) => Err(wrong_key(config)),
+        key => Ok(key),
     }
 }
 
@@ -94,10 +95,9 @@ fn bearer(line: &[u8]) -> Option<&[u8]> {
 fn wrong_key(config: &AccountsConfig) -> Rejection {
     let field = &config.key_field;
     let reason = match config.is_bearer() {
-        true => {
-            "no account has this key: send Authorization: Bearer KEY with a valid one".to_owned()
-        }
-        false => format!("no account has this key: send {field}: KEY with a valid one"),
+        true => "no account has this key: send Authorization: Bearer KEY with a valid one, once"
+            .to_owned(),
+        false => format!("no account has this key: send {field}: KEY with a valid one, once"),
     };
     let mut rejection = Rejection::new(StatusCode::UNAUTHORIZED, reason);
     let challenge = "Bearer error=\"invalid_token\"".to_owned();
@@ -140,6 +140,8 @@ mod tests {
     fn several_keys_none_and_long_ones_are_wrong() {
         let wrong = Err(StatusCode::UNAUTHORIZED);
         assert_eq!(shown("x-api-key", &["pha_a", "pha_b"]), wrong);
+        let hidden = ["Basic YW55", "Bearer pha_a"];
+        assert_eq!(shown("authorization", &hidden), wrong);
         assert_eq!(shown("authorization", &["Bearer "]), wrong);
         assert_eq!(shown("x-api-key", &["a".repeat(257).as_str()]), wrong);
     }
