@@ -300,13 +300,14 @@ fn http2(pseudo: &str, fields: &str, trailers: Option<&str>) -> Doubtful {
     }
 }
 
-fn frame(kind: u8, flags: u8, stream: u8, payload: &[u8]) -> Vec<u8> {
+/// A frame of HTTP/2.
+pub fn frame(kind: u8, flags: u8, stream: u8, payload: &[u8]) -> Vec<u8> {
     let length = (payload.len() as u32).to_be_bytes();
     [&length[1..], &[kind, flags, 0, 0, 0, stream], payload].concat()
 }
 
 /// Lines of fields as HPACK has them without tables (RFC 7541, section 6.2.2).
-fn block(lines: &str) -> Vec<u8> {
+pub fn block(lines: &str) -> Vec<u8> {
     let mut block = Vec::new();
     for line in lines.split('\n').filter(|line| !line.is_empty()) {
         // A name may begin with a colon, and be nothing else.

@@ -156,6 +156,11 @@ pub(crate) const PEERS: &[Peer] = &[
         run: gateway::differ,
     },
     Peer {
+        name: "gateway-parsers",
+        about: "PROXY headers, senders, upgrades, deadlines and certificates: read as by nginx, HAProxy, grpcio and others",
+        run: gateway::parsers,
+    },
+    Peer {
         name: "gateway-crowd",
         about: "2,000 connections at once, 10,000 idle in 150 MiB, a gigabyte in constant memory",
         run: gateway::crowd,

@@ -37,7 +37,7 @@ pub fn forwarded_for<'a>(lines: impl DoubleEndedIterator<Item = &'a [u8]>) -> Se
     let mut senders = Senders::default();
     for line in lines.rev() {
         for element in line.rsplit(|byte| *byte == b',').map(<[u8]>::trim_ascii) {
-            if !element.is_empty() && !senders.push(node(element)) {
+            if !element.is_empty() && !senders.push(bare_or_node(element)) {
                 return senders;
             }
         }
@@ -121,14 +121,19 @@ fn read_value(value: &[u8]) -> Option<&[u8]> {
     (!is_escaped).then_some(inner)
 }
 
-/// Reads a node (RFC 7239, section 6). IPv6 addresses without brackets are accepted, because `X-Forwarded-For` has
-/// them. Identifiers with quoted pairs are not.
+/// Reads an IPv6 address without brackets, as `X-Forwarded-For` has it, or a node.
+fn bare_or_node(text: &[u8]) -> Option<Sender> {
+    match std::str::from_utf8(text).ok()?.parse::<Ipv6Addr>() {
+        Ok(bare) => Some(Sender::Address(IpAddr::V6(bare).to_canonical())),
+        Err(_) => node(text),
+    }
+}
+
+/// Reads a node (RFC 7239, section 6). Identifiers with quoted pairs are not accepted, nor are IPv6 addresses without
+/// brackets: their last group could be a port.
 fn node(text: &[u8]) -> Option<Sender> {
     let text = std::str::from_utf8(text).ok()?;
     let address = |address: IpAddr| Sender::Address(address.to_canonical());
-    if let Ok(bare) = text.parse::<Ipv6Addr>() {
-        return Some(address(bare.into()));
-    }
     if let Some(rest) = text.strip_prefix('[') {
         let (name, port) = rest.split_once(']')?;
         let bracketed: Ipv6Addr = name.parse().ok()?;
@@ -277,6 +282,9 @@ mod tests {
                 (&["for=192.0.2.1:80"], "!"),
                 (&["for=2001:db8::1"], "!"),
                 (&["for=[2001:db8::1]"], "!"),
+                (&["for=\"2001:db8::1\""], "!"),
+                (&["for=\"2001:db8::1:80\""], "!"),
+                (&["for=\"::ffff:192.0.2.1\""], "!"),
                 (&["for =192.0.2.1"], "!"),
                 (&["for= 192.0.2.1"], "!"),
                 (&["for"], "!"),

@@ -6,7 +6,7 @@
 //!
 //! Stricter than the specification where two readers could differ: numbers have digits only, one blank separates two
 //! fields, and a carriage return is followed by a line feed. Not read: destinations (only their form is checked in
-//! version 1), names of Unix sockets, and type-length-value vectors.
+//! version 1), names of Unix sockets, and type-length-value vectors (only their lengths are checked).
 
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
 
@@ -60,6 +60,11 @@ pub enum Malformed {
     /// The length is less than that of the addresses of the family.
     #[error("a header of the PROXY protocol, version 2, that is too short for its addresses")]
     Short,
+    /// The last type-length-value vector does not end with the header.
+    #[error(
+        "a header of the PROXY protocol, version 2, with a vector that is longer than the header"
+    )]
+    Vector,
     /// Too many type-length-value vectors.
     #[error(
         "a header of the PROXY protocol, version 2, with more than 4096 bytes of addresses and vectors"
@@ -170,6 +175,10 @@ fn parse_binary(bytes: &[u8]) -> Result<Option<Header>, Malformed> {
     let Some(rest) = bytes.get(FIXED..FIXED + length) else {
         return Ok(None);
     };
+    // Without addresses, nothing states where vectors begin.
+    if of_addresses > 0 && !are_vectors(&rest[of_addresses..]) {
+        return Err(Malformed::Vector);
+    }
     let source = match family {
         0x11 if !is_local => address::<4, 8>(rest),
         0x21 if !is_local => address::<16, 32>(rest),
@@ -179,6 +188,18 @@ fn parse_binary(bytes: &[u8]) -> Result<Option<Header>, Malformed> {
         length: FIXED + length,
         source,
     }))
+}
+
+/// True if `bytes` are whole type-length-value vectors (section 2.2.1).
+fn are_vectors(mut bytes: &[u8]) -> bool {
+    while let [_, high, low, values @ ..] = bytes {
+        let length = usize::from(u16::from_be_bytes([*high, *low]));
+        let Some(next) = values.get(length..) else {
+            return false;
+        };
+        bytes = next;
+    }
+    bytes.is_empty()
 }
 
 /// The source of `rest`: its address of `N` bytes, and its port behind both addresses.
@@ -307,7 +328,7 @@ mod tests {
     fn a_binary_header_states_the_client() {
         let v4 = [192, 0, 2, 7, 10, 0, 0, 1, 0x12, 0x67, 1, 187];
         assert_header(&binary(0x21, 0x11, &v4), source("192.0.2.7:4711"));
-        let vectors = [&v4[..], &[4, 0, 200], &[0; 99]].concat();
+        let vectors = [&v4[..], &[4, 0, 99], &[0; 99], &[4, 0, 0]].concat();
         assert_header(&binary(0x21, 0x11, &vectors), source("192.0.2.7:4711"));
         let [from, to] =
             ["2001:db8::7", "::1"].map(|text| text.parse::<Ipv6Addr>().unwrap().octets());
@@ -335,10 +356,15 @@ mod tests {
             (0x21, 0x11, 11, Malformed::Short),
             (0x21, 0x21, 35, Malformed::Short),
             (0x21, 0x31, 215, Malformed::Short),
+            (0x21, 0x11, 13, Malformed::Vector),
+            (0x21, 0x21, 38, Malformed::Vector),
         ] {
             let bytes = binary(command, family, &rest[..length]);
             assert_eq!(parse(&bytes), Err(error), "{command:x} {family:x} {length}");
         }
+        let with = |vectors: &[u8]| parse(&binary(0x21, 0x11, &[&rest[..12], vectors].concat()));
+        assert_eq!(with(&[4, 0, 2, 0]), Err(Malformed::Vector));
+        assert_eq!(with(&[4, 0, 1, 0, 4, 1, 0, 0]), Err(Malformed::Vector));
         let long = binary(0x20, 0, &[0; MAX_REST + 1]);
         assert_eq!(parse(&long[..FIXED]), Err(Malformed::Long));
     }

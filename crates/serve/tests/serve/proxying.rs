@@ -59,14 +59,19 @@ fn believing(trusted: &[&str], server: HttpServer) -> RunningServer {
     server.start(listener, |_| Reporting).unwrap()
 }
 
-/// A statement in version 2, with these vectors.
+/// A statement in version 2, with a vector of this length unless it is 0.
 fn binary(command: u8, family: u8, addresses: &[u8], vectors: usize) -> Vec<u8> {
     let length = u16::try_from(addresses.len() + vectors).unwrap();
     let mut header = b"\r\n\r\n\0\r\nQUIT\n".to_vec();
     header.extend([command, family]);
     header.extend(length.to_be_bytes());
     header.extend(addresses);
-    header.extend(vec![b'G'; vectors]);
+    if vectors > 0 {
+        let values = u16::try_from(vectors - 3).unwrap();
+        header.push(0xea);
+        header.extend(values.to_be_bytes());
+        header.extend(vec![b'G'; usize::from(values)]);
+    }
     header
 }
 

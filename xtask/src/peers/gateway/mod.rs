@@ -25,7 +25,7 @@ pub(crate) use burst::crowd;
 pub(crate) use changes::changes;
 pub(crate) use clients::{curl, load, php};
 pub(crate) use connections::connections;
-pub(crate) use differ::differ;
+pub(crate) use differ::{differ, parsers};
 pub(crate) use grpc::grpc;
 pub(crate) use strict::strict;
 pub(crate) use traces::traces;

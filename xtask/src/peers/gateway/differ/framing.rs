@@ -8,9 +8,9 @@ use std::net::{SocketAddr, TcpListener, TcpStream};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
-use super::doubtful::{Doubtful, FIRST, NEXT, messages};
-use super::start;
-use super::strict::{haproxy, nginx};
+use super::super::doubtful::{Doubtful, FIRST, NEXT, messages};
+use super::super::start;
+use super::super::strict::{haproxy, nginx};
 use crate::error::{Outcome, TaskError, check};
 use crate::site::Site;
 
