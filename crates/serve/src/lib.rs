@@ -12,6 +12,7 @@ mod certificate_names;
 mod certificate_subject;
 mod check;
 pub mod client;
+mod client_verification;
 mod clock;
 mod config;
 mod connect;

@@ -14,6 +14,7 @@ use thiserror::Error;
 
 use crate::certificate_choice::CertificateChoice;
 use crate::certificate_names::certificate_names;
+use crate::client_verification::ClientVerifier;
 
 /// Sessions kept for resumption, as many as rustls keeps by default.
 const SESSIONS: usize = 256;
@@ -124,10 +125,10 @@ impl ClientAuthority {
         if is_optional {
             builder = builder.allow_unauthenticated();
         }
-        let verifier = builder.build();
-        Ok(Self(
-            verifier.map_err(|error| TlsError::file(file, wanted, error))?,
-        ))
+        let chains = builder
+            .build()
+            .map_err(|error| TlsError::file(file, wanted, error))?;
+        Ok(Self(Arc::new(ClientVerifier { chains })))
     }
 }
 
