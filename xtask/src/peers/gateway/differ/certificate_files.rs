@@ -8,7 +8,7 @@ use crate::site::Site;
 use crate::tools;
 
 /// A certificate to make. `ca` is the trusted authority.
-pub(super) struct Kind {
+pub(super) struct CertificateKind {
     /// Name of the files: NAME.pem, with the key in KEY.key.
     pub(super) name: &'static str,
     /// Name of the key.
@@ -143,8 +143,8 @@ const fn kind(
     key: &'static str,
     issuer: &'static str,
     extensions: &'static str,
-) -> Kind {
-    Kind {
+) -> CertificateKind {
+    CertificateKind {
         name,
         key,
         issuer,
@@ -153,12 +153,12 @@ const fn kind(
     }
 }
 
-const fn with(kind: Kind, options: &'static [&'static str]) -> Kind {
-    Kind { options, ..kind }
+const fn with(kind: CertificateKind, options: &'static [&'static str]) -> CertificateKind {
+    CertificateKind { options, ..kind }
 }
 
 /// All certificates, issuers first.
-pub(super) const KINDS: &[Kind] = &[
+pub(super) const KINDS: &[CertificateKind] = &[
     kind("intermediate", "intermediate", "ca", "authority"),
     kind("no-path", "intermediate", "ca", "no_path"),
     kind("no-authority", "intermediate", "ca", "no_authority"),
@@ -272,7 +272,7 @@ impl CertificateFiles {
     }
 }
 
-impl Kind {
+impl CertificateKind {
     fn command(&self) -> String {
         let Self {
             name, key, issuer, ..

@@ -7,10 +7,10 @@ use std::process::Command;
 use std::time::Duration;
 
 use super::certificate_files::{CLIENT_CONFIGURATION, base64_of};
-use super::comparison::{Comparison, Reading, Rule, equal};
+use super::comparison::{CaseReading, ComparedCase, FamilyRule, equal};
 use super::each;
 use super::origin::field;
-use super::programs::Programs;
+use super::programs::ComparedPrograms;
 use crate::error::{Outcome, check};
 use crate::process::Running;
 use crate::tools;
@@ -18,7 +18,7 @@ use crate::tools;
 /// The reading of the certificate that the client has presented.
 const OWN: &str = "its own";
 
-pub(super) const RULE: Rule = Rule {
+pub(super) const RULE: FamilyRule = FamilyRule {
     controls: &[
         ("RSA", OWN),
         ("EC", OWN),
@@ -131,7 +131,7 @@ const CASES: &[(&str, &[&str], &str)] = &[
 ];
 
 /// Presents every certificate to every program.
-pub(super) fn observe(programs: &Programs<'_>) -> Outcome<Vec<Comparison>> {
+pub(super) fn observe(programs: &ComparedPrograms<'_>) -> Outcome<Vec<ComparedCase>> {
     each(CASES, |number, (about, names, key)| {
         let (chain, own) = match names {
             [] => (None, String::new()),
@@ -140,7 +140,7 @@ pub(super) fn observe(programs: &Programs<'_>) -> Outcome<Vec<Comparison>> {
                 (Some(chain), own)
             }
         };
-        let read = |name: &str, address: SocketAddr, stated: &str| -> Outcome<Reading> {
+        let read = |name: &str, address: SocketAddr, stated: &str| -> Outcome<CaseReading> {
             let path = format!("/certificates/{name}/{number}");
             let mut command = Command::new(tools::debian(&programs.site.checkout, "curl", "curl")?);
             command.args(["--silent", "--insecure", "--http1.1", "--max-time", "20"]);
@@ -167,7 +167,7 @@ pub(super) fn observe(programs: &Programs<'_>) -> Outcome<Vec<Comparison>> {
                 }
             }))
         };
-        Ok(Comparison {
+        Ok(ComparedCase {
             about: (*about).to_owned(),
             ours: read("posthaste", programs.gateway.tls, "client-cert")?,
             others: vec![

@@ -3,19 +3,19 @@
 //! Pure: readings in, differences out. The programs are for [`programs`](super::programs), the cases for the families.
 
 /// A program's reading of a case. `None` if the program stopped it.
-pub(super) type Reading = Option<String>;
+pub(super) type CaseReading = Option<String>;
 
 /// A case, as the gateway and others read it.
-pub(super) struct Comparison {
+pub(super) struct ComparedCase {
     /// Description of the case, unique in its family.
     pub(super) about: String,
-    pub(super) ours: Reading,
+    pub(super) ours: CaseReading,
     /// Name of a program, and its reading.
-    pub(super) others: Vec<(&'static str, Reading)>,
+    pub(super) others: Vec<(&'static str, CaseReading)>,
 }
 
 /// The rule of a family.
-pub(super) struct Rule {
+pub(super) struct FamilyRule {
     /// Correct cases, and the value that every program reads.
     pub(super) controls: &'static [(&'static str, &'static str)],
     /// Cases in which the gateway is more permissive or reads another value, and the reason. Each must occur.
@@ -26,13 +26,13 @@ pub(super) struct Rule {
     pub(super) is_permitted: fn(&str, &str) -> bool,
 }
 
-impl Comparison {
+impl ComparedCase {
     /// True if another program stops what the gateway reads, or reads it to a value with which ours is not permitted.
-    fn differs(&self, rule: &Rule) -> bool {
+    fn differs(&self, rule: &FamilyRule) -> bool {
         let Some(ours) = &self.ours else {
             return false;
         };
-        let is_stricter = |other: &Reading| match other {
+        let is_stricter = |other: &CaseReading| match other {
             Some(other) => !(rule.is_permitted)(ours, other),
             None => true,
         };
@@ -41,7 +41,7 @@ impl Comparison {
 
     /// The readings of all programs in a line.
     pub(super) fn line(&self) -> String {
-        let shown = |reading: &Reading| reading.clone().unwrap_or_else(|| "stopped".to_owned());
+        let shown = |reading: &CaseReading| reading.clone().unwrap_or_else(|| "stopped".to_owned());
         let others = self.others.iter();
         let others = others.map(|(name, other)| format!(", {name} {}", shown(other)));
         let others: String = others.collect();
@@ -56,7 +56,7 @@ pub(super) fn equal(one: &str, other: &str) -> bool {
 
 /// Returns a line for each violation: a difference without an exception, an exception without a difference, and a
 /// control without its value.
-pub(super) fn violations(rule: &Rule, comparisons: &[Comparison]) -> Vec<String> {
+pub(super) fn violations(rule: &FamilyRule, comparisons: &[ComparedCase]) -> Vec<String> {
     let mut wrong = Vec::new();
     for comparison in comparisons {
         let about = comparison.about.as_str();
@@ -71,14 +71,14 @@ pub(super) fn violations(rule: &Rule, comparisons: &[Comparison]) -> Vec<String>
         let control = comparisons.iter().find(|case| case.about == *about);
         let holds = control.is_some_and(|case| {
             let mut all = case.others.iter().map(|(_, other)| other);
-            let is_it = |reading: &Reading| {
+            let is_it = |reading: &CaseReading| {
                 let is_same = |reading: &String| (rule.is_same)(reading, value);
                 reading.as_ref().is_some_and(is_same)
             };
             !case.others.is_empty() && is_it(&case.ours) && all.all(is_it)
         });
         if !holds {
-            let line = control.map_or_else(|| format!("{about}: no such case"), Comparison::line);
+            let line = control.map_or_else(|| format!("{about}: no such case"), ComparedCase::line);
             wrong.push(format!("control, not {value:?}: {line}"));
         }
     }
@@ -92,23 +92,23 @@ pub(super) fn violations(rule: &Rule, comparisons: &[Comparison]) -> Vec<String>
 mod tests {
     use super::*;
 
-    const RULE: Rule = Rule {
+    const RULE: FamilyRule = FamilyRule {
         controls: &[("good", "1")],
         exceptions: &[("odd", "the others are wrong")],
         is_same: equal,
         is_permitted: equal,
     };
 
-    fn case(about: &str, ours: &str, other: &str) -> Comparison {
+    fn case(about: &str, ours: &str, other: &str) -> ComparedCase {
         let reading = |text: &str| (!text.is_empty()).then(|| text.to_owned());
-        Comparison {
+        ComparedCase {
             about: about.to_owned(),
             ours: reading(ours),
             others: vec![("nginx", reading(other))],
         }
     }
 
-    fn wrong(cases: &[Comparison]) -> usize {
+    fn wrong(cases: &[ComparedCase]) -> usize {
         violations(&RULE, cases).len()
     }
 

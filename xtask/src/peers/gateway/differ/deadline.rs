@@ -8,12 +8,12 @@ use std::net::SocketAddr;
 use std::time::{Duration, Instant};
 
 use super::super::doubtful::{block, frame};
-use super::comparison::{Comparison, Reading, Rule};
+use super::comparison::{CaseReading, ComparedCase, FamilyRule};
 use super::each;
-use super::programs::{CLIENT, Programs, connect_from, read_some};
+use super::programs::{CLIENT, ComparedPrograms, connect_from, read_some};
 use crate::error::Outcome;
 
-pub(super) const RULE: Rule = Rule {
+pub(super) const RULE: FamilyRule = FamilyRule {
     controls: &[
         ("no timeout", NONE),
         ("hours", "3600"),
@@ -100,9 +100,9 @@ const CALL: &str = ":method: POST\n:scheme: http\n:authority: s\n:path: /peer.Pe
                     content-type: application/grpc\nte: trailers";
 
 /// Calls the server with every case, directly and through the gateway.
-pub(super) fn observe(programs: &Programs<'_>) -> Outcome<Vec<Comparison>> {
+pub(super) fn observe(programs: &ComparedPrograms<'_>) -> Outcome<Vec<ComparedCase>> {
     each(FIELDS, |_, (about, fields)| {
-        Ok(Comparison {
+        Ok(ComparedCase {
             about: (*about).to_owned(),
             ours: call(programs.gateway.upgrade, fields)?,
             others: vec![("grpcio", call(programs.grpc, fields)?)],
@@ -111,7 +111,7 @@ pub(super) fn observe(programs: &Programs<'_>) -> Outcome<Vec<Comparison>> {
 }
 
 /// Calls the method. Returns its message, or `None` if the call has none.
-fn call(address: SocketAddr, fields: &str) -> Outcome<Reading> {
+fn call(address: SocketAddr, fields: &str) -> Outcome<CaseReading> {
     const DATA: u8 = 0;
     const HEADERS: u8 = 1;
     const SETTINGS: u8 = 4;

@@ -5,10 +5,10 @@
 
 use std::process::Command;
 
-use super::comparison::{Comparison, Reading, Rule, equal};
+use super::comparison::{CaseReading, ComparedCase, FamilyRule, equal};
 use super::each;
 use super::origin::field;
-use super::programs::{Programs, TRUSTED, exchange};
+use super::programs::{ComparedPrograms, TRUSTED, exchange};
 use crate::error::{Outcome, TaskError};
 use crate::tools;
 
@@ -27,7 +27,7 @@ const MANY: &str = "the gateway reads 64 senders";
 /// A line is a list of its own. The unclosed one is not read.
 const LINES: &str = "forwarded-parse reads all lines as one";
 
-pub(super) const FORWARDED_FOR: Rule = Rule {
+pub(super) const FORWARDED_FOR: FamilyRule = FamilyRule {
     controls: &[
         ("one", "192.0.2.1"),
         ("two", "192.0.2.2"),
@@ -50,7 +50,7 @@ pub(super) const FORWARDED_FOR: Rule = Rule {
     is_permitted: equal,
 };
 
-pub(super) const FORWARDED: Rule = Rule {
+pub(super) const FORWARDED: FamilyRule = FamilyRule {
     controls: &[
         ("one", "192.0.2.1"),
         ("two", "192.0.2.2"),
@@ -230,7 +230,7 @@ fn with_lists(cases: &[(&'static str, &'static str)], prefix: &str) -> Vec<(Stri
 }
 
 /// Sends every case of `X-Forwarded-For` to us and to nginx.
-pub(super) fn observe_forwarded_for(programs: &Programs<'_>) -> Outcome<Vec<Comparison>> {
+pub(super) fn observe_forwarded_for(programs: &ComparedPrograms<'_>) -> Outcome<Vec<ComparedCase>> {
     let cases = with_lists(ADDRESSES, "");
     each(&cases, |number, (about, lines)| {
         let path = format!("/forwarded-for/nginx/{number}");
@@ -238,7 +238,7 @@ pub(super) fn observe_forwarded_for(programs: &Programs<'_>) -> Outcome<Vec<Comp
         exchange(TRUSTED, programs.nginx.forwarded_for, &request)?;
         let head = programs.origin.head(&path);
         let client = head.as_deref().and_then(|head| field(head, "x-client"));
-        Ok(Comparison {
+        Ok(ComparedCase {
             about: about.clone(),
             ours: ours(programs, "X-Forwarded-For", number, lines)?,
             others: vec![("nginx", client.and_then(believed))],
@@ -247,7 +247,7 @@ pub(super) fn observe_forwarded_for(programs: &Programs<'_>) -> Outcome<Vec<Comp
 }
 
 /// Sends every case of `Forwarded` to us, and has it read by two parsers.
-pub(super) fn observe_forwarded(programs: &Programs<'_>) -> Outcome<Vec<Comparison>> {
+pub(super) fn observe_forwarded(programs: &ComparedPrograms<'_>) -> Outcome<Vec<ComparedCase>> {
     let site = programs.site;
     let cases = with_lists(ELEMENTS, "for=");
     let lines: Vec<_> = cases.iter().map(|(_, lines)| lines).collect();
@@ -272,7 +272,7 @@ pub(super) fn observe_forwarded(programs: &Programs<'_>) -> Outcome<Vec<Comparis
     let (aiohttp, parse) = (aiohttp?, parse?);
     each(&cases, |number, (about, lines)| {
         let of = |read: &[Option<String>]| read.get(number)?.as_deref().and_then(believed);
-        Ok(Comparison {
+        Ok(ComparedCase {
             about: about.clone(),
             ours: ours(programs, "Forwarded", number, lines)?,
             others: vec![("aiohttp", of(&aiohttp)), ("forwarded-parse", of(&parse))],
@@ -281,7 +281,12 @@ pub(super) fn observe_forwarded(programs: &Programs<'_>) -> Outcome<Vec<Comparis
 }
 
 /// The client that the gateway logs.
-fn ours(programs: &Programs<'_>, name: &str, number: usize, lines: &[String]) -> Outcome<Reading> {
+fn ours(
+    programs: &ComparedPrograms<'_>,
+    name: &str,
+    number: usize,
+    lines: &[String],
+) -> Outcome<CaseReading> {
     let path = format!("/{}/{number}", name.to_ascii_lowercase());
     let request = request(&path, name, lines);
     exchange(TRUSTED, programs.gateway.forwarded_for, &request)?;
@@ -292,7 +297,7 @@ fn ours(programs: &Programs<'_>, name: &str, number: usize, lines: &[String]) ->
 }
 
 /// A client other than the peer, in one spelling.
-fn believed(client: &str) -> Reading {
+fn believed(client: &str) -> CaseReading {
     let client = match client.parse::<std::net::IpAddr>() {
         Ok(address) => address.to_canonical().to_string(),
         Err(_) => client.to_owned(),

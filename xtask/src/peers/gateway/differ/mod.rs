@@ -18,8 +18,8 @@ mod upgrade;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Mutex, PoisonError};
 
-use self::comparison::{Comparison, Rule, violations};
-use self::programs::Programs;
+use self::comparison::{ComparedCase, FamilyRule, violations};
+use self::programs::ComparedPrograms;
 use crate::error::{Outcome, TaskError, check};
 use crate::site::Site;
 use crate::tools;
@@ -30,39 +30,39 @@ pub(crate) use framing::differ;
 const AT_ONCE: usize = 64;
 
 /// A subject that the gateway and other programs read.
-struct Family {
+struct ReaderFamily {
     name: &'static str,
-    rule: Rule,
-    observe: fn(&Programs<'_>) -> Outcome<Vec<Comparison>>,
+    rule: FamilyRule,
+    observe: fn(&ComparedPrograms<'_>) -> Outcome<Vec<ComparedCase>>,
 }
 
-const FAMILIES: &[Family] = &[
-    Family {
+const FAMILIES: &[ReaderFamily] = &[
+    ReaderFamily {
         name: "proxy-header",
         rule: proxy_header::RULE,
         observe: proxy_header::observe,
     },
-    Family {
+    ReaderFamily {
         name: "forwarded-for",
         rule: forwarded::FORWARDED_FOR,
         observe: forwarded::observe_forwarded_for,
     },
-    Family {
+    ReaderFamily {
         name: "forwarded",
         rule: forwarded::FORWARDED,
         observe: forwarded::observe_forwarded,
     },
-    Family {
+    ReaderFamily {
         name: "upgrade",
         rule: upgrade::RULE,
         observe: upgrade::observe,
     },
-    Family {
+    ReaderFamily {
         name: "grpc-timeout",
         rule: deadline::RULE,
         observe: deadline::observe,
     },
-    Family {
+    ReaderFamily {
         name: "certificates",
         rule: certificates::RULE,
         observe: certificates::observe,
@@ -75,11 +75,11 @@ pub(crate) fn parsers(site: &Site) -> Outcome<()> {
 }
 
 fn compare(site: &Site) -> Outcome<()> {
-    let programs = Programs::start(site)?;
+    let programs = ComparedPrograms::start(site)?;
     let mut wrong = Vec::new();
     for family in FAMILIES {
         let compared = (family.observe)(&programs)?;
-        let lines: Vec<_> = compared.iter().map(Comparison::line).collect();
+        let lines: Vec<_> = compared.iter().map(ComparedCase::line).collect();
         let file = programs.folder.join(format!("{}.txt", family.name));
         tools::write(&file, lines.join("\n") + "\n")?;
         let found = violations(&family.rule, &compared);

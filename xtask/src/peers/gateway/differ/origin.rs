@@ -7,18 +7,18 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use crate::error::{Outcome, TaskError};
 
-/// Reply to a path without one of its own.
+/// OriginReply to a path without one of its own.
 const OK: &str = "HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nok";
 
 /// A server that accepts every request.
-pub(super) struct Origin {
+pub(super) struct CaseOrigin {
     pub(super) address: SocketAddr,
-    shared: Arc<Shared>,
+    shared: Arc<OriginRecord>,
 }
 
 /// The reply to a path.
 #[derive(Clone, Copy)]
-pub(super) struct Reply {
+pub(super) struct OriginReply {
     /// Sent if the request has `Upgrade`, or if `always`.
     pub(super) text: &'static str,
     /// True if requests without `Upgrade` get this reply, too.
@@ -26,18 +26,18 @@ pub(super) struct Reply {
 }
 
 #[derive(Default)]
-struct Shared {
-    replies: Mutex<HashMap<String, Reply>>,
+struct OriginRecord {
+    replies: Mutex<HashMap<String, OriginReply>>,
     /// Received text, one entry per connection.
     connections: Mutex<Vec<String>>,
 }
 
-impl Origin {
+impl CaseOrigin {
     pub(super) fn start() -> Outcome<Self> {
         let failed = |error| TaskError::Failed(format!("the origin does not listen: {error}"));
         let listener = TcpListener::bind("127.0.0.1:0").map_err(failed)?;
         let address = listener.local_addr().map_err(failed)?;
-        let shared = Arc::<Shared>::default();
+        let shared = Arc::<OriginRecord>::default();
         let of_threads = shared.clone();
         std::thread::spawn(move || {
             for stream in listener.incoming().flatten() {
@@ -49,7 +49,7 @@ impl Origin {
     }
 
     /// Sets the reply to `path`.
-    pub(super) fn answer(&self, path: String, reply: Reply) {
+    pub(super) fn answer(&self, path: String, reply: OriginReply) {
         lock(&self.shared.replies).insert(path, reply);
     }
 
@@ -70,7 +70,7 @@ impl Origin {
     }
 }
 
-impl Shared {
+impl OriginRecord {
     /// Records a connection to its end, and answers its requests until one is answered by 101.
     fn serve(&self, mut stream: TcpStream) {
         let number = {

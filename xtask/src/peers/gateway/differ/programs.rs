@@ -9,7 +9,7 @@ use std::time::{Duration, Instant};
 use rustix::net::{AddressFamily, SocketFlags, SocketType, bind, connect, socket_with};
 
 use super::certificate_files::CertificateFiles;
-use super::origin::Origin;
+use super::origin::CaseOrigin;
 use crate::error::{Outcome, TaskError};
 use crate::site::{Server, Site, free_address};
 use crate::tools;
@@ -23,15 +23,15 @@ const PATIENCE: Duration = Duration::from_secs(8);
 /// Address of senders of PROXY headers. The gateway expects a header from it.
 pub(super) const BALANCER: Ipv4Addr = Ipv4Addr::new(127, 0, 0, 2);
 
-/// Address of a proxy that is believed about its client. Addresses in 10.0.0.0/8 are, too.
+/// Address of a proxy that is believed about its client. ProxyAddresses in 10.0.0.0/8 are, too.
 pub(super) const TRUSTED: Ipv4Addr = Ipv4Addr::new(127, 0, 0, 3);
 
 /// Address of a client.
 pub(super) const CLIENT: Ipv4Addr = Ipv4Addr::LOCALHOST;
 
-/// Addresses of a proxy, by use.
+/// ProxyAddresses of a proxy, by use.
 #[derive(Clone, Copy)]
-pub(super) struct Addresses {
+pub(super) struct ProxyAddresses {
     pub(super) proxy_header: SocketAddr,
     pub(super) forwarded_for: SocketAddr,
     pub(super) upgrade: SocketAddr,
@@ -39,26 +39,26 @@ pub(super) struct Addresses {
 }
 
 /// All running programs.
-pub(super) struct Programs<'s> {
+pub(super) struct ComparedPrograms<'s> {
     pub(super) site: &'s Site,
     /// Folder for files of this test.
     pub(super) folder: PathBuf,
     pub(super) files: CertificateFiles,
-    pub(super) origin: Origin,
-    pub(super) gateway: Addresses,
-    pub(super) nginx: Addresses,
-    pub(super) haproxy: Addresses,
+    pub(super) origin: CaseOrigin,
+    pub(super) gateway: ProxyAddresses,
+    pub(super) nginx: ProxyAddresses,
+    pub(super) haproxy: ProxyAddresses,
     /// A gRPC server that replies with the remaining time of the call.
     pub(super) grpc: SocketAddr,
     access_log: PathBuf,
     _servers: [Server; 4],
 }
 
-impl<'s> Programs<'s> {
+impl<'s> ComparedPrograms<'s> {
     pub(super) fn start(site: &'s Site) -> Outcome<Self> {
         let folder = site.checkout.peer_folder("gateway-parsers")?;
         let files = CertificateFiles::make(site, &folder)?;
-        let origin = Origin::start()?;
+        let origin = CaseOrigin::start()?;
         let grpc = grpc_server(site)?;
         let access_log = folder.join("access.log");
         let _ = std::fs::remove_file(&access_log);
@@ -156,8 +156,8 @@ pub(super) fn read_some(
     Ok(true)
 }
 
-fn addresses() -> Outcome<Addresses> {
-    Ok(Addresses {
+fn addresses() -> Outcome<ProxyAddresses> {
+    Ok(ProxyAddresses {
         proxy_header: free_address()?,
         forwarded_for: free_address()?,
         upgrade: free_address()?,
@@ -168,11 +168,11 @@ fn addresses() -> Outcome<Addresses> {
 fn start_gateway(
     site: &Site,
     folder: &Path,
-    addresses: Addresses,
+    addresses: ProxyAddresses,
     origin: SocketAddr,
     grpc: SocketAddr,
 ) -> Outcome<Server> {
-    let Addresses { upgrade, tls, .. } = addresses;
+    let ProxyAddresses { upgrade, tls, .. } = addresses;
     let configuration = format!(
         "listen = \"{tls}\"
          threads = 1
@@ -210,7 +210,7 @@ fn start_gateway(
 fn start_nginx(
     site: &Site,
     folder: &Path,
-    addresses: Addresses,
+    addresses: ProxyAddresses,
     origin: SocketAddr,
 ) -> Outcome<Server> {
     let program = tools::debian(&site.checkout, "nginx", "nginx-light")?;
@@ -218,7 +218,7 @@ fn start_nginx(
         true => "user root;",
         false => "",
     };
-    let Addresses {
+    let ProxyAddresses {
         proxy_header,
         forwarded_for,
         upgrade,
@@ -269,11 +269,11 @@ fn start_nginx(
 fn start_haproxy(
     site: &Site,
     folder: &Path,
-    addresses: Addresses,
+    addresses: ProxyAddresses,
     origin: SocketAddr,
 ) -> Outcome<Server> {
     let program = tools::debian(&site.checkout, "haproxy", "haproxy")?;
-    let Addresses {
+    let ProxyAddresses {
         proxy_header,
         upgrade,
         tls,

@@ -1,11 +1,11 @@
 //! Headers of the PROXY protocol to us, nginx and HAProxy: the client that the origin is told.
 
-use std::net::{IpAddr, SocketAddr};
+use std::net::{IpAddr, Ipv6Addr, SocketAddr};
 
-use super::comparison::{Comparison, Reading, Rule, equal};
+use super::comparison::{CaseReading, ComparedCase, FamilyRule, equal};
 use super::each;
 use super::origin::field;
-use super::programs::{BALANCER, Programs, exchange};
+use super::programs::{BALANCER, ComparedPrograms, exchange};
 use crate::error::Outcome;
 
 /// The specification, section 2.1: a receiver ignores the rest of the line.
@@ -20,7 +20,7 @@ const CHECKSUM: &str = "HAProxy checks CRC32c";
 /// Section 2.2: the length field allows 65,535 bytes.
 const LONG: &str = "nginx 1.22 reads headers of at most 107 bytes";
 
-pub(super) const RULE: Rule = Rule {
+pub(super) const RULE: FamilyRule = FamilyRule {
     controls: &[
         ("v1 TCP4", "192.0.2.7"),
         ("v1 TCP6", "2001:db8::7"),
@@ -158,37 +158,34 @@ const WHOLE: &[(&str, &[u8])] = &[
     ),
 ];
 
-/// Headers of version 2: version with command, family with transport, stated length beyond the bytes that follow, and
-/// these bytes.
-fn binary() -> Vec<(&'static str, Vec<u8>)> {
-    let v6 = {
-        let [from, to] = ["2001:db8::7", "::1"].map(|text| match text.parse() {
-            Ok(IpAddr::V6(address)) => address.octets(),
-            _ => [0; 16],
-        });
-        [&from[..], &to, &[0x12, 0x67, 1, 187]].concat()
+/// Addresses and ports of IPv6; of IPv4 in IPv6 notation if `is_mapped`.
+fn v6(is_mapped: bool) -> Vec<u8> {
+    let source = if is_mapped {
+        "::ffff:192.0.2.7"
+    } else {
+        "2001:db8::7"
     };
-    let mapped = {
-        let mut mapped = v6.clone();
-        mapped[..12].copy_from_slice(&[0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0xff, 0xff]);
-        mapped[12..16].copy_from_slice(&V4[..4]);
-        mapped
-    };
-    let with = |more: &[u8]| [V4, more].concat();
-    let large = |length: u16| {
-        let value = vec![0; usize::from(length)];
-        [V4, &[0xea], &length.to_be_bytes(), &value].concat()
-    };
-    let header = |command: u8, family: u8, more: i32, rest: &[u8]| {
-        let length = i32::try_from(rest.len()).unwrap_or_default() + more;
-        let length = u16::try_from(length).unwrap_or_default().to_be_bytes();
-        [SIGNATURE, &[command, family], &length, rest].concat()
-    };
+    let [from, to] = [source, "::1"].map(|text| {
+        let address: Ipv6Addr = text.parse().expect("an address");
+        address.octets()
+    });
+    [&from[..], &to, &[0x12, 0x67, 1, 187]].concat()
+}
+
+/// A header of version 2, whose length is `more` than that of `rest`.
+fn header(command: u8, family: u8, more: i32, rest: &[u8]) -> Vec<u8> {
+    let length = i32::try_from(rest.len()).expect("a short header") + more;
+    let length = u16::try_from(length).expect("a short header");
+    [SIGNATURE, &[command, family], &length.to_be_bytes(), rest].concat()
+}
+
+/// Headers of version 2 with correct lengths.
+fn kinds() -> Vec<(&'static str, Vec<u8>)> {
     let unix = [b'x'; 216];
     vec![
         ("v2 TCP4", header(0x21, 0x11, 0, V4)),
-        ("v2 TCP6", header(0x21, 0x21, 0, &v6)),
-        ("v2 TCP6, mapped IPv4", header(0x21, 0x21, 0, &mapped)),
+        ("v2 TCP6", header(0x21, 0x21, 0, &v6(false))),
+        ("v2 TCP6, mapped IPv4", header(0x21, 0x21, 0, &v6(true))),
         ("v2 LOCAL", header(0x20, 0x00, 0, &[])),
         ("v2 LOCAL with addresses", header(0x20, 0x11, 0, V4)),
         ("v2 LOCAL, family 4", header(0x20, 0x41, 0, V4)),
@@ -202,7 +199,7 @@ fn binary() -> Vec<(&'static str, Vec<u8>)> {
         ("v2 UNSPEC over a stream", header(0x21, 0x01, 0, V4)),
         ("v2 IPv4, unspecified transport", header(0x21, 0x10, 0, V4)),
         ("v2 IPv4, datagrams", header(0x21, 0x12, 0, V4)),
-        ("v2 IPv6, datagrams", header(0x21, 0x22, 0, &v6)),
+        ("v2 IPv6, datagrams", header(0x21, 0x22, 0, &v6(false))),
         ("v2 Unix stream", header(0x21, 0x31, 0, &unix)),
         ("v2 Unix datagrams", header(0x21, 0x32, 0, &unix)),
         ("v2 Unix, too short", header(0x21, 0x31, 0, &unix[..100])),
@@ -212,6 +209,17 @@ fn binary() -> Vec<(&'static str, Vec<u8>)> {
         ("v2 command 15", header(0x2f, 0x11, 0, V4)),
         ("v2 family 4", header(0x21, 0x41, 0, V4)),
         ("v2 transport 3", header(0x21, 0x13, 0, V4)),
+    ]
+}
+
+/// Headers of version 2 with other lengths, vectors, and repetitions.
+fn lengths() -> Vec<(&'static str, Vec<u8>)> {
+    let with = |more: &[u8]| [V4, more].concat();
+    let large = |length: u16| {
+        let value = vec![0; usize::from(length)];
+        [V4, &[0xea], &length.to_be_bytes(), &value].concat()
+    };
+    vec![
         ("v2 IPv4, length 0", header(0x21, 0x11, 0, &[])),
         ("v2 IPv4, too short", header(0x21, 0x11, 0, &V4[..11])),
         ("v2 IPv6 as long as IPv4", header(0x21, 0x21, 0, V4)),
@@ -266,13 +274,13 @@ fn binary() -> Vec<(&'static str, Vec<u8>)> {
 }
 
 /// A header in front of a request.
-struct Case {
+struct HeaderCase {
     about: String,
     header: Vec<u8>,
 }
 
-fn cases() -> Vec<Case> {
-    let case = |about: &str, header: Vec<u8>| Case {
+fn cases() -> Vec<HeaderCase> {
+    let case = |about: &str, header: Vec<u8>| HeaderCase {
         about: about.to_owned(),
         header,
     };
@@ -281,8 +289,9 @@ fn cases() -> Vec<Case> {
     let whole = WHOLE
         .iter()
         .map(|(about, bytes)| case(about, bytes.to_vec()));
-    let binary = binary()
+    let binary = kinds()
         .into_iter()
+        .chain(lengths())
         .map(|(about, bytes)| case(about, bytes));
     let mut cases: Vec<_> = lines.chain(whole).chain(binary).collect();
     for length in [106, 107, 108, 200] {
@@ -301,11 +310,11 @@ fn cases() -> Vec<Case> {
 }
 
 /// Sends every case to every program.
-pub(super) fn observe(programs: &Programs<'_>) -> Outcome<Vec<Comparison>> {
+pub(super) fn observe(programs: &ComparedPrograms<'_>) -> Outcome<Vec<ComparedCase>> {
     each(&cases(), |number, case| {
         let read =
             |name: &str, address, stated| read(programs, case, number, name, address, stated);
-        Ok(Comparison {
+        Ok(ComparedCase {
             about: case.about.clone(),
             ours: read(
                 "posthaste",
@@ -328,13 +337,13 @@ pub(super) fn observe(programs: &Programs<'_>) -> Outcome<Vec<Comparison>> {
 
 /// Returns the client in the field `stated` of the request that reached the origin.
 fn read(
-    programs: &Programs<'_>,
-    case: &Case,
+    programs: &ComparedPrograms<'_>,
+    case: &HeaderCase,
     number: usize,
     name: &str,
     address: SocketAddr,
     stated: &str,
-) -> Outcome<Reading> {
+) -> Outcome<CaseReading> {
     let path = format!("/proxy-header/{name}/{number}");
     let request = format!("GET {path} HTTP/1.1\r\nHost: s\r\nConnection: close\r\n\r\n");
     exchange(

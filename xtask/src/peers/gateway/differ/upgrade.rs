@@ -8,10 +8,10 @@ use std::io::Write as _;
 use std::net::SocketAddr;
 use std::time::{Duration, Instant};
 
-use super::comparison::{Comparison, Reading, Rule, equal};
+use super::comparison::{CaseReading, ComparedCase, FamilyRule, equal};
 use super::each;
-use super::origin::Reply;
-use super::programs::{CLIENT, Programs, connect_from, read_some};
+use super::origin::OriginReply;
+use super::programs::{CLIENT, ComparedPrograms, connect_from, read_some};
 use crate::error::Outcome;
 
 /// RFC 9110, section 7.8: a server may ignore `Upgrade`.
@@ -20,7 +20,7 @@ const NO_KEY: &str = "the gateway forwards an ordinary request without Upgrade, 
 /// The reading of bytes in a tunnel.
 const RAW: &str = "raw";
 
-pub(super) const RULE: Rule = Rule {
+pub(super) const RULE: FamilyRule = FamilyRule {
     controls: &[("handshake", RAW), ("no Upgrade", "parsed")],
     exceptions: &[
         ("no key", NO_KEY),
@@ -53,7 +53,7 @@ const SWITCHED: &str = "HTTP/1.1 101 Switching Protocols\r\nConnection: Upgrade\
 const BODY: &str = "hello";
 
 /// A handshake.
-struct Case {
+struct HandshakeCase {
     about: &'static str,
     /// Method, with `POST` for requests that have a body.
     method: &'static str,
@@ -67,7 +67,7 @@ struct Case {
     is_early: bool,
 }
 
-impl Case {
+impl HandshakeCase {
     /// A request with these fields instead of `Connection`, `Upgrade`, key and version.
     fn of_request(about: &'static str, fields: &[&str]) -> Self {
         let fields = fields.concat();
@@ -118,71 +118,78 @@ impl Case {
     }
 }
 
-fn of_requests() -> Vec<Case> {
-    let case = Case::of_request;
-    let lists = "Connection: keep-alive, Upgrade\r\nUpgrade: h2c, websocket\r\n";
+/// Fields in place of `Connection` and `Upgrade`.
+const UPGRADES: &[(&str, &str)] = &[
+    ("no Connection", "Upgrade: websocket\r\n"),
+    (
+        "Connection without upgrade",
+        "Connection: keep-alive\r\nUpgrade: websocket\r\n",
+    ),
+    ("Connection of Upgrade alone", "Connection: Upgrade\r\n"),
+    (
+        "close, upgrade",
+        "Connection: close, Upgrade\r\nUpgrade: websocket\r\n",
+    ),
+    (
+        "Connection on two lines",
+        "Connection: x\r\nConnection: upgrade\r\nUpgrade: websocket\r\n",
+    ),
+    (
+        "Connection: upgrades",
+        "Connection: upgrades\r\nUpgrade: websocket\r\n",
+    ),
+    (
+        "Connection: \"upgrade\"",
+        "Connection: \"upgrade\"\r\nUpgrade: websocket\r\n",
+    ),
+    (
+        "lists",
+        "Connection: keep-alive, Upgrade\r\nUpgrade: h2c, websocket\r\n",
+    ),
+    (
+        "two Upgrade",
+        "Connection: Upgrade\r\nUpgrade: x\r\nUpgrade: websocket\r\n",
+    ),
+    (
+        "the same Upgrade twice",
+        "Connection: Upgrade\r\nUpgrade: websocket\r\nUpgrade: websocket\r\n",
+    ),
+    (
+        "upper case",
+        "CONNECTION: UPGRADE\r\nUPGRADE: WEBSOCKET\r\n",
+    ),
+    (
+        "websocket/13",
+        "Connection: Upgrade\r\nUpgrade: websocket/13\r\n",
+    ),
+    (
+        "web socket",
+        "Connection: Upgrade\r\nUpgrade: web socket\r\n",
+    ),
+    ("an empty Upgrade", "Connection: Upgrade\r\nUpgrade:\r\n"),
+    (
+        "h2c",
+        "Connection: Upgrade, HTTP2-Settings\r\nHTTP2-Settings: AAMAAABkAAQAAP__\r\nUpgrade: h2c\r\n",
+    ),
+    (
+        "another protocol",
+        "Connection: Upgrade\r\nUpgrade: chat\r\n",
+    ),
+    ("TLS/1.0", "Connection: Upgrade\r\nUpgrade: TLS/1.0\r\n"),
+];
+
+fn of_requests() -> Vec<HandshakeCase> {
+    let case = HandshakeCase::of_request;
     let with = |about, field| case(about, &[UPGRADE, KEY, VERSION, field]);
-    let upgrades = |about, lines| case(about, &[lines, KEY, VERSION]);
+    let upgrades = UPGRADES.iter();
+    let upgrades = upgrades.map(|(about, lines)| case(about, &[lines, KEY, VERSION]));
     let keyed = |about, key| case(about, &[UPGRADE, key, VERSION]);
     let body = "Content-Length: 5\r\n\r\nhello";
     let chunks = "Transfer-Encoding: chunked\r\n\r\n5\r\nhello\r\n0\r\n";
-    vec![
+    let others = [
         with("handshake", ""),
         with("handshake, bytes at once", "").early(),
         case("no Upgrade", &[]),
-        upgrades("no Connection", "Upgrade: websocket\r\n"),
-        upgrades(
-            "Connection without upgrade",
-            "Connection: keep-alive\r\nUpgrade: websocket\r\n",
-        ),
-        upgrades("Connection of Upgrade alone", "Connection: Upgrade\r\n"),
-        upgrades(
-            "close, upgrade",
-            "Connection: close, Upgrade\r\nUpgrade: websocket\r\n",
-        ),
-        upgrades(
-            "Connection on two lines",
-            "Connection: x\r\nConnection: upgrade\r\nUpgrade: websocket\r\n",
-        ),
-        upgrades(
-            "Connection: upgrades",
-            "Connection: upgrades\r\nUpgrade: websocket\r\n",
-        ),
-        upgrades(
-            "Connection: \"upgrade\"",
-            "Connection: \"upgrade\"\r\nUpgrade: websocket\r\n",
-        ),
-        upgrades("lists", lists),
-        upgrades(
-            "two Upgrade",
-            "Connection: Upgrade\r\nUpgrade: x\r\nUpgrade: websocket\r\n",
-        ),
-        upgrades(
-            "the same Upgrade twice",
-            "Connection: Upgrade\r\nUpgrade: websocket\r\nUpgrade: websocket\r\n",
-        ),
-        upgrades(
-            "upper case",
-            "CONNECTION: UPGRADE\r\nUPGRADE: WEBSOCKET\r\n",
-        ),
-        upgrades(
-            "websocket/13",
-            "Connection: Upgrade\r\nUpgrade: websocket/13\r\n",
-        ),
-        upgrades(
-            "web socket",
-            "Connection: Upgrade\r\nUpgrade: web socket\r\n",
-        ),
-        upgrades("an empty Upgrade", "Connection: Upgrade\r\nUpgrade:\r\n"),
-        upgrades(
-            "h2c",
-            "Connection: Upgrade, HTTP2-Settings\r\nHTTP2-Settings: AAMAAABkAAQAAP__\r\nUpgrade: h2c\r\n",
-        ),
-        upgrades(
-            "another protocol",
-            "Connection: Upgrade\r\nUpgrade: chat\r\n",
-        ),
-        upgrades("TLS/1.0", "Connection: Upgrade\r\nUpgrade: TLS/1.0\r\n"),
         with("HTTP/1.0", "").old(),
         with("HTTP/1.0, bytes at once", "").old().early(),
         with("POST", "Content-Length: 0\r\n").method("POST"),
@@ -223,7 +230,8 @@ fn of_requests() -> Vec<Case> {
             "Connection: Sec-WebSocket-Key\r\n",
         ),
         with("Keep-Alive", "Keep-Alive: timeout=5\r\n"),
-    ]
+    ];
+    upgrades.chain(others).collect()
 }
 
 /// 101 with `fields` behind `Connection`.
@@ -233,117 +241,122 @@ macro_rules! switched {
     };
 }
 
-fn of_replies() -> Vec<Case> {
-    let case = Case::of_reply;
-    let plain = |about, reply| Case {
+/// Replies to a good handshake.
+const REPLIES: &[(&str, &str)] = &[
+    ("101 without fields", switched!("")),
+    (
+        "101 to another protocol",
+        switched!(
+            "Connection: Upgrade\r\nUpgrade: chat\r\nSec-WebSocket-Accept: s3pPLMBiTxaQ9kYGzzhZRbK+xOo=\r\n"
+        ),
+    ),
+    (
+        "101 without Connection",
+        switched!("Upgrade: websocket\r\nSec-WebSocket-Accept: s3pPLMBiTxaQ9kYGzzhZRbK+xOo=\r\n"),
+    ),
+    (
+        "101 with Content-Length",
+        switched!(
+            "Connection: Upgrade\r\nUpgrade: websocket\r\nContent-Length: 5\r\n\
+                 Sec-WebSocket-Accept: s3pPLMBiTxaQ9kYGzzhZRbK+xOo=\r\n"
+        ),
+    ),
+    (
+        "101 with chunks",
+        switched!(
+            "Connection: Upgrade\r\nUpgrade: websocket\r\nTransfer-Encoding: chunked\r\n\
+                 Sec-WebSocket-Accept: s3pPLMBiTxaQ9kYGzzhZRbK+xOo=\r\n"
+        ),
+    ),
+    (
+        "101 without Accept",
+        switched!("Connection: Upgrade\r\nUpgrade: websocket\r\n"),
+    ),
+    (
+        "101 with a wrong Accept",
+        switched!(
+            "Connection: Upgrade\r\nUpgrade: websocket\r\n\
+                 Sec-WebSocket-Accept: AAAAAAAAAAAAAAAAAAAAAAAAAAA=\r\n"
+        ),
+    ),
+    (
+        "101 with two Accept",
+        switched!(
+            "Connection: Upgrade\r\nUpgrade: websocket\r\n\
+                 Sec-WebSocket-Accept: s3pPLMBiTxaQ9kYGzzhZRbK+xOo=\r\n\
+                 Sec-WebSocket-Accept: AAAAAAAAAAAAAAAAAAAAAAAAAAA=\r\n"
+        ),
+    ),
+    (
+        "400",
+        "HTTP/1.1 400 Bad Request\r\nContent-Length: 0\r\n\r\n",
+    ),
+    (
+        "403 without a length",
+        "HTTP/1.1 403 Forbidden\r\nConnection: close\r\n\r\n",
+    ),
+    (
+        "204",
+        "HTTP/1.1 204 No Content\r\nConnection: Upgrade\r\nUpgrade: websocket\r\n\r\n",
+    ),
+    ("304", "HTTP/1.1 304 Not Modified\r\n\r\n"),
+    (
+        "100, then 200",
+        "HTTP/1.1 100 Continue\r\n\r\nHTTP/1.1 200 OK\r\nContent-Length: 0\r\n\r\n",
+    ),
+    (
+        "103, then 200",
+        "HTTP/1.1 103 Early Hints\r\n\r\nHTTP/1.1 200 OK\r\nContent-Length: 0\r\n\r\n",
+    ),
+    (
+        "HTTP/1.0 101",
+        "HTTP/1.0 101 Switching Protocols\r\nConnection: Upgrade\r\nUpgrade: websocket\r\n\r\n",
+    ),
+];
+
+fn of_replies() -> Vec<HandshakeCase> {
+    let case = HandshakeCase::of_reply;
+    let plain = |about, reply| HandshakeCase {
         reply,
-        ..Case::of_request(about, &[])
+        ..HandshakeCase::of_request(about, &[])
     };
     let reply = "HTTP/1.1 426 Upgrade Required\r\nConnection: Upgrade\r\nUpgrade: websocket\r\n\
                  Sec-WebSocket-Version: 13\r\nContent-Length: 2\r\n\r\nno";
     let accepted = "HTTP/1.1 200 OK\r\nConnection: Upgrade\r\nUpgrade: websocket\r\n\
                     Sec-WebSocket-Accept: s3pPLMBiTxaQ9kYGzzhZRbK+xOo=\r\nContent-Length: 2\r\n\r\nok";
-    vec![
+    let others = [
         plain("101 that was not requested", SWITCHED).always(),
         plain("101 that was not requested, bytes at once", SWITCHED)
             .always()
             .early(),
-        Case::of_request(
+        HandshakeCase::of_request(
             "101 for a refused request",
             &["Upgrade: websocket\r\n", KEY, VERSION],
         )
         .always(),
-        Case::of_request(
+        HandshakeCase::of_request(
             "101 for version 777",
             &[UPGRADE, KEY, "Sec-WebSocket-Version: 777\r\n"],
         )
         .always(),
-        Case::of_request("101 for h2c", &["Connection: Upgrade\r\nUpgrade: h2c\r\n"]).always(),
-        case("101 without fields", switched!("")),
-        case(
-            "101 to another protocol",
-            switched!(
-                "Connection: Upgrade\r\nUpgrade: chat\r\nSec-WebSocket-Accept: s3pPLMBiTxaQ9kYGzzhZRbK+xOo=\r\n"
-            ),
-        ),
-        case(
-            "101 without Connection",
-            switched!(
-                "Upgrade: websocket\r\nSec-WebSocket-Accept: s3pPLMBiTxaQ9kYGzzhZRbK+xOo=\r\n"
-            ),
-        ),
-        case(
-            "101 with Content-Length",
-            switched!(
-                "Connection: Upgrade\r\nUpgrade: websocket\r\nContent-Length: 5\r\n\
-                 Sec-WebSocket-Accept: s3pPLMBiTxaQ9kYGzzhZRbK+xOo=\r\n"
-            ),
-        ),
-        case(
-            "101 with chunks",
-            switched!(
-                "Connection: Upgrade\r\nUpgrade: websocket\r\nTransfer-Encoding: chunked\r\n\
-                 Sec-WebSocket-Accept: s3pPLMBiTxaQ9kYGzzhZRbK+xOo=\r\n"
-            ),
-        ),
-        case(
-            "101 without Accept",
-            switched!("Connection: Upgrade\r\nUpgrade: websocket\r\n"),
-        ),
-        case(
-            "101 with a wrong Accept",
-            switched!(
-                "Connection: Upgrade\r\nUpgrade: websocket\r\n\
-                 Sec-WebSocket-Accept: AAAAAAAAAAAAAAAAAAAAAAAAAAA=\r\n"
-            ),
-        ),
-        case(
-            "101 with two Accept",
-            switched!(
-                "Connection: Upgrade\r\nUpgrade: websocket\r\n\
-                 Sec-WebSocket-Accept: s3pPLMBiTxaQ9kYGzzhZRbK+xOo=\r\n\
-                 Sec-WebSocket-Accept: AAAAAAAAAAAAAAAAAAAAAAAAAAA=\r\n"
-            ),
-        ),
+        HandshakeCase::of_request("101 for h2c", &["Connection: Upgrade\r\nUpgrade: h2c\r\n"])
+            .always(),
         case("426", reply),
         case("426, bytes at once", reply).early(),
         case("200 with the fields of 101", accepted),
         case("200 with the fields of 101, bytes at once", accepted).early(),
-        case(
-            "400",
-            "HTTP/1.1 400 Bad Request\r\nContent-Length: 0\r\n\r\n",
-        ),
-        case(
-            "403 without a length",
-            "HTTP/1.1 403 Forbidden\r\nConnection: close\r\n\r\n",
-        ),
-        case(
-            "204",
-            "HTTP/1.1 204 No Content\r\nConnection: Upgrade\r\nUpgrade: websocket\r\n\r\n",
-        ),
-        case("304", "HTTP/1.1 304 Not Modified\r\n\r\n"),
-        case(
-            "100, then 200",
-            "HTTP/1.1 100 Continue\r\n\r\nHTTP/1.1 200 OK\r\nContent-Length: 0\r\n\r\n",
-        ),
-        case(
-            "103, then 200",
-            "HTTP/1.1 103 Early Hints\r\n\r\nHTTP/1.1 200 OK\r\nContent-Length: 0\r\n\r\n",
-        ),
-        case(
-            "HTTP/1.0 101",
-            "HTTP/1.0 101 Switching Protocols\r\nConnection: Upgrade\r\nUpgrade: websocket\r\n\r\n",
-        ),
-    ]
+    ];
+    let replies = REPLIES.iter().map(|(about, reply)| case(about, reply));
+    replies.chain(others).collect()
 }
 
 /// Sends every case through every program.
-pub(super) fn observe(programs: &Programs<'_>) -> Outcome<Vec<Comparison>> {
+pub(super) fn observe(programs: &ComparedPrograms<'_>) -> Outcome<Vec<ComparedCase>> {
     let mut cases = of_requests();
     cases.extend(of_replies());
     each(&cases, |number, case| {
         let read = |name, address| read(programs, case, number, name, address);
-        Ok(Comparison {
+        Ok(ComparedCase {
             about: case.about.to_owned(),
             ours: read("posthaste", programs.gateway.upgrade)?,
             others: vec![
@@ -355,17 +368,17 @@ pub(super) fn observe(programs: &Programs<'_>) -> Outcome<Vec<Comparison>> {
 }
 
 fn read(
-    programs: &Programs<'_>,
-    case: &Case,
+    programs: &ComparedPrograms<'_>,
+    case: &HandshakeCase,
     number: usize,
     name: &str,
     address: SocketAddr,
-) -> Outcome<Reading> {
+) -> Outcome<CaseReading> {
     let (path, behind) = (
         format!("/upgrade/{name}/{number}"),
         format!("/behind/{name}/{number}"),
     );
-    let reply = Reply {
+    let reply = OriginReply {
         text: case.reply,
         always: case.always,
     };
