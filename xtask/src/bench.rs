@@ -27,6 +27,7 @@ mod reply;
 mod result;
 mod schedule;
 mod simulate;
+mod streams;
 mod tails;
 mod visible;
 mod witness;

@@ -5,7 +5,8 @@
 use crate::bench::result::Figure;
 use crate::bench::{
     Bench, admission, changes, charges, compare, cost, durability, emulator, find, gate, grpc,
-    lookups, marking, oracle, past_limit, proxies, reply, schedule, simulate, tails, visible,
+    lookups, marking, oracle, past_limit, proxies, reply, schedule, simulate, streams, tails,
+    visible,
 };
 use crate::error::Outcome;
 
@@ -47,6 +48,11 @@ pub(super) const AREAS: &[Area] = &[
                 name: "cpu",
                 about: "the generator's CPU time per request against wrk's",
                 run: cost::cpu,
+            },
+            Benchmark {
+                name: "http2",
+                about: "the generator's CPU time per request over HTTP/2 against h2load's",
+                run: streams::cpu,
             },
             Benchmark {
                 name: "memory",
