@@ -388,6 +388,14 @@ fn buying_in_words(buying: &Buying) -> String {
     format!("offers of {}{words}", buying.broker)
 }
 
+/// Describes the connections, and their streams if they have several.
+fn connections_in_words(plan: &PlanDescription) -> String {
+    match &plan.multiplexing {
+        None => format!("{} connections", plan.connection),
+        Some(multiplexing) => format!("{}: {multiplexing}", plan.protocol),
+    }
+}
+
 /// Describes the client after the kind of connections, if it retries, decodes or chooses by price.
 fn client_in_words(plan: &PlanDescription) -> String {
     let retries = plan.retries.iter();

@@ -10,9 +10,10 @@ use posthaste_stats::{
 
 use super::numbers::millis;
 use super::{
-    AttemptsReport, PlanDescription, PortionReport, Report, client_in_words, occurred, reading,
-    thousands,
+    AttemptsReport, PlanDescription, PortionReport, Report, client_in_words, connections_in_words,
+    occurred, reading, streams, thousands,
 };
+use crate::multiplexed::StreamReport;
 use crate::outcome::Outcome;
 use crate::results::Run;
 use crate::tally::Phases;
@@ -22,9 +23,9 @@ pub fn page(report: &Report, run: &Run) -> String {
     let mut page = Page {
         title: format!("Load of {}", report.plan.target),
         lead: format!(
-            "{}, {} connections{}.",
+            "{}, {}{}.",
             report.plan.pace,
-            report.plan.connection,
+            connections_in_words(&report.plan),
             client_in_words(&report.plan)
         ),
         opening: opening(report),
@@ -50,10 +51,12 @@ pub fn page(report: &Report, run: &Run) -> String {
 fn sections(report: &Report, run: &Run) -> Vec<Section> {
     let attempts = report.attempts.as_ref();
     let attempts = attempts.map(|attempts| attempt_section(report, attempts));
+    let streams = report.streams.as_ref().and_then(stream_section);
     let others = [times(report, run), course(report, run)];
     [outcomes(report)]
         .into_iter()
         .chain(attempts)
+        .chain(streams)
         .chain(others)
         .collect()
 }
@@ -166,6 +169,22 @@ fn outcomes(report: &Report) -> Section {
     }
 }
 
+/// Streams of HTTP/2, if there is something to say about them.
+fn stream_section(streams: &StreamReport) -> Option<Section> {
+    let facts = streams::facts(streams);
+    if facts.is_empty() {
+        return None;
+    }
+    let mut table = Table::new(["streams of HTTP/2", "warm-up included"]);
+    for (name, fact) in facts {
+        table.rows.push(vec![Cell::text(name), Cell::text(fact)]);
+    }
+    Some(Section {
+        blocks: vec![Block::Table(table)],
+        ..Section::new("Streams")
+    })
+}
+
 /// Attempts by outcome, and requests by number of attempts.
 fn attempt_section(report: &Report, attempts: &AttemptsReport) -> Section {
     let mut by_outcome = Table::new(["outcome of an attempt", "attempts", "share"]);
@@ -218,10 +237,10 @@ fn parameters(plan: &PlanDescription) -> Vec<String> {
     } = plan;
     vec![
         format!(
-            "{}: {}, {} connections{}.",
+            "{}: {}, {}{}.",
             short(&plan.target),
             plan.pace,
-            plan.connection,
+            connections_in_words(plan),
             short(&client_in_words(plan))
         ),
         format!(

@@ -5,7 +5,9 @@ use std::fmt::Write as _;
 use posthaste_stats::{CensoredSummary, Statistic, StatisticReading, Summary};
 
 use super::numbers::{millis, thousands};
-use super::{Bin, PortionReport, Report, client_in_words, occurred, reading, streams};
+use super::{
+    Bin, PortionReport, Report, client_in_words, connections_in_words, occurred, reading, streams,
+};
 use crate::outcome::{Outcome, Outcomes};
 use crate::tally::Phases;
 
@@ -40,11 +42,7 @@ fn write(report: &Report, out: &mut String) -> std::fmt::Result {
     }
     writeln!(out, "{}", report.plan.target)?;
     let plan = &report.plan;
-    let connections = match &plan.multiplexing {
-        None => format!("{} connections", plan.connection),
-        Some(multiplexing) => format!("{}: {multiplexing}", plan.protocol),
-    };
-    let client = client_in_words(plan);
+    let (connections, client) = (connections_in_words(plan), client_in_words(plan));
     writeln!(out, "{}, {connections}{client}", plan.pace)?;
     if report.stopped {
         stopped(report, out)?;
@@ -52,8 +50,8 @@ fn write(report: &Report, out: &mut String) -> std::fmt::Result {
     rates(report, out)?;
     outcomes(report, out)?;
     attempts(report, out)?;
-    if let Some(streams) = &report.streams {
-        streams::lines(streams, out)?;
+    for (name, fact) in report.streams.iter().flat_map(streams::facts) {
+        writeln!(out, "{name:<10} {fact}")?;
     }
     clients(report, out)?;
     writeln!(out)?;

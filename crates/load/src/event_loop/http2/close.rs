@@ -100,19 +100,20 @@ impl EventLoop<'_> {
         }
     }
 
-    /// Removes a connection whose exchanges have ended. If the server never sent its SETTINGS, the waiting requests end
-    /// like those on the connection.
+    /// Removes a connection whose exchanges have ended. If it never had a stream, the waiting requests end like those on
+    /// the connection: another one would fare no better.
     fn discard(&mut self, slot: u32, outcome: Outcome, reason: &str) {
         let http2 = self.connections[slot as usize].http2.as_ref();
         let http2 = http2.expect("the connection uses HTTP/2");
         let (queue, is_confirmed) = (http2.queue, http2.is_confirmed);
+        let was_used = is_confirmed && http2.client.counters().opened > 0;
         self.tally.http2.add(http2.client.counters());
         self.leave_queue(slot, queue);
         self.abort(slot);
         let Some(others) = self.streams.queues.get(queue) else {
             return;
         };
-        if !is_confirmed && others.connections.is_empty() && others.opening.is_none() {
+        if !was_used && others.connections.is_empty() && others.opening.is_none() {
             self.fail_waiting(queue, outcome, reason);
         } else {
             self.fill(queue);

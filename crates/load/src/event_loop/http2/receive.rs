@@ -8,6 +8,7 @@ use rustix::io::Errno;
 use super::super::EventLoop;
 use crate::connection::TURN;
 use crate::exchange::Exchanges;
+use crate::outcome::Outcome;
 
 /// Writes replies to their exchanges, and collects the ends of streams.
 struct ReplyWriter<'w> {
@@ -115,8 +116,13 @@ impl EventLoop<'_> {
         let http2 = self.connections[slot as usize].http2.as_ref();
         let http2 = http2.expect("the connection uses HTTP/2");
         let (queue, is_usable) = (http2.queue, http2.client.is_usable());
+        let was_used = http2.client.counters().opened > 0;
         if !is_usable {
             self.leave_queue(slot, queue);
+        }
+        if !is_usable && !was_used {
+            // Another connection would fare no better.
+            self.fail_waiting(queue, Outcome::Rejected, "GOAWAY before the first stream");
         }
         self.fill(queue);
         self.close_if_unused(slot);

@@ -1,16 +1,17 @@
 //! Servers that break the rules of HTTP/2: each request has its outcome.
 
+use std::io::Write as _;
 use std::time::Duration;
 
-use posthaste_load::{Multiplexing, Outcome, Run};
+use posthaste_load::{Multiplexing, Outcome, Protocol, Run};
 use posthaste_units::Span;
 
 use super::plan;
 use super::server::{
-    DATA, END_HEADERS, END_STREAM, HEADERS, PING, SETTINGS, STATUS_200, ServerAct, StreamServer,
-    WINDOW_UPDATE, frame, goaway, reply, reset,
+    DATA, END_HEADERS, END_STREAM, HEADERS, MAX_CONCURRENT_STREAMS, PING, SETTINGS, STATUS_200,
+    ServerAct, StreamServer, WINDOW_UPDATE, frame, goaway, reply, reset, setting,
 };
-use crate::server::carried_out;
+use crate::server::{carried_out, serve};
 
 /// Runs 30 requests against a server that answers each 10th request with `bytes`, and the others after 100 ms.
 fn run_against(bytes: impl Fn(u32) -> Vec<u8> + Send + Sync + Clone + 'static) -> Run {
@@ -112,6 +113,29 @@ fn resets_are_counted_by_code() {
     assert_eq!(run.outcomes[Outcome::Reset], 20, "{:?}", counts(&run));
     let codes: Vec<_> = run.http2.resets_received.iter().collect();
     assert_eq!(codes, [("ENHANCE_YOUR_CALM", 20)]);
+}
+
+#[test]
+fn a_server_that_leaves_at_once_gets_no_flood_of_connections() {
+    let cases = [
+        (goaway(0, 0), Outcome::Rejected),
+        (Vec::new(), Outcome::Reset),
+    ];
+    for (bytes, expected) in cases {
+        // No stream may be open, and the connection ends at once.
+        let limit = setting(MAX_CONCURRENT_STREAMS, 0);
+        let address = serve(move |mut socket| {
+            let _ = socket.write_all(&[frame(SETTINGS, 0, 0, &limit), bytes.clone()].concat());
+        });
+        let mut plan = crate::server::plan(address, 100.0, 200);
+        plan.protocol = Protocol::Http2(Multiplexing::default());
+        plan.timeout = Span::from_secs(20);
+        let run = carried_out(&plan);
+        assert!(run.connections <= 40, "{} connections", run.connections);
+        let lost = [Outcome::Rejected, Outcome::Reset].map(|one| run.outcomes[one]);
+        assert_eq!(lost.iter().sum::<u64>(), 20, "{:?}", counts(&run));
+        assert!(run.outcomes[expected] > 0, "{:?}", counts(&run));
+    }
 }
 
 #[test]
