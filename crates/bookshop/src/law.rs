@@ -213,7 +213,8 @@ impl LawServer {
     }
 }
 
-fn now() -> u64 {
+/// CLOCK_MONOTONIC in ns.
+pub(crate) fn now() -> u64 {
     let time = clock_gettime(ClockId::Monotonic);
     time.tv_sec as u64 * 1_000_000_000 + time.tv_nsec as u64
 }

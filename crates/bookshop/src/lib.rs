@@ -1,18 +1,22 @@
-//! The reference service: books by ISBN as SOAP, HTML and JSON, with a configurable capacity.
+//! The reference service: books by ISBN as SOAP, HTML, JSON and gRPC, and event streams, with a configurable capacity.
 //!
 //! It implements the service of the overload and mobile papers in one process. It has no database, so that only the
 //! form of the answer differs. [`start`] runs it. Two shops in a process share nothing. Load generation and measurement
 //! are in other crates.
 
+mod body;
 mod catalogue;
 mod compress;
 mod content;
+mod events;
 mod home;
 mod isbn;
 mod json;
 mod law;
 mod metrics;
+mod pace;
 mod page;
+mod rpc;
 mod selection;
 mod shop;
 mod soap;
@@ -21,17 +25,19 @@ mod words;
 
 use std::net::SocketAddr;
 use std::path::PathBuf;
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 
 use posthaste_serve::{Certificate, HttpServer, ServerTls, Timeouts};
 use posthaste_units::Seed;
 use thiserror::Error;
 
 pub use catalogue::{Book, Catalogue, LookupError, Review, Size};
+pub use events::{EventLaw, EventLawError, GapLaw};
 pub use isbn::{IsbnError, normalise};
 pub use law::{LawError, ServiceLaw};
-pub use metrics::{ReplyForm, ShopMetrics};
+pub use metrics::{ReplyForm, ShopMetrics, StreamEnd};
 pub use posthaste_serve::RunningServer as Running;
+pub use rpc::schema;
 pub use soap::NAMESPACE;
 
 /// Settings of a shop.
@@ -151,6 +157,8 @@ pub fn start(config: BookshopConfig) -> Result<Running, BookshopError> {
         catalogue: Catalogue::new(config.books, config.seed),
         service: soap::service(),
         metrics: ShopMetrics::default(),
+        reflection: OnceLock::new(),
+        message_wait: config.timeouts.body.into(),
         counters: server.counters.clone(),
         address,
         scheme: if config.tls.is_some() {

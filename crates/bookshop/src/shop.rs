@@ -1,44 +1,55 @@
 //! Handling of requests: the routes, and error replies in each form.
 
 use std::borrow::Cow;
+use std::cell::Cell;
 use std::net::SocketAddr;
 use std::rc::Rc;
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
+use std::time::Duration;
 
 use bytes::Bytes;
 use http_body_util::Full;
 use hyper::header::{self, HeaderValue};
 use hyper::http::request::Parts;
-use hyper::{Method, Request, Response, StatusCode};
+use hyper::{Method, Request, Response, StatusCode, Version as HttpVersion};
+use posthaste_grpc::SchemaError;
+use posthaste_grpc::reflection::ReflectionServer;
 use posthaste_serve::{
     BodyError, ConnectionCounters, Handler, Incoming, Peer, Slowness, read_body,
 };
 use posthaste_soap::wsdl::Service;
 use posthaste_soap::{Limits, Refusal, Version, http, xml};
+use tokio::sync::Mutex;
 
+use crate::body::ShopBody;
 use crate::catalogue::{Catalogue, LookupError, Size};
 use crate::compress::{Gzip, accepts_gzip};
 use crate::law::LawServer;
 use crate::metrics::{ReplyForm, ShopMetrics};
+use crate::pace::Pacer;
 use crate::selection::select;
-use crate::{home, json, page, soap};
+use crate::{events, home, json, page, rpc, soap};
 
-/// Maximum size of a request's body. An envelope with an ISBN needs half a kilobyte.
-const MAX_BODY: usize = 256 << 10;
+/// Maximum size of a request's body, and of a message of gRPC. An envelope with an ISBN needs half a kilobyte.
+pub(crate) const MAX_BODY: usize = 256 << 10;
 
 /// Minimum size of a reply for compression. Shorter ones hardly shrink.
 const MIN_COMPRESSED: usize = 512;
 
-const TEXT: &str = "text/plain; charset=utf-8";
+pub(crate) const TEXT: &str = "text/plain; charset=utf-8";
 const HTML: &str = "text/html; charset=utf-8";
-const JSON: &str = "application/json";
-const PROBLEM: &str = "application/problem+json";
+pub(crate) const JSON: &str = "application/json";
+pub(crate) const PROBLEM: &str = "application/problem+json";
 
 /// State shared by the threads of one shop.
 pub(crate) struct Shared {
     pub(crate) catalogue: Catalogue,
     pub(crate) service: Service,
     pub(crate) metrics: ShopMetrics,
+    /// Made when reflection is first asked.
+    pub(crate) reflection: OnceLock<Result<ReflectionServer, SchemaError>>,
+    /// Maximum wait for a message of gRPC.
+    pub(crate) message_wait: Duration,
     pub(crate) counters: Arc<ConnectionCounters>,
     pub(crate) address: SocketAddr,
     pub(crate) scheme: &'static str,
@@ -48,8 +59,11 @@ pub(crate) struct Shared {
 pub(crate) struct ShopHandler {
     shared: Arc<Shared>,
     law: Option<LawServer>,
+    /// The turn of the law's server, for the streams of HTTP/2.
+    turn: Mutex<()>,
     slowness: Option<Slowness>,
     gzip: Option<Gzip>,
+    pub(crate) pacer: Pacer,
 }
 
 /// A reply before its conversion to HTTP.
@@ -71,7 +85,9 @@ impl ShopHandler {
         Self {
             shared,
             law,
+            turn: Mutex::new(()),
             slowness,
+            pacer: Pacer::default(),
             gzip: compression.map(Gzip::new),
         }
     }
@@ -186,6 +202,7 @@ impl ShopHandler {
                 }
                 ok("text/csv; charset=utf-8", list)
             }
+            "/bookshop.proto" => ok(TEXT, rpc::BOOKSHOP_PROTO.1.to_owned()),
             "/healthz" => ok(TEXT, "ok\n".to_owned()),
             "/metrics" => {
                 let text = shared.metrics.text(&shared.counters.snapshot());
@@ -343,16 +360,57 @@ impl ShopHandler {
         good.then(|| format!("{}://{host}", self.shared.scheme))
     }
 
-    fn finish(&self, reply: ShopReply, parts: &Parts, peer: &Peer) -> Response<Full<Bytes>> {
+    pub(crate) fn catalogue(&self) -> &Catalogue {
+        &self.shared.catalogue
+    }
+
+    pub(crate) fn metrics(&self) -> &ShopMetrics {
+        &self.shared.metrics
+    }
+
+    pub(crate) fn reflection(&self) -> &OnceLock<Result<ReflectionServer, SchemaError>> {
+        &self.shared.reflection
+    }
+
+    pub(crate) fn message_wait(&self) -> Duration {
+        self.shared.message_wait
+    }
+
+    /// Charges the CPU time since the last call on a slower machine.
+    pub(crate) fn pay(&self) {
+        if let Some(slowness) = &self.slowness {
+            slowness.pay();
+        }
+    }
+
+    /// Waits for the departure of a request under a law. Returns the busy share as the value of a field.
+    pub(crate) async fn serve_law(&self, parts: &Parts, peer: &Peer) -> Option<HeaderValue> {
+        let law = self.law.as_ref()?;
+        let busy = match parts.version {
+            HttpVersion::HTTP_2 => {
+                // In order, and each reply is written before the next service: the streams of a connection share its
+                // socket. They wait in its queue, so that none arrives after a reply of another.
+                let _turn = self.turn.lock().await;
+                tokio::task::yield_now().await;
+                law.serve(&Cell::new(0))
+            }
+            _ => law.serve(&peer.note),
+        };
+        // Digits and a point are always valid.
+        HeaderValue::from_str(&format!("{busy:.2}")).ok()
+    }
+
+    fn finish(
+        &self,
+        reply: ShopReply,
+        parts: &Parts,
+        busy: Option<HeaderValue>,
+    ) -> Response<ShopBody> {
         self.shared.metrics.count(reply.form, reply.status.as_u16());
-        let mut response = Response::new(Full::default());
+        let mut response = Response::new(ShopBody::Whole(Full::default()));
         *response.status_mut() = reply.status;
         let fields = response.headers_mut();
-        if let (Some(law), false) = (&self.law, is_monitoring(parts.uri.path())) {
-            let busy = format!("{:.2}", law.serve(&peer.note));
-            // Digits and a point are always valid.
-            fields.extend(HeaderValue::from_str(&busy).map(|share| (BUSY, share)));
-        }
+        fields.extend(busy.map(|share| (BUSY, share)));
         fields.insert(header::CONTENT_TYPE, HeaderValue::from_static(reply.kind));
         if let Some(allow) = reply.allow {
             fields.insert(header::ALLOW, HeaderValue::from_static(allow));
@@ -373,13 +431,30 @@ impl ShopHandler {
         if compressed.is_some() {
             fields.insert(header::CONTENT_ENCODING, HeaderValue::from_static("gzip"));
         }
-        *response.body_mut() = Full::new(Bytes::from(
+        *response.body_mut() = ShopBody::Whole(Full::new(Bytes::from(
             compressed.unwrap_or_else(|| reply.body.into_bytes()),
-        ));
-        if let Some(slowness) = &self.slowness {
-            slowness.pay();
-        }
+        )));
+        self.pay();
         response
+    }
+
+    /// Answers a request of an event stream, which costs one service time before its head.
+    async fn events(
+        self: &Rc<Self>,
+        form: ReplyForm,
+        parts: &Parts,
+        body: Incoming,
+        peer: &Peer,
+    ) -> Response<ShopBody> {
+        let mut reply = match form {
+            ReplyForm::Chat => events::chat(self, parts, body, peer).await,
+            _ => events::orders(self, parts),
+        };
+        self.shared.metrics.count(form, reply.status().as_u16());
+        let busy = self.serve_law(parts, peer).await;
+        reply.headers_mut().extend(busy.map(|share| (BUSY, share)));
+        self.pay();
+        reply
     }
 }
 
@@ -389,12 +464,14 @@ fn is_monitoring(path: &str) -> bool {
 }
 
 /// Busy share of the law's server, for the gateway or proxy that protects it.
-const BUSY: header::HeaderName = header::HeaderName::from_static("x-busy");
+pub(crate) const BUSY: header::HeaderName = header::HeaderName::from_static("x-busy");
+
+const CHAT: &str = "/v1/chat/completions";
 
 const SOAP_ACTION: header::HeaderName = header::HeaderName::from_static("soapaction");
 
 impl Handler for ShopHandler {
-    type Body = Full<Bytes>;
+    type Body = ShopBody;
 
     async fn handle(
         self: Rc<Self>,
@@ -402,8 +479,20 @@ impl Handler for ShopHandler {
         peer: Rc<Peer>,
     ) -> Response<Self::Body> {
         let (parts, body) = request.into_parts();
+        if rpc::is_call(&parts) {
+            return rpc::answer(&self, &parts, body, &peer).await;
+        }
+        match parts.uri.path() {
+            "/orders" => return self.events(ReplyForm::Orders, &parts, body, &peer).await,
+            CHAT => return self.events(ReplyForm::Chat, &parts, body, &peer).await,
+            _ => {}
+        }
         let reply = self.answer(&parts, body, &peer).await;
-        self.finish(reply, &parts, &peer)
+        let busy = match is_monitoring(parts.uri.path()) {
+            true => None,
+            false => self.serve_law(&parts, &peer).await,
+        };
+        self.finish(reply, &parts, busy)
     }
 }
 
@@ -444,6 +533,15 @@ fn describe(error: &LookupError) -> (StatusCode, &'static str, &'static str) {
         LookupError::Invalid { .. } => (StatusCode::BAD_REQUEST, "Not an ISBN", "invalid-isbn"),
         LookupError::Unknown(_) => (StatusCode::NOT_FOUND, "No such book", "unknown-isbn"),
     }
+}
+
+/// A reply in plain text.
+pub(crate) fn plain(status: StatusCode, words: String) -> Response<ShopBody> {
+    let mut reply = Response::new(ShopBody::Whole(Full::new(Bytes::from(words))));
+    *reply.status_mut() = status;
+    let kind = HeaderValue::from_static(TEXT);
+    reply.headers_mut().insert(header::CONTENT_TYPE, kind);
+    reply
 }
 
 fn bad_host() -> ShopReply {

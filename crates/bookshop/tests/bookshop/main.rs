@@ -1,8 +1,11 @@
 //! The shop from outside: sizes, forms, hostile clients, service laws.
 
+mod events;
 mod forms;
 mod hostile;
+mod http2;
 mod laws;
+mod rpc;
 mod sizes;
 
 use std::io::{Read, Write};
