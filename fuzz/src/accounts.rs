@@ -1,7 +1,7 @@
 //! Requests and replies about accounts: what is read is written so that it reads back, and memory is in proportion.
 
 use posthaste_broker_client::accounts::{
-    AccountChange, ChargeRecord, NewAccount, ChargeReport, ReportReply, fault_of_account_name,
+    AccountChange, ChargeRecord, ChargeReport, NewAccount, ReportReply, fault_of_account_name,
 };
 use serde::Serialize;
 use serde::de::DeserializeOwned;
@@ -24,7 +24,10 @@ pub fn accounts(bytes: &[u8]) {
         && fault_of_account_name(&account.name).is_none()
     {
         let name = &account.name;
-        assert!(name.len() <= 64 && name.parse::<std::net::IpAddr>().is_err(), "{name}");
+        assert!(
+            name.len() <= 64 && name.parse::<std::net::IpAddr>().is_err(),
+            "{name}"
+        );
         assert!(!name.contains([',', '"', ' ', '\n', '/', ':']), "{name}");
     }
 }

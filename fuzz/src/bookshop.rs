@@ -23,7 +23,7 @@ const SENT: usize = 64 << 10;
 const PATIENCE: Duration = Duration::from_secs(8);
 
 /// Every status the shop or hyper may answer with.
-const ALLOWED: &[u16] = &[200, 400, 404, 405, 413, 414, 415, 417, 431, 500, 501];
+const ALLOWED: &[u16] = &[200, 400, 404, 405, 413, 414, 415, 417, 431, 500, 501, 505];
 
 /// How a client begins that speaks HTTP/2 (RFC 9113, section 3.4).
 const PREFACE: &[u8] = b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n";

@@ -21,7 +21,10 @@ pub fn certificate_names(bytes: &[u8]) {
         let host = name.strip_prefix("*.").unwrap_or(name);
         let in_name = |byte: u8| byte.is_ascii_alphanumeric() || b"-_.".contains(&byte);
         assert!(host.bytes().all(in_name), "{name}");
-        assert!(host.split('.').all(|label| (1..=63).contains(&label.len())), "{name}");
+        assert!(
+            host.split('.').all(|label| (1..=63).contains(&label.len())),
+            "{name}"
+        );
     }
     assert_eq!(names(bytes).as_ref(), Ok(&found));
 }

@@ -9,7 +9,10 @@ pub fn grpc_timeout(bytes: &[u8]) {
     let timeout = within("grpc_timeout", bytes.len(), 0, 0, || parse(bytes));
     let Some(timeout) = timeout else {
         // What is in that form is understood.
-        let digits = bytes.iter().take_while(|byte| byte.is_ascii_digit()).count();
+        let digits = bytes
+            .iter()
+            .take_while(|byte| byte.is_ascii_digit())
+            .count();
         let is_form = (1..=8).contains(&digits)
             && bytes.len() == digits + 1
             && b"HMSmun".contains(&bytes[digits]);

@@ -18,6 +18,7 @@ mod endpoint;
 mod envelope;
 mod forwarded;
 mod frames;
+mod grpc_frames;
 mod grpc_timeout;
 mod http2_frames;
 mod http_reply;
@@ -56,6 +57,7 @@ pub use endpoint::endpoint;
 pub use envelope::envelope;
 pub use forwarded::forwarded_fields as forwarded;
 pub use frames::frames;
+pub use grpc_frames::grpc_frames;
 pub use grpc_timeout::grpc_timeout;
 pub use http_reply::http_reply;
 pub use http2_frames::http2_frames;
@@ -114,6 +116,7 @@ pub const TARGETS: &[(&str, Property)] = &[
     ("capture", capture),
     ("record", record),
     ("grpc_timeout", grpc_timeout),
+    ("grpc_frames", grpc_frames),
     ("resolv_conf", resolv_conf),
     ("bookshop", bookshop),
 ];

@@ -47,7 +47,12 @@ fn reads_back(source: SocketAddr) {
             length: header.len(),
             source: Some(source),
         };
-        assert_eq!(parse(&header), Ok(Some(expected)), "{}", header.escape_ascii());
+        assert_eq!(
+            parse(&header),
+            Ok(Some(expected)),
+            "{}",
+            header.escape_ascii()
+        );
     }
 }
 

@@ -15,6 +15,7 @@ mod htb;
 mod juddi;
 pub(crate) mod namespace;
 mod prometheus;
+mod rpc;
 mod self_signed;
 mod servers;
 pub(crate) mod stores;
@@ -64,6 +65,16 @@ pub(crate) const PEERS: &[Peer] = &[
         name: "curl",
         about: "curl reads page, JSON and WSDL, and gets each refusal with its status",
         run: generators::curl,
+    },
+    Peer {
+        name: "grpc-bookshop",
+        about: "grpcio calls the bookshop: every kind, statuses, deadlines, health, both versions of reflection",
+        run: rpc::grpcio,
+    },
+    Peer {
+        name: "grpcurl",
+        about: "grpcurl lists, describes and calls the bookshop by server reflection",
+        run: rpc::grpcurl,
     },
     Peer {
         name: "wrk",

@@ -16,8 +16,8 @@ use crate::tools;
 /// Arguments of a client: the address of the WSDL, and a book.
 pub(crate) struct Book {
     wsdl: String,
-    isbn: String,
-    title: String,
+    pub(crate) isbn: String,
+    pub(crate) title: String,
 }
 
 impl Book {
