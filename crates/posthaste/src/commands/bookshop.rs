@@ -9,7 +9,7 @@ use posthaste_units::Seed;
 
 use super::{Failure, log_to_stderr, print};
 
-/// Serve books by ISBN as SOAP, page and JSON, with a capacity that can be set.
+/// Serve books as SOAP, page, JSON, gRPC and streams, with a capacity that can be set.
 ///
 /// Prints the address once it listens. SIGTERM or Ctrl-C finishes replies under way and ends.
 #[derive(clap::Args)]
@@ -23,7 +23,16 @@ Examples:
   The same on a machine 20 times slower, so that a generator beside it can overload it:
     posthaste bookshop --cpus 0 --backlog 128 --concurrency 384 --slowdown 20
   A queue with a known answer (M/D/1, 5 ms a request), to check a load generator against:
-    posthaste bookshop --service md1:5ms")]
+    posthaste bookshop --service md1:5ms
+  A call of gRPC, by server reflection:
+    posthaste bookshop &
+    ISBN=$(curl -s http://127.0.0.1:8080/isbns.csv | sed -n 2p)
+    grpcurl -plaintext -d '{\"isbn\": \"'$ISBN'\"}' 127.0.0.1:8080 bookshop.v1.Bookshop/GetBook
+  Twenty events, one every 50 ms, each with the time at which it was sent:
+    curl -N 'http://127.0.0.1:8080/orders?events=20&gap=50ms'
+  Fifty tokens of a chat, at gaps of 20 ms on average:
+    curl -N 'http://127.0.0.1:8080/v1/chat/completions?gap=exp:20ms' -d \\
+      '{\"messages\": [{\"role\": \"user\", \"content\": \"Hello\"}], \"max_tokens\": 50, \"stream\": true}'")]
 pub(crate) struct Args {
     /// Where to listen; port 0 takes any free one
     #[arg(long, value_name = "ADDR", default_value = "127.0.0.1:8080", value_parser = listen_address)]
@@ -41,7 +50,8 @@ pub(crate) struct Args {
     #[arg(long, value_name = "N", value_parser = clap::builder::RangedU64ValueParser::<usize>::new().range(1..))]
     concurrency: Option<usize>,
     /// A service law instead of the machine's speed: md1:5ms, mm1:5ms or mm1k:5ms:10. It holds for every path but
-    /// /healthz and /metrics. Replies then say how busy the one server is (X-Busy)
+    /// /healthz and /metrics, and for calls of gRPC but those of health and reflection. Replies then say how busy the
+    /// one server is (X-Busy)
     #[arg(long, value_name = "LAW")]
     service: Option<ServiceLaw>,
     /// Be a machine so many times slower: each request costs this multiple of its processor time
