@@ -18,6 +18,7 @@ mod pace;
 mod page;
 mod rpc;
 mod selection;
+mod service;
 mod shop;
 mod soap;
 mod text;
@@ -153,7 +154,7 @@ pub fn start(config: BookshopConfig) -> Result<Running, BookshopError> {
     };
     let listener = posthaste_serve::listen(config.listen, config.backlog)?;
     let address = listener.local_addr().unwrap_or(config.listen);
-    let shared = Arc::new(shop::Shared {
+    let shared = Arc::new(service::Shared {
         catalogue: Catalogue::new(config.books, config.seed),
         service: soap::service(),
         metrics: ShopMetrics::default(),
@@ -173,7 +174,8 @@ pub fn start(config: BookshopConfig) -> Result<Running, BookshopError> {
             .map(|law| law::LawServer::new(law, config.seed, idle.clone()));
         let slowness =
             (config.slowdown > 1).then(|| posthaste_serve::Slowness::new(config.slowdown));
-        shop::ShopHandler::new(shared.clone(), law, slowness, config.compression)
+        let service = service::ShopService::new(shared.clone(), law, slowness);
+        shop::ShopHandler::new(service, config.compression)
     })?;
     tracing::info!(address = %running.addr, "the bookshop is open");
     Ok(running)

@@ -1,69 +1,33 @@
 //! Handling of requests: the routes, and error replies in each form.
 
 use std::borrow::Cow;
-use std::cell::Cell;
-use std::net::SocketAddr;
 use std::rc::Rc;
-use std::sync::{Arc, OnceLock};
-use std::time::Duration;
 
 use bytes::Bytes;
 use http_body_util::Full;
 use hyper::header::{self, HeaderValue};
 use hyper::http::request::Parts;
-use hyper::{Method, Request, Response, StatusCode, Version as HttpVersion};
-use posthaste_grpc::SchemaError;
-use posthaste_grpc::reflection::ReflectionServer;
-use posthaste_serve::{
-    BodyError, ConnectionCounters, Handler, Incoming, Peer, Slowness, read_body,
-};
-use posthaste_soap::wsdl::Service;
+use hyper::{Method, Request, Response, StatusCode};
+use posthaste_serve::{BodyError, Handler, Incoming, Peer, read_body};
 use posthaste_soap::{Limits, Refusal, Version, http, xml};
-use tokio::sync::Mutex;
 
 use crate::body::ShopBody;
-use crate::catalogue::{Catalogue, LookupError, Size};
+use crate::catalogue::{LookupError, Size};
 use crate::compress::{Gzip, accepts_gzip};
-use crate::law::LawServer;
-use crate::metrics::{ReplyForm, ShopMetrics};
-use crate::pace::Pacer;
+use crate::metrics::ReplyForm;
 use crate::selection::select;
+use crate::service::{BUSY, JSON, MAX_BODY, PROBLEM, ShopService, TEXT};
 use crate::{events, home, json, page, rpc, soap};
-
-/// Maximum size of a request's body, and of a message of gRPC. An envelope with an ISBN needs half a kilobyte.
-pub(crate) const MAX_BODY: usize = 256 << 10;
 
 /// Minimum size of a reply for compression. Shorter ones hardly shrink.
 const MIN_COMPRESSED: usize = 512;
 
-pub(crate) const TEXT: &str = "text/plain; charset=utf-8";
 const HTML: &str = "text/html; charset=utf-8";
-pub(crate) const JSON: &str = "application/json";
-pub(crate) const PROBLEM: &str = "application/problem+json";
 
-/// State shared by the threads of one shop.
-pub(crate) struct Shared {
-    pub(crate) catalogue: Catalogue,
-    pub(crate) service: Service,
-    pub(crate) metrics: ShopMetrics,
-    /// Made when reflection is first asked.
-    pub(crate) reflection: OnceLock<Result<ReflectionServer, SchemaError>>,
-    /// Maximum wait for a message of gRPC.
-    pub(crate) message_wait: Duration,
-    pub(crate) counters: Arc<ConnectionCounters>,
-    pub(crate) address: SocketAddr,
-    pub(crate) scheme: &'static str,
-}
-
-/// The shop of one thread.
+/// The handler of one thread.
 pub(crate) struct ShopHandler {
-    shared: Arc<Shared>,
-    law: Option<LawServer>,
-    /// The turn of the law's server, for the streams of HTTP/2.
-    turn: Mutex<()>,
-    slowness: Option<Slowness>,
+    service: Rc<ShopService>,
     gzip: Option<Gzip>,
-    pub(crate) pacer: Pacer,
 }
 
 /// A reply before its conversion to HTTP.
@@ -76,18 +40,9 @@ struct ShopReply {
 }
 
 impl ShopHandler {
-    pub(crate) fn new(
-        shared: Arc<Shared>,
-        law: Option<LawServer>,
-        slowness: Option<Slowness>,
-        compression: Option<u32>,
-    ) -> Self {
+    pub(crate) fn new(service: ShopService, compression: Option<u32>) -> Self {
         Self {
-            shared,
-            law,
-            turn: Mutex::new(()),
-            slowness,
-            pacer: Pacer::default(),
+            service: Rc::new(service),
             gzip: compression.map(Gzip::new),
         }
     }
@@ -143,9 +98,9 @@ impl ShopHandler {
             Ok(size) => size,
             Err(words) => return refuse(StatusCode::BAD_REQUEST, "No such size", &words),
         };
-        match self.shared.catalogue.find(isbn) {
+        match self.service.shared.catalogue.find(isbn) {
             Ok(number) => {
-                let body = page::reply(&select(&self.shared.catalogue, number, size));
+                let body = page::reply(&select(&self.service.shared.catalogue, number, size));
                 ShopReply::new(ReplyForm::Page, StatusCode::OK, HTML, body)
             }
             Err(error) => {
@@ -171,9 +126,9 @@ impl ShopHandler {
                 );
             }
         };
-        match self.shared.catalogue.find(isbn) {
+        match self.service.shared.catalogue.find(isbn) {
             Ok(number) => {
-                let body = json::reply(&select(&self.shared.catalogue, number, size));
+                let body = json::reply(&select(&self.service.shared.catalogue, number, size));
                 ShopReply::new(ReplyForm::Json, StatusCode::OK, JSON, body)
             }
             Err(error) => {
@@ -184,7 +139,7 @@ impl ShopHandler {
     }
 
     fn other(&self, path: &str, parts: &Parts) -> ShopReply {
-        let shared = &*self.shared;
+        let shared = &*self.service.shared;
         let ok = |kind, body| ShopReply::new(ReplyForm::Other, StatusCode::OK, kind, body);
         match path {
             "/" => match self.base(parts) {
@@ -259,7 +214,7 @@ impl ShopHandler {
         let kind = http::content_type(version);
         match self.look_up(body, version, action) {
             Ok((number, size)) => {
-                let content = select(&self.shared.catalogue, number, size);
+                let content = select(&self.service.shared.catalogue, number, size);
                 ShopReply::new(
                     ReplyForm::Soap,
                     StatusCode::OK,
@@ -305,13 +260,14 @@ impl ShopHandler {
             return Err(client(format!(
                 "the action {action:?} does not belong to {}: send {:?} or \"\" (R2744, R2745)",
                 size.operation(),
-                self.shared.service.action(size.operation())
+                self.service.shared.service.action(size.operation())
             )));
         }
         let isbn = request
             .field("isbn")
             .ok_or_else(|| client("there is no isbn in the request".to_owned()))?;
         let number = self
+            .service
             .shared
             .catalogue
             .find(isbn)
@@ -329,7 +285,7 @@ impl ShopHandler {
         if get && wsdl {
             return match self.base(parts) {
                 Some(base) => {
-                    let body = self.shared.service.wsdl(&format!("{base}/soap"));
+                    let body = self.service.shared.service.wsdl(&format!("{base}/soap"));
                     ShopReply::new(
                         ReplyForm::Soap,
                         StatusCode::OK,
@@ -353,51 +309,11 @@ impl ShopHandler {
         let host = match (parts.headers.get(header::HOST), parts.uri.authority()) {
             (_, Some(authority)) => Cow::Borrowed(authority.as_str()),
             (Some(host), None) => Cow::Borrowed(host.to_str().ok()?),
-            (None, None) => Cow::Owned(self.shared.address.to_string()),
+            (None, None) => Cow::Owned(self.service.shared.address.to_string()),
         };
         let allowed = |b: u8| b.is_ascii_alphanumeric() || b".:-_[]".contains(&b);
         let good = !host.is_empty() && host.bytes().all(allowed);
-        good.then(|| format!("{}://{host}", self.shared.scheme))
-    }
-
-    pub(crate) fn catalogue(&self) -> &Catalogue {
-        &self.shared.catalogue
-    }
-
-    pub(crate) fn metrics(&self) -> &ShopMetrics {
-        &self.shared.metrics
-    }
-
-    pub(crate) fn reflection(&self) -> &OnceLock<Result<ReflectionServer, SchemaError>> {
-        &self.shared.reflection
-    }
-
-    pub(crate) fn message_wait(&self) -> Duration {
-        self.shared.message_wait
-    }
-
-    /// Charges the CPU time since the last call on a slower machine.
-    pub(crate) fn pay(&self) {
-        if let Some(slowness) = &self.slowness {
-            slowness.pay();
-        }
-    }
-
-    /// Waits for the departure of a request under a law. Returns the busy share as the value of a field.
-    pub(crate) async fn serve_law(&self, parts: &Parts, peer: &Peer) -> Option<HeaderValue> {
-        let law = self.law.as_ref()?;
-        let busy = match parts.version {
-            HttpVersion::HTTP_2 => {
-                // In order, and each reply is written before the next service: the streams of a connection share its
-                // socket. They wait in its queue, so that none arrives after a reply of another.
-                let _turn = self.turn.lock().await;
-                tokio::task::yield_now().await;
-                law.serve(&Cell::new(0))
-            }
-            _ => law.serve(&peer.note),
-        };
-        // Digits and a point are always valid.
-        HeaderValue::from_str(&format!("{busy:.2}")).ok()
+        good.then(|| format!("{}://{host}", self.service.shared.scheme))
     }
 
     fn finish(
@@ -406,7 +322,10 @@ impl ShopHandler {
         parts: &Parts,
         busy: Option<HeaderValue>,
     ) -> Response<ShopBody> {
-        self.shared.metrics.count(reply.form, reply.status.as_u16());
+        self.service
+            .shared
+            .metrics
+            .count(reply.form, reply.status.as_u16());
         let mut response = Response::new(ShopBody::Whole(Full::default()));
         *response.status_mut() = reply.status;
         let fields = response.headers_mut();
@@ -434,26 +353,29 @@ impl ShopHandler {
         *response.body_mut() = ShopBody::Whole(Full::new(Bytes::from(
             compressed.unwrap_or_else(|| reply.body.into_bytes()),
         )));
-        self.pay();
+        self.service.pay();
         response
     }
 
     /// Answers a request of an event stream, which costs one service time before its head.
     async fn events(
-        self: &Rc<Self>,
+        &self,
         form: ReplyForm,
         parts: &Parts,
         body: Incoming,
         peer: &Peer,
     ) -> Response<ShopBody> {
         let mut reply = match form {
-            ReplyForm::Chat => events::chat(self, parts, body, peer).await,
-            _ => events::orders(self, parts),
+            ReplyForm::Chat => events::chat(&self.service, parts, body, peer).await,
+            _ => events::orders(&self.service, parts),
         };
-        self.shared.metrics.count(form, reply.status().as_u16());
-        let busy = self.serve_law(parts, peer).await;
+        self.service
+            .shared
+            .metrics
+            .count(form, reply.status().as_u16());
+        let busy = self.service.serve_law(parts, peer).await;
         reply.headers_mut().extend(busy.map(|share| (BUSY, share)));
-        self.pay();
+        self.service.pay();
         reply
     }
 }
@@ -462,9 +384,6 @@ impl ShopHandler {
 fn is_monitoring(path: &str) -> bool {
     matches!(path, "/healthz" | "/metrics")
 }
-
-/// Busy share of the law's server, for the gateway or proxy that protects it.
-pub(crate) const BUSY: header::HeaderName = header::HeaderName::from_static("x-busy");
 
 const CHAT: &str = "/v1/chat/completions";
 
@@ -480,7 +399,7 @@ impl Handler for ShopHandler {
     ) -> Response<Self::Body> {
         let (parts, body) = request.into_parts();
         if rpc::is_call(&parts) {
-            return rpc::answer(&self, &parts, body, &peer).await;
+            return rpc::answer(&self.service, &parts, body, &peer).await;
         }
         match parts.uri.path() {
             "/orders" => return self.events(ReplyForm::Orders, &parts, body, &peer).await,
@@ -490,7 +409,7 @@ impl Handler for ShopHandler {
         let reply = self.answer(&parts, body, &peer).await;
         let busy = match is_monitoring(parts.uri.path()) {
             true => None,
-            false => self.serve_law(&parts, &peer).await,
+            false => self.service.serve_law(&parts, &peer).await,
         };
         self.finish(reply, &parts, busy)
     }
@@ -533,15 +452,6 @@ fn describe(error: &LookupError) -> (StatusCode, &'static str, &'static str) {
         LookupError::Invalid { .. } => (StatusCode::BAD_REQUEST, "Not an ISBN", "invalid-isbn"),
         LookupError::Unknown(_) => (StatusCode::NOT_FOUND, "No such book", "unknown-isbn"),
     }
-}
-
-/// A reply in plain text.
-pub(crate) fn plain(status: StatusCode, words: String) -> Response<ShopBody> {
-    let mut reply = Response::new(ShopBody::Whole(Full::new(Bytes::from(words))));
-    *reply.status_mut() = status;
-    let kind = HeaderValue::from_static(TEXT);
-    reply.headers_mut().insert(header::CONTENT_TYPE, kind);
-    reply
 }
 
 fn bad_host() -> ShopReply {

@@ -20,7 +20,7 @@ use super::{DONE, EventMoment, StreamCount, read_law, stream, whole};
 use crate::body::ShopBody;
 use crate::law::now;
 use crate::metrics::ReplyForm;
-use crate::shop::{JSON, MAX_BODY, ShopHandler};
+use crate::service::{JSON, MAX_BODY, ShopService};
 use crate::words::NOUNS;
 
 /// Number of tokens without `max_tokens`.
@@ -65,7 +65,7 @@ struct ChatError {
 
 /// Answers a request for a chat.
 pub(crate) async fn chat(
-    shop: &Rc<ShopHandler>,
+    shop: &Rc<ShopService>,
     parts: &Parts,
     body: Incoming,
     peer: &Peer,
@@ -181,7 +181,7 @@ impl Tokens {
     }
 }
 
-fn chunks(shop: Rc<ShopHandler>, chat: Chat) -> Response<ShopBody> {
+fn chunks(shop: Rc<ShopService>, chat: Chat) -> Response<ShopBody> {
     stream("text/event-stream", |outlet| async move {
         let count = StreamCount::begin(&shop, ReplyForm::Chat);
         let mut tokens = Tokens::new(chat.law);

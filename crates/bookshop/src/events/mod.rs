@@ -22,7 +22,7 @@ pub(crate) use orders::orders;
 use crate::body::{Outlet, ShopBody, StreamBody};
 use crate::law::now;
 use crate::metrics::{ReplyForm, StreamEnd};
-use crate::shop::ShopHandler;
+use crate::service::ShopService;
 
 /// The end mark of server-sent events.
 const DONE: &[u8] = b"data: [DONE]\n\n";
@@ -39,13 +39,13 @@ pub(crate) struct EventMoment {
 
 /// Counts the end of a stream; one that is dropped before its end was cancelled by its client.
 pub(crate) struct StreamCount {
-    shop: Rc<ShopHandler>,
+    shop: Rc<ShopService>,
     form: ReplyForm,
     end: StreamEnd,
 }
 
 impl StreamCount {
-    pub(crate) fn begin(shop: &Rc<ShopHandler>, form: ReplyForm) -> Self {
+    pub(crate) fn begin(shop: &Rc<ShopService>, form: ReplyForm) -> Self {
         Self {
             shop: shop.clone(),
             form,

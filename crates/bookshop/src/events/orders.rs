@@ -14,13 +14,13 @@ use crate::body::ShopBody;
 use crate::catalogue::Catalogue;
 use crate::json;
 use crate::metrics::ReplyForm;
-use crate::shop::{PROBLEM, ShopHandler};
+use crate::service::{PROBLEM, ShopService};
 
 /// Number of events without a parameter.
 const EVENTS: u32 = 10;
 
 #[derive(Serialize)]
-struct Order<'a> {
+struct OrderJson<'a> {
     number: u32,
     sent_ns: u64,
     due_ns: u64,
@@ -36,7 +36,7 @@ enum Format {
 }
 
 /// Answers a request for orders.
-pub(crate) fn orders(shop: &Rc<ShopHandler>, parts: &Parts) -> Response<ShopBody> {
+pub(crate) fn orders(shop: &Rc<ShopService>, parts: &Parts) -> Response<ShopBody> {
     let refuse = |status: StatusCode, kind, title, words: &str| {
         let body = json::problem(kind, title, status.as_u16(), words);
         whole(status, PROBLEM, body)
@@ -96,7 +96,7 @@ fn accepted_format(parts: &Parts) -> Format {
 fn order(catalogue: &Catalogue, moment: &EventMoment, format: Format) -> Vec<u8> {
     let books = catalogue.books();
     let book = &books[moment.number as usize * 7 % books.len()];
-    let order = Order {
+    let order = OrderJson {
         number: moment.number,
         sent_ns: moment.sent_ns,
         due_ns: moment.due_ns,

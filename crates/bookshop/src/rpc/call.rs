@@ -10,7 +10,7 @@ use posthaste_serve::Incoming;
 use prost::Message;
 use tokio::time::timeout;
 
-use crate::shop::{MAX_BODY, ShopHandler};
+use crate::service::{MAX_BODY, ShopService};
 
 /// The requests of a call.
 pub(super) struct Messages {
@@ -95,12 +95,12 @@ fn refuse(error: FrameError) -> Status {
 
 /// Counts the status of a call; one that is dropped before its end was cancelled by its client.
 pub(super) struct CallCount {
-    shop: Rc<ShopHandler>,
+    shop: Rc<ShopService>,
     code: Code,
 }
 
 impl CallCount {
-    pub(super) fn begin(shop: &Rc<ShopHandler>) -> Self {
+    pub(super) fn begin(shop: &Rc<ShopService>) -> Self {
         Self {
             shop: shop.clone(),
             code: Code::Cancelled,

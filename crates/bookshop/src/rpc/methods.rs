@@ -15,14 +15,14 @@ use super::messages::{
     OrderTotal, reply, size,
 };
 use super::reflection::reflection;
-use super::{Outcome, Replies};
+use super::{CallOutcome, Replies};
 use crate::body::Outlet;
 use crate::catalogue::{Book, LookupError};
 use crate::events::{EventLaw, EventLawError, EventMoment, StreamCount};
 use crate::law::now;
 use crate::metrics::ReplyForm;
 use crate::selection::select;
-use crate::shop::ShopHandler;
+use crate::service::ShopService;
 
 /// The shop's service.
 const BOOKSHOP: &str = "bookshop.v1.Bookshop";
@@ -85,14 +85,14 @@ impl Route {
 
 /// Runs a method up to the head of its reply.
 pub(super) async fn run(
-    shop: &Rc<ShopHandler>,
+    shop: &Rc<ShopService>,
     route: Route,
     mut messages: Messages,
-) -> Result<Outcome, Status> {
+) -> Result<CallOutcome, Status> {
     match route {
         Route::GetBook => {
             let reply = get_book(shop, &messages.one().await?)?;
-            Ok(Outcome::Message(frame(&reply)))
+            Ok(CallOutcome::Message(frame(&reply)))
         }
         Route::ListBooks => list_books(shop.clone(), messages.one().await?),
         Route::PlaceOrder => place_order(shop, messages).await,
@@ -109,7 +109,7 @@ pub(super) async fn run(
                     let words = format!("there is no service {:?}", request.service);
                     Err(Status::new(Code::NotFound, words))
                 }
-                status => Ok(Outcome::Message(frame(&health_reply(status)))),
+                status => Ok(CallOutcome::Message(frame(&health_reply(status)))),
             }
         }
         Route::List => {
@@ -120,7 +120,9 @@ pub(super) async fn run(
             let statuses: HashMap<_, _> = all
                 .map(|name| (name.to_owned(), health_reply(ServingStatus::Serving)))
                 .collect();
-            Ok(Outcome::Message(frame(&HealthListResponse { statuses })))
+            Ok(CallOutcome::Message(frame(&HealthListResponse {
+                statuses,
+            })))
         }
         Route::Watch => {
             let request: HealthCheckRequest = messages.one().await?;
@@ -144,20 +146,20 @@ pub(super) async fn run(
     }
 }
 
-fn stream<F>(produce: impl FnOnce(Outlet) -> F + 'static) -> Outcome
+fn stream<F>(produce: impl FnOnce(Outlet) -> F + 'static) -> CallOutcome
 where
     F: Future<Output = Result<(), Status>> + 'static,
 {
-    Outcome::Stream(Box::new(|outlet| -> Replies { Box::pin(produce(outlet)) }))
+    CallOutcome::Stream(Box::new(|outlet| -> Replies { Box::pin(produce(outlet)) }))
 }
 
-fn get_book(shop: &ShopHandler, request: &GetBookRequest) -> Result<GetBookReply, Status> {
+fn get_book(shop: &ShopService, request: &GetBookRequest) -> Result<GetBookReply, Status> {
     let number = find(shop, &request.isbn)?;
     content(shop, number, request.size)
 }
 
 /// The content of a reply about book `number`, in a size by its number in the enumeration.
-fn content(shop: &ShopHandler, number: usize, wanted: i32) -> Result<GetBookReply, Status> {
+fn content(shop: &ShopService, number: usize, wanted: i32) -> Result<GetBookReply, Status> {
     let size = size(wanted).ok_or_else(|| {
         let words = format!("there is no size {wanted}: the enumeration Size has 0 to 6");
         Status::new(Code::InvalidArgument, words)
@@ -165,7 +167,7 @@ fn content(shop: &ShopHandler, number: usize, wanted: i32) -> Result<GetBookRepl
     Ok(reply(&select(shop.catalogue(), number, size)))
 }
 
-fn list_books(shop: Rc<ShopHandler>, request: ListBooksRequest) -> Result<Outcome, Status> {
+fn list_books(shop: Rc<ShopService>, request: ListBooksRequest) -> Result<CallOutcome, Status> {
     let first = find(&shop, &request.isbn)?;
     content(&shop, first, request.size)?;
     let law =
@@ -203,7 +205,7 @@ fn law(request: &ListBooksRequest) -> Result<EventLaw, EventLawError> {
     law.check()
 }
 
-async fn place_order(shop: &ShopHandler, mut messages: Messages) -> Result<Outcome, Status> {
+async fn place_order(shop: &ShopService, mut messages: Messages) -> Result<CallOutcome, Status> {
     let mut total = OrderTotal::default();
     while let Some(line) = messages.next::<OrderLine>().await? {
         total.lines = next_line(total.lines)?;
@@ -214,11 +216,11 @@ async fn place_order(shop: &ShopHandler, mut messages: Messages) -> Result<Outco
         let words = "an order needs a line: send at least one";
         return Err(Status::new(Code::InvalidArgument, words));
     }
-    Ok(Outcome::Message(frame(&total)))
+    Ok(CallOutcome::Message(frame(&total)))
 }
 
 async fn quote_lines(
-    shop: &ShopHandler,
+    shop: &ShopService,
     mut messages: Messages,
     outlet: &Outlet,
 ) -> Result<(), Status> {
@@ -250,7 +252,7 @@ fn next_line(lines: u32) -> Result<u32, Status> {
 }
 
 /// The price of a line of an order.
-fn line_cents(shop: &ShopHandler, line: &OrderLine) -> Result<u64, Status> {
+fn line_cents(shop: &ShopService, line: &OrderLine) -> Result<u64, Status> {
     let book = &shop.catalogue().books()[find(shop, &line.isbn)?];
     if line.copies == 0 {
         let words = format!("{}: a line needs a number of copies, at least 1", line.isbn);
@@ -268,7 +270,7 @@ fn cents(book: &Book) -> u64 {
     digits.fold(0, |cents, digit| cents * 10 + u64::from(digit - b'0'))
 }
 
-fn find(shop: &ShopHandler, isbn: &str) -> Result<usize, Status> {
+fn find(shop: &ShopService, isbn: &str) -> Result<usize, Status> {
     shop.catalogue().find(isbn).map_err(|error| {
         let code = match error {
             LookupError::Invalid { .. } => Code::InvalidArgument,

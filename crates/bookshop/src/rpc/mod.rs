@@ -27,7 +27,7 @@ pub use reflection::schema;
 pub(crate) use reflection::BOOKSHOP_PROTO;
 
 use crate::body::{Outlet, ShopBody, StreamBody};
-use crate::shop::{BUSY, ShopHandler, plain};
+use crate::service::{BUSY, ShopService, plain};
 use call::{CallCount, Messages};
 use methods::{Route, run};
 
@@ -38,7 +38,7 @@ const TIMEOUT: HeaderName = HeaderName::from_static("grpc-timeout");
 const ACCEPT_ENCODING: HeaderName = HeaderName::from_static("grpc-accept-encoding");
 
 /// The successful outcome of a call's first phase.
-enum Outcome {
+enum CallOutcome {
     /// The only reply, with its prefix.
     Message(Vec<u8>),
     /// The producer of a stream of replies.
@@ -57,7 +57,7 @@ pub(crate) fn is_call(parts: &Parts) -> bool {
 
 /// Answers a call.
 pub(crate) async fn answer(
-    shop: &Rc<ShopHandler>,
+    shop: &Rc<ShopService>,
     parts: &Parts,
     body: Incoming,
     peer: &Peer,
@@ -79,14 +79,14 @@ pub(crate) async fn answer(
         _ => pay(shop, parts, peer, deadline, outcome).await,
     };
     let mut reply = match outcome {
-        Ok(Outcome::Message(message)) => {
+        Ok(CallOutcome::Message(message)) => {
             count.end(Code::Ok);
             Response::new(ShopBody::Message {
                 message: Some(message.into()),
                 trailers: Some(trailers(&Ok(()))),
             })
         }
-        Ok(Outcome::Stream(produce)) => {
+        Ok(CallOutcome::Stream(produce)) => {
             Response::new(ShopBody::Stream(StreamBody::new(|outlet| async move {
                 let end = until(deadline, produce(outlet)).await.and_then(|end| end);
                 count.end(
@@ -136,11 +136,11 @@ fn refuse_http(parts: &Parts) -> Option<Response<ShopBody>> {
 
 /// Runs a call up to the head of its reply.
 async fn first_phase(
-    shop: &Rc<ShopHandler>,
+    shop: &Rc<ShopService>,
     parts: &Parts,
     messages: Messages,
     deadline: Option<Instant>,
-) -> Result<Outcome, Status> {
+) -> Result<CallOutcome, Status> {
     let route = Route::of(parts.uri.path())?;
     until(deadline, run(shop, route, messages)).await?
 }
@@ -148,12 +148,12 @@ async fn first_phase(
 /// Waits for the service time of a call. Returns the busy share as the value of a field. A call whose deadline passes
 /// before its service begins gets none.
 async fn pay(
-    shop: &Rc<ShopHandler>,
+    shop: &Rc<ShopService>,
     parts: &Parts,
     peer: &Peer,
     deadline: Option<Instant>,
-    outcome: Result<Outcome, Status>,
-) -> (Result<Outcome, Status>, Option<HeaderValue>) {
+    outcome: Result<CallOutcome, Status>,
+) -> (Result<CallOutcome, Status>, Option<HeaderValue>) {
     if is_late(deadline) {
         return (Err(late()), None);
     }

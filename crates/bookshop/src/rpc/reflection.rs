@@ -3,7 +3,7 @@
 use posthaste_grpc::reflection::{REFLECTION_ALPHA_PROTO, REFLECTION_PROTO, ReflectionServer};
 use posthaste_grpc::{Code, HEALTH_PROTO, Schema, SchemaError, Status};
 
-use crate::shop::ShopHandler;
+use crate::service::ShopService;
 
 /// The file of the shop's service, by the name under which others import it.
 pub(crate) const BOOKSHOP_PROTO: (&str, &str) = (
@@ -25,7 +25,7 @@ pub fn schema() -> Result<Schema, SchemaError> {
 }
 
 /// Answers about the schema.
-pub(super) fn reflection(shop: &ShopHandler) -> Result<&ReflectionServer, Status> {
+pub(super) fn reflection(shop: &ShopService) -> Result<&ReflectionServer, Status> {
     let server = shop.reflection().get_or_init(|| {
         let schema = schema();
         schema.map(|schema| ReflectionServer::new(&schema))
