@@ -29,6 +29,8 @@ pub(super) struct DataPiece<'a> {
     /// Length of the frame with its padding in the first piece, and `None` in the others.
     pub(super) frame: Option<u32>,
     pub(super) content: &'a [u8],
+    /// The frame ends the stream, with this piece or a later one.
+    pub(super) has_end: bool,
     /// The last piece of a frame that ends the stream.
     pub(super) end_stream: bool,
 }
@@ -168,6 +170,7 @@ impl FrameReader {
             stream: head.stream,
             frame: first.then_some(head.length),
             content: bytes,
+            has_end: head.has(flag::END_STREAM),
             end_stream: is_last && head.has(flag::END_STREAM),
         };
         if is_last {

@@ -34,7 +34,7 @@ impl Client {
         match take(stream, piece) {
             Ok(exhausted) => self.counters.windows_exhausted += u64::from(exhausted),
             Err(fault) => {
-                self.fail(piece.stream, fault, piece.end_stream, sink);
+                self.fail(piece.stream, fault, piece.has_end, sink);
                 return Ok(());
             }
         }

@@ -170,7 +170,9 @@ impl Client {
 
     /// Asks the server for an answer, which is [`ConnectionEvent::PingAnswered`](super::ConnectionEvent).
     pub fn ping(&mut self, number: u64) {
-        self.output.frame(kind::PING, 0, 0, &number.to_be_bytes());
+        if self.failed.is_none() {
+            self.output.frame(kind::PING, 0, 0, &number.to_be_bytes());
+        }
     }
 
     /// Sends GOAWAY without an error. No stream can be opened afterwards; open ones continue.
@@ -206,6 +208,10 @@ impl Client {
     }
 
     fn send_reset(&mut self, stream: u32, code: ErrorCode) {
+        if self.failed.is_some() {
+            // Nothing follows the GOAWAY.
+            return;
+        }
         self.output.reset(stream, code);
         self.counters.resets_sent.add(code);
     }

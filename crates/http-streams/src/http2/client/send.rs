@@ -89,11 +89,14 @@ impl Client {
     /// states that the body ends after `bytes`.
     ///
     /// Returns the number of bytes taken. The caller keeps the others until [`Client::next_writable`] returns the
-    /// stream. Returns 0 if the stream has ended.
+    /// stream. Returns 0 if the stream or the connection has ended.
     pub fn send_body(&mut self, stream: StreamId, bytes: &[u8], is_last: bool) -> usize {
         let Some(open) = self.streams.get_mut(stream.0) else {
             return 0;
         };
+        if self.failed.is_some() {
+            return 0;
+        }
         debug_assert!(!open.sent, "a body is sent once");
         let mut rest = bytes;
         loop {
