@@ -20,6 +20,7 @@ mod forwarded;
 mod frames;
 mod grpc_frames;
 mod grpc_timeout;
+mod http2_client;
 mod http2_frames;
 mod http_reply;
 mod mixing;
@@ -60,6 +61,7 @@ pub use frames::frames;
 pub use grpc_frames::grpc_frames;
 pub use grpc_timeout::grpc_timeout;
 pub use http_reply::http_reply;
+pub use http2_client::http2_client;
 pub use http2_frames::http2_frames;
 pub use mixing::doubtful;
 pub use offer_terms::offer_terms;
@@ -100,6 +102,7 @@ pub const TARGETS: &[(&str, Property)] = &[
     ("http_reply", http_reply),
     ("request_framing", request_framing),
     ("http2_frames", http2_frames),
+    ("http2_client", http2_client),
     ("proxy_protocol", proxy_protocol),
     ("certificate_names", certificate_names),
     ("upgrade", upgrade),

@@ -53,12 +53,22 @@ fn case(name: &'static str, verdict: Verdict, parts: &[Vec<u8>]) -> Case {
     }
 }
 
-fn field_blocks() -> Vec<Case> {
-    let compression = guilty(Verdict::Connection(ErrorCode::COMPRESSION_ERROR, None));
-    let status = || frame(kind::HEADERS, 0, 1, b"\x88");
-    let continuation = |flags, payload: &[u8]| frame(kind::CONTINUATION, flags, 1, payload);
-    let large = vec![0x82; 16_384];
-    let block_of = |payload: &[u8]| frame(kind::HEADERS, HEADERS_END, 1, payload);
+const COMPRESSION: Verdict = Verdict::Connection(ErrorCode::COMPRESSION_ERROR, Some(GUILTY));
+
+fn block_of(block: &[u8]) -> Vec<u8> {
+    frame(kind::HEADERS, HEADERS_END, 1, block)
+}
+
+fn begun() -> Vec<u8> {
+    frame(kind::HEADERS, 0, 1, b"\x88")
+}
+
+fn continuation(flags: u8, block: &[u8]) -> Vec<u8> {
+    frame(kind::CONTINUATION, flags, 1, block)
+}
+
+/// Blocks that cannot be decoded, or decode to too much.
+fn compressed_fields() -> Vec<Case> {
     // One entry of 4 kB, named 16,000 times: 64 MB of fields.
     let mut bomb = b"\x88\x40\x01a\x7f\xd9\x1e".to_vec();
     bomb.extend_from_slice(&[b'x'; 4_056]);
@@ -66,51 +76,62 @@ fn field_blocks() -> Vec<Case> {
     let many = [b"\x88\x40\x01a\x01b", &[0xbe; 16_000][..]].concat();
     vec![
         case(
-            "endless empty CONTINUATION",
-            guilty(CALM),
-            &[status(), continuation(0, b"").repeat(200)],
-        ),
-        case(
-            "endless full CONTINUATION",
-            guilty(CALM),
-            &[status(), continuation(0, &large).repeat(20)],
-        ),
-        case(
             "HPACK bomb",
             Verdict::Stream(ErrorCode::ENHANCE_YOUR_CALM),
             &[block_of(&bomb)],
         ),
-        case("index 0", compression, &[block_of(b"\x80")]),
+        case("index 0", COMPRESSION, &[block_of(b"\x80")]),
         case(
             "index beyond the table",
-            compression,
+            COMPRESSION,
             &[block_of(b"\x88\xbe")],
         ),
         case(
             "integer beyond 32 bits",
-            compression,
+            COMPRESSION,
             &[block_of(b"\xff\xff\xff\xff\xff\xff\x01")],
         ),
-        case("cut string", compression, &[block_of(b"\x00\x0aabc")]),
+        case("cut string", COMPRESSION, &[block_of(b"\x00\x0aabc")]),
         case(
             "Huffman padding of zeros",
-            compression,
+            COMPRESSION,
             &[block_of(b"\x88\x00\x81\x00\x00")],
         ),
         case(
             "Huffman end of string",
-            compression,
+            COMPRESSION,
             &[block_of(b"\x88\x00\x84\xff\xff\xff\xff\x00")],
         ),
         case(
             "table above the limit",
-            compression,
+            COMPRESSION,
             &[block_of(b"\x3f\xe2\x1f\x88")],
         ),
         case(
             "table update after a field",
-            compression,
+            COMPRESSION,
             &[block_of(b"\x88\x20")],
+        ),
+        case(
+            "many fields",
+            Verdict::Stream(ErrorCode::ENHANCE_YOUR_CALM),
+            &[block_of(&many)],
+        ),
+    ]
+}
+
+/// Blocks that are interrupted or do not end.
+fn field_blocks() -> Vec<Case> {
+    vec![
+        case(
+            "endless empty CONTINUATION",
+            guilty(CALM),
+            &[begun(), continuation(0, b"").repeat(200)],
+        ),
+        case(
+            "endless full CONTINUATION",
+            guilty(CALM),
+            &[begun(), continuation(0, &[0x82; 16_384]).repeat(20)],
         ),
         case(
             "CONTINUATION alone",
@@ -120,22 +141,28 @@ fn field_blocks() -> Vec<Case> {
         case(
             "PING inside a block",
             PROTOCOL,
-            &[status(), frame(kind::PING, 0, 0, &[0; 8])],
+            &[begun(), frame(kind::PING, 0, 0, &[0; 8])],
         ),
         case(
             "DATA inside a block",
             guilty(PROTOCOL),
-            &[status(), data(1, 0, b"a")],
+            &[begun(), data(1, 0, b"a")],
         ),
         case(
             "unknown frame inside a block",
             guilty(PROTOCOL),
-            &[status(), frame(99, 0, 1, b"")],
+            &[begun(), frame(99, 0, 1, b"")],
         ),
+    ]
+}
+
+/// Further invalid HEADERS, and interim replies.
+fn heads() -> Vec<Case> {
+    vec![
         case(
             "CONTINUATION of another stream",
             Verdict::Connection(ErrorCode::PROTOCOL_ERROR, Some(OTHER)),
-            &[status(), frame(kind::CONTINUATION, HEADERS_END, 3, b"")],
+            &[begun(), frame(kind::CONTINUATION, HEADERS_END, 3, b"")],
         ),
         case(
             "more padding than HEADERS",
@@ -165,17 +192,12 @@ fn field_blocks() -> Vec<Case> {
             Verdict::Stream(ErrorCode::PROTOCOL_ERROR),
             &[headers(1, 0, &[(":status", "200"), ("A", "b")])],
         ),
-        case(
-            "many fields",
-            Verdict::Stream(ErrorCode::ENHANCE_YOUR_CALM),
-            &[block_of(&many)],
-        ),
     ]
 }
 
+/// Frames on streams that were not opened or have ended.
 fn streams() -> Vec<Case> {
     let closed = Verdict::Connection(ErrorCode::STREAM_CLOSED, None);
-    let stream = Verdict::Stream;
     vec![
         case(
             "HEADERS on stream 0",
@@ -203,6 +225,13 @@ fn streams() -> Vec<Case> {
             closed,
             &[ok_empty(1), data(1, 0, b"a")],
         ),
+    ]
+}
+
+/// Frames that are invalid on their stream.
+fn stream_frames() -> Vec<Case> {
+    let closed = Verdict::Connection(ErrorCode::STREAM_CLOSED, None);
+    vec![
         case("HEADERS after the end", closed, &[ok_empty(1), ok(1)]),
         case(
             "RST_STREAM after the end",
@@ -221,7 +250,7 @@ fn streams() -> Vec<Case> {
         ),
         case(
             "frames after a malformed reply",
-            stream(ErrorCode::PROTOCOL_ERROR),
+            Verdict::Stream(ErrorCode::PROTOCOL_ERROR),
             &[
                 data(1, 0, b"too early"),
                 ok(1),
@@ -246,7 +275,7 @@ fn streams() -> Vec<Case> {
         ),
         case(
             "PRIORITY of 4 bytes",
-            stream(ErrorCode::FRAME_SIZE_ERROR),
+            Verdict::Stream(ErrorCode::FRAME_SIZE_ERROR),
             &[frame(kind::PRIORITY, 0, 1, &[0; 4])],
         ),
         case(
@@ -257,8 +286,8 @@ fn streams() -> Vec<Case> {
     ]
 }
 
-fn connection() -> Vec<Case> {
-    let stream = Verdict::Stream;
+/// Invalid and endless SETTINGS and PING.
+fn settings_and_pings() -> Vec<Case> {
     vec![
         case("a long frame", SIZE, &[frame(99, 0, 0, &[0; 16_385])]),
         case(
@@ -316,6 +345,12 @@ fn connection() -> Vec<Case> {
             guilty(PROTOCOL),
             &[frame(kind::PING, 0, 1, &[0; 8])],
         ),
+    ]
+}
+
+/// Invalid GOAWAY, RST_STREAM and WINDOW_UPDATE.
+fn connection() -> Vec<Case> {
+    vec![
         case(
             "GOAWAY of 7 bytes",
             SIZE,
@@ -340,13 +375,13 @@ fn connection() -> Vec<Case> {
         case("empty WINDOW_UPDATE", PROTOCOL, &[window_update(0, 0)]),
         case(
             "empty WINDOW_UPDATE of a stream",
-            stream(ErrorCode::PROTOCOL_ERROR),
+            Verdict::Stream(ErrorCode::PROTOCOL_ERROR),
             &[window_update(1, 0)],
         ),
         case("window overflow", FLOW, &[window_update(0, (1 << 31) - 1)]),
         case(
             "window overflow of a stream",
-            stream(ErrorCode::FLOW_CONTROL_ERROR),
+            Verdict::Stream(ErrorCode::FLOW_CONTROL_ERROR),
             &[window_update(1, (1 << 31) - 1)],
         ),
         case(
@@ -400,7 +435,15 @@ fn run(case: &Case, length: usize) -> (Verdict, Exchange, Vec<u8>) {
 
 #[test]
 fn each_violation_has_its_outcome_in_any_pieces() {
-    let cases = [field_blocks(), streams(), connection()];
+    let cases = [
+        compressed_fields(),
+        field_blocks(),
+        heads(),
+        streams(),
+        stream_frames(),
+        settings_and_pings(),
+        connection(),
+    ];
     let cases: Vec<Case> = cases.into_iter().flatten().collect();
     assert!(cases.len() >= 60, "{} cases", cases.len());
     for case in &cases {

@@ -143,85 +143,87 @@ fn assert_malformed(parts: &[&dyn Fn(u32) -> Vec<u8>], expected: &str) {
     );
 }
 
+/// Fields of a head, and the reason to reject them.
+const MALFORMED: &[(&[(&str, &str)], &str)] = &[
+    (&[], "a reply without :status"),
+    (&[("server", "x")], "the first field is not :status"),
+    (
+        &[(":status", "200"), (":status", "200")],
+        "a reply has two :status",
+    ),
+    (
+        &[(":status", "200"), ("a", "b"), (":status", "200")],
+        ":status follows another field",
+    ),
+    (
+        &[(":status", "20")],
+        ":status is not a number of three digits",
+    ),
+    (
+        &[(":status", "099")],
+        ":status is not a number of three digits",
+    ),
+    (
+        &[(":status", "+20")],
+        ":status is not a number of three digits",
+    ),
+    (&[(":status", "101")], "status 101, which HTTP/2 forbids"),
+    (
+        &[(":status", "200"), (":path", "/")],
+        "a reply has a pseudo-field of requests",
+    ),
+    (
+        &[(":status", "200"), ("Server", "x")],
+        "a field has an invalid name",
+    ),
+    (
+        &[(":status", "200"), ("", "x")],
+        "a field has an invalid name",
+    ),
+    (
+        &[(":status", "200"), ("a b", "x")],
+        "a field has an invalid name",
+    ),
+    (
+        &[(":status", "200"), ("a", "x\r\ny: z")],
+        "a field has an invalid value",
+    ),
+    (
+        &[(":status", "200"), ("a", " x")],
+        "a field has an invalid value",
+    ),
+    (
+        &[(":status", "200"), ("connection", "close")],
+        "a field about the connection, which HTTP/2 forbids",
+    ),
+    (
+        &[(":status", "200"), ("transfer-encoding", "chunked")],
+        "a field about the connection, which HTTP/2 forbids",
+    ),
+    (
+        &[(":status", "200"), ("content-length", "+1")],
+        "content-length is not a number",
+    ),
+    (
+        &[
+            (":status", "200"),
+            ("content-length", "99999999999999999999"),
+        ],
+        "content-length is not a number",
+    ),
+    (
+        &[
+            (":status", "200"),
+            ("content-length", "1"),
+            ("content-length", "2"),
+        ],
+        "two different content-length",
+    ),
+];
+
 #[test]
 fn malformed_fields_end_their_stream_only() {
-    let heads: &[(&[(&str, &str)], &str)] = &[
-        (&[], "a reply without :status"),
-        (&[("server", "x")], "the first field is not :status"),
-        (
-            &[(":status", "200"), (":status", "200")],
-            "a reply has two :status",
-        ),
-        (
-            &[(":status", "200"), ("a", "b"), (":status", "200")],
-            ":status follows another field",
-        ),
-        (
-            &[(":status", "20")],
-            ":status is not a number of three digits",
-        ),
-        (
-            &[(":status", "099")],
-            ":status is not a number of three digits",
-        ),
-        (
-            &[(":status", "+20")],
-            ":status is not a number of three digits",
-        ),
-        (&[(":status", "101")], "status 101, which HTTP/2 forbids"),
-        (
-            &[(":status", "200"), (":path", "/")],
-            "a reply has a pseudo-field of requests",
-        ),
-        (
-            &[(":status", "200"), ("Server", "x")],
-            "a field has an invalid name",
-        ),
-        (
-            &[(":status", "200"), ("", "x")],
-            "a field has an invalid name",
-        ),
-        (
-            &[(":status", "200"), ("a b", "x")],
-            "a field has an invalid name",
-        ),
-        (
-            &[(":status", "200"), ("a", "x\r\ny: z")],
-            "a field has an invalid value",
-        ),
-        (
-            &[(":status", "200"), ("a", " x")],
-            "a field has an invalid value",
-        ),
-        (
-            &[(":status", "200"), ("connection", "close")],
-            "a field about the connection, which HTTP/2 forbids",
-        ),
-        (
-            &[(":status", "200"), ("transfer-encoding", "chunked")],
-            "a field about the connection, which HTTP/2 forbids",
-        ),
-        (
-            &[(":status", "200"), ("content-length", "+1")],
-            "content-length is not a number",
-        ),
-        (
-            &[
-                (":status", "200"),
-                ("content-length", "99999999999999999999"),
-            ],
-            "content-length is not a number",
-        ),
-        (
-            &[
-                (":status", "200"),
-                ("content-length", "1"),
-                ("content-length", "2"),
-            ],
-            "two different content-length",
-        ),
-    ];
-    for (fields, expected) in heads {
+    for (fields, expected) in MALFORMED {
         assert_malformed(&[&|stream| headers(stream, 0, fields)], expected);
         assert_malformed(&[&|stream| headers(stream, END, fields)], expected);
     }
