@@ -31,16 +31,20 @@ impl Client {
             }
             return Ok(());
         };
-        match take(stream, piece) {
-            Ok(exhausted) => self.counters.windows_exhausted += u64::from(exhausted),
-            Err(fault) => {
-                self.fail(piece.stream, fault, piece.has_end, sink);
-                return Ok(());
-            }
+        let begun = begin(stream, piece);
+        let (content, taken) = match begun {
+            Ok(_) => take(stream, piece),
+            Err(fault) => (&[][..], Err(fault)),
+        };
+        // Permitted content is passed on before a fault, so that cuts between reads change nothing.
+        if !content.is_empty() {
+            sink.body(stream.token, content);
         }
-        if !piece.content.is_empty() {
-            sink.body(stream.token, piece.content);
+        if let Err(fault) = taken {
+            self.fail(piece.stream, fault, piece.has_end, sink);
+            return Ok(());
         }
+        self.counters.windows_exhausted += u64::from(begun == Ok(true));
         if piece.end_stream {
             self.end(piece.stream, StreamEnd::Complete, sink);
         } else if let Some(increment) = stream.receive.grant() {
@@ -63,32 +67,41 @@ impl Client {
     }
 }
 
-/// Takes a piece of content. Returns true if the frame used up the window of the stream.
-fn take(stream: &mut OpenStream, piece: &DataPiece<'_>) -> Result<bool, StreamFault> {
-    let mut exhausted = false;
-    if let Some(length) = piece.frame {
-        if stream.stage == ReplyStage::Head {
-            return Err(StreamFault::malformed(
-                "content before the head of the reply",
-            ));
-        }
-        let Ok(at_limit) = stream.receive.receive(length) else {
-            let reason = "more content than the window of the stream";
-            return Err(StreamFault::new(ErrorCode::FLOW_CONTROL_ERROR, reason));
-        };
-        exhausted = at_limit;
+/// Checks the beginning of a frame. Returns true if the frame used up the window of the stream.
+fn begin(stream: &mut OpenStream, piece: &DataPiece<'_>) -> Result<bool, StreamFault> {
+    let Some(length) = piece.frame else {
+        return Ok(false);
+    };
+    if stream.stage == ReplyStage::Head {
+        return Err(StreamFault::malformed(
+            "content before the head of the reply",
+        ));
     }
-    if !piece.content.is_empty() {
-        if stream.no_content {
-            return Err(StreamFault::malformed("content in a reply that has none"));
-        }
-        if let Some(left) = &mut stream.content_left {
-            let rest = left.checked_sub(piece.content.len() as u64);
-            *left = rest.ok_or(StreamFault::malformed("content longer than content-length"))?;
-        }
+    stream.receive.receive(length).map_err(|_| {
+        let reason = "more content than the window of the stream";
+        StreamFault::new(ErrorCode::FLOW_CONTROL_ERROR, reason)
+    })
+}
+
+/// Takes the permitted part of a piece of content, and checks its length.
+fn take<'a>(stream: &mut OpenStream, piece: &DataPiece<'a>) -> (&'a [u8], Result<(), StreamFault>) {
+    let mut content = piece.content;
+    if stream.no_content && !content.is_empty() {
+        let fault = StreamFault::malformed("content in a reply that has none");
+        return (&[], Err(fault));
     }
-    if piece.end_stream {
-        content_complete(stream)?;
+    if let Some(left) = &mut stream.content_left {
+        let permitted =
+            usize::try_from(*left).map_or(content.len(), |left| left.min(content.len()));
+        *left -= permitted as u64;
+        content = &content[..permitted];
     }
-    Ok(exhausted)
+    let result = if content.len() < piece.content.len() {
+        Err(StreamFault::malformed("content longer than content-length"))
+    } else if piece.end_stream {
+        content_complete(stream)
+    } else {
+        Ok(())
+    };
+    (content, result)
 }

@@ -111,6 +111,7 @@ impl BlockDecoder {
         Ok(())
     }
 
+    #[inline]
     fn indexed(&self, block: &mut &[u8]) -> Result<DecodedField<'_>, HpackError> {
         let index = integer::decode(block, 7)?;
         self.entry(index)
@@ -149,6 +150,7 @@ impl BlockDecoder {
         Ok(DecodedField { name, value, class })
     }
 
+    #[inline]
     fn entry(&self, index: usize) -> Result<DecodedField<'_>, HpackError> {
         let (name, value, class) = match index {
             0 => return Err(HpackError::Index),

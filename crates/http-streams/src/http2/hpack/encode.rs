@@ -77,6 +77,7 @@ impl BlockEncoder {
         }
     }
 
+    #[inline]
     fn constant(&mut self, field: ConstantField, block: &mut Vec<u8>) {
         let position = self.positions[field.index()];
         let age = self.inserted - position;

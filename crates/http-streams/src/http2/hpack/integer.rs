@@ -6,6 +6,7 @@ use super::HpackError;
 const MAX_BYTES: usize = 5;
 
 /// Appends `value`. `pattern` has the bits above a prefix of `prefix` bits.
+#[inline]
 pub(super) fn encode(pattern: u8, prefix: u32, value: usize, bytes: &mut Vec<u8>) {
     let full = (1usize << prefix) - 1;
     if value < full {
@@ -13,7 +14,11 @@ pub(super) fn encode(pattern: u8, prefix: u32, value: usize, bytes: &mut Vec<u8>
         return;
     }
     bytes.push(pattern | full as u8);
-    let mut rest = value - full;
+    encode_rest(value - full, bytes);
+}
+
+/// Appends the part of a value beyond its prefix.
+fn encode_rest(mut rest: usize, bytes: &mut Vec<u8>) {
     while rest >= 0x80 {
         bytes.push(0x80 | rest as u8 & 0x7f);
         rest >>= 7;
@@ -22,6 +27,7 @@ pub(super) fn encode(pattern: u8, prefix: u32, value: usize, bytes: &mut Vec<u8>
 }
 
 /// Reads an integer whose first byte has a prefix of `prefix` bits, and removes it from `block`.
+#[inline]
 pub(super) fn decode(block: &mut &[u8], prefix: u32) -> Result<usize, HpackError> {
     let (first, rest) = block.split_first().ok_or(HpackError::Cut)?;
     let full = ((1u16 << prefix) - 1) as u8;
@@ -30,7 +36,14 @@ pub(super) fn decode(block: &mut &[u8], prefix: u32) -> Result<usize, HpackError
         *block = rest;
         return Ok(usize::from(value));
     }
-    let mut value = u64::from(value);
+    *block = rest;
+    decode_rest(value, block)
+}
+
+/// Reads the part of a value beyond its prefix, and adds the full prefix.
+fn decode_rest(full: u8, block: &mut &[u8]) -> Result<usize, HpackError> {
+    let rest = *block;
+    let mut value = u64::from(full);
     for (position, byte) in rest.iter().enumerate() {
         if position == MAX_BYTES {
             return Err(HpackError::Integer);

@@ -44,6 +44,7 @@ impl DynamicTable {
     }
 
     /// Name, value and class of an entry, counted from 0 for the newest.
+    #[inline]
     pub(super) fn get(&self, index: usize) -> Option<(&[u8], &[u8], FieldClass)> {
         let entry = self.entries.get(index)?;
         let start = usize::from(entry.start);
