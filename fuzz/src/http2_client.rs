@@ -6,7 +6,7 @@ use posthaste_http_streams::catalogue::{FieldCatalogue, RequestField};
 use posthaste_http_streams::http2::frame::{FrameHead, HEAD_LENGTH, PREFACE, flag, kind};
 use posthaste_http_streams::http2::hpack::FieldPlan;
 use posthaste_http_streams::http2::{
-    Client, ConnectionError, ConnectionEvent, EventSink, Request, StreamEnd,
+    Client, ConnectionError, ConnectionEvent, EventSink, StreamEnd, StreamRequest,
 };
 
 use crate::cuts::Cut;
@@ -113,7 +113,7 @@ fn connection(pieces: &mut dyn Iterator<Item = &[u8]>) -> (Report, Option<Connec
     let settings = frame_head(kind::SETTINGS);
     client.receive(&settings, &mut report).expect("valid");
     for token in 0..STREAMS {
-        let request = Request {
+        let request = StreamRequest {
             fields: &fields,
             has_body: token == 1,
             is_head: token == 2,

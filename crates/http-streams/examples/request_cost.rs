@@ -10,7 +10,7 @@ use std::time::Instant;
 use posthaste_http_streams::catalogue::{FieldCatalogue, RequestField};
 use posthaste_http_streams::http2::frame::{FrameHead, flag, kind};
 use posthaste_http_streams::http2::hpack::FieldPlan;
-use posthaste_http_streams::http2::{Client, EventSink, Request, StreamEnd};
+use posthaste_http_streams::http2::{Client, EventSink, StreamEnd, StreamRequest};
 
 const STREAMS: u32 = 32;
 const CONTENT: usize = 1024;
@@ -98,9 +98,9 @@ fn main() {
         let field = catalogue.constant(name.as_bytes(), value.as_bytes());
         RequestField::Constant(field.expect("a valid field"))
     });
-    let request = Request {
+    let request = StreamRequest {
         fields: &fields,
-        ..Request::default()
+        ..StreamRequest::default()
     };
     let mut client = Client::new(Arc::new(FieldPlan::new(&catalogue)));
     let mut tally = Tally::default();

@@ -21,7 +21,7 @@ pub(crate) struct InvalidCode;
 
 /// One step of decoding: four bits from a node of the tree.
 #[derive(Clone, Copy)]
-struct Step {
+struct DecodeStep {
     /// The node after the step.
     node: u8,
     /// Completed symbol.
@@ -77,7 +77,7 @@ pub(crate) fn encode(bytes: &[u8], code: &mut Vec<u8>) {
     }
 }
 
-static STEPS: [[Step; 16]; NODES] = steps();
+static STEPS: [[DecodeStep; 16]; NODES] = steps();
 
 /// The children of each inner node: [`LEAF`] with a symbol, or the number of a node. Node 0 is the root.
 const fn tree() -> [[u16; 2]; NODES] {
@@ -101,10 +101,10 @@ const fn tree() -> [[u16; 2]; NODES] {
     nodes
 }
 
-const fn steps() -> [[Step; 16]; NODES] {
+const fn steps() -> [[DecodeStep; 16]; NODES] {
     let nodes = tree();
     let may_end = padding_nodes(&nodes);
-    let none = Step {
+    let none = DecodeStep {
         node: 0,
         symbol: 0,
         has_symbol: false,

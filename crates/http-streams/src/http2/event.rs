@@ -4,7 +4,7 @@ use super::ErrorCode;
 
 /// The server did not process a request (RFC 9113, section 8.7). It may be sent again.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Rejection {
+pub enum StreamRejection {
     /// RST_STREAM with REFUSED_STREAM.
     Refused,
     /// GOAWAY with a smaller stream identifier.
@@ -19,7 +19,7 @@ pub enum StreamEnd {
     /// RST_STREAM before the end of the reply, with any code except REFUSED_STREAM.
     Reset(ErrorCode),
     /// The server states that it did not process the request.
-    Rejected(Rejection),
+    Rejected(StreamRejection),
     /// The reply violates the protocol. The stream has been reset with this code.
     Malformed {
         /// Code of the RST_STREAM.

@@ -50,8 +50,8 @@ mod settings;
 mod streams;
 mod window;
 
-pub use client::{Client, Request};
+pub use client::{Client, StreamRequest};
 pub use counters::{ClientCounters, CodeCounts};
 pub use error::{ConnectionError, ErrorCode, OpenError};
-pub use event::{ConnectionEvent, EventSink, Rejection, StreamEnd};
+pub use event::{ConnectionEvent, EventSink, StreamEnd, StreamRejection};
 pub use frame::StreamId;

@@ -8,14 +8,14 @@ use super::frame::{FRAME_LIMIT, FrameHead, HEAD_LENGTH, flag, kind};
 
 /// A frame that cannot be read.
 #[derive(Debug)]
-pub(super) struct ReadError {
+pub(super) struct FrameError {
     pub(super) head: FrameHead,
     pub(super) error: ConnectionError,
 }
 
 /// A part of the received stream.
 #[derive(Debug)]
-pub(super) enum Piece<'a> {
+pub(super) enum ReceivedPiece<'a> {
     /// A complete frame, except DATA.
     Frame(FrameHead, &'a [u8]),
     /// A part of a DATA frame.
@@ -102,7 +102,7 @@ impl FrameReader {
     pub(super) fn next<'s, 'i: 's>(
         &'s mut self,
         input: &mut &'i [u8],
-    ) -> Result<Option<Piece<'s>>, ReadError> {
+    ) -> Result<Option<ReceivedPiece<'s>>, FrameError> {
         loop {
             match self.state {
                 ReaderState::Head => {
@@ -112,7 +112,7 @@ impl FrameReader {
                     let bytes = bytes.try_into().expect("collected bytes have this length");
                     let head = FrameHead::parse(bytes);
                     let after = after_head(head);
-                    self.state = after.map_err(|error| ReadError { head, error })?;
+                    self.state = after.map_err(|error| FrameError { head, error })?;
                 }
                 ReaderState::Payload(head) => {
                     let length = head.length as usize;
@@ -123,7 +123,7 @@ impl FrameReader {
                     }
                     self.state = ReaderState::Head;
                     let payload = self.held.collect(input, length);
-                    return Ok(payload.map(|payload| Piece::Frame(head, payload)));
+                    return Ok(payload.map(|payload| ReceivedPiece::Frame(head, payload)));
                 }
                 ReaderState::Padding(head) => {
                     let Some((padding, rest)) = input.split_first() else {
@@ -135,14 +135,14 @@ impl FrameReader {
                     self.state = ReaderState::Data {
                         head,
                         begun: false,
-                        content: content.ok_or(ReadError {
+                        content: content.ok_or(FrameError {
                             head,
                             error: TOO_MUCH_PADDING,
                         })?,
                         padding,
                     };
                 }
-                ReaderState::Data { .. } => return Ok(self.data(input).map(Piece::Data)),
+                ReaderState::Data { .. } => return Ok(self.data(input).map(ReceivedPiece::Data)),
             }
         }
     }

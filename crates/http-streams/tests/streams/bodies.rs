@@ -173,16 +173,16 @@ fn several_changes_of_the_table_are_announced_in_the_next_block() {
 fn large_field_blocks_continue_in_further_frames() {
     use posthaste_http_streams::catalogue::{FieldCatalogue, RequestField};
     use posthaste_http_streams::http2::hpack::{BlockDecoder, FieldPlan};
-    use posthaste_http_streams::http2::{Client, Request};
+    use posthaste_http_streams::http2::{Client, StreamRequest};
 
     let mut catalogue = FieldCatalogue::default();
     let field = catalogue.variable(b"x-large").unwrap();
     let mut client = Client::new(std::sync::Arc::new(FieldPlan::new(&catalogue)));
     client.sent(client.output().len());
     let value = vec![b'~'; 40_000];
-    let request = Request {
+    let request = StreamRequest {
         fields: &[RequestField::Variable(field, &value)],
-        ..Request::default()
+        ..StreamRequest::default()
     };
     client.open(1, &request).unwrap();
     let frames = crate::support::parse(client.output());
@@ -214,14 +214,14 @@ fn large_field_blocks_continue_in_further_frames() {
 fn values_with_line_ends_are_refused() {
     use posthaste_http_streams::catalogue::{FieldCatalogue, RequestField};
     use posthaste_http_streams::http2::hpack::FieldPlan;
-    use posthaste_http_streams::http2::{Client, OpenError, Request};
+    use posthaste_http_streams::http2::{Client, OpenError, StreamRequest};
 
     let mut catalogue = FieldCatalogue::default();
     let field = catalogue.variable(b"x").unwrap();
     let mut client = Client::new(std::sync::Arc::new(FieldPlan::new(&catalogue)));
-    let request = Request {
+    let request = StreamRequest {
         fields: &[RequestField::Variable(field, b"a\r\nb: c")],
-        ..Request::default()
+        ..StreamRequest::default()
     };
     assert_eq!(client.open(1, &request), Err(OpenError::InvalidValue));
     assert!(client.is_idle());

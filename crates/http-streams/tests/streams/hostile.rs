@@ -13,7 +13,7 @@ const OTHER: u32 = 30;
 
 /// Expected result of a case.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Verdict {
+enum CaseOutcome {
     /// The connection ends with this code. The token of the guilty stream, if one is.
     Connection(ErrorCode, Option<u32>),
     /// Stream 1 ends with RST_STREAM of this code, and stream 3 continues.
@@ -27,25 +27,25 @@ enum Verdict {
 struct Case {
     name: &'static str,
     bytes: Vec<u8>,
-    verdict: Verdict,
+    verdict: CaseOutcome,
 }
 
 const END: u8 = flag::END_STREAM;
 const HEADERS_END: u8 = flag::END_HEADERS;
-const PROTOCOL: Verdict = Verdict::Connection(ErrorCode::PROTOCOL_ERROR, None);
-const SIZE: Verdict = Verdict::Connection(ErrorCode::FRAME_SIZE_ERROR, None);
-const FLOW: Verdict = Verdict::Connection(ErrorCode::FLOW_CONTROL_ERROR, None);
-const CALM: Verdict = Verdict::Connection(ErrorCode::ENHANCE_YOUR_CALM, None);
+const PROTOCOL: CaseOutcome = CaseOutcome::Connection(ErrorCode::PROTOCOL_ERROR, None);
+const SIZE: CaseOutcome = CaseOutcome::Connection(ErrorCode::FRAME_SIZE_ERROR, None);
+const FLOW: CaseOutcome = CaseOutcome::Connection(ErrorCode::FLOW_CONTROL_ERROR, None);
+const CALM: CaseOutcome = CaseOutcome::Connection(ErrorCode::ENHANCE_YOUR_CALM, None);
 
 /// The verdict with stream 1 as the guilty one.
-fn guilty(verdict: Verdict) -> Verdict {
+fn guilty(verdict: CaseOutcome) -> CaseOutcome {
     match verdict {
-        Verdict::Connection(code, _) => Verdict::Connection(code, Some(GUILTY)),
+        CaseOutcome::Connection(code, _) => CaseOutcome::Connection(code, Some(GUILTY)),
         other => other,
     }
 }
 
-fn case(name: &'static str, verdict: Verdict, parts: &[Vec<u8>]) -> Case {
+fn case(name: &'static str, verdict: CaseOutcome, parts: &[Vec<u8>]) -> Case {
     Case {
         name,
         bytes: parts.concat(),
@@ -53,7 +53,8 @@ fn case(name: &'static str, verdict: Verdict, parts: &[Vec<u8>]) -> Case {
     }
 }
 
-const COMPRESSION: Verdict = Verdict::Connection(ErrorCode::COMPRESSION_ERROR, Some(GUILTY));
+const COMPRESSION: CaseOutcome =
+    CaseOutcome::Connection(ErrorCode::COMPRESSION_ERROR, Some(GUILTY));
 
 fn block_of(block: &[u8]) -> Vec<u8> {
     frame(kind::HEADERS, HEADERS_END, 1, block)
@@ -77,7 +78,7 @@ fn compressed_fields() -> Vec<Case> {
     vec![
         case(
             "HPACK bomb",
-            Verdict::Stream(ErrorCode::ENHANCE_YOUR_CALM),
+            CaseOutcome::Stream(ErrorCode::ENHANCE_YOUR_CALM),
             &[block_of(&bomb)],
         ),
         case("index 0", COMPRESSION, &[block_of(b"\x80")]),
@@ -114,7 +115,7 @@ fn compressed_fields() -> Vec<Case> {
         ),
         case(
             "many fields",
-            Verdict::Stream(ErrorCode::ENHANCE_YOUR_CALM),
+            CaseOutcome::Stream(ErrorCode::ENHANCE_YOUR_CALM),
             &[block_of(&many)],
         ),
     ]
@@ -161,7 +162,7 @@ fn heads() -> Vec<Case> {
     vec![
         case(
             "CONTINUATION of another stream",
-            Verdict::Connection(ErrorCode::PROTOCOL_ERROR, Some(OTHER)),
+            CaseOutcome::Connection(ErrorCode::PROTOCOL_ERROR, Some(OTHER)),
             &[begun(), frame(kind::CONTINUATION, HEADERS_END, 3, b"")],
         ),
         case(
@@ -176,12 +177,12 @@ fn heads() -> Vec<Case> {
         ),
         case(
             "endless interim replies",
-            Verdict::Stream(ErrorCode::ENHANCE_YOUR_CALM),
+            CaseOutcome::Stream(ErrorCode::ENHANCE_YOUR_CALM),
             &[headers(1, 0, &[(":status", "100")]).repeat(101)],
         ),
         case(
             "100 interim replies",
-            Verdict::Complete,
+            CaseOutcome::Complete,
             &[
                 headers(1, 0, &[(":status", "100")]).repeat(100),
                 ok_empty(1),
@@ -189,7 +190,7 @@ fn heads() -> Vec<Case> {
         ),
         case(
             "upper case",
-            Verdict::Stream(ErrorCode::PROTOCOL_ERROR),
+            CaseOutcome::Stream(ErrorCode::PROTOCOL_ERROR),
             &[headers(1, 0, &[(":status", "200"), ("A", "b")])],
         ),
     ]
@@ -197,7 +198,7 @@ fn heads() -> Vec<Case> {
 
 /// Frames on streams that were not opened or have ended.
 fn streams() -> Vec<Case> {
-    let closed = Verdict::Connection(ErrorCode::STREAM_CLOSED, None);
+    let closed = CaseOutcome::Connection(ErrorCode::STREAM_CLOSED, None);
     vec![
         case(
             "HEADERS on stream 0",
@@ -230,27 +231,27 @@ fn streams() -> Vec<Case> {
 
 /// Frames that are invalid on their stream.
 fn stream_frames() -> Vec<Case> {
-    let closed = Verdict::Connection(ErrorCode::STREAM_CLOSED, None);
+    let closed = CaseOutcome::Connection(ErrorCode::STREAM_CLOSED, None);
     vec![
         case("HEADERS after the end", closed, &[ok_empty(1), ok(1)]),
         case(
             "RST_STREAM after the end",
-            Verdict::Complete,
+            CaseOutcome::Complete,
             &[ok_empty(1), reset(1, 8)],
         ),
         case(
             "WINDOW_UPDATE after the end",
-            Verdict::Complete,
+            CaseOutcome::Complete,
             &[ok_empty(1), window_update(1, 9)],
         ),
         case(
             "empty WINDOW_UPDATE after the end",
-            Verdict::Complete,
+            CaseOutcome::Complete,
             &[ok_empty(1), window_update(1, 0)],
         ),
         case(
             "frames after a malformed reply",
-            Verdict::Stream(ErrorCode::PROTOCOL_ERROR),
+            CaseOutcome::Stream(ErrorCode::PROTOCOL_ERROR),
             &[
                 data(1, 0, b"too early"),
                 ok(1),
@@ -270,17 +271,17 @@ fn stream_frames() -> Vec<Case> {
         ),
         case(
             "endless empty DATA",
-            Verdict::Open,
+            CaseOutcome::Open,
             &[ok(1), data(1, 0, b"").repeat(10_000)],
         ),
         case(
             "PRIORITY of 4 bytes",
-            Verdict::Stream(ErrorCode::FRAME_SIZE_ERROR),
+            CaseOutcome::Stream(ErrorCode::FRAME_SIZE_ERROR),
             &[frame(kind::PRIORITY, 0, 1, &[0; 4])],
         ),
         case(
             "PRIORITY of 4 bytes on a closed stream",
-            Verdict::Complete,
+            CaseOutcome::Complete,
             &[ok_empty(1), frame(kind::PRIORITY, 0, 1, &[0; 4])],
         ),
     ]
@@ -336,7 +337,7 @@ fn settings_and_pings() -> Vec<Case> {
         ),
         case(
             "endless PING answers",
-            Verdict::Open,
+            CaseOutcome::Open,
             &[frame(kind::PING, 1, 0, &[0; 8]).repeat(20_000)],
         ),
         case("PING of 7 bytes", SIZE, &[frame(kind::PING, 0, 0, &[0; 7])]),
@@ -375,13 +376,13 @@ fn connection() -> Vec<Case> {
         case("empty WINDOW_UPDATE", PROTOCOL, &[window_update(0, 0)]),
         case(
             "empty WINDOW_UPDATE of a stream",
-            Verdict::Stream(ErrorCode::PROTOCOL_ERROR),
+            CaseOutcome::Stream(ErrorCode::PROTOCOL_ERROR),
             &[window_update(1, 0)],
         ),
         case("window overflow", FLOW, &[window_update(0, (1 << 31) - 1)]),
         case(
             "window overflow of a stream",
-            Verdict::Stream(ErrorCode::FLOW_CONTROL_ERROR),
+            CaseOutcome::Stream(ErrorCode::FLOW_CONTROL_ERROR),
             &[window_update(1, (1 << 31) - 1)],
         ),
         case(
@@ -391,35 +392,35 @@ fn connection() -> Vec<Case> {
         ),
         case(
             "many windows in one SETTINGS",
-            Verdict::Open,
+            CaseOutcome::Open,
             &[settings(&[(4, 1), (4, 1 << 20)].repeat(1_000))],
         ),
         case(
             "endless unknown frames",
-            Verdict::Open,
+            CaseOutcome::Open,
             &[frame(99, 7, 0, &[1; 100]).repeat(1_000)],
         ),
     ]
 }
 
 /// Runs a case in pieces of `length` bytes. Returns the verdict and the frames that the client sent.
-fn run(case: &Case, length: usize) -> (Verdict, Exchange, Vec<u8>) {
+fn run(case: &Case, length: usize) -> (CaseOutcome, Exchange, Vec<u8>) {
     let mut exchange = Exchange::new();
     exchange.open(GUILTY);
     exchange.open(OTHER);
     exchange.discard_output();
     for piece in case.bytes.chunks(length) {
         if let Err(error) = exchange.receive(piece) {
-            let verdict = Verdict::Connection(error.code, error.token);
+            let verdict = CaseOutcome::Connection(error.code, error.token);
             let kinds = exchange.kinds();
             return (verdict, exchange, kinds);
         }
     }
     let verdict = match exchange.events.end_of(GUILTY) {
-        Some(StreamEnd::Malformed { code, .. }) => Verdict::Stream(code),
-        Some(StreamEnd::Complete) => Verdict::Complete,
+        Some(StreamEnd::Malformed { code, .. }) => CaseOutcome::Stream(code),
+        Some(StreamEnd::Complete) => CaseOutcome::Complete,
         Some(end) => panic!("{}: the stream has the end {end:?}", case.name),
-        None => Verdict::Open,
+        None => CaseOutcome::Open,
     };
     assert_eq!(exchange.events.end_of(OTHER), None, "{}", case.name);
     let kinds = exchange.kinds();
@@ -455,9 +456,9 @@ fn each_violation_has_its_outcome_in_any_pieces() {
             .count();
         let goaways = kinds.iter().filter(|kind| **kind == kind::GOAWAY).count();
         let expected = match verdict {
-            Verdict::Connection(..) => (0, 1),
-            Verdict::Stream(_) => (1, 0),
-            Verdict::Complete | Verdict::Open => (0, 0),
+            CaseOutcome::Connection(..) => (0, 1),
+            CaseOutcome::Stream(_) => (1, 0),
+            CaseOutcome::Complete | CaseOutcome::Open => (0, 0),
         };
         assert_eq!((resets, goaways), expected, "{}", case.name);
         for length in [1, 7, 1000] {

@@ -20,7 +20,9 @@ use posthaste_http_streams::catalogue::{
     ConstantField, FieldCatalogue, RequestField, VariableField,
 };
 use posthaste_http_streams::http2::hpack::FieldPlan;
-use posthaste_http_streams::http2::{Client, ErrorCode, Rejection, Request, StreamEnd, StreamId};
+use posthaste_http_streams::http2::{
+    Client, ErrorCode, StreamEnd, StreamId, StreamRejection, StreamRequest,
+};
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 
 use crate::support::{Event, Events};
@@ -30,9 +32,9 @@ const REQUESTS: u32 = 500;
 
 /// A stream of random numbers (SplitMix64).
 #[derive(Clone)]
-struct Chance(u64);
+struct SplitMix(u64);
 
-impl Chance {
+impl SplitMix {
     fn next(&mut self) -> u64 {
         self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
         let mixed = (self.0 ^ self.0 >> 30).wrapping_mul(0xbf58_476d_1ce4_e5b9);
@@ -69,7 +71,7 @@ impl Chance {
 
 /// The end that the server gives to a reply.
 #[derive(Clone, Copy, Debug, PartialEq)]
-enum Ending {
+enum ReplyEnding {
     Whole,
     ResetBefore(Reason),
     ResetAfterHead(Reason),
@@ -78,7 +80,7 @@ enum Ending {
 }
 
 /// A request and its reply, made from a seed by both ends.
-struct Plan {
+struct ExchangePlan {
     request_fields: Vec<(usize, String)>,
     body: usize,
     interim: bool,
@@ -86,13 +88,13 @@ struct Plan {
     fields: Vec<(String, String)>,
     content: usize,
     trailers: Vec<(String, String)>,
-    ending: Ending,
+    ending: ReplyEnding,
 }
 
-impl Plan {
+impl ExchangePlan {
     fn of(connection: u64, token: u32) -> Self {
-        let mut chance = Chance(connection << 32 | u64::from(token));
-        let fields = |chance: &mut Chance, limit| {
+        let mut chance = SplitMix(connection << 32 | u64::from(token));
+        let fields = |chance: &mut SplitMix, limit| {
             let field = |_| {
                 let name = format!("x-{}", chance.below(12));
                 let value = match chance.below(8) {
@@ -114,10 +116,10 @@ impl Plan {
         ];
         let reason = reason[chance.below(4)];
         let ending = match chance.below(30) {
-            0 => Ending::ResetBefore(reason),
-            1 => Ending::ResetAfterHead(Reason::CANCEL),
-            2 => Ending::Cancelled,
-            _ => Ending::Whole,
+            0 => ReplyEnding::ResetBefore(reason),
+            1 => ReplyEnding::ResetAfterHead(Reason::CANCEL),
+            2 => ReplyEnding::Cancelled,
+            _ => ReplyEnding::Whole,
         };
         Self {
             request_fields: (0..chance.below(4))
@@ -149,7 +151,7 @@ const NAMES: [&str; 4] = ["x-request", "authorization", "accept", "x-number"];
 struct Wires {
     to_server: VecDeque<u8>,
     to_client: VecDeque<u8>,
-    chance: Option<Chance>,
+    chance: Option<SplitMix>,
 }
 
 /// The server's end.
@@ -219,8 +221,8 @@ async fn serve(
         .unwrap()
         .parse()
         .unwrap();
-    let plan = Plan::of(connection, token);
-    if let Ending::ResetBefore(reason) = plan.ending {
+    let plan = ExchangePlan::of(connection, token);
+    if let ReplyEnding::ResetBefore(reason) = plan.ending {
         respond.send_reset(reason);
         return Ok(());
     }
@@ -246,9 +248,10 @@ async fn serve(
     }
     let mut reply = Response::builder().status(plan.status).body(()).unwrap();
     *reply.headers_mut() = map(&plan.fields);
-    let is_empty = plan.content == 0 && plan.trailers.is_empty() && plan.ending == Ending::Whole;
+    let is_empty =
+        plan.content == 0 && plan.trailers.is_empty() && plan.ending == ReplyEnding::Whole;
     let mut stream = respond.send_response(reply, is_empty)?;
-    if let Ending::ResetAfterHead(reason) = plan.ending {
+    if let ReplyEnding::ResetAfterHead(reason) = plan.ending {
         stream.send_data(Bytes::from_static(b"part"), false)?;
         stream.send_reset(reason);
     } else if !is_empty {
@@ -319,9 +322,9 @@ impl Requests {
 }
 
 /// One connection: the client, the server and the bytes between them.
-struct Run {
+struct OracleRun {
     number: u64,
-    chance: Chance,
+    chance: SplitMix,
     client: Client,
     events: Events,
     requests: Requests,
@@ -336,11 +339,11 @@ struct Run {
     early: u32,
 }
 
-impl Run {
+impl OracleRun {
     fn open(&mut self) {
         while self.opened < REQUESTS && self.client.room() > 0 && !self.chance.once_in(5) {
             let token = self.opened;
-            let plan = Plan::of(self.number, token);
+            let plan = ExchangePlan::of(self.number, token);
             let number = token.to_string();
             let mut fields = self.requests.fixed.clone();
             fields.push(RequestField::Constant(
@@ -357,7 +360,7 @@ impl Run {
                 self.requests.names[3],
                 number.as_bytes(),
             ));
-            let request = Request {
+            let request = StreamRequest {
                 fields: &fields,
                 has_body: plan.body > 0,
                 is_head: false,
@@ -368,7 +371,8 @@ impl Run {
                 self.bodies.insert(token, (stream, 0));
                 self.send_body(token);
             }
-            if plan.ending == Ending::Cancelled && self.client.reset(stream, ErrorCode::CANCEL) {
+            if plan.ending == ReplyEnding::Cancelled && self.client.reset(stream, ErrorCode::CANCEL)
+            {
                 self.cancelled.push(token);
             }
         }
@@ -376,7 +380,7 @@ impl Run {
 
     fn send_body(&mut self, token: u32) {
         let (stream, sent) = self.bodies.get_mut(&token).unwrap();
-        let body = content(Plan::of(self.number, token).body);
+        let body = content(ExchangePlan::of(self.number, token).body);
         *sent += self.client.send_body(*stream, &body[*sent..], true);
     }
 
@@ -413,20 +417,22 @@ impl Run {
 
     fn check(&self) {
         for token in 0..REQUESTS {
-            let plan = Plan::of(self.number, token);
+            let plan = ExchangePlan::of(self.number, token);
             let end = self.events.end_of(token);
             let reset = |reason: Reason| match reason {
-                Reason::REFUSED_STREAM => StreamEnd::Rejected(Rejection::Refused),
+                Reason::REFUSED_STREAM => StreamEnd::Rejected(StreamRejection::Refused),
                 reason => StreamEnd::Reset(ErrorCode(reason.into())),
             };
-            let refused = StreamEnd::Rejected(Rejection::Refused);
+            let refused = StreamEnd::Rejected(StreamRejection::Refused);
             if token < self.early && end == Some(refused) {
                 continue;
             }
             let expected = match plan.ending {
                 _ if self.cancelled.contains(&token) => None,
-                Ending::ResetBefore(reason) | Ending::ResetAfterHead(reason) => Some(reset(reason)),
-                Ending::Whole | Ending::Cancelled => Some(StreamEnd::Complete),
+                ReplyEnding::ResetBefore(reason) | ReplyEnding::ResetAfterHead(reason) => {
+                    Some(reset(reason))
+                }
+                ReplyEnding::Whole | ReplyEnding::Cancelled => Some(StreamEnd::Complete),
             };
             assert_eq!(end, expected, "connection {}, token {token}", self.number);
             if end == Some(StreamEnd::Complete) {
@@ -435,7 +441,7 @@ impl Run {
         }
     }
 
-    fn check_reply(&self, token: u32, plan: &Plan) {
+    fn check_reply(&self, token: u32, plan: &ExchangePlan) {
         let mut fields = Vec::new();
         let mut trailers = Vec::new();
         let (mut statuses, mut interim) = (Vec::new(), 0);
@@ -479,7 +485,7 @@ fn sorted(mut fields: Vec<(String, String)>) -> Vec<(String, String)> {
 
 /// Runs a connection with random settings of the server.
 fn run(number: u64) {
-    let mut chance = Chance(number.wrapping_mul(77));
+    let mut chance = SplitMix(number.wrapping_mul(77));
     let wires = Rc::new(RefCell::new(Wires {
         chance: Some(chance.clone()),
         ..Wires::default()
@@ -497,7 +503,7 @@ fn run(number: u64) {
     let mut catalogue = FieldCatalogue::default();
     let requests = Requests::new(&mut catalogue);
     let agent = catalogue.constant(b"user-agent", b"posthaste").unwrap();
-    let mut run = Run {
+    let mut run = OracleRun {
         number,
         chance,
         client: Client::new(Arc::new(FieldPlan::new(&catalogue))),

@@ -15,7 +15,7 @@ use crate::support::{
 
 /// A step of the caller or of the server. Streams are chosen by number among all that were opened, and one beyond.
 #[derive(Clone, Debug)]
-enum Step {
+enum ScriptStep {
     Open {
         with_body: bool,
         is_head: bool,
@@ -78,21 +78,21 @@ enum Step {
 }
 
 /// Steps of the caller.
-fn of_caller() -> impl Strategy<Value = Step> {
+fn of_caller() -> impl Strategy<Value = ScriptStep> {
     let stream = 0..8usize;
     prop_oneof![
         8 => (any::<bool>(), prop::bool::weighted(0.1))
-            .prop_map(|(with_body, is_head)| Step::Open { with_body, is_head }),
+            .prop_map(|(with_body, is_head)| ScriptStep::Open { with_body, is_head }),
         4 => (stream.clone(), 0..90_000usize, any::<bool>())
-            .prop_map(|(stream, length, is_last)| Step::Body { stream, length, is_last }),
-        1 => stream.prop_map(Step::Cancel),
-        3 => (0..3usize).prop_map(Step::Sent),
-        1 => Just(Step::Ping),
+            .prop_map(|(stream, length, is_last)| ScriptStep::Body { stream, length, is_last }),
+        1 => stream.prop_map(ScriptStep::Cancel),
+        3 => (0..3usize).prop_map(ScriptStep::Sent),
+        1 => Just(ScriptStep::Ping),
     ]
 }
 
 /// Steps of a server, mostly valid.
-fn of_server() -> impl Strategy<Value = Step> {
+fn of_server() -> impl Strategy<Value = ScriptStep> {
     let stream = || 0..9usize;
     let setting = prop_oneof![
         (Just(1u16), 0..6_000u32),
@@ -102,32 +102,32 @@ fn of_server() -> impl Strategy<Value = Step> {
         (Just(99), any::<u32>()),
     ];
     prop_oneof![
-        6 => (stream(), any::<bool>()).prop_map(|(stream, is_last)| Step::Ok { stream, is_last }),
-        1 => stream().prop_map(Step::Interim),
+        6 => (stream(), any::<bool>()).prop_map(|(stream, is_last)| ScriptStep::Ok { stream, is_last }),
+        1 => stream().prop_map(ScriptStep::Interim),
         2 => (stream(), 0..50usize, any::<bool>())
-            .prop_map(|(stream, length, is_last)| Step::Length { stream, length, is_last }),
-        1 => stream().prop_map(Step::Trailers),
+            .prop_map(|(stream, length, is_last)| ScriptStep::Length { stream, length, is_last }),
+        1 => stream().prop_map(ScriptStep::Trailers),
         6 => (stream(), 0..60usize, any::<bool>())
-            .prop_map(|(stream, length, is_last)| Step::Data { stream, length, is_last }),
-        1 => (stream(), 0..9u8).prop_map(|(stream, padding)| Step::Padded { stream, padding }),
-        2 => (stream(), 1..5usize).prop_map(|(stream, parts)| Step::Continued { stream, parts }),
-        2 => (stream(), 60..66u8).prop_map(|(stream, index)| Step::Indexed { stream, index }),
-        2 => (stream(), 0..15u32).prop_map(|(stream, code)| Step::Reset { stream, code }),
+            .prop_map(|(stream, length, is_last)| ScriptStep::Data { stream, length, is_last }),
+        1 => (stream(), 0..9u8).prop_map(|(stream, padding)| ScriptStep::Padded { stream, padding }),
+        2 => (stream(), 1..5usize).prop_map(|(stream, parts)| ScriptStep::Continued { stream, parts }),
+        2 => (stream(), 60..66u8).prop_map(|(stream, index)| ScriptStep::Indexed { stream, index }),
+        2 => (stream(), 0..15u32).prop_map(|(stream, code)| ScriptStep::Reset { stream, code }),
         2 => (stream(), 0..70_000u32)
-            .prop_map(|(stream, increment)| Step::Update { stream, increment }),
-        2 => (1..70_000u32).prop_map(Step::UpdateConnection),
-        2 => prop::collection::vec(setting, 0..4).prop_map(Step::Settings),
-        1 => (stream(), 0..3u32).prop_map(|(stream, code)| Step::GoAway { stream, code }),
-        1 => Just(Step::Pinged),
-        1 => prop::collection::vec(any::<u8>(), 0..20).prop_map(Step::Unknown),
+            .prop_map(|(stream, increment)| ScriptStep::Update { stream, increment }),
+        2 => (1..70_000u32).prop_map(ScriptStep::UpdateConnection),
+        2 => prop::collection::vec(setting, 0..4).prop_map(ScriptStep::Settings),
+        1 => (stream(), 0..3u32).prop_map(|(stream, code)| ScriptStep::GoAway { stream, code }),
+        1 => Just(ScriptStep::Pinged),
+        1 => prop::collection::vec(any::<u8>(), 0..20).prop_map(ScriptStep::Unknown),
     ]
 }
 
-fn script() -> impl Strategy<Value = Vec<Step>> {
+fn script() -> impl Strategy<Value = Vec<ScriptStep>> {
     let rare = prop_oneof![
-        Just(Step::Close),
-        Just(Step::Highest),
-        prop::collection::vec(any::<u8>(), 1..30).prop_map(Step::Garbage),
+        Just(ScriptStep::Close),
+        Just(ScriptStep::Highest),
+        prop::collection::vec(any::<u8>(), 1..30).prop_map(ScriptStep::Garbage),
     ];
     let step = prop_oneof![20 => of_caller(), 30 => of_server(), 1 => rare];
     prop::collection::vec(step, 1..60)
@@ -180,15 +180,15 @@ impl Model {
     }
 
     /// Applies what the server sends.
-    fn apply(&mut self, step: &Step, id: u32) {
+    fn apply(&mut self, step: &ScriptStep, id: u32) {
         match step {
-            Step::Update { increment, .. } => {
+            ScriptStep::Update { increment, .. } => {
                 if let Some(window) = self.windows.get_mut(&id) {
                     *window += i64::from(*increment);
                 }
             }
-            Step::UpdateConnection(increment) => self.connection += i64::from(*increment),
-            Step::Settings(values) => {
+            ScriptStep::UpdateConnection(increment) => self.connection += i64::from(*increment),
+            ScriptStep::Settings(values) => {
                 let last = values.iter().rev().find(|(setting, _)| *setting == 4);
                 if let Some((_, window)) = last {
                     let delta = i64::from(*window) - self.initial;
@@ -204,7 +204,7 @@ impl Model {
 }
 
 /// A run of a script.
-struct Run {
+struct ScriptRun {
     exchange: Exchange,
     streams: Vec<StreamId>,
     cancelled: Vec<u32>,
@@ -215,7 +215,7 @@ struct Run {
     error: Option<ConnectionError>,
 }
 
-impl Run {
+impl ScriptRun {
     fn new() -> Self {
         let mut exchange = Exchange::before_settings();
         exchange.receive(&settings(&[])).unwrap();
@@ -265,10 +265,10 @@ impl Run {
     }
 
     /// A step of the caller. False for those of the server.
-    fn call(&mut self, step: &Step) -> bool {
+    fn call(&mut self, step: &ScriptStep) -> bool {
         let client = &mut self.exchange.client;
         match *step {
-            Step::Open { with_body, is_head } => {
+            ScriptStep::Open { with_body, is_head } => {
                 if client.room() > 0 {
                     let token = self.streams.len() as u32;
                     self.streams.push(match (with_body, is_head) {
@@ -278,21 +278,21 @@ impl Run {
                     });
                 }
             }
-            Step::Body {
+            ScriptStep::Body {
                 stream,
                 length,
                 is_last,
             } => self.body(stream, length, is_last),
-            Step::Cancel(stream) => {
+            ScriptStep::Cancel(stream) => {
                 if let Some(id) = self.streams.get(stream)
                     && client.reset(*id, ErrorCode::CANCEL)
                 {
                     self.cancelled.push(stream as u32);
                 }
             }
-            Step::Sent(part) => self.send(part),
-            Step::Close => client.close(),
-            Step::Ping => client.ping(1),
+            ScriptStep::Sent(part) => self.send(part),
+            ScriptStep::Close => client.close(),
+            ScriptStep::Ping => client.ping(1),
             _ => return false,
         }
         true
@@ -372,13 +372,13 @@ impl Run {
 }
 
 /// The frames of a server's step.
-fn bytes(step: &Step, id: u32) -> Vec<u8> {
+fn bytes(step: &ScriptStep, id: u32) -> Vec<u8> {
     let end = |is_last: bool| if is_last { flag::END_STREAM } else { 0 };
     match *step {
-        Step::Ok { is_last: false, .. } => ok(id),
-        Step::Ok { is_last: true, .. } => ok_empty(id),
-        Step::Interim(_) => headers(id, 0, &[(":status", "103"), ("a", "b")]),
-        Step::Length {
+        ScriptStep::Ok { is_last: false, .. } => ok(id),
+        ScriptStep::Ok { is_last: true, .. } => ok_empty(id),
+        ScriptStep::Interim(_) => headers(id, 0, &[(":status", "103"), ("a", "b")]),
+        ScriptStep::Length {
             length, is_last, ..
         } => {
             let length = length.to_string();
@@ -388,14 +388,14 @@ fn bytes(step: &Step, id: u32) -> Vec<u8> {
                 &[(":status", "200"), ("content-length", &length)],
             )
         }
-        Step::Trailers(_) => headers(id, flag::END_STREAM, &[("grpc-status", "0")]),
-        Step::Data {
+        ScriptStep::Trailers(_) => headers(id, flag::END_STREAM, &[("grpc-status", "0")]),
+        ScriptStep::Data {
             length, is_last, ..
         } => data(id, end(is_last), &vec![7; length]),
-        Step::Padded { padding, .. } => {
+        ScriptStep::Padded { padding, .. } => {
             frame(kind::DATA, flag::PADDED, id, &[padding, 1, 2, 3, 4, 5])
         }
-        Step::Continued { parts, .. } => {
+        ScriptStep::Continued { parts, .. } => {
             let block = b"\x88\x40\x01a\x01b\x40\x01c\x03xyz".chunks(parts);
             let mut frames = frame(kind::HEADERS, 0, id, b"");
             for part in block {
@@ -404,45 +404,45 @@ fn bytes(step: &Step, id: u32) -> Vec<u8> {
             frames.extend(frame(kind::CONTINUATION, flag::END_HEADERS, id, b""));
             frames
         }
-        Step::Indexed { index, .. } => frame(
+        ScriptStep::Indexed { index, .. } => frame(
             kind::HEADERS,
             flag::END_HEADERS,
             id,
             &[0x88, 0x80 | index, 0x40, 1, b'x', 1, index],
         ),
-        Step::Reset { code, .. } => reset(id, code),
-        Step::Update { increment, .. } => window_update(id, increment),
-        Step::UpdateConnection(increment) => window_update(0, increment),
-        Step::Settings(ref values) => settings(values),
-        Step::GoAway { code, .. } => goaway(id, code),
-        Step::Highest => goaway((1 << 31) - 1, 0),
-        Step::Pinged => frame(kind::PING, 0, 0, b"12345678"),
-        Step::Unknown(ref payload) => frame(77, 0xff, id, payload),
-        Step::Garbage(ref bytes) => bytes.clone(),
+        ScriptStep::Reset { code, .. } => reset(id, code),
+        ScriptStep::Update { increment, .. } => window_update(id, increment),
+        ScriptStep::UpdateConnection(increment) => window_update(0, increment),
+        ScriptStep::Settings(ref values) => settings(values),
+        ScriptStep::GoAway { code, .. } => goaway(id, code),
+        ScriptStep::Highest => goaway((1 << 31) - 1, 0),
+        ScriptStep::Pinged => frame(kind::PING, 0, 0, b"12345678"),
+        ScriptStep::Unknown(ref payload) => frame(77, 0xff, id, payload),
+        ScriptStep::Garbage(ref bytes) => bytes.clone(),
         _ => Vec::new(),
     }
 }
 
-fn stream_of(step: &Step) -> usize {
+fn stream_of(step: &ScriptStep) -> usize {
     match *step {
-        Step::Ok { stream, .. }
-        | Step::Interim(stream)
-        | Step::Length { stream, .. }
-        | Step::Trailers(stream)
-        | Step::Data { stream, .. }
-        | Step::Padded { stream, .. }
-        | Step::Continued { stream, .. }
-        | Step::Indexed { stream, .. }
-        | Step::Reset { stream, .. }
-        | Step::Update { stream, .. }
-        | Step::GoAway { stream, .. } => stream,
+        ScriptStep::Ok { stream, .. }
+        | ScriptStep::Interim(stream)
+        | ScriptStep::Length { stream, .. }
+        | ScriptStep::Trailers(stream)
+        | ScriptStep::Data { stream, .. }
+        | ScriptStep::Padded { stream, .. }
+        | ScriptStep::Continued { stream, .. }
+        | ScriptStep::Indexed { stream, .. }
+        | ScriptStep::Reset { stream, .. }
+        | ScriptStep::Update { stream, .. }
+        | ScriptStep::GoAway { stream, .. } => stream,
         _ => 0,
     }
 }
 
 /// Runs a script. The server's bytes come in pieces of `piece` bytes.
-fn run(script: &[Step], piece: usize) -> Run {
-    let mut run = Run::new();
+fn run(script: &[ScriptStep], piece: usize) -> ScriptRun {
+    let mut run = ScriptRun::new();
     for step in script {
         if run.call(step) {
             continue;

@@ -1,7 +1,9 @@
 //! The end of connections: GOAWAY from either end, PING, and errors.
 
 use posthaste_http_streams::http2::frame::kind;
-use posthaste_http_streams::http2::{ErrorCode, OpenError, Rejection, Request, StreamEnd};
+use posthaste_http_streams::http2::{
+    ErrorCode, OpenError, StreamEnd, StreamRejection, StreamRequest,
+};
 
 use crate::support::{Exchange, data, frame, goaway, ok, ok_empty, reset};
 
@@ -14,11 +16,11 @@ fn a_graceful_server_sends_two_goaways() {
     exchange.receive(&goaway(HIGHEST, 0)).unwrap();
     assert_eq!(exchange.client.room(), 0);
     assert!(!exchange.client.is_usable());
-    let refused = exchange.client.open(4, &Request::default());
+    let refused = exchange.client.open(4, &StreamRequest::default());
     assert_eq!(refused, Err(OpenError::GoingAway));
     assert_eq!(exchange.client.open_streams(), 3);
     exchange.receive(&goaway(streams[1], 0)).unwrap();
-    let rejected = StreamEnd::Rejected(Rejection::GoAway);
+    let rejected = StreamEnd::Rejected(StreamRejection::GoAway);
     assert_eq!(exchange.events.end_of(3), Some(rejected));
     exchange.receive(&ok_empty(streams[0])).unwrap();
     exchange.receive(&ok_empty(streams[1])).unwrap();
@@ -44,7 +46,7 @@ fn goaway_reports_its_code_and_text() {
         text.starts_with("GoAway { last: 0, code: ErrorCode(11), debug: [116, 111"),
         "{text}"
     );
-    let rejected = StreamEnd::Rejected(Rejection::GoAway);
+    let rejected = StreamEnd::Rejected(StreamRejection::GoAway);
     assert_eq!(exchange.events.end_of(1), Some(rejected));
     let goaways = exchange.client.counters().goaways;
     assert_eq!(goaways.get(ErrorCode::ENHANCE_YOUR_CALM), 1);
@@ -64,7 +66,7 @@ fn resets_are_counted_by_code() {
     exchange.receive(&whole.concat()).unwrap();
     let ends = [1, 2, 3, 4].map(|token| exchange.events.end_of(token).unwrap());
     let expected = [
-        StreamEnd::Rejected(Rejection::Refused),
+        StreamEnd::Rejected(StreamRejection::Refused),
         StreamEnd::Reset(ErrorCode::CANCEL),
         StreamEnd::Reset(ErrorCode::NO_ERROR),
         StreamEnd::Reset(ErrorCode(4711)),
@@ -142,7 +144,7 @@ fn an_error_names_the_guilty_stream_and_lists_the_others() {
 #[test]
 fn a_server_of_http1_is_recognised() {
     let mut exchange = Exchange::before_settings();
-    let reply = b"HTTP/1.1 400 Bad Request\r\nConnection: close\r\n\r\n";
+    let reply = b"HTTP/1.1 400 Bad StreamRequest\r\nConnection: close\r\n\r\n";
     let error = exchange.receive(reply).unwrap_err();
     assert_eq!(
         error.to_string(),

@@ -6,7 +6,7 @@ use posthaste_http_streams::catalogue::{FieldCatalogue, RequestField};
 use posthaste_http_streams::http2::frame::{FrameHead, HEAD_LENGTH, PREFACE, flag, kind};
 use posthaste_http_streams::http2::hpack::FieldPlan;
 use posthaste_http_streams::http2::{
-    Client, ConnectionError, ConnectionEvent, EventSink, Request, StreamEnd, StreamId,
+    Client, ConnectionError, ConnectionEvent, EventSink, StreamEnd, StreamId, StreamRequest,
 };
 
 /// An event with its content.
@@ -137,16 +137,16 @@ impl Exchange {
 
     /// Opens a stream without a body.
     pub(crate) fn open(&mut self, token: u32) -> StreamId {
-        let request = Request {
+        let request = StreamRequest {
             fields: &self.fields,
-            ..Request::default()
+            ..StreamRequest::default()
         };
         self.client.open(token, &request).unwrap()
     }
 
     /// Opens a stream with a body.
     pub(crate) fn open_with_body(&mut self, token: u32) -> StreamId {
-        let request = Request {
+        let request = StreamRequest {
             fields: &self.fields,
             has_body: true,
             is_head: false,
@@ -156,10 +156,10 @@ impl Exchange {
 
     /// Opens a stream for HEAD.
     pub(crate) fn open_head(&mut self, token: u32) -> StreamId {
-        let request = Request {
+        let request = StreamRequest {
             fields: &self.fields,
             is_head: true,
-            ..Request::default()
+            ..StreamRequest::default()
         };
         self.client.open(token, &request).unwrap()
     }

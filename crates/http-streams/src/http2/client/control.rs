@@ -3,7 +3,7 @@
 use super::fields::NEVER_OPENED;
 use super::{ANSWER_LIMIT, Client};
 use crate::http2::error::{ConnectionError, ErrorCode, StreamFault};
-use crate::http2::event::{ConnectionEvent, EventSink, Rejection, StreamEnd};
+use crate::http2::event::{ConnectionEvent, EventSink, StreamEnd, StreamRejection};
 use crate::http2::frame::{FrameHead, StreamId, flag, kind};
 use crate::http2::settings::SettingsChange;
 use crate::http2::window::WindowOverflow;
@@ -114,7 +114,7 @@ impl Client {
         self.counters.goaways.add(code);
         sink.connection(ConnectionEvent::GoAway { last, code, debug });
         for id in self.streams.above(last) {
-            self.end(id, StreamEnd::Rejected(Rejection::GoAway), sink);
+            self.end(id, StreamEnd::Rejected(StreamRejection::GoAway), sink);
         }
         Ok(())
     }
@@ -138,7 +138,7 @@ impl Client {
         let code = ErrorCode(u32::from_be_bytes(code));
         self.counters.resets_received.add(code);
         let end = match code {
-            ErrorCode::REFUSED_STREAM => StreamEnd::Rejected(Rejection::Refused),
+            ErrorCode::REFUSED_STREAM => StreamEnd::Rejected(StreamRejection::Refused),
             code => StreamEnd::Reset(code),
         };
         self.end(head.stream, end, sink);

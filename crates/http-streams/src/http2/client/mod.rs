@@ -24,7 +24,7 @@ use super::settings::{INITIAL_WINDOW, PeerSettings, id};
 use super::streams::StreamTable;
 use super::window::{ReceiveWindow, SendWindow};
 use fields::PendingBlock;
-pub use send::Request;
+pub use send::StreamRequest;
 use send::WritableQueue;
 
 /// Our window of a stream: 16 MiB. The remainder makes an exhausted window visible ([`ReceiveWindow`]).
@@ -289,7 +289,7 @@ mod tests {
         let mut client = Client::new(Arc::new(FieldPlan::default()));
         client.next_id = StreamId::MAX - 2;
         assert_eq!(client.room(), 2);
-        let request = Request::default();
+        let request = StreamRequest::default();
         assert_eq!(client.open(0, &request), Ok(StreamId(StreamId::MAX - 2)));
         assert_eq!(client.open(1, &request), Ok(StreamId(StreamId::MAX)));
         assert_eq!(client.room(), 0);
@@ -309,7 +309,7 @@ mod tests {
         };
         client.receive(&settings.bytes(), &mut NoEvents).unwrap();
         for token in 0..5_000 {
-            let stream = client.open(token, &Request::default()).unwrap();
+            let stream = client.open(token, &StreamRequest::default()).unwrap();
             assert!(client.reset(stream, ErrorCode::CANCEL));
             client.sent(client.output().len());
         }

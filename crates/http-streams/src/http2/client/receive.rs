@@ -4,7 +4,7 @@ use super::Client;
 use crate::http2::error::ConnectionError;
 use crate::http2::event::EventSink;
 use crate::http2::frame::{FrameHead, flag, kind};
-use crate::http2::reader::{FrameReader, Piece, ReadError};
+use crate::http2::reader::{FrameError, FrameReader, ReceivedPiece};
 
 impl Client {
     /// Takes bytes of the socket, and reports the events in them to `sink`.
@@ -37,11 +37,11 @@ impl Client {
         loop {
             let (stream, result) = match reader.next(&mut bytes) {
                 Ok(None) => return Ok(()),
-                Ok(Some(Piece::Frame(head, payload))) => {
+                Ok(Some(ReceivedPiece::Frame(head, payload))) => {
                     (head.stream, self.frame(head, payload, sink))
                 }
-                Ok(Some(Piece::Data(piece))) => (piece.stream, self.data(&piece, sink)),
-                Err(ReadError { head, error }) => (head.stream, Err(error)),
+                Ok(Some(ReceivedPiece::Data(piece))) => (piece.stream, self.data(&piece, sink)),
+                Err(FrameError { head, error }) => (head.stream, Err(error)),
             };
             result.map_err(|error| ConnectionError {
                 token: self.streams.token(stream),

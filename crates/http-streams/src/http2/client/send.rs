@@ -15,7 +15,7 @@ const DATA_LIMIT: usize = 64 << 10;
 
 /// A request without its body.
 #[derive(Clone, Copy, Debug, Default)]
-pub struct Request<'a> {
+pub struct StreamRequest<'a> {
     /// All fields: `:method`, `:scheme`, `:authority` and `:path` first.
     pub fields: &'a [RequestField<'a>],
     /// The method is HEAD: the reply has no content.
@@ -52,7 +52,7 @@ impl WritableQueue {
 
 impl Client {
     /// Opens a stream for a request. `token` returns with each event of the stream.
-    pub fn open(&mut self, token: u32, request: &Request<'_>) -> Result<StreamId, OpenError> {
+    pub fn open(&mut self, token: u32, request: &StreamRequest<'_>) -> Result<StreamId, OpenError> {
         self.check_open()?;
         let is_valid = |field: &RequestField<'_>| match field {
             RequestField::Constant(_) => true,
