@@ -3,7 +3,7 @@
 use posthaste_http_streams::catalogue::{
     ConstantField, FieldCatalogue, InvalidField, RequestField, VariableField,
 };
-use posthaste_http_streams::http2::Request;
+use posthaste_http_streams::http2::StreamRequest;
 
 use super::template::Template;
 use super::{RequestError, RequestSpec, carries_body, default_fields, has_placeholders};
@@ -73,9 +73,9 @@ impl Http2Request {
         data: &Data,
         row: u64,
         body: &mut Vec<u8>,
-        open: impl FnOnce(&Request<'_>) -> T,
+        open: impl FnOnce(&StreamRequest<'_>) -> T,
     ) -> Result<T, String> {
-        let request = |fields, has_body| Request {
+        let request = |fields, has_body| StreamRequest {
             fields,
             is_head: self.is_head,
             has_body,

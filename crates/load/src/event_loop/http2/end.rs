@@ -1,6 +1,6 @@
 //! The ends of streams, and of requests that have none.
 
-use posthaste_http_streams::http2::{ErrorCode, Rejection, StreamEnd};
+use posthaste_http_streams::http2::{ErrorCode, StreamRejection, StreamEnd};
 
 use super::super::EventLoop;
 use crate::exchange::OpenExchange;
@@ -35,7 +35,7 @@ impl EventLoop<'_> {
     }
 
     /// Sends a rejected request once more, if the plan says so, or ends it.
-    fn reject(&mut self, open: u32, rejection: Rejection) {
+    fn reject(&mut self, open: u32, rejection: StreamRejection) {
         let entry = &mut self.exchanges[open];
         let resend = self.streams.when_rejected() == WhenRejected::Resend;
         if resend && !entry.exchange.is_resent {
@@ -49,10 +49,10 @@ impl EventLoop<'_> {
             return;
         }
         let reason = match rejection {
-            Rejection::Refused => {
+            StreamRejection::Refused => {
                 "RST_STREAM with REFUSED_STREAM; --rejected resend sends it once more"
             }
-            Rejection::GoAway => "GOAWAY before the stream; --rejected resend sends it once more",
+            StreamRejection::GoAway => "GOAWAY before the stream; --rejected resend sends it once more",
         };
         self.fail_exchange(open, Outcome::Rejected, || reason.to_owned());
     }
