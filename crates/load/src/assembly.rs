@@ -40,6 +40,10 @@ pub(crate) fn assemble(
         sum,
         "response times and outcomes differ: a bug"
     );
+    assert!(
+        plan.events.is_none() || tally.events.first.distribution().count() == sum,
+        "times of first events and outcomes differ: a bug"
+    );
     let stopped = shared.stop.load(Ordering::Relaxed);
     let (start, end) = shared.window;
     let duration = match stopped || end == Instant::FAR_FUTURE {
@@ -69,6 +73,7 @@ pub(crate) fn assemble(
         statuses: tally.statuses,
         reasons: tally.reasons,
         decoded: tally.decoded,
+        events: tally.events,
         quotes: tally.quotes,
         connections: tally.connections,
         http2: tally.http2,

@@ -1,7 +1,8 @@
 //! `--assert 'p99<200ms'`: one figure of a report against one bound.
 //!
 //! The figure decides the unit of the bound: a time for response times (of all requests due, or of good replies with
-//! `ok-p99`), a percentage for shares (`errors`, `retried`, or the name of an outcome), a rate for `rate`. The same grammar names
+//! `ok-p99`, of events with `first` and `gap`), a percentage for shares (`errors`, `retried`, or the name of an
+//! outcome), a rate for `rate` and `events`. The same grammar names
 //! the objective of `--find`.
 
 use std::fmt;
@@ -36,6 +37,14 @@ enum AssertedFigure {
     Retried,
     Share(Outcome),
     Rate,
+    /// Due to first event.
+    FirstEvent(Statistic),
+    /// Gaps between events.
+    Gap(Statistic),
+    /// Events per second of a stream.
+    EventRate,
+    /// Complete replies without the end mark.
+    Unmarked,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -48,6 +57,14 @@ enum Relation {
 
 /// Prefix of figures of good replies.
 const OK: &str = "ok-";
+/// Figure of the first event; alone, its 99th percentile.
+const FIRST: &str = "first";
+/// Figure of the gaps between events; alone, their 99th percentile.
+const GAP: &str = "gap";
+/// Figure of the events per second of a stream.
+const EVENTS: &str = "events";
+/// Figure of complete replies without the end mark.
+const UNMARKED: &str = "no-end-mark";
 
 /// Reasons why an assertion cannot be read.
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
@@ -92,8 +109,13 @@ fn figures() -> Vec<String> {
     let of_ok = Statistic::ALL
         .iter()
         .map(|statistic| format!("{OK}{}", statistic.key()));
-    let others = ["errors", "retried", "rate"].map(str::to_owned);
-    times.chain(of_ok).chain(others).chain(outcomes).collect()
+    let others = ["errors", "retried", "rate", FIRST, GAP, EVENTS, UNMARKED].map(str::to_owned);
+    let of_events = [FIRST, GAP].into_iter().flat_map(|figure| {
+        let all = Statistic::ALL.iter();
+        all.map(move |statistic| format!("{figure}-{}", statistic.key()))
+    });
+    let times = times.chain(of_ok).chain(of_events);
+    times.chain(others).chain(outcomes).collect()
 }
 
 fn nearest(figure: &str) -> String {
@@ -139,7 +161,19 @@ impl AssertedFigure {
         if let Some(time) = name.strip_prefix(OK).and_then(time) {
             return Ok(Self::OkResponse(time));
         }
+        let of_events = |figure: &str| match name.strip_prefix(figure)? {
+            "" => Some(Statistic::P99),
+            rest => time(rest.strip_prefix('-')?),
+        };
+        if let Some(statistic) = of_events(FIRST) {
+            return Ok(Self::FirstEvent(statistic));
+        }
+        if let Some(statistic) = of_events(GAP) {
+            return Ok(Self::Gap(statistic));
+        }
         match (name, Outcome::from_name(name)) {
+            (EVENTS, _) => Ok(Self::EventRate),
+            (UNMARKED, _) => Ok(Self::Unmarked),
             ("errors", _) => Ok(Self::Errors),
             ("retried", _) => Ok(Self::Retried),
             ("rate", _) => Ok(Self::Rate),
@@ -157,11 +191,11 @@ impl AssertedFigure {
             reason,
         };
         match self {
-            Self::Response(_) | Self::OkResponse(_) => value
+            Self::Response(_) | Self::OkResponse(_) | Self::FirstEvent(_) | Self::Gap(_) => value
                 .parse::<Span>()
                 .map(Span::as_millis_f64)
                 .map_err(|reason| error("a time", reason)),
-            Self::Errors | Self::Retried | Self::Share(_) => {
+            Self::Errors | Self::Retried | Self::Share(_) | Self::Unmarked => {
                 let share = value.parse::<Ratio>();
                 let share = share.map_err(|reason| error("a share", reason))?;
                 if share.get() > 0.0 && !value.ends_with('%') {
@@ -173,7 +207,7 @@ impl AssertedFigure {
                 }
                 Ok(share.get())
             }
-            Self::Rate => value
+            Self::Rate | Self::EventRate => value
                 .parse::<Rate>()
                 .map(Rate::as_per_second)
                 .map_err(|reason| error("a rate", reason)),
@@ -188,11 +222,15 @@ impl AssertedFigure {
             return None;
         }
         match self {
-            Self::Response(_) | Self::OkResponse(_) => self.reading(report)?.or_infinite(),
+            Self::Response(_) | Self::OkResponse(_) | Self::FirstEvent(_) | Self::Gap(_) => {
+                self.reading(report)?.or_infinite()
+            }
             Self::Errors => Some(report.error_share()),
             Self::Retried => Some(share(report.attempts.as_ref()?.retried())),
             Self::Share(outcome) => Some(share(report.outcomes[outcome])),
             Self::Rate => Some(report.achieved_rate),
+            Self::EventRate => report.events.as_ref()?.stream_rate,
+            Self::Unmarked => Some(share(report.events.as_ref()?.without_end_mark?)),
         }
     }
 
@@ -201,6 +239,8 @@ impl AssertedFigure {
         match self {
             Self::Response(statistic) => Some(report.response_time_ms.reading(statistic)),
             Self::OkResponse(statistic) => Some(reading(&report.ok_response_time_ms, statistic)),
+            Self::FirstEvent(statistic) => Some(report.events.as_ref()?.first_ms.reading(statistic)),
+            Self::Gap(statistic) => Some(report.events.as_ref()?.gap_ms.reading(statistic)),
             _ => None,
         }
     }
@@ -235,7 +275,10 @@ impl Assertion {
             return self.unknown(report);
         };
         match self.figure {
-            AssertedFigure::Response(_) | AssertedFigure::OkResponse(_) => {
+            AssertedFigure::Response(_)
+            | AssertedFigure::OkResponse(_)
+            | AssertedFigure::FirstEvent(_)
+            | AssertedFigure::Gap(_) => {
                 let reading = self.figure.reading(report);
                 let reading = reading.expect("a response time has a reading");
                 match report.is_silent() {
@@ -243,12 +286,15 @@ impl Assertion {
                     false => reading.words(|ms| Span::from_secs_f64(ms / 1e3).to_string()),
                 }
             }
-            AssertedFigure::Errors | AssertedFigure::Retried | AssertedFigure::Share(_) => {
+            AssertedFigure::Errors
+            | AssertedFigure::Retried
+            | AssertedFigure::Share(_)
+            | AssertedFigure::Unmarked => {
                 Ratio::new(value)
                     .expect("a share is from 0 to 1")
                     .to_string()
             }
-            AssertedFigure::Rate => format!("{value:.1}/s"),
+            AssertedFigure::Rate | AssertedFigure::EventRate => format!("{value:.1}/s"),
         }
     }
 
@@ -263,11 +309,30 @@ impl Assertion {
             _ if self.figure == AssertedFigure::Retried => {
                 "unknown: clients did not retry; give --retries N".to_owned()
             }
+            _ if self.is_of_events() => match report.events {
+                None => "unknown: replies were not read as events; give --stream sse or json-lines",
+                Some(_) if self.figure == AssertedFigure::Unmarked => {
+                    "unknown: no end mark was given; give --end-mark TEXT"
+                }
+                Some(_) => "unknown: no reply had enough events",
+            }
+            .to_owned(),
             0 => "no good reply".to_owned(),
             _ => {
                 format!("unknown: p99.9 needs {FEWEST_FOR_P999} requests, and there were {replies}")
             }
         }
+    }
+
+    /// True if the figure is about events in replies.
+    const fn is_of_events(&self) -> bool {
+        matches!(
+            self.figure,
+            AssertedFigure::FirstEvent(_)
+                | AssertedFigure::Gap(_)
+                | AssertedFigure::EventRate
+                | AssertedFigure::Unmarked
+        )
     }
 
     /// Returns the objective for the search. `None` unless it bounds a response time from above.

@@ -201,7 +201,7 @@ impl HttpConnection {
 
     /// Reads the reply of `open` until the socket is empty, the reply is complete, or [`TURN`] bytes were read.
     /// `closing` states that the peer has closed, so a short read is not the last. `arrived` returns the time; it is
-    /// called once, at the first bytes.
+    /// called at the first bytes, and at each read if the reply is a stream of events.
     pub(crate) fn receive(
         &mut self,
         open: &mut OpenExchange,
@@ -234,6 +234,9 @@ impl HttpConnection {
             taken += length;
             let moments = &mut open.exchange.moments;
             moments.first_byte = moments.first_byte.or_else(|| Some(arrived()));
+            if let Some(events) = open.reply.events() {
+                events.arrive(arrived());
+            }
             match self.reader.feed(&buffer[..length], &mut open.reply) {
                 Ok(ReplyProgress::Complete { used }) => {
                     return ReceiveStatus::Complete {

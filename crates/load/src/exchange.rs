@@ -6,6 +6,7 @@ use std::sync::Arc;
 use posthaste_http_streams::http2::StreamId;
 use posthaste_units::Instant;
 
+use crate::events::{EventPlan, EventProgress, EventSummary, EventTally};
 use crate::reply::{Budget, HttpReply};
 use crate::source::Due;
 use crate::tally::Moments;
@@ -30,6 +31,8 @@ pub(crate) struct HttpExchange {
     pub(crate) moments: Moments,
     /// True if the request carries a quote.
     pub(crate) quoted: bool,
+    /// Events of the reply, once the exchange has ended.
+    pub(crate) events: EventSummary,
     /// True if it was sent again, because the server rejected it without processing it.
     pub(crate) is_resent: bool,
 }
@@ -67,14 +70,17 @@ pub(crate) struct Exchanges {
     free: Vec<u32>,
     /// Memory for coded replies, if they are kept.
     budget: Option<Arc<Budget>>,
+    /// Events expected in the replies.
+    events: Option<EventPlan>,
 }
 
 impl Exchanges {
-    pub(crate) fn new(budget: Option<Arc<Budget>>) -> Self {
+    pub(crate) fn new(budget: Option<Arc<Budget>>, events: Option<EventPlan>) -> Self {
         Self {
             slots: Vec::new(),
             free: Vec::new(),
             budget,
+            events,
         }
     }
 
@@ -90,7 +96,6 @@ impl Exchanges {
             open.is_open = true;
             return slot;
         }
-        let budget = self.budget.clone();
         self.slots.push(OpenExchange {
             exchange,
             connection,
@@ -98,7 +103,7 @@ impl Exchanges {
             queue: 0,
             body: Vec::new(),
             serial: 0,
-            reply: budget.map_or_else(HttpReply::default, HttpReply::keeping_coded),
+            reply: HttpReply::new(self.budget.clone(), self.events.as_ref()),
             is_open: true,
         });
         (self.slots.len() - 1) as u32
@@ -109,6 +114,9 @@ impl Exchanges {
         let open = &mut self[slot];
         open.is_open = false;
         open.reply.release_body();
+        if let Some(events) = open.reply.events() {
+            open.exchange.events = events.summary();
+        }
         let exchange = open.exchange;
         self.free.push(slot);
         exchange
@@ -123,9 +131,28 @@ impl Exchanges {
     /// Frees all slots.
     pub(crate) fn drain(&mut self) -> Vec<HttpExchange> {
         let open = self.slots.drain(..).filter(|open| open.is_open);
-        let exchanges = open.map(|open| open.exchange).collect();
+        let exchanges = open.map(|mut open| {
+            let events = open.reply.events().map(|events| events.summary());
+            HttpExchange {
+                events: events.unwrap_or_default(),
+                ..open.exchange
+            }
+        });
+        let exchanges = exchanges.collect();
         self.free.clear();
         exchanges
+    }
+}
+
+impl OpenExchange {
+    /// Records the gaps between events since the last call.
+    pub(crate) fn record_gaps(&mut self, tally: &mut EventTally, start: Instant) {
+        let due = self.exchange.due.at;
+        for gap in self.reply.events().into_iter().flat_map(EventProgress::take_gaps) {
+            if due >= start {
+                tally.gap(due.since(start), gap);
+            }
+        }
     }
 }
 

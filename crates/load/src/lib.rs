@@ -67,6 +67,7 @@ mod data;
 mod decoding;
 mod error;
 mod event_loop;
+mod events;
 mod exchange;
 mod fetch;
 mod fifo;
@@ -107,6 +108,9 @@ pub use cause::Cause;
 pub use data::{Data, DataError};
 pub use decoding::Decoded;
 pub use error::RunError;
+pub use events::{
+    EventFormat, EventPart, EventPlan, EventReader, EventTally, EventsReport, LONGEST_END_MARK,
+};
 pub use find::{Capacity, Effort, FindError, LimitedBy, TrialReport, find};
 pub use generator::Generator;
 pub use live::Live;

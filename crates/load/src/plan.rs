@@ -4,6 +4,7 @@ use posthaste_units::{Instant, Rate, Seed, Span};
 
 use crate::buying::Buying;
 use crate::data::Data;
+use crate::events::EventPlan;
 use crate::pace::{Arrivals, RateStep};
 use crate::protocol::Protocol;
 use crate::request::RequestSpec;
@@ -77,6 +78,8 @@ pub struct Plan {
     /// Decoding of replies: `None` leaves them coded; `Some(n)` decodes as on a machine n times slower than this one.
     /// Decoding then takes n times its CPU time here, and a reply counts once it is decoded.
     pub decoding: Option<u32>,
+    /// Events expected in each reply, if replies are streams of events.
+    pub events: Option<EventPlan>,
     /// Choice by price, if clients choose. Each event loop is one client.
     pub buying: Option<Buying>,
 }
@@ -102,6 +105,7 @@ impl Plan {
             seed: Seed::default(),
             tls: TlsOptions::default(),
             decoding: None,
+            events: None,
             buying: None,
         }
     }

@@ -10,6 +10,8 @@ use std::sync::Arc;
 use posthaste_compression::Coding;
 use thiserror::Error;
 
+use crate::events::{EventPlan, EventProgress};
+
 pub(crate) use kept_body::Budget;
 use kept_body::{CODED_BUDGET, KeptBody, PIECE};
 
@@ -42,13 +44,17 @@ pub struct HttpReply {
     quote: Option<Vec<u8>>,
     offer: Option<Vec<u8>>,
     kept: KeptBody,
+    /// Its events, if the plan expects some.
+    events: Option<EventProgress>,
 }
 
 impl HttpReply {
-    /// Creates a reply that keeps bodies with a content coding, in memory of `budget`.
-    pub(crate) fn keeping_coded(budget: Arc<Budget>) -> Self {
+    /// Creates a reply that keeps bodies with a content coding in memory of `budget`, and finds the events of a plan, if
+    /// there are such.
+    pub(crate) fn new(budget: Option<Arc<Budget>>, events: Option<&EventPlan>) -> Self {
         Self {
-            kept: KeptBody::within(budget),
+            kept: budget.map_or_else(KeptBody::default, KeptBody::within),
+            events: events.map(EventProgress::new),
             ..Self::default()
         }
     }
@@ -61,6 +67,9 @@ impl HttpReply {
         self.quote = None;
         self.offer = None;
         self.kept.clear();
+        if let Some(events) = &mut self.events {
+            events.begin();
+        }
     }
 
     /// Takes a header field. Names match in any case.
@@ -84,6 +93,9 @@ impl HttpReply {
 
     /// Takes a piece of the body, and keeps as much of it as the evaluation of the reply needs.
     pub fn body(&mut self, piece: &[u8]) -> Result<(), NoMemory> {
+        if let (Some(events), ..300) = (&mut self.events, self.status) {
+            events.feed(piece);
+        }
         if self.kept.keeps_coded() && self.content != Content::Plain {
             return self.kept.add_coded(piece);
         }
@@ -92,6 +104,11 @@ impl HttpReply {
             self.kept.add_up_to(PIECE, piece);
         }
         Ok(())
+    }
+
+    /// The events of the reply, if the plan expects some.
+    pub(crate) const fn events(&mut self) -> Option<&mut EventProgress> {
+        self.events.as_mut()
     }
 
     /// Releases the body's memory. The reply has been evaluated.

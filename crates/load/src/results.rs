@@ -9,6 +9,7 @@ use posthaste_units::{Rate, Span};
 use crate::attempts::Attempts;
 use crate::buying::QuoteUse;
 use crate::decoding::Decoded;
+use crate::events::EventTally;
 use crate::multiplexed::StreamCounts;
 use crate::outcome::{Outcome, Outcomes};
 use crate::tally::{PartResults, Phases};
@@ -72,6 +73,8 @@ pub struct Run {
     pub reasons: BTreeMap<Outcome, String>,
     /// Decoded content. Zero if the plan leaves replies coded.
     pub decoded: Decoded,
+    /// Events of the replies. Empty if the plan expects none.
+    pub events: EventTally,
     /// Counts of quotes. Zero if clients do not choose by price.
     pub quotes: QuoteUse,
     /// Connections attempted, warm-up included.

@@ -13,6 +13,7 @@ use posthaste_units::{Instant, Span};
 use crate::attempts::Attempts;
 use crate::buying::QuoteUse;
 use crate::decoding::Decoded;
+use crate::events::EventTally;
 use crate::multiplexed::StreamCounts;
 use crate::outcome::{Outcome, Outcomes};
 use crate::responses::Responses;
@@ -197,6 +198,7 @@ pub(crate) struct LoopTally {
     pub(crate) statuses: BTreeMap<u16, u64>,
     pub(crate) reasons: BTreeMap<Outcome, String>,
     pub(crate) decoded: Decoded,
+    pub(crate) events: EventTally,
     pub(crate) quotes: QuoteUse,
     pub(crate) connections: u64,
     pub(crate) http2: StreamCounts,
@@ -249,6 +251,7 @@ impl LoopTally {
             statuses: BTreeMap::new(),
             reasons: BTreeMap::new(),
             decoded: Decoded::default(),
+            events: EventTally::default(),
             quotes: QuoteUse::default(),
             connections: 0,
             http2: StreamCounts::default(),
@@ -420,6 +423,7 @@ impl LoopTally {
             self.explain(*outcome, || reason.clone());
         }
         self.decoded.merge(&other.decoded);
+        self.events.merge(&other.events);
         self.quotes.merge(&other.quotes);
         self.connections += other.connections;
         self.http2.merge(&other.http2);

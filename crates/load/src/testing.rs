@@ -7,6 +7,7 @@ use posthaste_units::{Rate, Span};
 use crate::attempts::Attempts;
 use crate::buying::QuoteUse;
 use crate::decoding::Decoded;
+use crate::events::EventTally;
 use crate::multiplexed::StreamCounts;
 use crate::outcome::{Outcome, Outcomes};
 use crate::pace::{Arrivals, RateStep};
@@ -70,6 +71,7 @@ pub(crate) fn run(answered: u64, given_up: u64) -> Run {
         statuses: [(200, answered)].into(),
         reasons: [].into(),
         decoded: Decoded::default(),
+        events: EventTally::default(),
         quotes: QuoteUse::default(),
         connections: 1,
         http2: StreamCounts::default(),

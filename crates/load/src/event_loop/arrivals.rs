@@ -5,6 +5,7 @@ use posthaste_units::{Instant, Span};
 
 use super::EventLoop;
 use crate::connection::ConnectionState;
+use crate::events::EventSummary;
 use crate::exchange::{Attempt, HttpExchange};
 use crate::outcome::Outcome;
 use crate::protocol::Protocol;
@@ -53,6 +54,7 @@ impl EventLoop<'_> {
         let request = self.shared.mix.pick(due.number);
         let times = (self.shared.window, now);
         self.tally.not_begun(outcome, due, request, times);
+        self.record_events(due, outcome, now, EventSummary::default());
         if outcome == Outcome::Dropped {
             let reason = || "the plan had ended before the generator came to it".to_owned();
             self.tally.explain(outcome, reason);
@@ -95,6 +97,7 @@ impl EventLoop<'_> {
             moments,
             quoted: false,
             is_resent: false,
+            events: EventSummary::default(),
         }
     }
 

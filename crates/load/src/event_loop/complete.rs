@@ -26,6 +26,7 @@ impl EventLoop<'_> {
     /// Judges and records the complete reply of an exchange.
     pub(super) fn end_replied(&mut self, open: u32, now: Instant) {
         let (outcome, reason) = self.judge(open);
+        self.end_events(open);
         self.read_offers(open);
         let exchange = &mut self.exchanges[open];
         exchange.exchange.status = Some(exchange.reply.status());
@@ -37,6 +38,15 @@ impl EventLoop<'_> {
         self.replying.remove(open);
         let done = now + exchange.moments.decoding.unwrap_or_default();
         self.record_end(&exchange, outcome, done);
+    }
+
+    /// Reads the end of a stream of events, which can complete an event.
+    fn end_events(&mut self, open: u32) {
+        let open = &mut self.exchanges[open];
+        if let Some(events) = open.reply.events() {
+            events.end();
+        }
+        open.record_gaps(&mut self.tally.events, self.shared.window.0);
     }
 
     /// Decodes a complete reply if the plan says so, and returns its outcome.

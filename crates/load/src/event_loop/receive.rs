@@ -91,7 +91,9 @@ impl EventLoop<'_> {
         let open = connection.exchange.expect("an exchange is read");
         let open = &mut self.exchanges[open];
         let bytes = &mut self.tally.bytes_received;
-        match connection.receive(open, &mut self.buffer, closing, bytes, || clock.now()) {
+        let received = connection.receive(open, &mut self.buffer, closing, bytes, || clock.now());
+        open.record_gaps(&mut self.tally.events, self.shared.window.0);
+        match received {
             ReceiveStatus::Partial if refused => self.fail(slot, Outcome::Reset, || {
                 "the connection took a part of the request only".to_owned()
             }),

@@ -4,6 +4,7 @@ use posthaste_units::{Instant, Span};
 
 use super::{EventLoop, TICK};
 use crate::connection::ConnectionState;
+use crate::events::{EventEnd, EventSummary};
 use crate::exchange::HttpExchange;
 use crate::outcome::Outcome;
 use crate::socket;
@@ -51,7 +52,8 @@ impl EventLoop<'_> {
             .attempt_ended(outcome, &exchange.moments, done, start);
         if !self.plan_retry(exchange, outcome, done) {
             let attempts = exchange.attempt.number;
-            self.end_request(&exchange.due, exchange.request, attempts, outcome, done);
+            let (due, request) = (&exchange.due, exchange.request);
+            self.end_request(due, request, attempts, (outcome, done), exchange.events);
         }
     }
 
@@ -61,11 +63,12 @@ impl EventLoop<'_> {
         due: &Due,
         request: usize,
         attempts: u32,
-        outcome: Outcome,
-        done: Instant,
+        (outcome, done): (Outcome, Instant),
+        events: EventSummary,
     ) {
         debug_assert!(self.in_flight > 0, "a request ends twice");
         self.in_flight -= 1;
+        self.record_events(due, outcome, done, events);
         self.tally.ended(&Ending {
             outcome,
             attempts,
@@ -81,6 +84,26 @@ impl EventLoop<'_> {
             _ => think.max(AFTER_FAILURE),
         };
         self.source.ended(due.client, done, pause);
+    }
+
+    /// Records the events of a request's reply, if the plan expects events.
+    pub(super) fn record_events(
+        &mut self,
+        due: &Due,
+        outcome: Outcome,
+        done: Instant,
+        events: EventSummary,
+    ) {
+        let start = self.shared.window.0;
+        if self.shared.plan.events.is_some() && due.at >= start {
+            self.tally.events.ended(&EventEnd {
+                outcome,
+                events,
+                due: due.at,
+                done,
+                start,
+            });
+        }
     }
 
     /// True if a request was due in the measured time.

@@ -3,6 +3,7 @@
 use posthaste_units::Instant;
 
 use super::EventLoop;
+use crate::events::EventSummary;
 use crate::exchange::{Attempt, HttpExchange};
 use crate::outcome::Outcome;
 use crate::retry::WaitingRetry;
@@ -59,7 +60,9 @@ impl EventLoop<'_> {
     pub(super) fn end_waiting_retries(&mut self, now: Instant) {
         for retry in self.retries.drain() {
             let made = retry.attempt.number - 1;
-            self.end_request(&retry.due, retry.request, made, Outcome::InFlight, now);
+            let end = (Outcome::InFlight, now);
+            let events = EventSummary::default();
+            self.end_request(&retry.due, retry.request, made, end, events);
         }
     }
 }

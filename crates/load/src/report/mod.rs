@@ -25,6 +25,7 @@ pub use text::text;
 
 use crate::buying::{Buying, QuoteUse};
 use crate::decoding::Decoded;
+use crate::events::{EventFormat, EventPlan, EventsReport};
 use crate::generator::Generator;
 use crate::multiplexed::StreamReport;
 use crate::outcome::{Outcome, Outcomes};
@@ -96,6 +97,9 @@ pub struct Report {
     /// Decoded content, if requested.
     #[serde(skip_serializing_if = "Option::is_none", default)]
     pub decoded: Option<Decoded>,
+    /// Events of the replies, if the plan expects some.
+    #[serde(skip_serializing_if = "Option::is_none", default)]
+    pub events: Option<EventsReport>,
     /// Counts of quotes, if clients choose by price.
     #[serde(skip_serializing_if = "Option::is_none", default)]
     pub quotes: Option<QuoteUse>,
@@ -161,6 +165,9 @@ pub struct PlanDescription {
     /// Slowdown of decoding compared with this machine, if replies were decoded.
     #[serde(skip_serializing_if = "Option::is_none", default)]
     pub decoding_slowdown: Option<u32>,
+    /// Form of the events in the replies, if the plan expects some.
+    #[serde(skip_serializing_if = "Option::is_none", default)]
+    pub events: Option<String>,
     /// The broker, type and maximum price of the choice, if clients chose by price.
     #[serde(skip_serializing_if = "Option::is_none", default)]
     pub buying: Option<String>,
@@ -229,6 +236,10 @@ impl Report {
                 .map(|(name, h)| (name.to_owned(), h.summary()))
                 .collect(),
             decoded: plan.decoding.map(|_| run.decoded),
+            events: plan.events.as_ref().map(|events| {
+                let (seconds, has_mark) = (run.duration.as_secs_f64(), events.end_mark.is_some());
+                EventsReport::new(&run.events, seconds, has_mark)
+            }),
             quotes: plan.buying.as_ref().map(|_| run.quotes),
             statuses: run.statuses.clone(),
             reasons: reasons(run),
@@ -315,6 +326,7 @@ impl PlanDescription {
             warm_up: plan.warm_up.to_string(),
             retries: plan.retries.map(|policy| policy.to_string()),
             decoding_slowdown: plan.decoding,
+            events: plan.events.as_ref().map(events_in_words),
             buying: plan.buying.as_ref().map(buying_in_words),
             threads: plan.threads,
             seed: plan.seed.0,
@@ -388,6 +400,18 @@ fn buying_in_words(buying: &Buying) -> String {
     format!("offers of {}{words}", buying.broker)
 }
 
+/// Describes the events that the plan expects.
+fn events_in_words(events: &EventPlan) -> String {
+    let format = match events.format {
+        EventFormat::Sse => "server-sent events",
+        EventFormat::JsonLines => "JSON lines",
+    };
+    match &events.end_mark {
+        Some(mark) => format!("{format} that end with {mark}"),
+        None => format.to_owned(),
+    }
+}
+
 /// Describes the connections, and their streams if they have several.
 fn connections_in_words(plan: &PlanDescription) -> String {
     match &plan.multiplexing {
@@ -407,8 +431,10 @@ fn client_in_words(plan: &PlanDescription) -> String {
         Some(1) => ", replies decoded".to_owned(),
         Some(times) => format!(", replies decoded {} times slower", thousands(times.into())),
     };
+    let events = plan.events.iter();
+    let events: String = events.map(|events| format!(", {events}")).collect();
     let buying = plan.buying.iter();
-    buying.fold(retries + &decoding, |words, buying| {
+    buying.fold(retries + &decoding + &events, |words, buying| {
         format!("{words}, {buying}")
     })
 }

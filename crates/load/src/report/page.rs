@@ -518,6 +518,7 @@ mod tests {
             warm_up: "0s".to_owned(),
             retries: None,
             decoding_slowdown: None,
+            events: None,
             buying: None,
             threads: 1,
             seed: 7,

@@ -8,6 +8,7 @@ use super::numbers::{millis, thousands};
 use super::{
     Bin, PortionReport, Report, client_in_words, connections_in_words, occurred, reading, streams,
 };
+use crate::events::EventsReport;
 use crate::outcome::{Outcome, Outcomes};
 use crate::tally::Phases;
 
@@ -163,6 +164,9 @@ fn clients(report: &Report, out: &mut String) -> std::fmt::Result {
             thousands(decoded.bytes)
         )?;
     }
+    if let Some(events) = &report.events {
+        events_line(events, out)?;
+    }
     if let Some(quotes) = &report.quotes {
         writeln!(
             out,
@@ -173,6 +177,19 @@ fn clients(report: &Report, out: &mut String) -> std::fmt::Result {
         )?;
     }
     Ok(())
+}
+
+/// Numbers of events and end marks, and the rate of the streams.
+fn events_line(events: &EventsReport, out: &mut String) -> std::fmt::Result {
+    write!(out, "events     {}, {}/s", thousands(events.count), rate(events.rate))?;
+    if let Some(reached) = events.stream_rate {
+        write!(out, "; 95 % of the streams reach {}/s", rate(reached))?;
+    }
+    if let (Some(with), Some(without)) = (events.with_end_mark, events.without_end_mark) {
+        let replies = thousands(with + without);
+        write!(out, "; end mark in {} of {replies} replies", thousands(with))?;
+    }
+    writeln!(out)
 }
 
 /// The table of times. Each row names its requests.
@@ -195,6 +212,15 @@ fn times(report: &Report, out: &mut String) -> std::fmt::Result {
     for phase in Phases::NAMES {
         if let Some(times) = report.phases_ms.get(phase).filter(|times| times.count > 0) {
             plain_row(out, &format!("  {phase}, replies"), times)?;
+        }
+    }
+    if let Some(events) = &report.events {
+        for (name, times) in [
+            ("first event, all due", &events.first_ms),
+            ("gap between events", &events.gap_ms),
+        ] {
+            row(out, name, COLUMNS.map(|statistic| times.reading(statistic)))?;
+            interval(out, times)?;
         }
     }
     let own = &report.generator.lateness_in;

@@ -4,6 +4,7 @@ mod accounting;
 mod bad_servers;
 mod buying;
 mod decoding;
+mod events;
 mod http2;
 mod overload;
 mod retries;

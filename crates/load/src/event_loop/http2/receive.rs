@@ -7,6 +7,7 @@ use rustix::io::Errno;
 
 use super::super::EventLoop;
 use crate::connection::TURN;
+use crate::events::EventTally;
 use crate::exchange::Exchanges;
 use crate::outcome::Outcome;
 
@@ -16,6 +17,9 @@ struct ReplyWriter<'w> {
     ended: &'w mut Vec<(u32, StreamEnd)>,
     given_up: &'w mut Vec<u32>,
     is_confirmed: &'w mut bool,
+    events: &'w mut EventTally,
+    /// Beginning of the measured time.
+    start: Instant,
     now: Instant,
 }
 
@@ -41,9 +45,14 @@ impl EventSink for ReplyWriter<'_> {
     }
 
     fn body(&mut self, token: u32, bytes: &[u8]) {
-        if self.exchanges[token].reply.body(bytes).is_err() && !self.given_up.contains(&token) {
+        let open = &mut self.exchanges[token];
+        if let Some(events) = open.reply.events() {
+            events.arrive(self.now);
+        }
+        if open.reply.body(bytes).is_err() && !self.given_up.contains(&token) {
             self.given_up.push(token);
         }
+        open.record_gaps(self.events, self.start);
     }
 
     fn end(&mut self, token: u32, end: StreamEnd) {
@@ -90,6 +99,8 @@ impl EventLoop<'_> {
                 ended: &mut self.streams.ended,
                 given_up: &mut self.streams.given_up,
                 is_confirmed: &mut http2.is_confirmed,
+                events: &mut self.tally.events,
+                start: self.shared.window.0,
                 now: self.shared.clock.now(),
             };
             let received = http2.client.receive(&self.buffer[..length], &mut replies);

@@ -1,6 +1,7 @@
 //! `posthaste load`: converts options to a plan, and the run to a report.
 
 mod buying;
+mod events;
 mod find;
 mod measure;
 mod protocol;
@@ -18,6 +19,7 @@ use posthaste_soap::Version;
 use posthaste_units::{Rate, Ratio, Seed, Span};
 
 use self::buying::BuyingArgs;
+use self::events::EventArgs;
 use self::protocol::ProtocolArgs;
 use self::retries::RetryArgs;
 use self::values::{Header, Ramp, RateSteps, mistyped_arrivals, precision, soap_version, threads};
@@ -190,6 +192,9 @@ pub(crate) struct Args {
     slowdown: Option<u32>,
 
     #[command(flatten)]
+    events: EventArgs,
+
+    #[command(flatten)]
     retries: RetryArgs,
 
     #[command(flatten)]
@@ -280,6 +285,10 @@ Examples:
     posthaste load http://127.0.0.1:8080/ --rate 300/s --timeout 1s --retries 3 --backoff exp:100ms
   HTTP/2: requests of 4 connections, at most 100 at a time on each; how long they wait for a stream is the phase queue:
     posthaste load https://127.0.0.1:8443/ --rate 5k/s --http 2 --connections 4 --streams 100
+  A service that streams tokens: first event within 500 ms of the due time, gaps below 50 ms, and a complete end:
+    posthaste load http://127.0.0.1:8080/v1/chat/completions --rate 20/s -H 'Content-Type: application/json' \
+      --body chat.json --stream sse --end-mark '[DONE]' --assert 'first<500ms' --assert 'gap<50ms' \
+      --assert 'events>20/s' --assert 'no-end-mark<1%'
   A check of a build: the assertions as a file for the build server, and as a table for a pull request:
     posthaste load http://127.0.0.1:8080/ --rate 500/s --assert 'p99<200ms' --junit load.xml --markdown load.md
   Keep everything, and compare three runs with three of last week:
@@ -351,6 +360,7 @@ impl Args {
             tls,
             retries: self.retries.policy(),
             decoding: self.decoding(),
+            events: self.events.events()?,
             buying: self.buying.buying(),
             ..Plan::new(requests, self.pace()?)
         })
@@ -456,6 +466,11 @@ impl Args {
             let asks = |(name, _): &(String, String)| name.eq_ignore_ascii_case("accept-encoding");
             if self.decoding().is_some() && !request.headers.iter().any(asks) {
                 let field = ("Accept-Encoding".to_owned(), DECODED.to_owned());
+                request.headers.push(field);
+            }
+            let states = |(name, _): &(String, String)| name.eq_ignore_ascii_case("accept");
+            if let (Some(accept), false) = (self.events.accept(), request.headers.iter().any(states)) {
+                let field = ("Accept".to_owned(), accept.to_owned());
                 request.headers.push(field);
             }
             if let Some(method) = &self.method {

@@ -1,0 +1,34 @@
+//! Streams of events in replies: the time to the first event, the gaps between events, and the end mark.
+//!
+//! [`reader`](EventReader) finds events in the bytes of a body. `progress` keeps the times of one reply, and `tally` those
+//! of a run. Events have the time at which the piece of the body with their last byte was read.
+
+mod progress;
+mod reader;
+mod report;
+mod tally;
+
+pub(crate) use progress::{EventProgress, EventSummary};
+pub use reader::{EventPart, EventReader, LONGEST_END_MARK};
+pub use report::EventsReport;
+pub(crate) use tally::EventEnd;
+pub use tally::EventTally;
+
+/// Form of the events in a reply.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum EventFormat {
+    /// Server-sent events, `text/event-stream` (WHATWG HTML, section 9.2): blocks of lines that end with an empty line. A
+    /// block without data is no event.
+    Sse,
+    /// JSON lines: each line that is not empty is an event.
+    JsonLines,
+}
+
+/// The events that a plan expects in each reply.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct EventPlan {
+    /// Their form.
+    pub format: EventFormat,
+    /// Data of the event that marks the end of a complete stream, such as `[DONE]`. It is no event itself.
+    pub end_mark: Option<String>,
+}

@@ -1,0 +1,99 @@
+//! Streams of events: first event, gaps, rate and end mark, and replies that break off.
+
+use std::io::Write as _;
+use std::time::Duration;
+
+use posthaste_load::{EventFormat, EventPlan, Outcome, Plan, Run};
+use posthaste_units::Span;
+
+use crate::server::{carried_out, pause, plan, read_request, serve};
+
+const HEAD: &str = "HTTP/1.1 200 OK\r\nContent-Type: text/event-stream\r\n";
+
+/// A server that answers each request with these pieces, after a pause before each, and closes.
+fn streaming(head: &'static str, pieces: &'static [(u64, &'static str)]) -> Plan {
+    let address = serve(move |mut stream| {
+        if read_request(&mut stream) && stream.write_all(head.as_bytes()).is_ok() {
+            for (millis, piece) in pieces {
+                pause(*millis);
+                if stream.write_all(piece.as_bytes()).is_err() {
+                    return;
+                }
+            }
+        }
+    });
+    let mut plan = plan(address, 50.0, 200);
+    plan.events = Some(EventPlan {
+        format: EventFormat::Sse,
+        end_mark: Some("[DONE]".to_owned()),
+    });
+    plan
+}
+
+/// Statistics in milliseconds.
+fn at(times: &posthaste_stats::Recorder, quantile: f64) -> Option<f64> {
+    let time = times.distribution().quantile(quantile).known();
+    time.map(Span::as_millis_f64)
+}
+
+#[test]
+fn first_event_and_gaps_are_measured_from_the_due_time() {
+    const BODY: &[(u64, &str)] = &[
+        (0, "Connection: close\r\n\r\n"),
+        (60, "data: 1\n\n"),
+        (30, "data: 2\n\n: comment\n\n"),
+        (30, "data: 3\n\n"),
+        (0, "data: [DONE]\n\n"),
+    ];
+    let run = carried_out(&streaming(HEAD, BODY));
+    assert_eq!(run.outcomes[Outcome::Ok], 10, "{:?}", run.reasons);
+    assert_eq!((run.events.events, run.events.with_end_mark), (30, 10));
+    assert_eq!(run.events.first.distribution().count(), 10);
+    assert_eq!(run.events.gaps.distribution().count(), 20);
+    assert!(at(&run.events.first, 0.0).unwrap() >= 58.0);
+    assert!(at(&run.events.gaps, 0.5).unwrap() >= 25.0);
+    assert!(at(&run.events.periods, 0.5).unwrap() >= 25.0);
+}
+
+#[test]
+fn a_stream_that_stops_is_longer_than_any_bound() {
+    const BODY: &[(u64, &str)] = &[(0, "Connection: close\r\n\r\ndata: 1\n\n"), (60_000, "")];
+    let mut plan = streaming(HEAD, BODY);
+    plan.timeout = Span::from_millis(500);
+    let run = carried_out(&plan);
+    assert_eq!(run.outcomes[Outcome::TimedOut], 10, "{:?}", run.reasons);
+    assert_eq!(run.events.gaps.distribution().censored(), 10);
+    assert_eq!(run.events.periods.distribution().censored(), 10);
+    assert_eq!(run.events.first.distribution().censored(), 0);
+    assert_eq!(run.events.with_end_mark + run.events.without_end_mark, 0);
+}
+
+#[test]
+fn a_reply_without_events_has_no_first_event() {
+    let none: fn() -> Run = || carried_out(&streaming("HTTP/1.1 200 OK\r\nContent-Length: 0\r\n\r\n", &[]));
+    let refused: fn() -> Run = || {
+        carried_out(&streaming(
+            "HTTP/1.1 503 No\r\nContent-Length: 9\r\n\r\ndata: 1\n\n",
+            &[],
+        ))
+    };
+    for run in [none(), refused()] {
+        assert_eq!(run.events.events, 0);
+        assert_eq!(run.events.first.distribution().censored(), 10);
+        assert_eq!(run.events.without_end_mark, 10);
+    }
+}
+
+#[test]
+fn a_closed_port_counts_in_the_first_event() {
+    let listener = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
+    let mut plan = plan(listener.local_addr().unwrap(), 50.0, 200);
+    drop(listener);
+    plan.events = Some(EventPlan {
+        format: EventFormat::JsonLines,
+        end_mark: None,
+    });
+    let run = carried_out(&plan);
+    assert_eq!(run.events.first.distribution().censored(), 10);
+    assert!(run.duration >= Duration::from_millis(200).into());
+}
