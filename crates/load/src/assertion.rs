@@ -239,7 +239,9 @@ impl AssertedFigure {
         match self {
             Self::Response(statistic) => Some(report.response_time_ms.reading(statistic)),
             Self::OkResponse(statistic) => Some(reading(&report.ok_response_time_ms, statistic)),
-            Self::FirstEvent(statistic) => Some(report.events.as_ref()?.first_ms.reading(statistic)),
+            Self::FirstEvent(statistic) => {
+                Some(report.events.as_ref()?.first_ms.reading(statistic))
+            }
             Self::Gap(statistic) => Some(report.events.as_ref()?.gap_ms.reading(statistic)),
             _ => None,
         }
@@ -289,11 +291,9 @@ impl Assertion {
             AssertedFigure::Errors
             | AssertedFigure::Retried
             | AssertedFigure::Share(_)
-            | AssertedFigure::Unmarked => {
-                Ratio::new(value)
-                    .expect("a share is from 0 to 1")
-                    .to_string()
-            }
+            | AssertedFigure::Unmarked => Ratio::new(value)
+                .expect("a share is from 0 to 1")
+                .to_string(),
             AssertedFigure::Rate | AssertedFigure::EventRate => format!("{value:.1}/s"),
         }
     }

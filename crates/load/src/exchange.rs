@@ -148,7 +148,12 @@ impl OpenExchange {
     /// Records the gaps between events since the last call.
     pub(crate) fn record_gaps(&mut self, tally: &mut EventTally, start: Instant) {
         let due = self.exchange.due.at;
-        for gap in self.reply.events().into_iter().flat_map(EventProgress::take_gaps) {
+        for gap in self
+            .reply
+            .events()
+            .into_iter()
+            .flat_map(EventProgress::take_gaps)
+        {
             if due >= start {
                 tally.gap(due.since(start), gap);
             }

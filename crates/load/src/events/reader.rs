@@ -135,7 +135,11 @@ impl EventReader {
             return None;
         }
         let is_mark = !self.is_cut && self.end_mark.as_deref() == Some(line);
-        Some(if is_mark { EventPart::EndMark } else { EventPart::Event })
+        Some(if is_mark {
+            EventPart::EndMark
+        } else {
+            EventPart::Event
+        })
     }
 }
 
@@ -191,7 +195,11 @@ mod tests {
             ("data: [DONE]x\n\ndata: [DONE]\ndata: more\n\n", "ee"),
             ("data: a\n\ndata: [DONE]\n\n", "ed"),
         ] {
-            assert_eq!(parts(EventFormat::Sse, &[body.as_bytes()]), read, "{body:?}");
+            assert_eq!(
+                parts(EventFormat::Sse, &[body.as_bytes()]),
+                read,
+                "{body:?}"
+            );
         }
     }
 
@@ -203,7 +211,11 @@ mod tests {
             ("{}\n[DONE]\n", "ed"),
             ("", ""),
         ] {
-            assert_eq!(parts(EventFormat::JsonLines, &[body.as_bytes()]), read, "{body:?}");
+            assert_eq!(
+                parts(EventFormat::JsonLines, &[body.as_bytes()]),
+                read,
+                "{body:?}"
+            );
         }
     }
 

@@ -37,7 +37,7 @@ impl EventsReport {
             rate: tally.events as f64 / seconds.max(1e-9),
             first_ms: tally.first.censored_summary(),
             gap_ms: tally.gaps.censored_summary(),
-            stream_rate: stream_rate(&tally.periods.distribution()),
+            stream_rate: stream_rate(tally.periods.distribution()),
             with_end_mark: has_end_mark.then_some(tally.with_end_mark),
             without_end_mark: has_end_mark.then_some(tally.without_end_mark),
         }

@@ -181,13 +181,22 @@ fn clients(report: &Report, out: &mut String) -> std::fmt::Result {
 
 /// Numbers of events and end marks, and the rate of the streams.
 fn events_line(events: &EventsReport, out: &mut String) -> std::fmt::Result {
-    write!(out, "events     {}, {}/s", thousands(events.count), rate(events.rate))?;
+    write!(
+        out,
+        "events     {}, {}/s",
+        thousands(events.count),
+        rate(events.rate)
+    )?;
     if let Some(reached) = events.stream_rate {
         write!(out, "; 95 % of the streams reach {}/s", rate(reached))?;
     }
     if let (Some(with), Some(without)) = (events.with_end_mark, events.without_end_mark) {
         let replies = thousands(with + without);
-        write!(out, "; end mark in {} of {replies} replies", thousands(with))?;
+        write!(
+            out,
+            "; end mark in {} of {replies} replies",
+            thousands(with)
+        )?;
     }
     writeln!(out)
 }

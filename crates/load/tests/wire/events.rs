@@ -70,7 +70,12 @@ fn a_stream_that_stops_is_longer_than_any_bound() {
 
 #[test]
 fn a_reply_without_events_has_no_first_event() {
-    let none: fn() -> Run = || carried_out(&streaming("HTTP/1.1 200 OK\r\nContent-Length: 0\r\n\r\n", &[]));
+    let none: fn() -> Run = || {
+        carried_out(&streaming(
+            "HTTP/1.1 200 OK\r\nContent-Length: 0\r\n\r\n",
+            &[],
+        ))
+    };
     let refused: fn() -> Run = || {
         carried_out(&streaming(
             "HTTP/1.1 503 No\r\nContent-Length: 9\r\n\r\ndata: 1\n\n",

@@ -1,6 +1,6 @@
 //! The ends of streams, and of requests that have none.
 
-use posthaste_http_streams::http2::{ErrorCode, StreamRejection, StreamEnd};
+use posthaste_http_streams::http2::{ErrorCode, StreamEnd, StreamRejection};
 
 use super::super::EventLoop;
 use crate::exchange::OpenExchange;
@@ -52,7 +52,9 @@ impl EventLoop<'_> {
             StreamRejection::Refused => {
                 "RST_STREAM with REFUSED_STREAM; --rejected resend sends it once more"
             }
-            StreamRejection::GoAway => "GOAWAY before the stream; --rejected resend sends it once more",
+            StreamRejection::GoAway => {
+                "GOAWAY before the stream; --rejected resend sends it once more"
+            }
         };
         self.fail_exchange(open, Outcome::Rejected, || reason.to_owned());
     }

@@ -469,7 +469,9 @@ impl Args {
                 request.headers.push(field);
             }
             let states = |(name, _): &(String, String)| name.eq_ignore_ascii_case("accept");
-            if let (Some(accept), false) = (self.events.accept(), request.headers.iter().any(states)) {
+            if let (Some(accept), false) =
+                (self.events.accept(), request.headers.iter().any(states))
+            {
                 let field = ("Accept".to_owned(), accept.to_owned());
                 request.headers.push(field);
             }
