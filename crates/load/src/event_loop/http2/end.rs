@@ -101,10 +101,7 @@ impl EventLoop<'_> {
     /// Ends an exchange whose deadline has passed: on its stream, or waiting for one.
     pub(in super::super) fn expire_stream(&mut self, open: u32) {
         let OpenExchange {
-            exchange,
-            connection,
-            queue,
-            ..
+            connection, queue, ..
         } = self.exchanges[open];
         let Some(slot) = connection else {
             let outcome = match self.streams.queues[queue].connections.is_empty() {
@@ -114,9 +111,12 @@ impl EventLoop<'_> {
             self.fail_exchange(open, outcome, || outcome.meaning().to_owned());
             return self.forget_single(queue);
         };
-        let is_silent = exchange.moments.first_byte.is_none();
-        let socket = &self.connections[slot as usize].socket;
-        let outcome = match is_silent && !socket::is_acknowledged(socket) {
+        let connection = &self.connections[slot as usize];
+        let http2 = connection.http2.as_ref();
+        let http2 = http2.expect("a stream belongs to a connection of HTTP/2");
+        // A server that has sent its SETTINGS has accepted the connection.
+        let is_phantom = !http2.is_confirmed && !socket::is_acknowledged(&connection.socket);
+        let outcome = match is_phantom {
             true => Outcome::Unanswered,
             false => Outcome::TimedOut,
         };

@@ -1,6 +1,7 @@
 //! The output of a turn: all requests of a connection leave with one call.
 
 use super::super::EventLoop;
+use crate::connection::ConnectionState;
 use crate::outcome::Outcome;
 
 impl EventLoop<'_> {
@@ -18,11 +19,14 @@ impl EventLoop<'_> {
     pub(in super::super) fn flush_streams(&mut self) {
         while let Some(slot) = self.streams.listed.pop() {
             // A connection may have ended since it was listed.
-            let connection = self.connections.get_mut(slot as usize);
-            let Some(http2) = connection.and_then(|connection| connection.http2.as_mut()) else {
+            let Some(connection) = self.connections.get_mut(slot as usize) else {
                 continue;
             };
-            if std::mem::take(&mut http2.is_listed) {
+            // A connection that closes has passed on its GOAWAY already.
+            let is_open = connection.state == ConnectionState::Exchanging;
+            let http2 = connection.http2.as_mut();
+            let is_listed = http2.is_some_and(|http2| std::mem::take(&mut http2.is_listed));
+            if is_open && is_listed {
                 self.flush_connection(slot);
             }
         }
