@@ -16,6 +16,7 @@ pub mod doubtful;
 mod duplicate_acks;
 mod endpoint;
 mod envelope;
+mod event_stream;
 mod forwarded;
 mod frames;
 mod grpc_frames;
@@ -56,6 +57,7 @@ pub use decoding::decoding;
 pub use duplicate_acks::duplicate_acks;
 pub use endpoint::endpoint;
 pub use envelope::envelope;
+pub use event_stream::event_stream;
 pub use forwarded::forwarded_fields as forwarded;
 pub use frames::frames;
 pub use grpc_frames::grpc_frames;
@@ -89,6 +91,7 @@ pub type Property = fn(&[u8]);
 /// would disturb the counts of the others.
 pub const TARGETS: &[(&str, Property)] = &[
     ("envelope", envelope),
+    ("event_stream", event_stream),
     ("reply_inspect", reply_inspect),
     ("wsdl", wsdl),
     ("soap_head", soap_head),
