@@ -92,6 +92,7 @@ impl Exchanges {
             open.exchange = exchange;
             open.connection = connection;
             open.stream = None;
+            open.reply.clear();
             open.serial = open.serial.wrapping_add(1);
             open.is_open = true;
             return slot;

@@ -59,6 +59,11 @@ impl HttpReply {
         }
     }
 
+    /// Forgets the last reply. The next one may never begin.
+    pub(crate) fn clear(&mut self) {
+        self.begin(0);
+    }
+
     /// Begins a reply with its status. Fields and body of the last one are forgotten.
     pub fn begin(&mut self, status: u16) {
         self.status = status;

@@ -90,6 +90,27 @@ fn a_reply_without_events_has_no_first_event() {
 }
 
 #[test]
+fn events_of_one_reply_are_not_those_of_the_next_request() {
+    let number = std::sync::Arc::new(std::sync::atomic::AtomicU64::new(0));
+    let address = serve(move |mut stream| {
+        let is_odd = number.fetch_add(1, std::sync::atomic::Ordering::Relaxed) % 2 == 1;
+        if read_request(&mut stream) && !is_odd {
+            let _ = stream
+                .write_all(b"HTTP/1.1 200 OK\r\nConnection: close\r\n\r\ndata: 1\n\ndata: 2\n\n");
+        }
+    });
+    let mut plan = plan(address, 20.0, 500);
+    plan.events = Some(EventPlan {
+        format: EventFormat::Sse,
+        end_mark: None,
+    });
+    let run = carried_out(&plan);
+    assert_eq!(run.outcomes[Outcome::Ok], 5, "{:?}", run.outcomes);
+    assert_eq!(run.events.events, 10);
+    assert_eq!(run.events.first.distribution().censored(), 5);
+}
+
+#[test]
 fn a_closed_port_counts_in_the_first_event() {
     let listener = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
     let mut plan = plan(listener.local_addr().unwrap(), 50.0, 200);

@@ -42,6 +42,7 @@ impl EventLoop<'_> {
             entry.exchange.is_resent = true;
             entry.exchange.moments.first_byte = None;
             (entry.connection, entry.stream) = (None, None);
+            entry.reply.clear();
             let (queue, serial) = (entry.queue, entry.serial);
             let queue = &mut self.streams.queues[queue];
             queue.waiting.push_back((open, serial));
