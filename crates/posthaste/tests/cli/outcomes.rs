@@ -30,7 +30,7 @@ fn the_json_keeps_its_contract() {
         assert!(report[key].is_number(), "{key}");
     }
     let outcomes = report["outcomes"].as_object().unwrap();
-    assert_eq!(outcomes.len(), 16);
+    assert_eq!(outcomes.len(), 19);
     let sum: u64 = outcomes.values().map(|count| count.as_u64().unwrap()).sum();
     assert_eq!((report["intended"].as_u64().unwrap(), sum), (100, 100));
     assert_eq!(report["outcomes"]["ok"], 100);
@@ -48,7 +48,9 @@ fn the_json_keeps_its_contract() {
     assert!(report["response_time_ms"]["p999"].is_null());
     assert_eq!(report["format"], 2);
     assert_eq!(report["statuses"]["200"], 100);
-    for phase in ["dns", "connect", "tls", "send", "wait", "receive", "decode"] {
+    for phase in [
+        "dns", "queue", "connect", "tls", "send", "wait", "receive", "decode",
+    ] {
         assert!(report["phases_ms"][phase]["p50"].is_number(), "{phase}");
     }
 }
