@@ -25,8 +25,8 @@ const PATIENCE: Duration = Duration::from_secs(8);
 /// Every status the shop or hyper may answer with.
 const ALLOWED: &[u16] = &[200, 400, 404, 405, 413, 414, 415, 417, 431, 500, 501, 505];
 
-/// How a client begins that speaks HTTP/2 (RFC 9113, section 3.4).
-const PREFACE: &[u8] = b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n";
+/// The bytes by which the shop recognises HTTP/2: no method of HTTP/1 begins like its preface.
+const HTTP2_START: &[u8] = b"PRI ";
 
 /// The longest frame that a client has allowed before it says so (RFC 9113, section 4.2).
 const FRAME: usize = 16_384;
@@ -46,7 +46,7 @@ pub fn bookshop(input: &[u8]) {
         !PANICKED.load(Ordering::Relaxed),
         "a thread of the shop panicked"
     );
-    match cut.stream.starts_with(PREFACE) {
+    match cut.stream.starts_with(HTTP2_START) {
         true => judge_frames(&replies, closed),
         false => judge(&replies, closed, asks_for_head(cut.stream)),
     }
