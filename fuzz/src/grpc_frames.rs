@@ -10,7 +10,7 @@ use crate::within;
 /// The limit of a message, so that a short input can exceed it.
 const LIMIT: usize = 300;
 
-/// What a body holds: its messages, and how it ends.
+/// The messages of a body, and its end.
 type Read = (Vec<FramedMessage>, Result<(), FrameError>);
 
 /// Cuts and a body.

@@ -66,16 +66,9 @@ impl StreamBody {
             outlet,
         }
     }
-}
 
-impl Body for StreamBody {
-    type Data = Bytes;
-    type Error = Infallible;
-
-    fn poll_frame(
-        mut self: Pin<&mut Self>,
-        cx: &mut Context<'_>,
-    ) -> Poll<Option<Result<Frame<Bytes>, Infallible>>> {
+    /// The next piece, or the trailers.
+    fn poll_frame(&mut self, cx: &mut Context<'_>) -> Poll<Option<Frame<Bytes>>> {
         if let Some(producer) = &mut self.producer
             && let Poll::Ready(trailers) = producer.as_mut().poll(cx)
         {
@@ -84,9 +77,9 @@ impl Body for StreamBody {
         }
         let piece = self.outlet.0.borrow_mut().take();
         match piece {
-            Some(piece) => Poll::Ready(Some(Ok(Frame::data(piece)))),
+            Some(piece) => Poll::Ready(Some(Frame::data(piece))),
             None if self.producer.is_some() => Poll::Pending,
-            None => Poll::Ready(self.trailers.take().map(|t| Ok(Frame::trailers(t)))),
+            None => Poll::Ready(self.trailers.take().map(Frame::trailers)),
         }
     }
 }
@@ -108,7 +101,7 @@ impl Body for ShopBody {
                 };
                 Poll::Ready(frame.map(Ok))
             }
-            Self::Stream(body) => Pin::new(body).poll_frame(cx),
+            Self::Stream(body) => body.poll_frame(cx).map(|frame| frame.map(Ok)),
         }
     }
 

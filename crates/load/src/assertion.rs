@@ -43,7 +43,7 @@ enum AssertedFigure {
     Gap(Statistic),
     /// Events per second of a stream.
     EventRate,
-    /// Complete replies without the end mark.
+    /// Requests due without the end mark in a complete reply.
     Unmarked,
 }
 
@@ -63,7 +63,7 @@ const FIRST: &str = "first";
 const GAP: &str = "gap";
 /// Figure of the events per second of a stream.
 const EVENTS: &str = "events";
-/// Figure of complete replies without the end mark.
+/// Figure of requests without the end mark in a complete reply.
 const UNMARKED: &str = "no-end-mark";
 
 /// Reasons why an assertion cannot be read.
@@ -230,7 +230,10 @@ impl AssertedFigure {
             Self::Share(outcome) => Some(share(report.outcomes[outcome])),
             Self::Rate => Some(report.achieved_rate),
             Self::EventRate => report.events.as_ref()?.stream_rate,
-            Self::Unmarked => Some(share(report.events.as_ref()?.without_end_mark?)),
+            Self::Unmarked => {
+                let marked = report.events.as_ref()?.with_end_mark?;
+                Some(share(report.intended - marked))
+            }
         }
     }
 
@@ -406,6 +409,24 @@ mod tests {
         for outcome in Outcome::ALL {
             let row = format!("| `{}` | {} |", outcome.name(), outcome.meaning());
             assert!(PAGE.contains(&row), "{row}");
+        }
+    }
+
+    #[test]
+    fn figures_of_events_are_unknown_without_events_and_count_failures() {
+        let holds = |text: &str, report: &Report| text.parse::<Assertion>().unwrap().holds(report);
+        let mut report = crate::testing::report(90, 10);
+        for text in ["first<1h", "gap<1h", "events>0/s", "no-end-mark<=100%"] {
+            assert!(!holds(text, &report), "{text}");
+        }
+        let tally = crate::EventTally {
+            with_end_mark: 88,
+            ..crate::EventTally::default()
+        };
+        report.events = Some(crate::EventsReport::new(&tally, 1.0, true));
+        assert!(holds("no-end-mark<=12%", &report) && !holds("no-end-mark<12%", &report));
+        for text in ["first<1h", "gap<1h", "events>0/s"] {
+            assert!(!holds(text, &report), "{text}");
         }
     }
 

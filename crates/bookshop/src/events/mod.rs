@@ -33,7 +33,7 @@ pub(crate) struct EventMoment {
     pub(crate) number: u32,
     /// CLOCK_MONOTONIC now, in ns.
     pub(crate) sent_ns: u64,
-    /// When it was due.
+    /// Time at which it was due.
     pub(crate) due_ns: u64,
 }
 

@@ -149,7 +149,7 @@ pub(crate) async fn end(reply: ResponseFuture) -> CallEnd {
     }
 }
 
-/// Receives bytes until a whole message has arrived. Each message of these tests comes in frames of its own.
+/// Receives a message, in any number of frames. No frame has bytes of two messages in these tests.
 pub(crate) async fn next_message(body: &mut RecvStream) -> Vec<u8> {
     let mut reader = MessageReader::new(1 << 20);
     loop {

@@ -59,7 +59,7 @@ pub(super) fn setting(id: u16, value: u32) -> Vec<u8> {
 pub(super) const MAX_CONCURRENT_STREAMS: u16 = 3;
 pub(super) const INITIAL_WINDOW_SIZE: u16 = 4;
 
-/// What a server does with a request that is complete.
+/// The act of a server for a complete request.
 pub(super) enum ServerAct {
     /// Sends these bytes after a time.
     Send(Vec<u8>, Duration),

@@ -13,8 +13,8 @@ pub(super) struct EventArgs {
     /// event, the gaps between events and the events per second, for --assert as first, gap and events
     #[arg(long, value_enum, value_name = "sse|json-lines")]
     stream: Option<EventFormatArg>,
-    /// Data of the event that ends a complete stream, for example '[DONE]'. Replies without it are counted, for --assert
-    /// as no-end-mark
+    /// Data of the event that ends a complete stream, for example '[DONE]'. Requests without it are counted, for
+    /// --assert as no-end-mark
     #[arg(long, value_name = "TEXT", requires = "stream")]
     end_mark: Option<String>,
 }
