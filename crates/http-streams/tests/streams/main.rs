@@ -1,6 +1,5 @@
 //! The client's end of HTTP/2 against scripted, hostile and real servers in memory.
 
-mod allocations;
 mod bodies;
 mod hostile;
 mod hpack;

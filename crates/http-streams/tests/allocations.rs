@@ -1,0 +1,152 @@
+//! Memory: no allocation for a fixed request in steady state.
+//!
+//! The harness is custom: it runs the test on the only thread of the process. The thread of the standard harness
+//! allocates while a test runs.
+
+use std::alloc::System;
+use std::process::ExitCode;
+use std::sync::Arc;
+
+use libtest_mimic::{Arguments, Failed, Trial};
+use posthaste_http_streams::catalogue::{FieldCatalogue, RequestField};
+use posthaste_http_streams::http2::frame::{FrameHead, flag, kind};
+use posthaste_http_streams::http2::hpack::FieldPlan;
+use posthaste_http_streams::http2::{Client, EventSink, StreamEnd, StreamRequest};
+use stats_alloc::{INSTRUMENTED_SYSTEM, Region, StatsAlloc};
+
+/// Counts allocations of the whole process.
+#[global_allocator]
+static ALLOCATOR: &StatsAlloc<System> = &INSTRUMENTED_SYSTEM;
+
+/// Requests at once.
+const STREAMS: u32 = 32;
+
+/// Bytes of the content of a reply.
+const CONTENT: usize = 1024;
+
+fn main() -> ExitCode {
+    let test = || {
+        a_fixed_request_allocates_nothing();
+        Ok::<(), Failed>(())
+    };
+    let mut arguments = Arguments::from_args();
+    arguments.test_threads = Some(1);
+    let trial = Trial::test("a_fixed_request_allocates_nothing", test);
+    libtest_mimic::run(&arguments, vec![trial]).exit_code()
+}
+
+fn a_fixed_request_allocates_nothing() {
+    let mut rounds = Rounds::new();
+    for _ in 0..100 {
+        rounds.run();
+    }
+    let region = Region::new(ALLOCATOR);
+    for _ in 0..300 {
+        rounds.run();
+    }
+    let change = region.change();
+    assert_eq!(rounds.ended.replies, 400 * STREAMS);
+    assert_eq!(rounds.ended.bytes, CONTENT * rounds.ended.replies as usize);
+    assert_eq!(change.allocations + change.reallocations, 0);
+}
+
+/// Rounds of requests on one connection.
+struct Rounds {
+    client: Client,
+    fields: Vec<RequestField<'static>>,
+    /// The replies of a round. The streams' identifiers are written anew for each round.
+    replies: Vec<u8>,
+    next_stream: u32,
+    ended: Ended,
+}
+
+impl Rounds {
+    fn new() -> Self {
+        let mut catalogue = FieldCatalogue::default();
+        let fields = [
+            (":method", "GET"),
+            (":scheme", "http"),
+            (":authority", "a"),
+            (":path", "/"),
+        ];
+        let fields = fields.map(|(name, value)| {
+            let field = catalogue.constant(name.as_bytes(), value.as_bytes());
+            RequestField::Constant(field.unwrap())
+        });
+        let mut client = Client::new(Arc::new(FieldPlan::new(&catalogue)));
+        let settings = frame(kind::SETTINGS, 0, &[]);
+        client.receive(&settings, &mut Ended::default()).unwrap();
+        // :status 200 and a date of four bytes that enters the table.
+        let block = b"\x88\x61\x04date";
+        let reply = [
+            frame(kind::HEADERS, flag::END_HEADERS, block),
+            frame(kind::DATA, flag::END_STREAM, &[b'x'; CONTENT]),
+        ];
+        Self {
+            client,
+            fields: fields.to_vec(),
+            replies: reply.concat().repeat(STREAMS as usize),
+            next_stream: 1,
+            ended: Ended::default(),
+        }
+    }
+
+    /// Sends a request on each stream and receives the replies.
+    fn run(&mut self) {
+        let request = StreamRequest {
+            fields: &self.fields,
+            ..StreamRequest::default()
+        };
+        for token in 0..STREAMS {
+            self.client.open(token, &request).unwrap();
+        }
+        self.client.sent(self.client.output().len());
+        self.number_replies();
+        // Cut inside a frame header, a field block and content.
+        for piece in self.replies.chunks(1_537) {
+            self.client.receive(piece, &mut self.ended).unwrap();
+        }
+    }
+
+    fn number_replies(&mut self) {
+        let length = self.replies.len() / STREAMS as usize;
+        for reply in self.replies.chunks_mut(length) {
+            let stream = self.next_stream.to_be_bytes();
+            reply[5..9].copy_from_slice(&stream);
+            let data = length - CONTENT - 4;
+            reply[data..data + 4].copy_from_slice(&stream);
+            self.next_stream += 2;
+        }
+    }
+}
+
+#[derive(Default)]
+struct Ended {
+    replies: u32,
+    bytes: usize,
+}
+
+impl EventSink for Ended {
+    fn head(&mut self, _: u32, status: u16) {
+        assert_eq!(status, 200);
+    }
+
+    fn body(&mut self, _: u32, bytes: &[u8]) {
+        self.bytes += bytes.len();
+    }
+
+    fn end(&mut self, _: u32, end: StreamEnd) {
+        assert_eq!(end, StreamEnd::Complete);
+        self.replies += 1;
+    }
+}
+
+fn frame(kind: u8, flags: u8, payload: &[u8]) -> Vec<u8> {
+    let head = FrameHead {
+        length: payload.len() as u32,
+        kind,
+        flags,
+        stream: 0,
+    };
+    [&head.bytes(), payload].concat()
+}
