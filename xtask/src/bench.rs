@@ -18,6 +18,7 @@ mod kept;
 mod list;
 mod lookups;
 mod marking;
+mod offers;
 mod oracle;
 pub(crate) mod page;
 mod past_limit;

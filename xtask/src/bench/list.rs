@@ -5,8 +5,8 @@
 use crate::bench::result::Figure;
 use crate::bench::{
     Bench, admission, changes, charges, compare, cost, durability, emulator, find, gate, grpc,
-    lookups, marking, oracle, past_limit, proxies, reply, schedule, simulate, streams, tails,
-    visible,
+    lookups, marking, offers, oracle, past_limit, proxies, reply, schedule, simulate, streams,
+    tails, visible,
 };
 use crate::error::Outcome;
 
@@ -201,6 +201,11 @@ pub(super) const AREAS: &[Area] = &[
                 name: "lookups",
                 about: "the broker's lookups beside SQLite and PostgreSQL asked for each request, 27 to a million offers, in turns",
                 run: lookups::lookups,
+            },
+            Benchmark {
+                name: "offers",
+                about: "the CPU time that routing by 1,000 offers adds to a request of the gateway",
+                run: offers::offers,
             },
             Benchmark {
                 name: "durability",

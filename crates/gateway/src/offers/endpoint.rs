@@ -13,8 +13,6 @@ use crate::upstream::target::UpstreamTarget;
 
 /// An endpoint that offers name. Shared by all threads.
 pub(crate) struct OfferEndpoint {
-    /// Scheme, host and port.
-    pub(crate) origin: String,
     /// One upstream.
     pub(crate) upstreams: RouteUpstreams,
 }
@@ -39,7 +37,6 @@ impl OfferEndpoint {
         };
         let mut names = Names::new(rules, std::iter::empty());
         Ok(Self {
-            origin: origin.to_owned(),
             upstreams: RouteUpstreams::new(&route, &mut names)?,
         })
     }

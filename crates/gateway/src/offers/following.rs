@@ -1,6 +1,6 @@
 //! The task of one route outside the path of requests: follow the broker, judge the measurements, publish the table.
 
-use std::collections::{BTreeMap, HashMap};
+use std::collections::{BTreeMap, HashMap, HashSet};
 use std::sync::Arc;
 use std::sync::atomic::Ordering::Relaxed;
 use std::time::Duration;
@@ -9,11 +9,11 @@ use hyper::header::HeaderValue;
 use jiff::Timestamp;
 use posthaste_broker_client::Follower;
 use posthaste_qos::selection::{MeasuredQuality, OfferTable, RoutedOffer};
-use posthaste_units::Instant;
+use posthaste_units::{Instant, Span};
 use tokio::task::{JoinError, JoinSet};
 use tokio::time::MissedTickBehavior;
 
-use super::book::{BookedOffer, OfferKey};
+use super::book::{BookedOffer, OfferBook, OfferKey};
 use super::class::{ClassKey, OfferClass};
 use super::endpoint::{OfferEndpoint, RunningEndpoint};
 use super::reply::{offer_field, printable};
@@ -73,10 +73,49 @@ struct TableBuilder {
     rules: Resolver,
     lookups: JoinSet<Found>,
     endpoints: HashMap<String, EndpointState>,
-    /// With the time of the last offer.
-    classes: HashMap<ClassKey, (Arc<OfferClass>, Instant)>,
+    classes: HashMap<ClassKey, ClassState>,
+    book: KnownBook,
     /// The published offers, in their order.
-    known: BTreeMap<OfferKey, (BookedOffer, MeasuredQuality, Arc<OfferData>)>,
+    known: BTreeMap<OfferKey, KnownOffer>,
+    /// Their classes, each once.
+    judged: Vec<JudgedClass>,
+    /// Offers or endpoints have changed since the last publication.
+    is_stale: bool,
+    /// The table before the published one. Threads seldom hold it, so its memory is freed here and not while a
+    /// request waits.
+    _before: Option<Arc<PublishedTable>>,
+}
+
+/// A copy of the book at the broker.
+#[derive(Default)]
+struct KnownBook {
+    /// Its number of changes.
+    changes: Option<u64>,
+    state: Option<OffersState>,
+    offers: Vec<(OfferKey, BookedOffer)>,
+    /// Scheme, host and port of each endpoint.
+    origins: HashSet<String>,
+}
+
+struct ClassState {
+    class: Arc<OfferClass>,
+    /// Time of the last offer. `None` if there is one.
+    ended: Option<Instant>,
+}
+
+/// A published offer.
+struct KnownOffer {
+    offer: BookedOffer,
+    data: Arc<OfferData>,
+    /// Place of its class in `judged`.
+    class: usize,
+}
+
+/// A class with its last judgement.
+struct JudgedClass {
+    class: Arc<OfferClass>,
+    promised: Option<Span>,
+    quality: MeasuredQuality,
 }
 
 enum EndpointState {
@@ -95,144 +134,146 @@ impl TableBuilder {
             lookups: JoinSet::new(),
             endpoints: HashMap::new(),
             classes: HashMap::new(),
+            book: KnownBook::default(),
             known: BTreeMap::new(),
+            judged: Vec::new(),
+            is_stale: false,
+            _before: None,
         }
     }
 
     /// Publishes the table, if anything has changed.
     fn renew(&mut self) {
         let at = now();
-        let offers = self.offers.clone();
-        let (state, booked, origins) = offers.with_book(Timestamp::now(), |state, book| {
-            let booked = book
-                .offers()
-                .map(|(key, offer)| (key.clone(), offer.clone()));
-            let origins = book.origins().cloned();
-            (
-                state,
-                booked.collect::<Vec<_>>(),
-                origins.collect::<Vec<_>>(),
-            )
-        });
-        self.keep_endpoints(&origins, at);
-        let booked = match state {
-            OffersState::Current | OffersState::Held => booked,
-            OffersState::Waiting | OffersState::Lapsed => Vec::new(),
-        };
-        let is_running = |(_, offer): &(OfferKey, BookedOffer)| {
-            let endpoint = self.endpoints.get(&offer.class.origin);
-            matches!(endpoint, Some(EndpointState::Running(_)))
-        };
-        let booked: Vec<_> = booked.into_iter().filter(is_running).collect();
-        let judged = self.judge(&booked, at);
-        let mut known = BTreeMap::new();
-        for (key, offer) in booked {
-            let (class, quality) = &judged[&offer.class];
-            let data = match self.known.remove(&key) {
-                Some((before, _, data)) if before == offer => data,
-                _ => Arc::new(OfferData::new(&key, &offer, class.clone())),
-            };
-            known.insert(key, (offer, *quality, data));
+        self.read_book();
+        self.keep_endpoints(at);
+        if self.is_stale {
+            self.collect(at);
         }
-        let before = offers.published();
-        let is_same = before.state == state && !self.has_changed(&before, &known);
-        self.known = known;
-        if !is_same {
-            offers.publish(self.table(state));
+        let has_changed = self.judge(at);
+        self.forget_classes(at);
+        if has_changed || self.is_stale {
+            self._before = Some(self.offers.publish(self.table()));
+            self.is_stale = false;
         }
     }
 
-    /// Judges each class once, and forgets those without an offer: at once if they got no request, otherwise after the
-    /// window.
-    fn judge(
-        &mut self,
-        booked: &[(OfferKey, BookedOffer)],
-        at: Instant,
-    ) -> HashMap<ClassKey, (Arc<OfferClass>, MeasuredQuality)> {
-        let window = self.offers.config.window;
-        let mut judged = HashMap::new();
-        for (_, offer) in booked {
-            if judged.contains_key(&offer.class) {
+    /// Copies the book, if it has changed.
+    fn read_book(&mut self) {
+        let book = &mut self.book;
+        let copy = |book: &OfferBook| {
+            let offers = book.offers();
+            let offers = offers.map(|(key, offer)| (key.clone(), offer.clone()));
+            (offers.collect(), book.origins().cloned().collect())
+        };
+        let time = Timestamp::now();
+        let (state, changes, copy) = self.offers.with_book(time, book.changes, copy);
+        if let Some((offers, origins)) = copy {
+            (book.offers, book.origins) = (offers, origins);
+            book.changes = Some(changes);
+            self.is_stale = true;
+        }
+        if book.state.replace(state) != Some(state) {
+            self.is_stale = true;
+        }
+    }
+
+    /// Collects the offers with a running endpoint, and their classes.
+    fn collect(&mut self, at: Instant) {
+        let mut before = std::mem::take(&mut self.known);
+        self.judged.clear();
+        let mut places = HashMap::<&ClassKey, usize>::new();
+        for (key, offer) in self.book.valid() {
+            let endpoint = self.endpoints.get(&offer.class.origin);
+            if !matches!(endpoint, Some(EndpointState::Running(_))) {
                 continue;
             }
-            let (class, seen) = self.classes.entry(offer.class.clone()).or_insert_with(|| {
-                let class = OfferClass::new(offer.class.clone(), window);
-                (Arc::new(class), at)
+            let place = *places.entry(&offer.class).or_insert_with(|| {
+                let window = self.offers.config.window;
+                let state = self.classes.entry(offer.class.clone());
+                let state = state.or_insert_with(|| ClassState::new(&offer.class, window));
+                self.judged.push(JudgedClass {
+                    class: state.class.clone(),
+                    promised: offer.promised.time,
+                    quality: MeasuredQuality::default(),
+                });
+                self.judged.len() - 1
             });
-            *seen = at;
-            let quality = class.judge(at, offer.promised.time);
-            judged.insert(offer.class.clone(), (class.clone(), quality));
+            let data = match before.remove(key) {
+                Some(known) if known.offer == *offer => known.data,
+                _ => Arc::new(OfferData::new(key, offer, self.judged[place].class.clone())),
+            };
+            let known = KnownOffer {
+                offer: offer.clone(),
+                data,
+                class: place,
+            };
+            self.known.insert(key.clone(), known);
         }
-        // A class without a request has nothing to remember. Providers choose the names.
-        self.classes.retain(|_, (class, seen)| {
-            let is_used = class.requests.load(Relaxed) > 0;
-            *seen == at || is_used && at.saturating_since(*seen) <= window
+        for (key, state) in &mut self.classes {
+            match places.contains_key(key) {
+                true => state.ended = None,
+                false => drop(state.ended.get_or_insert(at)),
+            }
+        }
+    }
+
+    /// Judges each class. Returns true if a judgement has changed.
+    fn judge(&mut self, at: Instant) -> bool {
+        let mut has_changed = false;
+        for judged in &mut self.judged {
+            let quality = judged.class.judge(at, judged.promised);
+            has_changed |= quality != judged.quality;
+            judged.quality = quality;
+        }
+        has_changed
+    }
+
+    /// Forgets classes without an offer: at once if they got no request, otherwise after the window.
+    fn forget_classes(&mut self, at: Instant) {
+        let window = self.offers.config.window;
+        self.classes.retain(|_, state| {
+            // A class without a request has nothing to remember. Providers choose the names.
+            let is_used = state.class.requests.load(Relaxed) > 0;
+            let is_recent = |ended: Instant| at.saturating_since(ended) <= window;
+            state.ended.is_none_or(|ended| is_used && is_recent(ended))
         });
-        judged
     }
 
-    fn has_changed(
-        &self,
-        before: &PublishedTable,
-        known: &BTreeMap<OfferKey, (BookedOffer, MeasuredQuality, Arc<OfferData>)>,
-    ) -> bool {
-        let published = before.table.offers();
-        let same = published.len() == known.len()
-            && published.iter().all(|offer| {
-                let key = (offer.data.provider.clone(), offer.name.clone());
-                let now = known.get(&key);
-                let endpoint = &before.endpoints[offer.endpoint as usize];
-                now.is_some_and(|(_, quality, data)| {
-                    Arc::ptr_eq(data, &offer.data)
-                        && *quality == offer.measured
-                        && self.is_running(endpoint)
-                })
-            });
-        !same
-    }
-
-    fn is_running(&self, endpoint: &Arc<OfferEndpoint>) -> bool {
-        match self.endpoints.get(&endpoint.origin) {
-            Some(EndpointState::Running(running)) => Arc::ptr_eq(&running.endpoint, endpoint),
-            _ => false,
-        }
-    }
-
-    fn table(&self, state: OffersState) -> PublishedTable {
+    fn table(&self) -> PublishedTable {
         let mut numbers = HashMap::new();
         let mut endpoints = Vec::new();
-        let offers = self
-            .known
-            .iter()
-            .map(|((_, name), (offer, quality, data))| {
-                let origin = offer.class.origin.as_str();
-                let endpoint = *numbers.entry(origin).or_insert_with(|| {
-                    let Some(EndpointState::Running(running)) = self.endpoints.get(origin) else {
-                        unreachable!("offers without an endpoint are not published");
-                    };
-                    endpoints.push(running.endpoint.clone());
-                    endpoints.len() as u32 - 1
-                });
-                RoutedOffer {
-                    name: name.clone(),
-                    price: offer.price,
-                    promised: offer.promised,
-                    expires: offer.expires,
-                    endpoint,
-                    measured: *quality,
-                    data: data.clone(),
-                }
+        let offers = self.known.iter().map(|((_, name), known)| {
+            let offer = &known.offer;
+            let origin = offer.class.origin.as_str();
+            let endpoint = *numbers.entry(origin).or_insert_with(|| {
+                let Some(EndpointState::Running(running)) = self.endpoints.get(origin) else {
+                    unreachable!("offers without an endpoint are not published");
+                };
+                endpoints.push(running.endpoint.clone());
+                endpoints.len() as u32 - 1
             });
+            RoutedOffer {
+                name: name.clone(),
+                price: offer.price,
+                promised: offer.promised,
+                expires: offer.expires,
+                endpoint,
+                measured: self.judged[known.class].quality,
+                data: known.data.clone(),
+            }
+        });
         let offers = offers.collect();
         PublishedTable {
-            state,
+            state: self.book.state.expect("the book is read first"),
             table: OfferTable::new(self.offers.config.currency, offers),
             endpoints,
         }
     }
 
     /// Creates endpoints for new origins, and drops those without an offer.
-    fn keep_endpoints(&mut self, origins: &[String], at: Instant) {
+    fn keep_endpoints(&mut self, at: Instant) {
+        let origins = &self.book.origins;
         self.endpoints.retain(|origin, state| {
             let is_due = matches!(state, EndpointState::Failed(until) if *until <= at);
             !is_due && origins.contains(origin)
@@ -267,6 +308,7 @@ impl TableBuilder {
         let Some(state @ EndpointState::Pending) = self.endpoints.get_mut(&origin) else {
             return;
         };
+        self.is_stale = true;
         *state = match found {
             Ok(endpoint) => {
                 let route = &self.offers.route;
@@ -280,11 +322,29 @@ impl TableBuilder {
     }
 }
 
+impl KnownBook {
+    /// The offers that may be used.
+    fn valid(&self) -> &[(OfferKey, BookedOffer)] {
+        match self.state {
+            Some(OffersState::Current | OffersState::Held) => &self.offers,
+            Some(OffersState::Waiting | OffersState::Lapsed) | None => &[],
+        }
+    }
+}
+
+impl ClassState {
+    fn new(key: &ClassKey, window: Span) -> Self {
+        Self {
+            class: Arc::new(OfferClass::new(key.clone(), window)),
+            ended: None,
+        }
+    }
+}
+
 impl OfferData {
     fn new((provider, name): &OfferKey, offer: &BookedOffer, class: Arc<OfferClass>) -> Self {
         let label = printable(name);
         Self {
-            provider: provider.clone(),
             class,
             shown: offer_field(&label, Some(&printable(provider)), offer.price),
             sent: HeaderValue::from_str(name).ok(),

@@ -3,7 +3,7 @@
 use std::fmt::Write as _;
 
 use hyper::StatusCode;
-use hyper::header::HeaderValue;
+use hyper::header::{HeaderName, HeaderValue};
 use hyper::http::request::Parts;
 use posthaste_qos::Money;
 use posthaste_qos::selection::{Ground, NoOffer, PassReason, TermBounds};
@@ -17,7 +17,8 @@ use crate::request::preferences::soap_media;
 use crate::response::retry_after::advice;
 
 /// Reason for the offer of a reply.
-pub(super) const DECISION: &str = "offer-decision";
+pub(super) const DECISION: HeaderName = HeaderName::from_static(DECISION_FIELD);
+const DECISION_FIELD: &str = "offer-decision";
 
 /// Offers that a field or a rejection names as passed over. Longer lists serve nobody, and each costs time.
 const NAMED: usize = 3;
@@ -178,7 +179,7 @@ pub(super) fn without_offers(reason: FallbackReason) -> Rejection {
     let mut rejection = Rejection::new(StatusCode::SERVICE_UNAVAILABLE, reason.text());
     rejection
         .fields
-        .push((DECISION, format!("none;reason={}", reason.name())));
+        .push((DECISION_FIELD, format!("none;reason={}", reason.name())));
     rejection.fields.push(("retry-after", advice(RETRY)));
     rejection
 }

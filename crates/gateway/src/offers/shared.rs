@@ -46,6 +46,8 @@ pub(crate) struct RouteOffers {
 #[derive(Debug, Default)]
 struct BrokerState {
     book: OfferBook,
+    /// Changes of the book so far.
+    changes: u64,
     /// A complete transfer under way.
     incoming: Option<OfferBook>,
     /// A complete transfer has ended.
@@ -66,7 +68,6 @@ pub(crate) struct PublishedTable {
 
 /// Data of an offer, next to those of the choice.
 pub(crate) struct OfferData {
-    pub(crate) provider: String,
     pub(crate) class: Arc<OfferClass>,
     /// The name for fields: printable, at most 64 bytes and the end of an escape.
     pub(super) label: String,
@@ -202,10 +203,12 @@ impl RouteOffers {
         self.version.load(Relaxed)
     }
 
-    pub(super) fn publish(&self, table: PublishedTable) {
-        self.published.send_replace(Arc::new(table));
+    /// Publishes a table. Returns the one before.
+    pub(super) fn publish(&self, table: PublishedTable) -> Arc<PublishedTable> {
+        let before = self.published.send_replace(Arc::new(table));
         // The lock of the table orders the change itself, which precedes its count.
         self.version.fetch_add(1, Relaxed);
+        before
     }
 
     /// Number of offers that cannot be used, by reason.
@@ -232,6 +235,7 @@ impl RouteOffers {
                 return;
             }
             FollowerEvent::Told(Event::Changed { put, .. }) => {
+                state.changes += 1;
                 let book = state.incoming.as_mut().unwrap_or(&mut state.book);
                 let (provider, name) = (put.provider.clone(), put.name.clone());
                 let excluded = book.take(*put, &self.rules);
@@ -258,6 +262,7 @@ impl RouteOffers {
             FollowerEvent::Told(Event::Ready(_)) => {
                 if let Some(book) = state.incoming.take() {
                     state.book = book;
+                    state.changes += 1;
                 }
                 state.is_known = true;
                 state.is_back(&self.config.broker);
@@ -273,16 +278,21 @@ impl RouteOffers {
         self.changed.notify_one();
     }
 
-    /// Removes ended offers. Returns what `read` makes of the others, with their validity.
+    /// Removes ended offers. Returns the validity of the others, the number of changes of the book, and, if that is not
+    /// `known`, the result of `read`.
     pub(super) fn with_book<T>(
         &self,
         time: jiff::Timestamp,
-        read: impl FnOnce(OffersState, &OfferBook) -> T,
-    ) -> T {
+        known: Option<u64>,
+        read: impl FnOnce(&OfferBook) -> T,
+    ) -> (OffersState, u64, Option<T>) {
         let mut broker = self.broker();
-        broker.book.expire(time);
-        let state = broker.state(self.config.hold);
-        read(state, &broker.book)
+        if broker.book.expire(time) {
+            broker.changes += 1;
+        }
+        let (state, changes) = (broker.state(self.config.hold), broker.changes);
+        let is_new = known != Some(changes);
+        (state, changes, is_new.then(|| read(&broker.book)))
     }
 
     /// Returns true if a request may be a probe at this time.

@@ -2,6 +2,7 @@
 
 use std::str::FromStr;
 
+use hyper::header::HeaderName;
 use hyper::{HeaderMap, StatusCode};
 use posthaste_qos::selection::{LatencyBound, Percentile, RequestTerms};
 use posthaste_qos::{Currency, Money};
@@ -11,13 +12,13 @@ use crate::error::Rejection;
 use crate::request::preferences::Preferences;
 
 /// The selected offer, by its name at the broker. In replies, the offer that served the request.
-pub(super) const SELECTED: &str = "selected-offer";
+pub(super) const SELECTED: HeaderName = HeaderName::from_static("selected-offer");
 /// The maximum price: `0.40 EUR`.
-const MAX_PRICE: &str = "max-price";
+const MAX_PRICE: HeaderName = HeaderName::from_static("max-price");
 /// The maximum response time: `200ms`, `200ms;p=50`.
-const MAX_LATENCY: &str = "max-latency";
+const MAX_LATENCY: HeaderName = HeaderName::from_static("max-latency");
 /// The minimum share of requests that are answered well: `99.9%`.
-const MIN_RELIABILITY: &str = "min-reliability";
+const MIN_RELIABILITY: HeaderName = HeaderName::from_static("min-reliability");
 
 /// Reads the terms. A field takes precedence over the SOAP header.
 ///
@@ -64,10 +65,10 @@ pub(crate) fn strip(headers: &mut HeaderMap) {
 /// Reads a field of one line.
 fn field<T: FromStr>(
     headers: &HeaderMap,
-    name: &str,
+    name: HeaderName,
     example: &str,
 ) -> Result<Option<T>, Rejection> {
-    let mut lines = headers.get_all(name).iter();
+    let mut lines = headers.get_all(&name).iter();
     let Some(line) = lines.next() else {
         return Ok(None);
     };

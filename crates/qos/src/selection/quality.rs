@@ -31,7 +31,8 @@ pub struct QualityWindow {
     slot_length: Span,
     /// Number of the current slot since the origin of time.
     slot: u64,
-    slots: Box<[WindowSlot; SLOTS]>,
+    /// Empty until the first request has ended: most offers of a broker never get one.
+    slots: Vec<WindowSlot>,
     in_flight: InFlight,
 }
 
@@ -70,6 +71,8 @@ pub struct MeasuredQuality {
 #[derive(Clone, Debug)]
 struct WindowSlot {
     counts: [u32; BUCKETS],
+    /// Sum of `counts`.
+    ended: u32,
     failures: u32,
 }
 
@@ -81,6 +84,8 @@ struct InFlight {
     counts: [u32; TICKS],
     /// Requests of earlier ticks.
     older: u32,
+    /// Requests of all ticks.
+    total: u32,
 }
 
 impl MeasuredQuality {
@@ -111,11 +116,12 @@ impl QualityWindow {
         Self {
             slot_length,
             slot: 0,
-            slots: Box::new(std::array::from_fn(|_| WindowSlot::EMPTY)),
+            slots: Vec::new(),
             in_flight: InFlight {
                 tick: 0,
                 counts: [0; TICKS],
                 older: 0,
+                total: 0,
             },
         }
     }
@@ -129,6 +135,7 @@ impl QualityWindow {
     pub fn end(&mut self, started: StartTick, now: Instant, end: MeasuredEnd) {
         self.in_flight.end(started);
         self.advance(now);
+        self.slots.resize(SLOTS, WindowSlot::EMPTY);
         let slot = &mut self.slots[(self.slot % SLOTS as u64) as usize];
         let bucket = match end {
             MeasuredEnd::Unjudged => return,
@@ -139,6 +146,7 @@ impl QualityWindow {
             }
         };
         slot.counts[bucket] = slot.counts[bucket].saturating_add(1);
+        slot.ended = slot.ended.saturating_add(1);
     }
 
     /// Returns the summary of the window that ends now.
@@ -148,9 +156,12 @@ impl QualityWindow {
     /// end, so requests in flight never lower a percentile.
     pub fn quality(&mut self, now: Instant) -> MeasuredQuality {
         self.advance(now);
+        if self.is_empty() {
+            return MeasuredQuality::default();
+        }
         let mut counts = [0_u32; BUCKETS];
         let mut failures = 0_u32;
-        for slot in &*self.slots {
+        for slot in &self.slots {
             let pairs = counts.iter_mut().zip(&slot.counts);
             pairs.for_each(|(sum, count)| *sum = sum.saturating_add(*count));
             failures = failures.saturating_add(slot.failures);
@@ -178,13 +189,18 @@ impl QualityWindow {
         }
     }
 
+    /// True without a request in the window or in flight.
+    fn is_empty(&self) -> bool {
+        self.in_flight.total == 0 && self.slots.iter().all(|slot| slot.ended == 0)
+    }
+
     /// Forgets slots that are older than the window.
     fn advance(&mut self, now: Instant) {
         let slot = now.as_nanos() / self.slot_length.as_nanos();
         if slot <= self.slot {
             return;
         }
-        let forgotten = (slot - self.slot).min(SLOTS as u64);
+        let forgotten = (slot - self.slot).min(self.slots.len() as u64);
         for number in slot + 1 - forgotten..=slot {
             self.slots[(number % SLOTS as u64) as usize] = WindowSlot::EMPTY;
         }
@@ -195,6 +211,7 @@ impl QualityWindow {
 impl WindowSlot {
     const EMPTY: Self = Self {
         counts: [0; BUCKETS],
+        ended: 0,
         failures: 0,
     };
 }
@@ -204,6 +221,7 @@ impl InFlight {
         let tick = now.as_nanos() / TICK.as_nanos();
         self.advance(tick);
         self.counts[(self.tick % TICKS as u64) as usize] += 1;
+        self.total += 1;
         StartTick(self.tick)
     }
 
@@ -214,6 +232,7 @@ impl InFlight {
         };
         debug_assert!(*count > 0, "a request ends that did not start");
         *count = count.saturating_sub(1);
+        self.total = self.total.saturating_sub(1);
     }
 
     fn advance(&mut self, tick: u64) {
