@@ -3,6 +3,7 @@
 use super::error::{ErrorCode, StreamFault};
 use super::event::EventSink;
 use super::hpack::{DecodedField, ENTRY_OVERHEAD};
+use super::recorded_fields::RecordedFields;
 use crate::field_class::FieldClass;
 
 /// Maximum size of all fields of a block, in bytes, as RFC 9113, section 6.5.2, counts them.
@@ -33,10 +34,17 @@ pub(super) struct HeadReader<'a, S> {
     regular: bool,
     size: usize,
     fault: Option<StreamFault>,
+    /// Copy of the reported fields, if the block is to be remembered.
+    record: Option<&'a mut RecordedFields>,
 }
 
 impl<'a, S: EventSink> HeadReader<'a, S> {
-    pub(super) fn new(sink: &'a mut S, token: u32, kind: BlockKind) -> Self {
+    pub(super) fn new(
+        sink: &'a mut S,
+        token: u32,
+        kind: BlockKind,
+        record: Option<&'a mut RecordedFields>,
+    ) -> Self {
         Self {
             sink,
             token,
@@ -46,6 +54,7 @@ impl<'a, S: EventSink> HeadReader<'a, S> {
             regular: false,
             size: 0,
             fault: None,
+            record,
         }
     }
 
@@ -89,6 +98,9 @@ impl<'a, S: EventSink> HeadReader<'a, S> {
         }
         if field.class == FieldClass::ContentLength {
             self.content_length(field.value)?;
+        }
+        if let Some(record) = &mut self.record {
+            record.add(field.name, field.value);
         }
         self.sink.field(self.token, field.name, field.value);
         Ok(())

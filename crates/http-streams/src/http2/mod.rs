@@ -9,7 +9,9 @@
 //! | [`frame`] | Frame headers and their constants |
 //! | `reader` | Received bytes to frames |
 //! | `output` | Frames to be sent |
+//! | `reply_decoder` | Field blocks of replies, with a memory of the last one |
 //! | `head` | Rules for the fields of a reply |
+//! | `recorded_fields` | Copies of the fields of a head |
 //! | `settings` | SETTINGS of the peer |
 //! | `streams`, `closed` | Open streams, and those closed recently |
 //! | `window` | Flow control |
@@ -46,6 +48,8 @@ mod head;
 pub mod hpack;
 mod output;
 mod reader;
+mod recorded_fields;
+mod reply_decoder;
 mod settings;
 mod streams;
 mod window;

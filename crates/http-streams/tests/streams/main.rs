@@ -4,6 +4,7 @@ mod bodies;
 mod hostile;
 mod hpack;
 mod oracle;
+mod repeated;
 mod replies;
 mod scripts;
 mod shutdown;

@@ -5,7 +5,7 @@ use super::receive::INTERRUPTED;
 use crate::http2::error::{ConnectionError, ErrorCode, StreamFault};
 use crate::http2::event::{EventSink, StreamEnd};
 use crate::http2::frame::{FrameHead, flag};
-use crate::http2::head::{BlockKind, HeadReader, ReplyHead};
+use crate::http2::head::{BlockKind, ReplyHead};
 use crate::http2::hpack::HpackError;
 use crate::http2::reader::TOO_MUCH_PADDING;
 use crate::http2::streams::{OpenStream, ReplyStage};
@@ -100,20 +100,17 @@ impl Client {
         let Some(stream) = self.streams.get_mut(id) else {
             self.check_closed(id)?;
             self.counters.late_frames += 1;
-            // Later blocks refer to its entries.
-            return self
-                .decoder
-                .decode(block, |_| {})
-                .map_err(compression_error);
+            return self.decoder.skip(block).map_err(compression_error);
         };
         let kind = match stream.stage {
             ReplyStage::Head => BlockKind::Head,
             ReplyStage::Content => BlockKind::Trailers,
         };
-        let mut reader = HeadReader::new(sink, stream.token, kind);
-        let decoded = self.decoder.decode(block, |field| reader.field(field));
-        decoded.map_err(compression_error)?;
-        let head = reader.finish();
+        let head = match kind {
+            BlockKind::Head => self.decoder.head(block, stream.token, sink),
+            BlockKind::Trailers => self.decoder.trailers(block, stream.token, sink),
+        };
+        let head = head.map_err(compression_error)?;
         let applied = head.and_then(|head| apply(stream, kind, end_stream, head));
         self.counters.interim += u64::from(matches!(head, Ok(head) if is_interim(kind, head)));
         match applied {

@@ -17,9 +17,10 @@ use super::error::{ConnectionError, ErrorCode, OpenError, StreamFault};
 use super::event::{EventSink, StreamEnd};
 use super::frame::{PREFACE, StreamId, kind};
 use super::head::LIST_LIMIT;
-use super::hpack::{BlockDecoder, BlockEncoder, FieldPlan};
+use super::hpack::{BlockEncoder, FieldPlan};
 use super::output::OutputBuffer;
 use super::reader::FrameReader;
+use super::reply_decoder::ReplyDecoder;
 use super::settings::{INITIAL_WINDOW, PeerSettings, id};
 use super::streams::StreamTable;
 use super::window::{ReceiveWindow, SendWindow};
@@ -58,7 +59,7 @@ pub struct Client {
     reader: FrameReader,
     output: OutputBuffer,
     encoder: BlockEncoder,
-    decoder: BlockDecoder,
+    decoder: ReplyDecoder,
     /// The field block that CONTINUATION frames continue.
     pending: Option<PendingBlock>,
     /// Bytes of the pending block.
@@ -92,7 +93,7 @@ impl Client {
             reader: FrameReader::default(),
             output,
             encoder: BlockEncoder::new(plan),
-            decoder: BlockDecoder::default(),
+            decoder: ReplyDecoder::default(),
             pending: None,
             block: Vec::new(),
             peer: PeerSettings::new(),

@@ -96,6 +96,11 @@ impl BlockDecoder {
         Ok(())
     }
 
+    /// Number of changes of the dynamic table. While it stays the same, equal blocks have equal fields.
+    pub(in super::super) const fn table_changes(&self) -> u64 {
+        self.table.changes()
+    }
+
     /// Applies updates of the table size: at most two, before the first field (RFC 7541, section 4.2).
     fn resize(&mut self, block: &mut &[u8]) -> Result<(), HpackError> {
         for _ in 0..2 {

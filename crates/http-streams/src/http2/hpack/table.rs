@@ -17,6 +17,8 @@ pub(super) struct DynamicTable {
     /// Sizes of all entries with their overhead.
     used: usize,
     capacity: usize,
+    /// Insertions and changes of the capacity so far.
+    changes: u64,
 }
 
 #[derive(Clone, Copy, Debug)]
@@ -40,7 +42,13 @@ impl DynamicTable {
             entries: VecDeque::new(),
             used: 0,
             capacity: TABLE_SIZE,
+            changes: 0,
         }
+    }
+
+    /// Insertions and changes of the capacity so far.
+    pub(super) const fn changes(&self) -> u64 {
+        self.changes
     }
 
     /// Name, value and class of an entry, counted from 0 for the newest.
@@ -57,12 +65,14 @@ impl DynamicTable {
     pub(super) fn resize(&mut self, capacity: usize) {
         debug_assert!(capacity <= TABLE_SIZE, "the decoder rejects larger sizes");
         self.capacity = capacity;
+        self.changes += 1;
         self.evict(0);
     }
 
     /// Adds an entry. One larger than the capacity empties the table and is not added.
     pub(super) fn insert(&mut self, name: &[u8], value: &[u8], class: FieldClass) {
         let size = name.len() + value.len() + ENTRY_OVERHEAD;
+        self.changes += 1;
         self.evict(size);
         if size > self.capacity {
             return;
