@@ -3,6 +3,8 @@
 //! The encoder does not keep the strings of its dynamic table. It remembers at which insertion each constant field
 //! entered, and the sizes of the entries. A constant enters the table if it fits without an eviction: the fields of the
 //! first requests stay, and a plan with many different paths does not evict the fields that all requests share.
+//!
+//! The last block of constants is kept, since the next request has the same block as long as no entry was added.
 
 use std::collections::VecDeque;
 use std::sync::Arc;
@@ -10,6 +12,9 @@ use std::sync::Arc;
 use super::plan::encode_string;
 use super::{FieldPlan, TABLE_SIZE, integer, static_table};
 use crate::catalogue::{ConstantField, RequestField};
+
+/// Longest block that is kept, in bytes.
+const LAST_LIMIT: usize = 1024;
 
 /// The encoder of a connection.
 #[derive(Debug)]
@@ -25,6 +30,46 @@ pub struct BlockEncoder {
     capacity: usize,
     /// The smallest capacity since the last block, if the capacity changed (RFC 7541, section 4.2).
     smallest: Option<usize>,
+    last: LastBlock,
+}
+
+/// The last block, if all its fields are constants, and none of them entered the table.
+#[derive(Debug, Default)]
+struct LastBlock {
+    fields: Vec<ConstantField>,
+    bytes: Vec<u8>,
+    /// Insertions before the block.
+    inserted: u32,
+}
+
+impl LastBlock {
+    fn has(&self, fields: &[RequestField<'_>]) -> bool {
+        let is_same = |(field, last): (&RequestField<'_>, _)| match field {
+            RequestField::Constant(field) => field == last,
+            RequestField::Variable(..) => false,
+        };
+        self.fields.len() == fields.len() && fields.iter().zip(&self.fields).all(is_same)
+    }
+
+    fn keep(&mut self, fields: &[RequestField<'_>], bytes: &[u8], inserted: u32) {
+        self.forget();
+        let is_constant = |field: &_| matches!(field, RequestField::Constant(_));
+        if bytes.len() > LAST_LIMIT || !fields.iter().all(is_constant) {
+            return;
+        }
+        self.fields
+            .extend(fields.iter().filter_map(|field| match field {
+                RequestField::Constant(field) => Some(*field),
+                RequestField::Variable(..) => None,
+            }));
+        self.bytes.extend_from_slice(bytes);
+        self.inserted = inserted;
+    }
+
+    fn forget(&mut self) {
+        self.fields.clear();
+        self.bytes.clear();
+    }
 }
 
 impl BlockEncoder {
@@ -38,6 +83,7 @@ impl BlockEncoder {
             used: 0,
             capacity: TABLE_SIZE,
             smallest: None,
+            last: LastBlock::default(),
         }
     }
 
@@ -49,6 +95,7 @@ impl BlockEncoder {
         }
         self.smallest = Some(self.smallest.map_or(capacity, |size| size.min(capacity)));
         self.capacity = capacity;
+        self.last.forget();
         while self.used > capacity {
             let oldest = self
                 .sizes
@@ -66,6 +113,11 @@ impl BlockEncoder {
             }
             integer::encode(0x20, 5, self.capacity, block);
         }
+        if self.last.inserted == self.inserted && self.last.has(fields) {
+            block.extend_from_slice(&self.last.bytes);
+            return;
+        }
+        let (start, before) = (block.len(), self.inserted);
         for field in fields {
             match field {
                 RequestField::Constant(field) => self.constant(*field, block),
@@ -74,6 +126,9 @@ impl BlockEncoder {
                     encode_string(value, block);
                 }
             }
+        }
+        if self.inserted == before {
+            self.last.keep(fields, &block[start..], before);
         }
     }
 
