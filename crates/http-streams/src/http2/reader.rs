@@ -69,6 +69,10 @@ struct HeldBytes {
 }
 
 impl HeldBytes {
+    fn is_empty(&self) -> bool {
+        self.done || self.bytes.is_empty()
+    }
+
     /// True if the held bytes and `input` have at least `length` bytes.
     fn completes(&self, input: &[u8], length: usize) -> bool {
         let held = if self.done { 0 } else { self.bytes.len() };
@@ -99,7 +103,43 @@ impl HeldBytes {
 
 impl FrameReader {
     /// Takes the next piece from `input`. `None` if more bytes are needed.
+    #[inline]
     pub(super) fn next<'s, 'i: 's>(
+        &'s mut self,
+        input: &mut &'i [u8],
+    ) -> Result<Option<ReceivedPiece<'s>>, FrameError> {
+        match self.whole(input) {
+            Some(piece) => Ok(Some(piece)),
+            None => self.next_part(input),
+        }
+    }
+
+    /// Takes a valid frame that lies in `input` from its beginning to its end, without padding: the usual case.
+    #[inline]
+    fn whole<'i>(&self, input: &mut &'i [u8]) -> Option<ReceivedPiece<'i>> {
+        if !matches!(self.state, ReaderState::Head) || !self.held.is_empty() {
+            return None;
+        }
+        let (head, rest) = input.split_first_chunk()?;
+        let head = FrameHead::parse(head);
+        let (payload, rest) = rest.split_at_checked(head.length as usize)?;
+        let piece = match after_head(head).ok()? {
+            ReaderState::Payload(head) => ReceivedPiece::Frame(head, payload),
+            ReaderState::Data { head, .. } => ReceivedPiece::Data(DataPiece {
+                stream: head.stream,
+                frame: Some(head.length),
+                content: payload,
+                has_end: head.has(flag::END_STREAM),
+                end_stream: head.has(flag::END_STREAM),
+            }),
+            ReaderState::Head | ReaderState::Padding(_) => return None,
+        };
+        *input = rest;
+        Some(piece)
+    }
+
+    /// Takes the next piece from the held bytes and `input`.
+    fn next_part<'s, 'i: 's>(
         &'s mut self,
         input: &mut &'i [u8],
     ) -> Result<Option<ReceivedPiece<'s>>, FrameError> {
