@@ -4,11 +4,12 @@ use std::process::Command;
 use std::time::Duration;
 
 use crate::bench::pinned::{generator, micros, number, server};
-use crate::bench::{Bench, Figure, Measure, in_turns, pair_ratio};
+use crate::bench::{Bench, Figure, Measure, in_turns, pair_ratio, streams};
 use crate::checkout::cargo;
 use crate::error::{Outcome, TaskError, check};
 use crate::nginx::Nginx;
 use crate::process;
+use crate::site::Server;
 use crate::tools;
 
 /// CPU time per completed request, 50 connections, 1 KB from one nginx worker.
@@ -64,13 +65,23 @@ fn requests(said: &str) -> Outcome<f64> {
         .ok_or_else(|| TaskError::Failed(format!("wrk did not say how many requests:\n{said}")))
 }
 
-/// Peak resident memory after about one and about five million requests.
+/// Peak resident memory after about one and about five million requests, by version of HTTP.
 pub(crate) fn memory(bench: &Bench) -> Outcome<Vec<Figure>> {
     let nginx = Nginx::start(&bench.site, "nginx-bench", false, server())?;
-    let url = nginx.server.url("/1k");
+    let mut figures = peak(bench, "HTTP/1", &nginx.server, &[])?;
+    drop(nginx);
+    let nghttpd = streams::nghttpd(bench, false)?;
+    figures.extend(peak(bench, "HTTP/2", &nghttpd, &["--http", "2"])?);
+    Ok(figures)
+}
+
+/// Peak memory of runs of two lengths.
+fn peak(bench: &Bench, version: &str, server: &Server, protocol: &[&str]) -> Outcome<Vec<Figure>> {
+    let url = server.url("/1k");
     let mut figures = Vec::new();
     for length in bench.or_quick(["15s", "75s"], ["1s", "5s"]) {
-        let report = bench.load(&url, &["--clients", "50", "--duration", length], 120)?;
+        let pace = ["--clients", "50", "--duration", length];
+        let report = bench.load(&url, &[&pace, protocol].concat(), 120)?;
         let peak = number(report.finished.peak_kib) / 1024.0;
         let done = report.outcome("ok");
         check(done > 0, || {
@@ -78,7 +89,7 @@ pub(crate) fn memory(bench: &Bench) -> Outcome<Vec<Figure>> {
         })?;
         figures.push(
             Figure::new(
-                format!("peak memory after {length} in a closed loop"),
+                format!("peak memory after {length} in a closed loop, {version}"),
                 Measure::new(peak, "MiB"),
             )
             .target("under 32 MB", peak * 1.048_576 < 32.0)

@@ -83,7 +83,7 @@ fn succeeded(said: &str) -> Outcome<f64> {
 }
 
 /// nghttpd with a page of 1,024 bytes, on the server's core.
-fn nghttpd(bench: &Bench, is_secure: bool) -> Outcome<Server> {
+pub(crate) fn nghttpd(bench: &Bench, is_secure: bool) -> Outcome<Server> {
     let site = &bench.site;
     let program = tools::debian(&site.checkout, "nghttpd", "nghttp2-server")?;
     let folder = site.checkout.peer_folder("streams-bench")?;
