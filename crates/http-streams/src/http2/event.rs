@@ -45,8 +45,6 @@ pub enum ConnectionEvent<'a> {
         /// Further text of the server, for people.
         debug: &'a [u8],
     },
-    /// Answer to [`Client::ping`](super::Client::ping), with its number.
-    PingAnswered(u64),
 }
 
 /// Receiver of the events. Each token gets at most one [`end`](EventSink::end), and nothing after it.

@@ -28,7 +28,6 @@ enum ScriptStep {
     Cancel(usize),
     Sent(usize),
     Close,
-    Ping,
     Ok {
         stream: usize,
         is_last: bool,
@@ -87,7 +86,6 @@ fn of_caller() -> impl Strategy<Value = ScriptStep> {
             .prop_map(|(stream, length, is_last)| ScriptStep::Body { stream, length, is_last }),
         1 => stream.prop_map(ScriptStep::Cancel),
         3 => (0..3usize).prop_map(ScriptStep::Sent),
-        1 => Just(ScriptStep::Ping),
     ]
 }
 
@@ -292,7 +290,6 @@ impl ScriptRun {
             }
             ScriptStep::Sent(part) => self.send(part),
             ScriptStep::Close => client.close(),
-            ScriptStep::Ping => client.ping(1),
             _ => return false,
         }
         true

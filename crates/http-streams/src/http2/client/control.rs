@@ -54,25 +54,22 @@ impl Client {
         Ok(())
     }
 
-    /// Handles PING (RFC 9113, section 6.7).
+    /// Answers PING (RFC 9113, section 6.7). The client sends none itself, so an answer means nothing.
     pub(super) fn pinged(
         &mut self,
         head: FrameHead,
         payload: &[u8],
-        sink: &mut impl EventSink,
     ) -> Result<(), ConnectionError> {
         if head.stream != 0 {
             return Err(ConnectionError::protocol("PING on a stream"));
         }
-        let number: [u8; 8] = payload
-            .try_into()
-            .map_err(|_| ConnectionError::size("PING of an invalid length"))?;
-        if head.has(flag::ACK) {
-            let number = u64::from_be_bytes(number);
-            sink.connection(ConnectionEvent::PingAnswered(number));
-            return Ok(());
+        if payload.len() != 8 {
+            return Err(ConnectionError::size("PING of an invalid length"));
         }
-        self.answer(kind::PING, payload)
+        match head.has(flag::ACK) {
+            true => Ok(()),
+            false => self.answer(kind::PING, payload),
+        }
     }
 
     /// Acknowledges a frame. Their number in the output is limited.

@@ -169,13 +169,6 @@ impl Client {
         true
     }
 
-    /// Asks the server for an answer, which is [`ConnectionEvent::PingAnswered`](super::ConnectionEvent).
-    pub fn ping(&mut self, number: u64) {
-        if self.failed.is_none() {
-            self.output.frame(kind::PING, 0, 0, &number.to_be_bytes());
-        }
-    }
-
     /// Sends GOAWAY without an error. No stream can be opened afterwards; open ones continue.
     pub fn close(&mut self) {
         if !self.going_away && self.failed.is_none() {

@@ -66,7 +66,7 @@ impl Client {
             kind::HEADERS => self.headers(head, payload, sink),
             kind::CONTINUATION => self.continuation(head, payload, sink),
             kind::SETTINGS => self.settings(head, payload, sink),
-            kind::PING => self.pinged(head, payload, sink),
+            kind::PING => self.pinged(head, payload),
             kind::RST_STREAM => self.stream_reset(head, payload, sink),
             kind::WINDOW_UPDATE => self.window_update(head, payload, sink),
             kind::GOAWAY => self.goaway(head, payload, sink),
