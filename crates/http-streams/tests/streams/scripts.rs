@@ -456,8 +456,13 @@ fn run(script: &[ScriptStep], piece: usize) -> ScriptRun {
     run
 }
 
+/// Number of scripts: 5,000, or `POSTHASTE_SEEDS`.
+fn cases() -> u32 {
+    std::env::var("POSTHASTE_SEEDS").map_or(5_000, |text| text.parse().expect("a number"))
+}
+
 proptest! {
-    #![proptest_config(ProptestConfig::with_cases(5_000))]
+    #![proptest_config(ProptestConfig::with_cases(cases()))]
 
     #[test]
     fn each_stream_ends_once_and_cuts_change_nothing(script in script(), piece in 1..40usize) {

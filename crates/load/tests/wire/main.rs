@@ -7,6 +7,7 @@ mod decoding;
 mod events;
 mod http2;
 mod overload;
+mod random;
 mod retries;
 mod server;
 mod tls;

@@ -1,17 +1,17 @@
-//! Random servers: intended = sum of outcomes, and the server's log agrees with the attempts.
+//! Random servers of HTTP/2, for the property of `random`: each request has one outcome.
 
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::Arc;
 use std::time::Duration;
 
-use posthaste_load::{Multiplexing, Outcome, WhenFull, WhenRejected, run};
+use posthaste_load::{Multiplexing, Plan, Protocol, WhenFull, WhenRejected};
 use posthaste_units::{Seed, Span};
 use rand::RngExt as _;
 
-use super::plan;
 use super::server::{
-    DATA, END_HEADERS, END_STREAM, HEADERS, INITIAL_WINDOW_SIZE, MAX_CONCURRENT_STREAMS,
+    DATA, END_HEADERS, END_STREAM, HEADERS, INITIAL_WINDOW_SIZE, MAX_CONCURRENT_STREAMS, SETTINGS,
     STATUS_200, STATUS_500, ServerAct, StreamServer, frame, goaway, reply, reset, setting,
 };
+use crate::random::{Turn, each_request_has_one_outcome};
 
 /// Chooses the act of a random server for a request.
 fn act(seed: Seed, connection: usize, number: usize, stream: u32) -> ServerAct {
@@ -19,7 +19,7 @@ fn act(seed: Seed, connection: usize, number: usize, stream: u32) -> ServerAct {
         .numbered("act", (connection * 1_000 + number) as u64)
         .stream("choice");
     let delay = Duration::from_millis(random.random_range(0..20));
-    let bytes = match random.random_range(0..24) {
+    let bytes = match random.random_range(0..26) {
         0 => return ServerAct::Ignore,
         1 => return ServerAct::Close(frame(HEADERS, END_HEADERS, stream, STATUS_200)),
         2 => reset(stream, 7),
@@ -51,58 +51,60 @@ fn act(seed: Seed, connection: usize, number: usize, stream: u32) -> ServerAct {
             ),
         ]
         .concat(),
+        13 => {
+            let limit = setting(MAX_CONCURRENT_STREAMS, random.random_range(0..20));
+            [frame(SETTINGS, 0, 0, &limit), reply(stream, b"limited")].concat()
+        }
+        14 => {
+            let window = setting(INITIAL_WINDOW_SIZE, random.random_range(0..70_000));
+            [reply(stream, b"shrunk"), frame(SETTINGS, 0, 0, &window)].concat()
+        }
         12 => [reply(stream, b"twice"), reply(stream, b"twice")].concat(),
         _ => reply(stream, &vec![b'z'; random.random_range(0..20_000)]),
     };
     ServerAct::Send(bytes, delay)
 }
 
+/// SETTINGS of a random server.
+fn settings(seed: Seed) -> Vec<u8> {
+    let mut random = seed.stream("settings");
+    let mut settings = Vec::new();
+    if random.random_bool(0.5) {
+        settings.extend(setting(MAX_CONCURRENT_STREAMS, random.random_range(0..20)));
+    }
+    if random.random_bool(0.3) {
+        settings.extend(setting(INITIAL_WINDOW_SIZE, random.random_range(0..2_000)));
+    }
+    settings
+}
+
 #[test]
-fn every_request_has_one_outcome_whatever_the_server_does() {
-    for number in 0..40 {
-        let seed = Seed(number);
-        let mut random = seed.stream("plan");
-        let mut settings = Vec::new();
-        if random.random_bool(0.5) {
-            settings.extend(setting(MAX_CONCURRENT_STREAMS, random.random_range(0..20)));
-        }
-        if random.random_bool(0.3) {
-            settings.extend(setting(INITIAL_WINDOW_SIZE, random.random_range(0..2_000)));
-        }
-        let server = StreamServer::start(settings, move |arrival| {
-            act(seed, arrival.connection, arrival.number, arrival.stream)
-        });
-        let options = Multiplexing {
-            connections: random.random_range(1..4),
+fn every_request_has_one_outcome_whatever_an_http2_server_does() {
+    let start = |turn: Arc<Turn>| {
+        let of_settings = Arc::clone(&turn);
+        let server = StreamServer::scripted(
+            move || settings(of_settings.seed()),
+            move |arrival| {
+                turn.arrive();
+                act(
+                    turn.seed(),
+                    arrival.connection,
+                    arrival.number,
+                    arrival.stream,
+                )
+            },
+        );
+        server.address
+    };
+    let vary = |plan: &mut Plan, seed: Seed| {
+        let mut random = seed.stream("streams");
+        plan.connect_timeout = Span::from_secs(10);
+        plan.protocol = Protocol::Http2(Multiplexing {
+            connections: plan.threads * random.random_range(1..4),
             streams: random.random_bool(0.3).then(|| random.random_range(1..10)),
             when_full: [WhenFull::Wait, WhenFull::Open, WhenFull::Drop][random.random_range(0..3)],
             rejected: [WhenRejected::Count, WhenRejected::Resend][random.random_range(0..2)],
-        };
-        let mut plan = plan(&server, 2_000.0, 50, options);
-        plan.timeout = Span::from_millis(random.random_range(30..300));
-        if random.random_bool(0.4) {
-            let url = format!("http://{}/", server.address);
-            let body = "b".repeat(random.random_range(0..9_000));
-            plan.requests = vec![posthaste_load::RequestSpec::post(url, "text/plain", body)];
-        }
-        let stop = AtomicBool::new(false);
-        let stops = random.random_bool(0.3);
-        let after = Duration::from_millis(random.random_range(0..80));
-        let run = std::thread::scope(|scope| {
-            scope.spawn(|| {
-                std::thread::sleep(after);
-                stop.store(stops, Ordering::Relaxed);
-            });
-            // Each identity is asserted in the run itself.
-            run(&plan, &stop, &mut ()).unwrap()
         });
-        assert_eq!(run.intended, run.outcomes.total(), "seed {number}");
-        if !stops {
-            assert_eq!(run.intended, 100, "seed {number}");
-            assert_eq!(run.outcomes[Outcome::InFlight], 0, "seed {number}");
-        }
-        let complete = [Outcome::Ok, Outcome::StatusError].map(|one| run.outcomes[one]);
-        let received = server.log().requests.len() as u64;
-        assert!(complete.iter().sum::<u64>() <= received, "seed {number}");
-    }
+    };
+    each_request_has_one_outcome("HTTP/2", start, vary);
 }

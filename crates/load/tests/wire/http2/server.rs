@@ -103,6 +103,14 @@ impl StreamServer {
         settings: Vec<u8>,
         act: impl Fn(&Arrival) -> ServerAct + Send + Sync + Clone + 'static,
     ) -> Self {
+        Self::scripted(move || settings.clone(), act)
+    }
+
+    /// Starts a server with SETTINGS for each connection. `act` decides about each complete request.
+    pub(super) fn scripted(
+        settings: impl Fn() -> Vec<u8> + Send + Sync + Clone + 'static,
+        act: impl Fn(&Arrival) -> ServerAct + Send + Sync + Clone + 'static,
+    ) -> Self {
         let log = Arc::<Mutex<ServerLog>>::default();
         let of_server = log.clone();
         let address = serve(move |stream: TcpStream| {
@@ -122,7 +130,7 @@ impl StreamServer {
                 number: 0,
                 is_over: false,
             };
-            let _ = conversation.hold(&settings);
+            let _ = conversation.hold(&settings());
         });
         Self { address, log }
     }
