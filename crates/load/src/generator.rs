@@ -13,6 +13,9 @@
 //! With retries, a request whose next attempt cannot be sent is unsent. Retries sent late after the end of their back-off
 //! are judged by the same rule as late requests: more than 5 % of the retries, and at least five.
 //!
+//! With HTTP/2, the generator was also the limit if the server used up one of its receive windows: the server then
+//! held content back because the generator had not read what came before.
+//!
 //! Below that, the report names statistics in which lateness makes up more than a quarter.
 
 use posthaste_stats::Statistic;
@@ -71,7 +74,8 @@ impl Generator {
         let retries = &run.attempts.retry_lateness;
         let late_retries = retries.count_above(late_after);
         let reason = reason(run, unsent, late, late_after)
-            .or_else(|| late_in_words("retries", late_retries, retries.count(), late_after));
+            .or_else(|| late_in_words("retries", late_retries, retries.count(), late_after))
+            .or_else(|| held_back_in_words(run.http2.windows_exhausted));
         Self {
             limited: reason.is_some(),
             unsent,
@@ -125,6 +129,19 @@ fn reason(run: &Run, unsent: u64, late: u64, late_after: Span) -> Option<String>
     late_in_words("requests", late, run.intended, late_after)
 }
 
+/// Describes that the server waited for receive windows of the generator, if it did.
+fn held_back_in_words(windows_exhausted: u64) -> Option<String> {
+    let times = match windows_exhausted {
+        0 => return None,
+        1 => "once".to_owned(),
+        more => format!("{more} times"),
+    };
+    Some(format!(
+        "the server used up a receive window of the generator {times} and held content back; \
+         give it a lower rate, more --threads or a machine of its own"
+    ))
+}
+
 /// Describes the lateness with requests or retries if `late` of `all` are too many.
 fn late_in_words(subject: &str, late: u64, all: u64, late_after: Span) -> Option<String> {
     let share = late as f64 / all.max(1) as f64;
@@ -135,4 +152,22 @@ fn late_in_words(subject: &str, late: u64, all: u64, late_after: Span) -> Option
              give it a lower rate, more --threads or a machine of its own"
         )
     })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_exhausted_receive_window_is_the_generators_limit() {
+        let mut run = crate::testing::run(100, 0);
+        assert!(!Generator::check(&run).limited);
+        for (count, words) in [(1, "generator once"), (2, "generator 2 times")] {
+            run.http2.windows_exhausted = count;
+            let generator = Generator::check(&run);
+            assert!(generator.limited);
+            let reason = generator.reason.unwrap();
+            assert!(reason.contains(words), "{reason}");
+        }
+    }
 }

@@ -33,3 +33,25 @@ impl Report {
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::testing;
+
+    #[test]
+    fn content_held_back_by_the_generator_fails_a_run_whose_assertions_hold() {
+        let mut run = testing::run(100, 0);
+        run.http2.windows_exhausted = 1;
+        let mut report = Report::new(&testing::plan(), &run);
+        report.check(&["p99<1s".parse().unwrap()]);
+        let states = |allow_late| {
+            let checks = report.checks(allow_late).checks.into_iter();
+            checks.map(|check| check.state).collect::<Vec<_>>()
+        };
+        assert_eq!(states(false), [CheckState::Failed, CheckState::Passed]);
+        assert_eq!(states(true), [CheckState::Unknown, CheckState::Passed]);
+        let text = crate::report::text(&report);
+        assert!(text.starts_with("THE GENERATOR WAS THE LIMIT"), "{text}");
+    }
+}
