@@ -4,7 +4,7 @@
 //! M/D/1 and M/M/1 with services of 1 and 5 ms, the capacity for a bound of N services. It prints one JSON document per
 //! case.
 
-use posthaste_load::find::{Effort, Objective, Search, Simulated, SimulatedLaw};
+use posthaste_load::find::{BoundedFigure, Effort, Objective, Search, Simulated, SimulatedLaw};
 use posthaste_stats::theory::{Md1, Mm1};
 use posthaste_units::{Seed, Span};
 
@@ -79,6 +79,7 @@ fn main() {
         for millis in [1, 5] {
             let mean = Span::from_millis(millis);
             let objective = Objective {
+                figure: BoundedFigure::Response,
                 quantile: (share > 0.0).then_some(share),
                 bound: Span::from_secs_f64(mean.as_secs_f64() * times),
                 tolerance: 0.01,

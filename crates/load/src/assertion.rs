@@ -12,7 +12,8 @@ use posthaste_stats::{FEWEST_FOR_P999, Statistic, StatisticReading};
 use posthaste_units::{Rate, Ratio, Span};
 use thiserror::Error;
 
-use crate::find::objective::Objective;
+use crate::events::REACHED_BY;
+use crate::find::objective::{BoundedFigure, Objective};
 use crate::outcome::Outcome;
 use crate::report::{AssertionResult, Report, reading};
 
@@ -338,18 +339,40 @@ impl Assertion {
         )
     }
 
-    /// Returns the objective for the search. `None` unless it bounds a response time from above.
+    /// Returns the objective for the search. `None` unless it bounds a time from above, or a rate of streams from below.
     pub(crate) fn objective(&self) -> Option<Objective> {
-        let AssertedFigure::Response(statistic) = self.figure else {
-            return None;
+        let upper = matches!(self.relation, Relation::Below | Relation::AtMost);
+        let quantile = |statistic: Statistic| match statistic {
+            Statistic::Mean => None,
+            Statistic::Max => Some(1.0),
+            quantile => quantile.quantile(),
         };
-        self.is_objective().then(|| Objective {
-            quantile: match statistic {
-                Statistic::Mean => None,
-                Statistic::Max => Some(1.0),
-                quantile => quantile.quantile(),
-            },
-            bound: Span::from_secs_f64(self.bound / 1e3),
+        let (figure, quantile, seconds) = match self.figure {
+            AssertedFigure::Response(statistic) if upper => (
+                BoundedFigure::Response,
+                quantile(statistic),
+                self.bound / 1e3,
+            ),
+            AssertedFigure::FirstEvent(statistic) if upper => (
+                BoundedFigure::FirstEvent,
+                quantile(statistic),
+                self.bound / 1e3,
+            ),
+            AssertedFigure::Gap(statistic) if upper => {
+                (BoundedFigure::Gap, quantile(statistic), self.bound / 1e3)
+            }
+            AssertedFigure::EventRate if !upper && self.bound > 0.0 => (
+                BoundedFigure::StreamPeriod,
+                Some(REACHED_BY),
+                1.0 / self.bound,
+            ),
+            _ => return None,
+        };
+        let bound = Span::from_secs_f64(seconds);
+        (!bound.is_zero()).then(|| Objective {
+            figure,
+            quantile,
+            bound,
             tolerance: self.tolerance(),
         })
     }
@@ -358,8 +381,13 @@ impl Assertion {
     /// leaves above its bound would miss the objective.
     fn tolerance(&self) -> f64 {
         match self.figure {
-            AssertedFigure::Response(Statistic::P999) => 0.001,
-            AssertedFigure::Response(Statistic::Max) => f64::MIN_POSITIVE,
+            AssertedFigure::Response(statistic)
+            | AssertedFigure::FirstEvent(statistic)
+            | AssertedFigure::Gap(statistic) => match statistic {
+                Statistic::P999 => 0.001,
+                Statistic::Max => f64::MIN_POSITIVE,
+                _ => 0.01,
+            },
             _ => 0.01,
         }
     }
@@ -375,10 +403,10 @@ impl Assertion {
         }
     }
 
-    /// True if it bounds a response time from above, as an objective must.
+    /// True if it can be an objective: it bounds a response time, a first event or a gap from above, or the rate of
+    /// streams from below.
     pub fn is_objective(&self) -> bool {
-        let upper = matches!(self.relation, Relation::Below | Relation::AtMost);
-        upper && matches!(self.figure, AssertedFigure::Response(_)) && self.bound > 0.0
+        self.objective().is_some()
     }
 }
 
@@ -445,6 +473,18 @@ mod tests {
         assert!("p99<200ms".parse::<Assertion>().unwrap().is_objective());
         assert!(!"p99>200ms".parse::<Assertion>().unwrap().is_objective());
         assert!(!"errors<1%".parse::<Assertion>().unwrap().is_objective());
+        for (text, is_objective) in [
+            ("first<1s", true),
+            ("gap-p50<=1s", true),
+            ("events>20/s", true),
+            ("events<20/s", false),
+            ("events>0/s", false),
+            ("gap>1s", false),
+            ("no-end-mark<1%", false),
+        ] {
+            let assertion: Assertion = text.parse().unwrap();
+            assert_eq!(assertion.is_objective(), is_objective, "{text}");
+        }
         assert_eq!(
             "ok-p99<1s".parse::<Assertion>().unwrap().to_string(),
             "ok-p99<1s"

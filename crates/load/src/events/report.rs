@@ -6,7 +6,7 @@ use serde::{Deserialize, Serialize};
 use super::EventTally;
 
 /// Share of the streams that reach the reported rate.
-const REACHED_BY: f64 = 0.95;
+pub(crate) const REACHED_BY: f64 = 0.95;
 
 /// The events of a run.
 #[derive(Clone, Debug, Serialize, Deserialize)]

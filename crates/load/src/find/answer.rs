@@ -107,7 +107,10 @@ pub(super) fn conclude(
         confirmed: confirming.map(|made| is_met(objective, made)),
         recovered,
         seconds_needed: needed,
-        trials: trials.iter().map(TrialReport::new).collect(),
+        trials: trials
+            .iter()
+            .map(|made| TrialReport::new(objective.figure, made))
+            .collect(),
     }
 }
 
@@ -127,7 +130,7 @@ fn is_met(objective: &Objective, made: &CompletedTrial) -> bool {
             let dispersion = dependence.dispersion().unwrap_or(1.0);
             let [low, _] = isotonic::share(Tried {
                 rate: made.proposal.rate,
-                count: evidence.requests as f64 / dispersion,
+                count: evidence.times as f64 / dispersion,
                 beyond: evidence.beyond as f64 / dispersion,
             });
             low <= objective.allowed()

@@ -60,8 +60,8 @@ fn is_missing(made: &CompletedTrial, (share, number): (f64, f64)) -> bool {
 
 /// True if more requests failed than the objective tolerates, while the others were in time.
 fn sheds(objective: &Objective, evidence: &Evidence) -> bool {
-    let answered_badly = evidence.failed - evidence.unanswered;
-    evidence.errors() >= objective.tolerance && answered_badly > evidence.beyond
+    let in_time = (evidence.failed - evidence.censored) as f64 / evidence.requests.max(1) as f64;
+    evidence.errors() >= objective.tolerance && in_time > evidence.share()
 }
 
 /// True if the objective fails by the statistic, or by failed requests.
@@ -150,7 +150,7 @@ fn observed(
     let smooth = dispersions(law, &used);
     let rare = rare_dispersion(&used);
     let observe = |(made, dispersion): (&&CompletedTrial, f64)| {
-        let count = made.evidence.requests as f64;
+        let count = made.evidence.times as f64;
         Observed {
             rate: made.proposal.rate,
             level: match law {
@@ -185,7 +185,7 @@ fn rare_dispersion(used: &[&CompletedTrial]) -> f64 {
             .mean_relative_variance
             .zip(dependence.mean_dispersion);
         if let Some((variance, dispersion)) = of_mean {
-            let count = made.evidence.requests as f64;
+            let count = made.evidence.times as f64;
             variation += count * (variance * count / dispersion);
             requests += count;
         }
@@ -213,14 +213,14 @@ fn dispersions(law: BoundedStatistic, used: &[&CompletedTrial]) -> Vec<f64> {
         BoundedStatistic::Share { .. } => made.evidence.dependence.mean_dispersion,
         BoundedStatistic::Mean => {
             let variance = made.evidence.dependence.mean_relative_variance;
-            variance.map(|variance| variance * made.evidence.requests as f64)
+            variance.map(|variance| variance * made.evidence.times as f64)
         }
     };
     let known: Vec<(f64, f64, f64)> = used
         .iter()
         .filter_map(|made| {
             let dispersion = of(made).filter(|dispersion| *dispersion > 0.0)?;
-            let requests = made.evidence.requests as f64;
+            let requests = made.evidence.times as f64;
             Some((made.proposal.rate.ln(), dispersion, requests))
         })
         .collect();
@@ -254,9 +254,9 @@ pub(super) fn bounds(objective: &Objective, trials: &[CompletedTrial]) -> [Optio
         .filter(|made| made.proposal.purpose != Purpose::Recover)
         .filter(|made| made.evidence.requests > 0 && !made.evidence.late)
         .collect();
-    let tried = |made: &&CompletedTrial, beyond: u64, dispersion: f64| Tried {
+    let tried = |made: &&CompletedTrial, [beyond, count]: [u64; 2], dispersion: f64| Tried {
         rate: made.proposal.rate,
-        count: made.evidence.requests as f64 / dispersion,
+        count: count as f64 / dispersion,
         beyond: beyond as f64 / dispersion,
     };
     let errors: Vec<Tried> = used
@@ -266,7 +266,8 @@ pub(super) fn bounds(objective: &Objective, trials: &[CompletedTrial]) -> [Optio
                 Purpose::Locate => ERROR_DISPERSION_SHORT,
                 _ => ERROR_DISPERSION,
             };
-            tried(made, made.evidence.failed, dispersion)
+            let counts = [made.evidence.failed, made.evidence.requests];
+            tried(made, counts, dispersion)
         })
         .collect();
     let by_errors = isotonic::bounds(&errors, objective.tolerance);
@@ -275,7 +276,8 @@ pub(super) fn bounds(objective: &Objective, trials: &[CompletedTrial]) -> [Optio
         .map(|made| {
             let known = made.evidence.dependence.dispersion();
             let dispersion = known.unwrap_or(UNKNOWN_DISPERSION);
-            tried(made, made.evidence.beyond, dispersion)
+            let counts = [made.evidence.beyond, made.evidence.times];
+            tried(made, counts, dispersion)
         })
         .collect();
     let by_time = match objective.quantile {

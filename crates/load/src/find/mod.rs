@@ -20,6 +20,9 @@
 //! share of 1 at saturation. The interval is that of the profile likelihood of the crossing, widened if trials differ
 //! by more than chance. If errors, not times, make the objective fail, or if the generator is the limit, there is no
 //! curve. The bounds are then isotonic ([`posthaste_stats::isotonic`]).
+//!
+//! Figures of events are searched alike. Their times are those to the first event, the gaps of all replies, or the mean
+//! gaps of the streams. Each trial settles for the length of a stream, because fewer streams are open before.
 
 mod answer;
 mod estimate;
@@ -37,7 +40,7 @@ use thiserror::Error;
 
 pub use answer::{Capacity, LimitedBy};
 pub use evidence::Evidence;
-pub use objective::{Effort, Objective};
+pub use objective::{BoundedFigure, Effort, Objective};
 pub use search::Search;
 pub use simulated::{Simulated, SimulatedLaw};
 pub use trial::{CompletedTrial, Proposal, Purpose, TrialReport};
@@ -54,9 +57,15 @@ pub enum FindError {
     /// A trial could not be run.
     #[error(transparent)]
     Run(#[from] RunError),
-    /// The objective does not bound a response time from above.
-    #[error("{0}: an objective bounds a response time from above, for example p99<200ms")]
+    /// The objective does not bound a time from above, or a rate of streams from below.
+    #[error(
+        "{0}: an objective bounds a response time, a first event or a gap from above, for example p99<200ms, \
+         or the rate of streams from below, for example events>20/s"
+    )]
     Objective(String),
+    /// The objective is about events, and the plan expects none.
+    #[error("{0} is about events in replies: give --stream sse or json-lines")]
+    NoEvents(String),
     /// The objective fails at the lowest rate tried.
     #[error("{objective} fails already at {rate}: {found}")]
     Hopeless {
@@ -91,9 +100,13 @@ pub fn find(
     let objective = assertion
         .objective()
         .ok_or_else(|| FindError::Objective(assertion.to_string()))?;
+    if objective.figure.is_of_events() && plan.events.is_none() {
+        return Err(FindError::NoEvents(assertion.to_string()));
+    }
     if plan.retries.is_some() {
         return Err(FindError::Retries);
     }
+    let has_end_mark = (plan.events.as_ref()).is_some_and(|events| events.end_mark.is_some());
     let mut search = Search::new(objective, effort);
     let mut made = 0;
     while let Some(proposal) = search.propose() {
@@ -106,11 +119,12 @@ pub fn find(
             return Err(FindError::Stopped);
         }
         let elapsed = Span::from_secs_f64(begun.elapsed().as_secs_f64());
-        let evidence = Evidence::from_run(&objective, &run, elapsed);
-        report(&TrialReport::new(&CompletedTrial {
+        let evidence = Evidence::from_run(&objective, has_end_mark, &run, elapsed);
+        let made = CompletedTrial {
             proposal,
             evidence: evidence.clone(),
-        }));
+        };
+        report(&TrialReport::new(objective.figure, &made));
         search.record(proposal, evidence);
     }
     if let Some(made) = search.hopeless() {
@@ -119,6 +133,7 @@ pub fn find(
             objective: assertion.to_string(),
             rate: made.proposal.rate(),
             found: match evidence.errors() >= objective.tolerance {
+                _ if evidence.unknown => "no reply had enough events".to_owned(),
                 true => format!("{:.2} % of requests failed", evidence.errors() * 100.0),
                 false => format!("{:.2} times the bound", evidence.excess),
             },

@@ -3,10 +3,26 @@
 use posthaste_stats::BoundedStatistic;
 use posthaste_units::{Rate, Span};
 
-/// An upper bound on a statistic of the response time.
+/// The times that an objective bounds.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum BoundedFigure {
+    /// Response times of all requests due.
+    #[default]
+    Response,
+    /// Due to first event, of all requests due.
+    FirstEvent,
+    /// Gaps between the events of a reply.
+    Gap,
+    /// Mean gap of each stream, the inverse of its rate.
+    StreamPeriod,
+}
+
+/// An upper bound on a statistic of one figure.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Objective {
-    /// The share of requests that must lie within the bound; 1 for all of them, `None` for the mean.
+    /// The bounded times.
+    pub figure: BoundedFigure,
+    /// The share of the times that must lie within the bound; 1 for all of them, `None` for the mean.
     pub quantile: Option<f64>,
     /// The bound.
     pub bound: Span,
@@ -14,8 +30,25 @@ pub struct Objective {
     pub tolerance: f64,
 }
 
+impl BoundedFigure {
+    /// True if the figure is about events in replies.
+    pub(crate) const fn is_of_events(self) -> bool {
+        !matches!(self, Self::Response)
+    }
+
+    /// The counted times in words, for a report of a trial. Empty for response times.
+    pub(super) const fn plural(self) -> &'static str {
+        match self {
+            Self::Response => "",
+            Self::FirstEvent => "first events ",
+            Self::Gap => "gaps ",
+            Self::StreamPeriod => "streams ",
+        }
+    }
+}
+
 impl Objective {
-    /// The form of the response curve. `None` if no request at all may exceed the bound, because no curve describes
+    /// The form of the response curve. `None` if no time at all may exceed the bound, because no curve describes
     /// that.
     pub fn law(&self) -> Option<BoundedStatistic> {
         match self.quantile {
@@ -27,7 +60,7 @@ impl Objective {
         }
     }
 
-    /// The share of requests that may lie beyond the bound. For a mean, the share that may fail.
+    /// The share of times that may lie beyond the bound. For a mean, the share of requests that may fail.
     pub fn allowed(&self) -> f64 {
         self.quantile.map_or(self.tolerance, |share| 1.0 - share)
     }

@@ -51,6 +51,12 @@ const BELOW: f64 = 1.2;
 const CONFIRMING: f64 = 0.25;
 /// Trials shorter than this share of the budget are not made.
 const SHORTEST: f64 = 0.01;
+/// Lengths of a stream for which a trial of streams settles, and that it needs besides its own time: to settle, and
+/// until its last stream ends.
+const STREAM_SETTLE: f64 = 1.1;
+const STREAM_TIME: f64 = 2.1;
+/// Minimum share of the time of a measuring trial that is left for counting streams.
+const STREAM_SHARE: f64 = 0.25;
 /// Number of late trials at a rate after which the rate counts as the generator's limit.
 const LATE_ATTEMPTS: usize = 2;
 
@@ -90,6 +96,8 @@ pub struct Search {
     each: f64,
     /// Median of the light load of the idle service.
     floor: f64,
+    /// Length of a stream under light load in seconds; zero unless the objective is about events.
+    stream: f64,
     recovering: bool,
     waited: f64,
     late: usize,
@@ -122,6 +130,7 @@ impl Search {
             planned: 0,
             each: 0.0,
             floor: f64::INFINITY,
+            stream: 0.0,
             recovering: true,
             waited: 0.0,
             late: 0,
@@ -152,13 +161,13 @@ impl Search {
                 let slow = (bounds * bound).min(budget / 20.0);
                 let length = (requests / rate).clamp(shortest, longest).max(slow);
                 let length = length.min(self.left());
-                Some(proposal(Purpose::Locate, rate, 0.0, length))
+                Some(self.settled(Purpose::Locate, rate, 0.0, length))
             }
             SearchPhase::Narrow { low, high, .. } => {
                 let time = (NARROWING * budget).min(self.left());
                 let settle = (SETTLE * bound).min(SETTLE_SHARE * time);
                 let rate = self.between(low, high);
-                Some(proposal(Purpose::Locate, rate, settle, time - settle))
+                Some(self.settled(Purpose::Locate, rate, settle, time - settle))
             }
             SearchPhase::Measure => {
                 if self.measured == 0 {
@@ -177,8 +186,8 @@ impl Search {
     /// Applies the evidence of a trial.
     pub fn record(&mut self, proposal: Proposal, evidence: Evidence) {
         debug_assert!(
-            evidence.beyond <= evidence.requests && evidence.failed <= evidence.requests,
-            "more requests are bad than were due"
+            evidence.beyond <= evidence.times && evidence.failed <= evidence.requests,
+            "more requests or times are bad than there were"
         );
         self.spent += evidence.elapsed.as_secs_f64();
         let made = CompletedTrial { proposal, evidence };
@@ -282,6 +291,12 @@ impl Search {
         };
         self.waited += made.evidence.elapsed.as_secs_f64();
         self.floor = self.floor.min(median);
+        if made.evidence.stream > 0.0 {
+            self.stream = match self.stream > 0.0 {
+                true => self.stream.min(made.evidence.stream),
+                false => made.evidence.stream,
+            };
+        }
         self.recovering = !recovered && !self.is_unrecovered();
         self.trials.push(made);
     }
@@ -376,8 +391,15 @@ impl Search {
     }
 
     fn long(&self, purpose: Purpose, rate: f64, time: f64) -> Proposal {
+        let time = (time - STREAM_TIME * self.stream).max(STREAM_SHARE * time);
         let settle = (SETTLE * self.objective.bound.as_secs_f64()).min(SETTLE_SHARE * time);
-        proposal(purpose, rate, settle, time - settle)
+        self.settled(purpose, rate, settle, time - settle)
+    }
+
+    /// Returns a trial that also settles for the length of a stream: before that, fewer streams are open and fewer end
+    /// than at this rate.
+    fn settled(&self, purpose: Purpose, rate: f64, settle: f64, length: f64) -> Proposal {
+        proposal(purpose, rate, settle + STREAM_SETTLE * self.stream, length)
     }
 
     /// Returns a rate in the bracket near which the objective's statistic may reach its bound.
@@ -458,16 +480,18 @@ impl Search {
     /// True if a trial fails beyond the scatter of a short trial.
     fn fails(&self, made: &CompletedTrial) -> bool {
         let evidence = &made.evidence;
-        let count = evidence.requests.max(1) as f64;
         // Scatter of dependent requests: five count as one.
-        let beyond = |share: f64, allowed: f64| {
+        let beyond = |share: f64, allowed: f64, count: u64| {
+            let count = count.max(1) as f64;
             share > allowed + 2.0 * (5.0 * allowed * (1.0 - allowed) / count).sqrt()
         };
         let slow = match self.objective.quantile {
-            Some(_) => beyond(evidence.share(), self.objective.allowed()),
+            Some(_) => beyond(evidence.share(), self.objective.allowed(), evidence.times),
             None => evidence.excess > 1.3,
         };
-        slow || beyond(evidence.errors(), self.objective.tolerance) || falls_behind(made)
+        let tolerance = self.objective.tolerance;
+        let bad = beyond(evidence.errors(), tolerance, evidence.requests);
+        evidence.unknown || slow || bad || falls_behind(made)
     }
 }
 

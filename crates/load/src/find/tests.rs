@@ -9,6 +9,7 @@ const SERVICE: Span = Span::from_millis(5);
 
 fn p99(bound: Span) -> Objective {
     Objective {
+        figure: BoundedFigure::Response,
         quantile: Some(0.99),
         bound,
         tolerance: 0.01,
@@ -94,6 +95,7 @@ fn exponential_services_have_the_capacity_of_theory() {
 fn a_mean_is_searched_too() {
     // The mean of M/M/1 is 4 ms, four services, at 750/s.
     let objective = Objective {
+        figure: BoundedFigure::Response,
         quantile: None,
         bound: Span::from_millis(4),
         tolerance: 0.01,
@@ -233,6 +235,7 @@ fn an_objective_that_fails_at_the_lowest_rate_has_no_capacity() {
 #[test]
 fn no_request_at_all_may_exceed_a_maximum() {
     let objective = Objective {
+        figure: BoundedFigure::Response,
         quantile: Some(1.0),
         bound: SERVICE * 10,
         tolerance: f64::MIN_POSITIVE,
@@ -243,4 +246,62 @@ fn no_request_at_all_may_exceed_a_maximum() {
     );
     assert_eq!(answer.capacity_per_s, None, "no curve describes it");
     assert!(answer.failed_at_per_s.is_some(), "{answer}");
+}
+
+/// Evidence of a trial of streams of half a second, all in time, without any gap if `unknown`.
+fn streams(proposal: &Proposal, unknown: bool) -> Evidence {
+    let time = proposal.settle + proposal.length;
+    let requests = (proposal.rate * proposal.length.as_secs_f64()).round() as u64;
+    let times = if unknown { requests } else { 3 * requests };
+    Evidence {
+        requests,
+        times,
+        beyond: if unknown { times } else { 0 },
+        excess: if unknown { f64::INFINITY } else { 0.5 },
+        unknown,
+        median: 0.01,
+        stream: 0.5,
+        throughput: proposal.rate,
+        elapsed: time + Span::from_millis(500),
+        ..Evidence::default()
+    }
+}
+
+#[test]
+fn a_figure_of_events_that_is_unknown_has_failed() {
+    // Half of the gaps may be beyond the bound, and of 20 requests so may all, by chance.
+    let objective = Objective {
+        figure: BoundedFigure::Gap,
+        quantile: Some(0.5),
+        bound: Span::from_millis(20),
+        tolerance: 0.01,
+    };
+    let mut search = Search::new(objective, Effort::default());
+    while let Some(proposal) = search.propose() {
+        let evidence = streams(&proposal, true);
+        search.record(proposal, evidence);
+    }
+    assert_eq!(search.hopeless().unwrap().proposal.rate, 20.0);
+    let answer = search.answer(String::new());
+    assert_eq!((answer.held_at_per_s, answer.capacity_per_s), (None, None));
+}
+
+#[test]
+fn a_trial_of_streams_settles_for_a_stream() {
+    let objective = Objective {
+        figure: BoundedFigure::Gap,
+        ..p99(Span::from_millis(20))
+    };
+    let mut search = Search::new(objective, Effort::default());
+    let mut spent = Span::ZERO;
+    while let Some(proposal) = search.propose() {
+        let long_enough = proposal.settle > Span::from_millis(500);
+        assert_eq!(long_enough, proposal.purpose != Purpose::Recover);
+        let evidence = streams(&proposal, false);
+        spent += evidence.elapsed;
+        search.record(proposal, evidence);
+        assert!(spent < Span::from_secs(60), "the search takes {spent}");
+    }
+    let answer = search.answer(String::new());
+    assert!(answer.held_at_per_s.is_some(), "{answer}");
 }

@@ -6,6 +6,7 @@ use posthaste_units::{Rate, Span};
 use serde::Serialize;
 
 use super::evidence::Evidence;
+use super::objective::BoundedFigure;
 
 /// The reason for a trial.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -67,9 +68,14 @@ pub struct TrialReport {
     pub seconds: f64,
     /// Requests counted.
     pub requests: u64,
-    /// Requests beyond the bound, unanswered ones included.
+    /// Times of the objective's figure: one per request, unless it is about gaps or rates of streams.
+    pub times: u64,
+    /// Times beyond the bound, unanswered requests included.
     pub beyond: u64,
-    /// The objective's response time as a multiple of its bound. Absent if it lies among the unanswered.
+    /// The counted times in words; empty for response times.
+    #[serde(skip)]
+    pub counted: &'static str,
+    /// The objective's statistic as a multiple of its bound. Absent if it lies among the unanswered.
     pub excess: Option<f64>,
     /// Share of requests that did not end `ok`.
     pub errors: f64,
@@ -78,7 +84,7 @@ pub struct TrialReport {
 }
 
 impl TrialReport {
-    pub(super) fn new(made: &CompletedTrial) -> Self {
+    pub(super) fn new(figure: BoundedFigure, made: &CompletedTrial) -> Self {
         let evidence = &made.evidence;
         Self {
             purpose: match made.proposal.purpose {
@@ -90,7 +96,9 @@ impl TrialReport {
             rate: made.proposal.rate,
             seconds: made.proposal.length.as_secs_f64(),
             requests: evidence.requests,
+            times: evidence.times,
             beyond: evidence.beyond,
+            counted: figure.plural(),
             excess: evidence.excess.is_finite().then_some(evidence.excess),
             errors: evidence.errors(),
             late: evidence.late,
@@ -104,13 +112,14 @@ impl fmt::Display for TrialReport {
             purpose,
             rate,
             seconds,
-            requests,
+            times,
             beyond,
+            counted,
             ..
         } = self;
         write!(
             f,
-            "{purpose:>8} {rate:>10.1}/s for {seconds:.1}s: {beyond} of {requests} beyond the bound"
+            "{purpose:>8} {rate:>10.1}/s for {seconds:.1}s: {beyond} of {times} {counted}beyond the bound"
         )?;
         if self.errors > 0.0 {
             write!(f, ", {:.2} % failed", self.errors * 100.0)?;

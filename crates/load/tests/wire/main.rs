@@ -5,6 +5,7 @@ mod bad_servers;
 mod buying;
 mod decoding;
 mod events;
+mod find_events;
 mod http2;
 mod overload;
 mod random;

@@ -115,6 +115,8 @@ const CASES: &[(&[&str], &str)] = &[
         "did you mean poisson?",
     ),
     (&["load", URL, "--find", "errors<1%"], "p99<200ms"),
+    (&["load", URL, "--find", "events<9/s"], "events>20/s"),
+    (&["load", URL, "--find", "first<1s"], "give --stream"),
     (
         &["load", URL, "--rate", "5/s", "--assert", "errors<1"],
         "write 1%",

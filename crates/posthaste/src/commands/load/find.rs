@@ -20,7 +20,9 @@ impl Args {
         let mut told = |trial: &TrialReport| eprintln!("{trial}");
         let found = posthaste_load::find(plan, objective, effort, &stop, &mut told);
         let capacity = found.map_err(|error| match error {
-            FindError::Objective(_) | FindError::Retries => Failure::usage(error),
+            FindError::Objective(_) | FindError::NoEvents(_) | FindError::Retries => {
+                Failure::usage(error)
+            }
             FindError::Hopeless { .. } => Failure::Threshold(error.to_string()),
             FindError::Run(error) => from_run(error),
             FindError::Stopped => Failure::run(error),

@@ -53,7 +53,8 @@ pub(crate) struct Args {
     /// Closed loop: this many clients, each sends its next request when the last has ended
     #[arg(short = 'c', long, help_heading = "Pace", conflicts_with = "arrivals", value_parser = clap::value_parser!(u32).range(1..))]
     clients: Option<u32>,
-    /// Find the highest rate at which this holds, for example 'p99<200ms'. Takes 50s, or what --duration says
+    /// Find the highest rate at which this holds, for example 'p99<200ms', or with --stream 'gap<50ms'. Takes
+    /// 50s, or what --duration says
     #[arg(long, value_name = "OBJECTIVE", help_heading = "Pace", conflicts_with_all = ["assert", "warm_up"])]
     find: Option<Assertion>,
     /// With --find: half the width of the 95 % interval asked for, as a share of the capacity; where the time does not
