@@ -37,6 +37,7 @@ const FIGURES: &[&Figure] = &[
     &overload::fig_09::FIGURE,
     &overload::fig_10::FIGURE,
     &overload::fig_11::FIGURE,
+    &overload::forms::forms_2026::FIGURE,
     &packet_loss::fig_02::FIGURE,
     &packet_loss::fig_03::FIGURE,
     &packet_loss::fig_04::FIGURE,

@@ -14,6 +14,7 @@ pub(crate) mod fig_08;
 pub(crate) mod fig_09;
 pub(crate) mod fig_10;
 pub(crate) mod fig_11;
+pub(crate) mod forms;
 mod open;
 mod testbed;
 mod wire;

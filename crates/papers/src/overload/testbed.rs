@@ -106,6 +106,11 @@ impl ShopTestbed {
         self.shop.addr
     }
 
+    /// The ISBN of the book that all requests concern.
+    pub(super) fn isbn(&self) -> &str {
+        &self.isbn
+    }
+
     /// The request to `address` for the book in this form.
     pub(super) fn request(&self, form: RequestForm, address: std::net::SocketAddr) -> RequestSpec {
         if form == RequestForm::Page {

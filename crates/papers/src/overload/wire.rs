@@ -75,7 +75,7 @@ fn study(conditions: &Conditions<'_>) -> Result<Records, Failure> {
 }
 
 /// Bytes of the ISBN in the request and of all values in the reply.
-fn content_bytes(seed: Seed) -> f64 {
+pub(super) fn content_bytes(seed: Seed) -> f64 {
     let catalogue = Catalogue::new(1, seed);
     let Book {
         isbn,
@@ -170,18 +170,21 @@ fn head(message: &[u8]) -> Result<usize, Failure> {
     Ok(end.ok_or("an exchange without an HTTP header")? + 4)
 }
 
-/// True if a request is complete according to its Content-Length.
-fn is_whole(request: &[u8]) -> bool {
-    let Ok(head) = head(request) else {
-        return false;
-    };
-    let text = String::from_utf8_lossy(&request[..head]);
+/// True if a message is complete according to its Content-Length.
+pub(super) fn is_whole(message: &[u8]) -> bool {
+    message_length(message).is_ok_and(|length| message.len() >= length)
+}
+
+/// Length of a message with its body, according to its Content-Length.
+pub(super) fn message_length(message: &[u8]) -> Result<usize, Failure> {
+    let head = head(message)?;
+    let text = String::from_utf8_lossy(&message[..head]);
     let fields = text.lines().filter_map(|line| line.split_once(':'));
     let mut lengths = fields.filter(|(name, _)| name.eq_ignore_ascii_case("content-length"));
     let body = lengths
         .next()
         .and_then(|(_, value)| value.trim().parse().ok());
-    request.len() >= head + body.unwrap_or(0)
+    Ok(head + body.unwrap_or(0))
 }
 
 #[cfg(test)]

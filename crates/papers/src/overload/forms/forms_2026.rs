@@ -1,0 +1,425 @@
+//! overload/forms-2026: bytes, CPU time and capacity of one service in five forms.
+
+use posthaste_draw::{Axis, Bar, Bars, Group, Role, Unit};
+use posthaste_study::{Check, Figure, MEDIANS, NOISE, Plot, RecordRow, Records, least, most};
+use posthaste_units::Span;
+
+use super::answers::FACTS;
+use super::service_form::ServiceForm;
+use super::study::{self, BELOW};
+use super::traffic::{CONNECTIONS, Traffic};
+use crate::overload::testbed::SLOWDOWN;
+use crate::overload::{PAPER, paper};
+use crate::testbed::curves::reservations;
+use crate::testbed::instrument;
+
+pub(crate) static FIGURE: Figure = Figure {
+    id: "overload/forms-2026",
+    title: "beyond the paper: the same service as SOAP, page, JSON and gRPC",
+    claim: "Beyond the paper: its question asked of the forms of today. The paper's Web service sends more than 3,900 bytes and its page about 1,200 for the same content, and the page's capacity is more than 25 % higher.",
+    paper: PAPER,
+    budget: Span::from_secs(60),
+    study: &study::STUDY,
+    plot,
+    checks,
+    differs: include_str!("forms_2026.md").trim_ascii(),
+};
+
+/// The row of a kind of traffic.
+fn row<'r>(records: &'r Records, table: &str, traffic: Traffic) -> Option<RecordRow<'r>> {
+    let key = traffic.key();
+    let mut rows = records.table(table).rows();
+    rows.find(|row| row.text("traffic") == key)
+}
+
+/// A number of a kind of traffic, or NaN.
+fn number(records: &Records, table: &str, traffic: Traffic, column: &str) -> f64 {
+    row(records, table, traffic).map_or(f64::NAN, |row| row.number(column))
+}
+
+fn plot(records: &Records) -> Vec<Plot> {
+    [bytes(records), cpu_time(records), capacity(records)]
+        .map(Plot::Bars)
+        .into()
+}
+
+/// The variants of a form: name of the bar, and the kind of traffic.
+fn variants(form: ServiceForm) -> Vec<(&'static str, Traffic)> {
+    let all = [
+        ("plain", Some(Traffic::plain(form))),
+        ("gzip", Traffic::gzip(form)),
+        ("one connection", Traffic::shared(form)),
+    ];
+    let variant = |(name, traffic): (_, Option<Traffic>)| traffic.map(|traffic| (name, traffic));
+    all.into_iter().filter_map(variant).collect()
+}
+
+fn group(form: ServiceForm, bars: Vec<Bar>) -> Group {
+    Group {
+        label: form.name().to_owned(),
+        bars,
+    }
+}
+
+fn of_paper(part: &str, value: f64) -> Bar {
+    Bar {
+        label: "paper".to_owned(),
+        role: Role::Paper,
+        parts: vec![(part.to_owned(), value)],
+        interval: None,
+    }
+}
+
+/// The paper's number for a form that it had.
+fn theirs(form: ServiceForm, service: f64, page: f64) -> Option<f64> {
+    match form {
+        ServiceForm::Soap => Some(service),
+        ServiceForm::Page => Some(page),
+        _ => None,
+    }
+}
+
+fn bytes(records: &Records) -> Bars {
+    let bars = |form: ServiceForm| {
+        let counted = variants(form)
+            .into_iter()
+            .filter(|(_, traffic)| !traffic.shared);
+        let bar = |(name, traffic): (&str, Traffic)| Bar {
+            label: name.to_owned(),
+            parts: ["request", "reply"]
+                .map(|part| (part.to_owned(), number(records, "bytes", traffic, part)))
+                .into(),
+            ..Bar::default()
+        };
+        let paper = theirs(form, paper::SERVICE_BYTES, paper::PAGE_BYTES);
+        let paper = paper.map(|bytes| of_paper("request and reply", bytes));
+        group(form, counted.map(bar).chain(paper).collect())
+    };
+    Bars {
+        title: "Bytes of one request and its reply".to_owned(),
+        value: Axis::linear("request and reply", Unit::Bytes),
+        groups: ServiceForm::ALL.map(bars).into(),
+        notes: Vec::new(),
+    }
+}
+
+/// A bar of one number with its interval.
+fn measured(name: &str, value: f64, low: f64, high: f64) -> Bar {
+    Bar {
+        interval: Some((low, high)),
+        ..Bar::single(name, value)
+    }
+}
+
+fn cpu_time(records: &Records) -> Bars {
+    let bars = |form: ServiceForm| {
+        let bar = |(name, traffic): (&str, Traffic)| {
+            let [middle, low, high] = ["cpu_us", "low", "high"]
+                .map(|column| number(records, "costs", traffic, column) / 1e6);
+            measured(name, middle, low, high)
+        };
+        group(form, variants(form).into_iter().map(bar).collect())
+    };
+    Bars {
+        title: "CPU time of the server for one reply".to_owned(),
+        value: Axis::linear("CPU time", Unit::Seconds),
+        groups: ServiceForm::ALL.map(bars).into(),
+        notes: vec![MEDIANS.to_owned()],
+    }
+}
+
+fn capacity(records: &Records) -> Bars {
+    let page = number(
+        records,
+        "capacities",
+        Traffic::plain(ServiceForm::Page),
+        "capacity_per_s",
+    );
+    let bars = |form: ServiceForm| {
+        let searched = variants(form)
+            .into_iter()
+            .filter(|(_, traffic)| !traffic.gzip);
+        let bar = |(name, traffic): (&str, Traffic)| {
+            let [middle, low, high] = ["capacity_per_s", "low", "high"]
+                .map(|column| number(records, "capacities", traffic, column));
+            measured(name, middle, low, high)
+        };
+        let share = paper::SERVICE_CAPACITY / paper::PAGE_CAPACITY;
+        let paper = theirs(form, share, 1.0).map(|share| of_paper("paper", share * page));
+        group(form, searched.map(bar).chain(paper).collect())
+    };
+    let mut notes = vec![
+        "The throughput past the limit. The paper's two are scaled: its page as ours.".to_owned(),
+        MEDIANS.to_owned(),
+    ];
+    notes.extend(reservations(records));
+    Bars {
+        title: "Capacity".to_owned(),
+        value: Axis::linear("capacity", Unit::PerSecond),
+        groups: ServiceForm::ALL.map(bars).into(),
+        notes,
+    }
+}
+
+fn checks(records: &Records) -> Vec<Check> {
+    let mut checks = vec![
+        instrument::identity(records),
+        tapped(records),
+        same_facts(records),
+        decoded(records),
+        counted_by_the_shop(records),
+        connections(records),
+    ];
+    checks.extend(goals(records));
+    checks
+}
+
+/// Names the kinds of traffic for which `holds` is false, at the end of a sentence.
+fn exceptions(kinds: &[Traffic], holds: impl Fn(Traffic) -> bool) -> (bool, String) {
+    let not: Vec<String> = kinds
+        .iter()
+        .filter(|traffic| !holds(**traffic))
+        .map(|traffic| traffic.key())
+        .collect();
+    match not.as_slice() {
+        [] => (true, String::new()),
+        some => (false, format!(" Not so: {}.", some.join(", "))),
+    }
+}
+
+/// Bytes that passed the tap are those that the generator counts.
+fn tapped(records: &Records) -> Check {
+    let kinds = Traffic::on_the_wire();
+    let of = |traffic: Traffic, column: &str| number(records, "bytes", traffic, column);
+    let (holds, not) = exceptions(&kinds, |traffic| {
+        let of = |column| of(traffic, column);
+        of("tapped_sent") == of("sent")
+            && of("tapped_received") == of("received")
+            && of("exchanges") == of("good")
+            && of("exchanges") >= 3.0
+    });
+    let sum = |column: &str| {
+        kinds
+            .iter()
+            .map(|traffic| of(*traffic, column))
+            .sum::<f64>()
+    };
+    Check::instrument(
+        holds,
+        format!(
+            "The generator counts the bytes and the good replies that pass the tap: {:.0} bytes sent and {:.0} received in {:.0} exchanges, of {} kinds.{not}",
+            sum("tapped_sent"),
+            sum("tapped_received"),
+            sum("exchanges"),
+            kinds.len()
+        ),
+    )
+}
+
+/// A sample of each form states all facts of the book.
+fn same_facts(records: &Records) -> Check {
+    let rows: Vec<RecordRow<'_>> = records.table("answers").rows().collect();
+    let right = rows
+        .iter()
+        .filter(|row| row.number("facts") == FACTS as f64);
+    let holds = right.count() == ServiceForm::ALL.len();
+    let stated: Vec<String> = rows
+        .iter()
+        .map(|row| format!("{} {:.0}", row.text("form"), row.number("facts")))
+        .collect();
+    Check::instrument(
+        holds,
+        format!(
+            "Asked by another client, each form states the same {FACTS} facts of the book, and the call of gRPC ends with status 0: {}.",
+            stated.join(", ")
+        ),
+    )
+}
+
+/// A decoded reply has the length of the plain one.
+fn decoded(records: &Records) -> Check {
+    let plain = |form: ServiceForm| {
+        let mut rows = records.table("answers").rows();
+        let row = rows.find(|row| row.text("form") == form.key());
+        row.map_or(f64::NAN, |row| row.number("body"))
+    };
+    let forms = ServiceForm::ALL.into_iter();
+    let kinds: Vec<Traffic> = forms.filter_map(Traffic::gzip).collect();
+    let (holds, not) = exceptions(&kinds, |traffic| {
+        number(records, "bytes", traffic, "decoded") == plain(traffic.form)
+    });
+    let sentence = format!(
+        "Compressed replies, decoded, are as long as plain ones: {} kinds.{not}",
+        kinds.len()
+    );
+    Check::instrument(holds, sentence)
+}
+
+/// The shop counts as many good answers as the generator counts good replies, and no others. For gRPC these are calls
+/// with status 0.
+fn counted_by_the_shop(records: &Records) -> Check {
+    let rows: Vec<RecordRow<'_>> = records.table("runs").rows().collect();
+    let agrees = |row: &&RecordRow<'_>| {
+        // The generator does not count the outcomes of its warm-up.
+        let [ok, warm_up] = ["ok", "warm_up"].map(|column| row.number(column));
+        (ok..=ok + warm_up).contains(&row.number("shop_good")) && row.number("shop_other") == 0.0
+    };
+    let agree = rows.iter().filter(agrees).count();
+    let good: f64 = rows.iter().map(|row| row.number("shop_good")).sum();
+    Check::instrument(
+        agree == rows.len() && !rows.is_empty(),
+        format!(
+            "The shop's own counters agree with the generator's in {agree} of {} runs: {good:.0} good answers, those of gRPC with status 0, and no others.",
+            rows.len()
+        ),
+    )
+}
+
+/// No run had more connections than the plan.
+fn connections(records: &Records) -> Check {
+    let rows: Vec<RecordRow<'_>> = records.table("runs").rows().collect();
+    let planned = |row: &RecordRow<'_>| match row.text("traffic").ends_with(" shared") {
+        true => 1.0,
+        false => CONNECTIONS as f64,
+    };
+    let agree = rows
+        .iter()
+        .filter(|row| row.number("connections") == planned(row));
+    let agree = agree.count();
+    Check::instrument(
+        agree == rows.len() && !rows.is_empty(),
+        format!(
+            "{CONNECTIONS} connections, or one if they are shared: so in {agree} of {} runs.",
+            rows.len()
+        ),
+    )
+}
+
+fn goals(records: &Records) -> Vec<Check> {
+    vec![
+        bytes_in_order(records),
+        page_before_soap(records),
+        version_of_http(records),
+        shared_connection(records),
+        follows_below(records),
+        capacity_by_cpu_time(records),
+    ]
+}
+
+/// Bytes of request and reply, plain.
+fn total(records: &Records, form: ServiceForm) -> f64 {
+    let of = |part| number(records, "bytes", Traffic::plain(form), part);
+    of("request") + of("reply")
+}
+
+/// CPU time of the server for a reply, in microseconds.
+fn cpu_us(records: &Records, traffic: Traffic) -> f64 {
+    number(records, "costs", traffic, "cpu_us")
+}
+
+/// Each form sends fewer bytes than the one before.
+fn bytes_in_order(records: &Records) -> Check {
+    let totals = ServiceForm::ALL.map(|form| total(records, form));
+    let words: Vec<String> = ServiceForm::ALL
+        .into_iter()
+        .zip(totals)
+        .map(|(form, bytes)| format!("{} {bytes:.0}", form.name()))
+        .collect();
+    let holds = totals.is_sorted_by(|before, after| before > after);
+    let sentence = format!(
+        "Each form sends fewer bytes than the one before it, in request and reply: {}.",
+        words.join(", ")
+    );
+    Check::goal(holds, sentence)
+}
+
+/// The paper's comparison, over persistent connections.
+fn page_before_soap(records: &Records) -> Check {
+    let of = |form| {
+        number(
+            records,
+            "capacities",
+            Traffic::plain(form),
+            "capacity_per_s",
+        )
+    };
+    let (soap, page) = (of(ServiceForm::Soap), of(ServiceForm::Page));
+    let theirs = paper::PAGE_CAPACITY / paper::SERVICE_CAPACITY - 1.0;
+    Check::goal(
+        page > 1.1 * soap,
+        format!(
+            "The page's capacity is higher than SOAP's by more than 10 %: {:+.0} %, {page:.0} against {soap:.0}/s (paper: {:+.0} %).",
+            100.0 * (page / soap - 1.0),
+            100.0 * theirs
+        ),
+    )
+    .because(NOISE)
+}
+
+/// The same JSON over both versions of HTTP.
+fn version_of_http(records: &Records) -> Check {
+    let of = |form| cpu_us(records, Traffic::plain(form));
+    let (one, two) = (of(ServiceForm::Json), of(ServiceForm::JsonHttp2));
+    Check::goal(
+        two > 1.1 * one,
+        format!(
+            "With one request at a time on a connection, HTTP/2 costs the server more CPU time than HTTP/1.1 for the same JSON, by more than 10 %: {two:.1} against {one:.1} µs, {:+.0} %.",
+            100.0 * (two / one - 1.0)
+        ),
+    )
+    .because(NOISE)
+}
+
+/// The same requests on one connection of HTTP/2.
+fn shared_connection(records: &Records) -> Check {
+    let forms = ServiceForm::ALL.into_iter();
+    let pairs: Vec<(f64, f64, String)> = forms
+        .filter_map(|form| {
+            let shared = cpu_us(records, Traffic::shared(form)?);
+            let own = cpu_us(records, Traffic::plain(form));
+            let words = format!("{} {shared:.1} against {own:.1} µs", form.name());
+            Some((shared, own, words))
+        })
+        .collect();
+    let words: Vec<&str> = pairs.iter().map(|pair| pair.2.as_str()).collect();
+    Check::goal(
+        pairs.iter().all(|(shared, own, _)| *shared < 0.8 * own),
+        format!(
+            "On one shared connection a reply costs at least a fifth less than on {CONNECTIONS}: {}.",
+            words.join(", ")
+        ),
+    )
+    .because(NOISE)
+}
+
+/// Below the limit, the throughput is the rate.
+fn follows_below(records: &Records) -> Check {
+    let kinds = Traffic::overloaded();
+    let of = |traffic: &Traffic, column| number(records, "capacities", *traffic, column);
+    let share =
+        |traffic: &Traffic| of(traffic, "below_served_per_s") / of(traffic, "below_rate_per_s");
+    let worst = least(kinds.iter().map(share));
+    Check::goal(
+        worst > 0.98,
+        format!("Below the limit ({BELOW} of a first estimate) the throughput follows the rate: {worst:.3} of it at least, of {} kinds.", kinds.len()),
+    )
+    .because(NOISE)
+}
+
+/// Capacity on the slower machine is that of the CPU time on this one.
+fn capacity_by_cpu_time(records: &Records) -> Check {
+    let kinds = Traffic::overloaded();
+    let share = |traffic: &Traffic| {
+        let capacity = number(records, "capacities", *traffic, "capacity_per_s");
+        capacity * cpu_us(records, *traffic) * f64::from(SLOWDOWN) / 1e6
+    };
+    let (low, high) = (
+        least(kinds.iter().map(share)),
+        most(kinds.iter().map(share)),
+    );
+    Check::goal(
+        low > 0.75 && high < 1.25,
+        format!("The capacity follows from the CPU time: it is {low:.2} to {high:.2} times the rate at which the slower server's CPU time is used up."),
+    )
+    .because(NOISE)
+}

@@ -1,0 +1,127 @@
+//! The forms of the service: the same book, requested and sent in five ways.
+
+use std::net::SocketAddr;
+
+use posthaste_bookshop::NAMESPACE;
+use posthaste_grpc::{Method, write_frame};
+use posthaste_load::{RequestSpec, soap_request};
+use posthaste_study::Failure;
+
+/// A form of the service, with its version of HTTP.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum ServiceForm {
+    /// SOAP 1.1 over HTTP/1.1: the paper's Web service.
+    Soap,
+    /// HTML over HTTP/1.1: the paper's page.
+    Page,
+    /// JSON over HTTP/1.1.
+    Json,
+    /// JSON over HTTP/2.
+    JsonHttp2,
+    /// gRPC, which needs HTTP/2.
+    Grpc,
+}
+
+impl ServiceForm {
+    /// All forms, in the order of pictures.
+    pub(super) const ALL: [Self; 5] = [
+        Self::Soap,
+        Self::Page,
+        Self::Json,
+        Self::JsonHttp2,
+        Self::Grpc,
+    ];
+
+    /// Name in pictures and sentences.
+    pub(super) const fn name(self) -> &'static str {
+        match self {
+            Self::Soap => "SOAP",
+            Self::Page => "page",
+            Self::Json => "JSON",
+            Self::JsonHttp2 => "JSON over HTTP/2",
+            Self::Grpc => "gRPC",
+        }
+    }
+
+    /// Name in records.
+    pub(super) const fn key(self) -> &'static str {
+        match self {
+            Self::Soap => "soap",
+            Self::Page => "page",
+            Self::Json => "json",
+            Self::JsonHttp2 => "json-http2",
+            Self::Grpc => "grpc",
+        }
+    }
+
+    /// Name in the shop's metrics.
+    pub(super) const fn metric(self) -> &'static str {
+        match self {
+            Self::Json | Self::JsonHttp2 => "json",
+            _ => self.key(),
+        }
+    }
+
+    pub(super) const fn is_http2(self) -> bool {
+        matches!(self, Self::JsonHttp2 | Self::Grpc)
+    }
+
+    /// The request for the book. Over HTTP/2 the path of JSON has the placeholder `{{isbn}}` of the plan's data, which
+    /// the generator sends as text each time: as a constant path it would cost one byte from the second request on,
+    /// and clients ask for different books. The path of a call is the same for all books.
+    pub(super) fn request(self, address: SocketAddr, isbn: &str) -> Result<RequestSpec, Failure> {
+        let url = format!("http://{address}");
+        Ok(match self {
+            Self::Soap => {
+                let content =
+                    format!("<BookLite xmlns=\"{NAMESPACE}\"><isbn>{isbn}</isbn></BookLite>");
+                let action = format!("{NAMESPACE}/BookLite");
+                let version = posthaste_soap::Version::Soap11;
+                soap_request(&format!("{url}/soap"), version, &action, &content)
+            }
+            Self::Page => RequestSpec::get(format!("{url}/page/{isbn}")),
+            Self::Json => RequestSpec::get(format!("{url}/json/{isbn}")),
+            Self::JsonHttp2 => RequestSpec::get(format!("{url}/json/{{{{isbn}}}}")),
+            Self::Grpc => call(&url, isbn)?,
+        })
+    }
+}
+
+/// The method of the shop that answers the question.
+pub(super) fn method() -> Result<Method, Failure> {
+    Ok(posthaste_bookshop::schema()?.find("bookshop.v1.Bookshop/GetBook")?)
+}
+
+/// The call of gRPC, as a request of HTTP/2 whose body is a message with its prefix.
+///
+/// The generator sends it and sees a reply of status 200; it reads no trailers. A status of gRPC other than 0 would
+/// count as a good reply. Therefore the sample in `answers` has to end with status 0, and the shop's count of calls
+/// with that status has to equal the generator's count of replies in each timed run. This function is the only place to
+/// change when the generator can make calls itself.
+fn call(url: &str, isbn: &str) -> Result<RequestSpec, Failure> {
+    let method = method()?;
+    let message = method.encode_request(&format!("{{\"isbn\":\"{isbn}\"}}"))?;
+    let mut body = Vec::new();
+    write_frame(&mut body, &message);
+    // All bytes are ASCII: the lengths are below 128.
+    let body = String::from_utf8(body)?;
+    let url = format!("{url}{}", method.path());
+    let mut request = RequestSpec::post(url, "application/grpc", body);
+    request
+        .headers
+        .push(("TE".to_owned(), "trailers".to_owned()));
+    Ok(request)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_call_is_the_message_with_its_prefix() {
+        let address = ([127, 0, 0, 1], 9).into();
+        let request = ServiceForm::Grpc.request(address, "0306406152").unwrap();
+        assert_eq!(request.body, "\0\0\0\0\u{c}\n\n0306406152");
+        assert!(request.url.ends_with("/bookshop.v1.Bookshop/GetBook"));
+    }
+}
