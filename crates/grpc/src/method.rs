@@ -117,11 +117,14 @@ impl Method {
         Ok(message.encode_to_vec())
     }
 
-    /// Encodes the requests of a call from JSON: one object, or with a stream of requests also a list of objects.
+    /// Encodes the requests of a call from JSON: one object. With a stream of requests also a list of objects, or objects
+    /// one after the other.
     pub fn encode_requests(&self, json: &str) -> Result<Vec<Vec<u8>>, JsonError> {
-        let is_list = json.trim_start().starts_with('[');
-        if !is_list || !self.kind().streams_requests() {
+        if !self.kind().streams_requests() {
             return Ok(vec![self.encode_request(json)?]);
+        }
+        if !json.trim_start().starts_with('[') {
+            return self.encode_sequence(json);
         }
         // The raw texts would lose their places in the whole text, so messages are deserialised in the list.
         let list = RequestList(self.descriptor.input());
@@ -131,6 +134,21 @@ impl Method {
             .map_err(|error| self.json_error(&error))?;
         parser.end().map_err(|error| self.json_error(&error))?;
         Ok(requests)
+    }
+
+    /// Encodes one request or more, with white space between them or none.
+    fn encode_sequence(&self, json: &str) -> Result<Vec<Vec<u8>>, JsonError> {
+        let mut parser = serde_json::Deserializer::from_str(json);
+        let mut requests = Vec::new();
+        loop {
+            let message = self.descriptor.input().deserialize(&mut parser);
+            let message = message.map_err(|error| self.json_error(&error))?;
+            requests.push(message.encode_to_vec());
+            // Before another request this is an error, which leaves the parser where it is.
+            if parser.end().is_ok() {
+                return Ok(requests);
+            }
+        }
     }
 
     /// Decodes a reply to JSON (ProtoJSON, with the field names of the `.proto` file).

@@ -146,6 +146,11 @@ fn json_becomes_messages_and_messages_json() {
         .unwrap();
     assert_eq!(list, [b"\x0a\x01a".to_vec(), b"\x10\x01".to_vec()]);
     assert_eq!(put.encode_requests("{}").unwrap().len(), 1);
+    assert_eq!(put.encode_requests("[]").unwrap().len(), 0);
+    let sequence = put
+        .encode_requests("{\"isbn\": \"a\"}{}\n\n {\"copies\": 1}\n")
+        .unwrap();
+    assert_eq!(sequence, [&b"\x0a\x01a"[..], b"", b"\x10\x01"]);
 }
 
 #[test]
@@ -169,10 +174,15 @@ fn wrong_json_has_a_place_and_names_the_message() {
             "{json}: {error}"
         );
         assert!(error.to_string().contains(words), "{json}: {error}");
-        assert!(put.encode_requests(json).is_err());
+        // A stream of requests may have two.
+        assert_eq!(put.encode_requests(json).is_ok(), json == "{} {}", "{json}");
     }
     let deep = "[".repeat(100_000);
     assert!(put.encode_requests(&deep).is_err());
     let error = put.encode_requests("[{},\n{\"isbm\": 1}]").unwrap_err();
     assert_eq!(error.line, 2, "{error}");
+    for sequence in ["{}\n{\"isbm\": 1}", "{}\n[]", "{}\n,{}", "{}\n{"] {
+        let error = put.encode_requests(sequence).unwrap_err();
+        assert_eq!(error.line, 2, "{error}");
+    }
 }
