@@ -5,13 +5,17 @@ use posthaste_load::{EventFormat, EventPart, EventPlan, EventReader};
 use crate::cuts::Cut;
 use crate::within;
 
+/// Bit of the first byte that says that the body is messages of gRPC.
+const MESSAGES: u8 = 0x40;
+
 /// Any bytes as a body, cut anywhere; the flag says that it is JSON lines.
 pub fn event_stream(input: &[u8]) {
     let Some(cut) = Cut::of(input) else { return };
     let plan = EventPlan {
-        format: match cut.flag {
-            true => EventFormat::JsonLines,
-            false => EventFormat::Sse,
+        format: match (cut.flag, input[0] & MESSAGES) {
+            (true, _) => EventFormat::JsonLines,
+            (false, 0) => EventFormat::Sse,
+            (false, _) => EventFormat::GrpcMessages,
         },
         end_mark: Some("[DONE]".to_owned()),
     };
@@ -20,6 +24,11 @@ pub fn event_stream(input: &[u8]) {
     // A body before it leaves no trace.
     let pieces = read(&mut reader, &mut cut.pieces());
     assert_eq!(whole, pieces);
+    if plan.format == EventFormat::GrpcMessages {
+        // Each message has a prefix of five bytes.
+        assert!(whole.len() <= cut.stream.len() / 5, "{} messages", whole.len());
+        return;
+    }
     let lines = cut.stream.iter().filter(|byte| matches!(byte, b'\n' | b'\r')).count();
     assert!(whole.len() <= lines + 1, "{} parts of {lines} lines", whole.len());
 }

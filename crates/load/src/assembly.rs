@@ -6,6 +6,7 @@ use jiff::Timestamp;
 use posthaste_units::{Instant, Rate, Span};
 
 use crate::event_loop::Shared;
+use crate::outcome::Outcome;
 use crate::pace::RateStep;
 use crate::plan::{Pace, Plan};
 use crate::request::RequestSpec;
@@ -44,6 +45,11 @@ pub(crate) fn assemble(
         plan.events.is_none() || tally.events.first.distribution().count() == sum,
         "times of first events and outcomes differ: a bug"
     );
+    let ended = [Outcome::Ok, Outcome::GrpcError].map(|one| tally.attempts.outcomes[one]);
+    assert!(
+        !plan.has_calls() || tally.grpc.total() == ended.iter().sum::<u64>(),
+        "statuses of calls and outcomes differ: a bug"
+    );
     let stopped = shared.stop.load(Ordering::Relaxed);
     let (start, end) = shared.window;
     let duration = match stopped || end == Instant::FAR_FUTURE {
@@ -71,6 +77,7 @@ pub(crate) fn assemble(
         steps: step_portions(plan, tally.steps, start, over),
         requests: request_portions(plan, tally.requests, duration),
         statuses: tally.statuses,
+        grpc: tally.grpc,
         reasons: tally.reasons,
         decoded: tally.decoded,
         events: tally.events,

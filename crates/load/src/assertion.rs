@@ -329,7 +329,7 @@ impl Assertion {
     }
 
     /// True if the figure is about events in replies.
-    const fn is_of_events(&self) -> bool {
+    pub const fn is_of_events(&self) -> bool {
         matches!(
             self.figure,
             AssertedFigure::FirstEvent(_)
@@ -337,6 +337,11 @@ impl Assertion {
                 | AssertedFigure::EventRate
                 | AssertedFigure::Unmarked
         )
+    }
+
+    /// True if the figure is about the end mark of streams.
+    pub const fn is_of_end_mark(&self) -> bool {
+        matches!(self.figure, AssertedFigure::Unmarked)
     }
 
     /// Returns the objective for the search. `None` unless it bounds a time from above, or a rate of streams from below.

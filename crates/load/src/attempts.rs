@@ -99,7 +99,7 @@ mod tests {
                 ..Moments::default()
             };
             tally.attempt_ended(*outcome, &moments, done, window.0);
-            if policy.permits(attempts, *outcome, Some(*status)) {
+            if policy.permits(attempts, *outcome, Some(*status), None) {
                 sent = done + policy.backoff.wait(Seed(1), number, attempts);
                 continue;
             }

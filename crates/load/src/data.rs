@@ -95,9 +95,14 @@ impl Data {
             .collect()
     }
 
+    /// Number of rows.
+    pub(crate) fn len(&self) -> u64 {
+        self.rows.len() as u64
+    }
+
     /// Returns the row for the request of this number. Starts again after the last row.
     pub(crate) fn row(&self, number: u64) -> Value {
-        match self.rows.len() as u64 {
+        match self.len() {
             0 => Value::UNDEFINED,
             rows => self.rows[(number % rows) as usize].clone(),
         }

@@ -3,6 +3,7 @@
 use std::ops::{Index, IndexMut};
 use std::sync::Arc;
 
+use posthaste_grpc::Code;
 use posthaste_http_streams::http2::StreamId;
 use posthaste_units::Instant;
 
@@ -28,6 +29,8 @@ pub(crate) struct HttpExchange {
     pub(crate) attempt: Attempt,
     /// Status of the reply, once it is complete.
     pub(crate) status: Option<u16>,
+    /// Status of a gRPC call, once its reply is complete.
+    pub(crate) code: Option<Code>,
     pub(crate) moments: Moments,
     /// True if the request carries a quote.
     pub(crate) quoted: bool,
@@ -72,15 +75,22 @@ pub(crate) struct Exchanges {
     budget: Option<Arc<Budget>>,
     /// Events expected in the replies.
     events: Option<EventPlan>,
+    /// The requests are gRPC calls.
+    has_calls: bool,
 }
 
 impl Exchanges {
-    pub(crate) fn new(budget: Option<Arc<Budget>>, events: Option<EventPlan>) -> Self {
+    pub(crate) fn new(
+        budget: Option<Arc<Budget>>,
+        events: Option<EventPlan>,
+        has_calls: bool,
+    ) -> Self {
         Self {
             slots: Vec::new(),
             free: Vec::new(),
             budget,
             events,
+            has_calls,
         }
     }
 
@@ -104,7 +114,7 @@ impl Exchanges {
             queue: 0,
             body: Vec::new(),
             serial: 0,
-            reply: HttpReply::new(self.budget.clone(), self.events.as_ref()),
+            reply: HttpReply::new(self.budget.clone(), self.events.as_ref(), self.has_calls),
             is_open: true,
         });
         (self.slots.len() - 1) as u32

@@ -73,6 +73,8 @@ mod fetch;
 mod fifo;
 pub mod find;
 mod generator;
+mod grpc;
+mod grpc_request;
 pub mod http;
 mod inspect;
 mod live;
@@ -113,6 +115,8 @@ pub use events::{
 };
 pub use find::{Capacity, Effort, FindError, LimitedBy, TrialReport, find};
 pub use generator::Generator;
+pub use grpc::{GrpcCall, GrpcStatuses};
+pub use grpc_request::{GrpcCallError, ReflectedServer, SchemaSource, grpc_request};
 pub use live::Live;
 pub use mix_file::read_mix;
 pub use multiplexed::{QueuedRequests, StreamCounts, StreamReport};

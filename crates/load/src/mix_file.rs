@@ -93,6 +93,7 @@ impl MixEntry {
             method,
             headers: self.headers.into_iter().collect(),
             body,
+            grpc: None,
             think: self.think,
         })
     }

@@ -15,12 +15,14 @@ use serde::{Deserialize, Deserializer, Serialize, Serializer};
 /// The end of one intended request.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Outcome {
-    /// A complete reply with a status below 400 that is no SOAP fault.
+    /// A complete reply with a status below 400 that is no SOAP fault. For a gRPC call, one with the status OK.
     Ok,
     /// A complete reply that is a SOAP fault, with any status.
     SoapFault,
     /// A complete reply with a status of 400 or more.
     StatusError,
+    /// A complete reply to a gRPC call with a status other than OK.
+    GrpcError,
     /// No connection within the connect timeout, or none possible (host unreachable).
     ConnectAborted,
     /// Connected as far as this end can see, but the server's kernel never acknowledged the request: its accept queue
@@ -34,14 +36,15 @@ pub enum Outcome {
     TimedOut,
     /// The TLS handshake failed.
     TlsFailed,
-    /// Not HTTP, or a body shorter or longer than announced.
+    /// Not HTTP, or a body shorter or longer than announced. For a gRPC call also a reply without a valid status, with
+    /// a cut or too long message, or with another number of messages than the method has.
     ProtocolError,
     /// Ended because another request's reply on its connection violated the protocol. Only over HTTP/2.
     Collateral,
     /// The server stated that it did not process the request (RFC 9113, section 8.7). Only over HTTP/2.
     Rejected,
     /// A complete reply whose content does not match Content-Encoding, or has an unknown coding. Only if the plan
-    /// decodes.
+    /// decodes, and for gRPC calls, if a message is compressed.
     Undecodable,
     /// A coded reply given up while it came, because the memory for such replies was used up. Only if the plan decodes.
     MemoryLimit,
@@ -59,10 +62,11 @@ pub enum Outcome {
 
 impl Outcome {
     /// Every outcome, in the order in which reports list them.
-    pub const ALL: [Self; 19] = [
+    pub const ALL: [Self; 20] = [
         Self::Ok,
         Self::SoapFault,
         Self::StatusError,
+        Self::GrpcError,
         Self::ConnectAborted,
         Self::Unanswered,
         Self::Refused,
@@ -87,6 +91,7 @@ impl Outcome {
             Self::Ok => "ok",
             Self::SoapFault => "soap-fault",
             Self::StatusError => "status-error",
+            Self::GrpcError => "grpc-error",
             Self::ConnectAborted => "connect-aborted",
             Self::Unanswered => "unanswered",
             Self::Refused => "refused",
@@ -117,6 +122,7 @@ impl Outcome {
             Self::Ok => "complete reply",
             Self::SoapFault => "complete reply that is a SOAP fault",
             Self::StatusError => "complete reply with status 400 or above",
+            Self::GrpcError => "complete gRPC reply with a status other than OK",
             Self::ConnectAborted => "no connection within the connect timeout",
             Self::Unanswered => "connected here, never acknowledged there",
             Self::Refused => "connection refused",
@@ -140,7 +146,10 @@ impl Outcome {
 
     /// True if the reply is complete, with any status.
     pub(crate) const fn is_complete(self) -> bool {
-        matches!(self, Self::Ok | Self::SoapFault | Self::StatusError)
+        matches!(
+            self,
+            Self::Ok | Self::SoapFault | Self::StatusError | Self::GrpcError
+        )
     }
 
     /// Returns the time that a request without a complete reply was waited for, given the time until it ended. Its

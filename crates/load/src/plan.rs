@@ -139,6 +139,11 @@ impl Plan {
         }
     }
 
+    /// True if the requests are gRPC calls.
+    pub(crate) fn has_calls(&self) -> bool {
+        self.requests.iter().any(|spec| spec.grpc.is_some())
+    }
+
     /// True if no request would ever be due.
     pub(crate) fn is_empty(&self) -> bool {
         match &self.pace {

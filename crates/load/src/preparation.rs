@@ -16,7 +16,7 @@ use crate::event_loop::Shared;
 use crate::mix::Mix;
 use crate::plan::{Connections, Plan};
 use crate::protocol::Protocol;
-use crate::request::{Request, RequestContext, RequestError};
+use crate::request::{Request, RequestContext, RequestError, RequestSpec};
 use crate::target::{RequestTarget, TargetOrigin};
 use crate::tls::{self, TlsError};
 
@@ -83,8 +83,17 @@ fn check(plan: &Plan) -> Result<(), RunError> {
 
 /// Rejects options that the protocol does not have.
 fn check_protocol(plan: &Plan) -> Result<(), RunError> {
+    let is_call = |spec: &RequestSpec| spec.grpc.is_some();
+    if plan.has_calls() && !plan.requests.iter().all(is_call) {
+        return Err(RunError::Plan(
+            "gRPC calls and other requests need a run each".to_owned(),
+        ));
+    }
     let Some(multiplexing) = plan.protocol.multiplexing() else {
-        return Ok(());
+        return match plan.has_calls() {
+            true => Err(RunError::Plan("gRPC calls need HTTP/2".to_owned())),
+            false => Ok(()),
+        };
     };
     let (connections, threads) = (multiplexing.connections, plan.threads);
     if connections == 0 || connections % threads != 0 {

@@ -11,6 +11,7 @@ use posthaste_compression::Coding;
 use thiserror::Error;
 
 use crate::events::{EventPlan, EventProgress};
+use crate::grpc::GrpcReply;
 
 pub(crate) use kept_body::Budget;
 use kept_body::{CODED_BUDGET, KeptBody, PIECE};
@@ -46,15 +47,22 @@ pub struct HttpReply {
     kept: KeptBody,
     /// Its events, if the plan expects some.
     events: Option<EventProgress>,
+    /// Its messages and status, if the request is a gRPC call.
+    call: Option<GrpcReply>,
 }
 
 impl HttpReply {
     /// Creates a reply that keeps bodies with a content coding in memory of `budget`, and finds the events of a plan, if
-    /// there are such.
-    pub(crate) fn new(budget: Option<Arc<Budget>>, events: Option<&EventPlan>) -> Self {
+    /// there are such. `is_call` states that it is the reply to a gRPC call.
+    pub(crate) fn new(
+        budget: Option<Arc<Budget>>,
+        events: Option<&EventPlan>,
+        is_call: bool,
+    ) -> Self {
         Self {
             kept: budget.map_or_else(KeptBody::default, KeptBody::within),
             events: events.map(EventProgress::new),
+            call: is_call.then(GrpcReply::default),
             ..Self::default()
         }
     }
@@ -75,10 +83,16 @@ impl HttpReply {
         if let Some(events) = &mut self.events {
             events.begin();
         }
+        if let Some(call) = &mut self.call {
+            call.begin();
+        }
     }
 
     /// Takes a header field. Names match in any case.
     pub fn field(&mut self, name: &[u8], value: &[u8]) {
+        if let Some(call) = &mut self.call {
+            return call.field(name, value);
+        }
         // Other lengths cannot match, so most fields cost one comparison.
         match name.len() {
             5 if name.eq_ignore_ascii_case(b"quote") => {
@@ -96,10 +110,23 @@ impl HttpReply {
         }
     }
 
+    /// Takes a field of the trailers, by its name in lower case.
+    pub(crate) fn trailer(&mut self, name: &[u8], value: &[u8]) {
+        if let Some(call) = &mut self.call {
+            call.trailer(name, value);
+        }
+    }
+
     /// Takes a piece of the body, and keeps as much of it as the evaluation of the reply needs.
     pub fn body(&mut self, piece: &[u8]) -> Result<(), NoMemory> {
         if let (Some(events), ..300) = (&mut self.events, self.status) {
             events.feed(piece);
+        }
+        if let Some(call) = &mut self.call {
+            if self.status == 200 {
+                call.body(piece);
+            }
+            return Ok(());
         }
         if self.kept.keeps_coded() && self.content != Content::Plain {
             return self.kept.add_coded(piece);
@@ -109,6 +136,11 @@ impl HttpReply {
             self.kept.add_up_to(PIECE, piece);
         }
         Ok(())
+    }
+
+    /// Messages and status, if the request is a gRPC call.
+    pub(crate) const fn call(&self) -> Option<&GrpcReply> {
+        self.call.as_ref()
     }
 
     /// The events of the reply, if the plan expects some.

@@ -8,6 +8,7 @@ mod http1;
 mod http2;
 mod template;
 
+use posthaste_grpc::JsonError;
 use posthaste_http_streams::catalogue::{FieldCatalogue, InvalidField};
 use posthaste_units::Span;
 use thiserror::Error;
@@ -15,6 +16,7 @@ use thiserror::Error;
 pub(crate) use self::http1::Http1Request;
 pub(crate) use self::http2::Http2Request;
 use crate::data::Data;
+use crate::grpc::GrpcCall;
 use crate::target::{RequestTarget, TargetError};
 
 /// One kind of request as a user describes it.
@@ -30,8 +32,10 @@ pub struct RequestSpec {
     pub method: String,
     /// Further header fields. Values may contain placeholders.
     pub headers: Vec<(String, String)>,
-    /// The body. It may contain placeholders.
+    /// The body. It may contain placeholders. For a gRPC call, its messages as JSON.
     pub body: String,
+    /// The method that it calls, if it is a gRPC call.
+    pub grpc: Option<GrpcCall>,
     /// Pause before the client's next request, in a closed loop.
     pub think: Span,
 }
@@ -47,6 +51,7 @@ impl RequestSpec {
             method: "GET".to_owned(),
             headers: Vec::new(),
             body: String::new(),
+            grpc: None,
             think: Span::ZERO,
         }
     }
@@ -120,6 +125,31 @@ pub enum RequestError {
         #[source]
         reason: InvalidField,
     },
+    /// Messages that the method of a gRPC call does not have.
+    #[error("message of {request}{}: {reason}", of_row(*row))]
+    Message {
+        /// Name of the request.
+        request: String,
+        /// Number of the row of the data, from 1, if the message has placeholders.
+        row: Option<u64>,
+        /// The error with its line.
+        #[source]
+        reason: JsonError,
+    },
+    /// Placeholders that cannot be filled.
+    #[error("{request}{}: {reason}", of_row(Some(*row)))]
+    Rendered {
+        /// Name of the request.
+        request: String,
+        /// Number of the row of the data, from 1.
+        row: u64,
+        /// The error.
+        reason: String,
+    },
+}
+
+fn of_row(row: Option<u64>) -> String {
+    row.map_or_else(String::new, |row| format!(" with row {row} of the data"))
 }
 
 fn columns_are(columns: &[String]) -> String {
@@ -238,7 +268,11 @@ fn default_fields(spec: &RequestSpec) -> impl Iterator<Item = (&'static str, &'s
         ),
         ("Accept", "*/*"),
     ];
-    let is_absent = |field: &(&str, &str)| spec.header(field.0).is_none();
+    let is_absent = |field: &(&str, &str)| {
+        // gRPC has no negotiation of the content.
+        let is_usual = spec.grpc.is_none() || field.0 != "Accept";
+        is_usual && spec.header(field.0).is_none()
+    };
     DEFAULTS.into_iter().filter(is_absent)
 }
 
@@ -246,11 +280,20 @@ fn default_fields(spec: &RequestSpec) -> impl Iterator<Item = (&'static str, &'s
 fn has_placeholders(spec: &RequestSpec, path: &str) -> bool {
     let values = spec.headers.iter().map(|(_, value)| value.as_str());
     let mut parts = [spec.body.as_str(), path].into_iter().chain(values);
-    parts.any(|text| text.contains("{{") || text.contains("{%"))
+    parts.any(has_placeholders_in)
+}
+
+fn has_placeholders_in(text: &str) -> bool {
+    text.contains("{{") || text.contains("{%")
 }
 
 fn carries_body(spec: &RequestSpec) -> bool {
     !spec.body.is_empty() || matches!(&*spec.method, "POST" | "PUT" | "PATCH")
+}
+
+/// True if the request has Content-Length. A gRPC call has none.
+fn states_length(spec: &RequestSpec) -> bool {
+    carries_body(spec) && spec.grpc.is_none()
 }
 
 #[cfg(test)]

@@ -10,6 +10,7 @@ use crate::attempts::Attempts;
 use crate::buying::QuoteUse;
 use crate::decoding::Decoded;
 use crate::events::EventTally;
+use crate::grpc::GrpcStatuses;
 use crate::multiplexed::StreamCounts;
 use crate::outcome::{Outcome, Outcomes};
 use crate::tally::{PartResults, Phases};
@@ -69,6 +70,8 @@ pub struct Run {
     pub requests: Vec<Portion>,
     /// Complete replies by status, to each attempt.
     pub statuses: BTreeMap<u16, u64>,
+    /// Complete replies to gRPC calls by status, to each attempt. Empty without calls.
+    pub grpc: GrpcStatuses,
     /// The first explanation of each outcome.
     pub reasons: BTreeMap<Outcome, String>,
     /// Decoded content. Zero if the plan leaves replies coded.

@@ -14,6 +14,7 @@ use crate::attempts::Attempts;
 use crate::buying::QuoteUse;
 use crate::decoding::Decoded;
 use crate::events::EventTally;
+use crate::grpc::GrpcStatuses;
 use crate::multiplexed::StreamCounts;
 use crate::outcome::{Outcome, Outcomes};
 use crate::responses::Responses;
@@ -196,6 +197,8 @@ pub(crate) struct LoopTally {
     step_ends: Vec<Instant>,
     pub(crate) requests: Vec<PartResults>,
     pub(crate) statuses: BTreeMap<u16, u64>,
+    /// Complete replies to gRPC calls.
+    pub(crate) grpc: GrpcStatuses,
     pub(crate) reasons: BTreeMap<Outcome, String>,
     pub(crate) decoded: Decoded,
     pub(crate) events: EventTally,
@@ -249,6 +252,7 @@ impl LoopTally {
             step_ends,
             requests: parts(requests),
             statuses: BTreeMap::new(),
+            grpc: GrpcStatuses::default(),
             reasons: BTreeMap::new(),
             decoded: Decoded::default(),
             events: EventTally::default(),
@@ -419,6 +423,7 @@ impl LoopTally {
             mine.merge(theirs);
         }
         add_statuses(&mut self.statuses, &other.statuses);
+        self.grpc.merge(&other.grpc);
         for (outcome, reason) in &other.reasons {
             self.explain(*outcome, || reason.clone());
         }

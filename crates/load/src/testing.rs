@@ -8,6 +8,7 @@ use crate::attempts::Attempts;
 use crate::buying::QuoteUse;
 use crate::decoding::Decoded;
 use crate::events::EventTally;
+use crate::grpc::GrpcStatuses;
 use crate::multiplexed::StreamCounts;
 use crate::outcome::{Outcome, Outcomes};
 use crate::pace::{Arrivals, RateStep};
@@ -69,6 +70,7 @@ pub(crate) fn run(answered: u64, given_up: u64) -> Run {
         steps: Vec::new(),
         requests: Vec::new(),
         statuses: [(200, answered)].into(),
+        grpc: GrpcStatuses::default(),
         reasons: [].into(),
         decoded: Decoded::default(),
         events: EventTally::default(),

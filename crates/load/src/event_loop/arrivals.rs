@@ -94,6 +94,7 @@ impl EventLoop<'_> {
             request,
             attempt,
             status: None,
+            code: None,
             moments,
             quoted: false,
             is_resent: false,

@@ -55,6 +55,13 @@ impl EventLoop<'_> {
         let OpenExchange {
             exchange, reply, ..
         } = &mut self.exchanges[open];
+        if let Some(call) = reply.call() {
+            let request = self.shared.mix.requests[exchange.request].http2();
+            let kind = request.call().expect("a plan has calls only, or none");
+            let end = call.judge(reply.status(), kind);
+            exchange.code = end.code;
+            return (end.outcome, end.reason);
+        }
         let decoded = match slowdown.map_or(Ok(None), |times| decoding::decode(reply, times)) {
             Ok(decoded) => decoded,
             Err(reason) => return (Outcome::Undecodable, Some(reason)),
@@ -73,6 +80,9 @@ impl EventLoop<'_> {
         if let Some(status) = exchange.status.filter(|_| self.is_recorded(exchange)) {
             *self.tally.statuses.entry(status).or_default() += 1;
             *self.tally.tick.statuses.entry(status).or_default() += 1;
+        }
+        if let Some(code) = exchange.code.filter(|_| self.is_recorded(exchange)) {
+            self.tally.grpc.count(code);
         }
     }
 

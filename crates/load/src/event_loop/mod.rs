@@ -129,7 +129,11 @@ impl<'r> EventLoop<'r> {
             source: RequestSource::new(shared.plan, index),
             epoll: epoll::create(epoll::CreateFlags::CLOEXEC)?,
             connections: Slab::new(),
-            exchanges: Exchanges::new(shared.budget.clone(), shared.plan.events.clone()),
+            exchanges: Exchanges::new(
+                shared.budget.clone(),
+                shared.plan.events.clone(),
+                shared.plan.has_calls(),
+            ),
             idle: vec![Vec::new(); shared.origins.len()],
             streams: StreamQueues::new(shared.plan, shared.origins.len()),
             unread: Vec::new(),

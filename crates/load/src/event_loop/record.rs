@@ -80,7 +80,7 @@ impl EventLoop<'_> {
         });
         let think = self.shared.mix.requests[request].think;
         let pause = match outcome {
-            Outcome::Ok | Outcome::SoapFault | Outcome::StatusError => think,
+            outcome if outcome.is_complete() => think,
             _ => think.max(AFTER_FAILURE),
         };
         self.source.ended(due.client, done, pause);

@@ -20,7 +20,7 @@ impl EventLoop<'_> {
             return false;
         };
         let number = exchange.attempt.number;
-        if !policy.permits(number, outcome, exchange.status) {
+        if !policy.permits(number, outcome, exchange.status, exchange.code) {
             return false;
         }
         let (seed, request) = (self.shared.plan.seed, exchange.due.number);

@@ -15,6 +15,8 @@ pub(crate) use report::REACHED_BY;
 pub(crate) use tally::EventEnd;
 pub use tally::EventTally;
 
+use crate::grpc::GrpcCall;
+
 /// Form of the events in a reply.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum EventFormat {
@@ -23,6 +25,8 @@ pub enum EventFormat {
     Sse,
     /// JSON lines: each line that is not empty is an event.
     JsonLines,
+    /// Messages of gRPC: each one is an event, complete with its last byte.
+    GrpcMessages,
 }
 
 /// The events that a plan expects in each reply.
@@ -32,4 +36,14 @@ pub struct EventPlan {
     pub format: EventFormat,
     /// Data of the event that marks the end of a complete stream, such as `[DONE]`. It is no event itself.
     pub end_mark: Option<String>,
+}
+
+impl EventPlan {
+    /// The messages of a reply to a gRPC call, if they are a stream. Its status ends it, so there is no end mark.
+    pub fn of_call(call: &GrpcCall) -> Option<Self> {
+        call.kind().streams_replies().then_some(Self {
+            format: EventFormat::GrpcMessages,
+            end_mark: None,
+        })
+    }
 }

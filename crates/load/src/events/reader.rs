@@ -1,6 +1,9 @@
 //! Incremental search for events in a body, for input in pieces of any size.
 
+use posthaste_grpc::{FramePart, FrameReader};
+
 use super::{EventFormat, EventPlan};
+use crate::grpc::MESSAGE_LIMIT;
 
 /// Bytes of a line kept in addition to the end mark: the name of the field, its colon, a blank, and one more to
 /// recognise a longer value.
@@ -33,6 +36,8 @@ pub struct EventReader {
     data_lines: u32,
     /// True if the first data line of the block is the end mark.
     is_mark: bool,
+    /// Messages of gRPC.
+    frames: FrameReader,
 }
 
 impl EventReader {
@@ -47,6 +52,7 @@ impl EventReader {
             after_return: false,
             data_lines: 0,
             is_mark: false,
+            frames: FrameReader::new(MESSAGE_LIMIT),
         }
     }
 
@@ -57,10 +63,20 @@ impl EventReader {
         self.after_return = false;
         self.data_lines = 0;
         self.is_mark = false;
+        self.frames = FrameReader::new(MESSAGE_LIMIT);
     }
 
     /// Reads the next bytes of the body. Calls `found` for each part that they complete.
     pub fn feed(&mut self, mut bytes: &[u8], mut found: impl FnMut(EventPart)) {
+        if self.format == EventFormat::GrpcMessages {
+            // After an error there are no further messages; the outcome of the reply states it.
+            while let Ok(Some(part)) = self.frames.next(&mut bytes) {
+                if part == FramePart::End {
+                    found(EventPart::Event);
+                }
+            }
+            return;
+        }
         while !bytes.is_empty() {
             if std::mem::take(&mut self.after_return) && bytes[0] == b'\n' {
                 bytes = &bytes[1..];
@@ -90,7 +106,7 @@ impl EventReader {
     fn end_of_line(&self, bytes: &[u8]) -> Option<usize> {
         match self.format {
             EventFormat::Sse => memchr::memchr2(b'\n', b'\r', bytes),
-            EventFormat::JsonLines => memchr::memchr(b'\n', bytes),
+            EventFormat::JsonLines | EventFormat::GrpcMessages => memchr::memchr(b'\n', bytes),
         }
     }
 
@@ -105,7 +121,7 @@ impl EventReader {
     fn end_line(&mut self) -> Option<EventPart> {
         let part = match self.format {
             EventFormat::Sse => self.end_sse_line(),
-            EventFormat::JsonLines => self.end_json_line(),
+            EventFormat::JsonLines | EventFormat::GrpcMessages => self.end_json_line(),
         };
         self.line.clear();
         self.is_cut = false;

@@ -22,7 +22,8 @@ pub(super) fn hint(plan: &Plan, run: &Run) -> Option<String> {
         Outcome::TlsFailed => format!(
             "does {address} speak TLS? Trust its certificate with --ca FILE, or any with --insecure"
         ),
-        Outcome::ProtocolError => format!("does {address} speak HTTP/1.1?"),
+        Outcome::ProtocolError if plan.has_calls() => format!("does {address} speak gRPC?"),
+        Outcome::ProtocolError => format!("does {address} speak {}?", plan.protocol.name()),
         Outcome::TimedOut | Outcome::Unanswered => format!(
             "{address} accepts connections and does not answer within the timeout of {}",
             plan.timeout

@@ -1,6 +1,7 @@
 //! A run as data: the JSON document, the source of all other forms of the report.
 
 mod attempts;
+mod calls;
 mod directory;
 mod hint;
 mod histogram;
@@ -16,6 +17,7 @@ use posthaste_stats::{CensoredSummary, FEWEST_FOR_P999, Statistic, StatisticRead
 use serde::{Deserialize, Serialize};
 
 pub use attempts::AttemptsReport;
+pub use calls::GrpcReport;
 pub use directory::{Directory, DirectoryError, Overwrite, read_report};
 pub use histogram::Bin;
 pub use numbers::thousands;
@@ -105,6 +107,9 @@ pub struct Report {
     pub quotes: Option<QuoteUse>,
     /// Complete replies by status, to each attempt.
     pub statuses: BTreeMap<u16, u64>,
+    /// The called method, and complete replies by status of gRPC, if the requests are gRPC calls.
+    #[serde(skip_serializing_if = "Option::is_none", default)]
+    pub grpc: Option<GrpcReport>,
     /// The first explanation of each outcome.
     pub reasons: BTreeMap<String, String>,
     /// The likely cause, if no reply came at all.
@@ -242,6 +247,7 @@ impl Report {
             }),
             quotes: plan.buying.as_ref().map(|_| run.quotes),
             statuses: run.statuses.clone(),
+            grpc: GrpcReport::new(plan, &run.grpc),
             reasons: reasons(run),
             hint: hint::hint(plan, run),
             connections: run.connections,
@@ -307,7 +313,10 @@ impl PlanDescription {
     fn new(plan: &Plan) -> Self {
         let first = plan.requests.first();
         let first = first.expect("a run has requests");
-        let mut target = format!("{} {}", first.method, first.url);
+        let mut target = match &first.grpc {
+            Some(call) => format!("gRPC {} {}", call.kind(), first.url),
+            None => format!("{} {}", first.method, first.url),
+        };
         if plan.requests.len() > 1 {
             target.push_str(&format!(" and {} more", plan.requests.len() - 1));
         }
@@ -405,6 +414,7 @@ fn events_in_words(events: &EventPlan) -> String {
     let format = match events.format {
         EventFormat::Sse => "server-sent events",
         EventFormat::JsonLines => "JSON lines",
+        EventFormat::GrpcMessages => "gRPC messages",
     };
     match &events.end_mark {
         Some(mark) => format!("{format} that end with {mark}"),

@@ -10,8 +10,8 @@ use posthaste_stats::{
 
 use super::numbers::millis;
 use super::{
-    AttemptsReport, PlanDescription, PortionReport, Report, client_in_words, connections_in_words,
-    occurred, reading, streams, thousands,
+    AttemptsReport, GrpcReport, PlanDescription, PortionReport, Report, client_in_words,
+    connections_in_words, occurred, reading, streams, thousands,
 };
 use crate::multiplexed::StreamReport;
 use crate::outcome::Outcome;
@@ -52,9 +52,11 @@ fn sections(report: &Report, run: &Run) -> Vec<Section> {
     let attempts = report.attempts.as_ref();
     let attempts = attempts.map(|attempts| attempt_section(report, attempts));
     let streams = report.streams.as_ref().and_then(stream_section);
+    let calls = report.grpc.as_ref().and_then(call_section);
     let others = [times(report, run), course(report, run)];
     [outcomes(report)]
         .into_iter()
+        .chain(calls)
         .chain(attempts)
         .chain(streams)
         .chain(others)
@@ -167,6 +169,19 @@ fn outcomes(report: &Report) -> Section {
         blocks: vec![Block::Table(table)],
         ..Section::new("What became of the requests")
     }
+}
+
+/// Complete replies to gRPC calls by status, if there are any.
+fn call_section(calls: &GrpcReport) -> Option<Section> {
+    let mut table = Table::new(["status of gRPC", "calls"]);
+    for (status, count) in &calls.statuses {
+        let count = Cell::number(thousands(*count));
+        table.rows.push(vec![Cell::text(status), count]);
+    }
+    (!calls.statuses.is_empty()).then(|| Section {
+        blocks: vec![Block::Table(table)],
+        ..Section::new(format!("Statuses of {}", calls.method))
+    })
 }
 
 /// Streams of HTTP/2, if there is something to say about them.

@@ -90,6 +90,14 @@ fn counters(out: &mut String, report: &Report) -> std::fmt::Result {
     for (status, count) in &report.statuses {
         writeln!(out, "posthaste_load_{name}{{status=\"{status}\"}} {count}")?;
     }
+    if let Some(grpc) = &report.grpc {
+        let name = "grpc_replies_total";
+        let help = "Complete replies to gRPC calls by status";
+        header(out, name, help, "counter")?;
+        for (status, count) in &grpc.statuses {
+            writeln!(out, "posthaste_load_{name}{{status=\"{status}\"}} {count}")?;
+        }
+    }
     if let Some(attempts) = &report.attempts {
         write_attempts(out, attempts)?;
     }

@@ -108,7 +108,15 @@ fn outcomes(report: &Report, out: &mut String) -> std::fmt::Result {
         out,
         "statuses   {}",
         statuses.collect::<Vec<_>>().join("   ")
-    )
+    )?;
+    match report
+        .grpc
+        .as_ref()
+        .filter(|grpc| !grpc.statuses.is_empty())
+    {
+        Some(grpc) => writeln!(out, "gRPC       {}", grpc.words()),
+        None => Ok(()),
+    }
 }
 
 /// Counts by outcome with their shares of the sum.

@@ -1,19 +1,25 @@
 //! A request in the form of HTTP/2: numbered fields and a body (RFC 9113, section 8.3.1).
 
+use posthaste_grpc::MethodKind;
 use posthaste_http_streams::catalogue::{
     ConstantField, FieldCatalogue, InvalidField, RequestField, VariableField,
 };
 use posthaste_http_streams::http2::StreamRequest;
 
 use super::template::Template;
-use super::{RequestError, RequestSpec, carries_body, default_fields, has_placeholders};
+use super::{
+    RequestError, RequestSpec, default_fields, has_placeholders, has_placeholders_in, states_length,
+};
 use crate::data::Data;
+use crate::grpc::GrpcCall;
 use crate::target::RequestTarget;
 
 /// A request ready to be sent on a stream.
 pub(crate) struct Http2Request {
     is_head: bool,
     has_body: bool,
+    /// Streams of the method, if it is a gRPC call.
+    call: Option<MethodKind>,
     content: RequestContent,
 }
 
@@ -25,7 +31,16 @@ enum RequestContent {
     Rendered {
         template: Box<Template>,
         fields: Vec<PreparedField>,
+        messages: Option<MessageSource>,
     },
+}
+
+/// The messages of a gRPC call with placeholders.
+enum MessageSource {
+    /// Only other parts have placeholders.
+    Fixed(Vec<u8>),
+    /// Encoded for each request.
+    Rendered(GrpcCall),
 }
 
 /// A field of a rendered request.
@@ -47,20 +62,29 @@ impl Http2Request {
     ) -> Result<Self, RequestError> {
         let mut writer = FieldWriter { spec, catalogue };
         let content = if has_placeholders(spec, &target.path) {
+            let template = Template::compile(spec, &target.path, data)?;
+            let messages = spec.grpc.as_ref();
             RequestContent::Rendered {
-                template: Box::new(Template::compile(spec, &target.path, data)?),
                 fields: writer.rendered(target)?,
+                messages: messages
+                    .map(|call| MessageSource::prepare(spec, call, &template, data))
+                    .transpose()?,
+                template: Box::new(template),
             }
         } else {
             let fields = writer.fixed(target)?;
             RequestContent::Fixed {
                 fields: fields.into_iter().map(RequestField::Constant).collect(),
-                body: spec.body.clone().into_bytes(),
+                body: body(spec)?,
             }
         };
         Ok(Self {
             is_head: spec.method == "HEAD",
-            has_body: !spec.body.is_empty(),
+            has_body: match &content {
+                RequestContent::Fixed { body, .. } => !body.is_empty(),
+                RequestContent::Rendered { .. } => false,
+            },
+            call: spec.grpc.as_ref().map(GrpcCall::kind),
             content,
         })
     }
@@ -80,11 +104,15 @@ impl Http2Request {
             is_head: self.is_head,
             has_body,
         };
-        let (template, fields) = match &self.content {
+        let (template, fields, messages) = match &self.content {
             RequestContent::Fixed { fields, .. } => {
                 return Ok(open(&request(fields, self.has_body)));
             }
-            RequestContent::Rendered { template, fields } => (template, fields),
+            RequestContent::Rendered {
+                template,
+                fields,
+                messages,
+            } => (template, fields, messages),
         };
         let parts = template.render(&data.row(row))?;
         let length = parts.body.len().to_string();
@@ -102,8 +130,19 @@ impl Http2Request {
             })
             .collect();
         body.clear();
-        body.extend_from_slice(parts.body.as_bytes());
+        match messages {
+            None => body.extend_from_slice(parts.body.as_bytes()),
+            Some(MessageSource::Fixed(messages)) => body.extend_from_slice(messages),
+            Some(MessageSource::Rendered(call)) => call
+                .write_messages(&parts.body, body)
+                .map_err(|error| error.to_string())?,
+        }
         Ok(open(&request(&fields, !body.is_empty())))
+    }
+
+    /// The streams of the method, if it is a gRPC call.
+    pub(crate) const fn call(&self) -> Option<MethodKind> {
+        self.call
     }
 
     /// The body, if it is the same for every request.
@@ -112,6 +151,54 @@ impl Http2Request {
             RequestContent::Fixed { body, .. } => Some(body),
             RequestContent::Rendered { .. } => None,
         }
+    }
+}
+
+/// The body of a request without placeholders: as written, or the messages of a gRPC call.
+fn body(spec: &RequestSpec) -> Result<Vec<u8>, RequestError> {
+    let Some(call) = &spec.grpc else {
+        return Ok(spec.body.clone().into_bytes());
+    };
+    let mut body = Vec::new();
+    let written = call.write_messages(&spec.body, &mut body);
+    written.map_err(|reason| RequestError::Message {
+        request: spec.name.clone(),
+        row: None,
+        reason,
+    })?;
+    Ok(body)
+}
+
+impl MessageSource {
+    /// Checks the messages of every row of the data, so that no request fails during the run.
+    fn prepare(
+        spec: &RequestSpec,
+        call: &GrpcCall,
+        template: &Template,
+        data: &Data,
+    ) -> Result<Self, RequestError> {
+        if !has_placeholders_in(&spec.body) {
+            return body(spec).map(Self::Fixed);
+        }
+        let mut messages = Vec::new();
+        for row in 0..data.len().max(1) {
+            let request = || spec.name.clone();
+            let number = row + 1;
+            let json = template.render_body(&data.row(row));
+            let json = json.map_err(|reason| RequestError::Rendered {
+                request: request(),
+                row: number,
+                reason,
+            })?;
+            messages.clear();
+            let written = call.write_messages(&json, &mut messages);
+            written.map_err(|reason| RequestError::Message {
+                request: request(),
+                row: Some(number),
+                reason,
+            })?;
+        }
+        Ok(Self::Rendered(call.clone()))
     }
 }
 
@@ -138,7 +225,7 @@ impl FieldWriter<'_> {
         for (_, name, value) in own_fields(spec) {
             fields.push(self.constant(&name, value)?);
         }
-        if carries_body(spec) {
+        if states_length(spec) {
             let length = spec.body.len().to_string();
             fields.push(self.constant("content-length", &length)?);
         }
@@ -161,7 +248,7 @@ impl FieldWriter<'_> {
         for (number, name, _) in own_fields(spec) {
             fields.push(Value(self.variable(&name)?, number));
         }
-        if carries_body(spec) {
+        if states_length(spec) {
             fields.push(ContentLength(self.variable("content-length")?));
         }
         Ok(fields)

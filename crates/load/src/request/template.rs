@@ -80,6 +80,13 @@ impl Template {
         })
     }
 
+    /// Fills the placeholders of the body only.
+    pub(super) fn render_body(&self, row: &Value) -> Result<String, String> {
+        let template = self.environment.get_template(BODY);
+        let body = template.and_then(|template| template.render(row.clone()));
+        body.map_err(|error| error.to_string())
+    }
+
     /// Fills the placeholders. Line breaks in header values become blanks.
     pub(super) fn render(&self, row: &Value) -> Result<RenderedParts, String> {
         let part = |name: &str| {

@@ -11,6 +11,8 @@ use std::fmt;
 pub use backoff::{Backoff, BackoffError};
 pub(crate) use queue::{RetryQueue, WaitingRetry};
 
+use posthaste_grpc::Code;
+
 use crate::outcome::Outcome;
 
 /// Statuses that are retried: the list of curl's `--retry` (curl(1)) without 522 and 524, which one vendor defines.
@@ -29,21 +31,29 @@ pub struct RetryPolicy {
 }
 
 impl RetryPolicy {
-    /// True if the client sends a request again after attempt `number`, counted from 1. `status` is that of the reply,
-    /// if it is complete.
-    pub(crate) fn permits(&self, number: u32, outcome: Outcome, status: Option<u16>) -> bool {
+    /// True if the client sends a request again after attempt `number`, counted from 1. `status` and `code` are those of
+    /// the reply, if it is complete; `code` is that of a gRPC call.
+    pub(crate) fn permits(
+        &self,
+        number: u32,
+        outcome: Outcome,
+        status: Option<u16>,
+        code: Option<Code>,
+    ) -> bool {
         debug_assert!(number > 0, "attempts count from 1");
-        number <= self.limit && is_retried(outcome, status)
+        number <= self.limit && is_retried(outcome, status, code)
     }
 }
 
 /// True if a client retries an attempt that ended so. The status decides about a complete reply, also about a SOAP
-/// fault.
-fn is_retried(outcome: Outcome, status: Option<u16>) -> bool {
+/// fault. Of the statuses of gRPC only UNAVAILABLE is retried, which states that a repetition may help (gRPC, "Status
+/// codes and their use").
+fn is_retried(outcome: Outcome, status: Option<u16>, code: Option<Code>) -> bool {
     match outcome {
         Outcome::SoapFault | Outcome::StatusError => {
             status.is_some_and(|status| RETRIED_STATUSES.contains(&status))
         }
+        Outcome::GrpcError => code == Some(Code::Unavailable),
         Outcome::ConnectAborted
         | Outcome::Unanswered
         | Outcome::Refused
@@ -85,7 +95,7 @@ mod tests {
         );
         assert!(PAGE.contains(&row), "{row}");
         for outcome in Outcome::ALL {
-            let retried = is_retried(outcome, None);
+            let retried = is_retried(outcome, None, Some(Code::NotFound));
             let row = format!("| `{outcome}` | always |");
             assert_eq!(PAGE.contains(&row), retried, "{row}");
         }
@@ -97,7 +107,7 @@ mod tests {
             limit: 2,
             backoff: Backoff::None,
         };
-        let again = |number| policy.permits(number, Outcome::Refused, None);
+        let again = |number| policy.permits(number, Outcome::Refused, None, None);
         assert_eq!([1, 2, 3].map(again), [true, true, false]);
     }
 
@@ -111,7 +121,7 @@ mod tests {
             (Outcome::SoapFault, 200, false),
         ] {
             assert_eq!(
-                is_retried(outcome, Some(status)),
+                is_retried(outcome, Some(status), None),
                 again,
                 "{outcome} {status}"
             );

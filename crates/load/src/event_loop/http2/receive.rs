@@ -55,6 +55,10 @@ impl EventSink for ReplyWriter<'_> {
         open.record_gaps(self.events, self.start);
     }
 
+    fn trailer(&mut self, token: u32, name: &[u8], value: &[u8]) {
+        self.exchanges[token].reply.trailer(name, value);
+    }
+
     fn end(&mut self, token: u32, end: StreamEnd) {
         self.given_up.retain(|other| *other != token);
         self.ended.push((token, end));

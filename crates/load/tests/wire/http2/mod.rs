@@ -1,5 +1,6 @@
 //! HTTP/2: due times over multiplexed connections, and one outcome for each request against servers of every kind.
 
+mod calls;
 mod hostile;
 mod random;
 mod server;

@@ -142,6 +142,33 @@ impl StreamServer {
         })
     }
 
+    /// Starts a server that sends these bytes after the head of the first request, which need not be complete.
+    pub(super) fn greeting(bytes: Vec<u8>) -> Self {
+        let address = serve(move |mut stream| {
+            let mut received = vec![0; 24];
+            let mut piece = [0; 65_536];
+            if stream.write_all(&frame(SETTINGS, 0, 0, &[])).is_err()
+                || stream.read_exact(&mut received).is_err()
+            {
+                return;
+            }
+            received.clear();
+            let mut is_answered = false;
+            while let Ok(length @ 1..) = stream.read(&mut piece) {
+                received.extend_from_slice(&piece[..length]);
+                while let Some((kind, ..)) = next_frame(&mut received) {
+                    if kind == HEADERS && !is_answered {
+                        is_answered = stream.write_all(&bytes).is_ok();
+                    }
+                }
+            }
+        });
+        Self {
+            address,
+            log: Arc::default(),
+        }
+    }
+
     pub(super) fn log(&self) -> MutexGuard<'_, ServerLog> {
         lock(&self.log)
     }

@@ -1,0 +1,36 @@
+//! Counts of calls by their status.
+
+use posthaste_grpc::Code;
+
+/// Calls with a complete reply, by status. Their sum is that of the outcomes `ok` and `grpc-error`, of each attempt.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct GrpcStatuses([u64; Code::ALL.len()]);
+
+impl GrpcStatuses {
+    pub(crate) fn count(&mut self, code: Code) {
+        self.0[usize::from(code.number())] += 1;
+    }
+
+    /// Adds the counts of another loop.
+    pub(crate) fn merge(&mut self, other: &Self) {
+        for (mine, theirs) in self.0.iter_mut().zip(other.0) {
+            *mine += theirs;
+        }
+    }
+
+    /// Calls with this status.
+    pub fn of(&self, code: Code) -> u64 {
+        self.0[usize::from(code.number())]
+    }
+
+    /// All calls counted.
+    pub fn total(&self) -> u64 {
+        self.0.iter().sum()
+    }
+
+    /// Statuses that occurred, by their numbers.
+    pub fn iter(&self) -> impl Iterator<Item = (Code, u64)> + '_ {
+        let all = Code::ALL.into_iter().zip(self.0);
+        all.filter(|(_, count)| *count > 0)
+    }
+}
