@@ -7,7 +7,7 @@ use posthaste_grpc::Code;
 use posthaste_http_streams::http2::StreamId;
 use posthaste_units::Instant;
 
-use crate::events::{EventPlan, EventProgress, EventSummary, EventTally};
+use crate::events::{EventPlan, EventSummary, EventTally};
 use crate::reply::{Budget, HttpReply};
 use crate::source::Due;
 use crate::tally::Moments;
@@ -102,7 +102,6 @@ impl Exchanges {
             open.exchange = exchange;
             open.connection = connection;
             open.stream = None;
-            open.reply.clear();
             open.serial = open.serial.wrapping_add(1);
             open.is_open = true;
             return slot;
@@ -124,10 +123,10 @@ impl Exchanges {
     pub(crate) fn remove(&mut self, slot: u32) -> HttpExchange {
         let open = &mut self[slot];
         open.is_open = false;
-        open.reply.release_body();
         if let Some(events) = open.reply.events() {
             open.exchange.events = events.summary();
         }
+        open.reply.clear();
         let exchange = open.exchange;
         self.free.push(slot);
         exchange
@@ -157,14 +156,13 @@ impl Exchanges {
 
 impl OpenExchange {
     /// Records the gaps between events since the last call.
+    #[inline]
     pub(crate) fn record_gaps(&mut self, tally: &mut EventTally, start: Instant) {
         let due = self.exchange.due.at;
-        for gap in self
-            .reply
-            .events()
-            .into_iter()
-            .flat_map(EventProgress::take_gaps)
-        {
+        let Some(events) = self.reply.events() else {
+            return;
+        };
+        for gap in events.take_gaps() {
             if due >= start {
                 tally.gap(due.since(start), gap);
             }

@@ -6,6 +6,8 @@
 mod framing;
 mod violation;
 
+use std::mem::MaybeUninit;
+
 use crate::reply::HttpReply;
 use framing::FramingFields;
 pub use violation::Violation;
@@ -161,12 +163,13 @@ impl ReplyReader {
         bytes: &[u8],
         reply: &mut HttpReply,
     ) -> Result<Option<(usize, ReplyFraming)>, Violation> {
-        let mut fields = [httparse::EMPTY_HEADER; FIELDS_LIMIT];
-        let mut head = httparse::Response::new(&mut fields);
+        let mut fields = [const { MaybeUninit::uninit() }; FIELDS_LIMIT];
+        let mut head = httparse::Response::new(&mut []);
         let mut parser = httparse::ParserConfig::default();
         // A client has to accept folded lines (RFC 9112, section 5.2).
         parser.allow_obsolete_multiline_headers_in_responses(true);
-        let length = match parser.parse_response(&mut head, bytes) {
+        let length = match parser.parse_response_with_uninit_headers(&mut head, bytes, &mut fields)
+        {
             Ok(httparse::Status::Complete(length)) => length,
             Ok(httparse::Status::Partial) => return Ok(None),
             Err(httparse::Error::TooManyHeaders) => return Err(Violation::HeadTooLong),

@@ -67,7 +67,7 @@ impl HttpReply {
         }
     }
 
-    /// Forgets the last reply. The next one may never begin.
+    /// Forgets the reply and releases its memory. The next one may never begin.
     pub(crate) fn clear(&mut self) {
         self.begin(0);
     }
@@ -93,19 +93,20 @@ impl HttpReply {
         if let Some(call) = &mut self.call {
             return call.field(name, value);
         }
-        // Other lengths cannot match, so most fields cost one comparison.
-        match name.len() {
-            5 if name.eq_ignore_ascii_case(b"quote") => {
+        // Other lengths and first letters cannot match, so that most fields cost one comparison.
+        match (name.len(), name.first()) {
+            (5, Some(b'q' | b'Q')) if name.eq_ignore_ascii_case(b"quote") => {
                 self.quote = Some(within_limit(value));
             }
-            12 if name.eq_ignore_ascii_case(b"content-type") => {
-                let xml = |part: &[u8]| part.eq_ignore_ascii_case(b"xml");
-                self.xml = value.windows(3).any(xml);
+            (12, Some(b'c' | b'C')) if name.eq_ignore_ascii_case(b"content-type") => {
+                self.xml = names_xml(value);
             }
-            13 if name.eq_ignore_ascii_case(b"current-offer") => {
+            (13, Some(b'c' | b'C')) if name.eq_ignore_ascii_case(b"current-offer") => {
                 self.offer = Some(within_limit(value));
             }
-            16 if name.eq_ignore_ascii_case(b"content-encoding") => self.content_encoding(value),
+            (16, Some(b'c' | b'C')) if name.eq_ignore_ascii_case(b"content-encoding") => {
+                self.content_encoding(value);
+            }
             _ => {}
         }
     }
@@ -146,11 +147,6 @@ impl HttpReply {
     /// The events of the reply, if the plan expects some.
     pub(crate) const fn events(&mut self) -> Option<&mut EventProgress> {
         self.events.as_mut()
-    }
-
-    /// Releases the body's memory. The reply has been evaluated.
-    pub(crate) fn release_body(&mut self) {
-        self.kept.clear();
     }
 
     /// The status of the reply.
@@ -195,6 +191,12 @@ impl HttpReply {
             _ => Content::Unknown("several fields".to_owned()),
         };
     }
+}
+
+/// True for a media type with `xml` in any case.
+fn names_xml(value: &[u8]) -> bool {
+    let is_xml = |part: &[u8]| part[0] | 0x20 == b'x' && part.eq_ignore_ascii_case(b"xml");
+    value.windows(3).any(is_xml)
 }
 
 fn within_limit(value: &[u8]) -> Vec<u8> {

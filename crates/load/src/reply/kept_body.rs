@@ -122,7 +122,12 @@ impl KeptBody {
     }
 
     /// Discards everything and releases the memory.
+    #[inline]
     pub(super) fn clear(&mut self) {
+        if self.pieces.is_empty() {
+            debug_assert!(self.charged == 0, "memory is charged for pieces");
+            return;
+        }
         self.pieces = Vec::new();
         self.length = 0;
         let charged = std::mem::take(&mut self.charged);
