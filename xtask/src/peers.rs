@@ -93,7 +93,7 @@ pub(crate) const PEERS: &[Peer] = &[
     },
     Peer {
         name: "http2-logs",
-        about: "load --http 2 against nginx, nghttpd and Caddy: attempted - rejected are the lines of their logs",
+        about: "load --http 2 against nginx, nghttpd, Caddy and grpc-go: attempted - rejected are the lines of their logs",
         run: streams::logs,
     },
     Peer {

@@ -150,6 +150,32 @@ pub(crate) fn go(checkout: &Checkout, name: &str, module: &str) -> Outcome<PathB
     Ok(folder.join(path.rsplit('/').next().unwrap_or(path)))
 }
 
+/// The program of the Go module in the folder `source` of the checkout.
+pub(crate) fn go_built(checkout: &Checkout, name: &str, source: &str) -> Outcome<PathBuf> {
+    let go = debian(checkout, "go", "golang-go")?;
+    let source = checkout.path(source);
+    let folder = checkout.peer_folder(name)?.join("bin");
+    let logs = checkout.peer_folder("logs")?;
+    let mut wanted = Vec::new();
+    for file in ["go.mod", "go.sum", "main.go"] {
+        let path = source.join(file);
+        wanted.extend(std::fs::read(&path).map_err(|error| TaskError::at(&path, error))?);
+    }
+    let program = folder.join(name);
+    made(&wanted, &folder, || {
+        eprintln!("  building {} with go", source.display());
+        let mut build = Command::new(go);
+        build
+            .args(["build", "-trimpath", "-o"])
+            .arg(&program)
+            .current_dir(&source);
+        process::run("go", &mut build, BUILD, &logs)
+            .map(drop)
+            .map_err(|error| missing(name, &error))
+    })?;
+    Ok(program)
+}
+
 /// The program of this crate of the registry, with this version and only these features.
 ///
 /// Built without optimisation and debug information. This halves the time of a release build, for a program that runs

@@ -21,8 +21,11 @@ struct LoggedServer {
     request: &'static str,
 }
 
-/// nginx closes each connection after 1,000 requests, nghttpd and Caddy never: each request that was attempted and not
-/// rejected is in their logs.
+/// An empty message in the framing of gRPC: not compressed, no bytes.
+const EMPTY_MESSAGE: [u8; 5] = [0; 5];
+
+/// nginx closes each connection after 1,000 requests, nghttpd and Caddy never, grpc-go after half a second: each
+/// request that was attempted and not rejected is in their logs.
 pub(crate) fn logs(site: &Site) -> Outcome<()> {
     for server in [nginx(site)?, nghttpd(site)?, caddy(site)?] {
         let plain = format!("http://{}/1k", server.plain);
@@ -39,7 +42,33 @@ pub(crate) fn logs(site: &Site) -> Outcome<()> {
             )?;
         }
     }
-    Ok(())
+    calls(site)
+}
+
+/// Calls of grpc-go's health service. It permits five streams on a connection and sends GOAWAY every half a second.
+fn calls(site: &Site) -> Outcome<()> {
+    let server = grpc_go(site)?;
+    let url = format!("http://{}/grpc.health.v1.Health/Check", server.plain);
+    let message = site.checkout.peer_folder("streams-grpc-go")?.join("empty");
+    tools::write(&message, EMPTY_MESSAGE)?;
+    let message = message.display().to_string();
+    let call = [
+        url.as_str(),
+        "--method",
+        "POST",
+        "--body",
+        &message,
+        "-H",
+        "content-type: application/grpc",
+        "-H",
+        "te: trailers",
+    ];
+    compare(site, &server, &call)?;
+    compare(
+        site,
+        &server,
+        &[&call[..], &["--rejected", "resend"]].concat(),
+    )
 }
 
 /// Loads a server and compares the counts.
@@ -235,5 +264,28 @@ fn caddy(site: &Site) -> Outcome<LoggedServer> {
         log,
         certificate,
         request: "\"uri\":\"/1k\"",
+    })
+}
+
+/// A program of ours with grpc-go: five streams on a connection, GOAWAY after half a second, a line for each call.
+fn grpc_go(site: &Site) -> Outcome<LoggedServer> {
+    const NAME: &str = "streams-grpc-go";
+    let program = tools::go_built(&site.checkout, NAME, "peers/streams/grpc-go")?;
+    let (folder, certificate) = folder(site, NAME)?;
+    let plain = free_address()?;
+    let log = folder.join("access.log");
+    tools::write(&log, "")?;
+    let mut command = Command::new(program);
+    command
+        .arg(plain.to_string())
+        .arg(&log)
+        .args(["5", "500ms"]);
+    Ok(LoggedServer {
+        _server: site.serve(NAME, &mut command, plain)?,
+        plain,
+        tls: None,
+        log,
+        certificate,
+        request: "call /grpc.health.v1.Health/Check",
     })
 }
