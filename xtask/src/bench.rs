@@ -10,6 +10,7 @@ mod compare;
 mod cost;
 mod durability;
 mod emulator;
+mod events;
 mod figures;
 mod find;
 mod gate;

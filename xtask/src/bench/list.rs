@@ -4,7 +4,7 @@
 
 use crate::bench::result::Figure;
 use crate::bench::{
-    Bench, admission, changes, charges, compare, cost, durability, emulator, find, gate, grpc,
+    Bench, admission, changes, charges, compare, cost, durability, emulator, events, find, gate, grpc,
     lookups, marking, offers, oracle, past_limit, proxies, reply, schedule, simulate, streams,
     tails, visible,
 };
@@ -53,6 +53,11 @@ pub(super) const AREAS: &[Area] = &[
                 name: "http2",
                 about: "the generator's CPU time per request over HTTP/2 against h2load's",
                 run: streams::cpu,
+            },
+            Benchmark {
+                name: "events",
+                about: "first event and gaps at 1,000 events/s against the server's log of its sends",
+                run: events::events,
             },
             Benchmark {
                 name: "memory",
