@@ -219,8 +219,11 @@ mod tests {
     const UNARY: MethodKind = MethodKind::Unary;
     const STREAM: MethodKind = MethodKind::ServerStreaming;
 
+    /// Fields of a head or of trailers.
+    type Fields<'f> = &'f [(&'f str, &'f str)];
+
     /// A reply of these fields, content and trailers.
-    fn reply(head: &[(&str, &str)], body: &[u8], trailers: &[(&str, &str)]) -> GrpcReply {
+    fn reply(head: Fields<'_>, body: &[u8], trailers: Fields<'_>) -> GrpcReply {
         let mut reply = GrpcReply::default();
         for (name, value) in head {
             reply.field(name.as_bytes(), value.as_bytes());
@@ -238,7 +241,7 @@ mod tests {
     const OK: (&str, &str) = ("grpc-status", "0");
     const ONE: &[u8] = &[0, 0, 0, 0, 1, 7];
 
-    fn outcome(head: &[(&str, &str)], body: &[u8], trailers: &[(&str, &str)]) -> Outcome {
+    fn outcome(head: Fields<'_>, body: &[u8], trailers: Fields<'_>) -> Outcome {
         reply(head, body, trailers).judge(200, UNARY).outcome
     }
 
@@ -247,7 +250,7 @@ mod tests {
         assert_eq!(outcome(&[GRPC], ONE, &[OK]), Outcome::Ok);
         let two = [ONE, ONE].concat();
         let compressed = [1, 0, 0, 0, 1, 7];
-        let cases: [(&[(&str, &str)], &[u8], &[(&str, &str)], Outcome); 13] = [
+        let cases: [(Fields<'_>, &[u8], Fields<'_>, Outcome); 13] = [
             (&[GRPC], &[], &[OK], Outcome::ProtocolError),
             (&[GRPC], &two, &[OK], Outcome::ProtocolError),
             (&[GRPC], &ONE[..5], &[OK], Outcome::ProtocolError),

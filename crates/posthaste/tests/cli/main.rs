@@ -10,6 +10,7 @@ mod early_answers;
 mod endless_replies;
 mod few_descriptors;
 mod full_disk;
+mod grpc;
 mod installed;
 mod net;
 mod offers;

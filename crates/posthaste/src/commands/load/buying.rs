@@ -47,6 +47,11 @@ enum WithoutArg {
 }
 
 impl BuyingArgs {
+    /// True if clients choose by price.
+    pub(super) const fn is_given(&self) -> bool {
+        self.broker.is_some()
+    }
+
     pub(super) fn buying(&self) -> Option<Buying> {
         Some(Buying {
             broker: self.broker.clone()?,

@@ -26,6 +26,11 @@ enum EventFormatArg {
 }
 
 impl EventArgs {
+    /// True if replies are read as events.
+    pub(super) const fn is_given(&self) -> bool {
+        self.stream.is_some()
+    }
+
     pub(super) fn events(&self) -> Result<Option<EventPlan>, Failure> {
         let Some(format) = self.stream else {
             return Ok(None);

@@ -3,6 +3,7 @@
 mod buying;
 mod events;
 mod find;
+mod grpc;
 mod measure;
 mod protocol;
 mod requests;
@@ -14,13 +15,14 @@ use std::path::{Path, PathBuf};
 
 use clap::{ArgGroup, ValueEnum};
 use posthaste_load::{
-    Arrivals, Assertion, Connections, Data, Pace, Plan, RateStep, Resolve, TlsOptions,
+    Arrivals, Assertion, Connections, Data, EventPlan, Pace, Plan, RateStep, Resolve, TlsOptions,
 };
 use posthaste_soap::Version;
 use posthaste_units::{Rate, Ratio, Seed, Span};
 
 use self::buying::BuyingArgs;
 use self::events::EventArgs;
+use self::grpc::GrpcArgs;
 use self::protocol::ProtocolArgs;
 use self::retries::RetryArgs;
 use self::values::{Header, Ramp, RateSteps, mistyped_arrivals, precision, soap_version, threads};
@@ -194,6 +196,9 @@ pub(crate) struct Args {
     slowdown: Option<u32>,
 
     #[command(flatten)]
+    grpc: GrpcArgs,
+
+    #[command(flatten)]
     events: EventArgs,
 
     #[command(flatten)]
@@ -287,6 +292,9 @@ Examples:
     posthaste load http://127.0.0.1:8080/ --rate 300/s --timeout 1s --retries 3 --backoff exp:100ms
   HTTP/2: requests of 4 connections, at most 100 at a time on each; how long they wait for a stream is the phase queue:
     posthaste load https://127.0.0.1:8443/ --rate 5k/s --http 2 --connections 4 --streams 100
+  A gRPC method, its schema by server reflection and its messages from rows; a status other than OK is a grpc-error:
+    posthaste load http://127.0.0.1:8080 --rate 500/s --grpc bookshop.v1.Bookshop/GetBook \\
+      --message '{\"isbn\": \"{{isbn}}\"}' --data isbns.csv --timeout 1s --assert 'grpc-error<1%'
   A service that streams tokens: first event within 500 ms of the due time, gaps below 50 ms, and a complete end:
     posthaste load http://127.0.0.1:8080/v1/chat/completions --rate 20/s -H 'Content-Type: application/json' \
       --body chat.json --stream sse --end-mark '[DONE]' --assert 'first<500ms' --assert 'gap<50ms' \
@@ -340,12 +348,14 @@ impl Args {
             key: self.key.clone(),
             roots: self.ca.clone(),
         };
-        let requests = self.requests(&data, &tls)?;
+        let call = self.call(&tls)?;
+        self.check_assertions(call.as_ref())?;
+        let requests = self.requests(&data, &tls, call.as_ref())?;
         Ok(Plan {
             data,
             resolve: self.resolve.clone(),
             warm_up: self.warm_up,
-            protocol: self.protocol.protocol(self.threads)?,
+            protocol: self.protocol.protocol(self.threads, self.grpc.is_given())?,
             connections: match self.connection {
                 ConnectionArg::New => Connections::New,
                 ConnectionArg::KeepAlive => Connections::KeepAlive,
@@ -359,7 +369,10 @@ impl Args {
             tls,
             retries: self.retries.policy(),
             decoding: self.decoding(),
-            events: self.events.events()?,
+            events: match &call {
+                Some(call) => EventPlan::of_call(call),
+                None => self.events.events()?,
+            },
             buying: self.buying.buying(),
             ..Plan::new(requests, self.pace()?)
         })

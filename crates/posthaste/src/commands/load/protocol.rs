@@ -10,9 +10,9 @@ use crate::commands::Failure;
 #[command(next_help_heading = "Protocol")]
 pub(super) struct ProtocolArgs {
     /// HTTP/1.1, or HTTP/2: with prior knowledge on http://, by ALPN on https://. A server that chooses another
-    /// protocol is an error (tls-failed)
-    #[arg(long, value_enum, value_name = "1.1|2", default_value = "1.1")]
-    http: HttpArg,
+    /// protocol is an error (tls-failed) [default: 1.1; with --grpc: 2]
+    #[arg(long, value_enum, value_name = "1.1|2")]
+    http: Option<HttpArg>,
     /// HTTP/2: connections to each server, of all threads together. Request n uses connection n mod N [default: one for
     /// each thread]
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u16).range(1..))]
@@ -51,8 +51,18 @@ enum WhenRejectedArg {
 }
 
 impl ProtocolArgs {
-    pub(super) fn protocol(&self, threads: usize) -> Result<Protocol, Failure> {
-        match self.http {
+    /// True if HTTP/1.1 is given.
+    pub(super) const fn is_http1(&self) -> bool {
+        matches!(self.http, Some(HttpArg::Http1))
+    }
+
+    /// The protocol. `is_grpc` states that requests are calls of gRPC, which is HTTP/2.
+    pub(super) fn protocol(&self, threads: usize, is_grpc: bool) -> Result<Protocol, Failure> {
+        let default = match is_grpc {
+            true => HttpArg::Http2,
+            false => HttpArg::Http1,
+        };
+        match self.http.unwrap_or(default) {
             HttpArg::Http1 => match self.option_of_streams() {
                 None => Ok(Protocol::Http1),
                 Some(option) => Err(Failure::Usage(format!(

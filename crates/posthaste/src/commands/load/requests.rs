@@ -1,6 +1,6 @@
 //! The requests of a plan: from options, a mix file or a WSDL, with the header fields that other options add.
 
-use posthaste_load::{Data, RequestSpec, TlsOptions};
+use posthaste_load::{Data, GrpcCall, RequestSpec, TlsOptions};
 
 use super::{Args, Failure, read};
 
@@ -14,8 +14,13 @@ impl Args {
         &self,
         data: &Data,
         tls: &TlsOptions,
+        call: Option<&GrpcCall>,
     ) -> Result<Vec<RequestSpec>, Failure> {
         let mut requests = match (&self.mix, &self.wsdl, &self.operation) {
+            _ if call.is_some() => call
+                .map(|call| self.request_of(call))
+                .into_iter()
+                .collect::<Result<_, _>>()?,
             (Some(path), ..) => posthaste_load::read_mix(path).map_err(Failure::Usage)?,
             (None, Some(wsdl), Some(operation)) => {
                 let wanted = posthaste_load::WsdlCall {
@@ -76,6 +81,15 @@ impl Args {
             request.think = self.think.unwrap_or(request.think);
         }
         Ok(requests)
+    }
+
+    /// Header fields that every request has by the options.
+    pub(super) fn own_headers(&self) -> Vec<(String, String)> {
+        let given = self.header.iter();
+        let given = given.map(|h| (h.name.clone(), h.value.clone()));
+        let credentials = self.credentials();
+        let credentials = credentials.map(|value| (AUTHORIZATION.to_owned(), value));
+        given.chain(credentials).collect()
     }
 
     fn single(&self) -> Result<RequestSpec, Failure> {
