@@ -17,7 +17,7 @@ use tokio::net::TcpStream;
 use tokio::time::timeout;
 
 use super::service_form::{ServiceForm, method};
-use super::traffic::{FormsTestbed, Traffic};
+use super::traffic::FormsTestbed;
 
 /// Time limit of an exchange on loopback.
 const PATIENCE: Duration = Duration::from_secs(10);
@@ -57,8 +57,7 @@ pub(super) fn ask_all(testbed: &FormsTestbed, book: &Book) -> Result<RecordTable
 
 /// Exchanges the request of a form for its reply.
 fn ask(form: ServiceForm, address: SocketAddr, isbn: &str) -> Result<Answer, Failure> {
-    let mut spec = Traffic::plain(form).request(address, isbn)?;
-    spec.url = spec.url.replace("{{isbn}}", isbn);
+    let spec = form.sample(address, isbn)?;
     if form.is_http2() {
         let exchange = timeout(PATIENCE, ask_http2(address, &spec));
         return block_on(exchange)??;
@@ -154,9 +153,12 @@ fn facts_of_json(text: &str, book: &Book) -> Result<usize, Failure> {
         _ => return Ok(0),
     };
     let mut expected = values(book).into_iter();
-    Ok(count(&mut expected, |(name, value)| match &stated[name] {
-        serde_json::Value::String(text) => *text == value,
-        other => other.to_string() == value,
+    Ok(count(&mut expected, |(name, value)| {
+        let text = match &stated[name] {
+            serde_json::Value::String(text) => text.clone(),
+            other => other.to_string(),
+        };
+        text == value
     }))
 }
 

@@ -85,6 +85,16 @@ impl ServiceForm {
             Self::Grpc => call(&url, isbn)?,
         })
     }
+
+    /// The same request for a client that knows no placeholders and no calls.
+    pub(super) fn sample(self, address: SocketAddr, isbn: &str) -> Result<RequestSpec, Failure> {
+        if self == Self::Grpc {
+            return raw_call(&format!("http://{address}"), isbn);
+        }
+        let mut request = self.request(address, isbn)?;
+        request.url = request.url.replace("{{isbn}}", isbn);
+        Ok(request)
+    }
 }
 
 /// The method of the shop that answers the question.
@@ -92,13 +102,18 @@ pub(super) fn method() -> Result<Method, Failure> {
     Ok(posthaste_bookshop::schema()?.find("bookshop.v1.Bookshop/GetBook")?)
 }
 
-/// The call of gRPC, as a request of HTTP/2 whose body is a message with its prefix.
+/// The call of gRPC in timed runs: a request of HTTP/2, sent by a generator that knows nothing of gRPC.
 ///
-/// The generator sends it and sees a reply of status 200; it reads no trailers. A status of gRPC other than 0 would
-/// count as a good reply. Therefore the sample in `answers` has to end with status 0, and the shop's count of calls
-/// with that status has to equal the generator's count of replies in each timed run. This function is the only place to
-/// change when the generator can make calls itself.
+/// It sees a reply of status 200 and reads no trailers, so a status of gRPC other than 0 would count as a good reply.
+/// Therefore the sample in `answers` has to end with status 0, and the shop's count of calls with that status has to
+/// equal the generator's count of good replies. A generator that makes calls itself replaces the body of this function
+/// only.
 fn call(url: &str, isbn: &str) -> Result<RequestSpec, Failure> {
+    raw_call(url, isbn)
+}
+
+/// A call as a request of HTTP/2: its body is the message with its prefix.
+fn raw_call(url: &str, isbn: &str) -> Result<RequestSpec, Failure> {
     let method = method()?;
     let message = method.encode_request(&format!("{{\"isbn\":\"{isbn}\"}}"))?;
     let mut body = Vec::new();
@@ -107,9 +122,8 @@ fn call(url: &str, isbn: &str) -> Result<RequestSpec, Failure> {
     let body = String::from_utf8(body)?;
     let url = format!("{url}{}", method.path());
     let mut request = RequestSpec::post(url, "application/grpc", body);
-    request
-        .headers
-        .push(("TE".to_owned(), "trailers".to_owned()));
+    let field = ("TE".to_owned(), "trailers".to_owned());
+    request.headers.push(field);
     Ok(request)
 }
 
@@ -120,7 +134,7 @@ mod tests {
     #[test]
     fn a_call_is_the_message_with_its_prefix() {
         let address = ([127, 0, 0, 1], 9).into();
-        let request = ServiceForm::Grpc.request(address, "0306406152").unwrap();
+        let request = ServiceForm::Grpc.sample(address, "0306406152").unwrap();
         assert_eq!(request.body, "\0\0\0\0\u{c}\n\n0306406152");
         assert!(request.url.ends_with("/bookshop.v1.Bookshop/GetBook"));
     }
