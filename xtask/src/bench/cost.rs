@@ -81,7 +81,7 @@ fn peak(bench: &Bench, version: &str, server: &Server, protocol: &[&str]) -> Out
     let mut figures = Vec::new();
     for length in bench.or_quick(["15s", "75s"], ["1s", "5s"]) {
         let pace = ["--clients", "50", "--duration", length];
-        let report = bench.load(&url, &[&pace, protocol].concat(), 120)?;
+        let report = bench.load(&url, &[&pace[..], protocol].concat(), 120)?;
         let peak = number(report.finished.peak_kib) / 1024.0;
         let done = report.outcome("ok");
         check(done > 0, || {

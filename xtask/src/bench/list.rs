@@ -4,9 +4,9 @@
 
 use crate::bench::result::Figure;
 use crate::bench::{
-    Bench, admission, changes, charges, compare, cost, durability, emulator, events, find, gate, grpc,
-    lookups, marking, offers, oracle, past_limit, proxies, reply, schedule, simulate, streams,
-    tails, visible,
+    Bench, admission, changes, charges, compare, cost, durability, emulator, events, find, gate,
+    grpc, lookups, marking, offers, oracle, past_limit, proxies, reply, schedule, simulate,
+    streams, tails, visible,
 };
 use crate::error::Outcome;
 
