@@ -314,7 +314,7 @@ impl Assertion {
                 "unknown: clients did not retry; give --retries N".to_owned()
             }
             _ if self.is_of_events() => match report.events {
-                None => "unknown: replies were not read as events; give --stream sse or json-lines",
+                None => "unknown: replies were not read as events; give --stream, or a gRPC method that streams replies",
                 Some(_) if self.figure == AssertedFigure::Unmarked => {
                     "unknown: no end mark was given; give --end-mark TEXT"
                 }

@@ -64,7 +64,7 @@ pub enum FindError {
     )]
     Objective(String),
     /// The objective is about events, and the plan expects none.
-    #[error("{0} is about events in replies: give --stream sse or json-lines")]
+    #[error("{0} is about events in replies: give --stream, or a gRPC method that streams replies")]
     NoEvents(String),
     /// The objective fails at the lowest rate tried.
     #[error("{objective} fails already at {rate}: {found}")]

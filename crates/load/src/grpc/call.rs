@@ -11,8 +11,10 @@ pub struct GrpcCall {
 }
 
 impl GrpcCall {
-    pub(crate) const fn new(method: Method) -> Self {
-        Self { method }
+    /// Creates calls of a method. `None` if it has streams in both directions, whose next message may depend on a reply.
+    pub fn new(method: Method) -> Option<Self> {
+        let is_possible = method.kind() != MethodKind::BidirectionalStreaming;
+        is_possible.then_some(Self { method })
     }
 
     /// True if a call may not set the header field: gRPC and its framing define it.

@@ -3,7 +3,7 @@
 use std::fs;
 use std::path::{Component, Path, PathBuf};
 
-use posthaste_grpc::{MethodError, MethodKind, ProtoFiles, Schema, SchemaError};
+use posthaste_grpc::{MethodError, ProtoFiles, Schema, SchemaError};
 
 use super::{GrpcCallError, reflection};
 use crate::grpc::GrpcCall;
@@ -45,11 +45,9 @@ pub struct ReflectedServer<'a> {
 impl SchemaSource<'_> {
     /// Finds a method by `package.Service/Method`.
     pub fn find(&self, name: &str) -> Result<GrpcCall, GrpcCallError> {
-        let call = GrpcCall::new(self.schema(name)?.find(name)?);
-        match call.kind() {
-            MethodKind::BidirectionalStreaming => Err(GrpcCallError::Bidirectional(call.name())),
-            _ => Ok(call),
-        }
+        let method = self.schema(name)?.find(name)?;
+        let name = method.path()[1..].to_owned();
+        GrpcCall::new(method).ok_or(GrpcCallError::Bidirectional(name))
     }
 
     /// Returns a schema with the service of a method.

@@ -1,8 +1,8 @@
 //! One reply of each form, asked for by other clients than the generator, and compared with the book.
 //!
-//! HTTP/2 and gRPC are read by the h2 crate: the generator has its own implementation of HTTP/2, and reads no trailers.
-//! A reply is right if it states every fact of the catalogue's book in its place; one of gRPC also needs status 0 in
-//! its trailers, after exactly one message.
+//! HTTP/2 and gRPC are read by the h2 crate, because the generator has its own implementation of both. A reply is right if
+//! it states every fact of the catalogue's book in its place; one of gRPC also needs status 0 in its trailers, after
+//! exactly one message.
 
 use std::net::SocketAddr;
 use std::time::Duration;

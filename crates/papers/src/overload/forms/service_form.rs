@@ -4,8 +4,12 @@ use std::net::SocketAddr;
 
 use posthaste_bookshop::NAMESPACE;
 use posthaste_grpc::{Method, write_frame};
-use posthaste_load::{RequestSpec, soap_request};
+use posthaste_load::{GrpcCall, RequestSpec, grpc_request, soap_request};
 use posthaste_study::Failure;
+use posthaste_units::Span;
+
+/// Deadline of a call, as its server learns it.
+const DEADLINE: Span = Span::from_secs(10);
 
 /// A form of the service, with its version of HTTP.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -102,20 +106,21 @@ pub(super) fn method() -> Result<Method, Failure> {
     Ok(posthaste_bookshop::schema()?.find("bookshop.v1.Bookshop/GetBook")?)
 }
 
-/// The call of gRPC in timed runs: a request of HTTP/2, sent by a generator that knows nothing of gRPC.
-///
-/// It sees a reply of status 200 and reads no trailers, so a status of gRPC other than 0 would count as a good reply.
-/// Therefore the sample in `answers` has to end with status 0, and the shop's count of calls with that status has to
-/// equal the generator's count of good replies. A generator that makes calls itself replaces the body of this function
-/// only.
+/// The call in timed runs. A reply is good only with status 0 in its trailers and exactly one message.
 fn call(url: &str, isbn: &str) -> Result<RequestSpec, Failure> {
-    raw_call(url, isbn)
+    let method = GrpcCall::new(method()?).expect("the method is unary");
+    Ok(grpc_request(&method, url, &message(isbn), DEADLINE)?)
+}
+
+/// The message of a call, in JSON.
+fn message(isbn: &str) -> String {
+    format!("{{\"isbn\":\"{isbn}\"}}")
 }
 
 /// A call as a request of HTTP/2: its body is the message with its prefix.
 fn raw_call(url: &str, isbn: &str) -> Result<RequestSpec, Failure> {
     let method = method()?;
-    let message = method.encode_request(&format!("{{\"isbn\":\"{isbn}\"}}"))?;
+    let message = method.encode_request(&message(isbn))?;
     let mut body = Vec::new();
     write_frame(&mut body, &message);
     // All bytes are ASCII: the lengths are below 128.
