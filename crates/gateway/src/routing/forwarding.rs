@@ -53,9 +53,8 @@ impl Route {
         let (upstreams, retries) = (&self.upstreams, self.upstreams.retries());
         let reason = match (&self.offers, selection) {
             (Some(offers), Some(Selection::Offer(offered))) => {
-                // Boxed, so that requests of other routes do not carry space for it.
                 let sending = offers.send(offered, request, mark, peer, deadline, retries);
-                return Box::pin(sending).await;
+                return sending.await;
             }
             (_, Some(Selection::Fallback(reason))) => {
                 strip_terms(request.headers_mut());
