@@ -15,6 +15,7 @@ mod figures;
 mod find;
 mod gate;
 mod grpc;
+mod grpc_load;
 mod kept;
 mod list;
 mod lookups;

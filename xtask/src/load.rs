@@ -1,5 +1,7 @@
 //! `posthaste load` for tests and benchmarks: runs it, reads its JSON, checks its identity.
 
+use std::collections::BTreeMap;
+
 use serde_json::Value;
 
 use crate::error::{Outcome, TaskError, check};
@@ -95,6 +97,15 @@ impl LoadReport {
     /// Number of requests with this outcome.
     pub(crate) fn outcome(&self, name: &str) -> u64 {
         self.json["outcomes"][name].as_u64().unwrap_or(0)
+    }
+
+    /// Calls of gRPC by name of their status.
+    pub(crate) fn grpc_statuses(&self) -> BTreeMap<String, u64> {
+        let statuses = self.json["grpc"]["statuses"].as_object();
+        let statuses = statuses.into_iter().flatten();
+        statuses
+            .map(|(name, count)| (name.clone(), count.as_u64().unwrap_or(0)))
+            .collect()
     }
 
     /// The reported reason for an outcome.

@@ -16,6 +16,7 @@ mod juddi;
 pub(crate) mod namespace;
 mod prometheus;
 mod rpc;
+mod rpc_load;
 mod self_signed;
 mod servers;
 pub(crate) mod stores;
@@ -75,6 +76,11 @@ pub(crate) const PEERS: &[Peer] = &[
         name: "grpcurl",
         about: "grpcurl lists, describes and calls the bookshop by server reflection",
         run: rpc::grpcurl,
+    },
+    Peer {
+        name: "grpc-load",
+        about: "load --grpc against grpcio: statuses, deadlines, metadata and messages are those of its log",
+        run: rpc_load::grpc_load,
     },
     Peer {
         name: "wrk",

@@ -22,7 +22,7 @@ const PROTO: &str = "syntax = \"proto3\";\npackage helloworld;\n\
     message HelloRequest { string name = 1; }\nmessage HelloReply { string message = 1; }\n";
 
 /// ghz, as a Go module.
-const GHZ: &str = "github.com/bojand/ghz/cmd/ghz@v0.121.0";
+pub(super) const GHZ: &str = "github.com/bojand/ghz/cmd/ghz@v0.121.0";
 
 /// Highest permitted ratio to Envoy's CPU time.
 const BAR: f64 = 0.8;

@@ -5,8 +5,8 @@
 use crate::bench::result::Figure;
 use crate::bench::{
     Bench, admission, changes, charges, compare, cost, durability, emulator, events, find, gate,
-    grpc, lookups, marking, offers, oracle, past_limit, proxies, reply, schedule, simulate,
-    streams, tails, visible,
+    grpc, grpc_load, lookups, marking, offers, oracle, past_limit, proxies, reply, schedule,
+    simulate, streams, tails, visible,
 };
 use crate::error::Outcome;
 
@@ -58,6 +58,11 @@ pub(super) const AREAS: &[Area] = &[
                 name: "events",
                 about: "first event and gaps at 1,000 events/s against the server's log of its sends",
                 run: events::events,
+            },
+            Benchmark {
+                name: "grpc-load",
+                about: "the generator's CPU time per unary gRPC call against ghz's",
+                run: grpc_load::grpc_load,
             },
             Benchmark {
                 name: "memory",
