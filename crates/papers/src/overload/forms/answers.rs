@@ -59,8 +59,8 @@ pub(super) fn ask_all(testbed: &FormsTestbed, book: &Book) -> Result<RecordTable
 fn ask(form: ServiceForm, address: SocketAddr, isbn: &str) -> Result<Answer, Failure> {
     let spec = form.sample(address, isbn)?;
     if form.is_http2() {
-        let exchange = timeout(PATIENCE, ask_http2(address, &spec));
-        return block_on(exchange)??;
+        // The timer belongs to the runtime, so it is made within.
+        return block_on(async { timeout(PATIENCE, ask_http2(address, &spec)).await })??;
     }
     let path = spec.url.replace(&format!("http://{address}"), "");
     let fields = spec.headers.iter().map(|(name, value)| (&**name, &**value));
