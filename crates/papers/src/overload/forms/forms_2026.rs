@@ -430,20 +430,18 @@ fn follows_below(records: &Records) -> Check {
     .because(NOISE)
 }
 
-/// Capacity on the slower machine is that of the CPU time on this one.
+/// A server past its limit is busy all the time.
 fn capacity_by_cpu_time(records: &Records) -> Check {
     let kinds = Traffic::overloaded();
-    let share = |traffic: &Traffic| {
-        let capacity = number(records, "capacities", *traffic, "capacity_per_s");
-        capacity * cpu_us(records, *traffic) * f64::from(SLOWDOWN) / 1e6
+    let busy = |traffic: &Traffic| {
+        let [capacity, cpu] = ["capacity_per_s", "cpu_us"]
+            .map(|column| number(records, "capacities", *traffic, column));
+        capacity * cpu * f64::from(SLOWDOWN) / 1e6
     };
-    let (low, high) = (
-        least(kinds.iter().map(share)),
-        most(kinds.iter().map(share)),
-    );
+    let (low, high) = (least(kinds.iter().map(busy)), most(kinds.iter().map(busy)));
     Check::goal(
-        low > 0.75 && high < 1.25,
-        format!("The capacity follows from the CPU time: it is {low:.2} to {high:.2} times the rate at which the slower server's CPU time is used up."),
+        low > 0.8 && high < 1.2,
+        format!("Past the limit the server is the limit: {low:.2} to {high:.2} of the time is CPU time of the slower server."),
     )
     .because(NOISE)
 }

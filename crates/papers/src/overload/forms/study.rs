@@ -8,7 +8,9 @@
 
 use posthaste_bookshop::Catalogue;
 use posthaste_load::{Arrivals, Pace, Plan};
-use posthaste_study::{Conditions, Failure, Needs, RecordTable, Records, Study, estimate};
+use posthaste_study::{
+    Conditions, Failure, Needs, RecordRow, RecordTable, Records, Study, estimate,
+};
 use posthaste_units::{Seed, Span};
 
 use super::traffic::{CONNECTIONS, FormsTestbed, Traffic};
@@ -219,12 +221,18 @@ fn shop_count(testbed: &FormsTestbed, traffic: Traffic) -> Result<ShopCount, Fai
 
 /// Computes CPU time and capacity of each kind from its runs.
 fn summarise(records: &mut Records, runs: &RecordTable) {
-    let of = |traffic: &Traffic, load: f64, column: &str| {
+    let each = |traffic: &Traffic, load: f64, value: &dyn Fn(&RecordRow<'_>) -> f64| {
         let key = traffic.key();
         let own = runs
             .rows()
             .filter(|row| row.text("traffic") == key && row.number("load") == load);
-        estimate(&own.map(|row| row.number(column)).collect::<Vec<_>>())
+        estimate(&own.map(|row| value(&row)).collect::<Vec<_>>())
+    };
+    let of =
+        |traffic: &Traffic, load: f64, column: &str| each(traffic, load, &|row| row.number(column));
+    // The warm-up costs CPU time, and its replies are not among the generator's.
+    let of_all = |row: &RecordRow<'_>| {
+        row.number("server_cpu_us") * row.number("ok") / row.number("shop_good")
     };
     let mut costs = RecordTable::new(["traffic", "cpu_us", "low", "high"]);
     for traffic in Traffic::all() {
@@ -238,6 +246,7 @@ fn summarise(records: &mut Records, runs: &RecordTable) {
         "capacity_per_s",
         "low",
         "high",
+        "cpu_us",
         "below_rate_per_s",
         "below_served_per_s",
     ]);
@@ -247,6 +256,7 @@ fn summarise(records: &mut Records, runs: &RecordTable) {
             capacity.median,
             capacity.low,
             capacity.high,
+            each(&traffic, PAST, &of_all).median,
             of(&traffic, BELOW, "rate_per_s").median,
             of(&traffic, BELOW, "served_per_s").median,
         ];
