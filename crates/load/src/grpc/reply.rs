@@ -22,7 +22,7 @@ pub(crate) struct GrpcReply {
     is_compressed: bool,
     has_content: bool,
     is_grpc: bool,
-    /// The status among the fields of the head, which ends a reply without messages.
+    /// The status among the fields of the head. It ends a reply without messages.
     head: StatedStatus,
     trailers: Option<StatedStatus>,
     /// The value of `grpc-message`.

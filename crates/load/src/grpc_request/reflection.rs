@@ -114,7 +114,7 @@ struct Call {
     socket: Box<dyn Socket>,
     client: Client,
     stream: StreamId,
-    reply: Reply,
+    reply: ReflectionReply,
     until: Instant,
 }
 
@@ -161,7 +161,7 @@ impl Call {
             socket,
             client,
             stream,
-            reply: Reply::default(),
+            reply: ReflectionReply::default(),
             until: Instant::now() + TOTAL,
         })
     }
@@ -238,7 +238,7 @@ impl Call {
 }
 
 /// The reply of the server, as far as it has come.
-struct Reply {
+struct ReflectionReply {
     http: u16,
     reader: MessageReader,
     messages: VecDeque<FramedMessage>,
@@ -248,7 +248,7 @@ struct Reply {
     is_over: bool,
 }
 
-impl Default for Reply {
+impl Default for ReflectionReply {
     fn default() -> Self {
         Self {
             http: 0,
@@ -262,7 +262,7 @@ impl Default for Reply {
     }
 }
 
-impl Reply {
+impl ReflectionReply {
     /// The reason of the end, if the reply has ended.
     fn ended(&self) -> Option<String> {
         if let Some(error) = &self.error {
@@ -277,7 +277,7 @@ impl Reply {
     }
 }
 
-impl EventSink for Reply {
+impl EventSink for ReflectionReply {
     fn head(&mut self, _: u32, status: u16) {
         self.http = status;
     }

@@ -46,8 +46,8 @@ impl RetryPolicy {
 }
 
 /// True if a client retries an attempt that ended so. The status decides about a complete reply, also about a SOAP
-/// fault. Of the statuses of gRPC only UNAVAILABLE is retried, which states that a repetition may help (gRPC, "Status
-/// codes and their use").
+/// fault. Of the statuses of gRPC only UNAVAILABLE is retried: it states that a repetition may help (gRPC, "Status codes
+/// and their use").
 fn is_retried(outcome: Outcome, status: Option<u16>, code: Option<Code>) -> bool {
     match outcome {
         Outcome::SoapFault | Outcome::StatusError => {

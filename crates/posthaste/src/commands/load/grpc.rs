@@ -26,8 +26,7 @@ pub(super) struct GrpcArgs {
     /// A file with the schema; may be repeated [default: ask the server by reflection]
     #[arg(long, value_name = "FILE.proto", requires = "grpc")]
     proto: Vec<PathBuf>,
-    /// A folder in which files of --proto and their imports are found; may be repeated [default: the folder of each
-    /// file]
+    /// A folder with files of --proto or their imports; may be repeated [default: the folder of each file]
     #[arg(long, value_name = "DIR", requires = "proto")]
     proto_path: Vec<PathBuf>,
     /// A descriptor set with the schema, as `protoc --descriptor_set_out --include_imports` and `buf build` write it

@@ -56,7 +56,7 @@ impl ProtocolArgs {
         matches!(self.http, Some(HttpArg::Http1))
     }
 
-    /// The protocol. `is_grpc` states that requests are calls of gRPC, which is HTTP/2.
+    /// The protocol. `is_grpc` states that requests are calls of gRPC, and so of HTTP/2.
     pub(super) fn protocol(&self, threads: usize, is_grpc: bool) -> Result<Protocol, Failure> {
         let default = match is_grpc {
             true => HttpArg::Http2,
