@@ -76,6 +76,7 @@ pub(crate) const WAITING: &[WaitingTests] = &[
             "diffserv::qos_proxy",
             "diffserv::selection",
             "overload::closed",
+            "overload::forms",
             "overload::open",
             "packet_loss",
             "pricing::adaptive",

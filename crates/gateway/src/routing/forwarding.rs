@@ -53,8 +53,9 @@ impl Route {
         let (upstreams, retries) = (&self.upstreams, self.upstreams.retries());
         let reason = match (&self.offers, selection) {
             (Some(offers), Some(Selection::Offer(offered))) => {
+                // Boxed, because every copy of a longer future costs requests of other routes time, too.
                 let sending = offers.send(offered, request, mark, peer, deadline, retries);
-                return sending.await;
+                return Box::pin(sending).await;
             }
             (_, Some(Selection::Fallback(reason))) => {
                 strip_terms(request.headers_mut());

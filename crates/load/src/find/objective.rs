@@ -37,7 +37,7 @@ impl BoundedFigure {
     }
 
     /// The counted times in words, for a report of a trial. Empty for response times.
-    pub(super) const fn plural(self) -> &'static str {
+    pub(crate) const fn plural(self) -> &'static str {
         match self {
             Self::Response => "",
             Self::FirstEvent => "first events ",

@@ -181,7 +181,7 @@ fn check(plan: &Plan, run: &Run, may_stop: bool) {
 }
 
 /// The act of a random server for a request.
-enum Act {
+enum ServerAction {
     /// Sends these bytes in pieces of this size, and keeps the connection.
     Send(Vec<u8>, usize),
     /// Sends these bytes and closes.
@@ -191,7 +191,7 @@ enum Act {
 }
 
 /// Chooses the act of a random server.
-fn act(seed: Seed, connection: u64, number: u64) -> Act {
+fn act(seed: Seed, connection: u64, number: u64) -> ServerAction {
     let mut random = seed
         .numbered("act", connection * 1_000 + number)
         .stream("choice");
@@ -203,35 +203,37 @@ fn act(seed: Seed, connection: u64, number: u64) -> Act {
     let chunked = |rest: &[u8]| [&head("Transfer-Encoding: chunked\r\n"), rest].concat();
     let piece = random.random_range(1..2_000);
     match random.random_range(0..30) {
-        0 => Act::Ignore,
-        1 => Act::Close(Vec::new()),
-        2 => Act::Close(whole[..random.random_range(0..whole.len())].to_vec()),
-        3 => Act::Send(b"SPDY/9 fine\r\n\r\n".to_vec(), piece),
-        4 => Act::Send((0..40).map(|_| random.random()).collect(), piece),
-        5 => Act::Send(
+        0 => ServerAction::Ignore,
+        1 => ServerAction::Close(Vec::new()),
+        2 => ServerAction::Close(whole[..random.random_range(0..whole.len())].to_vec()),
+        3 => ServerAction::Send(b"SPDY/9 fine\r\n\r\n".to_vec(), piece),
+        4 => ServerAction::Send((0..40).map(|_| random.random()).collect(), piece),
+        5 => ServerAction::Send(
             chunked(&[&chunk[..], b"0\r\nTrailer: t\r\n\r\n"].concat()),
             piece,
         ),
-        6 => Act::Close(chunked(&chunk)),
-        7 => Act::Send(chunked(b"-1\r\n"), piece),
-        8 => Act::Close([head("").as_slice(), &body].concat()),
-        9 => Act::Close(whole),
-        10 => Act::Send([b"HTTP/1.1 103 Early\r\n\r\n", &whole[..]].concat(), piece),
-        11 => Act::Send([&whole[..], &whole].concat(), piece),
-        12 => Act::Send(
+        6 => ServerAction::Close(chunked(&chunk)),
+        7 => ServerAction::Send(chunked(b"-1\r\n"), piece),
+        8 => ServerAction::Close([head("").as_slice(), &body].concat()),
+        9 => ServerAction::Close(whole),
+        10 => ServerAction::Send([b"HTTP/1.1 103 Early\r\n\r\n", &whole[..]].concat(), piece),
+        11 => ServerAction::Send([&whole[..], &whole].concat(), piece),
+        12 => ServerAction::Send(
             b"HTTP/1.1 500 No\r\nContent-Length: 0\r\n\r\n".to_vec(),
             piece,
         ),
-        13 => Act::Send(b"HTTP/1.1 204 None\r\n\r\n".to_vec(), piece),
-        14 => Act::Send(head("Content-Length: 3\r\nContent-Length: 4\r\n"), piece),
-        15 => Act::Send(whole[..whole.len() - 1].to_vec(), piece),
-        16 => Act::Close(b"HTTP/1.0 200 OK\r\n\r\ndata: 1\n\ndata: 2\n\ndata: z\n\n".to_vec()),
-        17 => Act::Send(
+        13 => ServerAction::Send(b"HTTP/1.1 204 None\r\n\r\n".to_vec(), piece),
+        14 => ServerAction::Send(head("Content-Length: 3\r\nContent-Length: 4\r\n"), piece),
+        15 => ServerAction::Send(whole[..whole.len() - 1].to_vec(), piece),
+        16 => ServerAction::Close(
+            b"HTTP/1.0 200 OK\r\n\r\ndata: 1\n\ndata: 2\n\ndata: z\n\n".to_vec(),
+        ),
+        17 => ServerAction::Send(
             chunked(b"9\r\ndata: 1\n\n\r\n9\r\ndata: z\n\n\r\n0\r\n\r\n"),
             piece,
         ),
-        18 => Act::Send(head("Connection: close\r\nContent-Length: 0\r\n"), piece),
-        _ => Act::Send(whole, piece),
+        18 => ServerAction::Send(head("Connection: close\r\nContent-Length: 0\r\n"), piece),
+        _ => ServerAction::Send(whole, piece),
     }
 }
 
@@ -252,13 +254,13 @@ fn hold(stream: &mut TcpStream, turn: &Turn, connection: u64) -> std::io::Result
         turn.arrive();
         std::thread::sleep(Duration::from_micros(random.random_range(0..8_000)));
         match act(turn.seed(), connection, number) {
-            Act::Send(bytes, piece) => {
+            ServerAction::Send(bytes, piece) => {
                 for piece in bytes.chunks(piece) {
                     stream.write_all(piece)?;
                 }
             }
-            Act::Close(bytes) => return stream.write_all(&bytes),
-            Act::Ignore => {}
+            ServerAction::Close(bytes) => return stream.write_all(&bytes),
+            ServerAction::Ignore => {}
         }
         number += 1;
         if !reads {

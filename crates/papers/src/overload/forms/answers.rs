@@ -32,7 +32,7 @@ const LIMITS: ClientLimits = ClientLimits {
 pub(super) const FACTS: usize = 10;
 
 /// A complete reply.
-struct Answer {
+struct FormReply {
     status: u16,
     body: Vec<u8>,
     /// The status of gRPC in the trailers.
@@ -56,7 +56,7 @@ pub(super) fn ask_all(testbed: &FormsTestbed, book: &Book) -> Result<RecordTable
 }
 
 /// Exchanges the request of a form for its reply.
-fn ask(form: ServiceForm, address: SocketAddr, isbn: &str) -> Result<Answer, Failure> {
+fn ask(form: ServiceForm, address: SocketAddr, isbn: &str) -> Result<FormReply, Failure> {
     let spec = form.sample(address, isbn)?;
     if form.is_http2() {
         // The timer belongs to the runtime, so it is made within.
@@ -66,14 +66,14 @@ fn ask(form: ServiceForm, address: SocketAddr, isbn: &str) -> Result<Answer, Fai
     let fields = spec.headers.iter().map(|(name, value)| (&**name, &**value));
     let request = request(&spec.method, &path, fields, spec.body.clone())?;
     let reply = block_on(HttpClient::at(address, LIMITS).fetch(request))??;
-    Ok(Answer {
+    Ok(FormReply {
         status: reply.status().as_u16(),
         body: reply.into_body().into(),
         grpc_status: None,
     })
 }
 
-async fn ask_http2(address: SocketAddr, spec: &RequestSpec) -> Result<Answer, Failure> {
+async fn ask_http2(address: SocketAddr, spec: &RequestSpec) -> Result<FormReply, Failure> {
     let stream = TcpStream::connect(address).await?;
     let (sender, connection) = h2::client::handshake(stream).await?;
     // Ends with the runtime, and its errors are those of the exchange.
@@ -98,7 +98,7 @@ async fn ask_http2(address: SocketAddr, spec: &RequestSpec) -> Result<Answer, Fa
     }
     let trailers = incoming.trailers().await?.unwrap_or_default();
     let status = trailers.get("grpc-status");
-    Ok(Answer {
+    Ok(FormReply {
         status: head.status.as_u16(),
         body,
         grpc_status: status.map(|status| String::from_utf8_lossy(status.as_bytes()).into_owned()),
@@ -106,7 +106,7 @@ async fn ask_http2(address: SocketAddr, spec: &RequestSpec) -> Result<Answer, Fa
 }
 
 /// Number of the book's facts that the reply states in their places. Zero if the reply is not a good one.
-fn facts(form: ServiceForm, answer: &Answer, book: &Book) -> Result<usize, Failure> {
+fn facts(form: ServiceForm, answer: &FormReply, book: &Book) -> Result<usize, Failure> {
     let is_call = form == ServiceForm::Grpc;
     let expected = is_call.then_some("0");
     if answer.status != 200 || answer.grpc_status.as_deref() != expected {
