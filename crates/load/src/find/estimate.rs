@@ -37,27 +37,6 @@ const RARE_POWER: f64 = 0.4;
 const RARE_VARIATION: (f64, f64) = (0.3, 1.5);
 /// Dispersions grow no faster than this power of the rate.
 const STEEPEST_DISPERSION: f64 = 15.0;
-/// Share and number of replies missing at the end of a trial. From `MISSING` on the trial fails, from `SATURATED` on
-/// the server counts as saturated. The values differ because a queue below its limit may also grow by chance.
-const MISSING: (f64, f64) = (0.1, 10.0);
-const SATURATED: (f64, f64) = (0.2, 15.0);
-
-/// True if fewer replies came than requests became due, beyond the number always under way.
-pub(super) fn falls_behind(made: &CompletedTrial) -> bool {
-    is_missing(made, MISSING)
-}
-
-/// True if replies came at the server's maximum rate.
-pub(super) fn is_saturated(made: &CompletedTrial) -> bool {
-    is_missing(made, SATURATED)
-}
-
-fn is_missing(made: &CompletedTrial, (share, number): (f64, f64)) -> bool {
-    let due = made.evidence.requests as f64;
-    let came = made.evidence.throughput * made.proposal.length.as_secs_f64();
-    due - came > (share * due).max(number)
-}
-
 /// True if more requests failed than the objective tolerates, while the others were in time.
 fn sheds(objective: &Objective, evidence: &Evidence) -> bool {
     let in_time = (evidence.failed - evidence.censored) as f64 / evidence.requests.max(1) as f64;
@@ -80,7 +59,7 @@ pub(super) fn is_shedding(objective: &Objective, trials: &[CompletedTrial]) -> b
 pub(super) fn saturation(trials: &[CompletedTrial]) -> Option<(f64, f64)> {
     let shown = trials
         .iter()
-        .filter(|made| made.evidence.unanswered == 0 && !made.evidence.late && is_saturated(made));
+        .filter(|made| made.evidence.unanswered == 0 && !made.evidence.late && made.is_saturated());
     let clearest = shown.max_by(|a, b| a.proposal.rate.total_cmp(&b.proposal.rate))?;
     let rate = clearest.evidence.throughput;
     Some((rate, rate * clearest.proposal.length.as_secs_f64()))

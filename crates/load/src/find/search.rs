@@ -5,7 +5,7 @@
 use posthaste_units::Span;
 
 use super::answer::{self, Capacity};
-use super::estimate::{falls_behind, fit, is_missed, is_saturated, is_shedding, saturation};
+use super::estimate::{fit, is_missed, is_shedding, saturation};
 use super::evidence::Evidence;
 use super::objective::{Effort, Objective};
 use super::trial::{CompletedTrial, Proposal, Purpose};
@@ -200,7 +200,7 @@ impl Search {
         let fails = self.fails(&made);
         let late = made.evidence.late && fails;
         let over = is_missed(&self.objective, &made.evidence);
-        let saturated = is_saturated(&made);
+        let saturated = made.is_saturated();
         let start = self.effort.start.as_per_second();
         self.trials.push(made);
         if late {
@@ -491,7 +491,7 @@ impl Search {
         };
         let tolerance = self.objective.tolerance;
         let bad = beyond(evidence.errors(), tolerance, evidence.requests);
-        evidence.unknown || slow || bad || falls_behind(made)
+        evidence.unknown || slow || bad || made.falls_behind()
     }
 }
 

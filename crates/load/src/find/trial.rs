@@ -8,6 +8,11 @@ use serde::Serialize;
 use super::evidence::Evidence;
 use super::objective::BoundedFigure;
 
+/// Share and number of replies missing at the end of a trial. From `MISSING` on the trial fails, from `SATURATED` on
+/// the server counts as saturated. The values differ because a queue below its limit may also grow by chance.
+const MISSING: (f64, f64) = (0.1, 10.0);
+const SATURATED: (f64, f64) = (0.2, 15.0);
+
 /// The reason for a trial.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Purpose {
@@ -51,6 +56,22 @@ pub struct CompletedTrial {
 }
 
 impl CompletedTrial {
+    /// True if fewer replies came than requests became due, beyond the number always under way.
+    pub(super) fn falls_behind(&self) -> bool {
+        self.is_missing(MISSING)
+    }
+
+    /// True if replies came at the server's maximum rate.
+    pub(super) fn is_saturated(&self) -> bool {
+        self.is_missing(SATURATED)
+    }
+
+    fn is_missing(&self, (share, number): (f64, f64)) -> bool {
+        let due = self.evidence.requests as f64;
+        let came = self.evidence.throughput * self.proposal.length.as_secs_f64();
+        due - came > (share * due).max(number)
+    }
+
     /// True if the trial is long enough to measure the response curve.
     pub(super) const fn is_measurement(&self) -> bool {
         matches!(self.proposal.purpose, Purpose::Measure | Purpose::Confirm)
@@ -79,6 +100,10 @@ pub struct TrialReport {
     pub excess: Option<f64>,
     /// Share of requests that did not end `ok`.
     pub errors: f64,
+    /// Replies per second.
+    pub throughput: f64,
+    /// True if fewer replies came than requests became due: the service queues.
+    pub falls_behind: bool,
     /// True if the generator was too late for the trial to count.
     pub late: bool,
 }
@@ -101,6 +126,8 @@ impl TrialReport {
             counted: figure.plural(),
             excess: evidence.excess.is_finite().then_some(evidence.excess),
             errors: evidence.errors(),
+            throughput: evidence.throughput,
+            falls_behind: made.falls_behind(),
             late: evidence.late,
         }
     }
@@ -123,6 +150,9 @@ impl fmt::Display for TrialReport {
         )?;
         if self.errors > 0.0 {
             write!(f, ", {:.2} % failed", self.errors * 100.0)?;
+        }
+        if self.falls_behind {
+            write!(f, ", only {:.1} replies/s", self.throughput)?;
         }
         f.write_str(if self.late { ", generator late" } else { "" })
     }
