@@ -7,7 +7,7 @@
 
 use std::collections::{BTreeSet, HashMap, VecDeque};
 
-use posthaste_units::Instant;
+use posthaste_units::{Instant, Span};
 
 /// Requests by which a client may lag behind the others and make up for it later.
 const CREDIT: u64 = 4;
@@ -25,6 +25,8 @@ pub(super) struct Waiting {
     pub(super) number: u64,
     pub(super) client: ClientHash,
     pub(super) since: Instant,
+    /// Longest wait, from the terms under which it arrived.
+    pub(super) wait: Span,
 }
 
 /// Waiting requests, by client.
@@ -204,6 +206,7 @@ mod tests {
             number,
             client: number,
             since: Instant::ORIGIN,
+            wait: Span::ZERO,
         };
         (0..100_000).for_each(|number| queue.push(request(number)));
         assert!(std::iter::from_fn(|| queue.pop()).count() == 100_000);
@@ -220,6 +223,7 @@ mod tests {
                 number,
                 client: number,
                 since: Instant::ORIGIN,
+                wait: Span::ZERO,
             });
             assert!(queue.remove(number, number));
         }
@@ -236,6 +240,7 @@ mod tests {
                 number,
                 client,
                 since,
+                wait: Span::ZERO,
             });
         }
         assert_eq!(queue.discard_last().map(|request| request.number), Some(4));

@@ -120,8 +120,8 @@ impl Tiers {
         }
     }
 
-    /// Changes the terms. Requests in service keep their slots. If the number of tiers changes, waiting requests are
-    /// rejected ([`pop`](Self::pop)), and those in service belong to no tier.
+    /// Changes the terms. Requests in service keep their slots, and waiting ones their longest wait. If the number of
+    /// tiers changes, waiting requests are rejected ([`pop`](Self::pop)), and those in service belong to no tier.
     pub fn change(&mut self, terms: TierTerms) {
         if terms.shares.len() != self.terms.shares.len() {
             for tier in 0..self.tiers.len() {
@@ -163,6 +163,7 @@ impl Tiers {
             number: self.next,
             client,
             since: now,
+            wait: self.terms.wait,
         };
         self.next += 1;
         let ticket = self.ticket(tier, &waiting);
@@ -196,10 +197,9 @@ impl Tiers {
         let tier = self.first_tier(limit)?;
         let queue = &mut self.tiers[tier].queue;
         let (first, standing) = queue.first()?;
-        let wait = self.terms.wait;
-        let longest = match now.saturating_since(standing) > wait {
-            true => wait / STANDING,
-            false => wait,
+        let longest = match now.saturating_since(standing) > first.wait {
+            true => first.wait / STANDING,
+            false => first.wait,
         };
         if now.saturating_since(first.since) > longest {
             let discarded = queue.discard_first()?;

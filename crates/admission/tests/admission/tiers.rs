@@ -215,6 +215,20 @@ fn a_client_that_sends_ten_times_as_much_takes_nothing_from_the_others() {
     assert!((0.22..0.30).contains(&hostile), "{hostile}");
 }
 
+#[test]
+fn a_waiting_request_keeps_its_longest_wait_when_the_terms_change() {
+    let mut tiers = Tiers::new(TierTerms::single(Span::from_secs(60), 10));
+    let first = tiers.push(Instant::ORIGIN, 1, 0, 1);
+    assert!(matches!(first, Arrival::Admitted(_)), "{first:?}");
+    let Arrival::Waits(waits) = tiers.push(Instant::ORIGIN, 1, 0, 2) else {
+        panic!("a slot was free");
+    };
+    tiers.change(TierTerms::single(Span::ZERO, 10));
+    let later = Instant::ORIGIN + Span::from_secs(1);
+    assert_eq!(tiers.push(later, 1, 0, 3), Arrival::Rejected);
+    assert_eq!(tiers.pop(later, 2), Some(Next::Admitted(waits)));
+}
+
 /// Steps of a random history.
 #[derive(Clone, Copy, Debug)]
 enum TierStep {

@@ -231,13 +231,14 @@ fn a_reload_keeps_waiting_requests_or_tells_them() {
         .reload(config(&[slot.origin.address], &same))
         .unwrap();
     assert_eq!(metrics(&slot.gateway)("tier_waiting{tier=\"low\"}"), 1.0);
-    let one = "[protection]\npolicy = \"limit\"\nleast = 1\nmost = 1\nwait = \"60s\"\n";
+    let one = "[protection]\npolicy = \"limit\"\nleast = 1\nmost = 1\nwait = \"60s\"\n\
+        [[protection.tier]]\nname = \"all\"\nshare = \"100%\"\n";
     slot.gateway
         .reload(config(&[slot.origin.address], one))
         .unwrap();
     wait_until("it is rejected", || slot.replies.lock().unwrap().len() == 1);
     assert_eq!(metrics(&slot.gateway)("in_service "), 1.0);
-    slot.send("next", "");
+    slot.send_waiting("next", "", "all");
     // Without a limit all are admitted.
     slot.gateway
         .reload(config(&[slot.origin.address], ""))
