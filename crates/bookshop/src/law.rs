@@ -24,7 +24,7 @@ use std::fmt;
 use std::num::NonZeroU64;
 use std::str::FromStr;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::Relaxed};
 
 use posthaste_serve::Hooks;
 use posthaste_units::{Seed, Span, Stream};
@@ -90,6 +90,10 @@ struct LawServerState {
 pub(crate) struct Idle {
     sleeps: AtomicU64,
     woke: AtomicU64,
+    /// A request was served since the last wait.
+    has_served: AtomicBool,
+    /// The end of the last wait before which none was.
+    idled: AtomicU64,
 }
 
 impl ServiceLaw {
@@ -168,6 +172,9 @@ impl Idle {
                 if sleeps() != after.sleeps.load(Relaxed) {
                     after.woke.store(now(), Relaxed);
                 }
+                if !after.has_served.swap(false, Relaxed) {
+                    after.idled.store(now(), Relaxed);
+                }
             })),
             in_order: true,
         }
@@ -194,6 +201,12 @@ impl LawServer {
         }
     }
 
+    /// The earliest arrival of a request on a connection that was open before: a wait that follows another without a
+    /// service reports what has arrived since that one. A thread that got no processor has no wake-up then.
+    pub(crate) fn earliest(&self) -> u64 {
+        self.idle.idled.load(Relaxed)
+    }
+
     /// Blocks the thread until the departure of the current request. `left` is the departure of the connection's last
     /// reply and is updated. Returns the busy share, 0 to 1.
     pub(crate) fn serve(&self, left: &Cell<u64>) -> f64 {
@@ -208,6 +221,7 @@ impl LawServer {
         state.busy += (service as f64 / passed - state.busy) * weight;
         debug_assert!((0.0..=1.0).contains(&state.busy), "a busy share beyond 1");
         sleep_until(state.departure, self.spin);
+        self.idle.has_served.store(true, Relaxed);
         left.set(now());
         state.busy
     }

@@ -102,7 +102,7 @@ impl ShopService {
                 // socket. They wait in its queue, so that none arrives after a reply of another.
                 let _turn = self.turn.lock().await;
                 tokio::task::yield_now().await;
-                law.serve(&Cell::new(0))
+                law.serve(&Cell::new(law.earliest()))
             }
             _ => law.serve(&peer.note),
         };
