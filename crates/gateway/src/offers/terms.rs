@@ -12,17 +12,16 @@ use crate::error::Rejection;
 use crate::request::preferences::Preferences;
 
 /// The selected offer, by its name at the broker. In replies, the offer that served the request.
-pub(super) const SELECTED: HeaderName = HeaderName::from_static(SELECTED_OFFER);
-const SELECTED_OFFER: &str = "selected-offer";
-/// The maximum price: `0.40 EUR`.
-const MAX_PRICE: &str = "max-price";
-/// The maximum response time: `200ms`, `200ms;p=50`.
-const MAX_LATENCY: &str = "max-latency";
-/// The minimum share of requests that are answered well: `99.9%`.
-const MIN_RELIABILITY: &str = "min-reliability";
+pub(super) const SELECTED: HeaderName = HeaderName::from_static("selected-offer");
 
-/// Fields with terms.
-const TERMS: [&str; 4] = [MAX_PRICE, MAX_LATENCY, MIN_RELIABILITY, SELECTED_OFFER];
+/// Fields with terms: the maximum price, `0.40 EUR`; the maximum response time, `200ms` or `200ms;p=50`; the minimum
+/// share of requests that are answered well, `99.9%`; and the selected offer.
+static TERMS: [HeaderName; 4] = [
+    HeaderName::from_static("max-price"),
+    HeaderName::from_static("max-latency"),
+    HeaderName::from_static("min-reliability"),
+    SELECTED,
+];
 
 /// Reads the terms. A field takes precedence over the SOAP header.
 ///
@@ -34,13 +33,13 @@ pub(super) fn read(
     currency: Currency,
 ) -> Result<RequestTerms, Rejection> {
     let [price, latency, reliability, selected] = find(headers);
-    let max_price = price.read::<Money>(MAX_PRICE, "0.40 EUR")?;
+    let max_price = price.read::<Money>("0.40 EUR")?;
     if max_price.is_some_and(|most| most.currency() != currency) {
         let reason = format!("Max-Price is not in {currency}, the currency of the offers");
         return Err(Rejection::new(StatusCode::BAD_REQUEST, reason));
     }
-    let max_latency = latency.read::<LatencyBound>(MAX_LATENCY, "200ms or 200ms;p=50")?;
-    let min_reliability = reliability.read::<Ratio>(MIN_RELIABILITY, "99.9%")?;
+    let max_latency = latency.read::<LatencyBound>("200ms or 200ms;p=50")?;
+    let min_reliability = reliability.read::<Ratio>("99.9%")?;
     if preferences.has_unread_metric {
         let reason =
             "WSQoSSoapHeader: processingTime is in milliseconds, and reliability from 0 to 1";
@@ -63,37 +62,40 @@ pub(super) fn read(
 /// Removes the terms, so that the upstream does not see them.
 pub(crate) fn strip(headers: &mut HeaderMap) {
     let present = find(headers).map(|field| field.first.is_some());
-    for (name, is_present) in TERMS.into_iter().zip(present) {
+    for (name, is_present) in TERMS.iter().zip(present) {
         if is_present {
             headers.remove(name);
         }
     }
 }
 
-/// Lines of a field.
-#[derive(Clone, Copy, Default)]
-struct FieldLines<'h> {
+/// A field and its lines in a request.
+#[derive(Clone, Copy)]
+struct TermField<'h> {
+    name: &'static HeaderName,
     first: Option<&'h HeaderValue>,
     has_more: bool,
 }
 
 /// Finds the fields with terms, in the order of [`TERMS`]. One pass costs less than a look-up for each.
-fn find(headers: &HeaderMap) -> [FieldLines<'_>; TERMS.len()] {
-    let mut found = [FieldLines::default(); TERMS.len()];
+fn find(headers: &HeaderMap) -> [TermField<'_>; TERMS.len()] {
+    let mut found = TERMS.each_ref().map(|name| TermField {
+        name,
+        first: None,
+        has_more: false,
+    });
     for (name, value) in headers {
-        let name = name.as_str();
-        if let Some(place) = TERMS.iter().position(|term| *term == name) {
-            let lines = &mut found[place];
-            lines.has_more = lines.first.is_some();
-            lines.first.get_or_insert(value);
+        if let Some(field) = found.iter_mut().find(|field| field.name == name) {
+            field.has_more = field.first.is_some();
+            field.first.get_or_insert(value);
         }
     }
     found
 }
 
-impl FieldLines<'_> {
+impl TermField<'_> {
     /// Reads a field of one line.
-    fn read<T: FromStr>(self, name: &str, example: &str) -> Result<Option<T>, Rejection> {
+    fn read<T: FromStr>(self, example: &str) -> Result<Option<T>, Rejection> {
         let Some(line) = self.first else {
             return Ok(None);
         };
@@ -101,6 +103,7 @@ impl FieldLines<'_> {
         match value {
             Some(value) if !self.has_more => Ok(Some(value)),
             _ => {
+                let name = self.name;
                 let reason =
                     format!("{name} cannot be read: send one line, such as {name}: {example}");
                 Err(Rejection::new(StatusCode::BAD_REQUEST, reason))
