@@ -283,7 +283,8 @@ fn has_placeholders(spec: &RequestSpec, path: &str) -> bool {
     parts.any(has_placeholders_in)
 }
 
-fn has_placeholders_in(text: &str) -> bool {
+/// True if a text has a placeholder.
+pub(crate) fn has_placeholders_in(text: &str) -> bool {
     text.contains("{{") || text.contains("{%")
 }
 

@@ -37,6 +37,7 @@ const RARE_POWER: f64 = 0.4;
 const RARE_VARIATION: (f64, f64) = (0.3, 1.5);
 /// Dispersions grow no faster than this power of the rate.
 const STEEPEST_DISPERSION: f64 = 15.0;
+
 /// True if more requests failed than the objective tolerates, while the others were in time.
 fn sheds(objective: &Objective, evidence: &Evidence) -> bool {
     let in_time = (evidence.failed - evidence.censored) as f64 / evidence.requests.max(1) as f64;

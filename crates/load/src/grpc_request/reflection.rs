@@ -19,6 +19,7 @@ use posthaste_http_streams::http2::{Client, EventSink, StreamEnd, StreamId, Stre
 use rustls::{ClientConnection, StreamOwned};
 
 use super::{GrpcCallError, ReflectedServer};
+use crate::request::has_placeholders_in;
 use crate::target::RequestTarget;
 use crate::tls;
 
@@ -140,7 +141,8 @@ impl Call {
         ];
         // A field with a placeholder has no value before the run.
         let own = server.headers.iter().filter(|(name, value)| {
-            !value.contains("{{") && !["host", "user-agent"].contains(&&*name.to_ascii_lowercase())
+            !has_placeholders_in(value)
+                && !["host", "user-agent"].contains(&&*name.to_ascii_lowercase())
         });
         fields.extend(own.map(|(name, value)| (name.to_ascii_lowercase(), value.as_str())));
         let fields: Vec<RequestField<'_>> = fields
