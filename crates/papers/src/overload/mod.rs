@@ -7,6 +7,7 @@
 mod closed;
 mod curves;
 mod early_rejection;
+mod facts;
 pub(crate) mod fig_05;
 pub(crate) mod fig_06;
 pub(crate) mod fig_07;

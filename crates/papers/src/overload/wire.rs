@@ -8,11 +8,12 @@ use std::io::{self, Read, Write};
 use std::net::{SocketAddr, TcpListener, TcpStream};
 use std::time::Duration;
 
-use posthaste_bookshop::{Book, Catalogue};
+use posthaste_bookshop::Catalogue;
 use posthaste_load::{Arrivals, Pace, Plan, RateStep};
 use posthaste_study::{Conditions, Failure, Needs, RecordTable, Records, Study};
 use posthaste_units::{Rate, Seed, Span};
 
+use super::facts;
 use super::testbed::{RequestForm, ShopSettings, ShopTestbed};
 
 pub(super) static STUDY: Study = Study {
@@ -77,30 +78,10 @@ fn study(conditions: &Conditions<'_>) -> Result<Records, Failure> {
 /// Bytes of the ISBN in the request and of all values in the reply.
 pub(super) fn content_bytes(seed: Seed) -> f64 {
     let catalogue = Catalogue::new(1, seed);
-    let Book {
-        isbn,
-        title,
-        author,
-        publisher,
-        subject,
-        published,
-        pages,
-        price,
-        stock,
-        description,
-    } = &catalogue.books()[0];
-    let words = [
-        isbn,
-        isbn,
-        title,
-        author,
-        publisher,
-        published,
-        price,
-        description,
-    ];
-    let bytes: usize = words.iter().map(|word| word.len()).sum();
-    (bytes + subject.len() + pages.to_string().len() + stock.to_string().len()) as f64
+    let book = &catalogue.books()[0];
+    let values = facts::values(book);
+    let bytes: usize = values.iter().map(|(_, value)| value.len()).sum();
+    (book.isbn.len() + bytes) as f64
 }
 
 /// Runs one exchange through the tap. Returns its bytes, and the generator's counts of bytes sent and received.

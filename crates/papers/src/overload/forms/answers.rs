@@ -18,6 +18,7 @@ use tokio::time::timeout;
 
 use super::service_form::{ServiceForm, method};
 use super::traffic::FormsTestbed;
+use crate::overload::facts::values;
 
 /// Time limit of an exchange on loopback.
 const PATIENCE: Duration = Duration::from_secs(10);
@@ -27,9 +28,6 @@ const LIMITS: ClientLimits = ClientLimits {
     total: PATIENCE,
     body: 1 << 20,
 };
-
-/// Number of facts about a book.
-pub(super) const FACTS: usize = 10;
 
 /// A complete reply.
 struct FormReply {
@@ -181,40 +179,13 @@ fn in_page((name, value): (&str, String)) -> String {
     }
 }
 
-/// The facts of a book: name and value.
-fn values(book: &Book) -> [(&'static str, String); FACTS] {
-    let Book {
-        isbn,
-        title,
-        author,
-        publisher,
-        subject,
-        published,
-        pages,
-        price,
-        stock,
-        description,
-    } = book;
-    [
-        ("isbn", isbn.clone()),
-        ("title", title.clone()),
-        ("author", author.clone()),
-        ("publisher", publisher.clone()),
-        ("subject", (*subject).to_owned()),
-        ("published", published.clone()),
-        ("pages", pages.to_string()),
-        ("price", price.clone()),
-        ("stock", stock.to_string()),
-        ("description", description.clone()),
-    ]
-}
-
 #[cfg(test)]
 mod tests {
     use posthaste_bookshop::Catalogue;
     use posthaste_units::Seed;
 
     use super::*;
+    use crate::overload::facts::FACTS;
 
     #[test]
     fn every_form_states_every_fact_of_its_book_and_few_of_another() {

@@ -4,10 +4,10 @@ use posthaste_draw::{Axis, Bar, Bars, Group, Role, Unit};
 use posthaste_study::{Check, Figure, MEDIANS, NOISE, Plot, RecordRow, Records, least, most};
 use posthaste_units::Span;
 
-use super::answers::FACTS;
 use super::service_form::ServiceForm;
 use super::study::{self, BELOW};
 use super::traffic::{CONNECTIONS, Traffic};
+use crate::overload::facts::FACTS;
 use crate::overload::testbed::SLOWDOWN;
 use crate::overload::{PAPER, paper};
 use crate::testbed::curves::reservations;
@@ -368,13 +368,13 @@ fn page_before_soap(records: &Records) -> Check {
         )
     };
     let (soap, page) = (of(ServiceForm::Soap), of(ServiceForm::Page));
-    let theirs = paper::PAGE_CAPACITY / paper::SERVICE_CAPACITY - 1.0;
     Check::goal(
         page > 1.1 * soap,
         format!(
-            "The page's capacity is higher than SOAP's by more than 10 %: {:+.0} %, {page:.0} against {soap:.0}/s (paper: {:+.0} %).",
+            "The page's capacity is higher than SOAP's by more than 10 %: {:+.0} %, {page:.0} against {soap:.0}/s (paper: {:.0} against {:.0}/s).",
             100.0 * (page / soap - 1.0),
-            100.0 * theirs
+            paper::PAGE_CAPACITY,
+            paper::SERVICE_CAPACITY
         ),
     )
     .because(NOISE)
