@@ -39,6 +39,14 @@ fn insertion(name: u8, value: u8) -> [u8; 5] {
     [0x40, 1, name, 1, value]
 }
 
+/// A connection whose table has the entry `a: 1`.
+fn with_entry() -> Exchange {
+    let mut exchange = Exchange::new();
+    let block = [&[0x88][..], &insertion(b'a', b'1')].concat();
+    reply(&mut exchange, 0, &block);
+    exchange
+}
+
 fn fields(pairs: &[(&str, &str)]) -> Fields {
     let owned = pairs
         .iter()
@@ -87,13 +95,8 @@ fn a_malformed_block_is_malformed_each_time() {
 
 #[test]
 fn an_insertion_changes_the_fields_of_an_equal_block() {
-    let mut exchange = Exchange::new();
+    let mut exchange = with_entry();
     let index = [0x88, 0x80 | NEWEST];
-    reply(
-        &mut exchange,
-        0,
-        &[&[0x88][..], &insertion(b'a', b'1')].concat(),
-    );
     for token in 1..5 {
         assert_eq!(reply(&mut exchange, token, &index), fields(&[("a", "1")]));
     }
@@ -111,13 +114,8 @@ fn an_insertion_changes_the_fields_of_an_equal_block() {
 
 #[test]
 fn an_eviction_invalidates_an_equal_block() {
-    let mut exchange = Exchange::new();
+    let mut exchange = with_entry();
     let index = [0x88, 0x80 | NEWEST];
-    reply(
-        &mut exchange,
-        0,
-        &[&[0x88][..], &insertion(b'a', b'1')].concat(),
-    );
     for token in 1..5 {
         reply(&mut exchange, token, &index);
     }
@@ -140,10 +138,10 @@ fn an_eviction_invalidates_an_equal_block() {
 #[test]
 fn long_blocks_repeat() {
     let mut exchange = Exchange::new();
-    // A short block with long fields, then a long block.
+    // A short block whose fields are long, and a long block.
     let long = "v".repeat(3_000);
-    let insertion = block(&[(":status", "200"), ("a", "b")]);
-    assert_eq!(reply(&mut exchange, 0, &insertion).len(), 1);
+    let short = block(&[(":status", "200"), ("a", "b")]);
+    assert_eq!(reply(&mut exchange, 0, &short).len(), 1);
     let entry = [
         &[0x88, 0x40, 1, b'n', 0x7f, 0xb9, 0x16][..],
         long.as_bytes(),
