@@ -159,6 +159,15 @@ pub(crate) fn median(values: &[f64]) -> f64 {
     }
 }
 
+/// The value that this share of all values does not exceed. NaN for no values.
+pub(crate) fn quantile(values: &[f64], share: f64) -> f64 {
+    let mut sorted = values.to_vec();
+    sorted.sort_by(f64::total_cmp);
+    let rank = (share * sorted.len() as f64).ceil() as usize;
+    let place = rank.saturating_sub(1);
+    sorted.get(place).copied().unwrap_or(f64::NAN)
+}
+
 /// The median ratio of pairs measured in turns.
 pub(crate) fn pair_ratio(ours: &[f64], theirs: &[f64]) -> f64 {
     let pairs = ours.iter().zip(theirs);
@@ -182,13 +191,20 @@ pub(crate) fn in_turns<const N: usize>(
 
 #[cfg(test)]
 mod tests {
-    use super::{in_turns, median};
+    use super::{in_turns, median, quantile};
 
     #[test]
     fn the_median_is_the_middle() {
         assert!((median(&[3.0, 1.0, 2.0]) - 2.0).abs() < 1e-12);
         assert!((median(&[4.0, 1.0, 2.0, 3.0]) - 2.5).abs() < 1e-12);
         assert!(median(&[]).is_nan());
+    }
+
+    #[test]
+    fn quantiles_are_values() {
+        let at = |share| quantile(&[4.0, 2.0, 1.0, 3.0], share);
+        assert_eq!([at(0.0), at(0.5), at(0.51), at(1.0)], [1.0, 2.0, 3.0, 4.0]);
+        assert!(quantile(&[], 0.5).is_nan());
     }
 
     #[test]

@@ -8,7 +8,7 @@ use std::path::PathBuf;
 use std::process::Command;
 
 use crate::bench::pinned::{real_time, server};
-use crate::bench::{Bench, Figure, Measure, median};
+use crate::bench::{Bench, Figure, Measure, median, quantile};
 use crate::error::{Outcome, TaskError, check};
 use crate::load::LoadReport;
 use crate::site::{Server, free_address};
@@ -100,17 +100,6 @@ fn run(bench: &Bench, server: &LoggingServer) -> Outcome<[(f64, f64); 4]> {
     values.map_err(|_| TaskError::Failed("four percentiles are compared".into()))
 }
 
-/// A value that a share of the values do not exceed.
-fn quantile(values: &[f64], share: f64) -> f64 {
-    let mut sorted = values.to_vec();
-    sorted.sort_by(f64::total_cmp);
-    let rank = (share * sorted.len() as f64).ceil() as usize;
-    sorted
-        .get(rank.saturating_sub(1))
-        .copied()
-        .unwrap_or(f64::NAN)
-}
-
 impl LoggingServer {
     /// The times of the last replies in the log: those to the requests that the report counts.
     fn times(&self, report: &LoadReport) -> Outcome<LoggedTimes> {
@@ -165,19 +154,4 @@ fn start(bench: &Bench) -> Outcome<LoggingServer> {
     let mut command = Command::new(words[0]);
     let server = site.serve("events", command.args(&words[1..]), address)?;
     Ok(LoggingServer { server, log })
-}
-
-#[cfg(test)]
-mod tests {
-    use super::quantile;
-
-    #[test]
-    fn a_quantile_is_the_value_of_its_rank() {
-        let values: Vec<f64> = (1..=200).rev().map(f64::from).collect();
-        assert_eq!(
-            (quantile(&values, 0.5), quantile(&values, 0.99)),
-            (100.0, 198.0)
-        );
-        assert!(quantile(&[], 0.5).is_nan());
-    }
 }

@@ -7,7 +7,7 @@ use std::time::{Duration, Instant};
 
 use crate::bench::pinned::{generator, server};
 use crate::bench::result::Bounds;
-use crate::bench::{Bench, Figure, Measure, in_turns, median};
+use crate::bench::{Bench, Figure, Measure, in_turns, median, pair_ratio};
 use crate::error::{Outcome, check};
 use crate::peers::broker::broker;
 use crate::peers::generators::first_isbn;
@@ -48,7 +48,7 @@ pub(crate) fn offers(bench: &Bench) -> Outcome<Vec<Figure>> {
     let quarter = added.len() / 4;
     let (low, high) = (added[quarter], added[added.len() - 1 - quarter]);
     let what = format!("CPU per request, routed by {OFFERS} offers");
-    let ratio = median(&with) / median(&without);
+    let ratio = pair_ratio(&with, &without);
     Ok(vec![
         Figure::new(&what, Measure::median(&with, "µs")).paired(
             "without offers",

@@ -43,25 +43,3 @@ fn load() -> f64 {
     let load = text.split(' ').next().and_then(|word| word.parse().ok());
     load.unwrap_or(f64::NAN)
 }
-
-/// The value that this share of all values does not exceed. NaN for no values.
-fn quantile(sorted: &[f64], share: f64) -> f64 {
-    let rank = (share * sorted.len() as f64).ceil() as usize;
-    sorted
-        .get(rank.saturating_sub(1))
-        .copied()
-        .unwrap_or(f64::NAN)
-}
-
-#[cfg(test)]
-mod tests {
-    use super::quantile;
-
-    #[test]
-    fn quantiles_are_values() {
-        let values = [1.0, 2.0, 3.0, 4.0];
-        let at = |share| quantile(&values, share);
-        assert_eq!([at(0.0), at(0.5), at(0.51), at(1.0)], [1.0, 2.0, 3.0, 4.0]);
-        assert!(quantile(&[], 0.5).is_nan());
-    }
-}

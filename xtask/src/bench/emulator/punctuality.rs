@@ -1,7 +1,8 @@
 //! Precision of packet arrivals: on one link, and on hundreds in parallel.
 
 use super::worker::{Ran, Worker};
-use super::{NOBODY, load, quantile, surroundings};
+use super::{NOBODY, load, surroundings};
+use crate::bench::quantile;
 use crate::bench::witness::Pauses;
 use crate::bench::{Bench, Figure, Measure};
 use crate::error::Outcome;
@@ -89,8 +90,6 @@ fn judged(
             quiet.push(error);
         }
     }
-    quiet.sort_by(f64::total_cmp);
-    all.sort_by(f64::total_cmp);
     let places = [("p50", 0.5), ("p99", 0.99), ("p99.9", 0.999), ("max", 1.0)];
     let figures = |which: &str, errors: &[f64]| {
         let figure = |(name, share)| {
