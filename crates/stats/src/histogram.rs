@@ -103,6 +103,12 @@ impl Histogram {
         debug_assert_eq!(self.count(), values, "a merge loses or makes up values");
     }
 
+    /// Removes all values and keeps the memory.
+    pub fn clear(&mut self) {
+        self.bins.reset();
+        (self.sum, self.min, self.max) = (0, u64::MAX, 0);
+    }
+
     /// Number of recorded values.
     pub fn count(&self) -> u64 {
         self.bins.len()

@@ -26,6 +26,8 @@ pub struct Recorder {
     /// A batch is 2^shift ns wide.
     shift: u32,
     batches: Vec<Bucket>,
+    /// Empty batches for later use.
+    spare: Vec<Bucket>,
 }
 
 /// An interval of time and the values in it, for plots over time.
@@ -61,7 +63,16 @@ impl Recorder {
             all: CensoredHistogram::new(),
             shift: FIRST_SHIFT,
             batches: Vec::new(),
+            spare: Vec::new(),
         }
+    }
+
+    /// Removes all values and keeps the memory.
+    pub fn clear(&mut self) {
+        self.all.clear();
+        self.shift = FIRST_SHIFT;
+        self.batches.iter_mut().for_each(Bucket::clear);
+        self.spare.append(&mut self.batches);
     }
 
     /// Counts `value` at the moment `at` since the run's start.
@@ -87,9 +98,7 @@ impl Recorder {
         let apart = other.shift.abs_diff(self.shift);
         for (index, bucket) in other.batches.iter().enumerate() {
             let target = index >> apart;
-            if target >= self.batches.len() {
-                self.batches.resize_with(target + 1, Bucket::new);
-            }
+            self.extend(target + 1);
             self.batches[target].merge(bucket);
         }
         self.all.merge(&other.all);
@@ -149,9 +158,14 @@ impl Recorder {
         while at.as_nanos() >> self.shift >= BATCHES as u64 {
             self.widen();
         }
-        let index = (at.as_nanos() >> self.shift) as usize;
-        if index >= self.batches.len() {
-            self.batches.resize_with(index + 1, Bucket::new);
+        self.extend((at.as_nanos() >> self.shift) as usize + 1);
+    }
+
+    /// Appends empty batches up to this number.
+    fn extend(&mut self, number: usize) {
+        while self.batches.len() < number {
+            let empty = self.spare.pop().unwrap_or_else(Bucket::new);
+            self.batches.push(empty);
         }
     }
 
@@ -222,6 +236,12 @@ impl Bucket {
             sum_of_squares: 0,
             bins,
         }
+    }
+
+    fn clear(&mut self) {
+        (self.count, self.censored) = (0, 0);
+        (self.sum, self.sum_of_squares) = (0, 0);
+        self.bins.reset();
     }
 
     fn record(&mut self, value: Span) {
