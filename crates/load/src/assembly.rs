@@ -1,93 +1,83 @@
 //! The results of a run, assembled from the tallies of its event loops.
 
-use std::sync::atomic::Ordering;
-
 use jiff::Timestamp;
 use posthaste_units::{Instant, Rate, Span};
 
-use crate::event_loop::Shared;
 use crate::outcome::Outcome;
 use crate::pace::RateStep;
 use crate::plan::{Pace, Plan};
 use crate::request::RequestSpec;
 use crate::results::{Portion, Run};
-use crate::tally::{LoopTally, PartResults};
+use crate::tally::{LoadTally, PartResults};
 
-/// Joins the tallies, checks that each intended request has one outcome and one response time, and returns the results.
-/// `dns` are the durations of the name look-ups.
-pub(crate) fn assemble(
-    shared: &Shared<'_>,
-    started: Timestamp,
-    dns: &[Span],
-    tallies: &[LoopTally],
-) -> Run {
-    let plan = shared.plan;
-    assert_eq!(tallies.len(), plan.threads, "a loop has no tally");
-    let mut tally = LoopTally::new(plan.step_ends(), plan.requests.len());
-    for other in tallies {
-        tally.merge(other);
-    }
-    dns.iter().for_each(|time| tally.phases.dns.record(*time));
-    let sum = tally.outcomes.total();
-    assert_eq!(
-        tally.intended, sum,
-        "intended requests and outcomes differ: a bug"
-    );
-    tally.attempts.check(tally.intended);
-    let mut response = tally.rest;
-    response.merge(&tally.ok);
-    assert_eq!(
-        response.distribution().count(),
-        sum,
-        "response times and outcomes differ: a bug"
-    );
-    assert!(
-        plan.events.is_none() || tally.events.first.distribution().count() == sum,
-        "times of first events and outcomes differ: a bug"
-    );
-    let ended = [Outcome::Ok, Outcome::GrpcError].map(|one| tally.attempts.outcomes[one]);
-    assert!(
-        !plan.has_calls() || tally.grpc.total() == ended.iter().sum::<u64>(),
-        "statuses of calls and outcomes differ: a bug"
-    );
-    let stopped = shared.stop.load(Ordering::Relaxed);
-    let (start, end) = shared.window;
-    let duration = match stopped || end == Instant::FAR_FUTURE {
-        true => tally.over.min(end).saturating_since(start),
-        false => end.since(start),
-    };
-    let over = if stopped { tally.over } else { end };
-    Run {
-        intended: tally.intended,
-        outcomes: tally.outcomes,
-        attempts: tally.attempts,
-        warm_up: tally.warm_up,
-        duration,
-        unbegun: tally.unbegun,
-        overdue: tally.overdue,
-        started,
-        sent: tally.sent,
-        completed: tally.completed,
-        served: tally.served,
-        response,
-        ok: tally.ok,
-        service: tally.service,
-        lateness: tally.lateness,
-        phases: tally.phases,
-        steps: step_portions(plan, tally.steps, start, over),
-        requests: request_portions(plan, tally.requests, duration),
-        statuses: tally.statuses,
-        grpc: tally.grpc,
-        reasons: tally.reasons,
-        decoded: tally.decoded,
-        events: tally.events,
-        quotes: tally.quotes,
-        connections: tally.connections,
-        http2: tally.http2,
-        bytes_sent: tally.bytes_sent,
-        bytes_received: tally.bytes_received,
-        bytes_in_time: tally.bytes_in_time,
-        stopped,
+impl Run {
+    /// The results of `plan` from the sum of its seconds, of all shares. Checks that each intended request has one
+    /// outcome and one response time.
+    pub fn new(plan: &Plan, started: Timestamp, tally: LoadTally, stopped: bool) -> Self {
+        let sum = tally.outcomes.total();
+        assert_eq!(
+            tally.intended, sum,
+            "intended requests and outcomes differ: a bug"
+        );
+        tally.attempts.check(tally.intended);
+        let mut response = tally.rest;
+        response.merge(&tally.ok);
+        assert_eq!(
+            response.distribution().count(),
+            sum,
+            "response times and outcomes differ: a bug"
+        );
+        assert!(
+            plan.events.is_none() || tally.events.first.distribution().count() == sum,
+            "times of first events and outcomes differ: a bug"
+        );
+        let ended = [Outcome::Ok, Outcome::GrpcError].map(|one| tally.attempts.outcomes[one]);
+        assert!(
+            !plan.has_calls() || tally.grpc.total() == ended.iter().sum::<u64>(),
+            "statuses of calls and outcomes differ: a bug"
+        );
+        let (start, end) = plan.window();
+        let duration = match stopped || end == Instant::FAR_FUTURE {
+            true => tally.over.min(end).saturating_since(start),
+            false => end.since(start),
+        };
+        let over = if stopped { tally.over } else { end };
+        Self {
+            intended: tally.intended,
+            outcomes: tally.outcomes,
+            attempts: tally.attempts,
+            warm_up: tally.warm_up,
+            duration,
+            unbegun: tally.unbegun,
+            overdue: tally.overdue,
+            started,
+            sent: tally.sent,
+            completed: tally.completed,
+            served: tally.served,
+            response,
+            ok: tally.ok,
+            service: tally.service,
+            lateness: tally.lateness,
+            phases: tally.phases,
+            steps: step_portions(plan, tally.steps, start, over),
+            requests: request_portions(plan, tally.requests, duration),
+            statuses: tally.statuses,
+            grpc: tally.grpc,
+            reasons: tally
+                .reasons
+                .into_iter()
+                .map(|(outcome, explanation)| (outcome, explanation.text))
+                .collect(),
+            decoded: tally.decoded,
+            events: tally.events,
+            quotes: tally.quotes,
+            connections: tally.connections,
+            http2: tally.http2,
+            bytes_sent: tally.bytes_sent,
+            bytes_received: tally.bytes_received,
+            bytes_in_time: tally.bytes_in_time,
+            stopped,
+        }
     }
 }
 

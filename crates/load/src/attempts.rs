@@ -7,7 +7,7 @@ use posthaste_stats::Histogram;
 use crate::outcome::Outcomes;
 
 /// The attempts of the requests that became due in the measured time.
-#[derive(Clone, Default)]
+#[derive(Clone, Default, PartialEq)]
 pub struct Attempts {
     /// Attempts by outcome. The last attempt of a request has the outcome of the request, unless the run was stopped
     /// while the request waited for its next attempt.
@@ -41,7 +41,15 @@ impl Attempts {
         self.requests[place] += 1;
     }
 
-    /// Adds the attempts of another loop.
+    /// Removes all counts and keeps the memory.
+    pub(crate) fn clear(&mut self) {
+        self.outcomes = Outcomes::default();
+        self.requests.clear();
+        self.sent = 0;
+        self.retry_lateness.clear();
+    }
+
+    /// Adds the attempts of another loop or second.
     pub(crate) fn merge(&mut self, other: &Self) {
         self.outcomes += other.outcomes;
         let length = self.requests.len().max(other.requests.len());
@@ -75,12 +83,13 @@ mod tests {
     use proptest::prelude::*;
 
     use crate::outcome::Outcome;
+    use crate::phases::Moments;
     use crate::retry::{Backoff, RetryPolicy};
-    use crate::tally::{Ending, LoopTally, Moments};
+    use crate::tally::{Ending, LoadTally};
 
     /// Ends the attempts of a request in virtual time, each 1 ms after it was sent, until its policy ends it.
     fn carry_out(
-        tally: &mut LoopTally,
+        tally: &mut LoadTally,
         policy: &RetryPolicy,
         number: u64,
         ends: &[(Outcome, u16)],
@@ -135,8 +144,8 @@ mod tests {
                 base: Span::from_millis(ms),
             });
             let policy = RetryPolicy { limit, backoff };
-            let mut tallies: Vec<LoopTally> =
-                (0..loops).map(|_| LoopTally::new(vec![Instant::FAR_FUTURE], 1)).collect();
+            let mut tallies: Vec<LoadTally> =
+                (0..loops).map(|_| LoadTally::new(vec![Instant::FAR_FUTURE], 1)).collect();
             let ends: Vec<(u64, Outcome, Span)> = (0..)
                 .zip(&requests)
                 .map(|(number, ends)| {
@@ -144,7 +153,7 @@ mod tests {
                     carry_out(tally, &policy, number, ends)
                 })
                 .collect();
-            let mut all = LoopTally::new(vec![Instant::FAR_FUTURE], 1);
+            let mut all = LoadTally::new(vec![Instant::FAR_FUTURE], 1);
             tallies.iter().for_each(|tally| all.merge(tally));
             all.attempts.check(all.intended);
             prop_assert_eq!(all.intended, requests.len() as u64);

@@ -16,11 +16,8 @@ pub(crate) struct RunClock {
 }
 
 impl RunClock {
-    /// A clock whose origin lies `lead` in the future, so that threads can get ready.
-    pub(crate) fn starting_in(lead: Span) -> Self {
-        Self {
-            origin: std::time::Instant::now() + std::time::Duration::from(lead),
-        }
+    pub(crate) const fn new(origin: std::time::Instant) -> Self {
+        Self { origin }
     }
 
     /// Returns the current time. Before the origin it returns the origin.

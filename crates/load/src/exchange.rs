@@ -8,9 +8,9 @@ use posthaste_http_streams::http2::StreamId;
 use posthaste_units::Instant;
 
 use crate::events::{EventPlan, EventSummary, EventTally};
+use crate::phases::Moments;
 use crate::reply::{Budget, HttpReply};
 use crate::source::Due;
-use crate::tally::Moments;
 
 /// One sending of a request.
 #[derive(Clone, Copy, Debug)]
@@ -38,6 +38,13 @@ pub(crate) struct HttpExchange {
     pub(crate) events: EventSummary,
     /// True if it was sent again, because the server rejected it without processing it.
     pub(crate) is_resent: bool,
+}
+
+impl HttpExchange {
+    /// Numbers of the request and of its attempt.
+    pub(crate) fn numbers(&self) -> (u64, u32) {
+        (self.due.number, self.attempt.number)
+    }
 }
 
 /// An exchange in progress.

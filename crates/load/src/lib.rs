@@ -1,8 +1,9 @@
 //! The load generator: arrivals that never wait for the server, and accounting that adds up.
 //!
 //! A [`Plan`] defines the requests and their times. [`run`] prepares it (`preparation`), carries it out on event loops,
-//! one per thread, and assembles a [`Run`] (`assembly`). The loops speak HTTP/1.1 or HTTP/2 over non-blocking sockets. Reports
-//! are made from the `Run` afterwards.
+//! one per thread, and assembles a [`Run`] (`assembly`). The loops speak HTTP/1.1 or HTTP/2 over non-blocking sockets.
+//! Reports are made from the `Run` afterwards. Several processes can carry out a [`Share`] of the loops each
+//! ([`PreparedShare`]); the sum of their tallies is the tally of the whole plan.
 //!
 //! # Arrivals
 //!
@@ -42,6 +43,9 @@
 //!   good replies and the rest separately, so that each request costs one entry.
 //! - With retries, a request has several attempts (`attempts`). `retry` decides about the next one and its time. The
 //!   event loop sends it like a request that is due. Response time still counts from the first due time.
+//! - Each loop records into a [`LoadTally`], passes it on once a second, and continues with an empty one. `seconds` joins
+//!   those of all loops. All counts are integers, so the sum does not depend on the division into loops and seconds.
+//! - `lost` accounts for the share of a process that has died: the schedule says how many requests it owed.
 //! - `generator` checks that the plan was carried out.
 //! - With decoding, a reply is kept until it is complete. `decoding` calculates the decoding time of a slower machine
 //!   and waits for none of it, so that one loop can stand for any number of slow clients.
@@ -78,12 +82,14 @@ mod grpc_request;
 pub mod http;
 mod inspect;
 mod live;
+mod lost;
 mod mix;
 mod mix_file;
 mod multiplexed;
 mod observer;
 mod outcome;
 mod pace;
+mod phases;
 mod plan;
 mod preparation;
 mod protocol;
@@ -94,13 +100,17 @@ mod responses;
 mod results;
 mod retry;
 mod run;
+mod seconds;
+mod share;
 mod soap;
 mod socket;
 mod source;
+mod stop;
 mod tally;
 mod target;
 #[cfg(test)]
 mod testing;
+mod tick;
 mod tls;
 
 pub use assertion::{Assertion, AssertionError};
@@ -113,7 +123,7 @@ pub use error::RunError;
 pub use events::{
     EventFormat, EventPart, EventPlan, EventReader, EventTally, EventsReport, LONGEST_END_MARK,
 };
-pub use find::{Capacity, Effort, FindError, LimitedBy, TrialReport, find};
+pub use find::{Capacity, Effort, FindError, LimitedBy, LocalRunner, Runner, TrialReport, find};
 pub use generator::Generator;
 pub use grpc::{GrpcCall, GrpcStatuses};
 pub use grpc_request::{GrpcCallError, ReflectedServer, SchemaSource, grpc_request};
@@ -123,14 +133,18 @@ pub use multiplexed::{QueuedRequests, StreamCounts, StreamReport};
 pub use observer::Observer;
 pub use outcome::{Outcome, Outcomes};
 pub use pace::{Arrivals, RateStep, TraceError, read_trace};
+pub use phases::Phases;
 pub use plan::{Connections, Pace, Plan};
 pub use protocol::{Multiplexing, Protocol, WhenFull, WhenRejected};
 pub use request::{RequestError, RequestSpec};
 pub use responses::Responses;
 pub use results::{Portion, Run};
 pub use retry::{Backoff, BackoffError, RetryPolicy};
-pub use run::run;
+pub use run::{PreparedShare, ShareObserver, run};
+pub use share::Share;
 pub use soap::{WsdlCall, WsdlError, soap_request};
-pub use tally::{PartResults, Phases, Tick};
+pub use stop::{StopOrders, StopTime};
+pub use tally::{LoadTally, PartResults};
 pub use target::{RequestTarget, Resolve, TargetError, TargetOrigin};
+pub use tick::Tick;
 pub use tls::{TlsError, TlsOptions};

@@ -9,7 +9,7 @@ use posthaste_units::Span;
 use crate::observer::Observer;
 use crate::outcome::Outcomes;
 use crate::report::{occurred, thousands};
-use crate::tally::Tick;
+use crate::tick::Tick;
 
 /// Seconds between lines without a terminal.
 const QUIET_EVERY: u64 = 10;

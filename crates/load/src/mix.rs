@@ -1,44 +1,58 @@
 //! The choice of the next request from a mix, by weight and request number.
 
-use posthaste_units::Seed;
-
+use crate::plan::Plan;
 use crate::request::Request;
 
 /// The requests of a run with their shares.
 pub(crate) struct Mix {
     pub(crate) requests: Vec<Request>,
+    draw: MixDraw,
+}
+
+/// The shares of the requests.
+pub(crate) struct MixDraw {
     cumulative: Vec<f64>,
     seed: u64,
 }
 
 impl Mix {
-    pub(crate) fn new(requests: Vec<Request>, seed: Seed) -> Self {
-        let total: f64 = requests.iter().map(|request| request.weight).sum();
+    /// Combines a plan with its prepared requests.
+    pub(crate) fn new(requests: Vec<Request>, plan: &Plan) -> Self {
+        Self {
+            requests,
+            draw: MixDraw::of(plan),
+        }
+    }
+
+    /// Returns the request of this number.
+    pub(crate) fn pick(&self, number: u64) -> usize {
+        self.draw.pick(number)
+    }
+}
+
+impl MixDraw {
+    pub(crate) fn of(plan: &Plan) -> Self {
+        let weights = || plan.requests.iter().map(|spec| spec.weight);
+        let total: f64 = weights().sum();
         assert!(
             total.is_finite() && total > 0.0,
             "the weights of a mix have no sum"
         );
-        let cumulative = requests
-            .iter()
-            .scan(0.0, |sum, request| {
-                *sum += request.weight / total;
+        let cumulative = weights()
+            .scan(0.0, |sum, weight| {
+                *sum += weight / total;
                 Some(*sum)
             })
             .collect();
         Self {
-            requests,
             cumulative,
-            seed: seed.child("mix").0,
+            seed: plan.seed.child("mix").0,
         }
-    }
-
-    pub(crate) fn len(&self) -> usize {
-        self.requests.len()
     }
 
     /// Returns the request of this number. The result does not depend on the number of loops.
     pub(crate) fn pick(&self, number: u64) -> usize {
-        let last = self.requests.len() - 1;
+        let last = self.cumulative.len() - 1;
         if last == 0 {
             return 0;
         }

@@ -31,7 +31,7 @@ pub struct QueuedRequests {
 }
 
 /// Counts of the HTTP/2 connections of a run, warm-up included.
-#[derive(Clone, Copy, Debug, Default)]
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct StreamCounts {
     /// Requests that waited for a stream.
     pub queued: QueuedRequests,

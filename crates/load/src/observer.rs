@@ -3,7 +3,7 @@
 use jiff::Timestamp;
 use posthaste_units::Span;
 
-use crate::tally::Tick;
+use crate::tick::Tick;
 
 /// Receives the progress of a run, second by second.
 pub trait Observer {

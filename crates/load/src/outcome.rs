@@ -58,11 +58,13 @@ pub enum Outcome {
     Declined,
     /// Still unfinished when the run was stopped.
     InFlight,
+    /// Its agent was lost, so it is not known whether it was sent. Only with agents.
+    Lost,
 }
 
 impl Outcome {
     /// Every outcome, in the order in which reports list them.
-    pub const ALL: [Self; 20] = [
+    pub const ALL: [Self; 21] = [
         Self::Ok,
         Self::SoapFault,
         Self::StatusError,
@@ -83,6 +85,7 @@ impl Outcome {
         Self::ClientFailed,
         Self::Declined,
         Self::InFlight,
+        Self::Lost,
     ];
 
     /// The name in JSON, CSV and assertions.
@@ -108,6 +111,7 @@ impl Outcome {
             Self::ClientFailed => "client-failed",
             Self::Declined => "declined",
             Self::InFlight => "in-flight",
+            Self::Lost => "lost",
         }
     }
 
@@ -141,6 +145,7 @@ impl Outcome {
             Self::ClientFailed => "not sent: no descriptor, port or memory here",
             Self::Declined => "not sent: no offer at the price the client pays",
             Self::InFlight => "unfinished when the run was stopped",
+            Self::Lost => "its agent was lost: whether it was sent is not known",
         }
     }
 
@@ -170,7 +175,7 @@ impl Outcome {
     pub const fn was_attempted(self) -> bool {
         !matches!(
             self,
-            Self::Dropped | Self::NoStream | Self::ClientFailed | Self::Declined
+            Self::Dropped | Self::NoStream | Self::ClientFailed | Self::Declined | Self::Lost
         )
     }
 }

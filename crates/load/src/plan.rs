@@ -5,7 +5,7 @@ use posthaste_units::{Instant, Rate, Seed, Span};
 use crate::buying::Buying;
 use crate::data::Data;
 use crate::events::EventPlan;
-use crate::pace::{Arrivals, RateStep};
+use crate::pace::{Arrivals, RateStep, Schedule};
 use crate::protocol::Protocol;
 use crate::request::RequestSpec;
 use crate::retry::RetryPolicy;
@@ -139,6 +139,15 @@ impl Plan {
         }
     }
 
+    /// Every request that is due, in order. `None` in a closed loop.
+    pub(crate) fn schedule(&self) -> Option<Schedule> {
+        let Pace::Open { arrivals, .. } = &self.pace else {
+            return None;
+        };
+        let steps = self.steps_with_warm_up().into();
+        Some(Schedule::new(arrivals, steps, self.seed))
+    }
+
     /// True if the requests are gRPC calls.
     pub(crate) fn has_calls(&self) -> bool {
         self.requests.iter().any(|spec| spec.grpc.is_some())
@@ -176,6 +185,11 @@ impl Plan {
             }
             _ => Instant::ORIGIN + self.warm_up + self.length(),
         }
+    }
+
+    /// The measured time. Requests due in it are recorded.
+    pub(crate) fn window(&self) -> (Instant, Instant) {
+        (Instant::ORIGIN + self.warm_up, self.end())
     }
 
     /// End of each step of the run, the warm-up first.

@@ -3,10 +3,11 @@
 use std::collections::HashMap;
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
+use std::time::Instant as WallInstant;
 
 use posthaste_http_streams::catalogue::FieldCatalogue;
 use posthaste_http_streams::http2::hpack::FieldPlan;
-use posthaste_units::{Instant, Span};
+use posthaste_units::Span;
 use rustls::pki_types::ServerName;
 
 use crate::buying::FollowedCatalogue;
@@ -17,17 +18,20 @@ use crate::mix::Mix;
 use crate::plan::{Connections, Plan};
 use crate::protocol::Protocol;
 use crate::request::{Request, RequestContext, RequestError, RequestSpec};
+use crate::share::Share;
+use crate::stop::StopOrders;
 use crate::target::{RequestTarget, TargetOrigin};
 use crate::tls::{self, TlsError};
 
 /// Descriptors reserved for the rest of the process.
 const SPARE_DESCRIPTORS: u64 = 64;
 
-/// Prepares the requests, the servers and the offers of `plan`. Also returns the durations of the name look-ups.
+/// Prepares the requests, the servers and the offers of a share of `plan`.
 pub(crate) fn prepare<'r>(
     plan: &'r Plan,
-    stop: &'r AtomicBool,
-) -> Result<(Shared<'r>, Vec<Span>), RunError> {
+    share: Share,
+    stop: StopOrders<'r>,
+) -> Result<Shared<'r>, RunError> {
     check(plan)?;
     let Targets {
         requests,
@@ -40,23 +44,24 @@ pub(crate) fn prepare<'r>(
         .then(|| plan.tls.config(plan.protocol.alpn()))
         .transpose()?;
     let buying = plan.buying.as_ref();
-    let offers = buying.map(|buying| FollowedCatalogue::follow(buying, stop));
-    let shared = Shared {
+    let offers = buying.map(|buying| FollowedCatalogue::follow(buying, stop.now));
+    Ok(Shared {
         plan,
-        mix: Mix::new(requests, plan.seed),
+        share,
+        mix: Mix::new(requests, plan),
         origins,
+        dns,
         names,
         tls,
         fields,
-        clock: RunClock::starting_in(Span::ZERO),
+        clock: RunClock::new(WallInstant::now()),
         offers: offers.transpose()?,
         stop,
         incomplete: AtomicBool::new(false),
         budget: plan.decoding.map(|_| Arc::default()),
-        limit: connection_limit(plan),
-        window: (Instant::ORIGIN + plan.warm_up, plan.end()),
-    };
-    Ok((shared, dns))
+        limit: connection_limit(plan, share),
+        window: plan.window(),
+    })
 }
 
 /// Rejects a plan without requests, and cores that this machine does not have.
@@ -168,12 +173,11 @@ fn server_names(origins: &[TargetOrigin]) -> Result<HashMap<usize, ServerName<'s
         .collect()
 }
 
-/// Returns the maximum number of connections per thread.
-fn connection_limit(plan: &Plan) -> usize {
+/// Returns the maximum number of connections per loop.
+fn connection_limit(plan: &Plan, share: Share) -> usize {
     let descriptors = posthaste_serve::open_files();
     let usable = descriptors.saturating_sub(SPARE_DESCRIPTORS).max(1);
-    let limit = plan
-        .connection_limit
-        .min(usize::try_from(usable).unwrap_or(usize::MAX));
-    (limit / plan.threads).max(1)
+    let usable = usize::try_from(usable).unwrap_or(usize::MAX);
+    let limit = (plan.connection_limit / plan.threads).min(usable / share.loops);
+    limit.max(1)
 }

@@ -162,7 +162,6 @@ fn columns_are(columns: &[String]) -> String {
 
 /// A request ready to be sent.
 pub(crate) struct Request {
-    pub(crate) weight: f64,
     pub(crate) origin: usize,
     pub(crate) think: Span,
     pub(crate) form: RequestForm,
@@ -206,7 +205,6 @@ impl Request {
             )?),
         };
         Ok(Self {
-            weight: spec.weight,
             origin,
             think: spec.think,
             form,

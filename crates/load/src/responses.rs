@@ -9,7 +9,7 @@ use posthaste_units::Span;
 use crate::outcome::Outcome;
 
 /// Response times by kind of outcome.
-#[derive(Clone, Default)]
+#[derive(Clone, Default, PartialEq)]
 pub struct Responses {
     ok: Histogram,
     /// Replies that are not [`Outcome::Ok`], and requests without a complete reply.
@@ -17,6 +17,14 @@ pub struct Responses {
 }
 
 impl Responses {
+    /// Response times that were recorded by kind of outcome.
+    pub(crate) fn of(ok: &Histogram, rest: &CensoredHistogram) -> Self {
+        Self {
+            ok: ok.clone(),
+            rest: rest.clone(),
+        }
+    }
+
     /// Counts a request that ended `response` after it was due.
     pub fn record(&mut self, outcome: Outcome, response: Span) {
         match outcome {
@@ -24,6 +32,11 @@ impl Responses {
             outcome if outcome.is_complete() => self.rest.record(response),
             outcome => self.rest.record_censored(outcome.waited(response)),
         }
+    }
+
+    pub(crate) fn clear(&mut self) {
+        self.ok.clear();
+        self.rest.clear();
     }
 
     pub(crate) fn merge(&mut self, other: &Self) {

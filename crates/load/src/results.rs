@@ -13,7 +13,8 @@ use crate::events::EventTally;
 use crate::grpc::GrpcStatuses;
 use crate::multiplexed::StreamCounts;
 use crate::outcome::{Outcome, Outcomes};
-use crate::tally::{PartResults, Phases};
+use crate::phases::Phases;
+use crate::tally::PartResults;
 
 /// A part of a run with its own report.
 pub struct Portion {

@@ -1,15 +1,13 @@
-//! The execution of a plan: prepare, start the event loops, observe each second, join the loops, assemble the results.
+//! The execution of a plan: prepare, start the event loops, join their seconds, assemble the results.
 
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::mpsc::{self, RecvTimeoutError};
+use std::sync::mpsc::{self, Receiver, RecvTimeoutError, Sender};
 use std::thread::{Scope, ScopedJoinHandle};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use jiff::Timestamp;
-use posthaste_units::{Instant, Span};
 use rustix::io::Errno;
 
-use crate::assembly::assemble;
 use crate::clock::RunClock;
 use crate::error::RunError;
 use crate::event_loop::{EventLoop, Shared};
@@ -17,54 +15,148 @@ use crate::observer::Observer;
 use crate::plan::Plan;
 use crate::preparation::prepare;
 use crate::results::Run;
-use crate::tally::{LoopTally, Tick};
+use crate::seconds::{JoinedSeconds, LoopSecond, SECOND};
+use crate::share::Share;
+use crate::stop::{StopOrders, StopTime};
+use crate::tally::LoadTally;
+use crate::target::TargetOrigin;
+use crate::tick::Tick;
 
 /// Time for the threads to get ready before the first request is due.
-const LEAD: Span = Span::from_millis(5);
-/// Time limit for a loop to report a second. The others are then passed on without it.
-const LATE: Span = Span::from_secs(2);
-/// Interval of reports during a run.
-const SECOND: Span = Span::from_secs(1);
+const LEAD: Duration = Duration::from_millis(5);
+/// Interval of looking for seconds that are overdue.
+const LOOK_EVERY: Duration = Duration::from_millis(200);
 
 /// The thread of one event loop, unless the system refused it.
-type LoopThread<'scope> = std::io::Result<ScopedJoinHandle<'scope, Result<LoopTally, Errno>>>;
+type LoopThread<'scope> = std::io::Result<ScopedJoinHandle<'scope, Result<(), Errno>>>;
+
+/// An event loop's thread, and the way back for its tallies.
+struct StartedLoop<'scope> {
+    thread: LoopThread<'scope>,
+    empty: Sender<Box<LoadTally>>,
+}
+
+/// Receives the measurements of a share of a plan.
+pub trait ShareObserver {
+    /// Called when all loops have been started, before the first request.
+    fn begin(&mut self) {}
+
+    /// Called for each second, once all loops have reported it. `second` is its number, from 1. The sum of all seconds is
+    /// the result of the share. `is_over` after the end of all loops.
+    fn second(&mut self, second: u64, tally: &LoadTally, is_over: bool);
+}
 
 /// Carries out `plan`. Setting `stop` ends it early and keeps the results so far.
 pub fn run(plan: &Plan, stop: &AtomicBool, observer: &mut dyn Observer) -> Result<Run, RunError> {
-    let (mut shared, dns) = prepare(plan, stop)?;
-    shared.clock = RunClock::starting_in(LEAD);
-    let started = Timestamp::now();
-    let tallies = std::thread::scope(|scope| {
-        let (ticks, from_loops) = mpsc::channel();
-        let loops = start_loops(scope, &shared, ticks);
-        match loops.iter().all(Result::is_ok) {
-            true => observer.begin(started),
+    static NEVER: StopTime = StopTime::never();
+    let orders = StopOrders {
+        now: stop,
+        at: &NEVER,
+    };
+    let prepared = PreparedShare::new(plan, Share::whole(plan), orders)?;
+    let mut seconds = Seconds {
+        observer,
+        started: Timestamp::now(),
+    };
+    let tally = prepared.carry_out(Instant::now() + LEAD, &mut seconds)?;
+    let is_stopped = stop.load(Ordering::Relaxed);
+    Ok(Run::new(plan, seconds.started, tally, is_stopped))
+}
+
+/// A share of a plan that is ready: everything that can fail before the first request has been done.
+pub struct PreparedShare<'p> {
+    shared: Shared<'p>,
+}
+
+impl<'p> PreparedShare<'p> {
+    /// Prepares a share of `plan`: resolves names, reads certificates and follows offers.
+    pub fn new(plan: &'p Plan, share: Share, orders: StopOrders<'p>) -> Result<Self, RunError> {
+        let shared = prepare(plan, share, orders)?;
+        Ok(Self { shared })
+    }
+
+    /// The servers, with their addresses.
+    pub fn origins(&self) -> &[TargetOrigin] {
+        &self.shared.origins
+    }
+
+    /// Maximum number of open connections.
+    pub fn connection_limit(&self) -> usize {
+        self.shared.limit * self.shared.share.loops
+    }
+
+    /// Sends the requests of the share from `origin` on, which is when the plan begins. Passes each second to
+    /// `observer`, and returns the sum of the seconds.
+    pub fn carry_out(
+        mut self,
+        origin: Instant,
+        observer: &mut dyn ShareObserver,
+    ) -> Result<LoadTally, RunError> {
+        self.shared.clock = RunClock::new(origin);
+        carry_out(&self.shared, observer)
+    }
+}
+
+/// Passes the seconds of a run on to its observer.
+struct Seconds<'o> {
+    observer: &'o mut dyn Observer,
+    started: Timestamp,
+}
+
+impl ShareObserver for Seconds<'_> {
+    fn begin(&mut self) {
+        self.observer.begin(self.started);
+    }
+
+    fn second(&mut self, second: u64, tally: &LoadTally, is_over: bool) {
+        let is_empty = tally.intended + tally.outcomes.total() == 0;
+        if is_over && is_empty {
+            return;
+        }
+        self.observer.tick(SECOND * second, &Tick::of(tally));
+    }
+}
+
+/// Starts the event loops, joins their seconds, and returns the sum of them.
+fn carry_out(shared: &Shared<'_>, observer: &mut dyn ShareObserver) -> Result<LoadTally, RunError> {
+    std::thread::scope(|scope| {
+        let (seconds, from_loops) = mpsc::channel();
+        let loops = start_loops(scope, shared, &seconds);
+        drop(seconds);
+        match loops.iter().all(|started| started.thread.is_ok()) {
+            true => observer.begin(),
             false => shared.incomplete.store(true, Ordering::Relaxed),
         }
-        observe(&from_loops, &shared, observer);
-        join_loops(loops)
-    })?;
-    Ok(assemble(&shared, started, &dns, &tallies))
+        let total = join_seconds(&from_loops, &loops, shared, observer);
+        join_threads(loops)?;
+        Ok(total)
+    })
 }
 
 fn start_loops<'scope>(
     scope: &'scope Scope<'scope, '_>,
     shared: &'scope Shared<'scope>,
-    ticks: mpsc::Sender<Tick>,
-) -> Vec<LoopThread<'scope>> {
+    seconds: &Sender<LoopSecond>,
+) -> Vec<StartedLoop<'scope>> {
     let start = |index| {
-        let ticks = ticks.clone();
+        let (empty, spare) = mpsc::channel();
+        // One is filled while the other is on its way.
+        let _ = empty.send(Box::new(LoadTally::of(shared.plan)));
+        let seconds = seconds.clone();
         let run_loop = move || {
             prepare_thread(shared.plan, index);
-            let event_loop = EventLoop::new(shared, index, ticks);
+            let event_loop = EventLoop::new(shared, index, seconds, spare);
             let event_loop =
                 event_loop.inspect_err(|_| shared.incomplete.store(true, Ordering::Relaxed))?;
             std::thread::sleep(shared.clock.until_origin().into());
             event_loop.run()
         };
-        std::thread::Builder::new().spawn_scoped(scope, run_loop)
+        StartedLoop {
+            thread: std::thread::Builder::new().spawn_scoped(scope, run_loop),
+            empty,
+        }
     };
-    (0..shared.plan.threads).map(start).collect()
+    (0..shared.share.loops).map(start).collect()
 }
 
 /// Makes the thread's timers exact, and pins the thread to its core if one is named.
@@ -76,40 +168,52 @@ fn prepare_thread(plan: &Plan, index: usize) {
     }
 }
 
-/// Joins the ticks of all loops. Passes them on, in whole seconds, when each loop has reported its second.
-fn observe(ticks: &mpsc::Receiver<Tick>, shared: &Shared<'_>, observer: &mut dyn Observer) {
-    let (mut joined, mut received) = (Tick::default(), 0);
-    // The last second passed on, so that each is passed on once.
-    let mut last = 0;
-    loop {
-        match ticks.recv_timeout(Duration::from_millis(200)) {
-            Ok(tick) => {
-                joined.merge(&tick);
-                received += 1;
-            }
+/// Joins the seconds of the loops until all have ended. Passes each on, and returns their sum.
+fn join_seconds(
+    from_loops: &Receiver<LoopSecond>,
+    loops: &[StartedLoop<'_>],
+    shared: &Shared<'_>,
+    observer: &mut dyn ShareObserver,
+) -> LoadTally {
+    let mut total = LoadTally::of(shared.plan);
+    let mut joined = JoinedSeconds::new(loops.len());
+    let mut is_over = false;
+    joined.add(0, 0, &shared.look_ups());
+    while !is_over {
+        match from_loops.recv_timeout(LOOK_EVERY) {
+            Ok(report) => take_report(report, &mut joined, loops),
             Err(RecvTimeoutError::Timeout) => {}
-            Err(RecvTimeoutError::Disconnected) => break,
+            Err(RecvTimeoutError::Disconnected) => is_over = true,
         }
-        let now = shared.clock.now().since(Instant::ORIGIN);
-        let second = now.as_nanos() / SECOND.as_nanos();
-        let is_late = now.saturating_sub(SECOND * last) >= LATE;
-        debug_assert!(second >= last, "seconds decrease");
-        if second > last && (received >= shared.plan.threads || is_late) {
-            (last, received) = (second, 0);
-            observer.tick(SECOND * second, &std::mem::take(&mut joined));
+        while let Some((second, tally)) = joined.take(shared.clock.now(), is_over) {
+            total.merge(&tally);
+            observer.second(second, &tally, is_over);
         }
     }
-    if joined.intended + joined.outcomes.total() > 0 {
-        let now = shared.clock.now().since(Instant::ORIGIN).as_nanos();
-        let second = now.div_ceil(SECOND.as_nanos()).max(last + 1);
-        observer.tick(SECOND * second, &joined);
-    }
+    total
 }
 
-fn join_loops(loops: Vec<LoopThread<'_>>) -> Result<Vec<LoopTally>, RunError> {
-    let join = |thread: LoopThread<'_>| -> Result<LoopTally, RunError> {
-        let ended = thread.map_err(RunError::Thread)?.join();
+/// Adds a report of a loop, and returns the empty tally to it.
+fn take_report(report: LoopSecond, joined: &mut JoinedSeconds, loops: &[StartedLoop<'_>]) {
+    let LoopSecond {
+        index,
+        second,
+        mut tally,
+        is_last,
+    } = report;
+    joined.add(index, second, &tally);
+    if is_last {
+        joined.end(index);
+    }
+    tally.clear();
+    // A loop that has ended needs no more.
+    let _ = loops[index].empty.send(tally);
+}
+
+fn join_threads(loops: Vec<StartedLoop<'_>>) -> Result<(), RunError> {
+    let join = |started: StartedLoop<'_>| -> Result<(), RunError> {
+        let ended = started.thread.map_err(RunError::Thread)?.join();
         Ok(ended.expect("an event loop panicked: a bug")?)
     };
-    loops.into_iter().map(join).collect()
+    loops.into_iter().try_for_each(join)
 }

@@ -39,7 +39,7 @@ pub(crate) struct Clients {
 }
 
 impl RequestSource {
-    /// Creates the share of `plan` that loop `index` sends.
+    /// Creates the requests that loop `index` of `plan` sends.
     pub(crate) fn new(plan: &Plan, index: usize) -> Self {
         assert!(
             index < plan.threads,
@@ -47,9 +47,8 @@ impl RequestSource {
         );
         let (loops, index) = (plan.threads as u64, index as u64);
         match &plan.pace {
-            Pace::Open { arrivals, .. } => {
-                let steps = plan.steps_with_warm_up().into();
-                let mut schedule = Schedule::new(arrivals, steps, plan.seed);
+            Pace::Open { .. } => {
+                let mut schedule = plan.schedule().expect("an open loop has a schedule");
                 let next = schedule.nth(index as usize);
                 Self::Open(Stripe {
                     schedule,
@@ -147,7 +146,8 @@ mod tests {
     use super::*;
     use crate::pace::{Arrivals, RateStep};
     use crate::request::RequestSpec;
-    use posthaste_units::Rate;
+    use posthaste_units::{Rate, Seed};
+    use proptest::prelude::*;
 
     fn plan(pace: Pace, threads: usize) -> Plan {
         let mut plan = Plan::new(vec![RequestSpec::get("http://127.0.0.1/")], pace);
@@ -155,29 +155,52 @@ mod tests {
         plan
     }
 
-    #[test]
-    fn loops_share_the_schedule_exactly() {
-        let pace = || Pace::Open {
-            arrivals: Arrivals::Poisson,
-            steps: vec![RateStep::steady(
-                Rate::per_second(300.0).unwrap(),
-                Span::from_secs(1),
-            )],
-        };
-        let taken = |threads: usize| {
-            let plan = plan(pace(), threads);
-            let mut all: Vec<(u64, Instant)> = (0..threads)
+    fn arrivals() -> impl Strategy<Value = Arrivals> {
+        let trace = prop::collection::vec(0u64..3_000_000_000, 1..300).prop_map(|mut nanos| {
+            nanos.sort_unstable();
+            let times = nanos.into_iter().map(Span::from_nanos);
+            Arrivals::Trace(times.collect::<Vec<_>>().into())
+        });
+        prop_oneof![Just(Arrivals::Constant), Just(Arrivals::Poisson), trace]
+    }
+
+    fn step() -> impl Strategy<Value = RateStep> {
+        let rate = (1u32..500).prop_map(|rate| Rate::per_second(rate.into()).unwrap());
+        (rate.clone(), rate, 1u64..1_000).prop_map(|(from, to, millis)| RateStep {
+            from,
+            to,
+            length: Span::from_millis(millis),
+        })
+    }
+
+    proptest! {
+        /// Any number of loops sends the same requests at the same times.
+        #[test]
+        fn loops_share_the_schedule_exactly(
+            arrivals in arrivals(),
+            steps in prop::collection::vec(step(), 1..4),
+            seed in any::<u64>(),
+            warm_up in 0u64..500,
+            loops in 1usize..40,
+        ) {
+            let mut plan = plan(Pace::Open { arrivals, steps }, loops);
+            plan.seed = Seed(seed);
+            plan.warm_up = Span::from_millis(warm_up);
+            let mut taken: Vec<ScheduledArrival> = (0..loops)
                 .flat_map(|index| {
                     let mut source = RequestSource::new(&plan, index);
                     std::iter::from_fn(move || source.take(Instant::FAR_FUTURE))
                 })
-                .map(|due| (due.number, due.at))
+                .map(|due| ScheduledArrival {
+                    number: due.number,
+                    at: due.at.since(Instant::ORIGIN),
+                    step: due.step,
+                })
                 .collect();
-            all.sort_unstable();
-            all
-        };
-        assert!(taken(1).len() > 200);
-        assert_eq!(taken(1), taken(3));
+            taken.sort_unstable_by_key(|arrival| arrival.number);
+            let whole: Vec<ScheduledArrival> = plan.schedule().unwrap().collect();
+            prop_assert_eq!(taken, whole);
+        }
     }
 
     #[test]

@@ -1,4 +1,4 @@
-//! Measurements of one event loop, and their sum over several.
+//! Measurements of one event loop in a second, and their sum over loops and seconds.
 //!
 //! Times are kept apart: *response time* counts from the due time, *service time* from sending. *Send lateness* is the
 //! difference that the generator causes. Over HTTP/2, a request can also wait for a stream (phase `queue`). Response times include every request due; one without a
@@ -17,108 +17,13 @@ use crate::events::EventTally;
 use crate::grpc::GrpcStatuses;
 use crate::multiplexed::StreamCounts;
 use crate::outcome::{Outcome, Outcomes};
+use crate::phases::{Moments, Phases};
+use crate::plan::Plan;
 use crate::responses::Responses;
 use crate::source::Due;
 
-/// The instants of one exchange. Those not reached are at the origin.
-#[derive(Clone, Copy, Debug, Default)]
-pub(crate) struct Moments {
-    pub(crate) intended: Instant,
-    /// Time at which the event loop came to the request.
-    pub(crate) begun: Instant,
-    /// Time at which it was sent: begun, or later if it waited for a stream of its connection.
-    pub(crate) sent: Instant,
-    /// True if it has a stream of a connection.
-    pub(crate) has_stream: bool,
-    pub(crate) connected: Option<Instant>,
-    pub(crate) secured: Option<Instant>,
-    pub(crate) written: Instant,
-    pub(crate) first_byte: Option<Instant>,
-    /// Time that the client takes to decode the reply.
-    pub(crate) decoding: Option<Span>,
-}
-
-/// Phases of complete replies.
-#[derive(Clone, Default)]
-pub struct Phases {
-    /// Name look-up, once per server and run.
-    pub dns: Histogram,
-    /// Wait for a stream of a connection: for the handshake, the server's limit or one's own. Only over HTTP/2.
-    pub queue: Histogram,
-    /// SYN to connected, new connections only.
-    pub connect: Histogram,
-    /// TLS handshake, new connections only.
-    pub tls: Histogram,
-    /// Writing the request.
-    pub send: Histogram,
-    /// Request written to first byte of the reply.
-    pub wait: Histogram,
-    /// First byte to last byte.
-    pub receive: Histogram,
-    /// Decoding of replies with a content coding, if the plan decodes.
-    pub decode: Histogram,
-}
-
-impl Phases {
-    /// Names, in the order of a request's life.
-    pub const NAMES: [&str; 8] = [
-        "dns", "queue", "connect", "tls", "send", "wait", "receive", "decode",
-    ];
-
-    /// Names and histograms, in the same order.
-    pub fn iter(&self) -> impl Iterator<Item = (&'static str, &Histogram)> {
-        let phases = [
-            &self.dns,
-            &self.queue,
-            &self.connect,
-            &self.tls,
-            &self.send,
-            &self.wait,
-            &self.receive,
-            &self.decode,
-        ];
-        Self::NAMES.into_iter().zip(phases)
-    }
-
-    fn record(&mut self, moments: &Moments, done: Instant) {
-        let mut ready = moments.sent;
-        if moments.has_stream {
-            self.queue.record(ready.saturating_since(moments.begun));
-        }
-        if let Some(connected) = moments.connected {
-            self.connect.record(connected.saturating_since(ready));
-            ready = connected;
-        }
-        if let Some(secured) = moments.secured {
-            self.tls.record(secured.saturating_since(ready));
-            ready = secured;
-        }
-        let received = done - moments.decoding.unwrap_or_default();
-        let first_byte = moments.first_byte.unwrap_or(received);
-        // A reply can begin before its request has been written.
-        self.send.record(moments.written.saturating_since(ready));
-        self.wait
-            .record(first_byte.saturating_since(moments.written));
-        self.receive.record(received.saturating_since(first_byte));
-        if let Some(decoding) = moments.decoding {
-            self.decode.record(decoding);
-        }
-    }
-
-    fn merge(&mut self, other: &Self) {
-        self.dns.merge(&other.dns);
-        self.queue.merge(&other.queue);
-        self.connect.merge(&other.connect);
-        self.tls.merge(&other.tls);
-        self.send.merge(&other.send);
-        self.wait.merge(&other.wait);
-        self.receive.merge(&other.receive);
-        self.decode.merge(&other.decode);
-    }
-}
-
 /// A part of the run that is counted separately: a step of the plan, or a request of the mix.
-#[derive(Clone, Default)]
+#[derive(Clone, Default, PartialEq)]
 pub struct PartResults {
     /// Its requests by outcome.
     pub outcomes: Outcomes,
@@ -133,6 +38,12 @@ pub struct PartResults {
 }
 
 impl PartResults {
+    fn clear(&mut self) {
+        self.outcomes = Outcomes::default();
+        (self.completed, self.served, self.attempts) = (0, 0, 0);
+        self.responses.clear();
+    }
+
     fn merge(&mut self, other: &Self) {
         self.outcomes += other.outcomes;
         self.completed += other.completed;
@@ -142,37 +53,18 @@ impl PartResults {
     }
 }
 
-/// Measurements of one second.
-#[derive(Clone, Default)]
-pub struct Tick {
-    /// Requests that became due.
-    pub intended: u64,
-    /// Retries that were sent.
-    pub retries: u64,
-    /// Requests that ended, by outcome.
-    pub outcomes: Outcomes,
-    /// Complete replies, by status.
-    pub statuses: BTreeMap<u16, u64>,
-    /// Response times of the requests that ended.
-    pub responses: Responses,
-    /// The maximum send lateness of the second.
-    pub lateness: Span,
+/// An explanation of an outcome, and the attempt that it explains.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(crate) struct Explanation {
+    /// Numbers of the request and of its attempt.
+    pub(crate) of: (u64, u32),
+    pub(crate) text: String,
 }
 
-impl Tick {
-    /// Adds the same second of another loop.
-    pub fn merge(&mut self, other: &Self) {
-        self.intended += other.intended;
-        self.retries += other.retries;
-        self.outcomes += other.outcomes;
-        add_statuses(&mut self.statuses, &other.statuses);
-        self.responses.merge(&other.responses);
-        self.lateness = self.lateness.max(other.lateness);
-    }
-}
-
-/// Everything measured by one loop, or by all of them after [`LoopTally::merge`].
-pub(crate) struct LoopTally {
+/// Everything measured by a loop in a second, or by several loops in several seconds after [`LoadTally::merge`]. Equal sums
+/// result from any division into loops and seconds.
+#[derive(Clone, PartialEq)]
+pub struct LoadTally {
     pub(crate) intended: u64,
     pub(crate) outcomes: Outcomes,
     pub(crate) attempts: Attempts,
@@ -199,7 +91,8 @@ pub(crate) struct LoopTally {
     pub(crate) statuses: BTreeMap<u16, u64>,
     /// Complete replies to gRPC calls.
     pub(crate) grpc: GrpcStatuses,
-    pub(crate) reasons: BTreeMap<Outcome, String>,
+    /// The explanation of each outcome by its first request.
+    pub(crate) reasons: BTreeMap<Outcome, Explanation>,
     pub(crate) decoded: Decoded,
     pub(crate) events: EventTally,
     pub(crate) quotes: QuoteUse,
@@ -209,7 +102,6 @@ pub(crate) struct LoopTally {
     pub(crate) bytes_received: u64,
     /// Bytes of requests and replies in the measured time.
     pub(crate) bytes_in_time: [u64; 2],
-    pub(crate) tick: Tick,
     /// Time at which the loop was stopped, or had nothing more to do.
     pub(crate) over: Instant,
 }
@@ -228,7 +120,7 @@ pub(crate) struct Ending {
     pub(crate) window: (Instant, Instant),
 }
 
-impl LoopTally {
+impl LoadTally {
     /// Creates an empty tally for steps that end at these instants and this number of requests. A single step or
     /// request is not counted separately.
     pub(crate) fn new(step_ends: Vec<Instant>, requests: usize) -> Self {
@@ -262,22 +154,91 @@ impl LoopTally {
             bytes_sent: 0,
             bytes_received: 0,
             bytes_in_time: [0; 2],
-            tick: Tick::default(),
             over: Instant::ORIGIN,
         }
+    }
+
+    /// Creates an empty tally for a plan.
+    pub(crate) fn of(plan: &Plan) -> Self {
+        Self::new(plan.step_ends(), plan.requests.len())
+    }
+
+    /// Removes all measurements and keeps the memory.
+    pub(crate) fn clear(&mut self) {
+        // A field that is not named here is a compile error.
+        let Self {
+            intended,
+            outcomes,
+            attempts,
+            warm_up,
+            unbegun,
+            overdue,
+            sent,
+            completed,
+            served,
+            ok,
+            rest,
+            service,
+            lateness,
+            phases,
+            steps,
+            step_ends: _,
+            requests,
+            statuses,
+            grpc,
+            reasons,
+            decoded,
+            events,
+            quotes,
+            connections,
+            http2,
+            bytes_sent,
+            bytes_received,
+            bytes_in_time,
+            over,
+        } = self;
+        for count in [
+            intended,
+            warm_up,
+            unbegun,
+            overdue,
+            sent,
+            completed,
+            served,
+            connections,
+            bytes_sent,
+            bytes_received,
+        ] {
+            *count = 0;
+        }
+        *bytes_in_time = [0; 2];
+        *over = Instant::ORIGIN;
+        *outcomes = Outcomes::default();
+        *grpc = GrpcStatuses::default();
+        *decoded = Decoded::default();
+        *quotes = QuoteUse::default();
+        *http2 = StreamCounts::default();
+        for times in [ok, rest, service] {
+            times.clear();
+        }
+        lateness.clear();
+        phases.clear();
+        attempts.clear();
+        events.clear();
+        steps.iter_mut().for_each(PartResults::clear);
+        requests.iter_mut().for_each(PartResults::clear);
+        statuses.clear();
+        reasons.clear();
     }
 
     /// Records the lateness of a request, or of its SYN, that was sent.
     pub(crate) fn sent_late(&mut self, lateness: Span) {
         self.lateness.record(lateness);
-        self.tick.lateness = self.tick.lateness.max(lateness);
     }
 
     /// Records the lateness of a retry, or of its SYN, that was sent.
     pub(crate) fn retry_sent_late(&mut self, lateness: Span) {
         self.attempts.retry_lateness.record(lateness);
-        self.tick.retries += 1;
-        self.tick.lateness = self.tick.lateness.max(lateness);
     }
 
     /// Records the end of an attempt, if its request was due in the measured time, which began at `start`.
@@ -331,8 +292,6 @@ impl LoopTally {
             outcome => self.rest.record_censored(at, outcome.waited(response)),
         }
         self.outcomes[outcome] += 1;
-        self.tick.outcomes[outcome] += 1;
-        self.tick.responses.record(outcome, response);
         self.attempts.count_request(attempts);
         for part in self.parts(ending.step, ending.request) {
             part.outcomes[outcome] += 1;
@@ -377,7 +336,6 @@ impl LoopTally {
             _ => self.overdue += 1,
         }
         self.intended += 1;
-        self.tick.intended += 1;
         self.attempts.outcomes[outcome] += 1;
         self.respond(&Ending {
             outcome,
@@ -390,12 +348,20 @@ impl LoopTally {
         });
     }
 
-    /// Keeps the first explanation of each outcome.
-    pub(crate) fn explain(&mut self, outcome: Outcome, reason: impl FnOnce() -> String) {
-        self.reasons.entry(outcome).or_insert_with(reason);
+    /// Keeps the explanation of each outcome by the first request. `of` are the numbers of the request and its attempt.
+    pub(crate) fn explain(
+        &mut self,
+        outcome: Outcome,
+        of: (u64, u32),
+        reason: impl FnOnce() -> String,
+    ) {
+        if self.reasons.get(&outcome).is_none_or(|known| of < known.of) {
+            let text = reason();
+            self.reasons.insert(outcome, Explanation { of, text });
+        }
     }
 
-    /// Adds the measurements of another loop.
+    /// Adds the measurements of another loop or second.
     pub(crate) fn merge(&mut self, other: &Self) {
         assert!(
             self.steps.len() == other.steps.len() && self.requests.len() == other.requests.len(),
@@ -425,7 +391,7 @@ impl LoopTally {
         add_statuses(&mut self.statuses, &other.statuses);
         self.grpc.merge(&other.grpc);
         for (outcome, reason) in &other.reasons {
-            self.explain(*outcome, || reason.clone());
+            self.explain(*outcome, reason.of, || reason.text.clone());
         }
         self.decoded.merge(&other.decoded);
         self.events.merge(&other.events);
@@ -451,7 +417,7 @@ impl LoopTally {
 }
 
 /// Adds counts of replies by status.
-fn add_statuses(statuses: &mut BTreeMap<u16, u64>, others: &BTreeMap<u16, u64>) {
+pub(crate) fn add_statuses(statuses: &mut BTreeMap<u16, u64>, others: &BTreeMap<u16, u64>) {
     for (status, count) in others {
         *statuses.entry(*status).or_default() += count;
     }
@@ -460,6 +426,7 @@ fn add_statuses(statuses: &mut BTreeMap<u16, u64>, others: &BTreeMap<u16, u64>) 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use proptest::prelude::*;
 
     /// Returns the instant `millis` milliseconds from the origin.
     fn at(millis: u64) -> Instant {
@@ -467,7 +434,7 @@ mod tests {
     }
 
     /// Records the end of a request, for a window from 100 to 200 ms.
-    fn end(tally: &mut LoopTally, intended: u64, sent: u64, done: u64) {
+    fn end(tally: &mut LoadTally, intended: u64, sent: u64, done: u64) {
         let moments = Moments {
             intended: at(intended),
             begun: at(sent),
@@ -490,7 +457,7 @@ mod tests {
 
     #[test]
     fn response_time_counts_from_when_a_request_was_due() {
-        let mut tally = LoopTally::new(vec![at(200)], 1);
+        let mut tally = LoadTally::new(vec![at(200)], 1);
         end(&mut tally, 110, 140, 160);
         let means = [&tally.ok, &tally.service].map(|times| times.histogram().mean());
         let millis = means.map(|mean| mean.as_millis_f64().round());
@@ -499,7 +466,7 @@ mod tests {
 
     #[test]
     fn the_rate_counts_what_comes_in_the_measured_time_whenever_it_was_due() {
-        let mut tally = LoopTally::new(vec![at(200)], 1);
+        let mut tally = LoadTally::new(vec![at(200)], 1);
         for (intended, done, recorded, completed) in [
             (50, 99, 0, 0),
             // A reply to a request of the warm-up counts as a reply in the measured time.
@@ -512,6 +479,68 @@ mod tests {
                 (tally.outcomes.total(), tally.completed),
                 (recorded, completed)
             );
+        }
+    }
+
+    /// Records a request that ended, by five numbers.
+    fn record_any(
+        tally: &mut LoadTally,
+        (number, at, took, outcome, part): (u64, u64, u64, usize, usize),
+    ) {
+        let outcome = Outcome::ALL[outcome];
+        let intended = Instant::ORIGIN + Span::from_micros(at);
+        let done = intended + Span::from_micros(took);
+        let moments = Moments {
+            intended,
+            begun: intended,
+            sent: intended,
+            written: intended,
+            ..Moments::default()
+        };
+        let window = (self::at(100), self::at(100_000));
+        tally.intended += 1;
+        tally.sent_late(Span::from_nanos(took));
+        tally.attempt_ended(outcome, &moments, done, window.0);
+        tally.ended(&Ending {
+            outcome,
+            attempts: 1,
+            step: part,
+            request: part % 2,
+            intended,
+            done,
+            window,
+        });
+        let reason = || format!("{number} ended after {took}");
+        tally.explain(outcome, (number, 1), reason);
+        *tally.statuses.entry(200 + part as u16).or_default() += 1;
+        tally.bytes_sent += took;
+        tally.over = tally.over.max(done);
+    }
+
+    proptest! {
+        #[test]
+        fn any_division_in_any_order_has_one_sum(
+            ends in prop::collection::vec(
+                ((0u64..100_000_000, 0u64..5_000_000, 0..Outcome::ALL.len(), 0usize..3), 0usize..5),
+                0..60,
+            ),
+            stretch in 0u32..12,
+            order in any::<prop::sample::Index>(),
+        ) {
+            let empty = || LoadTally::new(vec![at(1_000), at(50_000), at(100_000)], 2);
+            let (mut whole, mut parts) = (empty(), vec![empty(); 5]);
+            // What a cleared tally has recorded before leaves no trace.
+            record_any(&mut parts[0], (0, 99_000_000, 1, 0, 0));
+            parts[0].clear();
+            for (number, ((at, took, outcome, part), tally)) in (0..).zip(ends) {
+                let end = (number, at >> stretch, took >> stretch, outcome, part);
+                record_any(&mut whole, end);
+                record_any(&mut parts[tally], end);
+            }
+            parts.rotate_left(order.index(5));
+            let mut sum = empty();
+            parts.iter().for_each(|part| sum.merge(part));
+            prop_assert!(sum == whole);
         }
     }
 }

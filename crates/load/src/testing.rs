@@ -12,11 +12,11 @@ use crate::grpc::GrpcStatuses;
 use crate::multiplexed::StreamCounts;
 use crate::outcome::{Outcome, Outcomes};
 use crate::pace::{Arrivals, RateStep};
+use crate::phases::Phases;
 use crate::plan::{Pace, Plan};
 use crate::report::Report;
 use crate::request::RequestSpec;
 use crate::results::Run;
-use crate::tally::Phases;
 
 /// A plan of 10 requests per second for a second.
 pub(crate) fn plan() -> Plan {

@@ -8,9 +8,9 @@ use crate::connection::ConnectionState;
 use crate::events::EventSummary;
 use crate::exchange::{Attempt, HttpExchange};
 use crate::outcome::Outcome;
+use crate::phases::Moments;
 use crate::protocol::Protocol;
 use crate::source::Due;
-use crate::tally::Moments;
 
 /// Requests begun before replies are read again.
 const BURST: usize = 32;
@@ -57,7 +57,7 @@ impl EventLoop<'_> {
         self.record_events(due, outcome, now, EventSummary::default());
         if outcome == Outcome::Dropped {
             let reason = || "the plan had ended before the generator came to it".to_owned();
-            self.tally.explain(outcome, reason);
+            self.tally.explain(outcome, (due.number, 1), reason);
         }
     }
 
@@ -72,7 +72,6 @@ impl EventLoop<'_> {
         self.in_flight += 1;
         if self.is_recorded(&exchange) {
             self.tally.intended += 1;
-            self.tally.tick.intended += 1;
         } else {
             self.tally.warm_up += 1;
         }

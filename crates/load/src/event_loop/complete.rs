@@ -33,7 +33,7 @@ impl EventLoop<'_> {
         let exchange = self.exchanges.remove(open);
         self.record_status(&exchange);
         if let Some(reason) = reason {
-            self.tally.explain(outcome, || reason);
+            self.tally.explain(outcome, exchange.numbers(), || reason);
         }
         self.replying.remove(open);
         let done = now + exchange.moments.decoding.unwrap_or_default();
@@ -79,7 +79,6 @@ impl EventLoop<'_> {
     fn record_status(&mut self, exchange: &HttpExchange) {
         if let Some(status) = exchange.status.filter(|_| self.is_recorded(exchange)) {
             *self.tally.statuses.entry(status).or_default() += 1;
-            *self.tally.tick.statuses.entry(status).or_default() += 1;
         }
         if let Some(code) = exchange.code.filter(|_| self.is_recorded(exchange)) {
             self.tally.grpc.count(code);

@@ -30,7 +30,7 @@ impl EventLoop<'_> {
                     Ok(slot) if loopback && self.shared.tls.is_none() => self.send_at_once(slot),
                     Ok(slot) => self.watch(slot, EventFlags::OUT),
                     Err((outcome, reason)) => {
-                        self.tally.explain(outcome, || reason);
+                        self.tally.explain(outcome, exchange.numbers(), || reason);
                         self.record_end(&exchange, outcome, now);
                     }
                 }
@@ -41,7 +41,8 @@ impl EventLoop<'_> {
         if outcome.was_attempted() {
             self.record_sent(&exchange);
         }
-        self.tally.explain(outcome, || reason.to_string());
+        let of = exchange.numbers();
+        self.tally.explain(outcome, of, || reason.to_string());
         self.record_end(&exchange, outcome, now);
     }
 

@@ -30,7 +30,7 @@ mod wait;
 use std::collections::HashMap;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::mpsc::Sender;
+use std::sync::mpsc::{Receiver, Sender};
 
 use posthaste_http_streams::http2::hpack::FieldPlan;
 use posthaste_units::{Instant, Span};
@@ -53,12 +53,13 @@ use crate::mix::Mix;
 use crate::plan::Plan;
 use crate::reply::Budget;
 use crate::retry::RetryQueue;
+use crate::seconds::{LoopSecond, SECOND};
+use crate::share::Share;
 use crate::source::RequestSource;
-use crate::tally::{LoopTally, Tick};
+use crate::stop::StopOrders;
+use crate::tally::LoadTally;
 use crate::target::TargetOrigin;
 
-/// Interval of reports.
-const TICK: Span = Span::from_secs(1);
 /// Expires timeouts after this many consecutive turns with a full batch of events.
 const EXPIRE_EVERY: u32 = 16;
 /// Events of one batch.
@@ -67,8 +68,12 @@ const BATCH: usize = 256;
 /// State shared by all event loops of a run.
 pub(crate) struct Shared<'r> {
     pub(crate) plan: &'r Plan,
+    /// The loops of this process.
+    pub(crate) share: Share,
     pub(crate) mix: Mix,
     pub(crate) origins: Vec<TargetOrigin>,
+    /// Duration of the name look-up of each server.
+    pub(crate) dns: Vec<Span>,
     pub(crate) names: HashMap<usize, ServerName<'static>>,
     pub(crate) tls: Option<Arc<ClientConfig>>,
     /// The fields of all requests, if the protocol numbers them.
@@ -76,7 +81,7 @@ pub(crate) struct Shared<'r> {
     pub(crate) clock: RunClock,
     /// Offers, if clients choose by price.
     pub(crate) offers: Option<FollowedCatalogue>,
-    pub(crate) stop: &'r AtomicBool,
+    pub(crate) stop: StopOrders<'r>,
     /// True if a loop of the run could not be started, so that the others do not begin.
     pub(crate) incomplete: AtomicBool,
     /// Memory for coded replies, if the plan decodes.
@@ -107,26 +112,45 @@ pub(crate) struct EventLoop<'r> {
     /// Requests begun and not ended, those between two attempts included.
     in_flight: usize,
     serial: u32,
-    tally: LoopTally,
+    /// Index among the loops of this process.
+    index: usize,
+    /// Measurements since the last report.
+    tally: Box<LoadTally>,
     buyer: Option<Buyer<'r>>,
-    ticks: Sender<Tick>,
-    next_tick: Instant,
-    /// Bytes sent and received before the measured time.
-    bytes_before: [u64; 2],
+    /// Takes the tally of each second.
+    seconds: Sender<LoopSecond>,
+    /// Empty tallies, so that a second costs no allocation.
+    empty: Receiver<Box<LoadTally>>,
+    next_second: Instant,
+    /// Bytes sent and received that are recorded for the measured time, or do not belong to it.
+    bytes_recorded: [u64; 2],
     spin: SpinTime,
     buffer: Vec<u8>,
     scratch: Vec<u8>,
+}
+
+impl Shared<'_> {
+    /// The look-ups of names, which took place before the run.
+    pub(crate) fn look_ups(&self) -> LoadTally {
+        let mut tally = LoadTally::of(self.plan);
+        self.dns
+            .iter()
+            .for_each(|time| tally.phases.dns.record(*time));
+        tally
+    }
 }
 
 impl<'r> EventLoop<'r> {
     pub(crate) fn new(
         shared: &'r Shared<'r>,
         index: usize,
-        ticks: Sender<Tick>,
+        seconds: Sender<LoopSecond>,
+        empty: Receiver<Box<LoadTally>>,
     ) -> Result<Self, Errno> {
+        let position = shared.share.first + index;
         Ok(Self {
             shared,
-            source: RequestSource::new(shared.plan, index),
+            source: RequestSource::new(shared.plan, position),
             epoll: epoll::create(epoll::CreateFlags::CLOEXEC)?,
             connections: Slab::new(),
             exchanges: Exchanges::new(
@@ -143,38 +167,42 @@ impl<'r> EventLoop<'r> {
             retries: RetryQueue::default(),
             in_flight: 0,
             serial: 0,
-            tally: LoopTally::new(shared.plan.step_ends(), shared.mix.len()),
+            index,
+            tally: Box::new(LoadTally::of(shared.plan)),
             buyer: shared.offers.as_ref().map(|offers| {
                 let mut phase = shared
                     .plan
                     .seed
-                    .numbered("asks", index as u64)
+                    .numbered("asks", position as u64)
                     .stream("phase");
                 Buyer::new(&offers.catalogue, phase.random())
             }),
-            ticks,
-            next_tick: Instant::ORIGIN + TICK,
-            bytes_before: [0; 2],
+            seconds,
+            empty,
+            next_second: Instant::ORIGIN + SECOND,
+            bytes_recorded: [0; 2],
             spin: SpinTime::new(),
             buffer: vec![0; 64 * 1024],
             scratch: Vec::new(),
         })
     }
 
-    /// Runs until every due request has ended or the run is stopped.
-    pub(crate) fn run(mut self) -> Result<LoopTally, Errno> {
+    /// Runs until every due request has ended or the run is stopped. The measurements are in the reports of the
+    /// seconds.
+    pub(crate) fn run(mut self) -> Result<(), Errno> {
         let mut events = Vec::with_capacity(BATCH);
         let mut full_turns = 0;
         loop {
             let now = self.shared.clock.now();
             self.record_bytes(now);
-            self.send_due(now);
-            self.flush_streams();
-            self.tally.over = self.shared.clock.now();
-            if self.is_stopped() {
+            if let Some(over) = self.stopped_at(now) {
+                self.tally.over = over;
                 self.skip_overdue();
                 break;
             }
+            self.send_due(now);
+            self.flush_streams();
+            self.tally.over = self.shared.clock.now();
             if self.is_finished() {
                 break;
             }
@@ -197,12 +225,16 @@ impl<'r> EventLoop<'r> {
             self.in_flight, 0,
             "a request has not ended with its event loop: a bug"
         );
-        Ok(self.tally)
+        self.report_end();
+        Ok(())
     }
 
-    fn is_stopped(&self) -> bool {
-        let orders = [self.shared.stop, &self.shared.incomplete];
-        orders.iter().any(|stop| stop.load(Ordering::Relaxed))
+    /// The time at which the run was stopped, if it was.
+    fn stopped_at(&self, now: Instant) -> Option<Instant> {
+        match self.shared.incomplete.load(Ordering::Relaxed) {
+            true => Some(now),
+            false => self.shared.stop.reached(now),
+        }
     }
 
     fn is_finished(&self) -> bool {

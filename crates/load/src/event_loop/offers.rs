@@ -22,7 +22,8 @@ impl EventLoop<'_> {
             return true;
         };
         let reason = || reason.to_owned();
-        self.tally.explain(Outcome::Declined, reason);
+        let of = exchange.numbers();
+        self.tally.explain(Outcome::Declined, of, reason);
         self.record_end(exchange, Outcome::Declined, exchange.moments.sent);
         false
     }

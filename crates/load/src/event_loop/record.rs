@@ -2,11 +2,12 @@
 
 use posthaste_units::{Instant, Span};
 
-use super::{EventLoop, TICK};
+use super::EventLoop;
 use crate::connection::ConnectionState;
 use crate::events::{EventEnd, EventSummary};
 use crate::exchange::HttpExchange;
 use crate::outcome::Outcome;
+use crate::seconds::{LoopSecond, SECOND, whole_seconds};
 use crate::socket;
 use crate::source::Due;
 use crate::tally::Ending;
@@ -111,27 +112,51 @@ impl EventLoop<'_> {
         exchange.due.at >= self.shared.window.0
     }
 
-    /// Records the byte counts at the beginning and the end of the measured time.
+    /// Records the bytes since the last call, which belong to the measured time if `now` does.
     pub(super) fn record_bytes(&mut self, now: Instant) {
         let (start, end) = self.shared.window;
         let bytes = [self.tally.bytes_sent, self.tally.bytes_received];
-        if now < start {
-            self.bytes_before = bytes;
-        } else if now <= end {
-            let [sent, received] = self.bytes_before;
-            self.tally.bytes_in_time = [bytes[0] - sent, bytes[1] - received];
+        let before = std::mem::replace(&mut self.bytes_recorded, bytes);
+        if now >= start && now <= end {
+            let in_time = &mut self.tally.bytes_in_time;
+            in_time[0] += bytes[0] - before[0];
+            in_time[1] += bytes[1] - before[1];
         }
     }
 
-    /// Sends the records of the last second, once a second.
+    /// Passes the tally on, once a second, and continues with an empty one. If none has come back, the next second is
+    /// added to this one.
     pub(super) fn report_second(&mut self, now: Instant) {
-        if now >= self.next_tick {
-            while self.next_tick <= now {
-                self.next_tick += TICK;
-            }
-            // The receiver may be gone. The run's own records are complete without it.
-            let _ = self.ticks.send(std::mem::take(&mut self.tally.tick));
+        if now < self.next_second {
+            return;
         }
+        let second = whole_seconds(now);
+        self.next_second = Instant::ORIGIN + SECOND * (second + 1);
+        if let Ok(empty) = self.empty.try_recv() {
+            self.record_bytes(now);
+            self.bytes_recorded = [0; 2];
+            let report = LoopSecond {
+                index: self.index,
+                second,
+                tally: std::mem::replace(&mut self.tally, empty),
+                is_last: false,
+            };
+            let _ = self.seconds.send(report);
+        }
+    }
+
+    /// Passes the last tally on.
+    pub(super) fn report_end(mut self) {
+        let now = self.shared.clock.now();
+        self.record_bytes(now);
+        let end = LoopSecond {
+            index: self.index,
+            second: whole_seconds(now) + 1,
+            tally: self.tally,
+            is_last: true,
+        };
+        // The receiver is there until the loop has ended, unless its thread has panicked.
+        let _ = self.seconds.send(end);
     }
 
     /// Counts unfinished requests when the run is stopped.
@@ -148,6 +173,5 @@ impl EventLoop<'_> {
             }
             socket::abort(connection.socket);
         }
-        let _ = self.ticks.send(std::mem::take(&mut self.tally.tick));
     }
 }

@@ -49,7 +49,8 @@ impl EventLoop<'_> {
         if self.is_overdue(retry.attempt.due, now) {
             self.tally.overdue += u64::from(self.is_recorded(&exchange));
             let reason = || "the plan had ended before the generator came to a retry".to_owned();
-            self.tally.explain(Outcome::Dropped, reason);
+            let of = exchange.numbers();
+            self.tally.explain(Outcome::Dropped, of, reason);
             self.record_end(&exchange, Outcome::Dropped, sent);
         } else {
             self.send(exchange);

@@ -50,10 +50,10 @@ impl EventLoop<'_> {
         if self.connections[slot as usize].http2.is_some() {
             return self.fail_streams(slot, outcome, &reason());
         }
-        self.tally.explain(outcome, reason);
         if let Some(open) = self.connections[slot as usize].exchange.take() {
             self.replying.remove(open);
             let exchange = self.exchanges.remove(open);
+            self.tally.explain(outcome, exchange.numbers(), reason);
             let now = self.shared.clock.now();
             self.record_end(&exchange, outcome, now);
         }

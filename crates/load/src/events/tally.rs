@@ -7,7 +7,7 @@ use super::EventSummary;
 use crate::outcome::Outcome;
 
 /// Events of the replies to requests that became due in the measured time.
-#[derive(Clone, Default)]
+#[derive(Clone, Default, PartialEq)]
 pub struct EventTally {
     /// Due to first event, of all requests due. One without an event is longer than any bound.
     pub first: Recorder,
@@ -71,7 +71,15 @@ impl EventTally {
         }
     }
 
-    /// Adds the events of another loop.
+    /// Removes all events and keeps the memory.
+    pub(crate) fn clear(&mut self) {
+        for times in [&mut self.first, &mut self.gaps, &mut self.periods] {
+            times.clear();
+        }
+        (self.events, self.with_end_mark, self.without_end_mark) = (0, 0, 0);
+    }
+
+    /// Adds the events of another loop or second.
     pub(crate) fn merge(&mut self, other: &Self) {
         self.first.merge(&other.first);
         self.gaps.merge(&other.gaps);

@@ -49,6 +49,7 @@ use crate::assertion::Assertion;
 use crate::error::RunError;
 use crate::pace::{Arrivals, RateStep};
 use crate::plan::{Pace, Plan};
+use crate::results::Run;
 use crate::run::run;
 
 /// The reason why no capacity was found.
@@ -89,12 +90,34 @@ pub enum FindError {
 /// Multiple of the bound after which a reply counts as failed and is no longer waited for.
 const HOPELESS: f64 = 20.0;
 
+/// Carries out a plan: on this machine, see [`LocalRunner`], or on others.
+pub trait Runner {
+    /// Carries out the plan of a trial.
+    fn run(&mut self, plan: &Plan) -> Result<Run, RunError>;
+
+    /// True if the user has stopped the search.
+    fn is_stopped(&self) -> bool;
+}
+
+/// Carries out plans on this machine until the flag is set.
+pub struct LocalRunner<'s>(pub &'s AtomicBool);
+
+impl Runner for LocalRunner<'_> {
+    fn run(&mut self, plan: &Plan) -> Result<Run, RunError> {
+        run(plan, self.0, &mut ())
+    }
+
+    fn is_stopped(&self) -> bool {
+        self.0.load(Ordering::Relaxed)
+    }
+}
+
 /// Searches the capacity of the requests of `plan` for the objective `assertion`. Calls `report` after every trial.
 pub fn find(
     plan: &Plan,
     assertion: &Assertion,
     effort: Effort,
-    stop: &AtomicBool,
+    runner: &mut dyn Runner,
     report: &mut dyn FnMut(&TrialReport),
 ) -> Result<Capacity, FindError> {
     let objective = assertion
@@ -114,8 +137,8 @@ pub fn find(
         let plan = trial_plan(plan, assertion, &proposal, made);
         // At a low rate it may happen that no request becomes due. That is a trial without evidence.
         let begun = WallInstant::now();
-        let run = run(&plan, stop, &mut ())?;
-        if stop.load(Ordering::Relaxed) {
+        let run = runner.run(&plan)?;
+        if runner.is_stopped() {
             return Err(FindError::Stopped);
         }
         let elapsed = Span::from_secs_f64(begun.elapsed().as_secs_f64());

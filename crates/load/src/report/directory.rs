@@ -23,7 +23,7 @@ use crate::cause::Cause;
 use crate::observer::Observer;
 use crate::outcome::Outcome;
 use crate::results::Run;
-use crate::tally::Tick;
+use crate::tick::Tick;
 
 /// Files written at the end of a run.
 const ENDS: [&str; 4] = [REPORT, PAGE, METRICS, TIMES];

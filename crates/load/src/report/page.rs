@@ -15,8 +15,8 @@ use super::{
 };
 use crate::multiplexed::StreamReport;
 use crate::outcome::Outcome;
+use crate::phases::Phases;
 use crate::results::Run;
-use crate::tally::Phases;
 
 /// Renders the report of a run with its distributions and its course in time.
 pub fn page(report: &Report, run: &Run) -> String {

@@ -10,7 +10,7 @@ use super::{
 };
 use crate::events::EventsReport;
 use crate::outcome::{Outcome, Outcomes};
-use crate::tally::Phases;
+use crate::phases::Phases;
 
 /// Renders the report in at most 80 columns. Narrower terminals wrap it.
 pub fn text(report: &Report) -> String {

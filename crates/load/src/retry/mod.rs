@@ -71,7 +71,8 @@ fn is_retried(outcome: Outcome, status: Option<u16>, code: Option<Code>) -> bool
         | Outcome::Dropped
         | Outcome::ClientFailed
         | Outcome::Declined
-        | Outcome::InFlight => false,
+        | Outcome::InFlight
+        | Outcome::Lost => false,
     }
 }
 

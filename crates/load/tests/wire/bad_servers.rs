@@ -102,7 +102,7 @@ fn a_closed_port_refuses() {
         &plan,
         &objective,
         effort,
-        &AtomicBool::new(false),
+        &mut posthaste_load::LocalRunner(&AtomicBool::new(false)),
         &mut |_: &TrialReport| (),
     );
     assert!(

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 
 use posthaste_load::{
-    Capacity, Effort, EventFormat, EventPlan, FindError, LimitedBy, TrialReport, find,
+    Capacity, Effort, EventFormat, EventPlan, FindError, LimitedBy, LocalRunner, TrialReport, find,
 };
 use posthaste_units::Span;
 
@@ -33,7 +33,13 @@ fn searched(
     };
     let stop = AtomicBool::new(false);
     let objective = objective.parse().unwrap();
-    find(&plan, &objective, effort, &stop, &mut |_: &TrialReport| ())
+    find(
+        &plan,
+        &objective,
+        effort,
+        &mut LocalRunner(&stop),
+        &mut |_: &TrialReport| (),
+    )
 }
 
 /// A server that answers each request with `body` after 200 ms, and closes. A shorter reply could be as short as the
@@ -112,7 +118,13 @@ fn a_search_needs_events_for_their_figures() {
     let plan = plan(answering(""), 1.0, 1);
     let objective = "first<1s".parse().unwrap();
     let stop = AtomicBool::new(false);
-    let found = find(&plan, &objective, Effort::default(), &stop, &mut |_| ());
+    let found = find(
+        &plan,
+        &objective,
+        Effort::default(),
+        &mut LocalRunner(&stop),
+        &mut |_| (),
+    );
     assert!(matches!(found, Err(FindError::NoEvents(_))), "{found:?}");
 }
 

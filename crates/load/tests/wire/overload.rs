@@ -5,7 +5,7 @@ use std::net::SocketAddr;
 use std::sync::atomic::AtomicBool;
 
 use posthaste_load::{
-    Connections, Effort, LimitedBy, Outcome, Pace, RequestSpec, TrialReport, find,
+    Connections, Effort, LimitedBy, LocalRunner, Outcome, Pace, RequestSpec, TrialReport, find,
 };
 use posthaste_units::Span;
 use rustix::net::{AddressFamily, SocketType};
@@ -70,7 +70,13 @@ fn a_search_does_not_take_the_generators_limit_for_the_servers() {
     };
     let objective = "p99<2s".parse().unwrap();
     let stop = AtomicBool::new(false);
-    let found = find(&plan, &objective, effort, &stop, &mut |_: &TrialReport| ());
+    let found = find(
+        &plan,
+        &objective,
+        effort,
+        &mut LocalRunner(&stop),
+        &mut |_: &TrialReport| (),
+    );
     let found = found.unwrap();
     assert_eq!(found.limited_by, LimitedBy::Generator, "{found:?}");
     assert_eq!(found.failed_at_per_s, None);

@@ -8,8 +8,8 @@ use std::sync::{Arc, Mutex};
 use std::thread;
 
 use posthaste_load::{
-    Backoff, Connections, Data, Effort, FindError, Outcome, Pace, Plan, RequestSpec, RetryPolicy,
-    Run, find, run,
+    Backoff, Connections, Data, Effort, FindError, LocalRunner, Outcome, Pace, Plan, RequestSpec,
+    RetryPolicy, Run, find, run,
 };
 use posthaste_units::{Seed, Span};
 
@@ -321,6 +321,12 @@ fn a_search_refuses_retries() {
     let plan = numbered(answering(ok("fine"), false), 1.0, 1, 3);
     let objective = "p99<2s".parse().unwrap();
     let stop = AtomicBool::new(false);
-    let found = find(&plan, &objective, Effort::default(), &stop, &mut |_| ());
+    let found = find(
+        &plan,
+        &objective,
+        Effort::default(),
+        &mut LocalRunner(&stop),
+        &mut |_| (),
+    );
     assert!(matches!(found, Err(FindError::Retries)), "{found:?}");
 }

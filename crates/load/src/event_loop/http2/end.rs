@@ -67,9 +67,9 @@ impl EventLoop<'_> {
         outcome: Outcome,
         reason: impl FnOnce() -> String,
     ) {
-        self.tally.explain(outcome, reason);
         self.replying.remove(open);
         let exchange = self.exchanges.remove(open);
+        self.tally.explain(outcome, exchange.numbers(), reason);
         let now = self.shared.clock.now();
         if !exchange.moments.has_stream {
             let wait = now.saturating_since(exchange.moments.begun);

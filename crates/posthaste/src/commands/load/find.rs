@@ -1,6 +1,6 @@
 //! `load --find`: the search for the highest rate at which an objective holds.
 
-use posthaste_load::{Assertion, Effort, FindError, Plan, TrialReport};
+use posthaste_load::{Assertion, Effort, FindError, LocalRunner, Plan, TrialReport};
 use posthaste_units::Span;
 
 use super::{Args, from_run, print_json};
@@ -18,7 +18,8 @@ impl Args {
             ..Effort::default()
         };
         let mut told = |trial: &TrialReport| eprintln!("{trial}");
-        let found = posthaste_load::find(plan, objective, effort, &stop, &mut told);
+        let found =
+            posthaste_load::find(plan, objective, effort, &mut LocalRunner(&stop), &mut told);
         let capacity = found.map_err(|error| match error {
             FindError::Objective(_) | FindError::NoEvents(_) | FindError::Retries => {
                 Failure::usage(error)
