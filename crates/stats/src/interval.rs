@@ -212,9 +212,11 @@ fn ranks(quantile: f64, number: f64) -> (f64, f64) {
         rank if rank >= number => 1.0,
         rank => beta_reg(number - rank + 1.0, rank, 1.0 - quantile),
     };
+    // Neighbouring ranks of a large number differ by more than a millionth.
+    let tolerance = (4.0 * f64::EPSILON * number).max(1e-6);
     let rank_at = |probability: f64| {
         let (mut low, mut high) = (0.0, number);
-        while high - low > 1e-6 {
+        while high - low > tolerance {
             let middle = 0.5 * (low + high);
             if fewer_than(middle) <= probability {
                 low = middle;
@@ -347,5 +349,15 @@ mod tests {
         let recorder = record(60_000, late, |n| Span::from_micros(n * 7919 % 1000));
         let batches = recorder.buckets().iter().filter(|b| b.count > 0).count();
         assert_eq!(recorder.complete().len(), batches - 2);
+    }
+
+    #[test]
+    fn ranks_are_found_among_any_number_of_values() {
+        for number in [1e3, 1e9, 1e12] {
+            let (low, high) = ranks(0.5, number);
+            let half_width = 1.96 * (0.25f64 / number).sqrt();
+            assert!(0.5 - low <= 1.1 * half_width + 1e-12, "{number}: {low}");
+            assert!(high - 0.5 <= 1.1 * half_width + 1e-12, "{number}: {high}");
+        }
     }
 }
