@@ -27,9 +27,9 @@ pub enum Time {
 /// Quantiles are of all values. [`Self::known`] is the distribution of the known times alone.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct CensoredHistogram {
-    known: Histogram,
-    waited: Histogram,
-    never: u64,
+    pub(crate) known: Histogram,
+    pub(crate) waited: Histogram,
+    pub(crate) never: u64,
 }
 
 impl Time {
@@ -96,6 +96,13 @@ impl CensoredHistogram {
     /// Adds known times.
     pub fn merge_known(&mut self, other: &Histogram) {
         self.known.merge(other);
+    }
+
+    /// Removes all values and keeps the memory.
+    pub fn clear(&mut self) {
+        self.known.clear();
+        self.waited.clear();
+        self.never = 0;
     }
 
     /// Number of all values, known and censored.

@@ -20,10 +20,10 @@ pub(crate) const LONGEST: u64 = 1 << 44;
 /// Values above 2^44 ns (4.9 h) are counted as 2^44 ns, so none is lost.
 #[derive(Clone, Debug)]
 pub struct Histogram {
-    bins: hdrhistogram::Histogram<u64>,
-    sum: u128,
-    min: u64,
-    max: u64,
+    pub(crate) bins: hdrhistogram::Histogram<u64>,
+    pub(crate) sum: u128,
+    pub(crate) min: u64,
+    pub(crate) max: u64,
 }
 
 /// A non-empty bin, for percentile curves.

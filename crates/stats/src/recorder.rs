@@ -15,18 +15,18 @@ use crate::histogram::LONGEST;
 use crate::{CensoredHistogram, Histogram};
 
 /// Maximum number of batches; a power of two.
-const BATCHES: usize = 64;
+pub(crate) const BATCHES: usize = 64;
 /// Initial width of batches: 2^20 ns, about a millisecond.
-const FIRST_SHIFT: u32 = 20;
+pub(crate) const FIRST_SHIFT: u32 = 20;
 
 /// A [`CensoredHistogram`] that also records the distribution of its values over time; under 1.5 MB.
 #[derive(Clone, Debug)]
 pub struct Recorder {
-    all: CensoredHistogram,
+    pub(crate) all: CensoredHistogram,
     /// A batch is 2^shift ns wide.
-    shift: u32,
-    batches: Vec<Bucket>,
-    /// Empty batches for later use.
+    pub(crate) shift: u32,
+    pub(crate) batches: Vec<Bucket>,
+    /// Empty buckets of former batches, for the next ones.
     spare: Vec<Bucket>,
 }
 
@@ -53,7 +53,7 @@ pub(crate) struct Bucket {
     pub(crate) sum_of_squares: u128,
     /// Two significant digits from a microsecond up. A bin counts up to 2^32 values, which one batch reaches at
     /// 200,000/s after two weeks of equal values. `count` continues after that.
-    bins: Bins<u32>,
+    pub(crate) bins: Bins<u32>,
 }
 
 impl Recorder {
@@ -67,12 +67,11 @@ impl Recorder {
         }
     }
 
-    /// Removes all values and keeps the memory.
+    /// Removes all values and keeps the memory. Batches have their initial width again.
     pub fn clear(&mut self) {
         self.all.clear();
         self.shift = FIRST_SHIFT;
-        self.batches.iter_mut().for_each(Bucket::clear);
-        self.spare.append(&mut self.batches);
+        self.keep(0);
     }
 
     /// Counts `value` at the moment `at` since the run's start.
@@ -98,7 +97,7 @@ impl Recorder {
         let apart = other.shift.abs_diff(self.shift);
         for (index, bucket) in other.batches.iter().enumerate() {
             let target = index >> apart;
-            self.extend(target + 1);
+            self.extend(target);
             self.batches[target].merge(bucket);
         }
         self.all.merge(&other.all);
@@ -158,28 +157,42 @@ impl Recorder {
         while at.as_nanos() >> self.shift >= BATCHES as u64 {
             self.widen();
         }
-        self.extend((at.as_nanos() >> self.shift) as usize + 1);
+        self.extend((at.as_nanos() >> self.shift) as usize);
     }
 
-    /// Appends empty batches up to this number.
-    fn extend(&mut self, number: usize) {
-        while self.batches.len() < number {
-            let empty = self.spare.pop().unwrap_or_else(Bucket::new);
-            self.batches.push(empty);
+    /// Creates the batches up to this index.
+    pub(crate) fn extend(&mut self, index: usize) {
+        while self.batches.len() <= index {
+            let bucket = self.spare.pop().unwrap_or_else(Bucket::new);
+            self.batches.push(bucket);
         }
     }
 
     /// Merges each batch with its neighbour.
     fn widen(&mut self) {
         self.shift += 1;
-        let mut narrow = std::mem::take(&mut self.batches).into_iter();
-        while let Some(mut bucket) = narrow.next() {
-            if let Some(neighbour) = narrow.next() {
-                bucket.merge(&neighbour);
+        let pairs = self.batches.len().div_ceil(2);
+        for pair in 0..pairs {
+            self.batches.swap(pair, 2 * pair);
+            let (left, right) = self.batches.split_at_mut(2 * pair + 1);
+            if let Some(neighbour) = right.first() {
+                left[pair].merge(neighbour);
             }
-            self.batches.push(bucket);
         }
+        self.keep(pairs);
         self.assert_conserved();
+    }
+
+    /// Empties all but the first `count` batches and keeps their memory.
+    fn keep(&mut self, count: usize) {
+        for mut bucket in self.batches.drain(count..) {
+            bucket.clear();
+            self.spare.push(bucket);
+        }
+        debug_assert!(
+            self.batches.len() + self.spare.len() <= BATCHES,
+            "more buckets than batches"
+        );
     }
 }
 
@@ -226,7 +239,7 @@ impl Batch<'_> {
 }
 
 impl Bucket {
-    fn new() -> Self {
+    pub(crate) fn new() -> Self {
         let mut bins = Bins::new_with_bounds(1_000, 2_000, 2).expect("the bounds are constants");
         bins.auto(true);
         Self {
@@ -255,6 +268,14 @@ impl Bucket {
     /// Number of values, known and censored.
     pub(crate) fn total(&self) -> u64 {
         self.count + self.censored
+    }
+
+    fn clear(&mut self) {
+        if self.total() > 0 {
+            self.bins.reset();
+        }
+        (self.count, self.censored) = (0, 0);
+        (self.sum, self.sum_of_squares) = (0, 0);
     }
 
     fn merge(&mut self, other: &Self) {
@@ -366,6 +387,25 @@ mod tests {
             .sum();
         // The fine histogram adds at most 290 kB.
         assert!(coarse < 1_200_000, "{coarse} bytes of coarse bins");
+    }
+
+    #[test]
+    fn a_cleared_recorder_uses_its_buckets_again() {
+        let mut recorder = Recorder::new();
+        for at in 0..BATCHES as u64 {
+            recorder.record(Span::from_millis(at), Span::from_secs(1));
+        }
+        let count = recorder.batches.len();
+        recorder.clear();
+        assert_eq!((recorder.batches.len(), recorder.spare.len()), (0, count));
+        assert!(recorder == Recorder::new());
+        // An hour after the start: the earlier batches are empty.
+        recorder.record(Span::from_secs(3_600), Span::from_secs(1));
+        assert_eq!(recorder.batches.len() + recorder.spare.len(), count);
+        assert_eq!(recorder.batches.iter().filter(|b| b.total() > 0).count(), 1);
+        recorder.record(Span::from_secs(7_200), Span::from_secs(2));
+        assert_eq!(recorder.batches.len() + recorder.spare.len(), count);
+        assert_eq!(recorder.histogram().count(), 2);
     }
 
     proptest! {
