@@ -9,6 +9,8 @@
 //! - [`theory`]: closed forms that check the whole chain. [`goodness`]: tests of an arrival process.
 //! - [`has_long_tail`]: the choice of an axis for a set of times.
 //!
+//! Histograms and recorders have an exact form for messages (`wire`), which is checked when read.
+//!
 //! There is no clock, no thread and no drawing here. Callers supply times and use the numbers.
 //!
 //! # Intervals
@@ -35,6 +37,7 @@ mod share;
 mod summary;
 mod tail;
 pub mod theory;
+mod wire;
 
 pub use beyond::Beyond;
 pub use censored::{CensoredHistogram, Time};
