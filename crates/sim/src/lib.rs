@@ -41,6 +41,7 @@ pub mod sweep;
 mod totals;
 mod trace;
 mod transaction;
+mod wire;
 mod witness;
 
 pub use application::{Closer, ProcessingClock, SimulatedExchange, SimulatedService};

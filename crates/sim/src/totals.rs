@@ -44,7 +44,7 @@ pub struct Totals {
     pub lost: u64,
     /// Connections with a lost packet.
     pub touched: u64,
-    endings: [u64; Ending::NAMES.len()],
+    pub(crate) endings: [u64; Ending::NAMES.len()],
 }
 
 impl Totals {

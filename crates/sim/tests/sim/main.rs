@@ -6,4 +6,5 @@ mod published;
 mod repetition;
 mod support;
 mod traces;
+mod wire;
 mod worlds;
