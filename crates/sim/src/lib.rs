@@ -8,6 +8,8 @@
 //! [`SimulationCases`] are the combinations of swept options and compared remedies. [`CaseResults`] give their results
 //! as text or JSON. [`picture`] and [`ladder`](ladder()) draw them.
 //!
+//! A [`JobList`] divides a sweep into jobs for several machines. A [`Ledger`] merges their results.
+//!
 //! This crate has no threads, no clock and no files. Callers distribute the numbers of transactions, and write the
 //! results.
 //!
@@ -31,6 +33,7 @@ mod application;
 mod carried;
 mod case;
 mod compare;
+mod jobs;
 mod ladder;
 mod numbers;
 pub mod picture;
@@ -51,6 +54,7 @@ pub use case::{
     PositionError, Remedies, SimulationCase, SimulationCases,
 };
 pub use compare::comparison_text;
+pub use jobs::{Job, JobList, JobListError, JobResult, Ledger, LedgerError, Received};
 pub use ladder::ladder;
 pub use numbers::{CaseNumbers, CaseResults, MissingPacket};
 pub use scenario::{Scenario, ScenarioError};

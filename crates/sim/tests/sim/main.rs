@@ -2,6 +2,7 @@
 
 mod arithmetic;
 mod copies;
+mod jobs;
 mod published;
 mod repetition;
 mod support;
