@@ -79,13 +79,6 @@ impl CensoredHistogram {
         }
     }
 
-    /// Removes all values and keeps the memory.
-    pub fn clear(&mut self) {
-        self.known.clear();
-        self.waited.clear();
-        self.never = 0;
-    }
-
     /// Adds all values of `other`.
     pub fn merge(&mut self, other: &Self) {
         self.known.merge(&other.known);

@@ -251,12 +251,6 @@ impl Bucket {
         }
     }
 
-    fn clear(&mut self) {
-        (self.count, self.censored) = (0, 0);
-        (self.sum, self.sum_of_squares) = (0, 0);
-        self.bins.reset();
-    }
-
     fn record(&mut self, value: Span) {
         let ns = value.as_nanos().min(LONGEST);
         self.count += 1;
