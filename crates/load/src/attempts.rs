@@ -3,11 +3,13 @@
 //! An attempt has an outcome of its own. One that could not be sent counts too, so that each request has at least one.
 
 use posthaste_stats::Histogram;
+use serde::{Deserialize, Serialize};
 
 use crate::outcome::Outcomes;
 
 /// The attempts of the requests that became due in the measured time.
-#[derive(Clone, Default, PartialEq)]
+#[derive(Clone, Default, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
 pub struct Attempts {
     /// Attempts by outcome. The last attempt of a request has the outcome of the request, unless the run was stopped
     /// while the request waited for its next attempt.

@@ -18,7 +18,8 @@ pub(crate) enum QueueReason {
 }
 
 /// Requests that waited for a stream.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
 pub struct QueuedRequests {
     /// Waited for their connection.
     pub handshake: u64,
@@ -31,7 +32,8 @@ pub struct QueuedRequests {
 }
 
 /// Counts of the HTTP/2 connections of a run, warm-up included.
-#[derive(Clone, Copy, Debug, Default, PartialEq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
 pub struct StreamCounts {
     /// Requests that waited for a stream.
     pub queued: QueuedRequests,
@@ -73,6 +75,27 @@ impl StreamCounts {
         self.goaways.merge(&counters.goaways);
         self.stalled += counters.stalled;
         self.windows_exhausted += counters.windows_exhausted;
+    }
+
+    /// All counts. Those by code as their sums.
+    pub(crate) fn counts(&self) -> impl Iterator<Item = u64> + use<> {
+        let QueuedRequests {
+            handshake,
+            own_limit,
+            server_limit,
+            ..
+        } = self.queued;
+        let by_code = [self.resets_received, self.resets_sent, self.goaways];
+        let own = [
+            handshake,
+            own_limit,
+            server_limit,
+            self.resent,
+            self.connections_lost,
+            self.stalled,
+            self.windows_exhausted,
+        ];
+        own.into_iter().chain(by_code.map(|codes| codes.total()))
     }
 
     /// Adds the counts of another loop.

@@ -180,6 +180,19 @@ impl Outcome {
     }
 }
 
+impl Serialize for Outcome {
+    fn serialize<S: Serializer>(&self, out: S) -> Result<S::Ok, S::Error> {
+        out.serialize_str(self.name())
+    }
+}
+
+impl<'de> Deserialize<'de> for Outcome {
+    fn deserialize<D: Deserializer<'de>>(from: D) -> Result<Self, D::Error> {
+        let name = std::borrow::Cow::<str>::deserialize(from)?;
+        Self::from_name(&name).ok_or_else(|| D::Error::custom(format!("unknown outcome {name:?}")))
+    }
+}
+
 impl fmt::Display for Outcome {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.pad(self.name())
@@ -193,7 +206,7 @@ pub struct Outcomes([u64; Outcome::ALL.len()]);
 impl Outcomes {
     /// All requests counted, with any outcome.
     pub fn total(&self) -> u64 {
-        self.0.iter().sum()
+        self.0.iter().copied().fold(0, u64::saturating_add)
     }
 
     /// Requests that were attempted, or would have been in a run that was not stopped.
@@ -250,11 +263,9 @@ impl Serialize for Outcomes {
 
 impl<'de> Deserialize<'de> for Outcomes {
     fn deserialize<D: Deserializer<'de>>(from: D) -> Result<Self, D::Error> {
-        let counts = std::collections::BTreeMap::<String, u64>::deserialize(from)?;
+        let counts = std::collections::BTreeMap::<Outcome, u64>::deserialize(from)?;
         let mut outcomes = Self::default();
-        for (name, count) in counts {
-            let outcome = Outcome::from_name(&name)
-                .ok_or_else(|| D::Error::custom(format!("unknown outcome {name:?}")))?;
+        for (outcome, count) in counts {
             outcomes[outcome] = count;
         }
         Ok(outcomes)

@@ -2,6 +2,7 @@
 
 use posthaste_stats::Histogram;
 use posthaste_units::{Instant, Span};
+use serde::{Deserialize, Serialize};
 
 /// The instants of one exchange. Those not reached are at the origin.
 #[derive(Clone, Copy, Debug, Default)]
@@ -22,7 +23,8 @@ pub(crate) struct Moments {
 }
 
 /// Phases of complete replies.
-#[derive(Clone, Default, PartialEq)]
+#[derive(Clone, Default, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
 pub struct Phases {
     /// Name look-up, once per server and run.
     pub dns: Histogram,

@@ -5,11 +5,13 @@
 
 use posthaste_stats::{CensoredHistogram, Histogram};
 use posthaste_units::Span;
+use serde::{Deserialize, Serialize};
 
 use crate::outcome::Outcome;
 
 /// Response times by kind of outcome.
-#[derive(Clone, Default, PartialEq)]
+#[derive(Clone, Default, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
 pub struct Responses {
     ok: Histogram,
     /// Replies that are not [`Outcome::Ok`], and requests without a complete reply.

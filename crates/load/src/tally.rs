@@ -9,6 +9,7 @@ use std::collections::BTreeMap;
 
 use posthaste_stats::{Histogram, Recorder};
 use posthaste_units::{Instant, Span};
+use serde::{Deserialize, Serialize};
 
 use crate::attempts::Attempts;
 use crate::buying::QuoteUse;
@@ -23,7 +24,8 @@ use crate::responses::Responses;
 use crate::source::Due;
 
 /// A part of the run that is counted separately: a step of the plan, or a request of the mix.
-#[derive(Clone, Default, PartialEq)]
+#[derive(Clone, Default, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
 pub struct PartResults {
     /// Its requests by outcome.
     pub outcomes: Outcomes,
@@ -54,7 +56,8 @@ impl PartResults {
 }
 
 /// An explanation of an outcome, and the attempt that it explains.
-#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
 pub(crate) struct Explanation {
     /// Numbers of the request and of its attempt.
     pub(crate) of: (u64, u32),
@@ -63,7 +66,8 @@ pub(crate) struct Explanation {
 
 /// Everything measured by a loop in a second, or by several loops in several seconds after [`LoadTally::merge`]. Equal sums
 /// result from any division into loops and seconds.
-#[derive(Clone, PartialEq)]
+#[derive(Clone, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
 pub struct LoadTally {
     pub(crate) intended: u64,
     pub(crate) outcomes: Outcomes,
@@ -86,6 +90,7 @@ pub struct LoadTally {
     pub(crate) phases: Phases,
     pub(crate) steps: Vec<PartResults>,
     /// End of each step, so that a reply counts for the step in which it came.
+    #[serde(skip)]
     step_ends: Vec<Instant>,
     pub(crate) requests: Vec<PartResults>,
     pub(crate) statuses: BTreeMap<u16, u64>,
@@ -103,6 +108,7 @@ pub struct LoadTally {
     /// Bytes of requests and replies in the measured time.
     pub(crate) bytes_in_time: [u64; 2],
     /// Time at which the loop was stopped, or had nothing more to do.
+    #[serde(with = "crate::nanoseconds")]
     pub(crate) over: Instant,
 }
 
@@ -426,6 +432,7 @@ pub(crate) fn add_statuses(statuses: &mut BTreeMap<u16, u64>, others: &BTreeMap<
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::received::TallyError;
     use proptest::prelude::*;
 
     /// Returns the instant `millis` milliseconds from the origin.
@@ -541,6 +548,21 @@ mod tests {
             let mut sum = empty();
             parts.iter().for_each(|part| sum.merge(part));
             prop_assert!(sum == whole);
+            // The way through messages changes nothing, in any order of arrival.
+            let plan = Plan::new(Vec::new(), crate::testing::plan().pace);
+            let mut received = empty();
+            for part in &parts {
+                let sent = serde_json::to_vec(part).unwrap();
+                let part: LoadTally = serde_json::from_slice(&sent).unwrap();
+                prop_assert!(!matches!(
+                    part.check(&plan),
+                    Err(TallyError::Count(_) | TallyError::Contradiction(_))
+                ));
+                prop_assert_eq!(serde_json::to_vec(&part).unwrap(), sent);
+                received.merge(&part);
+            }
+            prop_assert_eq!(serde_json::to_vec(&received).unwrap(), serde_json::to_vec(&whole).unwrap());
+            prop_assert!(received == whole);
         }
     }
 }

@@ -4,7 +4,8 @@ use super::ErrorCode;
 use super::error::NAMES;
 
 /// Number of events by error code.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
+#[serde(deny_unknown_fields)]
 pub struct CodeCounts {
     registered: [u64; NAMES.len()],
     other: u64,
@@ -41,7 +42,8 @@ impl CodeCounts {
 
     /// All events.
     pub fn total(&self) -> u64 {
-        self.registered.iter().sum::<u64>() + self.other
+        let all = self.registered.iter().copied().chain([self.other]);
+        all.fold(0, u64::saturating_add)
     }
 }
 

@@ -2,12 +2,14 @@
 
 use posthaste_stats::Recorder;
 use posthaste_units::{Instant, Span};
+use serde::{Deserialize, Serialize};
 
 use super::EventSummary;
 use crate::outcome::Outcome;
 
 /// Events of the replies to requests that became due in the measured time.
-#[derive(Clone, Default, PartialEq)]
+#[derive(Clone, Default, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
 pub struct EventTally {
     /// Due to first event, of all requests due. One without an event is longer than any bound.
     pub first: Recorder,

@@ -1,9 +1,10 @@
 //! Counts of calls by their status.
 
 use posthaste_grpc::Code;
+use serde::{Deserialize, Serialize};
 
 /// Calls with a complete reply, by status. Their sum is that of the outcomes `ok` and `grpc-error`, of each attempt.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct GrpcStatuses([u64; Code::ALL.len()]);
 
 impl GrpcStatuses {
@@ -21,6 +22,11 @@ impl GrpcStatuses {
     /// Calls with this status.
     pub fn of(&self, code: Code) -> u64 {
         self.0[usize::from(code.number())]
+    }
+
+    /// The counts of all statuses.
+    pub(crate) fn counts(&self) -> impl Iterator<Item = u64> + use<> {
+        self.0.into_iter()
     }
 
     /// All calls counted.

@@ -1,0 +1,116 @@
+//! Checks of a tally that another process has sent.
+
+use thiserror::Error;
+
+use crate::plan::Plan;
+use crate::tally::LoadTally;
+
+/// Reasons why a tally from elsewhere cannot be added.
+#[derive(Clone, Debug, Error, PartialEq, Eq)]
+pub enum TallyError {
+    /// It is of another plan.
+    #[error("it has {0} steps and {1} requests of a mix, which are not those of the plan")]
+    Parts(usize, usize),
+    /// A count above 2^48.
+    #[error("the count {0} is above 2^48")]
+    Count(u64),
+    /// Counts that contradict each other.
+    #[error("{0}")]
+    Contradiction(&'static str),
+}
+
+/// Highest count that is accepted from elsewhere. Sums of 2^16 accepted tallies do not overflow.
+const MOST: u64 = 1 << 48;
+/// Longest explanation that is accepted from elsewhere, in bytes.
+const LONGEST_TEXT: usize = 4096;
+/// Maximum number of attempts of a request that is accepted from elsewhere.
+const MOST_ATTEMPTS: usize = 1 << 16;
+
+impl LoadTally {
+    /// Checks a tally from elsewhere: it is one of this plan, and it can be added.
+    pub fn check(&self, plan: &Plan) -> Result<(), TallyError> {
+        let expected = Self::of(plan);
+        if self.steps.len() != expected.steps.len()
+            || self.requests.len() != expected.requests.len()
+        {
+            return Err(TallyError::Parts(self.steps.len(), self.requests.len()));
+        }
+        if let Some(count) = self.counts().find(|count| *count > MOST) {
+            return Err(TallyError::Count(count));
+        }
+        let responses = self.ok.distribution().count() + self.rest.distribution().count();
+        let of_requests: u64 = self.attempts.requests.iter().sum();
+        let contradictions = [
+            (
+                self.ok.distribution().censored() > 0,
+                "a good reply has no response time",
+            ),
+            (
+                responses != self.outcomes.total(),
+                "response times and outcomes differ in number",
+            ),
+            (
+                of_requests != self.outcomes.total(),
+                "requests by attempts and outcomes differ in number",
+            ),
+            (
+                self.served > self.completed,
+                "more good replies than complete ones",
+            ),
+            (
+                self.attempts.requests.len() > MOST_ATTEMPTS,
+                "a request has too many attempts",
+            ),
+            (
+                self.reasons
+                    .values()
+                    .any(|one| one.text.len() > LONGEST_TEXT),
+                "an explanation is too long",
+            ),
+        ];
+        match contradictions.into_iter().find(|(is_there, _)| *is_there) {
+            Some((_, words)) => Err(TallyError::Contradiction(words)),
+            None => Ok(()),
+        }
+    }
+
+    /// Counts whose sum over tallies must not overflow.
+    fn counts(&self) -> impl Iterator<Item = u64> + '_ {
+        let parts = self.steps.iter().chain(&self.requests);
+        let of_parts = parts.flat_map(|part| {
+            let outcomes = part.outcomes.iter().map(|(_, count)| count);
+            outcomes.chain([part.completed, part.served, part.attempts])
+        });
+        let own = [
+            self.intended,
+            self.warm_up,
+            self.unbegun,
+            self.overdue,
+            self.sent,
+            self.completed,
+            self.served,
+            self.connections,
+            self.bytes_sent,
+            self.bytes_received,
+            self.attempts.sent,
+            self.decoded.replies,
+            self.decoded.bytes_coded,
+            self.decoded.bytes,
+            self.events.events,
+            self.events.with_end_mark,
+            self.events.without_end_mark,
+            self.quotes.used,
+            self.quotes.refused,
+            self.quotes.unreadable,
+        ];
+        let outcomes = self.outcomes.iter().chain(self.attempts.outcomes.iter());
+        own.into_iter()
+            .chain(self.bytes_in_time)
+            .chain(outcomes.map(|(_, count)| count))
+            .chain(self.attempts.requests.iter().copied())
+            .chain(self.statuses.values().copied())
+            .chain(self.grpc.counts())
+            .chain(self.http2.counts())
+            .chain(of_parts)
+    }
+}
