@@ -77,6 +77,7 @@ impl Run {
             bytes_received: tally.bytes_received,
             bytes_in_time: tally.bytes_in_time,
             stopped,
+            agents: Vec::new(),
         }
     }
 }

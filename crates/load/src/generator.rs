@@ -16,12 +16,15 @@
 //! With HTTP/2, the generator was also the limit if the server used up one of its receive windows: the server then
 //! held content back because the generator had not read what came before.
 //!
+//! With agents, the rule holds for each agent and for the whole run. The first agent that was the limit is named.
+//!
 //! Below that, the report names statistics in which lateness makes up more than a quarter.
 
 use posthaste_stats::Statistic;
 use posthaste_units::Span;
 use serde::{Deserialize, Serialize};
 
+use crate::agents;
 use crate::outcome::Outcome;
 use crate::results::Run;
 
@@ -76,6 +79,7 @@ impl Generator {
         let reason = reason(run, unsent, late, late_after)
             .or_else(|| late_in_words("retries", late_retries, retries.count(), late_after))
             .or_else(|| held_back_in_words(run.http2.windows_exhausted));
+        let reason = agents::limit(&run.agents).or(reason);
         Self {
             limited: reason.is_some(),
             unsent,

@@ -58,6 +58,7 @@
 //!   a broker. Each event loop is one client. It repeats its choice only after a change of the catalogue's version
 //!   number, or when the chosen offer expires. A choice before every request therefore costs no lock.
 
+mod agents;
 mod assembly;
 mod assertion;
 mod attempts;
@@ -115,6 +116,7 @@ mod testing;
 mod tick;
 mod tls;
 
+pub use agents::AgentReport;
 pub use assertion::{Assertion, AssertionError};
 pub use attempts::Attempts;
 pub use buying::{Buying, QuoteUse, WithoutOffers};
@@ -144,10 +146,13 @@ pub use responses::Responses;
 pub use results::{Portion, Run};
 pub use retry::{Backoff, BackoffError, RetryPolicy};
 pub use run::{PreparedShare, ShareObserver, run};
+pub use seconds::JoinedSeconds;
 pub use share::Share;
 pub use soap::{WsdlCall, WsdlError, soap_request};
 pub use stop::{StopOrders, StopTime};
 pub use tally::{LoadTally, PartResults};
-pub use target::{RequestTarget, Resolve, TargetError, TargetOrigin};
+pub use target::{
+    AddressSource, AnyTarget, RequestTarget, Resolve, TargetError, TargetOrigin, TargetPolicy,
+};
 pub use tick::Tick;
 pub use tls::{TlsError, TlsOptions};

@@ -10,7 +10,7 @@ use posthaste_http_streams::http2::hpack::FieldPlan;
 use posthaste_units::Span;
 use rustls::pki_types::ServerName;
 
-use crate::buying::FollowedCatalogue;
+use crate::buying::{Buying, FollowedCatalogue};
 use crate::clock::RunClock;
 use crate::error::RunError;
 use crate::event_loop::Shared;
@@ -20,7 +20,7 @@ use crate::protocol::Protocol;
 use crate::request::{Request, RequestContext, RequestError, RequestSpec};
 use crate::share::Share;
 use crate::stop::StopOrders;
-use crate::target::{RequestTarget, TargetOrigin};
+use crate::target::{NameLookUp, RequestTarget, TargetOrigin, TargetPolicy};
 use crate::tls::{self, TlsError};
 
 /// Descriptors reserved for the rest of the process.
@@ -31,14 +31,18 @@ pub(crate) fn prepare<'r>(
     plan: &'r Plan,
     share: Share,
     stop: StopOrders<'r>,
+    policy: &dyn TargetPolicy,
 ) -> Result<Shared<'r>, RunError> {
     check(plan)?;
+    if let Some(buying) = &plan.buying {
+        permit_broker(buying, policy)?;
+    }
     let Targets {
         requests,
         origins,
         dns,
         fields,
-    } = look_up_targets(plan)?;
+    } = look_up_targets(plan, policy)?;
     let names = server_names(&origins)?;
     let tls = (!names.is_empty())
         .then(|| plan.tls.config(plan.protocol.alpn()))
@@ -121,6 +125,18 @@ fn check_protocol(plan: &Plan) -> Result<(), RunError> {
     Ok(())
 }
 
+/// Checks that this process may connect to the broker.
+fn permit_broker(buying: &Buying, policy: &dyn TargetPolicy) -> Result<(), RunError> {
+    let names = NameLookUp {
+        stated: &[],
+        known: &[],
+        policy,
+    };
+    let permitted = RequestTarget::look_up_with(&buying.broker, &names);
+    permitted.map_err(RequestError::from)?;
+    Ok(())
+}
+
 /// The requests of a mix, and their servers.
 struct Targets {
     requests: Vec<Request>,
@@ -132,10 +148,10 @@ struct Targets {
 }
 
 /// Prepares each request. A name is looked up once for all requests of the mix.
-fn look_up_targets(plan: &Plan) -> Result<Targets, RunError> {
+fn look_up_targets(plan: &Plan, policy: &dyn TargetPolicy) -> Result<Targets, RunError> {
     let keep_alive = plan.connections == Connections::KeepAlive;
     let (mut origins, mut requests, mut dns) = (Vec::<TargetOrigin>::new(), Vec::new(), Vec::new());
-    let mut resolved = plan.resolve.clone();
+    let mut known = Vec::new();
     let mut context = RequestContext {
         data: &plan.data,
         keep_alive,
@@ -145,11 +161,16 @@ fn look_up_targets(plan: &Plan) -> Result<Targets, RunError> {
         },
     };
     for spec in &plan.requests {
-        let target = RequestTarget::look_up(&spec.url, &resolved).map_err(RequestError::from)?;
+        let names = NameLookUp {
+            stated: &plan.resolve,
+            known: &known,
+            policy,
+        };
+        let target = RequestTarget::look_up_with(&spec.url, &names).map_err(RequestError::from)?;
         let index = origins.iter().position(|origin| *origin == target.origin);
         let index = index.unwrap_or_else(|| {
             dns.push(target.dns);
-            resolved.push(target.origin.as_resolve());
+            known.push(target.origin.as_resolve());
             origins.push(target.origin.clone());
             origins.len() - 1
         });

@@ -6,6 +6,7 @@ use jiff::Timestamp;
 use posthaste_stats::{Histogram, Recorder};
 use posthaste_units::{Rate, Span};
 
+use crate::agents::AgentReport;
 use crate::attempts::Attempts;
 use crate::buying::QuoteUse;
 use crate::decoding::Decoded;
@@ -93,6 +94,8 @@ pub struct Run {
     pub bytes_in_time: [u64; 2],
     /// True if the run was stopped before its end.
     pub stopped: bool,
+    /// The agents that carried the run out. Empty without agents.
+    pub agents: Vec<AgentReport>,
 }
 
 impl Run {

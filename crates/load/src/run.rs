@@ -19,7 +19,7 @@ use crate::seconds::{JoinedSeconds, LoopSecond, SECOND};
 use crate::share::Share;
 use crate::stop::{StopOrders, StopTime};
 use crate::tally::LoadTally;
-use crate::target::TargetOrigin;
+use crate::target::{AnyTarget, TargetOrigin, TargetPolicy};
 use crate::tick::Tick;
 
 /// Time for the threads to get ready before the first request is due.
@@ -53,7 +53,7 @@ pub fn run(plan: &Plan, stop: &AtomicBool, observer: &mut dyn Observer) -> Resul
         now: stop,
         at: &NEVER,
     };
-    let prepared = PreparedShare::new(plan, Share::whole(plan), orders)?;
+    let prepared = PreparedShare::new(plan, Share::whole(plan), orders, &AnyTarget)?;
     let mut seconds = Seconds {
         observer,
         started: Timestamp::now(),
@@ -69,9 +69,15 @@ pub struct PreparedShare<'p> {
 }
 
 impl<'p> PreparedShare<'p> {
-    /// Prepares a share of `plan`: resolves names, reads certificates and follows offers.
-    pub fn new(plan: &'p Plan, share: Share, orders: StopOrders<'p>) -> Result<Self, RunError> {
-        let shared = prepare(plan, share, orders)?;
+    /// Prepares a share of `plan`: looks names up, reads certificates and follows offers. Connects to nothing that
+    /// `policy` does not permit.
+    pub fn new(
+        plan: &'p Plan,
+        share: Share,
+        orders: StopOrders<'p>,
+        policy: &dyn TargetPolicy,
+    ) -> Result<Self, RunError> {
+        let shared = prepare(plan, share, orders, policy)?;
         Ok(Self { shared })
     }
 

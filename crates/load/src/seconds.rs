@@ -23,7 +23,7 @@ pub(crate) struct LoopSecond {
 }
 
 /// Seconds that are passed on when each source has reported them, each once and in order.
-pub(crate) struct JoinedSeconds {
+pub struct JoinedSeconds {
     /// The last second that each source has reported. [`u64::MAX`] after its end.
     reported: Vec<u64>,
     passed_on: u64,
@@ -37,7 +37,7 @@ pub(crate) fn whole_seconds(now: Instant) -> u64 {
 
 impl JoinedSeconds {
     /// Waits for this number of sources.
-    pub(crate) fn new(sources: usize) -> Self {
+    pub fn new(sources: usize) -> Self {
         Self {
             reported: vec![0; sources],
             passed_on: 0,
@@ -46,7 +46,7 @@ impl JoinedSeconds {
     }
 
     /// Adds the measurements of a source until a second. Those of a second that was passed on belong to the next.
-    pub(crate) fn add(&mut self, source: usize, second: u64, tally: &LoadTally) {
+    pub fn add(&mut self, source: usize, second: u64, tally: &LoadTally) {
         let known = &mut self.reported[source];
         *known = second.max(*known);
         let second = second.max(self.passed_on + 1);
@@ -57,12 +57,12 @@ impl JoinedSeconds {
     }
 
     /// Records that a source has ended.
-    pub(crate) fn end(&mut self, source: usize) {
+    pub fn end(&mut self, source: usize) {
         self.reported[source] = u64::MAX;
     }
 
     /// Takes the next second that each source has reported, or that is overdue at `now`. Takes any if the run is over.
-    pub(crate) fn take(&mut self, now: Instant, is_over: bool) -> Option<(u64, Box<LoadTally>)> {
+    pub fn take(&mut self, now: Instant, is_over: bool) -> Option<(u64, Box<LoadTally>)> {
         let complete = self.reported.iter().copied().min().unwrap_or_default();
         let overdue = whole_seconds(now).saturating_sub(LATE);
         let entry = self.waiting.first_entry()?;

@@ -35,6 +35,9 @@ pub enum TargetError {
         /// The scheme as given.
         scheme: String,
     },
+    /// A target that this process may not connect to.
+    #[error("{0}")]
+    NotPermitted(String),
     /// A name without an address.
     #[error(
         "{host}: {reason}; check the name, or give its address with --resolve {host}:{port}:ADDRESS"
@@ -84,6 +87,45 @@ impl FromStr for Resolve {
     }
 }
 
+/// Origin of the address of a target.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum AddressSource {
+    /// This process has looked the name up, or the URL has the address.
+    LookedUp,
+    /// The plan states it: `--resolve`.
+    Stated,
+}
+
+/// Decides about the targets of a process.
+pub trait TargetPolicy {
+    /// Permits connections to these addresses of a host, or gives the reason against it. Called before the first one.
+    fn check(
+        &self,
+        host: &str,
+        port: u16,
+        addresses: &[IpAddr],
+        source: AddressSource,
+    ) -> Result<(), String>;
+}
+
+/// Permits every target.
+pub struct AnyTarget;
+
+impl TargetPolicy for AnyTarget {
+    fn check(&self, _: &str, _: u16, _: &[IpAddr], _: AddressSource) -> Result<(), String> {
+        Ok(())
+    }
+}
+
+/// Addresses of names.
+pub(crate) struct NameLookUp<'n> {
+    /// As the plan states them.
+    pub(crate) stated: &'n [Resolve],
+    /// As they were looked up before.
+    pub(crate) known: &'n [Resolve],
+    pub(crate) policy: &'n dyn TargetPolicy,
+}
+
 /// A server. Requests to the same origin may share connections.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct TargetOrigin {
@@ -131,6 +173,16 @@ pub struct RequestTarget {
 impl RequestTarget {
     /// Parses `text` and looks up its host, unless `resolve` has its address.
     pub fn look_up(text: &str, resolve: &[Resolve]) -> Result<Self, TargetError> {
+        let names = NameLookUp {
+            stated: resolve,
+            known: &[],
+            policy: &AnyTarget,
+        };
+        Self::look_up_with(text, &names)
+    }
+
+    /// Parses `text` and looks up its host, unless its address is stated or known.
+    pub(crate) fn look_up_with(text: &str, names: &NameLookUp<'_>) -> Result<Self, TargetError> {
         let with_scheme = if text.contains("://") {
             text.to_owned()
         } else {
@@ -163,7 +215,7 @@ impl RequestTarget {
             .to_owned();
         let port = url.port_or_known_default().unwrap_or(80);
         let started = WallInstant::now();
-        let address = address_of(&host, port, resolve)?;
+        let address = names.address_of(&host, port)?;
         Ok(Self {
             origin: TargetOrigin {
                 tls,
@@ -198,35 +250,62 @@ pub(crate) fn without_brackets(host: &str) -> &str {
     host.trim_start_matches('[').trim_end_matches(']')
 }
 
-fn address_of(host: &str, port: u16, resolve: &[Resolve]) -> Result<SocketAddr, TargetError> {
-    let given = resolve.iter().find(|r| r.host == host && r.port == port);
-    if let Some(given) = given {
-        return Ok(SocketAddr::new(given.address, port));
+impl NameLookUp<'_> {
+    /// Returns a permitted address of a host. Connects to none that is not permitted.
+    fn address_of(&self, host: &str, port: u16) -> Result<SocketAddr, TargetError> {
+        let of_host = |given: &&Resolve| given.host == host && given.port == port;
+        if let Some(given) = self.stated.iter().find(of_host) {
+            self.permit(host, port, &[given.address], AddressSource::Stated)?;
+            return Ok(SocketAddr::new(given.address, port));
+        }
+        if let Some(known) = self.known.iter().find(of_host) {
+            return Ok(SocketAddr::new(known.address, port));
+        }
+        let bare = without_brackets(host);
+        if let Ok(address) = bare.parse() {
+            self.permit(host, port, &[address], AddressSource::LookedUp)?;
+            return Ok(SocketAddr::new(address, port));
+        }
+        let addresses = addresses_of(bare, port)?;
+        let ips: Vec<IpAddr> = addresses.iter().map(SocketAddr::ip).collect();
+        self.permit(host, port, &ips, AddressSource::LookedUp)?;
+        Ok(reachable(&addresses))
     }
-    let bare = without_brackets(host);
-    if let Ok(address) = bare.parse() {
-        return Ok(SocketAddr::new(address, port));
+
+    fn permit(
+        &self,
+        host: &str,
+        port: u16,
+        addresses: &[IpAddr],
+        source: AddressSource,
+    ) -> Result<(), TargetError> {
+        let permitted = self.policy.check(host, port, addresses, source);
+        permitted.map_err(TargetError::NotPermitted)
     }
+}
+
+/// Looks up a name. It has an address or more.
+fn addresses_of(host: &str, port: u16) -> Result<Vec<SocketAddr>, TargetError> {
     let unresolved = |reason| TargetError::Unresolved {
         host: host.to_owned(),
         port,
         reason,
     };
-    let addresses: Vec<SocketAddr> = (bare, port)
-        .to_socket_addrs()
-        .map_err(unresolved)?
-        .collect();
-    reachable(&addresses).ok_or_else(|| unresolved(io::Error::other("no address")))
+    let addresses = (host, port).to_socket_addrs().map_err(unresolved)?;
+    let addresses: Vec<SocketAddr> = addresses.collect();
+    match addresses.is_empty() {
+        true => Err(unresolved(io::Error::other("no address"))),
+        false => Ok(addresses),
+    }
 }
 
 /// Returns the first of several addresses that accepts a connection, because `localhost` is often `::1` too. If none
 /// does, the first. A single address is not tried.
-fn reachable(addresses: &[SocketAddr]) -> Option<SocketAddr> {
+fn reachable(addresses: &[SocketAddr]) -> SocketAddr {
     let takes = |address: &&SocketAddr| TcpStream::connect_timeout(address, TRIAL).is_ok();
     match addresses {
-        [] => None,
-        [only] => Some(*only),
-        several => several.iter().find(takes).or(several.first()).copied(),
+        [only] => *only,
+        several => *several.iter().find(takes).unwrap_or(&several[0]),
     }
 }
 
@@ -280,9 +359,52 @@ mod tests {
         let listener = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
         let open = listener.local_addr().unwrap();
         let closed: SocketAddr = "127.0.0.1:1".parse().unwrap();
-        assert_eq!(reachable(&[closed, open]), Some(open));
-        assert_eq!(reachable(&[closed, closed]), Some(closed));
-        assert_eq!(reachable(&[]), None);
+        assert_eq!(reachable(&[closed, open]), open);
+        assert_eq!(reachable(&[closed, closed]), closed);
+    }
+
+    /// Permits no address.
+    struct Nothing;
+
+    impl TargetPolicy for Nothing {
+        fn check(
+            &self,
+            host: &str,
+            _: u16,
+            addresses: &[IpAddr],
+            source: AddressSource,
+        ) -> Result<(), String> {
+            Err(format!("{host} at {addresses:?}, {source:?}"))
+        }
+    }
+
+    #[test]
+    fn a_target_is_not_connected_to_unless_it_is_permitted() {
+        let listener = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
+        listener.set_nonblocking(true).unwrap();
+        let port = listener.local_addr().unwrap().port();
+        let stated = [Resolve {
+            host: "shop.example".to_owned(),
+            port,
+            address: "127.0.0.1".parse().unwrap(),
+        }];
+        for (host, source) in [
+            ("localhost", "LookedUp"),
+            ("127.0.0.1", "LookedUp"),
+            ("shop.example", "Stated"),
+        ] {
+            let names = NameLookUp {
+                stated: &stated,
+                known: &[],
+                policy: &Nothing,
+            };
+            let url = format!("http://{host}:{port}/");
+            let refused = RequestTarget::look_up_with(&url, &names).unwrap_err();
+            let words = refused.to_string();
+            assert!(words.contains(host) && words.contains(source), "{words}");
+        }
+        let nobody = listener.accept().unwrap_err();
+        assert_eq!(nobody.kind(), io::ErrorKind::WouldBlock);
     }
 
     #[test]

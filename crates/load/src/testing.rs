@@ -81,6 +81,7 @@ pub(crate) fn run(answered: u64, given_up: u64) -> Run {
         bytes_received: 2_000,
         bytes_in_time: [1_000, 2_000],
         stopped: false,
+        agents: Vec::new(),
     }
 }
 

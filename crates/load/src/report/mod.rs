@@ -1,5 +1,6 @@
 //! A run as data: the JSON document, the source of all other forms of the report.
 
+mod agents;
 mod attempts;
 mod calls;
 mod directory;
@@ -25,6 +26,7 @@ pub use page::page;
 pub use prometheus::prometheus;
 pub use text::text;
 
+use crate::agents::AgentReport;
 use crate::buying::{Buying, QuoteUse};
 use crate::decoding::Decoded;
 use crate::events::{EventFormat, EventPlan, EventsReport};
@@ -124,6 +126,9 @@ pub struct Report {
     pub bytes_sent: u64,
     /// Bytes of replies, heads and warm-up included.
     pub bytes_received: u64,
+    /// The agents that carried the run out, if it had some.
+    #[serde(skip_serializing_if = "Vec::is_empty", default)]
+    pub agents: Vec<AgentReport>,
     /// By step of the plan, if there are several.
     #[serde(skip_serializing_if = "Vec::is_empty", default)]
     pub steps: Vec<PortionReport>,
@@ -257,6 +262,7 @@ impl Report {
                 .map(|_| StreamReport::new(&run.http2)),
             bytes_sent: run.bytes_sent,
             bytes_received: run.bytes_received,
+            agents: run.agents.clone(),
             steps: run.steps.iter().map(PortionReport::new).collect(),
             requests: run.requests.iter().map(PortionReport::new).collect(),
         }

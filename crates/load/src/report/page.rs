@@ -10,9 +10,10 @@ use posthaste_stats::{
 
 use super::numbers::millis;
 use super::{
-    AttemptsReport, GrpcReport, PlanDescription, PortionReport, Report, client_in_words,
+    AttemptsReport, GrpcReport, PlanDescription, PortionReport, Report, agents, client_in_words,
     connections_in_words, occurred, reading, streams, thousands,
 };
+use crate::agents::AgentReport;
 use crate::multiplexed::StreamReport;
 use crate::outcome::Outcome;
 use crate::phases::Phases;
@@ -53,12 +54,14 @@ fn sections(report: &Report, run: &Run) -> Vec<Section> {
     let attempts = attempts.map(|attempts| attempt_section(report, attempts));
     let streams = report.streams.as_ref().and_then(stream_section);
     let calls = report.grpc.as_ref().and_then(call_section);
+    let agents = agent_section(&report.agents);
     let others = [times(report, run), course(report, run)];
     [outcomes(report)]
         .into_iter()
         .chain(calls)
         .chain(attempts)
         .chain(streams)
+        .chain(agents)
         .chain(others)
         .collect()
 }
@@ -197,6 +200,20 @@ fn stream_section(streams: &StreamReport) -> Option<Section> {
     Some(Section {
         blocks: vec![Block::Table(table)],
         ..Section::new("Streams")
+    })
+}
+
+/// The agents that carried the run out, if it had some.
+fn agent_section(agents: &[AgentReport]) -> Option<Section> {
+    let mut table = Table::new(["agent", "its part of the run", "servers"]);
+    for (agent, (name, fact)) in agents.iter().zip(agents::facts(agents)) {
+        let servers = agent.servers.join(", ");
+        let cells = [Cell::text(name), Cell::text(fact), Cell::text(servers)];
+        table.rows.push(cells.into());
+    }
+    (!agents.is_empty()).then(|| Section {
+        blocks: vec![Block::Table(table)],
+        ..Section::new("Agents")
     })
 }
 

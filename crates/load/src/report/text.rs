@@ -6,7 +6,8 @@ use posthaste_stats::{CensoredSummary, Statistic, StatisticReading, Summary};
 
 use super::numbers::{millis, thousands};
 use super::{
-    Bin, PortionReport, Report, client_in_words, connections_in_words, occurred, reading, streams,
+    Bin, PortionReport, Report, agents, client_in_words, connections_in_words, occurred, reading,
+    streams,
 };
 use crate::events::EventsReport;
 use crate::outcome::{Outcome, Outcomes};
@@ -55,6 +56,7 @@ fn write(report: &Report, out: &mut String) -> std::fmt::Result {
         writeln!(out, "{name:<10} {fact}")?;
     }
     clients(report, out)?;
+    agents(report, out)?;
     writeln!(out)?;
     times(report, out)?;
     histogram(report, out)?;
@@ -183,6 +185,14 @@ fn clients(report: &Report, out: &mut String) -> std::fmt::Result {
             thousands(quotes.refused),
             thousands(quotes.unreadable)
         )?;
+    }
+    Ok(())
+}
+
+/// A line for each agent.
+fn agents(report: &Report, out: &mut String) -> std::fmt::Result {
+    for (name, fact) in agents::facts(&report.agents) {
+        writeln!(out, "agent      {name}: {fact}")?;
     }
     Ok(())
 }
