@@ -99,6 +99,7 @@ const ALL_BUT_THE_BINARY: &[&str] = &[
     "gateway",
     "broker",
     "bookshop",
+    "fleet",
     "study",
     "papers",
     "demo",
@@ -127,6 +128,8 @@ pub(crate) const CRATES: &[CrateRule] = &[
     shell("gateway", UNDER_A_PRODUCT),
     shell("broker", UNDER_A_PRODUCT),
     shell("bookshop", UNDER_A_PRODUCT),
+    // Carries out runs of the load generator and of the simulator on several machines.
+    shell("fleet", &["units", "stats", "sim", "serve", "load"]),
     shell("study", &["units", "draw", "serve", "emulator"]),
     CrateRule {
         name: "papers",
@@ -162,6 +165,7 @@ pub(crate) const NETWORK: &[(&str, &[&str])] = &[
             "gateway",
             "broker",
             "bookshop",
+            "fleet",
             "papers",
             "demo",
         ],
@@ -190,10 +194,12 @@ pub(crate) const NETWORK: &[(&str, &[&str])] = &[
     ),
     ("tokio-rustls", &["serve", "gateway"]),
     // load has an event loop of its own and drives the TLS state machine in it. A test of the papers is a client
-    // that counts the bytes below TLS. Tests of the gateway are clients with certificates.
-    ("rustls", &["serve", "load", "papers", "gateway"]),
+    // that counts the bytes below TLS. Tests of the gateway are clients with certificates. async-nats uses the provider
+    // that the process has installed.
+    ("rustls", &["serve", "load", "papers", "gateway", "fleet"]),
     ("rustls-native-certs", &["serve", "load"]),
     ("socket2", &["serve", "load", "emulator"]),
+    ("async-nats", &["fleet"]),
 ];
 
 /// The crate of this name.

@@ -1,0 +1,18 @@
+//! Agents and their conductor over NATS: several machines carry out one run.
+//!
+//! A conductor finds agents, measures their clocks, prepares and arms them, and starts them at one instant. While a run
+//! lasts, each agent publishes numbered notes, and the conductor applies each note once. The meaning of plans and notes
+//! is left to the callers: payloads are generic (serde). The event loops of a run never see NATS.
+//!
+//! | part | modules |
+//! |---|---|
+//! | names and subjects | [`names`], [`subjects`] |
+//! | formats, bounded when read | [`envelope`], [`parts`], [`message`], [`sealed`] |
+//! | decisions without I/O | [`offset`], [`allot`], [`allow`], [`assignment`], [`numerics`] |
+//! | connection and storage | [`connection`], [`storage`] |
+//! | notes | [`notes`] |
+//! | both ends | [`agent`], [`conductor`] |
+
+pub mod names;
+mod random;
+pub mod subjects;

@@ -1,0 +1,92 @@
+//! Subjects, streams and bucket of a fleet. Names of protocol 1 start with `ph1`.
+
+use crate::names::{AgentName, FleetName, RunId};
+
+/// Name of the service that agents offer by the NATS service API.
+pub const SERVICE: &str = "posthaste-agent";
+
+/// Subject of the service API for the metadata of all agents.
+pub const INFO: &str = "$SRV.INFO.posthaste-agent";
+
+/// Subject of the service API for the present state of all agents.
+pub const STATS: &str = "$SRV.STATS.posthaste-agent";
+
+/// The subjects of one fleet.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Subjects {
+    fleet: FleetName,
+}
+
+impl Subjects {
+    /// The subjects of this fleet.
+    pub fn new(fleet: FleetName) -> Self {
+        Self { fleet }
+    }
+
+    /// The fleet.
+    pub fn fleet(&self) -> &FleetName {
+        &self.fleet
+    }
+
+    /// Requests for an agent's clock.
+    pub fn clock(&self, agent: &AgentName) -> String {
+        self.under(&format!("agent.{agent}.clock"))
+    }
+
+    /// Requests to prepare a run.
+    pub fn prepare(&self, agent: &AgentName) -> String {
+        self.under(&format!("agent.{agent}.prepare"))
+    }
+
+    /// Requests to arm a prepared run.
+    pub fn arm(&self, agent: &AgentName) -> String {
+        self.under(&format!("agent.{agent}.arm"))
+    }
+
+    /// Orders to all agents of a run.
+    pub fn run(&self, run: RunId) -> String {
+        self.under(&format!("run.{run}"))
+    }
+
+    /// Notes of an agent about a run.
+    pub fn notes(&self, run: RunId, agent: &AgentName) -> String {
+        self.under(&format!("notes.{run}.{agent}"))
+    }
+
+    /// Notes of all agents about a run, as a pattern.
+    pub fn notes_of_run(&self, run: RunId) -> String {
+        self.under(&format!("notes.{run}.*"))
+    }
+
+    /// Notes about all runs, as a pattern: the subject of the stream.
+    pub fn all_notes(&self) -> String {
+        self.under("notes.*.*")
+    }
+
+    /// The stream that stores notes.
+    pub fn notes_stream(&self) -> String {
+        format!("PH1_{}_NOTES", self.fleet)
+    }
+
+    /// The bucket that stores sealed files.
+    pub fn files_bucket(&self) -> String {
+        format!("ph1-{}-files", self.fleet)
+    }
+
+    /// Run and agent of the subject of a note. `None` for any other subject.
+    pub fn note_source(&self, subject: &str) -> Option<(RunId, AgentName)> {
+        let (run, agent) = subject
+            .strip_prefix(&self.under("notes."))?
+            .split_once('.')?;
+        Some((run.parse().ok()?, agent.parse().ok()?))
+    }
+
+    /// Identity of a note for the deduplication of JetStream (`Nats-Msg-Id`).
+    pub fn note_id(run: RunId, agent: &AgentName, seq: u64) -> String {
+        format!("{run}.{agent}.{seq}")
+    }
+
+    fn under(&self, rest: &str) -> String {
+        format!("ph1.{}.{rest}", self.fleet)
+    }
+}
