@@ -13,6 +13,8 @@
 //! | notes | [`notes`] |
 //! | both ends | [`agent`], [`conductor`] |
 
+pub mod envelope;
 pub mod names;
+pub mod parts;
 mod random;
 pub mod subjects;
