@@ -15,6 +15,7 @@
 
 pub mod envelope;
 pub mod names;
+pub mod offset;
 pub mod parts;
 mod random;
 pub mod subjects;

@@ -2,4 +2,5 @@
 
 mod envelope;
 mod names;
+mod offset;
 mod parts;
