@@ -13,6 +13,8 @@
 //! | notes | [`notes`] |
 //! | both ends | [`agent`], [`conductor`] |
 
+pub mod allot;
+pub mod allow;
 pub mod envelope;
 pub mod names;
 pub mod offset;

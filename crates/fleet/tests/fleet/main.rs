@@ -1,5 +1,7 @@
 //! The fleet's pure parts, and with a NATS server its protocol.
 
+mod allot;
+mod allow;
 mod envelope;
 mod names;
 mod offset;
