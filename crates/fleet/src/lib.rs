@@ -20,4 +20,5 @@ pub mod names;
 pub mod offset;
 pub mod parts;
 mod random;
+pub mod sealed;
 pub mod subjects;

@@ -6,3 +6,4 @@ mod envelope;
 mod names;
 mod offset;
 mod parts;
+mod sealed;
