@@ -15,7 +15,9 @@
 
 pub mod allot;
 pub mod allow;
+pub mod assignment;
 pub mod envelope;
+pub mod message;
 pub mod names;
 pub mod offset;
 pub mod parts;

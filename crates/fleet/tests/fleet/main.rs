@@ -2,7 +2,9 @@
 
 mod allot;
 mod allow;
+mod assignment;
 mod envelope;
+mod messages;
 mod names;
 mod offset;
 mod parts;
