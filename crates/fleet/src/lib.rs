@@ -19,6 +19,7 @@ pub mod assignment;
 pub mod envelope;
 pub mod message;
 pub mod names;
+pub mod numerics;
 pub mod offset;
 pub mod parts;
 mod random;
