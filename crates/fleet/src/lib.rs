@@ -8,14 +8,16 @@
 //! |---|---|
 //! | names and subjects | [`names`], [`subjects`] |
 //! | formats, bounded when read | [`envelope`], [`parts`], [`message`], [`sealed`] |
-//! | decisions without I/O | [`offset`], [`allot`], [`allow`], [`assignment`], [`numerics`] |
-//! | connection and storage | [`connection`], [`storage`] |
+//! | decisions without I/O | [`offset`], [`allot`], [`allow`], [`assignment`], [`numerics`], [`discovery`] |
+//! | connection and storage | [`clock`], [`connection`], [`storage`] |
 //! | notes | [`notes`] |
 //! | both ends | [`agent`], [`conductor`] |
 
 pub mod allot;
 pub mod allow;
 pub mod assignment;
+pub mod clock;
+pub mod connection;
 pub mod envelope;
 pub mod message;
 pub mod names;
@@ -24,4 +26,5 @@ pub mod offset;
 pub mod parts;
 mod random;
 pub mod sealed;
+pub mod storage;
 pub mod subjects;

@@ -8,4 +8,5 @@ mod messages;
 mod names;
 mod offset;
 mod parts;
+mod safety;
 mod sealed;
