@@ -21,6 +21,7 @@ pub mod connection;
 pub mod envelope;
 pub mod message;
 pub mod names;
+pub mod notes;
 pub mod numerics;
 pub mod offset;
 pub mod parts;

@@ -74,6 +74,11 @@ impl PartNumber {
         exists.then_some(Self { index, count })
     }
 
+    /// Number of parts.
+    pub fn count(self) -> u32 {
+        self.count
+    }
+
     /// Sequence number of the first part, for a part with this number.
     pub fn first_seq(self, seq: u64) -> Result<u64, PartError> {
         let first = seq.checked_sub(self.index.into());

@@ -8,9 +8,6 @@ pub const SERVICE: &str = "posthaste-agent";
 /// Subject of the service API for the metadata of all agents.
 pub const INFO: &str = "$SRV.INFO.posthaste-agent";
 
-/// Subject of the service API for the present state of all agents.
-pub const STATS: &str = "$SRV.STATS.posthaste-agent";
-
 /// The subjects of one fleet.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Subjects {
@@ -48,6 +45,11 @@ impl Subjects {
         self.under(&format!("run.{run}"))
     }
 
+    /// Orders to the agents of all runs, as a pattern.
+    pub fn all_runs(&self) -> String {
+        self.under("run.*")
+    }
+
     /// Notes of an agent about a run.
     pub fn notes(&self, run: RunId, agent: &AgentName) -> String {
         self.under(&format!("notes.{run}.{agent}"))
@@ -79,6 +81,11 @@ impl Subjects {
             .strip_prefix(&self.under("notes."))?
             .split_once('.')?;
         Some((run.parse().ok()?, agent.parse().ok()?))
+    }
+
+    /// Run of the subject of an order. `None` for any other subject.
+    pub fn run_of_order(&self, subject: &str) -> Option<RunId> {
+        subject.strip_prefix(&self.under("run."))?.parse().ok()
     }
 
     /// Identity of a note for the deduplication of JetStream (`Nats-Msg-Id`).

@@ -6,6 +6,7 @@ mod assignment;
 mod envelope;
 mod messages;
 mod names;
+mod notes;
 mod offset;
 mod parts;
 mod safety;
