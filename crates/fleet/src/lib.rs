@@ -13,11 +13,14 @@
 //! | notes | [`notes`] |
 //! | both ends | [`agent`], [`conductor`] |
 
+pub mod agent;
 pub mod allot;
 pub mod allow;
 pub mod assignment;
 pub mod clock;
+pub mod conductor;
 pub mod connection;
+pub mod discovery;
 pub mod envelope;
 pub mod message;
 pub mod names;
@@ -27,5 +30,7 @@ pub mod offset;
 pub mod parts;
 mod random;
 pub mod sealed;
+mod service;
 pub mod storage;
 pub mod subjects;
+mod traffic;
