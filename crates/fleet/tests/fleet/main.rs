@@ -7,6 +7,7 @@ mod discovery;
 mod envelope;
 mod messages;
 mod names;
+mod nats;
 mod notes;
 mod offset;
 mod parts;

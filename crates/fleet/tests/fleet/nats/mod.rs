@@ -1,0 +1,8 @@
+//! The protocol over a real server. `cargo xtask test --only nats` names the program in `POSTHASTE_NATS_SERVER`.
+
+mod connecting;
+mod notes;
+mod permissions;
+mod runs;
+mod server;
+mod storage;
