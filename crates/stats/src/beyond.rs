@@ -49,7 +49,7 @@ impl Recorder {
         // The coarse bin of the bound is split in the proportion of the fine histogram.
         let at = bound.as_nanos();
         let (low, high) = first.bin(at);
-        let outside = all.count_from(high + 1);
+        let outside = all.count_from(high.saturating_add(1));
         let within = all.count_from(low).saturating_sub(outside).max(1) as f64;
         let split = all.count_above(bound).saturating_sub(outside) as f64 / within;
         let share = kept.iter().map(|bucket| {
@@ -147,5 +147,15 @@ mod tests {
         let found = recorder.beyond(Span::from_secs(3_600));
         assert_eq!((found.count, found.beyond), (2_000, 500));
         assert_eq!(Recorder::new().beyond(Span::ZERO), Beyond::default());
+    }
+
+    #[test]
+    fn nothing_is_beyond_the_longest_span() {
+        let mut recorder = Recorder::new();
+        for ms in 0..100 {
+            recorder.record(Span::from_millis(ms), Span::MAX);
+        }
+        let found = recorder.beyond(Span::MAX);
+        assert_eq!((found.count, found.beyond), (100, 0));
     }
 }
