@@ -39,6 +39,7 @@ mod resolv_conf;
 mod segments;
 mod soap_head;
 mod stack;
+mod statistics;
 mod trace;
 mod upgrade;
 mod wishes;
@@ -79,6 +80,7 @@ pub use request_framing::request_framing;
 pub use resolv_conf::resolv_conf;
 pub use soap_head::soap_head;
 pub use stack::stack;
+pub use statistics::statistics;
 pub use trace::trace;
 pub use upgrade::upgrade;
 pub use wishes::wishes;
@@ -124,6 +126,7 @@ pub const TARGETS: &[(&str, Property)] = &[
     ("grpc_timeout", grpc_timeout),
     ("grpc_frames", grpc_frames),
     ("resolv_conf", resolv_conf),
+    ("statistics", statistics),
     ("bookshop", bookshop),
 ];
 

@@ -168,6 +168,7 @@ fn read_bins<C: Counter>(bins: &mut Bins<C>, numbers: &[u64]) -> Result<(), Form
         return Err(FormError::Odd(numbers.len()));
     }
     let (mut last, mut total) = (None::<u64>, 0_u64);
+    let mut read = Vec::with_capacity(pairs.len());
     for [difference, count] in pairs {
         let low = last.unwrap_or(0).saturating_add(*difference);
         let is_next = last.is_none_or(|last| low > last) && low <= LONGEST;
@@ -177,8 +178,11 @@ fn read_bins<C: Counter>(bins: &mut Bins<C>, numbers: &[u64]) -> Result<(), Form
         last = Some(low);
         total = count.saturating_add(total);
         let counted = C::from_u64(*count).filter(|_| *count > 0 && total <= MOST_VALUES);
-        let counted = counted.ok_or(FormError::Count(*count))?;
-        bins.record_n(low, counted)
+        read.push((low, counted.ok_or(FormError::Count(*count))?));
+    }
+    // From the largest on, so that the bins grow once.
+    for (low, count) in read.into_iter().rev() {
+        bins.record_n(low, count)
             .expect("bins grow as far as LONGEST");
     }
     Ok(())
