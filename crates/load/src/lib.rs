@@ -155,4 +155,4 @@ pub use target::{
     AddressSource, AnyTarget, RequestTarget, Resolve, TargetError, TargetOrigin, TargetPolicy,
 };
 pub use tick::Tick;
-pub use tls::{TlsError, TlsOptions};
+pub use tls::{PemFile, TlsError, TlsOptions};

@@ -1,15 +1,17 @@
 //! TLS client on non-blocking sockets, with rustls.
 
+use std::fmt;
+use std::fs::File;
 use std::io::{self, Read as _, Write as _};
 use std::os::fd::OwnedFd;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use posthaste_serve::verification;
 use rustix::io::Errno;
 use rustls::client::danger::ServerCertVerifier;
 use rustls::crypto::CryptoProvider;
-use rustls::pki_types::pem::PemObject as _;
+use rustls::pki_types::pem::{self, PemObject as _};
 use rustls::pki_types::{CertificateDer, PrivateKeyDer, ServerName};
 use rustls::{CertificateError, ClientConfig, ClientConnection, RootCertStore};
 use thiserror::Error;
@@ -19,16 +21,25 @@ use crate::socket;
 use crate::target::without_brackets;
 
 /// Trusted certificates, and the client's own.
-#[derive(Clone, Debug, Default)]
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct TlsOptions {
     /// Accept any certificate.
     pub insecure: bool,
-    /// The client's certificate chain, PEM.
-    pub certificate: Option<PathBuf>,
-    /// Its private key, PEM.
-    pub key: Option<PathBuf>,
-    /// Further trusted certificates of servers and authorities, PEM. The system's are trusted too.
-    pub roots: Option<PathBuf>,
+    /// The client's certificate chain.
+    pub certificate: Option<PemFile>,
+    /// Its private key.
+    pub key: Option<PemFile>,
+    /// Further trusted certificates of servers and authorities. The system's are trusted too.
+    pub roots: Option<PemFile>,
+}
+
+/// The content of a PEM file, with its name for errors. The content is checked when TLS is set up.
+#[derive(Clone, PartialEq, Eq)]
+pub struct PemFile {
+    /// Path of the file.
+    pub name: String,
+    /// Its bytes.
+    pub bytes: Arc<[u8]>,
 }
 
 /// Reasons why TLS cannot be set up.
@@ -54,6 +65,60 @@ pub enum TlsError {
     ServerName(String),
 }
 
+impl PemFile {
+    /// Maximum length, far above that of all authorities of a system.
+    pub const LONGEST: usize = 16 << 20;
+
+    /// Reads a file of at most [`PemFile::LONGEST`] bytes.
+    pub fn read(path: &Path) -> Result<Self, TlsError> {
+        let failed = |error| TlsError::File {
+            path: path.to_owned(),
+            reason: pem::Error::Io(error).into(),
+        };
+        let mut bytes = Vec::new();
+        let file = File::open(path).map_err(failed)?;
+        // One byte more shows that there are more.
+        let mut start = file.take(Self::LONGEST as u64 + 1);
+        start.read_to_end(&mut bytes).map_err(failed)?;
+        if bytes.len() > Self::LONGEST {
+            let words = format!("more than {} bytes", Self::LONGEST);
+            return Err(failed(io::Error::other(words)));
+        }
+        Ok(Self {
+            name: path.display().to_string(),
+            bytes: bytes.into(),
+        })
+    }
+
+    fn certificates(&self) -> Result<Vec<CertificateDer<'static>>, TlsError> {
+        let found: Vec<_> = CertificateDer::pem_slice_iter(&self.bytes)
+            .collect::<Result<_, _>>()
+            .map_err(|error| self.failed(error.into()))?;
+        if found.is_empty() {
+            return Err(self.failed("no certificate in it".into()));
+        }
+        Ok(found)
+    }
+
+    fn private_key(&self) -> Result<PrivateKeyDer<'static>, TlsError> {
+        PrivateKeyDer::from_pem_slice(&self.bytes).map_err(|error| self.failed(error.into()))
+    }
+
+    fn failed(&self, reason: Cause) -> TlsError {
+        TlsError::File {
+            path: PathBuf::from(&self.name),
+            reason,
+        }
+    }
+}
+
+impl fmt::Debug for PemFile {
+    /// Writes the length of the content instead of the content, which may be a private key.
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "PemFile({:?}, {} bytes)", self.name, self.bytes.len())
+    }
+}
+
 impl TlsOptions {
     /// Creates the configuration shared by all connections of a run. `protocol` is its name in ALPN.
     pub(crate) fn config(&self, protocol: &[u8]) -> Result<Arc<ClientConfig>, TlsError> {
@@ -72,7 +137,7 @@ impl TlsOptions {
         let mut config = match (&self.certificate, &self.key) {
             (None, None) => builder.with_no_client_auth(),
             (Some(chain), Some(key)) => {
-                builder.with_client_auth_cert(certificates(chain)?, private_key(key)?)?
+                builder.with_client_auth_cert(chain.certificates()?, key.private_key()?)?
             }
             _ => return Err(TlsError::Incomplete),
         };
@@ -89,38 +154,14 @@ fn system_roots() -> RootCertStore {
 
 /// Trusts the system's authorities and the certificates in `file`.
 fn verifier_of(
-    file: &PathBuf,
+    file: &PemFile,
     provider: Arc<CryptoProvider>,
 ) -> Result<Arc<dyn ServerCertVerifier>, TlsError> {
-    let trusted = certificates(file)?;
+    let trusted = file.certificates()?;
     let mut roots = system_roots();
     roots.add_parsable_certificates(trusted.iter().cloned());
-    verification::verifier(roots, trusted, provider).map_err(|error| TlsError::File {
-        path: file.clone(),
-        reason: format!("no certificate in it can be used: {error}").into(),
-    })
-}
-
-fn certificates(path: &PathBuf) -> Result<Vec<CertificateDer<'static>>, TlsError> {
-    let failed = |reason: Cause| TlsError::File {
-        path: path.clone(),
-        reason,
-    };
-    let found: Vec<_> = CertificateDer::pem_file_iter(path)
-        .map_err(|error| failed(error.into()))?
-        .collect::<Result<_, _>>()
-        .map_err(|error| failed(error.into()))?;
-    if found.is_empty() {
-        return Err(failed("no certificate in it".into()));
-    }
-    Ok(found)
-}
-
-fn private_key(path: &PathBuf) -> Result<PrivateKeyDer<'static>, TlsError> {
-    PrivateKeyDer::from_pem_file(path).map_err(|error| TlsError::File {
-        path: path.clone(),
-        reason: error.into(),
-    })
+    verification::verifier(roots, trusted, provider)
+        .map_err(|error| file.failed(format!("no certificate in it can be used: {error}").into()))
 }
 
 /// The name that the server's certificate must prove.

@@ -4,7 +4,7 @@ use std::io::{Read as _, Write as _};
 use std::net::SocketAddr;
 use std::sync::Arc;
 
-use posthaste_load::{Connections, Data, Outcome, RequestSpec, TlsOptions, WsdlCall};
+use posthaste_load::{Connections, Data, Outcome, PemFile, RequestSpec, TlsOptions, WsdlCall};
 use posthaste_units::Span;
 use rcgen::{BasicConstraints, CertificateParams, DnType, ExtendedKeyUsagePurpose, IsCa};
 use rustls::pki_types::PrivateKeyDer;
@@ -106,7 +106,7 @@ fn only_a_trusted_certificate_is_accepted() {
         ..TlsOptions::default()
     };
     assert_eq!(outcome_with(&server, insecure), Outcome::Ok);
-    let roots = Some(server.certificate.path().to_owned());
+    let roots = Some(PemFile::read(server.certificate.path()).unwrap());
     let trusted = TlsOptions {
         roots,
         ..TlsOptions::default()
@@ -137,7 +137,7 @@ fn trusted_itself(
 ) -> (Outcome, String) {
     let server = showing(wanted, versions, 0, ok("secret"));
     let trusted = TlsOptions {
-        roots: Some(server.certificate.path().to_owned()),
+        roots: Some(PemFile::read(server.certificate.path()).unwrap()),
         ..TlsOptions::default()
     };
     ended(RequestSpec::get(""), &server, trusted)
@@ -215,13 +215,59 @@ fn a_certificate_with_another_key_is_not_the_trusted_one() {
     let server = showing(&authority("localhost"), ALL, 0, ok("secret"));
     let other = showing(&authority("localhost"), ALL, 0, ok("secret"));
     let trusted = TlsOptions {
-        roots: Some(other.certificate.path().to_owned()),
+        roots: Some(PemFile::read(other.certificate.path()).unwrap()),
         ..TlsOptions::default()
     };
     let (outcome, reason) = ended(RequestSpec::get(""), &server, trusted);
     assert_eq!(outcome, Outcome::TlsFailed, "{reason}");
     assert!(reason.contains("with --ca FILE"), "{reason}");
     assert!(reason.contains("--insecure"), "{reason}");
+}
+
+#[test]
+fn errors_of_a_file_name_it() {
+    let server = server();
+    let pem = |bytes: &[u8]| PemFile {
+        name: "keys/some.pem".to_owned(),
+        bytes: bytes.into(),
+    };
+    let error = |tls: TlsOptions| {
+        let mut plan = plan(server.address, 100.0, 100);
+        plan.requests[0].url = format!("https://{}/", server.address);
+        plan.tls = tls;
+        let stop = std::sync::atomic::AtomicBool::new(false);
+        let run = posthaste_load::run(&plan, &stop, &mut ());
+        run.err().map(|error| error.to_string())
+    };
+    let roots = |bytes| TlsOptions {
+        roots: Some(pem(bytes)),
+        ..TlsOptions::default()
+    };
+    let empty = error(roots(b""));
+    assert_eq!(empty.unwrap(), "keys/some.pem: no certificate in it");
+    let cut = error(roots(b"-----BEGIN CERTIFICATE-----\nAAAA\n")).unwrap();
+    assert!(cut.starts_with("keys/some.pem: "), "{cut}");
+    let own = PemFile::read(server.certificate.path()).unwrap();
+    let without_key = TlsOptions {
+        certificate: Some(own.clone()),
+        ..TlsOptions::default()
+    };
+    assert!(error(without_key).unwrap().contains("--cert and --key"));
+    let with_wrong_key = TlsOptions {
+        certificate: Some(own),
+        key: Some(pem(b"none")),
+        ..TlsOptions::default()
+    };
+    let words = error(with_wrong_key).unwrap();
+    assert!(words.starts_with("keys/some.pem: "), "{words}");
+    let absent = PemFile::read(std::path::Path::new("no/such.pem")).unwrap_err();
+    let words = absent.to_string();
+    assert!(
+        words.starts_with("no/such.pem: I/O error: No such file"),
+        "{words}"
+    );
+    let shown = format!("{:?}", pem(b"secret"));
+    assert_eq!(shown, "PemFile(\"keys/some.pem\", 6 bytes)");
 }
 
 /// A WSDL is fetched before the run, by other code, with the same trusted certificates.

@@ -15,7 +15,8 @@ use std::path::{Path, PathBuf};
 
 use clap::{ArgGroup, ValueEnum};
 use posthaste_load::{
-    Arrivals, Assertion, Connections, Data, EventPlan, Pace, Plan, RateStep, Resolve, TlsOptions,
+    Arrivals, Assertion, Connections, Data, EventPlan, Pace, PemFile, Plan, RateStep, Resolve,
+    TlsOptions,
 };
 use posthaste_soap::Version;
 use posthaste_units::{Rate, Ratio, Seed, Span};
@@ -344,9 +345,9 @@ impl Args {
         };
         let tls = TlsOptions {
             insecure: self.insecure,
-            certificate: self.cert.clone(),
-            key: self.key.clone(),
-            roots: self.ca.clone(),
+            certificate: pem(self.cert.as_deref())?,
+            key: pem(self.key.as_deref())?,
+            roots: pem(self.ca.as_deref())?,
         };
         let call = self.call(&tls)?;
         self.check_assertions(call.as_ref())?;
@@ -453,6 +454,10 @@ fn print_json(document: &impl serde::Serialize) -> Result<(), Failure> {
 
 fn read(path: &Path) -> Result<String, Failure> {
     fs::read_to_string(path).map_err(|error| Failure::usage(format!("{}: {error}", path.display())))
+}
+
+fn pem(path: Option<&Path>) -> Result<Option<PemFile>, Failure> {
+    path.map(PemFile::read).transpose().map_err(Failure::usage)
 }
 
 fn read_data(path: &Path) -> Result<Data, Failure> {
