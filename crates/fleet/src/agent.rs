@@ -14,10 +14,10 @@ use serde::de::DeserializeOwned;
 use thiserror::Error;
 use tokio::task::JoinHandle;
 
-use crate::assignment::{Assignment, AssignmentAction, ForgetReason, Limits};
+use crate::assignment::{AgentLimits, Assignment, AssignmentAction, ForgetReason};
 use crate::clock::monotonic_ns;
 use crate::connection::Connection;
-use crate::envelope::{CONTENT_ENCODING, Version, encode};
+use crate::envelope::{CONTENT_ENCODING, ProtocolVersion, encode};
 use crate::message::{
     AgentInfo, ArmReply, ArmRequest, ArmResult, OrderMessage, PrepareReply, PrepareRequest,
     PrepareResult,
@@ -90,7 +90,7 @@ struct Requests {
 
 impl Agent {
     /// An idle agent with these properties.
-    pub fn new(connection: Connection, info: AgentInfo, limits: Limits) -> Self {
+    pub fn new(connection: Connection, info: AgentInfo, limits: AgentLimits) -> Self {
         Self {
             connection,
             subjects: Subjects::new(info.fleet.clone()),
@@ -147,7 +147,13 @@ impl Agent {
             Err(error) => {
                 let result = PrepareResult::<H::Ready>::Refused(error.to_string());
                 return self
-                    .reply(message, &PrepareReply { v: Version, result })
+                    .reply(
+                        message,
+                        &PrepareReply {
+                            v: ProtocolVersion,
+                            result,
+                        },
+                    )
                     .await;
             }
         };
@@ -161,8 +167,14 @@ impl Agent {
             }
             Err(error) => PrepareResult::Refused(error.to_string()),
         };
-        self.reply(message, &PrepareReply { v: Version, result })
-            .await;
+        self.reply(
+            message,
+            &PrepareReply {
+                v: ProtocolVersion,
+                result,
+            },
+        )
+        .await;
     }
 
     async fn arm(&mut self, message: &Message) {
@@ -179,7 +191,14 @@ impl Agent {
             },
             Err(reason) => ArmResult::Refused(reason),
         };
-        self.reply(message, &ArmReply { v: Version, result }).await;
+        self.reply(
+            message,
+            &ArmReply {
+                v: ProtocolVersion,
+                result,
+            },
+        )
+        .await;
     }
 
     fn follow<H: AgentHandler>(&mut self, handler: &mut H, message: &Message) {

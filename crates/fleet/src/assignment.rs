@@ -8,7 +8,7 @@
 //!
 //! An agent leaves a run by itself if the conductor is silent: after [`UNARMED`] without arming, at the origin without
 //! `go`, and after [`PULSELESS`] without a pulse while it is connected. While the server is away, a running agent goes
-//! on, because its loops do not need the server. [`Limits::longest_run`] ends every run.
+//! on, because its loops do not need the server. [`AgentLimits::longest_run`] ends every run.
 
 use posthaste_units::Span;
 use thiserror::Error;
@@ -30,7 +30,7 @@ pub const MOST_LEAD: Span = Span::from_millis(60_000);
 
 /// Limits that the agent's owner sets.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Limits {
+pub struct AgentLimits {
     /// Maximum length of a run.
     pub longest_run: Span,
 }
@@ -38,7 +38,7 @@ pub struct Limits {
 /// State of an agent.
 #[derive(Debug)]
 pub struct Assignment {
-    limits: Limits,
+    limits: AgentLimits,
     state: AssignmentState,
 }
 
@@ -121,7 +121,7 @@ pub enum AssignmentError {
 
 impl Assignment {
     /// An idle agent.
-    pub fn new(limits: Limits) -> Self {
+    pub fn new(limits: AgentLimits) -> Self {
         Self {
             limits,
             state: AssignmentState::Idle,

@@ -24,7 +24,7 @@ use tokio::time::Instant;
 use crate::clock::monotonic_ns;
 use crate::connection::Connection;
 use crate::discovery::FoundAgent;
-use crate::envelope::Version;
+use crate::envelope::ProtocolVersion;
 use crate::message::{
     AgentInfo, ArmReply, ArmRequest, ArmResult, OrderMessage, PrepareReply, PrepareRequest,
     PrepareResult, RunOrder,
@@ -293,7 +293,7 @@ impl Conductor {
         let origin_ns = clock.to_agent(origin_ns);
         let origin_ns = origin_ns.ok_or_else(|| AgentError::NoClock(agent.clone()))?;
         let message = ArmRequest {
-            v: Version,
+            v: ProtocolVersion,
             run,
             origin_ns,
         };
@@ -315,7 +315,10 @@ impl Conductor {
 
     /// Gives an order to all agents of a run.
     pub async fn order(&self, run: RunId, order: RunOrder) -> Result<(), TrafficError> {
-        let message = OrderMessage { v: Version, order };
+        let message = OrderMessage {
+            v: ProtocolVersion,
+            order,
+        };
         publish(&self.connection, self.subjects.run(run), &message, QUICK).await
     }
 }

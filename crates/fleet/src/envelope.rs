@@ -1,7 +1,7 @@
 //! Bodies of messages: JSON whose first field is the protocol version, compressed if long, bounded when read.
 //!
 //! [`encode`] and [`decode`] are the only way in and out. A type of messages starts with a field `v` of the type
-//! [`Version`] and refuses unknown fields. JSON that says one thing twice is refused: duplicate fields, text after the
+//! [`ProtocolVersion`] and refuses unknown fields. JSON that says one thing twice is refused: duplicate fields, text after the
 //! end, several zstd frames.
 
 use std::io::Read as _;
@@ -31,7 +31,7 @@ const WINDOW_LOG: u32 = 23;
 
 /// The field `v`.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Version;
+pub struct ProtocolVersion;
 
 /// Content coding of a body.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -140,13 +140,13 @@ fn decompress(body: &[u8]) -> Result<Vec<u8>, MessageError> {
     }
 }
 
-impl Serialize for Version {
+impl Serialize for ProtocolVersion {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
         serializer.serialize_u64(PROTOCOL)
     }
 }
 
-impl<'de> Deserialize<'de> for Version {
+impl<'de> Deserialize<'de> for ProtocolVersion {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
         match u64::deserialize(deserializer)? {
             PROTOCOL => Ok(Self),

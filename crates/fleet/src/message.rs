@@ -7,7 +7,7 @@ use serde::{Deserialize, Serialize};
 use thiserror::Error;
 
 use crate::allot::AgentShare;
-use crate::envelope::Version;
+use crate::envelope::ProtocolVersion;
 use crate::names::{AgentName, FleetName, RunId};
 use crate::parts::{PartError, PartNumber};
 use crate::sealed::SealingKey;
@@ -23,7 +23,7 @@ pub const NOTE_PART: &str = "Note-Part";
 #[serde(deny_unknown_fields)]
 pub struct PrepareRequest<P> {
     /// The protocol version.
-    pub v: Version,
+    pub v: ProtocolVersion,
     /// The run.
     pub run: RunId,
     /// The plan, equal for all agents.
@@ -41,7 +41,7 @@ pub struct PrepareRequest<P> {
 #[serde(deny_unknown_fields)]
 pub struct PrepareReply<R> {
     /// The protocol version.
-    pub v: Version,
+    pub v: ProtocolVersion,
     /// The result.
     pub result: PrepareResult<R>,
 }
@@ -61,7 +61,7 @@ pub enum PrepareResult<R> {
 #[serde(deny_unknown_fields)]
 pub struct ArmRequest {
     /// The protocol version.
-    pub v: Version,
+    pub v: ProtocolVersion,
     /// The run.
     pub run: RunId,
     /// The first instant of the run on the agent's clock (CLOCK_MONOTONIC, nanoseconds).
@@ -73,7 +73,7 @@ pub struct ArmRequest {
 #[serde(deny_unknown_fields)]
 pub struct ArmReply {
     /// The protocol version.
-    pub v: Version,
+    pub v: ProtocolVersion,
     /// The result.
     pub result: ArmResult,
 }
@@ -96,7 +96,7 @@ pub enum ArmResult {
 #[serde(deny_unknown_fields)]
 pub struct OrderMessage {
     /// The protocol version.
-    pub v: Version,
+    pub v: ProtocolVersion,
     /// The order.
     pub order: RunOrder,
 }
@@ -125,7 +125,7 @@ pub enum RunOrder {
 #[serde(deny_unknown_fields)]
 pub struct Note<S, E> {
     /// The protocol version.
-    pub v: Version,
+    pub v: ProtocolVersion,
     /// Sequence number of the message with its first part.
     pub seq: u64,
     /// The content.

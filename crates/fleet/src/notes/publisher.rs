@@ -15,7 +15,7 @@ use tokio::sync::Notify;
 
 use super::buffer::{Merge, NoteBuffer, PendingNote};
 use crate::connection::Connection;
-use crate::envelope::{BodyCoding, CONTENT_ENCODING, EncodedMessage, Version, encode};
+use crate::envelope::{BodyCoding, CONTENT_ENCODING, EncodedMessage, ProtocolVersion, encode};
 use crate::message::{NOTE_PART, NOTE_SEQ, Note, NoteContent};
 use crate::names::{AgentName, RunId};
 use crate::parts::{PartNumber, cut};
@@ -172,7 +172,7 @@ impl NotePublisher {
             // The number of messages is the number of the next message.
             let seq = self.report.messages;
             let note = Note {
-                v: Version,
+                v: ProtocolVersion,
                 seq,
                 content: numbered(note, seq),
             };

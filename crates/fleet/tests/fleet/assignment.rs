@@ -1,7 +1,7 @@
 //! The states of an agent.
 
 use posthaste_fleet::assignment::{
-    Assignment, AssignmentAction, AssignmentError, ForgetReason, Limits,
+    AgentLimits, Assignment, AssignmentAction, AssignmentError, ForgetReason,
 };
 use posthaste_fleet::message::RunOrder;
 use posthaste_fleet::names::RunId;
@@ -15,7 +15,7 @@ fn run(number: u64) -> RunId {
 }
 
 fn idle() -> Assignment {
-    Assignment::new(Limits {
+    Assignment::new(AgentLimits {
         longest_run: Span::from_millis(60_000),
     })
 }

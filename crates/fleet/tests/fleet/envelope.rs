@@ -1,25 +1,25 @@
 //! Bodies: version, compression, bounds.
 
 use posthaste_fleet::envelope::{
-    BodyCoding, EncodedMessage, MAX_DECODED, MessageError, Version, decode, encode,
+    BodyCoding, EncodedMessage, MAX_DECODED, MessageError, ProtocolVersion, decode, encode,
 };
 use serde::{Deserialize, Serialize};
 
 #[derive(Debug, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
-struct Sample {
-    v: Version,
+struct SampleMessage {
+    v: ProtocolVersion,
     text: String,
 }
 
-fn sample(length: usize) -> Sample {
-    Sample {
-        v: Version,
+fn sample(length: usize) -> SampleMessage {
+    SampleMessage {
+        v: ProtocolVersion,
         text: "a".repeat(length),
     }
 }
 
-fn read(json: &str) -> Result<Sample, String> {
+fn read(json: &str) -> Result<SampleMessage, String> {
     decode(json.as_bytes(), BodyCoding::Identity).map_err(|error| error.to_string())
 }
 
@@ -68,7 +68,7 @@ fn long_bodies_are_compressed() {
         assert_eq!(coding.header(), header);
         assert!(header.is_none() || body.len() < length);
         let coding = BodyCoding::from_header(coding.header()).unwrap();
-        assert_eq!(decode::<Sample>(&body, coding).unwrap(), message);
+        assert_eq!(decode::<SampleMessage>(&body, coding).unwrap(), message);
     }
 }
 
@@ -80,10 +80,13 @@ fn incompressible_bodies_survive() {
         char::from(b' ' + ((state >> 24) % 90) as u8)
     };
     let text: String = std::iter::repeat_with(letter).take(2 << 20).collect();
-    let message = Sample { v: Version, text };
+    let message = SampleMessage {
+        v: ProtocolVersion,
+        text,
+    };
     let encoded = encode(&message).unwrap();
     assert_eq!(
-        decode::<Sample>(&encoded.body, encoded.coding).unwrap(),
+        decode::<SampleMessage>(&encoded.body, encoded.coding).unwrap(),
         message
     );
 }
@@ -95,9 +98,9 @@ fn a_bomb_is_an_error() {
     bomb.extend(br#""}"#);
     let body = zstd::bulk::compress(&bomb, 3).unwrap();
     assert!(body.len() < 10_000);
-    let read = decode::<Sample>(&body, BodyCoding::Zstd);
+    let read = decode::<SampleMessage>(&body, BodyCoding::Zstd);
     assert!(matches!(read, Err(MessageError::TooLong)), "{read:?}");
-    let read = decode::<Sample>(&bomb, BodyCoding::Identity);
+    let read = decode::<SampleMessage>(&bomb, BodyCoding::Identity);
     assert!(matches!(read, Err(MessageError::TooLong)));
     assert!(matches!(
         encode(&sample(MAX_DECODED)),
@@ -109,19 +112,19 @@ fn a_bomb_is_an_error() {
 fn a_body_is_exactly_one_frame_of_a_small_window() {
     let json = br#"{"v":1,"text":"a"}"#;
     let frame = zstd::bulk::compress(json, 3).unwrap();
-    assert!(decode::<Sample>(&frame, BodyCoding::Zstd).is_ok());
+    assert!(decode::<SampleMessage>(&frame, BodyCoding::Zstd).is_ok());
     let twice = [&*frame, &*frame].concat();
     let followed = [&*frame, b"x"].concat();
     let cut = &frame[..frame.len() - 1];
     for body in [&*twice, &*followed, cut, b"", json] {
-        let read = decode::<Sample>(body, BodyCoding::Zstd);
+        let read = decode::<SampleMessage>(body, BodyCoding::Zstd);
         assert!(matches!(read, Err(MessageError::Zstd(_))), "{body:?}");
     }
     let mut encoder = zstd::Encoder::new(Vec::new(), 3).unwrap();
     encoder.window_log(27).unwrap();
     std::io::Write::write_all(&mut encoder, json).unwrap();
     let wide = encoder.finish().unwrap();
-    let read = decode::<Sample>(&wide, BodyCoding::Zstd);
+    let read = decode::<SampleMessage>(&wide, BodyCoding::Zstd);
     assert!(matches!(read, Err(MessageError::Zstd(_))), "{read:?}");
 }
 

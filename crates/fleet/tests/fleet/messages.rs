@@ -1,7 +1,7 @@
 //! Messages as JSON, as `nats sub` shows them.
 
 use posthaste_fleet::allot::AgentShare;
-use posthaste_fleet::envelope::{BodyCoding, Version, decode, encode};
+use posthaste_fleet::envelope::{BodyCoding, ProtocolVersion, decode, encode};
 use posthaste_fleet::message::{
     AgentInfo, ArmReply, ArmRequest, ArmResult, Note, NoteContent, NoteHeader, OrderMessage,
     PrepareReply, PrepareRequest, PrepareResult, RunOrder,
@@ -22,7 +22,7 @@ fn round_trip<T: Serialize + DeserializeOwned + PartialEq + std::fmt::Debug>(
 
 #[test]
 fn every_message_reads_back() {
-    let (v, run) = (Version, RunId::from_bits(1));
+    let (v, run) = (ProtocolVersion, RunId::from_bits(1));
     round_trip(
         PrepareRequest {
             v,
@@ -83,7 +83,7 @@ fn every_message_reads_back() {
 #[test]
 fn every_note_reads_back() {
     let note = |content| Note::<u64, u8> {
-        v: Version,
+        v: ProtocolVersion,
         seq: 4,
         content,
     };

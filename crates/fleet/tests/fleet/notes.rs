@@ -1,7 +1,7 @@
 //! Numbering, buffering and assembling of notes, without a server.
 
 use bytes::Bytes;
-use posthaste_fleet::envelope::{BodyCoding, Version, encode};
+use posthaste_fleet::envelope::{BodyCoding, ProtocolVersion, encode};
 use posthaste_fleet::message::{Note, NoteContent, NoteHeader};
 use posthaste_fleet::names::AgentName;
 use posthaste_fleet::notes::{
@@ -42,7 +42,7 @@ fn messages(contents: &[NoteContent<String, u8>], most: usize) -> Vec<NoteMessag
             other => other,
         };
         let encoded = encode(&TextNote {
-            v: Version,
+            v: ProtocolVersion,
             seq,
             content,
         })
@@ -212,7 +212,7 @@ fn nothing_follows_the_end() {
         );
     }
     let encoded = encode(&TextNote {
-        v: Version,
+        v: ProtocolVersion,
         seq: 0,
         content: NoteContent::End {
             messages: 3,

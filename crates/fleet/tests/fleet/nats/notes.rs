@@ -47,7 +47,7 @@ fn agent() -> AgentName {
 
 /// Everything that a reader received.
 #[derive(Debug, Default)]
-struct Received {
+struct ReceivedNotes {
     seconds: Sums,
     /// First and last second of each note.
     ranges: Vec<(u64, u64)>,
@@ -56,8 +56,8 @@ struct Received {
     state: ReaderState,
 }
 
-async fn receive(mut reader: NoteReader<Sums, u8>) -> Received {
-    let mut received = Received::default();
+async fn receive(mut reader: NoteReader<Sums, u8>) -> ReceivedNotes {
+    let mut received = ReceivedNotes::default();
     while let Some(note) = reader.next().await {
         match note.note.unwrap().content {
             NoteContent::Seconds { first, last, sum } => {
@@ -74,7 +74,7 @@ async fn receive(mut reader: NoteReader<Sums, u8>) -> Received {
 }
 
 /// Asserts that each second came once, alone or summed with others.
-fn assert_complete(received: &Received, seconds: u64) {
+fn assert_complete(received: &ReceivedNotes, seconds: u64) {
     let expected: BTreeMap<u64, u64> = (0..seconds).map(|second| (second, 1000 + second)).collect();
     assert_eq!(received.seconds.seconds, expected);
     let mut ranges = received.ranges.clone();

@@ -7,11 +7,11 @@ use std::time::Duration;
 
 use posthaste_fleet::agent::{Agent, AgentHandler};
 use posthaste_fleet::allot::{AgentShare, allot};
-use posthaste_fleet::assignment::{ForgetReason, Limits};
+use posthaste_fleet::assignment::{AgentLimits, ForgetReason};
 use posthaste_fleet::clock::monotonic_ns;
 use posthaste_fleet::conductor::{AgentError, Conductor};
 use posthaste_fleet::discovery::{AgentRequirements, FoundAgent, WantedAgents, choose};
-use posthaste_fleet::envelope::Version;
+use posthaste_fleet::envelope::ProtocolVersion;
 use posthaste_fleet::message::{AgentInfo, NoteContent, PrepareRequest, RunOrder};
 use posthaste_fleet::names::{AgentName, RunId};
 use posthaste_fleet::notes::{Merge, NoteReader, NoteSender};
@@ -40,9 +40,9 @@ impl Merge for Count {
 
 /// Events of one agent, as its handler has seen them.
 #[derive(Clone, Default)]
-struct Events(Rc<RefCell<Vec<String>>>);
+struct HandlerEvents(Rc<RefCell<Vec<String>>>);
 
-impl Events {
+impl HandlerEvents {
     fn add(&self, event: impl Into<String>) {
         self.0.borrow_mut().push(event.into());
     }
@@ -54,7 +54,7 @@ impl Events {
 
 /// Counts one per second and loop, until it is stopped.
 struct CountingHandler {
-    events: Events,
+    events: HandlerEvents,
     share: Option<AgentShare>,
     notes: Option<NoteSender<Count, u64>>,
     origins: Rc<RefCell<Vec<u64>>>,
@@ -124,7 +124,7 @@ fn info(name: &str) -> AgentInfo {
 
 /// A running agent. Its task is on the thread of the test.
 struct RunningAgent {
-    events: Events,
+    events: HandlerEvents,
     origins: Rc<RefCell<Vec<u64>>>,
     task: tokio::task::JoinHandle<()>,
 }
@@ -132,14 +132,14 @@ struct RunningAgent {
 impl RunningAgent {
     async fn start(server: &NatsServer, name: &str) -> Self {
         let connection = server.connect(name).await;
-        let (events, origins) = (Events::default(), Rc::default());
+        let (events, origins) = (HandlerEvents::default(), Rc::default());
         let mut handler = CountingHandler {
             events: events.clone(),
             share: None,
             notes: None,
             origins: Rc::clone(&origins),
         };
-        let limits = Limits {
+        let limits = AgentLimits {
             longest_run: Span::from_millis(3_600_000),
         };
         let mut agent = Agent::new(connection, info(name), limits);
@@ -180,7 +180,7 @@ async fn prepare(
     let mut replies = Vec::new();
     for (agent, share) in allot(&loops).unwrap() {
         let request = PrepareRequest {
-            v: Version,
+            v: ProtocolVersion,
             run,
             plan: plan.to_owned(),
             share,
