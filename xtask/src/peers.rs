@@ -14,6 +14,7 @@ mod hostile;
 mod htb;
 mod juddi;
 pub(crate) mod namespace;
+mod nats;
 mod prometheus;
 mod rpc;
 mod rpc_load;
@@ -206,6 +207,11 @@ pub(crate) const PEERS: &[Peer] = &[
         name: "postgres-cut-off",
         about: "two brokers on a PostgreSQL, one cut off for a minute: it says how old it is and comes to the same",
         run: cut_off::for_a_minute,
+    },
+    Peer {
+        name: "nats",
+        about: "agents and conductor over NATS: killed servers lose no note, permissions hold, clocks are bounded",
+        run: nats::nats,
     },
     Peer {
         name: "charges",

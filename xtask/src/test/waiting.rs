@@ -84,6 +84,7 @@ pub(crate) const WAITING: &[WaitingTests] = &[
             "testbed",
         ],
     ),
+    some("posthaste-fleet", "fleet", &["nats"]),
     all("posthaste-gateway", "gateway"),
     some(
         "posthaste-gateway",
