@@ -4,6 +4,7 @@
 //! they send notes into a buffer, and are told to start and to stop.
 
 use std::future::Future;
+use std::pin::pin;
 use std::sync::PoisonError;
 use std::time::Duration;
 
@@ -13,6 +14,7 @@ use serde::Serialize;
 use serde::de::DeserializeOwned;
 use thiserror::Error;
 use tokio::task::JoinHandle;
+use tokio::time::Instant;
 
 use crate::assignment::{AgentLimits, Assignment, AssignmentAction, ForgetReason};
 use crate::clock::monotonic_ns;
@@ -31,6 +33,9 @@ use crate::traffic::read;
 
 /// Interval of checks of the state.
 const TICK: Duration = Duration::from_millis(20);
+
+/// Time limit of the last notes of an agent that ends.
+const LEAVING: Duration = Duration::from_secs(10);
 
 /// The work of an agent.
 pub trait AgentHandler {
@@ -101,8 +106,13 @@ impl Agent {
         }
     }
 
-    /// Serves until the connection is closed. Dropping the future ends the service.
-    pub async fn serve<H: AgentHandler>(&mut self, handler: &mut H) -> Result<(), AgentFailure> {
+    /// Serves until `leave` is ready, such as after SIGTERM. A running run is then stopped, and its total and end are
+    /// published, for at most 10 s.
+    pub async fn serve<H: AgentHandler>(
+        &mut self,
+        handler: &mut H,
+        leave: impl Future<Output = ()>,
+    ) -> Result<(), AgentFailure> {
         let client = self.connection.client().clone();
         let mut requests = Requests {
             prepare: client
@@ -116,9 +126,16 @@ impl Agent {
         let _service = service.await?;
         let mut tick = tokio::time::interval(TICK);
         tick.set_missed_tick_behavior(tokio::time::MissedTickBehavior::Delay);
-        loop {
+        let mut leave = pin!(leave);
+        let mut end = None;
+        while end.is_none_or(|end| self.is_publishing() && Instant::now() < end) {
             tokio::select! {
                 biased;
+                () = &mut leave, if end.is_none() => {
+                    end = Some(Instant::now() + LEAVING);
+                    let action = self.assignment.leave(monotonic_ns());
+                    self.act(handler, action);
+                }
                 message = requests.orders.next() => {
                     let message = message.ok_or(AgentFailure::Closed)?;
                     self.follow(handler, &message);
@@ -139,6 +156,13 @@ impl Agent {
             }
             self.show_run();
         }
+        Ok(())
+    }
+
+    /// True if notes of a run are under way.
+    fn is_publishing(&self) -> bool {
+        let publisher = self.publisher.as_ref();
+        publisher.is_some_and(|publisher| !publisher.is_finished())
     }
 
     async fn prepare<H: AgentHandler>(&mut self, handler: &mut H, message: &Message) {

@@ -40,6 +40,7 @@ pub struct AgentLimits {
 pub struct Assignment {
     limits: AgentLimits,
     state: AssignmentState,
+    is_leaving: bool,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -100,6 +101,9 @@ pub enum ForgetReason {
     /// The conductor is silent.
     #[error("no pulse of the conductor for 10 s")]
     Pulseless,
+    /// The agent ends.
+    #[error("the agent ends")]
+    Leaving,
 }
 
 /// Refusal of a request.
@@ -108,6 +112,9 @@ pub enum AssignmentError {
     /// In another run.
     #[error("busy with run {0}")]
     Busy(RunId),
+    /// About to end.
+    #[error("the agent ends")]
+    Leaving,
     /// Not prepared for this run.
     #[error("not prepared for run {0}")]
     NotPrepared(RunId),
@@ -125,6 +132,7 @@ impl Assignment {
         Self {
             limits,
             state: AssignmentState::Idle,
+            is_leaving: false,
         }
     }
 
@@ -142,6 +150,7 @@ impl Assignment {
     pub fn prepare(&mut self, now_ns: u64, run: RunId) -> Result<(), AssignmentError> {
         match self.run() {
             Some(other) => Err(AssignmentError::Busy(other)),
+            None if self.is_leaving => Err(AssignmentError::Leaving),
             None => {
                 self.state = AssignmentState::Prepared {
                     run,
@@ -273,6 +282,28 @@ impl Assignment {
                     });
                 }
                 None
+            }
+        }
+    }
+
+    /// Begins the end of the agent, such as after SIGTERM: a running run stops now and is reported, a prepared one is
+    /// forgotten, and none is accepted.
+    pub fn leave(&mut self, now_ns: u64) -> Option<AssignmentAction> {
+        self.is_leaving = true;
+        match &mut self.state {
+            AssignmentState::Idle => None,
+            AssignmentState::Prepared { run, .. } | AssignmentState::Armed { run, .. } => {
+                let run = *run;
+                Some(self.forget(run, ForgetReason::Leaving))
+            }
+            AssignmentState::Running {
+                origin_ns,
+                is_stopped,
+                ..
+            } => {
+                let at_ns = now_ns.saturating_sub(*origin_ns);
+                let is_first = !std::mem::replace(is_stopped, true);
+                is_first.then_some(AssignmentAction::Stop { at_ns })
             }
         }
     }

@@ -140,7 +140,8 @@ where
         })
     }
 
-    /// The next note. `None` after the last note of the last agent. Safe to cancel.
+    /// The next note. `None` after the last note of the last agent. Safe to cancel. The end of a lost agent never comes,
+    /// so the caller sets a time limit.
     pub async fn next(&mut self) -> Option<AgentNote<S, E>> {
         self.notes.recv().await
     }

@@ -156,3 +156,24 @@ fn the_longest_run_ends_without_a_conductor() {
     assert_eq!(agent.tick(63 * S, false), Some(stop));
     assert_eq!(agent.tick(64 * S, false), None);
 }
+
+#[test]
+fn an_agent_that_leaves_stops_its_run_and_accepts_none() {
+    let mut agent = running();
+    let stop = AssignmentAction::Stop { at_ns: S };
+    assert_eq!(agent.leave(3 * S), Some(stop));
+    assert_eq!(agent.leave(3 * S), None);
+    assert_eq!(
+        agent.order(4 * S, run(1), RunOrder::Stop { at_ns: 0 }),
+        None
+    );
+    assert_eq!(
+        agent.order(4 * S, run(1), RunOrder::Release),
+        forget(ForgetReason::Released)
+    );
+    assert_eq!(agent.prepare(4 * S, run(2)), Err(AssignmentError::Leaving));
+    let mut agent = armed();
+    assert_eq!(agent.leave(S), forget(ForgetReason::Leaving));
+    assert_eq!(agent.order(S, run(1), RunOrder::Go), None);
+    assert_eq!(idle().leave(0), None);
+}

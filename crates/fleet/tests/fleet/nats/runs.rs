@@ -126,6 +126,8 @@ fn info(name: &str) -> AgentInfo {
 struct RunningAgent {
     events: HandlerEvents,
     origins: Rc<RefCell<Vec<u64>>>,
+    /// Makes the agent leave.
+    leave: Rc<tokio::sync::Notify>,
     task: tokio::task::JoinHandle<()>,
 }
 
@@ -143,12 +145,16 @@ impl RunningAgent {
             longest_run: Span::from_millis(3_600_000),
         };
         let mut agent = Agent::new(connection, info(name), limits);
+        let leave = Rc::<tokio::sync::Notify>::default();
+        let leaving = Rc::clone(&leave);
         let task = tokio::task::spawn_local(async move {
-            agent.serve(&mut handler).await.unwrap();
+            let served = agent.serve(&mut handler, leaving.notified()).await;
+            served.unwrap();
         });
         Self {
             events,
             origins,
+            leave,
             task,
         }
     }
@@ -381,6 +387,32 @@ fn an_agent_without_go_stands_down_and_says_so() {
         assert_eq!(note.content, NoteContent::StoodDown { reason });
         assert!(reader.next().await.is_none());
         assert!(!agent.events.has("start"));
+    });
+}
+
+#[test]
+#[ignore = "needs NATS: cargo xtask test --only nats runs it"]
+fn an_agent_that_leaves_reports_its_share_first() {
+    with_conductor(async |server, conductor| {
+        let mut agent = RunningAgent::start(server, "agent-1").await;
+        let agents = names(&find(&conductor, &WantedAgents::Count(1)).await);
+        let run = RunId::random();
+        assert!(prepare(&conductor, run, &agents, ("p", &[], None)).await[0].is_ok());
+        let mut reader: NoteReader<Count, u64> =
+            NoteReader::start(conductor.connection(), &subjects(), run, agents.clone())
+                .await
+                .unwrap();
+        let clocks = conductor.clocks(&agents, EXCHANGES).await.unwrap();
+        let armed: Vec<_> = agents.into_iter().zip(clocks).collect();
+        conductor.start(run, &armed).await.unwrap();
+        eventually("it starts", || agent.events.has("start")).await;
+        agent.leave.notify_one();
+        let mut last = None;
+        while let Some(note) = reader.next().await {
+            last = Some(note.note.unwrap().content);
+        }
+        assert!(matches!(last, Some(NoteContent::End { .. })), "{last:?}");
+        (&mut agent.task).await.unwrap();
     });
 }
 
