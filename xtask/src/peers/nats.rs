@@ -42,6 +42,17 @@ pub(crate) fn nats(site: &Site) -> Outcome<()> {
 
 fn run(site: &Site, server: &Path) -> Outcome<()> {
     println!("  nats: {}", server.display());
+    // A peer of the tests, and no target of theirs.
+    let mut build = cargo(&site.checkout);
+    build.args([
+        "build",
+        "--quiet",
+        "--package",
+        "posthaste-fleet",
+        "--example",
+        "clock_agent",
+    ]);
+    process::pass_through("cargo build", &mut build, TESTS, |_| ())?;
     let mut command = cargo(&site.checkout);
     command
         .args([

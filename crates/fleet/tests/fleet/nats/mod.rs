@@ -1,5 +1,6 @@
 //! The protocol over a real server. `cargo xtask test --only nats` names the program in `POSTHASTE_NATS_SERVER`.
 
+mod clocks;
 mod connecting;
 mod notes;
 mod permissions;
