@@ -1,9 +1,11 @@
 //! Methods: kind, path, and their messages as JSON and bytes.
 
+use std::collections::BTreeMap;
 use std::fmt;
 
 use prost::Message as _;
-use prost_reflect::{DynamicMessage, MethodDescriptor, SerializeOptions};
+use prost_reflect::{DynamicMessage, FileDescriptor, MethodDescriptor, SerializeOptions};
+use prost_types::{FileDescriptorProto, FileDescriptorSet};
 use serde::de::DeserializeSeed as _;
 use thiserror::Error;
 
@@ -93,6 +95,27 @@ impl Method {
             (true, false) => MethodKind::ClientStreaming,
             (true, true) => MethodKind::BidirectionalStreaming,
         }
+    }
+
+    /// The file of the method and all that it imports, by name, as a `FileDescriptorSet` without comments. A
+    /// [`Schema`](crate::Schema) of it has the method.
+    pub fn descriptor_set(&self) -> Vec<u8> {
+        let mut found = BTreeMap::<String, FileDescriptor>::new();
+        let mut open = vec![self.descriptor.parent_service().parent_file()];
+        while let Some(file) = open.pop() {
+            if !found.contains_key(file.name()) {
+                open.extend(file.dependencies());
+                found.insert(file.name().to_owned(), file);
+            }
+        }
+        let without_comments = |file: &FileDescriptor| FileDescriptorProto {
+            source_code_info: None,
+            ..file.file_descriptor_proto().clone()
+        };
+        let set = FileDescriptorSet {
+            file: found.values().map(without_comments).collect(),
+        };
+        set.encode_to_vec()
     }
 
     /// Full name of the request's message.

@@ -126,6 +126,7 @@ impl Schema {
     ) -> Result<Self, SchemaError> {
         let mut by_name = BTreeMap::new();
         for file in files {
+            check_syntax(&file)?;
             by_name.insert(file.name().to_owned(), file);
         }
         if by_name.len() > MOST_FILES {
@@ -194,6 +195,18 @@ impl Schema {
     /// The descriptors.
     pub fn pool(&self) -> &DescriptorPool {
         &self.pool
+    }
+}
+
+/// Refuses a file in another syntax than those that the pool knows: for others it panics.
+fn check_syntax(file: &FileDescriptorProto) -> Result<(), SchemaError> {
+    match file.syntax.as_deref() {
+        None | Some("proto2" | "proto3") => Ok(()),
+        Some(other) => Err(SchemaError {
+            file: Some(file.name().to_owned()),
+            place: None,
+            reason: format!("the syntax {other:?} is not supported: use proto2 or proto3"),
+        }),
     }
 }
 

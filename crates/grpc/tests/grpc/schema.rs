@@ -114,6 +114,32 @@ fn a_descriptor_set_is_the_same_schema() {
 }
 
 #[test]
+fn a_descriptor_set_in_an_unknown_syntax_is_refused() {
+    let mut set = shop().pool().encode_to_vec();
+    let known = b"proto3";
+    let places: Vec<usize> = (0..set.len())
+        .filter(|at| set[*at..].starts_with(known))
+        .collect();
+    assert!(!places.is_empty());
+    for at in places {
+        set[at..at + known.len()].copy_from_slice(b"proto9");
+    }
+    let error = Schema::from_descriptor_set(&set).unwrap_err();
+    assert!(error.to_string().contains("\"proto9\""), "{error}");
+}
+
+#[test]
+fn a_method_has_the_descriptors_that_it_needs() {
+    let method = shop().find("shop.v1.Shop/Talk").unwrap();
+    let set = method.descriptor_set();
+    let schema = Schema::from_descriptor_set(&set).unwrap();
+    let again = schema.find("shop.v1.Shop/Talk").unwrap();
+    assert_eq!(again.kind(), method.kind());
+    assert_eq!(again.descriptor_set(), set, "one form");
+    assert!(set.len() <= shop().pool().encode_to_vec().len());
+}
+
+#[test]
 fn a_descriptor_set_without_an_import_says_so() {
     let pool = shop().pool().clone();
     let without = pool.file_descriptor_protos().cloned();
