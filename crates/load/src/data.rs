@@ -6,6 +6,8 @@ use std::collections::BTreeMap;
 use std::io::Read;
 
 use minijinja::Value;
+use serde::de::Error as _;
+use serde::{Deserialize, Deserializer, Serialize, Serializer};
 use thiserror::Error;
 
 /// Rows with named columns, held in memory and used in turn.
@@ -109,6 +111,43 @@ impl Data {
     }
 }
 
+impl Serialize for Data {
+    /// Writes the columns and rows as CSV; an empty text without columns.
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        use serde::ser::Error as _;
+        let mut text = csv::Writer::from_writer(Vec::new());
+        if !self.columns.is_empty() {
+            text.write_record(&self.columns).map_err(S::Error::custom)?;
+        }
+        let placeholders = self.placeholders();
+        for row in &self.rows {
+            let cell = |placeholder: &String| row.get_attr(placeholder).unwrap_or_default();
+            let cells: Vec<Value> = placeholders.iter().map(cell).collect();
+            let cells = cells.iter().map(|cell| cell.as_str().unwrap_or_default());
+            text.write_record(cells).map_err(S::Error::custom)?;
+        }
+        let bytes = text.into_inner().map_err(S::Error::custom)?;
+        let text = String::from_utf8(bytes).map_err(S::Error::custom)?;
+        // A reader skips a byte order mark. Before a name that begins with one there must be another.
+        let mark = '\u{feff}';
+        match text.starts_with(mark) {
+            true => serializer.serialize_str(&format!("{mark}{text}")),
+            false => serializer.serialize_str(&text),
+        }
+    }
+}
+
+impl<'de> Deserialize<'de> for Data {
+    /// Reads CSV like [`Data::read`]. An empty text is no data.
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        let text = String::deserialize(deserializer)?;
+        if text.is_empty() {
+            return Ok(Self::none());
+        }
+        Self::read(text.as_bytes()).map_err(D::Error::custom)
+    }
+}
+
 /// Returns the placeholder of a column: its name, with `_` for each character other than ASCII letters, digits and `_`,
 /// and with `_` before a leading digit.
 pub(crate) fn placeholder(column: &str) -> String {
@@ -140,6 +179,34 @@ mod tests {
         for alike in ["a-b,c,a_b\n1,2,3\n", "a,,a,\n1,2,3,4\n"] {
             let error = Data::read(alike.as_bytes()).unwrap_err();
             assert!(matches!(error, DataError::Alike { .. }), "{error}");
+        }
+    }
+
+    #[test]
+    fn the_form_of_data_is_read_as_the_same_rows() {
+        let files = [
+            "a,b\n1, 2\n\"x\"\"y\",\"3,\n4\"\n",
+            "a,,13.b,\n1,2,3,4\n",
+            "only\n\"\"\nx\n",
+            "\u{feff}\u{feff}a\n1\n",
+            "\"\"\n\"\"\n",
+            "\u{e9},\u{1f600}b\n\u{2028},\0\n",
+        ];
+        for file in files {
+            let data = Data::read(file.as_bytes()).unwrap();
+            let form = serde_json::to_string(&data).unwrap();
+            let back: Data = serde_json::from_str(&form).unwrap();
+            assert_eq!(serde_json::to_string(&back).unwrap(), form, "{file:?}");
+            assert_eq!((back.columns(), back.len()), (data.columns(), data.len()));
+            for number in 0..data.len() {
+                assert_eq!(back.row(number), data.row(number), "{file:?}");
+            }
+        }
+        let none = serde_json::to_string(&Data::none()).unwrap();
+        assert_eq!(none, "\"\"");
+        assert_eq!(serde_json::from_str::<Data>(&none).unwrap().len(), 0);
+        for refused in [r#""a,a\n1,2\n""#, r#""a\n""#, r#""a,b\n1\n""#] {
+            assert!(serde_json::from_str::<Data>(refused).is_err(), "{refused}");
         }
     }
 

@@ -8,27 +8,35 @@ use std::sync::Arc;
 
 use posthaste_units::{Rate, Seed, Span, Stream};
 use rand_distr::{Distribution as _, Exp1};
+use serde::{Deserialize, Serialize};
 use thiserror::Error;
 
+use crate::exact;
+
 /// Arrival process at a given rate.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
 pub enum Arrivals {
     /// Evenly spaced, starting at once.
     Constant,
     /// As a Poisson process: exponential gaps.
     Poisson,
     /// At these times after the start. Rates do not apply.
-    Trace(Arc<[Span]>),
+    Trace(#[serde(with = "exact::ascending_nanos")] Arc<[Span]>),
 }
 
 /// A stretch of the plan with a linear change of rate from `from` to `to`.
-#[derive(Clone, Copy, Debug, PartialEq)]
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
 pub struct RateStep {
     /// Rate at the beginning.
+    #[serde(with = "exact::per_second")]
     pub from: Rate,
     /// Rate at the end. Equal to `from` for a constant rate.
+    #[serde(with = "exact::per_second")]
     pub to: Rate,
     /// Duration.
+    #[serde(with = "exact::nanos")]
     pub length: Span,
 }
 

@@ -1,10 +1,21 @@
 //! The plan of a run: every setting of the generator.
+//!
+//! A plan travels to other machines as JSON, exactly (`exact`). It holds the content of files and not their names. A
+//! plan that is read is validated.
+
+#[cfg(test)]
+mod tests;
+mod validation;
 
 use posthaste_units::{Instant, Rate, Seed, Span};
+use serde::{Deserialize, Deserializer, Serialize, Serializer};
+
+pub use self::validation::PlanError;
 
 use crate::buying::Buying;
 use crate::data::Data;
 use crate::events::EventPlan;
+use crate::exact;
 use crate::pace::{Arrivals, RateStep, Schedule};
 use crate::protocol::Protocol;
 use crate::request::RequestSpec;
@@ -13,7 +24,8 @@ use crate::target::Resolve;
 use crate::tls::TlsOptions;
 
 /// The rule that decides the time of the next request.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case", deny_unknown_fields)]
 pub enum Pace {
     /// Open loop: requests are due at planned times, independent of the server.
     Open {
@@ -27,12 +39,14 @@ pub enum Pace {
         /// Number of clients.
         clients: u32,
         /// Duration.
+        #[serde(with = "exact::nanos")]
         length: Span,
     },
 }
 
 /// Use of connections.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
 pub enum Connections {
     /// One request each, like browsers in 1997 and the papers' generators.
     New,
@@ -42,7 +56,9 @@ pub enum Connections {
 }
 
 /// A whole run.
-#[derive(Clone, Debug)]
+// `remote` makes the derived functions inherent, so that the traits below can validate.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+#[serde(remote = "Self", deny_unknown_fields)]
 pub struct Plan {
     /// Requests, drawn by weight if there are several.
     pub requests: Vec<RequestSpec>,
@@ -53,6 +69,7 @@ pub struct Plan {
     /// Pace of the requests.
     pub pace: Pace,
     /// Requests due in this time from the start are sent and not counted.
+    #[serde(with = "exact::nanos")]
     pub warm_up: Span,
     /// Protocol of all connections.
     pub protocol: Protocol,
@@ -60,8 +77,10 @@ pub struct Plan {
     pub connections: Connections,
     /// Time limit for establishing a connection. Keep it below one second, Linux's first SYN timeout, so that each
     /// attempt sends one SYN.
+    #[serde(with = "exact::nanos")]
     pub connect_timeout: Span,
     /// Time limit for a complete reply, from sending, of each attempt.
+    #[serde(with = "exact::nanos")]
     pub timeout: Span,
     /// Event loops, each with a thread of its own.
     pub threads: usize,
@@ -82,6 +101,20 @@ pub struct Plan {
     pub events: Option<EventPlan>,
     /// Choice by price, if clients choose. Each event loop is one client.
     pub buying: Option<Buying>,
+}
+
+impl Serialize for Plan {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        Self::serialize(self, serializer)
+    }
+}
+
+impl<'de> Deserialize<'de> for Plan {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        let plan = Self::deserialize(deserializer)?;
+        plan.validate().map_err(serde::de::Error::custom)?;
+        Ok(plan)
+    }
 }
 
 impl Plan {

@@ -1,7 +1,10 @@
 //! The protocol of a plan's connections, with its options.
 
+use serde::{Deserialize, Serialize};
+
 /// The protocol of all connections of a plan.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
 pub enum Protocol {
     /// HTTP/1.1: one request at a time on a connection.
     #[default]
@@ -11,7 +14,8 @@ pub enum Protocol {
 }
 
 /// Connections and streams of a protocol that carries several requests on a connection.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
 pub struct Multiplexing {
     /// Connections to each server, of all event loops together: a multiple of the threads. Request n uses connection
     /// n mod N. In a closed loop, client n does.
@@ -25,7 +29,8 @@ pub struct Multiplexing {
 }
 
 /// Treatment of a request whose connection has no free stream.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
 pub enum WhenFull {
     /// It waits for a stream. The wait is part of its response time.
     #[default]
@@ -37,7 +42,8 @@ pub enum WhenFull {
 }
 
 /// Treatment of a request that the server rejected without processing it (RFC 9113, section 8.7).
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
 pub enum WhenRejected {
     /// It ends with the outcome `rejected`.
     #[default]

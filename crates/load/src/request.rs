@@ -11,20 +11,24 @@ mod template;
 use posthaste_grpc::JsonError;
 use posthaste_http_streams::catalogue::{FieldCatalogue, InvalidField};
 use posthaste_units::Span;
+use serde::{Deserialize, Serialize};
 use thiserror::Error;
 
 pub(crate) use self::http1::Http1Request;
 pub(crate) use self::http2::Http2Request;
 use crate::data::Data;
+use crate::exact;
 use crate::grpc::GrpcCall;
 use crate::target::{RequestTarget, TargetError};
 
 /// One kind of request as a user describes it.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
 pub struct RequestSpec {
     /// Name in reports.
     pub name: String,
     /// Its share of the mix, against the sum of all weights.
+    #[serde(with = "exact::number")]
     pub weight: f64,
     /// Target URL. Path and query may contain placeholders.
     pub url: String,
@@ -37,6 +41,7 @@ pub struct RequestSpec {
     /// The method that it calls, if it is a gRPC call.
     pub grpc: Option<GrpcCall>,
     /// Pause before the client's next request, in a closed loop.
+    #[serde(with = "exact::nanos")]
     pub think: Span,
 }
 

@@ -6,6 +6,7 @@ use std::str::FromStr;
 use std::time::{Duration, Instant as WallInstant};
 
 use posthaste_units::Span;
+use serde::{Deserialize, Serialize};
 use thiserror::Error;
 use url::Url;
 
@@ -54,7 +55,8 @@ pub enum TargetError {
 }
 
 /// `--resolve HOST:PORT:ADDRESS`: an address for a name, as in curl.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
 pub struct Resolve {
     /// The name to be replaced.
     pub host: String,

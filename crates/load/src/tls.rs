@@ -14,14 +14,17 @@ use rustls::crypto::CryptoProvider;
 use rustls::pki_types::pem::{self, PemObject as _};
 use rustls::pki_types::{CertificateDer, PrivateKeyDer, ServerName};
 use rustls::{CertificateError, ClientConfig, ClientConnection, RootCertStore};
+use serde::{Deserialize, Serialize};
 use thiserror::Error;
 
 use crate::cause::Cause;
+use crate::exact;
 use crate::socket;
 use crate::target::without_brackets;
 
 /// Trusted certificates, and the client's own.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
 pub struct TlsOptions {
     /// Accept any certificate.
     pub insecure: bool,
@@ -34,11 +37,13 @@ pub struct TlsOptions {
 }
 
 /// The content of a PEM file, with its name for errors. The content is checked when TLS is set up.
-#[derive(Clone, PartialEq, Eq)]
+#[derive(Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
 pub struct PemFile {
     /// Path of the file.
     pub name: String,
     /// Its bytes.
+    #[serde(with = "exact::base64")]
     pub bytes: Arc<[u8]>,
 }
 

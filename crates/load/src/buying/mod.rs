@@ -12,15 +12,18 @@ mod quotes;
 use jiff::{SignedDuration, Timestamp};
 use posthaste_qos::{Definition, Money};
 use posthaste_units::Span;
+use serde::{Deserialize, Serialize};
 
 use self::catalogue::Catalogue;
 pub(crate) use self::catalogue::FollowedCatalogue;
 use self::known_offers::OfferChoice;
 pub use self::quotes::QuoteUse;
 pub(crate) use self::quotes::Quotes;
+use crate::exact;
 
 /// Settings of the clients' choice.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
 pub struct Buying {
     /// The broker's URL.
     pub broker: String,
@@ -33,11 +36,13 @@ pub struct Buying {
     pub without: WithoutOffers,
     /// Interval between choices. Until the next choice a client keeps the last one, expired or not, and applies the
     /// offers that refusals name. `None`: before every request.
+    #[serde(with = "exact::optional_nanos")]
     pub ask_every: Option<Span>,
 }
 
 /// Behaviour of a client that cannot know the offers.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
 pub enum WithoutOffers {
     /// Send nothing.
     #[default]

@@ -15,10 +15,13 @@ pub(crate) use report::REACHED_BY;
 pub(crate) use tally::EventEnd;
 pub use tally::EventTally;
 
+use serde::{Deserialize, Serialize};
+
 use crate::grpc::GrpcCall;
 
 /// Form of the events in a reply.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
 pub enum EventFormat {
     /// Server-sent events, `text/event-stream` (WHATWG HTML, section 9.2): blocks of lines that end with an empty line. A
     /// block without data is no event.
@@ -30,7 +33,8 @@ pub enum EventFormat {
 }
 
 /// The events that a plan expects in each reply.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
 pub struct EventPlan {
     /// Their form.
     pub format: EventFormat,

@@ -2,7 +2,13 @@
 
 use std::fmt;
 
-use posthaste_grpc::{JsonError, Method, MethodKind, write_frame};
+use std::sync::Arc;
+
+use posthaste_grpc::{JsonError, Method, MethodKind, Schema, write_frame};
+use serde::de::Error as _;
+use serde::{Deserialize, Deserializer, Serialize, Serializer};
+
+use crate::exact;
 
 /// A method that requests call.
 #[derive(Clone, Debug)]
@@ -39,6 +45,37 @@ impl GrpcCall {
             write_frame(to, &message);
         }
         Ok(())
+    }
+}
+
+/// A method as it travels.
+#[derive(Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct CallForm {
+    /// `package.Service/Method`.
+    method: String,
+    /// The descriptors that it needs, as a `FileDescriptorSet`.
+    #[serde(with = "exact::base64")]
+    schema: Arc<[u8]>,
+}
+
+impl Serialize for GrpcCall {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        let form = CallForm {
+            method: self.name(),
+            schema: self.method.descriptor_set().into(),
+        };
+        form.serialize(serializer)
+    }
+}
+
+impl<'de> Deserialize<'de> for GrpcCall {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        let form = CallForm::deserialize(deserializer)?;
+        let schema = Schema::from_descriptor_set(&form.schema).map_err(D::Error::custom)?;
+        let method = schema.find(&form.method).map_err(D::Error::custom)?;
+        let both = || D::Error::custom("the method has streams in both directions");
+        Self::new(method).ok_or_else(both)
     }
 }
 

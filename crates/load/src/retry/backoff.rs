@@ -8,7 +8,10 @@ use std::str::FromStr;
 
 use posthaste_units::{ParseError, Seed, Span};
 use rand::RngExt as _;
+use serde::{Deserialize, Serialize};
 use thiserror::Error;
+
+use crate::exact;
 
 /// Maximum of the limit of a wait, whatever the number of the retry. A wait beyond the usual timeout of a client (30 s)
 /// is no retry any more.
@@ -17,13 +20,15 @@ const LONGEST: Span = Span::from_secs(30);
 const DOUBLINGS: u32 = 64;
 
 /// Wait between the end of an attempt and the next one.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case", deny_unknown_fields)]
 pub enum Backoff {
     /// No wait.
     None,
     /// Before retry k, a uniform draw from 0 to `base` * 2^(k-1), and to 30 s at most.
     Exponential {
         /// Limit of the wait before the first retry.
+        #[serde(with = "exact::nanos")]
         base: Span,
     },
 }
@@ -45,6 +50,16 @@ pub enum BackoffError {
 }
 
 impl Backoff {
+    /// Fails unless the first limit is above 0 and at most 30 s.
+    pub(crate) fn check(self) -> Result<(), BackoffError> {
+        match self {
+            Self::Exponential { base } if base.is_zero() || base > LONGEST => {
+                Err(BackoffError::Range)
+            }
+            _ => Ok(()),
+        }
+    }
+
     /// Returns the wait before retry `retry`, counted from 1, of the request with this number. The same seed gives the
     /// same wait, on any number of event loops.
     pub(crate) fn wait(self, seed: Seed, request: u64, retry: u32) -> Span {
@@ -75,10 +90,8 @@ impl FromStr for Backoff {
             None if text == "none" => Ok(Self::None),
             Some(("exp", base)) => {
                 let base: Span = base.parse().map_err(BackoffError::Time)?;
-                match base.is_zero() || base > LONGEST {
-                    true => Err(BackoffError::Range),
-                    false => Ok(Self::Exponential { base }),
-                }
+                let read = Self::Exponential { base };
+                read.check().map(|()| read)
             }
             _ => Err(BackoffError::Unknown(text.to_owned())),
         }

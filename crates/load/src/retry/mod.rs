@@ -12,6 +12,7 @@ pub use backoff::{Backoff, BackoffError};
 pub(crate) use queue::{RetryQueue, WaitingRetry};
 
 use posthaste_grpc::Code;
+use serde::{Deserialize, Serialize};
 
 use crate::outcome::Outcome;
 
@@ -22,7 +23,8 @@ use crate::outcome::Outcome;
 pub(crate) const RETRIED_STATUSES: [u16; 6] = [408, 429, 500, 502, 503, 504];
 
 /// Retries of failed attempts.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
 pub struct RetryPolicy {
     /// Maximum number of retries of one request. Its attempts are at most one more.
     pub limit: u32,
