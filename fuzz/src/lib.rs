@@ -29,6 +29,7 @@ mod offer_terms;
 mod offers;
 mod packets;
 mod pattern;
+mod plan;
 mod proxy_protocol;
 mod quantities;
 mod record;
@@ -71,6 +72,7 @@ pub use offer_terms::offer_terms;
 pub use offers::offers;
 pub use packets::packets;
 pub use pattern::pattern;
+pub use plan::plan;
 pub use proxy_protocol::proxy_protocol;
 pub use quantities::quantities;
 pub use record::record;
@@ -127,6 +129,7 @@ pub const TARGETS: &[(&str, Property)] = &[
     ("grpc_frames", grpc_frames),
     ("resolv_conf", resolv_conf),
     ("statistics", statistics),
+    ("plan", plan),
     ("bookshop", bookshop),
 ];
 
