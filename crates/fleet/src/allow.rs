@@ -10,6 +10,7 @@ use std::fmt;
 use std::net::IpAddr;
 use std::str::FromStr;
 
+use posthaste_load::{AddressSource, TargetPolicy};
 use posthaste_serve::Networks;
 use thiserror::Error;
 
@@ -32,15 +33,6 @@ enum AllowedHosts {
     /// In lower case, without a final dot.
     Name(String),
     Addresses(Networks),
-}
-
-/// Origin of the addresses of a target.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum AddressSource {
-    /// The agent has resolved the host.
-    Resolved,
-    /// The conductor has stated them.
-    Stated,
 }
 
 /// A text that is no entry.
@@ -80,6 +72,19 @@ pub enum NotAllowed {
     },
 }
 
+impl TargetPolicy for AllowList {
+    fn check(
+        &self,
+        host: &str,
+        port: u16,
+        addresses: &[IpAddr],
+        source: AddressSource,
+    ) -> Result<(), String> {
+        let checked = Self::check(self, host, port, addresses, source);
+        checked.map_err(|error| error.to_string())
+    }
+}
+
 impl Default for AllowList {
     fn default() -> Self {
         let loopback = ["127.0.0.0/8", "::1"].map(|text| text.parse().expect("a network"));
@@ -117,7 +122,7 @@ impl AllowList {
                 list: self.to_string(),
             });
         }
-        if by_name && source == AddressSource::Resolved {
+        if by_name && source == AddressSource::LookedUp {
             return Ok(());
         }
         let outside = addresses

@@ -11,7 +11,8 @@
 //! | decisions without I/O | [`offset`], [`allot`], [`allow`], [`assignment`], [`numerics`], [`discovery`] |
 //! | connection and storage | [`clock`], [`connection`], [`storage`] |
 //! | notes | [`notes`] |
-//! | both ends | [`agent`], [`conductor`] |
+//! | both ends | [`agent`], [`conductor`], [`identity`] |
+//! | runs of load | [`mod@load`] |
 
 pub mod agent;
 pub mod allot;
@@ -22,6 +23,8 @@ pub mod conductor;
 pub mod connection;
 pub mod discovery;
 pub mod envelope;
+pub mod identity;
+pub mod load;
 pub mod message;
 pub mod names;
 pub mod notes;

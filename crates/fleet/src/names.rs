@@ -50,6 +50,12 @@ impl AgentName {
         &self.0
     }
 
+    /// A name from that of this host, see [`Self::from_host`].
+    pub fn of_this_host() -> Result<Self, NameError> {
+        let host = rustix::system::uname();
+        Self::from_host(&host.nodename().to_string_lossy())
+    }
+
     /// A name from the name of a host: in lower case, up to the first dot, other characters as hyphens.
     pub fn from_host(host: &str) -> Result<Self, NameError> {
         let label = host.split('.').next().unwrap_or_default();

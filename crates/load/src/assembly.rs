@@ -3,7 +3,6 @@
 use jiff::Timestamp;
 use posthaste_units::{Instant, Rate, Span};
 
-use crate::outcome::Outcome;
 use crate::pace::RateStep;
 use crate::plan::{Pace, Plan};
 use crate::request::RequestSpec;
@@ -14,28 +13,11 @@ impl Run {
     /// The results of `plan` from the sum of its seconds, of all shares. Checks that each intended request has one
     /// outcome and one response time.
     pub fn new(plan: &Plan, started: Timestamp, tally: LoadTally, stopped: bool) -> Self {
-        let sum = tally.outcomes.total();
-        assert_eq!(
-            tally.intended, sum,
-            "intended requests and outcomes differ: a bug"
-        );
-        tally.attempts.check(tally.intended);
+        if let Err(error) = tally.check_whole(plan) {
+            panic!("{error}: a bug");
+        }
         let mut response = tally.rest;
         response.merge(&tally.ok);
-        assert_eq!(
-            response.distribution().count(),
-            sum,
-            "response times and outcomes differ: a bug"
-        );
-        assert!(
-            plan.events.is_none() || tally.events.first.distribution().count() == sum,
-            "times of first events and outcomes differ: a bug"
-        );
-        let ended = [Outcome::Ok, Outcome::GrpcError].map(|one| tally.attempts.outcomes[one]);
-        assert!(
-            !plan.has_calls() || tally.grpc.total() == ended.iter().sum::<u64>(),
-            "statuses of calls and outcomes differ: a bug"
-        );
         let (start, end) = plan.window();
         let duration = match stopped || end == Instant::FAR_FUTURE {
             true => tally.over.min(end).saturating_since(start),

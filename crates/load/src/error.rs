@@ -30,6 +30,9 @@ pub enum RunError {
     /// Nothing to send, or no thread to send it.
     #[error("{0}")]
     Plan(String),
+    /// Agents could not carry out the plan.
+    #[error("{0}")]
+    Agents(String),
     /// The system refused a thread for an event loop.
     #[error("a thread for each event loop: {0}; give fewer --threads")]
     Thread(#[source] std::io::Error),

@@ -47,6 +47,15 @@ impl Live {
         }
     }
 
+    /// Returns a function that prints messages above the view.
+    pub fn notice(&self) -> impl FnMut(&str) + use<> {
+        let (bar, terminal) = (self.bar.clone(), self.terminal);
+        move |text| match terminal {
+            true => bar.println(text),
+            false => eprintln!("{text}"),
+        }
+    }
+
     /// Removes the view from the terminal before the report.
     pub fn finish(self) {
         self.bar.finish_and_clear();

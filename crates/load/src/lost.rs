@@ -1,9 +1,9 @@
-//! The account of a process that was lost during a run.
+//! The account of a process that was lost during a run, or has stopped before its end.
 //!
 //! The schedule of its share is known, and so is the number of its requests. Each one for which it has reported no
 //! outcome is [`Outcome::Lost`]: it is not known whether it was sent. Its response time is longer than any bound.
 
-use posthaste_units::{Instant, Span};
+use posthaste_units::Instant;
 
 use crate::events::{EventEnd, EventSummary};
 use crate::mix::MixDraw;
@@ -38,6 +38,12 @@ impl ShareSchedule<'_> {
     }
 }
 
+/// Number of requests that a share of `plan` has due in the measured time, until `over`. `None` in a closed loop.
+pub fn requests_of(plan: &Plan, share: Share, over: Instant) -> Option<u64> {
+    let schedule = ShareSchedule { plan, share, over };
+    plan.expected().map(|_| schedule.measured().count() as u64)
+}
+
 impl LoadTally {
     /// Adds the requests of a lost share that have no outcome in this tally, the sum of what the share has reported.
     /// `over` is the end of the run: requests due after it are not part of it.
@@ -45,27 +51,39 @@ impl LoadTally {
     /// The latest requests of the share are taken for the lost ones. In a closed loop, the lost requests are those
     /// that were begun; they are in no part of the run.
     pub fn add_lost(&mut self, plan: &Plan, share: Share, over: Instant) {
+        self.add_rest(plan, share, over, Outcome::Lost);
+    }
+
+    /// Adds the requests of a share that has stopped before the run, and that it had not begun: they are
+    /// [`Outcome::InFlight`].
+    pub fn add_unbegun(&mut self, plan: &Plan, share: Share, over: Instant) {
+        let before = self.outcomes.total();
+        self.add_rest(plan, share, over, Outcome::InFlight);
+        self.unbegun += self.outcomes.total() - before;
+    }
+
+    fn add_rest(&mut self, plan: &Plan, share: Share, over: Instant, outcome: Outcome) {
         let schedule = ShareSchedule { plan, share, over };
         let reported = self.outcomes.total();
         if let Pace::Closed { .. } = plan.pace {
             let lost = self.intended - reported;
             let at = self.over.max(plan.window().0);
-            self.count_attempts_of_lost(lost);
-            (0..lost).for_each(|_| self.lose(plan, at));
+            self.count_attempts(lost, outcome);
+            (0..lost).for_each(|_| self.end_unknown(plan, at, outcome));
             return;
         }
         let due = schedule.measured().count() as u64;
         self.intended = due;
         self.warm_up = schedule.arrivals().count() as u64 - due;
-        self.count_attempts_of_lost(due - reported);
-        self.lose_in_parts(plan, &schedule);
+        self.count_attempts(due.saturating_sub(reported), outcome);
+        self.count_in_parts(plan, &schedule, outcome);
         for arrival in schedule.measured().skip(reported as usize) {
-            self.lose(plan, Instant::ORIGIN + arrival.at);
+            self.end_unknown(plan, Instant::ORIGIN + arrival.at, outcome);
         }
     }
 
-    /// Counts an attempt of each lost request, and those before it that were reported.
-    fn count_attempts_of_lost(&mut self, lost: u64) {
+    /// Counts an attempt of each of `lost` requests, and those before it that were reported.
+    fn count_attempts(&mut self, lost: u64, outcome: Outcome) {
         let attempts = &mut self.attempts;
         let of_ended: u64 = (1..)
             .zip(&attempts.requests)
@@ -76,11 +94,11 @@ impl LoadTally {
             let earlier = before / lost + u64::from(number < before % lost);
             attempts.count_request(1 + earlier as u32);
         }
-        attempts.outcomes[Outcome::Lost] += lost;
+        attempts.outcomes[outcome] += lost;
     }
 
-    /// Counts the lost requests of each step and of each request of the mix.
-    fn lose_in_parts(&mut self, plan: &Plan, schedule: &ShareSchedule<'_>) {
+    /// Counts the missing requests of each step and of each request of the mix.
+    fn count_in_parts(&mut self, plan: &Plan, schedule: &ShareSchedule<'_>, outcome: Outcome) {
         let draw = MixDraw::of(plan);
         let mut steps = vec![0; self.steps.len()];
         let mut requests = vec![0; self.requests.len()];
@@ -96,18 +114,18 @@ impl LoadTally {
         }
         let parts = self.steps.iter_mut().chain(&mut self.requests);
         for (part, due) in parts.zip(steps.into_iter().chain(requests)) {
-            part.lose(due);
+            part.count_rest(due, outcome);
         }
     }
 
-    /// Records the end of a lost request.
-    fn lose(&mut self, plan: &Plan, due: Instant) {
+    /// Records the end of a request without a reply.
+    fn end_unknown(&mut self, plan: &Plan, due: Instant, outcome: Outcome) {
         let (start, _) = plan.window();
-        self.outcomes[Outcome::Lost] += 1;
+        self.outcomes[outcome] += 1;
         self.rest.record_censored(due.since(start), None);
         if plan.events.is_some() {
             self.events.ended(&EventEnd {
-                outcome: Outcome::Lost,
+                outcome,
                 events: EventSummary::default(),
                 due,
                 done: due,
@@ -118,12 +136,12 @@ impl LoadTally {
 }
 
 impl PartResults {
-    /// Counts as lost those of `due` requests that have no outcome.
-    fn lose(&mut self, due: u64) {
-        let lost = due - self.outcomes.total();
-        self.outcomes[Outcome::Lost] += lost;
-        self.attempts += lost;
-        (0..lost).for_each(|_| self.responses.record(Outcome::Lost, Span::ZERO));
+    /// Counts those of `due` requests that have no outcome.
+    fn count_rest(&mut self, due: u64, outcome: Outcome) {
+        let rest = due.saturating_sub(self.outcomes.total());
+        self.outcomes[outcome] += rest;
+        self.attempts += rest;
+        (0..rest).for_each(|_| self.responses.record_unknown());
     }
 }
 
@@ -137,7 +155,7 @@ mod tests {
     use crate::source::RequestSource;
     use crate::tally::Ending;
     use jiff::Timestamp;
-    use posthaste_units::{Rate, Seed};
+    use posthaste_units::{Rate, Seed, Span};
     use proptest::prelude::*;
 
     /// Two steps of some requests, after a warm-up of 100 ms, with a mix of three.

@@ -172,6 +172,24 @@ impl Plan {
         }
     }
 
+    /// The highest rate, in requests per second. Of a trace, the mean. `None` in a closed loop.
+    pub fn highest_rate(&self) -> Option<f64> {
+        match &self.pace {
+            Pace::Closed { .. } => None,
+            Pace::Open {
+                arrivals: Arrivals::Trace(times),
+                ..
+            } => {
+                let length = times.last().copied().unwrap_or_default().as_secs_f64();
+                Some(times.len() as f64 / length.max(1.0))
+            }
+            Pace::Open { steps, .. } => {
+                let rates = steps.iter().flat_map(|step| [step.from, step.to]);
+                Some(rates.map(Rate::as_per_second).fold(0.0, f64::max))
+            }
+        }
+    }
+
     /// Every request that is due, in order. `None` in a closed loop.
     pub(crate) fn schedule(&self) -> Option<Schedule> {
         let Pace::Open { arrivals, .. } = &self.pace else {

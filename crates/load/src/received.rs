@@ -2,6 +2,7 @@
 
 use thiserror::Error;
 
+use crate::outcome::Outcome;
 use crate::plan::Plan;
 use crate::tally::LoadTally;
 
@@ -68,10 +69,34 @@ impl LoadTally {
                 "an explanation is too long",
             ),
         ];
-        match contradictions.into_iter().find(|(is_there, _)| *is_there) {
-            Some((_, words)) => Err(TallyError::Contradiction(words)),
-            None => Ok(()),
-        }
+        first_of(&contradictions)
+    }
+
+    /// Checks the sum of all seconds of a run, or of a share of it: each intended request has one outcome, one response
+    /// time and a number of attempts.
+    pub fn check_whole(&self, plan: &Plan) -> Result<(), TallyError> {
+        self.check(plan)?;
+        let ended = [Outcome::Ok, Outcome::GrpcError].map(|one| self.attempts.outcomes[one]);
+        let contradictions = [
+            (
+                self.intended != self.outcomes.total(),
+                "intended requests and outcomes differ",
+            ),
+            (
+                !self.attempts.add_up_to(self.intended),
+                "attempts of requests and outcomes of attempts differ",
+            ),
+            (
+                plan.events.is_some()
+                    && self.events.first.distribution().count() != self.outcomes.total(),
+                "times of first events and outcomes differ",
+            ),
+            (
+                plan.has_calls() && self.grpc.total() != ended.iter().sum::<u64>(),
+                "statuses of calls and outcomes differ",
+            ),
+        ];
+        first_of(&contradictions)
     }
 
     /// Counts whose sum over tallies must not overflow.
@@ -112,5 +137,12 @@ impl LoadTally {
             .chain(self.grpc.counts())
             .chain(self.http2.counts())
             .chain(of_parts)
+    }
+}
+
+fn first_of(contradictions: &[(bool, &'static str)]) -> Result<(), TallyError> {
+    match contradictions.iter().find(|(is_there, _)| *is_there) {
+        Some((_, words)) => Err(TallyError::Contradiction(words)),
+        None => Ok(()),
     }
 }

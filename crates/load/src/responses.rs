@@ -36,6 +36,11 @@ impl Responses {
         }
     }
 
+    /// Counts a request whose end is not known.
+    pub(crate) fn record_unknown(&mut self) {
+        self.rest.record_censored(None);
+    }
+
     pub(crate) fn clear(&mut self) {
         self.ok.clear();
         self.rest.clear();

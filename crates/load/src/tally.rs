@@ -165,8 +165,18 @@ impl LoadTally {
     }
 
     /// Creates an empty tally for a plan.
-    pub(crate) fn of(plan: &Plan) -> Self {
+    pub fn of(plan: &Plan) -> Self {
         Self::new(plan.step_ends(), plan.requests.len())
+    }
+
+    /// Requests that became due.
+    pub fn intended(&self) -> u64 {
+        self.intended
+    }
+
+    /// Requests that ended, by outcome.
+    pub fn outcomes(&self) -> &Outcomes {
+        &self.outcomes
     }
 
     /// Removes all measurements and keeps the memory.
@@ -368,7 +378,10 @@ impl LoadTally {
     }
 
     /// Adds the measurements of another loop or second.
-    pub(crate) fn merge(&mut self, other: &Self) {
+    ///
+    /// # Panics
+    /// If the other tally is of another plan; see [`LoadTally::check`].
+    pub fn merge(&mut self, other: &Self) {
         assert!(
             self.steps.len() == other.steps.len() && self.requests.len() == other.requests.len(),
             "tallies of different plans are merged"

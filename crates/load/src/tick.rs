@@ -26,8 +26,8 @@ pub struct Tick {
 }
 
 impl Tick {
-    /// The figures of the tally of a second.
-    pub(crate) fn of(second: &LoadTally) -> Self {
+    /// Returns the figures of the tally of a second.
+    pub fn of(second: &LoadTally) -> Self {
         let retry_lateness = &second.attempts.retry_lateness;
         Self {
             intended: second.intended,

@@ -64,6 +64,7 @@ fn run(site: &Site, server: &Path) -> Outcome<()> {
             "fleet",
         ])
         .args(["nats::", "--", "--ignored"])
-        .env("POSTHASTE_NATS_SERVER", server);
+        .env("POSTHASTE_NATS_SERVER", server)
+        .env("POSTHASTE_PROGRAM", &site.binary);
     process::pass_through("cargo test", &mut command, TESTS, |_| ())
 }

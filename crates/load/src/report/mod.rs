@@ -274,6 +274,25 @@ impl Report {
         (reason != outcome.meaning()).then_some(reason)
     }
 
+    /// Describes the requests that were lost with their agents, if there are some.
+    pub fn lost_in_words(&self) -> Option<String> {
+        let lost = |agent: &&AgentReport| agent.lost > 0;
+        let agents: Vec<&str> = self
+            .agents
+            .iter()
+            .filter(lost)
+            .map(|agent| &*agent.name)
+            .collect();
+        (self.outcomes[Outcome::Lost] > 0).then(|| {
+            format!(
+                "{} of {} requests were lost with agents ({}): whether they were sent is not known",
+                thousands(self.outcomes[Outcome::Lost]),
+                thousands(self.intended),
+                agents.join(", ")
+            )
+        })
+    }
+
     /// True if no request got a complete reply. Declined requests expect none.
     pub fn is_silent(&self) -> bool {
         let wanted = self.intended - self.outcomes[Outcome::Declined];

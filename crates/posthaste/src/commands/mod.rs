@@ -1,6 +1,8 @@
 //! The commands. Each converts the command line to settings and calls the crate that does the work.
 
 mod accounts;
+#[cfg(feature = "fleet")]
+mod agent;
 mod bookshop;
 mod broker;
 mod broker_access;
@@ -10,6 +12,8 @@ mod completions;
 mod demo;
 mod doctor;
 mod drops;
+#[cfg(feature = "fleet")]
+mod fleet;
 mod gateway;
 mod load;
 mod man;
@@ -50,6 +54,8 @@ pub(crate) struct Cli {
 #[derive(Subcommand)]
 enum Command {
     Load(Box<load::Args>),
+    #[cfg(feature = "fleet")]
+    Agent(Box<agent::Args>),
     Compare(compare::Args),
     Net(Box<net::Args>),
     Simulate(Box<simulate::Args>),
@@ -71,6 +77,8 @@ impl Cli {
         match self.command {
             Command::Net(args) => return args.run(),
             Command::Load(args) => args.run(),
+            #[cfg(feature = "fleet")]
+            Command::Agent(args) => args.run(),
             Command::Simulate(args) => args.run(),
             Command::Compare(args) => args.run(),
             Command::Pattern(args) => args.run(),

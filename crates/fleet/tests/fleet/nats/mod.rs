@@ -2,6 +2,8 @@
 
 mod clocks;
 mod connecting;
+mod load;
+mod load_support;
 mod notes;
 mod permissions;
 mod runs;

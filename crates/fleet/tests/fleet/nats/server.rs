@@ -129,17 +129,22 @@ impl NatsServer {
 
     /// Options of a client with this user of the deployed configuration, or of any client of an open server.
     pub(super) fn options(&self, user: &str) -> NatsOptions {
-        let login = match self.certificate {
-            Some(_) => format!("{user}:{PASSWORD}@"),
-            None => String::new(),
-        };
         NatsOptions {
-            url: format!("nats://{login}{}", self.address).parse().unwrap(),
+            url: self.url(user).parse().unwrap(),
             name: user.to_owned(),
             credentials: None,
             authority: self.certificate.clone(),
             safety: ServerSafety::Required,
         }
+    }
+
+    /// The URL of the server for this user.
+    pub(super) fn url(&self, user: &str) -> String {
+        let login = match self.certificate {
+            Some(_) => format!("{user}:{PASSWORD}@"),
+            None => String::new(),
+        };
+        format!("nats://{login}{}", self.address)
     }
 
     /// A connection of this user.

@@ -3,11 +3,12 @@
 use posthaste_load::report::{self, Directory, Overwrite, Report};
 use posthaste_load::{Live, Plan};
 
-use super::{Args, from_run, print_json};
+use super::runner::PlanRunner;
+use super::{Args, print_json};
 use crate::commands::{Failure, print, stop_on_signal};
 
 impl Args {
-    pub(super) fn measure(&self, plan: &Plan) -> Result<(), Failure> {
+    pub(super) fn measure(&self, plan: &Plan, runner: &mut PlanRunner) -> Result<(), Failure> {
         if self.files.on_stdout() + usize::from(self.json) > 1 {
             return Err(Failure::usage(
                 "--json, --markdown - and --junit - all print to standard output: choose one, and give a file to the others",
@@ -16,9 +17,11 @@ impl Args {
         let stop = stop_on_signal()?;
         let mut records = self.records()?;
         let mut live = Live::new(plan.warm_up + plan.length());
-        let run = posthaste_load::run(plan, &stop, &mut (&mut live, records.as_mut()));
+        let mut notice = live.notice();
+        let observer = &mut (&mut live, records.as_mut());
+        let run = runner.run(plan, &stop, observer, &mut notice);
         live.finish();
-        let run = run.map_err(from_run)?;
+        let run = run?;
         let mut report = Report::new(plan, &run);
         report.check(&self.assert);
         // Written independently: one failure does not prevent the other.
@@ -51,12 +54,15 @@ impl Args {
             .map_err(Failure::run)
     }
 
-    /// The exit code, by priority: an untrustworthy run, a failed assertion, a run without replies.
+    /// The exit code, by priority: an untrustworthy or incomplete run, a failed assertion, a run without replies.
     fn judge(&self, report: &Report) -> Result<(), Failure> {
         if report.stopped {
             return Err(Failure::Run(
                 "stopped; what was measured until then is above".to_owned(),
             ));
+        }
+        if let Some(lost) = report.lost_in_words() {
+            return Err(Failure::Run(lost));
         }
         if let Some(reason) = &report.generator.reason
             && !self.allow_late

@@ -1,5 +1,7 @@
 //! `posthaste load`: converts options to a plan, and the run to a report.
 
+#[cfg(feature = "fleet")]
+mod agents;
 mod buying;
 mod events;
 mod find;
@@ -8,6 +10,7 @@ mod measure;
 mod protocol;
 mod requests;
 mod retries;
+mod runner;
 mod values;
 
 use std::fs;
@@ -26,6 +29,7 @@ use self::events::EventArgs;
 use self::grpc::GrpcArgs;
 use self::protocol::ProtocolArgs;
 use self::retries::RetryArgs;
+use self::runner::PlanRunner;
 use self::values::{Header, Ramp, RateSteps, mistyped_arrivals, precision, soap_version, threads};
 use super::checks::CheckFiles;
 use super::{Failure, print};
@@ -245,6 +249,10 @@ pub(crate) struct Args {
     #[arg(long, help_heading = "Outcome")]
     allow_late: bool,
 
+    #[cfg(feature = "fleet")]
+    #[command(flatten)]
+    agents: agents::AgentArgs,
+
     /// Event loops, each with a thread of its own
     #[arg(long, value_name = "N", default_value_t = 1, value_parser = threads, help_heading = "Generator")]
     threads: usize,
@@ -302,6 +310,8 @@ Examples:
       --assert 'events>20/s' --assert 'no-end-mark<1%'
   A check of a build: the assertions as a file for the build server, and as a table for a pull request:
     posthaste load http://127.0.0.1:8080/ --rate 500/s --assert 'p99<200ms' --junit load.xml --markdown load.md
+  From three agents, each started with `posthaste agent --nats URL`, as if from one machine:
+    posthaste load https://shop.example/ --rate 12k/s --agents 3 --nats tls://conductor:PASSWORD@nats.example
   Keep everything, and compare three runs with three of last week:
     posthaste load http://127.0.0.1:8080/ --rate 500/s --out new1
     posthaste compare old1 old2 old3 -- new1 new2 new3";
@@ -311,14 +321,25 @@ const DURATION: Span = Span::from_secs(10);
 
 impl Args {
     pub(crate) fn run(mut self) -> Result<(), Failure> {
-        let plan = self.plan()?;
+        let mut plan = self.plan()?;
+        let mut runner = self.runner(&mut plan)?;
         match self.find.take() {
             Some(_) if self.files.any() => Err(Failure::usage(
                 "--markdown and --junit are for --assert: a search has its result as text or --json",
             )),
-            Some(objective) => self.search(&plan, &objective),
-            None => self.measure(&plan),
+            Some(objective) => self.search(&plan, &objective, &mut runner),
+            None => self.measure(&plan, &mut runner),
         }
+    }
+
+    #[cfg(feature = "fleet")]
+    fn runner(&self, plan: &mut Plan) -> Result<PlanRunner, Failure> {
+        self.agents.runner(plan)
+    }
+
+    #[cfg(not(feature = "fleet"))]
+    fn runner(&self, _: &mut Plan) -> Result<PlanRunner, Failure> {
+        Ok(PlanRunner::Local)
     }
 
     fn plan(&self) -> Result<Plan, Failure> {

@@ -1,0 +1,425 @@
+//! The conductor of a run of load: find agents, prepare them, start them together, follow them, add up.
+
+use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
+use std::time::Duration;
+
+use futures_util::future::join_all;
+use jiff::{SignedDuration, Timestamp};
+use posthaste_load::{
+    Arrivals, LoadTally, Observer, Outcome, Pace, Plan, Run, RunError, Runner, Share,
+};
+use posthaste_units::{Instant, Span};
+use thiserror::Error;
+use tokio::runtime::{Builder, Runtime};
+
+use super::follow::FollowedRun;
+use super::messages::{PreparedFacts, SentPlan};
+use super::progress::{AgentProgress, RunAgents};
+use crate::allot::{AgentShare, AllotError, allot};
+use crate::clock::monotonic_ns;
+use crate::conductor::{AgentError, Conductor, StartError};
+use crate::connection::{Connection, ConnectionError, NatsOptions};
+use crate::discovery::{AgentRequirements, FoundAgent, TooFewAgents, WantedAgents, choose};
+use crate::envelope::ProtocolVersion;
+use crate::identity::Identity;
+use crate::message::{PrepareRequest, RunOrder};
+use crate::names::{AgentName, FleetName, RunId};
+use crate::notes::NoteReader;
+use crate::offset::{ClockAccuracy, ClockEstimate, EXCHANGES};
+use crate::sealed::SealingKey;
+use crate::storage::{Storage, StorageError};
+use crate::subjects::Subjects;
+use crate::traffic::TrafficError;
+
+/// Time limit of a search for agents.
+const SEARCH: Duration = Duration::from_secs(5);
+/// Time limit of a preparation: names are looked up, and files fetched.
+const PREPARATION: Duration = Duration::from_secs(30);
+
+/// Options of a run on agents.
+#[derive(Clone, Debug)]
+pub struct FleetOptions {
+    /// The NATS server.
+    pub nats: NatsOptions,
+    /// The agents' fleet.
+    pub fleet: FleetName,
+    /// The agents of the run.
+    pub agents: WantedAgents,
+    /// Consequence of a lost agent.
+    pub on_lost: OnLost,
+    /// Permits clocks that are known to 50 ms only, or worse.
+    pub loose_start: bool,
+}
+
+/// Consequence of a lost agent for the others.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum OnLost {
+    /// They carry out their shares.
+    GoOn,
+    /// They stop.
+    Stop,
+}
+
+/// Reasons why a run on agents has no results.
+#[derive(Debug, Error)]
+pub enum FleetError {
+    /// No runtime.
+    #[error("the system refuses what a connection needs: {0}")]
+    System(#[from] std::io::Error),
+    /// No connection.
+    #[error(transparent)]
+    Connection(#[from] ConnectionError),
+    /// No storage.
+    #[error(transparent)]
+    Storage(#[from] StorageError),
+    /// A failed search.
+    #[error("agents cannot be searched for: {0}")]
+    Search(#[source] TrafficError),
+    /// Too few agents.
+    #[error(transparent)]
+    TooFew(#[from] TooFewAgents),
+    /// Agents that cannot share a plan.
+    #[error(transparent)]
+    Allot(#[from] AllotError),
+    /// An agent that cannot take part.
+    #[error(transparent)]
+    Agent(#[from] AgentError),
+    /// A clock that is not known well enough.
+    #[error(
+        "the clock of agent {agent} is known to within {bound} only, and a common start needs 50 ms: \
+         use a NATS server that is nearer, or --loose-start"
+    )]
+    Clock {
+        /// The agent.
+        agent: AgentName,
+        /// The bound of the error.
+        bound: Span,
+    },
+    /// A failed start.
+    #[error(transparent)]
+    Start(#[from] StartError),
+    /// Decoding that depends on the processor.
+    #[error(
+        "--slowdown is relative to the processor, and the agents have different ones ({0}): leave it out, or choose agents with one processor"
+    )]
+    Processors(String),
+    /// A plan that cannot be sent.
+    #[error("the plan cannot be sent: {0}")]
+    Plan(#[from] serde_json::Error),
+}
+
+/// Agents that carry out plans together.
+pub struct LoadFleet {
+    runtime: Runtime,
+    conductor: Conductor,
+    options: FleetOptions,
+    identity: Identity,
+    chosen: Vec<FoundAgent>,
+}
+
+/// One run of a fleet: the agents with their shares, and the plan for all of them.
+struct FleetRun<'p> {
+    run: RunId,
+    plan: &'p Plan,
+    shares: Vec<(AgentName, AgentShare)>,
+    key: SealingKey,
+}
+
+impl LoadFleet {
+    /// Connects and finds the agents for plans like `plan`.
+    pub fn find(options: FleetOptions, plan: &Plan) -> Result<Self, FleetError> {
+        let runtime = Builder::new_current_thread().enable_all().build()?;
+        let identity = Identity::of_this_program()?;
+        let connection = runtime.block_on(Connection::open(&options.nats))?;
+        let subjects = Subjects::new(options.fleet.clone());
+        let mut fleet = Self {
+            runtime,
+            conductor: Conductor::new(connection, subjects),
+            options,
+            identity,
+            chosen: Vec::new(),
+        };
+        fleet.choose(plan)?;
+        Ok(fleet)
+    }
+
+    /// Event loops of the chosen agents.
+    pub fn loops(&self) -> usize {
+        self.chosen
+            .iter()
+            .map(|agent| agent.info.loops as usize)
+            .sum()
+    }
+
+    /// Names of the chosen agents.
+    pub fn names(&self) -> impl Iterator<Item = &AgentName> {
+        self.chosen.iter().map(|agent| &agent.info.name)
+    }
+
+    /// Finds agents, and chooses among them.
+    fn choose(&mut self, plan: &Plan) -> Result<(), FleetError> {
+        let numerics = crate::numerics::numerics();
+        let requirements = AgentRequirements {
+            build: &self.identity.build,
+            version: &self.identity.version,
+            numerics: needs_numerics(plan).then_some(&*numerics),
+        };
+        let wanted = &self.options.agents;
+        let is_enough = |found: &[FoundAgent]| wanted.is_met_by(found, requirements);
+        let found = self.conductor.find(is_enough, SEARCH);
+        let found = self.runtime.block_on(found).map_err(FleetError::Search)?;
+        self.chosen = choose(wanted, &found, requirements)?;
+        if plan.decoding.is_some_and(|slowdown| slowdown > 1) {
+            self.check_processors()?;
+        }
+        Ok(())
+    }
+
+    fn check_processors(&self) -> Result<(), FleetError> {
+        let mut processors: Vec<&str> = self
+            .chosen
+            .iter()
+            .map(|agent| &*agent.info.processor)
+            .collect();
+        processors.sort_unstable();
+        processors.dedup();
+        match processors.len() {
+            0 | 1 => Ok(()),
+            _ => Err(FleetError::Processors(processors.join(", "))),
+        }
+    }
+
+    /// Carries out `plan` on the agents. Setting `stop` ends it early. `notice` takes messages for the user.
+    pub fn run(
+        &mut self,
+        plan: &Plan,
+        stop: &AtomicBool,
+        observer: &mut dyn Observer,
+        notice: &mut dyn FnMut(&str),
+    ) -> Result<Run, FleetError> {
+        let mut plan = plan.clone();
+        plan.threads = self.loops();
+        plan.cpus = Vec::new();
+        let loops: Vec<(AgentName, u32)> = self
+            .chosen
+            .iter()
+            .map(|agent| (agent.info.name.clone(), agent.info.loops))
+            .collect();
+        let fleet_run = FleetRun {
+            run: RunId::random(),
+            plan: &plan,
+            shares: allot(&loops)?,
+            key: SealingKey::random(),
+        };
+        let carried_out = fleet_run.carry_out(self, stop, observer, notice);
+        self.runtime.block_on(carried_out)
+    }
+}
+
+impl FleetRun<'_> {
+    /// The stages of a run. Whatever happens, the agents are released, and nothing of the run stays on the server.
+    async fn carry_out(
+        &self,
+        fleet: &LoadFleet,
+        stop: &AtomicBool,
+        observer: &mut dyn Observer,
+        notice: &mut dyn FnMut(&str),
+    ) -> Result<Run, FleetError> {
+        let conductor = &fleet.conductor;
+        let storage = Storage::new(conductor.connection(), conductor.subjects().clone());
+        storage.ensure().await?;
+        let result = async {
+            let sent = self.send_plan(conductor, &storage).await?;
+            let facts = self.prepare(conductor, &sent).await?;
+            let clocks = self.measure_clocks(fleet, notice).await?;
+            self.send_load(fleet, facts, clocks, (stop, observer, notice))
+                .await
+        };
+        let result = result.await;
+        self.clean_up(conductor, &storage).await;
+        result
+    }
+
+    /// Puts the plan into the message, or into a file if it is long.
+    async fn send_plan(
+        &self,
+        conductor: &Conductor,
+        storage: &Storage,
+    ) -> Result<SentPlan, FleetError> {
+        let json = serde_json::to_vec(self.plan)?;
+        if json.len() < conductor.connection().max_message() {
+            return Ok(SentPlan::Inline(Box::new(self.plan.clone())));
+        }
+        let name = self.plan_file();
+        storage.put(&name, &self.key, &json).await?;
+        Ok(SentPlan::File(name))
+    }
+
+    fn plan_file(&self) -> String {
+        format!("plan-{}", self.run)
+    }
+
+    /// Lets each agent prepare its share.
+    async fn prepare(
+        &self,
+        conductor: &Conductor,
+        sent: &SentPlan,
+    ) -> Result<Vec<PreparedFacts>, FleetError> {
+        let files = match sent {
+            SentPlan::Inline(_) => Vec::new(),
+            SentPlan::File(name) => vec![name.clone()],
+        };
+        let prepared = self.shares.iter().map(|(name, share)| {
+            let request = PrepareRequest {
+                v: ProtocolVersion,
+                run: self.run,
+                plan: sent,
+                share: *share,
+                files: files.clone(),
+                key: (!files.is_empty()).then(|| self.key.clone()),
+            };
+            async move { conductor.prepare(name, &request, PREPARATION).await }
+        });
+        let prepared = join_all(prepared).await.into_iter();
+        Ok(prepared.collect::<Result<_, _>>()?)
+    }
+
+    /// Measures the clocks, and refuses those that are not known well enough.
+    async fn measure_clocks(
+        &self,
+        fleet: &LoadFleet,
+        notice: &mut dyn FnMut(&str),
+    ) -> Result<Vec<ClockEstimate>, FleetError> {
+        let names: Vec<AgentName> = self.shares.iter().map(|(name, _)| name.clone()).collect();
+        let clocks = fleet.conductor.clocks(&names, EXCHANGES).await?;
+        for (agent, clock) in names.into_iter().zip(&clocks) {
+            let bound = clock.bound;
+            match clock.accuracy() {
+                ClockAccuracy::Fine => {}
+                ClockAccuracy::TooCoarse if !fleet.options.loose_start => {
+                    return Err(FleetError::Clock { agent, bound });
+                }
+                ClockAccuracy::Coarse | ClockAccuracy::TooCoarse => {
+                    notice(&format!(
+                        "agent {agent} starts within {bound} of the others only"
+                    ));
+                }
+            }
+        }
+        Ok(clocks)
+    }
+
+    /// Starts the agents together, follows them to their ends, and adds their tallies up.
+    async fn send_load(
+        &self,
+        fleet: &LoadFleet,
+        facts: Vec<PreparedFacts>,
+        clocks: Vec<ClockEstimate>,
+        (stop, observer, notice): (&AtomicBool, &mut dyn Observer, &mut dyn FnMut(&str)),
+    ) -> Result<Run, FleetError> {
+        let conductor = &fleet.conductor;
+        let mut agents = self.agents(facts, &clocks);
+        let (connection, subjects) = (conductor.connection(), conductor.subjects());
+        let names = agents.keys().cloned().collect::<Vec<_>>();
+        let mut reader = NoteReader::start(connection, subjects, self.run, names.clone()).await?;
+        let timed: Vec<_> = names.into_iter().zip(clocks).collect();
+        let origin_ns = conductor.start(self.run, &timed).await?.origin_ns;
+        let started = wall_clock_of(origin_ns);
+        observer.begin(started);
+        let mut followed = FollowedRun {
+            conductor,
+            run: self.run,
+            plan: self.plan,
+            agents: &mut agents,
+            origin_ns,
+            on_lost: fleet.options.on_lost,
+            stop,
+            observer,
+            notice,
+        };
+        let stopped_at = followed.follow(&mut reader).await;
+        Ok(self.add_up(agents, started, stopped_at))
+    }
+
+    fn agents(&self, facts: Vec<PreparedFacts>, clocks: &[ClockEstimate]) -> RunAgents {
+        let agents = self.shares.iter().zip(facts).zip(clocks);
+        let agents = agents.map(|(((name, share), facts), clock)| {
+            let share = Share {
+                first: share.first() as usize,
+                loops: facts.loops as usize,
+            };
+            let agent = AgentProgress::new((name.clone(), share), facts, *clock, self.plan);
+            (name.clone(), agent)
+        });
+        agents.collect()
+    }
+
+    /// Adds the tallies of the agents up, and the requests that lost agents owed.
+    fn add_up(&self, agents: RunAgents, started: Timestamp, stopped_at: Option<Span>) -> Run {
+        let over = stopped_at.map_or(Instant::FAR_FUTURE, |at| Instant::ORIGIN + at);
+        let is_stopped = stopped_at.is_some();
+        let mut sum = LoadTally::of(self.plan);
+        let mut reports = Vec::new();
+        for (_, mut agent) in agents {
+            let tally = agent.whole(self.plan, over);
+            sum.merge(&tally);
+            reports.push(agent.report(self.plan, &tally, is_stopped));
+        }
+        let mut run = Run::new(self.plan, started, sum, is_stopped);
+        run.agents = reports;
+        run
+    }
+
+    /// Releases the agents, and removes the notes and the file of the run.
+    async fn clean_up(&self, conductor: &Conductor, storage: &Storage) {
+        // What stays after a failure is removed by the server after an hour.
+        let _ = conductor.order(self.run, RunOrder::Release).await;
+        let _ = storage.purge(self.run).await;
+        let _ = storage.remove(&self.plan_file()).await;
+    }
+}
+
+/// Trials of a search on agents.
+pub struct FleetRunner<'f> {
+    /// The agents.
+    pub fleet: &'f mut LoadFleet,
+    /// Ends the search.
+    pub stop: &'f AtomicBool,
+}
+
+impl Runner for FleetRunner<'_> {
+    /// A trial during which an agent was lost does not count. It is made once more, if there are enough agents.
+    fn run(&mut self, plan: &Plan) -> Result<Run, RunError> {
+        let failed = |error: FleetError| RunError::Agents(error.to_string());
+        for _ in 0..2 {
+            let mut notice = |text: &str| eprintln!("{text}");
+            let run = self.fleet.run(plan, self.stop, &mut (), &mut notice);
+            let run = run.map_err(failed)?;
+            if run.outcomes[Outcome::Lost] == 0 {
+                return Ok(run);
+            }
+            self.fleet.choose(plan).map_err(failed)?;
+        }
+        Err(RunError::Agents(
+            "agents were lost in two trials of one rate".to_owned(),
+        ))
+    }
+
+    fn is_stopped(&self) -> bool {
+        self.stop.load(Relaxed)
+    }
+}
+
+/// True if the times of requests depend on functions that differ between processors.
+fn needs_numerics(plan: &Plan) -> bool {
+    match &plan.pace {
+        Pace::Open { arrivals, .. } => matches!(arrivals, Arrivals::Poisson),
+        Pace::Closed { .. } => false,
+    }
+}
+
+/// The wall-clock time of an instant of the conductor's clock.
+fn wall_clock_of(origin_ns: u64) -> Timestamp {
+    let left = i128::from(origin_ns) - i128::from(monotonic_ns());
+    Timestamp::now() + SignedDuration::from_nanos(i64::try_from(left).unwrap_or_default())
+}

@@ -1,0 +1,225 @@
+//! The conductor during a run: it takes notes, passes seconds on, gives orders, and watches clocks.
+
+use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
+use std::time::Duration;
+
+use posthaste_load::{JoinedSeconds, LoadTally, Observer, Plan, Tick};
+use posthaste_units::{Instant, Span};
+use tokio::time::{Interval, MissedTickBehavior, interval};
+
+use super::fleet::OnLost;
+use super::messages::EndFacts;
+use super::progress::RunAgents;
+use crate::clock::monotonic_ns;
+use crate::conductor::Conductor;
+use crate::message::RunOrder;
+use crate::names::{AgentName, RunId};
+use crate::notes::{AgentNote, NoteReader};
+use crate::offset::EXCHANGES_DURING_RUN;
+
+/// Interval of decisions.
+const TICK: Duration = Duration::from_millis(100);
+/// Ticks between two pulses.
+const PULSE: u64 = 10;
+/// Ticks between two looks at the clocks.
+const CLOCKS: u64 = 100;
+/// Time from an order to stop until it holds, so that it has reached all agents.
+const STOP_LEAD: Span = Span::from_millis(200);
+/// Connected time after the end of a run in which agents deliver their totals.
+const DELIVERY: Duration = Duration::from_secs(10);
+/// Time for agents to end after an order to stop.
+const STOPPING: Duration = Duration::from_secs(5);
+/// Requests without a reply after which a silent agent counts as lost.
+const UNANSWERED: u32 = 3;
+
+/// A run in progress.
+pub(super) struct FollowedRun<'r> {
+    pub(super) conductor: &'r Conductor,
+    pub(super) run: RunId,
+    pub(super) plan: &'r Plan,
+    pub(super) agents: &'r mut RunAgents,
+    /// The origin on the conductor's clock.
+    pub(super) origin_ns: u64,
+    pub(super) on_lost: OnLost,
+    pub(super) stop: &'r AtomicBool,
+    pub(super) observer: &'r mut dyn Observer,
+    /// Takes messages for the user.
+    pub(super) notice: &'r mut dyn FnMut(&str),
+}
+
+/// The state of the decisions.
+struct Watch {
+    tick: Interval,
+    ticks: u64,
+    joined: JoinedSeconds,
+    /// Time of the run at which all agents stop.
+    stops_at: Option<Span>,
+    /// Connected time since the end of the run.
+    overtime: Duration,
+    is_delayed: bool,
+}
+
+impl FollowedRun<'_> {
+    /// Follows the run until all agents have ended, or nothing more is expected of the others. Returns the time at
+    /// which it was stopped.
+    pub(super) async fn follow(
+        &mut self,
+        reader: &mut NoteReader<Box<LoadTally>, EndFacts>,
+    ) -> Option<Span> {
+        let mut watch = Watch {
+            tick: interval(TICK),
+            ticks: 0,
+            joined: JoinedSeconds::new(self.agents.len()),
+            stops_at: None,
+            overtime: Duration::ZERO,
+            is_delayed: false,
+        };
+        watch
+            .tick
+            .set_missed_tick_behavior(MissedTickBehavior::Delay);
+        loop {
+            tokio::select! {
+                note = reader.next() => match note {
+                    Some(note) => self.take(note, &mut watch.joined),
+                    None => break,
+                },
+                _ = watch.tick.tick() => {
+                    if self.decide(&mut watch).await {
+                        break;
+                    }
+                }
+            }
+            self.pass_on(&mut watch.joined, false);
+        }
+        self.pass_on(&mut watch.joined, true);
+        watch.stops_at
+    }
+
+    /// Time of the run.
+    fn now(&self) -> Instant {
+        Instant::from_nanos(monotonic_ns().saturating_sub(self.origin_ns))
+    }
+
+    fn take(&mut self, note: AgentNote<Box<LoadTally>, EndFacts>, joined: &mut JoinedSeconds) {
+        let Some(index) = self.agents.keys().position(|name| *name == note.agent) else {
+            return;
+        };
+        let agent = self.agents.get_mut(&note.agent).expect("it has a position");
+        match note.note {
+            Ok(note) => {
+                if let Some((second, tally)) = agent.add(self.plan, note) {
+                    joined.add(index, second, &tally);
+                }
+            }
+            Err(error) => agent.distrust(error.to_string()),
+        }
+        if agent.is_over() {
+            joined.end(index);
+        }
+    }
+
+    fn pass_on(&mut self, joined: &mut JoinedSeconds, is_over: bool) {
+        while let Some((second, tally)) = joined.take(self.now(), is_over) {
+            self.observer
+                .tick(Span::from_secs(second), &Tick::of(&tally));
+        }
+    }
+
+    /// Gives orders and looks for silent agents. Returns true if nothing more is expected.
+    async fn decide(&mut self, watch: &mut Watch) -> bool {
+        watch.ticks += 1;
+        let is_connected = self.conductor.connection().is_connected();
+        if !is_connected {
+            self.agents.values_mut().for_each(|agent| agent.forgive());
+            if !std::mem::replace(&mut watch.is_delayed, true) {
+                (self.notice)(
+                    "the NATS server is away; the agents go on, and deliver their seconds later",
+                );
+            }
+            return self.stop.load(Relaxed);
+        }
+        watch.is_delayed = false;
+        self.order_stop(watch).await;
+        if watch.ticks.is_multiple_of(PULSE) {
+            // A lost pulse is replaced by the next.
+            let _ = self.conductor.order(self.run, RunOrder::Pulse).await;
+            self.question_silent().await;
+        }
+        if watch.ticks.is_multiple_of(CLOCKS) {
+            self.measure_clocks().await;
+        }
+        let end = watch
+            .stops_at
+            .unwrap_or(self.plan.warm_up + self.plan.length());
+        if self.now() > Instant::ORIGIN + end {
+            watch.overtime += TICK;
+        }
+        self.is_left(watch)
+    }
+
+    /// Orders all agents to stop, if the user wants it or an agent is lost. Repeats the order each second.
+    async fn order_stop(&self, watch: &mut Watch) {
+        let is_silent = self.agents.values().any(|agent| agent.is_silent());
+        let is_wanted = self.stop.load(Relaxed) || (self.on_lost == OnLost::Stop && is_silent);
+        if is_wanted && watch.stops_at.is_none() {
+            watch.stops_at = Some(self.now().since(Instant::ORIGIN) + STOP_LEAD);
+            watch.ticks = 0;
+        }
+        if let Some(at) = watch.stops_at
+            && watch.ticks.is_multiple_of(PULSE)
+        {
+            let at_ns = at.as_nanos();
+            let _ = self
+                .conductor
+                .order(self.run, RunOrder::Stop { at_ns })
+                .await;
+        }
+    }
+
+    /// Asks agents that are silent for a sign of life.
+    async fn question_silent(&mut self) {
+        let silent: Vec<AgentName> = self
+            .agents
+            .values()
+            .filter(|agent| agent.is_silent())
+            .map(|agent| agent.name.clone())
+            .collect();
+        for name in silent {
+            let answer = self.conductor.clocks(std::slice::from_ref(&name), 1).await;
+            let agent = self.agents.get_mut(&name).expect("it is silent");
+            match answer {
+                Ok(_) => agent.unanswered = 0,
+                Err(_) => {
+                    agent.unanswered += 1;
+                    if agent.unanswered == 1 {
+                        (self.notice)(&format!("no word from agent {name}"));
+                    }
+                }
+            }
+        }
+    }
+
+    /// Measures the clocks of the agents again.
+    async fn measure_clocks(&mut self) {
+        for agent in self.agents.values_mut().filter(|agent| !agent.is_over()) {
+            let name = std::slice::from_ref(&agent.name);
+            let Ok(clocks) = self.conductor.clocks(name, EXCHANGES_DURING_RUN).await else {
+                continue;
+            };
+            agent.record_clock(&clocks[0]);
+        }
+    }
+
+    /// True if the agents that have not ended are lost, or had enough time.
+    fn is_left(&self, watch: &Watch) -> bool {
+        let is_gone = self
+            .agents
+            .values()
+            .all(|agent| agent.is_over() || agent.unanswered >= UNANSWERED);
+        let patience = match watch.stops_at {
+            Some(_) => STOPPING,
+            None => DELIVERY + Duration::from(self.plan.timeout),
+        };
+        is_gone || watch.overtime > patience
+    }
+}

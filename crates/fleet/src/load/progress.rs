@@ -1,0 +1,220 @@
+//! The conductor's record of one agent in a run.
+
+use std::collections::BTreeMap;
+
+use jiff::Timestamp;
+use posthaste_load::{AgentReport, Generator, LoadTally, Outcome, Plan, Run, Share, requests_of};
+use posthaste_units::{Instant, Span};
+use tokio::time::Instant as TokioInstant;
+
+use super::messages::{EndFacts, PreparedFacts};
+use crate::message::{Note, NoteContent};
+use crate::names::AgentName;
+use crate::offset::ClockEstimate;
+
+/// Silence after which an agent is in doubt.
+pub(super) const SILENCE: std::time::Duration = std::time::Duration::from_secs(5);
+
+/// The part of an agent in a run.
+pub(super) struct AgentProgress {
+    pub(super) name: AgentName,
+    pub(super) share: Share,
+    pub(super) facts: PreparedFacts,
+    pub(super) clock: ClockEstimate,
+    /// Change of the clock's offset since the start.
+    drift: Option<Span>,
+    /// The largest change that is more than a drift.
+    clock_step: Span,
+    /// The sum of its seconds.
+    sum: LoadTally,
+    /// Its own sum of them.
+    total: Option<LoadTally>,
+    end: Option<EndFacts>,
+    heard: TokioInstant,
+    /// The last second of which it has sent the tally.
+    last_second: u64,
+    /// Clock requests in a row without a reply.
+    pub(super) unanswered: u32,
+    /// The reason why nothing more of it counts.
+    distrust: Option<String>,
+    warnings: Vec<String>,
+}
+
+impl AgentProgress {
+    pub(super) fn new(
+        (name, share): (AgentName, Share),
+        facts: PreparedFacts,
+        clock: ClockEstimate,
+        plan: &Plan,
+    ) -> Self {
+        Self {
+            name,
+            share,
+            facts,
+            clock,
+            drift: None,
+            clock_step: Span::ZERO,
+            sum: LoadTally::of(plan),
+            total: None,
+            end: None,
+            heard: TokioInstant::now(),
+            last_second: 0,
+            unanswered: 0,
+            distrust: None,
+            warnings: Vec::new(),
+        }
+    }
+
+    /// Adds a note. Returns the tally of new seconds, with the number of the last of them.
+    pub(super) fn add(
+        &mut self,
+        plan: &Plan,
+        note: Note<Box<LoadTally>, EndFacts>,
+    ) -> Option<(u64, Box<LoadTally>)> {
+        self.heard = TokioInstant::now();
+        self.unanswered = 0;
+        match note.content {
+            NoteContent::Seconds { last, sum, .. } => {
+                if let Err(error) = sum.check(plan) {
+                    self.distrust(format!("its tally of second {last}: {error}"));
+                    return None;
+                }
+                self.last_second = last.max(self.last_second);
+                self.sum.merge(&sum);
+                return Some((last, sum));
+            }
+            NoteContent::Total { sum } => match sum.check(plan) {
+                Ok(()) => self.total = Some(*sum),
+                Err(error) => self.distrust(format!("its total: {error}")),
+            },
+            NoteContent::StoodDown { reason } => {
+                self.warn(format!("did not start: {reason}"));
+                self.distrust("it did not start".to_owned());
+            }
+            NoteContent::End { end, .. } => self.end = Some(end),
+        }
+        None
+    }
+
+    /// Lets nothing more of the agent count.
+    pub(super) fn distrust(&mut self, reason: String) {
+        self.distrust.get_or_insert(reason);
+    }
+
+    pub(super) fn warn(&mut self, warning: String) {
+        self.warnings.push(warning);
+    }
+
+    /// Records the change of the clock against that of the conductor.
+    pub(super) fn record_clock(&mut self, now: &ClockEstimate) {
+        let drift = now.drift_since(&self.clock);
+        let change = Span::from_nanos(drift.change_ns.unsigned_abs());
+        self.drift = Some(change);
+        if drift.is_step() {
+            self.clock_step = change.max(self.clock_step);
+        }
+    }
+
+    /// True if nothing more is expected of the agent.
+    pub(super) fn is_over(&self) -> bool {
+        self.end.is_some() || self.distrust.is_some()
+    }
+
+    /// True if the agent has been silent for so long that it is in doubt.
+    pub(super) fn is_silent(&self) -> bool {
+        !self.is_over() && self.heard.elapsed() > SILENCE
+    }
+
+    /// The time for which the server was away does not count as silence.
+    pub(super) fn forgive(&mut self) {
+        self.heard = TokioInstant::now();
+        self.unanswered = 0;
+    }
+
+    /// The tally of the agent's whole share of a run that was over at this time. The requests that it has not accounted
+    /// for are added.
+    pub(super) fn whole(&mut self, plan: &Plan, over: Instant) -> LoadTally {
+        match self.reported(plan, over) {
+            Ok(mut total) => {
+                let due = requests_of(plan, self.share, over).unwrap_or_else(|| total.intended());
+                if due > total.intended() {
+                    let unbegun = due - total.intended();
+                    self.warn(format!("left early: {unbegun} requests were not begun"));
+                    total.add_unbegun(plan, self.share, over);
+                }
+                total
+            }
+            Err(reason) => {
+                self.warn(format!("lost after second {}: {reason}", self.last_second));
+                let due = requests_of(plan, self.share, over);
+                if due.is_some_and(|due| due < self.sum.outcomes().total()) {
+                    self.warn(
+                        "what it has reported exceeds its share, and does not count".to_owned(),
+                    );
+                    self.sum = LoadTally::of(plan);
+                }
+                self.sum.add_lost(plan, self.share, over);
+                self.sum.clone()
+            }
+        }
+    }
+
+    /// The total of an agent that has ended as it should. The error is the reason why it counts as lost.
+    fn reported(&mut self, plan: &Plan, over: Instant) -> Result<LoadTally, String> {
+        if let Some(reason) = self.distrust.take() {
+            return Err(reason);
+        }
+        let end = self.end.take().ok_or("no word from it")?;
+        if let Some(reason) = end.error {
+            return Err(reason);
+        }
+        let total = self.total.take().ok_or("it has sent no total")?;
+        total.check_whole(plan).map_err(|error| error.to_string())?;
+        let due = requests_of(plan, self.share, over);
+        let is_complete = due.is_none_or(|due| match end.is_stopped {
+            true => total.intended() <= due,
+            false => total.intended() == due,
+        });
+        if total != self.sum {
+            self.warn("its seconds are incomplete; its total counts".to_owned());
+        }
+        match is_complete {
+            true => Ok(total),
+            false => Err(format!(
+                "it had {} requests due, and not {}",
+                total.intended(),
+                due.unwrap_or_default()
+            )),
+        }
+    }
+
+    /// The report about the agent, with the tally of its whole share.
+    pub(super) fn report(
+        mut self,
+        plan: &Plan,
+        tally: &LoadTally,
+        is_stopped: bool,
+    ) -> AgentReport {
+        if !self.clock_step.is_zero() {
+            let step = self.clock_step;
+            self.warn(format!(
+                "its clock has moved by {step} against the conductor's"
+            ));
+        }
+        let run = Run::new(plan, Timestamp::UNIX_EPOCH, tally.clone(), is_stopped);
+        AgentReport {
+            name: self.name.to_string(),
+            loops: self.share.loops as u64,
+            servers: self.facts.servers,
+            intended: run.intended,
+            lost: run.outcomes[Outcome::Lost],
+            clock_bound_ms: self.clock.bound.as_millis_f64(),
+            clock_drift_ms: self.drift.map(Span::as_millis_f64),
+            generator: Generator::check(&run),
+            warnings: self.warnings,
+        }
+    }
+}
+
+/// The agents of a run by name.
+pub(super) type RunAgents = BTreeMap<AgentName, AgentProgress>;

@@ -1,0 +1,96 @@
+//! The life of an agent: connect, serve conductors, and leave without loss.
+
+use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
+use std::time::Duration;
+
+use posthaste_units::Span;
+use thiserror::Error;
+use tokio::runtime::Builder;
+
+use super::agent::{LoadAgent, LoadAgentOptions};
+use crate::agent::{Agent, AgentFailure};
+use crate::assignment::AgentLimits;
+use crate::connection::{Connection, ConnectionError, NatsOptions};
+use crate::identity::Identity;
+use crate::message::AgentInfo;
+use crate::names::{AgentName, FleetName};
+use crate::numerics::numerics;
+
+/// Interval of looks at the order to stop.
+const CHECK: Duration = Duration::from_millis(50);
+
+/// Settings of an agent.
+#[derive(Clone, Debug)]
+pub struct AgentService {
+    /// The NATS server.
+    pub nats: NatsOptions,
+    /// Its fleet.
+    pub fleet: FleetName,
+    /// Its name.
+    pub name: AgentName,
+    /// Longest run.
+    pub longest_run: Span,
+    /// Event loops and limits.
+    pub options: LoadAgentOptions,
+}
+
+/// Reasons why an agent does not serve.
+#[derive(Debug, Error)]
+pub enum AgentServiceError {
+    /// The system refuses a resource.
+    #[error("the system refuses what an agent needs: {0}")]
+    System(#[from] std::io::Error),
+    /// No connection.
+    #[error(transparent)]
+    Connection(#[from] ConnectionError),
+    /// A failure in service.
+    #[error(transparent)]
+    Agent(#[from] AgentFailure),
+}
+
+/// Serves conductors until `stop` is set. A run in progress is stopped then, and its results are delivered.
+pub fn serve_agent(service: AgentService, stop: &AtomicBool) -> Result<(), AgentServiceError> {
+    let runtime = Builder::new_current_thread().enable_all().build()?;
+    runtime.block_on(serve(service, stop))
+}
+
+async fn serve(service: AgentService, stop: &AtomicBool) -> Result<(), AgentServiceError> {
+    let info = service.info()?;
+    let connection = Connection::open(&service.nats).await?;
+    let (loops, allow) = (info.loops, info.allow.clone());
+    tracing::info!(
+        "agent {}: {loops} event loops, permitted targets {allow}",
+        info.name
+    );
+    let mut handler = LoadAgent::new(service.options);
+    let limits = AgentLimits {
+        longest_run: service.longest_run,
+    };
+    let mut agent = Agent::new(connection, info, limits);
+    Ok(agent.serve(&mut handler, until_set(stop)).await?)
+}
+
+async fn until_set(stop: &AtomicBool) {
+    while !stop.load(Relaxed) {
+        tokio::time::sleep(CHECK).await;
+    }
+}
+
+impl AgentService {
+    /// The properties that conductors see.
+    fn info(&self) -> std::io::Result<AgentInfo> {
+        let identity = Identity::of_this_program()?;
+        Ok(AgentInfo {
+            name: self.name.clone(),
+            fleet: self.fleet.clone(),
+            build: identity.build,
+            version: identity.version,
+            numerics: numerics(),
+            loops: self.options.loops,
+            processor: identity.processor,
+            descriptors: posthaste_serve::open_files(),
+            allow: self.options.allow.to_string(),
+            machine: identity.machine,
+        })
+    }
+}

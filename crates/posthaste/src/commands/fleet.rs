@@ -1,0 +1,57 @@
+//! Options of commands that use agents: the NATS server and the fleet.
+
+use std::path::PathBuf;
+
+use posthaste_fleet::connection::{NatsOptions, NatsUrl, ServerSafety};
+use posthaste_fleet::names::FleetName;
+
+use super::Failure;
+
+/// The NATS server over which agents and conductor exchange messages.
+#[derive(clap::Args, Clone)]
+#[command(next_help_heading = "Agents")]
+pub(crate) struct NatsArgs {
+    /// The NATS server, for example nats://user:password@10.0.0.1:4222 or tls://nats.example [default: POSTHASTE_NATS]
+    #[arg(long, value_name = "URL")]
+    nats: Option<NatsUrl>,
+    /// Agents and conductors of one fleet work together: a-z, 0-9 and -, at most 32
+    #[arg(long, value_name = "NAME", default_value = "default")]
+    pub(crate) fleet: FleetName,
+    /// A file with credentials of NATS (JWT and key)
+    #[arg(long, value_name = "FILE")]
+    nats_creds: Option<PathBuf>,
+    /// Trust the authority with this certificate for the NATS server (PEM) [default: the system's authorities]
+    #[arg(long, value_name = "FILE")]
+    nats_ca: Option<PathBuf>,
+}
+
+impl NatsArgs {
+    /// The options of a connection. `name` is that of the client.
+    pub(crate) fn options(&self, name: &str, safety: ServerSafety) -> Result<NatsOptions, Failure> {
+        Ok(NatsOptions {
+            url: self.url()?,
+            name: name.to_owned(),
+            credentials: self.nats_creds.clone(),
+            authority: self.nats_ca.clone(),
+            safety,
+        })
+    }
+
+    /// True if a server is named.
+    pub(crate) const fn is_given(&self) -> bool {
+        self.nats.is_some()
+    }
+
+    fn url(&self) -> Result<NatsUrl, Failure> {
+        if let Some(url) = &self.nats {
+            return Ok(url.clone());
+        }
+        let Ok(text) = std::env::var("POSTHASTE_NATS") else {
+            return Err(Failure::usage(
+                "which NATS server? add --nats nats://127.0.0.1:4222, or set POSTHASTE_NATS",
+            ));
+        };
+        let url = text.parse();
+        url.map_err(|error| Failure::Usage(format!("POSTHASTE_NATS: {error}")))
+    }
+}

@@ -1,0 +1,107 @@
+//! Agents that carry out a plan together.
+
+use clap::ValueEnum;
+use posthaste_fleet::connection::ServerSafety;
+use posthaste_fleet::discovery::WantedAgents;
+use posthaste_fleet::load::{FleetOptions, LoadFleet, OnLost};
+use posthaste_load::{Plan, Protocol};
+
+use super::runner::{PlanRunner, from_fleet};
+use crate::commands::Failure;
+use crate::commands::fleet::NatsArgs;
+
+/// Agents, and the rules for them.
+#[derive(clap::Args)]
+#[command(next_help_heading = "Agents")]
+pub(super) struct AgentArgs {
+    /// Send the load from so many agents, or from these (NAME,NAME), instead of this machine: each has event loops of
+    /// its own, and together they send exactly the requests of one machine
+    #[arg(long, value_name = "N|NAMES", conflicts_with_all = ["threads", "cpus"], value_parser = agents)]
+    agents: Option<WantedAgents>,
+    #[command(flatten)]
+    nats: NatsArgs,
+    /// Whether the other agents carry on when one is lost. Its requests are counted as lost in both cases
+    #[arg(
+        long,
+        value_enum,
+        value_name = "go-on|stop",
+        default_value = "go-on",
+        requires = "agents"
+    )]
+    on_lost: OnLostArg,
+    /// Accept agents whose clocks are known to within 50 ms only, or worse: they start as far apart
+    #[arg(long, requires = "agents")]
+    loose_start: bool,
+}
+
+#[derive(Clone, Copy, ValueEnum)]
+enum OnLostArg {
+    GoOn,
+    Stop,
+}
+
+impl AgentArgs {
+    /// Finds the agents, if some are wanted, and adapts the plan to their event loops.
+    pub(super) fn runner(&self, plan: &mut Plan) -> Result<PlanRunner, Failure> {
+        let Some(agents) = &self.agents else {
+            return match self.nats.is_given() {
+                true => Err(Failure::usage(
+                    "--nats goes with --agents: give their number or names",
+                )),
+                false => Ok(PlanRunner::Local),
+            };
+        };
+        let options = FleetOptions {
+            nats: self.nats.options("conductor", ServerSafety::Waived)?,
+            fleet: self.nats.fleet.clone(),
+            agents: agents.clone(),
+            on_lost: match self.on_lost {
+                OnLostArg::GoOn => OnLost::GoOn,
+                OnLostArg::Stop => OnLost::Stop,
+            },
+            loose_start: self.loose_start,
+        };
+        let fleet = LoadFleet::find(options, plan).map_err(from_fleet)?;
+        let names: Vec<String> = fleet.names().map(ToString::to_string).collect();
+        adapt(plan, fleet.loops(), &names)?;
+        let (names, loops) = (names.join(", "), fleet.loops());
+        eprintln!("agents {names}: {loops} event loops");
+        Ok(PlanRunner::Fleet(Box::new(fleet)))
+    }
+}
+
+/// Shares the connections of HTTP/2 among the event loops of the agents.
+fn adapt(plan: &mut Plan, loops: usize, names: &[String]) -> Result<(), Failure> {
+    // Without --connections there is one for each event loop.
+    let is_default = |connections: usize| connections == plan.threads;
+    if let Protocol::Http2(options) = &mut plan.protocol {
+        if is_default(options.connections) {
+            options.connections = loops;
+        }
+        if options.connections % loops != 0 {
+            return Err(Failure::Usage(format!(
+                "{} connections cannot be shared by the {loops} event loops of the agents {}: \
+                 give --connections a multiple of {loops}",
+                options.connections,
+                names.join(", ")
+            )));
+        }
+    }
+    plan.threads = loops;
+    Ok(())
+}
+
+/// A number of agents, or their names.
+fn agents(text: &str) -> Result<WantedAgents, String> {
+    if let Ok(count) = text.parse::<usize>() {
+        return match count {
+            0 => Err("at least 1 agent".to_owned()),
+            _ => Ok(WantedAgents::Count(count)),
+        };
+    }
+    let names = text.split(',').map(|name| name.trim().parse());
+    let names = names.collect::<Result<_, _>>();
+    names
+        .map(WantedAgents::Names)
+        .map_err(|error: posthaste_fleet::names::NameError| error.to_string())
+}
