@@ -17,6 +17,7 @@ mod duplicate_acks;
 mod endpoint;
 mod envelope;
 mod event_stream;
+mod fleet_message;
 mod forwarded;
 mod frames;
 mod grpc_frames;
@@ -37,6 +38,7 @@ mod registry_reply;
 mod reply_inspect;
 mod request_framing;
 mod resolv_conf;
+mod sealed;
 mod segments;
 mod soap_head;
 mod stack;
@@ -60,6 +62,7 @@ pub use duplicate_acks::duplicate_acks;
 pub use endpoint::endpoint;
 pub use envelope::envelope;
 pub use event_stream::event_stream;
+pub use fleet_message::fleet_message;
 pub use forwarded::forwarded_fields as forwarded;
 pub use frames::frames;
 pub use grpc_frames::grpc_frames;
@@ -80,6 +83,7 @@ pub use registry_reply::registry_reply;
 pub use reply_inspect::reply_inspect;
 pub use request_framing::request_framing;
 pub use resolv_conf::resolv_conf;
+pub use sealed::sealed;
 pub use soap_head::soap_head;
 pub use stack::stack;
 pub use statistics::statistics;
@@ -130,6 +134,8 @@ pub const TARGETS: &[(&str, Property)] = &[
     ("resolv_conf", resolv_conf),
     ("statistics", statistics),
     ("plan", plan),
+    ("fleet_message", fleet_message),
+    ("sealed", sealed),
     ("bookshop", bookshop),
 ];
 

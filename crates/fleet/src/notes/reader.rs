@@ -79,6 +79,8 @@ struct ReadingTask<S, E> {
     run: RunId,
     assembler: NoteAssembler,
     heard: BTreeMap<AgentName, Instant>,
+    /// The stream exists since the last connection.
+    is_stored: bool,
     position: StreamPosition,
     last_reading: Instant,
     notes: mpsc::Sender<AgentNote<S, E>>,
@@ -127,6 +129,7 @@ where
             subjects: subjects.clone(),
             run,
             assembler,
+            is_stored: true,
             position: StreamPosition::default(),
             last_reading: now,
             notes: sender,
@@ -180,9 +183,7 @@ where
                 },
                 _ = connects.changed() => {
                     // The server may have lost its store.
-                    if let Err(error) = self.storage.ensure().await {
-                        tracing::warn!("{error}");
-                    }
+                    self.is_stored = false;
                     self.read_stream().await;
                 }
                 _ = check.tick() => {
@@ -227,6 +228,10 @@ where
             action: "send the notes of the run",
             reason: error.to_string(),
         };
+        if !self.is_stored {
+            self.storage.ensure().await?;
+            self.is_stored = true;
+        }
         let stream = self.storage.notes().await?;
         let info = stream.cached_info();
         let (created, last) = (info.created.to_string(), info.state.last_sequence);
