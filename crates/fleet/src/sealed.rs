@@ -239,3 +239,38 @@ fn read_key(text: &str) -> Option<SealingKey> {
     }
     Some(SealingKey(key))
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// A second form of a file: its last chunk is full and not marked, and an empty marked one follows.
+    #[test]
+    fn an_empty_last_chunk_after_others_is_refused() {
+        let (key, salt) = (SealingKey::from_bytes([1; KEY]), [2; SALT]);
+        let mut sealed = salt.to_vec();
+        let mut chunks = ChunkCipher::new(&key, "a", &salt);
+        chunks.seal(&mut vec![3; CHUNK], false, &mut sealed);
+        chunks.seal(&mut Vec::new(), true, &mut sealed);
+        let (mut opener, mut content) = (Opener::new(&key, "a"), Vec::new());
+        opener.push(&sealed, &mut content).unwrap();
+        assert_eq!(opener.finish(&mut content), Err(UnsealError));
+    }
+
+    /// A chunk in the middle that is shorter than the others.
+    #[test]
+    fn a_short_chunk_before_the_last_is_refused() {
+        let (key, salt) = (SealingKey::from_bytes([1; KEY]), [2; SALT]);
+        let mut sealed = salt.to_vec();
+        let mut chunks = ChunkCipher::new(&key, "a", &salt);
+        chunks.seal(&mut vec![3; 9], false, &mut sealed);
+        chunks.seal(&mut vec![3; 9], true, &mut sealed);
+        let (mut opener, mut content) = (Opener::new(&key, "a"), Vec::new());
+        let pushed = opener.push(&sealed, &mut content);
+        assert_eq!(
+            pushed.and_then(|()| opener.finish(&mut content)),
+            Err(UnsealError)
+        );
+        assert!(content.is_empty());
+    }
+}

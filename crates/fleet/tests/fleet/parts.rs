@@ -80,6 +80,21 @@ fn waiting_parts_are_bounded() {
     assert_eq!(full, Some(64));
 }
 
+#[test]
+fn joined_parts_wait_no_more() {
+    let mut joiner = PartJoiner::default();
+    let big = Bytes::from(vec![0; 4 << 20]);
+    for body in 0..20 {
+        let seq = 2 * body;
+        assert_eq!(joiner.add(seq, part(0, 2), big.clone()), Ok(None));
+        let joined = joiner.add(seq + 1, part(1, 2), big.clone()).unwrap();
+        assert_eq!(
+            joined.map(|(first, bytes)| (first, bytes.len())),
+            Some((seq, 8 << 20))
+        );
+    }
+}
+
 proptest! {
     #[test]
     fn parts_in_any_order_are_the_bodies(
