@@ -23,6 +23,7 @@ pub mod conductor;
 pub mod connection;
 pub mod discovery;
 pub mod envelope;
+pub mod examination;
 pub mod identity;
 pub mod load;
 pub mod message;

@@ -46,7 +46,7 @@
 //! - Each loop records into a [`LoadTally`], passes it on once a second, and continues with an empty one. `seconds` joins
 //!   those of all loops. All counts are integers, so the sum does not depend on the division into loops and seconds.
 //! - `lost` accounts for the share of a process that has died: the schedule says how many requests it owed.
-//! - `generator` checks that the plan was carried out.
+//! - `self_check` checks that the generator has carried the plan out.
 //! - With decoding, a reply is kept until it is complete. `decoding` calculates the decoding time of a slower machine
 //!   and waits for none of it, so that one loop can stand for any number of slow clients.
 //!
@@ -105,6 +105,7 @@ mod results;
 mod retry;
 mod run;
 mod seconds;
+mod self_check;
 mod share;
 mod soap;
 mod socket;

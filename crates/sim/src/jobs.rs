@@ -1,6 +1,6 @@
 //! Division of a sweep into numbered jobs, and the ledger of their results.
 //!
-//! A [`Job`] is a range of transactions of one case. Any machine with the same build can simulate it. The [`Ledger`]
+//! A [`SweepJob`] is a range of transactions of one case. Any machine with the same build can simulate it. The [`Ledger`]
 //! merges the results by number:
 //!
 //! - The first result of a job counts. Totals are whole numbers, so that the order of results makes no difference, and
@@ -26,7 +26,7 @@ const MOST_JOBS: u64 = 1 << 20;
 /// A range of transactions of one case.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub struct Job {
+pub struct SweepJob {
     /// Number of the job in the sweep, from 0.
     pub number: u64,
     /// Index of the case.
@@ -78,7 +78,7 @@ pub enum JobResult {
 
 /// Effect of a result on the ledger.
 #[derive(Clone, Debug, PartialEq)]
-pub enum Received {
+pub enum ReceivedResult {
     /// It was merged. Other jobs of the case are missing.
     Merged,
     /// It was merged and was the last of its case. These are the totals of the case. The ledger does not keep them.
@@ -109,7 +109,7 @@ pub enum LedgerError {
     )]
     OtherTransactions {
         /// The job.
-        job: Job,
+        job: SweepJob,
         /// The sender.
         sender: String,
     },
@@ -120,7 +120,7 @@ pub enum LedgerError {
     )]
     Differs {
         /// The job.
-        job: Job,
+        job: SweepJob,
         /// Sender of the first result.
         first: String,
         /// Sender of the second result.
@@ -202,7 +202,7 @@ impl JobList {
     }
 
     /// The job with this number.
-    pub fn get(&self, number: u64) -> Option<Job> {
+    pub fn get(&self, number: u64) -> Option<SweepJob> {
         if number >= self.count() {
             return None;
         }
@@ -214,7 +214,7 @@ impl JobList {
             (head, 0) => (0, head),
             (head, place) => (head + (place - 1) * size, size),
         };
-        Some(Job {
+        Some(SweepJob {
             number,
             case,
             first: before + 1,
@@ -223,12 +223,12 @@ impl JobList {
     }
 
     /// All jobs, by number.
-    pub fn iter(&self) -> impl Iterator<Item = Job> + '_ {
+    pub fn iter(&self) -> impl Iterator<Item = SweepJob> + '_ {
         (0..self.count()).filter_map(|number| self.get(number))
     }
 }
 
-impl Job {
+impl SweepJob {
     /// Number of transactions.
     pub const fn transactions(&self) -> u64 {
         self.last - self.first + 1
@@ -279,7 +279,7 @@ impl Ledger {
         number: u64,
         sender: &str,
         result: JobResult,
-    ) -> Result<Received, LedgerError> {
+    ) -> Result<ReceivedResult, LedgerError> {
         let Some(job) = self.jobs.get(number) else {
             return Err(LedgerError::UnknownJob {
                 number,
@@ -299,7 +299,7 @@ impl Ledger {
         let index = usize::try_from(number).expect("MOST_JOBS is small");
         if let Some(receipt) = self.receipts[index] {
             return match receipt.digest == digest {
-                true => Ok(Received::Repeated),
+                true => Ok(ReceivedResult::Repeated),
                 false => Err(LedgerError::Differs {
                     job,
                     first: self.senders[receipt.sender].clone(),
@@ -311,7 +311,7 @@ impl Ledger {
         self.receipts[index] = Some(Receipt { digest, sender });
         self.missing -= 1;
         Ok(match result {
-            JobResult::Failed(reason) => Received::Failed(reason),
+            JobResult::Failed(reason) => ReceivedResult::Failed(reason),
             JobResult::Totals(totals) => self.cases[job.case].merge(totals),
         })
     }
@@ -357,7 +357,7 @@ impl Ledger {
 }
 
 impl CaseLedger {
-    fn merge(&mut self, totals: Box<Totals>) -> Received {
+    fn merge(&mut self, totals: Box<Totals>) -> ReceivedResult {
         let sum = match self.totals.take() {
             None => totals,
             Some(mut sum) => {
@@ -367,10 +367,10 @@ impl CaseLedger {
         };
         self.missing -= 1;
         if self.missing == 0 {
-            return Received::CaseComplete(sum);
+            return ReceivedResult::CaseComplete(sum);
         }
         self.totals = Some(sum);
-        Received::Merged
+        ReceivedResult::Merged
     }
 }
 

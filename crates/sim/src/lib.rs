@@ -54,7 +54,7 @@ pub use case::{
     PositionError, Remedies, SimulationCase, SimulationCases,
 };
 pub use compare::comparison_text;
-pub use jobs::{Job, JobList, JobListError, JobResult, Ledger, LedgerError, Received};
+pub use jobs::{JobList, JobListError, JobResult, Ledger, LedgerError, ReceivedResult, SweepJob};
 pub use ladder::ladder;
 pub use numbers::{CaseNumbers, CaseResults, MissingPacket};
 pub use scenario::{Scenario, ScenarioError};

@@ -43,7 +43,7 @@ enum FormError {
 /// The form, with values (`H`, `R`) or references to them.
 #[derive(Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
-struct Form<H, R> {
+struct TotalsForm<H, R> {
     connections: u64,
     answered: u64,
     response: R,
@@ -65,7 +65,7 @@ struct Form<H, R> {
 
 impl Serialize for Totals {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-        let form = Form::<&Histogram, &Recorder> {
+        let form = TotalsForm::<&Histogram, &Recorder> {
             connections: self.connections,
             answered: self.answered,
             response: &self.response,
@@ -90,7 +90,7 @@ impl Serialize for Totals {
 
 impl<'de> Deserialize<'de> for Totals {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        let form = Form::<Histogram, Recorder>::deserialize(deserializer)?;
+        let form = TotalsForm::<Histogram, Recorder>::deserialize(deserializer)?;
         let slowest = form.slowest;
         let totals = Self {
             connections: form.connections,

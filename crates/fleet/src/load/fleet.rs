@@ -12,7 +12,7 @@ use posthaste_units::{Instant, Span};
 use thiserror::Error;
 use tokio::runtime::{Builder, Runtime};
 
-use super::follow::FollowedRun;
+use super::follow::{FollowedRun, OnLost};
 use super::messages::{PreparedFacts, SentPlan};
 use super::progress::{AgentProgress, RunAgents};
 use crate::allot::{AgentShare, AllotError, allot};
@@ -49,15 +49,6 @@ pub struct FleetOptions {
     pub on_lost: OnLost,
     /// Permits clocks that are known to 50 ms only, or worse.
     pub loose_start: bool,
-}
-
-/// Consequence of a lost agent for the others.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum OnLost {
-    /// They carry out their shares.
-    GoOn,
-    /// They stop.
-    Stop,
 }
 
 /// Reasons why a run on agents has no results.
@@ -115,6 +106,15 @@ pub struct LoadFleet {
     options: FleetOptions,
     identity: Identity,
     chosen: Vec<FoundAgent>,
+}
+
+/// The user of a run.
+struct RunUser<'u> {
+    /// Ends the run early.
+    stop: &'u AtomicBool,
+    observer: &'u mut dyn Observer,
+    /// Takes messages.
+    notice: &'u mut dyn FnMut(&str),
 }
 
 /// One run of a fleet: the agents with their shares, and the plan for all of them.
@@ -211,7 +211,12 @@ impl LoadFleet {
             shares: allot(&loops)?,
             key: SealingKey::random(),
         };
-        let carried_out = fleet_run.carry_out(self, stop, observer, notice);
+        let mut user = RunUser {
+            stop,
+            observer,
+            notice,
+        };
+        let carried_out = fleet_run.carry_out(self, &mut user);
         self.runtime.block_on(carried_out)
     }
 }
@@ -221,9 +226,7 @@ impl FleetRun<'_> {
     async fn carry_out(
         &self,
         fleet: &LoadFleet,
-        stop: &AtomicBool,
-        observer: &mut dyn Observer,
-        notice: &mut dyn FnMut(&str),
+        user: &mut RunUser<'_>,
     ) -> Result<Run, FleetError> {
         let conductor = &fleet.conductor;
         let storage = Storage::new(conductor.connection(), conductor.subjects().clone());
@@ -231,9 +234,8 @@ impl FleetRun<'_> {
         let result = async {
             let sent = self.send_plan(conductor, &storage).await?;
             let facts = self.prepare(conductor, &sent).await?;
-            let clocks = self.measure_clocks(fleet, notice).await?;
-            self.send_load(fleet, facts, clocks, (stop, observer, notice))
-                .await
+            let clocks = self.measure_clocks(fleet, user.notice).await?;
+            self.send_load(fleet, facts, clocks, user).await
         };
         let result = result.await;
         self.clean_up(conductor, &storage).await;
@@ -315,7 +317,7 @@ impl FleetRun<'_> {
         fleet: &LoadFleet,
         facts: Vec<PreparedFacts>,
         clocks: Vec<ClockEstimate>,
-        (stop, observer, notice): (&AtomicBool, &mut dyn Observer, &mut dyn FnMut(&str)),
+        user: &mut RunUser<'_>,
     ) -> Result<Run, FleetError> {
         let conductor = &fleet.conductor;
         let mut agents = self.agents(facts, &clocks);
@@ -325,7 +327,7 @@ impl FleetRun<'_> {
         let timed: Vec<_> = names.into_iter().zip(clocks).collect();
         let origin_ns = conductor.start(self.run, &timed).await?.origin_ns;
         let started = wall_clock_of(origin_ns);
-        observer.begin(started);
+        user.observer.begin(started);
         let mut followed = FollowedRun {
             conductor,
             run: self.run,
@@ -333,9 +335,9 @@ impl FleetRun<'_> {
             agents: &mut agents,
             origin_ns,
             on_lost: fleet.options.on_lost,
-            stop,
-            observer,
-            notice,
+            stop: user.stop,
+            observer: user.observer,
+            notice: user.notice,
         };
         let stopped_at = followed.follow(&mut reader).await;
         Ok(self.add_up(agents, started, stopped_at))

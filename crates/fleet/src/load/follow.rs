@@ -7,7 +7,6 @@ use posthaste_load::{JoinedSeconds, LoadTally, Observer, Plan, Tick};
 use posthaste_units::{Instant, Span};
 use tokio::time::{Interval, MissedTickBehavior, interval};
 
-use super::fleet::OnLost;
 use super::messages::EndFacts;
 use super::progress::RunAgents;
 use crate::clock::monotonic_ns;
@@ -32,6 +31,15 @@ const STOPPING: Duration = Duration::from_secs(5);
 /// Requests without a reply after which a silent agent counts as lost.
 const UNANSWERED: u32 = 3;
 
+/// Consequence of a lost agent for the others.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum OnLost {
+    /// They carry out their shares.
+    GoOn,
+    /// They stop.
+    Stop,
+}
+
 /// A run in progress.
 pub(super) struct FollowedRun<'r> {
     pub(super) conductor: &'r Conductor,
@@ -48,7 +56,7 @@ pub(super) struct FollowedRun<'r> {
 }
 
 /// The state of the decisions.
-struct Watch {
+struct RunWatch {
     tick: Interval,
     ticks: u64,
     joined: JoinedSeconds,
@@ -66,7 +74,7 @@ impl FollowedRun<'_> {
         &mut self,
         reader: &mut NoteReader<Box<LoadTally>, EndFacts>,
     ) -> Option<Span> {
-        let mut watch = Watch {
+        let mut watch = RunWatch {
             tick: interval(TICK),
             ticks: 0,
             joined: JoinedSeconds::new(self.agents.len()),
@@ -126,7 +134,7 @@ impl FollowedRun<'_> {
     }
 
     /// Gives orders and looks for silent agents. Returns true if nothing more is expected.
-    async fn decide(&mut self, watch: &mut Watch) -> bool {
+    async fn decide(&mut self, watch: &mut RunWatch) -> bool {
         watch.ticks += 1;
         let is_connected = self.conductor.connection().is_connected();
         if !is_connected {
@@ -158,7 +166,7 @@ impl FollowedRun<'_> {
     }
 
     /// Orders all agents to stop, if the user wants it or an agent is lost. Repeats the order each second.
-    async fn order_stop(&self, watch: &mut Watch) {
+    async fn order_stop(&self, watch: &mut RunWatch) {
         let is_silent = self.agents.values().any(|agent| agent.is_silent());
         let is_wanted = self.stop.load(Relaxed) || (self.on_lost == OnLost::Stop && is_silent);
         if is_wanted && watch.stops_at.is_none() {
@@ -211,7 +219,7 @@ impl FollowedRun<'_> {
     }
 
     /// True if the agents that have not ended are lost, or had enough time.
-    fn is_left(&self, watch: &Watch) -> bool {
+    fn is_left(&self, watch: &RunWatch) -> bool {
         let is_gone = self
             .agents
             .values()

@@ -14,6 +14,7 @@ mod progress;
 mod service;
 
 pub use agent::{LoadAgent, LoadAgentOptions};
-pub use fleet::{FleetError, FleetOptions, FleetRunner, LoadFleet, OnLost};
+pub use fleet::{FleetError, FleetOptions, FleetRunner, LoadFleet};
+pub use follow::OnLost;
 pub use messages::{EndFacts, PreparedFacts, SentPlan};
 pub use service::{AgentService, AgentServiceError, serve_agent};

@@ -84,7 +84,11 @@ impl AgentProgress {
                 return Some((last, sum));
             }
             NoteContent::Total { sum } => match sum.check(plan) {
-                Ok(()) => self.total = Some(*sum),
+                Ok(()) => {
+                    let mut total = LoadTally::of(plan);
+                    total.merge(&sum);
+                    self.total = Some(total);
+                }
                 Err(error) => self.distrust(format!("its total: {error}")),
             },
             NoteContent::StoodDown { reason } => {

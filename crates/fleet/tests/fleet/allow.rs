@@ -2,8 +2,8 @@
 
 use std::net::IpAddr;
 
-use posthaste_load::AddressSource::{self, LookedUp as Resolved, Stated};
 use posthaste_fleet::allow::{AllowEntry, AllowList, NotAllowed};
+use posthaste_load::AddressSource::{self, LookedUp as Resolved, Stated};
 
 fn list(entries: &[&str]) -> AllowList {
     AllowList::new(entries.iter().map(|entry| entry.parse().unwrap()).collect())

@@ -1,3 +1,5 @@
+//! Plans in messages: read as they were written, and refused if they are not valid.
+
 use std::net::IpAddr;
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
@@ -13,6 +15,9 @@ use crate::grpc::GrpcCall;
 use crate::preparation;
 use crate::protocol::{Multiplexing, WhenFull, WhenRejected};
 use crate::retry::Backoff;
+use crate::share::Share;
+use crate::stop::{StopOrders, StopTime};
+use crate::target::AnyTarget;
 use crate::tls::PemFile;
 
 const SHOP: &[(&str, &str)] = &[
@@ -418,7 +423,10 @@ proptest! {
         };
         prop_assert_eq!(bits(&back), bits(&plan));
         // An error is an answer; a panic is not.
-        let _ = preparation::prepare(&back, &AtomicBool::new(false)).map(|_| ());
+        let (now, at) = (AtomicBool::new(false), StopTime::never());
+        let orders = StopOrders { now: &now, at: &at };
+        let share = Share::whole(&back);
+        let _ = preparation::prepare(&back, share, orders, &AnyTarget).map(|_| ());
         back.end();
         back.step_ends();
     }

@@ -11,8 +11,8 @@ use super::{Failure, log_to_stderr, stop_on_signal};
 
 /// Send load for `posthaste load --agents`, from this machine.
 ///
-/// An agent connects to a NATS server and waits. It accepts no connections, and sends requests to what --allow names
-/// only. Whoever may command it is decided by the users and permissions of the NATS server.
+/// An agent connects to a NATS server and waits. It accepts no connections, and sends requests to the targets of
+/// --allow only. The users and permissions of the NATS server decide about the conductors that it obeys.
 #[derive(clap::Args)]
 #[command(after_help = "\
 Examples:

@@ -12,15 +12,24 @@ use super::{Failure, print};
 ///
 /// Nothing is changed. Exit code 0 whatever is found: most limits only matter to some commands.
 #[derive(clap::Args)]
-#[command(after_help = "Example:\n  posthaste doctor --json")]
+#[command(
+    after_help = "Examples:\n  posthaste doctor --json\n  posthaste doctor --nats nats://127.0.0.1:4222"
+)]
 pub(crate) struct Args {
     /// Print one JSON document
     #[arg(long)]
     json: bool,
+    #[cfg(feature = "fleet")]
+    #[command(flatten)]
+    nats: super::fleet::NatsArgs,
 }
 
 impl Args {
     pub(crate) fn run(self) -> Result<(), Failure> {
+        #[cfg(feature = "fleet")]
+        if self.nats.is_given() {
+            return super::doctor_fleet::show(&self.nats, self.json);
+        }
         let mut capabilities = machine::settings();
         capabilities.push(user_namespaces());
         capabilities.push(machine::real_time());

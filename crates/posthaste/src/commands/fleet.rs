@@ -7,7 +7,7 @@ use posthaste_fleet::names::FleetName;
 
 use super::Failure;
 
-/// The NATS server over which agents and conductor exchange messages.
+/// The NATS server between agents and conductors.
 #[derive(clap::Args, Clone)]
 #[command(next_help_heading = "Agents")]
 pub(crate) struct NatsArgs {

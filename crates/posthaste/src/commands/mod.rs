@@ -11,6 +11,8 @@ mod compare;
 mod completions;
 mod demo;
 mod doctor;
+#[cfg(feature = "fleet")]
+mod doctor_fleet;
 mod drops;
 #[cfg(feature = "fleet")]
 mod fleet;

@@ -2,7 +2,8 @@
 
 use posthaste_link::{Loss, Plan};
 use posthaste_sim::{
-    Job, JobList, JobListError, JobResult, Ledger, LedgerError, Received, Scenario, Totals,
+    JobList, JobListError, JobResult, Ledger, LedgerError, ReceivedResult, Scenario, SweepJob,
+    Totals,
 };
 use proptest::prelude::*;
 
@@ -19,7 +20,7 @@ fn case(index: usize) -> Scenario {
     scenario("rfc", [plan.clone(), plan], author())
 }
 
-fn simulated(job: Job) -> Box<Totals> {
+fn simulated(job: SweepJob) -> Box<Totals> {
     let (mut simulator, mut totals) = (simulator(case(job.case)), Box::<Totals>::default());
     for number in job.first..=job.last {
         totals.add(&simulator.play(number));
@@ -28,7 +29,7 @@ fn simulated(job: Job) -> Box<Totals> {
 }
 
 /// The result of a job as the ledger's machine reads it.
-fn result_of(job: Job) -> JobResult {
+fn result_of(job: SweepJob) -> JobResult {
     let written = serde_json::to_vec(&JobResult::Totals(simulated(job))).expect("a form");
     serde_json::from_slice(&written).expect("the form of a result")
 }
@@ -38,7 +39,7 @@ fn written(totals: &Totals) -> String {
 }
 
 fn of_one_process(case: usize) -> Box<Totals> {
-    simulated(Job {
+    simulated(SweepJob {
         number: 0,
         case,
         first: 1,
@@ -87,10 +88,13 @@ fn a_second_result_that_differs_names_both_senders() {
     let mut ledger = ledger(0, &[20]);
     let job = ledger.jobs().get(1).expect("a job");
     let result = result_of(job);
-    assert_eq!(ledger.receive(1, "a", result.clone()), Ok(Received::Merged));
+    assert_eq!(
+        ledger.receive(1, "a", result.clone()),
+        Ok(ReceivedResult::Merged)
+    );
     assert_eq!(
         ledger.receive(1, "b", result.clone()),
-        Ok(Received::Repeated)
+        Ok(ReceivedResult::Repeated)
     );
     assert_eq!(ledger.missing(), [0..=0, 2..=2]);
     let JobResult::Totals(mut other) = result else {
@@ -139,8 +143,14 @@ fn a_failure_is_a_result() {
     let mut ledger = ledger(0, &[60]);
     let failed = || JobResult::Failed("no such stack".to_owned());
     let received = ledger.receive(0, "a", failed());
-    assert_eq!(received, Ok(Received::Failed("no such stack".to_owned())));
-    assert_eq!(ledger.receive(0, "b", failed()), Ok(Received::Repeated));
+    assert_eq!(
+        received,
+        Ok(ReceivedResult::Failed("no such stack".to_owned()))
+    );
+    assert_eq!(
+        ledger.receive(0, "b", failed()),
+        Ok(ReceivedResult::Repeated)
+    );
     assert!(ledger.is_complete() && ledger.missing().is_empty());
 }
 
@@ -164,14 +174,14 @@ proptest! {
     ) {
         let mut ledger = ledger(head, &sizes);
         // Each job twice, in the order of random keys.
-        let mut deliveries: Vec<Job> = ledger.jobs().iter().flat_map(|job| [job, job]).collect();
+        let mut deliveries: Vec<SweepJob> = ledger.jobs().iter().flat_map(|job| [job, job]).collect();
         let mut keys = order.into_iter().cycle();
         deliveries.sort_by_cached_key(|_| keys.next());
         let mut complete = [None, None];
         for job in deliveries {
             let sender = if job.number % 3 == 0 { "a" } else { "b" };
             let received = ledger.receive(job.number, sender, result_of(job)).expect("equal");
-            if let Received::CaseComplete(totals) = received {
+            if let ReceivedResult::CaseComplete(totals) = received {
                 prop_assert!(complete[job.case].replace(totals).is_none(), "completed twice");
             }
         }

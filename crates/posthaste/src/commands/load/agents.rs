@@ -20,7 +20,8 @@ pub(super) struct AgentArgs {
     agents: Option<WantedAgents>,
     #[command(flatten)]
     nats: NatsArgs,
-    /// Whether the other agents carry on when one is lost. Its requests are counted as lost in both cases
+    /// Reaction of the other agents to the loss of one: they carry on, or stop. Its requests are counted as lost in both
+    /// cases
     #[arg(
         long,
         value_enum,
