@@ -246,10 +246,7 @@ where
                 start_sequence: self.position.last + 1,
             },
             filter_subject: self.subjects.notes_of_run(self.run),
-            // Servers before 2.10 require acknowledgements of pull consumers. None is sent, and none is awaited.
-            ack_policy: AckPolicy::Explicit,
-            ack_wait: Duration::from_secs(300),
-            max_ack_pending: -1,
+            ack_policy: AckPolicy::None,
             memory_storage: true,
             inactive_threshold: Duration::from_secs(30),
             ..Config::default()
