@@ -238,7 +238,8 @@ impl Conductor {
     }
 
     /// Starts a prepared run: arms all agents for one instant, and orders `go` if all are armed in time. Otherwise it
-    /// cancels, and tries once more with twice the lead.
+    /// cancels, and tries once more with twice the lead. After an error the run is still prepared, and after
+    /// [`StartError::Order`] some agents may have started: the caller gives the order to release it.
     pub async fn start(
         &self,
         run: RunId,
@@ -249,6 +250,7 @@ impl Conductor {
         let lead = LEAST_LEAD.max(least);
         match self.try_start(run, agents, lead).await {
             Ok(started) => Ok(started),
+            Err(StartError::Order(error)) => Err(StartError::Order(error)),
             Err(error) => {
                 tracing::warn!("{error}; trying again");
                 self.try_start(run, agents, lead + lead).await

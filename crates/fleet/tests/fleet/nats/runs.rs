@@ -22,6 +22,7 @@ use posthaste_units::Span;
 use serde::{Deserialize, Serialize};
 
 use super::server::{NatsServer, PATIENCE, eventually, on_one_thread, subjects};
+use super::storage::{CANARY, contains};
 
 const REQUIREMENTS: AgentRequirements<'static> = AgentRequirements {
     build: "b",
@@ -305,6 +306,25 @@ fn a_busy_agent_refuses_a_second_run_and_shows_the_first() {
             find(&conductor, &WantedAgents::Count(1)).await[0].busy,
             None
         );
+    });
+}
+
+#[test]
+#[ignore = "needs NATS: cargo xtask test --only nats runs it"]
+fn a_plan_is_neither_stored_nor_logged() {
+    with_conductor(async |server, conductor| {
+        Storage::new(conductor.connection(), subjects())
+            .ensure()
+            .await
+            .unwrap();
+        let _agent = RunningAgent::start(server, "agent-1").await;
+        let agents = names(&find(&conductor, &WantedAgents::Count(1)).await);
+        let run = RunId::random();
+        let ready = prepare(&conductor, run, &agents, (CANARY, &[], None)).await;
+        assert!(ready[0].is_ok());
+        conductor.order(run, RunOrder::Release).await.unwrap();
+        assert!(contains(&server.store(), &subjects().notes_stream()));
+        assert!(!contains(&server.store(), CANARY) && !server.words().contains(CANARY));
     });
 }
 

@@ -7,10 +7,11 @@ use posthaste_fleet::storage::{Storage, StorageError};
 
 use super::server::{NatsServer, on_one_thread, subjects};
 
-const CANARY: &str = "CANARY-8d3f";
+/// A secret text.
+pub(super) const CANARY: &str = "CANARY-8d3f";
 
 /// True if a file in the folder contains the text.
-fn contains(folder: &Path, text: &str) -> bool {
+pub(super) fn contains(folder: &Path, text: &str) -> bool {
     std::fs::read_dir(folder).unwrap().any(|entry| {
         let path = entry.unwrap().path();
         match path.is_dir() {
