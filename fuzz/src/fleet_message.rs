@@ -111,7 +111,10 @@ fn assembled(mut rest: &[u8], coding: BodyCoding) {
         let Some(part) = PartNumber::new((*index).into(), (*count).into()) else {
             continue;
         };
-        let header = NoteHeader { seq: (*seq).into(), part };
+        let header = NoteHeader {
+            seq: (*seq).into(),
+            part,
+        };
         let before = assembler.count(&agent);
         let mut add = || {
             let body = Bytes::copy_from_slice(body);
