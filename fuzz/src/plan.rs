@@ -29,5 +29,8 @@ pub fn plan(bytes: &[u8]) {
     assert!(total.is_finite() && total > 0.0, "the weights have no sum");
     assert_eq!(again.length(), plan.length());
     assert_eq!(again.expected(), plan.expected());
-    assert_eq!(plan.expected().is_none(), matches!(plan.pace, Pace::Closed { .. }));
+    assert_eq!(
+        plan.expected().is_none(),
+        matches!(plan.pace, Pace::Closed { .. })
+    );
 }

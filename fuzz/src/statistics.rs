@@ -129,7 +129,9 @@ fn recorder(recorder: &Recorder) {
     let mut counted = 0;
     for batch in recorder.batches() {
         batch.mean();
-        QUANTILES.map(|quantile| batch.quantile(quantile));
+        for quantile in QUANTILES {
+            batch.quantile(quantile);
+        }
         counted += batch.count();
     }
     assert_eq!(counted, recorder.distribution().count());

@@ -1,7 +1,7 @@
 //! Exact forms of quantities in messages.
 //!
-//! Quantities print four digits, and the reader of JSON numbers may miss the last bit of a float. All agents of a run
-//! need the same bits: the sum of their arrivals must be one schedule. Times are therefore whole nanoseconds, rates and
+//! Quantities print four digits, and readers of JSON differ in the last bit of a float. All agents of a run need the
+//! same bits: the sum of their arrivals must be one schedule. Times are therefore whole nanoseconds, rates and
 //! weights are strings of their shortest decimal form, and bytes are Base64.
 //!
 //! Each module is for `#[serde(with = "...")]`. What is read has one form: it is written the same again.

@@ -28,6 +28,7 @@ pub struct QueuedRequests {
     /// Waited because of the server's limit of streams.
     pub server_limit: u64,
     /// The longest wait, also of requests that never got a stream.
+    #[serde(with = "crate::exact::nanos")]
     pub longest: Span,
 }
 

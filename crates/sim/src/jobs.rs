@@ -1,7 +1,7 @@
 //! Division of a sweep into numbered jobs, and the ledger of their results.
 //!
-//! A [`SweepJob`] is a range of transactions of one case. Any machine with the same build can simulate it. The [`Ledger`]
-//! merges the results by number:
+//! A [`SweepJob`] is a range of transactions of one case. Any machine with the same build can simulate it. The
+//! [`Ledger`] merges the results by number:
 //!
 //! - The first result of a job counts. Totals are whole numbers, so that the order of results makes no difference, and
 //!   a case has the totals of one process, byte for byte.

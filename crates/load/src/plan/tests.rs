@@ -1,4 +1,4 @@
-//! Plans in messages: read as they were written, and refused if they are not valid.
+//! A plan with every variant is read as it was written; plans that would break a run are refused.
 
 use std::net::IpAddr;
 use std::sync::Arc;
@@ -222,6 +222,21 @@ fn a_call_is_encoded_alike_on_each_side() {
         let other = form.replace("shop.Shop/Get", name);
         let error = serde_json::from_str::<GrpcCall>(&other).unwrap_err();
         assert!(error.to_string().contains(reason), "{error}");
+    }
+}
+
+/// Requirements are numbers of JSON. Their reader must not miss the last bit either.
+#[test]
+fn every_bit_of_a_requirement_arrives() {
+    let mut buying = buying(None, WithoutOffers::Decline, None);
+    for part in 1..1_000 {
+        let share = f64::from(part) / 1_009.0;
+        let server = &mut buying.wanted.default.server;
+        server.reliability = posthaste_units::Ratio::new(share);
+        server.requests_per_second = Rate::per_second(share * 1e3);
+        let form = serde_json::to_string(&buying).expect("a form");
+        let back: Buying = serde_json::from_str(&form).expect("a buyer");
+        assert_eq!(back.wanted, buying.wanted, "{share}");
     }
 }
 

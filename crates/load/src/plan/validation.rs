@@ -64,8 +64,8 @@ fn check_count(part: &'static str, count: usize, most: usize) -> Result<(), Plan
 }
 
 impl Plan {
-    /// Fails if the plan exceeds a limit that the preparation of a run relies on. A plan that was read from a message is
-    /// valid.
+    /// Fails if the plan exceeds a limit that the preparation of a run relies on. A plan that was read from a message
+    /// is valid.
     pub fn validate(&self) -> Result<(), PlanError> {
         check_requests(&self.requests)?;
         check_addresses(&self.resolve)?;
