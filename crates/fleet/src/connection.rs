@@ -70,8 +70,8 @@ pub struct NatsOptions {
 /// Requirements on a server.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ServerSafety {
-    /// Authentication and TLS, unless the server has a loopback address. For agents, because they obey the server's
-    /// clients.
+    /// Authentication and TLS, unless the server has a loopback address. Agents obey the server's clients, and requests
+    /// carry secrets.
     Required,
     /// None.
     Waived,
@@ -93,13 +93,13 @@ pub struct ServerProperties {
 pub enum UnsafeServer {
     /// Anybody could command the agent.
     #[error(
-        "the server requires no authentication, so anybody could command this agent\n\
+        "the server requires no authentication, so anybody could command agents\n\
          add users to its configuration (deploy/nats.conf), or accept this with --nats-insecure"
     )]
     NoAuthentication,
     /// Anybody in between could command the agent.
     #[error(
-        "the connection is not encrypted, so anybody in between could command this agent\n\
+        "the connection is not encrypted, so anybody in between could command agents and read requests\n\
          add TLS to the server's configuration (deploy/nats.conf), or accept this with --nats-insecure"
     )]
     NoTls,

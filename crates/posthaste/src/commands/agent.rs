@@ -1,7 +1,6 @@
 //! `posthaste agent`: lets conductors use this machine's event loops.
 
 use posthaste_fleet::allow::{AllowEntry, AllowList};
-use posthaste_fleet::connection::ServerSafety;
 use posthaste_fleet::load::{AgentService, LoadAgentOptions, serve_agent};
 use posthaste_fleet::names::AgentName;
 use posthaste_units::{Rate, Span};
@@ -26,10 +25,6 @@ Examples:
 pub(crate) struct Args {
     #[command(flatten)]
     nats: NatsArgs,
-    /// Accept a NATS server that is not on this machine and has no authentication or no TLS: whoever reaches it can
-    /// then command this agent
-    #[arg(long, help_heading = "Agents")]
-    nats_insecure: bool,
     /// Name of this agent: a-z, 0-9 and -, at most 32 [default: the host's name]
     #[arg(long, help_heading = "Agents")]
     name: Option<AgentName>,
@@ -69,10 +64,6 @@ impl Args {
     pub(crate) fn run(self) -> Result<(), Failure> {
         log_to_stderr();
         let stop = stop_on_signal()?;
-        let safety = match self.nats_insecure {
-            true => ServerSafety::Waived,
-            false => ServerSafety::Required,
-        };
         let name = match &self.name {
             Some(name) => name.clone(),
             None => AgentName::of_this_host().map_err(|error| {
@@ -82,7 +73,7 @@ impl Args {
             })?,
         };
         let service = AgentService {
-            nats: self.nats.options(name.as_str(), safety)?,
+            nats: self.nats.options(name.as_str())?,
             fleet: self.nats.fleet.clone(),
             name,
             longest_run: self.longest_run,

@@ -1,6 +1,5 @@
 //! `posthaste doctor --nats URL`: the NATS server and the agents of a fleet.
 
-use posthaste_fleet::connection::ServerSafety;
 use posthaste_fleet::examination::{AgentState, FleetState, examine};
 
 use super::fleet::NatsArgs;
@@ -8,7 +7,7 @@ use super::{Failure, print};
 
 /// Prints the state of a fleet.
 pub(super) fn show(nats: &NatsArgs, is_json: bool) -> Result<(), Failure> {
-    let options = nats.options("conductor", ServerSafety::Waived)?;
+    let options = nats.options("conductor")?;
     let state = examine(&options, &nats.fleet).map_err(Failure::run)?;
     if is_json {
         let json = serde_json::to_string_pretty(&state).map_err(Failure::run)?;

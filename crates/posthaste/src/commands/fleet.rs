@@ -23,17 +23,24 @@ pub(crate) struct NatsArgs {
     /// Trust the authority with this certificate for the NATS server (PEM) [default: the system's authorities]
     #[arg(long, value_name = "FILE")]
     nats_ca: Option<PathBuf>,
+    /// Accept a NATS server that is not on this machine and has no authentication or no TLS: anybody in reach can then
+    /// command agents, and read their requests
+    #[arg(long)]
+    nats_insecure: bool,
 }
 
 impl NatsArgs {
     /// The options of a connection. `name` is that of the client.
-    pub(crate) fn options(&self, name: &str, safety: ServerSafety) -> Result<NatsOptions, Failure> {
+    pub(crate) fn options(&self, name: &str) -> Result<NatsOptions, Failure> {
         Ok(NatsOptions {
             url: self.url()?,
             name: name.to_owned(),
             credentials: self.nats_creds.clone(),
             authority: self.nats_ca.clone(),
-            safety,
+            safety: match self.nats_insecure {
+                true => ServerSafety::Waived,
+                false => ServerSafety::Required,
+            },
         })
     }
 

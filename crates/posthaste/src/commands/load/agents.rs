@@ -1,7 +1,6 @@
 //! Agents that carry out a plan together.
 
 use clap::ValueEnum;
-use posthaste_fleet::connection::ServerSafety;
 use posthaste_fleet::discovery::WantedAgents;
 use posthaste_fleet::load::{FleetOptions, LoadFleet, OnLost};
 use posthaste_load::{Plan, Protocol};
@@ -53,7 +52,7 @@ impl AgentArgs {
             };
         };
         let options = FleetOptions {
-            nats: self.nats.options("conductor", ServerSafety::Waived)?,
+            nats: self.nats.options("conductor")?,
             fleet: self.nats.fleet.clone(),
             agents: agents.clone(),
             on_lost: match self.on_lost {
