@@ -3,18 +3,19 @@
 use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 use std::time::Duration;
 
+use futures_util::future::join_all;
 use posthaste_load::{JoinedSeconds, LoadTally, Observer, Plan, Tick};
 use posthaste_units::{Instant, Span};
-use tokio::time::{Interval, MissedTickBehavior, interval};
+use tokio::time::{Interval, MissedTickBehavior, interval, timeout};
 
 use super::messages::EndFacts;
-use super::progress::RunAgents;
+use super::progress::{AgentProgress, RunAgents};
 use crate::clock::monotonic_ns;
 use crate::conductor::Conductor;
 use crate::message::RunOrder;
 use crate::names::{AgentName, RunId};
 use crate::notes::{AgentNote, NoteReader};
-use crate::offset::EXCHANGES_DURING_RUN;
+use crate::offset::{ClockEstimate, EXCHANGES_DURING_RUN};
 
 /// Interval of decisions.
 const TICK: Duration = Duration::from_millis(100);
@@ -28,6 +29,8 @@ const STOP_LEAD: Span = Span::from_millis(200);
 const DELIVERY: Duration = Duration::from_secs(10);
 /// Time for agents to end after an order to stop.
 const STOPPING: Duration = Duration::from_secs(5);
+/// Time limit for reading clocks. Agents stop after 10 s without a pulse, so it must be short.
+const CLOCK_REPLY: Duration = Duration::from_secs(2);
 /// Requests without a reply after which a silent agent counts as lost.
 const UNANSWERED: u32 = 3;
 
@@ -186,18 +189,11 @@ impl FollowedRun<'_> {
 
     /// Asks agents that are silent for a sign of life.
     async fn question_silent(&mut self) {
-        let silent: Vec<AgentName> = self
-            .agents
-            .values()
-            .filter(|agent| agent.is_silent())
-            .map(|agent| agent.name.clone())
-            .collect();
-        for name in silent {
-            let answer = self.conductor.clocks(std::slice::from_ref(&name), 1).await;
-            let agent = self.agents.get_mut(&name).expect("it is silent");
+        for (name, answer) in self.read_clocks(AgentProgress::is_silent, 1).await {
+            let agent = self.agents.get_mut(&name).expect("an agent of the run");
             match answer {
-                Ok(_) => agent.unanswered = 0,
-                Err(_) => {
+                Some(_) => agent.unanswered = 0,
+                None => {
                     agent.unanswered += 1;
                     if agent.unanswered == 1 {
                         (self.notice)(&format!("no word from agent {name}"));
@@ -209,13 +205,32 @@ impl FollowedRun<'_> {
 
     /// Measures the clocks of the agents again.
     async fn measure_clocks(&mut self) {
-        for agent in self.agents.values_mut().filter(|agent| !agent.is_over()) {
-            let name = std::slice::from_ref(&agent.name);
-            let Ok(clocks) = self.conductor.clocks(name, EXCHANGES_DURING_RUN).await else {
-                continue;
-            };
-            agent.record_clock(&clocks[0]);
+        let is_present = |agent: &AgentProgress| !agent.is_over() && !agent.is_silent();
+        for (name, clock) in self.read_clocks(is_present, EXCHANGES_DURING_RUN).await {
+            let agent = self.agents.get_mut(&name).expect("an agent of the run");
+            if let Some(clock) = clock {
+                agent.record_clock(&clock);
+            }
         }
+    }
+
+    /// Reads the clocks of some agents at the same time, and waits for none of them longer than a pulse may be late.
+    async fn read_clocks(
+        &self,
+        is_wanted: impl Fn(&AgentProgress) -> bool,
+        exchanges: usize,
+    ) -> Vec<(AgentName, Option<ClockEstimate>)> {
+        let wanted = self.agents.values().filter(|agent| is_wanted(agent));
+        let read = wanted.map(|agent| async {
+            let name = std::slice::from_ref(&agent.name);
+            let clocks = timeout(CLOCK_REPLY, self.conductor.clocks(name, exchanges)).await;
+            let clock = clocks.ok().and_then(Result::ok);
+            (
+                agent.name.clone(),
+                clock.and_then(|clocks| clocks.first().copied()),
+            )
+        });
+        join_all(read).await
     }
 
     /// True if the agents that have not ended are lost, or had enough time.
