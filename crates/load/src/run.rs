@@ -194,6 +194,7 @@ fn join_seconds(
         while let Some((second, tally)) = joined.take(shared.clock.now(), is_over) {
             total.merge(&tally);
             observer.second(second, &tally, is_over);
+            joined.reuse(tally);
         }
     }
     total

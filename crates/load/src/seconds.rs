@@ -28,6 +28,8 @@ pub struct JoinedSeconds {
     reported: Vec<u64>,
     passed_on: u64,
     waiting: BTreeMap<u64, Box<LoadTally>>,
+    /// Empty tallies for later seconds.
+    spare: Vec<Box<LoadTally>>,
 }
 
 /// Returns the whole seconds of a run at `now`.
@@ -42,6 +44,7 @@ impl JoinedSeconds {
             reported: vec![0; sources],
             passed_on: 0,
             waiting: BTreeMap::new(),
+            spare: Vec::new(),
         }
     }
 
@@ -50,10 +53,16 @@ impl JoinedSeconds {
         let known = &mut self.reported[source];
         *known = second.max(*known);
         let second = second.max(self.passed_on + 1);
-        match self.waiting.get_mut(&second) {
-            Some(joined) => joined.merge(tally),
-            None => drop(self.waiting.insert(second, Box::new(tally.clone()))),
-        }
+        let spare = &mut self.spare;
+        let empty = || spare.pop().unwrap_or_else(|| Box::new(tally.emptied()));
+        let joined = self.waiting.entry(second).or_insert_with(empty);
+        joined.merge(tally);
+    }
+
+    /// Takes back the memory of a second that was passed on.
+    pub fn reuse(&mut self, mut tally: Box<LoadTally>) {
+        tally.clear();
+        self.spare.push(tally);
     }
 
     /// Records that a source has ended.

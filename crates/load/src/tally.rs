@@ -169,6 +169,15 @@ impl LoadTally {
         Self::new(plan.step_ends(), plan.requests.len())
     }
 
+    /// Creates an empty tally of the same plan.
+    pub fn emptied(&self) -> Self {
+        let mut empty = Self::new(self.step_ends.clone(), 0);
+        // Those of a tally from a message are not known, and their number is.
+        empty.steps = vec![PartResults::default(); self.steps.len()];
+        empty.requests = vec![PartResults::default(); self.requests.len()];
+        empty
+    }
+
     /// Requests that became due.
     pub fn intended(&self) -> u64 {
         self.intended

@@ -93,6 +93,9 @@ impl Histogram {
 
     /// Adds all values of `other`.
     pub fn merge(&mut self, other: &Self) {
+        if other.count() == 0 {
+            return;
+        }
         let values = self.count() + other.count();
         self.bins
             .add(&other.bins)
@@ -105,7 +108,9 @@ impl Histogram {
 
     /// Removes all values and keeps the memory.
     pub fn clear(&mut self) {
-        self.bins.reset();
+        if self.count() > 0 {
+            self.bins.reset();
+        }
         (self.sum, self.min, self.max) = (0, u64::MAX, 0);
     }
 

@@ -277,9 +277,11 @@ impl Bucket {
         self.censored += other.censored;
         self.sum += other.sum;
         self.sum_of_squares += other.sum_of_squares;
-        self.bins
-            .add(&other.bins)
-            .expect("bins grow as far as LONGEST");
+        if other.count > 0 {
+            self.bins
+                .add(&other.bins)
+                .expect("bins grow as far as LONGEST");
+        }
     }
 
     /// The first and last nanosecond of the coarse bin of `ns`: the same in every bucket.

@@ -69,7 +69,9 @@ struct NotedSeconds<'n>(&'n ShareNotes);
 
 impl ShareObserver for NotedSeconds<'_> {
     fn second(&mut self, second: u64, tally: &LoadTally, _: bool) {
-        self.0.second(second, Box::new(tally.clone()));
+        let mut note = Box::new(tally.emptied());
+        note.merge(tally);
+        self.0.second(second, note);
     }
 }
 

@@ -133,6 +133,7 @@ impl FollowedRun<'_> {
         while let Some((second, tally)) = joined.take(self.now(), is_over) {
             self.observer
                 .tick(Span::from_secs(second), &Tick::of(&tally));
+            joined.reuse(tally);
         }
     }
 
