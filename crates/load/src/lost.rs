@@ -66,7 +66,7 @@ impl LoadTally {
         let schedule = ShareSchedule { plan, share, over };
         let reported = self.outcomes.total();
         if let Pace::Closed { .. } = plan.pace {
-            let lost = self.intended - reported;
+            let lost = self.intended.saturating_sub(reported);
             let at = self.over.max(plan.window().0);
             self.count_attempts(lost, outcome);
             (0..lost).for_each(|_| self.end_unknown(plan, at, outcome));
@@ -89,7 +89,7 @@ impl LoadTally {
             .zip(&attempts.requests)
             .map(|(n, count)| n * count)
             .sum();
-        let before = attempts.total() - of_ended;
+        let before = attempts.total().saturating_sub(of_ended);
         for number in 0..lost {
             let earlier = before / lost + u64::from(number < before % lost);
             attempts.count_request(1 + earlier as u32);
