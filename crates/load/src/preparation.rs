@@ -20,7 +20,7 @@ use crate::protocol::Protocol;
 use crate::request::{Request, RequestContext, RequestError, RequestSpec};
 use crate::share::Share;
 use crate::stop::StopOrders;
-use crate::target::{NameLookUp, RequestTarget, TargetOrigin, TargetPolicy};
+use crate::target::{NameLookUp, RequestTarget, TargetError, TargetOrigin, TargetPolicy};
 use crate::tls::{self, TlsError};
 
 /// Descriptors reserved for the rest of the process.
@@ -34,7 +34,7 @@ pub(crate) fn prepare<'r>(
     policy: &dyn TargetPolicy,
 ) -> Result<Shared<'r>, RunError> {
     check(plan)?;
-    if let Some(buying) = &plan.buying {
+    if let Some(buying) = plan.buying.as_ref().filter(|_| policy.is_restrictive()) {
         permit_broker(buying, policy)?;
     }
     let Targets {
@@ -132,9 +132,11 @@ fn permit_broker(buying: &Buying, policy: &dyn TargetPolicy) -> Result<(), RunEr
         known: &[],
         policy,
     };
-    let permitted = RequestTarget::look_up_with(&buying.broker, &names);
-    permitted.map_err(RequestError::from)?;
-    Ok(())
+    match RequestTarget::look_up_with(&buying.broker, &names) {
+        Err(error @ TargetError::NotPermitted(_)) => Err(RequestError::from(error).into()),
+        // Other errors are those of the connection to the broker.
+        _ => Ok(()),
+    }
 }
 
 /// The requests of a mix, and their servers.

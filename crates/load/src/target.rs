@@ -108,12 +108,21 @@ pub trait TargetPolicy {
         addresses: &[IpAddr],
         source: AddressSource,
     ) -> Result<(), String>;
+
+    /// True if it may refuse a target.
+    fn is_restrictive(&self) -> bool {
+        true
+    }
 }
 
 /// Permits every target.
 pub struct AnyTarget;
 
 impl TargetPolicy for AnyTarget {
+    fn is_restrictive(&self) -> bool {
+        false
+    }
+
     fn check(&self, _: &str, _: u16, _: &[IpAddr], _: AddressSource) -> Result<(), String> {
         Ok(())
     }

@@ -30,7 +30,7 @@ fn the_json_keeps_its_contract() {
         assert!(report[key].is_number(), "{key}");
     }
     let outcomes = report["outcomes"].as_object().unwrap();
-    assert_eq!(outcomes.len(), 20);
+    assert_eq!(outcomes.len(), 21);
     let sum: u64 = outcomes.values().map(|count| count.as_u64().unwrap()).sum();
     assert_eq!((report["intended"].as_u64().unwrap(), sum), (100, 100));
     assert_eq!(report["outcomes"]["ok"], 100);
