@@ -302,18 +302,20 @@ fn agents_stop_without_their_conductor() {
 #[ignore = "needs a NATS server"]
 fn a_search_finds_a_capacity_with_agents() {
     let server = NatsServer::deployed();
-    let service = RecordingService::start();
+    let service = RecordingService::with_one_worker(Duration::from_millis(5));
     let _agents =
         ["agent-1", "agent-2"].map(|name| AgentProcess::start(&server, name, "--threads 1"));
     let url = format!("http://{}/", service.address);
-    let options = format!("{url} --find p99<1us --duration 8s --agents 2");
+    let options = format!("{url} --find p99<1s --duration 10s --agents 2");
     let result = conducted(conductor(&server, &options));
-    // No service replies within a microsecond. Trials took place nevertheless.
-    assert_eq!(result.code, 1, "{}", result.messages);
-    assert!(
-        result.messages.contains("fails already at"),
-        "{}",
-        result.messages
-    );
-    assert!(service.count() > 0);
+    assert_eq!(result.code, 0, "{}", result.messages);
+    // One worker that sleeps for 5 ms or more serves less than 200/s. A busy machine serves fewer, and trials in which
+    // the generator was late do not count.
+    assert!(result.report.is_object(), "{}", result.messages);
+    let trials = result.report["trials"].as_array().unwrap();
+    let rates = trials
+        .iter()
+        .filter_map(|trial| trial["throughput"].as_f64());
+    let highest = rates.fold(0.0, f64::max);
+    assert!(highest > 0.0 && highest < 205.0, "{highest}");
 }

@@ -132,14 +132,20 @@ pub(super) struct RecordingService {
 
 impl RecordingService {
     pub(super) fn start() -> Self {
+        Self::with_one_worker(Duration::ZERO)
+    }
+
+    /// A service with one worker that takes this time for a request.
+    pub(super) fn with_one_worker(time: Duration) -> Self {
+        let worker = Arc::new(Mutex::new(time));
         let listener = TcpListener::bind("127.0.0.1:0").unwrap();
         let address = listener.local_addr().unwrap();
         let targets = Arc::<Mutex<Vec<(Instant, String)>>>::default();
         let seen = targets.clone();
         std::thread::spawn(move || {
             for stream in listener.incoming().flatten() {
-                let seen = seen.clone();
-                std::thread::spawn(move || serve(&stream, &seen));
+                let (seen, worker) = (seen.clone(), worker.clone());
+                std::thread::spawn(move || serve(&stream, &seen, &worker));
             }
         });
         Self { address, targets }
@@ -173,7 +179,11 @@ impl RecordingService {
     }
 }
 
-fn serve(stream: &TcpStream, seen: &Mutex<Vec<(Instant, String)>>) -> Option<()> {
+fn serve(
+    stream: &TcpStream,
+    seen: &Mutex<Vec<(Instant, String)>>,
+    worker: &Mutex<Duration>,
+) -> Option<()> {
     let mut out = stream;
     let mut lines = BufReader::new(stream).lines();
     loop {
@@ -182,6 +192,11 @@ fn serve(stream: &TcpStream, seen: &Mutex<Vec<(Instant, String)>>) -> Option<()>
             .unwrap()
             .push((Instant::now(), request.split(' ').nth(1)?.to_owned()));
         while !lines.next()?.ok()?.is_empty() {}
+        let time = worker.lock().unwrap();
+        if !time.is_zero() {
+            std::thread::sleep(*time);
+        }
+        drop(time);
         out.write_all(b"HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nok")
             .ok()?;
     }
