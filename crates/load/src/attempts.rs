@@ -63,11 +63,21 @@ impl Attempts {
         self.retry_lateness.merge(&other.retry_lateness);
     }
 
+    /// Requests that have ended.
+    pub(crate) fn ended(&self) -> u64 {
+        self.requests.iter().copied().fold(0, u64::saturating_add)
+    }
+
+    /// Attempts of the requests that have ended.
+    pub(crate) fn of_ended(&self) -> u64 {
+        let attempts = (1u64..).zip(&self.requests);
+        let attempts = attempts.map(|(number, count)| number.saturating_mul(*count));
+        attempts.fold(0, u64::saturating_add)
+    }
+
     /// True if each of `intended` requests has a number of attempts, and each attempt an outcome.
     pub(crate) fn add_up_to(&self, intended: u64) -> bool {
-        let requests: u64 = self.requests.iter().sum();
-        let attempts: u64 = (1..).zip(&self.requests).map(|(n, count)| n * count).sum();
-        requests == intended && attempts == self.total()
+        self.ended() == intended && self.of_ended() == self.total()
     }
 }
 

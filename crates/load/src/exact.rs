@@ -6,7 +6,7 @@
 //!
 //! Each module is for `#[serde(with = "...")]`. What is read has one form: it is written the same again.
 
-use posthaste_units::Span;
+use posthaste_units::{Instant, Span};
 use serde::{Deserialize, Deserializer, Serializer, de};
 
 /// A [`Span`] as nanoseconds.
@@ -19,6 +19,19 @@ pub(crate) mod nanos {
 
     pub(crate) fn deserialize<'de, D: Deserializer<'de>>(from: D) -> Result<Span, D::Error> {
         u64::deserialize(from).map(Span::from_nanos)
+    }
+}
+
+/// An [`Instant`] as nanoseconds since the run's origin.
+pub(crate) mod instant {
+    use super::*;
+
+    pub(crate) fn serialize<S: Serializer>(instant: &Instant, to: S) -> Result<S::Ok, S::Error> {
+        to.serialize_u64(instant.as_nanos())
+    }
+
+    pub(crate) fn deserialize<'de, D: Deserializer<'de>>(from: D) -> Result<Instant, D::Error> {
+        u64::deserialize(from).map(Instant::from_nanos)
     }
 }
 

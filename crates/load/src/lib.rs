@@ -88,7 +88,6 @@ mod lost;
 mod mix;
 mod mix_file;
 mod multiplexed;
-mod nanoseconds;
 mod observer;
 mod outcome;
 mod pace;

@@ -85,11 +85,7 @@ impl LoadTally {
     /// Counts an attempt of each of `lost` requests, and those before it that were reported.
     fn count_attempts(&mut self, lost: u64, outcome: Outcome) {
         let attempts = &mut self.attempts;
-        let of_ended: u64 = (1..)
-            .zip(&attempts.requests)
-            .map(|(n, count)| n * count)
-            .sum();
-        let before = attempts.total().saturating_sub(of_ended);
+        let before = attempts.total().saturating_sub(attempts.of_ended());
         for number in 0..lost {
             let earlier = before / lost + u64::from(number < before % lost);
             attempts.count_request(1 + earlier as u32);

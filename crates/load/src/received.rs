@@ -4,7 +4,7 @@ use thiserror::Error;
 
 use crate::outcome::Outcome;
 use crate::plan::Plan;
-use crate::tally::LoadTally;
+use crate::tally::{LONGEST_EXPLANATION, LoadTally};
 
 /// Reasons why a tally from elsewhere cannot be added.
 #[derive(Clone, Debug, Error, PartialEq, Eq)]
@@ -22,8 +22,6 @@ pub enum TallyError {
 
 /// Highest count that is accepted from elsewhere. Sums of 2^16 accepted tallies do not overflow.
 const MOST: u64 = 1 << 48;
-/// Longest explanation that is accepted from elsewhere, in bytes.
-const LONGEST_TEXT: usize = 4096;
 /// Maximum number of attempts of a request that is accepted from elsewhere.
 const MOST_ATTEMPTS: usize = 1 << 16;
 
@@ -39,19 +37,17 @@ impl LoadTally {
         if let Some(count) = self.counts().find(|count| *count > MOST) {
             return Err(TallyError::Count(count));
         }
-        let responses = self.ok.distribution().count() + self.rest.distribution().count();
-        let of_requests: u64 = self.attempts.requests.iter().sum();
         let contradictions = [
             (
                 self.ok.distribution().censored() > 0,
                 "a good reply has no response time",
             ),
             (
-                responses != self.outcomes.total(),
+                self.responses() != self.outcomes.total(),
                 "response times and outcomes differ in number",
             ),
             (
-                of_requests != self.outcomes.total(),
+                self.attempts.ended() != self.outcomes.total(),
                 "requests by attempts and outcomes differ in number",
             ),
             (
@@ -65,22 +61,30 @@ impl LoadTally {
             (
                 self.reasons
                     .values()
-                    .any(|one| one.text.len() > LONGEST_TEXT),
+                    .any(|one| one.text.len() > LONGEST_EXPLANATION),
                 "an explanation is too long",
             ),
         ];
         first_of(&contradictions)
     }
 
+    /// Response times, known or not.
+    fn responses(&self) -> u64 {
+        self.ok.distribution().count() + self.rest.distribution().count()
+    }
+
     /// Checks the sum of all seconds of a run, or of a share of it: each intended request has one outcome, one response
     /// time and a number of attempts.
     pub fn check_whole(&self, plan: &Plan) -> Result<(), TallyError> {
-        self.check(plan)?;
         let ended = [Outcome::Ok, Outcome::GrpcError].map(|one| self.attempts.outcomes[one]);
         let contradictions = [
             (
                 self.intended != self.outcomes.total(),
                 "intended requests and outcomes differ",
+            ),
+            (
+                self.responses() != self.outcomes.total(),
+                "response times and outcomes differ",
             ),
             (
                 !self.attempts.add_up_to(self.intended),
@@ -144,5 +148,26 @@ fn first_of(contradictions: &[(bool, &'static str)]) -> Result<(), TallyError> {
     match contradictions.iter().find(|(is_there, _)| *is_there) {
         Some((_, words)) => Err(TallyError::Contradiction(words)),
         None => Ok(()),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_explanation_is_bounded_and_stays_text() {
+        let mut tally = LoadTally::of(&crate::testing::plan());
+        tally.explain(Outcome::GrpcError, (7, 1), || {
+            "é".repeat(LONGEST_EXPLANATION)
+        });
+        tally.explain(Outcome::Reset, (7, 1), || format!("x{}", "é".repeat(5_000)));
+        tally.explain(Outcome::Refused, (7, 1), || "short".to_owned());
+        let lengths = tally.reasons.values().map(|one| one.text.len());
+        let mut lengths: Vec<usize> = lengths.collect();
+        lengths.sort_unstable();
+        assert_eq!(lengths, [5, LONGEST_EXPLANATION - 1, LONGEST_EXPLANATION]);
+        let plan = crate::testing::plan();
+        assert_eq!(tally.check(&plan), Ok(()));
     }
 }

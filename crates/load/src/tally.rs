@@ -55,6 +55,9 @@ impl PartResults {
     }
 }
 
+/// Longest explanation in bytes. A server may send any text.
+pub(crate) const LONGEST_EXPLANATION: usize = 4096;
+
 /// An explanation of an outcome, and the attempt that it explains.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
@@ -108,7 +111,7 @@ pub struct LoadTally {
     /// Bytes of requests and replies in the measured time.
     pub(crate) bytes_in_time: [u64; 2],
     /// Time at which the loop was stopped, or had nothing more to do.
-    #[serde(with = "crate::nanoseconds")]
+    #[serde(with = "crate::exact::instant")]
     pub(crate) over: Instant,
 }
 
@@ -181,11 +184,6 @@ impl LoadTally {
     /// Requests that became due.
     pub fn intended(&self) -> u64 {
         self.intended
-    }
-
-    /// Requests that ended, by outcome.
-    pub fn outcomes(&self) -> &Outcomes {
-        &self.outcomes
     }
 
     /// Removes all measurements and keeps the memory.
@@ -381,7 +379,10 @@ impl LoadTally {
         reason: impl FnOnce() -> String,
     ) {
         if self.reasons.get(&outcome).is_none_or(|known| of < known.of) {
-            let text = reason();
+            let mut text = reason();
+            let fits = |end: &usize| text.is_char_boundary(*end);
+            let end = (0..=LONGEST_EXPLANATION.min(text.len())).rfind(fits);
+            text.truncate(end.unwrap_or_default());
             self.reasons.insert(outcome, Explanation { of, text });
         }
     }
