@@ -172,7 +172,7 @@ impl Plan {
         }
     }
 
-    /// The highest rate, in requests per second. Of a trace, the mean. `None` in a closed loop.
+    /// The highest rate, in requests per second. Of a trace, that of its fullest second. `None` in a closed loop.
     pub fn highest_rate(&self) -> Option<f64> {
         match &self.pace {
             Pace::Closed { .. } => None,
@@ -180,8 +180,12 @@ impl Plan {
                 arrivals: Arrivals::Trace(times),
                 ..
             } => {
-                let length = times.last().copied().unwrap_or_default().as_secs_f64();
-                Some(times.len() as f64 / length.max(1.0))
+                let second = |(first, at): (usize, &Span)| {
+                    let end = times.partition_point(|time| *time < *at + Span::from_secs(1));
+                    end - first
+                };
+                let fullest = times.iter().enumerate().map(second).max();
+                Some(fullest.unwrap_or_default() as f64)
             }
             Pace::Open { steps, .. } => {
                 let rates = steps.iter().flat_map(|step| [step.from, step.to]);

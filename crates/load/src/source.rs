@@ -204,6 +204,39 @@ mod tests {
     }
 
     #[test]
+    fn the_highest_rate_of_a_trace_is_that_of_its_fullest_second() {
+        let rate = |millis: &[u64]| {
+            let times: Vec<Span> = millis.iter().copied().map(Span::from_millis).collect();
+            let pace = Pace::Open {
+                arrivals: Arrivals::Trace(times.into()),
+                steps: Vec::new(),
+            };
+            plan(pace, 1).highest_rate()
+        };
+        assert_eq!(
+            rate(&[0, 999, 1_000, 5_000, 5_001, 5_999, 6_000]),
+            Some(3.0)
+        );
+        assert_eq!(rate(&[]), Some(0.0));
+        let step = RateStep {
+            from: Rate::per_second(5.0).unwrap(),
+            to: Rate::per_second(9.0).unwrap(),
+            length: Span::from_secs(1),
+        };
+        let arrivals = Arrivals::Constant;
+        let ramp = Pace::Open {
+            arrivals,
+            steps: vec![step],
+        };
+        assert_eq!(plan(ramp, 1).highest_rate(), Some(9.0));
+        let length = Span::from_secs(1);
+        assert_eq!(
+            plan(Pace::Closed { clients: 1, length }, 1).highest_rate(),
+            None
+        );
+    }
+
+    #[test]
     fn clients_wait_for_their_replies() {
         let pace = Pace::Closed {
             clients: 3,

@@ -96,10 +96,11 @@ impl LoadAgent {
             let Some(rate) = plan.highest_rate() else {
                 return Err("it permits a rate (--max-rate), and a closed loop has none".to_owned());
             };
-            let rate = rate * f64::from(loops) / f64::from(of);
+            let attempts = 1.0 + f64::from(plan.retries.map_or(0, |policy| policy.limit));
+            let rate = rate * attempts * f64::from(loops) / f64::from(of);
             if rate > most {
                 return Err(format!(
-                    "its share is up to {rate:.0} requests/s, and it permits {most:.0}/s (--max-rate)"
+                    "its share is up to {rate:.0} requests/s, retries included, and it permits {most:.0}/s (--max-rate)"
                 ));
             }
         }
