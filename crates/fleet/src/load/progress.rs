@@ -121,7 +121,9 @@ impl AgentProgress {
 
     /// True if nothing more is expected of the agent.
     pub(super) fn is_over(&self) -> bool {
-        self.end.is_some() || self.distrust.is_some()
+        // The end may come before a total that was lost on its way and is read again.
+        let has_ended = |end: &EndFacts| self.total.is_some() || end.error.is_some();
+        self.distrust.is_some() || self.end.as_ref().is_some_and(has_ended)
     }
 
     /// True if the agent has been silent for so long that it is in doubt.
@@ -150,15 +152,14 @@ impl AgentProgress {
             }
             Err(reason) => {
                 self.warn(format!("lost after second {}: {reason}", self.last_second));
-                let due = requests_of(plan, self.share, over);
-                if due.is_some_and(|due| due < self.sum.outcomes().total()) {
-                    self.warn(
-                        "what it has reported exceeds its share, and does not count".to_owned(),
-                    );
-                    self.sum = LoadTally::of(plan);
+                let mut tally = self.sum.clone();
+                tally.add_lost(plan, self.share, over);
+                if let Err(error) = tally.check_whole(plan) {
+                    self.warn(format!("its seconds do not count: {error}"));
+                    tally = LoadTally::of(plan);
+                    tally.add_lost(plan, self.share, over);
                 }
-                self.sum.add_lost(plan, self.share, over);
-                self.sum.clone()
+                tally
             }
         }
     }
