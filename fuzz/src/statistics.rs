@@ -49,7 +49,7 @@ pub fn statistics(bytes: &[u8]) {
     }
 }
 
-/// What is read, after a check that it is written the same each time.
+/// The value that is read, after a check that it is written the same each time.
 fn read<T: DeserializeOwned + Serialize + PartialEq + Debug>(bytes: &[u8]) -> Option<T> {
     let read = within("statistics", bytes.len(), PER_BYTE, FIXED, || {
         serde_json::from_slice::<T>(bytes)
