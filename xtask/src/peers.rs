@@ -249,8 +249,9 @@ pub(crate) const PEERS: &[Peer] = &[
 #[derive(Default)]
 pub(crate) struct PeerTally {
     pub(crate) passed: usize,
-    pub(crate) failed: usize,
     pub(crate) skipped: usize,
+    /// Names of failed peer tests, and why.
+    pub(crate) failures: Vec<String>,
 }
 
 /// Runs these peer tests, with one line for each on standard output.
@@ -273,8 +274,8 @@ pub(crate) fn run(site: &Site, peers: &[&Peer]) -> PeerTally {
                 println!("peer {} ... skipped: {why}", peer.name);
             }
             Err(error) => {
-                tally.failed += 1;
                 println!("peer {} ... FAILED: {error}", peer.name);
+                tally.failures.push(format!("peer {}: {error}", peer.name));
             }
         }
     }

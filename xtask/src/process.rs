@@ -195,6 +195,32 @@ pub(crate) fn run(
         .succeeded(name)
 }
 
+/// Runs `cargo test` with its output on ours, and calls `hear` with each line. The error names the tests that failed.
+pub(crate) fn cargo_test(
+    command: &mut Command,
+    limit: Duration,
+    mut hear: impl FnMut(&str),
+) -> Outcome<()> {
+    let mut failed = Vec::new();
+    let ended = pass_through("cargo test", command, limit, |line| {
+        failed.extend(failed_test(line).map(str::to_owned));
+        hear(line);
+    });
+    ended.map_err(|error| match failed.is_empty() {
+        true => error,
+        false => TaskError::Failed(format!("{error}: {}", failed.join(", "))),
+    })
+}
+
+/// The name in `test a::b ... FAILED`, or in `a::b --- FAILED` as with `--quiet`.
+fn failed_test(line: &str) -> Option<&str> {
+    let name = line.strip_suffix("FAILED")?.trim_end();
+    let name = name
+        .strip_suffix("...")
+        .or_else(|| name.strip_suffix("---"))?;
+    Some(name.strip_prefix("test ").unwrap_or(name).trim())
+}
+
 /// Runs `command` with output to our own terminal. Calls `hear` with each line of its standard output, and requires
 /// exit 0.
 pub(crate) fn pass_through(
@@ -342,6 +368,14 @@ mod tests {
 
     fn shell(line: &str, logs: &Path) -> Running {
         Running::start("sh", Command::new("sh").args(["-c", line]), logs).expect("sh starts")
+    }
+
+    #[test]
+    fn failed_tests_are_named() {
+        assert_eq!(failed_test("test a::b ... FAILED"), Some("a::b"));
+        assert_eq!(failed_test("a::b --- FAILED"), Some("a::b"));
+        assert_eq!(failed_test("test a::c ... ok"), None);
+        assert_eq!(failed_test("test result: FAILED. 1 passed; 1 failed"), None);
     }
 
     #[test]

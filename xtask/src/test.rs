@@ -45,13 +45,19 @@ pub(crate) fn run(checkout: Checkout, only: Option<&str>) -> Outcome<ExitCode> {
         Own::default()
     };
     let peers = peers::run(&Site::new(checkout, Build::Dev)?, &chosen);
-    let (passed, failed) = (own.passed + peers.passed, own.failed + peers.failed);
+    // Whoever reads only the end of the output learns what failed.
+    for failure in own.failures.iter().chain(&peers.failures) {
+        println!("FAILED {failure}");
+    }
+    let (passed, failed) = (own.passed + peers.passed, own.failed + peers.failures.len());
     if own.ignored > 0 {
         println!("own tests: {} ignored", own.ignored);
     }
     println!(
         "peers: {} passed, {} failed, {} skipped",
-        peers.passed, peers.failed, peers.skipped
+        peers.passed,
+        peers.failures.len(),
+        peers.skipped
     );
     println!("{passed} passed, {failed} failed");
     Ok(if failed == 0 {
@@ -66,6 +72,8 @@ pub(crate) fn run(checkout: Checkout, only: Option<&str>) -> Outcome<ExitCode> {
 struct Own {
     passed: usize,
     failed: usize,
+    /// Why runs of cargo failed.
+    failures: Vec<String>,
     /// Tests without a program or privilege that they need.
     ignored: usize,
 }
@@ -89,7 +97,7 @@ fn own_tests(checkout: &Checkout) -> Own {
 fn own_test(checkout: &Checkout, own: &mut Own, which: &[&str]) {
     let mut command = cargo(checkout);
     command.arg("test").args(which).arg("--no-fail-fast");
-    let ended = process::pass_through("cargo test", &mut command, OWN_TESTS, |line| {
+    let ended = process::cargo_test(&mut command, OWN_TESTS, |line| {
         if let Some(counts) = line.strip_prefix("test result: ") {
             own.passed += count(counts, "passed");
             own.failed += count(counts, "failed");
@@ -97,9 +105,9 @@ fn own_test(checkout: &Checkout, own: &mut Own, which: &[&str]) {
         }
     });
     if let Err(error) = ended {
-        eprintln!("{error}");
         // A failed build or a dying test binary reports no failed test.
         own.failed = own.failed.max(1);
+        own.failures.push(error.to_string());
     }
 }
 

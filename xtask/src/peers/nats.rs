@@ -66,5 +66,5 @@ fn run(site: &Site, server: &Path) -> Outcome<()> {
         .args(["nats::", "--", "--ignored"])
         .env("POSTHASTE_NATS_SERVER", server)
         .env("POSTHASTE_PROGRAM", &site.binary);
-    process::pass_through("cargo test", &mut command, TESTS, |_| ())
+    process::cargo_test(&mut command, TESTS, |_| ())
 }

@@ -57,5 +57,5 @@ pub(crate) fn run(
         .env("POSTHASTE_POSTGRES", server.url())
         .env("POSTHASTE_POSTGRES_CERTIFICATE", &server.certificate)
         .env("POSTHASTE_KILLS", tests.kills.to_string());
-    process::pass_through("cargo test", &mut command, TESTS, hear)
+    process::cargo_test(&mut command, TESTS, hear)
 }

@@ -14,7 +14,7 @@ mod terminal;
 
 use std::os::unix::fs::PermissionsExt as _;
 use std::os::unix::process::CommandExt as _;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 use std::sync::OnceLock;
 
@@ -81,8 +81,10 @@ fn net(user: User, arguments: &[&str]) -> Command {
 
 /// A copy of the binary that everybody can start. The original may be in a private folder.
 fn readable_binary() -> &'static Path {
-    static BINARY: OnceLock<tempfile::TempPath> = OnceLock::new();
+    static BINARY: OnceLock<PathBuf> = OnceLock::new();
     BINARY.get_or_init(|| {
+        // A static is never dropped, so that each run would leave another file. This one is replaced.
+        let path = std::env::temp_dir().join("posthaste-for-everybody");
         let copy = tempfile::NamedTempFile::new().unwrap().into_temp_path();
         // By another process, because processes started by other tests would inherit our descriptor until their exec. A
         // file that is open for writing cannot be started (ETXTBSY).
@@ -92,7 +94,8 @@ fn readable_binary() -> &'static Path {
             .status();
         assert!(copied.unwrap().success());
         std::fs::set_permissions(&copy, std::fs::Permissions::from_mode(0o755)).unwrap();
-        copy
+        copy.persist(&path).unwrap();
+        path
     })
 }
 
