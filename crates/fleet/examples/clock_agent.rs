@@ -3,6 +3,7 @@
 //! Arguments: the URL of the server, the fleet and the agent's name. A line on standard output tells that it is ready.
 
 use std::error::Error;
+use std::future::Future;
 
 use posthaste_fleet::agent::{Agent, AgentHandler};
 use posthaste_fleet::assignment::{AgentLimits, ForgetReason};
@@ -30,6 +31,8 @@ impl AgentHandler for RefusingHandler {
     type Ready = ();
     type Sum = Nothing;
     type End = ();
+    type Job = ();
+    type JobResult = ();
 
     async fn prepare(&mut self, _: PrepareRequest<()>, _: &Storage) -> Result<(), String> {
         Err("this agent shows its clock only".to_owned())
@@ -40,6 +43,10 @@ impl AgentHandler for RefusingHandler {
     fn stop(&mut self, _at_ns: u64) {}
 
     fn forget(&mut self, _run: RunId, _reason: ForgetReason) {}
+
+    fn work(&mut self, (): ()) -> impl Future<Output = Result<(), String>> + Send + 'static {
+        std::future::ready(Err("this agent shows its clock only".to_owned()))
+    }
 }
 
 #[tokio::main(flavor = "current_thread")]

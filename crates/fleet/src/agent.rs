@@ -8,7 +8,7 @@ use std::pin::pin;
 use std::sync::PoisonError;
 use std::time::Duration;
 
-use async_nats::{HeaderMap, Message, Subscriber};
+use async_nats::{Client, HeaderMap, Message, Subscriber};
 use futures_util::StreamExt as _;
 use serde::Serialize;
 use serde::de::DeserializeOwned;
@@ -16,13 +16,13 @@ use thiserror::Error;
 use tokio::task::JoinHandle;
 use tokio::time::Instant;
 
-use crate::assignment::{AgentLimits, Assignment, AssignmentAction, ForgetReason};
+use crate::assignment::{AgentLimits, Assignment, AssignmentAction, AssignmentError, ForgetReason};
 use crate::clock::monotonic_ns;
 use crate::connection::Connection;
 use crate::envelope::{CONTENT_ENCODING, ProtocolVersion, encode};
 use crate::message::{
-    AgentInfo, ArmReply, ArmRequest, ArmResult, OrderMessage, PrepareReply, PrepareRequest,
-    PrepareResult,
+    AgentInfo, ArmReply, ArmRequest, ArmResult, JobReply, JobRequest, OrderMessage, PrepareReply,
+    PrepareRequest, PrepareResult, WorkResult,
 };
 use crate::names::RunId;
 use crate::notes::{Merge, NotePublisher, NoteSender, PublisherReport, channel};
@@ -47,6 +47,10 @@ pub trait AgentHandler {
     type Sum: Serialize + Merge + Send + 'static;
     /// Closing facts of a run.
     type End: Serialize + Send + 'static;
+    /// A job of a run.
+    type Job: DeserializeOwned;
+    /// The result of a job.
+    type JobResult: Serialize + Send + Sync + 'static;
 
     /// Prepares a run: fetches files, checks targets, resolves names, starts threads. The error is the reason of a
     /// refusal. Must not block the thread for long.
@@ -64,6 +68,13 @@ pub trait AgentHandler {
 
     /// Stops the run at once, if it was started, and frees everything.
     fn forget(&mut self, run: RunId, reason: ForgetReason);
+
+    /// Does a job of the run. Jobs are done at the same time, as many as the agent has event loops. The error is the
+    /// reason of a refusal.
+    fn work(
+        &mut self,
+        job: Self::Job,
+    ) -> impl Future<Output = Result<Self::JobResult, String>> + Send + 'static;
 }
 
 /// An agent that is connected.
@@ -91,6 +102,7 @@ struct Requests {
     prepare: Subscriber,
     arm: Subscriber,
     orders: Subscriber,
+    jobs: Subscriber,
 }
 
 impl Agent {
@@ -120,6 +132,7 @@ impl Agent {
                 .await?,
             arm: client.subscribe(self.subjects.arm(&self.info.name)).await?,
             orders: client.subscribe(self.subjects.all_runs()).await?,
+            jobs: client.subscribe(self.subjects.job(&self.info.name)).await?,
         };
         let run = self.run.clone();
         let service = AgentService::start(&self.connection, &self.subjects, &self.info, run);
@@ -147,6 +160,10 @@ impl Agent {
                 message = requests.prepare.next() => {
                     let message = message.ok_or(AgentFailure::Closed)?;
                     self.prepare(handler, &message).await;
+                }
+                message = requests.jobs.next() => {
+                    let message = message.ok_or(AgentFailure::Closed)?;
+                    self.work(handler, message);
                 }
                 _ = tick.tick() => {
                     let is_connected = self.connection.is_connected();
@@ -277,23 +294,28 @@ impl Agent {
         sender
     }
 
-    async fn reply<T: Serialize>(&self, message: &Message, reply: &T) {
-        let Some(subject) = message.reply.clone() else {
-            return;
+    /// Begins a job of the running run. Its reply follows when it is done.
+    fn work<H: AgentHandler>(&mut self, handler: &mut H, message: Message) {
+        let job = match read::<JobRequest<H::Job>>(&message) {
+            Ok(JobRequest { run, job, .. }) if self.assignment.is_running(run) => Ok(job),
+            Ok(JobRequest { run, .. }) => Err(AssignmentError::NotRunning(run).to_string()),
+            Err(error) => Err(error.to_string()),
         };
-        let Ok(encoded) = encode(reply) else {
-            tracing::warn!("a reply is too long to be sent");
-            return;
-        };
-        let mut headers = HeaderMap::new();
-        if let Some(coding) = encoded.coding.header() {
-            headers.insert(CONTENT_ENCODING, coding);
-        }
-        // A lost reply is a lost message: the conductor's request fails.
-        let client = self.connection.client();
-        let _ = client
-            .publish_with_headers(subject, headers, encoded.body.into())
-            .await;
+        let work = job.map(|job| handler.work(job));
+        let client = self.connection.client().clone();
+        tokio::spawn(async move {
+            let done = match work {
+                Ok(work) => work.await,
+                Err(reason) => Err(reason),
+            };
+            let result = done.map_or_else(WorkResult::Refused, WorkResult::Done);
+            let v = ProtocolVersion;
+            reply(&client, &message, &JobReply { v, result }).await;
+        });
+    }
+
+    async fn reply<T: Serialize>(&self, message: &Message, content: &T) {
+        reply(self.connection.client(), message, content).await;
     }
 
     fn show_run(&self) {
@@ -307,4 +329,22 @@ impl Drop for Agent {
             publisher.abort();
         }
     }
+}
+
+/// Replies to a request. A lost reply is a lost message: the conductor's request fails.
+async fn reply<T: Serialize>(client: &Client, message: &Message, content: &T) {
+    let Some(subject) = message.reply.clone() else {
+        return;
+    };
+    let Ok(encoded) = encode(content) else {
+        tracing::warn!("a reply is too long to be sent");
+        return;
+    };
+    let mut headers = HeaderMap::new();
+    if let Some(coding) = encoded.coding.header() {
+        headers.insert(CONTENT_ENCODING, coding);
+    }
+    let _ = client
+        .publish_with_headers(subject, headers, encoded.body.into())
+        .await;
 }

@@ -118,6 +118,9 @@ pub enum AssignmentError {
     /// Not prepared for this run.
     #[error("not prepared for run {0}")]
     NotPrepared(RunId),
+    /// Not started.
+    #[error("run {0} has not been started here")]
+    NotRunning(RunId),
     /// The origin is too near.
     #[error("the origin is less than 50 ms away")]
     Late,
@@ -144,6 +147,11 @@ impl Assignment {
             | AssignmentState::Armed { run, .. }
             | AssignmentState::Running { run, .. } => Some(run),
         }
+    }
+
+    /// True if this run has been started.
+    pub fn is_running(&self, run: RunId) -> bool {
+        matches!(self.state, AssignmentState::Running { run: own, .. } if own == run)
     }
 
     /// Reserves the agent for a run that will be prepared now.

@@ -26,8 +26,8 @@ use crate::connection::Connection;
 use crate::discovery::FoundAgent;
 use crate::envelope::ProtocolVersion;
 use crate::message::{
-    AgentInfo, ArmReply, ArmRequest, ArmResult, OrderMessage, PrepareReply, PrepareRequest,
-    PrepareResult, RunOrder,
+    AgentInfo, ArmReply, ArmRequest, ArmResult, JobReply, JobRequest, OrderMessage, PrepareReply,
+    PrepareRequest, PrepareResult, RunOrder, WorkResult,
 };
 use crate::names::{AgentName, RunId};
 use crate::offset::{ClockEstimate, ClockExchange, estimate};
@@ -309,6 +309,35 @@ impl Conductor {
             }) => Ok(()),
             Ok(ArmReply {
                 result: ArmResult::Refused(reason),
+                ..
+            }) => Err(AgentError::Refused { agent, reason }),
+            Err(source) => Err(AgentError::Traffic { agent, source }),
+        }
+    }
+
+    /// Requests an agent to do a job of a run.
+    pub async fn job<J: Serialize, R: DeserializeOwned>(
+        &self,
+        agent: &AgentName,
+        run: RunId,
+        job: &J,
+        limit: Duration,
+    ) -> Result<R, AgentError> {
+        let message = JobRequest {
+            v: ProtocolVersion,
+            run,
+            job,
+        };
+        let subject = self.subjects.job(agent);
+        let reply = request::<_, JobReply<R>>(&self.connection, subject, &message, limit).await;
+        let agent = agent.clone();
+        match reply {
+            Ok(JobReply {
+                result: WorkResult::Done(result),
+                ..
+            }) => Ok(result),
+            Ok(JobReply {
+                result: WorkResult::Refused(reason),
                 ..
             }) => Err(AgentError::Refused { agent, reason }),
             Err(source) => Err(AgentError::Traffic { agent, source }),

@@ -12,9 +12,10 @@
 //! | connection and storage | [`clock`], [`connection`], [`storage`] |
 //! | notes | [`notes`] |
 //! | both ends | [`agent`], [`conductor`], [`identity`] |
-//! | runs of load | [`mod@load`] |
+//! | kinds of work | [`agent_work`], [`mod@load`], [`sweep`] |
 
 pub mod agent;
+pub mod agent_work;
 pub mod allot;
 pub mod allow;
 pub mod assignment;
@@ -24,6 +25,7 @@ pub mod connection;
 pub mod discovery;
 pub mod envelope;
 pub mod examination;
+pub mod fleet;
 pub mod identity;
 pub mod load;
 pub mod message;
@@ -37,4 +39,5 @@ pub mod sealed;
 mod service;
 pub mod storage;
 pub mod subjects;
+pub mod sweep;
 mod traffic;

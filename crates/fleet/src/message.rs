@@ -91,6 +91,38 @@ pub enum ArmResult {
     Refused(String),
 }
 
+/// Request to do a job of a running run.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct JobRequest<J> {
+    /// The protocol version.
+    pub v: ProtocolVersion,
+    /// The run.
+    pub run: RunId,
+    /// The job.
+    pub job: J,
+}
+
+/// Reply to a [`JobRequest`].
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct JobReply<R> {
+    /// The protocol version.
+    pub v: ProtocolVersion,
+    /// The result.
+    pub result: WorkResult<R>,
+}
+
+/// Result of a job.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case", deny_unknown_fields)]
+pub enum WorkResult<R> {
+    /// Done.
+    Done(R),
+    /// Not done, with the reason.
+    Refused(String),
+}
+
 /// Order to all agents of a run.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]

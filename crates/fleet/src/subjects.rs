@@ -40,6 +40,11 @@ impl Subjects {
         self.under(&format!("agent.{agent}.arm"))
     }
 
+    /// Requests to an agent to do jobs.
+    pub fn job(&self, agent: &AgentName) -> String {
+        self.under(&format!("agent.{agent}.job"))
+    }
+
     /// Orders to all agents of a run.
     pub fn run(&self, run: RunId) -> String {
         self.under(&format!("run.{run}"))

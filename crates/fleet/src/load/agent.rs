@@ -13,13 +13,10 @@ use posthaste_units::Span;
 use tokio::sync::oneshot;
 
 use super::messages::{EndFacts, PreparedFacts, SentPlan};
-use crate::agent::AgentHandler;
 use crate::allot::AgentShare;
 use crate::allow::AllowList;
-use crate::assignment::ForgetReason;
 use crate::clock::monotonic_ns;
 use crate::message::PrepareRequest;
-use crate::names::RunId;
 use crate::notes::NoteSender;
 use crate::storage::Storage;
 
@@ -110,31 +107,13 @@ impl LoadAgent {
         Ok(plan)
     }
 
-    /// Waits for the thread of a former share.
-    fn end_former(&mut self) {
-        if let Some(former) = self.run.take() {
-            former.orders.now.store(true, Relaxed);
-            // One that was never started may still look names up, and ends by itself.
-            if former.start.is_none() {
-                // Its loops look at the order at least every 100 ms. A panic was reported.
-                let _ = former.thread.join();
-            }
-        }
-    }
-}
-
-impl AgentHandler for LoadAgent {
-    type Plan = SentPlan;
-    type Ready = PreparedFacts;
-    type Sum = Box<LoadTally>;
-    type End = EndFacts;
-
-    async fn prepare(
+    /// Prepares a share on a thread of its own. The error is the reason of a refusal.
+    pub(crate) async fn prepare(
         &mut self,
         request: PrepareRequest<SentPlan>,
         storage: &Storage,
     ) -> Result<PreparedFacts, String> {
-        self.end_former();
+        self.forget();
         let plan = match request.plan {
             SentPlan::Inline(plan) => *plan,
             SentPlan::File(name) => {
@@ -170,7 +149,13 @@ impl AgentHandler for LoadAgent {
             .unwrap_or_else(|_| Err("the preparation failed: a bug".to_owned()))
     }
 
-    fn start(&mut self, _: RunId, origin_ns: u64, notes: ShareNotes) {
+    /// True if a share waits for its start.
+    pub(crate) fn is_prepared(&self) -> bool {
+        self.run.as_ref().is_some_and(|run| run.start.is_some())
+    }
+
+    /// Starts the prepared share at the origin, on the clock [`monotonic_ns`]. `notes` takes its results.
+    pub(crate) fn start(&mut self, origin_ns: u64, notes: ShareNotes) {
         let Some(start) = self.run.as_mut().and_then(|run| run.start.take()) else {
             return notes.stood_down("nothing is prepared".to_owned());
         };
@@ -181,14 +166,23 @@ impl AgentHandler for LoadAgent {
         }
     }
 
-    fn stop(&mut self, at_ns: u64) {
+    /// Stops the share at this time after the origin.
+    pub(crate) fn stop(&self, at_ns: u64) {
         if let Some(run) = &self.run {
             run.orders.at.set(Span::from_nanos(at_ns));
         }
     }
 
-    fn forget(&mut self, _: RunId, _: ForgetReason) {
-        self.end_former();
+    /// Stops the share at once, and waits for its thread.
+    pub(crate) fn forget(&mut self) {
+        if let Some(former) = self.run.take() {
+            former.orders.now.store(true, Relaxed);
+            // One that was never started may still look names up, and ends by itself.
+            if former.start.is_none() {
+                // Its loops look at the order at least every 100 ms. A panic was reported.
+                let _ = former.thread.join();
+            }
+        }
     }
 }
 

@@ -1,4 +1,4 @@
-//! The conductor of a run of load: find agents, prepare them, start them together, follow them, add up.
+//! The conductor of a run of load: prepare agents, start them together, follow them, add up.
 
 use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 use std::time::Duration;
@@ -9,103 +9,33 @@ use posthaste_load::{
     Arrivals, LoadTally, Observer, Outcome, Pace, Plan, Run, RunError, Runner, Share,
 };
 use posthaste_units::{Instant, Span};
-use thiserror::Error;
-use tokio::runtime::{Builder, Runtime};
 
 use super::follow::{FollowedRun, OnLost};
 use super::messages::{PreparedFacts, SentPlan};
 use super::progress::{AgentProgress, RunAgents};
-use crate::allot::{AgentShare, AllotError, allot};
+use crate::agent_work::{AgentFacts, AgentPlan};
+use crate::allot::{AgentShare, allot};
 use crate::clock::monotonic_ns;
-use crate::conductor::{AgentError, Conductor, StartError};
-use crate::connection::{Connection, ConnectionError, NatsOptions};
-use crate::discovery::{AgentRequirements, FoundAgent, TooFewAgents, WantedAgents, choose};
+use crate::conductor::{AgentError, Conductor};
 use crate::envelope::ProtocolVersion;
-use crate::identity::Identity;
+use crate::fleet::{AgentFleet, FleetError, FleetNeeds};
 use crate::message::{PrepareRequest, RunOrder};
-use crate::names::{AgentName, FleetName, RunId};
+use crate::names::{AgentName, RunId};
 use crate::notes::NoteReader;
 use crate::offset::{ClockAccuracy, ClockEstimate, EXCHANGES};
 use crate::sealed::SealingKey;
-use crate::storage::{Storage, StorageError};
-use crate::subjects::Subjects;
-use crate::traffic::TrafficError;
+use crate::storage::Storage;
 
-/// Time limit of a search for agents.
-const SEARCH: Duration = Duration::from_secs(5);
 /// Time limit of a preparation: names are looked up, and files fetched.
 const PREPARATION: Duration = Duration::from_secs(30);
 
-/// Options of a run on agents.
-#[derive(Clone, Debug)]
-pub struct FleetOptions {
-    /// The NATS server.
-    pub nats: NatsOptions,
-    /// The agents' fleet.
-    pub fleet: FleetName,
-    /// The agents of the run.
-    pub agents: WantedAgents,
+/// Rules of a run on agents.
+#[derive(Clone, Copy, Debug)]
+pub struct RunRules {
     /// Consequence of a lost agent.
     pub on_lost: OnLost,
     /// Permits clocks that are known to 50 ms only, or worse.
     pub loose_start: bool,
-}
-
-/// Reasons why a run on agents has no results.
-#[derive(Debug, Error)]
-pub enum FleetError {
-    /// No runtime.
-    #[error("the system refuses what a connection needs: {0}")]
-    System(#[from] std::io::Error),
-    /// No connection.
-    #[error(transparent)]
-    Connection(#[from] ConnectionError),
-    /// No storage.
-    #[error(transparent)]
-    Storage(#[from] StorageError),
-    /// A failed search.
-    #[error("agents cannot be searched for: {0}")]
-    Search(#[source] TrafficError),
-    /// Too few agents.
-    #[error(transparent)]
-    TooFew(#[from] TooFewAgents),
-    /// Agents that cannot share a plan.
-    #[error(transparent)]
-    Allot(#[from] AllotError),
-    /// An agent that cannot take part.
-    #[error(transparent)]
-    Agent(#[from] AgentError),
-    /// A clock that is not known well enough.
-    #[error(
-        "the clock of agent {agent} is known to within {bound} only, and a common start needs 50 ms: \
-         use a NATS server that is nearer, or --loose-start"
-    )]
-    Clock {
-        /// The agent.
-        agent: AgentName,
-        /// The bound of the error.
-        bound: Span,
-    },
-    /// A failed start.
-    #[error(transparent)]
-    Start(#[from] StartError),
-    /// Decoding that depends on the processor.
-    #[error(
-        "--slowdown is relative to the processor, and the agents have different ones ({0}): leave it out, or choose agents with one processor"
-    )]
-    Processors(String),
-    /// A plan that cannot be sent.
-    #[error("the plan cannot be sent: {0}")]
-    Plan(#[from] serde_json::Error),
-}
-
-/// Agents that carry out plans together.
-pub struct LoadFleet {
-    runtime: Runtime,
-    conductor: Conductor,
-    options: FleetOptions,
-    identity: Identity,
-    chosen: Vec<FoundAgent>,
 }
 
 /// The user of a run.
@@ -121,78 +51,17 @@ struct RunUser<'u> {
 struct FleetRun<'p> {
     run: RunId,
     plan: &'p Plan,
+    rules: RunRules,
     shares: Vec<(AgentName, AgentShare)>,
     key: SealingKey,
 }
 
-impl LoadFleet {
-    /// Connects and finds the agents for plans like `plan`.
-    pub fn find(options: FleetOptions, plan: &Plan) -> Result<Self, FleetError> {
-        let runtime = Builder::new_current_thread().enable_all().build()?;
-        let identity = Identity::of_this_program()?;
-        let connection = runtime.block_on(Connection::open(&options.nats))?;
-        let subjects = Subjects::new(options.fleet.clone());
-        let mut fleet = Self {
-            runtime,
-            conductor: Conductor::new(connection, subjects),
-            options,
-            identity,
-            chosen: Vec::new(),
-        };
-        fleet.choose(plan)?;
-        Ok(fleet)
-    }
-
-    /// Event loops of the chosen agents.
-    pub fn loops(&self) -> usize {
-        self.chosen
-            .iter()
-            .map(|agent| agent.info.loops as usize)
-            .sum()
-    }
-
-    /// Names of the chosen agents.
-    pub fn names(&self) -> impl Iterator<Item = &AgentName> {
-        self.chosen.iter().map(|agent| &agent.info.name)
-    }
-
-    /// Finds agents, and chooses among them.
-    fn choose(&mut self, plan: &Plan) -> Result<(), FleetError> {
-        let numerics = crate::numerics::numerics();
-        let requirements = AgentRequirements {
-            build: &self.identity.build,
-            version: &self.identity.version,
-            numerics: needs_numerics(plan).then_some(&*numerics),
-        };
-        let wanted = &self.options.agents;
-        let is_enough = |found: &[FoundAgent]| wanted.is_met_by(found, requirements);
-        let found = self.conductor.find(is_enough, SEARCH);
-        let found = self.runtime.block_on(found).map_err(FleetError::Search)?;
-        self.chosen = choose(wanted, &found, requirements)?;
-        if plan.decoding.is_some_and(|slowdown| slowdown > 1) {
-            self.check_processors()?;
-        }
-        Ok(())
-    }
-
-    fn check_processors(&self) -> Result<(), FleetError> {
-        let mut processors: Vec<&str> = self
-            .chosen
-            .iter()
-            .map(|agent| &*agent.info.processor)
-            .collect();
-        processors.sort_unstable();
-        processors.dedup();
-        match processors.len() {
-            0 | 1 => Ok(()),
-            _ => Err(FleetError::Processors(processors.join(", "))),
-        }
-    }
-
+impl AgentFleet {
     /// Carries out `plan` on the agents. Setting `stop` ends it early. `notice` takes messages for the user.
     pub fn run(
         &mut self,
         plan: &Plan,
+        rules: RunRules,
         stop: &AtomicBool,
         observer: &mut dyn Observer,
         notice: &mut dyn FnMut(&str),
@@ -208,6 +77,7 @@ impl LoadFleet {
         let fleet_run = FleetRun {
             run: RunId::random(),
             plan: &plan,
+            rules,
             shares: allot(&loops)?,
             key: SealingKey::random(),
         };
@@ -225,7 +95,7 @@ impl FleetRun<'_> {
     /// The stages of a run. Whatever happens, the agents are released, and nothing of the run stays on the server.
     async fn carry_out(
         &self,
-        fleet: &LoadFleet,
+        fleet: &AgentFleet,
         user: &mut RunUser<'_>,
     ) -> Result<Run, FleetError> {
         let conductor = &fleet.conductor;
@@ -275,12 +145,21 @@ impl FleetRun<'_> {
             let request = PrepareRequest {
                 v: ProtocolVersion,
                 run: self.run,
-                plan: sent,
+                plan: AgentPlan::Load(sent.clone()),
                 share: *share,
                 files: files.clone(),
                 key: (!files.is_empty()).then(|| self.key.clone()),
             };
-            async move { conductor.prepare(name, &request, PREPARATION).await }
+            async move {
+                let facts = conductor.prepare(name, &request, PREPARATION).await?;
+                match facts {
+                    AgentFacts::Load(facts) => Ok(facts),
+                    AgentFacts::Sweep(_) => Err(AgentError::Refused {
+                        agent: name.clone(),
+                        reason: "it has prepared a sweep".to_owned(),
+                    }),
+                }
+            }
         });
         let prepared = join_all(prepared).await.into_iter();
         Ok(prepared.collect::<Result<_, _>>()?)
@@ -289,7 +168,7 @@ impl FleetRun<'_> {
     /// Measures the clocks, and refuses those that are not known well enough.
     async fn measure_clocks(
         &self,
-        fleet: &LoadFleet,
+        fleet: &AgentFleet,
         notice: &mut dyn FnMut(&str),
     ) -> Result<Vec<ClockEstimate>, FleetError> {
         let names: Vec<AgentName> = self.shares.iter().map(|(name, _)| name.clone()).collect();
@@ -298,7 +177,7 @@ impl FleetRun<'_> {
             let bound = clock.bound;
             match clock.accuracy() {
                 ClockAccuracy::Fine => {}
-                ClockAccuracy::TooCoarse if !fleet.options.loose_start => {
+                ClockAccuracy::TooCoarse if !self.rules.loose_start => {
                     return Err(FleetError::Clock { agent, bound });
                 }
                 ClockAccuracy::Coarse | ClockAccuracy::TooCoarse => {
@@ -314,7 +193,7 @@ impl FleetRun<'_> {
     /// Starts the agents together, follows them to their ends, and adds their tallies up.
     async fn send_load(
         &self,
-        fleet: &LoadFleet,
+        fleet: &AgentFleet,
         facts: Vec<PreparedFacts>,
         clocks: Vec<ClockEstimate>,
         user: &mut RunUser<'_>,
@@ -334,7 +213,7 @@ impl FleetRun<'_> {
             plan: self.plan,
             agents: &mut agents,
             origin_ns,
-            on_lost: fleet.options.on_lost,
+            on_lost: self.rules.on_lost,
             stop: user.stop,
             observer: user.observer,
             notice: user.notice,
@@ -384,7 +263,9 @@ impl FleetRun<'_> {
 /// Trials of a search on agents.
 pub struct FleetRunner<'f> {
     /// The agents.
-    pub fleet: &'f mut LoadFleet,
+    pub fleet: &'f mut AgentFleet,
+    /// The rules of each trial.
+    pub rules: RunRules,
     /// Ends the search.
     pub stop: &'f AtomicBool,
 }
@@ -395,12 +276,14 @@ impl Runner for FleetRunner<'_> {
         let failed = |error: FleetError| RunError::Agents(error.to_string());
         for _ in 0..2 {
             let mut notice = |text: &str| eprintln!("{text}");
-            let run = self.fleet.run(plan, self.stop, &mut (), &mut notice);
+            let run = self
+                .fleet
+                .run(plan, self.rules, self.stop, &mut (), &mut notice);
             let run = run.map_err(failed)?;
             if run.outcomes[Outcome::Lost] == 0 {
                 return Ok(run);
             }
-            self.fleet.choose(plan).map_err(failed)?;
+            self.fleet.choose().map_err(failed)?;
         }
         Err(RunError::Agents(
             "agents were lost in two trials of one rate".to_owned(),
@@ -412,11 +295,15 @@ impl Runner for FleetRunner<'_> {
     }
 }
 
-/// True if the times of requests depend on functions that differ between processors.
-fn needs_numerics(plan: &Plan) -> bool {
-    match &plan.pace {
-        Pace::Open { arrivals, .. } => matches!(arrivals, Arrivals::Poisson),
-        Pace::Closed { .. } => false,
+/// The equalities that a plan needs of its agents: of functions of libm for random times, of processors for decoding
+/// times of another machine.
+pub fn needs_of(plan: &Plan) -> FleetNeeds {
+    FleetNeeds {
+        numerics: match &plan.pace {
+            Pace::Open { arrivals, .. } => matches!(arrivals, Arrivals::Poisson),
+            Pace::Closed { .. } => false,
+        },
+        processor: plan.decoding.is_some_and(|slowdown| slowdown > 1),
     }
 }
 

@@ -1,8 +1,8 @@
 //! Load from several machines: the event loops of a plan, shared by agents.
 //!
 //! 1. An agent ([`LoadAgent`]) prepares its share of the plan, carries it out, and notes the tally of each second.
-//! 2. The conductor ([`LoadFleet`]) finds agents, sends them the plan, starts them, joins their seconds, and adds their
-//!    totals. The sum is that of one process with as many event loops.
+//! 2. The conductor ([`AgentFleet::run`](crate::fleet::AgentFleet::run)) sends them the plan, starts them, joins their
+//!    seconds, and adds their totals up. The sum is that of one process with as many event loops.
 //!
 //! The requests that a lost agent owed are added from the schedule, so that every intended request has an outcome.
 
@@ -14,7 +14,7 @@ mod progress;
 mod service;
 
 pub use agent::{LoadAgent, LoadAgentOptions};
-pub use fleet::{FleetError, FleetOptions, FleetRunner, LoadFleet};
+pub use fleet::{FleetRunner, RunRules, needs_of};
 pub use follow::OnLost;
 pub use messages::{EndFacts, PreparedFacts, SentPlan};
 pub use service::{AgentService, AgentServiceError, serve_agent};

@@ -9,12 +9,14 @@ use tokio::runtime::Builder;
 
 use super::agent::{LoadAgent, LoadAgentOptions};
 use crate::agent::{Agent, AgentFailure};
+use crate::agent_work::AgentWork;
 use crate::assignment::AgentLimits;
 use crate::connection::{Connection, ConnectionError, NatsOptions};
 use crate::identity::Identity;
 use crate::message::AgentInfo;
 use crate::names::{AgentName, FleetName};
 use crate::numerics::numerics;
+use crate::sweep::{ScenarioReader, SweepAgent};
 
 /// Interval of looks at the order to stop.
 const CHECK: Duration = Duration::from_millis(50);
@@ -32,6 +34,8 @@ pub struct AgentService {
     pub longest_run: Span,
     /// Event loops and limits.
     pub options: LoadAgentOptions,
+    /// Reads the cases of sweeps.
+    pub scenarios: ScenarioReader,
 }
 
 /// Reasons why an agent does not serve.
@@ -62,7 +66,9 @@ async fn serve(service: AgentService, stop: &AtomicBool) -> Result<(), AgentServ
         "agent {}: {loops} event loops, permitted targets {allow}",
         info.name
     );
-    let mut handler = LoadAgent::new(service.options);
+    let slots = service.options.loops as usize;
+    let sweep = SweepAgent::new(service.scenarios, slots);
+    let mut handler = AgentWork::new(LoadAgent::new(service.options), sweep);
     let limits = AgentLimits {
         longest_run: service.longest_run,
     };

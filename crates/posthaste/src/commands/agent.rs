@@ -84,6 +84,7 @@ impl Args {
                 connections: self.max_connections.max(1),
                 most_rate: self.max_rate.map(Rate::as_per_second),
             },
+            scenarios: super::simulate::agents::scenarios,
         };
         serve_agent(service, &stop).map_err(Failure::run)
     }

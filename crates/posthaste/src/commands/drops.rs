@@ -22,9 +22,42 @@ pub(super) struct DropArgs {
     /// Follow a pattern (docs/reference/patterns.md, `posthaste pattern make`)
     #[arg(long, value_name = "FILE")]
     pattern: Option<PathBuf>,
+    /// A pattern from elsewhere, instead of a file.
+    #[arg(skip)]
+    received: Pattern,
 }
 
 impl DropArgs {
+    /// True if a file has the pattern.
+    #[cfg(feature = "fleet")]
+    pub(super) const fn has_file(&self) -> bool {
+        self.pattern.is_some()
+    }
+
+    /// Follows a pattern from elsewhere.
+    #[cfg(feature = "fleet")]
+    pub(super) fn follow(&mut self, pattern: Pattern) {
+        self.received = pattern;
+    }
+
+    /// The pattern in the file of --pattern alone.
+    fn filed(&self) -> Result<Pattern, Failure> {
+        let Some(path) = &self.pattern else {
+            return Ok(self.received.clone());
+        };
+        let named =
+            |error: &dyn Display| Failure::usage(format!("--pattern {}: {error}", path.display()));
+        let file = File::open(path).map_err(|error| named(&error))?;
+        Pattern::read(BufReader::new(file)).map_err(|error| named(&error))
+    }
+
+    /// The text of the pattern in the file of --pattern.
+    #[cfg(feature = "fleet")]
+    pub(super) fn filed_text(&self) -> Result<Option<String>, Failure> {
+        let filed = self.has_file().then(|| self.filed()).transpose()?;
+        Ok(filed.map(|pattern| pattern.to_string()))
+    }
+
     /// Returns the pattern of --pattern and --drop together.
     pub(super) fn pattern(&self) -> Result<Pattern, Failure> {
         self.pattern_with(&[])
@@ -41,15 +74,8 @@ impl DropArgs {
     /// Returns the pattern of --pattern and --drop together, with `more` in the form of --drop.
     pub(super) fn pattern_with(&self, more: &[String]) -> Result<Pattern, Failure> {
         let mut draft = Draft::default();
-        if let Some(path) = &self.pattern {
-            let named = |error: &dyn Display| {
-                Failure::usage(format!("--pattern {}: {error}", path.display()))
-            };
-            let file = File::open(path).map_err(|error| named(&error))?;
-            let pattern = Pattern::read(BufReader::new(file)).map_err(|error| named(&error))?;
-            for entry in pattern.entries() {
-                draft.add(entry).map_err(|error| named(&error))?;
-            }
+        for entry in self.filed()?.entries() {
+            draft.add(entry).map_err(Failure::usage)?;
         }
         add(&self.drop, &mut draft)?;
         add(more, &mut draft)?;

@@ -3,6 +3,7 @@
 use std::path::PathBuf;
 
 use posthaste_fleet::connection::{NatsOptions, NatsUrl, ServerSafety};
+use posthaste_fleet::discovery::WantedAgents;
 use posthaste_fleet::names::FleetName;
 
 use super::Failure;
@@ -61,4 +62,19 @@ impl NatsArgs {
         let url = text.parse();
         url.map_err(|error| Failure::Usage(format!("POSTHASTE_NATS: {error}")))
     }
+}
+
+/// A number of agents, or their names.
+pub(crate) fn wanted_agents(text: &str) -> Result<WantedAgents, String> {
+    if let Ok(count) = text.parse::<usize>() {
+        return match count {
+            0 => Err("at least 1 agent".to_owned()),
+            _ => Ok(WantedAgents::Count(count)),
+        };
+    }
+    let names = text.split(',').map(|name| name.trim().parse());
+    let names = names.collect::<Result<_, _>>();
+    names
+        .map(WantedAgents::Names)
+        .map_err(|error: posthaste_fleet::names::NameError| error.to_string())
 }

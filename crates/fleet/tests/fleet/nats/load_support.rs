@@ -66,6 +66,21 @@ pub(super) fn conductor(server: &NatsServer, options: &str) -> Child {
     piped.spawn().unwrap()
 }
 
+/// Starts `posthaste simulate` with a report as JSON, and agents if there is a server.
+pub(super) fn simulate(server: Option<&NatsServer>, options: &str) -> Child {
+    let mut command = program();
+    command.args(["simulate", "--json"]);
+    if let Some(server) = server {
+        command.args(["--nats", &server.url("conductor")]);
+        if let Some(certificate) = &server.certificate {
+            command.arg("--nats-ca").arg(certificate);
+        }
+    }
+    command.args(options.split_whitespace());
+    let piped = command.stdout(Stdio::piped()).stderr(Stdio::piped());
+    piped.spawn().unwrap()
+}
+
 /// Exit code, report and messages of a conductor.
 pub(super) struct Conducted {
     pub(super) code: i32,

@@ -9,3 +9,4 @@ mod permissions;
 mod runs;
 mod server;
 mod storage;
+mod sweep;

@@ -2,6 +2,7 @@
 
 use std::cell::RefCell;
 use std::collections::BTreeMap;
+use std::future::Future;
 use std::rc::Rc;
 use std::time::Duration;
 
@@ -66,6 +67,8 @@ impl AgentHandler for CountingHandler {
     type Ready = String;
     type Sum = Count;
     type End = u64;
+    type Job = u64;
+    type JobResult = u64;
 
     async fn prepare(
         &mut self,
@@ -105,6 +108,10 @@ impl AgentHandler for CountingHandler {
 
     fn forget(&mut self, _run: RunId, reason: ForgetReason) {
         self.events.add(format!("forget: {reason}"));
+    }
+
+    fn work(&mut self, job: u64) -> impl Future<Output = Result<u64, String>> + Send + 'static {
+        std::future::ready(job.checked_mul(2).ok_or_else(|| "too large".into()))
     }
 }
 

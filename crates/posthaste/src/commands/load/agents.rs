@@ -2,12 +2,13 @@
 
 use clap::ValueEnum;
 use posthaste_fleet::discovery::WantedAgents;
-use posthaste_fleet::load::{FleetOptions, LoadFleet, OnLost};
+use posthaste_fleet::fleet::{AgentFleet, FleetOptions};
+use posthaste_fleet::load::{OnLost, RunRules, needs_of};
 use posthaste_load::{Plan, Protocol};
 
 use super::runner::{PlanRunner, from_fleet};
 use crate::commands::Failure;
-use crate::commands::fleet::NatsArgs;
+use crate::commands::fleet::{NatsArgs, wanted_agents};
 
 /// Agents, and the rules for them.
 #[derive(clap::Args)]
@@ -15,7 +16,7 @@ use crate::commands::fleet::NatsArgs;
 pub(super) struct AgentArgs {
     /// Send the load from so many agents, or from these (NAME,NAME), instead of this machine: each has event loops of
     /// its own, and together they send exactly the requests of one machine
-    #[arg(long, value_name = "N|NAMES", conflicts_with_all = ["threads", "cpus"], value_parser = agents)]
+    #[arg(long, value_name = "N|NAMES", conflicts_with_all = ["threads", "cpus"], value_parser = wanted_agents)]
     agents: Option<WantedAgents>,
     #[command(flatten)]
     nats: NatsArgs,
@@ -55,18 +56,20 @@ impl AgentArgs {
             nats: self.nats.options("conductor")?,
             fleet: self.nats.fleet.clone(),
             agents: agents.clone(),
+        };
+        let rules = RunRules {
             on_lost: match self.on_lost {
                 OnLostArg::GoOn => OnLost::GoOn,
                 OnLostArg::Stop => OnLost::Stop,
             },
             loose_start: self.loose_start,
         };
-        let fleet = LoadFleet::find(options, plan).map_err(from_fleet)?;
+        let fleet = AgentFleet::find(options, needs_of(plan)).map_err(from_fleet)?;
         let names: Vec<String> = fleet.names().map(ToString::to_string).collect();
         adapt(plan, fleet.loops(), &names)?;
         let (names, loops) = (names.join(", "), fleet.loops());
         eprintln!("agents {names}: {loops} event loops");
-        Ok(PlanRunner::Fleet(Box::new(fleet)))
+        Ok(PlanRunner::Fleet(Box::new(fleet), rules))
     }
 }
 
@@ -89,19 +92,4 @@ fn adapt(plan: &mut Plan, loops: usize, names: &[String]) -> Result<(), Failure>
     }
     plan.threads = loops;
     Ok(())
-}
-
-/// A number of agents, or their names.
-fn agents(text: &str) -> Result<WantedAgents, String> {
-    if let Ok(count) = text.parse::<usize>() {
-        return match count {
-            0 => Err("at least 1 agent".to_owned()),
-            _ => Ok(WantedAgents::Count(count)),
-        };
-    }
-    let names = text.split(',').map(|name| name.trim().parse());
-    let names = names.collect::<Result<_, _>>();
-    names
-        .map(WantedAgents::Names)
-        .map_err(|error: posthaste_fleet::names::NameError| error.to_string())
 }

@@ -3,7 +3,9 @@
 use std::sync::atomic::AtomicBool;
 
 #[cfg(feature = "fleet")]
-use posthaste_fleet::load::{FleetError, FleetRunner, LoadFleet};
+use posthaste_fleet::fleet::{AgentFleet, FleetError};
+#[cfg(feature = "fleet")]
+use posthaste_fleet::load::{FleetRunner, RunRules};
 use posthaste_load::{LocalRunner, Observer, Plan, Run, Runner};
 
 use super::from_run;
@@ -15,7 +17,7 @@ pub(super) enum PlanRunner {
     Local,
     /// On agents.
     #[cfg(feature = "fleet")]
-    Fleet(Box<LoadFleet>),
+    Fleet(Box<AgentFleet>, RunRules),
 }
 
 impl PlanRunner {
@@ -33,7 +35,9 @@ impl PlanRunner {
                 posthaste_load::run(plan, stop, observer).map_err(from_run)
             }
             #[cfg(feature = "fleet")]
-            Self::Fleet(fleet) => fleet.run(plan, stop, observer, notice).map_err(from_fleet),
+            Self::Fleet(fleet, rules) => fleet
+                .run(plan, *rules, stop, observer, notice)
+                .map_err(from_fleet),
         }
     }
 
@@ -42,7 +46,11 @@ impl PlanRunner {
         match self {
             Self::Local => Box::new(LocalRunner(stop)),
             #[cfg(feature = "fleet")]
-            Self::Fleet(fleet) => Box::new(FleetRunner { fleet, stop }),
+            Self::Fleet(fleet, rules) => Box::new(FleetRunner {
+                fleet,
+                rules: *rules,
+                stop,
+            }),
         }
     }
 }

@@ -42,6 +42,18 @@ impl FromArgMatches for RequiredDrops {
 }
 
 impl RequiredDrops {
+    /// The drops and the pattern, as given.
+    #[cfg(feature = "fleet")]
+    pub(super) const fn given(&self) -> &DropArgs {
+        &self.both
+    }
+
+    /// Follows a pattern from elsewhere.
+    #[cfg(feature = "fleet")]
+    pub(super) fn follow(&mut self, pattern: Pattern) {
+        self.both.follow(pattern);
+    }
+
     /// The pattern of --pattern and --drop together, with `more` in the form of --drop.
     pub(super) fn pattern_with(&self, more: &[String]) -> Result<Pattern, Failure> {
         self.both.pattern_with(more)

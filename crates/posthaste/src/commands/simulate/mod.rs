@@ -1,11 +1,14 @@
 //! `posthaste simulate`: converts options to cases, and prints and draws their results.
 
+#[cfg(feature = "fleet")]
+pub(crate) mod agents;
 mod drops;
 mod files;
 mod play;
 mod sweep;
 
 use std::path::PathBuf;
+use std::sync::atomic::AtomicBool;
 
 use clap::builder::PossibleValuesParser;
 use clap::{ArgGroup, ValueEnum};
@@ -38,6 +41,11 @@ use super::{Failure, print, stop_on_signal};
 #[command(after_help = EXAMPLES)]
 #[command(group = ArgGroup::new("sizes").args(["request", "response"]).multiple(true).conflicts_with("service"))]
 pub(crate) struct Args {
+    /// The options of the cases, for agents. First, because the others are taken out when they are read.
+    #[cfg(feature = "fleet")]
+    #[command(flatten)]
+    words: agents::CaseWords,
+
     /// A service of the packet-loss study: author asks 1,438 bytes and gets 12,974, sellerprofile
     /// 1,283 and 8,031
     #[arg(long, value_enum, default_value_t = ServiceArg::Author, help_heading = "The service")]
@@ -125,6 +133,10 @@ pub(crate) struct Args {
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u16).range(1..=1024), help_heading = "Run")]
     threads: Option<u16>,
 
+    #[cfg(feature = "fleet")]
+    #[command(flatten)]
+    agents: agents::SweepAgents,
+
     /// Draw the packets of the slowest transaction: to standard output, or to FILE.svg or FILE.txt
     #[arg(long, value_name = "FILE", num_args = 0..=1, require_equals = true, default_missing_value = "-", help_heading = "Report")]
     ladder: Option<LadderFile>,
@@ -193,13 +205,7 @@ impl Args {
             false => 1,
         });
         let stop = stop_on_signal()?;
-        let results = play::play(
-            &cases.list,
-            transactions,
-            self.seed,
-            self.threads.map(usize::from),
-            &stop,
-        )?;
+        let results = self.play(&cases, transactions, &stop)?;
         print(&self.text(&cases, &results)?)?;
         self.draw(&cases, &results, transactions)?;
         match results.stopped {
@@ -208,6 +214,30 @@ impl Args {
             )),
             false => results.check_required(&cases).map_err(Failure::usage),
         }
+    }
+
+    /// Simulates all cases, here or on agents.
+    fn play(
+        &self,
+        cases: &SimulationCases,
+        transactions: u64,
+        stop: &AtomicBool,
+    ) -> Result<CaseResults, Failure> {
+        #[cfg(feature = "fleet")]
+        if let Some(fleet) = self.agents.fleet()? {
+            let sweep = agents::FleetSweep {
+                fleet,
+                words: &self.words,
+                pattern: self.drops.given().filed_text()?,
+                cases: &cases.list,
+                transactions,
+                seed: self.seed,
+                stop,
+            };
+            return sweep.play();
+        }
+        let threads = self.threads.map(usize::from);
+        play::play(&cases.list, transactions, self.seed, threads, stop)
     }
 
     /// Draws the requested files.

@@ -134,12 +134,12 @@ impl CaseProgress {
 }
 
 /// Progress: a line on a terminal, nothing elsewhere.
-struct View {
+pub(super) struct View {
     bar: ProgressBar,
 }
 
 impl View {
-    fn new(all: u64) -> Self {
+    pub(super) fn new(all: u64) -> Self {
         let target = match std::io::stderr().is_terminal() {
             true => ProgressDrawTarget::stderr(),
             false => ProgressDrawTarget::hidden(),
@@ -152,11 +152,11 @@ impl View {
         Self { bar }
     }
 
-    fn show(&self, done: u64) {
+    pub(super) fn show(&self, done: u64) {
         self.bar.set_position(done);
     }
 
-    fn end(self) {
+    pub(super) fn end(self) {
         self.bar.finish_and_clear();
     }
 }

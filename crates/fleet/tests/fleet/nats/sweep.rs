@@ -1,0 +1,62 @@
+//! Sweeps on agents in processes of their own: the same bytes as of one process.
+
+use std::time::Duration;
+
+use super::load_support::{AgentProcess, conducted, simulate};
+use super::server::NatsServer;
+
+const SWEEP: &str = "--bandwidth 1Mbit --delay 5ms,40ms --loss 1%,2% --service author --seed 11";
+
+#[test]
+#[ignore = "needs a NATS server"]
+fn agents_simulate_the_bytes_of_one_process() {
+    let server = NatsServer::deployed();
+    let _agents = [
+        AgentProcess::start(&server, "agent-1", "--threads 2"),
+        AgentProcess::start(&server, "agent-2", "--threads 1"),
+    ];
+    let folder = tempfile::tempdir().unwrap();
+    let pattern = folder.path().join("a.pattern");
+    std::fs::write(&pattern, "posthaste pattern 1\ndown drop 3-4\nend\n").unwrap();
+    for options in [
+        format!("{SWEEP} --transactions 30000"),
+        "--bandwidth 1Mbit --loss 1% --transactions 17000 --compare tlp,rack".to_owned(),
+        format!(
+            "{SWEEP} --transactions 20000 --pattern {}",
+            pattern.display()
+        ),
+        // All of it is simulated by the conductor.
+        format!("{SWEEP} --transactions 100"),
+    ] {
+        let alone = conducted(simulate(None, &options));
+        let together = conducted(simulate(Some(&server), &format!("{options} --agents 2")));
+        assert_eq!(
+            (alone.code, together.code),
+            (0, 0),
+            "{options}: {}",
+            together.messages
+        );
+        assert!(alone.report.is_object() || alone.report.is_array());
+        assert_eq!(together.report, alone.report, "{options}");
+    }
+}
+
+#[test]
+#[ignore = "needs a NATS server"]
+fn a_killed_agent_and_a_killed_server_change_nothing() {
+    let mut server = NatsServer::deployed();
+    let _stays = AgentProcess::start(&server, "agent-1", "--threads 1");
+    let leaves = AgentProcess::start(&server, "agent-2", "--threads 1");
+    let options = format!("{SWEEP} --transactions 300000");
+    let running = simulate(Some(&server), &format!("{options} --agents 2"));
+    std::thread::sleep(Duration::from_secs(4));
+    leaves.signal("KILL");
+    std::thread::sleep(Duration::from_secs(2));
+    server.kill();
+    std::thread::sleep(Duration::from_secs(2));
+    server.start();
+    let together = conducted(running);
+    assert_eq!(together.code, 0, "{}", together.messages);
+    let alone = conducted(simulate(None, &options));
+    assert_eq!(together.report, alone.report);
+}
