@@ -3,10 +3,11 @@
 use std::cell::{Cell, RefCell};
 use std::collections::{BTreeMap, VecDeque};
 use std::ops::RangeInclusive;
+use std::pin::pin;
 use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 use std::time::Duration;
 
-use futures_util::future::{join_all, select};
+use futures_util::future::{Either, join_all, select};
 use posthaste_sim::{JobResult, Ledger, LedgerError, ReceivedResult, SweepJob, Totals};
 use thiserror::Error;
 use tokio::time::sleep;
@@ -113,8 +114,8 @@ impl<'s> Sweep<'s, '_> {
             let slots = agents
                 .iter()
                 .flat_map(|(agent, loops)| (0..*loops).map(move |_| self.serve_slot(agent)));
-            let work = std::pin::pin!(join_all(slots));
-            let watch = std::pin::pin!(self.watch());
+            let work = pin!(join_all(slots));
+            let watch = pin!(self.watch());
             select(work, watch).await;
             self.end()
         };
@@ -173,18 +174,16 @@ impl<'s> Sweep<'s, '_> {
                 sleep(PAUSE).await;
                 continue;
             };
-            let done = self
-                .conductor
-                .job::<_, JobResult>(agent, self.run, &job, JOB)
-                .await;
-            self.give_back(&job, agent, done.is_ok());
+            let done = self.request(agent, &job).await;
+            self.give_back(&job, agent, matches!(done, Some(Ok(_))));
             match done {
-                Ok(result) => {
+                None => {}
+                Some(Ok(result)) => {
                     failures = 0;
                     self.receive(job, agent, result);
                 }
-                Err(_) if !self.conductor.connection().is_connected() => {}
-                Err(error) => {
+                Some(Err(_)) if !self.conductor.connection().is_connected() => {}
+                Some(Err(error)) => {
                     failures += 1;
                     if failures == FAILURES {
                         (self.user.borrow().notice)(&format!("no more jobs for {error}"));
@@ -192,6 +191,22 @@ impl<'s> Sweep<'s, '_> {
                     sleep(PAUSE).await;
                 }
             }
+        }
+    }
+
+    /// Lets an agent do a job. `None` if the connection was interrupted: the reply may be lost, and would be awaited in
+    /// vain.
+    async fn request(
+        &self,
+        agent: &AgentName,
+        job: &SweepJob,
+    ) -> Option<Result<JobResult, AgentError>> {
+        let mut connects = self.conductor.connection().connects();
+        connects.mark_unchanged();
+        let reply = pin!(self.conductor.job(agent, self.run, job, JOB));
+        match select(reply, pin!(connects.changed())).await {
+            Either::Left((reply, _)) => Some(reply),
+            Either::Right(_) => None,
         }
     }
 

@@ -2,10 +2,13 @@
 
 use std::time::Duration;
 
-use super::load_support::{AgentProcess, conducted, simulate};
-use super::server::NatsServer;
+use async_nats::Subscriber;
+use futures_util::StreamExt as _;
 
-const SWEEP: &str = "--bandwidth 1Mbit --delay 5ms,40ms --loss 1%,2% --service author --seed 11";
+use super::load_support::{AgentProcess, conducted, simulate};
+use super::server::{NatsServer, on_one_thread, subjects};
+
+const SWEEP: &str = "--bandwidth 1Mbit --delay 5ms --loss 1%,2% --service author --seed 11";
 
 #[test]
 #[ignore = "needs a NATS server"]
@@ -19,10 +22,10 @@ fn agents_simulate_the_bytes_of_one_process() {
     let pattern = folder.path().join("a.pattern");
     std::fs::write(&pattern, "posthaste pattern 1\ndown drop 3-4\nend\n").unwrap();
     for options in [
-        format!("{SWEEP} --transactions 30000"),
+        format!("{SWEEP} --transactions 20000"),
         "--bandwidth 1Mbit --loss 1% --transactions 17000 --compare tlp,rack".to_owned(),
         format!(
-            "{SWEEP} --transactions 20000 --pattern {}",
+            "{SWEEP} --transactions 17000 --pattern {}",
             pattern.display()
         ),
         // All of it is simulated by the conductor.
@@ -41,21 +44,37 @@ fn agents_simulate_the_bytes_of_one_process() {
     }
 }
 
+/// Waits for so many requests of jobs to one agent.
+async fn requested(jobs: &mut Subscriber, agent: &str, count: usize) {
+    for _ in 0..count {
+        while jobs.next().await.expect("the server runs").subject.as_str() != agent {}
+    }
+}
+
 #[test]
 #[ignore = "needs a NATS server"]
 fn a_killed_agent_and_a_killed_server_change_nothing() {
     let mut server = NatsServer::deployed();
     let _stays = AgentProcess::start(&server, "agent-1", "--threads 1");
     let leaves = AgentProcess::start(&server, "agent-2", "--threads 1");
-    let options = format!("{SWEEP} --transactions 300000");
-    let running = simulate(Some(&server), &format!("{options} --agents 2"));
-    std::thread::sleep(Duration::from_secs(4));
-    leaves.signal("KILL");
-    std::thread::sleep(Duration::from_secs(2));
+    let options = format!("{SWEEP} --transactions 200000");
+    let mut running = None;
+    on_one_thread(async {
+        let observer = server.connect("conductor").await;
+        let client = observer.client();
+        let mut jobs = client.subscribe("ph1.default.agent.*.job").await.unwrap();
+        client.flush().await.unwrap();
+        running = Some(simulate(Some(&server), &format!("{options} --agents 2")));
+        // An agent with one loop gets its second job after the result of the first.
+        requested(&mut jobs, &subjects().job(&"agent-2".parse().unwrap()), 2).await;
+        leaves.signal("KILL");
+        requested(&mut jobs, &subjects().job(&"agent-1".parse().unwrap()), 2).await;
+    });
     server.kill();
+    // Longer than a client's attempts to connect are apart.
     std::thread::sleep(Duration::from_secs(2));
     server.start();
-    let together = conducted(running);
+    let together = conducted(running.expect("it was started"));
     assert_eq!(together.code, 0, "{}", together.messages);
     let alone = conducted(simulate(None, &options));
     assert_eq!(together.report, alone.report);
