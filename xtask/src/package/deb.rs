@@ -19,6 +19,7 @@ const PROGRAM: &str = "/usr/bin/posthaste";
 const CHECKS: &str = r#"
 cd "$ROOT"
 for file in usr/lib/systemd/system/posthaste-gateway.service usr/lib/systemd/system/posthaste-broker.service \
+    usr/lib/systemd/system/posthaste-agent.service usr/share/doc/posthaste/deploy/nats.conf \
     usr/share/man/man1/posthaste-load.1.gz usr/share/bash-completion/completions/posthaste \
     usr/share/zsh/vendor-completions/_posthaste usr/share/fish/vendor_completions.d/posthaste.fish \
     usr/share/doc/posthaste/examples/gateway.toml; do
@@ -34,7 +35,7 @@ test -f var/lib/posthaste/offers.db
 
 /// Check of the services by systemd. It has no manual pages to search for.
 const UNITS: &str = r#"
-chroot "$ROOT" systemd-analyze verify --man=no posthaste-gateway.service posthaste-broker.service
+chroot "$ROOT" systemd-analyze verify --man=no posthaste-gateway.service posthaste-broker.service posthaste-agent.service
 "#;
 
 /// Check after the removal: only the user is left.

@@ -1,4 +1,4 @@
-//! The documentation: rendered by mdBook, its links, its spelling, and the schema in it.
+//! The documentation: rendered by mdBook, its links, its spelling, and the schema in it. The manifests for Kubernetes.
 
 use std::path::PathBuf;
 use std::process::Command;
@@ -35,6 +35,11 @@ pub(crate) fn site(site: &Site) -> Outcome<()> {
         .arg(schema)
         .arg(site.checkout.root());
     say(site, "schema", &mut validate)?;
+    let mut manifests = Command::new(&python);
+    manifests
+        .arg(site.checkout.path("peers/site/kubernetes.py"))
+        .arg(site.checkout.root());
+    say(site, "kubernetes", &mut manifests)?;
     spell(site, &python.with_file_name("typos"))
 }
 

@@ -24,8 +24,12 @@ pub(super) struct AgentProcess(Child);
 impl AgentProcess {
     /// An agent with the user of its name.
     pub(super) fn start(server: &NatsServer, name: &str, options: &str) -> Self {
+        Self::start_as(server, name, name, options)
+    }
+
+    pub(super) fn start_as(server: &NatsServer, user: &str, name: &str, options: &str) -> Self {
         let mut command = program();
-        command.args(["agent", "--nats", &server.url(name), "--name", name]);
+        command.args(["agent", "--nats", &server.url(user), "--name", name]);
         if let Some(certificate) = &server.certificate {
             command.arg("--nats-ca").arg(certificate);
         }

@@ -6,6 +6,7 @@ mod load;
 mod load_support;
 mod notes;
 mod permissions;
+mod pool;
 mod runs;
 mod server;
 mod storage;

@@ -12,7 +12,7 @@ use posthaste_fleet::storage::Storage;
 use super::server::{NatsServer, eventually, on_one_thread, subjects};
 
 /// Asserts that the server denies this publication, by its complaint.
-async fn assert_publication_denied(connection: &Connection, subject: &str) {
+pub(super) async fn assert_publication_denied(connection: &Connection, subject: &str) {
     let client = connection.client();
     client
         .publish(subject.to_owned(), "x".into())
@@ -26,7 +26,8 @@ async fn assert_publication_denied(connection: &Connection, subject: &str) {
     eventually(&text, is_said).await;
 }
 
-async fn assert_subscription_denied(connection: &Connection, subject: &str) {
+/// Asserts that the server denies this subscription, by its complaint.
+pub(super) async fn assert_subscription_denied(connection: &Connection, subject: &str) {
     let _subscriber = connection
         .client()
         .subscribe(subject.to_owned())

@@ -4,6 +4,7 @@ use std::future::Future;
 use std::net::{SocketAddr, TcpListener, TcpStream};
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
+use std::sync::atomic::{AtomicU16, Ordering};
 use std::time::{Duration, Instant};
 
 use posthaste_fleet::connection::{Connection, NatsOptions, ServerSafety};
@@ -69,8 +70,7 @@ impl NatsServer {
             Some((folder, certificate)) => (folder, Some(certificate)),
             None => (tempfile::tempdir().unwrap(), None),
         };
-        let listener = TcpListener::bind("127.0.0.1:0").unwrap();
-        let address = listener.local_addr().unwrap();
+        let address = unused_address();
         let config = config(address, &folder.path().join("store"));
         std::fs::write(folder.path().join("nats.conf"), config).unwrap();
         Self {
@@ -98,7 +98,7 @@ impl NatsServer {
             .stdin(Stdio::null())
             .stdout(log.try_clone().unwrap())
             .stderr(log);
-        for user in ["PH_CONDUCTOR", "PH_AGENT_1", "PH_AGENT_2"] {
+        for user in ["PH_CONDUCTOR", "PH_AGENT_1", "PH_AGENT_2", "PH_POOL"] {
             command.env(user, format!("{PASSWORD:?}"));
         }
         self.process = Some(command.spawn().unwrap());
@@ -164,6 +164,23 @@ impl Drop for NatsServer {
         }
         if std::thread::panicking() {
             eprintln!("the server said:\n{}", self.words());
+        }
+    }
+}
+
+/// An address for a server that also restarts. Its port is below those that the kernel gives to connections
+/// (`ip_local_port_range`): otherwise a connection of another test could take it while the server is away.
+fn unused_address() -> SocketAddr {
+    static TAKEN: AtomicU16 = AtomicU16::new(0);
+    const PORTS: std::ops::Range<u16> = 20_000..30_000;
+    let span = u32::from(PORTS.end - PORTS.start);
+    let first = std::process::id().wrapping_mul(61) % span;
+    loop {
+        let step = u32::from(TAKEN.fetch_add(1, Ordering::Relaxed));
+        let port = PORTS.start + u16::try_from((first + step) % span).expect("within PORTS");
+        let address = SocketAddr::from(([127, 0, 0, 1], port));
+        if TcpListener::bind(address).is_ok() {
+            return address;
         }
     }
 }
