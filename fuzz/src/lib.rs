@@ -33,6 +33,7 @@ mod pattern;
 mod plan;
 mod proxy_protocol;
 mod quantities;
+mod quic_datagram;
 mod record;
 mod registry_reply;
 mod reply_inspect;
@@ -78,6 +79,7 @@ pub use pattern::pattern;
 pub use plan::plan;
 pub use proxy_protocol::proxy_protocol;
 pub use quantities::quantities;
+pub use quic_datagram::quic_datagram;
 pub use record::record;
 pub use registry_reply::registry_reply;
 pub use reply_inspect::reply_inspect;
@@ -120,6 +122,7 @@ pub const TARGETS: &[(&str, Property)] = &[
     ("doubtful", doubtful),
     ("decoding", decoding),
     ("quantities", quantities),
+    ("quic_datagram", quic_datagram),
     ("pattern", pattern),
     ("frames", frames),
     ("duplicate_acks", duplicate_acks),

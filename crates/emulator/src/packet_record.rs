@@ -6,10 +6,15 @@
 
 use std::sync::mpsc::{Receiver, SyncSender, sync_channel};
 
+use etherparse::LaxIpSlice;
 use posthaste_link::{Departure, Direction, Fate};
 use posthaste_units::Instant;
 
 use crate::flow::Flow;
+use crate::quic::QuicDatagram;
+
+/// IP protocol number of UDP.
+const UDP: u8 = 17;
 
 /// Bytes kept of each packet: the headers of IPv6 and TCP with all options, and some more.
 pub const HEAD: usize = 128;
@@ -37,6 +42,8 @@ pub struct PacketRecord {
     pub fate: Fate,
     /// Bytes of the whole IP packet.
     pub length: u32,
+    /// The QUIC packets of a UDP datagram that may have some.
+    pub quic: Option<QuicDatagram>,
     head: [u8; HEAD],
 }
 
@@ -63,6 +70,9 @@ impl PacketRecord {
         let mut head = [0; HEAD];
         let kept = packet.len().min(HEAD);
         head[..kept].copy_from_slice(&packet[..kept]);
+        let quic = (flow.protocol == UDP)
+            .then(|| datagram(packet).and_then(QuicDatagram::read))
+            .flatten();
         Self {
             direction,
             connection,
@@ -74,9 +84,16 @@ impl PacketRecord {
             sent,
             fate: departure.fate,
             length: packet.len() as u32,
+            quic,
             head,
         }
     }
+}
+
+/// The UDP header and payload of a packet that is not a fragment.
+fn datagram(packet: &[u8]) -> Option<&[u8]> {
+    let (ip, _) = LaxIpSlice::from_slice(packet).ok()?;
+    (!ip.is_fragmenting_payload()).then(|| ip.payload().payload)
 }
 
 /// The reading end of a buffer.

@@ -113,6 +113,8 @@ struct TracedConnection {
     lifecycle: Lifecycle,
     /// Latest original of each direction, for its copies: position, kind and header.
     originals: [Option<(u64, PacketKind, Option<DecodedSegment>)>; 2],
+    /// True if it has had a QUIC packet with a long header.
+    is_quic: bool,
     events: u64,
 }
 
@@ -249,7 +251,7 @@ impl TracedConnection {
     fn read(&mut self, packet_record: &PacketRecord) -> (PacketKind, Option<DecodedSegment>) {
         let segment = match PacketHeaders::read(packet_record) {
             PacketHeaders::Tcp(segment) => segment,
-            PacketHeaders::Udp => return (PacketKind::Udp, None),
+            PacketHeaders::Udp => return (self.datagram(packet_record), None),
             PacketHeaders::Icmp => return (PacketKind::Icmp, None),
             PacketHeaders::Fragment => return (PacketKind::Fragment, None),
             PacketHeaders::Other => return (PacketKind::Other, None),
@@ -265,6 +267,20 @@ impl TracedConnection {
             &segment,
             damaged,
         )
+    }
+
+    /// Kind of a UDP datagram. Short headers count once the connection has had a long one.
+    fn datagram(&mut self, packet_record: &PacketRecord) -> PacketKind {
+        let is_intact = matches!(packet_record.fate, Fate::Delivered(marks) if marks.flipped == 0)
+            || matches!(packet_record.fate, Fate::Dropped(_));
+        let Some(datagram) = packet_record.quic else {
+            return PacketKind::Udp;
+        };
+        self.is_quic |= is_intact && datagram.has_long_header();
+        match self.is_quic {
+            true => PacketKind::Quic(datagram),
+            false => PacketKind::Udp,
+        }
     }
 
     /// Decodes a segment. A damaged one is shown as it is, but changes the state only by the amount of new data sent.

@@ -34,12 +34,19 @@ pub fn ladder<'a>(packets: impl IntoIterator<Item = &'a DecodedPacket>) -> Ladde
         ],
         ..Ladder::default()
     };
+    let mut is_quic = false;
     for packet in packets {
+        is_quic |= matches!(packet.kind, PacketKind::Quic(_));
         ladder.arrows.push(arrow(packet, origin));
         ladder.waits.extend(wait(packet, origin));
     }
     if flow.protocol == TCP {
         let words = "The number is the packet's position; sequence numbers count from the SYN.";
+        ladder.notes.push(words.to_owned());
+    }
+    if is_quic {
+        let words = "QUIC: types of packets and bytes of UDP payload. The rest is encrypted; packets of type 1-RTT have \
+                     data, acknowledgements, probes or a reset.";
         ladder.notes.push(words.to_owned());
     }
     ladder
@@ -84,18 +91,21 @@ fn line(packet: &DecodedPacket) -> Line {
         PacketKind::Segment(kind) if kind.is_ack() || kind == SegmentKind::KeepAlive => {
             Line::Acknowledgement
         }
+        PacketKind::Quic(datagram) if datagram.has_long_header() => Line::Control,
         _ => Line::Data,
     }
 }
 
-/// Label such as `8 7241:8689 rto`: position, kind or bytes, and reason of a retransmission.
+/// Label such as `8 7241:8689 rto`: position, kind or bytes, and reason of a retransmission. That of a QUIC datagram is
+/// like `3 Initial+Handshake 1200`, with the bytes of its payload.
 fn label(packet: &DecodedPacket) -> String {
     let words = match (packet.kind, &packet.tcp) {
         (PacketKind::Segment(kind), Some(tcp)) => {
             let bytes = tcp.sequence..tcp.sequence + u64::from(tcp.payload);
             kind.words(&bytes, tcp.acknowledgment, tcp.sending)
         }
-        (kind, _) => kind.name().to_owned(),
+        (PacketKind::Quic(datagram), _) => format!("{datagram} {}", datagram.payload()),
+        (kind, _) => kind.to_string(),
     };
     let packet_record = &packet.packet_record;
     let copy = if packet_record.copy > 0 { "copy " } else { "" };
@@ -105,8 +115,7 @@ fn label(packet: &DecodedPacket) -> String {
 fn hint(packet: &DecodedPacket) -> String {
     let mut words = vec![format!(
         "{}, {} bytes",
-        packet.kind.name(),
-        packet.packet_record.length
+        packet.kind, packet.packet_record.length
     )];
     if let Some(tcp) = &packet.tcp {
         words.push(format!("flags {}, window {}", tcp.flags, tcp.window));

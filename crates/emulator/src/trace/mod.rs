@@ -23,7 +23,7 @@
 //!   states position and fate. Both records have the same packet id. At most [`HEAD`](crate::HEAD) bytes of each packet
 //!   are kept.
 //! - **svg**, **txt**: the ladder of the first TCP connection, or of the first connection if there is none; at most
-//!   2,000 packets of it.
+//!   2,000 packets of it. QUIC packets are named by their long headers; the rest of them is encrypted.
 //!
 //! # Columns of the CSV
 //!
@@ -38,12 +38,11 @@
 //! | `position` | position among the packets of its link, from 1, as used in patterns |
 //! | `copy` | 0, or the number of a copy made by the link |
 //! | `bytes` | size of the whole IP packet |
-//! | `what` | kind of packet: the names of [`PacketKind`] and [`Kind`] |
-//! | `what` | kind of packet: the names of [`What`] and [`SegmentKind`] |
+//! | `what` | kind of packet: the names of [`PacketKind`] and [`SegmentKind`]; of a QUIC datagram its packets, `Initial+Handshake` |
 //! | `sending` | `first`, or the reason of a retransmission: the names of [`Sending`], inferred as described there |
 //! | `flags` | TCP flags, as tcpdump writes them |
 //! | `seq`, `ack` | relative to the SYN of the connection, which is 0 |
-//! | `payload` | bytes of data |
+//! | `payload` | bytes of data; bytes of UDP payload of a QUIC datagram |
 //! | `sack` | blocks `start-end`, separated by blanks; the end is exclusive |
 //! | `window` | in bytes, scaled if both SYNs were seen with the option |
 //! | `fate` | `delivered` or `dropped` |
@@ -78,6 +77,8 @@ pub use event_order::{DecodedPacket, DecodedSegment, EventOrder, PacketEvent};
 pub use ladder::ladder;
 pub use packet_kind::PacketKind;
 pub use posthaste_tcp::trace::{SegmentKind, Sending};
+
+pub use crate::quic::{QuicDatagram, QuicPacketType};
 
 use self::ladder::LadderFile;
 use crate::follower::RecordFollower;

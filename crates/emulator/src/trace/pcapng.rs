@@ -153,10 +153,7 @@ fn words(packet: &DecodedPacket) -> String {
     let packet_record = &packet.packet_record;
     let mut words = format!(
         "connection {}, {} {}: {}",
-        packet_record.connection,
-        packet_record.direction,
-        packet_record.position,
-        packet.kind.name()
+        packet_record.connection, packet_record.direction, packet_record.position, packet.kind
     );
     if packet_record.copy > 0 {
         words += &format!(", copy {}", packet_record.copy);

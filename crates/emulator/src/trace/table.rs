@@ -6,6 +6,7 @@ use std::io;
 use posthaste_link::Fate;
 
 use super::event_order::{DecodedPacket, PacketEvent};
+use super::packet_kind::PacketKind;
 use super::{DecodedSegment, TraceFormat};
 
 /// The columns, in order.
@@ -98,7 +99,7 @@ fn line(packet: &DecodedPacket) -> [String; COLUMNS.len()] {
         packet_record.position.to_string(),
         packet_record.copy.to_string(),
         packet_record.length.to_string(),
-        packet.kind.name().to_owned(),
+        packet.kind.to_string(),
         of(|tcp| tcp.sending.map_or("", |sending| sending.name()).to_owned()),
         of(|tcp| tcp.flags.clone()),
         of(|tcp| tcp.sequence.to_string()),
@@ -107,7 +108,10 @@ fn line(packet: &DecodedPacket) -> [String; COLUMNS.len()] {
                 .map(|place| place.to_string())
                 .unwrap_or_default()
         }),
-        of(|tcp| tcp.payload.to_string()),
+        match packet.kind {
+            PacketKind::Quic(datagram) => datagram.payload().to_string(),
+            _ => of(|tcp| tcp.payload.to_string()),
+        },
         of(|tcp| {
             let blocks: Vec<String> = tcp
                 .sack

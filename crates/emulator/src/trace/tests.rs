@@ -2,13 +2,18 @@
 
 use std::fs::File;
 use std::path::Path;
+use std::sync::Arc;
 
+use etherparse::PacketBuilder;
 use pcap_parser::{Block, OptionCode, PcapBlockOwned, PcapError, create_reader};
 use posthaste_link::Direction::{Down, Up};
-use posthaste_link::{DeliveryMarks, Fate};
+use posthaste_link::{DeliveryMarks, Departure, Fate};
+use posthaste_units::{Instant, Span};
 
 use super::segment_builder::SegmentBuilder;
 use super::*;
+use crate::flow::Flow;
+use crate::packet_record::PacketRecord;
 
 /// A connection up to the reply: handshake and request, 10 ms each way.
 fn opened() -> SegmentBuilder {
@@ -47,7 +52,7 @@ fn read(builder: &SegmentBuilder, direction: posthaste_link::Direction) -> Vec<S
             let sending = packet.tcp.as_ref().and_then(|tcp| tcp.sending);
             let sending = sending.filter(|sending| *sending != Sending::First);
             let again = sending.map_or_else(String::new, |sending| format!(" {}", sending.name()));
-            all.push(format!("{}{again}", packet.kind.name()));
+            all.push(format!("{}{again}", packet.kind));
         }
     }
     all
@@ -440,4 +445,84 @@ fn names_that_do_not_say_what_to_write_are_refused_before_anything_starts() {
         .expect("refused");
     assert!(nowhere.to_string().contains("No such file"), "{nowhere}");
     assert!(File::open("run").is_err());
+}
+
+/// A UDP datagram from the client to port 443, or back, with this payload.
+fn datagram(position: u64, direction: posthaste_link::Direction, payload: &[u8]) -> PacketRecord {
+    let [client, server] = [([10, 0, 0, 1], 40_000), ([10, 0, 0, 2], 443)];
+    let (from, to) = match direction {
+        Up => (client, server),
+        Down => (server, client),
+    };
+    let mut packet = Vec::new();
+    PacketBuilder::ipv4(from.0, to.0, 64)
+        .udp(from.1, to.1)
+        .write(&mut packet, payload)
+        .unwrap();
+    let arrived = Instant::ORIGIN + Span::from_millis(position);
+    let flow = Flow {
+        protocol: 17,
+        client: client.into(),
+        server: server.into(),
+    };
+    let departure = Departure {
+        position,
+        copy: 0,
+        arrived,
+        left: arrived,
+        fate: Fate::Delivered(DeliveryMarks::default()),
+        packet,
+    };
+    PacketRecord::new((direction, 1, flow), &departure, arrived)
+}
+
+/// The kinds of packets, in order of arrival.
+fn kinds(records: impl IntoIterator<Item = PacketRecord>) -> Vec<DecodedPacket> {
+    let mut event_order = EventOrder::new();
+    records
+        .into_iter()
+        .for_each(|record| event_order.push(record));
+    event_order.end();
+    std::iter::from_fn(|| event_order.pop())
+        .filter_map(|event| match event {
+            PacketEvent::Arrived(packet) => Some(Arc::unwrap_or_clone(packet)),
+            PacketEvent::Delivered(_) => None,
+        })
+        .collect()
+}
+
+#[test]
+fn quic_packets_are_named_from_the_first_long_header_on() {
+    let short = [0x41; 30];
+    let initial = [&[0xc0, 0, 0, 0, 1, 0, 0, 0, 0x44, 0x9e][..], &[1; 1182]].concat();
+    let handshake = [&[0xe0, 0, 0, 0, 1, 0, 0, 5][..], &[1; 5]].concat();
+    let flight = [
+        &[0xc0, 0, 0, 0, 1, 0, 0, 0, 0x40, 100][..],
+        &[1; 100],
+        &handshake,
+    ]
+    .concat();
+    let packets = kinds([
+        datagram(1, Up, &short),
+        datagram(2, Up, &initial),
+        datagram(3, Down, &flight),
+        datagram(4, Up, &short),
+    ]);
+    let names: Vec<String> = packets
+        .iter()
+        .map(|packet| packet.kind.to_string())
+        .collect();
+    assert_eq!(names, ["udp", "Initial", "Initial+Handshake", "1-RTT"]);
+    let ladder = ladder(&packets);
+    let labels: Vec<&str> = ladder.arrows.iter().map(|arrow| &*arrow.label).collect();
+    assert_eq!(
+        labels,
+        [
+            "1 udp",
+            "2 Initial 1192",
+            "3 Initial+Handshake 123",
+            "4 1-RTT 30"
+        ]
+    );
+    assert!(ladder.notes.iter().any(|note| note.contains("encrypted")));
 }
