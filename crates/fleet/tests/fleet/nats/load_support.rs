@@ -178,6 +178,11 @@ impl RecordingService {
         targets
     }
 
+    /// The requests so far: the time of arrival, and the target.
+    pub(super) fn arrivals(&self) -> Vec<(Instant, String)> {
+        self.targets.lock().unwrap().clone()
+    }
+
     /// Forgets the requests so far.
     pub(super) fn clear(&self) {
         self.targets.lock().unwrap().clear();

@@ -9,5 +9,6 @@ mod permissions;
 mod pool;
 mod runs;
 mod server;
+mod shares;
 mod storage;
 mod sweep;
