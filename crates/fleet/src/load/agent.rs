@@ -6,7 +6,7 @@
 use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 use std::sync::{Arc, mpsc};
 use std::thread::JoinHandle;
-use std::time::{Duration, Instant};
+use std::time::Instant;
 
 use posthaste_load::{LoadTally, Plan, PreparedShare, Share, ShareObserver, StopOrders, StopTime};
 use posthaste_units::Span;
@@ -15,7 +15,7 @@ use tokio::sync::oneshot;
 use super::messages::{EndFacts, PreparedFacts, SentPlan};
 use crate::allot::AgentShare;
 use crate::allow::AllowList;
-use crate::clock::monotonic_ns;
+use crate::clock::instant_of;
 use crate::message::PrepareRequest;
 use crate::notes::NoteSender;
 use crate::storage::Storage;
@@ -154,13 +154,14 @@ impl LoadAgent {
         self.run.as_ref().is_some_and(|run| run.start.is_some())
     }
 
-    /// Starts the prepared share at the origin, on the clock [`monotonic_ns`]. `notes` takes its results.
+    /// Starts the prepared share at the origin, on the clock [`monotonic_ns`](crate::clock::monotonic_ns). `notes` takes its results.
     pub(crate) fn start(&mut self, origin_ns: u64, notes: ShareNotes) {
         let Some(start) = self.run.as_mut().and_then(|run| run.start.take()) else {
             return notes.stood_down("nothing is prepared".to_owned());
         };
-        let left = Duration::from_nanos(origin_ns.saturating_sub(monotonic_ns()));
-        let origin = Instant::now() + left;
+        let Some(origin) = instant_of(origin_ns) else {
+            return notes.stood_down("its clock has no such origin".to_owned());
+        };
         if let Err(mpsc::SendError((_, notes))) = start.send((origin, notes)) {
             notes.stood_down("its preparation has ended".to_owned());
         }

@@ -3,6 +3,7 @@
 mod allot;
 mod allow;
 mod assignment;
+mod clock;
 mod discovery;
 mod envelope;
 mod messages;
