@@ -1,5 +1,8 @@
 //! The conductor of a run of load: prepare agents, start them together, follow them, add up.
 
+#[cfg(test)]
+mod tests;
+
 use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 use std::time::Duration;
 
