@@ -27,7 +27,7 @@ const WARM_UP: u64 = 10;
 /// Requests of the plan, those of the warm-up included.
 const REQUESTS: usize = 70;
 /// Seconds of notes. They need not be those of the requests.
-const SECONDS: usize = 4;
+const SECONDS: usize = 3;
 
 /// The outcomes of a model's requests, and true for those with a complete reply.
 const OUTCOMES: [(Outcome, bool); 8] = [
@@ -436,7 +436,7 @@ proptest! {
     #[test]
     fn the_report_of_agents_is_that_of_one_process(
         requests in prop::collection::vec(request(), REQUESTS),
-        pace in prop_oneof![4 => Just(ModelPace(1_000)), 1 => Just(ModelPace(1_000_000))],
+        pace in prop_oneof![15 => Just(ModelPace(1_000)), 1 => Just(ModelPace(1_000_000))],
         loops in prop::collection::vec(1usize..4, 1..4),
         most in 300usize..4_000,
         order in prop::collection::vec(any::<u32>(), 1..40),
