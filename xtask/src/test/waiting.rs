@@ -84,7 +84,7 @@ pub(crate) const WAITING: &[WaitingTests] = &[
             "testbed",
         ],
     ),
-    some("posthaste-fleet", "fleet", &["nats"]),
+    some("posthaste-fleet", "fleet", &["clock", "nats"]),
     all("posthaste-gateway", "gateway"),
     some(
         "posthaste-gateway",
