@@ -4,6 +4,7 @@
 //! measured per process, so it holds even if rates do not.
 
 mod admission;
+mod agents;
 mod changes;
 mod charges;
 mod compare;

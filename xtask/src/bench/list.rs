@@ -4,8 +4,8 @@
 
 use crate::bench::result::Figure;
 use crate::bench::{
-    Bench, admission, changes, charges, compare, cost, durability, emulator, events, find, gate,
-    grpc, grpc_load, lookups, marking, offers, oracle, past_limit, proxies, reply, schedule,
+    Bench, admission, agents, changes, charges, compare, cost, durability, emulator, events, find,
+    gate, grpc, grpc_load, lookups, marking, offers, oracle, past_limit, proxies, reply, schedule,
     simulate, streams, tails, visible,
 };
 use crate::error::Outcome;
@@ -101,6 +101,27 @@ pub(super) const AREAS: &[Area] = &[
             },
         ],
         others: &["load-by-hand"],
+    },
+    Area {
+        name: "Agents",
+        benchmarks: &[
+            Benchmark {
+                name: "agents-start",
+                about: "how closely two agents on one machine start, 50 times",
+                run: agents::start,
+            },
+            Benchmark {
+                name: "agents-deaths",
+                about: "one of three agents killed at 50 random moments: what the report says about its requests (3 minutes)",
+                run: agents::deaths,
+            },
+            Benchmark {
+                name: "agents-outages",
+                about: "the NATS server killed for 3 s and for 20 s: send lateness and report (a quarter of an hour)",
+                run: agents::outages,
+            },
+        ],
+        others: &[],
     },
     Area {
         name: "Bookshop",
