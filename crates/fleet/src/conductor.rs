@@ -44,6 +44,9 @@ const LEAST_LEAD: Span = Span::from_millis(300);
 /// Round-trip times between arming and the origin.
 const ROUND_TRIPS: u64 = 10;
 
+/// Time for each agent between arming and the origin, for the exchange of the messages.
+const LEAD_PER_AGENT: Span = Span::from_micros(300);
+
 /// Minimum time that is left for `go`.
 const LEFT_FOR_GO: Span = Span::from_millis(50);
 
@@ -246,7 +249,8 @@ impl Conductor {
         agents: &[(AgentName, ClockEstimate)],
     ) -> Result<StartedRun, StartError> {
         let slowest = agents.iter().map(|(_, clock)| clock.round_trip).max();
-        let least = slowest.unwrap_or(Span::ZERO) * ROUND_TRIPS;
+        let round_trips = slowest.unwrap_or(Span::ZERO) * ROUND_TRIPS;
+        let least = round_trips + LEAD_PER_AGENT * agents.len() as u64;
         let lead = LEAST_LEAD.max(least);
         match self.try_start(run, agents, lead).await {
             Ok(started) => Ok(started),

@@ -1,6 +1,6 @@
 //! Choice of agents for a run among those that have replied.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Write as _;
 
 use thiserror::Error;
@@ -43,9 +43,18 @@ pub struct AgentRequirements<'a> {
 pub struct TooFewAgents(String);
 
 impl WantedAgents {
+    /// Their number.
+    fn count(&self) -> usize {
+        match self {
+            Self::Count(count) => *count,
+            Self::Names(names) => names.len(),
+        }
+    }
+
     /// True if the usable agents among these are enough.
     pub fn is_met_by(&self, found: &[FoundAgent], requirements: AgentRequirements<'_>) -> bool {
-        choose(self, found, requirements).is_ok()
+        // Called for each reply of a fleet, and the choice looks at all of them.
+        found.len() >= self.count() && choose(self, found, requirements).is_ok()
     }
 }
 
@@ -57,12 +66,12 @@ pub fn choose(
 ) -> Result<Vec<FoundAgent>, TooFewAgents> {
     let mut sorted: Vec<&FoundAgent> = found.iter().collect();
     sorted.sort_by_key(|agent| &agent.info.name);
+    let mut namesakes: BTreeMap<&AgentName, usize> = BTreeMap::new();
+    for agent in found {
+        *namesakes.entry(&agent.info.name).or_default() += 1;
+    }
     let objection = |agent: &FoundAgent| {
-        let name = &agent.info.name;
-        let namesakes = found
-            .iter()
-            .filter(|other| other.info.name == *name)
-            .count();
+        let namesakes = namesakes[&agent.info.name];
         match namesakes {
             1 => objection(agent, requirements),
             _ => Some(format!(
@@ -77,10 +86,7 @@ pub fn choose(
     let usable = sorted
         .iter()
         .filter(|agent| is_wanted(agent) && objection(agent).is_none());
-    let count = match wanted {
-        WantedAgents::Count(count) => *count,
-        WantedAgents::Names(names) => names.len(),
-    };
+    let count = wanted.count();
     let chosen: Vec<FoundAgent> = usable.copied().take(count).cloned().collect();
     if count > 0 && chosen.len() == count {
         return Ok(chosen);

@@ -133,7 +133,7 @@ pub use generator::Generator;
 pub use grpc::{GrpcCall, GrpcStatuses};
 pub use grpc_request::{GrpcCallError, ReflectedServer, SchemaSource, grpc_request};
 pub use live::Live;
-pub use lost::requests_of;
+pub use lost::requests_by_loop;
 pub use mix_file::read_mix;
 pub use multiplexed::{QueuedRequests, StreamCounts, StreamReport};
 pub use observer::Observer;

@@ -38,10 +38,17 @@ impl ShareSchedule<'_> {
     }
 }
 
-/// Number of requests that a share of `plan` has due in the measured time, until `over`. `None` in a closed loop.
-pub fn requests_of(plan: &Plan, share: Share, over: Instant) -> Option<u64> {
+/// Number of requests that each event loop of `plan` has due in the measured time, until `over`. `None` in a closed loop.
+/// The schedule is walked once for all loops, because a plan for many agents is long.
+pub fn requests_by_loop(plan: &Plan, over: Instant) -> Option<Vec<u64>> {
+    let share = Share::whole(plan);
     let schedule = ShareSchedule { plan, share, over };
-    plan.expected().map(|_| schedule.measured().count() as u64)
+    plan.expected()?;
+    let mut counts = vec![0; plan.threads];
+    for arrival in schedule.measured() {
+        counts[(arrival.number % plan.threads as u64) as usize] += 1;
+    }
+    Some(counts)
 }
 
 impl LoadTally {

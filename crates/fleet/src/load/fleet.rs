@@ -10,6 +10,7 @@ use futures_util::future::join_all;
 use jiff::{SignedDuration, Timestamp};
 use posthaste_load::{
     Arrivals, LoadTally, Observer, Outcome, Pace, Plan, Run, RunError, Runner, Share,
+    requests_by_loop,
 };
 use posthaste_units::{Instant, Span};
 
@@ -244,8 +245,12 @@ impl FleetRun<'_> {
         let is_stopped = stopped_at.is_some();
         let mut sum = LoadTally::of(self.plan);
         let mut reports = Vec::new();
+        let due_by_loop = requests_by_loop(self.plan, over);
         for (_, mut agent) in agents {
-            let tally = agent.whole(self.plan, over);
+            let Share { first, loops } = agent.share;
+            let due = due_by_loop.as_ref();
+            let due = due.map(|counts| counts.iter().skip(first).take(loops).sum());
+            let tally = agent.whole(self.plan, over, due);
             sum.merge(&tally);
             reports.push(agent.report(self.plan, &tally, is_stopped));
         }

@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use jiff::Timestamp;
-use posthaste_load::{AgentReport, Generator, LoadTally, Outcome, Plan, Run, Share, requests_of};
+use posthaste_load::{AgentReport, Generator, LoadTally, Outcome, Plan, Run, Share};
 use posthaste_units::{Instant, Span};
 use tokio::time::Instant as TokioInstant;
 
@@ -138,11 +138,11 @@ impl AgentProgress {
     }
 
     /// The tally of the agent's whole share of a run that was over at this time. The requests that it has not accounted
-    /// for are added.
-    pub(super) fn whole(&mut self, plan: &Plan, over: Instant) -> LoadTally {
-        match self.reported(plan, over) {
+    /// for are added. `due` is the number of requests of the share, which a closed loop does not have.
+    pub(super) fn whole(&mut self, plan: &Plan, over: Instant, due: Option<u64>) -> LoadTally {
+        match self.reported(plan, due) {
             Ok(mut total) => {
-                let due = requests_of(plan, self.share, over).unwrap_or_else(|| total.intended());
+                let due = due.unwrap_or_else(|| total.intended());
                 if due > total.intended() {
                     let unbegun = due - total.intended();
                     self.warn(format!("left early: {unbegun} requests were not begun"));
@@ -165,7 +165,7 @@ impl AgentProgress {
     }
 
     /// The total of an agent that has ended as it should. The error is the reason why it counts as lost.
-    fn reported(&mut self, plan: &Plan, over: Instant) -> Result<LoadTally, String> {
+    fn reported(&mut self, plan: &Plan, due: Option<u64>) -> Result<LoadTally, String> {
         if let Some(reason) = self.distrust.take() {
             return Err(reason);
         }
@@ -175,7 +175,6 @@ impl AgentProgress {
         }
         let total = self.total.take().ok_or("it has sent no total")?;
         total.check_whole(plan).map_err(|error| error.to_string())?;
-        let due = requests_of(plan, self.share, over);
         let is_complete = due.is_none_or(|due| match end.is_stopped {
             true => total.intended() <= due,
             false => total.intended() == due,
