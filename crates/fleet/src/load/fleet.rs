@@ -186,7 +186,7 @@ impl FleetRun<'_> {
                 }
                 ClockAccuracy::Coarse | ClockAccuracy::TooCoarse => {
                     notice(&format!(
-                        "agent {agent} starts within {bound} of the others only"
+                        "agent {agent} starts up to {bound} before or after the common instant"
                     ));
                 }
             }

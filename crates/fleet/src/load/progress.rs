@@ -10,7 +10,7 @@ use tokio::time::Instant as TokioInstant;
 use super::messages::{EndFacts, PreparedFacts};
 use crate::message::{Note, NoteContent};
 use crate::names::AgentName;
-use crate::offset::ClockEstimate;
+use crate::offset::{ClockAccuracy, ClockEstimate};
 
 /// Silence after which an agent is in doubt.
 pub(super) const SILENCE: std::time::Duration = std::time::Duration::from_secs(5);
@@ -205,6 +205,12 @@ impl AgentProgress {
                 "its clock has moved by {step} against the conductor's"
             ));
         }
+        if self.clock.accuracy() != ClockAccuracy::Fine {
+            let bound = self.clock.bound;
+            self.warn(format!(
+                "started up to {bound} before or after the common instant"
+            ));
+        }
         let run = Run::new(plan, Timestamp::UNIX_EPOCH, tally.clone(), is_stopped);
         AgentReport {
             name: self.name.to_string(),
@@ -222,3 +228,43 @@ impl AgentProgress {
 
 /// The agents of a run by name.
 pub(super) type RunAgents = BTreeMap<AgentName, AgentProgress>;
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use posthaste_load::{Arrivals, Pace, RateStep, RequestSpec};
+    use posthaste_units::Rate;
+
+    /// The warnings about an agent with this bound of its clock, in a run without requests of it.
+    fn warnings(bound: Span) -> Vec<String> {
+        let steps = vec![RateStep::steady(
+            Rate::per_second(10.0).expect("a rate"),
+            Span::from_secs(1),
+        )];
+        let arrivals = Arrivals::Constant;
+        let requests = vec![RequestSpec::get("http://127.0.0.1:8080/")];
+        let plan = Plan::new(requests, Pace::Open { arrivals, steps });
+        let facts = PreparedFacts {
+            loops: 1,
+            connections: 1,
+            servers: Vec::new(),
+        };
+        let clock = ClockEstimate {
+            offset_ns: 0,
+            bound,
+            round_trip: bound + bound,
+        };
+        let name = "a".parse().expect("a name");
+        let share = Share { first: 0, loops: 1 };
+        let agent = AgentProgress::new((name, share), facts, clock, &plan);
+        agent.report(&plan, &LoadTally::of(&plan), false).warnings
+    }
+
+    #[test]
+    fn a_clock_that_is_not_known_well_is_a_warning_of_the_report() {
+        assert!(warnings(Span::from_millis(5)).is_empty());
+        let coarse = warnings(Span::from_micros(10_100));
+        let expected = "started up to 10.1 ms before or after the common instant";
+        assert_eq!(coarse, [expected]);
+    }
+}
