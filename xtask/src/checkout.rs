@@ -78,6 +78,17 @@ impl Checkout {
         self.built(Build::Dist, &what, "examples/measure")
     }
 
+    /// Builds the fleet's example for benchmarks and returns its path.
+    pub(crate) fn simulated_agents(&self) -> Outcome<PathBuf> {
+        let what = [
+            "--package",
+            "posthaste-fleet",
+            "--example",
+            "simulated_agents",
+        ];
+        self.built(Build::Dist, &what, "examples/simulated_agents")
+    }
+
     fn built(&self, build: Build, what: &[&str], program: &str) -> Outcome<PathBuf> {
         let mut cargo = cargo(self);
         cargo.arg("build").args(what);

@@ -41,6 +41,11 @@ impl Site {
 }
 
 impl Loading {
+    /// The process.
+    pub(crate) fn running(&self) -> &Running {
+        &self.0
+    }
+
     /// Waits for its end and reads its report. The outcomes must sum to the intended requests. A run without a reply
     /// has a report too.
     pub(crate) fn finish(self, seconds: u64) -> Outcome<LoadReport> {
@@ -74,6 +79,11 @@ impl Loading {
 }
 
 impl LoadReport {
+    /// A part of the report by its JSON pointer without the first slash.
+    pub(crate) fn part(&self, pointer: &str) -> Outcome<&Value> {
+        self.at(pointer)
+    }
+
     /// A number by its JSON pointer without the first slash: `response_time_ms/p99`.
     pub(crate) fn number(&self, pointer: &str) -> Outcome<f64> {
         self.at(pointer)?

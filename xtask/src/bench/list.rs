@@ -5,8 +5,8 @@
 use crate::bench::result::Figure;
 use crate::bench::{
     Bench, admission, agents, changes, charges, compare, cost, durability, emulator, events, find,
-    gate, grpc, grpc_load, lookups, marking, offers, oracle, past_limit, proxies, reply, schedule,
-    simulate, streams, tails, visible,
+    fleet, fleet_start, fleet_sweep, gate, grpc, grpc_load, lookups, marking, offers, oracle,
+    past_limit, proxies, reply, schedule, simulate, streams, tails, visible,
 };
 use crate::error::Outcome;
 
@@ -119,6 +119,21 @@ pub(super) const AREAS: &[Area] = &[
                 name: "agents-outages",
                 about: "the NATS server killed for 3 s and for 20 s: send lateness and report (a quarter of an hour)",
                 run: agents::outages,
+            },
+            Benchmark {
+                name: "fleet",
+                about: "300 simulated agents through one conductor on one core",
+                run: fleet::fleet,
+            },
+            Benchmark {
+                name: "fleet-sweep",
+                about: "a sweep of 10 million transactions on two agents beside one process",
+                run: fleet_sweep::sweep,
+            },
+            Benchmark {
+                name: "fleet-start",
+                about: "the common start of two agents, one behind 20 ms in one direction only",
+                run: fleet_start::start,
             },
         ],
         others: &[],
