@@ -35,7 +35,8 @@ pub(in crate::bench) fn deaths(bench: &Bench) -> Outcome<Vec<Figure>> {
     let rows = rows(&bench.site, 3 * SHARE)?;
     let deaths = bench.or_quick(50, 5);
     let mut all = Vec::new();
-    let fleet = |number: usize| format!("deaths-{number}");
+    // Each fleet reserves storage at the server.
+    let fleet = |number: usize| format!("deaths-{}", number % TOGETHER);
     while all.len() < deaths {
         let first = all.len();
         let runs = std::thread::scope(|scope| {
