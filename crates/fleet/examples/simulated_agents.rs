@@ -49,7 +49,7 @@ struct Group {
 
 /// The sum of the totals of all agents.
 #[derive(Default)]
-struct Sum {
+struct SumOfTotals {
     plan: Option<Plan>,
     tally: Option<LoadTally>,
     agents: usize,
@@ -60,7 +60,7 @@ struct SimulatedAgent {
     /// Carries out its share.
     is_first: bool,
     start: Option<mpsc::Sender<Instant>>,
-    sum: Arc<Mutex<Sum>>,
+    sum: Arc<Mutex<SumOfTotals>>,
     count: usize,
 }
 
@@ -151,7 +151,7 @@ fn carry_out(
     group: &Group,
     ready: oneshot::Sender<Result<(), String>>,
     started: &mpsc::Receiver<Instant>,
-    sum: &Mutex<Sum>,
+    sum: &Mutex<SumOfTotals>,
     count: usize,
 ) {
     let never = StopTime::never();
@@ -186,7 +186,7 @@ fn carry_out(
     }
 }
 
-impl Sum {
+impl SumOfTotals {
     fn add(&mut self, plan: &Plan, total: &LoadTally) {
         self.plan.get_or_insert_with(|| plan.clone());
         let tally = self.tally.get_or_insert_with(|| LoadTally::of(plan));
@@ -224,7 +224,7 @@ async fn main() -> Result<(), Box<dyn Error>> {
         return Err("arguments: URL FLEET PROGRAM COUNT".into());
     };
     let (build, numerics, count) = (build_of(program)?, numerics(), count.parse::<usize>()?);
-    let sum = Arc::new(Mutex::new(Sum::default()));
+    let sum = Arc::new(Mutex::new(SumOfTotals::default()));
     let connected = Rc::new(RefCell::new(0));
     let mut group = Arc::new(Group::default());
     let mut agents = Vec::new();

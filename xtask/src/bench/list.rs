@@ -5,8 +5,8 @@
 use crate::bench::result::Figure;
 use crate::bench::{
     Bench, admission, agents, changes, charges, compare, cost, durability, emulator, events, find,
-    fleet, fleet_start, fleet_sweep, gate, grpc, grpc_load, lookups, marking, offers, oracle,
-    past_limit, proxies, reply, schedule, simulate, streams, tails, visible,
+    gate, grpc, grpc_load, lookups, marking, offers, oracle, past_limit, proxies, reply, schedule,
+    simulate, streams, tails, visible,
 };
 use crate::error::Outcome;
 
@@ -121,19 +121,19 @@ pub(super) const AREAS: &[Area] = &[
                 run: agents::outages,
             },
             Benchmark {
-                name: "fleet",
+                name: "agents-conductor",
                 about: "300 simulated agents through one conductor on one core",
-                run: fleet::fleet,
+                run: agents::conductor,
             },
             Benchmark {
-                name: "fleet-sweep",
+                name: "agents-sweep",
                 about: "a sweep of 10 million transactions on two agents beside one process",
-                run: fleet_sweep::sweep,
+                run: agents::sweep,
             },
             Benchmark {
-                name: "fleet-start",
+                name: "agents-one-way",
                 about: "the common start of two agents, one behind 20 ms in one direction only",
-                run: fleet_start::start,
+                run: agents::one_way,
             },
         ],
         others: &[],

@@ -10,7 +10,7 @@ use std::time::{Duration, Instant};
 
 use serde_json::Value;
 
-use crate::bench::fleet::{nats, nats_url};
+use super::conductor::{nats, nats_url};
 use crate::bench::{Bench, Figure, Measure, median, quantile};
 use crate::error::{Outcome, TaskError, check};
 use crate::process::Running;
@@ -41,7 +41,7 @@ struct Start {
 }
 
 /// Repeated starts.
-pub(crate) fn start(bench: &Bench) -> Outcome<Vec<Figure>> {
+pub(crate) fn one_way(bench: &Bench) -> Outcome<Vec<Figure>> {
     let agents = Agents::start(bench)?;
     let mut starts = Vec::new();
     for _ in 0..bench.or_quick(20, 3) {
@@ -78,8 +78,8 @@ pub(crate) fn start(bench: &Bench) -> Outcome<Vec<Figure>> {
 impl Agents {
     fn start(bench: &Bench) -> Outcome<Self> {
         let site = &bench.site;
-        let nats = nats(bench, "fleet-start-nats")?;
-        let folder = site.checkout.peer_folder("fleet-start")?;
+        let nats = nats(bench, "agents-one-way-nats")?;
+        let folder = site.checkout.peer_folder("agents-one-way")?;
         let python = tools::debian(&site.checkout, "python3", "python3")?;
         let script = site.checkout.path("peers/streams/events.py");
         let port = free_address()?.port();

@@ -65,7 +65,7 @@ struct Conducted {
 }
 
 /// 300 agents. 3,000 would need 13 GB: the conductor has 4 MiB of tallies for each.
-pub(crate) fn fleet(bench: &Bench) -> Outcome<Vec<Figure>> {
+pub(crate) fn conductor(bench: &Bench) -> Outcome<Vec<Figure>> {
     conduct(bench, bench.or_quick(300, 20))
 }
 
@@ -154,7 +154,7 @@ fn conduct(bench: &Bench, count: usize) -> Outcome<Vec<Figure>> {
 impl Agents {
     fn start(bench: &Bench, count: usize) -> Outcome<Self> {
         let site = &bench.site;
-        let nats = nats(bench, "fleet-nats")?;
+        let nats = nats(bench, "agents-conductor-nats")?;
         let program = site.checkout.simulated_agents()?.display().to_string();
         let (url, conductor) = (nats_url(&nats), site.binary.display().to_string());
         let count_word = count.to_string();
@@ -191,7 +191,7 @@ impl Agents {
     fn conduct(&self, bench: &Bench, seconds: usize) -> Outcome<Conducted> {
         let site = &bench.site;
         let bookshop = bench.bookshop(&[])?;
-        let folder = site.checkout.peer_folder("fleet-report")?;
+        let folder = site.checkout.peer_folder("agents-conductor")?;
         std::fs::remove_dir_all(&folder).map_err(|error| TaskError::at(&folder, error))?;
         let (rate, length) = (self.count * RATE, format!("{seconds}s"));
         let arguments = [

@@ -3,7 +3,7 @@
 use std::process::Command;
 use std::time::Duration;
 
-use crate::bench::fleet::{nats, nats_url};
+use super::conductor::{nats, nats_url};
 use crate::bench::{Bench, Figure, Measure, in_turns, pair_ratio};
 use crate::error::{Outcome, check};
 use crate::process::{Finished, Running};
@@ -89,7 +89,7 @@ pub(crate) fn sweep(bench: &Bench) -> Outcome<Vec<Figure>> {
 impl Workers {
     fn start(bench: &Bench) -> Outcome<Self> {
         let site = &bench.site;
-        let nats = nats(bench, "fleet-sweep-nats")?;
+        let nats = nats(bench, "agents-sweep-nats")?;
         let mut agents = Vec::new();
         for name in ["a", "b"] {
             let mut command = Command::new(&site.binary);
