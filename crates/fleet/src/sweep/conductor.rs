@@ -10,7 +10,7 @@ use std::time::Duration;
 use futures_util::future::{Either, join_all, select};
 use posthaste_sim::{JobResult, Ledger, LedgerError, ReceivedResult, SweepJob, Totals};
 use thiserror::Error;
-use tokio::time::sleep;
+use tokio::time::{Instant, sleep};
 
 use super::SweepDescription;
 use crate::agent_work::{AgentFacts, AgentPlan};
@@ -29,6 +29,8 @@ const PULSE: Duration = Duration::from_millis(500);
 const EXCHANGES: usize = 4;
 /// Time limit of a job: jobs are of seconds, and machines are busy.
 const JOB: Duration = Duration::from_secs(120);
+/// Duration of a job after which another agent repeats it, once no other job is left. Jobs take about two seconds.
+const SLOW: Duration = Duration::from_secs(5);
 /// Pause of a slot after a failed job, and without a job.
 const PAUSE: Duration = Duration::from_millis(200);
 /// Failed jobs in a row after which an agent gets no more.
@@ -68,10 +70,17 @@ struct Sweep<'s, 'u> {
     user: &'s RefCell<&'s mut SweepUser<'u>>,
     /// Jobs that nobody does.
     queue: RefCell<VecDeque<SweepJob>>,
-    /// Jobs under way, by number, with the agents that do them.
-    under_way: RefCell<BTreeMap<u64, (SweepJob, Vec<&'s AgentName>)>>,
+    /// Jobs under way, by number.
+    under_way: RefCell<BTreeMap<u64, JobUnderWay<'s>>>,
     /// The error that ends the sweep.
     error: Cell<Option<LedgerError>>,
+}
+
+/// A job that agents do.
+struct JobUnderWay<'s> {
+    job: SweepJob,
+    agents: Vec<&'s AgentName>,
+    since: Instant,
 }
 
 impl AgentFleet {
@@ -210,32 +219,38 @@ impl<'s> Sweep<'s, '_> {
         }
     }
 
-    /// Takes a job that nobody does, or else one that only another agent does.
+    /// Takes a job that nobody does, or else a slow one that only another agent does.
     fn take_job(&self, agent: &'s AgentName) -> Option<SweepJob> {
         let queued = self.queue.borrow_mut().pop_front();
         let mut under_way = self.under_way.borrow_mut();
         if let Some(job) = queued {
-            let (_, agents) = under_way.entry(job.number).or_insert((job, Vec::new()));
-            agents.push(agent);
+            let begun = JobUnderWay {
+                job,
+                agents: vec![agent],
+                since: Instant::now(),
+            };
+            under_way.insert(job.number, begun);
             return Some(job);
         }
         // Two agents are enough: more would only repeat.
-        let is_open = |agents: &[&AgentName]| agents.len() == 1 && agents[0] != agent;
-        let (job, agents) = under_way.values_mut().find(|(_, agents)| is_open(agents))?;
-        agents.push(agent);
-        Some(*job)
+        let is_open = |slow: &&mut JobUnderWay<'_>| {
+            slow.agents.len() == 1 && slow.agents[0] != agent && slow.since.elapsed() > SLOW
+        };
+        let slow = under_way.values_mut().find(is_open)?;
+        slow.agents.push(agent);
+        Some(slow.job)
     }
 
     /// Records that an agent has ended a job. One that failed everywhere is queued again.
     fn give_back(&self, job: &SweepJob, agent: &AgentName, is_done: bool) {
         let mut under_way = self.under_way.borrow_mut();
-        let Some((_, agents)) = under_way.get_mut(&job.number) else {
+        let Some(begun) = under_way.get_mut(&job.number) else {
             return;
         };
-        agents.retain(|other| *other != agent);
+        begun.agents.retain(|other| *other != agent);
         if is_done {
             under_way.remove(&job.number);
-        } else if agents.is_empty() {
+        } else if begun.agents.is_empty() {
             under_way.remove(&job.number);
             self.queue.borrow_mut().push_front(*job);
         }
