@@ -16,7 +16,7 @@ pub enum StreamRejection {
 pub enum StreamEnd {
     /// The reply is complete.
     Complete,
-    /// RST_STREAM before the end of the reply, with any code except REFUSED_STREAM.
+    /// RST_STREAM before the end of the reply, with any code except REFUSED_STREAM before any reply.
     Reset(ErrorCode),
     /// The server states that it did not process the request.
     Rejected(StreamRejection),
@@ -36,7 +36,8 @@ pub enum ConnectionEvent<'a> {
     SettingsChanged,
     /// The server permits this number of concurrent streams.
     Limit(u32),
-    /// The server closes the connection. Streams above `last` end as [`StreamEnd::Rejected`]; the others continue.
+    /// The server closes the connection. Streams above `last` without any reply end as [`StreamEnd::Rejected`]; the
+    /// others continue.
     GoAway {
         /// Highest stream identifier that the server processes.
         last: u32,

@@ -34,6 +34,13 @@ pub(super) enum ReplyStage {
     Content,
 }
 
+impl OpenStream {
+    /// True if a part of the reply has arrived, or an interim reply: the server has begun to process the request.
+    pub(super) fn has_reply(&self) -> bool {
+        self.interim > 0 || self.stage != ReplyStage::Head
+    }
+}
+
 /// Hashes identifiers of streams, which the client chooses itself.
 #[derive(Default)]
 struct IdHasher(u64);
@@ -86,9 +93,13 @@ impl StreamTable {
         self.0.iter().map(|(id, stream)| (*id, stream.token))
     }
 
-    /// Identifiers above `last`, in ascending order.
-    pub(super) fn above(&self, last: u32) -> Vec<u32> {
-        let mut ids: Vec<u32> = self.0.keys().copied().filter(|id| *id > last).collect();
+    /// Identifiers above `last` of streams without any reply, in ascending order.
+    pub(super) fn without_reply(&self, last: u32) -> Vec<u32> {
+        let streams = self.0.iter();
+        let mut ids: Vec<u32> = streams
+            .filter(|(id, stream)| **id > last && !stream.has_reply())
+            .map(|(id, _)| *id)
+            .collect();
         ids.sort_unstable();
         ids
     }

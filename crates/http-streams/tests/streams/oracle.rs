@@ -419,16 +419,14 @@ impl OracleRun {
         for token in 0..REQUESTS {
             let plan = ExchangePlan::of(self.number, token);
             let end = self.events.end_of(token);
-            let reset = |reason: Reason| match reason {
-                Reason::REFUSED_STREAM => StreamEnd::Rejected(StreamRejection::Refused),
-                reason => StreamEnd::Reset(ErrorCode(reason.into())),
-            };
+            let reset = |reason: Reason| StreamEnd::Reset(ErrorCode(reason.into()));
             let refused = StreamEnd::Rejected(StreamRejection::Refused);
             if token < self.early && end == Some(refused) {
                 continue;
             }
             let expected = match plan.ending {
                 _ if self.cancelled.contains(&token) => None,
+                ReplyEnding::ResetBefore(Reason::REFUSED_STREAM) => Some(refused),
                 ReplyEnding::ResetBefore(reason) | ReplyEnding::ResetAfterHead(reason) => {
                     Some(reset(reason))
                 }

@@ -53,6 +53,26 @@ fn goaway_reports_its_code_and_text() {
 }
 
 #[test]
+fn a_request_with_a_reply_is_not_rejected() {
+    let mut exchange = Exchange::new();
+    let streams = [1, 2, 3].map(|token| exchange.open(token).number());
+    exchange
+        .receive(&[ok(streams[0]), ok(streams[1])].concat())
+        .unwrap();
+    exchange.receive(&reset(streams[0], 7)).unwrap();
+    let refused = StreamEnd::Reset(ErrorCode::REFUSED_STREAM);
+    assert_eq!(exchange.events.end_of(1), Some(refused));
+    // The second continues, and only the third was not processed.
+    exchange.receive(&goaway(0, 0)).unwrap();
+    let rejected = StreamEnd::Rejected(StreamRejection::GoAway);
+    assert_eq!(exchange.events.end_of(3), Some(rejected));
+    assert_eq!(exchange.events.end_of(2), None);
+    exchange.receive(&reset(streams[1], 8)).unwrap();
+    let cancelled = StreamEnd::Reset(ErrorCode::CANCEL);
+    assert_eq!(exchange.events.end_of(2), Some(cancelled));
+}
+
+#[test]
 fn resets_are_counted_by_code() {
     let mut exchange = Exchange::new();
     let streams = [1, 2, 3, 4].map(|token| exchange.open(token).number());

@@ -110,7 +110,7 @@ impl Client {
         self.going_away = true;
         self.counters.goaways.add(code);
         sink.connection(ConnectionEvent::GoAway { last, code, debug });
-        for id in self.streams.above(last) {
+        for id in self.streams.without_reply(last) {
             self.end(id, StreamEnd::Rejected(StreamRejection::GoAway), sink);
         }
         Ok(())
@@ -129,13 +129,16 @@ impl Client {
         if self.is_never_opened(head.stream) {
             return Err(NEVER_OPENED);
         }
-        if self.streams.token(head.stream).is_none() {
+        let Some(stream) = self.streams.get_mut(head.stream) else {
             return Ok(());
-        }
+        };
         let code = ErrorCode(u32::from_be_bytes(code));
         self.counters.resets_received.add(code);
+        // After a part of a reply, a rejection is a mistake of the server: the request was processed.
         let end = match code {
-            ErrorCode::REFUSED_STREAM => StreamEnd::Rejected(StreamRejection::Refused),
+            ErrorCode::REFUSED_STREAM if !stream.has_reply() => {
+                StreamEnd::Rejected(StreamRejection::Refused)
+            }
             code => StreamEnd::Reset(code),
         };
         self.end(head.stream, end, sink);
