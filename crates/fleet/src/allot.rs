@@ -5,6 +5,14 @@ use thiserror::Error;
 
 use crate::names::AgentName;
 
+/// A number of event loops, for people: `1 event loop`.
+pub fn loops_in_words(count: usize) -> String {
+    match count {
+        1 => "1 event loop".to_owned(),
+        count => format!("{count} event loops"),
+    }
+}
+
 /// Maximum number of loops of a run.
 const MAX_LOOPS: u32 = 1 << 20;
 

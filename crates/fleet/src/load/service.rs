@@ -10,6 +10,7 @@ use tokio::runtime::Builder;
 use super::agent::{LoadAgent, LoadAgentOptions};
 use crate::agent::{Agent, AgentFailure};
 use crate::agent_work::AgentWork;
+use crate::allot::loops_in_words;
 use crate::assignment::AgentLimits;
 use crate::connection::{Connection, ConnectionError, NatsOptions};
 use crate::identity::Identity;
@@ -61,10 +62,11 @@ pub fn serve_agent(service: AgentService, stop: &AtomicBool) -> Result<(), Agent
 async fn serve(service: AgentService, stop: &AtomicBool) -> Result<(), AgentServiceError> {
     let info = service.info()?;
     let connection = Connection::open(&service.nats).await?;
-    let (loops, allow) = (info.loops, info.allow.clone());
+    let loops = loops_in_words(info.loops as usize);
     tracing::info!(
-        "agent {}: {loops} event loops, permitted targets {allow}",
-        info.name
+        "agent {}: {loops}, permitted targets {}",
+        info.name,
+        info.allow
     );
     let slots = service.options.loops as usize;
     let sweep = SweepAgent::new(service.scenarios, slots);

@@ -1,5 +1,6 @@
 //! `posthaste doctor --nats URL`: the NATS server and the agents of a fleet.
 
+use posthaste_fleet::allot::loops_in_words;
 use posthaste_fleet::examination::{AgentState, FleetState, examine};
 
 use super::fleet::NatsArgs;
@@ -45,6 +46,7 @@ fn agent(agent: &AgentState) -> String {
         version,
         ..
     } = agent;
+    let loops = loops_in_words(*loops as usize);
     let clock = match (agent.round_trip_ms, agent.clock_bound_ms) {
         (Some(round_trip), Some(bound)) => {
             format!("round trip {round_trip:.3} ms, clock within {bound:.3} ms")
@@ -61,5 +63,5 @@ fn agent(agent: &AgentState) -> String {
     ];
     let doubts = doubts.into_iter().filter(|(is_there, _)| *is_there);
     let doubts: String = doubts.map(|(_, doubt)| format!(", {doubt}")).collect();
-    format!("agent       {name}: {loops} event loops, {clock}, permits {allow}{doubts}")
+    format!("agent       {name}: {loops}, {clock}, permits {allow}{doubts}")
 }

@@ -1,6 +1,7 @@
 //! Agents that carry out a plan together.
 
 use clap::ValueEnum;
+use posthaste_fleet::allot::loops_in_words;
 use posthaste_fleet::discovery::WantedAgents;
 use posthaste_fleet::fleet::{AgentFleet, FleetOptions};
 use posthaste_fleet::load::{OnLost, RunRules, needs_of};
@@ -68,7 +69,7 @@ impl AgentArgs {
         let names: Vec<String> = fleet.names().map(ToString::to_string).collect();
         adapt(plan, fleet.loops(), &names)?;
         let (names, loops) = (names.join(", "), fleet.loops());
-        eprintln!("agents {names}: {loops} event loops");
+        eprintln!("agents {names}: {}", loops_in_words(loops));
         Ok(PlanRunner::Fleet(Box::new(fleet), rules))
     }
 }

@@ -5,6 +5,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
 use clap::{ArgMatches, Args as _, Command, FromArgMatches, Parser};
+use posthaste_fleet::allot::loops_in_words;
 use posthaste_fleet::discovery::WantedAgents;
 use posthaste_fleet::fleet::{AgentFleet, FleetNeeds, FleetOptions};
 use posthaste_fleet::sweep::{SweepDescription, SweepUser};
@@ -140,7 +141,8 @@ impl SweepAgents {
         };
         let fleet = AgentFleet::find(options, needs).map_err(Failure::run)?;
         let names: Vec<String> = fleet.names().map(ToString::to_string).collect();
-        eprintln!("agents {}: {} event loops", names.join(", "), fleet.loops());
+        let loops = loops_in_words(fleet.loops());
+        eprintln!("agents {}: {loops}", names.join(", "));
         Ok(Some(fleet))
     }
 }
