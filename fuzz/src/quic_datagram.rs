@@ -26,8 +26,9 @@ pub fn quic_datagram(bytes: &[u8]) {
     };
     assert!(others.iter().all(has_length));
     // A packet with a length does not change with what follows it.
-    if has_length(last) && packets.len() < 4 {
+    if has_length(last) {
         let padded = QuicDatagram::read(&[bytes, &[0; 16]].concat()).expect("as before");
-        assert!(padded.packets().eq(packets.iter().copied()));
+        let begins = padded.packets().take(packets.len());
+        assert!(begins.eq(packets.iter().copied()));
     }
 }
