@@ -208,7 +208,8 @@ impl AgentProgress {
         if self.clock.accuracy() != ClockAccuracy::Fine {
             let bound = self.clock.bound;
             self.warn(format!(
-                "started up to {bound} before or after the common instant"
+                "started up to {:.1} ms before or after the common instant",
+                bound.as_millis_f64()
             ));
         }
         let run = Run::new(plan, Timestamp::UNIX_EPOCH, tally.clone(), is_stopped);
