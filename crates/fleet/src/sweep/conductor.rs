@@ -45,6 +45,14 @@ pub enum SweepError {
     /// Results that contradict each other.
     #[error(transparent)]
     Ledger(#[from] LedgerError),
+    /// A simulation that cannot be carried out. The totals of its case would be incomplete.
+    #[error("transactions {} to {} of case {}: {reason}", job.first, job.last, job.case)]
+    Simulation {
+        /// The job.
+        job: SweepJob,
+        /// The reason.
+        reason: String,
+    },
     /// No agent left.
     #[error("all agents are lost; these jobs have no result: {}", ranges(.0))]
     Lost(Vec<RangeInclusive<u64>>),
@@ -73,7 +81,7 @@ struct Sweep<'s, 'u> {
     /// Jobs under way, by number.
     under_way: RefCell<BTreeMap<u64, JobUnderWay<'s>>>,
     /// The error that ends the sweep.
-    error: Cell<Option<LedgerError>>,
+    error: Cell<Option<SweepError>>,
 }
 
 /// A job that agents do.
@@ -269,8 +277,10 @@ impl<'s> Sweep<'s, '_> {
                 (user.case_complete)(job.case, &totals);
             }
             Ok(ReceivedResult::Merged) => (user.progress)(job.transactions()),
-            Ok(ReceivedResult::Failed(reason)) => (user.notice)(&reason),
-            Err(error) => self.error.set(Some(error)),
+            Ok(ReceivedResult::Failed(reason)) => {
+                self.error.set(Some(SweepError::Simulation { job, reason }));
+            }
+            Err(error) => self.error.set(Some(error.into())),
         }
     }
 
@@ -294,7 +304,7 @@ impl<'s> Sweep<'s, '_> {
 
     fn end(&self) -> Result<(), SweepError> {
         if let Some(error) = self.error.take() {
-            return Err(error.into());
+            return Err(error);
         }
         let ledger = self.ledger.borrow();
         match ledger.is_complete() || self.user.borrow().stop.load(Relaxed) {

@@ -220,7 +220,7 @@ impl Agents {
     }
 }
 
-/// What is seen of a run while it lasts: delay and CPU time of each second.
+/// Observations of a run while it lasts: delay and CPU time of each second.
 type Watched = (Vec<f64>, Vec<f64>);
 
 /// Follows the file of seconds until it has all of them.
