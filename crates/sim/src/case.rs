@@ -7,14 +7,14 @@ use std::sync::Arc;
 use posthaste_link::pattern::{Axis, Effect, Pattern, Script};
 use posthaste_link::properties::{Property, properties};
 use posthaste_link::{Direction, Plan, Reordering};
+use posthaste_tcp::Profile;
 use posthaste_tcp::profile::{self, UnknownProfile};
 use posthaste_tcp::remedy::{Remedy, UnknownRemedy};
-use posthaste_tcp::{Profile, TimerClock};
 use posthaste_units::Ratio;
 use thiserror::Error;
 
 use crate::sweep::{SweepError, check_count, expand};
-use crate::{Scenario, ScenarioError, SimulatedService};
+use crate::{Scenario, ScenarioError, SimulatedExchange, SimulatedScenario, SimulatedService};
 
 /// Reordering used to test the harm of remedies: one packet in twenty is overtaken by three later ones.
 const REORDERING: &str = "hold:5%:3";
@@ -25,9 +25,9 @@ pub struct SimulationCase {
     /// Options that differ between cases, and their values.
     pub labels: Vec<(String, String)>,
     /// Inputs of the case's transactions.
-    pub scenario: Scenario,
+    pub scenario: Arc<dyn SimulatedScenario>,
     /// Effects on packets that must come.
-    pub(crate) required: Pattern,
+    pub required: Pattern,
 }
 
 /// All cases of a simulation.
@@ -39,7 +39,7 @@ pub struct SimulationCases {
     pub list: Vec<SimulationCase>,
 }
 
-/// Inputs of all cases.
+/// Inputs of all cases over TCP.
 #[derive(Clone, Debug)]
 pub struct CaseOptions {
     /// Requests and replies of every case.
@@ -65,6 +65,17 @@ pub struct CasePath {
     pub labels: Vec<(String, String)>,
     /// Plans of the links, up and down, without a script.
     pub plans: [Plan; 2],
+}
+
+/// A combination of a path and of effects on packets, before the ends are added.
+#[derive(Clone, Debug)]
+pub struct CaseLinks {
+    /// Options that differ between combinations, and their values.
+    pub labels: Vec<(String, String)>,
+    /// Plans of the links, up and down.
+    pub plans: [Plan; 2],
+    /// Effects on packets that must come.
+    pub required: Pattern,
 }
 
 /// Effects on single packets.
@@ -203,26 +214,43 @@ impl FromStr for Remedies {
 }
 
 impl SimulationCases {
-    /// Creates all cases. Returns an error if one of them cannot be simulated.
+    /// Creates all cases over TCP. Returns an error if one of them cannot be simulated.
     pub fn new(options: CaseOptions) -> Result<Self, CaseError> {
         let base = options.base()?;
         let variants = options.variants(&base)?;
-        let CaseOptions { paths, effects, .. } = &options;
-        let count = paths.len() * effects.len() * variants.len();
-        check_count(count)?;
         let title = options.title(&base);
         let service = Arc::new(options.service.clone());
+        let CaseOptions { paths, effects, .. } = &options;
+        Self::combine(title, paths, effects, &variants, |links, variant| {
+            variant.case(links, &service).map_err(CaseError::from)
+        })
+    }
+
+    /// Creates a case for each combination of a path, effects on packets and a variant of the ends. The variants vary
+    /// fastest.
+    pub fn combine<V, E: From<SweepError>>(
+        title: String,
+        paths: &[CasePath],
+        effects: &[PacketEffects],
+        variants: &[V],
+        case: impl Fn(CaseLinks, &V) -> Result<SimulationCase, E>,
+    ) -> Result<Self, E> {
+        let count = paths.len() * effects.len() * variants.len();
+        check_count(count)?;
         let mut list = Vec::with_capacity(count);
         for path in paths {
             for effect in effects {
-                let plans = effect.plans(path);
                 let mut labels = path.labels.clone();
                 if let Some(position) = effect.position.filter(|_| effects.len() > 1) {
                     labels.push(("position".to_owned(), position.to_string()));
                 }
-                for variant in &variants {
-                    let labels = labels.clone();
-                    list.push(variant.case(labels, &plans, &service, &effect.required)?);
+                let links = CaseLinks {
+                    labels,
+                    plans: effect.plans(path),
+                    required: effect.required.clone(),
+                };
+                for variant in variants {
+                    list.push(case(links.clone(), variant)?);
                 }
             }
         }
@@ -235,8 +263,7 @@ impl SimulationCases {
         let given =
             |case: &&SimulationCase| !case.labels.iter().any(|(_, value)| value == REORDERED);
         let mut cases = self.list.iter().filter(given);
-        let of =
-            |case: &SimulationCase| properties([&case.scenario.plans[0], &case.scenario.plans[1]]);
+        let of = |case: &SimulationCase| properties(case.scenario.plans());
         let Some(first) = cases.next() else {
             return Vec::new();
         };
@@ -249,7 +276,7 @@ impl SimulationCases {
 
     /// True if the result of a case depends on chance.
     pub fn by_chance(&self) -> bool {
-        let plans = self.list.iter().flat_map(|case| &case.scenario.plans);
+        let plans = self.list.iter().flat_map(|case| case.scenario.plans());
         let mut plans = plans.map(|plan| {
             plan.loss.is_some()
                 || plan.jitter.is_some()
@@ -263,9 +290,7 @@ impl SimulationCases {
 
     /// True if an end's timers expire at ticks. The result then depends on the start time.
     pub fn by_ticks(&self) -> bool {
-        let scenarios = self.list.iter().map(|case| &case.scenario);
-        let mut ends = scenarios.flat_map(|scenario| [&scenario.client, &scenario.server]);
-        ends.any(|end| end.clock != TimerClock::Exact)
+        self.list.iter().any(|case| case.scenario.has_ticks())
     }
 }
 
@@ -301,11 +326,10 @@ struct Variant {
 impl Variant {
     fn case(
         &self,
-        mut labels: Vec<(String, String)>,
-        plans: &[Plan; 2],
+        links: CaseLinks,
         service: &Arc<SimulatedService>,
-        required: &Pattern,
     ) -> Result<SimulationCase, ScenarioError> {
+        let mut labels = links.labels;
         labels.extend(self.labels.iter().cloned());
         let plan = |plan: &Plan| match self.reorders {
             true => Arc::new(reordered(plan)),
@@ -314,17 +338,17 @@ impl Variant {
         let scenario = Scenario {
             client: self.client.clone(),
             server: self.server.clone(),
-            plans: plans.each_ref().map(plan),
+            plans: links.plans.each_ref().map(plan),
             service: service.clone(),
         };
         scenario.check()?;
         let required = match self.reorders {
             true => Pattern::default(),
-            false => required.clone(),
+            false => links.required,
         };
         Ok(SimulationCase {
             labels,
-            scenario,
+            scenario: Arc::new(scenario),
             required,
         })
     }
@@ -351,28 +375,32 @@ fn joined(remedies: &[Remedy]) -> String {
     names.join("+")
 }
 
+/// The exchanges of a connection in words: the beginning of the title of cases. Empty without exchanges.
+pub fn exchanges_title(exchanges: &[SimulatedExchange]) -> String {
+    let Some(exchange) = exchanges.first() else {
+        return String::new();
+    };
+    let times = match exchanges.len() {
+        1 => String::new(),
+        count => format!(", {count} times on a connection"),
+    };
+    format!(
+        "{} bytes asked, {} of processing, {} bytes answered{times}",
+        exchange.request, exchange.processing, exchange.reply
+    )
+}
+
 impl CaseOptions {
     fn title(&self, base: &[Remedy]) -> String {
-        let exchanges = &self.service.exchanges;
-        let Some(exchange) = exchanges.first() else {
-            return String::new();
-        };
         let ends = match self.client_tcp == self.server_tcp {
             true => format!("{} at both ends", self.client_tcp),
             false => format!("client {}, server {}", self.client_tcp, self.server_tcp),
-        };
-        let times = match exchanges.len() {
-            1 => String::new(),
-            count => format!(", {count} times on a connection"),
         };
         let with = match base.is_empty() {
             true => String::new(),
             false => format!(", with {}", joined(base)),
         };
-        format!(
-            "{} bytes asked, {} of processing, {} bytes answered{times}; {ends}{with}",
-            exchange.request, exchange.processing, exchange.reply
-        )
+        format!("{}; {ends}{with}", exchanges_title(&self.service.exchanges))
     }
 
     /// The remedies that both ends have in every case.

@@ -10,6 +10,12 @@
 //!
 //! A [`JobList`] divides a sweep into jobs for several machines. A [`Ledger`] merges their results.
 //!
+//! # Other transports
+//!
+//! Everything that is not TCP is shared with the simulators of other transports: the cases and their results
+//! ([`SimulatedScenario`]), [`ResponseClock`], [`Totals::add_connection`], the start ([`drawn_start`]) and the checks of
+//! inputs.
+//!
 //! This crate has no threads, no clock and no files. Callers distribute the numbers of transactions, and write the
 //! results.
 //!
@@ -24,7 +30,8 @@
 //! - The number of a transaction selects its seed. The seed gives its links, its first sequence numbers and its start.
 //!   Any thread can run any transaction, and transaction N meets the delays of the emulated connection N.
 //! - Links and endpoints restart in the memory that they have. A packet is a length and a segment, without bytes.
-//! - `stopwatch` measures the parts of the response time, as defined by `posthaste_units::ResponseTime`.
+//! - [`ResponseClock`] measures the parts of the response time, as defined by `posthaste_units::ResponseTime`.
+//!   `stopwatch` detects their moments in TCP.
 //! - [`Totals`] are whole numbers, so that shards merge in any order.
 
 #![forbid(unsafe_code)]
@@ -37,8 +44,11 @@ mod jobs;
 mod ladder;
 mod numbers;
 pub mod picture;
+mod response_clock;
 mod scenario;
+mod simulated;
 mod simulator;
+mod start;
 mod stopwatch;
 pub mod sweep;
 mod totals;
@@ -50,16 +60,19 @@ mod witness;
 pub use application::{Closer, ProcessingClock, SimulatedExchange, SimulatedService};
 pub use carried::Carried;
 pub use case::{
-    CaseError, CaseOptions, CasePath, DroppedPosition, DroppedPositions, PacketEffects,
-    PositionError, Remedies, SimulationCase, SimulationCases,
+    CaseError, CaseLinks, CaseOptions, CasePath, DroppedPosition, DroppedPositions, PacketEffects,
+    PositionError, Remedies, SimulationCase, SimulationCases, exchanges_title,
 };
 pub use compare::comparison_text;
 pub use jobs::{JobList, JobListError, JobResult, Ledger, LedgerError, ReceivedResult, SweepJob};
-pub use ladder::ladder;
+pub use ladder::{LadderOptions, LadderPacket, ladder};
 pub use numbers::{CaseNumbers, CaseResults, MissingPacket};
-pub use scenario::{Scenario, ScenarioError};
+pub use response_clock::ResponseClock;
+pub use scenario::{Scenario, ScenarioError, check_exchanges, check_plans};
+pub use simulated::{SimulatedScenario, TransactionSimulator};
 pub use simulator::Simulator;
-pub use totals::Totals;
+pub use start::{DrawnStart, drawn_start};
+pub use totals::{CompletedConnection, ConnectionTally, Totals};
 pub use trace::{PacketTrace, TracedPacket};
 pub use transaction::{Ending, Transaction};
 pub use witness::{OfferedSegment, Witness};

@@ -6,7 +6,7 @@ use posthaste_link::{Direction, Plan, PlanError};
 use posthaste_tcp::Profile;
 use thiserror::Error;
 
-use crate::SimulatedService;
+use crate::{SimulatedExchange, SimulatedService};
 
 /// All inputs of a transaction except its number and the seed.
 #[derive(Clone, Debug)]
@@ -43,26 +43,43 @@ pub enum ScenarioError {
         /// Number on its connection, from 1.
         number: usize,
     },
+    /// An invalid option of the transport.
+    #[error("{reason}")]
+    Transport {
+        /// Option, valid values and solution.
+        reason: String,
+    },
 }
 
 impl Scenario {
     /// Returns an error if the scenario cannot be simulated.
     pub fn check(&self) -> Result<(), ScenarioError> {
-        for (direction, plan) in Direction::BOTH.into_iter().zip(&self.plans) {
-            let named = |error| ScenarioError::Plan { direction, error };
-            plan.check().map_err(named)?;
-        }
-        if self.service.exchanges.is_empty() {
-            return Err(ScenarioError::NoExchange);
-        }
-        for (index, exchange) in self.service.exchanges.iter().enumerate() {
-            for (what, bytes) in [("request", exchange.request), ("reply", exchange.reply)] {
-                if bytes == 0 {
-                    let number = index + 1;
-                    return Err(ScenarioError::Empty { what, number });
-                }
+        check_plans(&self.plans)?;
+        check_exchanges(&self.service.exchanges)
+    }
+}
+
+/// Returns an error if one of the links, up and down, cannot be simulated.
+pub fn check_plans(plans: &[Arc<Plan>; 2]) -> Result<(), ScenarioError> {
+    for (direction, plan) in Direction::BOTH.into_iter().zip(plans) {
+        let named = |error| ScenarioError::Plan { direction, error };
+        plan.check().map_err(named)?;
+    }
+    Ok(())
+}
+
+/// Returns an error if there is no exchange, or an empty request or reply.
+pub fn check_exchanges(exchanges: &[SimulatedExchange]) -> Result<(), ScenarioError> {
+    if exchanges.is_empty() {
+        return Err(ScenarioError::NoExchange);
+    }
+    for (index, exchange) in exchanges.iter().enumerate() {
+        for (what, bytes) in [("request", exchange.request), ("reply", exchange.reply)] {
+            if bytes == 0 {
+                let number = index + 1;
+                return Err(ScenarioError::Empty { what, number });
             }
         }
-        Ok(())
     }
+    Ok(())
 }

@@ -9,13 +9,10 @@ use posthaste_tcp::{ConnectionEnd, Endpoint, TcpState};
 use posthaste_units::{Instant, Seed, Span};
 
 use crate::application::{ClientProgram, ServerProgram};
+use crate::start::{DrawnStart, drawn_start};
 use crate::stopwatch::Stopwatch;
 use crate::witness::{Nobody, OfferedSegment, Witness};
 use crate::{Carried, Ending, Scenario, ScenarioError, Transaction, carried};
-
-/// Transactions begin at a random one of 2^33 nanoseconds (8.6 s), because the behaviour of a coarse clock depends on
-/// the phase at which a timer is set.
-const PHASE_BITS: u32 = 33;
 
 /// Events at one instant after which a transaction is given up. Far more than any packet needs.
 const STANDSTILL: u64 = 1 << 16;
@@ -107,7 +104,7 @@ impl Simulator {
             number,
             began,
             ended: self.now,
-            responses: &self.stopwatch.responses,
+            responses: self.stopwatch.responses(),
             ending,
             client: client.counters(),
             server: server.counters(),
@@ -122,9 +119,8 @@ impl Simulator {
             link.restart(seed.child(direction.name()));
             self.sent[direction as usize].clear();
         }
-        let chance = seed.child("begin").0;
-        let drawn = Instant::from_nanos(chance >> (u64::BITS - PHASE_BITS));
-        self.now = began.unwrap_or(drawn);
+        let DrawnStart { at, chance } = drawn_start(seed);
+        self.now = began.unwrap_or(at);
         let isns = [chance as u32, (chance >> 16) as u32];
         let Scenario { client, server, .. } = &self.scenario;
         self.ends[0].reconnect(client, isns[0], self.now);
@@ -222,7 +218,7 @@ impl Simulator {
             TcpState::Closed(end) => Some(end),
             _ => None,
         });
-        let answered = self.stopwatch.responses.len() == self.scenario.service.exchanges.len();
+        let answered = self.stopwatch.responses().len() == self.scenario.service.exchanges.len();
         match broken {
             Some(end) => Ending::Broken(end),
             None if answered && self.is_over() => Ending::Complete,

@@ -1,7 +1,8 @@
 //! Totals of many transactions, mergeable in any order.
 
+use posthaste_link::LinkCounters;
 use posthaste_stats::{Histogram, Recorder};
-use posthaste_units::Span;
+use posthaste_units::{ResponseTime, Span};
 
 use crate::{Ending, Transaction};
 
@@ -47,6 +48,38 @@ pub struct Totals {
     pub(crate) endings: [u64; Ending::NAMES.len()],
 }
 
+/// A completed connection of any transport.
+#[derive(Clone, Copy, Debug)]
+pub struct CompletedConnection<'a> {
+    /// Number of the transaction, from 1.
+    pub number: u64,
+    /// Response time of each completed exchange, in order.
+    pub responses: &'a [ResponseTime],
+    /// Cause of the end.
+    pub ending: Ending,
+    /// Counters of the links, up and down.
+    pub links: [&'a LinkCounters; 2],
+    /// Counts of both ends.
+    pub tally: ConnectionTally,
+}
+
+/// Recoveries from losses of both ends of a connection. The fields are those of [`Totals`].
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct ConnectionTally {
+    /// Retransmitted packets.
+    pub retransmissions: u64,
+    /// Retransmissions prompted by acknowledgements.
+    pub fast_retransmits: u64,
+    /// Expired retransmission timers.
+    pub timeouts: u64,
+    /// Probes.
+    pub probes: u64,
+    /// Unnecessary retransmissions.
+    pub for_nothing: u64,
+    /// Acknowledgements repeated by the adaptive duplicate ACK remedy.
+    pub adaptive_acks: u64,
+}
+
 impl Totals {
     /// Names of the parts, in order.
     pub const PARTS: [&'static str; 4] = ["t_conn", "t_req", "t_proc", "t_resp"];
@@ -56,16 +89,28 @@ impl Totals {
         Self::default()
     }
 
-    /// Adds a transaction.
+    /// Adds a transaction over TCP.
     pub fn add(&mut self, transaction: &Transaction<'_>) {
+        self.add_connection(&CompletedConnection {
+            number: transaction.number,
+            responses: transaction.responses,
+            ending: transaction.ending,
+            links: transaction.links,
+            tally: transaction.tally(),
+        });
+    }
+
+    /// Adds a connection of any transport.
+    pub fn add_connection(&mut self, connection: &CompletedConnection<'_>) {
+        let number = connection.number;
         self.connections += 1;
-        self.endings[transaction.ending.index()] += 1;
+        self.endings[connection.ending.index()] += 1;
         // A millisecond per transaction, so that the batches of a recorder have equal numbers of transactions.
-        let place = Span::from_millis(transaction.number);
-        for response in transaction.responses {
+        let place = Span::from_millis(number);
+        for response in connection.responses {
             self.answered += 1;
             self.response.record(place, response.total());
-            self.slow(response.total(), transaction.number);
+            self.slow(response.total(), number);
             let parts = [
                 response.t_conn,
                 response.t_req,
@@ -77,7 +122,7 @@ impl Totals {
             }
         }
         let mut lost = 0;
-        for (way, link) in transaction.links.into_iter().enumerate() {
+        for (way, link) in connection.links.into_iter().enumerate() {
             self.packets[way] += link.pushed.packets;
             self.bytes[way] += link.pushed.bytes;
             self.most_packets[way] = self.most_packets[way].max(link.pushed.packets);
@@ -85,20 +130,13 @@ impl Totals {
         }
         self.lost += lost;
         self.touched += u64::from(lost > 0);
-        let mut again = 0;
-        for end in [transaction.client, transaction.server] {
-            self.retransmissions += end.retransmissions;
-            self.fast_retransmits += end.fast;
-            self.timeouts += end.timeouts;
-            self.probes += end.probes;
-            self.adaptive_acks += end.adaptive_acks;
-            again += end.duplicate_data;
-        }
-        debug_assert!(
-            again >= transaction.by_copies,
-            "more copies than duplicate segments arrived"
-        );
-        self.for_nothing += again.saturating_sub(transaction.by_copies);
+        let tally = &connection.tally;
+        self.retransmissions += tally.retransmissions;
+        self.fast_retransmits += tally.fast_retransmits;
+        self.timeouts += tally.timeouts;
+        self.probes += tally.probes;
+        self.for_nothing += tally.for_nothing;
+        self.adaptive_acks += tally.adaptive_acks;
         self.assert_invariants();
     }
 

@@ -4,6 +4,8 @@ use posthaste_link as link;
 use posthaste_tcp as tcp;
 use posthaste_units::{Instant, ResponseTime};
 
+use crate::ConnectionTally;
+
 /// A completed connection.
 #[derive(Clone, Copy, Debug)]
 pub struct Transaction<'a> {
@@ -26,6 +28,27 @@ pub struct Transaction<'a> {
     /// Duplicate segments that arrived because a link had copied them. They are not unnecessary retransmissions,
     /// although the ends count them.
     pub by_copies: u64,
+}
+
+impl Transaction<'_> {
+    /// Counts of both ends together.
+    pub fn tally(&self) -> ConnectionTally {
+        let mut tally = ConnectionTally::default();
+        for end in [self.client, self.server] {
+            tally.retransmissions += end.retransmissions;
+            tally.fast_retransmits += end.fast;
+            tally.timeouts += end.timeouts;
+            tally.probes += end.probes;
+            tally.adaptive_acks += end.adaptive_acks;
+            tally.for_nothing += end.duplicate_data;
+        }
+        debug_assert!(
+            tally.for_nothing >= self.by_copies,
+            "more copies than duplicate segments arrived"
+        );
+        tally.for_nothing = tally.for_nothing.saturating_sub(self.by_copies);
+        tally
+    }
 }
 
 /// Ending of a connection.

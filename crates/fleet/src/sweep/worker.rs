@@ -4,7 +4,7 @@ use std::future::Future;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 
-use posthaste_sim::{JobResult, Scenario, Simulator, SweepJob, Totals};
+use posthaste_sim::{JobResult, SimulatedScenario, SweepJob, Totals};
 use posthaste_units::Seed;
 use tokio::sync::Semaphore;
 
@@ -14,7 +14,7 @@ use super::SweepDescription;
 const LOOK_EVERY: u64 = 256;
 
 /// Reads the scenarios of all cases. The error is the reason of a refusal.
-pub type ScenarioReader = fn(&SweepDescription) -> Result<Vec<Scenario>, String>;
+pub type ScenarioReader = fn(&SweepDescription) -> Result<Vec<Arc<dyn SimulatedScenario>>, String>;
 
 /// An agent that simulates.
 pub struct SweepAgent {
@@ -26,7 +26,7 @@ pub struct SweepAgent {
 
 /// A sweep that is ready.
 struct PreparedSweep {
-    scenarios: Vec<Scenario>,
+    scenarios: Vec<Arc<dyn SimulatedScenario>>,
     seed: Seed,
     stop: AtomicBool,
 }
@@ -83,7 +83,7 @@ impl PreparedSweep {
             .scenarios
             .get(job.case)
             .ok_or("there is no such case")?;
-        let mut simulator = match Simulator::new(scenario.clone(), self.seed) {
+        let mut simulator = match scenario.simulator(self.seed) {
             Ok(simulator) => simulator,
             Err(error) => return Ok(JobResult::Failed(error.to_string())),
         };
@@ -92,7 +92,7 @@ impl PreparedSweep {
             if number.is_multiple_of(LOOK_EVERY) && self.stop.load(Relaxed) {
                 return Err("the sweep has ended".to_owned());
             }
-            totals.add(&simulator.play(number));
+            simulator.add_to(&mut totals, number);
         }
         Ok(JobResult::Totals(totals))
     }

@@ -1,6 +1,7 @@
 //! A sweep on agents: the options that make its cases are sent, never the name of a file.
 
 use std::cell::RefCell;
+use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
@@ -11,8 +12,8 @@ use posthaste_fleet::fleet::{AgentFleet, FleetNeeds, FleetOptions};
 use posthaste_fleet::sweep::{SweepDescription, SweepUser};
 use posthaste_link::pattern::Pattern;
 use posthaste_sim::{
-    CaseNumbers, CaseResults, JobList, JobResult, Ledger, ReceivedResult, Scenario, SimulationCase,
-    Simulator, Totals,
+    CaseNumbers, CaseResults, JobList, JobResult, Ledger, ReceivedResult, SimulatedScenario,
+    SimulationCase, Totals,
 };
 use posthaste_units::Seed;
 
@@ -21,8 +22,6 @@ use super::play::View;
 use crate::commands::Failure;
 use crate::commands::fleet::{NatsArgs, wanted_agents};
 
-/// Transactions of each case that the conductor simulates, to determine the sizes of jobs.
-const HEAD: u64 = 1 << 14;
 /// Simulation time of a job.
 const JOB: Duration = Duration::from_secs(2);
 /// Maximum number of transactions of a job, and of jobs of a sweep.
@@ -103,7 +102,9 @@ struct SentLine {
 }
 
 /// Reads the scenarios of a sweep that a conductor has sent. Opens no file.
-pub(crate) fn scenarios(description: &SweepDescription) -> Result<Vec<Scenario>, String> {
+pub(crate) fn scenarios(
+    description: &SweepDescription,
+) -> Result<Vec<Arc<dyn SimulatedScenario>>, String> {
     let line = ["simulate"].into_iter();
     let line = line.chain(description.options.iter().map(String::as_str));
     let parsed = SentLine::try_parse_from(line);
@@ -211,19 +212,26 @@ impl FleetSweep<'_> {
         })
     }
 
+    /// Number of transactions of each case that are simulated here, to determine the sizes of jobs. All cases have the
+    /// same transport.
+    fn head(&self) -> u64 {
+        let batch = self.cases.first().map_or(1, |case| case.scenario.batch());
+        batch.min(self.transactions)
+    }
+
     /// The totals of the first transactions of each case, and the time of one of them.
     fn heads(&self, progress: &dyn Fn(u64)) -> Result<Vec<(Box<Totals>, Duration)>, Failure> {
-        let count = HEAD.min(self.transactions);
+        let count = self.head();
         let head = |case: &SimulationCase| {
             let begun = Instant::now();
-            let simulator = Simulator::new(case.scenario.clone(), self.seed);
+            let simulator = case.scenario.simulator(self.seed);
             let mut simulator = simulator.map_err(Failure::usage)?;
             let mut totals = Box::new(Totals::new());
             for number in 1..=count {
                 if self.stop.load(Ordering::Relaxed) {
                     return Err(Failure::Run("stopped".to_owned()));
                 }
-                totals.add(&simulator.play(number));
+                simulator.add_to(&mut totals, number);
             }
             progress(count);
             Ok((totals, begun.elapsed() / count as u32))
@@ -240,7 +248,7 @@ impl FleetSweep<'_> {
             u64::try_from(count).unwrap_or(MOST).clamp(least, MOST)
         };
         let sizes = heads.iter().map(|(_, time)| size(time)).collect();
-        JobList::new(self.transactions, HEAD, sizes).map_err(Failure::run)
+        JobList::new(self.transactions, self.head(), sizes).map_err(Failure::run)
     }
 }
 

@@ -18,7 +18,7 @@ use posthaste_load::report::thousands;
 use posthaste_sim::{
     CaseOptions, CasePath, CaseResults, Closer, DroppedPosition, DroppedPositions, PacketEffects,
     ProcessingClock, Remedies, SimulatedExchange, SimulatedService, SimulationCases,
-    comparison_text, ladder,
+    comparison_text,
 };
 use posthaste_tcp::profile;
 use posthaste_tcp::remedy::Remedy;
@@ -255,7 +255,7 @@ impl Args {
             return Ok(());
         };
         for (case, numbers) in cases.list.iter().zip(&results.numbers) {
-            let ladder = ladder(&case.scenario, self.seed, numbers.slowest());
+            let ladder = case.scenario.ladder(self.seed, numbers.slowest());
             let content = file.content(ladder.map_err(Failure::usage)?, &notes);
             match file.path() {
                 Some(path) => files::write(path, &content)?,

@@ -10,13 +10,11 @@ use std::thread;
 use std::time::Duration;
 
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
-use posthaste_sim::{CaseNumbers, CaseResults, SimulationCase, Simulator, Totals};
+use posthaste_sim::{CaseNumbers, CaseResults, SimulationCase, Totals};
 use posthaste_units::Seed;
 
 use crate::commands::Failure;
 
-/// Transactions of a shard: about ten milliseconds, so that merging costs little.
-const SHARD: u64 = 1 << 14;
 /// Interval of screen updates.
 const LOOK: Duration = Duration::from_millis(100);
 
@@ -32,6 +30,8 @@ struct CaseProgress {
 struct Work<'a> {
     cases: &'a [SimulationCase],
     transactions: u64,
+    /// Transactions of a shard.
+    shard: u64,
     seed: Seed,
     stop: &'a AtomicBool,
     next: AtomicU64,
@@ -50,6 +50,8 @@ pub(super) fn play(
     let work = Work {
         cases,
         transactions,
+        // All cases have the same transport.
+        shard: cases.first().map_or(1, |case| case.scenario.batch()),
         seed,
         stop,
         next: AtomicU64::new(0),
@@ -90,7 +92,7 @@ impl Work<'_> {
 
     /// Runs one thread: shard after shard, until none is left.
     fn turn(&self) -> Result<(), Failure> {
-        let shards = self.transactions.div_ceil(SHARD);
+        let shards = self.transactions.div_ceil(self.shard);
         while !self.stop.load(Ordering::Relaxed) {
             let number = self.next.fetch_add(1, Ordering::Relaxed);
             let Ok(case) = usize::try_from(number / shards) else {
@@ -101,16 +103,15 @@ impl Work<'_> {
             else {
                 break;
             };
-            let first = number % shards * SHARD + 1;
-            let last = (first + SHARD - 1).min(self.transactions);
-            let mut simulator =
-                Simulator::new(scenario.clone(), self.seed).map_err(Failure::usage)?;
+            let first = number % shards * self.shard + 1;
+            let last = (first + self.shard - 1).min(self.transactions);
+            let mut simulator = scenario.simulator(self.seed).map_err(Failure::usage)?;
             let mut totals = Box::new(Totals::new());
             for number in first..=last {
                 if self.stop.load(Ordering::Relaxed) {
                     break;
                 }
-                totals.add(&simulator.play(number));
+                simulator.add_to(&mut totals, number);
             }
             self.done.fetch_add(totals.connections, Ordering::Relaxed);
             let mut progress = progress.lock().unwrap_or_else(|broken| broken.into_inner());
