@@ -74,7 +74,6 @@ mod packet_record;
 mod ports;
 pub mod preset;
 mod priority;
-mod quic;
 pub mod record;
 pub mod relay;
 mod report;

@@ -8,10 +8,10 @@ use std::sync::mpsc::{Receiver, SyncSender, sync_channel};
 
 use etherparse::LaxIpSlice;
 use posthaste_link::{Departure, Direction, Fate};
+use posthaste_quic_packets::QuicDatagram;
 use posthaste_units::Instant;
 
 use crate::flow::Flow;
-use crate::quic::QuicDatagram;
 
 /// IP protocol number of UDP.
 const UDP: u8 = 17;

@@ -76,9 +76,8 @@ pub(crate) use event_order::Lifecycle;
 pub use event_order::{DecodedPacket, DecodedSegment, EventOrder, PacketEvent};
 pub use ladder::ladder;
 pub use packet_kind::PacketKind;
+pub use posthaste_quic_packets::{QuicDatagram, QuicPacketType};
 pub use posthaste_tcp::trace::{SegmentKind, Sending};
-
-pub use crate::quic::{QuicDatagram, QuicPacketType};
 
 use self::ladder::LadderFile;
 use crate::follower::RecordFollower;

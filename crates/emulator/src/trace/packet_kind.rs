@@ -2,9 +2,8 @@
 
 use std::fmt;
 
+use posthaste_quic_packets::QuicDatagram;
 use posthaste_tcp::trace::SegmentKind;
-
-use crate::quic::QuicDatagram;
 
 /// Kind of a packet.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]

@@ -3,6 +3,10 @@
 //! Long headers state their type and length (RFC 9000, section 17.2; RFC 9369, section 3.2, for version 2). Everything
 //! else is encrypted or protected: packet numbers, frames, and the type of the rest of a connection. A packet with a
 //! short header is a 1-RTT packet or a stateless reset; nobody but the receiver can tell them apart.
+//!
+//! The traces of the emulator and of the QUIC simulator name packets with it.
+
+#![forbid(unsafe_code)]
 
 use std::fmt;
 
@@ -79,7 +83,11 @@ impl QuicDatagram {
     /// A datagram that begins with a short header can belong to any protocol. It is QUIC if its connection has had a
     /// [long header](Self::has_long_header) before.
     pub fn read(udp: &[u8]) -> Option<Self> {
-        let payload = udp.get(UDP_HEADER..)?;
+        Self::of_payload(udp.get(UDP_HEADER..)?)
+    }
+
+    /// Like [`read`](Self::read), from the payload alone.
+    pub fn of_payload(payload: &[u8]) -> Option<Self> {
         let mut datagram = Self {
             packets: [None; MOST_PACKETS],
             payload: u32::try_from(payload.len()).ok()?,
