@@ -28,6 +28,7 @@ const PURE: &[&str] = &[
     "tcp",
     "quic-packets",
     "sim",
+    "quic-sim",
     "http-fields",
     "http-streams",
     "grpc",
@@ -46,6 +47,7 @@ const UNDER_A_PRODUCT: &[&str] = &[
     "tcp",
     "quic-packets",
     "sim",
+    "quic-sim",
     "http-fields",
     "http-streams",
     "grpc",
@@ -65,6 +67,7 @@ const UNDER_THE_TOP: &[&str] = &[
     "tcp",
     "quic-packets",
     "sim",
+    "quic-sim",
     "http-fields",
     "http-streams",
     "grpc",
@@ -90,6 +93,7 @@ const ALL_BUT_THE_BINARY: &[&str] = &[
     "tcp",
     "quic-packets",
     "sim",
+    "quic-sim",
     "http-fields",
     "http-streams",
     "grpc",
@@ -121,7 +125,8 @@ pub(crate) const CRATES: &[CrateRule] = &[
     pure("sim", &["units", "tcp", "link", "stats", "draw"]),
     pure("quic-packets", &[]),
     pure(
-            &["units", "tcp", "link", "draw", "sim", "quic-packets"],
+        "quic-sim",
+        &["units", "tcp", "link", "draw", "sim", "quic-packets"],
     ),
     pure("http-fields", &[]),
     pure("http-streams", &[]),
@@ -203,8 +208,13 @@ pub(crate) const NETWORK: &[(&str, &[&str])] = &[
     ("tokio-rustls", &["serve", "gateway"]),
     // load has an event loop of its own and drives the TLS state machine in it. A test of the papers is a client
     // that counts the bytes below TLS. Tests of the gateway are clients with certificates. async-nats uses the provider
-    // that the process has installed.
-    ("rustls", &["serve", "load", "papers", "gateway", "fleet"]),
+    // that the process has installed. quic-sim plays the TLS of a simulated handshake in memory.
+    (
+        "rustls",
+        &["quic-sim", "serve", "load", "papers", "gateway", "fleet"],
+    ),
+    // A state machine without sockets and clocks: time is an argument.
+    ("quinn-proto", &["quic-sim"]),
     ("rustls-native-certs", &["serve", "load"]),
     ("socket2", &["serve", "load", "emulator"]),
     ("async-nats", &["fleet"]),

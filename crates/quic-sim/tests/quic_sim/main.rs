@@ -1,0 +1,8 @@
+//! Tests of the QUIC simulator: one binary, one module for each subject.
+
+mod arithmetic;
+mod positions;
+mod repetition;
+mod support;
+mod traces;
+mod worlds;
