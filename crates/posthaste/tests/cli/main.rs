@@ -19,4 +19,5 @@ mod pattern;
 mod prices;
 mod retries;
 mod simulate;
+mod simulate_quic;
 mod trust;

@@ -282,6 +282,12 @@ mod tests {
                 "--seed=7",
                 "--json",
             ],
+            &[
+                "--transport=quic",
+                "--position=0..3",
+                "--initial-rtt=100ms",
+                "--ack-frequency=4",
+            ],
         ] {
             let args = parsed(words);
             let description = SweepDescription {

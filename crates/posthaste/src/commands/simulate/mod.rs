@@ -6,6 +6,7 @@ mod drops;
 mod files;
 mod play;
 mod sweep;
+mod transport;
 
 use std::path::PathBuf;
 use std::sync::atomic::AtomicBool;
@@ -15,6 +16,7 @@ use clap::{ArgGroup, ValueEnum};
 use posthaste_link::pattern::Pattern;
 use posthaste_link::properties;
 use posthaste_load::report::thousands;
+use posthaste_quic_sim::{QuicCaseOptions, quic_cases};
 use posthaste_sim::{
     CaseOptions, CasePath, CaseResults, Closer, DroppedPosition, DroppedPositions, PacketEffects,
     ProcessingClock, Remedies, SimulatedExchange, SimulatedService, SimulationCases,
@@ -27,10 +29,11 @@ use posthaste_units::{Seed, Size, Span};
 use self::drops::RequiredDrops;
 use self::files::LadderFile;
 use self::sweep::SweptPath;
+use self::transport::{QuicArgs, TransportArg, TypedOptions};
 use super::path::{Directions, seed_and_version};
 use super::{Failure, print, stop_on_signal};
 
-/// Predict a service's response time under loss, with old and new TCPs, in virtual time
+/// Predict a service's response time under loss, with old and new TCPs or QUIC, in virtual time
 ///
 /// Client, path and server are simulated packet by packet: a million transactions take seconds. A
 /// response time is t_conn + t_req + t_proc + t_resp, as in `posthaste net`'s traces. Every option of the
@@ -45,6 +48,9 @@ pub(crate) struct Args {
     #[cfg(feature = "fleet")]
     #[command(flatten)]
     words: agents::CaseWords,
+    /// The options of one transport only. As early, for the same reason.
+    #[command(flatten)]
+    typed: TypedOptions,
 
     /// A service of the packet-loss study: author asks 1,438 bytes and gets 12,974, sellerprofile
     /// 1,283 and 8,031
@@ -83,6 +89,9 @@ pub(crate) struct Args {
     #[arg(long, value_name = "N", default_value_t = 1, value_parser = clap::value_parser!(u16).range(1..), help_heading = "The service")]
     exchanges: u16,
 
+    /// Transport of both ends: TCP by profile, or QUIC with TLS 1.3 as quinn has it
+    #[arg(long, value_enum, default_value_t, help_heading = "The ends")]
+    transport: TransportArg,
     /// TCP of the client
     #[arg(long, value_name = "PROFILE", default_value = "linux-6", value_parser = PossibleValuesParser::new(profile::names()), help_heading = "The ends")]
     client_tcp: String,
@@ -106,6 +115,9 @@ pub(crate) struct Args {
         help_heading = "The ends"
     )]
     compare: Vec<Remedies>,
+
+    #[command(flatten)]
+    quic: QuicArgs,
 
     #[command(flatten)]
     path: SweptPath,
@@ -169,6 +181,8 @@ Examples:
   What would help, and what it costs where packets only change places:
     posthaste simulate --service sellerprofile --bandwidth 1Mbit --delay 40ms --loss 2% \\
       --client-tcp linux-2.6.15 --server-tcp linux-2.6.15 --compare all
+  The same for HTTP/3, with QUIC in place of TCP: each datagram of the server lost in turn:
+    posthaste simulate --transport quic --bandwidth 10Mbit --delay 50ms --position 0..12
 
 Where the model's numbers come from, and what it leaves out, is in docs/reference/simulate.md.";
 
@@ -267,25 +281,39 @@ impl Args {
 
     /// Every combination of the options. Refuses those that cannot be simulated.
     fn cases(&self) -> Result<SimulationCases, Failure> {
-        let effects = self.effects()?;
+        self.typed.check(self.transport)?;
+        let (effects, paths) = (self.effects()?, self.paths()?);
+        match self.transport {
+            TransportArg::Tcp => SimulationCases::new(CaseOptions {
+                service: self.service(),
+                client_tcp: self.client_tcp.clone(),
+                server_tcp: self.server_tcp.clone(),
+                recovery: self.recovery.clone(),
+                compare: self.compare.clone(),
+                paths,
+                effects,
+            })
+            .map_err(Failure::usage),
+            TransportArg::Quic => quic_cases(QuicCaseOptions {
+                options: self.quic.options().map_err(Failure::usage)?,
+                exchanges: self.service().exchanges,
+                paths,
+                effects,
+            })
+            .map_err(Failure::usage),
+        }
+    }
+
+    /// Every combination of the options of the link.
+    fn paths(&self) -> Result<Vec<CasePath>, Failure> {
         let paths = self.path.combinations()?.into_iter();
-        let options = CaseOptions {
-            service: self.service(),
-            client_tcp: self.client_tcp.clone(),
-            server_tcp: self.server_tcp.clone(),
-            recovery: self.recovery.clone(),
-            compare: self.compare.clone(),
-            paths: paths
-                .map(|combination| CasePath {
-                    plans: self
-                        .directions
-                        .plans(&combination.path, &Pattern::default()),
-                    labels: combination.labels,
-                })
-                .collect(),
-            effects,
-        };
-        SimulationCases::new(options).map_err(Failure::usage)
+        let paths = paths.map(|combination| CasePath {
+            plans: self
+                .directions
+                .plans(&combination.path, &Pattern::default()),
+            labels: combination.labels,
+        });
+        Ok(paths.collect())
     }
 
     fn service(&self) -> SimulatedService {
