@@ -8,9 +8,10 @@ use std::sync::Arc;
 use std::time::Instant;
 
 use posthaste_http_streams::catalogue::{FieldCatalogue, RequestField};
+use posthaste_http_streams::http2::Client;
 use posthaste_http_streams::http2::frame::{FrameHead, flag, kind};
 use posthaste_http_streams::http2::hpack::FieldPlan;
-use posthaste_http_streams::http2::{Client, EventSink, StreamEnd, StreamRequest};
+use posthaste_http_streams::{EventSink, StreamEnd, StreamRequest};
 
 const STREAMS: u32 = 32;
 const CONTENT: usize = 1024;

@@ -13,8 +13,18 @@
 //! each request needs one exact outcome, also when the server or the connection fails.
 
 pub mod catalogue;
+mod counters;
+mod event;
 mod field_class;
+mod head;
 pub mod http2;
 mod huffman;
+mod prefix_integer;
+mod recorded_fields;
+mod reply_decoder;
+mod request;
 
+pub use counters::{ClientCounters, CodeCounts};
+pub use event::{ConnectionEvent, EventSink, StreamEnd, StreamRejection};
 pub use field_class::FieldClass;
+pub use request::{OpenError, StreamRequest};

@@ -9,9 +9,10 @@ use std::sync::Arc;
 
 use libtest_mimic::{Arguments, Failed, Trial};
 use posthaste_http_streams::catalogue::{FieldCatalogue, RequestField};
+use posthaste_http_streams::http2::Client;
 use posthaste_http_streams::http2::frame::{FrameHead, flag, kind};
 use posthaste_http_streams::http2::hpack::FieldPlan;
-use posthaste_http_streams::http2::{Client, EventSink, StreamEnd, StreamRequest};
+use posthaste_http_streams::{EventSink, StreamEnd, StreamRequest};
 use stats_alloc::{INSTRUMENTED_SYSTEM, Region, StatsAlloc};
 
 /// Counts allocations of the whole process.

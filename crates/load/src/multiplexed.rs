@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use posthaste_http_streams::http2::{ClientCounters, CodeCounts};
+use posthaste_http_streams::{ClientCounters, CodeCounts};
 use posthaste_units::Span;
 use serde::{Deserialize, Serialize};
 

@@ -1,4 +1,4 @@
-//! Error codes (RFC 9113, section 7), and errors of a connection and of calls.
+//! Error codes (RFC 9113, section 7), and errors of a connection and of a stream.
 
 use std::fmt;
 
@@ -45,7 +45,7 @@ impl ErrorCode {
 }
 
 /// Names of the codes, from 0.
-pub(super) const NAMES: [&str; 14] = [
+pub(crate) const NAMES: [&str; 14] = [
     "NO_ERROR",
     "PROTOCOL_ERROR",
     "INTERNAL_ERROR",
@@ -105,9 +105,9 @@ impl ConnectionError {
 
 /// A fault of one stream (RFC 9113, section 5.4.2).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) struct StreamFault {
-    pub(super) code: ErrorCode,
-    pub(super) reason: &'static str,
+pub(crate) struct StreamFault {
+    pub(crate) code: ErrorCode,
+    pub(crate) reason: &'static str,
 }
 
 impl StreamFault {
@@ -116,24 +116,7 @@ impl StreamFault {
     }
 
     /// A malformed message (RFC 9113, section 8.1.1).
-    pub(super) const fn malformed(reason: &'static str) -> Self {
+    pub(crate) const fn malformed(reason: &'static str) -> Self {
         Self::new(ErrorCode::PROTOCOL_ERROR, reason)
     }
-}
-
-/// Reasons why a stream cannot be opened now.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Error)]
-pub enum OpenError {
-    /// As many streams are open as the server permits, or the output is full.
-    #[error("no more streams may be opened now")]
-    Full,
-    /// The connection is closing: GOAWAY was received or sent.
-    #[error("the connection is closing")]
-    GoingAway,
-    /// All stream identifiers are used. Another connection is needed.
-    #[error("the connection has no stream identifiers left")]
-    Exhausted,
-    /// A value that no field may have.
-    #[error("the value of a field has CR, LF or NUL, or white space at an end")]
-    InvalidValue,
 }

@@ -3,15 +3,10 @@
 //! | module | content |
 //! |---|---|
 //! | [`client`](Client) | The state machine: open, send, receive, close |
-//! | [`event`](EventSink) | Events of a connection |
-//! | [`error`](ErrorCode) | Error codes, errors of connections and of calls |
-//! | [`counters`](ClientCounters) | Counts for reports |
+//! | [`error`](ErrorCode) | Error codes, errors of connections and streams |
 //! | [`frame`] | Frame headers and their constants |
 //! | `reader` | Received bytes to frames |
 //! | `output` | Frames to be sent |
-//! | `reply_decoder` | Field blocks of replies, with a memory of the last one |
-//! | `head` | Rules for the fields of a reply |
-//! | `recorded_fields` | Copies of the fields of a head |
 //! | `settings` | SETTINGS of the peer |
 //! | `streams`, `closed` | Open streams, and those closed recently |
 //! | `window` | Flow control |
@@ -24,9 +19,9 @@
 //! 3. **Field block** (`client/fields`): HEADERS and CONTINUATION are joined, decoded and checked.
 //!    **Content** (`client/content`): windows and the content length are checked.
 //!    **Control** (`client/control`): SETTINGS, PING, GOAWAY, RST_STREAM, WINDOW_UPDATE.
-//! 4. **Event** ([`EventSink`]): the caller learns about each stream by its token.
+//! 4. **Event** ([`EventSink`](crate::EventSink)): the caller learns about each stream by its token.
 //!
-//! A fault of one stream ends the stream ([`StreamEnd::Malformed`]). A fault of the connection ends the connection
+//! A fault of one stream ends the stream ([`StreamEnd::Malformed`](crate::StreamEnd::Malformed)). A fault of the connection ends the connection
 //! ([`ConnectionError`]) and names the token of the stream that caused it.
 //!
 //! # Absent
@@ -40,22 +35,15 @@
 
 mod client;
 mod closed;
-mod counters;
-mod error;
-mod event;
+pub(crate) mod error;
 pub mod frame;
-mod head;
 pub mod hpack;
 mod output;
 mod reader;
-mod recorded_fields;
-mod reply_decoder;
 mod settings;
 mod streams;
 mod window;
 
-pub use client::{Client, StreamRequest};
-pub use counters::{ClientCounters, CodeCounts};
-pub use error::{ConnectionError, ErrorCode, OpenError};
-pub use event::{ConnectionEvent, EventSink, StreamEnd, StreamRejection};
+pub use client::Client;
+pub use error::{ConnectionError, ErrorCode};
 pub use frame::StreamId;

@@ -171,9 +171,10 @@ fn several_changes_of_the_table_are_announced_in_the_next_block() {
 
 #[test]
 fn large_field_blocks_continue_in_further_frames() {
+    use posthaste_http_streams::StreamRequest;
     use posthaste_http_streams::catalogue::{FieldCatalogue, RequestField};
+    use posthaste_http_streams::http2::Client;
     use posthaste_http_streams::http2::hpack::{BlockDecoder, FieldPlan};
-    use posthaste_http_streams::http2::{Client, StreamRequest};
 
     let mut catalogue = FieldCatalogue::default();
     let field = catalogue.variable(b"x-large").unwrap();
@@ -213,8 +214,9 @@ fn large_field_blocks_continue_in_further_frames() {
 #[test]
 fn values_with_line_ends_are_refused() {
     use posthaste_http_streams::catalogue::{FieldCatalogue, RequestField};
+    use posthaste_http_streams::http2::Client;
     use posthaste_http_streams::http2::hpack::FieldPlan;
-    use posthaste_http_streams::http2::{Client, OpenError, StreamRequest};
+    use posthaste_http_streams::{OpenError, StreamRequest};
 
     let mut catalogue = FieldCatalogue::default();
     let field = catalogue.variable(b"x").unwrap();

@@ -1,7 +1,8 @@
 //! Servers that violate the protocol or exhaust resources: each case has its outcome, in any pieces.
 
+use posthaste_http_streams::StreamEnd;
+use posthaste_http_streams::http2::ErrorCode;
 use posthaste_http_streams::http2::frame::{flag, kind};
-use posthaste_http_streams::http2::{ErrorCode, StreamEnd};
 
 use crate::support::{
     Exchange, data, frame, goaway, headers, ok, ok_empty, reset, settings, window_update,

@@ -20,9 +20,8 @@ use posthaste_http_streams::catalogue::{
     ConstantField, FieldCatalogue, RequestField, VariableField,
 };
 use posthaste_http_streams::http2::hpack::FieldPlan;
-use posthaste_http_streams::http2::{
-    Client, ErrorCode, StreamEnd, StreamId, StreamRejection, StreamRequest,
-};
+use posthaste_http_streams::http2::{Client, ErrorCode, StreamId};
+use posthaste_http_streams::{StreamEnd, StreamRejection, StreamRequest};
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 
 use crate::support::{Event, Events};

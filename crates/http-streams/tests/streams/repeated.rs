@@ -1,7 +1,8 @@
 //! Replies whose field blocks are equal, while the dynamic table stays the same and while it changes.
 
+use posthaste_http_streams::StreamEnd;
+use posthaste_http_streams::http2::ErrorCode;
 use posthaste_http_streams::http2::frame::{flag, kind};
-use posthaste_http_streams::http2::{ErrorCode, StreamEnd};
 use proptest::collection::vec;
 use proptest::prelude::*;
 

@@ -1,7 +1,8 @@
 //! Replies as RFC 9113 permits them, and malformed ones.
 
+use posthaste_http_streams::StreamEnd;
+use posthaste_http_streams::http2::ErrorCode;
 use posthaste_http_streams::http2::frame::{flag, kind};
-use posthaste_http_streams::http2::{ErrorCode, StreamEnd};
 
 use crate::support::{Event, Exchange, block, data, frame, headers, ok, ok_empty, reset};
 

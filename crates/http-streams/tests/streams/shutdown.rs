@@ -1,9 +1,8 @@
 //! The end of connections: GOAWAY from either end, PING, and errors.
 
+use posthaste_http_streams::http2::ErrorCode;
 use posthaste_http_streams::http2::frame::kind;
-use posthaste_http_streams::http2::{
-    ErrorCode, OpenError, StreamEnd, StreamRejection, StreamRequest,
-};
+use posthaste_http_streams::{OpenError, StreamEnd, StreamRejection, StreamRequest};
 
 use crate::support::{Exchange, data, frame, goaway, ok, ok_empty, reset};
 

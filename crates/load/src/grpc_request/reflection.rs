@@ -15,7 +15,8 @@ use posthaste_grpc::reflection::{
 use posthaste_grpc::{Code, FramedMessage, MessageReader, Schema, decode_message, write_frame};
 use posthaste_http_streams::catalogue::{FieldCatalogue, RequestField};
 use posthaste_http_streams::http2::hpack::FieldPlan;
-use posthaste_http_streams::http2::{Client, EventSink, StreamEnd, StreamId, StreamRequest};
+use posthaste_http_streams::http2::{Client, StreamId};
+use posthaste_http_streams::{EventSink, StreamEnd, StreamRequest};
 use rustls::{ClientConnection, StreamOwned};
 
 use super::{GrpcCallError, ReflectedServer};

@@ -1,10 +1,10 @@
 //! A request in the form of HTTP/2: numbered fields and a body (RFC 9113, section 8.3.1).
 
 use posthaste_grpc::MethodKind;
+use posthaste_http_streams::StreamRequest;
 use posthaste_http_streams::catalogue::{
     ConstantField, FieldCatalogue, InvalidField, RequestField, VariableField,
 };
-use posthaste_http_streams::http2::StreamRequest;
 
 use super::template::Template;
 use super::{

@@ -3,8 +3,8 @@
 use super::Client;
 use super::fields::content_complete;
 use super::receive::INTERRUPTED;
+use crate::event::{EventSink, StreamEnd};
 use crate::http2::error::{ConnectionError, ErrorCode, StreamFault};
-use crate::http2::event::{EventSink, StreamEnd};
 use crate::http2::reader::DataPiece;
 use crate::http2::streams::{OpenStream, ReplyStage};
 

@@ -2,8 +2,8 @@
 
 use super::fields::NEVER_OPENED;
 use super::{ANSWER_LIMIT, Client};
+use crate::event::{ConnectionEvent, EventSink, StreamEnd, StreamRejection};
 use crate::http2::error::{ConnectionError, ErrorCode, StreamFault};
-use crate::http2::event::{ConnectionEvent, EventSink, StreamEnd, StreamRejection};
 use crate::http2::frame::{FrameHead, StreamId, flag, kind};
 use crate::http2::settings::SettingsChange;
 use crate::http2::window::WindowOverflow;

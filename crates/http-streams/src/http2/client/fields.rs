@@ -2,10 +2,10 @@
 
 use super::Client;
 use super::receive::INTERRUPTED;
+use crate::event::{EventSink, StreamEnd};
+use crate::head::{BlockKind, ReplyHead};
 use crate::http2::error::{ConnectionError, ErrorCode, StreamFault};
-use crate::http2::event::{EventSink, StreamEnd};
 use crate::http2::frame::{FrameHead, flag};
-use crate::http2::head::{BlockKind, ReplyHead};
 use crate::http2::hpack::HpackError;
 use crate::http2::reader::TOO_MUCH_PADDING;
 use crate::http2::streams::{OpenStream, ReplyStage};

@@ -12,20 +12,20 @@ mod send;
 use std::sync::Arc;
 
 use super::closed::ResetStreams;
-use super::counters::ClientCounters;
-use super::error::{ConnectionError, ErrorCode, OpenError, StreamFault};
-use super::event::{EventSink, StreamEnd};
+use super::error::{ConnectionError, ErrorCode, StreamFault};
 use super::frame::{PREFACE, StreamId, kind};
-use super::head::LIST_LIMIT;
 use super::hpack::{BlockEncoder, FieldPlan};
 use super::output::OutputBuffer;
 use super::reader::FrameReader;
-use super::reply_decoder::ReplyDecoder;
 use super::settings::{INITIAL_WINDOW, PeerSettings, id};
 use super::streams::StreamTable;
 use super::window::{ReceiveWindow, SendWindow};
+use crate::counters::ClientCounters;
+use crate::event::{EventSink, StreamEnd};
+use crate::head::LIST_LIMIT;
+use crate::reply_decoder::ReplyDecoder;
+use crate::request::OpenError;
 use fields::PendingBlock;
-pub use send::StreamRequest;
 use send::WritableQueue;
 
 /// Our window of a stream: 16 MiB. The remainder makes an exhausted window visible ([`ReceiveWindow`]).
@@ -269,6 +269,7 @@ fn own_settings() -> Vec<u8> {
 mod tests {
     use super::*;
     use crate::http2::frame::FrameHead;
+    use crate::request::StreamRequest;
 
     struct NoEvents;
 

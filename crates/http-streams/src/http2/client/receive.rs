@@ -1,8 +1,8 @@
 //! Received bytes, from the cut into frames to the stage that handles each frame.
 
 use super::Client;
+use crate::event::EventSink;
 use crate::http2::error::ConnectionError;
-use crate::http2::event::EventSink;
 use crate::http2::frame::{FrameHead, flag, kind};
 use crate::http2::reader::{FrameError, FrameReader, ReceivedPiece};
 

@@ -5,24 +5,13 @@ use std::collections::VecDeque;
 use super::{Client, OUTPUT_LIMIT, STREAM_WINDOW};
 use crate::catalogue::RequestField;
 use crate::field_class::is_valid_value;
-use crate::http2::error::OpenError;
 use crate::http2::frame::{StreamId, flag, kind};
 use crate::http2::streams::{OpenStream, ReplyStage};
 use crate::http2::window::{ReceiveWindow, SendWindow};
+use crate::request::{OpenError, StreamRequest};
 
 /// Longest DATA frame that is sent, if the server permits it, in bytes. Other streams wait for it.
 const DATA_LIMIT: usize = 64 << 10;
-
-/// A request without its body.
-#[derive(Clone, Copy, Debug, Default)]
-pub struct StreamRequest<'a> {
-    /// All fields: `:method`, `:scheme`, `:authority` and `:path` first.
-    pub fields: &'a [RequestField<'a>],
-    /// The method is HEAD: the reply has no content.
-    pub is_head: bool,
-    /// A body follows by [`Client::send_body`].
-    pub has_body: bool,
-}
 
 /// Streams with more of a body, in the order in which they became writable.
 #[derive(Debug, Default)]

@@ -6,9 +6,9 @@
 use thiserror::Error;
 
 use super::table::DynamicTable;
-use super::{TABLE_SIZE, integer, static_table};
+use super::{TABLE_SIZE, static_table};
 use crate::field_class::FieldClass;
-use crate::huffman;
+use crate::{huffman, prefix_integer};
 
 /// Longest name or value, in bytes. A longer one would exceed each limit of a field list.
 const STRING_LIMIT: usize = 256 << 10;
@@ -97,7 +97,7 @@ impl BlockDecoder {
     }
 
     /// Number of changes of the dynamic table. While it stays the same, equal blocks have equal fields.
-    pub(in super::super) const fn table_changes(&self) -> u64 {
+    pub(crate) const fn table_changes(&self) -> u64 {
         self.table.changes()
     }
 
@@ -107,7 +107,7 @@ impl BlockDecoder {
             if !matches!(block.first(), Some(0x20..0x40)) {
                 break;
             }
-            let size = integer::decode(block, 5)?;
+            let size = prefix_integer::decode(block, 5)?;
             if size > TABLE_SIZE {
                 return Err(HpackError::TableSize);
             }
@@ -118,7 +118,7 @@ impl BlockDecoder {
 
     #[inline]
     fn indexed(&self, block: &mut &[u8]) -> Result<DecodedField<'_>, HpackError> {
-        let index = integer::decode(block, 7)?;
+        let index = prefix_integer::decode(block, 7)?;
         self.entry(index)
     }
 
@@ -128,7 +128,7 @@ impl BlockDecoder {
         prefix: u32,
         insert: bool,
     ) -> Result<DecodedField<'s>, HpackError> {
-        let index = integer::decode(block, prefix)?;
+        let index = prefix_integer::decode(block, prefix)?;
         let (name, class) = match index {
             0 => {
                 let name = string(block, &mut self.name)?;
@@ -190,7 +190,7 @@ fn string<'s, 'b: 's>(
     decoded: &'s mut Vec<u8>,
 ) -> Result<&'s [u8], HpackError> {
     let has_code = block.first().is_some_and(|first| first & 0x80 != 0);
-    let length = integer::decode(block, 7)?;
+    let length = prefix_integer::decode(block, 7)?;
     if length > STRING_LIMIT {
         return Err(HpackError::String);
     }

@@ -10,8 +10,9 @@ use std::collections::VecDeque;
 use std::sync::Arc;
 
 use super::plan::encode_string;
-use super::{FieldPlan, TABLE_SIZE, integer, static_table};
+use super::{FieldPlan, TABLE_SIZE, static_table};
 use crate::catalogue::{ConstantField, RequestField};
+use crate::prefix_integer;
 
 /// Longest block that is kept, in bytes.
 const LAST_LIMIT: usize = 1024;
@@ -109,9 +110,9 @@ impl BlockEncoder {
     pub fn encode(&mut self, fields: &[RequestField<'_>], block: &mut Vec<u8>) {
         if let Some(smallest) = self.smallest.take() {
             if smallest < self.capacity {
-                integer::encode(0x20, 5, smallest, block);
+                prefix_integer::encode(0x20, 5, smallest, block);
             }
-            integer::encode(0x20, 5, self.capacity, block);
+            prefix_integer::encode(0x20, 5, self.capacity, block);
         }
         if self.last.inserted == self.inserted && self.last.has(fields) {
             block.extend_from_slice(&self.last.bytes);
@@ -137,7 +138,7 @@ impl BlockEncoder {
         let position = self.positions[field.index()];
         let age = self.inserted - position;
         if position > 0 && (age as usize) < self.sizes.len() {
-            integer::encode(0x80, 7, static_table::FIRST_DYNAMIC + age as usize, block);
+            prefix_integer::encode(0x80, 7, static_table::FIRST_DYNAMIC + age as usize, block);
             return;
         }
         let form = self.plan.constant(field);

@@ -2,7 +2,6 @@
 //!
 //! | module | content |
 //! |---|---|
-//! | `integer` | Integers with a prefix |
 //! | `static_table` | The 61 fields that both ends know |
 //! | `table` | The fields that a connection has seen, for decoding |
 //! | `decode` | Blocks of the server, within limits |
@@ -11,7 +10,6 @@
 
 mod decode;
 mod encode;
-mod integer;
 mod plan;
 mod static_table;
 mod table;

@@ -1,8 +1,8 @@
 //! The fields of a plan in their encoded forms, made once and shared by all connections.
 
-use super::{ENTRY_OVERHEAD, TABLE_SIZE, integer, static_table};
+use super::{ENTRY_OVERHEAD, TABLE_SIZE, static_table};
 use crate::catalogue::{Constant, ConstantField, FieldCatalogue, Variable, VariableField};
-use crate::huffman;
+use crate::{huffman, prefix_integer};
 
 /// Bits of a literal that enters the dynamic table, and the length of its index (RFC 7541, section 6.2.1).
 const INSERTED: (u8, u32) = (0x40, 6);
@@ -65,7 +65,7 @@ impl FieldPlan {
         };
         if let Some(index) = static_table::index_of(name, value) {
             return ConstantForm {
-                literal: self.form(|bytes| integer::encode(0x80, 7, index, bytes)),
+                literal: self.form(|bytes| prefix_integer::encode(0x80, 7, index, bytes)),
                 inserted: nothing,
                 size: 0,
             };
@@ -125,7 +125,7 @@ impl FieldPlan {
 
 fn encode_name((pattern, prefix): (u8, u32), name: &[u8], bytes: &mut Vec<u8>) {
     if let Some(index) = static_table::index_of_name(name) {
-        integer::encode(pattern, prefix, index, bytes);
+        prefix_integer::encode(pattern, prefix, index, bytes);
     } else {
         bytes.push(pattern);
         encode_string(name, bytes);
@@ -136,10 +136,10 @@ fn encode_name((pattern, prefix): (u8, u32), name: &[u8], bytes: &mut Vec<u8>) {
 pub(super) fn encode_string(text: &[u8], bytes: &mut Vec<u8>) {
     let length = huffman::encoded_length(text);
     if length < text.len() {
-        integer::encode(0x80, 7, length, bytes);
+        prefix_integer::encode(0x80, 7, length, bytes);
         huffman::encode(text, bytes);
     } else {
-        integer::encode(0, 7, text.len(), bytes);
+        prefix_integer::encode(0, 7, text.len(), bytes);
         bytes.extend_from_slice(text);
     }
 }

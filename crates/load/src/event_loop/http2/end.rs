@@ -1,6 +1,7 @@
 //! The ends of streams, and of requests that have none.
 
-use posthaste_http_streams::http2::{ErrorCode, StreamEnd, StreamRejection};
+use posthaste_http_streams::http2::ErrorCode;
+use posthaste_http_streams::{StreamEnd, StreamRejection};
 
 use super::super::EventLoop;
 use crate::exchange::OpenExchange;

@@ -21,7 +21,7 @@ mod receive;
 
 use std::collections::VecDeque;
 
-use posthaste_http_streams::http2::StreamEnd;
+use posthaste_http_streams::StreamEnd;
 use slab::Slab;
 
 use crate::plan::{Connections, Plan};

@@ -1,13 +1,13 @@
 //! Integers with a prefix (RFC 7541, section 5.1).
 
-use super::HpackError;
+use crate::http2::hpack::HpackError;
 
 /// Most bytes after the prefix. Four hold 28 bits, and the fifth rejects what exceeds 32 bits.
 const MAX_BYTES: usize = 5;
 
 /// Appends `value`. `pattern` has the bits above a prefix of `prefix` bits.
 #[inline]
-pub(super) fn encode(pattern: u8, prefix: u32, value: usize, bytes: &mut Vec<u8>) {
+pub(crate) fn encode(pattern: u8, prefix: u32, value: usize, bytes: &mut Vec<u8>) {
     let full = (1usize << prefix) - 1;
     if value < full {
         bytes.push(pattern | value as u8);
@@ -28,7 +28,7 @@ fn encode_rest(mut rest: usize, bytes: &mut Vec<u8>) {
 
 /// Reads an integer whose first byte has a prefix of `prefix` bits, and removes it from `block`.
 #[inline]
-pub(super) fn decode(block: &mut &[u8], prefix: u32) -> Result<usize, HpackError> {
+pub(crate) fn decode(block: &mut &[u8], prefix: u32) -> Result<usize, HpackError> {
     let (first, rest) = block.split_first().ok_or(HpackError::Cut)?;
     let full = ((1u16 << prefix) - 1) as u8;
     let value = first & full;

@@ -1,30 +1,30 @@
 //! The fields of a reply, of an interim reply or of trailers: checked, and passed on (RFC 9113, section 8.2 and 8.3).
 
-use super::error::{ErrorCode, StreamFault};
-use super::event::EventSink;
-use super::hpack::{DecodedField, ENTRY_OVERHEAD};
-use super::recorded_fields::RecordedFields;
+use crate::event::EventSink;
 use crate::field_class::FieldClass;
+use crate::http2::error::{ErrorCode, StreamFault};
+use crate::http2::hpack::{DecodedField, ENTRY_OVERHEAD};
+use crate::recorded_fields::RecordedFields;
 
 /// Maximum size of all fields of a block, in bytes, as RFC 9113, section 6.5.2, counts them.
-pub(super) const LIST_LIMIT: usize = 256 << 10;
+pub(crate) const LIST_LIMIT: usize = 256 << 10;
 
 /// Position of a field block in the reply.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum BlockKind {
+pub(crate) enum BlockKind {
     Head,
     Trailers,
 }
 
 /// A valid head.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) struct ReplyHead {
-    pub(super) status: u16,
-    pub(super) content_length: Option<u64>,
+pub(crate) struct ReplyHead {
+    pub(crate) status: u16,
+    pub(crate) content_length: Option<u64>,
 }
 
 /// Reads the fields of one block.
-pub(super) struct HeadReader<'a, S> {
+pub(crate) struct HeadReader<'a, S> {
     sink: &'a mut S,
     token: u32,
     kind: BlockKind,
@@ -39,7 +39,7 @@ pub(super) struct HeadReader<'a, S> {
 }
 
 impl<'a, S: EventSink> HeadReader<'a, S> {
-    pub(super) fn new(
+    pub(crate) fn new(
         sink: &'a mut S,
         token: u32,
         kind: BlockKind,
@@ -59,7 +59,7 @@ impl<'a, S: EventSink> HeadReader<'a, S> {
     }
 
     /// Takes the next field. After a fault, fields are ignored.
-    pub(super) fn field(&mut self, field: DecodedField<'_>) {
+    pub(crate) fn field(&mut self, field: DecodedField<'_>) {
         if self.fault.is_some() {
             return;
         }
@@ -144,7 +144,7 @@ impl<'a, S: EventSink> HeadReader<'a, S> {
     }
 
     /// The head, or 0 as the status of trailers.
-    pub(super) fn finish(self) -> Result<ReplyHead, StreamFault> {
+    pub(crate) fn finish(self) -> Result<ReplyHead, StreamFault> {
         if let Some(fault) = self.fault {
             return Err(fault);
         }

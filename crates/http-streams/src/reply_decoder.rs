@@ -4,11 +4,11 @@
 //! a second. While the dynamic table does not change, equal blocks have equal fields. Such a block is compared, and its
 //! fields are reported from memory.
 
-use super::error::StreamFault;
-use super::event::EventSink;
-use super::head::{BlockKind, HeadReader, ReplyHead};
-use super::hpack::{BlockDecoder, HpackError};
-use super::recorded_fields::RecordedFields;
+use crate::event::EventSink;
+use crate::head::{BlockKind, HeadReader, ReplyHead};
+use crate::http2::error::StreamFault;
+use crate::http2::hpack::{BlockDecoder, HpackError};
+use crate::recorded_fields::RecordedFields;
 
 /// Longest block that is remembered, in bytes.
 const LIMIT: usize = 4 << 10;
@@ -17,7 +17,7 @@ const LIMIT: usize = 4 << 10;
 ///
 /// A block is recorded when it comes for the second time, because most of those that come once do not return.
 #[derive(Debug, Default)]
-pub(super) struct ReplyDecoder {
+pub(crate) struct ReplyDecoder {
     decoder: BlockDecoder,
     /// The last block with a head, if it was short enough.
     block: Vec<u8>,
@@ -28,7 +28,7 @@ pub(super) struct ReplyDecoder {
 
 impl ReplyDecoder {
     /// Reads a block that can be a head, reports its fields, and returns the head.
-    pub(super) fn head(
+    pub(crate) fn head(
         &mut self,
         block: &[u8],
         token: u32,
@@ -65,7 +65,7 @@ impl ReplyDecoder {
     }
 
     /// Reads trailers, and reports them.
-    pub(super) fn trailers(
+    pub(crate) fn trailers(
         &mut self,
         block: &[u8],
         token: u32,
@@ -77,7 +77,7 @@ impl ReplyDecoder {
     }
 
     /// Reads a block without reports. Later blocks refer to its entries.
-    pub(super) fn skip(&mut self, block: &[u8]) -> Result<(), HpackError> {
+    pub(crate) fn skip(&mut self, block: &[u8]) -> Result<(), HpackError> {
         self.decoder.decode(block, |_| {})
     }
 

@@ -1,13 +1,13 @@
 //! Copies of the fields of a head.
 
-use super::event::EventSink;
+use crate::event::EventSink;
 
 /// Maximum length of all names and values, in bytes.
 const LIMIT: usize = 4 << 10;
 
 /// Names and values in the order of the block.
 #[derive(Debug, Default)]
-pub(super) struct RecordedFields {
+pub(crate) struct RecordedFields {
     bytes: Vec<u8>,
     /// Lengths of the name and of the value.
     lengths: Vec<(u16, u16)>,
@@ -17,7 +17,7 @@ pub(super) struct RecordedFields {
 
 impl RecordedFields {
     /// Adds a field.
-    pub(super) fn add(&mut self, name: &[u8], value: &[u8]) {
+    pub(crate) fn add(&mut self, name: &[u8], value: &[u8]) {
         self.is_full |= self.bytes.len() + name.len() + value.len() > LIMIT;
         if self.is_full {
             return;
@@ -28,19 +28,19 @@ impl RecordedFields {
     }
 
     /// Forgets all fields.
-    pub(super) fn clear(&mut self) {
+    pub(crate) fn clear(&mut self) {
         self.bytes.clear();
         self.lengths.clear();
         self.is_full = false;
     }
 
     /// True if all fields since the last [`RecordedFields::clear`] are recorded.
-    pub(super) const fn is_complete(&self) -> bool {
+    pub(crate) const fn is_complete(&self) -> bool {
         !self.is_full
     }
 
     /// Reports all fields.
-    pub(super) fn report(&self, token: u32, sink: &mut impl EventSink) {
+    pub(crate) fn report(&self, token: u32, sink: &mut impl EventSink) {
         let mut rest = &self.bytes[..];
         for &(name, value) in &self.lengths {
             let (name, after) = rest.split_at(name.into());

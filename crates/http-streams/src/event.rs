@@ -1,6 +1,6 @@
 //! Events of a connection, in the order of the received frames.
 
-use super::ErrorCode;
+use crate::http2::ErrorCode;
 
 /// The server did not process a request (RFC 9113, section 8.7). It may be sent again.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

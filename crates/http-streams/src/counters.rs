@@ -1,7 +1,7 @@
 //! Counts of a connection, for reports.
 
-use super::ErrorCode;
-use super::error::NAMES;
+use crate::http2::ErrorCode;
+use crate::http2::error::NAMES;
 
 /// Number of events by error code.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
@@ -12,7 +12,7 @@ pub struct CodeCounts {
 }
 
 impl CodeCounts {
-    pub(super) fn add(&mut self, code: ErrorCode) {
+    pub(crate) fn add(&mut self, code: ErrorCode) {
         match self.registered.get_mut(code.0 as usize) {
             Some(count) => *count += 1,
             None => self.other += 1,
