@@ -1,40 +1,48 @@
 //! Counts of a connection, for reports.
 
-use crate::http2::ErrorCode;
-use crate::http2::error::NAMES;
+use crate::error_code::{ErrorCode, http2, http3};
 
 /// Number of events by error code.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct CodeCounts {
-    registered: [u64; NAMES.len()],
+    http2: [u64; http2::NAMES.len()],
+    http3: [u64; http3::NAMES.len()],
     other: u64,
 }
 
 impl CodeCounts {
-    pub(crate) fn add(&mut self, code: ErrorCode) {
-        match self.registered.get_mut(code.0 as usize) {
-            Some(count) => *count += 1,
-            None => self.other += 1,
-        }
+    pub(crate) fn add(&mut self, code: impl Into<ErrorCode>) {
+        let count = match code.into() {
+            ErrorCode::Http2(code) => code.position().map(|at| &mut self.http2[at]),
+            ErrorCode::Http3(code) => code.position().map(|at| &mut self.http3[at]),
+        };
+        *count.unwrap_or(&mut self.other) += 1;
     }
 
-    /// Events with this code. All codes that RFC 9113 does not register share one count.
-    pub fn get(&self, code: ErrorCode) -> u64 {
-        let registered = self.registered.get(code.0 as usize);
-        registered.copied().unwrap_or(self.other)
+    /// Events with this code. All codes that are not registered share one count.
+    pub fn get(&self, code: impl Into<ErrorCode>) -> u64 {
+        let count = match code.into() {
+            ErrorCode::Http2(code) => code.position().map(|at| self.http2[at]),
+            ErrorCode::Http3(code) => code.position().map(|at| self.http3[at]),
+        };
+        count.unwrap_or(self.other)
     }
 
     /// Names and counts of the codes that occurred.
     pub fn iter(&self) -> impl Iterator<Item = (&'static str, u64)> {
-        let registered = NAMES.into_iter().zip(self.registered);
-        let all = registered.chain([("other", self.other)]);
+        let http2 = http2::NAMES.into_iter().zip(self.http2);
+        let http3 = http3::NAMES.into_iter().zip(self.http3);
+        let all = http2.chain(http3).chain([("other", self.other)]);
         all.filter(|(_, count)| *count > 0)
     }
 
     /// Adds the counts of another connection.
     pub fn merge(&mut self, other: &Self) {
-        for (count, more) in self.registered.iter_mut().zip(other.registered) {
+        for (count, more) in self.http2.iter_mut().zip(other.http2) {
+            *count += more;
+        }
+        for (count, more) in self.http3.iter_mut().zip(other.http3) {
             *count += more;
         }
         self.other += other.other;
@@ -42,8 +50,8 @@ impl CodeCounts {
 
     /// All events.
     pub fn total(&self) -> u64 {
-        let all = self.registered.iter().copied().chain([self.other]);
-        all.fold(0, u64::saturating_add)
+        let registered = self.http2.into_iter().chain(self.http3);
+        registered.chain([self.other]).fold(0, u64::saturating_add)
     }
 }
 
@@ -56,17 +64,18 @@ pub struct ClientCounters {
     pub ended: u64,
     /// Streams that the caller reset.
     pub cancelled: u64,
-    /// RST_STREAM of the server for open streams, by code.
+    /// Resets by the server of open streams, by code.
     pub resets_received: CodeCounts,
-    /// RST_STREAM sent, by code. Servers limit their number, and close the connection beyond it.
+    /// Streams that the client reset, by code. Servers limit their number, and close the connection beyond it.
     pub resets_sent: CodeCounts,
-    /// GOAWAY frames received, by code.
+    /// GOAWAY frames received, by code. In HTTP/3 they have none and count as H3_NO_ERROR.
     pub goaways: CodeCounts,
-    /// Requests whose body waited for a window of the server.
+    /// Requests whose body waited for a window of the server, or in HTTP/3 for the transport.
     pub stalled: u64,
-    /// Times that the server used up a window of ours. Above 0, the windows limited the measured throughput.
+    /// Times that the server used up a window of ours. Above 0, the windows limited the measured throughput. 0 in
+    /// HTTP/3, where the windows belong to the transport.
     pub windows_exhausted: u64,
-    /// Frames ignored because their stream had been reset before.
+    /// Frames ignored because their stream had been reset before. 0 in HTTP/3.
     pub late_frames: u64,
     /// Interim replies.
     pub interim: u64,

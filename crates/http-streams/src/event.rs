@@ -1,13 +1,13 @@
 //! Events of a connection, in the order of the received frames.
 
-use crate::http2::ErrorCode;
+use crate::error_code::ErrorCode;
 
-/// The server did not process a request (RFC 9113, section 8.7). It may be sent again.
+/// The server did not process a request (RFC 9113, section 8.7; RFC 9114, section 4.1.1). It may be sent again.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum StreamRejection {
-    /// RST_STREAM with REFUSED_STREAM.
+    /// A reset with REFUSED_STREAM or H3_REQUEST_REJECTED.
     Refused,
-    /// GOAWAY with a smaller stream identifier.
+    /// GOAWAY that excludes the stream.
     GoAway,
 }
 
@@ -16,13 +16,13 @@ pub enum StreamRejection {
 pub enum StreamEnd {
     /// The reply is complete.
     Complete,
-    /// RST_STREAM before the end of the reply, with any code except REFUSED_STREAM before any reply.
+    /// A reset before the end of the reply, with any code except a rejection before any reply.
     Reset(ErrorCode),
     /// The server states that it did not process the request.
     Rejected(StreamRejection),
     /// The reply violates the protocol. The stream has been reset with this code.
     Malformed {
-        /// Code of the RST_STREAM.
+        /// Code of the reset.
         code: ErrorCode,
         /// The violation.
         reason: &'static str,
@@ -34,16 +34,16 @@ pub enum StreamEnd {
 pub enum ConnectionEvent<'a> {
     /// SETTINGS of the server took effect.
     SettingsChanged,
-    /// The server permits this number of concurrent streams.
+    /// The server permits this number of concurrent streams. In HTTP/3 the limit belongs to QUIC.
     Limit(u32),
-    /// The server closes the connection. Streams above `last` without any reply end as [`StreamEnd::Rejected`]; the
-    /// others continue.
+    /// The server closes the connection. Streams from `first_rejected` on without any reply end as
+    /// [`StreamEnd::Rejected`]; the others continue.
     GoAway {
-        /// Highest stream identifier that the server processes.
-        last: u32,
-        /// The reason.
+        /// First stream identifier that the server does not process.
+        first_rejected: u64,
+        /// The reason. H3_NO_ERROR in HTTP/3, whose GOAWAY has none.
         code: ErrorCode,
-        /// Further text of the server, for people.
+        /// Further text of the server, for people. Empty in HTTP/3.
         debug: &'a [u8],
     },
 }

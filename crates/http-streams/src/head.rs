@@ -1,13 +1,49 @@
-//! The fields of a reply, of an interim reply or of trailers: checked, and passed on (RFC 9113, section 8.2 and 8.3).
+//! The fields of a reply, of an interim reply or of trailers: checked, and passed on (RFC 9113, sections 8.2 and
+//! 8.3; RFC 9114, sections 4.2 and 4.3).
 
 use crate::event::EventSink;
 use crate::field_class::FieldClass;
-use crate::http2::error::{ErrorCode, StreamFault};
-use crate::http2::hpack::{DecodedField, ENTRY_OVERHEAD};
+use crate::field_decoder::DecodedField;
 use crate::recorded_fields::RecordedFields;
 
-/// Maximum size of all fields of a block, in bytes, as RFC 9113, section 6.5.2, counts them.
+/// Maximum size of all fields of a block, in bytes, as RFC 9113, section 6.5.2, and RFC 9114, section 4.2.2,
+/// count them.
 pub(crate) const LIST_LIMIT: usize = 256 << 10;
+
+/// Bytes that a field counts beyond name and value.
+const FIELD_OVERHEAD: usize = 32;
+
+/// Kind of a fault.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum ReplyFaultKind {
+    /// A malformed message.
+    Malformed,
+    /// More than a limit permits.
+    Excessive,
+}
+
+/// A fault of a reply. It ends the stream, and has a code in each version.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct ReplyFault {
+    pub(crate) kind: ReplyFaultKind,
+    pub(crate) reason: &'static str,
+}
+
+impl ReplyFault {
+    pub(crate) const fn malformed(reason: &'static str) -> Self {
+        Self {
+            kind: ReplyFaultKind::Malformed,
+            reason,
+        }
+    }
+
+    pub(crate) const fn excessive(reason: &'static str) -> Self {
+        Self {
+            kind: ReplyFaultKind::Excessive,
+            reason,
+        }
+    }
+}
 
 /// Position of a field block in the reply.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -23,6 +59,13 @@ pub(crate) struct ReplyHead {
     pub(crate) content_length: Option<u64>,
 }
 
+impl ReplyHead {
+    /// True for an interim reply (status 100 to 199).
+    pub(crate) const fn is_interim(&self) -> bool {
+        self.status < 200
+    }
+}
+
 /// Reads the fields of one block.
 pub(crate) struct HeadReader<'a, S> {
     sink: &'a mut S,
@@ -33,7 +76,7 @@ pub(crate) struct HeadReader<'a, S> {
     /// A regular field has come.
     regular: bool,
     size: usize,
-    fault: Option<StreamFault>,
+    fault: Option<ReplyFault>,
     /// Copy of the reported fields, if the block is to be remembered.
     record: Option<&'a mut RecordedFields>,
 }
@@ -68,12 +111,12 @@ impl<'a, S: EventSink> HeadReader<'a, S> {
         }
     }
 
-    fn check(&mut self, field: DecodedField<'_>) -> Result<(), StreamFault> {
-        let malformed = |reason| Err(StreamFault::malformed(reason));
-        self.size += field.name.len() + field.value.len() + ENTRY_OVERHEAD;
+    fn check(&mut self, field: DecodedField<'_>) -> Result<(), ReplyFault> {
+        let malformed = |reason| Err(ReplyFault::malformed(reason));
+        self.size += field.name.len() + field.value.len() + FIELD_OVERHEAD;
         if self.size > LIST_LIMIT {
             let reason = "the fields are larger than 256 KiB";
-            return Err(StreamFault::new(ErrorCode::ENHANCE_YOUR_CALM, reason));
+            return Err(ReplyFault::excessive(reason));
         }
         match field.class {
             FieldClass::Status => return self.status(field.value),
@@ -81,7 +124,7 @@ impl<'a, S: EventSink> HeadReader<'a, S> {
             FieldClass::InvalidName => return malformed("a field has an invalid name"),
             FieldClass::InvalidValue => return malformed("a field has an invalid value"),
             FieldClass::ConnectionSpecific => {
-                return malformed("a field about the connection, which HTTP/2 forbids");
+                return malformed("a field about the connection, which HTTP/2 and HTTP/3 forbid");
             }
             FieldClass::ContentLength | FieldClass::Regular => {}
         }
@@ -106,8 +149,8 @@ impl<'a, S: EventSink> HeadReader<'a, S> {
         Ok(())
     }
 
-    fn status(&mut self, value: &[u8]) -> Result<(), StreamFault> {
-        let malformed = |reason| Err(StreamFault::malformed(reason));
+    fn status(&mut self, value: &[u8]) -> Result<(), ReplyFault> {
+        let malformed = |reason| Err(ReplyFault::malformed(reason));
         if self.kind == BlockKind::Trailers {
             return malformed("trailers have :status");
         }
@@ -126,25 +169,25 @@ impl<'a, S: EventSink> HeadReader<'a, S> {
         };
         self.status = Some(status);
         match status {
-            101 => return malformed("status 101, which HTTP/2 forbids"),
+            101 => return malformed("status 101, which HTTP/2 and HTTP/3 forbid"),
             ..200 => self.sink.interim(self.token, status),
             _ => self.sink.head(self.token, status),
         }
         Ok(())
     }
 
-    fn content_length(&mut self, value: &[u8]) -> Result<(), StreamFault> {
+    fn content_length(&mut self, value: &[u8]) -> Result<(), ReplyFault> {
         let length = parse_length(value);
-        let length = length.ok_or(StreamFault::malformed("content-length is not a number"))?;
+        let length = length.ok_or(ReplyFault::malformed("content-length is not a number"))?;
         if self.content_length.is_some_and(|other| other != length) {
-            return Err(StreamFault::malformed("two different content-length"));
+            return Err(ReplyFault::malformed("two different content-length"));
         }
         self.content_length = Some(length);
         Ok(())
     }
 
     /// The head, or 0 as the status of trailers.
-    pub(crate) fn finish(self) -> Result<ReplyHead, StreamFault> {
+    pub(crate) fn finish(self) -> Result<ReplyHead, ReplyFault> {
         if let Some(fault) = self.fault {
             return Err(fault);
         }
@@ -152,7 +195,7 @@ impl<'a, S: EventSink> HeadReader<'a, S> {
             (Some(status), _) => status,
             (None, BlockKind::Trailers) => 0,
             (None, BlockKind::Head) => {
-                return Err(StreamFault::malformed("a reply without :status"));
+                return Err(ReplyFault::malformed("a reply without :status"));
             }
         };
         if status >= 200 {

@@ -14,17 +14,23 @@
 
 pub mod catalogue;
 mod counters;
+mod error_code;
 mod event;
 mod field_class;
+mod field_decoder;
 mod head;
 pub mod http2;
 mod huffman;
 mod prefix_integer;
+mod prefix_string;
 mod recorded_fields;
 mod reply_decoder;
+mod reply_state;
 mod request;
 
 pub use counters::{ClientCounters, CodeCounts};
+pub use error_code::ErrorCode;
 pub use event::{ConnectionEvent, EventSink, StreamEnd, StreamRejection};
 pub use field_class::FieldClass;
+pub use field_decoder::DecodedField;
 pub use request::{OpenError, StreamRequest};

@@ -5,9 +5,8 @@
 //! fields are reported from memory.
 
 use crate::event::EventSink;
-use crate::head::{BlockKind, HeadReader, ReplyHead};
-use crate::http2::error::StreamFault;
-use crate::http2::hpack::{BlockDecoder, HpackError};
+use crate::field_decoder::FieldDecoder;
+use crate::head::{BlockKind, HeadReader, ReplyFault, ReplyHead};
 use crate::recorded_fields::RecordedFields;
 
 /// Longest block that is remembered, in bytes.
@@ -17,8 +16,8 @@ const LIMIT: usize = 4 << 10;
 ///
 /// A block is recorded when it comes for the second time, because most of those that come once do not return.
 #[derive(Debug, Default)]
-pub(crate) struct ReplyDecoder {
-    decoder: BlockDecoder,
+pub(crate) struct ReplyDecoder<D> {
+    decoder: D,
     /// The last block with a head, if it was short enough.
     block: Vec<u8>,
     /// The head in that block, and the number of changes of the table. `None` before the block was recorded.
@@ -26,14 +25,14 @@ pub(crate) struct ReplyDecoder {
     fields: RecordedFields,
 }
 
-impl ReplyDecoder {
+impl<D: FieldDecoder> ReplyDecoder<D> {
     /// Reads a block that can be a head, reports its fields, and returns the head.
     pub(crate) fn head(
         &mut self,
         block: &[u8],
         token: u32,
         sink: &mut impl EventSink,
-    ) -> Result<Result<ReplyHead, StreamFault>, HpackError> {
+    ) -> Result<Result<ReplyHead, ReplyFault>, D::Error> {
         let before = self.decoder.table_changes();
         if self.block != block {
             self.remember(block);
@@ -70,14 +69,14 @@ impl ReplyDecoder {
         block: &[u8],
         token: u32,
         sink: &mut impl EventSink,
-    ) -> Result<Result<ReplyHead, StreamFault>, HpackError> {
+    ) -> Result<Result<ReplyHead, ReplyFault>, D::Error> {
         let mut reader = HeadReader::new(sink, token, BlockKind::Trailers, None);
         self.decoder.decode(block, |field| reader.field(field))?;
         Ok(reader.finish())
     }
 
     /// Reads a block without reports. Later blocks refer to its entries.
-    pub(crate) fn skip(&mut self, block: &[u8]) -> Result<(), HpackError> {
+    pub(crate) fn skip(&mut self, block: &[u8]) -> Result<(), D::Error> {
         self.decoder.decode(block, |_| {})
     }
 

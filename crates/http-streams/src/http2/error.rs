@@ -1,75 +1,9 @@
-//! Error codes (RFC 9113, section 7), and errors of a connection and of a stream.
-
-use std::fmt;
+//! Errors of a connection and of a stream.
 
 use thiserror::Error;
 
-/// Error code of RST_STREAM and GOAWAY.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
-pub struct ErrorCode(pub u32);
-
-impl ErrorCode {
-    /// No error.
-    pub const NO_ERROR: Self = Self(0);
-    /// Violation of the protocol.
-    pub const PROTOCOL_ERROR: Self = Self(1);
-    /// Internal error.
-    pub const INTERNAL_ERROR: Self = Self(2);
-    /// More bytes than the window permits.
-    pub const FLOW_CONTROL_ERROR: Self = Self(3);
-    /// No acknowledgement of SETTINGS in time.
-    pub const SETTINGS_TIMEOUT: Self = Self(4);
-    /// A frame on a closed stream.
-    pub const STREAM_CLOSED: Self = Self(5);
-    /// A frame of invalid length.
-    pub const FRAME_SIZE_ERROR: Self = Self(6);
-    /// The server did not process the stream.
-    pub const REFUSED_STREAM: Self = Self(7);
-    /// The stream is not needed any more.
-    pub const CANCEL: Self = Self(8);
-    /// A field block that cannot be decoded.
-    pub const COMPRESSION_ERROR: Self = Self(9);
-    /// A CONNECT tunnel failed.
-    pub const CONNECT_ERROR: Self = Self(10);
-    /// The peer causes too much load.
-    pub const ENHANCE_YOUR_CALM: Self = Self(11);
-    /// The TLS connection is not secure enough.
-    pub const INADEQUATE_SECURITY: Self = Self(12);
-    /// HTTP/1.1 is required.
-    pub const HTTP_1_1_REQUIRED: Self = Self(13);
-
-    /// Name of a registered code.
-    pub fn name(self) -> Option<&'static str> {
-        NAMES.get(self.0 as usize).copied()
-    }
-}
-
-/// Names of the codes, from 0.
-pub(crate) const NAMES: [&str; 14] = [
-    "NO_ERROR",
-    "PROTOCOL_ERROR",
-    "INTERNAL_ERROR",
-    "FLOW_CONTROL_ERROR",
-    "SETTINGS_TIMEOUT",
-    "STREAM_CLOSED",
-    "FRAME_SIZE_ERROR",
-    "REFUSED_STREAM",
-    "CANCEL",
-    "COMPRESSION_ERROR",
-    "CONNECT_ERROR",
-    "ENHANCE_YOUR_CALM",
-    "INADEQUATE_SECURITY",
-    "HTTP_1_1_REQUIRED",
-];
-
-impl fmt::Display for ErrorCode {
-    fn fmt(&self, text: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self.name() {
-            Some(name) => text.write_str(name),
-            None => write!(text, "error code {:#x}", self.0),
-        }
-    }
-}
+use crate::error_code::http2::ErrorCode;
+use crate::head::{ReplyFault, ReplyFaultKind};
 
 /// A violation by the server that ends the connection. The output then ends with a GOAWAY of this code.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Error)]
@@ -105,9 +39,9 @@ impl ConnectionError {
 
 /// A fault of one stream (RFC 9113, section 5.4.2).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct StreamFault {
-    pub(crate) code: ErrorCode,
-    pub(crate) reason: &'static str,
+pub(super) struct StreamFault {
+    pub(super) code: ErrorCode,
+    pub(super) reason: &'static str,
 }
 
 impl StreamFault {
@@ -116,7 +50,17 @@ impl StreamFault {
     }
 
     /// A malformed message (RFC 9113, section 8.1.1).
-    pub(crate) const fn malformed(reason: &'static str) -> Self {
+    pub(super) const fn malformed(reason: &'static str) -> Self {
         Self::new(ErrorCode::PROTOCOL_ERROR, reason)
+    }
+}
+
+impl From<ReplyFault> for StreamFault {
+    fn from(fault: ReplyFault) -> Self {
+        let code = match fault.kind {
+            ReplyFaultKind::Malformed => ErrorCode::PROTOCOL_ERROR,
+            ReplyFaultKind::Excessive => ErrorCode::ENHANCE_YOUR_CALM,
+        };
+        Self::new(code, fault.reason)
     }
 }

@@ -3,7 +3,7 @@
 //! | module | content |
 //! |---|---|
 //! | [`client`](Client) | The state machine: open, send, receive, close |
-//! | [`error`](ErrorCode) | Error codes, errors of connections and streams |
+//! | `error` | Errors of connections and streams |
 //! | [`frame`] | Frame headers and their constants |
 //! | `reader` | Received bytes to frames |
 //! | `output` | Frames to be sent |
@@ -21,8 +21,8 @@
 //!    **Control** (`client/control`): SETTINGS, PING, GOAWAY, RST_STREAM, WINDOW_UPDATE.
 //! 4. **Event** ([`EventSink`](crate::EventSink)): the caller learns about each stream by its token.
 //!
-//! A fault of one stream ends the stream ([`StreamEnd::Malformed`](crate::StreamEnd::Malformed)). A fault of the connection ends the connection
-//! ([`ConnectionError`]) and names the token of the stream that caused it.
+//! A fault of one stream ends the stream ([`StreamEnd::Malformed`](crate::StreamEnd::Malformed)). A fault of the
+//! connection ends the connection ([`ConnectionError`]) and names the token of the stream that caused it.
 //!
 //! # Absent
 //!
@@ -35,7 +35,7 @@
 
 mod client;
 mod closed;
-pub(crate) mod error;
+mod error;
 pub mod frame;
 pub mod hpack;
 mod output;
@@ -44,6 +44,7 @@ mod settings;
 mod streams;
 mod window;
 
+pub use crate::error_code::http2::ErrorCode;
 pub use client::Client;
-pub use error::{ConnectionError, ErrorCode};
+pub use error::ConnectionError;
 pub use frame::StreamId;

@@ -1,8 +1,7 @@
 //! SETTINGS of the peer (RFC 9113, section 6.5).
 
-use super::ConnectionError;
-use super::error::ErrorCode;
 use super::frame::{FRAME_LIMIT, StreamId};
+use super::{ConnectionError, ErrorCode};
 
 /// Streams that may be opened before the server's SETTINGS arrive. Browsers and Go assume the same.
 const STREAMS_AT_FIRST: u32 = 100;

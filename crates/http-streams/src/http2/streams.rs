@@ -4,6 +4,7 @@ use std::collections::HashMap;
 use std::hash::{BuildHasherDefault, Hasher};
 
 use super::window::{ReceiveWindow, SendWindow, WindowOverflow};
+use crate::reply_state::ReplyState;
 
 /// State of an open stream. It is removed at its end.
 #[derive(Debug)]
@@ -11,12 +12,7 @@ pub(super) struct OpenStream {
     pub(super) token: u32,
     pub(super) send: SendWindow,
     pub(super) receive: ReceiveWindow,
-    pub(super) stage: ReplyStage,
-    /// Announced bytes of content that have not arrived. `None` without an announcement.
-    pub(super) content_left: Option<u64>,
-    /// The reply has no content: the request is HEAD, or the status forbids it.
-    pub(super) no_content: bool,
-    pub(super) interim: u8,
+    pub(super) reply: ReplyState,
     /// The request was sent to its end.
     pub(super) sent: bool,
     /// The caller has more of the body, and waits for [`Client::next_writable`](super::Client::next_writable).
@@ -25,20 +21,6 @@ pub(super) struct OpenStream {
     pub(super) queued: bool,
     /// A window of the server stopped the body at least once.
     pub(super) stalled: bool,
-}
-
-/// Stage of the reply.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum ReplyStage {
-    Head,
-    Content,
-}
-
-impl OpenStream {
-    /// True if a part of the reply has arrived, or an interim reply: the server has begun to process the request.
-    pub(super) fn has_reply(&self) -> bool {
-        self.interim > 0 || self.stage != ReplyStage::Head
-    }
 }
 
 /// Hashes identifiers of streams, which the client chooses itself.
@@ -97,7 +79,7 @@ impl StreamTable {
     pub(super) fn without_reply(&self, last: u32) -> Vec<u32> {
         let streams = self.0.iter();
         let mut ids: Vec<u32> = streams
-            .filter(|(id, stream)| **id > last && !stream.has_reply())
+            .filter(|(id, stream)| **id > last && !stream.reply.has_reply())
             .map(|(id, _)| *id)
             .collect();
         ids.sort_unstable();

@@ -1,8 +1,8 @@
 //! Servers that violate the protocol or exhaust resources: each case has its outcome, in any pieces.
 
-use posthaste_http_streams::StreamEnd;
 use posthaste_http_streams::http2::ErrorCode;
 use posthaste_http_streams::http2::frame::{flag, kind};
+use posthaste_http_streams::{ErrorCode as AnyCode, StreamEnd};
 
 use crate::support::{
     Exchange, data, frame, goaway, headers, ok, ok_empty, reset, settings, window_update,
@@ -418,7 +418,10 @@ fn run(case: &Case, length: usize) -> (CaseOutcome, Exchange, Vec<u8>) {
         }
     }
     let verdict = match exchange.events.end_of(GUILTY) {
-        Some(StreamEnd::Malformed { code, .. }) => CaseOutcome::Stream(code),
+        Some(StreamEnd::Malformed {
+            code: AnyCode::Http2(code),
+            ..
+        }) => CaseOutcome::Stream(code),
         Some(StreamEnd::Complete) => CaseOutcome::Complete,
         Some(end) => panic!("{}: the stream has the end {end:?}", case.name),
         None => CaseOutcome::Open,

@@ -418,7 +418,7 @@ impl OracleRun {
         for token in 0..REQUESTS {
             let plan = ExchangePlan::of(self.number, token);
             let end = self.events.end_of(token);
-            let reset = |reason: Reason| StreamEnd::Reset(ErrorCode(reason.into()));
+            let reset = |reason: Reason| StreamEnd::Reset(ErrorCode(reason.into()).into());
             let refused = StreamEnd::Rejected(StreamRejection::Refused);
             if token < self.early && end == Some(refused) {
                 continue;

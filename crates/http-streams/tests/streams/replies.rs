@@ -132,7 +132,7 @@ fn assert_malformed(parts: &[&dyn Fn(u32) -> Vec<u8>], expected: &str) {
     }
     match exchange.events.end_of(1) {
         Some(StreamEnd::Malformed { reason, code }) => {
-            assert_eq!((reason, code), (expected, ErrorCode::PROTOCOL_ERROR));
+            assert_eq!((reason, code), (expected, ErrorCode::PROTOCOL_ERROR.into()));
         }
         end => panic!("{expected}: the stream has the end {end:?}"),
     }
@@ -168,7 +168,10 @@ const MALFORMED: &[(&[(&str, &str)], &str)] = &[
         &[(":status", "+20")],
         ":status is not a number of three digits",
     ),
-    (&[(":status", "101")], "status 101, which HTTP/2 forbids"),
+    (
+        &[(":status", "101")],
+        "status 101, which HTTP/2 and HTTP/3 forbid",
+    ),
     (
         &[(":status", "200"), (":path", "/")],
         "a reply has a pseudo-field of requests",
@@ -195,11 +198,11 @@ const MALFORMED: &[(&[(&str, &str)], &str)] = &[
     ),
     (
         &[(":status", "200"), ("connection", "close")],
-        "a field about the connection, which HTTP/2 forbids",
+        "a field about the connection, which HTTP/2 and HTTP/3 forbid",
     ),
     (
         &[(":status", "200"), ("transfer-encoding", "chunked")],
-        "a field about the connection, which HTTP/2 forbids",
+        "a field about the connection, which HTTP/2 and HTTP/3 forbid",
     ),
     (
         &[(":status", "200"), ("content-length", "+1")],

@@ -42,7 +42,9 @@ fn goaway_reports_its_code_and_text() {
         .unwrap();
     let text = exchange.events.of_connection()[0];
     assert!(
-        text.starts_with("GoAway { last: 0, code: ErrorCode(11), debug: [116, 111"),
+        text.starts_with(
+            "GoAway { first_rejected: 1, code: Http2(ErrorCode(11)), debug: [116, 111"
+        ),
         "{text}"
     );
     let rejected = StreamEnd::Rejected(StreamRejection::GoAway);
@@ -59,7 +61,7 @@ fn a_request_with_a_reply_is_not_rejected() {
         .receive(&[ok(streams[0]), ok(streams[1])].concat())
         .unwrap();
     exchange.receive(&reset(streams[0], 7)).unwrap();
-    let refused = StreamEnd::Reset(ErrorCode::REFUSED_STREAM);
+    let refused = StreamEnd::Reset(ErrorCode::REFUSED_STREAM.into());
     assert_eq!(exchange.events.end_of(1), Some(refused));
     // The second continues, and only the third was not processed.
     exchange.receive(&goaway(0, 0)).unwrap();
@@ -67,7 +69,7 @@ fn a_request_with_a_reply_is_not_rejected() {
     assert_eq!(exchange.events.end_of(3), Some(rejected));
     assert_eq!(exchange.events.end_of(2), None);
     exchange.receive(&reset(streams[1], 8)).unwrap();
-    let cancelled = StreamEnd::Reset(ErrorCode::CANCEL);
+    let cancelled = StreamEnd::Reset(ErrorCode::CANCEL.into());
     assert_eq!(exchange.events.end_of(2), Some(cancelled));
 }
 
@@ -86,9 +88,9 @@ fn resets_are_counted_by_code() {
     let ends = [1, 2, 3, 4].map(|token| exchange.events.end_of(token).unwrap());
     let expected = [
         StreamEnd::Rejected(StreamRejection::Refused),
-        StreamEnd::Reset(ErrorCode::CANCEL),
-        StreamEnd::Reset(ErrorCode::NO_ERROR),
-        StreamEnd::Reset(ErrorCode(4711)),
+        StreamEnd::Reset(ErrorCode::CANCEL.into()),
+        StreamEnd::Reset(ErrorCode::NO_ERROR.into()),
+        StreamEnd::Reset(ErrorCode(4711).into()),
     ];
     assert_eq!(ends, expected);
     let counted: Vec<_> = exchange.client.counters().resets_received.iter().collect();

@@ -1,12 +1,12 @@
 //! Content of replies: windows, length, and the end of the stream.
 
 use super::Client;
-use super::fields::content_complete;
 use super::receive::INTERRUPTED;
 use crate::event::{EventSink, StreamEnd};
-use crate::http2::error::{ConnectionError, ErrorCode, StreamFault};
+use crate::http2::ErrorCode;
+use crate::http2::error::{ConnectionError, StreamFault};
 use crate::http2::reader::DataPiece;
-use crate::http2::streams::{OpenStream, ReplyStage};
+use crate::http2::streams::OpenStream;
 
 impl Client {
     /// Handles a part of a DATA frame (RFC 9113, section 6.1).
@@ -72,7 +72,7 @@ fn begin(stream: &mut OpenStream, piece: &DataPiece<'_>) -> Result<bool, StreamF
     let Some(length) = piece.frame else {
         return Ok(false);
     };
-    if stream.stage == ReplyStage::Head {
+    if !stream.reply.has_head() {
         return Err(StreamFault::malformed(
             "content before the head of the reply",
         ));
@@ -85,23 +85,10 @@ fn begin(stream: &mut OpenStream, piece: &DataPiece<'_>) -> Result<bool, StreamF
 
 /// Takes the permitted part of a piece of content, and checks its length.
 fn take<'a>(stream: &mut OpenStream, piece: &DataPiece<'a>) -> (&'a [u8], Result<(), StreamFault>) {
-    let mut content = piece.content;
-    if stream.no_content && !content.is_empty() {
-        let fault = StreamFault::malformed("content in a reply that has none");
-        return (&[], Err(fault));
-    }
-    if let Some(left) = &mut stream.content_left {
-        let permitted =
-            usize::try_from(*left).map_or(content.len(), |left| left.min(content.len()));
-        *left -= permitted as u64;
-        content = &content[..permitted];
-    }
-    let result = if content.len() < piece.content.len() {
-        Err(StreamFault::malformed("content longer than content-length"))
-    } else if piece.end_stream {
-        content_complete(stream)
-    } else {
-        Ok(())
+    let (content, result) = stream.reply.content(piece.content);
+    let result = match result {
+        Ok(()) if piece.end_stream => stream.reply.content_complete(),
+        result => result,
     };
-    (content, result)
+    (content, result.map_err(StreamFault::from))
 }

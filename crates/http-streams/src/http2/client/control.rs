@@ -3,7 +3,8 @@
 use super::fields::NEVER_OPENED;
 use super::{ANSWER_LIMIT, Client};
 use crate::event::{ConnectionEvent, EventSink, StreamEnd, StreamRejection};
-use crate::http2::error::{ConnectionError, ErrorCode, StreamFault};
+use crate::http2::ErrorCode;
+use crate::http2::error::{ConnectionError, StreamFault};
 use crate::http2::frame::{FrameHead, StreamId, flag, kind};
 use crate::http2::settings::SettingsChange;
 use crate::http2::window::WindowOverflow;
@@ -109,7 +110,11 @@ impl Client {
         self.last_allowed = last;
         self.going_away = true;
         self.counters.goaways.add(code);
-        sink.connection(ConnectionEvent::GoAway { last, code, debug });
+        sink.connection(ConnectionEvent::GoAway {
+            first_rejected: u64::from(last) + 1,
+            code: code.into(),
+            debug,
+        });
         for id in self.streams.without_reply(last) {
             self.end(id, StreamEnd::Rejected(StreamRejection::GoAway), sink);
         }
@@ -136,10 +141,10 @@ impl Client {
         self.counters.resets_received.add(code);
         // After a part of a reply, a rejection is a mistake of the server: the request was processed.
         let end = match code {
-            ErrorCode::REFUSED_STREAM if !stream.has_reply() => {
+            ErrorCode::REFUSED_STREAM if !stream.reply.has_reply() => {
                 StreamEnd::Rejected(StreamRejection::Refused)
             }
-            code => StreamEnd::Reset(code),
+            code => StreamEnd::Reset(code.into()),
         };
         self.end(head.stream, end, sink);
         Ok(())

@@ -4,20 +4,18 @@ use super::Client;
 use super::receive::INTERRUPTED;
 use crate::event::{EventSink, StreamEnd};
 use crate::head::{BlockKind, ReplyHead};
-use crate::http2::error::{ConnectionError, ErrorCode, StreamFault};
+use crate::http2::ErrorCode;
+use crate::http2::error::{ConnectionError, StreamFault};
 use crate::http2::frame::{FrameHead, flag};
 use crate::http2::hpack::HpackError;
 use crate::http2::reader::TOO_MUCH_PADDING;
-use crate::http2::streams::{OpenStream, ReplyStage};
+use crate::http2::streams::OpenStream;
 
 /// Maximum length of an encoded field block, in bytes.
 const BLOCK_LIMIT: usize = 256 << 10;
 
 /// Maximum number of CONTINUATION frames of a block. Full frames need 16 for [`BLOCK_LIMIT`].
 const CONTINUATION_LIMIT: u32 = 128;
-
-/// Maximum number of interim replies of a stream.
-const INTERIM_LIMIT: u8 = 100;
 
 /// Memory that an empty buffer for blocks keeps, in bytes.
 const KEPT: usize = 32 << 10;
@@ -102,17 +100,16 @@ impl Client {
             self.counters.late_frames += 1;
             return self.decoder.skip(block).map_err(compression_error);
         };
-        let kind = match stream.stage {
-            ReplyStage::Head => BlockKind::Head,
-            ReplyStage::Content => BlockKind::Trailers,
-        };
+        let kind = stream.reply.next_block();
         let head = match kind {
             BlockKind::Head => self.decoder.head(block, stream.token, sink),
             BlockKind::Trailers => self.decoder.trailers(block, stream.token, sink),
         };
         let head = head.map_err(compression_error)?;
+        let head = head.map_err(StreamFault::from);
         let applied = head.and_then(|head| apply(stream, kind, end_stream, head));
-        self.counters.interim += u64::from(matches!(head, Ok(head) if is_interim(kind, head)));
+        let is_interim = |head: ReplyHead| kind == BlockKind::Head && head.is_interim();
+        self.counters.interim += u64::from(head.is_ok_and(is_interim));
         match applied {
             Ok(()) if end_stream => self.end(id, StreamEnd::Complete, sink),
             Ok(()) => {}
@@ -163,10 +160,6 @@ fn compression_error(error: HpackError) -> ConnectionError {
     ConnectionError::new(ErrorCode::COMPRESSION_ERROR, error.reason())
 }
 
-fn is_interim(kind: BlockKind, head: ReplyHead) -> bool {
-    kind == BlockKind::Head && head.status < 200
-}
-
 /// Applies a valid head or valid trailers to their stream.
 fn apply(
     stream: &mut OpenStream,
@@ -174,41 +167,17 @@ fn apply(
     end_stream: bool,
     head: ReplyHead,
 ) -> Result<(), StreamFault> {
-    if kind == BlockKind::Trailers {
-        if !end_stream {
-            return Err(StreamFault::malformed("trailers do not end the stream"));
-        }
-        return content_complete(stream);
+    if kind == BlockKind::Trailers && !end_stream {
+        return Err(StreamFault::malformed("trailers do not end the stream"));
     }
-    if is_interim(kind, head) {
-        if end_stream {
+    if kind == BlockKind::Head {
+        if head.is_interim() && end_stream {
             return Err(StreamFault::malformed("an interim reply ends the stream"));
         }
-        stream.interim += 1;
-        if stream.interim > INTERIM_LIMIT {
-            let reason = "more than 100 interim replies";
-            return Err(StreamFault::new(ErrorCode::ENHANCE_YOUR_CALM, reason));
-        }
-        return Ok(());
-    }
-    stream.stage = ReplyStage::Content;
-    stream.no_content |= matches!(head.status, 204 | 304);
-    if !stream.no_content {
-        stream.content_left = head.content_length;
+        stream.reply.head(head)?;
     }
     if end_stream {
-        content_complete(stream)
-    } else {
-        Ok(())
+        stream.reply.content_complete()?;
     }
-}
-
-/// Checks the length of the content at its end (RFC 9113, section 8.1.1).
-pub(super) fn content_complete(stream: &OpenStream) -> Result<(), StreamFault> {
-    match stream.content_left {
-        None | Some(0) => Ok(()),
-        Some(_) => Err(StreamFault::malformed(
-            "content shorter than content-length",
-        )),
-    }
+    Ok(())
 }

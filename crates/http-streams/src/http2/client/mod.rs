@@ -11,10 +11,11 @@ mod send;
 
 use std::sync::Arc;
 
+use super::ErrorCode;
 use super::closed::ResetStreams;
-use super::error::{ConnectionError, ErrorCode, StreamFault};
+use super::error::{ConnectionError, StreamFault};
 use super::frame::{PREFACE, StreamId, kind};
-use super::hpack::{BlockEncoder, FieldPlan};
+use super::hpack::{BlockDecoder, BlockEncoder, FieldPlan};
 use super::output::OutputBuffer;
 use super::reader::FrameReader;
 use super::settings::{INITIAL_WINDOW, PeerSettings, id};
@@ -59,7 +60,7 @@ pub struct Client {
     reader: FrameReader,
     output: OutputBuffer,
     encoder: BlockEncoder,
-    decoder: ReplyDecoder,
+    decoder: ReplyDecoder<BlockDecoder>,
     /// The field block that CONTINUATION frames continue.
     pending: Option<PendingBlock>,
     /// Bytes of the pending block.
@@ -240,6 +241,7 @@ impl Client {
         if !(sent && end_stream) {
             self.send_reset(stream, code);
         }
+        let code = code.into();
         self.end(stream, StreamEnd::Malformed { code, reason }, sink);
     }
 

@@ -6,8 +6,9 @@ use super::{Client, OUTPUT_LIMIT, STREAM_WINDOW};
 use crate::catalogue::RequestField;
 use crate::field_class::is_valid_value;
 use crate::http2::frame::{StreamId, flag, kind};
-use crate::http2::streams::{OpenStream, ReplyStage};
+use crate::http2::streams::OpenStream;
 use crate::http2::window::{ReceiveWindow, SendWindow};
+use crate::reply_state::ReplyState;
 use crate::request::{OpenError, StreamRequest};
 
 /// Longest DATA frame that is sent, if the server permits it, in bytes. Other streams wait for it.
@@ -59,10 +60,7 @@ impl Client {
             token,
             send: SendWindow::new(self.peer.window),
             receive: ReceiveWindow::new(STREAM_WINDOW),
-            stage: ReplyStage::Head,
-            content_left: None,
-            no_content: request.is_head,
-            interim: 0,
+            reply: ReplyState::new(request.is_head),
             sent: !request.has_body,
             waits: false,
             queued: false,

@@ -8,10 +8,9 @@ use thiserror::Error;
 use super::table::DynamicTable;
 use super::{TABLE_SIZE, static_table};
 use crate::field_class::FieldClass;
-use crate::{huffman, prefix_integer};
-
-/// Longest name or value, in bytes. A longer one would exceed each limit of a field list.
-const STRING_LIMIT: usize = 256 << 10;
+use crate::field_decoder::{DecodedField, FieldDecoder};
+use crate::prefix_integer::{self, PrefixError};
+use crate::prefix_string;
 
 /// A block that cannot be decoded. The connection cannot continue (RFC 9113, section 4.3).
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Error)]
@@ -45,15 +44,15 @@ impl HpackError {
     }
 }
 
-/// A decoded field, valid until the next one.
-#[derive(Clone, Copy, Debug)]
-pub struct DecodedField<'a> {
-    /// The name.
-    pub name: &'a [u8],
-    /// The value.
-    pub value: &'a [u8],
-    /// The class by name and value.
-    pub class: FieldClass,
+impl From<PrefixError> for HpackError {
+    fn from(error: PrefixError) -> Self {
+        match error {
+            PrefixError::Cut => Self::Cut,
+            PrefixError::Integer => Self::Integer,
+            PrefixError::String => Self::String,
+            PrefixError::Huffman => Self::Huffman,
+        }
+    }
 }
 
 /// The decoder of a connection.
@@ -96,11 +95,6 @@ impl BlockDecoder {
         Ok(())
     }
 
-    /// Number of changes of the dynamic table. While it stays the same, equal blocks have equal fields.
-    pub(crate) const fn table_changes(&self) -> u64 {
-        self.table.changes()
-    }
-
     /// Applies updates of the table size: at most two, before the first field (RFC 7541, section 4.2).
     fn resize(&mut self, block: &mut &[u8]) -> Result<(), HpackError> {
         for _ in 0..2 {
@@ -131,7 +125,7 @@ impl BlockDecoder {
         let index = prefix_integer::decode(block, prefix)?;
         let (name, class) = match index {
             0 => {
-                let name = string(block, &mut self.name)?;
+                let name = prefix_string::decode(block, 7, &mut self.name)?;
                 (name, FieldClass::of_name(name))
             }
             1..static_table::FIRST_DYNAMIC => {
@@ -147,7 +141,7 @@ impl BlockDecoder {
                 (&self.name[..], FieldClass::of_name(&self.name))
             }
         };
-        let value = string(block, &mut self.value)?;
+        let value = prefix_string::decode(block, 7, &mut self.value)?;
         let class = class.with_value(value);
         if insert {
             self.table.insert(name, value, class);
@@ -184,22 +178,18 @@ impl BlockDecoder {
     }
 }
 
-/// Reads a string (RFC 7541, section 5.2): a part of the block, or decoded into `decoded`.
-fn string<'s, 'b: 's>(
-    block: &mut &'b [u8],
-    decoded: &'s mut Vec<u8>,
-) -> Result<&'s [u8], HpackError> {
-    let has_code = block.first().is_some_and(|first| first & 0x80 != 0);
-    let length = prefix_integer::decode(block, 7)?;
-    if length > STRING_LIMIT {
-        return Err(HpackError::String);
+impl FieldDecoder for BlockDecoder {
+    type Error = HpackError;
+
+    fn decode(
+        &mut self,
+        block: &[u8],
+        each: impl FnMut(DecodedField<'_>),
+    ) -> Result<(), HpackError> {
+        Self::decode(self, block, each)
     }
-    let (text, rest) = block.split_at_checked(length).ok_or(HpackError::Cut)?;
-    *block = rest;
-    if !has_code {
-        return Ok(text);
+
+    fn table_changes(&self) -> u64 {
+        self.table.changes()
     }
-    decoded.clear();
-    huffman::decode(text, decoded).map_err(|_| HpackError::Huffman)?;
-    Ok(decoded)
 }

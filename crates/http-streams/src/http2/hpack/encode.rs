@@ -9,10 +9,9 @@
 use std::collections::VecDeque;
 use std::sync::Arc;
 
-use super::plan::encode_string;
 use super::{FieldPlan, TABLE_SIZE, static_table};
 use crate::catalogue::{ConstantField, RequestField};
-use crate::prefix_integer;
+use crate::{prefix_integer, prefix_string};
 
 /// Longest block that is kept, in bytes.
 const LAST_LIMIT: usize = 1024;
@@ -124,7 +123,7 @@ impl BlockEncoder {
                 RequestField::Constant(field) => self.constant(*field, block),
                 RequestField::Variable(field, value) => {
                     block.extend_from_slice(self.plan.variable(*field));
-                    encode_string(value, block);
+                    prefix_string::encode(0, 7, value, block);
                 }
             }
         }

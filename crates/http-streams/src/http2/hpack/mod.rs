@@ -14,7 +14,7 @@ mod plan;
 mod static_table;
 mod table;
 
-pub use decode::{BlockDecoder, DecodedField, HpackError};
+pub use decode::{BlockDecoder, HpackError};
 pub use encode::BlockEncoder;
 pub use plan::FieldPlan;
 

@@ -2,7 +2,7 @@
 
 use super::{ENTRY_OVERHEAD, TABLE_SIZE, static_table};
 use crate::catalogue::{Constant, ConstantField, FieldCatalogue, Variable, VariableField};
-use crate::{huffman, prefix_integer};
+use crate::{prefix_integer, prefix_string};
 
 /// Bits of a literal that enters the dynamic table, and the length of its index (RFC 7541, section 6.2.1).
 const INSERTED: (u8, u32) = (0x40, 6);
@@ -73,7 +73,7 @@ impl FieldPlan {
         let mut form = |kind| {
             self.form(|bytes| {
                 encode_name(kind, name, bytes);
-                encode_string(value, bytes);
+                prefix_string::encode(0, 7, value, bytes);
             })
         };
         let size = name.len() + value.len() + ENTRY_OVERHEAD;
@@ -128,18 +128,6 @@ fn encode_name((pattern, prefix): (u8, u32), name: &[u8], bytes: &mut Vec<u8>) {
         prefix_integer::encode(pattern, prefix, index, bytes);
     } else {
         bytes.push(pattern);
-        encode_string(name, bytes);
-    }
-}
-
-/// Appends a string, with the Huffman code if that is shorter.
-pub(super) fn encode_string(text: &[u8], bytes: &mut Vec<u8>) {
-    let length = huffman::encoded_length(text);
-    if length < text.len() {
-        prefix_integer::encode(0x80, 7, length, bytes);
-        huffman::encode(text, bytes);
-    } else {
-        prefix_integer::encode(0, 7, text.len(), bytes);
-        bytes.extend_from_slice(text);
+        prefix_string::encode(0, 7, name, bytes);
     }
 }
