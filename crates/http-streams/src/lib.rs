@@ -20,6 +20,7 @@ mod field_class;
 mod field_decoder;
 mod head;
 pub mod http2;
+pub mod http3;
 mod huffman;
 mod prefix_integer;
 mod prefix_string;

@@ -1,0 +1,118 @@
+//! Frames of a reply: fields and content.
+
+use super::Client;
+use crate::event::EventSink;
+use crate::head::{BlockKind, LIST_LIMIT, ReplyFault};
+use crate::http3::ErrorCode;
+use crate::http3::error::{ConnectionError, ReceiveFault};
+use crate::http3::frame::kind;
+use crate::http3::qpack::{QpackError, SectionDecoder};
+use crate::http3::reader::{FrameReader, PayloadForm, ReceivedPiece, is_of_http2};
+use crate::http3::streams::OpenStream;
+use crate::reply_decoder::ReplyDecoder;
+
+/// Maximum length of an encoded field section, in bytes.
+const SECTION_LIMIT: u64 = LIST_LIMIT as u64;
+
+impl Client {
+    /// Handles the frames in bytes of a stream, until one ends the stream.
+    pub(super) fn reply_frames(
+        &mut self,
+        id: u64,
+        reader: &mut FrameReader,
+        mut bytes: &[u8],
+        sink: &mut impl EventSink,
+    ) -> Result<(), ReceiveFault> {
+        let stream = self.streams.get_mut(id).expect("the stream is open");
+        loop {
+            let reply = stream.reply;
+            let form =
+                |kind, length| payload_form(kind, length, reply.has_head(), reply.has_trailers());
+            match reader.next(&mut bytes, form)? {
+                None => return Ok(()),
+                Some(ReceivedPiece::Content(piece)) => {
+                    let (content, result) = stream.reply.content(piece);
+                    // Permitted content is passed on before a fault, so that cuts between reads change nothing.
+                    if !content.is_empty() {
+                        sink.body(stream.token, content);
+                    }
+                    result?;
+                }
+                Some(ReceivedPiece::Frame(_, section)) => {
+                    let interim = &mut self.counters.interim;
+                    section_of(stream, &mut self.decoder, section, interim, sink)?;
+                }
+            }
+        }
+    }
+
+    /// Checks the end of a stream.
+    pub(super) fn reply_end(&self, id: u64, reader: &FrameReader) -> Result<(), ReceiveFault> {
+        if !reader.is_between_frames() {
+            return Err(ConnectionError::frame("a stream ends inside a frame").into());
+        }
+        let stream = self.streams.get(id).expect("the stream is open");
+        if !stream.reply.has_head() {
+            return Err(ReplyFault::malformed("the stream ends before the reply").into());
+        }
+        Ok(stream.reply.content_complete()?)
+    }
+}
+
+/// Handles a field section: a head, or trailers.
+fn section_of(
+    stream: &mut OpenStream,
+    decoder: &mut ReplyDecoder<SectionDecoder>,
+    section: &[u8],
+    interim: &mut u64,
+    sink: &mut impl EventSink,
+) -> Result<(), ReceiveFault> {
+    let kind = stream.reply.next_block();
+    let head = match kind {
+        BlockKind::Head => decoder.head(section, stream.token, sink),
+        BlockKind::Trailers => decoder.trailers(section, stream.token, sink),
+    };
+    let head = head.map_err(decompression_failed)??;
+    match kind {
+        BlockKind::Head => {
+            *interim += u64::from(head.is_interim());
+            stream.reply.head(head)?;
+        }
+        BlockKind::Trailers => stream.reply.trailers(),
+    }
+    Ok(())
+}
+
+/// Checks the header of a frame on the stream of a request (RFC 9114, sections 4.1 and 7.2).
+fn payload_form(
+    kind: u64,
+    length: u64,
+    has_head: bool,
+    has_trailers: bool,
+) -> Result<PayloadForm, ReceiveFault> {
+    let unexpected = |reason| Err(ConnectionError::unexpected(reason).into());
+    match kind {
+        kind::DATA if !has_head => unexpected("DATA before the head of the reply"),
+        kind::DATA | kind::HEADERS if has_trailers => unexpected("DATA or HEADERS after trailers"),
+        kind::DATA => Ok(PayloadForm::Pieces),
+        kind::HEADERS if length > SECTION_LIMIT => {
+            Err(ReplyFault::excessive("a field section is longer than 256 KiB").into())
+        }
+        kind::HEADERS => Ok(PayloadForm::Whole),
+        kind::PUSH_PROMISE => {
+            let reason = "PUSH_PROMISE, although no push was permitted";
+            Err(ConnectionError::new(ErrorCode::H3_ID_ERROR, reason).into())
+        }
+        kind::SETTINGS | kind::GOAWAY | kind::CANCEL_PUSH | kind::MAX_PUSH_ID => {
+            unexpected("a frame of the control stream on the stream of a request")
+        }
+        _ if is_of_http2(kind) => unexpected("a frame type of HTTP/2"),
+        // RFC 9114, section 9.
+        _ => Ok(PayloadForm::Skipped),
+    }
+}
+
+fn decompression_failed(error: QpackError) -> ReceiveFault {
+    let code = ErrorCode::QPACK_DECOMPRESSION_FAILED;
+    ConnectionError::new(code, error.reason()).into()
+}

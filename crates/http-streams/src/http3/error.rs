@@ -1,0 +1,77 @@
+//! Errors of a connection and of a stream.
+
+use thiserror::Error;
+
+use crate::error_code::http3::ErrorCode;
+use crate::head::{ReplyFault, ReplyFaultKind};
+
+/// A violation by the server that ends the connection. The caller closes it with this code.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Error)]
+#[error("{reason} ({code})")]
+pub struct ConnectionError {
+    /// Code of the CONNECTION_CLOSE.
+    pub code: ErrorCode,
+    /// The violation.
+    pub reason: &'static str,
+    /// Token of the open stream whose bytes caused it. The other streams are not at fault.
+    pub token: Option<u32>,
+}
+
+impl ConnectionError {
+    pub(super) const fn new(code: ErrorCode, reason: &'static str) -> Self {
+        Self {
+            code,
+            reason,
+            token: None,
+        }
+    }
+
+    /// A frame that is not permitted here.
+    pub(super) const fn unexpected(reason: &'static str) -> Self {
+        Self::new(ErrorCode::H3_FRAME_UNEXPECTED, reason)
+    }
+
+    /// A frame of an invalid layout.
+    pub(super) const fn frame(reason: &'static str) -> Self {
+        Self::new(ErrorCode::H3_FRAME_ERROR, reason)
+    }
+}
+
+/// A fault of one stream.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct StreamFault {
+    pub(super) code: ErrorCode,
+    pub(super) reason: &'static str,
+}
+
+impl From<ReplyFault> for StreamFault {
+    fn from(fault: ReplyFault) -> Self {
+        let code = match fault.kind {
+            ReplyFaultKind::Malformed => ErrorCode::H3_MESSAGE_ERROR,
+            ReplyFaultKind::Excessive => ErrorCode::H3_EXCESSIVE_LOAD,
+        };
+        Self {
+            code,
+            reason: fault.reason,
+        }
+    }
+}
+
+/// A fault of a stream, or of the connection.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum ReceiveFault {
+    Stream(StreamFault),
+    Connection(ConnectionError),
+}
+
+impl From<ReplyFault> for ReceiveFault {
+    fn from(fault: ReplyFault) -> Self {
+        Self::Stream(fault.into())
+    }
+}
+
+impl From<ConnectionError> for ReceiveFault {
+    fn from(error: ConnectionError) -> Self {
+        Self::Connection(error)
+    }
+}

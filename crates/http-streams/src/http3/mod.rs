@@ -1,0 +1,54 @@
+//! The client's end of HTTP/3 (RFC 9114).
+//!
+//! QUIC belongs to the caller: packets, loss, flow control, and the numbers of streams. This state machine takes the
+//! bytes of streams in, and states what the transport has to write, reset or stop.
+//!
+//! | module | content |
+//! |---|---|
+//! | [`client`](Client) | The state machine: open, send, receive, close |
+//! | `error` | Errors of connections and streams |
+//! | [`frame`] | Types of frames, streams and settings |
+//! | [`varint`] | Integers of variable length |
+//! | `reader` | Received bytes of a stream to frames |
+//! | `settings` | SETTINGS of the server |
+//! | `streams` | Open streams, with what they have to send |
+//! | `output` | Order of the actions for the transport |
+//! | `unidirectional` | Streams that the server opens |
+//! | [`qpack`] | Field compression (RFC 9204) |
+//!
+//! # Life of received bytes
+//!
+//! 1. **Dispatch** (`client/receive`): by the kind of the stream's identifier. A stream of the server begins with its
+//!    type.
+//! 2. **Cut** (`reader`): HEADERS and the frames of the control stream wait until they are complete. DATA is passed on
+//!    in pieces, and unknown frames are skipped.
+//! 3. **Reply** (`client/reply`): fields are decoded and checked, and the content length is counted.
+//!    **Control** (`client/control`): SETTINGS and GOAWAY.
+//! 4. **Event** ([`EventSink`](crate::EventSink)): the caller learns about each stream by its token.
+//!
+//! # Absent
+//!
+//! | absent | reason |
+//! |---|---|
+//! | dynamic table of QPACK | Its capacity is 0 in both directions: requests are encoded once for all connections |
+//! | server push | No MAX_PUSH_ID is sent |
+//! | trailers of requests, CONNECT, datagrams | The load generator does not send them |
+//! | priorities | A `priority` field is an ordinary field (RFC 9218) |
+//! | time limits | The caller has the clock, and resets streams |
+
+mod client;
+mod error;
+pub mod frame;
+mod output;
+pub mod qpack;
+mod reader;
+mod settings;
+mod streams;
+mod unidirectional;
+pub mod varint;
+
+pub use crate::error_code::http3::ErrorCode;
+pub use client::Client;
+pub use error::ConnectionError;
+pub use frame::StreamId;
+pub use output::OutputAction;
