@@ -12,6 +12,7 @@ use posthaste_http_streams::catalogue::{FieldCatalogue, RequestField};
 use posthaste_http_streams::http2::Client;
 use posthaste_http_streams::http2::frame::{FrameHead, flag, kind};
 use posthaste_http_streams::http2::hpack::FieldPlan;
+use posthaste_http_streams::http3;
 use posthaste_http_streams::{EventSink, StreamEnd, StreamRequest};
 use stats_alloc::{INSTRUMENTED_SYSTEM, Region, StatsAlloc};
 
@@ -26,14 +27,25 @@ const STREAMS: u32 = 32;
 const CONTENT: usize = 1024;
 
 fn main() -> ExitCode {
-    let test = || {
-        a_fixed_request_allocates_nothing();
-        Ok::<(), Failed>(())
+    let trial = |name: &str, test: fn()| {
+        Trial::test(name, move || {
+            test();
+            Ok::<(), Failed>(())
+        })
     };
     let mut arguments = Arguments::from_args();
     arguments.test_threads = Some(1);
-    let trial = Trial::test("a_fixed_request_allocates_nothing", test);
-    libtest_mimic::run(&arguments, vec![trial]).exit_code()
+    let trials = vec![
+        trial(
+            "a_fixed_request_allocates_nothing",
+            a_fixed_request_allocates_nothing,
+        ),
+        trial(
+            "a_fixed_request_of_http3_allocates_nothing",
+            a_fixed_request_of_http3_allocates_nothing,
+        ),
+    ];
+    libtest_mimic::run(&arguments, trials).exit_code()
 }
 
 fn a_fixed_request_allocates_nothing() {
@@ -51,6 +63,100 @@ fn a_fixed_request_allocates_nothing() {
     assert_eq!(change.allocations + change.reallocations, 0);
 }
 
+fn a_fixed_request_of_http3_allocates_nothing() {
+    let mut rounds = Http3Rounds::new();
+    for _ in 0..100 {
+        rounds.run();
+    }
+    let region = Region::new(ALLOCATOR);
+    for _ in 0..300 {
+        rounds.run();
+    }
+    let change = region.change();
+    assert_eq!(rounds.ended.replies, 400 * STREAMS);
+    assert_eq!(rounds.ended.bytes, CONTENT * rounds.ended.replies as usize);
+    assert_eq!(change.allocations + change.reallocations, 0);
+}
+
+/// Rounds of requests on one connection of HTTP/3.
+struct Http3Rounds {
+    client: http3::Client,
+    fields: Vec<RequestField<'static>>,
+    reply: Vec<u8>,
+    next_stream: u64,
+    ended: Ended,
+}
+
+impl Http3Rounds {
+    fn new() -> Self {
+        let (catalogue, fields) = fixed_fields();
+        let plan = http3::qpack::FieldPlan::new(&catalogue);
+        let mut client = http3::Client::new(Arc::new(plan));
+        client.permit_streams(u64::MAX);
+        let control = http3::StreamId::new(3);
+        let mut ended = Ended::default();
+        client
+            .receive(control, b"\x00\x04\x00", false, &mut ended)
+            .unwrap();
+        // :status 200 and a date of four bytes with a Huffman code, then DATA with a length of two bytes.
+        let head = b"\x01\x08\x00\x00\xd9\x56\x83\x90\x69\x2f\x00\x44\x00";
+        Self {
+            client,
+            fields,
+            reply: [&head[..], &[b'x'; CONTENT]].concat(),
+            next_stream: 0,
+            ended,
+        }
+    }
+
+    /// Sends a request on each stream and receives the replies.
+    fn run(&mut self) {
+        let request = StreamRequest {
+            fields: &self.fields,
+            ..StreamRequest::default()
+        };
+        for token in 0..STREAMS {
+            self.client.open(token, &request).unwrap();
+        }
+        while let Some(action) = self.client.output() {
+            if let http3::OutputAction::Write { stream, bytes, .. } = action {
+                let count = bytes.len();
+                self.client.sent(stream, count);
+            }
+        }
+        // Cut inside a frame header, a field section and content. All replies arrive at once.
+        for piece in self.reply.chunks(5) {
+            for number in 0..u64::from(STREAMS) {
+                let stream = http3::StreamId::new(self.next_stream + 4 * number);
+                let received = self.client.receive(stream, piece, false, &mut self.ended);
+                received.unwrap();
+            }
+        }
+        for _ in 0..STREAMS {
+            let stream = http3::StreamId::new(self.next_stream);
+            self.next_stream += 4;
+            let received = self.client.receive(stream, b"", true, &mut self.ended);
+            received.unwrap();
+        }
+    }
+}
+
+/// The fields of a request without a body.
+fn fixed_fields() -> (FieldCatalogue, Vec<RequestField<'static>>) {
+    let mut catalogue = FieldCatalogue::default();
+    let fields = [
+        (":method", "GET"),
+        (":scheme", "http"),
+        (":authority", "a"),
+        (":path", "/"),
+    ];
+    let fields = fields.map(|(name, value)| {
+        let field = catalogue.constant(name.as_bytes(), value.as_bytes());
+        RequestField::Constant(field.unwrap())
+    });
+    (catalogue, fields.to_vec())
+}
+
 /// Rounds of requests on one connection.
 struct Rounds {
     client: Client,
@@ -63,17 +169,7 @@ struct Rounds {
 
 impl Rounds {
     fn new() -> Self {
-        let mut catalogue = FieldCatalogue::default();
-        let fields = [
-            (":method", "GET"),
-            (":scheme", "http"),
-            (":authority", "a"),
-            (":path", "/"),
-        ];
-        let fields = fields.map(|(name, value)| {
-            let field = catalogue.constant(name.as_bytes(), value.as_bytes());
-            RequestField::Constant(field.unwrap())
-        });
+        let (catalogue, fields) = fixed_fields();
         let mut client = Client::new(Arc::new(FieldPlan::new(&catalogue)));
         let settings = frame(kind::SETTINGS, 0, &[]);
         client.receive(&settings, &mut Ended::default()).unwrap();
@@ -85,7 +181,7 @@ impl Rounds {
         ];
         Self {
             client,
-            fields: fields.to_vec(),
+            fields,
             replies: reply.concat().repeat(STREAMS as usize),
             next_stream: 1,
             ended: Ended::default(),
