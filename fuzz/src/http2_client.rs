@@ -22,10 +22,10 @@ const CONNECTION: usize = 2 << 20;
 
 /// Everything that was reported, as text. Pieces of content are joined.
 #[derive(Debug, Default, PartialEq)]
-struct Report {
+pub(crate) struct Report {
     events: Vec<String>,
     content: Vec<(u32, usize)>,
-    ended: Vec<u32>,
+    pub(crate) ended: Vec<u32>,
 }
 
 impl Report {

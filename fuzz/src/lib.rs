@@ -24,6 +24,7 @@ mod grpc_frames;
 mod grpc_timeout;
 mod http2_client;
 mod http2_frames;
+mod http3_client;
 mod http_reply;
 mod mixing;
 mod offer_terms;
@@ -32,6 +33,7 @@ mod packets;
 mod pattern;
 mod plan;
 mod proxy_protocol;
+mod qpack;
 mod quantities;
 mod quic_datagram;
 mod record;
@@ -71,6 +73,7 @@ pub use grpc_timeout::grpc_timeout;
 pub use http_reply::http_reply;
 pub use http2_client::http2_client;
 pub use http2_frames::http2_frames;
+pub use http3_client::http3_client;
 pub use mixing::doubtful;
 pub use offer_terms::offer_terms;
 pub use offers::offers;
@@ -78,6 +81,7 @@ pub use packets::packets;
 pub use pattern::pattern;
 pub use plan::plan;
 pub use proxy_protocol::proxy_protocol;
+pub use qpack::qpack;
 pub use quantities::quantities;
 pub use quic_datagram::quic_datagram;
 pub use record::record;
@@ -116,6 +120,8 @@ pub const TARGETS: &[(&str, Property)] = &[
     ("request_framing", request_framing),
     ("http2_frames", http2_frames),
     ("http2_client", http2_client),
+    ("http3_client", http3_client),
+    ("qpack", qpack),
     ("proxy_protocol", proxy_protocol),
     ("certificate_names", certificate_names),
     ("upgrade", upgrade),
