@@ -54,7 +54,7 @@ impl Run {
             events: tally.events,
             quotes: tally.quotes,
             connections: tally.connections,
-            http2: tally.http2,
+            streams: tally.streams,
             bytes_sent: tally.bytes_sent,
             bytes_received: tally.bytes_received,
             bytes_in_time: tally.bytes_in_time,

@@ -22,7 +22,17 @@ impl RunClock {
 
     /// Returns the current time. Before the origin it returns the origin.
     pub(crate) fn now(&self) -> Instant {
-        let elapsed = std::time::Instant::now().saturating_duration_since(self.origin);
+        self.instant(std::time::Instant::now())
+    }
+
+    /// Converts a time of the run for a state machine that uses the system's.
+    pub(crate) fn at(&self, time: Instant) -> std::time::Instant {
+        self.origin + std::time::Duration::from_nanos(time.as_nanos())
+    }
+
+    /// Converts a time of the system. Before the origin it returns the origin.
+    pub(crate) fn instant(&self, time: std::time::Instant) -> Instant {
+        let elapsed = time.saturating_duration_since(self.origin);
         Instant::from_nanos(Span::from(elapsed).as_nanos())
     }
 

@@ -1,17 +1,18 @@
-//! One connection: bytes between the socket and the reply reader of HTTP/1, or the streams of HTTP/2.
+//! One connection: bytes between the socket and the reply reader of HTTP/1, or the streams of HTTP/2 and HTTP/3.
 //!
 //! Time limits, pools and histograms belong to the event loop. It acts on the events that a connection returns.
 
 use std::io;
 use std::os::fd::OwnedFd;
 
-use posthaste_http_streams::http2::Client;
 use posthaste_units::Instant;
 use rustix::io::Errno;
 
 use crate::exchange::OpenExchange;
 use crate::http::{ReplyProgress, ReplyReader, Violation};
+use crate::quic::QuicConnection;
 use crate::socket;
+use crate::stream_client::StreamClient;
 use crate::tls::TlsStream;
 
 /// State of a connection.
@@ -38,22 +39,22 @@ pub(crate) struct HttpConnection {
     /// Slot of the exchange in progress.
     pub(crate) exchange: Option<u32>,
     pub(crate) reader: ReplyReader,
-    /// Streams and their compression state, if the connection uses HTTP/2.
-    pub(crate) http2: Option<Box<Http2State>>,
+    /// Streams and their compression state, if the connection has several.
+    pub(crate) streams: Option<Box<StreamState>>,
     secure: Option<Box<TlsStream>>,
     unsent: Vec<u8>,
 }
 
-/// The HTTP/2 part of a connection.
-pub(crate) struct Http2State {
-    pub(crate) client: Client,
+/// The streams of a connection.
+pub(crate) struct StreamState {
+    pub(crate) client: StreamClient,
     /// Number of the queue whose requests it carries.
     pub(crate) queue: usize,
     /// Exchanges with a head or the end of a body in the output: slot and serial number.
     pub(crate) written: Vec<(u32, u32)>,
     /// True if it is in the list of connections with output.
     pub(crate) is_listed: bool,
-    /// True once the server has sent its SETTINGS.
+    /// True once the server has sent its SETTINGS, or has completed the handshake of QUIC.
     pub(crate) is_confirmed: bool,
 }
 
@@ -93,7 +94,7 @@ impl HttpConnection {
             state: ConnectionState::Connecting,
             exchange: None,
             reader: ReplyReader::default(),
-            http2: None,
+            streams: None,
             secure: secure.map(Box::new),
             unsent: Vec::new(),
         }
@@ -169,9 +170,60 @@ impl HttpConnection {
         }
     }
 
-    /// Passes the output of HTTP/2 to the kernel. Returns the bytes taken from it, and true if the kernel has all.
-    pub(crate) fn flush_streams(&mut self) -> Result<(usize, bool), Errno> {
-        let http2 = self.http2.as_mut().expect("the connection uses HTTP/2");
+    /// The streams of a connection with several.
+    pub(crate) fn streams(&self) -> &StreamState {
+        self.streams.as_ref().expect("the connection has streams")
+    }
+
+    /// The streams of a connection with several.
+    pub(crate) fn streams_mut(&mut self) -> &mut StreamState {
+        self.streams.as_mut().expect("the connection has streams")
+    }
+
+    /// True if the connection uses QUIC.
+    pub(crate) fn is_quic(&self) -> bool {
+        let streams = self.streams.as_ref();
+        streams.is_some_and(|streams| matches!(streams.client, StreamClient::Http3(_)))
+    }
+
+    /// The connection's QUIC, if it uses it.
+    pub(crate) fn quic(&mut self) -> Option<&mut QuicConnection> {
+        match &mut self.streams.as_mut()?.client {
+            StreamClient::Http3(quic) => Some(quic),
+            StreamClient::Http2(_) => None,
+        }
+    }
+
+    /// Reads a buffer of datagrams. Returns its bytes.
+    pub(crate) fn receive_datagrams(
+        &mut self,
+        buffer: &mut [u8],
+        scratch: &mut Vec<u8>,
+        now: std::time::Instant,
+    ) -> Result<usize, Errno> {
+        let Self {
+            socket, streams, ..
+        } = self;
+        let streams = streams.as_mut().expect("the connection has streams");
+        match &mut streams.client {
+            StreamClient::Http3(quic) => quic.receive(socket, buffer, scratch, now).map_err(errno),
+            StreamClient::Http2(_) => unreachable!("a connection of HTTP/2 has no datagrams"),
+        }
+    }
+
+    /// Passes the output of streams to the kernel. Returns the bytes taken from it, and true if the kernel has all.
+    pub(crate) fn flush_streams(
+        &mut self,
+        scratch: &mut Vec<u8>,
+        now: std::time::Instant,
+    ) -> Result<(usize, bool), Errno> {
+        let streams = self.streams.as_mut().expect("the connection has streams");
+        let client = match &mut streams.client {
+            StreamClient::Http2(client) => client,
+            StreamClient::Http3(quic) => {
+                return quic.flush(&self.socket, scratch, now).map_err(errno);
+            }
+        };
         let mut taken = 0;
         loop {
             if let Some(secure) = &mut self.secure {
@@ -180,7 +232,7 @@ impl HttpConnection {
                     return Ok((taken, false));
                 }
             }
-            let output = http2.client.output();
+            let output = client.output();
             if output.is_empty() {
                 return Ok((taken, true));
             }
@@ -190,7 +242,7 @@ impl HttpConnection {
             };
             match sent {
                 Ok(length) => {
-                    http2.client.sent(length);
+                    client.sent(length);
                     taken += length;
                 }
                 Err(Errno::AGAIN) => return Ok((taken, false)),
@@ -251,6 +303,14 @@ impl HttpConnection {
             }
         }
         ReceiveStatus::More
+    }
+
+    /// Closes the connection with a reset. Over QUIC, CONNECTION_CLOSE states the end to a server that has answered.
+    pub(crate) fn abort(mut self, now: std::time::Instant) {
+        match self.streams.as_mut().map(|streams| &mut streams.client) {
+            Some(StreamClient::Http3(quic)) => quic.close(&self.socket, now),
+            _ => socket::abort(self.socket),
+        }
     }
 
     fn end_of_stream(&mut self, open: &OpenExchange) -> ReceiveStatus {

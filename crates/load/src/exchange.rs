@@ -4,7 +4,6 @@ use std::ops::{Index, IndexMut};
 use std::sync::Arc;
 
 use posthaste_grpc::Code;
-use posthaste_http_streams::http2::StreamId;
 use posthaste_units::Instant;
 
 use crate::events::{EventPlan, EventSummary, EventTally};
@@ -67,7 +66,8 @@ pub(crate) struct OpenExchange {
 /// The stream of an exchange.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct OpenStream {
-    pub(crate) id: StreamId,
+    /// Its identifier in the protocol.
+    pub(crate) id: u64,
     /// Bytes of the request's body passed to the connection.
     pub(crate) body_sent: usize,
     /// True if the kernel has accepted the head of the request.

@@ -32,7 +32,7 @@
 //!   have fuzz targets of their own, and both fill a [`reply::Reply`].
 //! - `exchange` has the exchanges in progress, apart from connections: one carries several over HTTP/2.
 //! - Over HTTP/2, request n belongs to queue n mod N, and waits there for a stream of the queue's connection
-//!   (`event_loop::http2`). All requests of a turn leave with one system call per connection.
+//!   (`event_loop::streams`). All requests of a turn leave with one system call per connection.
 //! - On loopback the handshake is complete when `connect` returns. The request is therefore sent at once, without a
 //!   query to the kernel. `EAGAIN` from `send` means that the SYN was dropped.
 //! - After a request to close, a connection waits for the server's FIN. TIME_WAIT then stays on the server's side.
@@ -95,6 +95,7 @@ mod phases;
 mod plan;
 mod preparation;
 mod protocol;
+mod quic;
 mod received;
 pub mod reply;
 pub mod report;
@@ -110,6 +111,7 @@ mod soap;
 mod socket;
 mod source;
 mod stop;
+mod stream_client;
 mod tally;
 mod target;
 #[cfg(test)]
@@ -142,6 +144,7 @@ pub use pace::{Arrivals, RateStep, TraceError, read_trace};
 pub use phases::Phases;
 pub use plan::{Connections, Pace, Plan, PlanError};
 pub use protocol::{Multiplexing, Protocol, WhenFull, WhenRejected};
+pub use quic::QuicOptions;
 pub use received::TallyError;
 pub use request::{RequestError, RequestSpec};
 pub use responses::Responses;

@@ -6,7 +6,6 @@ use std::sync::atomic::AtomicBool;
 use std::time::Instant as WallInstant;
 
 use posthaste_http_streams::catalogue::FieldCatalogue;
-use posthaste_http_streams::http2::hpack::FieldPlan;
 use posthaste_units::Span;
 use rustls::pki_types::ServerName;
 
@@ -20,6 +19,7 @@ use crate::protocol::Protocol;
 use crate::request::{Request, RequestContext, RequestError, RequestSpec};
 use crate::share::Share;
 use crate::stop::StopOrders;
+use crate::stream_client::StreamSetUp;
 use crate::target::{NameLookUp, RequestTarget, TargetError, TargetOrigin, TargetPolicy};
 use crate::tls::{self, TlsError};
 
@@ -41,11 +41,14 @@ pub(crate) fn prepare<'r>(
         requests,
         origins,
         dns,
-        fields,
+        catalogue,
     } = look_up_targets(plan, policy)?;
     let names = server_names(&origins)?;
     let tls = (!names.is_empty())
         .then(|| plan.tls.config(plan.protocol.alpn()))
+        .transpose()?;
+    let streams = catalogue
+        .map(|catalogue| StreamSetUp::new(plan.protocol, &catalogue, tls.as_deref()))
         .transpose()?;
     let buying = plan.buying.as_ref();
     let offers = buying.map(|buying| FollowedCatalogue::follow(buying, stop.now));
@@ -56,8 +59,9 @@ pub(crate) fn prepare<'r>(
         origins,
         dns,
         names,
-        tls,
-        fields,
+        // TLS is a part of QUIC.
+        tls: tls.filter(|_| plan.protocol.quic().is_none()),
+        streams,
         clock: RunClock::new(WallInstant::now()),
         offers: offers.transpose()?,
         stop,
@@ -104,11 +108,25 @@ fn check_protocol(plan: &Plan) -> Result<(), RunError> {
             false => Ok(()),
         };
     };
+    if plan.protocol.quic().is_some() && plan.has_calls() {
+        return Err(RunError::Plan(
+            "gRPC calls need HTTP/2: leave --http 3 out".to_owned(),
+        ));
+    }
     let (connections, threads) = (multiplexing.connections, plan.threads);
     if connections == 0 || connections % threads != 0 {
         return Err(RunError::Plan(format!(
             "{connections} connections cannot be shared by {threads} threads: \
              give --connections a multiple of --threads"
+        )));
+    }
+    let is_plain = |spec: &&RequestSpec| !spec.url.starts_with("https:");
+    if plan.protocol.quic().is_some()
+        && let Some(spec) = plan.requests.iter().find(is_plain)
+    {
+        return Err(RunError::Plan(format!(
+            "HTTP/3 is encrypted: {} needs https://, or --http 1.1 or 2",
+            spec.url
         )));
     }
     if multiplexing.streams == Some(0) {
@@ -146,7 +164,7 @@ struct Targets {
     /// Duration of the name look-up of each server.
     dns: Vec<Span>,
     /// The fields of all requests, if the protocol numbers them.
-    fields: Option<Arc<FieldPlan>>,
+    catalogue: Option<FieldCatalogue>,
 }
 
 /// Prepares each request. A name is looked up once for all requests of the mix.
@@ -159,7 +177,7 @@ fn look_up_targets(plan: &Plan, policy: &dyn TargetPolicy) -> Result<Targets, Ru
         keep_alive,
         catalogue: match plan.protocol {
             Protocol::Http1 => None,
-            Protocol::Http2(_) => Some(FieldCatalogue::default()),
+            Protocol::Http2(_) | Protocol::Http3 { .. } => Some(FieldCatalogue::default()),
         },
     };
     for spec in &plan.requests {
@@ -184,7 +202,7 @@ fn look_up_targets(plan: &Plan, policy: &dyn TargetPolicy) -> Result<Targets, Ru
         requests,
         origins,
         dns,
-        fields: catalogue.map(|catalogue| Arc::new(FieldPlan::new(&catalogue))),
+        catalogue,
     })
 }
 

@@ -2,6 +2,8 @@
 
 use serde::{Deserialize, Serialize};
 
+use crate::quic::QuicOptions;
+
 /// The protocol of all connections of a plan.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
@@ -11,6 +13,13 @@ pub enum Protocol {
     Http1,
     /// HTTP/2 (RFC 9113): with prior knowledge on `http://`, by ALPN on `https://`.
     Http2(Multiplexing),
+    /// HTTP/3 (RFC 9114) over QUIC, on `https://` only.
+    Http3 {
+        /// Connections and streams.
+        multiplexing: Multiplexing,
+        /// Options of QUIC.
+        quic: QuicOptions,
+    },
 }
 
 /// Connections and streams of a protocol that carries several requests on a connection.
@@ -68,7 +77,23 @@ impl Protocol {
     pub const fn multiplexing(&self) -> Option<&Multiplexing> {
         match self {
             Self::Http1 => None,
-            Self::Http2(multiplexing) => Some(multiplexing),
+            Self::Http2(multiplexing) | Self::Http3 { multiplexing, .. } => Some(multiplexing),
+        }
+    }
+
+    /// Options of QUIC, if the protocol uses it.
+    pub(crate) const fn quic(&self) -> Option<&QuicOptions> {
+        match self {
+            Self::Http3 { quic, .. } => Some(quic),
+            Self::Http1 | Self::Http2(_) => None,
+        }
+    }
+
+    /// Options of a protocol that carries several requests on a connection, to be changed.
+    pub const fn multiplexing_mut(&mut self) -> Option<&mut Multiplexing> {
+        match self {
+            Self::Http1 => None,
+            Self::Http2(multiplexing) | Self::Http3 { multiplexing, .. } => Some(multiplexing),
         }
     }
 
@@ -77,6 +102,7 @@ impl Protocol {
         match self {
             Self::Http1 => b"http/1.1",
             Self::Http2(_) => b"h2",
+            Self::Http3 { .. } => b"h3",
         }
     }
 
@@ -85,6 +111,7 @@ impl Protocol {
         match self {
             Self::Http1 => "HTTP/1.1",
             Self::Http2(_) => "HTTP/2",
+            Self::Http3 { .. } => "HTTP/3",
         }
     }
 }

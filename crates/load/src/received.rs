@@ -139,7 +139,7 @@ impl LoadTally {
             .chain(self.attempts.requests.iter().copied())
             .chain(self.statuses.values().copied())
             .chain(self.grpc.counts())
-            .chain(self.http2.counts())
+            .chain(self.streams.counts())
             .chain(of_parts)
     }
 }

@@ -5,7 +5,7 @@
 //! before the first request is sent.
 
 mod http1;
-mod http2;
+mod numbered;
 mod template;
 
 use posthaste_grpc::JsonError;
@@ -15,7 +15,7 @@ use serde::{Deserialize, Serialize};
 use thiserror::Error;
 
 pub(crate) use self::http1::Http1Request;
-pub(crate) use self::http2::Http2Request;
+pub(crate) use self::numbered::NumberedRequest;
 use crate::data::Data;
 use crate::exact;
 use crate::grpc::GrpcCall;
@@ -121,7 +121,7 @@ pub enum RequestError {
     },
     /// A header that HTTP/2 does not permit.
     #[error("header {name} of {request} is not allowed in HTTP/2: {reason}")]
-    NotHttp2 {
+    ForbiddenField {
         /// Name of the request.
         request: String,
         /// Name of the header.
@@ -175,7 +175,7 @@ pub(crate) struct Request {
 /// A request in the form of the plan's protocol.
 pub(crate) enum RequestForm {
     Http1(Http1Request),
-    Http2(Http2Request),
+    Numbered(NumberedRequest),
 }
 
 /// Circumstances of all requests of a plan.
@@ -202,7 +202,7 @@ impl Request {
                 context.keep_alive,
                 context.data,
             )?),
-            Some(catalogue) => RequestForm::Http2(Http2Request::prepare(
+            Some(catalogue) => RequestForm::Numbered(NumberedRequest::prepare(
                 spec,
                 target,
                 catalogue,
@@ -220,14 +220,14 @@ impl Request {
     pub(crate) fn http1(&self) -> &Http1Request {
         match &self.form {
             RequestForm::Http1(request) => request,
-            RequestForm::Http2(_) => unreachable!("a plan has one protocol"),
+            RequestForm::Numbered(_) => unreachable!("a plan has one protocol"),
         }
     }
 
     /// The request for a connection of HTTP/2.
-    pub(crate) fn http2(&self) -> &Http2Request {
+    pub(crate) fn numbered(&self) -> &NumberedRequest {
         match &self.form {
-            RequestForm::Http2(request) => request,
+            RequestForm::Numbered(request) => request,
             RequestForm::Http1(_) => unreachable!("a plan has one protocol"),
         }
     }

@@ -85,7 +85,7 @@ pub struct Run {
     /// Connections attempted, warm-up included.
     pub connections: u64,
     /// Counts of HTTP/2. All zero with HTTP/1.
-    pub http2: StreamCounts,
+    pub streams: StreamCounts,
     /// Bytes of requests, warm-up included.
     pub bytes_sent: u64,
     /// Bytes of replies, heads and warm-up included.

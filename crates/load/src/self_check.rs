@@ -54,7 +54,7 @@ impl Generator {
         let late_retries = retries.count_above(late_after);
         let reason = reason(run, unsent, late, late_after)
             .or_else(|| late_in_words("retries", late_retries, retries.count(), late_after))
-            .or_else(|| held_back_in_words(run.http2.windows_exhausted));
+            .or_else(|| held_back_in_words(run.streams.windows_exhausted));
         let reason = agents::limit(&run.agents).or(reason);
         Self {
             limited: reason.is_some(),
@@ -143,7 +143,7 @@ mod tests {
         let mut run = crate::testing::run(100, 0);
         assert!(!Generator::check(&run).limited);
         for (count, words) in [(1, "generator once"), (2, "generator 2 times")] {
-            run.http2.windows_exhausted = count;
+            run.streams.windows_exhausted = count;
             let generator = Generator::check(&run);
             assert!(generator.limited);
             let reason = generator.reason.unwrap();

@@ -1,4 +1,4 @@
-//! The system calls of one connection. None of them blocks.
+//! The system calls of one connection. None of them blocks. Those of QUIC's datagrams are in `quic::datagrams`.
 
 use std::net::SocketAddr;
 use std::os::fd::OwnedFd;
@@ -13,7 +13,7 @@ use crate::outcome::Outcome;
 
 /// Result of starting a connection attempt.
 pub(crate) enum ConnectAttempt {
-    /// A SYN was sent.
+    /// A SYN was sent, or a UDP socket is ready for the first datagram.
     Started(OwnedFd),
     /// Refused before the call returned.
     Refused,
@@ -37,18 +37,35 @@ impl ConnectAttempt {
 
 /// Starts a connection to `address`.
 pub(crate) fn connect(address: &SocketAddr, no_delay: bool) -> ConnectAttempt {
-    let family = match address {
-        SocketAddr::V4(_) => AddressFamily::INET,
-        SocketAddr::V6(_) => AddressFamily::INET6,
-    };
-    let flags = SocketFlags::NONBLOCK | SocketFlags::CLOEXEC;
-    let socket = match rustix::net::socket_with(family, SocketType::STREAM, flags, None) {
+    let socket = match open(address, SocketType::STREAM) {
         Ok(socket) => socket,
         Err(errno) => return ConnectAttempt::ClientFailed(errno),
     };
     if no_delay && let Err(errno) = sockopt::set_tcp_nodelay(&socket, true) {
         return ConnectAttempt::ClientFailed(errno);
     }
+    begin(socket, address)
+}
+
+/// Opens a UDP socket for a connection to `address`. It receives datagrams of this address only, and errors that ICMP
+/// reports about it (udp(7)). Nothing is sent.
+pub(crate) fn connect_datagrams(address: &SocketAddr) -> ConnectAttempt {
+    match open(address, SocketType::DGRAM) {
+        Ok(socket) => begin(socket, address),
+        Err(errno) => ConnectAttempt::ClientFailed(errno),
+    }
+}
+
+fn open(address: &SocketAddr, kind: SocketType) -> Result<OwnedFd, Errno> {
+    let family = match address {
+        SocketAddr::V4(_) => AddressFamily::INET,
+        SocketAddr::V6(_) => AddressFamily::INET6,
+    };
+    let flags = SocketFlags::NONBLOCK | SocketFlags::CLOEXEC;
+    rustix::net::socket_with(family, kind, flags, None)
+}
+
+fn begin(socket: OwnedFd, address: &SocketAddr) -> ConnectAttempt {
     match rustix::net::connect(&socket, address) {
         Ok(()) | Err(Errno::INPROGRESS) => ConnectAttempt::Started(socket),
         Err(Errno::CONNREFUSED) => ConnectAttempt::Refused,

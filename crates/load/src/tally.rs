@@ -105,7 +105,7 @@ pub struct LoadTally {
     pub(crate) events: EventTally,
     pub(crate) quotes: QuoteUse,
     pub(crate) connections: u64,
-    pub(crate) http2: StreamCounts,
+    pub(crate) streams: StreamCounts,
     pub(crate) bytes_sent: u64,
     pub(crate) bytes_received: u64,
     /// Bytes of requests and replies in the measured time.
@@ -159,7 +159,7 @@ impl LoadTally {
             events: EventTally::default(),
             quotes: QuoteUse::default(),
             connections: 0,
-            http2: StreamCounts::default(),
+            streams: StreamCounts::default(),
             bytes_sent: 0,
             bytes_received: 0,
             bytes_in_time: [0; 2],
@@ -214,7 +214,7 @@ impl LoadTally {
             events,
             quotes,
             connections,
-            http2,
+            streams,
             bytes_sent,
             bytes_received,
             bytes_in_time,
@@ -240,7 +240,7 @@ impl LoadTally {
         *grpc = GrpcStatuses::default();
         *decoded = Decoded::default();
         *quotes = QuoteUse::default();
-        *http2 = StreamCounts::default();
+        *streams = StreamCounts::default();
         for times in [ok, rest, service] {
             times.clear();
         }
@@ -426,7 +426,7 @@ impl LoadTally {
         self.events.merge(&other.events);
         self.quotes.merge(&other.quotes);
         self.connections += other.connections;
-        self.http2.merge(&other.http2);
+        self.streams.merge(&other.streams);
         self.bytes_sent += other.bytes_sent;
         self.bytes_received += other.bytes_received;
         for (mine, theirs) in self.bytes_in_time.iter_mut().zip(other.bytes_in_time) {

@@ -76,7 +76,7 @@ pub(crate) fn run(answered: u64, given_up: u64) -> Run {
         events: EventTally::default(),
         quotes: QuoteUse::default(),
         connections: 1,
-        http2: StreamCounts::default(),
+        streams: StreamCounts::default(),
         bytes_sent: 1_000,
         bytes_received: 2_000,
         bytes_in_time: [1_000, 2_000],

@@ -65,6 +65,9 @@ pub enum TlsError {
     /// The error of rustls for the combination.
     #[error("tls: {0}")]
     Rustls(#[from] rustls::Error),
+    /// TLS without the cipher suite of QUIC's first packets.
+    #[error("tls: QUIC needs the cipher suite TLS13_AES_128_GCM_SHA256")]
+    Quic,
     /// A host that is no valid TLS server name.
     #[error("{0:?} cannot be a TLS server name")]
     ServerName(String),
@@ -147,6 +150,8 @@ impl TlsOptions {
             _ => return Err(TlsError::Incomplete),
         };
         config.alpn_protocols = vec![protocol.to_vec()];
+        // Writes the keys of connections to the file that the variable SSLKEYLOGFILE names, if it is set.
+        config.key_log = Arc::new(rustls::KeyLogFile::new());
         Ok(Arc::new(config))
     }
 }

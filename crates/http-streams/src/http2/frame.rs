@@ -57,6 +57,11 @@ impl StreamId {
     /// The highest identifier.
     pub(super) const MAX: u32 = (1 << 31) - 1;
 
+    /// The stream with this number on the wire.
+    pub const fn new(number: u32) -> Self {
+        Self(number)
+    }
+
     /// The number on the wire.
     pub fn number(self) -> u32 {
         self.0

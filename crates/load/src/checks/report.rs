@@ -42,7 +42,7 @@ mod tests {
     #[test]
     fn content_held_back_by_the_generator_fails_a_run_whose_assertions_hold() {
         let mut run = testing::run(100, 0);
-        run.http2.windows_exhausted = 1;
+        run.streams.windows_exhausted = 1;
         let mut report = Report::new(&testing::plan(), &run);
         report.check(&["p99<1s".parse().unwrap()]);
         let states = |allow_late| {

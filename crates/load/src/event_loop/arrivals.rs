@@ -105,7 +105,7 @@ impl EventLoop<'_> {
     pub(super) fn send(&mut self, exchange: HttpExchange) {
         match self.shared.plan.protocol {
             Protocol::Http1 => self.send_alone(exchange),
-            Protocol::Http2(_) => self.send_on_stream(exchange),
+            Protocol::Http2(_) | Protocol::Http3 { .. } => self.send_on_stream(exchange),
         }
     }
 

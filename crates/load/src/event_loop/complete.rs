@@ -56,7 +56,7 @@ impl EventLoop<'_> {
             exchange, reply, ..
         } = &mut self.exchanges[open];
         if let Some(call) = reply.call() {
-            let request = self.shared.mix.requests[exchange.request].http2();
+            let request = self.shared.mix.requests[exchange.request].numbered();
             let kind = request.call().expect("a plan has calls only, or none");
             let end = call.judge(reply.status(), kind);
             exchange.code = end.code;

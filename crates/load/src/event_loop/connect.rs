@@ -179,7 +179,7 @@ impl EventLoop<'_> {
 
     /// Sends the first requests of a connection that is established.
     fn begin_requests(&mut self, slot: u32) {
-        match self.connections[slot as usize].http2 {
+        match self.connections[slot as usize].streams {
             None => self.write_request(slot),
             Some(_) => self.begin_streams(slot),
         }

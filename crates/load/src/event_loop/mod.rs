@@ -6,7 +6,7 @@
 //! | `offers` | chooses an offer, if the client buys |
 //! | `connect` | opens a connection: SYN, handshake, TLS |
 //! | `send` | writes a request |
-//! | `http2` | assigns requests to streams, and sends and receives them |
+//! | `streams` | assigns requests to streams, and sends and receives them |
 //! | `wait` | sleeps until shortly before the next request is due, and polls from there (`spin`) |
 //! | `receive` | handles events and reads replies |
 //! | `complete` | judges a complete reply, and reuses or ends its connection |
@@ -17,13 +17,13 @@
 mod arrivals;
 mod complete;
 mod connect;
-mod http2;
 mod offers;
 mod receive;
 mod record;
 mod retries;
 mod send;
 mod spin;
+mod streams;
 mod timeouts;
 mod wait;
 
@@ -32,7 +32,6 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc::{Receiver, Sender};
 
-use posthaste_http_streams::http2::hpack::FieldPlan;
 use posthaste_units::{Instant, Span};
 use rand::RngExt as _;
 use rustix::event::epoll;
@@ -41,9 +40,9 @@ use rustls::ClientConfig;
 use rustls::pki_types::ServerName;
 use slab::Slab;
 
-use self::http2::StreamQueues;
 use self::receive::Unread;
 use self::spin::SpinTime;
+use self::streams::StreamQueues;
 use crate::buying::{Buyer, FollowedCatalogue};
 use crate::clock::RunClock;
 use crate::connection::HttpConnection;
@@ -57,6 +56,7 @@ use crate::seconds::{LoopSecond, SECOND};
 use crate::share::Share;
 use crate::source::RequestSource;
 use crate::stop::StopOrders;
+use crate::stream_client::StreamSetUp;
 use crate::tally::LoadTally;
 use crate::target::TargetOrigin;
 
@@ -76,8 +76,8 @@ pub(crate) struct Shared<'r> {
     pub(crate) dns: Vec<Span>,
     pub(crate) names: HashMap<usize, ServerName<'static>>,
     pub(crate) tls: Option<Arc<ClientConfig>>,
-    /// The fields of all requests, if the protocol numbers them.
-    pub(crate) fields: Option<Arc<FieldPlan>>,
+    /// The set-up of connections with streams, if the protocol has them.
+    pub(crate) streams: Option<StreamSetUp>,
     pub(crate) clock: RunClock,
     /// Offers, if clients choose by price.
     pub(crate) offers: Option<FollowedCatalogue>,
@@ -99,7 +99,7 @@ pub(crate) struct EventLoop<'r> {
     connections: Slab<HttpConnection>,
     exchanges: Exchanges,
     idle: Vec<Vec<u32>>,
-    /// Requests and connections of HTTP/2.
+    /// Requests and connections of HTTP/2 and HTTP/3.
     streams: StreamQueues,
     unread: Vec<Unread>,
     /// Deadlines of connections.
@@ -210,6 +210,7 @@ impl<'r> EventLoop<'r> {
             self.wait(&mut events)?;
             self.handle_events(&events);
             self.receive_rest();
+            self.expire_quic_timers(before);
             self.flush_streams();
             // A deadline may belong to a connection with a pending event, so events come first. Not without end: at
             // saturation every batch of events is full.

@@ -27,7 +27,7 @@ impl EventLoop<'_> {
     }
 
     /// True if the slot has the connection with this serial number.
-    fn is_current(&self, slot: u32, serial: u32) -> bool {
+    pub(super) fn is_current(&self, slot: u32, serial: u32) -> bool {
         let connection = self.connections.get(slot as usize);
         connection.is_some_and(|connection| connection.serial == serial)
     }
@@ -36,10 +36,13 @@ impl EventLoop<'_> {
     fn handle(&mut self, slot: u32, flags: EventFlags) {
         let gone = flags.intersects(EventFlags::RDHUP | EventFlags::HUP | EventFlags::ERR);
         let connection = &self.connections[slot as usize];
+        if connection.is_quic() {
+            return self.handle_datagrams(slot, flags);
+        }
         match connection.state {
             ConnectionState::Connecting => self.end_connect(slot),
             ConnectionState::Securing => self.secure(slot),
-            ConnectionState::Exchanging if connection.http2.is_some() => {
+            ConnectionState::Exchanging if connection.streams.is_some() => {
                 self.handle_streams(slot, flags, gone);
             }
             ConnectionState::Exchanging => {
@@ -76,7 +79,7 @@ impl EventLoop<'_> {
             if self.is_current(slot, serial)
                 && self.connections[slot as usize].state == ConnectionState::Exchanging
             {
-                match self.connections[slot as usize].http2 {
+                match self.connections[slot as usize].streams {
                     None => self.receive(slot, closing, false),
                     Some(_) => self.receive_streams(slot, closing),
                 }

@@ -8,7 +8,6 @@ use crate::events::{EventEnd, EventSummary};
 use crate::exchange::HttpExchange;
 use crate::outcome::Outcome;
 use crate::seconds::{LoopSecond, SECOND, whole_seconds};
-use crate::socket;
 use crate::source::Due;
 use crate::tally::Ending;
 
@@ -168,10 +167,10 @@ impl EventLoop<'_> {
         self.end_waiting_retries(now);
         for connection in self.connections.drain() {
             let is_counted = connection.state == ConnectionState::Closing;
-            if let (Some(http2), false) = (&connection.http2, is_counted) {
-                self.tally.http2.add(http2.client.counters());
+            if let (Some(streams), false) = (&connection.streams, is_counted) {
+                streams.client.add_counts(&mut self.tally.streams);
             }
-            socket::abort(connection.socket);
+            connection.abort(self.shared.clock.at(now));
         }
     }
 }

@@ -23,7 +23,7 @@ impl EventLoop<'_> {
                 ..
             } = self.exchanges[open];
             let slot = match connection {
-                Some(slot) if self.connections[slot as usize].http2.is_none() => slot,
+                Some(slot) if self.connections[slot as usize].streams.is_none() => slot,
                 _ => {
                     self.expire_stream(open);
                     continue;
@@ -47,7 +47,7 @@ impl EventLoop<'_> {
     /// Ends an exchange without a complete reply, and its connection.
     pub(super) fn fail(&mut self, slot: u32, outcome: Outcome, reason: impl FnOnce() -> String) {
         self.connecting.remove(slot);
-        if self.connections[slot as usize].http2.is_some() {
+        if self.connections[slot as usize].streams.is_some() {
             return self.fail_streams(slot, outcome, &reason());
         }
         if let Some(open) = self.connections[slot as usize].exchange.take() {
@@ -69,7 +69,8 @@ impl EventLoop<'_> {
     /// Resets a connection.
     pub(super) fn abort(&mut self, slot: u32) {
         self.check_removable(slot);
-        socket::abort(self.connections.remove(slot as usize).socket);
+        let now = self.shared.clock.at(self.shared.clock.now());
+        self.connections.remove(slot as usize).abort(now);
     }
 
     fn check_removable(&self, slot: u32) {

@@ -37,7 +37,8 @@ impl EventLoop<'_> {
     /// Returns the end of the next sleep.
     fn next_wakeup(&self, now: Instant) -> Instant {
         let deadlines = [&self.connecting, &self.replying, &self.closing];
-        let earliest = deadlines.into_iter().filter_map(Fifo::next_due).min();
+        let deadlines = deadlines.into_iter().filter_map(Fifo::next_due);
+        let earliest = deadlines.chain(self.streams.timer()).min();
         let latest = now + CHECK_EVERY;
         let until = earliest.map_or(latest, |due| due.min(latest));
         let dues = [self.source.next_due(), self.retries.next_due()];

@@ -77,7 +77,7 @@ impl Evidence {
         .iter()
         .sum::<u64>();
         let is_unsent = unsent as f64 >= UNSENT * run.intended.max(1) as f64;
-        let is_held_back = run.http2.windows_exhausted > 0;
+        let is_held_back = run.streams.windows_exhausted > 0;
         let late = known.count() > 0 && is_behind || is_unsent || is_held_back;
         let evidence = match objective.figure.is_of_events() {
             false => Self::new(objective, &run.response, failed - unanswered),

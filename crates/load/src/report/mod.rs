@@ -35,6 +35,7 @@ use crate::multiplexed::StreamReport;
 use crate::outcome::{Outcome, Outcomes};
 use crate::plan::{Connections, Pace, Plan};
 use crate::protocol::{Protocol, WhenFull, WhenRejected};
+use crate::quic::{self, QuicOptions};
 use crate::results::{Portion, Run};
 
 /// Version of `report.json`, raised when a number changes its meaning. In version 1, without this number, response
@@ -119,7 +120,7 @@ pub struct Report {
     pub hint: Option<String>,
     /// Connections attempted, warm-up included.
     pub connections: u64,
-    /// Counts of HTTP/2, warm-up included.
+    /// Counts of HTTP/2 and HTTP/3, warm-up included.
     #[serde(skip_serializing_if = "Option::is_none", default)]
     pub streams: Option<StreamReport>,
     /// Bytes of requests, warm-up included.
@@ -163,6 +164,9 @@ pub struct PlanDescription {
     /// Connections and streams, if a connection carries several requests.
     #[serde(skip_serializing_if = "Option::is_none", default)]
     pub multiplexing: Option<String>,
+    /// Properties of QUIC, if the protocol uses it.
+    #[serde(skip_serializing_if = "Option::is_none", default)]
+    pub quic: Option<String>,
     /// Connect timeout as written on the command line.
     pub connect_timeout: String,
     /// Timeout as written on the command line.
@@ -259,7 +263,7 @@ impl Report {
             streams: plan
                 .protocol
                 .multiplexing()
-                .map(|_| StreamReport::new(&run.http2)),
+                .map(|_| StreamReport::new(&run.streams)),
             bytes_sent: run.bytes_sent,
             bytes_received: run.bytes_received,
             agents: run.agents.clone(),
@@ -355,6 +359,7 @@ impl PlanDescription {
             protocol: plan.protocol.name().to_owned(),
             connection: connection.to_owned(),
             multiplexing: multiplexing_in_words(plan),
+            quic: plan.protocol.quic().map(quic_in_words),
             connect_timeout: plan.connect_timeout.to_string(),
             timeout: plan.timeout.to_string(),
             warm_up: plan.warm_up.to_string(),
@@ -374,7 +379,7 @@ fn http1() -> String {
     Protocol::Http1.name().to_owned()
 }
 
-/// Describes the connections and streams of HTTP/2.
+/// Describes the connections and streams of HTTP/2 and HTTP/3.
 fn multiplexing_in_words(plan: &Plan) -> Option<String> {
     let options = plan.protocol.multiplexing()?;
     let streams = match options.streams {
@@ -396,6 +401,20 @@ fn multiplexing_in_words(plan: &Plan) -> Option<String> {
         Connections::KeepAlive => format!("{} connections", options.connections),
     };
     Some(format!("{connections}, {streams}{when_full}{rejected}"))
+}
+
+/// Describes the connections of QUIC. The initial window and the congestion control are defaults of quinn-proto: ten
+/// datagrams (RFC 9002, section 7.2) and CUBIC (RFC 9438).
+fn quic_in_words(options: &QuicOptions) -> String {
+    let offload = match options.segmentation_offload {
+        true => "with GSO",
+        false => "without GSO",
+    };
+    format!(
+        "QUIC datagrams of {} bytes {offload}, initial window of 10 datagrams, CUBIC, ECN, no resumption, static table \
+         of QPACK only",
+        thousands(quic::DATAGRAM.into())
+    )
 }
 
 fn pace_in_words(plan: &Plan) -> String {
@@ -451,7 +470,10 @@ fn events_in_words(events: &EventPlan) -> String {
 fn connections_in_words(plan: &PlanDescription) -> String {
     match &plan.multiplexing {
         None => format!("{} connections", plan.connection),
-        Some(multiplexing) => format!("{}: {multiplexing}", plan.protocol),
+        Some(multiplexing) => match &plan.quic {
+            None => format!("{}: {multiplexing}", plan.protocol),
+            Some(quic) => format!("{}: {multiplexing}; {quic}", plan.protocol),
+        },
     }
 }
 

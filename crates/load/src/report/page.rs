@@ -187,13 +187,13 @@ fn call_section(calls: &GrpcReport) -> Option<Section> {
     })
 }
 
-/// Streams of HTTP/2, if there is something to say about them.
+/// Streams of HTTP/2 and HTTP/3, if there is something to say about them.
 fn stream_section(streams: &StreamReport) -> Option<Section> {
     let facts = streams::facts(streams);
     if facts.is_empty() {
         return None;
     }
-    let mut table = Table::new(["streams of HTTP/2", "warm-up included"]);
+    let mut table = Table::new(["streams", "warm-up included"]);
     for (name, fact) in facts {
         table.rows.push(vec![Cell::text(name), Cell::text(fact)]);
     }
@@ -544,6 +544,7 @@ mod tests {
             pace: "open loop, constant arrivals, 50/s, 4s".to_owned(),
             protocol: "HTTP/1.1".to_owned(),
             multiplexing: None,
+            quic: None,
             connection: "keep-alive".to_owned(),
             connect_timeout: "500ms".to_owned(),
             timeout: "30s".to_owned(),

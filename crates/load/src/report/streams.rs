@@ -1,4 +1,4 @@
-//! HTTP/2 in reports: requests that waited for a stream, and streams that the server reset or rejected.
+//! HTTP/2 and HTTP/3 in reports: requests that waited for a stream, and streams that the server reset or rejected.
 
 use std::collections::BTreeMap;
 

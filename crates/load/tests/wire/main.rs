@@ -7,6 +7,7 @@ mod decoding;
 mod events;
 mod find_events;
 mod http2;
+mod http3;
 mod overload;
 mod random;
 mod retries;

@@ -88,7 +88,7 @@ struct ModelTally {
     events: EventTally,
     quotes: QuoteUse,
     connections: u64,
-    http2: StreamCounts,
+    streams: StreamCounts,
     bytes_sent: u64,
     bytes_received: u64,
     bytes_in_time: [u64; 2],
@@ -166,7 +166,7 @@ impl ModelTally {
             events: EventTally::default(),
             quotes: QuoteUse::default(),
             connections: 0,
-            http2: StreamCounts::default(),
+            streams: StreamCounts::default(),
             bytes_sent: 0,
             bytes_received: 0,
             bytes_in_time: [0; 2],
@@ -187,7 +187,7 @@ impl ModelTally {
         self.connections += number % 3;
         self.bytes_sent += 90 + number;
         self.bytes_in_time[0] += number;
-        self.http2.stalled += number % 2;
+        self.streams.stalled += number % 2;
     }
 
     fn end(&mut self, number: u64, request: &ModelRequest) {

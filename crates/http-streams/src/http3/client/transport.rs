@@ -34,6 +34,14 @@ impl Client {
         })
     }
 
+    /// True if [`Client::output`] would return an action.
+    pub fn has_output(&mut self) -> bool {
+        let control = &self.output.control;
+        let has_control = !control.unsent().is_empty() && !control.blocked;
+        let has_resets = !self.output.resets.is_empty();
+        self.failed.is_none() && (has_control || has_resets || self.first_ready().is_some())
+    }
+
     /// The first stream with output. Forgets those that have ended or are blocked.
     fn first_ready(&mut self) -> Option<u64> {
         while let Some(id) = self.output.ready.front() {

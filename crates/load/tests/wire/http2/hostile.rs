@@ -91,7 +91,7 @@ fn a_violation_of_the_connection_ends_the_others_as_collateral() {
             [Outcome::ProtocolError, Outcome::Collateral, Outcome::Ok].map(|one| run.outcomes[one]);
         assert!(errors >= 1, "{name}: {:?}", counts(&run));
         assert_eq!(errors + others + ok, 30, "{name}: {:?}", counts(&run));
-        assert!(run.http2.connections_lost >= 1, "{name}");
+        assert!(run.streams.connections_lost >= 1, "{name}");
     }
 }
 
@@ -111,7 +111,7 @@ fn resets_are_counted_by_code() {
     });
     let run = carried_out(&plan(&server, 100.0, 200, Multiplexing::default()));
     assert_eq!(run.outcomes[Outcome::Reset], 20, "{:?}", counts(&run));
-    let codes: Vec<_> = run.http2.resets_received.iter().collect();
+    let codes: Vec<_> = run.streams.resets_received.iter().collect();
     assert_eq!(codes, [("ENHANCE_YOUR_CALM", 20)]);
 }
 

@@ -67,9 +67,9 @@ fn response_time_counts_from_the_due_time_when_streams_are_scarce() {
     let queue = run.phases.queue.mean().as_millis_f64();
     assert!(queue > 400.0, "mean of the phase queue {queue} ms");
     assert!(
-        run.http2.queued.server_limit > 150,
+        run.streams.queued.server_limit > 150,
         "{:?}",
-        run.http2.queued
+        run.streams.queued
     );
     assert_eq!(server.log().requests.len(), 200);
     assert_eq!(server.log().most_open, 10);
@@ -85,7 +85,7 @@ fn the_limit_of_the_plan_holds_too() {
     let run = carried_out(&plan(&server, 100.0, 500, options));
     all_are_ok(&run);
     assert_eq!(server.log().most_open, 2);
-    assert!(run.http2.queued.own_limit > 0);
+    assert!(run.streams.queued.own_limit > 0);
 }
 
 #[test]
@@ -117,7 +117,7 @@ fn a_connection_that_is_closed_gracefully_loses_nothing() {
         let log = server.log();
         let taken = log.requests.iter().filter(|arrival| arrival.number < 20);
         assert_eq!(taken.count() as u64, ok);
-        assert!(run.http2.goaways.total() >= ok / 20 - 2);
+        assert!(run.streams.goaways.total() >= ok / 20 - 2);
         if rejected == WhenRejected::Resend {
             assert_eq!(rejected_ones, 0);
         }
@@ -148,12 +148,12 @@ fn refused_streams_are_rejected_or_sent_once_more() {
                 assert_eq!(received, 30);
             }
             WhenRejected::Resend => {
-                assert_eq!(received, 30 + run.http2.resent);
-                assert!(run.http2.resent >= 10);
+                assert_eq!(received, 30 + run.streams.resent);
+                assert!(run.streams.resent >= 10);
                 assert_eq!(run.sent, 30, "a request counts as sent once");
             }
         }
-        assert_eq!(run.http2.resets_received.total(), received / 3);
+        assert_eq!(run.streams.resets_received.total(), received / 3);
     }
 }
 
@@ -173,7 +173,7 @@ fn a_stalled_connection_is_not_avoided() {
     let rest = run.outcomes[Outcome::NoStream] + run.outcomes[Outcome::TimedOut];
     assert_eq!(rest, 10, "{:?}", run.outcomes);
     assert_eq!(
-        run.http2.resets_sent.total(),
+        run.streams.resets_sent.total(),
         run.outcomes[Outcome::TimedOut]
     );
     assert!(
@@ -193,7 +193,7 @@ fn requests_without_a_stream_are_not_attempted() {
     assert_eq!(run.attempted(), received, "{:?}", run.outcomes);
     assert_eq!(run.outcomes[Outcome::NoStream] + received, 30);
     assert!(received < 5, "{received}");
-    assert!(run.http2.queued.longest >= Span::from_millis(1_000));
+    assert!(run.streams.queued.longest >= Span::from_millis(1_000));
 }
 
 #[test]
@@ -240,8 +240,8 @@ fn bodies_wait_for_flow_control() {
     plan.requests = vec![RequestSpec::post(url, "text/plain", "x".repeat(100_000))];
     let run = carried_out(&plan);
     all_are_ok(&run);
-    assert!(run.http2.stalled > 0);
-    assert_eq!(run.http2.windows_exhausted, 0);
+    assert!(run.streams.stalled > 0);
+    assert_eq!(run.streams.windows_exhausted, 0);
     assert!(
         server
             .log()

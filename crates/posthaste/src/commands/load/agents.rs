@@ -74,11 +74,11 @@ impl AgentArgs {
     }
 }
 
-/// Shares the connections of HTTP/2 among the event loops of the agents.
+/// Shares the connections with streams among the event loops of the agents.
 fn adapt(plan: &mut Plan, loops: usize, names: &[String]) -> Result<(), Failure> {
     // Without --connections there is one for each event loop.
     let is_default = |connections: usize| connections == plan.threads;
-    if let Protocol::Http2(options) = &mut plan.protocol {
+    if let Some(options) = plan.protocol.multiplexing_mut() {
         if is_default(options.connections) {
             options.connections = loops;
         }

@@ -1,32 +1,36 @@
 //! The protocol of the connections.
 
 use clap::ValueEnum;
-use posthaste_load::{Multiplexing, Protocol, WhenFull, WhenRejected};
+use posthaste_load::{Multiplexing, Protocol, QuicOptions, WhenFull, WhenRejected};
 
 use crate::commands::Failure;
 
-/// Options of the protocol. Those after `--http` are for HTTP/2.
+/// Options of the protocol. Those after `--http` are for HTTP/2 and HTTP/3.
 #[derive(clap::Args)]
 #[command(next_help_heading = "Protocol")]
 pub(super) struct ProtocolArgs {
-    /// HTTP/1.1, or HTTP/2: with prior knowledge on http://, by ALPN on https://. A server that chooses another
-    /// protocol is an error (tls-failed) [default: 1.1; with --grpc: 2]
-    #[arg(long, value_enum, value_name = "1.1|2")]
+    /// HTTP/1.1; HTTP/2: with prior knowledge on http://, by ALPN on https://; or HTTP/3 over QUIC, on https:// only. A
+    /// server that chooses another protocol is an error (tls-failed) [default: 1.1; with --grpc: 2]
+    #[arg(long, value_enum, value_name = "1.1|2|3")]
     http: Option<HttpArg>,
-    /// HTTP/2: connections to each server, of all threads together. Request n uses connection n mod N [default: one for
+    /// HTTP/2 and HTTP/3: connections to each server, of all threads together. Request n uses connection n mod N [default: one for
     /// each thread]
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u16).range(1..))]
     connections: Option<u16>,
-    /// HTTP/2: concurrent requests on a connection at most. The server's limit holds too, and 100 until it is known
+    /// HTTP/2 and HTTP/3: concurrent requests on a connection at most. The server's limit holds too, and 100 until it is known
     #[arg(long, value_name = "M", value_parser = clap::value_parser!(u32).range(1..))]
     streams: Option<u32>,
-    /// HTTP/2: a request whose connection is full waits, uses a further connection, or is dropped. A wait is part of
+    /// HTTP/2 and HTTP/3: a request whose connection is full waits, uses a further connection, or is dropped. A wait is part of
     /// the response time (phase queue)
     #[arg(long, value_enum, value_name = "wait|open|drop")]
     when_full: Option<WhenFullArg>,
-    /// HTTP/2: a request that the server rejects without processing it ends as rejected, or is sent once more
+    /// HTTP/2 and HTTP/3: a request that the server rejects without processing it ends as rejected, or is sent once more
     #[arg(long, value_enum, value_name = "count|resend")]
     rejected: Option<WhenRejectedArg>,
+    /// HTTP/3: send each datagram with a system call of its own, not several with one (GSO). A burst of segments is one
+    /// event for an emulated link
+    #[arg(long)]
+    no_gso: bool,
 }
 
 #[derive(Clone, Copy, ValueEnum)]
@@ -35,6 +39,8 @@ enum HttpArg {
     Http1,
     #[value(name = "2")]
     Http2,
+    #[value(name = "3")]
+    Http3,
 }
 
 #[derive(Clone, Copy, ValueEnum)]
@@ -62,40 +68,64 @@ impl ProtocolArgs {
             true => HttpArg::Http2,
             false => HttpArg::Http1,
         };
-        match self.http.unwrap_or(default) {
-            HttpArg::Http1 => match self.option_of_streams() {
-                None => Ok(Protocol::Http1),
-                Some(option) => Err(Failure::Usage(format!(
-                    "{option} is for connections with several streams: add --http 2, or leave it out"
-                ))),
+        let http = self.http.unwrap_or(default);
+        if let Some((option, protocols)) = self.unusable(http) {
+            return Err(Failure::Usage(format!(
+                "{option} is for {protocols}: add --http, or leave it out"
+            )));
+        }
+        Ok(match http {
+            HttpArg::Http1 => Protocol::Http1,
+            HttpArg::Http2 => Protocol::Http2(self.multiplexing(threads)),
+            HttpArg::Http3 => Protocol::Http3 {
+                multiplexing: self.multiplexing(threads),
+                quic: QuicOptions {
+                    segmentation_offload: !self.no_gso,
+                },
             },
-            HttpArg::Http2 => Ok(Protocol::Http2(Multiplexing {
-                connections: self.connections.map_or(threads, usize::from),
-                streams: self.streams.map(|streams| streams as usize),
-                when_full: match self.when_full {
-                    None | Some(WhenFullArg::Wait) => WhenFull::Wait,
-                    Some(WhenFullArg::Open) => WhenFull::Open,
-                    Some(WhenFullArg::Drop) => WhenFull::Drop,
-                },
-                rejected: match self.rejected {
-                    None | Some(WhenRejectedArg::Count) => WhenRejected::Count,
-                    Some(WhenRejectedArg::Resend) => WhenRejected::Resend,
-                },
-            })),
+        })
+    }
+
+    fn multiplexing(&self, threads: usize) -> Multiplexing {
+        Multiplexing {
+            connections: self.connections.map_or(threads, usize::from),
+            streams: self.streams.map(|streams| streams as usize),
+            when_full: match self.when_full {
+                None | Some(WhenFullArg::Wait) => WhenFull::Wait,
+                Some(WhenFullArg::Open) => WhenFull::Open,
+                Some(WhenFullArg::Drop) => WhenFull::Drop,
+            },
+            rejected: match self.rejected {
+                None | Some(WhenRejectedArg::Count) => WhenRejected::Count,
+                Some(WhenRejectedArg::Resend) => WhenRejected::Resend,
+            },
         }
     }
 
-    /// The first given option that HTTP/1.1 does not have.
-    fn option_of_streams(&self) -> Option<&'static str> {
+    /// The first given option that the protocol does not have, and the protocols that have it.
+    fn unusable(&self, http: HttpArg) -> Option<(&'static str, &'static str)> {
+        let has_streams = matches!(http, HttpArg::Http2 | HttpArg::Http3);
+        let is_quic = matches!(http, HttpArg::Http3);
+        let streams = "connections with several streams (--http 2 or 3)";
         let given = [
-            ("--connections", self.connections.is_some()),
-            ("--streams", self.streams.is_some()),
-            ("--when-full", self.when_full.is_some()),
-            ("--rejected", self.rejected.is_some()),
+            (
+                "--connections",
+                self.connections.is_some(),
+                has_streams,
+                streams,
+            ),
+            ("--streams", self.streams.is_some(), has_streams, streams),
+            (
+                "--when-full",
+                self.when_full.is_some(),
+                has_streams,
+                streams,
+            ),
+            ("--rejected", self.rejected.is_some(), has_streams, streams),
+            ("--no-gso", self.no_gso, is_quic, "QUIC (--http 3)"),
         ];
-        given
-            .into_iter()
-            .find(|(_, is_given)| *is_given)
-            .map(|(name, _)| name)
+        let unusable = |(_, is_given, is_usable, _): &(_, bool, bool, _)| *is_given && !is_usable;
+        let first = given.into_iter().find(unusable);
+        first.map(|(option, _, _, protocols)| (option, protocols))
     }
 }

@@ -2,15 +2,13 @@
 
 use super::super::EventLoop;
 use crate::connection::ConnectionState;
-use crate::outcome::Outcome;
 
 impl EventLoop<'_> {
     /// Lists a connection for the next flush.
     pub(super) fn list(&mut self, slot: u32) {
-        let http2 = self.connections[slot as usize].http2.as_mut();
-        let http2 = http2.expect("the connection uses HTTP/2");
-        if !http2.is_listed {
-            http2.is_listed = true;
+        let streams = self.connections[slot as usize].streams_mut();
+        if !streams.is_listed {
+            streams.is_listed = true;
             self.streams.listed.push(slot);
         }
     }
@@ -22,10 +20,14 @@ impl EventLoop<'_> {
             let Some(connection) = self.connections.get_mut(slot as usize) else {
                 continue;
             };
-            // A connection that closes has passed on its GOAWAY already.
-            let is_open = connection.state == ConnectionState::Exchanging;
-            let http2 = connection.http2.as_mut();
-            let is_listed = http2.is_some_and(|http2| std::mem::take(&mut http2.is_listed));
+            // A connection that closes has passed on its GOAWAY already. The handshake of QUIC is output, too.
+            let is_open = match connection.state {
+                ConnectionState::Exchanging => true,
+                ConnectionState::Connecting => connection.is_quic(),
+                _ => false,
+            };
+            let streams = connection.streams.as_mut();
+            let is_listed = streams.is_some_and(|streams| std::mem::take(&mut streams.is_listed));
             if is_open && is_listed {
                 self.flush_connection(slot);
             }
@@ -35,15 +37,18 @@ impl EventLoop<'_> {
     /// Passes the output of a connection to the kernel, and further bodies, until either waits.
     pub(super) fn flush_connection(&mut self, slot: u32) {
         loop {
+            let now = self.shared.clock.at(self.shared.clock.now());
             let connection = &mut self.connections[slot as usize];
-            match connection.flush_streams() {
+            let flushed = connection.flush_streams(&mut self.scratch, now);
+            match flushed {
                 Ok((taken, is_whole)) => {
                     self.tally.bytes_sent += taken as u64;
+                    self.schedule(slot);
                     if !is_whole {
                         return self.watch_writable(slot);
                     }
                 }
-                Err(errno) => return self.fail(slot, Outcome::Reset, || errno.to_string()),
+                Err(errno) => return self.end_by_socket(slot, errno),
             }
             self.record_written(slot);
             if !self.continue_bodies(slot) {
@@ -55,24 +60,22 @@ impl EventLoop<'_> {
     /// Passes bodies on that wait for a window. Returns true if there is output again.
     pub(super) fn continue_bodies(&mut self, slot: u32) -> bool {
         loop {
-            let http2 = self.connections[slot as usize].http2.as_mut();
-            let client = &mut http2.expect("the connection uses HTTP/2").client;
+            let client = &mut self.connections[slot as usize].streams_mut().client;
             match client.next_writable() {
-                Some((_, open)) => self.write_body(open),
-                None => return !client.output().is_empty(),
+                Some(open) => self.write_body(open),
+                None => return client.has_output(),
             }
         }
     }
 
     /// Records that the kernel has the heads and ends of requests that were in the output.
     fn record_written(&mut self, slot: u32) {
-        let http2 = self.connections[slot as usize].http2.as_mut();
-        let http2 = http2.expect("the connection uses HTTP/2");
-        if http2.written.is_empty() {
+        let streams = self.connections[slot as usize].streams_mut();
+        if streams.written.is_empty() {
             return;
         }
         let now = self.shared.clock.now();
-        let mut written = std::mem::take(&mut http2.written);
+        let mut written = std::mem::take(&mut streams.written);
         for (open, serial) in written.drain(..) {
             let Some(entry) = self.exchanges.get(open, serial) else {
                 continue;
@@ -89,7 +92,6 @@ impl EventLoop<'_> {
                 }
             }
         }
-        let http2 = self.connections[slot as usize].http2.as_mut();
-        http2.expect("the connection uses HTTP/2").written = written;
+        self.connections[slot as usize].streams_mut().written = written;
     }
 }

@@ -15,7 +15,7 @@ use crate::grpc::GrpcCall;
 use crate::target::RequestTarget;
 
 /// A request ready to be sent on a stream.
-pub(crate) struct Http2Request {
+pub(crate) struct NumberedRequest {
     is_head: bool,
     has_body: bool,
     /// Streams of the method, if it is a gRPC call.
@@ -52,7 +52,7 @@ enum PreparedField {
     ContentLength(VariableField),
 }
 
-impl Http2Request {
+impl NumberedRequest {
     /// Enters the fields of the request into the catalogue.
     pub(super) fn prepare(
         spec: &RequestSpec,
@@ -289,7 +289,7 @@ impl FieldWriter<'_> {
     }
 
     fn refused(&self, name: &str, reason: InvalidField) -> RequestError {
-        RequestError::NotHttp2 {
+        RequestError::ForbiddenField {
             request: self.spec.name.clone(),
             name: name.to_owned(),
             reason,

@@ -1,4 +1,4 @@
-//! Requests on connections with several streams (HTTP/2).
+//! Requests on connections with several streams (HTTP/2, HTTP/3).
 //!
 //! Request n belongs to queue n mod N. A queue has one connection; a request that finds it full waits in the queue.
 //! Sending it elsewhere would hide a stalled connection from the measurement.
@@ -11,19 +11,25 @@
 //! | `receive` | reads frames, and collects the ends of streams |
 //! | `end` | records the end of each stream |
 //! | `close` | ends connections: after GOAWAY, at the server's end, after an error |
+//! | `quic` | reads datagrams of HTTP/3, and handles the ends of its connections |
+//! | `timers` | calls connections over QUIC when their timers expire |
 
 mod assign;
 mod close;
 mod connect;
 mod end;
 mod flush;
+mod quic;
 mod receive;
+mod timers;
 
 use std::collections::VecDeque;
 
 use posthaste_http_streams::StreamEnd;
+use posthaste_units::Instant;
 use slab::Slab;
 
+use self::timers::QuicTimers;
 use crate::plan::{Connections, Plan};
 use crate::protocol::{Multiplexing, WhenFull, WhenRejected};
 
@@ -44,6 +50,7 @@ pub(super) struct StreamQueues {
     ended: Vec<(u32, StreamEnd)>,
     /// Exchanges without memory for their replies.
     given_up: Vec<u32>,
+    timers: QuicTimers,
 }
 
 /// The requests of one connection, and the connection.
@@ -95,7 +102,13 @@ impl StreamQueues {
             listed: Vec::new(),
             ended: Vec::new(),
             given_up: Vec::new(),
+            timers: QuicTimers::default(),
         }
+    }
+
+    /// The earliest timer of a connection.
+    pub(super) fn timer(&self) -> Option<Instant> {
+        self.timers.next_due()
     }
 
     const fn when_full(&self) -> WhenFull {

@@ -1,7 +1,5 @@
 //! The ends of connections.
 
-use posthaste_http_streams::http2::ConnectionError;
-
 use super::super::EventLoop;
 use super::super::complete::CLOSING;
 use crate::connection::ConnectionState;
@@ -25,27 +23,30 @@ impl EventLoop<'_> {
         let Some(connection) = self.connections.get_mut(slot as usize) else {
             return;
         };
-        let http2 = connection
-            .http2
-            .as_mut()
-            .expect("the connection uses HTTP/2");
+        let is_established = connection.state == ConnectionState::Exchanging;
+        let streams = connection.streams_mut();
         let is_single = self
             .streams
             .queues
-            .get(http2.queue)
+            .get(streams.queue)
             .is_none_or(|q| q.is_single);
-        let is_established = connection.state == ConnectionState::Exchanging;
-        if !is_established || !http2.client.is_idle() || http2.client.is_usable() && !is_single {
+        if !is_established || !streams.client.is_idle() || streams.client.is_usable() && !is_single
+        {
             return;
         }
-        http2.client.close();
-        self.tally.http2.add(http2.client.counters());
-        let queue = http2.queue;
-        // The GOAWAY is a courtesy: the server need not take it.
-        let _ = connection.flush_streams();
-        connection.state = ConnectionState::Closing;
+        streams.client.close();
+        streams.client.add_counts(&mut self.tally.streams);
+        let queue = streams.queue;
         let now = self.shared.clock.now();
-        self.closing.push(slot, now + CLOSING);
+        // The GOAWAY is a courtesy: the server need not take it.
+        let _ = connection.flush_streams(&mut self.scratch, self.shared.clock.at(now));
+        if connection.is_quic() {
+            // Ports of UDP have no TIME_WAIT.
+            self.abort(slot);
+        } else {
+            connection.state = ConnectionState::Closing;
+            self.closing.push(slot, now + CLOSING);
+        }
         self.leave_queue(slot, queue);
         self.forget_single(queue);
     }
@@ -65,18 +66,19 @@ impl EventLoop<'_> {
 
     /// Ends a connection on which the server violated the protocol. The request whose reply did so is named; the others
     /// are not at fault.
-    pub(super) fn end_by_violation(&mut self, slot: u32, error: &ConnectionError) {
-        let reason = error.to_string();
-        if let Some(guilty) = error.token.filter(|open| self.has_stream(slot, *open)) {
-            self.fail_exchange(guilty, Outcome::ProtocolError, || reason.clone());
+    pub(super) fn end_by_violation(&mut self, slot: u32, guilty: Option<u32>, reason: &str) {
+        if let Some(guilty) = guilty.filter(|open| self.has_stream(slot, *open)) {
+            self.fail_exchange(guilty, Outcome::ProtocolError, || reason.to_owned());
             let others = format!("another reply on the connection: {reason}");
             self.end_open_streams(slot, Some(guilty), Outcome::Collateral, &others);
         } else {
-            self.end_open_streams(slot, None, Outcome::ProtocolError, &reason);
+            self.end_open_streams(slot, None, Outcome::ProtocolError, reason);
         }
-        // The GOAWAY states the reason to the server, if the socket takes it.
-        let _ = self.connections[slot as usize].flush_streams();
-        self.discard(slot, Outcome::ProtocolError, &reason);
+        // The last frame states the reason to the server, if the socket takes it.
+        let now = self.shared.clock.at(self.shared.clock.now());
+        let connection = &mut self.connections[slot as usize];
+        let _ = connection.flush_streams(&mut self.scratch, now);
+        self.discard(slot, Outcome::ProtocolError, reason);
     }
 
     fn has_stream(&mut self, slot: u32, open: u32) -> bool {
@@ -84,9 +86,10 @@ impl EventLoop<'_> {
     }
 
     fn open_tokens(&self, slot: u32) -> Vec<u32> {
-        let http2 = self.connections[slot as usize].http2.as_ref();
-        let client = &http2.expect("the connection uses HTTP/2").client;
-        client.open_tokens().map(|(_, open)| open).collect()
+        self.connections[slot as usize]
+            .streams()
+            .client
+            .open_tokens()
     }
 
     /// Ends the exchanges with open streams on a connection, except one that has ended.
@@ -94,7 +97,7 @@ impl EventLoop<'_> {
         let mut open = self.open_tokens(slot);
         open.retain(|open| Some(*open) != ended);
         open.sort_unstable();
-        self.tally.http2.connections_lost += u64::from(!open.is_empty());
+        self.tally.streams.connections_lost += u64::from(!open.is_empty());
         for open in open {
             self.fail_exchange(open, outcome, || reason.to_owned());
         }
@@ -103,11 +106,10 @@ impl EventLoop<'_> {
     /// Removes a connection whose exchanges have ended. If it never had a stream, the waiting requests end like those on
     /// the connection: another one would fare no better.
     fn discard(&mut self, slot: u32, outcome: Outcome, reason: &str) {
-        let http2 = self.connections[slot as usize].http2.as_ref();
-        let http2 = http2.expect("the connection uses HTTP/2");
-        let (queue, is_confirmed) = (http2.queue, http2.is_confirmed);
-        let was_used = is_confirmed && http2.client.counters().opened > 0;
-        self.tally.http2.add(http2.client.counters());
+        let streams = self.connections[slot as usize].streams();
+        let (queue, is_confirmed) = (streams.queue, streams.is_confirmed);
+        let was_used = is_confirmed && streams.client.opened() > 0;
+        streams.client.add_counts(&mut self.tally.streams);
         self.leave_queue(slot, queue);
         self.abort(slot);
         let Some(others) = self.streams.queues.get(queue) else {

@@ -6,13 +6,16 @@ use rustix::event::epoll::EventFlags;
 use rustix::io::Errno;
 
 use super::super::EventLoop;
-use crate::connection::TURN;
+use super::StreamQueues;
+use crate::connection::{StreamState, TURN};
 use crate::events::EventTally;
 use crate::exchange::Exchanges;
 use crate::outcome::Outcome;
+use crate::stream_client::StreamClient;
+use crate::tally::LoadTally;
 
 /// Writes replies to their exchanges, and collects the ends of streams.
-struct ReplyWriter<'w> {
+pub(super) struct ReplyWriter<'w> {
     exchanges: &'w mut Exchanges,
     ended: &'w mut Vec<(u32, StreamEnd)>,
     given_up: &'w mut Vec<u32>,
@@ -23,7 +26,27 @@ struct ReplyWriter<'w> {
     now: Instant,
 }
 
-impl ReplyWriter<'_> {
+impl<'w> ReplyWriter<'w> {
+    /// `window` begins with the measured time.
+    pub(super) fn new(
+        exchanges: &'w mut Exchanges,
+        queues: &'w mut StreamQueues,
+        tally: &'w mut LoadTally,
+        is_confirmed: &'w mut bool,
+        window: (Instant, Instant),
+        now: Instant,
+    ) -> Self {
+        Self {
+            exchanges,
+            ended: &mut queues.ended,
+            given_up: &mut queues.given_up,
+            is_confirmed,
+            events: &mut tally.events,
+            start: window.0,
+            now,
+        }
+    }
+
     fn begin(&mut self, token: u32) {
         let moments = &mut self.exchanges[token].exchange.moments;
         moments.first_byte.get_or_insert(self.now);
@@ -78,12 +101,20 @@ impl EventLoop<'_> {
             self.list(slot);
         }
         if flags.contains(EventFlags::IN) || gone {
-            self.receive_streams(slot, gone);
+            self.receive_frames(slot, gone);
         }
     }
 
-    /// Reads available bytes, and handles what they end. `closing` states that the server has closed.
+    /// Continues reading a connection that was left so that others get a turn.
     pub(in super::super) fn receive_streams(&mut self, slot: u32, closing: bool) {
+        match self.connections[slot as usize].is_quic() {
+            true => self.receive_datagrams(slot),
+            false => self.receive_frames(slot, closing),
+        }
+    }
+
+    /// Reads available bytes of HTTP/2, and handles what they end. `closing` states that the server has closed.
+    pub(super) fn receive_frames(&mut self, slot: u32, closing: bool) {
         let mut taken = 0;
         loop {
             let connection = &mut self.connections[slot as usize];
@@ -96,21 +127,26 @@ impl EventLoop<'_> {
             self.tally.bytes_received += length as u64;
             taken += length;
             let is_secure = connection.is_secure();
-            let http2 = connection.http2.as_mut();
-            let http2 = http2.expect("the connection uses HTTP/2");
-            let mut replies = ReplyWriter {
-                exchanges: &mut self.exchanges,
-                ended: &mut self.streams.ended,
-                given_up: &mut self.streams.given_up,
-                is_confirmed: &mut http2.is_confirmed,
-                events: &mut self.tally.events,
-                start: self.shared.window.0,
-                now: self.shared.clock.now(),
+            let StreamState {
+                client: StreamClient::Http2(client),
+                is_confirmed,
+                ..
+            } = connection.streams_mut()
+            else {
+                unreachable!("datagrams are not read as a stream of bytes")
             };
-            let received = http2.client.receive(&self.buffer[..length], &mut replies);
+            let mut replies = ReplyWriter::new(
+                &mut self.exchanges,
+                &mut self.streams,
+                &mut self.tally,
+                is_confirmed,
+                self.shared.window,
+                self.shared.clock.now(),
+            );
+            let received = client.receive(&self.buffer[..length], &mut replies);
             self.end_streams(slot);
             if let Err(error) = received {
-                return self.end_by_violation(slot, &error);
+                return self.end_by_violation(slot, error.token, &error.to_string());
             }
             if length < self.buffer.len() && !closing && !is_secure {
                 break;
@@ -128,10 +164,9 @@ impl EventLoop<'_> {
         if self.continue_bodies(slot) {
             self.list(slot);
         }
-        let http2 = self.connections[slot as usize].http2.as_ref();
-        let http2 = http2.expect("the connection uses HTTP/2");
-        let (queue, is_usable) = (http2.queue, http2.client.is_usable());
-        let was_used = http2.client.counters().opened > 0;
+        let streams = self.connections[slot as usize].streams();
+        let (queue, is_usable) = (streams.queue, streams.client.is_usable());
+        let was_used = streams.client.opened() > 0;
         if !is_usable {
             self.leave_queue(slot, queue);
         }

@@ -33,7 +33,7 @@ impl EventLoop<'_> {
         if let Some(reason) = self.fill(queue)
             && self.exchanges.get(open, serial).is_some()
         {
-            self.tally.http2.queued.count(reason);
+            self.tally.streams.queued.count(reason);
         }
     }
 
@@ -85,8 +85,7 @@ impl EventLoop<'_> {
         let own = self.streams.options.streams.unwrap_or(usize::MAX);
         let mut reason = QueueReason::ServerLimit;
         for slot in connections {
-            let http2 = self.connections[*slot as usize].http2.as_ref();
-            let client = &http2.expect("a queue has connections of HTTP/2").client;
+            let client = &self.connections[*slot as usize].streams().client;
             if client.open_streams() >= own {
                 reason = QueueReason::OwnLimit;
             } else if client.room() > 0 {
@@ -109,12 +108,11 @@ impl EventLoop<'_> {
         let now = self.shared.clock.now();
         let entry = &mut self.exchanges[open];
         let exchange = entry.exchange;
-        let request = self.shared.mix.requests[exchange.request].http2();
-        let http2 = self.connections[slot as usize].http2.as_mut();
-        let http2 = http2.expect("a queue has connections of HTTP/2");
+        let request = self.shared.mix.requests[exchange.request].numbered();
+        let streams = self.connections[slot as usize].streams_mut();
         let (data, row) = (&self.shared.plan.data, exchange.due.number);
         let opened = request.with_head(data, row, &mut entry.body, |head| {
-            http2.client.open(open, head)
+            streams.client.open(open, head)
         });
         match opened {
             Ok(Ok(id)) => {
@@ -125,9 +123,9 @@ impl EventLoop<'_> {
                     body_sent: 0,
                     is_sent: false,
                 });
-                http2.written.push((open, entry.serial));
+                streams.written.push((open, entry.serial));
                 let wait = now.saturating_since(exchange.moments.begun);
-                self.tally.http2.queued.add_wait(wait);
+                self.tally.streams.queued.add_wait(wait);
                 self.write_body(open);
                 self.list(slot);
             }
@@ -146,7 +144,7 @@ impl EventLoop<'_> {
     /// Passes the rest of a request's body to its connection, as far as flow control permits.
     pub(super) fn write_body(&mut self, open: u32) {
         let entry = &mut self.exchanges[open];
-        let request = self.shared.mix.requests[entry.exchange.request].http2();
+        let request = self.shared.mix.requests[entry.exchange.request].numbered();
         let body = request.fixed_body().unwrap_or(&entry.body);
         let (Some(stream), Some(slot)) = (&mut entry.stream, entry.connection) else {
             return;
@@ -155,12 +153,11 @@ impl EventLoop<'_> {
         if rest.is_empty() {
             return;
         }
-        let http2 = self.connections[slot as usize].http2.as_mut();
-        let http2 = http2.expect("a stream belongs to a connection of HTTP/2");
-        let taken = http2.client.send_body(stream.id, rest, true);
+        let streams = self.connections[slot as usize].streams_mut();
+        let taken = streams.client.send_body(stream.id, rest, true);
         stream.body_sent += taken;
         if stream.is_sent && taken == rest.len() {
-            http2.written.push((open, entry.serial));
+            streams.written.push((open, entry.serial));
         }
     }
 }

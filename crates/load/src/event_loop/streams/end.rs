@@ -1,6 +1,5 @@
 //! The ends of streams, and of requests that have none.
 
-use posthaste_http_streams::http2::ErrorCode;
 use posthaste_http_streams::{StreamEnd, StreamRejection};
 
 use super::super::EventLoop;
@@ -18,7 +17,7 @@ impl EventLoop<'_> {
             match end {
                 StreamEnd::Complete => self.end_replied(open, now),
                 StreamEnd::Reset(code) => {
-                    let reason = || format!("RST_STREAM with {code}");
+                    let reason = || format!("the server reset the stream with {code}");
                     self.fail_exchange(open, Outcome::Reset, reason);
                 }
                 StreamEnd::Rejected(rejection) => self.reject(open, rejection),
@@ -47,12 +46,12 @@ impl EventLoop<'_> {
             let (queue, serial) = (entry.queue, entry.serial);
             let queue = &mut self.streams.queues[queue];
             queue.waiting.push_back((open, serial));
-            self.tally.http2.resent += 1;
+            self.tally.streams.resent += 1;
             return;
         }
         let reason = match rejection {
             StreamRejection::Refused => {
-                "RST_STREAM with REFUSED_STREAM; --rejected resend sends it once more"
+                "the server refused the stream; --rejected resend sends it once more"
             }
             StreamRejection::GoAway => {
                 "GOAWAY before the stream; --rejected resend sends it once more"
@@ -74,7 +73,7 @@ impl EventLoop<'_> {
         let now = self.shared.clock.now();
         if !exchange.moments.has_stream {
             let wait = now.saturating_since(exchange.moments.begun);
-            self.tally.http2.queued.add_wait(wait);
+            self.tally.streams.queued.add_wait(wait);
         }
         self.record_end(&exchange, outcome, now);
     }
@@ -94,9 +93,8 @@ impl EventLoop<'_> {
     pub(super) fn reset_stream(&mut self, slot: u32, open: u32) {
         let stream = self.exchanges[open].stream;
         let stream = stream.expect("the exchange has a stream");
-        let http2 = self.connections[slot as usize].http2.as_mut();
-        let client = &mut http2.expect("the connection uses HTTP/2").client;
-        client.reset(stream.id, ErrorCode::CANCEL);
+        let client = &mut self.connections[slot as usize].streams_mut().client;
+        client.cancel(stream.id);
         self.list(slot);
     }
 
@@ -114,10 +112,9 @@ impl EventLoop<'_> {
             return self.forget_single(queue);
         };
         let connection = &self.connections[slot as usize];
-        let http2 = connection.http2.as_ref();
-        let http2 = http2.expect("a stream belongs to a connection of HTTP/2");
+        let streams = connection.streams();
         // A server that has sent its SETTINGS has accepted the connection.
-        let is_phantom = !http2.is_confirmed && !socket::is_acknowledged(&connection.socket);
+        let is_phantom = !streams.is_confirmed && !socket::is_acknowledged(&connection.socket);
         let outcome = match is_phantom {
             true => Outcome::Unanswered,
             false => Outcome::TimedOut,

@@ -1,0 +1,114 @@
+//! The connection of a queue.
+
+use std::io;
+
+use posthaste_http_streams::http2::Client;
+use rustix::event::epoll::EventFlags;
+use rustix::fd::OwnedFd;
+
+use super::super::EventLoop;
+use crate::connection::{ConnectionState, StreamState};
+use crate::outcome::Outcome;
+use crate::quic::QuicConnection;
+use crate::socket::{self, ConnectAttempt};
+use crate::stream_client::{StreamClient, StreamSetUp};
+
+impl EventLoop<'_> {
+    /// Opens a connection for a queue. If that is impossible, the waiting requests of the queue end.
+    pub(super) fn open_connection(&mut self, queue: usize) {
+        let server = self.streams.queues[queue].server;
+        if self.connections.len() >= self.shared.limit {
+            let reason = "the limit of open connections is reached";
+            return self.fail_waiting(queue, Outcome::Dropped, reason);
+        }
+        let address = &self.shared.origins[server].address;
+        let attempt = match self.shared.plan.protocol.quic() {
+            None => socket::connect(address, true),
+            Some(_) => socket::connect_datagrams(address),
+        };
+        let (outcome, reason) = match attempt {
+            ConnectAttempt::Started(socket) => match self.prepare_streams(socket, server, queue) {
+                Ok(()) => return,
+                Err(failed) => failed,
+            },
+            failed => {
+                let (outcome, errno) = failed.outcome();
+                (outcome, errno.to_string())
+            }
+        };
+        self.fail_waiting(queue, outcome, &reason);
+    }
+
+    /// Prepares a new connection for streams. Requests wait until it is established.
+    fn prepare_streams(
+        &mut self,
+        socket: OwnedFd,
+        server: usize,
+        queue: usize,
+    ) -> Result<(), (Outcome, String)> {
+        let client = self.new_client(&socket, server);
+        let client = client.map_err(|error| (Outcome::ClientFailed, error.to_string()))?;
+        let now = self.shared.clock.now();
+        let slot = self.insert_connection(socket, server, now)?;
+        let connection = &mut self.connections[slot as usize];
+        connection.streams = Some(Box::new(StreamState {
+            client,
+            queue,
+            written: Vec::new(),
+            is_listed: false,
+            is_confirmed: false,
+        }));
+        self.streams.queues[queue].opening = Some(slot);
+        if connection.is_quic() {
+            // The first datagram leaves with the flush of this turn.
+            self.list(slot);
+            self.watch(slot, EventFlags::empty());
+        } else {
+            self.watch(slot, EventFlags::OUT);
+        }
+        Ok(())
+    }
+
+    /// Creates the state machine of a connection.
+    fn new_client(&self, socket: &OwnedFd, server: usize) -> io::Result<StreamClient> {
+        let set_up = self.shared.streams.as_ref();
+        let (fields, config) = match set_up.expect("the protocol has streams") {
+            StreamSetUp::Http2(fields) => {
+                let client = Client::new(fields.clone());
+                return Ok(StreamClient::Http2(Box::new(client)));
+            }
+            StreamSetUp::Http3 { fields, config } => (fields.clone(), config),
+        };
+        let address = self.shared.origins[server].address;
+        let name = self.shared.names[&server].to_str();
+        let now = self.shared.clock.at(self.shared.clock.now());
+        let quic = QuicConnection::new(config, socket, address, &name, fields, now)?;
+        Ok(StreamClient::Http3(Box::new(quic)))
+    }
+
+    /// Begins requests on a connection whose transport is established: the requests of its queue get streams.
+    pub(in super::super) fn begin_streams(&mut self, slot: u32) {
+        let connection = &mut self.connections[slot as usize];
+        if connection.is_secure() && connection.protocol() != Some(b"h2") {
+            let chosen = connection.protocol().unwrap_or_default();
+            let chosen = match String::from_utf8_lossy(chosen) {
+                name if name.is_empty() => "no protocol".to_owned(),
+                name => name.into_owned(),
+            };
+            let reason = || format!("by ALPN the server chose {chosen}, not h2");
+            return self.fail(slot, Outcome::TlsFailed, reason);
+        }
+        connection.state = ConnectionState::Exchanging;
+        let queue = connection.streams().queue;
+        let streams = &mut self.streams.queues[queue];
+        debug_assert!(streams.opening == Some(slot), "two connections are opening");
+        streams.opening = None;
+        streams.connections.push(slot);
+        self.list(slot);
+        self.fill(queue);
+        if self.connections[slot as usize].is_secure() {
+            // SETTINGS of the server may have come with the end of the handshake.
+            self.read_later(slot, false);
+        }
+    }
+}

@@ -1,0 +1,101 @@
+//! Connections over QUIC: their datagrams and their ends.
+
+use rustix::event::epoll::EventFlags;
+use rustix::io::Errno;
+
+use super::super::EventLoop;
+use super::receive::ReplyWriter;
+use crate::connection::{ConnectionState, StreamState, TURN};
+use crate::outcome::Outcome;
+use crate::quic::QuicEnd;
+use crate::stream_client::StreamClient;
+
+impl EventLoop<'_> {
+    /// Handles an epoll event of a connection over QUIC.
+    pub(in super::super) fn handle_datagrams(&mut self, slot: u32, flags: EventFlags) {
+        if flags.contains(EventFlags::OUT) {
+            self.list(slot);
+        }
+        if flags.intersects(EventFlags::IN | EventFlags::ERR) {
+            self.receive_datagrams(slot);
+        }
+    }
+
+    /// Reads available datagrams, and handles what they end.
+    pub(super) fn receive_datagrams(&mut self, slot: u32) {
+        let mut taken = 0;
+        while taken < TURN {
+            let now = self.shared.clock.at(self.shared.clock.now());
+            let connection = &mut self.connections[slot as usize];
+            match connection.receive_datagrams(&mut self.buffer, &mut self.scratch, now) {
+                Ok(length) => {
+                    self.tally.bytes_received += length as u64;
+                    taken += length;
+                }
+                Err(Errno::AGAIN) => return,
+                Err(errno) => return self.end_by_socket(slot, errno),
+            }
+            if !self.poll_quic(slot) {
+                return;
+            }
+        }
+        self.read_later(slot, false);
+    }
+
+    /// Handles the events of a connection after datagrams or a timer. Returns false if the connection has ended.
+    pub(super) fn poll_quic(&mut self, slot: u32) -> bool {
+        let connection = &mut self.connections[slot as usize];
+        let serial = connection.serial;
+        let StreamState {
+            client: StreamClient::Http3(quic),
+            is_confirmed,
+            ..
+        } = connection.streams_mut()
+        else {
+            unreachable!("a connection of HTTP/2 has no datagrams")
+        };
+        let mut replies = ReplyWriter::new(
+            &mut self.exchanges,
+            &mut self.streams,
+            &mut self.tally,
+            is_confirmed,
+            self.shared.window,
+            self.shared.clock.now(),
+        );
+        let polled = quic.poll(&mut replies);
+        let is_established = quic.is_established();
+        self.end_streams(slot);
+        match polled {
+            Ok(()) => {}
+            Err(QuicEnd::Lost(outcome, reason)) => {
+                self.fail(slot, outcome, || reason);
+                return false;
+            }
+            Err(QuicEnd::Violation(error)) => {
+                self.end_by_violation(slot, error.token, &error.to_string());
+                return false;
+            }
+        }
+        let state = self.connections[slot as usize].state;
+        if state == ConnectionState::Connecting && is_established {
+            self.connecting.remove(slot);
+            self.begin_streams(slot);
+        }
+        self.list(slot);
+        if state == ConnectionState::Exchanging {
+            self.continue_connection(slot);
+        }
+        self.is_current(slot, serial)
+    }
+
+    /// Handles an error of a socket. On a connected UDP socket, the kernel reports ICMP messages as errors (udp(7)).
+    pub(super) fn end_by_socket(&mut self, slot: u32, errno: Errno) {
+        let is_connecting = self.connections[slot as usize].state == ConnectionState::Connecting;
+        let outcome = match errno {
+            Errno::CONNREFUSED if is_connecting => Outcome::Refused,
+            _ if is_connecting => Outcome::ConnectAborted,
+            _ => Outcome::Reset,
+        };
+        self.fail(slot, outcome, || errno.to_string());
+    }
+}

@@ -1,0 +1,63 @@
+//! The timers of QUIC connections: acknowledgements, probes, pacing and idle connections.
+
+use std::cmp::Reverse;
+use std::collections::BinaryHeap;
+
+use posthaste_units::Instant;
+
+use super::super::EventLoop;
+
+/// Times at which connections have to be called: time, slot and serial number. A connection whose timer moves back keeps
+/// its earlier entry, which then does nothing.
+#[derive(Default)]
+pub(in super::super) struct QuicTimers(BinaryHeap<Reverse<(Instant, u32, u32)>>);
+
+impl QuicTimers {
+    /// The earliest time.
+    pub(in super::super) fn next_due(&self) -> Option<Instant> {
+        self.0.peek().map(|Reverse((due, ..))| *due)
+    }
+
+    fn pop_due(&mut self, now: Instant) -> Option<(Instant, u32, u32)> {
+        let due = self.next_due()?;
+        (due <= now).then(|| self.0.pop().expect("the heap has an entry").0)
+    }
+}
+
+impl EventLoop<'_> {
+    /// Calls the connections whose timers have expired.
+    pub(in super::super) fn expire_quic_timers(&mut self, now: Instant) {
+        while let Some((due, slot, serial)) = self.streams.timers.pop_due(now) {
+            if !self.is_current(slot, serial) {
+                continue;
+            }
+            let connection = &mut self.connections[slot as usize];
+            let Some(quic) = connection.quic() else {
+                continue;
+            };
+            if quic.scheduled != Some(due) {
+                continue;
+            }
+            quic.scheduled = None;
+            quic.expire(self.shared.clock.at(now));
+            self.poll_quic(slot);
+        }
+    }
+
+    /// Enters the timer of a connection, unless an earlier entry exists.
+    pub(super) fn schedule(&mut self, slot: u32) {
+        let connection = &mut self.connections[slot as usize];
+        let serial = connection.serial;
+        let Some(quic) = connection.quic() else {
+            return;
+        };
+        let Some(due) = quic.timer() else {
+            return;
+        };
+        let due = self.shared.clock.instant(due);
+        if quic.scheduled.is_none_or(|scheduled| due < scheduled) {
+            quic.scheduled = Some(due);
+            self.streams.timers.0.push(Reverse((due, slot, serial)));
+        }
+    }
+}

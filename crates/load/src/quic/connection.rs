@@ -1,0 +1,342 @@
+//! A connection of HTTP/3: datagrams on one side, streams on the other.
+
+use std::io;
+use std::net::SocketAddr;
+use std::os::fd::OwnedFd;
+use std::sync::Arc;
+use std::time::Instant as WallInstant;
+
+use bytes::Bytes;
+use posthaste_http_streams::http3::qpack::FieldPlan;
+use posthaste_http_streams::http3::{Client, ConnectionError, ErrorCode, OutputAction, StreamId};
+use posthaste_http_streams::{EventSink, OpenError, StreamRequest};
+use posthaste_units::Instant;
+use quinn_proto::{
+    Connection, ConnectionHandle, DatagramEvent, Dir, Endpoint, Event, ReadError, StreamEvent,
+    VarInt, WriteError,
+};
+
+use super::QuicConfig;
+use super::datagrams::DatagramSocket;
+use super::loss;
+use crate::multiplexed::StreamCounts;
+use crate::outcome::Outcome;
+
+/// The end of a connection, with the outcome of its requests.
+pub(crate) enum QuicEnd {
+    /// The transport ended.
+    Lost(Outcome, String),
+    /// The server violated HTTP/3.
+    Violation(ConnectionError),
+}
+
+/// The client's end of a connection.
+///
+/// Order of calls: [`new`](Self::new), then [`flush`](Self::flush) after each other call, [`receive`](Self::receive)
+/// when the socket is readable, [`expire`](Self::expire) at [`timer`](Self::timer).
+pub(crate) struct QuicConnection {
+    endpoint: Endpoint,
+    handle: ConnectionHandle,
+    transport: Connection,
+    pub(crate) client: Client,
+    datagrams: DatagramSocket,
+    /// Streams that the transport has opened. One is opened ahead of its request, because the transport states the
+    /// server's limit only by refusing.
+    opened: u64,
+    is_established: bool,
+    /// Time of the timer that is set.
+    pub(crate) scheduled: Option<Instant>,
+    /// Code of the end, for CONNECTION_CLOSE.
+    code: ErrorCode,
+}
+
+impl QuicConnection {
+    /// Begins a connection. Its first datagram waits for [`flush`](Self::flush).
+    pub(crate) fn new(
+        config: &QuicConfig,
+        socket: &OwnedFd,
+        server: SocketAddr,
+        name: &str,
+        fields: Arc<FieldPlan>,
+        now: WallInstant,
+    ) -> io::Result<Self> {
+        let datagrams = DatagramSocket::new(socket)?;
+        let mut endpoint = Endpoint::new(config.endpoint.clone(), None, false, None);
+        let begun = endpoint.connect(now, config.client.clone(), server, name);
+        let (handle, transport) = begun.map_err(io::Error::other)?;
+        Ok(Self {
+            endpoint,
+            handle,
+            transport,
+            client: Client::new(fields),
+            datagrams,
+            opened: 0,
+            is_established: false,
+            scheduled: None,
+            code: ErrorCode::H3_NO_ERROR,
+        })
+    }
+
+    /// True once the handshake is complete.
+    pub(crate) const fn is_established(&self) -> bool {
+        self.is_established
+    }
+
+    /// Time at which [`expire`](Self::expire) has to be called.
+    pub(crate) fn timer(&mut self) -> Option<WallInstant> {
+        self.transport.poll_timeout()
+    }
+
+    /// Reads one buffer of datagrams, and returns its bytes. `WouldBlock` if there are none.
+    pub(crate) fn receive(
+        &mut self,
+        socket: &OwnedFd,
+        buffer: &mut [u8],
+        answer: &mut Vec<u8>,
+        now: WallInstant,
+    ) -> io::Result<usize> {
+        let received = self.datagrams.receive(socket, buffer)?;
+        for datagram in buffer[..received.length].chunks(received.stride) {
+            answer.clear();
+            let (source, ecn) = (received.source, received.ecn);
+            let event = self
+                .endpoint
+                .handle(now, source, None, ecn, datagram.into(), answer);
+            // Other events are those of servers, and answers to datagrams of other connections.
+            if let Some(DatagramEvent::ConnectionEvent(_, event)) = event {
+                self.transport.handle_event(event);
+            }
+        }
+        Ok(received.length)
+    }
+
+    /// Handles the expiry of a timer: of an acknowledgement, a probe, pacing, or the connection.
+    pub(crate) fn expire(&mut self, now: WallInstant) {
+        self.transport.handle_timeout(now);
+    }
+
+    /// Passes events of the transport on: to the client of HTTP/3, and its events to `sink`.
+    pub(crate) fn poll(&mut self, sink: &mut impl EventSink) -> Result<(), QuicEnd> {
+        while let Some(event) = self.transport.poll_endpoint_events() {
+            if let Some(event) = self.endpoint.handle_event(self.handle, event) {
+                self.transport.handle_event(event);
+            }
+        }
+        while let Some(event) = self.transport.poll() {
+            match event {
+                Event::Connected => self.establish()?,
+                Event::ConnectionLost { reason } => {
+                    let (outcome, reason) = loss::outcome(&reason);
+                    return Err(QuicEnd::Lost(outcome, reason));
+                }
+                Event::Stream(event) => self.handle_stream(event, sink)?,
+                Event::HandshakeDataReady | Event::DatagramReceived | Event::DatagramsUnblocked => {
+                }
+            }
+        }
+        Ok(())
+    }
+
+    /// Opens the control stream, and the stream of the first request.
+    fn establish(&mut self) -> Result<(), QuicEnd> {
+        // A server must permit three at least (RFC 9114, section 6.2).
+        if self.transport.streams().open(Dir::Uni).is_none() {
+            let reason = "the server permits no unidirectional streams";
+            return Err(QuicEnd::Lost(Outcome::ProtocolError, reason.to_owned()));
+        }
+        self.is_established = true;
+        self.open_ahead();
+        Ok(())
+    }
+
+    fn handle_stream(
+        &mut self,
+        event: StreamEvent,
+        sink: &mut impl EventSink,
+    ) -> Result<(), QuicEnd> {
+        match event {
+            StreamEvent::Opened { dir } => {
+                while let Some(id) = self.transport.streams().accept(dir) {
+                    self.read(id, sink)?;
+                }
+            }
+            StreamEvent::Readable { id } => self.read(id, sink)?,
+            StreamEvent::Writable { id } => self.client.writable(StreamId::new(id.into())),
+            StreamEvent::Stopped { id, error_code } => {
+                let code = ErrorCode(error_code.into());
+                let stream = StreamId::new(id.into());
+                let result = self.client.receive_stop(stream, code, sink);
+                result.map_err(|error| self.violation(error))?;
+            }
+            StreamEvent::Available { dir: Dir::Bi } => self.open_ahead(),
+            StreamEvent::Available { .. } | StreamEvent::Finished { .. } => {}
+        }
+        Ok(())
+    }
+
+    /// Reads all that has arrived on a stream.
+    fn read(
+        &mut self,
+        id: quinn_proto::StreamId,
+        sink: &mut impl EventSink,
+    ) -> Result<(), QuicEnd> {
+        let stream = StreamId::new(id.into());
+        let mut received = self.transport.recv_stream(id);
+        // A stream that we stopped has nothing more to read.
+        let Ok(mut chunks) = received.read(true) else {
+            return Ok(());
+        };
+        let mut result = Ok(());
+        while result.is_ok() {
+            match chunks.next(usize::MAX) {
+                Ok(Some(chunk)) => result = self.client.receive(stream, &chunk.bytes, false, sink),
+                Ok(None) => {
+                    result = self.client.receive(stream, &[], true, sink);
+                    break;
+                }
+                Err(ReadError::Blocked) => break,
+                Err(ReadError::Reset(code)) => {
+                    let code = ErrorCode(code.into());
+                    result = self.client.receive_reset(stream, code, sink);
+                    break;
+                }
+            }
+        }
+        // Window updates leave with the next flush.
+        let _ = chunks.finalize();
+        result.map_err(|error| self.violation(error))
+    }
+
+    fn violation(&mut self, error: ConnectionError) -> QuicEnd {
+        self.code = error.code;
+        QuicEnd::Violation(error)
+    }
+
+    /// Opens a stream for a request. Returns its identifier.
+    pub(crate) fn open(
+        &mut self,
+        token: u32,
+        request: &StreamRequest<'_>,
+    ) -> Result<u64, OpenError> {
+        let id = self.client.open(token, request)?;
+        self.open_ahead();
+        Ok(id.number())
+    }
+
+    /// Resets a stream whose request has ended for the generator.
+    pub(crate) fn cancel(&mut self, stream: u64) -> bool {
+        self.client
+            .reset(StreamId::new(stream), ErrorCode::H3_REQUEST_CANCELLED)
+    }
+
+    fn open_ahead(&mut self) {
+        while self.client.counters().opened == self.opened
+            && self.transport.streams().open(Dir::Bi).is_some()
+        {
+            self.opened += 1;
+            self.client.permit_streams(self.opened);
+        }
+    }
+
+    /// Passes the output of HTTP/3 to the transport and the datagrams of the transport to the kernel. Returns the bytes
+    /// of the datagrams, and true if the kernel has all.
+    pub(crate) fn flush(
+        &mut self,
+        socket: &OwnedFd,
+        scratch: &mut Vec<u8>,
+        now: WallInstant,
+    ) -> io::Result<(usize, bool)> {
+        if self.is_established {
+            self.write_streams();
+        }
+        let mut sent = 0;
+        if !self.datagrams.flush(socket)? {
+            return Ok((sent, false));
+        }
+        loop {
+            scratch.clear();
+            let batch = self.datagrams.batch();
+            let Some(transmit) = self.transport.poll_transmit(now, batch, scratch) else {
+                return Ok((sent, true));
+            };
+            sent += transmit.size;
+            let bytes = &scratch[..transmit.size];
+            if !self.datagrams.send(socket, transmit, bytes)? {
+                return Ok((sent, false));
+            }
+        }
+    }
+
+    /// True if HTTP/3 has output that the transport may accept.
+    pub(crate) fn has_output(&mut self) -> bool {
+        self.is_established && self.client.has_output()
+    }
+
+    /// Passes the output of HTTP/3 to the streams of the transport, as far as they accept it.
+    fn write_streams(&mut self) {
+        while let Some(action) = self.client.output() {
+            match action {
+                OutputAction::Write { stream, bytes, fin } => {
+                    let length = bytes.len();
+                    let mut sending = self.transport.send_stream(transport_id(stream));
+                    match sending.write(bytes) {
+                        Ok(count) => {
+                            if fin && count == length {
+                                // A stream that the server has stopped is over in any case.
+                                let _ = sending.finish();
+                            }
+                            self.client.sent(stream, count);
+                        }
+                        Err(WriteError::Blocked) => self.client.blocked(stream),
+                        // Its end is the next event of the transport.
+                        Err(WriteError::Stopped(_) | WriteError::ClosedStream) => {
+                            self.client.blocked(stream);
+                        }
+                    }
+                }
+                OutputAction::Reset { stream, code } => {
+                    // A stream that has ended needs no reset.
+                    let _ = self
+                        .transport
+                        .send_stream(transport_id(stream))
+                        .reset(varint(code));
+                }
+                OutputAction::Stop { stream, code } => {
+                    let _ = self
+                        .transport
+                        .recv_stream(transport_id(stream))
+                        .stop(varint(code));
+                }
+            }
+        }
+    }
+
+    /// Sends CONNECTION_CLOSE, if the server has answered at all.
+    pub(crate) fn close(&mut self, socket: &OwnedFd, now: WallInstant) {
+        if self.transport.stats().udp_rx.datagrams == 0 {
+            return;
+        }
+        self.transport.close(now, varint(self.code), Bytes::new());
+        // The server need not take it.
+        let _ = self.flush(socket, &mut Vec::new(), now);
+    }
+
+    /// Adds the counts of the connection.
+    pub(crate) fn add_counts(&self, counts: &mut StreamCounts) {
+        counts.add(self.client.counters());
+        let received = self.transport.stats().frame_rx;
+        counts.windows_exhausted += received.data_blocked + received.stream_data_blocked;
+    }
+}
+
+fn transport_id(stream: StreamId) -> quinn_proto::StreamId {
+    varint_of(stream.number()).into()
+}
+
+fn varint(code: ErrorCode) -> VarInt {
+    varint_of(code.0)
+}
+
+fn varint_of(value: u64) -> VarInt {
+    VarInt::from_u64(value).expect("codes and identifiers have 62 bits")
+}

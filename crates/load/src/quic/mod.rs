@@ -1,0 +1,91 @@
+//! QUIC (RFC 9000) for HTTP/3: a state machine of quinn-proto over a UDP socket for each connection.
+//!
+//! The state machine has no socket and no clock. The event loop passes it datagrams and the time, sends its datagrams,
+//! and calls it when its timer expires. A socket for each connection gives each a port of its own, like TCP: servers
+//! with several threads distribute connections by port.
+//!
+//! | module | content |
+//! |---|---|
+//! | `connection` | a connection: datagrams on one side, the streams of HTTP/3 on the other |
+//! | `datagrams` | the socket: several datagrams in one call (GSO, GRO) |
+//! | `loss` | the outcome of a connection that ended |
+
+mod connection;
+mod datagrams;
+mod loss;
+
+use std::sync::Arc;
+
+use quinn_proto::crypto::rustls::QuicClientConfig;
+use quinn_proto::{ClientConfig, EndpointConfig, TransportConfig, VarInt};
+use rustls::client::Resumption;
+use serde::{Deserialize, Serialize};
+
+pub(crate) use connection::{QuicConnection, QuicEnd};
+
+use crate::tls::TlsError;
+
+/// Window of a stream in bytes: as over HTTP/2.
+const STREAM_WINDOW: u32 = 16 << 20;
+/// Window of a connection in bytes: as over HTTP/2.
+const CONNECTION_WINDOW: u32 = 1 << 30;
+/// UDP payload of a datagram in bytes, the least that every path carries (RFC 9000, section 14). The generator does not
+/// probe for more, because probes are datagrams that the plan does not state.
+pub(crate) const DATAGRAM: u16 = 1_200;
+/// Unidirectional streams of the server: its control stream, two of QPACK, and some of unknown types.
+const SERVER_STREAMS: u32 = 16;
+
+/// Options of QUIC.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct QuicOptions {
+    /// Several datagrams leave in one system call (GSO), if the kernel permits. A burst then is one event for the
+    /// network.
+    pub segmentation_offload: bool,
+}
+
+impl Default for QuicOptions {
+    fn default() -> Self {
+        Self {
+            segmentation_offload: true,
+        }
+    }
+}
+
+/// Configuration of all connections of a run.
+pub(crate) struct QuicConfig {
+    endpoint: Arc<EndpointConfig>,
+    client: ClientConfig,
+}
+
+impl QuicConfig {
+    pub(crate) fn new(tls: &rustls::ClientConfig, options: QuicOptions) -> Result<Self, TlsError> {
+        let mut tls = tls.clone();
+        // Each connection has a whole handshake, so that connections are equal.
+        tls.resumption = Resumption::disabled();
+        let tls = QuicClientConfig::try_from(tls).map_err(|_| TlsError::Quic)?;
+        let mut client = ClientConfig::new(Arc::new(tls));
+        client.transport_config(Arc::new(transport(options)));
+        Ok(Self {
+            endpoint: Arc::new(EndpointConfig::default()),
+            client,
+        })
+    }
+}
+
+fn transport(options: QuicOptions) -> TransportConfig {
+    let mut transport = TransportConfig::default();
+    transport
+        // A server must not open bidirectional streams (RFC 9114, section 6.1).
+        .max_concurrent_bidi_streams(VarInt::from_u32(0))
+        .max_concurrent_uni_streams(VarInt::from_u32(SERVER_STREAMS))
+        .stream_receive_window(VarInt::from_u32(STREAM_WINDOW))
+        .receive_window(VarInt::from_u32(CONNECTION_WINDOW))
+        // The timeout of the plan ends requests, and the server's idle timeout connections.
+        .max_idle_timeout(None)
+        .initial_mtu(DATAGRAM)
+        .mtu_discovery_config(None)
+        .datagram_receive_buffer_size(None)
+        .enable_segmentation_offload(options.segmentation_offload);
+    transport
+}

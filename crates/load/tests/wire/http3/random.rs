@@ -1,0 +1,92 @@
+//! Random servers of HTTP/3 on random lines, for the property of `random`: each request has one outcome.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use posthaste_load::{Multiplexing, Plan, Protocol, QuicOptions, WhenFull, WhenRejected};
+use posthaste_units::{Seed, Span};
+use rand::RngExt as _;
+
+use super::server::{
+    Arrival, CONTROL, DATA, GOAWAY, HEADERS, Line, STATUS_200, STATUS_500, Script, ServerAct,
+    frame, reply,
+};
+use crate::random::{Turn, each_request_has_one_outcome};
+
+/// Chooses the act of a random server for a request.
+fn act(seed: Seed, arrival: &Arrival) -> ServerAct {
+    let mut random = seed
+        .numbered("act", (arrival.connection * 1_000 + arrival.number) as u64)
+        .stream("choice");
+    let head = frame(HEADERS, STATUS_200);
+    let bytes = match random.random_range(0..28) {
+        0 => return ServerAct::Ignore,
+        1 => return ServerAct::Begin(head),
+        2 => return ServerAct::Reset(head, 0x102),
+        3 => return ServerAct::Reset(Vec::new(), 0x100 + random.random_range(0..17)),
+        4 => return ServerAct::Control(frame(GOAWAY, &[4 * random.random_range(0..15)])),
+        5 => return ServerAct::Control(frame(DATA, b"x")),
+        6 => return ServerAct::Stream(CONTROL.to_vec()),
+        7 => return ServerAct::Stop(0x100 + random.random_range(0..17)),
+        8 => return ServerAct::Close(0x100 + random.random_range(0..17)),
+        9 => frame(HEADERS, STATUS_500),
+        10 => frame(DATA, b"no head"),
+        11 => frame(HEADERS, &[0xff; 7]),
+        12 => [head, frame(DATA, &[b'y'; 9_000])].concat(),
+        13 => vec![HEADERS, 40, 0],
+        _ => reply(&vec![b'z'; random.random_range(0..20_000)]),
+    };
+    ServerAct::Send(bytes, Duration::from_millis(random.random_range(0..20)))
+}
+
+/// The line of a random run: good in one of two.
+fn line(seed: Seed) -> Line {
+    let mut random = seed.stream("line");
+    if random.random_bool(0.5) {
+        return Line::default();
+    }
+    Line {
+        loss: random.random_range(0.0..0.3),
+        duplication: random.random_range(0.0..0.2),
+        reordering: random.random_range(0.0..0.3),
+    }
+}
+
+#[test]
+fn every_request_has_one_outcome_whatever_an_http3_server_does() {
+    let start = |turn: Arc<Turn>| {
+        let of_line = Arc::clone(&turn);
+        let mut script = Script::new(move |arrival| {
+            turn.arrive();
+            act(turn.seed(), arrival)
+        });
+        script.streams = 7;
+        script.line = Box::new(move || line(of_line.seed()));
+        let server = script.start();
+        let address = server.address;
+        // It serves all runs of its worker.
+        std::mem::forget(server);
+        address
+    };
+    let vary = |plan: &mut Plan, seed: Seed| {
+        let mut random = seed.stream("streams");
+        plan.connect_timeout = Span::from_millis(random.random_range(200..3_000));
+        plan.tls.insecure = true;
+        for request in &mut plan.requests {
+            request.url = request.url.replace("http://", "https://");
+        }
+        plan.protocol = Protocol::Http3 {
+            multiplexing: Multiplexing {
+                connections: plan.threads * random.random_range(1..4),
+                streams: random.random_bool(0.3).then(|| random.random_range(1..10)),
+                when_full: [WhenFull::Wait, WhenFull::Open, WhenFull::Drop]
+                    [random.random_range(0..3)],
+                rejected: [WhenRejected::Count, WhenRejected::Resend][random.random_range(0..2)],
+            },
+            quic: QuicOptions {
+                segmentation_offload: random.random_bool(0.5),
+            },
+        };
+    };
+    each_request_has_one_outcome("HTTP/3", start, vary);
+}
