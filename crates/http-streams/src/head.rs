@@ -11,7 +11,7 @@ use crate::recorded_fields::RecordedFields;
 pub(crate) const LIST_LIMIT: usize = 256 << 10;
 
 /// Bytes that a field counts beyond name and value.
-const FIELD_OVERHEAD: usize = 32;
+pub(crate) const FIELD_OVERHEAD: usize = 32;
 
 /// Kind of a fault.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -209,7 +209,7 @@ impl<'a, S: EventSink> HeadReader<'a, S> {
 }
 
 /// A number of decimal digits only.
-fn parse_length(value: &[u8]) -> Option<u64> {
+pub(crate) fn parse_length(value: &[u8]) -> Option<u64> {
     if value.is_empty() {
         return None;
     }

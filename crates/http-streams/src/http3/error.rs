@@ -5,7 +5,7 @@ use thiserror::Error;
 use crate::error_code::http3::ErrorCode;
 use crate::head::{ReplyFault, ReplyFaultKind};
 
-/// A violation by the server that ends the connection. The caller closes it with this code.
+/// A violation by the peer that ends the connection. The caller closes it with this code.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Error)]
 #[error("{reason} ({code})")]
 pub struct ConnectionError {

@@ -1,22 +1,24 @@
-//! The client's end of HTTP/3 (RFC 9114).
+//! HTTP/3 (RFC 9114): the client's end as a state machine, and the parts of the server's end.
 //!
-//! QUIC belongs to the caller: packets, loss, flow control, and the numbers of streams. This state machine takes the
-//! bytes of streams in, and states what the transport has to write, reset or stop.
+//! QUIC belongs to the caller: packets, loss, flow control, and the numbers of streams. The [`Client`] takes the bytes of
+//! streams in, and states what the transport has to write, reset or stop. [`server`] reads requests and writes replies.
 //!
 //! | module | content |
 //! |---|---|
 //! | [`client`](Client) | The state machine: open, send, receive, close |
+//! | [`server`] | The server's end, one part per stream |
 //! | `error` | Errors of connections and streams |
 //! | [`frame`] | Types of frames, streams and settings |
 //! | [`varint`] | Integers of variable length |
 //! | `reader` | Received bytes of a stream to frames |
-//! | `settings` | SETTINGS of the server |
+//! | `control_form` | Frames of a control stream |
+//! | `settings` | SETTINGS of both ends |
 //! | `streams` | Open streams, with what they have to send |
 //! | `output` | Order of the actions for the transport |
-//! | `unidirectional` | Streams that the server opens |
+//! | `unidirectional` | Unidirectional streams that the peer opens |
 //! | [`qpack`] | Field compression (RFC 9204) |
 //!
-//! # Life of received bytes
+//! # Life of bytes that the client receives
 //!
 //! 1. **Dispatch** (`client/receive`): by the kind of the stream's identifier. A stream of the server begins with its
 //!    type.
@@ -26,7 +28,7 @@
 //!    **Control** (`client/control`): SETTINGS and GOAWAY.
 //! 4. **Event** ([`EventSink`](crate::EventSink)): the caller learns about each stream by its token.
 //!
-//! # Absent
+//! # Absent from the client
 //!
 //! | absent | reason |
 //! |---|---|
@@ -37,11 +39,13 @@
 //! | time limits | The caller has the clock, and resets streams |
 
 mod client;
+mod control_form;
 mod error;
 pub mod frame;
 mod output;
 pub mod qpack;
 mod reader;
+pub mod server;
 mod settings;
 mod streams;
 mod unidirectional;

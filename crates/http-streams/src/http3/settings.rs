@@ -1,16 +1,16 @@
-//! SETTINGS of the server and of the client (RFC 9114, section 7.2.4; RFC 9204, section 5).
+//! SETTINGS of both ends (RFC 9114, section 7.2.4; RFC 9204, section 5).
 
 use super::error::ConnectionError;
 use super::frame::{kind, setting, stream};
 use super::{ErrorCode, varint};
-use crate::head::LIST_LIMIT;
 
-/// Bytes that begin our control stream: its type, and SETTINGS without a dynamic table.
-pub(super) fn opening() -> Vec<u8> {
+/// Bytes that begin our control stream: its type, and SETTINGS without a dynamic table. `list_limit` is the maximum size
+/// of all fields of a section that we accept, in bytes.
+pub(super) fn opening(list_limit: usize) -> Vec<u8> {
     let settings = [
         (setting::QPACK_MAX_TABLE_CAPACITY, 0),
         (setting::QPACK_BLOCKED_STREAMS, 0),
-        (setting::MAX_FIELD_SECTION_SIZE, LIST_LIMIT as u64),
+        (setting::MAX_FIELD_SECTION_SIZE, list_limit as u64),
     ];
     let mut payload = Vec::new();
     for (setting, value) in settings {
@@ -25,8 +25,8 @@ pub(super) fn opening() -> Vec<u8> {
     bytes
 }
 
-/// Checks the payload of the server's SETTINGS. None of them changes the client: it has no dynamic table, and a request
-/// that is too large is the server's to refuse.
+/// Checks the payload of the peer's SETTINGS. None of them changes our end: it has no dynamic table, and a section that
+/// is too large is the peer's to refuse.
 pub(super) fn check(mut payload: &[u8]) -> Result<(), ConnectionError> {
     const CUT: ConnectionError = ConnectionError::frame("SETTINGS end inside a setting");
     let mut seen = 0u8;
@@ -54,7 +54,7 @@ mod tests {
 
     #[test]
     fn our_settings_refuse_the_dynamic_table() {
-        let bytes = opening();
+        let bytes = opening(256 << 10);
         assert_eq!(bytes, b"\x00\x04\x09\x01\x00\x07\x00\x06\x80\x04\x00\x00");
         assert_eq!(check(&bytes[3..]), Ok(()));
     }

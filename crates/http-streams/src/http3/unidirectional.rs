@@ -1,20 +1,20 @@
-//! Streams that the server opens (RFC 9114, section 6.2): their types, and the instructions of QPACK.
+//! Unidirectional streams that the peer opens (RFC 9114, section 6.2): their types, and the instructions of QPACK.
 
 use super::ErrorCode;
 use super::error::ConnectionError;
 use super::frame::stream;
 use super::varint::PartialInteger;
 
-/// Maximum number of the server's streams that are open at once. QUIC's limit for them is the caller's, and lower.
+/// Maximum number of the peer's streams that are open at once. QUIC's limit for them is the caller's, and lower.
 const LIMIT: usize = 128;
 
-/// Type of a stream of the server.
+/// Type of a stream of the peer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum UniKind {
     Control,
     QpackEncoder,
     QpackDecoder,
-    /// A type that the client does not know. Its content is ignored.
+    /// An unknown type. Its content is ignored.
     Unknown,
 }
 
@@ -25,16 +25,44 @@ enum UniState {
     Known(UniKind),
 }
 
-/// The open streams of the server.
-#[derive(Debug, Default)]
-pub(super) struct ServerStreams {
+/// The open streams of the peer.
+#[derive(Debug)]
+pub(super) struct PeerStreams {
+    /// The fault of a stream of a push.
+    push: ConnectionError,
     open: Vec<(u64, UniState)>,
     has_control: bool,
     has_encoder: bool,
     has_decoder: bool,
 }
 
-impl ServerStreams {
+impl PeerStreams {
+    /// Streams of a server. No push was permitted (RFC 9114, section 4.6).
+    pub(super) const fn of_server() -> Self {
+        Self::new(ConnectionError::new(
+            ErrorCode::H3_ID_ERROR,
+            "a push, which was not permitted",
+        ))
+    }
+
+    /// Streams of a client, which cannot push (RFC 9114, section 6.2.2).
+    pub(super) const fn of_client() -> Self {
+        Self::new(ConnectionError::new(
+            ErrorCode::H3_STREAM_CREATION_ERROR,
+            "a push of the client",
+        ))
+    }
+
+    const fn new(push: ConnectionError) -> Self {
+        Self {
+            push,
+            open: Vec::new(),
+            has_control: false,
+            has_encoder: false,
+            has_decoder: false,
+        }
+    }
+
     /// Takes the type of a stream from `input`. `None` if more bytes are needed.
     pub(super) fn kind(
         &mut self,
@@ -80,10 +108,7 @@ impl ServerStreams {
                 let before = std::mem::replace(&mut self.has_decoder, true);
                 (UniKind::QpackDecoder, before)
             }
-            stream::PUSH => {
-                let reason = "a push, which was not permitted";
-                return Err(ConnectionError::new(ErrorCode::H3_ID_ERROR, reason));
-            }
+            stream::PUSH => return Err(self.push),
             _ => (UniKind::Unknown, false),
         };
         if is_second {
@@ -96,7 +121,7 @@ impl ServerStreams {
         Ok(kind)
     }
 
-    /// Removes a stream that the server has ended or reset. The connection needs some of them.
+    /// Removes a stream that the peer has ended or reset. The connection needs some of them.
     pub(super) fn end(&mut self, id: u64) -> Result<(), ConnectionError> {
         let Some(position) = self.open.iter().position(|(other, _)| *other == id) else {
             return Ok(());
@@ -114,7 +139,7 @@ pub(super) const CLOSED: ConnectionError = ConnectionError::new(
     "the end of a control stream or a stream of QPACK",
 );
 
-/// Checks instructions of the server's encoder (RFC 9204, section 4.3). Without a dynamic table it may only repeat that
+/// Checks instructions of the peer's encoder (RFC 9204, section 4.3). Without a dynamic table it may only repeat that
 /// the capacity is 0.
 pub(super) fn check_encoder(bytes: &[u8]) -> Result<(), ConnectionError> {
     const CAPACITY_0: u8 = 0x20;
@@ -126,7 +151,7 @@ pub(super) fn check_encoder(bytes: &[u8]) -> Result<(), ConnectionError> {
     Err(ConnectionError::new(code, reason))
 }
 
-/// The instructions of the server's decoder (RFC 9204, section 4.4). It may cancel streams, although that has no effect
+/// The instructions of the peer's decoder (RFC 9204, section 4.4). It may cancel streams, although that has no effect
 /// without a dynamic table.
 #[derive(Debug, Default)]
 pub(super) struct DecoderInstructions {

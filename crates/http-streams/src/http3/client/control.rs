@@ -3,13 +3,11 @@
 use super::Client;
 use crate::event::{ConnectionEvent, EventSink, StreamEnd, StreamRejection};
 use crate::http3::ErrorCode;
+use crate::http3::control_form::{Role, control_form};
 use crate::http3::error::{ConnectionError, ReceiveFault};
 use crate::http3::frame::{StreamId, StreamKind, kind};
-use crate::http3::reader::{FrameReader, PayloadForm, ReceivedPiece, is_of_http2};
+use crate::http3::reader::{FrameReader, ReceivedPiece};
 use crate::http3::{settings, varint};
-
-/// Longest SETTINGS, in bytes.
-const SETTINGS_LIMIT: u64 = 4 << 10;
 
 impl Client {
     /// Handles the frames in bytes of the control stream.
@@ -35,7 +33,7 @@ impl Client {
     ) -> Result<(), ReceiveFault> {
         loop {
             let has_settings = self.has_settings;
-            let form = |kind, length| payload_form(kind, length, has_settings);
+            let form = |kind, length| control_form(kind, length, has_settings, Role::Server);
             let Some(piece) = reader.next(bytes, form)? else {
                 return Ok(());
             };
@@ -83,39 +81,5 @@ impl Client {
             self.end(id, end, (code, false), sink);
         }
         Ok(())
-    }
-}
-
-/// Checks the header of a frame on the control stream (RFC 9114, sections 6.2.1 and 7.2).
-fn payload_form(kind: u64, length: u64, has_settings: bool) -> Result<PayloadForm, ReceiveFault> {
-    let error = |code, reason| Err(ConnectionError::new(code, reason).into());
-    if !has_settings && kind != kind::SETTINGS {
-        let reason = "the first frame of the control stream is not SETTINGS";
-        return error(ErrorCode::H3_MISSING_SETTINGS, reason);
-    }
-    match kind {
-        kind::SETTINGS if has_settings => {
-            error(ErrorCode::H3_FRAME_UNEXPECTED, "a second SETTINGS")
-        }
-        kind::SETTINGS if length > SETTINGS_LIMIT => {
-            let reason = "SETTINGS longer than 4 KiB";
-            error(ErrorCode::H3_EXCESSIVE_LOAD, reason)
-        }
-        kind::GOAWAY if length > 8 => {
-            error(ErrorCode::H3_FRAME_ERROR, "GOAWAY of an invalid length")
-        }
-        kind::SETTINGS | kind::GOAWAY => Ok(PayloadForm::Whole),
-        kind::CANCEL_PUSH => {
-            let reason = "CANCEL_PUSH, although no push was permitted";
-            error(ErrorCode::H3_ID_ERROR, reason)
-        }
-        kind::DATA | kind::HEADERS | kind::PUSH_PROMISE => {
-            let reason = "a frame of a request on the control stream";
-            error(ErrorCode::H3_FRAME_UNEXPECTED, reason)
-        }
-        kind::MAX_PUSH_ID => error(ErrorCode::H3_FRAME_UNEXPECTED, "MAX_PUSH_ID of the server"),
-        _ if is_of_http2(kind) => error(ErrorCode::H3_FRAME_UNEXPECTED, "a frame type of HTTP/2"),
-        // RFC 9114, section 9.
-        _ => Ok(PayloadForm::Skipped),
     }
 }

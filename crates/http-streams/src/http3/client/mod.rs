@@ -20,10 +20,11 @@ use super::qpack::{FieldPlan, SectionDecoder};
 use super::reader::FrameReader;
 use super::settings;
 use super::streams::{SendProgress, StreamTable};
-use super::unidirectional::{DecoderInstructions, ServerStreams};
+use super::unidirectional::{DecoderInstructions, PeerStreams};
 use super::varint;
 use crate::counters::ClientCounters;
 use crate::event::{EventSink, StreamEnd};
+use crate::head::LIST_LIMIT;
 use crate::reply_decoder::ReplyDecoder;
 use crate::request::OpenError;
 
@@ -60,7 +61,7 @@ pub struct Client {
     section: Vec<u8>,
     /// Streams with more of a body, in the order in which they became writable. Some may have ended since.
     writable: VecDeque<u64>,
-    server: ServerStreams,
+    server: PeerStreams,
     /// Frames of the server's control stream.
     control: FrameReader,
     has_settings: bool,
@@ -82,7 +83,7 @@ impl Client {
     /// [`Client::permit_streams`].
     pub fn new(plan: Arc<FieldPlan>) -> Self {
         let mut output = OutputOrder::default();
-        output.control.bytes = settings::opening();
+        output.control.bytes = settings::opening(LIST_LIMIT);
         output.unblocked = output.control.bytes.len();
         Self {
             plan,
@@ -91,7 +92,7 @@ impl Client {
             output,
             section: Vec::new(),
             writable: VecDeque::new(),
-            server: ServerStreams::default(),
+            server: PeerStreams::of_server(),
             control: FrameReader::default(),
             has_settings: false,
             decoder_instructions: DecoderInstructions::default(),

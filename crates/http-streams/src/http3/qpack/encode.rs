@@ -1,6 +1,7 @@
-//! Encoding of field sections from the fields of a plan.
+//! Encoding of field sections: from the fields of a plan, and from names and values.
 
 use super::FieldPlan;
+use super::plan::encode_field;
 use crate::catalogue::RequestField;
 use crate::prefix_string;
 
@@ -18,6 +19,17 @@ pub fn encode(plan: &FieldPlan, fields: &[RequestField<'_>], section: &mut Vec<u
                 prefix_string::encode(0, 7, value, section);
             }
         }
+    }
+}
+
+/// Appends the section of these fields, such as those of a reply. Names are in lower case.
+pub fn encode_fields<'a>(
+    fields: impl Iterator<Item = (&'a [u8], &'a [u8])>,
+    section: &mut Vec<u8>,
+) {
+    section.extend_from_slice(&PREFIX);
+    for (name, value) in fields {
+        encode_field(name, value, false, section);
     }
 }
 

@@ -29,12 +29,7 @@ impl FieldPlan {
     pub fn new(catalogue: &FieldCatalogue) -> Self {
         let mut plan = Self::default();
         for field in catalogue.constants() {
-            if let Some(index) = static_table::index_of(&field.name, &field.value) {
-                prefix_integer::encode(INDEXED.0, INDEXED.1, index, &mut plan.bytes);
-            } else {
-                encode_name(&field.name, field.secret, &mut plan.bytes);
-                prefix_string::encode(0, 7, &field.value, &mut plan.bytes);
-            }
+            encode_field(&field.name, &field.value, field.secret, &mut plan.bytes);
             plan.ends.push(plan.bytes.len());
         }
         plan.constants = plan.ends.len();
@@ -58,6 +53,16 @@ impl FieldPlan {
     fn form(&self, number: usize) -> &[u8] {
         let start = number.checked_sub(1).map_or(0, |before| self.ends[before]);
         &self.bytes[start..self.ends[number]]
+    }
+}
+
+/// Appends a field: an index of the static table, or a literal.
+pub(super) fn encode_field(name: &[u8], value: &[u8], secret: bool, bytes: &mut Vec<u8>) {
+    if let Some(index) = static_table::index_of(name, value) {
+        prefix_integer::encode(INDEXED.0, INDEXED.1, index, bytes);
+    } else {
+        encode_name(name, secret, bytes);
+        prefix_string::encode(0, 7, value, bytes);
     }
 }
 

@@ -1,8 +1,9 @@
-//! The client's end of HTTP/3 against scripted and hostile servers in memory.
+//! HTTP/3 in memory: our client against scripted and hostile servers, and the parts of a server against clients.
 
 mod hostile;
 mod output;
 mod qpack;
 mod replies;
 mod scripts;
+mod server;
 mod support;

@@ -1,0 +1,160 @@
+//! The control streams of both ends, and the client's streams of QPACK.
+
+use crate::http3::control_form::{Role, control_form};
+use crate::http3::error::{ConnectionError, ReceiveFault};
+use crate::http3::frame::{StreamId, StreamKind, kind};
+use crate::http3::reader::{FrameReader, ReceivedPiece};
+use crate::http3::unidirectional::{
+    CLOSED, DecoderInstructions, PeerStreams, UniKind, check_encoder,
+};
+use crate::http3::{ErrorCode, settings, varint};
+
+use super::LIST_LIMIT;
+
+/// Bytes that begin our control stream, which stays open as long as the connection: its type, and SETTINGS.
+pub fn opening() -> Vec<u8> {
+    settings::opening(LIST_LIMIT)
+}
+
+/// Appends GOAWAY for our control stream (RFC 9114, section 5.2). Requests from the stream `first_rejected` on are not
+/// processed. A later GOAWAY must not have a higher stream.
+pub fn append_goaway(first_rejected: StreamId, bytes: &mut Vec<u8>) {
+    debug_assert!(
+        first_rejected.kind() == StreamKind::ClientBidirectional,
+        "a request has a bidirectional stream of the client"
+    );
+    let mut payload = Vec::new();
+    varint::encode(first_rejected.number(), &mut payload);
+    varint::encode(kind::GOAWAY, bytes);
+    varint::encode(payload.len() as u64, bytes);
+    bytes.extend_from_slice(&payload);
+}
+
+/// The unidirectional streams of the client.
+///
+/// After an error the caller closes the connection with its code, and calls nothing more.
+#[derive(Debug)]
+pub struct ClientStreams {
+    streams: PeerStreams,
+    /// Frames of the client's control stream.
+    control: FrameReader,
+    has_settings: bool,
+    decoder: DecoderInstructions,
+    /// The last MAX_PUSH_ID.
+    max_push: Option<u64>,
+    /// Push of the last GOAWAY.
+    goaway: u64,
+}
+
+impl Default for ClientStreams {
+    fn default() -> Self {
+        Self {
+            streams: PeerStreams::of_client(),
+            control: FrameReader::default(),
+            has_settings: false,
+            decoder: DecoderInstructions::default(),
+            max_push: None,
+            goaway: u64::MAX,
+        }
+    }
+}
+
+impl ClientStreams {
+    /// Takes bytes of a unidirectional stream. `fin` states that the stream ends after them.
+    pub fn receive(
+        &mut self,
+        stream: StreamId,
+        mut bytes: &[u8],
+        fin: bool,
+    ) -> Result<(), ConnectionError> {
+        debug_assert!(
+            stream.kind() == StreamKind::ClientUnidirectional,
+            "requests have a reader of their own"
+        );
+        let id = stream.number();
+        match self.streams.kind(id, &mut bytes)? {
+            Some(UniKind::Control) => self.control_frames(bytes)?,
+            Some(UniKind::QpackEncoder) => check_encoder(bytes)?,
+            Some(UniKind::QpackDecoder) => self.decoder.check(bytes)?,
+            Some(UniKind::Unknown) | None => {}
+        }
+        match fin {
+            true => self.streams.end(id),
+            false => Ok(()),
+        }
+    }
+
+    /// Handles RESET_STREAM of a unidirectional stream. The connection needs some of them.
+    pub fn receive_reset(&mut self, stream: StreamId) -> Result<(), ConnectionError> {
+        self.streams.end(stream.number())
+    }
+
+    /// The error of a client that stops our control stream (RFC 9114, section 6.2.1).
+    pub const fn control_stopped() -> ConnectionError {
+        CLOSED
+    }
+
+    /// True if the client's SETTINGS have arrived.
+    pub const fn has_settings(&self) -> bool {
+        self.has_settings
+    }
+
+    fn control_frames(&mut self, mut bytes: &[u8]) -> Result<(), ConnectionError> {
+        let mut reader = std::mem::take(&mut self.control);
+        let result = self.read_control(&mut reader, &mut bytes);
+        self.control = reader;
+        result.map_err(|fault| match fault {
+            ReceiveFault::Connection(error) => error,
+            ReceiveFault::Stream(_) => unreachable!("the control stream has no faults of its own"),
+        })
+    }
+
+    fn read_control(
+        &mut self,
+        reader: &mut FrameReader,
+        bytes: &mut &[u8],
+    ) -> Result<(), ReceiveFault> {
+        loop {
+            let has_settings = self.has_settings;
+            let form = |kind, length| control_form(kind, length, has_settings, Role::Client);
+            let Some(piece) = reader.next(bytes, form)? else {
+                return Ok(());
+            };
+            match piece {
+                ReceivedPiece::Frame(kind::SETTINGS, payload) => {
+                    settings::check(payload)?;
+                    self.has_settings = true;
+                }
+                ReceivedPiece::Frame(kind::MAX_PUSH_ID, payload) => self.max_push(payload)?,
+                ReceivedPiece::Frame(_, payload) => self.goaway(payload)?,
+                ReceivedPiece::Content(_) => unreachable!("the control stream has no content"),
+            }
+        }
+    }
+
+    /// Handles MAX_PUSH_ID (RFC 9114, section 7.2.7). Nothing is pushed, whatever it permits.
+    fn max_push(&mut self, payload: &[u8]) -> Result<(), ConnectionError> {
+        let id = only_integer(payload, "MAX_PUSH_ID of an invalid length")?;
+        if self.max_push.replace(id).is_some_and(|before| id < before) {
+            let reason = "MAX_PUSH_ID below the one before";
+            return Err(ConnectionError::new(ErrorCode::H3_ID_ERROR, reason));
+        }
+        Ok(())
+    }
+
+    /// Handles GOAWAY of the client, which names a push (RFC 9114, section 7.2.6). Its open requests continue.
+    fn goaway(&mut self, payload: &[u8]) -> Result<(), ConnectionError> {
+        let id = only_integer(payload, "GOAWAY of an invalid length")?;
+        if std::mem::replace(&mut self.goaway, id) < id {
+            let reason = "a second GOAWAY with a higher push";
+            return Err(ConnectionError::new(ErrorCode::H3_ID_ERROR, reason));
+        }
+        Ok(())
+    }
+}
+
+/// Reads a payload of one integer.
+fn only_integer(mut payload: &[u8], reason: &'static str) -> Result<u64, ConnectionError> {
+    let integer = varint::decode(&mut payload).filter(|_| payload.is_empty());
+    integer.ok_or(ConnectionError::frame(reason))
+}
