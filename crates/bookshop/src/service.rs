@@ -49,7 +49,7 @@ pub(crate) struct Shared {
 pub(crate) struct ShopService {
     pub(crate) shared: Arc<Shared>,
     law: Option<LawServer>,
-    /// The turn of the law's server, for the streams of HTTP/2.
+    /// The turn of the law's server, for the streams of HTTP/2 and HTTP/3.
     turn: Mutex<()>,
     slowness: Option<Slowness>,
     pub(crate) pacer: Pacer,
@@ -97,7 +97,7 @@ impl ShopService {
     pub(crate) async fn serve_law(&self, parts: &Parts, peer: &Peer) -> Option<HeaderValue> {
         let law = self.law.as_ref()?;
         let busy = match parts.version {
-            HttpVersion::HTTP_2 => {
+            HttpVersion::HTTP_2 | HttpVersion::HTTP_3 => {
                 // In order, and each reply is written before the next service: the streams of a connection share its
                 // socket. They wait in its queue, so that none arrives after a reply of another.
                 let _turn = self.turn.lock().await;

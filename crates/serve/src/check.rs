@@ -1,7 +1,7 @@
 //! Validation of a request's head before any service gets it. Ambiguous requests are rejected.
 //!
 //! The framing of HTTP/1 is checked on the bytes ([`crate::framing`]). This module checks the parsed head, of HTTP/1
-//! and of HTTP/2: host and target (RFC 9112, section 3.2; RFC 9113, section 8.3.1), expectations (RFC 9110, section
+//! and of HTTP/2 and HTTP/3: host and target (RFC 9112, section 3.2; RFC 9113, section 8.3.1), expectations (RFC 9110, section
 //! 10.1.1), and for HTTP/2 that the fields can be written as HTTP/1 (RFC 9113, section 8.2.1).
 
 use hyper::ext::Protocol;
@@ -34,7 +34,7 @@ impl From<Cause> for Rejection {
 /// Checks that a request may go to a service.
 pub(crate) fn check<B>(request: &Request<B>) -> Result<(), Rejection> {
     let headers = request.headers();
-    if request.version() == Version::HTTP_2 {
+    if matches!(request.version(), Version::HTTP_2 | Version::HTTP_3) {
         check_fields(headers)?;
     }
     let mut host = None;
@@ -105,7 +105,7 @@ fn check_host<B>(request: &Request<B>, host: Option<&HeaderValue>) -> Result<(),
     let target = request.uri().authority();
     let must_have = match request.version() {
         Version::HTTP_11 => true,
-        Version::HTTP_2 => target.is_none(),
+        Version::HTTP_2 | Version::HTTP_3 => target.is_none(),
         _ => false,
     };
     if must_have && host.is_none() {

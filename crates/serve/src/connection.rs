@@ -41,7 +41,8 @@ pub(crate) struct ConnectionState {
     over: Cell<bool>,
     /// The connection is to shed its buffers, or has done so.
     sheds: Cell<bool>,
-    http2: Cell<bool>,
+    /// The connection has HTTP/2 or HTTP/3: several requests at once, each with a stream.
+    multiplexed: Cell<bool>,
     /// The last request had a body, possibly unread in part.
     had_body: Cell<bool>,
     /// The last request's body is not completely read.
@@ -51,8 +52,9 @@ pub(crate) struct ConnectionState {
     /// HTTP/1: the number of the request to reject, always the last.
     rejected: Cell<Option<(u64, Rejection)>>,
     pub(crate) mark: SocketMark,
-    /// The socket, until it is closed.
+    /// The socket, until it is closed. QUIC connections have none of their own.
     socket: Cell<Option<RawFd>>,
+    has_socket: bool,
     /// Requests at the handler; several at a time with HTTP/2.
     in_service: Cell<u32>,
     waker: RefCell<Option<Waker>>,
@@ -86,6 +88,15 @@ fn overdue_exchange<'a>(
 
 impl ConnectionState {
     pub(crate) fn new(socket: RawFd, now: u32) -> Self {
+        Self::with(Some(socket), now)
+    }
+
+    /// A connection of QUIC, which shares its socket with all others.
+    pub(crate) fn without_socket(now: u32) -> Self {
+        Self::with(None, now)
+    }
+
+    fn with(socket: Option<RawFd>, now: u32) -> Self {
         let timer = PhaseTimer::default();
         timer.enter(ConnectionPhase::Idle, now);
         Self {
@@ -97,13 +108,14 @@ impl ConnectionState {
             left: Cell::new(u32::MAX),
             over: Cell::new(false),
             sheds: Cell::new(false),
-            http2: Cell::new(false),
+            multiplexed: Cell::new(false),
             had_body: Cell::new(false),
             body_left: Cell::new(false),
             requests: Cell::new(0),
             rejected: Cell::new(None),
             mark: SocketMark::default(),
-            socket: Cell::new(Some(socket)),
+            socket: Cell::new(socket),
+            has_socket: socket.is_some(),
             in_service: Cell::new(0),
             waker: RefCell::new(None),
         }
@@ -139,7 +151,7 @@ impl ConnectionState {
                 passed(since, limits.head).then_some(&counters.timed_out_reading)
             }
             (None, ConnectionPhase::Idle) => {
-                if lasted(since, now) >= SHEDS_AFTER && !self.http2.get() {
+                if lasted(since, now) >= SHEDS_AFTER && !self.multiplexed.get() {
                     self.shed_buffers();
                 }
                 None
@@ -188,7 +200,8 @@ impl ConnectionState {
     /// True if no data is in transit: the peer has acknowledged everything, and no received data is unread.
     fn is_quiet(&self) -> bool {
         let is_quiet = |socket| unread(socket) == 0 && unacknowledged(socket) == 0;
-        let is_usable = !self.over.get() && self.blocked.get().is_none();
+        // Without a socket, the end of the connection frees no descriptor.
+        let is_usable = self.has_socket && !self.over.get() && self.blocked.get().is_none();
         is_usable && self.socket().is_none_or(is_quiet)
     }
 
@@ -208,9 +221,9 @@ impl ConnectionState {
         self.sheds.set(false);
     }
 
-    /// HTTP begins, with this version.
-    pub(crate) fn begin_http(&self, http2: bool, now: u32) {
-        self.http2.set(http2);
+    /// HTTP begins; `is_multiplexed` states HTTP/2 or HTTP/3.
+    pub(crate) fn begin_http(&self, is_multiplexed: bool, now: u32) {
+        self.multiplexed.set(is_multiplexed);
         // Earlier idle time does not count: the first request may have arrived with the end of the handshake.
         self.sheds.set(false);
         self.enter(ConnectionPhase::Idle, now);
@@ -228,8 +241,9 @@ impl ConnectionState {
         self.socket().map_or(0, unacknowledged)
     }
 
-    pub(crate) fn is_http2(&self) -> bool {
-        self.http2.get()
+    /// True for HTTP/2 and HTTP/3.
+    pub(crate) fn is_multiplexed(&self) -> bool {
+        self.multiplexed.get()
     }
 
     /// The header of the PROXY protocol is awaited.
@@ -301,7 +315,7 @@ impl ConnectionState {
     /// an idle connection has its own limit.
     pub(crate) fn received(&self, now: u32) {
         self.sheds.set(false);
-        if !self.http2.get() && self.timer.phase() == ConnectionPhase::Idle {
+        if !self.multiplexed.get() && self.timer.phase() == ConnectionPhase::Idle {
             self.enter(ConnectionPhase::Head, now);
         }
     }
@@ -335,6 +349,11 @@ impl ConnectionState {
         self.over.get()
     }
 
+    /// True if at least one request is in service.
+    pub(crate) fn is_serving(&self) -> bool {
+        self.in_service.get() > 0
+    }
+
     /// True if the connection must close at once.
     pub(crate) fn is_over(&self) -> bool {
         self.over.get()
@@ -364,7 +383,7 @@ impl ConnectionState {
     pub(crate) fn begin_request(&self, timer: &Rc<PhaseTimer>, now: u32) -> bool {
         let in_service = self.in_service.get() + 1;
         self.in_service.set(in_service);
-        if self.is_http2() {
+        if self.is_multiplexed() {
             let mut streams = self.streams.borrow_mut();
             streams.push(timer.clone());
             debug_assert_eq!(
@@ -386,7 +405,7 @@ impl ConnectionState {
         let mut streams = self.streams.borrow_mut();
         streams.retain(|other| !Rc::ptr_eq(other, timer));
         debug_assert!(
-            !self.is_http2() || streams.len() == self.in_service.get() as usize,
+            !self.is_multiplexed() || streams.len() == self.in_service.get() as usize,
             "the timer of each stream is removed with it"
         );
         if self.in_service.get() == 0 {

@@ -26,6 +26,10 @@ impl InService {
         &self.0
     }
 
+    pub(crate) fn shared_peer(&self) -> Rc<Peer> {
+        self.0.clone()
+    }
+
     /// The client has just taken data; a ready part of the reply waits for it again.
     pub(crate) fn progressed(&self) {
         self.enter(ConnectionPhase::Replying);

@@ -1,4 +1,4 @@
-//! The body of a request, as it arrives.
+//! The body of a request, as it arrives or as a whole.
 
 use std::pin::Pin;
 use std::rc::Rc;
@@ -11,21 +11,38 @@ use crate::connection::ConnectionState;
 
 /// A request's body. Notifies its connection of the end, because only then the connection can carry another request.
 pub struct Incoming {
-    body: hyper::body::Incoming,
+    body: IncomingBody,
     /// For HTTP/1, until the end has been read. HTTP/2 streams end by themselves.
     connection: Option<Rc<ConnectionState>>,
     is_http2: bool,
 }
 
+/// The content of a body.
+enum IncomingBody {
+    /// As it arrives.
+    Arriving(hyper::body::Incoming),
+    /// Read before; empty once it is passed on.
+    Whole(Bytes),
+}
+
 impl Incoming {
+    /// A body that was read before, as with HTTP/3.
+    pub(crate) const fn whole(body: Bytes) -> Self {
+        Self {
+            body: IncomingBody::Whole(body),
+            connection: None,
+            is_http2: false,
+        }
+    }
+
     pub(crate) fn new(body: hyper::body::Incoming, connection: &Rc<ConnectionState>) -> Self {
         let is_empty = body.is_end_stream();
         connection.set_body(!is_empty);
-        let waits = !is_empty && !connection.is_http2();
+        let waits = !is_empty && !connection.is_multiplexed();
         Self {
             connection: waits.then(|| connection.clone()),
-            is_http2: connection.is_http2(),
-            body,
+            is_http2: connection.is_multiplexed(),
+            body: IncomingBody::Arriving(body),
         }
     }
 
@@ -45,15 +62,22 @@ impl Body for Incoming {
         mut self: Pin<&mut Self>,
         cx: &mut Context<'_>,
     ) -> Poll<Option<hyper::Result<Frame<Bytes>>>> {
-        let frame = ready!(Pin::new(&mut self.body).poll_frame(cx));
+        let body = match &mut self.body {
+            IncomingBody::Arriving(body) => body,
+            IncomingBody::Whole(body) => {
+                let body = std::mem::take(body);
+                return Poll::Ready((!body.is_empty()).then(|| Ok(Frame::data(body))));
+            }
+        };
+        let frame = ready!(Pin::new(body).poll_frame(cx));
         // hyper reports a stream that its client has reset with NO_ERROR as if it had ended. hyper drops the exchange as
         // soon as this is pending.
-        if self.is_http2 && frame.is_none() && !self.body.is_end_stream() {
+        if self.is_http2 && frame.is_none() && !self.is_end_stream() {
             return Poll::Pending;
         }
         let is_last = match &frame {
             // Trailers are the last frame.
-            Some(Ok(frame)) => frame.is_trailers() || self.body.is_end_stream(),
+            Some(Ok(frame)) => frame.is_trailers() || self.is_end_stream(),
             Some(Err(_)) => false,
             None => true,
         };
@@ -64,10 +88,16 @@ impl Body for Incoming {
     }
 
     fn is_end_stream(&self) -> bool {
-        self.body.is_end_stream()
+        match &self.body {
+            IncomingBody::Arriving(body) => body.is_end_stream(),
+            IncomingBody::Whole(body) => body.is_empty(),
+        }
     }
 
     fn size_hint(&self) -> SizeHint {
-        self.body.size_hint()
+        match &self.body {
+            IncomingBody::Arriving(body) => body.size_hint(),
+            IncomingBody::Whole(body) => SizeHint::with_exact(body.len() as u64),
+        }
     }
 }

@@ -1,7 +1,7 @@
 //! Listening sockets. The accept queue is part of a service's capacity, so its length is an explicit argument.
 
 use std::io;
-use std::net::{Ipv4Addr, SocketAddr, TcpListener};
+use std::net::{Ipv4Addr, SocketAddr, TcpListener, UdpSocket};
 
 use socket2::{Domain, Protocol, Socket, Type};
 use thiserror::Error;
@@ -14,6 +14,13 @@ pub enum ListenError {
         "{0} is in use by another process: stop it (ss -ltnp shows which), or choose another port, or port 0 for any free one"
     )]
     InUse(SocketAddr),
+    /// Another process has the UDP port.
+    #[error(
+        "UDP port {port} of {ip}, which HTTP/3 needs, is in use by another process: stop it (ss -lnup shows which), \
+         or choose another port, or leave HTTP/3 out",
+        ip = .0.ip(), port = .0.port()
+    )]
+    UdpInUse(SocketAddr),
     /// A port below 1024 without permission.
     #[error(
         "not allowed to listen on {0}: choose a port from 1024 on, or give the program CAP_NET_BIND_SERVICE"
@@ -73,12 +80,31 @@ pub fn listen(address: SocketAddr, backlog: u32) -> Result<TcpListener, ListenEr
         socket.listen(i32::try_from(backlog).unwrap_or(i32::MAX))?;
         Ok(socket.into())
     };
+    open().map_err(|error| with_address(error, address))
+}
+
+/// Opens a UDP socket on `address`, for QUIC. The port is that of a TCP socket, and no other process has it.
+pub fn listen_udp(address: SocketAddr) -> Result<UdpSocket, ListenError> {
+    let open = || -> io::Result<UdpSocket> {
+        let domain = Domain::for_address(address);
+        let socket = Socket::new(domain, Type::DGRAM, Some(Protocol::UDP))?;
+        socket.set_nonblocking(true)?;
+        socket.bind(&address.into())?;
+        Ok(socket.into())
+    };
     open().map_err(|error| match error.kind() {
+        io::ErrorKind::AddrInUse => ListenError::UdpInUse(address),
+        _ => with_address(error, address),
+    })
+}
+
+fn with_address(error: io::Error, address: SocketAddr) -> ListenError {
+    match error.kind() {
         io::ErrorKind::AddrInUse => ListenError::InUse(address),
         io::ErrorKind::PermissionDenied => ListenError::Denied(address),
         io::ErrorKind::AddrNotAvailable => ListenError::NotOurs(address),
         _ => ListenError::Other { address, error },
-    })
+    }
 }
 
 #[cfg(test)]
@@ -92,6 +118,17 @@ mod tests {
         let error = listen(address, 8).unwrap_err();
         assert!(matches!(error, ListenError::InUse(a) if a == address));
         assert!(error.to_string().contains("ss -ltnp"));
+    }
+
+    #[test]
+    fn a_taken_udp_port_is_named_with_the_remedy() {
+        let tcp = listen(([127, 0, 0, 1], 0).into(), 8).unwrap();
+        let address = tcp.local_addr().unwrap();
+        let first = listen_udp(address).unwrap();
+        assert_eq!(first.local_addr().unwrap(), address);
+        let error = listen_udp(address).unwrap_err();
+        assert!(matches!(error, ListenError::UdpInUse(a) if a == address));
+        assert!(error.to_string().contains("ss -lnup"));
     }
 
     #[test]

@@ -25,7 +25,7 @@ pub(crate) async fn begin_reply(in_service: &InService, mark: Dscp) {
     let (current, counters) = (&peer.connection.mark, &peer.thread.server.counters);
     let begun = current.begun.replace(true);
     if mark != current.present.get() {
-        if begun && peer.connection.is_http2() {
+        if begun && peer.connection.is_multiplexed() {
             add_one(&counters.marks_shared);
         } else {
             if begun {

@@ -5,6 +5,7 @@ use std::sync::Arc;
 use posthaste_units::Span;
 
 use crate::counters::ConnectionCounters;
+use crate::http3::Http3;
 use crate::networks::Networks;
 use crate::tls::ServerTls;
 
@@ -57,6 +58,9 @@ pub struct HttpServer {
     pub timeouts: Timeouts,
     /// Certificates and keys, if the service uses TLS.
     pub tls: Option<Arc<ServerTls>>,
+    /// HTTP/3, served by the first thread. Needs `tls`, whose settings at the start stay in use. Connections beyond
+    /// `concurrency` are refused, where each thread keeps one slot for the listeners. Default: none.
+    pub http3: Option<Http3>,
     /// Networks of load balancers that begin each connection with a header of the PROXY protocol
     /// ([`crate::proxy_protocol`]), before TLS. Their connections without one are closed.
     pub proxy_protocol: Networks,
@@ -89,6 +93,7 @@ impl Default for HttpServer {
             switches: false,
             timeouts: Timeouts::default(),
             tls: None,
+            http3: None,
             proxy_protocol: Networks::default(),
             hooks: Hooks::default(),
             counters: Arc::default(),

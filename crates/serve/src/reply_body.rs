@@ -84,7 +84,7 @@ impl<B: Body<Data = Bytes> + Unpin> Body for ReplyBody<B> {
             Poll::Ready(_) => ConnectionPhase::Replying,
         });
         let connection = &self.in_service.peer().connection;
-        if matches!(frame, Poll::Ready(Some(Err(_)))) && !connection.is_http2() {
+        if matches!(frame, Poll::Ready(Some(Err(_)))) && !connection.is_multiplexed() {
             // A client of HTTP/1.0 would take an orderly close for the end of the reply.
             connection.end();
         }

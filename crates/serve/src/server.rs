@@ -22,6 +22,9 @@ pub enum StartError {
     /// No threads, or no connections.
     #[error("{0} must be at least 1")]
     Zero(&'static str),
+    /// HTTP/3 without TLS.
+    #[error("HTTP/3 needs a certificate and its key")]
+    NoCertificate,
     /// A processor does not exist, or no thread or descriptor is available.
     #[error("cannot start: {0}")]
     Thread(#[from] io::Error),
@@ -96,6 +99,9 @@ impl HttpServer {
         }
         if self.threads == 0 {
             return Err(StartError::Zero("the number of threads"));
+        }
+        if self.http3.is_some() && self.tls.is_none() {
+            return Err(StartError::NoCertificate);
         }
         if self.concurrency == Some(0) {
             return Err(StartError::Zero("the number of connections in service"));

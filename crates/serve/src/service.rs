@@ -6,7 +6,7 @@ use std::rc::Rc;
 
 use http_body_util::BodyExt as _;
 use hyper::body::Body as _;
-use hyper::header::{CONNECTION, CONTENT_LENGTH, HeaderValue};
+use hyper::header::{ALT_SVC, CONNECTION, CONTENT_LENGTH, HeaderValue};
 use hyper::service::Service;
 use hyper::{Request, Response, StatusCode, Version};
 use posthaste_units::Dscp;
@@ -43,7 +43,7 @@ impl<H: Handler> Service<Request<hyper::body::Incoming>> for HandlerService<H> {
 
     fn call(&self, request: Request<hyper::body::Incoming>) -> Self::Future {
         let connection = &self.peer.connection;
-        let (peer, framed) = match connection.is_http2() {
+        let (peer, framed) = match connection.is_multiplexed() {
             true => (Rc::new(self.peer.of_stream()), Ok(())),
             false => (self.peer.clone(), connection.next_request()),
         };
@@ -61,12 +61,9 @@ impl<H: Handler> Service<Request<hyper::body::Incoming>> for HandlerService<H> {
             let stream = take_stream(&mut request);
             let mut reply = match checked {
                 Ok(()) => handler.handle(request, peer).await.map(BodySource::Handler),
-                Err(rejection) => {
-                    add_one(&peer.thread.server.counters.protocol_errors);
-                    handler.rejected(&request, &peer, rejection.status);
-                    rejection.into()
-                }
+                Err(rejection) => refuse(&*handler, &request, &peer, rejection),
             };
+            announce_http3(&mut reply, in_service.peer());
             announce_close(&mut reply, &in_service.peer().connection, checked.is_err());
             let mark = reply.extensions_mut().remove::<Dscp>();
             begin_reply(&in_service, mark.unwrap_or_default()).await;
@@ -74,6 +71,26 @@ impl<H: Handler> Service<Request<hyper::body::Incoming>> for HandlerService<H> {
             settle(&mut reply, in_service.peer(), stream);
             Ok(reply.map(|body| ReplyBody { body, in_service }))
         })
+    }
+}
+
+/// Counts a request that no handler gets, and returns the reply to it.
+pub(crate) fn refuse<H: Handler>(
+    handler: &H,
+    request: &Request<Incoming>,
+    peer: &Peer,
+    rejection: Rejection,
+) -> Response<BodySource<H::Body>> {
+    add_one(&peer.thread.server.counters.protocol_errors);
+    handler.rejected(request, peer, rejection.status);
+    rejection.into()
+}
+
+/// Adds `Alt-Svc` if the server has HTTP/3 (RFC 7838). A client ignores it on a connection that is not encrypted.
+fn announce_http3<B>(reply: &mut Response<B>, peer: &Peer) {
+    let announcement = peer.thread.http3.as_ref();
+    if let Some(announcement) = announcement.filter(|_| peer.is_encrypted()) {
+        reply.headers_mut().insert(ALT_SVC, announcement.clone());
     }
 }
 
@@ -101,7 +118,7 @@ async fn wait_for_empty_end(request: &mut Request<Incoming>, peer: &Peer) -> Res
 /// Adds `Connection: close` if the request's body was not read completely or the request was rejected. The bytes that
 /// follow are then not the next request (RFC 9112, section 9.6).
 fn announce_close<B>(reply: &mut Response<B>, connection: &ConnectionState, is_rejected: bool) {
-    if !connection.is_http2() && (is_rejected || connection.has_body_left()) {
+    if !connection.is_multiplexed() && (is_rejected || connection.has_body_left()) {
         let close = HeaderValue::from_static("close");
         reply.headers_mut().insert(CONNECTION, close);
     }

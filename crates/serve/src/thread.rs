@@ -3,14 +3,17 @@
 use std::cell::{Cell, RefCell};
 use std::collections::HashMap;
 use std::future::poll_fn;
+use std::io;
 use std::rc::Rc;
 use std::task::Poll;
 
+use hyper::header::HeaderValue;
 use tokio::task::yield_now;
 
 use crate::connection::ConnectionState;
 use crate::counters::add_one;
 use crate::eviction::EvictionCandidates;
+use crate::http3::Http3;
 use crate::options::HttpServer;
 
 /// State shared by the connections of a thread.
@@ -21,17 +24,29 @@ pub(crate) struct ServerThread {
     pub(crate) ticks: Cell<u32>,
     pub(crate) connections: RefCell<HashMap<u64, Rc<ConnectionState>>>,
     pub(crate) candidates: EvictionCandidates,
+    /// The announcement of HTTP/3, if the server has it.
+    pub(crate) http3: Option<HeaderValue>,
+    /// Connections opened so far.
+    opened: Cell<u64>,
 }
 
 impl ServerThread {
-    pub(crate) fn new(server: HttpServer) -> Self {
-        Self {
+    pub(crate) fn new(server: HttpServer) -> io::Result<Self> {
+        let http3 = server.http3.as_ref().map(Http3::announcement).transpose()?;
+        Ok(Self {
+            http3,
+            opened: Cell::new(0),
             server,
             is_draining: Cell::new(false),
             ticks: Cell::new(0),
             connections: RefCell::default(),
             candidates: EvictionCandidates::default(),
-        }
+        })
+    }
+
+    /// The number of the next connection, from 0.
+    pub(crate) fn next_number(&self) -> u64 {
+        self.opened.replace(self.opened.get() + 1)
     }
 
     /// Records an accepted connection.

@@ -93,7 +93,7 @@ pub(crate) fn settle<B>(
     if !switches {
         return;
     }
-    let is_possible = !peer.connection.is_http2() || stream.is_some();
+    let is_possible = !peer.connection.is_multiplexed() || stream.is_some();
     match offered {
         SwitchState::Offered(task) if is_possible => match stream {
             Some(stream) => run_stream(stream, task, peer),

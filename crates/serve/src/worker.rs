@@ -18,6 +18,7 @@ use crate::counters::add_one;
 use crate::cpus::pin_thread;
 use crate::handler::Handler;
 use crate::http;
+use crate::http3::{self, QuicAcceptor};
 use crate::listener::{Accepted, Listener, Listeners};
 use crate::options::HttpServer;
 use crate::peer::Peer;
@@ -69,19 +70,30 @@ impl Worker {
         };
         LocalSet::new().block_on(&runtime, async move {
             let handler = Rc::new(make(self.index));
-            match Listeners::new(self.listeners) {
-                Ok(listeners) => {
+            let stopped = self.stopped.clone();
+            match self.acceptor() {
+                Ok(acceptor) => {
                     let _ = ready.send(Ok(()));
-                    let acceptor = Acceptor {
-                        thread: Rc::new(ServerThread::new(self.server)),
-                        listeners,
-                        slots: self.slots,
-                    };
-                    acceptor.serve_until(self.stopped, &handler).await;
+                    acceptor.serve_until(stopped, &handler).await;
                 }
                 Err(error) => drop(ready.send(Err(error))),
             }
         });
+    }
+
+    /// Registers the sockets with the runtime.
+    fn acceptor(self) -> io::Result<Acceptor> {
+        let http3 = self.server.http3.as_ref().filter(|_| self.index == 0);
+        let quic = match http3 {
+            Some(http3) => Some((http3.endpoint(&self.server)?, http3.body_limit)),
+            None => None,
+        };
+        Ok(Acceptor {
+            listeners: Listeners::new(self.listeners)?,
+            thread: Rc::new(ServerThread::new(self.server)?),
+            slots: self.slots,
+            quic,
+        })
     }
 
     /// Pins the thread and builds its runtime.
@@ -110,6 +122,8 @@ struct Acceptor {
     thread: Rc<ServerThread>,
     listeners: Listeners,
     slots: Option<Arc<Semaphore>>,
+    /// The endpoint of HTTP/3 and its limit of bodies, on the first thread.
+    quic: Option<(quinn::Endpoint, usize)>,
 }
 
 impl Acceptor {
@@ -117,6 +131,7 @@ impl Acceptor {
     async fn serve_until<H: Handler>(self, mut stopped: watch::Receiver<bool>, handler: &Rc<H>) {
         let thread = self.thread.clone();
         let sweeper = tokio::task::spawn_local(sweep(thread.clone()));
+        let endpoint = self.serve_http3(handler);
         tokio::select! {
             () = self.accept(handler) => {}
             _ = stopped.wait_for(|stop| *stop) => {}
@@ -124,7 +139,24 @@ impl Acceptor {
         // Closes the listeners.
         drop(self);
         drain(&thread).await;
+        if let Some(endpoint) = endpoint {
+            http3::finish(&endpoint).await;
+        }
         sweeper.abort();
+    }
+
+    /// Serves HTTP/3 in a task of its own, if this thread has it.
+    fn serve_http3<H: Handler>(&self, handler: &Rc<H>) -> Option<quinn::Endpoint> {
+        let (endpoint, body_limit) = self.quic.clone()?;
+        let acceptor = QuicAcceptor {
+            thread: self.thread.clone(),
+            endpoint: endpoint.clone(),
+            slots: self.slots.clone(),
+            body_limit,
+            handshakes: Rc::default(),
+        };
+        tokio::task::spawn_local(acceptor.accept(handler.clone()));
+        Some(endpoint)
     }
 
     /// Accepts forever. Takes a connection slot before accepting, so that connections beyond the limit stay in the
@@ -141,7 +173,7 @@ impl Acceptor {
             match self.listeners.accept().await {
                 Ok(accepted) => {
                     shortage.wait = BACK_OFF.0;
-                    serve(thread, accepted, next, slot, handler);
+                    serve(thread, accepted, thread.next_number(), slot, handler);
                     next += 1;
                     if next % ACCEPTS == 0 {
                         yield_now().await;
@@ -236,10 +268,7 @@ fn serve<H: Handler>(
     let client = (accepted.address, is_encrypted);
     let peer = Rc::new(Peer::new(client, number, connection, thread.clone()));
     let handler = handler.clone();
-    let open = OpenConnection {
-        peer: peer.clone(),
-        _slot: slot,
-    };
+    let open = OpenConnection::new(peer.clone(), slot);
     tokio::task::spawn_local(async move {
         // Dropped last, after the socket.
         let _open = open;
@@ -248,9 +277,15 @@ fn serve<H: Handler>(
 }
 
 /// An accepted connection. Its end is recorded when it is dropped, because a task may panic.
-struct OpenConnection {
+pub(crate) struct OpenConnection {
     peer: Rc<Peer>,
     _slot: Option<OwnedSemaphorePermit>,
+}
+
+impl OpenConnection {
+    pub(crate) const fn new(peer: Rc<Peer>, slot: Option<OwnedSemaphorePermit>) -> Self {
+        Self { peer, _slot: slot }
+    }
 }
 
 impl Drop for OpenConnection {

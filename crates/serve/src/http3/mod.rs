@@ -1,0 +1,191 @@
+//! HTTP/3 (RFC 9114): a QUIC endpoint on one serving thread.
+//!
+//! | module | content |
+//! |---|---|
+//! | this one | The endpoint: settings, and the accept of connections |
+//! | `connection` | A connection: its control streams, the accept of requests, drain |
+//! | `exchange` | A request: read, handle, reply |
+//! | `reply` | Frames of a reply |
+//! | `local_runtime` | QUIC's own tasks on the serving thread |
+//!
+//! `quinn` has the packets, `posthaste_http_streams::http3::server` the frames. One socket belongs to one thread, the
+//! first, which therefore serves all QUIC connections. A handler gets a request after its whole body was read.
+//!
+//! Absent: switches of protocol, marks of packets, and the PROXY protocol.
+
+mod connection;
+mod exchange;
+mod local_runtime;
+mod reply;
+
+use std::cell::Cell;
+use std::io;
+use std::net::UdpSocket;
+use std::rc::Rc;
+use std::sync::Arc;
+use std::time::Duration;
+
+use hyper::header::HeaderValue;
+use quinn::crypto::rustls::QuicServerConfig;
+use quinn::{Endpoint, EndpointConfig, IdleTimeout, ServerConfig, TransportConfig, VarInt};
+use tokio::sync::Semaphore;
+use tokio::time::timeout;
+
+use crate::connection::ConnectionState;
+use crate::counters::add_one;
+use crate::handler::Handler;
+use crate::options::{HttpServer, Timeouts};
+use crate::peer::Peer;
+use crate::thread::ServerThread;
+use crate::worker::OpenConnection;
+use local_runtime::LocalRuntime;
+
+/// Requests of a connection at once, as hyper has it for HTTP/2.
+const STREAMS: u32 = 100;
+
+/// Unidirectional streams of a client at once: a control stream, two of QPACK, and some of unknown types.
+const UNIDIRECTIONAL: u32 = 16;
+
+/// Bytes of a connection that a client has not acknowledged. Further ones wait in the handler's body.
+const SEND_WINDOW: u64 = 1 << 20;
+
+/// Bytes of a stream, and of a connection, that may arrive before they are read.
+const RECEIVE_WINDOWS: (u32, u32) = (256 << 10, 1 << 20);
+
+/// Handshakes in progress above which a client has to prove its address first (RFC 9000, section 8.1.2).
+const UNPROVED: usize = 64;
+
+/// Maximum wait for the packets that close the last connections.
+const CLOSING: Duration = Duration::from_millis(100);
+
+/// HTTP/3 of a server, next to HTTP/1.1 and HTTP/2.
+#[derive(Clone, Debug)]
+pub struct Http3 {
+    /// The socket, from [`crate::listen_udp`]. Its port is announced in `Alt-Svc`.
+    pub socket: Arc<UdpSocket>,
+    /// Maximum size of a request's body, in bytes. Beyond it the reply is 413.
+    pub body_limit: usize,
+}
+
+impl Http3 {
+    /// The field value that announces HTTP/3 for one day (RFC 7838, section 3).
+    pub(crate) fn announcement(&self) -> io::Result<HeaderValue> {
+        let port = self.socket.local_addr()?.port();
+        let value = format!("h3=\":{port}\"; ma=86400");
+        Ok(HeaderValue::try_from(value).expect("digits are valid"))
+    }
+
+    /// Creates the endpoint on the calling thread.
+    pub(crate) fn endpoint(&self, server: &HttpServer) -> io::Result<Endpoint> {
+        let tls = server.tls.as_ref().expect("checked before the start");
+        let mut tls = rustls::ServerConfig::clone(&tls.config());
+        tls.alpn_protocols = vec![b"h3".to_vec()];
+        let crypto = QuicServerConfig::try_from(tls).map_err(io::Error::other)?;
+        let mut config = ServerConfig::with_crypto(Arc::new(crypto));
+        config.transport_config(Arc::new(transport(&server.timeouts)));
+        Endpoint::new(
+            EndpointConfig::default(),
+            Some(config),
+            self.socket.try_clone()?,
+            Arc::new(LocalRuntime),
+        )
+    }
+}
+
+fn transport(limits: &Timeouts) -> TransportConfig {
+    let mut transport = TransportConfig::default();
+    // Keeps a stream of rare events open, and finds clients that have vanished.
+    let idle = Duration::from(limits.idle).max(Duration::from_secs(1));
+    transport
+        .max_concurrent_bidi_streams(VarInt::from_u32(STREAMS))
+        .max_concurrent_uni_streams(VarInt::from_u32(UNIDIRECTIONAL))
+        .stream_receive_window(VarInt::from_u32(RECEIVE_WINDOWS.0))
+        .receive_window(VarInt::from_u32(RECEIVE_WINDOWS.1))
+        .send_window(SEND_WINDOW)
+        .datagram_receive_buffer_size(None)
+        .max_idle_timeout(IdleTimeout::try_from(idle).ok())
+        .keep_alive_interval(Some(idle / 3));
+    transport
+}
+
+/// The accepting part of HTTP/3.
+pub(crate) struct QuicAcceptor {
+    pub(crate) thread: Rc<ServerThread>,
+    pub(crate) endpoint: Endpoint,
+    pub(crate) slots: Option<Arc<Semaphore>>,
+    pub(crate) body_limit: usize,
+    /// Handshakes in progress.
+    pub(crate) handshakes: Rc<Cell<usize>>,
+}
+
+impl QuicAcceptor {
+    /// Accepts until the endpoint is closed. Refuses connections without a slot, and while the server drains.
+    pub(crate) async fn accept<H: Handler>(self, handler: Rc<H>) {
+        while let Some(incoming) = self.endpoint.accept().await {
+            let slot = match &self.slots {
+                Some(slots) => match slots.clone().try_acquire_owned() {
+                    Ok(slot) => Some(slot),
+                    Err(_) => {
+                        incoming.refuse();
+                        continue;
+                    }
+                },
+                None => None,
+            };
+            if self.thread.is_draining.get() {
+                incoming.refuse();
+                continue;
+            }
+            if self.handshakes.get() >= UNPROVED && incoming.may_retry() {
+                // An error would state that a retry is not possible.
+                let _ = incoming.retry();
+                continue;
+            }
+            let address = incoming.remote_address();
+            let Ok(connecting) = incoming.accept() else {
+                add_one(&self.thread.server.counters.tls_failures);
+                continue;
+            };
+            let thread = &self.thread;
+            let (number, now) = (thread.next_number(), thread.ticks.get());
+            let connection = Rc::new(ConnectionState::without_socket(now));
+            thread.open(number, &connection);
+            let peer = Rc::new(Peer::new(
+                (address, true),
+                number,
+                connection,
+                thread.clone(),
+            ));
+            let open = OpenConnection::new(peer.clone(), slot);
+            let (handler, body_limit) = (handler.clone(), self.body_limit);
+            let handshake = Handshake::begin(&self.handshakes);
+            tokio::task::spawn_local(async move {
+                // Dropped last.
+                let _open = open;
+                connection::serve((connecting, handshake), peer, handler, body_limit).await;
+            });
+        }
+    }
+}
+
+/// Waits until the last connections have closed, for a short time.
+pub(crate) async fn finish(endpoint: &Endpoint) {
+    endpoint.close(VarInt::from_u32(0x100), b"");
+    let _ = timeout(CLOSING, endpoint.wait_idle()).await;
+}
+
+/// A handshake in progress.
+pub(crate) struct Handshake(Rc<Cell<usize>>);
+
+impl Handshake {
+    fn begin(count: &Rc<Cell<usize>>) -> Self {
+        count.set(count.get() + 1);
+        Self(count.clone())
+    }
+}
+
+impl Drop for Handshake {
+    fn drop(&mut self) {
+        self.0.set(self.0.get() - 1);
+    }
+}
