@@ -12,7 +12,10 @@ pub fn append_head<'a>(
     debug_assert!((100..1000).contains(&status), "a status has three digits");
     let status = status.to_string();
     let status = (&b":status"[..], status.as_bytes());
-    // Shortens the lifetime of the fields to that of the status.
+    #[expect(
+        clippy::map_identity,
+        reason = "the map shortens the lifetime to that of the status"
+    )]
     let fields = fields.map(|(name, value)| (name, value));
     append_section(std::iter::once(status).chain(fields), bytes);
 }
