@@ -25,6 +25,7 @@ mod grpc_timeout;
 mod http2_client;
 mod http2_frames;
 mod http3_client;
+mod http3_server;
 mod http_reply;
 mod mixing;
 mod offer_terms;
@@ -74,6 +75,7 @@ pub use http_reply::http_reply;
 pub use http2_client::http2_client;
 pub use http2_frames::http2_frames;
 pub use http3_client::http3_client;
+pub use http3_server::http3_server;
 pub use mixing::doubtful;
 pub use offer_terms::offer_terms;
 pub use offers::offers;
@@ -121,6 +123,7 @@ pub const TARGETS: &[(&str, Property)] = &[
     ("http2_frames", http2_frames),
     ("http2_client", http2_client),
     ("http3_client", http3_client),
+    ("http3_server", http3_server),
     ("qpack", qpack),
     ("proxy_protocol", proxy_protocol),
     ("certificate_names", certificate_names),
