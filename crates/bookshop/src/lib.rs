@@ -28,7 +28,7 @@ use std::net::SocketAddr;
 use std::path::PathBuf;
 use std::sync::{Arc, OnceLock};
 
-use posthaste_serve::{Certificate, HttpServer, ServerTls, Timeouts};
+use posthaste_serve::{Certificate, Http3, HttpServer, ServerTls, Timeouts};
 use posthaste_units::Seed;
 use thiserror::Error;
 
@@ -72,6 +72,8 @@ pub struct BookshopConfig {
     pub timeouts: Timeouts,
     /// PEM files of the certificate chain and the key, for HTTPS.
     pub tls: Option<(PathBuf, PathBuf)>,
+    /// HTTP/3 on the UDP port with the number of the listening port. Needs `tls`. Default no.
+    pub http3: bool,
 }
 
 /// Reasons why a shop did not start.
@@ -121,6 +123,7 @@ impl Default for BookshopConfig {
             keep_alive: true,
             timeouts: Timeouts::default(),
             tls: None,
+            http3: false,
         }
     }
 }
@@ -135,6 +138,15 @@ pub fn start(config: BookshopConfig) -> Result<Running, BookshopError> {
         }
         None => None,
     };
+    let listener = posthaste_serve::listen(config.listen, config.backlog)?;
+    let address = listener.local_addr().unwrap_or(config.listen);
+    let http3 = match config.http3 {
+        true => Some(Http3 {
+            socket: Arc::new(posthaste_serve::listen_udp(address)?),
+            body_limit: service::MAX_BODY,
+        }),
+        false => None,
+    };
     let idle = Arc::<law::Idle>::default();
     let server = HttpServer {
         threads: config.threads,
@@ -146,14 +158,13 @@ pub fn start(config: BookshopConfig) -> Result<Running, BookshopError> {
         switches: false,
         timeouts: config.timeouts,
         tls,
+        http3,
         hooks: config
             .service
             .map(|_| law::Idle::hooks(&idle))
             .unwrap_or_default(),
         ..HttpServer::default()
     };
-    let listener = posthaste_serve::listen(config.listen, config.backlog)?;
-    let address = listener.local_addr().unwrap_or(config.listen);
     let shared = Arc::new(service::Shared {
         catalogue: Catalogue::new(config.books, config.seed),
         service: soap::service(),
@@ -208,6 +219,12 @@ fn check(mut config: BookshopConfig) -> Result<BookshopConfig, BookshopError> {
         });
     }
     if let ServiceLaw::Mm1k { capacity, .. } = law {
+        if config.http3 {
+            return Err(BookshopError::Law {
+                law,
+                reason: "has the kernel's queue of TCP connections: leave HTTP/3 out",
+            });
+        }
         if config.concurrency.is_some_and(|n| n != 1) {
             return Err(BookshopError::Law {
                 law,

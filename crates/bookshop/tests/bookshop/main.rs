@@ -4,6 +4,7 @@ mod events;
 mod forms;
 mod hostile;
 mod http2;
+mod http3;
 mod laws;
 mod rpc;
 mod sizes;
@@ -76,6 +77,11 @@ fn send(
     stream.write_all(body).unwrap();
     let mut reply = Vec::new();
     stream.read_to_end(&mut reply).unwrap();
+    parse(&reply)
+}
+
+/// Parses the bytes of a reply.
+fn parse(reply: &[u8]) -> HttpReply {
     let end = reply
         .windows(4)
         .position(|four| four == b"\r\n\r\n")

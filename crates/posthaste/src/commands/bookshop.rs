@@ -24,6 +24,9 @@ Examples:
     posthaste bookshop --cpus 0 --backlog 128 --concurrency 384 --slowdown 20
   A queue with a known answer (M/D/1, 5 ms a request), to check a load generator against:
     posthaste bookshop --service md1:5ms
+  HTTPS with HTTP/1.1, HTTP/2 and HTTP/3 on one port, and a load over HTTP/3:
+    posthaste bookshop --listen 127.0.0.1:8443 --cert cert.pem --key key.pem --http3 &
+    posthaste load https://127.0.0.1:8443/ --http 3 --insecure --rate 100 --duration 10s
   A call of gRPC, by server reflection:
     posthaste bookshop &
     ISBN=$(curl -s http://127.0.0.1:8080/isbns.csv | sed -n 2p)
@@ -74,6 +77,10 @@ pub(crate) struct Args {
     /// Its private key (PEM)
     #[arg(long, value_name = "FILE", requires = "cert")]
     key: Option<PathBuf>,
+    /// Serve HTTP/3 as well, on the UDP port with the same number; needs --cert and --key. Other replies announce it
+    /// (Alt-Svc). One event loop serves all connections of HTTP/3
+    #[arg(long, requires_all = ["cert", "key"])]
+    http3: bool,
     /// Seed of the catalogue and of drawn service times
     #[arg(long, value_name = "N", default_value_t = Seed::default())]
     seed: Seed,
@@ -95,6 +102,7 @@ impl Args {
             seed: self.seed,
             compression: self.gzip,
             tls: self.cert.zip(self.key),
+            http3: self.http3,
             ..BookshopConfig::default()
         })
         .map_err(|error| match error {

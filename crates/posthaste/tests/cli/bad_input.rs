@@ -161,6 +161,7 @@ const CASES: &[(&[&str], &str)] = &[
         &["bookshop", "--service", "mm1:5ms", "--threads", "2"],
         "one thread",
     ),
+    (&["bookshop", "--http3"], "--cert"),
     (&["compare", "/no/such/a", "/no/such/b"], "/no/such/a"),
     (&["compare", "/no/such/a"], "base1 base2 base3 -- new1 new2"),
     (
