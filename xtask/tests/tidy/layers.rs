@@ -134,7 +134,7 @@ pub(crate) const CRATES: &[CrateRule] = &[
     pure("qos", &["units", "soap", "http-fields"]),
     pure("admission", &["units", "soap", "qos"]),
     pure("compression", &["units", "soap", "http-fields", "qos"]),
-    shell("serve", &["units"]),
+    shell("serve", &["units", "http-streams"]),
     shell("broker-client", &["units", "serve", "qos"]),
     shell("load", UNDER_A_PRODUCT),
     shell("emulator", UNDER_A_PRODUCT),
@@ -205,16 +205,20 @@ pub(crate) const NETWORK: &[(&str, &[&str])] = &[
             "demo",
         ],
     ),
-    ("tokio-rustls", &["serve", "gateway"]),
+    ("tokio-rustls", &["serve", "gateway", "bookshop"]),
+    // Tests of the bookshop are clients with HTTPS, HTTP/2 and HTTP/3.
+    ("quinn", &["serve", "bookshop"]),
     // load has an event loop of its own and drives the TLS state machine in it. A test of the papers is a client
     // that counts the bytes below TLS. Tests of the gateway are clients with certificates. async-nats uses the provider
     // that the process has installed. quic-sim plays the TLS of a simulated handshake in memory.
     (
         "rustls",
-        &["quic-sim", "serve", "load", "papers", "gateway", "fleet"],
+        &[
+            "quic-sim", "serve", "load", "papers", "gateway", "bookshop", "fleet",
+        ],
     ),
     // A state machine without sockets and clocks: time is an argument.
-    ("quinn-proto", &["quic-sim"]),
+    ("quinn-proto", &["quic-sim", "load"]),
     ("rustls-native-certs", &["serve", "load"]),
     ("socket2", &["serve", "load", "emulator"]),
     ("async-nats", &["fleet"]),
