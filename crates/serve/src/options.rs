@@ -5,7 +5,7 @@ use std::sync::Arc;
 use posthaste_units::Span;
 
 use crate::counters::ConnectionCounters;
-use crate::http3::Http3;
+use crate::http3_settings::Http3;
 use crate::networks::Networks;
 use crate::tls::ServerTls;
 

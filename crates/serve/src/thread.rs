@@ -13,7 +13,7 @@ use tokio::task::yield_now;
 use crate::connection::ConnectionState;
 use crate::counters::add_one;
 use crate::eviction::EvictionCandidates;
-use crate::http3::Http3;
+use crate::http3_settings::Http3;
 use crate::options::HttpServer;
 
 /// State shared by the connections of a thread.

@@ -20,6 +20,7 @@ use crate::handler::Handler;
 use crate::http;
 use crate::http3::{self, QuicAcceptor};
 use crate::listener::{Accepted, Listener, Listeners};
+use crate::open_connection::OpenConnection;
 use crate::options::HttpServer;
 use crate::peer::Peer;
 use crate::thread::ServerThread;
@@ -83,9 +84,12 @@ impl Worker {
 
     /// Registers the sockets with the runtime.
     fn acceptor(self) -> io::Result<Acceptor> {
-        let http3 = self.server.http3.as_ref().filter(|_| self.index == 0);
-        let quic = match http3 {
-            Some(http3) => Some((http3.endpoint(&self.server)?, http3.body_limit)),
+        let settings = self.server.http3.as_ref().filter(|_| self.index == 0);
+        let quic = match settings {
+            Some(settings) => Some((
+                http3::endpoint(settings, &self.server)?,
+                settings.body_limit,
+            )),
             None => None,
         };
         Ok(Acceptor {
@@ -274,24 +278,6 @@ fn serve<H: Handler>(
         let _open = open;
         http::serve(stream, peer, handler).await;
     });
-}
-
-/// An accepted connection. Its end is recorded when it is dropped, because a task may panic.
-pub(crate) struct OpenConnection {
-    peer: Rc<Peer>,
-    _slot: Option<OwnedSemaphorePermit>,
-}
-
-impl OpenConnection {
-    pub(crate) const fn new(peer: Rc<Peer>, slot: Option<OwnedSemaphorePermit>) -> Self {
-        Self { peer, _slot: slot }
-    }
-}
-
-impl Drop for OpenConnection {
-    fn drop(&mut self) {
-        self.peer.thread.close(self.peer.number);
-    }
 }
 
 /// Ends overdue connections, four times a second.

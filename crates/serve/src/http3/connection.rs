@@ -8,27 +8,26 @@ use std::task::Poll;
 use std::time::Duration;
 
 use posthaste_http_streams::http3::server::{ClientStreams, append_goaway, opening};
-use posthaste_http_streams::http3::{ConnectionError, ErrorCode, StreamId};
+use posthaste_http_streams::http3::{ErrorCode, StreamId};
 use quinn::{Connecting, Connection, ReadError, RecvStream, SendStream, VarInt};
 use rustls_pki_types::CertificateDer;
 use tokio::task::JoinSet;
 use tokio::time::sleep;
 
-use super::Handshake;
-use super::exchange::Exchange;
+use super::PendingHandshake;
+use super::closing::{code, fail};
+use super::exchange::Http3Exchange;
+use super::request::PIECE;
 use crate::counters::add_one;
 use crate::handler::Handler;
 use crate::peer::Peer;
-
-/// Longest piece of a stream that is read at once, in bytes.
-pub(super) const PIECE: usize = 64 << 10;
 
 /// Maximum wait for acknowledgements of the last replies when the server stops. A client may have vanished.
 const LAST_WAIT: Duration = Duration::from_secs(1);
 
 /// Serves a connection until it ends or is ended.
 pub(super) async fn serve<H: Handler>(
-    connecting: (Connecting, Handshake),
+    connecting: (Connecting, PendingHandshake),
     peer: Rc<Peer>,
     handler: Rc<H>,
     body_limit: usize,
@@ -56,7 +55,7 @@ pub(super) async fn serve<H: Handler>(
 
 /// The stages of a connection. `opened` gets it after the handshake.
 async fn serve_to_end<H: Handler>(
-    (connecting, handshake): (Connecting, Handshake),
+    (connecting, handshake): (Connecting, PendingHandshake),
     peer: Rc<Peer>,
     handler: Rc<H>,
     body_limit: usize,
@@ -159,8 +158,8 @@ impl<H: Handler> Serving<H> {
         Ok(control)
     }
 
-    fn exchange(&self, send: SendStream, receive: RecvStream) -> Exchange<H> {
-        Exchange {
+    fn exchange(&self, send: SendStream, receive: RecvStream) -> Http3Exchange<H> {
+        Http3Exchange {
             send,
             receive,
             connection: self.connection.clone(),
@@ -185,18 +184,6 @@ impl<H: Handler> Serving<H> {
             }
         }
     }
-}
-
-/// The code as QUIC has it.
-pub(super) fn code(code: ErrorCode) -> VarInt {
-    VarInt::from_u64(code.0).expect("codes have 62 bits")
-}
-
-/// Closes a connection whose client violates the protocol.
-pub(super) fn fail(connection: &Connection, peer: &Peer, error: ConnectionError) {
-    tracing::debug!(%error, peer = %peer.address, "connection ended");
-    add_one(&peer.thread.server.counters.protocol_errors);
-    connection.close(code(error.code), error.reason.as_bytes());
 }
 
 /// Rejects a request that came after GOAWAY.

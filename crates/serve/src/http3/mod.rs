@@ -3,8 +3,10 @@
 //! | module | content |
 //! |---|---|
 //! | this one | The endpoint: settings, and the accept of connections |
+//! | `closing` | Codes, and the end of a connection by a violation |
 //! | `connection` | A connection: its control streams, the accept of requests, drain |
-//! | `exchange` | A request: read, handle, reply |
+//! | `exchange` | The life of a request: read, handle, reply |
+//! | `request` | A received request: its stream, and the form for handlers |
 //! | `reply` | Frames of a reply |
 //! | `local_runtime` | QUIC's own tasks on the serving thread |
 //!
@@ -13,19 +15,19 @@
 //!
 //! Absent: switches of protocol, marks of packets, and the PROXY protocol.
 
+mod closing;
 mod connection;
 mod exchange;
 mod local_runtime;
 mod reply;
+mod request;
 
 use std::cell::Cell;
 use std::io;
-use std::net::UdpSocket;
 use std::rc::Rc;
 use std::sync::Arc;
 use std::time::Duration;
 
-use hyper::header::HeaderValue;
 use quinn::crypto::rustls::QuicServerConfig;
 use quinn::{Endpoint, EndpointConfig, IdleTimeout, ServerConfig, TransportConfig, VarInt};
 use tokio::sync::Semaphore;
@@ -34,10 +36,11 @@ use tokio::time::timeout;
 use crate::connection::ConnectionState;
 use crate::counters::add_one;
 use crate::handler::Handler;
+use crate::http3_settings::Http3;
+use crate::open_connection::OpenConnection;
 use crate::options::{HttpServer, Timeouts};
 use crate::peer::Peer;
 use crate::thread::ServerThread;
-use crate::worker::OpenConnection;
 use local_runtime::LocalRuntime;
 
 /// Requests of a connection at once, as hyper has it for HTTP/2.
@@ -52,44 +55,26 @@ const SEND_WINDOW: u64 = 1 << 20;
 /// Bytes of a stream, and of a connection, that may arrive before they are read.
 const RECEIVE_WINDOWS: (u32, u32) = (256 << 10, 1 << 20);
 
-/// Handshakes in progress above which a client has to prove its address first (RFC 9000, section 8.1.2).
+/// PendingHandshakes in progress above which a client has to prove its address first (RFC 9000, section 8.1.2).
 const UNPROVED: usize = 64;
 
 /// Maximum wait for the packets that close the last connections.
 const CLOSING: Duration = Duration::from_millis(100);
 
-/// HTTP/3 of a server, next to HTTP/1.1 and HTTP/2.
-#[derive(Clone, Debug)]
-pub struct Http3 {
-    /// The socket, from [`crate::listen_udp`]. Its port is announced in `Alt-Svc`.
-    pub socket: Arc<UdpSocket>,
-    /// Maximum size of a request's body, in bytes. Beyond it the reply is 413.
-    pub body_limit: usize,
-}
-
-impl Http3 {
-    /// The field value that announces HTTP/3 for one day (RFC 7838, section 3).
-    pub(crate) fn announcement(&self) -> io::Result<HeaderValue> {
-        let port = self.socket.local_addr()?.port();
-        let value = format!("h3=\":{port}\"; ma=86400");
-        Ok(HeaderValue::try_from(value).expect("digits are valid"))
-    }
-
-    /// Creates the endpoint on the calling thread.
-    pub(crate) fn endpoint(&self, server: &HttpServer) -> io::Result<Endpoint> {
-        let tls = server.tls.as_ref().expect("checked before the start");
-        let mut tls = rustls::ServerConfig::clone(&tls.config());
-        tls.alpn_protocols = vec![b"h3".to_vec()];
-        let crypto = QuicServerConfig::try_from(tls).map_err(io::Error::other)?;
-        let mut config = ServerConfig::with_crypto(Arc::new(crypto));
-        config.transport_config(Arc::new(transport(&server.timeouts)));
-        Endpoint::new(
-            EndpointConfig::default(),
-            Some(config),
-            self.socket.try_clone()?,
-            Arc::new(LocalRuntime),
-        )
-    }
+/// Creates the endpoint on the calling thread.
+pub(crate) fn endpoint(http3: &Http3, server: &HttpServer) -> io::Result<Endpoint> {
+    let tls = server.tls.as_ref().expect("checked before the start");
+    let mut tls = rustls::ServerConfig::clone(&tls.config());
+    tls.alpn_protocols = vec![b"h3".to_vec()];
+    let crypto = QuicServerConfig::try_from(tls).map_err(io::Error::other)?;
+    let mut config = ServerConfig::with_crypto(Arc::new(crypto));
+    config.transport_config(Arc::new(transport(&server.timeouts)));
+    Endpoint::new(
+        EndpointConfig::default(),
+        Some(config),
+        http3.socket.try_clone()?,
+        Arc::new(LocalRuntime),
+    )
 }
 
 fn transport(limits: &Timeouts) -> TransportConfig {
@@ -114,7 +99,7 @@ pub(crate) struct QuicAcceptor {
     pub(crate) endpoint: Endpoint,
     pub(crate) slots: Option<Arc<Semaphore>>,
     pub(crate) body_limit: usize,
-    /// Handshakes in progress.
+    /// PendingHandshakes in progress.
     pub(crate) handshakes: Rc<Cell<usize>>,
 }
 
@@ -158,7 +143,7 @@ impl QuicAcceptor {
             ));
             let open = OpenConnection::new(peer.clone(), slot);
             let (handler, body_limit) = (handler.clone(), self.body_limit);
-            let handshake = Handshake::begin(&self.handshakes);
+            let handshake = PendingHandshake::begin(&self.handshakes);
             tokio::task::spawn_local(async move {
                 // Dropped last.
                 let _open = open;
@@ -175,16 +160,16 @@ pub(crate) async fn finish(endpoint: &Endpoint) {
 }
 
 /// A handshake in progress.
-pub(crate) struct Handshake(Rc<Cell<usize>>);
+pub(crate) struct PendingHandshake(Rc<Cell<usize>>);
 
-impl Handshake {
+impl PendingHandshake {
     fn begin(count: &Rc<Cell<usize>>) -> Self {
         count.set(count.get() + 1);
         Self(count.clone())
     }
 }
 
-impl Drop for Handshake {
+impl Drop for PendingHandshake {
     fn drop(&mut self) {
         self.0.set(self.0.get() - 1);
     }

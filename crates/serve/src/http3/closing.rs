@@ -1,0 +1,19 @@
+//! Codes of QUIC, and the end of a connection by a violation.
+
+use posthaste_http_streams::http3::{ConnectionError, ErrorCode};
+use quinn::{Connection, VarInt};
+
+use crate::counters::add_one;
+use crate::peer::Peer;
+
+/// The code as QUIC has it.
+pub(super) fn code(code: ErrorCode) -> VarInt {
+    VarInt::from_u64(code.0).expect("codes have 62 bits")
+}
+
+/// Closes a connection whose client violates the protocol.
+pub(super) fn fail(connection: &Connection, peer: &Peer, error: ConnectionError) {
+    tracing::debug!(%error, peer = %peer.address, "connection ended");
+    add_one(&peer.thread.server.counters.protocol_errors);
+    connection.close(code(error.code), error.reason.as_bytes());
+}
