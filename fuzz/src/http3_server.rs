@@ -41,15 +41,15 @@ pub fn http3_server(input: &[u8]) {
 }
 
 #[derive(Debug, Default, PartialEq)]
-struct Request {
+struct ReceivedRequest {
     head: Option<RequestHead>,
     content: u64,
     has_trailers: bool,
 }
 
 /// Reads a whole stream in pieces.
-fn request(bytes: &[u8], length: usize) -> Result<Request, RequestError> {
-    let (mut reader, mut request) = (RequestReader::default(), Request::default());
+fn request(bytes: &[u8], length: usize) -> Result<ReceivedRequest, RequestError> {
+    let (mut reader, mut request) = (RequestReader::default(), ReceivedRequest::default());
     for mut piece in bytes.chunks(length) {
         while let Some(piece) = reader.next(&mut piece)? {
             assert!(!request.has_trailers, "trailers are last");

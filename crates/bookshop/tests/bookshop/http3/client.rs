@@ -46,14 +46,14 @@ pub(crate) fn tls(certificate: &[u8], protocols: &[&str]) -> ClientConfig {
 
 /// A reply, as far as it has arrived.
 #[derive(Clone, Debug, Default)]
-pub(crate) struct Reply {
+pub(crate) struct Http3Reply {
     pub(crate) status: u16,
     pub(crate) fields: Vec<(String, String)>,
     pub(crate) body: Vec<u8>,
     pub(crate) end: Option<StreamEnd>,
 }
 
-impl Reply {
+impl Http3Reply {
     pub(crate) fn field(&self, name: &str) -> Option<&str> {
         let mut fields = self.fields.iter();
         fields
@@ -68,12 +68,12 @@ impl Reply {
 
 #[derive(Default)]
 struct Replies {
-    by_token: HashMap<u32, Reply>,
+    by_token: HashMap<u32, Http3Reply>,
     has_goaway: bool,
 }
 
 impl Replies {
-    fn of(&mut self, token: u32) -> &mut Reply {
+    fn of(&mut self, token: u32) -> &mut Http3Reply {
         self.by_token.entry(token).or_default()
     }
 }
@@ -265,18 +265,18 @@ impl Http3Client {
         begin: (&str, &str),
         fields: &[(&str, &str)],
         body: &[u8],
-    ) -> Reply {
+    ) -> Http3Reply {
         self.open(begin, fields, body).await.finish().await
     }
 
-    pub(crate) async fn get(&self, path: &str) -> Reply {
+    pub(crate) async fn get(&self, path: &str) -> Http3Reply {
         self.send(("GET", path), &[], b"").await
     }
 }
 
 impl OpenRequest {
     /// The reply as far as it has arrived.
-    pub(crate) fn reply(&self) -> Reply {
+    pub(crate) fn reply(&self) -> Http3Reply {
         let mut state = self.state.borrow_mut();
         state.replies.of(self.token).clone()
     }
@@ -295,7 +295,7 @@ impl OpenRequest {
     }
 
     /// Reads the whole reply.
-    pub(crate) async fn finish(mut self) -> Reply {
+    pub(crate) async fn finish(mut self) -> Http3Reply {
         while self.read().await {}
         let reply = self.reply();
         assert_eq!(reply.end, Some(StreamEnd::Complete));

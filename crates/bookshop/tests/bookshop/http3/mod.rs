@@ -17,7 +17,7 @@ use tokio::task::{JoinSet, LocalSet, spawn_local};
 use tokio::time::{sleep, timeout};
 
 use crate::{HttpReply, connect, envelope, parse};
-use client::{Http3Client, Reply, connect_quic, tls};
+use client::{Http3Client, Http3Reply, connect_quic, tls};
 
 const PATIENCE: Duration = Duration::from_secs(60);
 
@@ -117,7 +117,7 @@ async fn announced_over_http2(shop: &SecureShop) -> Option<String> {
     value.map(|value| value.to_str().unwrap().to_owned())
 }
 
-fn isbn(list: &Reply) -> String {
+fn isbn(list: &Http3Reply) -> String {
     list.text().lines().nth(1).unwrap().to_owned()
 }
 
@@ -391,7 +391,8 @@ async fn times_of_ten(client: &Http3Client, path: &str) -> Vec<Duration> {
     let mut times = streams.join_all().await;
     times.sort();
     for (position, time) in (1..).zip(&times) {
-        let least = Duration::from_millis(10) * position - Duration::from_micros(10);
+        // A busy thread does not see when exactly the first one arrived.
+        let least = Duration::from_millis(10) * position - Duration::from_millis(5);
         assert!(*time >= least, "{position}: {times:?}");
     }
     times

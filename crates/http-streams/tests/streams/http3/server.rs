@@ -25,15 +25,15 @@ const GET: [(&str, &str); 4] = [
 
 /// A request as it was read.
 #[derive(Debug, Default, PartialEq)]
-struct Request {
+struct ReceivedRequest {
     head: Option<RequestHead>,
     content: Vec<u8>,
     has_trailers: bool,
 }
 
 /// Reads a stream in pieces of `length` bytes.
-fn read(bytes: &[u8], length: usize) -> Result<Request, RequestError> {
-    let (mut reader, mut request) = (RequestReader::default(), Request::default());
+fn read(bytes: &[u8], length: usize) -> Result<ReceivedRequest, RequestError> {
+    let (mut reader, mut request) = (RequestReader::default(), ReceivedRequest::default());
     for mut piece in bytes.chunks(length) {
         while let Some(piece) = reader.next(&mut piece)? {
             match piece {
