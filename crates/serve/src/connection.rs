@@ -1,6 +1,7 @@
 //! The state of one connection: its phase, and its part of the connection limits.
 //!
-//! Each HTTP/2 stream has a timer of its own, so that activity of one stream does not hide that another is stalled.
+//! Each stream of HTTP/2 and HTTP/3 has a timer of its own, so that activity of one stream does not hide that another
+//! is stalled.
 
 use std::cell::{Cell, RefCell};
 use std::os::fd::{BorrowedFd, RawFd};
@@ -32,7 +33,7 @@ pub(crate) struct ConnectionState {
     accepted: u32,
     /// A complete request has arrived.
     has_sent_request: Cell<bool>,
-    /// Timers of HTTP/2 streams in service.
+    /// Timers of HTTP/2 or HTTP/3 streams in service.
     streams: RefCell<Vec<Rc<PhaseTimer>>>,
     /// Set while data waits to be written: the tick of the peer's last progress.
     blocked: Cell<Option<u32>>,
@@ -55,7 +56,7 @@ pub(crate) struct ConnectionState {
     /// The socket, until it is closed. QUIC connections have none of their own.
     socket: Cell<Option<RawFd>>,
     has_socket: bool,
-    /// Requests at the handler; several at a time with HTTP/2.
+    /// Requests at the handler; several at a time with HTTP/2 and HTTP/3.
     in_service: Cell<u32>,
     waker: RefCell<Option<Waker>>,
 }

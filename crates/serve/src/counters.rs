@@ -41,7 +41,7 @@ pub struct Snapshot {
     pub timed_out_reading: u64,
     /// Connections, and switched streams of HTTP/2, ended because the peer did not take their data.
     pub timed_out_writing: u64,
-    /// Connections ended by invalid HTTP, or by the peer within a message.
+    /// Connections ended by invalid HTTP, or by the peer within a message. Over HTTP/3 also malformed requests.
     pub protocol_errors: u64,
     /// Failed TLS handshakes, except those that fail by the client's certificate.
     pub tls_failures: u64,

@@ -18,6 +18,7 @@ pub trait Handler: 'static {
     ///
     /// A [`Dscp`](posthaste_units::Dscp) in the reply's extensions is the mark of its packets. It is set before the
     /// first byte, after the previous reply is acknowledged. An HTTP/2 connection keeps the mark of its first reply.
+    /// Replies over HTTP/3 are not marked.
     fn handle(
         self: Rc<Self>,
         request: Request<Incoming>,

@@ -116,7 +116,7 @@ impl Peer {
         }
     }
 
-    /// Returns this peer for one stream of its HTTP/2 connection.
+    /// Returns this peer for one stream of its HTTP/2 or HTTP/3 connection.
     pub(crate) fn of_stream(&self) -> Self {
         Self {
             address: self.address,
