@@ -15,19 +15,8 @@ use super::{
 /// Streams that the server must not open, or not close.
 pub(super) fn streams() -> Vec<Case> {
     let creation = connection(ErrorCode::H3_STREAM_CREATION_ERROR);
-    let closed = connection(ErrorCode::H3_CLOSED_CRITICAL_STREAM);
     let id = connection(ErrorCode::H3_ID_ERROR);
     let code = ErrorCode::H3_NO_ERROR;
-    let mut unknown = Vec::new();
-    for number in 0..200u64 {
-        let stream = 4 * number + FURTHER;
-        unknown.push(on(stream, &integer(0x21 + 0x1f * number)));
-        unknown.push(on(stream, &[0; 100]));
-        unknown.push(ServerAct::Fin(stream));
-    }
-    let open: Vec<ServerAct> = (0..200)
-        .map(|number| on(4 * number + FURTHER, b"\x21"))
-        .collect();
     vec![
         case(
             "a bidirectional stream of the server",
@@ -57,6 +46,24 @@ pub(super) fn streams() -> Vec<Case> {
         case("a stream that was never opened", creation, &[on(8, &ok())]),
         case("bytes on our control stream", creation, &[on(2, b"\x00")]),
         case("a push stream", id, &[on(FURTHER, b"\x01\x00")]),
+    ]
+}
+
+/// Ends of streams that must stay open, and unknown streams.
+pub(super) fn ends_of_streams() -> Vec<Case> {
+    let closed = connection(ErrorCode::H3_CLOSED_CRITICAL_STREAM);
+    let code = ErrorCode::H3_NO_ERROR;
+    let mut unknown = Vec::new();
+    for number in 0..200u64 {
+        let stream = 4 * number + FURTHER;
+        unknown.push(on(stream, &integer(0x21 + 0x1f * number)));
+        unknown.push(on(stream, &[0; 100]));
+        unknown.push(ServerAct::Fin(stream));
+    }
+    let open: Vec<ServerAct> = (0..200)
+        .map(|number| on(4 * number + FURTHER, b"\x21"))
+        .collect();
+    vec![
         case(
             "the end of the control stream",
             closed,
@@ -188,6 +195,14 @@ pub(super) fn control_frames() -> Vec<Case> {
             id,
             &[control(&[frame(kind::CANCEL_PUSH, b"\x00")])],
         ),
+    ]
+}
+
+/// GOAWAY, and unknown frames.
+pub(super) fn goaways() -> Vec<Case> {
+    let id = connection(ErrorCode::H3_ID_ERROR);
+    let layout = connection(ErrorCode::H3_FRAME_ERROR);
+    vec![
         case("GOAWAY with a push", id, &[control(&[goaway(3)])]),
         case(
             "GOAWAY with a stream of the server",

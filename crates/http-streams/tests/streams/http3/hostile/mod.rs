@@ -113,11 +113,16 @@ fn run(case: &Case, length: usize) -> (CaseOutcome, Exchange) {
 fn each_violation_has_its_outcome_in_any_pieces() {
     let cases = [
         reply::field_sections(),
+        reply::large_sections(),
         reply::messages(),
+        reply::contents(),
         reply::request_frames(),
+        reply::cut_frames(),
         connection::streams(),
+        connection::ends_of_streams(),
         connection::instructions(),
         connection::control_frames(),
+        connection::goaways(),
         connection::resets(),
     ];
     let cases: Vec<Case> = cases.into_iter().flatten().collect();

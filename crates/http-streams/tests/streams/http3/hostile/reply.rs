@@ -9,10 +9,8 @@ use super::{
     fields, guilty, reply,
 };
 
-/// Sections that cannot be decoded, or decode to too much.
+/// Sections that cannot be decoded.
 pub(super) fn field_sections() -> Vec<Case> {
-    let many = [&b"\x00\x00\xd9"[..], &[0xff, 22].repeat(20_000)].concat();
-    let large = [&b"\x00\x00\xd9"[..], &b"\x23abc\x00".repeat(8_000)].concat();
     vec![
         case("no section", DECOMPRESSION, &[fields(b"")]),
         case("a section of one byte", DECOMPRESSION, &[fields(b"\x00")]),
@@ -63,6 +61,14 @@ pub(super) fn field_sections() -> Vec<Case> {
             DECOMPRESSION,
             &[fields(b"\x00\x00\xd9\x21a\x84\xff\xff\xff\xff")],
         ),
+    ]
+}
+
+/// Sections that decode to too much.
+pub(super) fn large_sections() -> Vec<Case> {
+    let many = [&b"\x00\x00\xd9"[..], &[0xff, 22].repeat(20_000)].concat();
+    let large = [&b"\x00\x00\xd9"[..], &b"\x23abc\x00".repeat(8_000)].concat();
+    vec![
         case("QPACK bomb", EXCESSIVE, &[fields(&many)]),
         case("many fields", EXCESSIVE, &[fields(&large)]),
         case(
@@ -88,7 +94,6 @@ pub(super) fn field_sections() -> Vec<Case> {
 
 /// Malformed replies.
 pub(super) fn messages() -> Vec<Case> {
-    let length = |value| headers(&[(":status", "200"), ("content-length", value)]);
     vec![
         case(
             "a reply without :status",
@@ -115,6 +120,13 @@ pub(super) fn messages() -> Vec<Case> {
             MALFORMED,
             &[fields(b"\x00\x00\xd9\xc1")],
         ),
+    ]
+}
+
+/// Content that its length or status contradicts, and ends at the wrong place.
+pub(super) fn contents() -> Vec<Case> {
+    let length = |value| headers(&[(":status", "200"), ("content-length", value)]);
+    vec![
         case(
             "content too short",
             MALFORMED,
@@ -172,8 +184,6 @@ pub(super) fn messages() -> Vec<Case> {
 pub(super) fn request_frames() -> Vec<Case> {
     let unexpected = guilty(UNEXPECTED);
     let alone = |kind, payload: &[u8]| reply(&[ok(), frame(kind, payload)]);
-    let cut = |bytes: &[u8]| [reply(&[ok(), bytes.to_vec()]), FIN];
-    let truncated = guilty(ErrorCode::H3_FRAME_ERROR);
     vec![
         case("DATA before HEADERS", unexpected, &[reply(&[data(b"a")])]),
         case(
@@ -229,6 +239,14 @@ pub(super) fn request_frames() -> Vec<Case> {
             guilty(ErrorCode::H3_ID_ERROR),
             &[alone(kind::PUSH_PROMISE, b"\x00\x00\x00\xd9")],
         ),
+    ]
+}
+
+/// Frames that the end of the stream cuts, and unknown frames.
+pub(super) fn cut_frames() -> Vec<Case> {
+    let cut = |bytes: &[u8]| [reply(&[ok(), bytes.to_vec()]), FIN];
+    let truncated = guilty(ErrorCode::H3_FRAME_ERROR);
+    vec![
         case("a type cut by the end", truncated, &cut(b"\x40")),
         case("a length cut by the end", truncated, &cut(b"\x00\x40")),
         case("a missing length", truncated, &cut(b"\x21")),
