@@ -11,7 +11,7 @@ use tokio::time::timeout;
 
 use super::closing::{code, fail};
 use super::reply::send_reply;
-use super::request::{Failure, RequestStream, to_request};
+use super::request::{RequestFailure, RequestStream, to_request};
 use crate::check::{Rejection, check};
 use crate::counters::add_one;
 use crate::handler::Handler;
@@ -42,7 +42,7 @@ impl<H: Handler> Http3Exchange<H> {
         let (connection, peer) = (self.connection, Rc::new(self.peer.of_stream()));
         let head = match timeout(limit, stream.head()).await {
             Ok(head) => head,
-            Err(_) => Err(Failure::Late),
+            Err(_) => Err(RequestFailure::Late),
         };
         let is_head = head.as_ref().is_ok_and(RequestHead::is_head);
         let result = match head {
@@ -57,7 +57,7 @@ impl<H: Handler> Http3Exchange<H> {
                 );
                 tokio::select! {
                     biased;
-                    _ = &mut stopped => Err(Failure::Gone),
+                    _ = &mut stopped => Err(RequestFailure::Gone),
                     reply = reply => reply,
                 }
             }
@@ -65,7 +65,7 @@ impl<H: Handler> Http3Exchange<H> {
         };
         let reply = match result {
             Ok(reply) => reply,
-            Err(Failure::Rejected(rejection)) => {
+            Err(RequestFailure::Rejected(rejection)) => {
                 add_one(&peer.thread.server.counters.protocol_errors);
                 let in_service = InService::begin(peer.clone());
                 let reply: Response<BodySource<H::Body>> = rejection.into();
@@ -95,23 +95,23 @@ impl<H: Handler> Http3Exchange<H> {
 }
 
 /// Counts a request without a reply. Returns the code that ends its stream, unless the connection ends.
-fn abandon(failure: &Failure, connection: &Connection, peer: &Peer) -> Option<ErrorCode> {
+fn abandon(failure: &RequestFailure, connection: &Connection, peer: &Peer) -> Option<ErrorCode> {
     let counters = &peer.thread.server.counters;
     match failure {
-        Failure::Invalid(RequestError::Connection(error)) => {
+        RequestFailure::Invalid(RequestError::Connection(error)) => {
             fail(connection, peer, *error);
             None
         }
-        Failure::Invalid(RequestError::Stream { code, reason }) => {
+        RequestFailure::Invalid(RequestError::Stream { code, reason }) => {
             tracing::debug!(reason, peer = %peer.address, "request is malformed");
             add_one(&counters.protocol_errors);
             Some(*code)
         }
-        Failure::Late => {
+        RequestFailure::Late => {
             add_one(&counters.timed_out_reading);
             Some(ErrorCode::H3_REQUEST_REJECTED)
         }
-        Failure::Gone | Failure::Rejected(_) => Some(ErrorCode::H3_REQUEST_CANCELLED),
+        RequestFailure::Gone | RequestFailure::Rejected(_) => Some(ErrorCode::H3_REQUEST_CANCELLED),
     }
 }
 
@@ -122,7 +122,7 @@ async fn answer<H: Handler>(
     body_limit: usize,
     handler: &Rc<H>,
     in_service: InService,
-) -> Result<Response<ReplyBody<H::Body>>, Failure> {
+) -> Result<Response<ReplyBody<H::Body>>, RequestFailure> {
     let peer = in_service.shared_peer();
     let mut body = None;
     if head
@@ -140,7 +140,7 @@ async fn answer<H: Handler>(
         });
         return Ok(reply.map(|body| ReplyBody { body, in_service }));
     };
-    let request = to_request(head, body).map_err(Failure::Rejected)?;
+    let request = to_request(head, body).map_err(RequestFailure::Rejected)?;
     let mut reply = match check(&request) {
         Ok(()) => {
             let reply = handler.clone().handle(request, peer.clone()).await;

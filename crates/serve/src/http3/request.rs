@@ -17,7 +17,7 @@ use crate::incoming::Incoming;
 pub(super) const PIECE: usize = 64 << 10;
 
 /// Reasons why a request gets no reply of a handler.
-pub(super) enum Failure {
+pub(super) enum RequestFailure {
     /// A reply of the server. The rest of the request is not read.
     Rejected(Rejection),
     /// The request violates the protocol.
@@ -28,7 +28,7 @@ pub(super) enum Failure {
     Gone,
 }
 
-impl From<RequestError> for Failure {
+impl From<RequestError> for RequestFailure {
     fn from(error: RequestError) -> Self {
         Self::Invalid(error)
     }
@@ -92,14 +92,14 @@ impl RequestStream {
     }
 
     /// Reads the head.
-    pub(super) async fn head(&mut self) -> Result<RequestHead, Failure> {
+    pub(super) async fn head(&mut self) -> Result<RequestHead, RequestFailure> {
         match self.next().await {
             Ok(Some(Part::Head(head))) => Ok(head),
             Ok(_) => unreachable!("a head comes first, and a stream without one is invalid"),
-            Err(Failure::Invalid(RequestError::Stream {
+            Err(RequestFailure::Invalid(RequestError::Stream {
                 code: ErrorCode::H3_EXCESSIVE_LOAD,
                 reason,
-            })) => Err(Failure::Rejected(Rejection {
+            })) => Err(RequestFailure::Rejected(Rejection {
                 status: StatusCode::REQUEST_HEADER_FIELDS_TOO_LARGE,
                 reason,
             })),
@@ -108,7 +108,7 @@ impl RequestStream {
     }
 
     /// Reads the body, at most `limit` bytes. `None` if it is longer.
-    pub(super) async fn body(&mut self, limit: usize) -> Result<Option<Bytes>, Failure> {
+    pub(super) async fn body(&mut self, limit: usize) -> Result<Option<Bytes>, RequestFailure> {
         let mut all = BytesMut::new();
         while let Some(part) = self.next().await? {
             let Part::Content(content) = part else {
@@ -124,7 +124,7 @@ impl RequestStream {
     }
 
     /// The next part, or `None` at the end of the request.
-    async fn next(&mut self) -> Result<Option<Part>, Failure> {
+    async fn next(&mut self) -> Result<Option<Part>, RequestFailure> {
         loop {
             let mut input = &self.chunk[..];
             let part = match self.reader.next(&mut input)? {
@@ -151,7 +151,7 @@ impl RequestStream {
                 }
                 Err(_) => {
                     self.has_ended = true;
-                    return Err(Failure::Gone);
+                    return Err(RequestFailure::Gone);
                 }
             }
         }
