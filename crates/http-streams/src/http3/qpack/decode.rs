@@ -163,7 +163,10 @@ fn indexed(section: &mut &[u8]) -> Result<DecodedField<'static>, QpackError> {
 mod tests {
     use super::*;
 
-    fn decoded(section: &[u8]) -> Result<Vec<(Vec<u8>, Vec<u8>)>, QpackError> {
+    /// Names and values.
+    type Fields = Vec<(Vec<u8>, Vec<u8>)>;
+
+    fn decoded(section: &[u8]) -> Result<Fields, QpackError> {
         let mut fields = Vec::new();
         let each = |field: DecodedField<'_>| {
             fields.push((field.name.to_vec(), field.value.to_vec()));

@@ -172,11 +172,21 @@ fn valid_requests_are_read() {
     }
 }
 
-/// Requests that end their stream, each with its code.
+/// Checks that requests end their stream, each with its code.
+fn each_ends_its_stream(cases: impl IntoIterator<Item = (&'static str, ErrorCode, Vec<u8>)>) {
+    for (name, code, bytes) in cases {
+        for length in [usize::MAX, 1] {
+            match read(&bytes, length) {
+                Err(RequestError::Stream { code: found, .. }) => assert_eq!(found, code, "{name}"),
+                other => panic!("{name}: {other:?}"),
+            }
+        }
+    }
+}
+
 #[test]
-fn malformed_requests_have_their_codes() {
+fn incomplete_and_long_requests_have_their_codes() {
     use ErrorCode as E;
-    let malformed = E::H3_MESSAGE_ERROR;
     let many: Vec<(&str, &str)> = (0..700)
         .map(|_| {
             (
@@ -185,7 +195,7 @@ fn malformed_requests_have_their_codes() {
             )
         })
         .collect();
-    for (name, code, bytes) in [
+    each_ends_its_stream([
         ("nothing", E::H3_REQUEST_INCOMPLETE, vec![]),
         (
             "unknown frame only",
@@ -198,6 +208,13 @@ fn malformed_requests_have_their_codes() {
             [integer(1), integer(65_537)].concat(),
         ),
         ("long list", E::H3_EXCESSIVE_LOAD, with(&many)),
+    ]);
+}
+
+#[test]
+fn malformed_pseudo_fields_end_the_stream() {
+    let malformed = ErrorCode::H3_MESSAGE_ERROR;
+    each_ends_its_stream([
         ("no method", malformed, without(0, &[])),
         ("no scheme", malformed, without(1, &[])),
         ("no authority", malformed, without(2, &[])),
@@ -219,6 +236,13 @@ fn malformed_requests_have_their_codes() {
             malformed,
             without(3, &[("x", "y"), (":path", "/")]),
         ),
+    ]);
+}
+
+#[test]
+fn malformed_fields_and_lengths_end_the_stream() {
+    let malformed = ErrorCode::H3_MESSAGE_ERROR;
+    each_ends_its_stream([
         ("upper case", malformed, with(&[("X", "y")])),
         ("space in a name", malformed, with(&[("x y", "z")])),
         ("line feed", malformed, with(&[("x", "y\nz")])),
@@ -261,14 +285,7 @@ fn malformed_requests_have_their_codes() {
             malformed,
             [with(&[]), headers(&[(":path", "/")])].concat(),
         ),
-    ] {
-        for length in [usize::MAX, 1] {
-            match read(&bytes, length) {
-                Err(RequestError::Stream { code: found, .. }) => assert_eq!(found, code, "{name}"),
-                other => panic!("{name}: {other:?}"),
-            }
-        }
-    }
+    ]);
 }
 
 /// Requests that end the connection, each with its code.
@@ -345,25 +362,44 @@ fn control_code(acts: &[(u64, Vec<u8>, bool)], length: usize) -> Option<ErrorCod
     None
 }
 
+/// Bytes of a client's stream, and its end.
+type StreamAct = (u64, Vec<u8>, bool);
+
+/// SETTINGS and these bytes on the control stream.
+fn after_settings(bytes: Vec<u8>) -> Vec<StreamAct> {
+    vec![(CLIENT[0], [settings(&[]), bytes].concat(), false)]
+}
+
+fn max_push(id: u64) -> Vec<u8> {
+    frame(kind::MAX_PUSH_ID, &integer(id))
+}
+
+/// Checks the code with which each connection ends.
+fn each_ends_with(
+    cases: impl IntoIterator<Item = (&'static str, Option<ErrorCode>, Vec<StreamAct>)>,
+) {
+    for (name, code, acts) in cases {
+        assert_eq!(control_code(&acts, usize::MAX), code, "{name}");
+        assert_eq!(control_code(&acts, 1), code, "{name}");
+    }
+}
+
 #[test]
-fn violations_on_control_streams_have_their_codes() {
-    use ErrorCode as E;
-    let [control, encoder, decoder] = CLIENT;
-    let after = |frame: Vec<u8>| vec![(control, [settings(&[]), frame].concat(), false)];
-    let push = |id| frame(kind::MAX_PUSH_ID, &integer(id));
-    for (name, code, acts) in [
-        ("settings", None, after(vec![])),
+fn valid_streams_of_a_client_are_accepted() {
+    let [_, encoder, decoder] = CLIENT;
+    each_ends_with([
+        ("settings", None, after_settings(vec![])),
         (
             "push limits",
             None,
-            after([push(1), push(1), push(1 << 40)].concat()),
+            after_settings([max_push(1), max_push(1), max_push(1 << 40)].concat()),
         ),
         (
             "goaways",
             None,
-            after([goaway(9), goaway(9), goaway(0)].concat()),
+            after_settings([goaway(9), goaway(9), goaway(0)].concat()),
         ),
-        ("unknown", None, after(frame(0x21, b"abc"))),
+        ("unknown", None, after_settings(frame(0x21, b"abc"))),
         ("unknown stream", None, vec![(14, vec![0x21, 1, 2], true)]),
         (
             "streams of QPACK",
@@ -373,6 +409,14 @@ fn violations_on_control_streams_have_their_codes() {
                 (decoder, b"\x03\x44".to_vec(), false),
             ],
         ),
+    ]);
+}
+
+#[test]
+fn violations_on_the_control_stream_have_their_codes() {
+    use ErrorCode as E;
+    let control = CLIENT[0];
+    each_ends_with([
         (
             "no settings",
             Some(E::H3_MISSING_SETTINGS),
@@ -381,36 +425,56 @@ fn violations_on_control_streams_have_their_codes() {
         (
             "settings twice",
             Some(E::H3_FRAME_UNEXPECTED),
-            after(settings(&[])[1..].to_vec()),
+            after_settings(settings(&[])[1..].to_vec()),
         ),
         (
             "setting twice",
             Some(E::H3_SETTINGS_ERROR),
             vec![(control, settings(&[(6, 0), (6, 0)]), false)],
         ),
-        ("data", Some(E::H3_FRAME_UNEXPECTED), after(data(b""))),
-        ("headers", Some(E::H3_FRAME_UNEXPECTED), after(with(&[]))),
-        ("ping", Some(E::H3_FRAME_UNEXPECTED), after(frame(6, b""))),
+        (
+            "data",
+            Some(E::H3_FRAME_UNEXPECTED),
+            after_settings(data(b"")),
+        ),
+        (
+            "headers",
+            Some(E::H3_FRAME_UNEXPECTED),
+            after_settings(with(&[])),
+        ),
+        (
+            "ping",
+            Some(E::H3_FRAME_UNEXPECTED),
+            after_settings(frame(6, b"")),
+        ),
         (
             "cancelled push",
             Some(E::H3_ID_ERROR),
-            after(frame(kind::CANCEL_PUSH, b"\0")),
+            after_settings(frame(kind::CANCEL_PUSH, b"\0")),
         ),
         (
             "lower push limit",
             Some(E::H3_ID_ERROR),
-            after([push(2), push(1)].concat()),
+            after_settings([max_push(2), max_push(1)].concat()),
         ),
         (
             "long push limit",
             Some(E::H3_FRAME_ERROR),
-            after(frame(kind::MAX_PUSH_ID, b"\0\0")),
+            after_settings(frame(kind::MAX_PUSH_ID, b"\0\0")),
         ),
         (
             "higher goaway",
             Some(E::H3_ID_ERROR),
-            after([goaway(0), goaway(1)].concat()),
+            after_settings([goaway(0), goaway(1)].concat()),
         ),
+    ]);
+}
+
+#[test]
+fn violations_of_unidirectional_streams_have_their_codes() {
+    use ErrorCode as E;
+    let [control, encoder, decoder] = CLIENT;
+    each_ends_with([
         (
             "end",
             Some(E::H3_CLOSED_CRITICAL_STREAM),
@@ -436,10 +500,7 @@ fn violations_on_control_streams_have_their_codes() {
             Some(E::QPACK_DECODER_STREAM_ERROR),
             vec![(decoder, b"\x03\x80".to_vec(), false)],
         ),
-    ] {
-        assert_eq!(control_code(&acts, usize::MAX), code, "{name}");
-        assert_eq!(control_code(&acts, 1), code, "{name}");
-    }
+    ]);
 }
 
 proptest! {

@@ -5,7 +5,7 @@ use posthaste_fleet::allot::loops_in_words;
 use posthaste_fleet::discovery::WantedAgents;
 use posthaste_fleet::fleet::{AgentFleet, FleetOptions};
 use posthaste_fleet::load::{OnLost, RunRules, needs_of};
-use posthaste_load::{Plan, Protocol};
+use posthaste_load::Plan;
 
 use super::runner::{PlanRunner, from_fleet};
 use crate::commands::Failure;

@@ -158,7 +158,6 @@ pub(super) fn instructions() -> Vec<Case> {
 pub(super) fn control_frames() -> Vec<Case> {
     let unexpected = connection(UNEXPECTED);
     let id = connection(ErrorCode::H3_ID_ERROR);
-    let layout = connection(ErrorCode::H3_FRAME_ERROR);
     vec![
         case(
             "a second SETTINGS",

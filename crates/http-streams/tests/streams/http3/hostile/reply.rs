@@ -270,7 +270,7 @@ pub(super) fn cut_frames() -> Vec<Case> {
                     frame(0x21, b"a"),
                     frame(0x1f * 1_000 + 0x21, b""),
                     ok(),
-                    frame(0x0f07_00, &[7; 300]),
+                    frame(0x000f_0700, &[7; 300]),
                     data(b"a"),
                     headers(&[("a", "b")]),
                     frame(0x40, b"after trailers"),
