@@ -1,6 +1,6 @@
 //! Counts of a connection, for reports.
 
-use crate::error_code::{ErrorCode, http2, http3};
+use crate::error_code::{StreamErrorCode, http2, http3};
 
 /// Number of events by error code.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
@@ -12,19 +12,19 @@ pub struct CodeCounts {
 }
 
 impl CodeCounts {
-    pub(crate) fn add(&mut self, code: impl Into<ErrorCode>) {
+    pub(crate) fn add(&mut self, code: impl Into<StreamErrorCode>) {
         let count = match code.into() {
-            ErrorCode::Http2(code) => code.position().map(|at| &mut self.http2[at]),
-            ErrorCode::Http3(code) => code.position().map(|at| &mut self.http3[at]),
+            StreamErrorCode::Http2(code) => code.position().map(|at| &mut self.http2[at]),
+            StreamErrorCode::Http3(code) => code.position().map(|at| &mut self.http3[at]),
         };
         *count.unwrap_or(&mut self.other) += 1;
     }
 
     /// Events with this code. All codes that are not registered share one count.
-    pub fn get(&self, code: impl Into<ErrorCode>) -> u64 {
+    pub fn get(&self, code: impl Into<StreamErrorCode>) -> u64 {
         let count = match code.into() {
-            ErrorCode::Http2(code) => code.position().map(|at| self.http2[at]),
-            ErrorCode::Http3(code) => code.position().map(|at| self.http3[at]),
+            StreamErrorCode::Http2(code) => code.position().map(|at| self.http2[at]),
+            StreamErrorCode::Http3(code) => code.position().map(|at| self.http3[at]),
         };
         count.unwrap_or(self.other)
     }

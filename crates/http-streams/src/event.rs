@@ -1,6 +1,6 @@
 //! Events of a connection, in the order of the received frames.
 
-use crate::error_code::ErrorCode;
+use crate::error_code::StreamErrorCode;
 
 /// The server did not process a request (RFC 9113, section 8.7; RFC 9114, section 4.1.1). It may be sent again.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -17,13 +17,13 @@ pub enum StreamEnd {
     /// The reply is complete.
     Complete,
     /// A reset before the end of the reply, with any code except a rejection before any reply.
-    Reset(ErrorCode),
+    Reset(StreamErrorCode),
     /// The server states that it did not process the request.
     Rejected(StreamRejection),
     /// The reply violates the protocol. The stream has been reset with this code.
     Malformed {
         /// Code of the reset.
-        code: ErrorCode,
+        code: StreamErrorCode,
         /// The violation.
         reason: &'static str,
     },
@@ -42,7 +42,7 @@ pub enum ConnectionEvent<'a> {
         /// First stream identifier that the server does not process.
         first_rejected: u64,
         /// The reason. H3_NO_ERROR in HTTP/3, whose GOAWAY has none.
-        code: ErrorCode,
+        code: StreamErrorCode,
         /// Further text of the server, for people. Empty in HTTP/3.
         debug: &'a [u8],
     },

@@ -10,7 +10,7 @@
 //! | [`http2`] | HTTP/2: frames, flow control, streams, HPACK |
 //! | [`http3`] | HTTP/3 above the streams of QUIC: frames, QPACK |
 //! | [`event`](EventSink) | Events of a connection |
-//! | [`error_code`](ErrorCode) | Error codes of both versions |
+//! | [`error_code`](StreamErrorCode) | Error codes of both versions |
 //! | [`counters`](ClientCounters) | Counts for reports |
 //! | [`request`](StreamRequest) | A request, and the reasons against it |
 //! | `reply_decoder`, `field_decoder` | Fields of replies, with a memory of the last block |
@@ -40,7 +40,7 @@ mod reply_state;
 mod request;
 
 pub use counters::{ClientCounters, CodeCounts};
-pub use error_code::ErrorCode;
+pub use error_code::StreamErrorCode;
 pub use event::{ConnectionEvent, EventSink, StreamEnd, StreamRejection};
 pub use field_class::FieldClass;
 pub use field_decoder::DecodedField;

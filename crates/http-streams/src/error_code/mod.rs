@@ -9,26 +9,26 @@ use std::fmt;
 
 /// Error code of either version.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
-pub enum ErrorCode {
+pub enum StreamErrorCode {
     /// Code of RST_STREAM and GOAWAY of HTTP/2.
     Http2(http2::ErrorCode),
     /// Code of RESET_STREAM, STOP_SENDING and CONNECTION_CLOSE of HTTP/3.
     Http3(http3::ErrorCode),
 }
 
-impl From<http2::ErrorCode> for ErrorCode {
+impl From<http2::ErrorCode> for StreamErrorCode {
     fn from(code: http2::ErrorCode) -> Self {
         Self::Http2(code)
     }
 }
 
-impl From<http3::ErrorCode> for ErrorCode {
+impl From<http3::ErrorCode> for StreamErrorCode {
     fn from(code: http3::ErrorCode) -> Self {
         Self::Http3(code)
     }
 }
 
-impl fmt::Display for ErrorCode {
+impl fmt::Display for StreamErrorCode {
     fn fmt(&self, text: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Http2(code) => code.fmt(text),

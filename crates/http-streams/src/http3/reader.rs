@@ -28,7 +28,7 @@ pub(super) enum ReceivedPiece<'a> {
 }
 
 #[derive(Clone, Copy, Debug, Default)]
-enum ReaderState {
+enum FrameReaderState {
     /// Before or inside the type.
     #[default]
     Kind,
@@ -44,8 +44,8 @@ enum ReaderState {
 
 /// Position in the received stream.
 #[derive(Debug, Default)]
-pub(super) struct FrameReader {
-    state: ReaderState,
+pub(super) struct Http3FrameReader {
+    state: FrameReaderState,
     integer: PartialInteger,
     /// The received part of an incomplete payload.
     held: Vec<u8>,
@@ -53,7 +53,7 @@ pub(super) struct FrameReader {
     done: bool,
 }
 
-impl FrameReader {
+impl Http3FrameReader {
     /// Takes the next piece from `input`. `None` if more bytes are needed.
     ///
     /// `form` decides by type and length how a payload is read, or rejects the frame. [`PayloadForm::Whole`] is for
@@ -68,29 +68,31 @@ impl FrameReader {
         }
         loop {
             match self.state {
-                ReaderState::Kind => match self.integer.take(input) {
-                    Some(kind) => self.state = ReaderState::Length(kind),
+                FrameReaderState::Kind => match self.integer.take(input) {
+                    Some(kind) => self.state = FrameReaderState::Length(kind),
                     None => return Ok(None),
                 },
-                ReaderState::Length(kind) => {
+                FrameReaderState::Length(kind) => {
                     let Some(length) = self.integer.take(input) else {
                         return Ok(None);
                     };
                     self.state = match form(kind, length)? {
                         PayloadForm::Whole => {
                             let length = usize::try_from(length).expect("memory permits it");
-                            ReaderState::Whole(kind, length)
+                            FrameReaderState::Whole(kind, length)
                         }
-                        PayloadForm::Pieces => ReaderState::Pieces(length),
-                        PayloadForm::Skipped => ReaderState::Skipped(length),
+                        PayloadForm::Pieces => FrameReaderState::Pieces(length),
+                        PayloadForm::Skipped => FrameReaderState::Skipped(length),
                     };
                 }
-                ReaderState::Whole(kind, missing) => return Ok(self.whole(kind, missing, input)),
-                ReaderState::Pieces(left) => {
+                FrameReaderState::Whole(kind, missing) => {
+                    return Ok(self.whole(kind, missing, input));
+                }
+                FrameReaderState::Pieces(left) => {
                     let (piece, left) = take(input, left);
                     self.state = match left {
-                        0 => ReaderState::Kind,
-                        _ => ReaderState::Pieces(left),
+                        0 => FrameReaderState::Kind,
+                        _ => FrameReaderState::Pieces(left),
                     };
                     if !piece.is_empty() {
                         return Ok(Some(ReceivedPiece::Content(piece)));
@@ -99,10 +101,10 @@ impl FrameReader {
                         return Ok(None);
                     }
                 }
-                ReaderState::Skipped(left) => match take(input, left).1 {
-                    0 => self.state = ReaderState::Kind,
+                FrameReaderState::Skipped(left) => match take(input, left).1 {
+                    0 => self.state = FrameReaderState::Kind,
                     left => {
-                        self.state = ReaderState::Skipped(left);
+                        self.state = FrameReaderState::Skipped(left);
                         return Ok(None);
                     }
                 },
@@ -119,12 +121,12 @@ impl FrameReader {
     ) -> Option<ReceivedPiece<'s>> {
         let Some((part, rest)) = input.split_at_checked(missing) else {
             self.held.extend_from_slice(input);
-            self.state = ReaderState::Whole(kind, missing - input.len());
+            self.state = FrameReaderState::Whole(kind, missing - input.len());
             *input = &[];
             return None;
         };
         *input = rest;
-        self.state = ReaderState::Kind;
+        self.state = FrameReaderState::Kind;
         if self.held.is_empty() {
             return Some(ReceivedPiece::Frame(kind, part));
         }
@@ -135,12 +137,12 @@ impl FrameReader {
 
     /// True if no part of a frame is missing.
     pub(super) fn is_between_frames(&self) -> bool {
-        matches!(self.state, ReaderState::Kind) && self.integer.is_empty()
+        matches!(self.state, FrameReaderState::Kind) && self.integer.is_empty()
     }
 
     /// Prepares for another stream, and keeps at most `kept` bytes of memory.
     pub(super) fn reset(&mut self, kept: usize) {
-        self.state = ReaderState::Kind;
+        self.state = FrameReaderState::Kind;
         self.integer = PartialInteger::default();
         self.held.clear();
         self.held.shrink_to(kept);

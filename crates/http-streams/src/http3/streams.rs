@@ -4,7 +4,7 @@ use std::collections::HashMap;
 use std::hash::{BuildHasherDefault, Hasher};
 
 use super::output::UnsentBytes;
-use super::reader::FrameReader;
+use super::reader::Http3FrameReader;
 use crate::reply_state::ReplyState;
 
 /// Streams whose memory is kept for the next ones.
@@ -15,7 +15,7 @@ const KEPT: usize = 2 << 10;
 
 /// State of an open stream. It is removed at its end.
 #[derive(Debug)]
-pub(super) struct OpenStream {
+pub(super) struct OpenRequestStream {
     pub(super) token: u32,
     pub(super) reply: ReplyState,
     pub(super) progress: SendProgress,
@@ -48,10 +48,10 @@ pub(super) enum SendProgress {
 #[derive(Debug, Default)]
 pub(super) struct StreamBuffers {
     pub(super) output: UnsentBytes,
-    pub(super) reader: FrameReader,
+    pub(super) reader: Http3FrameReader,
 }
 
-impl OpenStream {
+impl OpenRequestStream {
     /// True if there is something for the transport, and it accepts it.
     pub(super) fn has_output(&self) -> bool {
         let output = &self.buffers.output;
@@ -93,7 +93,7 @@ impl Hasher for IdHasher {
 /// The open streams.
 #[derive(Debug, Default)]
 pub(super) struct StreamTable {
-    open: HashMap<u64, OpenStream, BuildHasherDefault<IdHasher>>,
+    open: HashMap<u64, OpenRequestStream, BuildHasherDefault<IdHasher>>,
     #[expect(clippy::vec_box, reason = "the boxes return to streams")]
     spare: Vec<Box<StreamBuffers>>,
 }
@@ -117,20 +117,20 @@ impl StreamTable {
         }
     }
 
-    pub(super) fn insert(&mut self, id: u64, stream: OpenStream) {
+    pub(super) fn insert(&mut self, id: u64, stream: OpenRequestStream) {
         let previous = self.open.insert(id, stream);
         debug_assert!(previous.is_none(), "identifiers are used once");
     }
 
-    pub(super) fn get(&self, id: u64) -> Option<&OpenStream> {
+    pub(super) fn get(&self, id: u64) -> Option<&OpenRequestStream> {
         self.open.get(&id)
     }
 
-    pub(super) fn get_mut(&mut self, id: u64) -> Option<&mut OpenStream> {
+    pub(super) fn get_mut(&mut self, id: u64) -> Option<&mut OpenRequestStream> {
         self.open.get_mut(&id)
     }
 
-    pub(super) fn remove(&mut self, id: u64) -> Option<OpenStream> {
+    pub(super) fn remove(&mut self, id: u64) -> Option<OpenRequestStream> {
         self.open.remove(&id)
     }
 

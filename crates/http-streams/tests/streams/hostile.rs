@@ -2,7 +2,7 @@
 
 use posthaste_http_streams::http2::ErrorCode;
 use posthaste_http_streams::http2::frame::{flag, kind};
-use posthaste_http_streams::{ErrorCode as AnyCode, StreamEnd};
+use posthaste_http_streams::{StreamEnd, StreamErrorCode as AnyCode};
 
 use crate::support::{
     Exchange, data, frame, goaway, headers, ok, ok_empty, reset, settings, window_update,

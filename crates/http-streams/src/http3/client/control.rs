@@ -6,7 +6,7 @@ use crate::http3::ErrorCode;
 use crate::http3::control_form::{Role, control_form};
 use crate::http3::error::{ConnectionError, ReceiveFault};
 use crate::http3::frame::{StreamId, StreamKind, kind};
-use crate::http3::reader::{FrameReader, ReceivedPiece};
+use crate::http3::reader::{Http3FrameReader, ReceivedPiece};
 use crate::http3::{settings, varint};
 
 impl Client {
@@ -27,7 +27,7 @@ impl Client {
 
     fn read_control(
         &mut self,
-        reader: &mut FrameReader,
+        reader: &mut Http3FrameReader,
         bytes: &mut &[u8],
         sink: &mut impl EventSink,
     ) -> Result<(), ReceiveFault> {

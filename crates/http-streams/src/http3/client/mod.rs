@@ -17,7 +17,7 @@ use super::error::ConnectionError;
 use super::frame::{StreamId, kind};
 use super::output::{OutputOrder, PendingReset};
 use super::qpack::{FieldPlan, SectionDecoder};
-use super::reader::FrameReader;
+use super::reader::Http3FrameReader;
 use super::settings;
 use super::streams::{SendProgress, StreamTable};
 use super::unidirectional::{DecoderInstructions, PeerStreams};
@@ -63,7 +63,7 @@ pub struct Client {
     writable: VecDeque<u64>,
     server: PeerStreams,
     /// Frames of the server's control stream.
-    control: FrameReader,
+    control: Http3FrameReader,
     has_settings: bool,
     decoder_instructions: DecoderInstructions,
     /// Identifier of the next stream.
@@ -93,7 +93,7 @@ impl Client {
             section: Vec::new(),
             writable: VecDeque::new(),
             server: PeerStreams::of_server(),
-            control: FrameReader::default(),
+            control: Http3FrameReader::default(),
             has_settings: false,
             decoder_instructions: DecoderInstructions::default(),
             next_id: 0,

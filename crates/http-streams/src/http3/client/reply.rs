@@ -7,8 +7,8 @@ use crate::http3::ErrorCode;
 use crate::http3::error::{ConnectionError, ReceiveFault};
 use crate::http3::frame::kind;
 use crate::http3::qpack::{QpackError, SectionDecoder};
-use crate::http3::reader::{FrameReader, PayloadForm, ReceivedPiece, is_of_http2};
-use crate::http3::streams::OpenStream;
+use crate::http3::reader::{Http3FrameReader, PayloadForm, ReceivedPiece, is_of_http2};
+use crate::http3::streams::OpenRequestStream;
 use crate::reply_decoder::ReplyDecoder;
 
 /// Maximum length of an encoded field section, in bytes.
@@ -19,7 +19,7 @@ impl Client {
     pub(super) fn reply_frames(
         &mut self,
         id: u64,
-        reader: &mut FrameReader,
+        reader: &mut Http3FrameReader,
         mut bytes: &[u8],
         sink: &mut impl EventSink,
     ) -> Result<(), ReceiveFault> {
@@ -47,7 +47,7 @@ impl Client {
     }
 
     /// Checks the end of a stream.
-    pub(super) fn reply_end(&self, id: u64, reader: &FrameReader) -> Result<(), ReceiveFault> {
+    pub(super) fn reply_end(&self, id: u64, reader: &Http3FrameReader) -> Result<(), ReceiveFault> {
         if !reader.is_between_frames() {
             return Err(ConnectionError::frame("a stream ends inside a frame").into());
         }
@@ -61,7 +61,7 @@ impl Client {
 
 /// Handles a field section: a head, or trailers.
 fn section_of(
-    stream: &mut OpenStream,
+    stream: &mut OpenRequestStream,
     decoder: &mut ReplyDecoder<SectionDecoder>,
     section: &[u8],
     interim: &mut u64,

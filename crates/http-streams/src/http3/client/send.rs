@@ -4,7 +4,7 @@ use super::{Client, OUTPUT_LIMIT, STREAM_OUTPUT_LIMIT};
 use crate::catalogue::RequestField;
 use crate::field_class::is_valid_value;
 use crate::http3::frame::{StreamId, kind};
-use crate::http3::streams::{OpenStream, SendProgress};
+use crate::http3::streams::{OpenRequestStream, SendProgress};
 use crate::http3::{qpack, varint};
 use crate::reply_state::ReplyState;
 use crate::request::{OpenError, StreamRequest};
@@ -35,7 +35,7 @@ impl Client {
         self.section.shrink_to(KEPT);
         self.output.unblocked += bytes.len();
         self.output.ready.push_back(id);
-        let stream = OpenStream {
+        let stream = OpenRequestStream {
             token,
             reply: ReplyState::new(request.is_head),
             progress: match request.has_body {
@@ -138,7 +138,7 @@ impl Client {
     }
 }
 
-impl OpenStream {
+impl OpenRequestStream {
     /// True if the caller waits with a body, and at most half of the stream's output is in use.
     fn takes_body(&self) -> bool {
         let unsent = self.buffers.output.unsent().len();

@@ -3,7 +3,7 @@
 use crate::http3::control_form::{Role, control_form};
 use crate::http3::error::{ConnectionError, ReceiveFault};
 use crate::http3::frame::{StreamId, StreamKind, kind};
-use crate::http3::reader::{FrameReader, ReceivedPiece};
+use crate::http3::reader::{Http3FrameReader, ReceivedPiece};
 use crate::http3::unidirectional::{
     CLOSED, DecoderInstructions, PeerStreams, UniKind, check_encoder,
 };
@@ -37,7 +37,7 @@ pub fn append_goaway(first_rejected: StreamId, bytes: &mut Vec<u8>) {
 pub struct ClientStreams {
     streams: PeerStreams,
     /// Frames of the client's control stream.
-    control: FrameReader,
+    control: Http3FrameReader,
     has_settings: bool,
     decoder: DecoderInstructions,
     /// The last MAX_PUSH_ID.
@@ -50,7 +50,7 @@ impl Default for ClientStreams {
     fn default() -> Self {
         Self {
             streams: PeerStreams::of_client(),
-            control: FrameReader::default(),
+            control: Http3FrameReader::default(),
             has_settings: false,
             decoder: DecoderInstructions::default(),
             max_push: None,
@@ -111,7 +111,7 @@ impl ClientStreams {
 
     fn read_control(
         &mut self,
-        reader: &mut FrameReader,
+        reader: &mut Http3FrameReader,
         bytes: &mut &[u8],
     ) -> Result<(), ReceiveFault> {
         loop {

@@ -8,7 +8,7 @@ use crate::http3::ErrorCode;
 use crate::http3::error::{ConnectionError, ReceiveFault, StreamFault};
 use crate::http3::frame::kind;
 use crate::http3::qpack::SectionDecoder;
-use crate::http3::reader::{FrameReader, PayloadForm, ReceivedPiece, is_of_http2};
+use crate::http3::reader::{Http3FrameReader, PayloadForm, ReceivedPiece, is_of_http2};
 
 /// An error of a request.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Error)]
@@ -76,7 +76,7 @@ enum RequestStage {
 /// [`RequestReader::end`]. After an error nothing is called any more.
 #[derive(Debug)]
 pub struct RequestReader {
-    frames: FrameReader,
+    frames: Http3FrameReader,
     decoder: SectionDecoder,
     stage: RequestStage,
 }
@@ -84,7 +84,7 @@ pub struct RequestReader {
 impl Default for RequestReader {
     fn default() -> Self {
         Self {
-            frames: FrameReader::default(),
+            frames: Http3FrameReader::default(),
             decoder: SectionDecoder::default(),
             stage: RequestStage::Head,
         }

@@ -4,13 +4,13 @@ use posthaste_http_streams::http3::frame::kind;
 use posthaste_http_streams::http3::{ErrorCode, OutputAction, StreamId};
 use posthaste_http_streams::{OpenError, StreamEnd, StreamRequest};
 
-use super::support::{CONTROL, Exchange, data, goaway, ok, parse, settings};
+use super::support::{CONTROL, ScriptedExchange, data, goaway, ok, parse, settings};
 
 /// Length of the HEADERS of a request, in bytes.
 const HEADERS: usize = 10;
 
 /// The stream of the next action, which is a write.
-fn next_write(exchange: &mut Exchange) -> Option<u64> {
+fn next_write(exchange: &mut ScriptedExchange) -> Option<u64> {
     match exchange.client.output()? {
         OutputAction::Write { stream, .. } => Some(stream.number()),
         action => panic!("a write instead of {action:?}"),
@@ -19,7 +19,7 @@ fn next_write(exchange: &mut Exchange) -> Option<u64> {
 
 #[test]
 fn the_control_stream_and_each_request_come_in_order() {
-    let mut exchange = Exchange::before_settings();
+    let mut exchange = ScriptedExchange::before_settings();
     for token in 0..3 {
         exchange.open(token);
     }
@@ -38,10 +38,10 @@ fn the_control_stream_and_each_request_come_in_order() {
 
 #[test]
 fn bytes_are_accepted_in_any_pieces() {
-    let mut exchange = Exchange::before_settings();
+    let mut exchange = ScriptedExchange::before_settings();
     exchange.open(1);
     while exchange.pass(1) {}
-    let mut whole = Exchange::before_settings();
+    let mut whole = ScriptedExchange::before_settings();
     whole.open(1);
     whole.flush();
     assert_eq!(exchange.sent, whole.sent);
@@ -49,7 +49,7 @@ fn bytes_are_accepted_in_any_pieces() {
 
 #[test]
 fn a_blocked_stream_delays_no_other() {
-    let mut exchange = Exchange::new();
+    let mut exchange = ScriptedExchange::new();
     let first = exchange.open_as(1, true, false);
     let id = StreamId::new(first);
     assert_eq!(
@@ -77,7 +77,7 @@ fn a_blocked_stream_delays_no_other() {
 #[test]
 fn a_body_is_sent_in_parts() {
     let body: Vec<u8> = (0..300_000u32).map(|number| number as u8).collect();
-    let mut exchange = Exchange::new();
+    let mut exchange = ScriptedExchange::new();
     let stream = exchange.open_as(1, true, false);
     let id = StreamId::new(stream);
     let mut taken = exchange.client.send_body(id, &body, true);
@@ -105,7 +105,7 @@ fn a_body_is_sent_in_parts() {
 
 #[test]
 fn an_empty_body_has_an_end() {
-    let mut exchange = Exchange::new();
+    let mut exchange = ScriptedExchange::new();
     let stream = exchange.open_as(1, true, false);
     exchange.flush();
     assert!(!exchange.sent[&stream].fin);
@@ -119,7 +119,7 @@ fn an_empty_body_has_an_end() {
 
 #[test]
 fn many_bodies_share_the_output() {
-    let mut exchange = Exchange::new();
+    let mut exchange = ScriptedExchange::new();
     let body = [1; 60_000];
     let streams: Vec<u64> = (0..10)
         .map(|token| exchange.open_as(token, true, false))
@@ -152,7 +152,7 @@ fn many_bodies_share_the_output() {
 #[test]
 fn a_cancelled_stream_is_reset_as_far_as_it_is_open() {
     let code = ErrorCode::H3_REQUEST_CANCELLED;
-    let mut exchange = Exchange::new();
+    let mut exchange = ScriptedExchange::new();
     let sent = exchange.open(1);
     exchange.flush();
     let unsent = exchange.open(2);
@@ -173,7 +173,7 @@ fn a_cancelled_stream_is_reset_as_far_as_it_is_open() {
 
 #[test]
 fn an_early_reply_ends_the_request() {
-    let mut exchange = Exchange::new();
+    let mut exchange = ScriptedExchange::new();
     let stream = exchange.open_as(1, true, false);
     exchange
         .client
@@ -194,7 +194,7 @@ fn an_early_reply_ends_the_request() {
 
 #[test]
 fn a_stopped_request_awaits_its_reply() {
-    let mut exchange = Exchange::new();
+    let mut exchange = ScriptedExchange::new();
     let stream = exchange.open_as(1, true, false);
     let id = StreamId::new(stream);
     exchange.client.send_body(id, &[1; 100_000], true);
@@ -215,7 +215,7 @@ fn a_stopped_request_awaits_its_reply() {
 
 #[test]
 fn the_transport_permits_streams() {
-    let mut exchange = Exchange::new();
+    let mut exchange = ScriptedExchange::new();
     assert_eq!(exchange.client.room(), 1_000);
     exchange.client.permit_streams(5);
     assert_eq!(exchange.client.room(), 1_000);
@@ -233,7 +233,7 @@ fn the_transport_permits_streams() {
 
 #[test]
 fn goaway_rejects_streams_without_a_reply() {
-    let mut exchange = Exchange::new();
+    let mut exchange = ScriptedExchange::new();
     for token in 0..4 {
         exchange.open(token);
     }
@@ -260,7 +260,7 @@ fn goaway_rejects_streams_without_a_reply() {
 
 #[test]
 fn close_sends_goaway_once() {
-    let mut exchange = Exchange::before_settings();
+    let mut exchange = ScriptedExchange::before_settings();
     exchange.receive(CONTROL, &settings(&[])).unwrap();
     let stream = exchange.open(1);
     exchange.client.close();

@@ -27,7 +27,7 @@ const ENTRIES: &[(u8, &str, &str)] = &[
 
 /// How a field is written.
 #[derive(Clone, Debug)]
-enum Line {
+enum FieldLine {
     Indexed(usize),
     Named(usize, Vec<u8>, bool),
     Literal(Vec<u8>, Vec<u8>, bool),
@@ -48,16 +48,16 @@ fn integer(pattern: u8, prefix: u32, value: usize, bytes: &mut Vec<u8>) {
     bytes.push(rest as u8);
 }
 
-fn line(line: &Line, bytes: &mut Vec<u8>) {
+fn line(line: &FieldLine, bytes: &mut Vec<u8>) {
     match line {
-        Line::Indexed(entry) => integer(0xc0, 6, ENTRIES[*entry].0.into(), bytes),
-        Line::Named(entry, value, secret) => {
+        FieldLine::Indexed(entry) => integer(0xc0, 6, ENTRIES[*entry].0.into(), bytes),
+        FieldLine::Named(entry, value, secret) => {
             let mark = if *secret { 0x20 } else { 0 };
             integer(0x50 | mark, 4, ENTRIES[*entry].0.into(), bytes);
             integer(0, 7, value.len(), bytes);
             bytes.extend_from_slice(value);
         }
-        Line::Literal(name, value, secret) => {
+        FieldLine::Literal(name, value, secret) => {
             let mark = if *secret { 0x10 } else { 0 };
             integer(0x20 | mark, 3, name.len(), bytes);
             bytes.extend_from_slice(name);
@@ -67,25 +67,25 @@ fn line(line: &Line, bytes: &mut Vec<u8>) {
     }
 }
 
-fn field(line: &Line) -> (Vec<u8>, Vec<u8>) {
+fn field(line: &FieldLine) -> (Vec<u8>, Vec<u8>) {
     match line {
-        Line::Indexed(entry) => {
+        FieldLine::Indexed(entry) => {
             let (_, name, value) = ENTRIES[*entry];
             (name.into(), value.into())
         }
-        Line::Named(entry, value, _) => (ENTRIES[*entry].1.into(), value.clone()),
-        Line::Literal(name, value, _) => (name.clone(), value.clone()),
+        FieldLine::Named(entry, value, _) => (ENTRIES[*entry].1.into(), value.clone()),
+        FieldLine::Literal(name, value, _) => (name.clone(), value.clone()),
     }
 }
 
-fn lines() -> impl Strategy<Value = Vec<Line>> {
+fn lines() -> impl Strategy<Value = Vec<FieldLine>> {
     let bytes = || prop::collection::vec(any::<u8>(), 0..300);
     let one = prop_oneof![
-        (0..ENTRIES.len()).prop_map(Line::Indexed),
+        (0..ENTRIES.len()).prop_map(FieldLine::Indexed),
         (0..ENTRIES.len(), bytes(), any::<bool>())
-            .prop_map(|(entry, value, secret)| Line::Named(entry, value, secret)),
+            .prop_map(|(entry, value, secret)| FieldLine::Named(entry, value, secret)),
         (bytes(), bytes(), any::<bool>())
-            .prop_map(|(name, value, secret)| Line::Literal(name, value, secret)),
+            .prop_map(|(name, value, secret)| FieldLine::Literal(name, value, secret)),
     ];
     prop::collection::vec(one, 0..20)
 }

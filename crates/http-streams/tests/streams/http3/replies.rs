@@ -3,7 +3,7 @@
 use posthaste_http_streams::StreamEnd;
 use posthaste_http_streams::http3::frame::kind;
 
-use super::support::{Exchange, data, frame, headers};
+use super::support::{ScriptedExchange, data, frame, headers};
 use crate::support::Event;
 
 /// A reply with all its parts.
@@ -38,7 +38,7 @@ fn expected(token: u32) -> Vec<Event> {
 fn a_reply_has_the_same_events_in_any_pieces() {
     let reply = full_reply();
     for length in 1..=reply.len() {
-        let mut exchange = Exchange::new();
+        let mut exchange = ScriptedExchange::new();
         let stream = exchange.open(7);
         for piece in reply.chunks(length) {
             exchange.receive(stream, piece).unwrap();
@@ -46,7 +46,7 @@ fn a_reply_has_the_same_events_in_any_pieces() {
         exchange.receive_last(stream, b"").unwrap();
         assert_eq!(exchange.events.0, expected(7), "pieces of {length}");
     }
-    let mut exchange = Exchange::new();
+    let mut exchange = ScriptedExchange::new();
     let stream = exchange.open(7);
     exchange.receive_last(stream, &reply).unwrap();
     assert_eq!(exchange.events.0, expected(7));
@@ -54,7 +54,7 @@ fn a_reply_has_the_same_events_in_any_pieces() {
 
 #[test]
 fn interleaved_replies_are_separate() {
-    let mut exchange = Exchange::new();
+    let mut exchange = ScriptedExchange::new();
     let streams: Vec<u64> = (0..5).map(|token| exchange.open(token)).collect();
     for byte in full_reply() {
         for stream in &streams {
@@ -73,7 +73,7 @@ fn interleaved_replies_are_separate() {
 
 #[test]
 fn an_equal_head_is_reported_from_memory() {
-    let mut exchange = Exchange::new();
+    let mut exchange = ScriptedExchange::new();
     for token in 0..4 {
         let stream = exchange.open(token);
         exchange.receive_last(stream, &full_reply()).unwrap();
@@ -84,7 +84,7 @@ fn an_equal_head_is_reported_from_memory() {
 
 #[test]
 fn a_reply_to_head_has_a_length_and_no_content() {
-    let mut exchange = Exchange::new();
+    let mut exchange = ScriptedExchange::new();
     let stream = exchange.open_as(1, false, true);
     let head = headers(&[(":status", "200"), ("content-length", "5")]);
     exchange.receive_last(stream, &head).unwrap();
@@ -98,7 +98,7 @@ fn a_reply_to_head_has_a_length_and_no_content() {
 
 #[test]
 fn fields_of_the_static_table_have_names_and_values() {
-    let mut exchange = Exchange::new();
+    let mut exchange = ScriptedExchange::new();
     let stream = exchange.open(1);
     // :status 304, content-type text/html; charset=utf-8, age with the value 9.
     let section = b"\x00\x00\xda\xf4\x52\x019";

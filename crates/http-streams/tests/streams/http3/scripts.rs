@@ -1,7 +1,7 @@
 //! Random scripts of a server, of the transport and of the caller: sums hold, each opened token has one end at most, and
 //! the cuts between reads change nothing.
 //!
-//! The transport of [`Exchange`] checks the output: nothing is sent on a stream after its end, and each stream is reset
+//! The transport of [`ScriptedExchange`] checks the output: nothing is sent on a stream after its end, and each stream is reset
 //! and stopped once at most.
 
 use posthaste_http_streams::StreamEnd;
@@ -10,7 +10,7 @@ use posthaste_http_streams::http3::{ConnectionError, ErrorCode, StreamId};
 use proptest::prelude::*;
 
 use super::support::{
-    CONTROL, Exchange, ServerAct, data, frame, goaway, headers, ok, parse, settings,
+    CONTROL, ScriptedExchange, ServerAct, data, frame, goaway, headers, ok, parse, settings,
 };
 use crate::support::Event;
 
@@ -123,7 +123,7 @@ fn script() -> impl Strategy<Value = Vec<ScriptStep>> {
 
 /// A run of a script.
 struct ScriptRun {
-    exchange: Exchange,
+    exchange: ScriptedExchange,
     opened: u32,
     /// Streams whose body has not ended.
     bodies: Vec<u64>,
@@ -135,7 +135,7 @@ struct ScriptRun {
 
 impl ScriptRun {
     fn new() -> Self {
-        let mut exchange = Exchange::before_settings();
+        let mut exchange = ScriptedExchange::before_settings();
         exchange.receive(CONTROL, &settings(&[])).unwrap();
         exchange.receive(7, b"\x02").unwrap();
         Self {
@@ -374,7 +374,7 @@ proptest! {
 
     #[test]
     fn any_bytes_end_without_a_panic(bytes: Vec<u8>, streams in prop::collection::vec(0..9u64, 0..20)) {
-        let mut exchange = Exchange::before_settings();
+        let mut exchange = ScriptedExchange::before_settings();
         exchange.open(1);
         exchange.open_as(2, true, false);
         let mut rest = &bytes[..];

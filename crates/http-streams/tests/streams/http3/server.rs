@@ -9,7 +9,7 @@ use posthaste_http_streams::http3::server::{
 use posthaste_http_streams::http3::{ErrorCode, StreamId};
 use proptest::prelude::*;
 
-use super::support::{CONTROL, Exchange, data, frame, goaway, headers, integer, settings};
+use super::support::{CONTROL, ScriptedExchange, data, frame, goaway, headers, integer, settings};
 use crate::support::Event;
 
 /// The client's control stream, and its streams of QPACK.
@@ -65,7 +65,7 @@ fn pair<'a>(field: &(&'a str, &'a str)) -> (&'a [u8], &'a [u8]) {
 
 #[test]
 fn requests_and_replies_return() {
-    let mut exchange = Exchange::before_settings();
+    let mut exchange = ScriptedExchange::before_settings();
     exchange.receive(CONTROL, &opening()).unwrap();
     let plain = exchange.open(1);
     let posted = exchange.open_as(2, true, false);
@@ -120,7 +120,7 @@ fn requests_and_replies_return() {
 
 #[test]
 fn goaway_rejects_later_requests() {
-    let mut exchange = Exchange::new();
+    let mut exchange = ScriptedExchange::new();
     let (first, _) = (exchange.open(1), exchange.open(2));
     let mut bytes = Vec::new();
     append_goaway(StreamId::new(first + 4), &mut bytes);

@@ -35,14 +35,14 @@ pub(crate) struct SentStream {
 }
 
 /// A client with its events and its transport.
-pub(crate) struct Exchange {
+pub(crate) struct ScriptedExchange {
     pub(crate) client: Client,
     pub(crate) events: Events,
     pub(crate) sent: HashMap<u64, SentStream>,
     fields: Vec<RequestField<'static>>,
 }
 
-impl Exchange {
+impl ScriptedExchange {
     /// A new connection whose server has sent empty SETTINGS and permits 1,000 streams.
     pub(crate) fn new() -> Self {
         let mut exchange = Self::before_settings();

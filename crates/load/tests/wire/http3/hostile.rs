@@ -7,18 +7,18 @@ use posthaste_load::{Multiplexing, Outcome};
 use posthaste_units::Span;
 
 use super::server::{
-    CONTROL, DATA, GOAWAY, HEADERS, SETTINGS, STATUS_200, STATUS_500, Script, ServerAct, frame,
-    reply,
+    CONTROL, DATA, GOAWAY, HEADERS, ReplyAct, SETTINGS, STATUS_200, STATUS_500, ServerScript,
+    frame, reply,
 };
 use super::{all_are, plan, reason};
 use crate::server::carried_out;
 
 /// Runs five requests on one connection each time, against a server that acts so for each.
-fn outcome_of(act: ServerAct) -> (Outcome, String) {
-    outcome_of_script(Script::new(move |_| act.clone()))
+fn outcome_of(act: ReplyAct) -> (Outcome, String) {
+    outcome_of_script(ServerScript::new(move |_| act.clone()))
 }
 
-fn outcome_of_script(script: Script) -> (Outcome, String) {
+fn outcome_of_script(script: ServerScript) -> (Outcome, String) {
     let server = script.start();
     let mut plan = plan(server.address, 100.0, 50, Multiplexing::default());
     plan.connections = posthaste_load::Connections::New;
@@ -30,14 +30,14 @@ fn outcome_of_script(script: Script) -> (Outcome, String) {
     (outcome, reason(&run))
 }
 
-fn sends(parts: &[Vec<u8>]) -> ServerAct {
-    ServerAct::Send(parts.concat(), Duration::ZERO)
+fn sends(parts: &[Vec<u8>]) -> ReplyAct {
+    ReplyAct::Send(parts.concat(), Duration::ZERO)
 }
 
 /// Checks the outcome of each act. A violation on another stream can come before the reply or after it.
-fn each_has_its_outcome(cases: impl IntoIterator<Item = (&'static str, ServerAct, Outcome)>) {
+fn each_has_its_outcome(cases: impl IntoIterator<Item = (&'static str, ReplyAct, Outcome)>) {
     for (name, act, expected) in cases {
-        let is_about_others = matches!(act, ServerAct::Control(_) | ServerAct::Stream(_));
+        let is_about_others = matches!(act, ReplyAct::Control(_) | ReplyAct::Stream(_));
         let (outcome, reason) = outcome_of(act);
         let is_late = is_about_others && outcome == Outcome::Ok;
         assert!(
@@ -156,58 +156,58 @@ fn broken_fields_and_bodies_have_their_outcomes() {
 fn resets_and_other_streams_have_their_outcomes() {
     use Outcome::{Ok, ProtocolError, Rejected, Reset};
     each_has_its_outcome([
-        ("rejection", ServerAct::Reset(vec![], 0x10b), Rejected),
+        ("rejection", ReplyAct::Reset(vec![], 0x10b), Rejected),
         (
             "reset after the head",
-            ServerAct::Reset(head(), 0x10b),
+            ReplyAct::Reset(head(), 0x10b),
             Reset,
         ),
         (
             "reset with H3_INTERNAL_ERROR",
-            ServerAct::Reset(vec![], 0x102),
+            ReplyAct::Reset(vec![], 0x102),
             Reset,
         ),
         (
             "stop with H3_NO_ERROR and a whole reply",
-            ServerAct::Stop(0x100),
+            ReplyAct::Stop(0x100),
             Ok,
         ),
-        ("connection closed", ServerAct::Close(0x100), Reset),
+        ("connection closed", ReplyAct::Close(0x100), Reset),
         (
             "SETTINGS twice",
-            ServerAct::Control(frame(SETTINGS, b"")),
+            ReplyAct::Control(frame(SETTINGS, b"")),
             ProtocolError,
         ),
         (
             "DATA on the control stream",
-            ServerAct::Control(frame(DATA, b"x")),
+            ReplyAct::Control(frame(DATA, b"x")),
             ProtocolError,
         ),
         (
             "GOAWAY of a unidirectional stream",
-            ServerAct::Control(frame(GOAWAY, &[2])),
+            ReplyAct::Control(frame(GOAWAY, &[2])),
             ProtocolError,
         ),
         (
             "MAX_PUSH_ID of a server",
-            ServerAct::Control(frame(0x0d, &[1])),
+            ReplyAct::Control(frame(0x0d, &[1])),
             ProtocolError,
         ),
         (
             "second control stream",
-            ServerAct::Stream(CONTROL.to_vec()),
+            ReplyAct::Stream(CONTROL.to_vec()),
             ProtocolError,
         ),
-        ("push stream", ServerAct::Stream(vec![1, 0]), ProtocolError),
-        ("unknown stream", ServerAct::Stream(vec![0x21, 1, 2, 3]), Ok),
+        ("push stream", ReplyAct::Stream(vec![1, 0]), ProtocolError),
+        ("unknown stream", ReplyAct::Stream(vec![0x21, 1, 2, 3]), Ok),
         (
             "insertion into the dynamic table",
-            ServerAct::Stream(vec![2, 0x41, b'a', 1, b'b']),
+            ReplyAct::Stream(vec![2, 0x41, b'a', 1, b'b']),
             ProtocolError,
         ),
         (
             "acknowledgement of a section",
-            ServerAct::Stream(vec![3, 0x80]),
+            ReplyAct::Stream(vec![3, 0x80]),
             ProtocolError,
         ),
     ]);
@@ -220,7 +220,7 @@ fn a_server_without_settings_first_violates_the_protocol() {
         vec![0, SETTINGS, 2, 0x02, 0],
         vec![0, SETTINGS, 4, 1, 0, 1, 0],
     ] {
-        let mut script = Script::new(|_| ServerAct::Ignore);
+        let mut script = ServerScript::new(|_| ReplyAct::Ignore);
         script.control = Some(control);
         let (outcome, reason) = outcome_of_script(script);
         assert_eq!(outcome, Outcome::ProtocolError, "{reason}");
@@ -229,7 +229,7 @@ fn a_server_without_settings_first_violates_the_protocol() {
 
 #[test]
 fn a_reply_without_an_end_times_out() {
-    let endless = || Script::new(|_| ServerAct::Begin(reply(b"and so on")));
+    let endless = || ServerScript::new(|_| ReplyAct::Begin(reply(b"and so on")));
     let server = endless().start();
     let mut plan = plan(server.address, 100.0, 50, Multiplexing::default());
     plan.timeout = Span::from_millis(300);

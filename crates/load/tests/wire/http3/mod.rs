@@ -14,7 +14,7 @@ use posthaste_load::{
 };
 use posthaste_units::Span;
 
-use self::server::{GOAWAY, Line, Script, ServerAct, certificate, frame, reply};
+use self::server::{GOAWAY, LossyLine, ReplyAct, ServerScript, certificate, frame, reply};
 use crate::server::{carried_out, plan as http1_plan};
 
 /// An open-loop plan for HTTP/3 with these options.
@@ -57,7 +57,7 @@ fn reason(run: &Run) -> String {
 
 #[test]
 fn requests_are_answered_on_streams_of_their_connections() {
-    let server = Script::answering(Duration::ZERO).start();
+    let server = ServerScript::answering(Duration::ZERO).start();
     let run = carried_out(&plan(server.address, 400.0, 500, with_connections(2)));
     all_are(&run, Outcome::Ok);
     let log = server.log();
@@ -76,7 +76,7 @@ fn requests_are_answered_on_streams_of_their_connections() {
 
 #[test]
 fn datagrams_leave_one_by_one_without_offload() {
-    let server = Script::answering(Duration::ZERO).start();
+    let server = ServerScript::answering(Duration::ZERO).start();
     let mut plan = plan(server.address, 100.0, 100, with_connections(1));
     plan.protocol = Protocol::Http3 {
         multiplexing: with_connections(1),
@@ -89,7 +89,7 @@ fn datagrams_leave_one_by_one_without_offload() {
 
 #[test]
 fn a_connection_for_each_request_has_a_handshake_each() {
-    let server = Script::answering(Duration::ZERO).start();
+    let server = ServerScript::answering(Duration::ZERO).start();
     let mut plan = plan(server.address, 100.0, 100, Multiplexing::default());
     plan.connections = Connections::New;
     all_are(&carried_out(&plan), Outcome::Ok);
@@ -98,7 +98,7 @@ fn a_connection_for_each_request_has_a_handshake_each() {
 
 #[test]
 fn response_time_counts_from_the_due_time_when_streams_are_scarce() {
-    let mut script = Script::answering(Duration::from_millis(100));
+    let mut script = ServerScript::answering(Duration::from_millis(100));
     script.streams = 10;
     let server = script.start();
     // The server does 100 requests per second; 200 per second are due.
@@ -118,7 +118,7 @@ fn response_time_counts_from_the_due_time_when_streams_are_scarce() {
 
 #[test]
 fn a_body_waits_for_the_window_of_the_server() {
-    let mut script = Script::answering(Duration::ZERO);
+    let mut script = ServerScript::answering(Duration::ZERO);
     script.window = 4_096;
     let server = script.start();
     let mut plan = plan(server.address, 20.0, 500, with_connections(1));
@@ -137,10 +137,10 @@ fn a_body_waits_for_the_window_of_the_server() {
 fn a_connection_that_is_closed_gracefully_loses_nothing() {
     for rejected in [WhenRejected::Count, WhenRejected::Resend] {
         // The GOAWAY with the tenth request names the next stream as the first that is not processed.
-        let server = Script::new(|arrival| match arrival.number {
-            9 => ServerAct::Control(frame(GOAWAY, &[40])),
-            ..10 => ServerAct::Send(reply(b"hello"), Duration::from_millis(5)),
-            _ => ServerAct::Ignore,
+        let server = ServerScript::new(|arrival| match arrival.number {
+            9 => ReplyAct::Control(frame(GOAWAY, &[40])),
+            ..10 => ReplyAct::Send(reply(b"hello"), Duration::from_millis(5)),
+            _ => ReplyAct::Ignore,
         })
         .start();
         let options = Multiplexing {
@@ -218,7 +218,7 @@ fn a_closed_port_refuses() {
 
 #[test]
 fn a_retry_costs_a_round_trip_and_nothing_else() {
-    let mut script = Script::answering(Duration::ZERO);
+    let mut script = ServerScript::answering(Duration::ZERO);
     script.retries = true;
     let server = script.start();
     let run = carried_out(&plan(server.address, 100.0, 100, with_connections(1)));
@@ -228,7 +228,7 @@ fn a_retry_costs_a_round_trip_and_nothing_else() {
 
 #[test]
 fn certificates_and_protocols_are_checked() {
-    let server = Script::answering(Duration::ZERO).start();
+    let server = ServerScript::answering(Duration::ZERO).start();
     let mut trusting = plan(server.address, 100.0, 50, Multiplexing::default());
     trusting.tls.insecure = false;
     let mut file = tempfile::NamedTempFile::new().unwrap();
@@ -241,7 +241,7 @@ fn certificates_and_protocols_are_checked() {
     all_are(&run, Outcome::TlsFailed);
     assert!(reason(&run).contains("--ca FILE"), "{}", reason(&run));
 
-    let mut script = Script::answering(Duration::ZERO);
+    let mut script = ServerScript::answering(Duration::ZERO);
     script.alpn = b"other";
     let other = script.start();
     let run = carried_out(&plan(other.address, 100.0, 50, Multiplexing::default()));
@@ -250,8 +250,8 @@ fn certificates_and_protocols_are_checked() {
 
 #[test]
 fn a_bad_line_loses_no_request() {
-    let mut script = Script::answering(Duration::from_millis(2));
-    script.line = Box::new(|| Line {
+    let mut script = ServerScript::answering(Duration::from_millis(2));
+    script.line = Box::new(|| LossyLine {
         loss: 0.05,
         duplication: 0.05,
         reordering: 0.1,
@@ -263,9 +263,9 @@ fn a_bad_line_loses_no_request() {
 
 #[test]
 fn a_server_that_forgets_its_connections_resets_them() {
-    let server = Script::new(|arrival| match arrival.number {
-        5 => ServerAct::Forget,
-        _ => ServerAct::Send(reply(b"hello"), Duration::ZERO),
+    let server = ServerScript::new(|arrival| match arrival.number {
+        5 => ReplyAct::Forget,
+        _ => ReplyAct::Send(reply(b"hello"), Duration::ZERO),
     })
     .start();
     let mut plan = plan(server.address, 100.0, 200, with_connections(1));

@@ -8,27 +8,27 @@ use posthaste_units::{Seed, Span};
 use rand::RngExt as _;
 
 use super::server::{
-    Arrival, CONTROL, DATA, GOAWAY, HEADERS, Line, STATUS_200, STATUS_500, Script, ServerAct,
-    frame, reply,
+    ArrivedRequest, CONTROL, DATA, GOAWAY, HEADERS, LossyLine, ReplyAct, STATUS_200, STATUS_500,
+    ServerScript, frame, reply,
 };
 use crate::random::{Turn, each_request_has_one_outcome};
 
 /// Chooses the act of a random server for a request.
-fn act(seed: Seed, arrival: &Arrival) -> ServerAct {
+fn act(seed: Seed, arrival: &ArrivedRequest) -> ReplyAct {
     let mut random = seed
         .numbered("act", (arrival.connection * 1_000 + arrival.number) as u64)
         .stream("choice");
     let head = frame(HEADERS, STATUS_200);
     let bytes = match random.random_range(0..28) {
-        0 => return ServerAct::Ignore,
-        1 => return ServerAct::Begin(head),
-        2 => return ServerAct::Reset(head, 0x102),
-        3 => return ServerAct::Reset(Vec::new(), 0x100 + random.random_range(0..17)),
-        4 => return ServerAct::Control(frame(GOAWAY, &[4 * random.random_range(0..15)])),
-        5 => return ServerAct::Control(frame(DATA, b"x")),
-        6 => return ServerAct::Stream(CONTROL.to_vec()),
-        7 => return ServerAct::Stop(0x100 + random.random_range(0..17)),
-        8 => return ServerAct::Close(0x100 + random.random_range(0..17)),
+        0 => return ReplyAct::Ignore,
+        1 => return ReplyAct::Begin(head),
+        2 => return ReplyAct::Reset(head, 0x102),
+        3 => return ReplyAct::Reset(Vec::new(), 0x100 + random.random_range(0..17)),
+        4 => return ReplyAct::Control(frame(GOAWAY, &[4 * random.random_range(0..15)])),
+        5 => return ReplyAct::Control(frame(DATA, b"x")),
+        6 => return ReplyAct::Stream(CONTROL.to_vec()),
+        7 => return ReplyAct::Stop(0x100 + random.random_range(0..17)),
+        8 => return ReplyAct::Close(0x100 + random.random_range(0..17)),
         9 => frame(HEADERS, STATUS_500),
         10 => frame(DATA, b"no head"),
         11 => frame(HEADERS, &[0xff; 7]),
@@ -36,16 +36,16 @@ fn act(seed: Seed, arrival: &Arrival) -> ServerAct {
         13 => vec![HEADERS, 40, 0],
         _ => reply(&vec![b'z'; random.random_range(0..20_000)]),
     };
-    ServerAct::Send(bytes, Duration::from_millis(random.random_range(0..20)))
+    ReplyAct::Send(bytes, Duration::from_millis(random.random_range(0..20)))
 }
 
 /// The line of a random run: good in one of two.
-fn line(seed: Seed) -> Line {
+fn line(seed: Seed) -> LossyLine {
     let mut random = seed.stream("line");
     if random.random_bool(0.5) {
-        return Line::default();
+        return LossyLine::default();
     }
-    Line {
+    LossyLine {
         loss: random.random_range(0.0..0.3),
         duplication: random.random_range(0.0..0.2),
         reordering: random.random_range(0.0..0.3),
@@ -56,7 +56,7 @@ fn line(seed: Seed) -> Line {
 fn every_request_has_one_outcome_whatever_an_http3_server_does() {
     let start = |turn: Arc<Turn>| {
         let of_line = Arc::clone(&turn);
-        let mut script = Script::new(move |arrival| {
+        let mut script = ServerScript::new(move |arrival| {
             turn.arrive();
             act(turn.seed(), arrival)
         });

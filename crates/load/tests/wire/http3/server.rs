@@ -44,7 +44,7 @@ pub(super) fn reply(body: &[u8]) -> Vec<u8> {
 
 /// The act of a server for a complete request.
 #[derive(Clone)]
-pub(super) enum ServerAct {
+pub(super) enum ReplyAct {
     /// Sends these bytes after a time, and ends the stream.
     Send(Vec<u8>, Duration),
     /// Sends these bytes and leaves the stream open.
@@ -67,7 +67,7 @@ pub(super) enum ServerAct {
 
 /// One request as it arrived.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Arrival {
+pub(super) struct ArrivedRequest {
     pub(super) connection: usize,
     /// Number of the request on its connection, from 0.
     pub(super) number: usize,
@@ -79,7 +79,7 @@ pub(super) struct Arrival {
 #[derive(Clone, Default)]
 pub(super) struct ServerLog {
     pub(super) connections: usize,
-    pub(super) requests: Vec<Arrival>,
+    pub(super) requests: Vec<ArrivedRequest>,
     pub(super) datagrams: usize,
     /// Initial packets of clients.
     pub(super) initials: usize,
@@ -87,7 +87,7 @@ pub(super) struct ServerLog {
 
 /// Probabilities of a line.
 #[derive(Clone, Copy, Debug, Default)]
-pub(super) struct Line {
+pub(super) struct LossyLine {
     pub(super) loss: f64,
     pub(super) duplication: f64,
     /// A datagram is held back until a later one.
@@ -95,29 +95,29 @@ pub(super) struct Line {
 }
 
 /// Behaviour of a server.
-pub(super) struct Script {
+pub(super) struct ServerScript {
     /// Bytes that begin its control stream. None if it opens none.
     pub(super) control: Option<Vec<u8>>,
     /// Requests at a time.
     pub(super) streams: u32,
     /// Bytes of a request's stream that it accepts ahead of reading.
     pub(super) window: u32,
-    pub(super) line: Box<dyn Fn() -> Line + Send>,
+    pub(super) line: Box<dyn Fn() -> LossyLine + Send>,
     /// Sends a Retry to each new client.
     pub(super) retries: bool,
     pub(super) alpn: &'static [u8],
     pub(super) seed: Seed,
-    pub(super) act: Box<dyn Fn(&Arrival) -> ServerAct + Send>,
+    pub(super) act: Box<dyn Fn(&ArrivedRequest) -> ReplyAct + Send>,
 }
 
-impl Script {
+impl ServerScript {
     /// A good server that acts so.
-    pub(super) fn new(act: impl Fn(&Arrival) -> ServerAct + Send + 'static) -> Self {
+    pub(super) fn new(act: impl Fn(&ArrivedRequest) -> ReplyAct + Send + 'static) -> Self {
         Self {
             control: Some(CONTROL.to_vec()),
             streams: 100,
             window: 1 << 20,
-            line: Box::new(Line::default),
+            line: Box::new(LossyLine::default),
             retries: false,
             alpn: b"h3",
             seed: Seed(1),
@@ -127,7 +127,7 @@ impl Script {
 
     /// A good server that answers each request with `hello` after `delay`.
     pub(super) fn answering(delay: Duration) -> Self {
-        Self::new(move |_| ServerAct::Send(reply(b"hello"), delay))
+        Self::new(move |_| ReplyAct::Send(reply(b"hello"), delay))
     }
 
     /// Starts the server.
@@ -178,7 +178,7 @@ pub(super) fn certificate() -> String {
     IDENTITY.0.pem()
 }
 
-fn config(script: &Script) -> ServerConfig {
+fn config(script: &ServerScript) -> ServerConfig {
     let (certificate, key) = &*IDENTITY;
     let provider = Arc::new(rustls::crypto::ring::default_provider());
     let mut tls = rustls::ServerConfig::builder_with_provider(provider)
@@ -204,16 +204,16 @@ fn config(script: &Script) -> ServerConfig {
 
 /// A request that is being received.
 #[derive(Default)]
-struct Request {
+struct PartialRequest {
     length: usize,
     is_whole: bool,
 }
 
 /// A connection of a client.
-struct Client {
+struct ServedClient {
     number: usize,
     transport: Connection,
-    requests: BTreeMap<StreamId, Request>,
+    requests: BTreeMap<StreamId, PartialRequest>,
     arrived: usize,
     control: Option<StreamId>,
     /// Bytes that wait for the window of the client: stream, bytes, and the end of the stream.
@@ -223,10 +223,10 @@ struct Client {
 }
 
 struct RunningServer {
-    script: Script,
+    script: ServerScript,
     socket: UdpSocket,
     endpoint: Endpoint,
-    clients: BTreeMap<usize, (ConnectionHandle, Client)>,
+    clients: BTreeMap<usize, (ConnectionHandle, ServedClient)>,
     log: Arc<Mutex<ServerLog>>,
     random: Stream,
     /// Datagrams that a later one overtakes.
@@ -234,7 +234,7 @@ struct RunningServer {
 }
 
 impl RunningServer {
-    fn new(script: Script, socket: UdpSocket, log: Arc<Mutex<ServerLog>>) -> Self {
+    fn new(script: ServerScript, socket: UdpSocket, log: Arc<Mutex<ServerLog>>) -> Self {
         let server = Arc::new(config(&script));
         Self {
             endpoint: new_endpoint(Some(server)),
@@ -315,7 +315,7 @@ impl RunningServer {
                 let number = log.connections;
                 log.connections += 1;
                 self.clients
-                    .insert(number, (handle, Client::new(number, transport)));
+                    .insert(number, (handle, ServedClient::new(number, transport)));
             }
             Err(error) => {
                 if let Some(transmit) = error.response {
@@ -346,7 +346,7 @@ impl RunningServer {
             for (stream, arrival) in client.poll(&self.script) {
                 lock(&self.log).requests.push(arrival);
                 let act = (self.script.act)(&arrival);
-                forgets |= matches!(act, ServerAct::Forget);
+                forgets |= matches!(act, ReplyAct::Forget);
                 client.act(act, stream, now);
             }
             client.write_due(now);
@@ -370,7 +370,7 @@ impl RunningServer {
 
     /// Number of copies of a datagram that the line passes on.
     fn copies(&mut self) -> usize {
-        let Line {
+        let LossyLine {
             loss, duplication, ..
         } = (self.script.line)();
         match self.random.random::<f64>() {
@@ -406,7 +406,7 @@ fn new_endpoint(config: Option<Arc<ServerConfig>>) -> Endpoint {
     Endpoint::new(Arc::new(endpoint), config, false, None)
 }
 
-impl Client {
+impl ServedClient {
     fn new(number: usize, transport: Connection) -> Self {
         Self {
             number,
@@ -437,7 +437,7 @@ impl Client {
     }
 
     /// Reads the streams. Returns complete requests.
-    fn poll(&mut self, script: &Script) -> Vec<(StreamId, Arrival)> {
+    fn poll(&mut self, script: &ServerScript) -> Vec<(StreamId, ArrivedRequest)> {
         let mut readable = BTreeSet::new();
         while let Some(event) = self.transport.poll() {
             match event {
@@ -475,7 +475,7 @@ impl Client {
             let _ = chunks.finalize();
             if is_whole && id.dir() == Dir::Bi && !request.is_whole {
                 request.is_whole = true;
-                let arrival = Arrival {
+                let arrival = ArrivedRequest {
                     connection: self.number,
                     number: self.arrived,
                     length: request.length,
@@ -487,42 +487,42 @@ impl Client {
         arrivals
     }
 
-    fn act(&mut self, act: ServerAct, stream: StreamId, now: Instant) {
+    fn act(&mut self, act: ReplyAct, stream: StreamId, now: Instant) {
         let whole = reply(b"hello");
         match act {
-            ServerAct::Send(bytes, delay) => self.due.push(Reverse((now + delay, stream, bytes))),
-            ServerAct::Begin(bytes) => self.unsent.push((stream, bytes, false)),
-            ServerAct::Reset(bytes, code) if bytes.is_empty() => self.reset(stream, code),
-            ServerAct::Reset(bytes, code) => {
+            ReplyAct::Send(bytes, delay) => self.due.push(Reverse((now + delay, stream, bytes))),
+            ReplyAct::Begin(bytes) => self.unsent.push((stream, bytes, false)),
+            ReplyAct::Reset(bytes, code) if bytes.is_empty() => self.reset(stream, code),
+            ReplyAct::Reset(bytes, code) => {
                 self.unsent.push((stream, bytes, false));
                 // A reset overtakes bytes that have not left.
                 self.resets
                     .push((now + Duration::from_millis(20), stream, code));
             }
-            ServerAct::Control(bytes) => {
+            ReplyAct::Control(bytes) => {
                 if let Some(control) = self.control {
                     self.unsent.push((control, bytes, false));
                 }
                 self.unsent.push((stream, whole, true));
             }
-            ServerAct::Stream(bytes) => {
+            ReplyAct::Stream(bytes) => {
                 if let Some(other) = self.transport.streams().open(Dir::Uni) {
                     self.unsent.push((other, bytes, false));
                 }
                 self.unsent.push((stream, whole, true));
             }
-            ServerAct::Stop(code) => {
+            ReplyAct::Stop(code) => {
                 let _ = self
                     .transport
                     .recv_stream(stream)
                     .stop(VarInt::from_u32(code));
                 self.unsent.push((stream, whole, true));
             }
-            ServerAct::Close(code) => {
+            ReplyAct::Close(code) => {
                 self.transport
                     .close(now, VarInt::from_u32(code), "bye".into());
             }
-            ServerAct::Forget | ServerAct::Ignore => {}
+            ReplyAct::Forget | ReplyAct::Ignore => {}
         }
     }
 

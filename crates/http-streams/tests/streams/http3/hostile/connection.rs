@@ -8,12 +8,12 @@ use super::super::support::{
     CONTROL, ServerAct, data, frame, goaway, headers, integer, ok, settings,
 };
 use super::{
-    COMPLETE, Case, CaseOutcome, DECODER, ENCODER, FIN, FURTHER, UNEXPECTED, case, connection,
-    control, on, reply,
+    COMPLETE, CaseOutcome, DECODER, ENCODER, FIN, FURTHER, HostileCase, UNEXPECTED, case,
+    connection, control, on, reply,
 };
 
 /// Streams that the server must not open, or not close.
-pub(super) fn streams() -> Vec<Case> {
+pub(super) fn streams() -> Vec<HostileCase> {
     let creation = connection(ErrorCode::H3_STREAM_CREATION_ERROR);
     let id = connection(ErrorCode::H3_ID_ERROR);
     let code = ErrorCode::H3_NO_ERROR;
@@ -50,7 +50,7 @@ pub(super) fn streams() -> Vec<Case> {
 }
 
 /// Ends of streams that must stay open, and unknown streams.
-pub(super) fn ends_of_streams() -> Vec<Case> {
+pub(super) fn ends_of_streams() -> Vec<HostileCase> {
     let closed = connection(ErrorCode::H3_CLOSED_CRITICAL_STREAM);
     let code = ErrorCode::H3_NO_ERROR;
     let mut unknown = Vec::new();
@@ -108,7 +108,7 @@ pub(super) fn ends_of_streams() -> Vec<Case> {
 }
 
 /// Instructions of QPACK without a dynamic table.
-pub(super) fn instructions() -> Vec<Case> {
+pub(super) fn instructions() -> Vec<HostileCase> {
     let encoder = connection(ErrorCode::QPACK_ENCODER_STREAM_ERROR);
     let decoder = connection(ErrorCode::QPACK_DECODER_STREAM_ERROR);
     vec![
@@ -155,7 +155,7 @@ pub(super) fn instructions() -> Vec<Case> {
 }
 
 /// Frames of the control stream.
-pub(super) fn control_frames() -> Vec<Case> {
+pub(super) fn control_frames() -> Vec<HostileCase> {
     let unexpected = connection(UNEXPECTED);
     let id = connection(ErrorCode::H3_ID_ERROR);
     vec![
@@ -198,7 +198,7 @@ pub(super) fn control_frames() -> Vec<Case> {
 }
 
 /// GOAWAY, and unknown frames.
-pub(super) fn goaways() -> Vec<Case> {
+pub(super) fn goaways() -> Vec<HostileCase> {
     let id = connection(ErrorCode::H3_ID_ERROR);
     let layout = connection(ErrorCode::H3_FRAME_ERROR);
     vec![
@@ -257,7 +257,7 @@ pub(super) fn goaways() -> Vec<Case> {
 }
 
 /// Resets and stops.
-pub(super) fn resets() -> Vec<Case> {
+pub(super) fn resets() -> Vec<HostileCase> {
     let refused = CaseOutcome::End(StreamEnd::Rejected(StreamRejection::Refused));
     let with = |code: ErrorCode| CaseOutcome::End(StreamEnd::Reset(code.into()));
     let rejected = ErrorCode::H3_REQUEST_REJECTED;

@@ -5,9 +5,9 @@ mod reply;
 
 use posthaste_http_streams::http3::ErrorCode;
 use posthaste_http_streams::http3::frame::kind;
-use posthaste_http_streams::{ErrorCode as AnyCode, StreamEnd};
+use posthaste_http_streams::{StreamEnd, StreamErrorCode as AnyCode};
 
-use super::support::{CONTROL, Exchange, ServerAct, data, frame, goaway, ok, settings};
+use super::support::{CONTROL, ScriptedExchange, ServerAct, data, frame, goaway, ok, settings};
 
 /// Streams that each case opens: 0 with token 10, then 4 with token 30.
 const GUILTY: u32 = 10;
@@ -31,14 +31,14 @@ enum CaseOutcome {
     Open,
 }
 
-struct Case {
+struct HostileCase {
     name: &'static str,
     acts: Vec<ServerAct>,
     outcome: CaseOutcome,
 }
 
-fn case(name: &'static str, outcome: CaseOutcome, acts: &[ServerAct]) -> Case {
-    Case {
+fn case(name: &'static str, outcome: CaseOutcome, acts: &[ServerAct]) -> HostileCase {
+    HostileCase {
         name,
         acts: acts.to_vec(),
         outcome,
@@ -81,8 +81,8 @@ fn fields(section: &[u8]) -> ServerAct {
 }
 
 /// Runs a case in pieces of `length` bytes.
-fn run(case: &Case, length: usize) -> (CaseOutcome, Exchange) {
-    let mut exchange = Exchange::new();
+fn run(case: &HostileCase, length: usize) -> (CaseOutcome, ScriptedExchange) {
+    let mut exchange = ScriptedExchange::new();
     assert_eq!(exchange.open(GUILTY), 0);
     assert_eq!(exchange.open(OTHER), 4);
     exchange.flush();
@@ -125,7 +125,7 @@ fn each_violation_has_its_outcome_in_any_pieces() {
         connection::goaways(),
         connection::resets(),
     ];
-    let cases: Vec<Case> = cases.into_iter().flatten().collect();
+    let cases: Vec<HostileCase> = cases.into_iter().flatten().collect();
     assert!(cases.len() >= 100, "{} cases", cases.len());
     for case in &cases {
         let (outcome, whole) = run(case, usize::MAX);
@@ -159,7 +159,7 @@ fn the_control_stream_begins_with_settings() {
         data(b""),
         frame(kind::MAX_PUSH_ID, b"\x00"),
     ] {
-        let mut exchange = Exchange::before_settings();
+        let mut exchange = ScriptedExchange::before_settings();
         let bytes = [vec![0], first].concat();
         let error = exchange.receive(CONTROL, &bytes).unwrap_err();
         assert_eq!(
@@ -167,7 +167,7 @@ fn the_control_stream_begins_with_settings() {
             "the first frame of the control stream is not SETTINGS (H3_MISSING_SETTINGS)"
         );
     }
-    let mut exchange = Exchange::before_settings();
+    let mut exchange = ScriptedExchange::before_settings();
     exchange.receive(CONTROL, b"\x00").unwrap();
     let error = exchange.receive_last(CONTROL, b"").unwrap_err();
     assert_eq!(error.code, ErrorCode::H3_CLOSED_CRITICAL_STREAM);
@@ -192,11 +192,11 @@ fn invalid_settings_end_the_connection() {
             ErrorCode::H3_EXCESSIVE_LOAD,
         ),
     ] {
-        let mut exchange = Exchange::before_settings();
+        let mut exchange = ScriptedExchange::before_settings();
         let error = exchange.receive(CONTROL, &bytes).unwrap_err();
         assert_eq!(error.code, code, "{bytes:02x?}");
     }
-    let mut exchange = Exchange::before_settings();
+    let mut exchange = ScriptedExchange::before_settings();
     let valid = settings(&[
         (1, 4096),
         (7, 16),

@@ -5,12 +5,12 @@ use posthaste_http_streams::http3::frame::kind;
 
 use super::super::support::{ServerAct, data, frame, headers, integer, ok};
 use super::{
-    COMPLETE, Case, CaseOutcome, DECOMPRESSION, EXCESSIVE, FIN, MALFORMED, UNEXPECTED, case,
+    COMPLETE, CaseOutcome, DECOMPRESSION, EXCESSIVE, FIN, HostileCase, MALFORMED, UNEXPECTED, case,
     fields, guilty, reply,
 };
 
 /// Sections that cannot be decoded.
-pub(super) fn field_sections() -> Vec<Case> {
+pub(super) fn field_sections() -> Vec<HostileCase> {
     vec![
         case("no section", DECOMPRESSION, &[fields(b"")]),
         case("a section of one byte", DECOMPRESSION, &[fields(b"\x00")]),
@@ -65,7 +65,7 @@ pub(super) fn field_sections() -> Vec<Case> {
 }
 
 /// Sections that decode to too much.
-pub(super) fn large_sections() -> Vec<Case> {
+pub(super) fn large_sections() -> Vec<HostileCase> {
     let many = [&b"\x00\x00\xd9"[..], &[0xff, 22].repeat(20_000)].concat();
     let large = [&b"\x00\x00\xd9"[..], &b"\x23abc\x00".repeat(8_000)].concat();
     vec![
@@ -93,7 +93,7 @@ pub(super) fn large_sections() -> Vec<Case> {
 }
 
 /// Malformed replies.
-pub(super) fn messages() -> Vec<Case> {
+pub(super) fn messages() -> Vec<HostileCase> {
     vec![
         case(
             "a reply without :status",
@@ -124,7 +124,7 @@ pub(super) fn messages() -> Vec<Case> {
 }
 
 /// Content that its length or status contradicts, and ends at the wrong place.
-pub(super) fn contents() -> Vec<Case> {
+pub(super) fn contents() -> Vec<HostileCase> {
     let length = |value| headers(&[(":status", "200"), ("content-length", value)]);
     vec![
         case(
@@ -181,7 +181,7 @@ pub(super) fn contents() -> Vec<Case> {
 }
 
 /// Frames that a request's stream must not have, or not there.
-pub(super) fn request_frames() -> Vec<Case> {
+pub(super) fn request_frames() -> Vec<HostileCase> {
     let unexpected = guilty(UNEXPECTED);
     let alone = |kind, payload: &[u8]| reply(&[ok(), frame(kind, payload)]);
     vec![
@@ -243,7 +243,7 @@ pub(super) fn request_frames() -> Vec<Case> {
 }
 
 /// Frames that the end of the stream cuts, and unknown frames.
-pub(super) fn cut_frames() -> Vec<Case> {
+pub(super) fn cut_frames() -> Vec<HostileCase> {
     let cut = |bytes: &[u8]| [reply(&[ok(), bytes.to_vec()]), FIN];
     let truncated = guilty(ErrorCode::H3_FRAME_ERROR);
     vec![
