@@ -8,7 +8,7 @@ use posthaste_http_streams::catalogue::{FieldCatalogue, RequestField};
 use posthaste_http_streams::http3::frame::kind;
 use posthaste_http_streams::http3::qpack::FieldPlan;
 use posthaste_http_streams::http3::{
-    Client, ConnectionError, ErrorCode, OutputAction, StreamId, varint,
+    Client, Http3Error, ErrorCode, OutputAction, StreamId, varint,
 };
 
 use crate::http2_client::Report;
@@ -71,7 +71,7 @@ struct Sent {
     stopped: Option<ErrorCode>,
 }
 
-type Outcome = (Report, Option<ConnectionError>, HashMap<u64, Sent>);
+type Outcome = (Report, Option<Http3Error>, HashMap<u64, Sent>);
 
 /// Runs a connection. Returns the events, the error, and the output.
 fn connection(mut input: &[u8], length: usize) -> Outcome {
@@ -127,7 +127,7 @@ fn perform(
     act: &Act<'_>,
     length: usize,
     report: &mut Report,
-) -> Result<(), ConnectionError> {
+) -> Result<(), Http3Error> {
     match act {
         Act::Bytes(bytes, fin) => {
             for piece in bytes.chunks(length) {

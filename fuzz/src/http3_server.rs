@@ -4,7 +4,7 @@ use posthaste_http_streams::http3::qpack::SectionDecoder;
 use posthaste_http_streams::http3::server::{
     ClientStreams, LIST_LIMIT, RequestError, RequestHead, RequestPiece, RequestReader, append_head,
 };
-use posthaste_http_streams::http3::{ConnectionError, StreamId, varint};
+use posthaste_http_streams::http3::{Http3Error, StreamId, varint};
 
 use crate::within;
 
@@ -96,7 +96,7 @@ fn check(head: &RequestHead, content: u64) {
 }
 
 /// Acts on unidirectional streams: a byte for stream and end, a byte for the length, and the bytes.
-fn control(mut input: &[u8], length: usize) -> Result<bool, ConnectionError> {
+fn control(mut input: &[u8], length: usize) -> Result<bool, Http3Error> {
     let mut client = ClientStreams::default();
     let mut ended = [false; STREAMS.len()];
     while let Some(([choice, number], rest)) = input.split_first_chunk() {

@@ -1,7 +1,7 @@
 //! Frames that a control stream may have, for both ends (RFC 9114, sections 6.2.1 and 7.2).
 
 use super::ErrorCode;
-use super::error::{ConnectionError, ReceiveFault};
+use super::error::{Http3Error, ReceiveFault};
 use super::frame::kind;
 use super::reader::{PayloadForm, is_of_http2};
 
@@ -25,7 +25,7 @@ pub(super) fn control_form(
     has_settings: bool,
     sender: Role,
 ) -> Result<PayloadForm, ReceiveFault> {
-    let error = |code, reason| Err(ConnectionError::new(code, reason).into());
+    let error = |code, reason| Err(Http3Error::new(code, reason).into());
     if !has_settings && kind != kind::SETTINGS {
         let reason = "the first frame of the control stream is not SETTINGS";
         return error(ErrorCode::H3_MISSING_SETTINGS, reason);

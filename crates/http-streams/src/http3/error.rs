@@ -8,7 +8,7 @@ use crate::head::{ReplyFault, ReplyFaultKind};
 /// A violation by the peer that ends the connection. The caller closes it with this code.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Error)]
 #[error("{reason} ({code})")]
-pub struct ConnectionError {
+pub struct Http3Error {
     /// Code of the CONNECTION_CLOSE.
     pub code: ErrorCode,
     /// The violation.
@@ -17,7 +17,7 @@ pub struct ConnectionError {
     pub token: Option<u32>,
 }
 
-impl ConnectionError {
+impl Http3Error {
     pub(super) const fn new(code: ErrorCode, reason: &'static str) -> Self {
         Self {
             code,
@@ -61,7 +61,7 @@ impl From<ReplyFault> for StreamFault {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum ReceiveFault {
     Stream(StreamFault),
-    Connection(ConnectionError),
+    Connection(Http3Error),
 }
 
 impl From<ReplyFault> for ReceiveFault {
@@ -70,8 +70,8 @@ impl From<ReplyFault> for ReceiveFault {
     }
 }
 
-impl From<ConnectionError> for ReceiveFault {
-    fn from(error: ConnectionError) -> Self {
+impl From<Http3Error> for ReceiveFault {
+    fn from(error: Http3Error) -> Self {
         Self::Connection(error)
     }
 }

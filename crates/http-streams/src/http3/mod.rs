@@ -53,6 +53,6 @@ pub mod varint;
 
 pub use crate::error_code::http3::ErrorCode;
 pub use client::Client;
-pub use error::ConnectionError;
+pub use error::Http3Error;
 pub use frame::StreamId;
 pub use output::OutputAction;

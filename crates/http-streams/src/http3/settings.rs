@@ -1,6 +1,6 @@
 //! SETTINGS of both ends (RFC 9114, section 7.2.4; RFC 9204, section 5).
 
-use super::error::ConnectionError;
+use super::error::Http3Error;
 use super::frame::{kind, setting, stream};
 use super::{ErrorCode, varint};
 
@@ -27,20 +27,20 @@ pub(super) fn opening(list_limit: usize) -> Vec<u8> {
 
 /// Checks the payload of the peer's SETTINGS. None of them changes our end: it has no dynamic table, and a section that
 /// is too large is the peer's to refuse.
-pub(super) fn check(mut payload: &[u8]) -> Result<(), ConnectionError> {
-    const CUT: ConnectionError = ConnectionError::frame("SETTINGS end inside a setting");
+pub(super) fn check(mut payload: &[u8]) -> Result<(), Http3Error> {
+    const CUT: Http3Error = Http3Error::frame("SETTINGS end inside a setting");
     let mut seen = 0u8;
     while !payload.is_empty() {
         let id = varint::decode(&mut payload).ok_or(CUT)?;
         varint::decode(&mut payload).ok_or(CUT)?;
         if setting::OF_HTTP2.contains(&id) {
             let reason = "SETTINGS with a setting of HTTP/2";
-            return Err(ConnectionError::new(ErrorCode::H3_SETTINGS_ERROR, reason));
+            return Err(Http3Error::new(ErrorCode::H3_SETTINGS_ERROR, reason));
         }
         if let 0x01..=0x07 = id {
             if seen & 1 << id != 0 {
                 let reason = "SETTINGS with a setting twice";
-                return Err(ConnectionError::new(ErrorCode::H3_SETTINGS_ERROR, reason));
+                return Err(Http3Error::new(ErrorCode::H3_SETTINGS_ERROR, reason));
             }
             seen |= 1 << id;
         }

@@ -1,7 +1,7 @@
 //! Unidirectional streams that the peer opens (RFC 9114, section 6.2): their types, and the instructions of QPACK.
 
 use super::ErrorCode;
-use super::error::ConnectionError;
+use super::error::Http3Error;
 use super::frame::stream;
 use super::varint::PartialInteger;
 
@@ -29,7 +29,7 @@ enum UniState {
 #[derive(Debug)]
 pub(super) struct PeerStreams {
     /// The fault of a stream of a push.
-    push: ConnectionError,
+    push: Http3Error,
     open: Vec<(u64, UniState)>,
     has_control: bool,
     has_encoder: bool,
@@ -39,7 +39,7 @@ pub(super) struct PeerStreams {
 impl PeerStreams {
     /// Streams of a server. No push was permitted (RFC 9114, section 4.6).
     pub(super) const fn of_server() -> Self {
-        Self::new(ConnectionError::new(
+        Self::new(Http3Error::new(
             ErrorCode::H3_ID_ERROR,
             "a push, which was not permitted",
         ))
@@ -47,13 +47,13 @@ impl PeerStreams {
 
     /// Streams of a client, which cannot push (RFC 9114, section 6.2.2).
     pub(super) const fn of_client() -> Self {
-        Self::new(ConnectionError::new(
+        Self::new(Http3Error::new(
             ErrorCode::H3_STREAM_CREATION_ERROR,
             "a push of the client",
         ))
     }
 
-    const fn new(push: ConnectionError) -> Self {
+    const fn new(push: Http3Error) -> Self {
         Self {
             push,
             open: Vec::new(),
@@ -68,12 +68,12 @@ impl PeerStreams {
         &mut self,
         id: u64,
         input: &mut &[u8],
-    ) -> Result<Option<UniKind>, ConnectionError> {
+    ) -> Result<Option<UniKind>, Http3Error> {
         let position = match self.open.iter().position(|(other, _)| *other == id) {
             Some(position) => position,
             None if self.open.len() == LIMIT => {
                 let reason = "more than 128 unidirectional streams at once";
-                return Err(ConnectionError::new(ErrorCode::H3_EXCESSIVE_LOAD, reason));
+                return Err(Http3Error::new(ErrorCode::H3_EXCESSIVE_LOAD, reason));
             }
             None => {
                 let state = UniState::Type(PartialInteger::default());
@@ -94,7 +94,7 @@ impl PeerStreams {
     }
 
     /// Checks a new stream of this type.
-    fn begin(&mut self, kind: u64) -> Result<UniKind, ConnectionError> {
+    fn begin(&mut self, kind: u64) -> Result<UniKind, Http3Error> {
         let (kind, is_second) = match kind {
             stream::CONTROL => {
                 let before = std::mem::replace(&mut self.has_control, true);
@@ -113,16 +113,13 @@ impl PeerStreams {
         };
         if is_second {
             let reason = "a second control stream or stream of QPACK";
-            return Err(ConnectionError::new(
-                ErrorCode::H3_STREAM_CREATION_ERROR,
-                reason,
-            ));
+            return Err(Http3Error::new(ErrorCode::H3_STREAM_CREATION_ERROR, reason));
         }
         Ok(kind)
     }
 
     /// Removes a stream that the peer has ended or reset. The connection needs some of them.
-    pub(super) fn end(&mut self, id: u64) -> Result<(), ConnectionError> {
+    pub(super) fn end(&mut self, id: u64) -> Result<(), Http3Error> {
         let Some(position) = self.open.iter().position(|(other, _)| *other == id) else {
             return Ok(());
         };
@@ -134,21 +131,21 @@ impl PeerStreams {
 }
 
 /// The end of a critical stream (RFC 9114, section 6.2.1; RFC 9204, section 4.2).
-pub(super) const CLOSED: ConnectionError = ConnectionError::new(
+pub(super) const CLOSED: Http3Error = Http3Error::new(
     ErrorCode::H3_CLOSED_CRITICAL_STREAM,
     "the end of a control stream or a stream of QPACK",
 );
 
 /// Checks instructions of the peer's encoder (RFC 9204, section 4.3). Without a dynamic table it may only repeat that
 /// the capacity is 0.
-pub(super) fn check_encoder(bytes: &[u8]) -> Result<(), ConnectionError> {
+pub(super) fn check_encoder(bytes: &[u8]) -> Result<(), Http3Error> {
     const CAPACITY_0: u8 = 0x20;
     if bytes.iter().all(|byte| *byte == CAPACITY_0) {
         return Ok(());
     }
     let reason = "an instruction for the dynamic table, whose capacity is 0";
     let code = ErrorCode::QPACK_ENCODER_STREAM_ERROR;
-    Err(ConnectionError::new(code, reason))
+    Err(Http3Error::new(code, reason))
 }
 
 /// The instructions of the peer's decoder (RFC 9204, section 4.4). It may cancel streams, although that has no effect
@@ -163,10 +160,10 @@ impl DecoderInstructions {
     /// Bytes that an integer of 62 bits has after a prefix.
     const MAX_REST: u8 = 9;
 
-    pub(super) fn check(&mut self, bytes: &[u8]) -> Result<(), ConnectionError> {
+    pub(super) fn check(&mut self, bytes: &[u8]) -> Result<(), Http3Error> {
         let error = |reason| {
             let code = ErrorCode::QPACK_DECODER_STREAM_ERROR;
-            Err(ConnectionError::new(code, reason))
+            Err(Http3Error::new(code, reason))
         };
         for byte in bytes {
             self.rest = match (self.rest, byte) {

@@ -8,7 +8,7 @@ use std::time::Instant as WallInstant;
 
 use bytes::Bytes;
 use posthaste_http_streams::http3::qpack::FieldPlan;
-use posthaste_http_streams::http3::{Client, ConnectionError, ErrorCode, OutputAction, StreamId};
+use posthaste_http_streams::http3::{Client, ErrorCode, Http3Error, OutputAction, StreamId};
 use posthaste_http_streams::{EventSink, OpenError, StreamRequest};
 use posthaste_units::Instant;
 use quinn_proto::{
@@ -27,7 +27,7 @@ pub(crate) enum QuicEnd {
     /// The transport ended.
     Lost(Outcome, String),
     /// The server violated HTTP/3.
-    Violation(ConnectionError),
+    Violation(Http3Error),
 }
 
 /// The client's end of a connection.
@@ -207,7 +207,7 @@ impl QuicConnection {
         result.map_err(|error| self.violation(error))
     }
 
-    fn violation(&mut self, error: ConnectionError) -> QuicEnd {
+    fn violation(&mut self, error: Http3Error) -> QuicEnd {
         self.code = error.code;
         QuicEnd::Violation(error)
     }

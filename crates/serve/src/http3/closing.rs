@@ -1,6 +1,6 @@
 //! Codes of QUIC, and the end of a connection by a violation.
 
-use posthaste_http_streams::http3::{ConnectionError, ErrorCode};
+use posthaste_http_streams::http3::{ErrorCode, Http3Error};
 use quinn::{Connection, VarInt};
 
 use crate::counters::add_one;
@@ -12,7 +12,7 @@ pub(super) fn code(code: ErrorCode) -> VarInt {
 }
 
 /// Closes a connection whose client violates the protocol.
-pub(super) fn fail(connection: &Connection, peer: &Peer, error: ConnectionError) {
+pub(super) fn fail(connection: &Connection, peer: &Peer, error: Http3Error) {
     tracing::debug!(%error, peer = %peer.address, "connection ended");
     add_one(&peer.thread.server.counters.protocol_errors);
     connection.close(code(error.code), error.reason.as_bytes());

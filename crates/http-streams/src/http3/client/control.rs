@@ -4,7 +4,7 @@ use super::Client;
 use crate::event::{ConnectionEvent, EventSink, StreamEnd, StreamRejection};
 use crate::http3::ErrorCode;
 use crate::http3::control_form::{Role, control_form};
-use crate::http3::error::{ConnectionError, ReceiveFault};
+use crate::http3::error::{Http3Error, ReceiveFault};
 use crate::http3::frame::{StreamId, StreamKind, kind};
 use crate::http3::reader::{Http3FrameReader, ReceivedPiece};
 use crate::http3::{settings, varint};
@@ -15,7 +15,7 @@ impl Client {
         &mut self,
         mut bytes: &[u8],
         sink: &mut impl EventSink,
-    ) -> Result<(), ConnectionError> {
+    ) -> Result<(), Http3Error> {
         let mut reader = std::mem::take(&mut self.control);
         let result = self.read_control(&mut reader, &mut bytes, sink);
         self.control = reader;
@@ -50,15 +50,11 @@ impl Client {
     }
 
     /// Handles GOAWAY (RFC 9114, sections 5.2 and 7.2.6). A graceful server sends two, the first with a high identifier.
-    fn goaway(
-        &mut self,
-        mut payload: &[u8],
-        sink: &mut impl EventSink,
-    ) -> Result<(), ConnectionError> {
-        let id_error = |reason| Err(ConnectionError::new(ErrorCode::H3_ID_ERROR, reason));
+    fn goaway(&mut self, mut payload: &[u8], sink: &mut impl EventSink) -> Result<(), Http3Error> {
+        let id_error = |reason| Err(Http3Error::new(ErrorCode::H3_ID_ERROR, reason));
         let first = varint::decode(&mut payload).filter(|_| payload.is_empty());
         let Some(first) = first else {
-            return Err(ConnectionError::frame("GOAWAY of an invalid length"));
+            return Err(Http3Error::frame("GOAWAY of an invalid length"));
         };
         if StreamId::new(first).kind() != StreamKind::ClientBidirectional {
             return id_error("GOAWAY with a stream that is no request");

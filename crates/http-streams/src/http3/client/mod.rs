@@ -13,7 +13,7 @@ use std::collections::VecDeque;
 use std::sync::Arc;
 
 use super::ErrorCode;
-use super::error::ConnectionError;
+use super::error::Http3Error;
 use super::frame::{StreamId, kind};
 use super::output::{OutputOrder, PendingReset};
 use super::qpack::{FieldPlan, SectionDecoder};
@@ -74,7 +74,7 @@ pub struct Client {
     first_rejected: u64,
     /// GOAWAY was received or sent.
     going_away: bool,
-    failed: Option<ConnectionError>,
+    failed: Option<Http3Error>,
     counters: ClientCounters,
 }
 

@@ -3,7 +3,7 @@
 use super::Client;
 use crate::event::{EventSink, StreamEnd, StreamRejection};
 use crate::http3::ErrorCode;
-use crate::http3::error::{ConnectionError, ReceiveFault, StreamFault};
+use crate::http3::error::{Http3Error, ReceiveFault, StreamFault};
 use crate::http3::frame::{StreamId, StreamKind};
 use crate::http3::output::PendingReset;
 use crate::http3::streams::SendProgress;
@@ -19,7 +19,7 @@ impl Client {
         bytes: &[u8],
         fin: bool,
         sink: &mut impl EventSink,
-    ) -> Result<(), ConnectionError> {
+    ) -> Result<(), Http3Error> {
         if let Some(error) = self.failed {
             return Err(error);
         }
@@ -41,7 +41,7 @@ impl Client {
         stream: StreamId,
         code: ErrorCode,
         sink: &mut impl EventSink,
-    ) -> Result<(), ConnectionError> {
+    ) -> Result<(), Http3Error> {
         if let Some(error) = self.failed {
             return Err(error);
         }
@@ -62,7 +62,7 @@ impl Client {
         stream: StreamId,
         code: ErrorCode,
         sink: &mut impl EventSink,
-    ) -> Result<(), ConnectionError> {
+    ) -> Result<(), Http3Error> {
         if let Some(error) = self.failed {
             return Err(error);
         }
@@ -76,7 +76,7 @@ impl Client {
         self.finish(result)
     }
 
-    fn finish(&mut self, result: Result<(), ConnectionError>) -> Result<(), ConnectionError> {
+    fn finish(&mut self, result: Result<(), Http3Error>) -> Result<(), Http3Error> {
         debug_assert!(self.streams_add_up(), "a stream is open or has ended");
         result.inspect_err(|error| self.failed = Some(*error))
     }
@@ -88,7 +88,7 @@ impl Client {
         bytes: &[u8],
         fin: bool,
         sink: &mut impl EventSink,
-    ) -> Result<(), ConnectionError> {
+    ) -> Result<(), Http3Error> {
         self.check_opened(id)?;
         let Some(stream) = self.streams.get_mut(id) else {
             return Ok(());
@@ -119,7 +119,7 @@ impl Client {
                 self.end(id, end, (code, fin), sink);
                 Ok(())
             }
-            Err(ReceiveFault::Connection(error)) => Err(ConnectionError {
+            Err(ReceiveFault::Connection(error)) => Err(Http3Error {
                 token: self.streams.get(id).map(|stream| stream.token),
                 ..error
             }),
@@ -131,7 +131,7 @@ impl Client {
         id: u64,
         code: ErrorCode,
         sink: &mut impl EventSink,
-    ) -> Result<(), ConnectionError> {
+    ) -> Result<(), Http3Error> {
         self.check_opened(id)?;
         let Some(stream) = self.streams.get(id) else {
             return Ok(());
@@ -157,7 +157,7 @@ impl Client {
         id: u64,
         code: ErrorCode,
         sink: &mut impl EventSink,
-    ) -> Result<(), ConnectionError> {
+    ) -> Result<(), Http3Error> {
         self.check_opened(id)?;
         let Some(stream) = self.streams.get_mut(id) else {
             return Ok(());
@@ -185,7 +185,7 @@ impl Client {
         mut bytes: &[u8],
         fin: bool,
         sink: &mut impl EventSink,
-    ) -> Result<(), ConnectionError> {
+    ) -> Result<(), Http3Error> {
         match self.server.kind(id, &mut bytes)? {
             Some(UniKind::Control) => self.control_frames(bytes, sink)?,
             Some(UniKind::QpackEncoder) => check_encoder(bytes)?,
@@ -198,7 +198,7 @@ impl Client {
         }
     }
 
-    fn check_opened(&self, id: u64) -> Result<(), ConnectionError> {
+    fn check_opened(&self, id: u64) -> Result<(), Http3Error> {
         match id < self.next_id {
             true => Ok(()),
             false => Err(NEVER_OPENED),
@@ -207,21 +207,21 @@ impl Client {
 }
 
 /// Bidirectional streams of servers are for extensions (RFC 9114, section 6.1).
-const SERVER_OPENED: ConnectionError = ConnectionError::new(
+const SERVER_OPENED: Http3Error = Http3Error::new(
     ErrorCode::H3_STREAM_CREATION_ERROR,
     "a bidirectional stream of the server",
 );
 
 /// QUIC does not permit the following three, so that a transport reports them before.
-const NOT_RECEIVING: ConnectionError = ConnectionError::new(
+const NOT_RECEIVING: Http3Error = Http3Error::new(
     ErrorCode::H3_STREAM_CREATION_ERROR,
     "bytes on a stream that only the client sends on",
 );
-const NOT_SENDING: ConnectionError = ConnectionError::new(
+const NOT_SENDING: Http3Error = Http3Error::new(
     ErrorCode::H3_STREAM_CREATION_ERROR,
     "STOP_SENDING for a stream that only the server sends on",
 );
-const NEVER_OPENED: ConnectionError = ConnectionError::new(
+const NEVER_OPENED: Http3Error = Http3Error::new(
     ErrorCode::H3_STREAM_CREATION_ERROR,
     "a stream of the client that was never opened",
 );

@@ -4,7 +4,7 @@ use super::Client;
 use crate::event::EventSink;
 use crate::head::{BlockKind, LIST_LIMIT, ReplyFault};
 use crate::http3::ErrorCode;
-use crate::http3::error::{ConnectionError, ReceiveFault};
+use crate::http3::error::{Http3Error, ReceiveFault};
 use crate::http3::frame::kind;
 use crate::http3::qpack::{QpackError, SectionDecoder};
 use crate::http3::reader::{Http3FrameReader, PayloadForm, ReceivedPiece, is_of_http2};
@@ -49,7 +49,7 @@ impl Client {
     /// Checks the end of a stream.
     pub(super) fn reply_end(&self, id: u64, reader: &Http3FrameReader) -> Result<(), ReceiveFault> {
         if !reader.is_between_frames() {
-            return Err(ConnectionError::frame("a stream ends inside a frame").into());
+            return Err(Http3Error::frame("a stream ends inside a frame").into());
         }
         let stream = self.streams.get(id).expect("the stream is open");
         if !stream.reply.has_head() {
@@ -90,7 +90,7 @@ fn payload_form(
     has_head: bool,
     has_trailers: bool,
 ) -> Result<PayloadForm, ReceiveFault> {
-    let unexpected = |reason| Err(ConnectionError::unexpected(reason).into());
+    let unexpected = |reason| Err(Http3Error::unexpected(reason).into());
     match kind {
         kind::DATA if !has_head => unexpected("DATA before the head of the reply"),
         kind::DATA | kind::HEADERS if has_trailers => unexpected("DATA or HEADERS after trailers"),
@@ -101,7 +101,7 @@ fn payload_form(
         kind::HEADERS => Ok(PayloadForm::Whole),
         kind::PUSH_PROMISE => {
             let reason = "PUSH_PROMISE, although no push was permitted";
-            Err(ConnectionError::new(ErrorCode::H3_ID_ERROR, reason).into())
+            Err(Http3Error::new(ErrorCode::H3_ID_ERROR, reason).into())
         }
         kind::SETTINGS | kind::GOAWAY | kind::CANCEL_PUSH | kind::MAX_PUSH_ID => {
             unexpected("a frame of the control stream on the stream of a request")
@@ -114,5 +114,5 @@ fn payload_form(
 
 fn decompression_failed(error: QpackError) -> ReceiveFault {
     let code = ErrorCode::QPACK_DECOMPRESSION_FAILED;
-    ConnectionError::new(code, error.reason()).into()
+    Http3Error::new(code, error.reason()).into()
 }

@@ -1,7 +1,7 @@
 //! The control streams of both ends, and the client's streams of QPACK.
 
 use crate::http3::control_form::{Role, control_form};
-use crate::http3::error::{ConnectionError, ReceiveFault};
+use crate::http3::error::{Http3Error, ReceiveFault};
 use crate::http3::frame::{StreamId, StreamKind, kind};
 use crate::http3::reader::{Http3FrameReader, ReceivedPiece};
 use crate::http3::unidirectional::{
@@ -66,7 +66,7 @@ impl ClientStreams {
         stream: StreamId,
         mut bytes: &[u8],
         fin: bool,
-    ) -> Result<(), ConnectionError> {
+    ) -> Result<(), Http3Error> {
         debug_assert!(
             stream.kind() == StreamKind::ClientUnidirectional,
             "requests have a reader of their own"
@@ -85,12 +85,12 @@ impl ClientStreams {
     }
 
     /// Handles RESET_STREAM of a unidirectional stream. The connection needs some of them.
-    pub fn receive_reset(&mut self, stream: StreamId) -> Result<(), ConnectionError> {
+    pub fn receive_reset(&mut self, stream: StreamId) -> Result<(), Http3Error> {
         self.streams.end(stream.number())
     }
 
     /// The error of a client that stops our control stream (RFC 9114, section 6.2.1).
-    pub const fn control_stopped() -> ConnectionError {
+    pub const fn control_stopped() -> Http3Error {
         CLOSED
     }
 
@@ -99,7 +99,7 @@ impl ClientStreams {
         self.has_settings
     }
 
-    fn control_frames(&mut self, mut bytes: &[u8]) -> Result<(), ConnectionError> {
+    fn control_frames(&mut self, mut bytes: &[u8]) -> Result<(), Http3Error> {
         let mut reader = std::mem::take(&mut self.control);
         let result = self.read_control(&mut reader, &mut bytes);
         self.control = reader;
@@ -133,28 +133,28 @@ impl ClientStreams {
     }
 
     /// Handles MAX_PUSH_ID (RFC 9114, section 7.2.7). Nothing is pushed, whatever it permits.
-    fn max_push(&mut self, payload: &[u8]) -> Result<(), ConnectionError> {
+    fn max_push(&mut self, payload: &[u8]) -> Result<(), Http3Error> {
         let id = only_integer(payload, "MAX_PUSH_ID of an invalid length")?;
         if self.max_push.replace(id).is_some_and(|before| id < before) {
             let reason = "MAX_PUSH_ID below the one before";
-            return Err(ConnectionError::new(ErrorCode::H3_ID_ERROR, reason));
+            return Err(Http3Error::new(ErrorCode::H3_ID_ERROR, reason));
         }
         Ok(())
     }
 
     /// Handles GOAWAY of the client, which names a push (RFC 9114, section 7.2.6). Its open requests continue.
-    fn goaway(&mut self, payload: &[u8]) -> Result<(), ConnectionError> {
+    fn goaway(&mut self, payload: &[u8]) -> Result<(), Http3Error> {
         let id = only_integer(payload, "GOAWAY of an invalid length")?;
         if std::mem::replace(&mut self.goaway, id) < id {
             let reason = "a second GOAWAY with a higher push";
-            return Err(ConnectionError::new(ErrorCode::H3_ID_ERROR, reason));
+            return Err(Http3Error::new(ErrorCode::H3_ID_ERROR, reason));
         }
         Ok(())
     }
 }
 
 /// Reads a payload of one integer.
-fn only_integer(mut payload: &[u8], reason: &'static str) -> Result<u64, ConnectionError> {
+fn only_integer(mut payload: &[u8], reason: &'static str) -> Result<u64, Http3Error> {
     let integer = varint::decode(&mut payload).filter(|_| payload.is_empty());
-    integer.ok_or(ConnectionError::frame(reason))
+    integer.ok_or(Http3Error::frame(reason))
 }

@@ -5,7 +5,7 @@ use thiserror::Error;
 use super::head::{LIST_LIMIT, RequestHead, SectionReader};
 use crate::head::ReplyFault;
 use crate::http3::ErrorCode;
-use crate::http3::error::{ConnectionError, ReceiveFault, StreamFault};
+use crate::http3::error::{Http3Error, ReceiveFault, StreamFault};
 use crate::http3::frame::kind;
 use crate::http3::qpack::SectionDecoder;
 use crate::http3::reader::{Http3FrameReader, PayloadForm, ReceivedPiece, is_of_http2};
@@ -25,7 +25,7 @@ pub enum RequestError {
     },
     /// The connection ends.
     #[error(transparent)]
-    Connection(#[from] ConnectionError),
+    Connection(#[from] Http3Error),
 }
 
 impl RequestError {
@@ -111,7 +111,7 @@ impl RequestReader {
                 let decoded = self.decoder.decode(section, |field| reader.field(field));
                 decoded.map_err(|error| {
                     let code = ErrorCode::QPACK_DECOMPRESSION_FAILED;
-                    ConnectionError::new(code, error.reason())
+                    Http3Error::new(code, error.reason())
                 })?;
                 let head = reader.finish().map_err(StreamFault::from)?;
                 if is_trailers {
@@ -128,7 +128,7 @@ impl RequestReader {
     /// Checks the end of the stream.
     pub fn end(&self) -> Result<(), RequestError> {
         if !self.frames.is_between_frames() {
-            return Err(ConnectionError::frame("a stream ends inside a frame").into());
+            return Err(Http3Error::frame("a stream ends inside a frame").into());
         }
         if self.stage == RequestStage::Head {
             let reason = "the stream ends before the request";
@@ -171,7 +171,7 @@ fn content_complete(stage: RequestStage) -> Result<(), RequestError> {
 
 /// Checks the header of a frame on the stream of a request (RFC 9114, sections 4.1 and 7.2).
 fn payload_form(kind: u64, length: u64, stage: RequestStage) -> Result<PayloadForm, ReceiveFault> {
-    let unexpected = |reason| Err(ConnectionError::unexpected(reason).into());
+    let unexpected = |reason| Err(Http3Error::unexpected(reason).into());
     match kind {
         kind::DATA if stage == RequestStage::Head => unexpected("DATA before the head"),
         kind::DATA | kind::HEADERS if stage == RequestStage::Trailers => {

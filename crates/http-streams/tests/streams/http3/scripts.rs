@@ -6,7 +6,7 @@
 
 use posthaste_http_streams::StreamEnd;
 use posthaste_http_streams::http3::frame::kind;
-use posthaste_http_streams::http3::{ConnectionError, ErrorCode, StreamId};
+use posthaste_http_streams::http3::{ErrorCode, Http3Error, StreamId};
 use proptest::prelude::*;
 
 use super::support::{
@@ -130,7 +130,7 @@ struct ScriptRun {
     cancelled: Vec<u32>,
     /// Streams whose part of the server has ended. The transport delivers nothing more.
     ended: Vec<u64>,
-    error: Option<ConnectionError>,
+    error: Option<Http3Error>,
 }
 
 impl ScriptRun {

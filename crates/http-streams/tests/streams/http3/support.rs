@@ -8,7 +8,7 @@ use posthaste_http_streams::catalogue::{FieldCatalogue, RequestField};
 use posthaste_http_streams::http3::frame::kind;
 use posthaste_http_streams::http3::qpack::FieldPlan;
 use posthaste_http_streams::http3::{
-    Client, ConnectionError, ErrorCode, OutputAction, StreamId, varint,
+    Client, ErrorCode, Http3Error, OutputAction, StreamId, varint,
 };
 
 use crate::support::Events;
@@ -90,27 +90,19 @@ impl ScriptedExchange {
         self.client.open(token, &request).unwrap().number()
     }
 
-    pub(crate) fn receive(&mut self, stream: u64, bytes: &[u8]) -> Result<(), ConnectionError> {
+    pub(crate) fn receive(&mut self, stream: u64, bytes: &[u8]) -> Result<(), Http3Error> {
         let stream = StreamId::new(stream);
         self.client.receive(stream, bytes, false, &mut self.events)
     }
 
     /// Receives the last bytes of a stream.
-    pub(crate) fn receive_last(
-        &mut self,
-        stream: u64,
-        bytes: &[u8],
-    ) -> Result<(), ConnectionError> {
+    pub(crate) fn receive_last(&mut self, stream: u64, bytes: &[u8]) -> Result<(), Http3Error> {
         let stream = StreamId::new(stream);
         self.client.receive(stream, bytes, true, &mut self.events)
     }
 
     /// Performs an act of the server, its bytes in pieces of `length`.
-    pub(crate) fn perform(
-        &mut self,
-        act: &ServerAct,
-        length: usize,
-    ) -> Result<(), ConnectionError> {
+    pub(crate) fn perform(&mut self, act: &ServerAct, length: usize) -> Result<(), Http3Error> {
         match act {
             ServerAct::Bytes(stream, bytes) => bytes
                 .chunks(length)
