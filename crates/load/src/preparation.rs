@@ -43,6 +43,9 @@ pub(crate) fn prepare<'r>(
         dns,
         catalogue,
     } = look_up_targets(plan, policy)?;
+    if plan.protocol.quic().is_some() {
+        check_encrypted(&origins)?;
+    }
     let names = server_names(&origins)?;
     let tls = (!names.is_empty())
         .then(|| plan.tls.config(plan.protocol.alpn()))
@@ -120,15 +123,6 @@ fn check_protocol(plan: &Plan) -> Result<(), RunError> {
              give --connections a multiple of --threads"
         )));
     }
-    let is_plain = |spec: &&RequestSpec| !spec.url.starts_with("https:");
-    if plan.protocol.quic().is_some()
-        && let Some(spec) = plan.requests.iter().find(is_plain)
-    {
-        return Err(RunError::Plan(format!(
-            "HTTP/3 is encrypted: {} needs https://, or --http 1.1 or 2",
-            spec.url
-        )));
-    }
     if multiplexing.streams == Some(0) {
         return Err(RunError::Plan(
             "nothing can be sent with --streams 0: give it 1 or more".to_owned(),
@@ -141,6 +135,17 @@ fn check_protocol(plan: &Plan) -> Result<(), RunError> {
         )));
     }
     Ok(())
+}
+
+/// Rejects servers without TLS, which QUIC always has.
+fn check_encrypted(origins: &[TargetOrigin]) -> Result<(), RunError> {
+    match origins.iter().find(|origin| !origin.tls) {
+        Some(origin) => Err(RunError::Plan(format!(
+            "HTTP/3 is encrypted: give {} with https://, or --http 1.1 or 2",
+            origin.authority()
+        ))),
+        None => Ok(()),
+    }
 }
 
 /// Checks that this process may connect to the broker.

@@ -15,7 +15,7 @@ use crate::protocol::Protocol;
 use crate::quic::{QuicConfig, QuicConnection};
 use crate::tls::TlsError;
 
-/// What all connections with streams of a run share.
+/// Set-up shared by all connections with streams of a run.
 pub(crate) enum StreamSetUp {
     Http2(Arc<hpack::FieldPlan>),
     Http3 {
@@ -31,12 +31,13 @@ impl StreamSetUp {
         catalogue: &FieldCatalogue,
         tls: Option<&rustls::ClientConfig>,
     ) -> Result<Self, TlsError> {
-        Ok(match (protocol.quic(), tls) {
-            (Some(options), Some(tls)) => Self::Http3 {
-                fields: Arc::new(qpack::FieldPlan::new(catalogue)),
-                config: QuicConfig::new(tls, *options)?,
-            },
-            _ => Self::Http2(Arc::new(hpack::FieldPlan::new(catalogue))),
+        let Some(options) = protocol.quic() else {
+            return Ok(Self::Http2(Arc::new(hpack::FieldPlan::new(catalogue))));
+        };
+        let tls = tls.expect("all servers of HTTP/3 have TLS");
+        Ok(Self::Http3 {
+            fields: Arc::new(qpack::FieldPlan::new(catalogue)),
+            config: QuicConfig::new(tls, *options)?,
         })
     }
 }
