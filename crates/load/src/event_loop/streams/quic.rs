@@ -90,7 +90,13 @@ impl EventLoop<'_> {
 
     /// Handles an error of a socket. On a connected UDP socket, the kernel reports ICMP messages as errors (udp(7)).
     pub(super) fn end_by_socket(&mut self, slot: u32, errno: Errno) {
-        let is_connecting = self.connections[slot as usize].state == ConnectionState::Connecting;
+        let connection = &self.connections[slot as usize];
+        let is_connecting = connection.state == ConnectionState::Connecting;
+        if connection.is_quic() && is_own(errno) {
+            // Interfaces without GSO return EIO or EINVAL.
+            let reason = || format!("{errno}: no datagram left; --no-gso may help");
+            return self.fail(slot, Outcome::ClientFailed, reason);
+        }
         let outcome = match errno {
             Errno::CONNREFUSED if is_connecting => Outcome::Refused,
             _ if is_connecting => Outcome::ConnectAborted,
@@ -98,4 +104,12 @@ impl EventLoop<'_> {
         };
         self.fail(slot, outcome, || errno.to_string());
     }
+}
+
+/// True if this machine did not send a datagram, so that the server is not at fault.
+const fn is_own(errno: Errno) -> bool {
+    matches!(
+        errno,
+        Errno::NOBUFS | Errno::NOMEM | Errno::PERM | Errno::MSGSIZE | Errno::IO | Errno::INVAL
+    )
 }
