@@ -488,7 +488,8 @@ impl ServedClient {
     }
 
     fn act(&mut self, act: ReplyAct, stream: StreamId, now: Instant) {
-        let whole = reply(b"hello");
+        // A reply follows frames of other streams, so that the client reads these first.
+        let (whole, later) = (reply(b"hello"), now + Duration::from_millis(50));
         match act {
             ReplyAct::Send(bytes, delay) => self.due.push(Reverse((now + delay, stream, bytes))),
             ReplyAct::Begin(bytes) => self.unsent.push((stream, bytes, false)),
@@ -503,13 +504,13 @@ impl ServedClient {
                 if let Some(control) = self.control {
                     self.unsent.push((control, bytes, false));
                 }
-                self.unsent.push((stream, whole, true));
+                self.due.push(Reverse((later, stream, whole)));
             }
             ReplyAct::Stream(bytes) => {
                 if let Some(other) = self.transport.streams().open(Dir::Uni) {
                     self.unsent.push((other, bytes, false));
                 }
-                self.unsent.push((stream, whole, true));
+                self.due.push(Reverse((later, stream, whole)));
             }
             ReplyAct::Stop(code) => {
                 let _ = self
