@@ -7,7 +7,7 @@ use super::error::ReceiveFault;
 use super::frame::kind;
 use super::varint::PartialInteger;
 
-/// How the payload of a frame is read.
+/// Way of reading the payload of a frame.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum PayloadForm {
     /// Passed on when it is complete.

@@ -287,11 +287,10 @@ impl QuicConnection {
                             }
                             self.client.sent(stream, count);
                         }
-                        Err(WriteError::Blocked) => self.client.blocked(stream),
-                        // Its end is the next event of the transport.
-                        Err(WriteError::Stopped(_) | WriteError::ClosedStream) => {
-                            self.client.blocked(stream);
-                        }
+                        // The next event of the transport states that it is writable again, or its end.
+                        Err(
+                            WriteError::Blocked | WriteError::Stopped(_) | WriteError::ClosedStream,
+                        ) => self.client.blocked(stream),
                     }
                 }
                 OutputAction::Reset { stream, code } => {

@@ -55,7 +55,7 @@ const SEND_WINDOW: u64 = 1 << 20;
 /// Bytes of a stream, and of a connection, that may arrive before they are read.
 const RECEIVE_WINDOWS: (u32, u32) = (256 << 10, 1 << 20);
 
-/// PendingHandshakes in progress above which a client has to prove its address first (RFC 9000, section 8.1.2).
+/// Handshakes in progress above which a client has to prove its address first (RFC 9000, section 8.1.2).
 const UNPROVED: usize = 64;
 
 /// Maximum wait for the packets that close the last connections.
@@ -99,7 +99,7 @@ pub(crate) struct QuicAcceptor {
     pub(crate) endpoint: Endpoint,
     pub(crate) slots: Option<Arc<Semaphore>>,
     pub(crate) body_limit: usize,
-    /// PendingHandshakes in progress.
+    /// Handshakes in progress.
     pub(crate) handshakes: Rc<Cell<usize>>,
 }
 

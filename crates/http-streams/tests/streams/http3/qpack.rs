@@ -25,7 +25,7 @@ const ENTRIES: &[(u8, &str, &str)] = &[
     (98, "x-frame-options", "sameorigin"),
 ];
 
-/// How a field is written.
+/// Form of a field.
 #[derive(Clone, Debug)]
 enum FieldLine {
     Indexed(usize),

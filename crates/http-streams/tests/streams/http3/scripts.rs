@@ -231,7 +231,7 @@ impl ScriptRun {
         }
     }
 
-    /// What the server does in a step. Nothing on streams that it has ended.
+    /// Acts of the server in a step. None on streams that it has ended.
     fn acts(&mut self, step: &ScriptStep) -> Vec<ServerAct> {
         match step {
             ScriptStep::Reply { stream, bytes, fin } => {

@@ -25,7 +25,7 @@ pub(crate) enum ServerAct {
     Stop(u64, ErrorCode),
 }
 
-/// What the transport has of a stream of the client.
+/// Part of a client's stream that the transport has.
 #[derive(Debug, Default, PartialEq, Eq)]
 pub(crate) struct SentStream {
     pub(crate) bytes: Vec<u8>,

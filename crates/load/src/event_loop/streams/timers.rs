@@ -7,8 +7,10 @@ use posthaste_units::Instant;
 
 use super::super::EventLoop;
 
-/// Times at which connections have to be called: time, slot and serial number. A connection whose timer moves back keeps
-/// its earlier entry, which then does nothing.
+/// Times at which connections have to be called: time, slot and serial number.
+///
+/// A timer that moves later keeps its entry, so the connection is called too early once, without an effect. A timer that
+/// moves earlier gets another entry, and the old one is skipped.
 #[derive(Default)]
 pub(in super::super) struct QuicTimers(BinaryHeap<Reverse<(Instant, u32, u32)>>);
 

@@ -71,7 +71,7 @@ impl ProtocolArgs {
         let http = self.http.unwrap_or(default);
         if let Some((option, protocols)) = self.unusable(http) {
             return Err(Failure::Usage(format!(
-                "{option} is for {protocols}: add --http, or leave it out"
+                "{option} is for {protocols}, or leave it out"
             )));
         }
         Ok(match http {
@@ -106,7 +106,7 @@ impl ProtocolArgs {
     fn unusable(&self, http: HttpArg) -> Option<(&'static str, &'static str)> {
         let has_streams = matches!(http, HttpArg::Http2 | HttpArg::Http3);
         let is_quic = matches!(http, HttpArg::Http3);
-        let streams = "connections with several streams (--http 2 or 3)";
+        let streams = "connections with several streams: add --http 2 or 3";
         let given = [
             (
                 "--connections",
@@ -122,7 +122,7 @@ impl ProtocolArgs {
                 streams,
             ),
             ("--rejected", self.rejected.is_some(), has_streams, streams),
-            ("--no-gso", self.no_gso, is_quic, "QUIC (--http 3)"),
+            ("--no-gso", self.no_gso, is_quic, "QUIC: add --http 3"),
         ];
         let unusable = |(_, is_given, is_usable, _): &(_, bool, bool, _)| *is_given && !is_usable;
         let first = given.into_iter().find(unusable);
