@@ -207,6 +207,12 @@ impl LawServer {
         self.idle.idled.load(Relaxed)
     }
 
+    /// Records a reply without a service time. No request arrives on its connection before it: without this record, a
+    /// request that follows it before the thread waits again would count as arrived at the last wake-up.
+    pub(crate) fn pass(left: &Cell<u64>) {
+        left.set(now());
+    }
+
     /// Blocks the thread until the departure of the current request. `left` is the departure of the connection's last
     /// reply and is updated. Returns the busy share, 0 to 1.
     pub(crate) fn serve(&self, left: &Cell<u64>) -> f64 {

@@ -14,6 +14,7 @@ use posthaste_soap::{Limits, Refusal, Version, http, xml};
 use crate::body::ShopBody;
 use crate::catalogue::{LookupError, Size};
 use crate::compress::{Gzip, accepts_gzip};
+use crate::law::LawServer;
 use crate::metrics::ReplyForm;
 use crate::selection::select;
 use crate::service::{BUSY, JSON, MAX_BODY, PROBLEM, ShopService, TEXT};
@@ -408,7 +409,10 @@ impl Handler for ShopHandler {
         }
         let reply = self.answer(&parts, body, &peer).await;
         let busy = match is_monitoring(parts.uri.path()) {
-            true => None,
+            true => {
+                LawServer::pass(&peer.note);
+                None
+            }
             false => self.service.serve_law(&parts, &peer).await,
         };
         self.finish(reply, &parts, busy)

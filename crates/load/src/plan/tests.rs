@@ -278,6 +278,11 @@ const BROKEN: &[(&str, &str, &str)] = &[
     (
         r#""protocol":"http1""#,
         r#""protocol":"http3""#,
+        "expected struct variant",
+    ),
+    (
+        r#""protocol":"http1""#,
+        r#""protocol":"http4""#,
         "unknown variant",
     ),
     (
