@@ -61,6 +61,7 @@
 mod agents;
 mod assembly;
 mod assertion;
+mod attempt_recorder;
 mod attempts;
 mod buying;
 mod cause;
@@ -121,6 +122,7 @@ mod tls;
 
 pub use agents::AgentReport;
 pub use assertion::{Assertion, AssertionError};
+pub use attempt_recorder::{AttemptRecorder, EndedAttempt};
 pub use attempts::Attempts;
 pub use buying::{Buying, QuoteUse, WithoutOffers};
 pub use cause::Cause;
@@ -150,7 +152,7 @@ pub use request::{RequestError, RequestSpec};
 pub use responses::Responses;
 pub use results::{Portion, Run};
 pub use retry::{Backoff, BackoffError, RetryPolicy};
-pub use run::{PreparedShare, ShareObserver, run};
+pub use run::{PreparedShare, ShareObserver, run, run_recorded};
 pub use seconds::JoinedSeconds;
 pub use share::Share;
 pub use soap::{WsdlCall, WsdlError, soap_request};

@@ -72,6 +72,7 @@ pub(crate) fn prepare<'r>(
         budget: plan.decoding.map(|_| Arc::default()),
         limit: connection_limit(plan, share),
         window: plan.window(),
+        recorder: None,
     })
 }
 

@@ -8,6 +8,7 @@ use std::time::{Duration, Instant};
 use jiff::Timestamp;
 use rustix::io::Errno;
 
+use crate::attempt_recorder::AttemptRecorder;
 use crate::clock::RunClock;
 use crate::error::RunError;
 use crate::event_loop::{EventLoop, Shared};
@@ -48,12 +49,31 @@ pub trait ShareObserver {
 
 /// Carries out `plan`. Setting `stop` ends it early and keeps the results so far.
 pub fn run(plan: &Plan, stop: &AtomicBool, observer: &mut dyn Observer) -> Result<Run, RunError> {
+    run_whole(plan, stop, observer, None)
+}
+
+/// Like [`run`], with the local ports and the records of an experiment.
+pub fn run_recorded(
+    plan: &Plan,
+    stop: &AtomicBool,
+    recorder: &AttemptRecorder,
+) -> Result<Run, RunError> {
+    run_whole(plan, stop, &mut (), Some(recorder))
+}
+
+fn run_whole(
+    plan: &Plan,
+    stop: &AtomicBool,
+    observer: &mut dyn Observer,
+    recorder: Option<&AttemptRecorder>,
+) -> Result<Run, RunError> {
     static NEVER: StopTime = StopTime::never();
     let orders = StopOrders {
         now: stop,
         at: &NEVER,
     };
-    let prepared = PreparedShare::new(plan, Share::whole(plan), orders, &AnyTarget)?;
+    let mut prepared = PreparedShare::new(plan, Share::whole(plan), orders, &AnyTarget)?;
+    prepared.shared.recorder = recorder;
     let mut seconds = Seconds {
         observer,
         started: Timestamp::now(),

@@ -1,6 +1,6 @@
 //! The system calls of one connection. None of them blocks. Those of QUIC's datagrams are in `quic::datagrams`.
 
-use std::net::SocketAddr;
+use std::net::{Ipv4Addr, Ipv6Addr, SocketAddr};
 use std::os::fd::OwnedFd;
 use std::time::Duration;
 
@@ -35,9 +35,9 @@ impl ConnectAttempt {
     }
 }
 
-/// Starts a connection to `address`.
-pub(crate) fn connect(address: &SocketAddr, no_delay: bool) -> ConnectAttempt {
-    let socket = match open(address, SocketType::STREAM) {
+/// Starts a connection to `address`, from a local port or from any for 0.
+pub(crate) fn connect(address: &SocketAddr, local_port: u16, no_delay: bool) -> ConnectAttempt {
+    let socket = match open(address, local_port, SocketType::STREAM) {
         Ok(socket) => socket,
         Err(errno) => return ConnectAttempt::ClientFailed(errno),
     };
@@ -49,20 +49,24 @@ pub(crate) fn connect(address: &SocketAddr, no_delay: bool) -> ConnectAttempt {
 
 /// Opens a UDP socket for a connection to `address`. It receives datagrams of this address only, and errors that ICMP
 /// reports about it (udp(7)). Nothing is sent.
-pub(crate) fn connect_datagrams(address: &SocketAddr) -> ConnectAttempt {
-    match open(address, SocketType::DGRAM) {
+pub(crate) fn connect_datagrams(address: &SocketAddr, local_port: u16) -> ConnectAttempt {
+    match open(address, local_port, SocketType::DGRAM) {
         Ok(socket) => begin(socket, address),
         Err(errno) => ConnectAttempt::ClientFailed(errno),
     }
 }
 
-fn open(address: &SocketAddr, kind: SocketType) -> Result<OwnedFd, Errno> {
-    let family = match address {
-        SocketAddr::V4(_) => AddressFamily::INET,
-        SocketAddr::V6(_) => AddressFamily::INET6,
+fn open(address: &SocketAddr, local_port: u16, kind: SocketType) -> Result<OwnedFd, Errno> {
+    let (family, any) = match address {
+        SocketAddr::V4(_) => (AddressFamily::INET, Ipv4Addr::UNSPECIFIED.into()),
+        SocketAddr::V6(_) => (AddressFamily::INET6, Ipv6Addr::UNSPECIFIED.into()),
     };
     let flags = SocketFlags::NONBLOCK | SocketFlags::CLOEXEC;
-    rustix::net::socket_with(family, kind, flags, None)
+    let socket = rustix::net::socket_with(family, kind, flags, None)?;
+    if local_port != 0 {
+        rustix::net::bind(&socket, &SocketAddr::new(any, local_port))?;
+    }
+    Ok(socket)
 }
 
 fn begin(socket: OwnedFd, address: &SocketAddr) -> ConnectAttempt {

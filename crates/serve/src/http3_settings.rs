@@ -13,9 +13,23 @@ pub struct Http3 {
     pub socket: Arc<UdpSocket>,
     /// Maximum size of a request's body, in bytes. Beyond it the reply is 413.
     pub body_limit: usize,
+    /// Handshakes in progress above which a client has to prove its address first (RFC 9000, section 8.1.2).
+    pub unproved: usize,
+    /// Probes for larger datagrams on each connection (RFC 8899).
+    pub probes_size: bool,
 }
 
 impl Http3 {
+    /// Settings of a public server, with the socket and the maximum size of a body.
+    pub fn new(socket: UdpSocket, body_limit: usize) -> Self {
+        Self {
+            socket: Arc::new(socket),
+            body_limit,
+            unproved: 64,
+            probes_size: true,
+        }
+    }
+
     /// The field value that announces HTTP/3 for one day (RFC 7838, section 3).
     pub(crate) fn announcement(&self) -> io::Result<HeaderValue> {
         let port = self.socket.local_addr()?.port();

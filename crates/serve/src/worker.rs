@@ -19,6 +19,7 @@ use crate::cpus::pin_thread;
 use crate::handler::Handler;
 use crate::http;
 use crate::http3::{self, QuicAcceptor};
+use crate::http3_settings::Http3;
 use crate::listener::{Accepted, Listener, Listeners};
 use crate::open_connection::OpenConnection;
 use crate::options::HttpServer;
@@ -86,10 +87,7 @@ impl Worker {
     fn acceptor(self) -> io::Result<Acceptor> {
         let settings = self.server.http3.as_ref().filter(|_| self.index == 0);
         let quic = match settings {
-            Some(settings) => Some((
-                http3::endpoint(settings, &self.server)?,
-                settings.body_limit,
-            )),
+            Some(settings) => Some((http3::endpoint(settings, &self.server)?, settings.clone())),
             None => None,
         };
         Ok(Acceptor {
@@ -126,8 +124,8 @@ struct Acceptor {
     thread: Rc<ServerThread>,
     listeners: Listeners,
     slots: Option<Arc<Semaphore>>,
-    /// The endpoint of HTTP/3 and its limit of bodies, on the first thread.
-    quic: Option<(quinn::Endpoint, usize)>,
+    /// The endpoint of HTTP/3 and its settings, on the first thread.
+    quic: Option<(quinn::Endpoint, Http3)>,
 }
 
 impl Acceptor {
@@ -151,12 +149,13 @@ impl Acceptor {
 
     /// Serves HTTP/3 in a task of its own, if this thread has it.
     fn serve_http3<H: Handler>(&self, handler: &Rc<H>) -> Option<quinn::Endpoint> {
-        let (endpoint, body_limit) = self.quic.clone()?;
+        let (endpoint, settings) = self.quic.clone()?;
         let acceptor = QuicAcceptor {
             thread: self.thread.clone(),
             endpoint: endpoint.clone(),
             slots: self.slots.clone(),
-            body_limit,
+            body_limit: settings.body_limit,
+            unproved: settings.unproved,
             handshakes: Rc::default(),
         };
         tokio::task::spawn_local(acceptor.accept(handler.clone()));

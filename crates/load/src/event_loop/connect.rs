@@ -22,7 +22,7 @@ impl EventLoop<'_> {
         let no_delay = keep_alive || self.shared.names.contains_key(&origin);
         let address = &self.shared.origins[origin].address;
         let now = exchange.moments.sent;
-        let (outcome, reason) = match socket::connect(address, no_delay) {
+        let (outcome, reason) = match socket::connect(address, self.shared.local_port(), no_delay) {
             ConnectAttempt::Started(socket) => {
                 self.record_sent(&exchange);
                 let loopback = address.ip().is_loopback();

@@ -43,6 +43,7 @@ use slab::Slab;
 use self::receive::Unread;
 use self::spin::SpinTime;
 use self::streams::StreamQueues;
+use crate::attempt_recorder::AttemptRecorder;
 use crate::buying::{Buyer, FollowedCatalogue};
 use crate::clock::RunClock;
 use crate::connection::HttpConnection;
@@ -89,6 +90,15 @@ pub(crate) struct Shared<'r> {
     /// Maximum number of open connections per loop.
     pub(crate) limit: usize,
     pub(crate) window: (Instant, Instant),
+    /// Receives the end of each attempt, in experiments.
+    pub(crate) recorder: Option<&'r AttemptRecorder>,
+}
+
+impl Shared<'_> {
+    /// The local port of the next connection. 0 leaves the choice to the system.
+    pub(crate) fn local_port(&self) -> u16 {
+        self.recorder.map_or(0, AttemptRecorder::assign_port)
+    }
 }
 
 /// One event loop with its connections.

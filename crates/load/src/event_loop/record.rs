@@ -50,6 +50,9 @@ impl EventLoop<'_> {
         let start = self.shared.window.0;
         self.tally
             .attempt_ended(outcome, &exchange.moments, done, start);
+        if let Some(recorder) = self.shared.recorder {
+            recorder.record(exchange, outcome, done);
+        }
         if !self.plan_retry(exchange, outcome, done) {
             let attempts = exchange.attempt.number;
             let (due, request) = (&exchange.due, exchange.request);

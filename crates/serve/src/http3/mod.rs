@@ -55,9 +55,6 @@ const SEND_WINDOW: u64 = 1 << 20;
 /// Bytes of a stream, and of a connection, that may arrive before they are read.
 const RECEIVE_WINDOWS: (u32, u32) = (256 << 10, 1 << 20);
 
-/// Handshakes in progress above which a client has to prove its address first (RFC 9000, section 8.1.2).
-const UNPROVED: usize = 64;
-
 /// Maximum wait for the packets that close the last connections.
 const CLOSING: Duration = Duration::from_millis(100);
 
@@ -68,7 +65,11 @@ pub(crate) fn endpoint(http3: &Http3, server: &HttpServer) -> io::Result<Endpoin
     tls.alpn_protocols = vec![b"h3".to_vec()];
     let crypto = QuicServerConfig::try_from(tls).map_err(io::Error::other)?;
     let mut config = ServerConfig::with_crypto(Arc::new(crypto));
-    config.transport_config(Arc::new(transport(&server.timeouts)));
+    let mut transport = transport(&server.timeouts);
+    if !http3.probes_size {
+        transport.mtu_discovery_config(None);
+    }
+    config.transport_config(Arc::new(transport));
     Endpoint::new(
         EndpointConfig::default(),
         Some(config),
@@ -99,6 +100,7 @@ pub(crate) struct QuicAcceptor {
     pub(crate) endpoint: Endpoint,
     pub(crate) slots: Option<Arc<Semaphore>>,
     pub(crate) body_limit: usize,
+    pub(crate) unproved: usize,
     /// Handshakes in progress.
     pub(crate) handshakes: Rc<Cell<usize>>,
 }
@@ -121,7 +123,7 @@ impl QuicAcceptor {
                 incoming.refuse();
                 continue;
             }
-            if self.handshakes.get() >= UNPROVED && incoming.may_retry() {
+            if self.handshakes.get() >= self.unproved && incoming.may_retry() {
                 // An error would state that a retry is not possible.
                 let _ = incoming.retry();
                 continue;

@@ -22,9 +22,10 @@ impl EventLoop<'_> {
             return self.fail_waiting(queue, Outcome::Dropped, reason);
         }
         let address = &self.shared.origins[server].address;
+        let port = self.shared.local_port();
         let attempt = match self.shared.plan.protocol.quic() {
-            None => socket::connect(address, true),
-            Some(_) => socket::connect_datagrams(address),
+            None => socket::connect(address, port, true),
+            Some(_) => socket::connect_datagrams(address, port),
         };
         let (outcome, reason) = match attempt {
             ConnectAttempt::Started(socket) => match self.prepare_streams(socket, server, queue) {
