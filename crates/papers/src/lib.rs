@@ -17,7 +17,8 @@ mod questions;
 mod test_study;
 mod testbed;
 
-use posthaste_study::{Collection, Figure};
+use posthaste_study::{Collection, Failure, Figure};
+use posthaste_units::Seed;
 
 /// All figures of this release, with the papers.
 pub const COLLECTION: Collection<'static> = Collection {
@@ -27,6 +28,14 @@ pub const COLLECTION: Collection<'static> = Collection {
     planned: planned::PLANNED,
     questions: &questions::QUESTIONS,
 };
+
+/// Seed of the predictions.
+const PREDICTIONS_SEED: Seed = Seed(2003);
+
+/// The content of docs/papers/quic-predictions.md.
+pub fn quic_predictions() -> Result<String, Failure> {
+    packet_loss::quic::predictions::page(PREDICTIONS_SEED)
+}
 
 /// All figures of this release, in the order of the report.
 const FIGURES: &[&Figure] = &[

@@ -50,6 +50,7 @@ pub fn quic_cases(given: QuicCaseOptions) -> Result<SimulationCases, QuicCaseErr
                 options: options.clone(),
                 plans: links.plans.map(Arc::new),
                 exchanges: exchanges.clone(),
+                real_ends: None,
             };
             scenario.check()?;
             Ok(SimulationCase {

@@ -46,6 +46,13 @@ const LONGEST_SERIAL: usize = 8;
 /// bytes, and the lengths of the whole.
 const MOST_LENGTHS: usize = 12;
 
+/// A certificate of `bytes` bytes and its key (PKCS #8), both in DER: those of every simulated server, for a real one
+/// whose handshake has the same length.
+pub fn server_certificate(bytes: u32) -> [Vec<u8>; 2] {
+    let ServerCertificate { certificate, key } = ServerCertificate::new(bytes);
+    [certificate.to_vec(), key.secret_der().to_vec()]
+}
+
 /// The server's key, with its certificate.
 pub(crate) struct ServerCertificate {
     pub(crate) certificate: CertificateDer<'static>,

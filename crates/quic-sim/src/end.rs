@@ -26,6 +26,7 @@ pub(crate) struct QuicEnd {
     endpoint: Endpoint,
     connection: Option<(ConnectionHandle, Connection)>,
     peer: SocketAddr,
+    late_identifiers: bool,
     /// Answers of the endpoint without a connection.
     answers: Vec<CarriedDatagram>,
     buffer: Vec<u8>,
@@ -76,14 +77,18 @@ impl QuicEnd {
         end
     }
 
-    /// Creates a server.
+    /// Creates a server. With `late_identifiers` it issues connection identifiers after its first datagrams.
     pub(crate) fn listen(
         config: &Arc<EndpointConfig>,
         server: &Arc<ServerConfig>,
         seed: [u8; 32],
+        late_identifiers: bool,
     ) -> Self {
         let endpoint = Endpoint::new(config.clone(), Some(server.clone()), false, Some(seed));
-        Self::new(endpoint, CLIENT)
+        Self {
+            late_identifiers,
+            ..Self::new(endpoint, CLIENT)
+        }
     }
 
     fn new(endpoint: Endpoint, peer: SocketAddr) -> Self {
@@ -91,6 +96,7 @@ impl QuicEnd {
             endpoint,
             connection: None,
             peer,
+            late_identifiers: false,
             answers: Vec::new(),
             buffer: Vec::new(),
             connected: false,
@@ -173,7 +179,8 @@ impl QuicEnd {
         let Some((handle, connection)) = &mut self.connection else {
             return;
         };
-        while let Some(event) = connection.poll_endpoint_events() {
+        let may_issue = !self.late_identifiers || connection.stats().udp_tx.datagrams > 0;
+        while may_issue && let Some(event) = connection.poll_endpoint_events() {
             if let Some(event) = self.endpoint.handle_event(*handle, event) {
                 connection.handle_event(event);
             }

@@ -42,12 +42,12 @@ mod transaction;
 mod witness;
 
 pub use cases::{QuicCaseError, QuicCaseOptions, quic_cases};
-pub use certificate::SMALLEST_CERTIFICATE;
+pub use certificate::{SMALLEST_CERTIFICATE, server_certificate};
 pub use datagram::CarriedDatagram;
 pub use frames::{Frames, SentCause};
 pub use ladder::quic_ladder;
 pub use options::{QuicOptionError, QuicOptions};
-pub use scenario::QuicScenario;
+pub use scenario::{QuicScenario, RealEnds};
 pub use simulator::QuicSimulator;
 pub use trace::{DatagramTrace, TracedDatagram};
 pub use transaction::QuicTransaction;

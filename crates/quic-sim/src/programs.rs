@@ -9,6 +9,7 @@ use posthaste_units::Instant;
 use quinn_proto::{Connection, Dir, StreamId, VarInt};
 
 use crate::end::QuicEnd;
+use crate::RealEnds;
 use crate::epoch::StdInstant;
 
 /// Content of requests and replies. Response times depend on lengths only.
@@ -17,7 +18,13 @@ static CONTENT: [u8; 1 << 14] = [0; 1 << 14];
 /// The client program: connects, sends requests, reads replies, closes.
 #[derive(Debug, Default)]
 pub(crate) struct ClientProgram {
+    real_ends: RealEnds,
+    is_opened: bool,
     stage: Asking,
+    /// Bytes of the current reply that have been read.
+    read: u64,
+    /// Time of a PING, unless bytes of the reply come before.
+    ping: Option<Instant>,
     exchange: usize,
     /// Bytes of the request that the connection has not accepted.
     unwritten: u64,
@@ -37,6 +44,9 @@ enum Asking {
 /// The server program: reads, processes, replies.
 #[derive(Debug, Default)]
 pub(crate) struct ServerProgram {
+    opening: Opening,
+    /// Bytes behind each reply.
+    padding: u32,
     stage: Answering,
     exchange: usize,
     /// Bytes of the reply that the connection has not accepted.
@@ -54,6 +64,17 @@ enum Answering {
     Writes(StreamId),
 }
 
+/// The stream that the server opens first.
+#[derive(Clone, Copy, Debug, Default)]
+enum Opening {
+    #[default]
+    None,
+    /// The handshake is not complete.
+    Unconnected(u32),
+    /// The connection sends its own packets first.
+    Due(Instant, u32),
+}
+
 /// The present, in both forms.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Present {
@@ -62,11 +83,20 @@ pub(crate) struct Present {
 }
 
 impl ClientProgram {
+    /// Creates a client with this behaviour.
+    pub(crate) fn new(real_ends: RealEnds) -> Self {
+        Self {
+            real_ends,
+            ..Self::default()
+        }
+    }
+
     /// Time of the next step without an event.
     pub(crate) const fn wake(&self) -> Option<Instant> {
         match self.stage {
             Asking::Pauses(until) => Some(until),
-            _ => None,
+            Asking::Expects(_) => self.ping,
+            Asking::Begins | Asking::Closed => None,
         }
     }
 
@@ -93,6 +123,9 @@ impl ClientProgram {
         let Some(connection) = end.connection() else {
             return;
         };
+        if !std::mem::replace(&mut self.is_opened, true) {
+            open(connection, self.real_ends.openings[0]);
+        }
         while let Some(exchange) = exchanges.get(self.exchange) {
             match self.stage {
                 Asking::Begins => self.stage = Asking::Pauses(now.at + exchange.pause),
@@ -107,10 +140,15 @@ impl ClientProgram {
                 }
                 Asking::Expects(stream) => {
                     write(connection, stream, &mut self.unwritten);
-                    if !is_read(connection, stream) {
+                    let (bytes, is_ended) = read(connection, stream);
+                    self.read += bytes;
+                    let has_all = self.real_ends.padding > 0 && self.read >= exchange.reply;
+                    if !is_ended && !has_all {
+                        self.probe(now.at, bytes, connection);
                         return;
                     }
                     clock.reply_delivered(now.at);
+                    (self.read, self.ping) = (0, None);
                     self.exchange += 1;
                     self.stage = Asking::Begins;
                 }
@@ -120,13 +158,37 @@ impl ClientProgram {
         connection.close(now.quinn, VarInt::from_u32(0), Bytes::new());
         self.stage = Asking::Closed;
     }
+
+    /// Sends a PING if it is due. New bytes of a reply put it off.
+    fn probe(&mut self, now: Instant, new_bytes: u64, connection: &mut Connection) {
+        if new_bytes > 0 {
+            self.ping = self.real_ends.receiver_probe.map(|wait| now + wait);
+        } else if self.ping.is_some_and(|at| at <= now) {
+            connection.ping();
+            self.ping = None;
+        }
+    }
 }
 
 impl ServerProgram {
+    /// Creates a server with this behaviour.
+    pub(crate) fn new(real_ends: RealEnds) -> Self {
+        let opening = match real_ends.openings[1] {
+            0 => Opening::None,
+            bytes => Opening::Unconnected(bytes),
+        };
+        Self {
+            opening,
+            padding: real_ends.padding,
+            ..Self::default()
+        }
+    }
+
     /// Time of the next step without an event.
     pub(crate) const fn wake(&self) -> Option<Instant> {
-        match self.stage {
-            Answering::Processes(_, until) => Some(until),
+        match (self.opening, self.stage) {
+            (Opening::Due(at, _), _) => Some(at),
+            (_, Answering::Processes(_, until)) => Some(until),
             _ => None,
         }
     }
@@ -146,11 +208,24 @@ impl ServerProgram {
     ) {
         if end.lost().is_some() {
             self.stage = Answering::Accepts;
+            self.opening = Opening::None;
             return;
         }
+        let is_connected = end.is_connected();
         let Some(connection) = end.connection() else {
             return;
         };
+        match self.opening {
+            Opening::Unconnected(bytes) if is_connected => {
+                self.opening = Opening::Due(now.at, bytes);
+                return;
+            }
+            Opening::Due(_, bytes) => {
+                open(connection, bytes);
+                self.opening = Opening::None;
+            }
+            Opening::Unconnected(_) | Opening::None => {}
+        }
         while let Some(exchange) = exchanges.get(self.exchange) {
             match self.stage {
                 Answering::Accepts => {
@@ -160,7 +235,7 @@ impl ServerProgram {
                     self.stage = Answering::Reads(stream);
                 }
                 Answering::Reads(stream) => {
-                    if !is_read(connection, stream) {
+                    if !read(connection, stream).1 {
                         return;
                     }
                     clock.request_delivered(now.at);
@@ -168,7 +243,7 @@ impl ServerProgram {
                 }
                 Answering::Processes(_, until) if until > now.at => return,
                 Answering::Processes(stream, _) => {
-                    self.unwritten = exchange.reply;
+                    self.unwritten = exchange.reply + u64::from(self.padding);
                     self.answered += 1;
                     self.stage = Answering::Writes(stream);
                 }
@@ -183,6 +258,19 @@ impl ServerProgram {
             }
         }
     }
+}
+
+/// Opens a unidirectional stream with this number of bytes, and leaves it open.
+fn open(connection: &mut Connection, bytes: u32) {
+    if bytes == 0 {
+        return;
+    }
+    let Some(stream) = connection.streams().open(Dir::Uni) else {
+        return;
+    };
+    let content = Bytes::from_static(&CONTENT[..CONTENT.len().min(bytes as usize)]);
+    // It fails only on a connection that is lost, whose programs do nothing more.
+    let _ = connection.send_stream(stream).write_chunks(&mut [content]);
 }
 
 /// Writes as much as the connection accepts, and ends the stream behind the last byte.
@@ -203,20 +291,21 @@ fn write(connection: &mut Connection, stream: StreamId, unwritten: &mut u64) {
     }
 }
 
-/// Reads all available data. True once the stream has ended.
-fn is_read(connection: &mut Connection, stream: StreamId) -> bool {
+/// Reads all available data. Returns its length, and true once the stream has ended.
+fn read(connection: &mut Connection, stream: StreamId) -> (u64, bool) {
     let mut received = connection.recv_stream(stream);
+    let mut bytes = 0;
     let Ok(mut chunks) = received.read(true) else {
-        return false;
+        return (bytes, false);
     };
     let is_ended = loop {
         match chunks.next(usize::MAX) {
-            Ok(Some(_)) => {}
+            Ok(Some(chunk)) => bytes += chunk.bytes.len() as u64,
             Ok(None) => break true,
             Err(_) => break false,
         }
     };
     // The simulator asks the connection for datagrams in any case.
     let _ = chunks.finalize();
-    is_ended
+    (bytes, is_ended)
 }

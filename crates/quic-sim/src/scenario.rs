@@ -25,6 +25,23 @@ pub struct QuicScenario {
     pub plans: [Arc<Plan>; 2],
     /// Requests and their replies in sequence, each pair on its own stream.
     pub exchanges: Arc<[SimulatedExchange]>,
+    /// Behaviour of real ends beyond the state machines. `None` for the state machines alone.
+    pub real_ends: Option<RealEnds>,
+}
+
+/// What ends with sockets and tasks do in addition: a client that is one event loop, and a server with `quinn`.
+///
+/// The endpoint of the server is a task of its own. It issues connection identifiers after the connection has sent its
+/// first datagrams, so that they are in a datagram of their own.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct RealEnds {
+    /// Bytes of the stream that the client and the server open first, such as the control streams of HTTP/3 (RFC 9114,
+    /// section 6.2.1). 0 for none. The server opens its own after it has sent what the handshake made it send.
+    pub openings: [u32; 2],
+    /// Bytes that the server writes behind each reply. The client has the reply without them.
+    pub padding: u32,
+    /// Time without new bytes of an incomplete reply after which the client sends a PING, once.
+    pub receiver_probe: Option<Span>,
 }
 
 impl QuicScenario {

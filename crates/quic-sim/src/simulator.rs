@@ -49,6 +49,8 @@ pub struct QuicSimulator {
 
 /// Configurations that all transactions share.
 struct Configs {
+    /// The server issues connection identifiers late.
+    late_identifiers: bool,
     endpoint: Arc<EndpointConfig>,
     client: ClientConfig,
     server: Arc<ServerConfig>,
@@ -72,6 +74,7 @@ impl Configs {
         let mut server = ServerConfig::with_crypto(tls.server);
         server.transport_config(transport);
         Ok(Self {
+            late_identifiers: scenario.real_ends.is_some(),
             endpoint: Arc::new(endpoint),
             client,
             server: Arc::new(server),
@@ -83,7 +86,12 @@ impl Configs {
         let client = self.client.clone();
         [
             QuicEnd::connect(&self.endpoint, client, bytes(seed.child("client")), now),
-            QuicEnd::listen(&self.endpoint, &self.server, bytes(seed.child("server"))),
+            QuicEnd::listen(
+                &self.endpoint,
+                &self.server,
+                bytes(seed.child("server")),
+                self.late_identifiers,
+            ),
         ]
     }
 }
@@ -163,8 +171,9 @@ impl QuicSimulator {
         }
         self.now = drawn_start(seed).at;
         self.ends = self.configs.ends(seed, self.epoch.instant(self.now));
-        self.client = ClientProgram::default();
-        self.server = ServerProgram::default();
+        let real_ends = self.scenario.real_ends.unwrap_or_default();
+        self.client = ClientProgram::new(real_ends);
+        self.server = ServerProgram::new(real_ends);
         self.clock.start(self.now);
         self.wakes = [Instant::FAR_FUTURE; 4];
         self.now

@@ -109,6 +109,14 @@ fn follow(down: &mut Plan, entry: &str) -> Result<(), Failure> {
     Ok(())
 }
 
+/// Makes the link from the client drop the packet at a position.
+pub(super) fn drop_up(up: &mut Plan, position: u32) -> Result<(), Failure> {
+    let text = format!("posthaste pattern 1\nup drop {position}\nend\n");
+    let pattern = Pattern::parse(&text)?;
+    up.script = Some(pattern.script(Direction::Up).clone());
+    Ok(())
+}
+
 #[cfg(test)]
 mod tests {
     use super::super::service::AUTHOR;

@@ -54,6 +54,7 @@ pub(crate) mod model_2026;
 mod observed;
 mod one_line;
 mod paired;
+pub(crate) mod quic;
 mod remedies;
 pub(crate) mod remedies_compared;
 mod service;

@@ -1,0 +1,189 @@
+//! Runs of a study: emulated transactions with the accuracy of the emulator, and simulated ones on all cores.
+
+use std::num::NonZero;
+use std::thread;
+
+use posthaste_emulator::EmulationOutcome;
+use posthaste_stats::Histogram;
+use posthaste_study::{Conditions, Failure, Records};
+use posthaste_units::Seed;
+
+use super::super::job::PROCESSING;
+use super::super::line::NetworkLine;
+use super::super::service::PaperService;
+use super::cells::{CellKind, CellTimes};
+use super::positions::losses;
+use super::server::{OfferedService, ServerStack};
+use super::simulated::{ExchangeSimulator, QuicEnds, usual};
+use super::testbed::{self, EmulatedExchange};
+use super::transport::{LostPacket, QuicJob};
+use crate::testbed::describe_real_time;
+
+/// The emulated runs of a study.
+pub(super) struct QuicCampaign<'a> {
+    conditions: &'a Conditions<'a>,
+    runs: u64,
+    lateness: Histogram,
+    real_time: bool,
+    transactions: u64,
+    /// Transactions without a complete reply, random losses excepted.
+    failed: u64,
+    /// Transactions in which the links dropped other packets than planned.
+    other: u64,
+    missing: Vec<ServerStack>,
+}
+
+impl<'a> QuicCampaign<'a> {
+    pub(super) fn new(conditions: &'a Conditions<'a>) -> Self {
+        Self {
+            conditions,
+            runs: 0,
+            lateness: Histogram::new(),
+            real_time: true,
+            transactions: 0,
+            failed: 0,
+            other: 0,
+            missing: Vec::new(),
+        }
+    }
+
+    /// Notes a stack that this machine does not have.
+    pub(super) fn note_missing(&mut self, stack: ServerStack) {
+        if !self.missing.contains(&stack) {
+            self.missing.push(stack);
+        }
+    }
+
+    /// Runs transactions with one server. Returns `None` if stopped.
+    pub(super) fn run(
+        &mut self,
+        offered: &OfferedService,
+        jobs: &[QuicJob],
+    ) -> Result<Option<Vec<EmulatedExchange>>, Failure> {
+        let name = format!(
+            "{}, {}, {}, {} transactions",
+            offered.stack.name(),
+            offered.transport.name(),
+            offered.service.name,
+            jobs.len()
+        );
+        let progress = self.conditions.progress;
+        let told = |over: usize| progress.step(over as u64, jobs.len() as u64, &name);
+        let seed = self.conditions.seed.numbered("emulated", self.runs);
+        self.runs += 1;
+        let run = testbed::run(offered, jobs, seed, false, self.conditions, told)?;
+        if run.stopped {
+            return Ok(None);
+        }
+        self.note(&run.outcome);
+        for (job, exchange) in jobs.iter().zip(&run.exchanges) {
+            self.transactions += 1;
+            let by_chance = matches!(job.lost, LostPacket::Percent(_));
+            self.failed += u64::from(exchange.response.is_none() && !by_chance);
+            self.other += u64::from(!exchange.lost_as_planned(job.lost));
+        }
+        Ok(Some(run.exchanges))
+    }
+
+    fn note(&mut self, outcome: &EmulationOutcome) {
+        self.lateness.merge(&outcome.lateness);
+        self.real_time &= outcome.real_time;
+        for way in [&outcome.up, &outcome.down] {
+            self.other += way.bypassed.overrun + way.bypassed.unsent;
+        }
+    }
+
+    /// The accuracy of the runs.
+    pub(super) fn records(self) -> Records {
+        let mut records = Records::new();
+        records.set_parameter("processing", PROCESSING);
+        records.set_parameter("delays", "steady");
+        for (name, share) in [("lateness p50 us", 0.5), ("lateness p99 us", 0.99)] {
+            records.set_number(name, self.lateness.quantile(share).as_micros_f64());
+        }
+        let counts = [
+            ("transactions", self.transactions),
+            ("failed", self.failed),
+            ("other losses", self.other),
+        ];
+        for (name, count) in counts {
+            records.set_number(name, count as f64);
+        }
+        let missing: Vec<&str> = self.missing.iter().map(|stack| stack.name()).collect();
+        records.set_parameter("stacks that are not installed", missing.join(", "));
+        describe_real_time(&mut records, self.real_time);
+        records
+    }
+}
+
+/// Simulates a loss at every position on these lines, once each: delays do not vary.
+pub(super) fn simulate_positions(
+    seed: Seed,
+    kind: &CellKind,
+    service: &'static PaperService,
+    lines: &[NetworkLine],
+) -> Result<CellTimes, Failure> {
+    let ends = usual();
+    let simulate = |line: &NetworkLine| simulate_with(seed, kind, &ends, service, *line);
+    let mut all = CellTimes::default();
+    for cells in on_all_cores(lines, simulate)? {
+        all.merge(cells);
+    }
+    Ok(all)
+}
+
+/// The same with these ends on one line.
+pub(super) fn simulate_with(
+    seed: Seed,
+    kind: &CellKind,
+    ends: &QuicEnds,
+    service: &'static PaperService,
+    line: NetworkLine,
+) -> Result<CellTimes, Failure> {
+    let mut cells = CellTimes::default();
+    let mut add = |lost| -> Result<[u32; 2], Failure> {
+        let job = QuicJob {
+            transport: kind.transport,
+            service,
+            line,
+            lost,
+        };
+        let new = ExchangeSimulator::new(&job, ends, kind.processing, false, seed);
+        let played = new?.play(1);
+        cells.add(kind, &job, &played.packets, played.response);
+        Ok(played.packets.map(|packets| packets.len() as u32))
+    };
+    let lengths = add(LostPacket::None)?;
+    for lost in losses(lengths).skip(1) {
+        add(lost)?;
+    }
+    Ok(cells)
+}
+
+/// Applies `work` to all items, on all cores. Results are in the order of the items.
+pub(super) fn on_all_cores<T: Sync, R: Send>(
+    items: &[T],
+    work: impl Fn(&T) -> Result<R, Failure> + Sync,
+) -> Result<Vec<R>, Failure> {
+    let cores = thread::available_parallelism().map_or(1, NonZero::get);
+    thread::scope(|scope| {
+        let work = &work;
+        let shares: Vec<_> = (0..cores)
+            .map(|core| {
+                let share = items.iter().skip(core).step_by(cores);
+                scope.spawn(move || share.map(work).collect::<Result<Vec<R>, Failure>>())
+            })
+            .collect();
+        let mut results = Vec::with_capacity(cores);
+        for share in shares {
+            let share = share.join().map_err(|_| "a simulation panicked")?;
+            results.push(share?.into_iter());
+        }
+        let mut all = Vec::with_capacity(items.len());
+        while all.len() < items.len() {
+            let count = results.len();
+            all.extend(results[all.len() % count].next());
+        }
+        Ok(all)
+    })
+}

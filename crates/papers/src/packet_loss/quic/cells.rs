@@ -1,0 +1,204 @@
+//! Cells: transactions with one server, service, line and role of the lost packet. They differ by chance alone.
+
+use std::collections::BTreeMap;
+
+use posthaste_study::{RecordRow, RecordTable, RecordValue, Records, estimate};
+use posthaste_units::Span;
+
+use super::super::line::NetworkLine;
+use super::role::{PacketRole, reply_packets};
+use super::server::ServerStack;
+use super::transport::{QuicJob, Transport};
+
+/// How a transaction was run.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(in super::super) enum Source {
+    /// Through the kernel, over an emulated line.
+    Emulated,
+    /// In virtual time.
+    Simulated,
+}
+
+impl Source {
+    /// Name in records.
+    const fn key(self) -> &'static str {
+        match self {
+            Self::Emulated => "emulated",
+            Self::Simulated => "simulated",
+        }
+    }
+}
+
+/// The configuration of cells, except line and loss.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(in super::super) struct CellKind {
+    pub(in super::super) source: Source,
+    pub(in super::super) stack: ServerStack,
+    pub(in super::super) transport: Transport,
+    /// Time between a request and its reply.
+    pub(in super::super) processing: Span,
+    /// Key of the service.
+    pub(in super::super) service: &'static str,
+    /// Key of a change of the options, or nothing.
+    pub(in super::super) variant: &'static str,
+}
+
+/// Response times of cells, while they are collected.
+#[derive(Default)]
+pub(in super::super) struct CellTimes {
+    times: BTreeMap<(CellKind, [u32; 2], PacketRole), Vec<f64>>,
+    /// Packets of the replies without a loss.
+    replies: BTreeMap<(CellKind, [u32; 2]), u32>,
+}
+
+impl CellTimes {
+    /// Adds a transaction, if it lost what was planned. Its response time is infinite without a reply.
+    pub(in super::super) fn add(
+        &mut self,
+        kind: &CellKind,
+        job: &QuicJob,
+        packets: &[Vec<u32>; 2],
+        response: Option<Span>,
+    ) {
+        let Some(role) = PacketRole::of(job.lost, packets) else {
+            return;
+        };
+        let line = [job.line.kbit, job.line.ms];
+        if role == PacketRole::None {
+            self.replies.insert((kind.clone(), line), reply_packets(packets));
+        }
+        let ms = response.map_or(f64::INFINITY, Span::as_millis_f64);
+        let key = (kind.clone(), line, role);
+        self.times.entry(key).or_default().push(ms);
+    }
+
+    /// Adds those of another collection.
+    pub(in super::super) fn merge(&mut self, other: Self) {
+        for (key, mut times) in other.times {
+            self.times.entry(key).or_default().append(&mut times);
+        }
+        self.replies.extend(other.replies);
+    }
+
+    /// The table of all cells.
+    pub(in super::super) fn table(&self) -> RecordTable {
+        let mut table = RecordTable::new([
+            "source",
+            "stack",
+            "transport",
+            "processing_ms",
+            "service",
+            "variant",
+            "kbit",
+            "ms",
+            "lost",
+            "reply_packets",
+            "transactions",
+            "median_ms",
+            "low_ms",
+            "high_ms",
+        ]);
+        for ((kind, line, role), times) in &self.times {
+            let packets = self.replies.get(&(kind.clone(), *line)).copied();
+            let time = estimate(times);
+            let mut row: Vec<RecordValue> = vec![
+                kind.source.key().into(),
+                kind.stack.name().into(),
+                kind.transport.key().into(),
+                kind.processing.as_millis_f64().into(),
+                kind.service.into(),
+                kind.variant.into(),
+            ];
+            row.extend(line.map(|number| RecordValue::from(u64::from(number))));
+            row.push(role.key().into());
+            row.push(u64::from(packets.unwrap_or(0)).into());
+            row.push((times.len() as u64).into());
+            row.extend([time.median, time.low, time.high].map(RecordValue::from));
+            table.push(row);
+        }
+        table
+    }
+}
+
+/// The cells of one kind in records.
+#[derive(Clone, Debug)]
+pub(in super::super) struct QuicCells<'a> {
+    records: &'a Records,
+    kind: CellKind,
+}
+
+impl<'a> QuicCells<'a> {
+    pub(in super::super) const fn new(records: &'a Records, kind: CellKind) -> Self {
+        Self { records, kind }
+    }
+
+    /// All cells of this kind.
+    pub(in super::super) fn rows(&self) -> impl Iterator<Item = RecordRow<'a>> {
+        let kind = self.kind.clone();
+        self.records.table("cells").rows().filter(move |row| {
+            row.text("source") == kind.source.key()
+                && row.text("stack") == kind.stack.name()
+                && row.text("transport") == kind.transport.key()
+                && row.text("service") == kind.service
+                && row.text("variant") == kind.variant
+                && row.number("processing_ms") == kind.processing.as_millis_f64()
+        })
+    }
+
+    /// The cells on a line.
+    pub(in super::super) fn on(&self, line: NetworkLine) -> LineCells<'a> {
+        let is_here = |row: &RecordRow<'_>| {
+            row.number("kbit") == f64::from(line.kbit) && row.number("ms") == f64::from(line.ms)
+        };
+        let rows = self.rows().filter(is_here);
+        LineCells {
+            rows: rows.map(|row| (row.text("lost").to_owned(), row)).collect(),
+        }
+    }
+}
+
+/// The cells of one kind on one line, by the role of the lost packet.
+pub(in super::super) struct LineCells<'a> {
+    rows: BTreeMap<String, RecordRow<'a>>,
+}
+
+impl<'a> LineCells<'a> {
+    /// The cell of a role.
+    pub(in super::super) fn row(&self, role: PacketRole) -> Option<&RecordRow<'a>> {
+        self.rows.get(&role.key())
+    }
+
+    /// Median response time with the loss of a packet, in ms. NaN if it was not measured.
+    pub(in super::super) fn ms(&self, role: PacketRole) -> f64 {
+        self.row(role)
+            .map_or(f64::NAN, |row| row.number("median_ms"))
+    }
+
+    /// Cost of the loss of a packet: the response time with it minus the one without, in ms.
+    pub(in super::super) fn cost(&self, role: PacketRole) -> f64 {
+        self.ms(role) - self.ms(PacketRole::None)
+    }
+
+    /// Number of packets of the reply.
+    pub(in super::super) fn reply_packets(&self) -> u32 {
+        let row = self.row(PacketRole::None);
+        row.map_or(0.0, |row| row.number("reply_packets")) as u32
+    }
+
+    /// The packet of the reply with `behind` packets behind it.
+    pub(in super::super) fn reply(&self, behind: u32) -> PacketRole {
+        PacketRole::Reply(self.reply_packets().saturating_sub(behind))
+    }
+
+    /// All roles with their cells.
+    pub(in super::super) fn all(&self) -> impl Iterator<Item = (&str, &RecordRow<'a>)> {
+        self.rows.iter().map(|(role, row)| (role.as_str(), row))
+    }
+
+    /// Mean response time of a loss among the last three packets over one of a packet in the middle of the reply, minus
+    /// one: the paper's relative increase.
+    pub(in super::super) fn increase(&self) -> f64 {
+        let late = (0..3).map(|behind| self.ms(self.reply(behind)));
+        late.sum::<f64>() / 3.0 / self.ms(self.reply(5)) - 1.0
+    }
+}

@@ -1,0 +1,158 @@
+//! The study of remedies: what shortens the costs over QUIC, in virtual time on all lines.
+
+use posthaste_quic_sim::{QuicOptions, RealEnds};
+use posthaste_study::{Conditions, Failure, Needs, Records, Study};
+use posthaste_units::Span;
+
+use super::super::job::PROCESSING;
+use super::super::line::{NetworkLine, all};
+use super::super::service::AUTHOR;
+use super::campaign::{on_all_cores, simulate_with};
+use super::cells::{CellKind, CellTimes, Source};
+use super::server::ServerStack;
+use super::simulated::{QuicEnds, usual};
+use super::transport::Transport;
+
+pub(in super::super) static STUDY: Study = Study {
+    name: "packet-loss-quic-remedies",
+    needs: Needs::Processor,
+    core: false,
+    run: |conditions| {
+        let lines: Vec<NetworkLine> = all().collect();
+        study(conditions, &lines)
+    },
+};
+
+/// A change of the ends.
+pub(in super::super) struct QuicVariant {
+    /// Key in records.
+    pub(in super::super) key: &'static str,
+    /// Name in pictures and sentences.
+    pub(in super::super) name: &'static str,
+    change: fn(QuicEnds) -> QuicEnds,
+}
+
+/// Bytes of padding behind a reply: three datagrams, which are enough for the packet threshold (RFC 9002, section 6.1.1).
+const PADDING: u32 = 3 * 1200;
+
+/// Our ends, and then each change alone.
+pub(in super::super) static VARIANTS: [QuicVariant; 10] = [
+    QuicVariant {
+        key: "usual",
+        name: "unchanged",
+        change: |ends| ends,
+    },
+    QuicVariant {
+        key: "initial-rtt",
+        name: "initial RTT of 100 ms",
+        change: |ends| {
+            with(ends, |options| {
+                options.initial_rtt = Span::from_millis(100);
+            })
+        },
+    },
+    QuicVariant {
+        key: "window",
+        name: "initial window of 20 datagrams",
+        change: |ends| with(ends, |options| options.initial_window = 24_000),
+    },
+    QuicVariant {
+        key: "datagram",
+        name: "datagrams of 1,452 bytes, window of 14,720",
+        change: |ends| {
+            with(ends, |options| {
+                (options.datagram, options.initial_window) = (1452, 14_720);
+            })
+        },
+    },
+    QuicVariant {
+        key: "certificate",
+        name: "certificate of 3,480 bytes",
+        change: |ends| with(ends, |options| options.certificate = 3480),
+    },
+    QuicVariant {
+        key: "ack-delay",
+        name: "acknowledgements within 1 ms",
+        change: |ends| {
+            with(ends, |options| {
+                options.ack_delay = Some(Span::from_millis(1));
+            })
+        },
+    },
+    QuicVariant {
+        key: "ack-each",
+        name: "an acknowledgement for each packet",
+        change: |ends| with(ends, |options| options.ack_frequency = Some(1)),
+    },
+    QuicVariant {
+        key: "ack-tenth",
+        name: "an acknowledgement for ten packets",
+        change: |ends| with(ends, |options| options.ack_frequency = Some(10)),
+    },
+    QuicVariant {
+        key: "padding",
+        name: "three datagrams of padding behind the reply",
+        change: |ends| {
+            real(ends, |real_ends| {
+                real_ends.padding = PADDING;
+            })
+        },
+    },
+    QuicVariant {
+        key: "receiver-probe",
+        name: "a PING of the receiver after 10 ms of silence",
+        change: |ends| {
+            real(ends, |real_ends| {
+                real_ends.receiver_probe = Some(Span::from_millis(10));
+            })
+        },
+    },
+];
+
+fn with(mut ends: QuicEnds, change: impl FnOnce(&mut QuicOptions)) -> QuicEnds {
+    change(&mut ends.options);
+    ends
+}
+
+fn real(mut ends: QuicEnds, change: impl FnOnce(&mut RealEnds)) -> QuicEnds {
+    change(&mut ends.real_ends);
+    ends
+}
+
+impl QuicVariant {
+    /// The kind of its cells.
+    pub(in super::super) const fn kind(&self) -> CellKind {
+        CellKind {
+            source: Source::Simulated,
+            stack: ServerStack::Ours,
+            transport: Transport::Quic,
+            processing: PROCESSING,
+            service: AUTHOR.key,
+            variant: self.key,
+        }
+    }
+}
+
+fn study(conditions: &Conditions<'_>, lines: &[NetworkLine]) -> Result<Records, Failure> {
+    let mut cells = CellTimes::default();
+    for (done, variant) in (0..).zip(&VARIANTS) {
+        if conditions.stopped() {
+            break;
+        }
+        let total = VARIANTS.len() as u64;
+        conditions.progress.step(done, total, variant.name);
+        let (kind, ends) = (variant.kind(), (variant.change)(usual()));
+        let simulate = |line: &NetworkLine| {
+            simulate_with(conditions.seed, &kind, &ends, &AUTHOR, *line)
+        };
+        for of_line in on_all_cores(lines, simulate)? {
+            cells.merge(of_line);
+        }
+    }
+    let mut records = Records::new();
+    records.set_parameter("processing", PROCESSING);
+    records.set_parameter("delays", "steady");
+    records.set_parameter("lines", lines.len());
+    records.set_table("cells", cells.table());
+    Ok(records)
+}
