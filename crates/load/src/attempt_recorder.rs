@@ -41,7 +41,10 @@ impl AttemptRecorder {
 
     /// The attempts that have ended so far, in the order of their ends.
     pub fn ended(&self) -> Vec<EndedAttempt> {
-        self.ended.lock().map(|ended| ended.clone()).unwrap_or_default()
+        self.ended
+            .lock()
+            .map(|ended| ended.clone())
+            .unwrap_or_default()
     }
 
     /// Number of attempts that have ended so far.

@@ -8,8 +8,8 @@ use posthaste_sim::{ResponseClock, SimulatedExchange};
 use posthaste_units::Instant;
 use quinn_proto::{Connection, Dir, StreamId, VarInt};
 
-use crate::end::QuicEnd;
 use crate::RealEnds;
+use crate::end::QuicEnd;
 use crate::epoch::StdInstant;
 
 /// Content of requests and replies. Response times depend on lengths only.

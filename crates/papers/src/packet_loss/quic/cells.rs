@@ -65,7 +65,8 @@ impl CellTimes {
         };
         let line = [job.line.kbit, job.line.ms];
         if role == PacketRole::None {
-            self.replies.insert((kind.clone(), line), reply_packets(packets));
+            self.replies
+                .insert((kind.clone(), line), reply_packets(packets));
         }
         let ms = response.map_or(f64::INFINITY, Span::as_millis_f64);
         let key = (kind.clone(), line, role);
@@ -166,6 +167,11 @@ impl<'a> LineCells<'a> {
     /// The cell of a role.
     pub(in super::super) fn row(&self, role: PacketRole) -> Option<&RecordRow<'a>> {
         self.rows.get(&role.key())
+    }
+
+    /// The cell of a role by its name in records.
+    pub(in super::super) fn named(&self, role: &str) -> Option<&RecordRow<'a>> {
+        self.rows.get(role)
     }
 
     /// Median response time with the loss of a packet, in ms. NaN if it was not measured.

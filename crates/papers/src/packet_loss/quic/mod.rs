@@ -14,10 +14,15 @@
 //! | `positions`, `sweep`, `variants` | the three studies |
 //! | `cells` | response times by server, line and lost packet |
 
+mod agreement;
 mod campaign;
 mod cells;
+mod instrument;
 mod positions;
 pub(crate) mod predictions;
+pub(crate) mod quic_2026;
+pub(crate) mod quic_remedies_2026;
+pub(crate) mod quic_sweep_2026;
 mod role;
 mod server;
 mod simulated;

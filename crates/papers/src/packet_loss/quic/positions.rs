@@ -26,10 +26,7 @@ pub(in super::super) static STUDY: Study = Study {
 /// The lines: slow and near, middling, fast and far.
 pub(in super::super) const LINES: [NetworkLine; 3] = [
     NetworkLine { kbit: 300, ms: 10 },
-    NetworkLine {
-        kbit: 1000,
-        ms: 60,
-    },
+    NetworkLine { kbit: 1000, ms: 60 },
     NetworkLine {
         kbit: 10_000,
         ms: 100,
@@ -168,9 +165,5 @@ fn push_chance(
     response: Option<Span>,
 ) {
     let ms = response.map_or(f64::INFINITY, Span::as_millis_f64);
-    table.push([
-        source.into(),
-        transport.key().into(),
-        RecordValue::from(ms),
-    ]);
+    table.push([source.into(), transport.key().into(), RecordValue::from(ms)]);
 }

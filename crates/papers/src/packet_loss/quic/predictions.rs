@@ -37,8 +37,12 @@ const ROWS: [Row; 10] = [
     ("server 2", |_| PacketRole::Server(2)),
     ("server 3", |_| PacketRole::Server(3)),
     ("reply 1", |_| PacketRole::Reply(1)),
-    ("last but two", |packets| PacketRole::Reply(packets.saturating_sub(2))),
-    ("last but one", |packets| PacketRole::Reply(packets.saturating_sub(1))),
+    ("last but two", |packets| {
+        PacketRole::Reply(packets.saturating_sub(2))
+    }),
+    ("last but one", |packets| {
+        PacketRole::Reply(packets.saturating_sub(1))
+    }),
     ("last", PacketRole::Reply),
 ];
 
@@ -90,7 +94,9 @@ fn positions(page: &mut String, service: &PaperService, line: NetworkLine, all: 
     let none: Vec<String> = none.collect();
     let _ = writeln!(page, "| nothing: response time | {} |", none.join(" | "));
     for (name, role) in ROWS {
-        let costs = all.iter().map(|cells| shown(cells.cost(role(cells.reply_packets()))));
+        let costs = all
+            .iter()
+            .map(|cells| shown(cells.cost(role(cells.reply_packets()))));
         let costs: Vec<String> = costs.collect();
         let _ = writeln!(page, "| {name} | {} |", costs.join(" | "));
     }
@@ -126,6 +132,9 @@ mod tests {
     fn the_page_in_docs_is_the_models() {
         let committed = include_str!("../../../../../docs/papers/quic-predictions.md");
         let page = page(crate::PREDICTIONS_SEED).expect("a page");
-        assert!(page == committed, "docs/papers/quic-predictions.md is not fresh: {HEAD}");
+        assert!(
+            page == committed,
+            "docs/papers/quic-predictions.md is not fresh: {HEAD}"
+        );
     }
 }

@@ -127,11 +127,20 @@ mod tests {
         let down = |position| role(LostPacket::Down(position)).unwrap_or_default();
         let up = |position| role(LostPacket::Up(position)).unwrap_or_default();
         assert_eq!([1, 2, 3].map(down), ["server 1", "server 2", "server 3"]);
-        assert_eq!([5, 6, 11].map(down), ["server ack at 5", "reply 1", "reply 6"]);
+        assert_eq!(
+            [5, 6, 11].map(down),
+            ["server ack at 5", "reply 1", "reply 6"]
+        );
         assert_eq!([12, 13].map(down), ["server ack at 12", ""]);
-        assert_eq!([1, 3, 4].map(up), ["client 1", "client 3", "client ack at 4"]);
+        assert_eq!(
+            [1, 3, 4].map(up),
+            ["client 1", "client 3", "client ack at 4"]
+        );
         assert_eq!(reply_packets(&quic), 6);
-        let tcp = [vec![60, 52, 1490, 52], vec![60, 52, 1500, 1500, 1500, 1440, 52]];
+        let tcp = [
+            vec![60, 52, 1490, 52],
+            vec![60, 52, 1500, 1500, 1500, 1440, 52],
+        ];
         let role = |lost| PacketRole::of(lost, &tcp).map(PacketRole::key);
         assert_eq!(role(LostPacket::Down(6)).as_deref(), Some("reply 4"));
         assert_eq!(role(LostPacket::Up(3)).as_deref(), Some("client 2"));

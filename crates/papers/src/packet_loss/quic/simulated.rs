@@ -6,7 +6,9 @@
 use std::sync::Arc;
 
 use posthaste_quic_sim::{DatagramTrace, QuicOptions, QuicScenario, QuicSimulator, RealEnds};
-use posthaste_sim::{Closer, PacketTrace, Scenario, SimulatedExchange, SimulatedService, Simulator};
+use posthaste_sim::{
+    Closer, PacketTrace, Scenario, SimulatedExchange, SimulatedService, Simulator,
+};
 use posthaste_study::Failure;
 use posthaste_tcp::profile;
 use posthaste_units::{ResponseTime, Seed, Span};
@@ -89,7 +91,11 @@ impl ExchangeSimulator {
                 let [hello, server, finished] = TLS_MESSAGES;
                 vec![
                     exchange(hello, Span::ZERO, server),
-                    exchange(finished + request + TLS_RECORD, processing, reply + TLS_RECORD),
+                    exchange(
+                        finished + request + TLS_RECORD,
+                        processing,
+                        reply + TLS_RECORD,
+                    ),
                 ]
             }
             Transport::Quic => {
@@ -141,7 +147,11 @@ impl ExchangeSimulator {
                 let played = simulator.play_before(number, &mut trace);
                 let response = played.responses.first().map(|time| time.total());
                 let mut packets = [Vec::new(), Vec::new()];
-                for datagram in trace.datagrams().iter().filter(|datagram| datagram.copy == 0) {
+                for datagram in trace
+                    .datagrams()
+                    .iter()
+                    .filter(|datagram| datagram.copy == 0)
+                {
                     packets[datagram.direction as usize].push(datagram.bytes as u32 + 28);
                 }
                 VirtualExchange { response, packets }

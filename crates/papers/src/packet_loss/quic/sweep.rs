@@ -57,7 +57,13 @@ fn study(
             }
             let kind = kind(Source::Simulated, &ours(transport, service));
             cells.merge(simulate_positions(conditions.seed, &kind, service, lines)?);
-            cells.merge(simulate_draws(conditions.seed, kind, service, lines, draws)?);
+            cells.merge(simulate_draws(
+                conditions.seed,
+                kind,
+                service,
+                lines,
+                draws,
+            )?);
         }
     }
     let mut records = campaign.records();

@@ -19,8 +19,8 @@ use posthaste_load::{
 use posthaste_study::{Conditions, Failure};
 use posthaste_units::{Seed, Span};
 
-use super::server::{CertificateFiles, OfferedService, PORT, StudyServer, path};
 use super::super::service::PaperService;
+use super::server::{CertificateFiles, OfferedService, PORT, StudyServer, path};
 use super::transport::{LostPacket, QuicJob, Transport};
 use crate::testbed::program::Folder;
 
@@ -73,8 +73,6 @@ impl EmulatedExchange {
 /// All transactions in their order, with the accuracy of the emulator.
 pub(in super::super) struct EmulatedExchanges {
     pub(in super::super) exchanges: Vec<EmulatedExchange>,
-    /// Seed of the links' delays.
-    pub(in super::super) seed: Seed,
     pub(in super::super) outcome: EmulationOutcome,
     /// True if the run was stopped.
     pub(in super::super) stopped: bool,
@@ -105,10 +103,15 @@ pub(in super::super) fn run(
     let files = CertificateFiles::write(&folder.0)?;
     let server = StudyServer::start(&running.server, offered, &files)?;
     std::thread::sleep(START);
-    let (stop, recorder) = (Arc::<AtomicBool>::default(), Arc::new(AttemptRecorder::new(FIRST_PORT)));
+    let (stop, recorder) = (
+        Arc::<AtomicBool>::default(),
+        Arc::new(AttemptRecorder::new(FIRST_PORT)),
+    );
     let generator = {
         let (stop, recorder, plan) = (stop.clone(), recorder.clone(), plan(offered, jobs));
-        running.client.spawn(move || run_recorded(&plan, &stop, &recorder).map(drop))
+        running
+            .client
+            .spawn(move || run_recorded(&plan, &stop, &recorder).map(drop))
     };
     let mut observed = PacketsByPort::default();
     let mut twentieths = 0;
@@ -127,7 +130,6 @@ pub(in super::super) fn run(
     records.drain().for_each(|record| observed.note(&record));
     Ok(EmulatedExchanges {
         exchanges: observed.exchanges(jobs.len(), &recorder),
-        seed,
         outcome,
         stopped: conditions.stopped(),
     })

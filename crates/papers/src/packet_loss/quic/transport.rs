@@ -54,16 +54,6 @@ pub(in super::super) enum LostPacket {
 }
 
 impl LostPacket {
-    /// Direction and position in records: 0 for no loss.
-    pub(in super::super) const fn place(self) -> (&'static str, u32) {
-        match self {
-            Self::None => ("none", 0),
-            Self::Up(position) => ("up", position),
-            Self::Down(position) => ("down", position),
-            Self::Percent(share) => ("percent", share),
-        }
-    }
-
     /// Plans of the links of a line with this loss.
     pub(in super::super) fn plans(
         self,

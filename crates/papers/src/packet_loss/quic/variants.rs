@@ -142,9 +142,8 @@ fn study(conditions: &Conditions<'_>, lines: &[NetworkLine]) -> Result<Records, 
         let total = VARIANTS.len() as u64;
         conditions.progress.step(done, total, variant.name);
         let (kind, ends) = (variant.kind(), (variant.change)(usual()));
-        let simulate = |line: &NetworkLine| {
-            simulate_with(conditions.seed, &kind, &ends, &AUTHOR, *line)
-        };
+        let simulate =
+            |line: &NetworkLine| simulate_with(conditions.seed, &kind, &ends, &AUTHOR, *line);
         for of_line in on_all_cores(lines, simulate)? {
             cells.merge(of_line);
         }

@@ -1,0 +1,386 @@
+//! packet-loss/quic-2026: the cost of one lost packet over HTTP/3, beside TCP and TCP with TLS 1.3.
+
+use posthaste_draw::{Axis, Bar, Bars, Chart, Group, Point, Series, Unit};
+use posthaste_study::{Check, Figure, MEDIANS, NOISE, Plot, Records};
+use posthaste_units::Span;
+
+use super::super::PAPER;
+use super::super::job::PROCESSING;
+use super::super::line::NetworkLine;
+use super::super::service::{AUTHOR, BOTH, PaperService};
+use super::agreement::{agreement, told};
+use super::cells::{CellKind, LineCells, QuicCells, Source};
+use super::instrument;
+use super::positions::{self, CHANCE, LINES};
+use super::role::PacketRole;
+use super::server::ServerStack;
+use super::transport::Transport;
+
+pub(crate) static FIGURE: Figure = Figure {
+    id: "packet-loss/quic-2026",
+    title: "beyond the paper: one lost packet over HTTP/3",
+    claim: "The paper measured what a single lost packet costs over TCP, position by position. Over QUIC the first packets carry the first sample of the round-trip time, and only the last packet of a reply waits for a timer.",
+    paper: PAPER,
+    budget: Span::from_secs(180),
+    study: &positions::STUDY,
+    plot,
+    checks,
+    differs: include_str!("quic_2026.md").trim_ascii(),
+};
+
+/// A curve or a bar: its name and its cells.
+type Shown<'a> = (String, QuicCells<'a>);
+
+/// Packets before the reply, in words.
+const EARLY: [(&str, PacketRole); 6] = [
+    ("client's 1st", PacketRole::Client(1)),
+    ("server's 1st", PacketRole::Server(1)),
+    ("server's 2nd", PacketRole::Server(2)),
+    ("server's 3rd", PacketRole::Server(3)),
+    ("client's 2nd", PacketRole::Client(2)),
+    ("client's 3rd", PacketRole::Client(3)),
+];
+
+/// Difference of costs up to which two stacks agree, in ms: the maximum delay of an acknowledgement, which some stacks
+/// add to a timer and others do not.
+const ALIKE_MS: f64 = 25.0;
+/// The same as a share of the larger cost.
+const ALIKE_SHARE: f64 = 0.1;
+
+fn kind(
+    source: Source,
+    stack: ServerStack,
+    transport: Transport,
+    processing: Span,
+    service: &'static PaperService,
+) -> CellKind {
+    CellKind {
+        source,
+        stack,
+        transport,
+        processing,
+        service: service.key,
+        variant: "",
+    }
+}
+
+/// The transports with our server, and the same over QUIC in the simulation.
+fn transports<'a>(records: &'a Records, service: &'static PaperService) -> Vec<Shown<'a>> {
+    let of = |source, transport| {
+        let kind = kind(source, ServerStack::Ours, transport, PROCESSING, service);
+        QuicCells::new(records, kind)
+    };
+    let emulated = Transport::ALL
+        .map(|transport| (transport.name().to_owned(), of(Source::Emulated, transport)));
+    let simulated = of(Source::Simulated, Transport::Quic);
+    let simulated = ("QUIC, simulated".to_owned(), simulated);
+    emulated.into_iter().chain([simulated]).collect()
+}
+
+/// The stacks over QUIC without a processing time, which one of them lacks.
+fn stacks<'a>(records: &'a Records, service: &'static PaperService) -> Vec<Shown<'a>> {
+    let of = |stack: ServerStack| {
+        let kind = kind(
+            Source::Emulated,
+            stack,
+            Transport::Quic,
+            Span::ZERO,
+            service,
+        );
+        (stack.name().to_owned(), QuicCells::new(records, kind))
+    };
+    let all = ServerStack::ALL.into_iter().map(of);
+    all.filter(|(_, cells)| cells.rows().next().is_some())
+        .collect()
+}
+
+fn plot(records: &Records) -> Vec<Plot> {
+    let mut plots = Vec::new();
+    for line in LINES {
+        let shown = transports(records, &AUTHOR);
+        plots.push(Plot::Chart(by_packet(&AUTHOR, line, "", &shown)));
+        plots.push(Plot::Bars(early(line, "", &shown)));
+    }
+    for line in LINES {
+        let shown = stacks(records, &AUTHOR);
+        let title = ", three stacks, no processing time";
+        plots.push(Plot::Chart(by_packet(&AUTHOR, line, title, &shown)));
+        plots.push(Plot::Bars(early(line, title, &shown)));
+    }
+    plots.push(Plot::Chart(by_chance(records)));
+    plots
+}
+
+/// Response time by the lost packet of the reply, counted from its last packet.
+fn by_packet(service: &PaperService, line: NetworkLine, title: &str, shown: &[Shown<'_>]) -> Chart {
+    let title = format!(
+        "{}: {} kbit/s, {} ms{title}",
+        service.name, line.kbit, line.ms
+    );
+    let x = Axis::linear(
+        "the lost packet of the reply, counted from the last one",
+        Unit::Count,
+    );
+    let mut chart = Chart::new(title, x, Axis::linear("response time", Unit::Millis));
+    let series = |(name, cells): &Shown<'_>| {
+        let on = cells.on(line);
+        let points = (0..on.reply_packets()).rev().filter_map(|behind| {
+            let row = on.row(on.reply(behind))?;
+            let point = Point::new(-f64::from(behind), row.number("median_ms"));
+            Some(point.with_interval(row.number("low_ms"), row.number("high_ms")))
+        });
+        Series::line(name.clone(), points)
+    };
+    chart.series = shown.iter().map(series).collect();
+    chart.notes.push(without_loss(line, shown));
+    chart.notes.push(MEDIANS.to_owned());
+    chart
+}
+
+fn without_loss(line: NetworkLine, shown: &[Shown<'_>]) -> String {
+    let none = shown.iter().map(|(name, cells)| {
+        let ms = cells.on(line).ms(PacketRole::None);
+        format!("{name} {ms:.0} ms")
+    });
+    let none: Vec<String> = none.collect();
+    format!("Without a loss: {}.", none.join(", "))
+}
+
+/// Cost of the loss of each packet before the reply.
+fn early(line: NetworkLine, title: &str, shown: &[Shown<'_>]) -> Bars {
+    let group = |(label, role): (&str, PacketRole)| {
+        let bars = shown.iter().filter_map(|(name, cells)| {
+            let cost = cells.on(line).cost(role);
+            let parts = vec![(name.clone(), cost.round())];
+            cost.is_finite().then(|| Bar {
+                parts,
+                ..Bar::default()
+            })
+        });
+        Group {
+            label: label.to_owned(),
+            bars: bars.collect(),
+        }
+    };
+    let groups = EARLY.map(group).into_iter();
+    Bars {
+        title: format!(
+            "Packets before the reply: {} kbit/s, {} ms{title}",
+            line.kbit, line.ms
+        ),
+        value: Axis::linear("response time over that without a loss", Unit::Millis),
+        groups: groups.filter(|group| !group.bars.is_empty()).collect(),
+        notes: vec!["Packets with acknowledgements alone are not counted. Over TCP the first ones are SYN and SYN-ACK, over QUIC Initial packets.".to_owned()],
+    }
+}
+
+/// Response times with random losses, as a whole distribution.
+fn by_chance(records: &Records) -> Chart {
+    let (percent, line) = CHANCE;
+    let title = format!(
+        "Author at {percent} % loss in both directions, {} kbit/s, {} ms",
+        line.kbit, line.ms
+    );
+    let mut chart = Chart::percentiles(title, Axis::log("response time", Unit::Millis));
+    let series = |transport: Transport| {
+        let mut times = chance(records, transport);
+        times.sort_by(f64::total_cmp);
+        let count = times.len() as f64;
+        // The slowest have no percentile of their own.
+        let points = (0..).zip(times).filter(|(_, ms)| ms.is_finite());
+        let points = points
+            .map(|(place, ms)| Point::new((f64::from(place) + 0.5) / count, ms))
+            .collect::<Vec<_>>();
+        Series::line(transport.name(), points)
+    };
+    chart.series = Transport::ALL.map(series).into();
+    chart.notes.push(format!(
+        "{} transactions with each transport.",
+        chance(records, Transport::Quic).len()
+    ));
+    chart
+}
+
+fn chance(records: &Records, transport: Transport) -> Vec<f64> {
+    let rows = records.table("chance").rows();
+    rows.filter(|row| row.text("transport") == transport.key())
+        .map(|row| row.number("response_ms"))
+        .collect()
+}
+
+fn checks(records: &Records) -> Vec<Check> {
+    let mut checks = instrument::checks(records);
+    checks.push(as_simulated(records));
+    checks.extend(first_packets(records));
+    checks.push(last_packet(records));
+    checks.extend(
+        ServerStack::ALL
+            .into_iter()
+            .skip(1)
+            .map(|stack| alike(records, stack)),
+    );
+    checks.push(distribution(records));
+    checks
+}
+
+fn as_simulated(records: &Records) -> Check {
+    let both = |service| {
+        [Source::Emulated, Source::Simulated].map(|source| {
+            let kind = kind(
+                source,
+                ServerStack::Ours,
+                Transport::Quic,
+                PROCESSING,
+                service,
+            );
+            QuicCells::new(records, kind)
+        })
+    };
+    let pairs = BOTH.map(both);
+    let found = agreement(&pairs, &LINES);
+    Check::goal(found.is_met(), told("On these lines", &found)).because(NOISE)
+}
+
+/// The median over the lines of a cost with one of our transports, Author.
+fn costs(
+    records: &Records,
+    transport: Transport,
+    role: impl Fn(&LineCells<'_>) -> PacketRole,
+) -> [f64; 3] {
+    let kind = kind(
+        Source::Emulated,
+        ServerStack::Ours,
+        transport,
+        PROCESSING,
+        &AUTHOR,
+    );
+    let cells = QuicCells::new(records, kind);
+    LINES.map(|line| {
+        let on = cells.on(line);
+        on.cost(role(&on))
+    })
+}
+
+/// Formats the costs on the three lines.
+fn on_lines(costs: [f64; 3]) -> String {
+    let [first, second, third] = costs.map(|cost| format!("{cost:.0}"));
+    format!("{first}, {second} and {third} ms")
+}
+
+fn first_packets(records: &Records) -> [Check; 2] {
+    let of = |role: PacketRole| Transport::ALL.map(|transport| costs(records, transport, |_| role));
+    let [tcp, tls, quic] = of(PacketRole::Client(1));
+    let each = quic
+        .iter()
+        .zip(tls)
+        .all(|(quic, tls)| (quic - tls).abs() < 100.0);
+    let first = Check::goal(
+        each,
+        format!(
+            "The client's first packet costs the same second with every transport: TCP {}, TCP with TLS {}, QUIC (quinn) {} on the three lines.",
+            on_lines(tcp),
+            on_lines(tls),
+            on_lines(quic)
+        ),
+    );
+    let [_, tls, quic] = of(PacketRole::Client(2));
+    let dearer = quic.iter().zip(tls).all(|(quic, tls)| *quic > tls);
+    let second = Check::goal(
+        dearer,
+        format!(
+            "The client's second flight costs more over QUIC (quinn), {}, than the ClientHello over TCP with TLS, {}: its timer starts from three round trips.",
+            on_lines(quic),
+            on_lines(tls)
+        ),
+    );
+    [first.because(NOISE), second.because(NOISE)]
+}
+
+fn last_packet(records: &Records) -> Check {
+    let of = |transport| costs(records, transport, |on| on.reply(0));
+    let [tcp, tls, quic] = Transport::ALL.map(of);
+    let dearer = quic.iter().zip(tls).all(|(quic, tls)| *quic > tls);
+    Check::goal(
+        dearer,
+        format!(
+            "The last packet of the reply costs more over QUIC (quinn), {}, than over TCP, {}, and TCP with TLS, {}, where the server's FIN and its alert follow the data.",
+            on_lines(quic),
+            on_lines(tcp),
+            on_lines(tls)
+        ),
+    )
+    .because(NOISE)
+}
+
+/// Packets for which another stack costs as much as quinn, without a processing time.
+fn alike(records: &Records, stack: ServerStack) -> Check {
+    let of = |stack| {
+        let kind = kind(
+            Source::Emulated,
+            stack,
+            Transport::Quic,
+            Span::ZERO,
+            &AUTHOR,
+        );
+        QuicCells::new(records, kind)
+    };
+    let [other, quinn] = [stack, ServerStack::Ours].map(of);
+    let (mut same, mut all, mut apart) = (0, 0, Vec::new());
+    for line in LINES {
+        let [other, quinn] = [&other, &quinn].map(|cells| cells.on(line));
+        let early = EARLY.map(|(label, role)| (label.to_owned(), role, role));
+        let reply = (0..6).map(|behind| {
+            let label = format!("{behind} behind");
+            (label, other.reply(behind), quinn.reply(behind))
+        });
+        for (label, theirs, ours) in early.into_iter().chain(reply) {
+            let [theirs, ours] = [other.cost(theirs), quinn.cost(ours)];
+            if theirs.is_nan() || ours.is_nan() {
+                continue;
+            }
+            all += 1;
+            let apart_by = (theirs - ours).abs();
+            match apart_by <= ALIKE_MS.max(ALIKE_SHARE * theirs.max(ours)) {
+                true => same += 1,
+                false => apart.push(format!(
+                    "{label} at {} kbit/s {theirs:.0} instead of {ours:.0} ms",
+                    line.kbit
+                )),
+            }
+        }
+    }
+    let name = stack.name();
+    let list = match apart.is_empty() {
+        true => String::new(),
+        false => format!(" Apart: {}.", apart.join("; ")),
+    };
+    Check::goal(
+        all > 0 && same == all,
+        match all {
+            0 => format!("{name} is not installed here: nothing is known about it."),
+            _ => format!("{name} costs what quinn costs, within {ALIKE_MS} ms or a tenth, for {same} of {all} packets.{list}"),
+        },
+    )
+    .because("stacks choose the first timers, the pace and the acknowledgements of a reply differently; the note below has the reasons.")
+}
+
+fn distribution(records: &Records) -> Check {
+    let at = |transport, share: f64| {
+        let mut times = chance(records, transport);
+        times.sort_by(f64::total_cmp);
+        super::super::cells::quantile(&times, share)
+    };
+    let told = Transport::ALL.map(|transport| {
+        let [median, p90, p99] = [0.5, 0.9, 0.99].map(|share| at(transport, share));
+        format!("{} {median:.0}, {p90:.0} and {p99:.0} ms", transport.name())
+    });
+    Check::goal(
+        at(Transport::Quic, 0.9) < at(Transport::Tls, 0.9),
+        format!(
+            "At {} % loss in both directions, median, 90th and 99th percentile: {}.",
+            CHANCE.0,
+            told.join("; ")
+        ),
+    )
+    .because("a lost last packet waits for a timer over QUIC, and a lost second flight for three round trips.")
+}
