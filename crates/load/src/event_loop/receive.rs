@@ -76,9 +76,12 @@ impl EventLoop<'_> {
             closing,
         } in std::mem::take(&mut self.unread)
         {
-            if self.is_current(slot, serial)
-                && self.connections[slot as usize].state == ConnectionState::Exchanging
-            {
+            if !self.is_current(slot, serial) {
+                continue;
+            }
+            let connection = &self.connections[slot as usize];
+            // Over QUIC, the handshake and the end of a connection are datagrams, too.
+            if connection.state == ConnectionState::Exchanging || connection.is_quic() {
                 match self.connections[slot as usize].streams {
                     None => self.receive(slot, closing, false),
                     Some(_) => self.receive_streams(slot, closing),
