@@ -18,6 +18,8 @@ pub(crate) struct Attempt {
     pub(crate) number: u32,
     /// Planned time of sending: that of the request, or the end of a back-off.
     pub(crate) due: Instant,
+    /// Attempts before it whose early data the server rejected. The client does not count them as retries.
+    pub(crate) early: u32,
 }
 
 /// An attempt of a request, and its moments.

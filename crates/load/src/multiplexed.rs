@@ -6,6 +6,8 @@ use posthaste_http_streams::{ClientCounters, CodeCounts};
 use posthaste_units::Span;
 use serde::{Deserialize, Serialize};
 
+use crate::quic::EarlyDataCounts;
+
 /// Reason why a request waits for a stream.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum QueueReason {
@@ -52,6 +54,8 @@ pub struct StreamCounts {
     pub stalled: u64,
     /// Times that the server used up a receive window of the generator. Above 0 the generator was the limit.
     pub windows_exhausted: u64,
+    /// Early data of HTTP/3.
+    pub early_data: EarlyDataCounts,
 }
 
 impl QueuedRequests {
@@ -96,7 +100,10 @@ impl StreamCounts {
             self.stalled,
             self.windows_exhausted,
         ];
-        own.into_iter().chain(by_code.map(|codes| codes.total()))
+        let by_code = by_code.map(|codes| codes.total());
+        own.into_iter()
+            .chain(by_code)
+            .chain(self.early_data.counts())
     }
 
     /// Adds the counts of another loop.
@@ -118,6 +125,7 @@ impl StreamCounts {
         self.goaways.merge(&other.goaways);
         self.stalled += other.stalled;
         self.windows_exhausted += other.windows_exhausted;
+        self.early_data.merge(&other.early_data);
     }
 }
 
@@ -146,10 +154,14 @@ pub struct StreamReport {
     pub stalled: u64,
     /// Times that the server used up a receive window of the generator.
     pub windows_exhausted: u64,
+    /// Early data, if the plan sends some.
+    #[serde(skip_serializing_if = "Option::is_none", default)]
+    pub early_data: Option<EarlyDataCounts>,
 }
 
 impl StreamReport {
-    pub(crate) fn new(counts: &StreamCounts) -> Self {
+    /// `has_early_data` states that the plan sends early data.
+    pub(crate) fn new(counts: &StreamCounts, has_early_data: bool) -> Self {
         let by_code = |codes: &CodeCounts| {
             let codes = codes.iter();
             codes
@@ -168,6 +180,7 @@ impl StreamReport {
             goaways: by_code(&counts.goaways),
             stalled: counts.stalled,
             windows_exhausted: counts.windows_exhausted,
+            early_data: has_early_data.then_some(counts.early_data),
         }
     }
 }

@@ -25,6 +25,8 @@ use crate::tls::{self, TlsError};
 
 /// Descriptors reserved for the rest of the process.
 const SPARE_DESCRIPTORS: u64 = 64;
+/// Safe methods (RFC 9110, section 9.2.1): a repetition changes nothing at the server.
+const SAFE_METHODS: [&str; 4] = ["GET", "HEAD", "OPTIONS", "TRACE"];
 
 /// Prepares the requests, the servers and the offers of a share of `plan`.
 pub(crate) fn prepare<'r>(
@@ -51,7 +53,7 @@ pub(crate) fn prepare<'r>(
         .then(|| plan.tls.config(plan.protocol.alpn()))
         .transpose()?;
     let streams = catalogue
-        .map(|catalogue| StreamSetUp::new(plan.protocol, &catalogue, tls.as_deref()))
+        .map(|catalogue| StreamSetUp::new(plan.protocol, &catalogue, tls.as_deref(), origins.len()))
         .transpose()?;
     let buying = plan.buying.as_ref();
     let offers = buying.map(|buying| FollowedCatalogue::follow(buying, stop.now));
@@ -117,6 +119,7 @@ fn check_protocol(plan: &Plan) -> Result<(), RunError> {
             "gRPC calls need HTTP/2: leave --http 3 out".to_owned(),
         ));
     }
+    check_early_data(plan)?;
     let (connections, threads) = (multiplexing.connections, plan.threads);
     if connections == 0 || connections % threads != 0 {
         return Err(RunError::Plan(format!(
@@ -136,6 +139,23 @@ fn check_protocol(plan: &Plan) -> Result<(), RunError> {
         )));
     }
     Ok(())
+}
+
+/// Rejects early data with requests that must not be repeated. An attacker who sees early data can send it again, and a
+/// server can process it twice (RFC 8470).
+fn check_early_data(plan: &Plan) -> Result<(), RunError> {
+    if !plan.protocol.has_early_data() {
+        return Ok(());
+    }
+    let mut methods = plan.requests.iter().map(|spec| spec.method.as_str());
+    match methods.find(|method| !SAFE_METHODS.contains(method)) {
+        Some(method) => Err(RunError::Plan(format!(
+            "{method} does not go with --early-data, because an attacker can repeat early data: \
+             leave --early-data out, or use {}",
+            SAFE_METHODS.join(", ")
+        ))),
+        None => Ok(()),
+    }
 }
 
 /// Rejects servers without TLS, which QUIC always has.

@@ -89,6 +89,11 @@ impl Protocol {
         }
     }
 
+    /// True if connections send their first requests as early data.
+    pub(crate) fn has_early_data(&self) -> bool {
+        self.quic().is_some_and(|options| options.early_data)
+    }
+
     /// Options of a protocol that carries several requests on a connection, to be changed.
     pub const fn multiplexing_mut(&mut self) -> Option<&mut Multiplexing> {
         match self {

@@ -25,11 +25,12 @@ pub(crate) enum StreamSetUp {
 }
 
 impl StreamSetUp {
-    /// Compresses the fields of a plan's requests, and configures QUIC.
+    /// Compresses the fields of a plan's requests, and configures QUIC for this number of servers.
     pub(crate) fn new(
         protocol: Protocol,
         catalogue: &FieldCatalogue,
         tls: Option<&rustls::ClientConfig>,
+        servers: usize,
     ) -> Result<Self, TlsError> {
         let Some(options) = protocol.quic() else {
             return Ok(Self::Http2(Arc::new(hpack::FieldPlan::new(catalogue))));
@@ -37,7 +38,7 @@ impl StreamSetUp {
         let tls = tls.expect("all servers of HTTP/3 have TLS");
         Ok(Self::Http3 {
             fields: Arc::new(qpack::FieldPlan::new(catalogue)),
-            config: QuicConfig::new(tls, *options)?,
+            config: QuicConfig::new(tls, *options, servers)?,
         })
     }
 }

@@ -19,14 +19,16 @@ impl EventLoop<'_> {
         let Some(policy) = &self.shared.plan.retries else {
             return false;
         };
-        let number = exchange.attempt.number;
-        if !policy.permits(number, outcome, exchange.status, exchange.code) {
+        let Attempt { number, early, .. } = exchange.attempt;
+        let sendings = number - early;
+        if !policy.permits(sendings, outcome, exchange.status, exchange.code) {
             return false;
         }
         let (seed, request) = (self.shared.plan.seed, exchange.due.number);
         let attempt = Attempt {
             number: number + 1,
-            due: done + policy.backoff.wait(seed, request, number),
+            due: done + policy.backoff.wait(seed, request, sendings),
+            early,
         };
         self.retries.push(WaitingRetry {
             due: exchange.due,

@@ -47,6 +47,11 @@ impl EventLoop<'_> {
     /// Ends an exchange without a complete reply, and its connection.
     pub(super) fn fail(&mut self, slot: u32, outcome: Outcome, reason: impl FnOnce() -> String) {
         self.connecting.remove(slot);
+        if self.connections[slot as usize].state == ConnectionState::Closing {
+            // Its exchanges have ended.
+            self.closing.remove(slot);
+            return self.abort(slot);
+        }
         if self.connections[slot as usize].streams.is_some() {
             return self.fail_streams(slot, outcome, &reason());
         }

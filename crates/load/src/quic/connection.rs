@@ -18,6 +18,7 @@ use quinn_proto::{
 
 use super::QuicConfig;
 use super::datagrams::DatagramSocket;
+use super::early::EarlyData;
 use super::loss;
 use crate::multiplexed::StreamCounts;
 use crate::outcome::Outcome;
@@ -30,6 +31,15 @@ pub(crate) enum QuicEnd {
     Violation(Http3Error),
 }
 
+/// The server of a connection.
+pub(crate) struct QuicServer<'s> {
+    /// Its number among the servers of the run.
+    pub(crate) index: usize,
+    pub(crate) address: SocketAddr,
+    /// Its name in TLS.
+    pub(crate) name: &'s str,
+}
+
 /// The client's end of a connection.
 ///
 /// Order of calls: [`new`](Self::new), then [`flush`](Self::flush) after each other call, [`receive`](Self::receive)
@@ -39,11 +49,19 @@ pub(crate) struct QuicConnection {
     handle: ConnectionHandle,
     transport: Connection,
     pub(crate) client: Client,
+    fields: Arc<FieldPlan>,
     datagrams: DatagramSocket,
     /// Streams that the transport has opened. One is opened ahead of its request, because the transport states the
     /// server's limit only by refusing.
     opened: u64,
     is_established: bool,
+    /// True if the control stream is open: after the handshake, and for early data before.
+    is_open: bool,
+    early: EarlyData,
+    /// Requests of rejected early data, in the order of their streams.
+    rejected: Vec<u32>,
+    /// True if connections of the run resume others, for which this one gets tickets.
+    collects_tickets: bool,
     /// Time of the timer that is set.
     pub(crate) scheduled: Option<Instant>,
     /// Code of the end, for CONNECTION_CLOSE.
@@ -55,26 +73,59 @@ impl QuicConnection {
     pub(crate) fn new(
         config: &QuicConfig,
         socket: &OwnedFd,
-        server: SocketAddr,
-        name: &str,
+        server: &QuicServer<'_>,
         fields: Arc<FieldPlan>,
         now: WallInstant,
     ) -> io::Result<Self> {
         let datagrams = DatagramSocket::new(socket)?;
         let mut endpoint = Endpoint::new(config.endpoint.clone(), None, false, None);
-        let begun = endpoint.connect(now, config.client.clone(), server, name);
+        let client = config.clients[server.index].clone();
+        let begun = endpoint.connect(now, client, server.address, server.name);
         let (handle, transport) = begun.map_err(io::Error::other)?;
-        Ok(Self {
+        let mut connection = Self {
             endpoint,
             handle,
             transport,
-            client: Client::new(fields),
+            client: Client::new(fields.clone()),
+            fields,
             datagrams,
             opened: 0,
             is_established: false,
+            is_open: false,
+            early: EarlyData::None,
+            rejected: Vec::new(),
+            collects_tickets: config.has_early_data,
             scheduled: None,
             code: ErrorCode::H3_NO_ERROR,
-        })
+        };
+        connection.offer_early_data();
+        Ok(connection)
+    }
+
+    /// Opens streams before the handshake, if a ticket permits it. The limits are those of the earlier connection.
+    fn offer_early_data(&mut self) {
+        if !self.transport.has_0rtt() {
+            return;
+        }
+        self.early = EarlyData::Offered;
+        self.open_ahead();
+        self.is_open = self.opened > 0 && self.transport.streams().open(Dir::Uni).is_some();
+    }
+
+    /// True while requests are sent as early data.
+    pub(crate) const fn is_early(&self) -> bool {
+        self.is_open && !self.is_established
+    }
+
+    /// Takes the requests in early data that the server has rejected, in the order of their streams.
+    pub(crate) fn take_rejected(&mut self) -> Vec<u32> {
+        std::mem::take(&mut self.rejected)
+    }
+
+    /// True if tickets for further connections are still expected. Servers send them at the end of the handshake, as they
+    /// do HANDSHAKE_DONE.
+    pub(crate) fn awaits_tickets(&self) -> bool {
+        self.collects_tickets && self.transport.stats().frame_rx.handshake_done == 0
     }
 
     /// True once the handshake is complete.
@@ -137,16 +188,38 @@ impl QuicConnection {
         Ok(())
     }
 
-    /// Opens the control stream, and the stream of the first request.
+    /// Opens the control stream, and the stream of the first request, unless early data has done so.
     fn establish(&mut self) -> Result<(), QuicEnd> {
+        if let EarlyData::Offered = self.early {
+            self.end_early_data();
+        }
         // A server must permit three at least (RFC 9114, section 6.2).
-        if self.transport.streams().open(Dir::Uni).is_none() {
+        if !self.is_open && self.transport.streams().open(Dir::Uni).is_none() {
             let reason = "the server permits no unidirectional streams";
             return Err(QuicEnd::Lost(Outcome::ProtocolError, reason.to_owned()));
         }
-        self.is_established = true;
+        (self.is_open, self.is_established) = (true, true);
         self.open_ahead();
         Ok(())
+    }
+
+    /// Handles the server's answer to early data. After a rejection QUIC has no streams, and the limits are new.
+    fn end_early_data(&mut self) {
+        let tokens = self.client.open_tokens();
+        let mut open: Vec<(u64, u32)> = tokens.map(|(id, token)| (id.number(), token)).collect();
+        if self.transport.accepted_0rtt() {
+            self.early = EarlyData::Accepted;
+            // The new limits may be higher, and QUIC does not report that.
+            self.client.writable(StreamId::CONTROL);
+            let writable = open.into_iter().map(|(id, _)| StreamId::new(id));
+            return writable.for_each(|id| self.client.writable(id));
+        }
+        open.sort_unstable();
+        self.rejected = open.into_iter().map(|(_, token)| token).collect();
+        let client = Client::new(self.fields.clone());
+        let ended = std::mem::replace(&mut self.client, client);
+        self.early = EarlyData::Rejected(Box::new(ended));
+        (self.opened, self.is_open) = (0, false);
     }
 
     fn handle_stream(
@@ -246,7 +319,7 @@ impl QuicConnection {
         scratch: &mut Vec<u8>,
         now: WallInstant,
     ) -> io::Result<(usize, bool)> {
-        if self.is_established {
+        if self.is_open {
             self.write_streams();
         }
         let mut sent = 0;
@@ -269,7 +342,7 @@ impl QuicConnection {
 
     /// True if HTTP/3 has output that the transport may accept.
     pub(crate) fn has_output(&mut self) -> bool {
-        self.is_established && self.client.has_output()
+        self.is_open && self.client.has_output()
     }
 
     /// Passes the output of HTTP/3 to the streams of the transport, as far as they accept it.
@@ -323,6 +396,10 @@ impl QuicConnection {
     /// Adds the counts of the connection.
     pub(crate) fn add_counts(&self, counts: &mut StreamCounts) {
         counts.add(self.client.counters());
+        if let EarlyData::Rejected(ended) = &self.early {
+            counts.add(ended.counters());
+        }
+        counts.early_data.add(&self.early);
         let received = self.transport.stats().frame_rx;
         counts.windows_exhausted += received.data_blocked + received.stream_data_blocked;
     }

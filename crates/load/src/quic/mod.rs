@@ -8,10 +8,12 @@
 //! |---|---|
 //! | `connection` | a connection: datagrams on one side, the streams of HTTP/3 on the other |
 //! | `datagrams` | the socket: several datagrams in one call (GSO, GRO) |
+//! | `early` | early data of a connection: offered, accepted, rejected |
 //! | `loss` | the outcome of a connection that ended |
 
 mod connection;
 mod datagrams;
+mod early;
 mod loss;
 
 use std::sync::Arc;
@@ -21,7 +23,8 @@ use quinn_proto::{ClientConfig, EndpointConfig, TransportConfig, VarInt};
 use rustls::client::Resumption;
 use serde::{Deserialize, Serialize};
 
-pub(crate) use connection::{QuicConnection, QuicEnd};
+pub(crate) use connection::{QuicConnection, QuicEnd, QuicServer};
+pub use early::EarlyDataCounts;
 
 use crate::tls::TlsError;
 
@@ -34,6 +37,8 @@ const CONNECTION_WINDOW: u32 = 1 << 30;
 pub(crate) const DATAGRAM: u16 = 1_200;
 /// Unidirectional streams of the server: its control stream, two of QPACK, and some of unknown types.
 const SERVER_STREAMS: u32 = 16;
+/// Sessions stored for resumption. A store is for one server, and rustls keeps up to eight tickets of it.
+const SESSIONS: usize = 2;
 
 /// Options of QUIC.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -42,12 +47,16 @@ pub struct QuicOptions {
     /// Several datagrams leave in one system call (GSO), if the kernel permits. A burst then is one event for the
     /// network.
     pub segmentation_offload: bool,
+    /// Connections resume earlier ones, and send their first requests as early data (0-RTT) if they have a ticket that
+    /// permits it.
+    pub early_data: bool,
 }
 
 impl Default for QuicOptions {
     fn default() -> Self {
         Self {
             segmentation_offload: true,
+            early_data: false,
         }
     }
 }
@@ -55,20 +64,36 @@ impl Default for QuicOptions {
 /// Configuration of all connections of a run.
 pub(crate) struct QuicConfig {
     endpoint: Arc<EndpointConfig>,
-    client: ClientConfig,
+    /// By server: the tickets of one are of no use to another.
+    clients: Vec<ClientConfig>,
+    has_early_data: bool,
 }
 
 impl QuicConfig {
-    pub(crate) fn new(tls: &rustls::ClientConfig, options: QuicOptions) -> Result<Self, TlsError> {
-        let mut tls = tls.clone();
-        // Each connection has a whole handshake, so that connections are equal.
-        tls.resumption = Resumption::disabled();
-        let tls = QuicClientConfig::try_from(tls).map_err(|_| TlsError::Quic)?;
-        let mut client = ClientConfig::new(Arc::new(tls));
-        client.transport_config(Arc::new(transport(options)));
+    /// Creates the configuration for this number of servers.
+    pub(crate) fn new(
+        tls: &rustls::ClientConfig,
+        options: QuicOptions,
+        servers: usize,
+    ) -> Result<Self, TlsError> {
+        let transport = Arc::new(transport(options));
+        let client = |_| -> Result<ClientConfig, TlsError> {
+            let mut tls = tls.clone();
+            // Without early data each connection has a whole handshake, so that connections are equal.
+            tls.resumption = match options.early_data {
+                true => Resumption::in_memory_sessions(SESSIONS),
+                false => Resumption::disabled(),
+            };
+            tls.enable_early_data = options.early_data;
+            let tls = QuicClientConfig::try_from(tls).map_err(|_| TlsError::Quic)?;
+            let mut client = ClientConfig::new(Arc::new(tls));
+            client.transport_config(Arc::clone(&transport));
+            Ok(client)
+        };
         Ok(Self {
             endpoint: Arc::new(EndpointConfig::default()),
-            client,
+            clients: (0..servers).map(client).collect::<Result<_, _>>()?,
+            has_early_data: options.early_data,
         })
     }
 }

@@ -78,7 +78,7 @@ pub struct Report {
     pub intended: u64,
     /// Requests by outcome. The counts sum to `intended`. With retries, that of the last attempt.
     pub outcomes: Outcomes,
-    /// Attempts, if clients retry.
+    /// Attempts, if clients retry, or if early data was sent again.
     #[serde(skip_serializing_if = "Option::is_none", default)]
     pub attempts: Option<AttemptsReport>,
     /// True if the run was stopped before its end.
@@ -238,7 +238,8 @@ impl Report {
             planned_requests: plan.expected(),
             intended: run.intended,
             outcomes: run.outcomes,
-            attempts: plan.retries.map(|_| AttemptsReport::new(run)),
+            attempts: (plan.retries.is_some() || run.attempts.retried() > 0)
+                .then(|| AttemptsReport::new(run)),
             stopped: run.stopped,
             warm_up_requests: run.warm_up,
             response_time_ms: run.response.censored_summary(),
@@ -263,7 +264,7 @@ impl Report {
             streams: plan
                 .protocol
                 .multiplexing()
-                .map(|_| StreamReport::new(&run.streams)),
+                .map(|_| StreamReport::new(&run.streams, plan.protocol.has_early_data())),
             bytes_sent: run.bytes_sent,
             bytes_received: run.bytes_received,
             agents: run.agents.clone(),
@@ -410,8 +411,12 @@ fn quic_in_words(options: &QuicOptions) -> String {
         true => "with GSO",
         false => "without GSO",
     };
+    let resumption = match options.early_data {
+        true => "early data",
+        false => "resumption: off",
+    };
     format!(
-        "QUIC datagrams of {} bytes {offload}, initial window of 10 datagrams, CUBIC, ECN, no resumption, static table \
+        "QUIC datagrams of {} bytes {offload}, initial window of 10 datagrams, CUBIC, ECN, {resumption}, static table \
          of QPACK only",
         thousands(quic::DATAGRAM.into())
     )

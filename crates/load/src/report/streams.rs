@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use super::numbers::{millis, thousands};
 use crate::multiplexed::StreamReport;
 
-/// Facts about the streams of a run, each with its name. Counts of zero are left out.
+/// Facts about the streams of a run, each with its name. Counts of zero are left out, except of early data.
 pub(super) fn facts(streams: &StreamReport) -> Vec<(&'static str, String)> {
     let waits = [
         ("for the handshake", streams.queued_for_handshake),
@@ -32,7 +32,21 @@ pub(super) fn facts(streams: &StreamReport) -> Vec<(&'static str, String)> {
         ("resets", by_code("sent", &streams.resets_sent)),
         ("streams", counted(&ends)),
     ];
-    let known = facts.into_iter().filter(|(_, parts)| !parts.is_empty());
+    // Zeros count here: none offered means that no ticket permitted it.
+    let early_data = streams.early_data.iter().map(|counts| {
+        let [offered, accepted, rejected, again] = counts.counts().map(thousands);
+        let connections = format!("{offered} offered, {accepted} accepted, {rejected} rejected");
+        (
+            "early data",
+            vec![format!(
+                "{connections} (connections); {again} requests sent again"
+            )],
+        )
+    });
+    let known = facts
+        .into_iter()
+        .chain(early_data)
+        .filter(|(_, parts)| !parts.is_empty());
     known
         .map(|(name, parts)| (name, parts.join(", ")))
         .collect()

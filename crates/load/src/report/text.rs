@@ -233,7 +233,9 @@ fn times(report: &Report, out: &mut String) -> std::fmt::Result {
     plain_row(out, "response, ok only", &report.ok_response_time_ms)?;
     plain_row(out, "service, replies", &report.service_time_ms)?;
     plain_row(out, "send lateness, sent", &report.send_lateness_ms)?;
-    if let Some(attempts) = &report.attempts {
+    let attempts = report.attempts.as_ref();
+    let retries = report.plan.retries.as_ref();
+    if let Some(attempts) = attempts.filter(|_| retries.is_some()) {
         plain_row(out, "retry lateness, sent", &attempts.retry_lateness_ms)?;
     }
     for phase in Phases::NAMES {

@@ -17,8 +17,8 @@ impl EventLoop<'_> {
         }
     }
 
-    /// Closes a connection without streams that takes no more requests. The server has to close first, so that the
-    /// server keeps TIME_WAIT.
+    /// Closes a connection without streams that takes no more requests. Over TCP the server has to close first, so that the
+    /// server keeps TIME_WAIT. Over QUIC, tickets for early data have to come first.
     pub(super) fn close_if_unused(&mut self, slot: u32) {
         let Some(connection) = self.connections.get_mut(slot as usize) else {
             return;
@@ -40,8 +40,8 @@ impl EventLoop<'_> {
         let now = self.shared.clock.now();
         // The GOAWAY is a courtesy: the server need not take it.
         let _ = connection.flush_streams(&mut self.scratch, self.shared.clock.at(now));
-        if connection.is_quic() {
-            // Ports of UDP have no TIME_WAIT.
+        // Ports of UDP have no TIME_WAIT.
+        if connection.quic().is_some_and(|quic| !quic.awaits_tickets()) {
             self.abort(slot);
         } else {
             connection.state = ConnectionState::Closing;

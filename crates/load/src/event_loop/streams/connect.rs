@@ -9,7 +9,7 @@ use rustix::fd::OwnedFd;
 use super::super::EventLoop;
 use crate::connection::{ConnectionState, StreamState};
 use crate::outcome::Outcome;
-use crate::quic::QuicConnection;
+use crate::quic::{QuicConnection, QuicServer};
 use crate::socket::{self, ConnectAttempt};
 use crate::stream_client::{StreamClient, StreamSetUp};
 
@@ -59,11 +59,15 @@ impl EventLoop<'_> {
             is_listed: false,
             is_confirmed: false,
         }));
+        let serial = connection.serial;
         self.streams.queues[queue].opening = Some(slot);
         if connection.is_quic() {
             // The first datagram leaves with the flush of this turn.
             self.list(slot);
             self.watch(slot, EventFlags::empty());
+            if self.is_current(slot, serial) {
+                self.begin_early_data(slot);
+            }
         } else {
             self.watch(slot, EventFlags::OUT);
         }
@@ -80,10 +84,13 @@ impl EventLoop<'_> {
             }
             StreamSetUp::Http3 { fields, config } => (fields.clone(), config),
         };
-        let address = self.shared.origins[server].address;
-        let name = self.shared.names[&server].to_str();
         let now = self.shared.clock.at(self.shared.clock.now());
-        let quic = QuicConnection::new(config, socket, address, &name, fields, now)?;
+        let server = QuicServer {
+            index: server,
+            address: self.shared.origins[server].address,
+            name: &self.shared.names[&server].to_str(),
+        };
+        let quic = QuicConnection::new(config, socket, &server, fields, now)?;
         Ok(StreamClient::Http3(Box::new(quic)))
     }
 
@@ -102,9 +109,14 @@ impl EventLoop<'_> {
         connection.state = ConnectionState::Exchanging;
         let queue = connection.streams().queue;
         let streams = &mut self.streams.queues[queue];
-        debug_assert!(streams.opening == Some(slot), "two connections are opening");
-        streams.opening = None;
-        streams.connections.push(slot);
+        if streams.opening == Some(slot) {
+            streams.opening = None;
+            streams.connections.push(slot);
+        }
+        debug_assert!(
+            streams.connections.contains(&slot),
+            "an established connection takes no requests"
+        );
         self.list(slot);
         self.fill(queue);
         if self.connections[slot as usize].is_secure() {

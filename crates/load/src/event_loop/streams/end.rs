@@ -3,6 +3,7 @@
 use posthaste_http_streams::{StreamEnd, StreamRejection};
 
 use super::super::EventLoop;
+use crate::connection::ConnectionState;
 use crate::exchange::OpenExchange;
 use crate::outcome::Outcome;
 use crate::protocol::WhenRejected;
@@ -112,10 +113,13 @@ impl EventLoop<'_> {
             return self.forget_single(queue);
         };
         let connection = &self.connections[slot as usize];
+        let is_connecting = connection.state == ConnectionState::Connecting;
         let streams = connection.streams();
         // A server that has sent its SETTINGS has accepted the connection.
         let is_phantom = !streams.is_confirmed && !socket::is_acknowledged(&connection.socket);
         let outcome = match is_phantom {
+            // Early data of a connection that the server has not accepted.
+            _ if is_connecting => Outcome::ConnectAborted,
             true => Outcome::Unanswered,
             false => Outcome::TimedOut,
         };

@@ -20,10 +20,11 @@ impl EventLoop<'_> {
             let Some(connection) = self.connections.get_mut(slot as usize) else {
                 continue;
             };
-            // A connection that closes has passed on its GOAWAY already. The handshake of QUIC is output, too.
+            // A connection that closes has passed on its GOAWAY already. Handshakes and acknowledgements of QUIC are output,
+            // too.
             let is_open = match connection.state {
                 ConnectionState::Exchanging => true,
-                ConnectionState::Connecting => connection.is_quic(),
+                ConnectionState::Connecting | ConnectionState::Closing => connection.is_quic(),
                 _ => false,
             };
             let streams = connection.streams.as_mut();

@@ -12,11 +12,13 @@
 //! | `end` | records the end of each stream |
 //! | `close` | ends connections: after GOAWAY, at the server's end, after an error |
 //! | `quic` | reads datagrams of HTTP/3, and handles the ends of its connections |
+//! | `early` | requests in early data, and those that were rejected |
 //! | `timers` | calls connections over QUIC when their timers expire |
 
 mod assign;
 mod close;
 mod connect;
+mod early;
 mod end;
 mod flush;
 mod quic;
@@ -58,9 +60,9 @@ struct ConnectionQueue {
     server: usize,
     /// Waiting exchanges: slot and serial number.
     waiting: VecDeque<(u32, u32)>,
-    /// Connections with an established transport that take requests. Several only for [`WhenFull::Open`].
+    /// Connections that take requests: established, or with early data. Several only for [`WhenFull::Open`].
     connections: Vec<u32>,
-    /// The connection that is being established.
+    /// The connection that is being established, unless it has early data.
     opening: Option<u32>,
     /// True if the queue is for one request.
     is_single: bool,

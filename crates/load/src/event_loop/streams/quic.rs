@@ -65,6 +65,11 @@ impl EventLoop<'_> {
         let polled = quic.poll(&mut replies);
         let is_established = quic.is_established();
         self.end_streams(slot);
+        self.resend_early_data(slot);
+        let state = self.connections[slot as usize].state;
+        if state == ConnectionState::Closing {
+            return self.end_closing(slot, polled.is_err());
+        }
         match polled {
             Ok(()) => {}
             Err(QuicEnd::Lost(outcome, reason)) => {
@@ -76,16 +81,27 @@ impl EventLoop<'_> {
                 return false;
             }
         }
-        let state = self.connections[slot as usize].state;
         if state == ConnectionState::Connecting && is_established {
             self.connecting.remove(slot);
             self.begin_streams(slot);
         }
         self.list(slot);
-        if state == ConnectionState::Exchanging {
+        if is_established {
             self.continue_connection(slot);
         }
         self.is_current(slot, serial)
+    }
+
+    /// Ends a connection that waits for tickets only, once they have come or it is lost. Returns false then.
+    fn end_closing(&mut self, slot: u32, is_lost: bool) -> bool {
+        let quic = self.connections[slot as usize].quic();
+        if !is_lost && quic.is_some_and(|quic| quic.awaits_tickets()) {
+            self.list(slot);
+            return true;
+        }
+        self.closing.remove(slot);
+        self.abort(slot);
+        false
     }
 
     /// Handles an error of a socket. On a connected UDP socket, the kernel reports ICMP messages as errors (udp(7)).

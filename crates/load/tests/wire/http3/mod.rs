@@ -1,5 +1,6 @@
 //! HTTP/3: one outcome for each request, against servers of every kind, on good and bad lines.
 
+mod early_data;
 mod hostile;
 mod random;
 mod server;
@@ -82,6 +83,7 @@ fn datagrams_leave_one_by_one_without_offload() {
         multiplexing: with_connections(1),
         quic: QuicOptions {
             segmentation_offload: false,
+            ..QuicOptions::default()
         },
     };
     all_are(&carried_out(&plan), Outcome::Ok);

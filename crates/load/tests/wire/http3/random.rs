@@ -9,7 +9,7 @@ use rand::RngExt as _;
 
 use super::server::{
     ArrivedRequest, CONTROL, DATA, GOAWAY, HEADERS, LossyLine, ReplyAct, STATUS_200, STATUS_500,
-    ServerScript, frame, reply,
+    ServerScript, Tickets, frame, reply,
 };
 use crate::random::{Turn, each_request_has_one_outcome};
 
@@ -52,15 +52,23 @@ fn line(seed: Seed) -> LossyLine {
     }
 }
 
+/// The treatment of tickets in a random run. Its clients have none of earlier runs.
+fn tickets(seed: Seed) -> Tickets {
+    let mut random = seed.stream("tickets");
+    [Tickets::None, Tickets::Accepted, Tickets::Rejected][random.random_range(0..3)]
+}
+
 #[test]
 fn every_request_has_one_outcome_whatever_an_http3_server_does() {
     let start = |turn: Arc<Turn>| {
         let of_line = Arc::clone(&turn);
+        let of_tickets = Arc::clone(&turn);
         let mut script = ServerScript::new(move |arrival| {
             turn.arrive();
             act(turn.seed(), arrival)
         });
         script.streams = 7;
+        script.tickets = Box::new(move || tickets(of_tickets.seed()));
         script.line = Box::new(move || line(of_line.seed()));
         let server = script.start();
         let address = server.address;
@@ -75,6 +83,7 @@ fn every_request_has_one_outcome_whatever_an_http3_server_does() {
         for request in &mut plan.requests {
             request.url = request.url.replace("http://", "https://");
         }
+        let is_safe = plan.requests.iter().all(|request| request.method == "GET");
         plan.protocol = Protocol::Http3 {
             multiplexing: Multiplexing {
                 connections: plan.threads * random.random_range(1..4),
@@ -85,6 +94,7 @@ fn every_request_has_one_outcome_whatever_an_http3_server_does() {
             },
             quic: QuicOptions {
                 segmentation_offload: random.random_bool(0.5),
+                early_data: is_safe && random.random_bool(0.5),
             },
         };
     };

@@ -73,6 +73,8 @@ pub(super) struct ArrivedRequest {
     pub(super) number: usize,
     /// Bytes of its stream.
     pub(super) length: usize,
+    /// True if it arrived before the end of the handshake.
+    pub(super) is_early: bool,
 }
 
 /// Everything that a server saw.
@@ -83,6 +85,18 @@ pub(super) struct ServerLog {
     pub(super) datagrams: usize,
     /// Initial packets of clients.
     pub(super) initials: usize,
+}
+
+/// Treatment of tickets for early data.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(super) enum Tickets {
+    /// The server issues tickets for resumption only.
+    #[default]
+    None,
+    /// The server accepts early data with its tickets.
+    Accepted,
+    /// The server issues tickets for early data and forgets them, as after a restart.
+    Rejected,
 }
 
 /// Probabilities of a line.
@@ -103,6 +117,8 @@ pub(super) struct ServerScript {
     /// Bytes of a request's stream that it accepts ahead of reading.
     pub(super) window: u32,
     pub(super) line: Box<dyn Fn() -> LossyLine + Send>,
+    /// Called for each new connection.
+    pub(super) tickets: Box<dyn Fn() -> Tickets + Send>,
     /// Sends a Retry to each new client.
     pub(super) retries: bool,
     pub(super) alpn: &'static [u8],
@@ -118,6 +134,7 @@ impl ServerScript {
             streams: 100,
             window: 1 << 20,
             line: Box::new(LossyLine::default),
+            tickets: Box::new(Tickets::default),
             retries: false,
             alpn: b"h3",
             seed: Seed(1),
@@ -178,7 +195,8 @@ pub(super) fn certificate() -> String {
     IDENTITY.0.pem()
 }
 
-fn config(script: &ServerScript) -> ServerConfig {
+/// A configuration that knows no tickets yet.
+fn config(script: &ServerScript, tickets: Tickets) -> ServerConfig {
     let (certificate, key) = &*IDENTITY;
     let provider = Arc::new(rustls::crypto::ring::default_provider());
     let mut tls = rustls::ServerConfig::builder_with_provider(provider)
@@ -191,6 +209,10 @@ fn config(script: &ServerScript) -> ServerConfig {
         )
         .unwrap();
     tls.alpn_protocols = vec![script.alpn.to_vec()];
+    if tickets != Tickets::None {
+        // The only value that QUIC permits (RFC 9001, section 4.6.1).
+        tls.max_early_data_size = u32::MAX;
+    }
     let mut transport = TransportConfig::default();
     transport
         .max_concurrent_bidi_streams(VarInt::from_u32(script.streams))
@@ -226,6 +248,9 @@ struct RunningServer {
     script: ServerScript,
     socket: UdpSocket,
     endpoint: Endpoint,
+    /// Configuration of further connections.
+    config: Arc<ServerConfig>,
+    tickets: Tickets,
     clients: BTreeMap<usize, (ConnectionHandle, ServedClient)>,
     log: Arc<Mutex<ServerLog>>,
     random: Stream,
@@ -235,9 +260,11 @@ struct RunningServer {
 
 impl RunningServer {
     fn new(script: ServerScript, socket: UdpSocket, log: Arc<Mutex<ServerLog>>) -> Self {
-        let server = Arc::new(config(&script));
+        let server = Arc::new(config(&script, Tickets::None));
         Self {
-            endpoint: new_endpoint(Some(server)),
+            endpoint: new_endpoint(Some(Arc::clone(&server))),
+            config: server,
+            tickets: Tickets::None,
             random: script.seed.stream("line"),
             script,
             socket,
@@ -301,14 +328,21 @@ impl RunningServer {
     }
 
     fn accept(&mut self, incoming: quinn_proto::Incoming, source: SocketAddr) {
+        let tickets = (self.script.tickets)();
+        if tickets != self.tickets || tickets == Tickets::Rejected {
+            // Connections keep their configuration, with the tickets that it knows.
+            self.tickets = tickets;
+            self.config = Arc::new(config(&self.script, tickets));
+        }
         let mut answer = Vec::new();
         if self.script.retries && incoming.may_retry() {
             let transmit = self.endpoint.retry(incoming, &mut answer).unwrap();
             return self.send(source, &answer[..transmit.size]);
         }
+        let config = Arc::clone(&self.config);
         match self
             .endpoint
-            .accept(incoming, Instant::now(), &mut answer, None)
+            .accept(incoming, Instant::now(), &mut answer, Some(config))
         {
             Ok((handle, transport)) => {
                 let mut log = lock(&self.log);
@@ -479,6 +513,7 @@ impl ServedClient {
                     connection: self.number,
                     number: self.arrived,
                     length: request.length,
+                    is_early: self.transport.is_handshaking(),
                 };
                 arrivals.push((id, arrival));
                 self.arrived += 1;

@@ -31,6 +31,10 @@ pub(super) struct ProtocolArgs {
     /// event for an emulated link
     #[arg(long)]
     no_gso: bool,
+    /// HTTP/3: resume earlier connections and send the first requests as early data (0-RTT), which saves a round trip and
+    /// can be repeated by an attacker. For GET and other safe methods, with --connection new
+    #[arg(long)]
+    early_data: bool,
 }
 
 #[derive(Clone, Copy, ValueEnum)]
@@ -81,6 +85,7 @@ impl ProtocolArgs {
                 multiplexing: self.multiplexing(threads),
                 quic: QuicOptions {
                     segmentation_offload: !self.no_gso,
+                    early_data: self.early_data,
                 },
             },
         })
@@ -107,6 +112,7 @@ impl ProtocolArgs {
         let has_streams = matches!(http, HttpArg::Http2 | HttpArg::Http3);
         let is_quic = matches!(http, HttpArg::Http3);
         let streams = "connections with several streams: add --http 2 or 3";
+        let quic = "QUIC: add --http 3";
         let given = [
             (
                 "--connections",
@@ -122,7 +128,8 @@ impl ProtocolArgs {
                 streams,
             ),
             ("--rejected", self.rejected.is_some(), has_streams, streams),
-            ("--no-gso", self.no_gso, is_quic, "QUIC: add --http 3"),
+            ("--no-gso", self.no_gso, is_quic, quic),
+            ("--early-data", self.early_data, is_quic, quic),
         ];
         let unusable = |(_, is_given, is_usable, _): &(_, bool, bool, _)| *is_given && !is_usable;
         let first = given.into_iter().find(unusable);

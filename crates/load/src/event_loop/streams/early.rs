@@ -1,0 +1,55 @@
+//! Early data of HTTP/3: requests that leave with the first datagrams of a resumed connection.
+//!
+//! A connection with early data takes requests while it is being established; its connect timeout runs on. If the server
+//! rejects the early data, QUIC forgets the streams. Their requests go back to the front of the queue and are sent again,
+//! each as another attempt.
+
+use super::super::EventLoop;
+use crate::outcome::Outcome;
+
+impl EventLoop<'_> {
+    /// Lets a new connection take the requests of its queue, if it has early data.
+    pub(super) fn begin_early_data(&mut self, slot: u32) {
+        let connection = &mut self.connections[slot as usize];
+        if !connection.quic().is_some_and(|quic| quic.is_early()) {
+            return;
+        }
+        let queue = connection.streams().queue;
+        let queue = &mut self.streams.queues[queue];
+        debug_assert!(queue.opening == Some(slot), "two connections are opening");
+        queue.opening = None;
+        queue.connections.push(slot);
+    }
+
+    /// Ends the attempts of requests in early data that the server has rejected, and begins their next attempts.
+    pub(super) fn resend_early_data(&mut self, slot: u32) {
+        let connection = &mut self.connections[slot as usize];
+        let rejected = connection.quic().map(|quic| quic.take_rejected());
+        let rejected = rejected.unwrap_or_default();
+        if rejected.is_empty() {
+            return;
+        }
+        connection.streams_mut().written.clear();
+        let now = self.shared.clock.now();
+        for open in rejected.into_iter().rev() {
+            let entry = &mut self.exchanges[open];
+            let ended = entry.exchange;
+            entry.exchange.attempt.number += 1;
+            entry.exchange.attempt.early += 1;
+            let moments = &mut entry.exchange.moments;
+            (moments.first_byte, moments.has_stream) = (None, false);
+            (entry.connection, entry.stream) = (None, None);
+            entry.reply.clear();
+            let (queue, serial) = (entry.queue, entry.serial);
+            let waiting = &mut self.streams.queues[queue].waiting;
+            waiting.push_front((open, serial));
+            self.tally.streams.early_data.sent_again += 1;
+            let reason = || "early data, sent again after the handshake".to_owned();
+            self.tally
+                .explain(Outcome::Rejected, ended.numbers(), reason);
+            let start = self.shared.window.0;
+            self.tally
+                .attempt_ended(Outcome::Rejected, &ended.moments, now, start);
+        }
+    }
+}
