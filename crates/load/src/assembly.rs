@@ -60,6 +60,7 @@ impl Run {
             bytes_in_time: tally.bytes_in_time,
             stopped,
             agents: Vec::new(),
+            qlog: None,
         }
     }
 }

@@ -1,5 +1,7 @@
 //! Reasons why a run does not take place.
 
+use std::path::PathBuf;
+
 use thiserror::Error;
 
 use crate::cause::Cause;
@@ -30,6 +32,15 @@ pub enum RunError {
     /// Nothing to send, or no thread to send it.
     #[error("{0}")]
     Plan(String),
+    /// The folder of qlog files cannot be used.
+    #[error("--qlog {}: {reason}", path.display())]
+    Qlog {
+        /// The folder.
+        path: PathBuf,
+        /// The reason.
+        #[source]
+        reason: Cause,
+    },
     /// Agents could not carry out the plan.
     #[error("{0}")]
     Agents(String),

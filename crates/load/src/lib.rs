@@ -146,7 +146,7 @@ pub use pace::{Arrivals, RateStep, TraceError, read_trace};
 pub use phases::Phases;
 pub use plan::{Connections, Pace, Plan, PlanError};
 pub use protocol::{Multiplexing, Protocol, WhenFull, WhenRejected};
-pub use quic::{EarlyDataCounts, QuicOptions};
+pub use quic::{EarlyDataCounts, QlogOptions, QlogReport, QuicOptions};
 pub use received::TallyError;
 pub use request::{RequestError, RequestSpec};
 pub use responses::Responses;

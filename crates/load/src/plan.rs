@@ -18,6 +18,7 @@ use crate::events::EventPlan;
 use crate::exact;
 use crate::pace::{Arrivals, RateStep, Schedule};
 use crate::protocol::Protocol;
+use crate::quic::QlogOptions;
 use crate::request::RequestSpec;
 use crate::retry::RetryPolicy;
 use crate::target::Resolve;
@@ -101,6 +102,9 @@ pub struct Plan {
     pub events: Option<EventPlan>,
     /// Choice by price, if clients choose. Each event loop is one client.
     pub buying: Option<Buying>,
+    /// qlog files, if they are wanted. They belong to this machine and do not travel with the plan.
+    #[serde(skip)]
+    pub qlog: Option<QlogOptions>,
 }
 
 impl Serialize for Plan {
@@ -140,6 +144,7 @@ impl Plan {
             decoding: None,
             events: None,
             buying: None,
+            qlog: None,
         }
     }
 

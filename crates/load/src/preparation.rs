@@ -16,6 +16,7 @@ use crate::event_loop::Shared;
 use crate::mix::Mix;
 use crate::plan::{Connections, Plan};
 use crate::protocol::Protocol;
+use crate::quic::QlogDirectory;
 use crate::request::{Request, RequestContext, RequestError, RequestSpec};
 use crate::share::Share;
 use crate::stop::StopOrders;
@@ -52,8 +53,13 @@ pub(crate) fn prepare<'r>(
     let tls = (!names.is_empty())
         .then(|| plan.tls.config(plan.protocol.alpn()))
         .transpose()?;
+    let qlog = plan.qlog.as_ref().map(QlogDirectory::create).transpose()?;
+    let qlog = qlog.map(Arc::new);
     let streams = catalogue
-        .map(|catalogue| StreamSetUp::new(plan.protocol, &catalogue, tls.as_deref(), origins.len()))
+        .map(|catalogue| {
+            let (tls, qlog) = (tls.as_deref(), qlog.clone());
+            StreamSetUp::new(plan.protocol, &catalogue, tls, origins.len(), qlog)
+        })
         .transpose()?;
     let buying = plan.buying.as_ref();
     let offers = buying.map(|buying| FollowedCatalogue::follow(buying, stop.now));
@@ -67,6 +73,7 @@ pub(crate) fn prepare<'r>(
         // TLS is a part of QUIC.
         tls: tls.filter(|_| plan.protocol.quic().is_none()),
         streams,
+        qlog,
         clock: RunClock::new(WallInstant::now()),
         offers: offers.transpose()?,
         stop,
@@ -106,6 +113,11 @@ fn check_protocol(plan: &Plan) -> Result<(), RunError> {
     if plan.has_calls() && !plan.requests.iter().all(is_call) {
         return Err(RunError::Plan(
             "gRPC calls and other requests need a run each".to_owned(),
+        ));
+    }
+    if plan.qlog.is_some() && plan.protocol.quic().is_none() {
+        return Err(RunError::Plan(
+            "--qlog is for QUIC: add --http 3".to_owned(),
         ));
     }
     let Some(multiplexing) = plan.protocol.multiplexing() else {

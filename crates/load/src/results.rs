@@ -15,6 +15,7 @@ use crate::grpc::GrpcStatuses;
 use crate::multiplexed::StreamCounts;
 use crate::outcome::{Outcome, Outcomes};
 use crate::phases::Phases;
+use crate::quic::QlogReport;
 use crate::tally::PartResults;
 
 /// A part of a run with its own report.
@@ -96,6 +97,8 @@ pub struct Run {
     pub stopped: bool,
     /// The agents that carried the run out. Empty without agents.
     pub agents: Vec<AgentReport>,
+    /// qlog files, if the plan has some written.
+    pub qlog: Option<QlogReport>,
 }
 
 impl Run {

@@ -78,9 +78,12 @@ fn run_whole(
         observer,
         started: Timestamp::now(),
     };
+    let qlog = prepared.shared.qlog.clone();
     let tally = prepared.carry_out(Instant::now() + LEAD, &mut seconds)?;
     let is_stopped = stop.load(Ordering::Relaxed);
-    Ok(Run::new(plan, seconds.started, tally, is_stopped))
+    let mut run = Run::new(plan, seconds.started, tally, is_stopped);
+    run.qlog = qlog.map(|qlog| qlog.report());
+    Ok(run)
 }
 
 /// A share of a plan that is ready: everything that can fail before the first request has been done.

@@ -12,7 +12,7 @@ use posthaste_http_streams::{OpenError, StreamRequest, http2, http3};
 
 use crate::multiplexed::StreamCounts;
 use crate::protocol::Protocol;
-use crate::quic::{QuicConfig, QuicConnection};
+use crate::quic::{QlogDirectory, QuicConfig, QuicConnection};
 use crate::tls::TlsError;
 
 /// Set-up shared by all connections with streams of a run.
@@ -31,6 +31,7 @@ impl StreamSetUp {
         catalogue: &FieldCatalogue,
         tls: Option<&rustls::ClientConfig>,
         servers: usize,
+        qlog: Option<Arc<QlogDirectory>>,
     ) -> Result<Self, TlsError> {
         let Some(options) = protocol.quic() else {
             return Ok(Self::Http2(Arc::new(hpack::FieldPlan::new(catalogue))));
@@ -38,7 +39,7 @@ impl StreamSetUp {
         let tls = tls.expect("all servers of HTTP/3 have TLS");
         Ok(Self::Http3 {
             fields: Arc::new(qpack::FieldPlan::new(catalogue)),
-            config: QuicConfig::new(tls, *options, servers)?,
+            config: QuicConfig::new(tls, *options, servers, qlog)?,
         })
     }
 }

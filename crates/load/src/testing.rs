@@ -82,6 +82,7 @@ pub(crate) fn run(answered: u64, given_up: u64) -> Run {
         bytes_in_time: [1_000, 2_000],
         stopped: false,
         agents: Vec::new(),
+        qlog: None,
     }
 }
 

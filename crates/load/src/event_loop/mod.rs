@@ -51,6 +51,7 @@ use crate::exchange::Exchanges;
 use crate::fifo::Fifo;
 use crate::mix::Mix;
 use crate::plan::Plan;
+use crate::quic::QlogDirectory;
 use crate::reply::Budget;
 use crate::retry::RetryQueue;
 use crate::seconds::{LoopSecond, SECOND};
@@ -79,6 +80,8 @@ pub(crate) struct Shared<'r> {
     pub(crate) tls: Option<Arc<ClientConfig>>,
     /// The set-up of connections with streams, if the protocol has them.
     pub(crate) streams: Option<StreamSetUp>,
+    /// qlog files, if they are wanted.
+    pub(crate) qlog: Option<Arc<QlogDirectory>>,
     pub(crate) clock: RunClock,
     /// Offers, if clients choose by price.
     pub(crate) offers: Option<FollowedCatalogue>,

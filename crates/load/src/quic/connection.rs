@@ -17,9 +17,10 @@ use quinn_proto::{
 };
 
 use super::QuicConfig;
-use super::datagrams::DatagramSocket;
+use super::datagrams::{self, DatagramSocket};
 use super::early::EarlyData;
 use super::loss;
+use super::qlog::{ConnectionLog, QlogClosing, QlogDirection};
 use crate::multiplexed::StreamCounts;
 use crate::outcome::Outcome;
 
@@ -66,6 +67,8 @@ pub(crate) struct QuicConnection {
     pub(crate) scheduled: Option<Instant>,
     /// Code of the end, for CONNECTION_CLOSE.
     code: ErrorCode,
+    /// The qlog file, if the connection has one.
+    log: Option<ConnectionLog>,
 }
 
 impl QuicConnection {
@@ -97,6 +100,10 @@ impl QuicConnection {
             collects_tickets: config.has_early_data,
             scheduled: None,
             code: ErrorCode::H3_NO_ERROR,
+            log: config
+                .qlog
+                .as_ref()
+                .and_then(|directory| ConnectionLog::begin(directory, socket, server.address, now)),
         };
         connection.offer_early_data();
         Ok(connection)
@@ -147,6 +154,10 @@ impl QuicConnection {
         now: WallInstant,
     ) -> io::Result<usize> {
         let received = self.datagrams.receive(socket, buffer)?;
+        if let Some(log) = self.log.as_mut().filter(|_| received.length > 0) {
+            let sizes = (received.length, received.stride);
+            log.datagrams(QlogDirection::Received, sizes, now);
+        }
         for datagram in buffer[..received.length].chunks(received.stride) {
             answer.clear();
             let (source, ecn) = (received.source, received.ecn);
@@ -167,7 +178,11 @@ impl QuicConnection {
     }
 
     /// Passes events of the transport on: to the client of HTTP/3, and its events to `sink`.
-    pub(crate) fn poll(&mut self, sink: &mut impl EventSink) -> Result<(), QuicEnd> {
+    pub(crate) fn poll(
+        &mut self,
+        sink: &mut impl EventSink,
+        now: WallInstant,
+    ) -> Result<(), QuicEnd> {
         while let Some(event) = self.transport.poll_endpoint_events() {
             if let Some(event) = self.endpoint.handle_event(self.handle, event) {
                 self.transport.handle_event(event);
@@ -177,6 +192,7 @@ impl QuicConnection {
             match event {
                 Event::Connected => self.establish()?,
                 Event::ConnectionLost { reason } => {
+                    self.log_end(&QlogClosing::Lost(&reason), now);
                     let (outcome, reason) = loss::outcome(&reason);
                     return Err(QuicEnd::Lost(outcome, reason));
                 }
@@ -323,20 +339,46 @@ impl QuicConnection {
             self.write_streams();
         }
         let mut sent = 0;
+        let kept = self.datagrams.unsent();
         if !self.datagrams.flush(socket)? {
             return Ok((sent, false));
+        }
+        if let Some(sizes) = kept {
+            self.log_sent(sizes, now);
         }
         loop {
             scratch.clear();
             let batch = self.datagrams.batch();
             let Some(transmit) = self.transport.poll_transmit(now, batch, scratch) else {
+                self.log_metrics(now);
                 return Ok((sent, true));
             };
             sent += transmit.size;
+            let sizes = datagrams::sizes(&transmit);
             let bytes = &scratch[..transmit.size];
             if !self.datagrams.send(socket, transmit, bytes)? {
                 return Ok((sent, false));
             }
+            self.log_sent(sizes, now);
+        }
+    }
+
+    fn log_sent(&mut self, sizes: (usize, usize), now: WallInstant) {
+        if let Some(log) = &mut self.log {
+            log.datagrams(QlogDirection::Sent, sizes, now);
+        }
+    }
+
+    fn log_metrics(&mut self, now: WallInstant) {
+        if let Some(log) = &mut self.log {
+            log.metrics(&self.transport.stats(), now);
+        }
+    }
+
+    fn log_end(&mut self, closing: &QlogClosing<'_>, now: WallInstant) {
+        self.log_metrics(now);
+        if let Some(log) = &mut self.log {
+            log.close(closing, now);
         }
     }
 
@@ -386,8 +428,9 @@ impl QuicConnection {
     /// Sends CONNECTION_CLOSE, if the server has answered at all.
     pub(crate) fn close(&mut self, socket: &OwnedFd, now: WallInstant) {
         if self.transport.stats().udp_rx.datagrams == 0 {
-            return;
+            return self.log_end(&QlogClosing::Abandoned, now);
         }
+        self.log_end(&QlogClosing::Closed(self.code.0), now);
         self.transport.close(now, varint(self.code), Bytes::new());
         // The server need not take it.
         let _ = self.flush(socket, &mut Vec::new(), now);

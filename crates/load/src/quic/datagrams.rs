@@ -20,6 +20,14 @@ pub(super) struct ReceivedDatagrams {
     pub(super) ecn: Option<EcnCodepoint>,
 }
 
+/// Bytes of datagrams in a buffer, and of each but the last.
+pub(super) fn sizes(transmit: &Transmit) -> (usize, usize) {
+    (
+        transmit.size,
+        transmit.segment_size.unwrap_or(transmit.size),
+    )
+}
+
 /// Options of the socket that the kernel has accepted, and datagrams that it had no space for.
 pub(super) struct DatagramSocket {
     state: UdpSocketState,
@@ -73,6 +81,11 @@ impl DatagramSocket {
             }
             sent => sent.map(|()| true),
         }
+    }
+
+    /// Bytes of kept datagrams, and of each of them.
+    pub(super) fn unsent(&self) -> Option<(usize, usize)> {
+        self.unsent.as_ref().map(|(transmit, _)| sizes(transmit))
     }
 
     /// Sends kept datagrams. Returns false if the kernel has no space yet.

@@ -10,11 +10,13 @@
 //! | `datagrams` | the socket: several datagrams in one call (GSO, GRO) |
 //! | `early` | early data of a connection: offered, accepted, rejected |
 //! | `loss` | the outcome of a connection that ended |
+//! | `qlog` | files with the events of connections |
 
 mod connection;
 mod datagrams;
 mod early;
 mod loss;
+mod qlog;
 
 use std::sync::Arc;
 
@@ -25,6 +27,8 @@ use serde::{Deserialize, Serialize};
 
 pub(crate) use connection::{QuicConnection, QuicEnd, QuicServer};
 pub use early::EarlyDataCounts;
+pub(crate) use qlog::QlogDirectory;
+pub use qlog::{QlogOptions, QlogReport};
 
 use crate::tls::TlsError;
 
@@ -67,14 +71,16 @@ pub(crate) struct QuicConfig {
     /// By server: the tickets of one are of no use to another.
     clients: Vec<ClientConfig>,
     has_early_data: bool,
+    qlog: Option<Arc<QlogDirectory>>,
 }
 
 impl QuicConfig {
-    /// Creates the configuration for this number of servers.
+    /// Creates the configuration for this number of servers, with a folder for qlog files if they are wanted.
     pub(crate) fn new(
         tls: &rustls::ClientConfig,
         options: QuicOptions,
         servers: usize,
+        qlog: Option<Arc<QlogDirectory>>,
     ) -> Result<Self, TlsError> {
         let transport = Arc::new(transport(options));
         let client = |_| -> Result<ClientConfig, TlsError> {
@@ -94,6 +100,7 @@ impl QuicConfig {
             endpoint: Arc::new(EndpointConfig::default()),
             clients: (0..servers).map(client).collect::<Result<_, _>>()?,
             has_early_data: options.early_data,
+            qlog,
         })
     }
 }

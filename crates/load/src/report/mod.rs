@@ -35,7 +35,7 @@ use crate::multiplexed::StreamReport;
 use crate::outcome::{Outcome, Outcomes};
 use crate::plan::{Connections, Pace, Plan};
 use crate::protocol::{Protocol, WhenFull, WhenRejected};
-use crate::quic::{self, QuicOptions};
+use crate::quic::{self, QlogReport, QuicOptions};
 use crate::results::{Portion, Run};
 
 /// Version of `report.json`, raised when a number changes its meaning. In version 1, without this number, response
@@ -123,6 +123,9 @@ pub struct Report {
     /// Counts of HTTP/2 and HTTP/3, warm-up included.
     #[serde(skip_serializing_if = "Option::is_none", default)]
     pub streams: Option<StreamReport>,
+    /// qlog files, if some were written.
+    #[serde(skip_serializing_if = "Option::is_none", default)]
+    pub qlog: Option<QlogReport>,
     /// Bytes of requests, warm-up included.
     pub bytes_sent: u64,
     /// Bytes of replies, heads and warm-up included.
@@ -265,6 +268,7 @@ impl Report {
                 .protocol
                 .multiplexing()
                 .map(|_| StreamReport::new(&run.streams, plan.protocol.has_early_data())),
+            qlog: run.qlog.clone(),
             bytes_sent: run.bytes_sent,
             bytes_received: run.bytes_received,
             agents: run.agents.clone(),

@@ -55,6 +55,7 @@ fn write(report: &Report, out: &mut String) -> std::fmt::Result {
     for (name, fact) in report.streams.iter().flat_map(streams::facts) {
         writeln!(out, "{name:<10} {fact}")?;
     }
+    qlog(report, out)?;
     clients(report, out)?;
     agents(report, out)?;
     writeln!(out)?;
@@ -161,6 +162,23 @@ fn attempts(report: &Report, out: &mut String) -> std::fmt::Result {
         "requests by number of attempts   {}",
         numbers.join("   ")
     )
+}
+
+/// The folder with qlog files, and those that are missing.
+fn qlog(report: &Report, out: &mut String) -> std::fmt::Result {
+    let Some(qlog) = &report.qlog else {
+        return Ok(());
+    };
+    let (files, omitted) = (thousands(qlog.files), thousands(qlog.omitted));
+    let directory = &qlog.directory;
+    writeln!(
+        out,
+        "qlog       {files} files in {directory}, {omitted} connections without"
+    )?;
+    match qlog.failure_in_words() {
+        Some(failure) => writeln!(out, "qlog       {failure}"),
+        None => Ok(()),
+    }
 }
 
 /// Lines for runs whose clients decode or choose by price.

@@ -161,6 +161,14 @@ const CASES: &[(&[&str], &str)] = &[
         &["bookshop", "--service", "mm1:5ms", "--threads", "2"],
         "one thread",
     ),
+    (
+        &["load", "https://127.0.0.1:9/", "--rate", "5/s", "--early-data"],
+        "QUIC: add --http 3",
+    ),
+    (
+        &["load", "https://127.0.0.1:9/", "--rate", "5/s", "--qlog", "q"],
+        "QUIC: add --http 3",
+    ),
     (&["bookshop", "--http3"], "--cert"),
     (&["compare", "/no/such/a", "/no/such/b"], "/no/such/a"),
     (&["compare", "/no/such/a"], "base1 base2 base3 -- new1 new2"),

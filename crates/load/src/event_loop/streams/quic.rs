@@ -62,7 +62,8 @@ impl EventLoop<'_> {
             self.shared.window,
             self.shared.clock.now(),
         );
-        let polled = quic.poll(&mut replies);
+        let now = self.shared.clock.at(self.shared.clock.now());
+        let polled = quic.poll(&mut replies, now);
         let is_established = quic.is_established();
         self.end_streams(slot);
         self.resend_early_data(slot);

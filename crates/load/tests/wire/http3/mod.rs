@@ -2,6 +2,7 @@
 
 mod early_data;
 mod hostile;
+mod qlog;
 mod random;
 mod server;
 

@@ -53,6 +53,11 @@ impl AgentArgs {
                 false => Ok(PlanRunner::Local),
             };
         };
+        if plan.qlog.is_some() {
+            return Err(Failure::usage(
+                "--qlog writes files of this machine, and agents send from theirs: leave --qlog or --agents out",
+            ));
+        }
         let options = FleetOptions {
             nats: self.nats.options("conductor")?,
             fleet: self.nats.fleet.clone(),

@@ -64,6 +64,13 @@ impl Args {
         if let Some(lost) = report.lost_in_words() {
             return Err(Failure::Run(lost));
         }
+        if let Some(failure) = report
+            .qlog
+            .as_ref()
+            .and_then(|qlog| qlog.failure_in_words())
+        {
+            return Err(Failure::Run(failure));
+        }
         if let Some(reason) = &report.generator.reason
             && !self.allow_late
         {

@@ -396,6 +396,7 @@ impl Args {
                 None => self.events.events()?,
             },
             buying: self.buying.buying(),
+            qlog: self.protocol.qlog(),
             ..Plan::new(requests, self.pace()?)
         })
     }
@@ -463,6 +464,7 @@ fn from_run(error: posthaste_load::RunError) -> Failure {
     match error {
         posthaste_load::RunError::System(_)
         | posthaste_load::RunError::Thread(_)
+        | posthaste_load::RunError::Qlog { .. }
         | posthaste_load::RunError::Broker { .. } => Failure::run(error),
         _ => Failure::usage(error),
     }

@@ -1,7 +1,9 @@
 //! The protocol of the connections.
 
+use std::path::PathBuf;
+
 use clap::ValueEnum;
-use posthaste_load::{Multiplexing, Protocol, QuicOptions, WhenFull, WhenRejected};
+use posthaste_load::{Multiplexing, Protocol, QlogOptions, QuicOptions, WhenFull, WhenRejected};
 
 use crate::commands::Failure;
 
@@ -35,6 +37,13 @@ pub(super) struct ProtocolArgs {
     /// can be repeated by an attacker. For GET and other safe methods, with --connection new
     #[arg(long)]
     early_data: bool,
+    /// HTTP/3: write the events of connections to this folder, a qlog file each (JSON-SEQ): datagrams with their lengths,
+    /// congestion window, round-trip time, lost packets. Not to one with files of an earlier run
+    #[arg(long, value_name = "DIR", conflicts_with = "find")]
+    qlog: Option<PathBuf>,
+    /// With --qlog: the first so many connections have a file
+    #[arg(long, value_name = "N", default_value_t = 100, requires = "qlog")]
+    qlog_connections: u64,
 }
 
 #[derive(Clone, Copy, ValueEnum)]
@@ -91,6 +100,14 @@ impl ProtocolArgs {
         })
     }
 
+    /// The qlog files.
+    pub(super) fn qlog(&self) -> Option<QlogOptions> {
+        self.qlog.clone().map(|directory| QlogOptions {
+            directory,
+            connections: self.qlog_connections,
+        })
+    }
+
     fn multiplexing(&self, threads: usize) -> Multiplexing {
         Multiplexing {
             connections: self.connections.map_or(threads, usize::from),
@@ -130,6 +147,7 @@ impl ProtocolArgs {
             ("--rejected", self.rejected.is_some(), has_streams, streams),
             ("--no-gso", self.no_gso, is_quic, quic),
             ("--early-data", self.early_data, is_quic, quic),
+            ("--qlog", self.qlog.is_some(), is_quic, quic),
         ];
         let unusable = |(_, is_given, is_usable, _): &(_, bool, bool, _)| *is_given && !is_usable;
         let first = given.into_iter().find(unusable);
