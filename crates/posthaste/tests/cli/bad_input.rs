@@ -162,11 +162,24 @@ const CASES: &[(&[&str], &str)] = &[
         "one thread",
     ),
     (
-        &["load", "https://127.0.0.1:9/", "--rate", "5/s", "--early-data"],
+        &[
+            "load",
+            "https://127.0.0.1:9/",
+            "--rate",
+            "5/s",
+            "--early-data",
+        ],
         "QUIC: add --http 3",
     ),
     (
-        &["load", "https://127.0.0.1:9/", "--rate", "5/s", "--qlog", "q"],
+        &[
+            "load",
+            "https://127.0.0.1:9/",
+            "--rate",
+            "5/s",
+            "--qlog",
+            "q",
+        ],
         "QUIC: add --http 3",
     ),
     (&["bookshop", "--http3"], "--cert"),

@@ -4,6 +4,7 @@
 
 mod duplicate_acks;
 mod ends;
+mod initials;
 mod links;
 mod privileges;
 mod record;
