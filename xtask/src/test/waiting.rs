@@ -92,7 +92,11 @@ pub(crate) const WAITING: &[WaitingTests] = &[
         &["load::resource", "offers::class", "upstream::connection"],
     ),
     all("posthaste-load", "wire"),
-    some("posthaste-load", UNIT, &["target"]),
+    some(
+        "posthaste-load",
+        UNIT,
+        &["quic::qlog::connection_log", "target"],
+    ),
     some("posthaste-broker-client", UNIT, &["client", "follower"]),
     all("posthaste", "cli"),
     some("posthaste-soap", "soap", &["attacks"]),

@@ -1,6 +1,7 @@
 //! HTTP/3: one outcome for each request, against servers of every kind, on good and bad lines.
 
 mod early_data;
+mod frames;
 mod hostile;
 mod qlog;
 mod random;

@@ -33,8 +33,8 @@ pub(super) struct ProtocolArgs {
     /// event for an emulated link
     #[arg(long)]
     no_gso: bool,
-    /// HTTP/3: resume earlier connections and send the first requests as early data (0-RTT), which saves a round trip and
-    /// can be repeated by an attacker. For GET and other safe methods, with --connection new
+    /// HTTP/3: resume earlier connections and send the first requests as early data (0-RTT). This saves a round trip, and
+    /// an attacker can repeat the requests. For GET and other safe methods, with --connection new
     #[arg(long)]
     early_data: bool,
     /// HTTP/3: write the events of connections to this folder, a qlog file each (JSON-SEQ): datagrams with their lengths,
