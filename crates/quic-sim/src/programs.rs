@@ -44,7 +44,7 @@ enum Asking {
 /// The server program: reads, processes, replies.
 #[derive(Debug, Default)]
 pub(crate) struct ServerProgram {
-    opening: Opening,
+    opening: ServerOpening,
     /// Bytes behind each reply.
     padding: u32,
     stage: Answering,
@@ -66,7 +66,7 @@ enum Answering {
 
 /// The stream that the server opens first.
 #[derive(Clone, Copy, Debug, Default)]
-enum Opening {
+enum ServerOpening {
     #[default]
     None,
     /// The handshake is not complete.
@@ -174,8 +174,8 @@ impl ServerProgram {
     /// Creates a server with this behaviour.
     pub(crate) fn new(real_ends: RealEnds) -> Self {
         let opening = match real_ends.openings[1] {
-            0 => Opening::None,
-            bytes => Opening::Unconnected(bytes),
+            0 => ServerOpening::None,
+            bytes => ServerOpening::Unconnected(bytes),
         };
         Self {
             opening,
@@ -187,7 +187,7 @@ impl ServerProgram {
     /// Time of the next step without an event.
     pub(crate) const fn wake(&self) -> Option<Instant> {
         match (self.opening, self.stage) {
-            (Opening::Due(at, _), _) => Some(at),
+            (ServerOpening::Due(at, _), _) => Some(at),
             (_, Answering::Processes(_, until)) => Some(until),
             _ => None,
         }
@@ -208,7 +208,7 @@ impl ServerProgram {
     ) {
         if end.lost().is_some() {
             self.stage = Answering::Accepts;
-            self.opening = Opening::None;
+            self.opening = ServerOpening::None;
             return;
         }
         let is_connected = end.is_connected();
@@ -216,15 +216,15 @@ impl ServerProgram {
             return;
         };
         match self.opening {
-            Opening::Unconnected(bytes) if is_connected => {
-                self.opening = Opening::Due(now.at, bytes);
+            ServerOpening::Unconnected(bytes) if is_connected => {
+                self.opening = ServerOpening::Due(now.at, bytes);
                 return;
             }
-            Opening::Due(_, bytes) => {
+            ServerOpening::Due(_, bytes) => {
                 open(connection, bytes);
-                self.opening = Opening::None;
+                self.opening = ServerOpening::None;
             }
-            Opening::Unconnected(_) | Opening::None => {}
+            ServerOpening::Unconnected(_) | ServerOpening::None => {}
         }
         while let Some(exchange) = exchanges.get(self.exchange) {
             match self.stage {

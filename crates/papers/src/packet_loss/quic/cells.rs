@@ -12,14 +12,14 @@ use super::transport::{QuicJob, Transport};
 
 /// How a transaction was run.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub(in super::super) enum Source {
+pub(in super::super) enum CellSource {
     /// Through the kernel, over an emulated line.
     Emulated,
     /// In virtual time.
     Simulated,
 }
 
-impl Source {
+impl CellSource {
     /// Name in records.
     const fn key(self) -> &'static str {
         match self {
@@ -32,7 +32,7 @@ impl Source {
 /// The configuration of cells, except line and loss.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(in super::super) struct CellKind {
-    pub(in super::super) source: Source,
+    pub(in super::super) source: CellSource,
     pub(in super::super) stack: ServerStack,
     pub(in super::super) transport: Transport,
     /// Time between a request and its reply.

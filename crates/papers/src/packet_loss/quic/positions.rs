@@ -9,7 +9,7 @@ use super::super::job::PROCESSING;
 use super::super::line::NetworkLine;
 use super::super::service::{AUTHOR, BOTH, PaperService};
 use super::campaign::{QuicCampaign, simulate_positions};
-use super::cells::{CellKind, CellTimes, Source};
+use super::cells::{CellKind, CellSource, CellTimes};
 use super::server::{OfferedService, ServerStack};
 use super::transport::{LostPacket, QuicJob, Transport};
 
@@ -87,7 +87,7 @@ fn study(
             let Some(run) = campaign.run(&offered, &jobs)? else {
                 break;
             };
-            let kind = kind(Source::Emulated, &offered);
+            let kind = kind(CellSource::Emulated, &offered);
             for (job, exchange) in jobs.iter().zip(&run) {
                 if let LostPacket::Percent(_) = job.lost {
                     push_chance(&mut chance, "emulated", transport, exchange.response);
@@ -105,7 +105,7 @@ fn study(
                 service,
                 processing,
             };
-            let kind = kind(Source::Simulated, &offered);
+            let kind = kind(CellSource::Simulated, &offered);
             cells.merge(simulate_positions(conditions.seed, &kind, service, lines)?);
         }
     }
@@ -122,7 +122,7 @@ fn simulated() -> impl Iterator<Item = (Transport, Span)> {
     usual.into_iter().chain([(Transport::Quic, Span::ZERO)])
 }
 
-pub(super) fn kind(source: Source, offered: &OfferedService) -> CellKind {
+pub(super) fn kind(source: CellSource, offered: &OfferedService) -> CellKind {
     CellKind {
         source,
         stack: offered.stack,

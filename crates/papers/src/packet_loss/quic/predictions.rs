@@ -9,7 +9,7 @@ use super::super::job::PROCESSING;
 use super::super::line::{NetworkLine, all};
 use super::super::service::{AUTHOR, BOTH, PaperService};
 use super::campaign::simulate_positions;
-use super::cells::{CellKind, CellTimes, LineCells, QuicCells, Source};
+use super::cells::{CellKind, CellSource, CellTimes, LineCells, QuicCells};
 use super::positions::LINES;
 use super::role::PacketRole;
 use super::server::ServerStack;
@@ -27,9 +27,9 @@ packet of the reply. Server: quinn, processing 200 ms, certificate of 289 bytes.
 ";
 
 /// Rows of the tables: a name, and the role of the packet in a reply of so many packets.
-type Row = (&'static str, fn(u32) -> PacketRole);
+type PredictedRow = (&'static str, fn(u32) -> PacketRole);
 
-const ROWS: [Row; 10] = [
+const ROWS: [PredictedRow; 10] = [
     ("client 1", |_| PacketRole::Client(1)),
     ("client 2", |_| PacketRole::Client(2)),
     ("client 3", |_| PacketRole::Client(3)),
@@ -76,7 +76,7 @@ pub(crate) fn page(seed: Seed) -> Result<String, Failure> {
 
 fn kind(transport: Transport, service: &PaperService, processing: Span) -> CellKind {
     CellKind {
-        source: Source::Simulated,
+        source: CellSource::Simulated,
         stack: ServerStack::Ours,
         transport,
         processing,

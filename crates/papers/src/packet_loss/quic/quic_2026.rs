@@ -9,7 +9,7 @@ use super::super::job::PROCESSING;
 use super::super::line::NetworkLine;
 use super::super::service::{AUTHOR, BOTH, PaperService};
 use super::agreement::{agreement, told};
-use super::cells::{CellKind, LineCells, QuicCells, Source};
+use super::cells::{CellKind, CellSource, LineCells, QuicCells};
 use super::instrument;
 use super::positions::{self, CHANCE, LINES};
 use super::role::PacketRole;
@@ -29,7 +29,7 @@ pub(crate) static FIGURE: Figure = Figure {
 };
 
 /// A curve or a bar: its name and its cells.
-type Shown<'a> = (String, QuicCells<'a>);
+type NamedCells<'a> = (String, QuicCells<'a>);
 
 /// Packets before the reply, in words.
 const EARLY: [(&str, PacketRole); 6] = [
@@ -48,7 +48,7 @@ const ALIKE_MS: f64 = 25.0;
 const ALIKE_SHARE: f64 = 0.1;
 
 fn kind(
-    source: Source,
+    source: CellSource,
     stack: ServerStack,
     transport: Transport,
     processing: Span,
@@ -65,23 +65,27 @@ fn kind(
 }
 
 /// The transports with our server, and the same over QUIC in the simulation.
-fn transports<'a>(records: &'a Records, service: &'static PaperService) -> Vec<Shown<'a>> {
+fn transports<'a>(records: &'a Records, service: &'static PaperService) -> Vec<NamedCells<'a>> {
     let of = |source, transport| {
         let kind = kind(source, ServerStack::Ours, transport, PROCESSING, service);
         QuicCells::new(records, kind)
     };
-    let emulated = Transport::ALL
-        .map(|transport| (transport.name().to_owned(), of(Source::Emulated, transport)));
-    let simulated = of(Source::Simulated, Transport::Quic);
+    let emulated = Transport::ALL.map(|transport| {
+        (
+            transport.name().to_owned(),
+            of(CellSource::Emulated, transport),
+        )
+    });
+    let simulated = of(CellSource::Simulated, Transport::Quic);
     let simulated = ("QUIC, simulated".to_owned(), simulated);
     emulated.into_iter().chain([simulated]).collect()
 }
 
 /// The stacks over QUIC without a processing time, which one of them lacks.
-fn stacks<'a>(records: &'a Records, service: &'static PaperService) -> Vec<Shown<'a>> {
+fn stacks<'a>(records: &'a Records, service: &'static PaperService) -> Vec<NamedCells<'a>> {
     let of = |stack: ServerStack| {
         let kind = kind(
-            Source::Emulated,
+            CellSource::Emulated,
             stack,
             Transport::Quic,
             Span::ZERO,
@@ -112,7 +116,12 @@ fn plot(records: &Records) -> Vec<Plot> {
 }
 
 /// Response time by the lost packet of the reply, counted from its last packet.
-fn by_packet(service: &PaperService, line: NetworkLine, title: &str, shown: &[Shown<'_>]) -> Chart {
+fn by_packet(
+    service: &PaperService,
+    line: NetworkLine,
+    title: &str,
+    shown: &[NamedCells<'_>],
+) -> Chart {
     let title = format!(
         "{}: {} kbit/s, {} ms{title}",
         service.name, line.kbit, line.ms
@@ -122,7 +131,7 @@ fn by_packet(service: &PaperService, line: NetworkLine, title: &str, shown: &[Sh
         Unit::Count,
     );
     let mut chart = Chart::new(title, x, Axis::linear("response time", Unit::Millis));
-    let series = |(name, cells): &Shown<'_>| {
+    let series = |(name, cells): &NamedCells<'_>| {
         let on = cells.on(line);
         let points = (0..on.reply_packets()).rev().filter_map(|behind| {
             let row = on.row(on.reply(behind))?;
@@ -137,7 +146,7 @@ fn by_packet(service: &PaperService, line: NetworkLine, title: &str, shown: &[Sh
     chart
 }
 
-fn without_loss(line: NetworkLine, shown: &[Shown<'_>]) -> String {
+fn without_loss(line: NetworkLine, shown: &[NamedCells<'_>]) -> String {
     let none = shown.iter().map(|(name, cells)| {
         let ms = cells.on(line).ms(PacketRole::None);
         format!("{name} {ms:.0} ms")
@@ -147,7 +156,7 @@ fn without_loss(line: NetworkLine, shown: &[Shown<'_>]) -> String {
 }
 
 /// Cost of the loss of each packet before the reply.
-fn early(line: NetworkLine, title: &str, shown: &[Shown<'_>]) -> Bars {
+fn early(line: NetworkLine, title: &str, shown: &[NamedCells<'_>]) -> Bars {
     let group = |(label, role): (&str, PacketRole)| {
         let bars = shown.iter().filter_map(|(name, cells)| {
             let cost = cells.on(line).cost(role);
@@ -225,7 +234,7 @@ fn checks(records: &Records) -> Vec<Check> {
 
 fn as_simulated(records: &Records) -> Check {
     let both = |service| {
-        [Source::Emulated, Source::Simulated].map(|source| {
+        [CellSource::Emulated, CellSource::Simulated].map(|source| {
             let kind = kind(
                 source,
                 ServerStack::Ours,
@@ -248,7 +257,7 @@ fn costs(
     role: impl Fn(&LineCells<'_>) -> PacketRole,
 ) -> [f64; 3] {
     let kind = kind(
-        Source::Emulated,
+        CellSource::Emulated,
         ServerStack::Ours,
         transport,
         PROCESSING,
@@ -316,7 +325,7 @@ fn last_packet(records: &Records) -> Check {
 fn alike(records: &Records, stack: ServerStack) -> Check {
     let of = |stack| {
         let kind = kind(
-            Source::Emulated,
+            CellSource::Emulated,
             stack,
             Transport::Quic,
             Span::ZERO,

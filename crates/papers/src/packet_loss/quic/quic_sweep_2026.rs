@@ -10,7 +10,7 @@ use super::super::job::PROCESSING;
 use super::super::line::{BANDWIDTHS, DELAYS, NetworkLine, all};
 use super::super::service::{AUTHOR, BOTH, PaperService};
 use super::agreement::{agreement, told};
-use super::cells::{CellKind, LineCells, QuicCells, Source};
+use super::cells::{CellKind, CellSource, LineCells, QuicCells};
 use super::instrument;
 use super::role::PacketRole;
 use super::server::ServerStack;
@@ -31,7 +31,7 @@ pub(crate) static FIGURE: Figure = Figure {
 
 fn cells<'a>(
     records: &'a Records,
-    source: Source,
+    source: CellSource,
     transport: Transport,
     service: &PaperService,
     variant: &'static str,
@@ -67,7 +67,7 @@ fn increase(records: &Records, transport: Transport, service: &PaperService) -> 
     );
     let x = Axis::linear("end-to-end delay", Unit::Millis);
     let mut chart = Chart::new(title, x, Axis::linear("increase", Unit::Share));
-    let cells = cells(records, Source::Simulated, transport, service, VARIES);
+    let cells = cells(records, CellSource::Simulated, transport, service, VARIES);
     let series = |kbit: &u32| {
         let points = DELAYS.map(|ms| {
             let on = cells.on(NetworkLine { kbit: *kbit, ms });
@@ -96,7 +96,7 @@ const LOST: [LostOne; 7] = [
 
 /// Response time over QUIC relative to that over TCP with TLS, minus one, on every line with both, ascending.
 fn relative(records: &Records, service: &PaperService, lost: LostOne) -> Vec<f64> {
-    let of = |transport| cells(records, Source::Simulated, transport, service, "");
+    let of = |transport| cells(records, CellSource::Simulated, transport, service, "");
     let [quic, tls] = [Transport::Quic, Transport::Tls].map(of);
     let ratio = |line| {
         let [quic, tls] = [&quic, &tls].map(|cells| {
@@ -138,7 +138,7 @@ fn checks(records: &Records) -> Vec<Check> {
     let mut checks = instrument::checks(records);
     let lines: Vec<NetworkLine> = all().collect();
     let pairs = BOTH.map(|service| {
-        [Source::Emulated, Source::Simulated]
+        [CellSource::Emulated, CellSource::Simulated]
             .map(|source| cells(records, source, Transport::Quic, service, ""))
     });
     let found = agreement(&pairs, &lines);
@@ -169,7 +169,7 @@ fn faster(records: &Records, lost: LostOne) -> Check {
 
 fn late(records: &Records) -> Check {
     let median = |transport| {
-        let cells = cells(records, Source::Simulated, transport, &AUTHOR, VARIES);
+        let cells = cells(records, CellSource::Simulated, transport, &AUTHOR, VARIES);
         let mut values: Vec<f64> = all().map(|line| cells.on(line).increase()).collect();
         values.retain(|value| value.is_finite());
         values.sort_by(f64::total_cmp);

@@ -85,12 +85,12 @@ pub(super) fn path(service: &PaperService) -> String {
 }
 
 /// Files of the certificate and the key.
-pub(super) struct CertificateFiles {
+pub(super) struct ServerFiles {
     certificate: PathBuf,
     key: PathBuf,
 }
 
-impl CertificateFiles {
+impl ServerFiles {
     /// Writes both into `folder`.
     pub(super) fn write(folder: &Path) -> Result<Self, Failure> {
         fs::create_dir_all(folder)?;
@@ -131,7 +131,7 @@ impl StudyServer {
     pub(super) fn start(
         host: &Host,
         offered: &OfferedService,
-        files: &CertificateFiles,
+        files: &ServerFiles,
     ) -> Result<Self, Failure> {
         let (certificate, key) = (files.certificate.clone(), files.key.clone());
         let reply = reply_body(offered.service);

@@ -10,7 +10,7 @@ use super::super::job::PROCESSING;
 use super::super::line::{NetworkLine, all};
 use super::super::service::{BOTH, PaperService};
 use super::campaign::{QuicCampaign, on_all_cores, simulate_positions};
-use super::cells::{CellKind, CellTimes, Source};
+use super::cells::{CellKind, CellSource, CellTimes};
 use super::positions::{jobs, kind};
 use super::role::reply_packets;
 use super::server::{OfferedService, ServerStack};
@@ -45,7 +45,7 @@ fn study(
         let Some(run) = campaign.run(&offered, &jobs)? else {
             break;
         };
-        let kind = kind(Source::Emulated, &offered);
+        let kind = kind(CellSource::Emulated, &offered);
         for (job, exchange) in jobs.iter().zip(&run) {
             cells.add(&kind, job, &exchange.packets, exchange.response);
         }
@@ -55,7 +55,7 @@ fn study(
             if conditions.stopped() {
                 break;
             }
-            let kind = kind(Source::Simulated, &ours(transport, service));
+            let kind = kind(CellSource::Simulated, &ours(transport, service));
             cells.merge(simulate_positions(conditions.seed, &kind, service, lines)?);
             cells.merge(simulate_draws(
                 conditions.seed,

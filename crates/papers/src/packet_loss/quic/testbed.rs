@@ -20,7 +20,7 @@ use posthaste_study::{Conditions, Failure};
 use posthaste_units::{Seed, Span};
 
 use super::super::service::PaperService;
-use super::server::{CertificateFiles, OfferedService, PORT, StudyServer, path};
+use super::server::{OfferedService, PORT, ServerFiles, StudyServer, path};
 use super::transport::{LostPacket, QuicJob, Transport};
 use crate::testbed::program::Folder;
 
@@ -100,7 +100,7 @@ pub(in super::super) fn run(
     let records = running.packet_records.take();
     let records = records.ok_or("there are no packet records")?;
     let folder = Folder::new();
-    let files = CertificateFiles::write(&folder.0)?;
+    let files = ServerFiles::write(&folder.0)?;
     let server = StudyServer::start(&running.server, offered, &files)?;
     std::thread::sleep(START);
     let (stop, recorder) = (

@@ -8,7 +8,7 @@ use super::super::job::PROCESSING;
 use super::super::line::{NetworkLine, all};
 use super::super::service::AUTHOR;
 use super::campaign::{on_all_cores, simulate_with};
-use super::cells::{CellKind, CellTimes, Source};
+use super::cells::{CellKind, CellSource, CellTimes};
 use super::server::ServerStack;
 use super::simulated::{QuicEnds, usual};
 use super::transport::Transport;
@@ -123,7 +123,7 @@ impl QuicVariant {
     /// The kind of its cells.
     pub(in super::super) const fn kind(&self) -> CellKind {
         CellKind {
-            source: Source::Simulated,
+            source: CellSource::Simulated,
             stack: ServerStack::Ours,
             transport: Transport::Quic,
             processing: PROCESSING,
