@@ -12,6 +12,7 @@ pub(crate) mod gateway;
 pub(crate) mod generators;
 mod hostile;
 mod htb;
+mod http3;
 mod juddi;
 pub(crate) mod namespace;
 mod nats;
@@ -107,6 +108,11 @@ pub(crate) const PEERS: &[Peer] = &[
         name: "http2-due-times",
         about: "load --http 2 beside h2load: scarce streams and GOAWAY of PyPI's h2",
         run: streams::due_times,
+    },
+    Peer {
+        name: "http3-logs",
+        about: "load --http 3 against Caddy, ngtcp2 and quic-go: all ok, and as many lines in their logs",
+        run: http3::logs,
     },
     Peer {
         name: "self-signed",

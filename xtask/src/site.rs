@@ -3,7 +3,7 @@
 //! Every server listens on a free port of 127.0.0.1 and stops when its value is dropped. Tests therefore do not
 //! interfere with each other and leave no processes.
 
-use std::net::{SocketAddr, TcpListener, TcpStream};
+use std::net::{SocketAddr, TcpListener, TcpStream, UdpSocket};
 use std::path::PathBuf;
 use std::process::Command;
 use std::time::{Duration, Instant};
@@ -101,9 +101,31 @@ impl Site {
         command: &mut Command,
         address: SocketAddr,
     ) -> Outcome<Server> {
+        self.serve_once(name, command, address, || {
+            TcpStream::connect(address).is_ok()
+        })
+    }
+
+    /// Starts a server of HTTP/3 and waits until it has its UDP socket.
+    pub(crate) fn serve_quic(
+        &self,
+        name: &str,
+        command: &mut Command,
+        address: SocketAddr,
+    ) -> Outcome<Server> {
+        self.serve_once(name, command, address, || has_udp_socket(address.port()))
+    }
+
+    fn serve_once(
+        &self,
+        name: &str,
+        command: &mut Command,
+        address: SocketAddr,
+        listens: impl Fn() -> bool,
+    ) -> Outcome<Server> {
         let running = Running::start(name, command, &self.logs)?;
         let end = Instant::now() + LISTENING;
-        while TcpStream::connect(address).is_err() {
+        while !listens() {
             if running.has_ended() || Instant::now() > end {
                 let words = running.words();
                 return Err(TaskError::Failed(format!(
@@ -128,4 +150,40 @@ pub(crate) fn free_address() -> Outcome<SocketAddr> {
     TcpListener::bind("127.0.0.1:0")
         .and_then(|listener| listener.local_addr())
         .map_err(|error| TaskError::Failed(format!("no free port on 127.0.0.1: {error}")))
+}
+
+/// An address without a UDP socket at this moment.
+pub(crate) fn free_udp_address() -> Outcome<SocketAddr> {
+    UdpSocket::bind("127.0.0.1:0")
+        .and_then(|socket| socket.local_addr())
+        .map_err(|error| TaskError::Failed(format!("no free UDP port on 127.0.0.1: {error}")))
+}
+
+/// True if a UDP socket has this port over IPv4. A trial with a socket of our own could take the port from the server.
+fn has_udp_socket(port: u16) -> bool {
+    let sockets = std::fs::read_to_string("/proc/net/udp").unwrap_or_default();
+    lists_port(&sockets, port)
+}
+
+/// True if a table of sockets has this local port (proc(5), /proc/net/udp).
+fn lists_port(sockets: &str, port: u16) -> bool {
+    let port = format!(":{port:04X}");
+    sockets.lines().any(|line| {
+        let local = line.split_ascii_whitespace().nth(1);
+        local.is_some_and(|local| local.ends_with(&port))
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::lists_port;
+
+    #[test]
+    fn local_ports_are_found() {
+        let sockets = "   sl  local_address rem_address   st tx_queue rx_queue tr tm->when retrnsmt   uid\n\
+                       12: 0100007F:1151 00000000:01BB 07 00000000:00000000 00:00000000 00000000     0\n";
+        assert!(lists_port(sockets, 4433));
+        assert!(!lists_port(sockets, 443));
+        assert!(!lists_port(sockets, 0x151));
+    }
 }

@@ -1,7 +1,7 @@
 //! `posthaste load --http 2` against foreign servers: its accounts are those of their logs.
 
 use std::net::SocketAddr;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::process::Command;
 
 use crate::error::{Outcome, TaskError, check};
@@ -156,26 +156,28 @@ pub(crate) fn scripted(site: &Site, streams: &str, seconds: &str, goaway: &str) 
 }
 
 impl LoggedServer {
-    /// Number of requests in the log. A server may write it a moment after its reply.
+    /// Number of requests in the log.
     fn logged(&self) -> Outcome<u64> {
-        let mut last = None;
-        loop {
-            let text = std::fs::read_to_string(&self.log)
-                .map_err(|error| TaskError::at(&self.log, error))?;
-            let count = text
-                .lines()
-                .filter(|line| line.contains(self.request))
-                .count() as u64;
-            if last.replace(count) == Some(count) {
-                return Ok(count);
-            }
-            std::thread::sleep(std::time::Duration::from_millis(500));
+        count_lines(&self.log, self.request)
+    }
+}
+
+/// Number of lines of a log with this text. A server may write it a moment after its reply.
+pub(super) fn count_lines(log: &Path, text: &str) -> Outcome<u64> {
+    let mut last = None;
+    loop {
+        let bytes = std::fs::read(log).map_err(|error| TaskError::at(log, error))?;
+        let lines = String::from_utf8_lossy(&bytes);
+        let count = lines.lines().filter(|line| line.contains(text)).count() as u64;
+        if last.replace(count) == Some(count) {
+            return Ok(count);
         }
+        std::thread::sleep(std::time::Duration::from_millis(500));
     }
 }
 
 /// A folder with a page of 1,024 bytes at `/1k`, a certificate and its key.
-fn folder(site: &Site, name: &str) -> Outcome<(PathBuf, PathBuf)> {
+pub(super) fn folder(site: &Site, name: &str) -> Outcome<(PathBuf, PathBuf)> {
     let folder = site.checkout.peer_folder(name)?;
     let pages = folder.join("pages");
     std::fs::create_dir_all(&pages).map_err(|error| TaskError::at(&pages, error))?;
