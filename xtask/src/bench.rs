@@ -17,6 +17,7 @@ mod find;
 mod gate;
 mod grpc;
 mod grpc_load;
+mod http3;
 mod kept;
 mod list;
 mod lookups;

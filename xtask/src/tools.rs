@@ -186,15 +186,37 @@ pub(crate) fn cargo(
     version: &str,
     features: &str,
 ) -> Outcome<PathBuf> {
+    let wanted = format!("{name} {version} {features}");
+    cargo_install(checkout, &wanted, [name, version, features], &["--debug"])
+}
+
+/// The same with the crate's own release profile, for a program whose cost is measured.
+pub(crate) fn cargo_optimised(
+    checkout: &Checkout,
+    name: &str,
+    version: &str,
+    features: &str,
+) -> Outcome<PathBuf> {
+    let wanted = format!("{name} {version} {features} optimised");
+    cargo_install(checkout, &wanted, [name, version, features], &[])
+}
+
+/// Installs a crate with a name, a version and features, unless the same was `wanted` before.
+fn cargo_install(
+    checkout: &Checkout,
+    wanted: &str,
+    [name, version, features]: [&str; 3],
+    profile: &[&str],
+) -> Outcome<PathBuf> {
     let folder = checkout.peer_folder(name)?;
     let (programs, build) = (folder.join("bin"), folder.join("build"));
     let logs = checkout.peer_folder("logs")?;
-    let wanted = format!("{name} {version} {features}");
     made(wanted.as_bytes(), &programs, || {
         eprintln!("  getting {name} {version} with cargo install");
         let mut install = checkout::cargo(checkout);
         install
-            .args(["install", name, "--version", version, "--locked", "--debug"])
+            .args(["install", name, "--version", version, "--locked"])
+            .args(profile)
             .args(["--no-default-features", "--features", features])
             .args(["--force", "--root"])
             .arg(&folder)

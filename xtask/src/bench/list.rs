@@ -5,8 +5,8 @@
 use crate::bench::result::Figure;
 use crate::bench::{
     Bench, admission, agents, changes, charges, compare, cost, durability, emulator, events, find,
-    gate, grpc, grpc_load, lookups, marking, offers, oracle, past_limit, proxies, reply, schedule,
-    simulate, streams, tails, visible,
+    gate, grpc, grpc_load, http3, lookups, marking, offers, oracle, past_limit, proxies, reply,
+    schedule, simulate, streams, tails, visible,
 };
 use crate::error::Outcome;
 
@@ -53,6 +53,11 @@ pub(super) const AREAS: &[Area] = &[
                 name: "http2",
                 about: "the generator's CPU time per request over HTTP/2 against h2load's",
                 run: streams::cpu,
+            },
+            Benchmark {
+                name: "http3",
+                about: "the generator's CPU time per request over HTTP/3 against oha's",
+                run: http3::cpu,
             },
             Benchmark {
                 name: "events",
