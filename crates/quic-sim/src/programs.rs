@@ -161,11 +161,12 @@ impl ClientProgram {
 
     /// Sends a PING if it is due. New bytes of a reply put it off.
     fn probe(&mut self, now: Instant, new_bytes: u64, connection: &mut Connection) {
-        if new_bytes > 0 {
-            self.ping = self.real_ends.receiver_probe.map(|wait| now + wait);
-        } else if self.ping.is_some_and(|at| at <= now) {
+        let is_due = self.ping.is_some_and(|at| at <= now);
+        if is_due {
             connection.ping();
-            self.ping = None;
+        }
+        if is_due || new_bytes > 0 {
+            self.ping = self.real_ends.receiver_probe.map(|wait| now + wait);
         }
     }
 }

@@ -40,7 +40,7 @@ pub struct RealEnds {
     pub openings: [u32; 2],
     /// Bytes that the server writes behind each reply. The client has the reply without them.
     pub padding: u32,
-    /// Time without new bytes of an incomplete reply after which the client sends a PING, once.
+    /// Time without new bytes of a reply that has begun after which the client sends a PING, again and again.
     pub receiver_probe: Option<Span>,
 }
 

@@ -17,6 +17,8 @@ pub struct Http3 {
     pub unproved: usize,
     /// Probes for larger datagrams on each connection (RFC 8899).
     pub probes_size: bool,
+    /// Several datagrams leave in one system call (GSO). The pacer then releases several at a time, too.
+    pub segmentation_offload: bool,
 }
 
 impl Http3 {
@@ -27,6 +29,7 @@ impl Http3 {
             body_limit,
             unproved: 64,
             probes_size: true,
+            segmentation_offload: true,
         }
     }
 

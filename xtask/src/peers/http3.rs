@@ -9,7 +9,7 @@ use crate::site::{Server, Site, free_address, free_udp_address};
 use crate::tools;
 
 /// A foreign server of HTTP/3 with a page at `/1k` and a log of its requests.
-struct QuicServer {
+struct Http3Peer {
     server: Server,
     log: PathBuf,
     certificate: PathBuf,
@@ -37,7 +37,7 @@ pub(crate) fn logs(site: &Site) -> Outcome<()> {
 }
 
 /// Loads a server and compares the counts.
-fn compare(site: &Site, server: &QuicServer, words: &[&str]) -> Outcome<()> {
+fn compare(site: &Site, server: &Http3Peer, words: &[&str]) -> Outcome<()> {
     let before = count_lines(&server.log, server.request)?;
     let port = server.server.address.port();
     let url = format!("https://localhost:{port}/1k");
@@ -55,7 +55,7 @@ fn compare(site: &Site, server: &QuicServer, words: &[&str]) -> Outcome<()> {
 }
 
 /// Caddy serves TCP and UDP on the same port.
-fn caddy(site: &Site) -> Outcome<QuicServer> {
+fn caddy(site: &Site) -> Outcome<Http3Peer> {
     const NAME: &str = "http3-caddy";
     let program = tools::debian(&site.checkout, "caddy", "caddy")?;
     let (folder, certificate) = folder(site, NAME)?;
@@ -74,7 +74,7 @@ fn caddy(site: &Site) -> Outcome<QuicServer> {
         .args(["run", "--config", "Caddyfile"])
         .env("HOME", &folder)
         .current_dir(&folder);
-    Ok(QuicServer {
+    Ok(Http3Peer {
         server: site.serve_quic(NAME, &mut command, address)?,
         log,
         certificate,
@@ -83,7 +83,7 @@ fn caddy(site: &Site) -> Outcome<QuicServer> {
 }
 
 /// The example server of ngtcp2 with GnuTLS. Its log has each frame and each header field.
-fn gtlsserver(site: &Site) -> Outcome<QuicServer> {
+fn gtlsserver(site: &Site) -> Outcome<Http3Peer> {
     const NAME: &str = "http3-gtlsserver";
     let program = tools::debian(&site.checkout, "gtlsserver", "ngtcp2-server")?;
     let (folder, certificate) = folder(site, NAME)?;
@@ -97,7 +97,7 @@ fn gtlsserver(site: &Site) -> Outcome<QuicServer> {
         .arg(program)
         .arg(address.port().to_string())
         .current_dir(&folder);
-    Ok(QuicServer {
+    Ok(Http3Peer {
         server: site.serve_quic(NAME, &mut command, address)?,
         log,
         certificate,
@@ -106,7 +106,7 @@ fn gtlsserver(site: &Site) -> Outcome<QuicServer> {
 }
 
 /// A program of ours with quic-go.
-fn quic_go(site: &Site) -> Outcome<QuicServer> {
+fn quic_go(site: &Site) -> Outcome<Http3Peer> {
     const NAME: &str = "quic-go";
     let program = tools::go_built(&site.checkout, NAME, "peers/quic-go")?;
     let (folder, certificate) = folder(site, NAME)?;
@@ -120,7 +120,7 @@ fn quic_go(site: &Site) -> Outcome<QuicServer> {
         .args(["-processing", "20ms", "-streams", "5", "-log"])
         .arg(&log)
         .current_dir(&folder);
-    Ok(QuicServer {
+    Ok(Http3Peer {
         server: site.serve_quic(NAME, &mut command, address)?,
         log,
         certificate,

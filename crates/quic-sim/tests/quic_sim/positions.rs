@@ -4,7 +4,7 @@
 //! Author, 10 Mbit/s, 50 ms each way.
 
 use posthaste_link::{Direction, Plan};
-use posthaste_quic_sim::{DatagramTrace, QuicOptions};
+use posthaste_quic_sim::{DatagramTrace, QuicOptions, QuicScenario, RealEnds};
 
 use crate::support::{author, dropping, plan, response, scenario, simulator};
 
@@ -120,4 +120,62 @@ fn options_change_the_costs() {
     };
     let none = with(&long, 10_000, 50, "");
     assert!((none - 609.0).abs() <= WITHIN, "{none}");
+}
+
+/// Response time in ms at 300 kbit/s and 10 ms, with its datagrams.
+fn slow(real_ends: RealEnds, drop: &str) -> (f64, DatagramTrace) {
+    let plans = dropping(&plan(Some(300), 10), drop);
+    let scenario = QuicScenario {
+        real_ends: Some(real_ends),
+        ..scenario(QuicOptions::default(), plans, author())
+    };
+    let mut simulator = simulator(scenario);
+    let mut trace = DatagramTrace::new();
+    let transaction = simulator.play_before(1, &mut trace);
+    (transaction.responses[0].total().as_millis_f64(), trace)
+}
+
+/// Positions of the server's datagrams with stream data.
+fn with_data(trace: &DatagramTrace) -> Vec<u64> {
+    let down = trace.datagrams().iter();
+    let down = down.filter(|sent| sent.direction == Direction::Down && sent.frames.has_stream());
+    down.map(|sent| sent.position).collect()
+}
+
+/// Cost in ms of the loss of the last datagram with content of Author's reply, and the number of PINGs of the client.
+fn cost_of_the_last(real_ends: RealEnds) -> (f64, usize) {
+    let (_, plain) = slow(RealEnds::default(), "");
+    let number = with_data(&plain).len() - 1;
+    let (none, trace) = slow(real_ends, "");
+    let last = with_data(&trace)[number];
+    let (with, trace) = slow(real_ends, &format!("down:{last}"));
+    let up = trace.datagrams().iter();
+    let pings = up.filter(|sent| sent.direction == Direction::Up && sent.hint().contains("PING"));
+    (with - none, pings.count())
+}
+
+#[test]
+fn padding_behind_a_reply_repairs_its_last_packet_without_a_timer() {
+    let (plain, _) = cost_of_the_last(RealEnds::default());
+    let padded = RealEnds {
+        padding: 4 * 1452,
+        ..RealEnds::default()
+    };
+    let (padded, _) = cost_of_the_last(padded);
+    assert!(
+        plain > 400.0 && padded < 200.0,
+        "{padded} instead of {plain}"
+    );
+}
+
+#[test]
+fn pings_of_the_receiver_help_on_a_slow_line() {
+    let (plain, none) = cost_of_the_last(RealEnds::default());
+    let probing = RealEnds {
+        receiver_probe: Some(crate::support::ms(25)),
+        ..RealEnds::default()
+    };
+    let (probed, some) = cost_of_the_last(probing);
+    assert!(some > none, "{some} PINGs");
+    assert!(probed < plain / 2.0, "{probed} instead of {plain}");
 }

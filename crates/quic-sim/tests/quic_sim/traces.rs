@@ -1,6 +1,6 @@
 //! Descriptions of datagrams in a trace.
 
-use posthaste_quic_sim::{DatagramTrace, QuicOptions, SentCause};
+use posthaste_quic_sim::{DatagramTrace, QuicOptions, QuicScenario, RealEnds, SentCause};
 
 use crate::support::{author, dropping, plan, scenario, simulator};
 
@@ -59,4 +59,34 @@ fn probes_and_losses_say_why() {
             .into_iter()
             .any(|cause| cause == SentCause::Losses(1))
     );
+}
+
+#[test]
+fn real_ends_open_streams_and_issue_identifiers_late() {
+    let scenario = QuicScenario {
+        real_ends: Some(RealEnds {
+            openings: [12; 2],
+            ..RealEnds::default()
+        }),
+        ..scenario(
+            QuicOptions::default(),
+            dropping(&plan(Some(10_000), 50), ""),
+            author(),
+        )
+    };
+    let mut simulator = simulator(scenario);
+    let mut trace = DatagramTrace::new();
+    simulator.play_before(1, &mut trace);
+    let down: Vec<String> = labels(&trace)
+        .into_iter()
+        .filter(|label| label.starts_with("down"))
+        .take(4)
+        .collect();
+    let expected = [
+        "down 1 Initial+Handshake",
+        "down 2 1-RTT NEW_CONNECTION_ID",
+        "down 3 1-RTT CRYPTO",
+        "down 4 1-RTT STREAM",
+    ];
+    assert_eq!(down, expected);
 }

@@ -66,6 +66,7 @@ pub(crate) fn endpoint(http3: &Http3, server: &HttpServer) -> io::Result<Endpoin
     let crypto = QuicServerConfig::try_from(tls).map_err(io::Error::other)?;
     let mut config = ServerConfig::with_crypto(Arc::new(crypto));
     let mut transport = transport(&server.timeouts);
+    transport.enable_segmentation_offload(http3.segmentation_offload);
     if !http3.probes_size {
         transport.mtu_discovery_config(None);
     }

@@ -12,7 +12,6 @@ use super::super::job::PROCESSING;
 use super::super::line::NetworkLine;
 use super::super::service::PaperService;
 use super::cells::{CellKind, CellTimes};
-use super::positions::losses;
 use super::server::{OfferedService, ServerStack};
 use super::simulated::{ExchangeSimulator, QuicEnds, usual};
 use super::testbed::{self, EmulatedExchange};
@@ -154,7 +153,7 @@ pub(super) fn simulate_with(
         Ok(played.packets.map(|packets| packets.len() as u32))
     };
     let lengths = add(LostPacket::None)?;
-    for lost in losses(lengths).skip(1) {
+    for lost in LostPacket::each(lengths).skip(1) {
         add(lost)?;
     }
     Ok(cells)

@@ -51,13 +51,6 @@ pub(in super::super) fn measured() -> impl Iterator<Item = (ServerStack, Transpo
     ])
 }
 
-/// Losses at every position.
-pub(super) fn losses([up, down]: [u32; 2]) -> impl Iterator<Item = LostPacket> {
-    let up = (1..=up).map(LostPacket::Up);
-    let down = (1..=down).map(LostPacket::Down);
-    [LostPacket::None].into_iter().chain(up).chain(down)
-}
-
 fn study(
     conditions: &Conditions<'_>,
     lines: &[NetworkLine],
@@ -144,7 +137,7 @@ pub(super) fn jobs(
         line: *line,
         lost,
     };
-    let on = |line| losses(POSITIONS).map(move |lost| job(line, lost));
+    let on = |line| LostPacket::each(POSITIONS).map(move |lost| job(line, lost));
     lines.iter().flat_map(on).collect()
 }
 
@@ -166,4 +159,44 @@ fn push_chance(
 ) {
     let ms = response.map_or(f64::INFINITY, Span::as_millis_f64);
     table.push([source.into(), transport.key().into(), RecordValue::from(ms)]);
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::{quic_2026, quic_remedies_2026, quic_sweep_2026};
+    use super::*;
+
+    /// A figure is drawn and states all its claims from records that lack everything, and none of the claims that need
+    /// measurements holds.
+    #[test]
+    fn without_measurements_nothing_holds() {
+        let records = Records::new();
+        let figures = [
+            &quic_2026::FIGURE,
+            &quic_sweep_2026::FIGURE,
+            &quic_remedies_2026::FIGURE,
+        ];
+        for figure in figures {
+            let checks = (figure.checks)(&records);
+            assert!(checks.len() > 5, "{}", figure.id);
+            for check in checks {
+                let is_count =
+                    check.sentence.contains("0 of NaN") || check.sentence.contains("NaN");
+                assert!(
+                    !check.holds || is_count,
+                    "{}: {}",
+                    figure.id,
+                    check.sentence
+                );
+            }
+            assert!(!(figure.plot)(&records).is_empty());
+        }
+    }
+
+    #[test]
+    fn each_stack_is_measured_without_a_processing_time() {
+        for stack in ServerStack::ALL {
+            assert!(measured().any(|of| of == (stack, Transport::Quic, Span::ZERO)));
+        }
+    }
 }

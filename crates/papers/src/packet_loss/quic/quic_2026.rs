@@ -370,7 +370,7 @@ fn alike(records: &Records, stack: ServerStack) -> Check {
             _ => format!("{name} costs what quinn costs, within {ALIKE_MS} ms or a tenth, for {same} of {all} packets.{list}"),
         },
     )
-    .because("stacks choose the first timers, the pace and the acknowledgements of a reply differently; the note below has the reasons.")
+    .because("stacks start with other timers and windows; docs/papers/quic.md has the reasons.")
 }
 
 fn distribution(records: &Records) -> Check {
@@ -391,5 +391,5 @@ fn distribution(records: &Records) -> Check {
             told.join("; ")
         ),
     )
-    .because("a lost last packet waits for a timer over QUIC, and a lost second flight for three round trips.")
+    .because("a lost last packet waits for a timer over QUIC, a lost second flight for three round trips, and each padded Initial packet occupies this line for 33 ms.")
 }

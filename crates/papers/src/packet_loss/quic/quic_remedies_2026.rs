@@ -40,7 +40,9 @@ const PADDED: &str = "padding";
 /// The packet of the reply, without the padding behind it.
 fn role(variant: &QuicVariant, lost: &LostOne, on: &LineCells<'_>) -> PacketRole {
     match (lost.1)(on) {
-        PacketRole::Reply(number) if variant.key == PADDED => PacketRole::Reply(number - 3),
+        PacketRole::Reply(number) if variant.key == PADDED => {
+            PacketRole::Reply(number.saturating_sub(3))
+        }
         role => role,
     }
 }
@@ -129,9 +131,7 @@ fn gain(records: &Records, usual: &QuicVariant, variant: &QuicVariant) -> Check 
             told.join(", ")
         ),
     )
-    .because(
-        "it gives the sender no acknowledgement of a later packet, and does not shorten its timer.",
-    )
+    .because("it gives the sender no acknowledgement of a later packet, and shortens no timer.")
 }
 
 fn capital(name: &str) -> String {

@@ -206,6 +206,7 @@ fn ours(
             // Every connection has the packets of one transaction and no others.
             unproved: usize::MAX,
             probes_size: false,
+            segmentation_offload: false,
             ..Http3::new(posthaste_serve::listen_udp(address)?, MAX_BODY)
         }),
         Transport::Tcp | Transport::Tls => None,

@@ -135,7 +135,7 @@ impl ExchangeSimulator {
                 let response = total.fold(Span::ZERO, |sum, time| sum + time);
                 let mut packets = [Vec::new(), Vec::new()];
                 for packet in trace.packets() {
-                    packets[packet.direction as usize].push(packet.segment.len as u32 + 52);
+                    packets[packet.direction as usize].push(packet.segment.len + 52);
                 }
                 VirtualExchange {
                     response: whole.then_some(response),

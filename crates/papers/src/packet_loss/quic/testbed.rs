@@ -29,7 +29,7 @@ const FIRST_PORT: u16 = 10_000;
 /// Maximum number of transactions in one emulation, limited by their ports.
 const MOST: usize = 50_000;
 /// Concurrent transactions.
-const AT_ONCE: usize = 128;
+const AT_ONCE: usize = 64;
 /// Minimum time between two transactions.
 const SPACING: Span = Span::from_millis(2);
 /// Time limit for a transaction.
@@ -44,8 +44,6 @@ const GLANCE: Duration = Duration::from_millis(20);
 /// An emulated transaction.
 #[derive(Clone, Debug, Default)]
 pub(in super::super) struct EmulatedExchange {
-    /// Number of its connection. Selects the delays of its links.
-    pub(in super::super) number: u64,
     /// Its response time, if the reply was complete.
     pub(in super::super) response: Option<Span>,
     /// Packets from the client and from the server, with the bytes of each.
@@ -219,26 +217,32 @@ fn due_times(jobs: &[QuicJob], processing: Span) -> Vec<Span> {
 
 /// Packets of each connection, by its local port.
 #[derive(Default)]
-struct PacketsByPort(HashMap<u16, EmulatedExchange>);
+struct PacketsByPort(HashMap<u16, ObservedPackets>);
+
+/// Packets of a connection with their positions. A dropped packet is reported before earlier ones that wait in a queue.
+#[derive(Default)]
+struct ObservedPackets {
+    packets: [Vec<(u64, u32)>; 2],
+    dropped: Vec<(Direction, u64)>,
+}
 
 impl PacketsByPort {
     fn note(&mut self, record: &PacketRecord) {
         if record.copy != 0 {
             return;
         }
-        let exchange = self.0.entry(record.flow.client.port()).or_default();
-        exchange.number = record.connection;
-        exchange.packets[record.direction as usize].push(record.length);
+        let observed = self.0.entry(record.flow.client.port()).or_default();
+        let place = (record.position, record.length);
+        observed.packets[record.direction as usize].push(place);
         if let Fate::Dropped(_) = record.fate {
-            exchange.dropped.push((record.direction, record.position));
+            observed.dropped.push((record.direction, record.position));
         }
     }
 
     fn exchanges(mut self, count: usize, recorder: &AttemptRecorder) -> Vec<EmulatedExchange> {
         let ports = (FIRST_PORT..).take(count);
-        let mut exchanges: Vec<_> = ports
-            .map(|port| self.0.remove(&port).unwrap_or_default())
-            .collect();
+        let observed = ports.map(|port| self.0.remove(&port).unwrap_or_default());
+        let mut exchanges: Vec<_> = observed.map(EmulatedExchange::from).collect();
         for ended in recorder.ended() {
             let exchange = exchanges.get_mut(ended.request as usize);
             if let (Some(exchange), Outcome::Ok) = (exchange, ended.outcome) {
@@ -246,5 +250,97 @@ impl PacketsByPort {
             }
         }
         exchanges
+    }
+}
+
+impl From<ObservedPackets> for EmulatedExchange {
+    fn from(observed: ObservedPackets) -> Self {
+        let packets = observed.packets.map(|mut packets| {
+            packets.sort_unstable();
+            packets.into_iter().map(|(_, length)| length).collect()
+        });
+        Self {
+            response: None,
+            packets,
+            dropped: observed.dropped,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::super::job::PROCESSING;
+    use super::super::super::line::NetworkLine;
+    use super::super::super::service::SELLERPROFILE;
+    use super::super::role::{PacketRole, reply_packets};
+    use super::super::server::ServerStack;
+    use super::super::simulated::{ExchangeSimulator, usual};
+    use super::*;
+    use crate::test_study;
+    use posthaste_study::Records;
+
+    const LINE: NetworkLine = NetworkLine {
+        kbit: 10_000,
+        ms: 20,
+    };
+
+    fn job(transport: Transport, lost: LostPacket) -> QuicJob {
+        QuicJob {
+            transport,
+            service: &SELLERPROFILE,
+            line: LINE,
+            lost,
+        }
+    }
+
+    /// The generator and the server send the packets of the model, and the links drop what is planned. A busy machine
+    /// makes transactions longer, and never shorter.
+    #[test]
+    fn transactions_lose_what_is_planned_and_are_never_faster_than_the_model() {
+        let losses = [
+            LostPacket::None,
+            LostPacket::Up(1),
+            LostPacket::Down(1),
+            LostPacket::Down(8),
+        ];
+        for transport in Transport::ALL {
+            let jobs = losses.map(|lost| job(transport, lost));
+            let offered = OfferedService {
+                stack: ServerStack::Ours,
+                transport,
+                service: &SELLERPROFILE,
+                processing: PROCESSING,
+            };
+            let simulated = |lost| {
+                let job = job(transport, lost);
+                let seed = Seed(1);
+                let new = ExchangeSimulator::new(&job, &usual(), PROCESSING, false, seed);
+                new.expect("a simulator").play(1)
+            };
+            let measured = test_study::on_links(|conditions| {
+                let run = run(&offered, &jobs, Seed(1), false, conditions, |_| ())?;
+                for (job, exchange) in jobs.iter().zip(&run.exchanges) {
+                    assert!(exchange.lost_as_planned(job.lost), "{job:?}: {exchange:?}");
+                    assert!(exchange.response.is_some(), "{job:?}: {exchange:?}");
+                }
+                let [none, first, ..] = &run.exchanges[..] else {
+                    return Err("too few".into());
+                };
+                let model = simulated(LostPacket::None);
+                let least = model.response.expect("a reply");
+                assert!(
+                    none.response
+                        .is_some_and(|time| time + Span::from_millis(2) > least)
+                );
+                assert!(first.response > Some(Span::from_millis(999)), "{first:?}");
+                assert_eq!(reply_packets(&none.packets), reply_packets(&model.packets));
+                let role = PacketRole::of(LostPacket::Up(1), &first.packets);
+                assert_eq!(role, Some(PacketRole::Client(1)));
+                Ok(Records::new())
+            });
+            if measured.is_none() {
+                return;
+            }
+        }
     }
 }

@@ -54,6 +54,13 @@ pub(in super::super) enum LostPacket {
 }
 
 impl LostPacket {
+    /// No loss, and a loss at every position up to these, from the client and from the server.
+    pub(in super::super) fn each([up, down]: [u32; 2]) -> impl Iterator<Item = Self> {
+        let up = (1..=up).map(Self::Up);
+        let down = (1..=down).map(Self::Down);
+        [Self::None].into_iter().chain(up).chain(down)
+    }
+
     /// Plans of the links of a line with this loss.
     pub(in super::super) fn plans(
         self,

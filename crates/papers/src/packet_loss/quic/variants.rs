@@ -100,10 +100,10 @@ pub(in super::super) static VARIANTS: [QuicVariant; 10] = [
     },
     QuicVariant {
         key: "receiver-probe",
-        name: "a PING of the receiver after 10 ms of silence",
+        name: "PINGs of the receiver after each 25 ms of silence",
         change: |ends| {
             real(ends, |real_ends| {
-                real_ends.receiver_probe = Some(Span::from_millis(10));
+                real_ends.receiver_probe = Some(Span::from_millis(25));
             })
         },
     },
