@@ -196,9 +196,10 @@ impl<'a> LineCells<'a> {
         PacketRole::Reply(self.reply_packets().saturating_sub(behind))
     }
 
-    /// All roles with their cells.
-    pub(in super::super) fn all(&self) -> impl Iterator<Item = (&str, &RecordRow<'a>)> {
-        self.rows.iter().map(|(role, row)| (role.as_str(), row))
+    /// The cells with a lost packet of data, with their roles.
+    pub(in super::super) fn with_data_lost(&self) -> impl Iterator<Item = (&str, &RecordRow<'a>)> {
+        let rows = self.rows.iter().map(|(role, row)| (role.as_str(), row));
+        rows.filter(|(role, _)| *role != "none" && !role.contains("ack"))
     }
 
     /// Mean response time of a loss among the last three packets over one of a packet in the middle of the reply, minus

@@ -250,7 +250,7 @@ fn as_simulated(records: &Records) -> Check {
     Check::goal(found.is_met(), told("On these lines", &found)).because(NOISE)
 }
 
-/// The median over the lines of a cost with one of our transports, Author.
+/// A cost on each of the lines with one of our transports, Author.
 fn costs(
     records: &Records,
     transport: Transport,
@@ -321,6 +321,12 @@ fn last_packet(records: &Records) -> Check {
     .because(NOISE)
 }
 
+/// True if two costs in ms agree. One without a reply is infinite, and agrees with none.
+fn is_alike(one: f64, other: f64) -> bool {
+    let within = ALIKE_MS.max(ALIKE_SHARE * one.max(other));
+    within.is_finite() && (one - other).abs() <= within
+}
+
 /// Packets for which another stack costs as much as quinn, without a processing time.
 fn alike(records: &Records, stack: ServerStack) -> Check {
     let of = |stack| {
@@ -348,8 +354,7 @@ fn alike(records: &Records, stack: ServerStack) -> Check {
                 continue;
             }
             all += 1;
-            let apart_by = (theirs - ours).abs();
-            match apart_by <= ALIKE_MS.max(ALIKE_SHARE * theirs.max(ours)) {
+            match is_alike(theirs, ours) {
                 true => same += 1,
                 false => apart.push(format!(
                     "{label} at {} kbit/s {theirs:.0} instead of {ours:.0} ms",
@@ -392,4 +397,17 @@ fn distribution(records: &Records) -> Check {
         ),
     )
     .because("a lost last packet waits for a timer over QUIC, a lost second flight for three round trips, and each padded Initial packet occupies this line for 33 ms.")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::is_alike;
+
+    #[test]
+    fn costs_without_a_reply_agree_with_none() {
+        assert!(is_alike(20.0, 44.0) && is_alike(1000.0, 1090.0));
+        assert!(!is_alike(20.0, 46.0) && !is_alike(1000.0, 1120.0));
+        let never = f64::INFINITY;
+        assert!(!is_alike(never, 20.0) && !is_alike(never, never));
+    }
 }

@@ -106,7 +106,8 @@ fn relative(records: &Records, service: &PaperService, lost: LostOne) -> Vec<f64
         quic / tls
     };
     let mut ratios: Vec<f64> = all().map(ratio).collect();
-    ratios.retain(|ratio| ratio.is_finite());
+    // Those without a reply are infinite, and stay.
+    ratios.retain(|ratio| !ratio.is_nan());
     ratios.sort_by(f64::total_cmp);
     ratios
 }
@@ -171,7 +172,8 @@ fn late(records: &Records) -> Check {
     let median = |transport| {
         let cells = cells(records, CellSource::Simulated, transport, &AUTHOR, VARIES);
         let mut values: Vec<f64> = all().map(|line| cells.on(line).increase()).collect();
-        values.retain(|value| value.is_finite());
+        // Those without a reply are infinite, and stay.
+        values.retain(|value| !value.is_nan());
         values.sort_by(f64::total_cmp);
         100.0 * quantile(&values, 0.5)
     };
