@@ -40,7 +40,7 @@ fn main() {
         exchanges: SimulatedService::single(1438, Span::from_millis(200), 12_974)
             .exchanges
             .into(),
-        real_ends: None,
+        behaviour: None,
     };
     let seed = Seed(2003);
     let mut simulator = scenario.simulator(seed).expect("it can be played");

@@ -50,7 +50,7 @@ pub fn quic_cases(given: QuicCaseOptions) -> Result<SimulationCases, QuicCaseErr
                 options: options.clone(),
                 plans: links.plans.map(Arc::new),
                 exchanges: exchanges.clone(),
-                real_ends: None,
+                behaviour: None,
             };
             scenario.check()?;
             Ok(SimulationCase {

@@ -47,7 +47,7 @@ pub use datagram::CarriedDatagram;
 pub use frames::{Frames, SentCause};
 pub use ladder::quic_ladder;
 pub use options::{QuicOptionError, QuicOptions};
-pub use scenario::{QuicScenario, RealEnds};
+pub use scenario::{EndBehaviour, QuicScenario};
 pub use simulator::QuicSimulator;
 pub use trace::{DatagramTrace, TracedDatagram};
 pub use transaction::QuicTransaction;

@@ -8,7 +8,7 @@ use posthaste_sim::{ResponseClock, SimulatedExchange};
 use posthaste_units::Instant;
 use quinn_proto::{Connection, Dir, StreamId, VarInt};
 
-use crate::RealEnds;
+use crate::EndBehaviour;
 use crate::end::QuicEnd;
 use crate::epoch::StdInstant;
 
@@ -18,7 +18,7 @@ static CONTENT: [u8; 1 << 14] = [0; 1 << 14];
 /// The client program: connects, sends requests, reads replies, closes.
 #[derive(Debug, Default)]
 pub(crate) struct ClientProgram {
-    real_ends: RealEnds,
+    behaviour: EndBehaviour,
     is_opened: bool,
     stage: Asking,
     /// Bytes of the current reply that have been read.
@@ -84,9 +84,9 @@ pub(crate) struct Present {
 
 impl ClientProgram {
     /// Creates a client with this behaviour.
-    pub(crate) fn new(real_ends: RealEnds) -> Self {
+    pub(crate) fn new(behaviour: EndBehaviour) -> Self {
         Self {
-            real_ends,
+            behaviour,
             ..Self::default()
         }
     }
@@ -124,7 +124,7 @@ impl ClientProgram {
             return;
         };
         if !std::mem::replace(&mut self.is_opened, true) {
-            open(connection, self.real_ends.openings[0]);
+            open(connection, self.behaviour.openings[0]);
         }
         while let Some(exchange) = exchanges.get(self.exchange) {
             match self.stage {
@@ -142,7 +142,7 @@ impl ClientProgram {
                     write(connection, stream, &mut self.unwritten);
                     let (bytes, is_ended) = read(connection, stream);
                     self.read += bytes;
-                    let has_all = self.real_ends.padding > 0 && self.read >= exchange.reply;
+                    let has_all = self.behaviour.padding > 0 && self.read >= exchange.reply;
                     if !is_ended && !has_all {
                         self.probe(now.at, bytes, connection);
                         return;
@@ -166,21 +166,21 @@ impl ClientProgram {
             connection.ping();
         }
         if is_due || new_bytes > 0 {
-            self.ping = self.real_ends.receiver_probe.map(|wait| now + wait);
+            self.ping = self.behaviour.receiver_probe.map(|wait| now + wait);
         }
     }
 }
 
 impl ServerProgram {
     /// Creates a server with this behaviour.
-    pub(crate) fn new(real_ends: RealEnds) -> Self {
-        let opening = match real_ends.openings[1] {
+    pub(crate) fn new(behaviour: EndBehaviour) -> Self {
+        let opening = match behaviour.openings[1] {
             0 => ServerOpening::None,
             bytes => ServerOpening::Unconnected(bytes),
         };
         Self {
             opening,
-            padding: real_ends.padding,
+            padding: behaviour.padding,
             ..Self::default()
         }
     }

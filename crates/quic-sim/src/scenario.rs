@@ -25,16 +25,16 @@ pub struct QuicScenario {
     pub plans: [Arc<Plan>; 2],
     /// Requests and their replies in sequence, each pair on its own stream.
     pub exchanges: Arc<[SimulatedExchange]>,
-    /// Behaviour of real ends beyond the state machines. `None` for the state machines alone.
-    pub real_ends: Option<RealEnds>,
+    /// Behaviour of the ends beyond the state machines. `None` for the state machines alone.
+    pub behaviour: Option<EndBehaviour>,
 }
 
-/// What ends with sockets and tasks do in addition: a client that is one event loop, and a server with `quinn`.
+/// Behaviour of ends with sockets and tasks, and changes of their programs.
 ///
-/// The endpoint of the server is a task of its own. It issues connection identifiers after the connection has sent its
-/// first datagrams, so that they are in a datagram of their own.
+/// The endpoint of a server with quinn is a task of its own. It issues connection identifiers after the connection has
+/// sent its first datagrams, so that they are in a datagram of their own.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct RealEnds {
+pub struct EndBehaviour {
     /// Bytes of the stream that the client and the server open first, such as the control streams of HTTP/3 (RFC 9114,
     /// section 6.2.1). 0 for none. The server opens its own after it has sent what the handshake made it send.
     pub openings: [u32; 2],

@@ -74,7 +74,7 @@ impl Configs {
         let mut server = ServerConfig::with_crypto(tls.server);
         server.transport_config(transport);
         Ok(Self {
-            late_identifiers: scenario.real_ends.is_some(),
+            late_identifiers: scenario.behaviour.is_some(),
             endpoint: Arc::new(endpoint),
             client,
             server: Arc::new(server),
@@ -171,9 +171,9 @@ impl QuicSimulator {
         }
         self.now = drawn_start(seed).at;
         self.ends = self.configs.ends(seed, self.epoch.instant(self.now));
-        let real_ends = self.scenario.real_ends.unwrap_or_default();
-        self.client = ClientProgram::new(real_ends);
-        self.server = ServerProgram::new(real_ends);
+        let behaviour = self.scenario.behaviour.unwrap_or_default();
+        self.client = ClientProgram::new(behaviour);
+        self.server = ServerProgram::new(behaviour);
         self.clock.start(self.now);
         self.wakes = [Instant::FAR_FUTURE; 4];
         self.now

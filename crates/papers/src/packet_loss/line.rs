@@ -78,10 +78,18 @@ impl NetworkLine {
             PlannedDrops::NONE => {}
             PlannedDrops::At(_) => {
                 let positions: Vec<String> = drops.positions().map(|at| at.to_string()).collect();
-                follow(&mut down, &format!("drop {}", positions.join(", ")))?;
+                follow(
+                    &mut down,
+                    Direction::Down,
+                    &format!("drop {}", positions.join(", ")),
+                )?;
             }
             PlannedDrops::Held { position, later } => {
-                follow(&mut down, &format!("hold {position}: {later}"))?;
+                follow(
+                    &mut down,
+                    Direction::Down,
+                    &format!("hold {position}: {later}"),
+                )?;
             }
             PlannedDrops::Percent(share) => down.loss = Some(format!("{share}%").parse()?),
         }
@@ -101,19 +109,11 @@ impl NetworkLine {
     }
 }
 
-/// Adds a pattern of one entry to the plan of the link to the client.
-fn follow(down: &mut Plan, entry: &str) -> Result<(), Failure> {
-    let text = format!("posthaste pattern 1\ndown {entry}\nend\n");
+/// Adds a pattern of one entry to the plan of a link.
+pub(super) fn follow(link: &mut Plan, direction: Direction, entry: &str) -> Result<(), Failure> {
+    let text = format!("posthaste pattern 1\n{direction} {entry}\nend\n");
     let pattern = Pattern::parse(&text)?;
-    down.script = Some(pattern.script(Direction::Down).clone());
-    Ok(())
-}
-
-/// Makes the link from the client drop the packet at a position.
-pub(super) fn drop_up(up: &mut Plan, position: u32) -> Result<(), Failure> {
-    let text = format!("posthaste pattern 1\nup drop {position}\nend\n");
-    let pattern = Pattern::parse(&text)?;
-    up.script = Some(pattern.script(Direction::Up).clone());
+    link.script = Some(pattern.script(direction).clone());
     Ok(())
 }
 

@@ -29,6 +29,7 @@ mod campaign;
 mod cells;
 mod chance;
 mod columns;
+mod cores;
 mod curves;
 mod divergence;
 pub(crate) mod fig_02;

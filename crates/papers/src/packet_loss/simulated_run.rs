@@ -3,9 +3,7 @@
 //! A transaction is identified by a seed and a number, and its links draw from these. Those of an emulated transaction
 //! reproduce the delays of its packets. Results depend neither on threads nor on order.
 
-use std::num::NonZero;
 use std::sync::Arc;
-use std::thread;
 
 use posthaste_link::{Direction, DropReason, Fate};
 use posthaste_sim::{
@@ -15,6 +13,7 @@ use posthaste_study::Failure;
 use posthaste_tcp::trace::Sending;
 use posthaste_units::{Instant, Seed, Span};
 
+use super::cores::on_all_cores;
 use super::job::{Job, PROCESSING};
 use super::line::PlannedDrops;
 use super::observed::{Dropped, Traced};
@@ -69,23 +68,7 @@ pub(super) fn all(
     ends: &SimulatedEnds,
     parts: &[SimulationJob],
 ) -> Result<Vec<SimulatedRun>, Failure> {
-    let cores = thread::available_parallelism().map_or(1, NonZero::get);
-    let share = parts.len().div_ceil(cores).max(1);
-    thread::scope(|scope| {
-        let run = |parts: &'_ [SimulationJob]| -> Result<Vec<SimulatedRun>, Failure> {
-            parts.iter().map(|part| one(ends, part)).collect()
-        };
-        let shares: Vec<_> = parts
-            .chunks(share)
-            .map(|parts| scope.spawn(move || run(parts)))
-            .collect();
-        let mut simulated = Vec::with_capacity(parts.len());
-        for share in shares {
-            let share = share.join().map_err(|_| "a simulation panicked")?;
-            simulated.extend(share?);
-        }
-        Ok(simulated)
-    })
+    on_all_cores(parts, |part| one(ends, part))
 }
 
 /// Simulates one transaction.

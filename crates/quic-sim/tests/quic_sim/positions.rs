@@ -4,7 +4,7 @@
 //! Author, 10 Mbit/s, 50 ms each way.
 
 use posthaste_link::{Direction, Plan};
-use posthaste_quic_sim::{DatagramTrace, QuicOptions, QuicScenario, RealEnds};
+use posthaste_quic_sim::{DatagramTrace, EndBehaviour, QuicOptions, QuicScenario};
 
 use crate::support::{author, dropping, plan, response, scenario, simulator};
 
@@ -123,10 +123,10 @@ fn options_change_the_costs() {
 }
 
 /// Response time in ms at 300 kbit/s and 10 ms, with its datagrams.
-fn slow(real_ends: RealEnds, drop: &str) -> (f64, DatagramTrace) {
+fn slow(behaviour: EndBehaviour, drop: &str) -> (f64, DatagramTrace) {
     let plans = dropping(&plan(Some(300), 10), drop);
     let scenario = QuicScenario {
-        real_ends: Some(real_ends),
+        behaviour: Some(behaviour),
         ..scenario(QuicOptions::default(), plans, author())
     };
     let mut simulator = simulator(scenario);
@@ -143,12 +143,12 @@ fn with_data(trace: &DatagramTrace) -> Vec<u64> {
 }
 
 /// Cost in ms of the loss of the last datagram with content of Author's reply, and the number of PINGs of the client.
-fn cost_of_the_last(real_ends: RealEnds) -> (f64, usize) {
-    let (_, plain) = slow(RealEnds::default(), "");
+fn cost_of_the_last(behaviour: EndBehaviour) -> (f64, usize) {
+    let (_, plain) = slow(EndBehaviour::default(), "");
     let number = with_data(&plain).len() - 1;
-    let (none, trace) = slow(real_ends, "");
+    let (none, trace) = slow(behaviour, "");
     let last = with_data(&trace)[number];
-    let (with, trace) = slow(real_ends, &format!("down:{last}"));
+    let (with, trace) = slow(behaviour, &format!("down:{last}"));
     let up = trace.datagrams().iter();
     let pings = up.filter(|sent| sent.direction == Direction::Up && sent.hint().contains("PING"));
     (with - none, pings.count())
@@ -156,10 +156,10 @@ fn cost_of_the_last(real_ends: RealEnds) -> (f64, usize) {
 
 #[test]
 fn padding_behind_a_reply_repairs_its_last_packet_without_a_timer() {
-    let (plain, _) = cost_of_the_last(RealEnds::default());
-    let padded = RealEnds {
+    let (plain, _) = cost_of_the_last(EndBehaviour::default());
+    let padded = EndBehaviour {
         padding: 4 * 1452,
-        ..RealEnds::default()
+        ..EndBehaviour::default()
     };
     let (padded, _) = cost_of_the_last(padded);
     assert!(
@@ -170,10 +170,10 @@ fn padding_behind_a_reply_repairs_its_last_packet_without_a_timer() {
 
 #[test]
 fn pings_of_the_receiver_help_on_a_slow_line() {
-    let (plain, none) = cost_of_the_last(RealEnds::default());
-    let probing = RealEnds {
+    let (plain, none) = cost_of_the_last(EndBehaviour::default());
+    let probing = EndBehaviour {
         receiver_probe: Some(crate::support::ms(25)),
-        ..RealEnds::default()
+        ..EndBehaviour::default()
     };
     let (probed, some) = cost_of_the_last(probing);
     assert!(some > none, "{some} PINGs");

@@ -49,7 +49,7 @@ pub(crate) fn scenario(
         options,
         plans: plans.map(Arc::new),
         exchanges: exchanges.into(),
-        real_ends: None,
+        behaviour: None,
     }
 }
 

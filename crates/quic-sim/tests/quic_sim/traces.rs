@@ -1,6 +1,6 @@
 //! Descriptions of datagrams in a trace.
 
-use posthaste_quic_sim::{DatagramTrace, QuicOptions, QuicScenario, RealEnds, SentCause};
+use posthaste_quic_sim::{DatagramTrace, EndBehaviour, QuicOptions, QuicScenario, SentCause};
 
 use crate::support::{author, dropping, plan, scenario, simulator};
 
@@ -62,11 +62,11 @@ fn probes_and_losses_say_why() {
 }
 
 #[test]
-fn real_ends_open_streams_and_issue_identifiers_late() {
+fn behaviour_open_streams_and_issue_identifiers_late() {
     let scenario = QuicScenario {
-        real_ends: Some(RealEnds {
+        behaviour: Some(EndBehaviour {
             openings: [12; 2],
-            ..RealEnds::default()
+            ..EndBehaviour::default()
         }),
         ..scenario(
             QuicOptions::default(),

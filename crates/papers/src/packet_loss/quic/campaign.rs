@@ -1,13 +1,11 @@
 //! Runs of a study: emulated transactions with the accuracy of the emulator, and simulated ones on all cores.
 
-use std::num::NonZero;
-use std::thread;
-
 use posthaste_emulator::EmulationOutcome;
 use posthaste_stats::Histogram;
 use posthaste_study::{Conditions, Failure, Records};
 use posthaste_units::Seed;
 
+use super::super::cores::on_all_cores;
 use super::super::job::PROCESSING;
 use super::super::line::NetworkLine;
 use super::super::service::PaperService;
@@ -70,7 +68,7 @@ impl<'a> QuicCampaign<'a> {
         let told = |over: usize| progress.step(over as u64, jobs.len() as u64, &name);
         let seed = self.conditions.seed.numbered("emulated", self.runs);
         self.runs += 1;
-        let run = testbed::run(offered, jobs, seed, false, self.conditions, told)?;
+        let run = testbed::run(offered, jobs, seed, self.conditions, told)?;
         if run.stopped {
             return Ok(None);
         }
@@ -157,32 +155,4 @@ pub(super) fn simulate_with(
         add(lost)?;
     }
     Ok(cells)
-}
-
-/// Applies `work` to all items, on all cores. Results are in the order of the items.
-pub(super) fn on_all_cores<T: Sync, R: Send>(
-    items: &[T],
-    work: impl Fn(&T) -> Result<R, Failure> + Sync,
-) -> Result<Vec<R>, Failure> {
-    let cores = thread::available_parallelism().map_or(1, NonZero::get);
-    thread::scope(|scope| {
-        let work = &work;
-        let shares: Vec<_> = (0..cores)
-            .map(|core| {
-                let share = items.iter().skip(core).step_by(cores);
-                scope.spawn(move || share.map(work).collect::<Result<Vec<R>, Failure>>())
-            })
-            .collect();
-        let mut results = Vec::with_capacity(cores);
-        for share in shares {
-            let share = share.join().map_err(|_| "a simulation panicked")?;
-            results.push(share?.into_iter());
-        }
-        let mut all = Vec::with_capacity(items.len());
-        while all.len() < items.len() {
-            let count = results.len();
-            all.extend(results[all.len() % count].next());
-        }
-        Ok(all)
-    })
 }

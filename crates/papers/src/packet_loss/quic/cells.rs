@@ -7,10 +7,10 @@ use posthaste_units::Span;
 
 use super::super::line::NetworkLine;
 use super::role::{PacketRole, reply_packets};
-use super::server::ServerStack;
+use super::server::{OfferedService, ServerStack};
 use super::transport::{QuicJob, Transport};
 
-/// How a transaction was run.
+/// The way in which a transaction was run.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(in super::super) enum CellSource {
     /// Through the kernel, over an emulated line.
@@ -41,6 +41,20 @@ pub(in super::super) struct CellKind {
     pub(in super::super) service: &'static str,
     /// Key of a change of the options, or nothing.
     pub(in super::super) variant: &'static str,
+}
+
+impl CellKind {
+    /// The cells of a server, without a change.
+    pub(in super::super) const fn of(source: CellSource, offered: &OfferedService) -> Self {
+        Self {
+            source,
+            stack: offered.stack,
+            transport: offered.transport,
+            processing: offered.processing,
+            service: offered.service.key,
+            variant: "",
+        }
+    }
 }
 
 /// Response times of cells, while they are collected.
@@ -111,7 +125,7 @@ impl CellTimes {
                 kind.variant.into(),
             ];
             row.extend(line.map(|number| RecordValue::from(u64::from(number))));
-            row.push(role.key().into());
+            row.push(role.to_string().into());
             row.push(u64::from(packets.unwrap_or(0)).into());
             row.push((times.len() as u64).into());
             row.extend([time.median, time.low, time.high].map(RecordValue::from));
@@ -166,7 +180,7 @@ pub(in super::super) struct LineCells<'a> {
 impl<'a> LineCells<'a> {
     /// The cell of a role.
     pub(in super::super) fn row(&self, role: PacketRole) -> Option<&RecordRow<'a>> {
-        self.rows.get(&role.key())
+        self.rows.get(&role.to_string())
     }
 
     /// The cell of a role by its name in records.

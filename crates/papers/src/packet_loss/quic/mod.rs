@@ -1,4 +1,4 @@
-//! What one lost packet costs over HTTP/3, beside TCP and TCP with TLS 1.3.
+//! The cost of one lost packet over HTTP/3, beside TCP and TCP with TLS 1.3.
 //!
 //! The studies use the transactions, lines and delays of the paper's study. A transaction is one request of the load
 //! generator on a new connection, and its reply.

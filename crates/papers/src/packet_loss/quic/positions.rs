@@ -38,7 +38,7 @@ pub(super) const POSITIONS: [u32; 2] = [6, 22];
 /// Random loss, in percent, and its line: the paper's.
 pub(in super::super) const CHANCE: (u32, NetworkLine) = (2, NetworkLine { kbit: 300, ms: 10 });
 
-/// What is measured: a server with a transport and a processing time.
+/// The measured servers, each with a transport and a processing time.
 pub(in super::super) fn measured() -> impl Iterator<Item = (ServerStack, Transport, Span)> {
     let ours = Transport::ALL.map(|transport| (ServerStack::Ours, transport, PROCESSING));
     let quic = |stack, processing| (stack, Transport::Quic, processing);
@@ -59,7 +59,7 @@ fn study(
 ) -> Result<Records, Failure> {
     let mut campaign = QuicCampaign::new(conditions);
     let mut cells = CellTimes::default();
-    let mut chance = RecordTable::new(["source", "transport", "response_ms"]);
+    let mut chance = RecordTable::new(["transport", "response_ms"]);
     for (stack, transport, processing) in measured() {
         if !stack.is_installed() {
             campaign.note_missing(stack);
@@ -80,10 +80,11 @@ fn study(
             let Some(run) = campaign.run(&offered, &jobs)? else {
                 break;
             };
-            let kind = kind(CellSource::Emulated, &offered);
+            let kind = CellKind::of(CellSource::Emulated, &offered);
             for (job, exchange) in jobs.iter().zip(&run) {
                 if let LostPacket::Percent(_) = job.lost {
-                    push_chance(&mut chance, "emulated", transport, exchange.response);
+                    let ms = exchange.response.map_or(f64::INFINITY, Span::as_millis_f64);
+                    chance.push([transport.key().into(), RecordValue::from(ms)]);
                 } else {
                     cells.add(&kind, job, &exchange.packets, exchange.response);
                 }
@@ -98,7 +99,7 @@ fn study(
                 service,
                 processing,
             };
-            let kind = kind(CellSource::Simulated, &offered);
+            let kind = CellKind::of(CellSource::Simulated, &offered);
             cells.merge(simulate_positions(conditions.seed, &kind, service, lines)?);
         }
     }
@@ -109,23 +110,13 @@ fn study(
     Ok(records)
 }
 
-/// What is simulated: our server, with and without a processing time.
+/// The simulated transports of our server, with the processing times.
 fn simulated() -> impl Iterator<Item = (Transport, Span)> {
     let usual = Transport::ALL.map(|transport| (transport, PROCESSING));
     usual.into_iter().chain([(Transport::Quic, Span::ZERO)])
 }
 
-pub(super) fn kind(source: CellSource, offered: &OfferedService) -> CellKind {
-    CellKind {
-        source,
-        stack: offered.stack,
-        transport: offered.transport,
-        processing: offered.processing,
-        service: offered.service.key,
-        variant: "",
-    }
-}
-
+/// Transactions with a loss at every position on these lines.
 pub(super) fn jobs(
     transport: Transport,
     service: &'static PaperService,
@@ -149,16 +140,6 @@ fn by_chance_job(transport: Transport) -> QuicJob {
         line,
         lost: LostPacket::Percent(percent),
     }
-}
-
-fn push_chance(
-    table: &mut RecordTable,
-    source: &str,
-    transport: Transport,
-    response: Option<Span>,
-) {
-    let ms = response.map_or(f64::INFINITY, Span::as_millis_f64);
-    table.push([source.into(), transport.key().into(), RecordValue::from(ms)]);
 }
 
 #[cfg(test)]

@@ -3,16 +3,15 @@
 use std::fmt::Write as _;
 
 use posthaste_study::{Failure, Records};
-use posthaste_units::{Seed, Span};
+use posthaste_units::Seed;
 
-use super::super::job::PROCESSING;
 use super::super::line::{NetworkLine, all};
 use super::super::service::{AUTHOR, BOTH, PaperService};
 use super::campaign::simulate_positions;
 use super::cells::{CellKind, CellSource, CellTimes, LineCells, QuicCells};
 use super::positions::LINES;
 use super::role::PacketRole;
-use super::server::ServerStack;
+use super::server::OfferedService;
 use super::transport::Transport;
 
 const HEAD: &str = "# Predictions for lost packets over QUIC
@@ -52,19 +51,19 @@ pub(crate) fn page(seed: Seed) -> Result<String, Failure> {
     let mut cells = CellTimes::default();
     for service in BOTH {
         for transport in Transport::ALL {
-            let kind = kind(transport, service, PROCESSING);
+            let kind = kind(transport, service);
             cells.merge(simulate_positions(seed, &kind, service, &LINES)?);
         }
     }
     let lines: Vec<NetworkLine> = all().collect();
-    let quic = kind(Transport::Quic, &AUTHOR, PROCESSING);
+    let quic = kind(Transport::Quic, &AUTHOR);
     cells.merge(simulate_positions(seed, &quic, &AUTHOR, &lines)?);
     let mut records = Records::new();
     records.set_table("cells", cells.table());
     for service in BOTH {
         for line in LINES {
             let of = |transport| {
-                let kind = kind(transport, service, PROCESSING);
+                let kind = kind(transport, service);
                 QuicCells::new(&records, kind).on(line)
             };
             positions(&mut page, service, line, &Transport::ALL.map(of));
@@ -74,15 +73,11 @@ pub(crate) fn page(seed: Seed) -> Result<String, Failure> {
     Ok(page)
 }
 
-fn kind(transport: Transport, service: &PaperService, processing: Span) -> CellKind {
-    CellKind {
-        source: CellSource::Simulated,
-        stack: ServerStack::Ours,
-        transport,
-        processing,
-        service: service.key,
-        variant: "",
-    }
+fn kind(transport: Transport, service: &'static PaperService) -> CellKind {
+    CellKind::of(
+        CellSource::Simulated,
+        &OfferedService::ours(transport, service),
+    )
 }
 
 fn positions(page: &mut String, service: &PaperService, line: NetworkLine, all: &[LineCells<'_>]) {

@@ -5,7 +5,7 @@ use posthaste_study::{Check, Figure, MEDIANS, NOISE, Plot, Records};
 use posthaste_units::Span;
 
 use super::super::PAPER;
-use super::super::job::PROCESSING;
+use super::super::cells::quantile;
 use super::super::line::NetworkLine;
 use super::super::service::{AUTHOR, BOTH, PaperService};
 use super::agreement::{agreement, told};
@@ -13,7 +13,7 @@ use super::cells::{CellKind, CellSource, LineCells, QuicCells};
 use super::instrument;
 use super::positions::{self, CHANCE, LINES};
 use super::role::PacketRole;
-use super::server::ServerStack;
+use super::server::{OfferedService, ServerStack};
 use super::transport::Transport;
 
 pub(crate) static FIGURE: Figure = Figure {
@@ -47,51 +47,47 @@ const ALIKE_MS: f64 = 25.0;
 /// The same as a share of the larger cost.
 const ALIKE_SHARE: f64 = 0.1;
 
-fn kind(
+/// The cells of our server with the processing time of the paper.
+fn ours<'a>(
+    records: &'a Records,
     source: CellSource,
-    stack: ServerStack,
     transport: Transport,
-    processing: Span,
     service: &'static PaperService,
-) -> CellKind {
-    CellKind {
-        source,
+) -> QuicCells<'a> {
+    let kind = CellKind::of(source, &OfferedService::ours(transport, service));
+    QuicCells::new(records, kind)
+}
+
+/// The emulated cells of a stack over QUIC without a processing time, which one of them lacks.
+fn without_processing<'a>(
+    records: &'a Records,
+    stack: ServerStack,
+    service: &'static PaperService,
+) -> QuicCells<'a> {
+    let offered = OfferedService {
         stack,
-        transport,
-        processing,
-        service: service.key,
-        variant: "",
-    }
+        processing: Span::ZERO,
+        ..OfferedService::ours(Transport::Quic, service)
+    };
+    QuicCells::new(records, CellKind::of(CellSource::Emulated, &offered))
 }
 
 /// The transports with our server, and the same over QUIC in the simulation.
 fn transports<'a>(records: &'a Records, service: &'static PaperService) -> Vec<NamedCells<'a>> {
-    let of = |source, transport| {
-        let kind = kind(source, ServerStack::Ours, transport, PROCESSING, service);
-        QuicCells::new(records, kind)
-    };
     let emulated = Transport::ALL.map(|transport| {
-        (
-            transport.name().to_owned(),
-            of(CellSource::Emulated, transport),
-        )
+        let cells = ours(records, CellSource::Emulated, transport, service);
+        (transport.name().to_owned(), cells)
     });
-    let simulated = of(CellSource::Simulated, Transport::Quic);
+    let simulated = ours(records, CellSource::Simulated, Transport::Quic, service);
     let simulated = ("QUIC, simulated".to_owned(), simulated);
     emulated.into_iter().chain([simulated]).collect()
 }
 
-/// The stacks over QUIC without a processing time, which one of them lacks.
+/// The stacks of which there are measurements.
 fn stacks<'a>(records: &'a Records, service: &'static PaperService) -> Vec<NamedCells<'a>> {
     let of = |stack: ServerStack| {
-        let kind = kind(
-            CellSource::Emulated,
-            stack,
-            Transport::Quic,
-            Span::ZERO,
-            service,
-        );
-        (stack.name().to_owned(), QuicCells::new(records, kind))
+        let cells = without_processing(records, stack, service);
+        (stack.name().to_owned(), cells)
     };
     let all = ServerStack::ALL.into_iter().map(of);
     all.filter(|(_, cells)| cells.rows().next().is_some())
@@ -234,16 +230,8 @@ fn checks(records: &Records) -> Vec<Check> {
 
 fn as_simulated(records: &Records) -> Check {
     let both = |service| {
-        [CellSource::Emulated, CellSource::Simulated].map(|source| {
-            let kind = kind(
-                source,
-                ServerStack::Ours,
-                Transport::Quic,
-                PROCESSING,
-                service,
-            );
-            QuicCells::new(records, kind)
-        })
+        [CellSource::Emulated, CellSource::Simulated]
+            .map(|source| ours(records, source, Transport::Quic, service))
     };
     let pairs = BOTH.map(both);
     let found = agreement(&pairs, &LINES);
@@ -256,14 +244,7 @@ fn costs(
     transport: Transport,
     role: impl Fn(&LineCells<'_>) -> PacketRole,
 ) -> [f64; 3] {
-    let kind = kind(
-        CellSource::Emulated,
-        ServerStack::Ours,
-        transport,
-        PROCESSING,
-        &AUTHOR,
-    );
-    let cells = QuicCells::new(records, kind);
+    let cells = ours(records, CellSource::Emulated, transport, &AUTHOR);
     LINES.map(|line| {
         let on = cells.on(line);
         on.cost(role(&on))
@@ -329,16 +310,7 @@ fn is_alike(one: f64, other: f64) -> bool {
 
 /// Packets for which another stack costs as much as quinn, without a processing time.
 fn alike(records: &Records, stack: ServerStack) -> Check {
-    let of = |stack| {
-        let kind = kind(
-            CellSource::Emulated,
-            stack,
-            Transport::Quic,
-            Span::ZERO,
-            &AUTHOR,
-        );
-        QuicCells::new(records, kind)
-    };
+    let of = |stack| without_processing(records, stack, &AUTHOR);
     let [other, quinn] = [stack, ServerStack::Ours].map(of);
     let (mut same, mut all, mut apart) = (0, 0, Vec::new());
     for line in LINES {
@@ -382,7 +354,7 @@ fn distribution(records: &Records) -> Check {
     let at = |transport, share: f64| {
         let mut times = chance(records, transport);
         times.sort_by(f64::total_cmp);
-        super::super::cells::quantile(&times, share)
+        quantile(&times, share)
     };
     let told = Transport::ALL.map(|transport| {
         let [median, p90, p99] = [0.5, 0.9, 0.99].map(|share| at(transport, share));

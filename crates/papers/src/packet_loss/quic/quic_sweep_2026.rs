@@ -6,14 +6,13 @@ use posthaste_units::Span;
 
 use super::super::PAPER;
 use super::super::cells::quantile;
-use super::super::job::PROCESSING;
 use super::super::line::{BANDWIDTHS, DELAYS, NetworkLine, all};
 use super::super::service::{AUTHOR, BOTH, PaperService};
 use super::agreement::{agreement, told};
 use super::cells::{CellKind, CellSource, LineCells, QuicCells};
 use super::instrument;
 use super::role::PacketRole;
-use super::server::ServerStack;
+use super::server::OfferedService;
 use super::sweep::{self, VARIES};
 use super::transport::Transport;
 
@@ -33,16 +32,12 @@ fn cells<'a>(
     records: &'a Records,
     source: CellSource,
     transport: Transport,
-    service: &PaperService,
+    service: &'static PaperService,
     variant: &'static str,
 ) -> QuicCells<'a> {
     let kind = CellKind {
-        source,
-        stack: ServerStack::Ours,
-        transport,
-        processing: PROCESSING,
-        service: service.key,
         variant,
+        ..CellKind::of(source, &OfferedService::ours(transport, service))
     };
     QuicCells::new(records, kind)
 }
@@ -59,7 +54,7 @@ fn plot(records: &Records) -> Vec<Plot> {
 }
 
 /// The paper's relative increase over the delay, one curve per bandwidth.
-fn increase(records: &Records, transport: Transport, service: &PaperService) -> Chart {
+fn increase(records: &Records, transport: Transport, service: &'static PaperService) -> Chart {
     let title = format!(
         "{}: relative increase, {}, simulated",
         service.name,
@@ -95,7 +90,7 @@ const LOST: [LostOne; 7] = [
 ];
 
 /// Response time over QUIC as a share of that over TCP with TLS, on every line with both, ascending.
-fn relative(records: &Records, service: &PaperService, lost: LostOne) -> Vec<f64> {
+fn relative(records: &Records, service: &'static PaperService, lost: LostOne) -> Vec<f64> {
     let of = |transport| cells(records, CellSource::Simulated, transport, service, "");
     let [quic, tls] = [Transport::Quic, Transport::Tls].map(of);
     let ratio = |line| {

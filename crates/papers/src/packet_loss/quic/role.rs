@@ -1,4 +1,4 @@
-//! What a packet carries, as far as its place and its size tell: cells are compared by it.
+//! Roles of packets by their place and size. Cells are compared by the role of the lost packet.
 //!
 //! A position names different packets over different transports, and even over one, because the number of
 //! acknowledgements before the reply depends on timing. All sizes are of IP packets.
@@ -65,13 +65,9 @@ impl PacketRole {
             }
         })
     }
-
-    /// Name in records.
-    pub(in super::super) fn key(self) -> String {
-        self.to_string()
-    }
 }
 
+/// The name in records.
 impl fmt::Display for PacketRole {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
@@ -123,7 +119,7 @@ mod tests {
                 1228, 166, 231, 69, 63, 1228, 1228, 1228, 1228, 1228, 109, 66,
             ],
         ];
-        let role = |lost| PacketRole::of(lost, &quic).map(PacketRole::key);
+        let role = |lost| PacketRole::of(lost, &quic).map(|role| role.to_string());
         let down = |position| role(LostPacket::Down(position)).unwrap_or_default();
         let up = |position| role(LostPacket::Up(position)).unwrap_or_default();
         assert_eq!([1, 2, 3].map(down), ["server 1", "server 2", "server 3"]);
@@ -141,7 +137,7 @@ mod tests {
             vec![60, 52, 1490, 52],
             vec![60, 52, 1500, 1500, 1500, 1440, 52],
         ];
-        let role = |lost| PacketRole::of(lost, &tcp).map(PacketRole::key);
+        let role = |lost| PacketRole::of(lost, &tcp).map(|role| role.to_string());
         assert_eq!(role(LostPacket::Down(6)).as_deref(), Some("reply 4"));
         assert_eq!(role(LostPacket::Up(3)).as_deref(), Some("client 2"));
         assert_eq!(reply_packets(&tcp), 4);

@@ -21,6 +21,7 @@ use posthaste_serve::{
 use posthaste_study::Failure;
 use posthaste_units::Span;
 
+use super::super::job::PROCESSING;
 use super::super::service::PaperService;
 use super::transport::Transport;
 use crate::testbed::program::find;
@@ -45,6 +46,21 @@ pub(in super::super) enum ServerStack {
     Ngtcp2,
     /// A program with quic-go.
     QuicGo,
+}
+
+impl OfferedService {
+    /// Our server, with the processing time of the paper.
+    pub(in super::super) const fn ours(
+        transport: Transport,
+        service: &'static PaperService,
+    ) -> Self {
+        Self {
+            stack: ServerStack::Ours,
+            transport,
+            service,
+            processing: PROCESSING,
+        }
+    }
 }
 
 impl ServerStack {
@@ -110,7 +126,7 @@ fn pem(label: &str, der: &[u8]) -> String {
     format!("-----BEGIN {label}-----\n{content}\n-----END {label}-----\n")
 }
 
-/// What a server of the study offers.
+/// The service of a server of the study.
 #[derive(Clone, Copy, Debug)]
 pub(in super::super) struct OfferedService {
     pub(in super::super) stack: ServerStack,

@@ -1,11 +1,10 @@
 //! The same transactions in virtual time.
 //!
-//! A transaction is identified by a seed and a number, as in the paper's study. One with those of an emulated
-//! transaction meets the same delays.
+//! A transaction is identified by a seed and a number, as in the paper's study. Delays that vary come from both.
 
 use std::sync::Arc;
 
-use posthaste_quic_sim::{DatagramTrace, QuicOptions, QuicScenario, QuicSimulator, RealEnds};
+use posthaste_quic_sim::{DatagramTrace, EndBehaviour, QuicOptions, QuicScenario, QuicSimulator};
 use posthaste_sim::{
     Closer, PacketTrace, Scenario, SimulatedExchange, SimulatedService, Simulator,
 };
@@ -49,7 +48,7 @@ pub(in super::super) enum ExchangeSimulator {
 #[derive(Clone, Debug)]
 pub(in super::super) struct QuicEnds {
     pub(in super::super) options: QuicOptions,
-    pub(in super::super) real_ends: RealEnds,
+    pub(in super::super) behaviour: EndBehaviour,
 }
 
 /// The generator and the server of the emulated transactions.
@@ -61,9 +60,9 @@ pub(in super::super) fn usual() -> QuicEnds {
             certificate: CERTIFICATE,
             ..QuicOptions::default()
         },
-        real_ends: RealEnds {
+        behaviour: EndBehaviour {
             openings: OPENINGS,
-            ..RealEnds::default()
+            ..EndBehaviour::default()
         },
     }
 }
@@ -105,7 +104,7 @@ impl ExchangeSimulator {
                     options: ends.options.clone(),
                     plans,
                     exchanges: vec![exchange(request.into(), processing, reply.into())].into(),
-                    real_ends: Some(ends.real_ends),
+                    behaviour: Some(ends.behaviour),
                 };
                 return Ok(Self::Quic(Box::new(QuicSimulator::new(scenario, seed)?)));
             }

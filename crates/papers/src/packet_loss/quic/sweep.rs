@@ -6,14 +6,14 @@
 use posthaste_study::{Conditions, Failure, Needs, Records, Study};
 use posthaste_units::Seed;
 
-use super::super::job::PROCESSING;
+use super::super::cores::on_all_cores;
 use super::super::line::{NetworkLine, all};
 use super::super::service::{BOTH, PaperService};
-use super::campaign::{QuicCampaign, on_all_cores, simulate_positions};
+use super::campaign::{QuicCampaign, simulate_positions};
 use super::cells::{CellKind, CellSource, CellTimes};
-use super::positions::{jobs, kind};
+use super::positions::jobs;
 use super::role::reply_packets;
-use super::server::{OfferedService, ServerStack};
+use super::server::OfferedService;
 use super::simulated::{ExchangeSimulator, usual};
 use super::transport::{LostPacket, QuicJob, Transport};
 
@@ -40,12 +40,12 @@ fn study(
     let mut campaign = QuicCampaign::new(conditions);
     let mut cells = CellTimes::default();
     for service in BOTH {
-        let offered = ours(Transport::Quic, service);
+        let offered = OfferedService::ours(Transport::Quic, service);
         let jobs = jobs(Transport::Quic, service, lines).repeat(repetitions);
         let Some(run) = campaign.run(&offered, &jobs)? else {
             break;
         };
-        let kind = kind(CellSource::Emulated, &offered);
+        let kind = CellKind::of(CellSource::Emulated, &offered);
         for (job, exchange) in jobs.iter().zip(&run) {
             cells.add(&kind, job, &exchange.packets, exchange.response);
         }
@@ -55,7 +55,10 @@ fn study(
             if conditions.stopped() {
                 break;
             }
-            let kind = kind(CellSource::Simulated, &ours(transport, service));
+            let kind = CellKind::of(
+                CellSource::Simulated,
+                &OfferedService::ours(transport, service),
+            );
             cells.merge(simulate_positions(conditions.seed, &kind, service, lines)?);
             cells.merge(simulate_draws(
                 conditions.seed,
@@ -72,15 +75,6 @@ fn study(
     records.set_parameter("repetitions, emulated", repetitions);
     records.set_parameter("draws, simulated", draws);
     Ok(records)
-}
-
-fn ours(transport: Transport, service: &'static PaperService) -> OfferedService {
-    OfferedService {
-        stack: ServerStack::Ours,
-        transport,
-        service,
-        processing: PROCESSING,
-    }
 }
 
 /// Simulates the loss of each packet of the reply with delays that vary, several times each.

@@ -81,14 +81,13 @@ pub(in super::super) fn run(
     offered: &OfferedService,
     jobs: &[QuicJob],
     seed: Seed,
-    varies: bool,
     conditions: &Conditions<'_>,
     told: impl Fn(usize),
 ) -> Result<EmulatedExchanges, Failure> {
     if jobs.len() > MOST {
         return Err(format!("{} transactions in one run: {MOST} at most", jobs.len()).into());
     }
-    let mut running = Emulation::choosing(lines(jobs, varies)?)
+    let mut running = Emulation::choosing(lines(jobs)?)
         .client(Setup::default())
         .server(Setup::default())
         .seed(seed)
@@ -136,9 +135,8 @@ pub(in super::super) fn run(
 /// The line of each connection, by its local port.
 fn lines(
     jobs: &[QuicJob],
-    varies: bool,
 ) -> Result<impl Fn(&Flow) -> [Arc<posthaste_link::Plan>; 2] + Send + Sync + 'static, Failure> {
-    let plans = jobs.iter().map(|job| job.lost.plans(job.line, varies));
+    let plans = jobs.iter().map(|job| job.lost.plans(job.line, false));
     let plans = plans.collect::<Result<Vec<_>, _>>()?;
     Ok(move |flow: &Flow| {
         let job = flow.client.port().checked_sub(FIRST_PORT);
@@ -318,7 +316,7 @@ mod tests {
                 new.expect("a simulator").play(1)
             };
             let measured = test_study::on_links(|conditions| {
-                let run = run(&offered, &jobs, Seed(1), false, conditions, |_| ())?;
+                let run = run(&offered, &jobs, Seed(1), conditions, |_| ())?;
                 for (job, exchange) in jobs.iter().zip(&run.exchanges) {
                     assert!(exchange.lost_as_planned(job.lost), "{job:?}: {exchange:?}");
                     assert!(exchange.response.is_some(), "{job:?}: {exchange:?}");

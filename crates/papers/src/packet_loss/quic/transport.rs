@@ -2,10 +2,10 @@
 
 use std::sync::Arc;
 
-use posthaste_link::Plan;
+use posthaste_link::{Direction, Plan};
 use posthaste_study::Failure;
 
-use super::super::line::{NetworkLine, PlannedDrops, drop_up};
+use super::super::line::{NetworkLine, PlannedDrops, follow};
 use super::super::service::PaperService;
 
 /// What carries a request and its reply.
@@ -75,7 +75,7 @@ impl LostPacket {
         let [up, down] = line.plans(drops, varies)?;
         let mut up = Arc::unwrap_or_clone(up);
         match self {
-            Self::Up(position) => drop_up(&mut up, position)?,
+            Self::Up(position) => follow(&mut up, Direction::Up, &format!("drop {position}"))?,
             Self::Percent(_) => up.loss.clone_from(&down.loss),
             Self::None | Self::Down(_) => {}
         }

@@ -1,15 +1,16 @@
 //! The study of remedies: what shortens the costs over QUIC, in virtual time on all lines.
 
-use posthaste_quic_sim::{QuicOptions, RealEnds};
+use posthaste_quic_sim::{EndBehaviour, QuicOptions};
 use posthaste_study::{Conditions, Failure, Needs, Records, Study};
 use posthaste_units::Span;
 
+use super::super::cores::on_all_cores;
 use super::super::job::PROCESSING;
 use super::super::line::{NetworkLine, all};
 use super::super::service::AUTHOR;
-use super::campaign::{on_all_cores, simulate_with};
+use super::campaign::simulate_with;
 use super::cells::{CellKind, CellSource, CellTimes};
-use super::server::ServerStack;
+use super::server::OfferedService;
 use super::simulated::{QuicEnds, usual};
 use super::transport::Transport;
 
@@ -93,8 +94,8 @@ pub(in super::super) static VARIANTS: [QuicVariant; 10] = [
         key: "padding",
         name: "three datagrams of padding behind the reply",
         change: |ends| {
-            real(ends, |real_ends| {
-                real_ends.padding = PADDING;
+            behaving(ends, |behaviour| {
+                behaviour.padding = PADDING;
             })
         },
     },
@@ -102,8 +103,8 @@ pub(in super::super) static VARIANTS: [QuicVariant; 10] = [
         key: "receiver-probe",
         name: "PINGs of the receiver after each 25 ms of silence",
         change: |ends| {
-            real(ends, |real_ends| {
-                real_ends.receiver_probe = Some(Span::from_millis(25));
+            behaving(ends, |behaviour| {
+                behaviour.receiver_probe = Some(Span::from_millis(25));
             })
         },
     },
@@ -114,8 +115,8 @@ fn with(mut ends: QuicEnds, change: impl FnOnce(&mut QuicOptions)) -> QuicEnds {
     ends
 }
 
-fn real(mut ends: QuicEnds, change: impl FnOnce(&mut RealEnds)) -> QuicEnds {
-    change(&mut ends.real_ends);
+fn behaving(mut ends: QuicEnds, change: impl FnOnce(&mut EndBehaviour)) -> QuicEnds {
+    change(&mut ends.behaviour);
     ends
 }
 
@@ -123,12 +124,11 @@ impl QuicVariant {
     /// The kind of its cells.
     pub(in super::super) const fn kind(&self) -> CellKind {
         CellKind {
-            source: CellSource::Simulated,
-            stack: ServerStack::Ours,
-            transport: Transport::Quic,
-            processing: PROCESSING,
-            service: AUTHOR.key,
             variant: self.key,
+            ..CellKind::of(
+                CellSource::Simulated,
+                &OfferedService::ours(Transport::Quic, &AUTHOR),
+            )
         }
     }
 }
