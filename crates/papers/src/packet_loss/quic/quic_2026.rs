@@ -347,7 +347,7 @@ fn alike(records: &Records, stack: ServerStack) -> Check {
             _ => format!("{name} costs what quinn costs, within {ALIKE_MS} ms or a tenth, for {same} of {all} packets.{list}"),
         },
     )
-    .because("stacks start with other timers and windows; docs/papers/quic.md has the reasons.")
+    .because("stacks start with other timers and windows; docs/papers/quic.md has the reasons, as far as they are known.")
 }
 
 fn distribution(records: &Records) -> Check {

@@ -42,7 +42,8 @@ pub(super) struct ProtocolArgs {
     #[arg(long, value_name = "DIR", conflicts_with = "find")]
     qlog: Option<PathBuf>,
     /// With --qlog: the first so many connections have a file
-    #[arg(long, value_name = "N", default_value_t = 100, requires = "qlog")]
+    #[arg(long, value_name = "N", default_value_t = 100, requires = "qlog",
+        value_parser = clap::value_parser!(u64).range(1..))]
     qlog_connections: u64,
 }
 
