@@ -83,20 +83,21 @@ fn plot(records: &Records) -> Vec<Plot> {
         let group = |variant: &QuicVariant| {
             let values = values(variant);
             let [low, middle, high] = [0.25, 0.5, 0.75].map(|share| quantile(&values, share));
-            Group {
+            let bar = Bar {
+                parts: vec![("median of the lines".to_owned(), middle.round())],
+                interval: Some((low, high)),
+                ..Bar::default()
+            };
+            (!values.is_empty()).then(|| Group {
                 label: variant.name.to_owned(),
-                bars: vec![Bar {
-                    parts: vec![("median of the lines".to_owned(), middle.round())],
-                    interval: Some((low, high)),
-                    ..Bar::default()
-                }],
-            }
+                bars: vec![bar],
+            })
         };
         Plot::Bars(Bars {
             title,
             value: Axis::linear("time", Unit::Millis),
-            groups: VARIANTS.iter().map(group).collect(),
-            notes: vec!["Whiskers reach from quartile to quartile of 56 lines.".to_owned()],
+            groups: VARIANTS.iter().filter_map(group).collect(),
+            notes: vec!["Whiskers reach from quartile to quartile of 56 lines. A change without such a packet has no bar.".to_owned()],
         })
     };
     let none = bars("Response time without a loss".to_owned(), &|variant| {
