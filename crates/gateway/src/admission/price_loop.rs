@@ -59,11 +59,12 @@ impl PriceLoop {
     ) -> io::Result<Self> {
         let (settings, mut changes) = watch::channel(None::<LoopSettings>);
         let thread = Background::start("prices", move || async move {
+            let (out, _) = watch::channel(None);
             loop {
                 let current = changes.borrow_and_update().clone();
                 let change = tokio::select! {
                     change = changes.changed() => change,
-                    () = run(&admission, current, &measure) => return,
+                    () = run(&admission, current, &measure, &out) => return,
                 };
                 if change.is_err() {
                     return;
@@ -87,19 +88,21 @@ impl PriceLoop {
     }
 }
 
-/// Adjusts the price and publishes offers, forever.
+/// Adjusts the price and publishes offers, forever. The newest offers are in `out`, which outlives a change of settings:
+/// offers whose publication it cuts off are published after it.
 async fn run(
     admission: &Admission,
     settings: Option<LoopSettings>,
     measure: &impl Fn() -> Measured,
+    out: &watch::Sender<Option<DatedOffers>>,
 ) {
     let Some(LoopSettings { every, publisher }) = settings else {
+        out.send_replace(None);
         return std::future::pending().await;
     };
-    let (out, published) = watch::channel(None);
     tokio::select! {
-        () = adjust(admission, every, measure, &out) => {}
-        () = publish(admission, publisher, published) => {}
+        () = adjust(admission, every, measure, out) => {}
+        () = publish(admission, publisher, out.subscribe()) => {}
     }
 }
 
@@ -117,9 +120,8 @@ async fn adjust(
         let mut state = admission.state();
         state.prices.every = every;
         let offers = state.sample_prices(now(), measure);
-        let is_dry = state.is_dry;
         drop(state);
-        if let Some(offer) = offers.first().filter(|_| !is_dry) {
+        if let Some(offer) = offers.first() {
             let life = i64::try_from(offer.life.as_nanos()).unwrap_or(i64::MAX);
             let expires = Timestamp::now() + SignedDuration::from_nanos(life);
             out.send_replace(Some((offers, expires)));
@@ -196,6 +198,9 @@ impl AdmissionState {
 
 #[cfg(test)]
 mod tests {
+    use std::net::TcpListener;
+    use std::time::Duration;
+
     use posthaste_admission::Payer;
 
     use super::*;
@@ -285,6 +290,37 @@ mod tests {
         };
         assert_eq!(prices_after(10), 0.0);
         assert!(prices_after(0) > 0.1, "{} if they pay", prices_after(0));
+    }
+
+    /// A broker that answers nothing, with the configuration of a gateway that publishes there.
+    fn silent_broker() -> (GatewayConfig, TcpListener, tempfile::NamedTempFile) {
+        let broker = TcpListener::bind("127.0.0.1:0").unwrap();
+        let token = tempfile::NamedTempFile::new().unwrap();
+        let text = format!(
+            "listen = \"127.0.0.1:0\"\n[protection]\npolicy = \"prices\"\n\
+             [prices]\nevery = \"1ms\"\nlife = \"600s\"\n\
+             [prices.broker]\nurl = \"http://{}/\"\ntype = \"shop\"\nprovider = \"p\"\ntoken = {:?}\n\
+             [[route]]\npath = \"/\"\nupstream = [\"127.0.0.1:9\"]\n",
+            broker.local_addr().unwrap(),
+            token.path()
+        );
+        (GatewayConfig::read(&text).unwrap(), broker, token)
+    }
+
+    #[test]
+    fn a_publication_that_a_change_of_settings_cuts_off_is_repeated() {
+        let (config, broker, _token) = silent_broker();
+        let prices = config.prices.as_ref().unwrap();
+        let offering = Offering::new(prices).unwrap();
+        let admission = Arc::new(Admission::new(&AdmissionTerms::of(&config), &offering));
+        let pricing = PriceLoop::start(admission, || measured(0.0, true)).unwrap();
+        pricing.set(Some(prices.every), &offering);
+        let _first = broker.accept().unwrap();
+        // The offers do not change, so that they would not be passed on again for half their lifetime.
+        pricing.set(Some(prices.every), &offering);
+        let (repeated, counted) = std::sync::mpsc::channel();
+        std::thread::spawn(move || repeated.send(broker.accept().is_ok()));
+        assert_eq!(counted.recv_timeout(Duration::from_secs(60)), Ok(true));
     }
 
     /// A thread may still have the accounts of the configuration before.

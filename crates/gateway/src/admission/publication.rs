@@ -30,13 +30,15 @@ pub(super) struct OfferPublisher {
     qos: Definition,
 }
 
-/// Publishes offers forever, always the newest. Failed publications are repeated.
+/// Publishes offers forever, always the newest, beginning with those that are there, and none in a dry run. Failed
+/// publications are repeated.
 pub(super) async fn publish(
     admission: &Admission,
     publisher: Option<OfferPublisher>,
     mut offers: watch::Receiver<Option<DatedOffers>>,
 ) {
     let mut was_published = true;
+    offers.mark_changed();
     loop {
         if offers.changed().await.is_err() {
             return;
@@ -45,7 +47,7 @@ pub(super) async fn publish(
             continue;
         };
         let present = offers.borrow_and_update().clone();
-        let Some((present, expires)) = present else {
+        let Some((present, expires)) = present.filter(|_| !admission.state().is_dry) else {
             continue;
         };
         let done = publisher.put(present, expires).await;
