@@ -89,7 +89,12 @@ pub(crate) const WAITING: &[WaitingTests] = &[
     some(
         "posthaste-gateway",
         UNIT,
-        &["load::resource", "offers::class", "upstream::connection"],
+        &[
+            "admission::price_loop",
+            "load::resource",
+            "offers::class",
+            "upstream::connection",
+        ],
     ),
     all("posthaste-load", "wire"),
     some(
