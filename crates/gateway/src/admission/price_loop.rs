@@ -12,7 +12,7 @@ use tokio::time::{MissedTickBehavior, interval};
 
 use super::Admission;
 use super::offering::Offering;
-use super::publication::{DatedOffers, OfferPublisher, publish};
+use super::publication::{DatedOffers, OfferPublisher, Publication};
 use super::state::{AdmissionPolicy, AdmissionState};
 use crate::clock::now;
 
@@ -59,12 +59,12 @@ impl PriceLoop {
     ) -> io::Result<Self> {
         let (settings, mut changes) = watch::channel(None::<LoopSettings>);
         let thread = Background::start("prices", move || async move {
-            let (out, _) = watch::channel(None);
+            let publication = Publication::new();
             loop {
                 let current = changes.borrow_and_update().clone();
                 let change = tokio::select! {
                     change = changes.changed() => change,
-                    () = run(&admission, current, &measure, &out) => return,
+                    () = run(&admission, current, &measure, &publication) => return,
                 };
                 if change.is_err() {
                     return;
@@ -88,21 +88,19 @@ impl PriceLoop {
     }
 }
 
-/// Adjusts the price and publishes offers, forever. The newest offers are in `out`, which outlives a change of settings:
-/// offers whose publication it cuts off are published after it.
+/// Adjusts the price and publishes offers, forever.
 async fn run(
     admission: &Admission,
     settings: Option<LoopSettings>,
     measure: &impl Fn() -> Measured,
-    out: &watch::Sender<Option<DatedOffers>>,
+    publication: &Publication,
 ) {
     let Some(LoopSettings { every, publisher }) = settings else {
-        out.send_replace(None);
         return std::future::pending().await;
     };
     tokio::select! {
-        () = adjust(admission, every, measure, out) => {}
-        () = publish(admission, publisher, out.subscribe()) => {}
+        () = adjust(admission, every, measure, publication) => {}
+        () = publication.run(admission, publisher) => {}
     }
 }
 
@@ -111,7 +109,7 @@ async fn adjust(
     admission: &Admission,
     every: Span,
     measure: &impl Fn() -> Measured,
-    out: &watch::Sender<Option<DatedOffers>>,
+    publication: &Publication,
 ) {
     let mut interval = interval(every.into());
     interval.set_missed_tick_behavior(MissedTickBehavior::Delay);
@@ -120,11 +118,15 @@ async fn adjust(
         let mut state = admission.state();
         state.prices.every = every;
         let offers = state.sample_prices(now(), measure);
+        let changes = state.changes;
         drop(state);
         if let Some(offer) = offers.first() {
             let life = i64::try_from(offer.life.as_nanos()).unwrap_or(i64::MAX);
-            let expires = Timestamp::now() + SignedDuration::from_nanos(life);
-            out.send_replace(Some((offers, expires)));
+            publication.offer(DatedOffers {
+                expires: Timestamp::now() + SignedDuration::from_nanos(life),
+                offers,
+                changes,
+            });
         }
     }
 }
@@ -198,6 +200,7 @@ impl AdmissionState {
 
 #[cfg(test)]
 mod tests {
+    use std::io::Read as _;
     use std::net::TcpListener;
     use std::time::Duration;
 
@@ -292,35 +295,84 @@ mod tests {
         assert!(prices_after(0) > 0.1, "{} if they pay", prices_after(0));
     }
 
-    /// A broker that answers nothing, with the configuration of a gateway that publishes there.
-    fn silent_broker() -> (GatewayConfig, TcpListener, tempfile::NamedTempFile) {
-        let broker = TcpListener::bind("127.0.0.1:0").unwrap();
-        let token = tempfile::NamedTempFile::new().unwrap();
-        let text = format!(
-            "listen = \"127.0.0.1:0\"\n[protection]\npolicy = \"prices\"\n\
-             [prices]\nevery = \"1ms\"\nlife = \"600s\"\n\
-             [prices.broker]\nurl = \"http://{}/\"\ntype = \"shop\"\nprovider = \"p\"\ntoken = {:?}\n\
-             [[route]]\npath = \"/\"\nupstream = [\"127.0.0.1:9\"]\n",
-            broker.local_addr().unwrap(),
-            token.path()
-        );
-        (GatewayConfig::read(&text).unwrap(), broker, token)
+    /// A broker that answers nothing, and the settings of a gateway that publishes there.
+    struct SilentBroker {
+        listener: TcpListener,
+        every: Span,
+        offering: Offering,
+        terms: AdmissionTerms,
+    }
+
+    impl SilentBroker {
+        fn new(offer: &str) -> Self {
+            let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+            let token = tempfile::NamedTempFile::new().unwrap();
+            let text = format!(
+                "listen = \"127.0.0.1:0\"\n[protection]\npolicy = \"prices\"\n\
+                 [prices]\noffer = \"{offer}\"\nevery = \"1ms\"\nlife = \"600s\"\n\
+                 [prices.broker]\nurl = \"http://{}/\"\ntype = \"shop\"\nprovider = \"p\"\n\
+                 token = {:?}\n[[route]]\npath = \"/\"\nupstream = [\"127.0.0.1:9\"]\n",
+                listener.local_addr().unwrap(),
+                token.path()
+            );
+            let config = GatewayConfig::read(&text).unwrap();
+            let prices = config.prices.as_ref().unwrap();
+            Self {
+                listener,
+                every: prices.every,
+                offering: Offering::new(prices).unwrap(),
+                terms: AdmissionTerms::of(&config),
+            }
+        }
+
+        /// The next request, until it has `part`.
+        fn next_request(&self, part: &str) -> String {
+            self.listener.set_nonblocking(true).unwrap();
+            let begin = std::time::Instant::now();
+            let patience = Duration::from_secs(60);
+            let mut stream = loop {
+                match self.listener.accept() {
+                    Ok((stream, _)) => break stream,
+                    Err(_) => assert!(begin.elapsed() < patience, "no request"),
+                }
+                std::thread::sleep(Duration::from_millis(1));
+            };
+            stream.set_nonblocking(false).unwrap();
+            stream.set_read_timeout(Some(patience)).unwrap();
+            let mut request = String::new();
+            let mut buffer = [0; 4096];
+            while !request.contains(part) {
+                let count = stream.read(&mut buffer).unwrap();
+                assert!(count > 0, "it ends without {part}: {request}");
+                request += str::from_utf8(&buffer[..count]).unwrap();
+            }
+            request
+        }
     }
 
     #[test]
     fn a_publication_that_a_change_of_settings_cuts_off_is_repeated() {
-        let (config, broker, _token) = silent_broker();
-        let prices = config.prices.as_ref().unwrap();
-        let offering = Offering::new(prices).unwrap();
-        let admission = Arc::new(Admission::new(&AdmissionTerms::of(&config), &offering));
+        let broker = SilentBroker::new("a");
+        let admission = Arc::new(Admission::new(&broker.terms, &broker.offering));
         let pricing = PriceLoop::start(admission, || measured(0.0, true)).unwrap();
-        pricing.set(Some(prices.every), &offering);
-        let _first = broker.accept().unwrap();
+        pricing.set(Some(broker.every), &broker.offering);
+        broker.next_request("a@0");
         // The offers do not change, so that they would not be passed on again for half their lifetime.
-        pricing.set(Some(prices.every), &offering);
-        let (repeated, counted) = std::sync::mpsc::channel();
-        std::thread::spawn(move || repeated.send(broker.accept().is_ok()));
-        assert_eq!(counted.recv_timeout(Duration::from_secs(60)), Ok(true));
+        pricing.set(Some(broker.every), &broker.offering);
+        broker.next_request("a@0");
+    }
+
+    #[test]
+    fn offers_of_an_earlier_configuration_are_not_published() {
+        let (before, after) = (SilentBroker::new("before"), SilentBroker::new("after"));
+        let admission = Arc::new(Admission::new(&before.terms, &before.offering));
+        let pricing = PriceLoop::start(admission.clone(), || measured(0.0, true)).unwrap();
+        pricing.set(Some(before.every), &before.offering);
+        before.next_request("before@0");
+        admission.change(&after.terms, &after.offering);
+        pricing.set(Some(after.every), &after.offering);
+        let first = after.next_request("@0");
+        assert!(first.contains("after@0"), "{first}");
     }
 
     /// A thread may still have the accounts of the configuration before.

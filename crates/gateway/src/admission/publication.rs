@@ -1,6 +1,8 @@
 //! Publication of offers at a broker. A slow broker delays nothing else.
 
+use std::cell::Cell;
 use std::fs;
+use std::future::pending;
 use std::time::Duration;
 
 use jiff::Timestamp;
@@ -11,14 +13,28 @@ use tokio::sync::watch;
 use tokio::time::sleep;
 
 use super::Admission;
+use super::state::AdmissionState;
 use crate::config::Publish;
 use crate::error::ResolveError;
 
 /// Delay before a failed publication is repeated.
 const RETRY_DELAY: Duration = Duration::from_millis(500);
 
-/// Offers published together, and their expiry.
-pub(super) type DatedOffers = (Vec<Published>, Timestamp);
+/// Offers to publish together.
+#[derive(Clone)]
+pub(super) struct DatedOffers {
+    pub(super) offers: Vec<Published>,
+    pub(super) expires: Timestamp,
+    /// Number of the configuration that they come from, see [`AdmissionState::changes`].
+    pub(super) changes: u64,
+}
+
+/// The newest offers, and whether their publication fails. It outlives a change of settings: offers whose publication
+/// the change cut off are published after it, unless they come from an earlier configuration.
+pub(super) struct Publication {
+    newest: watch::Sender<Option<DatedOffers>>,
+    is_failing: Cell<bool>,
+}
 
 /// The destination of offers and their content.
 #[derive(Clone)]
@@ -30,38 +46,51 @@ pub(super) struct OfferPublisher {
     qos: Definition,
 }
 
-/// Publishes offers forever, always the newest, beginning with those that are there, and none in a dry run. Failed
-/// publications are repeated.
-pub(super) async fn publish(
-    admission: &Admission,
-    publisher: Option<OfferPublisher>,
-    mut offers: watch::Receiver<Option<DatedOffers>>,
-) {
-    let mut was_published = true;
-    offers.mark_changed();
-    loop {
-        if offers.changed().await.is_err() {
-            return;
+impl Publication {
+    pub(super) fn new() -> Self {
+        Self {
+            newest: watch::channel(None).0,
+            is_failing: Cell::new(false),
         }
-        let Some(publisher) = &publisher else {
-            continue;
+    }
+
+    /// Replaces the offers to publish.
+    pub(super) fn offer(&self, offers: DatedOffers) {
+        self.newest.send_replace(Some(offers));
+    }
+
+    /// Publishes offers forever, always the newest, and none in a dry run. Failed publications are repeated.
+    pub(super) async fn run(&self, admission: &Admission, publisher: Option<OfferPublisher>) {
+        let Some(publisher) = publisher else {
+            return pending().await;
         };
-        let present = offers.borrow_and_update().clone();
-        let Some((present, expires)) = present.filter(|_| !admission.state().is_dry) else {
-            continue;
-        };
-        let done = publisher.put(present, expires).await;
-        admission.counters.published(done.is_ok());
-        match &done {
-            Ok(()) if !was_published => tracing::info!("offers are published again"),
-            Err(error) if was_published => tracing::warn!(%error, "no offer can be published"),
-            _ => {}
+        let mut newest = self.newest.subscribe();
+        newest.mark_changed();
+        while newest.changed().await.is_ok() {
+            let offers = newest.borrow_and_update().clone();
+            let Some(offers) = offers.filter(|offers| admission.state().publishes(offers)) else {
+                continue;
+            };
+            let done = publisher.put(offers).await;
+            admission.counters.published(done.is_ok());
+            let was_failing = self.is_failing.replace(done.is_err());
+            match &done {
+                Ok(()) if was_failing => tracing::info!("offers are published again"),
+                Err(error) if !was_failing => tracing::warn!(%error, "no offer can be published"),
+                _ => {}
+            }
+            if done.is_err() {
+                sleep(RETRY_DELAY).await;
+                newest.mark_changed();
+            }
         }
-        if done.is_err() {
-            sleep(RETRY_DELAY).await;
-            offers.mark_changed();
-        }
-        was_published = done.is_ok();
+    }
+}
+
+impl AdmissionState {
+    /// False in a dry run, and for offers of an earlier configuration.
+    const fn publishes(&self, offers: &DatedOffers) -> bool {
+        !self.is_dry && self.changes == offers.changes
     }
 }
 
@@ -89,11 +118,10 @@ impl OfferPublisher {
     }
 
     /// Replaces all offers of this provider for the service type.
-    async fn put(
-        &self,
-        offers: Vec<Published>,
-        expires: Timestamp,
-    ) -> Result<(), posthaste_broker_client::Error> {
+    async fn put(&self, offers: DatedOffers) -> Result<(), posthaste_broker_client::Error> {
+        let DatedOffers {
+            offers, expires, ..
+        } = offers;
         let offers = offers.into_iter().map(|offer| {
             let mut qos = self.qos.clone();
             qos.price = Some(offer.price);

@@ -46,6 +46,8 @@ pub(super) struct AdmissionState {
     pub(super) rest: Rest,
     pub(super) policy: AdmissionPolicy,
     pub(super) is_dry: bool,
+    /// Number of changes of the configuration so far.
+    pub(super) changes: u64,
     /// Promises of every offer.
     pub(super) promise: Promise,
     /// Network priorities that every offer promises, if any.
@@ -162,6 +164,7 @@ impl AdmissionState {
             rest: Rest::new(at),
             policy: AdmissionPolicy::new(&terms.policy, AdmissionPolicy::None, at),
             is_dry: terms.is_dry,
+            changes: 0,
             promise: offering.promise,
             priorities: offering.priorities.clone(),
             monitor: Monitor::new(WINDOW, share, at),
@@ -187,6 +190,7 @@ impl AdmissionState {
             self.prices = PriceSampler::new(at);
         }
         self.is_dry = terms.is_dry;
+        self.changes += 1;
         self.promise = offering.promise;
         self.priorities = offering.priorities.clone();
         self.tier_counts.change(&terms.tier_names);

@@ -45,6 +45,7 @@ pub struct Protection {
     pub client: Option<String>,
     /// Decide and count, but admit every request. The limit, the rate and the price follow the requests in service, of
     /// which there are more than the policy would admit. Clients see no price, quote or offer, and none is published.
+    /// Offers that a broker has from before end after `prices.life`.
     pub dry_run: bool,
 }
 

@@ -259,7 +259,7 @@ fn admission(out: &mut DescriptorEncoder, admission: &Admission) -> Result<(), E
         counts.by_dry_reason().map(rows),
     )?;
     let rows = |(label, count): (&'static str, u64)| ([("outcome", label)], count as f64);
-    let help = "Offers published at the broker, by outcome";
+    let help = "Publications of the offers at the broker, by outcome";
     counters(
         out,
         "offers_published",
