@@ -13,7 +13,7 @@ use super::cells::{CellKind, CellTimes};
 use super::server::{OfferedService, ServerStack};
 use super::simulated::{ExchangeSimulator, QuicEnds, usual};
 use super::testbed::{self, EmulatedExchange};
-use super::transport::{LostPacket, QuicJob};
+use super::transport::{LostPacket, QuicJob, Transport};
 use crate::testbed::describe_real_time;
 
 /// The emulated runs of a study.
@@ -113,7 +113,16 @@ impl<'a> QuicCampaign<'a> {
     }
 }
 
-/// Simulates a loss at every position on these lines, once each: delays do not vary.
+/// Transactions of a simulated cell. TCP has clocks that tick, so that timers depend on the moment at which a transaction
+/// begins: the timers of a SYN and of its SYN-ACK end in either order. QUIC has none.
+const fn draws(transport: Transport) -> u64 {
+    match transport {
+        Transport::Tcp | Transport::Tls => 31,
+        Transport::Quic => 1,
+    }
+}
+
+/// Simulates a loss at every position on these lines. Delays do not vary.
 pub(super) fn simulate_positions(
     seed: Seed,
     kind: &CellKind,
@@ -145,10 +154,14 @@ pub(super) fn simulate_with(
             line,
             lost,
         };
-        let new = ExchangeSimulator::new(&job, ends, kind.processing, false, seed);
-        let played = new?.play(1);
-        cells.add(kind, &job, &played.packets, played.response);
-        Ok(played.packets.map(|packets| packets.len() as u32))
+        let mut simulator = ExchangeSimulator::new(&job, ends, kind.processing, false, seed)?;
+        let mut lengths = [0; 2];
+        for number in 1..=draws(kind.transport) {
+            let played = simulator.play(number);
+            cells.add(kind, &job, &played.packets, played.response);
+            lengths = played.packets.map(|packets| packets.len() as u32);
+        }
+        Ok(lengths)
     };
     let lengths = add(LostPacket::None)?;
     for lost in LostPacket::each(lengths).skip(1) {

@@ -19,7 +19,7 @@ use super::transport::Transport;
 pub(crate) static FIGURE: Figure = Figure {
     id: "packet-loss/quic-sweep-2026",
     title: "beyond the paper: lost packets over HTTP/3 on 56 lines",
-    claim: "The paper compares a late loss with one in the middle of the reply on 56 lines. QUIC saves the round trip of TLS on each of them; whether a transaction with a loss is faster depends on the packet.",
+    claim: "The paper compares a late loss with one in the middle of the reply on 56 lines. QUIC (quinn) saves a part of the round trip of TLS on most of them; whether a transaction with a loss is faster depends on the packet.",
     paper: PAPER,
     budget: Span::from_secs(300),
     study: &sweep::STUDY,
