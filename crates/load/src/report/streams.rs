@@ -32,16 +32,21 @@ pub(super) fn facts(streams: &StreamReport) -> Vec<(&'static str, String)> {
         ("resets", by_code("sent", &streams.resets_sent)),
         ("streams", counted(&ends)),
     ];
-    // Zeros count here: none offered means that no ticket permitted it.
     let early_data = streams.early_data.iter().map(|counts| {
-        let [offered, accepted, rejected, again] = counts.counts().map(thousands);
-        let connections = format!("{offered} offered, {accepted} accepted, {rejected} rejected");
-        (
-            "early data",
-            vec![format!(
-                "{connections} (connections); {again} requests sent again"
-            )],
-        )
+        let [offered, accepted, rejected, again] = counts.counts();
+        let told = match offered {
+            0 => "never offered: no connection began with a session ticket that permits it"
+                .to_owned(),
+            _ => {
+                let [offered, accepted, rejected, again] =
+                    [offered, accepted, rejected, again].map(thousands);
+                format!(
+                    "{offered} offered, {accepted} accepted, {rejected} rejected (connections); \
+                     {again} requests sent again"
+                )
+            }
+        };
+        ("early data", vec![told])
     });
     let known = facts
         .into_iter()

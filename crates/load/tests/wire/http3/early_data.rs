@@ -102,10 +102,13 @@ fn rejected_early_data_is_sent_again_as_another_attempt() {
 #[test]
 fn nothing_is_offered_without_a_ticket_for_it() {
     let server = answering(Tickets::None).start();
-    let run = carried_out(&plan(server.address, 50.0, 200));
+    let plan = plan(server.address, 50.0, 200);
+    let run = carried_out(&plan);
     all_are(&run, Outcome::Ok);
     assert_eq!(run.streams.early_data, EarlyDataCounts::default());
     assert_eq!(early(&server), 0);
+    let text = posthaste_load::report::text(&Report::new(&plan, &run));
+    assert!(text.contains("never offered: no connection"), "{text}");
 }
 
 #[test]
