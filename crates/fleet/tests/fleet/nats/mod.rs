@@ -8,6 +8,7 @@ mod load_support;
 mod notes;
 mod permissions;
 mod pool;
+mod protocols;
 mod runs;
 mod server;
 mod shares;

@@ -186,7 +186,7 @@ fn unused_address() -> SocketAddr {
 }
 
 /// Writes a certificate for 127.0.0.1 and its key.
-fn certificate(folder: &Path) -> (PathBuf, PathBuf) {
+pub(super) fn certificate(folder: &Path) -> (PathBuf, PathBuf) {
     let names = vec!["127.0.0.1".to_owned(), "localhost".to_owned()];
     let made = rcgen::generate_simple_self_signed(names).unwrap();
     let (certificate, key) = (folder.join("server.pem"), folder.join("server.key"));
