@@ -10,7 +10,7 @@ use posthaste_load::{
 };
 use posthaste_units::Span;
 
-use super::server::{LossyLine, QuicServer, ReplyAct, ServerScript, Tickets, reply};
+use super::server::{Greeting, LossyLine, QuicServer, ReplyAct, ServerScript, Tickets, reply};
 use super::{all_are, plan as http3_plan, reason};
 use crate::server::carried_out;
 
@@ -179,7 +179,9 @@ fn early_data_meets_bad_lines_retries_and_full_connections() {
         .enumerate()
     {
         let mut script = answering(tickets);
-        script.retries = number == 0;
+        if number == 0 {
+            script.greeting = Box::new(Greeting::retries);
+        }
         script.streams = 2;
         script.line = Box::new(|| LossyLine {
             loss: 0.1,

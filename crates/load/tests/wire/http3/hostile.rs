@@ -6,6 +6,7 @@ use std::time::Duration;
 use posthaste_load::{Multiplexing, Outcome};
 use posthaste_units::Span;
 
+use super::packets::version_negotiation;
 use super::server::{
     CONTROL, DATA, GOAWAY, HEADERS, ReplyAct, SETTINGS, STATUS_200, STATUS_500, ServerScript,
     frame, reply,
@@ -249,14 +250,7 @@ fn answering(answer: impl Fn(&[u8]) -> Vec<u8> + Send + 'static) -> std::net::So
 
 #[test]
 fn a_server_of_another_version_is_named() {
-    // Version Negotiation (RFC 9000, section 17.2.1): the identifiers of the client, exchanged.
-    let address = answering(|initial| {
-        let destination = &initial[5..6 + usize::from(initial[5])];
-        let source = &initial[5 + destination.len()..];
-        let source = &source[..1 + usize::from(source[0])];
-        let versions = 0x1a2a_3a4a_u32.to_be_bytes();
-        [&[0x80, 0, 0, 0, 0][..], source, destination, &versions].concat()
-    });
+    let address = answering(version_negotiation);
     let run = carried_out(&plan(address, 100.0, 50, Multiplexing::default()));
     all_are(&run, Outcome::ProtocolError);
     assert!(reason(&run).contains("version"), "{}", reason(&run));

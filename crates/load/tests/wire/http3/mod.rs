@@ -3,6 +3,8 @@
 mod early_data;
 mod frames;
 mod hostile;
+mod identity;
+mod packets;
 mod qlog;
 mod random;
 mod server;
@@ -17,7 +19,8 @@ use posthaste_load::{
 };
 use posthaste_units::Span;
 
-use self::server::{GOAWAY, LossyLine, ReplyAct, ServerScript, certificate, frame, reply};
+use self::identity::certificate;
+use self::server::{GOAWAY, Greeting, LossyLine, ReplyAct, ServerScript, frame, reply};
 use crate::server::{carried_out, plan as http1_plan};
 
 /// An open-loop plan for HTTP/3 with these options.
@@ -223,7 +226,7 @@ fn a_closed_port_refuses() {
 #[test]
 fn a_retry_costs_a_round_trip_and_nothing_else() {
     let mut script = ServerScript::answering(Duration::ZERO);
-    script.retries = true;
+    script.greeting = Box::new(Greeting::retries);
     let server = script.start();
     let run = carried_out(&plan(server.address, 100.0, 100, with_connections(1)));
     all_are(&run, Outcome::Ok);

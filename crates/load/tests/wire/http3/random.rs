@@ -8,8 +8,8 @@ use posthaste_units::{Seed, Span};
 use rand::RngExt as _;
 
 use super::server::{
-    ArrivedRequest, CONTROL, DATA, GOAWAY, HEADERS, LossyLine, ReplyAct, STATUS_200, STATUS_500,
-    ServerScript, Tickets, frame, reply,
+    ArrivedRequest, CONTROL, DATA, GOAWAY, Greeting, HEADERS, LossyLine, ReplyAct, STATUS_200,
+    STATUS_500, ServerScript, Tickets, frame, reply,
 };
 use crate::random::{Turn, each_request_has_one_outcome};
 
@@ -19,7 +19,7 @@ fn act(seed: Seed, arrival: &ArrivedRequest) -> ReplyAct {
         .numbered("act", (arrival.connection * 1_000 + arrival.number) as u64)
         .stream("choice");
     let head = frame(HEADERS, STATUS_200);
-    let bytes = match random.random_range(0..28) {
+    let bytes = match random.random_range(0..30) {
         0 => return ReplyAct::Ignore,
         1 => return ReplyAct::Begin(head),
         2 => return ReplyAct::Reset(head, 0x102),
@@ -34,6 +34,8 @@ fn act(seed: Seed, arrival: &ArrivedRequest) -> ReplyAct {
         11 => frame(HEADERS, &[0xff; 7]),
         12 => [head, frame(DATA, &[b'y'; 9_000])].concat(),
         13 => vec![HEADERS, 40, 0],
+        // Stateless resets.
+        14 => return ReplyAct::Restart,
         _ => reply(&vec![b'z'; random.random_range(0..20_000)]),
     };
     ReplyAct::Send(bytes, Duration::from_millis(random.random_range(0..20)))
@@ -52,6 +54,18 @@ fn line(seed: Seed) -> LossyLine {
     }
 }
 
+/// The answers to Initial packets in a random run: connections in two of three.
+fn greeting(seed: Seed) -> Greeting {
+    let mut random = seed.stream("greeting");
+    if random.random_bool(0.67) {
+        return Greeting::default();
+    }
+    Greeting {
+        retry: random.random_range(0.0..=1.0),
+        other_version: random.random_range(0.0..0.4),
+    }
+}
+
 /// The treatment of tickets in a random run. Its clients have none of earlier runs.
 fn tickets(seed: Seed) -> Tickets {
     let mut random = seed.stream("tickets");
@@ -63,12 +77,14 @@ fn every_request_has_one_outcome_whatever_an_http3_server_does() {
     let start = |turn: Arc<Turn>| {
         let of_line = Arc::clone(&turn);
         let of_tickets = Arc::clone(&turn);
+        let of_greeting = Arc::clone(&turn);
         let mut script = ServerScript::new(move |arrival| {
             turn.arrive();
             act(turn.seed(), arrival)
         });
         script.streams = 7;
         script.tickets = Box::new(move || tickets(of_tickets.seed()));
+        script.greeting = Box::new(move || greeting(of_greeting.seed()));
         script.line = Box::new(move || line(of_line.seed()));
         let server = script.start();
         let address = server.address;

@@ -6,7 +6,7 @@ use std::collections::{BTreeMap, BTreeSet, BinaryHeap};
 use std::io::ErrorKind;
 use std::net::{SocketAddr, UdpSocket};
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Arc, LazyLock, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
 use posthaste_units::{Seed, Stream};
@@ -16,7 +16,9 @@ use quinn_proto::{
     RandomConnectionIdGenerator, ServerConfig, StreamEvent, StreamId, TransportConfig, VarInt,
 };
 use rand::RngExt as _;
-use rustls::pki_types::PrivateKeyDer;
+
+use super::identity;
+use super::packets::version_negotiation;
 
 pub(super) use super::frames::{
     CONTROL, DATA, GOAWAY, HEADERS, SETTINGS, STATUS_200, STATUS_500, frame, reply,
@@ -39,8 +41,10 @@ pub(super) enum ReplyAct {
     Stop(u32),
     /// Closes the connection with this code.
     Close(u32),
-    /// Forgets all connections: answers to their datagrams are stateless resets.
+    /// Forgets all connections and accepts no others: answers to their datagrams are stateless resets.
     Forget,
+    /// Forgets all connections, as a server that was started again: it accepts others.
+    Restart,
     /// Nothing.
     Ignore,
 }
@@ -88,6 +92,25 @@ pub(super) struct LossyLine {
     pub(super) reordering: f64,
 }
 
+/// Probabilities of answers to Initial packets, other than to accept the connection.
+#[derive(Clone, Copy, Debug, Default)]
+pub(super) struct Greeting {
+    /// A Retry, unless the packet has the token of an earlier one.
+    pub(super) retry: f64,
+    /// Version Negotiation without the version of the client. The packet is lost.
+    pub(super) other_version: f64,
+}
+
+impl Greeting {
+    /// A Retry to each new client.
+    pub(super) fn retries() -> Self {
+        Self {
+            retry: 1.0,
+            ..Self::default()
+        }
+    }
+}
+
 /// Behaviour of a server.
 pub(super) struct ServerScript {
     /// Bytes that begin its control stream. None if it opens none.
@@ -99,8 +122,8 @@ pub(super) struct ServerScript {
     pub(super) line: Box<dyn Fn() -> LossyLine + Send>,
     /// Called for each new connection.
     pub(super) tickets: Box<dyn Fn() -> Tickets + Send>,
-    /// Sends a Retry to each new client.
-    pub(super) retries: bool,
+    /// Called for each Initial packet of a client.
+    pub(super) greeting: Box<dyn Fn() -> Greeting + Send>,
     pub(super) alpn: &'static [u8],
     pub(super) seed: Seed,
     pub(super) act: Box<dyn Fn(&ArrivedRequest) -> ReplyAct + Send>,
@@ -115,7 +138,7 @@ impl ServerScript {
             window: 1 << 20,
             line: Box::new(LossyLine::default),
             tickets: Box::new(Tickets::default),
-            retries: false,
+            greeting: Box::new(Greeting::default),
             alpn: b"h3",
             seed: Seed(1),
             act: Box::new(act),
@@ -162,33 +185,9 @@ fn lock(log: &Mutex<ServerLog>) -> MutexGuard<'_, ServerLog> {
     log.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-/// One certificate for all servers: keys are expensive.
-static IDENTITY: LazyLock<(rcgen::Certificate, rcgen::KeyPair)> = LazyLock::new(|| {
-    let names = ["localhost".to_owned(), "127.0.0.1".to_owned()];
-    let parameters = rcgen::CertificateParams::new(names).unwrap();
-    let key = rcgen::KeyPair::generate().unwrap();
-    (parameters.self_signed(&key).unwrap(), key)
-});
-
-/// The certificate of all servers, as PEM.
-pub(super) fn certificate() -> String {
-    IDENTITY.0.pem()
-}
-
 /// A configuration that knows no tickets yet.
 fn config(script: &ServerScript, tickets: Tickets) -> ServerConfig {
-    let (certificate, key) = &*IDENTITY;
-    let provider = Arc::new(rustls::crypto::ring::default_provider());
-    let mut tls = rustls::ServerConfig::builder_with_provider(provider)
-        .with_protocol_versions(&[&rustls::version::TLS13])
-        .unwrap()
-        .with_no_client_auth()
-        .with_single_cert(
-            vec![certificate.der().clone()],
-            PrivateKeyDer::try_from(key.serialize_der()).unwrap(),
-        )
-        .unwrap();
-    tls.alpn_protocols = vec![script.alpn.to_vec()];
+    let mut tls = identity::tls(script.alpn);
     if tickets != Tickets::None {
         // The only value that QUIC permits (RFC 9001, section 4.6.1).
         tls.max_early_data_size = u32::MAX;
@@ -279,11 +278,19 @@ impl RunningServer {
 
     /// Passes a datagram of a client through the line.
     fn arrive(&mut self, source: SocketAddr, bytes: &[u8]) {
+        // The long header of version 1, type Initial (RFC 9000, section 17.2).
+        let is_initial = bytes[0] & 0xf0 == 0xc0;
         {
             let mut log = lock(&self.log);
             log.datagrams += 1;
-            // The long header of version 1, type Initial (RFC 9000, section 17.2).
-            log.initials += usize::from(bytes[0] & 0xf0 == 0xc0);
+            log.initials += usize::from(is_initial);
+        }
+        if is_initial
+            && self
+                .random
+                .random_bool((self.script.greeting)().other_version)
+        {
+            return self.send(source, &version_negotiation(bytes));
         }
         for _ in 0..self.copies() {
             let mut answer = Vec::new();
@@ -315,7 +322,8 @@ impl RunningServer {
             self.config = Arc::new(config(&self.script, tickets));
         }
         let mut answer = Vec::new();
-        if self.script.retries && incoming.may_retry() {
+        let retries = self.random.random_bool((self.script.greeting)().retry);
+        if retries && incoming.may_retry() {
             let transmit = self.endpoint.retry(incoming, &mut answer).unwrap();
             return self.send(source, &answer[..transmit.size]);
         }
@@ -342,7 +350,7 @@ impl RunningServer {
     /// Handles what has arrived and what is due, and sends the datagrams of all connections.
     fn advance(&mut self) {
         let now = Instant::now();
-        let mut forgets = false;
+        let (mut forgets, mut restarts) = (false, false);
         let mut outgoing = Vec::new();
         for (handle, client) in self.clients.values_mut() {
             if client
@@ -360,7 +368,8 @@ impl RunningServer {
             for (stream, arrival) in client.poll(&self.script) {
                 lock(&self.log).requests.push(arrival);
                 let act = (self.script.act)(&arrival);
-                forgets |= matches!(act, ReplyAct::Forget);
+                forgets |= matches!(act, ReplyAct::Forget | ReplyAct::Restart);
+                restarts |= matches!(act, ReplyAct::Restart);
                 client.act(act, stream, now);
             }
             client.write_due(now);
@@ -378,7 +387,7 @@ impl RunningServer {
             .retain(|_, (_, client)| !client.transport.is_drained());
         if forgets {
             self.clients.clear();
-            self.endpoint = new_endpoint(None);
+            self.endpoint = new_endpoint(restarts.then(|| Arc::clone(&self.config)));
         }
     }
 
@@ -538,7 +547,7 @@ impl ServedClient {
                 self.transport
                     .close(now, VarInt::from_u32(code), "bye".into());
             }
-            ReplyAct::Forget | ReplyAct::Ignore => {}
+            ReplyAct::Forget | ReplyAct::Restart | ReplyAct::Ignore => {}
         }
     }
 
