@@ -272,8 +272,8 @@ fn garbage_does_not_establish_a_connection() {
 }
 
 #[test]
-fn a_loop_of_retries_ends_with_the_connect_timeout() {
-    // The same datagram comes back: a client ignores an Initial of its own.
+fn a_server_that_echoes_establishes_no_connection() {
+    // A client ignores an Initial of its own.
     let address = answering(<[u8]>::to_vec);
     let mut plan = plan(address, 100.0, 50, Multiplexing::default());
     plan.connect_timeout = Span::from_millis(300);

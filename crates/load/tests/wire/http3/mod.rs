@@ -2,6 +2,8 @@
 
 mod early_data;
 mod frames;
+mod handmade;
+mod handshakes;
 mod hostile;
 mod identity;
 mod packets;
