@@ -4,6 +4,9 @@
 //! else is encrypted or protected: packet numbers, frames, and the type of the rest of a connection. A packet with a
 //! short header is a 1-RTT packet or a stateless reset; nobody but the receiver can tell them apart.
 //!
+//! The bit 0x40 is fixed in the first packet of a client. Later ones may have it clear (RFC 9287), so it is no condition
+//! for a packet of a connection that is known as QUIC.
+//!
 //! The traces of the emulator and of the QUIC simulator name packets with it.
 
 #![forbid(unsafe_code)]
@@ -17,6 +20,8 @@ const UDP_HEADER: usize = 8;
 const MOST_PACKETS: usize = 4;
 /// Maximum length of a connection id (RFC 9000, section 17.2).
 const LONGEST_ID: usize = 20;
+/// Set in the first byte of each packet, unless the receiver permits other values (RFC 9287).
+const FIXED_BIT: u8 = 0x40;
 const VERSION_1: u32 = 1;
 const VERSION_2: u32 = 0x6b33_43cf;
 
@@ -41,6 +46,8 @@ pub enum QuicPacketType {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct QuicDatagram {
     packets: [Option<QuicPacketType>; MOST_PACKETS],
+    /// The fixed bit of its first packet is set.
+    has_fixed_bit: bool,
     /// Bytes of UDP payload.
     payload: u32,
 }
@@ -80,8 +87,8 @@ impl QuicPacketType {
 impl QuicDatagram {
     /// Reads a UDP header and its payload. `None` if it cannot be QUIC.
     ///
-    /// A datagram that begins with a short header can belong to any protocol. It is QUIC if its connection has had a
-    /// [long header](Self::has_long_header) before.
+    /// It can belong to another protocol nevertheless. It is QUIC if it, or a datagram of its connection before,
+    /// [identifies QUIC](Self::identifies_quic).
     pub fn read(udp: &[u8]) -> Option<Self> {
         Self::of_payload(udp.get(UDP_HEADER..)?)
     }
@@ -90,6 +97,7 @@ impl QuicDatagram {
     pub fn of_payload(payload: &[u8]) -> Option<Self> {
         let mut datagram = Self {
             packets: [None; MOST_PACKETS],
+            has_fixed_bit: payload.first().is_some_and(|first| first & FIXED_BIT != 0),
             payload: u32::try_from(payload.len()).ok()?,
         };
         let mut rest = payload;
@@ -114,6 +122,13 @@ impl QuicDatagram {
         self.packets[0] != Some(QuicPacketType::OneRtt)
     }
 
+    /// True if it shows that its connection is QUIC: the first packet has a long header of a known version, and the fixed
+    /// bit. Version Negotiation has no version, so that datagrams of zeros resemble it.
+    pub fn identifies_quic(&self) -> bool {
+        let is_versioned = self.packets[0] != Some(QuicPacketType::VersionNegotiation);
+        self.has_fixed_bit && is_versioned && self.has_long_header()
+    }
+
     /// Bytes of UDP payload.
     pub const fn payload(&self) -> u32 {
         self.payload
@@ -135,15 +150,12 @@ impl fmt::Display for QuicDatagram {
 fn next_packet(bytes: &[u8]) -> Option<(QuicPacketType, usize)> {
     let first = *bytes.first()?;
     if first & 0x80 == 0 {
-        // The bit 0x40 is fixed, unless both ends agreed on its random use (RFC 9287): padding has neither.
-        let is_packet = first != 0;
+        // Padding is zero to the end. The first byte of a packet can be zero if its fixed bit is clear.
+        let is_packet = bytes.iter().any(|byte| *byte != 0);
         return is_packet.then_some((QuicPacketType::OneRtt, bytes.len()));
     }
     let version = u32::from_be_bytes(bytes.get(1..5)?.try_into().ok()?);
     let packet = QuicPacketType::long(version, first)?;
-    if packet != QuicPacketType::VersionNegotiation && first & 0x40 == 0 {
-        return None;
-    }
     let mut rest = bytes.get(5..)?;
     for _ in 0..2 {
         let (length, after) = rest.split_first()?;
@@ -257,11 +269,11 @@ mod tests {
     fn other_datagrams_are_not_quic() {
         for payload in [
             &[][..],
-            // A length beyond the datagram, an id beyond 20 bytes, an unknown version, a cleared fixed bit.
+            // A length beyond the datagram, an id beyond 20 bytes, an unknown version, zeros.
             &long(0xc0, 1, &[0, 4, 1, 2, 3]),
             &[&[0xc0, 0, 0, 0, 1, 21][..], &[0; 40]].concat(),
             &long(0xc0, 3, &[0, 1, 9]),
-            &long(0x80, 1, &[0, 1, 9]),
+            &[0; 40],
             &[0xc0, 0, 0, 0],
         ] {
             assert_eq!(read(payload), None, "{payload:?}");
@@ -269,5 +281,29 @@ mod tests {
         assert_eq!(QuicDatagram::read(&[0; 7]), None);
         let short = QuicDatagram::read(&[&[0; UDP_HEADER][..], &[0x40, 1, 2]].concat()).unwrap();
         assert!(!short.has_long_header());
+    }
+
+    /// RFC 9287: ends that agreed on it clear the fixed bit of any packet but the first.
+    #[test]
+    fn packets_with_a_clear_fixed_bit_are_read() {
+        let initial = |bits| long(bits, 1, &[0, 3, 1, 2, 3]);
+        let handshake = long(0xa0, 1, &[2, 1, 2]);
+        for short in [[0x41, 9, 9], [0x01, 9, 9], [0, 0, 9]] {
+            let all = [&initial(0x80)[..], &handshake, &short].concat();
+            assert_eq!(read(&all).as_deref(), Some("Initial+Handshake+1-RTT"));
+            assert_eq!(read(&short).as_deref(), Some("1-RTT"));
+        }
+        let second = long(0x90, VERSION_2, &[0, 1, 9]);
+        assert_eq!(read(&second).as_deref(), Some("Initial"));
+        let identifies =
+            |payload: &[u8]| QuicDatagram::of_payload(payload).unwrap().identifies_quic();
+        assert!(identifies(&[&initial(0xc0)[..], &handshake].concat()));
+        assert!(!identifies(
+            &[&initial(0x80)[..], &long(0xe0, 1, &[0])].concat()
+        ));
+        assert!(!identifies(&[0x41, 9, 9]));
+        // Version Negotiation, and a request for the time (SNTP) that resembles it.
+        assert!(!identifies(&long(0xc0, 0, &1u32.to_be_bytes())));
+        assert!(!identifies(&[&[0xe3][..], &[0; 47]].concat()));
     }
 }

@@ -113,7 +113,7 @@ struct TracedConnection {
     lifecycle: Lifecycle,
     /// Latest original of each direction, for its copies: position, kind and header.
     originals: [Option<(u64, PacketKind, Option<DecodedSegment>)>; 2],
-    /// True if it has had a QUIC packet with a long header.
+    /// True if it has had a datagram that only QUIC has.
     is_quic: bool,
     events: u64,
 }
@@ -269,14 +269,14 @@ impl TracedConnection {
         )
     }
 
-    /// Kind of a UDP datagram. Short headers count once the connection has had a long one.
+    /// Kind of a UDP datagram. QUIC packets count from the first datagram on that identifies the connection as QUIC.
     fn datagram(&mut self, packet_record: &PacketRecord) -> PacketKind {
         let is_intact = matches!(packet_record.fate, Fate::Delivered(marks) if marks.flipped == 0)
             || matches!(packet_record.fate, Fate::Dropped(_));
         let Some(datagram) = packet_record.quic else {
             return PacketKind::Udp;
         };
-        self.is_quic |= is_intact && datagram.has_long_header();
+        self.is_quic |= is_intact && datagram.identifies_quic();
         match self.is_quic {
             true => PacketKind::Quic(datagram),
             false => PacketKind::Udp,

@@ -526,3 +526,35 @@ fn quic_packets_are_named_from_the_first_long_header_on() {
     );
     assert!(ladder.notes.iter().any(|note| note.contains("encrypted")));
 }
+
+/// RFC 9287: both ends may clear the fixed bit once the client has had the reply to its first packet.
+#[test]
+fn quic_packets_with_a_clear_fixed_bit_are_named_after_one_that_has_it() {
+    let long = |first: u8| [&[first, 0, 0, 0, 1, 0, 0][..], &[0, 2, 1, 1]].concat();
+    let handshake = [&[0xa0, 0, 0, 0, 1, 0, 0, 5][..], &[1; 5]].concat();
+    let flight = [&long(0x80)[..], &handshake, &[0, 1, 1]].concat();
+    let names = |payloads: &[(posthaste_link::Direction, &[u8])]| -> Vec<String> {
+        let records = (1..)
+            .zip(payloads)
+            .map(|(position, (direction, payload))| datagram(position, *direction, payload));
+        let packets = kinds(records);
+        packets
+            .iter()
+            .map(|packet| packet.kind.to_string())
+            .collect()
+    };
+    assert_eq!(
+        names(&[
+            (Up, &long(0xc0)),
+            (Down, &flight),
+            (Up, &handshake),
+            (Up, &[0x01, 9])
+        ]),
+        ["Initial", "Initial+Handshake+1-RTT", "Handshake", "1-RTT"]
+    );
+    let time_request = [&[0xe3][..], &[0; 47]].concat();
+    assert_eq!(
+        names(&[(Up, &time_request), (Up, &long(0x80)), (Down, &flight)]),
+        ["udp"; 3]
+    );
+}

@@ -4,6 +4,7 @@
 
 mod duplicate_acks;
 mod ends;
+mod handshakes;
 mod initials;
 mod links;
 mod privileges;
