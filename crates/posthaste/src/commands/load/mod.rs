@@ -301,6 +301,11 @@ Examples:
     posthaste load http://127.0.0.1:8080/ --rate 300/s --timeout 1s --retries 3 --backoff exp:100ms
   HTTP/2: requests of 4 connections, at most 100 at a time on each; how long they wait for a stream is the phase queue:
     posthaste load https://127.0.0.1:8443/ --rate 5k/s --http 2 --connections 4 --streams 100
+  HTTP/3, a connection for each request, with qlog files; first the server:
+    posthaste bookshop --listen 127.0.0.1:8443 --cert cert.pem --key key.pem --http3
+    posthaste load https://127.0.0.1:8443/ --rate 50/s --http 3 --ca cert.pem --connection new --qlog qlog
+  The same with early data, if the server accepts it (saves a round trip of later connections):
+    posthaste load https://shop.example/ --rate 50/s --http 3 --connection new --early-data
   A gRPC method, its schema by server reflection and its messages from rows; a status other than OK is a grpc-error:
     posthaste load http://127.0.0.1:8080 --rate 500/s --grpc bookshop.v1.Bookshop/GetBook \\
       --message '{\"isbn\": \"{{isbn}}\"}' --data isbns.csv --timeout 1s --assert 'grpc-error<1%'
