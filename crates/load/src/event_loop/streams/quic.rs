@@ -78,6 +78,8 @@ impl EventLoop<'_> {
                 return false;
             }
             Err(QuicEnd::Violation(error)) => {
+                // The datagrams that ended the handshake may also have the violation.
+                self.connecting.remove(slot);
                 self.end_by_violation(slot, error.token, &error.to_string());
                 return false;
             }
