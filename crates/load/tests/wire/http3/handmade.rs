@@ -91,11 +91,13 @@ impl Drop for HandmadeServer {
     }
 }
 
-/// The packets before those of the application.
+/// The keys of a packet.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Space {
     Initial,
     Handshake,
+    /// 1-RTT packets, with a short header.
+    Application,
 }
 
 /// The handshake with a client, as far as a server gets without an answer to its first flight.
@@ -104,6 +106,7 @@ pub(super) struct Handshake {
     pub(super) identifiers: Identifiers,
     initial: Keys,
     handshake: Keys,
+    application: Keys,
     /// Number of the next packet, in whichever space.
     number: u32,
     /// The ServerHello.
@@ -133,7 +136,12 @@ impl Handshake {
         let Some(KeyChange::Handshake { keys: handshake }) = tls.write_hs(&mut hello) else {
             panic!("the keys of the handshake follow the ServerHello")
         };
-        let _ = tls.write_hs(&mut rest);
+        let Some(KeyChange::OneRtt {
+            keys: application, ..
+        }) = tls.write_hs(&mut rest)
+        else {
+            panic!("the keys of the application follow the Finished")
+        };
         let identifiers = Identifiers {
             destination: of_client.source,
             source,
@@ -142,6 +150,7 @@ impl Handshake {
             identifiers,
             initial,
             handshake,
+            application,
             number: 0,
             hello,
             rest,
@@ -170,32 +179,46 @@ impl Handshake {
         let (first, keys) = match space {
             Space::Initial => (0xc3, &self.initial.local),
             Space::Handshake => (0xe3, &self.handshake.local),
+            Space::Application => (0x43, &self.application.local),
         };
-        let mut packet = self.identifiers.header(first, 1);
-        if space == Space::Initial {
-            packet.push(0);
-        }
         let mut payload = frames.to_vec();
         // The sample for the protection of the header begins four bytes after the begin of the number.
         payload.resize(payload.len().max(4), 0);
-        let length = 4 + payload.len() + keys.packet.tag_len();
-        packet.extend((0x4000 | u16::try_from(length).unwrap()).to_be_bytes());
-        let at = packet.len();
-        packet.extend(self.number.to_be_bytes());
-        let number = u64::from(self.number);
+        let mut header = match space {
+            Space::Application => [&[first], &self.identifiers.destination[..]].concat(),
+            Space::Initial | Space::Handshake => self.identifiers.header(first, 1),
+        };
+        if space == Space::Initial {
+            header.push(0);
+        }
+        if space != Space::Application {
+            let length = 4 + payload.len() + keys.packet.tag_len();
+            header.extend((0x4000 | u16::try_from(length).unwrap()).to_be_bytes());
+        }
+        let packet = sealed(header, self.number, payload, keys);
         self.number += 1;
-        let tag = keys.packet.encrypt_in_place(number, &packet, &mut payload);
-        packet.extend(&payload);
-        packet.extend(tag.unwrap().as_ref());
-        let (head, sealed) = packet.split_at_mut(at + 4);
-        let (first, head) = head.split_first_mut().expect("a packet has a first byte");
-        let sample = &sealed[..keys.header.sample_len()];
-        let protected = keys
-            .header
-            .encrypt_in_place(sample, first, &mut head[at - 1..]);
-        protected.unwrap();
         packet
     }
+}
+
+/// The header, the number of the packet and its payload, protected.
+fn sealed(header: Vec<u8>, number: u32, mut payload: Vec<u8>, keys: &DirectionalKeys) -> Vec<u8> {
+    let mut packet = header;
+    let at = packet.len();
+    packet.extend(number.to_be_bytes());
+    let tag = keys
+        .packet
+        .encrypt_in_place(u64::from(number), &packet, &mut payload);
+    packet.extend(&payload);
+    packet.extend(tag.unwrap().as_ref());
+    let (head, sealed) = packet.split_at_mut(at + 4);
+    let (first, head) = head.split_first_mut().expect("a packet has a first byte");
+    let sample = &sealed[..keys.header.sample_len()];
+    let protected = keys
+        .header
+        .encrypt_in_place(sample, first, &mut head[at - 1..]);
+    protected.unwrap();
+    packet
 }
 
 /// A CRYPTO frame.

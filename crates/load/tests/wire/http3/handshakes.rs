@@ -349,6 +349,26 @@ fn the_memory_of_a_handshake_is_limited() {
     }
 }
 
+/// A STREAM frame: the control stream of the server, whose first frame is not SETTINGS (RFC 9114, section 6.2.1).
+const WITHOUT_SETTINGS: [u8; 6] = [0x0a, 3, 3, 0, 0, 0];
+
+#[test]
+fn a_datagram_may_end_the_handshake_and_violate_http3() {
+    let ended = end_within(
+        Span::from_secs(10),
+        once(|datagram| {
+            let mut handshake = handshake(datagram);
+            let mut whole = handshake.flight(0).concat();
+            whole.extend(handshake.packet(Space::Application, &WITHOUT_SETTINGS));
+            assert!(whole.len() < 1_400, "{} bytes", whole.len());
+            Box::new(std::iter::once(whole))
+        }),
+    );
+    assert_eq!(ended.outcome, Outcome::ProtocolError, "{}", ended.reason);
+    assert!(ended.reason.contains("SETTINGS"), "{}", ended.reason);
+    is_bounded("SETTINGS", &ended);
+}
+
 #[test]
 fn a_loop_of_retries_ends_with_the_connect_timeout() {
     let (seen, tokens) = std::sync::mpsc::channel();
