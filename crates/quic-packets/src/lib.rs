@@ -4,8 +4,8 @@
 //! else is encrypted or protected: packet numbers, frames, and the type of the rest of a connection. A packet with a
 //! short header is a 1-RTT packet or a stateless reset; nobody but the receiver can tell them apart.
 //!
-//! The bit 0x40 is fixed in the first packet of a client. Later ones may have it clear (RFC 9287), so it is no condition
-//! for a packet of a connection that is known as QUIC.
+//! The bit 0x40 is fixed in the first packet of a client. Later ones may have it clear (RFC 9287), so that it is no
+//! condition for a packet of a connection that is known as QUIC.
 //!
 //! The traces of the emulator and of the QUIC simulator name packets with it.
 

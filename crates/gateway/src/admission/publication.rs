@@ -13,7 +13,6 @@ use tokio::sync::watch;
 use tokio::time::sleep;
 
 use super::Admission;
-use super::state::AdmissionState;
 use crate::config::Publish;
 use crate::error::ResolveError;
 
@@ -25,7 +24,7 @@ const RETRY_DELAY: Duration = Duration::from_millis(500);
 pub(super) struct DatedOffers {
     pub(super) offers: Vec<Published>,
     pub(super) expires: Timestamp,
-    /// Number of the configuration that they come from, see [`AdmissionState::changes`].
+    /// Number of changes of the configuration before them.
     pub(super) changes: u64,
 }
 
@@ -68,7 +67,8 @@ impl Publication {
         newest.mark_changed();
         while newest.changed().await.is_ok() {
             let offers = newest.borrow_and_update().clone();
-            let Some(offers) = offers.filter(|offers| admission.state().publishes(offers)) else {
+            let Some(offers) = offers.filter(|offers| admission.state().publishes(offers.changes))
+            else {
                 continue;
             };
             let done = publisher.put(offers).await;
@@ -84,13 +84,6 @@ impl Publication {
                 newest.mark_changed();
             }
         }
-    }
-}
-
-impl AdmissionState {
-    /// False in a dry run, and for offers of an earlier configuration.
-    const fn publishes(&self, offers: &DatedOffers) -> bool {
-        !self.is_dry && self.changes == offers.changes
     }
 }
 

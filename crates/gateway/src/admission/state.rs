@@ -154,6 +154,11 @@ impl AdmissionPolicy {
 }
 
 impl AdmissionState {
+    /// False in a dry run, and for offers from before the last change of the configuration.
+    pub(super) const fn publishes(&self, changes: u64) -> bool {
+        !self.is_dry && self.changes == changes
+    }
+
     pub(super) fn new(at: Instant, terms: &AdmissionTerms, offering: &Offering) -> Self {
         let share = Ratio::new(CONFIDENCE).expect("a share");
         Self {

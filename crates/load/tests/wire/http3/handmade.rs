@@ -29,7 +29,7 @@ pub(super) const fn is_long(packet: &[u8]) -> bool {
 
 /// Datagrams of a server.
 #[derive(Default)]
-struct Traffic {
+struct DatagramCounts {
     sent: AtomicUsize,
     received: AtomicUsize,
     stops: AtomicBool,
@@ -38,7 +38,7 @@ struct Traffic {
 /// A server that sends answers until it is dropped.
 pub(super) struct HandmadeServer {
     pub(super) address: SocketAddr,
-    traffic: Arc<Traffic>,
+    traffic: Arc<DatagramCounts>,
 }
 
 impl HandmadeServer {
@@ -47,7 +47,7 @@ impl HandmadeServer {
         let socket = UdpSocket::bind("127.0.0.1:0").unwrap();
         socket.set_nonblocking(true).unwrap();
         let address = socket.local_addr().unwrap();
-        let traffic = Arc::<Traffic>::default();
+        let traffic = Arc::<DatagramCounts>::default();
         let counts = Arc::clone(&traffic);
         std::thread::spawn(move || {
             let (mut known, mut answers) = (BTreeSet::new(), Vec::new());
@@ -101,7 +101,7 @@ pub(super) enum Space {
 }
 
 /// The handshake with a client, as far as a server gets without an answer to its first flight.
-pub(super) struct Handshake {
+pub(super) struct HandmadeHandshake {
     /// Those of the server's packets.
     pub(super) identifiers: Identifiers,
     initial: Keys,
@@ -115,7 +115,7 @@ pub(super) struct Handshake {
     rest: Vec<u8>,
 }
 
-impl Handshake {
+impl HandmadeHandshake {
     /// Reads the first Initial packet of a client. `parameters` returns the transport parameters of the server for the
     /// identifiers of the client's packet and the identifier of the server.
     pub(super) fn begin(

@@ -5,7 +5,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use posthaste_load::{Connections, Multiplexing, Outcome};
 use posthaste_units::Span;
 
-use super::handmade::{Answer, HandmadeServer, Handshake, PING, Space, crypto};
+use super::handmade::{Answer, HandmadeHandshake, HandmadeServer, PING, Space, crypto};
 use super::packets::{Identifiers, integer, retry};
 use super::{all_are, plan, reason};
 use crate::server::carried_out;
@@ -18,7 +18,7 @@ const UNANSWERED: usize = 4;
 const PROBES: usize = 40;
 
 /// The end of a run, and its datagrams as the server counts them.
-struct Ended {
+struct HandmadeRun {
     outcome: Outcome,
     reason: String,
     sent: usize,
@@ -26,7 +26,7 @@ struct Ended {
 }
 
 /// Runs five requests, each on a connection of its own, against a server that answers so and never ends the handshake.
-fn end_with(answer: impl FnMut(&[u8], bool) -> Answer + Send + 'static) -> Ended {
+fn end_with(answer: impl FnMut(&[u8], bool) -> Answer + Send + 'static) -> HandmadeRun {
     end_within(Span::from_millis(400), answer)
 }
 
@@ -34,7 +34,7 @@ fn end_with(answer: impl FnMut(&[u8], bool) -> Answer + Send + 'static) -> Ended
 fn end_within(
     connect_timeout: Span,
     answer: impl FnMut(&[u8], bool) -> Answer + Send + 'static,
-) -> Ended {
+) -> HandmadeRun {
     let server = HandmadeServer::start(answer);
     let mut plan = plan(server.address, 100.0, 50, Multiplexing::default());
     plan.connections = Connections::New;
@@ -45,7 +45,7 @@ fn end_within(
     let found = run.outcomes.iter().max_by_key(|(_, count)| *count);
     let (outcome, _) = found.expect("outcomes exist");
     all_are(&run, outcome);
-    Ended {
+    HandmadeRun {
         outcome,
         reason: reason(&run),
         sent: server.sent(),
@@ -82,18 +82,18 @@ fn parameter(id: u8, value: &[u8]) -> Vec<u8> {
 }
 
 /// A handshake with good parameters.
-fn handshake(datagram: &[u8]) -> Handshake {
-    Handshake::begin(datagram, good_parameters)
+fn handshake(datagram: &[u8]) -> HandmadeHandshake {
+    HandmadeHandshake::begin(datagram, good_parameters)
 }
 
 /// A server that sends one flight with these transport parameters.
 fn end_with_parameters(
     parameters: impl Fn(&Identifiers, &[u8]) -> Vec<u8> + Send + 'static,
-) -> Ended {
+) -> HandmadeRun {
     end_within(
         Span::from_secs(10),
         once(move |datagram| {
-            let mut handshake = Handshake::begin(datagram, &parameters);
+            let mut handshake = HandmadeHandshake::begin(datagram, &parameters);
             Box::new(handshake.flight(0).into_iter())
         }),
     )
@@ -182,7 +182,7 @@ fn identifiers_in_transport_parameters_are_checked() {
 }
 
 /// Checks that the client has found a violation, and sent no more than its Initial, acknowledgements and the end.
-fn is_violation(name: &str, ended: &Ended) {
+fn is_violation(name: &str, ended: &HandmadeRun) {
     let reason = &ended.reason;
     assert_eq!(ended.outcome, Outcome::ProtocolError, "{name}: {reason}");
     assert!(
@@ -193,8 +193,8 @@ fn is_violation(name: &str, ended: &Ended) {
 }
 
 /// Checks that the client has sent no more than acknowledgements of the server's datagrams and some probes.
-fn is_bounded(name: &str, ended: &Ended) {
-    let Ended { sent, received, .. } = ended;
+fn is_bounded(name: &str, ended: &HandmadeRun) {
+    let HandmadeRun { sent, received, .. } = ended;
     assert!(
         *received <= sent + PROBES * ATTEMPTS,
         "{name}: {received} datagrams for {sent}"
@@ -233,7 +233,7 @@ fn a_flood_of_invalid_packets_has_no_answer() {
             "{name}: {}",
             ended.reason
         );
-        let Ended { sent, received, .. } = ended;
+        let HandmadeRun { sent, received, .. } = ended;
         assert!(
             received <= UNANSWERED * ATTEMPTS,
             "{name}: {received} for {sent}"
@@ -255,7 +255,7 @@ fn a_flood_of_one_packet_has_one_answer() {
         Box::new(std::iter::repeat(packet))
     }));
     assert_eq!(ended.outcome, Outcome::ConnectAborted, "{}", ended.reason);
-    let Ended { sent, received, .. } = ended;
+    let HandmadeRun { sent, received, .. } = ended;
     // One acknowledgement and one end more than without a valid packet.
     assert!(
         received <= (UNANSWERED + 2) * ATTEMPTS,
@@ -309,7 +309,7 @@ fn a_handshake_without_an_end_ends_with_the_connect_timeout() {
 
 /// A message of this type with 65,000 bytes, one in each packet, without the last one.
 fn trickle(
-    mut handshake: Handshake,
+    mut handshake: HandmadeHandshake,
     space: Space,
     kind: u8,
 ) -> impl Iterator<Item = Vec<u8>> + Send {

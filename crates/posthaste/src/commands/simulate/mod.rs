@@ -36,7 +36,7 @@ use super::{Failure, print, stop_on_signal};
 /// Predict a service's response time under loss, with old and new TCPs or QUIC, in virtual time
 ///
 /// Client, path and server are simulated packet by packet: a million transactions take seconds over
-/// TCP, and about ten minutes of CPU time over QUIC, which does the cryptography of each handshake. A
+/// TCP, and about ten minutes of CPU time over QUIC with the cryptography of each handshake. A
 /// response time is t_conn + t_req + t_proc + t_resp, as in `posthaste net`'s traces. Every option of the
 /// link may be a list (160kbit,300kbit), a range (5ms..200ms: 5, 10, 20, 50, 100, 200) or one of so many
 /// values (10ms..50ms:5); every combination is simulated. Transaction N draws what the emulated
