@@ -41,9 +41,13 @@ impl Drop for BookshopProcess {
     }
 }
 
+/// A load of 200 requests by two agents, with time limits that a busy machine keeps.
+const LOAD: &str =
+    "--rate 200/s --duration 1s --agents 2 --allow-late --connect-timeout 30s --timeout 60s";
+
 /// Loads with two agents. Every request is answered, and has the outcome.
 fn is_answered(server: &NatsServer, options: &str) {
-    let options = format!("{options} --rate 200/s --duration 1s --agents 2 --allow-late");
+    let options = format!("{options} {LOAD}");
     let together = conducted(conductor(server, &options));
     assert_eq!(together.code, 0, "{options}: {}", together.messages);
     together.check_identity();
@@ -74,8 +78,7 @@ fn agents_send_over_every_protocol() {
         is_answered(&server, &options);
     }
     let call = "--grpc bookshop.v1.Bookshop/GetBook --message {\"isbn\":\"9780000000000\"}";
-    let options = format!("http://{plain} {call} --rate 200/s --duration 1s --agents 2");
-    let together = conducted(conductor(&server, &format!("{options} --allow-late")));
+    let together = conducted(conductor(&server, &format!("http://{plain} {call} {LOAD}")));
     together.check_identity();
     // The book is not known, so that each call has a status of its own.
     assert_eq!(together.outcome("grpc-error"), 200, "{}", together.messages);
