@@ -201,7 +201,7 @@ impl AdmissionState {
 #[cfg(test)]
 mod tests {
     use std::io::Read as _;
-    use std::net::TcpListener;
+    use std::net::{TcpListener, TcpStream};
     use std::time::Duration;
 
     use posthaste_admission::Payer;
@@ -325,8 +325,8 @@ mod tests {
             }
         }
 
-        /// The next request, until it has `part`.
-        fn next_request(&self, part: &str) -> String {
+        /// The next request, until it has `part`, with its connection: a closed one would be a failure, which is repeated.
+        fn next_request(&self, part: &str) -> (TcpStream, String) {
             self.listener.set_nonblocking(true).unwrap();
             let begin = std::time::Instant::now();
             let patience = Duration::from_secs(60);
@@ -346,7 +346,7 @@ mod tests {
                 assert!(count > 0, "it ends without {part}: {request}");
                 request += str::from_utf8(&buffer[..count]).unwrap();
             }
-            request
+            (stream, request)
         }
     }
 
@@ -356,7 +356,7 @@ mod tests {
         let admission = Arc::new(Admission::new(&broker.terms, &broker.offering));
         let pricing = PriceLoop::start(admission, || measured(0.0, true)).unwrap();
         pricing.set(Some(broker.every), &broker.offering);
-        broker.next_request("a@0");
+        let _held = broker.next_request("a@0");
         // The offers do not change, so that they would not be passed on again for half their lifetime.
         pricing.set(Some(broker.every), &broker.offering);
         broker.next_request("a@0");
@@ -368,10 +368,10 @@ mod tests {
         let admission = Arc::new(Admission::new(&before.terms, &before.offering));
         let pricing = PriceLoop::start(admission.clone(), || measured(0.0, true)).unwrap();
         pricing.set(Some(before.every), &before.offering);
-        before.next_request("before@0");
+        let _held = before.next_request("before@0");
         admission.change(&after.terms, &after.offering);
         pricing.set(Some(after.every), &after.offering);
-        let first = after.next_request("@0");
+        let (_, first) = after.next_request("@0");
         assert!(first.contains("after@0"), "{first}");
     }
 

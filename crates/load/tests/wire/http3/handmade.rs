@@ -27,9 +27,9 @@ pub(super) const fn is_long(packet: &[u8]) -> bool {
     matches!(packet, [first, ..] if *first & 0x80 != 0)
 }
 
-/// Datagrams of a server.
+/// Counts of datagrams, and the end of a server.
 #[derive(Default)]
-struct DatagramCounts {
+struct HandmadeState {
     sent: AtomicUsize,
     received: AtomicUsize,
     stops: AtomicBool,
@@ -38,7 +38,7 @@ struct DatagramCounts {
 /// A server that sends answers until it is dropped.
 pub(super) struct HandmadeServer {
     pub(super) address: SocketAddr,
-    traffic: Arc<DatagramCounts>,
+    state: Arc<HandmadeState>,
 }
 
 impl HandmadeServer {
@@ -47,14 +47,14 @@ impl HandmadeServer {
         let socket = UdpSocket::bind("127.0.0.1:0").unwrap();
         socket.set_nonblocking(true).unwrap();
         let address = socket.local_addr().unwrap();
-        let traffic = Arc::<DatagramCounts>::default();
-        let counts = Arc::clone(&traffic);
+        let state = Arc::<HandmadeState>::default();
+        let shared = Arc::clone(&state);
         std::thread::spawn(move || {
             let (mut known, mut answers) = (BTreeSet::new(), Vec::new());
             let mut buffer = [0; 2_048];
-            while !counts.stops.load(Ordering::Relaxed) {
+            while !shared.stops.load(Ordering::Relaxed) {
                 while let Ok((length, client)) = socket.recv_from(&mut buffer) {
-                    counts.received.fetch_add(1, Ordering::Relaxed);
+                    shared.received.fetch_add(1, Ordering::Relaxed);
                     let datagram = &buffer[..length];
                     if is_long(datagram) {
                         let is_first = known.insert(Identifiers::read(datagram).0.source);
@@ -63,7 +63,7 @@ impl HandmadeServer {
                 }
                 for (client, answer) in &mut answers {
                     for datagram in answer.take(BURST) {
-                        counts.sent.fetch_add(1, Ordering::Relaxed);
+                        shared.sent.fetch_add(1, Ordering::Relaxed);
                         // The client may have closed its port.
                         let _ = socket.send_to(&datagram, *client);
                     }
@@ -71,23 +71,23 @@ impl HandmadeServer {
                 std::thread::sleep(Duration::from_millis(1));
             }
         });
-        Self { address, traffic }
+        Self { address, state }
     }
 
     /// Datagrams sent to clients.
     pub(super) fn sent(&self) -> usize {
-        self.traffic.sent.load(Ordering::Relaxed)
+        self.state.sent.load(Ordering::Relaxed)
     }
 
     /// Datagrams received from clients.
     pub(super) fn received(&self) -> usize {
-        self.traffic.received.load(Ordering::Relaxed)
+        self.state.received.load(Ordering::Relaxed)
     }
 }
 
 impl Drop for HandmadeServer {
     fn drop(&mut self) {
-        self.traffic.stops.store(true, Ordering::Relaxed);
+        self.state.stops.store(true, Ordering::Relaxed);
     }
 }
 
