@@ -6,9 +6,12 @@ mod handmade;
 mod handshakes;
 mod hostile;
 mod identity;
+mod memory;
 mod packets;
 mod qlog;
 mod random;
+mod script;
+mod served;
 mod server;
 
 use std::io::Write as _;

@@ -1,65 +1,31 @@
 //! A scripted HTTP/3 server: QUIC by quinn-proto over a UDP socket, frames of HTTP/3 by hand, so that it can also break
 //! the rules, and a line that loses, repeats and delays its datagrams.
 
-use std::cmp::Reverse;
-use std::collections::{BTreeMap, BTreeSet, BinaryHeap};
+use std::collections::BTreeMap;
 use std::io::ErrorKind;
 use std::net::{SocketAddr, UdpSocket};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
-use posthaste_units::{Seed, Stream};
+use posthaste_units::Stream;
 use quinn_proto::crypto::rustls::QuicServerConfig;
 use quinn_proto::{
-    Connection, ConnectionHandle, DatagramEvent, Dir, Endpoint, EndpointConfig, Event,
-    RandomConnectionIdGenerator, ServerConfig, StreamEvent, StreamId, TransportConfig, VarInt,
+    ConnectionHandle, DatagramEvent, Endpoint, EndpointConfig, RandomConnectionIdGenerator,
+    ServerConfig, TransportConfig, VarInt,
 };
 use rand::RngExt as _;
 
 use super::identity;
 use super::packets::version_negotiation;
+use super::served::ServedClient;
 
 pub(super) use super::frames::{
     CONTROL, DATA, GOAWAY, HEADERS, SETTINGS, STATUS_200, STATUS_500, frame, reply,
 };
-
-/// The act of a server for a complete request.
-#[derive(Clone)]
-pub(super) enum ReplyAct {
-    /// Sends these bytes after a time, and ends the stream.
-    Send(Vec<u8>, Duration),
-    /// Sends these bytes and leaves the stream open.
-    Begin(Vec<u8>),
-    /// Sends these bytes, and resets the stream with this code.
-    Reset(Vec<u8>, u32),
-    /// Sends these bytes on the control stream, and answers with a whole reply.
-    Control(Vec<u8>),
-    /// Sends these bytes on a new unidirectional stream, and answers with a whole reply.
-    Stream(Vec<u8>),
-    /// Sends STOP_SENDING and a whole reply.
-    Stop(u32),
-    /// Closes the connection with this code.
-    Close(u32),
-    /// Forgets all connections and accepts no others: answers to their datagrams are stateless resets.
-    Forget,
-    /// Forgets all connections, as a server that was started again: it accepts others.
-    Restart,
-    /// Nothing.
-    Ignore,
-}
-
-/// One request as it arrived.
-#[derive(Clone, Copy, Debug)]
-pub(super) struct ArrivedRequest {
-    pub(super) connection: usize,
-    /// Number of the request on its connection, from 0.
-    pub(super) number: usize,
-    /// Bytes of its stream.
-    pub(super) length: usize,
-    /// True if it arrived before the end of the handshake.
-    pub(super) is_early: bool,
-}
+pub(super) use super::script::{
+    ArrivedRequest, Greeting, LossyLine, ReplyAct, ServerScript, Tickets,
+};
 
 /// Everything that a server saw.
 #[derive(Clone, Default)]
@@ -71,85 +37,7 @@ pub(super) struct ServerLog {
     pub(super) initials: usize,
 }
 
-/// Treatment of tickets for early data.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub(super) enum Tickets {
-    /// The server issues tickets for resumption only.
-    #[default]
-    None,
-    /// The server accepts early data with its tickets.
-    Accepted,
-    /// The server issues tickets for early data and forgets them, as after a restart.
-    Rejected,
-}
-
-/// Probabilities of a line.
-#[derive(Clone, Copy, Debug, Default)]
-pub(super) struct LossyLine {
-    pub(super) loss: f64,
-    pub(super) duplication: f64,
-    /// A datagram is held back until a later one.
-    pub(super) reordering: f64,
-}
-
-/// Probabilities of answers to Initial packets, other than to accept the connection.
-#[derive(Clone, Copy, Debug, Default)]
-pub(super) struct Greeting {
-    /// A Retry, unless the packet has the token of an earlier one.
-    pub(super) retry: f64,
-    /// Version Negotiation without the version of the client. The packet is lost.
-    pub(super) other_version: f64,
-}
-
-impl Greeting {
-    /// A Retry to each new client.
-    pub(super) fn retries() -> Self {
-        Self {
-            retry: 1.0,
-            ..Self::default()
-        }
-    }
-}
-
-/// Behaviour of a server.
-pub(super) struct ServerScript {
-    /// Bytes that begin its control stream. None if it opens none.
-    pub(super) control: Option<Vec<u8>>,
-    /// Requests at a time.
-    pub(super) streams: u32,
-    /// Bytes of a request's stream that it accepts ahead of reading.
-    pub(super) window: u32,
-    pub(super) line: Box<dyn Fn() -> LossyLine + Send>,
-    /// Called for each new connection.
-    pub(super) tickets: Box<dyn Fn() -> Tickets + Send>,
-    /// Called for each Initial packet of a client.
-    pub(super) greeting: Box<dyn Fn() -> Greeting + Send>,
-    pub(super) alpn: &'static [u8],
-    pub(super) seed: Seed,
-    pub(super) act: Box<dyn Fn(&ArrivedRequest) -> ReplyAct + Send>,
-}
-
 impl ServerScript {
-    /// A good server that acts so.
-    pub(super) fn new(act: impl Fn(&ArrivedRequest) -> ReplyAct + Send + 'static) -> Self {
-        Self {
-            control: Some(CONTROL.to_vec()),
-            streams: 100,
-            window: 1 << 20,
-            line: Box::new(LossyLine::default),
-            tickets: Box::new(Tickets::default),
-            greeting: Box::new(Greeting::default),
-            alpn: b"h3",
-            seed: Seed(1),
-            act: Box::new(act),
-        }
-    }
-
-    /// A good server that answers each request with `hello` after `delay`.
-    pub(super) fn answering(delay: Duration) -> Self {
-        Self::new(move |_| ReplyAct::Send(reply(b"hello"), delay))
-    }
-
     /// Starts the server.
     pub(super) fn start(self) -> QuicServer {
         let socket = UdpSocket::bind("127.0.0.1:0").unwrap();
@@ -196,31 +84,13 @@ fn config(script: &ServerScript, tickets: Tickets) -> ServerConfig {
     transport
         .max_concurrent_bidi_streams(VarInt::from_u32(script.streams))
         .stream_receive_window(VarInt::from_u32(script.window))
+        // What is unacknowledged stays in the memory of the test.
+        .send_window(256 << 10)
         .mtu_discovery_config(None);
     let crypto = QuicServerConfig::try_from(tls).unwrap();
     let mut config = ServerConfig::with_crypto(Arc::new(crypto));
     config.transport_config(Arc::new(transport));
     config
-}
-
-/// A request that is being received.
-#[derive(Default)]
-struct PartialRequest {
-    length: usize,
-    is_whole: bool,
-}
-
-/// A connection of a client.
-struct ServedClient {
-    number: usize,
-    transport: Connection,
-    requests: BTreeMap<StreamId, PartialRequest>,
-    arrived: usize,
-    control: Option<StreamId>,
-    /// Bytes that wait for the window of the client: stream, bytes, and the end of the stream.
-    unsent: Vec<(StreamId, Vec<u8>, bool)>,
-    due: BinaryHeap<Reverse<(Instant, StreamId, Vec<u8>)>>,
-    resets: Vec<(Instant, StreamId, u32)>,
 }
 
 struct RunningServer {
@@ -427,164 +297,6 @@ fn new_endpoint(config: Option<Arc<ServerConfig>>) -> Endpoint {
     // Identifiers of the default kind are valid for one endpoint only.
     endpoint.cid_generator(|| Box::new(RandomConnectionIdGenerator::new(8)));
     Endpoint::new(Arc::new(endpoint), config, false, None)
-}
-
-impl ServedClient {
-    fn new(number: usize, transport: Connection) -> Self {
-        Self {
-            number,
-            transport,
-            requests: BTreeMap::new(),
-            arrived: 0,
-            control: None,
-            unsent: Vec::new(),
-            due: BinaryHeap::new(),
-            resets: Vec::new(),
-        }
-    }
-
-    fn reset(&mut self, stream: StreamId, code: u32) {
-        // The client may have stopped it.
-        let _ = self
-            .transport
-            .send_stream(stream)
-            .reset(VarInt::from_u32(code));
-    }
-
-    fn next_due(&mut self) -> Option<Instant> {
-        let reply = self.due.peek().map(|Reverse((due, ..))| *due);
-        [reply, self.transport.poll_timeout()]
-            .into_iter()
-            .flatten()
-            .min()
-    }
-
-    /// Reads the streams. Returns complete requests.
-    fn poll(&mut self, script: &ServerScript) -> Vec<(StreamId, ArrivedRequest)> {
-        let mut readable = BTreeSet::new();
-        while let Some(event) = self.transport.poll() {
-            match event {
-                Event::Connected => {
-                    if let Some(bytes) = &script.control {
-                        self.control = self.transport.streams().open(Dir::Uni);
-                        let control = self.control.expect("clients permit a control stream");
-                        self.unsent.push((control, bytes.clone(), false));
-                    }
-                }
-                Event::Stream(StreamEvent::Opened { dir }) => {
-                    while let Some(id) = self.transport.streams().accept(dir) {
-                        readable.insert(id);
-                    }
-                }
-                Event::Stream(StreamEvent::Readable { id }) => drop(readable.insert(id)),
-                _ => {}
-            }
-        }
-        let mut arrivals = Vec::new();
-        for id in readable {
-            let request = self.requests.entry(id).or_default();
-            let mut stream = self.transport.recv_stream(id);
-            let Ok(mut chunks) = stream.read(true) else {
-                continue;
-            };
-            let mut is_whole = false;
-            loop {
-                match chunks.next(usize::MAX) {
-                    Ok(Some(chunk)) => request.length += chunk.bytes.len(),
-                    Ok(None) => break is_whole = true,
-                    Err(_) => break,
-                }
-            }
-            let _ = chunks.finalize();
-            if is_whole && id.dir() == Dir::Bi && !request.is_whole {
-                request.is_whole = true;
-                let arrival = ArrivedRequest {
-                    connection: self.number,
-                    number: self.arrived,
-                    length: request.length,
-                    is_early: self.transport.is_handshaking(),
-                };
-                arrivals.push((id, arrival));
-                self.arrived += 1;
-            }
-        }
-        arrivals
-    }
-
-    fn act(&mut self, act: ReplyAct, stream: StreamId, now: Instant) {
-        // A reply follows frames of other streams, so that the client reads these first.
-        let (whole, later) = (reply(b"hello"), now + Duration::from_millis(50));
-        match act {
-            ReplyAct::Send(bytes, delay) => self.due.push(Reverse((now + delay, stream, bytes))),
-            ReplyAct::Begin(bytes) => self.unsent.push((stream, bytes, false)),
-            ReplyAct::Reset(bytes, code) if bytes.is_empty() => self.reset(stream, code),
-            ReplyAct::Reset(bytes, code) => {
-                self.unsent.push((stream, bytes, false));
-                // A reset overtakes bytes that have not left.
-                self.resets
-                    .push((now + Duration::from_millis(20), stream, code));
-            }
-            ReplyAct::Control(bytes) => {
-                if let Some(control) = self.control {
-                    self.unsent.push((control, bytes, false));
-                }
-                self.due.push(Reverse((later, stream, whole)));
-            }
-            ReplyAct::Stream(bytes) => {
-                if let Some(other) = self.transport.streams().open(Dir::Uni) {
-                    self.unsent.push((other, bytes, false));
-                }
-                self.due.push(Reverse((later, stream, whole)));
-            }
-            ReplyAct::Stop(code) => {
-                let _ = self
-                    .transport
-                    .recv_stream(stream)
-                    .stop(VarInt::from_u32(code));
-                self.unsent.push((stream, whole, true));
-            }
-            ReplyAct::Close(code) => {
-                self.transport
-                    .close(now, VarInt::from_u32(code), "bye".into());
-            }
-            ReplyAct::Forget | ReplyAct::Restart | ReplyAct::Ignore => {}
-        }
-    }
-
-    /// Writes the replies that are due, as far as the windows of the client permit.
-    fn write_due(&mut self, now: Instant) {
-        for (due, stream, code) in std::mem::take(&mut self.resets) {
-            match due <= now {
-                true => self.reset(stream, code),
-                false => self.resets.push((due, stream, code)),
-            }
-        }
-        while self
-            .due
-            .peek()
-            .is_some_and(|Reverse((due, ..))| *due <= now)
-        {
-            let Reverse((_, stream, bytes)) = self.due.pop().expect("a reply is due");
-            self.unsent.push((stream, bytes, true));
-        }
-        for (stream, mut bytes, is_last) in std::mem::take(&mut self.unsent) {
-            let mut sending = self.transport.send_stream(stream);
-            // A stream that the client has stopped needs no more.
-            let written = match sending.write(&bytes) {
-                Ok(count) => count,
-                Err(quinn_proto::WriteError::Blocked) => 0,
-                Err(_) => continue,
-            };
-            bytes.drain(..written);
-            if bytes.is_empty() {
-                if is_last {
-                    let _ = sending.finish();
-                }
-            } else {
-                self.unsent.push((stream, bytes, is_last));
-            }
-        }
-    }
 }
 
 fn is_timeout(error: &std::io::Error) -> bool {
