@@ -16,6 +16,7 @@ use crate::certificate::SERVER_NAME;
 use crate::datagram::CarriedDatagram;
 use crate::epoch::StdInstant;
 use crate::frames::{Frames, SentCause};
+use crate::late::Preparation;
 
 /// Addresses of client and server. Only their difference matters.
 const CLIENT: SocketAddr = SocketAddr::new(IpAddr::V4(Ipv4Addr::new(192, 0, 2, 1)), 50_000);
@@ -27,6 +28,8 @@ pub(crate) struct QuicEnd {
     connection: Option<(ConnectionHandle, Connection)>,
     peer: SocketAddr,
     late_identifiers: bool,
+    /// The handshake of a server that is not ready.
+    preparation: Option<Preparation>,
     /// Answers of the endpoint without a connection.
     answers: Vec<CarriedDatagram>,
     buffer: Vec<u8>,
@@ -77,16 +80,19 @@ impl QuicEnd {
         end
     }
 
-    /// Creates a server. With `late_identifiers` it issues connection identifiers after its first datagrams.
+    /// Creates a server. With `late_identifiers` it issues connection identifiers after its first flight. With a
+    /// `preparation` its handshake is late.
     pub(crate) fn listen(
         config: &Arc<EndpointConfig>,
         server: &Arc<ServerConfig>,
         seed: [u8; 32],
         late_identifiers: bool,
+        preparation: Option<Preparation>,
     ) -> Self {
         let endpoint = Endpoint::new(config.clone(), Some(server.clone()), false, Some(seed));
         Self {
             late_identifiers,
+            preparation,
             ..Self::new(endpoint, CLIENT)
         }
     }
@@ -97,6 +103,7 @@ impl QuicEnd {
             connection: None,
             peer,
             late_identifiers: false,
+            preparation: None,
             answers: Vec::new(),
             buffer: Vec::new(),
             connected: false,
@@ -110,6 +117,13 @@ impl QuicEnd {
     /// Handles a datagram from the link.
     pub(crate) fn receive(&mut self, now: StdInstant, datagram: &CarriedDatagram) {
         self.counts.received += 1;
+        let preparation = self.preparation.as_mut();
+        if preparation.is_none_or(|preparation| preparation.note(now, datagram)) {
+            self.handle(now, datagram);
+        }
+    }
+
+    fn handle(&mut self, now: StdInstant, datagram: &CarriedDatagram) {
         let data = BytesMut::from(&datagram.payload[..]);
         self.buffer.clear();
         let event =
@@ -158,15 +172,23 @@ impl QuicEnd {
 
     /// Time of the next timer.
     pub(crate) fn timeout(&mut self) -> Option<StdInstant> {
-        let (_, connection) = self.connection.as_mut()?;
-        connection.poll_timeout()
+        let preparation = self.preparation.as_ref().and_then(Preparation::timeout);
+        let connection = self.connection().and_then(Connection::poll_timeout);
+        preparation.into_iter().chain(connection).min()
     }
 
     /// Handles the timers that are due.
     pub(crate) fn expire(&mut self, now: StdInstant) {
         self.probing = false;
-        let is_due = self.timeout().is_some_and(|at| at <= now);
-        if let Some((_, connection)) = self.connection.as_mut().filter(|_| is_due) {
+        let is_due = |at: Option<StdInstant>| at.is_some_and(|at| at <= now);
+        let preparation = &mut self.preparation;
+        let finished = preparation.take_if(|preparation| is_due(preparation.timeout()));
+        if let Some(first) = finished.and_then(Preparation::finish) {
+            self.handle(now, &first);
+        }
+        if let Some((_, connection)) = &mut self.connection
+            && is_due(connection.poll_timeout())
+        {
             connection.handle_timeout(now);
             self.count_losses();
             self.probing = self.unreported == 0;
@@ -179,7 +201,7 @@ impl QuicEnd {
         let Some((handle, connection)) = &mut self.connection else {
             return;
         };
-        let may_issue = !self.late_identifiers || connection.stats().udp_tx.datagrams > 0;
+        let may_issue = !self.late_identifiers || connection.stats().frame_tx.crypto > 0;
         while may_issue && let Some(event) = connection.poll_endpoint_events() {
             if let Some(event) = self.endpoint.handle_event(*handle, event) {
                 connection.handle_event(event);

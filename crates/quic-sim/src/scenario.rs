@@ -32,7 +32,7 @@ pub struct QuicScenario {
 /// Behaviour of ends with sockets and tasks, and changes of their programs.
 ///
 /// The endpoint of a server with quinn is a task of its own. It issues connection identifiers after the connection has
-/// sent its first datagrams, so that they are in a datagram of their own.
+/// sent its first flight, so that they are in a datagram of their own.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct EndBehaviour {
     /// Bytes of the stream that the client and the server open first, such as the control streams of HTTP/3 (RFC 9114,
@@ -42,6 +42,19 @@ pub struct EndBehaviour {
     pub padding: u32,
     /// Time without new bytes of a reply that has begun after which the client sends a PING, again and again.
     pub receiver_probe: Option<Span>,
+    /// A handshake of the server that is not ready when the client's first packet arrives. `None` if it is.
+    pub late_handshake: Option<LateHandshake>,
+}
+
+/// A handshake of a server that is ready some time after the client's first packet, for example because another server
+/// has the key of its certificate.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct LateHandshake {
+    /// Time between the arrival of the first packet and the server's first handshake message.
+    pub after: Span,
+    /// The server acknowledges the first packet at once, in a datagram of its own. Otherwise it sends nothing before
+    /// its handshake, and drops what arrives in the meantime.
+    pub acknowledges: bool,
 }
 
 impl QuicScenario {

@@ -14,10 +14,11 @@ use quinn_proto::{ClientConfig, ConnectionError, EndpointConfig, ServerConfig};
 use crate::datagram::CarriedDatagram;
 use crate::end::QuicEnd;
 use crate::epoch::Epoch;
+use crate::late::{IsReady, LateTls, Preparation};
 use crate::programs::{ClientProgram, Present, ServerProgram};
 use crate::tls::TlsConfigs;
 use crate::witness::{DatagramWitness, Nobody, OfferedDatagram};
-use crate::{QuicScenario, QuicTransaction};
+use crate::{LateHandshake, QuicScenario, QuicTransaction};
 
 /// Events at one instant after which a transaction is given up. Far more than any datagram needs.
 const STANDSTILL: u64 = 1 << 16;
@@ -51,6 +52,8 @@ pub struct QuicSimulator {
 struct Configs {
     /// The server issues connection identifiers late.
     late_identifiers: bool,
+    late_handshake: Option<LateHandshake>,
+    is_ready: IsReady,
     endpoint: Arc<EndpointConfig>,
     client: ClientConfig,
     server: Arc<ServerConfig>,
@@ -71,10 +74,17 @@ impl Configs {
             .map_err(|error| failed(error.to_string()))?;
         let mut client = ClientConfig::new(tls.client);
         client.transport_config(transport.clone());
-        let mut server = ServerConfig::with_crypto(tls.server);
+        let is_ready = IsReady::new(true.into());
+        let mut server = ServerConfig::with_crypto(Arc::new(LateTls {
+            tls: tls.server,
+            is_ready: is_ready.clone(),
+        }));
         server.transport_config(transport);
+        let behaviour = scenario.behaviour;
         Ok(Self {
-            late_identifiers: scenario.behaviour.is_some(),
+            late_identifiers: behaviour.is_some(),
+            late_handshake: behaviour.and_then(|behaviour| behaviour.late_handshake),
+            is_ready,
             endpoint: Arc::new(endpoint),
             client,
             server: Arc::new(server),
@@ -84,6 +94,8 @@ impl Configs {
     /// Both ends at the start of the transaction with this seed.
     fn ends(&self, seed: Seed, now: crate::epoch::StdInstant) -> [QuicEnd; 2] {
         let client = self.client.clone();
+        let late = self.late_handshake;
+        let preparation = late.map(|late| Preparation::new(late, self.is_ready.clone()));
         [
             QuicEnd::connect(&self.endpoint, client, bytes(seed.child("client")), now),
             QuicEnd::listen(
@@ -91,6 +103,7 @@ impl Configs {
                 &self.server,
                 bytes(seed.child("server")),
                 self.late_identifiers,
+                preparation,
             ),
         ]
     }
