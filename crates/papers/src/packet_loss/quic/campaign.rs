@@ -1,6 +1,7 @@
 //! Runs of a study: emulated transactions with the accuracy of the emulator, and simulated ones on all cores.
 
 use posthaste_emulator::EmulationOutcome;
+use posthaste_sim::Closer;
 use posthaste_stats::Histogram;
 use posthaste_study::{Conditions, Failure, Records};
 use posthaste_units::Seed;
@@ -60,7 +61,7 @@ impl<'a> QuicCampaign<'a> {
         let name = format!(
             "{}, {}, {}, {} transactions",
             offered.stack.name(),
-            offered.transport.name(),
+            offered.transport_name(),
             offered.service.name,
             jobs.len()
         );
@@ -122,6 +123,17 @@ const fn draws(transport: Transport) -> u64 {
     }
 }
 
+/// The ends of these cells.
+pub(super) fn ends_of(kind: &CellKind) -> QuicEnds {
+    QuicEnds {
+        closer: match kind.is_kept() {
+            true => Closer::Client,
+            false => Closer::Server,
+        },
+        ..usual()
+    }
+}
+
 /// Simulates a loss at every position on these lines. Delays do not vary.
 pub(super) fn simulate_positions(
     seed: Seed,
@@ -129,7 +141,7 @@ pub(super) fn simulate_positions(
     service: &'static PaperService,
     lines: &[NetworkLine],
 ) -> Result<CellTimes, Failure> {
-    let ends = usual();
+    let ends = ends_of(kind);
     let simulate = |line: &NetworkLine| simulate_with(seed, kind, &ends, service, *line);
     let mut all = CellTimes::default();
     for cells in on_all_cores(lines, simulate)? {

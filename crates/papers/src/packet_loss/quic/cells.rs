@@ -43,7 +43,29 @@ pub(in super::super) struct CellKind {
     pub(in super::super) variant: &'static str,
 }
 
+/// Variant of cells whose TCP connections are kept.
+const KEPT: &str = "kept";
+/// Variant of cells whose delays vary.
+const VARIES: &str = "varies";
+/// Both.
+const KEPT_VARIES: &str = "kept, varies";
+
 impl CellKind {
+    /// The same cells with delays that vary as in the paper.
+    pub(in super::super) const fn varying(self) -> Self {
+        let variant = match self.is_kept() {
+            true => KEPT_VARIES,
+            false => VARIES,
+        };
+        Self { variant, ..self }
+    }
+
+    /// True if the TCP connections of its cells are kept.
+    pub(in super::super) const fn is_kept(&self) -> bool {
+        // Strings cannot be compared here.
+        matches!(self.variant.as_bytes(), b"kept" | b"kept, varies")
+    }
+
     /// The cells of a server, without a change.
     pub(in super::super) const fn of(source: CellSource, offered: &OfferedService) -> Self {
         Self {
@@ -52,7 +74,10 @@ impl CellKind {
             transport: offered.transport,
             processing: offered.processing,
             service: offered.service.key,
-            variant: "",
+            variant: match offered.is_kept {
+                true => KEPT,
+                false => "",
+            },
         }
     }
 }
@@ -138,41 +163,49 @@ impl CellTimes {
 /// The cells of one kind in records.
 #[derive(Clone, Debug)]
 pub(in super::super) struct QuicCells<'a> {
-    records: &'a Records,
     kind: CellKind,
+    lines: BTreeMap<[u32; 2], LineCells<'a>>,
 }
 
 impl<'a> QuicCells<'a> {
-    pub(in super::super) const fn new(records: &'a Records, kind: CellKind) -> Self {
-        Self { records, kind }
-    }
-
-    /// All cells of this kind.
-    pub(in super::super) fn rows(&self) -> impl Iterator<Item = RecordRow<'a>> {
-        let kind = self.kind.clone();
-        self.records.table("cells").rows().filter(move |row| {
-            row.text("source") == kind.source.key()
+    /// Selects the cells of this kind.
+    pub(in super::super) fn new(records: &'a Records, kind: CellKind) -> Self {
+        let mut lines = BTreeMap::<_, LineCells<'_>>::new();
+        let is_of_kind = |row: &RecordRow<'_>| {
+            row.text("variant") == kind.variant
+                && row.text("source") == kind.source.key()
                 && row.text("stack") == kind.stack.name()
                 && row.text("transport") == kind.transport.key()
                 && row.text("service") == kind.service
-                && row.text("variant") == kind.variant
                 && row.number("processing_ms") == kind.processing.as_millis_f64()
-        })
+        };
+        for row in records.table("cells").rows().filter(is_of_kind) {
+            let line = ["kbit", "ms"].map(|column| row.number(column) as u32);
+            let rows = &mut lines.entry(line).or_default().rows;
+            rows.insert(row.text("lost").to_owned(), row);
+        }
+        Self { kind, lines }
+    }
+
+    /// True if their TCP connections are kept.
+    pub(in super::super) const fn is_kept(&self) -> bool {
+        self.kind.is_kept()
+    }
+
+    /// True if there are none.
+    pub(in super::super) fn is_empty(&self) -> bool {
+        self.lines.is_empty()
     }
 
     /// The cells on a line.
     pub(in super::super) fn on(&self, line: NetworkLine) -> LineCells<'a> {
-        let is_here = |row: &RecordRow<'_>| {
-            row.number("kbit") == f64::from(line.kbit) && row.number("ms") == f64::from(line.ms)
-        };
-        let rows = self.rows().filter(is_here);
-        LineCells {
-            rows: rows.map(|row| (row.text("lost").to_owned(), row)).collect(),
-        }
+        let cells = self.lines.get(&[line.kbit, line.ms]);
+        cells.cloned().unwrap_or_default()
     }
 }
 
 /// The cells of one kind on one line, by the role of the lost packet.
+#[derive(Clone, Debug, Default)]
 pub(in super::super) struct LineCells<'a> {
     rows: BTreeMap<String, RecordRow<'a>>,
 }

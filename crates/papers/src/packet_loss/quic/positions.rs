@@ -38,17 +38,28 @@ pub(super) const POSITIONS: [u32; 2] = [6, 22];
 /// Random loss, in percent, and its line: the paper's.
 pub(in super::super) const CHANCE: (u32, NetworkLine) = (2, NetworkLine { kbit: 300, ms: 10 });
 
-/// The measured servers, each with a transport and a processing time.
-pub(in super::super) fn measured() -> impl Iterator<Item = (ServerStack, Transport, Span)> {
-    let ours = Transport::ALL.map(|transport| (ServerStack::Ours, transport, PROCESSING));
-    let quic = |stack, processing| (stack, Transport::Quic, processing);
-    ours.into_iter().chain([
-        quic(ServerStack::QuicGo, PROCESSING),
-        quic(ServerStack::Ours, Span::ZERO),
-        quic(ServerStack::QuicGo, Span::ZERO),
-        // It has no processing time.
-        quic(ServerStack::Ngtcp2, Span::ZERO),
-    ])
+/// The measured servers.
+fn measured(service: &'static PaperService) -> impl Iterator<Item = OfferedService> {
+    let quic_go = OfferedService {
+        stack: ServerStack::QuicGo,
+        ..OfferedService::ours(Transport::Quic, service)
+    };
+    let ours = OfferedService::all_of_ours(service).into_iter();
+    // ngtcp2 has no processing time.
+    let prompt = ServerStack::ALL.map(|stack| prompt(stack, service));
+    ours.chain([quic_go]).chain(prompt)
+}
+
+/// A server with QUIC that replies without a processing time.
+pub(in super::super) const fn prompt(
+    stack: ServerStack,
+    service: &'static PaperService,
+) -> OfferedService {
+    OfferedService {
+        stack,
+        processing: Span::ZERO,
+        ..OfferedService::ours(Transport::Quic, service)
+    }
 }
 
 fn study(
@@ -60,45 +71,31 @@ fn study(
     let mut campaign = QuicCampaign::new(conditions);
     let mut cells = CellTimes::default();
     let mut chance = RecordTable::new(["transport", "response_ms"]);
-    for (stack, transport, processing) in measured() {
-        if !stack.is_installed() {
-            campaign.note_missing(stack);
+    for offered in BOTH.into_iter().flat_map(measured) {
+        if !offered.stack.is_installed() {
+            campaign.note_missing(offered.stack);
             continue;
         }
-        for service in BOTH {
-            let offered = OfferedService {
-                stack,
-                transport,
-                service,
-                processing,
-            };
-            let mut jobs = jobs(transport, service, lines).repeat(repetitions);
-            let is_usual = (stack, processing) == (ServerStack::Ours, PROCESSING);
-            if is_usual && service == &AUTHOR {
-                jobs.extend(vec![by_chance_job(transport); by_chance]);
-            }
-            let Some(run) = campaign.run(&offered, &jobs)? else {
-                break;
-            };
-            let kind = CellKind::of(CellSource::Emulated, &offered);
-            for (job, exchange) in jobs.iter().zip(&run) {
-                if let LostPacket::Percent(_) = job.lost {
-                    let ms = exchange.response.map_or(f64::INFINITY, Span::as_millis_f64);
-                    chance.push([transport.key().into(), RecordValue::from(ms)]);
-                } else {
-                    cells.add(&kind, job, &exchange.packets, exchange.response);
-                }
+        let mut jobs = jobs(offered.transport, offered.service, lines).repeat(repetitions);
+        if is_by_chance(&offered) {
+            jobs.extend(vec![by_chance_job(offered.transport); by_chance]);
+        }
+        let Some(run) = campaign.run(&offered, &jobs)? else {
+            break;
+        };
+        let kind = CellKind::of(CellSource::Emulated, &offered);
+        for (job, exchange) in jobs.iter().zip(&run) {
+            if let LostPacket::Percent(_) = job.lost {
+                let ms = exchange.response.map_or(f64::INFINITY, Span::as_millis_f64);
+                chance.push([offered.transport.key().into(), RecordValue::from(ms)]);
+            } else {
+                cells.add(&kind, job, &exchange.packets, exchange.response);
             }
         }
     }
-    for (transport, processing) in simulated() {
-        for service in BOTH {
-            let offered = OfferedService {
-                stack: ServerStack::Ours,
-                transport,
-                service,
-                processing,
-            };
+    for service in BOTH {
+        let ours = OfferedService::all_of_ours(service).into_iter();
+        for offered in ours.chain([prompt(ServerStack::Ours, service)]) {
             let kind = CellKind::of(CellSource::Simulated, &offered);
             cells.merge(simulate_positions(conditions.seed, &kind, service, lines)?);
         }
@@ -110,10 +107,10 @@ fn study(
     Ok(records)
 }
 
-/// The simulated transports of our server, with the processing times.
-fn simulated() -> impl Iterator<Item = (Transport, Span)> {
-    let usual = Transport::ALL.map(|transport| (transport, PROCESSING));
-    usual.into_iter().chain([(Transport::Quic, Span::ZERO)])
+/// True if a server is also measured with random losses.
+fn is_by_chance(offered: &OfferedService) -> bool {
+    let is_usual = offered.stack == ServerStack::Ours && offered.processing == PROCESSING;
+    is_usual && offered.service == &AUTHOR && !offered.is_kept
 }
 
 /// Transactions with a loss at every position on these lines.
@@ -169,7 +166,8 @@ mod tests {
     #[test]
     fn each_stack_is_measured_without_a_processing_time() {
         for stack in ServerStack::ALL {
-            assert!(measured().any(|of| of == (stack, Transport::Quic, Span::ZERO)));
+            let is_it = |of: OfferedService| (of.stack, of.processing) == (stack, Span::ZERO);
+            assert!(measured(&AUTHOR).any(is_it));
         }
     }
 }

@@ -11,7 +11,7 @@ use super::super::service::{AUTHOR, BOTH, PaperService};
 use super::agreement::{agreement, told};
 use super::cells::{CellKind, CellSource, LineCells, QuicCells};
 use super::instrument;
-use super::positions::{self, CHANCE, LINES};
+use super::positions::{self, CHANCE, LINES, prompt};
 use super::role::PacketRole;
 use super::server::{OfferedService, ServerStack};
 use super::transport::Transport;
@@ -67,19 +67,15 @@ fn without_processing<'a>(
     stack: ServerStack,
     service: &'static PaperService,
 ) -> QuicCells<'a> {
-    let offered = OfferedService {
-        stack,
-        processing: Span::ZERO,
-        ..OfferedService::ours(Transport::Quic, service)
-    };
-    QuicCells::new(records, CellKind::of(CellSource::Emulated, &offered))
+    let kind = CellKind::of(CellSource::Emulated, &prompt(stack, service));
+    QuicCells::new(records, kind)
 }
 
 /// The transports with our server, and the same over QUIC in the simulation.
 fn transports<'a>(records: &'a Records, service: &'static PaperService) -> Vec<NamedCells<'a>> {
-    let emulated = Transport::ALL.map(|transport| {
-        let cells = ours(records, CellSource::Emulated, transport, service);
-        (transport.name().to_owned(), cells)
+    let emulated = OfferedService::all_of_ours(service).map(|offered| {
+        let kind = CellKind::of(CellSource::Emulated, &offered);
+        (offered.transport_name(), QuicCells::new(records, kind))
     });
     let simulated = ours(records, CellSource::Simulated, Transport::Quic, service);
     let simulated = ("QUIC, simulated".to_owned(), simulated);
@@ -93,8 +89,7 @@ fn stacks<'a>(records: &'a Records, service: &'static PaperService) -> Vec<Named
         (stack.name().to_owned(), cells)
     };
     let all = ServerStack::ALL.into_iter().map(of);
-    all.filter(|(_, cells)| cells.rows().next().is_some())
-        .collect()
+    all.filter(|(_, cells)| !cells.is_empty()).collect()
 }
 
 fn plot(records: &Records) -> Vec<Plot> {
@@ -108,7 +103,10 @@ fn plot(records: &Records) -> Vec<Plot> {
                 let shown = shown(records, service);
                 plots.push(Plot::Chart(by_packet(service, line, title, &shown)));
             }
-            plots.push(Plot::Bars(early(line, title, &shown(records, &AUTHOR))));
+            let mut shown = shown(records, &AUTHOR);
+            // Nothing differs before the reply.
+            shown.retain(|(_, cells)| !cells.is_kept());
+            plots.push(Plot::Bars(early(line, title, &shown)));
         }
     }
     plots.push(Plot::Chart(by_chance(records)));
@@ -292,16 +290,22 @@ fn first_packets(records: &Records) -> [Check; 2] {
 }
 
 fn last_packet(records: &Records) -> Check {
-    let of = |transport| costs(records, transport, |on| on.reply(0));
-    let [tcp, tls, quic] = Transport::ALL.map(of);
+    let of = |offered: OfferedService| {
+        let kind = CellKind::of(CellSource::Emulated, &offered);
+        let cells = QuicCells::new(records, kind);
+        LINES.map(|line| {
+            let on = cells.on(line);
+            on.cost(on.reply(0))
+        })
+    };
+    let all = OfferedService::all_of_ours(&AUTHOR).map(of);
+    let [_, _, tls, _, quic] = all;
     let dearer = quic.iter().zip(tls).all(|(quic, tls)| *quic > tls);
+    let [tcp, kept_tcp, tls, kept_tls, quic] = all.map(on_lines);
     Check::goal(
         dearer,
         format!(
-            "The last packet of the reply costs more over QUIC (quinn), {}, than over TCP, {}, and TCP with TLS, {}, where the server's FIN and its alert follow the data.",
-            on_lines(quic),
-            on_lines(tcp),
-            on_lines(tls)
+            "The last packet of the reply costs more over QUIC (quinn), {quic}, than over TCP, {tcp}, and TCP with TLS, {tls}, where the server's FIN and its alert follow the data. On kept connections, where nothing follows, it costs {kept_tcp} over TCP and {kept_tls} over TCP with TLS."
         ),
     )
     .because(NOISE)

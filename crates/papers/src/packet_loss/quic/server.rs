@@ -49,6 +49,25 @@ pub(in super::super) enum ServerStack {
 }
 
 impl OfferedService {
+    /// Our server with every transport, and with connections that are kept. Those over QUIC have no other end.
+    pub(in super::super) fn all_of_ours(service: &'static PaperService) -> [Self; 5] {
+        let ours = |transport| Self::ours(transport, service);
+        let kept = |transport| Self {
+            is_kept: true,
+            ..ours(transport)
+        };
+        let [tcp, tls, quic] = Transport::ALL.map(ours);
+        [tcp, kept(Transport::Tcp), tls, kept(Transport::Tls), quic]
+    }
+
+    /// Name of its transport in pictures and sentences.
+    pub(in super::super) fn transport_name(&self) -> String {
+        match self.is_kept {
+            true => format!("{}, kept", self.transport.name()),
+            false => self.transport.name().to_owned(),
+        }
+    }
+
     /// Our server, with the processing time of the paper.
     pub(in super::super) const fn ours(
         transport: Transport,
@@ -59,6 +78,7 @@ impl OfferedService {
             transport,
             service,
             processing: PROCESSING,
+            is_kept: false,
         }
     }
 }
@@ -134,6 +154,8 @@ pub(in super::super) struct OfferedService {
     pub(in super::super) service: &'static PaperService,
     /// Time between a request and its reply, except with ngtcp2.
     pub(in super::super) processing: Span,
+    /// The server leaves a TCP connection open after its reply, so that no FIN follows.
+    pub(in super::super) is_kept: bool,
 }
 
 /// A running server. Dropping it stops it.

@@ -49,6 +49,8 @@ pub(in super::super) enum ExchangeSimulator {
 pub(in super::super) struct QuicEnds {
     pub(in super::super) options: QuicOptions,
     pub(in super::super) behaviour: EndBehaviour,
+    /// End that closes a TCP connection. The client does so after it has the reply of a kept one.
+    pub(in super::super) closer: Closer,
 }
 
 /// The generator and the server of the emulated transactions.
@@ -64,6 +66,7 @@ pub(in super::super) fn usual() -> QuicEnds {
             openings: OPENINGS,
             ..EndBehaviour::default()
         },
+        closer: Closer::Server,
     }
 }
 
@@ -112,7 +115,7 @@ impl ExchangeSimulator {
         let count = exchanges.len();
         let mut service = SimulatedService::single(0, Span::ZERO, 0);
         service.exchanges = exchanges;
-        service.closer = Closer::Server;
+        service.closer = ends.closer;
         let kernel = Arc::new(profile::named(KERNEL)?.with(&[]));
         let scenario = Scenario {
             client: kernel.clone(),

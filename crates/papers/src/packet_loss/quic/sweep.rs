@@ -9,12 +9,12 @@ use posthaste_units::Seed;
 use super::super::cores::on_all_cores;
 use super::super::line::{NetworkLine, all};
 use super::super::service::{BOTH, PaperService};
-use super::campaign::{QuicCampaign, simulate_positions};
+use super::campaign::{QuicCampaign, ends_of, simulate_positions};
 use super::cells::{CellKind, CellSource, CellTimes};
 use super::positions::jobs;
 use super::role::reply_packets;
 use super::server::OfferedService;
-use super::simulated::{ExchangeSimulator, usual};
+use super::simulated::ExchangeSimulator;
 use super::transport::{LostPacket, QuicJob, Transport};
 
 pub(in super::super) static STUDY: Study = Study {
@@ -27,9 +27,6 @@ pub(in super::super) static STUDY: Study = Study {
         study(conditions, &lines, repetitions, draws)
     },
 };
-
-/// Variant of cells whose delays vary.
-pub(in super::super) const VARIES: &str = "varies";
 
 fn study(
     conditions: &Conditions<'_>,
@@ -50,24 +47,14 @@ fn study(
             cells.add(&kind, job, &exchange.packets, exchange.response);
         }
     }
-    for transport in Transport::ALL {
-        for service in BOTH {
-            if conditions.stopped() {
-                break;
-            }
-            let kind = CellKind::of(
-                CellSource::Simulated,
-                &OfferedService::ours(transport, service),
-            );
-            cells.merge(simulate_positions(conditions.seed, &kind, service, lines)?);
-            cells.merge(simulate_draws(
-                conditions.seed,
-                kind,
-                service,
-                lines,
-                draws,
-            )?);
+    for offered in BOTH.into_iter().flat_map(OfferedService::all_of_ours) {
+        if conditions.stopped() {
+            break;
         }
+        let kind = CellKind::of(CellSource::Simulated, &offered);
+        let (seed, service) = (conditions.seed, offered.service);
+        cells.merge(simulate_positions(seed, &kind, service, lines)?);
+        cells.merge(simulate_draws(seed, kind, service, lines, draws)?);
     }
     let mut records = campaign.records();
     records.set_table("cells", cells.table());
@@ -85,10 +72,8 @@ fn simulate_draws(
     lines: &[NetworkLine],
     draws: u64,
 ) -> Result<CellTimes, Failure> {
-    let kind = CellKind {
-        variant: VARIES,
-        ..kind
-    };
+    let ends = ends_of(&kind);
+    let kind = kind.varying();
     let simulate = |line: &NetworkLine| -> Result<CellTimes, Failure> {
         let mut cells = CellTimes::default();
         let mut add = |lost| -> Result<[Vec<u32>; 2], Failure> {
@@ -98,8 +83,7 @@ fn simulate_draws(
                 line: *line,
                 lost,
             };
-            let mut simulator =
-                ExchangeSimulator::new(&job, &usual(), kind.processing, true, seed)?;
+            let mut simulator = ExchangeSimulator::new(&job, &ends, kind.processing, true, seed)?;
             let mut packets = [Vec::new(), Vec::new()];
             for number in 1..=draws {
                 let played = simulator.play(number);

@@ -158,8 +158,10 @@ fn plan(offered: &OfferedService, jobs: &[QuicJob]) -> Plan {
     };
     let server = SocketAddr::from((SERVER.v4, PORT));
     let body = request_body(offered.service);
+    let keep = ("Connection".to_owned(), "keep-alive".to_owned());
     let request = RequestSpec {
         method: "POST".to_owned(),
+        headers: Vec::from_iter(offered.is_kept.then_some(keep)),
         body: "x".repeat(body as usize),
         ..RequestSpec::get(format!("{scheme}://{server}{}", path(offered.service)))
     };
@@ -270,9 +272,10 @@ mod tests {
     use super::super::super::job::PROCESSING;
     use super::super::super::line::NetworkLine;
     use super::super::super::service::SELLERPROFILE;
+    use super::super::campaign::ends_of;
+    use super::super::cells::{CellKind, CellSource};
     use super::super::role::{PacketRole, reply_packets};
-    use super::super::server::ServerStack;
-    use super::super::simulated::{ExchangeSimulator, usual};
+    use super::super::simulated::ExchangeSimulator;
     use super::*;
     use crate::test_study;
     use posthaste_study::Records;
@@ -301,18 +304,12 @@ mod tests {
             LostPacket::Down(1),
             LostPacket::Down(8),
         ];
-        for transport in Transport::ALL {
-            let jobs = losses.map(|lost| job(transport, lost));
-            let offered = OfferedService {
-                stack: ServerStack::Ours,
-                transport,
-                service: &SELLERPROFILE,
-                processing: PROCESSING,
-            };
+        for offered in OfferedService::all_of_ours(&SELLERPROFILE) {
+            let jobs = losses.map(|lost| job(offered.transport, lost));
             let simulated = |lost| {
-                let job = job(transport, lost);
-                let seed = Seed(1);
-                let new = ExchangeSimulator::new(&job, &usual(), PROCESSING, false, seed);
+                let job = job(offered.transport, lost);
+                let ends = ends_of(&CellKind::of(CellSource::Simulated, &offered));
+                let new = ExchangeSimulator::new(&job, &ends, PROCESSING, false, Seed(1));
                 new.expect("a simulator").play(1)
             };
             let measured = test_study::on_links(|conditions| {

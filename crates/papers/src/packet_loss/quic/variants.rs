@@ -1,6 +1,6 @@
 //! The study of remedies: what shortens the costs over QUIC, in virtual time on all lines.
 
-use posthaste_quic_sim::{EndBehaviour, QuicOptions};
+use posthaste_quic_sim::{EndBehaviour, LateHandshake, QuicOptions};
 use posthaste_study::{Conditions, Failure, Needs, Records, Study};
 use posthaste_units::Span;
 
@@ -30,22 +30,33 @@ pub(in super::super) struct QuicVariant {
     pub(in super::super) key: &'static str,
     /// Name in pictures and sentences.
     pub(in super::super) name: &'static str,
+    /// Key of the variant with which it is compared.
+    pub(in super::super) against: &'static str,
     change: fn(QuicEnds) -> QuicEnds,
 }
 
 /// Bytes of padding behind a reply: three datagrams, which are enough for the packet threshold (RFC 9002, section 6.1.1).
 const PADDING: u32 = 3 * 1200;
 
-/// Our ends, and then each change alone.
-pub(in super::super) static VARIANTS: [QuicVariant; 10] = [
+/// Key of our ends without a change.
+pub(in super::super) const USUAL: &str = "usual";
+/// Key of our ends with a late handshake.
+const LATE: &str = "late-handshake";
+/// Time until a late handshake is ready.
+const LATENESS: Span = Span::from_millis(100);
+
+/// Our ends, and then each change alone, except for the instant ACK, which is of use with a late handshake only.
+pub(in super::super) static VARIANTS: [QuicVariant; 12] = [
     QuicVariant {
-        key: "usual",
+        key: USUAL,
         name: "unchanged",
+        against: USUAL,
         change: |ends| ends,
     },
     QuicVariant {
         key: "initial-rtt",
         name: "initial RTT of 100 ms",
+        against: USUAL,
         change: |ends| {
             with(ends, |options| {
                 options.initial_rtt = Span::from_millis(100);
@@ -55,11 +66,13 @@ pub(in super::super) static VARIANTS: [QuicVariant; 10] = [
     QuicVariant {
         key: "window",
         name: "initial window of 20 datagrams",
+        against: USUAL,
         change: |ends| with(ends, |options| options.initial_window = 24_000),
     },
     QuicVariant {
         key: "datagram",
         name: "datagrams of 1,452 bytes, window of 14,720",
+        against: USUAL,
         change: |ends| {
             with(ends, |options| {
                 (options.datagram, options.initial_window) = (1452, 14_720);
@@ -69,11 +82,13 @@ pub(in super::super) static VARIANTS: [QuicVariant; 10] = [
     QuicVariant {
         key: "certificate",
         name: "certificate of 3,480 bytes",
+        against: USUAL,
         change: |ends| with(ends, |options| options.certificate = 3480),
     },
     QuicVariant {
         key: "ack-delay",
         name: "acknowledgements within 1 ms",
+        against: USUAL,
         change: |ends| {
             with(ends, |options| {
                 options.ack_delay = Some(Span::from_millis(1));
@@ -83,16 +98,19 @@ pub(in super::super) static VARIANTS: [QuicVariant; 10] = [
     QuicVariant {
         key: "ack-each",
         name: "an acknowledgement for each packet",
+        against: USUAL,
         change: |ends| with(ends, |options| options.ack_frequency = Some(1)),
     },
     QuicVariant {
         key: "ack-tenth",
         name: "an acknowledgement for ten packets",
+        against: USUAL,
         change: |ends| with(ends, |options| options.ack_frequency = Some(10)),
     },
     QuicVariant {
         key: "padding",
         name: "three datagrams of padding behind the reply",
+        against: USUAL,
         change: |ends| {
             behaving(ends, |behaviour| {
                 behaviour.padding = PADDING;
@@ -102,11 +120,24 @@ pub(in super::super) static VARIANTS: [QuicVariant; 10] = [
     QuicVariant {
         key: "receiver-probe",
         name: "PINGs of the receiver after each 25 ms of silence",
+        against: USUAL,
         change: |ends| {
             behaving(ends, |behaviour| {
                 behaviour.receiver_probe = Some(Span::from_millis(25));
             })
         },
+    },
+    QuicVariant {
+        key: LATE,
+        name: "handshake of the server ready after 100 ms",
+        against: USUAL,
+        change: |ends| late(ends, false),
+    },
+    QuicVariant {
+        key: "instant-ack",
+        name: "the same with an instant ACK",
+        against: LATE,
+        change: |ends| late(ends, true),
     },
 ];
 
@@ -118,6 +149,15 @@ fn with(mut ends: QuicEnds, change: impl FnOnce(&mut QuicOptions)) -> QuicEnds {
 fn behaving(mut ends: QuicEnds, change: impl FnOnce(&mut EndBehaviour)) -> QuicEnds {
     change(&mut ends.behaviour);
     ends
+}
+
+fn late(ends: QuicEnds, acknowledges: bool) -> QuicEnds {
+    behaving(ends, |behaviour| {
+        behaviour.late_handshake = Some(LateHandshake {
+            after: LATENESS,
+            acknowledges,
+        });
+    })
 }
 
 impl QuicVariant {
