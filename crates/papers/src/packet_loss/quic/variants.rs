@@ -129,13 +129,13 @@ pub(in super::super) static VARIANTS: [QuicVariant; 12] = [
     },
     QuicVariant {
         key: LATE,
-        name: "handshake of the server ready after 100 ms",
+        name: "late handshake (100 ms)",
         against: USUAL,
         change: |ends| late(ends, false),
     },
     QuicVariant {
         key: "instant-ack",
-        name: "the same with an instant ACK",
+        name: "late handshake with an instant ACK",
         against: LATE,
         change: |ends| late(ends, true),
     },
