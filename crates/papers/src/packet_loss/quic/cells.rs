@@ -52,7 +52,7 @@ const KEPT_VARIES: &str = "kept, varies";
 
 impl CellKind {
     /// The same cells with delays that vary as in the paper.
-    pub(in super::super) const fn varying(self) -> Self {
+    pub(in super::super) fn varying(self) -> Self {
         let variant = match self.is_kept() {
             true => KEPT_VARIES,
             false => VARIES,
@@ -61,9 +61,8 @@ impl CellKind {
     }
 
     /// True if the TCP connections of its cells are kept.
-    pub(in super::super) const fn is_kept(&self) -> bool {
-        // Strings cannot be compared here.
-        matches!(self.variant.as_bytes(), b"kept" | b"kept, varies")
+    pub(in super::super) fn is_kept(&self) -> bool {
+        [KEPT, KEPT_VARIES].contains(&self.variant)
     }
 
     /// The cells of a server, without a change.
@@ -188,7 +187,7 @@ impl<'a> QuicCells<'a> {
     }
 
     /// True if their TCP connections are kept.
-    pub(in super::super) const fn is_kept(&self) -> bool {
+    pub(in super::super) fn is_kept(&self) -> bool {
         self.kind.is_kept()
     }
 
