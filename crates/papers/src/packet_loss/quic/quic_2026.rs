@@ -21,7 +21,7 @@ pub(crate) static FIGURE: Figure = Figure {
     title: "beyond the paper: one lost packet over HTTP/3",
     claim: "The paper measured what a single lost packet costs over TCP, position by position. Over QUIC the packets of the handshake and the last packet of the reply wait for timers, and how long depends on the implementation.",
     paper: PAPER,
-    budget: Span::from_secs(180),
+    budget: Span::from_secs(220),
     study: &positions::STUDY,
     plot,
     checks,
