@@ -1,8 +1,8 @@
 //! Draws the Author transaction over QUIC with one lost packet: as quinn has it, and with a remedy.
 //!
 //! - `receiver-probe`: the last packet of the reply is lost. A receiver sends a PING after each 25 ms without new bytes.
-//! - `instant-ack`: the packet with the server's handshake is lost, which is ready 100 ms after the client's first. A
-//!   server acknowledges that one at once.
+//! - `instant-ack`: the packet with the server's handshake is lost. The handshake is ready 100 ms after the client's first
+//!   packet. With the remedy the server acknowledges that packet at once.
 //!
 //! `cargo run --release -p posthaste-quic-sim --example remedy -- REMEDY [BANDWIDTH [DELAY]]`
 
@@ -34,7 +34,7 @@ fn main() {
     }
 }
 
-/// The ends without or with a remedy, and whether a datagram of the server is of the kind whose last one is lost.
+/// The behaviour without or with the remedy, and a predicate: the last datagram of the server that fulfils it is lost.
 fn change(remedy: &str, is_applied: bool) -> (EndBehaviour, fn(&TracedDatagram) -> bool) {
     let mut behaviour = EndBehaviour {
         openings: [12, 12],

@@ -29,7 +29,7 @@ pub(super) enum ReplyAct {
     Restart,
     /// Sends these bytes and then zeros without an end.
     Endless(Vec<u8>),
-    /// Sends these bytes and then zeros without an end on a new unidirectional stream, and answers with a whole reply.
+    /// Sends these bytes and then zeros without an end on a new unidirectional stream.
     EndlessStream(Vec<u8>),
     /// Nothing.
     Ignore,

@@ -148,7 +148,6 @@ impl ServedClient {
                     self.unsent.push((other, bytes, false));
                     self.endless.push(other);
                 }
-                self.due.push(Reverse((later, stream, whole)));
             }
             ReplyAct::Stop(code) => {
                 let _ = self

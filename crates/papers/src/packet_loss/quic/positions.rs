@@ -8,7 +8,7 @@ use posthaste_units::Span;
 use super::super::job::PROCESSING;
 use super::super::line::NetworkLine;
 use super::super::service::{AUTHOR, BOTH, PaperService};
-use super::campaign::{QuicCampaign, simulate_positions};
+use super::campaign::{DRAWS, QuicCampaign, simulate_positions};
 use super::cells::{CellKind, CellSource, CellTimes};
 use super::server::{OfferedService, ServerStack};
 use super::transport::{LostPacket, QuicJob, Transport};
@@ -97,7 +97,13 @@ fn study(
         let ours = OfferedService::all_of_ours(service).into_iter();
         for offered in ours.chain([prompt(ServerStack::Ours, service)]) {
             let kind = CellKind::of(CellSource::Simulated, &offered);
-            cells.merge(simulate_positions(conditions.seed, &kind, service, lines)?);
+            cells.merge(simulate_positions(
+                conditions.seed,
+                &kind,
+                service,
+                lines,
+                DRAWS,
+            )?);
         }
     }
     let mut records = campaign.records();

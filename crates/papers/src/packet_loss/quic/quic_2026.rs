@@ -104,7 +104,7 @@ fn plot(records: &Records) -> Vec<Plot> {
                 plots.push(Plot::Chart(by_packet(service, line, title, &shown)));
             }
             let mut shown = shown(records, &AUTHOR);
-            // Nothing differs before the reply.
+            // Kept connections do not differ before the reply.
             shown.retain(|(_, cells)| !cells.is_kept());
             plots.push(Plot::Bars(early(line, title, &shown)));
         }
@@ -238,7 +238,7 @@ fn as_simulated(records: &Records) -> Check {
     let pairs = BOTH.map(both);
     let found = agreement(&pairs, &LINES);
     Check::goal(found.is_met(), told("On these lines", &found))
-        .because("packets in the middle of the reply differ on the fastest of these lines, where the reply just fills the window; repeated runs show the same.")
+        .because("packets in the second half of the reply differ on the fastest of these lines, where the reply just fills the window; repeated runs show the same.")
 }
 
 /// A cost on each of the lines with one of our transports, Author.

@@ -9,7 +9,7 @@ use super::super::cells::quantile;
 use super::super::line::all;
 use super::cells::{LineCells, QuicCells};
 use super::role::PacketRole;
-use super::variants::{self, QuicVariant, USUAL, VARIANTS};
+use super::variants::{self, QuicVariant, VARIANTS};
 
 pub(crate) static FIGURE: Figure = Figure {
     id: "packet-loss/quic-remedies-2026",
@@ -118,8 +118,10 @@ fn plot(records: &Records) -> Vec<Plot> {
 }
 
 fn checks(records: &Records) -> Vec<Check> {
-    let others = VARIANTS.iter().filter(|variant| variant.key != USUAL);
-    others
+    let is_remedy =
+        |variant: &&QuicVariant| VARIANTS.iter().all(|other| other.against != variant.key);
+    let remedies = VARIANTS.iter().filter(is_remedy);
+    remedies
         .map(|variant| {
             let mut all = VARIANTS.iter();
             let usual = all.find(|other| other.key == variant.against);

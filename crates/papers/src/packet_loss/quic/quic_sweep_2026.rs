@@ -160,7 +160,7 @@ fn wins(records: &Records) -> Bars {
         title: "QUIC over TCP with TLS 1.3, by the lost packet, simulated".to_owned(),
         value: Axis::linear("response time as a share of that over TCP with TLS", Unit::Share),
         groups: LOST.map(group).into(),
-        notes: vec!["Medians of 56 lines; whiskers reach from quartile to quartile. Below 100 % QUIC is faster. No FIN follows the reply on kept connections.".to_owned()],
+        notes: vec!["Medians of 56 lines; whiskers reach from quartile to quartile. Below 100 % QUIC is faster. The last two groups compare with kept connections, on which no FIN follows the reply.".to_owned()],
     }
 }
 

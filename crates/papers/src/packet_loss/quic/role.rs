@@ -81,10 +81,20 @@ impl fmt::Display for PacketRole {
     }
 }
 
-/// Number of packets of the reply of a transaction without a loss.
+/// Number of packets of the reply of a transaction without a loss. A copy of the last one, which a probe of TCP sends
+/// while the reply waits in a queue, does not count.
 pub(in super::super) fn reply_packets(packets: &[Vec<u32>; 2]) -> u32 {
     let down = &packets[1];
-    data(down.get(reply_begins(down)..).unwrap_or_default())
+    let reply = down.get(reply_begins(down)..).unwrap_or_default();
+    let mut sizes: Vec<u32> = reply.iter().copied().filter(|size| *size > DATA).collect();
+    let full = sizes.iter().take(REPLY).min().copied();
+    while let [.., last, copy] = sizes[..]
+        && last == copy
+        && Some(last) < full
+    {
+        sizes.pop();
+    }
+    sizes.len() as u32
 }
 
 /// Index of the first packet of the reply.
@@ -141,6 +151,9 @@ mod tests {
         assert_eq!(role(LostPacket::Down(6)).as_deref(), Some("reply 4"));
         assert_eq!(role(LostPacket::Up(3)).as_deref(), Some("client 2"));
         assert_eq!(reply_packets(&tcp), 4);
+        let [up, mut down] = tcp;
+        down.insert(6, 1440);
+        assert_eq!(reply_packets(&[up, down]), 4, "the last one is a copy");
     }
 
     #[test]

@@ -9,7 +9,7 @@ use posthaste_units::Seed;
 use super::super::cores::on_all_cores;
 use super::super::line::{NetworkLine, all};
 use super::super::service::{BOTH, PaperService};
-use super::campaign::{QuicCampaign, ends_of, simulate_positions};
+use super::campaign::{DRAWS, QuicCampaign, ends_of, simulate_positions};
 use super::cells::{CellKind, CellSource, CellTimes};
 use super::positions::jobs;
 use super::role::reply_packets;
@@ -53,7 +53,7 @@ fn study(
         }
         let kind = CellKind::of(CellSource::Simulated, &offered);
         let (seed, service) = (conditions.seed, offered.service);
-        cells.merge(simulate_positions(seed, &kind, service, lines)?);
+        cells.merge(simulate_positions(seed, &kind, service, lines, DRAWS)?);
         cells.merge(simulate_draws(seed, kind, service, lines, draws)?);
     }
     let mut records = campaign.records();

@@ -183,7 +183,7 @@ fn study(conditions: &Conditions<'_>, lines: &[NetworkLine]) -> Result<Records, 
         conditions.progress.step(done, total, variant.name);
         let (kind, ends) = (variant.kind(), (variant.change)(usual()));
         let simulate =
-            |line: &NetworkLine| simulate_with(conditions.seed, &kind, &ends, &AUTHOR, *line);
+            |line: &NetworkLine| simulate_with(conditions.seed, &kind, &ends, &AUTHOR, *line, 1);
         for of_line in on_all_cores(lines, simulate)? {
             cells.merge(of_line);
         }
