@@ -14,7 +14,7 @@ use super::cells::{CellKind, CellTimes};
 use super::server::{OfferedService, ServerStack};
 use super::simulated::{ExchangeSimulator, QuicEnds, usual};
 use super::testbed::{self, EmulatedExchange};
-use super::transport::{LostPacket, QuicJob, Transport};
+use super::transport::{LostPacket, QuicJob};
 use crate::testbed::describe_real_time;
 
 /// The emulated runs of a study.

@@ -7,7 +7,7 @@ use posthaste_units::Seed;
 
 use super::super::line::{NetworkLine, all};
 use super::super::service::{AUTHOR, BOTH, PaperService};
-use super::campaign::simulate_positions;
+use super::campaign::{DRAWS, simulate_positions};
 use super::cells::{CellKind, CellSource, CellTimes, LineCells, QuicCells};
 use super::positions::LINES;
 use super::role::PacketRole;
