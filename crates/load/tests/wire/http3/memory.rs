@@ -29,11 +29,10 @@ fn endless(kind: u8) -> Vec<u8> {
 #[test]
 fn endless_frames_and_streams_have_their_outcomes() {
     let head = || frame(HEADERS, STATUS_200);
-    let kept = |act| run_within(act, 30);
-    let violation = kept(ReplyAct::Endless(endless(HEADERS)));
+    let violation = run_within(ReplyAct::Endless(endless(HEADERS)), 30);
     all_are(&violation, Outcome::ProtocolError);
     // A capacity of 0, and then copies of entries that the table does not have.
-    let violation = kept(ReplyAct::EndlessStream(vec![2, 0x20]));
+    let violation = run_within(ReplyAct::EndlessStream(vec![2, 0x20]), 30);
     all_are(&violation, Outcome::ProtocolError);
     let skipped = [
         (
@@ -60,7 +59,7 @@ fn endless_frames_and_streams_have_their_outcomes() {
     }
 }
 
-/// Sends five requests on connections of their own, with this timeout in seconds.
+/// Sends five requests, each on its own connection, to a server that acts so, with this timeout in seconds.
 fn run_within(act: ReplyAct, seconds: u64) -> Run {
     let server = ServerScript::new(move |_| act.clone()).start();
     let mut plan = plan(server.address, 50.0, 100, with_connections(5));

@@ -1,4 +1,4 @@
-//! What a scripted server does: its answers to requests, its greeting, its line.
+//! The script of a server: its answers to requests, its greeting, its line.
 
 use std::time::Duration;
 
