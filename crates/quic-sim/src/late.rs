@@ -26,7 +26,7 @@ use crate::epoch::StdInstant;
 /// True once the messages of a handshake may leave.
 pub(crate) type IsReady = Arc<AtomicBool>;
 
-/// A server with a late handshake, until it is ready.
+/// A late handshake, until it is ready.
 pub(crate) struct Preparation {
     late: LateHandshake,
     is_ready: IsReady,

@@ -50,7 +50,8 @@ pub struct EndBehaviour {
 /// has the key of its certificate.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct LateHandshake {
-    /// Time between the arrival of the first packet and the server's first handshake message.
+    /// Time between the arrival of the first packet and the server's first handshake message. At zero an
+    /// acknowledgement leaves with the handshake.
     pub after: Span,
     /// The server acknowledges the first packet at once, in a datagram of its own. Otherwise it sends nothing before
     /// its handshake, and drops what arrives in the meantime.
