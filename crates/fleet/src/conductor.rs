@@ -38,8 +38,8 @@ use crate::traffic::{TrafficError, exchange, publish, request};
 /// Time limit of a request that needs no work.
 const QUICK: Duration = Duration::from_secs(1);
 
-/// Minimum time between arming and the origin.
-const LEAST_LEAD: Span = Span::from_millis(300);
+/// Attempts to arm all agents of a run. Each has twice the lead of the one before.
+const ATTEMPTS: u32 = 4;
 
 /// Round-trip times between arming and the origin.
 const ROUND_TRIPS: u64 = 10;
@@ -87,7 +87,7 @@ pub enum AgentError {
 /// A run that could not be started.
 #[derive(Debug, Error)]
 pub enum StartError {
-    /// Failures with agents, in the second attempt.
+    /// Failures with agents, in the last attempt.
     #[error("not all agents could be armed:{}", list(.0))]
     Unarmed(Vec<AgentError>),
     /// All were armed too late.
@@ -240,26 +240,30 @@ impl Conductor {
         })
     }
 
-    /// Starts a prepared run: arms all agents for one instant, and orders `go` if all are armed in time. Otherwise it
-    /// cancels, and tries once more with twice the lead. After an error the run is still prepared, and after
-    /// [`StartError::Order`] some agents may have started: the caller gives the order to release it.
+    /// Starts a prepared run: arms all agents for one instant, at least `least_lead` from now, and orders `go` if all are
+    /// armed in time. Otherwise it cancels, and tries again with twice the lead, four times at most. After an error the
+    /// run is still prepared, and after [`StartError::Order`] some agents may have started: the caller gives the order
+    /// to release it.
     pub async fn start(
         &self,
         run: RunId,
         agents: &[(AgentName, ClockEstimate)],
+        least_lead: Span,
     ) -> Result<StartedRun, StartError> {
         let slowest = agents.iter().map(|(_, clock)| clock.round_trip).max();
         let round_trips = slowest.unwrap_or(Span::ZERO) * ROUND_TRIPS;
-        let least = round_trips + LEAD_PER_AGENT * agents.len() as u64;
-        let lead = LEAST_LEAD.max(least);
-        match self.try_start(run, agents, lead).await {
-            Ok(started) => Ok(started),
-            Err(StartError::Order(error)) => Err(StartError::Order(error)),
-            Err(error) => {
-                tracing::warn!("{error}; trying again");
-                self.try_start(run, agents, lead + lead).await
+        let messages = round_trips + LEAD_PER_AGENT * agents.len() as u64;
+        let mut lead = least_lead.max(messages);
+        for _ in 1..ATTEMPTS {
+            match self.try_start(run, agents, lead).await {
+                Err(error @ (StartError::Unarmed(_) | StartError::Slow(_))) => {
+                    tracing::warn!("{error}; trying again");
+                    lead = lead + lead;
+                }
+                result => return result,
             }
         }
+        self.try_start(run, agents, lead).await
     }
 
     async fn try_start(

@@ -33,6 +33,9 @@ use crate::storage::Storage;
 /// Time limit of a preparation: names are looked up, and files fetched.
 const PREPARATION: Duration = Duration::from_secs(30);
 
+/// Minimum time between arming and the origin, in the first attempt.
+const LEAST_LEAD: Span = Span::from_millis(300);
+
 /// Rules of a run on agents.
 #[derive(Clone, Copy, Debug)]
 pub struct RunRules {
@@ -208,7 +211,8 @@ impl FleetRun<'_> {
         let names = agents.keys().cloned().collect::<Vec<_>>();
         let mut reader = NoteReader::start(connection, subjects, self.run, names.clone()).await?;
         let timed: Vec<_> = names.into_iter().zip(clocks).collect();
-        let origin_ns = conductor.start(self.run, &timed).await?.origin_ns;
+        let started = conductor.start(self.run, &timed, LEAST_LEAD).await?;
+        let origin_ns = started.origin_ns;
         let started = wall_clock_of(origin_ns);
         user.observer.begin(started);
         let mut followed = FollowedRun {

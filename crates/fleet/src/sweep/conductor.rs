@@ -9,10 +9,12 @@ use std::time::Duration;
 
 use futures_util::future::{Either, join_all, select};
 use posthaste_sim::{JobResult, Ledger, LedgerError, ReceivedResult, SweepJob, Totals};
+use posthaste_units::Span;
 use thiserror::Error;
 use tokio::time::{Instant, sleep};
 
 use super::SweepDescription;
+use super::failures::SlotFailures;
 use crate::agent_work::{AgentFacts, AgentPlan};
 use crate::allot::AgentShare;
 use crate::conductor::{AgentError, Conductor, StartError};
@@ -33,8 +35,8 @@ const JOB: Duration = Duration::from_secs(120);
 const SLOW: Duration = Duration::from_secs(5);
 /// Pause of a slot after a failed job, and without a job.
 const PAUSE: Duration = Duration::from_millis(200);
-/// Failed jobs in a row after which an agent gets no more.
-const FAILURES: u32 = 5;
+/// Time between arming and the origin. Agents do jobs from the order to go on, so that a long time delays nothing.
+const LEAD: Span = Span::from_millis(5_000);
 
 /// Reasons why a sweep has no result.
 #[derive(Debug, Error)]
@@ -169,7 +171,7 @@ impl<'s> Sweep<'s, '_> {
         let names: Vec<AgentName> = agents.iter().map(|(name, _)| name.clone()).collect();
         let clocks = self.conductor.clocks(&names, EXCHANGES).await?;
         let timed: Vec<_> = names.into_iter().zip(clocks).collect();
-        let started: Result<_, StartError> = self.conductor.start(self.run, &timed).await;
+        let started: Result<_, StartError> = self.conductor.start(self.run, &timed, LEAD).await;
         started?;
         Ok(())
     }
@@ -184,8 +186,8 @@ impl<'s> Sweep<'s, '_> {
 
     /// Keeps an event loop of an agent at work until each job has a result, or the agent is lost.
     async fn serve_slot(&self, agent: &'s AgentName) {
-        let mut failures = 0;
-        while !self.is_over() && failures < FAILURES {
+        let mut failures = SlotFailures::default();
+        while !self.is_over() {
             self.conductor.connection().wait().await;
             let Some(job) = self.take_job(agent) else {
                 sleep(PAUSE).await;
@@ -194,16 +196,18 @@ impl<'s> Sweep<'s, '_> {
             let done = self.request(agent, &job).await;
             self.give_back(&job, agent, matches!(done, Some(Ok(_))));
             match done {
-                None => {}
+                None => failures.disconnected(),
                 Some(Ok(result)) => {
-                    failures = 0;
+                    failures = SlotFailures::default();
                     self.receive(job, agent, result);
                 }
-                Some(Err(_)) if !self.conductor.connection().is_connected() => {}
+                Some(Err(_)) if !self.conductor.connection().is_connected() => {
+                    failures.disconnected();
+                }
                 Some(Err(error)) => {
-                    failures += 1;
-                    if failures == FAILURES {
+                    if failures.record(&error, Instant::now()) {
                         (self.user.borrow().notice)(&format!("no more jobs for {error}"));
+                        return;
                     }
                     sleep(PAUSE).await;
                 }

@@ -9,6 +9,7 @@
 //! The [`Ledger`](posthaste_sim::Ledger) merges the first result of each job. Every later one must be identical.
 
 mod conductor;
+mod failures;
 mod worker;
 
 use serde::{Deserialize, Serialize};

@@ -25,6 +25,9 @@ use serde::{Deserialize, Serialize};
 use super::server::{NatsServer, PATIENCE, eventually, on_one_thread, subjects};
 use super::storage::{CANARY, contains};
 
+/// Minimum time between arming and the origin.
+const LEAD: Span = Span::from_millis(1000);
+
 const REQUIREMENTS: AgentRequirements<'static> = AgentRequirements {
     build: "b",
     version: "0.1.0",
@@ -255,7 +258,7 @@ fn two_agents_carry_out_a_run() {
                 .await
                 .unwrap();
         let armed: Vec<_> = agents.into_iter().zip(clocks.iter().copied()).collect();
-        let started = conductor.start(run, &armed).await.unwrap();
+        let started = conductor.start(run, &armed, LEAD).await.unwrap();
         conductor.order(run, RunOrder::Pulse).await.unwrap();
         conductor
             .order(run, RunOrder::Stop { at_ns: 5 })
@@ -370,7 +373,11 @@ fn nobody_begins_unless_all_are_armed() {
         assert!(prepare(&conductor, run, &agents[..1], ("p", &[], None)).await[0].is_ok());
         let clocks = conductor.clocks(&agents, EXCHANGES).await.unwrap();
         let armed: Vec<_> = agents.iter().cloned().zip(clocks).collect();
-        let text = conductor.start(run, &armed).await.unwrap_err().to_string();
+        let text = conductor
+            .start(run, &armed, LEAD)
+            .await
+            .unwrap_err()
+            .to_string();
         assert!(
             text.contains(&format!("agent agent-2: not prepared for run {run}")),
             "{text}"
@@ -378,7 +385,7 @@ fn nobody_begins_unless_all_are_armed() {
         tokio::time::sleep(Duration::from_secs(1)).await;
         assert!(!one.events.has("start") && !two.events.has("start"));
         // The first agent is still prepared.
-        let started = conductor.start(run, &armed[..1]).await.unwrap();
+        let started = conductor.start(run, &armed[..1], LEAD).await.unwrap();
         assert!(started.origin_ns > 0);
         eventually("it starts", || one.events.has("start")).await;
     });
@@ -398,7 +405,7 @@ fn an_agent_without_go_stands_down_and_says_so() {
                 .unwrap();
         let request = format!(
             r#"{{"v":1,"run":"{run}","origin_ns":{}}}"#,
-            monotonic_ns() + 200_000_000
+            monotonic_ns() + 1_000_000_000
         );
         let client = conductor.connection().client();
         let armed = client
@@ -431,7 +438,7 @@ fn an_agent_that_leaves_reports_its_share_first() {
                 .unwrap();
         let clocks = conductor.clocks(&agents, EXCHANGES).await.unwrap();
         let armed: Vec<_> = agents.into_iter().zip(clocks).collect();
-        conductor.start(run, &armed).await.unwrap();
+        conductor.start(run, &armed, LEAD).await.unwrap();
         eventually("it starts", || agent.events.has("start")).await;
         agent.leave.notify_one();
         let mut last = None;

@@ -79,3 +79,30 @@ fn a_killed_agent_and_a_killed_server_change_nothing() {
     let alone = conducted(simulate(None, &options));
     assert_eq!(together.report, alone.report);
 }
+
+#[test]
+#[ignore = "needs a NATS server"]
+fn an_agent_that_comes_back_late_gets_further_jobs() {
+    let mut server = NatsServer::deployed();
+    let agent = AgentProcess::start(&server, "agent-1", "--threads 1");
+    let options = format!("{SWEEP} --transactions 100000");
+    let mut running = None;
+    on_one_thread(async {
+        let observer = server.connect("conductor").await;
+        let client = observer.client();
+        let mut jobs = client.subscribe("ph1.default.agent.*.job").await.unwrap();
+        client.flush().await.unwrap();
+        running = Some(simulate(Some(&server), &format!("{options} --agents 1")));
+        requested(&mut jobs, &subjects().job(&"agent-1".parse().unwrap()), 2).await;
+    });
+    // Stopped, the agent connects to the new server after the conductor has asked it for several jobs in vain.
+    agent.signal("STOP");
+    server.kill();
+    server.start();
+    std::thread::sleep(Duration::from_secs(3));
+    agent.signal("CONT");
+    let together = conducted(running.expect("it was started"));
+    assert_eq!(together.code, 0, "{}", together.messages);
+    let alone = conducted(simulate(None, &options));
+    assert_eq!(together.report, alone.report);
+}
