@@ -8,7 +8,7 @@ use std::pin::pin;
 use std::sync::PoisonError;
 use std::time::Duration;
 
-use async_nats::{Client, HeaderMap, Message, Subscriber};
+use async_nats::{Message, Subscriber};
 use futures_util::StreamExt as _;
 use serde::Serialize;
 use serde::de::DeserializeOwned;
@@ -19,7 +19,7 @@ use tokio::time::Instant;
 use crate::assignment::{AgentLimits, Assignment, AssignmentAction, AssignmentError, ForgetReason};
 use crate::clock::monotonic_ns;
 use crate::connection::Connection;
-use crate::envelope::{CONTENT_ENCODING, ProtocolVersion, encode};
+use crate::envelope::ProtocolVersion;
 use crate::message::{
     AgentInfo, ArmReply, ArmRequest, ArmResult, JobReply, JobRequest, OrderMessage, PrepareReply,
     PrepareRequest, PrepareResult, WorkResult,
@@ -29,7 +29,7 @@ use crate::notes::{Merge, NotePublisher, NoteSender, PublisherReport, channel};
 use crate::service::{AgentService, PresentRun};
 use crate::storage::Storage;
 use crate::subjects::Subjects;
-use crate::traffic::read;
+use crate::traffic::{TrafficError, encoded, read};
 
 /// Interval of checks of the state.
 const TICK: Duration = Duration::from_millis(20);
@@ -302,7 +302,7 @@ impl Agent {
             Err(error) => Err(error.to_string()),
         };
         let work = job.map(|job| handler.work(job));
-        let client = self.connection.client().clone();
+        let connection = self.connection.clone();
         tokio::spawn(async move {
             let done = match work {
                 Ok(work) => work.await,
@@ -310,12 +310,20 @@ impl Agent {
             };
             let result = done.map_or_else(WorkResult::Refused, WorkResult::Done);
             let v = ProtocolVersion;
-            reply(&client, &message, &JobReply { v, result }).await;
+            let sent = reply(&connection, &message, &JobReply { v, result }).await;
+            if let Err(error) = sent {
+                tracing::warn!("the result of a job: {error}");
+                let result = WorkResult::<H::JobResult>::Refused(error.to_string());
+                // A reason is short.
+                let _ = reply(&connection, &message, &JobReply { v, result }).await;
+            }
         });
     }
 
     async fn reply<T: Serialize>(&self, message: &Message, content: &T) {
-        reply(self.connection.client(), message, content).await;
+        if let Err(error) = reply(&self.connection, message, content).await {
+            tracing::warn!("a reply: {error}");
+        }
     }
 
     fn show_run(&self) {
@@ -332,19 +340,19 @@ impl Drop for Agent {
 }
 
 /// Replies to a request. A lost reply is a lost message: the conductor's request fails.
-async fn reply<T: Serialize>(client: &Client, message: &Message, content: &T) {
+async fn reply<T: Serialize>(
+    connection: &Connection,
+    message: &Message,
+    content: &T,
+) -> Result<(), TrafficError> {
     let Some(subject) = message.reply.clone() else {
-        return;
+        return Ok(());
     };
-    let Ok(encoded) = encode(content) else {
-        tracing::warn!("a reply is too long to be sent");
-        return;
-    };
-    let mut headers = HeaderMap::new();
-    if let Some(coding) = encoded.coding.header() {
-        headers.insert(CONTENT_ENCODING, coding);
-    }
+    let (headers, body) = encoded(connection, content)?;
+    let headers = headers.unwrap_or_default();
+    let client = connection.client();
     let _ = client
-        .publish_with_headers(subject, headers, encoded.body.into())
+        .publish_with_headers(subject, headers, body.into())
         .await;
+    Ok(())
 }

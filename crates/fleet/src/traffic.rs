@@ -103,7 +103,8 @@ pub(crate) fn read<T: DeserializeOwned>(message: &Message) -> Result<T, TrafficE
     Ok(decode(&message.payload, coding)?)
 }
 
-fn encoded<T: Serialize>(
+/// Encodes a message, and checks that the server accepts its length.
+pub(crate) fn encoded<T: Serialize>(
     connection: &Connection,
     message: &T,
 ) -> Result<(Option<HeaderMap>, Vec<u8>), TrafficError> {

@@ -71,7 +71,7 @@ impl AgentHandler for CountingHandler {
     type Sum = Count;
     type End = u64;
     type Job = u64;
-    type JobResult = u64;
+    type JobResult = String;
 
     async fn prepare(
         &mut self,
@@ -113,8 +113,15 @@ impl AgentHandler for CountingHandler {
         self.events.add(format!("forget: {reason}"));
     }
 
-    fn work(&mut self, job: u64) -> impl Future<Output = Result<u64, String>> + Send + 'static {
-        std::future::ready(job.checked_mul(2).ok_or_else(|| "too large".into()))
+    /// The result is a text with this number of random digits.
+    fn work(&mut self, job: u64) -> impl Future<Output = Result<String, String>> + Send + 'static {
+        let digits = (0..job).scan(1_u64, |state, _| {
+            *state = state
+                .wrapping_mul(6_364_136_223_846_793_005)
+                .wrapping_add(1);
+            Some(char::from(b'0' + ((*state >> 33) % 10) as u8))
+        });
+        std::future::ready(Ok(digits.collect()))
     }
 }
 
@@ -358,6 +365,27 @@ fn a_refused_preparation_states_the_reason_and_leaves_the_agent_idle() {
         );
         assert!(matches!(file.await[0], Err(AgentError::Refused { .. })));
         assert!(prepare(&conductor, run, &agents, ("p", &[], None)).await[0].is_ok());
+    });
+}
+
+#[test]
+#[ignore = "needs NATS: cargo xtask test --only nats runs it"]
+fn an_agent_says_that_a_result_is_too_long() {
+    with_conductor(async |server, conductor| {
+        let _agent = RunningAgent::start(server, "agent-1").await;
+        let agents = names(&find(&conductor, &WantedAgents::Count(1)).await);
+        let run = RunId::random();
+        assert!(prepare(&conductor, run, &agents, ("p", &[], None)).await[0].is_ok());
+        let clocks = conductor.clocks(&agents, EXCHANGES).await.unwrap();
+        let armed: Vec<_> = agents.iter().cloned().zip(clocks).collect();
+        conductor.start(run, &armed, LEAD).await.unwrap();
+        let job = async |digits: u64| {
+            let done = conductor.job::<_, String>(&agents[0], run, &digits, PATIENCE);
+            done.await.map(|result| result.len())
+        };
+        assert_eq!(job(1000).await.unwrap(), 1000);
+        let refused = job(2_000_000).await.unwrap_err().to_string();
+        assert!(refused.contains("raise max_payload"), "{refused}");
     });
 }
 
