@@ -1,7 +1,9 @@
-//! The two kinds of work of an agent: load, and jobs of sweeps.
+//! The kinds of work of an agent: load, jobs of sweeps, and studies in virtual time.
 
 use std::future::Future;
 
+use futures_util::TryFutureExt as _;
+use futures_util::future::Either;
 use posthaste_load::LoadTally;
 use posthaste_sim::{JobResult, SweepJob};
 use serde::{Deserialize, Serialize};
@@ -13,6 +15,7 @@ use crate::message::PrepareRequest;
 use crate::names::RunId;
 use crate::notes::NoteSender;
 use crate::storage::Storage;
+use crate::studies::{StudyAgent, StudyOutput, StudyRun};
 use crate::sweep::{SweepAgent, SweepDescription};
 
 /// The work of a run.
@@ -23,6 +26,28 @@ pub enum AgentPlan {
     Load(SentPlan),
     /// Jobs of a sweep.
     Sweep(SweepDescription),
+    /// Studies in virtual time.
+    Studies(StudyRun),
+}
+
+/// A job.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum AgentJob {
+    /// Transactions of a sweep.
+    Sweep(SweepJob),
+    /// The study with this name.
+    Study(String),
+}
+
+/// The result of a job.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum JobOutput {
+    /// Transactions of a sweep.
+    Sweep(JobResult),
+    /// A study.
+    Study(StudyOutput),
 }
 
 /// Facts about prepared work.
@@ -33,18 +58,25 @@ pub enum AgentFacts {
     Load(PreparedFacts),
     /// The number of cases of a sweep.
     Sweep(usize),
+    /// Studies need no preparation.
+    Studies,
 }
 
-/// An agent for both kinds of work, one run at a time.
+/// An agent for all kinds of work, one run at a time.
 pub struct AgentWork {
     load: LoadAgent,
     sweep: SweepAgent,
+    studies: StudyAgent,
 }
 
 impl AgentWork {
     /// An idle agent.
-    pub const fn new(load: LoadAgent, sweep: SweepAgent) -> Self {
-        Self { load, sweep }
+    pub const fn new(load: LoadAgent, sweep: SweepAgent, studies: StudyAgent) -> Self {
+        Self {
+            load,
+            sweep,
+            studies,
+        }
     }
 }
 
@@ -53,8 +85,8 @@ impl AgentHandler for AgentWork {
     type Ready = AgentFacts;
     type Sum = Box<LoadTally>;
     type End = EndFacts;
-    type Job = SweepJob;
-    type JobResult = JobResult;
+    type Job = AgentJob;
+    type JobResult = JobOutput;
 
     async fn prepare(
         &mut self,
@@ -85,11 +117,15 @@ impl AgentHandler for AgentWork {
             AgentPlan::Sweep(description) => {
                 self.sweep.prepare(&description).map(AgentFacts::Sweep)
             }
+            AgentPlan::Studies(run) => {
+                self.studies.prepare(run);
+                Ok(AgentFacts::Studies)
+            }
         }
     }
 
     fn start(&mut self, _: RunId, origin_ns: u64, notes: NoteSender<Self::Sum, Self::End>) {
-        // Jobs of a sweep have replies, and no notes.
+        // Jobs have replies, and no notes.
         if self.load.is_prepared() {
             self.load.start(origin_ns, notes);
         }
@@ -98,17 +134,24 @@ impl AgentHandler for AgentWork {
     fn stop(&mut self, at_ns: u64) {
         self.load.stop(at_ns);
         self.sweep.forget();
+        self.studies.forget();
     }
 
     fn forget(&mut self, _: RunId, _: ForgetReason) {
         self.load.forget();
         self.sweep.forget();
+        self.studies.forget();
     }
 
     fn work(
         &mut self,
-        job: SweepJob,
-    ) -> impl Future<Output = Result<JobResult, String>> + Send + 'static {
-        self.sweep.work(job)
+        job: AgentJob,
+    ) -> impl Future<Output = Result<JobOutput, String>> + Send + 'static {
+        match job {
+            AgentJob::Sweep(job) => Either::Left(self.sweep.work(job).map_ok(JobOutput::Sweep)),
+            AgentJob::Study(study) => {
+                Either::Right(self.studies.work(study).map_ok(JobOutput::Study))
+            }
+        }
     }
 }

@@ -221,6 +221,11 @@ impl Conductor {
         estimates.collect()
     }
 
+    /// True if an agent replies.
+    pub(crate) async fn reaches(&self, agent: &AgentName) -> bool {
+        self.exchange_clock(agent).await.is_some()
+    }
+
     /// One exchange. `None` if it failed.
     async fn exchange_clock(&self, agent: &AgentName) -> Option<ClockExchange> {
         let (subject, request) = (

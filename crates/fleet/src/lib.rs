@@ -12,7 +12,7 @@
 //! | connection and storage | [`clock`], [`connection`], [`storage`] |
 //! | notes | [`notes`] |
 //! | both ends | [`agent`], [`conductor`], [`identity`] |
-//! | kinds of work | [`agent_work`], [`mod@load`], [`sweep`] |
+//! | kinds of work | [`agent_work`], [`mod@load`], [`jobs`], [`sweep`], [`studies`] |
 
 pub mod agent;
 pub mod agent_work;
@@ -27,6 +27,7 @@ pub mod envelope;
 pub mod examination;
 pub mod fleet;
 pub mod identity;
+pub mod jobs;
 pub mod load;
 pub mod message;
 pub mod names;
@@ -38,6 +39,7 @@ mod random;
 pub mod sealed;
 mod service;
 pub mod storage;
+pub mod studies;
 pub mod subjects;
 pub mod sweep;
 mod traffic;

@@ -1,6 +1,8 @@
 //! Short runs of studies for tests, on machines that allow network namespaces.
 
+use std::num::NonZero;
 use std::sync::atomic::AtomicBool;
+use std::thread;
 
 use posthaste_emulator::namespace;
 use posthaste_study::lab::Lab;
@@ -43,6 +45,7 @@ pub(crate) fn conditions<'a>(lab: &'a Lab, stop: &'a AtomicBool) -> Conditions<'
     Conditions {
         full: false,
         seed: Seed(1),
+        threads: thread::available_parallelism().unwrap_or(NonZero::<usize>::MIN),
         lab,
         stop,
         progress: &Silent,

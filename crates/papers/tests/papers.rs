@@ -1,5 +1,6 @@
 //! The collection of figures, through the frame.
 
+use std::collections::BTreeMap;
 use std::fs;
 use std::sync::atomic::AtomicBool;
 
@@ -40,6 +41,7 @@ fn the_bytes_of_the_overload_paper_are_counted_for_real() {
         out: dir.path().to_owned(),
         lab: lab.clone(),
         program: None,
+        simulated: BTreeMap::new(),
     };
     let chosen = COLLECTION.select(&["overload/fig-05".to_owned()], false);
     let outcome = reproduce(&COLLECTION, &chosen.unwrap(), &options, &stop, &Silent).unwrap();

@@ -5,6 +5,7 @@
 //! this module.
 
 use std::error::Error;
+use std::num::NonZero;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 pub use posthaste_draw::Plot;
@@ -56,6 +57,9 @@ pub enum Needs {
     Links,
     /// The processor. The study runs alone.
     Processor,
+    /// Nothing: the study simulates in virtual time, and its records follow from its seed and `full`. It runs alone,
+    /// because it uses all threads, or on another machine.
+    Nothing,
 }
 
 /// Error of a study that produced no records.
@@ -67,6 +71,8 @@ pub struct Conditions<'a> {
     pub full: bool,
     /// The study's own seed.
     pub seed: Seed,
+    /// Number of threads of simulations in virtual time.
+    pub threads: NonZero<usize>,
     /// The network that carries the study's traffic.
     pub lab: &'a Lab,
     /// Set when the user interrupts the run. The study then ends soon and keeps its records so far.

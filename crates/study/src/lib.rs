@@ -16,10 +16,15 @@
 //! needs emulated links mostly waits, so several run at the same time (`side_by_side`). Each is a process of its own,
 //! `posthaste reproduce --part`, with its own network. It reports over its standard output and writes its own records.
 //! All drawing happens afterwards, from disk.
+//!
+//! # Studies elsewhere
+//!
+//! A study in virtual time needs nothing of the machine. Another machine may run it ([`simulate`]) and send its records.
 
 mod check;
 mod collection;
 mod drawing;
+mod elsewhere;
 mod estimate;
 mod figure;
 mod folder;
@@ -38,6 +43,7 @@ mod side_by_side;
 pub use check::{Check, CheckKind, NOISE, least, most};
 pub use collection::{Collection, ListedFigure, Planned, SelectError};
 pub use drawing::draw;
+pub use elsewhere::{VirtualRun, simulate, virtual_studies};
 pub use estimate::{ALL_DUE, COMPLETE_REPLIES, MEDIANS, MedianEstimate, estimate, in_ms};
 pub use figure::{Conditions, Failure, Figure, Needs, Plot, Study};
 pub use manifest::{Machine, Manifest, StudyEnd};
@@ -45,5 +51,7 @@ pub use options::Options;
 pub use outcome::{Drawn, Reproduction, RunError};
 pub use progress::{Board, Console, Progress, Silent};
 pub use question::PaperQuestion;
-pub use records::{Columns, Holds, RecordRow, RecordTable, RecordValue, Records, RecordsError};
+pub use records::{
+    Columns, Holds, RecordRow, RecordTable, RecordValue, Records, RecordsError, SentRecords,
+};
 pub use run::{reproduce, reproduce_part};

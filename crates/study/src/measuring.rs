@@ -1,8 +1,10 @@
 //! One study: its run, and its records in the folders of its figures.
 
 use std::any::Any;
+use std::num::NonZero;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::atomic::{AtomicBool, Ordering};
+use std::thread;
 use std::time::Instant;
 
 use posthaste_units::Span;
@@ -78,15 +80,21 @@ impl<'f> Task<'f> {
         let conditions = Conditions {
             full: options.full,
             seed: options.seed.child(self.study.name),
+            threads: all_processors(),
             lab: &options.lab,
             stop,
             progress,
             assumed_capacity: None,
         };
-        let measured = run_study(self.study, &conditions);
+        let simulated = options.simulated.get(self.study.name).cloned();
+        let is_from_elsewhere = simulated.is_some();
+        let measured = simulated.map_or_else(|| run_study(self.study, &conditions), Ok);
         let stopped = stop.load(Ordering::Relaxed);
         let took = Span::from(begun.elapsed());
-        progress.end(&ending(&measured, stopped, took));
+        progress.end(&match is_from_elsewhere {
+            true => "simulated on another machine".to_owned(),
+            false => ending(&measured, stopped, took),
+        });
         let mut unwritten = Vec::new();
         for figure in &self.figures {
             let manifest = Manifest {
@@ -110,8 +118,13 @@ impl<'f> Task<'f> {
     }
 }
 
+/// Number of processors that this process may use.
+fn all_processors() -> NonZero<usize> {
+    thread::available_parallelism().unwrap_or(NonZero::<usize>::MIN)
+}
+
 /// Runs one study. A panic becomes an error of this study alone.
-fn run_study(study: &Study, conditions: &Conditions<'_>) -> Result<Records, Failure> {
+pub(crate) fn run_study(study: &Study, conditions: &Conditions<'_>) -> Result<Records, Failure> {
     unless_it_panics(|| (study.run)(conditions)).unwrap_or_else(|panic| Err(panic.into()))
 }
 
@@ -158,7 +171,6 @@ fn manifest(
 ) -> Manifest {
     let none = Records::new();
     let records = measured.as_ref().unwrap_or(&none);
-    let numbers = records.numbers().iter();
     Manifest {
         figure: figure.id.to_owned(),
         study: figure.study.name.to_owned(),
@@ -170,9 +182,7 @@ fn manifest(
         duration_s: 0.0,
         machine: Machine::here(),
         parameters: records.parameters().clone(),
-        numbers: numbers
-            .map(|(name, number)| (name.clone(), Some(*number).filter(|n| n.is_finite())))
-            .collect(),
+        numbers: records.finite_numbers(),
         tables: records.columns(),
     }
 }

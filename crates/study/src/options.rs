@@ -1,10 +1,12 @@
 //! The options of a run.
 
+use std::collections::BTreeMap;
 use std::path::PathBuf;
 
 use posthaste_units::Seed;
 
 use crate::lab::Lab;
+use crate::records::Records;
 
 /// Options of a run.
 #[derive(Clone, Debug)]
@@ -22,4 +24,6 @@ pub struct Options {
     /// The program that runs studies side by side as `PROGRAM reproduce --part`. Without it, studies run one after
     /// another.
     pub program: Option<PathBuf>,
+    /// Records of studies in virtual time that ran elsewhere, by study. They do not run here.
+    pub simulated: BTreeMap<String, Records>,
 }

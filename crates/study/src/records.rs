@@ -47,7 +47,18 @@ pub enum Holds {
 /// The columns of a written table, in order.
 pub type Columns = Vec<(String, Holds)>;
 
-/// A `records.csv` that does not fit its manifest.
+/// Records on their way to another process: the table file, and what is needed to read it.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct SentRecords {
+    csv: String,
+    columns: BTreeMap<String, Columns>,
+    /// `None` stands for NaN.
+    numbers: BTreeMap<String, Option<f64>>,
+    parameters: BTreeMap<String, String>,
+}
+
+/// Records that cannot be read or sent.
 #[derive(Debug, thiserror::Error)]
 pub enum RecordsError {
     /// Not readable as CSV.
@@ -61,6 +72,9 @@ pub enum RecordsError {
         /// Description of the mismatch.
         what: String,
     },
+    /// Records of a study that ended early.
+    #[error("{0}")]
+    CutShort(String),
 }
 
 impl From<f64> for RecordValue {
@@ -233,8 +247,39 @@ impl Records {
         &self.parameters
     }
 
-    pub(crate) fn numbers(&self) -> &BTreeMap<String, f64> {
-        &self.numbers
+    /// The records for another process. Returns an error if the study ended early.
+    pub fn to_sent(&self) -> Result<SentRecords, RecordsError> {
+        if let Some(error) = &self.error {
+            return Err(RecordsError::CutShort(error.clone()));
+        }
+        let mut csv = Vec::new();
+        self.write_csv(&mut csv)?;
+        Ok(SentRecords {
+            csv: String::from_utf8(csv).expect("cells are text"),
+            columns: self.columns(),
+            numbers: self.finite_numbers(),
+            parameters: self.parameters.clone(),
+        })
+    }
+
+    /// The records of another process.
+    pub fn from_sent(sent: SentRecords) -> Result<Self, RecordsError> {
+        let numbers = sent.numbers.into_iter();
+        let numbers = numbers.map(|(name, number)| (name, number.unwrap_or(f64::NAN)));
+        Self::read_csv(
+            sent.csv.as_bytes(),
+            &sent.columns,
+            numbers.collect(),
+            sent.parameters,
+        )
+    }
+
+    /// The named numbers. `None` stands for those that are not finite.
+    pub(crate) fn finite_numbers(&self) -> BTreeMap<String, Option<f64>> {
+        let numbers = self.numbers.iter();
+        numbers
+            .map(|(name, number)| (name.clone(), Some(*number).filter(|n| n.is_finite())))
+            .collect()
     }
 
     pub(crate) fn columns(&self) -> BTreeMap<String, Columns> {
@@ -357,6 +402,29 @@ mod tests {
             back.table("other").rows().next().unwrap().text("code"),
             "007"
         );
+    }
+
+    #[test]
+    fn what_is_sent_is_what_is_written() {
+        let mut records = sample();
+        records.set_number("unknown", f64::NAN);
+        let sent = serde_json::to_string(&records.to_sent().unwrap()).unwrap();
+        let back = Records::from_sent(serde_json::from_str(&sent).unwrap()).unwrap();
+        assert_eq!(format!("{back:?}"), format!("{records:?}"));
+        let written = [&records, &back].map(|records| {
+            let mut csv = Vec::new();
+            records.write_csv(&mut csv).unwrap();
+            csv
+        });
+        assert_eq!(written[0], written[1]);
+    }
+
+    #[test]
+    fn records_that_end_early_are_not_sent() {
+        let mut records = sample();
+        records.cut_short(&"the disk is full");
+        let error = records.to_sent().unwrap_err().to_string();
+        assert_eq!(error, "the disk is full");
     }
 
     #[test]

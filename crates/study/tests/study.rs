@@ -1,5 +1,6 @@
 //! The framework from outside, with sample figures and temporary folders.
 
+use std::collections::BTreeMap;
 use std::fs;
 use std::path::Path;
 use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
@@ -176,6 +177,7 @@ fn options(out: &Path) -> Options {
         out: out.to_owned(),
         lab: Lab::Shared("a test".to_owned()),
         program: None,
+        simulated: BTreeMap::new(),
     }
 }
 

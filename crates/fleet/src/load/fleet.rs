@@ -161,7 +161,7 @@ impl FleetRun<'_> {
                 let facts = conductor.prepare(name, &request, PREPARATION).await?;
                 match facts {
                     AgentFacts::Load(facts) => Ok(facts),
-                    AgentFacts::Sweep(_) => Err(AgentError::Refused {
+                    AgentFacts::Sweep(_) | AgentFacts::Studies => Err(AgentError::Refused {
                         agent: name.clone(),
                         reason: "it has prepared a sweep".to_owned(),
                     }),

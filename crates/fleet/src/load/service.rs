@@ -1,5 +1,6 @@
 //! The life of an agent: connect, serve conductors, and leave without loss.
 
+use std::num::NonZero;
 use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 use std::time::Duration;
 
@@ -17,6 +18,7 @@ use crate::identity::Identity;
 use crate::message::AgentInfo;
 use crate::names::{AgentName, FleetName};
 use crate::numerics::numerics;
+use crate::studies::{StudyAgent, StudyRunner};
 use crate::sweep::{ScenarioReader, SweepAgent};
 
 /// Interval of looks at the order to stop.
@@ -37,6 +39,8 @@ pub struct AgentService {
     pub options: LoadAgentOptions,
     /// Reads the cases of sweeps.
     pub scenarios: ScenarioReader,
+    /// Runs studies in virtual time.
+    pub studies: StudyRunner,
 }
 
 /// Reasons why an agent does not serve.
@@ -70,7 +74,9 @@ async fn serve(service: AgentService, stop: &AtomicBool) -> Result<(), AgentServ
     );
     let slots = service.options.loops as usize;
     let sweep = SweepAgent::new(service.scenarios, slots);
-    let mut handler = AgentWork::new(LoadAgent::new(service.options), sweep);
+    let threads = NonZero::new(slots).unwrap_or(NonZero::<usize>::MIN);
+    let studies = StudyAgent::new(service.studies, threads);
+    let mut handler = AgentWork::new(LoadAgent::new(service.options), sweep, studies);
     let limits = AgentLimits {
         longest_run: service.longest_run,
     };

@@ -3,18 +3,16 @@
 //! 1. The conductor ([`AgentFleet::sweep`](crate::fleet::AgentFleet::sweep)) sends the description of the sweep to all
 //!    agents, and keeps one job under way for each of their event loops.
 //! 2. An agent ([`SweepAgent`]) simulates the transactions of a job, and replies with their totals.
-//! 3. A job without a reply goes to another agent. When no job is left, agents repeat the slow ones under way elsewhere,
-//!    so that one machine does not delay the end.
+//! 3. A job without a reply goes to another agent ([`jobs`](crate::jobs)).
 //!
 //! The [`Ledger`](posthaste_sim::Ledger) merges the first result of each job. Every later one must be identical.
 
 mod conductor;
-mod failures;
 mod worker;
 
 use serde::{Deserialize, Serialize};
 
-pub use conductor::{SweepError, SweepUser};
+pub use conductor::SweepUser;
 pub use worker::{ScenarioReader, SweepAgent};
 
 /// A sweep, as it is sent. Agents of the same build read the same cases from it.

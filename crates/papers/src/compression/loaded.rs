@@ -4,6 +4,7 @@
 //! other host. The gateway is that of [`sclient`](super::sclient). Rates are the paper's, divided by its server's 135
 //! plain replies a second and multiplied by the gateway's capacity without compression.
 
+use std::num::NonZero;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc::{RecvTimeoutError, Sender, channel};
@@ -173,6 +174,7 @@ impl Inside {
         let conditions = Conditions {
             full: false,
             seed: self.seed,
+            threads: NonZero::<usize>::MIN,
             lab: &Lab::Own,
             stop: &self.stop,
             progress: &Silent,

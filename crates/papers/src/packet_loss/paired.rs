@@ -11,6 +11,7 @@ use posthaste_study::{Failure, RecordTable, RecordValue, Records, estimate};
 use posthaste_units::Span;
 
 use super::campaign::Results;
+use super::cores::all_cores;
 use super::divergence;
 use super::job::Job;
 use super::kernel::KernelSetup;
@@ -142,7 +143,7 @@ impl<'a> Paired<'a> {
                 ..*part
             })
             .collect();
-        let simulated = simulated_run::all(&self.ends, &parts)?;
+        let simulated = simulated_run::all(all_cores(), &self.ends, &parts)?;
         let measured = self.emulated.iter().map(|(_, measured)| measured);
         let both = parts.into_iter().zip(measured).zip(simulated);
         Ok(both

@@ -3,6 +3,8 @@
 //! Simulation needs no waiting, so every cell is repeated often. The records keep the cells and the inputs of the
 //! checks.
 
+use std::num::NonZero;
+
 use posthaste_study::{Conditions, Failure, Needs, RecordTable, Records, Study};
 use posthaste_units::{Seed, Span};
 
@@ -17,7 +19,7 @@ use super::stack::{self, SimulatedStack};
 
 pub(super) static STUDY: Study = Study {
     name: "packet-loss-simulated",
-    needs: Needs::Processor,
+    needs: Needs::Nothing,
     core: true,
     run: |conditions| {
         let mut records = Records::new();
@@ -64,7 +66,12 @@ pub(super) fn run(conditions: &Conditions<'_>, cells: &[Job]) -> Result<Simulate
         let words = format!("{}, {} cells", stack.name, cells.len());
         let progress = conditions.progress;
         progress.step(done as u64, stack::ALL.len() as u64, &words);
-        simulated.play(stack, cells, conditions.seed.child(stack.key))?;
+        simulated.play(
+            conditions.threads,
+            stack,
+            cells,
+            conditions.seed.child(stack.key),
+        )?;
     }
     Ok(simulated)
 }
@@ -93,7 +100,13 @@ fn steady() -> Result<Option<Span>, Failure> {
 }
 
 impl Simulated {
-    fn play(&mut self, stack: &SimulatedStack, cells: &[Job], seed: Seed) -> Result<(), Failure> {
+    fn play(
+        &mut self,
+        threads: NonZero<usize>,
+        stack: &SimulatedStack,
+        cells: &[Job],
+        seed: Seed,
+    ) -> Result<(), Failure> {
         let ends = stack.ends(&[])?;
         let jobs = cells
             .iter()
@@ -102,7 +115,7 @@ impl Simulated {
             .zip(jobs)
             .map(|(number, job)| SimulationJob::new(seed, number, job))
             .collect();
-        let simulated = simulated_run::all(&ends, &parts)?;
+        let simulated = simulated_run::all(threads, &ends, &parts)?;
         // A sample of the transactions is repeated alone and in another order.
         for place in (0..parts.len()).rev().step_by(parts.len().div_ceil(AGAIN)) {
             let again = simulated_run::one(&ends, &parts[place])?;
@@ -173,7 +186,9 @@ mod tests {
             planned: 0,
             steady: steady().unwrap(),
         };
-        simulated.play(&FREEBSD, &cells, Seed(1)).unwrap();
+        simulated
+            .play(NonZero::<usize>::MIN, &FREEBSD, &cells, Seed(1))
+            .unwrap();
         let mut records = Records::new();
         simulated.note(&mut records);
         for check in instrument::simulation(&records) {

@@ -1,8 +1,9 @@
-//! Simulated runs in virtual time, on all cores: the same jobs as the emulated ones, with the same columns.
+//! Simulated runs in virtual time: the same jobs as the emulated ones, with the same columns.
 //!
 //! A transaction is identified by a seed and a number, and its links draw from these. Those of an emulated transaction
 //! reproduce the delays of its packets. Results depend neither on threads nor on order.
 
+use std::num::NonZero;
 use std::sync::Arc;
 
 use posthaste_link::{Direction, DropReason, Fate};
@@ -13,7 +14,7 @@ use posthaste_study::Failure;
 use posthaste_tcp::trace::Sending;
 use posthaste_units::{Instant, Seed, Span};
 
-use super::cores::on_all_cores;
+use super::cores::on_threads;
 use super::job::{Job, PROCESSING};
 use super::line::PlannedDrops;
 use super::observed::{Dropped, Traced};
@@ -63,12 +64,13 @@ pub(super) struct SimulatedRun {
     pub(super) bytes: u64,
 }
 
-/// Simulates all of `parts` on all cores.
+/// Simulates all of `parts` on this number of threads.
 pub(super) fn all(
+    threads: NonZero<usize>,
     ends: &SimulatedEnds,
     parts: &[SimulationJob],
 ) -> Result<Vec<SimulatedRun>, Failure> {
-    on_all_cores(parts, |part| one(ends, part))
+    on_threads(threads, parts, |part| one(ends, part))
 }
 
 /// Simulates one transaction.

@@ -4,6 +4,8 @@
 //! Positions count the packets that are really sent. A remedy that splits a reply into more packets therefore has more
 //! positions, and a loss is late by the data that it concerns. All remedies meet the same delays, to exclude luck.
 
+use std::num::NonZero;
+
 use posthaste_study::{Conditions, Failure, Needs, RecordTable, RecordValue, Records, Study};
 use posthaste_tcp::remedy::Remedy;
 use posthaste_units::{Seed, Span};
@@ -17,7 +19,7 @@ use super::stack::{FREEBSD, LINUX, LINUX_6, SimulatedEnds, SimulatedStack};
 
 pub(super) static STUDY: Study = Study {
     name: "packet-loss-trials",
-    needs: Needs::Processor,
+    needs: Needs::Nothing,
     core: true,
     run: |conditions| {
         let lines: Vec<NetworkLine> = line::all().collect();
@@ -81,6 +83,7 @@ fn study(
                     break;
                 }
                 let trial = RemedyTrial {
+                    threads: conditions.threads,
                     ends: &ends,
                     line: *line,
                     seed: conditions.seed.child(&format!("{} {}", line.kbit, line.ms)),
@@ -131,6 +134,7 @@ fn positions() -> RecordTable {
 
 /// One remedy on one line.
 struct RemedyTrial<'a> {
+    threads: NonZero<usize>,
     ends: &'a SimulatedEnds,
     line: NetworkLine,
     seed: Seed,
@@ -220,7 +224,7 @@ impl RemedyTrial<'_> {
                 numbers.map(move |number| SimulationJob::new(self.seed, number, job))
             })
             .collect();
-        simulated_run::all(self.ends, &parts)
+        simulated_run::all(self.threads, self.ends, &parts)
     }
 }
 

@@ -8,7 +8,7 @@ use posthaste_units::{Rate, Span};
 use super::fleet::NatsArgs;
 use super::{Failure, log_to_stderr, stop_on_signal};
 
-/// Send load for `posthaste load --agents`, from this machine.
+/// Send load and simulate for `load`, `simulate` and `reproduce` with --agents, from this machine.
 ///
 /// An agent connects to a NATS server and waits. It accepts no connections, and sends requests to the targets of
 /// --allow only. The users and permissions of the NATS server decide about the conductors that it obeys.
@@ -85,6 +85,7 @@ impl Args {
                 most_rate: self.max_rate.map(Rate::as_per_second),
             },
             scenarios: super::simulate::agents::scenarios,
+            studies: super::reproduce::agents::run_study,
         };
         serve_agent(service, &stop).map_err(Failure::run)
     }

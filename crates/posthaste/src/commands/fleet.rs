@@ -2,8 +2,10 @@
 
 use std::path::PathBuf;
 
+use posthaste_fleet::allot::loops_in_words;
 use posthaste_fleet::connection::{NatsOptions, NatsUrl, ServerSafety};
 use posthaste_fleet::discovery::WantedAgents;
+use posthaste_fleet::fleet::{AgentFleet, FleetNeeds, FleetOptions};
 use posthaste_fleet::names::FleetName;
 
 use super::Failure;
@@ -62,6 +64,35 @@ impl NatsArgs {
         let url = text.parse();
         url.map_err(|error| Failure::Usage(format!("POSTHASTE_NATS: {error}")))
     }
+}
+
+/// Finds agents that simulate, if some are wanted. Their mathematical functions have the same results as ours.
+pub(crate) fn find_simulators(
+    agents: Option<&WantedAgents>,
+    nats: &NatsArgs,
+) -> Result<Option<AgentFleet>, Failure> {
+    let Some(agents) = agents else {
+        return match nats.is_given() {
+            true => Err(Failure::usage(
+                "--nats goes with --agents: give their number or names",
+            )),
+            false => Ok(None),
+        };
+    };
+    let options = FleetOptions {
+        nats: nats.options("conductor")?,
+        fleet: nats.fleet.clone(),
+        agents: agents.clone(),
+    };
+    let needs = FleetNeeds {
+        numerics: true,
+        processor: false,
+    };
+    let fleet = AgentFleet::find(options, needs).map_err(Failure::run)?;
+    let names: Vec<String> = fleet.names().map(ToString::to_string).collect();
+    let loops = loops_in_words(fleet.loops());
+    eprintln!("agents {}: {loops}", names.join(", "));
+    Ok(Some(fleet))
 }
 
 /// A number of agents, or their names.

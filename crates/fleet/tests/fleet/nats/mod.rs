@@ -13,4 +13,5 @@ mod runs;
 mod server;
 mod shares;
 mod storage;
+mod studies;
 mod sweep;

@@ -4,7 +4,7 @@ use posthaste_quic_sim::{EndBehaviour, LateHandshake, QuicOptions};
 use posthaste_study::{Conditions, Failure, Needs, Records, Study};
 use posthaste_units::Span;
 
-use super::super::cores::on_all_cores;
+use super::super::cores::on_threads;
 use super::super::job::PROCESSING;
 use super::super::line::{NetworkLine, all};
 use super::super::service::AUTHOR;
@@ -16,7 +16,7 @@ use super::transport::Transport;
 
 pub(in super::super) static STUDY: Study = Study {
     name: "packet-loss-quic-remedies",
-    needs: Needs::Processor,
+    needs: Needs::Nothing,
     core: false,
     run: |conditions| {
         let lines: Vec<NetworkLine> = all().collect();
@@ -184,7 +184,7 @@ fn study(conditions: &Conditions<'_>, lines: &[NetworkLine]) -> Result<Records, 
         let (kind, ends) = (variant.kind(), (variant.change)(usual()));
         let simulate =
             |line: &NetworkLine| simulate_with(conditions.seed, &kind, &ends, &AUTHOR, *line, 1);
-        for of_line in on_all_cores(lines, simulate)? {
+        for of_line in on_threads(conditions.threads, lines, simulate)? {
             cells.merge(of_line);
         }
     }

@@ -6,9 +6,9 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
 use clap::{ArgMatches, Args as _, Command, FromArgMatches, Parser};
-use posthaste_fleet::allot::loops_in_words;
 use posthaste_fleet::discovery::WantedAgents;
-use posthaste_fleet::fleet::{AgentFleet, FleetNeeds, FleetOptions};
+use posthaste_fleet::fleet::AgentFleet;
+use posthaste_fleet::jobs::JobsUser;
 use posthaste_fleet::sweep::{SweepDescription, SweepUser};
 use posthaste_link::pattern::Pattern;
 use posthaste_sim::{
@@ -20,7 +20,7 @@ use posthaste_units::Seed;
 use super::Args;
 use super::play::View;
 use crate::commands::Failure;
-use crate::commands::fleet::{NatsArgs, wanted_agents};
+use crate::commands::fleet::{NatsArgs, find_simulators, wanted_agents};
 
 /// Simulation time of a job.
 const JOB: Duration = Duration::from_secs(2);
@@ -123,28 +123,7 @@ pub(crate) fn scenarios(
 impl SweepAgents {
     /// Finds the agents, if some are wanted.
     pub(super) fn fleet(&self) -> Result<Option<AgentFleet>, Failure> {
-        let Some(agents) = &self.agents else {
-            return match self.nats.is_given() {
-                true => Err(Failure::usage(
-                    "--nats goes with --agents: give their number or names",
-                )),
-                false => Ok(None),
-            };
-        };
-        let options = FleetOptions {
-            nats: self.nats.options("conductor")?,
-            fleet: self.nats.fleet.clone(),
-            agents: agents.clone(),
-        };
-        let needs = FleetNeeds {
-            numerics: true,
-            processor: false,
-        };
-        let fleet = AgentFleet::find(options, needs).map_err(Failure::run)?;
-        let names: Vec<String> = fleet.names().map(ToString::to_string).collect();
-        let loops = loops_in_words(fleet.loops());
-        eprintln!("agents {}: {loops}", names.join(", "));
-        Ok(Some(fleet))
+        find_simulators(self.agents.as_ref(), &self.nats)
     }
 }
 
@@ -187,15 +166,19 @@ impl FleetSweep<'_> {
             seed: self.seed.0,
         };
         let mut user = SweepUser {
-            stop: self.stop,
             case_complete: &mut |case, totals| numbers[case] = Some(CaseNumbers::new(totals)),
             progress: &progress,
+        };
+        let jobs_user = JobsUser {
+            stop: self.stop,
             notice: &|text| eprintln!("{text}"),
         };
         let is_complete = ledger.borrow().is_complete();
         let swept = match is_complete {
             true => Ok(()),
-            false => self.fleet.sweep(&description, &ledger, &mut user),
+            false => self
+                .fleet
+                .sweep(&description, &ledger, &mut user, jobs_user),
         };
         view.end();
         swept.map_err(Failure::run)?;

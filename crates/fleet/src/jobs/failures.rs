@@ -1,8 +1,6 @@
-//! When a sweep has waited long enough for an agent that does no jobs.
+//! When the conductor has waited long enough for an agent that does no jobs.
 
-use std::time::Duration;
-
-use tokio::time::Instant;
+use posthaste_units::Span;
 
 use crate::conductor::AgentError;
 use crate::traffic::TrafficError;
@@ -12,30 +10,30 @@ const REFUSALS: u32 = 5;
 
 /// Time without the agent after which it gets no more jobs. After a restart of the server an agent may need 21 s to come
 /// back: 15 s until missing replies to its pings tell it that the connection is gone, a pause, and 5 s for a connection.
-const ABSENCE: Duration = Duration::from_secs(30);
+pub(super) const ABSENCE: Span = Span::from_millis(30_000);
 
 /// Failures of an agent since its last job that was done.
 #[derive(Debug, Default)]
 pub(super) struct SlotFailures {
     refusals: u32,
-    absent_since: Option<Instant>,
+    absent_since_ns: Option<u64>,
 }
 
 impl SlotFailures {
-    /// Records a failure. True if the agent must not get further jobs.
-    pub(super) fn record(&mut self, error: &AgentError, now: Instant) -> bool {
+    /// Records a failure at this time of any clock. True if the agent must not get further jobs.
+    pub(super) fn record(&mut self, error: &AgentError, now_ns: u64) -> bool {
         if is_absence(error) {
-            let since = *self.absent_since.get_or_insert(now);
-            return now.duration_since(since) >= ABSENCE;
+            let since_ns = *self.absent_since_ns.get_or_insert(now_ns);
+            return Span::from_nanos(now_ns.saturating_sub(since_ns)) >= ABSENCE;
         }
-        self.absent_since = None;
+        self.absent_since_ns = None;
         self.refusals += 1;
         self.refusals >= REFUSALS
     }
 
     /// Forgets how long the agent has been absent: while the conductor itself is not connected, it cannot know.
     pub(super) fn disconnected(&mut self) {
-        self.absent_since = None;
+        self.absent_since_ns = None;
     }
 }
 
@@ -50,6 +48,8 @@ const fn is_absence(error: &AgentError) -> bool {
 mod tests {
     use super::*;
 
+    const SECOND: u64 = 1_000_000_000;
+
     fn absent() -> AgentError {
         AgentError::Traffic {
             agent: "a".parse().expect("a valid name"),
@@ -60,40 +60,35 @@ mod tests {
     fn refused() -> AgentError {
         AgentError::Refused {
             agent: "a".parse().expect("a valid name"),
-            reason: "no sweep is prepared".to_owned(),
+            reason: "the sweep has ended".to_owned(),
         }
     }
 
     #[test]
     fn absent_agents_have_time_to_come_back() {
-        let begin = Instant::now();
         let mut failures = SlotFailures::default();
-        let mut records =
-            |seconds| failures.record(&absent(), begin + Duration::from_secs(seconds));
+        let mut records = |second: u64| failures.record(&absent(), (7 + second) * SECOND);
         assert!((0..30).all(|second| !records(second)));
         assert!(records(30));
     }
 
     #[test]
     fn absence_begins_again_with_the_connection_of_the_conductor() {
-        let begin = Instant::now();
         let mut failures = SlotFailures::default();
-        assert!(!failures.record(&absent(), begin));
+        assert!(!failures.record(&absent(), 0));
         failures.disconnected();
-        let later = begin + ABSENCE;
-        assert!(!failures.record(&absent(), later));
-        assert!(failures.record(&absent(), later + ABSENCE));
+        assert!(!failures.record(&absent(), 30 * SECOND));
+        assert!(failures.record(&absent(), 60 * SECOND));
     }
 
     #[test]
     fn an_agent_that_refuses_five_jobs_gets_no_more() {
-        let now = Instant::now();
         let mut failures = SlotFailures::default();
         for _ in 1..REFUSALS {
-            assert!(!failures.record(&refused(), now));
+            assert!(!failures.record(&refused(), 0));
             // An agent that is away for a moment between its refusals.
-            assert!(!failures.record(&absent(), now));
+            assert!(!failures.record(&absent(), 0));
         }
-        assert!(failures.record(&refused(), now));
+        assert!(failures.record(&refused(), 0));
     }
 }

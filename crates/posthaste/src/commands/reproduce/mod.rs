@@ -1,5 +1,8 @@
 //! `posthaste reproduce`: figures of the papers, measured again, and a report on them.
 
+#[cfg(feature = "fleet")]
+pub(crate) mod agents;
+
 use std::path::PathBuf;
 
 use posthaste_papers::COLLECTION;
@@ -36,6 +39,8 @@ Examples:
     posthaste reproduce overload --full --out overload-full
   The figures and the report of an earlier run, drawn again:
     posthaste reproduce --draw --out overload-full
+  Two agents simulate, this machine measures:
+    posthaste reproduce --all --agents 2 --nats nats://127.0.0.1:4222
   The figures, those of the core selection marked:
     posthaste reproduce --list")]
 pub(crate) struct Args {
@@ -60,6 +65,9 @@ pub(crate) struct Args {
     /// With --list: one JSON document
     #[arg(long, requires = "list")]
     json: bool,
+    #[cfg(feature = "fleet")]
+    #[command(flatten)]
+    agents: agents::StudyAgents,
     /// Seed of everything random
     #[arg(long, value_name = "N", default_value_t = Seed::default())]
     seed: Seed,
@@ -80,16 +88,23 @@ impl Args {
         if self.draw {
             return finish(&draw(&COLLECTION, &self.out).map_err(Failure::run)?);
         }
+        let stop = stop_on_signal()?;
+        #[cfg(feature = "fleet")]
+        let simulated = self
+            .agents
+            .simulate((self.full, self.seed), &selection, &stop)?;
+        #[cfg(not(feature = "fleet"))]
+        let simulated = std::collections::BTreeMap::new();
         let options = Options {
             full: self.full,
             seed: self.seed,
             commit: option_env!("POSTHASTE_COMMIT").map(str::to_owned),
             out: self.out,
-            // Before any thread starts: only this thread and its children move.
+            // Only this thread, its children and later threads move. The agents' network was needed before.
             lab: lab::enter(),
             program: std::env::current_exe().ok().filter(|_| !self.part),
+            simulated,
         };
-        let stop = stop_on_signal()?;
         if self.part {
             // A partial run must not outlive the run that started it.
             set_parent_process_death_signal(Some(Signal::TERM)).map_err(Failure::run)?;
