@@ -65,15 +65,15 @@ pub(crate) struct Args {
     /// With --list: one JSON document
     #[arg(long, requires = "list")]
     json: bool,
-    #[cfg(feature = "fleet")]
-    #[command(flatten)]
-    agents: agents::StudyAgents,
     /// Seed of everything random
     #[arg(long, value_name = "N", default_value_t = Seed::default())]
     seed: Seed,
     /// Where to write records, pictures and the report
     #[arg(long, value_name = "DIR", default_value = "results")]
     out: PathBuf,
+    #[cfg(feature = "fleet")]
+    #[command(flatten)]
+    agents: agents::StudyAgents,
 }
 
 impl Args {
