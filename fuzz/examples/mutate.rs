@@ -1,7 +1,7 @@
 //! Mutates the inputs of a corpus and checks the property of its target, on stable and without a fuzzer.
 //!
 //! ```sh
-//! cargo run --release --manifest-path fuzz/Cargo.toml --example mutate -- fleet_message 10000000
+//! cargo run --release -p posthaste-fuzz --example mutate -- fleet_message 10000000
 //! ```
 //!
 //! Inputs are not chosen by coverage, so this finds less than `cargo xtask fuzz` in the same number of inputs. A run with

@@ -26,11 +26,23 @@ pub fn event_stream(input: &[u8]) {
     assert_eq!(whole, pieces);
     if plan.format == EventFormat::GrpcMessages {
         // Each message has a prefix of five bytes.
-        assert!(whole.len() <= cut.stream.len() / 5, "{} messages", whole.len());
+        assert!(
+            whole.len() <= cut.stream.len() / 5,
+            "{} messages",
+            whole.len()
+        );
         return;
     }
-    let lines = cut.stream.iter().filter(|byte| matches!(byte, b'\n' | b'\r')).count();
-    assert!(whole.len() <= lines + 1, "{} parts of {lines} lines", whole.len());
+    let lines = cut
+        .stream
+        .iter()
+        .filter(|byte| matches!(byte, b'\n' | b'\r'))
+        .count();
+    assert!(
+        whole.len() <= lines + 1,
+        "{} parts of {lines} lines",
+        whole.len()
+    );
 }
 
 fn read(reader: &mut EventReader, pieces: &mut dyn Iterator<Item = &[u8]>) -> Vec<EventPart> {

@@ -8,7 +8,7 @@ use posthaste_http_streams::catalogue::{FieldCatalogue, RequestField};
 use posthaste_http_streams::http3::frame::kind;
 use posthaste_http_streams::http3::qpack::FieldPlan;
 use posthaste_http_streams::http3::{
-    Client, Http3Error, ErrorCode, OutputAction, StreamId, varint,
+    Client, ErrorCode, Http3Error, OutputAction, StreamId, varint,
 };
 
 use crate::http2_client::Report;

@@ -3,7 +3,7 @@
 //! Each function takes what a fuzzer made and panics when a crate breaks its contract: not only when it
 //! panics itself, but also when it forgets what it read, allocates more than its input deserves, or
 //! answers something nobody can read. [`target!`] turns one into a fuzz target under cargo-fuzz and
-//! into a program that replays files elsewhere; `tests/replay.rs` replays every corpus on stable.
+//! into a program that replays files elsewhere. The tests replay every corpus on stable.
 
 mod accounts;
 mod bookshop;
@@ -39,6 +39,8 @@ mod quantities;
 mod quic_datagram;
 mod record;
 mod registry_reply;
+#[cfg(test)]
+mod replay;
 mod reply_inspect;
 mod request_framing;
 mod resolv_conf;

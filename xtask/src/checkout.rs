@@ -16,6 +16,10 @@ use crate::process;
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Build {
     Dev,
+    /// The same, with the features that the workspace's tests enable in dependencies. After `cargo test --workspace` it
+    /// needs no compiler; `Dev` compiles dependencies and crates once more, because cargo unifies the features of the
+    /// packages that it is asked for.
+    Tested,
     /// The profile `dist`.
     Dist,
     /// The same, instrumented to count branches.
@@ -69,7 +73,12 @@ impl Checkout {
 
     /// Builds `posthaste` and returns its path.
     pub(crate) fn binary(&self, build: Build) -> Outcome<PathBuf> {
-        self.built(build, &["--package", "posthaste"], "posthaste")
+        let what: &[&str] = match build {
+            // A test among the targets enables what tests need.
+            Build::Tested => &["--workspace", "--bin", "posthaste", "--test", "cli"],
+            _ => &["--package", "posthaste"],
+        };
+        self.built(build, what, "posthaste")
     }
 
     /// Builds the emulator's example for benchmarks and returns its path.
@@ -93,7 +102,7 @@ impl Checkout {
         let mut cargo = cargo(self);
         cargo.arg("build").args(what);
         let folder = match build {
-            Build::Dev => self.target.join("debug"),
+            Build::Dev | Build::Tested => self.target.join("debug"),
             Build::Dist => {
                 cargo.args(["--profile", "dist"]);
                 self.target.join("dist")

@@ -20,7 +20,8 @@ pub(crate) fn run(checkout: &Checkout, check: bool) -> Outcome<()> {
     let update = |path: &str, text: String| update(&checkout.path(path), text, check);
     update("docs/benchmarks.md", page::text(checkout.root())?)?;
     let binary = Posthaste {
-        path: checkout.binary(Build::Dev)?,
+        // The workspace's tests check them.
+        path: checkout.binary(if check { Build::Tested } else { Build::Dev })?,
         logs: checkout.peer_folder("docs")?,
     };
     update("docs/reference/cli.md", commands(&binary)?)?;

@@ -19,6 +19,8 @@ const LISTENING: Duration = Duration::from_secs(120);
 /// The checkout with a built binary and a folder for logs.
 pub(crate) struct Site {
     pub(crate) checkout: Checkout,
+    /// Build of the binaries.
+    pub(crate) build: Build,
     /// `posthaste`, as built for this site.
     pub(crate) binary: PathBuf,
     pub(crate) logs: PathBuf,
@@ -39,6 +41,7 @@ impl Site {
         let logs = checkout.peer_folder("logs")?;
         Ok(Self {
             checkout,
+            build,
             binary,
             logs,
         })
@@ -49,6 +52,7 @@ impl Site {
         let logs = checkout.peer_folder("logs/inside")?;
         Ok(Self {
             checkout,
+            build: Build::Dev,
             binary,
             logs,
         })

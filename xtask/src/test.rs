@@ -44,7 +44,11 @@ pub(crate) fn run(checkout: Checkout, only: Option<&str>) -> Outcome<ExitCode> {
     } else {
         Own::default()
     };
-    let peers = peers::run(&Site::new(checkout, Build::Dev)?, &chosen);
+    let build = match only {
+        None => Build::Tested,
+        Some(_) => Build::Dev,
+    };
+    let peers = peers::run(&Site::new(checkout, build)?, &chosen);
     // Whoever reads only the end of the output learns what failed.
     for failure in own.failures.iter().chain(&peers.failures) {
         println!("FAILED {failure}");
@@ -88,15 +92,8 @@ fn own_tests(checkout: &Checkout) -> Own {
             eprintln!("{error}");
         }
     }
-    own_test(checkout, &mut own, &["--workspace"]);
-    // All inputs kept from fuzzing, on the stable toolchain and with existing build products.
-    own_test(checkout, &mut own, &["--manifest-path", "fuzz/Cargo.toml"]);
-    own
-}
-
-fn own_test(checkout: &Checkout, own: &mut Own, which: &[&str]) {
     let mut command = cargo(checkout);
-    command.arg("test").args(which).arg("--no-fail-fast");
+    command.args(["test", "--workspace", "--no-fail-fast"]);
     let ended = process::cargo_test(&mut command, OWN_TESTS, |line| {
         if let Some(counts) = line.strip_prefix("test result: ") {
             own.passed += count(counts, "passed");
@@ -109,6 +106,7 @@ fn own_test(checkout: &Checkout, own: &mut Own, which: &[&str]) {
         own.failed = own.failed.max(1);
         own.failures.push(error.to_string());
     }
+    own
 }
 
 /// The number before `word` in `ok. 12 passed; 0 failed; ...`.

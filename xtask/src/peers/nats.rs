@@ -5,10 +5,11 @@
 use std::path::Path;
 use std::time::Duration;
 
-use crate::checkout::cargo;
+use crate::checkout::{Build, cargo};
 use crate::error::{Outcome, TaskError};
 use crate::process;
 use crate::site::Site;
+use crate::test::binaries;
 use crate::tools;
 
 /// Time limit for building and running the tests.
@@ -42,28 +43,16 @@ pub(crate) fn nats(site: &Site) -> Outcome<()> {
 
 fn run(site: &Site, server: &Path) -> Outcome<()> {
     println!("  nats: {}", server.display());
-    // A peer of the tests, and no target of theirs.
-    let mut build = cargo(&site.checkout);
-    build.args([
-        "build",
-        "--quiet",
-        "--package",
-        "posthaste-fleet",
-        "--example",
-        "clock_agent",
-    ]);
-    process::pass_through("cargo build", &mut build, TESTS, |_| ())?;
-    let mut command = cargo(&site.checkout);
+    if site.build != Build::Tested {
+        // A peer of the tests, and no target of theirs.
+        let example = ["--package", "posthaste-fleet", "--example", "clock_agent"];
+        let mut build = cargo(&site.checkout);
+        build.args(["build", "--quiet"]).args(example);
+        process::pass_through("cargo build", &mut build, TESTS, |_| ())?;
+    }
+    let mut command = binaries::of_package(site, "posthaste-fleet", "fleet")?.command();
     command
-        .args([
-            "test",
-            "--quiet",
-            "--package",
-            "posthaste-fleet",
-            "--test",
-            "fleet",
-        ])
-        .args(["nats::", "--", "--ignored"])
+        .args(["--quiet", "nats::", "--ignored"])
         .env("POSTHASTE_NATS_SERVER", server)
         .env("POSTHASTE_PROGRAM", &site.binary);
     process::cargo_test(&mut command, TESTS, |_| ())

@@ -2,11 +2,12 @@
 
 use std::time::Duration;
 
-use crate::checkout::cargo;
 use crate::error::{Outcome, TaskError};
 use crate::postgres::Postgres;
 use crate::process;
 use crate::site::Site;
+use crate::test::binaries;
+use crate::test::waiting::UNIT;
 
 /// Time limit for building and running the tests of a package.
 const TESTS: Duration = Duration::from_secs(1800);
@@ -49,10 +50,9 @@ pub(crate) fn run(
     tests: &Tests<'_>,
     hear: impl FnMut(&str),
 ) -> Outcome<()> {
-    let mut command = cargo(&site.checkout);
+    let mut command = binaries::of_package(site, tests.package, UNIT)?.command();
     command
-        .args(["test", "--quiet", "--package", tests.package, "--lib"])
-        .args([tests.filter, "--", "--include-ignored"])
+        .args(["--quiet", tests.filter, "--include-ignored"])
         .args(tests.arguments)
         .env("POSTHASTE_POSTGRES", server.url())
         .env("POSTHASTE_POSTGRES_CERTIFICATE", &server.certificate)

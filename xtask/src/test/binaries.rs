@@ -7,9 +7,10 @@ use std::time::Duration;
 use serde_json::Value;
 
 use super::waiting::UNIT;
-use crate::checkout::{Checkout, cargo};
-use crate::error::Outcome;
+use crate::checkout::{Build, Checkout, cargo};
+use crate::error::{Outcome, TaskError};
 use crate::process::{self, Running};
+use crate::site::Site;
 
 /// Time limit for building the tests.
 const BUILD: Duration = Duration::from_secs(2400);
@@ -79,6 +80,18 @@ pub(crate) fn build(checkout: &Checkout, packages: &[&str], logs: &Path) -> Outc
     Ok(listed.stdout.lines().filter_map(binary).collect())
 }
 
+/// Builds the tests of this package, and returns those of one target. Once the workspace's tests have been built, they
+/// are among them, and nothing is compiled.
+pub(crate) fn of_package(site: &Site, package: &str, target: &str) -> Outcome<Binary> {
+    let packages = match site.build {
+        Build::Tested => &[][..],
+        _ => &[package],
+    };
+    let mut binaries = build(&site.checkout, packages, &site.logs)?.into_iter();
+    let found = binaries.find(|binary| binary.package == package && binary.target == target);
+    found.ok_or_else(|| TaskError::Failed(format!("{package} has no tests of the name {target}")))
+}
+
 /// The test binary in one of cargo's messages.
 fn binary(message: &str) -> Option<Binary> {
     let message: Value = serde_json::from_str(message).ok()?;
@@ -116,10 +129,10 @@ impl Binary {
         format!("{} {}", self.package, self.target)
     }
 
-    fn command(&self, choice: &TestChoice) -> Command {
+    /// A run of the binary, without arguments.
+    pub(crate) fn command(&self) -> Command {
         let mut command = Command::new(&self.program);
         command
-            .args(choice.arguments())
             .current_dir(&self.folder)
             .env("CARGO_MANIFEST_DIR", &self.folder);
         command
@@ -127,8 +140,8 @@ impl Binary {
 
     /// Names of the chosen tests.
     pub(crate) fn tests(&self, choice: &TestChoice, logs: &Path) -> Outcome<Vec<String>> {
-        let mut list = self.command(choice);
-        list.arg("--list");
+        let mut list = self.command();
+        list.args(choice.arguments()).arg("--list");
         let listed = process::run("list", &mut list, RUN, logs)?;
         let lines = listed.stdout.lines();
         let names = lines.filter_map(|line| line.strip_suffix(": test"));
@@ -137,7 +150,9 @@ impl Binary {
 
     /// Runs the chosen tests. If the binary dies, it has failed as a whole.
     pub(crate) fn run(&self, choice: &TestChoice, logs: &Path) -> Outcome<Results> {
-        let running = Running::start("chosen-tests", &mut self.command(choice), logs)?;
+        let mut command = self.command();
+        command.args(choice.arguments());
+        let running = Running::start("chosen-tests", &mut command, logs)?;
         let finished = running.finish(RUN)?;
         let mut results = read(&finished.stdout);
         results.seconds = finished.wall.as_secs_f64();

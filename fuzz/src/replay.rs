@@ -2,7 +2,7 @@
 
 use std::path::Path;
 
-use posthaste_fuzz::TARGETS;
+use crate::TARGETS;
 
 /// One test and one thread, since the properties count what the process allocates.
 #[test]
