@@ -99,7 +99,7 @@ fn an_agent_that_comes_back_late_gets_further_jobs() {
     agent.signal("STOP");
     server.kill();
     server.start();
-    std::thread::sleep(Duration::from_secs(3));
+    std::thread::sleep(Duration::from_secs(2));
     agent.signal("CONT");
     let together = conducted(running.expect("it was started"));
     assert_eq!(together.code, 0, "{}", together.messages);
