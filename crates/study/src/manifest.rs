@@ -27,8 +27,8 @@ pub struct Manifest {
     pub seed: Seed,
     /// True for a run as long as the paper's.
     pub full: bool,
-    /// Duration of the study, in seconds.
-    pub duration_s: f64,
+    /// Duration of the study, in seconds. `null` if another machine simulated it.
+    pub duration_s: Option<f64>,
     /// Machine of the run.
     pub machine: Machine,
     /// Every parameter of the study.

@@ -67,8 +67,13 @@ impl<'f> Task<'f> {
         budgets.max().unwrap_or(Span::ZERO)
     }
 
-    /// Runs the study in this process and writes its records. A study that is stopped or fails keeps its records so
-    /// far.
+    /// True if another machine has run the study.
+    pub(crate) fn is_from_elsewhere(&self, options: &Options) -> bool {
+        options.simulated.contains_key(self.study.name)
+    }
+
+    /// Runs the study in this process, unless another machine has, and writes its records. A study that is stopped or
+    /// fails keeps its records so far.
     pub(crate) fn run(
         &self,
         options: &Options,
@@ -76,29 +81,16 @@ impl<'f> Task<'f> {
         progress: &dyn Progress,
         board: &dyn Board,
     ) -> Vec<Unwritten> {
-        let begun = Instant::now();
-        let conditions = Conditions {
-            full: options.full,
-            seed: options.seed.child(self.study.name),
-            threads: all_processors(),
-            lab: &options.lab,
-            stop,
-            progress,
-            assumed_capacity: None,
+        let (measured, took) = match options.simulated.get(self.study.name) {
+            Some(simulated) => (Ok(simulated.clone()), None),
+            None => self.run_here(options, stop, progress),
         };
-        let simulated = options.simulated.get(self.study.name).cloned();
-        let is_from_elsewhere = simulated.is_some();
-        let measured = simulated.map_or_else(|| run_study(self.study, &conditions), Ok);
-        let stopped = stop.load(Ordering::Relaxed);
-        let took = Span::from(begun.elapsed());
-        progress.end(&match is_from_elsewhere {
-            true => "simulated on another machine".to_owned(),
-            false => ending(&measured, stopped, took),
-        });
+        let stopped = took.is_some() && stop.load(Ordering::Relaxed);
+        progress.end(&ending(&measured, stopped, took));
         let mut unwritten = Vec::new();
         for figure in &self.figures {
             let manifest = Manifest {
-                duration_s: took.as_secs_f64(),
+                duration_s: took.map(Span::as_secs_f64),
                 ..manifest(figure, options, &measured, stopped)
             };
             let dir = options.out.join(figure.id);
@@ -115,6 +107,27 @@ impl<'f> Task<'f> {
             }
         }
         unwritten
+    }
+
+    /// Runs the study in this process. Returns the time that it took, too.
+    fn run_here(
+        &self,
+        options: &Options,
+        stop: &AtomicBool,
+        progress: &dyn Progress,
+    ) -> (Result<Records, Failure>, Option<Span>) {
+        let begun = Instant::now();
+        let conditions = Conditions {
+            full: options.full,
+            seed: options.seed.child(self.study.name),
+            threads: all_processors(),
+            lab: &options.lab,
+            stop,
+            progress,
+            assumed_capacity: None,
+        };
+        let measured = run_study(self.study, &conditions);
+        (measured, Some(Span::from(begun.elapsed())))
     }
 }
 
@@ -143,7 +156,11 @@ fn panic_words(panic: &(dyn Any + Send)) -> String {
         .unwrap_or_else(|| "without words".to_owned())
 }
 
-fn ending(measured: &Result<Records, Failure>, stopped: bool, took: Span) -> String {
+/// Words about the end of a study. `took` is `None` if another machine ran it.
+fn ending(measured: &Result<Records, Failure>, stopped: bool, took: Option<Span>) -> String {
+    let Some(took) = took else {
+        return "simulated on another machine".to_owned();
+    };
     match (ended(measured, stopped), measured) {
         (StudyEnd::Complete, _) => format!("done in {took}"),
         (StudyEnd::Stopped, _) => format!("stopped after {took}; what was measured is kept"),
@@ -179,7 +196,7 @@ fn manifest(
         version: env!("CARGO_PKG_VERSION").to_owned(),
         seed: options.seed,
         full: options.full,
-        duration_s: 0.0,
+        duration_s: None,
         machine: Machine::here(),
         parameters: records.parameters().clone(),
         numbers: records.finite_numbers(),

@@ -372,7 +372,13 @@ fn particulars(figure: &Figure, manifest: &Manifest) -> Table {
         StudyEnd::Failed(_) => "failed",
     };
     row("ended", ended.to_owned());
-    row("took", format!("{:.1} s", manifest.duration_s));
+    row(
+        "took",
+        match manifest.duration_s {
+            Some(seconds) => format!("{seconds:.1} s"),
+            None => "simulated on another machine".to_owned(),
+        },
+    );
     row(
         "length",
         if manifest.full { "full" } else { "quick" }.to_owned(),

@@ -69,8 +69,10 @@ fn measure(
         Some(program) => side_by_side::run(&links, all, program, options, stop, board),
         None => FinishedStudies::default(),
     };
+    // Records that other machines have sent are kept after Ctrl-C, too.
+    let runs = |task: &Task<'_>| task.is_from_elsewhere(options) || !stop.load(Ordering::Relaxed);
     let alone = (links.len() + 1..).zip(&alone);
-    for (number, task) in alone.take_while(|_| !stop.load(Ordering::Relaxed)) {
+    for (number, task) in alone.filter(|(_, task)| runs(task)) {
         let progress = board.begin((number, all), task.study.name, task.budget());
         finished.add(task, task.run(options, stop, &*progress, board));
     }

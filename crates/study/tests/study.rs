@@ -8,8 +8,9 @@ use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
 use posthaste_draw::{Axis, Chart, Point, Series, Unit};
 use posthaste_study::lab::{self, Counters, Lab};
 use posthaste_study::{
-    Check, Collection, Conditions, Failure, Figure, Needs, Options, Planned, Plot, RecordTable,
-    Records, Reproduction, RunError, SelectError, Silent, Study, draw, reproduce,
+    Check, Collection, Conditions, Failure, Figure, Manifest, Needs, Options, Planned, Plot,
+    RecordTable, Records, Reproduction, RunError, SelectError, Silent, Study, StudyEnd, draw,
+    reproduce,
 };
 use posthaste_units::{Seed, Span};
 use rand::RngExt as _;
@@ -287,6 +288,31 @@ fn the_same_seed_gives_the_same_records() {
     };
     assert_eq!(records(Seed(1)), records(Seed(1)));
     assert_ne!(records(Seed(1)), records(Seed(2)));
+}
+
+#[test]
+fn records_of_another_machine_are_kept_and_not_made_again() {
+    let dir = tempfile::tempdir().unwrap();
+    let mut elsewhere = Records::new();
+    elsewhere.set_number("capacity", 11.0);
+    let options = Options {
+        simulated: BTreeMap::from([(SWEEP.name.to_owned(), elsewhere)]),
+        ..options(dir.path())
+    };
+    // After Ctrl-C, too.
+    let all = [&ONE, &STOPPED];
+    let outcome = run(&all, &options, &AtomicBool::new(true)).unwrap();
+    let ids: Vec<&str> = outcome
+        .figures
+        .iter()
+        .map(|drawn| drawn.figure.id)
+        .collect();
+    assert_eq!(ids, [ONE.id]);
+    let manifest = fs::read_to_string(dir.path().join(ONE.id).join("manifest.json")).unwrap();
+    let manifest: Manifest = serde_json::from_str(&manifest).unwrap();
+    assert_eq!(manifest.ended, StudyEnd::Complete);
+    assert_eq!(manifest.duration_s, None);
+    assert_eq!(manifest.numbers["capacity"], Some(11.0));
 }
 
 #[test]
