@@ -65,10 +65,10 @@ fn a_killed_agent_and_a_killed_server_change_nothing() {
         let mut jobs = client.subscribe("ph1.default.agent.*.job").await.unwrap();
         client.flush().await.unwrap();
         running = Some(simulate(Some(&server), &format!("{options} --agents 2")));
-        // An agent with one loop gets its second job after the result of the first.
-        requested(&mut jobs, &subjects().job(&"agent-2".parse().unwrap()), 2).await;
+        // The job of the killed agent is left for the other one, whatever the number of jobs: it depends on the machine.
+        requested(&mut jobs, &subjects().job(&"agent-2".parse().unwrap()), 1).await;
         leaves.signal("KILL");
-        requested(&mut jobs, &subjects().job(&"agent-1".parse().unwrap()), 2).await;
+        requested(&mut jobs, &subjects().job(&"agent-1".parse().unwrap()), 1).await;
     });
     server.kill();
     // Longer than a client's attempts to connect are apart.
@@ -93,6 +93,7 @@ fn an_agent_that_comes_back_late_gets_further_jobs() {
         let mut jobs = client.subscribe("ph1.default.agent.*.job").await.unwrap();
         client.flush().await.unwrap();
         running = Some(simulate(Some(&server), &format!("{options} --agents 1")));
+        // Each case has a job at least, and this sweep has two cases.
         requested(&mut jobs, &subjects().job(&"agent-1".parse().unwrap()), 2).await;
     });
     // Stopped, the agent connects to the new server after the conductor has asked it for several jobs in vain.
