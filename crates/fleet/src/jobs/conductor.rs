@@ -1,6 +1,6 @@
 //! The conductor of jobs: one job under way for each slot of the agents, until each job has a result.
 
-use std::cell::{Cell, RefCell};
+use std::cell::RefCell;
 use std::collections::{BTreeMap, VecDeque};
 use std::pin::pin;
 use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
@@ -74,7 +74,7 @@ struct JobsRun<'s> {
     /// Jobs under way, by number.
     under_way: RefCell<BTreeMap<u64, JobUnderWay<'s>>>,
     /// The error that ends the run.
-    error: Cell<Option<String>>,
+    error: RefCell<Option<String>>,
 }
 
 /// A job that agents do.
@@ -102,7 +102,7 @@ impl AgentFleet {
             user,
             queue: RefCell::new(book.missing().into_iter().flatten().collect()),
             under_way: RefCell::default(),
-            error: Cell::new(None),
+            error: RefCell::default(),
         };
         self.runtime.block_on(run.carry_out(&agents))
     }
@@ -171,7 +171,7 @@ impl<'s> JobsRun<'s> {
                 Some(Ok(output)) => {
                     failures = SlotFailures::default();
                     if let Err(error) = self.book.receive(number, agent, output) {
-                        self.error.set(Some(error));
+                        self.error.replace(Some(error));
                     }
                 }
                 Some(Err(_)) if !self.conductor.connection().is_connected() => {
@@ -257,9 +257,7 @@ impl<'s> JobsRun<'s> {
     }
 
     fn is_over(&self) -> bool {
-        let error = self.error.take();
-        let has_error = error.is_some();
-        self.error.set(error);
+        let has_error = self.error.borrow().is_some();
         has_error || self.book.is_complete() || self.user.stop.load(Relaxed)
     }
 

@@ -1,4 +1,4 @@
-//! When the conductor has waited long enough for an agent that does no jobs.
+//! Failures of an agent, and the decision to give it no more jobs.
 
 use posthaste_units::Span;
 

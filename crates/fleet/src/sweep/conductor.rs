@@ -3,7 +3,7 @@
 use std::cell::RefCell;
 use std::ops::RangeInclusive;
 
-use posthaste_sim::{Ledger, ReceivedResult, Totals};
+use posthaste_sim::{Ledger, ReceivedResult, SweepJob, Totals};
 
 use super::SweepDescription;
 use crate::agent_work::{AgentJob, AgentPlan, JobOutput};
@@ -44,6 +44,13 @@ impl AgentFleet {
     }
 }
 
+impl SweepBook<'_, '_> {
+    fn sweep_job(&self, number: u64) -> SweepJob {
+        let job = self.ledger.borrow().jobs().get(number);
+        job.expect("the ledger has a job of each missing number")
+    }
+}
+
 impl JobBook for SweepBook<'_, '_> {
     fn plan(&self) -> AgentPlan {
         AgentPlan::Sweep(self.description.clone())
@@ -62,14 +69,11 @@ impl JobBook for SweepBook<'_, '_> {
     }
 
     fn job(&self, number: u64) -> AgentJob {
-        let job = self.ledger.borrow().jobs().get(number);
-        AgentJob::Sweep(job.expect("the ledger has a job of each missing number"))
+        AgentJob::Sweep(self.sweep_job(number))
     }
 
     fn receive(&self, number: u64, agent: &AgentName, output: JobOutput) -> Result<(), String> {
-        let AgentJob::Sweep(job) = self.job(number) else {
-            return Ok(());
-        };
+        let job = self.sweep_job(number);
         let JobOutput::Sweep(result) = output else {
             return Err(format!("{agent} sent a result of other work"));
         };

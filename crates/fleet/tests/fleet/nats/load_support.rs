@@ -58,13 +58,19 @@ pub(super) fn signal_process(process: &Child, signal: &str) {
     assert!(sent.unwrap().success());
 }
 
-/// Starts `posthaste load` with agents and a report as JSON.
-pub(super) fn conductor(server: &NatsServer, options: &str) -> Child {
-    let mut command = program();
-    command.args(["load", "--json", "--nats", &server.url("conductor")]);
+/// Adds the options of a conductor's connection.
+pub(super) fn connect(command: &mut Command, server: &NatsServer) {
+    command.args(["--nats", &server.url("conductor")]);
     if let Some(certificate) = &server.certificate {
         command.arg("--nats-ca").arg(certificate);
     }
+}
+
+/// Starts `posthaste load` with agents and a report as JSON.
+pub(super) fn conductor(server: &NatsServer, options: &str) -> Child {
+    let mut command = program();
+    command.args(["load", "--json"]);
+    connect(&mut command, server);
     command.args(options.split_whitespace());
     let piped = command.stdout(Stdio::piped()).stderr(Stdio::piped());
     piped.spawn().unwrap()
@@ -75,10 +81,7 @@ pub(super) fn simulate(server: Option<&NatsServer>, options: &str) -> Child {
     let mut command = program();
     command.args(["simulate", "--json"]);
     if let Some(server) = server {
-        command.args(["--nats", &server.url("conductor")]);
-        if let Some(certificate) = &server.certificate {
-            command.arg("--nats-ca").arg(certificate);
-        }
+        connect(&mut command, server);
     }
     command.args(options.split_whitespace());
     let piped = command.stdout(Stdio::piped()).stderr(Stdio::piped());

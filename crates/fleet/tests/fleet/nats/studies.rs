@@ -6,7 +6,7 @@ use std::process::{Child, Stdio};
 use futures_util::StreamExt as _;
 use serde_json::Value;
 
-use super::load_support::{AgentProcess, conducted, program};
+use super::load_support::{AgentProcess, conducted, connect, program};
 use super::server::{NatsServer, on_one_thread, subjects};
 
 /// A figure of a study in virtual time.
@@ -17,10 +17,8 @@ fn reproduce(server: Option<&NatsServer>, out: &Path) -> Child {
     let mut command = program();
     command.args(["reproduce", FIGURE]).arg("--out").arg(out);
     if let Some(server) = server {
-        command.args(["--agents", "2", "--nats", &server.url("conductor")]);
-        if let Some(certificate) = &server.certificate {
-            command.arg("--nats-ca").arg(certificate);
-        }
+        command.args(["--agents", "2"]);
+        connect(&mut command, server);
     }
     let piped = command.stdout(Stdio::piped()).stderr(Stdio::piped());
     piped.spawn().unwrap()
