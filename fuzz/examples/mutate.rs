@@ -7,10 +7,9 @@
 //! Inputs are not chosen by coverage, so this finds less than `cargo xtask fuzz` in the same number of inputs. A run with
 //! the same seed (the third argument, 1 if absent) has the same inputs.
 
-use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
-use posthaste_fuzz::{Property, TARGETS};
+use posthaste_fuzz::{Property, TARGETS, corpus};
 
 /// Maximum length of an input in bytes.
 const LONGEST: usize = 1 << 14;
@@ -67,20 +66,8 @@ fn mutate(input: &mut Vec<u8>, other: &[u8], random: &mut Random) {
     input.truncate(LONGEST);
 }
 
-/// The inputs of the corpus of a target.
-fn corpus(target: &str) -> std::io::Result<Vec<Vec<u8>>> {
-    let folder = Path::new(env!("CARGO_MANIFEST_DIR"))
-        .join("corpus")
-        .join(target);
-    let mut files: Vec<PathBuf> = std::fs::read_dir(folder)?
-        .map(|entry| entry.map(|entry| entry.path()))
-        .collect::<Result<_, _>>()?;
-    files.sort();
-    files.into_iter().map(std::fs::read).collect()
-}
-
 fn run(target: &str, property: Property, runs: u64, seed: u64) -> std::io::Result<ExitCode> {
-    let inputs = corpus(target)?;
+    let inputs: Vec<Vec<u8>> = corpus::load(target)?.into_values().collect();
     let mut random = Random(seed);
     for number in 1..=runs {
         let mut input = inputs[random.below(inputs.len())].clone();

@@ -3,7 +3,7 @@
 
 use std::net::IpAddr;
 
-use posthaste_http_fields::forwarded::{MAX_SENDERS, Sender, Senders, forwarded, forwarded_for};
+use posthaste_http::fields::forwarded::{MAX_SENDERS, Sender, Senders, forwarded, forwarded_for};
 
 use crate::within;
 

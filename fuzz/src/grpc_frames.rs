@@ -1,6 +1,6 @@
 //! The messages of a gRPC body: cuts change nothing, and every byte has its place in a message or a prefix.
 
-use posthaste_grpc::{
+use posthaste_http::grpc::{
     FrameError, FramePart, FrameReader, FramedMessage, MessageReader, PREFIX_BYTES,
 };
 

@@ -1,6 +1,6 @@
 //! The value of a grpc-timeout field.
 
-use posthaste_http_fields::grpc_timeout as parse;
+use posthaste_http::fields::grpc_timeout as parse;
 
 use crate::within;
 

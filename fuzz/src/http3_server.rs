@@ -1,10 +1,10 @@
 //! The streams of an HTTP/3 client: cuts change nothing, requests are valid, and the fields return in a reply.
 
-use posthaste_http_streams::http3::qpack::SectionDecoder;
-use posthaste_http_streams::http3::server::{
+use posthaste_http::streams::http3::qpack::SectionDecoder;
+use posthaste_http::streams::http3::server::{
     ClientStreams, LIST_LIMIT, RequestError, RequestHead, RequestPiece, RequestReader, append_head,
 };
-use posthaste_http_streams::http3::{Http3Error, StreamId, varint};
+use posthaste_http::streams::http3::{Http3Error, StreamId, varint};
 
 use crate::within;
 
@@ -85,7 +85,7 @@ fn check(head: &RequestHead, content: u64) {
     assert_eq!(varint::decode(&mut frame), Some(1));
     assert_eq!(varint::decode(&mut frame), Some(frame.len() as u64));
     let mut again = Vec::new();
-    let each = |field: posthaste_http_streams::DecodedField<'_>| {
+    let each = |field: posthaste_http::streams::DecodedField<'_>| {
         again.push((field.name.to_vec(), field.value.to_vec()));
     };
     let decoded = SectionDecoder::default().decode(frame, each);

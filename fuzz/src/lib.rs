@@ -10,6 +10,7 @@ mod bookshop;
 mod capture;
 mod certificate_names;
 mod changes;
+pub mod corpus;
 mod cuts;
 mod decoding;
 pub mod doubtful;

@@ -25,5 +25,5 @@ pub fn offer_terms(bytes: &[u8]) {
         };
         assert_eq!(bound.percentile, percentile, "{text:?}");
     }
-    let _ = (text.parse::<Money>(), text.parse::<Ratio>());
+    let _ = (text.parse::<Money>(), Ratio::from_document(text));
 }

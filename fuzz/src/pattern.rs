@@ -1,7 +1,9 @@
 //! Patterns: what is read can be written and read again, and is followed the same from anywhere.
 
 use posthaste_link::Direction;
-use posthaste_link::pattern::{Draft, ENTRIES, Pattern, PatternError, ReadError, mahimahi};
+use posthaste_link::pattern::{
+    Draft, ENTRIES, Pattern, PatternError, ReadError, mahimahi, timeline,
+};
 use posthaste_units::Span;
 
 use crate::within;
@@ -13,7 +15,7 @@ const PER_BYTE: usize = 200;
 /// Bytes that may be allocated whatever the length: the buffer of the longest line, an error's words.
 const FIXED: usize = 256 << 10;
 
-/// Any bytes as a pattern, as one line of it, and as a trace.
+/// Any bytes as a pattern, as one line of it, as a trace and as a timeline.
 pub fn pattern(bytes: &[u8]) {
     let read = within("Pattern::read", bytes.len(), PER_BYTE, FIXED, || {
         Pattern::read(bytes)
@@ -31,6 +33,7 @@ pub fn pattern(bytes: &[u8]) {
     }
     holds(&draft.finish());
     trace(bytes);
+    rows(bytes);
 }
 
 fn holds(pattern: &Pattern) {
@@ -77,11 +80,23 @@ fn trace(bytes: &[u8]) {
             assert!(millis > 0 && packets > 0);
             let pattern = draft.finish();
             holds(&pattern);
-            let first = pattern.script(Direction::Up).cursor().step(1, Span::ZERO);
-            assert!(
-                first.bandwidth.is_some(),
-                "it has a bandwidth from the start"
-            );
+            assert!(pattern.entries().count() >= 2, "opportunities and a repeat");
+        }
+        Err(error) => assert!(!error.to_string().is_empty()),
+    }
+}
+
+fn rows(bytes: &[u8]) {
+    let mut draft = Draft::default();
+    let read = within("timeline", bytes.len(), PER_BYTE, FIXED, || {
+        timeline(bytes, Direction::Up, &mut draft)
+    });
+    match read {
+        Ok((rows, repeats)) => {
+            assert!(rows > 0 && repeats != Some(0));
+            let pattern = draft.finish();
+            holds(&pattern);
+            assert!(pattern.entries().count() > 0, "a row has a value");
         }
         Err(error) => assert!(!error.to_string().is_empty()),
     }

@@ -1,8 +1,8 @@
 //! Field sections of an HTTP/3 server: a decoder that was used before reads the same, and valid fields return.
 
-use posthaste_http_streams::FieldClass;
-use posthaste_http_streams::catalogue::{FieldCatalogue, RequestField};
-use posthaste_http_streams::http3::qpack::{FieldPlan, QpackError, SectionDecoder, encode};
+use posthaste_http::streams::FieldClass;
+use posthaste_http::streams::catalogue::{FieldCatalogue, RequestField};
+use posthaste_http::streams::http3::qpack::{FieldPlan, QpackError, SectionDecoder, encode};
 
 use crate::within;
 

@@ -2,7 +2,8 @@
 
 use std::fmt::Write as _;
 
-use posthaste_load::{Assertion, Data, Resolve, TraceError, read_trace};
+use posthaste_evaluation::Assertion;
+use posthaste_load::{Data, Resolve, TraceError, read_trace};
 use posthaste_units::{Rate, Ratio, Size, Span};
 
 use crate::within;

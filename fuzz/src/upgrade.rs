@@ -1,6 +1,6 @@
 //! Requests to switch protocols: only what a plain reader finds beyond doubt switches, and only to what is allowed.
 
-use posthaste_http_fields::upgrade::{
+use posthaste_http::fields::upgrade::{
     MAX_UPGRADE, SwitchObstacle, connected, requested, switches_to,
 };
 
