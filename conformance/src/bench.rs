@@ -5,6 +5,7 @@
 
 mod admission;
 mod agents;
+mod busy;
 mod changes;
 mod charges;
 mod compare;
@@ -24,7 +25,7 @@ mod lookups;
 mod marking;
 mod offers;
 mod oracle;
-pub(crate) mod page;
+mod page;
 mod past_limit;
 pub(crate) mod pinned;
 mod proxies;
@@ -40,9 +41,11 @@ mod words;
 
 use std::process::ExitCode;
 
-use crate::checkout::{Build, Checkout};
+use crate::builds::Build;
+use crate::checkout::Checkout;
 use crate::error::{Outcome, TaskError, check};
 use crate::site::Site;
+use crate::tools;
 use kept::RunOrigin;
 use list::Benchmark;
 use result::{Figure, Measure};
@@ -66,7 +69,7 @@ pub(crate) struct BenchChoice {
     /// One benchmark instead of all.
     pub(crate) name: Option<String>,
     pub(crate) quick: bool,
-    /// Keeps the runs in benches/results.
+    /// Keeps the runs in conformance/results.
     pub(crate) write: bool,
 }
 
@@ -86,6 +89,14 @@ pub(crate) fn list() {
     for Benchmark { name, about, .. } in list::all() {
         println!("{name:15} {about}");
     }
+}
+
+/// Writes docs/benchmarks.md from the kept runs.
+pub(crate) fn write_page(checkout: &Checkout) -> Outcome<()> {
+    let path = checkout.path(page::PATH);
+    tools::write(&path, page::text(checkout.root())?)?;
+    println!("wrote {}", path.display());
+    Ok(())
 }
 
 /// Runs all benchmarks or one. Fails if a target is missed.
@@ -142,10 +153,8 @@ fn measure(bench: &Bench, benchmark: &Benchmark, choice: &BenchChoice) -> Outcom
     let origin = RunOrigin::of(&bench.site.checkout)?;
     let command = choice.command(benchmark.name);
     let (path, figures) = origin.keep(benchmark.name, command, measure)?;
-    println!(
-        "\nwrote {}; `cargo xtask docs` writes docs/benchmarks.md",
-        path.display()
-    );
+    println!("\nwrote {}", path.display());
+    write_page(&bench.site.checkout)?;
     Ok(figures)
 }
 

@@ -14,8 +14,9 @@ use neighbours::Neighbours;
 
 use crate::checkout::Checkout;
 use crate::error::{Outcome, TaskError};
-use crate::test::binaries::{self, Binary, Results, TestChoice};
-use crate::test::waiting::{WAITING, WaitingTests};
+use posthaste_harness::binaries::{self, Binary, TestChoice};
+use posthaste_harness::output::Results;
+use posthaste_harness::waiting::{WAITING, WaitingTests};
 
 /// Tests to run, and the number of repetitions and busy processes.
 pub(crate) struct Wanted {
@@ -82,7 +83,7 @@ fn parts(checkout: &Checkout, wanted: &Wanted, logs: &Path) -> Outcome<Vec<Part>
     };
     packages.dedup();
     let mut parts = Vec::new();
-    for binary in binaries::build(checkout, &packages, logs)? {
+    for binary in binaries::build(checkout, &packages)? {
         let only = match &wanted.filter {
             Some(filter) => vec![filter.clone()],
             None => {

@@ -57,9 +57,9 @@ impl Loading {
         Ok(report)
     }
 
-    /// Waits for the end of a `--find`. Its report has a capacity and no outcomes.
+    /// Waits for the end of a `--find`, with or without a rate that holds. Its report has a capacity and no outcomes.
     pub(crate) fn finish_search(self, seconds: u64) -> Outcome<LoadReport> {
-        self.report(seconds, &[0])
+        self.report(seconds, &[0, 1, 3])
     }
 
     fn report(self, seconds: u64, codes: &[i32]) -> Outcome<LoadReport> {

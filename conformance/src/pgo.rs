@@ -7,10 +7,11 @@
 use std::process::Command;
 use std::time::Duration;
 
-use crate::checkout::profile_guided::{MOMENT, Toolchain, profile};
-use crate::checkout::{Build, Checkout};
+use crate::builds::Build;
+use crate::checkout::Checkout;
 use crate::error::{Outcome, TaskError};
 use crate::process::{self, Running};
+use crate::profile_guided::{MOMENT, Toolchain, profile};
 
 /// Figures to count: load on a service, emulated and simulated links, codings, gateways, brokers.
 const FIGURES: [&str; 7] = [
@@ -30,7 +31,7 @@ const TRAINING: Duration = Duration::from_secs(1200);
 pub(crate) fn run(checkout: &Checkout) -> Outcome<()> {
     // Checked first, because everything else takes minutes.
     let profdata = Toolchain::ask(checkout)?.profdata()?;
-    let counting = checkout.binary(Build::Counting)?;
+    let counting = Build::Counting.binary(checkout)?;
     let counts = checkout.folder("pgo/counts")?;
     std::fs::remove_dir_all(&counts).map_err(|error| TaskError::at(&counts, error))?;
     let logs = checkout.folder("pgo/logs")?;
@@ -56,7 +57,7 @@ pub(crate) fn run(checkout: &Checkout) -> Outcome<()> {
         .arg(profile(checkout)?)
         .arg(&counts);
     process::run("llvm-profdata", &mut merge, MOMENT, &logs)?;
-    println!("{}", checkout.binary(Build::Profiled)?.display());
+    println!("{}", Build::Profiled.binary(checkout)?.display());
     Ok(())
 }
 

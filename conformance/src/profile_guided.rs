@@ -4,7 +4,7 @@ use std::path::PathBuf;
 use std::process::Command;
 use std::time::Duration;
 
-use super::Checkout;
+use crate::checkout::Checkout;
 use crate::error::{Outcome, TaskError, check};
 use crate::process;
 
@@ -12,14 +12,14 @@ use crate::process;
 pub(crate) const MOMENT: Duration = Duration::from_secs(60);
 
 /// Makes `cargo` build the release with counters. Returns the folder of the products.
-pub(super) fn counting(checkout: &Checkout, cargo: &mut Command) -> Outcome<PathBuf> {
+pub(crate) fn counting(checkout: &Checkout, cargo: &mut Command) -> Outcome<PathBuf> {
     let counts = checkout.folder("pgo/counts")?;
     let flag = format!("-Cprofile-generate={}", counts.display());
     release(checkout, cargo, &flag, "pgo/counting")
 }
 
 /// Makes `cargo` build the release with the counts. Returns the folder of the products.
-pub(super) fn profiled(checkout: &Checkout, cargo: &mut Command) -> Outcome<PathBuf> {
+pub(crate) fn profiled(checkout: &Checkout, cargo: &mut Command) -> Outcome<PathBuf> {
     let profile = profile(checkout)?;
     check(profile.is_file(), || {
         "nothing was counted yet: run `cargo xtask pgo` first, a quarter of an hour".to_owned()

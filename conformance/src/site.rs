@@ -8,10 +8,12 @@ use std::path::PathBuf;
 use std::process::Command;
 use std::time::{Duration, Instant};
 
-use crate::checkout::{Build, Checkout};
+use crate::builds::Build;
+use crate::checkout::Checkout;
 use crate::error::{Outcome, TaskError};
 use crate::process::{self, Finished, Running};
 use crate::tools;
+use posthaste_harness::binaries::{self, Binary};
 
 /// Time limit for a server to listen. A JVM on a busy machine is slow.
 const LISTENING: Duration = Duration::from_secs(120);
@@ -35,7 +37,7 @@ pub(crate) struct Server {
 impl Site {
     /// Builds the binary and empties the folder of logs.
     pub(crate) fn new(checkout: Checkout, build: Build) -> Outcome<Self> {
-        let binary = checkout.binary(build)?;
+        let binary = build.binary(&checkout)?;
         let logs = checkout.peer_folder("logs")?;
         std::fs::remove_dir_all(&logs).map_err(|error| TaskError::at(&logs, error))?;
         let logs = checkout.peer_folder("logs")?;
@@ -55,6 +57,20 @@ impl Site {
             build: Build::Dev,
             binary,
             logs,
+        })
+    }
+
+    /// Builds the tests of this package, and returns those of one target. Once the workspace's tests have been built,
+    /// they are among them, and nothing is compiled.
+    pub(crate) fn tests(&self, package: &str, target: &str) -> Outcome<Binary> {
+        let packages = match self.build {
+            Build::Tested => &[][..],
+            _ => &[package],
+        };
+        let mut binaries = binaries::build(&self.checkout, packages)?.into_iter();
+        let found = binaries.find(|binary| binary.package == package && binary.target == target);
+        found.ok_or_else(|| {
+            TaskError::Failed(format!("{package} has no tests of the name {target}"))
         })
     }
 

@@ -1,16 +1,14 @@
-//! Generated docs: docs/benchmarks.md, docs/reference/cli.md, docs/reference/gateway-config.md and
-//! docs/papers/figures.md.
+//! Generated docs: docs/reference/cli.md, docs/reference/gateway-config.md and docs/papers/figures.md.
 //!
-//! Benchmarks come from the kept runs, the others from the binary itself, so that nothing is written twice. `--check`
-//! reports outdated pages and changes nothing.
+//! They come from the binary itself, so that nothing is written twice. `--check` reports outdated pages and changes
+//! nothing.
 
 mod gateway;
 
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-use crate::bench::page;
-use crate::checkout::{Build, Checkout};
+use crate::checkout::{Checkout, Features};
 use crate::error::{Outcome, TaskError};
 use crate::process;
 use crate::tools::write;
@@ -18,10 +16,14 @@ use crate::tools::write;
 /// Writes them, or checks that they are up to date.
 pub(crate) fn run(checkout: &Checkout, check: bool) -> Outcome<()> {
     let update = |path: &str, text: String| update(&checkout.path(path), text, check);
-    update("docs/benchmarks.md", page::text(checkout.root())?)?;
+    // The workspace's tests check them.
+    let features = if check {
+        Features::Workspace
+    } else {
+        Features::Package
+    };
     let binary = Posthaste {
-        // The workspace's tests check them.
-        path: checkout.binary(if check { Build::Tested } else { Build::Dev })?,
+        path: checkout.debug("posthaste", features)?,
         logs: checkout.peer_folder("docs")?,
     };
     update("docs/reference/cli.md", commands(&binary)?)?;

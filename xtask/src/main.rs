@@ -1,37 +1,26 @@
-//! Development tasks of the project: all tests with their peers, benchmarks, generated docs, fuzzing.
+//! Tasks of a contributor: tests, generated docs, packages, fuzzing.
 //!
-//! Started as `cargo xtask`. Tests and measurements use `posthaste` as a program. Nothing here links against a crate
-//! that measures, so that a task sees the same as a user.
+//! Started as `cargo xtask`. Tests against peers and benchmarks are in a program of their own, `conformance/`, which some
+//! commands start. Nothing here links against a crate of the product, so that a task sees the same as a user.
 
-mod bench;
-mod busy;
-mod checkout;
+mod conformance;
 mod docs;
-mod error;
 mod fuzz;
-mod load;
-mod nginx;
 mod package;
-mod peers;
-mod pgo;
-mod postgres;
-mod predictions;
-mod process;
-mod site;
 mod test;
-mod tools;
 
-use std::path::PathBuf;
 use std::process::ExitCode;
 
-use clap::{Parser, Subcommand};
+use clap::{Args, Parser, Subcommand};
 
-use checkout::{Build, Checkout};
+use posthaste_harness::{checkout, error, process, tools};
+
+use checkout::Checkout;
 use error::Outcome;
-use site::Site;
 
+/// Tasks of a contributor
 #[derive(Parser)]
-#[command(name = "cargo xtask", about)]
+#[command(name = "cargo xtask", bin_name = "cargo xtask")]
 struct Arguments {
     #[command(subcommand)]
     chore: Chore,
@@ -52,41 +41,17 @@ enum Chore {
         list: bool,
     },
     /// Run tests beside processes that keep the machine busy: those that wait on a clock, or any
-    Busy {
-        /// Only tests whose names contain this, whether or not they wait on a clock
-        filter: Option<String>,
-        /// Only tests of this package
-        #[arg(long, value_name = "NAME")]
-        package: Option<String>,
-        /// How often each test runs
-        #[arg(long, value_name = "N", default_value_t = 20)]
-        times: u32,
-        /// How many processes are busy
-        #[arg(long, value_name = "N", default_value_t = 4)]
-        processes: u32,
-        /// List the tests that wait on a clock: package, binary, modules
-        #[arg(long)]
-        list: bool,
-    },
+    #[command(disable_help_flag = true)]
+    Busy(Forwarded),
     /// Measure against peers, side by side in one run, and print tables
-    Bench {
-        /// Only this benchmark
-        name: Option<String>,
-        /// List the benchmarks
-        #[arg(long)]
-        list: bool,
-        /// Fewer and shorter runs: to see that it works, not to quote
-        #[arg(long)]
-        quick: bool,
-        /// Measure the build of `cargo xtask pgo`
-        #[arg(long)]
-        pgo: bool,
-        /// Keep each run as JSON in benches/results; not with --quick
-        #[arg(long)]
-        write: bool,
-    },
+    #[command(disable_help_flag = true)]
+    Bench(Forwarded),
     /// Build the release by what it did in the study (profile-guided optimisation); needs rustup's llvm-tools
-    Pgo,
+    #[command(disable_help_flag = true)]
+    Pgo(Forwarded),
+    /// Write docs/papers/predictions.md: what the simulator says of the packet-loss study
+    #[command(disable_help_flag = true)]
+    Predictions(Forwarded),
     /// Make every package from one build and use each on a clean root; needs root
     Package {
         /// Only this package
@@ -95,42 +60,31 @@ enum Chore {
         #[arg(long)]
         list: bool,
     },
-    /// Write the generated docs: benchmarks, command line, gateway.toml and figures
+    /// Write the generated docs: command line, gateway.toml and figures
     Docs {
         /// Write nothing; fail when something is out of date
         #[arg(long)]
         check: bool,
     },
-    /// Write docs/papers/predictions.md: what the simulator says of the packet-loss study
-    Predictions,
     /// Run every fuzz target in fuzz/ for a while; needs nightly and cargo-fuzz
     Fuzz {
+        /// Only this target
+        name: Option<String>,
         /// How long each target runs
         #[arg(long, value_name = "N", default_value_t = 60)]
         seconds: u64,
-    },
-    /// The part of a test that runs in a network namespace of its own
-    #[command(hide = true)]
-    Inside {
-        /// The binary under test
-        binary: PathBuf,
-        #[command(subcommand)]
-        chore: Inside,
+        /// Add the new inputs that increase the coverage to fuzz/corpus
+        #[arg(long)]
+        keep: bool,
     },
 }
 
-#[derive(Subcommand)]
-enum Inside {
-    /// Overload the slow server, compare with the kernel's counters
-    Overload {
-        #[arg(long)]
-        rate: String,
-        #[arg(long)]
-        duration: String,
-        /// Tell instead of check
-        #[arg(long)]
-        json: bool,
-    },
+/// Arguments for the program of `conformance/`, which also has the help.
+#[derive(Args)]
+struct Forwarded {
+    /// See --help, which builds the program of conformance/ first
+    #[arg(trailing_var_arg = true, allow_hyphen_values = true)]
+    arguments: Vec<String>,
 }
 
 fn main() -> ExitCode {
@@ -143,64 +97,32 @@ fn main() -> ExitCode {
 
 fn start(chore: Chore) -> Outcome<ExitCode> {
     let checkout = Checkout::find()?;
+    let forward = |command: &str, arguments: &[String]| {
+        let arguments = arguments.iter().map(String::as_str);
+        Err(conformance::exec(
+            &checkout,
+            std::iter::once(command).chain(arguments),
+        ))
+    };
     match chore {
-        Chore::Test { list: true, .. } => test::list(),
+        Chore::Test { list: true, .. } => test::list(&checkout)?,
         Chore::Test { fast: true, .. } => return test::run_fast(&checkout),
-        Chore::Test { only, .. } => return test::run(checkout, only.as_deref()),
-        Chore::Busy { list: true, .. } => busy::list(),
-        Chore::Busy {
-            filter,
-            package,
-            times,
-            processes,
-            ..
-        } => {
-            let wanted = busy::Wanted {
-                filter,
-                package,
-                times,
-                processes,
-            };
-            return busy::run(&checkout, &wanted);
-        }
-        Chore::Bench { list: true, .. } => bench::list(),
-        Chore::Bench {
-            name,
-            quick,
-            pgo,
-            write,
-            ..
-        } => {
-            let build = if pgo { Build::Profiled } else { Build::Dist };
-            let choice = bench::BenchChoice {
-                build,
-                name,
-                quick,
-                write,
-            };
-            return bench::run(checkout, &choice);
-        }
-        Chore::Pgo => pgo::run(&checkout)?,
+        Chore::Test {
+            only: Some(name), ..
+        } => return forward("peers", &["--only".to_owned(), name]),
+        Chore::Test { .. } => return test::run(&checkout),
+        Chore::Busy(forwarded) => return forward("busy", &forwarded.arguments),
+        Chore::Bench(forwarded) => return forward("bench", &forwarded.arguments),
+        Chore::Pgo(forwarded) => return forward("pgo", &forwarded.arguments),
+        Chore::Predictions(forwarded) => return forward("predictions", &forwarded.arguments),
         Chore::Package { list: true, .. } => package::list(),
         Chore::Package { name, .. } => return package::run(checkout, name.as_deref()),
         Chore::Docs { check } => docs::run(&checkout, check)?,
-        Chore::Predictions => predictions::run(&checkout)?,
-        Chore::Fuzz { seconds } => fuzz::run(&checkout, seconds)?,
-        Chore::Inside {
-            binary,
-            chore:
-                Inside::Overload {
-                    rate,
-                    duration,
-                    json,
-                },
-        } => {
-            let site = Site::inside(checkout, binary)?;
-            match json {
-                true => peers::namespace::overload_told(&site, &rate, &duration)?,
-                false => peers::namespace::overload_counted(&site, &rate, &duration)?,
-            }
-        }
+        Chore::Fuzz {
+            name,
+            seconds,
+            keep,
+        } => fuzz::run(&checkout, name.as_deref(), seconds, keep)?,
     }
     Ok(ExitCode::SUCCESS)
 }

@@ -1,8 +1,8 @@
-//! `cargo xtask package`: all installable packages, made from one build and used once on a clean root.
+//! `cargo xtask package`: all installable packages, each used once on a clean root.
 //!
 //! | file | content |
 //! |---|---|
-//! | `built` | the one `dist` build, stripped, with manual pages and completion scripts |
+//! | `built` | the `dist` builds, stripped, with manual pages and completion scripts: complete, and of the gateway alone |
 //! | `root` | a fresh Debian root, isolated from every network, and the use of a package in it |
 //! | the others | one package each: make it, install it on a root, use it |
 //!
@@ -12,6 +12,7 @@
 mod built;
 mod crates;
 mod deb;
+mod gateway;
 mod image;
 mod install;
 mod root;
@@ -27,7 +28,7 @@ use crate::checkout::Checkout;
 use crate::error::{Outcome, TaskError};
 use crate::process::{self, Finished};
 
-use built::Built;
+use built::{BuildVariant, Built};
 
 /// The version of every package.
 const VERSION: &str = env!("CARGO_PKG_VERSION");
@@ -61,6 +62,16 @@ const KINDS: &[PackageKind] = &[
         make: image::make,
     },
     PackageKind {
+        name: "gateway-deb",
+        about: "Debian package of the gateway alone; installed, used, replaced by the complete one",
+        make: gateway::deb,
+    },
+    PackageKind {
+        name: "gateway-image",
+        about: "OCI image of the gateway alone; unpacked and used as its user",
+        make: gateway::image,
+    },
+    PackageKind {
         name: "install",
         about: "cargo install --locked from the checkout",
         make: install::make,
@@ -82,12 +93,13 @@ struct Made {
     found: String,
 }
 
-/// The folder of the packages, and their common build.
+/// The folder of the packages, and their builds.
 struct Packages {
     checkout: Checkout,
     folder: PathBuf,
     logs: PathBuf,
-    built: OnceCell<Built>,
+    complete: OnceCell<Built>,
+    gateway: OnceCell<Built>,
 }
 
 impl Packages {
@@ -96,18 +108,22 @@ impl Packages {
             folder: checkout.folder("packages")?,
             logs: checkout.folder("packages/logs")?,
             checkout,
-            built: OnceCell::new(),
+            complete: OnceCell::new(),
+            gateway: OnceCell::new(),
         })
     }
 
-    /// The common build, made at the first call.
-    fn built(&self) -> Outcome<&Built> {
-        if self.built.get().is_none() {
-            let built = Built::make(self)?;
+    /// A build, made at the first call.
+    fn built(&self, variant: BuildVariant) -> Outcome<&Built> {
+        let cell = match variant {
+            BuildVariant::Complete => &self.complete,
+            BuildVariant::Gateway => &self.gateway,
+        };
+        if cell.get().is_none() {
             // Empty, as checked above.
-            let _ = self.built.set(built);
+            let _ = cell.set(Built::make(self, variant)?);
         }
-        Ok(self.built.get().expect("it was just set"))
+        Ok(cell.get().expect("it was just set"))
     }
 
     /// Runs a command to its end and requires exit 0.
@@ -129,7 +145,7 @@ impl Packages {
 /// Prints the kinds of packages.
 pub(crate) fn list() {
     for PackageKind { name, about, .. } in KINDS {
-        println!("{name:8} {about}");
+        println!("{name:13} {about}");
     }
 }
 

@@ -1,137 +1,150 @@
-//! `cargo xtask test`: the workspace's own tests, then the peers, then one final line.
+//! `cargo xtask test`: the workspace's own tests, then the peers, then the names of what failed and one final line.
 
-pub(crate) mod binaries;
 mod fast;
-pub(crate) mod waiting;
+pub(crate) mod features;
+mod peers;
 
+use std::path::Path;
 use std::process::ExitCode;
+use std::sync::Mutex;
+use std::sync::mpsc::channel;
 use std::time::Duration;
 
-use crate::checkout::{Build, Checkout, cargo};
-use crate::error::{Outcome, TaskError};
-use crate::peers::{self, PEERS, Peer};
+use posthaste_harness::binaries::{self, Binary, TestChoice};
+use posthaste_harness::output::{self, Results};
+use posthaste_harness::tally::{self, TestTally};
+
+use crate::checkout::{Checkout, cargo};
+use crate::error::Outcome;
 use crate::process;
-use crate::site::Site;
 use crate::tools;
 
 pub(crate) use fast::run as run_fast;
 
-/// Time limit for building and running the workspace's own tests, while other programs use the CPU.
-const OWN_TESTS: Duration = Duration::from_secs(3000);
+/// Time limit for building and running the tests of the documentation.
+const DOC_TESTS: Duration = Duration::from_secs(1200);
 
-/// Prints the peer tests.
-pub(crate) fn list() {
-    for Peer { name, about, .. } in PEERS {
-        println!("{name:10} {about}");
-    }
-}
-
-/// Runs all tests, or one peer test. The last line is `N passed, N failed`.
-pub(crate) fn run(checkout: Checkout, only: Option<&str>) -> Outcome<ExitCode> {
-    let chosen: Vec<&Peer> = PEERS
-        .iter()
-        .filter(|peer| only.is_none_or(|only| only == peer.name))
-        .collect();
-    if chosen.is_empty() {
-        let names: Vec<&str> = PEERS.iter().map(|peer| peer.name).collect();
-        return Err(TaskError::Failed(format!(
-            "no such peer test; there are {}",
-            names.join(", ")
-        )));
-    }
-    let own = if only.is_none() {
-        own_tests(&checkout)
-    } else {
-        Own::default()
-    };
-    let build = match only {
-        None => Build::Tested,
-        Some(_) => Build::Dev,
-    };
-    let peers = peers::run(&Site::new(checkout, build)?, &chosen);
-    // Whoever reads only the end of the output learns what failed.
-    for failure in own.failures.iter().chain(&peers.failures) {
-        println!("FAILED {failure}");
-    }
-    let (passed, failed) = (own.passed + peers.passed, own.failed + peers.failures.len());
-    if own.ignored > 0 {
-        println!("own tests: {} ignored", own.ignored);
-    }
-    println!(
-        "peers: {} passed, {} failed, {} skipped",
-        peers.passed,
-        peers.failures.len(),
-        peers.skipped
-    );
-    println!("{passed} passed, {failed} failed");
-    Ok(if failed == 0 {
-        ExitCode::SUCCESS
-    } else {
-        ExitCode::FAILURE
-    })
-}
-
-/// Counts from cargo's test binaries.
-#[derive(Default)]
-struct Own {
-    passed: usize,
-    failed: usize,
-    /// Why runs of cargo failed.
-    failures: Vec<String>,
-    /// Tests without a program or privilege that they need.
-    ignored: usize,
-}
+/// Test binaries that run at the same time. Most of them wait, and tests hold beside four busy processes.
+const BESIDE: usize = 3;
 
 /// Programs that the workspace's tests use besides Rust, and their Debian packages.
 const PROGRAMS: [(&str, &str); 2] = [("tshark", "tshark"), ("curl", "curl")];
 
-fn own_tests(checkout: &Checkout) -> Own {
-    let mut own = Own::default();
+/// Prints the peer tests.
+pub(crate) fn list(checkout: &Checkout) -> Outcome<()> {
+    print!("{}", peers::list(checkout)?);
+    Ok(())
+}
+
+/// Runs all tests. The last lines are the names of what failed, and `N passed, N failed`.
+pub(crate) fn run(checkout: &Checkout) -> Outcome<ExitCode> {
     for (program, package) in PROGRAMS {
         if let Err(error) = tools::debian(checkout, program, package) {
             eprintln!("{error}");
         }
     }
-    let mut command = cargo(checkout);
-    command.args(["test", "--workspace", "--no-fail-fast"]);
-    let ended = process::cargo_test(&mut command, OWN_TESTS, |line| {
-        if let Some(counts) = line.strip_prefix("test result: ") {
-            own.passed += count(counts, "passed");
-            own.failed += count(counts, "failed");
-            own.ignored += count(counts, "ignored");
+    let mut own = own_tests(checkout, |_| Some(TestChoice::Except(Vec::new())))?;
+    doc_tests(checkout, &mut own);
+    features::run(checkout, &mut own);
+    let peers = peers::run(checkout).unwrap_or_else(|error| {
+        let mut none = TestTally::default();
+        none.fail("peers", &error.to_string());
+        none
+    });
+    Ok(tally::report(&[("own tests", own), ("peers", peers)]))
+}
+
+/// Builds all tests and runs the chosen ones, with a line for each binary on standard output.
+fn own_tests(
+    checkout: &Checkout,
+    choose: impl Fn(&Binary) -> Option<TestChoice>,
+) -> Outcome<TestTally> {
+    let logs = checkout.peer_folder("logs")?;
+    let mut tally = TestTally::default();
+    let binaries = binaries::try_build(checkout, &[]).unwrap_or_else(|broken| {
+        for what in broken {
+            tally.fail("build", &what);
+        }
+        Vec::new()
+    });
+    let chosen = binaries
+        .into_iter()
+        .filter_map(|binary| choose(&binary).map(|choice| (binary, choice)));
+    side_by_side(chosen.collect(), &logs, |binary, results| {
+        let results = match results {
+            Ok(results) => results,
+            Err(error) => return tally.fail(&binary.name(), &error.to_string()),
+        };
+        let (passed, failed) = (results.passed.len(), results.failed.len());
+        println!(
+            "{}: {passed} passed, {failed} failed, {} ignored, {:.1} s",
+            binary.name(),
+            results.ignored,
+            results.seconds
+        );
+        if failed > 0 {
+            println!("{}", results.words);
+        }
+        tally.passed += passed;
+        tally.skipped += results.ignored;
+        for test in results.failed {
+            tally.fail(&format!("{} {test}", binary.name()), "");
         }
     });
-    if let Err(error) = ended {
-        // A failed build or a dying test binary reports no failed test.
-        own.failed = own.failed.max(1);
-        own.failures.push(error.to_string());
+    if tally.passed == 0 && tally.failures.is_empty() {
+        tally.fail("own tests", "none ran");
     }
-    own
+    Ok(tally)
 }
 
-/// The number before `word` in `ok. 12 passed; 0 failed; ...`.
-fn count(counts: &str, word: &str) -> usize {
-    counts
-        .split(['.', ';'])
-        .find_map(|part| part.trim().strip_suffix(word)?.trim().parse().ok())
-        .unwrap_or(0)
+/// Runs binaries, [`BESIDE`] at a time, those that wait on a clock first. Calls `hear` with the results of each.
+fn side_by_side(
+    mut chosen: Vec<(Binary, TestChoice)>,
+    logs: &Path,
+    mut hear: impl FnMut(&Binary, Outcome<Results>),
+) {
+    chosen.sort_by_key(|(binary, _)| binary.waits());
+    let (queue, (sender, ended)) = (Mutex::new(chosen), channel());
+    std::thread::scope(|scope| {
+        for sender in std::iter::repeat_n(sender, BESIDE) {
+            let queue = &queue;
+            scope.spawn(move || {
+                let next = || queue.lock().expect("no thread panics with it").pop();
+                while let Some((binary, choice)) = next() {
+                    let results = binary.run(&choice, logs);
+                    sender.send((binary, results)).expect("it is read");
+                }
+            });
+        }
+        for (binary, results) in ended {
+            hear(&binary, results);
+        }
+    });
 }
 
-#[cfg(test)]
-mod tests {
-    use super::count;
-
-    #[test]
-    fn counts_are_read_from_cargos_line() {
-        let line = "FAILED. 14 passed; 3 failed; 1 ignored; 0 measured; finished in 0.10s";
-        assert_eq!(
-            (
-                count(line, "passed"),
-                count(line, "failed"),
-                count(line, "ignored"),
-                count(line, "absent")
-            ),
-            (14, 3, 1, 0)
-        );
+/// Runs the tests of the documentation.
+fn doc_tests(checkout: &Checkout, tally: &mut TestTally) {
+    let mut command = cargo(checkout);
+    command.args([
+        "test",
+        "--doc",
+        "--workspace",
+        "--all-features",
+        "--no-fail-fast",
+    ]);
+    let before = tally.failures.len();
+    let ended = process::pass_through("cargo test --doc", &mut command, DOC_TESTS, |line| {
+        if let Some(counts) = line.strip_prefix("test result: ") {
+            tally.passed += output::count(counts, "passed");
+            tally.skipped += output::count(counts, "ignored");
+        }
+        if let Some(test) = output::failed_test(line) {
+            tally.fail(test, "");
+        }
+    });
+    if let Err(error) = ended
+        && tally.failures.len() == before
+    {
+        tally.fail("documentation", &error.to_string());
     }
 }

@@ -1,8 +1,6 @@
-//! Locations: the checkout, its build products, and the folder for foreign software.
+//! Locations: the checkout, its build products, and the folder for foreign programs.
 //!
 //! Nothing is written outside `target/` except by the system's own package manager.
-
-pub(crate) mod profile_guided;
 
 use std::ffi::OsStr;
 use std::path::{Path, PathBuf};
@@ -12,37 +10,35 @@ use std::time::Duration;
 use crate::error::{Outcome, TaskError};
 use crate::process;
 
-/// Build of the binary: with debug checks for tests, or like packages for measurements.
+/// Features of dependencies in a debug build.
 #[derive(Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Build {
-    Dev,
-    /// The same, with the features that the workspace's tests enable in dependencies. After `cargo test --workspace` it
-    /// needs no compiler; `Dev` compiles dependencies and crates once more, because cargo unifies the features of the
-    /// packages that it is asked for.
-    Tested,
-    /// The profile `dist`.
-    Dist,
-    /// The same, instrumented to count branches.
-    Counting,
-    /// The same, optimised with these counts.
-    Profiled,
+pub enum Features {
+    /// Those that the built package enables.
+    Package,
+    /// Those that the workspace's tests enable. After `cargo xtask test` such a build needs no compiler; the other
+    /// compiles dependencies and crates once more, because cargo unifies the features of the packages that it is asked
+    /// for.
+    Workspace,
 }
 
+/// Time limit of a build.
+const BUILD: Duration = Duration::from_secs(1200);
+
 /// The checkout that this program was built from.
-pub(crate) struct Checkout {
+pub struct Checkout {
     root: PathBuf,
     target: PathBuf,
 }
 
 impl Checkout {
-    /// Finds the checkout from the location of xtask's own manifest.
-    pub(crate) fn find() -> Outcome<Self> {
+    /// Finds the checkout from the location of the manifest of the running program.
+    pub fn find() -> Outcome<Self> {
         let manifest = std::env::var_os("CARGO_MANIFEST_DIR").ok_or_else(|| {
             TaskError::Failed("CARGO_MANIFEST_DIR is not set: start this as `cargo xtask`".into())
         })?;
         let root = Path::new(&manifest)
             .parent()
-            .ok_or_else(|| TaskError::Failed("xtask has no folder above it".into()))?
+            .ok_or_else(|| TaskError::Failed("the manifest has no folder above it".into()))?
             .to_path_buf();
         let target = std::env::var_os("CARGO_TARGET_DIR")
             .map_or_else(|| root.join("target"), |folder| root.join(folder));
@@ -50,68 +46,50 @@ impl Checkout {
     }
 
     /// A path inside the checkout.
-    pub(crate) fn path(&self, inside: &str) -> PathBuf {
+    pub fn path(&self, inside: &str) -> PathBuf {
         self.root.join(inside)
     }
 
     /// The checkout itself.
-    pub(crate) fn root(&self) -> &Path {
+    pub fn root(&self) -> &Path {
         &self.root
     }
 
     /// A folder under `target/peers`, created if absent.
-    pub(crate) fn peer_folder(&self, name: &str) -> Outcome<PathBuf> {
+    pub fn peer_folder(&self, name: &str) -> Outcome<PathBuf> {
         self.folder(&format!("peers/{name}"))
     }
 
     /// A folder under `target`, created if absent.
-    pub(crate) fn folder(&self, name: &str) -> Outcome<PathBuf> {
+    pub fn folder(&self, name: &str) -> Outcome<PathBuf> {
         let folder = self.target.join(name);
         std::fs::create_dir_all(&folder).map_err(|error| TaskError::at(&folder, error))?;
         Ok(folder)
     }
 
-    /// Builds `posthaste` and returns its path.
-    pub(crate) fn binary(&self, build: Build) -> Outcome<PathBuf> {
-        let what: &[&str] = match build {
+    /// Builds this program, which has its package's name, with debug checks, and returns its path.
+    pub fn debug(&self, name: &str, features: Features) -> Outcome<PathBuf> {
+        let what: &[&str] = match features {
             // A test among the targets enables what tests need.
-            Build::Tested => &["--workspace", "--bin", "posthaste", "--test", "cli"],
-            _ => &["--package", "posthaste"],
+            Features::Workspace => &[
+                "--workspace",
+                "--all-features",
+                "--bin",
+                name,
+                "--test",
+                "cli",
+            ],
+            Features::Package => &["--package", name, "--all-features"],
         };
-        self.built(build, what, "posthaste")
-    }
-
-    /// Builds the emulator's example for benchmarks and returns its path.
-    pub(crate) fn measure(&self) -> Outcome<PathBuf> {
-        let what = ["--package", "posthaste-emulator", "--example", "measure"];
-        self.built(Build::Dist, &what, "examples/measure")
-    }
-
-    /// Builds the fleet's example for benchmarks and returns its path.
-    pub(crate) fn simulated_agents(&self) -> Outcome<PathBuf> {
-        let what = [
-            "--package",
-            "posthaste-fleet",
-            "--example",
-            "simulated_agents",
-        ];
-        self.built(Build::Dist, &what, "examples/simulated_agents")
-    }
-
-    fn built(&self, build: Build, what: &[&str], program: &str) -> Outcome<PathBuf> {
         let mut cargo = cargo(self);
         cargo.arg("build").args(what);
-        let folder = match build {
-            Build::Dev | Build::Tested => self.target.join("debug"),
-            Build::Dist => {
-                cargo.args(["--profile", "dist"]);
-                self.target.join("dist")
-            }
-            Build::Counting => profile_guided::counting(self, &mut cargo)?,
-            Build::Profiled => profile_guided::profiled(self, &mut cargo)?,
-        };
-        process::pass_through("cargo build", &mut cargo, Duration::from_secs(1200), |_| ())?;
-        made(folder.join(program))
+        self.build(&mut cargo, self.target.join("debug").join(name))
+    }
+
+    /// Builds with this command and returns the path of the program that it made.
+    pub fn build(&self, cargo: &mut Command, program: PathBuf) -> Outcome<PathBuf> {
+        process::pass_through("cargo build", cargo, BUILD, |_| ())?;
+        made(program)
     }
 }
 
@@ -124,7 +102,7 @@ fn made(program: PathBuf) -> Outcome<PathBuf> {
 }
 
 /// The cargo that started us, in the checkout, with our target folder regardless of its configuration.
-pub(crate) fn cargo(checkout: &Checkout) -> Command {
+pub fn cargo(checkout: &Checkout) -> Command {
     building(
         checkout,
         std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into()),
@@ -133,9 +111,9 @@ pub(crate) fn cargo(checkout: &Checkout) -> Command {
 
 /// A program that calls cargo, in the checkout, with our target folder regardless of its configuration.
 ///
-/// Cargo's variables about xtask's own package are removed. Otherwise build scripts that depend on such a variable
+/// Cargo's variables about our own package are removed. Otherwise build scripts that depend on such a variable
 /// would run again, and their dependants would be compiled again, after each direct `cargo build`.
-pub(crate) fn building(checkout: &Checkout, program: impl AsRef<OsStr>) -> Command {
+pub fn building(checkout: &Checkout, program: impl AsRef<OsStr>) -> Command {
     let mut command = Command::new(program);
     command
         .current_dir(checkout.root())

@@ -7,7 +7,7 @@ use std::path::Path;
 
 /// The reason that stopped a task.
 #[derive(Debug, thiserror::Error)]
-pub(crate) enum TaskError {
+pub enum TaskError {
     /// A tool is missing and could not be installed. The text says how to install it.
     #[error("{0}")]
     Missing(String),
@@ -17,17 +17,17 @@ pub(crate) enum TaskError {
 }
 
 /// Result of a task.
-pub(crate) type Outcome<T> = Result<T, TaskError>;
+pub type Outcome<T> = Result<T, TaskError>;
 
 impl TaskError {
     /// A failed step on a file or folder.
-    pub(crate) fn at(path: &Path, error: impl std::fmt::Display) -> Self {
+    pub fn at(path: &Path, error: impl std::fmt::Display) -> Self {
         Self::Failed(format!("{}: {error}", path.display()))
     }
 }
 
 /// Fails with `what` unless `holds`.
-pub(crate) fn check(holds: bool, what: impl FnOnce() -> String) -> Outcome<()> {
+pub fn check(holds: bool, what: impl FnOnce() -> String) -> Outcome<()> {
     if holds {
         Ok(())
     } else {

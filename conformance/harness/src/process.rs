@@ -16,23 +16,26 @@ use rustix::process::{Pid, Signal, WaitId, WaitIdOptions};
 
 use crate::error::{Outcome, TaskError};
 
-/// Living groups, which Ctrl-C has to end.
-static GROUPS: Mutex<Vec<Pid>> = Mutex::new(Vec::new());
+/// Living groups, which Ctrl-C has to end, with the grace period of each.
+static GROUPS: Mutex<Vec<(Pid, Duration)>> = Mutex::new(Vec::new());
 /// Distinguishes the log files of children with the same name.
 static STARTED: AtomicU32 = AtomicU32::new(0);
 /// Interval between checks of a child that is waited for.
 const LOOK: Duration = Duration::from_millis(10);
 /// Grace period for a child to end.
 const PATIENCE: Duration = Duration::from_millis(700);
+/// The same for a child that may be a program of ours, and then has children to end.
+const LONG_PATIENCE: Duration = Duration::from_secs(2);
 
 /// A child that leads its own group. Dropping it ends the group.
 struct Led {
     child: Child,
     pid: Pid,
+    patience: Duration,
 }
 
 /// A running child with output to files.
-pub(crate) struct Running {
+pub struct Running {
     name: String,
     led: Led,
     stdout: PathBuf,
@@ -41,22 +44,24 @@ pub(crate) struct Running {
 }
 
 /// A child that has ended by itself.
-pub(crate) struct Finished {
+pub struct Finished {
     /// Exit code. `None` if a signal ended it.
-    pub(crate) code: Option<i32>,
-    pub(crate) stdout: String,
-    pub(crate) stderr: String,
+    pub code: Option<i32>,
+    /// Standard output, as UTF-8.
+    pub stdout: String,
+    /// Standard error, as UTF-8.
+    pub stderr: String,
     /// User and system time of all its threads, to the clock tick (10 ms).
-    pub(crate) cpu: Duration,
+    pub cpu: Duration,
     /// From start to end, to within 10 ms.
-    pub(crate) wall: Duration,
+    pub wall: Duration,
     /// Maximum memory in KiB. A peak in its last 10 ms can be missed.
-    pub(crate) peak_kib: u64,
+    pub peak_kib: u64,
 }
 
 impl Running {
     /// Starts `command` in a group of its own, with output to `logs`.
-    pub(crate) fn start(name: &str, command: &mut Command, logs: &Path) -> Outcome<Self> {
+    pub fn start(name: &str, command: &mut Command, logs: &Path) -> Outcome<Self> {
         let number = STARTED.fetch_add(1, Ordering::Relaxed);
         let file = |end: &str| logs.join(format!("{number:03}-{name}.{end}"));
         let (stdout, stderr) = (file("out"), file("err"));
@@ -65,7 +70,7 @@ impl Running {
             .stdin(Stdio::null())
             .stdout(open(&stdout)?)
             .stderr(open(&stderr)?);
-        let led = Led::spawn(name, command)?;
+        let led = Led::spawn(name, command, PATIENCE)?;
         Ok(Self {
             name: name.into(),
             led,
@@ -76,33 +81,33 @@ impl Running {
     }
 
     /// The process (and group) id.
-    pub(crate) fn pid(&self) -> Pid {
+    pub fn pid(&self) -> Pid {
         self.led.pid
     }
 
     /// User and system time so far, all threads together.
-    pub(crate) fn cpu(&self) -> Outcome<Duration> {
+    pub fn cpu(&self) -> Outcome<Duration> {
         cpu_of(self.pid())
     }
 
     /// Sends a signal to the whole group.
-    pub(crate) fn signal(&self, signal: Signal) -> Outcome<()> {
+    pub fn signal(&self, signal: Signal) -> Outcome<()> {
         rustix::process::kill_process_group(self.pid(), signal)
             .map_err(|error| TaskError::Failed(format!("{}: no signal sent: {error}", self.name)))
     }
 
     /// True if it has ended.
-    pub(crate) fn has_ended(&self) -> bool {
+    pub fn has_ended(&self) -> bool {
         has_ended(self.pid())
     }
 
     /// Output so far, standard error last.
-    pub(crate) fn words(&self) -> String {
+    pub fn words(&self) -> String {
         read(&self.stdout) + &read(&self.stderr)
     }
 
     /// Waits for its end. After `limit` it is stopped, and the step has failed.
-    pub(crate) fn finish(self, limit: Duration) -> Outcome<Finished> {
+    pub fn finish(self, limit: Duration) -> Outcome<Finished> {
         let mut peak_kib = 0;
         while !self.has_ended() {
             if self.since.elapsed() > limit {
@@ -138,7 +143,7 @@ impl Running {
 }
 
 impl Led {
-    fn spawn(name: &str, command: &mut Command) -> Outcome<Self> {
+    fn spawn(name: &str, command: &mut Command, patience: Duration) -> Outcome<Self> {
         use std::os::unix::process::CommandExt;
         // Held during the start, so that a Ctrl-C in between finds the group.
         let mut groups = lock();
@@ -147,8 +152,12 @@ impl Led {
             .spawn()
             .map_err(|error| cannot_start(name, command, &error))?;
         let pid = Pid::from_child(&child);
-        groups.push(pid);
-        Ok(Self { child, pid })
+        groups.push((pid, patience));
+        Ok(Self {
+            child,
+            pid,
+            patience,
+        })
     }
 }
 
@@ -156,20 +165,20 @@ impl Drop for Led {
     fn drop(&mut self) {
         // SIGTERM first, because a child of ours may have children to end.
         ask_group(self.pid);
-        let patience = Instant::now() + PATIENCE;
-        while !has_ended(self.pid) && Instant::now() < patience {
+        let end = Instant::now() + self.patience;
+        while !has_ended(self.pid) && Instant::now() < end {
             std::thread::sleep(LOOK);
         }
         end_group(self.pid);
         // Reaped here or before. Nothing can be done about a failure.
         let _ = self.child.wait();
-        lock().retain(|pid| *pid != self.pid);
+        lock().retain(|(pid, _)| *pid != self.pid);
     }
 }
 
 impl Finished {
     /// Fails, with the last lines of output, unless the exit code is 0.
-    pub(crate) fn succeeded(self, name: &str) -> Outcome<Self> {
+    pub fn succeeded(self, name: &str) -> Outcome<Self> {
         if self.code == Some(0) {
             return Ok(self);
         }
@@ -184,53 +193,35 @@ impl Finished {
 }
 
 /// Runs `command` to its end and requires exit 0.
-pub(crate) fn run(
-    name: &str,
-    command: &mut Command,
-    limit: Duration,
-    logs: &Path,
-) -> Outcome<Finished> {
+pub fn run(name: &str, command: &mut Command, limit: Duration, logs: &Path) -> Outcome<Finished> {
     Running::start(name, command, logs)?
         .finish(limit)?
         .succeeded(name)
 }
 
-/// Runs `cargo test` with its output on ours, and calls `hear` with each line. The error names the tests that failed.
-pub(crate) fn cargo_test(
+/// Runs `command` with output to our own terminal. Calls `hear` with each line of its standard output, and requires
+/// exit 0.
+pub fn pass_through(
+    name: &str,
     command: &mut Command,
     limit: Duration,
     mut hear: impl FnMut(&str),
 ) -> Outcome<()> {
-    let mut failed = Vec::new();
-    let ended = pass_through("cargo test", command, limit, |line| {
-        failed.extend(failed_test(line).map(str::to_owned));
+    follow(name, command, limit, |line| {
+        println!("{line}");
         hear(line);
-    });
-    ended.map_err(|error| match failed.is_empty() {
-        true => error,
-        false => TaskError::Failed(format!("{error}: {}", failed.join(", "))),
     })
 }
 
-/// The name in `test a::b ... FAILED`, or in `a::b --- FAILED` as with `--quiet`.
-fn failed_test(line: &str) -> Option<&str> {
-    let name = line.strip_suffix("FAILED")?.trim_end();
-    let name = name
-        .strip_suffix("...")
-        .or_else(|| name.strip_suffix("---"))?;
-    Some(name.strip_prefix("test ").unwrap_or(name).trim())
-}
-
-/// Runs `command` with output to our own terminal. Calls `hear` with each line of its standard output, and requires
-/// exit 0.
-pub(crate) fn pass_through(
+/// The same without standard output on our terminal.
+pub fn follow(
     name: &str,
     command: &mut Command,
     limit: Duration,
     mut hear: impl FnMut(&str),
 ) -> Outcome<()> {
     command.stdin(Stdio::null()).stdout(Stdio::piped());
-    let mut led = Led::spawn(name, command)?;
+    let mut led = Led::spawn(name, command, LONG_PATIENCE)?;
     let (sender, lines) = mpsc::channel();
     let output = led.child.stdout.take();
     // Ends with the pipe, and so with the last process of the group that holds it.
@@ -248,10 +239,7 @@ pub(crate) fn pass_through(
     let end = Instant::now() + limit;
     loop {
         match lines.recv_timeout(end.saturating_duration_since(Instant::now())) {
-            Ok(line) => {
-                println!("{line}");
-                hear(&line);
-            }
+            Ok(line) => hear(&line),
             Err(mpsc::RecvTimeoutError::Disconnected) => break,
             Err(mpsc::RecvTimeoutError::Timeout) => {
                 let seconds = limit.as_secs();
@@ -269,18 +257,21 @@ pub(crate) fn pass_through(
 }
 
 /// Makes Ctrl-C and SIGTERM end every child before this process.
-pub(crate) fn end_children_with_us() -> Outcome<()> {
+pub fn end_children_with_us() -> Outcome<()> {
     use signal_hook::consts::{SIGINT, SIGTERM};
     let mut signals = signal_hook::iterator::Signals::new([SIGINT, SIGTERM])
         .map_err(|error| TaskError::Failed(format!("no signal handler: {error}")))?;
     std::thread::spawn(move || {
         if signals.forever().next().is_some() {
             let groups = lock();
-            for group in groups.iter() {
+            let since = Instant::now();
+            for (group, _) in groups.iter() {
                 ask_group(*group);
             }
-            std::thread::sleep(PATIENCE);
-            for group in groups.iter() {
+            for (group, patience) in groups.iter() {
+                while !has_ended(*group) && since.elapsed() < *patience {
+                    std::thread::sleep(LOOK);
+                }
                 end_group(*group);
             }
             std::process::exit(130);
@@ -289,7 +280,7 @@ pub(crate) fn end_children_with_us() -> Outcome<()> {
     Ok(())
 }
 
-fn lock() -> std::sync::MutexGuard<'static, Vec<Pid>> {
+fn lock() -> std::sync::MutexGuard<'static, Vec<(Pid, Duration)>> {
     GROUPS
         .lock()
         .unwrap_or_else(std::sync::PoisonError::into_inner)
@@ -368,14 +359,6 @@ mod tests {
 
     fn shell(line: &str, logs: &Path) -> Running {
         Running::start("sh", Command::new("sh").args(["-c", line]), logs).expect("sh starts")
-    }
-
-    #[test]
-    fn failed_tests_are_named() {
-        assert_eq!(failed_test("test a::b ... FAILED"), Some("a::b"));
-        assert_eq!(failed_test("a::b --- FAILED"), Some("a::b"));
-        assert_eq!(failed_test("test a::c ... ok"), None);
-        assert_eq!(failed_test("test result: FAILED. 1 passed; 1 failed"), None);
     }
 
     #[test]

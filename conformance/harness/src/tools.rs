@@ -4,6 +4,7 @@
 //! again only if the file that lists it has changed. A missing tool is reported with the remedy, and its test is
 //! skipped.
 
+use std::ffi::OsString;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::sync::OnceLock;
@@ -14,12 +15,12 @@ use crate::error::{Outcome, TaskError};
 use crate::process;
 
 /// Time limit for one download.
-const DOWNLOAD: Duration = Duration::from_secs(400);
+pub const DOWNLOAD: Duration = Duration::from_secs(400);
 /// Time limit for compiling a program, while other programs use the CPU.
-const BUILD: Duration = Duration::from_secs(1200);
+pub const BUILD: Duration = Duration::from_secs(1200);
 
 /// Makes sure that `program` is on the path. `package` is the Debian package that contains it.
-pub(crate) fn debian(checkout: &Checkout, program: &str, package: &str) -> Outcome<PathBuf> {
+pub fn debian(checkout: &Checkout, program: &str, package: &str) -> Outcome<PathBuf> {
     if let Some(path) = find(program) {
         return Ok(path);
     }
@@ -32,9 +33,25 @@ pub(crate) fn debian(checkout: &Checkout, program: &str, package: &str) -> Outco
 }
 
 /// Installs a Debian package, if permitted.
-pub(crate) fn install(checkout: &Checkout, package: &str) -> Outcome<()> {
+pub fn install(checkout: &Checkout, package: &str) -> Outcome<()> {
+    let folder = checkout.root();
+    apt(
+        checkout,
+        package,
+        &["install", "--no-install-recommends", package],
+        folder,
+    )
+}
+
+/// Downloads a Debian package to `folder` without installing it.
+pub fn download(checkout: &Checkout, package: &str, folder: &Path) -> Outcome<()> {
+    apt(checkout, package, &["download", package], folder)
+}
+
+/// Runs apt-get for a package, after one update of its lists.
+fn apt(checkout: &Checkout, package: &str, arguments: &[&str], folder: &Path) -> Outcome<()> {
     static UPDATED: OnceLock<()> = OnceLock::new();
-    let by_hand = format!("install it by hand: apt-get install {package}");
+    let by_hand = format!("do it by hand: apt-get {}", arguments.join(" "));
     if find("apt-get").is_none() {
         return Err(TaskError::Missing(format!(
             "no apt-get here to get {package} with; {by_hand}"
@@ -51,6 +68,7 @@ pub(crate) fn install(checkout: &Checkout, package: &str) -> Outcome<()> {
         command
             .args(["--quiet", "--yes"])
             .args(arguments)
+            .current_dir(folder)
             .env("DEBIAN_FRONTEND", "noninteractive");
         process::run("apt-get", &mut command, DOWNLOAD, &logs)
     };
@@ -58,13 +76,13 @@ pub(crate) fn install(checkout: &Checkout, package: &str) -> Outcome<()> {
         apt(&["update"]).map_err(|error| missing(package, &error))?;
     }
     eprintln!("  getting {package} with apt-get");
-    apt(&["install", "--no-install-recommends", package])
+    apt(arguments)
         .map(drop)
         .map_err(|error| missing(package, &error))
 }
 
 /// A Python with the packages of `requirements`, a file in the checkout.
-pub(crate) fn python(checkout: &Checkout, name: &str, requirements: &str) -> Outcome<PathBuf> {
+pub fn python(checkout: &Checkout, name: &str, requirements: &str) -> Outcome<PathBuf> {
     debian(checkout, "python3", "python3-venv")?;
     let folder = checkout.peer_folder(name)?;
     let logs = checkout.peer_folder("logs")?;
@@ -87,122 +105,17 @@ pub(crate) fn python(checkout: &Checkout, name: &str, requirements: &str) -> Out
     Ok(venv.join("bin/python"))
 }
 
-/// A folder with the `node_modules` of a package.json and its lock in `source`.
-pub(crate) fn node(checkout: &Checkout, name: &str, source: &str) -> Outcome<PathBuf> {
-    debian(checkout, "node", "nodejs")?;
-    debian(checkout, "npm", "npm")?;
-    let folder = checkout.peer_folder(name)?;
-    let logs = checkout.peer_folder("logs")?;
-    let cache = checkout.peer_folder("npm-cache")?;
-    let lock = checkout.path(source).join("package-lock.json");
-    made_from(&lock, &folder.join("node_modules"), || {
-        for file in ["package.json", "package-lock.json"] {
-            copy(&checkout.path(source).join(file), &folder.join(file))?;
-        }
-        let mut npm = Command::new("npm");
-        npm.args(["ci", "--no-audit", "--no-fund", "--cache"])
-            .arg(&cache)
-            .current_dir(&folder);
-        process::run("npm", &mut npm, DOWNLOAD, &logs)
-            .map(drop)
-            .map_err(|error| missing(source, &error))
-    })?;
-    Ok(folder)
-}
-
-/// A folder with the jars that the pom.xml at `pom` lists, and a JDK to run them.
-pub(crate) fn jars(checkout: &Checkout, name: &str, pom: &str) -> Outcome<PathBuf> {
-    debian(checkout, "javac", "default-jdk-headless")?;
-    debian(checkout, "mvn", "maven")?;
-    let jars = checkout.peer_folder(name)?.join("jars");
-    let logs = checkout.peer_folder("logs")?;
-    let repository = checkout.peer_folder("maven")?;
-    let pom = checkout.path(pom);
-    made_from(&pom, &jars, || {
-        let mut maven = Command::new("mvn");
-        maven
-            .args(["--batch-mode", "--quiet", "--file"])
-            .arg(&pom)
-            .arg(format!("-Dmaven.repo.local={}", repository.display()))
-            .arg("org.apache.maven.plugins:maven-dependency-plugin:3.8.1:copy-dependencies")
-            .arg(format!("-DoutputDirectory={}", jars.display()));
-        process::run("maven", &mut maven, DOWNLOAD, &logs)
-            .map(drop)
-            .map_err(|error| missing("the jars of pom.xml", &error))
-    })?;
-    Ok(jars)
-}
-
-/// The program of this Go module (`path@version`).
-pub(crate) fn go(checkout: &Checkout, name: &str, module: &str) -> Outcome<PathBuf> {
-    let go = debian(checkout, "go", "golang-go")?;
-    let folder = checkout.peer_folder(name)?.join("bin");
-    let logs = checkout.peer_folder("logs")?;
-    made(module.as_bytes(), &folder, || {
-        eprintln!("  getting {module} with go install");
-        let mut install = Command::new(go);
-        install.args(["install", module]).env("GOBIN", &folder);
-        process::run("go", &mut install, DOWNLOAD, &logs)
-            .map(drop)
-            .map_err(|error| missing(module, &error))
-    })?;
-    let path = module.split('@').next().unwrap_or(module);
-    Ok(folder.join(path.rsplit('/').next().unwrap_or(path)))
-}
-
-/// The program of the Go module in the folder `source` of the checkout.
-pub(crate) fn go_built(checkout: &Checkout, name: &str, source: &str) -> Outcome<PathBuf> {
-    let go = debian(checkout, "go", "golang-go")?;
-    let source = checkout.path(source);
-    let folder = checkout.peer_folder(name)?.join("bin");
-    let logs = checkout.peer_folder("logs")?;
-    let mut wanted = Vec::new();
-    for file in ["go.mod", "go.sum", "main.go"] {
-        let path = source.join(file);
-        wanted.extend(std::fs::read(&path).map_err(|error| TaskError::at(&path, error))?);
-    }
-    let program = folder.join(name);
-    made(&wanted, &folder, || {
-        eprintln!("  building {} with go", source.display());
-        let mut build = Command::new(go);
-        build
-            .args(["build", "-trimpath", "-o"])
-            .arg(&program)
-            .current_dir(&source);
-        process::run("go", &mut build, BUILD, &logs)
-            .map(drop)
-            .map_err(|error| missing(name, &error))
-    })?;
-    Ok(program)
-}
-
 /// The program of this crate of the registry, with this version and only these features.
 ///
 /// Built without optimisation and debug information. This halves the time of a release build, for a program that runs
 /// for seconds.
-pub(crate) fn cargo(
-    checkout: &Checkout,
-    name: &str,
-    version: &str,
-    features: &str,
-) -> Outcome<PathBuf> {
+pub fn cargo(checkout: &Checkout, name: &str, version: &str, features: &str) -> Outcome<PathBuf> {
     let wanted = format!("{name} {version} {features}");
     cargo_install(checkout, &wanted, [name, version, features], &["--debug"])
 }
 
-/// The same with the crate's own release profile, for a program whose cost is measured.
-pub(crate) fn cargo_optimised(
-    checkout: &Checkout,
-    name: &str,
-    version: &str,
-    features: &str,
-) -> Outcome<PathBuf> {
-    let wanted = format!("{name} {version} {features} optimised");
-    cargo_install(checkout, &wanted, [name, version, features], &[])
-}
-
 /// Installs a crate with a name, a version and features, unless the same was `wanted` before.
-fn cargo_install(
+pub fn cargo_install(
     checkout: &Checkout,
     wanted: &str,
     [name, version, features]: [&str; 3],
@@ -221,6 +134,8 @@ fn cargo_install(
             .args(["--force", "--root"])
             .arg(&folder)
             .env("CARGO_PROFILE_DEV_DEBUG", "false")
+            // The lints of a run of CI are for our own crates.
+            .env_remove("RUSTC_WORKSPACE_WRAPPER")
             .env("CARGO_TARGET_DIR", &build);
         process::run("cargo", &mut install, BUILD, &logs)
             .map(drop)
@@ -233,7 +148,7 @@ fn cargo_install(
 }
 
 /// Path of a program: on the path, or in the system folders that a user's path often lacks.
-pub(crate) fn find(program: &str) -> Option<PathBuf> {
+pub fn find(program: &str) -> Option<PathBuf> {
     let path = std::env::var_os("PATH").unwrap_or_default();
     std::env::split_paths(&path)
         .chain(["/usr/sbin", "/sbin"].map(PathBuf::from))
@@ -241,20 +156,27 @@ pub(crate) fn find(program: &str) -> Option<PathBuf> {
         .find(|file| file.is_file())
 }
 
+/// The search path, with `folder` before all others.
+pub fn first_in_path(folder: &Path) -> Outcome<OsString> {
+    let path = std::env::var_os("PATH").unwrap_or_default();
+    let folders = std::iter::once(folder.to_path_buf()).chain(std::env::split_paths(&path));
+    std::env::join_paths(folders).map_err(|error| TaskError::at(folder, error))
+}
+
 /// Copies a file.
-pub(crate) fn copy(from: &Path, to: &Path) -> Outcome<()> {
+pub fn copy(from: &Path, to: &Path) -> Outcome<()> {
     std::fs::copy(from, to)
         .map(drop)
         .map_err(|error| TaskError::at(from, error))
 }
 
 /// Writes a file.
-pub(crate) fn write(path: &Path, text: impl AsRef<[u8]>) -> Outcome<()> {
+pub fn write(path: &Path, text: impl AsRef<[u8]>) -> Outcome<()> {
     std::fs::write(path, text).map_err(|error| TaskError::at(path, error))
 }
 
 /// Runs `make` unless `folder` was made from exactly this `list` before.
-fn made_from(list: &Path, folder: &Path, make: impl FnOnce() -> Outcome<()>) -> Outcome<()> {
+pub fn made_from(list: &Path, folder: &Path, make: impl FnOnce() -> Outcome<()>) -> Outcome<()> {
     let wanted = std::fs::read(list).map_err(|error| TaskError::at(list, error))?;
     made(&wanted, folder, || {
         eprintln!("  getting what {} lists", list.display());
@@ -263,11 +185,7 @@ fn made_from(list: &Path, folder: &Path, make: impl FnOnce() -> Outcome<()>) -> 
 }
 
 /// Runs `make` unless `folder` was made from exactly `wanted` before.
-pub(crate) fn made(
-    wanted: &[u8],
-    folder: &Path,
-    make: impl FnOnce() -> Outcome<()>,
-) -> Outcome<()> {
+pub fn made(wanted: &[u8], folder: &Path, make: impl FnOnce() -> Outcome<()>) -> Outcome<()> {
     let stamp = folder.join(".made-from");
     if std::fs::read(&stamp).is_ok_and(|made| made == wanted) {
         return Ok(());
@@ -278,7 +196,8 @@ pub(crate) fn made(
     write(&stamp, wanted)
 }
 
-fn missing(what: &str, error: &TaskError) -> TaskError {
+/// An error for a tool that could not be installed.
+pub fn missing(what: &str, error: &TaskError) -> TaskError {
     TaskError::Missing(format!("{what} could not be got: {error}"))
 }
 

@@ -4,21 +4,21 @@
 //! `xtask/tests/tidy/waiting.rs` checks that every name exists and that no file with such a test is missing.
 
 /// Unit tests of a library or a program, as opposed to a file under `tests/`.
-pub(crate) const UNIT: &str = "unit";
+pub const UNIT: &str = "unit";
 
 /// Tests of one test binary.
-pub(crate) struct WaitingTests {
+pub struct WaitingTests {
     /// The package's name.
-    pub(crate) package: &'static str,
+    pub package: &'static str,
     /// The name under `tests/`, or [`UNIT`].
-    pub(crate) target: &'static str,
+    pub target: &'static str,
     /// Paths of modules in it. Empty for the whole binary.
-    pub(crate) modules: &'static [&'static str],
+    pub modules: &'static [&'static str],
 }
 
 impl WaitingTests {
     /// Paths of its modules, as part of the names of its tests. Empty for the whole binary.
-    pub(crate) fn prefixes(&self) -> Vec<String> {
+    pub fn prefixes(&self) -> Vec<String> {
         let names = self.modules.iter();
         names.map(|module| format!("{module}::")).collect()
     }
@@ -43,7 +43,7 @@ const fn some(
 }
 
 /// Every test that waits on a clock.
-pub(crate) const WAITING: &[WaitingTests] = &[
+pub const WAITING: &[WaitingTests] = &[
     all("posthaste-bookshop", "bookshop"),
     all("posthaste-broker", "broker"),
     some(
@@ -54,6 +54,7 @@ pub(crate) const WAITING: &[WaitingTests] = &[
     all("posthaste-demo", "demo"),
     some("posthaste-demo", UNIT, &["networks"]),
     all("posthaste-emulator", "emulator"),
+    all("posthaste-emulator", "pairs"),
     some("posthaste-emulator", UNIT, &["clock", "listening", "relay"]),
     all("posthaste-papers", "papers"),
     all("posthaste-papers", "marks"),
@@ -96,7 +97,7 @@ pub(crate) const WAITING: &[WaitingTests] = &[
             "upstream::connection",
         ],
     ),
-    all("posthaste-load", "wire"),
+    all("posthaste-evaluation", "wire"),
     some(
         "posthaste-load",
         UNIT,
@@ -118,5 +119,6 @@ pub(crate) const WAITING: &[WaitingTests] = &[
             "tcp_info",
         ],
     ),
-    some("xtask", UNIT, &["busy", "process"]),
+    some("posthaste-harness", UNIT, &["process"]),
+    some("posthaste-conformance", UNIT, &["busy"]),
 ];

@@ -13,7 +13,11 @@ pub(crate) fn admission(bench: &Bench) -> Outcome<Vec<Figure>> {
     for (program, package) in [("haproxy", "haproxy"), ("nginx", "nginx-light")] {
         tools::debian(checkout, program, package)?;
     }
-    let python = tools::python(checkout, "envoy", "peers/proxies/requirements.txt")?;
+    let python = tools::python(
+        checkout,
+        "envoy",
+        "conformance/programs/proxies/requirements.txt",
+    )?;
     let envoy = python.parent().map(std::path::Path::to_path_buf);
     let path = std::env::var_os("PATH").unwrap_or_default();
     let folders = envoy.into_iter().chain(std::env::split_paths(&path));

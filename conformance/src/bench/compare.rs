@@ -20,10 +20,6 @@ use crate::site::Server;
 const PAIRS: (usize, usize) = (40, 3);
 const AT_ONCE: usize = 10;
 const RUNS: usize = 3;
-/// Number of programs that use all available CPU time.
-const BUSY: usize = 4;
-/// A busy program ends by itself, in case the benchmark is killed.
-const BUSY_SECONDS: &str = "1200";
 /// Time limit in seconds for one run of 5 s, on a busy machine.
 const PATIENCE: u64 = 60;
 /// Time limit for the study in virtual time. It takes some minutes on an idle core.
@@ -108,13 +104,7 @@ pub(crate) fn wire(bench: &Bench) -> Outcome<Vec<Figure>> {
     let runs = bench.site.checkout.peer_folder("compare")?;
     // A run keeps its records in a folder of its own.
     std::fs::remove_dir_all(&runs).map_err(|error| TaskError::at(&runs, error))?;
-    let _busy: Vec<Running> = (0..BUSY)
-        .map(|_| {
-            let mut command = Command::new("timeout");
-            command.args([BUSY_SECONDS, "sh", "-c", "while :; do :; done"]);
-            Running::start("busy", &mut command, &bench.site.logs)
-        })
-        .collect::<Outcome<_>>()?;
+    let _busy = bench.busy_programs()?;
     let mut worse = [0, 0];
     let mut unknowns = [0, 0];
     let all: Vec<usize> = (0..pairs).collect();

@@ -16,7 +16,7 @@ use crate::tools;
 
 /// Highest permitted difference of medians, in µs.
 const BAR: f64 = 100.0;
-/// Events of a reply, as in peers/streams/events.py.
+/// Events of a reply, as in conformance/programs/streams/events.py.
 const EVENTS: u64 = 50;
 /// Streams per second, for 1,000 events per second.
 const RATE: &str = "20/s";
@@ -145,7 +145,7 @@ fn start(bench: &Bench) -> Outcome<LoggingServer> {
     let python = python.display().to_string();
     let log = site.checkout.peer_folder("events")?.join("sent.log");
     tools::write(&log, "")?;
-    let script = site.checkout.path("peers/streams/events.py");
+    let script = site.checkout.path("conformance/programs/streams/events.py");
     let (script, file) = (script.display().to_string(), log.display().to_string());
     let address = free_address()?;
     let port = address.port().to_string();

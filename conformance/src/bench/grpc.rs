@@ -171,7 +171,7 @@ fn start(bench: &Bench, origin: &Server, is_envoy: bool) -> Outcome<Server> {
     let file = file.display().to_string();
     let own: Vec<String> = match is_envoy {
         true => {
-            let requirements = "peers/proxies/requirements.txt";
+            let requirements = "conformance/programs/proxies/requirements.txt";
             let python = tools::python(&site.checkout, "envoy", requirements)?;
             let program = python.with_file_name("envoy").display().to_string();
             let options = ["--concurrency", "1", "-l", "error", "-c", &file];

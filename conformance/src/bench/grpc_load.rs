@@ -77,7 +77,7 @@ fn of_ghz(bench: &Bench, ghz: &Path, shop: &Server, message: &str) -> Outcome<f6
     let proto = bench
         .site
         .checkout
-        .path("crates/bookshop/proto/bookshop/v1/bookshop.proto");
+        .path("crates/lab/bookshop/proto/bookshop/v1/bookshop.proto");
     let mut command = Command::new(wrapper);
     command
         .args([core, cpu])

@@ -1,4 +1,4 @@
-//! Kept runs: `benches/results/<bench>/<date>-<commit>.json`, with machine, commit and time next to the figures.
+//! Kept runs: `conformance/results/<bench>/<date>-<commit>.json`, with machine, commit and time next to the figures.
 
 use std::path::{Path, PathBuf};
 use std::process::Command;
@@ -13,9 +13,12 @@ use crate::process;
 use crate::tools::write;
 
 /// The folder of all runs in the checkout.
-const FOLDER: &str = "benches/results";
+const FOLDER: &str = "conformance/results";
 /// Files that a run or its page writes. They do not change the measured program.
-const WRITTEN: [&str; 2] = [":(exclude)benches/results", ":(exclude)docs/benchmarks.md"];
+const WRITTEN: [&str; 2] = [
+    ":(exclude)conformance/results",
+    ":(exclude)docs/benchmarks.md",
+];
 /// Length of the commit in a file's name.
 const COMMIT: &str = "--short=10";
 

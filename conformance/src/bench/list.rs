@@ -86,12 +86,12 @@ pub(super) const AREAS: &[Area] = &[
             },
             Benchmark {
                 name: "find",
-                about: "the capacity --find reports of a server with a known law (12 minutes)",
+                about: "the ends that --find reports of 8 services with a known truth, beside busy programs (6 minutes)",
                 run: find::wire,
             },
             Benchmark {
                 name: "find-virtual",
-                about: "the same in virtual time, 1,000 searches a law: bias, coverage and width of the intervals",
+                about: "the same in virtual time, 1,000 searches of 28 kinds: wrong and missing ends, and width (half an hour)",
                 run: find::in_virtual_time,
             },
             Benchmark {

@@ -191,7 +191,7 @@ impl BenchProxy {
         }
     }
 
-    /// Its file in `peers/proxies`.
+    /// Its file in `conformance/programs/proxies`.
     const fn configuration(self) -> &'static str {
         match self {
             Self::Gateway | Self::Anew | Self::Marking => "gateway.toml",
@@ -236,7 +236,7 @@ impl BenchProxy {
             ),
             Self::Nginx => return nginx(site, folder, file),
             Self::Envoy => {
-                let requirements = "peers/proxies/requirements.txt";
+                let requirements = "conformance/programs/proxies/requirements.txt";
                 let python = tools::python(checkout, "envoy", requirements)?;
                 let quietly = &["--concurrency", "1", "-l", "error", "-c"];
                 (python.with_file_name("envoy"), quietly)
@@ -252,14 +252,16 @@ pub(super) fn words<'a>(words: &'a [&str]) -> impl Iterator<Item = String> + use
     words.iter().map(ToString::to_string)
 }
 
-/// A file of `peers/proxies` in `folder`, with each `{{key}}` replaced by its value.
+/// A file of `conformance/programs/proxies` in `folder`, with each `{{key}}` replaced by its value.
 pub(super) fn fill(
     site: &Site,
     name: &str,
     values: impl Iterator<Item = (&'static str, String)>,
     folder: &Path,
 ) -> Outcome<PathBuf> {
-    let from = site.checkout.path(&format!("peers/proxies/{name}"));
+    let from = site
+        .checkout
+        .path(&format!("conformance/programs/proxies/{name}"));
     let mut text = fs::read_to_string(&from).map_err(|error| TaskError::at(&from, error))?;
     for (key, value) in values {
         text = text.replace(&format!("{{{{{key}}}}}"), &value);

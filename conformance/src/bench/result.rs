@@ -1,7 +1,7 @@
 //! A benchmark's run as data: the machine, and figures with their spread, peers and targets.
 //!
 //! Numbers are numbers with units. The table at the terminal and the page in docs/ are derived from them (`words`,
-//! `page`). A run is kept as `benches/results/<bench>/<date>-<commit>.json` (`kept`).
+//! `page`). A run is kept as `conformance/results/<bench>/<date>-<commit>.json` (`kept`).
 
 use serde::{Deserialize, Serialize};
 

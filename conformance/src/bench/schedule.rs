@@ -161,9 +161,11 @@ fn poisson(bench: &Bench) -> Outcome<[Figure; 2]> {
 }
 
 fn observe(bench: &Bench) -> Outcome<Server> {
-    bench
-        .site
-        .script_on(server(), "arrivals", "peers/arrivals/server.py")
+    bench.site.script_on(
+        server(),
+        "arrivals",
+        "conformance/programs/arrivals/server.py",
+    )
 }
 
 /// Arrival times of the requests, in ns, sorted.

@@ -30,7 +30,7 @@ const LOSSY: [&str; 4] = [
     "--loss=2%",
     "--overhead=2",
 ];
-const LOSSY_NS3: [&str; 3] = ["--bandwidth=300kbps", "--delay=10ms", "--loss=0.02"];
+const LOSSY_NS3: [&str; 3] = ["--bandwidth=300kbps", "--delay=10ms", "--loss=2%"];
 /// A link on which the transmission time of a lost packet does not count.
 const QUICK: [&str; 3] = ["--bandwidth=10Mbit", "--delay=10ms", "--overhead=2"];
 const QUICK_NS3: [&str; 2] = ["--bandwidth=10Mbps", "--delay=10ms"];
@@ -241,7 +241,7 @@ fn json(done: &Finished) -> Outcome<Value> {
         .map_err(|error| TaskError::Failed(format!("`simulate --json`: {error}")))
 }
 
-/// `peers/ns3/author.cc`, compiled.
+/// `conformance/programs/ns3/author.cc`, compiled.
 fn compiled(bench: &Bench) -> Outcome<String> {
     let site = &bench.site;
     tools::debian(&site.checkout, "g++", "g++")?;
@@ -251,7 +251,7 @@ fn compiled(bench: &Bench) -> Outcome<String> {
     let program = site.checkout.peer_folder("ns3")?.join("author");
     let mut compile = Command::new("g++");
     compile.args(["-O2", "-std=c++17", "-o"]).arg(&program);
-    compile.arg(site.checkout.path("peers/ns3/author.cc"));
+    compile.arg(site.checkout.path("conformance/programs/ns3/author.cc"));
     // Not the flags of pkg-config, which require development files of libraries not used here.
     let libraries = ["point-to-point", "internet", "network", "core"];
     compile.args(libraries.map(|name| format!("-lns3-{name}")));

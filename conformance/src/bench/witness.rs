@@ -26,7 +26,10 @@ impl Bench {
     /// takes about ten microseconds. Returns when all are ready.
     pub(crate) fn watch(&self, cores: &[usize], period: u32) -> Outcome<Witness> {
         let python = tools::debian(&self.site.checkout, "python3", "python3")?;
-        let script = self.site.checkout.path("peers/arrivals/witness.py");
+        let script = self
+            .site
+            .checkout
+            .path("conformance/programs/arrivals/witness.py");
         let start = |core: &usize| {
             let mut command = std::process::Command::new(&python);
             let words = [core.to_string(), period.to_string()];

@@ -1,4 +1,6 @@
-//! The GitHub action: actionlint checks its workflows, and its step that loads a service is run unchanged.
+//! The GitHub action: actionlint checks its workflows, and its steps are run unchanged.
+
+mod install;
 
 use std::path::Path;
 use std::process::Command;
@@ -7,7 +9,7 @@ use std::time::Duration;
 use crate::error::{Outcome, TaskError, check};
 use crate::process::Running;
 use crate::site::Site;
-use crate::tools::{self, copy, write};
+use crate::tools::{self, copy, first_in_path, write};
 
 const ACTIONLINT: &str = "github.com/rhysd/actionlint/cmd/actionlint@v1.7.12";
 
@@ -15,7 +17,8 @@ const ACTIONLINT: &str = "github.com/rhysd/actionlint/cmd/actionlint@v1.7.12";
 const PAGE: &str = "docs/guides/ci-threshold.md";
 const NAMED: &str = "OWNER/posthaste@v0.1.0";
 
-/// The workflows are valid, their inputs are the action's, and a bound decides the result of its step.
+/// The workflows are valid, their inputs are the action's, only posthaste is installed, and a bound decides the result of
+/// the step that loads a service.
 pub(crate) fn action(site: &Site) -> Outcome<()> {
     let program = tools::go(&site.checkout, "actionlint", ACTIONLINT)?;
     let lint = |project: &Path| {
@@ -27,6 +30,7 @@ pub(crate) fn action(site: &Site) -> Outcome<()> {
     };
     lint(site.checkout.root())?;
     lint(&example(site)?)?;
+    install::installs(site)?;
     let shop = site.bookshop(&[])?;
     let url = shop.url("/json/3727677562");
     for (bounds, code) in [("p99<20s\nerrors<1%\n", 0), ("errors<1%\n  p99<1ns\n", 1)] {
@@ -65,15 +69,12 @@ fn example(site: &Site) -> Outcome<std::path::PathBuf> {
 fn load(site: &Site, url: &str, bounds: &str) -> Outcome<Option<i32>> {
     let summary = site.logs.join("summary.md");
     let programs = site.binary.parent().unwrap_or(Path::new(""));
-    let path = std::env::var_os("PATH").unwrap_or_default();
-    let folders = std::iter::once(programs.to_path_buf()).chain(std::env::split_paths(&path));
-    let path = std::env::join_paths(folders).map_err(|error| TaskError::at(programs, error))?;
     let mut step = Command::new(tools::debian(&site.checkout, "bash", "bash")?);
     step.arg(site.checkout.path("packaging/action/load.sh"))
-        .env("PATH", path)
+        .env("PATH", first_in_path(programs)?)
         .env("URL", url)
-        .env("RATE", "50/s")
-        .env("DURATION", "1s")
+        .env("RATE", "200/s")
+        .env("DURATION", "2s")
         .env("ASSERT", bounds)
         .env("ARGS", "--allow-late --timeout 10s")
         .env("GITHUB_STEP_SUMMARY", &summary);

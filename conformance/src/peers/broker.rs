@@ -40,13 +40,17 @@ pub(crate) fn token(site: &Site, store: &str) -> Outcome<String> {
 
 /// Python: requests and the OpenAPI description, zeep and the WSDL, lxml and the schema.
 pub(crate) fn python(site: &Site) -> Outcome<()> {
-    let python = tools::python(&site.checkout, "broker", "peers/broker/requirements.txt")?;
+    let python = tools::python(
+        &site.checkout,
+        "broker",
+        "conformance/programs/broker/requirements.txt",
+    )?;
     let (broker, token) = broker(site, "broker")?;
     let mut client = Command::new(python);
     client
-        .arg(site.checkout.path("peers/broker/client.py"))
+        .arg(site.checkout.path("conformance/programs/broker/client.py"))
         .args([&broker.url(""), &token])
-        .arg(site.checkout.path("crates/qos/schema/wsqos.xsd"));
+        .arg(site.checkout.path("crates/market/qos/schema/wsqos.xsd"));
     let done = site.run("python", &mut client, 120)?;
     for line in done.stdout.lines() {
         println!("  broker: {line}");

@@ -95,7 +95,7 @@ fn put(site: &Site, broker: &Server, token: &str, version: u64) -> Outcome<()> {
     tools::write(&file, document)?;
     let mut put = Command::new(&site.binary);
     put.args(["offers", "put", "books", "ada", "--broker", &broker.url("")]);
-    put.arg(&file).env("POSTHASTE_TOKEN", token);
+    put.arg(&file).env("POSTHASTE_BROKER_TOKEN", token);
     site.run("put", &mut put, 30).map(drop)
 }
 

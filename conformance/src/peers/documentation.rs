@@ -18,11 +18,15 @@ const PAGES: &[&str] = &[
 
 /// mdBook renders docs/ into target/site. Every link leads somewhere, and the spelling is British.
 pub(crate) fn site(site: &Site) -> Outcome<()> {
-    let python = tools::python(&site.checkout, "site", "peers/site/requirements.txt")?;
+    let python = tools::python(
+        &site.checkout,
+        "site",
+        "conformance/programs/site/requirements.txt",
+    )?;
     let rendered = render(site)?;
     let mut links = Command::new(&python);
     links
-        .arg(site.checkout.path("peers/site/links.py"))
+        .arg(site.checkout.path("conformance/programs/site/links.py"))
         .arg(rendered);
     say(site, "links", &mut links)?;
     let schema = site.logs.join("gateway.schema.json");
@@ -31,13 +35,16 @@ pub(crate) fn site(site: &Site) -> Outcome<()> {
     tools::write(&schema, site.run("schema", &mut print, 30)?.stdout)?;
     let mut validate = Command::new(&python);
     validate
-        .arg(site.checkout.path("peers/site/schema.py"))
+        .arg(site.checkout.path("conformance/programs/site/schema.py"))
         .arg(schema)
         .arg(site.checkout.root());
     say(site, "schema", &mut validate)?;
     let mut manifests = Command::new(&python);
     manifests
-        .arg(site.checkout.path("peers/site/kubernetes.py"))
+        .arg(
+            site.checkout
+                .path("conformance/programs/site/kubernetes.py"),
+        )
         .arg(site.checkout.root());
     say(site, "kubernetes", &mut manifests)?;
     spell(site, &python.with_file_name("typos"))
@@ -71,13 +78,13 @@ fn say(site: &Site, name: &str, command: &mut Command) -> Outcome<()> {
     )
 }
 
-/// Spell-checks pages and doc comments with peers/site/typos.toml.
+/// Spell-checks pages and doc comments with conformance/programs/site/typos.toml.
 fn spell(site: &Site, typos: &std::path::Path) -> Outcome<()> {
     let comments = doc_comments(site)?;
     let mut spell = Command::new(typos);
     spell
         .arg("--config")
-        .arg(site.checkout.path("peers/site/typos.toml"))
+        .arg(site.checkout.path("conformance/programs/site/typos.toml"))
         .args(["--format", "brief", "docs"])
         .args(PAGES)
         .arg(comments);

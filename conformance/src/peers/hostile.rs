@@ -20,7 +20,7 @@ const KINDS: &[(&str, &str)] = &[
 
 /// Every kind, with a connection per request and with persistent ones.
 pub(crate) fn garbage(site: &Site) -> Outcome<()> {
-    let server = site.script("garbage", "peers/garbage/server.py")?;
+    let server = site.script("garbage", "conformance/programs/garbage/server.py")?;
     let mut wrong = Vec::new();
     for connection in ["new", "keep-alive"] {
         for (kind, outcome) in KINDS {

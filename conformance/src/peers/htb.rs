@@ -127,7 +127,10 @@ fn ours(site: &Site, case: &Case) -> Outcome<[f64; 2]> {
 
 fn theirs(site: &Site, case: &Case) -> Outcome<[f64; 2]> {
     let [af, rest] = case.classes;
-    let mut shape = vec!["sh".to_owned(), "peers/htb/shape.sh".to_owned()];
+    let mut shape = vec![
+        "sh".to_owned(),
+        "conformance/programs/htb/shape.sh".to_owned(),
+    ];
     shape.extend([LINE, af.0, af.1, rest.0, rest.1].map(|rate| rate.to_string()));
     run(site, &[], &shape, case)
 }
@@ -144,11 +147,17 @@ fn run(site: &Site, options: &[String], before: &[String], case: &Case) -> Outco
         .args(options)
         .args([
             "--server",
-            "exec python3 peers/htb/traffic.py count 3 9001 9002",
+            "exec python3 conformance/programs/htb/traffic.py count 3 9001 9002",
         ])
         .arg("--")
         .args(before)
-        .args(["python3", "peers/htb/traffic.py", "send", "10.0.0.2", "5"])
+        .args([
+            "python3",
+            "conformance/programs/htb/traffic.py",
+            "send",
+            "10.0.0.2",
+            "5",
+        ])
         .args([format!("9001:0x28:{af}"), format!("9002:0:{rest}")]);
     let finished = site.run("htb", &mut command, 60)?;
     let counted = finished.stderr.lines().find(|line| line.starts_with('{'));

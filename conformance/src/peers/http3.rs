@@ -108,7 +108,7 @@ fn gtlsserver(site: &Site) -> Outcome<Http3Peer> {
 /// A program of ours with quic-go.
 fn quic_go(site: &Site) -> Outcome<Http3Peer> {
     const NAME: &str = "quic-go";
-    let program = tools::go_built(&site.checkout, NAME, "peers/quic-go")?;
+    let program = tools::go_built(&site.checkout, NAME, "conformance/programs/quic-go")?;
     let (folder, certificate) = folder(site, NAME)?;
     let address = free_udp_address()?;
     let log = folder.join("access.log");

@@ -95,12 +95,12 @@ impl<'s> Scene<'s> {
     /// Starts an empty jUDDI.
     fn registry(&self) -> Outcome<Server> {
         let checkout = &self.site.checkout;
-        let jars = tools::jars(checkout, "juddi", "peers/juddi/pom.xml")?;
+        let jars = tools::jars(checkout, "juddi", "conformance/programs/juddi/pom.xml")?;
         let classes = checkout.peer_folder("juddi/classes")?;
         for file in ["juddiv3.xml", "juddi-users.xml"] {
             // jUDDI writes into the first of them.
             tools::copy(
-                &checkout.path(&format!("peers/juddi/{file}")),
+                &checkout.path(&format!("conformance/programs/juddi/{file}")),
                 &classes.join(file),
             )?;
         }
@@ -108,7 +108,7 @@ impl<'s> Scene<'s> {
         compile.args(["-nowarn", "-cp", &format!("{}/*", jars.display()), "-d"]);
         compile
             .arg(&classes)
-            .arg(checkout.path("peers/juddi/Registry.java"));
+            .arg(checkout.path("conformance/programs/juddi/Registry.java"));
         self.site.run("javac", &mut compile, 120)?;
         let mut serve = Command::new("java");
         serve.args(["-Xmx160m", "-XX:+UseSerialGC", "-XX:TieredStopAtLevel=1"]);
@@ -200,7 +200,11 @@ impl<'s> Scene<'s> {
 
     fn client(&self, verb: &str) -> Outcome<()> {
         let mut client = Command::new(&self.python);
-        client.arg(self.site.checkout.path("peers/juddi/client.py"));
+        client.arg(
+            self.site
+                .checkout
+                .path("conformance/programs/juddi/client.py"),
+        );
         let done = self
             .site
             .run(verb, client.args([&self.services(), verb]), 120)?;

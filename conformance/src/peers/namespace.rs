@@ -135,7 +135,7 @@ fn agree(overload: &Overload) -> Outcome<()> {
 pub(crate) fn overload_once(site: &Site, rate: &str, duration: &str) -> Outcome<Overload> {
     let mut up = Command::new("ip");
     site.run("ip", up.args(["link", "set", "lo", "up"]), 10)?;
-    let server = site.script_on(server(), "slow", "peers/slow/server.py")?;
+    let server = site.script_on(server(), "slow", "conformance/programs/slow/server.py")?;
     let counters = || Ok::<_, TaskError>((netstat("ListenDrops")?, netstat("TCPSynRetrans")?));
     let before = counters()?;
     let arguments = [

@@ -5,12 +5,13 @@
 use std::path::Path;
 use std::time::Duration;
 
-use crate::checkout::{Build, cargo};
+use crate::builds::Build;
+use crate::checkout::cargo;
 use crate::error::{Outcome, TaskError};
 use crate::process;
 use crate::site::Site;
-use crate::test::binaries;
 use crate::tools;
+use posthaste_harness::output;
 
 /// Time limit for building and running the tests.
 const TESTS: Duration = Duration::from_secs(1800);
@@ -50,10 +51,10 @@ fn run(site: &Site, server: &Path) -> Outcome<()> {
         build.args(["build", "--quiet"]).args(example);
         process::pass_through("cargo build", &mut build, TESTS, |_| ())?;
     }
-    let mut command = binaries::of_package(site, "posthaste-fleet", "fleet")?.command();
+    let mut command = site.tests("posthaste-fleet", "fleet")?.command();
     command
         .args(["--quiet", "nats::", "--ignored"])
         .env("POSTHASTE_NATS_SERVER", server)
         .env("POSTHASTE_PROGRAM", &site.binary);
-    process::cargo_test(&mut command, TESTS, |_| ())
+    output::run(&mut command, TESTS, |_| ())
 }

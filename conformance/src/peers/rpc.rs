@@ -15,7 +15,7 @@ pub(crate) fn grpcio(site: &Site) -> Outcome<()> {
     let python = tools::python(
         &site.checkout,
         "grpc-bookshop",
-        "peers/grpc-bookshop/requirements.txt",
+        "conformance/programs/grpc-bookshop/requirements.txt",
     )?;
     let folder = site.checkout.peer_folder("grpc-bookshop/tls")?;
     let certificate = certificate(site, &folder)?;
@@ -26,7 +26,10 @@ pub(crate) fn grpcio(site: &Site) -> Outcome<()> {
     let book = Book::of(site, &shop)?;
     let mut client = Command::new(python);
     client
-        .arg(site.checkout.path("peers/grpc-bookshop/client.py"))
+        .arg(
+            site.checkout
+                .path("conformance/programs/grpc-bookshop/client.py"),
+        )
         .args([shop.address.to_string(), secure.address.to_string()])
         .arg(&certificate)
         .args([&book.isbn, &book.title]);

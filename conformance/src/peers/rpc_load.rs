@@ -174,7 +174,7 @@ impl LoggedServer {
         let python = tools::python(
             &site.checkout,
             "grpc-load",
-            "peers/grpc-load/requirements.txt",
+            "conformance/programs/grpc-load/requirements.txt",
         )?;
         let log = folder.join(if tls.is_some() {
             "calls-tls.jsonl"
@@ -185,7 +185,10 @@ impl LoggedServer {
         let address = free_address()?;
         let mut command = Command::new(python);
         command
-            .arg(site.checkout.path("peers/grpc-load/server.py"))
+            .arg(
+                site.checkout
+                    .path("conformance/programs/grpc-load/server.py"),
+            )
             .arg(address.to_string())
             .arg(&log);
         if let Some(certificate) = tls {

@@ -4,10 +4,9 @@ use std::time::Duration;
 
 use crate::error::{Outcome, TaskError};
 use crate::postgres::Postgres;
-use crate::process;
 use crate::site::Site;
-use crate::test::binaries;
-use crate::test::waiting::UNIT;
+use posthaste_harness::output;
+use posthaste_harness::waiting::UNIT;
 
 /// Time limit for building and running the tests of a package.
 const TESTS: Duration = Duration::from_secs(1800);
@@ -50,12 +49,12 @@ pub(crate) fn run(
     tests: &Tests<'_>,
     hear: impl FnMut(&str),
 ) -> Outcome<()> {
-    let mut command = binaries::of_package(site, tests.package, UNIT)?.command();
+    let mut command = site.tests(tests.package, UNIT)?.command();
     command
         .args(["--quiet", tests.filter, "--include-ignored"])
         .args(tests.arguments)
         .env("POSTHASTE_POSTGRES", server.url())
         .env("POSTHASTE_POSTGRES_CERTIFICATE", &server.certificate)
         .env("POSTHASTE_KILLS", tests.kills.to_string());
-    process::cargo_test(&mut command, TESTS, hear)
+    output::run(&mut command, TESTS, hear)
 }

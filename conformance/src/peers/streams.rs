@@ -146,11 +146,15 @@ fn line<'t>(text: &'t str, beginning: &str) -> &'t str {
 
 /// The scripted server: concurrent streams, seconds of each, requests before a GOAWAY.
 pub(crate) fn scripted(site: &Site, streams: &str, seconds: &str, goaway: &str) -> Outcome<Server> {
-    let python = tools::python(&site.checkout, "streams", "peers/streams/requirements.txt")?;
+    let python = tools::python(
+        &site.checkout,
+        "streams",
+        "conformance/programs/streams/requirements.txt",
+    )?;
     let address = free_address()?;
     let mut command = Command::new(python);
     command
-        .arg(site.checkout.path("peers/streams/server.py"))
+        .arg(site.checkout.path("conformance/programs/streams/server.py"))
         .args([&address.to_string(), streams, seconds, goaway]);
     site.serve("streams", &mut command, address)
 }
@@ -284,7 +288,7 @@ fn caddy(site: &Site) -> Outcome<LoggedServer> {
 /// A program of ours with grpc-go: five streams on a connection, GOAWAY after half a second, a line for each call.
 fn grpc_go(site: &Site) -> Outcome<LoggedServer> {
     const NAME: &str = "streams-grpc-go";
-    let program = tools::go_built(&site.checkout, NAME, "peers/streams/grpc-go")?;
+    let program = tools::go_built(&site.checkout, NAME, "conformance/programs/streams/grpc-go")?;
     let (folder, certificate) = folder(site, NAME)?;
     let plain = free_address()?;
     let log = folder.join("access.log");

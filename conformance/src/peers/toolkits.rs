@@ -51,20 +51,33 @@ impl Book {
 
 /// Python zeep.
 pub(crate) fn zeep(site: &Site) -> Outcome<()> {
-    let python = tools::python(&site.checkout, "zeep", "peers/zeep/requirements.txt")?;
+    let python = tools::python(
+        &site.checkout,
+        "zeep",
+        "conformance/programs/zeep/requirements.txt",
+    )?;
     let shop = site.bookshop(&[])?;
     let mut client = Command::new(python);
-    client.arg(site.checkout.path("peers/zeep/client.py"));
+    client.arg(site.checkout.path("conformance/programs/zeep/client.py"));
     Book::of(site, &shop)?.ask(site, "zeep", &mut client)
 }
 
 /// Node's `soap`.
 pub(crate) fn node_soap(site: &Site) -> Outcome<()> {
-    let folder = tools::node(&site.checkout, "node-soap", "peers/node-soap")?;
+    let folder = tools::node(
+        &site.checkout,
+        "node-soap",
+        "conformance/programs/node-soap",
+    )?;
     let shop = site.bookshop(&[])?;
     // Next to its modules, where node searches for them.
     let script = folder.join("client.js");
-    tools::copy(&site.checkout.path("peers/node-soap/client.js"), &script)?;
+    tools::copy(
+        &site
+            .checkout
+            .path("conformance/programs/node-soap/client.js"),
+        &script,
+    )?;
     Book::of(site, &shop)?.ask(site, "node-soap", Command::new("node").arg(script))
 }
 
@@ -73,7 +86,7 @@ pub(crate) fn php(site: &Site) -> Outcome<()> {
     let php = php_with_soap(site)?;
     let shop = site.bookshop(&[])?;
     let mut client = Command::new(&php);
-    client.arg(site.checkout.path("peers/php/client.php"));
+    client.arg(site.checkout.path("conformance/programs/php/client.php"));
     Book::of(site, &shop)?.ask(site, "php", &mut client)
 }
 
@@ -93,7 +106,7 @@ pub(crate) fn php_with_soap(site: &Site) -> Outcome<PathBuf> {
 
 /// CXF: WSDLToJava on the running service's WSDL, javac, run.
 pub(crate) fn cxf(site: &Site) -> Outcome<()> {
-    let jars = tools::jars(&site.checkout, "cxf", "peers/cxf/pom.xml")?;
+    let jars = tools::jars(&site.checkout, "cxf", "conformance/programs/cxf/pom.xml")?;
     let shop = site.bookshop(&[])?;
     let book = Book::of(site, &shop)?;
     let folder = site.checkout.peer_folder("cxf")?;
@@ -113,7 +126,7 @@ pub(crate) fn cxf(site: &Site) -> Outcome<()> {
     compile.args(["-nowarn", "-cp", &path, "-d"]).arg(&classes);
     compile
         .args(files(&made.join("bookshop"))?)
-        .arg(site.checkout.path("peers/cxf/Client.java"));
+        .arg(site.checkout.path("conformance/programs/cxf/Client.java"));
     site.run("javac", &mut compile, 120)?;
     let mut client = Command::new("java");
     client
@@ -148,7 +161,7 @@ pub(crate) fn gsoap_server(site: &Site, shop: &Server, wrapper: &[&str]) -> Outc
     )
 }
 
-/// Generates C from the WSDL and compiles `peers/gsoap/NAME.c` with it.
+/// Generates C from the WSDL and compiles `conformance/programs/gsoap/NAME.c` with it.
 fn built_with_gsoap(site: &Site, shop: &Server, name: &str) -> Outcome<PathBuf> {
     tools::debian(&site.checkout, "wsdl2h", "gsoap")?;
     tools::debian(&site.checkout, "gcc", "gcc")?;
@@ -170,7 +183,7 @@ fn built_with_gsoap(site: &Site, shop: &Server, name: &str) -> Outcome<PathBuf> 
     in_folder("soapcpp2", &["-c", "-L", "-x", "bookshop.h"])?;
     let source = site
         .checkout
-        .path(&format!("peers/gsoap/{name}.c"))
+        .path(&format!("conformance/programs/gsoap/{name}.c"))
         .display()
         .to_string();
     let mut compile = vec!["-O2", "-I.", "-o", name, &source, "soapC.c", "soapClient.c"];

@@ -28,6 +28,7 @@ Keys that are \"required\" in an optional table are required if the table is pre
 const RULES: &[(&str, &str)] = &[
     ("compression", "compression.md"),
     ("demand", "gateway.md#load-measurement"),
+    ("drain", "gateway.md#signals-and-reload"),
     ("http", "gateway-clients.md#plain-http-next-to-https"),
     ("limits", "gateway.md#limits"),
     ("log", "access-log.md"),

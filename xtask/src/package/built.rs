@@ -1,17 +1,19 @@
-//! The common build of tarball, Debian package, wheel and image: profile `dist`, for glibc 2.28 or later.
+//! The builds of tarball, Debian packages, wheel and images: profile `dist`, for glibc 2.28 or later.
+//!
+//! The complete build has all features. That of the gateway alone has one, and a folder of its own.
 //!
 //! maturin builds it, because maturin also checks that no symbol of a newer glibc is needed. zig is its linker and C
 //! compiler, because zig has the old glibc's symbols. The others use the same binary from cargo's folder.
 
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::process::Command;
 use std::time::Duration;
 
 use super::{Packages, only};
-use crate::checkout::building;
+use crate::checkout::{Checkout, building};
 use crate::error::{Outcome, TaskError};
 use crate::process;
-use crate::tools::{self, write};
+use crate::tools::{self, first_in_path, write};
 
 /// The only platform of the packages so far.
 pub(super) const TARGET: &str = "x86_64-unknown-linux-gnu";
@@ -26,7 +28,42 @@ const COMPLETIONS: &[(&str, &str)] = &[
     ("fish", "share/fish/vendor_completions.d/posthaste.fish"),
 ];
 
-/// The build and its products.
+/// A build of the packages.
+#[derive(Clone, Copy)]
+pub(super) enum BuildVariant {
+    /// All features.
+    Complete,
+    /// The gateway alone.
+    Gateway,
+}
+
+impl BuildVariant {
+    /// Features, as cargo and maturin take them.
+    const fn features(self) -> &'static [&'static str] {
+        match self {
+            Self::Complete => &["--all-features"],
+            Self::Gateway => &["--no-default-features", "--features", "gateway"],
+        }
+    }
+
+    /// Cargo's folder.
+    pub(super) fn target(self, checkout: &Checkout) -> Outcome<PathBuf> {
+        checkout.folder(match self {
+            Self::Complete => "",
+            Self::Gateway => "gateway-alone",
+        })
+    }
+
+    /// The folder of the wheel, below that of the packages. The wheel of the gateway alone is no package.
+    const fn wheels(self) -> &'static str {
+        match self {
+            Self::Complete => "wheel",
+            Self::Gateway => "gateway-wheel",
+        }
+    }
+}
+
+/// A build and its products.
 pub(super) struct Built {
     /// The binary, stripped.
     pub(super) binary: PathBuf,
@@ -37,21 +74,24 @@ pub(super) struct Built {
 
 impl Built {
     /// Builds. An up-to-date build takes seconds.
-    pub(super) fn make(packages: &Packages) -> Outcome<Self> {
+    pub(super) fn make(packages: &Packages, variant: BuildVariant) -> Outcome<Self> {
         let checkout = &packages.checkout;
         let python = tools::python(checkout, "maturin", "packaging/wheel/requirements.txt")?;
         let programs = python.parent().expect("python lies in a folder");
-        let wheels = packages.empty("wheel")?;
+        let wheels = packages.empty(variant.wheels())?;
+        let target = variant.target(checkout)?;
         let mut maturin = building(checkout, programs.join("maturin"));
         maturin
             .args(["build", "--locked", "--profile", "dist"])
+            .args(variant.features())
             .args(["--zig", "--compatibility", "manylinux_2_28", "--out"])
             .arg(&wheels)
             // maturin finds pyproject.toml here, and zig as a module of this Python.
             .current_dir(checkout.path("packaging/wheel"))
+            .env("CARGO_TARGET_DIR", &target)
             .env("PATH", first_in_path(programs)?);
         process::pass_through("maturin", &mut maturin, BUILD, |_| ())?;
-        let products = checkout.folder(&format!("{TARGET}/dist"))?;
+        let products = target.join(TARGET).join("dist");
         let built = Self {
             binary: products.join("posthaste"),
             // cargo-deb expects the installed files among cargo's products.
@@ -84,11 +124,4 @@ impl Built {
         }
         Ok(())
     }
-}
-
-/// The search path, with `folder` before all others.
-fn first_in_path(folder: &Path) -> Outcome<std::ffi::OsString> {
-    let path = std::env::var_os("PATH").unwrap_or_default();
-    let folders = std::iter::once(folder.to_path_buf()).chain(std::env::split_paths(&path));
-    std::env::join_paths(folders).map_err(|error| TaskError::at(folder, error))
 }

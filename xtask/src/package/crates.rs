@@ -17,7 +17,7 @@ use crate::tools::{copy, write};
 /// Time limit of the check, dependencies included.
 const CHECK: Duration = Duration::from_secs(3600);
 
-/// Packs all crates but this one, unpacks them elsewhere and compiles them.
+/// Packs all crates but those of tasks and peer tests, unpacks them elsewhere and compiles them.
 pub(super) fn make(packages: &Packages) -> Outcome<Made> {
     let checkout = &packages.checkout;
     let packed = checkout.folder("package")?;
@@ -26,6 +26,8 @@ pub(super) fn make(packages: &Packages) -> Outcome<Made> {
     let mut package = cargo(checkout);
     package
         .args(["package", "--workspace", "--exclude", "xtask"])
+        .args(["--exclude", "posthaste-conformance"])
+        .args(["--exclude", "posthaste-harness"])
         .args(["--no-verify", "--exclude-lockfile", "--allow-dirty"]);
     packages.run("cargo package", &mut package, 300)?;
 
@@ -47,7 +49,13 @@ pub(super) fn make(packages: &Packages) -> Outcome<Made> {
     workspace(packages, &folder, &names)?;
     let mut check = cargo(checkout);
     check
-        .args(["check", "--offline", "--package", "posthaste"])
+        .args([
+            "check",
+            "--offline",
+            "--package",
+            "posthaste",
+            "--all-features",
+        ])
         .current_dir(&folder);
     process::pass_through("cargo check", &mut check, CHECK, |_| ())?;
     Ok(Made {

@@ -1,6 +1,8 @@
-//! The Debian package: built by cargo-deb from `package.metadata.deb` in crates/posthaste/Cargo.toml.
+//! The Debian packages: built by cargo-deb from `package.metadata.deb` in crates/posthaste/Cargo.toml.
 
-use super::built::TARGET;
+use std::path::{Path, PathBuf};
+
+use super::built::{BuildVariant, TARGET};
 use super::root::{Root, STABLE};
 use super::{Made, Packages, VERSION};
 use crate::checkout::building;
@@ -11,8 +13,8 @@ use crate::tools;
 const CARGO_DEB: &str = "3.8.0";
 
 /// The user that the package creates, and the program that this user runs.
-const OWNER: &str = "posthaste:posthaste";
-const PROGRAM: &str = "/usr/bin/posthaste";
+pub(super) const OWNER: &str = "posthaste:posthaste";
+pub(super) const PROGRAM: &str = "/usr/bin/posthaste";
 
 /// Checks after the installation: units, user, pages, completions, and configurations and a store that the services
 /// accept.
@@ -49,26 +51,42 @@ done
 
 /// Makes it, installs it with apt, checks its files, uses it, and purges it.
 pub(super) fn make(packages: &Packages) -> Outcome<Made> {
-    packages.built()?;
-    let checkout = &packages.checkout;
-    let cargo_deb = tools::cargo(checkout, "cargo-deb", CARGO_DEB, "lzma")?;
-    let file = packages
-        .folder
-        .join(format!("posthaste_{VERSION}-1_amd64.deb"));
-    let mut pack = building(checkout, cargo_deb);
-    pack.args(["--no-build", "--no-strip", "--package", "posthaste"])
-        .args(["--target", TARGET, "--profile", "dist", "--output"])
-        .arg(&file);
-    packages.run("cargo-deb", &mut pack, 600)?;
-
+    let file = pack(packages, BuildVariant::Complete)?;
     let root = Root::fresh(packages, &STABLE)?;
-    let inside = root.take(&file)?;
-    let install =
-        format!("chroot \"$ROOT\" apt-get --quiet --yes --no-install-recommends install {inside}");
-    root.script("", &install)?;
+    install(&root, &file)?;
     root.script_as(OWNER, PROGRAM, CHECKS)?;
     root.script("", UNITS)?;
     let made = root.using_as(OWNER, &file, "`apt-get install`, checks, purge", PROGRAM)?;
     root.script("", PURGE)?;
     Ok(made)
+}
+
+/// Packs a build and returns the package.
+pub(super) fn pack(packages: &Packages, variant: BuildVariant) -> Outcome<PathBuf> {
+    packages.built(variant)?;
+    let checkout = &packages.checkout;
+    let cargo_deb = tools::cargo(checkout, "cargo-deb", CARGO_DEB, "lzma")?;
+    let (name, options): (_, &[&str]) = match variant {
+        BuildVariant::Complete => ("posthaste", &[]),
+        BuildVariant::Gateway => ("posthaste-gateway", &["--variant", "gateway"]),
+    };
+    let file = packages
+        .folder
+        .join(format!("{name}_{VERSION}-1_amd64.deb"));
+    let mut pack = building(checkout, cargo_deb);
+    pack.args(["--no-build", "--no-strip", "--package", "posthaste"])
+        .args(options)
+        .args(["--target", TARGET, "--profile", "dist", "--output"])
+        .arg(&file)
+        .env("CARGO_TARGET_DIR", variant.target(checkout)?);
+    packages.run("cargo-deb", &mut pack, 600)?;
+    Ok(file)
+}
+
+/// Installs a package without a network.
+pub(super) fn install(root: &Root<'_>, file: &Path) -> Outcome<()> {
+    let inside = root.take(file)?;
+    let install =
+        format!("chroot \"$ROOT\" apt-get --quiet --yes --no-install-recommends install {inside}");
+    root.script("", &install).map(drop)
 }

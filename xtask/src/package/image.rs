@@ -1,11 +1,12 @@
-//! The OCI image, made without any image registry: libc from Debian, the binary, certificates and a user.
+//! The OCI images, made without any image registry: libc from Debian, the binary, certificates and a user.
 //!
 //! `packaging/oci/Containerfile` makes an equivalent image online. Here mmdebstrap extracts three packages, and umoci
 //! makes the layer and the configuration. The certificates are those of a root in which Debian's own scripts ran.
 
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::process::Command;
 
+use super::built::BuildVariant;
 use super::root::{Root, STABLE};
 use super::{Made, Packages, VERSION};
 use crate::error::{Outcome, TaskError};
@@ -17,11 +18,35 @@ const OWNER: &str = "65532:65532";
 /// Certificates trusted by the system, in one file.
 const CERTIFICATES: &str = "etc/ssl/certs/ca-certificates.crt";
 
+/// The installation of an image, for the table of packages.
+pub(super) const UNPACKED: &str = "`umoci unpack`, its user and entry point";
+
 /// Makes it, unpacks it like a runtime, and uses it with its own entry point and user.
 pub(super) fn make(packages: &Packages) -> Outcome<Made> {
+    let image = assemble(packages, BuildVariant::Complete)?;
+    let root = Root::at(packages, image.root, "the image alone")?;
+    root.using_as(&image.owner, &image.file, UNPACKED, &image.entry)
+}
+
+/// An image, unpacked like by a runtime.
+pub(super) struct Image {
+    pub(super) file: PathBuf,
+    /// The unpacked file system.
+    pub(super) root: PathBuf,
+    /// The program and its user, as configured.
+    pub(super) entry: String,
+    pub(super) owner: String,
+}
+
+/// Makes the image of a build and unpacks it.
+pub(super) fn assemble(packages: &Packages, variant: BuildVariant) -> Outcome<Image> {
+    let name = match variant {
+        BuildVariant::Complete => "posthaste",
+        BuildVariant::Gateway => "posthaste-gateway",
+    };
     let umoci = tools::debian(&packages.checkout, "umoci", "umoci")?;
     let folder = packages.empty("image")?;
-    let layer = layer(packages, &folder)?;
+    let layer = layer(packages, variant, &folder)?;
     let tag = folder.join("layout:latest").display().to_string();
     let umoci = |arguments: &[&str]| {
         let mut command = Command::new(&umoci);
@@ -35,7 +60,7 @@ pub(super) fn make(packages: &Packages) -> Outcome<Made> {
     ])?;
     umoci(&["new", "--image", &tag])?;
     umoci(&["raw", "add-layer", "--image", &tag, &layer])?;
-    let title = "--config.label=org.opencontainers.image.title=posthaste";
+    let title = format!("--config.label=org.opencontainers.image.title={name}");
     let version = format!("--config.label=org.opencontainers.image.version={VERSION}");
     umoci(&[
         "config",
@@ -47,29 +72,28 @@ pub(super) fn make(packages: &Packages) -> Outcome<Made> {
         "posthaste",
         "--architecture=amd64",
         "--os=linux",
-        title,
+        &title,
         &version,
     ])?;
     let file = packages
         .folder
-        .join(format!("posthaste-{VERSION}-x86_64.oci.tar"));
+        .join(format!("{name}-{VERSION}-x86_64.oci.tar"));
     pack(packages, &folder.join("layout"), &file)?;
 
     let bundle = folder.join("bundle");
     umoci(&["unpack", "--image", &tag, &bundle.display().to_string()])?;
     let (entry, owner) = configured(&bundle.join("config.json"))?;
-    let root = Root::at(packages, bundle.join("rootfs"), "the image alone")?;
-    root.using_as(
-        &owner,
-        &file,
-        "`umoci unpack`, its user and entry point",
-        &entry,
-    )
+    Ok(Image {
+        file,
+        root: bundle.join("rootfs"),
+        entry,
+        owner,
+    })
 }
 
 /// The file system of the image as an archive.
-fn layer(packages: &Packages, folder: &Path) -> Outcome<String> {
-    let binary = &packages.built()?.binary;
+fn layer(packages: &Packages, variant: BuildVariant, folder: &Path) -> Outcome<String> {
+    let binary = &packages.built(variant)?.binary;
     let mmdebstrap = tools::debian(&packages.checkout, "mmdebstrap", "mmdebstrap")?;
     let root = folder.join("root");
     let mut extract = Command::new(mmdebstrap);

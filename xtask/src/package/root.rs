@@ -40,7 +40,7 @@ const USE: &str = r#"
 run --version
 run bookshop --listen 127.0.0.1:8080 > "$OUTPUT" &
 timeout 20 sh -c 'until grep -q listening "$OUTPUT"; do sleep 0.1; done'
-run load http://127.0.0.1:8080/json/3727677562 --rate 50/s --duration 2s --assert 'errors<1%'
+run load http://127.0.0.1:8080/json/3727677562 --rate 200/s --duration 2s --assert 'errors<1%'
 "#;
 
 /// Before every script: loopback, and `run`, which starts the program in the root as nobody.
@@ -148,7 +148,25 @@ impl<'a> Root<'a> {
         how: &str,
         program: &str,
     ) -> Outcome<Made> {
-        let said = self.script_as(owner, program, USE)?.stdout;
+        self.using_with(
+            owner,
+            file,
+            how,
+            (program, USE),
+            "`bookshop`, `load` for 2 s",
+        )
+    }
+
+    /// The same with another script, which `words` describe. It prints the version, and the bound of `load` that holds.
+    pub(super) fn using_with(
+        &self,
+        owner: &str,
+        file: &Path,
+        how: &str,
+        (program, script): (&str, &str),
+        words: &str,
+    ) -> Outcome<Made> {
+        let said = self.script_as(owner, program, script)?.stdout;
         let version = said.lines().next().unwrap_or_default();
         let is_ours = version.starts_with("posthaste ");
         let bound = said.lines().find(|line| line.starts_with("holds "));
@@ -158,7 +176,7 @@ impl<'a> Root<'a> {
         Ok(Made {
             package: file_name(file),
             bytes: size(file)?,
-            tried: format!("{how} on {}, `bookshop`, `load` for 2 s", self.name),
+            tried: format!("{how} on {}, {words}", self.name),
             found: format!("{version}, {}", bound.replace("  ", " ")),
         })
     }

@@ -2,6 +2,7 @@
 
 use std::process::Command;
 
+use super::built::BuildVariant;
 use super::root::{OLD, Root};
 use super::{Made, Packages, VERSION};
 use crate::error::{Outcome, TaskError};
@@ -9,7 +10,7 @@ use crate::tools::copy;
 
 /// Makes it, unpacks it in `/usr/local` of an older distribution, and uses it.
 pub(super) fn make(packages: &Packages) -> Outcome<Made> {
-    let built = packages.built()?;
+    let built = packages.built(BuildVariant::Complete)?;
     let name = format!("posthaste-{VERSION}-x86_64-linux");
     let folder = packages.empty("tarball")?.join(&name);
     let programs = folder.join("bin");

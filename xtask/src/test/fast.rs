@@ -5,38 +5,29 @@
 
 use std::process::ExitCode;
 
-use super::binaries::{self, TestChoice};
-use super::waiting::WAITING;
+use posthaste_harness::binaries::TestChoice;
+use posthaste_harness::tally::report;
+use posthaste_harness::waiting::WAITING;
+
 use crate::checkout::Checkout;
 use crate::error::Outcome;
 
-/// Builds all tests and runs the fast ones. The last line is `N passed, N failed`.
+/// Lists what is left out, builds all tests and runs the fast ones. The last lines are the names of what failed, and
+/// `N passed, N failed`.
 pub(crate) fn run(checkout: &Checkout) -> Outcome<ExitCode> {
-    let logs = checkout.peer_folder("logs")?;
-    let (mut passed, mut failed) = (0, 0);
-    for binary in binaries::build(checkout, &[], &logs)? {
-        let Some(choice) = fast(&binary.package, &binary.target) else {
-            continue;
+    println!(
+        "left out: peers, tests of the documentation, features alone, and tests that wait on a clock:"
+    );
+    for row in WAITING {
+        let modules = if row.modules.is_empty() {
+            "all".to_owned()
+        } else {
+            row.modules.join(", ")
         };
-        let results = binary.run(&choice, &logs)?;
-        println!(
-            "{}: {} passed, {} failed, {:.1} s",
-            binary.name(),
-            results.passed.len(),
-            results.failed.len(),
-            results.seconds
-        );
-        if !results.failed.is_empty() {
-            println!("{}", results.words);
-        }
-        passed += results.passed.len();
-        failed += results.failed.len();
+        println!("  {} {}: {modules}", row.package, row.target);
     }
-    println!("{passed} passed, {failed} failed");
-    Ok(match (passed, failed) {
-        (1.., 0) => ExitCode::SUCCESS,
-        _ => ExitCode::FAILURE,
-    })
+    let tests = super::own_tests(checkout, |binary| fast(&binary.package, &binary.target))?;
+    Ok(report(&[("fast tests", tests)]))
 }
 
 /// The fast tests of a binary; `None` if all of them wait on a clock. Tests in other modules of the same name are left

@@ -29,12 +29,10 @@ struct Cycle {
     place: String,
 }
 
-/// `crates/link/src/queue/mod.rs` as member `link` and module `queue`.
+/// `crates/network/link/src/queue/mod.rs` as member `link` and module `queue`.
 fn place(source: &Source) -> Option<(String, Module)> {
     let member = source.member()?;
-    let (_, inside) = source.path.split_once("/src/")?;
-    let is_of_the_crate = source.path.starts_with(&format!("crates/{member}/src/"))
-        || source.path.starts_with("xtask/src/");
+    let inside = source.inside()?.strip_prefix("src/")?;
     let module = inside.strip_suffix(".rs")?;
     let mut parts: Module = module.split('/').map(str::to_owned).collect();
     let is_folder = parts.last().is_some_and(|last| last == "mod");
@@ -43,7 +41,7 @@ fn place(source: &Source) -> Option<(String, Module)> {
         parts.pop();
     }
     let is_test = parts.iter().any(|part| part == "tests");
-    (is_of_the_crate && !is_test).then(|| (member.to_owned(), parts))
+    (!is_test).then(|| (member.to_owned(), parts))
 }
 
 /// Paths to modules and items of the crate, made absolute.
@@ -302,7 +300,7 @@ fn modules_form_no_cycles() {
 fn sample(files: &[(&str, &str)]) -> Vec<Cycle> {
     let sources = files.iter().map(|(path, text)| {
         let source = Source {
-            path: format!("crates/link/src/{path}"),
+            path: format!("crates/network/link/src/{path}"),
             text: (*text).to_owned(),
         };
         (place(&source).expect("a module").1, source)
@@ -379,7 +377,7 @@ fn ratchets_of_cycles_may_only_fall() {
     assert!(held("link", &cycle, Some((2, 1))).is_empty());
     assert!(held("link", &[], None).is_empty());
     let above = held("link", &cycle, None);
-    assert_eq!(above[0].place, "crates/link/src/a.rs:2");
+    assert_eq!(above[0].place, "crates/network/link/src/a.rs:2");
     assert!(above[0].what.contains("of 2 modules: a, b "));
     let remedy = |cycles: &[Cycle], ratchet| held("link", cycles, Some(ratchet))[0].remedy.clone();
     assert!(remedy(&cycle, (2, 2)).contains("lower the row to 2, 1"));

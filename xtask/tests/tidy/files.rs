@@ -3,6 +3,12 @@
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
+/// The crate of the command.
+const COMMAND: &str = "posthaste";
+
+/// Members of the workspace with a folder of their own, in addition to the crates of the product.
+const AT_THE_ROOT: &[&str] = &["conformance/harness", "conformance", "xtask"];
+
 /// A tracked text file.
 pub(crate) struct Source {
     /// Relative to the checkout, with forward slashes.
@@ -26,15 +32,40 @@ impl Source {
         syn::parse_file(&self.text).unwrap_or_else(|error| panic!("{}: {error}", self.path))
     }
 
-    /// The crate of this file: `crates/<name>/...`.
-    pub(crate) fn crate_name(&self) -> Option<&str> {
-        self.path.strip_prefix("crates/")?.split('/').next()
+    /// Group, crate and path inside the crate: `crates/<group>/<crate>/<path>`. The command stands in no group.
+    pub(crate) fn in_crate(&self) -> Option<(Option<&str>, &str, &str)> {
+        let (first, inside) = self.path.strip_prefix("crates/")?.split_once('/')?;
+        if first == COMMAND {
+            return Some((None, first, inside));
+        }
+        let (name, inside) = inside.split_once('/')?;
+        Some((Some(first), name, inside))
     }
 
-    /// The member of the workspace: a crate under `crates/`, or `xtask`.
+    /// The crate of this file.
+    pub(crate) fn crate_name(&self) -> Option<&str> {
+        self.in_crate().map(|(_, name, _)| name)
+    }
+
+    /// The member of the workspace: a crate under `crates/`, or one of [`AT_THE_ROOT`].
     pub(crate) fn member(&self) -> Option<&str> {
-        let is_xtask = self.path.starts_with("xtask/");
-        self.crate_name().or_else(|| is_xtask.then_some("xtask"))
+        self.crate_name()
+            .or_else(|| self.at_the_root().map(|(member, _)| member))
+    }
+
+    /// The path inside the member.
+    pub(crate) fn inside(&self) -> Option<&str> {
+        self.in_crate()
+            .map(|(_, _, inside)| inside)
+            .or_else(|| self.at_the_root().map(|(_, inside)| inside))
+    }
+
+    /// Member and path inside it.
+    fn at_the_root(&self) -> Option<(&str, &str)> {
+        AT_THE_ROOT.iter().find_map(|folder| {
+            let inside = self.path.strip_prefix(folder)?.strip_prefix('/')?;
+            Some((folder.rsplit('/').next()?, inside))
+        })
     }
 }
 

@@ -13,152 +13,96 @@ pub(crate) enum CrateKind {
 
 /// A crate under `crates/`.
 pub(crate) struct CrateRule {
-    pub(crate) name: &'static str,
+    /// `group/name`, as below `crates/`. The command has no group.
+    pub(crate) folder: &'static str,
     pub(crate) kind: CrateKind,
-    /// The crates on which it may depend.
-    pub(crate) below: &'static [&'static str],
+    pub(crate) below: Below,
 }
 
-const PURE: &[&str] = &[
-    "units",
-    "stats",
-    "soap",
-    "draw",
-    "link",
-    "tcp",
-    "quic-packets",
-    "sim",
-    "quic-sim",
-    "http-fields",
-    "http-streams",
-    "grpc",
-    "qos",
-    "admission",
-    "compression",
-];
+/// The crates on which a crate may depend. All of them stand higher up in [`CRATES`].
+#[derive(Clone, Copy)]
+pub(crate) enum Below {
+    /// These.
+    Only(&'static [&'static str]),
+    /// For products: pure crates and services, never another product.
+    NoProduct,
+    /// For the top: all but these.
+    AllBut(&'static [&'static str]),
+}
 
-/// Crates that a product may use. Never another product.
-const UNDER_A_PRODUCT: &[&str] = &[
-    "units",
-    "stats",
-    "soap",
-    "draw",
-    "link",
-    "tcp",
-    "quic-packets",
-    "sim",
-    "quic-sim",
-    "http-fields",
-    "http-streams",
-    "grpc",
-    "qos",
-    "admission",
-    "compression",
-    "serve",
-    "broker-client",
-];
-
-const UNDER_THE_TOP: &[&str] = &[
-    "units",
-    "stats",
-    "soap",
-    "draw",
-    "link",
-    "tcp",
-    "quic-packets",
-    "sim",
-    "quic-sim",
-    "http-fields",
-    "http-streams",
-    "grpc",
-    "qos",
-    "admission",
-    "compression",
-    "serve",
-    "broker-client",
-    "load",
-    "emulator",
-    "gateway",
-    "broker",
-    "bookshop",
-    "study",
-];
-
-const ALL_BUT_THE_BINARY: &[&str] = &[
-    "units",
-    "stats",
-    "soap",
-    "draw",
-    "link",
-    "tcp",
-    "quic-packets",
-    "sim",
-    "quic-sim",
-    "http-fields",
-    "http-streams",
-    "grpc",
-    "qos",
-    "admission",
-    "compression",
-    "serve",
-    "broker-client",
-    "load",
-    "emulator",
-    "gateway",
-    "broker",
-    "bookshop",
-    "fleet",
-    "study",
-    "papers",
-    "demo",
-];
+/// Crates with sockets that are no products, and cold parts of one.
+const SERVICES: &[&str] = &["serve", "broker-client", "gateway-config", "resolver"];
 
 /// All permitted crates. A new one starts with a line here.
 pub(crate) const CRATES: &[CrateRule] = &[
-    pure("units", &[]),
-    pure("stats", &["units"]),
-    pure("soap", &["units"]),
-    pure("draw", &["units"]),
-    pure("link", &["units"]),
-    pure("tcp", &["units"]),
+    pure("base/units", Below::Only(&[])),
+    pure("base/stats", Below::Only(&["units"])),
+    pure("base/services", Below::Only(&["units", "stats"])),
+    pure("http/soap", Below::Only(&["units"])),
+    pure("base/draw", Below::Only(&["units"])),
+    pure("network/link", Below::Only(&["units"])),
+    pure("network/tcp", Below::Only(&["units"])),
     // Charts and ladders are forms of a simulation's results, as JSON and tables are. `draw` returns text.
-    pure("sim", &["units", "tcp", "link", "stats", "draw"]),
-    pure("quic-packets", &[]),
     pure(
-        "quic-sim",
-        &["units", "tcp", "link", "draw", "sim", "quic-packets"],
+        "network/sim",
+        Below::Only(&["units", "tcp", "link", "stats", "draw"]),
     ),
-    pure("http-fields", &[]),
-    pure("http-streams", &[]),
-    pure("grpc", &[]),
-    pure("qos", &["units", "soap", "http-fields"]),
-    pure("admission", &["units", "soap", "qos"]),
-    pure("compression", &["units", "soap", "http-fields", "qos"]),
-    shell("serve", &["units", "http-streams"]),
-    shell("broker-client", &["units", "serve", "qos"]),
-    shell("load", UNDER_A_PRODUCT),
-    shell("emulator", UNDER_A_PRODUCT),
-    shell("gateway", UNDER_A_PRODUCT),
-    shell("broker", UNDER_A_PRODUCT),
-    shell("bookshop", UNDER_A_PRODUCT),
+    pure(
+        "network/quic-sim",
+        Below::Only(&["units", "tcp", "link", "draw", "sim"]),
+    ),
+    pure("http/http", Below::Only(&[])),
+    pure("http/grpc-schema", Below::Only(&["http"])),
+    pure("market/qos", Below::Only(&["units", "soap", "http"])),
+    // The tests of its price controllers use services as plants.
+    pure(
+        "gateway/admission",
+        Below::Only(&["units", "soap", "qos", "services"]),
+    ),
+    pure(
+        "gateway/compression",
+        Below::Only(&["units", "soap", "http", "qos"]),
+    ),
+    shell("http/serve", Below::Only(&["units", "http"])),
+    shell(
+        "market/broker-client",
+        Below::Only(&["units", "serve", "qos"]),
+    ),
+    shell("load/load", Below::NoProduct),
+    shell("network/emulator", Below::NoProduct),
+    shell("gateway/gateway-config", Below::NoProduct),
+    shell("gateway/resolver", Below::NoProduct),
+    shell("gateway/gateway", Below::NoProduct),
+    shell("market/broker", Below::NoProduct),
+    shell("lab/bookshop", Below::NoProduct),
+    // The tests of its search use services with a known truth.
+    shell(
+        "load/evaluation",
+        Below::Only(&["units", "services", "http", "qos", "stats", "draw", "load"]),
+    ),
     // Carries out runs of the load generator and of the simulator on several machines.
-    shell("fleet", &["units", "stats", "sim", "serve", "load"]),
-    shell("study", &["units", "draw", "serve", "emulator"]),
-    CrateRule {
-        name: "papers",
-        kind: CrateKind::Top,
-        below: UNDER_THE_TOP,
-    },
-    CrateRule {
-        name: "demo",
-        kind: CrateKind::Top,
-        below: UNDER_THE_TOP,
-    },
-    CrateRule {
-        name: "posthaste",
-        kind: CrateKind::Top,
-        below: ALL_BUT_THE_BINARY,
-    },
+    shell(
+        "load/fleet",
+        Below::Only(&["units", "stats", "sim", "serve", "load", "evaluation"]),
+    ),
+    shell(
+        "lab/study",
+        Below::Only(&["units", "draw", "serve", "emulator"]),
+    ),
+    shell("base/allocator", Below::Only(&[])),
+    top("lab/papers", Below::AllBut(&["fleet"])),
+    top("lab/demo", Below::AllBut(&["fleet", "papers"])),
+    top("posthaste", Below::AllBut(&[])),
+];
+
+/// The crates that serve or send with hyper.
+const HYPER: &[&str] = &[
+    "serve",
+    "broker-client",
+    "gateway",
+    "broker",
+    "bookshop",
+    "demo",
 ];
 
 /// Network crates, with the crates that may name them and the reason.
@@ -167,14 +111,15 @@ pub(crate) const CRATES: &[CrateRule] = &[
 /// the wrapped form would add cost to the measured value.
 pub(crate) const NETWORK: &[(&str, &[&str])] = &[
     // The papers compare the broker's index with a PostgreSQL for each request; tokio-postgres needs a runtime. Tests of
-    // http-streams run the h2 crate as a server in memory, and its transport is a trait of tokio.
+    // http run the h2 crate as a server in memory, and its transport is a trait of tokio.
     (
         "tokio",
         &[
-            "http-streams",
+            "http",
             "serve",
             "broker-client",
             "emulator",
+            "resolver",
             "gateway",
             "broker",
             "bookshop",
@@ -183,28 +128,8 @@ pub(crate) const NETWORK: &[(&str, &[&str])] = &[
             "demo",
         ],
     ),
-    (
-        "hyper",
-        &[
-            "serve",
-            "broker-client",
-            "gateway",
-            "broker",
-            "bookshop",
-            "demo",
-        ],
-    ),
-    (
-        "hyper-util",
-        &[
-            "serve",
-            "broker-client",
-            "gateway",
-            "broker",
-            "bookshop",
-            "demo",
-        ],
-    ),
+    ("hyper", HYPER),
+    ("hyper-util", HYPER),
     ("tokio-rustls", &["serve", "gateway", "bookshop"]),
     // Tests of the bookshop are clients with HTTPS, HTTP/2 and HTTP/3.
     ("quinn", &["serve", "bookshop"]),
@@ -214,11 +139,18 @@ pub(crate) const NETWORK: &[(&str, &[&str])] = &[
     (
         "rustls",
         &[
-            "quic-sim", "serve", "load", "papers", "gateway", "bookshop", "fleet",
+            "quic-sim",
+            "serve",
+            "load",
+            "evaluation",
+            "papers",
+            "gateway",
+            "bookshop",
+            "fleet",
         ],
     ),
     // A state machine without sockets and clocks: time is an argument.
-    ("quinn-proto", &["quic-sim", "load"]),
+    ("quinn-proto", &["quic-sim", "load", "evaluation"]),
     ("rustls-native-certs", &["serve", "load"]),
     ("socket2", &["serve", "load", "emulator"]),
     ("async-nats", &["fleet"]),
@@ -226,21 +158,45 @@ pub(crate) const NETWORK: &[(&str, &[&str])] = &[
 
 /// The crate of this name.
 pub(crate) fn crate_rule(name: &str) -> Option<&'static CrateRule> {
-    CRATES.iter().find(|rule| rule.name == name)
+    CRATES.iter().find(|rule| rule.name() == name)
 }
 
-const fn pure(name: &'static str, below: &'static [&'static str]) -> CrateRule {
-    CrateRule {
-        name,
-        kind: CrateKind::Pure,
-        below,
+impl CrateRule {
+    /// True if it may depend on the crate of this name.
+    pub(crate) fn permits(&self, name: &str) -> bool {
+        let mut lower = CRATES.iter().take_while(|rule| rule.folder != self.folder);
+        let Some(other) = lower.find(|rule| rule.name() == name) else {
+            return false;
+        };
+        match self.below {
+            Below::Only(names) => names.contains(&name),
+            Below::NoProduct => other.kind == CrateKind::Pure || SERVICES.contains(&name),
+            Below::AllBut(names) => !names.contains(&name),
+        }
+    }
+
+    /// The folder without its group.
+    pub(crate) fn name(&self) -> &'static str {
+        self.folder.rsplit('/').next().expect("a split has a part")
     }
 }
 
-const fn shell(name: &'static str, below: &'static [&'static str]) -> CrateRule {
+const fn pure(folder: &'static str, below: Below) -> CrateRule {
+    rule(folder, CrateKind::Pure, below)
+}
+
+const fn shell(folder: &'static str, below: Below) -> CrateRule {
+    rule(folder, CrateKind::Shell, below)
+}
+
+const fn top(folder: &'static str, below: Below) -> CrateRule {
+    rule(folder, CrateKind::Top, below)
+}
+
+const fn rule(folder: &'static str, kind: CrateKind, below: Below) -> CrateRule {
     CrateRule {
-        name,
-        kind: CrateKind::Shell,
+        folder,
+        kind,
         below,
     }
 }
@@ -248,20 +204,17 @@ const fn shell(name: &'static str, below: &'static [&'static str]) -> CrateRule 
 #[test]
 fn the_table_points_down() {
     for (position, rule) in CRATES.iter().enumerate() {
-        let lower: Vec<&str> = CRATES[..position].iter().map(|rule| rule.name).collect();
-        for below in rule.below {
+        let (Below::Only(named) | Below::AllBut(named)) = rule.below else {
+            continue;
+        };
+        for name in named {
+            let lower = CRATES[..position].iter().find(|rule| rule.name() == *name);
+            let lower = lower.unwrap_or_else(|| panic!("{}: {name} is not below", rule.folder));
+            let is_pure = rule.kind == CrateKind::Pure;
             assert!(
-                lower.contains(below),
-                "{} may use {below}, which stands above it",
-                rule.name
-            );
-        }
-        if rule.kind == CrateKind::Pure {
-            assert!(PURE.contains(&rule.name));
-            assert!(
-                rule.below.iter().all(|below| PURE.contains(below)),
-                "{}",
-                rule.name
+                !is_pure || lower.kind == CrateKind::Pure,
+                "{}: {name} is not pure",
+                rule.folder
             );
         }
     }

@@ -29,7 +29,7 @@ const IMPURE: &[&str] = &[
 const EXCEPTIONS: &[(&str, &str)] = &[
     // quinn-proto takes instants of the standard library as arguments. This file converts virtual time to them, from an
     // arbitrary origin.
-    ("crates/quic-sim/src/epoch.rs", "std::time::Instant"),
+    ("crates/network/quic-sim/src/epoch.rs", "std::time::Instant"),
 ];
 
 /// Addresses are numbers, regardless of their module.
@@ -42,7 +42,7 @@ const ADDRESSES: &[&str] = &[
 
 /// Every path and every async form in a file, with its line.
 #[derive(Default)]
-struct Names(Vec<(String, usize)>);
+pub(crate) struct Names(pub(crate) Vec<(String, usize)>);
 
 impl Names {
     fn unfold(&mut self, before: &str, tree: &syn::UseTree) {

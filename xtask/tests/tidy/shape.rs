@@ -171,10 +171,10 @@ fn every_figure_file_is_listed() {
     expect_none(&findings);
 }
 
-/// `crates/papers/src/overload/fig_05.rs` as `overload::fig_05`.
+/// `crates/lab/papers/src/overload/fig_05.rs` as `overload::fig_05`.
 fn figure(path: &str) -> Option<String> {
     let inside = path
-        .strip_prefix("crates/papers/src/")?
+        .strip_prefix("crates/lab/papers/src/")?
         .strip_suffix(".rs")?;
     let (paper, file) = inside.split_once('/')?;
     (file.starts_with("fig_") || file.starts_with("table_")).then(|| format!("{paper}::{file}"))

@@ -81,7 +81,7 @@ const TERMS: &[Term] = &[
         "house",
         "context, as in `GatewayContext`; of crates: workspace",
     )
-    .except(&[("crates/bookshop/", "publishing houses")]),
+    .except(&[("crates/lab/bookshop/", "publishing houses")]),
     identifiers("workshop", "compression worker"),
     identifiers("ward", "supervised process"),
     names("mind_the_guard", "`die_with_parent`"),
@@ -94,7 +94,7 @@ const TERMS: &[Term] = &[
     identifiers("outlook", "load estimate"),
     names("look_ahead", "`publish`"),
     types("demand", "load controller").except(&[(
-        "crates/gateway/src/config/",
+        "crates/gateway/gateway-config/",
         "the section `demand` of the configuration keeps its public name",
     )]),
     // The gateway.
@@ -108,18 +108,18 @@ const TERMS: &[Term] = &[
     names("strip_hop", "`strip_hop_by_hop`"),
     names("look_after", "the purpose: `grow_while_idle`, `watch_load`"),
     names("look_out", "the purpose: `sample_load`"),
-    types("home", "pooled guard").except(&[("crates/bookshop/", "the home page of the shop")]),
+    types("home", "pooled guard").except(&[("crates/lab/bookshop/", "the home page of the shop")]),
     types("patience", "idle timeout"),
     types(
         "place",
         "permit; of a document: URL; of a parser or a grid: position",
     ),
-    types("site", "router").except(&[("xtask/src/", "the web site of the documentation")]),
+    types("site", "router").except(&[("conformance/src/", "the web site of the documentation")]),
     types("driven", "driver of a connection"),
     types("passing", "upstream body"),
     types("outgoing", "request body"),
     types("protection", "admission").except(&[(
-        "crates/gateway/src/config/",
+        "crates/gateway/gateway-config/",
         "a public name of the configuration",
     )]),
     types("packed", "compressed body"),
@@ -135,25 +135,27 @@ const TERMS: &[Term] = &[
     identifiers("chronicle", "event order, event log"),
     identifiers("sighting", "packet record"),
     identifiers("pen", "trace writer").except(&[(
-        "crates/draw/",
+        "crates/base/draw/",
         "the pen of a drawing, as in graphics libraries",
     )]),
     types("beside", "middleboxes"),
     types("hand", "segment builder"),
     types("gate", "destination opener").except(&[
         (
-            "crates/compression/",
+            "crates/gateway/compression/",
             "a switch with hysteresis, open or closed",
         ),
-        ("xtask/src/bench", "a regression gate, as in CI"),
+        ("conformance/src/bench", "a regression gate, as in CI"),
     ]),
     names("lane", "queue"),
     types("others", "cross traffic"),
     types("passage", "departure"),
     types("speak", "http"),
     // The demo and the drawings.
-    types("story", "event log")
-        .except(&[("crates/soap/tests/", "the events of one parser, compared")]),
+    types("story", "event log").except(&[(
+        "crates/http/soap/tests/",
+        "the events of one parser, compared",
+    )]),
     types("crowd", "clients"),
     types("director", "controller"),
     types("deed", "workload"),

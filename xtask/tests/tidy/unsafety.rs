@@ -13,60 +13,67 @@ const REACH: usize = 8;
 /// Files that may contain `unsafe`, and the purpose. Everywhere else this test forbids it.
 const MAY: &[(&str, &str)] = &[
     (
-        "crates/bookshop/src/law.rs",
+        "crates/lab/bookshop/src/law.rs",
         "getrusage of a thread, which rustix lacks",
     ),
     (
-        "crates/bookshop/src/pace.rs",
+        "crates/lab/bookshop/src/pace.rs",
         "registration of a descriptor with tokio, which cannot know that it stays open",
     ),
     (
-        "crates/emulator/examples/measure/flood.rs",
+        "crates/network/emulator/examples/measure/flood.rs",
         "sendmmsg, which rustix lacks",
     ),
     (
-        "crates/emulator/examples/measure/sink.rs",
+        "crates/network/emulator/examples/measure/sink.rs",
         "the ioctl that reads a packet's stamp",
     ),
     (
-        "crates/emulator/src/device/ring.rs",
+        "crates/network/emulator/src/device/ring.rs",
         "packet sockets and their ring, which is memory shared with the kernel",
     ),
     (
-        "crates/emulator/src/supervisor/mod.rs",
+        "crates/network/emulator/src/confinement.rs",
         "fork, while there is one thread",
     ),
     (
-        "crates/emulator/src/supervisor/signals.rs",
+        "crates/network/emulator/src/supervisor/mod.rs",
+        "fork, while there is one thread",
+    ),
+    (
+        "crates/network/emulator/src/supervisor/signals.rs",
         "signal masks and sigtimedwait, which rustix lacks",
     ),
     (
-        "crates/emulator/src/supervisor/supervised.rs",
+        "crates/network/emulator/src/supervisor/supervised.rs",
         "what a command does between fork and exec",
     ),
     (
-        "crates/emulator/src/namespace.rs",
+        "crates/network/emulator/src/namespace.rs",
         "unshare, which rustix cannot know to be safe",
     ),
     (
-        "crates/emulator/src/offload.rs",
+        "crates/network/emulator/src/offload.rs",
         "the ioctl that turns a device's offloads off",
     ),
     (
-        "crates/emulator/src/priority.rs",
+        "crates/network/emulator/src/priority.rs",
         "sched_setscheduler, which rustix lacks",
     ),
     (
-        "crates/emulator/tests/emulator/strange.rs",
+        "crates/network/emulator/tests/emulator/strange.rs",
         "a packet socket, and ioctls that set a device as it should not be",
     ),
-    ("crates/serve/src/queues.rs", "SIOCOUTQ, which rustix lacks"),
     (
-        "crates/serve/src/connection.rs",
+        "crates/http/serve/src/queues.rs",
+        "SIOCOUTQ, which rustix lacks",
+    ),
+    (
+        "crates/http/serve/src/socket_handle.rs",
         "a socket that tokio holds, by its number",
     ),
     (
-        "crates/serve/src/tcp_info.rs",
+        "crates/http/serve/src/tcp_info.rs",
         "TCP_INFO, which no crate wraps safely",
     ),
     (

@@ -1,6 +1,6 @@
 //! Checks of the table of tests that wait on a clock: its names exist, and no file with such a test is missing.
 
-use std::process::Command;
+use posthaste_harness::waiting::{WAITING, WaitingTests};
 
 use crate::files::{Source, rust};
 use crate::{Finding, expect_none};
@@ -16,49 +16,12 @@ const CLOCKS: &[&str] = &[
     "test_study::",
 ];
 
-/// A row of the table: a binary, and modules of it. No modules mean all.
-struct WaitingRow {
-    package: String,
-    target: String,
-    modules: Vec<String>,
-}
-
-/// The table as `cargo xtask busy --list` prints it.
-fn table() -> Vec<WaitingRow> {
-    let listed = Command::new(env!("CARGO_BIN_EXE_xtask"))
-        .args(["busy", "--list"])
-        .output()
-        .expect("xtask starts");
-    let text = String::from_utf8(listed.stdout).expect("text");
-    let mut rows = Vec::new();
-    for line in text.lines() {
-        let mut words = line.split_whitespace().map(str::to_owned);
-        let (package, target) = (words.next(), words.next());
-        rows.push(WaitingRow {
-            package: package.expect("a package"),
-            target: target.expect("a target"),
-            modules: words.collect(),
-        });
-    }
-    assert!(
-        !rows.is_empty(),
-        "{}",
-        String::from_utf8_lossy(&listed.stderr)
-    );
-    rows
-}
-
 /// Package, binary and module of a file.
-fn place(path: &str) -> Option<(String, String, String)> {
-    let (package, inside) = match path.strip_prefix("xtask/") {
-        Some(inside) => ("xtask".to_owned(), inside),
-        None => {
-            let (name, inside) = path.strip_prefix("crates/")?.split_once('/')?;
-            match name {
-                "posthaste" => (name.to_owned(), inside),
-                _ => (format!("posthaste-{name}"), inside),
-            }
-        }
+fn place(source: &Source) -> Option<(String, String, String)> {
+    let inside = source.inside()?;
+    let package = match source.member()? {
+        member @ ("posthaste" | "xtask") => member.to_owned(),
+        member => format!("posthaste-{member}"),
     };
     let (target, module) = match inside.strip_prefix("src/") {
         Some(module) => ("unit", module),
@@ -80,12 +43,11 @@ fn is_inside(module: &str, parent: &str) -> bool {
         .is_some_and(|rest| rest.is_empty() || rest.starts_with("::"))
 }
 
-impl WaitingRow {
-    fn covers(&self, (package, target, module): &(String, String, String)) -> bool {
-        let any = self.modules.is_empty();
-        let named = self.modules.iter().any(|parent| is_inside(module, parent));
-        (&self.package, &self.target) == (package, target) && (any || named)
-    }
+/// True if the table has the tests of this place.
+fn covers(row: &WaitingTests, (package, target, module): &(String, String, String)) -> bool {
+    let any = row.modules.is_empty();
+    let named = row.modules.iter().any(|parent| is_inside(module, parent));
+    row.package == package && row.target == target && (any || named)
 }
 
 /// The test part of a file: all of a file under `tests`, otherwise the part after `cfg(test)`.
@@ -106,24 +68,23 @@ fn has_tests(text: &str) -> bool {
 fn what_the_table_names_is_there() {
     let sources = rust();
     let mut findings = Vec::new();
-    for row in table() {
-        let whole = vec![String::new()];
+    for row in WAITING {
         let modules = if row.modules.is_empty() {
-            &whole
+            &[""]
         } else {
-            &row.modules
+            row.modules
         };
         for module in modules {
             let found = sources.iter().any(|source| {
-                place(&source.path).is_some_and(|(package, target, inside)| {
-                    (&package, &target) == (&row.package, &row.target)
+                place(source).is_some_and(|(package, target, inside)| {
+                    (&*package, &*target) == (row.package, row.target)
                         && (module.is_empty() || is_inside(&inside, module))
                 }) && has_tests(tests(source))
             });
             if !found {
                 let name = format!("{} {} {module}", row.package, row.target);
                 findings.push(Finding::new(
-                    "xtask/src/test/waiting.rs",
+                    "conformance/harness/src/waiting.rs",
                     format!("{name}: no such tests"),
                     "give their present name, or remove the entry",
                 ));
@@ -135,10 +96,9 @@ fn what_the_table_names_is_there() {
 
 #[test]
 fn every_test_that_waits_on_a_clock_is_in_the_table() {
-    let rows = table();
     let mut findings = Vec::new();
     for source in rust() {
-        let Some(place) = place(&source.path) else {
+        let Some(place) = place(&source) else {
             continue;
         };
         // These tests read the sources and name the clocks without waiting for one.
@@ -149,12 +109,12 @@ fn every_test_that_waits_on_a_clock_is_in_the_table() {
         let named = CLOCKS.iter().find(|clock| text.contains(**clock));
         let waits = named.filter(|_| has_tests(text));
         if let Some(clock) = waits
-            && !rows.iter().any(|row| row.covers(&place))
+            && !WAITING.iter().any(|row| covers(row, &place))
         {
             findings.push(Finding::new(
                 &source.path,
                 format!("its tests name {clock} and are not in the table"),
-                "add the module to xtask/src/test/waiting.rs",
+                "add the module to conformance/harness/src/waiting.rs",
             ));
         }
     }

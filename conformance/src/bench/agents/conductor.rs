@@ -12,6 +12,7 @@ use serde_json::Value;
 
 use crate::bench::pinned::{generator, number, server};
 use crate::bench::{Bench, Figure, Measure};
+use crate::builds::example;
 use crate::error::{Outcome, TaskError, check};
 use crate::load::{LoadReport, Loading};
 use crate::process::Running;
@@ -155,7 +156,9 @@ impl Agents {
     fn start(bench: &Bench, count: usize) -> Outcome<Self> {
         let site = &bench.site;
         let nats = nats(bench, "agents-conductor-nats")?;
-        let program = site.checkout.simulated_agents()?.display().to_string();
+        let program = example(&site.checkout, "posthaste-fleet", "simulated_agents")?
+            .display()
+            .to_string();
         let (url, conductor) = (nats_url(&nats), site.binary.display().to_string());
         let count_word = count.to_string();
         let own = [program.as_str(), &url, "bench", &conductor, &count_word];

@@ -81,7 +81,7 @@ impl Agents {
         let nats = nats(bench, "agents-one-way-nats")?;
         let folder = site.checkout.peer_folder("agents-one-way")?;
         let python = tools::debian(&site.checkout, "python3", "python3")?;
-        let script = site.checkout.path("peers/streams/events.py");
+        let script = site.checkout.path("conformance/programs/streams/events.py");
         let port = free_address()?.port();
         let logs = ["a", "b"].map(|name| folder.join(format!("{name}.log")));
         let (python, script) = (python.display(), script.display());

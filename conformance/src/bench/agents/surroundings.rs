@@ -131,7 +131,10 @@ impl LoggingService {
         tools::write(&log, "")?;
         let address = free_address()?;
         let mut command = Command::new(python);
-        command.arg(site.checkout.path("peers/agents/requests.py"));
+        command.arg(
+            site.checkout
+                .path("conformance/programs/agents/requests.py"),
+        );
         command.arg(address.port().to_string()).arg(&log);
         let server = site.serve("requests", &mut command, address)?;
         Ok(Self {

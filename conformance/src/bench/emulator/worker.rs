@@ -6,6 +6,7 @@ use std::process::Command;
 use std::str::FromStr;
 
 use crate::bench::Bench;
+use crate::builds::example;
 use crate::error::{Outcome, TaskError};
 
 /// The program, built.
@@ -26,7 +27,7 @@ pub(super) struct Ran {
 
 impl<'a> Worker<'a> {
     pub(super) fn build(bench: &'a Bench) -> Outcome<Self> {
-        let program = bench.site.checkout.measure()?;
+        let program = example(&bench.site.checkout, "posthaste-emulator", "measure")?;
         Ok(Self { bench, program })
     }
 

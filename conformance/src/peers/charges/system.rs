@@ -171,7 +171,7 @@ impl<'s> ChargeSystem<'s> {
         let mut command = Command::new(&self.site.binary);
         let url = format!("http://{}", self.broker_address);
         command.arg("accounts").args(words).args(["--broker", &url]);
-        command.env("POSTHASTE_TOKEN", &self.operator);
+        command.env("POSTHASTE_BROKER_TOKEN", &self.operator);
         command
     }
 }

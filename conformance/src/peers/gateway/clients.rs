@@ -146,7 +146,7 @@ pub(crate) fn php(site: &Site) -> Outcome<()> {
     let shop = site.bookshop(&[])?;
     let gateway = start(site, &shop.address.to_string(), "", "")?;
     let mut client = Command::new(&php);
-    client.arg(site.checkout.path("peers/php/client.php"));
+    client.arg(site.checkout.path("conformance/programs/php/client.php"));
     Book::of(site, &gateway)?.ask(site, "php", &mut client)?;
     asks_for_compression(site, &gateway, &php)
 }
@@ -155,7 +155,10 @@ fn asks_for_compression(site: &Site, gateway: &Server, php: &PathBuf) -> Outcome
     let isbn = first_isbn(site, gateway)?;
     let mut client = Command::new(php);
     client
-        .arg(site.checkout.path("peers/php/compressed.php"))
+        .arg(
+            site.checkout
+                .path("conformance/programs/php/compressed.php"),
+        )
         .arg(gateway.url("/soap?wsdl"))
         .arg(isbn);
     let said = site.run("php", &mut client, 30)?.stdout;

@@ -10,7 +10,11 @@ use crate::tools;
 
 /// Three gateways: plain, over TLS on both sides, and with a rate of one call.
 pub(crate) fn grpc(site: &Site) -> Outcome<()> {
-    let python = tools::python(&site.checkout, "grpc", "peers/grpc/requirements.txt")?;
+    let python = tools::python(
+        &site.checkout,
+        "grpc",
+        "conformance/programs/grpc/requirements.txt",
+    )?;
     let folder = site.checkout.peer_folder("grpc/tls")?;
     let certificate = certificate(site, &folder)?;
     let key = certificate.with_file_name("key.pem");
@@ -31,7 +35,7 @@ pub(crate) fn grpc(site: &Site) -> Outcome<()> {
     let gateways = [&plain, &over_tls, &limited].map(|gateway| gateway.address.to_string());
     let mut client = Command::new(python);
     client
-        .arg(site.checkout.path("peers/grpc/client.py"))
+        .arg(site.checkout.path("conformance/programs/grpc/client.py"))
         .args([&upstream, &secure.to_string()])
         .args([&certificate, &key])
         .args(gateways);

@@ -10,6 +10,7 @@ mod differ;
 #[path = "../../../../fuzz/src/doubtful.rs"]
 #[allow(unreachable_pub)] // the fuzz targets share it, and there it is public
 mod doubtful;
+mod forwarding;
 mod grpc;
 mod strict;
 mod traces;
@@ -26,6 +27,7 @@ pub(crate) use changes::changes;
 pub(crate) use clients::{curl, load, php};
 pub(crate) use connections::connections;
 pub(crate) use differ::{differ, parsers};
+pub(crate) use forwarding::forwarding;
 pub(crate) use grpc::grpc;
 pub(crate) use strict::strict;
 pub(crate) use traces::traces;

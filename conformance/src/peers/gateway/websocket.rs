@@ -17,7 +17,7 @@ pub(crate) fn websocket(site: &Site) -> Outcome<()> {
     let python = tools::python(
         &site.checkout,
         "websocket",
-        "peers/websocket/requirements.txt",
+        "conformance/programs/websocket/requirements.txt",
     )?;
     let folder = site.checkout.peer_folder("websocket-tls")?;
     let certificate = certificate(site, &folder, CERTIFICATE)?;
@@ -28,7 +28,10 @@ pub(crate) fn websocket(site: &Site) -> Outcome<()> {
     let secure = start(site, &upstream, &tls, "")?;
     let mut client = Command::new(python);
     client
-        .arg(site.checkout.path("peers/websocket/client.py"))
+        .arg(
+            site.checkout
+                .path("conformance/programs/websocket/client.py"),
+        )
         .args([plain.address.to_string(), secure.address.to_string()])
         .args([upstream.into(), certificate.into_os_string()]);
     let done = site.run("websocket", &mut client, 120)?;

@@ -298,11 +298,18 @@ backend back\n  server origin {origin}\n"
 
 /// Starts grpcio with a method that returns the remaining time.
 fn grpc_server(site: &Site) -> Outcome<Server> {
-    let python = tools::python(&site.checkout, "grpc", "peers/grpc/requirements.txt")?;
+    let python = tools::python(
+        &site.checkout,
+        "grpc",
+        "conformance/programs/grpc/requirements.txt",
+    )?;
     let address = free_address()?;
     let mut command = Command::new(python);
     command
-        .arg(site.checkout.path("peers/differ/deadline.py"))
+        .arg(
+            site.checkout
+                .path("conformance/programs/differ/deadline.py"),
+        )
         .arg(address.to_string());
     site.serve("grpc-deadline", &mut command, address)
 }
