@@ -134,6 +134,11 @@ impl CensoredHistogram {
         }
     }
 
+    /// Longest time, known or waited; zero when empty.
+    pub fn longest(&self) -> Span {
+        self.known.max().max(self.waited.max())
+    }
+
     /// Value that a share `quantile` (0 to 1) of all values do not exceed; zero when empty.
     ///
     /// Resolution of a thousandth, as in [`Histogram::quantile`].

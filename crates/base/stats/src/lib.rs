@@ -26,30 +26,31 @@ mod beyond;
 mod censored;
 mod censored_summary;
 mod compare;
-mod curve;
 mod dependence;
 pub mod goodness;
 mod histogram;
 mod interval;
-pub mod isotonic;
+mod poisson;
 mod recorder;
+mod sample;
 mod share;
 mod summary;
 mod tail;
 pub mod theory;
 mod wire;
 
-pub use beyond::Beyond;
+pub use beyond::{Beyond, RequestPart};
 pub use censored::{CensoredHistogram, Time};
 pub use censored_summary::{CensoredSummary, FEWEST_FOR_P999, StatisticReading};
 pub use compare::{
     ComparisonVerdict, Judged, Judgement, JudgementReason, Margins, MeasuredStatistic, Needed,
     Rules, judge_shares, judge_times,
 };
-pub use curve::{Anchor, BoundedStatistic, Curve, Fit, Observed};
 pub use histogram::{Histogram, HistogramStep, LogError, LogInterval, write_log};
-pub use interval::IntervalEstimate;
+pub use interval::{FEWEST_FOR_INTERVAL, IntervalEstimate};
+pub use poisson::{poisson_interval, poisson_upper};
 pub use recorder::{Batch, Recorder};
+pub use sample::BoundSample;
 pub use share::Share;
 pub use summary::{Statistic, Summary};
 pub use tail::{LONG_TAIL, has_long_tail, median};

@@ -4,9 +4,9 @@
 
 use serde::{Deserialize, Serialize};
 
-use crate::{Histogram, IntervalEstimate, Recorder};
+use crate::{FEWEST_FOR_P999, Histogram, IntervalEstimate, Recorder};
 
-/// Times in milliseconds. All are zero, without intervals, if `count` is 0.
+/// Times in milliseconds. All are zero, without intervals and `p999`, if `count` is 0.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct Summary {
     /// Number of recorded values.
@@ -21,8 +21,8 @@ pub struct Summary {
     pub p95: f64,
     /// The 99th percentile.
     pub p99: f64,
-    /// The 99.9th percentile.
-    pub p999: f64,
+    /// The 99.9th percentile. `None` (`null` in JSON) with fewer than 5,000 values.
+    pub p999: Option<f64>,
     /// The largest value.
     pub max: f64,
     /// 95 % interval of the true mean; absent with too little data.
@@ -106,7 +106,7 @@ impl Statistic {
 }
 
 impl Summary {
-    /// The statistic in milliseconds.
+    /// The statistic in milliseconds. NaN if there are too few values for it.
     pub fn value(&self, statistic: Statistic) -> f64 {
         match statistic {
             Statistic::Mean => self.mean,
@@ -114,7 +114,7 @@ impl Summary {
             Statistic::P90 => self.p90,
             Statistic::P95 => self.p95,
             Statistic::P99 => self.p99,
-            Statistic::P999 => self.p999,
+            Statistic::P999 => self.p999.unwrap_or(f64::NAN),
             Statistic::Max => self.max,
         }
     }
@@ -144,7 +144,7 @@ impl Histogram {
             p90: quantile(0.9),
             p95: quantile(0.95),
             p99: quantile(0.99),
-            p999: quantile(0.999),
+            p999: (self.count() >= FEWEST_FOR_P999).then(|| quantile(0.999)),
             max: self.max().as_millis_f64(),
             ..Summary::default()
         }
@@ -186,7 +186,7 @@ mod tests {
     fn keys_are_as_promised() {
         let empty = serde_json::to_value(Recorder::new().summary()).unwrap();
         let plain = serde_json::json!({"count": 0, "mean": 0.0, "p50": 0.0, "p90": 0.0, "p95": 0.0,
-            "p99": 0.0, "p999": 0.0, "max": 0.0});
+            "p99": 0.0, "p999": null, "max": 0.0});
         assert_eq!(empty, plain);
     }
 
@@ -211,10 +211,9 @@ mod tests {
             summary
         );
         for statistic in Statistic::ALL {
-            assert_eq!(
-                json[statistic.key()].as_f64(),
-                Some(summary.value(statistic))
-            );
+            // 3,000 values do not suffice for p999.
+            let value = Some(summary.value(statistic)).filter(|value| !value.is_nan());
+            assert_eq!(json[statistic.key()].as_f64(), value);
             assert_eq!(serde_json::to_value(statistic).unwrap(), statistic.key());
         }
     }

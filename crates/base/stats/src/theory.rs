@@ -1,7 +1,7 @@
 //! Exact results of queueing theory, as references for an instrument.
 //!
-//! One server, first come first served, Poisson arrivals. Sojourn is waiting plus service, which a client calls
-//! response time. Parameters are floats, because theory is a formula and not a record.
+//! First come first served, Poisson arrivals, one server except in M/M/c. Sojourn is waiting plus service, which a
+//! client calls response time. Parameters are floats, because theory is a formula and not a record.
 
 use posthaste_units::Span;
 
@@ -19,6 +19,16 @@ pub struct Md1 {
     service: f64,
     /// P(at most n in the system) for n = 0, 1, ...
     occupancy: Vec<f64>,
+}
+
+/// Poisson arrivals, exponential service times, several servers with one queue (Kleinrock, section 3.5).
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Mmc {
+    load: f64,
+    service: f64,
+    servers: u32,
+    /// P(a request waits).
+    waits: f64,
 }
 
 /// Poisson arrivals, exponential service times, capacity for K requests including the one in service (Kleinrock,
@@ -145,6 +155,73 @@ impl Md1 {
     }
 }
 
+impl Mmc {
+    /// At `load` (arrival rate times mean service time, divided by the number of servers), above 0 and below 1, with at
+    /// least one server; otherwise `None`.
+    pub fn new(load: f64, mean_service: Span, servers: u32) -> Option<Self> {
+        if !stable(load) || servers == 0 {
+            return None;
+        }
+        // Erlang's loss formula by its recursion over the number of servers, then the formula for delay.
+        let offered = load * f64::from(servers);
+        let loss = (1..=servers).fold(1.0, |loss, number| {
+            offered * loss / (f64::from(number) + offered * loss)
+        });
+        Some(Self {
+            load,
+            service: mean_service.as_secs_f64(),
+            servers,
+            waits: loss / (1.0 - load * (1.0 - loss)),
+        })
+    }
+
+    /// The share of requests that wait (Erlang's formula C).
+    pub fn waiting(&self) -> f64 {
+        self.waits
+    }
+
+    /// Mean time from arrival to completion.
+    pub fn mean_sojourn(&self) -> Span {
+        Span::from_secs_f64(self.service * (1.0 + self.waits / self.spare()))
+    }
+
+    /// The sojourn that a share `quantile` (below 1) of requests do not exceed.
+    pub fn sojourn_quantile(&self, quantile: f64) -> Span {
+        let beyond = 1.0 - quantile;
+        let (mut low, mut high) = (0.0, 1.0);
+        while self.beyond(high) > beyond {
+            high *= 2.0;
+        }
+        while high - low > 1e-12 * high {
+            let middle = 0.5 * (low + high);
+            if self.beyond(middle) > beyond {
+                low = middle;
+            } else {
+                high = middle;
+            }
+        }
+        Span::from_secs_f64(high * self.service)
+    }
+
+    /// P(sojourn above `services` mean service times). The wait of those who wait is exponential with rate `spare`, the
+    /// service with rate 1.
+    fn beyond(&self, services: f64) -> f64 {
+        let difference = self.spare() - 1.0;
+        // (1 - exp(-difference * services)) / difference, also where the rates are equal.
+        let ratio = if difference.abs() < 1e-9 {
+            services
+        } else {
+            -(-difference * services).exp_m1() / difference
+        };
+        (-services).exp() * (1.0 + self.waits * ratio)
+    }
+
+    /// Unused capacity in servers: the rate of the exponential wait, per mean service time.
+    fn spare(&self) -> f64 {
+        f64::from(self.servers) * (1.0 - self.load)
+    }
+}
+
 impl Mm1k {
     /// At `load` above 0 (it may exceed 1), with capacity for `room` >= 1 requests; otherwise `None`.
     pub fn new(load: f64, mean_service: Span, room: u32) -> Option<Self> {
@@ -256,6 +333,28 @@ mod tests {
     }
 
     #[test]
+    fn several_servers_agree_with_one_and_with_tables() {
+        for load in [0.1, 0.5, 0.9] {
+            let (one, other) = (
+                Mmc::new(load, SERVICE, 1).unwrap(),
+                Mm1::new(load, SERVICE).unwrap(),
+            );
+            assert_eq!(one.mean_sojourn(), other.mean_sojourn());
+            for quantile in [0.5, 0.99, 0.999] {
+                let ratio = one.sojourn_quantile(quantile).as_secs_f64()
+                    / other.sojourn_quantile(quantile).as_secs_f64();
+                assert!((ratio - 1.0).abs() < 1e-6, "{load} {quantile}: {ratio}");
+            }
+        }
+        // Two servers: 2 load^2 / (1 + load) of the requests wait.
+        let two = Mmc::new(0.5, SERVICE, 2).unwrap();
+        assert!((two.waiting() - 1.0 / 3.0).abs() < 1e-12);
+        // Both rates of the sojourn are equal: P(T > t) = (1 + waits t) exp(-t).
+        let t = two.sojourn_quantile(0.99).as_secs_f64() / SERVICE.as_secs_f64();
+        assert!(((1.0 + t / 3.0) * (-t).exp() - 0.01).abs() < 1e-6, "{t}");
+    }
+
+    #[test]
     fn room_decides_who_is_turned_away() {
         let one = Mm1k::new(0.5, SERVICE, 1).unwrap();
         assert!(
@@ -287,7 +386,9 @@ mod tests {
         for load in [0.0, -1.0, 1.0, f64::NAN, f64::INFINITY] {
             assert_eq!(Mm1::new(load, SERVICE), None);
             assert_eq!(Md1::new(load, SERVICE), None);
+            assert_eq!(Mmc::new(load, SERVICE, 2), None);
         }
+        assert_eq!(Mmc::new(0.5, SERVICE, 0), None);
         assert_eq!(Mm1k::new(f64::NAN, SERVICE, 3), None);
         assert_eq!(Mm1k::new(0.5, SERVICE, 0), None);
     }

@@ -6,8 +6,8 @@
 //! study at full size, for `cargo xtask bench compare-virtual` to check.
 
 use posthaste_stats::{
-    ComparisonVerdict, IntervalEstimate, Judged, Judgement, Margins, MeasuredStatistic, Recorder,
-    Share, Time, judge_shares, judge_times,
+    ComparisonVerdict, FEWEST_FOR_INTERVAL, IntervalEstimate, Judged, Judgement, Margins,
+    MeasuredStatistic, Recorder, Rules, Share, Time, judge_shares, judge_times,
 };
 use posthaste_units::{Seed, Span};
 use rand_distr::{Distribution as _, Exp1, StandardNormal};
@@ -91,7 +91,11 @@ impl SimulatedStudy {
         };
         let (before, after) = (side(TrueChange::None, "before"), side(change, "after"));
         Judged::ALL.map(|judged| {
-            let rules = judged.rules(&Margins::default());
+            let rules = Rules {
+                // A mean without an interval shows growth only if there were enough requests.
+                steady: judged == Judged::Mean && self.requests >= FEWEST_FOR_INTERVAL,
+                ..judged.rules(&Margins::default())
+            };
             let index = match judged {
                 Judged::Mean => 0,
                 Judged::P50 => 1,
@@ -146,11 +150,15 @@ fn millis(time: Time) -> f64 {
     time.known().expect("a known time").as_millis_f64()
 }
 
+/// An interval without an upper end is none, as in a comparison of reports.
 fn measured(estimate: IntervalEstimate) -> MeasuredStatistic {
-    let interval = estimate.interval;
+    let known = |(low, high): (Time, Time)| {
+        high.known()?;
+        Some([millis(low), millis(high)])
+    };
     MeasuredStatistic::Known {
         value: millis(estimate.value),
-        interval: interval.map(|(low, high)| [millis(low), millis(high)]),
+        interval: estimate.interval.and_then(known),
     }
 }
 

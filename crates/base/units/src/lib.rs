@@ -5,6 +5,7 @@
 //! another crate has read from a clock.
 
 mod bit_rate;
+mod count;
 mod dscp;
 mod parse;
 mod quantity;
@@ -14,6 +15,7 @@ mod seed;
 mod time;
 
 pub use bit_rate::BitRate;
+pub use count::thousands;
 pub use dscp::{Dscp, UnknownDscp};
 pub use parse::ParseError;
 pub use quantity::{Rate, Ratio, Size};

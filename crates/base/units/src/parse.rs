@@ -31,6 +31,14 @@ pub enum ParseError {
         /// Accepted spellings.
         example: &'static str,
     },
+    /// A share above zero without `%`. It could mean two things.
+    #[error("{text:?} has no percent sign: write {text}%, or {meant} if that is meant")]
+    Bare {
+        /// The input.
+        text: String,
+        /// The same share in percent.
+        meant: String,
+    },
     /// A number outside the range of the quantity.
     #[error("{text:?} is out of range: {range}")]
     Range {
@@ -102,12 +110,15 @@ pub(crate) fn short(value: f64) -> String {
     text.trim_end_matches('0').trim_end_matches('.').to_owned()
 }
 
-/// Implements `Serialize` and `Deserialize` as the text of `Display` and `FromStr`.
+/// Implements `Serialize` as the text of `Display`, and `Deserialize` by `FromStr` or a function.
 macro_rules! serde_as_text {
     ($type:ty) => {
         parse::serde_as_text!($type, "a number and its unit in quotation marks");
     };
     ($type:ty, $expected:literal) => {
+        parse::serde_as_text!($type, $expected, str::parse::<$type>);
+    };
+    ($type:ty, $expected:literal, $read:expr) => {
         impl serde::Serialize for $type {
             fn serialize<S: serde::Serializer>(&self, out: S) -> Result<S::Ok, S::Error> {
                 out.collect_str(self)
@@ -122,7 +133,7 @@ macro_rules! serde_as_text {
                         f.write_str($expected)
                     }
                     fn visit_str<E: serde::de::Error>(self, text: &str) -> Result<$type, E> {
-                        text.parse().map_err(E::custom)
+                        $read(text).map_err(E::custom)
                     }
                 }
                 from.deserialize_str(Text)

@@ -69,7 +69,7 @@ impl Size {
 }
 
 impl Ratio {
-    /// Accepted spellings.
+    /// Accepted spellings in documents.
     pub(crate) const EXAMPLE: &str = "2%, 0.5% or a number from 0 to 1";
     /// Units and their factors.
     pub(crate) const UNITS: &[(&str, f64)] = &[("%", 0.01), ("", 1.0)];
@@ -78,6 +78,18 @@ impl Ratio {
     pub fn new(share: f64) -> Option<Self> {
         (0.0..=1.0).contains(&share).then_some(Self(share))
     }
+
+    /// Reads a share in a document, such as a configuration or a header field: a percentage, or a number from 0 to 1.
+    /// Command lines use [`FromStr`], which refuses the number.
+    pub fn from_document(text: &str) -> Result<Self, ParseError> {
+        let (value, unit) = parse::split(text, Self::EXAMPLE)?;
+        let share = value * parse::factor(text, unit, Self::UNITS, Self::EXAMPLE)?;
+        Self::new(share).ok_or_else(|| ParseError::Range {
+            text: text.to_owned(),
+            range: "from 0 to 100%",
+        })
+    }
+
     /// The share, 0 to 1.
     pub const fn get(self) -> f64 {
         self.0
@@ -116,13 +128,23 @@ impl FromStr for Size {
 impl FromStr for Ratio {
     type Err = ParseError;
 
+    /// Reads a percentage. A number without `%` is refused unless it is 0: 0.5 could mean 0.5 % or 50 %.
     fn from_str(text: &str) -> Result<Self, ParseError> {
-        let (value, unit) = parse::split(text, Self::EXAMPLE)?;
-        let share = value * parse::factor(text, unit, Self::UNITS, Self::EXAMPLE)?;
-        Self::new(share).ok_or_else(|| ParseError::Range {
-            text: text.to_owned(),
-            range: "from 0 to 100%",
-        })
+        const PERCENT: &str = "2% or 0.5%";
+        let (value, unit) = parse::split(text, PERCENT)?;
+        match Self::new(value) {
+            _ if unit == "%" => Self::from_document(text),
+            Some(share) if unit.is_empty() && value > 0.0 => Err(ParseError::Bare {
+                text: text.trim().to_owned(),
+                meant: share.to_string(),
+            }),
+            Some(zero) if unit.is_empty() => Ok(zero),
+            _ => Err(ParseError::Unit {
+                text: text.to_owned(),
+                unit: unit.to_owned(),
+                example: PERCENT,
+            }),
+        }
     }
 }
 
@@ -156,7 +178,11 @@ impl fmt::Display for Ratio {
 
 parse::serde_as_text!(Rate);
 parse::serde_as_text!(Size);
-parse::serde_as_text!(Ratio);
+parse::serde_as_text!(
+    Ratio,
+    "a number and its unit in quotation marks",
+    Ratio::from_document
+);
 
 #[cfg(test)]
 mod tests {
@@ -170,7 +196,28 @@ mod tests {
         assert_eq!("1.5MB".parse(), Ok(Size(1_500_000)));
         assert_eq!("64KiB".parse(), Ok(Size(65_536)));
         assert_eq!("2%".parse(), Ok(Ratio(0.02)));
-        assert_eq!("0.25".parse(), Ok(Ratio(0.25)));
+        assert_eq!("0".parse(), Ok(Ratio(0.0)));
+        assert_eq!(Ratio::from_document("0.25"), Ok(Ratio(0.25)));
+        assert_eq!(Ratio::from_document("25%"), Ok(Ratio(0.25)));
+    }
+
+    #[test]
+    fn a_share_without_a_percent_sign_is_refused_with_both_meanings() {
+        for (text, remedy) in [
+            ("0.5", "write 0.5%, or 50% if that is meant"),
+            ("1", "write 1%, or 100% if that is meant"),
+            ("2", "has no unit: write 2% or 0.5%"),
+            ("2ms", "has the unknown unit \"ms\": write 2% or 0.5%"),
+        ] {
+            let error = text.parse::<Ratio>().unwrap_err().to_string();
+            assert!(error.contains(remedy), "{error}");
+        }
+    }
+
+    #[test]
+    fn documents_may_have_the_number() {
+        let read = |text: &str| serde_json::from_str::<Ratio>(text).unwrap();
+        assert_eq!((read("\"0.5\""), read("\"50%\"")), (Ratio(0.5), Ratio(0.5)));
     }
 
     #[test]

@@ -124,9 +124,9 @@ pub enum JudgementReason {
     OneRun,
     /// The interval extends from no change to beyond the margin.
     Wide,
-    /// A mean without an interval: response times may grow throughout a run.
+    /// A run has no interval of its mean: response times may grow throughout it.
     Grows,
-    /// One run per side, and one of them has too few requests for an interval.
+    /// One run per side, and one of them has no interval.
     NoInterval,
     /// The statistic falls among requests without a reply, before and after.
     Censored,
@@ -145,8 +145,8 @@ impl fmt::Display for JudgementReason {
         f.write_str(match self {
             Self::OneRun => "scatter between runs is not known",
             Self::Wide => "the interval is too wide",
-            Self::Grows => "a mean without an interval: response times may grow during the run",
-            Self::NoInterval => "a run is too short for an interval",
+            Self::Grows => "a run has no interval of its mean: response times may grow during it",
+            Self::NoInterval => "a run has no interval of this number: too few independent values",
             Self::Censored => "no reply in this part of the requests, before and after",
             Self::CensoredInPart => "no reply in this part of the requests, in some of the runs",
             Self::CensoredOnOneSide => "no reply in this part of the requests, on one side only",

@@ -60,13 +60,10 @@ impl SideRuns {
         };
         for run in runs {
             match *run {
-                MeasuredStatistic::Known { value, interval }
-                    if value > 0.0 && value.is_finite() =>
-                {
-                    let own = interval.map(|ends| own(value, ends));
+                MeasuredStatistic::Known { value, interval } if is_time(value) => {
                     side.known.push(Point {
                         value: value.ln(),
-                        own: own.filter(|halves| halves.iter().all(|half| *half >= 0.0)),
+                        own: interval.and_then(|ends| own(value, ends)),
                     });
                 }
                 MeasuredStatistic::Beyond { bound, low } => side.beyond.push((bound, low)),
@@ -81,12 +78,38 @@ impl SideRuns {
     }
 }
 
-/// Half-widths below and above on the log scale; NaN for invalid ends. The upper may be infinite.
-fn own(value: f64, [low, high]: [f64; 2]) -> [f64; 2] {
-    match low > 0.0 && low.is_finite() {
-        true => [(value / low).ln(), (high / value).ln()],
-        false => [f64::NAN; 2],
+impl MeasuredStatistic {
+    /// Returns true if the run has no such number, or an invalid one.
+    pub fn is_absent(self) -> bool {
+        match self {
+            Self::Known { value, .. } => !is_time(value),
+            Self::Beyond { .. } => false,
+            Self::Absent => true,
+        }
     }
+
+    /// Returns true if the number is known, and has no valid interval.
+    pub fn lacks_interval(self) -> bool {
+        match self {
+            Self::Known { value, interval } if is_time(value) => {
+                interval.and_then(|ends| own(value, ends)).is_none()
+            }
+            _ => false,
+        }
+    }
+}
+
+fn is_time(value: f64) -> bool {
+    value > 0.0 && value.is_finite()
+}
+
+/// Half-widths below and above on the log scale; `None` for invalid ends. The upper may be infinite.
+fn own(value: f64, [low, high]: [f64; 2]) -> Option<[f64; 2]> {
+    if low <= 0.0 || !low.is_finite() {
+        return None;
+    }
+    let halves = [(value / low).ln(), (high / value).ln()];
+    halves.iter().all(|half| *half >= 0.0).then_some(halves)
 }
 
 fn average(points: &[Point]) -> f64 {
