@@ -1,17 +1,17 @@
 //! CPU time of the client per small fixed request and its reply, with 32 streams on one connection.
 //!
 //! The replies are made before the measurement: `:status`, four indexed fields and 1 kB of content. Run it as
-//! `cargo run --profile dist -p posthaste-http-streams --example request_cost`, or below `valgrind --tool=callgrind` for instructions: the
+//! `cargo run --profile dist -p posthaste-http --features streams --example request_cost`, or below `valgrind --tool=callgrind` for instructions: the
 //! argument is the number of requests, so that two runs with different numbers give the cost of one.
 
 use std::sync::Arc;
 use std::time::Instant;
 
-use posthaste_http_streams::catalogue::{FieldCatalogue, RequestField};
-use posthaste_http_streams::http2::Client;
-use posthaste_http_streams::http2::frame::{FrameHead, flag, kind};
-use posthaste_http_streams::http2::hpack::FieldPlan;
-use posthaste_http_streams::{EventSink, StreamEnd, StreamRequest};
+use posthaste_http::streams::catalogue::{FieldCatalogue, RequestField};
+use posthaste_http::streams::http2::Client;
+use posthaste_http::streams::http2::frame::{FrameHead, flag, kind};
+use posthaste_http::streams::http2::hpack::FieldPlan;
+use posthaste_http::streams::{EventSink, StreamEnd, StreamRequest};
 
 const STREAMS: u32 = 32;
 const CONTENT: usize = 1024;

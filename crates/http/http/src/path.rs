@@ -9,7 +9,7 @@ use percent_encoding::percent_decode_str;
 
 /// Returns the normal form: percent-decoded, then without segment parameters (RFC 3986, section 3.3), empty segments
 /// and dot segments. nginx and servlet containers match this form.
-pub(crate) fn normalize_path(path: &str) -> Cow<'_, str> {
+pub fn normalize_path(path: &str) -> Cow<'_, str> {
     let plain = !path.contains(['%', ';']) && !path.contains("//") && !path.contains("/.");
     if plain {
         return Cow::Borrowed(path);
@@ -36,7 +36,7 @@ pub(crate) fn normalize_path(path: &str) -> Cow<'_, str> {
 
 /// Returns the path as written: each segment percent-decoded and without parameters, all segments kept. An encoded
 /// slash stays encoded.
-pub(crate) fn written_path(path: &str) -> Cow<'_, str> {
+pub fn written_path(path: &str) -> Cow<'_, str> {
     if !path.contains(['%', ';']) {
         return Cow::Borrowed(path);
     }

@@ -8,12 +8,12 @@ use std::process::ExitCode;
 use std::sync::Arc;
 
 use libtest_mimic::{Arguments, Failed, Trial};
-use posthaste_http_streams::catalogue::{FieldCatalogue, RequestField};
-use posthaste_http_streams::http2::Client;
-use posthaste_http_streams::http2::frame::{FrameHead, flag, kind};
-use posthaste_http_streams::http2::hpack::FieldPlan;
-use posthaste_http_streams::http3;
-use posthaste_http_streams::{EventSink, StreamEnd, StreamRequest};
+use posthaste_http::streams::catalogue::{FieldCatalogue, RequestField};
+use posthaste_http::streams::http2::Client;
+use posthaste_http::streams::http2::frame::{FrameHead, flag, kind};
+use posthaste_http::streams::http2::hpack::FieldPlan;
+use posthaste_http::streams::http3;
+use posthaste_http::streams::{EventSink, StreamEnd, StreamRequest};
 use stats_alloc::{INSTRUMENTED_SYSTEM, Region, StatsAlloc};
 
 /// Counts allocations of the whole process.

@@ -10,14 +10,13 @@ use hyper::{Method, Request, StatusCode, Uri, Version};
 
 use crate::framing::Cause;
 
-/// Maximum number of fields, equal to that of the HTTP/1 parser.
-const MAX_FIELDS: usize = 100;
-
 /// The reply to a request that no service gets.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct Rejection {
-    pub(crate) status: StatusCode,
-    pub(crate) reason: &'static str,
+pub struct Rejection {
+    /// Status of the reply.
+    pub status: StatusCode,
+    /// The rule that the request violates.
+    pub reason: &'static str,
 }
 
 impl From<Cause> for Rejection {
@@ -31,11 +30,11 @@ impl From<Cause> for Rejection {
     }
 }
 
-/// Checks that a request may go to a service.
-pub(crate) fn check<B>(request: &Request<B>) -> Result<(), Rejection> {
+/// Checks that a request may go to a service. `max_fields` is for HTTP/2 and HTTP/3; the HTTP/1 parser counts itself.
+pub(crate) fn check<B>(request: &Request<B>, max_fields: usize) -> Result<(), Rejection> {
     let headers = request.headers();
     if matches!(request.version(), Version::HTTP_2 | Version::HTTP_3) {
-        check_fields(headers)?;
+        check_fields(headers, max_fields)?;
     }
     let mut host = None;
     // One pass takes fewer instructions than a lookup for each field.
@@ -61,11 +60,11 @@ const fn reject(reason: &'static str) -> Result<(), Rejection> {
 }
 
 /// Applies the rules of HTTP/1 to the fields of HTTP/2.
-fn check_fields(headers: &HeaderMap) -> Result<(), Rejection> {
-    if headers.len() > MAX_FIELDS {
+fn check_fields(headers: &HeaderMap, max_fields: usize) -> Result<(), Rejection> {
+    if headers.len() > max_fields {
         return Err(Rejection {
             status: StatusCode::REQUEST_HEADER_FIELDS_TOO_LARGE,
-            reason: "a request has 100 fields at most",
+            reason: "a request has more fields than are allowed here",
         });
     }
     if !headers.keys().all(is_token) {
@@ -228,7 +227,7 @@ mod tests {
     }
 
     fn status(request: hyper::http::request::Builder) -> u16 {
-        check(&request.body(()).unwrap())
+        check(&request.body(()).unwrap(), 100)
             .map_or_else(|rejection| rejection.status.as_u16(), |()| 200)
     }
 

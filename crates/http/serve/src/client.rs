@@ -16,6 +16,7 @@ use thiserror::Error;
 use tokio::time::timeout;
 
 use crate::connect::{ClientTls, connect};
+use crate::environment::{self, is_simulated};
 use crate::stream::Stream;
 
 /// A request with its whole body.
@@ -137,7 +138,12 @@ impl HttpClient {
         let (mut sender, connection) =
             hyper::client::conn::http1::handshake(TokioIo::new(stream)).await?;
         // Ends with the request and its reply, which report its errors.
-        tokio::spawn(connection);
+        if is_simulated() {
+            // With the host, too.
+            drop(tokio::task::spawn_local(connection));
+        } else {
+            drop(tokio::spawn(connection));
+        }
         Ok(self.step(sender.send_request(request)).await??)
     }
 
@@ -165,7 +171,7 @@ impl HttpClient {
 
     /// Connects to the first address of the host that accepts.
     async fn connect(&self) -> Result<Stream, ClientError> {
-        let addresses = tokio::net::lookup_host((&*self.host, self.port)).await;
+        let addresses = look_up(&self.host, self.port).await;
         let mut last = io::Error::other("the name has no address");
         for address in addresses.map_err(ClientError::Connect)? {
             match connect(address, self.tls.as_ref()).await {
@@ -181,4 +187,17 @@ impl HttpClient {
         let late = |_| ClientError::Stalled(self.limits.step);
         timeout(self.limits.step, work).await.map_err(late)
     }
+}
+
+/// The addresses of a host, given by its name or as an address.
+async fn look_up(host: &str, port: u16) -> io::Result<Vec<SocketAddr>> {
+    let Some(environment) = environment::current() else {
+        return Ok(tokio::net::lookup_host((host, port)).await?.collect());
+    };
+    let addresses = match host.parse() {
+        Ok(address) => vec![address],
+        Err(_) => environment.look_up(host).await?.0,
+    };
+    let addresses = addresses.into_iter();
+    Ok(addresses.map(|ip| (ip, port).into()).collect())
 }

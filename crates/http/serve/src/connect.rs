@@ -13,8 +13,9 @@ use rustls_pki_types::{CertificateDer, ServerName};
 use tokio::net::TcpStream;
 use tokio_rustls::{TlsConnector, TlsStream};
 
+use crate::environment;
 use crate::stream::Stream;
-use crate::tls::TlsError;
+use crate::tls_error::TlsError;
 use crate::verification;
 
 /// Root certificates of the machine, read at the first use. Later changes need a restart.
@@ -121,8 +122,14 @@ fn verifier_of(
         .map_err(|error| TlsError::file(file, wanted, error))
 }
 
-/// Connects to `address`, with TCP_NODELAY. Has no time limit of its own.
+/// Connects to `address`, with TCP_NODELAY. Has no time limit of its own. In an environment, connects in its network.
 pub async fn connect(address: SocketAddr, tls: Option<&ClientTls>) -> io::Result<Stream> {
+    if let Some(environment) = environment::current() {
+        return match tls {
+            None => Ok(environment.connect(address).await?.into()),
+            Some(_) => Err(io::Error::other("TLS is outside of a simulation")),
+        };
+    }
     let socket = TcpStream::connect(address).await?;
     socket.set_nodelay(true)?;
     Ok(match tls {

@@ -4,7 +4,6 @@
 //! is stalled.
 
 use std::cell::{Cell, RefCell};
-use std::os::fd::{BorrowedFd, RawFd};
 use std::rc::Rc;
 use std::sync::atomic::AtomicU64;
 use std::task::Waker;
@@ -12,8 +11,10 @@ use std::task::Waker;
 use crate::check::Rejection;
 use crate::clock::in_ticks;
 use crate::counters::{ConnectionCounters, add_one};
+use crate::framing::Reset;
+use crate::interim::InterimReplies;
 use crate::options::Timeouts;
-use crate::queues::{unacknowledged, unread};
+use crate::socket_handle::SocketHandle;
 use crate::socket_mark::SocketMark;
 use crate::timer::{ConnectionPhase, PhaseTimer};
 
@@ -40,6 +41,8 @@ pub(crate) struct ConnectionState {
     /// While idle: the bytes not acknowledged by the peer at the last sweep.
     left: Cell<u32>,
     over: Cell<bool>,
+    /// The connection has ended with nothing missing, and closes without a reset.
+    is_complete: Cell<bool>,
     /// The connection is to shed its buffers, or has done so.
     sheds: Cell<bool>,
     /// The connection has HTTP/2 or HTTP/3: several requests at once, each with a stream.
@@ -48,14 +51,24 @@ pub(crate) struct ConnectionState {
     had_body: Cell<bool>,
     /// The last request's body is not completely read.
     body_left: Cell<bool>,
-    /// HTTP/1: number of requests received.
+    /// Number of requests received; of HTTP/2 those that the decoder has accepted.
     requests: Cell<u64>,
+    /// HTTP/2: requests that the decoder has refused, and that the handler has not observed yet.
+    refused: RefCell<Vec<Reset>>,
+    /// HTTP/2: requests that had begun at the last of them.
+    opened: Cell<u64>,
+    /// The end of the peer's data does not end its request.
+    holds_end: Cell<bool>,
+    /// The last request gets no reply, and the connection closes.
+    is_unanswered: Cell<bool>,
+    pub(crate) interim: InterimReplies,
     /// HTTP/1: the number of the request to reject, always the last.
     rejected: Cell<Option<(u64, Rejection)>>,
     pub(crate) mark: SocketMark,
-    /// The socket, until it is closed. QUIC connections have none of their own.
-    socket: Cell<Option<RawFd>>,
-    has_socket: bool,
+    /// QUIC connections have none of their own.
+    socket: Option<SocketHandle>,
+    /// The socket is closed.
+    is_closed: Cell<bool>,
     /// Requests at the handler; several at a time with HTTP/2 and HTTP/3.
     in_service: Cell<u32>,
     waker: RefCell<Option<Waker>>,
@@ -88,16 +101,17 @@ fn overdue_exchange<'a>(
 }
 
 impl ConnectionState {
-    pub(crate) fn new(socket: RawFd, now: u32) -> Self {
+    pub(crate) fn new(socket: SocketHandle, now: u32) -> Self {
         Self::with(Some(socket), now)
     }
 
     /// A connection of QUIC, which shares its socket with all others.
+    #[cfg(feature = "http3")]
     pub(crate) fn without_socket(now: u32) -> Self {
         Self::with(None, now)
     }
 
-    fn with(socket: Option<RawFd>, now: u32) -> Self {
+    fn with(socket: Option<SocketHandle>, now: u32) -> Self {
         let timer = PhaseTimer::default();
         timer.enter(ConnectionPhase::Idle, now);
         Self {
@@ -108,15 +122,21 @@ impl ConnectionState {
             blocked: Cell::new(None),
             left: Cell::new(u32::MAX),
             over: Cell::new(false),
+            is_complete: Cell::new(false),
             sheds: Cell::new(false),
             multiplexed: Cell::new(false),
             had_body: Cell::new(false),
             body_left: Cell::new(false),
             requests: Cell::new(0),
+            refused: RefCell::default(),
+            opened: Cell::new(0),
+            holds_end: Cell::new(false),
+            is_unanswered: Cell::new(false),
+            interim: InterimReplies::default(),
             rejected: Cell::new(None),
             mark: SocketMark::default(),
-            socket: Cell::new(socket),
-            has_socket: socket.is_some(),
+            socket,
+            is_closed: Cell::new(false),
             in_service: Cell::new(0),
             waker: RefCell::new(None),
         }
@@ -160,7 +180,11 @@ impl ConnectionState {
         };
         if let Some(counter) = overdue {
             add_one(counter);
-            self.end();
+            if std::ptr::eq(counter, &counters.timed_out_idle) {
+                self.end_unused();
+            } else {
+                self.end();
+            }
         }
     }
 
@@ -190,6 +214,11 @@ impl ConnectionState {
         !self.has_sent_request.get() && is_waiting && self.is_quiet()
     }
 
+    /// True after a complete request.
+    pub(crate) fn has_sent_request(&self) -> bool {
+        self.has_sent_request.get()
+    }
+
     /// The tick since when it waits for another request, if it may be closed in favour of another.
     pub(crate) fn idle_since(&self, now: u32) -> Option<u32> {
         let (phase, since) = self.timer.get();
@@ -200,9 +229,9 @@ impl ConnectionState {
 
     /// True if no data is in transit: the peer has acknowledged everything, and no received data is unread.
     fn is_quiet(&self) -> bool {
-        let is_quiet = |socket| unread(socket) == 0 && unacknowledged(socket) == 0;
+        let is_quiet = |socket: &SocketHandle| socket.unread() == 0 && socket.unacknowledged() == 0;
         // Without a socket, the end of the connection frees no descriptor.
-        let is_usable = self.has_socket && !self.over.get() && self.blocked.get().is_none();
+        let is_usable = self.socket.is_some() && !self.over.get() && self.blocked.get().is_none();
         is_usable && self.socket().is_none_or(is_quiet)
     }
 
@@ -231,15 +260,13 @@ impl ConnectionState {
     }
 
     /// The socket, until it is closed.
-    pub(crate) fn socket(&self) -> Option<BorrowedFd<'_>> {
-        // SAFETY: the transport has this forget the socket before it closes it, on the same thread, and no caller keeps
-        // the borrow over a wait.
-        Some(unsafe { BorrowedFd::borrow_raw(self.socket.get()?) })
+    pub(crate) fn socket(&self) -> Option<&SocketHandle> {
+        self.socket.as_ref().filter(|_| !self.is_closed.get())
     }
 
     /// Bytes written and not acknowledged by the peer.
     pub(crate) fn unacknowledged(&self) -> u32 {
-        self.socket().map_or(0, unacknowledged)
+        self.socket().map_or(0, SocketHandle::unacknowledged)
     }
 
     /// True for HTTP/2 and HTTP/3.
@@ -290,6 +317,56 @@ impl ConnectionState {
             Some((number, rejection)) if number == self.requests.get() => Err(rejection),
             _ => Ok(()),
         }
+    }
+
+    /// Counts a request of HTTP/2.
+    pub(crate) fn next_stream(&self) {
+        self.requests.set(self.requests.get() + 1);
+    }
+
+    /// HTTP/2: the decoder has refused a request, or the rest of one; `opened` requests have begun.
+    pub(crate) fn refused_stream(&self, reset: Reset, opened: u64) {
+        self.opened.set(opened);
+        self.refused.borrow_mut().push(reset);
+    }
+
+    /// Takes the refused requests of HTTP/2, when all accepted ones are at the service. The service observes the end of
+    /// those that it got. They count as received.
+    pub(crate) fn take_refused(&self) -> Vec<Reset> {
+        let mut refused = self.refused.take();
+        if refused.is_empty() {
+            return refused;
+        }
+        let requests = self.requests.get();
+        let unserved = self.opened.get().saturating_sub(requests);
+        refused.sort();
+        refused.truncate(usize::try_from(unserved).unwrap_or(usize::MAX));
+        self.requests.set(requests + refused.len() as u64);
+        refused
+    }
+
+    /// True before a second request.
+    pub(crate) fn is_first_request(&self) -> bool {
+        self.requests.get() <= 1
+    }
+
+    /// Holds back the end of the peer's data, or releases it.
+    pub(crate) fn hold_end(&self, holds: bool) {
+        self.holds_end.set(holds);
+    }
+
+    pub(crate) fn holds_end(&self) -> bool {
+        self.holds_end.get()
+    }
+
+    /// Makes the connection close in order, without a reply to its request.
+    pub(crate) fn close_unanswered(&self) {
+        self.is_unanswered.set(true);
+        self.wake();
+    }
+
+    pub(crate) fn is_unanswered(&self) -> bool {
+        self.is_unanswered.get()
     }
 
     /// True if the last request had a body.
@@ -346,11 +423,12 @@ impl ConnectionState {
 
     /// Records that the socket is closed. Returns true if the connection was ended rather than finished.
     pub(crate) fn closed(&self) -> bool {
-        self.socket.set(None);
-        self.over.get()
+        self.is_closed.set(true);
+        self.over.get() && !self.is_complete.get()
     }
 
     /// True if at least one request is in service.
+    #[cfg(feature = "http3")]
     pub(crate) fn is_serving(&self) -> bool {
         self.in_service.get() > 0
     }
@@ -371,6 +449,12 @@ impl ConnectionState {
     pub(crate) fn end(&self) {
         self.over.set(true);
         self.wake();
+    }
+
+    /// Makes the connection close as [`ConnectionState::end`], between requests: the peer has everything.
+    pub(crate) fn end_unused(&self) {
+        self.is_complete.set(true);
+        self.end();
     }
 
     /// Wakes the connection's task, so that it sees changes.
@@ -426,7 +510,7 @@ mod tests {
 
     #[test]
     fn received_data_cancels_the_shedding_of_buffers() {
-        let connection = ConnectionState::new(-1, 0);
+        let connection = ConnectionState::new(SocketHandle::Kernel(-1), 0);
         connection.shed_buffers();
         assert!(connection.may_shed_buffers());
         connection.received(3);

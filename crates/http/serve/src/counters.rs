@@ -13,6 +13,7 @@ pub struct ConnectionCounters {
     pub(crate) timed_out_reading: AtomicU64,
     pub(crate) timed_out_writing: AtomicU64,
     pub(crate) protocol_errors: AtomicU64,
+    pub(crate) left: AtomicU64,
     pub(crate) tls_failures: AtomicU64,
     pub(crate) client_certificate_failures: AtomicU64,
     pub(crate) proxy_header_errors: AtomicU64,
@@ -41,8 +42,11 @@ pub struct Snapshot {
     pub timed_out_reading: u64,
     /// Connections, and switched streams of HTTP/2, ended because the peer did not take their data.
     pub timed_out_writing: u64,
-    /// Connections ended by invalid HTTP, or by the peer within a message. Over HTTP/3 also malformed requests.
+    /// Connections ended by invalid HTTP, and rejected requests. Over HTTP/2 and HTTP/3 also malformed requests.
     pub protocol_errors: u64,
+    /// Connections of HTTP/1 and HTTP/2 that the peer closed within a request or a reply, for example because its time
+    /// had passed.
+    pub left: u64,
     /// Failed TLS handshakes, except those that fail by the client's certificate.
     pub tls_failures: u64,
     /// TLS handshakes that failed because the client's certificate is missing or invalid.
@@ -65,7 +69,7 @@ pub struct Snapshot {
 
 impl Snapshot {
     /// Events of connections: label and count.
-    pub const fn events(&self) -> [(&'static str, u64); 11] {
+    pub const fn events(&self) -> [(&'static str, u64); 12] {
         [
             ("accepted", self.accepted),
             ("accept-error", self.accept_errors),
@@ -73,6 +77,7 @@ impl Snapshot {
             ("timed-out-reading", self.timed_out_reading),
             ("timed-out-writing", self.timed_out_writing),
             ("protocol-error", self.protocol_errors),
+            ("client-left", self.left),
             ("tls-failure", self.tls_failures),
             (
                 "client-certificate-failure",
@@ -109,6 +114,7 @@ impl ConnectionCounters {
             timed_out_reading: self.timed_out_reading.load(Relaxed),
             timed_out_writing: self.timed_out_writing.load(Relaxed),
             protocol_errors: self.protocol_errors.load(Relaxed),
+            left: self.left.load(Relaxed),
             tls_failures: self.tls_failures.load(Relaxed),
             client_certificate_failures: self.client_certificate_failures.load(Relaxed),
             proxy_header_errors: self.proxy_header_errors.load(Relaxed),

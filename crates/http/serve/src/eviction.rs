@@ -4,7 +4,7 @@
 //! clients could block all others until `timeouts.idle` expires.
 
 use std::cell::RefCell;
-use std::collections::{BTreeMap, HashMap, VecDeque};
+use std::collections::{BTreeMap, VecDeque};
 use std::rc::Rc;
 
 use crate::connection::ConnectionState;
@@ -47,7 +47,7 @@ impl EvictionCandidates {
     /// Returns the longest idle one of `connections`.
     pub(crate) fn idle(
         &self,
-        connections: &HashMap<u64, Rc<ConnectionState>>,
+        connections: &BTreeMap<u64, Rc<ConnectionState>>,
         now: u32,
     ) -> Option<Numbered> {
         let mut found = self.idle.borrow_mut();
@@ -65,7 +65,7 @@ impl EvictionCandidates {
 }
 
 /// Finds the longest idle connections, in this order.
-fn search(connections: &HashMap<u64, Rc<ConnectionState>>, now: u32) -> VecDeque<Numbered> {
+fn search(connections: &BTreeMap<u64, Rc<ConnectionState>>, now: u32) -> VecDeque<Numbered> {
     let mut idle: Vec<_> = connections
         .iter()
         .filter_map(|(number, connection)| {

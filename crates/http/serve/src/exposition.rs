@@ -2,13 +2,18 @@
 
 use std::fmt::Error;
 
+use hyper::HeaderMap;
+use hyper::header::{ACCEPT, HeaderValue};
 use prometheus_client::collector::Collector;
 use prometheus_client::encoding::{DescriptorEncoder, NoLabelSet};
 use prometheus_client::metrics::MetricType;
 use prometheus_client::registry::Registry;
 
 /// The media type of [`text`].
-pub const MEDIA_TYPE: &str = "application/openmetrics-text; version=1.0.0; charset=utf-8";
+const OPENMETRICS: &str = "application/openmetrics-text; version=1.0.0; charset=utf-8";
+
+/// The media type of [`prometheus_text`].
+const PROMETHEUS: &str = "text/plain; version=0.0.4; charset=utf-8";
 
 /// A label value for each label, and the value.
 pub type Row<'a, const N: usize> = ([(&'static str, &'a str); N], f64);
@@ -21,6 +26,41 @@ pub fn text(prefix: &str, collector: impl Collector) -> String {
     // Writing to a string cannot fail.
     let _ = prometheus_client::encoding::text::encode(&mut text, &registry);
     text
+}
+
+/// Returns the media type and the form of [`text`] for a client with these fields: OpenMetrics if it accepts that,
+/// otherwise the text format of Prometheus, which `promtool` reads.
+pub fn negotiated(headers: &HeaderMap, text: String) -> (&'static str, String) {
+    let mut accepted = headers.get_all(ACCEPT).iter();
+    let is_open = |value: &HeaderValue| {
+        let value = value.to_str().unwrap_or_default();
+        value.contains("application/openmetrics-text")
+    };
+    if accepted.any(is_open) {
+        (OPENMETRICS, text)
+    } else {
+        (PROMETHEUS, prometheus_text(&text))
+    }
+}
+
+/// Converts OpenMetrics to the text format of Prometheus. There the family of a counter has the name of its samples, and
+/// no line marks the end.
+fn prometheus_text(text: &str) -> String {
+    let mut plain = String::with_capacity(text.len() + 1024);
+    let mut lines = text.lines().filter(|line| *line != "# EOF").peekable();
+    while let Some(line) = lines.next() {
+        let is_counter = |line: &str| line.starts_with("# TYPE ") && line.ends_with(" counter");
+        let next = lines.peek().filter(|_| line.starts_with("# HELP "));
+        if is_counter(line) || next.is_some_and(|next| is_counter(next)) {
+            let mut words = line.splitn(4, ' ').skip(1);
+            let mut word = || words.next().unwrap_or_default();
+            plain += &format!("# {} {}_total {}\n", word(), word(), word());
+        } else {
+            plain += line;
+            plain.push('\n');
+        }
+    }
+    plain
 }
 
 /// Encodes a family of counters (values that only grow), one row for each combination of label values.
@@ -111,6 +151,37 @@ fn with_infinity(
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[derive(Debug)]
+    struct Replies;
+
+    impl Collector for Replies {
+        fn encode(&self, mut out: DescriptorEncoder) -> Result<(), Error> {
+            let rows = [([("status", "200")], 4.0)];
+            counters(&mut out, "replies", "Replies, by status", rows)?;
+            gauge(&mut out, "open", "Connections open", 1.0)
+        }
+    }
+
+    #[test]
+    fn the_format_follows_the_client() {
+        let mut headers = HeaderMap::new();
+        let plain = "\
+# HELP test_replies_total Replies, by status
+# TYPE test_replies_total counter
+test_replies_total{status=\"200\"} 4.0
+# HELP test_open Connections open
+# TYPE test_open gauge
+test_open 1.0
+";
+        let found = negotiated(&headers, text("test", Replies));
+        assert_eq!(found, (PROMETHEUS, plain.to_owned()));
+        let accepted = "application/openmetrics-text;version=1.0.0;q=0.5,text/plain;q=0.3";
+        headers.insert(ACCEPT, HeaderValue::from_static(accepted));
+        let (kind, open) = negotiated(&headers, text("test", Replies));
+        assert_eq!(kind, OPENMETRICS);
+        assert!(open.contains("# TYPE test_replies counter\n") && open.ends_with("# EOF\n"));
+    }
 
     #[derive(Debug)]
     struct WaitTimes;

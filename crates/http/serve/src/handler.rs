@@ -4,10 +4,12 @@ use std::rc::Rc;
 
 use bytes::Bytes;
 use hyper::body::Body;
-use hyper::{Request, Response, StatusCode};
+use hyper::{Request, Response};
 
+use crate::check::Rejection;
 use crate::incoming::Incoming;
 use crate::peer::Peer;
+use crate::unreadable::UnreadableRequest;
 
 /// Handles the requests of one thread. It stays on that thread, so it may hold `Rc` and `Cell`.
 pub trait Handler: 'static {
@@ -25,7 +27,9 @@ pub trait Handler: 'static {
         peer: Rc<Peer>,
     ) -> impl Future<Output = Response<Self::Body>> + 'static;
 
-    /// Observes a request that was rejected with `status` before any handler got it, because its head or framing is
-    /// ambiguous.
-    fn rejected(&self, _request: &Request<Incoming>, _peer: &Peer, _status: StatusCode) {}
+    /// Observes a request that was rejected before any handler got it, because its head or framing is ambiguous.
+    fn rejected(&self, _request: &Request<Incoming>, _peer: &Peer, _rejection: Rejection) {}
+
+    /// Observes a request that the parser refused.
+    fn unreadable(&self, _request: &UnreadableRequest, _peer: &Peer) {}
 }

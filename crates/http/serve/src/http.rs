@@ -8,12 +8,13 @@ use std::task::Poll;
 use hyper::server::conn::{http1, http2};
 use hyper_util::rt::TokioIo;
 use tokio::io::AsyncWriteExt as _;
-use tokio::net::TcpStream;
 use tokio_rustls::TlsAcceptor;
 
 use crate::counters::add_one;
+use crate::environment::is_simulated;
 use crate::handler::Handler;
 use crate::linger::linger;
+use crate::options::MAX_FIELDS;
 use crate::peer::Peer;
 use crate::service::HandlerService;
 use crate::stated_source::{NoHeader, stated_source};
@@ -22,6 +23,7 @@ use crate::switch::SwitchTask;
 use crate::tls::is_client_certificate_refused;
 use crate::transport::Transport;
 use crate::tunnel::run_connection;
+use crate::unreadable::ConnectionEnd;
 
 /// Maximum size of a request's header, and of the read buffer.
 const MAX_HEAD: usize = 64 << 10;
@@ -30,7 +32,7 @@ const MAX_HEAD: usize = 64 << 10;
 const HTTP2_START: [u8; 4] = *b"PRI ";
 
 /// Serves a connection until it ends or is ended.
-pub(crate) async fn serve<H: Handler>(stream: TcpStream, peer: Rc<Peer>, handler: Rc<H>) {
+pub(crate) async fn serve<H: Handler>(stream: Stream, peer: Rc<Peer>, handler: Rc<H>) {
     let connection = peer.connection.clone();
     let mut served = pin!(serve_to_end(stream, peer, handler));
     poll_fn(|cx| {
@@ -44,7 +46,7 @@ pub(crate) async fn serve<H: Handler>(stream: TcpStream, peer: Rc<Peer>, handler
 }
 
 /// The stages of a connection.
-async fn serve_to_end<H: Handler>(mut stream: TcpStream, mut peer: Rc<Peer>, handler: Rc<H>) {
+async fn serve_to_end<H: Handler>(mut stream: Stream, mut peer: Rc<Peer>, handler: Rc<H>) {
     let proxies = &peer.thread.server.proxy_protocol;
     if proxies.contains(peer.address.ip()) {
         match Box::pin(read_proxy_header(&mut stream, &peer)).await {
@@ -52,7 +54,7 @@ async fn serve_to_end<H: Handler>(mut stream: TcpStream, mut peer: Rc<Peer>, han
             None => return,
         }
     }
-    let Some(start) = peek_start(&stream, &peer).await else {
+    let Some(start) = peek_start(&mut stream, &peer).await else {
         return;
     };
     let Some((stream, is_http2)) = open_stream(stream, start, &peer).await else {
@@ -61,20 +63,37 @@ async fn serve_to_end<H: Handler>(mut stream: TcpStream, mut peer: Rc<Peer>, han
     peer.connection
         .begin_http(is_http2, peer.thread.ticks.get());
     let transport = Transport::new(stream, &peer, is_http2);
-    let outcome = match is_http2 {
+    let (outcome, reason): (_, fn(&hyper::Error) -> ConnectionEnd) = if is_http2 {
         // Boxed: up to here a connection costs a few hundred bytes.
-        true => Box::pin(serve_http2(transport, &peer, &handler)).await,
-        false => serve_http1(transport, &peer, &handler).await,
+        let outcome = Box::pin(serve_http2(transport, &peer, &handler)).await;
+        (outcome, ConnectionEnd::of_http2)
+    } else {
+        let outcome = serve_http1(transport, &peer, &handler).await;
+        (outcome, ConnectionEnd::of_http1)
     };
     if let Err(error) = outcome {
         tracing::debug!(%error, peer = %peer.address, "connection ended");
-        add_one(&peer.thread.server.counters.protocol_errors);
+        record_end(reason(&error), &peer, &*handler);
+    }
+}
+
+/// Counts the end of a connection by an error, and reports an unreadable request.
+fn record_end(end: ConnectionEnd, peer: &Peer, handler: &impl Handler) {
+    let counters = &peer.thread.server.counters;
+    match end {
+        ConnectionEnd::Unreadable(request) => {
+            add_one(&counters.protocol_errors);
+            handler.unreadable(&request, peer);
+        }
+        ConnectionEnd::Violation => drop(add_one(&counters.protocol_errors)),
+        ConnectionEnd::Left => drop(add_one(&counters.left)),
+        ConnectionEnd::Service => {}
     }
 }
 
 /// Reads the header of a trusted load balancer, and returns the client that it states. None at the end of the connection
 /// or of the server.
-async fn read_proxy_header(stream: &mut TcpStream, peer: &Rc<Peer>) -> Option<Rc<Peer>> {
+async fn read_proxy_header(stream: &mut Stream, peer: &Rc<Peer>) -> Option<Rc<Peer>> {
     let (thread, connection) = (&peer.thread, &peer.connection);
     connection.begin_proxy_header(thread.ticks.get());
     let source = tokio::select! {
@@ -97,7 +116,7 @@ async fn read_proxy_header(stream: &mut TcpStream, peer: &Rc<Peer>) -> Option<Rc
 
 /// Waits for the first bytes, so that a silent connection costs no buffers. None at the end of the connection or of the
 /// server. Peeks, because a new socket counts as readable until the first attempt.
-async fn peek_start(stream: &TcpStream, peer: &Peer) -> Option<[u8; HTTP2_START.len()]> {
+async fn peek_start(stream: &mut Stream, peer: &Peer) -> Option<[u8; HTTP2_START.len()]> {
     let mut start = [0; HTTP2_START.len()];
     let length = tokio::select! {
         biased;
@@ -109,16 +128,20 @@ async fn peek_start(stream: &TcpStream, peer: &Peer) -> Option<[u8; HTTP2_START.
 
 /// Does the TLS handshake, if the connection uses TLS. Returns the stream, and true for HTTP/2.
 async fn open_stream(
-    stream: TcpStream,
+    stream: Stream,
     start: [u8; HTTP2_START.len()],
     peer: &Peer,
 ) -> Option<(Stream, bool)> {
     let (thread, connection) = (&peer.thread, &peer.connection);
     let Some(tls) = thread.server.tls.as_ref().filter(|_| peer.is_encrypted()) else {
-        return Some((stream.into(), start == HTTP2_START));
+        return Some((stream, start == HTTP2_START));
     };
     connection.begin_handshake(thread.ticks.get());
-    match Box::pin(TlsAcceptor::from(tls.config()).accept(stream)).await {
+    let Some(socket) = stream.into_tcp() else {
+        tracing::error!("TLS is outside of a simulation");
+        return None;
+    };
+    match Box::pin(TlsAcceptor::from(tls.config()).accept(socket)).await {
         Ok(stream) => {
             let (_, session) = stream.get_ref();
             if let Some([own, ..]) = session.peer_certificates() {
@@ -158,7 +181,7 @@ async fn serve_http1<H: Handler>(
             tokio::select! {
                 biased;
                 // A closed socket is readable, too.
-                _ = transport.stream.socket().readable() => {}
+                _ = transport.stream.readable() => {}
                 () = peer.thread.draining() => {
                     let _ = transport.shutdown().await;
                     return Ok(());
@@ -178,14 +201,23 @@ async fn serve_http1_until_idle<H: Handler>(
     handler: &Rc<H>,
 ) -> hyper::Result<Option<Transport>> {
     let (thread, connection) = (&peer.thread, &peer.connection);
-    let mut http = http1::Builder::new()
+    let mut builder = http1::Builder::new();
+    if thread.server.max_fields != MAX_FIELDS {
+        // Set, it costs an allocation for each request.
+        builder.max_headers(thread.server.max_fields);
+    }
+    let mut http = builder
         .keep_alive(thread.server.keep_alive)
         .max_buf_size(MAX_HEAD)
         .max_header_size(MAX_HEAD)
         .half_close(false)
+        .auto_date_header(!is_simulated())
         .serve_connection(TokioIo::new(transport), HandlerService::new(peer, handler));
     let (mut is_stopped, mut sheds) = (false, false);
     let outcome = poll_fn(|cx| {
+        if connection.is_unanswered() {
+            return Poll::Ready(Ok(()));
+        }
         sheds |= !is_stopped && connection.may_shed_buffers();
         // A stop would change the reply that switches; the connection carries no further request in any case.
         let stops = sheds || (thread.is_draining.get() && !peer.is_switching());
@@ -206,7 +238,8 @@ async fn serve_http1_until_idle<H: Handler>(
         return Ok(Some(transport));
     }
     if !connection.is_over() {
-        close(transport, peer, outcome.is_err()).await;
+        let has_failed = outcome.is_err() || connection.is_unanswered();
+        close(transport, peer, has_failed).await;
     }
     outcome.map(|()| None)
 }
@@ -226,8 +259,9 @@ async fn close(mut transport: Transport, peer: &Peer, has_failed: bool) {
     let _ = transport.shutdown().await;
     if has_failed || peer.connection.had_body() {
         peer.connection.begin_linger(peer.thread.ticks.get());
-        let lingers = Box::pin(linger(transport.stream.socket()));
+        let lingers = Box::pin(linger(&mut transport.stream));
         tokio::select! {
+            biased;
             () = lingers => {}
             () = peer.thread.draining() => {}
         }
@@ -241,6 +275,7 @@ async fn serve_http2<H: Handler>(
 ) -> hyper::Result<()> {
     let mut builder = http2::Builder::new(OnThisThread);
     builder.max_header_list_size(MAX_HEAD as u32);
+    builder.auto_date_header(!is_simulated());
     if peer.thread.server.switches {
         builder.enable_connect_protocol();
     }
@@ -251,7 +286,12 @@ async fn serve_http2<H: Handler>(
         if peer.thread.is_draining.get() && !std::mem::replace(&mut is_stopped, true) {
             http.as_mut().graceful_shutdown();
         }
-        http.as_mut().poll(cx)
+        let outcome = http.as_mut().poll(cx);
+        for refused in peer.connection.take_refused() {
+            add_one(&peer.thread.server.counters.protocol_errors);
+            handler.unreadable(&refused.into(), peer);
+        }
+        outcome
     })
     .await
 }

@@ -26,6 +26,7 @@ impl InService {
         &self.0
     }
 
+    #[cfg(feature = "http3")]
     pub(crate) fn shared_peer(&self) -> Rc<Peer> {
         self.0.clone()
     }

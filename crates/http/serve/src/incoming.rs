@@ -22,11 +22,26 @@ enum IncomingBody {
     /// As it arrives.
     Arriving(hyper::body::Incoming),
     /// Read before; empty once it is passed on.
+    #[cfg(feature = "http3")]
     Whole(Bytes),
+}
+
+impl IncomingBody {
+    fn poll(&mut self, cx: &mut Context<'_>) -> Poll<Option<hyper::Result<Frame<Bytes>>>> {
+        match self {
+            Self::Arriving(body) => Pin::new(body).poll_frame(cx),
+            #[cfg(feature = "http3")]
+            Self::Whole(body) => {
+                let body = std::mem::take(body);
+                Poll::Ready((!body.is_empty()).then(|| Ok(Frame::data(body))))
+            }
+        }
+    }
 }
 
 impl Incoming {
     /// A body that was read before, as with HTTP/3.
+    #[cfg(feature = "http3")]
     pub(crate) const fn whole(body: Bytes) -> Self {
         Self {
             body: IncomingBody::Whole(body),
@@ -62,14 +77,7 @@ impl Body for Incoming {
         mut self: Pin<&mut Self>,
         cx: &mut Context<'_>,
     ) -> Poll<Option<hyper::Result<Frame<Bytes>>>> {
-        let body = match &mut self.body {
-            IncomingBody::Arriving(body) => body,
-            IncomingBody::Whole(body) => {
-                let body = std::mem::take(body);
-                return Poll::Ready((!body.is_empty()).then(|| Ok(Frame::data(body))));
-            }
-        };
-        let frame = ready!(Pin::new(body).poll_frame(cx));
+        let frame = ready!(self.body.poll(cx));
         // hyper reports a stream that its client has reset with NO_ERROR as if it had ended. hyper drops the exchange as
         // soon as this is pending.
         if self.is_http2 && frame.is_none() && !self.is_end_stream() {
@@ -90,6 +98,7 @@ impl Body for Incoming {
     fn is_end_stream(&self) -> bool {
         match &self.body {
             IncomingBody::Arriving(body) => body.is_end_stream(),
+            #[cfg(feature = "http3")]
             IncomingBody::Whole(body) => body.is_empty(),
         }
     }
@@ -97,6 +106,7 @@ impl Body for Incoming {
     fn size_hint(&self) -> SizeHint {
         match &self.body {
             IncomingBody::Arriving(body) => body.size_hint(),
+            #[cfg(feature = "http3")]
             IncomingBody::Whole(body) => SizeHint::with_exact(body.len() as u64),
         }
     }

@@ -3,9 +3,10 @@
 use std::io::ErrorKind;
 use std::time::Duration;
 
-use tokio::net::TcpStream;
 use tokio::task::yield_now;
 use tokio::time::timeout;
+
+use crate::stream::Stream;
 
 /// Maximum time for reading after a rejection, in total and without data.
 const TOTAL: Duration = Duration::from_secs(30);
@@ -19,15 +20,15 @@ const BUFFER: usize = 16 << 10;
 
 /// Reads and drops data from a peer that already has its reply, until it closes its side. An earlier close would reset
 /// the connection, and the reply could be lost (RFC 9112, section 9.6).
-pub(crate) async fn linger(socket: &TcpStream) {
+pub(crate) async fn linger(stream: &mut Stream) {
     let mut dropped = vec![0; BUFFER];
     let drained = async {
         let mut left = BYTES;
-        while timeout(SILENCE, socket.readable())
+        while timeout(SILENCE, stream.readable())
             .await
             .is_ok_and(|is| is.is_ok())
         {
-            match socket.try_read(&mut dropped) {
+            match stream.try_read(&mut dropped) {
                 Ok(length @ 1..) if length < left => {
                     left -= length;
                     // Gives other connections their turn if a client sends without end.

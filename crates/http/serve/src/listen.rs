@@ -98,7 +98,7 @@ pub fn listen_udp(address: SocketAddr) -> Result<UdpSocket, ListenError> {
     })
 }
 
-fn with_address(error: io::Error, address: SocketAddr) -> ListenError {
+pub(crate) fn with_address(error: io::Error, address: SocketAddr) -> ListenError {
     match error.kind() {
         io::ErrorKind::AddrInUse => ListenError::InUse(address),
         io::ErrorKind::PermissionDenied => ListenError::Denied(address),

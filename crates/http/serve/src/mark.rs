@@ -13,7 +13,6 @@ use tokio::time::sleep;
 use crate::counters::add_one;
 use crate::in_service::InService;
 use crate::peer::Peer;
-use crate::socket_mark::set_mark;
 
 /// First and maximum pause between checks for acknowledgements.
 const PAUSE: (Duration, Duration) = (Duration::from_millis(1), Duration::from_millis(16));
@@ -65,7 +64,7 @@ fn change(peer: &Peer, mark: Dscp) {
     let Some(socket) = connection.socket() else {
         return;
     };
-    match set_mark(socket, peer.sender().ip(), mark) {
+    match socket.mark(peer.sender().ip(), mark) {
         Ok(()) => {
             connection.mark.present.set(mark);
             add_one(&counters.marks_set);

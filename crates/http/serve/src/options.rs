@@ -5,9 +5,13 @@ use std::sync::Arc;
 use posthaste_units::Span;
 
 use crate::counters::ConnectionCounters;
+#[cfg(feature = "http3")]
 use crate::http3_settings::Http3;
 use crate::networks::Networks;
 use crate::tls::ServerTls;
+
+/// The default of [`HttpServer::max_fields`], equal to that of the HTTP/1 parser.
+pub const MAX_FIELDS: usize = 100;
 
 /// Time limits of the phases of a connection. Checked about four times a second.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -51,6 +55,8 @@ pub struct HttpServer {
     pub evicts_unused: bool,
     /// A connection may carry more than one request.
     pub keep_alive: bool,
+    /// Maximum number of fields of a request's header; beyond it 431. Default 100.
+    pub max_fields: usize,
     /// Connections and streams may switch to another protocol ([`Peer::switch`](crate::Peer::switch)). Announces the
     /// extended CONNECT of RFC 8441. Default false.
     pub switches: bool,
@@ -60,6 +66,7 @@ pub struct HttpServer {
     pub tls: Option<Arc<ServerTls>>,
     /// HTTP/3, served by the first thread. Needs `tls`, whose settings at the start stay in use. Connections beyond
     /// `concurrency` are refused, where each thread keeps one slot for the listeners. Default: none.
+    #[cfg(feature = "http3")]
     pub http3: Option<Http3>,
     /// Networks of load balancers that begin each connection with a header of the PROXY protocol
     /// ([`crate::proxy_protocol`]), before TLS. Their connections without one are closed.
@@ -90,9 +97,11 @@ impl Default for HttpServer {
             concurrency: None,
             evicts_unused: true,
             keep_alive: true,
+            max_fields: MAX_FIELDS,
             switches: false,
             timeouts: Timeouts::default(),
             tls: None,
+            #[cfg(feature = "http3")]
             http3: None,
             proxy_protocol: Networks::default(),
             hooks: Hooks::default(),

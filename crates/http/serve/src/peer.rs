@@ -6,13 +6,13 @@ use std::rc::Rc;
 
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
-use hyper::header::HeaderValue;
+use hyper::header::{HeaderMap, HeaderValue};
 use rustls_pki_types::CertificateDer;
 
 use crate::certificate_subject::certificate_subject;
 use crate::connection::ConnectionState;
 use crate::switch::SwitchState;
-use crate::tcp_info::{NetworkPath, tcp_info};
+use crate::tcp_info::NetworkPath;
 use crate::thread::ServerThread;
 use crate::timer::{ConnectionPhase, PhaseTimer};
 
@@ -134,6 +134,31 @@ impl Peer {
         }
     }
 
+    /// True for the first request of a connection. A client may send a later one again if the connection closes before
+    /// any part of its reply: it was kept open, and the close may have crossed the request (RFC 9112, section 9.3.1).
+    pub fn is_first_request(&self) -> bool {
+        self.connection.is_first_request()
+    }
+
+    /// Closes the connection without a reply, in order. False over HTTP/2 and HTTP/3, and for the first request; those
+    /// need a reply. The handler does not return afterwards.
+    pub fn close_unanswered(&self) -> bool {
+        let may = !self.connection.is_multiplexed() && !self.is_first_request();
+        if may {
+            self.connection.close_unanswered();
+        }
+        may
+    }
+
+    /// Sends an interim reply 103 with these fields (RFC 8297), before the reply to the current request. False, without
+    /// an effect, if the client has not taken the last one, has HTTP/1.0, or shares its connection among streams.
+    pub fn send_early_hints(&self, fields: &HeaderMap) -> bool {
+        let connection = &self.connection;
+        // While earlier bytes wait, they may be of an earlier reply.
+        let may = !connection.is_multiplexed() && !connection.is_blocked();
+        may && connection.interim.add(fields)
+    }
+
     /// Closes an unused connection of this thread, to free a descriptor for a reply. False if every connection is in
     /// use.
     pub async fn evict_unused(&self) -> bool {
@@ -146,6 +171,6 @@ impl Peer {
 
     /// The kernel's data about the network path. `None` after the connection has closed.
     pub fn path(&self) -> Option<NetworkPath> {
-        tcp_info(self.connection.socket()?)?.path()
+        self.connection.socket()?.path()
     }
 }

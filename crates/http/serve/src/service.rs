@@ -6,7 +6,9 @@ use std::rc::Rc;
 
 use http_body_util::BodyExt as _;
 use hyper::body::Body as _;
-use hyper::header::{ALT_SVC, CONNECTION, CONTENT_LENGTH, HeaderValue};
+#[cfg(feature = "http3")]
+use hyper::header::ALT_SVC;
+use hyper::header::{CONNECTION, CONTENT_LENGTH, DATE, HeaderValue};
 use hyper::service::Service;
 use hyper::{Request, Response, StatusCode, Version};
 use posthaste_units::Dscp;
@@ -14,6 +16,7 @@ use posthaste_units::Dscp;
 use crate::check::{Rejection, check};
 use crate::connection::ConnectionState;
 use crate::counters::add_one;
+use crate::environment::{is_simulated, wall_clock};
 use crate::handler::Handler;
 use crate::in_service::InService;
 use crate::incoming::Incoming;
@@ -43,12 +46,19 @@ impl<H: Handler> Service<Request<hyper::body::Incoming>> for HandlerService<H> {
 
     fn call(&self, request: Request<hyper::body::Incoming>) -> Self::Future {
         let connection = &self.peer.connection;
-        let (peer, framed) = match connection.is_multiplexed() {
-            true => (Rc::new(self.peer.of_stream()), Ok(())),
-            false => (self.peer.clone(), connection.next_request()),
+        let (peer, framed) = if connection.is_multiplexed() {
+            connection.next_stream();
+            (Rc::new(self.peer.of_stream()), Ok(()))
+        } else {
+            let allows_interim = request.version() == Version::HTTP_11;
+            connection.interim.are_allowed.set(allows_interim);
+            // Present if the request has Upgrade. The end of the data may belong to the other protocol.
+            let may_switch = !request.extensions().is_empty();
+            connection.hold_end(may_switch && self.peer.thread.server.switches);
+            (self.peer.clone(), connection.next_request())
         };
         let request = request.map(|body| Incoming::new(body, connection));
-        let checked = framed.and_then(|()| check(&request));
+        let checked = framed.and_then(|()| check(&request, self.peer.thread.server.max_fields));
         let in_service = InService::begin(peer.clone());
         let handler = self.handler.clone();
         // The handler's future is created inside. Passed in, it would be stored twice and moved.
@@ -63,6 +73,11 @@ impl<H: Handler> Service<Request<hyper::body::Incoming>> for HandlerService<H> {
                 Ok(()) => handler.handle(request, peer).await.map(BodySource::Handler),
                 Err(rejection) => refuse(&*handler, &request, &peer, rejection),
             };
+            in_service.peer().connection.hold_end(false);
+            if is_simulated() {
+                add_date(&mut reply);
+            }
+            #[cfg(feature = "http3")]
             announce_http3(&mut reply, in_service.peer());
             announce_close(&mut reply, &in_service.peer().connection, checked.is_err());
             let mark = reply.extensions_mut().remove::<Dscp>();
@@ -82,11 +97,19 @@ pub(crate) fn refuse<H: Handler>(
     rejection: Rejection,
 ) -> Response<BodySource<H::Body>> {
     add_one(&peer.thread.server.counters.protocol_errors);
-    handler.rejected(request, peer, rejection.status);
+    handler.rejected(request, peer, rejection);
     rejection.into()
 }
 
+/// Adds the date as hyper does, whose clock is the operating system's (RFC 9110, section 6.6.1).
+fn add_date<B>(reply: &mut Response<B>) {
+    let date = || HeaderValue::try_from(httpdate::fmt_http_date(wall_clock()));
+    let fields = reply.headers_mut().entry(DATE);
+    fields.or_insert_with(|| date().expect("a date has no control characters"));
+}
+
 /// Adds `Alt-Svc` if the server has HTTP/3 (RFC 7838). A client ignores it on a connection that is not encrypted.
+#[cfg(feature = "http3")]
 fn announce_http3<B>(reply: &mut Response<B>, peer: &Peer) {
     let announcement = peer.thread.http3.as_ref();
     if let Some(announcement) = announcement.filter(|_| peer.is_encrypted()) {

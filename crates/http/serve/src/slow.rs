@@ -9,14 +9,16 @@
 use std::cell::Cell;
 use std::rc::Rc;
 
-use hyper::{Request, Response, StatusCode};
+use hyper::{Request, Response};
 use posthaste_units::Span;
 use rustix::thread::clock_nanosleep_relative;
 use rustix::time::{ClockId, Timespec, clock_gettime};
 
+use crate::check::Rejection;
 use crate::handler::Handler;
 use crate::incoming::Incoming;
 use crate::peer::Peer;
+use crate::unreadable::UnreadableRequest;
 
 /// Minimum sleep in nanoseconds. The first request after a sleep finds cold caches, so frequent sleeps would charge for
 /// them each time.
@@ -103,8 +105,12 @@ impl<H: Handler> Handler for SlowMachine<H> {
         response
     }
 
-    fn rejected(&self, request: &Request<Incoming>, peer: &Peer, status: StatusCode) {
-        self.handler.rejected(request, peer, status);
+    fn rejected(&self, request: &Request<Incoming>, peer: &Peer, rejection: Rejection) {
+        self.handler.rejected(request, peer, rejection);
+    }
+
+    fn unreadable(&self, request: &UnreadableRequest, peer: &Peer) {
+        self.handler.unreadable(request, peer);
     }
 }
 

@@ -8,9 +8,9 @@ use std::net::SocketAddr;
 
 use thiserror::Error;
 use tokio::io::AsyncReadExt as _;
-use tokio::net::TcpStream;
 
 use crate::proxy_protocol::{MAX_LENGTH, Malformed, parse};
+use crate::stream::Stream;
 
 /// Reasons why a connection has no header.
 #[derive(Debug, Error)]
@@ -30,7 +30,7 @@ pub(crate) enum NoHeader {
 }
 
 /// Reads the header and returns the client's address. `None` if the address of the socket counts.
-pub(crate) async fn stated_source(stream: &mut TcpStream) -> Result<Option<SocketAddr>, NoHeader> {
+pub(crate) async fn stated_source(stream: &mut Stream) -> Result<Option<SocketAddr>, NoHeader> {
     let mut bytes = vec![0; MAX_LENGTH];
     let mut filled = 0;
     loop {

@@ -1,18 +1,20 @@
 //! State shared by the connections of a thread.
 
 use std::cell::{Cell, RefCell};
-use std::collections::HashMap;
+use std::collections::BTreeMap;
 use std::future::poll_fn;
 use std::io;
 use std::rc::Rc;
 use std::task::Poll;
 
+#[cfg(feature = "http3")]
 use hyper::header::HeaderValue;
 use tokio::task::yield_now;
 
 use crate::connection::ConnectionState;
 use crate::counters::add_one;
 use crate::eviction::EvictionCandidates;
+#[cfg(feature = "http3")]
 use crate::http3_settings::Http3;
 use crate::options::HttpServer;
 
@@ -22,9 +24,11 @@ pub(crate) struct ServerThread {
     pub(crate) is_draining: Cell<bool>,
     /// Ticks since the start: the clock of the time limits, free to read.
     pub(crate) ticks: Cell<u32>,
-    pub(crate) connections: RefCell<HashMap<u64, Rc<ConnectionState>>>,
+    /// By number, so that the sweep and the drain have one order.
+    pub(crate) connections: RefCell<BTreeMap<u64, Rc<ConnectionState>>>,
     pub(crate) candidates: EvictionCandidates,
     /// The announcement of HTTP/3, if the server has it.
+    #[cfg(feature = "http3")]
     pub(crate) http3: Option<HeaderValue>,
     /// Connections opened so far.
     opened: Cell<u64>,
@@ -32,9 +36,9 @@ pub(crate) struct ServerThread {
 
 impl ServerThread {
     pub(crate) fn new(server: HttpServer) -> io::Result<Self> {
-        let http3 = server.http3.as_ref().map(Http3::announcement).transpose()?;
         Ok(Self {
-            http3,
+            #[cfg(feature = "http3")]
+            http3: server.http3.as_ref().map(Http3::announcement).transpose()?,
             opened: Cell::new(0),
             server,
             is_draining: Cell::new(false),
@@ -85,7 +89,11 @@ impl ServerThread {
             return false;
         };
         add_one(&self.server.counters.evicted);
-        connection.end();
+        if connection.has_sent_request() {
+            connection.end_unused();
+        } else {
+            connection.end();
+        }
         while self.connections.borrow().contains_key(&number) {
             yield_now().await;
         }

@@ -9,7 +9,7 @@ use bytes::Bytes;
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 
 use crate::connection::ConnectionState;
-use crate::framing::{Cause, Frames, RequestFraming};
+use crate::framing::{Cause, Frames, RequestFraming, Resets};
 use crate::peer::Peer;
 use crate::stream::Stream;
 use crate::thread::ServerThread;
@@ -32,9 +32,16 @@ enum InputFilter {
     /// HTTP/1. Nothing is read after a rejection.
     Http1(RequestFraming, Option<Cause>),
     /// HTTP/2, with bytes held until the following bytes are known.
-    Http2(Box<Frames>, Vec<u8>),
+    Http2(Box<Http2Filter>, Vec<u8>),
     /// Another protocol after HTTP/1.
     Off,
+}
+
+/// The frames of both ends of a connection of HTTP/2.
+#[derive(Default)]
+struct Http2Filter {
+    received: Frames,
+    sent: Resets,
 }
 
 impl Transport {
@@ -73,6 +80,17 @@ impl Transport {
             .wrote(offered, taken, self.thread.ticks.get());
     }
 
+    /// Reports sent frames of HTTP/2 that end malformed streams.
+    fn sent(&mut self, bytes: &[u8]) {
+        if let InputFilter::Http2(filter, _) = &mut self.filter {
+            let opened = filter.received.opened();
+            let connection = &self.connection;
+            filter
+                .sent
+                .feed(bytes, |reset| connection.refused_stream(reset, opened));
+        }
+    }
+
     /// Reads admissible data from the stream. Zero bytes mean the end.
     fn poll_admitted(
         &mut self,
@@ -93,12 +111,16 @@ impl Transport {
                     self.connection.reject(framing.heads(), error.cause.into());
                 }
                 buf.set_filled(before + error.accepted);
+                if error.cause == Cause::Coding {
+                    hide_coding(&mut buf.filled_mut()[before..]);
+                }
                 match error.accepted {
                     0 => reject(error.cause),
                     _ => Poll::Ready(Ok(())),
                 }
             }
-            InputFilter::Http2(frames, held) => loop {
+            InputFilter::Http2(filter, held) => loop {
+                let frames = &mut filter.received;
                 ready!(Pin::new(&mut self.stream).poll_read(cx, buf))?;
                 let length = buf.filled().len() - before;
                 if length > 0 && held.is_empty() {
@@ -131,6 +153,20 @@ impl Transport {
     }
 }
 
+/// Renames Transfer-Encoding in a rejected head, of which nothing is served: the parser would answer codings other than
+/// `chunked` itself, with 400 in place of 501.
+fn hide_coding(head: &mut [u8]) {
+    const NAME: &[u8] = b"transfer-encoding";
+    let mut start = 0;
+    while let Some(length) = memchr::memchr(b'\n', &head[start..]) {
+        start += length + 1;
+        let name = head[start..].get_mut(..NAME.len());
+        if let Some(name) = name.filter(|name| name.eq_ignore_ascii_case(NAME)) {
+            name[0] = b'x';
+        }
+    }
+}
+
 /// The result of a read after a rejection. In a body, it is an error. After a head, it stays pending, because an error
 /// would overtake the reply.
 fn reject(cause: Cause) -> Poll<io::Result<()>> {
@@ -155,7 +191,33 @@ impl AsyncRead for Transport {
         }
         if buf.filled().len() > before {
             self.connection.received(self.thread.ticks.get());
+        } else if self.connection.holds_end() {
+            // It is read again after the reply.
+            return Poll::Pending;
         }
+        Poll::Ready(Ok(()))
+    }
+}
+
+impl Transport {
+    /// Writes interim replies, before anything else.
+    fn poll_interim(&mut self, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
+        let connection = self.connection.clone();
+        let mut bytes = connection.interim.take();
+        while !bytes.is_empty() {
+            let outcome = Pin::new(&mut self.stream).poll_write(cx, &bytes);
+            self.wrote(bytes.len(), &outcome);
+            match outcome {
+                Poll::Ready(Ok(length @ 1..)) => drop(bytes.drain(..length)),
+                Poll::Ready(Ok(0)) => return Poll::Ready(Err(io::ErrorKind::WriteZero.into())),
+                Poll::Ready(Err(error)) => return Poll::Ready(Err(error)),
+                Poll::Pending => {
+                    connection.interim.put_back(bytes);
+                    return Poll::Pending;
+                }
+            }
+        }
+        connection.interim.put_back(bytes);
         Poll::Ready(Ok(()))
     }
 }
@@ -166,8 +228,14 @@ impl AsyncWrite for Transport {
         cx: &mut Context<'_>,
         buf: &[u8],
     ) -> Poll<io::Result<usize>> {
+        if self.connection.interim.has_any() {
+            ready!(self.poll_interim(cx))?;
+        }
         let outcome = Pin::new(&mut self.stream).poll_write(cx, buf);
         self.wrote(buf.len(), &outcome);
+        if let Poll::Ready(Ok(taken)) = &outcome {
+            self.sent(&buf[..*taken]);
+        }
         outcome
     }
 
@@ -176,8 +244,21 @@ impl AsyncWrite for Transport {
         cx: &mut Context<'_>,
         bufs: &[io::IoSlice<'_>],
     ) -> Poll<io::Result<usize>> {
+        if self.connection.interim.has_any() {
+            ready!(self.poll_interim(cx))?;
+        }
         let outcome = Pin::new(&mut self.stream).poll_write_vectored(cx, bufs);
         self.wrote(bufs.iter().map(|buf| buf.len()).sum(), &outcome);
+        if let Poll::Ready(Ok(taken)) = outcome
+            && matches!(self.filter, InputFilter::Http2(..))
+        {
+            let mut left = taken;
+            for buf in bufs {
+                let length = left.min(buf.len());
+                self.sent(&buf[..length]);
+                left -= length;
+            }
+        }
         outcome
     }
 
@@ -186,6 +267,9 @@ impl AsyncWrite for Transport {
     }
 
     fn poll_flush(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
+        if self.connection.interim.has_any() {
+            ready!(self.poll_interim(cx))?;
+        }
         Pin::new(&mut self.stream).poll_flush(cx)
     }
 
@@ -198,8 +282,7 @@ impl Drop for Transport {
     /// Resets a connection that was ended rather than finished, so that the kernel keeps nothing of it.
     fn drop(&mut self) {
         if self.connection.closed() {
-            let _ = socket2::SockRef::from(self.stream.socket())
-                .set_linger(Some(std::time::Duration::ZERO));
+            self.stream.reset_at_close();
         }
     }
 }

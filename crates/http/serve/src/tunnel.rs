@@ -23,6 +23,7 @@ use crate::counters::add_one;
 use crate::peer::Peer;
 use crate::reply_body::BodySource;
 use crate::switch::{SwitchState, SwitchTask, SwitchedIo, SwitchedStream};
+use crate::task::spawn_task;
 use crate::thread::ServerThread;
 use crate::timer::{ConnectionPhase, PhaseTimer};
 use crate::transport::Transport;
@@ -118,7 +119,7 @@ pub(crate) fn settle<B>(
 fn run_stream(stream: OnUpgrade, task: SwitchTask, peer: &Peer) {
     let in_use = SwitchedUse::begin(peer);
     let thread = peer.thread.clone();
-    tokio::task::spawn_local(async move {
+    spawn_task(async move {
         // An error means that the client has cancelled the request.
         if let Ok(stream) = stream.await {
             let stream = Http2Stream {

@@ -1,7 +1,6 @@
 //! One thread's event loop: accept, serve, sweep, drain.
 
 use std::io;
-use std::os::fd::AsRawFd as _;
 use std::rc::Rc;
 use std::sync::Arc;
 use std::sync::mpsc::Sender;
@@ -9,7 +8,7 @@ use std::time::Duration;
 
 use tokio::runtime::{Builder, Runtime};
 use tokio::sync::{OwnedSemaphorePermit, Semaphore, watch};
-use tokio::task::{LocalSet, yield_now};
+use tokio::task::{JoinHandle, LocalSet, yield_now};
 use tokio::time::Instant;
 
 use crate::clock::{TICK, ticks_of};
@@ -18,12 +17,15 @@ use crate::counters::add_one;
 use crate::cpus::pin_thread;
 use crate::handler::Handler;
 use crate::http;
+#[cfg(feature = "http3")]
 use crate::http3::{self, QuicAcceptor};
+#[cfg(feature = "http3")]
 use crate::http3_settings::Http3;
 use crate::listener::{Accepted, Listener, Listeners};
 use crate::open_connection::OpenConnection;
 use crate::options::HttpServer;
 use crate::peer::Peer;
+use crate::task::spawn_task;
 use crate::thread::ServerThread;
 
 /// Connections accepted before accepted ones are served. Accepting all of them would delay each by all others: clients
@@ -60,11 +62,7 @@ impl Worker {
     }
 
     /// Runs the loop to its end. Sends one message: success when it accepts, or the error.
-    pub(crate) fn run<H: Handler>(
-        self,
-        make: &(impl Fn(usize) -> H + ?Sized),
-        ready: &Sender<io::Result<()>>,
-    ) {
+    pub(crate) fn run<H: Handler>(self, make: &dyn Fn(usize) -> H, ready: &Sender<io::Result<()>>) {
         // The receiver may be gone already, after the error of another thread.
         let runtime = match self.prepare() {
             Ok(runtime) => runtime,
@@ -83,10 +81,23 @@ impl Worker {
         });
     }
 
+    /// Runs the loop in a task of the calling thread, for a simulation.
+    pub(crate) fn spawn_local<H: Handler>(
+        self,
+        make: &dyn Fn(usize) -> H,
+    ) -> io::Result<JoinHandle<()>> {
+        let handler = Rc::new(make(self.index));
+        let stopped = self.stopped.clone();
+        let acceptor = self.acceptor()?;
+        Ok(spawn_task(async move {
+            acceptor.serve_until(stopped, &handler).await;
+        }))
+    }
+
     /// Registers the sockets with the runtime.
     fn acceptor(self) -> io::Result<Acceptor> {
-        let settings = self.server.http3.as_ref().filter(|_| self.index == 0);
-        let quic = match settings {
+        #[cfg(feature = "http3")]
+        let quic = match self.server.http3.as_ref().filter(|_| self.index == 0) {
             Some(settings) => Some((http3::endpoint(settings, &self.server)?, settings.clone())),
             None => None,
         };
@@ -94,6 +105,7 @@ impl Worker {
             listeners: Listeners::new(self.listeners)?,
             thread: Rc::new(ServerThread::new(self.server)?),
             slots: self.slots,
+            #[cfg(feature = "http3")]
             quic,
         })
     }
@@ -125,6 +137,7 @@ struct Acceptor {
     listeners: Listeners,
     slots: Option<Arc<Semaphore>>,
     /// The endpoint of HTTP/3 and its settings, on the first thread.
+    #[cfg(feature = "http3")]
     quic: Option<(quinn::Endpoint, Http3)>,
 }
 
@@ -132,15 +145,18 @@ impl Acceptor {
     /// Accepts and serves until stopped, then drains.
     async fn serve_until<H: Handler>(self, mut stopped: watch::Receiver<bool>, handler: &Rc<H>) {
         let thread = self.thread.clone();
-        let sweeper = tokio::task::spawn_local(sweep(thread.clone()));
+        let sweeper = spawn_task(sweep(thread.clone()));
+        #[cfg(feature = "http3")]
         let endpoint = self.serve_http3(handler);
         tokio::select! {
-            () = self.accept(handler) => {}
+            biased;
             _ = stopped.wait_for(|stop| *stop) => {}
+            () = self.accept(handler) => {}
         }
         // Closes the listeners.
         drop(self);
         drain(&thread).await;
+        #[cfg(feature = "http3")]
         if let Some(endpoint) = endpoint {
             http3::finish(&endpoint).await;
         }
@@ -148,6 +164,7 @@ impl Acceptor {
     }
 
     /// Serves HTTP/3 in a task of its own, if this thread has it.
+    #[cfg(feature = "http3")]
     fn serve_http3<H: Handler>(&self, handler: &Rc<H>) -> Option<quinn::Endpoint> {
         let (endpoint, settings) = self.quic.clone()?;
         let acceptor = QuicAcceptor {
@@ -158,7 +175,7 @@ impl Acceptor {
             unproved: settings.unproved,
             handshakes: Rc::default(),
         };
-        tokio::task::spawn_local(acceptor.accept(handler.clone()));
+        spawn_task(acceptor.accept(handler.clone()));
         Some(endpoint)
     }
 
@@ -264,7 +281,7 @@ fn serve<H: Handler>(
     handler: &Rc<H>,
 ) {
     let stream = accepted.stream;
-    let connection = ConnectionState::new(stream.as_raw_fd(), thread.ticks.get());
+    let connection = ConnectionState::new(stream.handle(), thread.ticks.get());
     let connection = Rc::new(connection);
     thread.open(number, &connection);
     let is_encrypted = thread.server.tls.is_some() && !accepted.is_plain;
@@ -272,7 +289,7 @@ fn serve<H: Handler>(
     let peer = Rc::new(Peer::new(client, number, connection, thread.clone()));
     let handler = handler.clone();
     let open = OpenConnection::new(peer.clone(), slot);
-    tokio::task::spawn_local(async move {
+    spawn_task(async move {
         // Dropped last, after the socket.
         let _open = open;
         http::serve(stream, peer, handler).await;

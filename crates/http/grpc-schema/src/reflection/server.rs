@@ -2,6 +2,7 @@
 
 use std::collections::BTreeSet;
 
+use posthaste_http::grpc::Code;
 use prost_reflect::{DescriptorPool, ExtensionDescriptor, FileDescriptor, MessageDescriptor};
 
 use super::messages::{
@@ -10,7 +11,6 @@ use super::messages::{
     ServiceResponse,
 };
 use crate::schema::Schema;
-use crate::status::Code;
 
 /// Answers questions about a schema.
 #[derive(Clone, Debug)]

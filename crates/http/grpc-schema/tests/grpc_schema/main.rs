@@ -1,9 +1,7 @@
-//! The crate from outside: frames in any pieces, statuses, schemas, JSON, reflection between its two sides.
+//! The crate from outside: schemas, JSON, reflection between its two sides.
 
-mod frames;
 mod reflection;
 mod schema;
-mod status;
 
 use std::collections::BTreeMap;
 

@@ -1,7 +1,7 @@
 //! Server reflection: the client of this crate against its server, and against servers that answer wrongly.
 
-use posthaste_grpc::Schema;
-use posthaste_grpc::reflection::{
+use posthaste_grpc_schema::Schema;
+use posthaste_grpc_schema::reflection::{
     ErrorResponse, ExtensionNumberResponse, ExtensionRequest, FileDescriptorResponse,
     ReflectionAnswer, ReflectionClient, ReflectionError, ReflectionQuestion, ReflectionServer,
     ReflectionStep, ServerReflectionRequest, ServerReflectionResponse,

@@ -1,6 +1,6 @@
 //! Schemas: files, descriptor sets, methods by name, messages as JSON.
 
-use posthaste_grpc::{MethodKind, Schema};
+use posthaste_grpc_schema::{MethodKind, Schema};
 
 use crate::{SHOP, files};
 

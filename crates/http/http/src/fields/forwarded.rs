@@ -6,7 +6,7 @@
 
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 
-use crate::{is_token, split};
+use crate::fields::{is_token, split};
 
 /// Maximum number of senders read. Those further away are ignored.
 pub const MAX_SENDERS: usize = 64;

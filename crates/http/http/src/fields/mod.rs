@@ -7,7 +7,7 @@ pub mod upgrade;
 
 use memchr::memchr2;
 
-pub use crate::grpc_timeout::grpc_timeout;
+pub use crate::fields::grpc_timeout::grpc_timeout;
 
 /// Splits `text` at separators outside quotation marks and trims the parts.
 pub fn split(text: &[u8], separator: u8) -> impl Iterator<Item = &[u8]> {

@@ -3,7 +3,7 @@
 //! Pure: fields in, decision out. A switch that is not recognised beyond doubt is ignored, as every server may do. The
 //! request is then an ordinary one.
 
-use crate::{is_token, split};
+use crate::fields::{is_token, split};
 
 /// Maximum length of a request's `Upgrade` fields in all, and of its `Connection` fields.
 pub const MAX_UPGRADE: usize = 1024;

@@ -5,7 +5,7 @@
 
 use thiserror::Error;
 
-use crate::field_class::{is_valid_name, is_valid_value};
+use crate::streams::field_class::{is_valid_name, is_valid_value};
 
 /// Maximum number of constants, and of variable fields.
 const LIMIT: usize = u16::MAX as usize;

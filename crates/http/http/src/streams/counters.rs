@@ -1,6 +1,6 @@
 //! Counts of a connection, for reports.
 
-use crate::error_code::{StreamErrorCode, http2, http3};
+use crate::streams::error_code::{StreamErrorCode, http2, http3};
 
 /// Number of events by error code.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, serde::Serialize, serde::Deserialize)]

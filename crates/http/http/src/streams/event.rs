@@ -1,6 +1,6 @@
 //! Events of a connection, in the order of the received frames.
 
-use crate::error_code::StreamErrorCode;
+use crate::streams::error_code::StreamErrorCode;
 
 /// The server did not process a request (RFC 9113, section 8.7; RFC 9114, section 4.1.1). It may be sent again.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -1,6 +1,6 @@
 //! The common side of HPACK and QPACK decoders.
 
-use crate::field_class::FieldClass;
+use crate::streams::field_class::FieldClass;
 
 /// A decoded field, valid until the next one.
 #[derive(Clone, Copy, Debug)]

@@ -1,10 +1,10 @@
 //! The fields of a reply, of an interim reply or of trailers: checked, and passed on (RFC 9113, sections 8.2 and
 //! 8.3; RFC 9114, sections 4.2 and 4.3).
 
-use crate::event::EventSink;
-use crate::field_class::FieldClass;
-use crate::field_decoder::DecodedField;
-use crate::recorded_fields::RecordedFields;
+use crate::streams::event::EventSink;
+use crate::streams::field_class::FieldClass;
+use crate::streams::field_decoder::DecodedField;
+use crate::streams::recorded_fields::RecordedFields;
 
 /// Maximum size of all fields of a block, in bytes, as RFC 9113, section 6.5.2, and RFC 9114, section 4.2.2,
 /// count them.

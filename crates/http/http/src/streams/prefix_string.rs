@@ -2,8 +2,8 @@
 //!
 //! The bit above the prefix of the length is the flag of the Huffman code.
 
-use crate::huffman;
-use crate::prefix_integer::{self, PrefixError};
+use crate::streams::huffman;
+use crate::streams::prefix_integer::{self, PrefixError};
 
 /// Longest name or value, in bytes. A longer one would exceed each limit of a field list.
 const LIMIT: usize = 256 << 10;

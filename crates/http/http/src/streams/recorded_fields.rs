@@ -1,6 +1,6 @@
 //! Copies of the fields of a head.
 
-use crate::event::EventSink;
+use crate::streams::event::EventSink;
 
 /// Maximum length of all names and values, in bytes.
 const LIMIT: usize = 4 << 10;

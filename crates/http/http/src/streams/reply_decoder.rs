@@ -4,10 +4,10 @@
 //! a second. While the dynamic table does not change, equal blocks have equal fields. Such a block is compared, and its
 //! fields are reported from memory.
 
-use crate::event::EventSink;
-use crate::field_decoder::FieldDecoder;
-use crate::head::{BlockKind, HeadReader, ReplyFault, ReplyHead};
-use crate::recorded_fields::RecordedFields;
+use crate::streams::event::EventSink;
+use crate::streams::field_decoder::FieldDecoder;
+use crate::streams::head::{BlockKind, HeadReader, ReplyFault, ReplyHead};
+use crate::streams::recorded_fields::RecordedFields;
 
 /// Longest block that is remembered, in bytes.
 const LIMIT: usize = 4 << 10;

@@ -1,6 +1,6 @@
 //! State of a reply: the order of its parts, and the length of its content.
 
-use crate::head::{BlockKind, ReplyFault, ReplyHead};
+use crate::streams::head::{BlockKind, ReplyFault, ReplyHead};
 
 /// Maximum number of interim replies of a stream.
 const INTERIM_LIMIT: u8 = 100;

@@ -2,7 +2,7 @@
 
 use thiserror::Error;
 
-use crate::catalogue::RequestField;
+use crate::streams::catalogue::RequestField;
 
 /// A request without its body.
 #[derive(Clone, Copy, Debug, Default)]

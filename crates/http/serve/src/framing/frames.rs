@@ -35,6 +35,7 @@ pub struct Frames {
     padding: usize,
     /// The highest stream with headers so far.
     last: u32,
+    opened: u64,
     blocks: Blocks,
 }
 
@@ -45,6 +46,7 @@ impl Default for Frames {
             block: 0,
             padding: 0,
             last: 0,
+            opened: 0,
             blocks: Blocks::default(),
         }
     }
@@ -85,6 +87,11 @@ impl Frames {
         }
         debug_assert_eq!(at, bytes.len(), "all bytes are passed on");
         at
+    }
+
+    /// Number of streams that have begun.
+    pub fn opened(&self) -> u64 {
+        self.opened
     }
 
     /// Processes a frame's header and the fields before its block. `None` if more bytes are needed.
@@ -140,6 +147,7 @@ impl Frames {
         if !is_new && flags & END_STREAM != 0 && self.is_malformed(bytes, &headers)? {
             bytes[4] &= !END_STREAM;
         }
+        self.opened += u64::from(is_new);
         self.last = self.last.max(headers.stream);
         debug_assert!(
             headers.begin <= headers.end && headers.end <= headers.over,

@@ -34,6 +34,8 @@ pub(super) struct Head {
 struct HeadFields {
     /// The request line has arrived.
     begun: bool,
+    /// The method has arrived. It may contain `#` (RFC 9110, section 5.6.2).
+    has_method: bool,
     length: Option<u64>,
     chunked: bool,
     cause: Option<Cause>,
@@ -86,7 +88,19 @@ impl Head {
 impl HeadFields {
     /// Checks the request line, or a piece of it: a target has no fragment (RFC 9112, section 3.2).
     fn check_target(&mut self, line: &[u8]) {
-        if !self.begun && memchr::memchr(b'#', line).is_some() {
+        if self.begun {
+            return;
+        }
+        let start = if self.has_method {
+            Some(0)
+        } else {
+            memchr::memchr(b' ', line)
+        };
+        let Some(start) = start else {
+            return;
+        };
+        self.has_method = true;
+        if memchr::memchr(b'#', &line[start..]).is_some() {
             self.set_cause(Cause::Target);
         }
     }

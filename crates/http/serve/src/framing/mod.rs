@@ -11,6 +11,7 @@ mod chunks;
 mod frames;
 mod head;
 mod hpack;
+mod resets;
 
 use std::error::Error;
 use std::fmt;
@@ -20,6 +21,7 @@ use self::chunks::{ChunkStep, Chunks};
 use self::head::{BodyFraming, Head};
 
 pub use self::frames::Frames;
+pub use self::resets::{Reset, Resets};
 
 /// The framing of one connection's requests.
 #[derive(Debug, Default)]
@@ -241,6 +243,8 @@ mod tests {
             let text = format!("\r\n\n{}{body}", head(fields)).repeat(3);
             assert_eq!(fed(text.as_bytes()), (text.len(), 3, None), "{fields}");
         }
+        let method = format!("{}# / HTTP/1.1\r\nHost: s\r\n\r\n", "y".repeat(100)).repeat(2);
+        assert_eq!(fed(method.as_bytes()), (method.len(), 2, None));
         let bare = "GET / HTTP/1.0\nContent-Length: 2\n\nokGET / HTTP/1.0\n\n";
         assert_eq!(fed(bare.as_bytes()), (bare.len(), 2, None));
     }
@@ -284,6 +288,8 @@ mod tests {
             fed(target.as_bytes()),
             (target.len(), 1, Some(Cause::Target))
         );
+        let method = format!("{}# /#x HTTP/1.1\r\nHost: s\r\n\r\n", "y".repeat(100));
+        assert_eq!(fed(method.as_bytes()).2, Some(Cause::Target));
         let long = head(&format!("Transfer-Encoding:{}chunked", " ".repeat(4000)));
         assert_eq!(fed(long.as_bytes()).2, Some(Cause::Coding));
         let long = head(&format!("X-Content-Length:{}5", " ".repeat(4000)));

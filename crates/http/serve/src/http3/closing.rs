@@ -1,6 +1,6 @@
 //! Codes of QUIC, and the end of a connection by a violation.
 
-use posthaste_http_streams::http3::{ErrorCode, Http3Error};
+use posthaste_http::streams::http3::{ErrorCode, Http3Error};
 use quinn::{Connection, VarInt};
 
 use crate::counters::add_one;

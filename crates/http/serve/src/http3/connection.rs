@@ -7,8 +7,8 @@ use std::rc::Rc;
 use std::task::Poll;
 use std::time::Duration;
 
-use posthaste_http_streams::http3::server::{ClientStreams, append_goaway, opening};
-use posthaste_http_streams::http3::{ErrorCode, StreamId};
+use posthaste_http::streams::http3::server::{ClientStreams, append_goaway, opening};
+use posthaste_http::streams::http3::{ErrorCode, StreamId};
 use quinn::{Connecting, Connection, ReadError, RecvStream, SendStream, VarInt};
 use rustls_pki_types::CertificateDer;
 use tokio::task::JoinSet;

@@ -4,8 +4,8 @@ use std::pin::pin;
 use std::rc::Rc;
 
 use hyper::{Response, StatusCode};
-use posthaste_http_streams::http3::ErrorCode;
-use posthaste_http_streams::http3::server::{RequestError, RequestHead};
+use posthaste_http::streams::http3::ErrorCode;
+use posthaste_http::streams::http3::server::{RequestError, RequestHead};
 use quinn::{Connection, RecvStream, SendStream};
 use tokio::time::timeout;
 
@@ -141,7 +141,7 @@ async fn answer<H: Handler>(
         return Ok(reply.map(|body| ReplyBody { body, in_service }));
     };
     let request = to_request(head, body).map_err(RequestFailure::Rejected)?;
-    let mut reply = match check(&request) {
+    let mut reply = match check(&request, peer.thread.server.max_fields) {
         Ok(()) => {
             let reply = handler.clone().handle(request, peer.clone()).await;
             reply.map(BodySource::Handler)

@@ -10,7 +10,7 @@
 //! | `reply` | Frames of a reply |
 //! | `local_runtime` | QUIC's own tasks on the serving thread |
 //!
-//! `quinn` has the packets, `posthaste_http_streams::http3::server` the frames. One socket belongs to one thread, the
+//! `quinn` has the packets, `posthaste_http::streams::http3::server` the frames. One socket belongs to one thread, the
 //! first, which therefore serves all QUIC connections. A handler gets a request after its whole body was read.
 //!
 //! Absent: switches of protocol, marks of packets, and the PROXY protocol.
@@ -40,6 +40,7 @@ use crate::http3_settings::Http3;
 use crate::open_connection::OpenConnection;
 use crate::options::{HttpServer, Timeouts};
 use crate::peer::Peer;
+use crate::task::spawn_task;
 use crate::thread::ServerThread;
 use local_runtime::LocalRuntime;
 
@@ -147,7 +148,7 @@ impl QuicAcceptor {
             let open = OpenConnection::new(peer.clone(), slot);
             let (handler, body_limit) = (handler.clone(), self.body_limit);
             let handshake = PendingHandshake::begin(&self.handshakes);
-            tokio::task::spawn_local(async move {
+            spawn_task(async move {
                 // Dropped last.
                 let _open = open;
                 connection::serve((connecting, handshake), peer, handler, body_limit).await;

@@ -11,8 +11,8 @@ use hyper::header::{
     UPGRADE,
 };
 use hyper::{Response, StatusCode};
-use posthaste_http_streams::http3::ErrorCode;
-use posthaste_http_streams::http3::server::{append_content, append_head, append_trailers};
+use posthaste_http::streams::http3::ErrorCode;
+use posthaste_http::streams::http3::server::{append_content, append_head, append_trailers};
 use quinn::SendStream;
 
 use crate::reply_body::ReplyBody;

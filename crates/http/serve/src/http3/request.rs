@@ -3,8 +3,8 @@
 use bytes::{Buf as _, Bytes, BytesMut};
 use hyper::header::{HeaderName, HeaderValue};
 use hyper::{Method, Request, StatusCode, Uri, Version};
-use posthaste_http_streams::http3::ErrorCode;
-use posthaste_http_streams::http3::server::{
+use posthaste_http::streams::http3::ErrorCode;
+use posthaste_http::streams::http3::server::{
     RequestError, RequestHead, RequestPiece, RequestReader,
 };
 use quinn::RecvStream;

@@ -1,4 +1,4 @@
-//! Moments of mark changes. `crates/papers/tests/marks` checks the packets themselves on a network.
+//! Moments of mark changes. `crates/lab/papers/tests/marks` checks the packets themselves on a network.
 
 use std::io::{Read, Write};
 use std::net::{SocketAddr, TcpStream};

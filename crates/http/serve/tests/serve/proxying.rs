@@ -333,9 +333,9 @@ fn plain_and_encrypted_connections_share_a_server() {
         proxy_protocol: networks(&["127.0.0.1"]),
         ..HttpServer::default()
     };
-    let listener = |is_plain| Listener {
-        socket: listen(([127, 0, 0, 1], 0).into(), 64).unwrap(),
-        is_plain,
+    let listener = |is_plain| {
+        let socket = listen(([127, 0, 0, 1], 0).into(), 64);
+        Listener::new(socket.unwrap(), is_plain)
     };
     let listeners = vec![listener(false), listener(true)];
     let running = server.start_on(listeners, |_| Reporting).unwrap();

@@ -2,8 +2,8 @@
 
 use thiserror::Error;
 
-use crate::error_code::http2::ErrorCode;
-use crate::head::{ReplyFault, ReplyFaultKind};
+use crate::streams::error_code::http2::ErrorCode;
+use crate::streams::head::{ReplyFault, ReplyFaultKind};
 
 /// A violation by the server that ends the connection. The output then ends with a GOAWAY of this code.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Error)]

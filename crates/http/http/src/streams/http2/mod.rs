@@ -19,9 +19,9 @@
 //! 3. **Field block** (`client/fields`): HEADERS and CONTINUATION are joined, decoded and checked.
 //!    **Content** (`client/content`): windows and the content length are checked.
 //!    **Control** (`client/control`): SETTINGS, PING, GOAWAY, RST_STREAM, WINDOW_UPDATE.
-//! 4. **Event** ([`EventSink`](crate::EventSink)): the caller learns about each stream by its token.
+//! 4. **Event** ([`EventSink`](crate::streams::EventSink)): the caller learns about each stream by its token.
 //!
-//! A fault of one stream ends the stream ([`StreamEnd::Malformed`](crate::StreamEnd::Malformed)). A fault of the
+//! A fault of one stream ends the stream ([`StreamEnd::Malformed`](crate::streams::StreamEnd::Malformed)). A fault of the
 //! connection ends the connection ([`ConnectionError`]) and names the token of the stream that caused it.
 //!
 //! # Absent
@@ -44,7 +44,7 @@ mod settings;
 mod streams;
 mod window;
 
-pub use crate::error_code::http2::ErrorCode;
+pub use crate::streams::error_code::http2::ErrorCode;
 pub use client::Client;
 pub use error::ConnectionError;
 pub use frame::StreamId;

@@ -4,7 +4,7 @@ use std::collections::HashMap;
 use std::hash::{BuildHasherDefault, Hasher};
 
 use super::window::{ReceiveWindow, SendWindow, WindowOverflow};
-use crate::reply_state::ReplyState;
+use crate::streams::reply_state::ReplyState;
 
 /// State of an open stream. It is removed at its end.
 #[derive(Debug)]

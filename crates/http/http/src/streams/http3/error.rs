@@ -2,8 +2,8 @@
 
 use thiserror::Error;
 
-use crate::error_code::http3::ErrorCode;
-use crate::head::{ReplyFault, ReplyFaultKind};
+use crate::streams::error_code::http3::ErrorCode;
+use crate::streams::head::{ReplyFault, ReplyFaultKind};
 
 /// A violation by the peer that ends the connection. The caller closes it with this code.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Error)]

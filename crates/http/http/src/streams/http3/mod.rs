@@ -26,7 +26,7 @@
 //!    in pieces, and unknown frames are skipped.
 //! 3. **Reply** (`client/reply`): fields are decoded and checked, and the content length is counted.
 //!    **Control** (`client/control`): SETTINGS and GOAWAY.
-//! 4. **Event** ([`EventSink`](crate::EventSink)): the caller learns about each stream by its token.
+//! 4. **Event** ([`EventSink`](crate::streams::EventSink)): the caller learns about each stream by its token.
 //!
 //! # Absent from the client
 //!
@@ -51,7 +51,7 @@ mod streams;
 mod unidirectional;
 pub mod varint;
 
-pub use crate::error_code::http3::ErrorCode;
+pub use crate::streams::error_code::http3::ErrorCode;
 pub use client::Client;
 pub use error::Http3Error;
 pub use frame::StreamId;

@@ -5,7 +5,7 @@ use std::hash::{BuildHasherDefault, Hasher};
 
 use super::output::UnsentBytes;
 use super::reader::Http3FrameReader;
-use crate::reply_state::ReplyState;
+use crate::streams::reply_state::ReplyState;
 
 /// Streams whose memory is kept for the next ones.
 const SPARE: usize = 1024;

@@ -1,6 +1,6 @@
 //! Statuses: numbers, names, texts.
 
-use posthaste_grpc::{Code, decode_message, encode_message};
+use posthaste_http::grpc::{Code, decode_message, encode_message};
 use proptest::prelude::*;
 
 #[test]

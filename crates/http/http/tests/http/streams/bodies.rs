@@ -1,9 +1,9 @@
 //! Bodies of requests under the server's windows, and contents of replies under ours.
 
-use posthaste_http_streams::http2::ErrorCode;
-use posthaste_http_streams::http2::frame::{flag, kind};
+use posthaste_http::streams::http2::ErrorCode;
+use posthaste_http::streams::http2::frame::{flag, kind};
 
-use crate::support::{Exchange, data, frame, ok, ok_empty, settings, window_update};
+use crate::streams::support::{Exchange, data, frame, ok, ok_empty, settings, window_update};
 
 const TABLE_SIZE: u16 = 1;
 const STREAMS: u16 = 3;
@@ -171,10 +171,10 @@ fn several_changes_of_the_table_are_announced_in_the_next_block() {
 
 #[test]
 fn large_field_blocks_continue_in_further_frames() {
-    use posthaste_http_streams::StreamRequest;
-    use posthaste_http_streams::catalogue::{FieldCatalogue, RequestField};
-    use posthaste_http_streams::http2::Client;
-    use posthaste_http_streams::http2::hpack::{BlockDecoder, FieldPlan};
+    use posthaste_http::streams::StreamRequest;
+    use posthaste_http::streams::catalogue::{FieldCatalogue, RequestField};
+    use posthaste_http::streams::http2::Client;
+    use posthaste_http::streams::http2::hpack::{BlockDecoder, FieldPlan};
 
     let mut catalogue = FieldCatalogue::default();
     let field = catalogue.variable(b"x-large").unwrap();
@@ -186,7 +186,7 @@ fn large_field_blocks_continue_in_further_frames() {
         ..StreamRequest::default()
     };
     client.open(1, &request).unwrap();
-    let frames = crate::support::parse(client.output());
+    let frames = crate::streams::support::parse(client.output());
     let kinds: Vec<(u8, u8)> = frames
         .iter()
         .map(|(head, _)| (head.kind, head.flags))
@@ -213,10 +213,10 @@ fn large_field_blocks_continue_in_further_frames() {
 
 #[test]
 fn values_with_line_ends_are_refused() {
-    use posthaste_http_streams::catalogue::{FieldCatalogue, RequestField};
-    use posthaste_http_streams::http2::Client;
-    use posthaste_http_streams::http2::hpack::FieldPlan;
-    use posthaste_http_streams::{OpenError, StreamRequest};
+    use posthaste_http::streams::catalogue::{FieldCatalogue, RequestField};
+    use posthaste_http::streams::http2::Client;
+    use posthaste_http::streams::http2::hpack::FieldPlan;
+    use posthaste_http::streams::{OpenError, StreamRequest};
 
     let mut catalogue = FieldCatalogue::default();
     let field = catalogue.variable(b"x").unwrap();

@@ -1,10 +1,10 @@
 //! Servers that violate the protocol or exhaust resources: each case has its outcome, in any pieces.
 
-use posthaste_http_streams::http2::ErrorCode;
-use posthaste_http_streams::http2::frame::{flag, kind};
-use posthaste_http_streams::{StreamEnd, StreamErrorCode as AnyCode};
+use posthaste_http::streams::http2::ErrorCode;
+use posthaste_http::streams::http2::frame::{flag, kind};
+use posthaste_http::streams::{StreamEnd, StreamErrorCode as AnyCode};
 
-use crate::support::{
+use crate::streams::support::{
     Exchange, data, frame, goaway, headers, ok, ok_empty, reset, settings, window_update,
 };
 

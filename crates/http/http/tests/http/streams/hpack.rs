@@ -1,6 +1,6 @@
 //! The examples of RFC 7541, appendix C, and invalid blocks.
 
-use posthaste_http_streams::http2::hpack::{BlockDecoder, HpackError};
+use posthaste_http::streams::http2::hpack::{BlockDecoder, HpackError};
 
 fn bytes(hex: &str) -> Vec<u8> {
     let digits: Vec<u8> = hex.bytes().filter(u8::is_ascii_hexdigit).collect();

@@ -16,15 +16,15 @@ use bytes::Bytes;
 use h2::server::{Connection, SendResponse};
 use h2::{Reason, RecvStream, SendStream};
 use http::{HeaderMap, HeaderName, HeaderValue, Response, StatusCode};
-use posthaste_http_streams::catalogue::{
+use posthaste_http::streams::catalogue::{
     ConstantField, FieldCatalogue, RequestField, VariableField,
 };
-use posthaste_http_streams::http2::hpack::FieldPlan;
-use posthaste_http_streams::http2::{Client, ErrorCode, StreamId};
-use posthaste_http_streams::{StreamEnd, StreamRejection, StreamRequest};
+use posthaste_http::streams::http2::hpack::FieldPlan;
+use posthaste_http::streams::http2::{Client, ErrorCode, StreamId};
+use posthaste_http::streams::{StreamEnd, StreamRejection, StreamRequest};
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 
-use crate::support::{Event, Events};
+use crate::streams::support::{Event, Events};
 
 const CONNECTIONS: u64 = 20;
 const REQUESTS: u32 = 500;

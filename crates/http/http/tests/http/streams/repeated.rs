@@ -1,12 +1,12 @@
 //! Replies whose field blocks are equal, while the dynamic table stays the same and while it changes.
 
-use posthaste_http_streams::StreamEnd;
-use posthaste_http_streams::http2::ErrorCode;
-use posthaste_http_streams::http2::frame::{flag, kind};
+use posthaste_http::streams::StreamEnd;
+use posthaste_http::streams::http2::ErrorCode;
+use posthaste_http::streams::http2::frame::{flag, kind};
 use proptest::collection::vec;
 use proptest::prelude::*;
 
-use crate::support::{Event, Exchange, block, data, frame};
+use crate::streams::support::{Event, Exchange, block, data, frame};
 
 const END: u8 = flag::END_STREAM;
 

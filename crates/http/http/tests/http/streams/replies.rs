@@ -1,10 +1,10 @@
 //! Replies as RFC 9113 permits them, and malformed ones.
 
-use posthaste_http_streams::StreamEnd;
-use posthaste_http_streams::http2::ErrorCode;
-use posthaste_http_streams::http2::frame::{flag, kind};
+use posthaste_http::streams::StreamEnd;
+use posthaste_http::streams::http2::ErrorCode;
+use posthaste_http::streams::http2::frame::{flag, kind};
 
-use crate::support::{Event, Exchange, block, data, frame, headers, ok, ok_empty, reset};
+use crate::streams::support::{Event, Exchange, block, data, frame, headers, ok, ok_empty, reset};
 
 const END: u8 = flag::END_STREAM;
 

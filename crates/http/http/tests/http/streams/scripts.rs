@@ -5,11 +5,11 @@
 
 use std::collections::HashMap;
 
-use posthaste_http_streams::http2::frame::{FrameHead, flag, kind};
-use posthaste_http_streams::http2::{ConnectionError, ErrorCode, StreamId};
+use posthaste_http::streams::http2::frame::{FrameHead, flag, kind};
+use posthaste_http::streams::http2::{ConnectionError, ErrorCode, StreamId};
 use proptest::prelude::*;
 
-use crate::support::{
+use crate::streams::support::{
     Event, Exchange, data, frame, goaway, headers, ok, ok_empty, reset, settings, window_update,
 };
 

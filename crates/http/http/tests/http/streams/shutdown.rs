@@ -1,10 +1,10 @@
 //! The end of connections: GOAWAY from either end, PING, and errors.
 
-use posthaste_http_streams::http2::ErrorCode;
-use posthaste_http_streams::http2::frame::kind;
-use posthaste_http_streams::{OpenError, StreamEnd, StreamRejection, StreamRequest};
+use posthaste_http::streams::http2::ErrorCode;
+use posthaste_http::streams::http2::frame::kind;
+use posthaste_http::streams::{OpenError, StreamEnd, StreamRejection, StreamRequest};
 
-use crate::support::{Exchange, data, frame, goaway, ok, ok_empty, reset};
+use crate::streams::support::{Exchange, data, frame, goaway, ok, ok_empty, reset};
 
 const HIGHEST: u32 = (1 << 31) - 1;
 

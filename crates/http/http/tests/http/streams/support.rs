@@ -2,11 +2,11 @@
 
 use std::sync::Arc;
 
-use posthaste_http_streams::catalogue::{FieldCatalogue, RequestField};
-use posthaste_http_streams::http2::frame::{FrameHead, HEAD_LENGTH, PREFACE, flag, kind};
-use posthaste_http_streams::http2::hpack::FieldPlan;
-use posthaste_http_streams::http2::{Client, ConnectionError, StreamId};
-use posthaste_http_streams::{ConnectionEvent, EventSink, StreamEnd, StreamRequest};
+use posthaste_http::streams::catalogue::{FieldCatalogue, RequestField};
+use posthaste_http::streams::http2::frame::{FrameHead, HEAD_LENGTH, PREFACE, flag, kind};
+use posthaste_http::streams::http2::hpack::FieldPlan;
+use posthaste_http::streams::http2::{Client, ConnectionError, StreamId};
+use posthaste_http::streams::{ConnectionEvent, EventSink, StreamEnd, StreamRequest};
 
 /// An event with its content.
 #[derive(Clone, Debug, PartialEq, Eq)]

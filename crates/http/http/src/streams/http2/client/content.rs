@@ -2,11 +2,11 @@
 
 use super::Client;
 use super::receive::INTERRUPTED;
-use crate::event::{EventSink, StreamEnd};
-use crate::http2::ErrorCode;
-use crate::http2::error::{ConnectionError, StreamFault};
-use crate::http2::reader::DataPiece;
-use crate::http2::streams::OpenStream;
+use crate::streams::event::{EventSink, StreamEnd};
+use crate::streams::http2::ErrorCode;
+use crate::streams::http2::error::{ConnectionError, StreamFault};
+use crate::streams::http2::reader::DataPiece;
+use crate::streams::http2::streams::OpenStream;
 
 impl Client {
     /// Handles a part of a DATA frame (RFC 9113, section 6.1).

@@ -2,12 +2,12 @@
 
 use super::fields::NEVER_OPENED;
 use super::{ANSWER_LIMIT, Client};
-use crate::event::{ConnectionEvent, EventSink, StreamEnd, StreamRejection};
-use crate::http2::ErrorCode;
-use crate::http2::error::{ConnectionError, StreamFault};
-use crate::http2::frame::{FrameHead, StreamId, flag, kind};
-use crate::http2::settings::SettingsChange;
-use crate::http2::window::WindowOverflow;
+use crate::streams::event::{ConnectionEvent, EventSink, StreamEnd, StreamRejection};
+use crate::streams::http2::ErrorCode;
+use crate::streams::http2::error::{ConnectionError, StreamFault};
+use crate::streams::http2::frame::{FrameHead, StreamId, flag, kind};
+use crate::streams::http2::settings::SettingsChange;
+use crate::streams::http2::window::WindowOverflow;
 
 impl Client {
     /// Handles SETTINGS (RFC 9113, section 6.5): applies and acknowledges them.

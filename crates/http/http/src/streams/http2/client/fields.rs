@@ -2,14 +2,14 @@
 
 use super::Client;
 use super::receive::INTERRUPTED;
-use crate::event::{EventSink, StreamEnd};
-use crate::head::{BlockKind, ReplyHead};
-use crate::http2::ErrorCode;
-use crate::http2::error::{ConnectionError, StreamFault};
-use crate::http2::frame::{FrameHead, flag};
-use crate::http2::hpack::HpackError;
-use crate::http2::reader::TOO_MUCH_PADDING;
-use crate::http2::streams::OpenStream;
+use crate::streams::event::{EventSink, StreamEnd};
+use crate::streams::head::{BlockKind, ReplyHead};
+use crate::streams::http2::ErrorCode;
+use crate::streams::http2::error::{ConnectionError, StreamFault};
+use crate::streams::http2::frame::{FrameHead, flag};
+use crate::streams::http2::hpack::HpackError;
+use crate::streams::http2::reader::TOO_MUCH_PADDING;
+use crate::streams::http2::streams::OpenStream;
 
 /// Maximum length of an encoded field block, in bytes.
 const BLOCK_LIMIT: usize = 256 << 10;

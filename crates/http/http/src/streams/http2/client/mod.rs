@@ -21,11 +21,11 @@ use super::reader::FrameReader;
 use super::settings::{INITIAL_WINDOW, PeerSettings, id};
 use super::streams::StreamTable;
 use super::window::{ReceiveWindow, SendWindow};
-use crate::counters::ClientCounters;
-use crate::event::{EventSink, StreamEnd};
-use crate::head::LIST_LIMIT;
-use crate::reply_decoder::ReplyDecoder;
-use crate::request::OpenError;
+use crate::streams::counters::ClientCounters;
+use crate::streams::event::{EventSink, StreamEnd};
+use crate::streams::head::LIST_LIMIT;
+use crate::streams::reply_decoder::ReplyDecoder;
+use crate::streams::request::OpenError;
 use fields::PendingBlock;
 use send::WritableQueue;
 
@@ -270,8 +270,8 @@ fn own_settings() -> Vec<u8> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::http2::frame::FrameHead;
-    use crate::request::StreamRequest;
+    use crate::streams::http2::frame::FrameHead;
+    use crate::streams::request::StreamRequest;
 
     struct NoEvents;
 

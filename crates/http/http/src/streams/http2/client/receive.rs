@@ -1,10 +1,10 @@
 //! Received bytes, from the cut into frames to the stage that handles each frame.
 
 use super::Client;
-use crate::event::EventSink;
-use crate::http2::error::ConnectionError;
-use crate::http2::frame::{FrameHead, flag, kind};
-use crate::http2::reader::{FrameError, FrameReader, ReceivedPiece};
+use crate::streams::event::EventSink;
+use crate::streams::http2::error::ConnectionError;
+use crate::streams::http2::frame::{FrameHead, flag, kind};
+use crate::streams::http2::reader::{FrameError, FrameReader, ReceivedPiece};
 
 impl Client {
     /// Takes bytes of the socket, and reports the events in them to `sink`.

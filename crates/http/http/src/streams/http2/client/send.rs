@@ -3,13 +3,13 @@
 use std::collections::VecDeque;
 
 use super::{Client, OUTPUT_LIMIT, STREAM_WINDOW};
-use crate::catalogue::RequestField;
-use crate::field_class::is_valid_value;
-use crate::http2::frame::{StreamId, flag, kind};
-use crate::http2::streams::OpenStream;
-use crate::http2::window::{ReceiveWindow, SendWindow};
-use crate::reply_state::ReplyState;
-use crate::request::{OpenError, StreamRequest};
+use crate::streams::catalogue::RequestField;
+use crate::streams::field_class::is_valid_value;
+use crate::streams::http2::frame::{StreamId, flag, kind};
+use crate::streams::http2::streams::OpenStream;
+use crate::streams::http2::window::{ReceiveWindow, SendWindow};
+use crate::streams::reply_state::ReplyState;
+use crate::streams::request::{OpenError, StreamRequest};
 
 /// Longest DATA frame that is sent, if the server permits it, in bytes. Other streams wait for it.
 const DATA_LIMIT: usize = 64 << 10;

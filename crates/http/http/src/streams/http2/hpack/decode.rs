@@ -7,10 +7,10 @@ use thiserror::Error;
 
 use super::table::DynamicTable;
 use super::{TABLE_SIZE, static_table};
-use crate::field_class::FieldClass;
-use crate::field_decoder::{DecodedField, FieldDecoder};
-use crate::prefix_integer::{self, PrefixError};
-use crate::prefix_string;
+use crate::streams::field_class::FieldClass;
+use crate::streams::field_decoder::{DecodedField, FieldDecoder};
+use crate::streams::prefix_integer::{self, PrefixError};
+use crate::streams::prefix_string;
 
 /// A block that cannot be decoded. The connection cannot continue (RFC 9113, section 4.3).
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Error)]

@@ -10,8 +10,8 @@ use std::collections::VecDeque;
 use std::sync::Arc;
 
 use super::{FieldPlan, TABLE_SIZE, static_table};
-use crate::catalogue::{ConstantField, RequestField};
-use crate::{prefix_integer, prefix_string};
+use crate::streams::catalogue::{ConstantField, RequestField};
+use crate::streams::{prefix_integer, prefix_string};
 
 /// Longest block that is kept, in bytes.
 const LAST_LIMIT: usize = 1024;
@@ -157,7 +157,7 @@ impl BlockEncoder {
 mod tests {
     use super::super::BlockDecoder;
     use super::*;
-    use crate::catalogue::FieldCatalogue;
+    use crate::streams::catalogue::FieldCatalogue;
 
     type Fields = Vec<(Vec<u8>, Vec<u8>)>;
 

@@ -1,8 +1,8 @@
 //! The fields of a plan in their encoded forms, made once and shared by all connections.
 
 use super::{ENTRY_OVERHEAD, TABLE_SIZE, static_table};
-use crate::catalogue::{Constant, ConstantField, FieldCatalogue, Variable, VariableField};
-use crate::{prefix_integer, prefix_string};
+use crate::streams::catalogue::{Constant, ConstantField, FieldCatalogue, Variable, VariableField};
+use crate::streams::{prefix_integer, prefix_string};
 
 /// Bits of a literal that enters the dynamic table, and the length of its index (RFC 7541, section 6.2.1).
 const INSERTED: (u8, u32) = (0x40, 6);

@@ -1,6 +1,6 @@
 //! The static table (RFC 7541, appendix A).
 
-use crate::field_class::FieldClass;
+use crate::streams::field_class::FieldClass;
 
 /// Name and value of the entries, from index 1.
 pub(super) const FIELDS: [(&str, &str); 61] = [

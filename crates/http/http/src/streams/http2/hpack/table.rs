@@ -6,7 +6,7 @@
 use std::collections::VecDeque;
 
 use super::{ENTRY_OVERHEAD, TABLE_SIZE};
-use crate::field_class::FieldClass;
+use crate::streams::field_class::FieldClass;
 
 /// Fields that the connection has seen, newest first.
 #[derive(Debug)]

@@ -1,13 +1,13 @@
 //! Frames of the server's control stream.
 
 use super::Client;
-use crate::event::{ConnectionEvent, EventSink, StreamEnd, StreamRejection};
-use crate::http3::ErrorCode;
-use crate::http3::control_form::{Role, control_form};
-use crate::http3::error::{Http3Error, ReceiveFault};
-use crate::http3::frame::{StreamId, StreamKind, kind};
-use crate::http3::reader::{Http3FrameReader, ReceivedPiece};
-use crate::http3::{settings, varint};
+use crate::streams::event::{ConnectionEvent, EventSink, StreamEnd, StreamRejection};
+use crate::streams::http3::ErrorCode;
+use crate::streams::http3::control_form::{Role, control_form};
+use crate::streams::http3::error::{Http3Error, ReceiveFault};
+use crate::streams::http3::frame::{StreamId, StreamKind, kind};
+use crate::streams::http3::reader::{Http3FrameReader, ReceivedPiece};
+use crate::streams::http3::{settings, varint};
 
 impl Client {
     /// Handles the frames in bytes of the control stream.

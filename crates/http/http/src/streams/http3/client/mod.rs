@@ -22,11 +22,11 @@ use super::settings;
 use super::streams::{SendProgress, StreamTable};
 use super::unidirectional::{DecoderInstructions, PeerStreams};
 use super::varint;
-use crate::counters::ClientCounters;
-use crate::event::{EventSink, StreamEnd};
-use crate::head::LIST_LIMIT;
-use crate::reply_decoder::ReplyDecoder;
-use crate::request::OpenError;
+use crate::streams::counters::ClientCounters;
+use crate::streams::event::{EventSink, StreamEnd};
+use crate::streams::head::LIST_LIMIT;
+use crate::streams::reply_decoder::ReplyDecoder;
+use crate::streams::request::OpenError;
 
 /// Unsent bytes above which no body is taken and no stream is opened. Bytes of blocked streams do not count, so that
 /// they delay no other.
@@ -230,7 +230,7 @@ impl Client {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::request::StreamRequest;
+    use crate::streams::request::StreamRequest;
 
     #[test]
     fn identifiers_end() {

@@ -1,13 +1,13 @@
 //! Received bytes, resets and stops, from the kind of the stream to the stage that handles them.
 
 use super::Client;
-use crate::event::{EventSink, StreamEnd, StreamRejection};
-use crate::http3::ErrorCode;
-use crate::http3::error::{Http3Error, ReceiveFault, StreamFault};
-use crate::http3::frame::{StreamId, StreamKind};
-use crate::http3::output::PendingReset;
-use crate::http3::streams::SendProgress;
-use crate::http3::unidirectional::{CLOSED, UniKind, check_encoder};
+use crate::streams::event::{EventSink, StreamEnd, StreamRejection};
+use crate::streams::http3::ErrorCode;
+use crate::streams::http3::error::{Http3Error, ReceiveFault, StreamFault};
+use crate::streams::http3::frame::{StreamId, StreamKind};
+use crate::streams::http3::output::PendingReset;
+use crate::streams::http3::streams::SendProgress;
+use crate::streams::http3::unidirectional::{CLOSED, UniKind, check_encoder};
 
 impl Client {
     /// Takes bytes of a stream, and reports the events in them to `sink`. `fin` states that the stream ends after them.

@@ -1,15 +1,15 @@
 //! Frames of a reply: fields and content.
 
 use super::Client;
-use crate::event::EventSink;
-use crate::head::{BlockKind, LIST_LIMIT, ReplyFault};
-use crate::http3::ErrorCode;
-use crate::http3::error::{Http3Error, ReceiveFault};
-use crate::http3::frame::kind;
-use crate::http3::qpack::{QpackError, SectionDecoder};
-use crate::http3::reader::{Http3FrameReader, PayloadForm, ReceivedPiece, is_of_http2};
-use crate::http3::streams::OpenRequestStream;
-use crate::reply_decoder::ReplyDecoder;
+use crate::streams::event::EventSink;
+use crate::streams::head::{BlockKind, LIST_LIMIT, ReplyFault};
+use crate::streams::http3::ErrorCode;
+use crate::streams::http3::error::{Http3Error, ReceiveFault};
+use crate::streams::http3::frame::kind;
+use crate::streams::http3::qpack::{QpackError, SectionDecoder};
+use crate::streams::http3::reader::{Http3FrameReader, PayloadForm, ReceivedPiece, is_of_http2};
+use crate::streams::http3::streams::OpenRequestStream;
+use crate::streams::reply_decoder::ReplyDecoder;
 
 /// Maximum length of an encoded field section, in bytes.
 const SECTION_LIMIT: u64 = LIST_LIMIT as u64;

@@ -1,13 +1,13 @@
 //! Opening of streams, and bodies of requests.
 
 use super::{Client, OUTPUT_LIMIT, STREAM_OUTPUT_LIMIT};
-use crate::catalogue::RequestField;
-use crate::field_class::is_valid_value;
-use crate::http3::frame::{StreamId, kind};
-use crate::http3::streams::{OpenRequestStream, SendProgress};
-use crate::http3::{qpack, varint};
-use crate::reply_state::ReplyState;
-use crate::request::{OpenError, StreamRequest};
+use crate::streams::catalogue::RequestField;
+use crate::streams::field_class::is_valid_value;
+use crate::streams::http3::frame::{StreamId, kind};
+use crate::streams::http3::streams::{OpenRequestStream, SendProgress};
+use crate::streams::http3::{qpack, varint};
+use crate::streams::reply_state::ReplyState;
+use crate::streams::request::{OpenError, StreamRequest};
 
 /// Longest field section whose memory is kept, in bytes.
 const KEPT: usize = 16 << 10;

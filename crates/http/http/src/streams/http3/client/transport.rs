@@ -1,9 +1,9 @@
 //! Output for the transport, stream by stream.
 
 use super::Client;
-use crate::http3::frame::StreamId;
-use crate::http3::output::OutputAction;
-use crate::http3::streams::SendProgress;
+use crate::streams::http3::frame::StreamId;
+use crate::streams::http3::output::OutputAction;
+use crate::streams::http3::streams::SendProgress;
 
 impl Client {
     /// The next action for the transport.

@@ -3,10 +3,10 @@
 use thiserror::Error;
 
 use super::static_table;
-use crate::field_class::FieldClass;
-use crate::field_decoder::{DecodedField, FieldDecoder};
-use crate::prefix_integer::{self, PrefixError};
-use crate::prefix_string;
+use crate::streams::field_class::FieldClass;
+use crate::streams::field_decoder::{DecodedField, FieldDecoder};
+use crate::streams::prefix_integer::{self, PrefixError};
+use crate::streams::prefix_string;
 
 /// Memory that the buffer of a string keeps, in bytes.
 const KEPT: usize = 4096;

@@ -2,8 +2,8 @@
 
 use super::FieldPlan;
 use super::plan::encode_field;
-use crate::catalogue::RequestField;
-use crate::prefix_string;
+use crate::streams::catalogue::RequestField;
+use crate::streams::prefix_string;
 
 /// Required Insert Count and base of a section without a dynamic table (RFC 9204, section 4.5.1).
 const PREFIX: [u8; 2] = [0, 0];
@@ -37,7 +37,7 @@ pub fn encode_fields<'a>(
 mod tests {
     use super::super::SectionDecoder;
     use super::*;
-    use crate::catalogue::FieldCatalogue;
+    use crate::streams::catalogue::FieldCatalogue;
 
     #[test]
     fn sections_return_and_name_static_entries() {

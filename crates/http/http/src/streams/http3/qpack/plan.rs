@@ -1,8 +1,8 @@
 //! The fields of a plan in their encoded forms, made once and shared by all connections.
 
 use super::static_table;
-use crate::catalogue::{ConstantField, FieldCatalogue, VariableField};
-use crate::{prefix_integer, prefix_string};
+use crate::streams::catalogue::{ConstantField, FieldCatalogue, VariableField};
+use crate::streams::{prefix_integer, prefix_string};
 
 /// A field of the static table: pattern and length of the index (RFC 9204, section 4.5.2).
 const INDEXED: (u8, u32) = (0xc0, 6);

@@ -1,6 +1,6 @@
 //! The static table (RFC 9204, appendix A).
 
-use crate::field_class::FieldClass;
+use crate::streams::field_class::FieldClass;
 
 /// Name and value of the entries, from index 0.
 pub(super) const FIELDS: [(&str, &str); 99] = [

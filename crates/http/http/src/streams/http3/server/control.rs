@@ -1,13 +1,13 @@
 //! The control streams of both ends, and the client's streams of QPACK.
 
-use crate::http3::control_form::{Role, control_form};
-use crate::http3::error::{Http3Error, ReceiveFault};
-use crate::http3::frame::{StreamId, StreamKind, kind};
-use crate::http3::reader::{Http3FrameReader, ReceivedPiece};
-use crate::http3::unidirectional::{
+use crate::streams::http3::control_form::{Role, control_form};
+use crate::streams::http3::error::{Http3Error, ReceiveFault};
+use crate::streams::http3::frame::{StreamId, StreamKind, kind};
+use crate::streams::http3::reader::{Http3FrameReader, ReceivedPiece};
+use crate::streams::http3::unidirectional::{
     CLOSED, DecoderInstructions, PeerStreams, UniKind, check_encoder,
 };
-use crate::http3::{ErrorCode, settings, varint};
+use crate::streams::http3::{ErrorCode, settings, varint};
 
 use super::LIST_LIMIT;
 

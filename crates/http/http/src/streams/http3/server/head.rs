@@ -1,8 +1,8 @@
 //! The fields of a request or of its trailers: checked, and kept (RFC 9114, sections 4.2 and 4.3.1).
 
-use crate::field_class::FieldClass;
-use crate::field_decoder::DecodedField;
-use crate::head::{FIELD_OVERHEAD, ReplyFault, parse_length};
+use crate::streams::field_class::FieldClass;
+use crate::streams::field_decoder::DecodedField;
+use crate::streams::head::{FIELD_OVERHEAD, ReplyFault, parse_length};
 
 /// Maximum size of all fields of a request, in bytes, as RFC 9114, section 4.2.2, counts them.
 pub const LIST_LIMIT: usize = 64 << 10;

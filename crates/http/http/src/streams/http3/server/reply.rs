@@ -1,7 +1,7 @@
 //! Frames of a reply.
 
-use crate::http3::frame::kind;
-use crate::http3::{qpack, varint};
+use crate::streams::http3::frame::kind;
+use crate::streams::http3::{qpack, varint};
 
 /// Appends the head of a reply: HEADERS with `status` and the fields, whose names are in lower case.
 pub fn append_head<'a>(

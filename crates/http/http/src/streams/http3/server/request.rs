@@ -3,12 +3,12 @@
 use thiserror::Error;
 
 use super::head::{LIST_LIMIT, RequestHead, SectionReader};
-use crate::head::ReplyFault;
-use crate::http3::ErrorCode;
-use crate::http3::error::{Http3Error, ReceiveFault, StreamFault};
-use crate::http3::frame::kind;
-use crate::http3::qpack::SectionDecoder;
-use crate::http3::reader::{Http3FrameReader, PayloadForm, ReceivedPiece, is_of_http2};
+use crate::streams::head::ReplyFault;
+use crate::streams::http3::ErrorCode;
+use crate::streams::http3::error::{Http3Error, ReceiveFault, StreamFault};
+use crate::streams::http3::frame::kind;
+use crate::streams::http3::qpack::SectionDecoder;
+use crate::streams::http3::reader::{Http3FrameReader, PayloadForm, ReceivedPiece, is_of_http2};
 
 /// An error of a request.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Error)]

@@ -1,8 +1,8 @@
 //! Output for the transport: order, blocked streams, bodies, limits.
 
-use posthaste_http_streams::http3::frame::kind;
-use posthaste_http_streams::http3::{ErrorCode, OutputAction, StreamId};
-use posthaste_http_streams::{OpenError, StreamEnd, StreamRequest};
+use posthaste_http::streams::http3::frame::kind;
+use posthaste_http::streams::http3::{ErrorCode, OutputAction, StreamId};
+use posthaste_http::streams::{OpenError, StreamEnd, StreamRequest};
 
 use super::support::{CONTROL, ScriptedExchange, data, goaway, ok, parse, settings};
 
@@ -242,7 +242,7 @@ fn goaway_rejects_streams_without_a_reply() {
     exchange.receive(CONTROL, &goaway(4)).unwrap();
     let ends: Vec<Option<StreamEnd>> = (0..4).map(|token| exchange.events.end_of(token)).collect();
     let rejected = Some(StreamEnd::Rejected(
-        posthaste_http_streams::StreamRejection::GoAway,
+        posthaste_http::streams::StreamRejection::GoAway,
     ));
     assert_eq!(ends, [None, rejected, rejected, None]);
     assert_eq!(

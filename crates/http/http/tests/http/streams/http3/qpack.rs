@@ -1,7 +1,7 @@
 //! Field sections against a second encoder and decoder, written from RFC 9204 without the Huffman code.
 
-use posthaste_http_streams::catalogue::{FieldCatalogue, RequestField};
-use posthaste_http_streams::http3::qpack::{FieldPlan, SectionDecoder, encode};
+use posthaste_http::streams::catalogue::{FieldCatalogue, RequestField};
+use posthaste_http::streams::http3::qpack::{FieldPlan, SectionDecoder, encode};
 use proptest::prelude::*;
 
 type Fields = Vec<(Vec<u8>, Vec<u8>)>;
@@ -92,7 +92,7 @@ fn lines() -> impl Strategy<Value = Vec<FieldLine>> {
 
 fn decoded(section: &[u8]) -> Fields {
     let mut fields = Vec::new();
-    let each = |field: posthaste_http_streams::DecodedField<'_>| {
+    let each = |field: posthaste_http::streams::DecodedField<'_>| {
         fields.push((field.name.to_vec(), field.value.to_vec()));
     };
     SectionDecoder::default().decode(section, each).unwrap();

@@ -1,10 +1,10 @@
 //! Replies as the caller sees them.
 
-use posthaste_http_streams::StreamEnd;
-use posthaste_http_streams::http3::frame::kind;
+use posthaste_http::streams::StreamEnd;
+use posthaste_http::streams::http3::frame::kind;
 
 use super::support::{ScriptedExchange, data, frame, headers};
-use crate::support::Event;
+use crate::streams::support::Event;
 
 /// A reply with all its parts.
 fn full_reply() -> Vec<u8> {

@@ -4,15 +4,15 @@
 //! The transport of [`ScriptedExchange`] checks the output: nothing is sent on a stream after its end, and each stream is reset
 //! and stopped once at most.
 
-use posthaste_http_streams::StreamEnd;
-use posthaste_http_streams::http3::frame::kind;
-use posthaste_http_streams::http3::{ErrorCode, Http3Error, StreamId};
+use posthaste_http::streams::StreamEnd;
+use posthaste_http::streams::http3::frame::kind;
+use posthaste_http::streams::http3::{ErrorCode, Http3Error, StreamId};
 use proptest::prelude::*;
 
 use super::support::{
     CONTROL, ScriptedExchange, ServerAct, data, frame, goaway, headers, ok, parse, settings,
 };
-use crate::support::Event;
+use crate::streams::support::Event;
 
 /// A step. Streams are chosen by number among all that were opened, and one beyond.
 #[derive(Clone, Debug)]
@@ -328,7 +328,7 @@ impl ScriptRun {
     }
 }
 
-fn client_of(run: &mut ScriptRun) -> &mut posthaste_http_streams::http3::Client {
+fn client_of(run: &mut ScriptRun) -> &mut posthaste_http::streams::http3::Client {
     &mut run.exchange.client
 }
 

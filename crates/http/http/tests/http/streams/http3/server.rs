@@ -1,16 +1,16 @@
 //! The server's end: requests of our own client, hostile requests, and replies that the client reads.
 
-use posthaste_http_streams::StreamEnd;
-use posthaste_http_streams::http3::frame::kind;
-use posthaste_http_streams::http3::server::{
+use posthaste_http::streams::StreamEnd;
+use posthaste_http::streams::http3::frame::kind;
+use posthaste_http::streams::http3::server::{
     ClientStreams, RequestError, RequestHead, RequestPiece, RequestReader, append_content,
     append_goaway, append_head, append_trailers, opening,
 };
-use posthaste_http_streams::http3::{ErrorCode, StreamId};
+use posthaste_http::streams::http3::{ErrorCode, StreamId};
 use proptest::prelude::*;
 
 use super::support::{CONTROL, ScriptedExchange, data, frame, goaway, headers, integer, settings};
-use crate::support::Event;
+use crate::streams::support::Event;
 
 /// The client's control stream, and its streams of QPACK.
 const CLIENT: [u64; 3] = [2, 6, 10];

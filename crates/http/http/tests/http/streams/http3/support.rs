@@ -3,15 +3,15 @@
 use std::collections::HashMap;
 use std::sync::Arc;
 
-use posthaste_http_streams::StreamRequest;
-use posthaste_http_streams::catalogue::{FieldCatalogue, RequestField};
-use posthaste_http_streams::http3::frame::kind;
-use posthaste_http_streams::http3::qpack::FieldPlan;
-use posthaste_http_streams::http3::{
+use posthaste_http::streams::StreamRequest;
+use posthaste_http::streams::catalogue::{FieldCatalogue, RequestField};
+use posthaste_http::streams::http3::frame::kind;
+use posthaste_http::streams::http3::qpack::FieldPlan;
+use posthaste_http::streams::http3::{
     Client, ErrorCode, Http3Error, OutputAction, StreamId, varint,
 };
 
-use crate::support::Events;
+use crate::streams::support::Events;
 
 /// The server's control stream.
 pub(crate) const CONTROL: u64 = 3;

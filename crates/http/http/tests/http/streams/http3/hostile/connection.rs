@@ -1,8 +1,8 @@
 //! Violations on other streams, and the ends of streams.
 
-use posthaste_http_streams::http3::ErrorCode;
-use posthaste_http_streams::http3::frame::kind;
-use posthaste_http_streams::{StreamEnd, StreamRejection};
+use posthaste_http::streams::http3::ErrorCode;
+use posthaste_http::streams::http3::frame::kind;
+use posthaste_http::streams::{StreamEnd, StreamRejection};
 
 use super::super::support::{
     CONTROL, ServerAct, data, frame, goaway, headers, integer, ok, settings,

@@ -3,9 +3,9 @@
 mod connection;
 mod reply;
 
-use posthaste_http_streams::http3::ErrorCode;
-use posthaste_http_streams::http3::frame::kind;
-use posthaste_http_streams::{StreamEnd, StreamErrorCode as AnyCode};
+use posthaste_http::streams::http3::ErrorCode;
+use posthaste_http::streams::http3::frame::kind;
+use posthaste_http::streams::{StreamEnd, StreamErrorCode as AnyCode};
 
 use super::support::{CONTROL, ScriptedExchange, ServerAct, data, frame, goaway, ok, settings};
 

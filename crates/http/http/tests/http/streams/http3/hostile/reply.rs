@@ -1,7 +1,7 @@
 //! Violations on the stream of a request.
 
-use posthaste_http_streams::http3::ErrorCode;
-use posthaste_http_streams::http3::frame::kind;
+use posthaste_http::streams::http3::ErrorCode;
+use posthaste_http::streams::http3::frame::kind;
 
 use super::super::support::{ServerAct, data, frame, headers, integer, ok};
 use super::{

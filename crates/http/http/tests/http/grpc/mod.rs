@@ -1,0 +1,4 @@
+//! gRPC from outside: frames in any pieces, and statuses.
+
+mod frames;
+mod status;
