@@ -8,13 +8,13 @@
 use std::fmt;
 use std::str::FromStr;
 
-use posthaste_stats::{FEWEST_FOR_P999, Statistic, StatisticReading};
+use posthaste_load::{Outcome, Run};
+use posthaste_stats::{BoundSample, FEWEST_FOR_P999, Recorder, Statistic, StatisticReading};
 use posthaste_units::{Rate, Ratio, Span};
 use thiserror::Error;
 
-use crate::events::REACHED_BY;
 use crate::find::objective::{BoundedFigure, Objective};
-use crate::outcome::Outcome;
+use crate::report::REACHED_BY;
 use crate::report::{AssertionResult, Report, reading};
 
 /// A bound on one figure of a report.
@@ -46,6 +46,8 @@ enum AssertedFigure {
     EventRate,
     /// Requests due without the end mark in a complete reply.
     Unmarked,
+    /// The result of a search.
+    Capacity,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -66,6 +68,8 @@ const GAP: &str = "gap";
 const EVENTS: &str = "events";
 /// Figure of requests without the end mark in a complete reply.
 const UNMARKED: &str = "no-end-mark";
+/// Figure of a search: its lower end.
+const CAPACITY: &str = "capacity";
 
 /// Reasons why an assertion cannot be read.
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
@@ -90,16 +94,11 @@ pub enum AssertionError {
         #[source]
         reason: posthaste_units::ParseError,
     },
-    /// A share without `%`. It could mean two things.
-    #[error("{figure} is bounded by a share: write {value}%, or {meant} if that is meant")]
-    Bare {
-        /// The figure.
-        figure: String,
-        /// The value as given.
-        value: String,
-        /// The same share in percent.
-        meant: String,
-    },
+    /// A capacity is bounded from above. A search shows a lower end.
+    #[error(
+        "{0:?}: a search shows the rate that the service holds: write for example 'capacity>150/s'"
+    )]
+    CapacityFromAbove(String),
 }
 
 fn figures() -> Vec<String> {
@@ -110,7 +109,10 @@ fn figures() -> Vec<String> {
     let of_ok = Statistic::ALL
         .iter()
         .map(|statistic| format!("{OK}{}", statistic.key()));
-    let others = ["errors", "retried", "rate", FIRST, GAP, EVENTS, UNMARKED].map(str::to_owned);
+    let others = [
+        "errors", "retried", "rate", FIRST, GAP, EVENTS, UNMARKED, CAPACITY,
+    ]
+    .map(str::to_owned);
     let of_events = [FIRST, GAP].into_iter().flat_map(|figure| {
         let all = Statistic::ALL.iter();
         all.map(move |statistic| format!("{figure}-{}", statistic.key()))
@@ -144,12 +146,31 @@ impl FromStr for Assertion {
         };
         let (name, value) = (text[..at].trim(), text[at + width..].trim());
         let figure = AssertedFigure::named(name)?;
+        if figure == AssertedFigure::Capacity && !relation.is_lower() {
+            return Err(AssertionError::CapacityFromAbove(text.to_owned()));
+        }
         Ok(Self {
             figure,
             relation,
             bound: figure.bound(name, value)?,
             text: text.to_owned(),
         })
+    }
+}
+
+impl Relation {
+    /// True if it bounds a figure from below.
+    const fn is_lower(self) -> bool {
+        matches!(self, Self::Above | Self::AtLeast)
+    }
+
+    fn holds(self, value: f64, bound: f64) -> bool {
+        match self {
+            Self::Below => value < bound,
+            Self::AtMost => value <= bound,
+            Self::Above => value > bound,
+            Self::AtLeast => value >= bound,
+        }
     }
 }
 
@@ -175,6 +196,7 @@ impl AssertedFigure {
         match (name, Outcome::from_name(name)) {
             (EVENTS, _) => Ok(Self::EventRate),
             (UNMARKED, _) => Ok(Self::Unmarked),
+            (CAPACITY, _) => Ok(Self::Capacity),
             ("errors", _) => Ok(Self::Errors),
             ("retried", _) => Ok(Self::Retried),
             ("rate", _) => Ok(Self::Rate),
@@ -198,17 +220,11 @@ impl AssertedFigure {
                 .map_err(|reason| error("a time", reason)),
             Self::Errors | Self::Retried | Self::Share(_) | Self::Unmarked => {
                 let share = value.parse::<Ratio>();
-                let share = share.map_err(|reason| error("a share", reason))?;
-                if share.get() > 0.0 && !value.ends_with('%') {
-                    return Err(AssertionError::Bare {
-                        figure: name.to_owned(),
-                        value: value.to_owned(),
-                        meant: share.to_string(),
-                    });
-                }
-                Ok(share.get())
+                share
+                    .map(Ratio::get)
+                    .map_err(|reason| error("a share", reason))
             }
-            Self::Rate | Self::EventRate => value
+            Self::Rate | Self::EventRate | Self::Capacity => value
                 .parse::<Rate>()
                 .map(Rate::as_per_second)
                 .map_err(|reason| error("a rate", reason)),
@@ -231,6 +247,8 @@ impl AssertedFigure {
             Self::Share(outcome) => Some(share(report.outcomes[outcome])),
             Self::Rate => Some(report.achieved_rate),
             Self::EventRate => report.events.as_ref()?.stream_rate,
+            // Only a search has one.
+            Self::Capacity => None,
             Self::Unmarked => {
                 let marked = report.events.as_ref()?.with_end_mark?;
                 Some(share(report.intended - marked))
@@ -253,25 +271,74 @@ impl AssertedFigure {
 }
 
 impl Assertion {
-    /// Checks the report, and returns the assertion with its result.
-    pub fn check(&self, report: &Report) -> AssertionResult {
+    /// Checks the report of a run, and returns the assertion with its result. Unless `allow_few`, a bound that needs more
+    /// requests to be shown to hold is unknown, or fails if more are beyond it than chance explains.
+    pub fn check(&self, report: &Report, run: &Run, allow_few: bool) -> AssertionResult {
+        let sample = self
+            .sample(report, run)
+            .filter(|sample| !allow_few && !sample.suffices());
+        let holds = match (self.holds(report), sample) {
+            (Some(_), Some(few)) => few.exceeds_chance().then_some(false),
+            (holds, _) => holds,
+        };
+        let mut found = self.found(report);
+        if let (None, Some(few)) = (holds, sample) {
+            found = format!(
+                "unknown: {found}, but {} needs {} requests, and there were {}; give more, or accept few with --allow-few",
+                self.text, few.needed, few.count
+            );
+        }
         AssertionResult {
             assertion: self.text.clone(),
-            holds: self.holds(report),
-            found: self.found(report),
+            holds,
+            found,
         }
     }
 
-    /// True if the report meets the assertion. An unknown figure meets no bound.
-    pub fn holds(&self, report: &Report) -> bool {
-        let Some(value) = self.figure.of(report) else {
-            return false;
+    /// True if the report meets the assertion. `None` if the figure is unknown.
+    pub fn holds(&self, report: &Report) -> Option<bool> {
+        let value = self.figure.of(report)?;
+        Some(self.relation.holds(value, self.bound))
+    }
+
+    /// The requests compared with the bound. `None` for a figure without a share that may be beyond it.
+    fn sample(&self, report: &Report, run: &Run) -> Option<BoundSample> {
+        let times = |times: &Recorder, statistic: Statistic| {
+            let found = times.beyond(Span::from_secs_f64(self.bound / 1e3));
+            let allowed = 1.0 - statistic.quantile()?;
+            let sample = BoundSample::new(found.count, found.beyond, allowed);
+            let needed = if statistic == Statistic::P999 {
+                FEWEST_FOR_P999
+            } else {
+                sample.needed
+            };
+            Some(BoundSample { needed, ..sample })
         };
-        match self.relation {
-            Relation::Below => value < self.bound,
-            Relation::AtMost => value <= self.bound,
-            Relation::Above => value > self.bound,
-            Relation::AtLeast => value >= self.bound,
+        let share = |count: u64| Some(BoundSample::new(run.intended, count, self.bound));
+        if self.figure == AssertedFigure::EventRate && self.relation.is_lower() {
+            let found = run
+                .events
+                .periods
+                .beyond(Span::from_secs_f64(1.0 / self.bound));
+            return Some(BoundSample::new(
+                found.count,
+                found.beyond,
+                1.0 - REACHED_BY,
+            ));
+        }
+        if self.relation.is_lower() {
+            return None;
+        }
+        match self.figure {
+            AssertedFigure::Response(statistic) => times(&run.response, statistic),
+            AssertedFigure::OkResponse(statistic) => times(&run.ok, statistic),
+            AssertedFigure::FirstEvent(statistic) => times(&run.events.first, statistic),
+            AssertedFigure::Gap(statistic) => times(&run.events.gaps, statistic),
+            AssertedFigure::Errors => share(run.outcomes.failed()),
+            AssertedFigure::Share(outcome) => share(run.outcomes[outcome]),
+            AssertedFigure::Unmarked => share(run.intended - run.events.with_end_mark),
+            AssertedFigure::Retried => share(report.attempts.as_ref()?.retried()),
+            AssertedFigure::Rate | AssertedFigure::EventRate | AssertedFigure::Capacity => None,
         }
     }
 
@@ -287,9 +354,10 @@ impl Assertion {
             | AssertedFigure::Gap(_) => {
                 let reading = self.figure.reading(report);
                 let reading = reading.expect("a response time has a reading");
-                match report.is_silent() {
-                    true => StatisticReading::Never.words(|_| String::new()),
-                    false => reading.words(|ms| Span::from_secs_f64(ms / 1e3).to_string()),
+                if report.is_silent() {
+                    StatisticReading::Never.words(|_| String::new())
+                } else {
+                    reading.words(|ms| format!("{ms:.3} ms"))
                 }
             }
             AssertedFigure::Errors
@@ -298,7 +366,9 @@ impl Assertion {
             | AssertedFigure::Unmarked => Ratio::new(value)
                 .expect("a share is from 0 to 1")
                 .to_string(),
-            AssertedFigure::Rate | AssertedFigure::EventRate => format!("{value:.1}/s"),
+            AssertedFigure::Rate | AssertedFigure::EventRate | AssertedFigure::Capacity => {
+                format!("{value:.1}/s")
+            }
         }
     }
 
@@ -310,13 +380,19 @@ impl Assertion {
         };
         match replies {
             0 if report.intended == 0 => "no request was due".to_owned(),
+            _ if self.figure == AssertedFigure::Capacity => {
+                "unknown: only a search has a capacity; give --find".to_owned()
+            }
             _ if self.figure == AssertedFigure::Retried => {
                 "unknown: clients did not retry; give --retries N".to_owned()
             }
-            _ if self.is_of_events() => match report.events {
+            _ if self.is_of_events() => match &report.events {
                 None => "unknown: replies were not read as events; give --stream, or a gRPC method that streams replies",
                 Some(_) if self.figure == AssertedFigure::Unmarked => {
                     "unknown: no end mark was given; give --end-mark TEXT"
+                }
+                Some(events) if self.is_of_gaps() && events.at_once > 0 => {
+                    "unknown: the events of each reply arrived at one instant, without a gap or a rate"
                 }
                 Some(_) => "unknown: no reply had enough events",
             }
@@ -339,6 +415,14 @@ impl Assertion {
         )
     }
 
+    /// True if the figure is about the time between events.
+    const fn is_of_gaps(&self) -> bool {
+        matches!(
+            self.figure,
+            AssertedFigure::Gap(_) | AssertedFigure::EventRate
+        )
+    }
+
     /// True if the figure is about the end mark of streams.
     pub const fn is_of_end_mark(&self) -> bool {
         matches!(self.figure, AssertedFigure::Unmarked)
@@ -346,7 +430,7 @@ impl Assertion {
 
     /// Returns the objective for the search. `None` unless it bounds a time from above, or a rate of streams from below.
     pub(crate) fn objective(&self) -> Option<Objective> {
-        let upper = matches!(self.relation, Relation::Below | Relation::AtMost);
+        let upper = !self.relation.is_lower();
         let quantile = |statistic: Statistic| match statistic {
             Statistic::Mean => None,
             Statistic::Max => Some(1.0),
@@ -408,6 +492,23 @@ impl Assertion {
         }
     }
 
+    /// True if it is about the result of a search.
+    pub const fn is_of_search(&self) -> bool {
+        matches!(self.figure, AssertedFigure::Capacity)
+    }
+
+    /// Checks the lower end of a search. `None` if that is missing.
+    pub(crate) fn check_capacity(&self, held: Option<f64>) -> AssertionResult {
+        AssertionResult {
+            assertion: self.text.clone(),
+            holds: held.map(|held| self.relation.holds(held, self.bound)),
+            found: held.map_or_else(
+                || "unknown: no rate is shown to hold".to_owned(),
+                |held| format!("{held:.1}/s is shown to hold"),
+            ),
+        }
+    }
+
     /// True if it can be an objective: it bounds a response time, a first event or a gap from above, or the rate of
     /// streams from below.
     pub fn is_objective(&self) -> bool {
@@ -417,8 +518,10 @@ impl Assertion {
 
 impl Report {
     /// Checks the assertions and stores the results for every form of the report.
-    pub fn check(&mut self, assertions: &[Assertion]) {
-        let checked = assertions.iter().map(|assertion| assertion.check(self));
+    pub fn check(&mut self, assertions: &[Assertion], run: &Run, allow_few: bool) {
+        let checked = assertions
+            .iter()
+            .map(|assertion| assertion.check(self, run, allow_few));
         self.assertions = checked.collect();
     }
 }
@@ -430,105 +533,4 @@ impl fmt::Display for Assertion {
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn the_page_names_every_figure_and_outcome() {
-        const PAGE: &str = include_str!("../../../docs/reference/load.md");
-        for figure in figures() {
-            assert!(PAGE.contains(&format!("`{figure}`")), "{figure}");
-        }
-        for outcome in Outcome::ALL {
-            let row = format!("| `{}` | {} |", outcome.name(), outcome.meaning());
-            assert!(PAGE.contains(&row), "{row}");
-        }
-    }
-
-    #[test]
-    fn figures_of_events_are_unknown_without_events_and_count_failures() {
-        let holds = |text: &str, report: &Report| text.parse::<Assertion>().unwrap().holds(report);
-        let mut report = crate::testing::report(90, 10);
-        for text in ["first<1h", "gap<1h", "events>0/s", "no-end-mark<=100%"] {
-            assert!(!holds(text, &report), "{text}");
-        }
-        let tally = crate::EventTally {
-            with_end_mark: 88,
-            ..crate::EventTally::default()
-        };
-        report.events = Some(crate::EventsReport::new(&tally, 1.0, true));
-        assert!(holds("no-end-mark<=12%", &report) && !holds("no-end-mark<12%", &report));
-        for text in ["first<1h", "gap<1h", "events>0/s"] {
-            assert!(!holds(text, &report), "{text}");
-        }
-    }
-
-    #[test]
-    fn figures_and_bounds_are_read() {
-        for text in [
-            "p99<200ms",
-            "mean <= 1s",
-            "errors<1%",
-            "rate>=500/s",
-            "timed-out<=0.1%",
-        ] {
-            let assertion: Assertion = text.parse().unwrap();
-            assert_eq!(assertion.to_string(), text);
-        }
-        assert!("p99<200ms".parse::<Assertion>().unwrap().is_objective());
-        assert!(!"p99>200ms".parse::<Assertion>().unwrap().is_objective());
-        assert!(!"errors<1%".parse::<Assertion>().unwrap().is_objective());
-        for (text, is_objective) in [
-            ("first<1s", true),
-            ("gap-p50<=1s", true),
-            ("events>20/s", true),
-            ("events<20/s", false),
-            ("events>0/s", false),
-            ("gap>1s", false),
-            ("no-end-mark<1%", false),
-        ] {
-            let assertion: Assertion = text.parse().unwrap();
-            assert_eq!(assertion.is_objective(), is_objective, "{text}");
-        }
-        assert_eq!(
-            "ok-p99<1s".parse::<Assertion>().unwrap().to_string(),
-            "ok-p99<1s"
-        );
-    }
-
-    #[test]
-    fn a_reply_that_never_came_is_longer_than_any_bound() {
-        use crate::testing::report;
-        // Of ten requests, four are answered after 100 ms and six are given up after 500 ms.
-        let half = report(4, 6);
-        let check = |text: &str| text.parse::<Assertion>().unwrap().check(&half);
-        let holds = |text: &str| check(text).holds;
-        assert!(holds("p50>1s") && !holds("p50<10s") && !holds("mean<10s") && !holds("max<1h"));
-        assert!(holds("ok-p99<200ms") && holds("timed-out<=60%") && !holds("errors<1%"));
-        assert!(
-            check("p50<200ms").found.starts_with("> 500"),
-            "{:?}",
-            check("p50<200ms")
-        );
-        // Ten requests do not determine a quantile of 99.9 %.
-        assert!(!holds("p999<1h") && !holds("p999>1us"));
-        assert!(check("p999<1h").found.contains("needs 5000"));
-        let silent = report(0, 5);
-        let check = |text: &str| text.parse::<Assertion>().unwrap().check(&silent);
-        assert_eq!(check("p50<1s").found, "no reply");
-        assert_eq!(check("ok-p50<1s").found, "no good reply");
-        assert!(!check("ok-p50>1us").holds);
-    }
-
-    #[test]
-    fn mistakes_name_the_remedy() {
-        let refused = |text: &str| text.parse::<Assertion>().unwrap_err().to_string();
-        assert!(refused("p99").contains("p99<200ms"));
-        assert!(refused("p98<1ms").contains("did you mean p9"));
-        assert!(refused("timeout<1%").contains("did you mean timed-out"));
-        assert!(refused("p99<200").contains("no unit"));
-        assert!(refused("errors<5ms").contains("share"));
-        assert!(refused("errors<1").contains("write 1%, or 100%"));
-        assert!("errors<=0".parse::<Assertion>().is_ok());
-    }
-}
+mod tests;

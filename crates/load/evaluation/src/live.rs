@@ -4,12 +4,10 @@
 use std::io::IsTerminal as _;
 
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
-use posthaste_units::Span;
+use posthaste_load::{Observer, Outcomes, Tick};
+use posthaste_units::{Span, thousands};
 
-use crate::observer::Observer;
-use crate::outcome::Outcomes;
-use crate::report::{occurred, thousands};
-use crate::tick::Tick;
+use crate::report::occurred;
 
 /// Seconds between lines without a terminal.
 const QUIET_EVERY: u64 = 10;
@@ -84,11 +82,11 @@ impl Observer for Live {
             rate(tick.outcomes.total())
         );
         let times = format!(
-            "of all that ended: p50 {}, p99 {}, max {}; sent late by at most {}",
+            "of all that ended: p50 {}, p99 {}, max {}; sent late by at most {:.2} ms",
             time(ended.quantile(0.5)),
             time(ended.quantile(0.99)),
             time(ended.max()),
-            tick.lateness
+            tick.lateness.as_millis_f64()
         );
         let ends: Vec<String> = occurred(&self.outcomes)
             .map(|(outcome, count)| format!("{} {outcome}", thousands(count)))

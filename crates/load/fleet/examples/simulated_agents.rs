@@ -16,6 +16,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError, mpsc};
 use std::time::{Duration, Instant};
 
 use futures_util::future::try_join_all;
+use posthaste_evaluation::report::Report;
 use posthaste_fleet::agent::{Agent, AgentHandler};
 use posthaste_fleet::agent_work::{AgentFacts, AgentPlan};
 use posthaste_fleet::allow::AllowList;
@@ -28,7 +29,6 @@ use posthaste_fleet::names::RunId;
 use posthaste_fleet::notes::NoteSender;
 use posthaste_fleet::numerics::numerics;
 use posthaste_fleet::storage::Storage;
-use posthaste_load::report::Report;
 use posthaste_load::{
     LoadTally, Plan, PreparedShare, Run, Share, ShareObserver, StopOrders, StopTime,
 };

@@ -2,19 +2,38 @@
 //!
 //! A placeholder is an identifier; the name of a column may be any text: see [`placeholder`].
 
-use std::collections::BTreeMap;
+use std::fmt;
 use std::io::Read;
+use std::sync::Arc;
 
 use minijinja::Value;
+use minijinja::value::{Enumerator, Object};
 use serde::de::Error as _;
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 use thiserror::Error;
 
-/// Rows with named columns, held in memory and used in turn.
+/// Rows with named columns, held in memory and used in turn. Copies share the rows.
 #[derive(Clone, Debug, Default)]
 pub struct Data {
+    table: Arc<DataTable>,
+}
+
+/// The columns and cells of the data: about the size of the file and a number for each cell.
+#[derive(Default)]
+struct DataTable {
     columns: Vec<String>,
-    rows: Vec<Value>,
+    placeholders: Vec<String>,
+    /// The text of all cells, row by row.
+    text: String,
+    /// The end of each cell in the text.
+    ends: Vec<usize>,
+}
+
+/// A row as a value of templates: its attributes are the placeholders.
+#[derive(Debug)]
+struct DataRow {
+    table: Arc<DataTable>,
+    number: usize,
 }
 
 /// Reasons why a CSV file cannot be used.
@@ -42,19 +61,63 @@ pub enum DataError {
 
 impl Data {
     /// Data without columns and rows.
-    pub const fn none() -> Self {
-        Self {
-            columns: Vec::new(),
-            rows: Vec::new(),
-        }
+    pub fn none() -> Self {
+        Self::default()
     }
 
-    /// Reads CSV. The first line names the columns.
+    /// Reads CSV (RFC 4180). The first line names the columns. Blanks around a name are removed; those of cells belong
+    /// to them.
     pub fn read(from: impl Read) -> Result<Self, DataError> {
         let mut reader = csv::ReaderBuilder::new()
-            .trim(csv::Trim::All)
+            .trim(csv::Trim::Headers)
             .from_reader(from);
-        let columns: Vec<String> = reader.headers()?.iter().map(str::to_owned).collect();
+        let mut table = DataTable::new(reader.headers()?.iter().map(str::to_owned).collect())?;
+        let mut record = csv::StringRecord::new();
+        while reader.read_record(&mut record)? {
+            for cell in &record {
+                table.push(cell);
+            }
+        }
+        if table.ends.is_empty() {
+            return Err(DataError::Empty);
+        }
+        table.text.shrink_to_fit();
+        table.ends.shrink_to_fit();
+        Ok(Self {
+            table: Arc::new(table),
+        })
+    }
+
+    /// Names of the columns.
+    pub fn columns(&self) -> &[String] {
+        &self.table.columns
+    }
+
+    /// Placeholders of the columns.
+    pub(crate) fn placeholders(&self) -> &[String] {
+        &self.table.placeholders
+    }
+
+    /// Number of rows.
+    pub(crate) fn len(&self) -> u64 {
+        self.table.rows() as u64
+    }
+
+    /// Returns the row for the request of this number. Starts again after the last row.
+    pub(crate) fn row(&self, number: u64) -> Value {
+        match self.len() {
+            0 => Value::UNDEFINED,
+            rows => Value::from_object(DataRow {
+                table: self.table.clone(),
+                number: (number % rows) as usize,
+            }),
+        }
+    }
+}
+
+impl DataTable {
+    /// A table without rows.
+    fn new(columns: Vec<String>) -> Result<Self, DataError> {
         let placeholders: Vec<String> = columns.iter().map(|column| placeholder(column)).collect();
         for (index, placeholder) in placeholders.iter().enumerate() {
             let before = placeholders[..index]
@@ -69,45 +132,54 @@ impl Data {
                 });
             }
         }
-        let row = |record: csv::StringRecord| {
-            let cells = record.iter().map(str::to_owned);
-            let cells = placeholders.iter().cloned().zip(cells);
-            Value::from(cells.collect::<BTreeMap<_, _>>())
-        };
-        let rows = reader
-            .into_records()
-            .map(|record| record.map(row))
-            .collect::<Result<Vec<Value>, _>>()?;
-        if rows.is_empty() {
-            return Err(DataError::Empty);
-        }
-        Ok(Self { columns, rows })
+        Ok(Self {
+            columns,
+            placeholders,
+            ..Self::default()
+        })
     }
 
-    /// Names of the columns.
-    pub fn columns(&self) -> &[String] {
-        &self.columns
+    fn push(&mut self, cell: &str) {
+        self.text.push_str(cell);
+        self.ends.push(self.text.len());
     }
 
-    /// Placeholders of the columns.
-    pub(crate) fn placeholders(&self) -> Vec<String> {
-        self.columns
-            .iter()
-            .map(|column| placeholder(column))
-            .collect()
+    fn rows(&self) -> usize {
+        self.ends.len().checked_div(self.columns.len()).unwrap_or(0)
     }
 
-    /// Number of rows.
-    pub(crate) fn len(&self) -> u64 {
-        self.rows.len() as u64
+    fn cell(&self, row: usize, column: usize) -> &str {
+        let index = row * self.columns.len() + column;
+        let start = index.checked_sub(1).map_or(0, |before| self.ends[before]);
+        &self.text[start..self.ends[index]]
     }
 
-    /// Returns the row for the request of this number. Starts again after the last row.
-    pub(crate) fn row(&self, number: u64) -> Value {
-        match self.len() {
-            0 => Value::UNDEFINED,
-            rows => self.rows[(number % rows) as usize].clone(),
-        }
+    fn cells(&self, row: usize) -> impl Iterator<Item = &str> {
+        (0..self.columns.len()).map(move |column| self.cell(row, column))
+    }
+}
+
+impl fmt::Debug for DataTable {
+    /// Writes the size instead of the cells, which may be many and secret.
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "DataTable({:?}, {} rows)", self.columns, self.rows())
+    }
+}
+
+impl Object for DataRow {
+    fn get_value(self: &Arc<Self>, key: &Value) -> Option<Value> {
+        self.get_value_by_str(key.as_str()?)
+    }
+
+    fn get_value_by_str(self: &Arc<Self>, key: &str) -> Option<Value> {
+        let mut placeholders = self.table.placeholders.iter();
+        let column = placeholders.position(|placeholder| placeholder == key)?;
+        Some(Value::from(self.table.cell(self.number, column)))
+    }
+
+    fn enumerate(self: &Arc<Self>) -> Enumerator {
+        let placeholders = self.table.placeholders.iter();
+        Enumerator::Values(placeholders.map(|name| Value::from(&**name)).collect())
     }
 }
 
@@ -116,23 +188,22 @@ impl Serialize for Data {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
         use serde::ser::Error as _;
         let mut text = csv::Writer::from_writer(Vec::new());
-        if !self.columns.is_empty() {
-            text.write_record(&self.columns).map_err(S::Error::custom)?;
+        if !self.columns().is_empty() {
+            text.write_record(self.columns())
+                .map_err(S::Error::custom)?;
         }
-        let placeholders = self.placeholders();
-        for row in &self.rows {
-            let cell = |placeholder: &String| row.get_attr(placeholder).unwrap_or_default();
-            let cells: Vec<Value> = placeholders.iter().map(cell).collect();
-            let cells = cells.iter().map(|cell| cell.as_str().unwrap_or_default());
-            text.write_record(cells).map_err(S::Error::custom)?;
+        for row in 0..self.table.rows() {
+            text.write_record(self.table.cells(row))
+                .map_err(S::Error::custom)?;
         }
         let bytes = text.into_inner().map_err(S::Error::custom)?;
         let text = String::from_utf8(bytes).map_err(S::Error::custom)?;
         // A reader skips a byte order mark. Before a name that begins with one there must be another.
         let mark = '\u{feff}';
-        match text.starts_with(mark) {
-            true => serializer.serialize_str(&format!("{mark}{text}")),
-            false => serializer.serialize_str(&text),
+        if text.starts_with(mark) {
+            serializer.serialize_str(&format!("{mark}{text}"))
+        } else {
+            serializer.serialize_str(&text)
         }
     }
 }
@@ -153,9 +224,10 @@ impl<'de> Deserialize<'de> for Data {
 pub(crate) fn placeholder(column: &str) -> String {
     let plain = |c: char| if c.is_ascii_alphanumeric() { c } else { '_' };
     let name: String = column.chars().map(plain).collect();
-    match name.starts_with(|c: char| c.is_ascii_digit()) {
-        true => format!("_{name}"),
-        false => name,
+    if name.starts_with(|c: char| c.is_ascii_digit()) {
+        format!("_{name}")
+    } else {
+        name
     }
 }
 
@@ -165,8 +237,8 @@ mod tests {
 
     #[test]
     fn rows_are_used_in_turn() {
-        let data = Data::read("a,b\n1, 2\n3,4\n".as_bytes()).unwrap();
-        assert_eq!(data.row(0).get_attr("b").unwrap().as_str(), Some("2"));
+        let data = Data::read("a, b\n1,\" 2 \"\n3,4\n".as_bytes()).unwrap();
+        assert_eq!(data.row(0).get_attr("b").unwrap().as_str(), Some(" 2 "));
         assert_eq!(data.row(3).get_attr("a").unwrap().as_str(), Some("3"));
         assert!(Data::none().row(7).is_undefined());
     }
@@ -180,6 +252,17 @@ mod tests {
             let error = Data::read(alike.as_bytes()).unwrap_err();
             assert!(matches!(error, DataError::Alike { .. }), "{error}");
         }
+    }
+
+    /// A table of 100 bytes a row takes little more than its text.
+    #[test]
+    fn memory_is_bounded_by_the_file() {
+        let cells = "a".repeat(48);
+        let file = format!("one,other\n{}", format!("{cells},{cells}\n").repeat(1_000));
+        let data = Data::read(file.as_bytes()).unwrap();
+        let table = &data.table;
+        let bytes = table.text.capacity() + table.ends.capacity() * size_of::<usize>();
+        assert!(bytes < 3 * file.len() / 2, "{bytes} for {}", file.len());
     }
 
     #[test]

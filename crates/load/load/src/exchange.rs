@@ -3,7 +3,7 @@
 use std::ops::{Index, IndexMut};
 use std::sync::Arc;
 
-use posthaste_grpc::Code;
+use posthaste_http::grpc::Code;
 use posthaste_units::Instant;
 
 use crate::events::{EventPlan, EventSummary, EventTally};

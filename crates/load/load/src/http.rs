@@ -12,10 +12,10 @@ use crate::reply::HttpReply;
 use framing::FramingFields;
 pub use violation::Violation;
 
-/// Maximum size of a head in bytes.
-const HEAD_LIMIT: usize = 64 * 1024;
+/// Maximum size of a head in bytes. The same as curl's.
+const HEAD_LIMIT: usize = 300 * 1024;
 /// Maximum number of header fields.
-const FIELDS_LIMIT: usize = 128;
+const FIELDS_LIMIT: usize = 1_024;
 /// Maximum length of a chunk-size line or trailer line in bytes.
 const LINE_LIMIT: usize = 4 * 1024;
 /// Maximum length of all trailer lines together in bytes.
@@ -476,7 +476,7 @@ mod tests {
         let (mut reader, mut reply) = (ReplyReader::default(), HttpReply::default());
         reader.begin(false);
         reader.feed(b"HTTP/1.1 200 OK\r\nX: ", &mut reply).unwrap();
-        let fed = (0..100)
+        let fed = (0..400)
             .map(|_| reader.feed(&[b'a'; 1024], &mut reply))
             .find(Result::is_err);
         assert_eq!(fed, Some(Err(Violation::HeadTooLong)));
@@ -485,7 +485,10 @@ mod tests {
             let outcome = read(whole.as_bytes(), cuts, false).map(drop);
             assert_eq!(outcome, Err(Violation::HeadTooLong), "cut at {cuts:?}");
         }
-        let many = format!("HTTP/1.1 200 OK\r\n{}\r\n", "A: b\r\n".repeat(200));
+        let many = format!(
+            "HTTP/1.1 200 OK\r\n{}\r\n",
+            "A: b\r\n".repeat(FIELDS_LIMIT + 1)
+        );
         assert_eq!(
             read(many.as_bytes(), &[], false).unwrap_err(),
             Violation::HeadTooLong

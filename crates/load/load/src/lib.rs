@@ -2,7 +2,7 @@
 //!
 //! A [`Plan`] defines the requests and their times. [`run`] prepares it (`preparation`), carries it out on event loops,
 //! one per thread, and assembles a [`Run`] (`assembly`). The loops speak HTTP/1.1 or HTTP/2 over non-blocking sockets.
-//! Reports are made from the `Run` afterwards. Several processes can carry out a [`Share`] of the loops each
+//! The crate `evaluation` makes reports and verdicts from the `Run` afterwards. Several processes can carry out a [`Share`] of the loops each
 //! ([`PreparedShare`]); the sum of their tallies is the tally of the whole plan.
 //!
 //! # Arrivals
@@ -28,7 +28,7 @@
 //! # Connections
 //!
 //! - `connection` moves bytes between a socket and a protocol. For HTTP/1, [`http::ReplyReader`] keeps its position
-//!   between two reads and enforces the limits. For HTTP/2 it is the state machine of `posthaste-http-streams`. Both
+//!   between two reads and enforces the limits. For HTTP/2 it is the state machine of `posthaste_http::streams`. Both
 //!   have fuzz targets of their own, and both fill a [`reply::Reply`].
 //! - `exchange` has the exchanges in progress, apart from connections: one carries several over HTTP/2.
 //! - Over HTTP/2, request n belongs to queue n mod N, and waits there for a stream of the queue's connection
@@ -50,24 +50,19 @@
 //! - With decoding, a reply is kept until it is complete. `decoding` calculates the decoding time of a slower machine
 //!   and waits for none of it, so that one loop can stand for any number of slow clients.
 //!
-//! # Search and prices
+//! # Prices
 //!
-//! - [`mod@find`] proposes trials and takes their evidence, as a pure state machine. `posthaste load --find` runs it
-//!   against a server, `cargo xtask bench find-virtual` against simulated queues.
 //! - `buying` models clients that choose by price. They share a catalogue of offers, which a thread keeps in step with
 //!   a broker. Each event loop is one client. It repeats its choice only after a change of the catalogue's version
 //!   number, or when the chosen offer expires. A choice before every request therefore costs no lock.
 
 mod agents;
 mod assembly;
-mod assertion;
 mod attempt_recorder;
 mod attempts;
 mod buying;
 mod cause;
-pub mod checks;
 mod clock;
-pub mod compare;
 mod connection;
 mod data;
 mod decoding;
@@ -78,13 +73,11 @@ mod exact;
 mod exchange;
 mod fetch;
 mod fifo;
-pub mod find;
 mod generator;
 mod grpc;
 mod grpc_request;
 pub mod http;
 mod inspect;
-mod live;
 mod lost;
 mod mix;
 mod mix_file;
@@ -99,7 +92,6 @@ mod protocol;
 mod quic;
 mod received;
 pub mod reply;
-pub mod report;
 mod request;
 mod responses;
 mod results;
@@ -115,13 +107,12 @@ mod stop;
 mod stream_client;
 mod tally;
 mod target;
-#[cfg(test)]
-mod testing;
+#[cfg(any(test, feature = "testing"))]
+pub mod testing;
 mod tick;
 mod tls;
 
 pub use agents::AgentReport;
-pub use assertion::{Assertion, AssertionError};
 pub use attempt_recorder::{AttemptRecorder, EndedAttempt};
 pub use attempts::Attempts;
 pub use buying::{Buying, QuoteUse, WithoutOffers};
@@ -129,24 +120,21 @@ pub use cause::Cause;
 pub use data::{Data, DataError};
 pub use decoding::Decoded;
 pub use error::RunError;
-pub use events::{
-    EventFormat, EventPart, EventPlan, EventReader, EventTally, EventsReport, LONGEST_END_MARK,
-};
-pub use find::{Capacity, Effort, FindError, LimitedBy, LocalRunner, Runner, TrialReport, find};
+pub use events::{EventFormat, EventPart, EventPlan, EventReader, EventTally, LONGEST_END_MARK};
 pub use generator::Generator;
 pub use grpc::{GrpcCall, GrpcStatuses};
 pub use grpc_request::{GrpcCallError, ReflectedServer, SchemaSource, grpc_request};
-pub use live::Live;
 pub use lost::requests_by_loop;
 pub use mix_file::read_mix;
-pub use multiplexed::{QueuedRequests, StreamCounts, StreamReport};
+pub use multiplexed::{QueuedRequests, StreamCounts};
 pub use observer::Observer;
 pub use outcome::{Outcome, Outcomes};
 pub use pace::{Arrivals, RateStep, TraceError, read_trace};
 pub use phases::Phases;
 pub use plan::{Connections, Pace, Plan, PlanError};
+pub use posthaste_http::streams::CodeCounts;
 pub use protocol::{Multiplexing, Protocol, WhenFull, WhenRejected};
-pub use quic::{EarlyDataCounts, QlogOptions, QlogReport, QuicOptions};
+pub use quic::{EarlyDataCounts, QUIC_DATAGRAM, QlogOptions, QlogReport, QuicOptions};
 pub use received::TallyError;
 pub use request::{RequestError, RequestSpec};
 pub use responses::Responses;

@@ -133,7 +133,9 @@ impl Outcome {
             Self::Reset => "connection ended by the peer before a reply",
             Self::TimedOut => "no complete reply within the timeout",
             Self::TlsFailed => "TLS handshake failed",
-            Self::ProtocolError => "not HTTP, or a body of another length than announced",
+            Self::ProtocolError => {
+                "not HTTP, a body shorter than announced, or a head above 300 KiB or 1,024 fields"
+            }
             Self::Collateral => "ended with a connection on which another reply was invalid",
             Self::Rejected => "the server states that it did not process the request",
             Self::Undecodable => "complete reply whose content cannot be decoded",

@@ -209,7 +209,7 @@ impl Plan {
     }
 
     /// True if the requests are gRPC calls.
-    pub(crate) fn has_calls(&self) -> bool {
+    pub fn has_calls(&self) -> bool {
         self.requests.iter().any(|spec| spec.grpc.is_some())
     }
 

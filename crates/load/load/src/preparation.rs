@@ -5,7 +5,7 @@ use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 use std::time::Instant as WallInstant;
 
-use posthaste_http_streams::catalogue::FieldCatalogue;
+use posthaste_http::streams::catalogue::FieldCatalogue;
 use posthaste_units::Span;
 use rustls::pki_types::ServerName;
 

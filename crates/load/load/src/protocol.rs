@@ -82,7 +82,7 @@ impl Protocol {
     }
 
     /// Options of QUIC, if the protocol uses it.
-    pub(crate) const fn quic(&self) -> Option<&QuicOptions> {
+    pub const fn quic(&self) -> Option<&QuicOptions> {
         match self {
             Self::Http3 { quic, .. } => Some(quic),
             Self::Http1 | Self::Http2(_) => None,
@@ -90,7 +90,7 @@ impl Protocol {
     }
 
     /// True if connections send their first requests as early data.
-    pub(crate) fn has_early_data(&self) -> bool {
+    pub fn has_early_data(&self) -> bool {
         self.quic().is_some_and(|options| options.early_data)
     }
 

@@ -126,6 +126,7 @@ impl LoadTally {
             self.decoded.bytes_coded,
             self.decoded.bytes,
             self.events.events,
+            self.events.at_once,
             self.events.with_end_mark,
             self.events.without_end_mark,
             self.quotes.used,

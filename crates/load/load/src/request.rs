@@ -6,16 +6,18 @@
 
 mod http1;
 mod numbered;
+mod placeholder;
 mod template;
 
-use posthaste_grpc::JsonError;
-use posthaste_http_streams::catalogue::{FieldCatalogue, InvalidField};
+use posthaste_grpc_schema::JsonError;
+use posthaste_http::streams::catalogue::{FieldCatalogue, InvalidField};
 use posthaste_units::Span;
 use serde::{Deserialize, Serialize};
 use thiserror::Error;
 
 pub(crate) use self::http1::Http1Request;
 pub(crate) use self::numbered::NumberedRequest;
+pub(crate) use self::placeholder::has_placeholders as has_placeholders_in;
 use crate::data::Data;
 use crate::exact;
 use crate::grpc::GrpcCall;
@@ -108,6 +110,16 @@ pub enum RequestError {
         /// The existing columns.
         columns: Vec<String>,
     },
+    /// Two braces in a URL that begin no placeholder.
+    #[error(
+        "url of {request} has {text:?}, which is no placeholder: write {{{{column}}}}, or %7B%7B for two braces"
+    )]
+    StrayBraces {
+        /// Name of the request.
+        request: String,
+        /// The text from the braces.
+        text: String,
+    },
     /// A method or header that HTTP does not permit, or a header that frames the body. The generator frames the body
     /// itself.
     #[error("{what} of {request} is not allowed: {text:?}")]
@@ -159,7 +171,7 @@ fn of_row(row: Option<u64>) -> String {
 
 fn columns_are(columns: &[String]) -> String {
     if columns.is_empty() {
-        "but there is no data: add --data FILE.csv".to_owned()
+        "but there is no data: add --data FILE.csv, or write {{\"{{\"}} for two braces".to_owned()
     } else {
         format!("but the data has the columns {}", columns.join(", "))
     }
@@ -195,6 +207,12 @@ impl Request {
         context: &mut RequestContext<'_>,
     ) -> Result<Self, RequestError> {
         check_http(spec)?;
+        if let Some(text) = placeholder::stray_braces(&target.path) {
+            return Err(RequestError::StrayBraces {
+                request: spec.name.clone(),
+                text: text.to_owned(),
+            });
+        }
         let form = match &mut context.catalogue {
             None => RequestForm::Http1(Http1Request::prepare(
                 spec,
@@ -283,12 +301,7 @@ fn default_fields(spec: &RequestSpec) -> impl Iterator<Item = (&'static str, &'s
 fn has_placeholders(spec: &RequestSpec, path: &str) -> bool {
     let values = spec.headers.iter().map(|(_, value)| value.as_str());
     let mut parts = [spec.body.as_str(), path].into_iter().chain(values);
-    parts.any(has_placeholders_in)
-}
-
-/// True if a text has a placeholder.
-pub(crate) fn has_placeholders_in(text: &str) -> bool {
-    text.contains("{{") || text.contains("{%")
+    parts.any(placeholder::has_placeholders)
 }
 
 fn carries_body(spec: &RequestSpec) -> bool {
@@ -386,8 +399,30 @@ mod tests {
         );
         let error = prepare(&spec, &Data::none()).err().unwrap().to_string();
         assert!(error.contains("--data"), "{error}");
+        let filter = RequestSpec::get("http://127.0.0.1/{{isbn|jsn}}");
+        let error = prepare(&filter, &data).err().unwrap().to_string();
+        assert!(error.contains("jsn"), "{error}");
         let broken = RequestSpec::get("http://127.0.0.1/{{isbn");
-        assert!(prepare(&broken, &data).is_err());
+        let error = prepare(&broken, &data).err().unwrap().to_string();
+        assert!(error.contains("{{isbn") && error.contains("%7B"), "{error}");
+    }
+
+    #[test]
+    fn a_body_without_placeholders_is_sent_as_it_is() {
+        let data = Data::read("isbn\n  both  \n".as_bytes()).unwrap();
+        let body = "{\"css\":\"a{#id} b\",\"z\":\"#}\",\"x\":\"{% {{\"}\n";
+        let spec = RequestSpec::post("http://127.0.0.1/{{isbn}}", "text/plain", body);
+        let wire = written(&spec, &data, 0);
+        assert!(wire.starts_with("POST /%20%20both%20%20 HTTP"), "{wire}");
+        assert_eq!(wire.split_once("\r\n\r\n").unwrap().1, body);
+    }
+
+    #[test]
+    fn two_braces_need_no_data() {
+        let body = "{{\"{{\"}}isbn}}";
+        let spec = RequestSpec::post("http://127.0.0.1/", "text/plain", body);
+        let wire = written(&spec, &Data::none(), 0);
+        assert!(wire.ends_with("\r\n\r\n{{isbn}}"), "{wire}");
     }
 
     #[test]

@@ -71,7 +71,12 @@ mod tests {
         };
         let due = (0..share.loops).flat_map(of_loop);
         due.map(|due| {
-            let row = plan.data.row(due.number).to_string();
+            let row = plan
+                .data
+                .row(due.number)
+                .get_attr("row")
+                .unwrap()
+                .to_string();
             (due.at, due.step, draw.pick(due.number), row)
         })
         .collect()

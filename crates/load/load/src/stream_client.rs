@@ -5,10 +5,10 @@
 
 use std::sync::Arc;
 
-use posthaste_http_streams::catalogue::FieldCatalogue;
-use posthaste_http_streams::http2::hpack;
-use posthaste_http_streams::http3::qpack;
-use posthaste_http_streams::{OpenError, StreamRequest, http2, http3};
+use posthaste_http::streams::catalogue::FieldCatalogue;
+use posthaste_http::streams::http2::hpack;
+use posthaste_http::streams::http3::qpack;
+use posthaste_http::streams::{OpenError, StreamRequest, http2, http3};
 
 use crate::multiplexed::StreamCounts;
 use crate::protocol::Protocol;

@@ -1,4 +1,4 @@
-//! Reports of runs that did not take place, for tests of code that reads them.
+//! Runs that did not take place, for tests of code that reads them.
 
 use jiff::Timestamp;
 use posthaste_stats::{Histogram, Recorder};
@@ -14,12 +14,11 @@ use crate::outcome::{Outcome, Outcomes};
 use crate::pace::{Arrivals, RateStep};
 use crate::phases::Phases;
 use crate::plan::{Pace, Plan};
-use crate::report::Report;
 use crate::request::RequestSpec;
 use crate::results::Run;
 
 /// A plan of 10 requests per second for a second.
-pub(crate) fn plan() -> Plan {
+pub fn plan() -> Plan {
     let rate = Rate::per_second(10.0).expect("a rate");
     let pace = Pace::Open {
         arrivals: Arrivals::Constant,
@@ -29,7 +28,7 @@ pub(crate) fn plan() -> Plan {
 }
 
 /// A run with `answered` requests answered after 100 ms and `given_up` given up after 500 ms.
-pub(crate) fn run(answered: u64, given_up: u64) -> Run {
+pub fn run(answered: u64, given_up: u64) -> Run {
     let mut outcomes = Outcomes::default();
     outcomes[Outcome::Ok] = answered;
     outcomes[Outcome::TimedOut] = given_up;
@@ -84,9 +83,4 @@ pub(crate) fn run(answered: u64, given_up: u64) -> Run {
         agents: Vec::new(),
         qlog: None,
     }
-}
-
-/// The report of that run.
-pub(crate) fn report(answered: u64, given_up: u64) -> Report {
-    Report::new(&plan(), &run(answered, given_up))
 }

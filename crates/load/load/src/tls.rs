@@ -9,6 +9,7 @@ use std::sync::Arc;
 
 use posthaste_serve::verification;
 use rustix::io::Errno;
+use rustls::client::Resumption;
 use rustls::client::danger::ServerCertVerifier;
 use rustls::crypto::CryptoProvider;
 use rustls::pki_types::pem::{self, PemObject as _};
@@ -22,7 +23,10 @@ use crate::exact;
 use crate::socket;
 use crate::target::without_brackets;
 
-/// Trusted certificates, and the client's own.
+/// Servers whose sessions are stored for resumption. rustls keeps up to eight tickets of each.
+const SESSIONS: usize = 256;
+
+/// Trusted certificates, the client's own, and the kind of handshakes.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct TlsOptions {
@@ -34,6 +38,9 @@ pub struct TlsOptions {
     pub key: Option<PemFile>,
     /// Further trusted certificates of servers and authorities. The system's are trusted too.
     pub roots: Option<PemFile>,
+    /// Resume sessions of earlier connections (RFC 8446, section 2.2). Without it each connection has a whole
+    /// handshake, as that of a new client.
+    pub resumption: bool,
 }
 
 /// The content of a PEM file, with its name for errors. The content is checked when TLS is set up.
@@ -150,6 +157,11 @@ impl TlsOptions {
             _ => return Err(TlsError::Incomplete),
         };
         config.alpn_protocols = vec![protocol.to_vec()];
+        config.resumption = if self.resumption {
+            Resumption::in_memory_sessions(SESSIONS)
+        } else {
+            Resumption::disabled()
+        };
         // Writes the keys of connections to the file that the variable SSLKEYLOGFILE names, if it is set.
         config.key_log = Arc::new(rustls::KeyLogFile::new());
         Ok(Arc::new(config))

@@ -19,8 +19,9 @@ impl Report {
         let asserted = self.assertions.iter().map(|checked| Check {
             name: checked.assertion.clone(),
             state: match checked.holds {
-                true => CheckState::Passed,
-                false => CheckState::Failed,
+                Some(true) => CheckState::Passed,
+                Some(false) => CheckState::Failed,
+                None => CheckState::Unknown,
             },
             found: checked.found.clone(),
             detail: String::new(),
@@ -29,7 +30,11 @@ impl Report {
             title: "posthaste load".to_owned(),
             notes: vec![format!("{}, {}", self.plan.target, self.plan.pace)],
             checks: limit.chain(asserted).collect(),
-            allow_unknown: allow_late,
+            allow_unknown: allow_late
+                && self
+                    .assertions
+                    .iter()
+                    .all(|checked| checked.holds.is_some()),
         }
     }
 }
@@ -44,7 +49,7 @@ mod tests {
         let mut run = testing::run(100, 0);
         run.streams.windows_exhausted = 1;
         let mut report = Report::new(&testing::plan(), &run);
-        report.check(&["p99<1s".parse().unwrap()]);
+        report.check(&["p99<1s".parse().unwrap()], &run, true);
         let states = |allow_late| {
             let checks = report.checks(allow_late).checks.into_iter();
             checks.map(|check| check.state).collect::<Vec<_>>()
@@ -53,5 +58,15 @@ mod tests {
         assert_eq!(states(true), [CheckState::Unknown, CheckState::Passed]);
         let text = crate::report::text(&report);
         assert!(text.starts_with("THE GENERATOR WAS THE LIMIT"), "{text}");
+    }
+
+    #[test]
+    fn an_assertion_of_too_few_requests_is_unknown_and_not_allowed_with_lateness() {
+        let run = testing::run(100, 0);
+        let mut report = Report::new(&testing::plan(), &run);
+        report.check(&["p99<1s".parse().unwrap()], &run, false);
+        let checks = report.checks(true);
+        assert_eq!(checks.checks[0].state, CheckState::Unknown);
+        assert!(!checks.allow_unknown);
     }
 }

@@ -12,8 +12,8 @@ mod runs;
 mod text;
 
 use posthaste_stats::{
-    ComparisonVerdict, Judged, Judgement, JudgementReason, Margins, MeasuredStatistic, Rules,
-    judge_shares, judge_times,
+    ComparisonVerdict, FEWEST_FOR_INTERVAL, Judged, Judgement, JudgementReason, Margins,
+    MeasuredStatistic, Rules, judge_shares, judge_times,
 };
 use serde::Serialize;
 
@@ -45,6 +45,10 @@ pub struct ComparedStatistic {
     pub name: String,
     /// A share of requests, not a time.
     pub share: bool,
+    /// Folders of the runs that have no such number. Empty for shares.
+    pub absent_in: Vec<String>,
+    /// Folders of the runs that have the number without an interval of their own. Empty for shares.
+    pub no_interval_in: Vec<String>,
     #[serde(flatten)]
     /// Verdict with its numbers.
     pub judgement: Judgement,
@@ -147,10 +151,14 @@ fn judge(
 ) -> ComparedStatistic {
     let rules = judged.rules(margins);
     let times = |name: &str, of: &dyn Fn(&ComparedRun) -> MeasuredStatistic| {
-        row(
-            name.to_owned(),
-            judge_times(&each(before, of), &each(after, of), &rules),
-        )
+        let may_grow = |run: &ComparedRun| {
+            of(run).lacks_interval() && run.errors.trials >= FEWEST_FOR_INTERVAL
+        };
+        let rules = Rules {
+            steady: rules.steady && before.iter().chain(after).any(may_grow),
+            ..rules
+        };
+        times_row(name.to_owned(), [before, after], of, &rules)
     };
     match judged {
         Judged::Mean if censored(before) || censored(after) => {
@@ -164,21 +172,34 @@ fn judge(
         Judged::Errors => {
             let of = |side: &[ComparedRun]| side.iter().map(|run| run.errors).collect::<Vec<_>>();
             ComparedStatistic {
+                name: "share of errors".to_owned(),
                 share: true,
-                ..row(
-                    "share of errors".to_owned(),
-                    judge_shares(&of(before), &of(after), &rules),
-                )
+                absent_in: Vec::new(),
+                no_interval_in: Vec::new(),
+                judgement: judge_shares(&of(before), &of(after), &rules),
             }
         }
     }
 }
 
-fn row(name: String, judgement: Judgement) -> ComparedStatistic {
+/// Judges a time of all runs, and names the runs that lack it or its interval.
+fn times_row(
+    name: String,
+    [before, after]: [&[ComparedRun]; 2],
+    of: &dyn Fn(&ComparedRun) -> MeasuredStatistic,
+    rules: &Rules,
+) -> ComparedStatistic {
+    let names = |is_named: &dyn Fn(MeasuredStatistic) -> bool| {
+        let runs = before.iter().chain(after);
+        let named = runs.filter(|run| is_named(of(run)));
+        named.map(|run| run.name.display().to_string()).collect()
+    };
     ComparedStatistic {
         name,
         share: false,
-        judgement,
+        absent_in: names(&MeasuredStatistic::is_absent),
+        no_interval_in: names(&MeasuredStatistic::lacks_interval),
+        judgement: judge_times(&each(before, of), &each(after, of), rules),
     }
 }
 
@@ -211,8 +232,7 @@ fn informative(
                 let found = run.others.iter().find(|(other, _)| other == name);
                 found.map_or(MeasuredStatistic::Absent, |(_, measured)| *measured)
             };
-            let judgement = judge_times(&each(before, &of), &each(after, &of), &rules);
-            row(name.clone(), judgement)
+            times_row(name.clone(), [before, after], &of, &rules)
         })
         .collect()
 }

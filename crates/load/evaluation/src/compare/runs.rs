@@ -97,7 +97,10 @@ fn known(summary: &Summary, statistic: Statistic) -> MeasuredStatistic {
 
 /// A statistic of all requests due. Some of them may have no reply.
 fn of_all(summary: &CensoredSummary, statistic: Statistic) -> MeasuredStatistic {
-    let interval = summary.interval(statistic);
+    // An open upper end says that the run is too short, unless requests without a reply are near.
+    let interval = summary
+        .interval(statistic)
+        .filter(|[_, high]| summary.is_censored() || high.known().is_some());
     let low = interval.and_then(|[low, _]| low.known());
     match summary.reading(statistic) {
         StatisticReading::Known(value) => MeasuredStatistic::Known {

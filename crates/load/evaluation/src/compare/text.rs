@@ -1,6 +1,6 @@
 //! The comparison in words: the report on the terminal, and the checks for other programs.
 
-use posthaste_stats::{ComparisonVerdict, Judgement, JudgementReason, Needed};
+use posthaste_stats::{ComparisonVerdict, FEWEST_FOR_P999, JudgementReason, Needed, Statistic};
 
 use super::{ComparedStatistic, Comparison, OptionDifference, OverallVerdict};
 use crate::checks::{Check, CheckState, Checks};
@@ -25,15 +25,15 @@ impl Comparison {
         let width = width.map(|row| row.name.len()).max().unwrap_or(0);
         out.push_str(&format!(
             "\n{:<width$} {:>11} {:>11} {:>8}  {:<26} verdict\n",
-            "judged", "before", "after", "change", "interval"
+            "judged", "before", "after", "change", "interval of change"
         ));
         self.judged
             .iter()
-            .for_each(|row| out.push_str(&line(row, width)));
+            .for_each(|row| out.push_str(&self.line(row, width)));
         out.push_str("\nfor information\n");
         self.informative
             .iter()
-            .for_each(|row| out.push_str(&line(row, width)));
+            .for_each(|row| out.push_str(&self.line(row, width)));
         out.push_str(&format!("\n{}\n", self.conclusion()));
         out
     }
@@ -71,8 +71,8 @@ impl Comparison {
                 ComparisonVerdict::Unknown => CheckState::Unknown,
             };
             let found = match judgement.change {
-                Some(by) => format!("{}, {}", change(by), words(judgement)),
-                None => words(judgement),
+                Some(by) => format!("{}, {}", change(by), self.words(row)),
+                None => self.words(row),
             };
             let value = |name, value: Option<f64>| {
                 value.map(|value| format!("{name} {}", size(value, row.share)))
@@ -100,6 +100,80 @@ impl Comparison {
             allow_unknown,
         }
     }
+
+    fn line(&self, row: &ComparedStatistic, width: usize) -> String {
+        let judgement = &row.judgement;
+        let value = |value: Option<f64>| {
+            value.map_or_else(|| "-".to_owned(), |value| size(value, row.share))
+        };
+        let interval = judgement.interval.map_or_else(String::new, |[low, high]| {
+            let confidence = (judgement.confidence * 100.0).round();
+            format!("{} to {} ({confidence}%)", change(low), change(high))
+        });
+        format!(
+            "{:<width$} {:>11} {:>11} {:>8}  {interval:<26} {}\n",
+            row.name,
+            value(judgement.before),
+            value(judgement.after),
+            judgement.change.map_or_else(String::new, change),
+            self.words(row)
+        )
+    }
+
+    /// The verdict with its reason, and the data needed for a decision.
+    fn words(&self, row: &ComparedStatistic) -> String {
+        let judgement = &row.judgement;
+        let mut out = match judgement.verdict {
+            ComparisonVerdict::Better => "better".to_owned(),
+            ComparisonVerdict::Worse => "worse".to_owned(),
+            ComparisonVerdict::Equal { within } => format!("equal within {:.1}%", within * 100.0),
+            ComparisonVerdict::Unknown => "unknown".to_owned(),
+        };
+        if let Some(reason) = judgement.reason {
+            out.push_str(&format!(": {}", self.reason(reason, row)));
+        }
+        if let Some(needed) = judgement.needed {
+            out.push_str(&format!("; {}", remedy(needed, judgement.reason)));
+        }
+        out
+    }
+
+    /// The reason for a verdict. Names the runs that lack a number or an interval.
+    fn reason(&self, reason: JudgementReason, row: &ComparedStatistic) -> String {
+        let statistic = row.statistic();
+        let runs = self.before.len() + self.after.len();
+        let list = |names: &[String]| {
+            if names.len() == runs {
+                return "any run".to_owned();
+            }
+            names.join(", ")
+        };
+        let no_interval = format!(
+            "no interval of the {statistic} in {}",
+            list(&row.no_interval_in)
+        );
+        match reason {
+            JudgementReason::Absent if !row.absent_in.is_empty() => {
+                let mut words = format!("no {statistic} in {}", list(&row.absent_in));
+                if statistic == Statistic::P999.key() {
+                    words.push_str(&format!(": it needs {FEWEST_FOR_P999} requests per run"));
+                }
+                words
+            }
+            JudgementReason::Grows => {
+                format!("{no_interval}: response times may grow during a run")
+            }
+            JudgementReason::NoInterval => format!("{no_interval}: too few independent values"),
+            _ => reason.to_string(),
+        }
+    }
+}
+
+impl ComparedStatistic {
+    /// The statistic without its times, such as `p99`.
+    fn statistic(&self) -> &str {
+        self.name.split(" of ").next().unwrap_or(&self.name)
+    }
 }
 
 /// Lines about all statistics: reasons not to compare, options that differ, the remedy for one run per side.
@@ -121,24 +195,6 @@ fn notes(comparison: &Comparison) -> Vec<String> {
     lines
 }
 
-fn line(row: &ComparedStatistic, width: usize) -> String {
-    let judgement = &row.judgement;
-    let value =
-        |value: Option<f64>| value.map_or_else(|| "-".to_owned(), |value| size(value, row.share));
-    let interval = judgement.interval.map_or_else(String::new, |[low, high]| {
-        let confidence = (judgement.confidence * 100.0).round();
-        format!("{} to {} ({confidence}%)", change(low), change(high))
-    });
-    format!(
-        "{:<width$} {:>11} {:>11} {:>8}  {interval:<26} {}\n",
-        row.name,
-        value(judgement.before),
-        value(judgement.after),
-        judgement.change.map_or_else(String::new, change),
-        words(judgement)
-    )
-}
-
 fn size(value: f64, share: bool) -> String {
     match share {
         true => format!("{:.3}%", value * 100.0),
@@ -152,23 +208,6 @@ fn change(change: f64) -> String {
         true => format!("{:+.1}%", change * 100.0),
         false => "any".to_owned(),
     }
-}
-
-/// The verdict with its reason, and the data needed for a decision.
-fn words(judgement: &Judgement) -> String {
-    let mut out = match judgement.verdict {
-        ComparisonVerdict::Better => "better".to_owned(),
-        ComparisonVerdict::Worse => "worse".to_owned(),
-        ComparisonVerdict::Equal { within } => format!("equal within {:.1}%", within * 100.0),
-        ComparisonVerdict::Unknown => "unknown".to_owned(),
-    };
-    if let Some(reason) = judgement.reason {
-        out.push_str(&format!(": {reason}"));
-    }
-    if let Some(needed) = judgement.needed {
-        out.push_str(&format!("; {}", remedy(needed, judgement.reason)));
-    }
-    out
 }
 
 fn remedy(needed: Needed, reason: Option<JudgementReason>) -> String {

@@ -1,56 +1,49 @@
 //! `--find 'p99<200ms'`: the highest rate at which an objective still holds.
 //!
-//! [`Search`] is pure: it proposes trials and receives their evidence. [`find`] makes the trials with real requests,
-//! [`Simulated`] against a simulated queue, for tests and studies.
+//! [`Search`] is pure: it proposes trials and receives their evidence. [`find`] makes the trials with real requests. Tests
+//! and studies make them in virtual time, with the model of services.
 //!
 //! # Method
 //!
-//! 1. **Recover.** Light load until the median response time no longer falls (at the start), or is back at twice its
-//!    lowest (after a trial with unanswered requests). Ends after a fifth of the time at the latest.
-//! 2. **Locate.** The rate doubles until the server is saturated, then the bracket is narrowed. These trials are short.
-//!    They show only the range to measure in, and the rate at which a saturated server replies.
-//! 3. **Measure.** Trials above and below the estimate, each after its transient, as long as the percentile needs.
-//! 4. **Confirm.** A long trial at the estimate, as a further measurement.
+//! 1. **Recover.** Light load until the median response time no longer falls (at the start), or is low again (after a
+//!    trial that failed). Ends after a fifth of the time at the latest.
+//! 2. **Climb.** The rate doubles until a trial fails. In the first seconds a failure is repeated: the service may have
+//!    been cold. Then a short trial narrows the bracket.
+//! 3. **Look.** Longer trials, higher or lower by what the last one showed, until a confirmation in the rest of the time
+//!    would show that its rate holds. A failure that only short trials have shown is repeated.
+//! 4. **Confirm.** A long trial at that rate. If the rate is not shown to hold, another one at a lower rate.
 //!
-//! The evidence of a trial is the number of its requests that exceeded the bound. The logarithm of that share is
-//! assumed linear in the rate (exact for every quantile of M/M/1; close for M/D/1) and fitted by quasi-likelihood
-//! (McCullagh and Nelder, Generalized Linear Models, chapter 9): a trial counts as the number of independent requests
-//! that follows from its dispersion. For a mean, its inverse is linear and its law gamma. Firth's penalty (Biometrika
-//! 80, 1993) removes the bias of few exceedances. The slope is expected within a factor of about 1.5 of the line to a
-//! share of 1 at saturation. The interval is that of the profile likelihood of the crossing, widened if trials differ
-//! by more than chance. If errors, not times, make the objective fail, or if the generator is the limit, there is no
-//! curve. The bounds are then isotonic ([`posthaste_stats::isotonic`]).
+//! The answer comes from trials alone ([`verdict`]): its lower end is a rate that was shown to hold, its upper end one
+//! that was shown to fail. Without such a rate, an end is absent. Bad requests are those beyond the bound and those that
+//! failed. They come in bursts, so bursts are counted. Rates and lengths are fixed before a trial. Trials do not count if
+//! the generator decided about them, or if later ones show that the service was cold or has changed.
 //!
 //! Figures of events are searched alike. Their times are those to the first event, the gaps of all replies, or the mean
 //! gaps of the streams. Each trial settles for the length of a stream, because fewer streams are open before.
 
 mod answer;
-mod estimate;
 mod evidence;
+mod failure;
 pub(crate) mod objective;
+mod pool;
 mod search;
-mod simulated;
 mod trial;
+mod verdict;
 
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Instant as WallInstant;
 
-use posthaste_units::{Rate, Span};
+use posthaste_load::{Arrivals, Pace, Plan, RateStep, Run, RunError, run};
+use posthaste_units::Span;
 use thiserror::Error;
 
-pub use answer::{Capacity, LimitedBy};
+pub use answer::{Capacity, FindVerdict, LimitedBy};
 pub use evidence::Evidence;
 pub use objective::{BoundedFigure, Effort, Objective};
 pub use search::Search;
-pub use simulated::{Simulated, SimulatedLaw};
 pub use trial::{CompletedTrial, Proposal, Purpose, TrialReport};
 
 use crate::assertion::Assertion;
-use crate::error::RunError;
-use crate::pace::{Arrivals, RateStep};
-use crate::plan::{Pace, Plan};
-use crate::results::Run;
-use crate::run::run;
 
 /// The reason why no capacity was found.
 #[derive(Debug, Error)]
@@ -67,28 +60,15 @@ pub enum FindError {
     /// The objective is about events, and the plan expects none.
     #[error("{0} is about events in replies: give --stream, or a gRPC method that streams replies")]
     NoEvents(String),
-    /// The objective fails at the lowest rate tried.
-    #[error("{objective} fails already at {rate}: {found}")]
-    Hopeless {
-        /// The objective.
-        objective: String,
-        /// The lowest rate tried.
-        rate: Rate,
-        /// The result of the measurement there.
-        found: String,
-    },
     /// The plan has retries.
     #[error(
         "a search has no retries: their number depends on the failures, so a trial would have no single rate; measure single rates with --rate or --steps"
     )]
     Retries,
-    /// Stopped by the user.
-    #[error("stopped before the capacity was found")]
-    Stopped,
 }
 
 /// Multiple of the bound after which a reply counts as failed and is no longer waited for.
-const HOPELESS: f64 = 20.0;
+const HOPELESS: f64 = 10.0;
 
 /// Carries out a plan: on this machine, see [`LocalRunner`], or on others.
 pub trait Runner {
@@ -131,7 +111,7 @@ pub fn find(
     }
     let has_end_mark = (plan.events.as_ref()).is_some_and(|events| events.end_mark.is_some());
     let mut search = Search::new(objective, effort);
-    let mut made = 0;
+    let (mut made, mut stopped) = (0, false);
     while let Some(proposal) = search.propose() {
         made += 1;
         let plan = trial_plan(plan, assertion, &proposal, made);
@@ -139,7 +119,8 @@ pub fn find(
         let begun = WallInstant::now();
         let run = runner.run(&plan)?;
         if runner.is_stopped() {
-            return Err(FindError::Stopped);
+            stopped = true;
+            break;
         }
         let elapsed = Span::from_secs_f64(begun.elapsed().as_secs_f64());
         let evidence = Evidence::from_run(&objective, has_end_mark, &run, elapsed);
@@ -150,19 +131,25 @@ pub fn find(
         report(&TrialReport::new(objective.figure, &made));
         search.record(proposal, evidence);
     }
-    if let Some(made) = search.hopeless() {
-        let evidence = &made.evidence;
-        return Err(FindError::Hopeless {
-            objective: assertion.to_string(),
-            rate: made.proposal.rate(),
-            found: match evidence.errors() >= objective.tolerance {
-                _ if evidence.unknown => "no reply had enough events".to_owned(),
-                true => format!("{:.2} % of requests failed", evidence.errors() * 100.0),
-                false => format!("{:.2} times the bound", evidence.excess),
-            },
-        });
+    let mut capacity = search.answer(assertion.to_string());
+    capacity.stopped = stopped;
+    capacity.lowest = search.hopeless().map(|made| at_lowest(made, &objective));
+    Ok(capacity)
+}
+
+/// The result of a trial at the lowest rate, in words.
+fn at_lowest(made: &CompletedTrial, objective: &Objective) -> String {
+    let (rate, evidence) = (made.proposal.rate(), &made.evidence);
+    if evidence.unknown {
+        return format!("at {rate}, no reply had enough events");
     }
-    Ok(search.answer(assertion.to_string()))
+    if evidence.errors() >= objective.tolerance {
+        return format!(
+            "at {rate}, {:.2} % of requests failed",
+            evidence.errors() * 100.0
+        );
+    }
+    format!("at {rate}, {:.2} times the bound", evidence.excess)
 }
 
 /// Returns the plan of one trial.

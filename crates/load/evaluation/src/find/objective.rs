@@ -1,6 +1,5 @@
 //! The objective in the form that the search uses, and the effort of the search.
 
-use posthaste_stats::BoundedStatistic;
 use posthaste_units::{Rate, Span};
 
 /// The times that an objective bounds.
@@ -48,18 +47,6 @@ impl BoundedFigure {
 }
 
 impl Objective {
-    /// The form of the response curve. `None` if no time at all may exceed the bound, because no curve describes
-    /// that.
-    pub fn law(&self) -> Option<BoundedStatistic> {
-        match self.quantile {
-            None => Some(BoundedStatistic::Mean),
-            Some(share) if share < 1.0 => Some(BoundedStatistic::Share {
-                allowed: 1.0 - share,
-            }),
-            Some(_) => None,
-        }
-    }
-
     /// The share of times that may lie beyond the bound. For a mean, the share of requests that may fail.
     pub fn allowed(&self) -> f64 {
         self.quantile.map_or(self.tolerance, |share| 1.0 - share)

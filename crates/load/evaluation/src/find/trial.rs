@@ -6,12 +6,10 @@ use posthaste_units::{Rate, Span};
 use serde::Serialize;
 
 use super::evidence::Evidence;
-use super::objective::BoundedFigure;
+use super::objective::{BoundedFigure, Objective};
 
-/// Share and number of replies missing at the end of a trial. From `MISSING` on the trial fails, from `SATURATED` on
-/// the server counts as saturated. The values differ because a queue below its limit may also grow by chance.
+/// Share and number of replies missing at the end of a trial with a queue.
 const MISSING: (f64, f64) = (0.1, 10.0);
-const SATURATED: (f64, f64) = (0.2, 15.0);
 
 /// The reason for a trial.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -20,9 +18,9 @@ pub enum Purpose {
     Recover,
     /// A rough search for the capacity. Too short to show that a rate holds.
     Locate,
-    /// Measurement of the response curve near the capacity.
+    /// A long look at a rate that may hold.
     Measure,
-    /// Confirmation of the answer at its own rate.
+    /// A long look at the rate that will probably be shown to hold.
     Confirm,
 }
 
@@ -58,23 +56,36 @@ pub struct CompletedTrial {
 impl CompletedTrial {
     /// True if fewer replies came than requests became due, beyond the number always under way.
     pub(super) fn falls_behind(&self) -> bool {
-        self.is_missing(MISSING)
-    }
-
-    /// True if replies came at the server's maximum rate.
-    pub(super) fn is_saturated(&self) -> bool {
-        self.is_missing(SATURATED)
-    }
-
-    fn is_missing(&self, (share, number): (f64, f64)) -> bool {
+        let (share, number) = MISSING;
         let due = self.evidence.requests as f64;
-        let came = self.evidence.throughput * self.proposal.length.as_secs_f64();
+        let came = self.evidence.throughput * self.seconds();
         due - came > (share * due).max(number)
     }
 
-    /// True if the trial is long enough to measure the response curve.
-    pub(super) const fn is_measurement(&self) -> bool {
+    /// True if the trial is evidence about its rate.
+    pub(super) fn counts(&self, objective: &Objective) -> bool {
+        self.proposal.purpose != Purpose::Recover
+            && self.evidence.requests > 0
+            && !self.spoilt(objective)
+    }
+
+    /// Seconds in which requests were counted.
+    pub(super) fn seconds(&self) -> f64 {
+        self.proposal.length.as_secs_f64()
+    }
+
+    /// True for a long look at a rate.
+    pub(super) const fn is_look(&self) -> bool {
         matches!(self.proposal.purpose, Purpose::Measure | Purpose::Confirm)
+    }
+
+    /// True if the generator may be the reason for too many bad requests. Failures by status are the service's.
+    pub(super) fn spoilt(&self, objective: &Objective) -> bool {
+        let evidence = &self.evidence;
+        let by_time = evidence.bad() - (evidence.failed - evidence.unanswered) as f64;
+        let has_slow_mean = evidence.mean.is_some_and(|mean| mean.excess > 1.0);
+        let is_slow = by_time > objective.allowed() * evidence.times as f64;
+        evidence.late && (is_slow || has_slow_mean)
     }
 }
 
@@ -119,7 +130,7 @@ impl TrialReport {
                 Purpose::Confirm => "confirm",
             },
             rate: made.proposal.rate,
-            seconds: made.proposal.length.as_secs_f64(),
+            seconds: made.seconds(),
             requests: evidence.requests,
             times: evidence.times,
             beyond: evidence.beyond,
@@ -146,7 +157,7 @@ impl fmt::Display for TrialReport {
         } = self;
         write!(
             f,
-            "{purpose:>8} {rate:>10.1}/s for {seconds:.1}s: {beyond} of {times} {counted}beyond the bound"
+            "{purpose:>8} {rate:>10.1}/s for {seconds:.1} s: {beyond} of {times} {counted}beyond the bound"
         )?;
         if self.errors > 0.0 {
             write!(f, ", {:.2} % failed", self.errors * 100.0)?;

@@ -1,7 +1,9 @@
 //! Agents in reports: loops, requests, clocks, and doubts.
 
-use super::numbers::{millis, thousands};
-use crate::agents::AgentReport;
+use posthaste_load::AgentReport;
+use posthaste_units::thousands;
+
+use super::numbers::millis;
 
 /// Facts about each agent, with its name.
 pub(super) fn facts(agents: &[AgentReport]) -> impl Iterator<Item = (&str, String)> {

@@ -3,8 +3,7 @@
 use posthaste_stats::Summary;
 use serde::{Deserialize, Serialize};
 
-use crate::outcome::Outcomes;
-use crate::results::Run;
+use posthaste_load::{Outcomes, Run};
 
 /// Attempts of the requests of a run whose clients retry.
 #[derive(Clone, Debug, Serialize, Deserialize)]

@@ -2,11 +2,10 @@
 
 use std::collections::BTreeMap;
 
+use posthaste_units::thousands;
 use serde::{Deserialize, Serialize};
 
-use super::numbers::thousands;
-use crate::grpc::GrpcStatuses;
-use crate::plan::Plan;
+use posthaste_load::{GrpcStatuses, Plan};
 
 /// The calls of a run in a report.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]

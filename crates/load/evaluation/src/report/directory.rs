@@ -14,20 +14,18 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use jiff::{Timestamp, Unit};
+use posthaste_load::{Cause, Observer, Outcome, Run, Tick};
 use posthaste_stats::{LogInterval, Time, write_log};
 use posthaste_units::Span;
 use thiserror::Error;
 
 use super::{FORMAT, Report, page, prometheus};
-use crate::cause::Cause;
-use crate::observer::Observer;
-use crate::outcome::Outcome;
-use crate::results::Run;
-use crate::tick::Tick;
 
 /// Files written at the end of a run.
 const ENDS: [&str; 4] = [REPORT, PAGE, METRICS, TIMES];
 
+/// Interval of a row.
+const SECOND: Span = Span::from_secs(1);
 /// File of seconds before the run begins.
 const NEW: &str = "seconds.csv.new";
 /// Name of a file until it is completely written.
@@ -55,6 +53,8 @@ pub struct Directory {
     path: PathBuf,
     seconds: csv::Writer<File>,
     started: Timestamp,
+    /// The last second with a row.
+    written: u64,
     failed: Option<csv::Error>,
 }
 
@@ -100,6 +100,7 @@ impl Directory {
             path: path.to_owned(),
             seconds,
             started: Timestamp::UNIX_EPOCH,
+            written: 0,
             failed: None,
         })
     }
@@ -123,7 +124,13 @@ impl Directory {
     /// records are complete or reported as incomplete.
     ///
     /// Each file is written completely or not at all.
-    pub fn finish(mut self, report: &Report, run: &Run) -> Result<(), DirectoryError> {
+    pub fn finish(
+        mut self,
+        report: &Report,
+        run: &Run,
+        warm_up: Span,
+    ) -> Result<(), DirectoryError> {
+        self.fill(seconds_of(warm_up + run.duration));
         let flushed = self.seconds.flush().map_err(csv::Error::from);
         if let Some(error) = self.failed.take().or(flushed.err()) {
             return Err(failed(&self.path.join(SECONDS), error));
@@ -134,6 +141,54 @@ impl Directory {
         self.write(PAGE, page(report, run).as_bytes())?;
         self.write(METRICS, prometheus(report).as_bytes())?;
         self.log(run)
+    }
+
+    /// Writes rows of seconds in which nothing became due or ended, up to `second`.
+    fn fill(&mut self, second: u64) {
+        for second in self.written + 1..=second {
+            self.write_row(second, &Tick::default());
+        }
+    }
+
+    fn write_row(&mut self, second: u64, tick: &Tick) {
+        let millis = |span: Span| format!("{:.3}", span.as_millis_f64());
+        let all = tick.responses.all();
+        let ok = tick.responses.ok();
+        let of_all = |time: Time| match time {
+            _ if all.count() == 0 => String::new(),
+            Time::Known(time) => millis(time),
+            Time::Above(_) | Time::Never => "inf".to_owned(),
+        };
+        let of_ok = |quantile: f64| match ok.count() {
+            0 => String::new(),
+            _ => millis(ok.quantile(quantile)),
+        };
+        let time = self.started + Duration::from_secs(second);
+        let counts = tick.outcomes.iter().map(|(_, count)| count.to_string());
+        let row = [
+            second.to_string(),
+            time.round(Unit::Millisecond).unwrap_or(time).to_string(),
+            tick.intended.to_string(),
+        ]
+        .into_iter()
+        .chain(counts)
+        .chain([
+            of_all(all.quantile(0.5)),
+            of_all(all.quantile(0.99)),
+            of_all(all.max()),
+            of_ok(0.5),
+            of_ok(0.99),
+            millis(tick.lateness),
+            tick.retries.to_string(),
+        ]);
+        let written = self
+            .seconds
+            .write_record(row)
+            .and_then(|()| Ok(self.seconds.flush()?));
+        if let Err(error) = written {
+            self.failed.get_or_insert(error);
+        }
+        self.written = second;
     }
 
     fn write(&self, name: &str, content: &[u8]) -> Result<(), DirectoryError> {
@@ -168,6 +223,11 @@ impl Directory {
             .map_err(|error| failed(&self.path.join(TIMES), error))?;
         self.write(TIMES, &out)
     }
+}
+
+/// Number of seconds that have begun within `length`.
+fn seconds_of(length: Span) -> u64 {
+    length.as_nanos().div_ceil(SECOND.as_nanos())
 }
 
 /// Refuses a folder that holds a finished run, or files that no run has written.
@@ -222,43 +282,9 @@ impl Observer for Directory {
     }
 
     fn tick(&mut self, at: Span, tick: &Tick) {
-        let millis = |span: Span| format!("{:.3}", span.as_millis_f64());
-        let all = tick.responses.all();
-        let ok = tick.responses.ok();
-        let of_all = |time: Time| match time {
-            _ if all.count() == 0 => String::new(),
-            Time::Known(time) => millis(time),
-            Time::Above(_) | Time::Never => "inf".to_owned(),
-        };
-        let of_ok = |quantile: f64| match ok.count() {
-            0 => String::new(),
-            _ => millis(ok.quantile(quantile)),
-        };
-        let time = self.started + Duration::from(at);
-        let counts = tick.outcomes.iter().map(|(_, count)| count.to_string());
-        let row = [
-            format!("{:.0}", at.as_secs_f64()),
-            time.round(Unit::Millisecond).unwrap_or(time).to_string(),
-            tick.intended.to_string(),
-        ]
-        .into_iter()
-        .chain(counts)
-        .chain([
-            of_all(all.quantile(0.5)),
-            of_all(all.quantile(0.99)),
-            of_all(all.max()),
-            of_ok(0.5),
-            of_ok(0.99),
-            millis(tick.lateness),
-            tick.retries.to_string(),
-        ]);
-        let written = self
-            .seconds
-            .write_record(row)
-            .and_then(|()| Ok(self.seconds.flush()?));
-        if let Err(error) = written {
-            self.failed.get_or_insert(error);
-        }
+        let second = seconds_of(at);
+        self.fill(second.saturating_sub(1));
+        self.write_row(second, tick);
     }
 }
 

@@ -3,7 +3,7 @@
 use posthaste_stats::{CensoredHistogram, CensoredSummary};
 use serde::{Deserialize, Serialize};
 
-use super::EventTally;
+use posthaste_load::EventTally;
 
 /// Share of the streams that reach the reported rate.
 pub(crate) const REACHED_BY: f64 = 0.95;
@@ -19,9 +19,12 @@ pub struct EventsReport {
     pub first_ms: CensoredSummary,
     /// Gaps between events. The wait after the last event of a reply that broke off is longer than its bound.
     pub gap_ms: CensoredSummary,
-    /// Events per second of a stream, reached by 95 % of the streams with two events or more. 0 if fewer reach any rate,
-    /// because their streams broke off; `null` without such a stream.
+    /// Events per second of a stream, reached by 95 % of the streams with events at two instants or more. 0 if fewer
+    /// reach any rate, because their streams broke off; `null` without such a stream.
     pub stream_rate: Option<f64>,
+    /// Complete replies with two events or more, all of which arrived at one instant. They have no gap and no rate.
+    #[serde(default)]
+    pub at_once: u64,
     /// Complete replies with the end mark, if the plan has one.
     #[serde(skip_serializing_if = "Option::is_none", default)]
     pub with_end_mark: Option<u64>,
@@ -38,6 +41,7 @@ impl EventsReport {
             first_ms: tally.first.censored_summary(),
             gap_ms: tally.gaps.censored_summary(),
             stream_rate: stream_rate(tally.periods.distribution()),
+            at_once: tally.at_once,
             with_end_mark: has_end_mark.then_some(tally.with_end_mark),
             without_end_mark: has_end_mark.then_some(tally.without_end_mark),
         }

@@ -2,9 +2,7 @@
 
 use url::Url;
 
-use crate::outcome::Outcome;
-use crate::plan::Plan;
-use crate::results::Run;
+use posthaste_load::{Outcome, Plan, Run};
 
 /// Returns a hint for a run without a complete reply. `None` if there was a reply, or nothing was due.
 pub(super) fn hint(plan: &Plan, run: &Run) -> Option<String> {

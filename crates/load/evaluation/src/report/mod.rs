@@ -3,7 +3,10 @@
 mod agents;
 mod attempts;
 mod calls;
+mod charts;
+mod course;
 mod directory;
+mod events;
 mod hint;
 mod histogram;
 mod numbers;
@@ -15,28 +18,25 @@ mod text;
 use std::collections::BTreeMap;
 
 use posthaste_stats::{CensoredSummary, FEWEST_FOR_P999, Statistic, StatisticReading, Summary};
+use posthaste_units::thousands;
 use serde::{Deserialize, Serialize};
 
 pub use attempts::AttemptsReport;
 pub use calls::GrpcReport;
 pub use directory::{Directory, DirectoryError, Overwrite, read_report};
+pub use events::EventsReport;
+pub(crate) use events::REACHED_BY;
 pub use histogram::Bin;
-pub use numbers::thousands;
 pub use page::page;
 pub use prometheus::prometheus;
+pub use streams::StreamReport;
 pub use text::text;
 
-use crate::agents::AgentReport;
-use crate::buying::{Buying, QuoteUse};
-use crate::decoding::Decoded;
-use crate::events::{EventFormat, EventPlan, EventsReport};
-use crate::generator::Generator;
-use crate::multiplexed::StreamReport;
-use crate::outcome::{Outcome, Outcomes};
-use crate::plan::{Connections, Pace, Plan};
-use crate::protocol::{Protocol, WhenFull, WhenRejected};
-use crate::quic::{self, QlogReport, QuicOptions};
-use crate::results::{Portion, Run};
+use posthaste_load::{
+    AgentReport, Buying, Connections, Decoded, EventFormat, EventPlan, Generator, Outcome,
+    Outcomes, Pace, Plan, Portion, Protocol, QlogReport, QuicOptions, QuoteUse, Run, WhenFull,
+    WhenRejected,
+};
 
 /// Version of `report.json`, raised when a number changes its meaning. In version 1, without this number, response
 /// times excluded requests without a reply.
@@ -146,10 +146,17 @@ pub struct Report {
 pub struct AssertionResult {
     /// As written.
     pub assertion: String,
-    /// True if the assertion holds. False if its figure is unknown.
-    pub holds: bool,
+    /// True if the assertion holds, false if it does not. `None` if that is unknown.
+    pub holds: Option<bool>,
     /// The figure in the report, in words.
     pub found: String,
+}
+
+impl AssertionResult {
+    /// The figure, or the reason why it is unknown.
+    pub fn reason(&self) -> &str {
+        self.found.strip_prefix("unknown: ").unwrap_or(&self.found)
+    }
 }
 
 /// The plan in words, as context for the figures.
@@ -170,6 +177,9 @@ pub struct PlanDescription {
     /// Properties of QUIC, if the protocol uses it.
     #[serde(skip_serializing_if = "Option::is_none", default)]
     pub quic: Option<String>,
+    /// Kind of TLS handshakes, if a target uses TLS over TCP.
+    #[serde(skip_serializing_if = "Option::is_none", default)]
+    pub tls: Option<String>,
     /// Connect timeout as written on the command line.
     pub connect_timeout: String,
     /// Timeout as written on the command line.
@@ -364,7 +374,11 @@ impl PlanDescription {
             protocol: plan.protocol.name().to_owned(),
             connection: connection.to_owned(),
             multiplexing: multiplexing_in_words(plan),
-            quic: plan.protocol.quic().map(quic_in_words),
+            quic: plan
+                .protocol
+                .quic()
+                .map(|quic| quic_in_words(quic, plan.tls.resumption)),
+            tls: tls_in_words(plan),
             connect_timeout: plan.connect_timeout.to_string(),
             timeout: plan.timeout.to_string(),
             warm_up: plan.warm_up.to_string(),
@@ -410,24 +424,43 @@ fn multiplexing_in_words(plan: &Plan) -> Option<String> {
 
 /// Describes the connections of QUIC. The initial window and the congestion control are defaults of quinn-proto: ten
 /// datagrams (RFC 9002, section 7.2) and CUBIC (RFC 9438).
-fn quic_in_words(options: &QuicOptions) -> String {
-    let offload = match options.segmentation_offload {
-        true => "with GSO",
-        false => "without GSO",
+fn quic_in_words(options: &QuicOptions, resumption: bool) -> String {
+    let offload = if options.segmentation_offload {
+        "with GSO"
+    } else {
+        "without GSO"
     };
-    let resumption = match options.early_data {
-        true => "early data",
-        false => "resumption: off",
+    let resumption = if options.early_data {
+        "early data"
+    } else if resumption {
+        "resumption: on"
+    } else {
+        "resumption: off"
     };
     format!(
         "QUIC datagrams of {} bytes {offload}, initial window of 10 datagrams, CUBIC, ECN, {resumption}, static table \
          of QPACK only",
-        thousands(quic::DATAGRAM.into())
+        thousands(posthaste_load::QUIC_DATAGRAM.into())
     )
 }
 
+/// Describes the handshakes of TLS over TCP.
+fn tls_in_words(plan: &Plan) -> Option<String> {
+    let is_tls = |url: &str| {
+        url.get(..8)
+            .is_some_and(|scheme| scheme.eq_ignore_ascii_case("https://"))
+    };
+    let has_tls = plan.requests.iter().any(|request| is_tls(&request.url));
+    let kind = if plan.tls.resumption {
+        "sessions resumed"
+    } else {
+        "whole handshakes"
+    };
+    (has_tls && plan.protocol.quic().is_none()).then(|| format!("TLS with {kind}"))
+}
+
 fn pace_in_words(plan: &Plan) -> String {
-    use crate::pace::Arrivals;
+    use posthaste_load::Arrivals;
     match &plan.pace {
         Pace::Closed { clients, length } => format!("closed loop, {clients} clients, {length}"),
         Pace::Open {
@@ -477,13 +510,12 @@ fn events_in_words(events: &EventPlan) -> String {
 
 /// Describes the connections, and their streams if they have several.
 fn connections_in_words(plan: &PlanDescription) -> String {
-    match &plan.multiplexing {
+    let connections = match &plan.multiplexing {
         None => format!("{} connections", plan.connection),
-        Some(multiplexing) => match &plan.quic {
-            None => format!("{}: {multiplexing}", plan.protocol),
-            Some(quic) => format!("{}: {multiplexing}; {quic}", plan.protocol),
-        },
-    }
+        Some(multiplexing) => format!("{}: {multiplexing}", plan.protocol),
+    };
+    let security = plan.quic.iter().chain(&plan.tls);
+    security.fold(connections, |text, security| format!("{text}; {security}"))
 }
 
 /// Describes the client after the kind of connections, if it retries, decodes or chooses by price.

@@ -1,23 +1,20 @@
 //! The report as a page: one self-contained file without external requests.
 
 use posthaste_draw::{
-    Axis, Block, Card, Cell, Chart, Page, Point, Section, Series, Shape, State, Table, Unit,
+    Axis, Block, Card, Cell, Chart, Page, Point, Section, Series, State, Table, Unit,
 };
-use posthaste_stats::{
-    Batch, CensoredSummary, Histogram, Recorder, Statistic, StatisticReading, Summary,
-    has_long_tail, median,
-};
+use posthaste_load::{AgentReport, Outcome, Phases, Run};
+use posthaste_stats::{CensoredSummary, Histogram, Statistic, StatisticReading, Summary, median};
+use posthaste_units::thousands;
 
+use super::charts::{drawn, parameters, time_axis};
+use super::course::course;
 use super::numbers::millis;
+use super::streams::StreamReport;
 use super::{
     AttemptsReport, GrpcReport, PlanDescription, PortionReport, Report, agents, client_in_words,
-    connections_in_words, occurred, reading, streams, thousands,
+    connections_in_words, occurred, reading, streams,
 };
-use crate::agents::AgentReport;
-use crate::multiplexed::StreamReport;
-use crate::outcome::Outcome;
-use crate::phases::Phases;
-use crate::results::Run;
 
 /// Renders the report of a run with its distributions and its course in time.
 pub fn page(report: &Report, run: &Run) -> String {
@@ -256,60 +253,6 @@ fn attempt_section(report: &Report, attempts: &AttemptsReport) -> Section {
     }
 }
 
-/// Parameters of the run, as notes below each chart. A chart copied from the page still names its run.
-fn parameters(plan: &PlanDescription) -> Vec<String> {
-    let PlanDescription {
-        connect_timeout,
-        timeout,
-        warm_up,
-        threads,
-        seed,
-        version,
-        ..
-    } = plan;
-    vec![
-        format!(
-            "{}: {}, {}{}.",
-            short(&plan.target),
-            plan.pace,
-            connections_in_words(plan),
-            short(&client_in_words(plan))
-        ),
-        format!(
-            "Timeout {timeout} ({connect_timeout} to connect), warm-up {warm_up}, threads {threads}, seed {seed}, \
-             posthaste {version}."
-        ),
-    ]
-}
-
-/// Cuts each of the `words` that is longer than a line of a chart on a phone. A URL offers no place for a line break.
-/// The page's title has the full text.
-fn short(words: &str) -> String {
-    const LONGEST: usize = 54;
-    let cut = |word: &str| match word.char_indices().nth(LONGEST) {
-        Some((end, _)) => format!("{}…", &word[..end]),
-        None => word.to_owned(),
-    };
-    let words: Vec<String> = words.split(' ').map(cut).collect();
-    words.join(" ")
-}
-
-/// Axis of response times: logarithmic if the longest drawn value is more than
-/// [`LONG_TAIL`](posthaste_stats::LONG_TAIL) times the median, otherwise linear.
-///
-/// `median` is the run's median for a chart of percentiles, otherwise the median of the drawn values.
-fn time_axis(label: &str, median: Option<f64>, series: &[Series]) -> Axis {
-    match has_long_tail(median, drawn(series)) {
-        true => Axis::log(label, Unit::Millis),
-        false => Axis::linear(label, Unit::Millis),
-    }
-}
-
-fn drawn(series: &[Series]) -> impl Iterator<Item = f64> + '_ {
-    let points = series.iter().flat_map(|series| &series.points);
-    points.map(|point| point.y)
-}
-
 fn times(report: &Report, run: &Run) -> Section {
     let all = run.response.distribution();
     let all = |quantile| Some(all.quantile(quantile).known()?.as_millis_f64());
@@ -392,75 +335,6 @@ fn curve(name: &str, count: u64, value: impl Fn(f64) -> Option<f64>) -> Series {
     Series::line(name, points)
 }
 
-fn course(report: &Report, run: &Run) -> Section {
-    let series = vec![
-        in_time("p99, all due", &run.response, 0.99),
-        in_time("p50, all due", &run.response, 0.5),
-    ];
-    let x = Axis::linear("time since the start", Unit::Seconds);
-    let y = time_axis("response time", median(drawn(&series)), &series);
-    let mut chart = Chart::new("Response time in the course of the run", x, y);
-    chart.series = series;
-    chart.notes = parameters(&report.plan);
-    let mut ends = ends(run);
-    ends.notes = parameters(&report.plan);
-    Section {
-        blocks: vec![
-            Block::Chart(Box::new(chart)),
-            Block::Chart(Box::new(ends)),
-            Block::Text(
-                "By the time at which requests were due. A percentile that falls among requests \
-                 without a reply is not drawn."
-                    .to_owned(),
-            ),
-        ],
-        ..Section::new("In the course of the run")
-    }
-}
-
-/// Outcomes per second, on the same axis.
-fn ends(run: &Run) -> Chart {
-    let x = Axis::linear("time since the start", Unit::Seconds);
-    let y = Axis::linear("requests due", Unit::PerSecond);
-    let mut chart = Chart::new("Outcomes of the requests of each moment", x, y);
-    let batches: Vec<Batch<'_>> = run.response.batches().collect();
-    let good = |batch: &Batch<'_>| {
-        let within = |ok: &Batch<'_>| (batch.start..batch.start + batch.width).contains(&ok.start);
-        let good = run.ok.batches().filter(within);
-        good.map(|batch| batch.count()).sum::<u64>()
-    };
-    let series = |name: &str, count: &dyn Fn(&Batch<'_>) -> u64| {
-        let points = batches.iter().map(|batch| {
-            // The last batch may extend beyond the run.
-            let end = (batch.start + batch.width).min(run.duration.max(batch.start));
-            let width = end.saturating_sub(batch.start).as_secs_f64();
-            let seconds = if width > 0.0 {
-                width
-            } else {
-                batch.width.as_secs_f64()
-            };
-            Point::new(batch.start.as_secs_f64(), count(batch) as f64 / seconds)
-        });
-        Series::line(name, points.collect::<Vec<_>>()).shape(Shape::Steps)
-    };
-    chart.series = vec![
-        series("ok", &good),
-        series("reply, not ok", &|batch| {
-            batch.count() - batch.censored() - good(batch)
-        }),
-        series("no reply", &|batch| batch.censored()),
-    ];
-    chart
-}
-
-fn in_time(name: &str, times: &Recorder, quantile: f64) -> Series {
-    let points = times.batches().filter_map(|batch| {
-        let value = batch.quantile(quantile)?;
-        Some(Point::new(batch.start.as_secs_f64(), value.as_millis_f64()))
-    });
-    Series::line(name, points).shape(Shape::Steps)
-}
-
 fn portion_section(
     title: &str,
     kind: &str,
@@ -530,58 +404,4 @@ fn response_against_rate(portions: &[PortionReport]) -> Chart {
     let mut chart = Chart::new("Response time against offered rate", x, y);
     chart.series = series;
     chart
-}
-
-#[cfg(test)]
-mod tests {
-    use posthaste_draw::Scale;
-
-    use super::*;
-
-    fn plan(target: &str) -> PlanDescription {
-        PlanDescription {
-            target: target.to_owned(),
-            pace: "open loop, constant arrivals, 50/s, 4s".to_owned(),
-            protocol: "HTTP/1.1".to_owned(),
-            multiplexing: None,
-            quic: None,
-            connection: "keep-alive".to_owned(),
-            connect_timeout: "500ms".to_owned(),
-            timeout: "30s".to_owned(),
-            warm_up: "0s".to_owned(),
-            retries: None,
-            decoding_slowdown: None,
-            events: None,
-            buying: None,
-            threads: 1,
-            seed: 7,
-            version: "1.2.3".to_owned(),
-        }
-    }
-
-    #[test]
-    fn charts_carry_their_parameters() {
-        assert_eq!(
-            parameters(&plan("GET http://127.0.0.1:8080/")),
-            [
-                "GET http://127.0.0.1:8080/: open loop, constant arrivals, 50/s, 4s, keep-alive connections.",
-                "Timeout 30s (500ms to connect), warm-up 0s, threads 1, seed 7, posthaste 1.2.3.",
-            ]
-        );
-        let long = parameters(&plan(&format!("GET {} and 3 more", "ü".repeat(500))));
-        let cut = format!("GET {}… and 3 more: open", "ü".repeat(54));
-        assert!(long[0].starts_with(&cut), "{}", long[0]);
-    }
-
-    #[test]
-    fn a_long_tail_makes_the_axis_logarithmic() {
-        let points = [0.2, 1.0, 20.0].map(|ms| Point::new(ms, ms));
-        let series = [Series::line("p99", points)];
-        let scale = |median| time_axis("response time", median, &series).scale;
-        assert_eq!(scale(Some(1.0)), Scale::Linear);
-        assert_eq!(scale(Some(0.99)), Scale::Log);
-        // No reply at all.
-        assert_eq!(scale(None), Scale::Linear);
-        assert_eq!(median(drawn(&series)), Some(1.0));
-    }
 }

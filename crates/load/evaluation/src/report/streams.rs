@@ -2,8 +2,68 @@
 
 use std::collections::BTreeMap;
 
-use super::numbers::{millis, thousands};
-use crate::multiplexed::StreamReport;
+use posthaste_units::thousands;
+
+use super::numbers::millis;
+
+use posthaste_load::{CodeCounts, EarlyDataCounts, StreamCounts};
+use serde::{Deserialize, Serialize};
+
+/// Counts of streams in a report.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct StreamReport {
+    /// Requests that waited for their connection.
+    pub queued_for_handshake: u64,
+    /// Requests that waited because of `--streams`.
+    pub queued_for_own_limit: u64,
+    /// Requests that waited because of the server's limit of streams.
+    pub queued_for_server_limit: u64,
+    /// The longest wait for a stream.
+    pub longest_queue_ms: f64,
+    /// Requests sent once more after a rejection.
+    pub resent: u64,
+    /// Connections that ended with open streams.
+    pub connections_lost: u64,
+    /// RST_STREAM of the server by code.
+    pub resets: BTreeMap<String, u64>,
+    /// RST_STREAM sent by code.
+    pub resets_sent: BTreeMap<String, u64>,
+    /// GOAWAY of the server by code.
+    pub goaways: BTreeMap<String, u64>,
+    /// Requests whose body waited for flow control of the server.
+    pub stalled: u64,
+    /// Times that the server used up a receive window of the generator.
+    pub windows_exhausted: u64,
+    /// Early data, if the plan sends some.
+    #[serde(skip_serializing_if = "Option::is_none", default)]
+    pub early_data: Option<EarlyDataCounts>,
+}
+
+impl StreamReport {
+    /// `has_early_data` states that the plan sends early data.
+    pub(super) fn new(counts: &StreamCounts, has_early_data: bool) -> Self {
+        let by_code = |codes: &CodeCounts| {
+            let codes = codes.iter();
+            codes
+                .map(|(name, count)| (name.to_owned(), count))
+                .collect()
+        };
+        Self {
+            queued_for_handshake: counts.queued.handshake,
+            queued_for_own_limit: counts.queued.own_limit,
+            queued_for_server_limit: counts.queued.server_limit,
+            longest_queue_ms: counts.queued.longest.as_millis_f64(),
+            resent: counts.resent,
+            connections_lost: counts.connections_lost,
+            resets: by_code(&counts.resets_received),
+            resets_sent: by_code(&counts.resets_sent),
+            goaways: by_code(&counts.goaways),
+            stalled: counts.stalled,
+            windows_exhausted: counts.windows_exhausted,
+            early_data: has_early_data.then_some(counts.early_data),
+        }
+    }
+}
 
 /// Facts about the streams of a run, each with its name. Counts of zero are left out, except of early data.
 pub(super) fn facts(streams: &StreamReport) -> Vec<(&'static str, String)> {

@@ -2,16 +2,16 @@
 
 use std::fmt::Write as _;
 
+use posthaste_load::{Outcome, Outcomes, Phases};
 use posthaste_stats::{CensoredSummary, Statistic, StatisticReading, Summary};
+use posthaste_units::thousands;
 
-use super::numbers::{millis, thousands};
+use super::events::EventsReport;
+use super::numbers::millis;
 use super::{
     Bin, PortionReport, Report, agents, client_in_words, connections_in_words, occurred, reading,
     streams,
 };
-use crate::events::EventsReport;
-use crate::outcome::{Outcome, Outcomes};
-use crate::phases::Phases;
 
 /// Renders the report in at most 80 columns. Narrower terminals wrap it.
 pub fn text(report: &Report) -> String {
@@ -226,6 +226,13 @@ fn events_line(events: &EventsReport, out: &mut String) -> std::fmt::Result {
     if let Some(reached) = events.stream_rate {
         write!(out, "; 95 % of the streams reach {}/s", rate(reached))?;
     }
+    if events.at_once > 0 {
+        let replies = thousands(events.at_once);
+        write!(
+            out,
+            "; all events at one instant in {replies} replies, which have no gap and no rate"
+        )?;
+    }
     if let (Some(with), Some(without)) = (events.with_end_mark, events.without_end_mark) {
         let replies = thousands(with + without);
         write!(
@@ -270,11 +277,19 @@ fn times(report: &Report, out: &mut String) -> std::fmt::Result {
             interval(out, times)?;
         }
     }
-    let own = &report.generator.lateness_in;
+    let is_shown = |statistic: &&Statistic| {
+        COLUMNS.contains(statistic) && response.reading(**statistic) != StatisticReading::Unknown
+    };
+    let own = report.generator.lateness_in.iter().filter(is_shown);
+    let own: Vec<&str> = own
+        .map(|statistic| match statistic {
+            Statistic::P999 => "p99.9",
+            other => other.key(),
+        })
+        .collect();
     if own.is_empty() {
         return Ok(());
     }
-    let own: Vec<&str> = own.iter().map(|statistic| statistic.key()).collect();
     writeln!(
         out,
         "Send lateness is more than a quarter of the response time at {}.",
@@ -384,8 +399,17 @@ fn assertions(report: &Report, out: &mut String) -> std::fmt::Result {
     }
     writeln!(out)?;
     for checked in &report.assertions {
-        let verdict = if checked.holds { "holds" } else { "FAILS" };
-        writeln!(out, "{verdict}  {}: {}", checked.assertion, checked.found)?;
+        let verdict = match checked.holds {
+            Some(true) => "holds",
+            Some(false) => "FAILS",
+            None => "UNKNOWN",
+        };
+        writeln!(
+            out,
+            "{verdict}  {}: {}",
+            checked.assertion,
+            checked.reason()
+        )?;
     }
     Ok(())
 }
@@ -405,5 +429,21 @@ fn rate(per_second: f64) -> String {
         format!("{per_second:.1}")
     } else {
         thousands(per_second.round() as u64)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn lateness_names_columns_of_the_table_that_have_a_value() {
+        let mut report = crate::testing::report(100, 0);
+        // The table has no column for p95, and 100 requests have no p99.9.
+        report.generator.lateness_in = vec![Statistic::P95, Statistic::P99, Statistic::P999];
+        let shown = text(&report);
+        assert!(shown.contains("response time at p99.\n"), "{shown}");
+        report.generator.lateness_in = vec![Statistic::P95];
+        assert!(!text(&report).contains("Send lateness is"));
     }
 }

@@ -4,9 +4,8 @@ use std::io::Write as _;
 use std::net::{Shutdown, SocketAddr, TcpListener};
 use std::sync::atomic::AtomicBool;
 
-use posthaste_load::{
-    Connections, Effort, FindError, Outcome, Pace, RequestSpec, Run, RunError, TrialReport,
-};
+use posthaste_evaluation::{Effort, FindVerdict, TrialReport};
+use posthaste_load::{Connections, Outcome, Pace, RequestSpec, Run, RunError};
 use posthaste_units::Span;
 
 use crate::server::{all_end_as, answering, carried_out, ok, pause, plan, read_request, serve};
@@ -45,7 +44,6 @@ fn garbage_and_lies_are_protocol_errors() {
     let replies = [
         "SSH-2.0-OpenSSH_9.2\r\n",
         "HTTP/1.1 200 OK\r\nContent-Length: 10\r\n\r\nshort",
-        "HTTP/1.1 200 OK\r\nContent-Length: 4\r\n\r\nlonger than announced",
         "HTTP/1.1 200 OK\r\nContent-Length: x\r\n\r\n",
         "HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\nnonsense\r\n",
         "HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n5\r\nab",
@@ -53,6 +51,21 @@ fn garbage_and_lies_are_protocol_errors() {
     ];
     for reply in replies {
         all_end_as(answering(reply, true), Outcome::ProtocolError);
+    }
+}
+
+/// As in curl, whether they come with the reply or after it.
+#[test]
+fn bytes_behind_a_reply_end_the_connection_only() {
+    let replies = [
+        "HTTP/1.1 200 OK\r\nContent-Length: 4\r\n\r\nlonger than announced",
+        "HTTP/1.1 200 OK\r\nContent-Length: 2, 2\r\n\r\nabc",
+        "HTTP/1.1 204 No Content\r\nTransfer-Encoding: chunked\r\n\r\n0\r\n\r\n",
+        "HTTP/1.1 304 Not Modified\r\n\r\nbody",
+    ];
+    for reply in replies {
+        all_end_as(answering(reply, true), Outcome::Ok);
+        all_end_as(answering(reply, false), Outcome::Ok);
     }
 }
 
@@ -98,17 +111,16 @@ fn a_closed_port_refuses() {
     };
     let objective = "p99<1s".parse().unwrap();
     let plan = crate::server::plan(address, 1.0, 1);
-    let found = posthaste_load::find(
+    let found = posthaste_evaluation::find(
         &plan,
         &objective,
         effort,
-        &mut posthaste_load::LocalRunner(&AtomicBool::new(false)),
+        &mut posthaste_evaluation::LocalRunner(&AtomicBool::new(false)),
         &mut |_: &TrialReport| (),
     );
-    assert!(
-        matches!(&found, Err(FindError::Hopeless { found, .. }) if found.contains("100.00 %")),
-        "{found:?}"
-    );
+    let found = found.unwrap();
+    assert_eq!(found.verdict(), FindVerdict::Fails, "{found}");
+    assert!(found.to_string().contains("100.00 %"), "{found}");
 }
 
 #[test]

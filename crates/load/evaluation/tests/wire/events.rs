@@ -56,6 +56,20 @@ fn first_event_and_gaps_are_measured_from_the_due_time() {
 }
 
 #[test]
+fn a_reply_that_arrives_whole_has_no_gap_and_no_rate() {
+    const BODY: &[(u64, &str)] = &[(
+        60,
+        "Connection: close\r\n\r\ndata: 1\n\ndata: 2\n\ndata: 3\n\ndata: [DONE]\n\n",
+    )];
+    let run = carried_out(&streaming(HEAD, BODY));
+    assert_eq!(run.outcomes[Outcome::Ok], 10, "{:?}", run.reasons);
+    assert_eq!((run.events.events, run.events.at_once), (30, 10));
+    assert_eq!(run.events.first.distribution().count(), 10);
+    assert_eq!(run.events.gaps.distribution().count(), 0);
+    assert_eq!(run.events.periods.distribution().count(), 0);
+}
+
+#[test]
 fn a_stream_that_stops_is_longer_than_any_bound() {
     const BODY: &[(u64, &str)] = &[(0, "Connection: close\r\n\r\ndata: 1\n\n"), (60_000, "")];
     let mut plan = streaming(HEAD, BODY);

@@ -5,9 +5,10 @@ use std::net::{SocketAddr, TcpStream};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 
-use posthaste_load::{
-    Capacity, Effort, EventFormat, EventPlan, FindError, LimitedBy, LocalRunner, TrialReport, find,
+use posthaste_evaluation::{
+    Capacity, Effort, FindError, FindVerdict, LimitedBy, LocalRunner, TrialReport, find,
 };
+use posthaste_load::{EventFormat, EventPlan};
 use posthaste_units::Span;
 
 use crate::server::{pause, plan, read_request, serve};
@@ -42,34 +43,32 @@ fn searched(
     )
 }
 
-/// A server that answers each request with `body` after 200 ms, and closes. A shorter reply could be as short as the
-/// lateness of a busy machine, which makes the generator the limit.
+/// A server that answers each request with the events of `body`, 10 ms apart, after 200 ms, and closes. A shorter reply
+/// could be as short as the lateness of a busy machine, which makes the generator the limit.
 fn answering(body: &'static str) -> SocketAddr {
     serve(move |mut stream: TcpStream| {
         if read_request(&mut stream) {
             pause(200);
             let _ = stream.write_all(HEAD);
-            let _ = stream.write_all(body.as_bytes());
+            for event in body.split_inclusive("\n\n") {
+                let _ = stream.write_all(event.as_bytes());
+                pause(10);
+            }
         }
     })
 }
 
-/// Checks that a search does not show any rate to hold. Returns the reason, unless the machine was too busy to blame the
-/// server.
+/// Checks that a search does not show any rate to hold. Returns the answer in words, unless the machine was too busy to
+/// blame the server.
 fn fails(address: SocketAddr, objective: &str, marked: bool) -> Option<String> {
-    match searched(address, objective, 3, marked) {
-        Err(FindError::Hopeless { rate, found, .. }) => {
-            assert_eq!(rate.as_per_second(), 20.0, "{objective}");
-            Some(found)
-        }
-        Ok(found) => {
-            let shown = (found.held_at_per_s, found.capacity_per_s);
-            assert_eq!(shown, (None, None), "{objective}: {found:?}");
-            assert_eq!(found.limited_by, LimitedBy::Generator, "{objective}");
-            None
-        }
-        Err(error) => panic!("{objective}: {error}"),
+    let found = searched(address, objective, 3, marked).unwrap();
+    assert_eq!(found.held_at_per_s, None, "{objective}: {found:?}");
+    if found.verdict() == FindVerdict::Fails {
+        assert_eq!(found.failed_at_per_s, Some(20.0), "{objective}");
+        return Some(found.to_string());
     }
+    assert_eq!(found.limited_by, LimitedBy::Generator, "{objective}");
+    None
 }
 
 #[test]
@@ -91,7 +90,7 @@ fn a_figure_without_any_event_violates_its_objective() {
         for (address, objective, reason) in cases {
             scope.spawn(move || {
                 let found = fails(address, objective, false);
-                let agrees = found.as_deref().is_none_or(|found| found == reason);
+                let agrees = found.as_deref().is_none_or(|found| found.contains(reason));
                 assert!(agrees, "{objective}: {found:?}");
             });
         }
@@ -106,7 +105,7 @@ fn a_stream_without_its_end_mark_has_failed() {
             scope.spawn(move || {
                 let found = fails(cut, objective, true);
                 let failed = "100.00 % of requests failed";
-                let agrees = found.as_deref().is_none_or(|found| found == failed);
+                let agrees = found.as_deref().is_none_or(|found| found.contains(failed));
                 assert!(agrees, "{objective}: {found:?}");
             });
         }
@@ -160,10 +159,15 @@ fn slowing() -> SocketAddr {
 fn the_rate_at_which_streams_slow_down_is_found() {
     let address = slowing();
     for (objective, counted) in [("gap-p50<100ms", "gaps"), ("events>10/s", "streams")] {
-        let found = searched(address, objective, 8, false).unwrap();
-        // A busy machine may slow streams at lower rates, but none is fast at more than 1,000/s.
-        let failed = found.failed_at_per_s.unwrap_or_else(|| panic!("{found:?}"));
-        assert!((20.0..=1_400.0).contains(&failed), "{found:?}");
+        let found = searched(address, objective, 20, false).unwrap();
+        // A busy machine may slow streams at lower rates, but none is fast at more than 1,000/s. Around 226/s the
+        // service may be slow in one trial and fast in the next: it then counts as one that changed.
+        let ends = [found.held_at_per_s, found.failed_at_per_s];
+        let known = |rate: f64| (20.0..=1_400.0).contains(&rate);
+        assert!(ends.into_iter().flatten().all(known), "{found:?}");
+        // Too few long trials may be left on a busy machine to say where the end is; that one trial was slow is sure.
+        let is_slow = |trial: &TrialReport| trial.excess.is_none_or(|excess| excess > 1.0);
+        assert!(found.trials.iter().any(is_slow), "{found:?}");
         assert!(found.trials[0].to_string().contains(counted), "{found:?}");
         let gaps = |trial: &TrialReport| trial.times == 3 * trial.requests;
         let first = &found.trials[0];

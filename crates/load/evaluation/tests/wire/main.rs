@@ -11,5 +11,6 @@ mod http3;
 mod overload;
 mod random;
 mod retries;
+mod seconds;
 mod server;
 mod tls;

@@ -4,9 +4,8 @@ use std::io::Write as _;
 use std::net::SocketAddr;
 use std::sync::atomic::AtomicBool;
 
-use posthaste_load::{
-    Connections, Effort, LimitedBy, LocalRunner, Outcome, Pace, RequestSpec, TrialReport, find,
-};
+use posthaste_evaluation::{Effort, LimitedBy, LocalRunner, TrialReport, find};
+use posthaste_load::{Connections, Outcome, Pace, RequestSpec};
 use posthaste_units::Span;
 use rustix::net::{AddressFamily, SocketType};
 

@@ -7,9 +7,9 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex};
 use std::thread;
 
+use posthaste_evaluation::{Effort, FindError, LocalRunner, find};
 use posthaste_load::{
-    Backoff, Connections, Data, Effort, FindError, LocalRunner, Outcome, Pace, Plan, RequestSpec,
-    RetryPolicy, Run, find, run,
+    Backoff, Connections, Data, Outcome, Pace, Plan, RequestSpec, RetryPolicy, Run, run,
 };
 use posthaste_units::{Seed, Span};
 
@@ -289,7 +289,7 @@ fn a_retry_without_a_free_connection_is_the_generators_limit() {
     assert_eq!(attempts.outcomes[Outcome::TimedOut], 2);
     // The dropped retry was not sent, that of the second request was.
     assert_eq!(attempts.retry_lateness.count(), 1);
-    let report = posthaste_load::report::Report::new(&plan, &run);
+    let report = posthaste_evaluation::report::Report::new(&plan, &run);
     assert!(report.generator.limited, "{:?}", report.generator);
 }
 

@@ -3,13 +3,17 @@
 use std::io::{Read as _, Write as _};
 use std::net::SocketAddr;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
 
-use posthaste_load::{Connections, Data, Outcome, PemFile, RequestSpec, TlsOptions, WsdlCall};
+use posthaste_load::{
+    Connections, Data, Outcome, PemFile, Plan, RequestSpec, TlsOptions, WsdlCall,
+};
 use posthaste_units::Span;
 use rcgen::{BasicConstraints, CertificateParams, DnType, ExtendedKeyUsagePurpose, IsCa};
 use rustls::pki_types::PrivateKeyDer;
 use rustls::{
-    ALL_VERSIONS as ALL, ServerConfig, ServerConnection, StreamOwned, SupportedProtocolVersion,
+    ALL_VERSIONS as ALL, HandshakeKind, ServerConfig, ServerConnection, StreamOwned,
+    SupportedProtocolVersion,
 };
 
 use crate::server::{carried_out, ok, plan, read_request, serve};
@@ -17,6 +21,8 @@ use crate::server::{carried_out, ok, plan, read_request, serve};
 struct TlsServer {
     address: SocketAddr,
     certificate: tempfile::NamedTempFile,
+    /// Handshakes that resumed a session.
+    resumed: Arc<AtomicU64>,
 }
 
 fn server() -> TlsServer {
@@ -48,11 +54,16 @@ fn showing(
         .with_single_cert(vec![made.der().clone()], key)
         .unwrap();
     let config = Arc::new(config);
+    let resumed = Arc::new(AtomicU64::new(0));
+    let counter = resumed.clone();
     let address = serve(move |stream| {
         stream.set_nodelay(true).unwrap();
         let connection = ServerConnection::new(config.clone()).unwrap();
         let mut stream = StreamOwned::new(connection, stream);
         while read_request(&mut stream) {
+            if stream.conn.handshake_kind() == Some(HandshakeKind::Resumed) {
+                counter.fetch_add(1, Ordering::Relaxed);
+            }
             let mut body = std::io::Read::by_ref(&mut stream).take(length);
             let _ = std::io::copy(&mut body, &mut std::io::sink());
             if stream.write_all(reply.as_bytes()).is_err() {
@@ -65,6 +76,7 @@ fn showing(
     TlsServer {
         address,
         certificate,
+        resumed,
     }
 }
 
@@ -78,6 +90,15 @@ fn outcome_of(request: RequestSpec, server: &TlsServer, tls: TlsOptions) -> Outc
 
 /// Runs requests and returns their outcome and reason.
 fn ended(request: RequestSpec, server: &TlsServer, tls: TlsOptions) -> (Outcome, String) {
+    let plan = https_plan(request, server, tls);
+    let run = carried_out(&plan);
+    let (outcome, count) = run.outcomes.iter().max_by_key(|(_, count)| *count).unwrap();
+    assert_eq!(count, 10, "{:?} {:?}", run.outcomes, run.reasons);
+    (outcome, format!("{:?}", run.reasons))
+}
+
+/// Ten requests on HTTPS.
+fn https_plan(request: RequestSpec, server: &TlsServer, tls: TlsOptions) -> Plan {
     let mut plan = plan(server.address, 100.0, 100);
     plan.requests = vec![request];
     plan.requests[0].url = format!("https://localhost:{}/", server.address.port());
@@ -88,10 +109,7 @@ fn ended(request: RequestSpec, server: &TlsServer, tls: TlsOptions) -> (Outcome,
     ];
     plan.timeout = posthaste_units::Span::from_secs(60);
     plan.tls = tls;
-    let run = carried_out(&plan);
-    let (outcome, count) = run.outcomes.iter().max_by_key(|(_, count)| *count).unwrap();
-    assert_eq!(count, 10, "{:?} {:?}", run.outcomes, run.reasons);
-    (outcome, format!("{:?}", run.reasons))
+    plan
 }
 
 #[test]
@@ -112,6 +130,30 @@ fn only_a_trusted_certificate_is_accepted() {
         ..TlsOptions::default()
     };
     assert_eq!(outcome_with(&server, trusted), Outcome::Ok);
+}
+
+/// Each connection is that of a new client, for whom the server signs.
+#[test]
+fn sessions_are_resumed_with_the_option_only() {
+    for version in ALL {
+        let wanted = CertificateParams::new(["localhost".to_owned()]).unwrap();
+        for resumption in [false, true] {
+            let server = showing(&wanted, &[version], 0, ok("secret"));
+            let options = TlsOptions {
+                insecure: true,
+                resumption,
+                ..TlsOptions::default()
+            };
+            let mut plan = https_plan(RequestSpec::get(""), &server, options);
+            plan.connections = Connections::New;
+            plan.connect_timeout = Span::from_secs(10);
+            let run = carried_out(&plan);
+            assert_eq!(run.outcomes[Outcome::Ok], 10, "{:?}", run.reasons);
+            let resumed = server.resumed.load(Ordering::Relaxed);
+            // The first connections have no ticket yet.
+            assert_eq!(resumed > 0, resumption, "{version:?}: {resumed} of 10");
+        }
+    }
 }
 
 /// The default certificate of `openssl req -x509`: self-signed and marked as an authority.
@@ -319,6 +361,7 @@ fn a_server_without_tls_fails_the_handshake() {
     let plain = TlsServer {
         address,
         certificate: tempfile::NamedTempFile::new().unwrap(),
+        resumed: Arc::default(),
     };
     assert_eq!(
         outcome_with(&plain, TlsOptions::default()),

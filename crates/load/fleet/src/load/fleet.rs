@@ -8,9 +8,9 @@ use std::time::Duration;
 
 use futures_util::future::join_all;
 use jiff::{SignedDuration, Timestamp};
+use posthaste_evaluation::Runner;
 use posthaste_load::{
-    Arrivals, LoadTally, Observer, Outcome, Pace, Plan, Run, RunError, Runner, Share,
-    requests_by_loop,
+    Arrivals, LoadTally, Observer, Outcome, Pace, Plan, Run, RunError, Share, requests_by_loop,
 };
 use posthaste_units::{Instant, Span};
 

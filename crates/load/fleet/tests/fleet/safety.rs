@@ -42,7 +42,7 @@ fn refusals_name_the_remedy() {
 /// async-nats panics if a second provider of TLS is linked and none is installed.
 #[test]
 fn ring_is_the_only_provider_of_tls() {
-    let lock = concat!(env!("CARGO_MANIFEST_DIR"), "/../../Cargo.lock");
+    let lock = concat!(env!("CARGO_MANIFEST_DIR"), "/../../../Cargo.lock");
     let lock = std::fs::read_to_string(lock).unwrap();
     assert!(lock.contains("\nname = \"ring\"\n"));
     assert!(

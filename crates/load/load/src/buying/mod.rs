@@ -53,7 +53,7 @@ pub enum WithoutOffers {
 
 impl Buying {
     /// The maximum price for a request.
-    pub(crate) const fn max_price(&self) -> Option<Money> {
+    pub const fn max_price(&self) -> Option<Money> {
         self.wanted.price
     }
 }

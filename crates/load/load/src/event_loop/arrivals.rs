@@ -12,14 +12,31 @@ use crate::phases::Moments;
 use crate::protocol::Protocol;
 use crate::source::Due;
 
+/// A loop that is this late for the requests of a second reports the second without them.
+const BEHIND: Span = Span::from_millis(100);
 /// Requests begun before replies are read again.
 const BURST: usize = 32;
 /// A request this late at the end of the plan is not sent. Sending ends at most this long after the plan.
 const OVERDUE: Span = Span::from_millis(500);
 
 impl EventLoop<'_> {
-    /// Sends the requests and retries that are due, at most a burst of them.
-    pub(super) fn send_due(&mut self, now: Instant) {
+    /// Sends the requests and retries that are due, at most two bursts of them, and reports the second that has ended.
+    /// Seconds are intervals `[start, end)`: a request due at the end of one is counted in the next.
+    pub(super) fn begin_due(&mut self, now: Instant) {
+        let end = self.next_second;
+        if now >= end {
+            self.send_due(end - Span::from_nanos(1));
+            let is_counted = self.source.next_due().is_none_or(|due| due >= end);
+            if !is_counted && now < end + BEHIND {
+                return;
+            }
+            self.report_second(now);
+        }
+        self.send_due(now);
+    }
+
+    /// Sends the requests and retries that are due at `now`, at most a burst of them.
+    fn send_due(&mut self, now: Instant) {
         for _ in 0..BURST {
             if let Some(retry) = self.take_retry(now) {
                 self.send_again(&retry, now);

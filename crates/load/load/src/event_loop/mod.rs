@@ -213,7 +213,7 @@ impl<'r> EventLoop<'r> {
                 self.skip_overdue();
                 break;
             }
-            self.send_due(now);
+            self.begin_due(now);
             self.flush_streams();
             self.tally.over = self.shared.clock.now();
             if self.is_finished() {
@@ -232,7 +232,6 @@ impl<'r> EventLoop<'r> {
             if full_turns % EXPIRE_EVERY == 0 {
                 self.expire_timeouts(before);
             }
-            self.report_second(before);
         }
         self.end_unfinished();
         assert_eq!(

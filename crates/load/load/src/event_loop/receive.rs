@@ -105,12 +105,8 @@ impl EventLoop<'_> {
             }),
             ReceiveStatus::Partial => {}
             ReceiveStatus::More => self.read_later(slot, closing),
-            ReceiveStatus::Complete { surplus: false } => self.complete(slot, closing),
-            ReceiveStatus::Complete { surplus: true } => {
-                self.fail(slot, Outcome::ProtocolError, || {
-                    Violation::Surplus.to_string()
-                });
-            }
+            // Surplus bytes may also come later, when the connection is idle. In both cases only the connection ends.
+            ReceiveStatus::Complete { surplus } => self.complete(slot, closing || surplus),
             ReceiveStatus::Wrong(violation) => {
                 let outcome = match violation {
                     Violation::Memory(_) => Outcome::MemoryLimit,

@@ -129,9 +129,7 @@ impl EventLoop<'_> {
     /// Passes the tally on, once a second, and continues with an empty one. If none has come back, the next second is
     /// added to this one.
     pub(super) fn report_second(&mut self, now: Instant) {
-        if now < self.next_second {
-            return;
-        }
+        debug_assert!(now >= self.next_second, "the second has not ended");
         let second = whole_seconds(now);
         self.next_second = Instant::ORIGIN + SECOND * (second + 1);
         if let Ok(empty) = self.empty.try_recv() {
@@ -153,7 +151,7 @@ impl EventLoop<'_> {
         self.record_bytes(now);
         let end = LoopSecond {
             index: self.index,
-            second: whole_seconds(now) + 1,
+            second: whole_seconds(self.next_second),
             tally: self.tally,
             is_last: true,
         };

@@ -11,7 +11,8 @@ use crate::fifo::Fifo;
 const CHECK_EVERY: Span = Span::from_millis(100);
 
 impl EventLoop<'_> {
-    /// Waits for a batch of events, until a deadline, or until shortly before the next request is due.
+    /// Waits for a batch of events, until a deadline or the end of the second, or until shortly before the next request
+    /// is due.
     pub(super) fn wait(&mut self, events: &mut Vec<epoll::Event>) -> Result<(), Errno> {
         events.clear();
         let now = self.shared.clock.now();
@@ -39,7 +40,7 @@ impl EventLoop<'_> {
         let deadlines = [&self.connecting, &self.replying, &self.closing];
         let deadlines = deadlines.into_iter().filter_map(Fifo::next_due);
         let earliest = deadlines.chain(self.streams.timer()).min();
-        let latest = now + CHECK_EVERY;
+        let latest = (now + CHECK_EVERY).min(self.next_second);
         let until = earliest.map_or(latest, |due| due.min(latest));
         let dues = [self.source.next_due(), self.retries.next_due()];
         match dues.into_iter().flatten().min() {

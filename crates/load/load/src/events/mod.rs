@@ -5,13 +5,10 @@
 
 mod progress;
 mod reader;
-mod report;
 mod tally;
 
 pub(crate) use progress::{EventProgress, EventSummary};
 pub use reader::{EventPart, EventReader, LONGEST_END_MARK};
-pub use report::EventsReport;
-pub(crate) use report::REACHED_BY;
 pub(crate) use tally::EventEnd;
 pub use tally::EventTally;
 

@@ -1,6 +1,6 @@
 //! Incremental search for events in a body, for input in pieces of any size.
 
-use posthaste_grpc::{FramePart, FrameReader};
+use posthaste_http::grpc::{FramePart, FrameReader};
 
 use super::{EventFormat, EventPlan};
 use crate::grpc::MESSAGE_LIMIT;
@@ -8,6 +8,9 @@ use crate::grpc::MESSAGE_LIMIT;
 /// Bytes of a line kept in addition to the end mark: the name of the field, its colon, a blank, and one more to
 /// recognise a longer value.
 const FIELD: usize = "data: ".len() + 1;
+
+/// Byte order mark of UTF-8. One at the beginning of a stream is ignored (WHATWG HTML, section 9.2.5).
+const BYTE_ORDER_MARK: &[u8] = b"\xef\xbb\xbf";
 
 /// Longest end mark, in bytes. Memory for a line is bounded by it.
 pub const LONGEST_END_MARK: usize = 1_024;
@@ -28,6 +31,8 @@ pub struct EventReader {
     end_mark: Option<Vec<u8>>,
     /// The beginning of the present line.
     line: Vec<u8>,
+    /// True in the first line of the body.
+    is_first_line: bool,
     /// True if the present line has more bytes than are kept.
     is_cut: bool,
     /// True after a carriage return, whose line feed may follow.
@@ -48,6 +53,7 @@ impl EventReader {
             format: plan.format,
             end_mark: end_mark.map(|mark| mark.clone().into_bytes()),
             line: Vec::new(),
+            is_first_line: true,
             is_cut: false,
             after_return: false,
             data_lines: 0,
@@ -59,6 +65,7 @@ impl EventReader {
     /// Prepares for another body.
     pub fn begin(&mut self) {
         self.line.clear();
+        self.is_first_line = true;
         self.is_cut = false;
         self.after_return = false;
         self.data_lines = 0;
@@ -112,13 +119,17 @@ impl EventReader {
 
     /// Keeps the beginning of a line, as far as it decides.
     fn keep(&mut self, bytes: &[u8]) {
-        let limit = FIELD + self.end_mark.as_ref().map_or(0, Vec::len);
+        let limit = BYTE_ORDER_MARK.len() + FIELD + self.end_mark.as_ref().map_or(0, Vec::len);
         let room = limit.saturating_sub(self.line.len());
         self.line.extend_from_slice(&bytes[..bytes.len().min(room)]);
         self.is_cut |= bytes.len() > room;
     }
 
     fn end_line(&mut self) -> Option<EventPart> {
+        let is_first_line = std::mem::take(&mut self.is_first_line);
+        if is_first_line && self.line.starts_with(BYTE_ORDER_MARK) {
+            self.line.drain(..BYTE_ORDER_MARK.len());
+        }
         let part = match self.format {
             EventFormat::Sse => self.end_sse_line(),
             EventFormat::JsonLines | EventFormat::GrpcMessages => self.end_json_line(),
@@ -140,7 +151,10 @@ impl EventReader {
         }
         if let Some(value) = data_of(&self.line) {
             self.data_lines = self.data_lines.saturating_add(1);
-            self.is_mark = !self.is_cut && self.end_mark.as_deref() == Some(value);
+            let mark = self.end_mark.as_deref();
+            // Servers write blanks behind it.
+            let is_mark = mark == Some(value) || mark == Some(value.trim_ascii_end());
+            self.is_mark = !self.is_cut && is_mark;
         }
         None
     }
@@ -208,6 +222,11 @@ mod tests {
             ("data: a\n", ""),
             ("data: [DONE]\n\n", "d"),
             ("data:[DONE]\n\n", "d"),
+            ("data: [DONE] \n\n", "d"),
+            ("\u{feff}data: [DONE]\n\ndata: a\n\n", "de"),
+            ("\u{feff}data: a\n\n\u{feff}data: b\n\n", "e"),
+            ("\u{feff}\n\ndata: a\n\n", "e"),
+            ("\u{feff}\u{feff}data: a\n\n", ""),
             ("data: [DONE]x\n\ndata: [DONE]\ndata: more\n\n", "ee"),
             ("data: a\n\ndata: [DONE]\n\n", "ed"),
         ] {
@@ -226,6 +245,8 @@ mod tests {
             ("{}\r\n\r\n \n{}", "ee"),
             ("{}\n[DONE]\n", "ed"),
             ("", ""),
+            ("\u{feff}{}\n", "e"),
+            ("\u{feff}\n", ""),
         ] {
             assert_eq!(
                 parts(EventFormat::JsonLines, &[body.as_bytes()]),
@@ -251,7 +272,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn cuts_change_nothing(body in "(data: ?(a|\\[DONE\\])|x|\n|\r|\r\n|:){0,40}", cut in 0usize..200) {
+        fn cuts_change_nothing(body in "\u{feff}?(data: ?(a|\\[DONE\\])|x|\n|\r|\r\n|:){0,40}", cut in 0usize..200) {
             for format in [EventFormat::Sse, EventFormat::JsonLines] {
                 let whole = parts(format, &[body.as_bytes()]);
                 let (one, two) = body.as_bytes().split_at(cut.min(body.len()));

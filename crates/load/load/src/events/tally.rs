@@ -15,8 +15,10 @@ pub struct EventTally {
     pub first: Recorder,
     /// Gaps between events. The wait after the last event of a reply that broke off is longer than its bound.
     pub gaps: Recorder,
-    /// Mean gap of each stream with two events or more. One that broke off is longer than any bound.
+    /// Mean gap of each stream with events at two instants or more. One that broke off is longer than any bound.
     pub periods: Recorder,
+    /// Complete replies with two events or more, all of which arrived at one instant. They have no gap and no mean gap.
+    pub at_once: u64,
     /// Events.
     pub events: u64,
     /// Complete replies with an end mark.
@@ -59,6 +61,7 @@ impl EventTally {
             self.gaps.record_censored(at, waited(last));
         }
         match (events.first.zip(events.last), events.count) {
+            _ if is_complete && events.is_at_once() => self.at_once += 1,
             (Some((first, last)), 2..) if is_complete => {
                 let period = last.saturating_since(first) / (events.count - 1);
                 self.periods.record(at, period);
@@ -78,7 +81,8 @@ impl EventTally {
         for times in [&mut self.first, &mut self.gaps, &mut self.periods] {
             times.clear();
         }
-        (self.events, self.with_end_mark, self.without_end_mark) = (0, 0, 0);
+        (self.events, self.at_once) = (0, 0);
+        (self.with_end_mark, self.without_end_mark) = (0, 0);
     }
 
     /// Adds the events of another loop or second.
@@ -87,6 +91,7 @@ impl EventTally {
         self.gaps.merge(&other.gaps);
         self.periods.merge(&other.periods);
         self.events += other.events;
+        self.at_once += other.at_once;
         self.with_end_mark += other.with_end_mark;
         self.without_end_mark += other.without_end_mark;
     }

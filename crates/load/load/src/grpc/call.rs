@@ -4,7 +4,8 @@ use std::fmt;
 
 use std::sync::Arc;
 
-use posthaste_grpc::{JsonError, Method, MethodKind, Schema, write_frame};
+use posthaste_grpc_schema::{JsonError, Method, MethodKind, Schema};
+use posthaste_http::grpc::write_frame;
 use serde::de::Error as _;
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 

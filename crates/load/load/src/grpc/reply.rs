@@ -4,7 +4,8 @@
 //! type of gRPC, `grpc-status` 0 at its end, whole messages without compression, and exactly one of them unless the
 //! method streams replies.
 
-use posthaste_grpc::{Code, FrameError, FramePart, FrameReader, MethodKind, decode_message};
+use posthaste_grpc_schema::MethodKind;
+use posthaste_http::grpc::{Code, FrameError, FramePart, FrameReader, decode_message};
 
 use super::MESSAGE_LIMIT;
 use crate::outcome::Outcome;

@@ -1,6 +1,6 @@
 //! Counts of calls by their status.
 
-use posthaste_grpc::Code;
+use posthaste_http::grpc::Code;
 use serde::{Deserialize, Serialize};
 
 /// Calls with a complete reply, by status. Their sum is that of the outcomes `ok` and `grpc-error`, of each attempt.

@@ -10,7 +10,7 @@ mod schema;
 
 use std::path::PathBuf;
 
-use posthaste_grpc::{MethodError, SchemaError};
+use posthaste_grpc_schema::{MethodError, SchemaError};
 use posthaste_units::Span;
 use thiserror::Error;
 use url::Url;
@@ -89,7 +89,7 @@ pub enum GrpcCallError {
         server: String,
         /// The error, with the nearest name if there is no such service.
         #[source]
-        reason: posthaste_grpc::reflection::ReflectionError,
+        reason: posthaste_grpc_schema::reflection::ReflectionError,
     },
 }
 

@@ -9,14 +9,15 @@ use std::net::TcpStream;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use posthaste_grpc::reflection::{
+use posthaste_grpc_schema::Schema;
+use posthaste_grpc_schema::reflection::{
     REFLECTION_METHOD, REFLECTION_SERVICES, ReflectionClient, ReflectionStep,
 };
-use posthaste_grpc::{Code, FramedMessage, MessageReader, Schema, decode_message, write_frame};
-use posthaste_http_streams::catalogue::{FieldCatalogue, RequestField};
-use posthaste_http_streams::http2::hpack::FieldPlan;
-use posthaste_http_streams::http2::{Client, StreamId};
-use posthaste_http_streams::{EventSink, StreamEnd, StreamRequest};
+use posthaste_http::grpc::{Code, FramedMessage, MessageReader, decode_message, write_frame};
+use posthaste_http::streams::catalogue::{FieldCatalogue, RequestField};
+use posthaste_http::streams::http2::hpack::FieldPlan;
+use posthaste_http::streams::http2::{Client, StreamId};
+use posthaste_http::streams::{EventSink, StreamEnd, StreamRequest};
 use rustls::{ClientConnection, StreamOwned};
 
 use super::{GrpcCallError, ReflectedServer};
@@ -102,7 +103,7 @@ enum Failed {
     Io(io::Error),
     /// The call ended before the schema was complete.
     Ended(String),
-    Answer(posthaste_grpc::reflection::ReflectionError),
+    Answer(posthaste_grpc_schema::reflection::ReflectionError),
 }
 
 impl From<io::Error> for Failed {

@@ -3,7 +3,7 @@
 use std::fs;
 use std::path::{Component, Path, PathBuf};
 
-use posthaste_grpc::{MethodError, ProtoFiles, Schema, SchemaError};
+use posthaste_grpc_schema::{MethodError, ProtoFiles, Schema, SchemaError};
 
 use super::{GrpcCallError, reflection};
 use crate::grpc::GrpcCall;

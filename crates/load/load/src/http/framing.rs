@@ -54,16 +54,21 @@ impl FramingFields {
         }
     }
 
+    /// Several equal lengths, as fields or as a list, count as one (RFC 9112, section 6.3, item 5).
     fn content_length(&mut self, value: &[u8]) -> Result<(), Violation> {
-        let digits = !value.is_empty() && value.iter().all(u8::is_ascii_digit);
-        let length = digits
-            .then(|| std::str::from_utf8(value).ok()?.parse().ok())
-            .flatten()
-            .ok_or(Violation::Length)?;
-        if self.length.is_some_and(|other| other != length) {
-            return Err(Violation::Length);
+        for part in value.split(|byte| *byte == b',') {
+            let length = decimal(part.trim_ascii()).ok_or(Violation::Length)?;
+            if self.length.is_some_and(|other| other != length) {
+                return Err(Violation::Length);
+            }
+            self.length = Some(length);
         }
-        self.length = Some(length);
         Ok(())
     }
+}
+
+fn decimal(digits: &[u8]) -> Option<u64> {
+    let is_number = digits.iter().all(u8::is_ascii_digit);
+    let text = std::str::from_utf8(digits).ok().filter(|_| is_number)?;
+    text.parse().ok()
 }

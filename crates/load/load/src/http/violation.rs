@@ -12,7 +12,7 @@ pub enum Violation {
     #[error("not an HTTP/1.1 reply: {0}")]
     Head(String),
     /// A head beyond the limits.
-    #[error("endless head: more than {HEAD_LIMIT} bytes or {FIELDS_LIMIT} fields")]
+    #[error("the head is above the limit of {HEAD_LIMIT} bytes or {FIELDS_LIMIT} fields")]
     HeadTooLong,
     /// Lengths that contradict each other, or are no numbers.
     #[error("contradictory or invalid body length")]
@@ -29,9 +29,6 @@ pub enum Violation {
     /// The connection ended inside a reply.
     #[error("body shorter than announced")]
     Short,
-    /// Bytes after the end of a reply.
-    #[error("body longer than announced, or a reply nobody asked for")]
-    Surplus,
     /// No memory for a coded body. The server is not the cause.
     #[error(transparent)]
     Memory(#[from] NoMemory),

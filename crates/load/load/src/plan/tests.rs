@@ -4,7 +4,7 @@ use std::net::IpAddr;
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 
-use posthaste_grpc::Schema;
+use posthaste_grpc_schema::Schema;
 use posthaste_qos::Definition;
 use proptest::prelude::*;
 
@@ -115,6 +115,7 @@ fn shop() -> Plan {
         insecure: true,
         certificate: pem("a.pem"),
         key: pem("keys/b.pem"),
+        resumption: true,
         roots: pem("c"),
     };
     shop

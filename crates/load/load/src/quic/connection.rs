@@ -7,9 +7,9 @@ use std::sync::Arc;
 use std::time::Instant as WallInstant;
 
 use bytes::Bytes;
-use posthaste_http_streams::http3::qpack::FieldPlan;
-use posthaste_http_streams::http3::{Client, ErrorCode, Http3Error, OutputAction, StreamId};
-use posthaste_http_streams::{EventSink, OpenError, StreamRequest};
+use posthaste_http::streams::http3::qpack::FieldPlan;
+use posthaste_http::streams::http3::{Client, ErrorCode, Http3Error, OutputAction, StreamId};
+use posthaste_http::streams::{EventSink, OpenError, StreamRequest};
 use posthaste_units::Instant;
 use quinn_proto::{
     Connection, ConnectionHandle, DatagramEvent, Dir, Endpoint, Event, ReadError, StreamEvent,

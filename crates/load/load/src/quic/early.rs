@@ -1,6 +1,6 @@
 //! Early data (0-RTT, RFC 9001, section 4.6): requests in the first datagrams of a resumed connection.
 
-use posthaste_http_streams::http3::Client;
+use posthaste_http::streams::http3::Client;
 use serde::{Deserialize, Serialize};
 
 /// Early data of a connection.
@@ -42,7 +42,7 @@ impl EarlyDataCounts {
     }
 
     /// All counts.
-    pub(crate) fn counts(&self) -> [u64; 4] {
+    pub fn counts(&self) -> [u64; 4] {
         [self.offered, self.accepted, self.rejected, self.sent_again]
     }
 

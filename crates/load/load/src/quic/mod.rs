@@ -38,7 +38,7 @@ const STREAM_WINDOW: u32 = 16 << 20;
 const CONNECTION_WINDOW: u32 = 1 << 30;
 /// UDP payload of a datagram in bytes, the least that every path carries (RFC 9000, section 14). The generator does not
 /// probe for more, because probes are datagrams that the plan does not state.
-pub(crate) const DATAGRAM: u16 = 1_200;
+pub const QUIC_DATAGRAM: u16 = 1_200;
 /// Unidirectional streams of the server: its control stream, two of QPACK, and some of unknown types.
 const SERVER_STREAMS: u32 = 16;
 /// Sessions stored for resumption. A store is for one server, and rustls keeps up to eight tickets of it.
@@ -85,11 +85,9 @@ impl QuicConfig {
         let transport = Arc::new(transport(options));
         let client = |_| -> Result<ClientConfig, TlsError> {
             let mut tls = tls.clone();
-            // Without early data each connection has a whole handshake, so that connections are equal.
-            tls.resumption = match options.early_data {
-                true => Resumption::in_memory_sessions(SESSIONS),
-                false => Resumption::disabled(),
-            };
+            if options.early_data {
+                tls.resumption = Resumption::in_memory_sessions(SESSIONS);
+            }
             tls.enable_early_data = options.early_data;
             let tls = QuicClientConfig::try_from(tls).map_err(|_| TlsError::Quic)?;
             let mut client = ClientConfig::new(Arc::new(tls));
@@ -115,7 +113,7 @@ fn transport(options: QuicOptions) -> TransportConfig {
         .receive_window(VarInt::from_u32(CONNECTION_WINDOW))
         // The timeout of the plan ends requests, and the server's idle timeout connections.
         .max_idle_timeout(None)
-        .initial_mtu(DATAGRAM)
+        .initial_mtu(QUIC_DATAGRAM)
         .mtu_discovery_config(None)
         .datagram_receive_buffer_size(None)
         .enable_segmentation_offload(options.segmentation_offload);

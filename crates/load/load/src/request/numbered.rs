@@ -1,8 +1,8 @@
 //! A request in the form of HTTP/2: numbered fields and a body (RFC 9113, section 8.3.1).
 
-use posthaste_grpc::MethodKind;
-use posthaste_http_streams::StreamRequest;
-use posthaste_http_streams::catalogue::{
+use posthaste_grpc_schema::MethodKind;
+use posthaste_http::streams::StreamRequest;
+use posthaste_http::streams::catalogue::{
     ConstantField, FieldCatalogue, InvalidField, RequestField, VariableField,
 };
 

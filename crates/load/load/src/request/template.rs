@@ -3,6 +3,7 @@
 use minijinja::syntax::SyntaxConfig;
 use minijinja::{AutoEscape, Environment, UndefinedBehavior, Value};
 
+use super::placeholder::template_source;
 use super::{RequestError, RequestSpec};
 use crate::data::Data;
 
@@ -25,7 +26,7 @@ pub(super) struct RenderedParts {
 }
 
 impl Template {
-    /// Compiles the parts. An unknown placeholder is an error.
+    /// Compiles the parts. An unknown placeholder, or one that the first row cannot fill, is an error.
     pub(super) fn compile(
         spec: &RequestSpec,
         path: &str,
@@ -52,7 +53,7 @@ impl Template {
                 reason,
             };
             environment
-                .add_template_owned(name.clone(), text.to_owned())
+                .add_template_owned(name.clone(), template_source(text))
                 .map_err(template)?;
             let compiled = environment.get_template(&name).map_err(template)?;
             let unknown = compiled
@@ -65,7 +66,7 @@ impl Template {
                     request: spec.name.clone(),
                     part,
                     column,
-                    columns: placeholders.clone(),
+                    columns: placeholders.to_vec(),
                 }),
             }
         };
@@ -74,10 +75,18 @@ impl Template {
         for (number, (_, value)) in spec.headers.iter().enumerate() {
             add(header_name(number), "header", value)?;
         }
-        Ok(Self {
+        let template = Self {
             environment,
             fields: spec.headers.len(),
-        })
+        };
+        // An unknown filter, or one that does not fit the data, shows when it is used.
+        let rendered = template.render(&data.row(0));
+        rendered.map_err(|reason| RequestError::Rendered {
+            request: spec.name.clone(),
+            row: 1,
+            reason,
+        })?;
+        Ok(template)
     }
 
     /// Fills the placeholders of the body only.

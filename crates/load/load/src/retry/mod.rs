@@ -11,7 +11,7 @@ use std::fmt;
 pub use backoff::{Backoff, BackoffError};
 pub(crate) use queue::{RetryQueue, WaitingRetry};
 
-use posthaste_grpc::Code;
+use posthaste_http::grpc::Code;
 use serde::{Deserialize, Serialize};
 
 use crate::outcome::Outcome;
@@ -90,7 +90,7 @@ mod tests {
 
     #[test]
     fn the_page_names_every_status_that_is_retried() {
-        const PAGE: &str = include_str!("../../../../docs/reference/load.md");
+        const PAGE: &str = include_str!("../../../../../docs/reference/load.md");
         let statuses = RETRIED_STATUSES.map(|status| status.to_string());
         let row = format!(
             "`status-error`, `soap-fault` | status {}",

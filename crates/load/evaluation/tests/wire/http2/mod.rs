@@ -298,7 +298,8 @@ fn event_loops_share_the_connections() {
 
 #[test]
 fn a_server_of_http1_is_a_protocol_error() {
-    let address = answering(ok("hello"), true);
+    // A server that closed with unread bytes would reset the connection, and its reply could be lost.
+    let address = answering(ok("hello"), false);
     let mut plan = http1_plan(address, 100.0, 100);
     plan.protocol = Protocol::Http2(Multiplexing::default());
     let run = carried_out(&plan);

@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use bytes::Bytes;
-use posthaste_load::report::Report;
+use posthaste_evaluation::report::Report;
 use posthaste_load::{
     Attempts, Backoff, Decoded, EventFormat, EventPlan, EventTally, GrpcStatuses, JoinedSeconds,
     Multiplexing, Outcomes, PartResults, Phases, Protocol, QuoteUse, RateStep, RequestSpec,

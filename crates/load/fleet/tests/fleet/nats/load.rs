@@ -306,16 +306,18 @@ fn a_search_finds_a_capacity_with_agents() {
     let _agents =
         ["agent-1", "agent-2"].map(|name| AgentProcess::start(&server, name, "--threads 1"));
     let url = format!("http://{}/", service.address);
-    let options = format!("{url} --find p99<1s --duration 10s --agents 2");
+    let options = format!("{url} --find p99<300ms --duration 40s --agents 2");
     let result = conducted(conductor(&server, &options));
     assert_eq!(result.code, 0, "{}", result.messages);
-    // One worker that sleeps for 5 ms or more serves less than 200/s. A busy machine serves fewer, and trials in which
-    // the generator was late do not count.
+    // One worker that sleeps for 5 ms or more serves less than 200/s in the time of all trials. In a short one, a busy
+    // machine may take over replies of before.
     assert!(result.report.is_object(), "{}", result.messages);
     let trials = result.report["trials"].as_array().unwrap();
-    let rates = trials
-        .iter()
-        .filter_map(|trial| trial["throughput"].as_f64());
-    let highest = rates.fold(0.0, f64::max);
-    assert!(highest > 0.0 && highest < 205.0, "{highest}");
+    let sum = |figure: fn(&serde_json::Value) -> f64| trials.iter().map(figure).sum::<f64>();
+    let seconds = |trial: &serde_json::Value| trial["seconds"].as_f64().unwrap();
+    let served = |trial: &serde_json::Value| {
+        trial["throughput"].as_f64().unwrap() * trial["seconds"].as_f64().unwrap()
+    };
+    let rate = sum(served) / sum(seconds);
+    assert!(rate > 0.0 && rate < 205.0, "{rate}");
 }

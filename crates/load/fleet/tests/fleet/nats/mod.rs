@@ -2,6 +2,7 @@
 
 mod clocks;
 mod connecting;
+mod credentials;
 mod deaths;
 mod load;
 mod load_support;

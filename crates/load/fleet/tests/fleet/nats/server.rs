@@ -40,11 +40,22 @@ impl NatsServer {
         Self::with(None, |address, _| format!("listen: \"{address}\"\n")).started()
     }
 
+    /// A server that knows an operator and one account, whose users need credentials.
+    pub(super) fn by_operator(operator: &str, account: &str, token: &str) -> Self {
+        let this = Self::with(None, |address, _| {
+            format!(
+                "listen: \"{address}\"\noperator: {operator}\nresolver: MEMORY\n\
+                 resolver_preload: {{ {account}: {token} }}\n"
+            )
+        });
+        this.started()
+    }
+
     /// A server with the deployed configuration: paths and the port are replaced.
     pub(super) fn deployed() -> Self {
         let folder = tempfile::tempdir().unwrap();
         let (certificate, key) = certificate(folder.path());
-        let path = concat!(env!("CARGO_MANIFEST_DIR"), "/../../deploy/nats.conf");
+        let path = concat!(env!("CARGO_MANIFEST_DIR"), "/../../../deploy/nats.conf");
         let text = std::fs::read_to_string(path).unwrap();
         let (shown, key) = (certificate.display().to_string(), key.display().to_string());
         let this = Self::with(Some((folder, certificate)), move |address, store| {

@@ -1,6 +1,6 @@
 //! The assignment of requests to streams.
 
-use posthaste_http_streams::OpenError;
+use posthaste_http::streams::OpenError;
 
 use super::super::EventLoop;
 use super::{ConnectionQueue, StreamQueues};

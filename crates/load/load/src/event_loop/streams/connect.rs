@@ -2,7 +2,7 @@
 
 use std::io;
 
-use posthaste_http_streams::http2::Client;
+use posthaste_http::streams::http2::Client;
 use rustix::event::epoll::EventFlags;
 use rustix::fd::OwnedFd;
 

@@ -1,6 +1,6 @@
 //! The ends of streams, and of requests that have none.
 
-use posthaste_http_streams::{StreamEnd, StreamRejection};
+use posthaste_http::streams::{StreamEnd, StreamRejection};
 
 use super::super::EventLoop;
 use crate::connection::ConnectionState;

@@ -27,7 +27,7 @@ mod timers;
 
 use std::collections::VecDeque;
 
-use posthaste_http_streams::StreamEnd;
+use posthaste_http::streams::StreamEnd;
 use posthaste_units::Instant;
 use slab::Slab;
 

@@ -1,6 +1,6 @@
 //! Frames of a connection, and the replies in them.
 
-use posthaste_http_streams::{ConnectionEvent, EventSink, StreamEnd};
+use posthaste_http::streams::{ConnectionEvent, EventSink, StreamEnd};
 use posthaste_units::Instant;
 use rustix::event::epoll::EventFlags;
 use rustix::io::Errno;
