@@ -1,6 +1,6 @@
 //! Identification and payment of one request, repeated, for counting instructions.
 //!
-//! `cargo run --release -p posthaste-admission --example cost -- identify|pay TIMES`
+//! `cargo run --release -p posthaste-admission --example admission_cost -- identify|pay TIMES`
 
 use std::hint::black_box;
 

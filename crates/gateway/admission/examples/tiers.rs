@@ -6,7 +6,9 @@ use std::collections::VecDeque;
 use std::hint::black_box;
 use std::time;
 
-use posthaste_admission::{Arrival, ClientLimits, Next, RequestLimits, TierTerms, Tiers};
+use posthaste_admission::{
+    Arrival, ClientLimits, Next, RequestLimits, Slots, TierShare, TierTerms, Tiers,
+};
 use posthaste_units::{Instant, Ratio, Span};
 
 const LIMIT: u32 = 32;
@@ -23,7 +25,7 @@ fn main() {
 }
 
 fn tiers() -> Tiers {
-    let share = |share| Ratio::new(share).expect("a share");
+    let share = |share| TierShare::lent(Ratio::new(share).expect("a share"));
     Tiers::new(TierTerms {
         shares: vec![share(0.5), share(0.3), share(0.2)],
         wait: Span::from_millis(100),
@@ -38,7 +40,13 @@ const fn at(number: u64) -> Instant {
 fn free(times: u64) {
     let mut tiers = tiers();
     measured("a free slot, and its end", times, |number| {
-        match tiers.push(at(number), LIMIT, (number % 3) as usize, number % 100) {
+        match tiers.push(
+            at(number),
+            Slots::equal(LIMIT),
+            (number % 3) as usize,
+            number % 100,
+            0,
+        ) {
             Arrival::Admitted(ticket) => tiers.leave(&ticket),
             _ => unreachable!("the slot is free"),
         }
@@ -54,7 +62,9 @@ fn flood(times: u64, clients: u64) {
     measured(&what, times, |number| {
         let now = at(number);
         let tier = (number % 3) as usize;
-        if let Arrival::Admitted(ticket) = tiers.push(now, LIMIT, tier, number % clients) {
+        if let Arrival::Admitted(ticket) =
+            tiers.push(now, Slots::equal(LIMIT), tier, number % clients, 0)
+        {
             serving.push_back(ticket);
         }
         if number % 5 == 0

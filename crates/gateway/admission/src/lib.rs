@@ -28,9 +28,11 @@ mod monitor;
 mod offers;
 mod parameter;
 mod payer;
+mod present;
 mod quote;
 mod request_limits;
 mod rest;
+mod service;
 mod tiers;
 
 use posthaste_units::{Instant, Ratio, Span};
@@ -40,7 +42,7 @@ pub use amount::Amount;
 pub use bucket::Bucket;
 pub use controller::{Controller, Observed, Pricing};
 pub use ledger::{Ledger, Unpaid};
-pub use limit::{Limit, Limiter};
+pub use limit::{Kind, Limit, LimitBounds, Limiter, ServiceReply};
 pub use monitor::{
     Delivery, Judged, Monitor, PROCESSING_TIME, Promise, REQUESTS_PER_SECOND, Report, Tally,
     Verdict,
@@ -51,7 +53,8 @@ pub use payer::Payer;
 pub use quote::{Forged, Key, Quote, TOKEN_LENGTH};
 pub use request_limits::{ClientLimits, Exceeded, Limited, LimitedClient, RequestLimits};
 pub use rest::Rest;
-pub use tiers::{Arrival, Next, Ticket, TierTerms, Tiers};
+pub use service::ProtectedService;
+pub use tiers::{Arrival, Next, Slots, Ticket, TierShare, TierTerms, Tiers};
 
 use offers::Offers;
 use parameter::{positive, within};

@@ -6,9 +6,8 @@
 
 use base64::Engine as _;
 use base64::engine::general_purpose::URL_SAFE_NO_PAD;
-use hmac::{Hmac, KeyInit as _, Mac as _};
 use posthaste_units::Instant;
-use sha2::Sha256;
+use ring::hmac;
 use thiserror::Error;
 
 use posthaste_qos::{Currency, Money};
@@ -42,7 +41,7 @@ pub struct Quote {
 
 /// Key that signs quotes. Keep it secret, and generate a new one at each start.
 #[derive(Clone)]
-pub struct Key(Hmac<Sha256>);
+pub struct Key(hmac::Key);
 
 /// A token that this key has not signed for this client.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Error)]
@@ -54,19 +53,16 @@ pub struct Forged;
 impl Key {
     /// Creates a key from 32 random bytes.
     pub fn new(bytes: &[u8; 32]) -> Self {
-        // RFC 2104, section 2: a key shorter than SHA-256's block is padded with zeros.
-        let mut block = [0; 64];
-        block[..bytes.len()].copy_from_slice(bytes);
-        Self(Hmac::new(&block.into()))
+        Self(hmac::Key::new(hmac::HMAC_SHA256, bytes))
     }
 
     /// The token of a quote.
     pub fn sign(&self, quote: &Quote) -> String {
         let said = quote.said();
-        let code = self.code(&said, &quote.client).finalize().into_bytes();
+        let code = hmac::sign(&self.0, &signed(&said, &quote.client));
         let mut token = [0; SAID + CODE];
         token[..SAID].copy_from_slice(&said);
-        token[SAID..].copy_from_slice(&code);
+        token[SAID..].copy_from_slice(code.as_ref());
         URL_SAFE_NO_PAD.encode(token)
     }
 
@@ -78,14 +74,14 @@ impl Key {
             _ => return Err(Forged),
         }
         let (said, code) = bytes.split_at(SAID);
-        let matches = self.code(said, client).verify_slice(code);
-        matches.map_err(|_| Forged)?;
+        hmac::verify(&self.0, &signed(said, client), code).map_err(|_| Forged)?;
         Quote::from_said(said, client).ok_or(Forged)
     }
+}
 
-    fn code(&self, said: &[u8], client: &str) -> Hmac<Sha256> {
-        self.0.clone().chain_update(said).chain_update(client)
-    }
+/// The bytes that the authentication code is for.
+fn signed(said: &[u8], client: &str) -> Vec<u8> {
+    [said, client.as_bytes()].concat()
 }
 
 impl std::fmt::Debug for Key {

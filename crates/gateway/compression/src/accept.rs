@@ -4,7 +4,7 @@
 //! and never widens the other members. A coding that is listed twice gets the lower of its weights.
 
 use crate::step::{Coding, Codings};
-use posthaste_http_fields::split;
+use posthaste_http::fields::split;
 
 /// Largest weight. Weights are whole thousandths, as the field can write them.
 pub const FULL: u16 = 1000;
@@ -45,7 +45,7 @@ impl Accept {
             (Some(weight), None) => read_weight(weight),
             _ => None,
         };
-        let (Some(weight), true) = (weight, posthaste_http_fields::is_token(name)) else {
+        let (Some(weight), true) = (weight, posthaste_http::fields::is_token(name)) else {
             self.malformed = self.malformed.saturating_add(1);
             // The intended weight is unknown. A malformed member never widens acceptance.
             if let Some(coding) = Coding::of(name) {

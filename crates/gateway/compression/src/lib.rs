@@ -25,7 +25,7 @@
 //!    time and not a share of replies, so more requests cause no more work before the next sample.
 //! 3. A thread that has been busy for some time without a pause stops optional compression at once.
 //!
-//! A server in virtual time (`crates/compression/tests/compression/server.rs`) compares all three with queueing theory.
+//! A server in virtual time (`tests/compression/server.rs`) compares all three with queueing theory.
 
 mod accept;
 mod client_path;

@@ -4,7 +4,7 @@
 //! their own framing (gRPC) are not. Unknown types are not compressed, because most of them are archives or pictures
 //! under a name of their own.
 
-use posthaste_http_fields::split;
+use posthaste_http::fields::split;
 
 /// Effect of compression on a media type.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]

@@ -8,7 +8,7 @@
 use posthaste_units::Dscp;
 
 use crate::wish::Wish;
-use posthaste_http_fields::{pair, split};
+use posthaste_http::fields::{pair, split};
 
 /// The supported preferences in a request's `Prefer` lines.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]

@@ -7,7 +7,7 @@ use posthaste_units::Size;
 
 use crate::media::Media;
 use crate::reason::Reason;
-use posthaste_http_fields::split;
+use posthaste_http::fields::split;
 
 /// Relevant parts of a reply's head.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

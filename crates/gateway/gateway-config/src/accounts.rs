@@ -3,7 +3,7 @@
 use std::collections::HashSet;
 use std::path::PathBuf;
 
-use hyper::header::HeaderName;
+use http::header::HeaderName;
 use posthaste_admission::Amount;
 use posthaste_admission::accounts::Definition;
 use posthaste_broker_client::accounts::{KeyDigest, fault_of_account_name, fault_of_subject};
@@ -81,12 +81,12 @@ impl Default for AccountsConfig {
 
 impl AccountsConfig {
     /// True if the key follows `Bearer` in its field.
-    pub(crate) fn is_bearer(&self) -> bool {
+    pub fn is_bearer(&self) -> bool {
         self.key_field.eq_ignore_ascii_case(AUTHORIZATION)
     }
 
     /// The accounts without a budget.
-    pub(crate) fn definitions(&self) -> Vec<Definition> {
+    pub fn definitions(&self) -> Vec<Definition> {
         let accounts = self.accounts.iter();
         let definitions = accounts.map(|account| Definition {
             name: account.name.clone(),
@@ -99,11 +99,11 @@ impl AccountsConfig {
     }
 
     /// Settings that only a restart can change.
-    pub(crate) fn fixed(&self) -> (Option<&AccountsBroker>, Span, Amount) {
+    pub fn fixed(&self) -> (Option<&AccountsBroker>, Span, Amount) {
         (self.broker.as_ref(), self.every, self.unreported)
     }
 
-    pub(super) fn check(&self, has_prices: bool) -> Result<(), ConfigError> {
+    pub(crate) fn check(&self, has_prices: bool) -> Result<(), ConfigError> {
         let wrong = |reason: String| Err(ConfigError::of(reason));
         if self.key_field.parse::<HeaderName>().is_err() {
             let field = &self.key_field;
@@ -164,7 +164,7 @@ impl ConfiguredAccount {
 
 #[cfg(test)]
 mod tests {
-    use crate::config::GatewayConfig;
+    use crate::GatewayConfig;
 
     fn read(accounts: &str) -> Result<GatewayConfig, String> {
         let text = format!(

@@ -12,7 +12,7 @@ use url::{Host, Url};
 
 /// The permitted hosts.
 #[derive(Clone, Debug)]
-pub(crate) struct AllowedHosts(Vec<AllowedHost>);
+pub struct AllowedHosts(Vec<AllowedHost>);
 
 #[derive(Clone, Debug)]
 struct AllowedHost {
@@ -35,11 +35,11 @@ enum HostPattern {
 #[error(
     "{0:?} is no host: write a network (10.0.0.0/8), an address (127.0.0.1, [::1]), a name (books.example) or *. before a name, and a port after a colon if needed"
 )]
-pub(crate) struct AllowedError(String);
+pub struct AllowedError(String);
 
 impl AllowedHosts {
     /// Reads the entries of the configuration.
-    pub(crate) fn read(entries: &[String]) -> Result<Self, AllowedError> {
+    pub fn read(entries: &[String]) -> Result<Self, AllowedError> {
         let read = |entry: &String| {
             AllowedHost::read(entry.trim()).ok_or_else(|| AllowedError(entry.clone()))
         };
@@ -47,7 +47,7 @@ impl AllowedHosts {
     }
 
     /// True if the gateway may connect to the host and port of `url`.
-    pub(crate) fn permit(&self, url: &Url) -> bool {
+    pub fn permit(&self, url: &Url) -> bool {
         let Some(port) = url.port_or_known_default() else {
             return false;
         };

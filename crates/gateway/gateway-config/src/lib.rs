@@ -5,9 +5,13 @@
 //! docs/reference/gateway-config.md. Defaults come from the types and are not repeated in comments.
 
 mod accounts;
+mod allowed_hosts;
+mod drain;
+mod health;
 mod listener;
 mod log;
 mod marking;
+mod names;
 mod offers;
 mod protection;
 mod read;
@@ -17,6 +21,7 @@ mod schema;
 mod tier;
 mod traces;
 mod trust;
+mod warnings;
 
 use std::fmt;
 use std::net::SocketAddr;
@@ -30,20 +35,22 @@ use serde::de::Error as _;
 use serde::{Deserialize, Deserializer, Serialize};
 
 pub use self::accounts::{AccountsBroker, AccountsConfig, ConfiguredAccount};
+pub use self::allowed_hosts::{AllowedError, AllowedHosts};
+pub use self::drain::DrainConfig;
+pub use self::health::{Health, StatusRanges};
 pub use self::listener::{CertificateFiles, ClientAuth, PlainHttp, PlainMode, Tls};
 pub use self::log::{Log, LogFormat, QueryLogging};
 pub use self::marking::{MarkPolicy, Marking};
 pub use self::offers::{OfferReport, OfferRouting};
-pub(crate) use self::protection::AdmissionSettings;
-pub use self::protection::{Prices, Protection, ProtectionPolicy, Publish};
+pub use self::protection::{AdmissionSettings, Prices, Protection, ProtectionPolicy, Publish};
 pub use self::resolver::Resolver;
 pub use self::route::{
-    Ejection, FieldEdits, Health, Retry, RouteConfig, RouteLimits, RouteTimeouts, UpstreamProtocol,
+    Ejection, FieldEdits, Retry, RouteConfig, RouteLimits, RouteTimeouts, UpstreamProtocol,
 };
 pub use self::schema::schema;
 pub use self::tier::{ClientLimitsConfig, TierConfig, TierRule};
 pub use self::traces::Traces;
-pub use self::trust::Trust;
+pub use self::trust::{ForwardingField, Trust};
 pub use posthaste_serve::ConfigError;
 
 /// Configuration of `posthaste gateway`.
@@ -60,6 +67,11 @@ pub struct GatewayConfig {
     #[serde(default = "any_port", deserialize_with = "address")]
     #[schemars(with = "String")]
     pub admin: SocketAddr,
+    /// Host names under which `admin` answers, without ports, next to IP addresses and names without a dot. Others get
+    /// 421, so that no page in a browser reads it by a name of its own (DNS rebinding). `/healthz` answers under any
+    /// name.
+    #[serde(default)]
+    pub admin_hosts: Vec<String>,
     /// Plain HTTP next to HTTPS, on another address. Only with `tls`.
     pub http: Option<PlainHttp>,
     /// File for the access log, one line per reply, appended. Opened again at SIGHUP, as after a rotation. Without it
@@ -96,6 +108,9 @@ pub struct GatewayConfig {
     /// clients are checked four times per second.
     #[serde(default)]
     pub timeouts: Timeouts,
+    /// The time between a signal to stop and the end of service.
+    #[serde(default)]
+    pub drain: DrainConfig,
     /// Limits on requests.
     #[serde(default)]
     pub limits: RequestLimits,
@@ -144,15 +159,16 @@ pub struct Timeouts {
     /// Maximum time for connecting to an address of an upstream, including TLS; then the next address, or 504.
     pub connect: Span,
     /// Maximum time without progress while sending the request or waiting for the reply to start; then 504. Time spent
-    /// waiting for the client is not counted.
+    /// waiting for the client is not counted. Calls of gRPC over HTTP/2 have `tunnel`, if that is longer.
     pub reply: Span,
     /// Maximum time without progress of a reply body; then 504 if nothing was sent to the client yet, otherwise the
-    /// client connection is reset.
+    /// client connection is reset. Event streams (`text/event-stream`) and gRPC have `tunnel`, if that is longer.
     pub reply_body: Span,
     /// Time after which an unused connection to an upstream is closed.
     pub upstream_idle: Span,
-    /// Maximum time without data in either direction of a tunnel (`route.upgrade`), or of an HTTP/2 stream to an upstream
-    /// whose client still sends; then both connections or streams are closed.
+    /// Maximum time without data in either direction of a tunnel (`route.upgrade`), of an event stream, of a call of
+    /// gRPC, or of an HTTP/2 stream to an upstream whose client still sends; then both connections or streams are closed.
+    /// A call of gRPC ends with status 14 (unavailable).
     pub tunnel: Span,
     /// Time for requests in service during shutdown; then they are cut off.
     pub grace: Span,
@@ -163,8 +179,12 @@ pub struct Timeouts {
 #[serde(deny_unknown_fields, default)]
 #[schemars(rename = "Limits")]
 pub struct RequestLimits {
-    /// Maximum size of a request body, after decompression; beyond it 413.
+    /// Maximum size of a request body, as sent; beyond it 413.
     pub body: Size,
+    /// Maximum number of fields of a request head; beyond it 431. Also of a reply head of an upstream by HTTP/1.1; beyond
+    /// it 502. A value other than the default costs memory for each message.
+    #[schemars(range(min = 1, max = 1000))]
+    pub fields: usize,
 }
 
 /// Compression of replies.
@@ -185,6 +205,9 @@ pub struct Compression {
     pub events: bool,
     /// Memory of the cache of compressed replies. `0B` disables it.
     pub cache: Size,
+    /// Name `prefer` and `save-data` in `Vary` of every reply that may be compressed. By default they are named only in
+    /// replies to requests that have these fields, because some caches keep no reply that varies by them.
+    pub vary_always: bool,
     /// Busy share up to which optional compression may fill the protected resource.
     pub threshold: Ratio,
     /// Busy share below which demand is no longer reported as high. It has no effect on decisions. At most
@@ -271,6 +294,7 @@ impl Default for RequestLimits {
     fn default() -> Self {
         Self {
             body: Size::from_bytes(1_000_000_000),
+            fields: posthaste_serve::MAX_FIELDS,
         }
     }
 }
@@ -284,6 +308,7 @@ impl Default for Compression {
             least: rules.least,
             events: rules.events,
             cache: Size::from_bytes(16_000_000),
+            vary_always: false,
             threshold: threshold.high,
             release: threshold.low,
             dwell: threshold.dwell,
@@ -294,7 +319,7 @@ impl Default for Compression {
 
 impl Compression {
     /// The busy shares between which demand is high.
-    pub(crate) fn high_demand(&self) -> Threshold {
+    pub fn high_demand(&self) -> Threshold {
         Threshold {
             high: self.threshold,
             low: self.release,

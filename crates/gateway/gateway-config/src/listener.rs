@@ -78,7 +78,7 @@ pub enum PlainMode {
 }
 
 impl PlainHttp {
-    pub(super) fn check(&self, listen: SocketAddr, has_tls: bool) -> Result<(), ConfigError> {
+    pub(crate) fn check(&self, listen: SocketAddr, has_tls: bool) -> Result<(), ConfigError> {
         let wrong = |reason: &str| Err(ConfigError::of(reason));
         if !has_tls {
             return wrong("[http] does nothing without [tls]: listen is plain HTTP already");

@@ -35,7 +35,7 @@ pub enum MarkPolicy {
 
 impl Marking {
     /// The rules of the marks. `None` if nothing is marked.
-    pub(crate) fn marks(&self) -> Option<Marks> {
+    pub fn marks(&self) -> Option<Marks> {
         let marks = || Marks::new(self.table.clone(), self.urgency, self.allow.as_deref());
         (self.policy == MarkPolicy::Asked).then(marks)
     }

@@ -7,7 +7,7 @@ use posthaste_units::Span;
 use schemars::JsonSchema;
 use serde::Deserialize;
 
-use crate::offers::allowed::AllowedHosts;
+use crate::allowed_hosts::AllowedHosts;
 
 /// Lower bound on the window: its parts are eighths.
 const SHORTEST_WINDOW: Span = Span::from_secs(1);
@@ -65,7 +65,7 @@ pub struct OfferReport {
 }
 
 impl OfferRouting {
-    pub(super) fn check(&self) -> Result<(), String> {
+    pub(crate) fn check(&self) -> Result<(), String> {
         if self.allow.is_empty() {
             return Err(
                 "offers.allow needs at least one host, such as \"10.0.0.0/8\" or \"*.books.example\": a published endpoint makes the gateway connect there"

@@ -2,15 +2,15 @@
 
 use std::path::PathBuf;
 
-use hyper::header::HeaderName;
-use posthaste_admission::{Controller, Limit, Limiter};
+use http::header::HeaderName;
+use posthaste_admission::{Controller, Limit, LimitBounds, Limiter};
 use posthaste_qos::Currency;
 use posthaste_serve::ConfigError;
 use posthaste_units::{Rate, Ratio, Span};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use super::tier::{ClientLimitsConfig, TierConfig};
+use crate::tier::{ClientLimitsConfig, TierConfig};
 
 /// Admission of requests.
 #[derive(Clone, Debug, PartialEq, Deserialize, JsonSchema)]
@@ -22,12 +22,17 @@ pub struct Protection {
     pub rate: Option<Rate>,
     /// Policy `rate`: requests admitted at once.
     pub burst: u32,
-    /// Policies `limit` and `prices`: rule that finds the limit of concurrent requests.
+    /// Policies `limit` and `prices`: rule that finds the limit of concurrent requests. Each service has a limit of its
+    /// own (`route.service`).
     pub limiter: Limiter,
-    /// Policies `limit` and `prices`: lower bound of the limit.
+    /// Policies `limit` and `prices`: lower bound of each limit.
     #[schemars(range(min = 1))]
     pub least: u32,
-    /// Policies `limit` and `prices`: upper bound of the limit. At least `least`.
+    /// Policies `limit` and `prices`: each limit at the start, to which it returns after an overload. Within the bounds: a
+    /// value beyond one of them counts as that bound.
+    #[schemars(range(min = 1))]
+    pub start: u32,
+    /// Policies `limit` and `prices`: upper bound of each limit. At least `least`.
     pub most: u32,
     /// Policy `limit`, and `prices` with accounts: longest time that a request waits for a slot. A quarter of it after
     /// its client has had waiting requests for this time without a break. 0 rejects at once.
@@ -43,6 +48,10 @@ pub struct Protection {
     /// Header field that identifies the client. Only believed from the networks in `trust.forwarded`, because a client
     /// that can choose its name can use the name of another client. For all others, the address identifies the client.
     pub client: Option<String>,
+    /// Number of leading bits of an IPv6 address that identify a client, 1 to 128. A subscriber usually has a network of
+    /// 64 bits (RFC 7421), and could otherwise take another address for each request. Addresses of IPv4 count whole.
+    #[schemars(range(min = 1, max = 128))]
+    pub ipv6_prefix: u8,
     /// Decide and count, but admit every request. The limit, the rate and the price follow the requests in service, of
     /// which there are more than the policy would admit. Clients see no price, quote or offer, and none is published.
     /// Offers that a broker has from before end after `prices.life`.
@@ -67,11 +76,12 @@ pub enum ProtectionPolicy {
 
 /// An admission policy with all of its settings.
 #[derive(Clone, Debug)]
-pub(crate) enum AdmissionSettings {
+pub enum AdmissionSettings {
     /// Admits every request.
     None,
     /// Admits a fixed rate.
     Rate {
+        /// Requests per second.
         rate: Rate,
         /// Requests admitted at once.
         burst: u32,
@@ -79,7 +89,12 @@ pub(crate) enum AdmissionSettings {
     /// Admits a number of requests in service.
     Limit(Limit),
     /// Admits requests that accept the price, within a number in service.
-    Prices { limit: Limit, prices: Box<Prices> },
+    Prices {
+        /// Requests in service.
+        limit: Limit,
+        /// The rules of the price.
+        prices: Box<Prices>,
+    },
 }
 
 /// Prices and offers that follow the load.
@@ -142,12 +157,14 @@ impl Default for Protection {
             burst: 20,
             limiter: Limiter::default(),
             least: 4,
+            start: 16,
             most: 1024,
             wait: Span::from_millis(100),
             waiting: 1000,
             tiers: Vec::new(),
             client_limits: ClientLimitsConfig::default(),
             client: None,
+            ipv6_prefix: 64,
             dry_run: false,
         }
     }
@@ -175,8 +192,13 @@ impl Default for Prices {
 
 impl Protection {
     /// The policy with its settings. Prices that are not configured have their defaults.
-    pub(crate) fn settings(&self, prices: Option<&Prices>) -> AdmissionSettings {
-        let limit = || Limit::new(self.limiter.clone(), self.least, self.most);
+    pub fn settings(&self, prices: Option<&Prices>) -> AdmissionSettings {
+        let bounds = LimitBounds {
+            least: self.least,
+            start: self.start,
+            most: self.most,
+        };
+        let limit = || Limit::new(self.limiter.clone(), bounds);
         match self.policy {
             ProtectionPolicy::None => AdmissionSettings::None,
             ProtectionPolicy::Rate => AdmissionSettings::Rate {
@@ -192,11 +214,11 @@ impl Protection {
     }
 
     /// True if requests of some kind may be rejected.
-    pub(crate) fn is_active(&self) -> bool {
+    pub fn is_active(&self) -> bool {
         self.policy != ProtectionPolicy::None || !self.client_limits.limits().is_empty()
     }
 
-    pub(super) fn check(&self) -> Result<(), ConfigError> {
+    pub(crate) fn check(&self) -> Result<(), ConfigError> {
         let wrong = |reason: String| Err(ConfigError::of(reason));
         if (self.policy == ProtectionPolicy::Rate) != self.rate.is_some() {
             return wrong(
@@ -209,6 +231,9 @@ impl Protection {
         if self.least == 0 || self.least > self.most {
             return wrong("protection.least is at least 1, and at most protection.most".to_owned());
         }
+        if self.start == 0 {
+            return wrong("protection.start is at least 1".to_owned());
+        }
         if let Err(error) = self.limiter.check() {
             return wrong(format!("protection.limiter: {error}"));
         }
@@ -218,6 +243,9 @@ impl Protection {
         self.client_limits
             .check("protection.client_limits")
             .map_err(ConfigError::of)?;
+        if !(1..=128).contains(&self.ipv6_prefix) {
+            return wrong("protection.ipv6_prefix is a number of bits from 1 to 128".to_owned());
+        }
         match &self.client {
             Some(field) if field.parse::<HeaderName>().is_err() => wrong(format!(
                 "protection.client: {field:?} is not the name of a header field"
@@ -228,7 +256,7 @@ impl Protection {
 }
 
 impl Prices {
-    pub(super) fn check(&self) -> Result<(), ConfigError> {
+    pub(crate) fn check(&self) -> Result<(), ConfigError> {
         let wrong = |reason: &str| Err(ConfigError::of(reason));
         if let Err(error) = self.controller.check() {
             return wrong(&format!("prices.controller: {error}"));

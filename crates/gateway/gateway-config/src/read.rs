@@ -1,14 +1,15 @@
 //! From a file's text to a [`GatewayConfig`], or to the place that is wrong.
 
-use hyper::header::HeaderName;
+use http::header::HeaderName;
+use posthaste_http::path::normalize_path;
 use posthaste_serve::{ConfigError, read_config};
 use posthaste_units::Span;
 
-use super::{GatewayConfig, Process, ProtectionPolicy, RouteConfig, Timeouts, Watch, tier};
-use crate::request::path::normalize_path;
+use crate::names::check_host;
+use crate::{GatewayConfig, Process, ProtectionPolicy, RouteConfig, Timeouts, Watch, tier};
 
 /// A shorter time limit would refuse what is not there already.
-pub(super) const SHORTEST: Span = Span::from_millis(1);
+pub(crate) const SHORTEST: Span = Span::from_millis(1);
 
 /// Bytes of a process's name (proc_pid_comm(5)).
 const COMM: usize = 15;
@@ -30,11 +31,20 @@ impl GatewayConfig {
         if self.connections == Some(0) {
             return Err(wrong("connections must be at least 1".to_owned()));
         }
+        if !(1..=1000).contains(&self.limits.fields) {
+            return Err(wrong("limits.fields must be 1 to 1000".to_owned()));
+        }
         let (release, threshold) = (self.compression.release, self.compression.threshold);
         if release > threshold {
             return Err(wrong(format!(
                 "compression.release, {release}, is above compression.threshold, {threshold}: write a release that is not"
             )));
+        }
+        for name in &self.admin_hosts {
+            check_host("admin_hosts", name).map_err(&wrong)?;
+            if name.contains('*') {
+                return Err(wrong(format!("admin_hosts has {name:?}: write each name")));
+            }
         }
         self.timeouts.check()?;
         self.resolver.check()?;

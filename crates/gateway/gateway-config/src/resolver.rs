@@ -32,7 +32,7 @@ impl Default for Resolver {
 }
 
 impl Resolver {
-    pub(super) fn check(&self) -> Result<(), ConfigError> {
+    pub(crate) fn check(&self) -> Result<(), ConfigError> {
         let shortest = Span::from_millis(100);
         if self.min_ttl < shortest || self.max_ttl < self.min_ttl {
             return Err(ConfigError::of(format!(

@@ -5,20 +5,17 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::net::IpAddr;
 use std::path::PathBuf;
 
-use hyper::header::{HeaderName, HeaderValue};
-use hyper::http::uri::PathAndQuery;
+use http::header::{HeaderName, HeaderValue};
 use posthaste_admission::RequestLimits;
 use posthaste_compression::Wish;
+use posthaste_http::path::{normalize_path, written_path};
 use posthaste_units::{Dscp, Rate, Ratio, Size, Span};
 use schemars::JsonSchema;
 use serde::de::Error as _;
 use serde::{Deserialize, Deserializer, Serialize};
 
-use super::{OfferRouting, Timeouts};
-use crate::request::path::{normalize_path, written_path};
-
-/// Lower bound on the interval of health checks, and on their timeout.
-const MIN_CHECK_INTERVAL: Span = Span::from_millis(10);
+use crate::names::{check_host, check_path};
+use crate::{Health, OfferRouting, Timeouts};
 
 /// Upper bound on the attempts of one request.
 const MAX_ATTEMPTS: u32 = 10;
@@ -55,10 +52,12 @@ pub struct RouteConfig {
     /// address. Case and the port of a request do not count. Without it, requests for hosts that no other route names.
     pub host: Option<String>,
     /// Path prefix of whole segments: `/shop` matches `/shop` and `/shop/1`, not `/shopping`. Starts with `/`.
+    /// Without `*`: there are no wildcards. With `rewrite`, without backslashes.
     pub path: String,
     /// Path prefix that replaces `path` in requests to the upstream: with `path = "/shop"` and `rewrite = "/"`,
     /// `/shop/1` becomes `/1`. `Location` and `Content-Location` of replies are changed back, if they name the host of
-    /// the request or no host. Paths of cookies stay. Starts with `/`. Without it, paths stay.
+    /// the request or no host. Paths of cookies stay. Starts with `/`, without backslashes. Without it, paths
+    /// stay.
     pub rewrite: Option<String>,
     /// Addresses (`127.0.0.1:9000`) or URLs (`https://books.example:443`), each once. A name stands for all its
     /// addresses. A request goes to the address with the fewest requests in flight. With `offers`, these upstreams take
@@ -93,6 +92,13 @@ pub struct RouteConfig {
     /// gateway for requests of this route, too.
     #[serde(default)]
     pub reply_headers: FieldEdits,
+    /// Name of the service behind the route, for `protection`. Routes of one service share a limit, routes of others do not.
+    /// Default: the addresses in `upstream`, so that routes with the same ones share it.
+    pub service: Option<String>,
+    /// True for requests that `protection.policy` never rejects, such as health checks or a log-in. They count among those
+    /// in service. Limits of the route and of clients hold for them, too.
+    #[serde(default)]
+    pub exempt: bool,
     /// Limits on requests, instead of those in `limits`.
     #[serde(default)]
     pub limits: RouteLimits,
@@ -125,19 +131,6 @@ pub enum UpstreamProtocol {
     Http2,
     /// Over TLS, HTTP/2 if the upstream selects it by ALPN, otherwise HTTP/1.1. Without TLS, HTTP/1.1.
     Auto,
-}
-
-/// Health of the upstreams.
-#[derive(Clone, Debug, PartialEq, Eq, Deserialize, JsonSchema)]
-#[serde(deny_unknown_fields, default)]
-pub struct Health {
-    /// Path for health checks. A status below 500 passes. Without it, failed connections count. Starts with `/`.
-    pub path: Option<String>,
-    /// Interval and timeout of checks. At least 10 ms.
-    pub every: Span,
-    /// Consecutive failures, of checks or connections, that take an address of an upstream out of use.
-    #[schemars(range(min = 1))]
-    pub failures: u32,
 }
 
 /// Temporary exclusion of upstream addresses that fail or are slow.
@@ -191,7 +184,7 @@ pub struct FieldEdits {
 #[derive(Clone, Copy, Debug, Default, PartialEq, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, default)]
 pub struct RouteLimits {
-    /// Maximum size of a request body, after decompression; beyond it 413.
+    /// Maximum size of a request body, as sent; beyond it 413.
     pub body: Option<Size>,
     /// Requests per second, above 0; beyond it 429.
     pub rate: Option<Rate>,
@@ -215,16 +208,6 @@ pub struct RouteTimeouts {
     pub reply_body: Option<Span>,
     /// Maximum time without data in either direction of a tunnel.
     pub tunnel: Option<Span>,
-}
-
-impl Default for Health {
-    fn default() -> Self {
-        Self {
-            path: None,
-            every: Span::from_secs(2),
-            failures: 3,
-        }
-    }
 }
 
 impl Default for Ejection {
@@ -253,7 +236,7 @@ impl Default for Retry {
 impl RouteConfig {
     /// The host in the form in which requests are compared with it: a name in lower case, or the usual notation of an
     /// address.
-    pub(crate) fn normal_host(&self) -> Option<String> {
+    pub fn normal_host(&self) -> Option<String> {
         let normal = |host: &String| match host.parse::<IpAddr>() {
             Ok(address) => address.to_string(),
             Err(_) => host.to_ascii_lowercase(),
@@ -270,15 +253,40 @@ impl RouteConfig {
         }
     }
 
-    pub(super) fn check(&self) -> Result<(), String> {
+    /// Name of the service behind the route.
+    pub fn service(&self) -> Cow<'_, str> {
+        if let Some(name) = &self.service {
+            return Cow::Borrowed(name);
+        }
+        if self.upstream.is_empty() {
+            return self.label();
+        }
+        let mut addresses = self.upstream.clone();
+        addresses.sort_unstable();
+        Cow::Owned(addresses.join(","))
+    }
+
+    pub(crate) fn check(&self) -> Result<(), String> {
+        if self.service.as_ref().is_some_and(String::is_empty) {
+            return Err("service is a name: write one, or leave the key out".to_owned());
+        }
         if let Some(host) = &self.host {
-            check_host(host)?;
+            check_host("host", host)?;
         }
         if !self.path.starts_with('/') {
             return Err("a path begins with /".to_owned());
         }
+        if let Some((prefix, _)) = self.path.split_once('*') {
+            let path = &self.path;
+            return Err(format!(
+                "path is {path:?}: a path is a prefix and has no wildcards: write {prefix:?}"
+            ));
+        }
         if let Some(rewrite) = &self.rewrite {
             check_rewrite(rewrite)?;
+            if self.path.contains('\\') {
+                return Err("a path with rewrite has / instead of \\".to_owned());
+            }
         }
         match &self.offers {
             Some(offers) => offers.check()?,
@@ -306,37 +314,12 @@ impl RouteConfig {
     }
 }
 
-/// Accepts a host name, `*.` before a host name, or an IP address.
-fn check_host(host: &str) -> Result<(), String> {
-    let name = host.strip_prefix("*.").unwrap_or(host);
-    let is_label = |label: &str| {
-        let is_plain = |byte: u8| byte.is_ascii_alphanumeric() || matches!(byte, b'-' | b'_');
-        !label.is_empty() && label.len() <= 63 && label.bytes().all(is_plain)
-    };
-    let is_address = host.parse::<IpAddr>().is_ok();
-    if is_address || (name.len() <= 253 && name.split('.').all(is_label)) {
-        return Ok(());
-    }
-    Err(format!(
-        "host is {host:?}: write a name without a port, such as \"shop.example\" or \"*.shop.example\""
-    ))
-}
-
-fn check_path(key: &str, path: &str) -> Result<(), String> {
-    if !path.starts_with('/') {
-        return Err(format!("{key} begins with /"));
-    }
-    path.parse::<PathAndQuery>()
-        .map_err(|error| format!("{key} is {path:?}: {error}"))?;
-    Ok(())
-}
-
 /// Accepts a path in its normal form. The gateway compares paths with it.
 fn check_rewrite(path: &str) -> Result<(), String> {
     check_path("rewrite", path)?;
-    if path.contains(['?', '#', ';']) {
+    if path.contains(['?', '#', ';', '\\']) {
         return Err(format!(
-            "rewrite is {path:?}: write a path without ?, # or ;"
+            "rewrite is {path:?}: write a path without ?, #, ; or \\"
         ));
     }
     let written = written_path(path);
@@ -361,21 +344,6 @@ fn check_upgrade(protocols: &[String]) -> Result<(), String> {
         }
     }
     Ok(())
-}
-
-impl Health {
-    fn check(&self) -> Result<(), String> {
-        if let Some(path) = &self.path {
-            check_path("health.path", path)?;
-        }
-        if self.every < MIN_CHECK_INTERVAL {
-            return Err(format!("health.every is at least {MIN_CHECK_INTERVAL}"));
-        }
-        if self.failures == 0 {
-            return Err("health.failures must be at least 1".to_owned());
-        }
-        Ok(())
-    }
 }
 
 impl Ejection {
@@ -436,7 +404,7 @@ impl FieldEdits {
 
 impl RouteLimits {
     /// The limits on the number of requests, as the rules of admission take them.
-    pub(crate) fn requests(&self) -> RequestLimits {
+    pub fn requests(&self) -> RequestLimits {
         let burst = self.burst.unwrap_or(DEFAULT_BURST);
         RequestLimits {
             rate: self.rate.map(|rate| (rate.as_per_second(), burst)),
@@ -460,7 +428,7 @@ impl RouteLimits {
 
 impl RouteTimeouts {
     /// These limits, and for those that are not set the ones in `all`.
-    pub(crate) fn over(&self, all: &Timeouts) -> Timeouts {
+    pub fn over(&self, all: &Timeouts) -> Timeouts {
         Timeouts {
             connect: self.connect.unwrap_or(all.connect),
             reply: self.reply.unwrap_or(all.reply),

@@ -8,7 +8,7 @@ use schemars::generate::SchemaSettings;
 use schemars::transform::{Transform, transform_subschemas};
 use serde_json::{Value, json};
 
-use super::GatewayConfig;
+use crate::GatewayConfig;
 
 /// The schema (JSON Schema 2020-12).
 pub fn schema() -> Value {

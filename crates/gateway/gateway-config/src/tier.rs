@@ -2,14 +2,14 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use hyper::header::HeaderName;
+use http::header::HeaderName;
 use posthaste_admission::RequestLimits;
 use posthaste_serve::Networks;
 use posthaste_units::{Rate, Ratio};
 use schemars::JsonSchema;
 use serde::Deserialize;
 
-use super::{GatewayConfig, RouteConfig};
+use crate::{GatewayConfig, RouteConfig};
 
 /// Upper bound on the number of tiers. They are searched one after the other.
 const MOST_TIERS: usize = 16;
@@ -24,6 +24,9 @@ pub struct TierConfig {
     /// Share of the limit that the tier gets if it needs it. It may use what the other tiers leave. The sum of all is at
     /// most 100 %.
     pub share: Ratio,
+    /// Share of the limit that the tier keeps even while it does not need it. Never lent to other tiers. At most `share`.
+    #[serde(default)]
+    pub reserve: Ratio,
     /// Rules. A request matches the tier if it meets all conditions of one of them. The last tier has none: it takes
     /// all other requests.
     #[serde(default, rename = "match")]
@@ -75,14 +78,14 @@ impl Default for ClientLimitsConfig {
 
 impl ClientLimitsConfig {
     /// The limits as the rules of admission take them.
-    pub(crate) fn limits(&self) -> RequestLimits {
+    pub fn limits(&self) -> RequestLimits {
         RequestLimits {
             rate: self.rate.map(|rate| (rate.as_per_second(), self.burst)),
             concurrency: self.concurrency,
         }
     }
 
-    pub(super) fn check(&self, key: &str) -> Result<(), String> {
+    pub(crate) fn check(&self, key: &str) -> Result<(), String> {
         if self.rate.is_some_and(|rate| rate.as_per_second() <= 0.0) || self.burst == 0 {
             return Err(format!("{key}.rate and {key}.burst are above 0"));
         }
@@ -94,7 +97,7 @@ impl ClientLimitsConfig {
 }
 
 /// Checks the tiers with the routes and the sources of identity that they name.
-pub(super) fn check(config: &GatewayConfig) -> Result<(), String> {
+pub(crate) fn check(config: &GatewayConfig) -> Result<(), String> {
     let tiers = &config.protection.tiers;
     let Some((last, others)) = tiers.split_last() else {
         return Ok(());
@@ -113,6 +116,9 @@ pub(super) fn check(config: &GatewayConfig) -> Result<(), String> {
         }
         if !names.insert(name) {
             return Err(format!("there are two tiers {name:?}"));
+        }
+        if tier.reserve > tier.share {
+            return Err(format!("{name}: reserve is at most share"));
         }
         for rule in &tier.rules {
             rule.check(config)

@@ -16,4 +16,18 @@ pub struct Trust {
     /// others these fields are replaced.
     #[schemars(with = "Vec<String>")]
     pub forwarded: Networks,
+    /// The only field in which these proxies name their client. Without it, both are read, and `X-Forwarded-For` counts
+    /// where they differ. Name the one that they write, if they forward the other as a client sent it.
+    pub field: Option<ForwardingField>,
+}
+
+/// A field in which a proxy names its client.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize, JsonSchema)]
+pub enum ForwardingField {
+    /// `X-Forwarded-For`.
+    #[serde(rename = "x-forwarded-for")]
+    ForwardedFor,
+    /// `Forwarded` (RFC 7239).
+    #[serde(rename = "forwarded")]
+    Forwarded,
 }

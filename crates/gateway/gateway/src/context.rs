@@ -1,20 +1,21 @@
 //! State shared by all threads of a gateway: configuration, counters, load.
 
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
-use std::time::Instant;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::Relaxed};
 
 use posthaste_compression::LoadEstimate;
+use posthaste_gateway_config::Watch;
 use posthaste_serve::ConnectionCounters;
 use tokio::sync::watch;
+use tokio::time::Instant;
 
 use crate::accounts::GatewayAccounts;
 use crate::admission::Admission;
 use crate::clock::now;
-use crate::config::Watch;
 use crate::observe::access_log::AccessLog;
 use crate::observe::history::Reading;
 use crate::observe::metrics::GatewayMetrics;
+use crate::observe::route_reading::RouteReading;
 use crate::observe::traces::Traces;
 use crate::routing::resolved::ResolvedConfig;
 
@@ -34,6 +35,8 @@ pub(crate) struct GatewayContext {
     pub(crate) log: Option<Arc<AccessLog>>,
     pub(crate) traces: Option<Traces>,
     pub(crate) start: Instant,
+    /// The gateway is about to stop, so `/healthz` fails.
+    pub(crate) is_stopping: AtomicBool,
 }
 
 impl GatewayContext {
@@ -56,6 +59,11 @@ impl GatewayContext {
             at: now(),
             outcomes: self.metrics.outcomes(),
             times: self.metrics.answered.counts(),
+            routes: self
+                .resolved()
+                .routes()
+                .map(|route| RouteReading::new(route.times))
+                .collect(),
         }
     }
 

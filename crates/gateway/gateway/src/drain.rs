@@ -1,9 +1,9 @@
-//! Log lines about the end of a gateway: when it begins to drain, and when the last connection has closed.
+//! The end of a gateway: readiness fails, it begins to drain, the last connection has closed. Each has a log line.
 
 use std::sync::atomic::Ordering::Relaxed;
 use std::sync::{Arc, OnceLock};
 
-use posthaste_units::Instant;
+use posthaste_units::{Instant, Span};
 
 use crate::clock::now;
 use crate::context::GatewayContext;
@@ -22,8 +22,19 @@ impl Drain {
         }
     }
 
+    /// Makes `/healthz` answer 503. Returns the time in which clients are still served, `drain.delay`.
+    pub(crate) fn announce(&self) -> Span {
+        let delay = self.context.resolved().config.drain.delay;
+        let was_stopping = self.context.is_stopping.swap(true, Relaxed);
+        if !was_stopping && delay > Span::ZERO {
+            tracing::info!(%delay, "stopping: /healthz fails, and clients are served until the delay has passed");
+        }
+        delay
+    }
+
     /// The gateway begins to drain. Only the first call counts.
     pub(crate) fn begin(&self) {
+        self.context.is_stopping.store(true, Relaxed);
         if self.began.set(now()).is_err() {
             return;
         }

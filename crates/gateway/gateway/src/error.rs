@@ -6,6 +6,7 @@ use std::io;
 use std::path::PathBuf;
 
 use hyper::StatusCode;
+use posthaste_resolver::LookupError;
 use posthaste_soap::{Fault, Version, http};
 use thiserror::Error;
 
@@ -140,14 +141,14 @@ pub enum TargetError {
     /// Neither an address nor an HTTP URL.
     #[error("{0:?} is no upstream: write HOST:PORT, http://HOST:PORT or https://HOST:PORT")]
     Spelling(String),
-    /// A name without an address.
+    /// The endpoint of an offer whose name has no address.
     #[error("the upstream {name:?} cannot be resolved: {error}")]
     Resolve {
         /// The upstream as configured.
         name: String,
-        /// Error of the resolver.
+        /// The reason.
         #[source]
-        error: io::Error,
+        error: Box<LookupError>,
     },
     /// The trusted certificates or the name of the server are unusable.
     #[error(transparent)]

@@ -10,7 +10,7 @@ use std::task::Poll;
 
 use hyper::header::HeaderName;
 use hyper::{HeaderMap, Request, Response, StatusCode, Version};
-use posthaste_http_fields::grpc_timeout;
+use posthaste_http::fields::grpc_timeout;
 use tokio::time::{Instant, Sleep, sleep_until};
 
 use crate::error::Rejection;

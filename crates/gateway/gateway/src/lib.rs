@@ -71,7 +71,6 @@
 mod accounts;
 mod admission;
 mod clock;
-pub mod config;
 mod context;
 mod drain;
 mod error;
@@ -89,6 +88,6 @@ mod tunnel;
 mod upstream;
 mod worker;
 
-pub use crate::config::GatewayConfig;
 pub use crate::error::{DescriptionError, GatewayError, PromiseError, ResolveError, TargetError};
 pub use crate::running::{RunningGateway, check, start};
+pub use posthaste_gateway_config::{self as config, GatewayConfig};

@@ -2,9 +2,9 @@
 
 use std::io;
 
-use posthaste_serve::{Certificate, ClientAuthority, Listener, TlsSettings, listen};
+use posthaste_gateway_config::{ClientAuth, GatewayConfig, PlainMode};
+use posthaste_serve::{Certificate, ClientAuthority, Listener, TlsSettings};
 
-use crate::config::{ClientAuth, GatewayConfig, PlainMode};
 use crate::error::GatewayError;
 
 /// Reads the certificates and the authorities of clients. `None` for a gateway without TLS.
@@ -33,15 +33,10 @@ pub(crate) fn verifies_clients(config: &GatewayConfig) -> bool {
 
 /// Listens on `listen`, and on `http.listen` if it is configured, in this order.
 pub(crate) fn listeners(config: &GatewayConfig) -> Result<Vec<Listener>, GatewayError> {
-    let mut listeners = vec![Listener {
-        socket: listen(config.listen, config.backlog)?,
-        is_plain: config.tls.is_none(),
-    }];
+    let is_plain = config.tls.is_none();
+    let mut listeners = vec![Listener::open(config.listen, config.backlog, is_plain)?];
     if let Some(http) = &config.http {
-        listeners.push(Listener {
-            socket: listen(http.listen, config.backlog)?,
-            is_plain: true,
-        });
+        listeners.push(Listener::open(http.listen, config.backlog, true)?);
     }
     Ok(listeners)
 }
@@ -53,7 +48,7 @@ pub(crate) fn redirect_port(
 ) -> io::Result<Option<u16>> {
     match &config.http {
         Some(http) if http.mode == PlainMode::Redirect => {
-            let https = listeners[0].socket.local_addr()?;
+            let https = listeners[0].address()?;
             Ok(Some(https.port()))
         }
         _ => Ok(None),

@@ -11,15 +11,15 @@ use std::sync::Arc;
 use hyper::body::Body as _;
 use hyper::header::{HeaderValue, TE};
 use hyper::http::request::Parts;
-use hyper::{HeaderMap, Request, Response, StatusCode, Version};
+use hyper::{HeaderMap, Request, Response, Version};
 use posthaste_admission::accounts::AccountHandle;
-use posthaste_serve::{Handler, Incoming, Peer};
+use posthaste_gateway_config::GatewayConfig;
+use posthaste_serve::{Handler, Incoming, Peer, Rejection as Rejected, UnreadableRequest};
 use tokio::time::Instant;
 
 use crate::admission::admitted::AdmissionGuard;
 use crate::admission::tier_rules::TierFacts;
 use crate::clock::now;
-use crate::config::GatewayConfig;
 use crate::context::GatewayContext;
 use crate::error::Rejection;
 use crate::grpc::GrpcCall;
@@ -28,16 +28,18 @@ use crate::observe::access_log::Decided;
 use crate::observe::journal::{self, Journal};
 use crate::observe::record::record;
 use crate::observe::traces::TracedRequest;
+use crate::observe::unreadable;
 use crate::offers::Destination;
 use crate::request::account::{find, identify};
 use crate::request::body::RequestBody;
 use crate::request::client::ClientIdentity;
+use crate::request::client_address::ClientAddress;
 use crate::request::client_certificate::set_client_certificate;
 use crate::request::forwarded::{RequestConditions, forwarded};
 use crate::request::preferences::Preferences;
 use crate::request::progress::Upload;
 use crate::request::rewrite::LocationReversal;
-use crate::request::validate::validate_head;
+use crate::request::validate::{is_asterisk, validate_head};
 use crate::response::body::ReplyBody;
 use crate::response::compress::CompressionStage;
 use crate::response::grpc::refusal::refusal;
@@ -48,6 +50,7 @@ use crate::routing::router::{Route, Router};
 use crate::tunnel::Switch;
 use crate::upstream::body::UpstreamBody;
 use crate::upstream::concurrency_limit::ConcurrencyLimit;
+use crate::upstream::error::UpstreamError;
 use crate::upstream::switched::SwitchedUpstream;
 
 /// The gateway of one thread.
@@ -70,8 +73,7 @@ impl Handler for Gateway {
         let start = now();
         let (context, router) = (&self.context, self.router.borrow().clone());
         let (metrics, config) = (&context.metrics, &router.resolved.config);
-        let trusted = &config.trust.forwarded;
-        let identity = ClientIdentity::read(request.headers(), &peer, trusted, metrics);
+        let identity = ClientIdentity::read(request.headers(), &peer, &config.trust, metrics);
         let client = identity.address;
         let log = context.log.as_ref();
         let journal = Journal::begin(metrics, log, config.log, &request, client, start);
@@ -86,6 +88,7 @@ impl Handler for Gateway {
             is_call: call.is_some(),
             deadline: call.as_ref().and_then(GrpcCall::deadline),
             reply_fields: Cell::new(None),
+            is_lost: Cell::new(false),
         };
         let served = {
             let serving = pin!(self.serve(&router, request, &exchange));
@@ -106,6 +109,7 @@ impl Handler for Gateway {
         if let Some(changes) = exchange.reply_fields.take() {
             changes.apply(reply.headers_mut());
         }
+        let is_unanswered = exchange.is_lost.get() && exchange.peer.close_unanswered();
         let reply = match call {
             None => reply,
             Some(call) => call.finish(reply),
@@ -118,16 +122,39 @@ impl Handler for Gateway {
         if let Some(trace) = trace {
             trace.end(client, status, decided);
         }
-        reply.map(|body| body.logged(entry))
+        let reply = reply.map(|body| body.logged(entry));
+        if is_unanswered {
+            drop(reply);
+            return std::future::pending().await;
+        }
+        reply
     }
 
-    fn rejected(&self, request: &Request<Incoming>, peer: &Peer, status: StatusCode) {
+    fn rejected(&self, request: &Request<Incoming>, peer: &Peer, rejection: Rejected) {
         let (context, router) = (&self.context, self.router.borrow().clone());
         let (metrics, config) = (&context.metrics, &router.resolved.config);
-        let trusted = &config.trust.forwarded;
-        let identity = ClientIdentity::read(request.headers(), peer, trusted, metrics);
+        let identity = ClientIdentity::read(request.headers(), peer, &config.trust, metrics);
         let (log, client) = (context.log.as_ref(), identity.address);
-        journal::reject(metrics, log, config.log, request, client, status);
+        journal::reject(metrics, log, config.log, request, client, rejection);
+    }
+
+    fn unreadable(&self, request: &UnreadableRequest, peer: &Peer) {
+        let (context, router) = (&self.context, self.router.borrow().clone());
+        let config = &router.resolved.config;
+        // A trusted proxy sent it for a client that cannot be read.
+        let address = peer.address.ip().to_canonical();
+        let client = if config.trust.forwarded.contains(address) {
+            ClientAddress::Unknown
+        } else {
+            ClientAddress::Known(address)
+        };
+        unreadable::record(
+            &context.metrics,
+            context.log.as_deref(),
+            config.log,
+            client,
+            request,
+        );
     }
 }
 
@@ -145,6 +172,17 @@ struct Exchange<'e, 'r> {
     deadline: Option<Instant>,
     /// The route's changes of the reply's fields. They apply to rejections, too.
     reply_fields: Cell<Option<Rc<FieldChanges>>>,
+    /// The upstream has closed a kept connection under the request.
+    is_lost: Cell<bool>,
+}
+
+impl Exchange<'_, '_> {
+    /// Turns a failure into a rejection.
+    fn reject(&self, route: &Route, failure: UpstreamError) -> Rejection {
+        self.is_lost
+            .set(matches!(failure, UpstreamError::Closed(_)));
+        route.rejection(failure)
+    }
 }
 
 impl Gateway {
@@ -165,7 +203,7 @@ impl Gateway {
             return Ok((reply, None));
         }
         let (route, switch) = self.route(router, &mut head, (has_body, version), exchange)?;
-        let mut body = receive(&mut head, body, route, exchange)?;
+        let mut body = receive(body, route, exchange)?;
         let account = self.identify(&mut head, config, exchange)?;
         let preferences = Preferences::read(&head, &mut body, &route.described, route.wish).await?;
         metrics.preferences(preferences.seen, preferences.unread);
@@ -175,7 +213,7 @@ impl Gateway {
         let guard = guard.await?;
         let (marks, promised) = (router.marks.as_ref(), guard.priorities());
         let mark = marking::decide(marks, &preferences, promised, route.mark);
-        let conditions = RequestConditions::read(&head);
+        let conditions = RequestConditions::read(&mut head, route.may_compress());
         let upload = Upload::new(body.progress());
         let parts = (head, body, version);
         let (request, reversal) =
@@ -198,10 +236,11 @@ impl Gateway {
         if let (Err(_), Some(switch)) = (&outcome, &switch) {
             switch.failed();
         }
-        let (mut reply, destination) = outcome.map_err(|failure| route.rejection(failure))?;
+        let (mut reply, destination) =
+            outcome.map_err(|failure| exchange.reject(route, failure))?;
         note_reply(journal, config, &destination, reply.headers_mut());
         let switched = accepted(switch.as_deref(), &mut reply)?;
-        head::prepare(&mut reply);
+        head::prepare(&mut reply, &route.removed_reply_trailers);
         if let Some(reversal) = reversal {
             reversal.apply(reply.headers_mut());
         }
@@ -235,10 +274,16 @@ impl Gateway {
         (has_body, version): (bool, Version),
         exchange: &Exchange<'_, 'r>,
     ) -> Result<(&'r Route, Option<Box<Switch>>), Rejection> {
-        let route = router.route(&head.headers, head.uri.path())?;
+        // OPTIONS for the server as a whole has the route of its root.
+        let is_asterisk = is_asterisk(&head.uri);
+        let path = if is_asterisk { "/" } else { head.uri.path() };
+        let route = router.route(&head.headers, path)?;
         exchange.journal.routed(&route.times);
         exchange.reply_fields.set(route.reply_fields.clone());
-        if let Some(rewrite) = &route.rewrite {
+        if exchange.is_call {
+            route.check_call()?;
+        }
+        if let Some(rewrite) = route.rewrite.as_ref().filter(|_| !is_asterisk) {
             head.uri = rewrite.apply(&head.uri)?;
         }
         let (rules, metrics) = (&route.switches, &self.context.metrics);
@@ -254,7 +299,14 @@ impl Gateway {
         exchange: &Exchange<'_, '_>,
     ) -> Result<Option<AccountHandle>, Rejection> {
         let accounts = &self.context.accounts;
-        let account = identify(head, &exchange.peer, config.accounts.as_ref(), accounts)?;
+        let client = || {
+            exchange
+                .identity
+                .address
+                .name(config.protection.ipv6_prefix)
+        };
+        let accounts_config = config.accounts.as_ref();
+        let account = identify(head, &exchange.peer, client, accounts_config, accounts)?;
         exchange.journal.identified(account.as_ref());
         Ok(account)
     }
@@ -309,7 +361,8 @@ impl Gateway {
                 .admission
                 .offer_page(&config.protection, head, identity, || {
                     let accounts = config.accounts.as_ref();
-                    find(head, &exchange.peer, accounts, &context.accounts)
+                    let client = || identity.address.name(config.protection.ipv6_prefix);
+                    find(head, &exchange.peer, client, accounts, &context.accounts)
                 }),
         }
     }
@@ -317,12 +370,12 @@ impl Gateway {
 
 /// Takes the body of a request, with its limits.
 fn receive(
-    head: &mut Parts,
     body: Incoming,
     route: &Route,
     exchange: &Exchange<'_, '_>,
 ) -> Result<RequestBody, Rejection> {
-    let mut body = RequestBody::receive(head, body, route.body_limit, &exchange.peer)?;
+    let mut body = RequestBody::receive(body, route.body_limit, &exchange.peer)?;
+    body.remove_trailers(&route.removed_request_trailers);
     if exchange.is_call {
         body.limit_pauses(route.switches.idle);
     }

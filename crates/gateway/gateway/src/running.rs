@@ -3,17 +3,20 @@
 use std::io;
 use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
-use std::sync::atomic::AtomicU64;
+use std::sync::atomic::{AtomicBool, AtomicU64};
 use std::sync::{Arc, Mutex, PoisonError};
-use std::time::Instant;
 
 use posthaste_admission::Amount;
 use posthaste_broker_client::Sink;
 use posthaste_compression::LoadEstimate;
+use posthaste_gateway_config::{
+    self as config, AccountsBroker, AdmissionSettings, GatewayConfig, Prices,
+};
 use posthaste_qos::Currency;
-use posthaste_serve::{Background, HttpServer, ServerTls, StartError, Timeouts};
+use posthaste_serve::{Background, HttpServer, Listener, ServerTls, StartError, Timeouts};
 use posthaste_units::Span;
 use tokio::sync::watch;
+use tokio::time::Instant;
 
 use crate::accounts::GatewayAccounts;
 use crate::accounts::report_loop::{ChargeReporter, ReportLoop};
@@ -21,18 +24,16 @@ use crate::admission::Admission;
 use crate::admission::offering::Offering;
 use crate::admission::price_loop::{Measured, PriceLoop};
 use crate::admission::terms::AdmissionTerms;
-use crate::config::{self, AccountsBroker, AdmissionSettings, GatewayConfig, Prices};
 use crate::context::GatewayContext;
 use crate::drain::Drain;
 use crate::error::{GatewayError, ResolveError};
 use crate::listening::{listeners, redirect_port, tls_settings};
 use crate::load;
-use crate::load::resource::LoadWatcher;
+use crate::load::resource;
 use crate::observe::access_log::AccessLog;
 use crate::observe::admin::AdminHandler;
 use crate::observe::metrics::GatewayMetrics;
 use crate::observe::traces::Traces;
-
 use crate::routing::resolved::ResolvedConfig;
 use crate::routing::{offers, renewal};
 use crate::worker::gateway;
@@ -54,7 +55,7 @@ pub struct RunningGateway {
     drain: Drain,
     /// Reports the last charges after the last connection has ended.
     _reports: Option<ReportLoop>,
-    _watcher: Option<LoadWatcher>,
+    _watcher: Option<Background>,
     /// Started with the first configuration that has prices. Held during a reload, so that there is one at a time.
     pricing: Mutex<Option<PriceLoop>>,
     _names: Background,
@@ -94,6 +95,10 @@ impl RunningGateway {
             ("backlog", now.config.backlog == config.backlog),
             ("connections", now.config.connections == config.connections),
             ("tls", now.config.tls.is_some() == config.tls.is_some()),
+            (
+                "limits.fields",
+                now.config.limits.fields == config.limits.fields,
+            ),
             ("timeouts.idle", old.idle == new.idle),
             ("timeouts.head", old.head == new.head),
             ("timeouts.body", old.body == new.body),
@@ -125,10 +130,21 @@ impl RunningGateway {
         Ok(())
     }
 
+    /// Makes `/healthz` answer 503, so that load balancers choose other gateways, and serves on. Returns `drain.delay`:
+    /// the time to wait before [`RunningGateway::stop`].
+    pub fn announce_stop(&self) -> Span {
+        self.drain.announce()
+    }
+
     /// Stops accepting and lets requests in service end, within the grace time. Returns at once.
     pub fn stop(&self) {
         self.drain.begin();
         self.server.stop();
+    }
+
+    /// Waits in a simulation until every connection has ended after [`RunningGateway::stop`].
+    pub async fn ended(&mut self) {
+        self.server.ended().await;
     }
 
     /// Waits until every connection has ended after [`RunningGateway::stop`].
@@ -143,8 +159,12 @@ impl Drop for RunningGateway {
     }
 }
 
-/// Checks that `config` can be started: its upstreams resolve and its files can be read.
+/// Checks that `config` can be started: its files can be read. Logs a warning for each upstream without an address, and
+/// for each of its [`GatewayConfig::warnings`].
 pub fn check(config: GatewayConfig) -> Result<(), GatewayError> {
+    for warning in config.warnings() {
+        tracing::warn!("{warning}");
+    }
     tls_settings(&config)?;
     config.traces.as_ref().map(collector).transpose()?;
     reporter(&config)?;
@@ -178,7 +198,7 @@ pub fn start(config: GatewayConfig) -> Result<RunningGateway, GatewayError> {
     let server = server(&config)?;
     let listeners = listeners(&config)?;
     let redirect = redirect_port(&config, &listeners).map_err(StartError::from)?;
-    let admin = posthaste_serve::listen(config.admin, ADMIN_BACKLOG)?;
+    let admin = Listener::open(config.admin, ADMIN_BACKLOG, false)?;
     let (log, traces) = (access_log(&config, AccessLog::open)?, traces(&config)?);
     let (reporter, accounts) = (reporter(&config)?, GatewayAccounts::new(&config));
     let resolved = ResolvedConfig::new(config)?;
@@ -195,8 +215,9 @@ pub fn start(config: GatewayConfig) -> Result<RunningGateway, GatewayError> {
         log: log.map(Arc::new),
         traces,
         start: Instant::now(),
+        is_stopping: AtomicBool::new(false),
     });
-    let watcher = LoadWatcher::start(context.clone()).map_err(StartError::from)?;
+    let watcher = resource::start(context.clone()).map_err(StartError::from)?;
     let reports = reporter.map(|reporter| ReportLoop::start(context.accounts.clone(), reporter));
     let reports = reports.transpose().map_err(StartError::from)?;
     let mut pricing = None;
@@ -205,10 +226,11 @@ pub fn start(config: GatewayConfig) -> Result<RunningGateway, GatewayError> {
     let names = renewal::start(context.resolved.subscribe()).map_err(StartError::from)?;
     let offers = offers::start(context.resolved.subscribe()).map_err(StartError::from)?;
     let watched = context.clone();
-    let admin = HttpServer::default().start(admin, move |_| AdminHandler::new(watched.clone()))?;
+    let admin_server = HttpServer::default();
+    let admin = admin_server.start_on(vec![admin], move |_| AdminHandler::new(watched.clone()))?;
     let shared = context.clone();
     let tls = server.tls.clone();
-    let server = server.start_on(listeners, move |thread| gateway(&shared, thread))?;
+    let server = server.start_specialised(listeners, move |thread| gateway(&shared, thread))?;
     tracing::info!(address = %server.addr, admin = %admin.addr, "the gateway is open");
     Ok(RunningGateway {
         addr: server.addr,
@@ -292,6 +314,7 @@ fn server(config: &GatewayConfig) -> Result<HttpServer, GatewayError> {
         },
         tls: tls.map(Arc::new),
         proxy_protocol: config.trust.proxy_protocol.clone(),
+        max_fields: config.limits.fields,
         switches: true,
         hooks: load::idle::hooks(),
         ..HttpServer::default()

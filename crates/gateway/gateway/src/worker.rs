@@ -6,9 +6,10 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use posthaste_compression::LoadEstimate;
+use posthaste_gateway_config::Watch;
+use posthaste_serve::spawn_task;
 use tokio::sync::watch;
 
-use crate::config::Watch;
 use crate::context::GatewayContext;
 use crate::load::thread::sample_load;
 use crate::observe::metrics::GatewayMetrics;
@@ -30,11 +31,11 @@ pub(crate) fn gateway(context: &Arc<GatewayContext>, thread: usize) -> Gateway {
     let worker = Rc::new(CompressionWorker::new(thread, metrics, &first.config));
     match first.config.demand.watch {
         Watch::Workers => {
-            tokio::task::spawn_local(sample_load(context.clone(), worker.clone()));
+            spawn_task(sample_load(context.clone(), worker.clone()));
         }
         _ => {
             let estimates = context.estimate.subscribe();
-            tokio::task::spawn_local(watch_load(estimates, worker.clone()));
+            spawn_task(watch_load(estimates, worker.clone()));
         }
     }
     // One thread runs the health checks of all upstreams.
@@ -42,10 +43,10 @@ pub(crate) fn gateway(context: &Arc<GatewayContext>, thread: usize) -> Gateway {
     let router = Router::new(&context.metrics, first, None);
     let router = Rc::new(RefCell::new(Rc::new(router)));
     let watching = watch_config(context.metrics.clone(), configs, router.clone(), checks);
-    tokio::task::spawn_local(watching);
-    tokio::task::spawn_local(sweep(router.clone()));
+    spawn_task(watching);
+    spawn_task(sweep(router.clone()));
     let limit = Rc::new(ConcurrencyLimit::new());
-    tokio::task::spawn_local(limit.clone().grow_while_idle());
+    spawn_task(limit.clone().grow_while_idle());
     Gateway {
         context: context.clone(),
         router,

@@ -54,6 +54,7 @@ impl Follower {
         let thread = Background::start("follow", move || async move {
             let tell = RefCell::new(tell);
             tokio::select! {
+                biased;
                 () = follow(&client, |news| tell.borrow_mut()(news)) => {}
                 () = seconds(|| drop(tell.borrow_mut()(FollowerEvent::Second))) => {}
             }

@@ -2,6 +2,8 @@
 //!
 //! A running broker on the same store sees a change within a second.
 
+use std::path::Path;
+
 use base64::Engine as _;
 use base64::engine::general_purpose::URL_SAFE_NO_PAD;
 use jiff::Timestamp;
@@ -51,6 +53,12 @@ impl Admin {
             }
             _ => Self::open(url),
         }
+    }
+
+    /// Copies an existing SQLite store to a new file, also while brokers use it.
+    pub fn backup(url: &StoreUrl, to: &Path) -> Result<(), BrokerError> {
+        Self::open_existing(url)?;
+        Ok(url.backup(to)?)
     }
 
     /// Creates one more token for a provider. Returns its number and the secret, which the store does not keep.

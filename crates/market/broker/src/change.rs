@@ -5,8 +5,8 @@ use std::str::FromStr;
 
 use jiff::Timestamp;
 use posthaste_qos::Offer;
+use ring::digest::{SHA256, digest};
 use serde::{Deserialize, Serialize};
-use sha2::{Digest, Sha256};
 
 /// Identity of an offer. A name is unique per provider and interface type.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
@@ -72,9 +72,10 @@ impl Tag {
 
     /// Tag of an offer serialised by [`serde_json`].
     pub(crate) fn of_json(json: &[u8]) -> Self {
-        let digest = Sha256::digest(json);
+        let digest = digest(&SHA256, json);
         Self(
             digest
+                .as_ref()
                 .iter()
                 .take(8)
                 .fold(0, |tag, byte| tag << 8 | u64::from(*byte)),

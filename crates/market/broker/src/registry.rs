@@ -4,7 +4,7 @@
 
 use std::collections::{BTreeSet, HashMap};
 use std::sync::atomic::{AtomicI64, Ordering::Relaxed};
-use std::sync::{Arc, PoisonError, RwLock, RwLockReadGuard, RwLockWriteGuard};
+use std::sync::{Arc, Mutex, PoisonError, RwLock, RwLockReadGuard, RwLockWriteGuard};
 use std::time::{Duration, Instant};
 
 use jiff::Timestamp;
@@ -22,6 +22,9 @@ const KEPT: usize = 1 << 14;
 /// Maximum age of the index that lookups do not report. The store writer checks every second.
 const IN_STEP: Duration = Duration::from_secs(3);
 
+/// Maximum number of times per second that an unknown token causes a read of all tokens.
+const GRANT_READS: u32 = 10;
+
 /// A store that has not answered for this long counts as lost.
 const SILENCE: Duration = Duration::from_millis(600);
 
@@ -33,6 +36,8 @@ const NEVER: i64 = i64::MIN;
 pub(crate) struct Registry {
     current: RwLock<VersionedIndex>,
     grants: RwLock<HashMap<Hash, Arc<Grant>>>,
+    /// Number of the second, since `start`, and reads of the tokens in it for unknown ones.
+    grant_reads: Mutex<(u64, u32)>,
     /// Time when the index was last in step with its source, in milliseconds since `start`, or [`NEVER`].
     in_step: AtomicI64,
     /// Start of the unanswered call to the store, in milliseconds since `start`, or [`NEVER`].
@@ -63,6 +68,7 @@ impl Registry {
         Self {
             current: RwLock::new(current),
             grants: RwLock::default(),
+            grant_reads: Mutex::default(),
             in_step: AtomicI64::new(NEVER),
             asked: AtomicI64::new(NEVER),
             store_error: RwLock::default(),
@@ -79,6 +85,21 @@ impl Registry {
     pub(crate) fn grant(&self, token: &str) -> Option<Arc<Grant>> {
         let grants = self.grants.read().unwrap_or_else(PoisonError::into_inner);
         grants.get(&Hash::of(token)).cloned()
+    }
+
+    /// True if the tokens may be read again for an unknown one: [`GRANT_READS`] times in a second, so that wrong tokens
+    /// do not keep the store busy.
+    pub(crate) fn may_read_grants(&self) -> bool {
+        let second = self.start.elapsed().as_secs();
+        let mut reads = self
+            .grant_reads
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner);
+        if reads.0 != second {
+            *reads = (second, 0);
+        }
+        reads.1 += 1;
+        reads.1 <= GRANT_READS
     }
 
     /// Providers with a valid token, by name.

@@ -7,7 +7,7 @@
 use std::fmt;
 use std::str::FromStr;
 
-use sha2::{Digest, Sha256};
+use ring::digest::{SHA256, digest};
 use thiserror::Error;
 
 /// SHA-256 hash of a token.
@@ -65,7 +65,8 @@ impl TokenRole {
 impl Hash {
     /// Hash of the token in a request.
     pub(crate) fn of(token: &str) -> Self {
-        Self(Sha256::digest(token).into())
+        let digest = digest(&SHA256, token.as_bytes());
+        Self(digest.as_ref().try_into().expect("32 bytes"))
     }
 }
 

@@ -4,7 +4,7 @@ use posthaste_units::{Ratio, Span};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use super::Round;
+use super::round::Round;
 use crate::parameter::{WrongParameter, positive, within};
 
 /// Parameters of `aimd`.
@@ -34,10 +34,12 @@ impl Aimd {
 
     /// The limit after a round.
     pub(super) fn close(&self, round: &Round, limit: f64) -> f64 {
-        match round.failed.count > 0 || round.longest > self.timeout {
-            true => limit * self.backoff.get(),
-            false if round.was_needed(limit) => limit + 1.0,
-            false => limit,
+        if round.failed > 0 || round.longest > self.timeout {
+            limit * self.backoff.get()
+        } else if round.was_needed(limit) {
+            limit + 1.0
+        } else {
+            limit
         }
     }
 }

@@ -24,6 +24,7 @@ pub(super) struct Waiting {
     /// Rising in the order of arrival.
     pub(super) number: u64,
     pub(super) client: ClientHash,
+    pub(super) kind: usize,
     pub(super) since: Instant,
     /// Longest wait, from the terms under which it arrived.
     pub(super) wait: Span,
@@ -204,6 +205,7 @@ mod tests {
         assert!(queue.clients.len() <= MOST_IDLE);
         let request = |number| Waiting {
             number,
+            kind: 0,
             client: number,
             since: Instant::ORIGIN,
             wait: Span::ZERO,
@@ -221,6 +223,7 @@ mod tests {
         for number in 0..100_000 {
             queue.push(Waiting {
                 number,
+                kind: 0,
                 client: number,
                 since: Instant::ORIGIN,
                 wait: Span::ZERO,
@@ -238,6 +241,7 @@ mod tests {
             let since = Instant::ORIGIN;
             queue.push(Waiting {
                 number,
+                kind: 0,
                 client,
                 since,
                 wait: Span::ZERO,

@@ -1,6 +1,7 @@
 //! Tiers of importance: which requests get the slots of a limit when more arrive than it allows.
 //!
-//! A tier has a share of the limit. A request waits if no slot is free. A free slot goes to
+//! A tier has a share of the limit, and may have a reserve, which no other tier gets. A request waits if no slot is free.
+//! A free slot goes to
 //!
 //! 1. the most important tier that has fewer requests in service than its share, or else
 //! 2. the most important tier with a waiting request.
@@ -27,12 +28,21 @@ const STANDING: u64 = 4;
 /// Configuration of the tiers.
 #[derive(Clone, Debug, PartialEq)]
 pub struct TierTerms {
-    /// Share of the limit of each tier, the most important one first. At least one. The sum is at most 1.
-    pub shares: Vec<Ratio>,
+    /// Shares of the limit, the most important tier first. At least one.
+    pub shares: Vec<TierShare>,
     /// Longest wait of a request. 0 rejects at once.
     pub wait: Span,
     /// Maximum number of waiting requests of all tiers.
     pub most_waiting: usize,
+}
+
+/// Share of the limit of one tier.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct TierShare {
+    /// The tier gets it if it needs it. The sum of all tiers is at most 1.
+    pub share: Ratio,
+    /// Part of it that no other tier gets, even while it is not needed. At most `share`.
+    pub reserve: Ratio,
 }
 
 /// The requests in service and those that wait, by tier.
@@ -64,7 +74,19 @@ pub struct Ticket {
     number: u64,
     tier: usize,
     client: ClientHash,
+    kind: usize,
     generation: u32,
+}
+
+/// Slots for a request that arrives.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Slots {
+    /// Slots for all requests, in the order of their importance.
+    pub common: u32,
+    /// Slots for this one, which may be more, if no more important request waits.
+    pub fair: u32,
+    /// Slots for this one, which may be more.
+    pub own: u32,
 }
 
 /// Result for a request that arrives.
@@ -87,13 +109,39 @@ pub enum Next {
     Rejected(Ticket),
 }
 
+impl TierShare {
+    /// A share without a reserve: other tiers use what the tier leaves.
+    pub fn lent(share: Ratio) -> Self {
+        Self {
+            share,
+            reserve: Ratio::default(),
+        }
+    }
+}
+
 impl TierTerms {
     /// One tier.
     pub fn single(wait: Span, most_waiting: usize) -> Self {
         Self {
-            shares: vec![Ratio::new(1.0).expect("a share")],
+            shares: vec![TierShare::lent(Ratio::new(1.0).expect("a share"))],
             wait,
             most_waiting,
+        }
+    }
+}
+
+impl Slots {
+    /// True if a request may pass others that wait.
+    pub const fn admits_fairly(&self) -> bool {
+        self.fair > self.common
+    }
+
+    /// The same number for all requests.
+    pub const fn equal(slots: u32) -> Self {
+        Self {
+            common: slots,
+            fair: slots,
+            own: slots,
         }
     }
 }
@@ -102,6 +150,16 @@ impl Ticket {
     /// Index of its tier.
     pub const fn tier(&self) -> usize {
         self.tier
+    }
+
+    /// Its kind.
+    pub const fn kind(&self) -> usize {
+        self.kind
+    }
+
+    /// Number of the request.
+    pub(crate) const fn number(&self) -> u64 {
+        self.number
     }
 }
 
@@ -158,17 +216,30 @@ impl Tiers {
     }
 
     /// A request of a client arrives. Call [`pop`](Self::pop) afterwards: it may have displaced another one.
-    pub fn push(&mut self, now: Instant, limit: u32, tier: usize, client: u64) -> Arrival {
+    pub fn push(
+        &mut self,
+        now: Instant,
+        slots: Slots,
+        tier: usize,
+        client: u64,
+        kind: usize,
+    ) -> Arrival {
         let waiting = Waiting {
             number: self.next,
             client,
+            kind,
             since: now,
             wait: self.terms.wait,
         };
         self.next += 1;
         let ticket = self.ticket(tier, &waiting);
-        if self.in_service < limit && self.waiting() == 0 {
-            self.tiers[tier].queue.pass(client);
+        let Slots { common, fair, own } = slots;
+        let is_next = self.has_room(common, tier) && self.first_tier(common).is_none();
+        let is_fair = || fair > common && self.has_room(fair, tier) && !self.is_behind(tier);
+        if is_next || own > common && self.has_room(own, tier) || is_fair() {
+            if self.tiers[tier].queue.is_empty() {
+                self.tiers[tier].queue.pass(client);
+            }
             self.enter(&ticket);
             return Arrival::Admitted(ticket);
         }
@@ -190,9 +261,6 @@ impl Tiers {
     pub fn pop(&mut self, now: Instant, limit: u32) -> Option<Next> {
         if let Some(ticket) = self.removed.pop_front() {
             return Some(Next::Rejected(ticket));
-        }
-        if self.in_service >= limit {
-            return None;
         }
         let tier = self.first_tier(limit)?;
         let queue = &mut self.tiers[tier].queue;
@@ -242,24 +310,54 @@ impl Tiers {
     }
 
     /// A ticket for a request that does not wait and is not limited here. Pass it to [`enter`](Self::enter).
-    pub const fn unlimited(&mut self, tier: usize, client: u64) -> Ticket {
+    pub const fn unlimited(&mut self, tier: usize, client: u64, kind: usize) -> Ticket {
         let number = self.next;
         self.next += 1;
         Ticket {
             number,
             tier,
             client,
+            kind,
             generation: self.generation,
         }
     }
 
-    /// The tier that gets the next slot.
+    /// The tier that gets the next slot. `None` if there is none, or if nothing waits for it.
     fn first_tier(&self, limit: u32) -> Option<usize> {
-        let waits = |tier: &Tier| !tier.queue.is_empty();
-        let mut tiers = self.tiers.iter().zip(&self.terms.shares);
-        let below = tiers
-            .position(|(tier, share)| waits(tier) && tier.in_service < guaranteed(limit, *share));
-        below.or_else(|| self.tiers.iter().position(waits))
+        if self.in_service >= limit {
+            return None;
+        }
+        let waits =
+            |index: &usize| !self.tiers[*index].queue.is_empty() && self.has_room(limit, *index);
+        let is_below = |index: &usize| {
+            let share = guaranteed(limit, self.terms.shares[*index].share);
+            waits(index) && self.tiers[*index].in_service < share
+        };
+        let mut all = 0..self.tiers.len();
+        all.clone().find(is_below).or_else(|| all.find(waits))
+    }
+
+    /// True if no more important request waits than this one.
+    pub fn may_pass(&self, ticket: &Ticket) -> bool {
+        ticket.generation == self.generation && !self.is_behind(ticket.tier)
+    }
+
+    /// True if a request of a more important tier waits.
+    fn is_behind(&self, tier: usize) -> bool {
+        let before = self.tiers[..tier].iter();
+        before.into_iter().any(|tier| !tier.queue.is_empty())
+    }
+
+    /// True if a tier may use one more of so many slots: all but those that others have in reserve.
+    fn has_room(&self, limit: u32, tier: usize) -> bool {
+        let mut reserved = 0;
+        for (other, state) in self.tiers.iter().enumerate() {
+            if other != tier {
+                let reserve = guaranteed(limit, self.terms.shares[other].reserve);
+                reserved += reserve.saturating_sub(state.in_service);
+            }
+        }
+        self.in_service.saturating_add(reserved) < limit
     }
 
     /// Removes the waiting request that would be served last, for one of this tier and client. Returns `None` if that
@@ -283,6 +381,7 @@ impl Tiers {
             number: waiting.number,
             tier,
             client: waiting.client,
+            kind: waiting.kind,
             generation: self.generation,
         }
     }
@@ -298,8 +397,9 @@ impl Tiers {
 
 /// Slots of a share. A tier with a share has at least one.
 fn guaranteed(limit: u32, share: Ratio) -> u32 {
-    match share.get() > 0.0 {
-        true => ((f64::from(limit) * share.get()) as u32).max(1),
-        false => 0,
+    if share.get() > 0.0 {
+        ((f64::from(limit) * share.get()) as u32).max(1)
+    } else {
+        0
     }
 }

@@ -375,8 +375,8 @@ fn a_key_identifies_its_account_until_it_is_replaced() {
     let hasher = KeyHasher::new(&[1; 32]);
     let mut accounts = Accounts::new(eur(), Amount::from_micros(BOUND), hasher.clone());
     let digest = |key: &str| {
-        use sha2::Digest as _;
-        <[u8; 32]>::from(sha2::Sha256::digest(key))
+        let digest = ring::digest::digest(&ring::digest::SHA256, key.as_bytes());
+        <[u8; 32]>::try_from(digest.as_ref()).unwrap()
     };
     let with = |key: &str, is_closed| Definition {
         key: Some(digest(key)),

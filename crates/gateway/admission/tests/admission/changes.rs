@@ -3,8 +3,7 @@
 use posthaste_admission::controller::{ProportionalIntegral, Rajomon, Steps};
 use posthaste_admission::limit::Aimd;
 use posthaste_admission::{
-    Admitted, Amount, Ask, Bucket, By, Controller, Key, Limit, Limiter, Market, Observed, Terms,
-    Why,
+    Admitted, Amount, Ask, Bucket, By, Controller, Key, Limiter, Market, Observed, Terms, Why,
 };
 use posthaste_units::{Ratio, Span};
 
@@ -12,23 +11,23 @@ use crate::{at, eur, price};
 
 #[test]
 fn a_limit_is_kept_within_the_new_bounds() {
-    let mut limit = Limit::new(Limiter::default(), 4, 1000);
+    let mut limit = crate::limit(Limiter::default(), 4, 1000);
     while limit.now() < 60 {
-        limit.push(Span::from_millis(10), limit.now(), false);
+        limit.push(crate::reply(Span::from_millis(10), limit.now(), false));
     }
     let found = limit.now();
     let aimd = || Limiter::Aimd(Aimd::default());
     for (next, expected) in [
-        (Limit::new(Limiter::default(), 4, 1000), found),
-        (Limit::new(Limiter::default(), 4, 20), 20),
-        (Limit::new(Limiter::default(), 200, 1000), 200),
-        (Limit::new(aimd(), 1, 1000), found),
-        (Limit::new(aimd(), 1, 30), 30),
+        (crate::limit(Limiter::default(), 4, 1000), found),
+        (crate::limit(Limiter::default(), 4, 20), 20),
+        (crate::limit(Limiter::default(), 200, 1000), 200),
+        (crate::limit(aimd(), 1, 1000), found),
+        (crate::limit(aimd(), 1, 30), 30),
     ] {
-        let mut next = next.continuing(&limit);
+        let mut next = next.continuing(limit.clone());
         assert_eq!(next.now(), expected);
         // The new rule applies to the next round.
-        (0..2_000).for_each(|_| next.push(Span::from_millis(10), next.now(), false));
+        (0..2_000).for_each(|_| next.push(crate::reply(Span::from_millis(10), next.now(), false)));
         assert!(next.now() >= expected);
     }
 }
@@ -36,13 +35,13 @@ fn a_limit_is_kept_within_the_new_bounds() {
 /// A reload every 10 ms must not keep a probe from its end, nor end it.
 #[test]
 fn a_limit_that_is_changed_all_the_time_works_as_one_that_is_not() {
-    let mut steady = Limit::new(Limiter::default(), 4, 1000);
+    let mut steady = crate::limit(Limiter::default(), 4, 1000);
     let mut changed = steady.clone();
     for reply in 0_u64..50_000 {
         let latency = Span::from_micros(5_000 + reply % 7 * 1_000 + u64::from(steady.now()) * 50);
-        steady.push(latency, steady.now(), false);
-        changed = Limit::new(Limiter::default(), 4, 1000).continuing(&changed);
-        changed.push(latency, changed.now(), false);
+        steady.push(crate::reply(latency, steady.now(), false));
+        changed = crate::limit(Limiter::default(), 4, 1000).continuing(changed);
+        changed.push(crate::reply(latency, changed.now(), false));
         assert_eq!(changed.now(), steady.now(), "reply {reply}");
     }
 }

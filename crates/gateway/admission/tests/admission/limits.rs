@@ -16,8 +16,9 @@ struct ServiceModel {
     now: f64,
     /// Time at which each worker is free.
     free: BinaryHeap<Reverse<u64>>,
-    /// Requests in service: the time of each reply, and its latency, in nanoseconds.
-    answers: BinaryHeap<Reverse<(u64, u64)>>,
+    /// Requests in service: the time of each reply and its latency, in nanoseconds, and the requests in service at its
+    /// admission.
+    answers: BinaryHeap<Reverse<(u64, u64, u32)>>,
 }
 
 #[derive(Default)]
@@ -31,7 +32,7 @@ struct LimitCourse {
 
 impl ServiceModel {
     fn new(limiter: Limiter, workers: usize, work: f64) -> Self {
-        Self::seeded(Limit::new(limiter, 4, 1000), workers, work, 1)
+        Self::seeded(crate::limit(limiter, 4, 1000), workers, work, 1)
     }
 
     fn seeded(limit: Limit, workers: usize, work: f64, seed: u64) -> Self {
@@ -60,13 +61,13 @@ impl ServiceModel {
         while self.now < end {
             self.now += self.draw() / rate;
             let now = (self.now * 1e9) as u64;
-            while let Some(Reverse((at, took))) = self.answers.peek().copied() {
+            while let Some(Reverse((at, took, among))) = self.answers.peek().copied() {
                 if at > now {
                     break;
                 }
-                let in_flight = self.answers.len() as u32;
                 self.answers.pop();
-                self.limit.push(Span::from_nanos(took), in_flight, false);
+                self.limit
+                    .push(crate::reply(Span::from_nanos(took), among, false));
                 seen.highest = seen.highest.max(self.limit.now());
                 seen.served += 1;
                 seen.latencies.push_back(took);
@@ -79,7 +80,8 @@ impl ServiceModel {
             let Reverse(free) = self.free.pop().expect("workers");
             let done = free.max(now) + work;
             self.free.push(Reverse(done));
-            self.answers.push(Reverse((done, done - now)));
+            let among = self.answers.len() as u32 + 1;
+            self.answers.push(Reverse((done, done - now, among)));
         }
         seen.latencies.make_contiguous().sort_unstable();
         seen
@@ -102,7 +104,7 @@ fn a_limit_keeps_goodput_and_latency_in_an_overload_that_lasts() {
         timeout: Span::from_millis(100),
         ..Aimd::default()
     });
-    for (limiter, p99, highest) in [(gradient(), 0.1, 20), (aimd, 0.15, 40)] {
+    for (limiter, p99, highest) in [(gradient(), 0.1, 30), (aimd, 0.15, 40)] {
         let name = limiter.name();
         let mut service = ServiceModel::new(limiter, 4, 0.01);
         service.run(0.5, 10.0);
@@ -157,7 +159,7 @@ fn after_half_an_hour_of_overload_the_service_is_back_at_capacity_within_10_s() 
             (aimd.clone(), 4, 4),
         ] {
             let name = format!("{}, {workers} workers, seed {seed}", limiter.name());
-            let limit = Limit::new(limiter, least, 1000);
+            let limit = crate::limit(limiter, least, 1000);
             let mut service = ServiceModel::seeded(limit, workers, 0.01, seed);
             let seen = service.run(2.0, 1800.0);
             assert!(seen.highest <= 80, "{name}: a limit of {}", seen.highest);
@@ -205,7 +207,9 @@ fn quick_failures_leave_a_gradient_as_it_was() {
     let mut service = ServiceModel::new(Limiter::Gradient(gradient), 32, 0.05);
     service.run(2.0, 60.0);
     for _ in 0..20_000 {
-        service.limit.push(Span::from_millis(1), 40, true);
+        service
+            .limit
+            .push(crate::reply(Span::from_millis(1), 40, true));
     }
     let seen = service.run(2.0, 10.0);
     let goodput = seen.served as f64 / 10.0 / service.capacity();
@@ -215,13 +219,13 @@ fn quick_failures_leave_a_gradient_as_it_was() {
 /// Each failure is a timeout: more requests are in service than the service can handle.
 #[test]
 fn slow_failures_lower_a_gradient() {
-    let mut limit = Limit::new(gradient(), 4, 100);
+    let mut limit = crate::limit(gradient(), 4, 100);
     for _ in 0..10_000 {
-        limit.push(Span::from_millis(50), limit.now(), false);
+        limit.push(crate::reply(Span::from_millis(50), limit.now(), false));
     }
     assert_eq!(limit.now(), 100);
     for _ in 0..20_000 {
-        limit.push(Span::from_secs(5), 100, true);
+        limit.push(crate::reply(Span::from_secs(5), limit.now(), true));
     }
     assert!(limit.now() < 20, "{}", limit.now());
 }
@@ -229,45 +233,48 @@ fn slow_failures_lower_a_gradient() {
 #[test]
 fn a_limit_that_is_not_needed_does_not_grow_and_never_leaves_its_bounds() {
     for limiter in [gradient(), Limiter::Aimd(Aimd::default())] {
-        let mut limit = Limit::new(limiter, 8, 20);
-        (0..10_000).for_each(|_| limit.push(Span::from_millis(10), 3, false));
+        let mut limit = crate::limit(limiter, 8, 20);
+        (0..10_000).for_each(|_| limit.push(crate::reply(Span::from_millis(10), 3, false)));
         assert_eq!(limit.now(), 8);
-        (0..10_000).for_each(|_| limit.push(Span::from_millis(10), limit.now(), false));
+        (0..10_000)
+            .for_each(|_| limit.push(crate::reply(Span::from_millis(10), limit.now(), false)));
         assert_eq!(limit.now(), 20);
-        (0..10_000).for_each(|_| limit.push(Span::from_secs(100), 20, true));
+        (0..10_000).for_each(|_| limit.push(crate::reply(Span::from_secs(100), 20, true)));
         assert!((2..=20).contains(&limit.now()), "{}", limit.now());
     }
-    assert_eq!(Limit::new(gradient(), 0, 0).now(), 1);
+    assert_eq!(crate::limit(gradient(), 0, 0).now(), 1);
 }
 
 /// Requests with a quote pass a limit, so a probe that never sees few in service must still end.
 #[test]
 fn a_probe_gives_up() {
-    let mut limit = Limit::new(gradient(), 1, 100);
-    let mut lowest = u32::MAX;
-    for reply in 0..100_000 {
-        limit.push(Span::from_millis(10), 200, false);
-        if reply > 50_000 {
-            lowest = lowest.min(limit.now());
-        }
+    let mut limit = crate::limit(gradient(), 1, 100);
+    (0..10_000).for_each(|_| limit.push(crate::reply(Span::from_millis(10), 200, false)));
+    assert_eq!(limit.now(), 100);
+    let mut probes = 0;
+    for _ in 0..10_000 {
+        let was_probing = limit.is_probing();
+        limit.push(crate::reply(Span::from_millis(100), 200, false));
+        probes += u32::from(limit.is_probing() && !was_probing);
     }
-    assert_eq!((lowest, limit.now()), (25, 100));
+    assert!(probes >= 2, "{probes} probes");
+    assert!(limit.now() >= 25, "{}", limit.now());
 }
 
 #[test]
 fn aimd_goes_down_once_a_round_whatever_fails_in_it() {
-    let mut limit = Limit::new(Limiter::Aimd(Aimd::default()), 1, 1000);
+    let mut limit = crate::limit(Limiter::Aimd(Aimd::default()), 1, 1000);
     while limit.now() < 100 {
-        limit.push(Span::from_millis(10), limit.now(), false);
+        limit.push(crate::reply(Span::from_millis(10), limit.now(), false));
     }
-    (0..100).for_each(|_| limit.push(Span::from_millis(10), 100, true));
+    (0..100).for_each(|_| limit.push(crate::reply(Span::from_millis(10), 100, true)));
     assert_eq!(limit.now(), 90);
     (0..90).for_each(|reply| {
-        limit.push(
+        limit.push(crate::reply(
             Span::from_millis(if reply == 7 { 1001 } else { 10 }),
             90,
             false,
-        )
+        ))
     });
     assert_eq!(limit.now(), 81);
 }

@@ -1,7 +1,8 @@
-//! A service in virtual time with clients that have budgets: one server, a queue, requests at random times. Only the
-//! price limits the load.
+//! A service with clients that have budgets: one server with a constant service time, requests at random times. Only
+//! the price limits the load.
 
 use posthaste_admission::{Controller, Observed, Pricing};
+use posthaste_services::{ServiceLaw, ServiceModel};
 use posthaste_units::{Instant, Seed, Span, Stream};
 use rand::RngExt as _;
 use rand_distr::{Distribution as _, Exp1, LogNormal};
@@ -47,7 +48,7 @@ pub(crate) struct Plant {
     pricing: Pricing,
     random: Stream,
     now: f64,
-    free_at: f64,
+    service: ServiceModel,
     /// Prices and the times from which they are known.
     prices: Vec<(f64, f64)>,
     pub(crate) seen: Vec<Moment>,
@@ -60,7 +61,7 @@ impl Plant {
             pricing: Pricing::new(world.controller.clone(), currency),
             random: world.seed.stream("plant"),
             now: 0.0,
-            free_at: 0.0,
+            service: ServiceModel::new(ServiceLaw::Md1(world.service).into(), world.seed),
             prices: vec![(0.0, 0.0)],
             seen: Vec::new(),
             world,
@@ -82,26 +83,30 @@ impl Plant {
         let mut arrival = self.now + gap(&mut self.random);
         while self.now + sample / 2.0 < end {
             let next = self.now + sample;
-            let (mut work, mut wait, mut waits, mut served) = (0.0, 0.0f64, 0.0, 0u32);
-            work += (self.free_at - self.now).clamp(0.0, sample);
+            let (from, to) = (instant(self.now), instant(next));
+            let (mut wait, mut waits, mut served) = (0.0, 0.0, 0u32);
+            let mut work = self.service.backlog(from).min(self.world.sample);
             while arrival < next {
                 let price = self
                     .known(arrival)
                     .max(self.pricing.price().micros() as f64 / 1e6);
                 if self.budget() >= price {
-                    let starts = self.free_at.max(arrival);
-                    wait = wait.max(starts - arrival);
-                    waits += starts - arrival;
+                    let now = instant(arrival);
+                    let visit = self.service.visit(now);
+                    let (starts, _) = visit.served.expect("a plain service refuses nothing");
+                    let waited = starts.since(now).as_secs_f64();
+                    wait = f64::max(wait, waited);
+                    waits += waited;
                     served += 1;
-                    self.free_at = starts + service;
-                    work += (self.free_at.min(next) - starts.min(next)).max(0.0);
+                    work += visit.service_within(from, to);
                 }
                 arrival += gap(&mut self.random);
             }
             self.now = next;
+            let work = work.as_secs_f64();
             let (busy, mean) = (work / sample, waits / f64::from(served.max(1)));
             let seen = Observed {
-                at: Instant::ORIGIN + Span::from_secs_f64(next),
+                at: instant(next),
                 busy,
                 delay: Span::from_secs_f64(mean),
             };
@@ -141,6 +146,10 @@ impl Plant {
             Budgets::Four => [0.1, 0.4, 0.5, 0.7][random.random_range(0..4)],
         }
     }
+}
+
+fn instant(seconds: f64) -> Instant {
+    Instant::ORIGIN + Span::from_secs_f64(seconds)
 }
 
 pub(crate) fn mean(moments: &[Moment], part: fn(&Moment) -> f64) -> f64 {

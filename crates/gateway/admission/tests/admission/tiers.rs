@@ -2,13 +2,13 @@
 
 use std::collections::{BTreeMap, HashMap, VecDeque};
 
-use posthaste_admission::{Arrival, Next, Ticket, TierTerms, Tiers};
+use posthaste_admission::{Arrival, Next, Slots, Ticket, TierShare, TierTerms, Tiers};
 use posthaste_units::{Instant, Ratio, Seed, Span, Stream};
 use proptest::prelude::*;
 use rand_distr::{Distribution as _, Exp1};
 
 fn terms(shares: &[f64], wait: Span, most_waiting: usize) -> TierTerms {
-    let share = |share: &f64| Ratio::new(*share).expect("a share");
+    let share = |share: &f64| TierShare::lent(Ratio::new(*share).expect("a share"));
     TierTerms {
         shares: shares.iter().map(share).collect(),
         wait,
@@ -90,7 +90,10 @@ impl TieredService {
     fn arrive(&mut self, index: usize, source: Source) {
         self.outcomes[index].offered += 1;
         let at = self.at();
-        match self.tiers.push(at, LIMIT, source.tier, source.client) {
+        match self
+            .tiers
+            .push(at, Slots::equal(LIMIT), source.tier, source.client, 0)
+        {
             Arrival::Admitted(ticket) => {
                 self.known.insert(ticket, (self.now, index));
                 self.start(ticket);
@@ -218,14 +221,17 @@ fn a_client_that_sends_ten_times_as_much_takes_nothing_from_the_others() {
 #[test]
 fn a_waiting_request_keeps_its_longest_wait_when_the_terms_change() {
     let mut tiers = Tiers::new(TierTerms::single(Span::from_secs(60), 10));
-    let first = tiers.push(Instant::ORIGIN, 1, 0, 1);
+    let first = tiers.push(Instant::ORIGIN, Slots::equal(1), 0, 1, 0);
     assert!(matches!(first, Arrival::Admitted(_)), "{first:?}");
-    let Arrival::Waits(waits) = tiers.push(Instant::ORIGIN, 1, 0, 2) else {
+    let Arrival::Waits(waits) = tiers.push(Instant::ORIGIN, Slots::equal(1), 0, 2, 0) else {
         panic!("a slot was free");
     };
     tiers.change(TierTerms::single(Span::ZERO, 10));
     let later = Instant::ORIGIN + Span::from_secs(1);
-    assert_eq!(tiers.push(later, 1, 0, 3), Arrival::Rejected);
+    assert_eq!(
+        tiers.push(later, Slots::equal(1), 0, 3, 0),
+        Arrival::Rejected
+    );
     assert_eq!(tiers.pop(later, 2), Some(Next::Admitted(waits)));
 }
 
@@ -265,7 +271,7 @@ proptest! {
                 TierStep::Arrive { tier, client } => {
                     arrivals += 1;
                     let free = tiers.in_service() < limit && waiting.is_empty();
-                    match tiers.push(now, limit, tier, client) {
+                    match tiers.push(now, Slots::equal(limit), tier, client, 0) {
                         Arrival::Admitted(ticket) => {
                             prop_assert!(free);
                             serving.push(ticket);

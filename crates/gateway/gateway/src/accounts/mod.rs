@@ -7,17 +7,19 @@
 pub(crate) mod counters;
 pub(crate) mod payment;
 pub(crate) mod report_loop;
+mod wrong_keys;
 
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use posthaste_admission::accounts::{AccountHandle, Accounts, KeyHasher, KeyTag};
-use rustix::rand::{GetRandomFlags, getrandom};
+use posthaste_gateway_config::{AccountsConfig, GatewayConfig};
+use posthaste_serve::environment;
 use tokio::sync::Notify;
 
 use self::counters::AccountCounters;
 use self::payment::Paying;
+use self::wrong_keys::WrongKeys;
 use crate::clock::now;
-use crate::config::{AccountsConfig, GatewayConfig};
 
 /// The accounts of a gateway. Empty without configuration.
 #[derive(Debug)]
@@ -26,6 +28,7 @@ pub(crate) struct GatewayAccounts {
     hasher: KeyHasher,
     /// A report is due before its time.
     due: Notify,
+    pub(crate) wrong_keys: WrongKeys,
     pub(crate) counters: AccountCounters,
 }
 
@@ -42,13 +45,15 @@ impl GatewayAccounts {
     pub(crate) fn new(config: &GatewayConfig) -> Self {
         let settings = config.accounts.clone().unwrap_or_default();
         let prices = config.prices.clone().unwrap_or_default();
-        let hasher = KeyHasher::new(&random());
+        let key = environment::random("tags of keys");
+        let hasher = KeyHasher::new(&key.expect("the system's random numbers"));
         let mut accounts = Accounts::new(prices.currency, settings.unreported, hasher.clone());
         accounts.configure(now(), settings.definitions());
         Self {
             accounts: Mutex::new(accounts),
             hasher,
             due: Notify::new(),
+            wrong_keys: WrongKeys::default(),
             counters: AccountCounters::default(),
         }
     }
@@ -100,11 +105,4 @@ impl GatewayAccounts {
     pub(crate) fn lock(&self) -> MutexGuard<'_, Accounts> {
         self.accounts.lock().unwrap_or_else(PoisonError::into_inner)
     }
-}
-
-fn random() -> [u8; 32] {
-    let mut bytes = [0; 32];
-    // 32 bytes arrive at once and completely (getrandom(2)).
-    getrandom(&mut bytes, GetRandomFlags::empty()).expect("the system's random numbers");
-    bytes
 }

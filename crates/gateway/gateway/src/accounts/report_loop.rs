@@ -5,8 +5,7 @@
 
 use std::fs;
 use std::io;
-use std::sync::mpsc::{Receiver, channel};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::Arc;
 use std::time::Duration;
 
 use posthaste_admission::accounts::{Budget, ChargeBatch, Definition, MOST_CHARGES};
@@ -14,6 +13,7 @@ use posthaste_broker_client::accounts::{
     AccountState, ChargeReport, GatewayId, KeyError, ReportReply, ReportedCharge,
 };
 use posthaste_broker_client::{BrokerClient, Error};
+use posthaste_gateway_config::AccountsConfig;
 use posthaste_qos::Currency;
 use posthaste_serve::Background;
 use posthaste_units::Span;
@@ -23,7 +23,6 @@ use tokio::time::sleep;
 use super::GatewayAccounts;
 use super::counters::ReportEnd;
 use crate::clock::now;
-use crate::config::AccountsConfig;
 use crate::error::ResolveError;
 
 /// Delay before a failed report is repeated.
@@ -36,9 +35,7 @@ const LAST: Duration = Duration::from_secs(5);
 pub(crate) struct ReportLoop {
     accounts: Arc<GatewayAccounts>,
     is_last: watch::Sender<bool>,
-    /// Shared between threads only because the gateway is.
-    has_ended: Mutex<Receiver<()>>,
-    _thread: Background,
+    work: Background,
 }
 
 /// The broker, and this gateway's identity there.
@@ -64,18 +61,14 @@ impl ReportLoop {
         reporter: ChargeReporter,
     ) -> io::Result<Self> {
         let (is_last, stop) = watch::channel(false);
-        let (ended, has_ended) = channel();
         let shared = accounts.clone();
-        let thread = Background::start("charges", move || async move {
+        let work = Background::start("charges", move || async move {
             run(&shared, reporter, stop).await;
-            // Nobody waits if the gateway was not dropped.
-            let _ = ended.send(());
         })?;
         Ok(Self {
             accounts,
             is_last,
-            has_ended: Mutex::new(has_ended),
-            _thread: thread,
+            work,
         })
     }
 }
@@ -83,9 +76,7 @@ impl ReportLoop {
 impl Drop for ReportLoop {
     fn drop(&mut self) {
         self.is_last.send_replace(true);
-        let has_ended = self.has_ended.get_mut();
-        let has_ended = has_ended.unwrap_or_else(PoisonError::into_inner);
-        if has_ended.recv_timeout(LAST).is_err() {
+        if !self.work.finish(LAST) {
             let amount =
                 posthaste_qos::decimal_text(self.accounts.lock().totals().pending.micros());
             tracing::error!(
@@ -105,6 +96,7 @@ async fn run(
     let mut works = true;
     loop {
         let done = tokio::select! {
+            biased;
             done = reporter.exchange(accounts) => done,
             // A report that hangs is begun again, with the same batch.
             _ = is_last.changed() => continue,
@@ -124,11 +116,13 @@ async fn run(
             Ok(Next::Continue) => {}
             Ok(Next::Wait) if stops => {}
             Ok(Next::Wait) => tokio::select! {
+                biased;
                 () = sleep(reporter.every.into()) => {}
                 () = accounts.due.notified() => {}
                 _ = is_last.changed() => {}
             },
             Err(_) => tokio::select! {
+                biased;
                 () = sleep(RETRY_DELAY) => {}
                 _ = is_last.changed() => {}
             },
@@ -305,7 +299,7 @@ mod tests {
     use serde_json::json;
 
     use super::*;
-    use crate::config::GatewayConfig;
+    use posthaste_gateway_config::GatewayConfig;
 
     /// A gateway whose configuration has the account "own", or none.
     fn config(has_own: bool) -> GatewayConfig {
@@ -376,7 +370,7 @@ mod tests {
     fn an_empty_file_has_no_token() {
         let file = tempfile::NamedTempFile::new().unwrap();
         let mut config = config(false).accounts.unwrap();
-        config.broker = Some(crate::config::AccountsBroker {
+        config.broker = Some(posthaste_gateway_config::AccountsBroker {
             url: "http://127.0.0.1:1".to_owned(),
             token: file.path().to_owned(),
         });

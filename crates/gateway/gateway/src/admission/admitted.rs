@@ -6,7 +6,7 @@ use std::future::{Future, poll_fn};
 use std::pin::Pin;
 
 use hyper::{HeaderMap, header::HeaderValue};
-use posthaste_admission::{By, Delivery, Ticket};
+use posthaste_admission::{By, Delivery, ServiceReply};
 use posthaste_qos::Priorities;
 use posthaste_units::{Instant, Span};
 
@@ -14,7 +14,8 @@ use super::Admission;
 use super::counters::{AdmissionGround, RejectionReason};
 use super::held_limits::HeldLimits;
 use super::offer_fields::price_text;
-use super::state::{AdmissionPolicy, AdmittedRequest};
+use super::route_place::PlacedTicket;
+use super::state::AdmittedRequest;
 use crate::accounts::payment::Payment;
 use crate::clock::now;
 use crate::request::progress::UploadProgress;
@@ -33,10 +34,10 @@ pub(super) struct AdmittedService<'p> {
     pub(super) began: Instant,
     pub(super) request: AdmittedRequest,
     pub(super) client: String,
-    pub(super) ticket: Ticket,
+    pub(super) ticket: PlacedTicket,
     pub(super) held: HeldLimits,
-    /// Requests in service at admission, including this one.
-    pub(super) in_service: u32,
+    /// Requests in service at admission that it may have to queue with, including this one.
+    pub(super) among: u32,
     /// Payment from an account. Settled with the end.
     pub(super) payment: Option<Payment<'p>>,
 }
@@ -60,10 +61,7 @@ impl<'p> AdmissionGuard<'p> {
     }
 
     pub(super) fn new(admission: &'p Admission, service: AdmittedService<'p>) -> Self {
-        debug_assert!(
-            service.in_service > 0,
-            "an admitted request is not in service"
-        );
+        debug_assert!(service.among > 0, "an admitted request is not in service");
         Self {
             admission,
             service: Some(service),
@@ -102,9 +100,10 @@ impl<'p> AdmissionGuard<'p> {
             return;
         }
         let mut state = self.admission.state();
-        match paused {
-            true => state.leave(&service.ticket, now()),
-            false => state.resume(&service.ticket),
+        if paused {
+            state.leave(&service.ticket, now());
+        } else {
+            state.resume(&service.ticket, now());
         }
     }
 
@@ -127,19 +126,22 @@ impl<'p> AdmissionGuard<'p> {
         let time = at.since(service.began).saturating_sub(upload);
         let failed = end != ServiceEnd::Served;
         let mut state = self.admission.state();
-        match end {
-            ServiceEnd::Abandoned if time < state.reply_time() => return,
-            ServiceEnd::Abandoned => {}
-            ServiceEnd::Served | ServiceEnd::Failed => state.rest.replied(time),
+        let place = service.ticket.place;
+        let is_abandoned = end == ServiceEnd::Abandoned;
+        if is_abandoned && time < state.reply_time(place) {
+            return;
         }
+        let reply = ServiceReply {
+            kind: place.kind,
+            time,
+            among: service.among,
+            is_failed: failed,
+        };
+        state.reply(at, place, reply, is_abandoned);
         if !failed {
             state.served += 1;
             state.unpaid += u64::from(service.request.is_unpaid);
             state.waited += time;
-        }
-        if let AdmissionPolicy::Limit(limit) | AdmissionPolicy::Prices(limit, _) = &mut state.policy
-        {
-            limit.push(time, service.in_service, failed);
         }
         if let Some(offer) = &service.request.offer {
             let delivery = if failed {

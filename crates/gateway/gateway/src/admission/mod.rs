@@ -10,6 +10,7 @@
 //! is treated as one that arrived before: without a policy it is not counted, at its admission or later.
 
 pub(crate) mod admitted;
+mod client_hasher;
 mod counters;
 mod delivery;
 mod held_limits;
@@ -20,6 +21,9 @@ pub(crate) mod price_loop;
 mod price_sampler;
 mod publication;
 mod rejected;
+mod route_place;
+mod service_terms;
+mod services;
 mod state;
 pub(crate) mod terms;
 mod tier_counts;
@@ -27,18 +31,20 @@ pub(crate) mod tier_rules;
 mod waiting;
 
 use std::borrow::Cow;
-use std::hash::{BuildHasher as _, RandomState};
-use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use hyper::http::request::Parts;
 use posthaste_compression::Codings;
+use posthaste_gateway_config::{Protection, ProtectionPolicy};
 use posthaste_units::{Instant, Span};
 
 use self::admitted::{AdmissionGuard, AdmittedService};
+use self::client_hasher::ClientHasher;
 use self::counters::{AdmissionCounters, RejectionReason};
 use self::offer_fields::{OfferFields, client, price_text, strip};
 use self::offering::Offering;
 use self::rejected::{RejectedRequest, rejection};
+use self::route_place::PlacedTicket;
 use self::state::{
     AdmissionClient, AdmissionOutcome, AdmissionPolicy, AdmissionState, AdmittedRequest,
 };
@@ -46,7 +52,6 @@ use self::terms::AdmissionTerms;
 use self::waiting::WaitingRequest;
 use crate::accounts::payment::{Paying, Payment};
 use crate::clock::now;
-use crate::config::{Protection, ProtectionPolicy};
 use crate::error::Rejection;
 use crate::request::client::ClientIdentity;
 use crate::request::preferences::Preferences;
@@ -56,8 +61,7 @@ use crate::request::preferences::Preferences;
 pub(crate) struct Admission {
     state: Mutex<AdmissionState>,
     counters: AdmissionCounters,
-    /// Hashes the names of clients. They come from outside, so the hash is keyed.
-    hasher: RandomState,
+    hasher: ClientHasher,
 }
 
 /// Facts about a request, besides its head, that decide about its admission.
@@ -94,13 +98,24 @@ pub(crate) struct AdmissionSnapshot {
     /// False if every request is admitted without a count.
     pub(crate) is_active: bool,
     pub(crate) is_dry: bool,
+    /// Requests in service, of all services.
     pub(crate) in_service: u32,
-    pub(crate) limit: Option<u32>,
     pub(crate) price: Option<CurrentPrice>,
-    /// Empty without tiers.
-    pub(crate) tiers: Vec<TierReading>,
+    pub(crate) services: Vec<ServiceReading>,
     /// Requests of clients that share the limits of one, because there are too many.
     pub(crate) beyond: u64,
+}
+
+/// One service.
+pub(crate) struct ServiceReading {
+    pub(crate) name: Arc<str>,
+    pub(crate) in_service: u32,
+    /// Those of them that hang, and do not count for the limit.
+    pub(crate) hanging: u32,
+    /// `None` if the policy has no limit.
+    pub(crate) limit: Option<u32>,
+    /// Empty without tiers.
+    pub(crate) tiers: Vec<TierReading>,
 }
 
 /// One tier.
@@ -132,7 +147,7 @@ impl Admission {
         Self {
             state: Mutex::new(AdmissionState::new(now(), terms, offering)),
             counters: AdmissionCounters::default(),
-            hasher: RandomState::new(),
+            hasher: ClientHasher::new(),
         }
     }
 
@@ -155,11 +170,11 @@ impl Admission {
         }
         let client = match subject.paying.name() {
             Some(account) => Cow::Borrowed(account),
-            None => client(head, subject.identity, config.client.as_deref()),
+            None => client(head, subject.identity, config),
         };
         let sender = AdmissionClient {
             name: &client,
-            hash: self.hasher.hash_one(&*client),
+            hash: self.hasher.hash(&client),
             tier: subject.tier,
         };
         let fields = OfferFields::read(&head.headers, preferences, subject.codings);
@@ -193,7 +208,8 @@ impl Admission {
             Begun::InService(service) => return Ok(service),
             Begun::Waiting(waiting) => waiting,
         };
-        let tier = waiting.request.ticket().tier();
+        let PlacedTicket { place, ticket } = *waiting.request.ticket();
+        let tier = ticket.tier();
         let Some(slot) = waiting.request.wait(waiting.longest).await else {
             let sender = AdmissionClient { tier, ..sender };
             let reason = match waiting.admitted.without_slot {
@@ -201,17 +217,21 @@ impl Admission {
                 other => other,
             };
             let mut state = self.state();
-            return Err(state.reject_without_slot(now(), fields, sender, reason));
+            return Err(state.reject_without_slot(now(), fields, (sender, place), reason));
         };
         let wait = slot.at.saturating_since(at);
-        self.state().tier_counts.waited(tier, wait);
+        self.state()
+            .services
+            .at(place)
+            .tier_counts
+            .waited(tier, wait);
         Ok(AdmittedService {
             began: slot.at,
             request: waiting.admitted,
             client: sender.name.to_owned(),
             ticket: slot.ticket,
             held: slot.held,
-            in_service: slot.in_service,
+            among: slot.among,
             payment: waiting.payment,
         })
     }
@@ -236,14 +256,15 @@ impl Admission {
                     client: sender.name.to_owned(),
                     ticket,
                     held,
-                    in_service: state.in_service(),
+                    among: state.among(at, ticket.place),
                     payment,
                 })
             }
             AdmissionOutcome::Waits(admitted, ticket, held) => {
-                let longest = state.tiers.wait();
+                let service = state.services.at(ticket.place);
+                let longest = service.service.wait();
                 Begun::Waiting(WaitingService {
-                    request: WaitingRequest::new(self, &mut state.waiters, ticket, held),
+                    request: WaitingRequest::new(self, &mut service.waiters, ticket, held),
                     admitted,
                     payment,
                     longest,
@@ -255,34 +276,30 @@ impl Admission {
     /// Returns the state for display.
     pub(crate) fn snapshot(&self) -> AdmissionSnapshot {
         let mut state = self.state();
-        state.settle(now());
-        let (in_service, is_dry) = (state.in_service(), state.is_dry);
-        let (tiers, beyond) = (state.tier_readings(), state.limits.beyond());
+        let (at, is_dry) = (now(), state.is_dry);
+        let services = state.services.readings(at);
         let is_active = !matches!(state.policy, AdmissionPolicy::None) || state.limits.is_active();
-        let (limit, price) = match &mut state.policy {
-            AdmissionPolicy::None | AdmissionPolicy::Rate(_) => (None, None),
-            AdmissionPolicy::Limit(limit) => (Some(limit.now()), None),
-            AdmissionPolicy::Prices(limit, market) => {
-                let quoted = market.quoted(now());
+        let price = match &mut state.policy {
+            AdmissionPolicy::None | AdmissionPolicy::Rate(_) | AdmissionPolicy::Limit => None,
+            AdmissionPolicy::Prices(market) => {
+                let quoted = market.quoted(at);
                 let present = market.current(false);
-                let price = CurrentPrice {
+                Some(CurrentPrice {
                     quoted,
                     turns: market.turns(),
                     offer: present.name.clone(),
                     amount: present.price.micros() as f64 / 1e6,
                     text: price_text(present.price),
-                };
-                (Some(limit.now()), Some(price))
+                })
             }
         };
         AdmissionSnapshot {
             is_active,
             is_dry: is_active && is_dry,
-            in_service,
-            limit,
+            in_service: state.services.in_service(),
             price,
-            tiers,
-            beyond,
+            services,
+            beyond: state.limits.beyond(),
         }
     }
 

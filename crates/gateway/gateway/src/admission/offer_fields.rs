@@ -6,6 +6,7 @@ use hyper::HeaderMap;
 use hyper::http::request::Parts;
 use posthaste_admission::{Ask, Payer};
 use posthaste_compression::Codings;
+use posthaste_gateway_config::Protection;
 use posthaste_qos::Money;
 
 use crate::request::client::ClientIdentity;
@@ -80,9 +81,9 @@ pub(super) fn strip(headers: &mut HeaderMap) {
 pub(super) fn client<'a>(
     head: &'a Parts,
     identity: &ClientIdentity,
-    field: Option<&str>,
+    config: &Protection,
 ) -> Cow<'a, str> {
-    let field = field.filter(|_| identity.is_trusted);
+    let field = config.client.as_deref().filter(|_| identity.is_trusted);
     let named = field.and_then(|field| {
         let mut lines = head.headers.get_all(field).iter();
         let (only, more) = (lines.next()?.to_str().ok()?, lines.next());
@@ -90,7 +91,7 @@ pub(super) fn client<'a>(
     });
     match named {
         Some(name) => Cow::Borrowed(name),
-        None => Cow::Owned(identity.address.to_string()),
+        None => Cow::Owned(identity.address.name(config.ipv6_prefix)),
     }
 }
 

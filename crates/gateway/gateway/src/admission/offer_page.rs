@@ -8,6 +8,7 @@ use hyper::http::request::Parts;
 use hyper::{Method, Response};
 use posthaste_admission::accounts::AccountHandle;
 use posthaste_admission::{Judged, PROCESSING_TIME, Promise, Published, Report};
+use posthaste_gateway_config::Protection;
 use posthaste_units::Span;
 use serde_json::{Value, json};
 
@@ -15,7 +16,6 @@ use super::Admission;
 use super::offer_fields::{client, price_text};
 use super::state::AdmissionPolicy;
 use crate::clock::now;
-use crate::config::Protection;
 use crate::error::Rejection;
 use crate::request::client::ClientIdentity;
 use crate::response::body::ReplyBody;
@@ -42,11 +42,11 @@ impl Admission {
         let account = account()?;
         let client = match &account {
             Some(account) => Cow::Borrowed(&*account.name),
-            None => client(head, identity, config.client.as_deref()),
+            None => client(head, identity, config),
         };
         let at = now();
         let mut state = self.state();
-        let AdmissionPolicy::Prices(_, market) = &state.policy else {
+        let AdmissionPolicy::Prices(market) = &state.policy else {
             return Ok(None);
         };
         if state.is_dry {

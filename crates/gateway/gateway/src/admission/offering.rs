@@ -5,10 +5,10 @@ use std::path::Path;
 use std::sync::Arc;
 
 use posthaste_admission::Promise;
+use posthaste_gateway_config::Prices;
 use posthaste_qos::{Definition, Document, Priorities};
 
 use super::publication::OfferPublisher;
-use crate::config::Prices;
 use crate::error::{PromiseError, ResolveError};
 
 /// Promises of the offers, and their publisher, if any.

@@ -3,7 +3,7 @@
 use std::io;
 use std::sync::Arc;
 
-use jiff::{SignedDuration, Timestamp};
+use jiff::SignedDuration;
 use posthaste_admission::{Observed, Published};
 use posthaste_serve::Background;
 use posthaste_units::{Instant, Span};
@@ -14,7 +14,7 @@ use super::Admission;
 use super::offering::Offering;
 use super::publication::{DatedOffers, OfferPublisher, Publication};
 use super::state::{AdmissionPolicy, AdmissionState};
-use crate::clock::now;
+use crate::clock::{now, timestamp};
 
 /// Share of the known capacity that may be quoted.
 const QUOTED: f64 = 0.75;
@@ -63,6 +63,7 @@ impl PriceLoop {
             loop {
                 let current = changes.borrow_and_update().clone();
                 let change = tokio::select! {
+                    biased;
                     change = changes.changed() => change,
                     () = run(&admission, current, &measure, &publication) => return,
                 };
@@ -99,6 +100,7 @@ async fn run(
         return std::future::pending().await;
     };
     tokio::select! {
+        biased;
         () = adjust(admission, every, measure, publication) => {}
         () = publication.run(admission, publisher) => {}
     }
@@ -123,7 +125,7 @@ async fn adjust(
         if let Some(offer) = offers.first() {
             let life = i64::try_from(offer.life.as_nanos()).unwrap_or(i64::MAX);
             publication.offer(DatedOffers {
-                expires: Timestamp::now() + SignedDuration::from_nanos(life),
+                expires: timestamp() + SignedDuration::from_nanos(life),
                 offers,
                 changes,
             });
@@ -147,7 +149,7 @@ impl AdmissionState {
         }
         let paid = sampler.paid;
         debug_assert!((0.0..=1.0).contains(&paid), "a proportion of {paid}");
-        let is_idle = served == 0.0 && self.tiers.in_service() == 0;
+        let is_idle = served == 0.0 && self.services.in_service() == 0;
         let measured = measure();
         let busy = match measured.busy {
             // The last report is that of the load.
@@ -160,6 +162,8 @@ impl AdmissionState {
         sampler.busy = busy;
         let waited = std::mem::take(&mut self.waited).as_secs_f64();
         let crowded_out = std::mem::take(&mut self.crowded_out) as f64;
+        // A full limit is demand, too: the processor that is measured may be another one than that of the service.
+        let busy = if crowded_out > 0.0 { 1.0 } else { busy };
         if busy >= BUSY_ENOUGH && passed > 0.0 {
             let sample = served / passed / busy;
             let known = sampler.capacity.get_or_insert(sample);
@@ -184,7 +188,7 @@ impl AdmissionState {
             busy: busy * paid,
             delay: Span::from_secs_f64(delay),
         };
-        let AdmissionPolicy::Prices(_, market) = &mut self.policy else {
+        let AdmissionPolicy::Prices(market) = &mut self.policy else {
             return Vec::new();
         };
         if busy < AT_WORK {
@@ -208,9 +212,10 @@ mod tests {
 
     use super::*;
     use crate::admission::offer_fields::OfferFields;
+    use crate::admission::route_place::PlacedTicket;
     use crate::admission::state::{AdmissionClient, AdmissionOutcome};
     use crate::admission::terms::AdmissionTerms;
-    use crate::config::GatewayConfig;
+    use posthaste_gateway_config::GatewayConfig;
 
     /// A state at price 0.
     fn cheap() -> AdmissionState {
@@ -220,11 +225,18 @@ mod tests {
         AdmissionState::new(Instant::ORIGIN, &terms, &Offering::default())
     }
 
+    /// A request in service.
+    fn enter(state: &mut AdmissionState) -> PlacedTicket {
+        let place = state.services.find(Instant::ORIGIN, "/");
+        let service = &mut state.services.at(place).service;
+        let ticket = service.enter(Instant::ORIGIN, place.kind, 0, 0);
+        PlacedTicket { place, ticket }
+    }
+
     /// A state whose price is at its maximum, 10 s after the origin.
     fn expensive() -> AdmissionState {
         let mut state = cheap();
-        let ticket = state.tiers.unlimited(0, 0);
-        state.tiers.enter(&ticket);
+        let ticket = enter(&mut state);
         let busy = measured(1.0, true);
         for sample in 0..300 {
             let at = at(sample as f64 / 30.0);
@@ -252,7 +264,7 @@ mod tests {
     }
 
     fn price(state: &AdmissionState) -> f64 {
-        let AdmissionPolicy::Prices(_, market) = &state.policy else {
+        let AdmissionPolicy::Prices(market) = &state.policy else {
             panic!("no prices");
         };
         market.current(false).price.micros() as f64 / 1e6
@@ -276,11 +288,27 @@ mod tests {
     }
 
     #[test]
+    fn a_full_limit_raises_the_price_whatever_the_processor_does() {
+        let price_after = |crowded_out: u64| {
+            let mut state = cheap();
+            enter(&mut state);
+            for sample in 0..100 {
+                state.served = 10;
+                state.waited = Span::from_millis(100);
+                state.crowded_out = crowded_out;
+                state.sample_prices(at(sample as f64 * 0.2), || measured(0.02, false));
+            }
+            price(&state)
+        };
+        assert_eq!(price_after(0), 0.0);
+        assert!(price_after(10) > 0.1, "{}", price_after(10));
+    }
+
+    #[test]
     fn a_load_of_unpaid_requests_costs_the_others_nothing() {
         let prices_after = |unpaid: u64| {
             let mut state = cheap();
-            let ticket = state.tiers.unlimited(0, 0);
-            state.tiers.enter(&ticket);
+            enter(&mut state);
             for sample in 0..100 {
                 (state.served, state.unpaid) = (10, unpaid);
                 state.waited = Span::from_millis(100);

@@ -8,12 +8,12 @@ use std::time::Duration;
 use jiff::Timestamp;
 use posthaste_admission::Published;
 use posthaste_broker_client::BrokerClient;
+use posthaste_gateway_config::Publish;
 use posthaste_qos::{Definition, Offer};
 use tokio::sync::watch;
 use tokio::time::sleep;
 
 use super::Admission;
-use crate::config::Publish;
 use crate::error::ResolveError;
 
 /// Delay before a failed publication is repeated.

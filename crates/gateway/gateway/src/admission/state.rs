@@ -3,24 +3,23 @@
 use std::sync::Arc;
 
 use posthaste_admission::{
-    Admitted, Amount, Arrival, Bucket, By, Delivery, Key, Limit, Market, Monitor, Next, Payer,
-    Promise, Refused, Rest, Terms, Ticket, Tiers, Why,
+    Admitted, Amount, Arrival, Bucket, By, Delivery, Key, Market, Monitor, Payer, Promise, Refused,
+    Rest, ServiceReply, Terms, Why,
 };
+use posthaste_gateway_config::{AdmissionSettings, Prices};
 use posthaste_qos::{Currency, Money, Priorities};
+use posthaste_serve::environment;
 use posthaste_units::{Instant, Ratio, Span};
-use rustix::rand::{GetRandomFlags, getrandom};
 
-use super::TierReading;
 use super::counters::{AdmissionGround, RejectionReason};
 use super::held_limits::{HeldLimits, LimitStates};
 use super::offer_fields::{OfferFields, price_text};
 use super::offering::Offering;
 use super::price_sampler::PriceSampler;
 use super::rejected::RejectedRequest;
+use super::route_place::{PlacedTicket, RoutePlace};
+use super::services::Services;
 use super::terms::AdmissionTerms;
-use super::tier_counts::TierCounts;
-use super::waiting::Waiters;
-use crate::config::{AdmissionSettings, Prices};
 
 /// Window for comparing promises with delivery.
 const WINDOW: Span = Span::from_secs(60);
@@ -37,12 +36,11 @@ const UNKNOWN: Span = Span::from_secs(1);
 /// and the price follow the real load. A bucket pays for the requests that it would admit, and no quote is issued.
 #[derive(Debug)]
 pub(super) struct AdmissionState {
-    /// The requests in service, and those that wait for a slot of the limit.
-    pub(super) tiers: Tiers,
-    pub(super) tier_counts: TierCounts,
-    pub(super) waiters: Waiters,
+    /// The requests in service, and those that wait for a slot of a limit.
+    pub(super) services: Services,
     /// Limits of routes and clients.
     pub(super) limits: LimitStates,
+    /// Rest of all services together.
     pub(super) rest: Rest,
     pub(super) policy: AdmissionPolicy,
     pub(super) is_dry: bool,
@@ -70,9 +68,9 @@ pub(super) enum AdmissionPolicy {
     /// Admits a rate.
     Rate(Bucket),
     /// Admits a number of requests in service.
-    Limit(Limit),
+    Limit,
     /// Admits requests that accept the price, up to a number in service.
-    Prices(Limit, Box<Market>),
+    Prices(Box<Market>),
 }
 
 /// The sender of a request, and its importance.
@@ -87,9 +85,9 @@ pub(super) struct AdmissionClient<'a> {
 /// A request that was not rejected.
 pub(super) enum AdmissionOutcome {
     /// It is in service.
-    Admitted(AdmittedRequest, Ticket, HeldLimits),
+    Admitted(AdmittedRequest, PlacedTicket, HeldLimits),
     /// It waits for a slot of the limit.
-    Waits(AdmittedRequest, Ticket, HeldLimits),
+    Waits(AdmittedRequest, PlacedTicket, HeldLimits),
 }
 
 /// An admitted request.
@@ -116,16 +114,9 @@ pub(super) struct AdmittedRequest {
 }
 
 impl AdmissionPolicy {
-    /// Starts the policy, or continues with what `before` has learned:
-    ///
-    /// - A bucket keeps its level.
-    /// - A limit is kept within the new bounds, from `limit` to `prices` and back, too.
-    /// - Prices keep the price, the quotes, the published offers and the key, see [`Market::change`].
+    /// Starts the policy, or continues with what `before` has learned: a bucket keeps its level, and prices keep the price,
+    /// the quotes, the published offers and the key ([`Market::change`]).
     fn new(settings: &AdmissionSettings, before: Self, at: Instant) -> Self {
-        let limit = |new: &Limit| match &before {
-            Self::Limit(limit) | Self::Prices(limit, _) => new.clone().continuing(limit),
-            Self::None | Self::Rate(_) => new.clone(),
-        };
         match settings {
             AdmissionSettings::None => Self::None,
             AdmissionSettings::Rate { rate, burst } => {
@@ -136,14 +127,14 @@ impl AdmissionPolicy {
                 bucket.change(at, rate, *burst);
                 Self::Rate(bucket)
             }
-            AdmissionSettings::Limit(new) => Self::Limit(limit(new)),
-            AdmissionSettings::Prices { limit: new, prices } => {
-                let (limit, terms) = (limit(new), terms(prices));
-                let Self::Prices(_, mut market) = before else {
-                    return Self::Prices(limit, Box::new(Market::new(terms, random_key())));
+            AdmissionSettings::Limit(_) => Self::Limit,
+            AdmissionSettings::Prices { prices, .. } => {
+                let terms = terms(prices);
+                let Self::Prices(mut market) = before else {
+                    return Self::Prices(Box::new(Market::new(terms, random_key())));
                 };
                 market.change(terms);
-                Self::Prices(limit, market)
+                Self::Prices(market)
             }
         }
     }
@@ -162,13 +153,11 @@ impl AdmissionState {
     pub(super) fn new(at: Instant, terms: &AdmissionTerms, offering: &Offering) -> Self {
         let share = Ratio::new(CONFIDENCE).expect("a share");
         Self {
-            tiers: Tiers::new(terms.tiers.clone()),
-            tier_counts: TierCounts::new(&terms.tier_names),
-            waiters: Waiters::new(),
+            services: Services::new(at, terms.services.clone(), &terms.routes),
             limits: LimitStates::new(terms),
             rest: Rest::new(at),
             policy: AdmissionPolicy::new(&terms.policy, AdmissionPolicy::None, at),
-            is_dry: terms.is_dry,
+            is_dry: terms.services.is_dry,
             changes: 0,
             promise: offering.promise,
             priorities: offering.priorities.clone(),
@@ -194,14 +183,21 @@ impl AdmissionState {
             self.waited = Span::ZERO;
             self.prices = PriceSampler::new(at);
         }
-        self.is_dry = terms.is_dry;
+        self.is_dry = terms.services.is_dry;
         self.changes += 1;
         self.promise = offering.promise;
         self.priorities = offering.priorities.clone();
-        self.tier_counts.change(&terms.tier_names);
-        self.tiers.change(terms.tiers.clone());
         self.limits.change(at, terms);
-        self.serve_waiting(at);
+        let services = terms.services.clone();
+        self.services.change(at, services, &terms.routes);
+        let admitted: u32 = self
+            .services
+            .all_mut()
+            .map(|state| state.serve_waiting(at))
+            .sum();
+        if admitted > 0 {
+            self.rest.enter();
+        }
     }
 
     /// Decides about a request. An admitted one counts as in service, or waits for a slot.
@@ -212,15 +208,16 @@ impl AdmissionState {
         (sender, payer): (AdmissionClient<'_>, Payer),
         route: &str,
     ) -> Result<AdmissionOutcome, RejectedRequest> {
-        self.settle(at);
-        self.serve_waiting(at);
+        let place = self.services.find(at, route);
+        self.serve_waiting(at, place);
         // The configuration of the sender's thread may be another one.
-        let tier = sender.tier.min(self.tiers.count() - 1);
+        let tiers = self.services.at(place).service.tier_count();
+        let tier = sender.tier.min(tiers - 1);
         let sender = AdmissionClient { tier, ..sender };
         let (mut held, decided) = match self.limits.enter(at, sender.hash, route) {
-            Ok(held) => (held, self.decide(at, fields, (sender, payer))),
+            Ok(held) => (held, self.decide(at, fields, (sender, payer), place)),
             Err((reason, wait)) => {
-                let wait = wait.unwrap_or_else(|| self.reply_time());
+                let wait = wait.unwrap_or_else(|| self.reply_time(place));
                 let rejected = RejectedRequest::plain(reason, wait);
                 (HeldLimits::default(), Err(rejected))
             }
@@ -232,37 +229,36 @@ impl AdmissionState {
             }
             Err(rejected) => {
                 self.limits.leave(&mut held);
-                self.reject(at, sender, &rejected);
+                self.reject(at, place, sender, &rejected);
                 return Err(rejected);
             }
         };
         match admitted.slot {
             Some(tier) => {
                 // There is one tier if accounts have just been removed.
-                let tier = tier.min(self.tiers.count() - 1);
+                let tier = tier.min(tiers - 1);
                 let sender = AdmissionClient { tier, ..sender };
-                self.by_slot(at, fields, sender, admitted, held)
+                self.by_slot(at, fields, (sender, place), admitted, held)
             }
-            None => Ok(self.without_limit(sender, admitted, held)),
+            None => Ok(self.without_limit(at, (sender, place), admitted, held)),
         }
     }
 
     /// Takes a request into service that needs no slot.
     fn without_limit(
         &mut self,
-        sender: AdmissionClient<'_>,
+        at: Instant,
+        (sender, place): (AdmissionClient<'_>, RoutePlace),
         admitted: AdmittedRequest,
         held: HeldLimits,
     ) -> AdmissionOutcome {
-        let ticket = self.tiers.unlimited(sender.tier, sender.hash);
-        self.tiers.enter(&ticket);
+        let state = self.services.at(place);
+        let ticket = state
+            .service
+            .enter(at, place.kind, sender.tier, sender.hash);
+        state.tier_counts.admitted(sender.tier);
         self.rest.enter();
-        self.tier_counts.admitted(sender.tier);
-        debug_assert!(
-            admitted.may_exceed() || self.limit().is_none_or(|limit| self.in_service() <= limit),
-            "a request without a quote is admitted beyond the limit"
-        );
-        AdmissionOutcome::Admitted(admitted, ticket, held)
+        AdmissionOutcome::Admitted(admitted, PlacedTicket { place, ticket }, held)
     }
 
     /// Gives a slot to a request, or lets it wait.
@@ -270,26 +266,31 @@ impl AdmissionState {
         &mut self,
         at: Instant,
         fields: &OfferFields<'_>,
-        sender: AdmissionClient<'_>,
+        (sender, place): (AdmissionClient<'_>, RoutePlace),
         admitted: AdmittedRequest,
         mut held: HeldLimits,
     ) -> Result<AdmissionOutcome, RejectedRequest> {
-        let (tier, limit) = (sender.tier, self.slots());
-        let outcome = match self.tiers.push(at, limit, tier, sender.hash) {
+        let state = self.services.at(place);
+        let arrival = state
+            .service
+            .arrive(at, place.kind, sender.tier, sender.hash);
+        let outcome = match arrival {
             Arrival::Admitted(ticket) => {
+                state.tier_counts.admitted(sender.tier);
                 self.rest.enter();
-                self.tier_counts.admitted(tier);
-                AdmissionOutcome::Admitted(admitted, ticket, held)
+                AdmissionOutcome::Admitted(admitted, PlacedTicket { place, ticket }, held)
             }
-            Arrival::Waits(ticket) => AdmissionOutcome::Waits(admitted, ticket, held),
+            Arrival::Waits(ticket) => {
+                AdmissionOutcome::Waits(admitted, PlacedTicket { place, ticket }, held)
+            }
             Arrival::Rejected => {
                 self.limits.leave(&mut held);
                 let reason = admitted.without_slot;
-                return Err(self.reject_without_slot(at, fields, sender, reason));
+                return Err(self.reject_without_slot(at, fields, (sender, place), reason));
             }
         };
         // The request may have displaced another one.
-        self.serve_waiting(at);
+        self.serve_waiting(at, place);
         Ok(outcome)
     }
 
@@ -298,12 +299,12 @@ impl AdmissionState {
         &mut self,
         at: Instant,
         fields: &OfferFields<'_>,
-        sender: AdmissionClient<'_>,
+        (sender, place): (AdmissionClient<'_>, RoutePlace),
         reason: RejectionReason,
     ) -> RejectedRequest {
-        let retry_after = self.reply_time();
+        let retry_after = self.reply_time(place);
         let rejected = match (&self.policy, reason) {
-            (AdmissionPolicy::Prices(_, market), RejectionReason::Price(why)) => {
+            (AdmissionPolicy::Prices(market), RejectionReason::Price(why)) => {
                 let refused = Refused {
                     why,
                     current: market.current(fields.is_open).price,
@@ -312,54 +313,20 @@ impl AdmissionState {
             }
             _ => RejectedRequest::plain(reason, retry_after),
         };
-        self.reject(at, sender, &rejected);
+        self.reject(at, place, sender, &rejected);
         rejected
     }
 
-    /// Gives free slots to waiting requests, and rejects those that have waited too long.
-    fn serve_waiting(&mut self, at: Instant) {
-        let limit = self.slots();
-        while let Some(next) = self.tiers.pop(at, limit) {
-            let (Next::Admitted(ticket) | Next::Rejected(ticket)) = next;
-            let waiter = self.waiters.remove(&ticket);
-            match next {
-                Next::Admitted(_) => {
-                    self.rest.enter();
-                    let in_service = Some(self.in_service());
-                    let is_sent = waiter.is_some_and(|waiter| waiter.send(in_service).is_ok());
-                    debug_assert!(is_sent, "a slot is given to nobody");
-                }
-                Next::Rejected(_) => {
-                    waiter.map(|waiter| waiter.send(None));
-                }
-            }
+    /// Gives free slots of a service to waiting requests, and rejects those that have waited too long.
+    fn serve_waiting(&mut self, at: Instant, place: RoutePlace) {
+        if self.services.at(place).serve_waiting(at) > 0 {
+            self.rest.enter();
         }
     }
 
-    /// The tiers for display.
-    pub(super) fn tier_readings(&self) -> Vec<TierReading> {
-        let counts = self.tier_counts.iter().zip(self.tiers.counts());
-        let readings = counts.map(|(count, (in_service, waiting))| TierReading {
-            name: count.name.clone(),
-            in_service,
-            waiting,
-            admitted: count.admitted,
-            rejected: count.rejected,
-            waited: count.waited,
-            wait: count.wait.as_secs_f64(),
-        });
-        readings.collect()
-    }
-
     /// Removes a waiting request. Returns false if it does not wait any more.
-    pub(super) fn cancel(&mut self, ticket: &Ticket) -> bool {
-        self.waiters.remove(ticket);
-        self.tiers.cancel(ticket)
-    }
-
-    /// Number of requests in service.
-    pub(super) const fn in_service(&self) -> u32 {
-        self.tiers.in_service()
+    pub(super) fn cancel(&mut self, ticket: &PlacedTicket) -> bool {
+        self.services.at(ticket.place).cancel(&ticket.ticket)
     }
 
     /// Asks the policy about a request.
@@ -368,27 +335,29 @@ impl AdmissionState {
         at: Instant,
         fields: &OfferFields<'_>,
         (sender, payer): (AdmissionClient<'_>, Payer),
+        place: RoutePlace,
     ) -> Result<AdmittedRequest, RejectedRequest> {
-        let in_service = self.in_service();
-        let reply_time = self.reply_time();
+        let reply_time = self.reply_time(place);
+        let service = &mut self.services.at(place).service;
         match &mut self.policy {
             AdmissionPolicy::None => Ok(AdmittedRequest::plain()),
+            _ if place.is_exempt => Ok(AdmittedRequest::plain()),
             AdmissionPolicy::Rate(bucket) => match bucket.take(at) {
                 Ok(()) => Ok(AdmittedRequest::plain()),
                 Err(later) => Err(RejectedRequest::plain(RejectionReason::Rate, later)),
             },
-            AdmissionPolicy::Limit(_) if !self.is_dry => Ok(AdmittedRequest {
+            AdmissionPolicy::Limit if !self.is_dry => Ok(AdmittedRequest {
                 slot: Some(sender.tier),
                 ..AdmittedRequest::plain()
             }),
-            AdmissionPolicy::Limit(limit) if in_service < limit.now() => {
+            AdmissionPolicy::Limit if service.has_slot(at, place.kind) => {
                 Ok(AdmittedRequest::plain())
             }
-            AdmissionPolicy::Limit(_) => {
+            AdmissionPolicy::Limit => {
                 Err(RejectedRequest::plain(RejectionReason::Limit, reply_time))
             }
-            AdmissionPolicy::Prices(limit, market) => {
-                let has_slot = in_service < limit.now();
+            AdmissionPolicy::Prices(market) => {
+                let has_slot = service.has_slot(at, place.kind);
                 // With accounts, requests wait for a slot, those that pay first.
                 let may_wait = payer != Payer::Anyone && !self.is_dry;
                 // A quote is given with a reply, and one that waits may get none.
@@ -430,65 +399,79 @@ impl AdmissionState {
     }
 
     /// Records a rejection.
-    fn reject(&mut self, at: Instant, sender: AdmissionClient<'_>, rejected: &RejectedRequest) {
-        self.tier_counts.rejected(sender.tier);
+    fn reject(
+        &mut self,
+        at: Instant,
+        place: RoutePlace,
+        sender: AdmissionClient<'_>,
+        rejected: &RejectedRequest,
+    ) {
+        let state = self.services.at(place);
+        state.tier_counts.rejected(sender.tier);
         let RejectionReason::Price(why) = rejected.reason else {
             return;
         };
         // Without the load, the price would be 0 and the others rejected all the same.
         if !matches!(why, Why::Forged | Why::OtherCurrency) {
+            state.service.rejected(at);
             self.rest.rejected(at);
         }
         // Requests rejected for other reasons did not accept the offer.
         if let (Why::Full, Some((name, _))) = (why, &rejected.current) {
             self.monitor
                 .record(at, name, sender.name, Delivery::Refused);
-            self.crowded_out += 1;
-        }
-    }
-
-    /// Raises a limit that an earlier load has lowered, if the service has come to rest since.
-    pub(super) fn settle(&mut self, at: Instant) {
-        if let AdmissionPolicy::Limit(limit) | AdmissionPolicy::Prices(limit, _) = &mut self.policy
-            && self.tiers.in_service() == 0
-            && self.rest.at(at).get() >= 1.0
-        {
-            limit.rest();
+            self.crowded_out += u64::from(state.answers(at));
         }
     }
 
     /// Estimate of the time of a reply.
-    pub(super) fn reply_time(&self) -> Span {
-        self.rest.mean().unwrap_or(UNKNOWN)
+    pub(super) fn reply_time(&mut self, place: RoutePlace) -> Span {
+        let own = self.services.at(place).service.reply_time();
+        own.or(self.rest.mean()).unwrap_or(UNKNOWN)
+    }
+
+    /// Requests in service that one of this place may have to queue with, itself included.
+    pub(super) fn among(&mut self, at: Instant, place: RoutePlace) -> u32 {
+        self.services.at(place).service.among(at, place.kind).max(1)
+    }
+
+    /// Learns from a reply, whose request is still in service. One that its client has given up says nothing about the
+    /// time of a reply.
+    pub(super) fn reply(
+        &mut self,
+        at: Instant,
+        place: RoutePlace,
+        reply: ServiceReply,
+        is_abandoned: bool,
+    ) {
+        let state = self.services.at(place);
+        if !reply.is_failed {
+            state.replied = Some(at);
+        }
+        let service = &mut state.service;
+        if is_abandoned {
+            service.abandoned(reply);
+        } else {
+            service.reply(reply);
+            self.rest.replied(reply.time);
+        }
     }
 
     /// Removes a request from those in service, and gives its slot to a waiting one.
-    pub(super) fn leave(&mut self, ticket: &Ticket, at: Instant) {
-        self.tiers.leave(ticket);
-        if self.in_service() == 0 {
+    pub(super) fn leave(&mut self, ticket: &PlacedTicket, at: Instant) {
+        let PlacedTicket { place, ticket } = ticket;
+        self.services.at(*place).service.leave(ticket, at);
+        if self.services.in_service() == 0 {
             self.rest.leave(at);
         }
-        self.serve_waiting(at);
+        self.serve_waiting(at, *place);
     }
 
     /// Counts a request in service again. The limit may have fallen meanwhile, and does not apply a second time.
-    pub(super) fn resume(&mut self, ticket: &Ticket) {
-        self.tiers.enter(ticket);
+    pub(super) fn resume(&mut self, ticket: &PlacedTicket, at: Instant) {
+        let PlacedTicket { place, ticket } = ticket;
+        self.services.at(*place).service.resume(ticket, at);
         self.rest.enter();
-    }
-
-    /// Number of slots. Unlimited in a dry run, and if the policy has no limit.
-    fn slots(&self) -> u32 {
-        let limit = self.limit().filter(|_| !self.is_dry);
-        limit.unwrap_or(u32::MAX)
-    }
-
-    /// The current limit on requests in service, if the policy has one.
-    fn limit(&self) -> Option<u32> {
-        match &self.policy {
-            AdmissionPolicy::None | AdmissionPolicy::Rate(_) => None,
-            AdmissionPolicy::Limit(limit) | AdmissionPolicy::Prices(limit, _) => Some(limit.now()),
-        }
     }
 }
 
@@ -530,12 +513,6 @@ impl AdmittedRequest {
             fields: vec![("price", price_text(price))],
             ..Self::plain()
         }
-    }
-
-    /// True if the request is admitted beyond the limit: quotes hold there, too, and a dry run admits all.
-    fn may_exceed(&self) -> bool {
-        let by_quote = AdmissionGround::Price(By::Quote);
-        self.would_reject.is_some() || self.ground == by_quote
     }
 
     fn paying(offer: String, admitted: &Admitted, at: Instant) -> Self {
@@ -580,8 +557,6 @@ fn terms(prices: &Prices) -> Terms {
 
 /// Creates a random secret key.
 fn random_key() -> Key {
-    let mut bytes = [0; 32];
-    // 32 bytes arrive at once and completely (getrandom(2)).
-    getrandom(&mut bytes, GetRandomFlags::empty()).expect("the system's random numbers");
-    Key::new(&bytes)
+    let bytes = environment::random("quotes");
+    Key::new(&bytes.expect("the system's random numbers"))
 }

@@ -2,9 +2,9 @@
 
 use hyper::HeaderMap;
 use hyper::header::{HeaderName, HeaderValue};
+use posthaste_gateway_config::{TierConfig, TierRule};
 use posthaste_serve::Networks;
 
-use crate::config::{TierConfig, TierRule};
 use crate::request::client::ClientIdentity;
 
 /// The rules of all tiers, the most important one first.
@@ -93,7 +93,7 @@ impl Rule {
             && is(&self.account, request.account)
             && is(&self.certificate, request.subject)
             && has_all()
-            && (networks.is_empty() || networks.contains(identity.address))
+            && (networks.is_empty() || identity.address.is_in(networks))
     }
 }
 

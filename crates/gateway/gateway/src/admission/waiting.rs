@@ -9,25 +9,26 @@ use tokio::time::timeout;
 
 use super::Admission;
 use super::held_limits::HeldLimits;
+use super::route_place::PlacedTicket;
 use crate::clock::now;
 
-/// The results for all requests that wait, by their ticket. Each is sent once: the number of requests in service if the
-/// request is admitted.
+/// The results for all requests that wait, by their ticket. Each is sent once: the number of requests that it may have to
+/// queue with if the request is admitted.
 pub(super) type Waiters = HashMap<Ticket, Sender<Option<u32>>>;
 
 /// A slot that a waiting request got.
 pub(super) struct GrantedSlot {
     pub(super) at: Instant,
-    pub(super) ticket: Ticket,
+    pub(super) ticket: PlacedTicket,
     pub(super) held: HeldLimits,
-    /// Requests in service, including this one.
-    pub(super) in_service: u32,
+    /// Requests in service that it may have to queue with, including this one.
+    pub(super) among: u32,
 }
 
 /// A waiting request. If it is dropped, it leaves its place and its limits.
 pub(super) struct WaitingRequest<'p> {
     admission: &'p Admission,
-    ticket: Ticket,
+    ticket: PlacedTicket,
     held: HeldLimits,
     result: Receiver<Option<u32>>,
     /// The result is known.
@@ -39,11 +40,11 @@ impl<'p> WaitingRequest<'p> {
     pub(super) fn new(
         admission: &'p Admission,
         waiters: &mut Waiters,
-        ticket: Ticket,
+        ticket: PlacedTicket,
         held: HeldLimits,
     ) -> Self {
         let (sender, result) = oneshot::channel();
-        waiters.insert(ticket, sender);
+        waiters.insert(ticket.ticket, sender);
         Self {
             admission,
             ticket,
@@ -53,13 +54,13 @@ impl<'p> WaitingRequest<'p> {
         }
     }
 
-    pub(super) const fn ticket(&self) -> &Ticket {
+    pub(super) const fn ticket(&self) -> &PlacedTicket {
         &self.ticket
     }
 
     /// Waits until the request gets a slot, at most this long.
     pub(super) async fn wait(mut self, longest: Span) -> Option<GrantedSlot> {
-        let in_service = match timeout(longest.into(), &mut self.result).await {
+        let among = match timeout(longest.into(), &mut self.result).await {
             Ok(result) => {
                 self.is_over = true;
                 result.ok().flatten()?
@@ -70,11 +71,11 @@ impl<'p> WaitingRequest<'p> {
             at: now(),
             ticket: self.ticket,
             held: std::mem::take(&mut self.held),
-            in_service,
+            among,
         })
     }
 
-    /// Stops to wait. Returns the number of requests in service if the request has got a slot nevertheless.
+    /// Stops to wait. Returns the number for a slot that the request has got nevertheless.
     fn give_up(&mut self) -> Option<u32> {
         self.is_over = true;
         let waited = self.admission.state().cancel(&self.ticket);

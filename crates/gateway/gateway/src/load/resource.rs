@@ -5,59 +5,35 @@ use std::fs;
 use std::io;
 use std::path::PathBuf;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
-use std::thread::{JoinHandle, park_timeout};
+use std::sync::atomic::Ordering::Relaxed;
 
 use posthaste_compression::{LoadEstimate, Work};
+use posthaste_gateway_config::{Process, Watch};
+use posthaste_serve::Background;
 use posthaste_units::{Instant, Span};
+use tokio::time::sleep;
 
 use super::{Controller, EVERY, share};
 use crate::clock::now;
-use crate::config::{Process, Watch};
 use crate::context::GatewayContext;
 
-/// A sampling thread. Dropping it stops the thread.
-pub(crate) struct LoadWatcher {
-    thread: Option<JoinHandle<()>>,
-    over: Arc<AtomicBool>,
-}
-
-impl LoadWatcher {
-    /// Starts sampling the configured resource and publishes the estimates. `None` if workers protect themselves.
-    pub(crate) fn start(context: Arc<GatewayContext>) -> io::Result<Option<Self>> {
-        let watch = context.resolved().config.demand.watch.clone();
-        if watch == Watch::Workers {
-            return Ok(None);
-        }
-        let over = Arc::<AtomicBool>::default();
-        let stop = over.clone();
-        let thread = std::thread::Builder::new()
-            .name("watch".to_owned())
-            .spawn(move || run(&watch, &context, &stop))?;
-        Ok(Some(Self {
-            thread: Some(thread),
-            over,
-        }))
+/// Starts sampling the configured resource and publishes the estimates. `None` if workers protect themselves.
+pub(crate) fn start(context: Arc<GatewayContext>) -> io::Result<Option<Background>> {
+    let watch = context.resolved().config.demand.watch.clone();
+    if watch == Watch::Workers {
+        return Ok(None);
     }
+    let work = move || async move { run(&watch, &context).await };
+    Background::start("watch", work).map(Some)
 }
 
-impl Drop for LoadWatcher {
-    fn drop(&mut self) {
-        self.over.store(true, Relaxed);
-        if let Some(thread) = self.thread.take() {
-            thread.thread().unpark();
-            // A panic of the thread does not matter here.
-            let _ = thread.join();
-        }
-    }
-}
-
-fn run(watch: &Watch, context: &GatewayContext, over: &AtomicBool) {
+/// Samples forever.
+async fn run(watch: &Watch, context: &GatewayContext) {
     let threshold = || context.resolved().config.compression.high_demand();
     let mut controller = Controller::new(threshold(), processors(watch), Work::default());
     let mut last = None;
     let (mut known, mut answered) = (true, 0);
-    while !over.load(Relaxed) {
+    loop {
         let before = std::mem::replace(&mut answered, context.metrics.upstream.nanos.load(Relaxed));
         let seen = sample(watch, context);
         // Upstreams without requests report nothing.
@@ -87,7 +63,7 @@ fn run(watch: &Watch, context: &GatewayContext, over: &AtomicBool) {
         });
         context.estimate.send_replace(estimate);
         last = seen;
-        park_timeout(EVERY);
+        sleep(EVERY).await;
     }
 }
 

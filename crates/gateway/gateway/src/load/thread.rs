@@ -6,6 +6,7 @@ use std::rc::Rc;
 use std::sync::Arc;
 
 use posthaste_compression::Work;
+use posthaste_serve::environment::is_simulated;
 use posthaste_units::{Instant, Span};
 
 use super::{Controller, EVERY, idle, share};
@@ -17,7 +18,12 @@ use crate::response::worker::CompressionWorker;
 pub(crate) async fn sample_load(context: Arc<GatewayContext>, worker: Rc<CompressionWorker>) {
     let threshold = || context.resolved().config.compression.high_demand();
     let mut controller = Controller::new(threshold(), 1.0, Work::default());
-    let schedule = File::open("/proc/thread-self/schedstat").ok();
+    // A simulated processor is never taken away.
+    let schedule = if is_simulated() {
+        None
+    } else {
+        File::open("/proc/thread-self/schedstat").ok()
+    };
     let sample = || ThreadTimes {
         at: now(),
         idle: idle::sum(),

@@ -3,23 +3,47 @@
 //! A slow or full disk delays no request. Lines that fit neither in memory nor on the disk are dropped and counted.
 //! `log_entry` collects the facts of a line, and `log_line` formats it.
 
+use std::convert::Infallible;
 use std::fs::File;
 use std::io::{self, Write};
+use std::os::unix::fs::OpenOptionsExt as _;
 use std::path::Path;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::Relaxed};
+use std::sync::mpsc::{Receiver, SyncSender, channel, sync_channel};
 use std::sync::{Arc, Mutex, PoisonError};
+use std::thread;
+use std::time::Duration;
 
 use posthaste_compression::{Preference, Reason};
-use tracing_appender::non_blocking::{ErrorCounter, NonBlocking, NonBlockingBuilder, WorkerGuard};
+use posthaste_serve::environment::is_simulated;
 
-/// Writer of the access log, with counters of lost lines.
+/// Lines in memory. More wait for the disk only while it is slower than the requests for seconds.
+const WAITING_LINES: usize = 128_000;
+
+/// Time limit for the remaining lines when the log is closed.
+const LAST_LINES: Duration = Duration::from_secs(1);
+
+/// Writer of the access log, with counters of lost lines. Writes the remaining lines when it is dropped.
 pub(crate) struct AccessLog {
-    writer: NonBlocking,
-    dropped: ErrorCounter,
+    writer: LogWriter,
+    dropped: AtomicU64,
     failed: Arc<AtomicU64>,
     next: Arc<NextFile>,
-    /// Flushes the remaining lines when it is dropped.
-    _worker: WorkerGuard,
+}
+
+/// The writer of lines.
+enum LogWriter {
+    Thread(LogThread),
+    /// The caller, in a simulation.
+    Caller(Mutex<CountingFile<ReplaceableFile>>),
+}
+
+/// A thread that writes lines. Dropping it writes the remaining ones.
+struct LogThread {
+    /// None once the log is closed.
+    lines: Option<SyncSender<Vec<u8>>>,
+    /// Disconnected when the thread has ended.
+    ended: Mutex<Receiver<Infallible>>,
 }
 
 /// A file that replaces the current one, such as after a rotation.
@@ -37,23 +61,23 @@ impl AccessLog {
     pub(crate) fn open(file: &Path) -> io::Result<Self> {
         let failed = Arc::<AtomicU64>::default();
         let next = Arc::<NextFile>::default();
-        let (writer, worker) = NonBlockingBuilder::default()
-            .lossy(true)
-            .thread_name("access-log")
-            .finish(CountingFile {
-                file: ReplaceableFile {
-                    file: append(file)?,
-                    next: next.clone(),
-                },
-                failed: failed.clone(),
-                is_cut_off: false,
-            });
+        let file = CountingFile {
+            file: ReplaceableFile {
+                file: append(file)?,
+                next: next.clone(),
+            },
+            failed: failed.clone(),
+            is_cut_off: false,
+        };
         Ok(Self {
+            writer: if is_simulated() {
+                LogWriter::Caller(Mutex::new(file))
+            } else {
+                LogWriter::Thread(LogThread::start(file)?)
+            },
+            dropped: AtomicU64::new(0),
             failed,
-            dropped: writer.error_counter(),
-            writer,
             next,
-            _worker: worker,
         })
     }
 
@@ -75,19 +99,61 @@ impl AccessLog {
 
     /// Writes a line, with its line break.
     pub(super) fn write(&self, line: &[u8]) {
-        // The writer reports no errors.
-        let _ = self.writer.clone().write(line);
+        match &self.writer {
+            LogWriter::Thread(thread) if thread.write(line) => {}
+            LogWriter::Thread(_) => drop(self.dropped.fetch_add(1, Relaxed)),
+            LogWriter::Caller(file) => {
+                let mut file = file.lock().unwrap_or_else(PoisonError::into_inner);
+                file.write(line);
+            }
+        }
     }
 
     /// Lines lost, in memory or on the disk.
     pub(crate) fn lost(&self) -> u64 {
-        self.dropped.dropped_lines() as u64 + self.failed.load(Relaxed)
+        self.dropped.load(Relaxed) + self.failed.load(Relaxed)
+    }
+}
+
+impl LogThread {
+    fn start(mut file: CountingFile<ReplaceableFile>) -> io::Result<Self> {
+        let (lines, waiting) = sync_channel::<Vec<u8>>(WAITING_LINES);
+        let (ending, ended) = channel();
+        let name = thread::Builder::new().name("access-log".to_owned());
+        name.spawn(move || {
+            let _ending = ending;
+            waiting.into_iter().for_each(|line| file.write(&line));
+        })?;
+        Ok(Self {
+            lines: Some(lines),
+            ended: Mutex::new(ended),
+        })
+    }
+
+    /// False if the line is lost.
+    fn write(&self, line: &[u8]) -> bool {
+        let lines = self.lines.as_ref().expect("it is open until it is dropped");
+        lines.try_send(line.to_vec()).is_ok()
+    }
+}
+
+impl Drop for LogThread {
+    fn drop(&mut self) {
+        self.lines = None;
+        let ended = self.ended.get_mut();
+        let ended = ended.unwrap_or_else(PoisonError::into_inner);
+        // Disconnected, or too slow.
+        let _ = ended.recv_timeout(LAST_LINES);
     }
 }
 
 /// Opens a file for appending.
 fn append(file: &Path) -> io::Result<File> {
-    File::options().create(true).append(true).open(file)
+    File::options()
+        .create(true)
+        .append(true)
+        .mode(0o600)
+        .open(file)
 }
 
 impl NextFile {
@@ -144,6 +210,12 @@ struct CountingFile<F> {
 }
 
 impl<F: LineFile> CountingFile<F> {
+    fn write(&mut self, line: &[u8]) {
+        if self.take(line).is_err() {
+            self.failed.fetch_add(1, Relaxed);
+        }
+    }
+
     /// Writes the line, after a line break if the previous line is incomplete.
     fn take(&mut self, line: &[u8]) -> io::Result<()> {
         if self.file.begin_next() {
@@ -163,19 +235,6 @@ impl<F: LineFile> CountingFile<F> {
             }
         }
         Ok(())
-    }
-}
-
-impl<F: LineFile> Write for CountingFile<F> {
-    fn write(&mut self, line: &[u8]) -> io::Result<usize> {
-        if self.take(line).is_err() {
-            self.failed.fetch_add(1, Relaxed);
-        }
-        Ok(line.len())
-    }
-
-    fn flush(&mut self) -> io::Result<()> {
-        self.file.flush()
     }
 }
 
@@ -213,6 +272,19 @@ mod tests {
     }
 
     #[test]
+    fn closing_writes_the_remaining_lines() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("access.log");
+        let log = AccessLog::open(&path).unwrap();
+        for _ in 0..1000 {
+            log.write(b"line\n");
+        }
+        assert_eq!(log.lost(), 0);
+        drop(log);
+        assert_eq!(std::fs::read(&path).unwrap(), b"line\n".repeat(1000));
+    }
+
+    #[test]
     fn a_line_that_a_full_disk_cut_off_does_not_spoil_the_next() {
         let mut log = CountingFile {
             file: Disk {
@@ -224,18 +296,18 @@ mod tests {
             is_cut_off: false,
         };
         for line in [&b"one\n"[..], b"two\n", b"three\n"] {
-            assert_eq!(log.write(line).unwrap(), line.len());
+            log.write(line);
         }
         log.file.room = 100;
-        assert_eq!(log.write(b"four\n").unwrap(), 5);
+        log.write(b"four\n");
         assert_eq!(log.file.holds, b"one\ntw\nfour\n");
         assert_eq!(log.failed.load(Relaxed), 2);
         // A new file begins with a whole line.
         log.file.room = 2;
-        assert_eq!(log.write(b"five\n").unwrap(), 5);
+        log.write(b"five\n");
         (log.file.room, log.file.is_replaced) = (100, true);
         log.file.holds.clear();
-        assert_eq!(log.write(b"six\n").unwrap(), 4);
+        log.write(b"six\n");
         assert_eq!(log.file.holds, b"six\n");
     }
 }

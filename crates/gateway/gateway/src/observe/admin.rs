@@ -3,14 +3,17 @@
 use std::cell::RefCell;
 use std::rc::Rc;
 use std::sync::Arc;
+use std::sync::atomic::Ordering::Relaxed;
 
 use bytes::Bytes;
 use http_body_util::Full;
-use hyper::header::{CONTENT_TYPE, HeaderValue};
+use hyper::header::{CONTENT_SECURITY_POLICY, CONTENT_TYPE, HeaderValue, X_CONTENT_TYPE_OPTIONS};
 use hyper::{Method, Request, Response, StatusCode};
-use posthaste_serve::{Handler, Incoming, Peer};
+use posthaste_serve::exposition::negotiated;
+use posthaste_serve::{Handler, Incoming, Peer, spawn_task};
 use tokio::time::MissedTickBehavior;
 
+use super::admin_host::foreign_host;
 use super::history::{EVERY, History};
 use super::{exposition, status};
 use crate::context::GatewayContext;
@@ -21,13 +24,17 @@ pub(crate) struct AdminHandler {
     history: Rc<RefCell<History>>,
 }
 
+/// The page has no script and loads nothing. Its style sheet and the styles of its charts are in the document.
+const CONTENT_POLICY: &str = "default-src 'none'; style-src 'unsafe-inline'; base-uri 'none'; form-action 'none'; \
+    frame-ancestors 'none'";
+
 const TEXT: &str = "text/plain; charset=utf-8";
 
 impl AdminHandler {
     /// Creates the handler, and spawns the task that records the history on this thread.
     pub(crate) fn new(context: Arc<GatewayContext>) -> Self {
         let history = Rc::new(RefCell::new(History::new(context.reading())));
-        tokio::task::spawn_local(record_history(context.clone(), history.clone()));
+        spawn_task(record_history(context.clone(), history.clone()));
         Self { context, history }
     }
 }
@@ -58,19 +65,38 @@ impl Handler for AdminHandler {
             let words = "use GET\n".to_owned();
             return reply(StatusCode::METHOD_NOT_ALLOWED, TEXT, words);
         }
-        match request.uri().path() {
-            "/metrics" => reply(
-                StatusCode::OK,
-                posthaste_serve::exposition::MEDIA_TYPE,
-                exposition::text(&self.context),
-            ),
+        let path = request.uri().path();
+        let resolved = self.context.resolved();
+        let names = &resolved.config.admin_hosts;
+        // Probes may use any name: /healthz discloses nothing.
+        if let Some(host) = foreign_host(request.uri(), request.headers(), names)
+            && path != "/healthz"
+        {
+            let words = format!(
+                "the host is {host:?}: use an IP address, or add the name to admin_hosts\n"
+            );
+            return reply(StatusCode::MISDIRECTED_REQUEST, TEXT, words);
+        }
+        match path {
+            "/metrics" => {
+                let text = exposition::text(&self.context);
+                let (kind, text) = negotiated(request.headers(), text);
+                reply(StatusCode::OK, kind, text)
+            }
             "/status" | "/" => {
                 let page = status::page(&self.context, &self.history.borrow());
-                reply(StatusCode::OK, "text/html; charset=utf-8", page)
+                let mut reply = reply(StatusCode::OK, "text/html; charset=utf-8", page);
+                let policy = HeaderValue::from_static(CONTENT_POLICY);
+                reply.headers_mut().insert(CONTENT_SECURITY_POLICY, policy);
+                reply
             }
             "/status.json" => {
                 let document = status::json(&self.context, &self.history.borrow());
                 reply(StatusCode::OK, "application/json", document)
+            }
+            "/healthz" if self.context.is_stopping.load(Relaxed) => {
+                let words = "stopping\n".to_owned();
+                reply(StatusCode::SERVICE_UNAVAILABLE, TEXT, words)
             }
             "/healthz" => reply(StatusCode::OK, TEXT, "ok\n".to_owned()),
             _ => {
@@ -85,6 +111,8 @@ fn reply(status: StatusCode, kind: &'static str, body: String) -> Response<Full<
     let mut reply = Response::new(Full::new(Bytes::from(body)));
     *reply.status_mut() = status;
     let kind = HeaderValue::from_static(kind);
-    reply.headers_mut().insert(CONTENT_TYPE, kind);
+    let headers = reply.headers_mut();
+    headers.insert(CONTENT_TYPE, kind);
+    headers.insert(X_CONTENT_TYPE_OPTIONS, HeaderValue::from_static("nosniff"));
     reply
 }

@@ -35,8 +35,9 @@ pub(crate) enum Percentile {
     Below(Span),
     /// The percentile lies beyond the last bound.
     Beyond,
-    /// The percentile lies among the failed requests.
-    Failed,
+    /// The percentile lies among the failed requests, which count as slower than the slowest counted time. That took
+    /// at least this long; zero if none was counted.
+    Failed { at_least: Span },
 }
 
 impl Default for FineHistogram {
@@ -73,6 +74,12 @@ fn upper_bound(bucket: usize) -> Option<Span> {
     let (above, part) = ((bucket / PARTS).saturating_sub(1), bucket % PARTS);
     let parts = if bucket < PARTS { part } else { part + PARTS };
     (bucket < BUCKETS).then(|| Span::from_micros((parts as u64 + 1) << above))
+}
+
+/// Returns the lower bound of a bucket.
+fn lower_bound(bucket: usize) -> Span {
+    let before = bucket.checked_sub(1).and_then(upper_bound);
+    before.unwrap_or(Span::ZERO)
 }
 
 impl TimeCounts {
@@ -115,7 +122,9 @@ impl TimeGrowth {
             }
             left -= count;
         }
-        Percentile::Failed
+        let slowest = self.0.last();
+        let at_least = slowest.map_or(Span::ZERO, |(bucket, _)| lower_bound(usize::from(*bucket)));
+        Percentile::Failed { at_least }
     }
 }
 
@@ -169,7 +178,12 @@ mod tests {
                 let rank = ((count + failed) * percent).div_ceil(100);
                 let shown = growth.percentile(percent, failed);
                 let Some(exact) = times.get(rank as usize - 1) else {
-                    assert_eq!(shown, Percentile::Failed);
+                    let Percentile::Failed { at_least } = shown else {
+                        panic!("{shown:?} among failures");
+                    };
+                    let slowest = times[times.len() - 1];
+                    let least = slowest - (slowest / 16).max(1000).min(slowest);
+                    assert!((least..=slowest).contains(&at_least.as_nanos()));
                     continue;
                 };
                 let Percentile::Below(bound) = shown else {
@@ -188,9 +202,12 @@ mod tests {
     fn failures_never_make_a_percentile_shorter() {
         let times = growth(&[5_000_000; 98]);
         assert_eq!(times.percentile(50, 0), times.percentile(50, 2));
-        assert_eq!(times.percentile(99, 1), Percentile::Failed);
-        assert_eq!(times.percentile(50, 99), Percentile::Failed);
-        assert_eq!(growth(&[]).percentile(50, 1), Percentile::Failed);
+        let failed = |millis: u64, micros: u64| Percentile::Failed {
+            at_least: Span::from_millis(millis) + Span::from_micros(micros),
+        };
+        assert_eq!(times.percentile(99, 1), failed(4, 864));
+        assert_eq!(times.percentile(50, 99), failed(4, 864));
+        assert_eq!(growth(&[]).percentile(50, 1), failed(0, 0));
         assert_eq!(growth(&[]).percentile(50, 0), Percentile::NoData);
         // Beyond the last bucket.
         assert_eq!(

@@ -8,6 +8,7 @@ use std::collections::VecDeque;
 use posthaste_units::{Instant, Span};
 
 use super::fine_histogram::{Percentile, TimeCounts, TimeGrowth};
+use super::route_reading::{RouteReading, RouteRejections};
 
 /// Interval between readings.
 pub(crate) const EVERY: Span = Span::from_secs(1);
@@ -44,6 +45,7 @@ pub(crate) struct Reading {
     pub(crate) outcomes: Outcomes,
     /// Times of requests that an upstream answered with a status below 500.
     pub(crate) times: TimeCounts,
+    pub(crate) routes: Vec<RouteReading>,
 }
 
 /// An interval of the history.
@@ -74,11 +76,19 @@ pub(crate) struct Percentiles {
     pub(crate) times: TimeGrowth,
 }
 
+/// The part of a reading that is kept for the rates.
+#[derive(Debug)]
+struct Second {
+    at: Instant,
+    outcomes: Outcomes,
+    routes: Vec<RouteReading>,
+}
+
 /// The history of a gateway.
 #[derive(Debug)]
 pub(crate) struct History {
     /// Oldest first.
-    seconds: VecDeque<(Instant, Outcomes)>,
+    seconds: VecDeque<Second>,
     /// Oldest first.
     slots: VecDeque<Slot>,
     /// Start of the slot in progress.
@@ -111,6 +121,16 @@ impl Outcomes {
         self.server_errors += other.server_errors;
         self.cancelled += other.cancelled;
         self.failed += other.failed;
+    }
+}
+
+impl Second {
+    fn of(reading: &Reading) -> Self {
+        Self {
+            at: reading.at,
+            outcomes: reading.outcomes,
+            routes: reading.routes.clone(),
+        }
     }
 }
 
@@ -154,7 +174,7 @@ impl History {
     /// Starts a history with its first reading.
     pub(crate) fn new(first: Reading) -> Self {
         Self {
-            seconds: VecDeque::from([(first.at, first.outcomes)]),
+            seconds: VecDeque::from([Second::of(&first)]),
             slots: VecDeque::new(),
             open: first,
         }
@@ -163,7 +183,7 @@ impl History {
     /// Adds a reading. Ends the slot in progress if its time has passed.
     pub(crate) fn push(&mut self, reading: Reading, busy: Option<f64>) {
         debug_assert!(reading.at >= self.open.at, "readings go back in time");
-        self.seconds.push_back((reading.at, reading.outcomes));
+        self.seconds.push_back(Second::of(&reading));
         while self.seconds.len() > READINGS {
             self.seconds.pop_front();
         }
@@ -185,17 +205,26 @@ impl History {
 
     /// Rates from about `over` ago until `now`.
     pub(crate) fn rates(&self, now: &Reading, over: Span) -> Rates {
-        let age = |at: Instant| now.at.saturating_since(at);
-        // The newest reading that is old enough, or else the oldest.
-        let mut readings = self.seconds.iter().rev();
-        let (at, before) = readings
-            .find(|(at, _)| age(*at) + EVERY / 2 >= over)
-            .or_else(|| self.seconds.front())
-            .expect("a history has a reading");
+        let before = self.before(now, over);
         Rates {
-            over: age(*at),
-            outcomes: now.outcomes.since(before),
+            over: now.at.saturating_since(before.at),
+            outcomes: now.outcomes.since(&before.outcomes),
         }
+    }
+
+    /// Routes with rejections from about `over` ago until `now`.
+    pub(crate) fn rejections(&self, now: &Reading, over: Span) -> Vec<RouteRejections> {
+        RouteReading::rejections(&now.routes, &self.before(now, over).routes)
+    }
+
+    /// The newest reading that is old enough, or else the oldest.
+    fn before(&self, now: &Reading, over: Span) -> &Second {
+        let age = |second: &Second| now.at.saturating_since(second.at);
+        let mut readings = self.seconds.iter().rev();
+        readings
+            .find(|second| age(second) + EVERY / 2 >= over)
+            .or_else(|| self.seconds.front())
+            .expect("a history has a reading")
     }
 
     /// Percentiles from about `over` ago until `now`, in whole slots and the one in progress.
@@ -241,6 +270,7 @@ mod tests {
                 at: Instant::ORIGIN + Span::from_secs(1000 + second),
                 outcomes: self.outcomes,
                 times: self.times.counts(),
+                routes: Vec::new(),
             }
         }
     }
@@ -346,7 +376,7 @@ mod tests {
         counters.outcomes.server_errors += 2;
         counters.outcomes.failed += 2;
         let failed = history.percentiles(&counters.at(1), LENGTH);
-        assert_eq!(failed.percentile(99), Percentile::Failed);
+        assert!(matches!(failed.percentile(99), Percentile::Failed { .. }));
     }
 
     #[test]

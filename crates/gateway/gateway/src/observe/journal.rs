@@ -4,13 +4,14 @@
 //! that is dropped before [`Journal::end`] is that of a request whose client left.
 
 use std::cell::Cell;
-use std::net::IpAddr;
 use std::rc::Rc;
 use std::sync::Arc;
 use std::sync::atomic::Ordering::Relaxed;
 
 use hyper::{Request, StatusCode};
 use posthaste_admission::accounts::AccountHandle;
+use posthaste_gateway_config::Log;
+use posthaste_serve::Rejection;
 use posthaste_units::{Instant, Span};
 
 use super::access_log::{AccessLog, Decided};
@@ -18,7 +19,7 @@ use super::log_entry::{LogEntry, Reply};
 use super::metrics::GatewayMetrics;
 use super::times::RouteTimes;
 use crate::clock::now;
-use crate::config::Log;
+use crate::request::client_address::ClientAddress;
 use crate::request::progress::UploadProgress;
 
 /// The journal of a request in service.
@@ -26,6 +27,8 @@ pub(crate) struct Journal<'g> {
     metrics: &'g GatewayMetrics,
     route: Cell<Option<&'g Arc<RouteTimes>>>,
     stage: Cell<Stage>,
+    /// The head of the request was complete.
+    start: Instant,
     /// `None` without an access log.
     entry: Option<Box<LogEntry>>,
     is_over: bool,
@@ -49,7 +52,7 @@ impl<'g> Journal<'g> {
         log: Option<&Arc<AccessLog>>,
         settings: Log,
         request: &Request<B>,
-        client: IpAddr,
+        client: ClientAddress,
         start: Instant,
     ) -> Self {
         let entry = log.map(|log| LogEntry::new(log.clone(), settings, request, client, start));
@@ -57,6 +60,7 @@ impl<'g> Journal<'g> {
             metrics,
             route: Cell::new(None),
             stage: Cell::new(Stage::Received),
+            start,
             entry: entry.map(Box::new),
             is_over: false,
         }
@@ -65,6 +69,7 @@ impl<'g> Journal<'g> {
     /// The route was found.
     pub(crate) fn routed(&self, route: &'g Arc<RouteTimes>) {
         self.route.set(Some(route));
+        route.begun.fetch_add(1, Relaxed);
     }
 
     /// The body of the request is being received.
@@ -130,15 +135,22 @@ impl<'g> Journal<'g> {
     ) -> Option<Box<LogEntry>> {
         self.is_over = true;
         let (metrics, code) = (self.metrics, status.as_u16());
-        metrics.service.add(time);
         metrics.replied(code);
         let route = self.route.get();
         let times = route.map_or(&metrics.unrouted, |route| route);
-        times.add(code, time);
+        let is_own = decided.is_none() && self.stage.get() == Stage::Admitted;
+        if is_own && status == StatusCode::GATEWAY_TIMEOUT {
+            metrics.service.add_given_up(time);
+            times.add_given_up(Some(code), time);
+        } else {
+            metrics.service.add(time);
+            times.add(code, time);
+        }
         match (self.stage.get(), decided) {
             (Stage::Refused, _) => {
                 let class = usize::from(code / 100);
                 metrics.refused[class].fetch_add(1, Relaxed);
+                times.rejected.fetch_add(1, Relaxed);
             }
             (Stage::Admitted, Some(_)) if !status.is_server_error() => metrics.answered.add(time),
             (Stage::Admitted, _) if code >= 500 => drop(metrics.failed.fetch_add(1, Relaxed)),
@@ -161,6 +173,11 @@ impl Drop for Journal<'_> {
             self.metrics.cancelled.fetch_add(1, Relaxed);
             if self.stage.get() == Stage::Admitted {
                 self.metrics.failed.fetch_add(1, Relaxed);
+                let time = now().saturating_since(self.start);
+                self.metrics.service.add_given_up(time);
+                let route = self.route.get();
+                let times = route.map_or(&self.metrics.unrouted, |route| route);
+                times.add_given_up(None, time);
             }
             if let Some(entry) = self.entry.take() {
                 entry.cancelled(self.route.get().cloned());
@@ -175,14 +192,15 @@ pub(crate) fn reject<B>(
     log: Option<&Arc<AccessLog>>,
     settings: Log,
     request: &Request<B>,
-    client: IpAddr,
-    status: StatusCode,
+    client: ClientAddress,
+    rejection: Rejection,
 ) {
+    let status = rejection.status.as_u16();
     metrics.service.add(Span::ZERO);
-    metrics.replied(status.as_u16());
-    metrics.unrouted.add(status.as_u16(), Span::ZERO);
+    metrics.replied(status);
+    metrics.unrouted.add(status, Span::ZERO);
     if let Some(log) = log {
-        LogEntry::new(log.clone(), settings, request, client, now()).rejected(status);
+        LogEntry::new(log.clone(), settings, request, client, now()).rejected(rejection);
     }
 }
 
@@ -202,7 +220,7 @@ mod tests {
         stages: impl FnOnce(&Journal<'_>),
         end: Option<(u16, bool)>,
     ) {
-        let client = Ipv4Addr::LOCALHOST.into();
+        let client = ClientAddress::Known(Ipv4Addr::LOCALHOST.into());
         let request = Request::new(());
         let journal = Journal::begin(metrics, None, Log::default(), &request, client, now());
         journal.routed(route);
@@ -271,6 +289,9 @@ mod tests {
             let counts = times.buckets.iter().map(|bucket| bucket.load(Relaxed));
             counts.sum::<u64>()
         });
-        assert_eq!(by_class, [0, 1, 1, 3, 4]);
+        assert_eq!(by_class, [0, 1, 1, 3, 4, 1]);
+        // The 504 and the client that left in service were given up.
+        let last = metrics.service.buckets.last().unwrap();
+        assert_eq!(last.load(Relaxed), 2);
     }
 }

@@ -1,20 +1,22 @@
 //! The entry of one request in the access log, from the head of the request to the end of the reply.
 
+use std::borrow::Cow;
 use std::cell::{Cell, OnceCell};
-use std::net::IpAddr;
 use std::rc::Rc;
 use std::sync::Arc;
-use std::time::{SystemTime, UNIX_EPOCH};
+use std::time::UNIX_EPOCH;
 
 use hyper::header::{HOST, HeaderName, HeaderValue, REFERER, USER_AGENT};
 use hyper::{Method, Request, StatusCode, Uri, Version};
+use posthaste_gateway_config::{Log, LogFormat};
+use posthaste_serve::Rejection;
 use posthaste_units::{Instant, Span};
 
 use super::access_log::{AccessLog, Decided};
 use super::log_line::{self, AccessLine, Phases, query, text};
 use super::times::RouteTimes;
-use crate::clock::now;
-use crate::config::{Log, LogFormat};
+use crate::clock::{now, wall_clock};
+use crate::request::client_address::ClientAddress;
 use crate::request::progress::UploadProgress;
 
 const TRACEPARENT: HeaderName = HeaderName::from_static("traceparent");
@@ -29,7 +31,7 @@ const CLIENT_LEFT: StatusCode = match StatusCode::from_u16(499) {
 pub(crate) struct LogEntry {
     log: Arc<AccessLog>,
     settings: Log,
-    client: IpAddr,
+    client: ClientAddress,
     method: Method,
     uri: Uri,
     version: Version,
@@ -52,6 +54,8 @@ pub(crate) struct LogEntry {
     offer: OnceCell<String>,
     /// Name of the account, if one was identified.
     account: OnceCell<Arc<str>>,
+    /// The rule that the request violates, if it was rejected below the gateway.
+    error: Cell<Option<&'static str>>,
     /// The client left before the reply.
     is_cancelled: Cell<bool>,
     reply: Option<Reply>,
@@ -72,7 +76,7 @@ impl LogEntry {
         log: Arc<AccessLog>,
         settings: Log,
         request: &Request<B>,
-        client: IpAddr,
+        client: ClientAddress,
         start: Instant,
     ) -> Self {
         let field = |name| request.headers().get(name).cloned();
@@ -97,6 +101,7 @@ impl LogEntry {
             tier: OnceCell::new(),
             offer: OnceCell::new(),
             account: OnceCell::new(),
+            error: Cell::new(None),
             is_cancelled: Cell::new(false),
             reply: None,
         }
@@ -159,18 +164,19 @@ impl LogEntry {
     }
 
     /// Writes the line of a request that was rejected below the gateway.
-    pub(super) fn rejected(&self, status: StatusCode) {
+    pub(super) fn rejected(&self, rejection: Rejection) {
         let reply = Reply {
             time: Span::ZERO,
-            status,
+            status: rejection.status,
             decided: None,
             route: None,
         };
+        self.error.set(Some(rejection.reason));
         self.write_line(&reply, None, None);
     }
 
     fn write_line(&self, reply: &Reply, bytes: Option<u64>, complete: Option<bool>) {
-        let time = SystemTime::now().duration_since(UNIX_EPOCH);
+        let time = wall_clock().duration_since(UNIX_EPOCH);
         let field = |field: &'_ Option<HeaderValue>| {
             let field = field.as_ref()?;
             Some(text(field.as_bytes()).into_owned().into())
@@ -191,8 +197,8 @@ impl LogEntry {
             time: time.unwrap_or_default().as_secs_f64(),
             client: self.client,
             account: self.account.get().map(|name| &**name),
-            method: text(self.method.as_str().as_bytes()),
-            path,
+            method: Some(text(self.method.as_str().as_bytes())),
+            path: Some(path),
             query: query(self.uri.query(), self.settings.query),
             version: version(self.version),
             host: host.or_else(|| field(&self.host)),
@@ -211,6 +217,7 @@ impl LogEntry {
             wish: wish.map(|wish| wish.wish.name()),
             origin: wish.map(|wish| wish.origin.name()),
             reason: reply.decided.map(|(_, reason)| reason.name()),
+            error: self.error.get().map(Cow::Borrowed),
             dry_run: self.would_reject.get(),
             traceparent: field(&self.traceparent),
         };
@@ -240,7 +247,7 @@ impl LogEntry {
 }
 
 /// Name of a version. The minor version of HTTP/2 is not part of it (RFC 9113, section 1).
-const fn version(version: Version) -> &'static str {
+pub(super) const fn version(version: Version) -> &'static str {
     match version {
         Version::HTTP_10 => "HTTP/1.0",
         Version::HTTP_2 => "HTTP/2",

@@ -5,12 +5,13 @@
 
 use std::borrow::Cow;
 use std::fmt::Write as _;
-use std::net::IpAddr;
 
 use jiff::Timestamp;
 use serde::Serialize;
 
-use crate::config::{LogFormat, QueryLogging};
+use posthaste_gateway_config::{LogFormat, QueryLogging};
+
+use crate::request::client_address::ClientAddress;
 
 /// Maximum length of a text from outside, in bytes. A longer one is cut.
 pub(super) const MOST: usize = 1024;
@@ -22,11 +23,12 @@ const CUT: &str = "…";
 pub(super) struct AccessLine<'a> {
     /// Seconds since 1970, when the line is written: at the end of the reply.
     pub(super) time: f64,
-    pub(super) client: IpAddr,
+    pub(super) client: ClientAddress,
     /// Name of the account, if one was identified. It needs no escapes.
     pub(super) account: Option<&'a str>,
-    pub(super) method: Cow<'a, str>,
-    pub(super) path: Cow<'a, str>,
+    /// `None` if the request could not be read.
+    pub(super) method: Option<Cow<'a, str>>,
+    pub(super) path: Option<Cow<'a, str>>,
     pub(super) query: Option<Cow<'a, str>>,
     pub(super) version: &'static str,
     pub(super) host: Option<Cow<'a, str>>,
@@ -50,6 +52,8 @@ pub(super) struct AccessLine<'a> {
     pub(super) wish: Option<&'static str>,
     pub(super) origin: Option<&'static str>,
     pub(super) reason: Option<&'static str>,
+    /// The rule that the request violates, if the server below the gateway rejected it.
+    pub(super) error: Option<Cow<'a, str>>,
     /// Reason for which the policy would have rejected a request that a dry run admitted.
     pub(super) dry_run: Option<&'static str>,
     pub(super) traceparent: Option<Cow<'a, str>>,
@@ -94,18 +98,8 @@ impl AccessLine<'_> {
         // Writing to a string cannot fail.
         let account = self.account.unwrap_or("-");
         let _ = write!(line, "{} - {account} [{time}] \"", self.client);
-        escape(&mut line, &self.method);
-        line.push(' ');
-        escape(&mut line, &self.path);
-        if let Some(query) = &self.query {
-            line.push('?');
-            escape(&mut line, query);
-        }
-        let version = match self.version {
-            "HTTP/2" => "HTTP/2.0",
-            other => other,
-        };
-        let _ = write!(line, " {version}\" {} ", self.status);
+        self.request_line(&mut line);
+        let _ = write!(line, "\" {} ", self.status);
         match self.bytes {
             None | Some(0) => line.push('-'),
             Some(bytes) => drop(write!(line, "{bytes}")),
@@ -117,6 +111,26 @@ impl AccessLine<'_> {
         }
         line.push('\n');
         line
+    }
+
+    /// Appends `METHOD target VERSION`, or `-` for a request that could not be read.
+    fn request_line(&self, line: &mut String) {
+        let (Some(method), Some(path)) = (&self.method, &self.path) else {
+            line.push('-');
+            return;
+        };
+        escape(line, method);
+        line.push(' ');
+        escape(line, path);
+        if let Some(query) = &self.query {
+            line.push('?');
+            escape(line, query);
+        }
+        let version = match self.version {
+            "HTTP/2" => "HTTP/2.0",
+            other => other,
+        };
+        let _ = write!(line, " {version}");
     }
 }
 
@@ -217,10 +231,10 @@ mod tests {
     fn line() -> AccessLine<'static> {
         AccessLine {
             time: 1_700_000_000.25,
-            client: "2001:db8::1".parse().unwrap(),
+            client: ClientAddress::Known("2001:db8::1".parse().unwrap()),
             account: None,
-            method: "GET".into(),
-            path: "/a".into(),
+            method: Some("GET".into()),
+            path: Some("/a".into()),
             query: Some("b=*".into()),
             version: "HTTP/1.1",
             host: Some("shop".into()),
@@ -239,6 +253,7 @@ mod tests {
             wish: None,
             origin: None,
             reason: None,
+            error: None,
             dry_run: None,
             traceparent: None,
         }
@@ -263,6 +278,15 @@ mod tests {
             "2001:db8::1 - - [14/Nov/2023:22:13:20 +0000] \"GET /a HTTP/2.0\" 200 17 \
              \"https://a/\\\"\\\\\" \"x\\x0a\\x1b[2J \\xc3\\xbc\\xe2\\x80\\xa6\"\n"
         );
+    }
+
+    #[test]
+    fn an_unreadable_request_has_no_request_line() {
+        let mut line = line();
+        (line.method, line.path, line.query) = (None, None, None);
+        (line.status, line.bytes) = (400, None);
+        let text = String::from_utf8(line.text(LogFormat::Combined)).unwrap();
+        assert!(text.ends_with("+0000] \"-\" 400 - \"-\" \"-\"\n"), "{text}");
     }
 
     #[test]

@@ -37,8 +37,11 @@ pub(crate) enum UnreadField {
     Forwarded = 4,
 }
 
+/// Versions of unreadable requests, in the order in which they are counted.
+pub(crate) const VERSIONS: [&str; 2] = ["HTTP/1.1", "HTTP/2"];
+
 /// Kinds of failures of upstreams, in the order in which they are counted.
-pub(crate) const FAILURES: [&str; 11] = [
+pub(crate) const FAILURES: [&str; 12] = [
     "none-healthy",
     "connect",
     "connect-timeout",
@@ -50,6 +53,7 @@ pub(crate) const FAILURES: [&str; 11] = [
     "switched",
     "not-http2",
     "deadline",
+    "unresolved",
 ];
 
 /// Counters since the start, shared by all threads.
@@ -64,6 +68,8 @@ pub(crate) struct GatewayMetrics {
     pub(crate) scans: [AtomicU64; ScanResult::NAMES.len()],
     /// In the order of [`UNREAD`].
     pub(crate) unread: [AtomicU64; UNREAD.len()],
+    /// Requests that the parser refused, in the order of [`VERSIONS`].
+    pub(crate) unreadable: [AtomicU64; VERSIONS.len()],
     /// Replies by origin and code point, and replies whose client requested a mark that is not allowed.
     pub(crate) marks: [[AtomicU64; 64]; MarkOrigin::ALL.len()],
     pub(crate) marks_denied: AtomicU64,
@@ -128,6 +134,7 @@ impl GatewayMetrics {
             origins: Default::default(),
             scans: Default::default(),
             unread: Default::default(),
+            unreadable: Default::default(),
             marks: [const { [const { AtomicU64::new(0) }; 64] }; MarkOrigin::ALL.len()],
             marks_denied: AtomicU64::new(0),
             marks_refused: AtomicU64::new(0),

@@ -2,6 +2,7 @@
 
 pub(crate) mod access_log;
 pub(crate) mod admin;
+mod admin_host;
 mod exposition;
 mod fine_histogram;
 pub(crate) mod grpc_counters;
@@ -11,8 +12,10 @@ pub(crate) mod log_entry;
 mod log_line;
 pub(crate) mod metrics;
 pub(crate) mod record;
+pub(crate) mod route_reading;
 mod status;
 pub(crate) mod times;
 pub(crate) mod traces;
 pub(crate) mod tunnels;
+pub(crate) mod unreadable;
 pub(crate) mod upstream_counters;

@@ -3,7 +3,7 @@
 use std::fmt::Error;
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 
-use posthaste_http_fields::upgrade::{SwitchObstacle, WEBSOCKET};
+use posthaste_http::fields::upgrade::{SwitchObstacle, WEBSOCKET};
 use posthaste_serve::exposition::{counters, gauge};
 use prometheus_client::encoding::DescriptorEncoder;
 

@@ -4,11 +4,11 @@ use std::collections::{BTreeMap, HashMap};
 
 use jiff::Timestamp;
 use posthaste_broker_client::Put;
+use posthaste_gateway_config::AllowedHosts;
 use posthaste_qos::selection::Promised;
 use posthaste_qos::{Currency, Money, Offer};
 use url::Url;
 
-use super::allowed::AllowedHosts;
 use super::class::ClassKey;
 
 /// Maximum number of offers of a route, and of those that are remembered as excluded. A choice stays within

@@ -2,12 +2,13 @@
 
 use std::sync::Arc;
 
+use posthaste_gateway_config::{Resolver, RouteConfig};
+use posthaste_serve::spawn_task;
 use tokio::task::AbortHandle;
 
-use crate::config::{Resolver, RouteConfig};
 use crate::error::TargetError;
 use crate::upstream::health_check::HealthChecks;
-use crate::upstream::resolution::Names;
+use crate::upstream::names::Names;
 use crate::upstream::route_upstreams::RouteUpstreams;
 use crate::upstream::target::UpstreamTarget;
 
@@ -36,9 +37,14 @@ impl OfferEndpoint {
             ..route.clone()
         };
         let mut names = Names::new(rules, std::iter::empty());
-        Ok(Self {
-            upstreams: RouteUpstreams::new(&route, &mut names)?,
-        })
+        let upstreams = RouteUpstreams::new(&route, &mut names)?;
+        match names.look_up_new().pop() {
+            None => Ok(Self { upstreams }),
+            Some(unresolved) => Err(TargetError::Resolve {
+                name: origin.to_owned(),
+                error: Box::new(unresolved.error),
+            }),
+        }
     }
 
     pub(crate) fn target(&self) -> &Arc<UpstreamTarget> {
@@ -54,7 +60,7 @@ impl RunningEndpoint {
         let renewal = endpoint.target().host_name.clone().map(|name| {
             let rules = rules.clone();
             let renewing = async move { name.keep_current(&rules).await };
-            tokio::task::spawn_local(renewing).abort_handle()
+            spawn_task(renewing).abort_handle()
         });
         let mut checks = HealthChecks::default();
         checks.add(&route.health, &endpoint.upstreams.targets);

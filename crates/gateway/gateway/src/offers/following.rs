@@ -1,14 +1,15 @@
 //! The task of one route outside the path of requests: follow the broker, judge the measurements, publish the table.
 
-use std::collections::{BTreeMap, HashMap, HashSet};
+use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::sync::Arc;
 use std::sync::atomic::Ordering::Relaxed;
 use std::time::Duration;
 
 use hyper::header::HeaderValue;
-use jiff::Timestamp;
 use posthaste_broker_client::Follower;
+use posthaste_gateway_config::Resolver;
 use posthaste_qos::selection::{MeasuredQuality, OfferTable, RoutedOffer};
+use posthaste_serve::environment::is_simulated;
 use posthaste_units::{Instant, Span};
 use tokio::task::{JoinError, JoinSet};
 use tokio::time::MissedTickBehavior;
@@ -19,8 +20,7 @@ use super::endpoint::{OfferEndpoint, RunningEndpoint};
 use super::reply::{offer_field, printable};
 use super::report::report;
 use super::shared::{OfferData, OffersState, PublishedTable, RouteOffers};
-use crate::clock::now;
-use crate::config::Resolver;
+use crate::clock::{now, timestamp};
 use crate::error::TargetError;
 
 /// Interval of judgements. Changes of offers and of measurements take effect with the next one.
@@ -51,14 +51,15 @@ pub(crate) async fn keep(offers: Arc<RouteOffers>, rules: Resolver) {
     ticks.set_missed_tick_behavior(MissedTickBehavior::Delay);
     loop {
         tokio::select! {
-            () = offers.changed.notified() => {}
-            _ = ticks.tick() => {}
+            biased;
             Some(found) = builder.lookups.join_next() => {
                 match found {
                     Ok((origin, found)) => builder.found(origin, found),
                     Err(error) => builder.lookup_failed(&error),
                 }
             }
+            _ = ticks.tick() => {}
+            () = offers.changed.notified() => {}
         }
         builder.renew();
     }
@@ -72,7 +73,7 @@ struct TableBuilder {
     offers: Arc<RouteOffers>,
     rules: Resolver,
     lookups: JoinSet<Found>,
-    endpoints: HashMap<String, EndpointState>,
+    endpoints: BTreeMap<String, EndpointState>,
     classes: HashMap<ClassKey, ClassState>,
     book: KnownBook,
     /// The published offers, in their order.
@@ -94,7 +95,7 @@ struct KnownBook {
     state: Option<OffersState>,
     offers: Vec<(OfferKey, BookedOffer)>,
     /// Scheme, host and port of each endpoint.
-    origins: HashSet<String>,
+    origins: BTreeSet<String>,
 }
 
 struct ClassState {
@@ -132,7 +133,7 @@ impl TableBuilder {
             offers,
             rules,
             lookups: JoinSet::new(),
-            endpoints: HashMap::new(),
+            endpoints: BTreeMap::new(),
             classes: HashMap::new(),
             book: KnownBook::default(),
             known: BTreeMap::new(),
@@ -166,7 +167,7 @@ impl TableBuilder {
             let offers = offers.map(|(key, offer)| (key.clone(), offer.clone()));
             (offers.collect(), book.origins().cloned().collect())
         };
-        let time = Timestamp::now();
+        let time = timestamp();
         let (state, changes, copy) = self.offers.with_book(time, book.changes, copy);
         if let Some((offers, origins)) = copy {
             (book.offers, book.origins) = (offers, origins);
@@ -211,9 +212,10 @@ impl TableBuilder {
             self.known.insert(key.clone(), known);
         }
         for (key, state) in &mut self.classes {
-            match places.contains_key(key) {
-                true => state.ended = None,
-                false => drop(state.ended.get_or_insert(at)),
+            if places.contains_key(key) {
+                state.ended = None;
+            } else {
+                state.ended.get_or_insert(at);
             }
         }
     }
@@ -285,10 +287,15 @@ impl TableBuilder {
             self.endpoints
                 .insert(origin.clone(), EndpointState::Pending);
             let (origin, offers, rules) = (origin.clone(), self.offers.clone(), self.rules.clone());
-            self.lookups.spawn_blocking(move || {
+            let create = move || {
                 let endpoint = OfferEndpoint::new(&origin, &offers.route, &rules);
                 (origin, endpoint)
-            });
+            };
+            if is_simulated() {
+                self.lookups.spawn_local(async { create() });
+            } else {
+                self.lookups.spawn_blocking(create);
+            }
         }
     }
 

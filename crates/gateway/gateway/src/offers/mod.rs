@@ -2,7 +2,6 @@
 //!
 //! | module | content |
 //! |---|---|
-//! | `allowed` | hosts to which offers may send the gateway |
 //! | `book` | the offers of the type as the broker tells them, bounded and filtered |
 //! | `class` | measurements of one class of offers, shared by all threads |
 //! | `endpoint` | an endpoint of offers as an upstream |
@@ -17,7 +16,6 @@
 //! Threads share a published table that never changes; each new one replaces it as a whole. A request keeps the table
 //! with which it began. The choice itself is pure: `posthaste_qos::selection`.
 
-pub(crate) mod allowed;
 mod book;
 mod class;
 mod endpoint;

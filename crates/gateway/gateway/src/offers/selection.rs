@@ -11,8 +11,14 @@ use super::reply;
 use super::shared::{OfferDecision, OffersState};
 use super::terms;
 use super::thread::{OfferUpstreams, ThreadTable};
+use crate::clock::timestamp;
 use crate::error::Rejection;
 use crate::request::preferences::Preferences;
+
+/// True before the end of an offer. Choices compare whole milliseconds, so an offer ends with the one before.
+pub(super) fn is_valid(expires: Timestamp, now: Timestamp) -> bool {
+    expires.as_millisecond() > now.as_millisecond()
+}
 
 impl OfferUpstreams {
     /// Chooses the offer of a request by its terms:
@@ -31,11 +37,11 @@ impl OfferUpstreams {
         has_fallback: bool,
     ) -> Result<Selection, Rejection> {
         let terms = terms::read(&head.headers, preferences, self.shared.config.currency)?;
-        let now = Timestamp::now();
+        let now = timestamp();
         let table = self.current();
         let published = &table.published;
         let offers = published.table.offers();
-        if !offers.iter().any(|offer| offer.expires > now) {
+        if !offers.iter().any(|offer| is_valid(offer.expires, now)) {
             return self.fall_back(published.state, has_fallback);
         }
         let bounds = TermBounds::new(&terms, now);
@@ -108,5 +114,19 @@ impl OfferUpstreams {
         }
         self.shared.count(OfferDecision::None);
         Err(reply::without_offers(reason))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// A choice would find none in the millisecond of the end.
+    #[test]
+    fn an_offer_ends_with_the_millisecond_before_its_end() {
+        let at = |nanos: i128| Timestamp::from_nanosecond(nanos).unwrap();
+        let expires = at(5_000_600_000);
+        assert!(is_valid(expires, at(4_999_999_999)));
+        assert!(!is_valid(expires, at(5_000_100_000)));
     }
 }

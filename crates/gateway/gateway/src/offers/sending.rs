@@ -5,16 +5,17 @@ use std::rc::Rc;
 
 use hyper::header::HeaderValue;
 use hyper::{HeaderMap, Request, Response};
-use jiff::Timestamp;
 use posthaste_qos::selection::Choice;
 use posthaste_serve::Peer;
 use posthaste_units::Dscp;
 use tokio::time::Instant;
 
-use super::offer_request::{FallbackReason, OfferRequest};
+use super::offer_request::{FallbackReason, OfferRequest, Selection};
 use super::reply;
+use super::selection::is_valid;
 use super::terms;
 use super::thread::{OfferUpstreams, ThreadTable};
+use crate::clock::timestamp;
 use crate::request::body::RequestBody;
 use crate::request::progress::Upload;
 use crate::upstream::body::UpstreamBody;
@@ -86,6 +87,28 @@ impl Destination<'_> {
 }
 
 impl OfferUpstreams {
+    /// Chooses again if the offer has ended while the request waited. Without a valid offer the request goes to the
+    /// configured upstreams, if there are any.
+    pub(crate) fn confirm(
+        &self,
+        mut offered: OfferRequest,
+        has_fallback: bool,
+    ) -> Result<Selection, UpstreamError> {
+        let offers = offered.table.published.table.offers();
+        let now = timestamp();
+        if is_valid(offers[offered.choice.place].expires, now) {
+            return Ok(Selection::Offer(offered));
+        }
+        if let Some(choice) = self.another(&offered, &TriedEndpoints::default()) {
+            offered.choice = choice;
+            return Ok(Selection::Offer(offered));
+        }
+        if has_fallback && offers.iter().all(|offer| !is_valid(offer.expires, now)) {
+            return Ok(Selection::Fallback(FallbackReason::NoOffer));
+        }
+        Err(UpstreamError::NoneHealthy)
+    }
+
     /// Sends a request to the chosen offer. Offers follow in the order of the choice, while nothing of the request was
     /// sent; with `retries`, further attempts go to offers that have not had the request first.
     pub(crate) async fn send(
@@ -98,7 +121,6 @@ impl OfferUpstreams {
         retries: Option<&Retries>,
     ) -> Result<(Response<UpstreamBody>, Destination<'static>), UpstreamError> {
         terms::strip(request.headers_mut());
-        self.choose_again_if_ended(&mut offered)?;
         if let Some(retries) = retries {
             retries.count_request();
         }
@@ -154,17 +176,6 @@ impl OfferUpstreams {
         }
     }
 
-    /// Chooses again if the offer has ended while the request waited.
-    fn choose_again_if_ended(&self, offered: &mut OfferRequest) -> Result<(), UpstreamError> {
-        let offers = offered.table.published.table.offers();
-        if offers[offered.choice.place].expires > Timestamp::now() {
-            return Ok(());
-        }
-        let choice = self.another(offered, &TriedEndpoints::default());
-        offered.choice = choice.ok_or(UpstreamError::NoneHealthy)?;
-        Ok(())
-    }
-
     /// States the offer to its provider, who may ask for it.
     fn name_offer(&self, request: &mut Request<RequestBody>, name: Option<&HeaderValue>) {
         let headers = request.headers_mut();
@@ -176,7 +187,7 @@ impl OfferUpstreams {
 
     /// Chooses again at this moment, without endpoints that took nothing, and with those that had the request last.
     fn another(&self, offered: &OfferRequest, tried: &TriedEndpoints) -> Option<Choice> {
-        let bounds = offered.bounds.at(Timestamp::now());
+        let bounds = offered.bounds.at(timestamp());
         let choose = |excluded: &dyn Fn(u32) -> bool| {
             let in_flight = |endpoint: u32| match excluded(endpoint) {
                 true => None,

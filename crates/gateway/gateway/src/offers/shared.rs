@@ -6,16 +6,15 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use hyper::header::HeaderValue;
 use posthaste_broker_client::{BrokerClient, Event, FollowerEvent};
+use posthaste_gateway_config::{AllowedHosts, OfferReport, OfferRouting, RouteConfig};
 use posthaste_qos::selection::OfferTable;
 use posthaste_units::{Instant, Span};
 use tokio::sync::{Notify, watch};
 
-use super::allowed::AllowedHosts;
 use super::book::{BookRules, Exclusion, MAX_ENDPOINTS, MAX_OFFERS, OfferBook};
 use super::class::OfferClass;
 use super::endpoint::OfferEndpoint;
 use crate::clock::now;
-use crate::config::{OfferReport, OfferRouting, RouteConfig};
 use crate::error::ResolveError;
 
 /// The offers of one route.

@@ -1,7 +1,5 @@
 //! The terms of a request, from its head and its SOAP header.
 
-use std::str::FromStr;
-
 use hyper::header::{HeaderName, HeaderValue};
 use hyper::{HeaderMap, StatusCode};
 use posthaste_qos::selection::{LatencyBound, Percentile, RequestTerms};
@@ -33,13 +31,13 @@ pub(super) fn read(
     currency: Currency,
 ) -> Result<RequestTerms, Rejection> {
     let [price, latency, reliability, selected] = find(headers);
-    let max_price = price.read::<Money>("0.40 EUR")?;
+    let max_price = price.read::<Money, _>(str::parse, "0.40 EUR")?;
     if max_price.is_some_and(|most| most.currency() != currency) {
         let reason = format!("Max-Price is not in {currency}, the currency of the offers");
         return Err(Rejection::new(StatusCode::BAD_REQUEST, reason));
     }
-    let max_latency = latency.read::<LatencyBound>("200ms or 200ms;p=50")?;
-    let min_reliability = reliability.read::<Ratio>("99.9%")?;
+    let max_latency = latency.read::<LatencyBound, _>(str::parse, "200ms or 200ms;p=50")?;
+    let min_reliability = reliability.read(Ratio::from_document, "99.9%")?;
     if preferences.has_unread_metric {
         let reason =
             "WSQoSSoapHeader: processingTime is in milliseconds, and reliability from 0 to 1";
@@ -95,11 +93,15 @@ fn find(headers: &HeaderMap) -> [TermField<'_>; TERMS.len()] {
 
 impl TermField<'_> {
     /// Reads a field of one line.
-    fn read<T: FromStr>(self, example: &str) -> Result<Option<T>, Rejection> {
+    fn read<T, E>(
+        self,
+        parse: impl Fn(&str) -> Result<T, E>,
+        example: &str,
+    ) -> Result<Option<T>, Rejection> {
         let Some(line) = self.first else {
             return Ok(None);
         };
-        let value = line.to_str().ok().and_then(|text| text.trim().parse().ok());
+        let value = line.to_str().ok().and_then(|text| parse(text.trim()).ok());
         match value {
             Some(value) if !self.has_more => Ok(Some(value)),
             _ => {

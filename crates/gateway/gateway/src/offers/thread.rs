@@ -5,9 +5,10 @@ use std::collections::HashMap;
 use std::rc::Rc;
 use std::sync::Arc;
 
+use posthaste_gateway_config::Timeouts;
+
 use super::endpoint::OfferEndpoint;
 use super::shared::{PublishedTable, RouteOffers};
-use crate::config::Timeouts;
 use crate::observe::metrics::GatewayMetrics;
 use crate::upstream::Upstreams;
 use crate::upstream::known_pools::KnownPools;
@@ -123,7 +124,13 @@ impl OfferUpstreams {
             }
         };
         let upstreams = published.endpoints.iter().map(&mut keep).collect();
-        known.values().for_each(|gone| gone.retire());
+        // In the order of the table, and not of the map.
+        let endpoints = before.published.endpoints.iter().zip(&before.upstreams);
+        for (endpoint, upstreams) in endpoints {
+            if known.contains_key(&Arc::as_ptr(endpoint)) {
+                upstreams.retire();
+            }
+        }
         self.table.replace(Rc::new(ThreadTable {
             published,
             upstreams,

@@ -7,11 +7,14 @@ use hyper::StatusCode;
 use hyper::header::HeaderValue;
 use hyper::http::request::Parts;
 use posthaste_admission::accounts::AccountHandle;
+use posthaste_gateway_config::AccountsConfig;
 use posthaste_serve::Peer;
+use posthaste_units::Span;
 
 use crate::accounts::{GatewayAccounts, UnknownKey};
-use crate::config::AccountsConfig;
+use crate::clock::now;
 use crate::error::Rejection;
+use crate::response::retry_after::advice;
 
 /// Maximum length of a key, in bytes.
 const LONGEST_KEY: usize = 256;
@@ -23,10 +26,11 @@ const WWW_AUTHENTICATE: &str = "www-authenticate";
 pub(crate) fn identify(
     head: &mut Parts,
     peer: &Peer,
+    client: impl FnOnce() -> String,
     config: Option<&AccountsConfig>,
     accounts: &GatewayAccounts,
 ) -> Result<Option<AccountHandle>, Rejection> {
-    let found = find(head, peer, config, accounts)?;
+    let found = find(head, peer, client, config, accounts)?;
     // Credentials of another scheme are no key, and stay.
     if let Some(config) = config
         && !config.forward_key
@@ -37,25 +41,34 @@ pub(crate) fn identify(
     Ok(found)
 }
 
-/// Finds the account of a request. Rejects a wrong key with 401, and any unknown one with 503 before the broker's
-/// accounts are known.
+/// Finds the account of a request. Rejects a wrong key with 401, too many of `client` with 429, and any unknown one with
+/// 503 before the broker's accounts are known.
 pub(crate) fn find(
     head: &Parts,
     peer: &Peer,
+    client: impl FnOnce() -> String,
     config: Option<&AccountsConfig>,
     accounts: &GatewayAccounts,
 ) -> Result<Option<AccountHandle>, Rejection> {
     let Some(config) = config else {
         return Ok(None);
     };
-    let Some(key) = key(head, config)? else {
+    let wrong = |rejection| match accounts.wrong_keys.count(client(), now()) {
+        Ok(()) => rejection,
+        Err(wait) => too_many(wait),
+    };
+    let key = match key(head, config) {
+        Ok(key) => key,
+        Err(rejection) => return Err(wrong(rejection)),
+    };
+    let Some(key) = key else {
         return Ok(peer
             .subject()
             .and_then(|subject| accounts.with_subject(subject)));
     };
     let found = accounts.with_key(config, key);
     let found = found.map_err(|unknown| match unknown {
-        UnknownKey::Wrong => wrong_key(config),
+        UnknownKey::Wrong => wrong(wrong_key(config)),
         UnknownKey::NotKnownYet => Rejection::new(
             StatusCode::SERVICE_UNAVAILABLE,
             "the accounts are not known yet: try again in a second",
@@ -90,6 +103,13 @@ fn bearer(line: &[u8]) -> Option<&[u8]> {
     scheme
         .eq_ignore_ascii_case(b"Bearer ")
         .then(|| token.trim_ascii())
+}
+
+fn too_many(wait: Span) -> Rejection {
+    let reason = "too many wrong keys from this client: no account has this one either";
+    let mut rejection = Rejection::new(StatusCode::TOO_MANY_REQUESTS, reason);
+    rejection.fields.push(("retry-after", advice(wait)));
+    rejection
 }
 
 fn wrong_key(config: &AccountsConfig) -> Rejection {

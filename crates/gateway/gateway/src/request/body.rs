@@ -9,17 +9,14 @@ use std::time::Duration;
 
 use bytes::Bytes;
 use hyper::body::{Body, Frame, SizeHint};
-use hyper::http::request::Parts;
 use hyper::{HeaderMap, StatusCode};
 use posthaste_serve::{Incoming, Peer};
 use posthaste_units::Size;
 
-use super::decode::{Decoder, PIECE};
 use super::error::BodyError;
-use super::field_names::{is_about_client, is_of_certificate};
-use super::headers::strip_hop_by_hop_and;
 use super::pause_limit::PauseLimit;
 use super::progress::UploadProgress;
+use super::trailers::{RemovedTrailers, clean_request};
 use crate::error::Rejection;
 
 /// The body of a request towards the upstream.
@@ -34,14 +31,11 @@ pub(crate) enum RequestBody {
 pub(crate) struct StreamingBody {
     read: VecDeque<Bytes>,
     rest: Incoming,
-    /// Bytes that may still arrive, after decoding.
+    /// Bytes that may still arrive.
     allowed: u64,
-    /// Removes the content coding of the request.
-    decoder: Option<Decoder>,
-    /// Received bytes that are not decoded yet.
-    coded: Bytes,
     /// Trailers, forwarded after all data.
     trailers: Option<Frame<Bytes>>,
+    removed_trailers: RemovedTrailers,
     progress: Rc<UploadProgress>,
     /// The client's time limit for the next piece applies.
     is_timed: bool,
@@ -51,14 +45,13 @@ pub(crate) struct StreamingBody {
 }
 
 impl StreamingBody {
-    fn new(rest: Incoming, allowed: u64, decoder: Option<Decoder>, peer: Rc<Peer>) -> Self {
+    fn new(rest: Incoming, allowed: u64, peer: Rc<Peer>) -> Self {
         Self {
             read: VecDeque::new(),
             rest,
             allowed,
-            decoder,
-            coded: Bytes::new(),
             trailers: None,
+            removed_trailers: None,
             progress: Rc::default(),
             is_timed: true,
             pause: None,
@@ -83,37 +76,18 @@ impl StreamingBody {
         }
     }
 
-    /// Polls for the next piece, decoded.
+    /// Polls for the next piece behind those read ahead.
     fn poll_rest(&mut self, cx: &mut Context<'_>) -> Poll<Option<Result<Frame<Bytes>, BodyError>>> {
-        while let Some(decoder) = &mut self.decoder {
-            let data = if self.coded.is_empty() {
-                let frame = ready!(self.poll_raw(cx)).transpose()?;
-                match frame.map(Frame::into_data) {
-                    Some(Ok(data)) => {
-                        self.coded = data;
-                        continue;
-                    }
-                    Some(Err(trailers)) => self.trailers = Some(trailers),
-                    None => {}
-                }
-                let decoder = self.decoder.take();
-                decoder.map_or(Ok(Bytes::new()), |mut decoder| decoder.finish(self.allowed))?
-            } else {
-                let piece = self.coded.split_to(PIECE.min(self.coded.len()));
-                decoder.push(&piece, self.allowed)?
-            };
-            if !data.is_empty() {
-                self.allowed = reduce(self.allowed, data.len())?;
-                return Poll::Ready(Some(Ok(Frame::data(data))));
-            }
-        }
         match self.trailers.take() {
             Some(trailers) => Poll::Ready(Some(Ok(trailers))),
-            None => self.poll_raw(cx),
+            None => self.poll_received(cx),
         }
     }
 
-    fn poll_raw(&mut self, cx: &mut Context<'_>) -> Poll<Option<Result<Frame<Bytes>, BodyError>>> {
+    fn poll_received(
+        &mut self,
+        cx: &mut Context<'_>,
+    ) -> Poll<Option<Result<Frame<Bytes>, BodyError>>> {
         let frame = Pin::new(&mut self.rest).poll_frame(cx);
         // Each piece restarts the timeout for the next one.
         if self.is_timed {
@@ -128,16 +102,11 @@ impl StreamingBody {
         }
         let mut frame = ready!(frame).transpose().map_err(BodyError::Broken)?;
         if let Some(trailers) = frame.as_mut().and_then(Frame::trailers_mut) {
-            // Upstreams may add trailers to the header. No proxy states its client there.
-            strip_hop_by_hop_and(trailers, |name| {
-                is_about_client(name) || is_of_certificate(name)
-            });
+            clean_request(trailers, &self.removed_trailers)?;
         }
         self.progress.count_piece();
         if let Some(data) = frame.as_ref().and_then(Frame::data_ref) {
             self.progress.count_bytes(data.len());
-        }
-        if let (Some(data), None) = (frame.as_ref().and_then(Frame::data_ref), &self.decoder) {
             self.allowed = reduce(self.allowed, data.len())?;
         }
         Poll::Ready(frame.map(Ok))
@@ -156,13 +125,8 @@ fn reduce(allowed: u64, length: usize) -> Result<u64, BodyError> {
 }
 
 impl RequestBody {
-    /// Takes the body of a request, limited in length and without its content coding.
-    pub(crate) fn receive(
-        head: &mut Parts,
-        body: Incoming,
-        limit: Size,
-        peer: &Rc<Peer>,
-    ) -> Result<Self, Rejection> {
+    /// Takes the body of a request, limited in length.
+    pub(crate) fn receive(body: Incoming, limit: Size, peer: &Rc<Peer>) -> Result<Self, Rejection> {
         if body.is_end_stream() {
             return Ok(Self::Nothing);
         }
@@ -170,8 +134,7 @@ impl RequestBody {
             let reason = format!("a request's body has {limit} at most");
             return Err(Rejection::new(StatusCode::PAYLOAD_TOO_LARGE, reason));
         }
-        let decoder = Decoder::of(&mut head.headers).map_err(BodyError::Coding)?;
-        let body = StreamingBody::new(body, limit.as_bytes(), decoder, peer.clone());
+        let body = StreamingBody::new(body, limit.as_bytes(), peer.clone());
         Ok(Self::Streaming(Box::new(body)))
     }
 
@@ -186,6 +149,13 @@ impl RequestBody {
         }
         if let Some(trailers) = trailers {
             body.trailers = Some(Frame::trailers(trailers));
+        }
+    }
+
+    /// Removes further fields from the trailers.
+    pub(crate) fn remove_trailers(&mut self, removed: &RemovedTrailers) {
+        if let Self::Streaming(body) = self {
+            body.removed_trailers.clone_from(removed);
         }
     }
 
@@ -247,10 +217,7 @@ impl Body for RequestBody {
         match self {
             Self::Nothing => true,
             Self::Streaming(body) => {
-                body.read.is_empty()
-                    && body.decoder.is_none()
-                    && body.trailers.is_none()
-                    && body.rest.is_end_stream()
+                body.read.is_empty() && body.trailers.is_none() && body.rest.is_end_stream()
             }
         }
     }
@@ -258,13 +225,7 @@ impl Body for RequestBody {
     fn size_hint(&self) -> SizeHint {
         match self {
             Self::Nothing => SizeHint::with_exact(0),
-            Self::Streaming(body) => {
-                let rest = match body.decoder {
-                    Some(_) => SizeHint::new(),
-                    None => body.rest.size_hint(),
-                };
-                hint_ahead(&body.read, rest)
-            }
+            Self::Streaming(body) => hint_ahead(&body.read, body.rest.size_hint()),
         }
     }
 }

@@ -4,15 +4,18 @@
 //! is the first sender on this way, from the nearest on, that is not one. From all others, forwarding fields and those
 //! with a client's certificate are removed: anyone can write them.
 //!
-//! `X-Forwarded-For` and `Forwarded` must lead to the same client if a request has both. A proxy that writes one of
-//! them usually forwards the other as its client sent it, and nothing tells which one it wrote.
+//! A proxy that writes `X-Forwarded-For` or `Forwarded` usually forwards the other as its client sent it. If both name a
+//! client, `X-Forwarded-For` counts, which most proxies write; `trust.field` names the one to read. Of a field that names
+//! no client, nothing follows, and the proxy that sent it is never taken for the client: a client could choose to be it.
 
 use std::net::IpAddr;
 
 use hyper::header::{FORWARDED, HOST, HeaderMap, HeaderName, HeaderValue};
-use posthaste_http_fields::forwarded::{Sender, Senders, forwarded, forwarded_for};
+use posthaste_gateway_config::{ForwardingField, Trust};
+use posthaste_http::fields::forwarded::{Sender, Senders, forwarded, forwarded_for};
 use posthaste_serve::{Networks, Peer};
 
+use super::client_address::ClientAddress;
 use super::field_names::{is_about_client, is_of_certificate};
 use super::headers::field_lines;
 use crate::observe::metrics::{GatewayMetrics, UnreadField};
@@ -26,8 +29,7 @@ const HTTPS: HeaderValue = HeaderValue::from_static("https");
 /// The client of a request.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct ClientIdentity {
-    /// Address of the client. An IPv4 address in IPv6 notation is given as IPv4.
-    pub(crate) address: IpAddr,
+    pub(crate) address: ClientAddress,
     /// The peer's statements about its client are believed.
     pub(crate) is_trusted: bool,
     /// The request has an `X-Forwarded-For` that can be extended.
@@ -41,59 +43,62 @@ impl ClientIdentity {
     pub(crate) fn read(
         headers: &HeaderMap,
         peer: &Peer,
-        trusted: &Networks,
+        trust: &Trust,
         metrics: &GatewayMetrics,
     ) -> Self {
         let peer = peer.address.ip().to_canonical();
+        let trusted = &trust.forwarded;
         if trusted.is_empty() || !trusted.contains(peer) {
-            return Self::of_peer(peer, false);
+            return Self::of_peer(peer);
         }
-        let (found, unread) = Self::behind(peer, headers, trusted);
+        let (found, unread) = Self::behind(peer, headers, trust);
         for field in unread.into_iter().flatten() {
             metrics.unread(field);
         }
         found
     }
 
-    const fn of_peer(peer: IpAddr, is_trusted: bool) -> Self {
+    const fn of_peer(peer: IpAddr) -> Self {
         Self {
-            address: peer,
-            is_trusted,
+            address: ClientAddress::Known(peer),
+            is_trusted: false,
             extends_for: false,
             extends_forwarded: false,
         }
     }
 
-    /// Finds the client behind a trusted peer. Returns it with the fields in which something was unreadable.
+    /// Finds the client behind a trusted peer. Returns it with the fields in which something was unreadable or not
+    /// believed.
     fn behind(
         peer: IpAddr,
         headers: &HeaderMap,
-        trusted: &Networks,
+        trust: &Trust,
     ) -> (Self, [Option<UnreadField>; 2]) {
-        let by_for = forwarded_for(field_lines(headers, FORWARDED_FOR));
-        let by_forwarded = forwarded(field_lines(headers, FORWARDED));
+        let read_for = trust.field != Some(ForwardingField::Forwarded);
+        let read_forwarded = trust.field != Some(ForwardingField::ForwardedFor);
+        let by_for = forwarded_for(field_lines(headers, FORWARDED_FOR).filter(|_| read_for));
+        let by_forwarded = forwarded(field_lines(headers, FORWARDED).filter(|_| read_forwarded));
+        let [named_for, named_forwarded] =
+            [&by_for, &by_forwarded].map(|senders| first_untrusted(senders, &trust.forwarded));
+        let is_absent = |senders: &Senders| !senders.is_cut && senders.nearest.is_empty();
+        let address = match named_for.or(named_forwarded) {
+            Some(named) => ClientAddress::Known(named),
+            None if is_absent(&by_for) && is_absent(&by_forwarded) => ClientAddress::Known(peer),
+            None => ClientAddress::Unknown,
+        };
+        let is_believed = |named: Option<IpAddr>| named.map(ClientAddress::Known) == Some(address);
+        let extends_for = is_believed(named_for) && !by_for.is_cut;
+        let extends_forwarded = is_believed(named_forwarded) && !by_forwarded.is_cut;
+        let differs = named_forwarded.is_some() && !is_believed(named_forwarded);
         let unread = [
             by_for.is_cut.then_some(UnreadField::ForwardedFor),
-            by_forwarded.is_cut.then_some(UnreadField::Forwarded),
+            (by_forwarded.is_cut || differs).then_some(UnreadField::Forwarded),
         ];
-        let is_present = |senders: &Senders| senders.is_cut || !senders.nearest.is_empty();
-        let (has_for, has_forwarded) = (is_present(&by_for), is_present(&by_forwarded));
-        let address = match has_for {
-            true => first_untrusted(peer, &by_for, trusted),
-            false => first_untrusted(peer, &by_forwarded, trusted),
-        };
-        if has_for && has_forwarded && address != first_untrusted(peer, &by_forwarded, trusted) {
-            let unread = [
-                Some(UnreadField::ForwardedFor),
-                Some(UnreadField::Forwarded),
-            ];
-            return (Self::of_peer(peer, true), unread);
-        }
         let found = Self {
             address,
             is_trusted: true,
-            extends_for: has_for && !by_for.is_cut,
-            extends_forwarded: has_forwarded && !by_forwarded.is_cut,
+            extends_for,
+            extends_forwarded,
         };
         (found, unread)
     }
@@ -141,7 +146,7 @@ impl ClientIdentity {
 
     /// The client and the peer as a value of `X-Forwarded-For`, or the peer alone if it is the client.
     fn chain(&self, peer: &Peer) -> HeaderValue {
-        if self.address == peer.address.ip().to_canonical() {
+        if self.address == ClientAddress::Known(peer.address.ip().to_canonical()) {
             return peer.ip().clone();
         }
         let chain = format!("{}, {}", self.address, peer.address.ip());
@@ -149,20 +154,20 @@ impl ClientIdentity {
     }
 }
 
-/// Returns the first of the peer and the senders, from the nearest on, that is not trusted; the last known one if all
-/// are. A hidden sender ends the search.
-fn first_untrusted(peer: IpAddr, senders: &Senders, trusted: &Networks) -> IpAddr {
-    let mut first = peer;
+/// Returns the first of the senders, from the nearest on, that is not trusted. If all are, the most distant one. `None`
+/// if there is none, or if the search ends before at a sender that is hidden or unreadable.
+fn first_untrusted(senders: &Senders, trusted: &Networks) -> Option<IpAddr> {
+    let mut last = None;
     for sender in &senders.nearest {
         let Sender::Address(address) = *sender else {
-            break;
+            return None;
         };
-        first = address;
         if !trusted.contains(address) {
-            break;
+            return Some(address);
         }
+        last = Some(address);
     }
-    first
+    last.filter(|_| !senders.is_cut)
 }
 
 /// True if `X-Forwarded-Proto` is one scheme of HTTP.
@@ -184,25 +189,18 @@ fn element(peer: &Peer, is_https: bool) -> HeaderValue {
 
 #[cfg(test)]
 mod tests {
-    use serde::Deserialize;
-
     use super::*;
 
-    #[derive(Deserialize)]
-    struct TrustTable {
-        trusted: Networks,
-    }
-
-    /// The client behind 10.0.0.1, and the number of unreadable fields. `10.0.0.0/8` is trusted.
-    fn client(fields: &[(&str, &str)]) -> (String, usize) {
-        let table: TrustTable = posthaste_serve::read_config("trusted = [\"10.0.0.0/8\"]").unwrap();
+    /// The client behind 10.0.0.1, and the number of unreadable fields. `10.0.0.0/8` is trusted, with `more` keys.
+    fn client(more: &str, fields: &[(&str, &str)]) -> (String, usize) {
+        let text = format!("forwarded = [\"10.0.0.0/8\"]\n{more}");
+        let trust: Trust = posthaste_serve::read_config(&text).unwrap();
         let mut headers = HeaderMap::new();
         for (name, value) in fields {
             let name: HeaderName = name.parse().unwrap();
             headers.append(name, value.parse().unwrap());
         }
-        let (found, unread) =
-            ClientIdentity::behind([10, 0, 0, 1].into(), &headers, &table.trusted);
+        let (found, unread) = ClientIdentity::behind([10, 0, 0, 1].into(), &headers, &trust);
         assert!(found.is_trusted);
         let unread = unread.into_iter().flatten().count();
         (found.address.to_string(), unread)
@@ -216,32 +214,47 @@ mod tests {
             ("192.0.2.1, 10.0.0.2, 10.0.0.3", "192.0.2.1", 0),
             ("192.0.2.1, ::ffff:10.0.0.3", "192.0.2.1", 0),
             ("10.0.0.4, 10.0.0.3", "10.0.0.4", 0),
-            ("192.0.2.1, unknown, 10.0.0.3", "10.0.0.3", 0),
-            ("unknown", "10.0.0.1", 0),
-            ("192.0.2.1, x, 10.0.0.3", "10.0.0.3", 1),
             ("x, 192.0.2.1", "192.0.2.1", 1),
-            ("x", "10.0.0.1", 1),
             ("", "10.0.0.1", 0),
+            // The proxy that sent these is not their client.
+            ("192.0.2.1, unknown, 10.0.0.3", "unknown", 0),
+            ("unknown", "unknown", 0),
+            ("192.0.2.1, x, 10.0.0.3", "unknown", 1),
+            ("x", "unknown", 1),
         ] {
             let wanted = (wanted.to_owned(), unread);
-            assert_eq!(client(&[("x-forwarded-for", line)]), wanted, "{line}");
+            assert_eq!(client("", &[("x-forwarded-for", line)]), wanted, "{line}");
         }
         let lines = [
             ("x-forwarded-for", "192.0.2.1"),
             ("x-forwarded-for", "10.0.0.2"),
         ];
-        assert_eq!(client(&lines).0, "192.0.2.1");
+        assert_eq!(client("", &lines).0, "192.0.2.1");
         let line = "for=198.51.100.1, for=\"192.0.2.1:80\", for=10.0.0.2";
-        assert_eq!(client(&[("forwarded", line)]).0, "192.0.2.1");
+        assert_eq!(client("", &[("forwarded", line)]).0, "192.0.2.1");
+        assert_eq!(client("", &[("forwarded", "for=_hidden")]).0, "unknown");
     }
 
     #[test]
-    fn fields_that_disagree_are_not_believed() {
-        let both = |a, b| client(&[("x-forwarded-for", a), ("forwarded", b)]);
-        let (peer, client) = ("10.0.0.1".to_owned(), "192.0.2.1".to_owned());
-        assert_eq!(both("192.0.2.1", "for=192.0.2.1"), (client, 0));
-        assert_eq!(both("192.0.2.1", "for=192.0.2.2"), (peer.clone(), 2));
-        assert_eq!(both("192.0.2.1", "for=\""), (peer.clone(), 2));
-        assert_eq!(both("x", "for=192.0.2.1"), (peer, 2));
+    fn of_two_fields_x_forwarded_for_counts_unless_one_is_named() {
+        for (by_for, by_forwarded, named, either, unread) in [
+            ("192.0.2.1", "for=192.0.2.1", "192.0.2.1", "192.0.2.1", 0),
+            ("192.0.2.1", "for=192.0.2.2", "192.0.2.1", "192.0.2.2", 1),
+            ("192.0.2.1", "x", "192.0.2.1", "unknown", 1),
+            ("192.0.2.1", "for=unknown", "192.0.2.1", "unknown", 0),
+            ("192.0.2.1", "for=10.0.0.1", "192.0.2.1", "10.0.0.1", 1),
+            ("x", "for=192.0.2.2", "192.0.2.2", "192.0.2.2", 1),
+            ("unknown", "for=192.0.2.2", "192.0.2.2", "192.0.2.2", 0),
+            ("x", "x", "unknown", "unknown", 2),
+        ] {
+            let both = [("x-forwarded-for", by_for), ("forwarded", by_forwarded)];
+            let wanted = (named.to_owned(), unread);
+            assert_eq!(client("", &both), wanted, "{both:?}");
+            let only = client("field = \"forwarded\"", &both).0;
+            assert_eq!(only, either, "{both:?}");
+        }
+        let spoofed = [("x-forwarded-for", "x"), ("forwarded", "for=192.0.2.2")];
+        let only = client("field = \"x-forwarded-for\"", &spoofed).0;
+        assert_eq!(only, "unknown");
     }
 }

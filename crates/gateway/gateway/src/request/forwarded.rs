@@ -8,7 +8,8 @@ use posthaste_serve::Peer;
 
 use super::body::RequestBody;
 use super::client::ClientIdentity;
-use super::headers::{add_via, field_lines, match_strongly, strip_hop_by_hop_and};
+use super::headers::{add_via, field_lines, strip_hop_by_hop_and};
+use super::validators;
 
 /// Properties of a request that its reply depends on, read before the request is forwarded.
 pub(crate) struct RequestConditions {
@@ -20,11 +21,16 @@ pub(crate) struct RequestConditions {
 }
 
 impl RequestConditions {
-    pub(crate) fn read(head: &Parts) -> Self {
+    /// Reads the properties. With `may_compress`, validators in the request are adapted afterwards.
+    pub(crate) fn read(head: &mut Parts, may_compress: bool) -> Self {
         let none_match = head.headers.get_all(IF_NONE_MATCH);
+        let none_match: Vec<_> = none_match.iter().cloned().collect();
+        if may_compress {
+            validators::state_strongly(&mut head.headers, &none_match);
+        }
         Self {
             method: head.method.clone(),
-            none_match: none_match.iter().cloned().collect(),
+            none_match,
             no_transform: forbids_transform(field_lines(&head.headers, CACHE_CONTROL)),
         }
     }
@@ -38,7 +44,6 @@ pub(crate) fn forwarded(
     version: Version,
 ) -> Request<RequestBody> {
     strip_hop_by_hop_and(&mut head.headers, |name| client.drops(name));
-    match_strongly(&mut head.headers);
     client.write_fields(&mut head.headers, peer);
     add_via(&mut head.headers, version);
     // For a GET without a length, hyper assumes that there is no body.

@@ -3,8 +3,8 @@
 use hyper::HeaderMap;
 use hyper::Version;
 use hyper::header::{
-    AsHeaderName, CONNECTION, CONTENT_LENGTH, HeaderName, HeaderValue, IF_MATCH, TRAILER,
-    TRANSFER_ENCODING, VIA,
+    AsHeaderName, CONNECTION, CONTENT_LENGTH, HeaderName, HeaderValue, TRAILER, TRANSFER_ENCODING,
+    VIA,
 };
 
 use super::field_names::is_about_client;
@@ -118,42 +118,6 @@ fn is_of_one_hop(name: &HeaderName) -> bool {
     )
 }
 
-/// Turns weak validators in If-Match into strong ones. Replies compressed here got a weak validator from a strong one,
-/// and weak ones never match (RFC 9110, section 13.1.1). Validators that were weak at the upstream still do not match.
-pub(crate) fn match_strongly(headers: &mut HeaderMap) {
-    if !headers
-        .get_all(IF_MATCH)
-        .iter()
-        .any(|line| line.as_bytes().contains(&b'W'))
-    {
-        return;
-    }
-    let strong = |line: &HeaderValue| HeaderValue::from_bytes(&strengthen(line.as_bytes()));
-    let strong = headers.get_all(IF_MATCH).iter().map(strong);
-    if let Ok(strong) = strong.collect::<Result<Vec<_>, _>>() {
-        headers.remove(IF_MATCH);
-        for line in strong {
-            headers.append(IF_MATCH, line);
-        }
-    }
-}
-
-/// Returns a list of validators without the prefix `W/` of weak ones.
-fn strengthen(list: &[u8]) -> Vec<u8> {
-    let mut is_quoted = false;
-    let (mut strong, mut rest) = (Vec::with_capacity(list.len()), list);
-    while let [first, behind @ ..] = rest {
-        if let (false, [b'W', b'/', b'"', ..]) = (is_quoted, rest) {
-            rest = &rest[2..];
-            continue;
-        }
-        is_quoted ^= *first == b'"';
-        strong.push(*first);
-        rest = behind;
-    }
-    strong
-}
-
 /// Adds the protocol version of the client's request.
 pub(crate) fn add_via(headers: &mut HeaderMap, by: Version) {
     let us = match by {
@@ -167,20 +131,6 @@ pub(crate) fn add_via(headers: &mut HeaderMap, by: Version) {
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn validators_of_if_match_are_strong() {
-        for (list, wanted) in [
-            (&b"W/\"7\""[..], &b"\"7\""[..]),
-            (b"\"7\", W/\"8\",W/\"9\"", b"\"7\", \"8\",\"9\""),
-            // Quoted text stays unchanged.
-            (b"\"W/\", \"aW/\"", b"\"W/\", \"aW/\""),
-            (b"*", b"*"),
-            (b"W/", b"W/"),
-        ] {
-            assert_eq!(strengthen(list), wanted);
-        }
-    }
 
     #[test]
     fn connection_removes_what_is_of_one_hop_and_nothing_that_others_need() {

@@ -4,27 +4,25 @@ use hyper::Method;
 use hyper::header::{ACCEPT_ENCODING, CONTENT_TYPE, HeaderName};
 use hyper::http::request::Parts;
 use posthaste_compression::{
-    Accept, Codings, Described, Prefer, Preference, PreferenceBlock, ScanResult, Wish, saves_data,
+    Accept, Codings, Described, Prefer, Preference, ScanResult, Wish, saves_data,
 };
 use posthaste_qos::Priorities;
 use posthaste_qos::QosBlock;
 use posthaste_qos::marking::Urgency;
-use posthaste_soap::head::HeadScan;
+use posthaste_soap::Version;
 use posthaste_soap::http::{self, MediaType};
-use posthaste_soap::{Limits, Version};
 use posthaste_units::{Ratio, Span};
 
-use super::body::RequestBody;
+use super::body::{RequestBody, StreamingBody};
 use super::error::BodyError;
 use super::headers::field_lines;
+use super::message_scan::MessageScan;
+use super::varying::VaryingFields;
 
 const SOAP_ACTION: HeaderName = HeaderName::from_static("soapaction");
 const PREFER: HeaderName = HeaderName::from_static("prefer");
 const PRIORITY: HeaderName = HeaderName::from_static("priority");
 const SAVE_DATA: HeaderName = HeaderName::from_static("save-data");
-
-/// Readers of the header blocks.
-type Blocks = (PreferenceBlock, QosBlock);
 
 /// Preferences stated by a request, or by its route.
 #[derive(Clone, Debug)]
@@ -35,6 +33,8 @@ pub(crate) struct Preferences {
     /// Network priorities from the SOAP header.
     pub(crate) priorities: Option<Priorities>,
     pub(crate) urgency: Option<Urgency>,
+    /// The fields with preferences that the request has.
+    pub(crate) stated: VaryingFields,
     /// The offer selected by the SOAP header.
     pub(crate) selected: Option<String>,
     /// The processing time that the SOAP header requires.
@@ -68,23 +68,25 @@ impl Preferences {
         let mut scan = None;
         match body {
             RequestBody::Streaming(body) if media.is_some() => {
-                let scan = scan.insert(HeadScan::new(&Limits::default(), Blocks::default()));
-                while scan.wants_more() {
-                    match body.read_ahead().await? {
-                        Some(piece) => scan.feed(piece),
-                        None => break,
-                    };
+                scan = MessageScan::of(&head.headers);
+                if let Some(scan) = &mut scan {
+                    read_header(scan, body).await?;
                 }
             }
             _ => {}
         }
+        let scan = scan.as_mut().map(MessageScan::scan);
         let accept = Accept::read(field_lines(&head.headers, ACCEPT_ENCODING));
-        let prefer = Prefer::read(field_lines(&head.headers, PREFER));
-        let saves = saves_data(field_lines(&head.headers, SAVE_DATA));
-        let seen = scan
-            .as_ref()
-            .map(|scan| ScanResult::of(scan.head(), &scan.blocks().0));
-        let qos = scan.as_ref().map(|scan| &scan.blocks().1);
+        let mut prefer_lines = field_lines(&head.headers, PREFER).peekable();
+        let mut save_data_lines = field_lines(&head.headers, SAVE_DATA).peekable();
+        let stated = VaryingFields {
+            prefer: prefer_lines.peek().is_some(),
+            save_data: save_data_lines.peek().is_some(),
+        };
+        let prefer = Prefer::read(prefer_lines);
+        let saves = saves_data(save_data_lines);
+        let seen = scan.map(|scan| ScanResult::of(scan.head(), &scan.blocks().0));
+        let qos = scan.map(|scan| &scan.blocks().1);
         let soap = seen.and_then(ScanResult::wish);
         let action = media.as_ref().and_then(|media| action(head, media));
         let of_action = action.and_then(|action| described.wish(action));
@@ -98,6 +100,7 @@ impl Preferences {
             reliability: qos.and_then(QosBlock::reliability),
             has_unread_metric: qos.is_some_and(QosBlock::has_unread_metric),
             urgency: Urgency::read(field_lines(&head.headers, PRIORITY)),
+            stated,
             seen,
             unread: [
                 accept.malformed() > 0,
@@ -106,6 +109,18 @@ impl Preferences {
             ],
         })
     }
+}
+
+/// Reads a body up to the end of its SOAP header.
+async fn read_header(scan: &mut MessageScan, body: &mut StreamingBody) -> Result<(), BodyError> {
+    while scan.wants_more() {
+        let Some(piece) = body.read_ahead().await? else {
+            scan.finish();
+            break;
+        };
+        scan.feed(piece);
+    }
+    Ok(())
 }
 
 /// Returns the media type of a possible SOAP message.

@@ -85,7 +85,7 @@ impl UploadProgress {
         self.bytes.set(self.bytes.get() + bytes as u64);
     }
 
-    /// Bytes received from the client, before decoding.
+    /// Bytes received from the client.
     pub(crate) fn bytes(&self) -> u64 {
         self.bytes.get()
     }

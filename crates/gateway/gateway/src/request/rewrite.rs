@@ -6,9 +6,9 @@ use hyper::header::{CONTENT_LOCATION, HOST, HeaderMap, HeaderValue, LOCATION};
 use hyper::http::uri::PathAndQuery;
 use hyper::{StatusCode, Uri};
 use percent_encoding::{AsciiSet, CONTROLS, utf8_percent_encode};
+use posthaste_http::path::normalize_path;
 use thiserror::Error;
 
-use super::path::normalize_path;
 use crate::error::Rejection;
 
 /// Bytes encoded in the path of a location; those beyond ASCII are in any case.
@@ -119,13 +119,24 @@ impl PathRewrite {
             return Err(RewriteError::EmptySegment);
         }
         if !is_plain {
-            let below = normal.strip_prefix(&*self.from);
-            let below = below.ok_or(RewriteError::Escapes)?;
-            if *normalize_path(&rewritten) != or_root(format!("{}{below}", self.to_normal)) {
-                return Err(RewriteError::Escapes);
-            }
+            self.check_place(&normal, &rewritten)?;
+        }
+        if normal.contains('\\') {
+            let (path, rewritten) = (as_slashes(path), as_slashes(&rewritten));
+            self.check_place(&normalize_path(&path), &rewritten)?;
         }
         Ok(rewritten)
+    }
+
+    /// Fails if a path and its rewritten form are at different places below their prefixes.
+    fn check_place(&self, normal: &str, rewritten: &str) -> Result<(), RewriteError> {
+        let below = normal.strip_prefix(&*self.from);
+        let below = below.ok_or(RewriteError::Escapes)?;
+        if *normalize_path(rewritten) == or_root(format!("{}{below}", self.to_normal)) {
+            Ok(())
+        } else {
+            Err(RewriteError::Escapes)
+        }
     }
 
     /// Prepares the reversal for the reply to a request. `named` is the Host that the client sent.
@@ -206,6 +217,13 @@ fn split_location(location: &str) -> Option<(Option<&str>, &str)> {
     }
 }
 
+/// The path as servers read it that take a backslash for a slash.
+fn as_slashes(path: &str) -> String {
+    path.replace('\\', "/")
+        .replace("%5c", "/")
+        .replace("%5C", "/")
+}
+
 fn or_root(path: String) -> String {
     if path.is_empty() {
         "/".to_owned()
@@ -257,6 +275,8 @@ mod tests {
             ("/", "/x", "/../admin", Escapes),
             ("/", "/x", "/%2e%2e/admin", Escapes),
             ("/", "/x", "/..;/admin", Escapes),
+            ("/shop", "/x", "/shop/..%5cadmin", Escapes),
+            ("/shop", "/x", "/shop/a%5C..%5C..%5Cadmin", Escapes),
             ("/shop", "/x", "/shop;p=1/a", Parameters),
             ("/shop", "/x", "/shop%3Bp/a", Parameters),
         ] {

@@ -11,7 +11,7 @@ use hyper::{Method, StatusCode, Uri, Version};
 
 use crate::error::Rejection;
 
-/// Normalises a request's head for forwarding: origin-form target, one Host, one Cookie.
+/// Normalises a request's head for forwarding: origin-form target, one Host; one Cookie from HTTP/2.
 pub(crate) fn validate_head(head: &mut Parts) -> Result<(), Rejection> {
     if is_extended_connect(head) {
         // A switch of protocol in HTTP/2 (RFC 8441): a GET in HTTP/1.1.
@@ -20,6 +20,10 @@ pub(crate) fn validate_head(head: &mut Parts) -> Result<(), Rejection> {
     if matches!(head.method, Method::CONNECT | Method::TRACE) {
         let reason = format!("{} is not served here", head.method);
         return Err(Rejection::new(StatusCode::NOT_IMPLEMENTED, reason));
+    }
+    if is_asterisk(&head.uri) && head.method != Method::OPTIONS {
+        let reason = "only OPTIONS has the target *";
+        return Err(Rejection::new(StatusCode::BAD_REQUEST, reason));
     }
     // An absolute target and HTTP/2's :authority take precedence over the Host field (RFC 9112, section 3.2.2).
     if let Some(authority) = head.uri.authority() {
@@ -31,9 +35,16 @@ pub(crate) fn validate_head(head: &mut Parts) -> Result<(), Rejection> {
         let path = head.uri.path_and_query().cloned();
         head.uri = Uri::from(path.unwrap_or(PathAndQuery::from_static("/")));
     }
-    join_cookies(&mut head.headers);
+    if head.version == Version::HTTP_2 {
+        join_cookies(&mut head.headers);
+    }
     head.version = Version::HTTP_11;
     Ok(())
+}
+
+/// True for the target `*`, the server as a whole (RFC 9112, section 3.2.4).
+pub(crate) fn is_asterisk(target: &Uri) -> bool {
+    target.path() == "*"
 }
 
 /// True for the extended CONNECT of HTTP/2. Its head is that of a GET otherwise.

@@ -4,10 +4,12 @@ use std::collections::VecDeque;
 use std::future::poll_fn;
 use std::pin::Pin;
 use std::task::{Context, Poll, ready};
+use std::time::Duration;
 
 use bytes::{Bytes, BytesMut};
 use hyper::HeaderMap;
 use hyper::body::{Body, Frame, SizeHint};
+use tokio::time::timeout;
 
 use crate::request::body::hint_ahead;
 use crate::upstream::body::UpstreamBody;
@@ -44,6 +46,20 @@ impl BufferedBody {
             ready => ready,
         })
         .await
+    }
+
+    /// Buffers as [`BufferedBody::gather`], for at most `time`.
+    pub(crate) async fn gather_for(
+        &mut self,
+        time: Duration,
+        limit: u64,
+    ) -> Result<(), UpstreamError> {
+        // Without a timer for bodies that are there.
+        if self.is_over || self.length > limit {
+            return Ok(());
+        }
+        let gathered = timeout(time, self.gather(limit)).await;
+        gathered.unwrap_or(Ok(()))
     }
 
     /// Buffers until the end, or until `limit` bytes plus at most one piece have arrived.

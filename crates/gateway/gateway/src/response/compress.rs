@@ -2,12 +2,13 @@
 
 use std::cell::RefCell;
 use std::rc::Rc;
+use std::time::Duration;
 
 use bytes::Bytes;
 use hyper::body::Body;
 use hyper::header::{
     ACCEPT_RANGES, CACHE_CONTROL, CONTENT_ENCODING, CONTENT_LENGTH, CONTENT_RANGE, CONTENT_TYPE,
-    ETAG, HeaderMap, HeaderName, HeaderValue, VARY,
+    ETAG, HeaderMap, HeaderName, HeaderValue,
 };
 use hyper::http::response::Parts;
 use hyper::{Method, Response, StatusCode};
@@ -25,6 +26,7 @@ use super::buffered_body::BufferedBody;
 use super::cache::{CompressedForms, ReplyCache};
 use super::codec::WHOLE;
 use super::compressed_body::CompressedBody;
+use super::vary;
 use super::worker::{CompressionJob, CompressionWorker};
 use crate::clock::now;
 use crate::load::idle;
@@ -37,6 +39,10 @@ use crate::upstream::error::UpstreamError;
 
 /// Reports the reason of the decision to clients that request it.
 const DECISION: HeaderName = HeaderName::from_static("compression-decision");
+
+/// Maximum wait for the rest of a reply that fits into memory. Compressed whole, it costs less and becomes smaller. What
+/// comes later is compressed as it arrives, so that a client sees each part of a slow reply.
+const HOLD: Duration = Duration::from_millis(20);
 
 /// A reply and the inputs of the decision about it.
 pub(crate) struct CompressionStage<'a> {
@@ -103,7 +109,7 @@ impl CompressionStage<'_> {
             length: None,
             ..reply
         };
-        if reply.status == StatusCode::NOT_MODIFIED && !rules.opted_out {
+        if reply.status == StatusCode::NOT_MODIFIED && self.route.may_compress() {
             self.vary(headers);
             let as_weak = |list| knows_as_weak(list, headers);
             if self.conditions.none_match.iter().any(as_weak) {
@@ -116,10 +122,8 @@ impl CompressionStage<'_> {
 
     /// Adds Vary, if the reply's form depends on the request.
     fn vary(&self, headers: &mut HeaderMap) {
-        let everything = field_lines(headers, VARY).any(|line| line.trim_ascii() == b"*");
-        if !everything && self.route.policy != Policy::Never && !self.route.dry_run {
-            let on = HeaderValue::from_static("accept-encoding, prefer, save-data");
-            headers.append(VARY, on);
+        if self.route.may_compress() {
+            vary::extend(headers, self.route.varies.union(self.preferences.stated));
         }
     }
 
@@ -181,7 +185,7 @@ impl CompressionStage<'_> {
         })
     }
 
-    /// Compresses a body as decided: short bodies whole, others as they arrive.
+    /// Compresses a body as decided: short bodies that are there whole, others as they arrive.
     async fn compress(
         &self,
         headers: &mut HeaderMap,
@@ -198,7 +202,7 @@ impl CompressionStage<'_> {
         }
         let job = CompressionJob::new(self.worker, step, decision.reservation);
         if length.is_some_and(|length| length.as_bytes() <= WHOLE) {
-            buffered.gather(WHOLE).await?;
+            buffered.gather_for(HOLD, WHOLE).await?;
         } else {
             buffered.gather_ready(0).await?;
         }

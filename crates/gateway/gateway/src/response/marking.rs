@@ -2,11 +2,11 @@
 
 use hyper::Response;
 use hyper::header::{HeaderName, HeaderValue};
+use posthaste_gateway_config::Marking;
 use posthaste_qos::Priorities;
 use posthaste_qos::marking::{Mark, Marks, StatedMarks};
 use posthaste_units::Dscp;
 
-use crate::config::Marking;
 use crate::observe::metrics::GatewayMetrics;
 use crate::request::preferences::Preferences;
 

@@ -13,4 +13,5 @@ pub(crate) mod marking;
 pub(crate) mod redirect;
 pub(crate) mod rejection;
 pub(crate) mod retry_after;
+mod vary;
 pub(crate) mod worker;

@@ -7,12 +7,12 @@ use std::sync::Arc;
 
 use bytes::Bytes;
 use posthaste_compression::{CostModel, CpuReservation, CpuTokenBucket, LoadEstimate, Step, Work};
+use posthaste_gateway_config::{GatewayConfig, Watch};
 use posthaste_serve::Slowness;
 use posthaste_units::{Size, Span};
 
 use super::codec::WholeCompressor;
 use crate::clock::processor_time;
-use crate::config::{GatewayConfig, Watch};
 use crate::observe::metrics::GatewayMetrics;
 use crate::upstream::error::UpstreamError;
 

@@ -2,7 +2,7 @@
 
 use hyper::header::{HeaderMap, HeaderName, HeaderValue};
 
-use crate::config::FieldEdits;
+use posthaste_gateway_config::FieldEdits;
 
 /// Fields to remove and to set.
 #[derive(Debug)]
@@ -24,6 +24,12 @@ impl FieldChanges {
             set: edits.set.iter().map(set).collect(),
         };
         (!changes.remove.is_empty() || !changes.set.is_empty()).then_some(changes)
+    }
+
+    /// Names of the removed and set fields.
+    pub(crate) fn names(&self) -> impl Iterator<Item = HeaderName> {
+        let set = self.set.iter().map(|(name, _)| name);
+        self.remove.iter().chain(set).cloned()
     }
 
     pub(crate) fn apply(&self, headers: &mut HeaderMap) {

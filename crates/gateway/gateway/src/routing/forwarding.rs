@@ -36,6 +36,19 @@ impl Route {
         })
     }
 
+    /// Rejects calls of gRPC if no upstream has HTTP/2. The log names the route once for each thread.
+    pub(crate) fn check_call(&self) -> Result<(), Rejection> {
+        if !self.upstreams.lacks_http2() {
+            return Ok(());
+        }
+        let reason =
+            "a call of gRPC needs HTTP/2 to the upstream: set protocol = \"http2\" for the route";
+        if !self.has_reported_call.replace(true) {
+            tracing::warn!(route = self.times.name, "{reason}");
+        }
+        Err(Rejection::new(StatusCode::NOT_IMPLEMENTED, reason))
+    }
+
     /// Turns a failure into a rejection, see [`Upstreams::rejection`](crate::upstream::Upstreams::rejection).
     pub(crate) fn rejection(&self, failure: UpstreamError) -> Rejection {
         self.upstreams.rejection(failure)
@@ -51,6 +64,12 @@ impl Route {
         deadline: Option<Instant>,
     ) -> Result<(Response<UpstreamBody>, Destination<'_>), UpstreamError> {
         let (upstreams, retries) = (&self.upstreams, self.upstreams.retries());
+        let selection = match (&self.offers, selection) {
+            (Some(offers), Some(Selection::Offer(offered))) => {
+                Some(offers.confirm(offered, upstreams.has_any())?)
+            }
+            (_, selection) => selection,
+        };
         let reason = match (&self.offers, selection) {
             (Some(offers), Some(Selection::Offer(offered))) => {
                 // Boxed, because every copy of a longer future costs requests of other routes time, too.

@@ -1,27 +1,24 @@
 //! The offers of the current configuration, followed on a thread of their own.
 
-use std::collections::HashMap;
 use std::io;
 use std::sync::Arc;
 
-use posthaste_serve::Background;
+use posthaste_gateway_config::Resolver;
+use posthaste_serve::{Background, spawn_task};
 use tokio::sync::watch;
-use tokio::task::{AbortHandle, LocalSet};
+use tokio::task::AbortHandle;
 
 use super::resolved::ResolvedConfig;
-use crate::config::Resolver;
 use crate::offers::following::keep;
 use crate::offers::shared::RouteOffers;
 
 /// Follows the offers of each new configuration from its start.
 pub(crate) fn start(configs: watch::Receiver<Arc<ResolvedConfig>>) -> io::Result<Background> {
-    Background::start("posthaste-offers", || async move {
-        LocalSet::new().run_until(follow(configs)).await;
-    })
+    Background::start("posthaste-offers", || follow(configs))
 }
 
-/// The running tasks by the address of their route's offers, which live as long as their entry.
-type Running = HashMap<*const RouteOffers, (Arc<RouteOffers>, AbortHandle)>;
+/// The running task of each route's offers.
+type Running = Vec<(Arc<RouteOffers>, AbortHandle)>;
 
 async fn follow(mut configs: watch::Receiver<Arc<ResolvedConfig>>) {
     let mut running = Running::new();
@@ -31,22 +28,20 @@ async fn follow(mut configs: watch::Receiver<Arc<ResolvedConfig>>) {
         let is_same = rules == config.config.resolver;
         rules = config.config.resolver.clone();
         let offers = config.routes().filter_map(|route| route.offers.cloned());
-        let offers: HashMap<_, _> = offers
-            .map(|offers| (Arc::as_ptr(&offers), offers))
-            .collect();
+        let offers: Vec<_> = offers.collect();
         drop(config);
-        running.retain(|pointer, (_, task)| {
-            let stays = is_same && offers.contains_key(pointer);
+        running.retain(|(known, task)| {
+            let stays = is_same && offers.iter().any(|other| Arc::ptr_eq(known, other));
             if !stays {
                 task.abort();
             }
             stays
         });
-        for (pointer, offers) in offers {
-            running.entry(pointer).or_insert_with(|| {
+        for offers in offers {
+            if !running.iter().any(|(known, _)| Arc::ptr_eq(&offers, known)) {
                 let keeping = keep(offers.clone(), rules.clone());
-                (offers, tokio::task::spawn_local(keeping).abort_handle())
-            });
+                running.push((offers, spawn_task(keeping).abort_handle()));
+            }
         }
         if configs.changed().await.is_err() {
             return;

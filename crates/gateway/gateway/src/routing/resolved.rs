@@ -4,14 +4,15 @@ use std::path::Path;
 use std::sync::Arc;
 
 use posthaste_compression::Described;
+use posthaste_gateway_config::{GatewayConfig, MarkPolicy, RouteConfig};
 use posthaste_units::{Instant, Span};
 
 use crate::admission::offering::Offering;
-use crate::config::{GatewayConfig, MarkPolicy, RouteConfig};
 use crate::error::{DescriptionError, ResolveError};
 use crate::observe::times::RouteTimes;
 use crate::offers::shared::RouteOffers;
-use crate::upstream::resolution::{HostName, Names};
+use crate::upstream::names::{Names, UnresolvedName};
+use crate::upstream::resolution::HostName;
 use crate::upstream::route_upstreams::RouteUpstreams;
 use crate::upstream::target::UpstreamTarget;
 
@@ -41,7 +42,7 @@ pub(crate) struct ResolvedRoute<'a> {
 }
 
 impl ResolvedConfig {
-    /// Resolves a first configuration. Blocks while names are looked up.
+    /// Resolves a first configuration. Blocks while names are looked up, for at most a few seconds.
     pub(crate) fn new(config: GatewayConfig) -> Result<Self, ResolveError> {
         let resolved = Self::resolve(config, std::iter::empty())?;
         resolved.follow_names();
@@ -70,6 +71,9 @@ impl ResolvedConfig {
             })
         });
         let upstreams = upstreams.collect::<Result<_, _>>()?;
+        for UnresolvedName { name, error } in names.look_up_new() {
+            tracing::warn!(name, %error, "it cannot be resolved: requests for it get 503 until a lookup succeeds");
+        }
         let offers = config.routes.iter().map(|route| {
             let offers = route.offers.as_ref();
             let offers = offers.map(|offers| RouteOffers::new(route, offers).map(Arc::new));

@@ -1,14 +1,16 @@
 //! The routes of one thread.
 
 use std::borrow::Cow;
-use std::cell::RefCell;
+use std::cell::{Cell, RefCell};
 use std::cmp::Reverse;
 use std::rc::Rc;
 use std::sync::Arc;
 
 use hyper::StatusCode;
-use hyper::header::{HOST, HeaderMap};
+use hyper::header::{HOST, HeaderMap, HeaderName};
 use posthaste_compression::{Described, Menu, Policy, Rules, Wish};
+use posthaste_gateway_config::GatewayConfig;
+use posthaste_http::path::{normalize_path, written_path};
 use posthaste_qos::marking::Marks;
 use posthaste_units::{Dscp, Size};
 
@@ -23,8 +25,9 @@ use crate::observe::metrics::GatewayMetrics;
 use crate::observe::times::RouteTimes;
 use crate::offers::thread::OfferUpstreams;
 use crate::request::client::ClientIdentity;
-use crate::request::path::{normalize_path, written_path};
 use crate::request::rewrite::{LocationReversal, PathRewrite};
+use crate::request::trailers::RemovedTrailers;
+use crate::request::varying::VaryingFields;
 use crate::response::cache::ReplyCache;
 use crate::tunnel::SwitchRules;
 use crate::upstream::Upstreams;
@@ -46,7 +49,7 @@ pub(crate) struct Router {
 
 /// Destination of the requests for a host below a path.
 pub(crate) struct Route {
-    /// In the form of [`RouteConfig::normal_host`](crate::config::RouteConfig::normal_host).
+    /// In the form of [`RouteConfig::normal_host`](posthaste_gateway_config::RouteConfig::normal_host).
     host: Option<String>,
     /// Without a trailing slash.
     path: String,
@@ -58,6 +61,8 @@ pub(crate) struct Route {
     pub(crate) rules: Rules,
     /// Replies are not compressed, only the decision is counted.
     pub(crate) dry_run: bool,
+    /// Request fields that Vary names in any case.
+    pub(crate) varies: VaryingFields,
     /// Preferences of calls that state none, by their action; `wish` applies to all others.
     pub(crate) described: Arc<Described>,
     pub(crate) wish: Wish,
@@ -70,7 +75,11 @@ pub(crate) struct Route {
     pub(crate) rewrite: Option<PathRewrite>,
     request_fields: Option<FieldChanges>,
     pub(crate) reply_fields: Option<Rc<FieldChanges>>,
+    pub(crate) removed_request_trailers: RemovedTrailers,
+    pub(crate) removed_reply_trailers: RemovedTrailers,
     pub(crate) times: Arc<RouteTimes>,
+    /// The log says that the route has no HTTP/2 for calls of gRPC.
+    pub(super) has_reported_call: Cell<bool>,
 }
 
 /// Reasons why a path has no route.
@@ -92,12 +101,19 @@ impl Route {
         let (config, compression) = (&route.config, &resolved.config.compression);
         let timeouts = config.timeouts.over(&resolved.config.timeouts);
         let rewrite = |to: &String| PathRewrite::new(&config.path, to);
+        let mut upstreams = Upstreams::new(metrics, route.upstreams, &timeouts, pools);
+        let request_fields = FieldChanges::new(&config.request_headers);
+        let reply_fields = FieldChanges::new(&config.reply_headers);
+        let request_names = request_fields.iter().flat_map(FieldChanges::names);
+        let removed_reply_trailers = removed(reply_fields.iter().flat_map(FieldChanges::names));
+        upstreams.limit_fields(resolved.config.limits.fields);
+        upstreams.forward_hints(&removed_reply_trailers);
         Self {
             host: config.normal_host(),
             path: normalize_path(&config.path)
                 .trim_end_matches('/')
                 .to_owned(),
-            upstreams: Upstreams::new(metrics, route.upstreams, &timeouts, pools),
+            upstreams,
             offers: route
                 .offers
                 .map(|offers| OfferUpstreams::new(metrics, offers, &timeouts, pools)),
@@ -109,6 +125,10 @@ impl Route {
                 opted_out: !config.compression,
             },
             dry_run: compression.dry_run,
+            varies: VaryingFields {
+                prefer: compression.vary_always,
+                save_data: compression.vary_always,
+            },
             described: route.described.clone(),
             wish: config.wish,
             mark: config.mark,
@@ -119,10 +139,18 @@ impl Route {
             is_limited: !config.limits.requests().is_empty(),
             body_limit: config.limits.body.unwrap_or(resolved.config.limits.body),
             rewrite: config.rewrite.as_ref().map(rewrite),
-            request_fields: FieldChanges::new(&config.request_headers),
-            reply_fields: FieldChanges::new(&config.reply_headers).map(Rc::new),
+            removed_request_trailers: removed(request_names.chain(key_field(&resolved.config))),
+            removed_reply_trailers,
+            request_fields,
+            reply_fields: reply_fields.map(Rc::new),
             times: route.times.clone(),
+            has_reported_call: Cell::new(false),
         }
+    }
+
+    /// True if replies of the route may be compressed, so that their form and their validators depend on the request.
+    pub(crate) fn may_compress(&self) -> bool {
+        self.policy != Policy::Never && !self.dry_run && !self.rules.opted_out
     }
 
     /// True if the path is the route's own or below it.
@@ -235,6 +263,19 @@ impl Router {
             route.offers.iter().for_each(OfferUpstreams::close_unused);
         }
     }
+}
+
+/// Trailers with these names, or `None` for no name.
+fn removed(names: impl Iterator<Item = HeaderName>) -> RemovedTrailers {
+    let names: Rc<[HeaderName]> = names.collect();
+    Some(names).filter(|names| !names.is_empty())
+}
+
+/// The field with the key of an account, if it is removed from requests.
+fn key_field(config: &GatewayConfig) -> Option<HeaderName> {
+    let accounts = config.accounts.as_ref();
+    let accounts = accounts.filter(|accounts| !accounts.forward_key)?;
+    accounts.key_field.parse().ok()
 }
 
 impl From<RouteError> for Rejection {

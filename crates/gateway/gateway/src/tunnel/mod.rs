@@ -5,7 +5,7 @@
 //! | upstream's reply | towards the client |
 //! |---|---|
 //! | 101 to the requested protocol | 101, or 200 over HTTP/2; a tunnel |
-//! | 101 to another protocol, or with the wrong key | 502 |
+//! | 101 to another protocol, with the wrong key or with content | 502 |
 //! | success other than 101, client with HTTP/2 | 502, because a success would open a tunnel |
 //! | anything else | an ordinary reply |
 //!
@@ -23,15 +23,14 @@ use base64::engine::general_purpose::STANDARD;
 use hyper::ext::Protocol;
 use hyper::header::{
     CONNECTION, CONTENT_LENGTH, HeaderMap, HeaderValue, SEC_WEBSOCKET_ACCEPT, SEC_WEBSOCKET_KEY,
-    UPGRADE,
+    TRANSFER_ENCODING, UPGRADE,
 };
 use hyper::http::request::Parts;
 use hyper::upgrade::OnUpgrade;
 use hyper::{Method, Request, Response, StatusCode, Version};
-use posthaste_http_fields::upgrade::{self, SwitchObstacle, WEBSOCKET};
-use posthaste_serve::{Peer, SwitchTask, SwitchedStream};
+use posthaste_http::fields::upgrade::{self, SwitchObstacle, WEBSOCKET};
+use posthaste_serve::{Peer, SwitchTask, SwitchedStream, environment};
 use ring::digest::{SHA1_FOR_LEGACY_USE_ONLY, digest};
-use rustix::rand::{GetRandomFlags, getrandom};
 
 use self::copy::Tunnel;
 use self::open::OpenTunnel;
@@ -172,7 +171,9 @@ impl Switch {
             let is_it = |value: &HeaderValue| value.as_bytes() == wanted.as_bytes();
             accepts.next().is_some_and(is_it) && accepts.next().is_none()
         });
-        let switches = has_key && upgrade::switches_to(lines(headers), self.protocol());
+        let switches = has_key
+            && !has_content(headers)
+            && upgrade::switches_to(lines(headers), self.protocol());
         let switched = reply.body_mut().take_switched();
         match switched.filter(|_| switches) {
             Some(switched) => Ok(Some(switched)),
@@ -221,6 +222,12 @@ fn task(upstream: SwitchedUpstream, limit: Duration, open: OpenTunnel) -> Switch
     Box::new(move |client| -> Running { Box::pin(Tunnel::new(client, upstream, limit, open)) })
 }
 
+/// True if a reply 101 states content, which it cannot have (RFC 9110, section 8.6): its end would be in doubt.
+fn has_content(headers: &HeaderMap) -> bool {
+    let is_empty = |length: &HeaderValue| length.as_bytes() == b"0";
+    headers.contains_key(TRANSFER_ENCODING) || !headers.get_all(CONTENT_LENGTH).iter().all(is_empty)
+}
+
 /// The lines of all fields.
 fn lines(headers: &HeaderMap) -> impl Iterator<Item = (&[u8], &[u8])> {
     headers
@@ -258,10 +265,7 @@ fn accept(key: &[u8]) -> String {
 
 /// The nonce of a key (RFC 6455, section 4.1).
 fn nonce() -> [u8; 16] {
-    let mut nonce = [0; 16];
-    // 16 bytes arrive at once and completely (getrandom(2)).
-    getrandom(&mut nonce, GetRandomFlags::empty()).expect("the system's random numbers");
-    nonce
+    environment::random("websocket keys").expect("the system's random numbers")
 }
 
 #[cfg(test)]

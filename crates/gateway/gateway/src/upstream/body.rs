@@ -12,6 +12,7 @@ use super::error::UpstreamError;
 use super::http2::Http2Body;
 use super::pool::PooledGuard;
 use super::switched::SwitchedUpstream;
+use crate::request::trailers::{RemovedTrailers, clean_reply};
 
 /// The body of an upstream's reply.
 pub(crate) enum UpstreamBody {
@@ -28,9 +29,18 @@ pub(crate) struct Http1Body {
     /// The end has arrived. hyper gives no other sign after chunks. Without it such connections would never be reused,
     /// at three times the CPU time per request.
     ended: bool,
+    removed_trailers: RemovedTrailers,
 }
 
 impl UpstreamBody {
+    /// Removes further fields from the trailers.
+    pub(crate) fn remove_trailers(&mut self, removed: &RemovedTrailers) {
+        match self {
+            Self::Http1(body) => body.removed_trailers.clone_from(removed),
+            Self::Http2(body) => body.remove_trailers(removed),
+        }
+    }
+
     /// Takes the stream after a reply that switches protocols. `None` over HTTP/2.
     pub(crate) fn take_switched(&mut self) -> Option<SwitchedUpstream> {
         match self {
@@ -83,6 +93,7 @@ impl Http1Body {
             connection: Some(connection),
             pooled,
             ended: false,
+            removed_trailers: None,
         }
     }
 
@@ -113,7 +124,7 @@ impl Body for Http1Body {
         cx: &mut Context<'_>,
     ) -> Poll<Option<Result<Frame<Bytes>, UpstreamError>>> {
         let this = &mut *self;
-        let outcome = match this.poll_body(cx) {
+        let mut outcome = match this.poll_body(cx) {
             Poll::Ready(frame) => frame.map(|frame| frame.map_err(UpstreamError::Broken)),
             Poll::Pending => {
                 if let Some(connection) = &mut this.connection {
@@ -126,10 +137,15 @@ impl Body for Http1Body {
         if let Some(connection) = &mut this.connection {
             connection.progressed();
         }
-        match &outcome {
+        match &mut outcome {
             None => this.ended = true,
-            // Trailers end a message (RFC 9112, section 7.1).
-            Some(Ok(frame)) => this.ended |= frame.is_trailers(),
+            Some(Ok(frame)) => {
+                if let Some(trailers) = frame.trailers_mut() {
+                    // Trailers end a message (RFC 9112, section 7.1).
+                    this.ended = true;
+                    clean_reply(trailers, &this.removed_trailers)?;
+                }
+            }
             Some(Err(failure)) => this.pooled.in_use.count_failure(failure),
         }
         Poll::Ready(outcome)

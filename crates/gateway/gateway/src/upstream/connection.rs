@@ -14,9 +14,10 @@ use hyper::body::Incoming;
 use hyper::client::conn::http1::{self, Connection, SendRequest};
 use hyper::{Request, Response};
 use hyper_util::rt::TokioIo;
-use posthaste_serve::Stream;
+use posthaste_serve::{MAX_FIELDS, Stream};
 use posthaste_units::Dscp;
 
+use super::early_hints::HintReceiver;
 use super::error::UpstreamError;
 use super::idle_timeout::IdleTimeout;
 use super::probe::{ProbedStream, ReceiveState};
@@ -34,6 +35,8 @@ pub(super) struct UpstreamConnection {
     driver: Driver,
     received: Rc<ReceiveState>,
     timeout: IdleTimeout,
+    /// Time for which the upstream keeps the connection unused, if it has stated that.
+    pub(super) kept_for: Option<Duration>,
     /// Progress of the last request's body.
     progress: Option<Rc<UploadProgress>>,
 }
@@ -66,7 +69,20 @@ impl Driver {
 impl UpstreamConnection {
     /// Starts HTTP/1.1 over `stream`, whose packets have `mark`.
     pub(super) async fn new(stream: Stream, mark: Dscp) -> hyper::Result<Self> {
+        Self::with_fields(stream, mark, MAX_FIELDS).await
+    }
+
+    /// Starts HTTP/1.1 as [`UpstreamConnection::new`], for replies with at most `max_fields` fields in the head.
+    pub(super) async fn with_fields(
+        stream: Stream,
+        mark: Dscp,
+        max_fields: usize,
+    ) -> hyper::Result<Self> {
         let mut builder = http1::Builder::new();
+        if max_fields != MAX_FIELDS {
+            // Set, it costs an allocation for each reply.
+            builder.max_headers(max_fields);
+        }
         builder.max_buf_size(MAX_HEAD);
         let stream = ProbedStream::new(stream);
         let received = stream.received();
@@ -81,6 +97,7 @@ impl UpstreamConnection {
                 is_over: false,
             },
             timeout: IdleTimeout::default(),
+            kept_for: None,
             progress: None,
         })
     }
@@ -128,10 +145,11 @@ impl UpstreamConnection {
         self.timeout.poll(cx)
     }
 
-    /// True if the last request has been sent completely. An upstream may reply earlier. False for a switch, after which
-    /// the connection is not reused.
+    /// True if the last request has been sent completely. An upstream may reply earlier. False for a switch, and for an
+    /// upstream that took no more, after which the connection is not reused.
     pub(super) fn has_sent(&self) -> bool {
-        !self.switches() && self.progress.as_ref().is_none_or(|body| body.is_over())
+        let is_kept = !self.switches() && !self.received.is_deaf();
+        is_kept && self.progress.as_ref().is_none_or(|body| body.is_over())
     }
 
     /// Readiness for a request. False if the upstream has closed the connection, has not finished, or has sent
@@ -148,25 +166,42 @@ impl UpstreamConnection {
         self.received.has_received()
     }
 
-    /// Sends `request` and waits for the head of the reply. `limit` bounds the time without progress that the upstream
-    /// is responsible for.
-    ///
-    /// Returns the request if nothing of it was sent.
+    /// Sends `request` as [`UpstreamConnection::send_with_hints`], without hints.
     pub(super) async fn send(
         &mut self,
         request: Request<RequestBody>,
         limit: Duration,
     ) -> Result<Response<Incoming>, (UpstreamError, Option<Request<RequestBody>>)> {
+        self.send_with_hints(request, limit, None).await
+    }
+
+    /// Sends `request` and waits for the head of the reply. `limit` bounds the time without progress that the upstream
+    /// is responsible for.
+    ///
+    /// Returns the request if nothing of it was sent.
+    pub(super) async fn send_with_hints(
+        &mut self,
+        request: Request<RequestBody>,
+        limit: Duration,
+        hints: Option<&HintReceiver<'_>>,
+    ) -> Result<Response<Incoming>, (UpstreamError, Option<Request<RequestBody>>)> {
         self.progress = request.body().progress();
-        self.received.forget();
+        self.received.begin_request();
         let progress = &self.progress;
         let mut sent = 0;
         let mut reply = std::pin::pin!(self.sender.try_send_request(request));
         let (driver, timeout) = (&mut self.driver, &mut self.timeout);
+        let received = &self.received;
         timeout.begin(limit);
         std::future::poll_fn(|cx| {
             let _ = driver.poll(cx);
+            if let Some(hints) = hints
+                && let Some(fields) = received.hints.take()
+            {
+                hints.send(fields);
+            }
             if let Poll::Ready(reply) = reply.as_mut().poll(cx) {
+                received.end_head();
                 return Poll::Ready(reply.map_err(|mut error| {
                     let request = error.take_message();
                     (UpstreamError::Broken(error.into_error()), request)

@@ -13,11 +13,11 @@
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 use std::sync::{Arc, Mutex, PoisonError};
 
+use posthaste_gateway_config as config;
 use posthaste_units::{Instant, Ratio, Span};
 
 use super::ejection_state::Window;
 use super::endpoint::UpstreamEndpoint;
-use crate::config;
 use crate::observe::upstream_counters::EjectionOutcome;
 
 /// Replies in a window without which a mean says nothing.

@@ -3,10 +3,11 @@
 use std::net::SocketAddr;
 use std::sync::Arc;
 
+use posthaste_gateway_config as config;
+
 use super::ejection_state::EjectionState;
 use super::health::{Health, UpstreamState};
 use crate::clock::now;
-use crate::config;
 
 /// One address of an upstream, with the knowledge about it.
 ///
@@ -19,7 +20,7 @@ pub(crate) struct UpstreamEndpoint {
     pub(super) ejection: EjectionState,
 }
 
-/// The endpoints of an upstream, in the order of their addresses. Never empty.
+/// The endpoints of an upstream, in the order of their addresses. Empty until the name of the upstream has an address.
 pub(crate) type EndpointSet = Arc<[Arc<UpstreamEndpoint>]>;
 
 impl UpstreamEndpoint {

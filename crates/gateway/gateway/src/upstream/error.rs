@@ -8,6 +8,7 @@ use rustix::io::Errno;
 
 use crate::error::Rejection;
 use crate::request::error::BodyError;
+use crate::request::field_syntax::FieldError;
 
 /// Reason of a call that ends at its deadline.
 pub(crate) const DEADLINE_PASSED: &str = "the deadline of the call (grpc-timeout) has passed";
@@ -18,6 +19,9 @@ pub(crate) enum UpstreamError {
     /// Every upstream of the route is excluded.
     #[error("no upstream is healthy")]
     NoneHealthy,
+    /// No name of an upstream of the route has an address yet.
+    #[error("the name of the upstream has no address yet")]
+    Unresolved,
     /// The connection failed.
     #[error("the upstream cannot be connected to: {0}")]
     Connect(#[source] io::Error),
@@ -31,6 +35,9 @@ pub(crate) enum UpstreamError {
     /// the same reason, and some clients take NO_ERROR for the end.
     #[error("the upstream's reply is broken: {0}")]
     Http2(h2::Error),
+    /// The head or the trailers of a reply have an invalid field.
+    #[error("the upstream's reply is broken: {0}")]
+    Field(#[from] FieldError),
     /// The upstream does not select HTTP/2 by ALPN.
     #[error(
         "the upstream does not select HTTP/2 (ALPN h2): enable HTTP/2 there, or set protocol = \"auto\" or \"http1\" for its route"
@@ -65,6 +72,11 @@ pub(crate) enum UpstreamError {
 }
 
 impl UpstreamError {
+    /// True if there was no address to send the request to.
+    pub(super) fn is_exclusion(&self) -> bool {
+        matches!(self, Self::NoneHealthy | Self::Unresolved)
+    }
+
     /// True if the request could not be sent because of its client.
     pub(crate) fn is_of_client(&self) -> bool {
         matches!(self, Self::Authority) || self.of_client().is_some()
@@ -118,7 +130,11 @@ impl UpstreamError {
             Self::Connect(_) => 1,
             Self::ConnectTimeout => 2,
             // Errors of clients are not counted.
-            Self::Broken(_) | Self::Http2(_) | Self::Client(_) | Self::Authority => 3,
+            Self::Broken(_)
+            | Self::Http2(_)
+            | Self::Field(_)
+            | Self::Client(_)
+            | Self::Authority => 3,
             Self::ReplyTimeout => 4,
             Self::Codec(_) => 5,
             Self::Stalled => 6,
@@ -126,6 +142,7 @@ impl UpstreamError {
             Self::Switched => 8,
             Self::NotHttp2 => 9,
             Self::Deadline => 10,
+            Self::Unresolved => 11,
         }
     }
 }
@@ -141,7 +158,9 @@ pub(super) fn lacks_descriptors(error: &io::Error) -> bool {
 impl From<UpstreamError> for Rejection {
     fn from(error: UpstreamError) -> Self {
         let status = match &error {
-            UpstreamError::NoneHealthy => StatusCode::SERVICE_UNAVAILABLE,
+            UpstreamError::NoneHealthy | UpstreamError::Unresolved => {
+                StatusCode::SERVICE_UNAVAILABLE
+            }
             UpstreamError::Connect(_) => StatusCode::BAD_GATEWAY,
             UpstreamError::Codec(_) => StatusCode::INTERNAL_SERVER_ERROR,
             UpstreamError::ConnectTimeout
@@ -153,6 +172,7 @@ impl From<UpstreamError> for Rejection {
             UpstreamError::Broken(_)
             | UpstreamError::Closed(_)
             | UpstreamError::Http2(_)
+            | UpstreamError::Field(_)
             | UpstreamError::NotHttp2
             | UpstreamError::Switched => StatusCode::BAD_GATEWAY,
         };

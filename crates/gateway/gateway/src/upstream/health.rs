@@ -1,14 +1,18 @@
 //! Health of endpoints, from connections and checks; shared by all threads.
 
 use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering::Relaxed};
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
-use crate::config;
+use tokio::time::Instant;
+
+use posthaste_gateway_config as config;
 
 /// The health of one endpoint.
 #[derive(Debug)]
 pub(crate) struct Health {
     failures_to_leave: u32,
+    /// Passed checks in a row that end an exclusion.
+    successes_to_return: u32,
     out_for: Duration,
     /// Health checks are configured, so a connection alone proves nothing.
     is_checked: bool,
@@ -16,6 +20,8 @@ pub(crate) struct Health {
     /// At least one attempt has succeeded.
     has_succeeded: AtomicBool,
     failures: AtomicU32,
+    /// Passed checks in a row during an exclusion.
+    successes: AtomicU32,
     /// End of the exclusion, in milliseconds since `start`.
     out_until: AtomicU64,
 }
@@ -34,10 +40,13 @@ pub(crate) enum UpstreamState {
     Ejected,
     /// Excluded after too many failed connections or checks in a row.
     Out,
+    /// The name of the upstream has no address yet. Never the state of an endpoint.
+    Unresolved,
 }
 
 impl UpstreamState {
-    pub(crate) const ALL: [Self; 4] = [Self::Up, Self::Unknown, Self::Ejected, Self::Out];
+    /// The states of endpoints.
+    pub(crate) const OF_ENDPOINTS: [Self; 4] = [Self::Up, Self::Unknown, Self::Ejected, Self::Out];
 
     pub(crate) const fn name(self) -> &'static str {
         match self {
@@ -45,27 +54,35 @@ impl UpstreamState {
             Self::Ejected => "ejected",
             Self::Out => "out",
             Self::Unknown => "unknown",
+            Self::Unresolved => "unresolved",
         }
     }
 }
 
 impl Health {
     /// Excludes the upstream after the configured number of failures in a row. Without checks, one request tries it
-    /// again after a while. With checks, a check does, and each failure extends the exclusion.
+    /// again after a while. With checks, the configured number of passed checks in a row ends the exclusion; every
+    /// other result extends it.
     pub(crate) fn new(config: &config::Health) -> Self {
         assert!(
             config.failures > 0,
             "an upstream is excluded without a failure"
+        );
+        assert!(
+            config.successes > 0,
+            "an upstream returns without a success"
         );
         let is_checked = config.path.is_some();
         let intervals = if is_checked { 3 } else { 1 };
         Self {
             is_checked,
             failures_to_leave: config.failures,
+            successes_to_return: config.successes,
             out_for: Duration::from(config.every) * intervals,
             start: Instant::now(),
             has_succeeded: AtomicBool::new(false),
             failures: AtomicU32::new(0),
+            successes: AtomicU32::new(0),
             out_until: AtomicU64::new(0),
         }
     }
@@ -129,20 +146,28 @@ impl Health {
         }
     }
 
-    /// Records a success.
+    /// Records a success. During an exclusion it extends the exclusion until the successes in a row are enough.
     pub(crate) fn succeeded(&self) {
         // Usually writes nothing, so the cache line stays shared among threads.
         if !self.has_succeeded.load(Relaxed) {
             self.has_succeeded.store(true, Relaxed);
         }
-        if self.failures.load(Relaxed) != 0 || self.out_until.load(Relaxed) != 0 {
-            self.failures.store(0, Relaxed);
-            self.out_until.store(0, Relaxed);
+        let is_out = self.out_until.load(Relaxed) != 0;
+        if !is_out && self.failures.load(Relaxed) == 0 {
+            return;
         }
+        if is_out && self.successes.fetch_add(1, Relaxed) + 1 < self.successes_to_return {
+            self.out_until.store(self.out_again(), Relaxed);
+            return;
+        }
+        self.successes.store(0, Relaxed);
+        self.failures.store(0, Relaxed);
+        self.out_until.store(0, Relaxed);
     }
 
     /// Records a failed connection or check. Returns true if this failure excludes an endpoint that was in use.
     pub(crate) fn failed(&self) -> bool {
+        self.successes.store(0, Relaxed);
         // Stops at the maximum, where one more would be the first again.
         let count = |failures: u32| failures.checked_add(1);
         let before = self.failures.fetch_update(Relaxed, Relaxed, count);
@@ -164,6 +189,7 @@ mod tests {
             path: path.map(str::to_owned),
             every,
             failures,
+            ..config::Health::default()
         })
     }
 
@@ -181,6 +207,34 @@ mod tests {
         );
         assert!(health.failed());
         assert_eq!(health.state(), UpstreamState::Out);
+        health.succeeded();
+        assert_eq!(health.state(), UpstreamState::Up);
+    }
+
+    #[test]
+    fn successes_in_a_row_end_an_exclusion() {
+        let health = Health::new(&config::Health {
+            path: Some("/health".to_owned()),
+            every: Span::from_secs(3600),
+            failures: 2,
+            successes: 3,
+            ..config::Health::default()
+        });
+        health.succeeded();
+        assert_eq!(health.state(), UpstreamState::Up, "new addresses need one");
+        assert!(!health.failed());
+        health.succeeded();
+        assert!(!health.failed(), "failures count in a row");
+        assert!(health.failed());
+        for _ in 0..2 {
+            health.succeeded();
+            health.succeeded();
+            assert_eq!(health.state(), UpstreamState::Out);
+            assert!(!health.failed(), "already excluded");
+        }
+        health.succeeded();
+        health.succeeded();
+        assert!(!health.is_up());
         health.succeeded();
         assert_eq!(health.state(), UpstreamState::Up);
     }

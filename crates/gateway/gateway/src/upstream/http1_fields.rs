@@ -2,9 +2,9 @@
 
 use hyper::HeaderMap;
 use hyper::header::{HOST, HeaderValue, TE};
+use posthaste_gateway_config::UpstreamProtocol;
 
 use super::target::UpstreamTarget;
-use crate::config::UpstreamProtocol;
 
 /// The changes of a request for one upstream.
 pub(super) struct Http1Fields {

@@ -11,6 +11,7 @@ use tokio::time::{Instant, timeout_at};
 
 use super::changes::Changes;
 use super::endpoint::UpstreamEndpoint;
+use super::error::UpstreamError;
 use super::known_pools::KnownPools;
 use super::pool::Pool;
 use super::route_upstreams::RouteUpstreams;
@@ -166,6 +167,15 @@ impl Members {
         usable.map(|member| member.pool.in_use()).min()
     }
 
+    /// The failure of a request for which no member can be chosen.
+    pub(super) fn reason_without_any(&self) -> UpstreamError {
+        if self.list.borrow().is_empty() {
+            UpstreamError::Unresolved
+        } else {
+            UpstreamError::NoneHealthy
+        }
+    }
+
     /// Shortest time until an excluded member may be used again.
     pub(super) fn first_return(&self) -> Option<Duration> {
         let list = self.list.borrow();
@@ -189,7 +199,7 @@ impl Members {
         let mut targets = self.targets.iter();
         let is_pending = targets.any(|target| {
             let host = target.host_name.as_ref();
-            host.is_some_and(|host| host.is_pending(deadline.into_std()))
+            host.is_some_and(|host| host.is_pending(deadline))
         });
         // In this order: the end of a lookup follows its change.
         if self.changes.count.load(Relaxed) != self.seen.get() {
@@ -231,10 +241,6 @@ impl Members {
                 });
             }
         }
-        assert!(
-            !list.is_empty() || self.targets.is_empty(),
-            "the upstreams of a route have no address"
-        );
         self.list.replace(list);
         for member in known {
             member.pool.retire();

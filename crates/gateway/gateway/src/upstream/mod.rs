@@ -4,7 +4,7 @@
 //! |---|---|
 //! | `route_upstreams`, `target`, `endpoint` | shared by all threads: upstreams of a route, one upstream, one address |
 //! | `members`, `pool`, `connection` | of one thread: the choice of an endpoint, and the connections to it |
-//! | `resolution`, `lookup`, `changes` | names whose addresses change |
+//! | `names`, `resolution`, `changes` | names whose addresses change |
 //! | `health`, `health_check` | exclusion after failed connections and checks |
 //! | `ejection`, `ejection_state`, `watched_request` | exclusion after failed and slow replies |
 //! | `retry`, `retry_budget` | further attempts |
@@ -13,6 +13,7 @@ pub(crate) mod body;
 mod changes;
 pub(crate) mod concurrency_limit;
 mod connection;
+mod early_hints;
 mod ejection;
 mod ejection_state;
 pub(crate) mod endpoint;
@@ -25,9 +26,10 @@ mod http1_fields;
 mod http2;
 mod idle_timeout;
 mod in_use;
+mod keep_alive;
 pub(crate) mod known_pools;
-mod lookup;
 mod members;
+pub(crate) mod names;
 mod pool;
 mod probe;
 mod rejected;
@@ -46,13 +48,15 @@ use std::sync::Arc;
 use std::task::Poll;
 use std::time::Duration;
 
-use hyper::{Request, Response, StatusCode};
-use posthaste_serve::Peer;
+use hyper::{HeaderMap, Method, Request, Response, StatusCode};
+use posthaste_gateway_config::{Timeouts, UpstreamProtocol};
+use posthaste_serve::{MAX_FIELDS, Peer};
 use posthaste_units::Dscp;
 use tokio::time::{Instant, timeout_at};
 
 use self::body::{Http1Body, UpstreamBody};
 use self::connection::UpstreamConnection;
+use self::early_hints::HintReceiver;
 use self::ejection::Ejector;
 use self::endpoint::UpstreamEndpoint;
 use self::error::{UpstreamError, lacks_descriptors};
@@ -60,15 +64,16 @@ use self::http1_fields::Http1Fields;
 use self::known_pools::KnownPools;
 use self::members::{Member, Members, Tried};
 use self::pool::PooledGuard;
-use self::retry::{Retries, copy_to_repeat, copy_to_retry};
+use self::retry::{Retries, copy_to_repeat, copy_to_retry, is_safe};
 use self::route_upstreams::RouteUpstreams;
 use self::switched::Switches;
 use self::target::UpstreamTarget;
 use self::watched_request::WatchedRequest;
-use crate::config::{Timeouts, UpstreamProtocol};
 use crate::observe::metrics::GatewayMetrics;
 use crate::observe::upstream_counters::UpstreamCounters;
 use crate::request::body::RequestBody;
+use crate::request::media::{is_grpc, may_pause};
+use crate::request::trailers::RemovedTrailers;
 
 /// The reason without a reply, and the request if nothing of it was sent.
 pub(crate) type SendError = (UpstreamError, Option<Request<RequestBody>>);
@@ -81,6 +86,10 @@ pub(crate) struct Upstreams {
     may_speak_http2: bool,
     retries: Option<Retries>,
     ejector: Option<Arc<Ejector>>,
+    /// `None` if no hints are forwarded.
+    hints: Option<RemovedTrailers>,
+    /// Maximum number of fields of a reply's head.
+    max_fields: usize,
     connect: Duration,
     reply: Duration,
     reply_body: Duration,
@@ -102,6 +111,8 @@ impl Upstreams {
             members: Members::new(metrics, upstreams, pools),
             retries: Retries::new(&upstreams.retry, &upstreams.budget),
             ejector: upstreams.ejector.clone(),
+            hints: None,
+            max_fields: MAX_FIELDS,
             connect: timeouts.connect.into(),
             reply: timeouts.reply.into(),
             reply_body: timeouts.reply_body.into(),
@@ -197,7 +208,7 @@ impl Upstreams {
         peer: &Peer,
         tried: &mut Tried,
     ) -> Result<(Response<UpstreamBody>, &UpstreamTarget), SendError> {
-        let mut last = UpstreamError::NoneHealthy;
+        let mut last = self.members.reason_without_any();
         let mut wait_end = None;
         loop {
             let Some(member) = self.members.choose(tried) else {
@@ -236,7 +247,7 @@ impl Upstreams {
                 Err((failure, None)) => return Err((failure, None)),
                 Err((failure, Some(unsent))) => {
                     // A refused connection says less than the failure of another address.
-                    if matches!(last, UpstreamError::NoneHealthy | UpstreamError::Connect(_)) {
+                    if last.is_exclusion() || matches!(last, UpstreamError::Connect(_)) {
                         last = failure;
                     }
                     request = unsent;
@@ -277,47 +288,105 @@ impl Upstreams {
             return Box::pin(self.send_by_http2(member, request, mark, peer)).await;
         }
         let fields = Http1Fields::apply(request.headers_mut(), target);
-        let pooled = pool.begin_use();
-        while !switches
-            && let Some(mut connection) = poll_fn(|cx| Poll::Ready(pool.take(cx, mark))).await
-        {
-            let again = copy_to_repeat(&request);
-            match connection.send(request, self.reply).await {
-                Ok(reply) => {
-                    endpoint.health.connected();
-                    let received = self.received(reply, connection, pooled);
-                    return received.map_err(|failure| (failure, None));
-                }
-                Err((_, Some(unsent))) => request = unsent,
-                Err((failure, None)) => {
-                    let was_closed = failure.is_close() && !connection.has_received();
-                    let again = again.filter(|_| was_closed);
-                    let explained = |failure| match failure {
-                        UpstreamError::Broken(error) if was_closed => target.closed(error),
-                        other => other,
-                    };
-                    request = again.ok_or_else(|| (explained(failure), None))?;
-                    // Other connections may have been closed for the same reason.
-                    break;
+        let (pooled, hints) = (pool.begin_use(), self.hints(peer));
+        let is_head = *request.method() == Method::HEAD;
+        let mut reuses = !switches && (!pool.closes_kept() || may_reuse(&request, peer));
+        let mut connection = loop {
+            while reuses
+                && let Some(mut connection) = poll_fn(|cx| Poll::Ready(pool.take(cx, mark))).await
+            {
+                let again = copy_to_repeat(&request);
+                match connection
+                    .send_with_hints(request, self.reply, Some(&hints))
+                    .await
+                {
+                    Ok(reply) => {
+                        endpoint.health.connected();
+                        let received = self.received(reply, connection, pooled, is_head);
+                        return received.map_err(|failure| (failure, None));
+                    }
+                    Err((_, Some(unsent))) => request = unsent,
+                    Err((failure, None)) => {
+                        let was_closed = failure.is_close() && !connection.has_received();
+                        if was_closed {
+                            pool.note_close();
+                        }
+                        let again = again.filter(|_| was_closed);
+                        let explained = |failure| match failure {
+                            UpstreamError::Broken(error) if was_closed => target.closed(error),
+                            other => other,
+                        };
+                        request = again.ok_or_else(|| (explained(failure), None))?;
+                        // Other connections may have been closed for the same reason.
+                        break;
+                    }
                 }
             }
-        }
-        // Boxed: few requests need a new connection, and the future would enlarge them all.
-        let mut connection = match Box::pin(self.connect(target, endpoint, mark, peer)).await {
-            Ok(connection) => connection,
-            Err(failure) => {
-                fields.undo(request.headers_mut());
-                return Err((failure, Some(request)));
+            // Boxed: few requests need a new connection, and the future would enlarge them all.
+            match Box::pin(self.connect(target, endpoint, mark, peer)).await {
+                Ok(connection) => break connection,
+                // A kept connection is better than none.
+                Err(failure) if failure.is_ours() && !reuses && !switches => reuses = true,
+                Err(failure) => {
+                    fields.undo(request.headers_mut());
+                    return Err((failure, Some(request)));
+                }
             }
         };
+        if !reuses && !switches {
+            pool.close_oldest(mark);
+        }
         if switches {
             connection.keep_for_switch();
         }
-        let received = match connection.send(request, self.reply).await {
-            Ok(reply) => self.received(reply, connection, pooled),
+        let received = match connection
+            .send_with_hints(request, self.reply, Some(&hints))
+            .await
+        {
+            Ok(reply) => {
+                connection.kept_for = keep_alive::stated(reply.headers());
+                self.received(reply, connection, pooled, is_head)
+            }
             Err((failure, _)) => Err(failure),
         };
         received.map_err(|failure| (failure, None))
+    }
+
+    /// Maximum wait for the head of a reply. A call may wait as long as its stream may pause: many servers send the head
+    /// with the first message.
+    fn head_limit(&self, request: &HeaderMap) -> Duration {
+        if is_grpc(request) {
+            self.reply.max(self.tunnel)
+        } else {
+            self.reply
+        }
+    }
+
+    /// Maximum pause of the body of a reply.
+    fn body_limit(&self, reply: &HeaderMap) -> Duration {
+        if may_pause(reply) {
+            self.reply_body.max(self.tunnel)
+        } else {
+            self.reply_body
+        }
+    }
+
+    /// Sends hints of upstreams to clients, without fields that the route changes in replies.
+    pub(crate) fn forward_hints(&mut self, removed: &RemovedTrailers) {
+        self.hints = Some(removed.clone());
+    }
+
+    /// Limits the fields of a reply's head over HTTP/1.1.
+    pub(crate) fn limit_fields(&mut self, most: usize) {
+        self.max_fields = most;
+    }
+
+    /// The receiver of the hints before a reply.
+    fn hints<'a>(&'a self, peer: &'a Peer) -> HintReceiver<'a> {
+        HintReceiver {
+            peer,
+            removed: self.hints.as_ref(),
+        }
     }
 
     /// The rules for further attempts, if there are any.
@@ -327,6 +396,11 @@ impl Upstreams {
 
     pub(crate) fn counters(&self) -> &UpstreamCounters {
         &self.metrics.upstreams
+    }
+
+    /// True if no upstream of the route can get a call of gRPC. False for a route with offers alone.
+    pub(crate) fn lacks_http2(&self) -> bool {
+        self.has_any() && !self.targets.iter().any(|target| target.may_speak_http2())
     }
 
     /// False if the route has only offers.
@@ -372,9 +446,11 @@ impl Upstreams {
                 {
                     self.metrics.mark_refused(&error);
                 }
-                Ok(UpstreamConnection::new(stream, mark)
-                    .await
-                    .map_err(UpstreamError::Broken)?)
+                Ok(
+                    UpstreamConnection::with_fields(stream, mark, self.max_fields)
+                        .await
+                        .map_err(UpstreamError::Broken)?,
+                )
             }
             Err(error) if error.kind() == io::ErrorKind::TimedOut => {
                 Err(UpstreamError::ConnectTimeout)
@@ -396,14 +472,25 @@ impl Upstreams {
     fn received(
         &self,
         reply: Response<hyper::body::Incoming>,
-        connection: UpstreamConnection,
+        mut connection: UpstreamConnection,
         pooled: PooledGuard,
+        is_head: bool,
     ) -> Result<Response<UpstreamBody>, UpstreamError> {
+        if is_head && keep_alive::ends_with_connection(&reply) {
+            connection.kept_for = Some(Duration::ZERO);
+        }
         // Without a forwarded Upgrade, no client has requested this (RFC 9110, section 15.2.2).
         if reply.status() == StatusCode::SWITCHING_PROTOCOLS && !connection.switches() {
             return Err(UpstreamError::Switched);
         }
-        let limit = self.reply_body;
+        let limit = self.body_limit(reply.headers());
         Ok(reply.map(|body| UpstreamBody::Http1(Http1Body::new(body, connection, pooled, limit))))
     }
+}
+
+/// True if a request may use a kept connection of an upstream that closes them without announcing it. A request that is safe to
+/// send again may; any other may if it is not the first of its client's connection, because the client then knows this
+/// case and sends it again if the connection closes without a reply.
+fn may_reuse(request: &Request<RequestBody>, peer: &Peer) -> bool {
+    is_safe(request.method(), request.body()) || !peer.is_first_request()
 }

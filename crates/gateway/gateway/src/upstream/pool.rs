@@ -4,14 +4,18 @@ use std::cell::{Cell, RefCell};
 use std::rc::Rc;
 use std::sync::Arc;
 use std::task::Context;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use posthaste_units::Dscp;
+use tokio::time::Instant;
 
 use super::connection::UpstreamConnection;
 use super::http2::pool::Http2Pool;
 use super::in_use::{InUse, InUseGuard};
 use crate::observe::metrics::GatewayMetrics;
+
+/// Time for which an unannounced close is remembered.
+const REMEMBERED: Duration = Duration::from_secs(600);
 
 /// The connections of one thread to one endpoint.
 pub(super) struct Pool {
@@ -20,6 +24,8 @@ pub(super) struct Pool {
     in_use: Rc<InUse>,
     /// Configurations that use the pool.
     configurations: Cell<usize>,
+    /// The last time at which the upstream had closed a kept connection without announcing it.
+    closed_kept: Cell<Option<Instant>>,
     /// The address is gone: connections are not kept.
     is_retired: Cell<bool>,
     pub(super) http2: Http2Pool,
@@ -37,6 +43,7 @@ impl Pool {
             idle: RefCell::default(),
             in_use: Rc::new(InUse::new(metrics)),
             configurations: Cell::new(1),
+            closed_kept: Cell::new(None),
             is_retired: Cell::new(false),
             http2: Http2Pool::default(),
         }
@@ -58,26 +65,57 @@ impl Pool {
     pub(super) fn take(&self, cx: &mut Context<'_>, mark: Dscp) -> Option<UpstreamConnection> {
         loop {
             // Taken out before it is polled, since polling may drop a value that accesses this list.
-            let mut connection = self.latest(mark)?;
-            if connection.is_ready(cx) {
-                return Some(connection);
+            let (mut connection, since) = self.latest(mark)?;
+            let may_be_open = |limit: Duration| since.elapsed() < limit;
+            if connection.kept_for.is_none_or(may_be_open) {
+                if connection.is_ready(cx) {
+                    return Some(connection);
+                }
+                self.note_close();
             }
         }
     }
 
-    fn latest(&self, mark: Dscp) -> Option<UpstreamConnection> {
+    /// Records that the upstream has closed a kept connection without announcing it.
+    pub(super) fn note_close(&self) {
+        self.closed_kept.set(Some(Instant::now()));
+    }
+
+    /// True if the upstream has done that in the last 10 minutes.
+    pub(super) fn closes_kept(&self) -> bool {
+        let is_recent = |at: Instant| at.elapsed() < REMEMBERED;
+        self.closed_kept.get().is_some_and(is_recent)
+    }
+
+    fn latest(&self, mark: Dscp) -> Option<(UpstreamConnection, Instant)> {
         let mut idle = self.idle.borrow_mut();
         let index = idle
             .iter()
             .rposition(|(connection, _)| connection.mark == mark)?;
-        Some(idle.remove(index).0)
+        Some(idle.remove(index))
     }
 
-    /// Closes connections unused for `limit`.
+    /// Closes the connection with this mark that has been unused longest: another has been opened in its place.
+    pub(super) fn close_oldest(&self, mark: Dscp) {
+        let mut idle = self.idle.borrow_mut();
+        let index = idle
+            .iter()
+            .position(|(connection, _)| connection.mark == mark);
+        let closed = index.map(|index| idle.remove(index));
+        drop(idle);
+        drop(closed);
+    }
+
+    /// Closes connections unused for `limit`, or for as long as their upstream keeps them.
     pub(super) fn close_unused(&self, limit: Duration) {
         let mut idle = self.idle.borrow_mut();
         let old = idle.partition_point(|(_, since)| since.elapsed() > limit);
-        let closed: Vec<_> = idle.drain(..old).collect();
+        let mut closed: Vec<_> = idle.drain(..old).collect();
+        closed.extend(idle.extract_if(.., |(connection, since)| {
+            connection
+                .kept_for
+                .is_some_and(|limit| since.elapsed() >= limit)
+        }));
         drop(idle);
         drop(closed);
         self.http2.close_unused(limit);
@@ -109,7 +147,7 @@ impl Pool {
 impl PooledGuard {
     /// Keeps an unused connection for the next request.
     pub(super) fn keep(&self, connection: UpstreamConnection) {
-        if self.pool.is_retired.get() {
+        if self.pool.is_retired.get() || connection.kept_for == Some(Duration::ZERO) {
             return;
         }
         let (mut idle, now) = (self.pool.idle.borrow_mut(), Instant::now());

@@ -11,7 +11,7 @@ impl Upstreams {
     /// Turns a failure into a rejection. If every upstream is excluded, it states when the first may return. A failed
     /// attempt (502, 504) is no rejection and says nothing about the next.
     pub(crate) fn rejection(&self, failure: UpstreamError) -> Rejection {
-        let is_excluded = matches!(failure, UpstreamError::NoneHealthy);
+        let is_excluded = failure.is_exclusion();
         let mut rejection = Rejection::from(failure);
         if is_excluded {
             let first = self.members.first_return();

@@ -15,7 +15,7 @@ pub(crate) struct ReportedLoad {
 impl ReportedLoad {
     /// Records a share, as `0.83` or `83%`. Other values are ignored.
     pub(crate) fn note(&self, field: &str, now: Instant) {
-        if let Ok(share) = field.parse::<Ratio>() {
+        if let Ok(share) = Ratio::from_document(field) {
             self.share.store((share.get() as f32).to_bits(), Relaxed);
             self.at.store(now.as_nanos(), Relaxed);
         }

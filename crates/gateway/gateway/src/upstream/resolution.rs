@@ -4,20 +4,17 @@
 //! and all configurations in use share what is known of a name, so a request that began under an earlier configuration
 //! follows its changes, too.
 
-use std::collections::BTreeMap;
-use std::io;
 use std::net::IpAddr;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError, Weak};
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use Ordering::Relaxed;
-use posthaste_serve::client::block_on;
 use tokio::sync::Notify;
-use tokio::time::timeout_at;
+use tokio::time::{Instant, timeout_at};
 
-use super::lookup::{Addresses, LookupError, lookup};
-use crate::config;
+use posthaste_gateway_config as config;
+use posthaste_resolver::{Addresses, LookupError, lookup};
 
 /// Outcomes of lookups, in the order of [`LookupOutcome`].
 pub(crate) const LOOKUPS: [&str; 4] = ["changed", "unchanged", "no-address", "failed"];
@@ -42,7 +39,7 @@ pub(crate) trait AddressUser: Send + Sync {
 
 /// A name with its current addresses.
 pub(crate) struct HostName {
-    name: String,
+    pub(super) name: String,
     known: Mutex<Known>,
     /// Upstreams of this name, in all configurations in use.
     users: Mutex<Vec<Weak<dyn AddressUser>>>,
@@ -60,24 +57,24 @@ pub(crate) struct HostName {
 
 /// The last addresses of a name.
 struct Known {
-    addresses: Addresses,
+    /// In their own order. Empty until a lookup has given an address.
+    list: Vec<IpAddr>,
+    /// End of the time to live, or the time of the next attempt.
+    until: Instant,
     /// Earliest time of the next lookup, `min_ttl` after the start of the last one.
     earliest: Instant,
 }
 
-/// The names of one configuration, for its upstreams. Each is looked up once.
-pub(crate) struct Names<'a> {
-    rules: &'a config::Resolver,
-    by_name: BTreeMap<String, Arc<HostName>>,
-}
-
 impl HostName {
-    fn new(name: &str, addresses: Addresses, earliest: Instant) -> Self {
+    /// A name without an address. A lookup is due at once.
+    pub(super) fn new(name: &str) -> Self {
+        let now = Instant::now();
         Self {
             name: name.to_owned(),
             known: Mutex::new(Known {
-                addresses,
-                earliest,
+                list: Vec::new(),
+                until: now,
+                earliest: now,
             }),
             users: Mutex::default(),
             requested: AtomicU64::new(0),
@@ -88,9 +85,26 @@ impl HostName {
         }
     }
 
-    /// The current addresses, in their own order.
+    /// The current addresses, in their own order. Empty if no lookup has given one.
     pub(super) fn addresses(&self) -> Vec<IpAddr> {
-        self.known().addresses.list.clone()
+        self.known().list.clone()
+    }
+
+    /// Applies the outcome of the first lookup, before the name has users. It is not counted.
+    pub(super) fn begin(&self, found: &Result<Addresses, LookupError>, earliest: Instant) {
+        match found {
+            Ok(addresses) => {
+                *self.known() = Known {
+                    list: addresses.list.clone(),
+                    until: addresses.until,
+                    earliest,
+                };
+            }
+            Err(_) => {
+                self.is_failing.store(true, Relaxed);
+                self.postpone(earliest);
+            }
+        }
     }
 
     /// Requests a lookup before the time to live ends, because the addresses may be outdated.
@@ -134,13 +148,13 @@ impl HostName {
         loop {
             let (until, earliest) = {
                 let known = self.known();
-                (known.addresses.until, known.earliest)
+                (known.until, known.earliest)
             };
             let due = match self.is_requested() {
                 true => until.min(earliest),
                 false => until,
             };
-            let woken = timeout_at(due.into(), self.wake.notified()).await;
+            let woken = timeout_at(due, self.wake.notified()).await;
             if woken.is_err() {
                 return;
             }
@@ -163,9 +177,7 @@ impl HostName {
                     let name = &self.name;
                     tracing::warn!(name, %error, "it cannot be resolved: its last addresses stay in use");
                 }
-                let mut known = self.known();
-                known.earliest = earliest;
-                known.addresses.until = earliest;
+                self.postpone(earliest);
                 match error {
                     LookupError::NoAddress => LookupOutcome::NoAddress,
                     LookupError::Failed(_) | LookupError::TimedOut => LookupOutcome::Failed,
@@ -175,13 +187,21 @@ impl HostName {
         self.lookups[outcome as usize].fetch_add(1, Relaxed);
     }
 
+    /// Plans the next attempt after a lookup without an address.
+    fn postpone(&self, earliest: Instant) {
+        let mut known = self.known();
+        known.earliest = earliest;
+        known.until = earliest;
+    }
+
     /// Replaces the addresses, also those of all users.
     fn replace(&self, addresses: Addresses, earliest: Instant) -> LookupOutcome {
         let list = addresses.list.clone();
         let before = std::mem::replace(
             &mut *self.known(),
             Known {
-                addresses,
+                list: addresses.list,
+                until: addresses.until,
                 earliest,
             },
         );
@@ -191,10 +211,10 @@ impl HostName {
             user.set_addresses(&list);
         }
         drop(users);
-        if before.addresses.list == list {
+        let old = before.list;
+        if old == list {
             return LookupOutcome::Unchanged;
         }
-        let old = before.addresses.list;
         tracing::info!(name = self.name, ?old, new = ?list, "the name has other addresses");
         LookupOutcome::Changed
     }
@@ -206,36 +226,5 @@ impl HostName {
     fn users(&self) -> Vec<Arc<dyn AddressUser>> {
         let users = self.users.lock().unwrap_or_else(PoisonError::into_inner);
         users.iter().filter_map(Weak::upgrade).collect()
-    }
-}
-
-impl<'a> Names<'a> {
-    /// Starts with the names that earlier configurations use. Their addresses are known.
-    pub(crate) fn new(
-        rules: &'a config::Resolver,
-        known: impl IntoIterator<Item = Arc<HostName>>,
-    ) -> Self {
-        let known = known.into_iter();
-        Self {
-            rules,
-            by_name: known.map(|host| (host.name.clone(), host)).collect(),
-        }
-    }
-
-    /// Returns a name, looked up if it is not known. Blocks.
-    pub(super) fn get(&mut self, name: &str) -> io::Result<Arc<HostName>> {
-        if let Some(known) = self.by_name.get(name) {
-            return Ok(known.clone());
-        }
-        let earliest = Instant::now() + Duration::from(self.rules.min_ttl);
-        // The caller may run inside a runtime.
-        let found = std::thread::scope(|scope| {
-            let looking = scope.spawn(|| block_on(lookup(name, self.rules, &[])));
-            looking.join().expect("a lookup does not panic")
-        });
-        let addresses = found?.map_err(io::Error::other)?;
-        let host = Arc::new(HostName::new(name, addresses, earliest));
-        self.by_name.insert(name.to_owned(), host.clone());
-        Ok(host)
     }
 }

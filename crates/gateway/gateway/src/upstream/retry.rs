@@ -14,11 +14,11 @@ use std::sync::Arc;
 
 use hyper::header::{RETRY_AFTER, UPGRADE};
 use hyper::{Method, Request, Response};
+use posthaste_gateway_config as config;
 
 use super::error::UpstreamError;
 use super::retry_budget::RetryBudget;
 use crate::clock::now;
-use crate::config;
 use crate::observe::upstream_counters::{RetryReason, UpstreamCounters};
 use crate::request::body::RequestBody;
 
@@ -91,11 +91,15 @@ pub(crate) fn copy_to_retry(request: &Request<RequestBody>) -> Option<Request<Re
 
 /// Returns a copy of a request that is safe to send again (RFC 9110, section 9.2.1).
 pub(super) fn copy_to_repeat(request: &Request<RequestBody>) -> Option<Request<RequestBody>> {
-    let safe = matches!(
-        *request.method(),
-        Method::GET | Method::HEAD | Method::OPTIONS
-    );
-    safe.then(|| copy_without_body(request)).flatten()
+    is_safe(request.method(), request.body())
+        .then(|| copy_without_body(request))
+        .flatten()
+}
+
+/// True for a request that is safe to send again (RFC 9110, section 9.2.1), and has no body.
+pub(super) fn is_safe(method: &Method, body: &RequestBody) -> bool {
+    let is_safe = matches!(*method, Method::GET | Method::HEAD | Method::OPTIONS);
+    is_safe && matches!(body, RequestBody::Nothing)
 }
 
 fn copy_without_body(request: &Request<RequestBody>) -> Option<Request<RequestBody>> {

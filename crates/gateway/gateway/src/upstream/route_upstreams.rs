@@ -2,12 +2,13 @@
 
 use std::sync::Arc;
 
+use posthaste_gateway_config::{self as config, RouteConfig, UpstreamProtocol};
+
 use super::changes::Changes;
 use super::ejection::Ejector;
-use super::resolution::Names;
+use super::names::Names;
 use super::retry_budget::RetryBudget;
 use super::target::UpstreamTarget;
-use crate::config::{self, RouteConfig, UpstreamProtocol};
 use crate::error::TargetError;
 
 /// The upstreams of a route. Shared by all threads. Empty if the route has only offers.

@@ -7,6 +7,7 @@ use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 use std::time::Duration;
 
 use hyper::header::HeaderValue;
+use posthaste_gateway_config::{self as config, RouteConfig, UpstreamProtocol};
 use posthaste_serve::{ClientTls, Stream, connect};
 use tokio::sync::watch;
 use tokio::time::timeout;
@@ -16,9 +17,9 @@ use super::changes::Changes;
 use super::endpoint::{self, EndpointSet, UpstreamEndpoint};
 use super::error::UpstreamError;
 use super::health::UpstreamState;
+use super::names::Names;
 use super::reported_load::ReportedLoad;
-use super::resolution::{AddressUser, HostName, Names};
-use crate::config::{self, RouteConfig, UpstreamProtocol};
+use super::resolution::{AddressUser, HostName};
 use crate::error::TargetError;
 
 /// An upstream: a name, and an endpoint for each of its addresses.
@@ -79,22 +80,17 @@ impl UpstreamTarget {
             _ => return Err(spelling()),
         };
         let port = url.port_or_known_default().ok_or_else(spelling)?;
-        let resolve = |error| TargetError::Resolve {
-            name: name.to_owned(),
-            error,
-        };
         let (host_name, addresses) = match url.host() {
             Some(Host::Ipv4(address)) => (None, vec![address.into()]),
             Some(Host::Ipv6(address)) => (None, vec![address.into()]),
             _ => {
-                let host = names.get(host).map_err(resolve)?;
+                let host = names.get(host);
                 let addresses = host.addresses();
                 (Some(host), addresses)
             }
         };
         let addresses = with_port(&addresses, port);
-        let endpoints = endpoint::updated(&[], &addresses, &route.health);
-        let endpoints = endpoints.expect("the first address is a change");
+        let endpoints = endpoint::updated(&[], &addresses, &route.health).unwrap_or_default();
         Ok(Self {
             name: name.to_owned(),
             host: HeaderValue::from_str(url.authority()).map_err(|_| spelling())?,
@@ -151,7 +147,7 @@ impl UpstreamTarget {
     pub(crate) fn state(&self) -> UpstreamState {
         let endpoints = self.endpoints();
         let states = endpoints.iter().map(|endpoint| endpoint.state());
-        states.min().expect("an upstream has an address")
+        states.min().unwrap_or(UpstreamState::Unresolved)
     }
 
     /// Records that a kept connection closed during a request. Logs a warning once.
@@ -213,7 +209,10 @@ impl UpstreamTarget {
 impl AddressUser for UpstreamTarget {
     /// Endpoints of addresses that stay are kept.
     fn set_addresses(&self, addresses: &[IpAddr]) {
-        debug_assert!(!addresses.is_empty(), "an upstream loses its last address");
+        debug_assert!(
+            !addresses.is_empty() || self.endpoints().is_empty(),
+            "an upstream loses its last address"
+        );
         let addresses = with_port(addresses, self.port);
         let has_changed = self.endpoints.send_if_modified(|endpoints| {
             let updated = endpoint::updated(endpoints, &addresses, &self.health);

@@ -328,7 +328,7 @@ fn paying_requests_get_slots_before_the_others() {
         scope.spawn(|| assert_eq!(ask("first", &broker.field()), 200));
         wait_until("the slot is taken", || origin.asked() > before);
         scope.spawn(|| assert_eq!(ask("without", ""), 200));
-        let waiting = |tier: &str| count(&format!("tier_waiting{{tier=\"{tier}\"}}"));
+        let waiting = |tier: &str| count(&format!("tier_waiting{{tier=\"{tier}\""));
         wait_until("one waits for nothing", || waiting("unpaid") == 1.0);
         scope.spawn(|| assert_eq!(ask("paying", &broker.field()), 200));
         wait_until("one waits that pays", || waiting("paid") == 1.0);
@@ -340,4 +340,25 @@ fn paying_requests_get_slots_before_the_others() {
         .filter_map(|request| request.split(['?', ' ']).nth(2))
         .collect();
     assert_eq!(order, ["first", "paying", "without"]);
+}
+
+#[test]
+fn too_many_wrong_keys_of_a_client_are_limited() {
+    let stand_in = StandIn::start();
+    let origin = TestOrigin::answering(OK);
+    let table = format!("[protection]\npolicy = \"prices\"\n{}", stand_in.table());
+    let gateway = start(config(&[origin.address], &table)).unwrap();
+    let own = stand_in.field();
+    wait_until("the accounts are known", || {
+        get(&gateway, "/", &own).status == 200
+    });
+    let wrong = || get(&gateway, "/", "Authorization: Bearer pha_wrong\r\n");
+    assert_eq!(wrong().status, 401);
+    wait_until("there were too many", || wrong().status == 429);
+    let limited = wrong();
+    if limited.status == 429 {
+        assert!(field(&limited.head, "retry-after").is_some());
+    }
+    assert_eq!(get(&gateway, "/", &own).status, 200, "a right key");
+    assert_eq!(get(&gateway, "/", "").status, 200, "no key");
 }

@@ -23,6 +23,10 @@ pub(crate) enum Answer {
     Code(u8),
     /// These addresses, and an error for the other address family.
     Half(u32, Vec<IpAddr>),
+    /// These addresses, with the error code for a name that does not exist.
+    Denied(u32, Vec<IpAddr>),
+    /// The addresses of the name, and after them those of another name.
+    Foreign(u32, Vec<IpAddr>, String, Vec<IpAddr>),
     /// No answer.
     Silence,
     /// The flag TC and no record. There is no server for TCP.
@@ -107,10 +111,7 @@ fn reply(
     let mut current = name.to_owned();
     loop {
         match answers.get(&current).cloned().unwrap_or(Answer::Code(3)) {
-            Answer::Addresses(ttl, list) => {
-                let list = list.into_iter().filter(|address| type_of(address) == kind);
-                records.extend(list.map(|address| record(&owner, kind, ttl, &octets(address))));
-            }
+            Answer::Addresses(ttl, list) => records.extend(addresses(&owner, kind, ttl, list)),
             Answer::Half(ttl, list) => {
                 let list: Vec<_> = list
                     .into_iter()
@@ -119,6 +120,14 @@ fn reply(
                 code = if list.is_empty() { 2 } else { 0 };
                 let list = list.into_iter();
                 records.extend(list.map(|address| record(&owner, kind, ttl, &octets(address))));
+            }
+            Answer::Denied(ttl, list) => {
+                code = 3;
+                records.extend(addresses(&owner, kind, ttl, list));
+            }
+            Answer::Foreign(ttl, list, other, others) => {
+                records.extend(addresses(&owner, kind, ttl, list));
+                records.extend(addresses(&encoded(&other), kind, ttl, others));
             }
             Answer::Alias(ttl, other) => {
                 let target = encoded(&other);
@@ -143,6 +152,13 @@ fn reply(
     reply.extend(&query[12..end]);
     reply.extend(records.concat());
     Some(reply)
+}
+
+/// The records of the addresses of one type.
+fn addresses(owner: &[u8], kind: u16, ttl: u32, list: Vec<IpAddr>) -> Vec<Vec<u8>> {
+    let list = list.into_iter().filter(|address| type_of(address) == kind);
+    list.map(|address| record(owner, kind, ttl, &octets(address)))
+        .collect()
 }
 
 fn type_of(address: &IpAddr) -> u16 {

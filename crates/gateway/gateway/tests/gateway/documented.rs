@@ -2,8 +2,8 @@
 
 use posthaste_gateway::GatewayConfig;
 
-const EXAMPLE: &str = include_str!("../../../../examples/gateway.toml");
-const PAGE: &str = include_str!("../../../../docs/reference/gateway-config.md");
+const EXAMPLE: &str = include_str!("../../../../../examples/gateway.toml");
+const PAGE: &str = include_str!("../../../../../docs/reference/gateway-config.md");
 
 #[test]
 fn the_example_shows_the_defaults() {

@@ -7,6 +7,7 @@ use ::tracing::field::{Field, Visit};
 use ::tracing::span::{Attributes, Id, Record};
 use ::tracing::{Event, Metadata, Subscriber};
 use posthaste_gateway::start;
+use posthaste_units::Span;
 
 use crate::support::{SeenSignal, TestClient, TestOrigin, config, get, wait_until};
 
@@ -97,4 +98,25 @@ fn draining_and_its_end_are_logged_with_their_counts() {
         ended.contains("ended") && ended.contains("served=2 cut_off=0"),
         "{ended}"
     );
+}
+
+#[test]
+fn readiness_fails_before_the_port_closes() {
+    let origin = TestOrigin::answering("HTTP/1.1 200 OK\r\nContent-Length: 0\r\n\r\n".to_owned());
+    let gateway = start(config(&[origin.address], "drain.delay = \"7s\"")).unwrap();
+    let ready = || {
+        let reply = crate::watching::told(&gateway, "/healthz");
+        (reply.status, String::from_utf8(reply.body).unwrap())
+    };
+    assert_eq!(ready(), (200, "ok\n".to_owned()));
+    let mut kept = TestClient::new(&gateway);
+    for delay in [7, 7] {
+        assert_eq!(gateway.announce_stop(), Span::from_secs(delay));
+        assert_eq!(ready(), (503, "stopping\n".to_owned()));
+        assert_eq!(get(&gateway, "/", "").status, 200, "a new connection");
+        kept.send("GET / HTTP/1.1\r\nHost: s\r\n\r\n");
+        assert_eq!(kept.reply(false).unwrap().status, 200, "a kept connection");
+    }
+    gateway.stop();
+    assert_eq!(ready(), (503, "stopping\n".to_owned()));
 }

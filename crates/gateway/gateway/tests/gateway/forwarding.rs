@@ -66,7 +66,7 @@ fn connection_takes_away_nothing_that_the_upstream_needs() {
 }
 
 #[test]
-fn those_before_us_stay_in_the_list_and_cookies_become_one_field() {
+fn those_before_us_stay_in_the_list_and_cookies_stay_as_sent() {
     let origin = TestOrigin::answering(HELLO);
     let trust = "[trust]\nforwarded = [\"127.0.0.1\"]";
     let gateway = start(config(&[origin.address], trust)).unwrap();
@@ -84,7 +84,7 @@ fn those_before_us_stay_in_the_list_and_cookies_become_one_field() {
         of("x-forwarded-for"),
         ["192.0.2.1", "192.0.2.2", "127.0.0.1"]
     );
-    assert_eq!(of("cookie"), ["a=1; b=2"]);
+    assert_eq!(of("cookie"), ["a=1", "b=2"]);
 }
 
 #[test]
@@ -485,4 +485,16 @@ fn a_health_check_leaves_an_upstream_out_and_takes_it_back() {
         asked(&sick) > before
     });
     assert!(asked(&other) >= 10);
+}
+
+#[test]
+fn a_reply_426_names_the_protocols_that_it_requires() {
+    let origin = TestOrigin::answering(
+        "HTTP/1.1 426 Upgrade Required\r\nConnection: upgrade, x-hop\r\nUpgrade: websocket\r\n\
+         X-Hop: 1\r\nContent-Length: 0\r\n\r\n",
+    );
+    let reply = get(&gateway(&origin), "/", "");
+    assert_eq!(field(&reply.head, "upgrade"), Some("websocket"));
+    assert_eq!(field(&reply.head, "connection"), Some("upgrade"));
+    assert_eq!(field(&reply.head, "x-hop"), None);
 }

@@ -13,7 +13,7 @@ use crate::http2_support::{
 };
 use crate::http2_upstreams::metric;
 use crate::priced::DEAR;
-use crate::support::{TestClient, closed_port, wait_until};
+use crate::support::{OK, TestClient, TestOrigin, closed_port, wait_until};
 
 /// A message with its prefix.
 const MESSAGE: &[u8] = b"\0\0\0\0\x05hello";
@@ -74,7 +74,7 @@ fn a_rejected_call_gets_a_status_and_counts_as_it_was() {
 #[test]
 fn refusals_of_every_stage_are_statuses() {
     let origin = Http2Origin::start(silent);
-    let more = "[limits]\nbody = \"10B\"\n[timeouts]\nreply = \"200ms\"";
+    let more = "[limits]\nbody = \"10B\"\n[timeouts]\nreply = \"200ms\"\ntunnel = \"200ms\"";
     let mut config = http2_config(&origin.address.to_string(), "http2", more);
     config.routes[0].path = "/served".to_owned();
     let mut closed = config.routes[0].clone();
@@ -89,7 +89,7 @@ fn refusals_of_every_stage_are_statuses() {
             ("/served/%2e%2e/closed", "", "13", "400"),
             ("/served", "more than ten bytes", "8", "413"),
             ("/closed", "", "14", "502"),
-            ("/served", "", "4", "504"),
+            ("/served", "", "14", "504"),
         ] {
             let length = body.len().to_string();
             let with = [GRPC, ("content-length", &*length)];
@@ -287,4 +287,20 @@ fn a_message_is_forwarded_as_soon_as_it_arrives() {
         let (_, trailers) = receive(&mut body).await.unwrap();
         assert_eq!(trailers.unwrap()["grpc-status"], "0");
     });
+}
+
+#[test]
+fn a_route_without_http2_names_the_key() {
+    let origin = TestOrigin::answering(OK);
+    let config = http2_config(&origin.address.to_string(), "http1", "");
+    let gateway = start(config).unwrap();
+    run(async {
+        let mut client = Http2Client::new(&gateway).await;
+        let reply = client.call("/shop.Books/Get", &[GRPC], MESSAGE).await;
+        let reply = reply.unwrap();
+        assert!(is_refusal(&reply, "12"), "{reply:?}");
+        let message = reply.field("grpc-message");
+        assert!(message.contains("protocol = \"http2\""), "{message}");
+    });
+    assert_eq!(origin.asked(), 0);
 }

@@ -8,7 +8,7 @@ use posthaste_gateway::{GatewayConfig, RunningGateway, start};
 use tokio::time::sleep;
 
 use crate::http2_support::{
-    Call, GRPC, Http2Client, Http2Origin, complete, echo, http2_config, run, silent, until,
+    Call, GRPC, Http2Client, Http2Origin, complete, echo, fields, http2_config, run, silent, until,
 };
 use crate::http2_upstreams::metric;
 
@@ -32,9 +32,9 @@ fn a_deadline_is_recorded_and_lowers_the_limit_only_after_the_time_of_a_reply() 
         sleep(Duration::from_millis(100)).await;
         echo(call).await;
     });
-    let more = "[protection]\npolicy = \"limit\"\nleast = 1\nlimiter = { policy = \"aimd\", timeout = \"10s\" }\n";
+    let more = "[protection]\npolicy = \"limit\"\nstart = 1\nleast = 1\nlimiter = { policy = \"aimd\", timeout = \"10s\" }\n";
     let gateway = origin.gateway(more);
-    let limit = || metric(&gateway, "in_service_limit ");
+    let limit = || metric(&gateway, "service_limit{");
     let passed = || metric(&gateway, "upstream_failures_total{kind=\"deadline\"}");
     run(async {
         let mut client = Http2Client::new(&gateway).await;
@@ -42,10 +42,10 @@ fn a_deadline_is_recorded_and_lowers_the_limit_only_after_the_time_of_a_reply() 
             let reply = client.call("/", &[GRPC], "hello").await.unwrap();
             assert_eq!(reply.trailer("grpc-status"), "0");
         }
-        assert_eq!(limit(), 3.0);
-        for (timeout, count) in [("10m", 12.0), ("400m", 24.0)] {
-            assert_eq!(limit(), 3.0, "{timeout}");
-            for _ in 0..12 {
+        assert_eq!(limit(), 2.0);
+        for (timeout, times, count) in [("10m", 20, 20.0), ("400m", 20, 40.0)] {
+            assert_eq!(limit(), 2.0, "{timeout}");
+            for _ in 0..times {
                 let with = [GRPC, ("grpc-timeout", timeout)];
                 let reply = client.call("/silent", &with, "").await.unwrap();
                 assert_eq!(reply.field("grpc-status"), "4");
@@ -53,10 +53,10 @@ fn a_deadline_is_recorded_and_lowers_the_limit_only_after_the_time_of_a_reply() 
             assert_eq!(passed(), count);
         }
     });
-    assert!(limit() < 3.0, "{}", limit());
-    assert_eq!(metric(&gateway, "upstream_seconds_count"), 44.0);
+    assert!(limit() < 2.0, "{}", limit());
+    assert_eq!(metric(&gateway, "upstream_seconds_count"), 60.0);
     let counter = "grpc_deadlines_total{phase=\"reply\"}";
-    assert_eq!(metric(&gateway, counter), 24.0);
+    assert_eq!(metric(&gateway, counter), 40.0);
 }
 
 #[test]
@@ -143,4 +143,41 @@ fn a_pause_longer_than_the_limit_of_tunnels_ends_the_call_only() {
     });
     let counter = "upstream_failures_total{kind=\"broken\"}";
     assert_eq!(metric(&gateway, counter), 0.0);
+}
+
+#[test]
+fn a_quiet_stream_goes_on_up_to_the_limit_of_tunnels_and_ends_as_unavailable() {
+    let origin = Http2Origin::start(async |mut call: Call| {
+        if call.head.uri().path() == "/late" {
+            sleep(Duration::from_millis(500)).await;
+        }
+        let mut stream = call.reply(&[GRPC]);
+        stream.send_data(Bytes::from_static(b"one"), false).unwrap();
+        if call.head.uri().path() == "/silent" {
+            let reset = std::future::poll_fn(|cx| stream.poll_reset(cx)).await;
+            assert!(reset.is_ok(), "{reset:?}");
+            return;
+        }
+        sleep(Duration::from_millis(500)).await;
+        stream.send_data(Bytes::from_static(b"two"), false).unwrap();
+        stream
+            .send_trailers(fields(&[("grpc-status", "0")]))
+            .unwrap();
+    });
+    let gateway =
+        origin.gateway("[timeouts]\nreply = \"100ms\"\nreply_body = \"100ms\"\ntunnel = \"2s\"");
+    run(async {
+        let mut client = Http2Client::new(&gateway).await;
+        for (path, status, body) in [
+            ("/late", "0", "onetwo"),
+            ("/quiet", "0", "onetwo"),
+            ("/silent", "14", "one"),
+        ] {
+            let reply = client.call(path, &[GRPC], "").await.unwrap();
+            assert_eq!(reply.trailer("grpc-status"), status, "{path}");
+            assert_eq!(reply.body, body.as_bytes(), "{path}");
+        }
+    });
+    let counter = "upstream_failures_total{kind=\"stalled\"}";
+    assert_eq!(metric(&gateway, counter), 1.0);
 }

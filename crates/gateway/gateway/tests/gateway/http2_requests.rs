@@ -3,8 +3,8 @@
 use bytes::Bytes;
 use posthaste_gateway::{GatewayConfig, start};
 
-use crate::http2_support::{Http2Origin, http2_config};
-use crate::support::{TestClient, field};
+use crate::http2_support::{Http2Client, Http2Origin, http2_config, run};
+use crate::support::{OK, TestClient, TestOrigin, field, gateway};
 use crate::watching::told;
 
 /// HTTP/2 forbids some of them, and the request must end nevertheless.
@@ -56,4 +56,18 @@ fn a_host_that_http2_cannot_carry_is_the_fault_of_the_client() {
         assert!(lines.peek().is_some(), "{text}");
         assert!(lines.all(|line| line.ends_with(" 0.0")), "{text}");
     }
+}
+
+/// HTTP/2 splits Cookie for its compression.
+#[test]
+fn several_cookies_of_http2_become_one() {
+    let origin = TestOrigin::answering(OK);
+    let gateway = gateway(&origin);
+    run(async {
+        let mut client = Http2Client::new(&gateway).await;
+        let cookies = [("cookie", "a=1"), ("cookie", "b=2")];
+        let reply = client.call("/", &cookies, "").await.unwrap();
+        assert_eq!(reply.status, 200);
+    });
+    assert!(origin.last_request().contains("\r\ncookie: a=1; b=2\r\n"));
 }

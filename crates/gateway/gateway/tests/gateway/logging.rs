@@ -477,3 +477,16 @@ fn a_rotated_file_is_released_at_a_reload_and_the_format_changes() {
     get(&logged.gateway, "/still", "");
     wait_until("the line is written", || lines(&logged.file).len() > before);
 }
+
+#[test]
+fn a_new_log_belongs_to_its_owner_only() {
+    use std::os::unix::fs::PermissionsExt as _;
+
+    let origin = TestOrigin::answering(SHORT);
+    let logged = Logged::start(&origin, "");
+    let mode = std::fs::metadata(&logged.file)
+        .unwrap()
+        .permissions()
+        .mode();
+    assert_eq!(mode & 0o777, 0o600);
+}

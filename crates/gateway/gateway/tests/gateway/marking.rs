@@ -1,4 +1,4 @@
-//! The origin of a reply's mark, as reported by the gateway. `crates/papers/tests/marks` checks the packets
+//! The origin of a reply's mark, as reported by the gateway. `crates/lab/papers/tests/marks` checks the packets
 //! themselves on a network.
 
 use std::net::SocketAddr;

@@ -213,6 +213,12 @@ fn without_a_usable_answer_the_last_addresses_stay() {
         (Answer::Code(3), "no-address"),
         (answer(0, &[]), "no-address"),
         (answer(0, &["0.0.0.0".parse().unwrap()]), "no-address"),
+        (answer(0, &[[255, 255, 255, 255].into()]), "no-address"),
+        (Answer::Denied(0, vec![local(3)]), "no-address"),
+        (
+            Answer::Foreign(0, Vec::new(), "other.test".to_owned(), vec![local(3)]),
+            "no-address",
+        ),
         (Answer::Code(2), "failed"),
         (Answer::Silence, "failed"),
         (Answer::Truncated, "failed"),
@@ -237,6 +243,19 @@ fn without_a_usable_answer_the_last_addresses_stay() {
     for test in tests {
         test.join().unwrap();
     }
+}
+
+#[test]
+fn records_of_another_name_do_not_count() {
+    let (port, _origins) = origins(&[local(2), local(3)]);
+    let other = "other.test".to_owned();
+    let mixed = Answer::Foreign(3600, vec![local(2)], other, vec![local(3)]);
+    let server = TestNameServer::start(NAME, mixed);
+    let gateway = named(&server, port, "");
+    for _ in 0..4 {
+        assert_eq!(body(&gateway), "127.0.0.2");
+    }
+    assert_eq!(addresses(&gateway).len(), 1);
 }
 
 #[test]
@@ -385,30 +404,63 @@ fn the_hosts_file_comes_first_and_addresses_are_never_looked_up() {
 }
 
 #[test]
-fn a_name_without_an_address_prevents_the_start_and_not_a_change() {
+fn a_name_without_an_address_prevents_neither_a_start_nor_a_reload() {
     let (port, _origins) = origins(&[local(2)]);
-    let server = TestNameServer::start(NAME, Answer::Code(3));
-    let config = configured(
-        &server,
-        &format!("{NAME}:{port}"),
-        "min_ttl = \"100ms\"",
-        "",
-    );
-    for error in [start(config.clone()).err(), check(config.clone()).err()] {
-        let error = error.unwrap().to_string();
-        let expected = format!(
-            "route \"/\": the upstream \"{NAME}:{port}\" cannot be resolved: it has no address"
-        );
-        assert_eq!(error, expected);
-    }
+    let server = TestNameServer::start(NAME, answer(0, &[local(2)]));
+    let later = |name: &str| {
+        let route = format!("[[route]]\npath = \"/later\"\nupstream = [\"{name}:{port}\"]");
+        let upstream = format!("{NAME}:{port}");
+        configured(&server, &upstream, "min_ttl = \"200ms\"", &route)
+    };
+    let config = later("later.test");
+    check(config.clone()).unwrap();
+    let gateway = start(config).unwrap();
+    assert_eq!(body(&gateway), "127.0.0.2");
+    let reply = get(&gateway, "/later", "");
+    assert_eq!(reply.status, 503, "{}", reply.head);
+    assert!(reply.head.to_lowercase().contains("\r\nretry-after: "));
+    let reason = String::from_utf8(reply.body).unwrap();
+    assert!(reason.contains("has no address yet"), "{reason}");
+    let status: serde_json::Value =
+        serde_json::from_slice(&told(&gateway, "/status.json").body).unwrap();
+    assert_eq!(status["upstreams"][1]["state"], "unresolved");
+    let text = String::from_utf8(told(&gateway, "/metrics").body).unwrap();
+    let failures = "posthaste_gateway_upstream_failures_total{kind=\"unresolved\"}";
+    assert_eq!(value(&text, failures), 1.0);
+    let is_served = || get(&gateway, "/later", "").status == 200;
+    server.set("later.test", answer(0, &[local(2)]));
+    wait_until("the name is resolved", is_served);
+    gateway.reload(later("other.test")).unwrap();
+    assert_eq!(body(&gateway), "127.0.0.2");
+    assert_eq!(get(&gateway, "/later", "").status, 503);
+    server.set("other.test", answer(0, &[local(2)]));
+    wait_until("the other name is resolved", is_served);
+}
+
+#[test]
+fn a_name_server_without_an_answer_delays_a_start_once_for_all_names() {
+    let (port, _origins) = origins(&[local(2)]);
+    let server = TestNameServer::start(NAME, Answer::Silence);
+    server.set("other.test", Answer::Silence);
+    let upstreams = format!("{NAME}:{port}\", \"other.test:{port}");
+    let begin = Instant::now();
+    let gateway = start(configured(&server, &upstreams, "", "")).unwrap();
+    assert!(begin.elapsed() < Duration::from_secs(9));
+    assert_eq!(get(&gateway, "/", "").status, 503);
     server.set(NAME, answer(0, &[local(2)]));
+    wait_until("one name is resolved", || {
+        get(&gateway, "/", "").status == 200
+    });
+}
+
+#[test]
+fn a_known_name_keeps_its_addresses_over_a_reload_without_an_answer() {
+    let (port, _origins) = origins(&[local(2)]);
+    let server = TestNameServer::start(NAME, answer(0, &[local(2)]));
+    let config = configured(&server, &format!("{NAME}:{port}"), "", "");
     let gateway = start(config.clone()).unwrap();
     server.set(NAME, Answer::Code(2));
-    gateway.reload(config.clone()).unwrap();
-    assert_eq!(body(&gateway), "127.0.0.2");
-    let other = configured(&server, &format!("other.test:{port}"), "", "");
-    let error = gateway.reload(other).unwrap_err().to_string();
-    assert!(error.contains("\"other.test:"), "{error}");
+    gateway.reload(config).unwrap();
     assert_eq!(body(&gateway), "127.0.0.2");
 }
 

@@ -10,6 +10,7 @@ use posthaste_gateway::{RunningGateway, start};
 use serde_json::Value;
 
 use crate::offers_support::{TestBroker, TestOffer, config, offered, wait_for_offers};
+use crate::priced::metrics;
 use crate::support::{OK, TestClient, TestOrigin, closed_port, field, get, wait_until};
 use crate::watching::{told, value};
 
@@ -378,12 +379,13 @@ fn an_endpoint_that_is_not_permitted_is_never_connected_to() {
 #[test]
 fn an_offer_is_not_used_after_its_end() {
     let (short, fallback) = (TestOrigin::answering(OK), TestOrigin::answering(OK));
-    let expires = Timestamp::now() + SignedDuration::from_secs(3);
-    let broker = TestBroker::start(&[TestOffer {
+    let broker = TestBroker::start(&[]);
+    let gateway = start(config(&broker, "", &[fallback.address])).unwrap();
+    let expires = Timestamp::now() + SignedDuration::from_secs(5);
+    broker.set(&[TestOffer {
         expires,
         ..TestOffer::new("short", "0.10", 1000, short.address)
     }]);
-    let gateway = start(config(&broker, "", &[fallback.address])).unwrap();
     wait_for_offers(&gateway, 1);
     wait_until("it has ended", || {
         let sent = Timestamp::now();
@@ -392,7 +394,42 @@ fn an_offer_is_not_used_after_its_end() {
         assert!(sent < expires || name.is_empty(), "{sent} is after the end");
         decision == "fallback;reason=no-offer"
     });
-    assert!(Timestamp::now() >= expires, "it ended early");
+    let [now, end] = [Timestamp::now(), expires].map(Timestamp::as_millisecond);
+    assert!(now >= end, "it ended early");
+}
+
+#[test]
+fn a_request_whose_offer_ends_while_it_waits_goes_to_the_fallback() {
+    let ((short, release), fallback) = (TestOrigin::holding(), TestOrigin::answering(OK));
+    let broker = TestBroker::start(&[]);
+    let one_slot = "[protection]\npolicy = \"limit\"\nleast = 1\nmost = 1\nwait = \"60s\"\n\
+                    [[protection.tier]]\nname = \"high\"\nshare = \"80%\"\nmatch = [{ headers = { X-Tier = \"high\" } }]\n\
+                    [[protection.tier]]\nname = \"low\"\nshare = \"20%\"\n[trust]\nforwarded = [\"127.0.0.1\"]\n";
+    let gateway = start(config(&broker, one_slot, &[fallback.address])).unwrap();
+    let expires = Timestamp::now() + SignedDuration::from_secs(5);
+    broker.set(&[TestOffer {
+        expires,
+        ..TestOffer::new("short", "0.10", 1000, short.address)
+    }]);
+    wait_for_offers(&gateway, 1);
+    std::thread::scope(|scope| {
+        let first = scope.spawn(|| get(&gateway, "/slow", "").status);
+        wait_until("the slot is taken", || short.asked() == 1);
+        let waiting = scope.spawn(|| offered(&gateway, ""));
+        wait_until("the other waits", || {
+            metrics(&gateway)("tier_waiting{tier=\"low\"") == 1.0
+        });
+        assert!(Timestamp::now() < expires, "its offer holds when it comes");
+        wait_until("the offer has ended", || Timestamp::now() >= expires);
+        release.tell();
+        assert_eq!(first.join().unwrap(), 200);
+        let (reply, _, decision) = waiting.join().unwrap();
+        assert_eq!(
+            (reply.status, &*decision),
+            (200, "fallback;reason=no-offer")
+        );
+    });
+    assert_eq!((short.asked(), fallback.asked()), (1, 1));
 }
 
 #[test]

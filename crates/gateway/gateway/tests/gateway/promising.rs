@@ -60,6 +60,9 @@ fn a_client_can_ask_what_became_of_what_was_promised() {
     );
 }
 
+/// Prices that stay at zero while requests are rejected.
+const STEADY: &str = "controller = { policy = \"steps\", period = \"1h\" }\n";
+
 #[test]
 fn what_was_promised_is_held_against_what_was_delivered_in_metrics_and_on_the_page() {
     let (more, _file) = promising();
@@ -73,13 +76,13 @@ fn what_was_promised_is_held_against_what_was_delivered_in_metrics_and_on_the_pa
             line.write("HTTP/1.1 200 OK\r\nX-Busy: 0.1\r\nContent-Length: 2\r\n\r\nok");
         }
     });
-    let shop = Priced::before(origin, &more);
+    let shop = Priced::before(origin, &format!("{STEADY}{more}"));
     for _ in 0..40 {
         assert_eq!(shop.get("X-Client: ann\r\n").status, 200);
     }
     holds.store(true, Relaxed);
     std::thread::scope(|scope| {
-        let limit = metrics(&shop.gateway)("in_service_limit ") as usize;
+        let limit = metrics(&shop.gateway)("service_limit{") as usize;
         for _ in 0..limit {
             scope.spawn(|| shop.get("X-Client: ann\r\n"));
         }

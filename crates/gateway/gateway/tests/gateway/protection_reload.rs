@@ -39,17 +39,13 @@ fn requests_in_service_count_for_the_new_limit() {
     gateway
         .reload(config(&[origin.address], &limits(1, 9)))
         .unwrap();
-    assert_eq!(
-        metrics(&gateway)("in_service_limit "),
-        2.0,
-        "the limit stays"
-    );
+    assert_eq!(metrics(&gateway)("service_limit{"), 2.0, "the limit stays");
     assert_eq!(in_service(&gateway), 2.0);
     assert_eq!(get(&gateway, "/", "").status, 503);
     gateway
         .reload(config(&[origin.address], &limits(1, 1)))
         .unwrap();
-    assert_eq!(metrics(&gateway)("in_service_limit "), 1.0);
+    assert_eq!(metrics(&gateway)("service_limit{"), 1.0);
     gateway
         .reload(config(&[origin.address], &limits(3, 3)))
         .unwrap();
@@ -333,7 +329,7 @@ fn an_error_leaves_everything_as_it_was() {
     let (origin, _) = TestOrigin::holding();
     let gateway = start(config(&[origin.address], &limits(7, 7))).unwrap();
     let stays = || {
-        assert_eq!(metrics(&gateway)("in_service_limit "), 7.0);
+        assert_eq!(metrics(&gateway)("service_limit{"), 7.0);
         assert_eq!(field(&get(&gateway, "/", "").head, "price"), None);
     };
     for more in [

@@ -72,7 +72,7 @@ fn only_requests_that_an_upstream_answered_or_failed_count_in_percentiles() {
     assert_eq!(counts, [8.0, 3.0, 2.0, 2.0, 1.0]);
     assert!(shown["upstreams"].is_array());
     let page = String::from_utf8(told(&gateway, "/status").body).unwrap();
-    for words in [">p99<", ">failed<", "6.25 %", "not included", "<svg"] {
+    for words in [">p99<", ">at least ", "6.25 %", "not included", "<svg"] {
         assert!(page.contains(words), "{words}: {page}");
     }
 }
@@ -198,4 +198,37 @@ fn times_are_counted_by_route_and_class_of_status() {
     assert_eq!(count(&text, "/b", "5xx"), 2.0);
     assert!(count(&text, "/d", "2xx") >= 1.0);
     assert!(!text.contains("route=\"/a\""), "{text}");
+}
+
+#[test]
+fn requests_that_are_given_up_are_beyond_every_bound() {
+    let (origin, release) = TestOrigin::holding();
+    let quick = "timeouts = { reply = \"200ms\" }";
+    let route = |path: &str, keys: &str| {
+        let address = origin.address;
+        format!("[[route]]\npath = \"{path}\"\nupstream = [\"{address}\"]\n{keys}\n")
+    };
+    let routes = route("/slow/limited", quick) + &route("/", "");
+    let text = format!("listen = \"127.0.0.1:0\"\n{routes}");
+    let gateway = start(GatewayConfig::read(&text).unwrap()).unwrap();
+    assert_eq!(get(&gateway, "/", "").status, 200);
+    assert_eq!(get(&gateway, "/slow/limited", "").status, 504);
+    let mut leaves = TestClient::new(&gateway);
+    leaves.send("GET /slow HTTP/1.1\r\nHost: s\r\n\r\n");
+    wait_until("it is in service", || origin.asked() == 3);
+    drop(leaves);
+    let at = |name: &str| value(&metrics(&gateway), &format!("posthaste_gateway_{name}"));
+    wait_until("it has left", || at("cancelled_total") == 1.0);
+    // 2^24 µs, the last finite bound.
+    assert_eq!(at("service_seconds_bucket{le=\"16.777216\"}"), 1.0);
+    assert_eq!(at("service_seconds_bucket{le=\"+Inf\"}"), 3.0);
+    assert!(at("service_seconds_sum") >= 0.2);
+    for (route, class) in [("/slow/limited", "5xx"), ("/", "none")] {
+        let of = |bound: &str| {
+            let labels = format!("le=\"{bound}\",route=\"{route}\",class=\"{class}\"");
+            at(&format!("route_seconds_bucket{{{labels}}}"))
+        };
+        assert_eq!((of("16.777216"), of("+Inf")), (0.0, 1.0), "{route}");
+    }
+    release.tell();
 }

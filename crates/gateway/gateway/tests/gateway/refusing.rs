@@ -2,7 +2,7 @@
 
 use std::time::Instant;
 
-use crate::support::{OK, PATIENCE, TestClient, TestOrigin, config, gateway};
+use crate::support::{OK, PATIENCE, TestClient, TestOrigin, config, field, gateway, get};
 use posthaste_gateway::start;
 
 /// Sends each request and a second one on the same connection. Checks the status, and that neither reaches the
@@ -26,9 +26,9 @@ fn what_can_be_read_in_two_ways_is_not_passed_on() {
         (400, "X: 1\r\n Content-Length: 5", "hello"),
         (400, "X: a\rContent-Length: 5", "hello"),
         (400, "X: a\0b", ""),
-        (400, "Transfer-Encoding: chunked, identity", "0\r\n\r\n"),
-        (400, "Transfer-Encoding: xchunked", "0\r\n\r\n"),
-        (400, "Transfer-Encoding: identity", "0\r\n\r\n"),
+        (501, "Transfer-Encoding: chunked, identity", "0\r\n\r\n"),
+        (501, "Transfer-Encoding: xchunked", "0\r\n\r\n"),
+        (501, "Transfer-Encoding: identity", "0\r\n\r\n"),
         (501, "Transfer-Encoding: gzip, chunked", "0\r\n\r\n"),
         (
             501,
@@ -113,6 +113,15 @@ fn request_lines_and_hosts_are_checked() {
         (400, "G\u{e9}T / HTTP/1.1\r\nHost: s"),
         (400, "\0\u{1}\u{2}"),
         (400, "POST / HTTP/1.0\r\nTransfer-Encoding: chunked"),
+        (501, "POST / HTTP/1.1\r\nHost: s\r\nTransfer-Encoding: gzip"),
+        (
+            501,
+            "POST / HTTP/1.1\r\nHost: s\r\nTRANSFER-ENCODING: identity",
+        ),
+        (
+            501,
+            "GET / HTTP/1.1\r\nHost: s\r\nTransfer-Encoding: x, chunked",
+        ),
         (501, "CONNECT s:80 HTTP/1.1\r\nHost: s"),
         (501, "TRACE / HTTP/1.1\r\nHost: s"),
     ] {
@@ -238,4 +247,21 @@ fn where_no_route_leads_there_is_nothing() {
     );
     let gateway = start(posthaste_gateway::GatewayConfig::read(&text).unwrap()).unwrap();
     assert_eq!(crate::support::get(&gateway, "/", "").status, 404);
+}
+
+#[test]
+fn the_number_of_fields_has_a_key() {
+    let many = |count: usize| -> String { (0..count).map(|n| format!("X-{n}: {n}\r\n")).collect() };
+    let reply = OK.replacen("\r\n", &format!("\r\n{}", many(190)), 1);
+    let origin = TestOrigin::answering(reply);
+    let limits = "[limits]\nfields = 200";
+    let gateway = start(config(&[origin.address], limits)).unwrap();
+    let reply = get(&gateway, "/", &many(190));
+    assert_eq!(reply.status, 200);
+    assert_eq!(field(&reply.head, "x-189"), Some("189"));
+    let request = format!("GET / HTTP/1.1\r\nHost: s\r\n{}\r\n", many(200));
+    let reply = TestClient::new(&gateway).send(request).reply(false);
+    assert_eq!(reply.unwrap().status, 431);
+    let by_default = crate::support::gateway(&origin);
+    assert_eq!(get(&by_default, "/", "").status, 502);
 }

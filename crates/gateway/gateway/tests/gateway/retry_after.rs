@@ -185,10 +185,10 @@ fn a_limit_that_a_slow_service_has_lowered_recovers_when_it_rests() {
             line.write(OK);
         }
     });
-    let more = "[protection]\npolicy = \"limit\"\nleast = 1\nmost = 20\n\
+    let more = "[protection]\npolicy = \"limit\"\nstart = 1\nleast = 1\nmost = 20\n\
                 limiter = { policy = \"aimd\", timeout = \"500ms\", backoff = \"10%\" }\n";
     let gateway = start(config(&[origin.address], more)).unwrap();
-    let limit = || metrics(&gateway)("in_service_limit ");
+    let limit = || metrics(&gateway)("service_limit{");
     let over = AtomicBool::new(false);
     thread::scope(|scope| {
         for _ in 0..20 {

@@ -207,9 +207,10 @@ fn changes_that_would_break_messages_are_not_configurable() {
     };
     for (key, words) in [
         ("rewrite = \"x\"", "rewrite begins with /"),
-        ("rewrite = \"/x?y\"", "without ?, # or ;"),
-        ("rewrite = \"/x#y\"", "without ?, # or ;"),
-        ("rewrite = \"/x;y\"", "without ?, # or ;"),
+        ("rewrite = \"/x?y\"", "without ?, #, ; or"),
+        ("rewrite = \"/x#y\"", "without ?, #, ; or"),
+        ("rewrite = \"/x;y\"", "without ?, #, ; or \\"),
+        ("rewrite = '/x\\y'", "without ?, #, ; or \\"),
         ("rewrite = \"/x/..\"", "dot segments"),
         ("rewrite = \"/x/%2e%2e/y\"", "dot segments"),
         ("rewrite = \"//x\"", "empty segments"),
@@ -255,5 +256,23 @@ fn changes_that_would_break_messages_are_not_configurable() {
     ] {
         let error = wrong(key);
         assert!(error.contains(words), "{key}: {error}");
+    }
+}
+
+#[test]
+fn paths_are_prefixes_without_wildcards() {
+    for (path, words) in [
+        (
+            "/*",
+            "path is \"/*\": a path is a prefix and has no wildcards: write \"/\"",
+        ),
+        ("/shop/*", "write \"/shop/\""),
+        ("/a\\b", "has / instead of \\"),
+    ] {
+        let text = format!(
+            "listen = \"127.0.0.1:0\"\n[[route]]\npath = '{path}'\nrewrite = \"/\"\nupstream = [\"127.0.0.1:9000\"]"
+        );
+        let error = GatewayConfig::read(&text).unwrap_err().to_string();
+        assert!(error.contains(words), "{path}: {error}");
     }
 }

@@ -5,7 +5,8 @@ use std::time::Instant;
 
 use posthaste_gateway::{GatewayConfig, RunningGateway, start};
 
-use crate::support::{PATIENCE, TestClient, TestOrigin, get, wait_until};
+use crate::http2_support::{Call, Http2Origin};
+use crate::support::{OK, PATIENCE, TestClient, TestOrigin, config, get, wait_until};
 use crate::watching::told;
 
 /// An upstream that replies with its name.
@@ -263,4 +264,22 @@ fn a_route_has_its_own_time_limits() {
         .reply(false);
     assert!(reply.is_none_or(|reply| !reply.whole || reply.status == 504));
     assert!(start.elapsed() < PATIENCE);
+}
+
+#[test]
+fn options_for_the_whole_server_has_the_route_of_its_root() {
+    let origin = TestOrigin::answering(OK);
+    let http2 = Http2Origin::start(async |mut call: Call| call.answer("ok"));
+    let ask = |gateway: &RunningGateway, method: &str| {
+        let request = format!("{method} * HTTP/1.1\r\nHost: s\r\n\r\n");
+        let reply = TestClient::new(gateway).send(request).reply(false);
+        reply.unwrap().status
+    };
+    let gateway = start(config(&[origin.address], "")).unwrap();
+    assert_eq!(ask(&gateway, "OPTIONS"), 200);
+    assert!(origin.last_request().starts_with("OPTIONS * HTTP/1.1\r\n"));
+    assert_eq!(ask(&gateway, "GET"), 400);
+    let gateway = http2.gateway("");
+    assert_eq!(ask(&gateway, "OPTIONS"), 200);
+    assert_eq!(http2.requests.lock().unwrap()[0].uri().path(), "*");
 }

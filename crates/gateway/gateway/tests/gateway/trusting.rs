@@ -102,22 +102,70 @@ fn what_a_trusted_proxy_forwards_unreadably_goes_no_further() {
             "X-Forwarded-For: x, 192.0.2.1".to_owned(),
             "192.0.2.1, 127.0.0.1",
         ),
-        ("X-Forwarded-For: 192.0.2.1, x".to_owned(), "127.0.0.1"),
+        (
+            "X-Forwarded-For: 192.0.2.1, x".to_owned(),
+            "unknown, 127.0.0.1",
+        ),
         (format!("X-Forwarded-For: {long}"), "192.0.2.1, 127.0.0.1"),
-        ("Forwarded: for=\", for=192.0.2.1".to_owned(), "127.0.0.1"),
+        (
+            "Forwarded: for=\", for=192.0.2.1".to_owned(),
+            "unknown, 127.0.0.1",
+        ),
         // They disagree.
         (
             "X-Forwarded-For: 192.0.2.1\r\nForwarded: for=192.0.2.2".to_owned(),
-            "127.0.0.1",
+            "192.0.2.1, 127.0.0.1",
         ),
     ] {
         get(&gateway, "/", &format!("{fields}\r\n"));
-        assert_eq!(lines(&origin, "x-forwarded-for"), [chain], "{fields}");
+        assert_eq!(
+            lines(&origin, "x-forwarded-for").join(", "),
+            chain,
+            "{fields}"
+        );
         assert!(lines(&origin, "forwarded").is_empty(), "{fields}");
     }
     let count = metrics(&gateway);
-    assert_eq!(count("fields_unread_total{field=\"x-forwarded-for\"}"), 4.0);
+    assert_eq!(count("fields_unread_total{field=\"x-forwarded-for\"}"), 3.0);
     assert_eq!(count("fields_unread_total{field=\"forwarded\"}"), 2.0);
+}
+
+/// A load balancer that appends to `X-Forwarded-For` passes a `Forwarded` of its client.
+#[test]
+fn a_client_leaves_its_limit_by_no_field_of_its_own() {
+    let origin = TestOrigin::answering(OK);
+    let more = "[trust]\nforwarded = [\"127.0.0.1\"]\n[protection]\nclient_limits = { rate = \"1/h\", burst = 2 }";
+    let gateway = start(config(&[origin.address], more)).unwrap();
+    let ask = |own: &str| {
+        let fields = format!("X-Forwarded-For: 203.0.113.66\r\n{own}");
+        get(&gateway, "/", &fields).status
+    };
+    assert_eq!([ask(""), ask("Forwarded: x\r\n")], [200; 2]);
+    for own in [
+        "",
+        "Forwarded: x\r\n",
+        "Forwarded: for=198.51.100.1\r\n",
+        "Forwarded: for=unknown\r\n",
+        "Forwarded: for=127.0.0.1\r\n",
+    ] {
+        assert_eq!(ask(own), 429, "{own}");
+    }
+}
+
+#[test]
+fn the_addresses_of_one_ipv6_network_are_one_client() {
+    let origin = TestOrigin::answering(OK);
+    for (more, last) in [("", 429), ("ipv6_prefix = 128\n", 200)] {
+        let more = format!(
+            "[trust]\nforwarded = [\"127.0.0.1\"]\n[protection]\n{more}client_limits = {{ rate = \"1/h\", burst = 2 }}"
+        );
+        let gateway = start(config(&[origin.address], &more)).unwrap();
+        let ask =
+            |address: &str| get(&gateway, "/", &format!("X-Forwarded-For: {address}\r\n")).status;
+        let all = ["2001:db8:1:1::1", "2001:db8:1:1::2", "2001:db8:1:1:ffff::3"].map(ask);
+        assert_eq!(all, [200, 200, last]);
+        assert_eq!(ask("2001:db8:1:2::1"), 200, "another network");
+    }
 }
 
 #[test]
@@ -143,8 +191,9 @@ fn the_log_names_the_nearest_sender_that_is_not_trusted() {
         (
             "\"127.0.0.1\"",
             "X-Forwarded-For: 192.0.2.1\r\nForwarded: for=192.0.2.2\r\n",
-            "127.0.0.1",
+            "192.0.2.1",
         ),
+        ("\"127.0.0.1\"", "X-Forwarded-For: unknown\r\n", "unknown"),
     ] {
         let folder = tempfile::tempdir().unwrap();
         let log = folder.path().join("log");
@@ -213,8 +262,11 @@ fn without_a_name_the_client_behind_the_proxy_counts() {
         "X-Forwarded-For: 192.0.2.1\r\n",
         "X-Forwarded-For: 192.0.2.1, 192.0.2.2\r\n",
     );
-    assert_eq!(get(&gateway, "/", ann).status, 200);
-    assert!(is_known_to(&gateway, ann));
+    // The first offer is published soon after the start.
+    wait_until("the client has a report", || {
+        assert_eq!(get(&gateway, "/", ann).status, 200);
+        is_known_to(&gateway, ann)
+    });
     assert!(!is_known_to(&gateway, eve));
     assert!(!is_known_to(&gateway, ""));
     let request = origin.last_request().to_lowercase();

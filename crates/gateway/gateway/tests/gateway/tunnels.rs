@@ -216,6 +216,14 @@ fn the_end_of_one_side_is_passed_on_and_the_other_continues() {
     client.clone_stream().shutdown(Shutdown::Write).unwrap();
     assert_eq!(client.rest(), b"got this");
     wait_until("it has ended", || ended(&first, "client-closed"));
+    // The end may come before the reply, with or without data.
+    for data in ["", "this"] {
+        let mut client = TestClient::new(&first);
+        client.send(format!("{HANDSHAKE}{data}"));
+        client.clone_stream().shutdown(Shutdown::Write).unwrap();
+        let rest = String::from_utf8(client.rest()).unwrap();
+        assert!(rest.ends_with(&format!("got {data}")), "{rest}");
+    }
 
     let origin = switching(|line| {
         line.write(b"that");
@@ -317,6 +325,8 @@ fn a_switch_to_something_else_is_a_broken_reply() {
         SWITCHED.replace("Upgrade: websocket\r\n", ""),
         SWITCHED.replace("s3pP", "S3pP"),
         SWITCHED.replace("Sec-WebSocket-Accept", "X"),
+        SWITCHED.replacen("\r\n", "\r\nContent-Length: 5\r\n", 1),
+        SWITCHED.replacen("\r\n", "\r\nTransfer-Encoding: chunked\r\n", 1),
     ] {
         let reply = wrong.clone();
         let origin = TestOrigin::start(move |line| {

@@ -10,7 +10,7 @@ use posthaste_gateway::{RunningGateway, start};
 
 /// Sends a GET for `path` to the admin address.
 pub(crate) fn told(gateway: &RunningGateway, path: &str) -> ReceivedReply {
-    let request = format!("GET {path} HTTP/1.1\r\nHost: s\r\n\r\n");
+    let request = format!("GET {path} HTTP/1.1\r\nHost: localhost\r\n\r\n");
     TestClient::to(gateway.admin)
         .send(request)
         .reply(false)
@@ -43,9 +43,15 @@ fn what_happened_is_counted_by_its_reason() {
     }
     get(&gateway, "/", "Accept-Encoding: identity\r\n");
     get(&gateway, "http://user@s/", "");
-    let reply = told(&gateway, "/metrics");
+    let open =
+        "GET /metrics HTTP/1.1\r\nHost: localhost\r\nAccept: application/openmetrics-text\r\n\r\n";
+    let mut client = TestClient::to(gateway.admin);
+    let reply = client.send(open).reply(false).unwrap();
     let kind = field(&reply.head, "content-type").unwrap();
     assert!(kind.starts_with("application/openmetrics-text"), "{kind}");
+    let plain = told(&gateway, "/metrics");
+    let kind = field(&plain.head, "content-type").unwrap();
+    assert!(kind.starts_with("text/plain; version=0.0.4"), "{kind}");
     let text = String::from_utf8(reply.body).unwrap();
     let at = |start: &str| value(&text, &format!("posthaste_gateway_{start}"));
     assert_eq!(at("replies_total{status=\"200\"}"), 4.0);
@@ -337,4 +343,46 @@ fn a_wish_that_cannot_be_read_is_counted() {
         value(&text, &start)
     };
     assert_eq!((unread("accept-encoding"), unread("prefer")), (2.0, 1.0));
+}
+
+/// The rules of `promtool check metrics`.
+#[test]
+fn metrics_follow_the_conventions_of_prometheus() {
+    let origin = TestOrigin::answering(answer());
+    let keys = "access_log = \"/dev/null\"\n[protection]\npolicy = \"prices\"";
+    let gateway = start(config(&[origin.address], keys)).unwrap();
+    get(&gateway, "/", "");
+    let text = String::from_utf8(told(&gateway, "/metrics").body).unwrap();
+    let mut helped = "";
+    let mut families = 0;
+    for line in text.lines() {
+        if let Some(help) = line.strip_prefix("# HELP ") {
+            let (name, help) = help.split_once(' ').unwrap();
+            assert!(!help.is_empty(), "{name}");
+            helped = name;
+        } else if let Some(family) = line.strip_prefix("# TYPE ") {
+            let (name, kind) = family.split_once(' ').unwrap();
+            assert_eq!(helped, name, "a family has a help text");
+            assert_eq!(name.ends_with("_total"), kind == "counter", "{name}");
+            let is_plain =
+                |byte: u8| byte.is_ascii_lowercase() || matches!(byte, b'_' | b'0'..=b'9');
+            assert!(name.bytes().all(is_plain), "{name}");
+            let units = [
+                "ms",
+                "us",
+                "ns",
+                "sec",
+                "milliseconds",
+                "minutes",
+                "kb",
+                "mb",
+                "percent",
+            ];
+            assert!(!name.split('_').any(|word| units.contains(&word)), "{name}");
+            families += 1;
+        } else {
+            assert!(line.starts_with("posthaste_gateway_"), "{line}");
+        }
+    }
+    assert!(families > 30, "{families} families");
 }

@@ -6,8 +6,8 @@ use std::fmt;
 
 use base64::Engine as _;
 use base64::engine::general_purpose::URL_SAFE_NO_PAD;
-use rustix::rand::{GetRandomFlags, getrandom};
-use sha2::{Digest, Sha256};
+use posthaste_serve::environment;
+use ring::digest::{SHA256, digest};
 use thiserror::Error;
 
 use super::{GatewayId, Hex, KeyDigest};
@@ -40,7 +40,8 @@ impl AccountKey {
 
     /// Digest of the key.
     pub fn digest(&self) -> KeyDigest {
-        Hex(Sha256::digest(&self.0).into())
+        let digest = digest(&SHA256, self.0.as_bytes());
+        Hex(digest.as_ref().try_into().expect("32 bytes"))
     }
 }
 
@@ -58,10 +59,7 @@ impl GatewayId {
 }
 
 fn random<const N: usize>() -> Result<[u8; N], KeyError> {
-    let mut bytes = [0; N];
-    // Reads of at most 256 bytes are complete and not interrupted (getrandom(2)).
-    getrandom(&mut bytes, GetRandomFlags::empty()).map_err(KeyError)?;
-    Ok(bytes)
+    environment::random("account keys").map_err(KeyError)
 }
 
 #[cfg(test)]

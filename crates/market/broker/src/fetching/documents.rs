@@ -85,7 +85,7 @@ fn read(bytes: &[u8]) -> Result<Option<Offers>, String> {
 mod tests {
     use super::*;
 
-    const OFFERS: &str = include_str!("../../../../examples/offers.wsqos");
+    const OFFERS: &str = include_str!("../../../../../examples/offers.wsqos");
 
     #[test]
     fn offers_are_found_in_a_document_and_inside_a_wsdl() {

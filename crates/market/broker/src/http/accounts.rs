@@ -37,7 +37,7 @@ impl BrokerHandler {
         body: Incoming,
         peer: &Peer,
     ) -> Result<BrokerReply, ProblemDetails> {
-        self.authenticate(parts, TokenRole::Operator)?;
+        self.authenticate(parts, TokenRole::Operator).await?;
         let body = read(parts, body, BYTES, peer).await?;
         let new: NewAccount = from_json(&body)?;
         check_new(&new).map_err(ProblemDetails::senseless)?;
@@ -52,7 +52,7 @@ impl BrokerHandler {
         name: String,
         parts: &Parts,
     ) -> Result<BrokerReply, ProblemDetails> {
-        self.authenticate(parts, TokenRole::Operator)?;
+        self.authenticate(parts, TokenRole::Operator).await?;
         let found = self.writer()?.call(move |store| store.account(&name));
         match found.await.map_err(unstored)? {
             Some(found) => Ok(BrokerReply::of(&found.state(Timestamp::now()))),
@@ -62,7 +62,7 @@ impl BrokerHandler {
 
     /// Lists accounts by name.
     pub(super) async fn list_accounts(&self, parts: &Parts) -> Result<BrokerReply, ProblemDetails> {
-        self.authenticate(parts, TokenRole::Operator)?;
+        self.authenticate(parts, TokenRole::Operator).await?;
         let limit = Query::of(parts).number("limit", LISTED.0)?.min(LISTED.1);
         let accounts = self.accounts_after(parts, limit).await?;
         Ok(BrokerReply::of(&json!({ "accounts": accounts })))
@@ -95,7 +95,7 @@ impl BrokerHandler {
         body: Incoming,
         peer: &Peer,
     ) -> Result<BrokerReply, ProblemDetails> {
-        self.authenticate(parts, TokenRole::Operator)?;
+        self.authenticate(parts, TokenRole::Operator).await?;
         let body = read(parts, body, BYTES, peer).await?;
         let change: AccountChange = from_json(&body)?;
         check_change(&change).map_err(ProblemDetails::senseless)?;
@@ -109,7 +109,7 @@ impl BrokerHandler {
         name: String,
         parts: &Parts,
     ) -> Result<BrokerReply, ProblemDetails> {
-        self.authenticate(parts, TokenRole::Operator)?;
+        self.authenticate(parts, TokenRole::Operator).await?;
         self.edit(move |store| store.close_account(&name, Timestamp::now()))
             .await
     }

@@ -18,7 +18,7 @@ const ROWS: usize = 200;
 impl BrokerHandler {
     /// Page of the accounts by name.
     pub(super) async fn accounts_page(&self, parts: &Parts) -> Result<BrokerReply, ProblemDetails> {
-        self.authenticate_person(parts)?;
+        self.authenticate_person(parts).await?;
         let accounts = self.accounts_after(parts, ROWS).await?;
         let counts = self.context.metrics.accounts.counts();
         let page = page(&accounts, counts).html();

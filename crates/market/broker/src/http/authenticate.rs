@@ -28,34 +28,50 @@ impl BrokerHandler {
     }
 
     /// Authenticates the bearer of a token with this role.
-    pub(super) fn authenticate(
+    pub(super) async fn authenticate(
         &self,
         parts: &Parts,
         role: TokenRole,
     ) -> Result<Arc<Grant>, ProblemDetails> {
         self.authenticate_by(parts, role, "Bearer", "Bearer error=\"invalid_token\"")
+            .await
     }
 
     /// Authenticates a person with an operator's token as password and any name.
-    pub(super) fn authenticate_person(&self, parts: &Parts) -> Result<Arc<Grant>, ProblemDetails> {
+    pub(super) async fn authenticate_person(
+        &self,
+        parts: &Parts,
+    ) -> Result<Arc<Grant>, ProblemDetails> {
         self.authenticate_by(parts, TokenRole::Operator, BASIC, BASIC)
+            .await
     }
 
-    fn authenticate_by(
+    async fn authenticate_by(
         &self,
         parts: &Parts,
         role: TokenRole,
         absent: &'static str,
         invalid: &'static str,
     ) -> Result<Arc<Grant>, ProblemDetails> {
-        self.writer()?;
+        let writer = self.writer()?;
         let refuse = |words: String, challenge| {
             self.context.metrics.count_refused_token();
             ProblemDetails::new(StatusCode::UNAUTHORIZED, words).with(Also::Authenticate(challenge))
         };
         let token = token(parts).ok_or_else(|| refuse(needs(role), absent))?;
-        let grant = self.context.registry.grant(&token).ok_or_else(|| {
-            let words = "nobody has this token, or no longer";
+        let mut grant = self.context.registry.grant(&token);
+        if grant.is_none() && self.context.registry.may_read_grants() {
+            // Another process may have made it since the tokens were read.
+            let registry = self.context.registry.clone();
+            let read = writer.call(move |store| {
+                registry.set_grants(store.grants()?);
+                Ok(())
+            });
+            read.await.map_err(unstored)?;
+            grant = self.context.registry.grant(&token);
+        }
+        let grant = grant.ok_or_else(|| {
+            let words = "unknown or revoked token";
             refuse(words.to_owned(), invalid)
         })?;
         if grant.role != role {

@@ -40,12 +40,12 @@ impl BrokerHandler {
         body: Incoming,
         peer: &Peer,
     ) -> Result<BrokerReply, ProblemDetails> {
-        self.authenticate(parts, TokenRole::Gateway)?;
+        let token = self.authenticate(parts, TokenRole::Gateway).await?.number;
         let body = read(parts, body, BYTES, peer).await?;
         let report: ChargeReport = from_json(&body)?;
         check(&report).map_err(ProblemDetails::senseless)?;
         let booked = self.writer()?.call(move |store| {
-            let outcome = store.report(&report, Timestamp::now())?;
+            let outcome = store.report(&report, token, Timestamp::now())?;
             Ok((outcome, report.charges))
         });
         let (outcome, charges) = booked.await.map_err(unstored)?;
@@ -92,7 +92,7 @@ impl BrokerHandler {
 
     /// Lists booked charges.
     pub(super) async fn charges(&self, parts: &Parts) -> Result<BrokerReply, ProblemDetails> {
-        self.authenticate(parts, TokenRole::Operator)?;
+        self.authenticate(parts, TokenRole::Operator).await?;
         let query = Query::of(parts);
         let time = |name| query.parsed::<Timestamp>(name, "a time as 2026-01-31T00:00:00Z");
         let account = query.text("account");

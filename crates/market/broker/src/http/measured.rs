@@ -43,7 +43,7 @@ impl BrokerHandler {
         body: Incoming,
         peer: &Peer,
     ) -> Result<BrokerReply, ProblemDetails> {
-        self.authenticate_gateway(parts, &key.gateway)?;
+        self.authenticate_gateway(parts, &key.gateway).await?;
         let body = read(parts, body, bounds::BYTES, peer).await?;
         let report = from_json::<QualityReport>(&body)?;
         if let Some(words) = fault(&report) {
@@ -56,8 +56,8 @@ impl BrokerHandler {
     }
 
     /// Authenticates the gateway of this name.
-    fn authenticate_gateway(&self, parts: &Parts, name: &str) -> Result<(), ProblemDetails> {
-        let grant = self.authenticate(parts, TokenRole::Gateway)?;
+    async fn authenticate_gateway(&self, parts: &Parts, name: &str) -> Result<(), ProblemDetails> {
+        let grant = self.authenticate(parts, TokenRole::Gateway).await?;
         match grant.provider == name {
             true => Ok(()),
             false => {

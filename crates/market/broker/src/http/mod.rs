@@ -82,7 +82,7 @@ impl BrokerHandler {
             (Path::Soap, &Method::GET) => self.describe(parts),
             (Path::OpenApi, &Method::GET) => Ok(BrokerReply::json(include_str!("openapi.json"))),
             (Path::Status, &Method::GET) => Ok(self.status()),
-            (Path::Metrics, &Method::GET) => Ok(self.metrics()),
+            (Path::Metrics, &Method::GET) => Ok(self.metrics(parts)),
             (Path::Health, &Method::GET) => self.health(),
             (path, method) => Err(ProblemDetails::method(method, path.methods())),
         }

@@ -38,7 +38,7 @@ impl BrokerHandler {
         body: Incoming,
         peer: &Peer,
     ) -> Result<BrokerReply, ProblemDetails> {
-        let by = self.authenticate_provider(parts, &key.provider)?;
+        let by = self.authenticate_provider(parts, &key.provider).await?;
         let only_if = condition(parts)?;
         let body = read(parts, body, bounds::BYTES, peer).await?;
         let offer = if is_xml(parts) {
@@ -82,7 +82,7 @@ impl BrokerHandler {
         body: Incoming,
         peer: &Peer,
     ) -> Result<BrokerReply, ProblemDetails> {
-        let by = self.authenticate_provider(parts, &of.provider)?;
+        let by = self.authenticate_provider(parts, &of.provider).await?;
         let body = read(parts, body, bounds::BYTES, peer).await?;
         let offers = if is_xml(parts) {
             read_xml(&body)?
@@ -105,7 +105,7 @@ impl BrokerHandler {
         key: OfferKey,
         parts: &Parts,
     ) -> Result<BrokerReply, ProblemDetails> {
-        let by = self.authenticate_provider(parts, &key.provider)?;
+        let by = self.authenticate_provider(parts, &key.provider).await?;
         let only_if = match condition(parts)? {
             Condition::Any => Condition::There,
             stated => stated,
@@ -131,8 +131,12 @@ impl BrokerHandler {
     }
 
     /// Authenticates `provider` by its bearer token (RFC 6750). Returns the number of the token.
-    fn authenticate_provider(&self, parts: &Parts, provider: &str) -> Result<u64, ProblemDetails> {
-        let grant = self.authenticate(parts, TokenRole::Provider)?;
+    async fn authenticate_provider(
+        &self,
+        parts: &Parts,
+        provider: &str,
+    ) -> Result<u64, ProblemDetails> {
+        let grant = self.authenticate(parts, TokenRole::Provider).await?;
         if grant.provider != provider {
             let words = format!(
                 "this token is of {:?}, the offer would be of {provider:?}",

@@ -2,9 +2,10 @@
 
 use std::time::Instant;
 
+use hyper::http::request::Parts;
 use hyper::{StatusCode, header};
 use jiff::Timestamp;
-use posthaste_serve::exposition;
+use posthaste_serve::exposition::negotiated;
 
 use super::exposition::text as metrics_text;
 use super::page::BrokerStatus;
@@ -68,12 +69,10 @@ impl BrokerHandler {
     }
 
     /// Metrics.
-    pub(super) fn metrics(&self) -> BrokerReply {
-        BrokerReply::new(
-            StatusCode::OK,
-            exposition::MEDIA_TYPE,
-            metrics_text(&self.context),
-        )
+    pub(super) fn metrics(&self, parts: &Parts) -> BrokerReply {
+        let text = metrics_text(&self.context);
+        let (kind, text) = negotiated(&parts.headers, text);
+        BrokerReply::new(StatusCode::OK, kind, text)
     }
 
     /// 200 while lookups see the content of the store, even if a full disk prevents publishing.

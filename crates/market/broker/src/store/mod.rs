@@ -5,6 +5,7 @@
 
 pub(crate) mod accounts;
 mod plan;
+#[cfg(feature = "postgres")]
 mod postgres;
 mod row;
 mod sqlite;

@@ -5,11 +5,15 @@ use std::path::{Path, PathBuf};
 use std::str::FromStr;
 
 use thiserror::Error;
+#[cfg(feature = "postgres")]
 use tokio_postgres::Config;
+#[cfg(feature = "postgres")]
 use tokio_postgres::config::Host;
 
+#[cfg(feature = "postgres")]
 use super::postgres::{Postgres, words};
 use super::sqlite::Sqlite;
+use super::sqlite::backup::backup;
 use super::{Store, StoreError};
 
 /// Location of a store.
@@ -18,6 +22,7 @@ pub enum StoreUrl {
     /// SQLite database in this file.
     Sqlite(PathBuf),
     /// PostgreSQL database, which several brokers may share.
+    #[cfg(feature = "postgres")]
     Postgres(Box<Config>),
 }
 
@@ -28,10 +33,18 @@ pub enum StoreUrlError {
     #[error("{0:?} is no store: want sqlite:FILE or postgres://USER@HOST/DATABASE")]
     Kind(String),
     /// Incomplete or invalid PostgreSQL address.
+    #[cfg(feature = "postgres")]
     #[error(
         "this is no PostgreSQL database: {0}: want postgres://USER:PASSWORD@HOST:PORT/DATABASE"
     )]
     Postgres(String),
+    /// PostgreSQL address, in a build without PostgreSQL.
+    #[cfg(not(feature = "postgres"))]
+    #[error(
+        "this build has no PostgreSQL, which is its feature `postgres`: every package has it, and \
+         `cargo install --locked --path crates/posthaste --features postgres`"
+    )]
+    NoPostgres,
 }
 
 impl StoreUrl {
@@ -39,6 +52,7 @@ impl StoreUrl {
     pub(crate) fn open(&self) -> Result<Box<dyn Store>, StoreError> {
         Ok(match self {
             Self::Sqlite(file) => Box::new(Sqlite::open(file)?),
+            #[cfg(feature = "postgres")]
             Self::Postgres(config) => {
                 Box::new(Postgres::open(config).map_err(|error| error.of(self))?)
             }
@@ -49,6 +63,7 @@ impl StoreUrl {
     pub(crate) fn beside(self, folder: &Path) -> Self {
         match self {
             Self::Sqlite(file) => Self::Sqlite(folder.join(file)),
+            #[cfg(feature = "postgres")]
             elsewhere => elsewhere,
         }
     }
@@ -61,8 +76,33 @@ impl FromStr for StoreUrl {
         let (scheme, rest) = text.split_once(':').unwrap_or((text, ""));
         match scheme {
             "sqlite" if !rest.is_empty() => Ok(Self::Sqlite(rest.into())),
-            "postgres" | "postgresql" => postgres(text).map_err(StoreUrlError::Postgres),
+            "postgres" | "postgresql" => postgres(text),
             _ => Err(StoreUrlError::Kind(text.to_owned())),
+        }
+    }
+}
+
+impl StoreUrl {
+    /// The same store, with the whole path of a file.
+    #[must_use]
+    pub fn absolute(self) -> Self {
+        match self {
+            Self::Sqlite(file) => Self::Sqlite(std::path::absolute(&file).unwrap_or(file)),
+            #[cfg(feature = "postgres")]
+            Self::Postgres(config) => Self::Postgres(config),
+        }
+    }
+}
+
+impl StoreUrl {
+    /// Copies an SQLite database to a new file. PostgreSQL has programs of its own for this.
+    pub(crate) fn backup(&self, to: &Path) -> Result<(), StoreError> {
+        match self {
+            Self::Sqlite(file) => backup(file, to),
+            #[cfg(feature = "postgres")]
+            Self::Postgres(_) => Err(StoreError::Unavailable(
+                "back up a PostgreSQL database with pg_dump".to_owned(),
+            )),
         }
     }
 }
@@ -72,6 +112,7 @@ impl fmt::Display for StoreUrl {
         match self {
             Self::Sqlite(file) => write!(f, "sqlite:{}", file.display()),
             // Omits the password.
+            #[cfg(feature = "postgres")]
             Self::Postgres(config) => {
                 let name = config
                     .get_dbname()
@@ -88,13 +129,22 @@ impl fmt::Display for StoreUrl {
     }
 }
 
-fn postgres(url: &str) -> Result<StoreUrl, String> {
-    let config: Config = url.parse().map_err(|error| words(&error))?;
+#[cfg(feature = "postgres")]
+fn postgres(url: &str) -> Result<StoreUrl, StoreUrlError> {
+    let config: Config = url
+        .parse()
+        .map_err(|error| StoreUrlError::Postgres(words(&error)))?;
+    let lacks = |part: &str| Err(StoreUrlError::Postgres(format!("it has no {part}")));
     if config.get_hosts().is_empty() {
-        return Err("it has no host".to_owned());
+        return lacks("host");
     }
     if config.get_user().is_none() {
-        return Err("it has no user".to_owned());
+        return lacks("user");
     }
     Ok(StoreUrl::Postgres(Box::new(config)))
+}
+
+#[cfg(not(feature = "postgres"))]
+fn postgres(_: &str) -> Result<StoreUrl, StoreUrlError> {
+    Err(StoreUrlError::NoPostgres)
 }

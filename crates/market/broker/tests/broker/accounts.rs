@@ -172,7 +172,7 @@ fn each_role_has_its_own_rights() {
         refused(told, 403, "--role operator");
     }
     let nobody = done(accounts.client("pht_wrong").accounts("", 1));
-    refused(nobody, 401, "nobody has this token");
+    refused(nobody, 401, "unknown or revoked token");
     let path = "/v1/offers/books/gateway/Gold";
     let field = format!("Authorization: Bearer {}", accounts.gateway);
     let publishes = send(accounts.broker.broker.addr, "PUT", path, &[&field], "{}");

@@ -4,8 +4,8 @@ use std::path::Path;
 
 use posthaste_broker::BrokerConfig;
 
-const EXAMPLE: &str = include_str!("../../../../examples/broker.toml");
-const PAGE: &str = include_str!("../../../../docs/reference/broker-api.md");
+const EXAMPLE: &str = include_str!("../../../../../examples/broker.toml");
+const PAGE: &str = include_str!("../../../../../docs/reference/broker-api.md");
 
 /// The example with all keys uncommented.
 fn with_every_key() -> String {

@@ -209,7 +209,8 @@ fn pages_and_counters_are_there_for_those_who_watch() {
     ] {
         assert!(page.contains(words), "{words}: {page}");
     }
-    let metrics = shop.send("GET", "/metrics", &[], "").body;
+    let open = ["Accept: application/openmetrics-text"];
+    let metrics = shop.send("GET", "/metrics", &open, "").body;
     for line in [
         "posthaste_broker_questions_total{answer=\"offer\"} 1.0",
         "posthaste_broker_offers 1.0",

@@ -4,7 +4,7 @@ use posthaste_units::Dscp;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use posthaste_http_fields::{pair, split};
+use posthaste_http::fields::{pair, split};
 
 /// Urgency from 0, the most urgent, to 7, for background work.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]

@@ -17,7 +17,7 @@ pub(super) fn encode(out: &mut DescriptorEncoder, resolved: &ResolvedConfig) -> 
         let label = route.label;
         route.targets.iter().flat_map(move |target| {
             let endpoints = target.endpoints();
-            UpstreamState::ALL.map(|state| {
+            UpstreamState::OF_ENDPOINTS.map(|state| {
                 let in_state = endpoints
                     .iter()
                     .filter(|endpoint| endpoint.state() == state);

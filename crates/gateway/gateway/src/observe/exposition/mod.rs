@@ -18,7 +18,7 @@ use posthaste_units::Dscp;
 use prometheus_client::collector::Collector;
 use prometheus_client::encoding::DescriptorEncoder;
 
-use super::metrics::{CompressionCounters, GatewayMetrics, UNREAD};
+use super::metrics::{CompressionCounters, GatewayMetrics, UNREAD, VERSIONS};
 use super::times::{CLASSES, RouteTimes, TimeHistogram};
 use super::traces::TraceCounters;
 use crate::admission::Admission;
@@ -82,6 +82,10 @@ fn replies(out: &mut DescriptorEncoder, metrics: &GatewayMetrics) -> Result<(), 
     let rows = seen.iter().map(|(status, n)| ([("status", &**status)], *n));
     counters(out, "replies", "Replies, by status", rows)?;
     let cancelled = [([], load(&metrics.cancelled))];
+    let unreadable = VERSIONS.iter().zip(&metrics.unreadable);
+    let rows = unreadable.map(|(version, n)| ([("version", *version)], load(n)));
+    let help = "Requests that cannot be read: too large, invalid or malformed";
+    counters(out, "unreadable", help, rows)?;
     let help = "Requests without a reply: the client left, or its connection was ended by a time limit or a drain";
     counters(out, "cancelled", help, cancelled)
 }
@@ -269,14 +273,6 @@ fn admission(out: &mut DescriptorEncoder, admission: &Admission) -> Result<(), E
     let shown = admission.snapshot();
     let help = "Requests let in and not answered yet";
     gauge(out, "in_service", help, shown.in_service.into())?;
-    if let Some(limit) = shown.limit {
-        gauge(
-            out,
-            "in_service_limit",
-            "Requests that may be",
-            limit.into(),
-        )?;
-    }
     tiers::encode(out, &shown)?;
     let Some(price) = shown.price else {
         return Ok(());

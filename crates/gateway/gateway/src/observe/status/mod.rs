@@ -1,6 +1,7 @@
 //! The status page: load, the last fifteen minutes, compression decisions with reasons, bytes saved, and upstreams.
 //! Upstreams and the last fifteen minutes also as JSON for programs.
 
+mod headline;
 mod offers;
 mod promises;
 mod recent;
@@ -10,16 +11,20 @@ use std::sync::atomic::Ordering::Relaxed;
 
 use maud::{DOCTYPE, Markup, PreEscaped, html};
 use posthaste_compression::{LoadEstimate, REASONS, STEPS, Step, Wish};
-use posthaste_units::Size;
+use posthaste_units::{Size, Span};
 use serde::Serialize;
 
+use self::headline::{ProtectionFacts, SlotUse};
 use self::offers::OffersStatus;
 use self::recent::RecentDocument;
 use self::upstreams::AddressStatus;
-use super::history::History;
-use crate::admission::TierReading;
+use super::history::{History, Reading};
+use crate::admission::ServiceReading;
 use crate::context::GatewayContext;
 use crate::upstream::health::UpstreamState;
+
+/// Time of the rejections in the first sentence.
+const RECENT: Span = Span::from_secs(10);
 
 /// The document at `/status.json`.
 #[derive(Serialize)]
@@ -65,6 +70,8 @@ pub(crate) fn page(context: &GatewayContext, history: &History) -> String {
     let compression = &resolved.config.compression;
     let busy = f64::from(estimate.busy) * 100.0;
     let demand = demand(&estimate);
+    let now = context.reading();
+    let protection = protection(context, history, &now);
     let page = html! {
         (DOCTYPE)
         html lang="en" {
@@ -73,11 +80,12 @@ pub(crate) fn page(context: &GatewayContext, history: &History) -> String {
                 meta name="viewport" content="width=device-width, initial-scale=1";
                 meta http-equiv="refresh" content="5";
                 title { "posthaste gateway" }
-                style { (PreEscaped(include_str!("status.css"))) (PreEscaped(posthaste_draw::chart_style())) }
+                style { (PreEscaped(posthaste_draw::chart_style())) (PreEscaped(include_str!("status.css"))) }
             }
             body {
                 h1 { "posthaste gateway" }
-                p.lead {
+                p.lead.rejecting[protection.is_rejecting()] { (protection.sentence()) }
+                p {
                     "Busy " meter min="0" max="100" high=(compression.threshold.get() * 100.0) value=(format!("{busy:.1}")) {}
                     (format!(" {busy:.0} %. Demand is {demand}. "))
                     "Policy " b { (compression.policy) }
@@ -91,7 +99,7 @@ pub(crate) fn page(context: &GatewayContext, history: &History) -> String {
                     (context.counters.snapshot().in_service) " requests in service. "
                     a href="/metrics" { "Metrics" }
                 }
-                (recent::section(history, &context.reading()))
+                (recent::section(history, &now))
                 (tunnels(context))
                 (admission(context))
                 (promises::tables(&context.admission))
@@ -123,6 +131,34 @@ pub(crate) fn page(context: &GatewayContext, history: &History) -> String {
     page.into_string()
 }
 
+/// Facts about protection in the last seconds.
+fn protection(context: &GatewayContext, history: &History, now: &Reading) -> ProtectionFacts {
+    let shown = context.admission.snapshot();
+    ProtectionFacts {
+        is_active: shown.is_active,
+        is_dry: shown.is_dry,
+        slots: fullest(&shown.services),
+        rejections: history.rejections(now, RECENT),
+    }
+}
+
+/// Use of the slots of the service that has fewest left.
+fn fullest(services: &[ServiceReading]) -> Option<SlotUse> {
+    let limited = || {
+        services
+            .iter()
+            .filter_map(|service| Some((service, service.limit?)))
+    };
+    let left = |(service, limit): &(&ServiceReading, u32)| limit.saturating_sub(service.in_service);
+    let (service, limit) = limited().min_by_key(left)?;
+    let is_one_of_many = limited().nth(1).is_some();
+    Some(SlotUse {
+        used: service.in_service,
+        limit,
+        service: is_one_of_many.then(|| service.name.to_string()),
+    })
+}
+
 /// Renders one line about tunnels. Empty before the first.
 fn tunnels(context: &GatewayContext) -> Markup {
     let tunnels = &context.metrics.tunnels;
@@ -151,9 +187,6 @@ fn admission(context: &GatewayContext) -> Markup {
     let shown = context.admission.snapshot();
     let counts = context.admission.counters();
     let rejected: Vec<_> = counts.by_reason().filter(|(_, count)| *count > 0).collect();
-    let limit = shown
-        .limit
-        .map_or_else(String::new, |limit| format!(" of at most {limit}"));
     html! {
         @if shown.is_active {
             h2 { "Protection" }
@@ -161,13 +194,14 @@ fn admission(context: &GatewayContext) -> Markup {
                 p { b { "Dry run:" } " every request is let in; those that would be turned away are counted." }
             }
             p {
-                (shown.in_service) (limit) " requests in service."
+                (shown.in_service) " requests in service."
                 @if let Some(price) = &shown.price {
                     " A request costs " b { (price.text) } " (" (price.offer) "). "
                     (format!("{:.1}", price.quoted)) " requests per second are promised by quotes."
                 }
             }
-            (tiers(&shown.tiers))
+            (services(&shown.services))
+            @for service in &shown.services { (tiers(service)) }
             table {
                 tr { th { "Requests" } th.n { "Count" } }
                 @for (ground, count) in counts.by_ground().filter(|(_, count)| *count > 0) {
@@ -182,10 +216,30 @@ fn admission(context: &GatewayContext) -> Markup {
     }
 }
 
-/// Renders the tiers. Empty without tiers.
-fn tiers(tiers: &[TierReading]) -> Markup {
+/// Renders the services with a limit.
+fn services(services: &[ServiceReading]) -> Markup {
+    let limited = || services.iter().filter(|service| service.limit.is_some());
+    html! {
+        @if limited().next().is_some() {
+            table {
+                tr { th { "Service" } th.n { "In service" } th.n { "Limit" } th.n { "Hanging" } }
+                @for service in limited() {
+                    tr {
+                        td { (service.name) } td.n { (service.in_service) }
+                        td.n { (service.limit.unwrap_or_default()) } td.n { (service.hanging) }
+                    }
+                }
+            }
+        }
+    }
+}
+
+/// Renders the tiers of a service. Empty without tiers.
+fn tiers(service: &ServiceReading) -> Markup {
+    let tiers = &service.tiers;
     html! {
         @if !tiers.is_empty() {
+            p { "Tiers of " (service.name) ":" }
             table {
                 tr {
                     th { "Tier" } th.n { "In service" } th.n { "Waiting" } th.n { "Admitted" }

@@ -29,7 +29,7 @@ const CLASSES: [Class; 5] = [
 /// Population and error of the percentiles, for the reader.
 const POPULATION: &str = "Times are from the head of a request to the head of its reply, for requests that an \
     upstream answered with a status below 500. Admitted requests with 5xx or without a reply have failed. They \
-    count as slower than all others: a percentile among them is shown as \"failed\". Requests that were refused, that \
+    count as slower than all others: a percentile among them is at least the slowest time. Requests that were refused, that \
     the gateway answered itself, or that opened a tunnel are not included. \
     Each time is an upper bound, at most 6.25 % or 1 µs too high.";
 
@@ -165,7 +165,7 @@ impl SlotDocument {
 fn seconds(percentile: Percentile) -> Option<f64> {
     match percentile {
         Percentile::Below(time) => Some(time.as_secs_f64()),
-        Percentile::NoData | Percentile::Failed | Percentile::Beyond => None,
+        Percentile::NoData | Percentile::Failed { .. } | Percentile::Beyond => None,
     }
 }
 
@@ -180,7 +180,7 @@ pub(super) fn section(history: &History, now: &Reading) -> Markup {
                 th { "In the last" } th.n { "All" }
                 @for (label, class, _) in CLASSES { th.n { span.key.(class) {} (label) } }
             }
-            @for rates in &rates {
+            @for rates in distinct(&rates, |rates| rates.over) {
                 tr {
                     td { (covered(rates.over)) }
                     td.n { (rate(rates, rates.outcomes.requests())) }
@@ -195,7 +195,7 @@ pub(super) fn section(history: &History, now: &Reading) -> Markup {
                 th { "In the last" } th.n { "Answered" } th.n { "Failed" } th.n { "Refused" }
                 @for percent in PERCENTS { th.n { "p" (percent) } }
             }
-            @for shown in &percentiles {
+            @for shown in distinct(&percentiles, |shown| shown.over) {
                 tr {
                     td { (covered(shown.over)) }
                     td.n { (shown.times.total()) }
@@ -214,10 +214,19 @@ pub(super) fn section(history: &History, now: &Reading) -> Markup {
     }
 }
 
+/// The rows without those that cover the same time as the one before, as after a start.
+fn distinct<T>(rows: &[T], over: impl Fn(&T) -> Span) -> impl Iterator<Item = &T> {
+    let is_new = move |(index, row): &(usize, &T)| {
+        let before = index.checked_sub(1).map(|before| &rows[before]);
+        before.is_none_or(|before| over(before) != over(row))
+    };
+    rows.iter().enumerate().filter(is_new).map(|(_, row)| row)
+}
+
 /// Renders the shares of the classes, one bar for each time. Empty without requests.
 fn bars(rates: &[Rates]) -> Markup {
     html! {
-        @for rates in rates.iter().filter(|rates| rates.outcomes.requests() > 0) {
+        @for rates in distinct(rates, |rates| rates.over).filter(|rates| rates.outcomes.requests() > 0) {
             @let all = rates.outcomes.requests() as f64;
             @let of = |count: u64| count as f64 / all * 100.0;
             div.bar role="img" aria-label=(format!("Shares in the last {}", covered(rates.over))) {
@@ -253,7 +262,10 @@ fn covered(over: Span) -> String {
 fn time(percentile: Percentile) -> String {
     match percentile {
         Percentile::NoData => "no data".to_owned(),
-        Percentile::Failed => "failed".to_owned(),
+        Percentile::Failed { at_least } if at_least.is_zero() => "failed".to_owned(),
+        Percentile::Failed { at_least } => {
+            format!("at least {}", Unit::Seconds.exact(at_least.as_secs_f64()))
+        }
         Percentile::Beyond => "more than 4 min".to_owned(),
         Percentile::Below(time) => Unit::Seconds.exact(time.as_secs_f64()),
     }

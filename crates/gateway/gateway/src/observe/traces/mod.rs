@@ -9,26 +9,25 @@ mod otlp;
 
 use std::cell::Cell;
 use std::io;
-use std::net::IpAddr;
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
-use std::sync::{Arc, Mutex, PoisonError, mpsc};
+use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, SystemTime};
 
 use hyper::header::{HeaderMap, HeaderName, HeaderValue};
 use hyper::{Method, Request, StatusCode};
 use posthaste_broker_client::Sink;
-use posthaste_serve::Background;
+use posthaste_gateway_config::Traces as Config;
+use posthaste_serve::{Background, environment};
 use posthaste_units::{Instant, Span};
 use rand::{RngExt as _, SeedableRng as _};
 use rand_xoshiro::Xoshiro256PlusPlus;
-use rustix::rand::{GetRandomFlags, getrandom};
 use tokio::sync::mpsc::{Receiver, Sender, channel};
 use tokio::time::sleep;
 
 use self::context::TraceContext;
 use super::access_log::Decided;
-use crate::clock::now;
-use crate::config::Traces as Config;
+use crate::clock::{now, wall_clock};
+use crate::request::client_address::ClientAddress;
 
 const FIELD: HeaderName = HeaderName::from_static("traceparent");
 
@@ -46,9 +45,7 @@ pub(crate) struct Traces {
     /// Present until the end.
     queue: Option<Sender<EndedRequest>>,
     pub(crate) counters: Arc<TraceCounters>,
-    /// Disconnected after the final export.
-    exported_all: Mutex<mpsc::Receiver<()>>,
-    _exporter: Background,
+    exporter: Background,
 }
 
 /// Requests whose trace spans were exported or lost.
@@ -90,7 +87,7 @@ struct EndedRequest {
     parent: Option<u64>,
     method: Method,
     path: String,
-    client: IpAddr,
+    client: ClientAddress,
     start: SystemTime,
     time: Span,
     status: u16,
@@ -104,20 +101,14 @@ impl Traces {
         let counters = Arc::<TraceCounters>::default();
         let (queue, ended) = channel(CAPACITY);
         let (service, counted) = (config.service.clone(), counters.clone());
-        let (over, exported_all) = mpsc::channel();
-        let exporter = Background::start("traces", move || async move {
-            export(sink, service, ended, counted).await;
-            drop(over);
-        })?;
-        let mut seed = [0; 32];
-        getrandom(&mut seed, GetRandomFlags::empty())?;
+        let exporter = Background::start("traces", move || export(sink, service, ended, counted))?;
+        let seed = environment::random("traces")?;
         Ok(Self {
             share: config.share.get(),
             draws: Mutex::new(Xoshiro256PlusPlus::from_seed(seed)),
             queue: Some(queue),
             counters,
-            exported_all: Mutex::new(exported_all),
-            _exporter: exporter,
+            exporter,
         })
     }
 
@@ -155,7 +146,7 @@ impl Traces {
             upstream: Cell::default(),
             method: request.method().clone(),
             path: request.uri().path().to_owned(),
-            began: (SystemTime::now(), now()),
+            began: (wall_clock(), now()),
         })
     }
 }
@@ -172,7 +163,7 @@ impl TracedRequest<'_> {
     }
 
     /// Ends the trace span when the head of the reply is ready.
-    pub(crate) fn end(self, client: IpAddr, status: StatusCode, decided: Option<Decided>) {
+    pub(crate) fn end(self, client: ClientAddress, status: StatusCode, decided: Option<Decided>) {
         let (start, began) = self.began;
         let ended = EndedRequest {
             trace: self.context.trace,
@@ -197,9 +188,8 @@ impl TracedRequest<'_> {
 impl Drop for Traces {
     fn drop(&mut self) {
         drop(self.queue.take());
-        let over = self.exported_all.get_mut();
         // Either finished or out of time.
-        let _ = over.map(|over| over.recv_timeout(LAST_EXPORT));
+        let _ = self.exporter.finish(LAST_EXPORT);
     }
 }
 

@@ -10,14 +10,17 @@ use hyper::body::{Body, Frame, SizeHint};
 use hyper::header::CONTENT_LENGTH;
 use tokio::time::Sleep;
 
-use super::status::{DEADLINE_EXCEEDED, fields, index_of};
+use super::status::{DEADLINE_EXCEEDED, UNAVAILABLE, fields, index_of};
 use crate::observe::grpc_counters::DeadlinePhase;
 use crate::observe::metrics::GatewayMetrics;
 use crate::upstream::error::{DEADLINE_PASSED, UpstreamError};
 
+/// Message of a call whose stream has paused for too long.
+const PAUSED: &str = "the upstream has paused for longer than timeouts.tunnel permits";
+
 /// The body of a reply to a call.
 pub(crate) struct GrpcBody<B> {
-    /// `None` after the deadline: dropping the upstream's body resets its stream.
+    /// `None` after the deadline, or a pause that was too long: dropping the upstream's body resets its stream.
     inner: Option<B>,
     metrics: Arc<GatewayMetrics>,
     deadline: Option<Pin<Box<Sleep>>>,
@@ -75,7 +78,13 @@ impl<B: Body<Data = Bytes, Error = UpstreamError> + Unpin> Body for GrpcBody<B> 
         let Some(inner) = &mut this.inner else {
             return Poll::Ready(None);
         };
-        let frame = ready!(Pin::new(inner).poll_frame(cx));
+        let frame = match ready!(Pin::new(inner).poll_frame(cx)) {
+            Some(Err(UpstreamError::Stalled)) if !this.has_length => {
+                this.inner = None;
+                Some(Ok(Frame::trailers(fields(UNAVAILABLE, PAUSED))))
+            }
+            frame => frame,
+        };
         match &frame {
             Some(Ok(frame)) => {
                 if let Some(status) = frame.trailers_ref().and_then(index_of) {

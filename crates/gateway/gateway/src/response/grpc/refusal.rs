@@ -6,10 +6,11 @@ use hyper::header::{
 };
 use hyper::{Response, StatusCode};
 
-use super::status::{DEADLINE_EXCEEDED, add};
+use super::status::{DEADLINE_EXCEEDED, UNAVAILABLE, add};
 use crate::error::Rejection;
 use crate::response::body::ReplyBody;
 use crate::response::rejection;
+use crate::upstream::error::DEADLINE_PASSED;
 
 const PUSHBACK: HeaderName = HeaderName::from_static("grpc-retry-pushback-ms");
 
@@ -22,15 +23,19 @@ fn of_http(status: StatusCode) -> u8 {
         403 => 7,
         404 | 501 => 12,
         408 => 1,
-        502 | 503 => 14,
-        504 => DEADLINE_EXCEEDED,
+        502..=504 => UNAVAILABLE,
         _ => 2,
     }
 }
 
 /// Makes the reply of a rejection to a call: the status is in the head, and there is no body.
 pub(crate) fn refusal(rejection: Rejection) -> Response<ReplyBody> {
-    let (status, message) = (of_http(rejection.status), rejection.reason.clone());
+    let message = rejection.reason.clone();
+    let status = if message == DEADLINE_PASSED {
+        DEADLINE_EXCEEDED
+    } else {
+        of_http(rejection.status)
+    };
     let (head, _) = rejection::reply(rejection).into_parts();
     let mut reply = Response::new(ReplyBody::Whole(Bytes::new()));
     let mut headers = head.headers;

@@ -14,6 +14,8 @@ const ENCODED: &AsciiSet = &CONTROLS.add(b'%');
 
 /// Status of a call whose deadline has passed.
 pub(super) const DEADLINE_EXCEEDED: u8 = 4;
+/// The service cannot be reached, or has stopped to reply.
+pub(super) const UNAVAILABLE: u8 = 14;
 
 /// The index in [`STATUSES`] of the status in a head or in trailers. `None` without one.
 pub(super) fn index_of(fields: &HeaderMap) -> Option<usize> {

@@ -3,17 +3,19 @@
 use std::pin::Pin;
 use std::rc::Rc;
 use std::task::{Context, Poll, ready};
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use bytes::Bytes;
 use h2::RecvStream;
 use hyper::HeaderMap;
 use hyper::body::{Body, Frame, SizeHint};
 use hyper::header::CONTENT_LENGTH;
+use tokio::time::Instant;
 
 use super::connection::Lease;
 use super::upload::RunningUpload;
 use crate::request::progress::UploadProgress;
+use crate::request::trailers::{RemovedTrailers, clean_reply};
 use crate::upstream::error::UpstreamError;
 use crate::upstream::in_use::InUseGuard;
 
@@ -29,6 +31,7 @@ pub(crate) struct Http2Body {
     upload: Option<RunningUpload>,
     waits: WaitLimits,
     in_use: InUseGuard,
+    removed_trailers: RemovedTrailers,
 }
 
 /// Limits on the time without progress.
@@ -106,7 +109,13 @@ impl Http2Body {
             upload,
             waits,
             in_use,
+            removed_trailers: None,
         }
+    }
+
+    /// Removes further fields from the trailers.
+    pub(crate) fn remove_trailers(&mut self, removed: &RemovedTrailers) {
+        self.removed_trailers.clone_from(removed);
     }
 
     fn poll_stream(
@@ -166,7 +175,13 @@ impl Body for Http2Body {
             return Poll::Ready(None);
         }
         let outcome = match this.poll_stream(cx) {
-            Poll::Ready(frame) => frame.map(|frame| frame.map_err(|error| this.failure(error))),
+            Poll::Ready(frame) => frame.map(|frame| {
+                let mut frame = frame.map_err(|error| this.failure(error))?;
+                if let Some(trailers) = frame.trailers_mut() {
+                    clean_reply(trailers, &this.removed_trailers)?;
+                }
+                Ok(frame)
+            }),
             Poll::Pending => {
                 ready!(this.poll_stalled(cx));
                 this.lease.retire();

@@ -3,14 +3,14 @@
 use std::cell::{Cell, RefCell};
 use std::rc::Rc;
 use std::task::{Context, Waker};
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use bytes::Bytes;
 use h2::client::{Builder, Connection, SendRequest};
-use posthaste_serve::Stream;
+use posthaste_serve::{Stream, spawn_task};
 use posthaste_units::Dscp;
 use tokio::sync::Notify;
-use tokio::time::timeout;
+use tokio::time::{Instant, timeout};
 
 use crate::upstream::idle_timeout::IdleTimeout;
 
@@ -67,7 +67,7 @@ impl Http2Connection {
             .max_header_list_size(MAX_HEAD);
         let (sender, connection) = builder.handshake(stream).await?;
         let closing = Rc::<Notify>::default();
-        tokio::task::spawn_local(drive(connection, closing.clone()));
+        spawn_task(drive(connection, closing.clone()));
         Ok(Self {
             mark,
             sender,

@@ -12,11 +12,13 @@ use hyper::header::{
 };
 use hyper::http::request::Parts;
 use hyper::http::uri::{Authority, PathAndQuery, Scheme};
-use hyper::{Request, Response, Uri, Version};
+use hyper::{Request, Response, StatusCode, Uri, Version};
 
 use super::connection::Lease;
 use super::upload::{RunningUpload, Upload};
 use crate::request::body::RequestBody;
+use crate::request::field_syntax::check_fields;
+use crate::upstream::early_hints::HintReceiver;
 use crate::upstream::error::UpstreamError;
 
 const KEEP_ALIVE: HeaderName = HeaderName::from_static("keep-alive");
@@ -93,6 +95,7 @@ pub(super) async fn exchange(
     head: Request<()>,
     body: RequestBody,
     limit: Duration,
+    hints: Option<&HintReceiver<'_>>,
 ) -> Result<Received, FailedExchange> {
     let progress = body.progress();
     let (mut reply, stream) = match lease.sender().send_request(head, body.is_end_stream()) {
@@ -106,8 +109,15 @@ pub(super) async fn exchange(
         if let Poll::Ready(Err(error)) = upload.poll(cx) {
             return Poll::Ready(Err(UpstreamError::Client(error)));
         }
+        while let Poll::Ready(Some(Ok(interim))) = reply.poll_informational(cx) {
+            if let Some(hints) = hints
+                && interim.status() == StatusCode::EARLY_HINTS
+            {
+                hints.send(interim.into_parts().0.headers);
+            }
+        }
         if let Poll::Ready(reply) = Pin::new(&mut reply).poll(cx) {
-            return Poll::Ready(reply.map_err(UpstreamError::Http2));
+            return Poll::Ready(checked(reply));
         }
         if let Some(progress) = &progress {
             if progress.waits_for_client() || progress.pieces() != pieces {
@@ -129,6 +139,15 @@ pub(super) async fn exchange(
         }),
         Err(error) => Err(FailedExchange::new(error, upload)),
     }
+}
+
+/// Checks the head of a reply.
+fn checked(
+    reply: Result<Response<RecvStream>, h2::Error>,
+) -> Result<Response<RecvStream>, UpstreamError> {
+    let reply = reply.map_err(UpstreamError::Http2)?;
+    check_fields(reply.headers())?;
+    Ok(reply)
 }
 
 impl FailedExchange {

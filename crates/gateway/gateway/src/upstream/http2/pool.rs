@@ -3,11 +3,11 @@
 use std::cell::{Cell, RefCell};
 use std::io;
 use std::rc::Rc;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use posthaste_units::Dscp;
 use tokio::sync::{Mutex, MutexGuard};
-use tokio::time::timeout;
+use tokio::time::{Instant, timeout};
 
 use super::connection::{Http2Connection, Lease, MAX_STREAMS};
 use crate::upstream::error::UpstreamError;

@@ -3,26 +3,27 @@
 use std::io;
 use std::rc::Rc;
 
-use hyper::body::Body as _;
 use hyper::header::TE;
-use hyper::http::request::Parts;
-use hyper::{HeaderMap, Method, Request, Response, StatusCode};
-use posthaste_http_fields::split;
+use hyper::{HeaderMap, Request, Response, StatusCode};
+use posthaste_gateway_config::UpstreamProtocol;
+use posthaste_http::fields::split;
 use posthaste_serve::{Peer, Stream, lacks_common_protocol};
 use posthaste_units::Dscp;
 
 use super::body::{Http2Body, WaitLimits};
 use super::connection::{Http2Connection, Lease};
-use super::exchange::{FailedExchange, exchange, head_for_http2};
-use crate::config::UpstreamProtocol;
+use super::exchange::{FailedExchange, Received, exchange, head_for_http2};
 use crate::request::body::RequestBody;
+use crate::request::progress::UploadProgress;
 use crate::upstream::body::{Http1Body, UpstreamBody};
 use crate::upstream::connection::UpstreamConnection;
 use crate::upstream::endpoint::UpstreamEndpoint;
 use crate::upstream::error::{UpstreamError, lacks_descriptors};
 use crate::upstream::http1_fields::Http1Fields;
+use crate::upstream::in_use::InUseGuard;
 use crate::upstream::members::Member;
 use crate::upstream::pool::{Pool, PooledGuard};
+use crate::upstream::retry::is_safe;
 use crate::upstream::target::UpstreamTarget;
 use crate::upstream::{SendError, Upstreams};
 
@@ -33,6 +34,15 @@ enum Connected {
 }
 
 impl UpstreamTarget {
+    /// True if HTTP/2 is possible.
+    pub(in crate::upstream) fn may_speak_http2(&self) -> bool {
+        match self.protocol {
+            UpstreamProtocol::Http1 => false,
+            UpstreamProtocol::Http2 => true,
+            UpstreamProtocol::Auto => self.is_https(),
+        }
+    }
+
     /// True if requests are to be sent by HTTP/2, or by the protocol that the next connection negotiates.
     pub(in crate::upstream) fn speaks_http2(&self, pool: &Pool) -> bool {
         match self.protocol {
@@ -66,7 +76,7 @@ impl Upstreams {
         peer: &Peer,
     ) -> Result<Response<UpstreamBody>, SendError> {
         let (target, endpoint, pool) = member.parts();
-        let pooled = pool.begin_use();
+        let (pooled, hints) = (pool.begin_use(), self.hints(peer));
         let (head, mut body) = request.into_parts();
         let mut refused: Option<Rc<Http2Connection>> = None;
         loop {
@@ -84,29 +94,27 @@ impl Upstreams {
                 Ok(Connected::Http1(connection)) => {
                     let request = Request::from_parts(head, body);
                     return self
-                        .send_by_http1(target, *connection, request, pooled)
+                        .send_by_http1(target, *connection, request, pooled, peer)
                         .await;
                 }
                 Err(failure) => return Err((failure, Some(Request::from_parts(head, body)))),
             };
             let sent = head_for_http2(&head, &target.host, target.is_https());
             let sent = sent.map_err(|error| (error, None))?;
-            let (progress, is_safe) = (body.progress(), is_safe(&head, &body));
-            let failed = match exchange(&mut lease, sent, body, self.reply).await {
+            let (progress, is_safe) = (body.progress(), is_safe(&head.method, &body));
+            let failed = match exchange(
+                &mut lease,
+                sent,
+                body,
+                self.head_limit(&head.headers),
+                Some(&hints),
+            )
+            .await
+            {
                 Ok(received) => {
                     endpoint.health.connected();
-                    let (reply, stream) = received.reply.into_parts();
-                    // HTTP/2 has no such status (RFC 9113, section 8.6).
-                    if reply.status == StatusCode::SWITCHING_PROTOCOLS {
-                        return Err((UpstreamError::Switched, None));
-                    }
-                    let waits = WaitLimits::new(self.reply_body, self.tunnel, progress);
-                    let (upload, in_use) = (received.upload, pooled.in_use);
-                    let body = Http2Body::new(stream, &reply.headers, lease, upload, waits, in_use);
-                    return Ok(Response::from_parts(
-                        reply,
-                        UpstreamBody::Http2(Box::new(body)),
-                    ));
+                    let reply = self.http2_reply(received, lease, progress, pooled.in_use);
+                    return reply.map_err(|failure| (failure, None));
                 }
                 Err(failed) => failed,
             };
@@ -132,6 +140,29 @@ impl Upstreams {
         }
     }
 
+    /// Makes the reply whose head has arrived.
+    fn http2_reply(
+        &self,
+        received: Received,
+        lease: Lease,
+        progress: Option<Rc<UploadProgress>>,
+        in_use: InUseGuard,
+    ) -> Result<Response<UpstreamBody>, UpstreamError> {
+        let (reply, stream) = received.reply.into_parts();
+        // HTTP/2 has no such status (RFC 9113, section 8.6).
+        if reply.status == StatusCode::SWITCHING_PROTOCOLS {
+            return Err(UpstreamError::Switched);
+        }
+        let limit = self.body_limit(&reply.headers);
+        let waits = WaitLimits::new(limit, self.tunnel, progress);
+        let upload = received.upload;
+        let body = Http2Body::new(stream, &reply.headers, lease, upload, waits, in_use);
+        Ok(Response::from_parts(
+            reply,
+            UpstreamBody::Http2(Box::new(body)),
+        ))
+    }
+
     /// Opens a connection, or waits for one that another request opens.
     async fn connect_http2(
         &self,
@@ -152,7 +183,10 @@ impl Upstreams {
             return Ok(Connected::Http1(Box::new(connection)));
         }
         let opened = match self.open_stream(target, endpoint, mark, peer).await {
-            Ok(stream) => start(target, stream, mark, pool.http2.limit()).await,
+            Ok(stream) => {
+                let limits = (pool.http2.limit(), self.max_fields);
+                start(target, stream, mark, limits).await
+            }
             Err(error) => Err(error),
         };
         match opened {
@@ -208,9 +242,12 @@ impl Upstreams {
         mut connection: UpstreamConnection,
         mut request: Request<RequestBody>,
         pooled: PooledGuard,
+        peer: &Peer,
     ) -> Result<Response<UpstreamBody>, SendError> {
         let fields = Http1Fields::apply(request.headers_mut(), target);
-        let reply = connection.send(request, self.reply).await;
+        let reply = connection
+            .send_with_hints(request, self.reply, Some(&self.hints(peer)))
+            .await;
         let reply = reply.map_err(|(failure, unsent)| {
             let unsent = unsent.map(|mut unsent| {
                 fields.undo(unsent.headers_mut());
@@ -221,7 +258,7 @@ impl Upstreams {
         if reply.status() == StatusCode::SWITCHING_PROTOCOLS {
             return Err((UpstreamError::Switched, None));
         }
-        let limit = self.reply_body;
+        let limit = self.body_limit(reply.headers());
         Ok(reply.map(|body| UpstreamBody::Http1(Http1Body::new(body, connection, pooled, limit))))
     }
 }
@@ -231,7 +268,7 @@ async fn start(
     target: &UpstreamTarget,
     stream: Stream,
     mark: Dscp,
-    limit: usize,
+    (limit, max_fields): (usize, usize),
 ) -> Result<Result<Http2Connection, UpstreamConnection>, UpstreamError> {
     if !target.is_https() || stream.agreed_on_http2() {
         let connection = Http2Connection::new(stream, mark, limit).await;
@@ -240,12 +277,6 @@ async fn start(
     if target.protocol == UpstreamProtocol::Http2 {
         return Err(UpstreamError::NotHttp2);
     }
-    let connection = UpstreamConnection::new(stream, mark).await;
+    let connection = UpstreamConnection::with_fields(stream, mark, max_fields).await;
     connection.map(Err).map_err(UpstreamError::Broken)
-}
-
-/// True for a request that is safe to send again (RFC 9110, section 9.2.1).
-fn is_safe(head: &Parts, body: &RequestBody) -> bool {
-    let is_safe = matches!(head.method, Method::GET | Method::HEAD | Method::OPTIONS);
-    is_safe && body.is_end_stream() && matches!(body, RequestBody::Nothing)
 }

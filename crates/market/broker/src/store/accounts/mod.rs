@@ -50,10 +50,12 @@ pub(crate) trait AccountStore {
     /// Closes an open account and forgets its key and certificate.
     fn close_account(&mut self, name: &str, now: Timestamp) -> Result<AccountOutcome, StoreError>;
 
-    /// Books a report in one transaction, once. After an error it may or may not have been booked.
+    /// Books a report of the bearer of `token` in one transaction, once. After an error it may or may not have been
+    /// booked.
     fn report(
         &mut self,
         report: &ChargeReport,
+        token: u64,
         now: Timestamp,
     ) -> Result<ReportOutcome, StoreError>;
 

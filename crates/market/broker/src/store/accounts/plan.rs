@@ -17,6 +17,8 @@ pub(crate) struct KnownGateway {
     pub(crate) last: u64,
     /// Time of its last noted report, in microseconds since 1970.
     pub(crate) seen: i64,
+    /// Number of the token that began it. 0 if an earlier version stored it.
+    pub(crate) token: u64,
 }
 
 /// Effect of a report.
@@ -36,18 +38,34 @@ pub(crate) enum Booking {
     Refuse,
 }
 
-/// Decides about a report of the gateway `known`, or of an unknown one, at `now` in microseconds.
+/// Decides about a report with `token` of the gateway `known`, or of an unknown one, at `now` in microseconds.
+///
+/// The batches of a gateway belong to the token that began it: the bearer of another one could otherwise book a batch in
+/// its place, and the gateway's own would count as a repetition.
 ///
 /// A gateway begins with an empty report, so that a batch of an unknown gateway is one that was forgotten. It might
 /// have been booked, and is refused.
-pub(crate) fn booking(report: &ChargeReport, known: Option<KnownGateway>, now: i64) -> Booking {
+pub(crate) fn booking(
+    report: &ChargeReport,
+    token: u64,
+    known: Option<KnownGateway>,
+    now: i64,
+) -> Booking {
     let (sequence, is_empty) = (report.sequence, report.charges.is_empty());
-    let Some(KnownGateway { last, seen }) = known else {
+    let Some(KnownGateway {
+        last,
+        seen,
+        token: owner,
+    }) = known
+    else {
         return match is_empty && sequence == 0 {
             true => Booking::Begin,
             false => Booking::Refuse,
         };
     };
+    if owner != 0 && owner != token {
+        return Booking::Refuse;
+    }
     match is_empty {
         true if sequence > last => Booking::Refuse,
         true if now.saturating_sub(seen) >= SEEN_AGAIN => Booking::Note,
@@ -179,22 +197,30 @@ mod tests {
             (0, 1, Some(0), Booking::Repeat),
             (u64::MAX, 1, Some(u64::MAX), Booking::Repeat),
         ] {
-            let known = last.map(|last| KnownGateway { last, seen: 0 });
-            let found = booking(&report(sequence, charges), known, 1);
+            let known = last.map(|last| KnownGateway {
+                last,
+                seen: 0,
+                token: 7,
+            });
+            let found = booking(&report(sequence, charges), 7, known, 1);
             assert_eq!(found, expected, "{sequence} with {charges}, after {last:?}");
         }
     }
 
     #[test]
     fn a_gateway_without_charges_is_noted_from_time_to_time() {
-        let known = Some(KnownGateway { last: 3, seen: 10 });
+        let known = Some(KnownGateway {
+            last: 3,
+            seen: 10,
+            token: 0,
+        });
         for (now, expected) in [
             (10 + SEEN_AGAIN - 1, Booking::Nothing),
             (10 + SEEN_AGAIN, Booking::Note),
             // The clock was set back.
             (0, Booking::Nothing),
         ] {
-            assert_eq!(booking(&report(3, 0), known, now), expected, "{now}");
+            assert_eq!(booking(&report(3, 0), 7, known, now), expected, "{now}");
         }
     }
 

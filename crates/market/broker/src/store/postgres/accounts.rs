@@ -76,17 +76,18 @@ impl AccountStore for Postgres {
     fn report(
         &mut self,
         report: &ChargeReport,
+        token: u64,
         now: Timestamp,
     ) -> Result<ReportOutcome, StoreError> {
         let at = now.as_microsecond();
         self.call(async |session| {
             let mut is_repeated = false;
-            match plan::booking(report, session.gateway(report).await?, at) {
+            match plan::booking(report, token, session.gateway(report).await?, at) {
                 Booking::Refuse => return Ok(ReportOutcome::Unknown),
                 Booking::Nothing => {}
                 Booking::Begin | Booking::Note | Booking::Book | Booking::Repeat => {
                     let version = session.begin_accounts().await?;
-                    let booking = plan::booking(report, session.gateway(report).await?, at);
+                    let booking = plan::booking(report, token, session.gateway(report).await?, at);
                     let wrong = match booking {
                         Booking::Refuse => Some(ReportOutcome::Unknown),
                         Booking::Book => session.book(report, at, version).await?,
@@ -97,7 +98,7 @@ impl AccountStore for Postgres {
                         return Ok(wrong);
                     }
                     is_repeated = booking == Booking::Repeat;
-                    session.note_gateway(report, at).await?;
+                    session.note_gateway(report, token, at).await?;
                     session.end("COMMIT").await?;
                 }
             }
@@ -248,13 +249,20 @@ impl Session {
         Ok(found.first().map(|row| KnownGateway {
             last: number(row, 0),
             seen: row.get(1),
+            token: number(row, 2),
         }))
     }
 
-    async fn note_gateway(&self, report: &ChargeReport, at: i64) -> Result<(), StoreError> {
+    async fn note_gateway(
+        &self,
+        report: &ChargeReport,
+        token: u64,
+        at: i64,
+    ) -> Result<(), StoreError> {
         let Self { client, statements } = self;
         let gateway = &report.gateway.0[..];
-        let values: [Value<'_>; 3] = [&gateway, &(report.sequence as i64), &at];
+        let (last, token) = (report.sequence as i64, token as i64);
+        let values: [Value<'_>; 4] = [&gateway, &last, &at, &token];
         client.execute(&statements.note_gateway, &values).await?;
         Ok(())
     }

@@ -7,7 +7,7 @@ use tokio_postgres::Client;
 
 use super::super::StoreError;
 
-const STEPS: [&str; 2] = [
+const STEPS: [&str; 3] = [
     r#"
     CREATE TABLE posthaste.offers (
         kind text COLLATE "C" NOT NULL,
@@ -81,6 +81,9 @@ const STEPS: [&str; 2] = [
     CREATE TABLE posthaste.charge_log (last bigint NOT NULL);
     INSERT INTO posthaste.charge_log (last) VALUES (0);
 "#,
+    "
+    ALTER TABLE posthaste.gateways ADD COLUMN token bigint NOT NULL DEFAULT 0; -- that began it
+",
 ];
 
 /// Advisory lock for migrations: "phst".

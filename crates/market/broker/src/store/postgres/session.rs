@@ -112,10 +112,11 @@ statements! {
     put_spent: "UPDATE accounts SET spent_in = made.spent_in, spent = made.spent, version = made.version
                 FROM unnest($1::text[], $2::bigint[], $3::bigint[], $4::bigint[]) AS made (name, spent_in, spent, version)
                 WHERE accounts.name = made.name",
-    gateway: "SELECT last, seen FROM gateways WHERE gateway = $1",
-    note_gateway: "INSERT INTO gateways (gateway, last, seen) VALUES ($1, $2, $3)
+    gateway: "SELECT last, seen, token FROM gateways WHERE gateway = $1",
+    note_gateway: "INSERT INTO gateways (gateway, last, seen, token) VALUES ($1, $2, $3, $4)
                    ON CONFLICT (gateway) DO UPDATE
-                   SET last = greatest(gateways.last, excluded.last), seen = excluded.seen",
+                   SET last = greatest(gateways.last, excluded.last), seen = excluded.seen,
+                       token = excluded.token",
     charge_numbers: "UPDATE charge_log SET last = last + $1 RETURNING last - $1 + 1",
     add_charges: "INSERT INTO charges (number, at, started, gateway, sequence, account, amount, requests, currency)
                   SELECT number, $1, started, $2, $3, account, amount, requests, currency

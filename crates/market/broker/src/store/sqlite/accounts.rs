@@ -76,16 +76,17 @@ impl AccountStore for Sqlite {
     fn report(
         &mut self,
         report: &ChargeReport,
+        token: u64,
         now: Timestamp,
     ) -> Result<ReportOutcome, StoreError> {
         let (gateway, at) = (report.gateway.0, now.as_microsecond());
         let mut is_repeated = false;
-        match plan::booking(report, known(&self.connection, report)?, at) {
+        match plan::booking(report, token, known(&self.connection, report)?, at) {
             Booking::Refuse => return Ok(ReportOutcome::Unknown),
             Booking::Nothing => {}
             Booking::Begin | Booking::Note | Booking::Book | Booking::Repeat => {
                 let transaction = self.begin()?;
-                let booking = plan::booking(report, known(&transaction, report)?, at);
+                let booking = plan::booking(report, token, known(&transaction, report)?, at);
                 if booking == Booking::Refuse {
                     return Ok(ReportOutcome::Unknown);
                 }
@@ -95,9 +96,11 @@ impl AccountStore for Sqlite {
                     return Ok(wrong);
                 }
                 is_repeated = booking == Booking::Repeat;
-                let sql = "INSERT INTO gateways (gateway, last, seen) VALUES (?1, ?2, ?3)
-                           ON CONFLICT DO UPDATE SET last = max(last, excluded.last), seen = excluded.seen";
-                transaction.execute(sql, params![gateway, report.sequence as i64, at])?;
+                let sql = "INSERT INTO gateways (gateway, last, seen, token) VALUES (?1, ?2, ?3, ?4)
+                           ON CONFLICT DO UPDATE SET last = max(last, excluded.last), seen = excluded.seen,
+                               token = excluded.token";
+                let values = params![gateway, report.sequence as i64, at, token as i64];
+                transaction.execute(sql, values)?;
                 transaction.commit()?;
             }
         }
@@ -299,12 +302,13 @@ fn put(transaction: &Transaction<'_>, account: &StoredAccount) -> rusqlite::Resu
 
 /// The gateway of a report.
 fn known(connection: &Connection, report: &ChargeReport) -> rusqlite::Result<Option<KnownGateway>> {
-    let sql = "SELECT last, seen FROM gateways WHERE gateway = ?1";
+    let sql = "SELECT last, seen, token FROM gateways WHERE gateway = ?1";
     let mut find = connection.prepare_cached(sql)?;
     let gateway = |row: &Row<'_>| {
         Ok(KnownGateway {
             last: super::number(row, 0)?,
             seen: row.get(1)?,
+            token: super::number(row, 2)?,
         })
     };
     find.query_row([report.gateway.0], gateway).optional()

@@ -4,6 +4,7 @@
 //! concurrently, for example to create tokens. Their changes are seen with the next check.
 
 mod accounts;
+pub(super) mod backup;
 mod schema;
 
 use std::borrow::Cow;

@@ -9,7 +9,7 @@ use super::super::StoreError;
 /// Identifies a database of posthaste (`PRAGMA application_id`): "phst".
 const OURS: u32 = 0x7068_7374;
 
-const STEPS: [&str; 2] = [
+const STEPS: [&str; 3] = [
     "
     CREATE TABLE offers (
         kind TEXT NOT NULL,
@@ -80,6 +80,9 @@ const STEPS: [&str; 2] = [
         currency TEXT NOT NULL
     ) STRICT;
     CREATE INDEX charges_by_account ON charges (account, number);
+",
+    "
+    ALTER TABLE gateways ADD COLUMN token INTEGER NOT NULL DEFAULT 0; -- that began it
 ",
 ];
 

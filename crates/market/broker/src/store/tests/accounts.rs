@@ -17,12 +17,16 @@ super::over_all_stores! {
     a_version_that_the_store_has_not_reached_is_none,
     an_unreadable_currency_is_an_error,
     a_batch_of_an_unknown_gateway_is_not_booked,
+    a_batch_belongs_to_the_token_that_began_it,
     a_wrong_charge_books_nothing_of_its_batch,
     keys_and_certificates_have_one_account,
     a_period_begins_with_the_whole_budget,
     charges_are_listed_by_account_and_time,
     old_charges_and_gateways_are_deleted,
 }
+
+/// Number of the token of the gateways.
+const TOKEN: u64 = 7;
 
 fn eur(cents: u64) -> Money {
     Money::from_micros(cents * 10_000, "EUR".parse().unwrap()).unwrap()
@@ -64,7 +68,7 @@ fn report(gateway: u8, sequence: u64, charges: &[(&str, u64)]) -> ChargeReport {
 /// Books a report. Returns true if it was booked before.
 #[track_caller]
 fn book(store: &mut dyn Store, report: &ChargeReport, now: Timestamp) -> bool {
-    match store.report(report, now).unwrap() {
+    match store.report(report, TOKEN, now).unwrap() {
         ReportOutcome::Booked { is_repeated, .. } => is_repeated,
         other => panic!("{other:?}"),
     }
@@ -89,7 +93,10 @@ fn a_batch_is_booked_once(world: &TestStore) {
     assert_eq!(spent(&mut *store, "bob", later(5)), eur(20));
     for sequence in [1, 4] {
         let other = report(1, sequence, &[("ada", 1)]);
-        assert_eq!(store.report(&other, later(5)), Ok(ReportOutcome::Unknown));
+        assert_eq!(
+            store.report(&other, TOKEN, later(5)),
+            Ok(ReportOutcome::Unknown)
+        );
     }
     let query = ChargeQuery {
         limit: 10,
@@ -98,11 +105,26 @@ fn a_batch_is_booked_once(world: &TestStore) {
     assert_eq!(store.charges(&query).unwrap().len(), 3);
 }
 
+fn a_batch_belongs_to_the_token_that_began_it(world: &TestStore) {
+    let mut store = world.open();
+    add(&mut *store, &["ada"]);
+    assert!(!book(&mut *store, &report(1, 0, &[]), at()));
+    let batch = report(1, 1, &[("ada", 10)]);
+    for report in [&report(1, 0, &[]), &batch] {
+        let other = store.report(report, TOKEN + 1, later(1));
+        assert_eq!(other, Ok(ReportOutcome::Unknown));
+    }
+    assert!(!book(&mut *store, &batch, later(2)), "booked by another");
+    let other = store.report(&batch, TOKEN + 1, later(3));
+    assert_eq!(other, Ok(ReportOutcome::Unknown), "a repetition");
+    assert_eq!(spent(&mut *store, "ada", later(4)), eur(10));
+}
+
 fn gateways_learn_what_others_have_charged(world: &TestStore) {
     let (mut one, mut two) = (world.open(), world.open());
     add(&mut *one, &["ada", "bob"]);
     book(&mut *one, &report(1, 0, &[]), at());
-    let begun = two.report(&report(2, 0, &[]), at()).unwrap();
+    let begun = two.report(&report(2, 0, &[]), TOKEN, at()).unwrap();
     let ReportOutcome::Booked {
         known, accounts, ..
     } = begun
@@ -115,7 +137,7 @@ fn gateways_learn_what_others_have_charged(world: &TestStore) {
         known,
         ..report(2, 0, &[])
     };
-    let told = two.report(&seen, later(2)).unwrap();
+    let told = two.report(&seen, TOKEN, later(2)).unwrap();
     let ReportOutcome::Booked {
         known: after,
         more,
@@ -143,7 +165,7 @@ fn a_version_that_the_store_has_not_reached_is_none(world: &TestStore) {
             known,
             ..report(1, 0, &[])
         };
-        match store.report(&seen, at()).unwrap() {
+        match store.report(&seen, TOKEN, at()).unwrap() {
             ReportOutcome::Booked { accounts, .. } => accounts.len(),
             other => panic!("{other:?}"),
         }
@@ -164,7 +186,7 @@ fn an_unreadable_currency_is_an_error(world: &TestStore) {
     wrong(store.account("ada").unwrap_err());
     wrong(store.accounts("", 1).unwrap_err());
     let charge = report(1, 1, &[("ada", 1)]);
-    wrong(store.report(&charge, at()).unwrap_err());
+    wrong(store.report(&charge, TOKEN, at()).unwrap_err());
     world.execute("UPDATE accounts SET currency = 'EUR'");
     assert!(!book(&mut *store, &charge, at()));
     world.execute("UPDATE charges SET currency = 'euro'");
@@ -179,7 +201,10 @@ fn a_batch_of_an_unknown_gateway_is_not_booked(world: &TestStore) {
     let mut store = world.open();
     add(&mut *store, &["ada"]);
     let early = report(1, 1, &[("ada", 10)]);
-    assert_eq!(store.report(&early, at()), Ok(ReportOutcome::Unknown));
+    assert_eq!(
+        store.report(&early, TOKEN, at()),
+        Ok(ReportOutcome::Unknown)
+    );
     assert_eq!(spent(&mut *store, "ada", at()), eur(0));
     book(&mut *store, &report(1, 0, &[]), at());
     book(&mut *store, &early, at());
@@ -192,11 +217,11 @@ fn a_wrong_charge_books_nothing_of_its_batch(world: &TestStore) {
     book(&mut *store, &report(1, 0, &[]), at());
     let wrong = report(1, 1, &[("ada", 10), ("eve", 10)]);
     let refused = Ok(ReportOutcome::Wrong("eve".to_owned()));
-    assert_eq!(store.report(&wrong, at()), refused);
+    assert_eq!(store.report(&wrong, TOKEN, at()), refused);
     let mut dollars = report(1, 1, &[("ada", 10)]);
     dollars.charges[0].charge = Money::new("1", "USD".parse().unwrap()).unwrap();
     let refused = Ok(ReportOutcome::Wrong("ada".to_owned()));
-    assert_eq!(store.report(&dollars, at()), refused);
+    assert_eq!(store.report(&dollars, TOKEN, at()), refused);
     assert_eq!(spent(&mut *store, "ada", at()), eur(0));
     assert!(!book(&mut *store, &report(1, 1, &[("ada", 10)]), at()));
 }
@@ -324,6 +349,6 @@ fn old_charges_and_gateways_are_deleted(world: &TestStore) {
         later(40 * days)
     ));
     store.tidy_accounts(later(71 * days), 3).unwrap();
-    let forgotten = store.report(&report(1, 6, &[("ada", 1)]), later(71 * days));
+    let forgotten = store.report(&report(1, 6, &[("ada", 1)]), TOKEN, later(71 * days));
     assert_eq!(forgotten, Ok(ReportOutcome::Unknown));
 }

@@ -2,17 +2,22 @@
 
 mod accounts;
 mod commits;
+#[cfg(feature = "postgres")]
 mod database;
 mod history;
 mod logs;
+#[cfg(feature = "postgres")]
 mod postgres;
+#[cfg(feature = "postgres")]
 mod relay;
 mod sqlite;
 mod tokens;
 mod urls;
 mod world;
 
+#[cfg(feature = "postgres")]
 pub(crate) use self::database::Database;
+#[cfg(feature = "postgres")]
 pub(crate) use self::relay::TestRelay;
 pub(crate) use self::world::{TestStore, at, later, offer, put, soon, withdraw};
 
@@ -26,6 +31,7 @@ macro_rules! over_all_stores {
             })*
         }
 
+        #[cfg(feature = "postgres")]
         mod postgres {
             $(#[test]
             #[ignore = "needs PostgreSQL: cargo xtask test runs it"]

@@ -16,12 +16,12 @@ fn a_database_of_a_later_version_is_refused() {
     drop(world.open());
     world
         .database()
-        .ask("UPDATE posthaste.version SET steps = 3");
+        .ask("UPDATE posthaste.version SET steps = 4");
     let Err(StoreError::Unusable(words)) = world.place.open() else {
         panic!("it is used");
     };
     assert!(
-        words.contains("a later version of posthaste wrote this (schema 3, this one knows 2)"),
+        words.contains("a later version of posthaste wrote this (schema 4, this one knows 3)"),
         "{words}"
     );
     assert!(

@@ -46,10 +46,10 @@ fn a_database_of_a_later_version_is_refused() {
     let file = folder.path().join("offers.sqlite");
     drop(Sqlite::open(&file).unwrap());
     let later = Connection::open(&file).unwrap();
-    later.pragma_update(None, "user_version", 3).unwrap();
+    later.pragma_update(None, "user_version", 4).unwrap();
     assert!(
         refusal(&file)
-            .contains("a later version of posthaste wrote this (schema 3, this one knows 2)")
+            .contains("a later version of posthaste wrote this (schema 4, this one knows 3)")
     );
 }
 

@@ -11,6 +11,11 @@ fn a_place_is_written_as_it_is_read() {
     ] {
         assert_eq!(text.parse::<StoreUrl>().unwrap().to_string(), text);
     }
+}
+
+#[cfg(feature = "postgres")]
+#[test]
+fn the_password_of_a_database_is_not_shown() {
     let place: StoreUrl = "postgresql://broker:secret@db.example:5433/offers?sslmode=disable"
         .parse()
         .unwrap();
@@ -35,6 +40,19 @@ fn what_is_no_place_is_told_what_is() {
             format!("{text:?} is no store: want sqlite:FILE or postgres://USER@HOST/DATABASE")
         );
     }
+}
+
+#[cfg(not(feature = "postgres"))]
+#[test]
+fn a_build_without_postgresql_names_the_feature() {
+    let error = "postgres://broker@db.example/offers".parse::<StoreUrl>();
+    let error = error.unwrap_err().to_string();
+    assert!(error.contains("--features postgres"), "{error}");
+}
+
+#[cfg(feature = "postgres")]
+#[test]
+fn an_incomplete_database_url_names_the_lack() {
     for (text, why) in [
         ("postgres://broker@/offers", "it has no host"),
         ("postgres://db.example/offers", "it has no user"),

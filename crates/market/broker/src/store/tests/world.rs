@@ -7,8 +7,10 @@ use jiff::{SignedDuration, Timestamp};
 use posthaste_qos::{Definition, Money, Offer};
 use tempfile::TempDir;
 
+#[cfg(feature = "postgres")]
 use super::super::postgres::Postgres;
 use super::super::{Condition, Store, StoreUrl, Write};
+#[cfg(feature = "postgres")]
 use super::{Database, TestRelay};
 use crate::change::OfferKey;
 
@@ -23,6 +25,7 @@ pub(crate) struct TestStore {
 #[derive(Debug)]
 enum TestResource {
     Folder(TempDir),
+    #[cfg(feature = "postgres")]
     Database(Database),
 }
 
@@ -37,6 +40,7 @@ impl TestStore {
     }
 
     /// A temporary database.
+    #[cfg(feature = "postgres")]
     pub(crate) fn postgres() -> Self {
         let database = Database::new();
         Self {
@@ -49,6 +53,7 @@ impl TestStore {
     pub(crate) fn another(&self) -> Self {
         match &self.resource {
             TestResource::Folder(_) => Self::sqlite(),
+            #[cfg(feature = "postgres")]
             TestResource::Database(_) => Self::postgres(),
         }
     }
@@ -57,6 +62,7 @@ impl TestStore {
     pub(crate) fn url(&self) -> String {
         match &self.resource {
             TestResource::Folder(_) => self.place.to_string(),
+            #[cfg(feature = "postgres")]
             TestResource::Database(database) => database.url(),
         }
     }
@@ -65,11 +71,13 @@ impl TestStore {
     pub(crate) fn file(&self) -> PathBuf {
         match &self.resource {
             TestResource::Folder(folder) => folder.path().join("offers.sqlite"),
+            #[cfg(feature = "postgres")]
             TestResource::Database(_) => panic!("it is in no file"),
         }
     }
 
     /// Database of [`TestStore::postgres`].
+    #[cfg(feature = "postgres")]
     pub(crate) fn database(&self) -> &Database {
         match &self.resource {
             TestResource::Folder(_) => panic!("it is in a file"),
@@ -84,6 +92,7 @@ impl TestStore {
                 let other = rusqlite::Connection::open(file).unwrap();
                 other.execute_batch(sql).unwrap();
             }
+            #[cfg(feature = "postgres")]
             StoreUrl::Postgres(_) => {
                 let _ = self.postgres_store().ask(sql);
             }
@@ -91,6 +100,7 @@ impl TestStore {
     }
 
     /// Store of [`TestStore::postgres`].
+    #[cfg(feature = "postgres")]
     pub(in crate::store) fn postgres_store(&self) -> Postgres {
         match &self.place {
             StoreUrl::Postgres(config) => Postgres::open(config).unwrap(),
@@ -99,6 +109,7 @@ impl TestStore {
     }
 
     /// Location of [`TestStore::postgres`] through an interruptible relay.
+    #[cfg(feature = "postgres")]
     pub(crate) fn over_a_relay(&self) -> (TestRelay, StoreUrl) {
         let url = self.database().url();
         let (scheme, rest) = url.split_once('@').unwrap();

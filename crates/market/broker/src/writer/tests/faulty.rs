@@ -136,10 +136,11 @@ impl AccountStore for Faulty {
     fn report(
         &mut self,
         report: &ChargeReport,
+        token: u64,
         now: Timestamp,
     ) -> Result<ReportOutcome, StoreError> {
         self.faults.check(true)?;
-        self.store.report(report, now)
+        self.store.report(report, token, now)
     }
 
     fn charges(&mut self, query: &ChargeQuery) -> Result<Vec<ChargeRecord>, StoreError> {

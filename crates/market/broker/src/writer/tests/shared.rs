@@ -1,10 +1,12 @@
 //! Two store writers on one store.
 
+#[cfg(feature = "postgres")]
 use std::time::{Duration, Instant};
 
 use super::{TestWriter, all_at_once, put_valid, soon, wait};
 use crate::store::tests::{TestStore, over_all_stores, withdraw};
 use crate::store::{Condition, Write};
+#[cfg(feature = "postgres")]
 use crate::writer::WriteError;
 
 over_all_stores! {
@@ -40,6 +42,7 @@ fn two_writers_come_to_the_same(world: &TestStore) {
     assert!(!both[0].offers().is_empty());
 }
 
+#[cfg(feature = "postgres")]
 #[test]
 #[ignore = "needs PostgreSQL: cargo xtask test runs it"]
 fn who_is_cut_off_says_so_and_catches_up() {
@@ -70,6 +73,7 @@ fn who_is_cut_off_says_so_and_catches_up() {
 }
 
 /// Retried, because a busy machine may delay a single check.
+#[cfg(feature = "postgres")]
 #[test]
 #[ignore = "needs PostgreSQL: cargo xtask test runs it"]
 fn a_lost_database_is_told_within_a_second() {
