@@ -5,6 +5,7 @@
 
 use std::str::FromStr;
 
+use posthaste_link::updated_checksum;
 use posthaste_units::Dscp;
 use thiserror::Error;
 
@@ -87,19 +88,13 @@ fn set(packet: &mut [u8], dscp: Dscp) {
             *class = (old & 3) | dscp.traffic_class();
             let new = *class;
             if let Some(sum) = packet.get_mut(10..12) {
-                let updated = updated(u16::from_be_bytes([sum[0], sum[1]]), old.into(), new.into());
+                let before = u16::from_be_bytes([sum[0], sum[1]]);
+                let updated = updated_checksum(before, old.into(), new.into());
                 sum.copy_from_slice(&updated.to_be_bytes());
             }
         }
         _ => {}
     }
-}
-
-/// A checksum after a change of one of its words (RFC 1624, equation 3).
-fn updated(sum: u16, old: u16, new: u16) -> u16 {
-    let sum = u32::from(!sum) + u32::from(!old) + u32::from(new);
-    let sum = (sum & 0xffff) + (sum >> 16);
-    !((sum & 0xffff) + (sum >> 16)) as u16
 }
 
 #[cfg(test)]

@@ -17,9 +17,11 @@ use rustix::io::Errno;
 use thiserror::Error;
 
 use crate::Flow;
-use crate::address::{CLIENT, SERVER};
+use crate::address::Subnets;
 use crate::agent::{self, DuplicateAcks};
 use crate::clock::EmulatorClock;
+use crate::confinement::Delegate;
+use crate::control::{ChangeRequests, LinkControl};
 use crate::edge::EdgeRule;
 use crate::engine::{EmulatorEngine, EngineError};
 use crate::host::{Host, HostError, Setup};
@@ -30,6 +32,7 @@ use crate::ports::Ports;
 use crate::priority;
 use crate::relay::DestinationOpener;
 use crate::stack::TcpStack;
+use crate::tcp_counters;
 use crate::wait::Stop;
 
 /// Error at the start of an emulation, or during it.
@@ -55,11 +58,14 @@ pub struct Emulation {
     plans: Plans,
     sharing: Sharing,
     seed: Seed,
+    subnets: Subnets,
     client: Setup,
     server: Setup,
     real_time: bool,
+    delegate: Option<Arc<Delegate>>,
     packet_records: Option<usize>,
     inputs: Option<usize>,
+    has_control: bool,
     duplicate_acks: Option<agent::Settings>,
     edge: Vec<EdgeRule>,
     /// TCP stacks in place of the client's and the server's.
@@ -114,11 +120,14 @@ impl Emulation {
             plans,
             sharing: Sharing::default(),
             seed: Seed::default(),
+            subnets: Subnets::default(),
             client: Setup::default(),
             server: Setup::default(),
             real_time: false,
+            delegate: None,
             packet_records: None,
             inputs: None,
+            has_control: false,
             duplicate_acks: None,
             edge: Vec::new(),
             tcp: [None, None],
@@ -136,6 +145,11 @@ impl Emulation {
         Self { seed, ..self }
     }
 
+    /// Sets the networks of both ends.
+    pub fn subnets(self, subnets: Subnets) -> Self {
+        Self { subnets, ..self }
+    }
+
     /// Sets up the client's kernel.
     pub fn client(self, client: Setup) -> Self {
         Self { client, ..self }
@@ -151,6 +165,12 @@ impl Emulation {
         Self { real_time, ..self }
     }
 
+    /// Gets real-time priority from this process, if the emulator may not take it.
+    pub(crate) fn delegate(self, delegate: Option<Delegate>) -> Self {
+        let delegate = delegate.map(Arc::new);
+        Self { delegate, ..self }
+    }
+
     /// Keeps a record of each packet, up to `capacity` records that have not been read yet.
     pub fn packet_records(self, capacity: usize) -> Self {
         Self {
@@ -164,6 +184,21 @@ impl Emulation {
     pub fn inputs(self, capacity: usize) -> Self {
         Self {
             inputs: Some(capacity),
+            ..self
+        }
+    }
+
+    /// Lets the links change while they run, by a [control](crate::control). Chosen plans have none.
+    ///
+    /// All links are [changeable](Plan::changeable).
+    pub fn control(mut self, has_control: bool) -> Self {
+        if let Plans::Same(plans) = &mut self.plans {
+            for plan in plans {
+                Arc::make_mut(plan).changeable |= has_control;
+            }
+        }
+        Self {
+            has_control,
             ..self
         }
     }
@@ -198,8 +233,26 @@ impl Emulation {
             opener,
             edge: self.edge.clone(),
             agent: self.duplicate_acks.map(DuplicateAcks::new),
+            mtu: match &self.plans {
+                Plans::Same(plans) => plans.each_ref().map(|plan| plan.mtu),
+                Plans::Chosen(_) => [None; 2],
+            },
             stacks: Direction::BOTH.map(stack),
         }
+    }
+
+    /// The control of a run and the engine's end of it, if requested.
+    fn start_control(
+        &self,
+        stop: &Arc<Stop>,
+        clock: EmulatorClock,
+    ) -> Option<(Arc<LinkControl>, ChangeRequests)> {
+        let plans = match &self.plans {
+            Plans::Same(plans) if self.has_control => plans.each_ref().map(|plan| (**plan).clone()),
+            Plans::Same(_) | Plans::Chosen(_) => return None,
+        };
+        let (control, requests) = LinkControl::new(plans, stop.clone(), clock);
+        Some((Arc::new(control), requests))
     }
 
     /// Sets everything up. Packets pass when this returns.
@@ -215,8 +268,9 @@ impl Emulation {
         opener: Option<DestinationOpener>,
     ) -> Result<RunningEmulation, EmulationError> {
         let of = |who| move |error| EmulationError::Host { who, error };
-        let client = Host::start("client", CLIENT).map_err(of("client"))?;
-        let server = Host::start("server", SERVER).map_err(of("server"))?;
+        let subnets = self.subnets;
+        let client = Host::start("client", subnets.client()).map_err(of("client"))?;
+        let server = Host::start("server", subnets.server()).map_err(of("server"))?;
         let (record_writer, packet_records) = buffer(self.packet_records);
         let (input_writer, inputs) = buffer(self.inputs);
         let writers = TraceWriters {
@@ -224,14 +278,18 @@ impl Emulation {
             inputs: input_writer,
         };
         let hosts = [&client, &server];
-        let emulator = Emulator::start(&self, writers, opener, hosts).map_err(of("emulator"))?;
-        client.set_up(SERVER, self.client).map_err(of("client"))?;
-        server.set_up(CLIENT, self.server).map_err(of("server"))?;
+        let (emulator, control) =
+            Emulator::start(&self, writers, opener, hosts).map_err(of("emulator"))?;
+        let set_up =
+            |host: &Host, peer: &Host, setup| host.set_up(peer.addresses(), subnets, setup);
+        set_up(&client, &server, self.client).map_err(of("client"))?;
+        set_up(&server, &client, self.server).map_err(of("server"))?;
         Ok(RunningEmulation {
             client,
             server,
             packet_records,
             inputs,
+            control,
             emulator,
         })
     }
@@ -246,8 +304,10 @@ pub struct RunningEmulation {
     pub server: Host,
     /// Packet records, if requested. May be moved to another thread.
     pub packet_records: Option<Notes<PacketRecord>>,
-    /// Packets pushed into the links, if requested. May be moved to another thread.
+    /// Packets pushed into the links and changes of the links, if requested. May be moved to another thread.
     pub inputs: Option<Notes<Input>>,
+    /// Changes the links, if requested.
+    pub control: Option<Arc<LinkControl>>,
     emulator: Emulator,
 }
 
@@ -267,7 +327,9 @@ impl RunningEmulation {
             lost.map_err(|error| EmulationError::Host { who, error })
         };
         let lost = [lost("client", &self.client), lost("server", &self.server)];
+        let unrouted = self.client.run(tcp_counters::unrouted);
         let mut outcome = self.emulator.finish()?;
+        outcome.unrouted = unrouted;
         let [up, down] = lost;
         outcome.up.bypassed.overrun += up?;
         outcome.down.bypassed.overrun += down?;
@@ -291,13 +353,13 @@ struct Emulator {
 }
 
 impl Emulator {
-    /// Starts the thread. Returns when both hosts have their device.
+    /// Starts the thread. Returns it, with the control if there is one, when both hosts have their device.
     fn start(
         emulation: &Emulation,
         writers: TraceWriters,
         opener: Option<DestinationOpener>,
         hosts: [&Host; 2],
-    ) -> Result<Self, HostError> {
+    ) -> Result<(Self, Option<Arc<LinkControl>>), HostError> {
         let machine = |what| move |error| HostError::Machine { what, error };
         let stop = Stop::new().map_err(|errno| machine("an event")(errno.into()))?;
         let stop = Arc::new(stop);
@@ -312,9 +374,15 @@ impl Emulator {
             emulation.middleboxes(opener),
             writers,
         );
+        let clock = EmulatorClock::start();
+        let (control, changes) = emulation.start_control(&stop, clock).unzip();
         let run = {
-            let (stop, real_time) = (stop.clone(), emulation.real_time);
-            move || run(networks, path, real_time, &ready, &stop)
+            let (stop, delegate) = (stop.clone(), emulation.delegate.clone());
+            let get_priority = emulation.real_time.then_some(move || {
+                let own = priority::become_real_time();
+                own.is_ok() || delegate.is_some_and(|delegate| delegate.make_real_time().is_ok())
+            });
+            move || run(networks, clock, path, changes, get_priority, &ready, &stop)
         };
         let thread = thread::Builder::new()
             .name("emulator".to_owned())
@@ -327,7 +395,7 @@ impl Emulator {
         is_ready
             .recv()
             .expect("the thread reports before it ends")?;
-        Ok(emulator)
+        Ok((emulator, control))
     }
 
     fn finish(&mut self) -> Result<EmulationOutcome, EngineError> {
@@ -343,8 +411,10 @@ impl Emulator {
 /// Work of the emulator's thread: opens the devices, reports to `ready`, and runs the loop until `stop`.
 fn run(
     networks: [OwnedFd; 2],
+    clock: EmulatorClock,
     path: PacketPath,
-    real_time: bool,
+    changes: Option<ChangeRequests>,
+    get_priority: Option<impl FnOnce() -> bool>,
     ready: &SyncSender<Result<(), HostError>>,
     stop: &Stop,
 ) -> Result<EmulationOutcome, EngineError> {
@@ -357,8 +427,8 @@ fn run(
         }
     };
     priority::wake_exactly();
-    let real_time = real_time && priority::become_real_time().is_ok();
-    let engine = EmulatorEngine::new(EmulatorClock::start(), ports, path, real_time);
+    let real_time = get_priority.is_some_and(|get| get());
+    let engine = EmulatorEngine::new(clock, ports, path, changes, real_time);
     let _ = ready.send(Ok(()));
     engine.run(stop)
 }

@@ -4,13 +4,14 @@
 //! kernel, not the moment when the loop sees it. A late wake-up therefore has no effect if it precedes the packet's
 //! departure. [`PacketPath`] has everything between the two devices.
 
-use posthaste_link::{Departure, Direction, Fate};
+use posthaste_link::{Departure, Direction, DropReason, Fate};
 use posthaste_stats::Histogram;
 use posthaste_units::Instant;
 use rustix::io::Errno;
 use thiserror::Error;
 
 use crate::clock::EmulatorClock;
+use crate::control::ChangeRequests;
 use crate::flow::Flow;
 use crate::netlink::{Netlink, NetlinkError};
 use crate::outcome::{DirectionOutcome, EmulationOutcome};
@@ -38,6 +39,8 @@ pub(crate) struct EmulatorEngine {
     ports: Ports,
     path: PacketPath,
     waiter: Waiter,
+    /// Requested changes of the links, if there can be any.
+    changes: Option<ChangeRequests>,
     lateness: Histogram,
     /// Packets that a device rejected with ENOBUFS, by direction.
     no_buffers: [u64; 2],
@@ -51,6 +54,7 @@ impl EmulatorEngine {
         clock: EmulatorClock,
         ports: Ports,
         path: PacketPath,
+        changes: Option<ChangeRequests>,
         real_time: bool,
     ) -> Self {
         Self {
@@ -58,6 +62,7 @@ impl EmulatorEngine {
             ports,
             path,
             waiter: Waiter::new(clock, real_time),
+            changes,
             lateness: Histogram::new(),
             no_buffers: [0; 2],
             unsent: [0; 2],
@@ -70,6 +75,9 @@ impl EmulatorEngine {
         while !stop.is_asked() {
             let all_received = self.receive();
             let now = self.clock.now();
+            if stop.take_wake() {
+                self.take_changes(now);
+            }
             self.take_segments(now);
             self.path.take_duplicates(now);
             let all_released = self.release_due(now);
@@ -103,6 +111,16 @@ impl EmulatorEngine {
         all
     }
 
+    /// Makes the requested changes of the links.
+    #[cold]
+    fn take_changes(&mut self, now: Instant) {
+        for request in self.changes.iter().flat_map(ChangeRequests::try_iter) {
+            let applied = self.path.change(now, request.change);
+            // Its capacity is one reply; the requester may have given up.
+            let _ = request.reply.try_send(applied);
+        }
+    }
+
     /// Moves segments that the stacks have sent by now into the links and to the hosts.
     fn take_segments(&mut self, now: Instant) {
         for direction in Direction::BOTH {
@@ -126,6 +144,9 @@ impl EmulatorEngine {
                 Fate::Delivered(_) => self.deliver(*direction, flow, departure),
                 Fate::Dropped(_) => departure.left,
             };
+            if departure.fate == Fate::Dropped(DropReason::TooBig) {
+                self.path.answer_too_big(&leaving);
+            }
             self.path.record(leaving, sent);
         }
         false
@@ -165,12 +186,19 @@ impl EmulatorEngine {
         let up = self.direction_outcome(&mut netlink, Direction::Up)?;
         let down = self.direction_outcome(&mut netlink, Direction::Down)?;
         let connections = self.path.connections();
-        let (writers, middleboxes) = (self.path.writers, self.path.middleboxes);
+        let PacketPath {
+            writers,
+            middleboxes,
+            changes,
+            ..
+        } = self.path;
         Ok(EmulationOutcome {
             up,
             down,
             lateness: self.lateness,
             connections,
+            unrouted: 0,
+            changes,
             origin: self.clock.origin(),
             real_time: self.real_time,
             pauses: self.waiter.pauses(),

@@ -42,6 +42,15 @@ impl Flow {
     /// IP protocol number of TCP.
     pub(crate) const TCP: u8 = 6;
 
+    /// Messages between the two addresses, in the ICMP of their IP version.
+    pub(crate) fn of_icmp(client: IpAddr, server: IpAddr) -> Self {
+        Self {
+            protocol: if client.is_ipv4() { 1 } else { 58 },
+            client: end(client, 0),
+            server: end(server, 0),
+        }
+    }
+
     /// The TCP connection of a segment that travels in `direction`.
     pub(crate) fn of_tcp(route: &SegmentRoute, direction: Direction) -> Self {
         let (client, server) = match direction {

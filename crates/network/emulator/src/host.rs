@@ -9,11 +9,12 @@ use std::os::fd::{AsFd as _, BorrowedFd, OwnedFd};
 use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
 use std::path::Path;
 use std::sync::mpsc::{Sender, channel, sync_channel};
+use std::sync::{Arc, Mutex};
 use std::thread::{self, JoinHandle};
 
 use thiserror::Error;
 
-use crate::address::{Addresses, NETWORK_V4, NETWORK_V6};
+use crate::address::{Addresses, Subnets};
 use crate::namespace::{NamespaceError, own_network};
 use crate::netlink::{Netlink, NetlinkError};
 use crate::offload;
@@ -140,18 +141,28 @@ impl Host {
     /// Runs one piece of work at a time; use [`Host::spawn`] for long work. A panic in `work` continues in the caller.
     /// Commands whose end is tied to the thread that started them (PR_SET_PDEATHSIG) live as long as this host.
     pub fn run<T: Send + 'static>(&self, work: impl FnOnce() -> T + Send + 'static) -> T {
-        let (answer, result) = sync_channel(1);
+        let value = Arc::new(Mutex::new(None));
+        let place = value.clone();
+        self.run_job(Box::new(move || {
+            let value = work();
+            *place.lock().expect("nothing panics with this lock") = Some(value);
+        }));
+        let mut value = value.lock().expect("nothing panics with this lock");
+        value.take().expect("the job has set the value")
+    }
+
+    /// Runs `job` inside and waits for it. Not generic, so that its channel is compiled once.
+    fn run_job(&self, job: Job) {
+        let (end, ended) = sync_channel(1);
         let job = move || {
             // A panic leaves no half-done state behind: the work is dropped with it.
-            let done = catch_unwind(AssertUnwindSafe(work));
-            let _ = answer.send(done);
+            let _ = end.send(catch_unwind(AssertUnwindSafe(job)));
         };
         let jobs = self.jobs.as_ref().expect("only dropping takes it");
         jobs.send(Box::new(job))
             .expect("the thread ends only when the host is dropped");
-        match result.recv().expect("every job answers") {
-            Ok(value) => value,
-            Err(panic) => resume_unwind(panic),
+        if let Err(panic) = ended.recv().expect("every job reports its end") {
+            resume_unwind(panic);
         }
     }
 
@@ -165,7 +176,12 @@ impl Host {
     }
 
     /// Sets up the device that was moved here, and the sysctls and routes of the kernel.
-    pub(crate) fn set_up(&self, peer: Addresses, setup: Setup) -> Result<(), HostError> {
+    pub(crate) fn set_up(
+        &self,
+        peer: Addresses,
+        subnets: Subnets,
+        setup: Setup,
+    ) -> Result<(), HostError> {
         let own = self.addresses;
         self.run(move || {
             offload::disable(DEVICE).map_err(|error| HostError::Machine {
@@ -175,18 +191,15 @@ impl Host {
             let mut netlink = Netlink::open()?;
             let index = index_of(DEVICE)?;
             netlink.raise(index)?;
-            let networks = [
-                (NETWORK_V4.0.into(), NETWORK_V4.1),
-                (NETWORK_V6.0.into(), NETWORK_V6.1),
-            ];
-            let families = own.both().into_iter().zip(peer.both()).zip(networks);
+            let addresses = own.both().into_iter().zip(peer.both());
+            let families = addresses.zip(subnets.both());
             for ((address, neighbour), network) in families {
                 if address.is_ipv6() && !has_ipv6() {
                     continue;
                 }
                 netlink.add_address(index, address)?;
                 netlink.add_neighbour(index, neighbour, peer.mac)?;
-                netlink.set_route(index, network, None, setup.route.metrics())?;
+                netlink.set_route(index, network, None, &setup.route.metrics())?;
             }
             for (key, value) in &setup.sysctls {
                 sysctl::set(key, value)?;
@@ -222,7 +235,7 @@ fn enter() -> Result<OwnedFd, HostError> {
             sysctl::set(key, value)?;
         }
     }
-    // Lets ping work without privilege. Only the own group is mapped in a user namespace.
+    // Lets ping work without privilege. The user namespace of an ordinary user maps only the own group.
     let group = rustix::process::getegid().as_raw();
     sysctl::set("net.ipv4.ping_group_range", &format!("{group} {group}"))?;
     fs::File::open("/proc/thread-self/ns/net")

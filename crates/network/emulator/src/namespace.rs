@@ -37,22 +37,27 @@ pub enum NamespaceError {
     Loopback(#[from] NetlinkError),
 }
 
+/// Capabilities to create network namespaces and to set them up.
+pub(crate) const NEEDED: CapabilitySet = CapabilitySet::SYS_ADMIN
+    .union(CapabilitySet::NET_ADMIN)
+    .union(CapabilitySet::NET_RAW);
+
 /// Gets the privilege to create network namespaces for this process.
 ///
 /// Does nothing if the process has root's capabilities. Otherwise the process enters a user namespace and keeps its
 /// user and group, so that commands run as before. Its supplementary groups still count for file access. In this case,
 /// call it **before any thread starts**. Commands started from inside lose the privilege again, as intended.
 pub fn enter() -> Result<(), NamespaceError> {
-    let needed = CapabilitySet::SYS_ADMIN | CapabilitySet::NET_ADMIN | CapabilitySet::NET_RAW;
-    let has_all = |held: rustix::thread::CapabilitySets| held.effective.contains(needed);
-    if rustix::thread::capabilities(None).is_ok_and(has_all) {
+    if holds(NEEDED) {
         return Ok(());
     }
+    enter_with_own_user()
+}
+
+/// Enters a user namespace that has only the own user and group.
+pub(crate) fn enter_with_own_user() -> Result<(), NamespaceError> {
     let (user, group) = (geteuid().as_raw(), getegid().as_raw());
-    unshare(UnshareFlags::NEWUSER).map_err(|errno| match errno {
-        Errno::INVAL => NamespaceError::Threads,
-        errno => forbidden(format!("user namespace refused ({errno})"), errno),
-    })?;
+    unshare_user()?;
     // The kernel requires setgroups denied before an unprivileged process maps a group.
     for (file, words) in [
         ("setgroups", "deny".to_owned()),
@@ -65,6 +70,19 @@ pub fn enter() -> Result<(), NamespaceError> {
         })?;
     }
     Ok(())
+}
+
+/// Moves the process into a user namespace without users. It has to have a single thread.
+pub(crate) fn unshare_user() -> Result<(), NamespaceError> {
+    unshare(UnshareFlags::NEWUSER).map_err(|errno| match errno {
+        Errno::INVAL => NamespaceError::Threads,
+        errno => forbidden(format!("user namespace refused ({errno})"), errno),
+    })
+}
+
+/// True if the calling thread has all these capabilities.
+pub(crate) fn holds(needed: CapabilitySet) -> bool {
+    rustix::thread::capabilities(None).is_ok_and(|held| held.effective.contains(needed))
 }
 
 /// Moves the calling thread into a network namespace of its own and brings its loopback up.
@@ -107,7 +125,7 @@ const SETTINGS: &[(&str, &str, &str)] = &[
     ),
 ];
 
-fn forbidden(what: String, errno: Errno) -> NamespaceError {
+pub(crate) fn forbidden(what: String, errno: Errno) -> NamespaceError {
     let read = |path: &str| fs::read_to_string(path).unwrap_or_default();
     let remedy = SETTINGS
         .iter()

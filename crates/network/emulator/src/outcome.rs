@@ -5,6 +5,7 @@
 
 use std::fmt;
 
+use posthaste_link::change::AppliedChange;
 use posthaste_link::{BackgroundCounters, ClassCounters, LinkCounters};
 use posthaste_stats::Histogram;
 use posthaste_units::Span;
@@ -68,6 +69,11 @@ pub struct EmulationOutcome {
     pub lateness: Histogram,
     /// Connections seen.
     pub connections: u64,
+    /// Connections and datagrams of the client to hosts without a route, as its kernel counts them. They never reach
+    /// the link.
+    pub unrouted: u64,
+    /// Changes of the links during the run, in order of time.
+    pub changes: Vec<AppliedChange>,
     /// CLOCK_MONOTONIC at the beginning, the origin of all times of the run.
     pub origin: Span,
     /// True if the emulator ran with real-time priority (SCHED_FIFO).

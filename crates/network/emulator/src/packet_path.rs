@@ -2,8 +2,9 @@
 //!
 //! No system calls: time is an argument, and the caller receives and sends. The link makes all decisions.
 
+use posthaste_link::change::{AppliedChange, Change};
 use posthaste_link::record::Input;
-use posthaste_link::{Departure, Direction, Network};
+use posthaste_link::{Departure, Direction, Mtu, Network};
 use posthaste_units::Instant;
 
 use crate::agent::DuplicateAcks;
@@ -14,6 +15,7 @@ use crate::outcome::{Bypassed, DirectionOutcome};
 use crate::packet_record::{PacketRecord, TraceWriter};
 use crate::relay::DestinationOpener;
 use crate::stack::{SentPacket, StackSide, TcpStack};
+use crate::too_big;
 
 /// Spare buffers for packets: more than usually pass at one time, 1.5 MB.
 const SPARE: usize = 1024;
@@ -32,6 +34,8 @@ pub(crate) struct Middleboxes {
     pub(crate) edge: Vec<EdgeRule>,
     /// Agent between the links and the client's device.
     pub(crate) agent: Option<DuplicateAcks>,
+    /// MTU behind the links, up and down.
+    pub(crate) mtu: [Option<Mtu>; 2],
     /// TCP stacks in place of a kernel's, by the direction into which they send: the client's, the server's.
     pub(crate) stacks: [Option<TcpStack>; 2],
 }
@@ -46,6 +50,8 @@ pub(crate) struct TraceWriters {
 pub(crate) struct PacketPath {
     pub(crate) middleboxes: Middleboxes,
     pub(crate) writers: TraceWriters,
+    /// Changes of the links so far.
+    pub(crate) changes: Vec<AppliedChange>,
     links: Links,
     /// Latest arrival of each direction. Time within a direction never decreases.
     latest: [Instant; 2],
@@ -62,6 +68,7 @@ impl PacketPath {
         Self {
             middleboxes,
             writers,
+            changes: Vec::new(),
             links,
             latest: [Instant::ORIGIN; 2],
             bypassed: Default::default(),
@@ -134,7 +141,30 @@ impl PacketPath {
             Some(number) => links.open(at, direction, flow, packet, number),
             None => links.push(at, direction, flow, packet),
         };
-        self.writers.inputs.note(|| input);
+        self.writers.inputs.note(|| Input::Packet(input));
+    }
+
+    /// Sends the message about a packet that was too long through the link of the other direction, if its router sends
+    /// any.
+    pub(crate) fn answer_too_big(&mut self, leaving: &LeavingPacket) {
+        let (direction, _, flow, departure) = leaving;
+        let mtu = self.middleboxes.mtu[*direction as usize].filter(|mtu| !mtu.silent);
+        let Some(packet) = mtu.and_then(|mtu| too_big::message(&departure.packet, mtu.bytes))
+        else {
+            return;
+        };
+        let flow = Flow::of_icmp(flow.client.ip(), flow.server.ip());
+        self.enter_link(departure.left, direction.reverse(), flow, packet);
+    }
+
+    /// Changes the links. Returns the change with its time: `now`, or the latest arrival.
+    pub(crate) fn change(&mut self, now: Instant, change: Change) -> AppliedChange {
+        let now = self.latest.into_iter().fold(now, Instant::max);
+        let applied = self.links.change(now, change);
+        self.latest = [applied.at; 2];
+        self.writers.inputs.note(|| Input::Change(applied.clone()));
+        self.changes.push(applied.clone());
+        applied
     }
 
     /// The next packet that leaves a link by `now`, delivered or dropped.

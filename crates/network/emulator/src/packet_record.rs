@@ -7,8 +7,8 @@
 use std::sync::mpsc::{Receiver, SyncSender, sync_channel};
 
 use etherparse::LaxIpSlice;
+use posthaste_link::quic::QuicDatagram;
 use posthaste_link::{Departure, Direction, Fate};
-use posthaste_quic_packets::QuicDatagram;
 use posthaste_units::Instant;
 
 use crate::flow::Flow;

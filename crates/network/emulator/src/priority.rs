@@ -18,12 +18,17 @@ pub(crate) fn wake_exactly() {
 ///
 /// Needs CAP_SYS_NICE in the machine's own user namespace, or a limit RLIMIT_RTPRIO above zero.
 pub(crate) fn become_real_time() -> Result<(), Errno> {
+    make_real_time(0)
+}
+
+/// Like [`become_real_time`], for another thread.
+pub(crate) fn make_real_time(thread: i32) -> Result<(), Errno> {
     let parameters = libc::sched_param {
         sched_priority: LOWEST,
     };
     let policy = libc::SCHED_FIFO | libc::SCHED_RESET_ON_FORK;
     // SAFETY: thread 0 is the calling one, and the parameters outlive the call.
-    match unsafe { libc::sched_setscheduler(0, policy, &parameters) } {
+    match unsafe { libc::sched_setscheduler(thread, policy, &parameters) } {
         0 => Ok(()),
         _ => Err(Errno::from_io_error(&std::io::Error::last_os_error()).unwrap_or(Errno::PERM)),
     }

@@ -2,15 +2,19 @@
 
 use std::collections::BTreeMap;
 use std::fmt::{self, Write as _};
+use std::net::Ipv4Addr;
 use std::sync::Arc;
 
 use posthaste_link::pattern::Effect;
-use posthaste_link::{Class, ClassCounters, DropReason, LinkCounters, PacketTally, Plan};
+use posthaste_link::{
+    Class, ClassCounters, Direction, DropReason, LinkCounters, PacketTally, Plan, Sharing,
+};
 use posthaste_units::{Seed, Size};
 use serde::Serialize;
 
+use crate::control::AppliedChangeDocument;
 use crate::relay::Relayed;
-use crate::{DirectionOutcome, EmulationOutcome, EmulationVerdict, SERVER, agent, stack};
+use crate::{Addresses, DirectionOutcome, EmulationOutcome, EmulationVerdict, agent, stack};
 
 /// Results of a run. `Display` writes them as lines for people.
 #[derive(Debug, Serialize)]
@@ -18,7 +22,13 @@ pub struct RunReport {
     /// Exit status of the command, as a shell counts it.
     pub status: u8,
     seed: u64,
+    server: Ipv4Addr,
     connections: u64,
+    unrouted: u64,
+    /// Name of the sharing of links: `shared` or `per-connection`.
+    sharing: &'static str,
+    #[serde(skip)]
+    links: &'static str,
     up: DirectionReport,
     down: DirectionReport,
     lateness_us: LatenessReport,
@@ -29,6 +39,9 @@ pub struct RunReport {
     pauses: u64,
     unrecorded: u64,
     untraced: u64,
+    /// Changes of the links, in order of time.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    changes: Vec<AppliedChangeDocument>,
     relay: RelayReport,
     #[serde(skip_serializing_if = "Option::is_none")]
     duplicate_acks: Option<AgentReport>,
@@ -45,6 +58,7 @@ struct DirectionReport {
     delivered: u64,
     copied: u64,
     corrupted: u64,
+    marked: u64,
     reordered: u64,
     dropped: BTreeMap<&'static str, u64>,
     /// True if the pattern contains drops of packets that never came.
@@ -58,6 +72,9 @@ struct DirectionReport {
     classes: Vec<ClassReport>,
     #[serde(skip_serializing_if = "Option::is_none")]
     background: Option<CrossTrafficReport>,
+    /// Delay under jitter that keeps the order of packets.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    jitter: Option<JitterReport>,
     #[serde(skip)]
     remedies: Vec<&'static str>,
 }
@@ -70,6 +87,16 @@ struct ClassReport {
     guaranteed: TrafficCount,
     borrowed: TrafficCount,
     dropped: TrafficCount,
+}
+
+/// Mean delay under jitter, without queue and transmission.
+#[derive(Debug, Serialize)]
+struct JitterReport {
+    /// Delay of the plan. `None` if the pattern or a change of the running link sets it.
+    configured_ms: Option<f64>,
+    mean_ms: f64,
+    /// The part of the mean in which packets waited for the ones before them.
+    waited_ms: f64,
 }
 
 /// Counts of cross traffic.
@@ -130,19 +157,29 @@ impl RunReport {
     pub fn new(
         outcome: &EmulationOutcome,
         plans: &[Arc<Plan>; 2],
+        sharing: Sharing,
         relayed: Relayed,
         seed: Seed,
+        server: Addresses,
         status: u8,
     ) -> Self {
         let late = |quantile| outcome.lateness.quantile(quantile).as_micros_f64();
         let judgement = outcome.verdict();
+        let has_new_delay = |direction| {
+            let mut changes = outcome.changes.iter();
+            changes.any(|applied| applied.change.sets("delay", direction))
+        };
         let [client_tcp, server_tcp] = outcome.stacks.map(|stack| stack.map(StackReport::new));
         Self {
             status,
             seed: seed.0,
+            server: server.v4,
             connections: outcome.connections,
-            up: DirectionReport::new(&outcome.up, &plans[0]),
-            down: DirectionReport::new(&outcome.down, &plans[1]),
+            unrouted: outcome.unrouted,
+            sharing: sharing.name(),
+            links: sharing.describe([&plans[0], &plans[1]]),
+            up: DirectionReport::new(&outcome.up, &plans[0], has_new_delay(Direction::Up)),
+            down: DirectionReport::new(&outcome.down, &plans[1], has_new_delay(Direction::Down)),
             lateness_us: LatenessReport {
                 p50: late(0.5),
                 p99: late(0.99),
@@ -158,6 +195,11 @@ impl RunReport {
             pauses: outcome.pauses,
             unrecorded: outcome.unrecorded,
             untraced: outcome.unseen,
+            changes: outcome
+                .changes
+                .iter()
+                .map(AppliedChangeDocument::from)
+                .collect(),
             duplicate_acks: outcome.duplicate_acks.as_ref().map(AgentReport::new),
             client_tcp,
             server_tcp,
@@ -180,10 +222,36 @@ impl RunReport {
             && self.unrecorded + self.untraced == 0
             && self.relay.refused + self.relay.datagrams_lost + self.relay.unreachable == 0
     }
+
+    /// The probable reason if nothing crossed the link. None if something did, or was lost in front of it.
+    fn reason_for_silence(&self) -> Option<String> {
+        let ways = [&self.up, &self.down];
+        let is_silent = |way: &DirectionReport| way.packets + way.overrun == 0;
+        if self.connections > 0 || !ways.into_iter().all(is_silent) {
+            return None;
+        }
+        let stacks = [&self.client_tcp, &self.server_tcp];
+        let is_refused = ways.into_iter().any(|way| !way.refused.is_empty())
+            || stacks.into_iter().flatten().any(StackReport::has_refused);
+        Some(if is_refused {
+            "every packet on its way to it was refused".to_owned()
+        } else if self.unrouted > 0 {
+            format!(
+                "{} connections or datagrams of the command had no route; hosts with an IPv6 address are reached only \
+                 if this machine has an IPv6 route",
+                self.unrouted
+            )
+        } else {
+            format!(
+                "inside, 127.0.0.1 is the command's own machine; use {} with --to or --server",
+                self.server
+            )
+        })
+    }
 }
 
 impl DirectionReport {
-    fn new(way: &DirectionOutcome, plan: &Plan) -> Self {
+    fn new(way: &DirectionOutcome, plan: &Plan, has_new_delay: bool) -> Self {
         let link: &LinkCounters = &way.link;
         let mut scripted = plan.script.iter().flat_map(|script| script.entries());
         let drops = scripted.any(|(_, effect)| effect == Effect::Drop);
@@ -196,6 +264,7 @@ impl DirectionReport {
             delivered: link.delivered.packets,
             copied: link.copied.packets,
             corrupted: link.corrupted.packets,
+            marked: link.marked.packets,
             reordered: link.reordered.packets,
             dropped: dropped
                 .map(|(name, tally)| (name, tally.packets))
@@ -211,6 +280,7 @@ impl DirectionReport {
             unsent: way.bypassed.unsent,
             held: way.bypassed.held,
             classes: class_reports(way, plan),
+            jitter: JitterReport::new(link, plan, has_new_delay),
             background: way.background.map(|background| CrossTrafficReport {
                 sent: background.sent.into(),
                 dropped: background.dropped.into(),
@@ -236,6 +306,7 @@ impl DirectionReport {
         for (count, what) in [
             (self.copied, "copied"),
             (self.corrupted, "with flipped bits"),
+            (self.marked, "marked CE"),
             (self.reordered, "out of order"),
             (self.held, "still under way at the end"),
         ] {
@@ -249,6 +320,21 @@ impl DirectionReport {
         }
         line
     }
+
+    /// The line, and a line for each part.
+    fn write(&self, name: &str, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        writeln!(f, "  {name}  {}", self.line())?;
+        for share in &self.classes {
+            writeln!(f, "        {share}")?;
+        }
+        if let Some(background) = &self.background {
+            writeln!(f, "        background: {background}")?;
+        }
+        if let Some(jitter) = &self.jitter {
+            writeln!(f, "        {jitter}")?;
+        }
+        Ok(())
+    }
 }
 
 /// The classes of a direction with their counts.
@@ -261,6 +347,35 @@ fn class_reports(way: &DirectionOutcome, plan: &Plan) -> Vec<ClassReport> {
         dropped: counters.dropped.into(),
     };
     classes.zip(&way.classes).map(share).collect()
+}
+
+impl JitterReport {
+    /// `None` if there is no jitter, or packets do not keep their order.
+    /// `has_new_delay` states that a change of the running link set the delay.
+    fn new(link: &LinkCounters, plan: &Plan, has_new_delay: bool) -> Option<Self> {
+        let mut scripted = plan.script.iter().flat_map(|script| script.entries());
+        let varies =
+            has_new_delay || scripted.any(|(_, effect)| matches!(effect, Effect::DelayFrom(_)));
+        Some(Self {
+            mean_ms: link.jittered.mean()?.as_millis_f64(),
+            configured_ms: (!varies).then(|| plan.delay.as_millis_f64()),
+            waited_ms: link.jittered.mean_wait()?.as_millis_f64(),
+        })
+    }
+}
+
+impl fmt::Display for JitterReport {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "jitter: mean delay {:.1} ms", self.mean_ms)?;
+        let Some(configured) = self.configured_ms else {
+            return Ok(());
+        };
+        write!(f, ", configured {configured:.1} ms")?;
+        if self.waited_ms > configured * 0.02 {
+            f.write_str("; packets wait to keep their order, --overtake lets them pass")?;
+        }
+        Ok(())
+    }
 }
 
 impl From<PacketTally> for TrafficCount {
@@ -315,6 +430,11 @@ impl StackReport {
             strays: counters.strays,
             refused,
         }
+    }
+
+    /// True if it refused packets.
+    fn has_refused(&self) -> bool {
+        self.strays > 0 || !self.refused.is_empty()
     }
 
     fn line(&self) -> String {
@@ -373,21 +493,12 @@ impl fmt::Display for RunReport {
         let connections = self.connections;
         let plural = if connections == 1 { "" } else { "s" };
         writeln!(f, "posthaste: {connections} connection{plural}")?;
+        writeln!(f, "  link  {}", self.links)?;
         for (name, way) in [("up  ", &self.up), ("down", &self.down)] {
-            writeln!(f, "  {name}  {}", way.line())?;
-            for share in &way.classes {
-                writeln!(f, "        {share}")?;
-            }
-            if let Some(background) = &way.background {
-                writeln!(f, "        background: {background}")?;
-            }
+            way.write(name, f)?;
         }
-        if connections == 0 && self.up.packets + self.down.packets == 0 {
-            writeln!(
-                f,
-                "  nothing crossed the link: inside, 127.0.0.1 is the command's own machine; use {} with --to or --server",
-                SERVER.v4
-            )?;
+        if let Some(reason) = self.reason_for_silence() {
+            writeln!(f, "  nothing crossed the link: {reason}")?;
         }
         let LatenessReport { p50, p99, max } = &self.lateness_us;
         let priority = if self.real_time {
@@ -409,6 +520,9 @@ impl fmt::Display for RunReport {
                     "  {missing} packets are missing in the {file}: its file was too slow"
                 )?;
             }
+        }
+        for AppliedChangeDocument { time_ms, change } in &self.changes {
+            writeln!(f, "  change at {time_ms:.3} ms: {change}")?;
         }
         if let Some(acks) = &self.duplicate_acks {
             writeln!(f, "  acks  {}", acks.line())?;

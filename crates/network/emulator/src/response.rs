@@ -14,6 +14,8 @@
 //! - Request bytes that leave after the reply has begun to arrive belong to the next transaction of the connection. Its
 //!   `t_conn` and `t_client` are zero.
 //! - FINs do not count as bytes.
+//! - The ACK of the SYN-ACK passes the link during `t_client`. A request that comes later waits less behind it, so that
+//!   `t_req` is shorter by up to its transmission time.
 
 use std::collections::{BTreeMap, HashMap};
 

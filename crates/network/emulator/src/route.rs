@@ -6,7 +6,10 @@
 use std::fmt;
 use std::str::FromStr;
 
-use netlink_packet_route::route::RouteMetric;
+use linux_raw_sys::netlink::{
+    RTAX_ADVMSS, RTAX_CC_ALGO, RTAX_HOPLIMIT, RTAX_INITCWND, RTAX_INITRWND, RTAX_LOCK, RTAX_MTU,
+    RTAX_QUICKACK, RTAX_RTO_MIN, RTAX_WINDOW,
+};
 use posthaste_units::Span;
 use thiserror::Error;
 
@@ -59,22 +62,30 @@ pub enum RouteError {
 /// Syntax of an option's value.
 #[derive(Clone, Copy)]
 enum ValueSyntax {
-    Number(fn(u32) -> RouteMetric),
+    Number,
     Time,
     Name,
 }
 
-const OPTIONS: &[(&str, ValueSyntax)] = &[
-    ("advmss", ValueSyntax::Number(RouteMetric::Advmss)),
-    ("congctl", ValueSyntax::Name),
-    ("hoplimit", ValueSyntax::Number(RouteMetric::Hoplimit)),
-    ("initcwnd", ValueSyntax::Number(RouteMetric::InitCwnd)),
-    ("initrwnd", ValueSyntax::Number(RouteMetric::InitRwnd)),
-    ("mtu", ValueSyntax::Number(RouteMetric::Mtu)),
-    ("quickack", ValueSyntax::Number(RouteMetric::QuickAck)),
-    ("rto_min", ValueSyntax::Time),
-    ("window", ValueSyntax::Number(RouteMetric::Window)),
+/// Options, with their kind of metric in linux/rtnetlink.h.
+const OPTIONS: &[(&str, u32, ValueSyntax)] = &[
+    ("advmss", RTAX_ADVMSS as u32, ValueSyntax::Number),
+    ("congctl", RTAX_CC_ALGO as u32, ValueSyntax::Name),
+    ("hoplimit", RTAX_HOPLIMIT as u32, ValueSyntax::Number),
+    ("initcwnd", RTAX_INITCWND as u32, ValueSyntax::Number),
+    ("initrwnd", RTAX_INITRWND as u32, ValueSyntax::Number),
+    ("mtu", RTAX_MTU as u32, ValueSyntax::Number),
+    ("quickack", RTAX_QUICKACK as u32, ValueSyntax::Number),
+    ("rto_min", RTAX_RTO_MIN as u32, ValueSyntax::Time),
+    ("window", RTAX_WINDOW as u32, ValueSyntax::Number),
 ];
+
+/// A metric of a route, as the kernel reads it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct RouteMetric {
+    pub(crate) kind: u32,
+    pub(crate) value: Vec<u8>,
+}
 
 /// Options that the kernel ignores, with their replacement.
 const WITHOUT_EFFECT: [(&str, &str); 3] = [
@@ -87,7 +98,7 @@ const WITHOUT_EFFECT: [(&str, &str); 3] = [
 ];
 
 fn names() -> String {
-    let names: Vec<&str> = OPTIONS.iter().map(|(name, _)| *name).collect();
+    let names: Vec<&str> = OPTIONS.iter().map(|(name, ..)| *name).collect();
     names.join(", ")
 }
 
@@ -107,34 +118,36 @@ impl RouteOptions {
 
     /// The options as metrics for the kernel.
     pub(crate) fn metrics(&self) -> Vec<RouteMetric> {
-        let metric = |(name, value): &(&'static str, OptionValue)| {
-            let (_, form) = OPTIONS.iter().find(|(option, _)| option == name)?;
-            match (form, value) {
-                (ValueSyntax::Number(metric), OptionValue::Number(number)) => Some(metric(*number)),
-                (ValueSyntax::Time, OptionValue::Time(span)) => {
-                    Some(RouteMetric::RtoMin(whole_millis(*span)))
-                }
-                (ValueSyntax::Name, OptionValue::Name(name)) => {
-                    Some(RouteMetric::CcAlgo(name.clone()))
-                }
-                _ => None,
-            }
+        let kind = |wanted: &str| {
+            let option = OPTIONS.iter().find(|(name, ..)| *name == wanted);
+            option.expect("only options of the table are set").1
         };
-        let locks = self.0.iter().filter_map(|(name, _)| lock(name));
-        let locks = locks.fold(0, |locks, number| locks | 1 << number);
-        let lock = (locks != 0).then_some(RouteMetric::Lock(locks));
-        self.0.iter().filter_map(metric).chain(lock).collect()
+        let metric = |(name, value): &(&'static str, OptionValue)| match value {
+            OptionValue::Number(number) => RouteMetric::number(kind(name), *number),
+            OptionValue::Time(span) => RouteMetric::number(kind(name), whole_millis(*span)),
+            OptionValue::Name(text) => RouteMetric {
+                kind: kind(name),
+                value: [text.as_bytes(), &[0]].concat(),
+            },
+        };
+        let kinds = self.0.iter().map(|(name, _)| kind(name));
+        let locks = kinds.filter(|kind| LOCKED.contains(kind));
+        let locks = locks.fold(0, |locks, kind| locks | 1 << kind);
+        let lock = (locks != 0).then(|| RouteMetric::number(RTAX_LOCK as u32, locks));
+        self.0.iter().map(metric).chain(lock).collect()
     }
 }
 
-/// Number of an option that the kernel ignores unless its metric is locked (RTAX_LOCK in linux/rtnetlink.h;
-/// net/ipv4/tcp_output.c and tcp_metrics.c check the lock).
-fn lock(name: &str) -> Option<u32> {
-    match name {
-        "rto_min" => Some(13),
-        _ => None,
+impl RouteMetric {
+    fn number(kind: u32, number: u32) -> Self {
+        let value = number.to_ne_bytes().to_vec();
+        Self { kind, value }
     }
 }
+
+/// Metrics that the kernel ignores unless they are locked (RTAX_LOCK in linux/rtnetlink.h; net/ipv4/tcp_output.c and
+/// tcp_metrics.c check the lock).
+const LOCKED: [u32; 1] = [RTAX_RTO_MIN as u32];
 
 /// The kernel counts the minimum timeout in milliseconds.
 fn whole_millis(span: Span) -> u32 {
@@ -152,16 +165,16 @@ impl FromStr for RouteOptions {
             if let Some((word, remedy)) = without_effect {
                 return Err(RouteError::NoEffect { word, remedy });
             }
-            let &(name, form) =
+            let &(name, _, form) =
                 OPTIONS
                     .iter()
-                    .find(|(name, _)| *name == word)
+                    .find(|(name, ..)| *name == word)
                     .ok_or_else(|| RouteError::Unknown {
                         word: word.to_owned(),
                     })?;
             let value = words.next();
             let read = match form {
-                ValueSyntax::Number(_) => value
+                ValueSyntax::Number => value
                     .and_then(|text| text.parse().ok())
                     .map(OptionValue::Number)
                     .ok_or(("a whole number", "3")),
@@ -216,10 +229,13 @@ mod tests {
         assert_eq!(
             options.metrics(),
             [
-                RouteMetric::InitCwnd(3),
-                RouteMetric::RtoMin(200),
-                RouteMetric::CcAlgo("cubic".to_owned()),
-                RouteMetric::Lock(1 << 13),
+                RouteMetric::number(11, 3),
+                RouteMetric::number(13, 200),
+                RouteMetric {
+                    kind: 16,
+                    value: b"cubic\0".to_vec(),
+                },
+                RouteMetric::number(1, 1 << 13),
             ]
         );
         assert_eq!(read("initcwnd 3").unwrap().metrics().len(), 1);

@@ -4,7 +4,7 @@ use std::ffi::OsString;
 use std::io;
 use std::net::SocketAddr;
 use std::os::unix::process::{CommandExt as _, ExitStatusExt as _};
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::process::{Command, ExitStatus, Stdio};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -16,6 +16,8 @@ use rustix::process::{Pid, Signal, kill_process};
 use thiserror::Error;
 
 use crate::agent::Settings;
+use crate::confinement::{self, Privileges};
+use crate::control::{ControlAddress, ControlServer, ControlSockets, PrivateSocket};
 use crate::listening::listening;
 use crate::namespace::{self, NamespaceError};
 use crate::outside::OutsideHost;
@@ -24,11 +26,13 @@ use crate::report::RunReport;
 use crate::session_files::{CreatedFiles, OpenFiles, SessionFileError, SessionFiles};
 use crate::supervisor::{self, ChildEvent, Supervised};
 use crate::{
-    EdgeRule, Emulation, EmulationError, Host, HostError, RunningEmulation, SERVER, Setup,
+    EdgeRule, Emulation, EmulationError, Host, HostError, RunningEmulation, Setup, Subnets,
 };
 
 /// Environment variable with the server's address.
 const VARIABLE: &str = "POSTHASTE_SERVER";
+/// Environment variable with the address of the control inside.
+pub const CONTROL_VARIABLE: &str = "POSTHASTE_CONTROL";
 /// Time limit for a server to listen.
 const STARTING: Duration = Duration::from_secs(30);
 /// Interval between checks for the listening server.
@@ -43,6 +47,8 @@ struct Session {
     supervised: Supervised,
     relay: Relay,
     running: RunningEmulation,
+    /// Address of the control inside, and its server.
+    control: Option<(ControlAddress, ControlServer)>,
 }
 
 /// One host of a session.
@@ -75,6 +81,8 @@ pub struct SessionOptions {
     pub sharing: Sharing,
     /// Seed of the links.
     pub seed: Seed,
+    /// Networks of both ends.
+    pub subnets: Subnets,
     /// Client and server.
     pub hosts: [SessionHost; 2],
     /// Rules that mark packets before they come to the link.
@@ -85,6 +93,10 @@ pub struct SessionOptions {
     pub other_end: OtherEnd,
     /// Program of the command, and its arguments.
     pub command: (OsString, Vec<OsString>),
+    /// Privileges of the command and of the server.
+    pub privileges: Privileges,
+    /// Address at which programs can change the links.
+    pub control: Option<ControlAddress>,
     /// Files to write.
     pub files: SessionFiles,
 }
@@ -95,6 +107,24 @@ pub enum SessionError {
     /// Error of a file.
     #[error(transparent)]
     File(#[from] SessionFileError),
+    /// The address of the control cannot be used.
+    #[error(
+        "--control {address}: {source}; {}", remedy(.source)
+    )]
+    Control {
+        /// The address.
+        address: ControlAddress,
+        /// Error of the system.
+        source: io::Error,
+    },
+    /// The socket for COMMAND cannot be made.
+    #[error("a socket of --control for COMMAND in {folder}: {source}; set TMPDIR to a folder that can be written and has a short path", folder = .folder.display())]
+    ControlFolder {
+        /// The folder for temporary files.
+        folder: PathBuf,
+        /// Error of the system.
+        source: io::Error,
+    },
     /// The supervisor could not be started or heard.
     #[error(transparent)]
     Supervisor(io::Error),
@@ -168,7 +198,11 @@ pub fn run(options: SessionOptions) -> Result<EndedSession, SessionError> {
     let supervised = supervisor::spawn().map_err(SessionError::Supervisor)?;
     // Files come first, so that a mistake in them costs no network.
     let files = CreatedFiles::create(&options.files)?;
+    let sockets = options.control.as_ref().map(bind_control).transpose()?;
     let mut session = Session::start(&options, supervised, &files)?;
+    if let Some(sockets) = sockets {
+        session.start_control(sockets)?;
+    }
     let files = files.begin(&mut session.running)?;
     let server = match &options.other_end {
         OtherEnd::Server(line) => Some(session.start_server(line)?),
@@ -179,8 +213,15 @@ pub fn run(options: SessionOptions) -> Result<EndedSession, SessionError> {
     // Processes that end from here on belong to the end of the run. The hosts are dropped after the processes;
     // otherwise commands would be killed with them before being asked to end.
     let outcome = session.running.end()?;
-    let SessionOptions { plans, seed, .. } = &options;
-    let report = RunReport::new(&outcome, plans, relayed, *seed, shell_status(status));
+    let server = options.subnets.server();
+    let status = shell_status(status);
+    let SessionOptions {
+        plans,
+        sharing,
+        seed,
+        ..
+    } = &options;
+    let report = RunReport::new(&outcome, plans, *sharing, relayed, *seed, server, status);
     let left = session.supervised.end_all();
     if left > 0 {
         eprintln!("posthaste: {left} processes could not be ended");
@@ -202,25 +243,32 @@ impl Session {
             OtherEnd::Outside(host) => Some((host.port, resolve(host)?)),
             OtherEnd::Idle | OtherEnd::Server(_) => None,
         };
-        namespace::enter()?;
+        let delegate = match options.privileges {
+            Privileges::Confined => confinement::enter()?,
+            Privileges::Kept => namespace::enter().map(|()| None)?,
+        };
         supervised
             .die_with_parent()
             .map_err(SessionError::Supervisor)?;
         let names = ResolvConf::of_this_machine();
-        let (relay, gate) = Relay::start(&names).map_err(SessionError::Relay)?;
+        let (relay, gate) =
+            Relay::start(&names, options.subnets.server()).map_err(SessionError::Relay)?;
         let [client, server] = options.hosts.clone();
         let route = client.setup.route.clone();
         let [up, down] = options.plans.clone();
         let emulation = Emulation::new(up, down)
             .sharing(options.sharing)
             .seed(options.seed)
+            .subnets(options.subnets)
             .client(client.setup)
             .server(server.setup)
             .edge(options.edge.clone())
             .duplicate_acks(options.duplicate_acks)
+            .control(options.control.is_some())
             .tcp(Direction::Up, client.tcp)
             .tcp(Direction::Down, server.tcp)
-            .real_time(true);
+            .real_time(true)
+            .delegate(delegate);
         let running = files.ask(emulation).start_with(Some(gate))?;
         relay.attach(&running.client, &running.server, &route)?;
         if let Some((port, addresses)) = outside {
@@ -233,7 +281,23 @@ impl Session {
             supervised,
             relay,
             running,
+            control: None,
         })
+    }
+
+    /// Serves the control from here on.
+    fn start_control(&mut self, sockets: ControlSockets) -> Result<(), SessionError> {
+        let (address, inside) = (sockets.address().clone(), sockets.inside().clone());
+        let control = self.running.control.clone();
+        let control = control.expect("the emulation was started with a control");
+        let server = sockets.serve(control);
+        let server = server.map_err(|source| SessionError::Control {
+            address: address.clone(),
+            source,
+        })?;
+        eprintln!("posthaste: control at {address}");
+        self.control = Some((inside, server));
+        Ok(())
     }
 
     /// Starts the server, and returns once it listens.
@@ -323,10 +387,36 @@ impl Session {
 
     /// Starts a command on a host. The supervisor reports its end.
     fn spawn(&self, host: &Host, mut command: Command) -> io::Result<u32> {
-        command.env(VARIABLE, SERVER.v4.to_string());
+        command.env(VARIABLE, self.running.server.addresses().v4.to_string());
+        if let Some((inside, _)) = &self.control {
+            command.env(CONTROL_VARIABLE, inside.to_string());
+        } else {
+            // That of a run around this one has other links.
+            command.env_remove(CONTROL_VARIABLE);
+        }
         self.supervised.prepare(&mut command);
         host.run(move || command.spawn()).map(|child| child.id())
     }
+}
+
+/// The remedy for an address that cannot be bound.
+fn remedy(error: &io::Error) -> &'static str {
+    if error.kind() == io::ErrorKind::AddrInUse {
+        "choose another; a socket may be left of a run that was killed"
+    } else {
+        "write another address, or for unix:PATH a path of at most 107 bytes in a folder that can be written"
+    }
+}
+
+fn bind_control(address: &ControlAddress) -> Result<ControlSockets, SessionError> {
+    let inside = PrivateSocket::bind().map_err(|source| SessionError::ControlFolder {
+        folder: std::env::temp_dir(),
+        source,
+    })?;
+    ControlSockets::bind(address, inside).map_err(|source| SessionError::Control {
+        address: address.clone(),
+        source,
+    })
 }
 
 fn resolve(host: &OutsideHost) -> Result<Vec<SocketAddr>, SessionError> {

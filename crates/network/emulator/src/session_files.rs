@@ -108,7 +108,15 @@ impl CreatedFiles {
     ) -> Result<OpenFiles, SessionFileError> {
         let record = self.record.zip(running.inputs.take());
         let record = record.map(|(recorder, inputs)| recorder.follow(inputs));
-        let trace = self.trace.zip(running.packet_records.take());
+        let log = running
+            .control
+            .as_ref()
+            .map(|control| control.log().clone());
+        let trace = self.trace.map(|writer| match log {
+            Some(log) => writer.changes(log),
+            None => writer,
+        });
+        let trace = trace.zip(running.packet_records.take());
         let trace = trace.map(|(writer, packet_records)| writer.follow(packet_records));
         Ok(OpenFiles {
             record: record.transpose()?,

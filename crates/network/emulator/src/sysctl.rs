@@ -45,7 +45,7 @@ fn hint(key: &str, error: &io::Error) -> &'static str {
     if key.ends_with("tcp_congestion_control") {
         "; choose it by route: congctl cubic"
     } else if error.kind() == io::ErrorKind::NotFound {
-        "; this kernel has no such setting for a single network"
+        "; this kernel has no such setting for a single network, or only with --keep-capabilities of root"
     } else {
         ""
     }

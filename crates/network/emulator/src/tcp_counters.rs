@@ -1,4 +1,4 @@
-//! TCP counters of a kernel in one network namespace: evidence that does not come from this project.
+//! TCP and IP counters of a kernel in one network namespace: evidence that does not come from this project.
 
 use std::fs;
 use std::io;
@@ -71,6 +71,23 @@ impl Sub for TcpCounters {
     }
 }
 
+/// Connections and datagrams without a route, of both IP versions, in the network namespace of the calling thread
+/// (IpOutNoRoutes, Ip6OutNoRoutes). Zero if the kernel has no such counters.
+pub(crate) fn unrouted() -> u64 {
+    let read = |file| fs::read_to_string(format!("/proc/thread-self/net/{file}"));
+    let v4 = read("snmp").unwrap_or_default();
+    let v6 = read("snmp6").unwrap_or_default();
+    let v4 = counter(&v4, "Ip:", "OutNoRoutes");
+    v4.unwrap_or(0) + counter_of_ipv6(&v6, "Ip6OutNoRoutes").unwrap_or(0)
+}
+
+/// The value next to `name`, in a file with a line for each counter.
+fn counter_of_ipv6(file: &str, name: &str) -> Option<u64> {
+    let mut lines = file.lines().map(str::split_whitespace);
+    let mut line = lines.find(|line| line.clone().next() == Some(name))?;
+    line.nth(1)?.parse().ok()
+}
+
 /// The value under `name` in the pair of lines (names, values) that begin with `group`.
 fn counter(file: &str, group: &str, name: &str) -> Option<u64> {
     let mut lines = file
@@ -104,6 +121,14 @@ mod tests {
         );
         assert_eq!((counters - counters), TcpCounters::default());
         assert_eq!(TcpCounters::parse("TcpExt: A\n", SNMP), None);
+    }
+
+    #[test]
+    fn counters_of_ipv6_have_a_line_each() {
+        let file = "Ip6InReceives \t7\nIp6OutNoRoutes          \t3\nIp6Out\n";
+        assert_eq!(counter_of_ipv6(file, "Ip6OutNoRoutes"), Some(3));
+        assert_eq!(counter_of_ipv6(file, "Ip6Out"), None);
+        assert_eq!(counter_of_ipv6(file, "Ip6OutNo"), None);
     }
 
     #[test]

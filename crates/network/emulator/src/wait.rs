@@ -25,10 +25,12 @@ const OVERDUE: Span = Span::from_micros(500);
 /// Longest sleep, as a safeguard against a lost wake-up.
 const LONGEST: Span = Span::from_secs(1);
 
-/// A request from another thread that the emulator stops.
+/// A request from another thread that the emulator stops, or that it looks at its messages.
 #[derive(Debug)]
 pub(crate) struct Stop {
     asked: AtomicBool,
+    /// There are messages.
+    messages: AtomicBool,
     wake_event: OwnedFd,
 }
 
@@ -36,6 +38,7 @@ impl Stop {
     pub(crate) fn new() -> Result<Self, Errno> {
         Ok(Self {
             asked: AtomicBool::new(false),
+            messages: AtomicBool::new(false),
             wake_event: eventfd(0, EventfdFlags::CLOEXEC | EventfdFlags::NONBLOCK)?,
         })
     }
@@ -43,8 +46,32 @@ impl Stop {
     /// Requests the stop. The loop sees it at its next check.
     pub(crate) fn ask(&self) {
         self.asked.store(true, Ordering::Release);
-        // The event only wakes a sleeper. It can fail only after 2^64 writes.
+        self.wake_sleeper();
+    }
+
+    /// Wakes the loop for a message that has been sent.
+    pub(crate) fn wake(&self) {
+        self.messages.store(true, Ordering::Release);
+        self.wake_sleeper();
+    }
+
+    fn wake_sleeper(&self) {
+        // It can fail only after 2^64 writes.
         let _ = rustix::io::write(&self.wake_event, &1u64.to_ne_bytes());
+    }
+
+    /// True once after a [`wake`](Self::wake).
+    pub(crate) fn take_wake(&self) -> bool {
+        let woken = self.has_wake() && self.messages.swap(false, Ordering::Acquire);
+        if woken {
+            // Otherwise no sleep would begin any more. A stop is seen by its flag.
+            let _ = rustix::io::read(&self.wake_event, &mut [0; 8]);
+        }
+        woken
+    }
+
+    fn has_wake(&self) -> bool {
+        self.messages.load(Ordering::Relaxed)
     }
 
     pub(crate) fn is_asked(&self) -> bool {
@@ -78,7 +105,7 @@ impl Waiter {
         self.pauses
     }
 
-    /// Returns when `due` has passed, a frame has arrived, or a stop was requested. Call it in every iteration, even if
+    /// Returns when `due` has passed, a frame has arrived, or a stop or a wake was requested. Call it in every iteration, even if
     /// something is due already, because pauses are made here.
     pub(crate) fn wait(
         &mut self,
@@ -92,7 +119,8 @@ impl Waiter {
             self.pauses += 1;
             return self.sleep(now, self.owed, &mut []);
         }
-        let has_news = || devices.iter().any(Device::has_arrival) || stop.is_asked();
+        let has_news =
+            || devices.iter().any(Device::has_arrival) || stop.is_asked() || stop.has_wake();
         let due = due.unwrap_or(now + LONGEST);
         let awake = if self.owed >= OWED { Span::ZERO } else { AWAKE };
         if due.saturating_since(now) > awake && !has_news() {

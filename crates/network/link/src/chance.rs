@@ -6,13 +6,16 @@
 use posthaste_units::{Seed, Stream};
 use rand::RngExt as _;
 
-use crate::Plan;
-use crate::loss::Losing;
+use crate::loss::{Independent, Losing};
+use crate::pattern::LossShare;
 use crate::reordering::Turn;
+use crate::{Loss, Plan};
 
 /// Random streams of one link.
 pub(crate) struct Chance {
     loss: Option<(Losing, Stream)>,
+    /// Losses by a probability of the pattern.
+    patterned_loss: Option<Stream>,
     copies: Option<Stream>,
     jitter: Option<Stream>,
     jitter_of_copies: Option<Stream>,
@@ -42,6 +45,8 @@ impl Draw {
 impl Chance {
     #[inline(always)]
     pub(crate) fn new(plan: &Plan, seed: Seed) -> Self {
+        let script = plan.script.as_ref();
+        let patterned_loss = script.is_some_and(|script| script.changes_loss());
         let copies = plan.duplication.get() > 0.0;
         let stream = |name, used: bool| used.then(|| seed.stream(name));
         Self {
@@ -49,6 +54,7 @@ impl Chance {
                 let mut draws = seed.stream("loss");
                 (loss.start(&mut draws), draws)
             }),
+            patterned_loss: stream("patterned loss", patterned_loss),
             copies: stream("copies", copies),
             jitter: stream("jitter", plan.jitter.is_some()),
             jitter_of_copies: None,
@@ -57,6 +63,29 @@ impl Chance {
             since_overtaking: 0,
             calm: !copies && plan.reordering.is_none(),
         }
+    }
+
+    /// Follows `next` from now on. Streams continue; see [`change`](crate::change).
+    pub(crate) fn change(&mut self, plan: &Plan, next: &Plan) {
+        let seed = self.seed;
+        if next.loss != plan.loss {
+            // A loss of zero goes on drawing.
+            let zero = Loss::Independent(Independent::default());
+            let before = self.loss.take().map(|(_, draws)| draws);
+            let mut draws = before.unwrap_or_else(|| seed.stream("loss"));
+            let losing = next.loss.unwrap_or(zero).start(&mut draws);
+            self.loss = Some((losing, draws));
+        }
+        if next.duplication.get() > 0.0 {
+            self.copies.get_or_insert_with(|| seed.stream("copies"));
+        }
+        if next.jitter.is_some() {
+            self.jitter.get_or_insert_with(|| seed.stream("jitter"));
+        }
+        if next.reordering.is_some() {
+            self.order.get_or_insert_with(|| seed.stream("order"));
+        }
+        self.calm = self.copies.is_none() && self.order.is_none();
     }
 
     #[inline]
@@ -96,6 +125,16 @@ impl Chance {
             Some((losing, draws)) => losing.loses(draws),
             None => false,
         }
+    }
+
+    /// Decision of the pattern about a packet that the plan's model loses or not. Draws for every packet of a pattern
+    /// that changes the probability.
+    pub(crate) fn patterned_loss(&mut self, share: Option<LossShare>, lost: bool) -> bool {
+        let Some(draws) = &mut self.patterned_loss else {
+            return lost;
+        };
+        let draw = draws.random::<f64>();
+        share.map_or(lost, |share| draw < share.get())
     }
 
     /// Draws the delay of a copy.

@@ -60,6 +60,18 @@ impl<P: Packet> QueuedPacket<P> {
             Self::Other { bytes, .. } => *bytes,
         }
     }
+
+    /// Marks a packet that is ECN-capable. Cross traffic is not.
+    fn mark_congestion(&mut self) -> bool {
+        match self {
+            Self::Own(entry) if entry.packet.ecn().is_capable() => {
+                entry.packet.mark_congestion();
+                entry.congested = true;
+                true
+            }
+            Self::Own(_) | Self::Other { .. } => false,
+        }
+    }
 }
 
 impl QueueDrops {
@@ -122,7 +134,7 @@ impl<P: Packet> ClassQueue<P> {
     pub(crate) fn push(
         &mut self,
         now: Instant,
-        packet: QueuedPacket<P>,
+        mut packet: QueuedPacket<P>,
         context: &mut LinkContext<'_, P>,
     ) {
         let (plan, exit) = (context.plan, &mut *context.exit);
@@ -134,6 +146,13 @@ impl<P: Packet> ClassQueue<P> {
         }
         if !self.has_room(now, plan, bytes) {
             return self.refuse(now, packet, exit);
+        }
+        self.sent.release(now);
+        if self
+            .policy
+            .marks_arrival(self.waiting.len() + self.sent.packets())
+        {
+            packet.mark_congestion();
         }
         self.bytes += u64::from(bytes);
         self.own += usize::from(matches!(packet, QueuedPacket::Own(_)));
@@ -236,5 +255,9 @@ impl<P: Packet> QueueView for ClassQueueView<'_, P> {
         if let QueuedPacket::Own(entry) = first {
             self.exit.drop(entry, now, reason);
         }
+    }
+    fn mark_first(&mut self) -> bool {
+        let first = self.waiting.front_mut();
+        first.is_some_and(QueuedPacket::mark_congestion)
     }
 }

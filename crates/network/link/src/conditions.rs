@@ -34,6 +34,11 @@ impl Conditions {
         }
     }
 
+    /// Follows the plan of a change. The pattern goes on.
+    pub(crate) fn change(&mut self, plan: &Plan) {
+        self.around = plan.jitter.map(|jitter| jitter.around(plan.delay));
+    }
+
     /// True if the plan's own values are always in force.
     #[inline]
     pub(crate) const fn are_steady(&self) -> bool {

@@ -3,6 +3,8 @@
 
 use std::ops::AddAssign;
 
+use posthaste_units::Span;
+
 use crate::{Departure, DropReason, Fate, Packet};
 
 /// A number of packets, and their bytes.
@@ -12,6 +14,16 @@ pub struct PacketTally {
     pub packets: u64,
     /// Bytes of IP packets, without the link's overhead.
     pub bytes: u64,
+}
+
+/// Delays that packets had in addition to queue and transmission, while each waited for the one before it.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct DelayTally {
+    /// Packets.
+    pub packets: u64,
+    nanos: u128,
+    /// The part in which packets waited for the ones before them.
+    waited_nanos: u128,
 }
 
 /// Packets that entered and left a link, or several links together.
@@ -25,8 +37,12 @@ pub struct LinkCounters {
     pub delivered: PacketTally,
     /// Delivered with flipped bits.
     pub corrupted: PacketTally,
+    /// Delivered with a mark of the queue: congestion experienced.
+    pub marked: PacketTally,
     /// Delivered before an earlier one, or held back behind later ones.
     pub reordered: PacketTally,
+    /// Delays under jitter that keeps the order of packets.
+    pub jittered: DelayTally,
     dropped: [PacketTally; DropReason::ALL.len()],
 }
 
@@ -34,6 +50,31 @@ impl PacketTally {
     pub(crate) fn add(&mut self, bytes: u32) {
         self.packets += 1;
         self.bytes += u64::from(bytes);
+    }
+}
+
+impl DelayTally {
+    /// Counts a packet with its delay, and the part of it in which it waited for the one before it.
+    pub(crate) fn add(&mut self, delay: Span, waited: Span) {
+        debug_assert!(waited <= delay, "a packet waits longer than it is delayed");
+        self.packets += 1;
+        self.nanos += u128::from(delay.as_nanos());
+        self.waited_nanos += u128::from(waited.as_nanos());
+    }
+
+    /// Mean of the delays. `None` without packets.
+    pub fn mean(&self) -> Option<Span> {
+        self.mean_of(self.nanos)
+    }
+
+    /// Mean of the waits for the packets before. `None` without packets.
+    pub fn mean_wait(&self) -> Option<Span> {
+        self.mean_of(self.waited_nanos)
+    }
+
+    fn mean_of(&self, nanos: u128) -> Option<Span> {
+        let mean = nanos.checked_div(u128::from(self.packets))?;
+        u64::try_from(mean).ok().map(Span::from_nanos)
     }
 }
 
@@ -74,6 +115,9 @@ impl LinkCounters {
                 if marks.flipped > 0 {
                     self.corrupted.add(bytes);
                 }
+                if marks.congested {
+                    self.marked.add(bytes);
+                }
                 if marks.overtook || marks.held {
                     self.reordered.add(bytes);
                 }
@@ -89,13 +133,23 @@ impl AddAssign for PacketTally {
     }
 }
 
+impl AddAssign for DelayTally {
+    fn add_assign(&mut self, other: Self) {
+        self.packets += other.packets;
+        self.nanos += other.nanos;
+        self.waited_nanos += other.waited_nanos;
+    }
+}
+
 impl AddAssign for LinkCounters {
     fn add_assign(&mut self, other: Self) {
         self.pushed += other.pushed;
         self.copied += other.copied;
         self.delivered += other.delivered;
         self.corrupted += other.corrupted;
+        self.marked += other.marked;
         self.reordered += other.reordered;
+        self.jittered += other.jittered;
         for (sum, more) in self.dropped.iter_mut().zip(other.dropped) {
             *sum += more;
         }

@@ -51,6 +51,8 @@ pub struct DeliveryMarks {
     pub overtook: bool,
     /// It was held back until later packets had left.
     pub held: bool,
+    /// The queue marked it: congestion experienced.
+    pub congested: bool,
 }
 
 /// Reason of a drop.
@@ -58,6 +60,8 @@ pub struct DeliveryMarks {
 pub enum DropReason {
     /// Dropped by the pattern.
     Pattern,
+    /// Arrived during an outage.
+    Outage,
     /// Drawn by the loss model.
     Random,
     /// The queue was full on arrival.
@@ -66,26 +70,32 @@ pub enum DropReason {
     PushedOut,
     /// Dropped by CoDel because packets had been waiting too long.
     CoDel,
+    /// Longer than the MTU behind the link, and not to be fragmented.
+    TooBig,
 }
 
 impl DropReason {
     /// All reasons.
-    pub const ALL: [Self; 5] = [
+    pub const ALL: [Self; 7] = [
         Self::Pattern,
+        Self::Outage,
         Self::Random,
         Self::QueueFull,
         Self::PushedOut,
         Self::CoDel,
+        Self::TooBig,
     ];
 
     /// Name in traces and reports.
     pub const fn name(self) -> &'static str {
         match self {
             Self::Pattern => "pattern",
+            Self::Outage => "outage",
             Self::Random => "random",
             Self::QueueFull => "queue-full",
             Self::PushedOut => "pushed-out",
             Self::CoDel => "codel",
+            Self::TooBig => "too-big",
         }
     }
 }

@@ -20,7 +20,11 @@ pub(crate) struct PacketEntry<P> {
     pub(crate) extra_delay: Span,
     pub(crate) at_once: bool,
     pub(crate) hold: u32,
+    /// Marked by the queue.
+    pub(crate) congested: bool,
     pub(crate) flips: Vec<u32>,
+    /// Longer than the MTU behind the link.
+    pub(crate) too_big: bool,
     pub(crate) packet: P,
 }
 
@@ -110,14 +114,18 @@ impl<P: Packet> Exit<P> {
         let mut marks = DeliveryMarks {
             overtook: left < self.latest,
             held: entry.hold > 0,
+            congested: entry.congested,
             flipped: 0,
         };
-        for bit in entry.flips.iter().copied().filter(|bit| *bit < bits) {
-            entry.packet.flip(bit);
-            marks.flipped += 1;
-        }
-        if let Some(errors) = &mut self.errors {
-            marks.flipped += errors.pass(&mut entry.packet);
+        // Behind the link nobody sees the bits of a packet that is too long, and they may not change its length.
+        if !entry.too_big {
+            for bit in entry.flips.iter().copied().filter(|bit| *bit < bits) {
+                entry.packet.flip(bit);
+                marks.flipped += 1;
+            }
+            if let Some(errors) = &mut self.errors {
+                marks.flipped += errors.pass(&mut entry.packet);
+            }
         }
         let (position, places) = (entry.position, entry.hold);
         let departure = entry.departure(left, Fate::Delivered(marks));

@@ -128,7 +128,10 @@ impl FromStr for Jitter {
                 Some((shape, rest))
             })
             .unwrap_or((JitterShape::Normal, text));
-        let share = |text: &str| text.parse::<Ratio>().map_err(|_| wrong());
+        let share = |text: &str| {
+            let share = text.parse::<Ratio>();
+            share.map_err(|reason| wrong().of_share(&reason))
+        };
         let spread = match spread.strip_prefix("variance:") {
             Some(variance) => Spread::VarianceOfMean(share(variance)?),
             None if spread.ends_with('%') => Spread::OfMean(share(spread)?),

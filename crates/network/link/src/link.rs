@@ -13,10 +13,11 @@ use crate::chance::{Chance, Draw};
 use crate::context::LinkContext;
 use crate::exit::{Exit, PacketEntry};
 use crate::netem::Netem;
-use crate::pattern::{Cursor, PacketEffects};
+use crate::pattern::{Cursor, LossShare, PacketEffects};
 use crate::pipe::DummynetPipe;
 use crate::{
-    BackgroundCounters, ClassCounters, Departure, DropReason, LinkCounters, Order, Packet, Plan,
+    BackgroundCounters, ClassCounters, Departure, DropReason, Fate, LinkCounters, Order, Packet,
+    Plan,
 };
 
 /// One direction of a link.
@@ -89,6 +90,22 @@ impl<P: Packet> Link<P> {
         self.counters = LinkCounters::default();
     }
 
+    /// Follows `plan` from `now` on; see [`change`](crate::change) for the effects. Later packets arrive no earlier.
+    ///
+    /// The discipline of a queue, classes, cross traffic, bit errors, order and pattern do not change.
+    pub fn change(&mut self, now: Instant, plan: &Arc<Plan>) {
+        let at = self.arrival(now);
+        self.settle(at);
+        self.decided = at;
+        self.chance.change(&self.plan, plan);
+        match &mut self.path {
+            Path::Pipe(pipe) => pipe.change(plan),
+            Path::Netem(netem) => netem.change(plan),
+        }
+        self.plan = plan.clone();
+        self.assert_conserved();
+    }
+
     /// Adds a packet that arrives at `now`. Returns its effective arrival.
     ///
     /// `now` may precede a time already passed to `pop`. It then counts unless a decision that depends on it is final.
@@ -113,6 +130,7 @@ impl<P: Packet> Link<P> {
             && !busy
             && self.exit.is_straight()
             && self.alone
+            && !self.plan.is_out(arrived)
             && let (Path::Pipe(pipe), mut context) = self.split()
         {
             // The fast path of most packets.
@@ -131,6 +149,7 @@ impl<P: Packet> Link<P> {
             plan: &self.plan,
             began: self.began,
             exit: &mut self.exit,
+            counters: &mut self.counters,
         };
         (&mut self.path, context)
     }
@@ -143,22 +162,31 @@ impl<P: Packet> Link<P> {
             Some(cursor) if busy => cursor.step(position, elapsed),
             _ => PacketEffects::default(),
         };
+        draw.lost = self.chance.patterned_loss(step.loss, draw.lost);
         if self.plan.order == Order::Netem && draw.lost && draw.copied {
             (draw.lost, draw.copied) = (false, false);
         }
-        let copies = if step.drop || draw.lost {
+        let copies = if step.drop || draw.lost || self.plan.is_out(arrived) {
             0
         } else {
             step.copies + u32::from(draw.copied)
         };
         let copy = (copies > 0).then(|| packet.clone());
         let behind = (step.extra_delay, step.hold.max(draw.turn.hold));
+        let loss = step.loss;
         self.accept(arrived, step, draw, packet);
         for number in 1..=copies {
             if let Some(packet) = copy.clone() {
-                self.accept_copy(arrived, number, behind, packet);
+                // The transmission of the packet before it may begin at once.
+                self.settle(arrived);
+                self.accept_copy((arrived, number), behind, loss, packet);
             }
         }
+    }
+
+    /// The plan that the link follows.
+    pub(crate) fn plan(&self) -> &Arc<Plan> {
+        &self.plan
     }
 
     /// Effective arrival of a packet pushed at `now`.
@@ -186,11 +214,15 @@ impl<P: Packet> Link<P> {
             extra_delay: step.extra_delay,
             at_once: draw.turn.at_once,
             hold: step.hold.max(draw.turn.hold),
+            congested: false,
             flips: step.flips,
+            too_big: self.plan.is_too_big(&packet),
             packet,
         };
         if step.drop {
             self.exit.drop(entry, arrived, DropReason::Pattern);
+        } else if self.plan.is_out(arrived) {
+            self.exit.drop(entry, arrived, DropReason::Outage);
         } else if draw.lost {
             self.exit.drop(entry, arrived, DropReason::Random);
         } else {
@@ -201,9 +233,9 @@ impl<P: Packet> Link<P> {
     /// Accepts a copy. It is delayed and held back like its packet, so that it follows it.
     fn accept_copy(
         &mut self,
-        arrived: Instant,
-        number: u32,
+        (arrived, number): (Instant, u32),
         (extra_delay, hold): (Span, u32),
+        loss: Option<LossShare>,
         packet: P,
     ) {
         self.counters.copied.add(packet.bytes());
@@ -215,14 +247,21 @@ impl<P: Packet> Link<P> {
             extra_delay,
             at_once: false,
             hold,
+            congested: false,
             flips: Vec::new(),
+            too_big: self.plan.is_too_big(&packet),
             packet,
         };
-        if self.plan.order == Order::Netem && self.chance.loses() {
+        if self.plan.order == Order::Netem && self.loses_copy(loss) {
             self.exit.drop(entry, arrived, DropReason::Random);
         } else {
             self.send(entry);
         }
+    }
+
+    fn loses_copy(&mut self, loss: Option<LossShare>) -> bool {
+        let lost = self.chance.loses();
+        self.chance.patterned_loss(loss, lost)
     }
 
     fn send(&mut self, entry: PacketEntry<P>) {
@@ -264,7 +303,13 @@ impl<P: Packet> Link<P> {
     pub fn pop(&mut self, now: Instant) -> Option<Departure<P>> {
         let decided = self.settle(now);
         self.decided = self.decided.max(decided.unwrap_or_default());
-        let departure = self.exit.pop(now)?;
+        let mut departure = self.exit.pop(now)?;
+        if let Fate::Delivered(marks) = departure.fate
+            && marks.flipped == 0
+            && self.plan.is_too_big(&departure.packet)
+        {
+            departure.fate = Fate::Dropped(DropReason::TooBig);
+        }
         debug_assert!(departure.left <= now, "a packet leaves in the future");
         self.counters.came_out(&departure);
         self.assert_conserved();

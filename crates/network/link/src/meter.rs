@@ -24,6 +24,11 @@ impl Meter {
         Instant::from_nanos(self.whole.saturating_add((self.part > 0) as u64))
     }
 
+    /// Occupies the meter until `at`, which is not before [`Self::free`].
+    pub(crate) const fn skip_to(&mut self, at: Instant) {
+        (self.whole, self.part) = (at.as_nanos(), 0);
+    }
+
     /// Sends `bytes` from `at` on, or after earlier packets, at the rate of each time. Returns the end, rounded up.
     #[inline]
     pub(crate) fn send(

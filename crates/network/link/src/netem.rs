@@ -8,18 +8,16 @@
 
 use posthaste_units::Instant;
 
-use crate::conditions::Conditions;
 use crate::context::LinkContext;
 use crate::exit::PacketEntry;
-use crate::meter::Meter;
 use crate::slots::Slots;
+use crate::transmitter::{Transmission, Transmitter};
 use crate::{DropReason, Packet, Plan};
 
 /// The queue of netem.
 pub(crate) struct Netem {
     held: Slots,
-    meter: Meter,
-    conditions: Conditions,
+    transmitter: Transmitter,
     latest: Instant,
 }
 
@@ -27,8 +25,7 @@ impl Netem {
     pub(crate) fn new(plan: &Plan) -> Self {
         Self {
             held: Slots::new(),
-            meter: Meter::default(),
-            conditions: Conditions::new(plan),
+            transmitter: Transmitter::new(plan),
             latest: Instant::ORIGIN,
         }
     }
@@ -36,9 +33,13 @@ impl Netem {
     /// Restores the initial state in the same memory.
     pub(crate) fn restart(&mut self) {
         self.held.clear();
-        self.meter = Meter::default();
-        self.conditions.restart();
+        self.transmitter.restart();
         self.latest = Instant::ORIGIN;
+    }
+
+    /// Follows the plan of a change. Packets in the link keep their departure.
+    pub(crate) fn change(&mut self, plan: &Plan) {
+        self.transmitter.change(plan);
     }
 
     pub(crate) fn push<P: Packet>(
@@ -68,21 +69,31 @@ impl Netem {
     fn time_to_send<P: Packet>(
         &mut self,
         entry: &PacketEntry<P>,
-        context: &LinkContext<'_, P>,
+        context: &mut LinkContext<'_, P>,
     ) -> Instant {
-        let (conditions, position) = (&mut self.conditions, entry.position);
-        let delay = conditions.delay(context, position, entry.arrived, entry.deviation);
-        let mut ready = entry.arrived + delay + entry.extra_delay;
-        if context.plan.keeps_order {
-            ready = ready.max(self.latest);
+        let position = entry.position;
+        let transmitter = &mut self.transmitter;
+        let delay = transmitter.delay(context, position, entry.arrived, entry.deviation);
+        let arrived = entry.arrived + delay + entry.extra_delay;
+        let start = if context.plan.keeps_order {
+            arrived.max(self.latest)
+        } else {
+            arrived
+        };
+        if !transmitter.is_limited(context, position, start) {
+            let waited = start.since(arrived);
+            context.delayed(delay + waited, waited);
+            return start;
         }
-        let mut rate = |now| conditions.rate(context, position, now);
-        match rate(ready) {
-            (Some(_), _) => {
-                let length = context.plan.length(entry.packet.bytes());
-                self.meter.send(ready, length, rate)
-            }
-            (None, _) => ready,
-        }
+        let bytes = entry.packet.bytes();
+        transmitter.send(
+            context,
+            Transmission {
+                position,
+                arrived,
+                start,
+                bytes,
+            },
+        )
     }
 }

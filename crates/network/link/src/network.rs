@@ -10,9 +10,11 @@ use std::sync::Arc;
 
 use posthaste_units::{Dscp, Instant, Seed, Span};
 
-use crate::record::Input;
+use crate::change::{AppliedChange, Change};
+use crate::record::PacketInput;
 use crate::{
-    BackgroundCounters, ClassCounters, Departure, Direction, Link, LinkCounters, Packet, Plan,
+    BackgroundCounters, ClassCounters, Departure, Direction, Ecn, Link, LinkCounters, Packet, Plan,
+    Sharing,
 };
 
 /// Idle time after which a connection that was not [opened](Network::open) is over, if nothing is inside. The next
@@ -22,16 +24,6 @@ pub const IDLE: Span = Span::from_secs(120);
 /// Idle time after which the memory of an [opened](Network::open) connection is freed. Equals the time after which
 /// TCP's keep-alive probes the other end (RFC 9293, section 3.8.4).
 pub const FORGOTTEN: Span = Span::from_secs(2 * 3600);
-
-/// Sharing of links between connections.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub enum Sharing {
-    /// Each connection has its own links, with their own positions and randomness.
-    #[default]
-    PerConnection,
-    /// All connections share one link in each direction.
-    Whole,
-}
 
 /// Seed of connection `number`, from 1, if each has its own links. They draw from its children `up` and `down`, so that
 /// a simulation draws the same as the emulated connection of that number.
@@ -61,8 +53,47 @@ pub struct Network<K, P> {
 enum Plans<K> {
     /// The same for all connections.
     Same([Arc<Plan>; 2]),
-    /// Chosen by this function at the first packet of a connection.
-    Chosen(Choose<K>),
+    /// Chosen by a function at the first packet of a connection.
+    Chosen {
+        choose: Choose<K>,
+        /// Changes so far, which hold for later connections, too.
+        changes: Vec<AppliedChange>,
+    },
+}
+
+impl<K> Plans<K> {
+    /// Plans of a new connection, up and down.
+    fn of_connection(&self, key: &K) -> [Arc<Plan>; 2] {
+        match self {
+            Self::Same(plans) => plans.clone(),
+            Self::Chosen { choose, changes } => {
+                let mut plans = choose(key);
+                for applied in changes {
+                    change_both(&mut plans, applied.at, &applied.change);
+                }
+                plans
+            }
+        }
+    }
+
+    fn change(&mut self, at: Instant, change: &Change) {
+        match self {
+            Self::Same(plans) => change_both(plans, at, change),
+            Self::Chosen { changes, .. } => changes.push(AppliedChange {
+                at,
+                change: change.clone(),
+            }),
+        }
+    }
+}
+
+/// Changes the plans up and down. A plan without a new value stays the same.
+fn change_both(plans: &mut [Arc<Plan>; 2], now: Instant, change: &Change) {
+    for (direction, plan) in Direction::BOTH.into_iter().zip(plans) {
+        if let Some(next) = change.apply(direction, plan, now) {
+            *plan = Arc::new(next);
+        }
+    }
 }
 
 type Choose<K> = Box<dyn Fn(&K) -> [Arc<Plan>; 2] + Send>;
@@ -118,6 +149,15 @@ impl<K: Clone, P: Packet> Packet for Tagged<K, P> {
     fn dscp(&self) -> Dscp {
         self.packet.dscp()
     }
+    fn ecn(&self) -> Ecn {
+        self.packet.ecn()
+    }
+    fn mark_congestion(&mut self) {
+        self.packet.mark_congestion();
+    }
+    fn may_be_fragmented(&self) -> bool {
+        self.packet.may_be_fragmented()
+    }
 }
 
 /// A departure: direction, number and key of the connection, and the packet.
@@ -137,7 +177,10 @@ impl<K: Hash + Eq + Clone, P: Packet> Network<K, P> {
     /// A network with separate links for each connection. `choose` returns its plans, up and down, for its key. It is
     /// called once, at the first packet. Allows many experiments in parallel.
     pub fn choosing(choose: impl Fn(&K) -> [Arc<Plan>; 2] + Send + 'static, seed: Seed) -> Self {
-        let plans = Plans::Chosen(Box::new(choose));
+        let plans = Plans::Chosen {
+            choose: Box::new(choose),
+            changes: Vec::new(),
+        };
         Self::empty(plans, Sharing::PerConnection, seed)
     }
 
@@ -158,7 +201,7 @@ impl<K: Hash + Eq + Clone, P: Packet> Network<K, P> {
 
     /// Adds an arriving packet; see [`Link::push`] for times before an earlier `pop`. Returns the values for a
     /// [record](crate::record) that replays.
-    pub fn push(&mut self, now: Instant, direction: Direction, key: K, packet: P) -> Input {
+    pub fn push(&mut self, now: Instant, direction: Direction, key: K, packet: P) -> PacketInput {
         self.take(now, direction, key, packet, None)
     }
 
@@ -173,7 +216,7 @@ impl<K: Hash + Eq + Clone, P: Packet> Network<K, P> {
         key: K,
         packet: P,
         number: u32,
-    ) -> Input {
+    ) -> PacketInput {
         self.take(now, direction, key, packet, Some((direction, number)))
     }
 
@@ -184,9 +227,10 @@ impl<K: Hash + Eq + Clone, P: Packet> Network<K, P> {
         key: K,
         packet: P,
         opening: Option<Opening>,
-    ) -> Input {
+    ) -> PacketInput {
         let (number, slot) = self.connection(now, direction, &key, opening);
-        let (bytes, dscp) = (packet.bytes(), packet.dscp());
+        let (bytes, dscp, ecn) = (packet.bytes(), packet.dscp(), packet.ecn());
+        let df = !packet.may_be_fragmented();
         let mut at = now;
         if let Some(pair) = &mut self.pairs[slot] {
             let tagged = Tagged {
@@ -197,13 +241,42 @@ impl<K: Hash + Eq + Clone, P: Packet> Network<K, P> {
             at = pair.links[direction as usize].push(now, tagged);
         }
         self.plan_wake(slot, direction);
-        Input {
+        PacketInput {
             at,
             direction,
             connection: number,
             bytes,
             dscp,
+            ecn,
+            df,
         }
+    }
+
+    /// Changes the links of all connections, present and later ones; see [`change`](crate::change). The change should
+    /// have been [checked](Change::check).
+    ///
+    /// Its time is `now`, or that of a later decision of a link. Returns it, for a [record](crate::record) that replays.
+    pub fn change(&mut self, now: Instant, change: Change) -> AppliedChange {
+        let links = self.pairs.iter().flatten().flat_map(|pair| &pair.links);
+        let now = links.fold(now, |latest, link| link.arrival(latest));
+        self.plans.change(now, &change);
+        for slot in 0..self.pairs.len() {
+            for direction in Direction::BOTH {
+                let Some(pair) = &mut self.pairs[slot] else {
+                    continue;
+                };
+                let link = &mut pair.links[direction as usize];
+                let next = match &self.plans {
+                    Plans::Same(plans) => Some(plans[direction as usize].clone()),
+                    Plans::Chosen { .. } => change.apply(direction, link.plan(), now).map(Arc::new),
+                };
+                if let Some(plan) = next {
+                    link.change(now, &plan);
+                    self.plan_wake(slot, direction);
+                }
+            }
+        }
+        AppliedChange { at: now, change }
     }
 
     /// The next packet that has left by `now`, in order of departure. Equal times are ordered by connection, up before
@@ -308,10 +381,7 @@ impl<K: Hash + Eq + Clone, P: Packet> Network<K, P> {
         let slot = match self.sharing {
             Sharing::Whole => 0,
             Sharing::PerConnection => {
-                let plans = match &self.plans {
-                    Plans::Same(plans) => plans.clone(),
-                    Plans::Chosen(choose) => choose(key),
-                };
+                let plans = self.plans.of_connection(key);
                 self.add_pair(number, seed_of(self.seed, number), &plans)
             }
         };

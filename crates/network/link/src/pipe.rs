@@ -9,11 +9,10 @@ use posthaste_units::{Dscp, Instant, Seed};
 
 use crate::background::CrossTraffic;
 use crate::class_queue::{ClassQueue, QueuedPacket};
-use crate::conditions::Conditions;
 use crate::context::LinkContext;
 use crate::exit::PacketEntry;
-use crate::meter::Meter;
 use crate::scheduler::ClassScheduler;
+use crate::transmitter::{Transmission, Transmitter};
 use crate::{ClassCounters, Packet, Plan};
 
 /// Queues, bandwidth and line of one link.
@@ -21,8 +20,7 @@ pub(crate) struct DummynetPipe<P> {
     queues: Vec<ClassQueue<P>>,
     scheduler: Option<ClassScheduler>,
     cross_traffic: Option<CrossTraffic>,
-    meter: Meter,
-    conditions: Conditions,
+    transmitter: Transmitter,
     ahead: bool,
     /// Departure of the last packet that kept its place.
     tail: Instant,
@@ -42,12 +40,11 @@ impl<P: Packet> DummynetPipe<P> {
             None => vec![queue()],
         };
         Self {
-            ahead: classes.is_none() && queues[0].policy.decides_on_arrival(),
+            ahead: classes.is_none() && queues[0].policy.decides_on_arrival() && !plan.changeable,
             queues,
             scheduler: classes.map(ClassScheduler::new),
             cross_traffic: CrossTraffic::of(plan, seed),
-            meter: Meter::default(),
-            conditions: Conditions::new(plan),
+            transmitter: Transmitter::new(plan),
             tail: Instant::ORIGIN,
             position: 1,
         }
@@ -65,10 +62,14 @@ impl<P: Packet> DummynetPipe<P> {
             *scheduler = ClassScheduler::new(classes);
         }
         self.cross_traffic = CrossTraffic::of(plan, seed);
-        self.meter = Meter::default();
-        self.conditions.restart();
+        self.transmitter.restart();
         self.tail = Instant::ORIGIN;
         self.position = 1;
+    }
+
+    /// Follows the plan of a change. Queued packets stay.
+    pub(crate) fn change(&mut self, plan: &Plan) {
+        self.transmitter.change(plan);
     }
 
     /// Enqueues a packet, or drops it if the queue is full.
@@ -80,7 +81,7 @@ impl<P: Packet> DummynetPipe<P> {
         if !self.ahead {
             queue.push(now, QueuedPacket::Own(entry), context);
         } else if queue.has_room(now, context.plan, entry.packet.bytes()) {
-            let at = now.max(self.meter.free());
+            let at = now.max(self.transmitter.free());
             self.transmit(0, entry, at, context);
         } else {
             queue.refuse(now, QueuedPacket::Own(entry), context.exit);
@@ -109,9 +110,20 @@ impl<P: Packet> DummynetPipe<P> {
         if !self.queues[0].has_room(now, context.plan, bytes) {
             return context.exit.refuse(now, position, packet);
         }
-        let through = self.occupy(0, now, position, bytes, context);
-        let delay = self.conditions.delay(context, position, through, deviation);
-        self.tail = self.in_order(context.plan, through + delay);
+        let transmission = Transmission {
+            position,
+            arrived: now,
+            start: now,
+            bytes,
+        };
+        let through = self.occupy(0, transmission, context);
+        let delay = self
+            .transmitter
+            .delay(context, position, through, deviation);
+        let due = through + delay;
+        self.tail = self.in_order(context.plan, due);
+        let waited = self.tail.since(due);
+        context.delayed(delay + waited, waited);
         debug_assert!(self.tail >= now, "a packet leaves before it arrives");
         context.exit.pass(now, self.tail, position, packet);
     }
@@ -159,8 +171,8 @@ impl<P: Packet> DummynetPipe<P> {
         };
         match self.queues[class].pop(now, context.exit) {
             Some(QueuedPacket::Own(entry)) => self.transmit(class, entry, now, context),
-            Some(QueuedPacket::Other { bytes, .. }) => {
-                self.occupy_for_cross_traffic(class, now, bytes, context);
+            Some(QueuedPacket::Other { arrived, bytes }) => {
+                self.occupy_for_cross_traffic(class, (arrived, now), bytes, context);
             }
             None => {}
         }
@@ -174,7 +186,11 @@ impl<P: Packet> DummynetPipe<P> {
             .scheduler
             .as_ref()
             .map(|scheduler| scheduler.opens(class));
-        Some(first.max(self.meter.free()).max(opens.unwrap_or_default()))
+        Some(
+            first
+                .max(self.transmitter.free())
+                .max(opens.unwrap_or_default()),
+        )
     }
 
     /// True if packets are transmitted when pushed, ahead of time.
@@ -213,40 +229,44 @@ impl<P: Packet> DummynetPipe<P> {
         if let Some(scheduler) = &mut self.scheduler {
             scheduler.charge(class, now, context.plan.length(bytes), bytes);
         }
-        let through = self.occupy(class, now, position, bytes, context);
+        let packet = Transmission {
+            position,
+            arrived: entry.arrived,
+            start: now,
+            bytes,
+        };
+        let through = self.occupy(class, packet, context);
         if entry.at_once {
             return context.exit.deliver(entry, through);
         }
-        let conditions = &mut self.conditions;
-        let delay = conditions.delay(context, position, through, entry.deviation);
-        let left = self.in_order(context.plan, through + delay + entry.extra_delay);
+        let delay = self
+            .transmitter
+            .delay(context, position, through, entry.deviation);
+        let due = through + delay + entry.extra_delay;
+        let left = self.in_order(context.plan, due);
+        let waited = left.since(due);
+        // The delay that a pattern adds to this packet is no jitter.
+        context.delayed(delay + waited, waited);
         if entry.hold == 0 {
             self.tail = left;
         }
         context.exit.deliver(entry, left);
     }
 
-    /// Occupies the bandwidth from `now` on, or once it is free. Returns the end of the transmission.
+    /// Occupies the bandwidth. Returns the end of the transmission.
     #[inline(always)]
     fn occupy(
         &mut self,
         class: usize,
-        now: Instant,
-        position: u64,
-        bytes: u32,
+        packet: Transmission,
         context: &LinkContext<'_, P>,
     ) -> Instant {
-        let (conditions, length) = (&mut self.conditions, context.plan.length(bytes));
-        let through = match conditions.are_steady() {
-            true => self
-                .meter
-                .send(now, length, |_| (context.plan.bandwidth, None)),
-            false => self
-                .meter
-                .send(now, length, |now| conditions.rate(context, position, now)),
-        };
-        debug_assert!(through >= now, "a transmission ends before it begins");
-        self.queues[class].occupy(through, bytes);
+        let through = self.transmitter.send(context, packet);
+        debug_assert!(
+            through >= packet.start,
+            "a transmission ends before it begins"
+        );
+        self.queues[class].occupy(through, packet.bytes);
         through
     }
 

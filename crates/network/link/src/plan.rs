@@ -2,11 +2,13 @@
 
 use std::sync::Arc;
 
-use posthaste_units::{BitRate, Ratio, Span};
+use posthaste_units::{BitRate, Instant, Ratio, Span};
 use thiserror::Error;
 
 use crate::pattern::Script;
-use crate::{BackgroundTraffic, Classes, Discipline, Jitter, Loss, Queue, Reordering};
+use crate::{
+    BackgroundTraffic, Classes, Discipline, Jitter, Loss, Mtu, Packet, Queue, Reordering, Step,
+};
 
 /// One direction of a link. The default has no delay, no limit and no loss.
 #[derive(Clone, Debug, PartialEq)]
@@ -40,6 +42,15 @@ pub struct Plan {
     pub background: Option<BackgroundTraffic>,
     /// Pattern: effects on single packets, decided before the run.
     pub script: Option<Arc<Script>>,
+    /// MTU of the network behind the link.
+    pub mtu: Option<Mtu>,
+    /// Drops every packet that arrives before this time, on the clock of the packets. Set by a
+    /// [change](crate::change).
+    pub outage_until: Option<Instant>,
+    /// Decides the departure of a packet when its transmission begins, not on its arrival, so that a
+    /// [change](crate::change) holds for the packets in the queue. Without effect in netem's order. Cross traffic after
+    /// an idle time is drawn differently.
+    pub changeable: bool,
 }
 
 /// Order of the stages for a packet.
@@ -67,15 +78,42 @@ pub enum PlanError {
         /// The feature.
         what: &'static str,
     },
+    /// Packets that go at once, in a link without delay.
+    #[error(
+        "packets that go at once overtake those that are delayed, and nothing is delayed: give the link a delay, or hold packets back instead (hold:25%:3)"
+    )]
+    NothingToOvertake,
     /// A queue without capacity.
     #[error("a queue without room lets nothing pass: give it at least one packet and 1,500 bytes")]
     NoRoom,
+    /// A threshold that no queue reaches.
+    #[error(
+        "step:{threshold} marks nothing: the queue never holds so many, give it a larger limit"
+    )]
+    NeverMarks {
+        /// The threshold in packets.
+        threshold: u32,
+    },
     /// Classes that do not fit the bandwidth or each other.
     #[error("{0}")]
     Classes(#[from] crate::classes::ClassError),
     /// Invalid cross traffic.
     #[error("{0}")]
     Background(#[from] crate::background::BackgroundError),
+}
+
+impl Order {
+    /// Queue without an option: 50 packets in dummynet (dummynet(4)), a limit of 1,000 packets in netem (tc-netem(8)).
+    pub fn queue(self) -> Queue {
+        let packets = match self {
+            Self::Dummynet => 50,
+            Self::Netem => 1000,
+        };
+        Queue {
+            packets,
+            ..Queue::default()
+        }
+    }
 }
 
 impl Default for Plan {
@@ -95,6 +133,9 @@ impl Default for Plan {
             classes: None,
             background: None,
             script: None,
+            mtu: None,
+            outage_until: None,
+            changeable: false,
         }
     }
 }
@@ -104,6 +145,16 @@ impl Plan {
     pub fn check(&self) -> Result<(), PlanError> {
         if self.queue.packets == 0 || self.queue.bytes.is_some_and(|size| size.as_bytes() < 1500) {
             return Err(PlanError::NoRoom);
+        }
+        if let Discipline::Step(Step::Packets(threshold)) = self.queue.discipline
+            // The packet in transmission may count in addition.
+            && u64::from(threshold) > u64::from(self.queue.packets) + 1
+        {
+            return Err(PlanError::NeverMarks { threshold });
+        }
+        let at_once = matches!(self.reordering, Some(Reordering::AtOnce { .. }));
+        if at_once && !self.delays() {
+            return Err(PlanError::NothingToOvertake);
         }
         if self.order == Order::Netem {
             let not_in_netem = |what| Err(PlanError::NotInNetem { what });
@@ -124,6 +175,26 @@ impl Plan {
             background.check(self.bandwidth)?;
         }
         Ok(())
+    }
+
+    /// True if some packets can be delayed in addition to their transmission.
+    fn delays(&self) -> bool {
+        let jitters = self
+            .jitter
+            .is_some_and(|jitter| jitter.spread.width(self.delay) > Span::ZERO);
+        let scripted = || self.script.as_ref().is_some_and(|script| script.delays());
+        self.delay > Span::ZERO || jitters || scripted()
+    }
+
+    /// True if the packet is too long for the network behind the link and may not be fragmented.
+    pub(crate) fn is_too_big(&self, packet: &impl Packet) -> bool {
+        self.mtu
+            .is_some_and(|mtu| packet.bytes() > mtu.bytes && !packet.may_be_fragmented())
+    }
+
+    /// True if a packet that arrives at `now` meets an outage.
+    pub(crate) fn is_out(&self, now: Instant) -> bool {
+        self.outage_until.is_some_and(|end| now < end)
     }
 
     /// Bytes on the line of a packet with `bytes` bytes.

@@ -2,13 +2,19 @@
 //!
 //! Figures are for the whole path in one direction, without loss unless the source gives one. Values derived from a
 //! source instead of read in it are marked (calc).
+//!
+//! # Queue
+//!
+//! A direction has the queue that its source states. Without one, the queue holds one bandwidth-delay product of full
+//! packets over the profile's round trip, and at least 50 packets, dummynet's default (calc). One flow then fills the
+//! line: the rule of Villamizar and Song, High Performance TCP in ANSNET (ACM SIGCOMM CCR 24(5), 1994).
 
 use std::fmt;
 
 use posthaste_units::{BitRate, Span};
 use thiserror::Error;
 
-use crate::{Direction, Plan};
+use crate::{Direction, Plan, Queue};
 
 /// A named network.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -34,11 +40,16 @@ pub struct ProfileDirection {
     pub delay: Span,
     /// Bytes on the line in addition to each packet.
     pub overhead: u32,
+    /// Packets in the queue, if the source states them.
+    buffer: Option<u32>,
 }
 
 const WEBPAGETEST: &str = "WebPageTest, connectivity.ini.sample (WPO Foundation, Catchpoint): rates, and half of its round-trip time each way";
 
 const WSQOS: &str = "M. Tian, QoS integration in Web services with the WS-QoS framework (FU Berlin, 2005), chapter 7: 800 ms down and 500 ms up";
+
+/// Length of a full packet, in bytes.
+const FULL: u64 = 1500;
 
 /// All profiles.
 pub const PROFILES: &[Profile] = &[
@@ -92,6 +103,13 @@ pub const PROFILES: &[Profile] = &[
         down: way(12_000_000, 35_000, 0),
     },
     Profile {
+        name: "5g",
+        about: "5G, the median of the world: 203 and 19 Mbit/s, 44 ms round trip",
+        source: "Ookla, The State of Worldwide Connectivity in 2023 (Speedtest, third quarter of 2023): 203.04 and 18.93 Mbit/s, 44 ms multi-server latency, half of it each way",
+        up: way(18_930_000, 22_000, 0),
+        down: way(203_040_000, 22_000, 0),
+    },
+    Profile {
         name: "dsl",
         about: "DSL, 1.5 Mbit/s and 384 kbit/s, 50 ms round trip",
         source: WEBPAGETEST,
@@ -104,6 +122,20 @@ pub const PROFILES: &[Profile] = &[
         source: WEBPAGETEST,
         up: way(1_000_000, 14_000, 0),
         down: way(5_000_000, 14_000, 0),
+    },
+    Profile {
+        name: "cable-bufferbloat",
+        about: "cable, 236 and 22 Mbit/s, and a modem without AQM that queues 250 ms of uploads",
+        source: "Ookla, Speedtest Global Index, medians of Xfinity in the United States (third quarter of 2023): 236.07 and 22.30 Mbit/s, 25 ms multi-server latency, half of it each way; A. Flickinger et al., Improving Latency with Active Queue Management (AQM) During COVID-19 (Comcast, 2021, arXiv:2107.13968): some 250 ms under load without AQM, here as 465 packets at 22.30 Mbit/s (calc)",
+        up: way(22_300_000, 12_500, 0).with_buffer(465),
+        down: way(236_070_000, 12_500, 0),
+    },
+    Profile {
+        name: "leo-satellite",
+        about: "Starlink in the United States: 105 and 15 Mbit/s, 45 ms round trip",
+        source: "Ookla, Starlink's U.S. Performance is on the Rise (Speedtest, first quarter of 2025): medians of 104.71 and 14.84 Mbit/s, 45 ms multi-server latency, half of it each way",
+        up: way(14_840_000, 22_500, 0),
+        down: way(104_710_000, 22_500, 0),
     },
     Profile {
         name: "geo-satellite",
@@ -126,10 +158,18 @@ const fn way(bits: u64, delay_us: u64, overhead: u32) -> ProfileDirection {
         bits,
         delay: Span::from_micros(delay_us),
         overhead,
+        buffer: None,
     }
 }
 
 impl ProfileDirection {
+    const fn with_buffer(self, packets: u32) -> Self {
+        Self {
+            buffer: Some(packets),
+            ..self
+        }
+    }
+
     /// Bandwidth; `None` if the path sets no limit.
     pub const fn bandwidth(&self) -> Option<BitRate> {
         BitRate::per_second(self.bits)
@@ -159,15 +199,34 @@ pub fn named(name: &str) -> Result<&'static Profile, UnknownProfile> {
 }
 
 impl Profile {
-    /// Plan of one direction, to which more can be added.
-    pub fn plan(&self, direction: Direction) -> Plan {
-        let way = match direction {
+    const fn direction(&self, direction: Direction) -> &ProfileDirection {
+        match direction {
             Direction::Up => &self.up,
             Direction::Down => &self.down,
-        };
+        }
+    }
+
+    /// Queue of one direction, by its source or by the rule of this module.
+    pub fn queue(&self, direction: Direction) -> Queue {
+        let way = self.direction(direction);
+        let round_trip = self.up.delay + self.down.delay;
+        let line = u128::from(8 * (FULL + u64::from(way.overhead))) * 1_000_000_000;
+        let product = u128::from(way.bits) * u128::from(round_trip.as_nanos());
+        let product = u32::try_from(product.div_ceil(line)).unwrap_or(u32::MAX);
+        let least = Queue::default();
+        Queue {
+            packets: way.buffer.unwrap_or(product.max(least.packets)),
+            ..least
+        }
+    }
+
+    /// Plan of one direction, to which more can be added.
+    pub fn plan(&self, direction: Direction) -> Plan {
+        let way = self.direction(direction);
         Plan {
             bandwidth: way.bandwidth(),
             delay: way.delay,
+            queue: self.queue(direction),
             overhead: way.overhead,
             ..Plan::default()
         }
@@ -177,5 +236,38 @@ impl Profile {
 impl fmt::Display for Profile {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "{}: {}", self.name, self.about)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_queue_holds_a_round_trip_or_what_the_source_says() {
+        let packets = |name: &str| {
+            let profile = named(name).unwrap();
+            Direction::BOTH.map(|direction| profile.plan(direction).queue.packets)
+        };
+        // 18.13 Mbit/s x 676 ms = 1,021.3 packets of 1,500 bytes.
+        assert_eq!(packets("geo-satellite"), [191, 1022]);
+        assert_eq!(packets("lte"), [70, 70]);
+        assert_eq!(packets("cable-bufferbloat")[0], 465);
+        // The WS-QoS study measured with queues of 50.
+        for name in [
+            "gprs",
+            "gprs-poor",
+            "bluetooth",
+            "wlan-802.11b",
+            "3g",
+            "lan",
+        ] {
+            assert_eq!(packets(name), [50, 50], "{name}");
+        }
+        assert_eq!(
+            packets("transatlantic"),
+            [50, 50],
+            "nothing queues without a limit"
+        );
     }
 }

@@ -44,6 +44,7 @@ pub fn properties([up, down]: [&Plan; 2]) -> Vec<Property> {
             each(&|plan| text(Some(plan.overhead).filter(|bytes| *bytes > 0))),
         ),
         ("background", each(&|plan| text(plan.background))),
+        ("mtu", each(&|plan| text(plan.mtu))),
         (
             PATTERN,
             each(&|plan| text(plan.script.as_ref().map(|_| "yes"))),

@@ -9,8 +9,6 @@
 //!
 //! The traces of the emulator and of the QUIC simulator name packets with it.
 
-#![forbid(unsafe_code)]
-
 use std::fmt;
 
 /// Bytes of a UDP header.

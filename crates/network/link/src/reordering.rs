@@ -65,7 +65,10 @@ impl FromStr for Reordering {
                 "25% (go at once), 25%:5 (at most every fifth) or hold:1%:3 (three go first)",
             )
         };
-        let share = |text: &str| text.parse::<Ratio>().map_err(|_| wrong());
+        let share = |text: &str| {
+            let share = text.parse::<Ratio>();
+            share.map_err(|reason| wrong().of_share(&reason))
+        };
         let count = |text: &str| text.parse().ok().filter(|n| *n > 0).ok_or_else(wrong);
         match *text.split(':').collect::<Vec<_>>().as_slice() {
             ["hold", part, places] => Ok(Self::Hold {

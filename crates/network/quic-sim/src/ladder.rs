@@ -3,8 +3,8 @@
 use std::fmt::Write as _;
 
 use posthaste_draw::{Arrow, Ladder, Line, Side, Wait};
+use posthaste_link::quic::QuicPacketType;
 use posthaste_link::{Direction, Fate};
-use posthaste_quic_packets::QuicPacketType;
 use posthaste_sim::{LadderOptions, LadderPacket, ScenarioError};
 use posthaste_units::{Instant, Seed};
 

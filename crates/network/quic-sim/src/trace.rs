@@ -3,8 +3,8 @@
 //! The types of packets are read from their headers, as in the traces of the emulator. The types of frames are known
 //! from the sender's counters.
 
+use posthaste_link::quic::QuicDatagram;
 use posthaste_link::{DeliveryMarks, Departure, Direction, Fate};
-use posthaste_quic_packets::QuicDatagram;
 use posthaste_units::Instant;
 
 use crate::{CarriedDatagram, DatagramWitness, Frames, OfferedDatagram, SentCause};

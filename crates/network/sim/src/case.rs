@@ -284,6 +284,10 @@ impl SimulationCases {
                 || plan.duplication.get() > 0.0
                 || plan.bit_error_rate.get() > 0.0
                 || plan.background.is_some()
+                || plan
+                    .script
+                    .as_ref()
+                    .is_some_and(|script| script.changes_loss())
         });
         plans.any(|by_chance| by_chance)
     }

@@ -14,8 +14,8 @@
 use std::ops::RangeInclusive;
 
 use posthaste_units::Span;
+use ring::digest::SHA256;
 use serde::{Deserialize, Serialize};
-use sha2::{Digest as _, Sha256};
 use thiserror::Error;
 
 use crate::Totals;
@@ -377,5 +377,6 @@ impl CaseLedger {
 /// SHA-256 of the form of a result: equal results have equal forms.
 fn digest(result: &JobResult) -> [u8; 32] {
     let form = serde_json::to_vec(result).expect("totals have a form");
-    Sha256::digest(form).into()
+    let digest = ring::digest::digest(&SHA256, &form);
+    digest.as_ref().try_into().expect("32 bytes")
 }

@@ -43,6 +43,7 @@ mod compare;
 mod jobs;
 mod ladder;
 mod numbers;
+mod paired;
 pub mod picture;
 mod response_clock;
 mod scenario;

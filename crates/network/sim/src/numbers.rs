@@ -10,6 +10,7 @@ use thiserror::Error;
 
 use crate::Totals;
 use crate::case::{SimulationCase, SimulationCases, first_beyond};
+use crate::paired::BatchSums;
 
 /// The statistics of response times in tables, and their names there.
 pub(crate) const TIMES: [(Statistic, &str); 5] = [
@@ -48,6 +49,8 @@ pub struct CaseNumbers {
     pub(crate) most_packets: [u64; 2],
     #[serde(skip)]
     slowest: u64,
+    #[serde(skip)]
+    batch_sums: BatchSums,
 }
 
 /// Results of all cases.
@@ -105,6 +108,7 @@ impl CaseNumbers {
             endings: totals.endings().filter(|(_, count)| *count > 0).collect(),
             most_packets: totals.most_packets,
             slowest: totals.slowest.map_or(1, |(_, number)| number),
+            batch_sums: BatchSums::new(&totals.response),
         }
     }
 
@@ -121,9 +125,14 @@ impl CaseNumbers {
         }
     }
 
-    /// Table cells of the response times, under [`TIMES`].
-    pub(crate) fn times(&self) -> [String; TIMES.len()] {
-        TIMES.map(|(statistic, _)| told(self.ms(statistic)))
+    /// True for at most one transaction. All statistics of its response time are the same.
+    pub(crate) const fn is_single(&self) -> bool {
+        self.transactions <= 1 && self.connections <= 1
+    }
+
+    /// 95 % interval of the change of the mean since `before`, as a share. Both have the same transactions.
+    pub(crate) fn change_since(&self, before: &Self) -> Option<[f64; 2]> {
+        self.batch_sums.change_since(&before.batch_sums)
     }
 
     /// Returns `count` per thousand connections.
@@ -178,6 +187,20 @@ impl CaseResults {
             _ => text += &sweep(cases, self),
         }
         text
+    }
+
+    /// True if every case has at most one transaction.
+    pub(crate) fn are_single(&self) -> bool {
+        self.numbers.iter().all(CaseNumbers::is_single)
+    }
+
+    /// Columns of the response times: their statistics and names. A single one if each case has one transaction.
+    pub(crate) fn time_columns(&self) -> &'static [(Statistic, &'static str)] {
+        if self.are_single() {
+            &[(Statistic::Mean, "ms")]
+        } else {
+            &TIMES
+        }
     }
 
     /// Returns an error if no packet ever came at a required position. A stopped simulation does not show that.
@@ -254,10 +277,10 @@ fn many(numbers: &CaseNumbers, text: &mut String) {
             summary.p50,
             summary.p90,
             summary.p99,
-            summary.p999,
+            summary.value(Statistic::P999),
             summary.max,
         ];
-        let values = values.map(|value| format!("{value:.1}"));
+        let values = values.map(in_ms);
         [name.to_owned()].into_iter().chain(values).collect()
     };
     let mut rows: Vec<Vec<String>> = vec![
@@ -339,24 +362,28 @@ fn sweep(cases: &SimulationCases, results: &CaseResults) -> String {
         .unwrap_or_default()
         .iter()
         .map(|(option, _)| option.clone());
-    let head = TIMES.iter().map(|(_, name)| *name);
+    let times = results.time_columns();
+    let head = times.iter().map(|(_, name)| *name);
     let head = head.chain(["t_resp", "again", "timeouts"]);
     let mut rows: Vec<Vec<String>> = vec![options.chain(head.map(str::to_owned)).collect()];
     for (case, numbers) in cases.list.iter().zip(&results.numbers) {
         let values = case.labels.iter().map(|(_, value)| value.clone());
-        let reply = told(match numbers.transactions {
+        let reply = in_ms(match numbers.transactions {
             0 => f64::NAN,
             _ => numbers.t_resp_ms.mean,
         });
         let counts = [numbers.retransmissions, numbers.timeouts].map(|count| count.to_string());
-        let row = values.chain(numbers.times()).chain([reply]).chain(counts);
+        let times = times
+            .iter()
+            .map(|(statistic, _)| in_ms(numbers.ms(*statistic)));
+        let row = values.chain(times).chain([reply]).chain(counts);
         rows.push(row.collect());
     }
     table(&rows)
 }
 
 /// Milliseconds in a table.
-fn told(ms: f64) -> String {
+pub(crate) fn in_ms(ms: f64) -> String {
     match ms.is_nan() {
         true => "-".to_owned(),
         false => format!("{ms:.1}"),

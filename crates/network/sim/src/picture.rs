@@ -9,8 +9,8 @@ use posthaste_stats::{Statistic, has_long_tail, median};
 use posthaste_units::{BitRate, Ratio, Span};
 
 use crate::case::{RECOVERY, SimulationCases};
-use crate::compare::{ComparedRemedy, compared};
-use crate::numbers::{CaseNumbers, CaseResults, TIMES};
+use crate::compare::{ComparedRemedy, RemedyComparison, comparisons};
+use crate::numbers::{CaseNumbers, CaseResults, in_ms};
 
 /// Statistics to draw.
 const DRAWN: [(Statistic, &str); 4] = [
@@ -50,9 +50,10 @@ pub fn html(cases: &SimulationCases, results: &CaseResults, notes: &[String]) ->
 
 fn blocks(cases: &SimulationCases, results: &CaseResults, notes: &[String]) -> Vec<Block> {
     let mut labels = cases.list.iter().flat_map(|case| &case.labels);
-    let mut blocks = match labels.any(|(option, _)| option == RECOVERY) {
-        true => of_comparison(&compared(cases, results)),
-        false => of_sweep(cases, results),
+    let mut blocks = if labels.any(|(option, _)| option == RECOVERY) {
+        of_comparison(&comparisons(cases, results), results.are_single())
+    } else {
+        of_sweep(cases, results)
     };
     for block in &mut blocks {
         match block {
@@ -64,45 +65,87 @@ fn blocks(cases: &SimulationCases, results: &CaseResults, notes: &[String]) -> V
     blocks
 }
 
-fn of_comparison(compared: &[ComparedRemedy<'_>]) -> Vec<Block> {
-    let label = |one: &ComparedRemedy<'_>| match one.place.as_str() {
-        "" => one.remedy.to_owned(),
-        place => format!("{} {place}", one.remedy),
+/// Bars of the remedies that change something.
+fn of_comparison(comparisons: &[RemedyComparison<'_>], single: bool) -> Vec<Block> {
+    let groups = |bars: &dyn Fn(&ComparedRemedy<'_>) -> Vec<Bar>| -> Vec<Group> {
+        let of = |comparison: &RemedyComparison<'_>| {
+            let label = |remedy: &str| match comparison.place.as_str() {
+                "" => remedy.to_owned(),
+                place => format!("{remedy} {place}"),
+            };
+            let remedies = comparison.remedies.iter();
+            let group = |one: ComparedRemedy<'_>| Group {
+                label: label(one.remedy),
+                bars: bars(&one),
+            };
+            remedies.copied().map(group).collect::<Vec<Group>>()
+        };
+        comparisons.iter().flat_map(of).collect()
     };
-    let times = compared.iter().map(|one| times(label(one), one.given));
-    let nothing = compared.iter().map(|one| Group {
-        label: label(one),
-        bars: [("as given", one.given), ("reordered", one.reordered)]
-            .map(|(name, numbers)| {
-                Bar::single(name, numbers.per_thousand(numbers.sent_for_nothing))
-            })
-            .into(),
-    });
+    let nothing = |one: &ComparedRemedy<'_>| {
+        let paths = [("as given", one.given), ("reordered", one.reordered)];
+        let bar = |(name, numbers): (&str, &CaseNumbers)| {
+            let count = if single {
+                numbers.sent_for_nothing as f64
+            } else {
+                numbers.per_thousand(numbers.sent_for_nothing)
+            };
+            Bar::single(name, count)
+        };
+        paths.map(bar).into()
+    };
+    let mut notes: Vec<String> = comparisons.iter().filter_map(unchanged).collect();
     let times = Bars {
         title: "Response times with each remedy".to_owned(),
         value: Axis::linear("response time", Unit::Millis),
-        groups: times.collect(),
-        notes: vec![INTERVALS.to_owned()],
+        groups: groups(&|one| times(one.given)),
+        notes: [interval_note(single), notes.clone()].concat(),
+    };
+    notes.insert(
+        0,
+        "Reordered: on the same path without loss, where packets change places.".to_owned(),
+    );
+    let of = if single {
+        ""
+    } else {
+        " for a thousand connections"
     };
     let nothing = Bars {
         title: "Segments sent for nothing with each remedy".to_owned(),
-        value: Axis::linear("segments for a thousand connections", Unit::Count),
-        groups: nothing.collect(),
-        notes: vec![
-            "Reordered: on the same path without loss, where packets change places.".to_owned(),
-        ],
+        value: Axis::linear(format!("segments{of}"), Unit::Count),
+        groups: groups(&nothing),
+        notes,
     };
     [times, nothing]
         .map(|bars| Block::Bars(Box::new(bars)))
         .into()
 }
 
-/// The response times of a case as a group of bars.
-fn times(label: String, numbers: &CaseNumbers) -> Group {
-    let bars = DRAWN.map(|(statistic, name)| time(numbers, statistic, name));
-    Group {
-        label,
-        bars: bars.into(),
+/// Names the remedies that are not drawn, because they change nothing.
+fn unchanged(comparison: &RemedyComparison<'_>) -> Option<String> {
+    let first = comparison.remedies.first()?.remedy;
+    let place = match comparison.place.as_str() {
+        "" => String::new(),
+        place => format!("{place}: "),
+    };
+    let same = comparison.same.join(", ");
+    (!same.is_empty()).then(|| format!("{place}the same as {first}: {same}."))
+}
+
+/// Note about intervals, unless there is nothing but single transactions.
+fn interval_note(single: bool) -> Vec<String> {
+    let note = (!single).then(|| INTERVALS.to_owned());
+    note.into_iter().collect()
+}
+
+/// The response times of a case: its statistics, or the only time.
+fn times(numbers: &CaseNumbers) -> Vec<Bar> {
+    if numbers.is_single() {
+        vec![time(numbers, Statistic::Mean, "response time")]
+    } else {
+        DRAWN
+            .map(|(statistic, name)| time(numbers, statistic, name))
+            .into()
     }
 }
 
@@ -122,17 +165,21 @@ fn of_sweep(cases: &SimulationCases, results: &CaseResults) -> Vec<Block> {
     let labels = cases.list.first().map_or(&[][..], |case| &case.labels);
     let option = labels.get(along).map_or("", |(option, _)| option);
     let x = Axis::linear(option, unit);
-    let charts = [
-        (Statistic::Mean, "Mean response time"),
-        (Statistic::P99, "p99 of the response time"),
-    ];
-    let draw = |(statistic, title): (Statistic, &str)| {
-        let series = series(cases, results, along, statistic);
-        let mut chart = Chart::new(title, x.clone(), time_axis(&series));
+    let charts: &[(Statistic, &str)] = if results.are_single() {
+        &[(Statistic::Mean, "Response time")]
+    } else {
+        &[
+            (Statistic::Mean, "Mean response time"),
+            (Statistic::P99, "p99 of the response time"),
+        ]
+    };
+    let draw = |(statistic, title): &(Statistic, &str)| {
+        let series = series(cases, results, along, *statistic);
+        let mut chart = Chart::new(*title, x.clone(), time_axis(&series));
         chart.series = series;
         Block::Chart(Box::new(chart))
     };
-    charts.map(draw).into()
+    charts.iter().map(draw).collect()
 }
 
 /// Axis of response times: logarithmic if the longest drawn value is more than
@@ -190,13 +237,16 @@ fn of_names(cases: &SimulationCases, results: &CaseResults) -> Bars {
     let all = cases.list.iter().zip(&results.numbers);
     let groups = all.map(|(case, numbers)| {
         let values = case.labels.iter().map(|(_, value)| value.as_str());
-        times(values.collect::<Vec<_>>().join(" "), numbers)
+        Group {
+            label: values.collect::<Vec<_>>().join(" "),
+            bars: times(numbers),
+        }
     });
     Bars {
         title: "Response times".to_owned(),
         value: Axis::linear("response time", Unit::Millis),
         groups: groups.collect(),
-        notes: vec![INTERVALS.to_owned()],
+        notes: interval_note(results.are_single()),
     }
 }
 
@@ -247,21 +297,24 @@ fn place(value: &str) -> Option<(f64, Unit)> {
 fn numbers(cases: &SimulationCases, results: &CaseResults) -> Table {
     let labels = cases.list.first().map_or(&[][..], |case| &case.labels);
     let options = labels.iter().map(|(option, _)| option.as_str());
-    let head =
-        options
-            .chain(TIMES.map(|(_, name)| name))
-            .chain(["sent again", "timeouts", "for nothing"]);
+    let times = results.time_columns();
+    let head = options.chain(times.iter().map(|(_, name)| *name)).chain([
+        "sent again",
+        "timeouts",
+        "for nothing",
+    ]);
     let mut table = Table::new(head);
     for (case, numbers) in cases.list.iter().zip(&results.numbers) {
         let labels = case.labels.iter().map(|(_, value)| Cell::text(value));
-        let times = numbers.times().map(Cell::number);
+        let cell = |(statistic, _): &(Statistic, &str)| Cell::number(in_ms(numbers.ms(*statistic)));
         let counts = [
             numbers.retransmissions,
             numbers.timeouts,
             numbers.sent_for_nothing,
         ];
         let counts = counts.map(|count| Cell::number(count.to_string()));
-        table.rows.push(labels.chain(times).chain(counts).collect());
+        let cells = labels.chain(times.iter().map(cell)).chain(counts);
+        table.rows.push(cells.collect());
     }
     table
 }

@@ -32,6 +32,17 @@ pub enum ScenarioError {
         /// Error in the plan.
         error: PlanError,
     },
+    /// A queue that marks packets. No simulated connection uses ECN.
+    #[error(
+        "{direction}: simulated connections have no ECN, so that the queue {queue} marks nothing: leave ecn or step \
+         out, or run posthaste net"
+    )]
+    Marks {
+        /// Direction of the link.
+        direction: Direction,
+        /// Its queue.
+        queue: String,
+    },
     /// A service without requests.
     #[error("a connection without a request has no response time: ask at least once")]
     NoExchange,
@@ -64,6 +75,10 @@ pub fn check_plans(plans: &[Arc<Plan>; 2]) -> Result<(), ScenarioError> {
     for (direction, plan) in Direction::BOTH.into_iter().zip(plans) {
         let named = |error| ScenarioError::Plan { direction, error };
         plan.check().map_err(named)?;
+        if plan.queue.discipline.marks() {
+            let queue = plan.queue.to_string();
+            return Err(ScenarioError::Marks { direction, queue });
+        }
     }
     Ok(())
 }

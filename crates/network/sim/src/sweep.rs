@@ -3,7 +3,7 @@
 //! Values are text, so that every option of a link can be swept. A list is `160kbit,300kbit`, a range `5ms..200ms` (its
 //! ends and 1, 2, 5, 10 ... between them) or `10ms..50ms:5` (equal distances).
 
-use posthaste_units::{BitRate, Ratio, Span};
+use posthaste_units::{BitRate, ParseError, Ratio, Span};
 use thiserror::Error;
 
 /// Maximum number of combinations. More are a mistake.
@@ -30,6 +30,15 @@ pub enum SweepError {
     EndsDiffer {
         /// The range.
         item: String,
+    },
+    /// A range of shares without `%`.
+    #[error("{item:?}: {reason}")]
+    Share {
+        /// The range.
+        item: String,
+        /// The parser's error.
+        #[source]
+        reason: ParseError,
     },
     /// A range that does not ascend.
     #[error("{item:?}: the first end is not below the second")]
@@ -175,7 +184,18 @@ fn range(item: &str, from: &str, rest: &str) -> Result<Vec<String>, SweepError> 
         let shares = values.into_iter().filter_map(Ratio::new);
         Ok(shares.map(|share| share.to_string()).collect())
     } else {
-        Err(SweepError::EndsDiffer { item: owned() })
+        Err(ends_differ(item, [from, to]))
+    }
+}
+
+/// The error of a range whose ends are not alike, or are shares without `%`.
+fn ends_differ(item: &str, ends: [&str; 2]) -> SweepError {
+    let item = item.to_owned();
+    let shares = ends.map(str::parse::<Ratio>);
+    let are_shares = ends.iter().all(|end| Ratio::from_document(end).is_ok());
+    match shares.into_iter().find_map(Result::err) {
+        Some(reason @ ParseError::Bare { .. }) if are_shares => SweepError::Share { item, reason },
+        _ => SweepError::EndsDiffer { item },
     }
 }
 
@@ -238,6 +258,9 @@ mod tests {
             ("1ms..5ms:1", "from 2 to 1000"),
             ("0..5000", "at most 1000"),
             ("5ms,", "missing"),
+            ("0.01..0.05", "write 0.01%, or 1% if that is meant"),
+            ("0..0.05:6", "write 0.05%, or 5% if that is meant"),
+            ("0.01..5ms", "both ends alike"),
         ];
         for (text, remedy) in cases {
             let error = expand(text).unwrap_err().to_string();

@@ -36,8 +36,9 @@
 //!
 //! # Tests
 //!
-//! Endpoints are tested with scripts in a language of their own (`crates/tcp/tests/scripts`), with random worlds in
-//! which every segment is checked, and with hostile segments.
+//! Endpoints are tested with scripts in a language of their own (`crates/network/tcp/tests/scripts`), with random worlds in
+//! which every segment is checked, and with hostile segments. An interpreter of packetdrill's language runs the public
+//! scripts of Linux (`crates/network/tcp/tests/packetdrill.md`).
 
 mod clock;
 mod counters;
@@ -61,4 +62,5 @@ pub use offset::{Offset, unwrap, wrap};
 pub use profile::Profile;
 pub use ranges::Ranges;
 pub use segment::{Options, Parity, SackBlocks, Segment, Timestamps};
+pub use send::{BoardCounts, RecoveryPhase};
 pub use state::{ConnectionEnd, TcpState};

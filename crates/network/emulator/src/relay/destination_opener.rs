@@ -13,7 +13,7 @@ use super::counters::{RelayCounters, count};
 use super::resolv_conf::ResolvConf;
 use super::spare_sockets::SpareSockets;
 use super::{Destination, DestinationSocket};
-use crate::address::SERVER;
+use crate::address::Addresses;
 use crate::flow::Flow;
 use crate::host::has_ipv6;
 
@@ -36,6 +36,7 @@ pub struct DestinationOpener {
     /// Destinations that found no spare socket so far.
     short: HashSet<(u8, SocketAddr)>,
     resolvers: HashMap<SocketAddr, SocketAddr>,
+    server: Addresses,
     destinations: UnboundedSender<Destination>,
     counters: Arc<RelayCounters>,
 }
@@ -44,6 +45,7 @@ impl DestinationOpener {
     pub(super) fn new(
         [tcp, udp]: [SpareSockets; 2],
         resolv_conf: &ResolvConf,
+        server: Addresses,
         destinations: &UnboundedSender<Destination>,
         counters: &Arc<RelayCounters>,
     ) -> Self {
@@ -53,6 +55,7 @@ impl DestinationOpener {
             seen: HashSet::new(),
             short: HashSet::new(),
             resolvers: resolv_conf.resolvers().collect(),
+            server,
             destinations: destinations.clone(),
             counters: counters.clone(),
         }
@@ -62,7 +65,7 @@ impl DestinationOpener {
     /// otherwise.
     pub(crate) fn observe(&mut self, flow: &Flow) {
         let address = flow.server;
-        let inside = SERVER.both().contains(&address.ip());
+        let inside = self.server.both().contains(&address.ip());
         if inside || !matches!(flow.protocol, TCP | UDP) || address.port() == 0 {
             return;
         }
@@ -135,6 +138,7 @@ fn as_bound(address: SocketAddr) -> SocketAddr {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::address::SERVER;
     use crate::relay::spare_sockets::{SocketKind, WAIT, make};
     use std::net::{Ipv4Addr, TcpListener};
     use std::sync::mpsc::sync_channel;
@@ -150,6 +154,7 @@ mod tests {
         let mut opener = DestinationOpener::new(
             [tcp, udp].map(SpareSockets::new),
             &ResolvConf::read(""),
+            SERVER,
             &destinations,
             &counters,
         );

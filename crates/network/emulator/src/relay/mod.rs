@@ -35,7 +35,7 @@ pub use self::counters::Relayed;
 pub use self::destination_opener::DestinationOpener;
 pub use self::resolv_conf::{ResolvConf, ResolvConfError};
 use self::spare_sockets::{SocketKind, SocketProducer, spare_sockets};
-use crate::address::SERVER;
+use crate::address::Addresses;
 use crate::host::{DEVICE, Host, HostError, has_ipv6, index_of};
 use crate::netlink::Netlink;
 use crate::route::RouteOptions;
@@ -52,6 +52,16 @@ enum DestinationSocket {
     Udp(std::net::UdpSocket),
 }
 
+impl DestinationSocket {
+    /// A socket of each protocol at this address of the calling thread's network namespace.
+    fn open(address: SocketAddr) -> io::Result<[Self; 2]> {
+        Ok([
+            Self::Tcp(TcpListener::bind(address)?),
+            Self::Udp(UdpSocket::bind(address)?),
+        ])
+    }
+}
+
 /// The relay's thread, in the machine's own network namespace. Dropping it resets all relayed connections.
 #[derive(Debug)]
 pub struct Relay {
@@ -66,8 +76,11 @@ pub struct Relay {
 
 impl Relay {
     /// Starts the relay in the calling thread's network namespace, which must be the machine's own. The opener is for
-    /// the [`Emulation`](crate::Emulation) to which the relay is then attached.
-    pub fn start(resolv_conf: &ResolvConf) -> io::Result<(Self, DestinationOpener)> {
+    /// the [`Emulation`](crate::Emulation) to which the relay is then attached, with this server.
+    pub fn start(
+        resolv_conf: &ResolvConf,
+        server: Addresses,
+    ) -> io::Result<(Self, DestinationOpener)> {
         let runtime = runtime::Builder::new_current_thread()
             .enable_all()
             .build()?;
@@ -90,6 +103,7 @@ impl Relay {
         let opener = DestinationOpener::new(
             [spare_tcp, spare_udp],
             resolv_conf,
+            server,
             &destinations,
             &counters,
         );
@@ -123,32 +137,32 @@ impl Relay {
                 .map_err(machine("sockets for a relay"))
         })?;
         let (ways, route) = (self.ways.clone(), route.clone());
+        let servers = server.addresses().both();
         client.run(move || {
             let mut netlink = Netlink::open()?;
             let device = index_of(DEVICE)?;
             for way in ways {
-                let server = SERVER
-                    .both()
-                    .into_iter()
-                    .find(|server| server.is_ipv4() == way.is_ipv4());
-                netlink.set_route(device, (way, 0), server, route.metrics())?;
+                let mut servers = servers.into_iter();
+                let server = servers.find(|server| server.is_ipv4() == way.is_ipv4());
+                netlink.set_route(device, (way, 0), server, &route.metrics())?;
             }
             Ok(())
         })
     }
 
-    /// Forwards `port` of the server to the first of `targets`, hosts outside, that answers.
+    /// Forwards `port` of the server, TCP and UDP, to the first of `targets`, hosts outside, that answers.
     pub fn lead(&self, server: &Host, port: u16, targets: &[SocketAddr]) -> Result<(), HostError> {
         let addresses = server.addresses().both();
-        let listeners = server.run(move || {
+        let sockets = server.run(move || {
             let addresses = addresses
                 .into_iter()
                 .filter(|address| address.is_ipv4() || has_ipv6());
-            let listen = |address| TcpListener::bind((address, port));
-            addresses.map(listen).collect::<io::Result<Vec<_>>>()
+            let open = |address| DestinationSocket::open((address, port).into());
+            addresses.map(open).collect::<io::Result<Vec<_>>>()
         });
-        for listener in listeners.map_err(machine("a port of the server for a relay"))? {
-            self.open(DestinationSocket::Tcp(listener), targets);
+        let sockets = sockets.map_err(machine("a port of the server for a relay"))?;
+        for socket in sockets.into_iter().flatten() {
+            self.open(socket, targets);
         }
         Ok(())
     }

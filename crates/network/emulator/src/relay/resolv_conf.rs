@@ -17,18 +17,12 @@ use thiserror::Error;
 
 use crate::host::index_of;
 use crate::namespace::unshare;
+use crate::subnet::RESOLVERS;
 
 /// File that lists the resolvers of a machine.
 const FILE: &str = "/etc/resolv.conf";
 /// Port of DNS.
 const PORT: u16 = 53;
-/// Addresses of the resolvers inside. The C library uses at most three.
-const INSIDE: [Ipv4Addr; 3] = [
-    Ipv4Addr::new(192, 0, 2, 53),
-    Ipv4Addr::new(192, 0, 2, 54),
-    Ipv4Addr::new(192, 0, 2, 55),
-];
-
 /// The machine's resolvers, and the other lines of its resolv.conf.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct ResolvConf {
@@ -72,7 +66,7 @@ impl ResolvConf {
                 _ => resolv_conf.other += &format!("{}\n", line.trim_end()),
             }
         }
-        resolv_conf.resolvers.truncate(INSIDE.len());
+        resolv_conf.resolvers.truncate(RESOLVERS.len());
         if resolv_conf.resolvers.is_empty() {
             resolv_conf
                 .resolvers
@@ -83,7 +77,7 @@ impl ResolvConf {
 
     /// Inside and outside address of each resolver.
     pub(super) fn resolvers(&self) -> impl Iterator<Item = (SocketAddr, SocketAddr)> + '_ {
-        let inside = INSIDE.map(|address| SocketAddr::from((address, PORT)));
+        let inside = RESOLVERS.map(|address| SocketAddr::from((address, PORT)));
         inside.into_iter().zip(self.resolvers.iter().copied())
     }
 

@@ -8,11 +8,12 @@ use std::time::{Duration, Instant};
 use socket2::SockRef;
 
 use super::{DestinationSocket, Relay, Relayed, ResolvConf};
+use crate::address::SERVER;
 
 const HERE: (Ipv4Addr, u16) = (Ipv4Addr::LOCALHOST, 0);
 
 fn relay() -> Relay {
-    let (relay, _) = Relay::start(&ResolvConf::read("")).unwrap();
+    let (relay, _) = Relay::start(&ResolvConf::read(""), SERVER).unwrap();
     relay
 }
 
@@ -181,6 +182,59 @@ fn datagrams_find_their_senders() {
         assert_eq!((&datagram[..length], from), (&[number][..], address));
     }
     assert_eq!(relay.relayed().flows, 3);
+}
+
+/// A client whose datagrams go to `targets`.
+fn datagram_client(relay: &Relay, targets: &[SocketAddr]) -> UdpSocket {
+    let inside = UdpSocket::bind(HERE).unwrap();
+    let client = UdpSocket::bind(HERE).unwrap();
+    client.connect(inside.local_addr().unwrap()).unwrap();
+    client
+        .set_read_timeout(Some(Duration::from_secs(60)))
+        .unwrap();
+    relay.open(DestinationSocket::Udp(inside), targets);
+    client
+}
+
+/// An address where nothing receives datagrams.
+fn closed() -> SocketAddr {
+    UdpSocket::bind(HERE).unwrap().local_addr().unwrap()
+}
+
+/// As where a name has an IPv6 and an IPv4 address, and its service listens at one of them.
+#[test]
+fn a_target_that_refuses_datagrams_is_passed_over() {
+    let relay = relay();
+    let outside = UdpSocket::bind(HERE).unwrap();
+    let targets = [closed(), closed(), outside.local_addr().unwrap()];
+    let client = datagram_client(&relay, &targets);
+    let mut datagram = [0; 16];
+    for number in 0..3 {
+        client.send(&[number]).unwrap();
+        let (length, sender) = outside.recv_from(&mut datagram).unwrap();
+        assert_eq!(datagram[..length], [number]);
+        outside.send_to(&datagram[..length], sender).unwrap();
+        let length = client.recv(&mut datagram).unwrap();
+        assert_eq!(datagram[..length], [number]);
+    }
+    let expected = Relayed {
+        flows: 1,
+        ..Relayed::default()
+    };
+    assert_eq!(relay.relayed(), expected);
+}
+
+#[test]
+fn datagrams_that_every_target_refuses_are_counted() {
+    for targets in [vec![closed()], vec![closed(), closed()]] {
+        let relay = relay();
+        let client = datagram_client(&relay, &targets);
+        for number in 1..=3 {
+            client.send(&[0]).unwrap();
+            let lost = |relayed: &Relayed| relayed.datagrams_lost == number;
+            assert_eq!(eventually(&relay, lost).datagrams_lost, number);
+        }
+    }
 }
 
 #[test]

@@ -89,9 +89,11 @@ fn reap() -> Option<(Pid, WaitStatus)> {
     rustix::process::wait(WaitOptions::NOHANG).ok().flatten()
 }
 
-/// Signals that concern a run: a child has ended, or the run is asked to end.
-const CONCERNED: [Signal; 5] = [
+/// Signals that concern a run: a child has ended, the run is asked to end, or a signal for the command.
+const CONCERNED: [Signal; 7] = [
     Signal::CHILD,
+    Signal::USR1,
+    Signal::USR2,
     Signal::INT,
     Signal::QUIT,
     Signal::TERM,

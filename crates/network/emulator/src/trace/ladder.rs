@@ -5,6 +5,7 @@ use std::io::{self, Write as _};
 use std::sync::Arc;
 
 use posthaste_draw::{Arrow, Ladder, Line, Side, Wait};
+use posthaste_link::change::AppliedChange;
 use posthaste_link::{Direction, Fate};
 use posthaste_tcp::trace::SegmentKind;
 use posthaste_units::Instant;
@@ -142,12 +143,22 @@ fn wait(packet: &DecodedPacket, origin: Instant) -> Option<Wait> {
     })
 }
 
+/// A change of the links, with its time since the first packet.
+fn change_note(applied: &AppliedChange, origin: Instant) -> String {
+    let AppliedChange { at, change } = applied;
+    if *at < origin {
+        return format!("Changed before the first packet: {change}.");
+    }
+    format!("Changed at {:.3} ms: {change}.", ms(*at, origin))
+}
+
 /// A file for one ladder, written at the end.
 pub(super) struct LadderFile {
     file: File,
     draw: fn(&Ladder) -> String,
     notes: Vec<String>,
     packets: Vec<Arc<DecodedPacket>>,
+    changes: Vec<AppliedChange>,
     more: u64,
     connections: u64,
 }
@@ -159,6 +170,7 @@ impl LadderFile {
             draw,
             notes: notes.to_vec(),
             packets: Vec::new(),
+            changes: Vec::new(),
             more: 0,
             connections: 0,
         }
@@ -195,8 +207,20 @@ impl TraceFormat for LadderFile {
         Ok(())
     }
 
+    fn change(&mut self, applied: &AppliedChange) -> io::Result<()> {
+        self.changes.push(applied.clone());
+        Ok(())
+    }
+
     fn end(&mut self) -> io::Result<()> {
         let mut ladder = ladder(self.packets.iter().map(AsRef::as_ref));
+        let first = self.packets.first();
+        let origin = first.map_or(Instant::ORIGIN, |first| first.packet_record.arrived);
+        ladder.notes.extend(
+            self.changes
+                .iter()
+                .map(|applied| change_note(applied, origin)),
+        );
         if self.more > 0 {
             let words = format!(
                 "{} later packets are not drawn; a trace as CSV has them.",

@@ -49,9 +49,14 @@
 //! | `reason` | reason of the drop: the names of [`DropReason`](posthaste_link::DropReason) |
 //! | `flipped` | bits that the link flipped; the header is shown as it left |
 //! | `order` | `overtook`, `held` or empty |
+//! | `marked` | 1 if the queue marked the packet CE (congestion experienced) |
+//!
+//! A change of the links is a line with its time in `arrived_ns`, `change` in `what`, the change in `reason`, and nothing
+//! else. Captures have it as a comment of the next packet, ladders as a note.
 //!
 //! The state kept to decode segments is bounded: see [`EventOrder`].
 
+mod changes;
 mod event_order;
 mod headers;
 mod ladder;
@@ -70,16 +75,20 @@ use std::io;
 use std::path::{Path, PathBuf};
 
 use posthaste_draw::Ladder;
+use posthaste_link::change::AppliedChange;
+use posthaste_units::Instant;
 use thiserror::Error;
 
 pub(crate) use event_order::Lifecycle;
 pub use event_order::{DecodedPacket, DecodedSegment, EventOrder, PacketEvent};
 pub use ladder::ladder;
 pub use packet_kind::PacketKind;
-pub use posthaste_quic_packets::{QuicDatagram, QuicPacketType};
+pub use posthaste_link::quic::{QuicDatagram, QuicPacketType};
 pub use posthaste_tcp::trace::{SegmentKind, Sending};
 
+use self::changes::UnwrittenChanges;
 use self::ladder::LadderFile;
+use crate::control::ChangeLog;
 use crate::follower::RecordFollower;
 use crate::packet_record::{Notes, PacketRecord};
 
@@ -90,6 +99,8 @@ pub const BUFFER: usize = 1 << 16;
 trait TraceFormat: Send {
     /// Writes an event.
     fn write(&mut self, event: &PacketEvent) -> io::Result<()>;
+    /// Writes a change of the links.
+    fn change(&mut self, applied: &AppliedChange) -> io::Result<()>;
     /// Writes the rest.
     fn end(&mut self) -> io::Result<()>;
 }
@@ -136,6 +147,7 @@ pub struct WrittenTrace {
 pub struct TraceFileWriter {
     files: Vec<Output>,
     event_order: EventOrder,
+    changes: UnwrittenChanges,
     packets: u64,
     /// Arrivals written to the files.
     written: u64,
@@ -175,6 +187,12 @@ impl Output {
         }
     }
 
+    fn change(&mut self, applied: &AppliedChange) {
+        if self.failed.is_none() {
+            self.failed = self.format.change(applied).err();
+        }
+    }
+
     fn end(mut self, packets: u64) -> Result<(), TraceError> {
         let failed = self.failed.take().or_else(|| self.format.end().err());
         let path = self.path;
@@ -200,9 +218,16 @@ impl TraceFileWriter {
         Ok(Self {
             files: files.collect::<Result<_, _>>()?,
             event_order: EventOrder::new(),
+            changes: UnwrittenChanges::default(),
             packets: 0,
             written: 0,
         })
+    }
+
+    /// Writes the changes of a run, too.
+    pub fn changes(mut self, log: ChangeLog) -> Self {
+        self.changes = UnwrittenChanges::new(log);
+        self
     }
 
     /// Writes a packet record. [`TraceFileWriter::finish`] reports errors.
@@ -216,6 +241,7 @@ impl TraceFileWriter {
 
     fn write_events(&mut self) {
         while let Some(event) = self.event_order.pop() {
+            self.write_changes(event.time());
             self.written += u64::from(matches!(event, PacketEvent::Arrived(_)));
             for file in &mut self.files {
                 file.write(&event);
@@ -223,10 +249,17 @@ impl TraceFileWriter {
         }
     }
 
+    fn write_changes(&mut self, until: Instant) {
+        for applied in self.changes.take(until) {
+            self.files.iter_mut().for_each(|file| file.change(&applied));
+        }
+    }
+
     /// Writes the rest to all files. An error means that a file is not complete.
     pub fn finish(mut self) -> Result<WrittenTrace, TraceError> {
         self.event_order.end();
         self.write_events();
+        self.write_changes(Instant::FAR_FUTURE);
         let packets = self.packets;
         debug_assert!(
             self.written == packets || self.files.iter().all(|file| file.failed.is_some()),

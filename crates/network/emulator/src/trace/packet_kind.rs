@@ -2,7 +2,7 @@
 
 use std::fmt;
 
-use posthaste_quic_packets::QuicDatagram;
+use posthaste_link::quic::QuicDatagram;
 use posthaste_tcp::trace::SegmentKind;
 
 /// Kind of a packet.

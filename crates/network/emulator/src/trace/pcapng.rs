@@ -5,9 +5,10 @@ use std::fs::File;
 use std::io::{self, BufWriter, Write as _};
 
 use pcap_parser::{
-    EnhancedPacketBlock, InterfaceDescriptionBlock, Linktype, OptionCode, PcapNGOption,
-    SectionHeaderBlock, ToVec as _,
+    EnhancedPacketBlock, InterfaceDescriptionBlock, InterfaceStatisticsBlock, Linktype, OptionCode,
+    PcapNGOption, SectionHeaderBlock, ToVec as _,
 };
+use posthaste_link::change::AppliedChange;
 use posthaste_link::{Direction, Fate};
 use posthaste_units::Instant;
 
@@ -31,6 +32,8 @@ enum Interface {
 pub(super) struct PcapngFile {
     blocks: BufWriter<File>,
     begun: bool,
+    /// Comments on changes, for the next packet.
+    changes: Vec<String>,
 }
 
 impl PcapngFile {
@@ -38,6 +41,7 @@ impl PcapngFile {
         Self {
             blocks: BufWriter::with_capacity(1 << 16, file),
             begun: false,
+            changes: Vec::new(),
         }
     }
 
@@ -63,6 +67,7 @@ impl PcapngFile {
             ("before", "packets as they came to the emulated link"),
             ("after", "packets as they were sent on"),
         ] {
+            let words = format!("{words}; the first {HEAD} bytes of each");
             let mut interface = InterfaceDescriptionBlock {
                 block_type: 0,
                 block_len1: 0,
@@ -93,6 +98,7 @@ impl PcapngFile {
         let mut padded = head.to_vec();
         padded.resize(head.len().next_multiple_of(4), 0);
         let words = words(packet);
+        let changes = std::mem::take(&mut self.changes);
         let id = packet_id(packet).to_le_bytes();
         let stamp = at.as_nanos();
         let mut block = EnhancedPacketBlock {
@@ -104,10 +110,12 @@ impl PcapngFile {
             caplen: head.len() as u32,
             origlen: packet.packet_record.length,
             data: &padded,
-            options: vec![
-                option(OptionCode::Comment, words.as_bytes()),
-                option(PACKET_ID, &id),
-            ],
+            options: [&words]
+                .into_iter()
+                .chain(&changes)
+                .map(|comment| option(OptionCode::Comment, comment.as_bytes()))
+                .chain([option(PACKET_ID, &id)])
+                .collect(),
             block_len2: 0,
         };
         self.blocks
@@ -127,8 +135,30 @@ impl TraceFormat for PcapngFile {
         }
     }
 
+    fn change(&mut self, applied: &AppliedChange) -> io::Result<()> {
+        let (at, change) = (applied.at.since(Instant::ORIGIN), &applied.change);
+        self.changes
+            .push(format!("change of the links at {at}: {change}"));
+        Ok(())
+    }
+
     fn end(&mut self) -> io::Result<()> {
         self.begin()?;
+        if !self.changes.is_empty() {
+            let comments = self.changes.iter();
+            let options = comments.map(|comment| option(OptionCode::Comment, comment.as_bytes()));
+            let mut statistics = InterfaceStatisticsBlock {
+                block_type: 0,
+                block_len1: 0,
+                if_id: Interface::Before as u32,
+                ts_high: 0,
+                ts_low: 0,
+                options: options.collect(),
+                block_len2: 0,
+            };
+            self.blocks
+                .write_all(&statistics.to_vec().map_err(io::Error::other)?)?;
+        }
         self.blocks.flush()
     }
 }
@@ -170,6 +200,9 @@ fn words(packet: &DecodedPacket) -> String {
             words += &format!("; delivered after {stay}, sent {late} late");
             if marks.flipped > 0 {
                 words += &format!("; {} bits flipped, shown as it left", marks.flipped);
+            }
+            if marks.congested {
+                words += "; marked CE";
             }
             if marks.overtook || marks.held {
                 words += if marks.overtook {

@@ -4,13 +4,14 @@ use std::fs::File;
 use std::io;
 
 use posthaste_link::Fate;
+use posthaste_link::change::AppliedChange;
 
 use super::event_order::{DecodedPacket, PacketEvent};
 use super::packet_kind::PacketKind;
 use super::{DecodedSegment, TraceFormat};
 
 /// The columns, in order.
-const COLUMNS: [&str; 21] = [
+const COLUMNS: [&str; 22] = [
     "arrived_ns",
     "left_ns",
     "sent_ns",
@@ -32,6 +33,7 @@ const COLUMNS: [&str; 21] = [
     "reason",
     "flipped",
     "order",
+    "marked",
 ];
 
 /// A CSV file.
@@ -66,6 +68,20 @@ impl TraceFormat for CsvTable {
         if let PacketEvent::Arrived(packet) = event {
             self.lines.write_record(line(packet))?;
         }
+        Ok(())
+    }
+
+    fn change(&mut self, applied: &AppliedChange) -> io::Result<()> {
+        self.begin()?;
+        let time = applied.at.as_nanos().to_string();
+        let change = applied.change.to_string();
+        let field = |column| match column {
+            "arrived_ns" => &time,
+            "what" => "change",
+            "reason" => &change,
+            _ => "",
+        };
+        self.lines.write_record(COLUMNS.map(field))?;
         Ok(())
     }
 
@@ -125,5 +141,6 @@ fn line(packet: &DecodedPacket) -> [String; COLUMNS.len()] {
         reason.to_owned(),
         marks.map_or(0, |marks| marks.flipped).to_string(),
         order.to_owned(),
+        u8::from(marks.is_some_and(|marks| marks.congested)).to_string(),
     ]
 }

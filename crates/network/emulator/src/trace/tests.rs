@@ -289,9 +289,15 @@ fn connections_that_are_over_are_forgotten() {
 }
 
 fn written(name: &str, builder: &SegmentBuilder) -> Vec<u8> {
+    written_with(name, builder, ChangeLog::default())
+}
+
+/// The file of a run whose links changed.
+pub(super) fn written_with(name: &str, builder: &SegmentBuilder, log: ChangeLog) -> Vec<u8> {
     let folder = tempfile::tempdir().expect("a folder");
     let path = folder.path().join(name);
-    let mut writer = TraceFileWriter::create(&[&path], &[]).expect("a file");
+    let writer = TraceFileWriter::create(&[&path], &[]).expect("a file");
+    let mut writer = writer.changes(log);
     let packet_records = builder.packet_records();
     let packets = packet_records.len() as u64;
     packet_records
@@ -304,7 +310,7 @@ fn written(name: &str, builder: &SegmentBuilder) -> Vec<u8> {
     std::fs::read(&path).expect("the file")
 }
 
-fn with_a_loss() -> SegmentBuilder {
+pub(super) fn with_a_loss() -> SegmentBuilder {
     let mut builder = opened();
     builder.delivered(230.0, Down, "1:1449 ack 301");
     builder.dropped(230.1, Down, "F 1449:2049 ack 301");

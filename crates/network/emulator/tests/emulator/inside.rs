@@ -158,3 +158,16 @@ pub(crate) fn tcp(packet_record: &PacketRecord) -> TcpHeader {
         payload,
     }
 }
+
+/// Counters of the kernel of the calling thread's host, of a group such as `TcpExt:`.
+pub(crate) fn kernel_counters<const N: usize>(group: &str, names: [&str; N]) -> [u64; N] {
+    let netstat = std::fs::read_to_string("/proc/thread-self/net/netstat").expect("counters");
+    let mut lines = netstat.lines().filter(|line| line.starts_with(group));
+    let mut words = || lines.next().expect("counters").split_whitespace();
+    let (known, values): (Vec<&str>, Vec<&str>) = (words().collect(), words().collect());
+    names.map(|name| {
+        let place = known.iter().position(|known| *known == name);
+        let place = place.unwrap_or_else(|| panic!("no counter {name}"));
+        values[place].parse().expect("a number")
+    })
+}

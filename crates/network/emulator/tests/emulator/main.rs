@@ -4,11 +4,15 @@
 //! printed. The harness is not the usual one, since a user namespace must be entered before the first thread starts.
 
 mod author;
+mod control;
 mod duplicate_acks;
 mod echo;
+mod ecn;
 mod hosts;
 mod inside;
 mod links;
+mod mtu;
+mod outside;
 mod positions;
 mod record;
 mod router;
@@ -44,6 +48,14 @@ fn main() -> ExitCode {
 
 /// All tests except those that only root can run.
 fn trials() -> Vec<Trial> {
+    let mut trials = packets();
+    trials.extend(hosts_and_links());
+    trials.extend(middleboxes());
+    trials
+}
+
+/// Tests of single packets, and of traces and records of them.
+fn packets() -> Vec<Trial> {
     vec![
         trial("tcp_passes_in_both_versions", echo::tcp),
         trial("udp_passes_in_both_versions", echo::udp),
@@ -62,6 +74,11 @@ fn trials() -> Vec<Trial> {
             positions::same_ports,
         ),
         trial("a_record_replays_to_the_same_decisions", record::replays),
+        trial("a_running_link_changes_and_replays", control::changes),
+        trial("kernels_count_the_marks_of_queues", ecn::marked),
+        trial("kernels_discover_the_path_mtu", mtu::discovered),
+        trial("a_black_hole_stalls_a_transfer", mtu::black_hole),
+        trial("nothing_is_marked_without_ecn", ecn::not_negotiated),
         trial(
             "a_lossless_transaction_takes_what_is_computed",
             author::lossless,
@@ -76,10 +93,21 @@ fn trials() -> Vec<Trial> {
             "response_times_are_what_the_client_saw",
             traces::response_times,
         ),
+    ]
+}
+
+/// Tests of links and of the kernels at their ends.
+fn hosts_and_links() -> Vec<Trial> {
+    vec![
         trial("connections_have_links_of_their_own", links::own),
         trial("connections_share_a_link_when_asked", links::shared),
         trial("classes_get_what_they_are_guaranteed", router::shares),
         trial("the_edge_marks_by_connection", router::edge),
+        trial(
+            "a_port_leads_outside_in_both_versions",
+            outside::both_protocols,
+        ),
+        trial("networks_can_be_moved", outside::moved_networks),
         trial("cubic_by_route_whatever_the_machine_has", hosts::cubic),
         trial("routes_set_the_initial_window", hosts::initial_window),
         trial("routes_set_the_smallest_timeout", hosts::smallest_timeout),
@@ -87,6 +115,12 @@ fn trials() -> Vec<Trial> {
         trial("commands_are_inside_and_unprivileged", hosts::commands),
         trial("work_that_panics_does_not_end_a_host", hosts::panics),
         trial("a_late_emulator_says_so", links::late),
+    ]
+}
+
+/// Tests of the agent and of the TCP profiles between link and host.
+fn middleboxes() -> Vec<Trial> {
+    vec![
         trial(
             "duplicates_do_not_help_one_late_loss",
             duplicate_acks::one_loss,

@@ -4,6 +4,7 @@ use std::collections::HashMap;
 use std::sync::Arc;
 use std::time::Duration;
 
+use posthaste_emulator::PacketRecord;
 use posthaste_link::loss::Independent;
 use posthaste_link::record::{BlankPacket, Input};
 use posthaste_link::{Direction, Fate, Jitter, JitterShape, Loss, Network, Plan, Sharing, Spread};
@@ -11,7 +12,7 @@ use posthaste_units::{BitRate, Instant, Ratio, Seed, Span};
 
 use crate::inside::{ReplyService, delay, emulation, seen, servers, transact};
 
-const SEED: Seed = Seed(42);
+pub(crate) const SEED: Seed = Seed(42);
 const REPLY: usize = 40_000;
 
 /// Identity of a packet: direction, connection, position, copy.
@@ -57,15 +58,25 @@ pub(crate) fn replays() {
     let outcome = running.finish().expect("an outcome");
     assert_eq!((outcome.unseen, outcome.unrecorded), (0, 0));
 
+    assert_replays(plan, &seen, &inputs);
+    let dropped = |fate: &Fate| matches!(fate, Fate::Dropped(_));
+    assert!(
+        seen.iter()
+            .any(|packet_record| dropped(&packet_record.fate))
+    );
+}
+
+/// Panics unless the inputs of a run replay to the departures and fates that were seen.
+pub(crate) fn assert_replays(plan: Plan, seen: &[PacketRecord], inputs: &[Input]) {
     let plan = Arc::new(plan);
     let mut network: Network<u64, BlankPacket> =
         Network::new(&plan, &plan, Sharing::PerConnection, SEED);
     let mut replayed: HashMap<Which, (Instant, Fate)> = HashMap::new();
-    network.replay(&inputs, |(direction, connection, _, departure)| {
+    network.replay(inputs, |(direction, connection, _, departure)| {
         let which = (direction, connection, departure.position, departure.copy);
         replayed.insert(which, (departure.left, departure.fate));
     });
-    for packet_record in &seen {
+    for packet_record in seen {
         let which = (
             packet_record.direction,
             packet_record.connection,
@@ -79,9 +90,4 @@ pub(crate) fn replays() {
             "{which:?}"
         );
     }
-    let dropped = |fate: &Fate| matches!(fate, Fate::Dropped(_));
-    assert!(
-        seen.iter()
-            .any(|packet_record| dropped(&packet_record.fate))
-    );
 }

@@ -7,7 +7,7 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 use posthaste_emulator::{EdgeRule, RunningEmulation};
-use posthaste_link::{Class, Classes, Fate, Plan, Sharing};
+use posthaste_link::{Class, Classes, Fate, Plan, Queue, Sharing};
 use posthaste_units::{BitRate, Dscp, Span};
 use socket2::SockRef;
 
@@ -48,6 +48,11 @@ fn plan(classes: [&str; 2]) -> Plan {
     let plan = Plan {
         bandwidth: BitRate::per_second(LINE as u64 * 8),
         classes: Some(Arc::new(Classes::new(classes.map(class).into()))),
+        // On a busy machine a sender may pause for longer than 50 packets take, and its queue would be empty.
+        queue: Queue {
+            packets: 400,
+            ..Queue::default()
+        },
         ..Plan::default()
     };
     plan.check().expect("a plan");

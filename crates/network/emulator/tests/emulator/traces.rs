@@ -10,7 +10,9 @@ use posthaste_emulator::{Emulation, Setup, TcpCounters, response, trace};
 use posthaste_link::{Direction, LinkCounters, Plan};
 use posthaste_units::{BitRate, Span};
 
-use crate::inside::{ReplyService, delay, emulation, patterned, seen, servers, transact};
+use crate::inside::{
+    ReplyService, delay, emulation, kernel_counters, patterned, seen, servers, transact,
+};
 
 const CONNECTIONS: usize = 8;
 const REPLY: usize = 30_000;
@@ -210,17 +212,7 @@ const REASONS: [&str; 4] = [
 ];
 
 fn reasons() -> [u64; 4] {
-    let netstat = std::fs::read_to_string("/proc/thread-self/net/netstat").expect("counters");
-    let mut lines = netstat.lines().filter(|line| line.starts_with("TcpExt:"));
-    let mut words = || lines.next().expect("counters").split_whitespace();
-    let (names, values): (Vec<&str>, Vec<&str>) = (words().collect(), words().collect());
-    REASONS.map(|reason| {
-        let place = names
-            .iter()
-            .position(|name| *name == reason)
-            .expect("a counter");
-        values[place].parse().expect("a number")
-    })
+    kernel_counters("TcpExt:", REASONS)
 }
 
 /// The reasons inferred by the trace equal the kernel's counters, for losses in the middle, of the last segments and of

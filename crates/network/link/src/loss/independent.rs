@@ -6,7 +6,7 @@ use rand::RngExt as _;
 use super::Process;
 
 /// Independent loss of packets.
-#[derive(Clone, Copy, Debug, PartialEq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct Independent {
     /// Probability of a loss.
     pub loss: Ratio,

@@ -77,7 +77,10 @@ impl FromStr for Loss {
         let mut parts = text.split(':');
         let kind = parts.next().unwrap_or_default();
         let rest: Vec<&str> = parts.collect();
-        let share = |text: &str| text.parse::<Ratio>().map_err(|_| wrong());
+        let share = |text: &str| {
+            let share = text.parse::<Ratio>();
+            share.map_err(|reason| wrong().of_share(&reason))
+        };
         match (kind, rest.as_slice()) {
             (loss, []) => Ok(Self::Independent(Independent { loss: share(loss)? })),
             ("bursts", [loss, length]) => {

@@ -44,6 +44,10 @@ pub enum EffectKind {
     DelayFrom,
     /// The bandwidth of the link changes.
     BandwidthFrom,
+    /// The probability of loss changes.
+    LossFrom,
+    /// The link has delivery opportunities.
+    Opportunities,
 }
 
 impl Axis {
@@ -66,6 +70,8 @@ impl EffectKind {
             Effect::Copy(_) => Self::Copy,
             Effect::DelayFrom(_) => Self::DelayFrom,
             Effect::BandwidthFrom(_) => Self::BandwidthFrom,
+            Effect::LossFrom(_) => Self::LossFrom,
+            Effect::Opportunities(_) => Self::Opportunities,
             Effect::Repeat => return None,
         })
     }
@@ -80,12 +86,14 @@ impl EffectKind {
             Self::Copy => "copy",
             Self::DelayFrom => "delay from",
             Self::BandwidthFrom => "bandwidth from",
+            Self::LossFrom => "loss from",
+            Self::Opportunities => "opportunities",
         }
     }
 
     /// True if the value holds from a position on, instead of a single effect at it.
     pub const fn persists(self) -> bool {
-        matches!(self, Self::DelayFrom | Self::BandwidthFrom)
+        matches!(self, Self::DelayFrom | Self::BandwidthFrom | Self::LossFrom)
     }
 }
 

@@ -11,7 +11,7 @@ use posthaste_units::{BitRate, Span};
 use thiserror::Error;
 
 use super::track::{Changes, RangeValue, Ranges, Track};
-use super::{Bits, ENTRIES, FARTHEST, Pattern, Script};
+use super::{Bits, ENTRIES, FARTHEST, LossShare, Pattern, Script};
 use crate::Direction;
 
 /// Unit of places.
@@ -52,6 +52,10 @@ pub enum Effect {
     DelayFrom(Option<Span>),
     /// Sets the link's bandwidth from the beginning of the place on; `None` restores the plan's.
     BandwidthFrom(Option<BitRate>),
+    /// Sets the link's probability of loss from the beginning of the place on; `None` restores the plan's model.
+    LossFrom(Option<LossShare>),
+    /// Delivery opportunities at the beginning of each of the milliseconds, instead of a bandwidth: 1 to 1,000,000.
+    Opportunities(u32),
     /// Repeats all entries of the axis after this number of packets or milliseconds.
     Repeat,
 }
@@ -156,6 +160,10 @@ impl Effect {
                 "no such number of copies can follow",
                 "write 1 to 255 behind the colon",
             ),
+            Self::Opportunities(count) if !(1..=1_000_000).contains(count) => refuse(
+                "no such number of delivery opportunities fits a millisecond",
+                "write 1 to 1000000 behind the colon",
+            ),
             Self::Flip(bits) if bits.ranges().len() > Bits::RANGES => Err(Bits::too_many_ranges()),
             _ => Ok(()),
         }
@@ -188,6 +196,8 @@ struct Tracks {
     copy: OpenRanges<u32>,
     delay_from: BTreeMap<u64, Option<Span>>,
     bandwidth_from: BTreeMap<u64, Option<BitRate>>,
+    loss_from: BTreeMap<u64, Option<LossShare>>,
+    opportunities: OpenRanges<u32>,
 }
 
 impl Draft {
@@ -245,7 +255,10 @@ impl Tracks {
         if let Effect::Repeat = effect {
             return self.repeat(place);
         }
-        let from = matches!(effect, Effect::DelayFrom(_) | Effect::BandwidthFrom(_));
+        let from = matches!(
+            effect,
+            Effect::DelayFrom(_) | Effect::BandwidthFrom(_) | Effect::LossFrom(_)
+        );
         let last = if from { place.first } else { place.last };
         let reach = last - place.axis.base() + 1;
         if let Some(period) = self.repeat.filter(|period| reach > *period) {
@@ -274,6 +287,11 @@ impl Tracks {
             }
             Effect::DelayFrom(delay) => change(&mut self.delay_from, place, delay)?,
             Effect::BandwidthFrom(rate) => change(&mut self.bandwidth_from, place, rate)?,
+            Effect::LossFrom(share) => change(&mut self.loss_from, place, share)?,
+            Effect::Opportunities(count) => {
+                by_time_only(place)?;
+                self.opportunities.add("with opportunities", place, count)?;
+            }
             Effect::Repeat => {}
         }
         self.reach = self.reach.max(reach);
@@ -312,8 +330,21 @@ impl Tracks {
         let mixed = match effect {
             Effect::DelayFrom(_) => !other.delay_from.is_empty(),
             Effect::BandwidthFrom(_) => !other.bandwidth_from.is_empty(),
+            Effect::LossFrom(_) => !other.loss_from.is_empty(),
             _ => false,
         };
+        let sides = [self, other];
+        let contradicts = match effect {
+            Effect::BandwidthFrom(_) => sides.iter().any(|side| !side.opportunities.0.is_empty()),
+            Effect::Opportunities(_) => sides.iter().any(|side| !side.bandwidth_from.is_empty()),
+            _ => false,
+        };
+        if contradicts {
+            return Err(PatternRefusal::new(
+                "it has both a bandwidth and delivery opportunities",
+                "leave one of the two out in this direction",
+            ));
+        }
         if mixed {
             return Err(PatternRefusal::new(
                 "it changes both by packet and by time",
@@ -363,10 +394,22 @@ impl Tracks {
             copy: self.copy.finish(),
             delay_from: changes(self.delay_from),
             bandwidth_from: changes(self.bandwidth_from),
+            loss_from: changes(self.loss_from),
+            opportunities: self.opportunities.finish(),
             ..Track::default()
         }
         .measured()
     }
+}
+
+fn by_time_only(place: PatternRange) -> Result<(), PatternRefusal> {
+    if place.axis == Axis::Millis {
+        return Ok(());
+    }
+    Err(PatternRefusal::new(
+        "delivery opportunities come at times",
+        "write milliseconds, for example `opportunities 5ms: 2`",
+    ))
 }
 
 fn never_reached(place: PatternRange, period: u64) -> PatternRefusal {

@@ -102,11 +102,19 @@ impl Findings {
         let mut summary = format!("{direction}: {} packets", self.packets);
         let counts = [
             (self.lost.len() as u64, "lost"),
+            (
+                self.uncertain,
+                "of the lost ones equal to an arrived one sent at nearly the same time: positions not certain",
+            ),
             (self.overtaken.len() as u64, "overtaken"),
             (self.copied.len() as u64, "copied"),
             (self.delayed.len() as u64, "delayed"),
             (self.uncaptured, "acknowledged and not in the capture"),
             (self.jumps, "after a jump in sequence numbers"),
+            (
+                self.unassigned,
+                "equal to too many others: not known, left out",
+            ),
             (self.unsent, "only in the receiver's capture"),
             (
                 self.outside,

@@ -21,6 +21,7 @@ mod read;
 mod scan;
 mod script;
 mod strips;
+mod timeline;
 mod track;
 mod write;
 
@@ -35,10 +36,12 @@ pub use draft::{Axis, Draft, Effect, PatternEntry, PatternRange, PatternRefusal}
 pub use drawn::{Chances, DrawError};
 pub use mahimahi::{MahimahiError, mahimahi};
 pub use make::{DrawOptions, PacketDrawError};
+pub use number::LossShare;
 pub use read::{PatternError, ReadError};
 pub(crate) use script::InForce;
 pub use script::{Cursor, PacketEffects, Script};
 pub use strips::strips;
+pub use timeline::{TimelineError, timeline};
 
 use crate::Direction;
 

@@ -21,8 +21,29 @@ const BANDWIDTH: &[(&str, u64)] = &[
     ("kbyte/s", 8_000),
     ("Mbyte/s", 8_000_000),
 ];
+/// Percent in billionths.
+const PERCENT: &[(&str, u64)] = &[("%", 10_000_000)];
 /// Number of units in both tables that are written. The others are only read.
 const WRITTEN: usize = 4;
+
+/// Probability of a loss, in billionths, so that its text is exact.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct LossShare(u32);
+
+impl LossShare {
+    /// A share of at most all packets, 1,000,000,000 billionths.
+    pub const fn from_billionths(billionths: u32) -> Option<Self> {
+        if billionths > 1_000_000_000 {
+            return None;
+        }
+        Some(Self(billionths))
+    }
+
+    /// The share, 0 to 1.
+    pub fn get(self) -> f64 {
+        f64::from(self.0) / 1e9
+    }
+}
 
 /// Error in a number, in words that follow the number.
 pub(super) type Wrong = String;
@@ -53,6 +74,24 @@ pub(super) fn bandwidth(text: &str) -> Result<BitRate, Wrong> {
         .unwrap_or(text);
     let bits = scaled(bits, BANDWIDTH, "a bandwidth such as 160kbit or 1.5Mbit")?;
     BitRate::per_second(bits).ok_or_else(|| "is no bandwidth: drop the packets instead".to_owned())
+}
+
+/// A share in percent.
+pub(super) fn loss_share(text: &str) -> Result<LossShare, Wrong> {
+    let wanted = "a share such as 2% or 0.05%";
+    let billionths = scaled(text, PERCENT, wanted)?;
+    let share = u32::try_from(billionths)
+        .ok()
+        .and_then(LossShare::from_billionths);
+    share.ok_or_else(|| "is more than all packets: write at most 100%".to_owned())
+}
+
+/// Writes a share in percent, as short as possible without rounding.
+pub(super) fn write_loss_share(share: LossShare) -> String {
+    let (whole, part) = (share.0 / PERCENT[0].1 as u32, share.0 % PERCENT[0].1 as u32);
+    let decimals = format!(".{part:07}");
+    let decimals = decimals.trim_end_matches('0').trim_end_matches('.');
+    format!("{whole}{decimals}%")
 }
 
 /// Writes a length of time, as short as possible without rounding.
@@ -131,6 +170,13 @@ mod tests {
         );
         assert!(bandwidth("10ms").unwrap_err().contains("160kbit"));
         assert!(span("40").unwrap_err().contains("no unit"));
+        assert_eq!(loss_share("2.5%"), Ok(LossShare(25_000_000)));
+        assert!(loss_share("100.1%").unwrap_err().contains("at most 100%"));
+        assert!(
+            loss_share("0.00000001%")
+                .unwrap_err()
+                .contains("more decimals")
+        );
     }
 
     proptest! {
@@ -139,6 +185,8 @@ mod tests {
             prop_assert_eq!(span(&write_span(Span::from_nanos(value))), Ok(Span::from_nanos(value)));
             let rate = BitRate::per_second(value).unwrap();
             prop_assert_eq!(bandwidth(&write_bandwidth(rate)), Ok(rate));
+            let share = LossShare::from_billionths((value % 1_000_000_001) as u32).unwrap();
+            prop_assert_eq!(loss_share(&write_loss_share(share)), Ok(share));
         }
     }
 }

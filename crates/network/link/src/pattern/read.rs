@@ -16,7 +16,10 @@ pub(super) const HEADER: &str = "posthaste pattern 1";
 /// The last line.
 pub(super) const END: &str = "end";
 
-const KINDS: &str = "write drop, flip, delay, bandwidth, hold, copy or repeat";
+/// Mark that some editors write before UTF-8 text.
+pub(super) const BYTE_ORDER_MARK: &[u8] = "\u{feff}".as_bytes();
+
+const KINDS: &str = "write drop, flip, delay, bandwidth, loss, opportunities, hold, copy or repeat";
 
 /// An error in a pattern's text, with its location.
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
@@ -71,6 +74,9 @@ impl Pattern {
             number += 1;
             if read == 0 {
                 break;
+            }
+            if number == 1 && bytes.starts_with(BYTE_ORDER_MARK) {
+                bytes.drain(..BYTE_ORDER_MARK.len());
             }
             let line = text(&bytes).map_err(|wrong| wrong.on(number, &bytes))?;
             let outcome = match (number, ended) {
@@ -209,13 +215,22 @@ fn entries(line: &str, draft: &mut Draft) -> Result<(), Wrong> {
             scan.end()?;
             add(draft, at, direction, place, Effect::Repeat)
         }
-        "delay" | "bandwidth" if scan.eat_word("from") => change(scan, draft, direction, kind),
+        "delay" | "bandwidth" | "loss" if scan.eat_word("from") => {
+            change(scan, draft, direction, kind)
+        }
         "bandwidth" => Err(Wrong::at(
             scan.start(),
             "a bandwidth holds from a packet or a time on",
             "write `bandwidth from 200ms: 160kbit`",
         )),
-        "drop" | "flip" | "delay" | "hold" | "copy" => places(scan, draft, direction, kind),
+        "loss" => Err(Wrong::at(
+            scan.start(),
+            "a probability of loss holds from a packet or a time on",
+            "write `loss from 200ms: 2%`, or `drop 8` for certain packets",
+        )),
+        "drop" | "flip" | "delay" | "opportunities" | "hold" | "copy" => {
+            places(scan, draft, direction, kind)
+        }
         _ => Err(Wrong::at(
             at,
             match kind {
@@ -227,7 +242,7 @@ fn entries(line: &str, draft: &mut Draft) -> Result<(), Wrong> {
     }
 }
 
-/// The rest of `DIRECTION delay from PLACE: VALUE`, the same for a bandwidth.
+/// The rest of `DIRECTION delay from PLACE: VALUE`, the same for a bandwidth or a loss.
 fn change(
     mut scan: Scan<'_>,
     draft: &mut Draft,
@@ -235,11 +250,13 @@ fn change(
     kind: &str,
 ) -> Result<(), Wrong> {
     let (at, (axis, first)) = (scan.start(), scan.end_of_range()?);
-    scan.colon("a delay or a bandwidth")?;
+    scan.colon("a value")?;
     let default = scan.eat_word("default");
     let effect = match (kind, default) {
         ("delay", true) => Effect::DelayFrom(None),
         ("delay", false) => Effect::DelayFrom(Some(scan.value(number::span)?)),
+        ("loss", true) => Effect::LossFrom(None),
+        ("loss", false) => Effect::LossFrom(Some(scan.value(number::loss_share)?)),
         (_, true) => Effect::BandwidthFrom(None),
         (_, false) => Effect::BandwidthFrom(Some(scan.value(number::bandwidth)?)),
     };
@@ -273,6 +290,10 @@ fn places(
         "delay" => {
             list.colon("a delay")?;
             Effect::Delay(list.value(number::span)?)
+        }
+        "opportunities" => {
+            list.colon("how many delivery opportunities there are")?;
+            Effect::Opportunities(list.value(small)?)
         }
         "hold" => {
             list.colon("how many later packets go first")?;

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use posthaste_units::{BitRate, Span};
 
 use super::track::{Changes, Ranges, Track, Walk};
-use super::{Axis, Effect, PatternRange};
+use super::{Axis, Effect, LossShare, PatternRange};
 
 const NANOS_PER_MILLI: u64 = 1_000_000;
 
@@ -41,6 +41,8 @@ pub struct PacketEffects {
     pub bandwidth: Option<BitRate>,
     /// Delay set by the pattern; `None` for the plan's.
     pub delay: Option<Span>,
+    /// Probability of a loss set by the pattern; `None` for the plan's model.
+    pub loss: Option<LossShare>,
 }
 
 /// Conditions set by a pattern during the transmission of a packet.
@@ -71,6 +73,34 @@ impl Script {
         changes(&self.packets) || changes(&self.millis)
     }
 
+    /// True if it has entries by position, which depend on the packets that the link counts.
+    pub fn counts_packets(&self) -> bool {
+        // Canonical order has the entries by position first.
+        let first = self.entries().next();
+        first.is_some_and(|(place, _)| place.axis == Axis::Packets)
+    }
+
+    /// True if it ever sets a probability of loss.
+    pub const fn changes_loss(&self) -> bool {
+        !self.packets.loss_from.is_empty() || !self.millis.loss_from.is_empty()
+    }
+
+    /// True if packets leave at delivery opportunities instead of at a bandwidth.
+    pub(crate) const fn has_opportunities(&self) -> bool {
+        !self.millis.opportunities.is_empty()
+    }
+
+    /// First millisecond from `millis` on with delivery opportunities, and their number. `None` after the last.
+    pub(crate) fn next_opportunities(&self, millis: u64) -> Option<(u64, u32)> {
+        self.millis.next_opportunities(millis)
+    }
+
+    /// True if it ever delays a packet.
+    pub(crate) fn delays(&self) -> bool {
+        let delays = |track: &Track| !track.delay.is_empty() || !track.delay_from.is_empty();
+        delays(&self.packets) || delays(&self.millis)
+    }
+
     /// All entries in canonical order.
     pub fn entries(&self) -> impl Iterator<Item = (PatternRange, Effect)> + '_ {
         [(Axis::Packets, &self.packets), (Axis::Millis, &self.millis)]
@@ -93,6 +123,10 @@ fn track_entries(axis: Axis, track: &Track) -> impl Iterator<Item = (PatternRang
         .chain(ranges(axis, &track.delay, |delay| Effect::Delay(*delay)))
         .chain(changes(axis, &track.delay_from, Effect::DelayFrom))
         .chain(changes(axis, &track.bandwidth_from, Effect::BandwidthFrom))
+        .chain(changes(axis, &track.loss_from, Effect::LossFrom))
+        .chain(ranges(axis, &track.opportunities, |count| {
+            Effect::Opportunities(*count)
+        }))
         .chain(ranges(axis, &track.hold, |later| Effect::Hold(*later)))
         .chain(ranges(axis, &track.copy, |copies| Effect::Copy(*copies)))
 }
@@ -181,6 +215,7 @@ impl Cursor {
             drop: by_packet.drop || by_time.drop,
             bandwidth: by_packet.bandwidth_from.or(by_time.bandwidth_from),
             delay: by_packet.delay_from.or(by_time.delay_from),
+            loss: by_packet.loss_from.or(by_time.loss_from),
             ..PacketEffects::default()
         };
         if in_force.drop {

@@ -61,7 +61,7 @@ fn block(share: f64) -> char {
 }
 
 impl Coverage {
-    /// Returns the values in force at each of the ascending `offsets`: ms of delay, or bit/s. `None` is the link's own
+    /// Returns the values in force at each of the ascending `offsets`: ms of delay, bit/s, or share of losses. `None` is the link's own
     /// value.
     pub fn values(
         &self,
@@ -76,6 +76,7 @@ impl Coverage {
             };
             match self.kind {
                 EffectKind::DelayFrom => step.delay.map(Span::as_millis_f64),
+                EffectKind::LossFrom => step.loss.map(|share| share.get()),
                 _ => step.bandwidth.map(|rate| rate.as_bits() as f64),
             }
         };

@@ -70,7 +70,7 @@ fn the_example_says_what_its_comments_say() {
 /// The example of the reference is a valid pattern.
 #[test]
 fn the_example_of_the_reference_is_read() {
-    let reference = include_str!("../../../../docs/reference/patterns.md");
+    let reference = include_str!("../../../../../docs/reference/patterns.md");
     let example = reference.split("```text\n").nth(1).unwrap();
     let example = example.split("```").next().unwrap();
     let pattern = Pattern::parse(example).unwrap();
@@ -226,7 +226,7 @@ const REFUSED: &[(&str, &str)] = &[
     ),
     (
         "down delay from 5-9: 1ms",
-        "column 18: a delay or a bandwidth should follow",
+        "column 18: a value should follow",
     ),
     (
         "down bandwidth 5: 1kbit",
@@ -239,6 +239,39 @@ const REFUSED: &[(&str, &str)] = &[
     (
         "down bandwidth from 5: 0kbit",
         "is no bandwidth: drop the packets",
+    ),
+    (
+        "down loss 5: 2%",
+        "column 11: a probability of loss holds from a packet or a time on",
+    ),
+    (
+        "down loss from 5: 101%",
+        "is more than all packets: write at most 100%",
+    ),
+    (
+        "down loss from 5: 2",
+        "has no unit: write a share such as 2%",
+    ),
+    (
+        "down loss from 5: 1%\ndown loss from 5ms: 1%",
+        "both by packet and by time",
+    ),
+    (
+        "down opportunities 5: 1",
+        "delivery opportunities come at times: write milliseconds",
+    ),
+    ("down opportunities 5ms: 0", "write 1 to 1000000"),
+    (
+        "down opportunities 5ms-9ms: 1\ndown opportunities 8ms: 2",
+        "overlaps 5ms-9ms, with opportunities already",
+    ),
+    (
+        "down opportunities 5ms: 1\ndown bandwidth from 8: 1kbit",
+        "both a bandwidth and delivery opportunities",
+    ),
+    (
+        "down bandwidth from 8ms: 1kbit\ndown opportunities 5ms: 1",
+        "both a bandwidth and delivery opportunities",
     ),
     ("down hold 4: 0", "1 to 65535"),
     ("down hold 4: 2ms", "\"2ms\" is not a whole number"),
@@ -305,6 +338,13 @@ fn what_is_wrong_is_said_with_place_and_remedy() {
     );
 }
 
+/// Editors of other systems begin a file with a byte-order mark and end lines with CR and LF.
+#[test]
+fn a_file_of_another_system_is_the_same_pattern() {
+    let other = format!("\u{feff}{}", CANONICAL.replace('\n', "\r\n"));
+    assert_eq!(Pattern::parse(&other), Pattern::parse(CANONICAL));
+}
+
 /// A truncation at any byte is noticed.
 #[test]
 fn no_half_of_a_pattern_is_a_pattern() {
@@ -341,6 +381,9 @@ fn effects() -> impl Strategy<Value = Effect> {
         2 => proptest::option::of(span()).prop_map(Effect::DelayFrom),
         2 => proptest::option::of((1u64..u64::MAX).prop_map(|bits| BitRate::per_second(bits).unwrap()))
             .prop_map(Effect::BandwidthFrom),
+        2 => proptest::option::of((0u32..=1_000_000_000).prop_map(|part| LossShare::from_billionths(part).unwrap()))
+            .prop_map(Effect::LossFrom),
+        1 => (1u32..=1_000_000).prop_map(Effect::Opportunities),
         1 => Just(Effect::Repeat),
     ]
 }
@@ -351,7 +394,10 @@ prop_compose! {
         // A period that most places do not exceed.
         let first = place.first + if effect == Effect::Repeat { 40 } else { 0 };
         let last = match effect {
-            Effect::Repeat | Effect::DelayFrom(_) | Effect::BandwidthFrom(_) => first,
+            Effect::Repeat
+            | Effect::DelayFrom(_)
+            | Effect::BandwidthFrom(_)
+            | Effect::LossFrom(_) => first,
             _ => place.last,
         };
         PatternEntry { direction, place: PatternRange { first, last, ..place }, effect }
@@ -371,7 +417,7 @@ fn drafted(entries: Vec<PatternEntry>) -> (Vec<PatternEntry>, Pattern) {
 /// Decision of a plain search through all entries.
 fn naive(entries: &[PatternEntry], position: u64, millis: u64) -> PacketEffects {
     let mut step = PacketEffects::default();
-    let (mut delay, mut bandwidth) = (None, None);
+    let (mut delay, mut bandwidth, mut loss) = (None, None, None);
     for axis in [Axis::Millis, Axis::Packets] {
         let of_axis = || entries.iter().filter(|entry| entry.place.axis == axis);
         let number = [position, millis][usize::from(axis == Axis::Millis)];
@@ -414,6 +460,11 @@ fn naive(entries: &[PatternEntry], position: u64, millis: u64) -> PacketEffects 
         bandwidth = changes
             .min_by_key(|(age, _)| *age)
             .map_or(bandwidth, |(_, v)| v);
+        let changes = latest.iter().filter_map(|(age, effect)| match effect {
+            Effect::LossFrom(value) => Some((*age, *value)),
+            _ => None,
+        });
+        loss = changes.min_by_key(|(age, _)| *age).map_or(loss, |(_, v)| v);
     }
     if step.drop {
         step = PacketEffects {
@@ -424,6 +475,7 @@ fn naive(entries: &[PatternEntry], position: u64, millis: u64) -> PacketEffects 
     PacketEffects {
         delay,
         bandwidth,
+        loss,
         ..step
     }
 }

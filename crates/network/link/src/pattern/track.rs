@@ -7,7 +7,7 @@ use std::ops::Range;
 
 use posthaste_units::{BitRate, Span};
 
-use super::Bits;
+use super::{Bits, LossShare};
 
 /// A value for the places from `first` to `last`, both included.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -35,6 +35,9 @@ pub(super) struct Track {
     pub(super) copy: Ranges<u32>,
     pub(super) delay_from: Changes<Span>,
     pub(super) bandwidth_from: Changes<BitRate>,
+    pub(super) loss_from: Changes<LossShare>,
+    /// Delivery opportunities in each millisecond. They have no effect on arrivals.
+    pub(super) opportunities: Ranges<u32>,
     /// Places outside which nothing happens; see [`Self::measured`].
     pub(super) busy: Range<u64>,
 }
@@ -49,6 +52,7 @@ pub(super) struct PlaceEffects<'a> {
     pub(super) copy: Option<u32>,
     pub(super) delay_from: Option<Span>,
     pub(super) bandwidth_from: Option<BitRate>,
+    pub(super) loss_from: Option<LossShare>,
 }
 
 /// Index reached in each list. Places mostly increase, so a step costs almost nothing.
@@ -61,6 +65,7 @@ pub(super) struct Walk {
     copy: usize,
     delay_from: usize,
     bandwidth_from: usize,
+    loss_from: usize,
 }
 
 impl Track {
@@ -80,7 +85,9 @@ impl Track {
                 false => busy.start.min(span.start)..busy.end.max(span.end),
             };
         }
-        let lasts = !self.delay_from.is_empty() || !self.bandwidth_from.is_empty();
+        let lasts = !self.delay_from.is_empty()
+            || !self.bandwidth_from.is_empty()
+            || !self.loss_from.is_empty();
         if lasts || (self.repeat.is_some() && !busy.is_empty()) {
             busy = 0..u64::MAX;
         }
@@ -110,7 +117,20 @@ impl Track {
                 at,
                 begun_again,
             ),
+            loss_from: in_force(&self.loss_from, &mut walk.loss_from, at, begun_again),
         }
+    }
+
+    /// First millisecond from `millis` on with delivery opportunities, and their number. `None` after the last.
+    pub(super) fn next_opportunities(&self, millis: u64) -> Option<(u64, u32)> {
+        let at = self.repeat.map_or(millis, |period| millis % period);
+        let next = self.opportunities.partition_point(|held| held.last < at);
+        if let Some(held) = self.opportunities.get(next) {
+            return Some((millis - at + held.first.max(at), held.value));
+        }
+        let (first, period) = (self.opportunities.first()?, self.repeat?);
+        let begin = (millis - at).saturating_add(period);
+        Some((begin.saturating_add(first.first), first.value))
     }
 
     /// Next place, counted like `offset`, at which the bandwidth changes. Call it only after [`Self::at`] with the same

@@ -2,7 +2,7 @@
 
 use std::fmt::{self, Write as _};
 
-use super::number::{write_bandwidth, write_span};
+use super::number::{write_bandwidth, write_loss_share, write_span};
 use super::read::{END, HEADER};
 use super::{Axis, Effect, Pattern, PatternEntry, PatternRange};
 
@@ -86,6 +86,11 @@ impl fmt::Display for PatternEntry {
                 let rate = rate.map_or("default".into(), write_bandwidth);
                 write!(f, "{start} bandwidth from {first}: {rate}")
             }
+            Effect::LossFrom(share) => {
+                let share = share.map_or("default".into(), write_loss_share);
+                write!(f, "{start} loss from {first}: {share}")
+            }
+            Effect::Opportunities(count) => write!(f, "{start} opportunities {place}: {count}"),
             Effect::Repeat => write!(f, "{start} repeat {first}"),
         }
     }

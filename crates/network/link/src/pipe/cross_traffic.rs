@@ -8,6 +8,7 @@ use posthaste_units::Instant;
 use super::DummynetPipe;
 use crate::class_queue::QueuedPacket;
 use crate::context::LinkContext;
+use crate::transmitter::Transmission;
 use crate::{BackgroundCounters, BackgroundTraffic, Packet, PacketTally};
 
 impl<P: Packet> DummynetPipe<P> {
@@ -49,26 +50,32 @@ impl<P: Packet> DummynetPipe<P> {
         if !self.ahead {
             queue.push(arrived, packet, context);
         } else if queue.has_room(arrived, context.plan, bytes) {
-            let at = arrived.max(self.meter.free());
-            self.occupy_for_cross_traffic(0, at, bytes, context);
+            let at = arrived.max(self.transmitter.free());
+            self.occupy_for_cross_traffic(0, (arrived, at), bytes, context);
         } else {
             queue.refuse(arrived, packet, context.exit);
         }
         true
     }
 
-    /// Transmits a packet of cross traffic at `now`.
+    /// Transmits a packet of cross traffic that has waited since `arrived`, at `now`.
     pub(super) fn occupy_for_cross_traffic(
         &mut self,
         class: usize,
-        now: Instant,
+        (arrived, now): (Instant, Instant),
         bytes: u32,
         context: &LinkContext<'_, P>,
     ) {
         if let Some(scheduler) = &mut self.scheduler {
             scheduler.charge(class, now, context.plan.length(bytes), bytes);
         }
-        self.occupy(class, now, self.position, bytes, context);
+        let packet = Transmission {
+            position: self.position,
+            arrived,
+            start: now,
+            bytes,
+        };
+        self.occupy(class, packet, context);
         if let Some(cross_traffic) = &mut self.cross_traffic {
             cross_traffic.sent();
         }

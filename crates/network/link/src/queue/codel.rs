@@ -1,4 +1,7 @@
 //! CoDel, controlled delay: RFC 8289, section 5, after its pseudocode and with its names.
+//!
+//! With ECN a capable packet is marked where the pseudocode drops it, and sent: the packet behind it is not looked at. As
+//! in Linux's `codel_dequeue` (`include/net/codel_impl.h`), a mark counts in the control law like a drop.
 
 use posthaste_units::{Instant, Span};
 
@@ -15,14 +18,17 @@ pub struct CoDel {
     pub target: Span,
     /// Time for which the delay must stay above it: a long round-trip time of the path (section 4.2).
     pub interval: Span,
+    /// Marks ECN-capable packets instead of dropping them (RFC 3168, section 5).
+    pub ecn: bool,
 }
 
 impl Default for CoDel {
-    /// 5 ms and 100 ms.
+    /// 5 ms and 100 ms, without ECN.
     fn default() -> Self {
         Self {
             target: Span::from_millis(5),
             interval: Span::from_millis(100),
+            ecn: false,
         }
     }
 }
@@ -56,6 +62,15 @@ pub(super) struct CoDelState {
 }
 
 impl CoDelState {
+    /// Marks the first packet, if it may be, or else drops it. Returns true if it was dropped.
+    fn drop_or_mark(&self, now: Instant, queue: &mut dyn QueueView) -> bool {
+        let is_marked = self.codel.ecn && queue.mark_first();
+        if !is_marked {
+            queue.drop_first(now, DropReason::CoDel);
+        }
+        !is_marked
+    }
+
     /// The RFC's `dodequeue`, which here inspects the first packet without removing it.
     fn ok_to_drop(&mut self, now: Instant, queue: &dyn QueueView) -> bool {
         let above = queue
@@ -77,8 +92,12 @@ impl Policy for CoDelState {
         if self.dropping {
             self.dropping = ok_to_drop;
             while self.dropping && now >= self.drop_next {
-                queue.drop_first(now, DropReason::CoDel);
+                let is_dropped = self.drop_or_mark(now, queue);
                 self.count += 1;
+                if !is_dropped {
+                    self.drop_next = self.codel.control_law(self.drop_next, self.count);
+                    return;
+                }
                 if self.ok_to_drop(now, queue) {
                     self.drop_next = self.codel.control_law(self.drop_next, self.count);
                 } else {
@@ -86,8 +105,9 @@ impl Policy for CoDelState {
                 }
             }
         } else if ok_to_drop {
-            queue.drop_first(now, DropReason::CoDel);
-            self.ok_to_drop(now, queue);
+            if self.drop_or_mark(now, queue) {
+                self.ok_to_drop(now, queue);
+            }
             self.dropping = true;
             // Dropping has resumed soon: continue at the rate that controlled the queue.
             debug_assert!(self.count >= self.lastcount, "drops of CoDel decrease");

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use posthaste_link::{BackgroundTraffic, Class, Classes, DropReason, Fate, Link, Plan, Queue};
+use posthaste_link::{BackgroundTraffic, Class, Classes, DropReason, Ecn, Fate, Link, Plan, Queue};
 use posthaste_units::{BitRate, Dscp, Instant, Seed, Span};
 use proptest::prelude::*;
 
@@ -23,6 +23,7 @@ fn parcel(bytes: u32, dscp: Dscp, id: usize) -> Parcel {
         bytes,
         dscp,
         id,
+        ecn: Ecn::NotEct,
         flips: 0,
     }
 }

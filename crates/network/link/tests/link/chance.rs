@@ -1,9 +1,12 @@
 //! Random effects, compared with the theory of each distribution.
 
-use posthaste_link::loss::GilbertElliott;
-use posthaste_link::{DeliveryMarks, DropReason, Fate, Loss, Order, Plan};
+use std::sync::Arc;
 
-use crate::support::{Arrival, dropped, marks, pass, share};
+use posthaste_link::loss::GilbertElliott;
+use posthaste_link::{DeliveryMarks, DropReason, Fate, Link, Loss, Order, Plan};
+use posthaste_units::{Instant, Seed, Span};
+
+use crate::support::{Arrival, dropped, marks, parcel, pass, patterned, share};
 
 const PACKETS: usize = 400_000;
 
@@ -27,6 +30,30 @@ fn losses(plan: &Plan, seed: u64) -> Vec<bool> {
         lost[position as usize - 1] = true;
     }
     lost
+}
+
+/// A loss of a pattern is drawn from a stream of its own, and `default` returns to the plan's.
+#[test]
+fn a_pattern_changes_the_probability_of_losses() {
+    let pattern =
+        "up loss from 100001: 10%\nup loss from 200001: default\nup loss from 300001: 100%";
+    for order in [Order::Dummynet, Order::Netem] {
+        let plan = Plan {
+            script: patterned(pattern).script,
+            order,
+            queue: "500000".parse().unwrap(),
+            ..losing("1%")
+        };
+        let (lost, alone) = (losses(&plan, 1), losses(&losing("1%"), 1));
+        assert_eq!(lost[..100_000], alone[..100_000]);
+        assert_eq!(
+            lost[200_000..300_000],
+            alone[200_000..300_000],
+            "the same draws as without"
+        );
+        assert_binomial(count(&lost[100_000..200_000]), 1e5, 0.1, "10 % for a while");
+        assert!(lost[300_000..].iter().all(|lost| *lost));
+    }
 }
 
 fn count(lost: &[bool]) -> f64 {
@@ -154,6 +181,10 @@ fn losses_that_do_not_exist_are_refused_with_the_remedy() {
         let error = text.parse::<Loss>().unwrap_err().to_string();
         assert!(error.contains("bursts:2%:4"), "{text}: {error}");
     }
+    for text in ["0.5", "bursts:0.5:4", "gilbert-elliott:0.5:30%"] {
+        let error = text.parse::<Loss>().unwrap_err().to_string();
+        assert!(error.contains("write 0.5%, or 50%"), "{text}: {error}");
+    }
     assert_eq!(GilbertElliott::bursts(share(1.0), 2.0), None);
 }
 
@@ -233,4 +264,70 @@ fn copies_are_as_many_as_asked() {
         0.1 * 0.8 * 0.2,
         "netem's lost copies",
     );
+}
+
+/// Mean delay by the link's own tally, in ms, of 20,000 packets at this rate.
+fn mean_delay(plan: &Plan, packets_per_second: u64) -> Option<f64> {
+    let mut link = Link::new(&Arc::new(plan.clone()), Seed(1));
+    for id in 0..20_000 {
+        let now = Instant::from_nanos(id as u64 * 1_000_000_000 / packets_per_second);
+        link.push(now, parcel(id, 100));
+        while link.pop(now).is_some() {}
+    }
+    let tally = link.counters().jittered;
+    assert!(tally.mean_wait() <= tally.mean());
+    tally.mean().map(Span::as_millis_f64)
+}
+
+/// The delay that a pattern adds to one packet is no jitter; the packets behind it wait.
+#[test]
+fn the_delay_of_a_pattern_is_not_in_the_mean() {
+    for order in [Order::Dummynet, Order::Netem] {
+        let plan = Plan {
+            delay: Span::from_millis(50),
+            jitter: Some("1ns".parse().unwrap()),
+            order,
+            ..patterned("up delay 3: 5s")
+        };
+        let mut link = Link::new(&Arc::new(plan), Seed(1));
+        for id in 0..4 {
+            link.push(Instant::ORIGIN, parcel(id, 100));
+        }
+        let tally = link.counters().jittered;
+        let [mean, wait] =
+            [tally.mean(), tally.mean_wait()].map(|span| span.unwrap().as_millis_f64());
+        assert!(
+            (mean - 1300.0).abs() < 0.1 && (wait - 1250.0).abs() < 0.1,
+            "{mean} {wait}"
+        );
+    }
+}
+
+/// The mean of the delays that are drawn is that of the plan. Each packet has the largest delay that is still running,
+/// so that the mean rises with the number of packets within the jitter.
+#[test]
+fn jitter_that_keeps_order_moves_the_mean() {
+    for order in [Order::Dummynet, Order::Netem] {
+        let plan = Plan {
+            delay: Span::from_millis(50),
+            jitter: Some("10ms".parse().unwrap()),
+            queue: "100000".parse().unwrap(),
+            order,
+            ..Plan::default()
+        };
+        let [slow, fast] = [20, 2_000].map(|rate| mean_delay(&plan, rate).unwrap());
+        assert!((slow - 50.3).abs() < 0.5, "{slow}");
+        assert!((fast - 65.4).abs() < 1.0, "{fast}");
+        let overtaking = Plan {
+            keeps_order: false,
+            ..plan
+        };
+        assert_eq!(mean_delay(&overtaking, 2_000), None);
+        let out = pass(&overtaking, 1, &packets(100));
+        let delays = out
+            .iter()
+            .map(|departure| departure.left.since(departure.arrived).as_millis_f64());
+        let mean = delays.sum::<f64>() / out.len() as f64;
+        assert!((mean - 50.0).abs() < 0.1, "{mean}");
+    }
 }

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use posthaste_link::{Class, Classes, DropReason, Link, Plan, Queue};
+use posthaste_link::{Class, Classes, DropReason, Ecn, Link, Plan, Queue};
 use posthaste_units::{BitRate, Dscp, Instant, Seed};
 use proptest::prelude::*;
 
@@ -53,6 +53,7 @@ fn share(plan: &Plan, offers: &[Offer]) -> Vec<f64> {
                 bytes,
                 dscp,
                 id: class,
+                ecn: Ecn::NotEct,
                 flips: 0,
             },
         );
@@ -185,6 +186,7 @@ fn queues_are_apart() {
                 bytes: 1500,
                 dscp,
                 id,
+                ecn: Ecn::NotEct,
                 flips: 0,
             },
         );
@@ -283,6 +285,7 @@ fn through(plan: &Plan, arrivals: &[(u64, u8, u32)]) -> Vec<(u8, Instant, Instan
             bytes: *bytes,
             dscp: crate::support::dscp(*code),
             id: 0,
+            ecn: Ecn::NotEct,
             flips: 0,
         };
         link.push(at(*ns), parcel);

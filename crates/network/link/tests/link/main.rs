@@ -2,10 +2,14 @@
 
 mod background;
 mod chance;
+mod change;
 mod classes;
 mod codel;
 mod conservation;
+mod ecn;
+mod mtu;
 mod network;
+mod opportunities;
 mod order;
 mod queue;
 mod support;

@@ -2,7 +2,8 @@
 
 use std::sync::Arc;
 
-use posthaste_link::record::{self, BlankPacket, Input};
+use posthaste_link::change::Change;
+use posthaste_link::record::{self, BlankPacket, Input, PacketInput};
 use posthaste_link::{Arrived, Direction, DropReason, Fate, IDLE, Link, Network, Plan, Sharing};
 use posthaste_units::{Instant, Seed, Span};
 use proptest::prelude::*;
@@ -28,6 +29,16 @@ fn decision<K, P>((direction, number, _, departure): Arrived<K, P>) -> Decision 
 /// An input: ns since the last, direction, key and bytes; and the time ahead for `pop`.
 type Push = (u64, bool, u8, u32, u64);
 
+/// Changes of runs: one after every tenth packet.
+const CHANGES: [&str; 6] = [
+    "bandwidth=300kbit",
+    "up:loss=20% down:delay=70ms jitter=uniform:30ms",
+    "outage=200ms",
+    "bandwidth=3Mbit queue=3 duplicate=10%",
+    "loss=bursts:10%:3 reorder=hold:5%:2",
+    "down:outage=1s jitter=none duplicate=0% loss=none reorder=none",
+];
+
 fn pushes() -> impl Strategy<Value = Vec<Push>> {
     let gap = prop_oneof![8 => 0u64..30_000_000, 1 => 0..100_000_000_000u64, 1 => IDLE.as_nanos()..IDLE.as_nanos() * 3];
     let ahead = prop_oneof![Just(0u64), 0..100_000_000u64];
@@ -35,15 +46,36 @@ fn pushes() -> impl Strategy<Value = Vec<Push>> {
 }
 
 /// Runs a network. Returns its record and its decisions, in order of departure.
-fn run(network: &mut Net, pushes: &[Push]) -> (Vec<Input>, Vec<Decision>) {
+fn run(network: &mut Net, pushes: &[Push]) -> (Vec<PacketInput>, Vec<Decision>) {
+    let (inputs, out) = run_with(network, pushes, None);
+    let packet = |input| match input {
+        Input::Packet(packet) => packet,
+        Input::Change(_) => unreachable!("nothing was changed"),
+    };
+    (inputs.into_iter().map(packet).collect(), out)
+}
+
+/// Runs a network whose links change, in the manner of their plan.
+fn run_with(
+    network: &mut Net,
+    pushes: &[Push],
+    changing: Option<&Plan>,
+) -> (Vec<Input>, Vec<Decision>) {
     let (mut now, mut inputs, mut out) = (0, Vec::new(), Vec::new());
     for (id, (gap, up, key, bytes, ahead)) in pushes.iter().enumerate() {
         now += gap;
         out.extend(std::iter::from_fn(|| network.pop(at(now + ahead))).map(decision));
+        if let Some(change) = changing.filter(|_| id % 10 == 9).and_then(|plan| {
+            let change: Change = CHANGES[id / 10 % CHANGES.len()].parse().unwrap();
+            change.check([plan, plan]).is_ok().then_some(change)
+        }) {
+            inputs.push(Input::Change(network.change(at(now), change)));
+        }
         let direction = if *up { Direction::Up } else { Direction::Down };
         // One of the two directions is stamped slightly earlier.
         let stamp = at(if *up { now } else { now.saturating_sub(40_000) });
-        inputs.push(network.push(stamp, direction, *key, parcel(id, *bytes)));
+        let input = network.push(stamp, direction, *key, parcel(id, *bytes));
+        inputs.push(Input::Packet(input));
     }
     while let Some(wake) = network.wake() {
         out.extend(std::iter::from_fn(|| network.pop(wake)).map(decision));
@@ -73,10 +105,11 @@ proptest! {
     #![proptest_config(ProptestConfig::with_cases(400))]
 
     #[test]
-    fn a_record_replays_to_the_same_decisions(plan in plans(), pushes in pushes(), whole: bool) {
+    fn a_record_replays_to_the_same_decisions(plan in plans(), pushes in pushes(), whole: bool, changing: bool) {
         let sharing = if whole { Sharing::Whole } else { Sharing::PerConnection };
+        let plan = Plan { changeable: plan.changeable || changing, ..plan };
         let mut network = network(&plan, sharing);
-        let (inputs, decisions) = run(&mut network, &pushes);
+        let (inputs, decisions) = run_with(&mut network, &pushes, changing.then_some(&plan));
         let pushed: u64 = Direction::BOTH.iter().map(|direction| network.counters(*direction).pushed.packets).sum();
         prop_assert_eq!(pushed, pushes.len() as u64);
         prop_assert!(Direction::BOTH.iter().all(|direction| network.counters(*direction).inside() == 0));
@@ -229,19 +262,30 @@ fn nothing_is_forgotten_on_its_way() {
 fn records_are_refused_by_line() {
     let refused = |text: &str| record::parse(text).unwrap_err().to_string();
     assert!(refused("").contains("line 1") && refused("1,up,1,60,0").contains(record::HEADER));
-    let after_header =
-        |line: &str| refused(&format!("# note\n{}\n0,up,1,60,0\n{line}", record::HEADER));
+    let after_header = |line: &str| {
+        refused(&format!(
+            "# note\n{}\n0,up,1,60,0,0,1\n{line}",
+            record::HEADER
+        ))
+    };
     for line in [
         "1",
         "1,up,1,60",
-        "1,left,1,60,0",
-        "1,up,0,60,0",
-        "1,up,1,60,64",
         "1,up,1,60,0,0",
-        "-1,up,1,60,0",
-        "+1,up,1,60,0",
-        "1,up,1,99999999999,0",
+        "1,left,1,60,0,0,0",
+        "1,up,0,60,0,0,0",
+        "1,up,1,60,64,0,0",
+        "1,up,1,60,0,4,0",
+        "1,up,1,60,0,0,2",
+        "1,up,1,60,0,0,0,0",
+        "-1,up,1,60,0,0,0",
+        "+1,up,1,60,0,0,0",
+        "1,up,1,99999999999,0,0,0",
         "1,up,1,6",
+        "1,change",
+        "1,change,",
+        "1,change,speed=1Mbit",
+        "-1,change,delay=5ms",
     ] {
         let error = after_header(line);
         assert!(
@@ -249,6 +293,17 @@ fn records_are_refused_by_line() {
             "{error}"
         );
     }
+}
+
+#[test]
+fn a_record_of_the_first_version_has_no_congestion_notification() {
+    let text = format!("{}\n7,down,2,1500,10\n", record::HEADER_1);
+    let [Input::Packet(packet)] = record::parse(&text).unwrap()[..] else {
+        panic!("one packet");
+    };
+    assert_eq!(packet.to_string(), "7,down,2,1500,10,0,0");
+    let later = format!("{}\n7,down,2,1500,10,0,0\n", record::HEADER_1);
+    assert!(record::parse(&later).is_err());
 }
 
 #[test]
@@ -275,8 +330,40 @@ fn profiles_are_plans_with_a_source() {
         .left
         .since(Instant::ORIGIN + air.delay);
     assert!((left.as_micros_f64() - 1981.6).abs() < 0.5, "{left}");
-    let error = named("5g").unwrap_err().to_string();
-    assert!(error.contains("lte, dsl"), "{error}");
+    let error = named("6g").unwrap_err().to_string();
+    assert!(error.contains("lte, 5g, dsl"), "{error}");
+}
+
+/// Bytes a second that four connections get through a profile together, if each of them sends at its rate.
+fn carried_by_four(sharing: Sharing) -> f64 {
+    let lte = posthaste_link::profile::named("lte").unwrap();
+    let mut network = network(&lte.plan(Direction::Down), sharing);
+    // A packet of each connection every millisecond is 12 Mbit/s for each.
+    for ms in 0..10_000 {
+        for key in 0..4 {
+            network.push(
+                at(ms * 1_000_000),
+                Direction::Down,
+                key,
+                parcel(usize::from(key), 1500),
+            );
+        }
+    }
+    let mut bytes = 0;
+    while let Some((.., departure)) = network.pop(at(10_000_000_000)) {
+        let delivered = matches!(departure.fate, Fate::Delivered(_));
+        bytes += if delivered { departure.packet.bytes } else { 0 };
+    }
+    f64::from(bytes) / 10.0
+}
+
+#[test]
+fn four_connections_over_a_profile_share_its_rate() {
+    let rate = 12_000_000.0 / 8.0;
+    let together = carried_by_four(Sharing::Whole) / rate;
+    assert!((0.95..1.05).contains(&together), "{together}");
+    let apart = carried_by_four(Sharing::PerConnection) / rate;
+    assert!((3.8..4.2).contains(&apart), "{apart}");
 }
 
 #[test]

@@ -1,6 +1,6 @@
 //! Order of packets: FIFO if the plan keeps order, changed if it reorders.
 
-use posthaste_link::{HOLD_LIMIT, Order, Plan};
+use posthaste_link::{HOLD_LIMIT, Order, Plan, PlanError};
 use posthaste_units::Span;
 use proptest::prelude::*;
 
@@ -44,6 +44,53 @@ proptest! {
         let out = pass(&plan, 7, &arrivals);
         let delivered: Vec<_> = out.iter().filter(|departure| marks(departure.fate).is_some()).collect();
         prop_assert!(delivered.windows(2).all(|two| two[0].position <= two[1].position));
+    }
+}
+
+/// A packet overtakes by its missing delay: without any delay it has none to miss.
+#[test]
+fn going_at_once_needs_a_delay_to_go_ahead_of() {
+    let reordering = |text: &str| Plan {
+        reordering: Some(text.parse().unwrap()),
+        ..Plan::default()
+    };
+    for order in [Order::Dummynet, Order::Netem] {
+        for text in ["25%", "25%:5"] {
+            let plan = Plan {
+                order,
+                ..reordering(text)
+            };
+            assert_eq!(plan.check(), Err(PlanError::NothingToOvertake), "{plan:?}");
+            assert!(sequence(&plan, &every_ms(100)).is_sorted());
+        }
+        let hold = Plan {
+            order,
+            ..reordering("hold:25%:3")
+        };
+        assert_eq!(hold.check(), Ok(()));
+        assert!(!sequence(&hold, &every_ms(100)).is_sorted());
+    }
+    let some = |change: fn(&mut Plan)| {
+        let mut plan = reordering("25%");
+        change(&mut plan);
+        plan.check()
+    };
+    assert_eq!(some(|plan| plan.delay = Span::from_nanos(1)), Ok(()));
+    assert_eq!(some(|plan| plan.jitter = "5ms".parse().ok()), Ok(()));
+    assert!(
+        some(|plan| plan.jitter = "50%".parse().ok()).is_err(),
+        "half of no delay"
+    );
+    for (line, expected) in [
+        ("up delay 5: 4ms", Ok(())),
+        ("up delay from 5ms: 4ms", Ok(())),
+        ("up drop 5", Err(PlanError::NothingToOvertake)),
+    ] {
+        let plan = Plan {
+            script: patterned(line).script,
+            ..reordering("25%")
+        };
+        assert_eq!(plan.check(), expected, "{line}");
     }
 }
 

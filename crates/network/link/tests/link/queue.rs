@@ -113,4 +113,10 @@ fn what_cannot_be_is_said() {
         line("3:1499B", Order::Dummynet).check(),
         Err(PlanError::NoRoom)
     );
+    // A packet that finds 4 in a queue of 3 would be the fourth beside the one in transmission.
+    assert_eq!(line("3:step:4", Order::Dummynet).check(), Ok(()));
+    assert_eq!(
+        line("3:step:5", Order::Dummynet).check(),
+        Err(PlanError::NeverMarks { threshold: 5 })
+    );
 }

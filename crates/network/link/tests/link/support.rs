@@ -6,8 +6,8 @@ use posthaste_link::loss::{GilbertElliott, Independent};
 use posthaste_link::pattern::Pattern;
 use posthaste_link::{
     BackgroundTraffic, Class, Classes, CoDel, DeliveryMarks, Departure, Direction, Discipline,
-    DropReason, Fate, Jitter, JitterShape, Link, Loss, Order, Packet, Plan, Queue, Reordering,
-    Spread,
+    DropReason, Ecn, Fate, Jitter, JitterShape, Link, Loss, Mtu, Order, Packet, Plan, PlanError,
+    Queue, Reordering, Spread, Step,
 };
 use posthaste_units::{BitRate, Dscp, Instant, Ratio, Seed, Size, Span};
 use proptest::prelude::*;
@@ -17,6 +17,7 @@ use proptest::prelude::*;
 pub(crate) struct Parcel {
     pub(crate) bytes: u32,
     pub(crate) dscp: Dscp,
+    pub(crate) ecn: Ecn,
     pub(crate) id: usize,
     pub(crate) flips: u32,
 }
@@ -31,6 +32,16 @@ impl Packet for Parcel {
     }
     fn dscp(&self) -> Dscp {
         self.dscp
+    }
+    fn ecn(&self) -> Ecn {
+        self.ecn
+    }
+    fn may_be_fragmented(&self) -> bool {
+        self.id.is_multiple_of(2)
+    }
+    fn mark_congestion(&mut self) {
+        assert!(self.ecn.is_capable(), "a mark on {self:?}");
+        self.ecn = Ecn::Ce;
     }
 }
 
@@ -57,6 +68,7 @@ pub(crate) fn parcel(id: usize, bytes: u32) -> Parcel {
     Parcel {
         bytes,
         dscp: dscp((id % 64) as u8),
+        ecn: Ecn::new((id % 3) as u8).unwrap(),
         id,
         flips: 0,
     }
@@ -122,9 +134,14 @@ fn discipline() -> impl Strategy<Value = Discipline> {
     prop_oneof![
         3 => Just(Discipline::DropTail),
         1 => Just(Discipline::DropHead),
-        1 => (1u64..20, 20u64..200).prop_map(|(target, interval)| Discipline::CoDel(CoDel {
+        1 => (0u32..20).prop_map(|packets| Discipline::Step(match packets {
+            0..10 => Step::Packets(packets + 1),
+            _ => Step::Time(Span::from_millis(packets.into())),
+        })),
+        1 => (1u64..20, 20u64..200, any::<bool>()).prop_map(|(target, interval, ecn)| Discipline::CoDel(CoDel {
             target: Span::from_millis(target),
             interval: Span::from_millis(interval),
+            ecn,
         })),
     ]
 }
@@ -209,6 +226,7 @@ prop_compose! {
         delay in 0u64..100,
         jitter in proptest::option::of(jitter()),
         (keeps_order, netem, overhead, has_classes) in (any::<bool>(), any::<bool>(), 0u32..40, any::<bool>()),
+        (changeable, mtu) in (any::<bool>(), proptest::option::of(1280u32..1500)),
         loss in proptest::option::of(loss()),
         errors in prop_oneof![Just(0.0), 0.0..0.001],
         duplication in prop_oneof![Just(0.0), 0.0..1.0],
@@ -218,7 +236,7 @@ prop_compose! {
         background in proptest::option::of((0u8..64, 10_000u64..10_000_000, 100u32..2000)),
     ) -> Plan {
         let order = if netem { Order::Netem } else { Order::Dummynet };
-        let plan = Plan {
+        let mut plan = Plan {
             bandwidth: bits.and_then(rate),
             delay: Span::from_millis(delay),
             jitter,
@@ -235,7 +253,16 @@ prop_compose! {
                 BackgroundTraffic { dscp: dscp(code), rate: rate(bits).unwrap(), bytes }
             }),
             script: script.and_then(|number| patterned(SCRIPTS[number]).script),
+            mtu: mtu.map(|bytes| Mtu { bytes, silent: false }),
+            outage_until: None,
+            changeable,
         };
+        if let Discipline::Step(Step::Packets(threshold)) = &mut plan.queue.discipline {
+            *threshold = plan.queue.packets.min(*threshold);
+        }
+        if plan.check() == Err(PlanError::NothingToOvertake) {
+            plan.reordering = None;
+        }
         assert_eq!(plan.check(), Ok(()));
         plan
     }

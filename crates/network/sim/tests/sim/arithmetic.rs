@@ -1,6 +1,6 @@
 //! Response times that can be computed by hand.
 
-use posthaste_link::Direction;
+use posthaste_link::{Direction, Plan};
 use posthaste_sim::{
     Closer, Ending, ProcessingClock, ScenarioError, SimulatedExchange, SimulatedService, Simulator,
 };
@@ -135,4 +135,17 @@ fn what_cannot_be_played_is_refused_by_name() {
         empty.to_string(),
         "reply 1 is empty: it needs at least one byte to be seen"
     );
+    for queue in ["100:codel:ecn", "100:step:5"] {
+        let marking = Plan {
+            queue: queue.parse().expect("a queue"),
+            ..Plan::default()
+        };
+        let plans = [plan(None, 1), marking];
+        let refused = Simulator::new(scenario("rfc", plans, author()), SEED).err();
+        let text = refused.expect("refused").to_string();
+        assert!(
+            text.starts_with("down: ") && text.contains("posthaste net"),
+            "{text}"
+        );
+    }
 }

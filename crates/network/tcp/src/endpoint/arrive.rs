@@ -29,7 +29,10 @@ impl Endpoint {
             self.counters.refused.no_ack += 1;
             return None;
         };
-        self.remember_timestamp(now, segment, start);
+        let needs_ack = self.profile.strictness.timestamp_needs_ack;
+        if !needs_ack {
+            self.remember_timestamp(now, segment, start);
+        }
         if self.state == TcpState::SynReceived {
             if ack != crate::wrap(self.isn, 1) {
                 self.counters.refused.ack_of_unsent += 1;
@@ -40,6 +43,9 @@ impl Endpoint {
             self.establish(now, segment, window);
         } else if !self.take_ack(now, segment, ack, start) {
             return None;
+        }
+        if needs_ack {
+            self.remember_timestamp(now, segment, start);
         }
         let taken = if let Some(parity) = segment.options.parity {
             self.take_parity(now, segment, parity, start)
@@ -239,6 +245,11 @@ impl Endpoint {
             closed: self.sender.fin_sent(),
             rtt: self.sender.rtt().smoothed(),
             timeout: self.sender.timeout(),
+            echo: if self.receiver.measures(segment) {
+                self.echo_of(now, segment)
+            } else {
+                None
+            },
         };
         self.receiver.take(now, incoming, other, &mut self.counters)
     }

@@ -22,7 +22,7 @@ use std::sync::Arc;
 use posthaste_units::{Instant, Span};
 
 use crate::receive::Receiver;
-use crate::send::{Agreed, Sender};
+use crate::send::{Agreed, BoardCounts, RecoveryPhase, Sender};
 use crate::{ConnectionEnd, EndpointCounters, Offset, Profile, Segment, TcpState};
 use answer::Challenges;
 use open::Opening;
@@ -77,6 +77,12 @@ pub struct SenderSnapshot {
     pub timeout: Span,
     /// Payload of a full segment in bytes.
     pub mss: u32,
+    /// Phase of loss recovery.
+    pub phase: RecoveryPhase,
+    /// Duplicates that prove a loss. Grows with observed reordering on Linux.
+    pub reordering: u32,
+    /// Segments that are sent and not acknowledged.
+    pub board: BoardCounts,
 }
 
 impl Endpoint {
@@ -417,6 +423,9 @@ impl Endpoint {
             smoothed: self.sender.rtt().smoothed(),
             timeout: self.sender.timeout(),
             mss: self.sender.mss(),
+            phase: self.sender.phase(),
+            reordering: self.sender.reordering(),
+            board: self.sender.board_counts(),
         }
     }
 }

@@ -191,7 +191,7 @@ impl Endpoint {
         self.learn(now, segment);
         if segment.ack.is_some() {
             self.establish(now, segment, u64::from(segment.window));
-            self.receiver.owed_now = true;
+            self.receiver.connected(now);
         } else {
             // Simultaneous open.
             self.opening.send = true;

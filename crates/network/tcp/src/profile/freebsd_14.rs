@@ -63,7 +63,7 @@ pub(super) fn profile() -> Profile {
             bound: ReductionBound::SlowStart,
         },
         recovery: RECOVERY,
-        nagle: Nagle::Any,
+        nagle: Nagle::Later,
         // TCPTV_DELACK.
         ack: AckRule::Bsd {
             delay: Span::from_millis(40),
@@ -82,6 +82,7 @@ pub(super) fn profile() -> Profile {
             },
             exact_reset: false,
             every_timestamp: false,
+            timestamp_needs_ack: false,
             any_window: false,
             // Sent since FreeBSD 13.
             dsack: true,

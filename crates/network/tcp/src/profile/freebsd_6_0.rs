@@ -64,7 +64,7 @@ pub(super) fn profile() -> Profile {
         // The engine inflates the window itself.
         reduction: ReductionRule::AtOnce,
         recovery: RECOVERY,
-        nagle: Nagle::Any,
+        nagle: Nagle::Later,
         // net.inet.tcp.delacktime = 100.
         ack: AckRule::Bsd {
             delay: Span::from_millis(100),
@@ -81,6 +81,7 @@ pub(super) fn profile() -> Profile {
             // net.inet.tcp.insecure_rst = 0 (from memory).
             exact_reset: true,
             every_timestamp: false,
+            timestamp_needs_ack: false,
             any_window: false,
             dsack: false,
         },

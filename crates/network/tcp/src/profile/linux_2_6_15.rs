@@ -2,6 +2,10 @@
 //!
 //! Taken from the sources of 2.6.18 (net/ipv4/tcp_*.c), a close version, unless marked "from memory". Growing buffers
 //! have the size that an exchange of some kilobytes sees.
+//!
+//! The timing of acknowledgements was also read in 2.6.12 and is the same there: two immediate ones at first
+//! (`tcp_incr_quickack`: half of 5,840 bytes), and another one with each growth of the window (`tcp_grow_window`). A
+//! client that connects, writes and reads therefore acknowledges every segment of a short reply at once.
 
 use posthaste_units::Span;
 
@@ -10,6 +14,21 @@ use crate::send::congestion::{Avoidance, Basis, Counting, Exit, GrowthLimit, Res
 
 /// HZ = 250, the default since 2.6.13.
 const JIFFY: Span = Span::from_millis(4);
+
+/// The same stack at a client that writes before its connection is established.
+///
+/// The request carries the acknowledgement of the SYN-ACK, and is sent within the delay of an acknowledgement
+/// (`tcp_event_data_sent`). The connection counts as interactive from then on: the first segment of the reply is
+/// acknowledged with the second one or after 40 ms.
+pub(super) fn early_write() -> Profile {
+    Profile {
+        name: "linux-2.6.15-early-write",
+        about: "linux-2.6.15 with a client that writes before it is connected: the first segments \
+                of a reply are acknowledged late",
+        ack: acknowledgements(true),
+        ..profile()
+    }
+}
 
 pub(super) fn profile() -> Profile {
     Profile {
@@ -64,15 +83,7 @@ pub(super) fn profile() -> Profile {
         reduction: ReductionRule::RateHalving,
         recovery: RECOVERY,
         nagle: Nagle::Small,
-        ack: AckRule::Linux {
-            // TCP_MAX_QUICKACKS.
-            quick: 16,
-            // TCP_DELACK_MIN and TCP_DELACK_MAX.
-            min: Span::from_millis(40),
-            max: Span::from_millis(200),
-            compression: None,
-            push_ends: false,
-        },
+        ack: acknowledgements(false),
         window: WindowRule::Linux {
             // Four segments at first: tcp_select_initial_window().
             first: 5840,
@@ -87,11 +98,25 @@ pub(super) fn profile() -> Profile {
             },
             exact_reset: false,
             every_timestamp: false,
+            timestamp_needs_ack: false,
             any_window: false,
             // tcp_dsack = 1.
             dsack: true,
         },
         adaptive_acks: None,
+    }
+}
+
+const fn acknowledgements(early_write: bool) -> AckRule {
+    AckRule::Linux {
+        // TCP_MAX_QUICKACKS.
+        quick: 16,
+        // TCP_DELACK_MIN and TCP_DELACK_MAX.
+        min: Span::from_millis(40),
+        max: Span::from_millis(200),
+        compression: None,
+        push_ends: false,
+        early_write,
     }
 }
 

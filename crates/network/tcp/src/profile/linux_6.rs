@@ -1,8 +1,7 @@
 //! `linux-6`: Linux of 2022 to 2026, and the profiles that match the emulator's kernel presets.
 //!
-//! Taken from the sources of 6.12 (net/ipv4/tcp_*.c) unless marked "from memory". Growing buffers (`tcp_rmem`,
-//! `tcp_wmem`) have their largest size. The advertised window grows by two segments with each arrival, as in slow
-//! start. Not modelled: pacing, TCP small queues.
+//! Taken from the sources of 6.12 (net/ipv4/tcp_*.c) unless marked "from memory". The growing send buffer (`tcp_wmem`)
+//! has its largest size. Not modelled: pacing, TCP small queues.
 
 use posthaste_units::Span;
 
@@ -55,8 +54,8 @@ pub(super) fn profile() -> Profile {
         clock: TimerClock::Wheel(JIFFY),
         offer: OfferedOptions {
             mss: 1460,
-            // From the largest of tcp_rmem, 6 MB (32 MB and 10 since 6.17).
-            window_scale: Some(7),
+            // From the largest of tcp_rmem, 32 MB since 6.17 (6 MB and 7 before).
+            window_scale: Some(10),
             timestamps: true,
             // TCP_TS_HZ.
             timestamp_tick: Span::from_millis(1),
@@ -64,7 +63,8 @@ pub(super) fn profile() -> Profile {
         },
         handshake: HANDSHAKE,
         send_buffer: 4_194_304,
-        receive_buffer: 3_145_728,
+        // The window of the largest of tcp_rmem with full segments of 1448 bytes.
+        receive_buffer: 20_971_520,
         rtt: RttRule::Linux {
             unit: Span::from_micros(1),
         },
@@ -95,37 +95,18 @@ pub(super) fn profile() -> Profile {
         },
         recovery: RECOVERY,
         nagle: Nagle::Small,
-        ack: AckRule::Linux {
-            // TCP_MAX_QUICKACKS.
-            quick: 16,
-            // TCP_DELACK_MIN and TCP_DELACK_MAX.
-            min: Span::from_millis(40),
-            max: Span::from_millis(200),
-            compression: Some(AckCompression {
-                // TCP_FASTRETRANS_THRESH, tcp_comp_sack_nr, tcp_comp_sack_delay_ns.
-                free: 3,
-                held: 44,
-                delay: Span::from_millis(1),
-            }),
-            push_ends: true,
-        },
-        window: WindowRule::Linux {
-            // 44 segments of 1460: tcp_select_initial_window() on a tcp_rmem of 131,072.
-            first: 64_240,
+        ack: ACKNOWLEDGEMENTS,
+        window: WindowRule::LinuxGrowing {
+            // The middle value of tcp_rmem.
+            memory: 131_072,
         },
         strictness: Strictness {
             rfc5961: true,
-            // tcp_invalid_ratelimit, for challenges and for tcp_send_dupack(). All observed on 6.18.
-            answers: Answers {
-                to_unsent: true,
-                limit: Some(AnswerLimit {
-                    most: 1,
-                    within: Span::from_millis(500),
-                }),
-                limits_empty: true,
-            },
+            answers: ANSWERS,
             exact_reset: false,
             every_timestamp: false,
+            // tcp_ack() calls tcp_replace_ts_recent() since 3.9.
+            timestamp_needs_ack: true,
             any_window: false,
             // tcp_dsack = 1.
             dsack: true,
@@ -145,6 +126,22 @@ const CONTROL: Control = Control {
     limit: GrowthLimit::Validated,
     basis: Basis::Window,
     restart: Restart::Halving,
+};
+
+const ACKNOWLEDGEMENTS: AckRule = AckRule::Linux {
+    // TCP_MAX_QUICKACKS.
+    quick: 16,
+    // TCP_DELACK_MIN and TCP_DELACK_MAX.
+    min: Span::from_millis(40),
+    max: Span::from_millis(200),
+    compression: Some(AckCompression {
+        // TCP_FASTRETRANS_THRESH, tcp_comp_sack_nr, tcp_comp_sack_delay_ns.
+        free: 3,
+        held: 44,
+        delay: Span::from_millis(1),
+    }),
+    push_ends: true,
+    early_write: false,
 };
 
 const HANDSHAKE: Handshake = Handshake {
@@ -167,6 +164,16 @@ const HANDSHAKE: Handshake = Handshake {
     // TCP_TIMEWAIT_LEN and tcp_fin_timeout.
     time_wait: Span::from_secs(60),
     fin_wait_2: Some(Span::from_secs(60)),
+};
+
+/// tcp_invalid_ratelimit, for challenges and for tcp_send_dupack(). All observed on 6.18.
+const ANSWERS: Answers = Answers {
+    to_unsent: true,
+    limit: Some(AnswerLimit {
+        most: 1,
+        within: Span::from_millis(500),
+    }),
+    limits_empty: true,
 };
 
 /// tcp_reordering = 3.

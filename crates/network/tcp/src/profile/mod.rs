@@ -161,6 +161,9 @@ impl InitialWindow {
 pub enum Nagle {
     /// A small segment waits while anything is unacknowledged (RFC 9293, section 3.7.4), unless it carries a FIN.
     Any,
+    /// The same, but the end of a write that began with nothing unacknowledged leaves with its full segments (BSD
+    /// tcp_output.c: `idle` is determined once for all segments of a call).
+    Later,
     /// A small segment waits only while an earlier one is unacknowledged (Minshall; Linux tcp_nagle_check).
     Small,
 }
@@ -277,6 +280,9 @@ pub struct Strictness {
     pub exact_reset: bool,
     /// Drops segments without the agreed timestamp (RFC 7323, section 3.2).
     pub every_timestamp: bool,
+    /// Takes no timestamp from a segment that is refused because of its acknowledgement number. RFC 7323, section 4.3,
+    /// and the other stacks take it before they look at the number.
+    pub timestamp_needs_ack: bool,
     /// Accepts a window even if it shrinks and nothing else is new (RFC 9293, section 3.10.7.4). Stacks accept only one
     /// that grows.
     pub any_window: bool,
@@ -311,6 +317,7 @@ pub struct AnswerLimit {
 const PROFILES: &[fn() -> Profile] = &[
     freebsd_6_0::profile,
     linux_2_6_15::profile,
+    linux_2_6_15::early_write,
     linux_6::profile,
     freebsd_14::profile,
     rfc::profile,

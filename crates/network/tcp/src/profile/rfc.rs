@@ -70,6 +70,7 @@ pub(super) fn profile() -> Profile {
             },
             exact_reset: false,
             every_timestamp: true,
+            timestamp_needs_ack: false,
             any_window: true,
             dsack: true,
         },

@@ -11,10 +11,10 @@ use std::ops::Range;
 
 use posthaste_units::{Instant, Span};
 
-use crate::{EndpointCounters, Offset, Profile, Ranges};
+use crate::{EndpointCounters, Offset, Profile, Ranges, Segment};
 use ack::{AckNow, AckPolicy, DataArrival, SegmentPosition};
 use duplicates::Duplicates;
-use window::{ReceiveSpace, ReceiveWindow};
+use window::{ReceiveSpace, ReceiveWindow, WindowArrival};
 
 /// Offset of a FIN that has not arrived.
 const UNKNOWN: Offset = Offset::MAX;
@@ -35,6 +35,8 @@ pub(crate) struct OtherHalf {
     pub(crate) closed: bool,
     pub(crate) rtt: Option<Span>,
     pub(crate) timeout: Span,
+    /// Timestamp of this end that the segment echoes, and its age, if [`Receiver::measures`] it.
+    pub(crate) echo: Option<(u32, Span)>,
 }
 
 #[derive(Clone, Debug)]
@@ -107,6 +109,11 @@ impl Receiver {
         self.sack = sack;
     }
 
+    /// Handles the SYN-ACK: its acknowledgement leaves at once, or with the first data.
+    pub(crate) fn connected(&mut self, now: Instant) {
+        self.owed_now = self.policy.connected(now, self.offered()) == AckNow::Now;
+    }
+
     /// Panics if the receive state contradicts itself. Checked in debug builds.
     pub(crate) fn assert_invariants(&self) {
         if !cfg!(debug_assertions) || self.next == 0 {
@@ -139,6 +146,12 @@ impl Receiver {
             end.is_none_or(|end| self.fin == UNKNOWN || end <= self.fin + 1),
             "early data lies beyond the FIN"
         );
+    }
+
+    /// Returns true if the age of the timestamp that this segment echoes is a new measurement.
+    pub(crate) fn measures(&self, segment: &Segment) -> bool {
+        let stamps = segment.options.timestamps;
+        stamps.is_some_and(|stamps| self.window.measures(stamps.echo))
     }
 
     /// Bytes that the peer may still send, from the next one expected.
@@ -210,8 +223,8 @@ impl Receiver {
             SegmentPosition::Beyond => {
                 if self.early.covers(taken.start, taken.end) {
                     counters.duplicate_data += u64::from(!taken.is_empty());
-                    self.repeated(taken.start, taken.end);
                 }
+                self.repeated_early(&taken);
                 // The block includes the FIN's sequence number (as in Linux; RFC 2018 speaks of data alone).
                 if !self.early.add(taken.start, taken.end + u64::from(fin)) {
                     counters.refused.holes += 1;
@@ -221,7 +234,11 @@ impl Receiver {
                 counters.out_of_order += 1;
             }
             SegmentPosition::Next | SegmentPosition::Fills => {
-                self.repeated(incoming.start, self.next);
+                if incoming.start < self.next {
+                    self.repeated(incoming.start, self.next);
+                } else {
+                    self.repeated_early(&taken);
+                }
                 self.next = self.early.advance(taken.end.max(self.next));
             }
         }
@@ -267,6 +284,20 @@ impl Receiver {
         }
     }
 
+    /// Reports the first part of `taken` that waits beyond a hole already (RFC 2883, section 4; Linux `tcp_ofo_queue`
+    /// and `tcp_data_queue_ofo`).
+    fn repeated_early(&mut self, taken: &Range<Offset>) {
+        let overlap = |(start, end): (Offset, Offset)| (start.max(taken.start), end.min(taken.end));
+        let first = self
+            .early
+            .iter()
+            .map(overlap)
+            .find(|(start, end)| start < end);
+        if let Some((start, end)) = first {
+            self.repeated(start, end);
+        }
+    }
+
     fn acknowledge_later(
         &mut self,
         now: Instant,
@@ -275,7 +306,16 @@ impl Receiver {
         other: OtherHalf,
     ) {
         let in_order = matches!(place, SegmentPosition::Next | SegmentPosition::Fills);
-        let window_grew = (in_order || self.sack) && self.window.arrived(incoming.len);
+        let counts = in_order || (self.sack && place == SegmentPosition::Beyond);
+        let window_grew = counts && {
+            let arrival = WindowArrival {
+                now,
+                len: incoming.len,
+                beyond: !in_order,
+                echo: other.echo,
+            };
+            self.window.arrived(&arrival, &self.room())
+        };
         debug_assert!(
             self.edge >= self.acknowledged,
             "the window ends before acknowledged data"
@@ -304,12 +344,12 @@ impl Receiver {
     pub(crate) fn read(&mut self, bytes: u64) -> u64 {
         let bytes = bytes.min(self.readable());
         self.read += bytes;
+        let room = self.room();
+        self.window.read(&room, self.read);
         if bytes > 0 && !self.has_closed() {
             let emptied = self.readable() == 0;
             let delayed = self.policy.deadline() < Instant::FAR_FUTURE;
-            if self.policy.read(emptied) == AckNow::Now
-                || self.window.update_due(&self.room(), delayed)
-            {
+            if self.policy.read(emptied) == AckNow::Now || self.window.update_due(&room, delayed) {
                 self.owed_now = true;
             }
         }

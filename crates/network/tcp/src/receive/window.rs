@@ -3,7 +3,12 @@
 //! Handles bytes and edges only; [`ReceiveWindow::field`] computes the header's scaled field. An advertised edge never moves
 //! back (RFC 9293, section 3.8.6).
 
+mod growing;
+
+use posthaste_units::{Instant, Span};
+
 use crate::Offset;
+use growing::GrowingBuffer;
 
 /// The largest window a header can hold unscaled.
 const FIELD: u64 = u16::MAX as u64;
@@ -27,10 +32,31 @@ pub enum WindowRule {
     /// rounded up to the scale with it. Zero if the space is less than a segment or a sixteenth of the buffer. An
     /// update leaves once the window has doubled.
     Linux {
-        /// Initial window. It grows by two segments with every arrival of at least 128 bytes up to the buffer size
-        /// (`rcv_ssthresh`, `tcp_grow_window`).
+        /// Initial window. It grows by two segments with every arrival in order of at least 128 bytes, up to the buffer
+        /// size (`rcv_ssthresh`, `tcp_grow_window`).
         first: u64,
     },
+    /// The same window in a buffer that grows with the speed of the reader (Linux since 6.1, tcp_input.c). The window
+    /// begins with half of the memory. It grows by two segments with every arrival of at least 128 bytes while the
+    /// free space is larger, so it stays the same in a short exchange after the first few arrivals.
+    LinuxGrowing {
+        /// Memory of the buffer at first: the second value of `tcp_rmem`. The largest window is the profile's
+        /// `receive_buffer`.
+        memory: u64,
+    },
+}
+
+/// Segment with data at the receiver.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct WindowArrival {
+    /// Time of arrival.
+    pub now: Instant,
+    /// Bytes of data.
+    pub len: u32,
+    /// The data lie beyond a gap.
+    pub beyond: bool,
+    /// Timestamp of this end that the segment echoes, and its age.
+    pub echo: Option<(u32, Span)>,
 }
 
 /// Content of a receiver's buffer, and its advertised window.
@@ -62,21 +88,31 @@ pub struct ReceiveWindow {
     shift: u8,
     /// Linux: current upper limit of the window.
     ceiling: u64,
+    growing: Option<GrowingBuffer>,
 }
 
 impl ReceiveWindow {
     /// Creates the window of a buffer of `buffer` bytes for segments of at most `mss`, without scaling.
     pub fn new(rule: WindowRule, buffer: u64, mss: u32) -> Self {
+        let mss = u64::from(mss).max(1);
+        let growing = match rule {
+            WindowRule::LinuxGrowing { memory } => Some(GrowingBuffer::new(memory, buffer)),
+            _ => None,
+        };
+        let buffer = growing.as_ref().map_or(buffer, |growing| growing.window);
         let ceiling = match rule {
             WindowRule::Linux { first } => first.min(buffer),
-            WindowRule::Rfc | WindowRule::Bsd | WindowRule::BsdQuarter => buffer,
+            // tcp_select_initial_window().
+            WindowRule::LinuxGrowing { .. } if buffer > mss => buffer - buffer % mss,
+            _ => buffer,
         };
         Self {
             rule,
             buffer,
-            mss: u64::from(mss).max(1),
+            mss,
             shift: 0,
             ceiling,
+            growing,
         }
     }
 
@@ -88,16 +124,52 @@ impl ReceiveWindow {
     /// Sets the maximum size of the segments to come.
     pub fn resize(&mut self, mss: u32) {
         self.mss = u64::from(mss).max(1);
+        if let Some(growing) = &mut self.growing {
+            growing.open(self.mss);
+            self.ceiling = self.ceiling.min(growing.limit);
+        }
     }
 
-    /// Handles an arriving segment of `bytes` bytes. Returns true if the limit of the window has grown. Linux
-    /// acknowledges that at once.
-    pub fn arrived(&mut self, bytes: u32) -> bool {
-        if bytes < 128 || self.ceiling >= self.buffer {
+    /// Returns true if [`WindowArrival::echo`] matters for a segment that echoes the timestamp `echo`.
+    pub fn measures(&self, echo: u32) -> bool {
+        let growing = self.growing.as_ref();
+        growing.is_some_and(|growing| growing.is_new_echo(echo))
+    }
+
+    /// Handles an arriving segment, which is in the buffer already. Returns true if the limit of the window has grown.
+    /// Linux acknowledges that at once.
+    pub fn arrived(&mut self, arrival: &WindowArrival, room: &ReceiveSpace) -> bool {
+        let len = u64::from(arrival.len);
+        let limit = match &mut self.growing {
+            // Before 3.12 only data in order made the window grow.
+            None if arrival.beyond => return false,
+            None => self.buffer,
+            Some(growing) => {
+                // tcp_data_queue_ofo() grows the window before it counts the segment.
+                let [beyond, next] = if arrival.beyond { [len, 0] } else { [0, len] };
+                if growing.arrived(arrival, self.mss as u32, room) {
+                    // tcp_set_window_clamp(), until 6.18.
+                    let advertised = (room.offered() + next).min(growing.limit);
+                    self.ceiling = self.ceiling.max(advertised);
+                }
+                self.buffer = growing.window;
+                let held = room.unread + room.early.saturating_sub(beyond);
+                growing.limit.min(self.buffer.saturating_sub(held))
+            }
+        };
+        if len < 128 || self.ceiling >= limit {
             return false;
         }
-        self.ceiling = (self.ceiling + 2 * self.mss).min(self.buffer);
+        self.ceiling = (self.ceiling + 2 * self.mss).min(limit);
         true
+    }
+
+    /// Handles a read by the program, after which `room` is left.
+    pub fn read(&mut self, room: &ReceiveSpace, read: Offset) {
+        if let Some(growing) = &mut self.growing {
+            growing.read(read, room);
+            self.buffer = growing.window;
+        }
     }
 
     /// Window to advertise now, in bytes from [`ReceiveSpace::next`]. Never less than advertised before.
@@ -114,7 +186,9 @@ impl ReceiveWindow {
                 0
             }
             WindowRule::Bsd | WindowRule::BsdQuarter => space,
-            WindowRule::Linux { .. } => self.linux(space.saturating_sub(room.early), offered),
+            WindowRule::Linux { .. } | WindowRule::LinuxGrowing { .. } => {
+                self.linux(space.saturating_sub(room.early), offered)
+            }
         };
         window.min(most).max(offered)
     }
@@ -151,7 +225,7 @@ impl ReceiveWindow {
                     || opens >= FIELD << self.shift;
                 (opens >= 2 * self.mss && matters) || (opens > 0 && 2 * opens >= self.buffer)
             }
-            WindowRule::Linux { .. } => {
+            WindowRule::Linux { .. } | WindowRule::LinuxGrowing { .. } => {
                 2 * offered <= self.buffer && window > 0 && window >= 2 * offered
             }
         }
@@ -169,11 +243,12 @@ mod tests {
     use proptest::prelude::*;
 
     const MSS: u32 = 1448;
-    const RULES: [WindowRule; 4] = [
+    const RULES: [WindowRule; 5] = [
         WindowRule::Rfc,
         WindowRule::Bsd,
         WindowRule::BsdQuarter,
         WindowRule::Linux { first: 5792 },
+        WindowRule::LinuxGrowing { memory: 131_072 },
     ];
 
     fn room(unread: u64, edge: u64, next: u64) -> ReceiveSpace {
@@ -182,6 +257,15 @@ mod tests {
             early: 0,
             edge,
             next,
+        }
+    }
+
+    fn arrival(len: u32) -> WindowArrival {
+        WindowArrival {
+            now: Instant::ORIGIN,
+            len,
+            beyond: false,
+            echo: None,
         }
     }
 
@@ -240,10 +324,10 @@ mod tests {
     fn linux_begins_small_and_grows_by_two_segments() {
         let mut window = ReceiveWindow::new(WindowRule::Linux { first: 5792 }, 65_535, MSS);
         assert_eq!(window.offer(&room(0, 1, 1)), 5792);
-        assert!(window.arrived(MSS));
-        assert_eq!(window.offer(&room(0, 1, 1)), 8688);
-        assert!(!window.arrived(100));
-        let grown = (0..100).filter(|_| window.arrived(MSS)).count();
+        let mut arrived = |len| window.arrived(&arrival(len), &room(0, 1, 1));
+        assert!(arrived(MSS));
+        assert!(!arrived(100));
+        let grown = (0..100).filter(|_| arrived(MSS)).count();
         assert_eq!(grown, (65_535 - 8688_usize).div_ceil(2896));
         window.scale(7);
         assert_eq!(window.offer(&room(0, 1, 1)) % 128, 0);
@@ -260,6 +344,7 @@ mod tests {
             for rule in RULES {
                 let mut window = ReceiveWindow::new(rule, buffer, mss);
                 window.scale(shift);
+                window.resize(mss);
                 let mut room = ReceiveSpace { unread, early, edge: next + offered, next };
                 let offer = window.offer(&room);
                 prop_assert!(offer >= offered);

@@ -6,7 +6,7 @@ use crate::Offset;
 
 /// Phases of recovery, named as in Linux (tcp.h, enum tcp_ca_state). BSD does not use `Disorder`.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
-pub(crate) enum RecoveryPhase {
+pub enum RecoveryPhase {
     /// Normal operation.
     #[default]
     Open,

@@ -21,17 +21,31 @@ mod undo;
 
 use posthaste_units::{Instant, Span};
 
-use crate::profile::{Persist, Recovery, RecoveryEngine, RoundTrips};
+use crate::profile::{Nagle, Persist, Recovery, RecoveryEngine, RoundTrips};
 use crate::{EndpointCounters, Offset, Profile, TimerClock};
 use congestion::{AckProgress, Basis, Congestion, Counting, GrowthLimit};
-use episode::{Episode, RecoveryPhase};
+use episode::Episode;
 use reduction::Reduction;
 use rtt::Rtt;
 use scoreboard::Scoreboard;
 use timer::{Purpose, SenderTimer};
 
+pub use episode::RecoveryPhase;
 pub(crate) use expire::Expired;
 pub(crate) use transmit::Chunk;
+
+/// Segments that are sent and not acknowledged, counted as in Linux's `tcp_info`.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct BoardCounts {
+    /// All of them (`tcpi_unacked`).
+    pub outstanding: u32,
+    /// Reported as arrived by SACK, or by duplicates without SACK (`tcpi_sacked`).
+    pub sacked: u32,
+    /// Marked as lost (`tcpi_lost`).
+    pub lost: u32,
+    /// Sent again, and that copy not known to have arrived or be lost (`tcpi_retrans`).
+    pub repeated: u32,
+}
 
 /// The first timeout of data after a retransmitted SYN (RFC 6298, section 5, (5.7)).
 const UNMEASURED: Span = Span::from_secs(3);
@@ -66,7 +80,9 @@ pub(crate) struct Sender {
     clock: TimerClock,
     persist: Persist,
     round_trips: RoundTrips,
-    minshall: bool,
+    nagle: Nagle,
+    /// Nothing was unacknowledged when the last write began, and no acknowledgement has arrived since.
+    began_idle: bool,
     pub(crate) no_delay: bool,
     retries: u32,
     counting: Counting,
@@ -130,7 +146,8 @@ impl Sender {
             clock: profile.clock,
             persist: profile.persist,
             round_trips: profile.round_trips,
-            minshall: profile.nagle == crate::profile::Nagle::Small,
+            nagle: profile.nagle,
+            began_idle: false,
             no_delay: false,
             retries: profile.handshake.retries,
             counting: profile.control.counting,
@@ -343,6 +360,7 @@ impl Sender {
             ack.number <= self.shown(),
             "data that was never sent is acknowledged"
         );
+        self.began_idle = false;
         self.book_probe(now, ack.number);
         if ack.number > self.una {
             self.in_row = 0;
@@ -444,11 +462,26 @@ impl Sender {
     pub(crate) fn write(&mut self, now: Instant, bytes: u64) {
         if bytes > 0 {
             self.resume(now);
+            self.began_idle = self.una == self.max;
         }
         self.written += bytes;
     }
 
-    fn phase(&self) -> RecoveryPhase {
+    pub(crate) fn phase(&self) -> RecoveryPhase {
         self.episode.phase
+    }
+
+    /// Duplicates that prove a loss.
+    pub(crate) const fn reordering(&self) -> u32 {
+        self.episode.threshold
+    }
+
+    pub(crate) fn board_counts(&self) -> BoardCounts {
+        BoardCounts {
+            outstanding: self.board.len() as u32,
+            sacked: self.board.sacked_segments() + self.reno_sacked(),
+            lost: self.board.lost_segments(),
+            repeated: self.board.again_segments(),
+        }
     }
 }

@@ -113,7 +113,7 @@ impl Sender {
             let out = self.in_flight();
             let window = self.reduction.acked(news.delivered.0, out, clean);
             self.congestion.set_window(window);
-        } else if news.advanced && !(news.ended && self.reduction.is_at_once()) {
+        } else if self.may_grow(news) && !(news.ended && self.reduction.is_at_once()) {
             // RFC 6582, section 3.2, step 3: the acknowledgement that ends recovery sets the window without further
             // growth.
             let mut progress = self.progress(now, news.delivered, ack);
@@ -124,6 +124,14 @@ impl Sender {
             };
             self.congestion.acked(&progress);
         }
+    }
+
+    /// Returns true if the acknowledgement may raise the window. With reordering Linux counts data that SACK reports at
+    /// once, since the acknowledgement that follows covers it no more (`tcp_may_raise_cwnd`).
+    fn may_grow(&self, news: &AckEffect) -> bool {
+        let reordered = self.episode.threshold > self.rules.threshold;
+        let by_sack = reordered && self.limit == GrowthLimit::Validated;
+        news.advanced || (by_sack && news.sacked > 0)
     }
 
     /// Marks SACKed segments, and detects a D-SACK (RFC 2883; Linux `tcp_sacktag_write_queue`).
@@ -212,12 +220,13 @@ impl Sender {
         self.una = ack.number;
         self.next = self.max.max(self.una);
         if !self.agreed.sack && segments > 0 {
-            // One segment fills the hole. Duplicates have reported the rest.
+            // One segment fills the hole. Duplicates have reported the rest (`tcp_remove_reno_sacks`).
             let told = self.episode.duplicates;
             self.episode.duplicates = told.saturating_sub(segments - 1);
-            let mss = u64::from(self.agreed.mss);
-            let fresh = u64::from(segments.saturating_sub(told).max(1)) * mss;
-            news.delivered.0 = news.delivered.0.min(fresh);
+            let fresh = segments.saturating_sub(told).max(1);
+            let bytes = u64::from(fresh) * u64::from(self.agreed.mss);
+            news.delivered.0 = news.delivered.0.min(bytes);
+            news.delivered.1 = news.delivered.1.min(fresh);
         }
     }
 

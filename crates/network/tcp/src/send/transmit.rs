@@ -9,7 +9,7 @@ use super::episode::RecoveryPhase;
 use super::scoreboard::SentSegment;
 use super::timer::Purpose;
 use super::{RecoveryEngine, Sender};
-use crate::profile::FramingRule;
+use crate::profile::{FramingRule, Nagle};
 use crate::{EndpointCounters, Offset, Parity};
 
 /// A part of the stream that leaves now.
@@ -74,9 +74,13 @@ impl Sender {
             return None;
         }
         let idle = self.una == self.max;
-        let small_out = self.small_end > self.una;
+        let exempt = match self.nagle {
+            Nagle::Any => false,
+            Nagle::Later => self.began_idle,
+            Nagle::Small => self.small_end <= self.una,
+        };
         let passes = len == full
-            || (ends && (self.closing || self.no_delay || idle || (self.minshall && !small_out)))
+            || (ends && (self.closing || self.no_delay || idle || exempt))
             || (!ends && 2 * len >= self.largest_window);
         passes.then_some(Chunk {
             start: self.max,

@@ -4,6 +4,7 @@ mod delivery;
 mod freebsd;
 mod hell;
 mod mixture;
+mod packetdrill;
 mod pair;
 mod play;
 mod remedies;

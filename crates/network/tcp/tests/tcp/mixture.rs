@@ -75,7 +75,7 @@ pub(crate) fn mixed(stream: &mut Stream) -> Profile {
             ],
         ),
         recovery: recovery(stream),
-        nagle: one(stream, &[Nagle::Any, Nagle::Small]),
+        nagle: one(stream, &[Nagle::Any, Nagle::Later, Nagle::Small]),
         ack: ack(stream),
         window: one(
             stream,
@@ -180,6 +180,7 @@ fn ack(stream: &mut Stream) -> AckRule {
         max: ms(200),
         compression: stream.random_bool(0.5).then_some(compression),
         push_ends: stream.random_bool(0.5),
+        early_write: false,
     };
     one(
         stream,

@@ -34,6 +34,9 @@ fn stack(stream: &mut Stream) -> Arc<Profile> {
     }
     if stream.random_bool(0.3) {
         profile.receive_buffer = one(stream, &[1_000, 3_000, 8_192, 20_000, 300_000]);
+        // A stack chooses a scale whose unit is smaller than its buffer.
+        let scale = profile.offer.window_scale;
+        profile.offer.window_scale = scale.map(|scale| scale.min(7));
     }
     if stream.random_bool(0.3) {
         profile.send_buffer = one(stream, &[500, 4_000, 30_000]);

@@ -4,6 +4,7 @@
 //! sees retransmissions, and [`CapturePair`] compares both ends packet by packet. Each documents its inferences, and
 //! counts the packets that it could not judge. Reading files and headers is left to the caller.
 
+mod matching;
 mod pair;
 mod receiver;
 mod sender;
@@ -16,6 +17,7 @@ use posthaste_units::{Instant, Span};
 use super::{Draft, Effect, PatternEntry, PatternRange, PatternRefusal};
 use crate::Direction;
 
+pub use matching::PacketMark;
 pub use pair::CapturePair;
 pub use receiver::ReceiverCapture;
 pub use sender::SenderCapture;
@@ -23,8 +25,8 @@ pub use sender::SenderCapture;
 /// A packet in a capture.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct ObservedPacket {
-    /// Time of capture.
-    pub at: Instant,
+    /// Time of capture; `None` if the capture has no times.
+    pub at: Option<Instant>,
     /// Direction of the packet.
     pub direction: Direction,
     /// Number of its connection.
@@ -61,8 +63,17 @@ pub struct Findings {
     pub uncaptured: u64,
     /// Jumps in sequence numbers too large to be packets. They are ignored.
     pub jumps: u64,
+    /// Lost packets that are equal to an arrived one and were sent nearly at the same time. It may be the other one.
+    pub uncertain: u64,
+    /// Packets in groups of equal packets too large to find the missing ones. They are ignored.
+    pub unassigned: u64,
     /// Packets that only the receiver's capture holds. They are ignored.
     pub unsent: u64,
+    /// Packets arrived, and none of them was sent: the captures are not of the same packets.
+    pub foreign: bool,
+    /// Smallest time from sending to arrival in nanoseconds, by two clocks that need not agree. Known if packets arrived
+    /// and have times.
+    pub least_ns: Option<i128>,
     /// Packets that only the sender's capture holds, from before or after the receiver's capture. They are ignored.
     pub outside: u64,
 }

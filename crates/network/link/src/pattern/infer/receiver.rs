@@ -21,7 +21,7 @@ const HOLES: u64 = ENTRIES as u64;
 ///   segments of the largest size so far that would fill it, at the positions just before the segment that showed it.
 /// - A segment that fills it sooner than the connection's smallest round trip (3 ms if none was seen) was overtaken: no
 ///   sender could have learnt of the hole by then. A later one is a retransmission, and the packet at the hole was
-///   lost.
+///   lost. Without times, all are retransmissions.
 /// - A hole that the receiver acknowledges although nothing filled it was missed by the capture.
 ///
 /// It cannot see lost acknowledgements, lost retransmissions, lost packets at the end of the data that were
@@ -45,7 +45,7 @@ struct ReceiverConnection {
     /// Missing packets by their start. They do not overlap.
     missing: BTreeMap<u64, MissingPacket>,
     /// End and time of a segment in the opposite direction, to measure the round trip.
-    timed: Option<(u64, Instant)>,
+    timed: Option<(u64, Option<Instant>)>,
     sent: Option<u64>,
     round_trip: Option<Span>,
 }
@@ -55,7 +55,7 @@ struct ReceiverConnection {
 struct MissingPacket {
     end: u64,
     position: u64,
-    noticed: Instant,
+    noticed: Option<Instant>,
     /// Packets that had arrived when the hole was noticed.
     arrived: u64,
 }
@@ -150,7 +150,7 @@ impl ReceiverConnection {
     /// packets.
     fn arrive(
         &mut self,
-        at: Instant,
+        at: Option<Instant>,
         segment: &ObservedSegment,
         (position, arrived): (u64, u64),
         room: u64,
@@ -186,7 +186,7 @@ impl ReceiverConnection {
     }
 
     /// Closes the holes that `start..end` overlaps.
-    fn fill(&mut self, at: Instant, start: u64, end: u64, arrived: u64) -> SegmentArrival {
+    fn fill(&mut self, at: Option<Instant>, start: u64, end: u64, arrived: u64) -> SegmentArrival {
         let reached = self.missing.range(..end).rev();
         let mut reached: Vec<u64> = reached
             .take_while(|(_, missing)| missing.end > start)
@@ -201,8 +201,10 @@ impl ReceiverConnection {
             return SegmentArrival::Next;
         };
         let patience = self.round_trip.unwrap_or(NO_ROUND_TRIP);
-        // Times of a capture can decrease.
-        if reached.len() == 1 && at.saturating_since(missing.noticed) < patience {
+        // Times of a capture can decrease. Without times, a hole closed later counts as a loss.
+        let waited = at.zip(missing.noticed);
+        let waited = waited.map(|(at, noticed)| at.saturating_since(noticed));
+        if reached.len() == 1 && waited.is_some_and(|waited| waited < patience) {
             let later = arrived - missing.arrived;
             return SegmentArrival::Overtaken(
                 missing.position,
@@ -214,7 +216,7 @@ impl ReceiverConnection {
 
     /// Handles a segment in the opposite direction: it starts a round trip, and the data that it acknowledges has
     /// arrived. Returns the number of missing packets among that data.
-    fn send(&mut self, at: Instant, segment: &ObservedSegment) -> u64 {
+    fn send(&mut self, at: Option<Instant>, segment: &ObservedSegment) -> u64 {
         let sent = self.sent.unwrap_or_else(|| first(segment.sequence));
         let end = unwrapped(sent, segment.sequence) + u64::from(segment.length);
         if segment.length > 0 && end > sent && self.timed.is_none() {
@@ -235,16 +237,13 @@ impl ReceiverConnection {
     }
 
     /// Ends a round trip if the arriving segment acknowledges its end.
-    fn acknowledged(&mut self, at: Instant, segment: &ObservedSegment) {
+    fn acknowledged(&mut self, at: Option<Instant>, segment: &ObservedSegment) {
         let (Some((end, sent)), Some(number)) = (self.timed, segment.acknowledges) else {
             return;
         };
         if unwrapped(end, number) >= end {
-            let round_trip = at.saturating_since(sent);
-            self.round_trip = Some(
-                self.round_trip
-                    .map_or(round_trip, |least| least.min(round_trip)),
-            );
+            let round_trip = at.zip(sent).map(|(at, sent)| at.saturating_since(sent));
+            self.round_trip = self.round_trip.into_iter().chain(round_trip).min();
             self.timed = None;
         }
     }

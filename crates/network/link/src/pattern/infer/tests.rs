@@ -28,7 +28,7 @@ impl SyntheticCapture {
 
     fn push(&mut self, ms: u64, direction: Direction, segment: Option<ObservedSegment>) {
         self.packets.push(ObservedPacket {
-            at: Instant::ORIGIN + Span::from_millis(ms),
+            at: Some(Instant::ORIGIN + Span::from_millis(ms)),
             direction,
             connection: 1,
             segment,
@@ -138,17 +138,25 @@ fn what_is_sent_again_before_it_was_acknowledged_was_lost() {
     assert_eq!((found.lost, found.packets), (vec![3, 7], 8));
 }
 
+/// The mark of a packet that differs from those with other numbers.
+fn mark(number: u64) -> PacketMark {
+    PacketMark {
+        headers: number,
+        ..PacketMark::default()
+    }
+}
+
 #[test]
 fn two_captures_show_every_packet() {
     let mut pair = CapturePair::default();
     let at = |ms: u64| Instant::ORIGIN + Span::from_millis(ms);
-    for mark in [10, 11, 12, 13, 14, 14] {
-        pair.sent(at(mark), mark);
+    for number in [10, 11, 12, 13, 14, 14] {
+        pair.sent(Some(at(number)), mark(number));
     }
     // The receiver's clock is an hour ahead. 11 is lost, 12 overtakes 10, and 13 arrives twice.
     let hour = 3_600_000;
-    pair.ran(at(hour));
-    for (mark, ms) in [
+    pair.ran(Some(at(hour)));
+    for (number, ms) in [
         (12, 22),
         (10, 24),
         (13, 23),
@@ -157,7 +165,7 @@ fn two_captures_show_every_packet() {
         (14, 24),
         (99, 30),
     ] {
-        pair.arrived(at(hour + ms), mark);
+        pair.arrived(Some(at(hour + ms)), mark(number));
     }
     let found = pair.finish(Span::from_millis(1));
     assert_eq!(found.lost, [2]);
@@ -173,20 +181,193 @@ fn two_captures_show_every_packet() {
     assert_eq!(draft.finish().to_string(), expected);
 }
 
+/// Packets as (ms, number, arrives after ms). The clock of the receiver is an hour ahead.
+fn paired(packets: &[(u64, u64, Option<u64>)]) -> Findings {
+    let mut pair = CapturePair::default();
+    let at = |ms: u64| Some(Instant::ORIGIN + Span::from_millis(ms));
+    let mut arrivals = Vec::new();
+    for (ms, number, delay) in packets {
+        pair.sent(at(*ms), mark(*number));
+        arrivals.extend(delay.map(|delay| (3_600_000 + ms + delay, *number)));
+    }
+    arrivals.sort_unstable();
+    for (ms, number) in arrivals {
+        pair.arrived(at(ms), mark(number));
+    }
+    pair.ran_from_the_first();
+    pair.finish(Span::from_millis(1))
+}
+
+/// Without TCP timestamps, a retransmission equals the lost packet.
+#[test]
+fn of_equal_packets_order_and_delay_show_the_lost_one() {
+    const EQUAL: u64 = 9;
+    let lost = |packets: &[(u64, u64, Option<u64>)]| {
+        let found = paired(packets);
+        assert_eq!(found.uncertain, 0);
+        (found.lost, found.delayed.len())
+    };
+    // The first copy, the second copy, the first of three, the last of three.
+    let first = [
+        (0, 1, Some(40)),
+        (1, EQUAL, None),
+        (2, 2, Some(40)),
+        (250, EQUAL, Some(40)),
+    ];
+    assert_eq!(lost(&first), (vec![2], 0));
+    let second = [
+        (0, 1, Some(40)),
+        (1, EQUAL, Some(40)),
+        (250, EQUAL, None),
+        (251, 2, Some(40)),
+    ];
+    assert_eq!(lost(&second), (vec![3], 0));
+    let middle = [
+        (0, EQUAL, Some(40)),
+        (200, EQUAL, None),
+        (600, EQUAL, Some(40)),
+        (700, 2, Some(40)),
+    ];
+    assert_eq!(lost(&middle), (vec![2], 0));
+    // A queue of 300 ms makes the sender repeat what is under way, and the repeated packet is lost.
+    let queue = [
+        (0, 1, Some(300)),
+        (1, EQUAL, Some(300)),
+        (2, 2, Some(300)),
+        (250, EQUAL, None),
+        (300, 3, Some(300)),
+    ];
+    assert_eq!(lost(&queue).0, [4]);
+    // The SYN is lost. Its delay shows in the packet after it.
+    let opening = [
+        (0, EQUAL, None),
+        (1000, EQUAL, Some(40)),
+        (1080, 2, Some(41)),
+    ];
+    assert_eq!(lost(&opening), (vec![1], 1));
+}
+
+#[test]
+fn a_copy_of_a_packet_is_not_its_retransmission() {
+    let find = |arrivals: [u64; 2]| {
+        let mut pair = CapturePair::default();
+        let at = |ms: u64| Some(Instant::ORIGIN + Span::from_millis(ms));
+        for (ms, number) in [(0, 9), (10, 1), (200, 9), (210, 2)] {
+            pair.sent(at(ms), mark(number));
+        }
+        for (ms, number) in [(arrivals[0], 9), (50, 1), (arrivals[1], 9), (250, 2)] {
+            pair.arrived(at(ms), mark(number));
+        }
+        let found = pair.finish(Span::ZERO);
+        (found.lost, found.copied, found.delayed)
+    };
+    let none = (vec![], vec![], vec![]);
+    assert_eq!(find([40, 240]), none);
+    // The path copies the first and loses the second.
+    assert_eq!(find([40, 60]), (vec![3], vec![(1, 1)], vec![]));
+}
+
+/// Packets that arrived before the sender's capture began: equal ones of a heartbeat.
+#[test]
+fn an_arrival_sooner_than_any_other_has_no_packet() {
+    let at = |ms: u64| Some(Instant::ORIGIN + Span::from_millis(ms));
+    for beats in [vec![1000], vec![1000, 2000]] {
+        let mut pair = CapturePair::default();
+        for (ms, number) in [(990, 1), (1990, 2)] {
+            pair.sent(at(ms), mark(number));
+            pair.arrived(at(ms + 40), mark(number));
+        }
+        pair.arrived(at(40), mark(9));
+        for ms in &beats {
+            pair.sent(at(*ms), mark(9));
+            pair.arrived(at(ms + 40), mark(9));
+        }
+        let found = pair.finish(Span::from_millis(1));
+        assert_eq!((found.unsent, found.lost.len()), (1, 0), "{beats:?}");
+        assert_eq!((found.copied, found.delayed), (vec![], vec![]), "{beats:?}");
+    }
+}
+
+#[test]
+fn captures_of_other_connections_show_no_loss() {
+    let mut pair = CapturePair::default();
+    pair.sent(Some(Instant::ORIGIN), mark(1));
+    pair.ran(Some(Instant::ORIGIN));
+    pair.ran_from_the_first();
+    pair.set_foreign();
+    let found = pair.finish(Span::ZERO);
+    assert!(found.foreign && found.lost.is_empty());
+    assert_eq!(found.outside, 1);
+}
+
+#[test]
+fn equal_packets_sent_together_are_uncertain() {
+    let found = paired(&[
+        (0, 1, Some(40)),
+        (1, 9, None),
+        (1, 9, Some(40)),
+        (1, 9, Some(40)),
+        (2, 2, Some(40)),
+    ]);
+    assert_eq!((found.lost.len(), found.uncertain), (1, 1));
+    assert!(
+        found
+            .summary(Direction::Up)
+            .contains("positions not certain")
+    );
+    // Nothing else crossed: no delay is known.
+    let found = paired(&[(0, 9, None), (1000, 9, Some(40))]);
+    assert_eq!((found.lost, found.uncertain), (vec![1], 1));
+}
+
+/// Identifications and contents decide where they can.
+#[test]
+fn equal_headers_are_told_apart_by_identification_and_content() {
+    let packet = |id: u16, content: Option<u64>| PacketMark {
+        headers: 1,
+        content,
+        id,
+    };
+    let find = |sent: &[PacketMark], arrived: &[PacketMark]| {
+        let mut pair = CapturePair::default();
+        sent.iter().for_each(|mark| pair.sent(None, *mark));
+        arrived.iter().for_each(|mark| pair.arrived(None, *mark));
+        let found = pair.finish(Span::ZERO);
+        (found.lost, found.unsent, found.uncertain)
+    };
+    let content = Some(5);
+    let sent = [packet(1, content), packet(2, content), packet(3, content)];
+    assert_eq!(find(&sent, &[sent[0], sent[2]]), (vec![2], 0, 0));
+    // The path changes all identifications.
+    let changed = [
+        packet(71, content),
+        packet(72, content),
+        packet(73, content),
+    ];
+    assert_eq!(find(&sent, &changed), (vec![], 0, 0));
+    // The other capture is cut. What remains is compared.
+    let cut = [packet(1, None), packet(3, None)];
+    assert_eq!(find(&sent, &cut), (vec![2], 0, 0));
+    let sent = [packet(0, Some(5)), packet(0, Some(6))];
+    assert_eq!(find(&sent, &sent[1..]), (vec![1], 0, 0));
+    // Captures of other packets say nothing.
+    assert_eq!(find(&sent, &[packet(0, Some(7))]), (vec![], 1, 0));
+}
+
 /// 10 ms each way. The receiver's capture begins later and ends earlier than the sender's.
 #[test]
 fn what_was_sent_while_the_other_capture_did_not_run_is_not_lost() {
     let mut pair = CapturePair::default();
     let at = |ms: u64| Instant::ORIGIN + Span::from_millis(ms);
-    for mark in 0..100 {
-        pair.sent(at(mark), mark);
+    for number in 0..100 {
+        pair.sent(Some(at(number)), mark(number));
     }
     // Other packets arrived at 25 ms and at 85 ms; 20 and 60 are lost.
-    pair.ran(at(25));
-    for mark in (17..70).filter(|mark| ![20, 60].contains(mark)) {
-        pair.arrived(at(mark + 10), mark);
+    pair.ran(Some(at(25)));
+    for number in (17..70).filter(|number| ![20, 60].contains(number)) {
+        pair.arrived(Some(at(number + 10)), mark(number));
     }
-    pair.ran(at(85));
+    pair.ran(Some(at(85)));
     let found = pair.finish(Span::from_millis(1));
     let lost: [u64; 10] = [15, 16, 20, 60, 70, 71, 72, 73, 74, 75];
     let positions: Vec<u64> = lost.iter().map(|mark| mark + 1).collect();
@@ -194,19 +375,19 @@ fn what_was_sent_while_the_other_capture_did_not_run_is_not_lost() {
     assert_eq!((found.outside, found.packets), (15 + 24, 100));
     // A SYN was lost before everything else.
     let mut pair = CapturePair::default();
-    for (mark, ms) in [(1, 0), (2, 1000), (3, 1020)] {
-        pair.sent(at(ms), mark);
+    for (number, ms) in [(1, 0), (2, 1000), (3, 1020)] {
+        pair.sent(Some(at(ms)), mark(number));
     }
-    pair.arrived(at(1010), 2);
-    pair.arrived(at(1030), 3);
+    pair.arrived(Some(at(1010)), mark(2));
+    pair.arrived(Some(at(1030)), mark(3));
     pair.ran_from_the_first();
     assert_eq!(pair.finish(Span::ZERO).lost, [1]);
     // If nothing arrived, the delay is unknown.
     for (ran, expected) in [(true, (1, 0)), (false, (0, 1))] {
         let mut pair = CapturePair::default();
-        pair.sent(at(1), 1);
+        pair.sent(Some(at(1)), mark(1));
         if ran {
-            pair.ran(at(9_000));
+            pair.ran(Some(at(9_000)));
         }
         let found = pair.finish(Span::ZERO);
         assert_eq!((found.lost.len(), found.outside), expected);
@@ -266,6 +447,27 @@ proptest! {
         prop_assert_eq!(sent.sent().lost, expected);
     }
 
+    /// Of packets at least 5 ms apart, many of them equal, exactly the lost ones are found, with delays of 40 to 42 ms.
+    #[test]
+    fn lost_ones_of_equal_packets_are_found(
+        packets in proptest::collection::vec((5u64..60, 0u64..12, 0u64..3, 0u8..5), 1..80),
+    ) {
+        let mut now = 0;
+        let mut sent = vec![(0, 1000, Some(40))];
+        for (gap, number, jitter, fate) in packets {
+            now += gap;
+            // Numbers from 6 on are not repeated.
+            let number = if number < 6 { number } else { 2000 + now };
+            sent.push((now, number, (fate > 0).then_some(40 + jitter)));
+        }
+        sent.push((now + 5, 1001, Some(40)));
+        let positions = sent.iter().zip(1..).filter(|((.., delay), _)| delay.is_none());
+        let lost: Vec<u64> = positions.map(|(_, position)| position).collect();
+        let found = paired(&sent);
+        prop_assert_eq!(found.lost, lost);
+        prop_assert!(found.overtaken.is_empty() && found.copied.is_empty());
+    }
+
     #[test]
     fn any_packets_are_read(packets in proptest::collection::vec(
         (any::<bool>(), 0u64..3, proptest::option::of((any::<u32>(), any::<u32>(), any::<Option<u32>>())), 0u64..50),
@@ -282,13 +484,14 @@ proptest! {
                 acknowledges,
             });
             let direction = if up { Direction::Up } else { Direction::Down };
-            let seen = ObservedPacket { at: now, direction, connection, segment };
+            let seen = ObservedPacket { at: Some(now), direction, connection, segment };
             receiver.push(&seen);
             sender.push(&seen);
-            match up {
-                true => pair.sent(now, ms),
-                false => pair.arrived(now, ms),
-            }
+            if up {
+pair.sent(Some(now), mark(ms))
+} else {
+pair.arrived(Some(now), mark(ms))
+}
         }
         for found in [receiver.finish(), sender.finish(), pair.finish(Span::ZERO)] {
             prop_assert!(found.lost.iter().all(|at| (1..=found.packets).contains(at)));

@@ -16,6 +16,7 @@ pub(super) struct Adaptive {
     most_quick: u32,
     compression: Option<AckCompression>,
     push_ends: bool,
+    early_write: bool,
     /// Remaining immediate acknowledgements.
     quick: u32,
     /// This end sends replies: its data carries the acknowledgements.
@@ -48,6 +49,7 @@ impl Adaptive {
             most_quick,
             compression,
             push_ends,
+            early_write: false,
             quick: 0,
             pingpong: false,
             delay: Span::ZERO,
@@ -60,6 +62,25 @@ impl Adaptive {
             held: 0,
             release: Instant::FAR_FUTURE,
         }
+    }
+
+    /// The state of an end whose program writes before the connection is established, or not.
+    pub(super) fn writing_early(self, early_write: bool) -> Self {
+        Self {
+            early_write,
+            ..self
+        }
+    }
+
+    /// Handles the SYN-ACK. Returns the longest delay of its acknowledgement, or `None` if it is due at once
+    /// (`tcp_rcv_synsent_state_process`).
+    pub(super) fn connected(&mut self, now: Instant, window: u64) -> Option<Span> {
+        self.early_write.then(|| {
+            self.last = now;
+            self.delay = self.min;
+            self.refill(window);
+            self.max
+        })
     }
 
     /// Updates the state from a segment in order (`tcp_event_data_recv`, `tcp_measure_rcv_mss`).

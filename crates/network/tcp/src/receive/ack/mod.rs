@@ -39,6 +39,10 @@ pub enum AckRule {
         compression: Option<AckCompression>,
         /// Acknowledges a full segment with PSH once everything has been read (since 6.7), as a small one always is.
         push_ends: bool,
+        /// The program of a connecting end writes before the connection is established (`sk_write_pending` in
+        /// `tcp_rcv_synsent_state_process`). Its first data then carries the acknowledgement of the SYN-ACK, and the
+        /// first reply is not acknowledged at once.
+        early_write: bool,
     },
 }
 
@@ -138,7 +142,11 @@ impl AckPolicy {
                     max,
                     compression,
                     push_ends,
-                } => RuleState::Linux(Adaptive::new((min, max), quick, compression, push_ends)),
+                    early_write,
+                } => {
+                    let adaptive = Adaptive::new((min, max), quick, compression, push_ends);
+                    RuleState::Linux(adaptive.writing_early(early_write))
+                }
             },
             clock,
             mss,
@@ -156,6 +164,19 @@ impl AckPolicy {
     /// Returns true if [`DataArrival::window_holds`] matters for a segment of `len` bytes. Its computation is costly.
     pub const fn asks_for_window(&self, len: u32) -> bool {
         matches!(self.kind, RuleState::Linux(_)) && (self.unacknowledged > 0 || len > self.mss)
+    }
+
+    /// Handles the SYN-ACK, with `window` bytes advertised.
+    pub fn connected(&mut self, now: Instant, window: u64) -> AckNow {
+        let RuleState::Linux(adaptive) = &mut self.kind else {
+            return AckNow::Now;
+        };
+        let Some(delay) = adaptive.connected(now, window) else {
+            return AckNow::Now;
+        };
+        self.owed = true;
+        self.timer = self.clock.expiry(now, delay);
+        AckNow::Later
     }
 
     /// Handles an arriving segment.

@@ -25,6 +25,7 @@ const LINUX: AckRule = AckRule::Linux {
         delay: ms(1),
     }),
     push_ends: true,
+    early_write: false,
 };
 
 fn segment(len: u32, place: SegmentPosition) -> DataArrival {
@@ -183,6 +184,57 @@ fn linux_that_answers_waits_for_its_answer() {
     policy.sent();
     assert_eq!(
         policy.arrived(at(47), &segment(MSS, SegmentPosition::Next)),
+        AckNow::Now
+    );
+}
+
+/// A client that writes before it is connected sends the acknowledgement of the SYN-ACK with its request, and
+/// acknowledges a reply late: with the second segment, or after 40 ms, but at once after that.
+#[test]
+fn linux_that_writes_early_acknowledges_the_first_reply_late() {
+    let AckRule::Linux {
+        quick,
+        min,
+        max,
+        compression,
+        push_ends,
+        ..
+    } = LINUX
+    else {
+        unreachable!("the rule of these tests is Linux's");
+    };
+    let early = AckRule::Linux {
+        quick,
+        min,
+        max,
+        compression,
+        push_ends,
+        early_write: true,
+    };
+    assert_eq!(policy(LINUX).connected(at(1), 5840), AckNow::Now);
+    let requested = || {
+        let mut policy = policy(early);
+        assert_eq!(policy.connected(at(1), 5840), AckNow::Later);
+        assert_eq!(policy.deadline(), at(1) + max);
+        policy.sent();
+        policy.sent_data(at(1));
+        assert_eq!(
+            policy.arrived(at(300), &segment(MSS, SegmentPosition::Next)),
+            AckNow::Later
+        );
+        assert_eq!(policy.deadline(), at(340));
+        policy
+    };
+    let mut policy = requested();
+    assert_eq!(
+        policy.arrived(at(320), &segment(MSS, SegmentPosition::Next)),
+        AckNow::Now
+    );
+    policy = requested();
+    policy.expired(at(340));
+    policy.sent();
+    assert_eq!(
+        policy.arrived(at(341), &segment(MSS, SegmentPosition::Next)),
         AckNow::Now
     );
 }
