@@ -6,6 +6,7 @@
 
 mod body;
 mod catalogue;
+mod clock;
 mod compress;
 mod content;
 mod events;
@@ -28,16 +29,16 @@ use std::net::SocketAddr;
 use std::path::PathBuf;
 use std::sync::{Arc, OnceLock};
 
-use posthaste_serve::{Certificate, Http3, HttpServer, ServerTls, Timeouts};
+use posthaste_serve::{Certificate, Hooks, Http3, HttpServer, ServerTls, Timeouts};
 use posthaste_units::Seed;
 use thiserror::Error;
 
 pub use catalogue::{Book, Catalogue, LookupError, Review, Size};
 pub use events::{EventLaw, EventLawError, GapLaw};
 pub use isbn::{IsbnError, normalise};
-pub use law::{LawError, ServiceLaw};
 pub use metrics::{ReplyForm, ShopMetrics, StreamEnd};
 pub use posthaste_serve::RunningServer as Running;
+pub use posthaste_services::{LAWS, MISBEHAVIOURS, ServiceLaw, ServiceSpec, SpecError};
 pub use rpc::schema;
 pub use soap::NAMESPACE;
 
@@ -55,8 +56,8 @@ pub struct BookshopConfig {
     pub backlog: u32,
     /// Maximum number of connections in service; beyond it nothing is accepted. Default: no limit.
     pub concurrency: Option<usize>,
-    /// A service law instead of the machine's own speed, for every path except `/healthz` and `/metrics`.
-    pub service: Option<ServiceLaw>,
+    /// A service instead of the machine's own speed, for every path except `/healthz` and `/metrics`.
+    pub service: Option<ServiceSpec>,
     /// Slowdown of the emulated machine: each request costs this multiple of its CPU time. Default 1. Cannot be
     /// combined with a law.
     pub slowdown: u32,
@@ -88,11 +89,11 @@ pub enum BookshopError {
     /// The certificate or key is unusable.
     #[error(transparent)]
     Tls(#[from] posthaste_serve::TlsError),
-    /// A setting contradicts the law, such as more than one thread.
-    #[error("the service law {law} {reason}")]
+    /// A setting contradicts the service, such as more than one thread.
+    #[error("the service {service} {reason}")]
     Law {
-        /// The law.
-        law: ServiceLaw,
+        /// The service.
+        service: Box<ServiceSpec>,
         /// The contradiction.
         reason: &'static str,
     },
@@ -159,10 +160,13 @@ pub fn start(config: BookshopConfig) -> Result<Running, BookshopError> {
         timeouts: config.timeouts,
         tls,
         http3,
-        hooks: config
-            .service
-            .map(|_| law::Idle::hooks(&idle))
-            .unwrap_or_default(),
+        hooks: match config.service {
+            Some(service) if law::is_exact(&service) => law::Idle::hooks(&idle),
+            service => Hooks {
+                in_order: service.is_some(),
+                ..Hooks::default()
+            },
+        },
         ..HttpServer::default()
     };
     let shared = Arc::new(service::Shared {
@@ -182,7 +186,7 @@ pub fn start(config: BookshopConfig) -> Result<Running, BookshopError> {
     let running = server.start(listener, move |_thread| {
         let law = config
             .service
-            .map(|law| law::LawServer::new(law, config.seed, idle.clone()));
+            .map(|service| law::LawServer::new(service, config.seed, idle.clone()));
         let slowness =
             (config.slowdown > 1).then(|| posthaste_serve::Slowness::new(config.slowdown));
         let service = service::ShopService::new(shared.clone(), law, slowness);
@@ -203,33 +207,28 @@ fn check(mut config: BookshopConfig) -> Result<BookshopConfig, BookshopError> {
     if !(1..=10_000).contains(&config.slowdown) {
         return Err(BookshopError::Slowdown(config.slowdown));
     }
-    let Some(law) = config.service else {
+    let Some(service) = config.service else {
         return Ok(config);
     };
+    let contradicts = |reason| {
+        let service = Box::new(service);
+        Err(BookshopError::Law { service, reason })
+    };
     if config.slowdown != 1 {
-        return Err(BookshopError::Law {
-            law,
-            reason: "sets the service time itself: leave the slowdown out",
-        });
+        return contradicts("sets the service time itself: leave the slowdown out");
     }
     if config.threads != 1 {
-        return Err(BookshopError::Law {
-            law,
-            reason: "has one server: run it with one thread",
-        });
+        return contradicts("has one queue: run it with one thread");
     }
-    if let ServiceLaw::Mm1k { capacity, .. } = law {
+    if let ServiceLaw::Mm1k { capacity, .. } = service.law {
+        if !service.is_plain() {
+            return contradicts("has the kernel's queue: write mm1 with queue=K instead");
+        }
         if config.http3 {
-            return Err(BookshopError::Law {
-                law,
-                reason: "has the kernel's queue of TCP connections: leave HTTP/3 out",
-            });
+            return contradicts("has the kernel's queue of TCP connections: leave HTTP/3 out");
         }
         if config.concurrency.is_some_and(|n| n != 1) {
-            return Err(BookshopError::Law {
-                law,
-                reason: "serves one connection at a time: leave concurrency out",
-            });
+            return contradicts("serves one connection at a time: leave concurrency out");
         }
         // One in service, and `backlog` + 1 in the kernel's queue.
         config.concurrency = Some(1);

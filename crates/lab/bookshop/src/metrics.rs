@@ -3,7 +3,7 @@
 use std::fmt::Write as _;
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 
-use posthaste_grpc::Code;
+use posthaste_http::grpc::Code;
 use posthaste_serve::Snapshot;
 
 /// The form of a request.

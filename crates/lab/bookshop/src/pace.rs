@@ -16,7 +16,7 @@ use rustix::time::{
 };
 use tokio::io::unix::AsyncFd;
 
-use crate::law::now;
+use crate::clock::now;
 
 /// The sleeps of one thread. Its timer is opened by the first one.
 #[derive(Default)]

@@ -10,14 +10,15 @@ use http_body_util::Full;
 use hyper::header::{self, HeaderValue};
 use hyper::http::request::Parts;
 use hyper::{Response, StatusCode, Version as HttpVersion};
-use posthaste_grpc::SchemaError;
-use posthaste_grpc::reflection::ReflectionServer;
+use posthaste_grpc_schema::SchemaError;
+use posthaste_grpc_schema::reflection::ReflectionServer;
 use posthaste_serve::{ConnectionCounters, Peer, Slowness};
 use posthaste_soap::wsdl::Service;
 use tokio::sync::Mutex;
 
 use crate::body::ShopBody;
 use crate::catalogue::Catalogue;
+use crate::clock::now;
 use crate::law::LawServer;
 use crate::metrics::ShopMetrics;
 use crate::pace::Pacer;
@@ -43,6 +44,15 @@ pub(crate) struct Shared {
     pub(crate) counters: Arc<ConnectionCounters>,
     pub(crate) address: SocketAddr,
     pub(crate) scheme: &'static str,
+}
+
+/// The outcome of a request under a law.
+#[derive(Default)]
+pub(crate) struct LawReply {
+    /// The status that replaces the reply, after a refusal or an error of the emulated service.
+    pub(crate) refusal: Option<StatusCode>,
+    /// Busy share of the servers, as the value of a field. `None` without a law.
+    pub(crate) busy: Option<HeaderValue>,
 }
 
 /// The shop of one thread.
@@ -93,21 +103,57 @@ impl ShopService {
         }
     }
 
-    /// Waits for the departure of a request under a law. Returns the busy share as the value of a field.
-    pub(crate) async fn serve_law(&self, parts: &Parts, peer: &Peer) -> Option<HeaderValue> {
-        let law = self.law.as_ref()?;
-        let busy = match parts.version {
+    /// The earliest arrival of a request that is read now, in ns of CLOCK_MONOTONIC.
+    pub(crate) fn earliest_arrival(&self) -> u64 {
+        self.law
+            .as_ref()
+            .map_or_else(now, LawServer::earliest_unread)
+    }
+
+    /// Waits for the departure of a request under a law.
+    pub(crate) async fn serve_law(&self, parts: &Parts, peer: &Peer) -> LawReply {
+        let served = self.serve_unless(parts, peer, || false).await;
+        served.expect("nothing ends the request before its service")
+    }
+
+    /// Like [`Self::serve_law`]. `None`, without a service, if `is_over` when the turn of the request comes. A service
+    /// that has begun is not stopped, and neither is one whose departure was planned at the arrival.
+    pub(crate) async fn serve_unless(
+        &self,
+        parts: &Parts,
+        peer: &Peer,
+        is_over: impl Fn() -> bool,
+    ) -> Option<LawReply> {
+        let Some(law) = &self.law else {
+            return Some(LawReply::default());
+        };
+        let outcome = match parts.version {
+            _ if !law.is_exact() => law.attend(&self.pacer).await,
             HttpVersion::HTTP_2 | HttpVersion::HTTP_3 => {
                 // In order, and each reply is written before the next service: the streams of a connection share its
                 // socket. They wait in its queue, so that none arrives after a reply of another.
                 let _turn = self.turn.lock().await;
                 tokio::task::yield_now().await;
+                if is_over() {
+                    return None;
+                }
                 law.serve(&Cell::new(law.earliest()))
             }
             _ => law.serve(&peer.note),
         };
-        // Digits and a point are always valid.
-        HeaderValue::from_str(&format!("{busy:.2}")).ok()
+        let status = StatusCode::from_u16(outcome.status).expect("a spec has valid statuses");
+        Some(LawReply {
+            refusal: (status != StatusCode::OK).then_some(status),
+            // Digits and a point are always valid.
+            busy: HeaderValue::from_str(&format!("{:.2}", outcome.busy)).ok(),
+        })
+    }
+}
+
+impl LawReply {
+    /// Words for a client that gets the status instead of its reply.
+    pub(crate) fn words(status: StatusCode) -> String {
+        format!("the emulated service answers with {status}\n")
     }
 }
 

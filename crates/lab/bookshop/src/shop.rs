@@ -17,7 +17,7 @@ use crate::compress::{Gzip, accepts_gzip};
 use crate::law::LawServer;
 use crate::metrics::ReplyForm;
 use crate::selection::select;
-use crate::service::{BUSY, JSON, MAX_BODY, PROBLEM, ShopService, TEXT};
+use crate::service::{BUSY, JSON, LawReply, MAX_BODY, PROBLEM, ShopService, TEXT, plain};
 use crate::{events, home, json, page, rpc, soap};
 
 /// Minimum size of a reply for compression. Shorter ones hardly shrink.
@@ -370,12 +370,16 @@ impl ShopHandler {
             ReplyForm::Chat => events::chat(&self.service, parts, body, peer).await,
             _ => events::orders(&self.service, parts),
         };
+        let served = self.service.serve_law(parts, peer).await;
+        if let Some(status) = served.refusal {
+            reply = plain(status, LawReply::words(status));
+        }
         self.service
             .shared
             .metrics
             .count(form, reply.status().as_u16());
-        let busy = self.service.serve_law(parts, peer).await;
-        reply.headers_mut().extend(busy.map(|share| (BUSY, share)));
+        let busy = served.busy.map(|share| (BUSY, share));
+        reply.headers_mut().extend(busy);
         self.service.pay();
         reply
     }
@@ -407,15 +411,16 @@ impl Handler for ShopHandler {
             CHAT => return self.events(ReplyForm::Chat, &parts, body, &peer).await,
             _ => {}
         }
-        let reply = self.answer(&parts, body, &peer).await;
-        let busy = match is_monitoring(parts.uri.path()) {
-            true => {
-                LawServer::pass(&peer.note);
-                None
-            }
-            false => self.service.serve_law(&parts, &peer).await,
-        };
-        self.finish(reply, &parts, busy)
+        let mut reply = self.answer(&parts, body, &peer).await;
+        if is_monitoring(parts.uri.path()) {
+            LawServer::pass(&peer.note);
+            return self.finish(reply, &parts, None);
+        }
+        let served = self.service.serve_law(&parts, &peer).await;
+        if let Some(status) = served.refusal {
+            reply = ShopReply::new(reply.form, status, TEXT, LawReply::words(status));
+        }
+        self.finish(reply, &parts, served.busy)
     }
 }
 

@@ -43,7 +43,7 @@ impl Products {
             .map_err(DemoError::Folder)?;
         let shop = posthaste_bookshop::start(posthaste_bookshop::BookshopConfig {
             listen: any_port(),
-            service: Some(ServiceLaw::Md1(Span::from_secs(1) / u64::from(CAPACITY))),
+            service: Some(ServiceLaw::Md1(Span::from_secs(1) / u64::from(CAPACITY)).into()),
             concurrency: Some(WAITING),
             backlog: 16,
             books: BOOKS,

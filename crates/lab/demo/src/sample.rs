@@ -145,7 +145,7 @@ impl Sample {
             price: gauge("price"),
             compressed: (replies > 0.0).then(|| rounded(compressed / replies, 3)),
             in_service: gauge("in_service"),
-            limit: gauge("in_service_limit"),
+            limit: Some(metrics.sum("service_limit", "")).filter(|limit| *limit > 0.0),
             times: ResponseTimes::default(),
             kinds: Default::default(),
             marks,

@@ -33,6 +33,9 @@ pub struct MedianEstimate {
     pub high: f64,
 }
 
+/// Number of values up to which the interval is exact. Beyond some thousand, its probabilities are too small for an f64.
+const EXACT: usize = 1_000;
+
 /// Estimates the median of `values`, which come from independent runs. NaN values are ignored. An infinite value
 /// counts: a percentile among requests without a reply exceeds any bound.
 pub fn estimate(values: &[f64]) -> MedianEstimate {
@@ -50,7 +53,21 @@ pub fn estimate(values: &[f64]) -> MedianEstimate {
             high: f64::NAN,
         };
     }
-    // Values to omit at each end: as many as possible while that few values below the median are unlikely (2.5 %).
+    let out = omitted(count);
+    MedianEstimate {
+        median: f64::midpoint(sorted[(count - 1) / 2], sorted[count / 2]),
+        low: sorted[out],
+        high: sorted[count - 1 - out],
+    }
+}
+
+/// Number of values to omit at each end: as many as possible while that few values below the median are unlikely (2.5 %).
+fn omitted(count: usize) -> usize {
+    if count > EXACT {
+        // The binomial distribution as a normal one: half of the values, less 1.96 standard deviations and half a value.
+        let half = (count - 1) as f64 / 2.0;
+        return (half - 0.98 * (count as f64).sqrt()).floor() as usize;
+    }
     let (mut out, mut share) = (0, 0.5f64.powi(count as i32));
     let mut likely = share;
     while likely + share * (count - out) as f64 / (out + 1) as f64 <= 0.025 && 2 * out + 3 <= count
@@ -59,11 +76,7 @@ pub fn estimate(values: &[f64]) -> MedianEstimate {
         likely += share;
         out += 1;
     }
-    MedianEstimate {
-        median: f64::midpoint(sorted[(count - 1) / 2], sorted[count / 2]),
-        low: sorted[out],
-        high: sorted[count - 1 - out],
-    }
+    out
 }
 
 #[cfg(test)]
@@ -83,6 +96,8 @@ mod tests {
         assert_eq!(of(8), (4.5, 1.0, 8.0));
         assert_eq!(of(9), (5.0, 2.0, 8.0));
         assert_eq!(of(12), (6.5, 3.0, 10.0));
+        // The approximation for many runs continues the exact numbers.
+        assert_eq!([EXACT, EXACT + 1, 10_000].map(omitted), [468, 468, 4901]);
         assert!(estimate(&[f64::NAN]).median.is_nan());
         // With no reply in two of three runs, the median is infinite.
         let most = estimate(&[5.0, f64::INFINITY, f64::INFINITY]);

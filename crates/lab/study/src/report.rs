@@ -203,18 +203,31 @@ fn anchor(figure: &Figure) -> String {
     Section::new(heading(figure)).anchor()
 }
 
-/// Explanations already on the page, each with the id of its figure.
+/// Explanations and reasons already on the page, each with the id of its figure.
 #[derive(Default)]
-struct Explanations(Vec<(&'static str, &'static str)>);
+struct Explanations(Vec<(String, &'static str)>);
 
 impl Explanations {
+    /// Returns the reason of a failed check, or a reference to the place with the same one.
+    fn reason(&mut self, figure: &Figure, reason: &str) -> String {
+        let known = self.0.iter().find(|(words, _)| words == reason);
+        match known {
+            Some((_, first)) if *first == figure.id => "The same reason as above.".to_owned(),
+            Some((_, first)) => format!("Reason: as for {first}."),
+            None => {
+                self.0.push((reason.to_owned(), figure.id));
+                format!("Reason: {reason}")
+            }
+        }
+    }
+
     /// Returns the explanation, or a reference to the figure with the same one.
     fn explanation(&mut self, figure: &Figure) -> Block {
-        let known = self.0.iter().find(|(words, _)| *words == figure.differs);
+        let known = self.0.iter().find(|(words, _)| words == figure.differs);
         let words = match known {
             Some((_, first)) => format!("As for {first}."),
             None => {
-                self.0.push((figure.differs, figure.id));
+                self.0.push((figure.differs.to_owned(), figure.id));
                 figure.differs.to_owned()
             }
         };
@@ -254,7 +267,7 @@ fn figure_section(
         blocks.push(Block::Text(words.to_owned()));
     }
     blocks.extend(pictures(drawn));
-    blocks.extend(verdicts(drawn));
+    blocks.extend(verdicts(drawn, explanations));
     blocks.push(explanations.explanation(figure));
     if let Some(manifest) = &drawn.manifest {
         blocks.push(Block::Code(command(manifest)));
@@ -290,9 +303,10 @@ fn pictures(drawn: &Drawn<'_>) -> impl Iterator<Item = Block> {
 }
 
 /// Claims and goals are open. The checks of the instrument are collapsed, unless one failed.
-fn verdicts(drawn: &Drawn<'_>) -> Vec<Block> {
-    let of_kind = |kind| -> Vec<Verdict> {
+fn verdicts(drawn: &Drawn<'_>, explanations: &mut Explanations) -> Vec<Block> {
+    let mut of_kind = |kind| -> Vec<Verdict> {
         let checks = drawn.checks.iter().filter(|check| check.kind == kind);
+        let verdict = |check| verdict(drawn.figure, check, explanations);
         checks.map(verdict).collect()
     };
     let mut blocks = Vec::new();
@@ -317,14 +331,14 @@ fn verdicts(drawn: &Drawn<'_>) -> Vec<Block> {
     blocks
 }
 
-fn verdict(check: &Check) -> Verdict {
+fn verdict(figure: &Figure, check: &Check, explanations: &mut Explanations) -> Verdict {
     let reason = match (
         check.holds || check.kind == CheckKind::Instrument,
         check.reason.as_str(),
     ) {
         (true, _) => String::new(),
         (false, "") => "No reason is known.".to_owned(),
-        (false, reason) => format!("Reason: {reason}"),
+        (false, reason) => explanations.reason(figure, reason),
     };
     Verdict {
         state: match (check.holds, check.kind) {

@@ -472,9 +472,14 @@ fn a_damaged_result_is_reported_and_the_others_drawn() {
 
 /// A program in place of this binary. Another process writes it: a child that a test of this process starts meanwhile
 /// would hold it open for writing, and then it cannot be started (ETXTBSY).
+/// A script in which Ctrl-C has its default effect. A shell cannot trap a signal that was ignored when it began.
 fn script(dir: &Path, text: &str) -> std::path::PathBuf {
     let (source, path) = (dir.join("source"), dir.join("script"));
-    fs::write(&source, format!("#!/bin/sh\n{text}")).unwrap();
+    fs::write(
+        &source,
+        format!("#!/usr/bin/env -S --default-signal=INT sh\n{text}"),
+    )
+    .unwrap();
     let mut install = std::process::Command::new("install");
     let installed = install.arg("-m755").args([&source, &path]).status();
     assert!(installed.unwrap().success());
@@ -533,9 +538,8 @@ fn interrupted(then: &str) -> (usize, bool, u8) {
     let dir = tempfile::tempdir().unwrap();
     let stop = AtomicBool::new(false);
     run(&all, &options(dir.path()), &stop).unwrap();
-    let text = format!(
-        "trap '{then}' INT; touch \"$(dirname \"$0\")/ready\"; while :; do sleep 0.01; done"
-    );
+    let text =
+        format!("trap '{then}' INT; touch \"${{0%/*}}/ready\"; while :; do sleep 0.01; done");
     let ready = dir.path().join("ready");
     let beside = Options {
         program: Some(script(dir.path(), &text)),
@@ -585,10 +589,8 @@ fn a_lab_has_loopback_and_counters_of_its_own() {
                 &"192.0.2.1:80".parse().unwrap(),
                 std::time::Duration::from_millis(50),
             );
-            assert_eq!(
-                outside.unwrap_err().kind(),
-                std::io::ErrorKind::NetworkUnreachable
-            );
+            let kind = outside.unwrap_err().kind();
+            assert_eq!(kind, std::io::ErrorKind::NetworkUnreachable);
             assert_eq!(Counters::read().unwrap() - before, Counters::default());
             assert_eq!(lab::listen_drops().unwrap(), 0);
         }

@@ -232,7 +232,7 @@ impl Change {
 /// A client with an operator's token.
 fn operator(broker: &BrokerAccess) -> Result<BrokerClient, Failure> {
     broker.bearer(
-        "accounts need an operator's token: give a file with it by --token-file FILE, or set POSTHASTE_TOKEN; \
+        "accounts need an operator's token: give a file with it by --token-file FILE, or set POSTHASTE_BROKER_TOKEN; \
          `posthaste broker token new --role operator NAME` makes one",
     )
 }

@@ -85,10 +85,26 @@ impl Args {
                 most_rate: self.max_rate.map(Rate::as_per_second),
             },
             scenarios: super::simulate::agents::scenarios,
-            studies: super::reproduce::agents::run_study,
+            studies: run_study,
         };
         serve_agent(service, &stop).map_err(Failure::run)
     }
+}
+
+#[cfg(feature = "lab")]
+use super::reproduce::agents::run_study;
+
+/// Rejects every study. The studies come with the feature `lab`.
+#[cfg(not(feature = "lab"))]
+fn run_study(
+    _: posthaste_fleet::studies::StudyRun,
+    study: &str,
+    _: std::num::NonZero<usize>,
+    _: &std::sync::atomic::AtomicBool,
+) -> Result<String, String> {
+    Err(format!(
+        "no study {study}: this agent is built without the feature `lab`"
+    ))
 }
 
 /// Number of processors that this process may use.

@@ -3,7 +3,7 @@
 use std::net::SocketAddr;
 use std::path::PathBuf;
 
-use posthaste_bookshop::{BookshopConfig, ServiceLaw, start};
+use posthaste_bookshop::{BookshopConfig, LAWS, MISBEHAVIOURS, ServiceSpec, start};
 use posthaste_serve::{Signals, listen_address};
 use posthaste_units::Seed;
 
@@ -24,6 +24,8 @@ Examples:
     posthaste bookshop --cpus 0 --backlog 128 --concurrency 384 --slowdown 20
   A queue with a known answer (M/D/1, 5 ms a request), to check a load generator against:
     posthaste bookshop --service md1:5ms
+  The same, but it pauses for 300 ms every 30 s, and 1 % of its replies are errors:
+    posthaste bookshop --service md1:5ms,stall=300ms/30s,error=1%:500
   HTTPS with HTTP/1.1, HTTP/2 and HTTP/3 on one port, and a load over HTTP/3:
     posthaste bookshop --listen 127.0.0.1:8443 --cert cert.pem --key key.pem --http3 &
     posthaste load https://127.0.0.1:8443/ --http 3 --insecure --rate 100 --duration 10s
@@ -52,11 +54,8 @@ pub(crate) struct Args {
     /// Connections in service at most; others wait in the backlog
     #[arg(long, value_name = "N", value_parser = clap::builder::RangedU64ValueParser::<usize>::new().range(1..))]
     concurrency: Option<usize>,
-    /// A service law instead of the machine's speed: md1:5ms, mm1:5ms or mm1k:5ms:10. It holds for every path but
-    /// /healthz and /metrics, and for calls of gRPC but those of health and reflection. Replies then say how busy the
-    /// one server is (X-Busy)
-    #[arg(long, value_name = "LAW")]
-    service: Option<ServiceLaw>,
+    #[arg(long, value_name = "SERVICE", help = service_help())]
+    service: Option<ServiceSpec>,
     /// Be a machine so many times slower: each request costs this multiple of its processor time
     #[arg(
         long,
@@ -84,6 +83,20 @@ pub(crate) struct Args {
     /// Seed of the catalogue and of drawn service times
     #[arg(long, value_name = "N", default_value_t = Seed::default())]
     seed: Seed,
+}
+
+/// The help of `--service`, with an example of each law and misbehaviour.
+fn service_help() -> String {
+    let laws: Vec<_> = LAWS.iter().map(|law| law.example).collect();
+    let (last, laws) = laws.split_last().expect("the table has laws");
+    let misbehaviours: Vec<_> = MISBEHAVIOURS.iter().map(|known| known.example).collect();
+    format!(
+        "A known service instead of the machine's speed: a law, {} or {last}, then misbehaviours after commas: {}. It \
+         holds for every path but /healthz and /metrics, and for calls of gRPC but those of health and reflection. \
+         Replies then say how busy its servers are (X-Busy)",
+        laws.join(", "),
+        misbehaviours.join(", ")
+    )
 }
 
 impl Args {

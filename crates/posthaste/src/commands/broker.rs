@@ -32,7 +32,9 @@ Examples:
     posthaste broker token list
     posthaste broker token revoke 1
   Who changed what:
-    posthaste broker log"
+    posthaste broker log
+  A copy of the store while the broker runs:
+    posthaste broker backup offers-today.db"
 )]
 pub(crate) struct Args {
     #[command(flatten)]
@@ -72,6 +74,14 @@ enum Verb {
         verb: TokenCommand,
     },
     Register(Box<register::Args>),
+    /// Copy an SQLite store to a new file, also while a broker uses it
+    Backup {
+        /// The copy; it must not exist
+        #[arg(value_name = "FILE")]
+        to: PathBuf,
+        #[command(flatten)]
+        at: At,
+    },
     /// The newest changes, the newest first: when, with which token, what (CSV)
     Log {
         #[command(flatten)]
@@ -114,6 +124,11 @@ impl Args {
             None => self.serve(),
             Some(Verb::Token { verb }) => verb.run(),
             Some(Verb::Register(args)) => args.run(),
+            Some(Verb::Backup { to, at }) => {
+                let store = at.config()?.store;
+                Admin::backup(&store, &to).map_err(Failure::run)?;
+                print(&format!("{store} is in {}\n", to.display()))
+            }
             Some(Verb::Log { at, most }) => log(&at, most),
         }
     }
@@ -133,6 +148,7 @@ impl Args {
         } else {
             "http"
         };
+        let source = source(&config);
         let broker = start(config).map_err(|error| match error {
             BrokerError::Config(_) | BrokerError::Tls(_) | BrokerError::Address(_) => {
                 Failure::usage(error)
@@ -140,11 +156,22 @@ impl Args {
             _ => Failure::run(error),
         })?;
         let mut signals = Signals::take().map_err(Failure::run)?;
-        print(&format!("listening on {scheme}://{}\n", broker.addr))?;
+        print(&format!(
+            "listening on {scheme}://{}, {source}\n",
+            broker.addr
+        ))?;
         while signals.wait() == Signal::Reload {}
         broker.stop();
         broker.join();
         Ok(())
+    }
+}
+
+/// The place of the offers: the store, or the broker that is followed.
+fn source(config: &BrokerConfig) -> String {
+    match &config.follow {
+        Some(url) => format!("following {url}"),
+        None => format!("store {}", config.store.clone().absolute()),
     }
 }
 

@@ -7,6 +7,11 @@ use posthaste_serve::Trust;
 
 use super::Failure;
 
+/// The environment variable with the token.
+const TOKEN: &str = "POSTHASTE_BROKER_TOKEN";
+/// Its name before. An unrelated program of the same name sends the value of this one to a public server.
+const FORMER_TOKEN: &str = "POSTHASTE_TOKEN";
+
 /// Where the broker is.
 #[derive(clap::Args)]
 pub(super) struct BrokerAccess {
@@ -17,7 +22,7 @@ pub(super) struct BrokerAccess {
         default_value = "http://127.0.0.1:8090"
     )]
     url: String,
-    /// A file with the token that the broker asks for; or set POSTHASTE_TOKEN
+    /// A file with the token that the broker asks for; or set POSTHASTE_BROKER_TOKEN
     #[arg(long, value_name = "FILE")]
     token_file: Option<PathBuf>,
     /// Trust the certificates in this file (PEM) instead of the machine's
@@ -40,17 +45,24 @@ impl BrokerAccess {
         client.trusting(&trust).map_err(Failure::usage)
     }
 
-    /// A client with the token. Without one, the error says `remedy`.
+    /// A client with the token. Without one, the error says `remedy`, or names the variable that replaces a set
+    /// [`FORMER_TOKEN`], which is never read.
     pub(super) fn bearer(&self, remedy: &str) -> Result<BrokerClient, Failure> {
         let token = match &self.token_file {
             Some(file) => {
                 let text = std::fs::read_to_string(file);
                 text.map_err(|error| Failure::usage(format!("{}: {error}", file.display())))?
             }
-            None => std::env::var("POSTHASTE_TOKEN").unwrap_or_default(),
+            None => std::env::var(TOKEN).unwrap_or_default(),
         };
         let token = token.trim();
         if token.is_empty() {
+            if self.token_file.is_none() && std::env::var_os(FORMER_TOKEN).is_some() {
+                return Err(Failure::usage(format!(
+                    "{FORMER_TOKEN} is set but not read, because another program named posthaste sends it to a public \
+                     server: set {TOKEN} instead, or give a file with the token by --token-file FILE"
+                )));
+            }
             return Err(Failure::usage(remedy));
         }
         Ok(self.client()?.with_token(Some(token.to_owned())))

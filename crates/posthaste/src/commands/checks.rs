@@ -2,7 +2,7 @@
 
 use std::path::{Path, PathBuf};
 
-use posthaste_load::checks::Checks;
+use posthaste_evaluation::checks::Checks;
 
 use super::{Failure, print};
 

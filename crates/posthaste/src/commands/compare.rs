@@ -2,7 +2,7 @@
 
 use std::path::PathBuf;
 
-use posthaste_load::compare::{ComparedRun, Comparison, OverallVerdict};
+use posthaste_evaluation::compare::{ComparedRun, Comparison, OverallVerdict};
 use posthaste_stats::Margins;
 use posthaste_units::Ratio;
 

@@ -19,14 +19,14 @@ pub(crate) struct Args {
     /// Print one JSON document
     #[arg(long)]
     json: bool,
-    #[cfg(feature = "fleet")]
+    #[cfg(feature = "agents")]
     #[command(flatten)]
     nats: super::fleet::NatsArgs,
 }
 
 impl Args {
     pub(crate) fn run(self) -> Result<(), Failure> {
-        #[cfg(feature = "fleet")]
+        #[cfg(feature = "agents")]
         if self.nats.is_given() {
             return super::doctor_fleet::show(&self.nats, self.json);
         }

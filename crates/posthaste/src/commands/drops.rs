@@ -16,7 +16,8 @@ use super::Failure;
 #[derive(clap::Args)]
 #[command(next_help_heading = "What happens to which packet")]
 pub(super) struct DropArgs {
-    /// Drop packets of each connection, ranges or times: down:8, up:3-5,9 or down:1s-1200ms; repeatable
+    /// Drop packets: numbers of each connection (down:8, up:3-5,9), or times of the link
+    /// (down:1s-1200ms); repeatable
     #[arg(long, value_name = "DIRECTION:PLACES")]
     drop: Vec<String>,
     /// Follow a pattern (docs/reference/patterns.md, `posthaste pattern make`)
@@ -29,13 +30,13 @@ pub(super) struct DropArgs {
 
 impl DropArgs {
     /// True if a file has the pattern.
-    #[cfg(feature = "fleet")]
+    #[cfg(feature = "agents")]
     pub(super) const fn has_file(&self) -> bool {
         self.pattern.is_some()
     }
 
     /// Follows a pattern from elsewhere.
-    #[cfg(feature = "fleet")]
+    #[cfg(feature = "agents")]
     pub(super) fn follow(&mut self, pattern: Pattern) {
         self.received = pattern;
     }
@@ -52,13 +53,14 @@ impl DropArgs {
     }
 
     /// The text of the pattern in the file of --pattern.
-    #[cfg(feature = "fleet")]
+    #[cfg(feature = "agents")]
     pub(super) fn filed_text(&self) -> Result<Option<String>, Failure> {
         let filed = self.has_file().then(|| self.filed()).transpose()?;
         Ok(filed.map(|pattern| pattern.to_string()))
     }
 
     /// Returns the pattern of --pattern and --drop together.
+    #[cfg(feature = "net")]
     pub(super) fn pattern(&self) -> Result<Pattern, Failure> {
         self.pattern_with(&[])
     }

@@ -1,16 +1,17 @@
 //! `posthaste gateway`: the reverse proxy in the foreground, until a signal.
 
 use std::path::{Path, PathBuf};
+use std::time::{Duration, Instant};
 
-use posthaste_gateway::{GatewayConfig, GatewayError, start};
-use posthaste_serve::{Signal, Signals};
+use posthaste_gateway::{GatewayConfig, GatewayError, RunningGateway, start};
+use posthaste_serve::{ReloadSignal, Signal};
 
 use super::{Failure, log_to_stderr, print};
 
 /// Stand in front of a web service and compress what it can afford, for clients that want it.
 ///
 /// Prints the address once it listens. SIGHUP reads the configuration again without losing a
-/// request; SIGTERM or Ctrl-C finishes replies under way and ends.
+/// request; SIGTERM or Ctrl-C serves on for drain.delay, finishes replies under way and ends.
 #[derive(clap::Args)]
 #[command(after_help = "\
 Examples:
@@ -46,11 +47,13 @@ impl Args {
             return print(&format!("{:#}\n", posthaste_gateway::config::schema()));
         };
         let config = read(file).map_err(Failure::Usage)?;
+        log_to_stderr();
         if self.check {
             posthaste_gateway::check(config).map_err(|error| unusable(file, error))?;
             return print(&format!("{} can be used\n", file.display()));
         }
-        log_to_stderr();
+        // Before the names of upstreams are looked up, which takes time.
+        let reload = ReloadSignal::take().map_err(Failure::run)?;
         let scheme = if config.tls.is_some() {
             "https"
         } else {
@@ -60,8 +63,7 @@ impl Args {
             GatewayError::Listen(_) | GatewayError::Start(_) => Failure::run(error),
             _ => unusable(file, error),
         })?;
-        let mut signals = Signals::take().map_err(Failure::run)?;
-        signals.take_reload().map_err(Failure::run)?;
+        let mut signals = reload.with_end().map_err(Failure::run)?;
         let plain = running.http_addr;
         let plain = plain.map(|plain| format!(" and http://{plain}"));
         let plain = plain.unwrap_or_default();
@@ -70,16 +72,28 @@ impl Args {
             running.addr, running.admin
         ))?;
         while signals.wait() == Signal::Reload {
-            let outcome = read(file)
-                .and_then(|config| running.reload(config).map_err(|error| error.to_string()));
-            match outcome {
-                Ok(()) => tracing::info!("the configuration was read again"),
-                Err(error) => tracing::error!("the configuration stays as it was: {error}"),
-            }
+            reload_from(file, &running);
+        }
+        let delay = running.announce_stop();
+        let end = Instant::now() + Duration::from(delay);
+        let mut signal = Some(Signal::Reload);
+        while signal == Some(Signal::Reload) {
+            let rest = end.saturating_duration_since(Instant::now());
+            signal = signals.wait_at_most(rest);
         }
         running.stop();
         running.join();
         Ok(())
+    }
+}
+
+/// Applies the changed file. Logs the result.
+fn reload_from(file: &Path, running: &RunningGateway) {
+    let outcome =
+        read(file).and_then(|config| running.reload(config).map_err(|error| error.to_string()));
+    match outcome {
+        Ok(()) => tracing::info!("the configuration was read again"),
+        Err(error) => tracing::error!("the configuration stays as it was: {error}"),
     }
 }
 

@@ -1,40 +1,61 @@
 //! The commands. Each converts the command line to settings and calls the crate that does the work.
 
+#[cfg(feature = "broker")]
 mod accounts;
-#[cfg(feature = "fleet")]
+#[cfg(feature = "agents")]
 mod agent;
+#[cfg(feature = "lab")]
 mod bookshop;
+#[cfg(feature = "broker")]
 mod broker;
+#[cfg(feature = "broker")]
 mod broker_access;
+#[cfg(feature = "load")]
 mod checks;
+#[cfg(feature = "load")]
 mod compare;
 mod completions;
+#[cfg(feature = "lab")]
 mod demo;
+#[cfg(feature = "net")]
 mod doctor;
-#[cfg(feature = "fleet")]
+#[cfg(feature = "agents")]
 mod doctor_fleet;
+#[cfg(any(feature = "net", feature = "simulate"))]
 mod drops;
-#[cfg(feature = "fleet")]
+#[cfg(feature = "agents")]
 mod fleet;
+#[cfg(feature = "gateway")]
 mod gateway;
+#[cfg(feature = "load")]
 mod load;
 mod man;
+#[cfg(feature = "net")]
 mod net;
+#[cfg(feature = "broker")]
 mod offers;
+#[cfg(any(feature = "net", feature = "simulate"))]
 mod path;
+#[cfg(any(feature = "net", feature = "simulate"))]
 mod pattern;
+#[cfg(any(feature = "load", feature = "broker"))]
 mod price;
+#[cfg(feature = "lab")]
 mod reproduce;
+#[cfg(any(feature = "load", feature = "broker"))]
 mod requirements;
+#[cfg(feature = "simulate")]
 mod simulate;
 
 use std::fmt;
 use std::ops::ControlFlow;
 use std::process::ExitCode;
-use std::sync::Arc;
-use std::sync::atomic::AtomicBool;
 
 use clap::{Parser, Subcommand};
+
+const NOTES: &str = "\
+Exit codes: 0 all well, 1 a check or threshold failed, 2 usage, 3 the run failed.
+Rates, times and sizes are written with their unit: 500/s, 10ms, 1.5MB.";
 
 /// Measures, emulates, predicts and protects the response time of web services.
 #[derive(Parser)]
@@ -44,10 +65,7 @@ use clap::{Parser, Subcommand};
     max_term_width = 100,
     arg_required_else_help = true
 )]
-#[command(
-    after_help = "Exit codes: 0 all well, 1 a check or threshold failed, 2 usage, 3 the run failed.\n\
-    Rates, times and sizes are written with their unit: 500/s, 10ms, 1.5MB."
-)]
+#[command(after_help = format!("{NOTES}{}", crate::features::absent_in_words()))]
 pub(crate) struct Cli {
     #[command(subcommand)]
     command: Command,
@@ -55,20 +73,33 @@ pub(crate) struct Cli {
 
 #[derive(Subcommand)]
 enum Command {
+    #[cfg(feature = "load")]
     Load(Box<load::Args>),
-    #[cfg(feature = "fleet")]
+    #[cfg(feature = "agents")]
     Agent(Box<agent::Args>),
+    #[cfg(feature = "load")]
     Compare(compare::Args),
+    #[cfg(feature = "net")]
     Net(Box<net::Args>),
+    #[cfg(feature = "simulate")]
     Simulate(Box<simulate::Args>),
+    #[cfg(any(feature = "net", feature = "simulate"))]
     Pattern(pattern::Args),
-    Bookshop(bookshop::Args),
+    #[cfg(feature = "lab")]
+    Bookshop(Box<bookshop::Args>),
+    #[cfg(feature = "gateway")]
     Gateway(gateway::Args),
+    #[cfg(feature = "broker")]
     Broker(Box<broker::Args>),
+    #[cfg(feature = "broker")]
     Offers(offers::Args),
+    #[cfg(feature = "broker")]
     Accounts(accounts::Args),
+    #[cfg(feature = "lab")]
     Demo(demo::Args),
+    #[cfg(feature = "lab")]
     Reproduce(reproduce::Args),
+    #[cfg(feature = "net")]
     Doctor(doctor::Args),
     Completions(completions::Args),
     Man(man::Args),
@@ -77,20 +108,33 @@ enum Command {
 impl Cli {
     pub(crate) fn run(self) -> Result<ExitCode, Failure> {
         match self.command {
+            #[cfg(feature = "net")]
             Command::Net(args) => return args.run(),
+            #[cfg(feature = "load")]
             Command::Load(args) => args.run(),
-            #[cfg(feature = "fleet")]
+            #[cfg(feature = "agents")]
             Command::Agent(args) => args.run(),
+            #[cfg(feature = "simulate")]
             Command::Simulate(args) => args.run(),
+            #[cfg(feature = "load")]
             Command::Compare(args) => args.run(),
+            #[cfg(any(feature = "net", feature = "simulate"))]
             Command::Pattern(args) => args.run(),
+            #[cfg(feature = "lab")]
             Command::Bookshop(args) => args.run(),
+            #[cfg(feature = "gateway")]
             Command::Gateway(args) => args.run(),
+            #[cfg(feature = "broker")]
             Command::Broker(args) => args.run(),
+            #[cfg(feature = "broker")]
             Command::Offers(args) => args.run(),
+            #[cfg(feature = "broker")]
             Command::Accounts(args) => args.run(),
+            #[cfg(feature = "lab")]
             Command::Demo(args) => args.run(),
+            #[cfg(feature = "lab")]
             Command::Reproduce(args) => args.run(),
+            #[cfg(feature = "net")]
             Command::Doctor(args) => args.run(),
             Command::Completions(args) => args.run(),
             Command::Man(args) => args.run(),
@@ -103,12 +147,14 @@ impl Cli {
 #[derive(Debug)]
 pub(crate) enum Failure {
     /// A check or threshold did not hold.
+    #[cfg(any(feature = "load", feature = "broker"))]
     Threshold(String),
     /// The arguments are invalid.
     Usage(String),
     /// The run could not be started or finished.
     Run(String),
     /// The user's own command could not be started. The code is that of shells.
+    #[cfg(feature = "net")]
     Command { code: u8, text: String },
 }
 
@@ -125,7 +171,9 @@ impl Failure {
 
     pub(crate) const fn code(&self) -> u8 {
         match self {
+            #[cfg(feature = "net")]
             Self::Command { code, .. } => *code,
+            #[cfg(any(feature = "load", feature = "broker"))]
             Self::Threshold(_) => 1,
             Self::Usage(_) => Self::USAGE_CODE,
             Self::Run(_) => 3,
@@ -136,10 +184,11 @@ impl Failure {
 impl fmt::Display for Failure {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Self::Threshold(text)
-            | Self::Usage(text)
-            | Self::Run(text)
-            | Self::Command { text, .. } => f.write_str(text),
+            Self::Usage(text) | Self::Run(text) => f.write_str(text),
+            #[cfg(any(feature = "load", feature = "broker"))]
+            Self::Threshold(text) => f.write_str(text),
+            #[cfg(feature = "net")]
+            Self::Command { text, .. } => f.write_str(text),
         }
     }
 }
@@ -151,7 +200,11 @@ impl From<Failure> for ExitCode {
 }
 
 /// Returns a flag that the first Ctrl-C or SIGTERM sets. The second ends the process at once.
-pub(crate) fn stop_on_signal() -> Result<Arc<AtomicBool>, Failure> {
+#[cfg(any(feature = "load", feature = "simulate"))]
+pub(crate) fn stop_on_signal() -> Result<std::sync::Arc<std::sync::atomic::AtomicBool>, Failure> {
+    use std::sync::Arc;
+    use std::sync::atomic::AtomicBool;
+
     let stop = Arc::new(AtomicBool::new(false));
     for signal in [signal_hook::consts::SIGINT, signal_hook::consts::SIGTERM] {
         signal_hook::flag::register_conditional_shutdown(signal, 3, stop.clone())
@@ -169,6 +222,7 @@ pub(crate) fn print(text: &str) -> Result<(), Failure> {
 /// Prints data. Returns `Break` if the reader has closed.
 pub(crate) fn tell(text: &str) -> Result<ControlFlow<()>, Failure> {
     use std::io::{ErrorKind, Write as _};
+
     let mut out = std::io::stdout().lock();
     match out.write_all(text.as_bytes()).and_then(|()| out.flush()) {
         Ok(()) => Ok(ControlFlow::Continue(())),
@@ -178,15 +232,23 @@ pub(crate) fn tell(text: &str) -> Result<ControlFlow<()>, Failure> {
 }
 
 /// Logs to standard error. POSTHASTE_LOG sets the level (`debug`, `warn`).
+#[cfg(any(feature = "gateway", feature = "broker", feature = "agents"))]
 pub(crate) fn log_to_stderr() {
     use std::io::IsTerminal as _;
-    use tracing_subscriber::EnvFilter;
+    use tracing::level_filters::LevelFilter;
+    use tracing_subscriber::filter::Targets;
+    use tracing_subscriber::prelude::*;
 
-    let filter =
-        EnvFilter::try_from_env("POSTHASTE_LOG").unwrap_or_else(|_| EnvFilter::new("info"));
-    tracing_subscriber::fmt()
+    let levels = std::env::var("POSTHASTE_LOG").unwrap_or_default();
+    let levels = match levels.parse::<Targets>() {
+        Ok(targets) if !levels.is_empty() => targets,
+        _ => Targets::new().with_default(LevelFilter::INFO),
+    };
+    let lines = tracing_subscriber::fmt::layer()
         .with_writer(std::io::stderr)
-        .with_ansi(std::io::stderr().is_terminal())
-        .with_env_filter(filter)
+        .with_ansi(std::io::stderr().is_terminal());
+    tracing_subscriber::registry()
+        .with(lines)
+        .with(levels)
         .init();
 }

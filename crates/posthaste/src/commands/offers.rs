@@ -23,7 +23,7 @@ Examples:
   The same from a document of requirements:
     posthaste offers get books --requirements need.wsqos
   Publish a provider's offers; what he offered before and is not in the file is withdrawn:
-    POSTHASTE_TOKEN=pht_... posthaste offers put books ada offers.wsqos
+    POSTHASTE_BROKER_TOKEN=pht_... posthaste offers put books ada offers.wsqos
   What there is, and what changes:
     posthaste offers list books
     posthaste offers watch
@@ -159,8 +159,8 @@ impl BrokerAccess {
     /// A client that publishes. It needs a token.
     fn publisher(&self) -> Result<BrokerClient, Failure> {
         self.bearer(
-            "publishing needs the provider's token: give a file with it by --token-file FILE, or set POSTHASTE_TOKEN; \
-             `posthaste broker token new PROVIDER` makes one",
+            "publishing needs the provider's token: give a file with it by --token-file FILE, or set \
+             POSTHASTE_BROKER_TOKEN; `posthaste broker token new PROVIDER` makes one",
         )
     }
 }

@@ -52,7 +52,9 @@ pub(super) struct PathArgs {
     /// Delay one way, in each direction
     #[arg(long, value_name = "T")]
     delay: Option<Span>,
-    /// How the delay varies: 5ms, 50% (of the delay), uniform:5ms, pareto:5ms, variance:50%
+    /// Variation of the delay: 5ms, 50% (of the delay), uniform:5ms, pareto:5ms, variance:50%. Packets
+    /// keep their order: one waits for the one before it, so that the mean rises with the packet rate.
+    /// --overtake keeps the mean
     #[arg(long, value_name = "D")]
     jitter: Option<Jitter>,
     /// Let packets with a shorter delay go first, so that jitter reorders
@@ -67,11 +69,12 @@ pub(super) struct PathArgs {
     /// Share of packets that pass twice
     #[arg(long, value_name = "P")]
     duplicate: Option<Ratio>,
-    /// Share of packets that go at once (25%, 25%:5) or are held back (hold:1%:3)
+    /// Share of packets that go at once, without the delay (25%, 25%:5), or are held back (hold:1%:3)
     #[arg(long, value_name = "P")]
     reorder: Option<Reordering>,
-    /// What waits for the bandwidth: 50 (packets), 64kB, 50:64kB; behind it :drop-head or
-    /// :codel[:5ms:100ms] [default: 50]
+    /// Limit of the queue before the bandwidth: 50 (packets), 64kB, 50:64kB; with a discipline:
+    /// :drop-head, :codel[:5ms:100ms][:ecn] or, for ECN marks from a length or a wait on, :step:20,
+    /// :step:1ms [default: the profile's, 50, or 1000 with --order netem]
     #[arg(long, value_name = "N")]
     queue: Option<Queue>,
     /// What others send through the link: a rate (800kB/s), a code point before it (le:800kB/s),
@@ -129,11 +132,17 @@ fn plan(direction: Direction, both: &PathArgs, own: Option<&PathArgs>) -> Plan {
     if let Some(own) = own {
         own.apply(&mut plan);
     }
+    let queued = both.queue.is_some() || own.is_some_and(|own| own.queue.is_some());
+    if plan.order == Order::Netem && !queued {
+        // netem's limit counts all packets in the link, unlike the queue of a profile.
+        plan.queue = plan.order.queue();
+    }
     plan
 }
 
 impl PathArgs {
     /// The profile that the other options change.
+    #[cfg(feature = "net")]
     pub(super) fn profile(&self) -> Option<&'static Profile> {
         self.profile
     }

@@ -74,10 +74,6 @@ const CASES: &[(&[&str], &str)] = &[
         "no address to ask at",
     ),
     (
-        &["load", URL, "--find", "p99<1s", "--assert", "p99<1s"],
-        "cannot be used with",
-    ),
-    (
         &["load", URL, "--clients", "2", "--arrivals", "poisson"],
         "cannot be used with",
     ),
@@ -115,6 +111,18 @@ const CASES: &[(&[&str], &str)] = &[
         "did you mean poisson?",
     ),
     (&["load", URL, "--find", "errors<1%"], "p99<200ms"),
+    (
+        &["load", URL, "--find", "p99<1s", "--assert", "p99<1s"],
+        "capacity>150/s",
+    ),
+    (
+        &["load", URL, "--rate", "9/s", "--assert", "capacity>9/s"],
+        "give --find",
+    ),
+    (
+        &["load", URL, "--find", "p99<1s", "--assert", "capacity<9/s"],
+        "the rate that the service holds",
+    ),
     (&["load", URL, "--find", "events<9/s"], "events>20/s"),
     (&["load", URL, "--find", "first<1s"], "give --stream"),
     (
@@ -192,6 +200,22 @@ const CASES: &[(&[&str], &str)] = &[
     (&["compare", "a", "a", "--", "b"], "given twice"),
     (&["compare", "a", "b", "--scatter", "lots"], "2%"),
     (
+        &["compare", "a", "b", "--margin", "0.1"],
+        "write 0.1%, or 10% if that is meant",
+    ),
+    (
+        &["net", "--loss", "0.5", "--", "true"],
+        "write 0.5%, or 50% if that is meant",
+    ),
+    (
+        &["simulate", "--loss", "bursts:0.5:4"],
+        "write 0.5%, or 50% if that is meant",
+    ),
+    (
+        &["pattern", "make", "--duplicate", "1"],
+        "write 1%, or 100% if that is meant",
+    ),
+    (
         &["compare", "a", "b", "--json", "--junit", "-"],
         "choose one",
     ),
@@ -230,6 +254,10 @@ const CASES: &[(&[&str], &str)] = &[
     (
         &["pattern", "make", "--mahimahi", "down:/no/such/file"],
         "/no/such/file",
+    ),
+    (
+        &["pattern", "make", "--timeline", "down:/dev/null"],
+        "time_ms,bandwidth_kbit",
     ),
     (
         &["pattern", "make", "--client-capture", "/no/such/file"],

@@ -49,6 +49,34 @@ fn ctrl_c_keeps_what_was_measured_and_says_so() {
 }
 
 #[test]
+fn ctrl_c_in_a_search_prints_what_is_known() {
+    let shop = RunningShop::open(&[]);
+    let page = shop.page();
+    let child = posthaste(&[
+        "load",
+        &page,
+        "--find",
+        "p99<10s",
+        "--duration",
+        "600s",
+        "--json",
+    ])
+    .stdout(Stdio::piped())
+    .stderr(Stdio::piped())
+    .spawn()
+    .unwrap();
+    until("fifty replies", || shop.pages() >= 50);
+    signal("INT", child.id());
+    let said = CommandOutput::from(child.wait_with_output().unwrap());
+    assert_eq!(said.code, Some(3), "{}", said.err);
+    assert!(said.err.contains("stopped"), "{}", said.err);
+    let found: Value = serde_json::from_str(&said.out).unwrap();
+    assert_eq!(found["stopped"], true);
+    assert!(found["held_at_per_s"].is_null());
+    assert!(!found["trials"].as_array().unwrap().is_empty());
+}
+
+#[test]
 fn the_bookshop_drains_on_sigterm() {
     let mut shop = RunningShop::open(&[]);
     signal("TERM", shop.id());

@@ -224,7 +224,7 @@ fn runs_that_grow_stop_or_differ_in_length_never_pass() {
         ("grows", &no_interval, "may grow"),
         ("stopped", &stopped, "was stopped"),
         ("longer", &longer, "another pace"),
-        ("none", &no_time, "no such number"),
+        ("none", &no_time, "unknown: no p50 in "),
     ];
     for (name, change, word) in changes {
         for factor in [0.8, 1.0] {
@@ -240,6 +240,31 @@ fn runs_that_grow_stop_or_differ_in_length_never_pass() {
     reports.keep_three("one", 1.0, |_| ());
     reports.keep("one2", stopped);
     assert_eq!(reports.three("one", "").code, Some(3));
+}
+
+#[test]
+fn runs_without_an_interval_or_a_number_are_named() {
+    let reports = Reports::new();
+    let without = |key: &str, report: &mut Value| report["response_time_ms"][key] = Value::Null;
+    reports.keep_three("b", 1.0, |_| ());
+    reports.keep("b2", |report| without("mean_interval", report));
+    let said = reports.three("b", "");
+    let words = "b2: response times may grow during a run\n";
+    assert!(said.out.contains("unknown: no interval of the mean in "));
+    assert!(said.out.contains(words), "{}", said.out);
+    reports.keep("c1", |report| without("p99_interval", report));
+    let said = reports.compare("a1 c1");
+    let words = "c1: too few independent values\n";
+    assert!(said.out.contains("unknown: no interval of the p99 in "));
+    assert!(said.out.contains(words), "{}", said.out);
+    let names = document(&reports.compare("a1 c1 --json"))["judged"][2]["no_interval_in"].clone();
+    assert_eq!(names.as_array().unwrap().len(), 1);
+    for name in ["d1", "d2"] {
+        reports.keep(name, |report| without("p999", report));
+    }
+    let said = reports.compare("d1 d2");
+    let words = "unknown: no p999 in any run: it needs 5000 requests per run\n";
+    assert!(said.out.contains(words), "{}", said.out);
 }
 
 #[test]

@@ -11,7 +11,7 @@ const GET_BOOK: &str = "bookshop.v1.Bookshop/GetBook";
 /// The bookshop's own schema.
 const PROTO: &str = concat!(
     env!("CARGO_MANIFEST_DIR"),
-    "/../bookshop/proto/bookshop/v1/bookshop.proto"
+    "/../lab/bookshop/proto/bookshop/v1/bookshop.proto"
 );
 
 /// Twenty calls, with further options.

@@ -6,6 +6,7 @@ mod command;
 mod compare;
 mod demo;
 mod documented;
+mod drain;
 mod early_answers;
 mod endless_replies;
 mod few_descriptors;

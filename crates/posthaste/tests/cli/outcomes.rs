@@ -72,7 +72,16 @@ fn assertions_decide_the_exit_code() {
         ];
         said(&mut posthaste(&arguments))
     };
-    assert_eq!(run("errors<1%").code, Some(0));
+    assert_eq!(run("errors<20%").code, Some(0));
+    let unknown = run("errors<1%");
+    assert_eq!(unknown.code, Some(3));
+    assert!(
+        unknown.err.contains("errors<1% is unknown")
+            && unknown.err.contains("needs 300 requests")
+            && unknown.err.contains("--allow-few"),
+        "{}",
+        unknown.err
+    );
     let failed = run("p50<1ns");
     assert_eq!(failed.code, Some(1));
     assert!(

@@ -79,16 +79,36 @@ fn chance_repeats_with_its_seed() {
 }
 
 #[test]
-fn a_trace_of_mahimahi_is_a_bandwidth_by_time() {
+fn a_trace_of_mahimahi_is_its_delivery_opportunities() {
     let folder = tempfile::tempdir().unwrap();
     let trace = written(folder.path(), "trace", b"1\n1\n1\n101\n");
     let made = make(&["--mahimahi", &format!("down:{trace}")]);
     let expected = [
         "down repeat 101ms",
-        "down bandwidth from 0ms: 36Mbit",
-        "down bandwidth from 1ms: 120kbit",
+        "down opportunities 0ms: 1",
+        "down opportunities 1ms: 3",
     ];
     assert_eq!(entries(&made.out), expected, "{}", made.err);
+}
+
+#[test]
+fn a_timeline_is_what_holds_from_each_row_on() {
+    let folder = tempfile::tempdir().unwrap();
+    let rows = b"time_s,bandwidth_mbit,delay_ms,loss_percent\n0,5,20,\n30,0.5,80,2\n60,,,\n";
+    let path = written(folder.path(), "drive.csv", rows);
+    let made = make(&["--timeline", &format!("up:{path}")]);
+    let expected = [
+        "up repeat 60000ms",
+        "up delay from 0ms: 20ms",
+        "up delay from 30000ms: 80ms",
+        "up bandwidth from 0ms: 5Mbit",
+        "up bandwidth from 30000ms: 500kbit",
+        "up loss from 30000ms: 2%",
+    ];
+    assert_eq!(entries(&made.out), expected, "{}", made.err);
+    let pattern = written(folder.path(), "drive.pattern", made.out.as_bytes());
+    let shown = show(&[&pattern]);
+    assert!(shown.out.contains("loss from"), "{}", shown.out);
 }
 
 #[test]
@@ -310,24 +330,54 @@ fn losses_and_order_are_read_off_captures() {
     assert_eq!(entries(&server), ["down drop 4, 9, 13"]);
 }
 
-/// Their marks differ if one capture has more of a packet than the other.
+/// Only the headers are compared if one capture has more of a packet than the other.
 #[test]
 fn captures_that_keep_too_little_of_each_packet_are_named() {
     let folder = tempfile::tempdir().unwrap();
     let [client, server] = both_ends();
     let cut = |packets: &[(u64, Vec<u8>)]| {
         let packets = packets.iter();
-        let packets = packets.map(|(at, packet)| (*at, packet[..packet.len().min(82)].to_vec()));
+        let packets = packets.map(|(at, packet)| (*at, packet[..packet.len().min(70)].to_vec()));
         packets.collect::<Vec<_>>()
     };
     let whole = written(folder.path(), "client.pcap", &pcap(&client));
     let short = written(folder.path(), "server.pcap", &pcap(&cut(&server)));
     let made = make(&["--client-capture", &whole, "--server-capture", &short]);
     assert_eq!(made.code, Some(0), "{}", made.err);
-    let words = "13 packets were cut before the 96 bytes";
+    let words = "13 packets were cut before the 60 bytes";
     assert!(made.err.contains(words), "{}", made.err);
     assert!(made.err.contains("`-s 0`"), "{}", made.err);
     assert!(!made.err.contains("client.pcap"), "{}", made.err);
+    let exact = ["down drop 4, 9, 13", "down hold 6: 2"];
+    assert_eq!(entries(&made.out), exact, "{}", made.out);
+}
+
+#[test]
+fn a_pattern_of_several_connections_names_its_options() {
+    let folder = tempfile::tempdir().unwrap();
+    let [one, _] = both_ends();
+    // The same connection from another port, at the same time.
+    let other = one.iter().map(|(at, packet)| {
+        let mut packet = packet.clone();
+        let port = if packet[15] == CLIENT.0[3] { 20 } else { 22 };
+        packet[port..port + 2].copy_from_slice(&(CLIENT.1 + 1).to_be_bytes());
+        (*at, packet)
+    });
+    let both: Vec<_> = one
+        .iter()
+        .cloned()
+        .zip(other)
+        .flat_map(|(one, other)| [one, other])
+        .collect();
+    let file = written(folder.path(), "client.pcap", &pcap(&both));
+    let made = make(&["--client-capture", &file]);
+    let note = "# 2 connections share one count: use this pattern with --shared, or make one of a single connection \
+                with --connection N";
+    assert!(made.out.contains(note), "{}", made.out);
+    let made = make(&["--client-capture", &file, "--connection", "2"]);
+    let found = ["down drop 4, 9", "down hold 6: 2"];
+    assert_eq!(entries(&made.out), found, "{}", made.out);
+    assert!(made.out.contains("# connection 2 of 2"), "{}", made.out);
 }
 
 #[test]

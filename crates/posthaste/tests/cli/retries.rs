@@ -98,7 +98,7 @@ fn without_retries_nothing_is_said_of_attempts() {
     let said = said(posthaste(&["load", &url]).args(options.split(' ')));
     let report: Value = serde_json::from_str(&said.out).unwrap();
     assert!(report.get("attempts").is_none());
-    assert_eq!(said.code, Some(1));
+    assert_eq!(said.code, Some(3));
     assert!(said.err.contains("--retries N"), "{}", said.err);
 }
 

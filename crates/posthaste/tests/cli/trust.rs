@@ -96,7 +96,7 @@ fn assertions_are_written_for_other_programs() {
         "--duration",
         "200ms",
         "--assert",
-        "errors<1%",
+        "errors<50%",
         "--assert",
         "p50<1ns",
         "--allow-late",
@@ -142,11 +142,9 @@ fn silence_is_no_time_of_zero() {
         asserted.err
     );
     assert!(
-        asserted
-            .err
-            .contains("ok-p99>0s does not hold: no good reply"),
+        asserted.out.contains("UNKNOWN  ok-p99>0s: no good reply"),
         "{}",
-        asserted.err
+        asserted.out
     );
 }
 

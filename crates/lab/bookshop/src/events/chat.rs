@@ -18,7 +18,7 @@ use serde_json::{Value, json};
 use super::law::EventLaw;
 use super::{DONE, EventMoment, StreamCount, read_law, stream, whole};
 use crate::body::ShopBody;
-use crate::law::now;
+use crate::clock::now;
 use crate::metrics::ReplyForm;
 use crate::service::{JSON, MAX_BODY, ShopService};
 use crate::words::NOUNS;

@@ -20,7 +20,7 @@ pub(crate) use chat::chat;
 pub(crate) use orders::orders;
 
 use crate::body::{Outlet, ShopBody, StreamBody};
-use crate::law::now;
+use crate::clock::now;
 use crate::metrics::{ReplyForm, StreamEnd};
 use crate::service::ShopService;
 

@@ -5,11 +5,12 @@ use std::time::Duration;
 
 use bytes::{Buf as _, Bytes};
 use http_body_util::BodyExt as _;
-use posthaste_grpc::{Code, FrameError, MessageReader, Status};
+use posthaste_http::grpc::{Code, FrameError, MessageReader, Status};
 use posthaste_serve::Incoming;
 use prost::Message;
-use tokio::time::timeout;
+use tokio::time::{Instant, timeout};
 
+use super::is_late;
 use crate::service::{MAX_BODY, ShopService};
 
 /// The requests of a call.
@@ -93,27 +94,36 @@ fn refuse(error: FrameError) -> Status {
     Status::new(code, error.to_string())
 }
 
-/// Counts the status of a call; one that is dropped before its end was cancelled by its client.
+/// Counts the status of a call. One that is dropped before its end was cancelled by its client or exceeded its
+/// deadline.
 pub(super) struct CallCount {
     shop: Rc<ShopService>,
-    code: Code,
+    deadline: Option<Instant>,
+    code: Option<Code>,
 }
 
 impl CallCount {
-    pub(super) fn begin(shop: &Rc<ShopService>) -> Self {
+    pub(super) fn begin(shop: &Rc<ShopService>, deadline: Option<Instant>) -> Self {
         Self {
             shop: shop.clone(),
-            code: Code::Cancelled,
+            deadline,
+            code: None,
         }
     }
 
     pub(super) fn end(mut self, code: Code) {
-        self.code = code;
+        self.code = Some(code);
     }
 }
 
 impl Drop for CallCount {
     fn drop(&mut self) {
-        self.shop.metrics().count_call(self.code);
+        let dropped = if is_late(self.deadline) {
+            Code::DeadlineExceeded
+        } else {
+            Code::Cancelled
+        };
+        let code = self.code.unwrap_or(dropped);
+        self.shop.metrics().count_call(code);
     }
 }

@@ -3,11 +3,14 @@
 use std::collections::HashMap;
 use std::rc::Rc;
 
-use posthaste_grpc::reflection::{REFLECTION_METHOD, REFLECTION_SERVICES, ServerReflectionRequest};
-use posthaste_grpc::{
-    Code, HEALTH, HealthCheckRequest, HealthCheckResponse, HealthListRequest, HealthListResponse,
-    ServingStatus, Status, frame,
+use posthaste_grpc_schema::reflection::{
+    REFLECTION_METHOD, REFLECTION_SERVICES, ServerReflectionRequest,
 };
+use posthaste_grpc_schema::{
+    HEALTH, HealthCheckRequest, HealthCheckResponse, HealthListRequest, HealthListResponse,
+    ServingStatus,
+};
+use posthaste_http::grpc::{Code, Status, frame};
 
 use super::call::Messages;
 use super::messages::{
@@ -18,8 +21,8 @@ use super::reflection::reflection;
 use super::{CallOutcome, Replies};
 use crate::body::Outlet;
 use crate::catalogue::{Book, LookupError};
+use crate::clock::now;
 use crate::events::{EventLaw, EventLawError, EventMoment, StreamCount};
-use crate::law::now;
 use crate::metrics::ReplyForm;
 use crate::selection::select;
 use crate::service::ShopService;

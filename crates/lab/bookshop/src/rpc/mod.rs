@@ -2,7 +2,8 @@
 //!
 //! A call costs one service time, like a request of every other form, between its request and the head of its reply;
 //! with a stream of requests and replies, before the head. Health and reflection cost none. A deadline ends a call in
-//! each phase, also while it waits for its service. Messages are not compressed.
+//! each phase, also while it waits for its service, and counts from the earliest time at which the call can have
+//! arrived, so that a reply counted as OK is not late for its client. Messages are not compressed.
 
 mod call;
 mod messages;
@@ -17,8 +18,8 @@ use http_body_util::Full;
 use hyper::header::{self, HeaderName, HeaderValue};
 use hyper::http::request::Parts;
 use hyper::{HeaderMap, Method, Response, StatusCode, Version};
-use posthaste_grpc::{Code, Status, encode_message};
-use posthaste_http_fields::grpc_timeout;
+use posthaste_http::fields::grpc_timeout;
+use posthaste_http::grpc::{Code, Status, encode_message};
 use posthaste_serve::{Incoming, Peer};
 use tokio::time::{Instant, timeout_at};
 
@@ -27,7 +28,8 @@ pub use reflection::schema;
 pub(crate) use reflection::BOOKSHOP_PROTO;
 
 use crate::body::{Outlet, ShopBody, StreamBody};
-use crate::service::{BUSY, ShopService, plain};
+use crate::clock::now;
+use crate::service::{BUSY, LawReply, ShopService, plain};
 use call::{CallCount, Messages};
 use methods::{Route, run};
 
@@ -65,9 +67,11 @@ pub(crate) async fn answer(
     if let Some(refusal) = refuse_http(parts) {
         return refusal;
     }
-    let count = CallCount::begin(shop);
+    let waited = Duration::from_nanos(now().saturating_sub(shop.earliest_arrival()));
     let begin = Instant::now();
-    let (deadline, outcome) = match deadline(&parts.headers, begin) {
+    let deadline = deadline(&parts.headers, begin.checked_sub(waited).unwrap_or(begin));
+    let count = CallCount::begin(shop, deadline.as_ref().ok().copied().flatten());
+    let (deadline, outcome) = match deadline {
         Ok(deadline) => {
             let messages = Messages::new(body, shop.message_wait());
             (deadline, first_phase(shop, parts, messages, deadline).await)
@@ -78,7 +82,8 @@ pub(crate) async fn answer(
         Ok(route) if route.is_monitoring() => (outcome, None),
         _ => pay(shop, parts, peer, deadline, outcome).await,
     };
-    let mut reply = match outcome {
+    shop.pay();
+    let mut reply = match in_time(deadline, outcome) {
         Ok(CallOutcome::Message(message)) => {
             count.end(Code::Ok);
             Response::new(ShopBody::Message {
@@ -89,6 +94,7 @@ pub(crate) async fn answer(
         Ok(CallOutcome::Stream(produce)) => {
             Response::new(ShopBody::Stream(StreamBody::new(|outlet| async move {
                 let end = until(deadline, produce(outlet)).await.and_then(|end| end);
+                let end = in_time(deadline, end);
                 count.end(
                     end.as_ref()
                         .map_or_else(|status| status.code, |()| Code::Ok),
@@ -108,7 +114,6 @@ pub(crate) async fn answer(
     fields.insert(header::CONTENT_TYPE, HeaderValue::from_static(GRPC));
     fields.insert(ACCEPT_ENCODING, HeaderValue::from_static("identity"));
     fields.extend(busy.map(|busy| (BUSY, busy)));
-    shop.pay();
     reply
 }
 
@@ -142,6 +147,7 @@ async fn first_phase(
     deadline: Option<Instant>,
 ) -> Result<CallOutcome, Status> {
     let route = Route::of(parts.uri.path())?;
+    in_time(deadline, Ok(()))?;
     until(deadline, run(shop, route, messages)).await?
 }
 
@@ -157,11 +163,26 @@ async fn pay(
     if is_late(deadline) {
         return (Err(late()), None);
     }
-    match until(deadline, shop.serve_law(parts, peer)).await {
-        Ok(busy) if !is_late(deadline) => (outcome, busy),
-        Ok(busy) => (Err(late()), busy),
+    let service = shop.serve_unless(parts, peer, || is_late(deadline));
+    match until(deadline, service).await {
+        Ok(Some(served)) => match served.refusal {
+            Some(status) => (Err(refused(status)), served.busy),
+            None => (outcome, served.busy),
+        },
+        Ok(None) => (Err(late()), None),
         Err(status) => (Err(status), None),
     }
+}
+
+/// The status of a call that the emulated service refuses with a status of HTTP.
+fn refused(status: StatusCode) -> Status {
+    let code = match status.as_u16() {
+        429 => Code::ResourceExhausted,
+        502..=504 => Code::Unavailable,
+        500..600 => Code::Internal,
+        _ => Code::FailedPrecondition,
+    };
+    Status::new(code, LawReply::words(status).trim_end())
 }
 
 /// The deadline of a call that begins now. `None` without a timeout, or with one beyond the range of the clock.
@@ -171,7 +192,6 @@ fn deadline(headers: &HeaderMap, begin: Instant) -> Result<Option<Instant>, Stat
         return Ok(None);
     };
     match grpc_timeout(first.as_bytes()) {
-        Some(Duration::ZERO) => Err(late()),
         Some(timeout) if lines.next().is_none() => Ok(begin.checked_add(timeout)),
         _ => {
             let words = "grpc-timeout is not one to eight digits and a unit (H, M, S, m, u or n)";
@@ -186,6 +206,14 @@ async fn until<T>(deadline: Option<Instant>, work: impl Future<Output = T>) -> R
         None => Ok(work.await),
         Some(deadline) => timeout_at(deadline, work).await.map_err(|_| late()),
     }
+}
+
+/// The outcome of a call, unless its deadline has passed.
+fn in_time<T>(deadline: Option<Instant>, outcome: Result<T, Status>) -> Result<T, Status> {
+    if is_late(deadline) {
+        return Err(late());
+    }
+    outcome
 }
 
 fn is_late(deadline: Option<Instant>) -> bool {

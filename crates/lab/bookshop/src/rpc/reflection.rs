@@ -1,7 +1,10 @@
 //! The schema of the shop's services, compiled from the `.proto` files when reflection is first asked.
 
-use posthaste_grpc::reflection::{REFLECTION_ALPHA_PROTO, REFLECTION_PROTO, ReflectionServer};
-use posthaste_grpc::{Code, HEALTH_PROTO, Schema, SchemaError, Status};
+use posthaste_grpc_schema::reflection::{
+    REFLECTION_ALPHA_PROTO, REFLECTION_PROTO, ReflectionServer,
+};
+use posthaste_grpc_schema::{HEALTH_PROTO, Schema, SchemaError};
+use posthaste_http::grpc::{Code, Status};
 
 use crate::service::ShopService;
 

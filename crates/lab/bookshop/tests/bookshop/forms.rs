@@ -2,7 +2,7 @@
 
 use std::io::Read as _;
 
-use posthaste_bookshop::{BookshopConfig, BookshopError, ServiceLaw, start};
+use posthaste_bookshop::{BookshopConfig, BookshopError, ServiceSpec, start};
 use posthaste_compression::{Described, Wish};
 use posthaste_soap::reply::{Inspection, inspect};
 use posthaste_soap::{Version, wsdl};
@@ -319,7 +319,7 @@ fn two_shops_of_a_process_share_nothing() {
 #[test]
 fn what_cannot_be_opened_says_why() {
     let listen = ([127, 0, 0, 1], 0).into();
-    let law: ServiceLaw = "mm1k:1ms:4".parse().unwrap();
+    let law: ServiceSpec = "mm1k:1ms:4".parse().unwrap();
     let config = || BookshopConfig {
         listen,
         ..BookshopConfig::default()

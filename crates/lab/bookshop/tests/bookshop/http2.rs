@@ -8,7 +8,8 @@ use bytes::Bytes;
 use h2::client::{ResponseFuture, SendRequest};
 use h2::{RecvStream, SendStream};
 use hyper::{HeaderMap, Request};
-use posthaste_grpc::{MessageReader, Method, Schema, write_frame};
+use posthaste_grpc_schema::{Method, Schema};
+use posthaste_http::grpc::{MessageReader, write_frame};
 use tokio::net::TcpStream;
 use tokio::task::{LocalSet, spawn_local};
 
@@ -36,7 +37,7 @@ impl CallEnd {
     pub(crate) fn status(&self) -> (&str, String) {
         let fields = self.trailers.as_ref().unwrap_or(&self.head);
         let field = |name: &str| fields.get(name).map_or("", |v| v.to_str().unwrap());
-        let text = posthaste_grpc::decode_message(field("grpc-message").as_bytes());
+        let text = posthaste_http::grpc::decode_message(field("grpc-message").as_bytes());
         (field("grpc-status"), text)
     }
 

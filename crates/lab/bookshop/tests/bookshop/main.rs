@@ -1,5 +1,6 @@
 //! The shop from outside: sizes, forms, hostile clients, service laws.
 
+mod deadlines;
 mod events;
 mod forms;
 mod hostile;
@@ -7,6 +8,7 @@ mod http2;
 mod http3;
 mod laws;
 mod rpc;
+mod services;
 mod sizes;
 
 use std::io::{Read, Write};

@@ -4,8 +4,8 @@ use std::time::{Duration, Instant};
 
 use bytes::Bytes;
 use posthaste_bookshop::{BookshopConfig, Running};
-use posthaste_grpc::reflection::{REFLECTION_SERVICES, ReflectionClient, ReflectionStep};
-use posthaste_grpc::write_frame;
+use posthaste_grpc_schema::reflection::{REFLECTION_SERVICES, ReflectionClient, ReflectionStep};
+use posthaste_http::grpc::write_frame;
 use posthaste_serve::Timeouts;
 use posthaste_units::Span;
 
@@ -16,7 +16,7 @@ use crate::{get, isbns, open, send};
 const UNKNOWN: &str = "0306406152";
 const WRONG: &str = "0306406153";
 
-fn shop() -> Running {
+pub(crate) fn shop() -> Running {
     open(BookshopConfig {
         books: 20,
         ..BookshopConfig::default()
@@ -24,7 +24,7 @@ fn shop() -> Running {
 }
 
 /// Value of a line of the metrics.
-fn metric(running: &Running, name: &str) -> u64 {
+pub(crate) fn metric(running: &Running, name: &str) -> u64 {
     let text = get(running.addr, "/metrics").text().to_owned();
     let line = text
         .lines()
@@ -33,7 +33,7 @@ fn metric(running: &Running, name: &str) -> u64 {
     line.rsplit(' ').next().unwrap().parse().unwrap()
 }
 
-fn calls(running: &Running, status: &str) -> u64 {
+pub(crate) fn calls(running: &Running, status: &str) -> u64 {
     metric(
         running,
         &format!("bookshop_grpc_calls_total{{status=\"{status}\"}}"),
@@ -201,7 +201,7 @@ fn an_order_of_several_lines_has_a_total() {
     });
 }
 
-async fn end_of(reply: h2::client::ResponseFuture) -> (String, String) {
+pub(crate) async fn end_of(reply: h2::client::ResponseFuture) -> (String, String) {
     let end = end(reply).await;
     let (status, text) = end.status();
     (status.to_owned(), text)
@@ -346,51 +346,6 @@ fn requests_that_are_no_calls_get_http() {
 }
 
 #[test]
-fn a_deadline_ends_a_call_in_every_phase() {
-    let running = shop();
-    let isbn = isbns(running.addr).remove(0);
-    let (get_book, list) = (method("GetBook"), method("ListBooks"));
-    let good = requests(&get_book, &format!(r#"{{"isbn":"{isbn}"}}"#));
-    run(async {
-        let client = Http2Client::new(running.addr).await;
-        let timeout = |value: &'static str| [("grpc-timeout", value)];
-        let path = get_book.path();
-        let end_at_once = client.call_with(&path, &timeout("0m"), &good).await;
-        assert_eq!(end_at_once.status().0, "4");
-        // The request never ends.
-        let (reply, mut stream) = client.begin(&path, &timeout("50m")).await;
-        stream.send_data(Bytes::from_static(&[0]), false).unwrap();
-        assert_eq!(end_of(reply).await.0, "4");
-        // Within the stream of replies.
-        let request = format!(r#"{{"isbn":"{isbn}","count":100,"gap":"30s"}}"#);
-        let body = requests(&list, &request);
-        let end = client.call_with(&list.path(), &timeout("1S"), &body).await;
-        assert_eq!((end.messages.len(), end.status().0), (1, "4"));
-        let good_reply = client.call_with(&path, &timeout("30S"), &good).await;
-        assert_eq!(good_reply.status().0, "0");
-        for bad in ["", "5", "123456789S", "-1S", "1s"] {
-            let fields = [("grpc-timeout", bad)];
-            let (status, text) = {
-                let end = client.call_with(&path, &fields, &good).await;
-                (end.status().0.to_owned(), end.status().1)
-            };
-            assert!(
-                status == "13" && text.contains("grpc-timeout"),
-                "{bad}: {text}"
-            );
-        }
-        let twice = [("grpc-timeout", "1S"), ("grpc-timeout", "1S")];
-        assert_eq!(
-            client.call_with(&path, &twice, &good).await.status().0,
-            "13"
-        );
-    });
-    assert_eq!(calls(&running, "DEADLINE_EXCEEDED"), 3);
-    let name = "bookshop_streams_total{form=\"grpc\",end=\"cancelled\"}";
-    assert_eq!(metric(&running, name), 1);
-}
-
-#[test]
 fn a_client_that_goes_away_or_says_nothing_ends_its_call_only() {
     let running = open(BookshopConfig {
         books: 20,
@@ -428,6 +383,8 @@ fn a_client_that_goes_away_or_says_nothing_ends_its_call_only() {
 
 #[test]
 fn calls_have_the_service_time_one_after_the_other_and_health_has_none() {
+    // A request counts as arrived when its thread woke, which on a busy machine can be at its start.
+    let begin = Instant::now();
     let running = open(BookshopConfig {
         service: Some("md1:30ms".parse().unwrap()),
         books: 10,
@@ -439,7 +396,6 @@ fn calls_have_the_service_time_one_after_the_other_and_health_has_none() {
     run(async {
         let client = Http2Client::new(running.addr).await;
         let body = requests(&get_book, &format!(r#"{{"isbn":"{isbn}"}}"#));
-        let begin = Instant::now();
         let mut replies = Vec::new();
         for _ in 0..6 {
             let (reply, mut stream) = client.begin(&get_book.path(), &[]).await;
@@ -573,7 +529,7 @@ fn the_file_of_the_service_is_served_and_compiles() {
     let file = get(running.addr, "/bookshop.proto");
     let texts = [("bookshop.proto".to_owned(), file.text().to_owned())];
     let files = std::collections::BTreeMap::from(texts);
-    let schema = posthaste_grpc::Schema::compile(&["bookshop.proto"], files).unwrap();
+    let schema = posthaste_grpc_schema::Schema::compile(&["bookshop.proto"], files).unwrap();
     assert!(schema.find("bookshop.v1.Bookshop/GetBook").is_ok());
     assert_eq!(GRPC.1, "application/grpc");
 }

@@ -20,7 +20,7 @@ pub(super) fn postgres() -> Result<Option<StoreUrl>, Failure> {
         return Ok(None);
     };
     match url.parse() {
-        Ok(place @ StoreUrl::Postgres(_)) => Ok(Some(place)),
+        Ok(place) if !matches!(place, StoreUrl::Sqlite(_)) => Ok(Some(place)),
         Ok(_) => Err(format!("{VARIABLE} names no PostgreSQL").into()),
         Err(error) => Err(format!("{VARIABLE}: {error}").into()),
     }
@@ -43,10 +43,11 @@ impl<'i> LookupMethod<'i> {
         let prototype = match (design, postgres) {
             ("walk", _) => Prototype::of(Design::Walk, index, &world)?,
             ("SQLite", _) => Prototype::of(Design::Database, index, &world)?,
-            (POSTGRES, None) => return Ok(None),
+            #[cfg(feature = "postgres")]
             (POSTGRES, Some(place)) => Prototype::on(place, index, &world).map_err(|error| {
                 format!("{VARIABLE}, {place}: {error}; from a network of its own name a Unix socket: postgres://USER@%2Frun%2Fpostgresql/DATABASE")
             })?,
+            (POSTGRES, _) => return Ok(None),
             _ => return Ok(Some(Self::Index(index))),
         };
         Ok(Some(Self::Prototype(index, prototype)))

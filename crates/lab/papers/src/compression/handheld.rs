@@ -16,7 +16,7 @@ use posthaste_compression::Wish;
 use posthaste_emulator::{Emulation, RunningEmulation, SERVER, TcpCounters};
 use posthaste_link::Direction;
 use posthaste_link::profile::{Profile, named};
-use posthaste_load::{Arrivals, Connections, Outcome, Pace, Plan, Run, RunError, run};
+use posthaste_load::{Arrivals, Connections, Outcome, Pace, Phases, Plan, Run, RunError, run};
 use posthaste_study::{Conditions, Failure, Needs, RecordTable, Records, Study};
 use posthaste_units::{Seed, Span};
 
@@ -119,6 +119,7 @@ fn study(
         "service_low_ms",
         "service_high_ms",
         "decode_ms",
+        "transfer_ms",
         "computed_ms",
         "witness_ms",
     ]);
@@ -291,7 +292,7 @@ fn row(
     cell: &FetchCell,
     body: f64,
     run: &Run,
-) -> [posthaste_study::RecordValue; 13] {
+) -> [posthaste_study::RecordValue; 14] {
     let service = run.service.histogram();
     let each = |bytes: u64| bytes / run.intended.max(1);
     let (sent, received) = (each(run.bytes_sent), each(run.bytes_received));
@@ -301,9 +302,11 @@ fn row(
         service.min(),
         service.max(),
         run.phases.decode.quantile(0.5),
+        transfer(&run.phases),
         computed,
     ];
-    let [median, low, high, decode, computed] = times.map(|time| time.as_millis_f64().into());
+    let [median, low, high, decode, transfer, computed] =
+        times.map(|time| time.as_millis_f64().into());
     [
         profile.name.into(),
         cell.size.name().into(),
@@ -317,8 +320,25 @@ fn row(
         low,
         high,
         decode,
+        transfer,
         computed,
     ]
+}
+
+/// Time of an exchange without decoding: the sum of the medians of its phases.
+///
+/// Decoding times scatter by hundreds of milliseconds on a busy machine. The fetch with the median time and the one
+/// with the median decoding may differ then, so that the difference of the two medians is no time of the line.
+fn transfer(phases: &Phases) -> Span {
+    let Phases {
+        connect,
+        send,
+        wait,
+        receive,
+        ..
+    } = phases;
+    let medians = [connect, send, wait, receive].map(|phase| phase.quantile(0.5));
+    medians.into_iter().fold(Span::ZERO, |sum, one| sum + one)
 }
 
 /// Ends the emulations and records their accuracy.

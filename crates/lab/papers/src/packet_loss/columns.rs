@@ -11,6 +11,9 @@ use super::observed::Traced;
 /// Parts of a response time, in the order of their columns.
 pub(super) const PARTS: [&str; 4] = ["t_conn_ms", "t_req_ms", "t_proc_ms", "t_resp_ms"];
 
+/// Time of the client's program before the request. No part of the response time.
+pub(super) const CLIENT: &str = "t_client_ms";
+
 /// Returns the table without rows.
 pub(super) fn table() -> RecordTable {
     RecordTable::new([
@@ -35,6 +38,7 @@ pub(super) fn table() -> RecordTable {
         "t_req_ms",
         "t_proc_ms",
         "t_resp_ms",
+        CLIENT,
     ])
 }
 
@@ -67,7 +71,15 @@ pub(super) fn row(
     row.extend(traced.timeouts().map(count));
     let total = traced.response_time().map(|time| time.as_millis_f64());
     row.push(total.unwrap_or(f64::NAN).into());
-    let parts = |of: ResponseTime| [of.t_conn, of.t_req, of.t_proc, of.t_resp];
+    let parts = |time: ResponseTime| {
+        [
+            time.t_conn,
+            time.t_req,
+            time.t_proc,
+            time.t_resp,
+            time.t_client,
+        ]
+    };
     let parts = traced.response.map(parts).into_iter().flatten();
     row.extend(parts.map(|part| RecordValue::from(part.as_millis_f64())));
     row

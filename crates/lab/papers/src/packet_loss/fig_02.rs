@@ -4,12 +4,12 @@ use posthaste_study::{Check, Figure, Records, most};
 
 use super::cells::Cells;
 use super::curves::of_freebsd;
-use super::line::NetworkLine;
+use super::line::{NetworkLine, PUBLISHED};
 use super::service::AUTHOR;
 use super::stack::FREEBSD;
 use super::{OF_FREEBSD_DIFFERS, PAPER, SIMULATED, instrument, one_line, simulated, words};
 
-const LINE: NetworkLine = NetworkLine { kbit: 300, ms: 10 };
+const LINE: NetworkLine = PUBLISHED[0];
 
 /// The paper's time without loss, and the additional time of a loss at position 10 over one at 6, in ms and as a share.
 const PAPER_MS: f64 = 610.0;

@@ -4,12 +4,12 @@ use posthaste_study::{Check, Figure, Records, least, most};
 
 use super::cells::Cells;
 use super::curves::{of_both, of_linux};
-use super::line::NetworkLine;
+use super::line::{NetworkLine, PUBLISHED};
 use super::service::{AUTHOR, SEGMENT};
 use super::stack::LINUX;
 use super::{BUDGET, DIFFERS, PAPER, instrument, one_line, sweep, words};
 
-const LINE: NetworkLine = NetworkLine { kbit: 300, ms: 10 };
+const LINE: NetworkLine = PUBLISHED[0];
 
 /// The paper's time without loss.
 const PAPER_MS: f64 = 661.0;

@@ -7,6 +7,7 @@ use std::cmp::Reverse;
 
 use posthaste_emulator::agent;
 use posthaste_study::{Conditions, Failure, Needs, RecordTable, RecordValue, Records, Study};
+use posthaste_units::Span;
 
 use super::campaign::{Campaign, Results};
 use super::cells::summarise;
@@ -67,7 +68,7 @@ fn study(
             .collect();
         let mut jobs = cells.repeat(repetitions as usize);
         // The slowest first, so that the last ones finish quickly.
-        jobs.sort_by_key(|job| Reverse(job.line.lossless(&AUTHOR, PROCESSING)));
+        jobs.sort_by_key(|job| Reverse(job.line.lossless(&AUTHOR, PROCESSING, Span::ZERO)));
         if variant.key == TODAY.key {
             jobs.splice(0..0, steady());
         }

@@ -1,8 +1,8 @@
 //! Checks of the instrument that every run of the generator must pass, regardless of the server.
 
 use posthaste_load::Outcome;
-use posthaste_load::report::thousands;
 use posthaste_study::{Check, RecordRow, Records, most};
+use posthaste_units::thousands;
 
 /// Maximum number of requests inside a server of these studies: 32 in service, 129 in the queue, and some on the way.
 const INSIDE: f64 = 200.0;

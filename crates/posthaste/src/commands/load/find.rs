@@ -1,8 +1,10 @@
-//! `load --find`: the search for the highest rate at which an objective holds.
+//! `load --find`: the search for the highest rate that meets an objective.
 
-use posthaste_load::{Assertion, Effort, FindError, Plan, TrialReport};
+use posthaste_evaluation::{Assertion, Capacity, Effort, FindError, FindVerdict, TrialReport};
+use posthaste_load::Plan;
 use posthaste_units::Span;
 
+use super::measure::judge_assertions;
 use super::runner::PlanRunner;
 use super::{Args, from_run, print_json};
 use crate::commands::{Failure, print, stop_on_signal};
@@ -11,6 +13,20 @@ use crate::commands::{Failure, print, stop_on_signal};
 const BUDGET: Span = Span::from_secs(50);
 
 impl Args {
+    /// Rejects assertions on figures that a search does not have, and on the capacity without a search.
+    pub(super) fn check_search_assertions(&self) -> Result<(), Failure> {
+        let is_wrong = |assertion: &&Assertion| assertion.is_of_search() != self.find.is_some();
+        match self.assert.iter().find(is_wrong) {
+            None => Ok(()),
+            Some(assertion) if self.find.is_some() => Err(Failure::Usage(format!(
+                "{assertion}: a search has one figure, its capacity: assert 'capacity>150/s'"
+            ))),
+            Some(assertion) => Err(Failure::Usage(format!(
+                "{assertion}: only a search has a capacity: give --find 'p99<200ms'"
+            ))),
+        }
+    }
+
     pub(super) fn search(
         &self,
         plan: &Plan,
@@ -23,25 +39,41 @@ impl Args {
             precision: self.precision.get(),
             ..Effort::default()
         };
-        let mut told = |trial: &TrialReport| eprintln!("{trial}");
-        let found = posthaste_load::find(
+        let mut report = |trial: &TrialReport| eprintln!("{trial}");
+        let found = posthaste_evaluation::find(
             plan,
             objective,
             effort,
             &mut *runner.trials(&stop),
-            &mut told,
+            &mut report,
         );
-        let capacity = found.map_err(|error| match error {
+        let mut capacity = found.map_err(|error| match error {
             FindError::Objective(_) | FindError::NoEvents(_) | FindError::Retries => {
                 Failure::usage(error)
             }
-            FindError::Hopeless { .. } => Failure::Threshold(error.to_string()),
             FindError::Run(error) => from_run(error),
-            FindError::Stopped => Failure::run(error),
         })?;
+        capacity.check(&self.assert);
+        let text = capacity.to_string();
         if self.json {
-            return print_json(&capacity);
+            print_json(&capacity)?;
+        } else {
+            print(&format!("{text}\n"))?;
         }
-        print(&format!("{capacity}\n"))
+        judge(&capacity)
+    }
+}
+
+/// The exit code: without a lower end nothing is known, unless the lowest rate is shown to fail.
+fn judge(capacity: &Capacity) -> Result<(), Failure> {
+    if capacity.stopped {
+        return Err(Failure::run("stopped; what is known until then is above"));
+    }
+    match capacity.verdict() {
+        FindVerdict::Fails => Err(Failure::Threshold(
+            "the objective fails at the lowest rate".to_owned(),
+        )),
+        FindVerdict::Unknown => Err(Failure::run("no rate is shown to hold")),
+        FindVerdict::Holds => judge_assertions(&capacity.assertions),
     }
 }

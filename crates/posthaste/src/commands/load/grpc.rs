@@ -2,9 +2,10 @@
 
 use std::path::{Path, PathBuf};
 
+use posthaste_evaluation::Assertion;
 use posthaste_load::{
-    Assertion, EventPlan, GrpcCall, GrpcCallError, ReflectedServer, RequestSpec, SchemaSource,
-    TlsOptions, grpc_request,
+    EventPlan, GrpcCall, GrpcCallError, ReflectedServer, RequestSpec, SchemaSource, TlsOptions,
+    grpc_request,
 };
 
 use super::{Args, read};

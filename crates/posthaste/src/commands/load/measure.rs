@@ -1,7 +1,8 @@
 //! One run of the plan: its report in every requested form, then the exit code.
 
-use posthaste_load::report::{self, Directory, Overwrite, Report};
-use posthaste_load::{Live, Plan};
+use posthaste_evaluation::Live;
+use posthaste_evaluation::report::{self, AssertionResult, Directory, Overwrite, Report};
+use posthaste_load::Plan;
 
 use super::runner::PlanRunner;
 use super::{Args, print_json};
@@ -23,11 +24,12 @@ impl Args {
         live.finish();
         let run = run?;
         let mut report = Report::new(plan, &run);
-        report.check(&self.assert);
+        report.check(&self.assert, &run, self.allow_few);
         // Written independently: one failure does not prevent the other.
         let kept = records.map_or(Ok(()), |records| {
             let page = records.page();
-            records.finish(&report, &run).map_err(Failure::run)?;
+            let finished = records.finish(&report, &run, plan.warm_up);
+            finished.map_err(Failure::run)?;
             eprintln!("the report as a page: {}", page.display());
             Ok(())
         });
@@ -78,15 +80,7 @@ impl Args {
                 "the generator was the limit: {reason}; or accept its own delay with --allow-late"
             )));
         }
-        let failed: Vec<String> = report
-            .assertions
-            .iter()
-            .filter(|checked| !checked.holds)
-            .map(|checked| format!("{} does not hold: {}", checked.assertion, checked.found))
-            .collect();
-        if !failed.is_empty() {
-            return Err(Failure::Threshold(failed.join("; ")));
-        }
+        judge_assertions(&report.assertions)?;
         if report.is_silent() {
             let hint = report.hint.iter().map(|hint| format!(": {hint}"));
             return Err(Failure::Run(format!(
@@ -96,4 +90,29 @@ impl Args {
         }
         Ok(())
     }
+}
+
+/// A failed assertion has status 1, one that is unknown 3.
+pub(super) fn judge_assertions(assertions: &[AssertionResult]) -> Result<(), Failure> {
+    let of_kind = |holds: Option<bool>| {
+        let chosen = assertions
+            .iter()
+            .filter(move |checked| checked.holds == holds);
+        let verdict = if holds.is_none() {
+            "is unknown"
+        } else {
+            "does not hold"
+        };
+        let words =
+            chosen.map(|checked| format!("{} {verdict}: {}", checked.assertion, checked.reason()));
+        words.collect::<Vec<String>>().join("; ")
+    };
+    let (failed, unknown) = (of_kind(Some(false)), of_kind(None));
+    if !failed.is_empty() {
+        return Err(Failure::Threshold(failed));
+    }
+    if !unknown.is_empty() {
+        return Err(Failure::Run(unknown));
+    }
+    Ok(())
 }

@@ -1,6 +1,6 @@
 //! `posthaste load`: converts options to a plan, and the run to a report.
 
-#[cfg(feature = "fleet")]
+#[cfg(feature = "agents")]
 mod agents;
 mod buying;
 mod events;
@@ -17,9 +17,9 @@ use std::fs;
 use std::path::{Path, PathBuf};
 
 use clap::{ArgGroup, ValueEnum};
+use posthaste_evaluation::Assertion;
 use posthaste_load::{
-    Arrivals, Assertion, Connections, Data, EventPlan, Pace, PemFile, Plan, RateStep, Resolve,
-    TlsOptions,
+    Arrivals, Connections, Data, EventPlan, Pace, PemFile, Plan, RateStep, Resolve, TlsOptions,
 };
 use posthaste_soap::Version;
 use posthaste_units::{Rate, Ratio, Seed, Span};
@@ -62,10 +62,15 @@ pub(crate) struct Args {
     clients: Option<u32>,
     /// Find the highest rate at which this holds, for example 'p99<200ms', or with --stream 'gap<50ms'. Takes
     /// 50s, or what --duration says
-    #[arg(long, value_name = "OBJECTIVE", help_heading = "Pace", conflicts_with_all = ["assert", "warm_up"])]
+    #[arg(
+        long,
+        value_name = "OBJECTIVE",
+        help_heading = "Pace",
+        conflicts_with = "warm_up"
+    )]
     find: Option<Assertion>,
-    /// With --find: half the width of the 95 % interval asked for, as a share of the capacity; where the time does not
-    /// suffice for it, the output says so
+    /// With --find: half the width of the interval, as a share of the capacity, above which the output says that it is
+    /// wider
     #[arg(long, value_name = "X%", default_value = "5%", value_parser = precision, help_heading = "Pace")]
     precision: Ratio,
     /// Rates from A to B in so many steps (100/s..1000/s:10), or in steps of a rate (:100/s);
@@ -145,7 +150,8 @@ pub(crate) struct Args {
     #[arg(short = 'H', long, value_name = "H", help_heading = "Request")]
     header: Vec<Header>,
     /// A file to send as body; placeholders {{column}} are filled from --data, escaped where it is XML;
-    /// write {{column|tojson}} in JSON, and {{column|urlencode}} for a part of a query
+    /// write {{column|tojson}} in JSON, {{column|urlencode}} for a part of a query, and {{"{{"}} for two
+    /// braces
     #[arg(long, value_name = "FILE", help_heading = "Request")]
     body: Option<PathBuf>,
     /// Send --body as the content of a SOAP Body
@@ -224,11 +230,18 @@ pub(crate) struct Args {
     /// Its private key (PEM)
     #[arg(long, value_name = "FILE", requires = "cert", help_heading = "TLS")]
     key: Option<PathBuf>,
+    /// Resume TLS sessions, as a client does that returns. Without it each connection has a whole handshake, which costs
+    /// the server several times as much
+    #[arg(long, help_heading = "TLS")]
+    tls_resumption: bool,
 
     /// Fail (exit 1) unless this holds, for example 'p99<200ms' (of all requests due: one without a reply is longer
-    /// than any bound), 'ok-p99<200ms' (of good replies), 'errors<1%'; may be repeated
+    /// than any bound), 'ok-p99<200ms' (of good replies), 'errors<1%', with --find 'capacity>150/s'; may be repeated
     #[arg(long, value_name = "BOUND", help_heading = "Outcome")]
     assert: Vec<Assertion>,
+    /// Judge --assert also with fewer requests than show that the bound holds: 300 for p99, 3 / P for a share P
+    #[arg(long, help_heading = "Outcome")]
+    allow_few: bool,
     /// Print one JSON document
     #[arg(long, help_heading = "Outcome")]
     json: bool,
@@ -249,7 +262,7 @@ pub(crate) struct Args {
     #[arg(long, help_heading = "Outcome")]
     allow_late: bool,
 
-    #[cfg(feature = "fleet")]
+    #[cfg(feature = "agents")]
     #[command(flatten)]
     agents: agents::AgentArgs,
 
@@ -276,7 +289,7 @@ Examples:
   Past the limit: Poisson arrivals, a connection each, aborted after 50 ms as in the papers:
     posthaste load http://127.0.0.1:8080/ --rate 20k/s --arrivals poisson --connection new --connect-timeout 50ms
   What can it take?
-    posthaste load http://127.0.0.1:8080/ --find 'p99<20ms'
+    posthaste load http://127.0.0.1:8080/ --find 'p99<20ms' --assert 'capacity>150/s'
   A SOAP operation from its WSDL, the fields from a file:
     posthaste load --wsdl http://127.0.0.1:8080/soap?wsdl --operation BookLite --data isbns.csv --rate 100/s
   Several requests with their shares and pauses, from a file (name, weight, think and headers are optional):
@@ -337,12 +350,12 @@ impl Args {
         }
     }
 
-    #[cfg(feature = "fleet")]
+    #[cfg(feature = "agents")]
     fn runner(&self, plan: &mut Plan) -> Result<PlanRunner, Failure> {
         self.agents.runner(plan)
     }
 
-    #[cfg(not(feature = "fleet"))]
+    #[cfg(not(feature = "agents"))]
     fn runner(&self, _: &mut Plan) -> Result<PlanRunner, Failure> {
         Ok(PlanRunner::Local)
     }
@@ -374,9 +387,11 @@ impl Args {
             certificate: pem(self.cert.as_deref())?,
             key: pem(self.key.as_deref())?,
             roots: pem(self.ca.as_deref())?,
+            resumption: self.tls_resumption,
         };
         let call = self.call(&tls)?;
         self.check_assertions(call.as_ref())?;
+        self.check_search_assertions()?;
         let requests = self.requests(&data, &tls, call.as_ref())?;
         Ok(Plan {
             data,

@@ -2,11 +2,12 @@
 
 use std::sync::atomic::AtomicBool;
 
-#[cfg(feature = "fleet")]
+use posthaste_evaluation::{LocalRunner, Runner};
+#[cfg(feature = "agents")]
 use posthaste_fleet::fleet::{AgentFleet, FleetError};
-#[cfg(feature = "fleet")]
+#[cfg(feature = "agents")]
 use posthaste_fleet::load::{FleetRunner, RunRules};
-use posthaste_load::{LocalRunner, Observer, Plan, Run, Runner};
+use posthaste_load::{Observer, Plan, Run};
 
 use super::from_run;
 use crate::commands::Failure;
@@ -16,7 +17,7 @@ pub(super) enum PlanRunner {
     /// On this machine.
     Local,
     /// On agents.
-    #[cfg(feature = "fleet")]
+    #[cfg(feature = "agents")]
     Fleet(Box<AgentFleet>, RunRules),
 }
 
@@ -34,7 +35,7 @@ impl PlanRunner {
                 let _ = notice;
                 posthaste_load::run(plan, stop, observer).map_err(from_run)
             }
-            #[cfg(feature = "fleet")]
+            #[cfg(feature = "agents")]
             Self::Fleet(fleet, rules) => fleet
                 .run(plan, *rules, stop, observer, notice)
                 .map_err(from_fleet),
@@ -45,7 +46,7 @@ impl PlanRunner {
     pub(super) fn trials<'s>(&'s mut self, stop: &'s AtomicBool) -> Box<dyn Runner + 's> {
         match self {
             Self::Local => Box::new(LocalRunner(stop)),
-            #[cfg(feature = "fleet")]
+            #[cfg(feature = "agents")]
             Self::Fleet(fleet, rules) => Box::new(FleetRunner {
                 fleet,
                 rules: *rules,
@@ -55,7 +56,7 @@ impl PlanRunner {
     }
 }
 
-#[cfg(feature = "fleet")]
+#[cfg(feature = "agents")]
 pub(super) fn from_fleet(error: FleetError) -> Failure {
     match error {
         FleetError::Processors(_) | FleetError::Allot(_) => Failure::usage(error),

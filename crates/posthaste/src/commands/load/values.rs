@@ -49,7 +49,7 @@ pub(super) fn mistyped_arrivals(text: &str) -> Option<String> {
 
 pub(super) fn precision(text: &str) -> Result<Ratio, String> {
     match text.parse::<Ratio>() {
-        Ok(share) if share.get() > 0.0 && text.ends_with('%') => Ok(share),
+        Ok(share) if share.get() > 0.0 => Ok(share),
         Ok(_) => Err("write a percentage above 0, for example 5%".to_owned()),
         Err(error) => Err(error.to_string()),
     }

@@ -1,5 +1,6 @@
 //! `posthaste net`: converts options to a session, and prints its report.
 
+mod control;
 mod hosts;
 mod router;
 
@@ -10,9 +11,12 @@ use std::sync::Arc;
 
 use clap::ArgGroup;
 use posthaste_emulator::agent::{AdaptiveAcks, Settings, Trigger};
+use posthaste_emulator::control::ControlAddress;
 use posthaste_emulator::session::{self, OtherEnd, SessionError, SessionHost, SessionOptions};
 use posthaste_emulator::trace::TraceError;
-use posthaste_emulator::{OutsideHost, SessionFileError, SessionFiles};
+use posthaste_emulator::{
+    OutsideHost, Privileges, SessionFileError, SessionFiles, Subnet, Subnets,
+};
 use posthaste_link::{Direction, Plan, Sharing, explain, properties};
 use posthaste_units::Seed;
 
@@ -22,17 +26,22 @@ use super::{Failure, print};
 
 /// Run a command behind an emulated network, its kernel's own TCP at both ends
 ///
-/// COMMAND runs as the client, the other end of the link is 10.0.0.2, which POSTHASTE_SERVER holds
-/// for both ends. Its output and its exit status pass through; what posthaste has to say goes to
-/// standard error. Each connection has a link of its own. At the end everything that was started
-/// is ended, whatever happened. No root is needed where user namespaces are allowed.
+/// COMMAND runs as the client, the other end of the link is 10.0.0.2 (--subnet moves it), which
+/// POSTHASTE_SERVER holds for both ends. Its output and its exit status pass through; what posthaste has to say goes to
+/// standard error. All connections share one link, as on an access line; with a pattern that counts
+/// packets, each connection has its own. At the end everything that was started is ended, whatever
+/// happened. No root is needed where user namespaces are allowed.
 ///
 /// Names resolve inside, and hosts outside are reached through a relay at the server's end: the
 /// link lies between the command and them.
 #[derive(clap::Args)]
 #[command(after_help = EXAMPLES)]
 #[command(group = ArgGroup::new("other-end").args(["to", "server"]))]
+#[command(args_conflicts_with_subcommands = true, subcommand_negates_reqs = true)]
 pub(crate) struct Args {
+    #[command(subcommand)]
+    action: Option<control::Action>,
+
     #[command(flatten)]
     path: PathArgs,
 
@@ -41,9 +50,12 @@ pub(crate) struct Args {
 
     #[command(flatten)]
     directions: Directions,
-    /// One link for all connections instead of one for each
-    #[arg(long, help_heading = "Directions")]
+    /// One link for all connections [default, unless a pattern counts packets]
+    #[arg(long, help_heading = "Directions", conflicts_with = "per_connection")]
     shared: bool,
+    /// A link of its own for each connection [default where a pattern counts packets]
+    #[arg(long, help_heading = "Directions")]
+    per_connection: bool,
 
     #[command(flatten)]
     router: router::RouterArgs,
@@ -65,18 +77,23 @@ pub(crate) struct Args {
     #[command(flatten)]
     hosts: hosts::HostArgs,
 
-    /// Have that port of 10.0.0.2 lead to a host outside, for example example.org:80
+    /// Have that port of 10.0.0.2 lead to a host outside, TCP and UDP, for example example.org:80
     #[arg(long, value_name = "HOST:PORT", help_heading = "The other end")]
     to: Option<OutsideHost>,
     /// Run this line (sh -c) at the other end; COMMAND starts when it listens
     #[arg(long, value_name = "COMMAND", help_heading = "The other end")]
     server: Option<String>,
 
+    /// Networks of both ends, for example 192.168.77.0/24 or fd12:3456::/64; the client has the first
+    /// address, the server the second. At most one of IPv4 and one of IPv6 [default: 10.0.0.0/24 and
+    /// fd00::/64]
+    #[arg(long, value_name = "NETWORK", help_heading = "Run")]
+    subnet: Vec<Subnet>,
     /// Seed of everything that is left to chance
     #[arg(long, value_name = "N", default_value_t, help_heading = "Run")]
     seed: Seed,
     /// Write down every packet: what it was and what happened to it, as .csv, .pcapng or, for
-    /// people, as a ladder (.svg, .txt); may be repeated
+    /// people, as a ladder (.svg, .txt); may be repeated. Of each packet 128 bytes are kept
     #[arg(long, value_name = "FILE", help_heading = "Run")]
     trace: Vec<PathBuf>,
     /// Write down what goes into the links, so that its decisions can be replayed
@@ -88,6 +105,16 @@ pub(crate) struct Args {
     /// Say nothing at the end where nothing went wrong
     #[arg(long, short, help_heading = "Run")]
     quiet: bool,
+
+    /// Run COMMAND and the server's line with all capabilities of posthaste. Without it, commands of
+    /// root have none over the machine (its clock, modules, devices) and a host name of their own
+    #[arg(long, help_heading = "Run")]
+    keep_capabilities: bool,
+    /// Let programs change the link while COMMAND runs, at 127.0.0.1:PORT (0 for a free port) or
+    /// unix:PATH. COMMAND finds its own address in POSTHASTE_CONTROL, where `posthaste net set` and
+    /// `posthaste net outage` look for it
+    #[arg(long, value_name = "ADDRESS", help_heading = "Run")]
+    control: Option<ControlAddress>,
 
     /// Print the properties of the link and of the profile, or of all profiles, and run nothing
     #[arg(long, help_heading = "Run")]
@@ -107,6 +134,9 @@ Examples:
   A page over GPRS, and a shell behind a satellite:
     posthaste net --profile gprs -- curl -s https://example.org/
     posthaste net --profile geo-satellite -- bash
+  Four downloads that share 12 Mbit/s, and each alone on its own line:
+    posthaste net --profile lte -- ./downloads
+    posthaste net --profile lte --per-connection -- ./downloads
   Lose the eighth packet of each connection from the server, exactly:
     posthaste net --bandwidth 300kbit --delay 10ms --drop down:8 \\
       --server 'posthaste bookshop --listen 0.0.0.0:80' -- sh -c 'curl http://$POSTHASTE_SERVER/'
@@ -125,6 +155,14 @@ Examples:
       --down '--background 1024kB/s' --server ./service -- ./clients
   The server's kernel only:
     posthaste net --route 'server:initcwnd 3' --sysctl server:net.ipv4.tcp_sack=0 --server ./service -- ./client
+  HTTP/3 of a service of this machine:
+    posthaste net --profile lte --to localhost:8443 -- \\
+      posthaste load https://10.0.0.2:8443/ --insecure --http 3 --rate 5/s
+  A host outside that has an address of 10.0.0.0/24:
+    posthaste net --profile 3g --subnet 192.168.77.0/24 -- curl -s http://10.0.0.7/
+  Change the link while it runs, from inside and from another terminal:
+    posthaste net --profile lte --control 127.0.0.1:9000 -- sh -c './client & sleep 5; posthaste net outage 3s; wait'
+    posthaste net set --control 127.0.0.1:9000 bandwidth=1Mbit down:loss=2%
   The properties of a profile, with another delay; of all profiles:
     posthaste net --profile 3g --delay 50ms --explain
     posthaste net --explain
@@ -134,13 +172,20 @@ Exit code: COMMAND's; 128+N where signal N ended it, 126 and 127 where it could 
 What the relay carries and what it does not is in docs/reference/net.md.";
 
 impl Args {
-    pub(crate) fn run(self) -> Result<ExitCode, Failure> {
+    pub(crate) fn run(mut self) -> Result<ExitCode, Failure> {
+        if let Some(action) = self.action.take() {
+            return action.run();
+        }
         let plans = self.plans()?;
+        let sharing = self.sharing(plans.each_ref())?;
         if self.explain {
-            print(&explain(self.path.profile(), &plans))?;
+            print(&explain(self.path.profile(), &plans, sharing))?;
             return Ok(ExitCode::SUCCESS);
         }
-        let ended = session::run(self.session(plans)).map_err(failure)?;
+        let named = |error| Failure::usage(format!("--subnet: {error}"));
+        let subnets = Subnets::new(&self.subnet).map_err(named)?;
+        let session = self.session(plans, sharing, subnets);
+        let ended = session::run(session).map_err(failure)?;
         if !self.quiet || !ended.report.is_well() {
             eprint!("{}", ended.report);
         }
@@ -150,8 +195,8 @@ impl Args {
     }
 
     /// The session that these options describe.
-    fn session(&self, plans: [Plan; 2]) -> SessionOptions {
-        let files = self.files(plans.each_ref());
+    fn session(&self, plans: [Plan; 2], sharing: Sharing, subnets: Subnets) -> SessionOptions {
+        let files = self.files(plans.each_ref(), sharing);
         let host = |side| SessionHost {
             setup: self.hosts.setup(side),
             tcp: self.hosts.tcp(side),
@@ -159,8 +204,9 @@ impl Args {
         let (program, arguments) = self.command.split_first().expect("clap requires a command");
         SessionOptions {
             plans: plans.map(Arc::new),
-            sharing: self.sharing(),
+            sharing,
             seed: self.seed,
+            subnets,
             hosts: [hosts::HostSide::Client, hosts::HostSide::Server].map(host),
             edge: self.router.edge(),
             duplicate_acks: self.agent(),
@@ -170,12 +216,18 @@ impl Args {
                 (None, None) => OtherEnd::Idle,
             },
             command: (program.clone(), arguments.to_vec()),
+            privileges: if self.keep_capabilities {
+                Privileges::Kept
+            } else {
+                Privileges::Confined
+            },
+            control: self.control.clone(),
             files,
         }
     }
 
     /// The files of the session.
-    fn files(&self, plans: [&Plan; 2]) -> SessionFiles {
+    fn files(&self, plans: [&Plan; 2], sharing: Sharing) -> SessionFiles {
         // For people, so lossy conversion of invalid text is acceptable.
         let words: Vec<String> = std::env::args_os()
             .skip(1)
@@ -185,7 +237,7 @@ impl Args {
             record: self.record.clone(),
             record_notes: format!("posthaste {}\nseed {}", words.join(" "), self.seed),
             traces: self.trace.clone(),
-            trace_notes: self.notes(plans),
+            trace_notes: self.notes(plans, sharing),
             report: self.report.clone(),
         }
     }
@@ -195,6 +247,7 @@ impl Args {
         let mut plans = self.directions.plans(&self.path, &self.drops.pattern()?);
         for (direction, plan) in Direction::BOTH.into_iter().zip(&mut plans) {
             plan.classes = self.router.classes(direction);
+            plan.mtu = self.router.mtu(direction);
             let named = |error| Failure::usage(format!("{direction}: {error}"));
             plan.check().map_err(named)?;
         }
@@ -204,12 +257,12 @@ impl Args {
     /// The parameters of the run, for the notes below a ladder.
     ///
     /// The commands are excluded, because their words may be secrets.
-    fn notes(&self, plans: [&Plan; 2]) -> Vec<String> {
+    fn notes(&self, plans: [&Plan; 2], sharing: Sharing) -> Vec<String> {
         let mut typed = self.drops.words();
         if let Some(trigger) = self.duplicate_acks {
             typed.push(format!("duplicate ACKs by {}", trigger.name()));
         }
-        if self.sharing() == Sharing::Whole {
+        if sharing == Sharing::Whole {
             typed.push("shared by all connections".to_owned());
         }
         let [client, server] =
@@ -241,11 +294,12 @@ impl Args {
         })
     }
 
-    fn sharing(&self) -> Sharing {
-        match self.shared || self.router.has_classes() {
-            true => Sharing::Whole,
-            false => Sharing::PerConnection,
-        }
+    /// The sharing of links, by options and plans.
+    fn sharing(&self, plans: [&Plan; 2]) -> Result<Sharing, Failure> {
+        let shared = self.shared.then_some(Sharing::Whole);
+        let each = self.per_connection.then_some(Sharing::PerConnection);
+        Sharing::resolve(shared.or(each), plans)
+            .map_err(|error| Failure::usage(format!("--per-connection with --class: {error}")))
     }
 }
 
@@ -300,6 +354,25 @@ mod tests {
     }
 
     #[test]
+    fn the_queue_is_the_options_or_the_profiles_or_the_orders() {
+        let packets = |line: &str| {
+            let options: Vec<&str> = line.split(' ').collect();
+            plans(&options).unwrap().map(|plan| plan.queue.packets)
+        };
+        assert_eq!(packets("--bandwidth 1Mbit"), [50, 50]);
+        assert_eq!(packets("--profile geo-satellite"), [191, 1022]);
+        assert_eq!(packets("--profile geo-satellite --queue 50"), [50, 50]);
+        assert_eq!(packets("--order netem --delay 100ms"), [1000, 1000]);
+        assert_eq!(packets("--order netem --profile lte"), [1000, 1000]);
+        assert_eq!(packets("--order netem --queue 7"), [7, 7]);
+        let netem_up = ["--up", "--order netem", "--down", "--queue 9"];
+        assert_eq!(
+            plans(&netem_up).unwrap().map(|plan| plan.queue.packets),
+            [1000, 9]
+        );
+    }
+
+    #[test]
     fn drops_are_patterns() {
         let [up, down] = plans(&["--drop", "down:8"]).unwrap();
         assert_eq!(up.script, None);
@@ -317,7 +390,8 @@ mod tests {
         ]);
         let args = args.unwrap();
         let [up, down] = args.plans().unwrap();
-        let [link, ends] = &args.notes([&up, &down])[..] else {
+        let notes = args.notes([&up, &down], Sharing::PerConnection);
+        let [link, ends] = &notes[..] else {
             panic!("two notes");
         };
         assert!(
@@ -346,8 +420,45 @@ mod tests {
         let down = plans(&options).unwrap()[1].classes.clone().unwrap();
         let down: Vec<String> = down.list.iter().map(ToString::to_string).collect();
         assert_eq!(down, ["af11:300kbit..1Mbit", "rest:700kbit"]);
-        assert_eq!(typed(&options).unwrap().sharing(), Sharing::Whole);
-        assert_eq!(typed(&[]).unwrap().sharing(), Sharing::PerConnection);
+        let sharing = |more: &[&str]| {
+            let args = typed(&[&options[..], more].concat()).unwrap();
+            let plans = args.plans().unwrap();
+            args.sharing(plans.each_ref())
+                .map_err(|error| error.to_string())
+        };
+        assert_eq!(sharing(&[]), Ok(Sharing::Whole));
+        let error = sharing(&["--per-connection"]).unwrap_err();
+        assert!(error.contains("--per-connection with --class"), "{error}");
+    }
+
+    #[test]
+    fn the_link_is_one_unless_a_pattern_counts_packets() {
+        let sharing = |options: &[&str]| {
+            let args = typed(options).unwrap();
+            let plans = args.plans().unwrap();
+            args.sharing(plans.each_ref()).unwrap()
+        };
+        for line in [&["--profile", "lte"][..], &["--drop", "down:1s-2s"], &[]] {
+            assert_eq!(sharing(line), Sharing::Whole, "{line:?}");
+            let each = sharing(&[line, &["--per-connection"]].concat());
+            assert_eq!(each, Sharing::PerConnection, "{line:?}");
+        }
+        assert_eq!(sharing(&["--drop", "up:8"]), Sharing::PerConnection);
+        assert_eq!(sharing(&["--drop", "up:8", "--shared"]), Sharing::Whole);
+        let both = typed(&["--shared", "--per-connection"]).map(|_| ());
+        assert!(both.unwrap_err().contains("cannot be used with"));
+    }
+
+    #[test]
+    fn an_mtu_is_of_a_direction_or_of_both() {
+        let mtu = |options: &[&str]| {
+            let plans = plans(options).unwrap();
+            plans.map(|plan| plan.mtu.map(|mtu| mtu.to_string()).unwrap_or_default())
+        };
+        assert_eq!(mtu(&["--mtu", "1400"]), ["1400", "1400"]);
+        let both = ["--mtu", "1400", "--mtu", "down:1300,silent"];
+        assert_eq!(mtu(&both), ["1400", "1300,silent"]);
+        assert_eq!(mtu(&[]), ["", ""]);
     }
 
     #[test]
@@ -363,6 +474,26 @@ mod tests {
     }
 
     #[test]
+    fn a_change_is_a_subcommand_only_as_the_first_word() {
+        let action = |words: &[&str]| {
+            let words = ["net"].iter().chain(words);
+            let parsed = NetLine::try_parse_from(words);
+            parsed.map(|parsed| (parsed.args.action.is_some(), parsed.args.command))
+        };
+        assert!(action(&["set", "delay=5ms"]).unwrap().0);
+        assert!(
+            action(&["outage", "--control", "127.0.0.1:9", "3s"])
+                .unwrap()
+                .0
+        );
+        assert_eq!(action(&["--", "set"]).unwrap(), (false, vec!["set".into()]));
+        let options = action(&["--delay", "5ms", "--", "outage", "3s"]).unwrap();
+        assert_eq!(options, (false, vec!["outage".into(), "3s".into()]));
+        assert!(action(&["--delay", "5ms", "set", "delay=5ms"]).is_err());
+        assert!(action(&["set"]).is_err() && action(&[]).is_err());
+    }
+
+    #[test]
     fn what_is_wrong_is_named_with_the_remedy() {
         let cases: &[(&[&str], &[&str])] = &[
             (&["--profile", "ltee"], &["--profile", "lte"]),
@@ -374,6 +505,10 @@ mod tests {
             (&["--drop", "8"], &["--drop 8", "down:8"]),
             (&["--drop", "left:8"], &["--drop left:8"]),
             (&["--pattern", "/nowhere"], &["--pattern /nowhere"]),
+            (
+                &["--reorder", "25%"],
+                &["up", "give the link a delay", "hold:25%:3"],
+            ),
             (&["--queue", "0"], &["--queue", "50"]),
             (&["--queue", "1000B"], &["up", "1,500 bytes"]),
             (&["--background", "800"], &["--background", "800kB/s"]),
@@ -390,6 +525,7 @@ mod tests {
                 &["--class", "af44:1Mbit"],
                 &["--class", "af11,af12:300kbit..1Mbit"],
             ),
+            (&["--mtu", "down:1000"], &["--mtu", "1280 to 1500"]),
             (&["--mark", "80=ef"], &["--mark", "server:8080=af11"]),
             (&["--kernel", "linux-2006"], &["--kernel", "linux-2005"]),
             (&["--route", "initcwind 3"], &["--route", "initcwnd"]),
@@ -398,7 +534,9 @@ mod tests {
                 &["--server-tcp", "netbsd"],
                 &["--server-tcp", "freebsd-6.0"],
             ),
+            (&["--control", "0.0.0.0:9"], &["--control", "127.0.0.1:9"]),
             (&["--to", "example.org"], &["--to", "example.org:80"]),
+            (&["--subnet", "10.1.2.3/24"], &["--subnet", "10.1.2.0/24"]),
             (&["--to", "a:1", "--server", "b"], &["--to", "--server"]),
             (
                 &["--duplicate-acks=ack"],

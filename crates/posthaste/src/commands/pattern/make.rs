@@ -5,12 +5,12 @@ use std::io::BufReader;
 use std::path::PathBuf;
 
 use clap::ValueEnum;
-use posthaste_emulator::inference::{CaptureOptions, CaptureRemark};
-
-use posthaste_link::pattern::{Draft, DrawOptions, PacketDrawError, mahimahi};
+use posthaste_link::pattern::{Draft, DrawOptions, PacketDrawError, mahimahi, timeline};
 use posthaste_link::{Direction, Jitter, Loss};
 use posthaste_units::{Ratio, Seed, Size, Span};
 
+#[cfg(feature = "net")]
+use super::captures::CaptureArgs;
 use crate::commands::{Failure, drops, print};
 
 /// Make a pattern from lists, from distributions or from recorded traces
@@ -24,6 +24,7 @@ use crate::commands::{Failure, drops, print};
     posthaste pattern make --loss 2% --packets 10000 --seed 1 --direction down --out loss.pattern\n  \
     posthaste pattern make --loss bursts:2%:4 --packets 10000\n  \
     posthaste pattern make --mahimahi down:Verizon-LTE-short.down\n  \
+    posthaste pattern make --timeline down:drive.csv --timeline up:drive-up.csv\n  \
     posthaste pattern make --client-capture here.pcap --server-capture there.pcapng\n\n\
     What is read off captures, and what cannot be, is in docs/reference/patterns.md.")]
 pub(crate) struct Args {
@@ -79,25 +80,19 @@ pub(crate) struct Args {
     #[arg(long, value_name = "N", help_heading = "Chance", default_value_t)]
     seed: Seed,
 
-    /// Bandwidth by time from a mahimahi trace, for example down:FILE; repeatable
+    /// Delivery opportunities by time from a mahimahi trace, for example down:FILE; repeatable
     #[arg(long, value_name = "DIRECTION:FILE", help_heading = "Recorded")]
     mahimahi: Vec<String>,
-    /// A pcap or pcapng file captured at the client
-    #[arg(long, value_name = "FILE", help_heading = "Recorded")]
-    client_capture: Option<PathBuf>,
-    /// A pcap or pcapng file captured at the server; with both, packets are compared one by one
-    #[arg(long, value_name = "FILE", help_heading = "Recorded")]
-    server_capture: Option<PathBuf>,
-    /// Delays between two captures are kept to this
-    #[arg(
-        long,
-        value_name = "T",
-        help_heading = "Recorded",
-        default_value = "1ms"
-    )]
-    grain: Span,
+    /// Bandwidth, delay and loss by time from CSV with the header
+    /// time_ms,bandwidth_kbit,delay_ms,loss_percent; each row holds until the next, a last row with a
+    /// time only repeats them all; repeatable
+    #[arg(long, value_name = "DIRECTION:FILE", help_heading = "Recorded")]
+    timeline: Vec<String>,
+    #[cfg(feature = "net")]
+    #[command(flatten)]
+    captures: CaptureArgs,
 
-    /// Draw as connection N of `posthaste net` would, read only connection N of the captures;
+    /// Draw as connection N of `posthaste net --per-connection`, read only connection N of the captures;
     /// without it, as one link that all connections share
     #[arg(long, value_name = "N")]
     connection: Option<u64>,
@@ -137,11 +132,15 @@ impl Args {
         for given in &self.mahimahi {
             notes.push(trace(given, &mut draft)?);
         }
-        self.captures(&mut draft, &mut notes)?;
+        for given in &self.timeline {
+            notes.push(rows(given, &mut draft)?);
+        }
+        #[cfg(feature = "net")]
+        notes.extend(self.captures(&mut draft)?);
         let asked = !self.drop.is_empty() || !self.add.is_empty() || !notes.is_empty();
         if !asked {
             return Err(Failure::usage(
-                "nothing to make a pattern of: give --drop, --add, --loss, --mahimahi or --client-capture; see --help",
+                "nothing to make a pattern of: give --drop, --add, --loss, --mahimahi, --timeline or --client-capture; see --help",
             ));
         }
         let pattern = draft.finish().to_string();
@@ -186,43 +185,42 @@ impl Args {
             })
     }
 
-    fn captures(&self, draft: &mut Draft, notes: &mut Vec<String>) -> Result<(), Failure> {
-        let options = CaptureOptions {
-            connection: self.connection,
-            grain: self.grain,
-        };
-        let mut remark = |remark: CaptureRemark<'_>| eprintln!("{remark}");
-        let found = match (&self.client_capture, &self.server_capture) {
-            (None, None) => return Ok(()),
-            (Some(client), Some(server)) => options.both_ends(client, server, &mut remark),
-            (Some(client), None) => options.one_end(client, Direction::Down, &mut remark),
-            (None, Some(server)) => options.one_end(server, Direction::Up, &mut remark),
-        };
-        let found = found.map_err(Failure::usage)?;
+    #[cfg(feature = "net")]
+    fn captures(&self, draft: &mut Draft) -> Result<Vec<String>, Failure> {
         let wanted: Vec<Direction> = self.direction.directions().collect();
-        for (direction, findings) in found.into_iter().filter(|(way, _)| wanted.contains(way)) {
-            findings.add_to(direction, draft).map_err(|refusal| {
-                Failure::usage(format!("{refusal}; --connection keeps to one connection"))
-            })?;
-            notes.push(findings.summary(direction));
-        }
-        Ok(())
+        self.captures.add_to(draft, self.connection, &wanted)
     }
 }
 
 /// Adds a mahimahi trace. Returns a summary.
 fn trace(given: &str, draft: &mut Draft) -> Result<String, Failure> {
     let refuse = |why: String| Failure::usage(format!("--mahimahi {given}: {why}"));
+    let (direction, file) = opened(given).map_err(refuse)?;
+    let (millis, packets) =
+        mahimahi(file, direction, draft).map_err(|error| refuse(error.to_string()))?;
+    Ok(format!(
+        "{direction}: {packets} opportunities of 1,504 bytes in {millis} ms, from a mahimahi trace"
+    ))
+}
+
+/// Adds a timeline. Returns a summary.
+fn rows(given: &str, draft: &mut Draft) -> Result<String, Failure> {
+    let refuse = |why: String| Failure::usage(format!("--timeline {given}: {why}"));
+    let (direction, file) = opened(given).map_err(refuse)?;
+    let (rows, repeats) =
+        timeline(file, direction, draft).map_err(|error| refuse(error.to_string()))?;
+    let end = repeats.map_or("the last row holds".to_owned(), |millis| {
+        format!("again every {millis} ms")
+    });
+    Ok(format!("{direction}: {rows} rows of a timeline, {end}"))
+}
+
+/// The direction and the file of `DIRECTION:FILE`.
+fn opened(given: &str) -> Result<(Direction, BufReader<File>), String> {
     let (direction, path) = given
         .split_once(':')
-        .ok_or_else(|| refuse("write a direction first: down:FILE".to_owned()))?;
-    let direction: Direction = direction
-        .parse()
-        .map_err(|error| refuse(format!("{error}")))?;
-    let file = File::open(path).map_err(|error| refuse(error.to_string()))?;
-    let (millis, packets) = mahimahi(BufReader::new(file), direction, draft)
-        .map_err(|error| refuse(error.to_string()))?;
-    Ok(format!(
-        "{direction}: {packets} packets of 1,500 bytes in {millis} ms, from a mahimahi trace"
-    ))
+        .ok_or("write a direction first: down:FILE")?;
+    let direction = direction.parse().map_err(|error| format!("{error}"))?;
+    let file = File::open(path).map_err(|error| error.to_string())?;
+    Ok((direction, BufReader::new(file)))
 }

@@ -1,5 +1,7 @@
 //! `posthaste pattern`: effects on single packets, made and shown.
 
+#[cfg(feature = "net")]
+mod captures;
 mod make;
 mod picture;
 mod show;

@@ -6,7 +6,7 @@ use posthaste_draw::{
     Axis as Scale, Block, Cell, Chart, Page, Point, Section, Series, Shape, Table, Unit,
 };
 use posthaste_link::pattern::{Axis, Coverage, EffectKind, Extent, Pattern};
-use posthaste_load::report::thousands;
+use posthaste_units::thousands;
 
 use crate::commands::Failure;
 
@@ -105,6 +105,11 @@ fn charts(pattern: &Pattern, rows: &[Coverage], extent: Extent) -> Vec<Chart> {
                 "Bandwidth in force".to_owned(),
                 Scale::linear("bandwidth in bits", Unit::PerSecond),
                 |kind| kind == EffectKind::BandwidthFrom,
+            ),
+            (
+                "Probability of loss in force".to_owned(),
+                Scale::linear("share of packets", Unit::Count),
+                |kind| kind == EffectKind::LossFrom,
             ),
         ] {
             let rows = rows

@@ -1,6 +1,6 @@
 //! `posthaste reproduce`: figures of the papers, measured again, and a report on them.
 
-#[cfg(feature = "fleet")]
+#[cfg(feature = "agents")]
 pub(crate) mod agents;
 
 use std::path::PathBuf;
@@ -71,7 +71,7 @@ pub(crate) struct Args {
     /// Where to write records, pictures and the report
     #[arg(long, value_name = "DIR", default_value = "results")]
     out: PathBuf,
-    #[cfg(feature = "fleet")]
+    #[cfg(feature = "agents")]
     #[command(flatten)]
     agents: agents::StudyAgents,
 }
@@ -89,11 +89,11 @@ impl Args {
             return finish(&draw(&COLLECTION, &self.out).map_err(Failure::run)?);
         }
         let stop = stop_on_signal()?;
-        #[cfg(feature = "fleet")]
+        #[cfg(feature = "agents")]
         let simulated = self
             .agents
             .simulate((self.full, self.seed), &selection, &stop)?;
-        #[cfg(not(feature = "fleet"))]
+        #[cfg(not(feature = "agents"))]
         let simulated = std::collections::BTreeMap::new();
         let options = Options {
             full: self.full,
@@ -231,6 +231,7 @@ fn summarise(outcome: &Reproduction<'_>) {
         held(CheckKind::Paper),
         held(CheckKind::Goal)
     );
+    let mut reasons: Vec<(&str, &str)> = Vec::new();
     for (kind, title) in [
         (CheckKind::Instrument, "failed"),
         (CheckKind::Paper, "differs"),
@@ -239,8 +240,14 @@ fn summarise(outcome: &Reproduction<'_>) {
         for (id, check) in checks(kind).filter(|(_, check)| !check.holds) {
             let title = if check.better { "better today" } else { title };
             eprintln!("{title}: {id}: {}", check.sentence);
-            if !check.reason.is_empty() {
-                eprintln!("  reason: {}", check.reason);
+            match reasons.iter().find(|(reason, _)| *reason == check.reason) {
+                _ if check.reason.is_empty() => {}
+                Some((_, first)) if *first == id => eprintln!("  the same reason as above"),
+                Some((_, first)) => eprintln!("  reason: as for {first}"),
+                None => {
+                    eprintln!("  reason: {}", check.reason);
+                    reasons.push((&check.reason, id));
+                }
             }
         }
     }

@@ -43,13 +43,13 @@ impl FromArgMatches for RequiredDrops {
 
 impl RequiredDrops {
     /// The drops and the pattern, as given.
-    #[cfg(feature = "fleet")]
+    #[cfg(feature = "agents")]
     pub(super) const fn given(&self) -> &DropArgs {
         &self.both
     }
 
     /// Follows a pattern from elsewhere.
-    #[cfg(feature = "fleet")]
+    #[cfg(feature = "agents")]
     pub(super) fn follow(&mut self, pattern: Pattern) {
         self.both.follow(pattern);
     }

@@ -1,6 +1,6 @@
 //! `posthaste simulate`: converts options to cases, and prints and draws their results.
 
-#[cfg(feature = "fleet")]
+#[cfg(feature = "agents")]
 pub(crate) mod agents;
 mod drops;
 mod files;
@@ -15,7 +15,6 @@ use clap::builder::PossibleValuesParser;
 use clap::{ArgGroup, ValueEnum};
 use posthaste_link::pattern::Pattern;
 use posthaste_link::properties;
-use posthaste_load::report::thousands;
 use posthaste_quic_sim::{QuicCaseOptions, quic_cases};
 use posthaste_sim::{
     CaseOptions, CasePath, CaseResults, Closer, DroppedPosition, DroppedPositions, PacketEffects,
@@ -24,7 +23,7 @@ use posthaste_sim::{
 };
 use posthaste_tcp::profile;
 use posthaste_tcp::remedy::Remedy;
-use posthaste_units::{Seed, Size, Span};
+use posthaste_units::{Seed, Size, Span, thousands};
 
 use self::drops::RequiredDrops;
 use self::files::LadderFile;
@@ -39,14 +38,14 @@ use super::{Failure, print, stop_on_signal};
 /// TCP, and about ten minutes of CPU time over QUIC with the cryptography of each handshake. A
 /// response time is t_conn + t_req + t_proc + t_resp, as in `posthaste net`'s traces. Every option of the
 /// link may be a list (160kbit,300kbit), a range (5ms..200ms: 5, 10, 20, 50, 100, 200) or one of so many
-/// values (10ms..50ms:5); every combination is simulated. Transaction N draws what the emulated
-/// connection N draws, whatever else is changed, so that remedies meet the same losses.
+/// values (10ms..50ms:5); every combination is simulated. Transaction N draws what
+/// connection N of `net --per-connection` draws, whatever else is changed, so that remedies meet the same losses.
 #[derive(clap::Args)]
 #[command(after_help = EXAMPLES)]
 #[command(group = ArgGroup::new("sizes").args(["request", "response"]).multiple(true).conflicts_with("service"))]
 pub(crate) struct Args {
     /// The options of the cases, for agents. First, because the others are taken out when they are read.
-    #[cfg(feature = "fleet")]
+    #[cfg(feature = "agents")]
     #[command(flatten)]
     words: agents::CaseWords,
     /// The options of one transport only. As early, for the same reason.
@@ -146,7 +145,7 @@ pub(crate) struct Args {
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u16).range(1..=1024), help_heading = "Run")]
     threads: Option<u16>,
 
-    #[cfg(feature = "fleet")]
+    #[cfg(feature = "agents")]
     #[command(flatten)]
     agents: agents::SweepAgents,
 
@@ -238,7 +237,7 @@ impl Args {
         transactions: u64,
         stop: &AtomicBool,
     ) -> Result<CaseResults, Failure> {
-        #[cfg(feature = "fleet")]
+        #[cfg(feature = "agents")]
         if let Some(fleet) = self.agents.fleet()? {
             let sweep = agents::FleetSweep {
                 fleet,

@@ -72,7 +72,7 @@ struct NetRun {
 
 fn start(user: User) -> NetRun {
     let script = format!("{STAYS} echo $$; exec sleep 300");
-    let mut command = net(user, &["--", "sh", "-c", &script]);
+    let mut command = net_with_signals(user, &["--", "sh", "-c", &script]);
     command
         .process_group(0)
         .stdout(Stdio::piped())
@@ -97,9 +97,20 @@ fn process(out: &mut BufReader<ChildStdout>) -> u32 {
 
 /// `posthaste net`, started with an ignored signal, like under `nohup`.
 fn net_that_ignores(name: &str, user: User, arguments: &[&str]) -> Command {
+    net_by_env(&format!("--ignore-signal={name}"), user, arguments)
+}
+
+/// `posthaste net`, started with the default effect of all signals. In the background of a script, and under `nohup`,
+/// some are ignored.
+fn net_with_signals(user: User, arguments: &[&str]) -> Command {
+    net_by_env("--default-signal", user, arguments)
+}
+
+/// `posthaste net`, started by env(1) with an option.
+fn net_by_env(option: &str, user: User, arguments: &[&str]) -> Command {
     let mut command = Command::new("env");
     command
-        .arg(format!("--ignore-signal={name}"))
+        .arg(option)
         .arg(own(user))
         .arg("net")
         .args(arguments)
@@ -167,29 +178,22 @@ fn a_killed_command_ends_the_run() {
     }
 }
 
-/// True if this process and its children ignore a signal, like SIGHUP under `nohup`.
-fn is_ignored(number: u32) -> bool {
-    let status = std::fs::read_to_string("/proc/self/status").unwrap();
-    let ignored = status
-        .lines()
-        .find_map(|line| line.strip_prefix("SigIgn:"))
-        .unwrap();
-    u64::from_str_radix(ignored.trim(), 16).unwrap() >> (number - 1) & 1 == 1
-}
-
 #[test]
 fn signals_reach_the_command_and_the_report_is_made() {
     for user in users() {
-        let signals = [("INT", 2), ("TERM", 15), ("HUP", 1)];
-        for (name, number) in signals
-            .into_iter()
-            .filter(|(_, number)| !is_ignored(*number))
-        {
+        let signals = [
+            ("INT", 2),
+            ("TERM", 15),
+            ("HUP", 1),
+            ("USR1", 10),
+            ("USR2", 12),
+        ];
+        for (name, number) in signals {
             let mut run = start(*user);
             signal(name, run.supervisor.id());
             assert_eq!(
                 run.supervisor.wait().unwrap().code(),
-                Some(128 + number as i32),
+                Some(128 + number),
                 "{name}"
             );
             expect_ended(&run.inside);
@@ -207,7 +211,7 @@ fn signals_reach_the_command_and_the_report_is_made() {
 fn an_interrupted_command_goes_on_if_it_wants_to() {
     for user in users() {
         let script = "trap 'echo caught; exit 9' INT; echo ready; while :; do sleep 0.1; done";
-        let mut command = net(*user, &["--", "sh", "-c", script]);
+        let mut command = net_with_signals(*user, &["--", "sh", "-c", script]);
         let mut run = command
             .process_group(0)
             .stdout(Stdio::piped())
@@ -228,6 +232,29 @@ fn an_interrupted_command_goes_on_if_it_wants_to() {
             (line.as_str(), run.wait().unwrap().code()),
             ("ready\ncaught\n", Some(9))
         );
+    }
+}
+
+/// Like a service that reopens its log files.
+#[test]
+fn a_signal_for_the_command_does_not_end_it() {
+    for user in users() {
+        let script = "trap 'echo first' USR1; trap 'echo second; exit 9' USR2; echo ready; \
+            while :; do sleep 0.1; done";
+        let mut run = net_with_signals(*user, &["--", "sh", "-c", script])
+            .stdout(Stdio::piped())
+            .stderr(Stdio::null())
+            .spawn()
+            .unwrap();
+        let mut out = BufReader::new(run.stdout.take().unwrap());
+        let mut line = String::new();
+        for name in ["USR1", "USR2"] {
+            out.read_line(&mut line).unwrap();
+            signal(name, run.id());
+        }
+        out.read_line(&mut line).unwrap();
+        let code = run.wait().unwrap().code();
+        assert_eq!((line.as_str(), code), ("ready\nfirst\nsecond\n", Some(9)));
     }
 }
 
@@ -260,7 +287,7 @@ fn a_signal_that_was_ignored_from_the_beginning_stays_ignored() {
     for user in users() {
         // Longer than the grace period of a command.
         let script = "echo ready; sleep 3; exit 7";
-        let mut run = net_that_ignores("HUP", *user, &["--", "sh", "-c", script])
+        let mut run = net_that_ignores("HUP,USR1", *user, &["--", "sh", "-c", script])
             .stdout(Stdio::piped())
             .stderr(Stdio::null())
             .spawn()
@@ -270,6 +297,7 @@ fn a_signal_that_was_ignored_from_the_beginning_stays_ignored() {
         out.read_line(&mut line).unwrap();
         assert_eq!(line, "ready\n");
         signal("HUP", run.id());
+        signal("USR1", run.id());
         assert_eq!(run.wait().unwrap().code(), Some(7));
     }
 }
@@ -299,7 +327,7 @@ fn a_signal_before_the_command_stops_the_run() {
         let pipe = pipe.to_str().unwrap();
         let made = Command::new("mkfifo").args(["-m", "666", pipe]).status();
         assert!(made.unwrap().success());
-        let run = net(*user, &["--report", pipe, "--", "echo", "ran"])
+        let run = net_with_signals(*user, &["--report", pipe, "--", "echo", "ran"])
             .stdout(Stdio::piped())
             .stderr(Stdio::piped())
             .spawn()

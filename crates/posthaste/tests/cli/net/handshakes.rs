@@ -25,7 +25,7 @@ fn names(trace: &Path) -> BTreeMap<String, Vec<String>> {
 }
 
 /// A certificate of the host 10.0.0.2 and its key, as the options of a bookshop.
-fn certificate(folder: &Path) -> String {
+pub(super) fn certificate(folder: &Path) -> String {
     let key = rcgen::KeyPair::generate().unwrap();
     let wanted = rcgen::CertificateParams::new(["10.0.0.2".to_owned()]).unwrap();
     let made = wanted.self_signed(&key).unwrap();
@@ -64,7 +64,9 @@ fn every_datagram_of_a_quic_connection_is_named_by_its_packets() {
             let has = |name: &str| names.iter().any(|found| found.starts_with(name));
             assert_eq!(names[0], "up Initial");
             assert!(has("down Initial+Handshake"), "{names:?}");
-            assert!(has("up 1-RTT") && has("down 1-RTT"), "{names:?}");
+            // A client on a busy machine sends its request in the datagram that ends the handshake.
+            let asks = |name: &String| name.starts_with("up ") && name.ends_with("1-RTT");
+            assert!(names.iter().any(asks) && has("down 1-RTT"), "{names:?}");
             assert!(!has("up udp") && !has("down udp"), "{names:?}");
         }
         let ladder = std::fs::read_to_string(&ladder).unwrap();

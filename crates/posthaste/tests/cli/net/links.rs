@@ -1,8 +1,12 @@
 //! Effects of the link on a service inside, from the report and from measurements inside.
 
+use std::io::{Read as _, Write as _};
+use std::net::{Ipv4Addr, SocketAddr, TcpListener, TcpStream};
+use std::thread;
+
 use serde_json::Value;
 
-use super::{folder, net, own, reported, users};
+use super::{User, folder, net, own, reported, users};
 use crate::command::said;
 
 pub(super) fn load(posthaste: &str, options: &str) -> String {
@@ -64,6 +68,90 @@ fn each_connection_loses_exactly_what_was_asked() {
     }
 }
 
+/// Bytes of each reply of [`large_replies`].
+const LARGE: usize = 250_000;
+
+/// A service of this machine with large replies.
+fn large_replies() -> SocketAddr {
+    let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).unwrap();
+    let address = listener.local_addr().unwrap();
+    let answer = |mut stream: TcpStream| {
+        assert!(stream.read(&mut [0; 4096]).unwrap() > 0);
+        let head =
+            format!("HTTP/1.1 200 OK\r\nConnection: close\r\nContent-Length: {LARGE}\r\n\r\n");
+        // The client may be gone when a test fails.
+        let _ = stream.write_all(&[head.as_bytes(), &vec![b'r'; LARGE]].concat());
+    };
+    thread::spawn(move || {
+        for stream in listener.incoming() {
+            thread::spawn(move || answer(stream.unwrap()));
+        }
+    });
+    address
+}
+
+/// Response time of the slowest of four large replies over 8 Mbit/s, in ms, and the report.
+fn slowest_of_four(user: User, options: &[&str]) -> (f64, Value, String) {
+    let outside = large_replies();
+    let posthaste = own(user);
+    let load = format!(
+        "{posthaste} load http://10.0.0.2:{}/ --allow-late --json --rate 40/s --duration 100ms --connection new \
+         --connect-timeout 30s --timeout 60s",
+        outside.port()
+    );
+    let to = outside.to_string();
+    let line = ["--bandwidth", "8Mbit", "--delay", "5ms", "--to", &to];
+    let (run, report) = reported(user, &[&line, options, &["--", "sh", "-c", &load]].concat());
+    assert_eq!(run.code, Some(0), "{}", run.err);
+    let measured: Value = serde_json::from_str(&run.out).unwrap();
+    assert_eq!(measured["outcomes"]["ok"], 4, "{}", run.out);
+    let slowest = measured["response_time_ms"]["max"].as_f64().unwrap();
+    (slowest, report, run.err)
+}
+
+/// Four replies of 250 kB take a second of 8 Mbit/s together. The last request is due 75 ms after the first.
+#[test]
+fn connections_share_one_link_unless_asked() {
+    let together = 1000.0 / 1.05 - 75.0;
+    for user in users() {
+        let (slowest, report, text) = slowest_of_four(*user, &[]);
+        assert!(
+            slowest >= together,
+            "{slowest} ms: more than the rate of the link"
+        );
+        assert_eq!(report["sharing"], "shared");
+        assert!(text.contains("one link for all connections"), "{text}");
+        // A busy machine can be slow by itself.
+        let apart = (1..=10).any(|number| {
+            let (slowest, report, text) = slowest_of_four(*user, &["--per-connection"]);
+            assert_eq!(report["sharing"], "per-connection");
+            assert!(text.contains("each connection has its own link"), "{text}");
+            println!("try {number} of 10: {slowest} ms");
+            slowest < together
+        });
+        assert!(apart, "as slow as one link ten times");
+    }
+}
+
+/// `down:3` of one link for all is one packet, and the report says so.
+#[test]
+fn a_pattern_on_a_shared_link_counts_all_packets() {
+    for user in users() {
+        let posthaste = own(*user);
+        let load = load(
+            &posthaste,
+            "--rate 20/s --duration 200ms --connection new --connect-timeout 5s",
+        );
+        let shop = bookshop(&posthaste);
+        let options = ["--shared", "--drop", "down:3", "--server", &shop];
+        let (run, report) = reported(*user, &[&options[..], &["--", "sh", "-c", &load]].concat());
+        assert_eq!(run.code, Some(0), "{}", run.err);
+        assert_eq!(report["connections"], 4, "{report}");
+        assert_eq!(report["down"]["dropped"]["pattern"], 1, "{report}");
+        assert!(run.err.contains("of all of them together"), "{}", run.err);
+    }
+}
+
 #[test]
 fn a_loss_that_never_came_is_told_even_to_the_quiet() {
     for user in users() {
@@ -72,6 +160,39 @@ fn a_loss_that_never_came_is_told_even_to_the_quiet() {
         assert!(run.err.contains("ever came"), "{}", run.err);
         let missed = ["up", "down"].map(|way| report[way]["pattern_missed"].as_bool());
         assert_eq!(missed, [Some(false), Some(true)]);
+    }
+}
+
+/// The hint at the machine's own loopback would mislead whose packets were refused.
+#[test]
+fn a_link_without_packets_has_a_reason() {
+    for user in users() {
+        let posthaste = own(*user);
+        let load = "--rate 5/s --duration 200ms --connect-timeout 200ms --insecure --allow-late";
+        for (url, version, words) in [
+            (
+                "https://239.1.2.3:9/",
+                "3",
+                "every packet on its way to it was refused",
+            ),
+            (
+                "http://127.0.0.1:9/",
+                "1.1",
+                "127.0.0.1 is the command's own machine; use 10.0.0.2",
+            ),
+        ] {
+            let words_of_load = [&posthaste, "load", url, "--http", version];
+            let load: Vec<&str> = words_of_load.into_iter().chain(load.split(' ')).collect();
+            let (run, report) = reported(*user, &[&["--"], &load[..]].concat());
+            assert_eq!(report["up"]["packets"], 0, "{report}");
+            assert!(run.err.contains(words), "{url}: {}", run.err);
+            assert_eq!(
+                run.err.matches("nothing crossed the link").count(),
+                1,
+                "{}",
+                run.err
+            );
+        }
     }
 }
 

@@ -2,6 +2,7 @@
 //!
 //! If the kernel forbids namespaces, the tests say so and pass, except in CI, where everything must be possible.
 
+mod control;
 mod duplicate_acks;
 mod ends;
 mod handshakes;

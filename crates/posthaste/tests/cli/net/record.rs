@@ -65,7 +65,9 @@ fn traced(trace: &str) -> Vec<String> {
         let fields: Vec<&str> = line.split(',').collect();
         DECIDED.map(|name| fields[names[name]]).join(",")
     };
-    sorted(lines.map(decided))
+    // A change of the links is no decision.
+    let packets = lines.filter(|line| !line.contains(",change,"));
+    sorted(packets.map(decided))
 }
 
 fn replayed(record: &str, sharing: Sharing) -> Vec<String> {
@@ -101,7 +103,8 @@ fn sorted(lines: impl Iterator<Item = String>) -> Vec<String> {
     lines
 }
 
-fn replays(user: User, sharing: Sharing) {
+/// Runs load through links of every kind of decision, and replays its record. With `changing`, the links change.
+fn replays(user: User, sharing: Sharing, changing: bool) {
     let (posthaste, folder) = (own(user), folder());
     let file = |name: &str| folder.path().join(name).to_str().unwrap().to_owned();
     let (record, trace) = (file("record.csv"), file("trace.csv"));
@@ -111,11 +114,20 @@ fn replays(user: User, sharing: Sharing) {
         "--rate 100/s --duration 500ms --connection new --connect-timeout 30s --timeout 60s",
     );
     let mut words: Vec<&str> = OPTIONS.split_whitespace().collect();
-    if sharing == Sharing::Whole {
-        words.push("--shared");
+    words.push(match sharing {
+        Sharing::Whole => "--shared",
+        Sharing::PerConnection => "--per-connection",
+    });
+    let changes = format!(
+        "{load}; {posthaste} net set bandwidth=2Mbit down:loss=10% queue=30 && {load} && \
+         {posthaste} net set up:delay=20ms duplicate=0% jitter=none"
+    );
+    if changing {
+        words.extend(["--control", "127.0.0.1:0"]);
     }
+    let line = if changing { &changes } else { &load };
     words.extend(["--record", &record, "--trace", &trace, "--server", &shop]);
-    words.extend(["--", "sh", "-c", &load]);
+    words.extend(["--", "sh", "-c", line]);
     let (run, report) = reported(user, &words);
     assert_eq!(run.code, Some(0), "{}", run.err);
     assert_eq!(
@@ -124,6 +136,8 @@ fn replays(user: User, sharing: Sharing) {
     );
     let read = |path: &str| std::fs::read_to_string(Path::new(path)).unwrap();
     let record = read(&record);
+    let changed = record.matches(",change,").count();
+    assert_eq!(changed, if changing { 2 } else { 0 }, "{record}");
     assert!(record.contains("--loss 5%"), "{}", &record[..300]);
     let (traced, replayed) = (traced(&read(&trace)), replayed(&record, sharing));
     assert!(traced.len() > 400, "{} packets", traced.len());
@@ -147,7 +161,15 @@ fn replays(user: User, sharing: Sharing) {
 #[test]
 fn a_record_replays_to_the_same_decisions() {
     for user in users() {
-        replays(*user, Sharing::PerConnection);
-        replays(*user, Sharing::Whole);
+        replays(*user, Sharing::PerConnection, false);
+        replays(*user, Sharing::Whole, false);
+    }
+}
+
+#[test]
+fn a_run_with_changes_replays_to_the_same_decisions() {
+    for user in users() {
+        replays(*user, Sharing::PerConnection, true);
+        replays(*user, Sharing::Whole, true);
     }
 }

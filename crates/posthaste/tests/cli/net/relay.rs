@@ -11,7 +11,8 @@ use rustix::mount::{UnmountFlags, mount_bind, unmount};
 
 use serde_json::Value;
 
-use super::{net, own, reported, skip, users};
+use super::handshakes::certificate;
+use super::{folder, net, own, reported, skip, users};
 use crate::command::{RunningShop, said};
 
 #[test]
@@ -38,6 +39,63 @@ fn one_port_leads_to_a_host_outside() {
         assert!(
             report["relay"]["connections"].as_u64().unwrap() >= 1,
             "{report}"
+        );
+    }
+}
+
+/// The shop has one address of the two that `localhost` may have.
+#[test]
+fn one_port_leads_outside_for_http3_too() {
+    let folder = folder();
+    let secured = certificate(folder.path());
+    let options: Vec<&str> = secured.split(' ').chain(["--http3"]).collect();
+    let shop = RunningShop::open(&options);
+    let port = shop.url.rsplit_once(':').unwrap().1;
+    for user in users() {
+        let posthaste = own(*user);
+        for (host, networks) in [
+            ("10.0.0.2", &[][..]),
+            ("[fd00::2]", &[]),
+            ("192.168.77.2", &["--subnet", "192.168.77.0/24"]),
+        ] {
+            let url = format!("https://{host}:{port}/");
+            let load = "--insecure --http 3 --rate 20/s --duration 500ms --allow-late --connect-timeout 30s";
+            let load: Vec<&str> = [&posthaste, "load", &url]
+                .into_iter()
+                .chain(load.split(' '))
+                .collect();
+            let target = format!("localhost:{port}");
+            let options = ["--delay", "5ms", "--to", &target];
+            let (run, report) = reported(*user, &[&options[..], networks, &["--"], &load].concat());
+            assert_eq!(run.code, Some(0), "{}", run.err);
+            assert!(run.out.contains("10 ok"), "{}", run.out);
+            let relay = &report["relay"];
+            assert!(relay["flows"].as_u64().unwrap() >= 1, "{report}");
+            assert_eq!(relay["connections"], 0, "{report}");
+        }
+    }
+}
+
+#[test]
+fn the_network_inside_can_be_moved() {
+    for user in users() {
+        let networks = ["--subnet", "192.168.77.0/24", "--subnet", "fd12:3456::/64"];
+        let posthaste = own(*user);
+        let server = format!("{posthaste} bookshop --listen $POSTHASTE_SERVER:80");
+        let load = format!(
+            "echo $POSTHASTE_SERVER; {posthaste} load http://192.168.77.2/ --rate 5/s --duration 200ms --allow-late"
+        );
+        let rest = ["--server", &server, "--", "sh", "-c", &load];
+        let (run, report) = reported(*user, &[&networks[..], &rest].concat());
+        assert_eq!(run.code, Some(0), "{}", run.err);
+        assert!(run.out.starts_with("192.168.77.2\n"), "{}", run.out);
+        assert!(run.out.contains("1 ok"), "{}", run.out);
+        assert!(report["up"]["packets"].as_u64().unwrap() > 3, "{report}");
+        let run = said(net(*user, &networks).args(["--", "true"]));
+        assert!(
+            run.err.contains("use 192.168.77.2 with --to"),
+            "{}",
+            run.err
         );
     }
 }
@@ -152,6 +210,13 @@ fn without_a_way_for_ipv6_nobody_waits() {
         let outcomes = &serde_json::from_str::<Value>(&run.out).unwrap()["outcomes"];
         assert_eq!(outcomes["connect-aborted"], 3, "{outcomes}");
         assert_eq!(report["up"]["packets"], 0, "{report}");
+        assert_eq!(report["unrouted"], 3, "{report}");
+        assert!(
+            run.err
+                .contains("3 connections or datagrams of the command had no route"),
+            "{}",
+            run.err
+        );
     }
 }
 

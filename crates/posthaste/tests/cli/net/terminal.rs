@@ -42,7 +42,7 @@ impl Terminal {
         let end = || line.try_clone().unwrap();
         let mut shell = Command::new("setsid");
         shell
-            .args(["--ctty", "sh", "-i"])
+            .args(["--ctty", "env", "--default-signal", "sh", "-i"])
             .env_remove("ENV")
             .current_dir("/")
             .stdin(end())

@@ -7,10 +7,10 @@ use std::rc::Rc;
 use std::sync::Arc;
 use std::time::Duration;
 
-use posthaste_http_streams::catalogue::{FieldCatalogue, RequestField, VariableField};
-use posthaste_http_streams::http3::qpack::FieldPlan;
-use posthaste_http_streams::http3::{Client, ErrorCode, OutputAction, StreamId};
-use posthaste_http_streams::{ConnectionEvent, EventSink, StreamEnd, StreamRequest};
+use posthaste_http::streams::catalogue::{FieldCatalogue, RequestField, VariableField};
+use posthaste_http::streams::http3::qpack::FieldPlan;
+use posthaste_http::streams::http3::{Client, ErrorCode, OutputAction, StreamId};
+use posthaste_http::streams::{ConnectionEvent, EventSink, StreamEnd, StreamRequest};
 use quinn::crypto::rustls::QuicClientConfig;
 use quinn::{Connection, Endpoint, RecvStream, TransportConfig, VarInt};
 use rustls::{ClientConfig, RootCertStore};

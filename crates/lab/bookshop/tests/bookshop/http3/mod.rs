@@ -10,7 +10,7 @@ use std::time::{Duration, Instant};
 use bytes::Bytes;
 use hyper::Request;
 use posthaste_bookshop::{BookshopConfig, BookshopError, Running, start};
-use posthaste_http_streams::http3::ErrorCode;
+use posthaste_http::streams::http3::ErrorCode;
 use posthaste_soap::Version;
 use quinn::ConnectionError;
 use tokio::task::{JoinSet, LocalSet, spawn_local};

@@ -2,6 +2,7 @@
 //!
 //! They contain the offers that exist at their creation, and no later ones.
 
+#[cfg(feature = "postgres")]
 mod postgres;
 mod sqlite;
 mod table;
@@ -9,10 +10,13 @@ mod table;
 use std::collections::HashMap;
 use std::sync::{Mutex, PoisonError};
 
-use posthaste_broker::{OfferSearch, SearchError, StoreUrl};
+#[cfg(feature = "postgres")]
+use posthaste_broker::StoreUrl;
+use posthaste_broker::{OfferSearch, SearchError};
 use posthaste_qos::index::Index;
 use posthaste_qos::{Definition, Offer, World, is_adequate};
 
+#[cfg(feature = "postgres")]
 use self::postgres::PostgresTable;
 use self::sqlite::SqliteTable;
 use posthaste_study::Failure;
@@ -32,6 +36,7 @@ pub(super) struct Prototype(Method);
 enum Method {
     Walk(HashMap<String, Vec<(String, Offer)>>),
     Sqlite(SqliteTable),
+    #[cfg(feature = "postgres")]
     Postgres(Box<PostgresTable>),
 }
 
@@ -60,6 +65,7 @@ impl Prototype {
 
     /// Copies the offers to a PostgreSQL database, which is queried per request and not changed permanently. Queries
     /// block the thread and must run outside of an async runtime.
+    #[cfg(feature = "postgres")]
     pub(super) fn on(place: &StoreUrl, index: &Index, world: &World<'_>) -> Result<Self, Failure> {
         let StoreUrl::Postgres(config) = place else {
             return Err(format!("{place} is no PostgreSQL database").into());
@@ -84,6 +90,7 @@ impl Prototype {
                 Ok(adequate.min_by_key(|(_, offer)| price(offer)).cloned())
             }
             Method::Sqlite(database) => database.best(kind, wanted, world),
+            #[cfg(feature = "postgres")]
             Method::Postgres(database) => database.best(kind, wanted, world),
         }
     }
@@ -118,6 +125,7 @@ mod tests {
     use proptest::collection::vec;
     use proptest::option;
     use proptest::prelude::*;
+    #[cfg(feature = "postgres")]
     use proptest::test_runner::{Config, TestRunner};
 
     use super::*;
@@ -180,6 +188,7 @@ mod tests {
         }
     }
 
+    #[cfg(feature = "postgres")]
     #[test]
     #[ignore = "needs PostgreSQL: cargo xtask test runs it"]
     fn postgres_finds_an_offer_of_the_best_price() {

@@ -9,7 +9,7 @@ use std::time::Duration;
 
 use bytes::Bytes;
 use posthaste_bookshop::Book;
-use posthaste_grpc::MessageReader;
+use posthaste_http::grpc::MessageReader;
 use posthaste_load::RequestSpec;
 use posthaste_serve::client::{ClientLimits, HttpClient, block_on, request};
 use posthaste_study::{Failure, RecordTable};

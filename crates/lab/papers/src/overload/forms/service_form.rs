@@ -3,7 +3,8 @@
 use std::net::SocketAddr;
 
 use posthaste_bookshop::NAMESPACE;
-use posthaste_grpc::{Method, write_frame};
+use posthaste_grpc_schema::Method;
+use posthaste_http::grpc::write_frame;
 use posthaste_load::{GrpcCall, RequestSpec, grpc_request, soap_request};
 use posthaste_study::Failure;
 use posthaste_units::Span;

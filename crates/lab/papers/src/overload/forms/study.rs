@@ -282,7 +282,7 @@ mod tests {
 
     #[test]
     fn a_tiny_study_counts_alike_in_all_places() {
-        let records = test_study::run(Some(1000.0), |conditions| study(conditions, &TINY));
+        let records = test_study::run(Some(4000.0), |conditions| study(conditions, &TINY));
         let (all, open) = (Traffic::all().len(), Traffic::overloaded().len());
         assert_eq!(records.table("runs").len(), all + 2 * open);
         let checks = (FIGURE.checks)(&records);

@@ -135,7 +135,7 @@ mod tests {
 
     #[test]
     fn the_page_in_docs_is_the_models() {
-        let committed = include_str!("../../../../../docs/papers/quic-predictions.md");
+        let committed = include_str!("../../../../../../docs/papers/quic-predictions.md");
         let page = page(crate::PREDICTIONS_SEED).expect("a page");
         assert!(
             page == committed,

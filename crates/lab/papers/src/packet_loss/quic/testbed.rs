@@ -197,7 +197,7 @@ fn due_times(jobs: &[QuicJob], processing: Span) -> Vec<Span> {
     let mut ends = BinaryHeap::new();
     let mut last = Span::ZERO;
     let time = |job: &QuicJob| {
-        let time = job.line.lossless(job.service, processing) * 2;
+        let time = job.line.lossless(job.service, processing, Span::ZERO) * 2;
         match job.lost {
             LostPacket::None => time,
             _ => time + Span::from_secs(1),
