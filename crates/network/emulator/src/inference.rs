@@ -20,6 +20,8 @@ pub struct CaptureOptions {
     pub connection: Option<u64>,
     /// Exactness of delays between two captures.
     pub grain: Span,
+    /// Port of the server in connections without a SYN. `None` is the lower port.
+    pub server_port: Option<u16>,
 }
 
 /// Reason for which captures give no findings.
@@ -178,7 +180,7 @@ impl fmt::Display for CaptureRemark<'_> {
             RemarkKind::Assumed(count) => write!(
                 f,
                 "{count} connections without a SYN: the end with the higher port, or else the first sender, counts as \
-                 the client"
+                 the client; --server-port names the server's port"
             ),
             RemarkKind::NothingCommon => write!(
                 f,
@@ -199,7 +201,7 @@ impl CaptureOptions {
     ) -> Result<CaptureFindings, InferenceError> {
         let mut receiver = ReceiverCapture::new(towards);
         let mut sender = SenderCapture::new(towards.reverse());
-        let mut connections = Connections::default();
+        let mut connections = Connections::of_server(self.server_port);
         let remarks = read(path, &mut connections, |packet| {
             if self.wanted(packet) {
                 receiver.push(&packet.seen);
@@ -233,7 +235,7 @@ impl CaptureOptions {
         server: &Path,
         remark: &mut impl FnMut(CaptureRemark<'_>),
     ) -> Result<CaptureFindings, InferenceError> {
-        let mut connections = Connections::default();
+        let mut connections = Connections::of_server(self.server_port);
         let (mut up, mut down) = (CapturePair::default(), CapturePair::default());
         let mut contents = [CaptureContent::default(), CaptureContent::default()];
         for (path, here, number) in [(client, Direction::Up, 0), (server, Direction::Down, 1)] {

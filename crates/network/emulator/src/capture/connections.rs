@@ -24,6 +24,8 @@ pub struct Connections {
     assumed: u64,
     /// Captures begun so far.
     captures: u64,
+    /// Port of servers whose connections have no SYN.
+    server_port: Option<u16>,
 }
 
 /// The smaller end, the larger end, and the protocol.
@@ -51,12 +53,21 @@ fn ends(source: End, destination: End, protocol: u8) -> Ends {
 }
 
 impl Connections {
+    /// Connections of which the end with `server_port` is the server where no SYN shows it.
+    pub fn of_server(server_port: Option<u16>) -> Self {
+        Self {
+            server_port,
+            ..Self::default()
+        }
+    }
+
     /// Connections seen so far.
     pub fn count(&self) -> u64 {
         self.count
     }
 
-    /// Connections among them without a SYN, whose client is the end with the higher port, or else the first sender.
+    /// Connections among them without a SYN and without the port of the server, whose client is the end with the higher
+    /// port, or else the first sender.
     pub fn assumed(&self) -> u64 {
         self.assumed
     }
@@ -158,6 +169,9 @@ impl Connections {
                 destination
             };
         }
+        if let Some(is_up) = self.is_towards_server(source.1, destination.1) {
+            return if is_up { source } else { destination };
+        }
         self.assumed += 1;
         if destination.1 > source.1 {
             destination
@@ -166,12 +180,23 @@ impl Connections {
         }
     }
 
+    /// Direction by the port of the server. `None` if both ends have it or none.
+    fn is_towards_server(&self, source: u16, destination: u16) -> Option<bool> {
+        let port = self.server_port?;
+        (source != destination && (source == port || destination == port))
+            .then_some(destination == port)
+    }
+
     /// True if the related packet travels up, in its connection or by its ports.
     fn is_up(&self, related: &RelatedPacket) -> bool {
         let ends = ends(related.source, related.destination, related.protocol);
         match self.between.get(&ends) {
             Some(between) => between.last.client == related.source,
-            None => related.source.1 >= related.destination.1,
+            None => {
+                let (source, destination) = (related.source.1, related.destination.1);
+                self.is_towards_server(source, destination)
+                    .unwrap_or(source >= destination)
+            }
         }
     }
 }

@@ -18,6 +18,9 @@ pub(super) struct CaptureArgs {
     /// The same captured at the server; with both, packets are compared one by one
     #[arg(long, value_name = "FILE", help_heading = "Recorded")]
     server_capture: Option<PathBuf>,
+    /// The port of the server, for connections whose beginning was not captured; without it, the lower port
+    #[arg(long, value_name = "PORT", help_heading = "Recorded")]
+    server_port: Option<u16>,
     /// Delays between two captures are kept to this
     #[arg(
         long,
@@ -39,6 +42,7 @@ impl CaptureArgs {
         let options = CaptureOptions {
             connection,
             grain: self.grain,
+            server_port: self.server_port,
         };
         let mut remark = |remark: CaptureRemark<'_>| eprintln!("{remark}");
         let found = match (&self.client_capture, &self.server_capture) {

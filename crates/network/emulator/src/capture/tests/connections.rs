@@ -86,6 +86,27 @@ fn a_capture_that_begins_in_the_middle_ends_with_the_next_syn() {
     assert_eq!(numbers(&mut connections, &answered), [1, 1, 2]);
 }
 
+#[test]
+fn the_port_of_the_server_decides_where_no_syn_does() {
+    let (client, server) = ((client(false).0, 80), (server(false).0, 50_000));
+    let both = [(client, server), (server, client)];
+    for (source, destination) in both {
+        let mut connections = Connections::of_server(Some(50_000));
+        let direction = if destination == server {
+            Direction::Up
+        } else {
+            Direction::Down
+        };
+        let data = packet(source, destination, 6, DATA);
+        assert_eq!(connections.place(&data), (1, direction));
+        assert_eq!(connections.assumed(), 0);
+        // Neither of these ends has the port: the lower one is assumed.
+        let other = packet((source.0, 443), (destination.0, 40_000), 6, DATA);
+        assert_eq!(connections.place(&other), (2, Direction::Down));
+        assert_eq!(connections.assumed(), 1);
+    }
+}
+
 /// The client of the first connection between two addresses is that of packets without ports, too.
 #[test]
 fn packets_without_ports_have_the_client_of_those_with_ports() {
