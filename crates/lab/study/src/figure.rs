@@ -53,8 +53,9 @@ pub struct Study {
 /// The part of the machine that determines a study's numbers.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Needs {
-    /// Emulated links. The study mostly waits and may run next to others of this kind.
-    Links,
+    /// Time. The study mostly waits, for emulated links or for a service with modelled service times, and may run next
+    /// to others of this kind.
+    Time,
     /// The processor. The study runs alone.
     Processor,
     /// Nothing: the study simulates in virtual time, and its records follow from its seed and `full`. It runs alone,

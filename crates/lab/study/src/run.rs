@@ -54,7 +54,7 @@ pub fn reproduce_part(
     Ok(())
 }
 
-/// Runs studies on emulated links side by side, then the others one after another.
+/// Runs studies that mostly wait side by side, then the others one after another.
 fn measure(
     selection: &[&Figure],
     options: &Options,
@@ -63,15 +63,15 @@ fn measure(
 ) -> FinishedStudies {
     let tasks = Task::of(selection);
     let all = tasks.len();
-    let waits = |task: &Task<'_>| options.program.is_some() && task.study.needs == Needs::Links;
-    let (links, alone): (Vec<_>, Vec<_>) = tasks.into_iter().partition(waits);
+    let waits = |task: &Task<'_>| options.program.is_some() && task.study.needs == Needs::Time;
+    let (waiting, alone): (Vec<_>, Vec<_>) = tasks.into_iter().partition(waits);
     let mut finished = match &options.program {
-        Some(program) => side_by_side::run(&links, all, program, options, stop, board),
+        Some(program) => side_by_side::run(&waiting, all, program, options, stop, board),
         None => FinishedStudies::default(),
     };
     // Records that other machines have sent are kept after Ctrl-C, too.
     let runs = |task: &Task<'_>| task.is_from_elsewhere(options) || !stop.load(Ordering::Relaxed);
-    let alone = (links.len() + 1..).zip(&alone);
+    let alone = (waiting.len() + 1..).zip(&alone);
     for (number, task) in alone.filter(|(_, task)| runs(task)) {
         let progress = board.begin((number, all), task.study.name, task.budget());
         finished.add(task, task.run(options, stop, &*progress, board));

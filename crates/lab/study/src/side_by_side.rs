@@ -22,7 +22,7 @@ use crate::measuring::{FinishedStudies, Task, Unwritten};
 use crate::options::Options;
 use crate::progress::{Board, Progress};
 
-/// Concurrent studies per core. Each uses a tenth of a core.
+/// Concurrent studies per core. Each uses less than half of a core.
 const PER_CORE: usize = 2;
 
 /// Interval between checks of the stop flag.

@@ -487,12 +487,12 @@ fn script(dir: &Path, text: &str) -> std::path::PathBuf {
 }
 
 static ON_LINKS: Study = Study {
-    needs: Needs::Links,
+    needs: Needs::Time,
     ..SWEEP_ONE
 };
 static ON_OTHER_LINKS: Study = Study {
     name: "other links",
-    needs: Needs::Links,
+    needs: Needs::Time,
     ..SWEEP_ONE
 };
 

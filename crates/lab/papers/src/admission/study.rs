@@ -20,7 +20,7 @@ use crate::testbed::shop::fetch;
 
 pub(super) static STUDY: Study = Study {
     name: "wsqos-admission",
-    needs: Needs::Processor,
+    needs: Needs::Time,
     core: false,
     run: |conditions| study(conditions, &AdmissionExtent::of(conditions.full)),
 };

@@ -27,7 +27,7 @@ use crate::testbed::shop::{STEP, ShopBehindGateway};
 
 pub(super) static STUDY: Study = Study {
     name: "wsqos-handheld",
-    needs: Needs::Links,
+    needs: Needs::Time,
     core: true,
     run: |conditions| {
         let fetches = if conditions.full { 10 } else { 3 };

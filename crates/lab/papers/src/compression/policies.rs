@@ -45,8 +45,8 @@ impl PoliciesExtent {
             Self {
                 loads: &[0.5, 0.8, 1.25, 2.0],
                 repetitions: 1,
-                settle: Span::from_millis(1500),
-                length: Span::from_millis(1500),
+                settle: Span::from_millis(1200),
+                length: Span::from_secs(1),
             }
         }
     }

@@ -13,7 +13,7 @@ use super::service::AUTHOR;
 
 pub(super) static STUDY: Study = Study {
     name: "packet-loss-by-chance",
-    needs: Needs::Links,
+    needs: Needs::Time,
     core: true,
     run: |conditions| study(conditions, if conditions.full { 20_000 } else { 5000 }),
 };

@@ -20,7 +20,7 @@ use super::variants::{VARIANTS, Variant};
 
 pub(super) static STUDY: Study = Study {
     name: "packet-loss-remedies",
-    needs: Needs::Links,
+    needs: Needs::Time,
     core: false,
     run: |conditions| {
         // Every fifth line in a quick run. They include each bandwidth, each delay and the lines with all positions.

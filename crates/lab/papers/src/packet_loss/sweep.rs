@@ -17,7 +17,7 @@ use super::testbed::Ends;
 
 pub(super) static STUDY: Study = Study {
     name: "packet-loss-sweep",
-    needs: Needs::Links,
+    needs: Needs::Time,
     core: true,
     run: |conditions| study(conditions, if conditions.full { [7, 8] } else { [3, 2] }),
 };

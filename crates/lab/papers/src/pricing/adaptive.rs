@@ -12,7 +12,7 @@ use super::market::{Course, Market};
 
 pub(super) static STUDY: Study = Study {
     name: "wsqos-adaptive",
-    needs: Needs::Links,
+    needs: Needs::Time,
     core: false,
     run: |conditions| study(conditions, &AdaptiveExtent::of(conditions.full)),
 };

@@ -15,7 +15,7 @@ use super::market::{Course, Market, PriceSample};
 
 pub(super) static STUDY: Study = Study {
     name: "wsqos-prices",
-    needs: Needs::Processor,
+    needs: Needs::Time,
     core: false,
     run: |conditions| study(conditions, &PricesExtent::of(conditions.full)),
 };

@@ -298,6 +298,9 @@ fn counted_by_the_shop(records: &Records) -> Check {
     )
 }
 
+/// Share of the requests due that a server answers in time below its limit.
+const KEEPS_UP: f64 = 0.95;
+
 /// Closed loops and overloads use the same number of connections. Below the limit, HTTP/1.1 needs fewer.
 fn connections(records: &Records) -> Check {
     let rows: Vec<RecordRow<'_>> = records.table("runs").rows().collect();
@@ -306,8 +309,11 @@ fn connections(records: &Records) -> Check {
             true => 1.0,
             false => CONNECTIONS as f64,
         };
+        // The limit is a first estimate: on a noisy machine a run may be planned past it and still be answered in time.
+        let keeps_up = row.number("throughput_per_s") >= KEEPS_UP * row.number("offered_per_s");
+        let is_closed = row.number("load") == 0.0;
         let used = row.number("connections");
-        used == planned || row.number("load") == BELOW && (1.0..planned).contains(&used)
+        used == planned || !is_closed && keeps_up && (1.0..planned).contains(&used)
     };
     let agree = rows.iter().filter(agrees).count();
     Check::instrument(

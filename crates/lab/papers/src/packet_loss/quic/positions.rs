@@ -15,7 +15,7 @@ use super::transport::{LostPacket, QuicJob, Transport};
 
 pub(in super::super) static STUDY: Study = Study {
     name: "packet-loss-quic",
-    needs: Needs::Links,
+    needs: Needs::Time,
     core: false,
     run: |conditions| {
         let (repetitions, by_chance) = if conditions.full { (9, 5000) } else { (3, 600) };

@@ -19,7 +19,7 @@ use super::transport::{LostPacket, QuicJob, Transport};
 
 pub(in super::super) static STUDY: Study = Study {
     name: "packet-loss-quic-sweep",
-    needs: Needs::Links,
+    needs: Needs::Time,
     core: false,
     run: |conditions| {
         let (repetitions, draws) = if conditions.full { (3, 30) } else { (1, 7) };

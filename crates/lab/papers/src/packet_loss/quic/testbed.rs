@@ -29,7 +29,7 @@ const FIRST_PORT: u16 = 10_000;
 /// Maximum number of transactions in one emulation, limited by their ports.
 const MOST: usize = 50_000;
 /// Concurrent transactions.
-const AT_ONCE: usize = 64;
+const AT_ONCE: usize = 128;
 /// Minimum time between two transactions.
 const SPACING: Span = Span::from_millis(2);
 /// Time limit for a transaction.
