@@ -5,6 +5,7 @@
 
 mod commands;
 mod features;
+mod habits;
 
 use std::process::ExitCode;
 
@@ -14,11 +15,13 @@ use posthaste_allocator as _;
 fn main() -> ExitCode {
     let cli = match commands::Cli::try_parse() {
         Ok(cli) => cli,
-        Err(error) => {
+        Err(mut error) => {
             if let Some(text) = features::absent(&error) {
                 eprintln!("posthaste: {text}");
                 return commands::Failure::USAGE_CODE.into();
             }
+            let command = std::env::args_os().nth(1).unwrap_or_default();
+            habits::advise(&mut error, &command.to_string_lossy());
             // Help and version are no errors. clap chooses the stream for each.
             let _ = error.print();
             return match error.exit_code() {

@@ -1,5 +1,7 @@
 //! The options that write checks for other programs.
 
+use std::fs::{self, File};
+use std::io;
 use std::path::{Path, PathBuf};
 
 use posthaste_evaluation::checks::Checks;
@@ -32,25 +34,42 @@ impl CheckFiles {
         files.filter(|file| file.as_os_str() == STDOUT).count()
     }
 
-    /// Writes the requested files.
+    /// Fails if a requested file cannot be written. For use before a measurement.
+    pub(crate) fn check_writable(&self) -> Result<(), Failure> {
+        let files = [&self.markdown, &self.junit].into_iter().flatten();
+        let mut files = files.filter(|file| file.as_os_str() != STDOUT);
+        files.try_for_each(|file| check_writable(file).map_err(|error| at(file, &error)))
+    }
+
+    /// Writes the requested files, each whether or not the other can be written.
     pub(crate) fn write(&self, checks: &Checks) -> Result<(), Failure> {
-        if let Some(file) = &self.markdown {
-            put(file, &checks.markdown())?;
+        let markdown = self.markdown.as_deref();
+        let markdown = markdown.map_or(Ok(()), |file| put(file, &checks.markdown()));
+        let junit = self.junit.as_deref();
+        let junit = junit.map_or(Ok(()), |file| put(file, &checks.junit()));
+        markdown.and(junit)
+    }
+}
+
+/// Opens the file, and creates it only for the moment.
+fn check_writable(file: &Path) -> io::Result<()> {
+    match File::create_new(file) {
+        Ok(_) => fs::remove_file(file),
+        Err(error) if error.kind() == io::ErrorKind::AlreadyExists => {
+            File::options().write(true).open(file).map(drop)
         }
-        if let Some(file) = &self.junit {
-            put(file, &checks.junit())?;
-        }
-        Ok(())
+        Err(error) => Err(error),
     }
 }
 
 fn put(file: &Path, text: &str) -> Result<(), Failure> {
-    match file.as_os_str() == STDOUT {
-        true => print(text),
-        false => std::fs::write(file, text).map_err(|error| at(file, &error)),
+    if file.as_os_str() == STDOUT {
+        print(text)
+    } else {
+        fs::write(file, text).map_err(|error| at(file, &error))
     }
 }
 
-fn at(file: &Path, error: &std::io::Error) -> Failure {
+fn at(file: &Path, error: &io::Error) -> Failure {
     Failure::run(format!("cannot write {}: {error}", file.display()))
 }

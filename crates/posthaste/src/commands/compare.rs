@@ -64,13 +64,14 @@ impl Args {
         }
         let [before, after] = self.sides()?;
         let comparison = Comparison::of(&before, &after, &self.margins());
-        self.files.write(&comparison.checks(self.allow_unknown))?;
+        let written = self.files.write(&comparison.checks(self.allow_unknown));
         if self.json {
             let json = serde_json::to_string_pretty(&comparison).map_err(Failure::run)?;
             print(&(json + "\n"))?;
         } else if self.files.on_stdout() == 0 {
             print(&comparison.text())?;
         }
+        written?;
         match comparison.verdict {
             OverallVerdict::Worse => Err(Failure::Threshold(comparison.conclusion())),
             OverallVerdict::Unknown if !self.allow_unknown => Err(Failure::run(format!(

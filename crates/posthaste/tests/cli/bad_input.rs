@@ -294,7 +294,43 @@ const CASES: &[(&[&str], &str)] = &[
     ),
     (&["simulate", "--transactions", "0"], "1.."),
     (&["laod"], "load"),
+    (&["load", URL, "-X", "POST"], "--method POST"),
+    (&["load", URL, "-k"], "--insecure"),
+    (&["load", URL, "-L"], "redirects are not followed"),
+    (&["load", URL, "--proxy", URL], "no proxy is used"),
+    (&["load", URL, "-n", "10"], "--duration 10s"),
+    (&["load", URL, "--requests=10"], "--duration 10s"),
+    (&["load", URL, "-q", "500"], "--rate 500/s"),
+    (&["load", URL, "--vus", "5"], "--clients 20"),
+    (&["load", URL, "--latency"], "response times"),
+    (&["load", URL, "--assertion", "p99<1s"], "--assert"),
+    (
+        &["load", URL, "--rate", "5/s", "--timeout", "0s"],
+        "would time out",
+    ),
+    (
+        &["load", URL, "--rate", "5/s", "--max-connections", "0"],
+        "a number from 1",
+    ),
+    (
+        &["load", URL, "--rate", "5/s", "--user", "alice"],
+        "NAME:PASSWORD",
+    ),
+    (
+        &["load", URL, "--rate", "5/s", "--body", "a=1"],
+        "--body names a file",
+    ),
+    (&["net", "--rate", "1Mbit", "--", "true"], "--bandwidth"),
+    (&["net", "curl", URL], "after --"),
 ];
+
+#[test]
+fn an_unlike_option_is_no_guess() {
+    let said = said(&mut posthaste(&["load", URL, "--ratenting", "5/s"]));
+    assert_eq!(said.code, Some(2), "{}", said.err);
+    assert!(!said.err.contains("similar"), "{}", said.err);
+    assert!(said.err.contains("--ratenting"), "{}", said.err);
+}
 
 #[test]
 fn usage_errors_name_the_remedy() {

@@ -333,6 +333,7 @@ fn other_programs_read_the_verdicts() {
     assert_eq!((printed.code, printed.out), (Some(1), suite));
     let nowhere = reports.three("slower", "--junit /no/such/folder/file");
     assert_eq!(nowhere.code, Some(3), "{}", nowhere.err);
+    assert!(nowhere.out.contains("response time"), "{}", nowhere.out);
     assert!(
         nowhere.err.contains("/no/such/folder/file"),
         "{}",

@@ -122,6 +122,25 @@ fn assertions_are_written_for_other_programs() {
 }
 
 #[test]
+fn unwritable_files_are_found_before_the_first_request() {
+    let shop = RunningShop::open(&[]);
+    for option in ["--junit", "--markdown"] {
+        let run = load(&[
+            &shop.url,
+            "--rate",
+            "50/s",
+            "--duration",
+            "10min",
+            option,
+            "/no/such/folder/file",
+        ]);
+        assert_eq!(run.code, Some(3), "{}", run.err);
+        assert!(run.err.contains("/no/such/folder/file"), "{}", run.err);
+        assert_eq!(run.out, "");
+    }
+}
+
+#[test]
 fn silence_is_no_time_of_zero() {
     let url = closed_port();
     let pace = ["--rate", "50/s", "--duration", "200ms"];

@@ -15,6 +15,7 @@ impl Args {
                 "--json, --markdown - and --junit - all print to standard output: choose one, and give a file to the others",
             ));
         }
+        self.files.check_writable()?;
         let stop = stop_on_signal()?;
         let mut records = self.records()?;
         let mut live = Live::new(plan.warm_up + plan.length());
@@ -25,7 +26,7 @@ impl Args {
         let run = run?;
         let mut report = Report::new(plan, &run);
         report.check(&self.assert, &run, self.allow_few);
-        // Written independently: one failure does not prevent the other.
+        // Written independently: one failure does not prevent the others.
         let kept = records.map_or(Ok(()), |records| {
             let page = records.page();
             let finished = records.finish(&report, &run, plan.warm_up);
@@ -33,13 +34,13 @@ impl Args {
             eprintln!("the report as a page: {}", page.display());
             Ok(())
         });
-        self.files.write(&report.checks(self.allow_late))?;
+        let checked = self.files.write(&report.checks(self.allow_late));
         if self.json {
             print_json(&report)?;
         } else if self.files.on_stdout() == 0 {
             print(&report::text(&report))?;
         }
-        kept?;
+        kept.and(checked)?;
         self.judge(&report)
     }
 

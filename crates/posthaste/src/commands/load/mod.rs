@@ -30,7 +30,9 @@ use self::grpc::GrpcArgs;
 use self::protocol::ProtocolArgs;
 use self::retries::RetryArgs;
 use self::runner::PlanRunner;
-use self::values::{Header, Ramp, RateSteps, mistyped_arrivals, precision, soap_version, threads};
+use self::values::{
+    Header, Ramp, RateSteps, connections, mistyped_arrivals, precision, soap_version, threads, user,
+};
 use super::checks::CheckFiles;
 use super::{Failure, print};
 
@@ -46,13 +48,6 @@ pub(crate) struct Args {
     /// address in it. Not with --mix
     #[arg(required_unless_present_any = ["mix", "wsdl"], conflicts_with_all = ["mix"])]
     url: Option<String>,
-
-    /// `-n` of other generators, which ends a run after so many requests
-    #[arg(short = 'n', hide = true, value_name = "N")]
-    number: Option<String>,
-    /// `-q` of other generators, which is a rate without its unit
-    #[arg(short = 'q', hide = true, value_name = "RATE")]
-    queries: Option<String>,
 
     /// Open loop at this rate, for example 500/s
     #[arg(long, help_heading = "Pace")]
@@ -136,6 +131,7 @@ pub(crate) struct Args {
         long,
         value_name = "N",
         default_value_t = 16_384,
+        value_parser = connections,
         help_heading = "Connections"
     )]
     max_connections: usize,
@@ -189,6 +185,7 @@ pub(crate) struct Args {
     #[arg(
         long,
         value_name = "U:P",
+        value_parser = user,
         conflicts_with = "bearer",
         help_heading = "Request"
     )]
@@ -361,16 +358,15 @@ impl Args {
     }
 
     fn plan(&self) -> Result<Plan, Failure> {
-        if self.number.is_some() {
-            return Err(Failure::usage(
-                "-n: a run ends after a time, not after a number of requests: write --duration 10s",
-            ));
-        }
-        if let Some(rate) = &self.queries {
-            let rate = rate.trim_end_matches("/s");
-            return Err(Failure::Usage(format!(
-                "-q: write --rate {rate}/s, the rate of all requests together"
-            )));
+        for (option, time) in [
+            ("--timeout", self.timeout),
+            ("--connect-timeout", self.connect_timeout),
+        ] {
+            if time == Span::ZERO {
+                return Err(Failure::Usage(format!(
+                    "{option} 0s: every request would time out; leave {option} out for its default"
+                )));
+            }
         }
         // clap drops a requirement that conflicts with given options, so it is checked here.
         if self.think.is_some() && self.clients.is_none() {
@@ -406,7 +402,7 @@ impl Args {
             timeout: self.timeout,
             threads: self.threads,
             cpus: self.cpus.clone(),
-            connection_limit: self.max_connections.max(1),
+            connection_limit: self.max_connections,
             seed: self.seed,
             tls,
             retries: self.retries.policy(),

@@ -94,7 +94,10 @@ impl Args {
 
     fn single(&self) -> Result<RequestSpec, Failure> {
         let url = self.url.clone().unwrap_or_default();
-        let body = self.body.as_deref().map(read).transpose()?;
+        let body = self.body.as_deref().map(|file| {
+            read(file).map_err(|error| Failure::usage(format!("--body names a file: {error}")))
+        });
+        let body = body.transpose()?;
         Ok(match (self.soap, body) {
             (Some(version), body) => {
                 let action = self.action.as_deref().unwrap_or_default();

@@ -21,6 +21,21 @@ pub(super) fn threads(text: &str) -> Result<usize, String> {
     }
 }
 
+pub(super) fn user(text: &str) -> Result<String, String> {
+    if text.contains(':') {
+        Ok(text.to_owned())
+    } else {
+        Err("write NAME:PASSWORD".to_owned())
+    }
+}
+
+pub(super) fn connections(text: &str) -> Result<usize, String> {
+    match text.parse() {
+        Ok(count @ 1..) => Ok(count),
+        _ => Err("write a number from 1".to_owned()),
+    }
+}
+
 /// Kinds of arrivals that `--arrivals` accepts by name. Everything else is a file.
 const ARRIVALS: [&str; 2] = ["constant", "poisson"];
 
