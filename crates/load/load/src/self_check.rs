@@ -89,9 +89,14 @@ fn reason(run: &Run, unsent: u64, late: u64, late_after: Span) -> Option<String>
     let percent = |count: u64| format!("{:.1} %", of_due(count) * 100.0);
     let not_begun = run.unbegun + run.overdue;
     if of_due(unsent) > UNSENT {
-        let remedy = match not_begun * 2 > unsent {
-            true => "give it a lower rate, more --threads or a machine of its own",
-            false => "raise --max-connections, or the limit of open files (ulimit -n)",
+        let failed = run.outcomes[Outcome::ClientFailed];
+        let failure = run.reasons.get(&Outcome::ClientFailed);
+        let remedy = if not_begun * 2 > unsent {
+            "give it a lower rate, more --threads or a machine of its own"
+        } else if let Some(failure) = failure.filter(|_| failed * 2 > unsent) {
+            failure
+        } else {
+            "raise --max-connections, or the limit of open files (ulimit -n)"
         };
         let unsent = percent(unsent);
         return Some(format!(
@@ -137,6 +142,16 @@ fn late_in_words(subject: &str, late: u64, all: u64, late_after: Span) -> Option
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn requests_that_this_machine_failed_give_its_reason() {
+        let mut run = crate::testing::run(100, 0);
+        run.outcomes[Outcome::ClientFailed] = 10;
+        run.reasons
+            .insert(Outcome::ClientFailed, "no port is free".to_owned());
+        let reason = Generator::check(&run).reason.unwrap();
+        assert!(reason.ends_with("not sent; no port is free"), "{reason}");
+    }
 
     #[test]
     fn an_exhausted_receive_window_is_the_generators_limit() {

@@ -24,14 +24,29 @@ pub(crate) enum ConnectAttempt {
 }
 
 impl ConnectAttempt {
-    /// Outcome and error of an attempt that failed at once.
-    pub(crate) fn outcome(self) -> (Outcome, Errno) {
-        match self {
+    /// Outcome and reason of an attempt that failed at once.
+    pub(crate) fn outcome(self) -> (Outcome, String) {
+        let (outcome, errno) = match self {
             Self::Refused => (Outcome::Refused, Errno::CONNREFUSED),
             Self::Unreachable(errno) => (Outcome::ConnectAborted, errno),
             Self::ClientFailed(errno) => (Outcome::ClientFailed, errno),
             Self::Started(_) => unreachable!("an attempt that was started has not failed"),
+        };
+        (outcome, connect_failure(errno))
+    }
+}
+
+/// Describes the error of a connection attempt, with the remedy if this machine is the cause.
+pub(crate) fn connect_failure(errno: Errno) -> String {
+    match errno {
+        Errno::ADDRNOTAVAIL => format!(
+            "{errno}: every local port is in use; keep connections with --connection keep-alive, or widen \
+             net.ipv4.ip_local_port_range"
+        ),
+        Errno::MFILE | Errno::NFILE => {
+            format!("{errno}; raise the limit of open files (ulimit -n)")
         }
+        _ => errno.to_string(),
     }
 }
 

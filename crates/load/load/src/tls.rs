@@ -14,7 +14,10 @@ use rustls::client::danger::ServerCertVerifier;
 use rustls::crypto::CryptoProvider;
 use rustls::pki_types::pem::{self, PemObject as _};
 use rustls::pki_types::{CertificateDer, PrivateKeyDer, ServerName};
-use rustls::{CertificateError, ClientConfig, ClientConnection, RootCertStore};
+use rustls::{
+    AlertDescription, CertificateError, ClientConfig, ClientConnection, InvalidMessage,
+    RootCertStore,
+};
 use serde::{Deserialize, Serialize};
 use thiserror::Error;
 
@@ -192,16 +195,35 @@ pub(crate) fn server_name(host: &str) -> Result<ServerName<'static>, TlsError> {
     ServerName::try_from(bare.clone()).map_err(|_| TlsError::ServerName(bare))
 }
 
-/// Returns the error of a TLS stream, with the remedy if the server's certificate was rejected.
+/// Returns the error of a TLS stream, with the remedy if one is known.
 pub(crate) fn with_remedy(error: io::Error) -> io::Error {
     error.downcast().map_or_else(|error| error, explained)
 }
 
-/// Returns an error of kind `InvalidData`, with the remedy if the server's certificate was rejected.
+/// Returns an error of kind `InvalidData`, with the remedy if one is known.
 fn explained(error: rustls::Error) -> io::Error {
-    let rustls::Error::InvalidCertificate(reason) = &error else {
-        return io::Error::new(io::ErrorKind::InvalidData, error);
+    let words = match &error {
+        rustls::Error::InvalidCertificate(reason) => rejected(&error, reason),
+        rustls::Error::AlertReceived(AlertDescription::CertificateRequired) => {
+            format!("{error}; give --cert FILE and --key FILE")
+        }
+        rustls::Error::AlertReceived(AlertDescription::NoApplicationProtocol) => {
+            format!("{error}; choose another with --http")
+        }
+        rustls::Error::AlertReceived(AlertDescription::ProtocolVersion)
+        | rustls::Error::PeerIncompatible(_) => {
+            format!("{error}; TLS 1.2 and 1.3 are offered")
+        }
+        rustls::Error::InvalidMessage(InvalidMessage::InvalidContentType) => {
+            "the server does not answer with TLS; write http://".to_owned()
+        }
+        _ => return io::Error::new(io::ErrorKind::InvalidData, error),
     };
+    io::Error::new(io::ErrorKind::InvalidData, words)
+}
+
+/// Describes a certificate that is not accepted, with the remedy.
+fn rejected(error: &rustls::Error, reason: &CertificateError) -> String {
     use CertificateError as Reason;
     let remedy = match reason {
         Reason::NotValidForName
@@ -220,8 +242,7 @@ fn explained(error: rustls::Error) -> io::Error {
         Reason::UnknownIssuer | Reason::Other(_) => "no trusted authority has issued it: ",
         _ => "",
     };
-    let words = format!("the server's certificate is refused: {found}{error}; {remedy}");
-    io::Error::new(io::ErrorKind::InvalidData, words)
+    format!("the server's certificate is refused: {found}{error}; {remedy}")
 }
 
 /// One encrypted connection.
@@ -318,5 +339,23 @@ impl io::Write for PlainSocket<'_> {
     }
     fn flush(&mut self) -> io::Result<()> {
         Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn failures_of_handshakes_name_the_remedy() {
+        let alerts = [
+            (AlertDescription::CertificateRequired, "--cert FILE"),
+            (AlertDescription::NoApplicationProtocol, "--http"),
+            (AlertDescription::ProtocolVersion, "TLS 1.2 and 1.3"),
+        ];
+        for (alert, remedy) in alerts {
+            let words = explained(rustls::Error::AlertReceived(alert)).to_string();
+            assert!(words.contains(remedy), "{words}");
+        }
     }
 }

@@ -2,7 +2,7 @@
 
 use url::Url;
 
-use posthaste_load::{Outcome, Plan, Run};
+use posthaste_load::{Outcome, Plan, Protocol, Run};
 
 /// Returns a hint for a run without a complete reply. `None` if there was a reply, or nothing was due.
 pub(super) fn hint(plan: &Plan, run: &Run) -> Option<String> {
@@ -11,23 +11,46 @@ pub(super) fn hint(plan: &Plan, run: &Run) -> Option<String> {
     }
     let (outcome, _) = run.outcomes.iter().max_by_key(|(_, count)| *count)?;
     let address = address(plan)?;
+    let reason = run.reasons.get(&outcome);
     Some(match outcome {
         Outcome::Refused => format!("is anything listening on {address}?"),
         Outcome::ConnectAborted => format!(
             "nothing answers at {address} within the connect timeout of {}: is the address right?",
             plan.connect_timeout
         ),
-        Outcome::TlsFailed => format!(
-            "does {address} speak TLS? Trust its certificate with --ca FILE, or any with --insecure"
-        ),
-        Outcome::ProtocolError if plan.has_calls() => format!("does {address} speak gRPC?"),
-        Outcome::ProtocolError => format!("does {address} speak {}?", plan.protocol.name()),
+        Outcome::ProtocolError if plan.has_calls() => {
+            with_question(reason, &format!("does {address} speak gRPC?"))
+        }
+        // A reply of HTTP/1.1 with a fault.
+        Outcome::ProtocolError
+            if matches!(plan.protocol, Protocol::Http1)
+                && reason.is_some_and(|reason| !reason.starts_with(NO_HTTP)) =>
+        {
+            reason?.clone()
+        }
+        Outcome::ProtocolError => {
+            let question = format!("does {address} speak {}?", plan.protocol.name());
+            with_question(reason, &question)
+        }
+        Outcome::Reset if plan.requests[0].url.starts_with("http:") => {
+            with_question(reason, &format!("if {address} speaks TLS, write https://"))
+        }
         Outcome::TimedOut | Outcome::Unanswered => format!(
             "{address} accepts connections and does not answer within the timeout of {}",
             plan.timeout
         ),
-        _ => return None,
+        _ => return reason.cloned(),
     })
+}
+
+/// Beginning of the reason of a reply that is not HTTP/1.1.
+const NO_HTTP: &str = "not an HTTP/1.1 reply";
+
+fn with_question(reason: Option<&String>, question: &str) -> String {
+    match reason {
+        Some(reason) => format!("{reason}; {question}"),
+        None => question.to_owned(),
+    }
 }
 
 /// Host and port of the first request.

@@ -4,6 +4,7 @@ use std::io::Write as _;
 use std::net::{Shutdown, SocketAddr, TcpListener};
 use std::sync::atomic::AtomicBool;
 
+use posthaste_evaluation::report::Report;
 use posthaste_evaluation::{Effort, FindVerdict, TrialReport};
 use posthaste_load::{Connections, Outcome, Pace, RequestSpec, Run, RunError};
 use posthaste_units::Span;
@@ -52,6 +53,23 @@ fn garbage_and_lies_are_protocol_errors() {
     for reply in replies {
         all_end_as(answering(reply, true), Outcome::ProtocolError);
     }
+}
+
+/// The first reason, and a question only where the server may speak something else.
+#[test]
+fn hints_of_silent_runs_give_the_reason() {
+    let hint = |address| {
+        let plan = plan(address, 100.0, 100);
+        Report::new(&plan, &carried_out(&plan)).hint.unwrap()
+    };
+    let other = hint(answering("SSH-2.0-OpenSSH_9.2\r\n", true));
+    assert!(other.contains("speak HTTP/1.1?"), "{other}");
+    let cut = "HTTP/1.1 200 OK\r\nContent-Length: 10\r\n\r\nshort";
+    assert_eq!(hint(answering(cut, true)), "body shorter than announced");
+    let closing = hint(serve(|mut stream| {
+        let _ = read_request(&mut stream);
+    }));
+    assert!(closing.contains("write https://"), "{closing}");
 }
 
 /// As in curl, whether they come with the reply or after it.

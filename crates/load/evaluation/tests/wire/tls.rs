@@ -363,10 +363,9 @@ fn a_server_without_tls_fails_the_handshake() {
         certificate: tempfile::NamedTempFile::new().unwrap(),
         resumed: Arc::default(),
     };
-    assert_eq!(
-        outcome_with(&plain, TlsOptions::default()),
-        Outcome::TlsFailed
-    );
+    let (outcome, reasons) = ended(RequestSpec::get(""), &plain, TlsOptions::default());
+    assert_eq!(outcome, Outcome::TlsFailed);
+    assert!(reasons.contains("write http://"), "{reasons}");
 }
 
 /// More than rustls buffers at once, in every direction: a certificate of 20 kB, a reply and a request of 1 MB. Bytes

@@ -42,7 +42,7 @@ impl EventLoop<'_> {
             self.record_sent(&exchange);
         }
         let of = exchange.numbers();
-        self.tally.explain(outcome, of, || reason.to_string());
+        self.tally.explain(outcome, of, || reason);
         self.record_end(&exchange, outcome, now);
     }
 
@@ -143,7 +143,7 @@ impl EventLoop<'_> {
             Errno::ADDRNOTAVAIL | Errno::NOBUFS | Errno::NOMEM => Outcome::ClientFailed,
             _ => Outcome::ConnectAborted,
         };
-        self.fail(slot, outcome, || errno.to_string());
+        self.fail(slot, outcome, || socket::connect_failure(errno));
     }
 
     fn begin_exchange(&mut self, slot: u32) {

@@ -32,10 +32,7 @@ impl EventLoop<'_> {
                 Ok(()) => return,
                 Err(failed) => failed,
             },
-            failed => {
-                let (outcome, errno) = failed.outcome();
-                (outcome, errno.to_string())
-            }
+            failed => failed.outcome(),
         };
         self.fail_waiting(queue, outcome, &reason);
     }
@@ -103,7 +100,7 @@ impl EventLoop<'_> {
                 name if name.is_empty() => "no protocol".to_owned(),
                 name => name.into_owned(),
             };
-            let reason = || format!("by ALPN the server chose {chosen}, not h2");
+            let reason = || format!("by ALPN the server chose {chosen}, not h2; write --http 1.1");
             return self.fail(slot, Outcome::TlsFailed, reason);
         }
         connection.state = ConnectionState::Exchanging;
