@@ -13,6 +13,7 @@ mod response;
 mod schema;
 mod seed;
 mod time;
+mod visible;
 
 pub use bit_rate::BitRate;
 pub use count::thousands;
@@ -22,3 +23,4 @@ pub use quantity::{Rate, Ratio, Size};
 pub use response::ResponseTime;
 pub use seed::{Seed, Stream};
 pub use time::{Instant, Span};
+pub use visible::{visible, visible_lines};

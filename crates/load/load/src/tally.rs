@@ -8,7 +8,7 @@
 use std::collections::BTreeMap;
 
 use posthaste_stats::{Histogram, Recorder};
-use posthaste_units::{Instant, Span};
+use posthaste_units::{Instant, Span, visible};
 use serde::{Deserialize, Serialize};
 
 use crate::attempts::Attempts;
@@ -371,7 +371,7 @@ impl LoadTally {
         });
     }
 
-    /// Keeps the explanation of each outcome by the first request. `of` are the numbers of the request and its attempt.
+    /// Keeps the explanation of each outcome by the first request, as one line. `of` are the numbers of the request and its attempt.
     pub(crate) fn explain(
         &mut self,
         outcome: Outcome,
@@ -379,7 +379,7 @@ impl LoadTally {
         reason: impl FnOnce() -> String,
     ) {
         if self.reasons.get(&outcome).is_none_or(|known| of < known.of) {
-            let mut text = reason();
+            let mut text = visible(&reason()).into_owned();
             let fits = |end: &usize| text.is_char_boundary(*end);
             let end = (0..=LONGEST_EXPLANATION.min(text.len())).rfind(fits);
             text.truncate(end.unwrap_or_default());
@@ -545,6 +545,15 @@ mod tests {
         *tally.statuses.entry(200 + part as u16).or_default() += 1;
         tally.bytes_sent += took;
         tally.over = tally.over.max(done);
+    }
+
+    #[test]
+    fn explanations_are_one_line_without_controls() {
+        let mut tally = LoadTally::new(vec![at(1_000)], 1);
+        let reason = || "\x1b[2Jok\nrequests 5".to_owned();
+        tally.explain(Outcome::GrpcError, (0, 1), reason);
+        let text = &tally.reasons[&Outcome::GrpcError].text;
+        assert_eq!(text, "\\x1b[2Jok\\nrequests 5");
     }
 
     proptest! {

@@ -183,13 +183,15 @@ impl Failure {
 
 impl fmt::Display for Failure {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Self::Usage(text) | Self::Run(text) => f.write_str(text),
+        let text = match self {
+            Self::Usage(text) | Self::Run(text) => text,
             #[cfg(any(feature = "load", feature = "broker"))]
-            Self::Threshold(text) => f.write_str(text),
+            Self::Threshold(text) => text,
             #[cfg(feature = "net")]
-            Self::Command { text, .. } => f.write_str(text),
-        }
+            Self::Command { text, .. } => text,
+        };
+        // It may quote other machines.
+        f.write_str(&posthaste_units::visible_lines(text))
     }
 }
 
@@ -219,11 +221,12 @@ pub(crate) fn print(text: &str) -> Result<(), Failure> {
     tell(text).map(drop)
 }
 
-/// Prints data. Returns `Break` if the reader has closed.
+/// Prints data, with control characters escaped. Returns `Break` if the reader has closed.
 pub(crate) fn tell(text: &str) -> Result<ControlFlow<()>, Failure> {
     use std::io::{ErrorKind, Write as _};
 
     let mut out = std::io::stdout().lock();
+    let text = posthaste_units::visible_lines(text);
     match out.write_all(text.as_bytes()).and_then(|()| out.flush()) {
         Ok(()) => Ok(ControlFlow::Continue(())),
         Err(error) if error.kind() == ErrorKind::BrokenPipe => Ok(ControlFlow::Break(())),
@@ -251,4 +254,15 @@ pub(crate) fn log_to_stderr() {
         .with(lines)
         .with(levels)
         .init();
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn errors_do_not_command_the_terminal() {
+        let failure = Failure::usage("the broker says \x1b[2J\nthis");
+        assert_eq!(failure.to_string(), "the broker says \\x1b[2J\nthis");
+    }
 }
