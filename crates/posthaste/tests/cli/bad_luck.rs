@@ -190,7 +190,7 @@ fn a_run_that_cannot_begin_leaves_the_records_of_the_one_before() {
     assert_eq!(load(&shop.url).code, Some(0));
     let before = records();
     assert_eq!(before.len(), 5);
-    assert_eq!(load("http://no-such-name.invalid/").code, Some(2));
+    assert_eq!(load("http://no-such-name.invalid/").code, Some(3));
     assert!(records() == before, "{:?}", folder.path());
 }
 

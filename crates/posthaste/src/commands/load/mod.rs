@@ -19,7 +19,8 @@ use std::path::{Path, PathBuf};
 use clap::{ArgGroup, ValueEnum};
 use posthaste_evaluation::Assertion;
 use posthaste_load::{
-    Arrivals, Connections, Data, EventPlan, Pace, PemFile, Plan, RateStep, Resolve, TlsOptions,
+    Arrivals, Connections, Data, EventPlan, Pace, PemFile, Plan, RateStep, RequestError, Resolve,
+    RunError, TargetError, TlsOptions,
 };
 use posthaste_soap::Version;
 use posthaste_units::{Rate, Ratio, Seed, Span};
@@ -476,12 +477,16 @@ impl Args {
     }
 }
 
-fn from_run(error: posthaste_load::RunError) -> Failure {
+/// A name without an address is no mistake of the command line: the same one works once the name is known.
+fn from_run(error: RunError) -> Failure {
     match error {
-        posthaste_load::RunError::System(_)
-        | posthaste_load::RunError::Thread(_)
-        | posthaste_load::RunError::Qlog { .. }
-        | posthaste_load::RunError::Broker { .. } => Failure::run(error),
+        RunError::System(_)
+        | RunError::Thread(_)
+        | RunError::Qlog { .. }
+        | RunError::Broker { .. }
+        | RunError::Request(RequestError::Target(TargetError::Unresolved { .. })) => {
+            Failure::run(error)
+        }
         _ => Failure::usage(error),
     }
 }
