@@ -83,10 +83,6 @@ const CASES: &[(&[&str], &str)] = &[
     ),
     (&["load", "ftp://127.0.0.1/", "--rate", "5/s"], "http://"),
     (
-        &["load", "http://no-such-name.invalid/", "--rate", "5/s"],
-        "--resolve",
-    ),
-    (
         &["load", "http://127.0.0.1/{{isbn}}", "--rate", "5/s"],
         "--data",
     ),

@@ -190,7 +190,9 @@ fn a_run_that_cannot_begin_leaves_the_records_of_the_one_before() {
     assert_eq!(load(&shop.url).code, Some(0));
     let before = records();
     assert_eq!(before.len(), 5);
-    assert_eq!(load("http://no-such-name.invalid/").code, Some(3));
+    let unknown = load("http://no-such-name.invalid/");
+    assert_eq!(unknown.code, Some(3), "{}", unknown.err);
+    assert!(unknown.err.contains("--resolve"), "{}", unknown.err);
     assert!(records() == before, "{:?}", folder.path());
 }
 
