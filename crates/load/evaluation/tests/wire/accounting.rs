@@ -42,6 +42,8 @@ fn a_stopped_run_counts_what_was_due_and_could_not_be_sent_in_time() {
     let stop = AtomicBool::new(false);
     let run = thread::scope(|scope| {
         let running = scope.spawn(|| run(&plan, &stop, &mut ()).unwrap());
+        // The run has begun, however late the machine was.
+        let _first = silent.accept().unwrap();
         thread::sleep(Duration::from_millis(400));
         stop.store(true, Ordering::Relaxed);
         running.join().unwrap()
