@@ -4,7 +4,6 @@ use clap::error::{ContextKind, ContextValue, ErrorKind};
 
 /// Normalised Damerau-Levenshtein similarity of two names, 1 for equal, below which one is no guess for the other.
 /// Examples: `rat` and `rate` 0.75, `assertion` and `assert` 0.67, `proxy` and `proto` 0.6, `vus` and `cpus` 0.5.
-#[cfg(feature = "load")]
 const ALIKE: f64 = 0.65;
 
 /// Names of an option in other programs, and what to write here.
@@ -107,7 +106,6 @@ fn advice(command: &str, name: &str) -> Option<&'static str> {
     habit.map(|(_, advice)| *advice)
 }
 
-#[cfg(feature = "load")]
 fn is_alike(name: &str, guess: Option<&ContextValue>) -> bool {
     match guess {
         Some(ContextValue::String(guess)) => {
@@ -116,12 +114,6 @@ fn is_alike(name: &str, guess: Option<&ContextValue>) -> bool {
         }
         _ => true,
     }
-}
-
-/// A binary without `load` has no measure of similarity but clap's.
-#[cfg(not(feature = "load"))]
-fn is_alike(_: &str, _: Option<&ContextValue>) -> bool {
-    true
 }
 
 #[cfg(test)]

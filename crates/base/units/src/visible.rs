@@ -45,7 +45,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_a_terminal_obeys_becomes_visible() {
+    fn control_characters_become_visible() {
         assert_eq!(visible("plain, ä → €"), "plain, ä → €");
         let hostile = "\x1b[2J\x1b]0;title\x07a\r\nb\tc\u{9b}2J\u{202e}d\u{2028}";
         assert_eq!(

@@ -43,6 +43,8 @@ pub struct ClientLimits {
     others: Limited,
     /// Requests of clients without a state of their own.
     beyond: u64,
+    /// Requests of new clients that came when all places were taken.
+    crowded: u64,
 }
 
 /// A client whose request was admitted.
@@ -112,6 +114,7 @@ impl ClientLimits {
             others: Limited::new(&limits),
             clients: HashMap::new(),
             beyond: 0,
+            crowded: 0,
             limits,
         }
     }
@@ -163,9 +166,10 @@ impl ClientLimits {
         if self.clients.len() < MOST_CLIENTS || self.clients.contains_key(&client) {
             return true;
         }
-        if self.beyond.is_multiple_of(1024) {
+        if self.crowded.is_multiple_of(1024) {
             self.clients.retain(|_, limited| !limited.is_idle(now));
         }
+        self.crowded += 1;
         let has_place = self.clients.len() < MOST_CLIENTS;
         self.beyond += u64::from(!has_place);
         has_place

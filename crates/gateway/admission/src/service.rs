@@ -116,21 +116,31 @@ impl ProtectedService {
         Some(next)
     }
 
-    /// Admits the first waiting request of a kind with fewer requests in service than its share.
+    /// Admits a waiting request of a kind with fewer requests in service than its share: the first that may pass the
+    /// others.
     fn pop_below_share(&mut self, now: Instant) -> Option<Ticket> {
-        for kind in 0..self.kinds.len() {
-            while let Some((_, ticket)) = self.kinds[kind].waiting.front().copied() {
-                if !self.slots(now, kind).admits_fairly() || !self.tiers.may_pass(&ticket) {
-                    break;
-                }
-                self.kinds[kind].waiting.pop_front();
-                if self.tiers.cancel(&ticket) {
-                    self.tiers.enter(&ticket);
-                    return Some(ticket);
-                }
+        (0..self.kinds.len()).find_map(|kind| self.pop_of_kind(now, kind))
+    }
+
+    fn pop_of_kind(&mut self, now: Instant, kind: Kind) -> Option<Ticket> {
+        if self.kinds[kind].waiting.is_empty() {
+            return None;
+        }
+        let slots = self.slots(now, kind);
+        if !slots.admits_fairly() {
+            return None;
+        }
+        let waiting = &mut self.kinds[kind].waiting;
+        let tiers = &mut self.tiers;
+        loop {
+            let place = waiting
+                .iter()
+                .position(|(_, ticket)| tiers.may_pass(ticket, slots.fair))?;
+            let (_, ticket) = waiting.remove(place)?;
+            if tiers.serve(&ticket) {
+                return Some(ticket);
             }
         }
-        None
     }
 
     /// A request waits. Those that have waited longer than they may are forgotten.
@@ -153,6 +163,7 @@ impl ProtectedService {
     pub fn leave(&mut self, ticket: &Ticket, now: Instant) {
         self.tiers.leave(ticket);
         self.kind(ticket.kind()).present.leave(ticket.number());
+        self.assert_sum();
         if self.in_service() == 0 {
             self.rest.leave(now);
         }
@@ -255,6 +266,18 @@ impl ProtectedService {
     fn entered(&mut self, ticket: &Ticket, now: Instant) {
         self.rest.enter();
         self.kind(ticket.kind()).present.enter(ticket.number(), now);
+        self.assert_sum();
+    }
+
+    fn assert_sum(&self) {
+        debug_assert_eq!(
+            self.kinds
+                .iter()
+                .map(|state| state.present.count())
+                .sum::<u32>(),
+            self.in_service(),
+            "requests in service that have no kind"
+        );
     }
 
     fn kind(&mut self, kind: Kind) -> &mut KindState {

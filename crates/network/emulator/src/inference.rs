@@ -201,7 +201,7 @@ impl CaptureOptions {
     ) -> Result<CaptureFindings, InferenceError> {
         let mut receiver = ReceiverCapture::new(towards);
         let mut sender = SenderCapture::new(towards.reverse());
-        let mut connections = Connections::of_server(self.server_port);
+        let mut connections = Connections::with_server_port(self.server_port);
         let remarks = read(path, &mut connections, |packet| {
             if self.wanted(packet) {
                 receiver.push(&packet.seen);
@@ -235,7 +235,7 @@ impl CaptureOptions {
         server: &Path,
         remark: &mut impl FnMut(CaptureRemark<'_>),
     ) -> Result<CaptureFindings, InferenceError> {
-        let mut connections = Connections::of_server(self.server_port);
+        let mut connections = Connections::with_server_port(self.server_port);
         let (mut up, mut down) = (CapturePair::default(), CapturePair::default());
         let mut contents = [CaptureContent::default(), CaptureContent::default()];
         for (path, here, number) in [(client, Direction::Up, 0), (server, Direction::Down, 1)] {

@@ -329,11 +329,6 @@ impl Ledger {
         self.missing == 0
     }
 
-    /// Number of jobs without a result.
-    pub const fn missing_count(&self) -> u64 {
-        self.missing
-    }
-
     /// Numbers of the jobs without a result, as ranges in ascending order.
     pub fn missing(&self) -> Vec<RangeInclusive<u64>> {
         let mut ranges: Vec<RangeInclusive<u64>> = Vec::new();

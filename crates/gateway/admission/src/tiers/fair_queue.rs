@@ -158,6 +158,24 @@ impl FairQueue {
         removed
     }
 
+    /// Removes a request, wherever it is, which is served before others. Its client has had its turn. Returns false if it
+    /// does not wait.
+    pub(super) fn serve(&mut self, client: ClientHash, number: u64) -> bool {
+        if !self.remove(client, number) {
+            return false;
+        }
+        let served = self.update(client, |queue| {
+            let start = queue.start;
+            queue.start += 1;
+            if queue.waiting.is_empty() {
+                queue.standing = None;
+            }
+            start
+        });
+        self.clock = self.clock.max(served);
+        true
+    }
+
     /// Start tag of a new client.
     const fn least(&self) -> u64 {
         self.clock.saturating_sub(CREDIT)
@@ -232,6 +250,30 @@ mod tests {
         }
         assert!(queue.is_empty() && queue.heads.is_empty());
         assert!(queue.clients.len() <= MOST_IDLE);
+    }
+
+    /// A client whose second request is served early waits behind the others for its next turn.
+    #[test]
+    fn a_request_that_is_served_early_is_its_clients_turn() {
+        let mut queue = FairQueue::default();
+        for (number, client) in [(1, 7), (2, 7), (3, 7), (4, 8), (5, 8)] {
+            queue.push(Waiting {
+                number,
+                kind: 0,
+                client,
+                since: Instant::ORIGIN,
+                wait: Span::ZERO,
+            });
+        }
+        assert!(queue.serve(7, 2) && !queue.serve(7, 2));
+        let order = std::iter::from_fn(|| queue.pop()).map(|request| request.number);
+        assert_eq!(order.collect::<Vec<_>>(), [4, 1, 5, 3]);
+        assert!(
+            queue
+                .clients
+                .values()
+                .all(|client| client.standing.is_none())
+        );
     }
 
     #[test]

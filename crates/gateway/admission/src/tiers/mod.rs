@@ -235,7 +235,7 @@ impl Tiers {
         let ticket = self.ticket(tier, &waiting);
         let Slots { common, fair, own } = slots;
         let is_next = self.has_room(common, tier) && self.first_tier(common).is_none();
-        let is_fair = || fair > common && self.has_room(fair, tier) && !self.is_behind(tier);
+        let is_fair = || slots.admits_fairly() && self.may_have(tier, fair);
         if is_next || own > common && self.has_room(own, tier) || is_fair() {
             if self.tiers[tier].queue.is_empty() {
                 self.tiers[tier].queue.pass(client);
@@ -337,9 +337,26 @@ impl Tiers {
         all.clone().find(is_below).or_else(|| all.find(waits))
     }
 
-    /// True if no more important request waits than this one.
-    pub fn may_pass(&self, ticket: &Ticket) -> bool {
-        ticket.generation == self.generation && !self.is_behind(ticket.tier)
+    /// True if a waiting request may have one of so many slots before those that came earlier: no more important one
+    /// waits, and the slot is in no reserve.
+    pub(crate) fn may_pass(&self, ticket: &Ticket, fair: u32) -> bool {
+        ticket.generation == self.generation && self.may_have(ticket.tier, fair)
+    }
+
+    /// Takes a waiting request into service before those that came earlier. Returns false if it does not wait any more.
+    pub(crate) fn serve(&mut self, ticket: &Ticket) -> bool {
+        debug_assert_eq!(ticket.generation, self.generation, "an earlier request");
+        let is_served = self.tiers[ticket.tier]
+            .queue
+            .serve(ticket.client, ticket.number);
+        if is_served {
+            self.enter(ticket);
+        }
+        is_served
+    }
+
+    fn may_have(&self, tier: usize, fair: u32) -> bool {
+        self.has_room(fair, tier) && !self.is_behind(tier)
     }
 
     /// True if a request of a more important tier waits.

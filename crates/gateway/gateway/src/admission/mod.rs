@@ -260,11 +260,10 @@ impl Admission {
                     payment,
                 })
             }
-            AdmissionOutcome::Waits(admitted, ticket, held) => {
-                let service = state.services.at(ticket.place);
-                let longest = service.service.wait();
+            AdmissionOutcome::Waits(admitted, ticket, held, result) => {
+                let longest = state.services.at(ticket.place).service.wait();
                 Begun::Waiting(WaitingService {
-                    request: WaitingRequest::new(self, &mut service.waiters, ticket, held),
+                    request: WaitingRequest::new(self, ticket, held, result),
                     admitted,
                     payment,
                     longest,

@@ -5,11 +5,12 @@ use std::sync::Arc;
 
 use posthaste_admission::{Kind, Next, ProtectedService, Ticket};
 use posthaste_units::{Instant, Span};
+use tokio::sync::oneshot;
 
 use super::route_place::RoutePlace;
 use super::service_terms::{RouteTerms, ServiceTerms};
 use super::tier_counts::TierCounts;
-use super::waiting::Waiters;
+use super::waiting::{SlotResult, Waiters};
 use super::{ServiceReading, TierReading};
 
 /// Time after a reply in which a service counts as answering.
@@ -151,6 +152,13 @@ impl ServiceState {
         self.kinds - 1
     }
 
+    /// Returns where the result for a waiting request will be. Call it before [`serve_waiting`](Self::serve_waiting).
+    pub(super) fn wait(&mut self, ticket: Ticket) -> SlotResult {
+        let (sender, result) = oneshot::channel();
+        self.waiters.insert(ticket, sender);
+        result
+    }
+
     /// Gives free slots to waiting requests, and rejects those that have waited too long. Returns how many got a slot.
     pub(super) fn serve_waiting(&mut self, now: Instant) -> u32 {
         let mut admitted = 0;
@@ -159,10 +167,14 @@ impl ServiceState {
             let waiter = self.waiters.remove(&ticket);
             match next {
                 Next::Admitted(ticket) => {
-                    admitted += 1;
                     let among = Some(self.service.among(now, ticket.kind()));
                     let is_sent = waiter.is_some_and(|waiter| waiter.send(among).is_ok());
                     debug_assert!(is_sent, "a slot is given to nobody");
+                    if is_sent {
+                        admitted += 1;
+                    } else {
+                        self.service.leave(&ticket, now);
+                    }
                 }
                 Next::Rejected(_) => {
                     waiter.map(|waiter| waiter.send(None));

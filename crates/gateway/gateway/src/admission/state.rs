@@ -20,6 +20,7 @@ use super::rejected::RejectedRequest;
 use super::route_place::{PlacedTicket, RoutePlace};
 use super::services::Services;
 use super::terms::AdmissionTerms;
+use super::waiting::SlotResult;
 
 /// Window for comparing promises with delivery.
 const WINDOW: Span = Span::from_secs(60);
@@ -87,7 +88,7 @@ pub(super) enum AdmissionOutcome {
     /// It is in service.
     Admitted(AdmittedRequest, PlacedTicket, HeldLimits),
     /// It waits for a slot of the limit.
-    Waits(AdmittedRequest, PlacedTicket, HeldLimits),
+    Waits(AdmittedRequest, PlacedTicket, HeldLimits, SlotResult),
 }
 
 /// An admitted request.
@@ -281,7 +282,8 @@ impl AdmissionState {
                 AdmissionOutcome::Admitted(admitted, PlacedTicket { place, ticket }, held)
             }
             Arrival::Waits(ticket) => {
-                AdmissionOutcome::Waits(admitted, PlacedTicket { place, ticket }, held)
+                let result = state.wait(ticket);
+                AdmissionOutcome::Waits(admitted, PlacedTicket { place, ticket }, held, result)
             }
             Arrival::Rejected => {
                 self.limits.leave(&mut held);

@@ -4,7 +4,7 @@ use std::collections::HashMap;
 
 use posthaste_admission::Ticket;
 use posthaste_units::{Instant, Span};
-use tokio::sync::oneshot::{self, Receiver, Sender};
+use tokio::sync::oneshot::{Receiver, Sender};
 use tokio::time::timeout;
 
 use super::Admission;
@@ -15,6 +15,9 @@ use crate::clock::now;
 /// The results for all requests that wait, by their ticket. Each is sent once: the number of requests that it may have to
 /// queue with if the request is admitted.
 pub(super) type Waiters = HashMap<Ticket, Sender<Option<u32>>>;
+
+/// The result for one request.
+pub(super) type SlotResult = Receiver<Option<u32>>;
 
 /// A slot that a waiting request got.
 pub(super) struct GrantedSlot {
@@ -30,21 +33,19 @@ pub(super) struct WaitingRequest<'p> {
     admission: &'p Admission,
     ticket: PlacedTicket,
     held: HeldLimits,
-    result: Receiver<Option<u32>>,
+    result: SlotResult,
     /// The result is known.
     is_over: bool,
 }
 
 impl<'p> WaitingRequest<'p> {
-    /// Starts the wait. The admission state is locked.
+    /// Waits for this result.
     pub(super) fn new(
         admission: &'p Admission,
-        waiters: &mut Waiters,
         ticket: PlacedTicket,
         held: HeldLimits,
+        result: SlotResult,
     ) -> Self {
-        let (sender, result) = oneshot::channel();
-        waiters.insert(ticket.ticket, sender);
         Self {
             admission,
             ticket,

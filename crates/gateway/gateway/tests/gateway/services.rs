@@ -139,3 +139,26 @@ fn a_reserve_is_never_lent() {
     assert_eq!(get(&gateway, "/", "").status, 200);
     release.tell();
 }
+
+/// Requests of an exempt route fill the limit. One that waits beside the reserve gets no slot, and leaves none behind.
+#[test]
+fn a_request_that_waits_beside_a_reserve_leaves_no_slot_behind() {
+    let (origin, release) = TestOrigin::holding();
+    let tiers = "[[protection.tier]]\nname = \"high\"\nshare = \"50%\"\nreserve = \"50%\"\n\
+                 match = [{ route = \"/high\" }]\n\
+                 [[protection.tier]]\nname = \"low\"\nshare = \"50%\"\n";
+    let gateway = gateway(
+        &format!("wait = \"200ms\"\n{tiers}"),
+        &[
+            ("/slow", &origin, "exempt = true"),
+            ("/high", &origin, ""),
+            ("/", &origin, ""),
+        ],
+    );
+    let _held = hang(&gateway, "/slow", 8);
+    assert_eq!(get(&gateway, "/", "").status, 503);
+    release.tell();
+    wait_until("nothing is in service", || {
+        metrics(&gateway)("in_service ") == 0.0
+    });
+}

@@ -54,7 +54,7 @@ fn ends(source: End, destination: End, protocol: u8) -> Ends {
 
 impl Connections {
     /// Connections of which the end with `server_port` is the server where no SYN shows it.
-    pub fn of_server(server_port: Option<u16>) -> Self {
+    pub fn with_server_port(server_port: Option<u16>) -> Self {
         Self {
             server_port,
             ..Self::default()

@@ -40,6 +40,9 @@ pub enum ControlClientError {
     /// The change was refused.
     #[error("{0}")]
     Refused(String),
+    /// The run has ended, or has too many clients.
+    #[error("{0}")]
+    Unavailable(String),
 }
 
 /// Requests a change. Returns it with its time.
@@ -65,8 +68,11 @@ pub fn send_change(
     match status {
         200 => serde_json::from_slice(body).map_err(|_| unreadable()),
         _ => {
-            let why = String::from_utf8_lossy(body);
-            Err(ControlClientError::Refused(why.trim_end().to_owned()))
+            let why = String::from_utf8_lossy(body).trim_end().to_owned();
+            Err(match status {
+                503 => ControlClientError::Unavailable(why),
+                _ => ControlClientError::Refused(why),
+            })
         }
     }
 }

@@ -5,7 +5,7 @@
 
 use std::fs::Permissions;
 use std::io::{self, Read, Write};
-use std::net::{TcpListener, TcpStream};
+use std::net::{Shutdown, TcpListener, TcpStream};
 use std::os::fd::AsFd;
 use std::os::unix::fs::PermissionsExt as _;
 use std::os::unix::net::{UnixListener, UnixStream};
@@ -28,6 +28,9 @@ const CONNECTIONS: usize = 16;
 const PATIENCE: Duration = Duration::from_secs(5);
 /// Wait after a failure to accept, as without free descriptors.
 const PAUSE: Duration = Duration::from_millis(100);
+/// Time for which a connection is read after the reply, and bytes that are read at most.
+const LINGER: Duration = Duration::from_secs(1);
+const UNREAD: usize = 8 << 20;
 
 /// Bound sockets of a control.
 pub(crate) struct ControlSockets {
@@ -60,6 +63,15 @@ enum ControlListener {
 trait ControlConnection: Read + Write + Send {
     /// Limits the time of each read and write.
     fn limit(&self, time: Duration) -> io::Result<()>;
+    /// Ends the sending direction.
+    fn end_sending(&self) -> io::Result<()>;
+}
+
+/// Connections of a socket that have a thread.
+#[derive(Default)]
+struct ServedConnections {
+    served: AtomicUsize,
+    refused: AtomicUsize,
 }
 
 /// A Unix socket for COMMAND, in a folder of its own.
@@ -163,7 +175,7 @@ fn bind_unix(path: &Path) -> io::Result<UnixListener> {
 
 /// Accepts connections until `stop` is written to.
 fn accept_all(listeners: &[ControlListener; 2], stop: &OwnedFd, control: &Arc<LinkControl>) {
-    let open = [(); 2].map(|()| Arc::new(AtomicUsize::new(0)));
+    let open = [(); 2].map(|()| Arc::<ServedConnections>::default());
     loop {
         let [one, other] = listeners.each_ref().map(ControlListener::file);
         let mut files = [
@@ -192,33 +204,76 @@ fn accept_all(listeners: &[ControlListener; 2], stop: &OwnedFd, control: &Arc<Li
     }
 }
 
-/// Serves a connection in a thread, unless there are too many.
+/// Serves a connection in a thread, or refuses it in one. Closes it without a reply if there are too many of both.
 fn begin(
-    mut connection: Box<dyn ControlConnection>,
-    open: &Arc<AtomicUsize>,
+    connection: Box<dyn ControlConnection>,
+    open: &Arc<ServedConnections>,
     control: &Arc<LinkControl>,
 ) {
-    if open.load(Ordering::Relaxed) >= CONNECTIONS {
-        let why = format!("{CONNECTIONS} clients are connected, which is the limit");
-        let reply = ControlReply::refusal((503, "Service Unavailable"), &why);
-        // The first bytes on a connection never wait, and nobody needs to read them.
-        let _ = connection.write_all(&reply.to_bytes());
-        return;
+    let is_full = |count: &AtomicUsize| count.load(Ordering::Relaxed) >= CONNECTIONS;
+    // A client that is gone or too slow gets no reply.
+    if !is_full(&open.served) {
+        let control = control.clone();
+        in_thread(
+            open,
+            |open| &open.served,
+            move || {
+                let _ = serve(connection, &control);
+            },
+        );
+    } else if !is_full(&open.refused) {
+        in_thread(
+            open,
+            |open| &open.refused,
+            move || {
+                let _ = refuse(connection);
+            },
+        );
     }
-    open.fetch_add(1, Ordering::Relaxed);
-    let (counted, control) = (open.clone(), control.clone());
-    let serve = move || {
-        // A client that is gone or too slow gets no reply.
-        let _ = serve(connection, &control);
-        counted.fetch_sub(1, Ordering::Relaxed);
+}
+
+/// Runs `work` in a thread that counts while it runs.
+fn in_thread(
+    open: &Arc<ServedConnections>,
+    count: fn(&ServedConnections) -> &AtomicUsize,
+    work: impl FnOnce() + Send + 'static,
+) {
+    count(open).fetch_add(1, Ordering::Relaxed);
+    let counted = open.clone();
+    let run = move || {
+        work();
+        count(&counted).fetch_sub(1, Ordering::Relaxed);
     };
-    if thread::Builder::new()
-        .name("control".to_owned())
-        .spawn(serve)
-        .is_err()
-    {
-        open.fetch_sub(1, Ordering::Relaxed);
+    let thread = thread::Builder::new().name("control".to_owned());
+    if thread.spawn(run).is_err() {
+        count(open).fetch_sub(1, Ordering::Relaxed);
     }
+}
+
+fn refuse(connection: Box<dyn ControlConnection>) -> io::Result<()> {
+    let why = format!("{CONNECTIONS} clients are connected, which is the limit");
+    reply_last(
+        connection,
+        &ControlReply::refusal((503, "Service Unavailable"), &why),
+    )
+}
+
+/// Sends the reply, and reads what is left of the request for a while: closing with unread bytes would reset the
+/// connection, and the client would lose the reply.
+fn reply_last(mut connection: Box<dyn ControlConnection>, reply: &ControlReply) -> io::Result<()> {
+    connection.limit(PATIENCE)?;
+    connection.write_all(&reply.to_bytes())?;
+    connection.end_sending()?;
+    connection.limit(LINGER)?;
+    let deadline = Instant::now() + LINGER;
+    let (mut left, mut bytes) = (UNREAD, [0; 4 << 10]);
+    while left > 0 && Instant::now() < deadline {
+        match connection.read(&mut bytes)? {
+            0 => break,
+            length => left = left.saturating_sub(length),
+        }
+    }
+    Ok(())
 }
 
 fn serve(mut connection: Box<dyn ControlConnection>, control: &LinkControl) -> io::Result<()> {
@@ -242,8 +297,7 @@ fn serve(mut connection: Box<dyn ControlConnection>, control: &LinkControl) -> i
         }
         received.extend_from_slice(&bytes[..length]);
     };
-    connection.limit(PATIENCE)?;
-    connection.write_all(&reply.to_bytes())
+    reply_last(connection, &reply)
 }
 
 /// Carries out a request.
@@ -292,11 +346,19 @@ impl ControlConnection for TcpStream {
         self.set_read_timeout(Some(time))?;
         self.set_write_timeout(Some(time))
     }
+
+    fn end_sending(&self) -> io::Result<()> {
+        self.shutdown(Shutdown::Write)
+    }
 }
 
 impl ControlConnection for UnixStream {
     fn limit(&self, time: Duration) -> io::Result<()> {
         self.set_read_timeout(Some(time))?;
         self.set_write_timeout(Some(time))
+    }
+
+    fn end_sending(&self) -> io::Result<()> {
+        self.shutdown(Shutdown::Write)
     }
 }

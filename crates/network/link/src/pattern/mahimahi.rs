@@ -171,7 +171,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_trace_is_refused_by_line() {
+    fn an_invalid_trace_is_refused_by_line() {
         for (trace, expected) in [
             ("", "no time after 0"),
             ("0\n0\n", "no time after 0"),

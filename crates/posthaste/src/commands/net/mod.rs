@@ -228,16 +228,12 @@ impl Args {
 
     /// The files of the session.
     fn files(&self, plans: [&Plan; 2], sharing: Sharing) -> SessionFiles {
-        // For people, so lossy conversion of invalid text is acceptable.
-        let words: Vec<String> = std::env::args_os()
-            .skip(1)
-            .map(|word| word.to_string_lossy().into_owned())
-            .collect();
+        let notes = self.notes(plans, sharing);
         SessionFiles {
             record: self.record.clone(),
-            record_notes: format!("posthaste {}\nseed {}", words.join(" "), self.seed),
+            record_notes: notes.join("\n"),
             traces: self.trace.clone(),
-            trace_notes: self.notes(plans, sharing),
+            trace_notes: notes,
             report: self.report.clone(),
         }
     }
@@ -254,7 +250,7 @@ impl Args {
         Ok(plans)
     }
 
-    /// The parameters of the run, for the notes below a ladder.
+    /// The parameters of the run, for the notes of records and below a ladder.
     ///
     /// The commands are excluded, because their words may be secrets.
     fn notes(&self, plans: [&Plan; 2], sharing: Sharing) -> Vec<String> {

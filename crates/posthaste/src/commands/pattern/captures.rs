@@ -2,6 +2,8 @@
 
 use std::path::PathBuf;
 
+use clap::ArgGroup;
+
 use posthaste_emulator::inference::{CaptureOptions, CaptureRemark};
 use posthaste_link::Direction;
 use posthaste_link::pattern::Draft;
@@ -11,6 +13,7 @@ use crate::commands::Failure;
 
 /// The captures to read.
 #[derive(clap::Args)]
+#[command(group = ArgGroup::new("capture").args(["client_capture", "server_capture"]).multiple(true))]
 pub(super) struct CaptureArgs {
     /// A pcap or pcapng file captured at the client, also as .gz
     #[arg(long, value_name = "FILE", help_heading = "Recorded")]
@@ -19,12 +22,18 @@ pub(super) struct CaptureArgs {
     #[arg(long, value_name = "FILE", help_heading = "Recorded")]
     server_capture: Option<PathBuf>,
     /// The port of the server, for connections whose beginning was not captured; without it, the lower port
-    #[arg(long, value_name = "PORT", help_heading = "Recorded")]
+    #[arg(
+        long,
+        value_name = "PORT",
+        requires = "capture",
+        help_heading = "Recorded"
+    )]
     server_port: Option<u16>,
     /// Delays between two captures are kept to this
     #[arg(
         long,
         value_name = "T",
+        requires_all = ["client_capture", "server_capture"],
         help_heading = "Recorded",
         default_value = "1ms"
     )]

@@ -91,7 +91,7 @@ fn the_port_of_the_server_decides_where_no_syn_does() {
     let (client, server) = ((client(false).0, 80), (server(false).0, 50_000));
     let both = [(client, server), (server, client)];
     for (source, destination) in both {
-        let mut connections = Connections::of_server(Some(50_000));
+        let mut connections = Connections::with_server_port(Some(50_000));
         let direction = if destination == server {
             Direction::Up
         } else {
