@@ -30,7 +30,9 @@ pub enum ControlClientError {
         source: io::Error,
     },
     /// The reply is not that of a control.
-    #[error("{address}: not the reply of a control: {reply:?}")]
+    #[error(
+        "{address}: not the reply of a control: {reply:?}; is `posthaste net --control` running there?"
+    )]
     Unreadable {
         /// The control.
         address: String,
@@ -67,13 +69,10 @@ pub fn send_change(
     let (status, body) = read(&reply).ok_or_else(unreadable)?;
     match status {
         200 => serde_json::from_slice(body).map_err(|_| unreadable()),
-        _ => {
-            let why = String::from_utf8_lossy(body).trim_end().to_owned();
-            Err(match status {
-                503 => ControlClientError::Unavailable(why),
-                _ => ControlClientError::Refused(why),
-            })
-        }
+        503 => Err(ControlClientError::Unavailable(words(body))),
+        400 | 413 => Err(ControlClientError::Refused(words(body))),
+        // A control rejects nothing else of this request.
+        _ => Err(unreadable()),
     }
 }
 
@@ -97,6 +96,10 @@ fn send(mut stream: impl Read + Write, request: &[u8]) -> io::Result<Vec<u8>> {
     let mut reply = Vec::new();
     stream.take(REPLY_LIMIT).read_to_end(&mut reply)?;
     Ok(reply)
+}
+
+fn words(body: &[u8]) -> String {
+    String::from_utf8_lossy(body).trim_end().to_owned()
 }
 
 /// Status and body of a complete reply.

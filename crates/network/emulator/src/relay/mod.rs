@@ -21,7 +21,7 @@ mod udp;
 #[cfg(test)]
 mod tests;
 
-use std::io;
+use std::io::{self, Write as _};
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr, TcpListener, UdpSocket};
 use std::sync::Arc;
 use std::thread::{self, JoinHandle};
@@ -204,7 +204,7 @@ async fn serve(mut destinations: UnboundedReceiver<Destination>, counters: Arc<R
         };
         if let Err(error) = served {
             // Happens only if the process has no descriptors left.
-            eprintln!("relay: {error}");
+            let _ = writeln!(io::stderr(), "relay: {error}");
         }
     }
 }

@@ -87,6 +87,23 @@ fn exchange(socket: &Path, request: &str) -> String {
     reply
 }
 
+/// The control refuses a request that it has not read, and its client gets the reason.
+fn early_refusals_arrive(socket: &Path) {
+    let body = "x".repeat(200_000);
+    let long = format!("POST / HTTP/1.1\r\nContent-Length: 200000\r\n\r\n{body}");
+    let long = exchange(socket, &long);
+    assert!(long.starts_with("HTTP/1.1 413"), "{long}");
+    let _crowd = [(); 16].map(|()| UnixStream::connect(socket).unwrap());
+    let control = format!("unix:{}", socket.display());
+    let set = ["net", "set", "--control", &control, "delay=5ms"];
+    let crowded = said(&mut posthaste(&set));
+    assert!(
+        crowded.code == Some(3) && crowded.err.contains("16 clients"),
+        "{}",
+        crowded.err
+    );
+}
+
 #[test]
 fn a_run_is_changed_from_outside_whoever_hangs() {
     for user in users() {
@@ -140,6 +157,7 @@ fn a_run_is_changed_from_outside_whoever_hangs() {
             "{}",
             unknown.err
         );
+        early_refusals_arrive(&socket);
         let state = exchange(&socket, "GET / HTTP/1.1\r\n\r\n");
         assert!(
             state.contains("\"delay\": \"7ms\"") && state.contains("up:delay=7ms loss=2%"),

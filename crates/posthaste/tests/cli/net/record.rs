@@ -138,7 +138,7 @@ fn replays(user: User, sharing: Sharing, changing: bool) {
     let record = read(&record);
     let changed = record.matches(",change,").count();
     assert_eq!(changed, if changing { 2 } else { 0 }, "{record}");
-    assert!(record.contains("--loss 5%"), "{}", &record[..300]);
+    assert!(record.contains("loss 5%"), "{}", &record[..300]);
     let (traced, replayed) = (traced(&read(&trace)), replayed(&record, sharing));
     assert!(traced.len() > 400, "{} packets", traced.len());
     for place in ["dropped/pattern", "dropped/random", "copied", "reordered"] {
