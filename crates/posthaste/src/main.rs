@@ -3,6 +3,9 @@
 //! Data goes to standard output; messages and progress to standard error. Exit codes: 0 success, 1 a check or threshold
 //! failed, 2 usage, 3 the run failed.
 
+#[macro_use]
+mod note;
+
 mod commands;
 mod features;
 mod habits;
@@ -17,7 +20,7 @@ fn main() -> ExitCode {
         Ok(cli) => cli,
         Err(mut error) => {
             if let Some(text) = features::absent(&error) {
-                eprintln!("posthaste: {text}");
+                note!("posthaste: {text}");
                 return commands::Failure::USAGE_CODE.into();
             }
             let command = std::env::args_os().nth(1).unwrap_or_default();
@@ -33,7 +36,7 @@ fn main() -> ExitCode {
     match cli.run() {
         Ok(code) => code,
         Err(failure) => {
-            eprintln!("posthaste: {failure}");
+            note!("posthaste: {failure}");
             failure.code().into()
         }
     }

@@ -1,7 +1,7 @@
 //! Session: one run of a command behind an emulated network, from the supervisor to the report.
 
 use std::ffi::OsString;
-use std::io;
+use std::io::{self, Write as _};
 use std::net::SocketAddr;
 use std::os::unix::process::{CommandExt as _, ExitStatusExt as _};
 use std::path::{Path, PathBuf};
@@ -224,7 +224,10 @@ pub fn run(options: SessionOptions) -> Result<EndedSession, SessionError> {
     let report = RunReport::new(&outcome, plans, *sharing, relayed, *seed, server, status);
     let left = session.supervised.end_all();
     if left > 0 {
-        eprintln!("posthaste: {left} processes could not be ended");
+        let _ = writeln!(
+            io::stderr(),
+            "posthaste: {left} processes could not be ended"
+        );
     }
     Ok(EndedSession {
         report,
@@ -275,7 +278,10 @@ impl Session {
             relay.lead(&running.server, port, &addresses)?;
         }
         if let Err(error) = running.client.run(move || names.install()) {
-            eprintln!("posthaste: names do not resolve inside: {error}");
+            let _ = writeln!(
+                io::stderr(),
+                "posthaste: names do not resolve inside: {error}"
+            );
         }
         Ok(Self {
             supervised,
@@ -295,7 +301,7 @@ impl Session {
             address: address.clone(),
             source,
         })?;
-        eprintln!("posthaste: control at {address}");
+        let _ = writeln!(io::stderr(), "posthaste: control at {address}");
         self.control = Some((inside, server));
         Ok(())
     }
@@ -427,7 +433,10 @@ fn resolve(host: &OutsideHost) -> Result<Vec<SocketAddr>, SessionError> {
 }
 
 fn say_server_ended(status: ExitStatus) {
-    eprintln!("posthaste: the server ended before COMMAND did ({status})");
+    let _ = writeln!(
+        io::stderr(),
+        "posthaste: the server ended before COMMAND did ({status})"
+    );
 }
 
 fn pass_on(process: u32, signal: Signal) {

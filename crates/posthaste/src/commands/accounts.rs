@@ -187,7 +187,7 @@ impl Add {
             period,
             ..
         } = wait(client.add_account(&new))?;
-        eprintln!("account {name}: {budget} for each {period}");
+        note!("account {name}: {budget} for each {period}");
         show(key)
     }
 }
@@ -224,7 +224,7 @@ impl Change {
             period,
             ..
         } = wait(client.change_account(&self.name, &change))?;
-        eprintln!("account {name}: {budget} for each {period}");
+        note!("account {name}: {budget} for each {period}");
         show(key)
     }
 }
@@ -242,7 +242,7 @@ fn show(key: Option<AccountKey>) -> Result<(), Failure> {
     let Some(key) = key else {
         return Ok(());
     };
-    eprintln!("its key, which is not shown again:");
+    note!("its key, which is not shown again:");
     print(&format!("{}\n", key.secret()))
 }
 

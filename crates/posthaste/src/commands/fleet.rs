@@ -91,7 +91,7 @@ pub(crate) fn find_simulators(
     let fleet = AgentFleet::find(options, needs).map_err(Failure::run)?;
     let names: Vec<String> = fleet.names().map(ToString::to_string).collect();
     let loops = loops_in_words(fleet.loops());
-    eprintln!("agents {}: {loops}", names.join(", "));
+    note!("agents {}: {loops}", names.join(", "));
     Ok(Some(fleet))
 }
 

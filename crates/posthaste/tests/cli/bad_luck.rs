@@ -210,6 +210,16 @@ fn a_reader_that_goes_away_is_no_crash() {
 }
 
 #[test]
+fn a_reader_of_errors_that_goes_away_is_no_crash() {
+    let mut child = posthaste(&["compare", "no-such-run", "another"])
+        .stderr(Stdio::piped())
+        .spawn()
+        .unwrap();
+    drop(child.stderr.take());
+    assert_eq!(child.wait().unwrap().code(), Some(2));
+}
+
+#[test]
 fn without_a_terminal_there_is_no_colour_and_no_bar() {
     let shop = RunningShop::open(&[]);
     let run = said(

@@ -15,7 +15,7 @@ mod signals;
 mod supervised;
 
 use std::fs;
-use std::io;
+use std::io::{self, Write as _};
 use std::process;
 
 use rustix::process::{Pid, Signal, WaitOptions, WaitStatus, getpid, kill_process};
@@ -72,13 +72,19 @@ fn watch(supervised: Pid, signals: &Signals) -> i32 {
 fn clear_up(status: WaitStatus) -> i32 {
     let left = descendants::end();
     if left > 0 {
-        eprintln!("posthaste: {left} processes could not be ended");
+        let _ = writeln!(
+            io::stderr(),
+            "posthaste: {left} processes could not be ended"
+        );
     }
     match (status.exit_status(), status.terminating_signal()) {
         (Some(code), _) => code,
         (None, signal) => {
             let signal = signal.expect("a process ends by its exit or by a signal");
-            eprintln!("posthaste: killed by signal {signal}; what it had started was ended");
+            let _ = writeln!(
+                io::stderr(),
+                "posthaste: killed by signal {signal}; what it had started was ended"
+            );
             SUPERVISED_KILLED
         }
     }

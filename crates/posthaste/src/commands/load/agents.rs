@@ -74,7 +74,7 @@ impl AgentArgs {
         let names: Vec<String> = fleet.names().map(ToString::to_string).collect();
         adapt(plan, fleet.loops(), &names)?;
         let (names, loops) = (names.join(", "), fleet.loops());
-        eprintln!("agents {names}: {}", loops_in_words(loops));
+        note!("agents {names}: {}", loops_in_words(loops));
         Ok(PlanRunner::Fleet(Box::new(fleet), rules))
     }
 }

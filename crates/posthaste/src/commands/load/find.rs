@@ -39,7 +39,7 @@ impl Args {
             precision: self.precision.get(),
             ..Effort::default()
         };
-        let mut report = |trial: &TrialReport| eprintln!("{trial}");
+        let mut report = |trial: &TrialReport| note!("{trial}");
         let found = posthaste_evaluation::find(
             plan,
             objective,

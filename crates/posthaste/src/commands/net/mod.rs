@@ -187,7 +187,7 @@ impl Args {
         let session = self.session(plans, sharing, subnets);
         let ended = session::run(session).map_err(failure)?;
         if !self.quiet || !ended.report.is_well() {
-            eprint!("{}", ended.report);
+            note!("{}", ended.report.to_string().trim_end());
         }
         let status = ended.report.status;
         ended.finish().map_err(Failure::run)?;

@@ -53,7 +53,7 @@ impl CaptureArgs {
             grain: self.grain,
             server_port: self.server_port,
         };
-        let mut remark = |remark: CaptureRemark<'_>| eprintln!("{remark}");
+        let mut remark = |remark: CaptureRemark<'_>| note!("{remark}");
         let found = match (&self.client_capture, &self.server_capture) {
             (None, None) => return Ok(Vec::new()),
             (Some(client), Some(server)) => options.both_ends(client, server, &mut remark),

@@ -31,7 +31,7 @@ pub(super) fn file(
                 Failure::usage("nothing happens in this pattern: there is nothing to draw")
             })?;
             if charts.len() > 1 {
-                eprintln!(
+                note!(
                     "{}: the first of {} charts; name it .html to get all",
                     path.display(),
                     charts.len()

@@ -40,13 +40,13 @@ impl StudyAgents {
         };
         let names = virtual_studies(selection);
         if names.is_empty() {
-            eprintln!("none of these figures is in virtual time alone: nothing to do for agents");
+            note!("none of these figures is in virtual time alone: nothing to do for agents");
             return Ok(BTreeMap::new());
         }
         let run = StudyRun { full, seed: seed.0 };
         let user = JobsUser {
             stop,
-            notice: &|text| eprintln!("{text}"),
+            notice: &|text| note!("{text}"),
         };
         let sent = fleet.simulate_studies(run, &names, user);
         let sent = sent.map_err(Failure::run)?;

@@ -224,7 +224,7 @@ fn summarise(outcome: &Reproduction<'_>) {
         let held = checks(kind).filter(|(_, check)| check.holds).count();
         format!("{held} of {}", checks(kind).count())
     };
-    eprintln!(
+    note!(
         "\n{} figures: {} checks of the instrument, {} claims of the papers and {} goals of our own hold",
         ended.len(),
         held(CheckKind::Instrument),
@@ -239,13 +239,13 @@ fn summarise(outcome: &Reproduction<'_>) {
     ] {
         for (id, check) in checks(kind).filter(|(_, check)| !check.holds) {
             let title = if check.better { "better today" } else { title };
-            eprintln!("{title}: {id}: {}", check.sentence);
+            note!("{title}: {id}: {}", check.sentence);
             match reasons.iter().find(|(reason, _)| *reason == check.reason) {
                 _ if check.reason.is_empty() => {}
-                Some((_, first)) if *first == id => eprintln!("  the same reason as above"),
-                Some((_, first)) => eprintln!("  reason: as for {first}"),
+                Some((_, first)) if *first == id => note!("  the same reason as above"),
+                Some((_, first)) => note!("  reason: as for {first}"),
                 None => {
-                    eprintln!("  reason: {}", check.reason);
+                    note!("  reason: {}", check.reason);
                     reasons.push((&check.reason, id));
                 }
             }
@@ -253,10 +253,10 @@ fn summarise(outcome: &Reproduction<'_>) {
     }
     for drawn in &outcome.figures {
         if let Some(error) = &drawn.error {
-            eprintln!("failed: {}: {error}", drawn.figure.id);
+            note!("failed: {}: {error}", drawn.figure.id);
         }
     }
     for drawn in stopped {
-        eprintln!("stopped, what was measured is kept: {}", drawn.figure.id);
+        note!("stopped, what was measured is kept: {}", drawn.figure.id);
     }
 }

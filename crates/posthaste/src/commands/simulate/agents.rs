@@ -171,7 +171,7 @@ impl FleetSweep<'_> {
         };
         let jobs_user = JobsUser {
             stop: self.stop,
-            notice: &|text| eprintln!("{text}"),
+            notice: &|text| note!("{text}"),
         };
         let is_complete = ledger.borrow().is_complete();
         let swept = match is_complete {
