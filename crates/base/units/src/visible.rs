@@ -4,7 +4,8 @@ use std::borrow::Cow;
 use std::fmt::Write as _;
 
 /// Returns `text` with escapes in place of control characters, line ends and changes of the writing direction: `\n`,
-/// `\x1b`, `\u{202e}`. The result is one line that a terminal shows as it is. Safe text is returned as it is.
+/// `\u001b`. The result is one line that a terminal shows as it is. Safe text is returned as it is. The escapes are those
+/// of JSON, so that a JSON document keeps its meaning.
 pub fn visible(text: &str) -> Cow<'_, str> {
     escaped(text, is_hidden)
 }
@@ -16,7 +17,7 @@ pub fn visible_lines(text: &str) -> Cow<'_, str> {
 
 fn is_hidden(c: char) -> bool {
     c.is_control()
-        || matches!(c, '\u{2028}' | '\u{2029}' | '\u{202a}'..='\u{202e}' | '\u{2066}'..='\u{2069}')
+        || matches!(c, '\u{61c}' | '\u{200e}' | '\u{200f}' | '\u{2028}'..='\u{202e}' | '\u{2066}'..='\u{2069}')
 }
 
 fn escaped(text: &str, is_hidden: impl Fn(char) -> bool) -> Cow<'_, str> {
@@ -31,8 +32,7 @@ fn escaped(text: &str, is_hidden: impl Fn(char) -> bool) -> Cow<'_, str> {
             '\n' => safe.write_str("\\n"),
             '\r' => safe.write_str("\\r"),
             '\t' => safe.write_str("\\t"),
-            '\0'..='\u{ff}' => write!(safe, "\\x{:02x}", u32::from(c)),
-            _ => write!(safe, "\\u{{{:x}}}", u32::from(c)),
+            _ => write!(safe, "\\u{:04x}", u32::from(c)),
         };
     }
     Cow::Owned(safe)
@@ -50,9 +50,9 @@ mod tests {
         let hostile = "\x1b[2J\x1b]0;title\x07a\r\nb\tc\u{9b}2J\u{202e}d\u{2028}";
         assert_eq!(
             visible(hostile),
-            "\\x1b[2J\\x1b]0;title\\x07a\\r\\nb\\tc\\x9b2J\\u{202e}d\\u{2028}"
+            "\\u001b[2J\\u001b]0;title\\u0007a\\r\\nb\\tc\\u009b2J\\u202ed\\u2028"
         );
-        assert_eq!(visible_lines("a\n\tb\x1b"), "a\n\tb\\x1b");
+        assert_eq!(visible_lines("a\n\tb\x1b"), "a\n\tb\\u001b");
     }
 
     proptest! {

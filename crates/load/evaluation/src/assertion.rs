@@ -274,19 +274,22 @@ impl Assertion {
     /// Checks the report of a run, and returns the assertion with its result. Unless `allow_few`, a bound that needs more
     /// requests to be shown to hold is unknown, or fails if more are beyond it than chance explains.
     pub fn check(&self, report: &Report, run: &Run, allow_few: bool) -> AssertionResult {
-        let sample = self
-            .sample(report, run)
-            .filter(|sample| !allow_few && !sample.suffices());
-        let holds = match (self.holds(report), sample) {
-            (Some(_), Some(few)) => few.exceeds_chance().then_some(false),
-            (holds, _) => holds,
-        };
+        let mut holds = self.holds(report);
         let mut found = self.found(report);
-        if let (None, Some(few)) = (holds, sample) {
-            found = format!(
-                "unknown: {found}, but {} needs {} requests, and there were {}; give more, or accept few with --allow-few",
-                self.text, few.needed, few.count
-            );
+        let few = self
+            .sample(report, run)
+            .filter(|sample| holds.is_some() && !allow_few && !sample.suffices());
+        if let Some(few) = few {
+            holds = few.exceeds_chance().then_some(false);
+            if holds.is_none() {
+                found = format!(
+                    "unknown: {found}, but {} needs {} {}, and there were {}; give more, or accept few with --allow-few",
+                    self.text,
+                    few.needed,
+                    self.counted(),
+                    few.count
+                );
+            }
         }
         AssertionResult {
             assertion: self.text.clone(),
@@ -299,6 +302,15 @@ impl Assertion {
     pub fn holds(&self, report: &Report) -> Option<bool> {
         let value = self.figure.of(report)?;
         Some(self.relation.holds(value, self.bound))
+    }
+
+    /// The compared things in words.
+    const fn counted(&self) -> &'static str {
+        match self.figure {
+            AssertedFigure::Gap(_) => "gaps",
+            AssertedFigure::EventRate => "streams",
+            _ => "requests",
+        }
     }
 
     /// The requests compared with the bound. `None` for a figure without a share that may be beyond it.
@@ -314,7 +326,14 @@ impl Assertion {
             };
             Some(BoundSample { needed, ..sample })
         };
-        let share = |count: u64| Some(BoundSample::new(run.intended, count, self.bound));
+        // A share bounded from below is the share of the others, bounded from above.
+        let share = |count: u64| {
+            Some(if self.relation.is_lower() {
+                BoundSample::new(run.intended, run.intended - count, 1.0 - self.bound)
+            } else {
+                BoundSample::new(run.intended, count, self.bound)
+            })
+        };
         if self.figure == AssertedFigure::EventRate && self.relation.is_lower() {
             let found = run
                 .events
@@ -326,10 +345,15 @@ impl Assertion {
                 1.0 - REACHED_BY,
             ));
         }
-        if self.relation.is_lower() {
-            return None;
-        }
         match self.figure {
+            AssertedFigure::Response(_)
+            | AssertedFigure::OkResponse(_)
+            | AssertedFigure::FirstEvent(_)
+            | AssertedFigure::Gap(_)
+                if self.relation.is_lower() =>
+            {
+                None
+            }
             AssertedFigure::Response(statistic) => times(&run.response, statistic),
             AssertedFigure::OkResponse(statistic) => times(&run.ok, statistic),
             AssertedFigure::FirstEvent(statistic) => times(&run.events.first, statistic),
@@ -507,12 +531,6 @@ impl Assertion {
                 |held| format!("{held:.1}/s is shown to hold"),
             ),
         }
-    }
-
-    /// True if it can be an objective: it bounds a response time, a first event or a gap from above, or the rate of
-    /// streams from below.
-    pub fn is_objective(&self) -> bool {
-        self.objective().is_some()
     }
 }
 

@@ -1,11 +1,11 @@
 //! The live display of a run: four lines on a terminal, redrawn each second. Without a terminal, one line every ten
 //! seconds, so that a log shows that the run is alive.
 
-use std::io::IsTerminal as _;
+use std::io::{self, IsTerminal as _, Write as _};
 
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
 use posthaste_load::{Observer, Outcomes, Tick};
-use posthaste_units::{Span, thousands};
+use posthaste_units::{Span, thousands, visible_lines};
 
 use crate::report::occurred;
 
@@ -48,9 +48,13 @@ impl Live {
     /// Returns a function that prints messages above the view.
     pub fn notice(&self) -> impl FnMut(&str) + use<> {
         let (bar, terminal) = (self.bar.clone(), self.terminal);
-        move |text| match terminal {
-            true => bar.println(text),
-            false => eprintln!("{text}"),
+        move |text| {
+            let text = visible_lines(text);
+            if terminal {
+                bar.println(text);
+            } else {
+                let _ = writeln!(io::stderr(), "{text}");
+            }
         }
     }
 
@@ -102,7 +106,8 @@ impl Observer for Live {
             self.bar
                 .set_message(format!("{rates}\n{times}\n{}", ends.join(", ")));
         } else if self.seconds.is_multiple_of(QUIET_EVERY) {
-            eprintln!(
+            let _ = writeln!(
+                io::stderr(),
                 "{:.0} s: {rates}; {times}; {}",
                 at.as_secs_f64(),
                 ends.join(", ")

@@ -553,7 +553,7 @@ mod tests {
         let reason = || "\x1b[2Jok\nrequests 5".to_owned();
         tally.explain(Outcome::GrpcError, (0, 1), reason);
         let text = &tally.reasons[&Outcome::GrpcError].text;
-        assert_eq!(text, "\\x1b[2Jok\\nrequests 5");
+        assert_eq!(text, "\\u001b[2Jok\\nrequests 5");
     }
 
     proptest! {

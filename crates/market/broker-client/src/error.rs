@@ -32,7 +32,7 @@ impl UrlError {
 #[derive(Debug, Error)]
 pub enum Error {
     /// The connection failed.
-    #[error("nobody to be reached at {at}: {error}")]
+    #[error("no broker answers at {at}: {error}")]
     Unreachable {
         /// URL of the server.
         at: String,

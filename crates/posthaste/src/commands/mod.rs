@@ -221,7 +221,7 @@ pub(crate) fn print(text: &str) -> Result<(), Failure> {
     tell(text).map(drop)
 }
 
-/// Prints data, with control characters escaped. Returns `Break` if the reader has closed.
+/// Prints data, with control characters escaped as in JSON, whose documents stay valid. Returns `Break` if the reader has closed.
 pub(crate) fn tell(text: &str) -> Result<ControlFlow<()>, Failure> {
     use std::io::{ErrorKind, Write as _};
 
@@ -263,6 +263,6 @@ mod tests {
     #[test]
     fn errors_do_not_command_the_terminal() {
         let failure = Failure::usage("the broker says \x1b[2J\nthis");
-        assert_eq!(failure.to_string(), "the broker says \\x1b[2J\nthis");
+        assert_eq!(failure.to_string(), "the broker says \\u001b[2J\nthis");
     }
 }

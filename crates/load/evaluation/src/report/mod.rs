@@ -318,6 +318,20 @@ impl Report {
         wanted > 0 && self.response_time_ms.answered == 0
     }
 
+    /// Describes the reason for which the run says nothing about its plan, if there is one.
+    pub fn incomplete_in_words(&self) -> Option<String> {
+        let stopped = self.stopped.then(|| "the run was stopped".to_owned());
+        let qlog = || self.qlog.as_ref().and_then(QlogReport::failure_in_words);
+        stopped.or_else(|| self.lost_in_words()).or_else(qlog)
+    }
+
+    /// Describes a run without any reply, if this is one.
+    pub fn silence_in_words(&self) -> Option<String> {
+        let hint = self.hint.iter().map(|hint| format!(": {hint}"));
+        self.is_silent()
+            .then(|| format!("no reply at all{}", hint.collect::<String>()))
+    }
+
     /// Share of intended requests that did not end as [`Outcome::Ok`].
     pub fn error_share(&self) -> f64 {
         match self.intended {

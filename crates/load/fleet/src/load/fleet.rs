@@ -3,6 +3,7 @@
 #[cfg(test)]
 mod tests;
 
+use std::io::Write as _;
 use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 use std::time::Duration;
 
@@ -12,7 +13,7 @@ use posthaste_evaluation::Runner;
 use posthaste_load::{
     Arrivals, LoadTally, Observer, Outcome, Pace, Plan, Run, RunError, Share, requests_by_loop,
 };
-use posthaste_units::{Instant, Span};
+use posthaste_units::{Instant, Span, visible_lines};
 
 use super::follow::{FollowedRun, OnLost};
 use super::messages::{PreparedFacts, SentPlan};
@@ -287,7 +288,9 @@ impl Runner for FleetRunner<'_> {
     fn run(&mut self, plan: &Plan) -> Result<Run, RunError> {
         let failed = |error: FleetError| RunError::Agents(error.to_string());
         for _ in 0..2 {
-            let mut notice = |text: &str| eprintln!("{text}");
+            let mut notice = |text: &str| {
+                let _ = writeln!(std::io::stderr(), "{}", visible_lines(text));
+            };
             let run = self
                 .fleet
                 .run(plan, self.rules, self.stop, &mut (), &mut notice);

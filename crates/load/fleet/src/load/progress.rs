@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use jiff::Timestamp;
 use posthaste_load::{AgentReport, Generator, LoadTally, Outcome, Plan, Run, Share};
-use posthaste_units::{Instant, Span};
+use posthaste_units::{Instant, Span, visible};
 use tokio::time::Instant as TokioInstant;
 
 use super::messages::{EndFacts, PreparedFacts};
@@ -106,7 +106,7 @@ impl AgentProgress {
     }
 
     pub(super) fn warn(&mut self, warning: String) {
-        self.warnings.push(warning);
+        self.warnings.push(visible(&warning).into_owned());
     }
 
     /// Records the change of the clock against that of the conductor.

@@ -31,7 +31,7 @@ impl Args {
             let page = records.page();
             let finished = records.finish(&report, &run, plan.warm_up);
             finished.map_err(Failure::run)?;
-            eprintln!("the report as a page: {}", page.display());
+            note!("the report as a page: {}", page.display());
             Ok(())
         });
         let checked = self.files.write(&report.checks(self.allow_late));
@@ -64,15 +64,8 @@ impl Args {
                 "stopped; what was measured until then is above".to_owned(),
             ));
         }
-        if let Some(lost) = report.lost_in_words() {
-            return Err(Failure::Run(lost));
-        }
-        if let Some(failure) = report
-            .qlog
-            .as_ref()
-            .and_then(|qlog| qlog.failure_in_words())
-        {
-            return Err(Failure::Run(failure));
+        if let Some(reason) = report.incomplete_in_words() {
+            return Err(Failure::Run(reason));
         }
         if let Some(reason) = &report.generator.reason
             && !self.allow_late
@@ -82,14 +75,9 @@ impl Args {
             )));
         }
         judge_assertions(&report.assertions)?;
-        if report.is_silent() {
-            let hint = report.hint.iter().map(|hint| format!(": {hint}"));
-            return Err(Failure::Run(format!(
-                "no reply at all{}",
-                hint.collect::<String>()
-            )));
-        }
-        Ok(())
+        report
+            .silence_in_words()
+            .map_or(Ok(()), |silence| Err(Failure::Run(silence)))
     }
 }
 
