@@ -11,7 +11,11 @@ type Habit = (&'static [&'static str], &'static str);
 
 /// Habits from curl, wrk, wrk2, oha, hey, k6, vegeta and h2load.
 const OF_LOAD: &[Habit] = &[
-    (&["-X", "--request", "-m"], "write --method POST"),
+    (&["-X", "--request"], "write --method POST"),
+    (
+        &["-m"],
+        "write --method POST, or --timeout 30s for the limit of curl",
+    ),
     (&["-k", "--skip-verify"], "write --insecure"),
     (&["-u"], "write --user NAME:PASSWORD"),
     (
@@ -123,9 +127,9 @@ mod tests {
     use super::*;
     use crate::commands::Cli;
 
-    /// An option of this program is not in the table.
+    /// An option of this program is not in the table, and each that the table advises exists.
     #[test]
-    fn no_habit_hides_an_option() {
+    fn habits_hide_no_option_and_advise_existing_ones() {
         let program = Cli::command();
         for (command, habits) in [("load", OF_LOAD), ("net", OF_NET)] {
             let Some(command) = program.find_subcommand(command) else {
@@ -140,9 +144,16 @@ mod tests {
                         .chain(short.into_iter().map(|short| format!("-{short}")))
                 })
                 .collect();
-            let names = habits.iter().flat_map(|(names, _)| *names);
-            for name in names {
-                assert!(!own.contains(&(*name).to_owned()), "{name}");
+            for (names, advice) in habits {
+                for name in *names {
+                    assert!(!own.contains(&(*name).to_owned()), "{name}");
+                }
+                let advised = advice
+                    .split([' ', ',', ':'])
+                    .filter(|word| word.starts_with("--"));
+                for option in advised {
+                    assert!(own.contains(&option.to_owned()), "{option}");
+                }
             }
         }
     }

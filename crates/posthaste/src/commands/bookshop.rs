@@ -28,7 +28,7 @@ Examples:
     posthaste bookshop --service md1:5ms,stall=300ms/30s,error=1%:500
   HTTPS with HTTP/1.1, HTTP/2 and HTTP/3 on one port, and a load over HTTP/3:
     posthaste bookshop --listen 127.0.0.1:8443 --cert cert.pem --key key.pem --http3 &
-    posthaste load https://127.0.0.1:8443/ --http 3 --insecure --rate 100 --duration 10s
+    posthaste load https://127.0.0.1:8443/ --http 3 --insecure --rate 100/s --duration 10s
   A call of gRPC, by server reflection:
     posthaste bookshop &
     ISBN=$(curl -s http://127.0.0.1:8080/isbns.csv | sed -n 2p)

@@ -39,13 +39,13 @@ Examples:
 pub(crate) struct Args {
     #[command(flatten)]
     at: At,
-    /// Where clients connect
+    /// Where clients connect [default: 127.0.0.1:8090]
     #[arg(long, value_name = "ADDR", value_parser = listen_address)]
     listen: Option<SocketAddr>,
     /// Follow the changes of this broker, in place of a store
     #[arg(long, value_name = "URL", conflicts_with = "store")]
     follow: Option<String>,
-    /// Event loops, each with a thread of its own
+    /// Event loops, each with a thread of its own [default: 1]
     #[arg(long, value_name = "N")]
     threads: Option<usize>,
     /// Read the configuration, say whether it can be used, and end
@@ -61,7 +61,7 @@ struct At {
     /// What to keep and how (TOML)
     #[arg(long, value_name = "FILE")]
     config: Option<PathBuf>,
-    /// Where offers are kept: sqlite:FILE or postgres://...
+    /// Where offers are kept: sqlite:FILE or postgres://... [default: sqlite:posthaste-offers.db]
     #[arg(long, value_name = "PLACE")]
     store: Option<StoreUrl>,
 }
@@ -209,7 +209,7 @@ impl TokenCommand {
                     TokenRole::Provider => format!("for the offers of {provider}"),
                     role => format!("of the {} {provider}", role.name()),
                 };
-                eprintln!("token {number}, {purpose}; it is not shown again");
+                note!("token {number}, {purpose}; it is not shown again");
                 print(&format!("{token}\n"))
             }
             Self::List { at } => {

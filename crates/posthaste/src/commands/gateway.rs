@@ -11,7 +11,7 @@ use super::{Failure, log_to_stderr, print};
 /// Stand in front of a web service and compress what it can afford, for clients that want it.
 ///
 /// Prints the address once it listens. SIGHUP reads the configuration again without losing a
-/// request; SIGTERM or Ctrl-C serves on for drain.delay, finishes replies under way and ends.
+/// request; SIGTERM and Ctrl-C end it: it serves for drain.delay, and then finishes replies under way.
 #[derive(clap::Args)]
 #[command(after_help = "\
 Examples:

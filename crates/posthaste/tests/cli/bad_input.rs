@@ -318,6 +318,14 @@ const CASES: &[(&[&str], &str)] = &[
     ),
     (&["net", "--rate", "1Mbit", "--", "true"], "--bandwidth"),
     (&["net", "curl", URL], "after --"),
+    (
+        &["load", URL, "--rate", "5/s", "--precision", "5%"],
+        "--find",
+    ),
+    (
+        &["pattern", "make", "--drop", "down:8", "--server-port", "80"],
+        "--client-capture",
+    ),
 ];
 
 #[test]

@@ -65,9 +65,8 @@ pub(crate) struct Args {
         conflicts_with = "warm_up"
     )]
     find: Option<Assertion>,
-    /// With --find: half the width of the interval, as a share of the capacity, above which the output says that it is
-    /// wider
-    #[arg(long, value_name = "X%", default_value = "5%", value_parser = precision, help_heading = "Pace")]
+    /// With --find: say so if half of the interval is wider than this share of the capacity
+    #[arg(long, value_name = "X%", default_value = "5%", value_parser = precision, requires = "find", help_heading = "Pace")]
     precision: Ratio,
     /// Rates from A to B in so many steps (100/s..1000/s:10), or in steps of a rate (:100/s);
     /// they share the duration equally
@@ -237,7 +236,7 @@ pub(crate) struct Args {
     /// than any bound), 'ok-p99<200ms' (of good replies), 'errors<1%', with --find 'capacity>150/s'; may be repeated
     #[arg(long, value_name = "BOUND", help_heading = "Outcome")]
     assert: Vec<Assertion>,
-    /// Judge --assert also with fewer requests than show that the bound holds: 300 for p99, 3 / P for a share P
+    /// Judge --assert with few requests, too. Without it a bound is unknown below 300 requests for p99, 3 / P for a share P
     #[arg(long, help_heading = "Outcome")]
     allow_few: bool,
     /// Print one JSON document
@@ -291,7 +290,7 @@ Examples:
   A SOAP operation from its WSDL, the fields from a file:
     posthaste load --wsdl http://127.0.0.1:8080/soap?wsdl --operation BookLite --data isbns.csv --rate 100/s
   Several requests with their shares and pauses, from a file (name, weight, think and headers are optional):
-    posthaste load --mix mix.toml --clients 20, where mix.toml holds
+    posthaste load --mix mix.toml --clients 20 --data isbns.csv, where mix.toml holds
       [[request]]
       name = \"page\"
       weight = 3
@@ -321,8 +320,8 @@ Examples:
     posthaste load http://127.0.0.1:8080 --rate 500/s --grpc bookshop.v1.Bookshop/GetBook \\
       --message '{\"isbn\": \"{{isbn}}\"}' --data isbns.csv --timeout 1s --assert 'grpc-error<1%'
   A service that streams tokens: first event within 500 ms of the due time, gaps below 50 ms, and a complete end:
-    posthaste load http://127.0.0.1:8080/v1/chat/completions --rate 20/s -H 'Content-Type: application/json' \
-      --body chat.json --stream sse --end-mark '[DONE]' --assert 'first<500ms' --assert 'gap<50ms' \
+    posthaste load http://127.0.0.1:8080/v1/chat/completions --rate 20/s --duration 20s \
+      -H 'Content-Type: application/json' --body chat.json --stream sse --end-mark '[DONE]' --assert 'first<500ms' --assert 'gap<50ms' \
       --assert 'events>20/s' --assert 'no-end-mark<1%'
   A check of a build: the assertions as a file for the build server, and as a table for a pull request:
     posthaste load http://127.0.0.1:8080/ --rate 500/s --assert 'p99<200ms' --junit load.xml --markdown load.md

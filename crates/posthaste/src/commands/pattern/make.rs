@@ -84,8 +84,8 @@ pub(crate) struct Args {
     #[arg(long, value_name = "DIRECTION:FILE", help_heading = "Recorded")]
     mahimahi: Vec<String>,
     /// Bandwidth, delay and loss by time from CSV with the header
-    /// time_ms,bandwidth_kbit,delay_ms,loss_percent; each row holds until the next, a last row with a
-    /// time only repeats them all; repeatable
+    /// time_ms,bandwidth_kbit,delay_ms,loss_percent; each row holds until the next; a last row with a
+    /// time alone begins again with the first; repeatable
     #[arg(long, value_name = "DIRECTION:FILE", help_heading = "Recorded")]
     timeline: Vec<String>,
     #[cfg(feature = "net")]
