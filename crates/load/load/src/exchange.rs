@@ -18,8 +18,9 @@ pub(crate) struct Attempt {
     pub(crate) number: u32,
     /// Planned time of sending: that of the request, or the end of a back-off.
     pub(crate) due: Instant,
-    /// Attempts before it whose early data the server rejected. The client does not count them as retries.
-    pub(crate) early: u32,
+    /// Attempts before it that the server rejected without processing them, and that were sent again at once. The client
+    /// does not count them as retries.
+    pub(crate) resent: u32,
 }
 
 /// An attempt of a request, and its moments.

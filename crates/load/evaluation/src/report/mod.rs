@@ -30,12 +30,12 @@ pub use histogram::Bin;
 pub use page::page;
 pub use prometheus::prometheus;
 pub use streams::StreamReport;
-pub use text::text;
+pub use text::{TextTimes, text};
 
 use posthaste_load::{
-    AgentReport, Buying, Connections, Decoded, EventFormat, EventPlan, Generator, Outcome,
-    Outcomes, Pace, Plan, Portion, Protocol, QlogReport, QuicOptions, QuoteUse, Run, WhenFull,
-    WhenRejected,
+    AddressCounts, AgentReport, Buying, Connections, Decoded, EventFormat, EventPlan, Generator,
+    Outcome, Outcomes, Pace, Plan, Portion, Protocol, QlogReport, QuicOptions, QuoteUse, Run,
+    WhenFull, WhenRejected,
 };
 
 /// Version of `report.json`, raised when a number changes its meaning. In version 1, without this number, response
@@ -425,8 +425,8 @@ fn multiplexing_in_words(plan: &Plan) -> Option<String> {
         WhenFull::Drop => ", requests dropped when full",
     };
     let rejected = match options.rejected {
-        WhenRejected::Count => "",
-        WhenRejected::Resend => ", rejected requests sent once more",
+        WhenRejected::Count => ", rejected requests not sent again",
+        WhenRejected::Resend => "",
     };
     let connections = match plan.connections {
         Connections::New => "a connection for each request".to_owned(),

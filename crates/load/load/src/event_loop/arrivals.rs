@@ -83,7 +83,7 @@ impl EventLoop<'_> {
         let attempt = Attempt {
             number: 1,
             due: due.at,
-            early: 0,
+            resent: 0,
         };
         let request = self.shared.mix.pick(due.number);
         let exchange = self.exchange(due, request, attempt);

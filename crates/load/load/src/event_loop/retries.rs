@@ -19,8 +19,8 @@ impl EventLoop<'_> {
         let Some(policy) = &self.shared.plan.retries else {
             return false;
         };
-        let Attempt { number, early, .. } = exchange.attempt;
-        let sendings = number - early;
+        let Attempt { number, resent, .. } = exchange.attempt;
+        let sendings = number - resent;
         if !policy.permits(sendings, outcome, exchange.status, exchange.code) {
             return false;
         }
@@ -28,7 +28,7 @@ impl EventLoop<'_> {
         let attempt = Attempt {
             number: number + 1,
             due: done + policy.backoff.wait(seed, request, sendings),
-            early,
+            resent,
         };
         self.retries.push(WaitingRetry {
             due: exchange.due,

@@ -68,7 +68,7 @@ mod tests {
             attempt: Attempt {
                 number: 2,
                 due: due_at,
-                early: 0,
+                resent: 0,
             },
         }
     }

@@ -26,7 +26,8 @@ pub(super) struct ProtocolArgs {
     /// the response time (phase queue)
     #[arg(long, value_enum, value_name = "wait|open|drop")]
     when_full: Option<WhenFullArg>,
-    /// HTTP/2 and HTTP/3: a request that the server rejects without processing it ends as rejected, or is sent once more
+    /// HTTP/2 and HTTP/3: a request that the server rejects without processing it (GOAWAY, REFUSED_STREAM) is sent once
+    /// more, as another attempt, or ends as rejected [default: resend]
     #[arg(long, value_enum, value_name = "count|resend")]
     rejected: Option<WhenRejectedArg>,
     /// HTTP/3: send each datagram with a system call of its own, not several with one (GSO). A burst of segments is one
@@ -119,8 +120,8 @@ impl ProtocolArgs {
                 Some(WhenFullArg::Drop) => WhenFull::Drop,
             },
             rejected: match self.rejected {
-                None | Some(WhenRejectedArg::Count) => WhenRejected::Count,
-                Some(WhenRejectedArg::Resend) => WhenRejected::Resend,
+                Some(WhenRejectedArg::Count) => WhenRejected::Count,
+                None | Some(WhenRejectedArg::Resend) => WhenRejected::Resend,
             },
         }
     }

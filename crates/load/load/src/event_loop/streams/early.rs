@@ -30,26 +30,9 @@ impl EventLoop<'_> {
             return;
         }
         connection.streams_mut().written.clear();
-        let now = self.shared.clock.now();
         for open in rejected.into_iter().rev() {
-            let entry = &mut self.exchanges[open];
-            let ended = entry.exchange;
-            entry.exchange.attempt.number += 1;
-            entry.exchange.attempt.early += 1;
-            let moments = &mut entry.exchange.moments;
-            (moments.first_byte, moments.has_stream) = (None, false);
-            (entry.connection, entry.stream) = (None, None);
-            entry.reply.clear();
-            let (queue, serial) = (entry.queue, entry.serial);
-            let waiting = &mut self.streams.queues[queue].waiting;
-            waiting.push_front((open, serial));
             self.tally.streams.early_data.sent_again += 1;
-            let reason = || "early data, sent again after the handshake".to_owned();
-            self.tally
-                .explain(Outcome::Rejected, ended.numbers(), reason);
-            let start = self.shared.window.0;
-            self.tally
-                .attempt_ended(Outcome::Rejected, &ended.moments, now, start);
+            self.resend(open, "early data, sent again after the handshake");
         }
     }
 }

@@ -39,26 +39,37 @@ impl EventLoop<'_> {
     fn reject(&mut self, open: u32, rejection: StreamRejection) {
         let entry = &mut self.exchanges[open];
         let resend = self.streams.when_rejected() == WhenRejected::Resend;
+        let reason = match rejection {
+            StreamRejection::Refused => "the server refused the stream",
+            StreamRejection::GoAway => "GOAWAY before the stream",
+        };
         if resend && !entry.exchange.is_resent {
             entry.exchange.is_resent = true;
-            entry.exchange.moments.first_byte = None;
-            (entry.connection, entry.stream) = (None, None);
-            entry.reply.clear();
-            let (queue, serial) = (entry.queue, entry.serial);
-            let queue = &mut self.streams.queues[queue];
-            queue.waiting.push_back((open, serial));
             self.tally.streams.resent += 1;
-            return;
+            self.resend(open, reason);
+        } else {
+            self.fail_exchange(open, Outcome::Rejected, || reason.to_owned());
         }
-        let reason = match rejection {
-            StreamRejection::Refused => {
-                "the server refused the stream; --rejected resend sends it once more"
-            }
-            StreamRejection::GoAway => {
-                "GOAWAY before the stream; --rejected resend sends it once more"
-            }
-        };
-        self.fail_exchange(open, Outcome::Rejected, || reason.to_owned());
+    }
+
+    /// Ends an attempt that the server rejected without processing it, and puts the next one at the front of its queue.
+    pub(super) fn resend(&mut self, open: u32, reason: &str) {
+        let entry = &mut self.exchanges[open];
+        let ended = entry.exchange;
+        entry.exchange.attempt.number += 1;
+        entry.exchange.attempt.resent += 1;
+        let moments = &mut entry.exchange.moments;
+        (moments.first_byte, moments.has_stream) = (None, false);
+        (entry.connection, entry.stream) = (None, None);
+        entry.reply.clear();
+        let (queue, serial) = (entry.queue, entry.serial);
+        let queue = &mut self.streams.queues[queue];
+        queue.waiting.push_front((open, serial));
+        self.tally
+            .explain(Outcome::Rejected, ended.numbers(), || reason.to_owned());
+        let (now, start) = (self.shared.clock.now(), self.shared.window.0);
+        self.tally
+            .attempt_ended(Outcome::Rejected, &ended.moments, now, start);
     }
 
     /// Ends an exchange of HTTP/2 without a complete reply. Its stream has ended, or there is none.

@@ -88,9 +88,7 @@ impl EventLoop<'_> {
             if !std::mem::replace(&mut stream.is_sent, true) {
                 entry.exchange.moments.sent = now;
                 let exchange = entry.exchange;
-                if !exchange.is_resent {
-                    self.count_sent(&exchange);
-                }
+                self.count_sent(&exchange);
             }
         }
         self.connections[slot as usize].streams_mut().written = written;
