@@ -37,6 +37,8 @@ enum AssertedFigure {
     /// Requests with more than one attempt.
     Retried,
     Share(Outcome),
+    /// Replies that send the client to another URL.
+    Redirects,
     Rate,
     /// Due to first event.
     FirstEvent(Statistic),
@@ -66,6 +68,8 @@ const FIRST: &str = "first";
 const GAP: &str = "gap";
 /// Figure of the events per second of a stream.
 const EVENTS: &str = "events";
+/// Figure of replies that send the client to another URL.
+const REDIRECTS: &str = "redirects";
 /// Figure of requests without the end mark in a complete reply.
 const UNMARKED: &str = "no-end-mark";
 /// Figure of a search: its lower end.
@@ -110,7 +114,7 @@ fn figures() -> Vec<String> {
         .iter()
         .map(|statistic| format!("{OK}{}", statistic.key()));
     let others = [
-        "errors", "retried", "rate", FIRST, GAP, EVENTS, UNMARKED, CAPACITY,
+        "errors", "retried", REDIRECTS, "rate", FIRST, GAP, EVENTS, UNMARKED, CAPACITY,
     ]
     .map(str::to_owned);
     let of_events = [FIRST, GAP].into_iter().flat_map(|figure| {
@@ -197,6 +201,7 @@ impl AssertedFigure {
             (EVENTS, _) => Ok(Self::EventRate),
             (UNMARKED, _) => Ok(Self::Unmarked),
             (CAPACITY, _) => Ok(Self::Capacity),
+            (REDIRECTS, _) => Ok(Self::Redirects),
             ("errors", _) => Ok(Self::Errors),
             ("retried", _) => Ok(Self::Retried),
             ("rate", _) => Ok(Self::Rate),
@@ -218,7 +223,7 @@ impl AssertedFigure {
                 .parse::<Span>()
                 .map(Span::as_millis_f64)
                 .map_err(|reason| error("a time", reason)),
-            Self::Errors | Self::Retried | Self::Share(_) | Self::Unmarked => {
+            Self::Errors | Self::Retried | Self::Share(_) | Self::Redirects | Self::Unmarked => {
                 let share = value.parse::<Ratio>();
                 share
                     .map(Ratio::get)
@@ -245,6 +250,7 @@ impl AssertedFigure {
             Self::Errors => Some(report.error_share()),
             Self::Retried => Some(share(report.attempts.as_ref()?.retried())),
             Self::Share(outcome) => Some(share(report.outcomes[outcome])),
+            Self::Redirects => Some(share(report.redirects())),
             Self::Rate => Some(report.achieved_rate),
             Self::EventRate => report.events.as_ref()?.stream_rate,
             // Only a search has one.
@@ -360,9 +366,27 @@ impl Assertion {
             AssertedFigure::Gap(statistic) => times(&run.events.gaps, statistic),
             AssertedFigure::Errors => share(run.outcomes.failed()),
             AssertedFigure::Share(outcome) => share(run.outcomes[outcome]),
+            AssertedFigure::Redirects => share(report.redirects()),
             AssertedFigure::Unmarked => share(run.intended - run.events.with_end_mark),
             AssertedFigure::Retried => share(report.attempts.as_ref()?.retried()),
             AssertedFigure::Rate | AssertedFigure::EventRate | AssertedFigure::Capacity => None,
+        }
+    }
+
+    /// True if a late generator can only make the figure worse, so that the assertion holds without its delay too.
+    fn bounds_delay(&self) -> bool {
+        let is_lower = self.relation.is_lower();
+        match self.figure {
+            AssertedFigure::Response(_)
+            | AssertedFigure::OkResponse(_)
+            | AssertedFigure::FirstEvent(_)
+            | AssertedFigure::Errors
+            | AssertedFigure::Retried
+            | AssertedFigure::Redirects
+            | AssertedFigure::Unmarked => !is_lower,
+            AssertedFigure::Share(outcome) => is_lower == (outcome == Outcome::Ok),
+            AssertedFigure::Rate => is_lower,
+            AssertedFigure::Gap(_) | AssertedFigure::EventRate | AssertedFigure::Capacity => false,
         }
     }
 
@@ -387,6 +411,7 @@ impl Assertion {
             AssertedFigure::Errors
             | AssertedFigure::Retried
             | AssertedFigure::Share(_)
+            | AssertedFigure::Redirects
             | AssertedFigure::Unmarked => Ratio::new(value)
                 .expect("a share is from 0 to 1")
                 .to_string(),

@@ -15,7 +15,7 @@ const LOOK: usize = 16 * 1024;
 /// Coded bytes inspected first. They are enough for a reply without a long SOAP header.
 const FIRST: usize = 512;
 
-/// Returns the outcome of a complete reply, and the reason for a fault or an error.
+/// Returns the outcome of a complete reply, and the reason for a fault or an error, or the target of a redirect.
 pub(crate) fn judge(reply: &HttpReply) -> (Outcome, Option<String>) {
     let fault = reply
         .xml_body()
@@ -24,9 +24,13 @@ pub(crate) fn judge(reply: &HttpReply) -> (Outcome, Option<String>) {
         return (Outcome::SoapFault, Some(fault));
     }
     match reply.status() {
-        ..400 => (Outcome::Ok, None),
+        ..400 => (Outcome::Ok, reply.location().map(redirect_in_words)),
         status => (Outcome::StatusError, Some(format!("status {status}"))),
     }
+}
+
+fn redirect_in_words(location: &[u8]) -> String {
+    format!("redirect to {}", String::from_utf8_lossy(location))
 }
 
 fn fault(body: &[u8], content: &Content) -> Option<String> {

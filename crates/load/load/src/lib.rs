@@ -136,6 +136,7 @@ pub use posthaste_http::streams::CodeCounts;
 pub use protocol::{Multiplexing, Protocol, WhenFull, WhenRejected};
 pub use quic::{EarlyDataCounts, QUIC_DATAGRAM, QlogOptions, QlogReport, QuicOptions};
 pub use received::TallyError;
+pub use reply::is_redirect;
 pub use request::{RequestError, RequestSpec};
 pub use responses::Responses;
 pub use results::{Portion, Run};

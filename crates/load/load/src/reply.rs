@@ -16,7 +16,7 @@ use crate::grpc::GrpcReply;
 pub(crate) use kept_body::Budget;
 use kept_body::{CODED_BUDGET, KeptBody, PIECE};
 
-/// Maximum length of a kept quote or current offer, in bytes.
+/// Maximum length of a kept quote, current offer or location, in bytes.
 const LIMIT: usize = 1024;
 
 /// The content coding of a reply (RFC 9110, section 8.4).
@@ -44,6 +44,7 @@ pub struct HttpReply {
     content: Content,
     quote: Option<Vec<u8>>,
     offer: Option<Vec<u8>>,
+    location: Option<Vec<u8>>,
     kept: KeptBody,
     /// Its events, if the plan expects some.
     events: Option<EventProgress>,
@@ -79,6 +80,7 @@ impl HttpReply {
         self.content = Content::Plain;
         self.quote = None;
         self.offer = None;
+        self.location = None;
         self.kept.clear();
         if let Some(events) = &mut self.events {
             events.begin();
@@ -97,6 +99,11 @@ impl HttpReply {
         match (name.len(), name.first()) {
             (5, Some(b'q' | b'Q')) if name.eq_ignore_ascii_case(b"quote") => {
                 self.quote = Some(within_limit(value));
+            }
+            (8, Some(b'l' | b'L'))
+                if is_redirect(self.status) && name.eq_ignore_ascii_case(b"location") =>
+            {
+                self.location = Some(within_limit(value));
             }
             (12, Some(b'c' | b'C')) if name.eq_ignore_ascii_case(b"content-type") => {
                 self.xml = names_xml(value);
@@ -180,6 +187,12 @@ impl HttpReply {
         self.offer.as_deref()
     }
 
+    /// The target of a redirect as the server wrote it. `None` for other replies and for redirects without a target, empty
+    /// if longer than 1 kB.
+    pub(crate) fn location(&self) -> Option<&[u8]> {
+        self.location.as_deref()
+    }
+
     fn content_encoding(&mut self, value: &[u8]) {
         let value = value.trim_ascii();
         if value.is_empty() || value.eq_ignore_ascii_case(b"identity") {
@@ -191,6 +204,11 @@ impl HttpReply {
             _ => Content::Unknown("several fields".to_owned()),
         };
     }
+}
+
+/// True for statuses that send a client to another URL (RFC 9110, section 15.4).
+pub const fn is_redirect(status: u16) -> bool {
+    matches!(status, 301 | 302 | 303 | 307 | 308)
 }
 
 /// True for a media type with `xml` in any case.

@@ -225,3 +225,40 @@ fn rows_of_data_are_each_used_once_in_order() {
     };
     assert_eq!((count(1), count(2), count(3)), (4, 3, 3));
 }
+
+/// At 1,000,000,000/s the due requests are counted by stretches: the run ends soon after its plan.
+#[test]
+fn a_rate_beyond_all_sending_is_counted_whole() {
+    let server = answering(ok("x"), false);
+    let mut plan = plan(server, 1e9, 200);
+    plan.threads = 2;
+    let run = carried_out(&plan);
+    assert_eq!(run.intended, 200_000_000);
+    assert!(
+        run.outcomes[Outcome::Dropped] > 190_000_000,
+        "{:?}",
+        run.outcomes
+    );
+    assert!(run.attempts.total() == run.intended);
+}
+
+#[test]
+fn redirects_are_counted_with_their_first_target() {
+    let reply =
+        "HTTP/1.1 302 Found\r\nLocation: https://shop.example/login\r\nContent-Length: 0\r\n\r\n";
+    let plan = plan(answering(reply, false), 100.0, 100);
+    let run = carried_out(&plan);
+    assert_eq!(run.outcomes[Outcome::Ok], 10);
+    let mut report = Report::new(&plan, &run);
+    assert_eq!(report.redirects(), 10);
+    report.check(&["redirects<1%".parse().unwrap()], &run, false);
+    assert_eq!(report.assertions[0].holds, Some(false));
+    let text = text(&report, TextTimes::Differing);
+    let last = text.lines().last().unwrap();
+    assert!(
+        last.contains(
+            "1 FAIL; 10 REDIRECTED, not followed, first: redirect to https://shop.example/login"
+        ),
+        "{text}"
+    );
+}
