@@ -73,9 +73,14 @@ impl CensoredHistogram {
 
     /// Counts a request without a time: abandoned after `waited`, or ended without a reply (`None`).
     pub fn record_censored(&mut self, waited: Option<Span>) {
+        self.record_many_censored(waited, 1);
+    }
+
+    /// Counts several requests without a time that waited equally long.
+    pub fn record_many_censored(&mut self, waited: Option<Span>, count: u64) {
         match waited {
-            Some(waited) => self.waited.record(waited),
-            None => self.never += 1,
+            Some(waited) => self.waited.record_many(waited, count),
+            None => self.never += count,
         }
     }
 

@@ -80,9 +80,19 @@ impl Histogram {
 
     /// Counts one value in some nanoseconds. Allocates only if a value is longer than any before.
     pub fn record(&mut self, value: Span) {
+        self.record_many(value, 1);
+    }
+
+    /// Counts a time so many times.
+    pub fn record_many(&mut self, value: Span, count: u64) {
+        if count == 0 {
+            return;
+        }
         let ns = value.as_nanos().min(LONGEST);
-        self.bins.record(ns).expect("bins grow as far as LONGEST");
-        self.sum += u128::from(ns);
+        self.bins
+            .record_n(ns, count)
+            .expect("bins grow as far as LONGEST");
+        self.sum += u128::from(ns) * u128::from(count);
         self.min = self.min.min(ns);
         self.max = self.max.max(ns);
         debug_assert!(

@@ -57,6 +57,9 @@ pub(crate) struct Bucket {
 }
 
 impl Recorder {
+    /// Shortest interval of time that a recorder tells apart.
+    pub const FINEST: Span = Span::from_nanos(1 << FIRST_SHIFT);
+
     /// An empty recorder.
     pub fn new() -> Self {
         Self {
@@ -84,8 +87,14 @@ impl Recorder {
 
     /// Counts a request without a time, as in [`CensoredHistogram::record_censored`].
     pub fn record_censored(&mut self, at: Span, waited: Option<Span>) {
-        self.batch_of(at).censored += 1;
-        self.all.record_censored(waited);
+        self.record_many_censored(at, waited, 1);
+    }
+
+    /// Counts several requests without a time. They are recorded at one moment, so all of them have to be within
+    /// [`Self::FINEST`], counted from the run's start.
+    pub fn record_many_censored(&mut self, at: Span, waited: Option<Span>, count: u64) {
+        self.batch_of(at).censored += count;
+        self.all.record_many_censored(waited, count);
     }
 
     /// Adds all values of `other`. Its run must have the same start.

@@ -35,6 +35,11 @@ impl Attempts {
 
     /// Counts a request that ended after this number of attempts.
     pub(crate) fn count_request(&mut self, attempts: u32) {
+        self.count_requests(attempts, 1);
+    }
+
+    /// Counts several requests that ended after this number of attempts each.
+    pub(crate) fn count_requests(&mut self, attempts: u32, requests: u64) {
         debug_assert!(attempts > 0, "a request has an attempt");
         let place = attempts as usize - 1;
         if self.requests.len() <= place {

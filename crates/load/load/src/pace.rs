@@ -118,6 +118,42 @@ impl Schedule {
         }
     }
 
+    /// Passes over every `stride`-th constant arrival from `next` on, which was the last to be taken, as long as they are in
+    /// its step and due until `end`. Returns their number and the due time of the last one.
+    ///
+    /// # Panics
+    /// If the arrivals are not constant, or `next` is due after `end`.
+    pub(crate) fn skip_until(
+        &mut self,
+        next: ScheduledArrival,
+        end: Span,
+        stride: u64,
+    ) -> (u64, Span) {
+        assert!(
+            matches!(self.points, Points::Constant) && next.at <= end && next.step == self.step
+        );
+        let step = self.steps[self.step];
+        let number = |skipped: u64| next.number + skipped * stride;
+        let at = |skipped: u64| {
+            self.step_starts + step.time_of(number(skipped) as f64 - self.expected_before)
+        };
+        let step_end = self.expected_before + step.expected() * (1.0 - 1e-12);
+        let is_skipped = |skipped: u64| (number(skipped) as f64) < step_end && at(skipped) <= end;
+        // The first is skipped, and none beyond the expected number.
+        let (mut skipped, mut kept) = (0, (step.expected() as u64).saturating_add(1) / stride + 2);
+        while kept - skipped > 1 {
+            let middle = u64::midpoint(skipped, kept);
+            if is_skipped(middle) {
+                skipped = middle;
+            } else {
+                kept = middle;
+            }
+        }
+        let last = at(skipped);
+        self.number = number(skipped) + 1;
+        (skipped + 1, last)
+    }
+
     /// Returns the next point on the axis of expected arrivals.
     fn take_point(&mut self) -> f64 {
         match &mut self.points {
@@ -132,6 +168,17 @@ impl Schedule {
 
 impl Iterator for Schedule {
     type Item = ScheduledArrival;
+
+    fn nth(&mut self, skipped: usize) -> Option<ScheduledArrival> {
+        if let Points::Poisson { .. } = self.points {
+            for _ in 0..skipped {
+                self.next()?;
+            }
+        } else {
+            self.number += skipped as u64;
+        }
+        self.next()
+    }
 
     fn next(&mut self) -> Option<ScheduledArrival> {
         let at = if let Points::Trace(times) = &self.points {

@@ -199,6 +199,19 @@ impl Plan {
         }
     }
 
+    /// True if due requests differ in nothing but their times, which are evenly spaced, so that any number of them can be
+    /// counted at once.
+    pub(crate) fn is_uniform(&self) -> bool {
+        let is_constant = matches!(
+            &self.pace,
+            Pace::Open {
+                arrivals: Arrivals::Constant,
+                ..
+            }
+        );
+        is_constant && self.requests.len() == 1 && self.events.is_none()
+    }
+
     /// Every request that is due, in order. `None` in a closed loop.
     pub(crate) fn schedule(&self) -> Option<Schedule> {
         let Pace::Open { arrivals, .. } = &self.pace else {

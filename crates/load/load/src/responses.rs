@@ -36,6 +36,11 @@ impl Responses {
         }
     }
 
+    /// Counts several requests that ended without a complete reply, after the same wait.
+    pub(crate) fn record_many_censored(&mut self, waited: Option<Span>, count: u64) {
+        self.rest.record_many_censored(waited, count);
+    }
+
     /// Counts a request whose end is not known.
     pub(crate) fn record_unknown(&mut self) {
         self.rest.record_censored(None);

@@ -17,6 +17,16 @@ pub(crate) struct Due {
     pub(crate) client: u32,
 }
 
+/// Requests that are due and not begun, close to each other: of one step, and counted in one batch of a
+/// [`Recorder`](posthaste_stats::Recorder).
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct DueStretch {
+    pub(crate) first: Due,
+    /// Due time of the last one.
+    pub(crate) last: Instant,
+    pub(crate) count: u64,
+}
+
 /// The requests of one event loop.
 pub(crate) enum RequestSource {
     Open(Stripe),
@@ -28,6 +38,8 @@ pub(crate) struct Stripe {
     schedule: Schedule,
     loops: u64,
     next: Option<ScheduledArrival>,
+    /// True if its requests differ in nothing but their times.
+    is_uniform: bool,
 }
 
 /// Closed-loop clients. Each waits for a reply before its next request.
@@ -54,6 +66,7 @@ impl RequestSource {
                     schedule,
                     loops,
                     next,
+                    is_uniform: plan.is_uniform(),
                 })
             }
             Pace::Closed { clients, length } => {
@@ -117,6 +130,43 @@ impl RequestSource {
     /// ready.
     pub(crate) fn overdue(&mut self, now: Instant) -> Option<Due> {
         matches!(self, Self::Open(_)).then(|| self.take(now))?
+    }
+
+    /// Takes the requests after `due` until `end` that can be counted together with it. The measured time begins at
+    /// `start`.
+    pub(crate) fn extend(&mut self, due: Due, end: Instant, start: Instant) -> DueStretch {
+        let mut stretch = DueStretch {
+            first: due,
+            last: due.at,
+            count: 1,
+        };
+        let Self::Open(stripe) = self else {
+            return stretch;
+        };
+        // The warm-up is counted together.
+        let batch_end = if due.at < start {
+            start
+        } else {
+            let batches = due.at.since(start).as_nanos() / Recorder::FINEST.as_nanos();
+            start + Recorder::FINEST * (batches + 1)
+        };
+        let end = end
+            .min(batch_end - Span::from_nanos(1))
+            .since(Instant::ORIGIN);
+        let Some(next) = stripe
+            .next
+            .filter(|next| next.step == due.step && next.at <= end)
+        else {
+            return stretch;
+        };
+        if !stripe.is_uniform {
+            return stretch;
+        }
+        let (count, last) = stripe.schedule.skip_until(next, end, stripe.loops);
+        stretch.count += count;
+        stretch.last = Instant::ORIGIN + last;
+        stripe.next = stripe.schedule.nth(stripe.loops as usize - 1);
+        stretch
     }
 
     /// Handles the end of a request. In a closed loop its client sends the next after `pause`.
@@ -200,6 +250,47 @@ mod tests {
             taken.sort_unstable_by_key(|arrival| arrival.number);
             let whole: Vec<ScheduledArrival> = plan.schedule().unwrap().collect();
             prop_assert_eq!(taken, whole);
+        }
+    }
+
+    proptest! {
+        /// Requests counted in stretches are those counted one by one.
+        #[test]
+        fn stretches_hold_each_request_once(
+            arrivals in arrivals(),
+            steps in prop::collection::vec(step(), 1..4),
+            faster in 1u64..100,
+            warm_up in 0u64..20,
+            loops in 1usize..5,
+            end in 0u64..2_000,
+        ) {
+            let quick = steps.iter().map(|step| RateStep {
+                length: Span::from_nanos(step.length.as_nanos() / faster),
+                ..*step
+            });
+            let mut plan = plan(Pace::Open { arrivals, steps: quick.collect() }, loops);
+            plan.warm_up = Span::from_millis(warm_up);
+            let start = Instant::ORIGIN + plan.warm_up;
+            let end = Instant::ORIGIN + Span::from_millis(end);
+            let single = |index| {
+                let mut source = RequestSource::new(&plan, index);
+                std::iter::from_fn(move || source.take(end)).collect::<Vec<_>>()
+            };
+            for index in 0..loops {
+                let mut source = RequestSource::new(&plan, index);
+                let singles = single(index);
+                let mut counted = 0;
+                while let Some(due) = source.overdue(end) {
+                    let stretch = source.extend(due, end, start);
+                    let (first, last) = (&singles[counted], &singles[counted + stretch.count as usize - 1]);
+                    prop_assert_eq!((first.number, first.at), (due.number, due.at));
+                    prop_assert_eq!((last.at, last.step), (stretch.last, due.step));
+                    let batch = |at: Instant| (at >= start).then(|| at.since(start).as_nanos() >> 20);
+                    prop_assert_eq!(batch(due.at), batch(stretch.last));
+                    counted += stretch.count as usize;
+                }
+                prop_assert_eq!(counted, singles.len());
+            }
         }
     }
 

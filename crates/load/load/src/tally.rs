@@ -21,7 +21,7 @@ use crate::outcome::{Outcome, Outcomes};
 use crate::phases::{Moments, Phases};
 use crate::plan::Plan;
 use crate::responses::Responses;
-use crate::source::Due;
+use crate::source::DueStretch;
 
 /// A part of the run that is counted separately: a step of the plan, or a request of the mix.
 #[derive(Clone, Default, PartialEq, Serialize, Deserialize)]
@@ -341,34 +341,40 @@ impl LoadTally {
         }
     }
 
-    /// Records a due request that was not begun until `now`, when the run was stopped ([`Outcome::InFlight`]) or the
-    /// plan had ended ([`Outcome::Dropped`]).
+    /// Records due requests that were not begun until `now`, when the run was stopped ([`Outcome::InFlight`]) or the plan
+    /// had ended ([`Outcome::Dropped`]). All are of one stretch, and have waited at least as long as its last request.
     pub(crate) fn not_begun(
         &mut self,
         outcome: Outcome,
-        due: &Due,
+        stretch: &DueStretch,
         request: usize,
         (window, now): ((Instant, Instant), Instant),
     ) {
-        if due.at < window.0 {
-            self.warm_up += 1;
+        let DueStretch { first, last, count } = *stretch;
+        if first.at < window.0 {
+            self.warm_up += count;
             return;
         }
         match outcome {
-            Outcome::InFlight => self.unbegun += 1,
-            _ => self.overdue += 1,
+            Outcome::InFlight => self.unbegun += count,
+            _ => self.overdue += count,
         }
-        self.intended += 1;
-        self.attempts.outcomes[outcome] += 1;
-        self.respond(&Ending {
-            outcome,
-            attempts: 1,
-            step: due.step,
-            request,
-            intended: due.at,
-            done: now,
-            window,
-        });
+        debug_assert!(
+            !outcome.is_complete(),
+            "a request that was not begun has no reply"
+        );
+        self.intended += count;
+        self.outcomes[outcome] += count;
+        self.attempts.outcomes[outcome] += count;
+        self.attempts.count_requests(1, count);
+        let waited = outcome.waited(now.saturating_since(last));
+        let at = first.at.since(window.0);
+        self.rest.record_many_censored(at, waited, count);
+        for part in self.parts(first.step, request) {
+            part.outcomes[outcome] += count;
+            part.attempts += count;
+            part.responses.record_many_censored(waited, count);
+        }
     }
 
     /// Keeps the explanation of each outcome by the first request, as one line. `of` are the numbers of the request and its attempt.

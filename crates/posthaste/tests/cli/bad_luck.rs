@@ -242,3 +242,73 @@ fn without_a_terminal_there_is_no_colour_and_no_bar() {
         run.err
     );
 }
+
+#[test]
+fn a_rate_beyond_all_counting_obeys_sigterm() {
+    let shop = RunningShop::open(&[]);
+    let page = shop.page();
+    let line = [
+        "load",
+        &page,
+        "--rate",
+        "1000M/s",
+        "--duration",
+        "600s",
+        "--json",
+    ];
+    let child = posthaste(&line)
+        .stdout(Stdio::piped())
+        .stderr(Stdio::piped())
+        .spawn()
+        .unwrap();
+    until("fifty replies", || shop.pages() >= 50);
+    signal("TERM", child.id());
+    let said = CommandOutput::from(child.wait_with_output().unwrap());
+    assert_eq!(said.code, Some(3), "{}", said.err);
+    let report: Value = serde_json::from_str(&said.out).unwrap();
+    let (intended, seconds) = (&report["intended"], &report["duration_s"]);
+    let due = seconds.as_f64().unwrap() * 1e9;
+    let share = intended.as_u64().unwrap() as f64 / due;
+    assert!((share - 1.0).abs() < 1e-6, "{intended} in {seconds} s");
+}
+
+#[test]
+fn a_second_run_does_not_write_to_the_folder_of_the_first() {
+    let shop = RunningShop::open(&[]);
+    let (page, folder) = (shop.page(), tempfile::tempdir().unwrap());
+    let out = folder.path().join("run");
+    let out = out.to_str().unwrap();
+    let line = [
+        "load",
+        &page,
+        "--rate",
+        "20/s",
+        "--duration",
+        "600s",
+        "--out",
+        out,
+    ];
+    let first = posthaste(&line)
+        .stdout(Stdio::null())
+        .stderr(Stdio::null())
+        .spawn()
+        .unwrap();
+    until("a reply", || shop.pages() >= 1);
+    let second = said(&mut posthaste(&[
+        "load",
+        &page,
+        "--rate",
+        "5/s",
+        "--duration",
+        "1s",
+        "--out",
+        out,
+        "--force",
+    ]));
+    signal("INT", first.id());
+    let first = first.wait_with_output().unwrap();
+    assert_eq!(second.code, Some(3), "{}", second.err);
+    assert!(second.err.contains("another run writes"), "{}", second.err);
+    assert_eq!(first.status.code(), Some(3));
+    assert!(std::path::Path::new(out).join("report.json").exists());
+}

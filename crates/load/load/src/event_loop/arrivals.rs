@@ -10,7 +10,7 @@ use crate::exchange::{Attempt, HttpExchange};
 use crate::outcome::Outcome;
 use crate::phases::Moments;
 use crate::protocol::Protocol;
-use crate::source::Due;
+use crate::source::{Due, DueStretch};
 
 /// A loop that is this late for the requests of a second reports the second without them.
 const BEHIND: Span = Span::from_millis(100);
@@ -46,7 +46,8 @@ impl EventLoop<'_> {
                 return;
             };
             if self.is_overdue(due.at, now) {
-                self.skip(Outcome::Dropped, &due, now);
+                let stretch = self.source.extend(due, now - OVERDUE, self.shared.window.0);
+                self.skip(Outcome::Dropped, &stretch, now);
             } else {
                 self.send_first(due);
             }
@@ -60,17 +61,20 @@ impl EventLoop<'_> {
 
     /// Counts requests that became due before the run was stopped, even if this loop has not begun them.
     pub(super) fn skip_overdue(&mut self) {
-        while let Some(due) = self.source.overdue(self.tally.over) {
-            self.skip(Outcome::InFlight, &due, self.tally.over);
+        let over = self.tally.over;
+        while let Some(due) = self.source.overdue(over) {
+            let stretch = self.source.extend(due, over, self.shared.window.0);
+            self.skip(Outcome::InFlight, &stretch, over);
         }
         self.source.stop();
     }
 
-    /// Counts a request that is due and not begun.
-    fn skip(&mut self, outcome: Outcome, due: &Due, now: Instant) {
+    /// Counts requests that are due and not begun.
+    fn skip(&mut self, outcome: Outcome, stretch: &DueStretch, now: Instant) {
+        let due = &stretch.first;
         let request = self.shared.mix.pick(due.number);
         let times = (self.shared.window, now);
-        self.tally.not_begun(outcome, due, request, times);
+        self.tally.not_begun(outcome, stretch, request, times);
         self.record_events(due, outcome, now, EventSummary::default());
         if outcome == Outcome::Dropped {
             let reason = || "the plan had ended before the generator came to it".to_owned();

@@ -22,8 +22,8 @@ const MOST_FIELDS: usize = 1_000;
 const MOST_STEPS: usize = 100_000;
 /// Maximum rate per second. Arrivals have a resolution of a nanosecond.
 const MOST_PER_SECOND: f64 = 1e9;
-/// Maximum length of a run, with its warm-up: 31 days.
-const LONGEST: Span = Span::from_secs(31 * 24 * 3_600);
+/// Maximum rate per second of requests that are counted one by one.
+const MOST_COUNTED_PER_SECOND: f64 = 1e6;
 /// Maximum number of event loops of all machines.
 const MOST_THREADS: usize = 1 << 16;
 /// Maximum number of clients of a closed loop, and of connections.
@@ -70,6 +70,20 @@ impl Plan {
         check_requests(&self.requests)?;
         check_addresses(&self.resolve)?;
         check_pace(&self.pace, self.warm_up)?;
+        let is_trace = matches!(
+            &self.pace,
+            Pace::Open {
+                arrivals: Arrivals::Trace(_),
+                ..
+            }
+        );
+        let is_countable = is_trace || self.highest_rate() <= Some(MOST_COUNTED_PER_SECOND);
+        check(
+            "pace",
+            is_countable || self.is_uniform(),
+            "a rate above 1,000,000/s needs constant arrivals, one request and no events, because each request is counted \
+             by itself otherwise",
+        )?;
         check_count("threads", self.threads, MOST_THREADS)?;
         check(
             "cpus",

@@ -414,7 +414,9 @@ impl Args {
             buying: self.buying.buying(),
             qlog: self.protocol.qlog(),
             ..Plan::new(requests, self.pace()?)
-        })
+        };
+        plan.validate().map_err(Failure::usage)?;
+        Ok(plan)
     }
 
     fn pace(&self) -> Result<Pace, Failure> {
