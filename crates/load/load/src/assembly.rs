@@ -54,6 +54,8 @@ impl Run {
             events: tally.events,
             quotes: tally.quotes,
             connections: tally.connections,
+            reused_resets: tally.reused_resets,
+            addresses: tally.addresses,
             streams: tally.streams,
             bytes_sent: tally.bytes_sent,
             bytes_received: tally.bytes_received,

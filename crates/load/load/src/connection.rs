@@ -34,8 +34,12 @@ pub(crate) enum ConnectionState {
 pub(crate) struct HttpConnection {
     pub(crate) socket: OwnedFd,
     pub(crate) origin: usize,
+    /// The address of the server that it uses.
+    pub(crate) address: SocketAddr,
     pub(crate) serial: u32,
     pub(crate) state: ConnectionState,
+    /// True if it was idle before its exchange.
+    pub(crate) is_reused: bool,
     /// Slot of the exchange in progress.
     pub(crate) exchange: Option<u32>,
     pub(crate) reader: ReplyReader,
@@ -83,15 +87,17 @@ pub(crate) enum ReceiveStatus {
 impl HttpConnection {
     pub(crate) fn new(
         socket: OwnedFd,
-        origin: usize,
+        (origin, address): (usize, SocketAddr),
         serial: u32,
         secure: Option<TlsStream>,
     ) -> Self {
         Self {
             socket,
             origin,
+            address,
             serial,
             state: ConnectionState::Connecting,
+            is_reused: false,
             exchange: None,
             reader: ReplyReader::default(),
             streams: None,

@@ -38,7 +38,9 @@ pub(crate) struct HttpExchange {
     pub(crate) quoted: bool,
     /// Events of the reply, once the exchange has ended.
     pub(crate) events: EventSummary,
-    /// True if it was sent again, because the server rejected it without processing it.
+    /// Addresses of the server that have refused its connection.
+    pub(crate) refusals: u32,
+    /// True if its stream was rejected, and it was sent once more.
     pub(crate) is_resent: bool,
 }
 

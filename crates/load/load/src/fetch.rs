@@ -24,7 +24,7 @@ pub(crate) fn fetch(
     options: &TlsOptions,
 ) -> Result<Vec<u8>, Box<dyn Error>> {
     let target = RequestTarget::look_up(url, resolve)?;
-    let mut client = HttpClient::at(target.origin.address, LIMITS);
+    let mut client = HttpClient::at(target.origin.reachable(), LIMITS);
     client.authority = target.origin.authority().try_into()?;
     if target.origin.tls {
         let name = tls::server_name(&target.origin.host)?;

@@ -146,7 +146,7 @@ pub use seconds::JoinedSeconds;
 pub use share::Share;
 pub use soap::{WsdlCall, WsdlError, soap_request};
 pub use stop::{StopOrders, StopTime};
-pub use tally::{LoadTally, PartResults};
+pub use tally::{AddressCounts, LoadTally, PartResults};
 pub use target::{
     AddressSource, AnyTarget, RequestTarget, Resolve, TargetError, TargetOrigin, TargetPolicy,
 };

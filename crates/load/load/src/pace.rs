@@ -353,6 +353,8 @@ mod tests {
         let refused = |text| read_trace(text).unwrap_err().to_string();
         assert!(refused("0\nsoon").starts_with("line 2"));
         assert!(refused("2\n1").contains("earlier"));
+        assert!(refused("1700000000.123\n1700000000.223").contains("from the start of the run"));
+        assert_eq!(read_trace("\u{feff}0\n0.1").unwrap().len(), 2);
         assert!(refused("# nothing").contains("one time a line"));
         assert!(read_trace("-1").is_err() && read_trace("inf").is_err());
     }

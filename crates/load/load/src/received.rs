@@ -24,6 +24,8 @@ pub enum TallyError {
 const MOST: u64 = 1 << 48;
 /// Maximum number of attempts of a request that is accepted from elsewhere.
 const MOST_ATTEMPTS: usize = 1 << 16;
+/// Maximum number of addresses of servers.
+const MOST_ADDRESSES: usize = 1 << 16;
 
 impl LoadTally {
     /// Checks a tally from elsewhere: it is one of this plan, and it can be added.
@@ -57,6 +59,10 @@ impl LoadTally {
             (
                 self.attempts.requests.len() > MOST_ATTEMPTS,
                 "a request has too many attempts",
+            ),
+            (
+                self.addresses.len() > MOST_ADDRESSES,
+                "there are too many addresses",
             ),
             (
                 self.reasons
@@ -133,12 +139,15 @@ impl LoadTally {
             self.quotes.refused,
             self.quotes.unreadable,
         ];
+        let addresses = self.addresses.values();
+        let addresses = addresses.flat_map(|counts| [counts.connections, counts.failed]);
         let outcomes = self.outcomes.iter().chain(self.attempts.outcomes.iter());
         own.into_iter()
             .chain(self.bytes_in_time)
             .chain(outcomes.map(|(_, count)| count))
             .chain(self.attempts.requests.iter().copied())
             .chain(self.statuses.values().copied())
+            .chain(addresses)
             .chain(self.grpc.counts())
             .chain(self.streams.counts())
             .chain(of_parts)

@@ -16,7 +16,7 @@ use crate::multiplexed::StreamCounts;
 use crate::outcome::{Outcome, Outcomes};
 use crate::phases::Phases;
 use crate::quic::QlogReport;
-use crate::tally::PartResults;
+use crate::tally::{AddressCounts, PartResults};
 
 /// A part of a run with its own report.
 pub struct Portion {
@@ -85,6 +85,10 @@ pub struct Run {
     pub quotes: QuoteUse,
     /// Connections attempted, warm-up included.
     pub connections: u64,
+    /// Resets of reused connections of HTTP/1.1 without a byte of the reply.
+    pub reused_resets: u64,
+    /// Connections by address, warm-up included.
+    pub addresses: BTreeMap<SocketAddr, AddressCounts>,
     /// Counts of HTTP/2. All zero with HTTP/1.
     pub streams: StreamCounts,
     /// Bytes of requests, warm-up included.

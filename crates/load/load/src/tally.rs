@@ -67,6 +67,23 @@ pub(crate) struct Explanation {
     pub(crate) text: String,
 }
 
+/// Connections to one address of a server.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct AddressCounts {
+    /// Connections attempted.
+    pub connections: u64,
+    /// Those that were not established. Requests use another address, if the server has one.
+    pub failed: u64,
+}
+
+impl AddAssign for AddressCounts {
+    fn add_assign(&mut self, other: Self) {
+        self.connections += other.connections;
+        self.failed += other.failed;
+    }
+}
+
 /// Everything measured by a loop in a second, or by several loops in several seconds after [`LoadTally::merge`]. Equal sums
 /// result from any division into loops and seconds.
 #[derive(Clone, PartialEq, Serialize, Deserialize)]
@@ -105,6 +122,10 @@ pub struct LoadTally {
     pub(crate) events: EventTally,
     pub(crate) quotes: QuoteUse,
     pub(crate) connections: u64,
+    /// Resets of reused connections of HTTP/1.1 without a byte of the reply.
+    pub(crate) reused_resets: u64,
+    /// Connections by address, warm-up included.
+    pub(crate) addresses: BTreeMap<SocketAddr, AddressCounts>,
     pub(crate) streams: StreamCounts,
     pub(crate) bytes_sent: u64,
     pub(crate) bytes_received: u64,
@@ -159,6 +180,8 @@ impl LoadTally {
             events: EventTally::default(),
             quotes: QuoteUse::default(),
             connections: 0,
+            reused_resets: 0,
+            addresses: BTreeMap::new(),
             streams: StreamCounts::default(),
             bytes_sent: 0,
             bytes_received: 0,
@@ -214,6 +237,8 @@ impl LoadTally {
             events,
             quotes,
             connections,
+            reused_resets,
+            addresses,
             streams,
             bytes_sent,
             bytes_received,
@@ -251,6 +276,7 @@ impl LoadTally {
         steps.iter_mut().for_each(PartResults::clear);
         requests.iter_mut().for_each(PartResults::clear);
         statuses.clear();
+        addresses.clear();
         reasons.clear();
     }
 
@@ -432,6 +458,10 @@ impl LoadTally {
         self.events.merge(&other.events);
         self.quotes.merge(&other.quotes);
         self.connections += other.connections;
+        self.reused_resets += other.reused_resets;
+        for (address, counts) in &other.addresses {
+            *self.addresses.entry(*address).or_default() += *counts;
+        }
         self.streams.merge(&other.streams);
         self.bytes_sent += other.bytes_sent;
         self.bytes_received += other.bytes_received;

@@ -1,5 +1,7 @@
 //! Targets of requests: the parsed URL and the address of its host, looked up once.
 
+use std::borrow::Cow;
+use std::collections::HashSet;
 use std::io;
 use std::net::{IpAddr, SocketAddr, TcpStream, ToSocketAddrs as _};
 use std::str::FromStr;
@@ -10,7 +12,7 @@ use serde::{Deserialize, Serialize};
 use thiserror::Error;
 use url::Url;
 
-/// Time limit for one of several addresses to accept before the next is tried.
+/// Time limit for one of several addresses to accept before the next is tried, for documents and schemas.
 const TRIAL: Duration = Duration::from_millis(500);
 
 /// Reasons why a URL cannot be requested.
@@ -36,12 +38,22 @@ pub enum TargetError {
         /// The scheme as given.
         scheme: String,
     },
+    /// A zone of an IPv6 address that is not an interface of this machine.
+    #[error("there is no interface {zone} here, the zone of an IPv6 address ({reason})")]
+    Zone {
+        /// The zone as given.
+        zone: String,
+        /// The error of the system.
+        #[source]
+        reason: io::Error,
+    },
     /// A target that this process may not connect to.
     #[error("{0}")]
     NotPermitted(String),
     /// A name without an address.
     #[error(
-        "{host}: {reason}; check the name, or give its address with --resolve {host}:{port}:ADDRESS"
+        "{host}: {}; check the name, or give its address with --resolve {host}:{port}:ADDRESS",
+        resolver_words(reason)
     )]
     Unresolved {
         /// The name.
@@ -52,6 +64,14 @@ pub enum TargetError {
         #[source]
         reason: io::Error,
     },
+}
+
+/// The resolver's words without those of the library around them.
+fn resolver_words(reason: &io::Error) -> String {
+    let text = reason.to_string();
+    let prefix = "failed to lookup address information: ";
+    text.strip_prefix(prefix)
+        .map_or(text.clone(), str::to_lowercase)
 }
 
 /// `--resolve HOST:PORT:ADDRESS`: an address for a name, as in curl.
@@ -81,8 +101,9 @@ impl FromStr for Resolve {
         };
         let (host, port, address) = (next()?, next()?, next()?);
         let address = without_brackets(address);
+        let host = url::Host::parse(host).map_err(|_| remedy())?;
         Ok(Self {
-            host: host.to_ascii_lowercase(),
+            host: host.to_string(),
             port: port.parse().map_err(|_| remedy())?,
             address: address.parse().map_err(|_| remedy())?,
         })
@@ -146,17 +167,27 @@ pub struct TargetOrigin {
     pub host: String,
     /// Port, by default that of the scheme.
     pub port: u16,
-    /// Address for connections.
-    pub address: SocketAddr,
+    /// Addresses for connections, one or more.
+    pub addresses: Vec<SocketAddr>,
 }
 
 impl TargetOrigin {
     /// Returns the look-up in a form that can be reused.
-    pub(crate) fn as_resolve(&self) -> Resolve {
-        Resolve {
+    pub(crate) fn as_resolve(&self) -> impl Iterator<Item = Resolve> + use<'_> {
+        self.addresses.iter().map(|address| Resolve {
             host: self.host.clone(),
             port: self.port,
-            address: self.address.ip(),
+            address: address.ip(),
+        })
+    }
+
+    /// Returns the first address that accepts a TCP connection, or the first one if none does. A single address is not
+    /// tried.
+    pub(crate) fn reachable(&self) -> SocketAddr {
+        let accepts = |address: &&SocketAddr| TcpStream::connect_timeout(address, TRIAL).is_ok();
+        match &self.addresses[..] {
+            [only] => *only,
+            several => *several.iter().find(accepts).unwrap_or(&several[0]),
         }
     }
 
@@ -207,6 +238,7 @@ impl RequestTarget {
                 .to_owned(),
             reason,
         };
+        let (with_scheme, zone) = without_zone(&with_scheme);
         let url = Url::parse(&with_scheme).map_err(not_a_url)?;
         let tls = match url.scheme() {
             "http" => false,
@@ -226,18 +258,68 @@ impl RequestTarget {
             .to_owned();
         let port = url.port_or_known_default().unwrap_or(80);
         let started = WallInstant::now();
-        let address = names.address_of(&host, port)?;
+        let mut addresses = names.addresses_of(&host, port)?;
+        if let Some(zone) = zone {
+            set_zone(&mut addresses, &zone)?;
+        }
         Ok(Self {
             origin: TargetOrigin {
                 tls,
                 host,
                 port,
-                address,
+                addresses,
             },
             path: path_as_written(&with_scheme, &url),
             dns: started.elapsed().into(),
         })
     }
+}
+
+/// Takes the zone out of an IPv6 address: `fe80::1%eth0`, or `fe80::1%25eth0` (RFC 6874). Servers do not see it.
+fn without_zone(url: &str) -> (Cow<'_, str>, Option<String>) {
+    let server = url.find("://").map_or(0, |at| at + 3);
+    let server_end = url[server..]
+        .find(['/', '?', '#'])
+        .map_or(url.len(), |at| server + at);
+    let ends = (
+        url[server..server_end].find('%'),
+        url[server..server_end].find(']'),
+    );
+    match ends {
+        (Some(percent), Some(bracket)) if url[server..].starts_with('[') && percent < bracket => {
+            let zone = &url[server + percent + 1..server + bracket];
+            let zone = zone
+                .strip_prefix("25")
+                .filter(|zone| !zone.is_empty())
+                .unwrap_or(zone);
+            let rest = &url[server + bracket..];
+            let without = format!("{}{rest}", &url[..server + percent]);
+            (without.into(), Some(zone.to_owned()))
+        }
+        _ => (url.into(), None),
+    }
+}
+
+/// Sets the interface of IPv6 addresses.
+fn set_zone(addresses: &mut [SocketAddr], zone: &str) -> Result<(), TargetError> {
+    let index = || {
+        let kind = rustix::net::SocketType::DGRAM;
+        let socket = rustix::net::socket(rustix::net::AddressFamily::INET6, kind, None)?;
+        rustix::net::netdevice::name_to_index(&socket, zone)
+    };
+    let index = zone
+        .parse()
+        .or_else(|_| index())
+        .map_err(|errno| TargetError::Zone {
+            zone: zone.to_owned(),
+            reason: errno.into(),
+        })?;
+    for address in addresses {
+        if let SocketAddr::V6(six) = address {
+            six.set_scope_id(index);
+        }
+    }
+    Ok(())
 }
 
 /// Returns the path of the URL, without escapes if it contains a template, so that `{{isbn}}` survives.
@@ -262,25 +344,36 @@ pub(crate) fn without_brackets(host: &str) -> &str {
 }
 
 impl NameLookUp<'_> {
-    /// Returns a permitted address of a host. Connects to none that is not permitted.
-    fn address_of(&self, host: &str, port: u16) -> Result<SocketAddr, TargetError> {
-        let of_host = |given: &&Resolve| given.host == host && given.port == port;
-        if let Some(given) = self.stated.iter().find(of_host) {
-            self.permit(host, port, &[given.address], AddressSource::Stated)?;
-            return Ok(SocketAddr::new(given.address, port));
+    /// Returns the addresses of a host, one or more. All are permitted, and none is connected to.
+    fn addresses_of(&self, host: &str, port: u16) -> Result<Vec<SocketAddr>, TargetError> {
+        let of_host = |names: &[Resolve]| -> Vec<IpAddr> {
+            let of_host = names
+                .iter()
+                .filter(|name| name.host == host && name.port == port);
+            of_host.map(|name| name.address).collect()
+        };
+        let with_port = |addresses: &[IpAddr]| {
+            let with_port = addresses.iter().map(|ip| SocketAddr::new(*ip, port));
+            with_port.collect()
+        };
+        let stated = of_host(self.stated);
+        if !stated.is_empty() {
+            self.permit(host, port, &stated, AddressSource::Stated)?;
+            return Ok(with_port(&stated));
         }
-        if let Some(known) = self.known.iter().find(of_host) {
-            return Ok(SocketAddr::new(known.address, port));
+        let known = of_host(self.known);
+        if !known.is_empty() {
+            return Ok(with_port(&known));
         }
         let bare = without_brackets(host);
         if let Ok(address) = bare.parse() {
             self.permit(host, port, &[address], AddressSource::LookedUp)?;
-            return Ok(SocketAddr::new(address, port));
+            return Ok(with_port(&[address]));
         }
-        let addresses = addresses_of(bare, port)?;
+        let addresses = look_up(bare, port)?;
         let ips: Vec<IpAddr> = addresses.iter().map(SocketAddr::ip).collect();
         self.permit(host, port, &ips, AddressSource::LookedUp)?;
-        Ok(reachable(&addresses))
+        Ok(addresses)
     }
 
     fn permit(
@@ -295,28 +388,20 @@ impl NameLookUp<'_> {
     }
 }
 
-/// Looks up a name. It has an address or more.
-fn addresses_of(host: &str, port: u16) -> Result<Vec<SocketAddr>, TargetError> {
+/// Looks up a name. It has an address or more, each once.
+fn look_up(host: &str, port: u16) -> Result<Vec<SocketAddr>, TargetError> {
     let unresolved = |reason| TargetError::Unresolved {
         host: host.to_owned(),
         port,
         reason,
     };
     let addresses = (host, port).to_socket_addrs().map_err(unresolved)?;
-    let addresses: Vec<SocketAddr> = addresses.collect();
+    let mut addresses: Vec<SocketAddr> = addresses.collect();
+    let mut known = HashSet::new();
+    addresses.retain(|address| known.insert(*address));
     match addresses.is_empty() {
         true => Err(unresolved(io::Error::other("no address"))),
         false => Ok(addresses),
-    }
-}
-
-/// Returns the first of several addresses that accepts a connection, because `localhost` is often `::1` too. If none
-/// does, the first. A single address is not tried.
-fn reachable(addresses: &[SocketAddr]) -> SocketAddr {
-    let takes = |address: &&SocketAddr| TcpStream::connect_timeout(address, TRIAL).is_ok();
-    match addresses {
-        [only] => *only,
-        several => *several.iter().find(takes).unwrap_or(&several[0]),
     }
 }
 
@@ -335,6 +420,29 @@ mod tests {
             (six.origin.port, six.origin.authority().as_str()),
             (443, "[::1]")
         );
+    }
+
+    #[test]
+    fn the_zone_of_an_address_is_its_interface() {
+        for url in [
+            "http://[fe80::1%25lo]:81/a%20b",
+            "http://[fe80::1%lo]:81/a%20b",
+        ] {
+            let target = RequestTarget::look_up(url, &[]).unwrap();
+            let SocketAddr::V6(six) = target.origin.addresses[0] else {
+                panic!("{url}")
+            };
+            assert_eq!((six.scope_id(), six.port()), (1, 81), "{url}");
+            assert_eq!(target.origin.authority(), "[fe80::1]:81");
+            assert_eq!(target.path, "/a%20b");
+        }
+        let error = RequestTarget::look_up("http://[fe80::1%nosuch0]/", &[]).unwrap_err();
+        assert!(
+            error.to_string().contains("no interface nosuch0"),
+            "{error}"
+        );
+        let plain = RequestTarget::look_up("http://127.0.0.1/%5B%25lo%5D", &[]).unwrap();
+        assert_eq!(plain.path, "/%5B%25lo%5D");
     }
 
     #[test]
@@ -360,9 +468,13 @@ mod tests {
     fn names_can_be_given_an_address() {
         let resolve: Resolve = "shop.example:8080:127.0.0.9".parse().unwrap();
         let target = RequestTarget::look_up("http://shop.example:8080/", &[resolve]).unwrap();
-        assert_eq!(target.origin.address, "127.0.0.9:8080".parse().unwrap());
+        assert_eq!(target.origin.addresses, ["127.0.0.9:8080".parse().unwrap()]);
         assert_eq!(target.origin.authority(), "shop.example:8080");
         assert!("shop.example:127.0.0.1".parse::<Resolve>().is_err());
+        let unicode: Resolve = "Bücher.example:80:127.0.0.1".parse().unwrap();
+        assert_eq!(unicode.host, "xn--bcher-kva.example");
+        let target = RequestTarget::look_up("http://bücher.example/", &[unicode]).unwrap();
+        assert_eq!(target.origin.addresses.len(), 1);
     }
 
     #[test]
@@ -370,8 +482,18 @@ mod tests {
         let listener = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
         let open = listener.local_addr().unwrap();
         let closed: SocketAddr = "127.0.0.1:1".parse().unwrap();
-        assert_eq!(reachable(&[closed, open]), open);
-        assert_eq!(reachable(&[closed, closed]), closed);
+        let reachable = |addresses: Vec<SocketAddr>| {
+            let (tls, host, port) = (false, "shop.example".to_owned(), 80);
+            let origin = TargetOrigin {
+                tls,
+                host,
+                port,
+                addresses,
+            };
+            origin.reachable()
+        };
+        assert_eq!(reachable(vec![closed, open]), open);
+        assert_eq!(reachable(vec![closed, closed]), closed);
     }
 
     /// Permits no address.

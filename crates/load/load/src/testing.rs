@@ -75,6 +75,8 @@ pub fn run(answered: u64, given_up: u64) -> Run {
         events: EventTally::default(),
         quotes: QuoteUse::default(),
         connections: 1,
+        reused_resets: 0,
+        addresses: BTreeMap::new(),
         streams: StreamCounts::default(),
         bytes_sent: 1_000,
         bytes_received: 2_000,

@@ -71,7 +71,7 @@ const CASES: &[(&[&str], &str)] = &[
     ),
     (
         &["load", URL, "--rate", "5/s", "--broker", "ftp://a"],
-        "no address to ask at",
+        "is not the URL of a broker",
     ),
     (
         &["load", URL, "--clients", "2", "--arrivals", "poisson"],

@@ -120,6 +120,13 @@ pub struct Report {
     pub hint: Option<String>,
     /// Connections attempted, warm-up included.
     pub connections: u64,
+    /// Resets of reused connections of HTTP/1.1 without a byte of the reply. The server may have closed them while they
+    /// were idle.
+    #[serde(default)]
+    pub reused_resets: u64,
+    /// Connections by address of the server, warm-up included.
+    #[serde(default)]
+    pub addresses: BTreeMap<SocketAddr, AddressCounts>,
     /// Counts of HTTP/2 and HTTP/3, warm-up included.
     #[serde(skip_serializing_if = "Option::is_none", default)]
     pub streams: Option<StreamReport>,
@@ -274,6 +281,8 @@ impl Report {
             reasons: reasons(run),
             hint: hint::hint(plan, run),
             connections: run.connections,
+            reused_resets: run.reused_resets,
+            addresses: run.addresses.clone(),
             streams: plan
                 .protocol
                 .multiplexing()

@@ -55,6 +55,7 @@ fn write(report: &Report, out: &mut String) -> std::fmt::Result {
     for (name, fact) in report.streams.iter().flat_map(streams::facts) {
         writeln!(out, "{name:<10} {fact}")?;
     }
+    addresses(report, out)?;
     qlog(report, out)?;
     clients(report, out)?;
     agents(report, out)?;
@@ -162,6 +163,25 @@ fn attempts(report: &Report, out: &mut String) -> std::fmt::Result {
         "requests by number of attempts   {}",
         numbers.join("   ")
     )
+}
+
+/// Connections by address, if there are several, and those that were not established.
+fn addresses(report: &Report, out: &mut String) -> std::fmt::Result {
+    if report.addresses.len() < 2 {
+        return Ok(());
+    }
+    for (address, counts) in &report.addresses {
+        let connections = thousands(counts.connections);
+        let failed = match counts.failed {
+            0 => String::new(),
+            failed => format!(", not established {}", thousands(failed)),
+        };
+        writeln!(
+            out,
+            "address    {address}: connections {connections}{failed}"
+        )?;
+    }
+    Ok(())
 }
 
 /// The folder with qlog files, and those that are missing.

@@ -1,6 +1,7 @@
 //! The generator with real sockets: good servers, bad servers, and no server.
 
 mod accounting;
+mod addresses;
 mod bad_servers;
 mod buying;
 mod decoding;

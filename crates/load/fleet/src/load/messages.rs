@@ -45,7 +45,11 @@ impl PreparedFacts {
             loops,
             connections: prepared.connection_limit() as u64,
             servers: servers
-                .map(|origin| format!("{} at {}", origin.authority(), origin.address))
+                .map(|origin| {
+                    let addresses = origin.addresses.iter().map(ToString::to_string);
+                    let addresses: Vec<String> = addresses.collect();
+                    format!("{} at {}", origin.authority(), addresses.join(", "))
+                })
                 .collect(),
         }
     }

@@ -118,6 +118,7 @@ impl EventLoop<'_> {
             code: None,
             moments,
             quoted: false,
+            refusals: 0,
             is_resent: false,
             events: EventSummary::default(),
         }

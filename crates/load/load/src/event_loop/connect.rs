@@ -20,13 +20,17 @@ impl EventLoop<'_> {
         let keep_alive = self.shared.plan.connections == Connections::KeepAlive;
         // TLS writes record by record. Nagle's algorithm would delay the second record.
         let no_delay = keep_alive || self.shared.names.contains_key(&origin);
-        let address = &self.shared.origins[origin].address;
+        let address = self.take_address(origin);
         let now = exchange.moments.sent;
-        let (outcome, reason) = match socket::connect(address, self.shared.local_port(), no_delay) {
+        let is_first = exchange.refusals == 0;
+        let attempt = socket::connect(&address, self.shared.local_port(), no_delay);
+        let (outcome, reason) = match attempt {
             ConnectAttempt::Started(socket) => {
-                self.record_sent(&exchange);
+                if is_first {
+                    self.record_sent(&exchange);
+                }
                 let loopback = address.ip().is_loopback();
-                match self.insert(socket, origin, exchange) {
+                match self.insert(socket, (origin, address), exchange) {
                     Ok(slot) if loopback && self.shared.tls.is_none() => self.send_at_once(slot),
                     Ok(slot) => self.watch(slot, EventFlags::OUT),
                     Err((outcome, reason)) => {
@@ -38,12 +42,33 @@ impl EventLoop<'_> {
             }
             failed => failed.outcome(),
         };
-        if outcome.was_attempted() {
+        if is_first && outcome.was_attempted() {
             self.record_sent(&exchange);
+        }
+        if let Some(exchange) = self.refused(origin, address, outcome, exchange) {
+            return self.connect(origin, exchange);
         }
         let of = exchange.numbers();
         self.tally.explain(outcome, of, || reason);
         self.record_end(&exchange, outcome, now);
+    }
+
+    /// Counts a connection that was not established. Returns its exchange if the server has an address that has not
+    /// refused it.
+    fn refused(
+        &mut self,
+        origin: usize,
+        address: SocketAddr,
+        outcome: Outcome,
+        mut exchange: HttpExchange,
+    ) -> Option<HttpExchange> {
+        if !is_of_address(outcome) {
+            return None;
+        }
+        self.fail_address(origin, address);
+        exchange.refusals += 1;
+        self.has_another(origin, exchange.refusals)
+            .then_some(exchange)
     }
 
     /// Assigns slots and deadlines to a new socket and its exchange.
@@ -143,7 +168,26 @@ impl EventLoop<'_> {
             Errno::ADDRNOTAVAIL | Errno::NOBUFS | Errno::NOMEM => Outcome::ClientFailed,
             _ => Outcome::ConnectAborted,
         };
-        self.fail(slot, outcome, || socket::connect_failure(errno));
+        let HttpConnection {
+            origin, address, ..
+        } = self.connections[slot as usize];
+        let open = match self.connections[slot as usize].streams {
+            None => self.connections[slot as usize].exchange,
+            // The queue of the connection has the requests.
+            Some(_) => None,
+        };
+        let exchange = open.map(|open| self.exchanges[open].exchange);
+        let other = exchange.and_then(|one| self.refused(origin, address, outcome, one));
+        let Some(exchange) = other else {
+            return self.fail(slot, outcome, || socket::connect_failure(errno));
+        };
+        let open = self.connections[slot as usize].exchange.take();
+        let open = open.expect("the connection has an exchange");
+        self.connecting.remove(slot);
+        self.replying.remove(open);
+        self.exchanges.remove(open);
+        self.abort(slot);
+        self.connect(origin, exchange);
     }
 
     fn begin_exchange(&mut self, slot: u32) {
@@ -184,6 +228,11 @@ impl EventLoop<'_> {
             Some(_) => self.begin_streams(slot),
         }
     }
+}
+
+/// True if a connection failed because of the address, and not of this machine.
+pub(super) const fn is_of_address(outcome: Outcome) -> bool {
+    matches!(outcome, Outcome::Refused | Outcome::ConnectAborted)
 }
 
 /// Returns the epoll registration of a connection: its token (the slot, and a serial number to tell it from an earlier

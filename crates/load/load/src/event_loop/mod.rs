@@ -14,6 +14,7 @@
 //! | `retries` | plans the next attempt of a request that failed |
 //! | `record` | records ends, bytes and seconds |
 
+mod addresses;
 mod arrivals;
 mod complete;
 mod connect;
@@ -40,6 +41,7 @@ use rustls::ClientConfig;
 use rustls::pki_types::ServerName;
 use slab::Slab;
 
+use self::addresses::AddressTurns;
 use self::receive::Unread;
 use self::spin::SpinTime;
 use self::streams::StreamQueues;
@@ -112,6 +114,8 @@ pub(crate) struct EventLoop<'r> {
     connections: Slab<HttpConnection>,
     exchanges: Exchanges,
     idle: Vec<Vec<u32>>,
+    /// The addresses of each server.
+    turns: Vec<AddressTurns>,
     /// Requests and connections of HTTP/2 and HTTP/3.
     streams: StreamQueues,
     unread: Vec<Unread>,
@@ -172,6 +176,11 @@ impl<'r> EventLoop<'r> {
                 shared.plan.has_calls(),
             ),
             idle: vec![Vec::new(); shared.origins.len()],
+            turns: shared
+                .origins
+                .iter()
+                .map(|origin| AddressTurns::new(&origin.addresses, position))
+                .collect(),
             streams: StreamQueues::new(shared.plan, shared.origins.len()),
             unread: Vec::new(),
             connecting: Fifo::new(),

@@ -100,9 +100,9 @@ impl EventLoop<'_> {
         let received = connection.receive(open, &mut self.buffer, closing, bytes, || clock.now());
         open.record_gaps(&mut self.tally.events, self.shared.window.0);
         match received {
-            ReceiveStatus::Partial if refused => self.fail(slot, Outcome::Reset, || {
-                "the connection took a part of the request only".to_owned()
-            }),
+            ReceiveStatus::Partial if refused => {
+                self.fail_reset(slot, "the connection took a part of the request only");
+            }
             ReceiveStatus::Partial => {}
             ReceiveStatus::More => self.read_later(slot, closing),
             // Surplus bytes may also come later, when the connection is idle. In both cases only the connection ends.

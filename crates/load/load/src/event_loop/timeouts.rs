@@ -12,6 +12,11 @@ impl EventLoop<'_> {
     /// Ends exchanges and connections whose deadline has passed.
     pub(super) fn expire_timeouts(&mut self, now: Instant) {
         while let Some(slot) = self.connecting.pop_due(now) {
+            let connection = &self.connections[slot as usize];
+            let (origin, address) = (connection.origin, connection.address);
+            if connection.streams.is_none() {
+                self.fail_address(origin, address);
+            }
             self.fail(slot, Outcome::ConnectAborted, || {
                 "no connection within the connect timeout".to_owned()
             });

@@ -75,7 +75,7 @@ fn connect(
         server: origin.authority(),
         reason: reason.into(),
     };
-    let socket = TcpStream::connect_timeout(&origin.address, STEP).map_err(failed)?;
+    let socket = TcpStream::connect_timeout(&origin.reachable(), STEP).map_err(failed)?;
     socket.set_read_timeout(Some(STEP)).map_err(failed)?;
     socket.set_write_timeout(Some(STEP)).map_err(failed)?;
     socket.set_nodelay(true).map_err(failed)?;

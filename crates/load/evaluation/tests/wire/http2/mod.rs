@@ -17,6 +17,7 @@ use self::server::{
     INITIAL_WINDOW_SIZE, MAX_CONCURRENT_STREAMS, ServerAct, StreamServer, goaway, reply, reset,
     setting,
 };
+use crate::addresses::{self, DEAD_FIRST};
 use crate::server::{answering, carried_out, ok, plan as http1_plan};
 
 /// An open-loop plan for HTTP/2 with these options.
@@ -320,4 +321,14 @@ fn a_closed_port_refuses_all_requests() {
     plan.protocol = Protocol::Http2(with_connections(2));
     let run = carried_out(&plan);
     assert_eq!(run.outcomes[Outcome::Refused], 10, "{:?}", run.outcomes);
+}
+
+#[test]
+fn connections_pass_over_dead_addresses() {
+    let server = StreamServer::answering(Vec::new(), Duration::ZERO);
+    for connections in [Connections::New, Connections::KeepAlive] {
+        let mut plan = addresses::plan(server.address.port(), &DEAD_FIRST, connections);
+        plan.protocol = Protocol::Http2(Multiplexing::default());
+        addresses::passes_over_the_dead(&carried_out(&plan));
+    }
 }

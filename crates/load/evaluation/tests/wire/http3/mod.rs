@@ -26,6 +26,7 @@ use posthaste_units::Span;
 
 use self::identity::certificate;
 use self::server::{GOAWAY, Greeting, LossyLine, ReplyAct, ServerScript, frame, reply};
+use crate::addresses::{self, DEAD_FIRST};
 use crate::server::{carried_out, plan as http1_plan};
 
 /// An open-loop plan for HTTP/3 with these options.
@@ -313,4 +314,18 @@ fn plain_addresses_are_refused() {
     let stop = std::sync::atomic::AtomicBool::new(false);
     let error = posthaste_load::run(&plan, &stop, &mut ()).err().unwrap();
     assert!(error.to_string().contains("https://"), "{error}");
+}
+
+#[test]
+fn connections_pass_over_dead_addresses() {
+    let server = ServerScript::answering(Duration::ZERO).start();
+    let port = server.address.port();
+    let mut plan = addresses::plan(port, &DEAD_FIRST, Connections::KeepAlive);
+    plan.requests[0].url = format!("https://shop.example:{port}/");
+    plan.tls.insecure = true;
+    plan.protocol = Protocol::Http3 {
+        multiplexing: Multiplexing::default(),
+        quic: QuicOptions::default(),
+    };
+    addresses::passes_over_the_dead(&carried_out(&plan));
 }

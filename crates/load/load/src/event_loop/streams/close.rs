@@ -106,7 +106,10 @@ impl EventLoop<'_> {
     /// Removes a connection whose exchanges have ended. If it never had a stream, the waiting requests end like those on
     /// the connection: another one would fare no better.
     fn discard(&mut self, slot: u32, outcome: Outcome, reason: &str) {
-        let streams = self.connections[slot as usize].streams();
+        let connection = &self.connections[slot as usize];
+        let address = connection.address;
+        let was_connecting = connection.state == ConnectionState::Connecting;
+        let streams = connection.streams();
         let (queue, is_confirmed) = (streams.queue, streams.is_confirmed);
         let was_used = is_confirmed && streams.client.opened() > 0;
         streams.client.add_counts(&mut self.tally.streams);
@@ -115,7 +118,11 @@ impl EventLoop<'_> {
         let Some(others) = self.streams.queues.get(queue) else {
             return;
         };
-        if !was_used && others.connections.is_empty() && others.opening.is_none() {
+        let is_alone = others.connections.is_empty() && others.opening.is_none();
+        if is_alone && was_connecting && self.tries_another(queue, address, outcome) {
+            return;
+        }
+        if !was_used && is_alone {
             self.fail_waiting(queue, outcome, reason);
         } else {
             self.fill(queue);

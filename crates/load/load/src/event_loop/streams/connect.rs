@@ -7,6 +7,7 @@ use rustix::event::epoll::EventFlags;
 use rustix::fd::OwnedFd;
 
 use super::super::EventLoop;
+use super::super::connect::is_of_address;
 use crate::connection::{ConnectionState, StreamState};
 use crate::outcome::Outcome;
 use crate::quic::{QuicConnection, QuicServer};
@@ -21,20 +22,49 @@ impl EventLoop<'_> {
             let reason = "the limit of open connections is reached";
             return self.fail_waiting(queue, Outcome::Dropped, reason);
         }
-        let address = &self.shared.origins[server].address;
+        let address = self.take_address(server);
         let port = self.shared.local_port();
         let attempt = match self.shared.plan.protocol.quic() {
-            None => socket::connect(address, port, true),
-            Some(_) => socket::connect_datagrams(address, port),
+            None => socket::connect(&address, port, true),
+            Some(_) => socket::connect_datagrams(&address, port),
         };
         let (outcome, reason) = match attempt {
-            ConnectAttempt::Started(socket) => match self.prepare_streams(socket, server, queue) {
-                Ok(()) => return,
-                Err(failed) => failed,
-            },
+            ConnectAttempt::Started(socket) => {
+                match self.prepare_streams(socket, (server, address), queue) {
+                    Ok(()) => return,
+                    Err(failed) => failed,
+                }
+            }
             failed => failed.outcome(),
         };
-        self.fail_waiting(queue, outcome, &reason);
+        if !self.tries_another(queue, address, outcome) {
+            self.fail_waiting(queue, outcome, &reason);
+        }
+    }
+
+    /// Counts a connection of a queue that was not established. Opens one to another address, if the server has one that
+    /// has not failed since the last success. Returns false if there is none.
+    pub(super) fn tries_another(
+        &mut self,
+        queue: usize,
+        address: SocketAddr,
+        outcome: Outcome,
+    ) -> bool {
+        if !is_of_address(outcome) {
+            return false;
+        }
+        let place = &mut self.streams.queues[queue];
+        let server = place.server;
+        place.refusals += 1;
+        let refusals = place.refusals;
+        self.fail_address(server, address);
+        let has_another = self.has_another(server, refusals);
+        if has_another {
+            self.open_connection(queue);
+        } else {
+            self.streams.queues[queue].refusals = 0;
+        }
+        has_another
     }
 
     /// Prepares a new connection for streams. Requests wait until it is established.
@@ -72,7 +102,11 @@ impl EventLoop<'_> {
     }
 
     /// Creates the state machine of a connection.
-    fn new_client(&self, socket: &OwnedFd, server: usize) -> io::Result<StreamClient> {
+    fn new_client(
+        &self,
+        socket: &OwnedFd,
+        (server, address): (usize, SocketAddr),
+    ) -> io::Result<StreamClient> {
         let set_up = self.shared.streams.as_ref();
         let (fields, config) = match set_up.expect("the protocol has streams") {
             StreamSetUp::Http2(fields) => {
@@ -84,7 +118,7 @@ impl EventLoop<'_> {
         let now = self.shared.clock.at(self.shared.clock.now());
         let server = QuicServer {
             index: server,
-            address: self.shared.origins[server].address,
+            address,
             name: &self.shared.names[&server].to_str(),
         };
         let quic = QuicConnection::new(config, socket, &server, fields, now)?;
@@ -106,6 +140,7 @@ impl EventLoop<'_> {
         connection.state = ConnectionState::Exchanging;
         let queue = connection.streams().queue;
         let streams = &mut self.streams.queues[queue];
+        streams.refusals = 0;
         if streams.opening == Some(slot) {
             streams.opening = None;
             streams.connections.push(slot);

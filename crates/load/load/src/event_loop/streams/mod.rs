@@ -64,6 +64,8 @@ struct ConnectionQueue {
     connections: Vec<u32>,
     /// The connection that is being established, unless it has early data.
     opening: Option<u32>,
+    /// Connections in a row that were not established, each at another address.
+    refusals: u32,
     /// True if the queue is for one request.
     is_single: bool,
 }
@@ -75,6 +77,7 @@ impl ConnectionQueue {
             waiting: VecDeque::new(),
             connections: Vec::new(),
             opening: None,
+            refusals: 0,
             is_single,
         }
     }

@@ -1,0 +1,108 @@
+//! The addresses of servers: connections take them in turn, and pass over one that has failed.
+//!
+//! Each event loop has turns of its own. A connection that an address refuses is tried at the next one, within the time
+//! limits of its request, as clients of name services do (RFC 6724, section 2). The address is passed over for [`REST`],
+//! and each failure is counted.
+
+use std::net::SocketAddr;
+
+use posthaste_units::{Instant, Span};
+
+use super::EventLoop;
+
+/// Time for which connections pass over an address that has failed, if there is another.
+const REST: Span = Span::from_secs(10);
+
+/// The turns of a server's addresses.
+pub(super) struct AddressTurns {
+    addresses: Vec<SocketAddr>,
+    /// End of the rest of each address.
+    rests_until: Vec<Instant>,
+    next: usize,
+}
+
+impl AddressTurns {
+    /// Creates the turns of a server for the loop of this index. Loops begin with different addresses.
+    pub(super) fn new(addresses: &[SocketAddr], index: usize) -> Self {
+        assert!(!addresses.is_empty(), "a server has an address");
+        Self {
+            addresses: addresses.to_vec(),
+            rests_until: vec![Instant::ORIGIN; addresses.len()],
+            next: index % addresses.len(),
+        }
+    }
+
+    /// Takes the next address that does not rest, or the next one if all do.
+    fn take(&mut self, now: Instant) -> SocketAddr {
+        let count = self.addresses.len();
+        let from_next = (0..count).map(|step| (self.next + step) % count);
+        let awake = from_next
+            .into_iter()
+            .find(|at| self.rests_until[*at] <= now);
+        let taken = awake.unwrap_or(self.next);
+        self.next = (taken + 1) % count;
+        self.addresses[taken]
+    }
+
+    /// Begins the rest of an address.
+    fn fail(&mut self, address: SocketAddr, now: Instant) {
+        let at = self.addresses.iter().position(|known| *known == address);
+        let at = at.expect("a connection has an address of its server");
+        self.rests_until[at] = now + REST;
+    }
+}
+
+impl EventLoop<'_> {
+    /// Takes the address of a server's next connection, and counts the connection.
+    pub(super) fn take_address(&mut self, origin: usize) -> SocketAddr {
+        let now = self.shared.clock.now();
+        let address = self.turns[origin].take(now);
+        self.tally.addresses.entry(address).or_default().connections += 1;
+        address
+    }
+
+    /// Counts a connection that was not established, and lets the next ones pass over its address.
+    pub(super) fn fail_address(&mut self, origin: usize, address: SocketAddr) {
+        let now = self.shared.clock.now();
+        self.turns[origin].fail(address, now);
+        self.tally.addresses.entry(address).or_default().failed += 1;
+    }
+
+    /// True if a server has an address that this many failures have not tried.
+    pub(super) fn has_another(&self, origin: usize, failures: u32) -> bool {
+        (failures as usize) < self.turns[origin].addresses.len()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn connections_take_turns_and_pass_over_a_failed_address() {
+        let addresses: Vec<SocketAddr> = (1..=3)
+            .map(|last| SocketAddr::from(([127, 0, 0, last], 80)))
+            .collect();
+        let mut turns = AddressTurns::new(&addresses, 1);
+        let mut now = Instant::ORIGIN;
+        let take = |turns: &mut AddressTurns, now| {
+            let taken = turns.take(now);
+            addresses
+                .iter()
+                .position(|address| *address == taken)
+                .unwrap()
+        };
+        let taken: Vec<usize> = (0..4).map(|_| take(&mut turns, now)).collect();
+        assert_eq!(taken, [1, 2, 0, 1]);
+        turns.fail(addresses[2], now);
+        let taken: Vec<usize> = (0..4).map(|_| take(&mut turns, now)).collect();
+        assert_eq!(taken, [0, 1, 0, 1]);
+        now += REST;
+        assert_eq!(take(&mut turns, now), 2, "its rest is over");
+        for address in &addresses {
+            turns.fail(*address, now);
+        }
+        let taken: Vec<usize> = (0..3).map(|_| take(&mut turns, now)).collect();
+        assert_eq!(taken, [0, 1, 2], "all rest");
+    }
+}
