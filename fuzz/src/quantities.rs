@@ -130,7 +130,11 @@ fn trace(text: &str) {
                 assert_eq!(read_trace(&written), Ok(times));
             }
         }
-        Err(TraceError::NotATime { line, text } | TraceError::Backwards { line, text }) => {
+        Err(
+            TraceError::NotATime { line, text }
+            | TraceError::Backwards { line, text }
+            | TraceError::Late { line, text },
+        ) => {
             assert!((1..=lines).contains(&line) && !text.is_empty());
         }
         Err(TraceError::Empty) => {}

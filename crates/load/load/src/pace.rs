@@ -226,6 +226,16 @@ pub enum TraceError {
         /// Text of the line.
         text: String,
     },
+    /// A time that no run reaches, such as a date in seconds since 1970.
+    #[error(
+        "line {line}: {text:?} is more than 31 days after the start: write times from the start of the run, for example by subtracting the first one from all"
+    )]
+    Late {
+        /// Line number from 1.
+        line: usize,
+        /// Text of the line.
+        text: String,
+    },
     /// No times.
     #[error("no arrival times in it: write one time a line, for example 0.25 or 250ms")]
     Empty,
@@ -253,6 +263,9 @@ pub fn read_trace(text: &str) -> Result<Arc<[Span]>, TraceError> {
         };
         if times.last().is_some_and(|last| time < *last) {
             return Err(TraceError::Backwards { line, text });
+        }
+        if time > LONGEST_RUN {
+            return Err(TraceError::Late { line, text });
         }
         times.push(time);
     }

@@ -18,6 +18,9 @@
 //!
 //! With agents, the rule holds for each agent and for the whole run. The first agent that was the limit is named.
 //!
+//! A run that was limited by lateness alone still bounds the service from above, because response times count from the due
+//! time: assertions that hold with the delay of the generator hold without it.
+//!
 //! Below that, the report names statistics in which lateness makes up more than a quarter.
 
 use posthaste_stats::Statistic;
@@ -52,12 +55,20 @@ impl Generator {
         let late = run.lateness.count_above(late_after);
         let retries = &run.attempts.retry_lateness;
         let late_retries = retries.count_above(late_after);
-        let reason = reason(run, unsent, late, late_after)
+        let not_sent = not_sent_in_words(run, unsent);
+        let held_back = held_back_in_words(run.streams.windows_exhausted);
+        let is_carried_out = not_sent.is_none() && held_back.is_none();
+        let reason = not_sent
+            .or_else(|| late_in_words("requests", late, run.intended, late_after))
             .or_else(|| late_in_words("retries", late_retries, retries.count(), late_after))
-            .or_else(|| held_back_in_words(run.streams.windows_exhausted));
+            .or(held_back);
         let reason = agents::limit(&run.agents).or(reason);
+        let mut agents = run.agents.iter().map(|agent| &agent.generator);
+        let are_late = agents.all(|generator| !generator.limited || generator.only_late);
         Self {
             limited: reason.is_some(),
+            only_late: reason.is_some() && is_carried_out && are_late,
+            is_excused: false,
             unsent,
             not_begun: run.unbegun + run.overdue,
             late,
@@ -83,8 +94,8 @@ fn lateness_in(run: &Run) -> Vec<Statistic> {
     Statistic::ALL.into_iter().filter(is_own).collect()
 }
 
-/// Describes the generator's limit, if it was one.
-fn reason(run: &Run, unsent: u64, late: u64, late_after: Span) -> Option<String> {
+/// Describes the requests that were not sent, or given up, if they are too many.
+fn not_sent_in_words(run: &Run, unsent: u64) -> Option<String> {
     let of_due = |count: u64| count as f64 / run.intended.max(1) as f64;
     let percent = |count: u64| format!("{:.1} %", of_due(count) * 100.0);
     let not_begun = run.unbegun + run.overdue;
@@ -104,14 +115,13 @@ fn reason(run: &Run, unsent: u64, late: u64, late_after: Span) -> Option<String>
         ));
     }
     let given_up = run.outcomes[Outcome::MemoryLimit];
-    if of_due(given_up) > UNSENT {
+    (of_due(given_up) > UNSENT).then(|| {
         let given_up = percent(given_up);
-        return Some(format!(
+        format!(
             "{given_up} of the replies were given up for want of memory to decode them; \
              give it fewer connections, or leave --decode out"
-        ));
-    }
-    late_in_words("requests", late, run.intended, late_after)
+        )
+    })
 }
 
 /// Describes that the server waited for receive windows of the generator, if it did.

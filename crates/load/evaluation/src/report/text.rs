@@ -35,8 +35,10 @@ const NAMES: usize = 22;
 /// Characters of the longest bar of the histogram.
 const BAR: usize = 40;
 
-fn write(report: &Report, out: &mut String) -> std::fmt::Result {
-    if let Some(reason) = &report.generator.reason {
+fn write(report: &Report, shown: TextTimes, out: &mut String) -> std::fmt::Result {
+    if let Some(excuse) = report.generator.excuse() {
+        writeln!(out, "{excuse}.\n")?;
+    } else if let Some(reason) = &report.generator.reason {
         writeln!(
             out,
             "THE GENERATOR WAS THE LIMIT: {reason}.\nResponse times are the generator's own.\n"
@@ -461,9 +463,9 @@ mod tests {
         let mut report = crate::testing::report(100, 0);
         // The table has no column for p95, and 100 requests have no p99.9.
         report.generator.lateness_in = vec![Statistic::P95, Statistic::P99, Statistic::P999];
-        let shown = text(&report);
+        let shown = text(&report, TextTimes::All);
         assert!(shown.contains("response time at p99.\n"), "{shown}");
         report.generator.lateness_in = vec![Statistic::P95];
-        assert!(!text(&report).contains("Send lateness is"));
+        assert!(!text(&report, TextTimes::All).contains("Send lateness is"));
     }
 }
