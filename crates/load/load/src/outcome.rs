@@ -130,7 +130,7 @@ impl Outcome {
             Self::ConnectAborted => "no connection within the connect timeout",
             Self::Unanswered => "connected here, never acknowledged there",
             Self::Refused => "connection refused",
-            Self::Reset => "connection ended by the peer before a reply",
+            Self::Reset => "connection ended by the peer before a complete reply",
             Self::TimedOut => "no complete reply within the timeout",
             Self::TlsFailed => "TLS handshake failed",
             Self::ProtocolError => {

@@ -125,6 +125,7 @@ impl LoadTally {
             self.completed,
             self.served,
             self.connections,
+            self.reused_resets,
             self.bytes_sent,
             self.bytes_received,
             self.attempts.sent,

@@ -254,6 +254,7 @@ impl LoadTally {
             completed,
             served,
             connections,
+            reused_resets,
             bytes_sent,
             bytes_received,
         ] {

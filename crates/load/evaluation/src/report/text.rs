@@ -105,6 +105,13 @@ fn rates(report: &Report, out: &mut String) -> std::fmt::Result {
 fn outcomes(report: &Report, out: &mut String) -> std::fmt::Result {
     writeln!(out, "requests   {} intended =", thousands(report.intended))?;
     shares(out, report, &report.outcomes)?;
+    if report.reused_resets > 0 {
+        let resets = thousands(report.reused_resets);
+        writeln!(
+            out,
+            "reset      {resets} on reused connections before a reply: the server may close idle ones sooner"
+        )?;
+    }
     if report.statuses.is_empty() {
         return Ok(());
     }

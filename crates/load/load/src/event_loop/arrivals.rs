@@ -147,6 +147,7 @@ impl EventLoop<'_> {
                 connection.state == ConnectionState::Idle && connection.exchange.is_none(),
                 "a busy connection is in the pool"
             );
+            connection.is_reused = true;
             let open = self.exchanges.insert(exchange, Some(slot));
             connection.exchange = Some(open);
             self.replying.push(open, sent + self.shared.plan.timeout);

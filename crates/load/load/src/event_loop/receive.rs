@@ -117,9 +117,7 @@ impl EventLoop<'_> {
             ReceiveStatus::Broken(error) => {
                 self.fail(slot, Outcome::TlsFailed, || error.to_string());
             }
-            ReceiveStatus::Ended => self.fail(slot, Outcome::Reset, || {
-                "the connection ended before the reply".to_owned()
-            }),
+            ReceiveStatus::Ended => self.fail_reset(slot, "the connection ended before the reply"),
         }
     }
 

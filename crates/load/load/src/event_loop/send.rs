@@ -23,7 +23,7 @@ impl EventLoop<'_> {
                 self.watch_writable(slot);
             }
             Transmitted::Yes => {}
-            Transmitted::Refused(errno) => self.fail(slot, Outcome::Reset, || errno.to_string()),
+            Transmitted::Refused(errno) => self.fail_reset(slot, &errno.to_string()),
             Transmitted::Unwritten(reason) => self.fail(slot, Outcome::ClientFailed, || reason),
         }
     }

@@ -70,6 +70,23 @@ impl EventLoop<'_> {
         self.abort(slot);
     }
 
+    /// Ends an exchange of HTTP/1.1 whose connection the server has ended. A server may close a connection that was idle
+    /// for too long just as the next request is sent (RFC 9112, section 9.3.1), so such ends are counted apart.
+    pub(super) fn fail_reset(&mut self, slot: u32, reason: &str) {
+        let connection = &self.connections[slot as usize];
+        let open = connection.exchange.expect("an exchange was under way");
+        let exchange = &self.exchanges[open].exchange;
+        let reason = if exchange.moments.first_byte.is_some() {
+            "the connection ended in the middle of the reply"
+        } else if connection.is_reused {
+            self.tally.reused_resets += u64::from(self.is_recorded(exchange));
+            "the server ended a reused connection before it replied, perhaps because it was idle for too long"
+        } else {
+            reason
+        };
+        self.fail(slot, Outcome::Reset, || reason.to_owned());
+    }
+
     /// Closes a connection.
     pub(super) fn remove(&mut self, slot: u32) {
         self.check_removable(slot);

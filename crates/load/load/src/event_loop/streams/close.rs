@@ -53,7 +53,7 @@ impl EventLoop<'_> {
 
     /// Handles the server's end of an established connection.
     pub(super) fn end_of_connection(&mut self, slot: u32) {
-        let reason = "the connection ended before the reply";
+        let reason = "the connection ended before the reply was complete";
         self.fail_streams(slot, Outcome::Reset, reason);
     }
 
