@@ -51,7 +51,7 @@ fn events_of_one_instant_are_the_reason_for_an_unknown_gap() {
         assert_eq!(result.holds, None);
         assert!(result.found.contains("one instant"), "{result:?}");
     }
-    let text = crate::report::text(&report);
+    let text = crate::report::text(&report, crate::report::TextTimes::All);
     assert!(text.contains("all events at one instant in 100 replies"));
     assert!(!text.contains("95 % of the streams"), "{text}");
 }

@@ -78,7 +78,7 @@ mod tests {
         };
         assert_eq!(states(false), [CheckState::Failed, CheckState::Passed]);
         assert_eq!(states(true), [CheckState::Unknown, CheckState::Passed]);
-        let text = crate::report::text(&report);
+        let text = crate::report::text(&report, crate::report::TextTimes::All);
         assert!(text.starts_with("THE GENERATOR WAS THE LIMIT"), "{text}");
     }
 

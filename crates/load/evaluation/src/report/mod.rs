@@ -13,6 +13,7 @@ mod numbers;
 mod page;
 mod prometheus;
 mod streams;
+mod summary;
 mod text;
 
 use std::collections::BTreeMap;

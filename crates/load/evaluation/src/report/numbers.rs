@@ -9,3 +9,12 @@ pub(super) fn millis(ms: f64) -> String {
         ms => format!("{ms:.3}"),
     }
 }
+
+/// Events per second, with a decimal below 100.
+pub(super) fn per_second(rate: f64) -> String {
+    if rate < 100.0 {
+        format!("{rate:.1}")
+    } else {
+        thousands(rate.round() as u64)
+    }
+}

@@ -7,17 +7,28 @@ use posthaste_stats::{CensoredSummary, Statistic, StatisticReading, Summary};
 use posthaste_units::thousands;
 
 use super::events::EventsReport;
-use super::numbers::millis;
+use super::numbers::{millis, per_second};
 use super::{
     Bin, PortionReport, Report, agents, client_in_words, connections_in_words, occurred, reading,
     streams,
 };
 
-/// Renders the report in at most 80 columns. Narrower terminals wrap it.
-pub fn text(report: &Report) -> String {
+/// Times in the text of a report.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum TextTimes {
+    /// Phases only if others than the wait take a tenth of the service time, and good replies only if they differ from all
+    /// due.
+    #[default]
+    Differing,
+    /// All of them.
+    All,
+}
+
+/// Renders the report in at most 80 columns. Narrower terminals wrap it. The last line sums it up.
+pub fn text(report: &Report, times: TextTimes) -> String {
     let mut out = String::new();
     // Writing to a String cannot fail.
-    let _ = write(report, &mut out);
+    let _ = write(report, times, &mut out);
     out
 }
 
@@ -67,10 +78,10 @@ fn write(report: &Report, shown: TextTimes, out: &mut String) -> std::fmt::Resul
     portions(out, "step", &report.steps)?;
     portions(out, "request", &report.requests)?;
     assertions(report, out)?;
-    match &report.hint {
-        Some(hint) => writeln!(out, "\nno reply at all: {hint}"),
-        None => Ok(()),
+    if let Some(hint) = &report.hint {
+        writeln!(out, "\nno reply at all: {hint}")?;
     }
+    writeln!(out, "\n{}", report.summary())
 }
 
 fn stopped(report: &Report, out: &mut String) -> std::fmt::Result {
@@ -89,10 +100,10 @@ fn rates(report: &Report, out: &mut String) -> std::fmt::Result {
     writeln!(
         out,
         "\nrate       offered {}/s   sent {}/s   achieved {}/s   ok {}/s",
-        rate(report.offered_rate),
-        rate(report.sent_rate),
-        rate(report.achieved_rate),
-        rate(report.ok_rate)
+        per_second(report.offered_rate),
+        per_second(report.sent_rate),
+        per_second(report.achieved_rate),
+        per_second(report.ok_rate)
     )?;
     writeln!(
         out,
@@ -160,7 +171,7 @@ fn attempts(report: &Report, out: &mut String) -> std::fmt::Result {
         "attempts   {}, {:.2} per request, {}/s sent =",
         thousands(attempts.total),
         attempts.per_request,
-        rate(attempts.rate)
+        per_second(attempts.rate)
     )?;
     shares(out, report, &attempts.outcomes)?;
     let numbers = attempts
@@ -250,10 +261,10 @@ fn events_line(events: &EventsReport, out: &mut String) -> std::fmt::Result {
         out,
         "events     {}, {}/s",
         thousands(events.count),
-        rate(events.rate)
+        per_second(events.rate)
     )?;
     if let Some(reached) = events.stream_rate {
-        write!(out, "; 95 % of the streams reach {}/s", rate(reached))?;
+        write!(out, "; 95 % of the streams reach {}/s", per_second(reached))?;
     }
     if events.at_once > 0 {
         let replies = thousands(events.at_once);
@@ -274,7 +285,7 @@ fn events_line(events: &EventsReport, out: &mut String) -> std::fmt::Result {
 }
 
 /// The table of times. Each row names its requests.
-fn times(report: &Report, out: &mut String) -> std::fmt::Result {
+fn times(report: &Report, shown: TextTimes, out: &mut String) -> std::fmt::Result {
     writeln!(
         out,
         "{:<NAMES$}     mean      p50      p90      p99    p99.9      max",
@@ -284,7 +295,9 @@ fn times(report: &Report, out: &mut String) -> std::fmt::Result {
     let all = COLUMNS.map(|statistic| response.reading(statistic));
     row(out, "response, all due", all)?;
     interval(out, response)?;
-    plain_row(out, "response, ok only", &report.ok_response_time_ms)?;
+    if shown == TextTimes::All || report.outcomes.failed() > 0 {
+        plain_row(out, "response, ok only", &report.ok_response_time_ms)?;
+    }
     plain_row(out, "service, replies", &report.service_time_ms)?;
     plain_row(out, "send lateness, sent", &report.send_lateness_ms)?;
     let attempts = report.attempts.as_ref();
@@ -292,8 +305,12 @@ fn times(report: &Report, out: &mut String) -> std::fmt::Result {
     if let Some(attempts) = attempts.filter(|_| retries.is_some()) {
         plain_row(out, "retry lateness, sent", &attempts.retry_lateness_ms)?;
     }
-    for phase in Phases::NAMES {
-        if let Some(times) = report.phases_ms.get(phase).filter(|times| times.count > 0) {
+    let phases = match shown == TextTimes::All || has_phases(report) {
+        true => &Phases::NAMES[..],
+        false => &[],
+    };
+    for phase in phases {
+        if let Some(times) = report.phases_ms.get(*phase).filter(|times| times.count > 0) {
             plain_row(out, &format!("  {phase}, replies"), times)?;
         }
     }
@@ -324,6 +341,13 @@ fn times(report: &Report, out: &mut String) -> std::fmt::Result {
         "Send lateness is more than a quarter of the response time at {}.",
         own.join(", ")
     )
+}
+
+/// True if the time of complete replies consists of more than the wait for the server.
+fn has_phases(report: &Report) -> bool {
+    let mean = |times: &Summary| times.mean;
+    let wait = report.phases_ms.get("wait").map_or(0.0, mean);
+    wait < 0.9 * mean(&report.service_time_ms)
 }
 
 fn row(
@@ -412,7 +436,7 @@ fn portions(out: &mut String, kind: &str, portions: &[PortionReport]) -> std::fm
             out,
             "{:<width$} {:>8}/s {:>8} {:>8} {:>8} {:>8}",
             portion.name,
-            rate(portion.achieved_rate),
+            per_second(portion.achieved_rate),
             portion.outcomes[Outcome::Ok],
             portion.outcomes.failed(),
             time(Statistic::P50),
@@ -450,14 +474,6 @@ fn bytes(count: f64) -> String {
         count if count >= 1e6 => format!("{:.2} MB", count / 1e6),
         count if count >= 1e3 => format!("{:.1} kB", count / 1e3),
         count => format!("{count:.0} B"),
-    }
-}
-
-fn rate(per_second: f64) -> String {
-    if per_second < 100.0 {
-        format!("{per_second:.1}")
-    } else {
-        thousands(per_second.round() as u64)
     }
 }
 

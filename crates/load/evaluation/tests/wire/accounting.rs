@@ -5,6 +5,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread;
 use std::time::Duration;
 
+use posthaste_evaluation::report::{Report, TextTimes, text};
 use posthaste_load::{
     Arrivals, Connections, Data, Outcome, Pace, Portion, RateStep, RequestSpec, run,
 };

@@ -1,7 +1,9 @@
 //! One run of the plan: its report in every requested form, then the exit code.
 
 use posthaste_evaluation::Live;
-use posthaste_evaluation::report::{self, AssertionResult, Directory, Overwrite, Report};
+use posthaste_evaluation::report::{
+    self, AssertionResult, Directory, Overwrite, Report, TextTimes,
+};
 use posthaste_load::Plan;
 
 use super::runner::PlanRunner;
@@ -42,6 +44,13 @@ impl Args {
         }
         kept.and(checked)?;
         self.judge(&report)
+    }
+
+    fn times(&self) -> TextTimes {
+        match self.phases {
+            true => TextTimes::All,
+            false => TextTimes::Differing,
+        }
     }
 
     fn records(&self) -> Result<Option<Directory>, Failure> {

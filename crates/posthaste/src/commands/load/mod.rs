@@ -239,6 +239,9 @@ pub(crate) struct Args {
     /// Judge --assert with few requests, too. Without it a bound is unknown below 300 requests for p99, 3 / P for a share P
     #[arg(long, help_heading = "Outcome")]
     allow_few: bool,
+    /// Print all phases of the time and the times of good replies, also where they say nothing new
+    #[arg(long, conflicts_with = "find", help_heading = "Outcome")]
+    phases: bool,
     /// Print one JSON document
     #[arg(long, help_heading = "Outcome")]
     json: bool,
