@@ -8,7 +8,7 @@
 //! | `index.html` | the report as a page |
 //! | `metrics.prom` | the report as Prometheus text |
 
-use std::fs::{self, File};
+use std::fs::{self, File, TryLockError};
 use std::io;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
@@ -51,6 +51,8 @@ pub struct DirectoryError {
 /// A folder for the records of a run.
 pub struct Directory {
     path: PathBuf,
+    /// Keeps other runs out of the folder.
+    _lock: File,
     seconds: csv::Writer<File>,
     started: Timestamp,
     /// The last second with a row.
@@ -72,8 +74,10 @@ impl Directory {
     /// earlier run are removed when this one begins.
     ///
     /// # Errors
-    /// A folder that holds a finished run or other files, unless `overwrite` permits it, and errors of the system.
+    /// A folder that another run writes to, one that holds a finished run or other files, unless `overwrite` permits it, and errors of the system.
     pub fn create(path: &Path, overwrite: Overwrite) -> Result<Self, DirectoryError> {
+        fs::create_dir_all(path).map_err(|error| failed(path, error))?;
+        let lock = lock(path)?;
         if overwrite == Overwrite::Never {
             refuse_occupied(path)?;
         }
@@ -98,6 +102,7 @@ impl Directory {
         written.map_err(|error| failed(&file, error))?;
         Ok(Self {
             path: path.to_owned(),
+            _lock: lock,
             seconds,
             started: Timestamp::UNIX_EPOCH,
             written: 0,
@@ -228,6 +233,23 @@ impl Directory {
 /// Number of seconds that have begun within `length`.
 fn seconds_of(length: Span) -> u64 {
     length.as_nanos().div_ceil(SECOND.as_nanos())
+}
+
+/// Locks the folder until the file is closed, so that a killed process leaves no lock behind.
+fn lock(path: &Path) -> Result<File, DirectoryError> {
+    let folder = File::open(path).map_err(|error| failed(path, error))?;
+    match folder.try_lock() {
+        Ok(()) => Ok(folder),
+        Err(TryLockError::WouldBlock) => Err(failed(
+            path,
+            io::Error::other(
+                "another run writes to this folder; give this one a folder of its own",
+            ),
+        )),
+        // Some file systems have no locks.
+        Err(TryLockError::Error(error)) if error.kind() == io::ErrorKind::Unsupported => Ok(folder),
+        Err(TryLockError::Error(error)) => Err(failed(path, error)),
+    }
 }
 
 /// Refuses a folder that holds a finished run, or files that no run has written.
