@@ -13,6 +13,9 @@ use thiserror::Error;
 
 use crate::exact;
 
+/// Maximum length of a run, with its warm-up: 31 days.
+pub(crate) const LONGEST_RUN: Span = Span::from_secs(31 * 24 * 3_600);
+
 /// Arrival process at a given rate.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
@@ -241,9 +244,10 @@ pub enum TraceError {
     Empty,
 }
 
-/// Reads arrival times, one per line, in seconds or with a unit. `#` begins a comment.
+/// Reads arrival times, one per line, in seconds or with a unit. `#` begins a comment. A byte-order mark is skipped.
 pub fn read_trace(text: &str) -> Result<Arc<[Span]>, TraceError> {
     let mut times: Vec<Span> = Vec::new();
+    let text = text.strip_prefix('\u{feff}').unwrap_or(text);
     for (index, raw) in text.lines().enumerate() {
         let entry = raw.split('#').next().unwrap_or_default().trim();
         if entry.is_empty() {

@@ -9,7 +9,7 @@ use thiserror::Error;
 use super::{Pace, Plan};
 use crate::buying::Buying;
 use crate::events::{EventFormat, EventPlan, LONGEST_END_MARK};
-use crate::pace::{Arrivals, RateStep};
+use crate::pace::{Arrivals, LONGEST_RUN, RateStep};
 use crate::request::RequestSpec;
 use crate::target::Resolve;
 use crate::tls::PemFile;
@@ -185,7 +185,7 @@ fn check_pace(pace: &Pace, warm_up: Span) -> Result<(), PlanError> {
             }
         }
     };
-    let is_short = warm_up + length <= LONGEST;
+    let is_short = warm_up + length <= LONGEST_RUN;
     check("pace", is_short, "a run takes at most 31 days")
 }
 
