@@ -45,7 +45,7 @@ impl Attempts {
         if self.requests.len() <= place {
             self.requests.resize(place + 1, 0);
         }
-        self.requests[place] += 1;
+        self.requests[place] += requests;
     }
 
     /// Removes all counts and keeps the memory.

@@ -3,6 +3,7 @@
 //! Time limits, pools and histograms belong to the event loop. It acts on the events that a connection returns.
 
 use std::io;
+use std::net::SocketAddr;
 use std::os::fd::OwnedFd;
 
 use posthaste_units::Instant;

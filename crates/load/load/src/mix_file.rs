@@ -53,7 +53,12 @@ const fn one() -> f64 {
 pub fn read_mix(path: &Path) -> Result<Vec<RequestSpec>, String> {
     let named = |reason: &dyn std::fmt::Display| format!("{}: {reason}", path.display());
     let text = fs::read_to_string(path).map_err(|error| named(&error))?;
-    let file: MixFile = toml::from_str(&text).map_err(|error| named(&error))?;
+    let file: MixFile = toml::from_str(&text).map_err(|error| match error.message() {
+        words if words.contains("expected a sequence") => {
+            named(&"write [[request]] with two brackets, once for each request")
+        }
+        _ => named(&error),
+    })?;
     if file.request.is_empty() {
         return Err(named(&"no [[request]] in it"));
     }

@@ -228,7 +228,7 @@ fn look_up_targets(plan: &Plan, policy: &dyn TargetPolicy) -> Result<Targets, Ru
         let index = origins.iter().position(|origin| *origin == target.origin);
         let index = index.unwrap_or_else(|| {
             dns.push(target.dns);
-            known.push(target.origin.as_resolve());
+            known.extend(target.origin.as_resolve());
             origins.push(target.origin.clone());
             origins.len() - 1
         });

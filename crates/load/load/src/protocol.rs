@@ -55,9 +55,9 @@ pub enum WhenFull {
 #[serde(rename_all = "kebab-case")]
 pub enum WhenRejected {
     /// It ends with the outcome `rejected`.
-    #[default]
     Count,
-    /// It is sent once more. Its due time stays.
+    /// It is sent once more, as another attempt. Its due time stays, and `--retries` does not count it.
+    #[default]
     Resend,
 }
 

@@ -1,6 +1,7 @@
 //! Results of a run, as the source of all reports.
 
 use std::collections::BTreeMap;
+use std::net::SocketAddr;
 
 use jiff::Timestamp;
 use posthaste_stats::{Histogram, Recorder};

@@ -3,6 +3,7 @@
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
 
+use posthaste_stats::Recorder;
 use posthaste_units::{Instant, Span};
 
 use crate::pace::{Schedule, ScheduledArrival};

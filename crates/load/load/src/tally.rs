@@ -6,6 +6,8 @@
 //! phases are those of each attempt.
 
 use std::collections::BTreeMap;
+use std::net::SocketAddr;
+use std::ops::AddAssign;
 
 use posthaste_stats::{Histogram, Recorder};
 use posthaste_units::{Instant, Span, visible};

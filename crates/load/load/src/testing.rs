@@ -1,5 +1,7 @@
 //! Runs that did not take place, for tests of code that reads them.
 
+use std::collections::BTreeMap;
+
 use jiff::Timestamp;
 use posthaste_stats::{Histogram, Recorder};
 use posthaste_units::{Rate, Span};

@@ -242,7 +242,36 @@ fn rejected(error: &rustls::Error, reason: &CertificateError) -> String {
         Reason::UnknownIssuer | Reason::Other(_) => "no trusted authority has issued it: ",
         _ => "",
     };
+    let error = match reason {
+        Reason::Other(inner) => inner.to_string(),
+        _ => error.to_string(),
+    };
+    let error = in_words(&error);
     format!("the server's certificate is refused: {found}{error}; {remedy}")
+}
+
+/// Writes the names of errors, such as `CaUsedAsEndEntity`, as words.
+fn in_words(text: &str) -> String {
+    let is_name = |word: &str| {
+        word.chars().all(char::is_alphanumeric)
+            && word.chars().skip(1).any(char::is_uppercase)
+            && word.chars().any(char::is_lowercase)
+    };
+    let in_words = |word: &str| {
+        let mut words = String::new();
+        for (place, letter) in word.chars().enumerate() {
+            if place > 0 && letter.is_uppercase() {
+                words.push(' ');
+            }
+            words.extend(letter.to_lowercase());
+        }
+        words
+    };
+    let words = text.split(' ').map(|word| match is_name(word) {
+        true => in_words(word),
+        false => word.to_owned(),
+    });
+    words.collect::<Vec<_>>().join(" ")
 }
 
 /// One encrypted connection.
@@ -345,6 +374,16 @@ impl io::Write for PlainSocket<'_> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn names_of_errors_become_words() {
+        let words = in_words("invalid peer certificate: CaUsedAsEndEntity");
+        assert_eq!(words, "invalid peer certificate: ca used as end entity");
+        assert_eq!(
+            in_words("certificate of DNS name a.B"),
+            "certificate of DNS name a.B"
+        );
+    }
 
     #[test]
     fn failures_of_handshakes_name_the_remedy() {

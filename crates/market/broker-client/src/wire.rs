@@ -37,7 +37,10 @@ impl RemoteServer {
         let wrong = |reason: String| UrlError::new(written, reason);
         let url: Url = written
             .parse()
-            .map_err(|error: url::ParseError| wrong(error.to_string()))?;
+            .map_err(|error: url::ParseError| match error {
+                url::ParseError::RelativeUrlWithoutBase => wrong("it has no http://".to_owned()),
+                error => wrong(error.to_string()),
+            })?;
         if !matches!(url.scheme(), "http" | "https") {
             return Err(wrong("only http and https are spoken here".to_owned()));
         }

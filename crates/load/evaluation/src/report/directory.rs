@@ -81,7 +81,6 @@ impl Directory {
         if overwrite == Overwrite::Never {
             refuse_occupied(path)?;
         }
-        fs::create_dir_all(path).map_err(|error| failed(path, error))?;
         let file = path.join(NEW);
         let mut seconds = csv::Writer::from_path(&file).map_err(|error| failed(&file, error))?;
         let columns = ["second", "time", "intended"]
@@ -316,7 +315,13 @@ impl Observer for Directory {
 /// A report with another [`FORMAT`], because its numbers mean something else, and errors of the system or the format.
 pub fn read_report(directory: &Path) -> Result<Report, DirectoryError> {
     let path = directory.join(REPORT);
-    let text = fs::read_to_string(&path).map_err(|error| failed(&path, error))?;
+    let text = fs::read_to_string(&path).map_err(|error| match error.kind() {
+        io::ErrorKind::NotFound => failed(
+            directory,
+            io::Error::other("has no report.json: give a folder that `load --out` wrote"),
+        ),
+        _ => failed(&path, error),
+    })?;
     let document: serde_json::Value =
         serde_json::from_str(&text).map_err(|error| failed(&path, error))?;
     let format = document["format"].as_u64().unwrap_or(1);

@@ -17,6 +17,7 @@ mod summary;
 mod text;
 
 use std::collections::BTreeMap;
+use std::net::SocketAddr;
 
 use posthaste_stats::{CensoredSummary, FEWEST_FOR_P999, Statistic, StatisticReading, Summary};
 use posthaste_units::thousands;

@@ -1,5 +1,7 @@
 //! Numbers as text.
 
+use posthaste_units::thousands;
+
 /// Milliseconds with a sensible number of digits.
 pub(super) fn millis(ms: f64) -> String {
     match ms {

@@ -73,7 +73,7 @@ fn write(report: &Report, shown: TextTimes, out: &mut String) -> std::fmt::Resul
     clients(report, out)?;
     agents(report, out)?;
     writeln!(out)?;
-    times(report, out)?;
+    times(report, shown, out)?;
     histogram(report, out)?;
     portions(out, "step", &report.steps)?;
     portions(out, "request", &report.requests)?;

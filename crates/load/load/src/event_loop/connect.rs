@@ -1,5 +1,7 @@
 //! Connection set-up, from an address to a usable connection: SYN, handshake, TLS.
 
+use std::net::SocketAddr;
+
 use posthaste_units::Instant;
 use rustix::event::epoll::{self, EventData, EventFlags};
 use rustix::fd::OwnedFd;
@@ -75,11 +77,11 @@ impl EventLoop<'_> {
     fn insert(
         &mut self,
         socket: OwnedFd,
-        origin: usize,
+        server: (usize, SocketAddr),
         exchange: HttpExchange,
     ) -> Result<u32, (Outcome, String)> {
         let sent = exchange.moments.sent;
-        let slot = self.insert_connection(socket, origin, sent)?;
+        let slot = self.insert_connection(socket, server, sent)?;
         let open = self.exchanges.insert(exchange, Some(slot));
         self.connections[slot as usize].exchange = Some(open);
         self.replying.push(open, sent + self.shared.plan.timeout);
@@ -90,10 +92,10 @@ impl EventLoop<'_> {
     pub(super) fn insert_connection(
         &mut self,
         socket: OwnedFd,
-        origin: usize,
+        server: (usize, SocketAddr),
         now: Instant,
     ) -> Result<u32, (Outcome, String)> {
-        let secure = match (&self.shared.tls, self.shared.names.get(&origin)) {
+        let secure = match (&self.shared.tls, self.shared.names.get(&server.0)) {
             (Some(config), Some(name)) => {
                 let secure = TlsStream::new(config, name);
                 Some(secure.map_err(|error| (Outcome::TlsFailed, error.to_string()))?)
@@ -101,7 +103,7 @@ impl EventLoop<'_> {
             _ => None,
         };
         self.serial = self.serial.wrapping_add(1);
-        let connection = HttpConnection::new(socket, origin, self.serial, secure);
+        let connection = HttpConnection::new(socket, server, self.serial, secure);
         let slot = self.connections.insert(connection) as u32;
         debug_assert!(
             self.connections.len() <= self.shared.limit,

@@ -2,7 +2,7 @@
 
 use posthaste_evaluation::{Assertion, Capacity, Effort, FindError, FindVerdict, TrialReport};
 use posthaste_load::Plan;
-use posthaste_units::Span;
+use posthaste_units::{Ratio, Span};
 
 use super::measure::judge_assertions;
 use super::runner::PlanRunner;
@@ -36,7 +36,7 @@ impl Args {
         let stop = stop_on_signal()?;
         let effort = Effort {
             budget: self.duration.unwrap_or(BUDGET),
-            precision: self.precision.get(),
+            precision: self.precision.map_or(super::PRECISION, Ratio::get),
             ..Effort::default()
         };
         let mut report = |trial: &TrialReport| note!("{trial}");

@@ -40,7 +40,7 @@ impl Args {
         if self.json {
             print_json(&report)?;
         } else if self.files.on_stdout() == 0 {
-            print(&report::text(&report))?;
+            print(&report::text(&report, self.times()))?;
         }
         kept.and(checked)?;
         self.judge(&report)

@@ -8,6 +8,7 @@ mod find;
 mod grpc;
 mod measure;
 mod protocol;
+mod proxy;
 mod requests;
 mod retries;
 mod runner;
@@ -65,9 +66,9 @@ pub(crate) struct Args {
         conflicts_with = "warm_up"
     )]
     find: Option<Assertion>,
-    /// With --find: say so if half of the interval is wider than this share of the capacity
-    #[arg(long, value_name = "X%", default_value = "5%", value_parser = precision, requires = "find", help_heading = "Pace")]
-    precision: Ratio,
+    /// With --find: say so if half of the interval is wider than this share of the capacity [default: 5%]
+    #[arg(long, value_name = "X%", value_parser = precision, help_heading = "Pace")]
+    precision: Option<Ratio>,
     /// Rates from A to B in so many steps (100/s..1000/s:10), or in steps of a rate (:100/s);
     /// they share the duration equally
     #[arg(long, value_name = "A..B:S", help_heading = "Pace")]
@@ -334,12 +335,17 @@ Examples:
     posthaste load http://127.0.0.1:8080/ --rate 500/s --out new1
     posthaste compare old1 old2 old3 -- new1 new2 new3";
 
+/// Default precision of a search: half of the interval, as a share of the capacity.
+const PRECISION: f64 = 0.05;
 /// Default time in which requests are due.
 const DURATION: Span = Span::from_secs(10);
 
 impl Args {
     pub(crate) fn run(mut self) -> Result<(), Failure> {
         let mut plan = self.plan()?;
+        if let Some(note) = proxy::unused(&plan.requests, |name| std::env::var(name).ok()) {
+            note!("{note}");
+        }
         let mut runner = self.runner(&mut plan)?;
         match self.find.take() {
             Some(_) if self.files.any() => Err(Failure::usage(
@@ -377,6 +383,11 @@ impl Args {
                 "--think goes with --clients: in an open loop nobody waits".to_owned(),
             ));
         }
+        if self.precision.is_some() && self.find.is_none() {
+            return Err(Failure::Usage(
+                "--precision goes with --find: only a search has an interval of rates".to_owned(),
+            ));
+        }
         let data = match &self.data {
             Some(path) => read_data(path)?,
             None => Data::none(),
@@ -392,7 +403,7 @@ impl Args {
         self.check_assertions(call.as_ref())?;
         self.check_search_assertions()?;
         let requests = self.requests(&data, &tls, call.as_ref())?;
-        Ok(Plan {
+        let plan = Plan {
             data,
             resolve: self.resolve.clone(),
             warm_up: self.warm_up,

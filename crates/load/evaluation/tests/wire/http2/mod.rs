@@ -151,6 +151,8 @@ fn refused_streams_are_rejected_or_sent_once_more() {
             WhenRejected::Resend => {
                 assert_eq!(received, 30 + run.streams.resent);
                 assert!(run.streams.resent >= 10);
+                assert_eq!(run.attempts.total(), received, "each sending is an attempt");
+                assert_eq!(run.attempts.sent, received);
                 assert_eq!(run.sent, 30, "a request counts as sent once");
             }
         }

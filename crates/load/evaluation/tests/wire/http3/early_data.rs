@@ -63,7 +63,7 @@ fn resumed_connections_send_their_requests_as_early_data() {
     assert_eq!((log.connections, log.requests.len()), (10, 10));
     // No request was sent twice.
     assert_eq!((run.attempts.total(), run.attempts.sent), (10, 10));
-    let text = posthaste_evaluation::report::text(&Report::new(&plan, &run));
+    let text = posthaste_evaluation::report::text(&Report::new(&plan, &run), Default::default());
     assert!(
         text.contains("CUBIC, ECN, early data, static table"),
         "{text}"
@@ -107,7 +107,7 @@ fn nothing_is_offered_without_a_ticket_for_it() {
     all_are(&run, Outcome::Ok);
     assert_eq!(run.streams.early_data, EarlyDataCounts::default());
     assert_eq!(early(&server), 0);
-    let text = posthaste_evaluation::report::text(&Report::new(&plan, &run));
+    let text = posthaste_evaluation::report::text(&Report::new(&plan, &run), Default::default());
     assert!(text.contains("never offered: no connection"), "{text}");
 }
 
@@ -124,7 +124,7 @@ fn connections_do_not_resume_without_the_option() {
     assert_eq!((early(&server), run.attempts.total()), (0, 10));
     let report = Report::new(&plan, &run);
     assert!(report.streams.as_ref().unwrap().early_data.is_none());
-    let text = posthaste_evaluation::report::text(&report);
+    let text = posthaste_evaluation::report::text(&report, Default::default());
     assert!(text.contains("resumption: off"), "{text}");
 }
 

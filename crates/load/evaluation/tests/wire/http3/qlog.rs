@@ -111,7 +111,7 @@ fn files_have_the_datagrams_of_their_connections() {
     assert_eq!(received.1, run.bytes_received);
     // CONNECTION_CLOSE leaves after the measurement.
     assert!((run.bytes_sent..run.bytes_sent + 2 * 1_200).contains(&sent.1));
-    let text = posthaste_evaluation::report::text(&Report::new(&plan, &run));
+    let text = posthaste_evaluation::report::text(&Report::new(&plan, &run), Default::default());
     assert!(text.contains("qlog       2 files in "), "{text}");
 }
 

@@ -1,6 +1,7 @@
 //! The connection of a queue.
 
 use std::io;
+use std::net::SocketAddr;
 
 use posthaste_http::streams::http2::Client;
 use rustix::event::epoll::EventFlags;
@@ -71,7 +72,7 @@ impl EventLoop<'_> {
     fn prepare_streams(
         &mut self,
         socket: OwnedFd,
-        server: usize,
+        server: (usize, SocketAddr),
         queue: usize,
     ) -> Result<(), (Outcome, String)> {
         let client = self.new_client(&socket, server);

@@ -5,7 +5,6 @@
 //! each as another attempt.
 
 use super::super::EventLoop;
-use crate::outcome::Outcome;
 
 impl EventLoop<'_> {
     /// Lets a new connection take the requests of its queue, if it has early data.
