@@ -118,6 +118,7 @@ impl<'a, S: EventSink> HeadReader<'a, S> {
             let reason = "the fields are larger than 256 KiB";
             return Err(ReplyFault::excessive(reason));
         }
+        let field = without_outer_blanks(field);
         match field.class {
             FieldClass::Status => return self.status(field.value),
             FieldClass::OtherPseudo => return malformed("a reply has a pseudo-field of requests"),
@@ -206,6 +207,35 @@ impl<'a, S: EventSink> HeadReader<'a, S> {
             content_length: self.content_length,
         })
     }
+}
+
+/// The field without spaces and tabs at the ends of its value, if it has such.
+///
+/// They make a message malformed (RFC 9113, section 8.2.1; RFC 9114, section 4.2), yet servers send them: the status
+/// message of gRPC permits a space anywhere. Clients accept them, because a reply is not forwarded. Pseudo-fields stay
+/// as they are.
+fn without_outer_blanks(field: DecodedField<'_>) -> DecodedField<'_> {
+    if field.class != FieldClass::InvalidValue {
+        return field;
+    }
+    match FieldClass::of_name(field.name) {
+        FieldClass::Status | FieldClass::OtherPseudo => field,
+        class => {
+            let value = trim_blanks(field.value);
+            DecodedField {
+                value,
+                class: class.with_value(value),
+                ..field
+            }
+        }
+    }
+}
+
+fn trim_blanks(mut value: &[u8]) -> &[u8] {
+    while let [b' ' | b'\t', rest @ ..] | [rest @ .., b' ' | b'\t'] = value {
+        value = rest;
+    }
+    value
 }
 
 /// A number of decimal digits only.

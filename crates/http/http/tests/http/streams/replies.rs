@@ -52,6 +52,39 @@ fn interim_replies_come_before_and_trailers_after() {
 }
 
 #[test]
+fn blanks_at_the_ends_of_values_are_taken_off() {
+    let mut exchange = Exchange::new();
+    let fields = [
+        (":status", "200"),
+        ("content-length", "1 "),
+        ("server", "\t a b \t"),
+        ("etag", " "),
+    ];
+    let trailers = [("grpc-message", "calling: ")];
+    // From the third on, an equal block is reported from memory.
+    for token in 0..4 {
+        let stream = exchange.open(token).number();
+        exchange.receive(&headers(stream, 0, &fields)).unwrap();
+        exchange.receive(&data(stream, 0, b"x")).unwrap();
+        exchange.receive(&headers(stream, END, &trailers)).unwrap();
+        let field =
+            |name: &str, value: &str| Event::Field(token, name.to_owned(), value.to_owned());
+        let expected = [
+            Event::Head(token, 200),
+            field("content-length", "1"),
+            field("server", "a b"),
+            field("etag", ""),
+            Event::HeadEnd(token),
+            Event::Body(token, b"x".to_vec()),
+            Event::Trailer(token, "grpc-message".to_owned(), "calling:".to_owned()),
+            Event::End(token, StreamEnd::Complete),
+        ];
+        assert_eq!(exchange.events.0, expected);
+        exchange.events.0.clear();
+    }
+}
+
+#[test]
 fn padding_priority_and_continuation_are_taken_off() {
     let mut exchange = Exchange::new();
     let stream = exchange.open(1).number();
@@ -193,8 +226,17 @@ const MALFORMED: &[(&[(&str, &str)], &str)] = &[
         "a field has an invalid value",
     ),
     (
-        &[(":status", "200"), ("a", " x")],
+        &[(":status", "200"), ("a", " x\n ")],
         "a field has an invalid value",
+    ),
+    (&[(":status", "200 ")], "a field has an invalid value"),
+    (
+        &[(":status", "200"), ("Server", "x ")],
+        "a field has an invalid name",
+    ),
+    (
+        &[(":status", "200"), ("connection", "close ")],
+        "a field about the connection, which HTTP/2 and HTTP/3 forbid",
     ),
     (
         &[(":status", "200"), ("connection", "close")],

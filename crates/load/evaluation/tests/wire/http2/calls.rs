@@ -7,8 +7,8 @@ use std::time::Duration;
 
 use posthaste_http::grpc::Code;
 use posthaste_load::{
-    Data, EventPlan, GrpcCall, Multiplexing, Outcome, Plan, ReflectedServer, Run, RunError,
-    SchemaSource, TlsOptions, grpc_request, run,
+    Backoff, Data, EventPlan, GrpcCall, Multiplexing, Outcome, Plan, ReflectedServer, RetryPolicy,
+    Run, RunError, SchemaSource, TlsOptions, grpc_request, run,
 };
 use posthaste_units::{Seed, Span};
 use rand::RngExt as _;
@@ -167,6 +167,29 @@ fn each_end_of_a_reply_has_one_outcome() {
         let stated = u64::from(matches!(outcome, Outcome::Ok | Outcome::GrpcError)) * 10;
         assert_eq!(run.grpc.total(), stated, "end {number}");
     }
+}
+
+/// As servers of grpcio state each exception of a handler.
+#[test]
+fn a_text_that_ends_with_a_blank_is_a_status_once() {
+    let text = field("grpc-message", "Exception calling application: ");
+    let block = [field("grpc-status", "2"), text].concat();
+    let server = answering(move |stream| {
+        let trailers = frame(HEADERS, END_HEADERS | END_STREAM, stream, &block);
+        [head(stream, 0, None), trailers].concat()
+    });
+    let mut plan = plan(&server, "Get", "{}");
+    plan.retries = Some(RetryPolicy {
+        limit: 2,
+        backoff: Backoff::None,
+    });
+    let run = carried_out(&plan);
+    all_end_as(&run, Outcome::GrpcError);
+    assert_eq!(run.grpc.of(Code::Unknown), 10);
+    let reason = "UNKNOWN: Exception calling application:";
+    assert_eq!(run.reasons[&Outcome::GrpcError], reason);
+    // A status is final; a violation of the protocol would be sent again.
+    assert_eq!(server.log().requests.len(), 10);
 }
 
 #[test]

@@ -63,6 +63,20 @@ fn a_violation_of_one_stream_ends_that_stream() {
     }
 }
 
+/// Malformed by RFC 9113, section 8.2.1, but common.
+#[test]
+fn blanks_at_the_ends_of_values_are_no_violation() {
+    let run = run_against(|stream| {
+        let head = [STATUS_200, &[0x00, 6], b"server", &[3], b" x\t"].concat();
+        let trailers = [&[0x00, 3][..], b"sum", &[2], b"1 "].concat();
+        let mut bytes = frame(HEADERS, END_HEADERS, stream, &head);
+        bytes.extend(frame(DATA, 0, stream, b"hello"));
+        bytes.extend(frame(HEADERS, END_HEADERS | END_STREAM, stream, &trailers));
+        bytes
+    });
+    assert_eq!(run.outcomes[Outcome::Ok], 30, "{:?}", counts(&run));
+}
+
 /// A name, and the bytes of a server for a stream.
 type Violation = (&'static str, fn(u32) -> Vec<u8>);
 

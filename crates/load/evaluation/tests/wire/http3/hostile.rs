@@ -62,6 +62,15 @@ fn frames_of_a_reply_have_their_outcomes() {
             Ok,
         ),
         (
+            "a value between blanks, and a trailer before one",
+            sends(&[
+                head_and(b"\x21a\x03 x\t"),
+                frame(DATA, b"x"),
+                frame(HEADERS, b"\0\0\x21b\x02x "),
+            ]),
+            Ok,
+        ),
+        (
             "status 500",
             sends(&[frame(HEADERS, STATUS_500)]),
             StatusError,

@@ -53,6 +53,34 @@ fn a_reply_has_the_same_events_in_any_pieces() {
 }
 
 #[test]
+fn blanks_at_the_ends_of_values_are_taken_off() {
+    let mut exchange = ScriptedExchange::new();
+    let stream = exchange.open(1);
+    let head = [
+        (":status", "200"),
+        ("content-length", " 1"),
+        ("etag", "x\t"),
+    ];
+    let reply = [
+        headers(&head),
+        data(b"a"),
+        headers(&[("grpc-message", "calling: ")]),
+    ];
+    exchange.receive_last(stream, &reply.concat()).unwrap();
+    let field = |name: &str, value: &str| Event::Field(1, name.to_owned(), value.to_owned());
+    let expected = [
+        Event::Head(1, 200),
+        field("content-length", "1"),
+        field("etag", "x"),
+        Event::HeadEnd(1),
+        Event::Body(1, b"a".to_vec()),
+        Event::Trailer(1, "grpc-message".to_owned(), "calling:".to_owned()),
+        Event::End(1, StreamEnd::Complete),
+    ];
+    assert_eq!(exchange.events.0, expected);
+}
+
+#[test]
 fn interleaved_replies_are_separate() {
     let mut exchange = ScriptedExchange::new();
     let streams: Vec<u64> = (0..5).map(|token| exchange.open(token)).collect();
