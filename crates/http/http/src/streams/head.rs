@@ -13,6 +13,10 @@ pub(crate) const LIST_LIMIT: usize = 256 << 10;
 /// Bytes that a field counts beyond name and value.
 pub(crate) const FIELD_OVERHEAD: usize = 32;
 
+/// Fault of a field about the connection. In replies `te` is one, because only requests may have it (RFC 9113,
+/// section 8.2.2).
+const CONNECTION_SPECIFIC: &str = "a field about the connection, which HTTP/2 and HTTP/3 forbid";
+
 /// Kind of a fault.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum ReplyFaultKind {
@@ -124,9 +128,8 @@ impl<'a, S: EventSink> HeadReader<'a, S> {
             FieldClass::OtherPseudo => return malformed("a reply has a pseudo-field of requests"),
             FieldClass::InvalidName => return malformed("a field has an invalid name"),
             FieldClass::InvalidValue => return malformed("a field has an invalid value"),
-            FieldClass::ConnectionSpecific => {
-                return malformed("a field about the connection, which HTTP/2 and HTTP/3 forbid");
-            }
+            FieldClass::ConnectionSpecific => return malformed(CONNECTION_SPECIFIC),
+            FieldClass::Regular if field.name == b"te" => return malformed(CONNECTION_SPECIFIC),
             FieldClass::ContentLength | FieldClass::Regular => {}
         }
         self.regular = true;

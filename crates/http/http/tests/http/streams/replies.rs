@@ -239,6 +239,10 @@ const MALFORMED: &[(&[(&str, &str)], &str)] = &[
         "a field about the connection, which HTTP/2 and HTTP/3 forbid",
     ),
     (
+        &[(":status", "200"), ("te", "trailers")],
+        "a field about the connection, which HTTP/2 and HTTP/3 forbid",
+    ),
+    (
         &[(":status", "200"), ("connection", "close")],
         "a field about the connection, which HTTP/2 and HTTP/3 forbid",
     ),

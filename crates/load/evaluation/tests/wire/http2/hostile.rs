@@ -36,7 +36,9 @@ fn a_violation_of_one_stream_ends_that_stream() {
     let upper_case = [STATUS_200, &[0x00, 1, b'A', 1, b'b']].concat();
     let connection = [STATUS_200, &[0x00, 10], b"connection", &[1, b'b']].concat();
     let length = [STATUS_200, &[0x0f, 0x0d, 1, b'9']].concat();
-    let cases: [(&str, Vec<u8>); 4] = [
+    let te = [STATUS_200, &[0x00, 2], b"te", &[4], b"gzip"].concat();
+    let cases: [(&str, Vec<u8>); 5] = [
+        ("te in a reply", te),
         ("an upper-case name", upper_case),
         ("a field of the connection", connection),
         ("no status", vec![0x00, 1, b'a', 1, b'b']),
