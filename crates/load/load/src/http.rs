@@ -166,8 +166,11 @@ impl ReplyReader {
         let mut fields = [const { MaybeUninit::uninit() }; FIELDS_LIMIT];
         let mut head = httparse::Response::new(&mut []);
         let mut parser = httparse::ParserConfig::default();
-        // A client has to accept folded lines (RFC 9112, section 5.2).
+        // A client has to accept folded lines (RFC 9112, section 5.2), and may accept several blanks in the status line
+        // (section 4). Blanks before a colon are no part of the name (section 5.1).
         parser.allow_obsolete_multiline_headers_in_responses(true);
+        parser.allow_multiple_spaces_in_response_status_delimiters(true);
+        parser.allow_spaces_after_header_name_in_responses(true);
         let length = match parser.parse_response_with_uninit_headers(&mut head, bytes, &mut fields)
         {
             Ok(httparse::Status::Complete(length)) => length,
@@ -229,6 +232,10 @@ impl ReplyReader {
         if line.len() > LINE_LIMIT {
             return Err(Violation::Chunked("endless line"));
         }
+        // LF alone ends a line, as in the head.
+        if !line.ends_with(b"\r\n") {
+            line.insert(line.len() - 1, b'\r');
+        }
         let done = self.chunk_line(&line)?;
         line.clear();
         self.held = line;
@@ -239,7 +246,7 @@ impl ReplyReader {
         })
     }
 
-    /// Handles one whole line of chunked framing. Returns true for the last line of the body.
+    /// Handles one whole line of chunked framing, which ends with CRLF. Returns true for the last line of the body.
     fn chunk_line(&mut self, line: &[u8]) -> Result<bool, Violation> {
         match self.stage {
             ReaderStage::ChunkSize => {
@@ -262,9 +269,9 @@ impl ReplyReader {
                     return Err(Violation::Chunked("endless trailers"));
                 }
                 self.stage = ReaderStage::Trailer(total);
-                Ok(line == b"\r\n" || line == b"\n")
+                Ok(line == b"\r\n")
             }
-            _ if line == b"\r\n" || line == b"\n" => {
+            _ if line == b"\r\n" => {
                 self.stage = ReaderStage::ChunkSize;
                 Ok(false)
             }
@@ -356,6 +363,18 @@ mod tests {
     }
 
     #[test]
+    fn blanks_and_line_ends_that_clients_accept() {
+        let spaced = b"HTTP/1.1  204  None\r\n\r\n";
+        assert_eq!(read(spaced, &[], false).unwrap().0.reply.status(), 204);
+        let named = b"HTTP/1.1 200 OK\r\nContent-Length : 2\r\n\r\nok";
+        assert_eq!(read(named, &[], false).unwrap().1, 0);
+        let chunks = b"HTTP/1.1 200 OK\nTransfer-Encoding: chunked\nContent-Type: text/xml\n\n\
+            4;x\n<a/>\n0\nT: 1\n\n";
+        let (chunked, left) = read(chunks, &[], false).unwrap();
+        assert_eq!((chunked.reply.xml_body(), left), (Some(&b"<a/>"[..]), 0));
+    }
+
+    #[test]
     fn replies_without_a_body() {
         for wire in [
             &b"HTTP/1.1 204 No\r\n\r\n"[..],
@@ -379,6 +398,7 @@ mod tests {
         assert!(!with("Connection: close\r\nConnection: keep-alive\r\n").keep_alive);
         assert!(!with("connection: keep-alive, Close\r\n").keep_alive);
         assert!(with("X-Folded: a\r\n b\r\n").keep_alive);
+        assert!(!with("Connection : close\r\n").keep_alive);
         let coded = with("CONTENT-TYPE: Text/XML\r\ncontent-encoding: x-gzip\r\n");
         assert_eq!(coded.reply.xml_body(), Some(&b""[..]));
         let content = |fields: &str| with(fields).reply.content().clone();
@@ -498,7 +518,9 @@ mod tests {
     proptest! {
         #[test]
         fn cuts_change_nothing(cuts in proptest::collection::vec(0usize..400, 0..12)) {
-            for wire in [PLAIN, CHUNKED] {
+            let lines = CHUNKED.strip_suffix(b"\r\n").expect("it ends with a line");
+            let lines = [lines, b"\n"].concat();
+            for wire in [PLAIN, CHUNKED, &lines] {
                 let (whole, _) = read(wire, &[], false).unwrap();
                 let (cut, left) = read(wire, &cuts, false).unwrap();
                 prop_assert_eq!(left, 0);

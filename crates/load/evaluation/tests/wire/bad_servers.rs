@@ -87,6 +87,19 @@ fn bytes_behind_a_reply_end_the_connection_only() {
     }
 }
 
+/// As in curl: blanks that belong to nothing, and lines without CR.
+#[test]
+fn unusual_blanks_and_line_ends_are_ok() {
+    let replies = [
+        "HTTP/1.1  200  OK\r\nContent-Length: 2\r\n\r\nok",
+        "HTTP/1.1 200 OK\r\nContent-Length : 2\r\n\r\nok",
+        "HTTP/1.1 200 OK\nTransfer-Encoding: chunked\n\n2\nok\n0\n\n",
+    ];
+    for reply in replies {
+        all_end_as(answering(reply, false), Outcome::Ok);
+    }
+}
+
 #[test]
 fn an_endless_header_ends_at_the_limit() {
     let address = serve(|mut stream| {
