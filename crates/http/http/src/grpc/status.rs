@@ -91,11 +91,10 @@ impl Code {
         Self::ALL.get(index).copied()
     }
 
-    /// Parses the value of a `grpc-status` field: decimal digits without leading zeros. A number without a definition
-    /// is UNKNOWN, as the specification says. Returns `None` for anything else.
+    /// Parses the value of a `grpc-status` field: one to nine decimal digits. A number without a definition is UNKNOWN,
+    /// as the specification says. Returns `None` for anything else.
     pub fn read(value: &[u8]) -> Option<Self> {
-        let is_number = matches!(value, [b'0'] | [b'1'..=b'9', ..]) && value.len() <= 9;
-        if !is_number || !value.iter().all(u8::is_ascii_digit) {
+        if !matches!(value.len(), 1..=9) || !value.iter().all(u8::is_ascii_digit) {
             return None;
         }
         let number = value

@@ -36,7 +36,7 @@ enum StatedStatus {
     #[default]
     Absent,
     Code(Code),
-    /// No number, or two fields.
+    /// No number, or two different ones.
     Invalid,
 }
 
@@ -69,6 +69,7 @@ impl StatedStatus {
     fn read(&mut self, value: &[u8]) {
         *self = match (*self, Code::read(value)) {
             (Self::Absent, Some(code)) => Self::Code(code),
+            (Self::Code(before), Some(code)) if before == code => Self::Code(code),
             _ => Self::Invalid,
         };
     }
@@ -141,10 +142,13 @@ impl GrpcReply {
         }
     }
 
-    /// The status at the end of the reply. One in the head counts only if nothing follows.
+    /// The status at the end of the reply. One in the head counts only if nothing follows, and has to be the same as one
+    /// in trailers.
     fn stated(&self) -> StatedStatus {
         match (self.trailers, self.has_content) {
-            (Some(StatedStatus::Code(_)), _) if self.head != StatedStatus::Absent => {
+            (Some(stated @ StatedStatus::Code(_)), _)
+                if self.head != StatedStatus::Absent && self.head != stated =>
+            {
                 StatedStatus::Invalid
             }
             (Some(stated), _) => stated,
@@ -261,7 +265,12 @@ mod tests {
             (&[GRPC], &compressed, &[OK], Outcome::Undecodable),
             (&[GRPC], ONE, &[], Outcome::ProtocolError),
             (&[GRPC], ONE, &[("x", "y")], Outcome::ProtocolError),
-            (&[GRPC], ONE, &[OK, OK], Outcome::ProtocolError),
+            (
+                &[GRPC],
+                ONE,
+                &[OK, ("grpc-status", "5")],
+                Outcome::ProtocolError,
+            ),
             (
                 &[GRPC],
                 ONE,
@@ -269,7 +278,12 @@ mod tests {
                 Outcome::ProtocolError,
             ),
             (&[GRPC, OK], ONE, &[], Outcome::ProtocolError),
-            (&[GRPC, OK], ONE, &[OK], Outcome::ProtocolError),
+            (
+                &[GRPC, ("grpc-status", "5")],
+                ONE,
+                &[OK],
+                Outcome::ProtocolError,
+            ),
         ];
         for (number, (head, body, trailers, expected)) in cases.into_iter().enumerate() {
             assert_eq!(outcome(head, body, trailers), expected, "case {number}");
@@ -279,6 +293,12 @@ mod tests {
             assert_eq!(outcome(&head, ONE, &[OK]), Outcome::ProtocolError);
         }
         assert_eq!(outcome(&[], ONE, &[OK]), Outcome::ProtocolError);
+    }
+
+    #[test]
+    fn equal_statuses_count_as_one() {
+        assert_eq!(outcome(&[GRPC], ONE, &[OK, OK]), Outcome::Ok);
+        assert_eq!(outcome(&[GRPC, OK], ONE, &[OK]), Outcome::Ok);
     }
 
     #[test]
