@@ -18,6 +18,7 @@ pub(crate) mod namespace;
 mod nats;
 mod packetdrill;
 mod prometheus;
+mod reply_forms;
 mod rpc;
 mod rpc_load;
 mod self_signed;
@@ -60,6 +61,7 @@ pub(crate) const PEERS: &[Peer] = &[
     ("self-signed", self_signed::self_signed),
     ("wsdl-load", servers::from_wsdl),
     ("garbage", hostile::garbage),
+    ("reply-forms", reply_forms::reply_forms),
     ("gateway", gateway::curl),
     ("gateway-connections", gateway::connections),
     ("gateway-load", gateway::load),
