@@ -10,7 +10,7 @@ use std::sync::Arc;
 use posthaste_compression::Coding;
 use thiserror::Error;
 
-use crate::events::{EventPlan, EventProgress};
+use crate::events::{EventDecoder, EventPlan, EventProgress};
 use crate::grpc::GrpcReply;
 
 pub(crate) use kept_body::Budget;
@@ -48,6 +48,10 @@ pub struct HttpReply {
     kept: KeptBody,
     /// Its events, if the plan expects some.
     events: Option<EventProgress>,
+    /// Decodes a body with events, if the plan decodes.
+    event_decoder: Option<EventDecoder>,
+    /// The value of Content-Type, if the plan expects events.
+    content_type: Option<Vec<u8>>,
     /// Its messages and status, if the request is a gRPC call.
     call: Option<GrpcReply>,
 }
@@ -82,6 +86,8 @@ impl HttpReply {
         self.offer = None;
         self.location = None;
         self.kept.clear();
+        self.event_decoder = None;
+        self.content_type = None;
         if let Some(events) = &mut self.events {
             events.begin();
         }
@@ -107,6 +113,7 @@ impl HttpReply {
             }
             (12, Some(b'c' | b'C')) if name.eq_ignore_ascii_case(b"content-type") => {
                 self.xml = names_xml(value);
+                self.content_type = self.events.is_some().then(|| within_limit(value));
             }
             (13, Some(b'c' | b'C')) if name.eq_ignore_ascii_case(b"current-offer") => {
                 self.offer = Some(within_limit(value));
@@ -128,7 +135,11 @@ impl HttpReply {
     /// Takes a piece of the body, and keeps as much of it as the evaluation of the reply needs.
     pub fn body(&mut self, piece: &[u8]) -> Result<(), NoMemory> {
         if let (Some(events), ..300) = (&mut self.events, self.status) {
-            events.feed(piece);
+            match self.content {
+                Content::Plain => events.feed(piece),
+                Content::Coded(coding) => self.feed_coded(coding, piece),
+                Content::Unknown(_) => {}
+            }
         }
         if let Some(call) = &mut self.call {
             if self.status == 200 {
@@ -149,6 +160,60 @@ impl HttpReply {
     /// Messages and status, if the request is a gRPC call.
     pub(crate) const fn call(&self) -> Option<&GrpcReply> {
         self.call.as_ref()
+    }
+
+    /// Decodes a piece with events, if the plan decodes. A piece that cannot be decoded has none, and the end of the reply
+    /// finds the error.
+    fn feed_coded(&mut self, coding: Coding, piece: &[u8]) {
+        if !self.kept.keeps_coded() {
+            return;
+        }
+        if self.event_decoder.is_none() {
+            self.event_decoder = EventDecoder::new(coding).ok();
+        }
+        if let Some(decoder) = &mut self.event_decoder {
+            let _ = decoder.feed(piece, &mut self.events);
+        }
+    }
+
+    /// Reads the end of the body, which can complete an event.
+    pub(crate) fn end_events(&mut self) {
+        if let Some(mut decoder) = self.event_decoder.take() {
+            let _ = decoder.finish(&mut self.events);
+        }
+        if let Some(events) = &mut self.events {
+            events.end();
+        }
+    }
+
+    /// Describes a reply in which no event was found, although the plan expects events.
+    pub(crate) fn eventless_in_words(&self) -> Option<String> {
+        let summary = self.events.as_ref()?.summary();
+        if summary.count > 0 || summary.has_end_mark || self.call.is_some() {
+            return None;
+        }
+        let kind = self
+            .content_type
+            .as_deref()
+            .map_or("no Content-Type".into(), |kind| {
+                format!("Content-Type {}", String::from_utf8_lossy(kind))
+            });
+        Some(match &self.content {
+            Content::Plain => format!("no event in the reply, which has {kind}"),
+            Content::Coded(coding) if !self.kept.keeps_coded() => format!(
+                "no event in the reply, which is coded with {}; add --decode",
+                coding.token()
+            ),
+            Content::Coded(coding) => {
+                format!(
+                    "no event in the reply, which has {kind} and is coded with {}",
+                    coding.token()
+                )
+            }
+            Content::Unknown(coding) => {
+                format!("no event in the reply, which is coded with {coding}")
+            }
+        })
     }
 
     /// The events of the reply, if the plan expects some.

@@ -75,6 +75,11 @@ impl<W: Write> Members<W> {
         Ok(())
     }
 
+    /// Writes the output of the bytes so far.
+    pub(crate) fn flush(&mut self) -> io::Result<()> {
+        self.member.flush()
+    }
+
     pub(crate) fn finish(&mut self) -> io::Result<()> {
         self.member.try_finish()
     }

@@ -106,6 +106,19 @@ impl<W: Write> Decoder<W> {
         }
     }
 
+    /// Writes the output of the pieces so far, as far as the coding permits: an encoder has to flush too.
+    ///
+    /// # Errors
+    /// The writer fails.
+    pub fn flush(&mut self) -> io::Result<()> {
+        match &mut self.0 {
+            CodingDecoder::Gzip(members) => members.flush(),
+            CodingDecoder::Brotli { decoder, .. } => decoder.flush(),
+            // Each piece is decoded to its end.
+            CodingDecoder::Zstd { .. } => Ok(()),
+        }
+    }
+
     /// Ends the body and writes the remaining output.
     ///
     /// # Errors

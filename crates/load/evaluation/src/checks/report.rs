@@ -18,7 +18,8 @@ impl Report {
         };
         let complete = unknown("the run is complete", &incomplete);
         let answered = unknown("the service answers", &self.silence_in_words());
-        let is_sure = incomplete.is_none() && answered.is_none();
+        let eventful = unknown("replies have events", &self.eventless_in_words());
+        let is_sure = incomplete.is_none() && answered.is_none() && eventful.is_none();
         let limit = self.generator.reason.iter().map(|reason| Check {
             name: "the generator carried out the plan".to_owned(),
             state: if self.generator.is_excused {
@@ -48,6 +49,7 @@ impl Report {
             checks: complete
                 .into_iter()
                 .chain(answered)
+                .chain(eventful)
                 .chain(limit)
                 .chain(asserted)
                 .collect(),

@@ -343,6 +343,16 @@ impl Report {
             .then(|| format!("no reply at all{}", hint.collect::<String>()))
     }
 
+    /// Describes a run whose good replies have no events, although it expects events: nothing is known about them.
+    pub fn eventless_in_words(&self) -> Option<String> {
+        let events = self.events.as_ref().filter(|_| self.grpc.is_none())?;
+        let marked = events.with_end_mark.unwrap_or_default();
+        let has_none = events.count == 0 && marked == 0 && self.outcomes[Outcome::Ok] > 0;
+        let reason = self.reasons.get(Outcome::Ok.name());
+        let reason = reason.map(|reason| format!(": {reason}"));
+        has_none.then(|| format!("no event in any reply{}", reason.unwrap_or_default()))
+    }
+
     /// Share of intended requests that did not end as [`Outcome::Ok`].
     pub fn error_share(&self) -> f64 {
         match self.intended {

@@ -81,6 +81,9 @@ fn write(report: &Report, shown: TextTimes, out: &mut String) -> std::fmt::Resul
     if let Some(hint) = &report.hint {
         writeln!(out, "\nno reply at all: {hint}")?;
     }
+    if let Some(eventless) = report.eventless_in_words() {
+        writeln!(out, "\n{eventless}")?;
+    }
     writeln!(out, "\n{}", report.summary())
 }
 

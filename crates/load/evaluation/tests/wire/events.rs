@@ -3,6 +3,7 @@
 use std::io::Write as _;
 use std::time::Duration;
 
+use posthaste_evaluation::report::{Report, TextTimes, text};
 use posthaste_load::{EventFormat, EventPlan, Outcome, Plan, Run};
 use posthaste_units::Span;
 
@@ -136,4 +137,129 @@ fn a_closed_port_counts_in_the_first_event() {
     let run = carried_out(&plan);
     assert_eq!(run.events.first.distribution().censored(), 10);
     assert!(run.duration >= Duration::from_millis(200).into());
+}
+
+/// Codes an event, and the end of the stream with the last one.
+type EventEncoder = dyn FnMut(&[u8], bool) -> Vec<u8>;
+
+/// The pieces of a coded stream: each event is flushed by the encoder, as servers do.
+fn coded_pieces(coding: &str, events: &[&str]) -> Vec<Vec<u8>> {
+    let mut pieces = Vec::new();
+    let mut coded: Box<EventEncoder> = match coding {
+        "gzip" => {
+            let mut encoder =
+                flate2::write::GzEncoder::new(Vec::new(), flate2::Compression::fast());
+            Box::new(move |event, is_last| {
+                encoder.write_all(event).unwrap();
+                encoder.flush().unwrap();
+                if is_last {
+                    encoder.try_finish().unwrap();
+                }
+                std::mem::take(encoder.get_mut())
+            })
+        }
+        "zstd" => {
+            let mut encoder = zstd::Encoder::new(Vec::new(), 3).unwrap();
+            Box::new(move |event, is_last| {
+                encoder.write_all(event).unwrap();
+                encoder.flush().unwrap();
+                if is_last {
+                    encoder.do_finish().unwrap();
+                }
+                std::mem::take(encoder.get_mut())
+            })
+        }
+        _ => {
+            let mut encoder = brotli::CompressorWriter::new(Vec::new(), 4096, 5, 22);
+            Box::new(move |event, is_last| {
+                encoder.write_all(event).unwrap();
+                encoder.flush().unwrap();
+                let piece = std::mem::take(encoder.get_mut());
+                // Its end comes with the last event.
+                if is_last {
+                    let end = std::mem::replace(
+                        &mut encoder,
+                        brotli::CompressorWriter::new(Vec::new(), 4096, 5, 22),
+                    );
+                    return [piece, end.into_inner()].concat();
+                }
+                piece
+            })
+        }
+    };
+    for (place, event) in events.iter().enumerate() {
+        pieces.push(coded(event.as_bytes(), place + 1 == events.len()));
+    }
+    pieces
+}
+
+/// A plan for a server that sends a coded stream, an event every 40 ms.
+fn coded_stream(coding: &'static str) -> Plan {
+    let pieces = coded_pieces(
+        coding,
+        &["data: 1\n\n", "data: 2\n\n", "data: 3\n\ndata: [DONE]\n\n"],
+    );
+    let address = serve(move |mut stream| {
+        read_request(&mut stream);
+        let head = format!("{HEAD}Content-Encoding: {coding}\r\nConnection: close\r\n\r\n");
+        let _ = stream.write_all(head.as_bytes());
+        for piece in &pieces {
+            pause(40);
+            let _ = stream.write_all(piece);
+        }
+    });
+    let mut plan = plan(address, 50.0, 200);
+    plan.events = Some(EventPlan {
+        format: EventFormat::Sse,
+        end_mark: Some("[DONE]".to_owned()),
+    });
+    plan
+}
+
+#[test]
+fn events_of_a_coded_stream_are_decoded_as_they_arrive() {
+    for coding in ["gzip", "zstd", "br"] {
+        let mut plan = coded_stream(coding);
+        plan.decoding = Some(1);
+        let run = carried_out(&plan);
+        assert_eq!(run.outcomes[Outcome::Ok], 10, "{coding}: {:?}", run.reasons);
+        assert_eq!(
+            (run.events.events, run.events.with_end_mark),
+            (30, 10),
+            "{coding}"
+        );
+        let first = at(&run.events.first, 0.0).unwrap();
+        assert!(first >= 38.0, "{coding}: first after {first} ms");
+        let gap = at(&run.events.gaps, 0.5).unwrap();
+        assert!(gap >= 35.0, "{coding}: a gap of {gap} ms");
+    }
+}
+
+#[test]
+fn replies_without_events_are_said_with_their_reason() {
+    let plan = coded_stream("gzip");
+    let run = carried_out(&plan);
+    let report = Report::new(&plan, &run);
+    let words = report.eventless_in_words().unwrap();
+    assert!(words.ends_with("coded with gzip; add --decode"), "{words}");
+    let page = "HTTP/1.1 200 OK\r\nContent-Type: text/html\r\nContent-Length: 2\r\n\r\nhi";
+    let mut plan = plan_of_page(page);
+    plan.events = Some(EventPlan {
+        format: EventFormat::Sse,
+        end_mark: None,
+    });
+    let run = carried_out(&plan);
+    let report = Report::new(&plan, &run);
+    let words = report.eventless_in_words().unwrap();
+    assert!(
+        words.ends_with("which has Content-Type text/html"),
+        "{words}"
+    );
+    let shown = text(&report, TextTimes::Differing);
+    assert!(shown.contains(&words), "{shown}");
+    assert_eq!(report.checks(false).checks[0].name, "replies have events");
+}
+
+fn plan_of_page(page: &'static str) -> Plan {
+    plan(crate::server::answering(page, false), 50.0, 200)
 }

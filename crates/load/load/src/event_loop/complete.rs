@@ -25,8 +25,8 @@ impl EventLoop<'_> {
 
     /// Judges and records the complete reply of an exchange.
     pub(super) fn end_replied(&mut self, open: u32, now: Instant) {
-        let (outcome, reason) = self.judge(open);
         self.end_events(open);
+        let (outcome, reason) = self.judge(open);
         self.read_offers(open);
         let exchange = &mut self.exchanges[open];
         exchange.exchange.status = Some(exchange.reply.status());
@@ -43,9 +43,7 @@ impl EventLoop<'_> {
     /// Reads the end of a stream of events, which can complete an event.
     fn end_events(&mut self, open: u32) {
         let open = &mut self.exchanges[open];
-        if let Some(events) = open.reply.events() {
-            events.end();
-        }
+        open.reply.end_events();
         open.record_gaps(&mut self.tally.events, self.shared.window.0);
     }
 
@@ -66,7 +64,10 @@ impl EventLoop<'_> {
             Ok(decoded) => decoded,
             Err(reason) => return (Outcome::Undecodable, Some(reason)),
         };
-        let judgement = inspect::judge(reply);
+        let mut judgement = inspect::judge(reply);
+        if judgement == (Outcome::Ok, None) {
+            judgement.1 = reply.eventless_in_words();
+        }
         if let Some((took, decoded)) = decoded {
             exchange.moments.decoding = Some(took);
             if exchange.due.at >= self.shared.window.0 {

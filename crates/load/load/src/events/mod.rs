@@ -3,10 +3,12 @@
 //! [`reader`](EventReader) finds events in the bytes of a body. `progress` keeps the times of one reply, and `tally` those
 //! of a run. Events have the time at which the piece of the body with their last byte was read.
 
+mod decoded;
 mod progress;
 mod reader;
 mod tally;
 
+pub(crate) use decoded::EventDecoder;
 pub(crate) use progress::{EventProgress, EventSummary};
 pub use reader::{EventPart, EventReader, LONGEST_END_MARK};
 pub(crate) use tally::EventEnd;

@@ -85,9 +85,9 @@ impl Args {
             )));
         }
         judge_assertions(&report.assertions)?;
-        report
-            .silence_in_words()
-            .map_or(Ok(()), |silence| Err(Failure::Run(silence)))
+        let unknown = report.silence_in_words();
+        let unknown = unknown.or_else(|| report.eventless_in_words());
+        unknown.map_or(Ok(()), |reason| Err(Failure::Run(reason)))
     }
 }
 
