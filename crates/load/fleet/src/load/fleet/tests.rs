@@ -1,13 +1,14 @@
 //! The statistics of one process, divided at random among agents, seconds, notes and parts, and joined by the conductor.
 
 use std::collections::BTreeMap;
+use std::net::SocketAddr;
 
 use bytes::Bytes;
 use posthaste_evaluation::report::Report;
 use posthaste_load::{
-    Attempts, Backoff, Decoded, EventFormat, EventPlan, EventTally, GrpcStatuses, JoinedSeconds,
-    Multiplexing, Outcomes, PartResults, Phases, Protocol, QuoteUse, RateStep, RequestSpec,
-    RetryPolicy, StreamCounts,
+    AddressCounts, Attempts, Backoff, Decoded, EventFormat, EventPlan, EventTally, GrpcStatuses,
+    JoinedSeconds, Multiplexing, Outcomes, PartResults, Phases, Protocol, QuoteUse, RateStep,
+    RequestSpec, RetryPolicy, StreamCounts,
 };
 use posthaste_stats::{Histogram, Recorder};
 use posthaste_units::Rate;
@@ -88,6 +89,8 @@ struct ModelTally {
     events: EventTally,
     quotes: QuoteUse,
     connections: u64,
+    reused_resets: u64,
+    addresses: BTreeMap<SocketAddr, AddressCounts>,
     streams: StreamCounts,
     bytes_sent: u64,
     bytes_received: u64,
@@ -166,6 +169,8 @@ impl ModelTally {
             events: EventTally::default(),
             quotes: QuoteUse::default(),
             connections: 0,
+            reused_resets: 0,
+            addresses: BTreeMap::new(),
             streams: StreamCounts::default(),
             bytes_sent: 0,
             bytes_received: 0,
@@ -185,6 +190,9 @@ impl ModelTally {
         self.sent += 1;
         self.attempts.sent += u64::from(request.attempts);
         self.connections += number % 3;
+        self.reused_resets += number % 2;
+        let address = SocketAddr::from(([127, 0, 0, 1], 80 + (number % 2) as u16));
+        self.addresses.entry(address).or_default().connections += 1;
         self.bytes_sent += 90 + number;
         self.bytes_in_time[0] += number;
         self.streams.stalled += number % 2;
