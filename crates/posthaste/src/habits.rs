@@ -77,8 +77,13 @@ const OF_NET: &[Habit] = &[
 ];
 
 /// Improves the error of an unknown option: names this program's option for a known habit, and drops a guess that is
-/// not similar.
-pub(crate) fn advise(error: &mut clap::Error, command: &str) {
+/// not similar. `arguments` are those of the command line.
+pub(crate) fn advise(error: &mut clap::Error, command: &str, arguments: &[String]) {
+    if command == "load" && has_body_of_curl(arguments) {
+        let advice = "-d is the duration; write --body FILE for a body";
+        let advice = ContextValue::StyledStrs(vec![advice.into()]);
+        error.insert(ContextKind::Suggested, advice);
+    }
     if error.kind() != ErrorKind::UnknownArgument {
         return;
     }
@@ -108,6 +113,14 @@ fn advice(command: &str, name: &str) -> Option<&'static str> {
     };
     let habit = habits.iter().find(|(names, _)| names.contains(&name));
     habit.map(|(_, advice)| *advice)
+}
+
+/// True if a body is given as in curl: `-d @FILE` or `-d name=value`.
+fn has_body_of_curl(arguments: &[String]) -> bool {
+    arguments.windows(2).any(|pair| {
+        let is_body = pair[1].starts_with('@') || pair[1].contains('=');
+        pair[0] == "-d" && is_body
+    })
 }
 
 fn is_alike(name: &str, guess: Option<&ContextValue>) -> bool {

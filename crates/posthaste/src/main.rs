@@ -23,8 +23,12 @@ fn main() -> ExitCode {
                 note!("posthaste: {text}");
                 return commands::Failure::USAGE_CODE.into();
             }
-            let command = std::env::args_os().nth(1).unwrap_or_default();
-            habits::advise(&mut error, &command.to_string_lossy());
+            let arguments: Vec<String> = std::env::args_os()
+                .skip(1)
+                .map(|argument| argument.to_string_lossy().into_owned())
+                .collect();
+            let command = arguments.first().map_or("", String::as_str);
+            habits::advise(&mut error, command, &arguments);
             // Help and version are no errors. clap chooses the stream for each.
             let _ = error.print();
             return match error.exit_code() {

@@ -291,6 +291,8 @@ const CASES: &[(&[&str], &str)] = &[
     (&["simulate", "--transactions", "0"], "1.."),
     (&["laod"], "load"),
     (&["load", URL, "-X", "POST"], "--method POST"),
+    (&["load", URL, "-d", "@f"], "--body FILE"),
+    (&["load", URL, "-d", "1s", "-d", "a=1"], "--body FILE"),
     (&["load", URL, "-k"], "--insecure"),
     (&["load", URL, "-L"], "redirects are not followed"),
     (&["load", URL, "--proxy", URL], "no proxy is used"),
