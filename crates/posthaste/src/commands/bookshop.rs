@@ -39,7 +39,7 @@ Examples:
     curl -N 'http://127.0.0.1:8080/v1/chat/completions?gap=exp:20ms' -d \\
       '{\"messages\": [{\"role\": \"user\", \"content\": \"Hello\"}], \"max_tokens\": 50, \"stream\": true}'")]
 pub(crate) struct Args {
-    /// Where to listen; port 0 takes any free one
+    /// Address of the shop; port 0 takes any free one
     #[arg(long, value_name = "ADDR", default_value = "127.0.0.1:8080", value_parser = listen_address)]
     listen: SocketAddr,
     /// Event loops, each with a thread of its own
@@ -48,7 +48,7 @@ pub(crate) struct Args {
     /// Cores for those threads, for example 0 or 2,3
     #[arg(long, value_name = "LIST", value_delimiter = ',')]
     cpus: Vec<usize>,
-    /// Connections that wait in the kernel to be accepted; what comes beyond is not answered
+    /// Connections that wait in the kernel to be accepted; more are not answered
     #[arg(long, value_name = "N", default_value_t = 1024)]
     backlog: u32,
     /// Connections in service at most; others wait in the backlog
@@ -56,7 +56,7 @@ pub(crate) struct Args {
     concurrency: Option<usize>,
     #[arg(long, value_name = "SERVICE", help = service_help())]
     service: Option<ServiceSpec>,
-    /// Be a machine so many times slower: each request costs this multiple of its processor time
+    /// Emulate a machine N times slower: each request takes this multiple of its processor time
     #[arg(
         long,
         value_name = "N",

@@ -10,7 +10,7 @@ use posthaste_serve::{Signal, Signals, listen_address};
 
 use super::{Failure, log_to_stderr, print};
 
-/// Keep providers' offers and find the cheapest that is enough.
+/// Registry of QoS offers: stores the offers of providers and returns the cheapest adequate one.
 ///
 /// Prints the address once it listens: a page of its state, JSON (/openapi.json), SOAP (/soap?wsdl) and a stream of
 /// changes. SIGTERM or Ctrl-C finishes what is under way and ends.
@@ -39,7 +39,7 @@ Examples:
 pub(crate) struct Args {
     #[command(flatten)]
     at: At,
-    /// Where clients connect [default: 127.0.0.1:8090]
+    /// Address for clients [default: 127.0.0.1:8090]
     #[arg(long, value_name = "ADDR", value_parser = listen_address)]
     listen: Option<SocketAddr>,
     /// Follow the changes of this broker, in place of a store
@@ -55,20 +55,20 @@ pub(crate) struct Args {
     verb: Option<Verb>,
 }
 
-/// Which store.
+/// The store and its configuration.
 #[derive(clap::Args)]
 struct At {
-    /// What to keep and how (TOML)
+    /// Configuration file (TOML)
     #[arg(long, value_name = "FILE")]
     config: Option<PathBuf>,
-    /// Where offers are kept: sqlite:FILE or postgres://... [default: sqlite:posthaste-offers.db]
+    /// Store of the offers: sqlite:FILE or postgres://... [default: sqlite:posthaste-offers.db]
     #[arg(long, value_name = "PLACE")]
     store: Option<StoreUrl>,
 }
 
 #[derive(clap::Subcommand)]
 enum Verb {
-    /// Who may publish
+    /// Tokens of publishers
     Token {
         #[command(subcommand)]
         verb: TokenCommand,
@@ -82,11 +82,11 @@ enum Verb {
         #[command(flatten)]
         at: At,
     },
-    /// The newest changes, the newest first: when, with which token, what (CSV)
+    /// Changes, the newest first, each with its time and token (CSV)
     Log {
         #[command(flatten)]
         at: At,
-        /// How many
+        /// Number of changes
         #[arg(long, value_name = "N", default_value_t = 100)]
         most: usize,
     },
@@ -104,7 +104,7 @@ enum TokenCommand {
         #[command(flatten)]
         at: At,
     },
-    /// Every token there has been (CSV)
+    /// All tokens, the revoked ones included (CSV)
     List {
         #[command(flatten)]
         at: At,

@@ -12,7 +12,7 @@ const TOKEN: &str = "POSTHASTE_BROKER_TOKEN";
 /// Its name before. An unrelated program of the same name sends the value of this one to a public server.
 const FORMER_TOKEN: &str = "POSTHASTE_TOKEN";
 
-/// Where the broker is.
+/// Access to the broker.
 #[derive(clap::Args)]
 pub(super) struct BrokerAccess {
     /// The broker's address
@@ -22,13 +22,13 @@ pub(super) struct BrokerAccess {
         default_value = "http://127.0.0.1:8090"
     )]
     url: String,
-    /// A file with the token that the broker asks for; or set POSTHASTE_BROKER_TOKEN
+    /// A file with the token for the broker; or set POSTHASTE_BROKER_TOKEN
     #[arg(long, value_name = "FILE")]
     token_file: Option<PathBuf>,
     /// Trust the certificates in this file (PEM) instead of the machine's
     #[arg(long, value_name = "FILE", conflicts_with = "insecure")]
     ca: Option<PathBuf>,
-    /// Accept any certificate of the broker; whoever answers can read the token
+    /// Accept any certificate of the broker; an impostor can then read the token
     #[arg(long)]
     insecure: bool,
 }

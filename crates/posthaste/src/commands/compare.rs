@@ -36,10 +36,10 @@ pub(crate) struct Args {
     /// The runs to judge
     #[arg(value_name = "AFTER", last = true)]
     after: Vec<PathBuf>,
-    /// Largest margin within which times count as equal
+    /// Largest margin for equal times
     #[arg(long, value_name = "SHARE", default_value = "25%")]
     margin: Ratio,
-    /// Largest margin within which shares of errors count as equal, in percentage points
+    /// Largest margin for equal shares of errors, in percentage points
     #[arg(long, value_name = "SHARE", default_value = "1%")]
     error_margin: Ratio,
     /// Standard deviation between runs, where it is known; with several runs a side, a lower bound

@@ -5,7 +5,7 @@ use clap_complete::Shell;
 
 use super::{Cli, Failure, print};
 
-/// Print a script with which a shell completes commands and options.
+/// Print a completion script for a shell.
 #[derive(clap::Args)]
 #[command(after_help = "\
 Examples:

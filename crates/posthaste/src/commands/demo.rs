@@ -23,7 +23,7 @@ Examples:
   For the phone in your hand, and everybody else in its network:
     posthaste demo --listen 0.0.0.0:8070")]
 pub(crate) struct Args {
-    /// Where the page is; port 0 takes any free one
+    /// Address of the page; port 0 takes any free one
     #[arg(long, value_name = "ADDR", default_value = "127.0.0.1:8070", value_parser = listen_address)]
     listen: SocketAddr,
     /// Seed of the shop's books and of the clients' arrivals

@@ -8,7 +8,7 @@ use posthaste_emulator::machine::{self, Capability, CapabilityState};
 
 use super::{Failure, print};
 
-/// Say what this machine allows: name spaces, devices, descriptors, timers, cores.
+/// Report the limits of this machine: namespaces, devices, descriptors, timers, cores.
 ///
 /// Nothing is changed. Exit code 0 whatever is found: most limits only matter to some commands.
 #[derive(clap::Args)]

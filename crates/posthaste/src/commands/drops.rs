@@ -12,7 +12,7 @@ use posthaste_link::pattern::{Draft, Pattern};
 
 use super::Failure;
 
-/// What happens to which packet.
+/// Effects on single packets.
 #[derive(clap::Args)]
 #[command(next_help_heading = "What happens to which packet")]
 pub(super) struct DropArgs {

@@ -8,7 +8,7 @@ use posthaste_serve::{ReloadSignal, Signal};
 
 use super::{Failure, log_to_stderr, print};
 
-/// Stand in front of a web service and compress what it can afford, for clients that want it.
+/// Protect a web service: reverse proxy with overload protection and affordable compression.
 ///
 /// Prints the address once it listens. SIGHUP reads the configuration again without losing a
 /// request; SIGTERM and Ctrl-C end it: it serves for drain.delay, and then finishes replies under way.
@@ -30,7 +30,7 @@ Examples:
   Read a changed file:
     pkill -HUP -f 'posthaste gateway'")]
 pub(crate) struct Args {
-    /// What to serve and how (TOML)
+    /// Configuration file (TOML)
     #[arg(long, value_name = "FILE", required_unless_present = "schema")]
     config: Option<PathBuf>,
     /// Read the configuration, say whether it can be used, and end

@@ -14,7 +14,7 @@ use super::{Failure, print, tell};
 /// Number of offers per page of a list.
 const PAGE: usize = 1_000;
 
-/// Ask a broker for offers, publish them, or watch them change.
+/// Look up offers at a broker, publish them, or watch changes.
 #[derive(clap::Args)]
 #[command(after_help = "\
 Examples:
@@ -39,7 +39,7 @@ pub(crate) struct Args {
 
 #[derive(clap::Subcommand)]
 enum Verb {
-    /// The best offer that is enough, or what speaks against the cheapest
+    /// The best adequate offer, or the reasons why the cheapest one is not
     Get {
         /// The type of interface
         #[arg(value_name = "TYPE")]
@@ -52,26 +52,26 @@ enum Verb {
         #[arg(long)]
         json: bool,
     },
-    /// Have a provider's offers be those of a file and no others
+    /// Replace all offers of a provider by those of a file
     Put {
         /// The type of interface
         #[arg(value_name = "TYPE")]
         kind: String,
-        /// Whose offers they are
+        /// Provider of the offers
         provider: String,
         /// A .wsqos document, or JSON with the same names
         file: PathBuf,
         #[command(flatten)]
         broker: BrokerAccess,
     },
-    /// Take an offer back
+    /// Withdraw an offer
     Withdraw {
         /// The type of interface
         #[arg(value_name = "TYPE")]
         kind: String,
-        /// Whose offer it is
+        /// Provider of the offer
         provider: String,
-        /// What it is called
+        /// Name of the offer
         name: String,
         #[command(flatten)]
         broker: BrokerAccess,
@@ -100,9 +100,9 @@ enum Verb {
         #[command(flatten)]
         broker: BrokerAccess,
     },
-    /// Publish what was exported; needs the token of the provider whose offers they are
+    /// Publish exported offers; needs the token of their provider
     Import {
-        /// What `export` has written; - for standard input
+        /// Output of `export`; - for standard input
         file: PathBuf,
         #[command(flatten)]
         broker: BrokerAccess,

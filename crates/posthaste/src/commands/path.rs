@@ -9,7 +9,7 @@ use posthaste_link::profile::{PROFILES, Profile, named};
 use posthaste_link::{BackgroundTraffic, Direction, Jitter, Loss, Order, Plan, Queue, Reordering};
 use posthaste_units::{BitRate, Ratio, Span};
 
-/// What is different in one direction.
+/// Options of one direction.
 #[derive(clap::Args)]
 #[command(next_help_heading = "Directions")]
 pub(super) struct Directions {
@@ -39,11 +39,11 @@ impl Directions {
     }
 }
 
-/// What a link does; what is not given is left as the profile has it, or undone.
+/// Properties of a link. Those not given are those of the profile, or absent.
 #[derive(Clone, Debug, Default, clap::Args)]
 #[command(next_help_heading = "The link")]
 pub(super) struct PathArgs {
-    /// A network by name, over which the other options go
+    /// A network by name; other options replace its values
     #[arg(long, value_name = "NAME", value_parser = PossibleValuesParser::new(PROFILES.iter().map(|profile| profile.name)).try_map(|name| named(&name)))]
     profile: Option<&'static Profile>,
     /// Bits per second, of IP packets, for example 300kbit
@@ -77,14 +77,14 @@ pub(super) struct PathArgs {
     /// :step:1ms [default: the profile's, 50, or 1000 with --order netem]
     #[arg(long, value_name = "N")]
     queue: Option<Queue>,
-    /// What others send through the link: a rate (800kB/s), a code point before it (le:800kB/s),
+    /// Traffic of others through the link: a rate (800kB/s), a code point before it (le:800kB/s),
     /// bytes of a packet behind it (800kB/s:576) [default: default, 1500]
     #[arg(long, value_name = "R")]
     background: Option<BackgroundTraffic>,
     /// Bytes that each packet takes on the line beyond its own, 14 for Ethernet's header
     #[arg(long, value_name = "BYTES", value_parser = clap::value_parser!(u32).range(..=65_535))]
     overhead: Option<u32>,
-    /// In which order things happen: queue before delay, or delay before queue [default: dummynet]
+    /// Order of the effects: queue before delay, or delay before queue [default: dummynet]
     #[arg(long, value_enum)]
     order: Option<OrderArg>,
 }

@@ -8,9 +8,8 @@ use super::{Failure, table};
 
 /// Register a service in a UDDI registry, so that brokers find its offers
 ///
-/// What is there already stays: a second time nothing changes. It is known by its key, or in version 2, in which registries
-/// give keys, by its name among what the user has registered, too. Prints what stands in the registry and whether it was saved
-/// now (CSV).
+/// Existing entries stay: a second call changes nothing. An entry is found by its key, or in version 2, in which registries
+/// give keys, also by its name among the entries of the user. Prints the entries and a column for those saved now (CSV).
 #[derive(clap::Args)]
 #[command(after_help = "\
 Examples:
@@ -27,29 +26,29 @@ Examples:
       --business Ada --service 'Books by ISBN' --type Inventory --wsdl 'http://books.example/soap?wsdl' \\
       --endpoint http://books.example/soap --offers http://books.example/offers.wsqos")]
 pub(super) struct Args {
-    /// Where the registry is; below it are inquiry, publish and security, in version 2 inquiryv2 and publishv2, unless they
-    /// are named
+    /// URL of the registry. The paths inquiry, publish and security, in version 2 inquiryv2 and publishv2, are below it
+    /// unless they are given
     #[arg(long, value_name = "URL")]
     registry: String,
-    /// Which version it is asked in
+    /// Version of UDDI
     #[arg(long, value_name = "2|3", default_value = "3", value_parser = version)]
     uddi: UddiVersion,
-    /// Where it answers questions
+    /// URL for inquiries
     #[arg(long, value_name = "URL")]
     inquiry: Option<String>,
-    /// Where it is published to
+    /// URL for publishing
     #[arg(long, value_name = "URL")]
     publish: Option<String>,
-    /// Where it gives tokens; in version 2 where it is published to
+    /// URL for tokens [default in version 2: that for publishing]
     #[arg(long, value_name = "URL")]
     security: Option<String>,
-    /// Whom the registry knows
+    /// Name of the user at the registry
     #[arg(long)]
     user: String,
     /// A file with the user's password
     #[arg(long, value_name = "FILE")]
     password_file: PathBuf,
-    /// The provider; one that is there stays as it is. In version 2 its name will do
+    /// Key and name of the provider; in version 2 the name suffices. An existing one is not changed
     #[arg(long, value_name = "KEY=NAME")]
     business: String,
     /// The service; in version 2 its name alone
@@ -58,13 +57,13 @@ pub(super) struct Args {
     /// The type of interface; in version 2 its name, too, if it is the user's own
     #[arg(long = "type", value_name = "KEY")]
     kind: String,
-    /// The WSDL of the type, to be registered where it is not there
+    /// URL of the WSDL of the type; the type is registered if it is absent
     #[arg(long, value_name = "URL")]
     wsdl: Option<String>,
-    /// Where the service is called
+    /// URL of the service
     #[arg(long, value_name = "URL")]
     endpoint: String,
-    /// Where its offers are, if not in its description at ?wsdl
+    /// URL of its offers [default: its description at ?wsdl]
     #[arg(long, value_name = "URL")]
     offers: Option<String>,
 }

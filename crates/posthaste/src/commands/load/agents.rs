@@ -31,7 +31,7 @@ pub(super) struct AgentArgs {
         requires = "agents"
     )]
     on_lost: OnLostArg,
-    /// Accept agents whose clocks are known to within 50 ms only, or worse: they start as far apart
+    /// Accept agents with clocks known to 50 ms only, or worse: they start as far apart
     #[arg(long, requires = "agents")]
     loose_start: bool,
 }

@@ -8,28 +8,28 @@ use posthaste_units::Span;
 use crate::commands::price::price;
 use crate::commands::requirements::requirements;
 
-/// Whose offers are chosen from, and how.
+/// Clients that choose offers by price.
 #[derive(clap::Args)]
 #[command(next_help_heading = "Offers")]
 pub(super) struct BuyingArgs {
-    /// Before every request, choose the cheapest offer that this broker tells, and name it in Selected-Offer;
-    /// what has no offer is declined. Each event loop is one client, and uses the quotes it is given
+    /// Before every request, get the cheapest adequate offer from this broker, and name it in Selected-Offer. A request
+    /// without an offer is declined. Each event loop is one client and uses its own quotes
     #[arg(long, value_name = "URL")]
     broker: Option<String>,
-    /// What an offer must be enough for besides: a .wsqos document with requirements, or JSON with the same names
+    /// Further requirements of an adequate offer: a .wsqos document, or JSON with the same names
     #[arg(long, value_name = "FILE", requires = "broker", value_parser = requirements)]
     requirements: Option<Requirement>,
-    /// The most a request may cost, for example 0.40EUR; told in Max-Price
+    /// Maximum price of a request, for example 0.40EUR; sent as Max-Price
     #[arg(long, value_name = "PRICE", requires = "broker", value_parser = price)]
     max_price: Option<Money>,
-    /// The type of interface that is called [default: the only one for which there are offers]
+    /// Type of the called interface [default: the only one with offers]
     #[arg(long = "type", value_name = "TYPE", requires = "broker")]
     kind: Option<String>,
-    /// Ask so often instead of before every request; in between go on with the offer that was chosen, however old, and with
-    /// what refusals tell in Current-Offer
+    /// Interval between lookups. Without it, every request looks up an offer. Between lookups, the chosen offer is used at
+    /// any age, or the one in Current-Offer of a rejection
     #[arg(long, value_name = "TIME", requires = "broker")]
     ask_every: Option<Span>,
-    /// What to do with requests while the broker is gone and the offers it told have expired
+    /// Treatment of requests while the broker cannot be reached and its offers have expired
     #[arg(
         long,
         value_enum,

@@ -46,8 +46,8 @@ use super::{Failure, print};
 #[command(after_help = EXAMPLES)]
 #[command(group = ArgGroup::new("pace").args(["rate", "clients", "find", "steps", "ramp"]))]
 pub(crate) struct Args {
-    /// What to request; placeholders {{column}} are filled from --data. With --wsdl: where to send instead of the
-    /// address in it. Not with --mix
+    /// URL of the requests; placeholders {{column}} are filled from --data. With --wsdl: replaces the address in the
+    /// document. Not with --mix
     #[arg(required_unless_present_any = ["mix", "wsdl"], conflicts_with_all = ["mix"])]
     url: Option<String>,
 
@@ -57,8 +57,8 @@ pub(crate) struct Args {
     /// Closed loop: this many clients, each sends its next request when the last has ended
     #[arg(short = 'c', long, help_heading = "Pace", conflicts_with = "arrivals", value_parser = clap::value_parser!(u32).range(1..))]
     clients: Option<u32>,
-    /// Find the highest rate at which this holds, for example 'p99<200ms', or with --stream 'gap<50ms'. Takes
-    /// 50s, or what --duration says
+    /// Find the highest rate with this result, for example 'p99<200ms', or with --stream 'gap<50ms'. Takes
+    /// 50s, or --duration
     #[arg(
         long,
         value_name = "OBJECTIVE",
@@ -76,7 +76,7 @@ pub(crate) struct Args {
     /// A rate that moves from A to B in a straight line, for example 100/s..1000/s
     #[arg(long, value_name = "A..B", help_heading = "Pace")]
     ramp: Option<Ramp>,
-    /// How arrivals are spread: constant, poisson, or a file with one time a line
+    /// Arrival process: constant, poisson, or a file with one time a line
     #[arg(
         long,
         value_name = "constant|poisson|FILE",
@@ -84,7 +84,7 @@ pub(crate) struct Args {
         help_heading = "Pace"
     )]
     arrivals: String,
-    /// For how long requests are due; with --find, the time for the whole search [default: 10s; with --find: 50s]
+    /// Time in which requests are due; with --find, the time for the whole search [default: 10s; with --find: 50s]
     #[arg(
         short = 'd',
         short_alias = 'z',
@@ -93,7 +93,7 @@ pub(crate) struct Args {
         help_heading = "Pace"
     )]
     duration: Option<Span>,
-    /// Requests due this early are sent and not counted, but for the rates: what is answered later was achieved then
+    /// Length of the warm-up. Its requests are sent but not counted. Replies that arrive after it count in the achieved rate
     #[arg(long, value_name = "T", default_value = "0s", help_heading = "Pace")]
     warm_up: Span,
     /// Pause of a closed-loop client between a reply and its next request
@@ -119,7 +119,7 @@ pub(crate) struct Args {
         help_heading = "Connections"
     )]
     connect_timeout: Span,
-    /// Give a reply up that is not complete by then, from the sending of its attempt
+    /// Time limit of an attempt, from sending to the complete reply
     #[arg(
         long,
         value_name = "T",
@@ -127,7 +127,7 @@ pub(crate) struct Args {
         help_heading = "Connections"
     )]
     timeout: Span,
-    /// Connections open at once; what is due beyond is dropped and counted
+    /// Maximum number of open connections; requests that need more are dropped and counted
     #[arg(
         long,
         value_name = "N",
@@ -175,7 +175,7 @@ pub(crate) struct Args {
         help_heading = "Request"
     )]
     operation: Option<String>,
-    /// CSV whose first line names the columns; rows are used in turn. A column that is no identifier is written with _:
+    /// CSV with column names in its first line; rows are used in turn. A column that is no identifier is written with _:
     /// {{ISBN_10}} for ISBN-10
     #[arg(long, value_name = "FILE.csv", help_heading = "Request")]
     data: Option<PathBuf>,
@@ -195,12 +195,12 @@ pub(crate) struct Args {
     #[arg(long, value_name = "T", help_heading = "Request")]
     bearer: Option<String>,
 
-    /// Ask for gzip, Brotli and Zstandard, unless a header says what to ask for, and decode what comes:
-    /// a reply counts once it is decoded, and one that cannot be is undecodable
+    /// Request gzip, Brotli and Zstandard, unless a header has Accept-Encoding, and decode replies. A reply is complete
+    /// when it is decoded; one that cannot be decoded is undecodable
     #[arg(long, help_heading = "Client")]
     decode: bool,
-    /// Decode as a machine would that is so many times slower than this one: every time that is told
-    /// holds this multiple of the processor time that decoding takes here
+    /// Decode like a machine N times slower than this one: reported times contain N times the processor time of decoding
+    /// here
     #[arg(long, value_name = "N", help_heading = "Client", value_parser = clap::value_parser!(u32).range(1..=1_000_000))]
     slowdown: Option<u32>,
 
@@ -228,8 +228,8 @@ pub(crate) struct Args {
     /// Its private key (PEM)
     #[arg(long, value_name = "FILE", requires = "cert", help_heading = "TLS")]
     key: Option<PathBuf>,
-    /// Resume TLS sessions, as a client does that returns. Without it each connection has a whole handshake, which costs
-    /// the server several times as much
+    /// Resume TLS sessions, like returning clients. Without it each connection has a whole handshake, at several times
+    /// the cost for the server
     #[arg(long, help_heading = "TLS")]
     tls_resumption: bool,
 
@@ -259,7 +259,7 @@ pub(crate) struct Args {
     /// Replace the records of an earlier run in --out
     #[arg(long, requires = "out", help_heading = "Outcome")]
     force: bool,
-    /// Accept a run in which the generator was the limit: its response times are its own. Without it: exit 3
+    /// Accept a run that was limited by the generator, with its own delay in response times. Without it: exit 3
     #[arg(long, help_heading = "Outcome")]
     allow_late: bool,
 

@@ -22,7 +22,7 @@ pub(super) struct ProtocolArgs {
     /// HTTP/2 and HTTP/3: concurrent requests on a connection at most. The server's limit holds too, and 100 until it is known
     #[arg(long, value_name = "M", value_parser = clap::value_parser!(u32).range(1..))]
     streams: Option<u32>,
-    /// HTTP/2 and HTTP/3: a request whose connection is full waits, uses a further connection, or is dropped. A wait is part of
+    /// HTTP/2 and HTTP/3: on a full connection, a request waits, uses a further connection, or is dropped. A wait is part of
     /// the response time (phase queue)
     #[arg(long, value_enum, value_name = "wait|open|drop")]
     when_full: Option<WhenFullArg>,

@@ -8,7 +8,7 @@ use posthaste_emulator::{RouteOptions, Setup};
 use posthaste_tcp::Profile;
 use posthaste_tcp::profile::{self, UnknownProfile};
 
-/// How the two hosts' kernels are set.
+/// Settings of the kernels of both hosts.
 #[derive(Clone, Debug, clap::Args)]
 #[command(next_help_heading = "The kernels")]
 pub(super) struct HostArgs {

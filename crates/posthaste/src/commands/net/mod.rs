@@ -27,7 +27,7 @@ use super::{Failure, print};
 /// Run a command behind an emulated network, its kernel's own TCP at both ends
 ///
 /// COMMAND runs as the client, the other end of the link is 10.0.0.2 (--subnet moves it), which
-/// POSTHASTE_SERVER holds for both ends. Its output and its exit status pass through; what posthaste has to say goes to
+/// POSTHASTE_SERVER holds for both ends. Its output and its exit status pass through; messages of posthaste go to
 /// standard error. All connections share one link, as on an access line; with a pattern that counts
 /// packets, each connection has its own. At the end everything that was started is ended, whatever
 /// happened. No root is needed where user namespaces are allowed.
@@ -77,7 +77,7 @@ pub(crate) struct Args {
     #[command(flatten)]
     hosts: hosts::HostArgs,
 
-    /// Have that port of 10.0.0.2 lead to a host outside, TCP and UDP, for example example.org:80
+    /// Forward that port of 10.0.0.2 to a host outside, TCP and UDP, for example example.org:80
     #[arg(long, value_name = "HOST:PORT", help_heading = "The other end")]
     to: Option<OutsideHost>,
     /// Run this line (sh -c) at the other end; COMMAND starts when it listens
@@ -89,20 +89,20 @@ pub(crate) struct Args {
     /// fd00::/64]
     #[arg(long, value_name = "NETWORK", help_heading = "Run")]
     subnet: Vec<Subnet>,
-    /// Seed of everything that is left to chance
+    /// Seed of all random decisions
     #[arg(long, value_name = "N", default_value_t, help_heading = "Run")]
     seed: Seed,
-    /// Write down every packet: what it was and what happened to it, as .csv, .pcapng or, for
-    /// people, as a ladder (.svg, .txt); may be repeated. Of each packet 128 bytes are kept
+    /// Write every packet and its fate to a file: .csv, .pcapng, or a ladder diagram (.svg, .txt); may
+    /// be repeated. Of each packet 128 bytes are kept
     #[arg(long, value_name = "FILE", help_heading = "Run")]
     trace: Vec<PathBuf>,
-    /// Write down what goes into the links, so that its decisions can be replayed
+    /// Write the packets that enter the links to a file, so that the decisions of the links can be replayed
     #[arg(long, value_name = "FILE", help_heading = "Run")]
     record: Option<PathBuf>,
     /// Write the report as one JSON document, since standard output is COMMAND's
     #[arg(long, value_name = "FILE", help_heading = "Run")]
     report: Option<PathBuf>,
-    /// Say nothing at the end where nothing went wrong
+    /// Print no report unless something went wrong
     #[arg(long, short, help_heading = "Run")]
     quiet: bool,
 
@@ -120,7 +120,7 @@ pub(crate) struct Args {
     #[arg(long, help_heading = "Run")]
     explain: bool,
 
-    /// What to run, after `--`
+    /// Command to run, after `--`
     #[arg(
         last = true,
         required_unless_present = "explain",

@@ -10,12 +10,12 @@ use posthaste_link::{Class, Classes, Direction, Mtu, SpellingError};
 #[derive(Clone, Debug, clap::Args)]
 #[command(next_help_heading = "Routers")]
 pub(super) struct RouterArgs {
-    /// Share the bandwidth by code point: a class has the first rate whatever others send, and up to
-    /// the second what they leave. Names are af11 to af43, cs0 to cs7, ef, va, le, default, numbers,
+    /// Share the bandwidth by code point: the first rate is guaranteed to the class, and it may use up to
+    /// the second if others leave bandwidth. Names are af11 to af43, cs0 to cs7, ef, va, le, default, numbers,
     /// and in one class rest, for all others; repeatable. Needs one link for all connections
     #[arg(long, value_name = "[up:|down:]NAMES:RATE[..CEILING]")]
     class: Vec<DirectedClass>,
-    /// Mark packets before they come to the link, whatever their sender marked: server:8080=af11,
+    /// Mark packets before they come to the link, and replace the mark of the sender: server:8080=af11,
     /// client:40000=ef or any=default; repeatable, the first that fits
     #[arg(long, value_name = "WHOSE=NAME")]
     mark: Vec<EdgeRule>,

@@ -7,28 +7,28 @@ use super::Failure;
 use crate::commands::price::price;
 use crate::commands::requirements::requirements;
 
-/// What an offer must be enough for.
+/// Requirements of an adequate offer.
 #[derive(clap::Args)]
 pub(super) struct Wanted {
     /// A .wsqos document with requirements, or JSON with the same names
     #[arg(long, value_name = "FILE", value_parser = requirements)]
     requirements: Option<Requirement>,
-    /// At most, as 0.40EUR
+    /// Maximum price, for example 0.40EUR
     #[arg(long, value_name = "PRICE", value_parser = price)]
     max_price: Option<Money>,
-    /// A request takes at most so long
+    /// Maximum processing time of a request
     #[arg(long, value_name = "TIME")]
     processing_time: Option<Span>,
-    /// At least so many requests are served
+    /// Minimum rate of served requests
     #[arg(long, value_name = "RATE")]
     requests: Option<Rate>,
-    /// At least this share is answered well
+    /// Minimum share of good replies
     #[arg(long, value_name = "SHARE")]
     reliability: Option<Ratio>,
-    /// At least this share of time the service can be reached
+    /// Minimum share of time in which the service can be reached
     #[arg(long, value_name = "SHARE")]
     availability: Option<Ratio>,
-    /// What makes an offer best: cheapest, or skyline
+    /// Criterion for the best offer: cheapest, or skyline
     #[arg(long, value_name = "NAME", default_value = "cheapest", value_parser = ranking)]
     pub(super) ranking: Ranking,
 }

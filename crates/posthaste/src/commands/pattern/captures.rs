@@ -21,7 +21,7 @@ pub(super) struct CaptureArgs {
     /// The same captured at the server; with both, packets are compared one by one
     #[arg(long, value_name = "FILE", help_heading = "Recorded")]
     server_capture: Option<PathBuf>,
-    /// The port of the server, for connections whose beginning was not captured; without it, the lower port
+    /// Port of the server, for connections without a captured beginning [default: the lower port]
     #[arg(
         long,
         value_name = "PORT",

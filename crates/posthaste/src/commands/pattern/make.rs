@@ -15,8 +15,8 @@ use crate::commands::{Failure, drops, print};
 
 /// Make a pattern from lists, from distributions or from recorded traces
 ///
-/// Everything asked for goes into one pattern, which is printed or written with --out; entries
-/// that contradict one another are refused. Directions are up (from the client) and down.
+/// All effects go into one pattern, printed or written with --out; entries that contradict one
+/// another are rejected. Directions are up (from the client) and down.
 #[derive(clap::Args)]
 #[command(after_help = "Examples:\n  \
     posthaste pattern make --drop down:8 --drop up:3-5\n  \
@@ -52,7 +52,7 @@ pub(crate) struct Args {
     /// Draw each packet's delay with this mean
     #[arg(long, value_name = "T", help_heading = "Chance", requires = "jitter")]
     delay: Option<Span>,
-    /// How delays vary around it, for example normal:2ms, uniform:5ms or pareto:5ms
+    /// Variation of delays around it, for example normal:2ms, uniform:5ms or pareto:5ms
     #[arg(
         long,
         value_name = "SHAPE:WIDTH",
@@ -96,7 +96,7 @@ pub(crate) struct Args {
     /// without it, as one link that all connections share
     #[arg(long, value_name = "N")]
     connection: Option<u64>,
-    /// Which directions chance and captures are for
+    /// Directions of random effects and captures
     #[arg(long, value_enum, default_value_t = Which::Both)]
     direction: Which,
     /// Write the pattern to a file instead of standard output

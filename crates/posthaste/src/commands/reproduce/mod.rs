@@ -53,7 +53,7 @@ pub(crate) struct Args {
     /// Run longer and at more points
     #[arg(long)]
     full: bool,
-    /// Run as a part of another run, which draws
+    /// Run as a part of another run
     #[arg(long, hide = true, requires = "figures")]
     part: bool,
     /// Draw the figures and the report of --out again, and run nothing
@@ -68,7 +68,7 @@ pub(crate) struct Args {
     /// Seed of everything random
     #[arg(long, value_name = "N", default_value_t = Seed::default())]
     seed: Seed,
-    /// Where to write records, pictures and the report
+    /// Folder for records, pictures and the report
     #[arg(long, value_name = "DIR", default_value = "results")]
     out: PathBuf,
     #[cfg(feature = "agents")]

@@ -72,7 +72,7 @@ pub(crate) struct Args {
         help_heading = "The service"
     )]
     response: Option<Size>,
-    /// How long the server takes
+    /// Processing time of the server
     #[arg(
         long,
         value_name = "T",
@@ -152,7 +152,7 @@ pub(crate) struct Args {
     /// Draw the packets of the slowest transaction: to standard output, or to FILE.svg or FILE.txt
     #[arg(long, value_name = "FILE", num_args = 0..=1, require_equals = true, default_missing_value = "-", help_heading = "Report")]
     ladder: Option<LadderFile>,
-    /// Draw what a sweep or a comparison came to: FILE.svg holds the first chart, FILE.html everything
+    /// Draw the results of a sweep or a comparison: FILE.svg holds the first chart, FILE.html all charts
     #[arg(long, value_name = "FILE", help_heading = "Report")]
     picture: Option<PathBuf>,
     /// Print one JSON document
