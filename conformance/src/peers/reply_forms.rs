@@ -35,7 +35,7 @@ const PACE: [&str; 6] = ["--rate", "5/s", "--duration", "400ms", "--timeout", "3
 /// A form, and the verdict of the other client about it.
 #[derive(Debug, Deserialize)]
 struct JudgedForm {
-    protocol: Protocol,
+    protocol: FormProtocol,
     form: String,
     description: String,
     method: String,
@@ -47,14 +47,14 @@ struct JudgedForm {
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "lowercase")]
-enum Protocol {
+enum FormProtocol {
     Http1,
     Http2,
     Http3,
     Grpc,
 }
 
-impl Protocol {
+impl FormProtocol {
     const ALL: [Self; 4] = [Self::Http1, Self::Http2, Self::Http3, Self::Grpc];
 
     /// The heading of its table.
@@ -80,7 +80,7 @@ struct LoadVerdict {
 pub(crate) fn reply_forms(site: &Site) -> Outcome<()> {
     let servers = required(FormServers::start(site))?;
     let judged = required(servers.judge(site))?;
-    for protocol in Protocol::ALL {
+    for protocol in FormProtocol::ALL {
         let count = judged.iter().filter(|form| form.protocol == protocol);
         let count = count.count();
         check(count >= FORMS, || {
@@ -90,7 +90,7 @@ pub(crate) fn reply_forms(site: &Site) -> Outcome<()> {
     let verdicts = servers.load_all(site, &judged)?;
     let documented = DocumentedForms::read(&site.checkout.path(documented::PAGE))?;
     let wrong = documented.compare(&judged, &verdicts);
-    for protocol in Protocol::ALL {
+    for protocol in FormProtocol::ALL {
         let pairs = || judged.iter().zip(&verdicts);
         let of_protocol = pairs().filter(|(form, _)| form.protocol == protocol);
         let agree = of_protocol.clone().filter(|(form, own)| own.agrees(form));
@@ -113,13 +113,13 @@ fn required<T>(outcome: Outcome<T>) -> Outcome<T> {
 }
 
 impl LoadVerdict {
-    fn read(report: &LoadReport, protocol: Protocol) -> Outcome<Self> {
+    fn read(report: &LoadReport, protocol: FormProtocol) -> Outcome<Self> {
         let counts = report.part("outcomes")?.as_object().into_iter().flatten();
         // On a busy machine the generator may drop a request, which says nothing about the reply.
         let occurred = counts.filter(|(name, count)| **count != 0 && *name != "dropped");
         let outcomes: Vec<&str> = occurred.map(|(name, _)| name.as_str()).collect();
         let statuses: Vec<String> = match protocol {
-            Protocol::Grpc => report.grpc_statuses().into_keys().collect(),
+            FormProtocol::Grpc => report.grpc_statuses().into_keys().collect(),
             _ => {
                 let statuses = report.part("statuses")?.as_object();
                 statuses
@@ -140,9 +140,9 @@ impl LoadVerdict {
     }
 
     /// True if `load` accepts the reply. A call is accepted with OK only.
-    fn accepts(&self, protocol: Protocol) -> bool {
+    fn accepts(&self, protocol: FormProtocol) -> bool {
         match protocol {
-            Protocol::Grpc => self.outcome == "ok",
+            FormProtocol::Grpc => self.outcome == "ok",
             _ => matches!(self.outcome.as_str(), "ok" | "status-error"),
         }
     }
@@ -151,7 +151,7 @@ impl LoadVerdict {
     fn agrees(&self, form: &JudgedForm) -> bool {
         let has_same_status = self.status.as_ref().is_none_or(|own| *own == form.word);
         // A status of a call is its own also where it is an error.
-        let counts = form.accepts || form.protocol == Protocol::Grpc;
+        let counts = form.accepts || form.protocol == FormProtocol::Grpc;
         self.accepts(form.protocol) == form.accepts && (has_same_status || !counts)
     }
 }
@@ -166,7 +166,7 @@ impl std::fmt::Display for LoadVerdict {
     }
 }
 
-/// The server of all protocols, with its addresses in the order of [`Protocol::ALL`].
+/// The server of all protocols, with its addresses in the order of [`FormProtocol::ALL`].
 struct FormServers {
     _server: Server,
     addresses: [String; 4],
@@ -239,13 +239,13 @@ impl FormServers {
         let schema = site.checkout.path(PROGRAMS).join("forms.proto");
         let schema = schema.display().to_string();
         let (url, own) = match form.protocol {
-            Protocol::Http1 => (format!("http://{http1}/{name}"), vec!["--http", "1.1"]),
-            Protocol::Http2 => (format!("http://{http2}/{name}"), vec!["--http", "2"]),
-            Protocol::Http3 => {
+            FormProtocol::Http1 => (format!("http://{http1}/{name}"), vec!["--http", "1.1"]),
+            FormProtocol::Http2 => (format!("http://{http2}/{name}"), vec!["--http", "2"]),
+            FormProtocol::Http3 => {
                 let own = vec!["--http", "3", "--insecure"];
                 (format!("https://{http3}/{name}"), own)
             }
-            Protocol::Grpc => {
+            FormProtocol::Grpc => {
                 let own = vec![
                     "--grpc",
                     "forms.Forms/Get",
@@ -258,7 +258,7 @@ impl FormServers {
             }
         };
         let mut words = [&[url.as_str()], own.as_slice(), &PACE].concat();
-        if form.protocol != Protocol::Grpc {
+        if form.protocol != FormProtocol::Grpc {
             words.extend(["--method", &form.method]);
         }
         words.extend(form.decode.then_some("--decode"));
@@ -297,7 +297,7 @@ mod tests {
             outcome: outcome.into(),
             status: status.map(Into::into),
         };
-        let (http, grpc) = (Protocol::Http2, Protocol::Grpc);
+        let (http, grpc) = (FormProtocol::Http2, FormProtocol::Grpc);
         for (outcome, status, of_other, agree) in [
             ("ok", Some("200"), form(http, true, "200"), true),
             ("ok", Some("200"), form(http, true, "201"), false),

@@ -3,7 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
 
-use super::{JudgedForm, LoadVerdict, Protocol};
+use super::{FormProtocol, JudgedForm, LoadVerdict};
 use crate::error::{Outcome, TaskError};
 
 /// The page, below the root of the checkout.
@@ -103,7 +103,7 @@ impl DocumentedForms {
             return Err("the outcome is another one");
         }
         let is_same = match form.protocol {
-            Protocol::Grpc => row.other == form.word,
+            FormProtocol::Grpc => row.other == form.word,
             // Versions of curl have different codes for the same error.
             _ if form.accepts => row.other == form.word,
             _ => row.other.starts_with("exit "),
@@ -121,7 +121,7 @@ impl DocumentedForms {
     }
 }
 
-fn key_of(protocol: Protocol, name: &str) -> (String, String) {
+fn key_of(protocol: FormProtocol, name: &str) -> (String, String) {
     (protocol.heading().to_owned(), name.to_owned())
 }
 
@@ -168,7 +168,7 @@ mod tests {
 
     fn form(name: &str, description: &str, word: &str) -> JudgedForm {
         JudgedForm {
-            protocol: Protocol::Http1,
+            protocol: FormProtocol::Http1,
             form: name.to_owned(),
             description: description.to_owned(),
             method: "GET".to_owned(),

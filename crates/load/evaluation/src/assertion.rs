@@ -373,23 +373,6 @@ impl Assertion {
         }
     }
 
-    /// True if a late generator can only make the figure worse, so that the assertion holds without its delay too.
-    fn bounds_delay(&self) -> bool {
-        let is_lower = self.relation.is_lower();
-        match self.figure {
-            AssertedFigure::Response(_)
-            | AssertedFigure::OkResponse(_)
-            | AssertedFigure::FirstEvent(_)
-            | AssertedFigure::Errors
-            | AssertedFigure::Retried
-            | AssertedFigure::Redirects
-            | AssertedFigure::Unmarked => !is_lower,
-            AssertedFigure::Share(outcome) => is_lower == (outcome == Outcome::Ok),
-            AssertedFigure::Rate => is_lower,
-            AssertedFigure::Gap(_) | AssertedFigure::EventRate | AssertedFigure::Capacity => false,
-        }
-    }
-
     /// Describes the figure in the report.
     pub fn found(&self, report: &Report) -> String {
         let Some(value) = self.figure.of(report) else {
@@ -560,20 +543,12 @@ impl Assertion {
 }
 
 impl Report {
-    /// Checks the assertions and stores the results for every form of the report. If all of them hold with the delay of a
-    /// late generator, that is no reason to doubt them.
+    /// Checks the assertions and stores the results for every form of the report.
     pub fn check(&mut self, assertions: &[Assertion], run: &Run, allow_few: bool) {
         let checked = assertions
             .iter()
             .map(|assertion| assertion.check(self, run, allow_few));
         self.assertions = checked.collect();
-        let all_hold = self
-            .assertions
-            .iter()
-            .all(|checked| checked.holds == Some(true));
-        let all_bound = assertions.iter().all(Assertion::bounds_delay);
-        let is_excused = !assertions.is_empty() && all_hold && all_bound;
-        self.generator.is_excused = self.generator.only_late && is_excused;
     }
 }
 

@@ -4,10 +4,11 @@ use jiff::Timestamp;
 use posthaste_units::{Instant, Rate, Span};
 
 use crate::pace::RateStep;
+use crate::part_results::PartResults;
 use crate::plan::{Pace, Plan};
 use crate::request::RequestSpec;
 use crate::results::{Portion, Run};
-use crate::tally::{LoadTally, PartResults};
+use crate::tally::LoadTally;
 
 impl Run {
     /// The results of `plan` from the sum of its seconds, of all shares. Checks that each intended request has one

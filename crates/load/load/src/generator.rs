@@ -22,23 +22,7 @@ pub struct Generator {
     pub late_after_ms: f64,
     /// Response-time statistics in which lateness makes up more than a quarter.
     pub lateness_in: Vec<Statistic>,
-    /// True if the generator was the limit by nothing but lateness: every request was sent, some of them late.
-    #[serde(default)]
-    pub only_late: bool,
-    /// True if it was only late, and each assertion of the run holds with its delay included.
-    #[serde(default)]
-    pub is_excused: bool,
     /// Description of the limit, and the remedy.
     #[serde(skip_serializing_if = "Option::is_none", default)]
     pub reason: Option<String>,
-}
-
-impl Generator {
-    /// Describes the lateness of a run whose assertions hold with it.
-    pub fn excuse(&self) -> Option<String> {
-        let reason = self.reason.as_ref().filter(|_| self.is_excused)?;
-        Some(format!(
-            "The generator was late: {reason}. The assertions hold with its delay included"
-        ))
-    }
 }

@@ -56,6 +56,7 @@
 //!   a broker. Each event loop is one client. It repeats its choice only after a change of the catalogue's version
 //!   number, or when the chosen offer expires. A choice before every request therefore costs no lock.
 
+mod address_counts;
 mod agents;
 mod assembly;
 mod attempt_recorder;
@@ -85,6 +86,7 @@ mod multiplexed;
 mod observer;
 mod outcome;
 mod pace;
+mod part_results;
 mod phases;
 mod plan;
 mod preparation;
@@ -112,6 +114,7 @@ pub mod testing;
 mod tick;
 mod tls;
 
+pub use address_counts::AddressCounts;
 pub use agents::AgentReport;
 pub use attempt_recorder::{AttemptRecorder, EndedAttempt};
 pub use attempts::Attempts;
@@ -130,6 +133,7 @@ pub use multiplexed::{QueuedRequests, StreamCounts};
 pub use observer::Observer;
 pub use outcome::{Outcome, Outcomes};
 pub use pace::{Arrivals, RateStep, TraceError, read_trace};
+pub use part_results::PartResults;
 pub use phases::Phases;
 pub use plan::{Connections, Pace, Plan, PlanError};
 pub use posthaste_http::streams::CodeCounts;
@@ -146,7 +150,7 @@ pub use seconds::JoinedSeconds;
 pub use share::Share;
 pub use soap::{WsdlCall, WsdlError, soap_request};
 pub use stop::{StopOrders, StopTime};
-pub use tally::{AddressCounts, LoadTally, PartResults};
+pub use tally::LoadTally;
 pub use target::{
     AddressSource, AnyTarget, RequestTarget, Resolve, TargetError, TargetOrigin, TargetPolicy,
 };

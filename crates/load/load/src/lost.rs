@@ -9,9 +9,10 @@ use crate::events::{EventEnd, EventSummary};
 use crate::mix::MixDraw;
 use crate::outcome::Outcome;
 use crate::pace::ScheduledArrival;
+use crate::part_results::PartResults;
 use crate::plan::{Pace, Plan};
 use crate::share::Share;
-use crate::tally::{LoadTally, PartResults};
+use crate::tally::LoadTally;
 
 /// The requests that a share had to send, as the plan says.
 struct ShareSchedule<'p> {

@@ -7,6 +7,7 @@ use jiff::Timestamp;
 use posthaste_stats::{Histogram, Recorder};
 use posthaste_units::{Rate, Span};
 
+use crate::address_counts::AddressCounts;
 use crate::agents::AgentReport;
 use crate::attempts::Attempts;
 use crate::buying::QuoteUse;
@@ -15,9 +16,9 @@ use crate::events::EventTally;
 use crate::grpc::GrpcStatuses;
 use crate::multiplexed::StreamCounts;
 use crate::outcome::{Outcome, Outcomes};
+use crate::part_results::PartResults;
 use crate::phases::Phases;
 use crate::quic::QlogReport;
-use crate::tally::{AddressCounts, PartResults};
 
 /// A part of a run with its own report.
 pub struct Portion {

@@ -18,9 +18,6 @@
 //!
 //! With agents, the rule holds for each agent and for the whole run. The first agent that was the limit is named.
 //!
-//! A run that was limited by lateness alone still bounds the service from above, because response times count from the due
-//! time: assertions that hold with the delay of the generator hold without it.
-//!
 //! Below that, the report names statistics in which lateness makes up more than a quarter.
 
 use posthaste_stats::Statistic;
@@ -57,18 +54,13 @@ impl Generator {
         let late_retries = retries.count_above(late_after);
         let not_sent = not_sent_in_words(run, unsent);
         let held_back = held_back_in_words(run.streams.windows_exhausted);
-        let is_carried_out = not_sent.is_none() && held_back.is_none();
         let reason = not_sent
             .or_else(|| late_in_words("requests", late, run.intended, late_after))
             .or_else(|| late_in_words("retries", late_retries, retries.count(), late_after))
             .or(held_back);
         let reason = agents::limit(&run.agents).or(reason);
-        let mut agents = run.agents.iter().map(|agent| &agent.generator);
-        let are_late = agents.all(|generator| !generator.limited || generator.only_late);
         Self {
             limited: reason.is_some(),
-            only_late: reason.is_some() && is_carried_out && are_late,
-            is_excused: false,
             unsent,
             not_begun: run.unbegun + run.overdue,
             late,

@@ -7,12 +7,12 @@
 
 use std::collections::BTreeMap;
 use std::net::SocketAddr;
-use std::ops::AddAssign;
 
 use posthaste_stats::{Histogram, Recorder};
 use posthaste_units::{Instant, Span, visible};
 use serde::{Deserialize, Serialize};
 
+use crate::address_counts::AddressCounts;
 use crate::attempts::Attempts;
 use crate::buying::QuoteUse;
 use crate::decoding::Decoded;
@@ -20,42 +20,11 @@ use crate::events::EventTally;
 use crate::grpc::GrpcStatuses;
 use crate::multiplexed::StreamCounts;
 use crate::outcome::{Outcome, Outcomes};
+use crate::part_results::PartResults;
 use crate::phases::{Moments, Phases};
 use crate::plan::Plan;
 use crate::responses::Responses;
 use crate::source::DueStretch;
-
-/// A part of the run that is counted separately: a step of the plan, or a request of the mix.
-#[derive(Clone, Default, PartialEq, Serialize, Deserialize)]
-#[serde(deny_unknown_fields)]
-pub struct PartResults {
-    /// Its requests by outcome.
-    pub outcomes: Outcomes,
-    /// Complete replies in the measured time, including replies to requests of the warm-up.
-    pub completed: u64,
-    /// Complete replies in the measured time that were [`Outcome::Ok`].
-    pub served: u64,
-    /// Attempts of its requests.
-    pub attempts: u64,
-    /// Response times of its requests.
-    pub responses: Responses,
-}
-
-impl PartResults {
-    fn clear(&mut self) {
-        self.outcomes = Outcomes::default();
-        (self.completed, self.served, self.attempts) = (0, 0, 0);
-        self.responses.clear();
-    }
-
-    fn merge(&mut self, other: &Self) {
-        self.outcomes += other.outcomes;
-        self.completed += other.completed;
-        self.served += other.served;
-        self.attempts += other.attempts;
-        self.responses.merge(&other.responses);
-    }
-}
 
 /// Longest explanation in bytes. A server may send any text.
 pub(crate) const LONGEST_EXPLANATION: usize = 4096;
@@ -67,23 +36,6 @@ pub(crate) struct Explanation {
     /// Numbers of the request and of its attempt.
     pub(crate) of: (u64, u32),
     pub(crate) text: String,
-}
-
-/// Connections to one address of a server.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(deny_unknown_fields)]
-pub struct AddressCounts {
-    /// Connections attempted.
-    pub connections: u64,
-    /// Those that were not established. Requests use another address, if the server has one.
-    pub failed: u64,
-}
-
-impl AddAssign for AddressCounts {
-    fn add_assign(&mut self, other: Self) {
-        self.connections += other.connections;
-        self.failed += other.failed;
-    }
 }
 
 /// Everything measured by a loop in a second, or by several loops in several seconds after [`LoadTally::merge`]. Equal sums

@@ -3,7 +3,7 @@
 use std::borrow::Cow;
 use std::collections::HashSet;
 use std::io;
-use std::net::{IpAddr, SocketAddr, TcpStream, ToSocketAddrs as _};
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr, TcpStream, ToSocketAddrs as _, UdpSocket};
 use std::str::FromStr;
 use std::time::{Duration, Instant as WallInstant};
 
@@ -354,7 +354,7 @@ impl NameLookUp<'_> {
         };
         let with_port = |addresses: &[IpAddr]| {
             let with_port = addresses.iter().map(|ip| SocketAddr::new(*ip, port));
-            with_port.collect()
+            usable(with_port.collect())
         };
         let stated = of_host(self.stated);
         if !stated.is_empty() {
@@ -373,7 +373,7 @@ impl NameLookUp<'_> {
         let addresses = look_up(bare, port)?;
         let ips: Vec<IpAddr> = addresses.iter().map(SocketAddr::ip).collect();
         self.permit(host, port, &ips, AddressSource::LookedUp)?;
-        Ok(addresses)
+        Ok(usable(addresses))
     }
 
     fn permit(
@@ -385,6 +385,24 @@ impl NameLookUp<'_> {
     ) -> Result<(), TargetError> {
         let permitted = self.policy.check(host, port, addresses, source);
         permitted.map_err(TargetError::NotPermitted)
+    }
+}
+
+/// Returns the addresses to which this machine has a route, or all if it has none to any. A host without IPv6 cannot use
+/// such an address of a name. Nothing is sent: connecting a UDP socket looks up the route.
+fn usable(addresses: Vec<SocketAddr>) -> Vec<SocketAddr> {
+    let has_route = |address: &&SocketAddr| {
+        let any: IpAddr = match address.is_ipv4() {
+            true => Ipv4Addr::UNSPECIFIED.into(),
+            false => Ipv6Addr::UNSPECIFIED.into(),
+        };
+        let socket = UdpSocket::bind((any, 0));
+        socket.is_ok_and(|socket| socket.connect(address).is_ok())
+    };
+    let usable: Vec<SocketAddr> = addresses.iter().filter(has_route).copied().collect();
+    match usable.is_empty() {
+        true => addresses,
+        false => usable,
     }
 }
 

@@ -65,16 +65,9 @@ fn sections(report: &Report, run: &Run) -> Vec<Section> {
 
 /// Warnings that invalidate the rest, then the cards.
 fn opening(report: &Report) -> Vec<Block> {
-    let generator = &report.generator;
-    let limit = generator
-        .reason
-        .iter()
-        .map(|reason| match generator.excuse() {
-            Some(excuse) => format!("{excuse}."),
-            None => format!(
-                "The generator was the limit: {reason}. Response times are the generator's own."
-            ),
-        });
+    let limit = report.generator.reason.iter().map(|reason| {
+        format!("The generator was the limit: {reason}. Response times are the generator's own.")
+    });
     let hint = report
         .hint
         .iter()

@@ -47,9 +47,7 @@ const NAMES: usize = 22;
 const BAR: usize = 40;
 
 fn write(report: &Report, shown: TextTimes, out: &mut String) -> std::fmt::Result {
-    if let Some(excuse) = report.generator.excuse() {
-        writeln!(out, "{excuse}.\n")?;
-    } else if let Some(reason) = &report.generator.reason {
+    if let Some(reason) = &report.generator.reason {
         writeln!(
             out,
             "THE GENERATOR WAS THE LIMIT: {reason}.\nResponse times are the generator's own.\n"

@@ -1,7 +1,7 @@
 //! The addresses of servers: connections take them in turn, and pass over one that has failed.
 //!
-//! Each event loop has turns of its own. A connection that an address refuses is tried at the next one, within the time
-//! limits of its request, as clients of name services do (RFC 6724, section 2). The address is passed over for [`REST`],
+//! Each event loop has turns of its own. A connection that an address refuses is tried at the next one, within the timeout
+//! of its request, as clients of name services do (RFC 6724, section 2). The address is passed over for [`REST`],
 //! and each failure is counted.
 
 use std::net::SocketAddr;
@@ -32,14 +32,14 @@ impl AddressTurns {
         }
     }
 
-    /// Takes the next address that does not rest, or the next one if all do.
+    /// Takes the next address that does not rest, or the one whose rest ends first if all do.
     fn take(&mut self, now: Instant) -> SocketAddr {
         let count = self.addresses.len();
-        let from_next = (0..count).map(|step| (self.next + step) % count);
-        let awake = from_next
-            .into_iter()
-            .find(|at| self.rests_until[*at] <= now);
-        let taken = awake.unwrap_or(self.next);
+        let from_next = || (0..count).map(|step| (self.next + step) % count);
+        let awake = from_next().find(|at| self.rests_until[*at] <= now);
+        let earliest = || from_next().min_by_key(|at| self.rests_until[*at]);
+        let taken = awake.or_else(earliest);
+        let taken = taken.expect("a server has an address");
         self.next = (taken + 1) % count;
         self.addresses[taken]
     }

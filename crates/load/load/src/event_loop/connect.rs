@@ -173,23 +173,69 @@ impl EventLoop<'_> {
         let HttpConnection {
             origin, address, ..
         } = self.connections[slot as usize];
+        // The requests of connections with streams are in the queue.
         let open = match self.connections[slot as usize].streams {
             None => self.connections[slot as usize].exchange,
-            // The queue of the connection has the requests.
             Some(_) => None,
         };
-        let exchange = open.map(|open| self.exchanges[open].exchange);
-        let other = exchange.and_then(|one| self.refused(origin, address, outcome, one));
-        let Some(exchange) = other else {
-            return self.fail(slot, outcome, || socket::connect_failure(errno));
-        };
-        let open = self.connections[slot as usize].exchange.take();
-        let open = open.expect("the connection has an exchange");
-        self.connecting.remove(slot);
-        self.replying.remove(open);
-        self.exchanges.remove(open);
-        self.abort(slot);
-        self.connect(origin, exchange);
+        match open {
+            Some(open) if self.tries_another(origin, address, outcome, open) => {
+                self.connecting.remove(slot);
+                self.connections[slot as usize].exchange = None;
+                self.abort(slot);
+                self.connect_again(origin, open);
+            }
+            _ => self.fail(slot, outcome, || socket::connect_failure(errno)),
+        }
+    }
+
+    /// Counts a connection that was not established. Returns true if the server has an address that has not refused its
+    /// exchange.
+    fn tries_another(
+        &mut self,
+        origin: usize,
+        address: SocketAddr,
+        outcome: Outcome,
+        open: u32,
+    ) -> bool {
+        if !is_of_address(outcome) {
+            return false;
+        }
+        self.fail_address(origin, address);
+        let exchange = &mut self.exchanges[open].exchange;
+        exchange.refusals += 1;
+        let refusals = exchange.refusals;
+        self.has_another(origin, refusals)
+    }
+
+    /// Opens a connection to another address for an exchange that was refused. The deadline of the exchange stays.
+    fn connect_again(&mut self, origin: usize, open: u32) {
+        let keep_alive = self.shared.plan.connections == Connections::KeepAlive;
+        let no_delay = keep_alive || self.shared.names.contains_key(&origin);
+        loop {
+            let address = self.take_address(origin);
+            let now = self.shared.clock.now();
+            let attempt = socket::connect(&address, self.shared.local_port(), no_delay);
+            let (outcome, reason) = match attempt {
+                ConnectAttempt::Started(socket) => {
+                    match self.insert_connection(socket, (origin, address), now) {
+                        Ok(slot) => {
+                            self.connections[slot as usize].exchange = Some(open);
+                            self.exchanges[open].connection = Some(slot);
+                            return self.watch(slot, EventFlags::OUT);
+                        }
+                        Err(failed) => failed,
+                    }
+                }
+                failed => failed.outcome(),
+            };
+            if !self.tries_another(origin, address, outcome, open) {
+                self.replying.remove(open);
+                let exchange = self.exchanges.remove(open);
+                self.tally.explain(outcome, exchange.numbers(), || reason);
+                return self.record_end(&exchange, outcome, now);
+            }
+        }
     }
 
     fn begin_exchange(&mut self, slot: u32) {

@@ -37,8 +37,12 @@ impl EventLoop<'_> {
             let connection = &self.connections[slot as usize];
             let silent = exchange.moments.first_byte.is_none();
             let phantom = silent && !socket::is_acknowledged(&connection.socket);
+            let (origin, address) = (connection.origin, connection.address);
             let outcome = match connection.state {
-                ConnectionState::Connecting => Outcome::ConnectAborted,
+                ConnectionState::Connecting => {
+                    self.fail_address(origin, address);
+                    Outcome::ConnectAborted
+                }
                 _ if phantom => Outcome::Unanswered,
                 _ => Outcome::TimedOut,
             };

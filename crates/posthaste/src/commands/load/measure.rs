@@ -78,7 +78,6 @@ impl Args {
         }
         if let Some(reason) = &report.generator.reason
             && !self.allow_late
-            && !report.generator.is_excused
         {
             return Err(Failure::Run(format!(
                 "the generator was the limit: {reason}; or accept its own delay with --allow-late"

@@ -65,7 +65,7 @@ impl EventLoop<'_> {
     }
 
     /// Returns the first waiting exchange of a queue. Forgets those that have ended.
-    fn first_waiting(&mut self, queue: usize) -> Option<u32> {
+    pub(super) fn first_waiting(&mut self, queue: usize) -> Option<u32> {
         let waiting = &mut self.streams.queues.get_mut(queue)?.waiting;
         while let Some((open, serial)) = waiting.front().copied() {
             if self.exchanges.get(open, serial).is_some() {

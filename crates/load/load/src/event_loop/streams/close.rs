@@ -2,6 +2,7 @@
 
 use super::super::EventLoop;
 use super::super::complete::CLOSING;
+use super::super::connect::is_of_address;
 use crate::connection::ConnectionState;
 use crate::outcome::Outcome;
 
@@ -107,7 +108,7 @@ impl EventLoop<'_> {
     /// the connection: another one would fare no better.
     fn discard(&mut self, slot: u32, outcome: Outcome, reason: &str) {
         let connection = &self.connections[slot as usize];
-        let address = connection.address;
+        let (server, address) = (connection.origin, connection.address);
         let was_connecting = connection.state == ConnectionState::Connecting;
         let streams = connection.streams();
         let (queue, is_confirmed) = (streams.queue, streams.is_confirmed);
@@ -119,8 +120,11 @@ impl EventLoop<'_> {
             return;
         };
         let is_alone = others.connections.is_empty() && others.opening.is_none();
-        if is_alone && was_connecting && self.tries_another(queue, address, outcome) {
-            return;
+        if was_connecting && is_of_address(outcome) {
+            self.fail_address(server, address);
+            if is_alone && self.opens_another(queue) {
+                return;
+            }
         }
         if !was_used && is_alone {
             self.fail_waiting(queue, outcome, reason);

@@ -38,34 +38,27 @@ impl EventLoop<'_> {
             }
             failed => failed.outcome(),
         };
-        if !self.tries_another(queue, address, outcome) {
-            self.fail_waiting(queue, outcome, &reason);
+        if is_of_address(outcome) {
+            self.fail_address(server, address);
+            if self.opens_another(queue) {
+                return;
+            }
         }
+        self.fail_waiting(queue, outcome, &reason);
     }
 
-    /// Counts a connection of a queue that was not established. Opens one to another address, if the server has one that
-    /// has not failed since the last success. Returns false if there is none.
-    pub(super) fn tries_another(
-        &mut self,
-        queue: usize,
-        address: SocketAddr,
-        outcome: Outcome,
-    ) -> bool {
-        if !is_of_address(outcome) {
-            return false;
-        }
+    /// Opens a connection for a queue after one was not established, if requests wait and the server has an address that
+    /// has not failed since the last success.
+    pub(super) fn opens_another(&mut self, queue: usize) -> bool {
+        let is_wanted = self.first_waiting(queue).is_some();
         let place = &mut self.streams.queues[queue];
-        let server = place.server;
         place.refusals += 1;
-        let refusals = place.refusals;
-        self.fail_address(server, address);
-        let has_another = self.has_another(server, refusals);
-        if has_another {
+        let (server, refusals) = (place.server, place.refusals);
+        let opens = is_wanted && self.has_another(server, refusals);
+        if opens {
             self.open_connection(queue);
-        } else {
-            self.streams.queues[queue].refusals = 0;
         }
-        has_another
+        opens
     }
 
     /// Prepares a new connection for streams. Requests wait until it is established.

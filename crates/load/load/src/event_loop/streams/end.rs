@@ -14,6 +14,7 @@ impl EventLoop<'_> {
     pub(super) fn end_streams(&mut self, slot: u32) {
         let now = self.shared.clock.now();
         let mut ended = std::mem::take(&mut self.streams.ended);
+        let mut rejected = Vec::new();
         for (open, end) in ended.drain(..) {
             match end {
                 StreamEnd::Complete => self.end_replied(open, now),
@@ -21,13 +22,17 @@ impl EventLoop<'_> {
                     let reason = || format!("the server reset the stream with {code}");
                     self.fail_exchange(open, Outcome::Reset, reason);
                 }
-                StreamEnd::Rejected(rejection) => self.reject(open, rejection),
+                StreamEnd::Rejected(rejection) => rejected.push((open, rejection)),
                 StreamEnd::Malformed { reason, .. } => {
                     self.fail_exchange(open, Outcome::ProtocolError, || reason.to_owned());
                 }
             }
         }
         self.streams.ended = ended;
+        // Each goes to the front of its queue, so the last one goes first.
+        for (open, rejection) in rejected.into_iter().rev() {
+            self.reject(open, rejection);
+        }
         for open in std::mem::take(&mut self.streams.given_up) {
             self.reset_stream(slot, open);
             let reason = || crate::reply::NoMemory.to_string();
@@ -92,7 +97,9 @@ impl EventLoop<'_> {
 
     /// Ends the waiting requests of a queue.
     pub(super) fn fail_waiting(&mut self, queue: usize, outcome: Outcome, reason: &str) {
-        let waiting = std::mem::take(&mut self.streams.queues[queue].waiting);
+        let place = &mut self.streams.queues[queue];
+        place.refusals = 0;
+        let waiting = std::mem::take(&mut place.waiting);
         for (open, serial) in waiting {
             if self.exchanges.get(open, serial).is_some() {
                 self.fail_exchange(open, outcome, || reason.to_owned());
