@@ -66,7 +66,7 @@ mod tests {
     use super::FIGURES;
 
     #[test]
-    fn what_is_run_is_in_the_study() {
+    fn every_trained_figure_is_on_the_page_of_figures() {
         let study = include_str!("../../docs/papers/figures.md");
         for figure in FIGURES {
             assert!(study.contains(&format!("`{figure}`")), "{figure}");

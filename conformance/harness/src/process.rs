@@ -404,7 +404,7 @@ mod tests {
     }
 
     #[test]
-    fn what_a_child_started_ends_with_it() {
+    fn dropping_a_child_kills_its_process_group() {
         let logs = tempfile::tempdir().expect("a folder");
         // Ignores SIGTERM, in the same group as its parent.
         let child = shell("trap '' TERM; sleep 600 & echo started; wait", logs.path());

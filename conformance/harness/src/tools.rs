@@ -206,7 +206,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_is_wanted_is_made_once_and_anew_when_it_changes() {
+    fn a_tool_is_made_once_and_again_when_its_version_changes() {
         let folder = tempfile::tempdir().expect("a folder");
         let folder = folder.path().join("bin");
         let mut makes = 0;

@@ -351,7 +351,7 @@ a_wait_seconds_bucket{le=\"+Inf\"} 2
 ";
 
     #[test]
-    fn counters_have_the_name_of_their_samples_and_families_their_type() {
+    fn families_keep_their_type_and_counters_their_sample_name() {
         let text = plain(PAGE);
         assert!(text.starts_with(
             "# HELP a_replies_total Replies.\n# TYPE a_replies_total counter\na_replies_total{"

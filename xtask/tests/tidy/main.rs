@@ -19,6 +19,7 @@ mod ratchet;
 mod seam;
 mod shape;
 mod terms;
+mod test_names;
 mod type_names;
 mod unsafety;
 mod waiting;

@@ -65,7 +65,7 @@ fn has_tests(text: &str) -> bool {
 }
 
 #[test]
-fn what_the_table_names_is_there() {
+fn every_name_in_the_table_exists() {
     let sources = rust();
     let mut findings = Vec::new();
     for row in WAITING {

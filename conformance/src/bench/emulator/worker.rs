@@ -77,7 +77,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_is_printed_is_read() {
+    fn output_of_a_worker_is_parsed() {
         let said = "packet 1 2\nwindow 3 4 5\nsent 77\nverdict late: by 3 ms\n";
         let ran = Ran::read(said).expect("it is right");
         assert_eq!(

@@ -133,7 +133,7 @@ mod tests {
     use crate::number::Unit;
 
     #[test]
-    fn what_has_no_place_is_counted_and_leaves_a_gap() {
+    fn points_that_cannot_be_drawn_are_counted_and_leave_a_gap() {
         let mut chart = Chart::new(
             "t",
             Axis::linear("x", Unit::Count),

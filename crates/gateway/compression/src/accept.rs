@@ -182,7 +182,7 @@ mod tests {
     }
 
     #[test]
-    fn what_cannot_be_read_is_not_acceptable() {
+    fn malformed_codings_are_not_acceptable() {
         for wrong in [
             "gzip;q=1.001",
             "gzip;q=0.1234",

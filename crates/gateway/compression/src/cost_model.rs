@@ -224,7 +224,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_learned_replaces_what_was_assumed() {
+    fn observed_costs_replace_the_assumed_ones() {
         let mut costs = CostModel::default();
         for _ in 0..100 {
             costs.observe(

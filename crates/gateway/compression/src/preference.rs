@@ -107,7 +107,7 @@ mod tests {
     }
 
     #[test]
-    fn who_can_be_compressed_and_need_not_leaves_it_open() {
+    fn acceptable_but_not_required_compression_is_left_open() {
         let offered = Codings::default().with(Coding::Gzip).with(Coding::Zstd);
         let is_open = |form, accept: Option<&str>, prefer: &str| {
             let accept = Accept::read(accept.map(str::as_bytes));

@@ -174,7 +174,7 @@ mod tests {
     }
 
     #[test]
-    fn what_identifies_nobody_or_two_is_refused() {
+    fn invalid_or_ambiguous_accounts_are_refused() {
         let account = |keys: &str| format!("[accounts]\n[[accounts.account]]\n{keys}\n");
         let key = format!("key_sha256 = \"{}\"", "0a".repeat(32));
         let two = account(&format!("name = \"a\"\n{key}"))

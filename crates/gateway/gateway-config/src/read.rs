@@ -160,7 +160,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_wrong_is_named_with_its_place_and_the_remedy() {
+    fn configuration_errors_name_the_place_and_the_remedy() {
         let listen = "listen = \"127.0.0.1:8080\"\n";
         for (text, words) in [
             (
@@ -215,7 +215,7 @@ mod tests {
     }
 
     #[test]
-    fn what_could_do_nothing_is_refused() {
+    fn settings_that_cannot_work_are_refused() {
         let listen = "listen = \"127.0.0.1:8080\"\n";
         for (text, words) in [
             (

@@ -56,7 +56,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_is_written_keeps_its_segments() {
+    fn written_paths_keep_their_segments() {
         for (path, wanted) in [
             ("/a/b", "/a/b"),
             ("//a/./b/..", "//a/./b/.."),

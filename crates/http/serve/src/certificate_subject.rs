@@ -43,7 +43,7 @@ mod tests {
     }
 
     #[test]
-    fn what_cannot_be_a_name_is_none() {
+    fn unusable_subjects_yield_no_name() {
         assert_eq!(subject(&[]), None);
         assert_eq!(subject(&[(DnType::CommonName, &"a".repeat(2_000))]), None);
         assert!(certificate_subject(b"").is_err());

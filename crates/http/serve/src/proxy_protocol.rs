@@ -345,7 +345,7 @@ mod tests {
     }
 
     #[test]
-    fn a_binary_header_is_of_a_known_kind_and_as_long_as_its_addresses() {
+    fn invalid_binary_headers_are_refused_by_kind_and_length() {
         let rest = [0; 216];
         for (command, family, length, error) in [
             (0x11, 0x11, 12, Malformed::Kind),

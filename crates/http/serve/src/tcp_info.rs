@@ -110,7 +110,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_tcp_socket_tells_nothing() {
+    fn sockets_other_than_tcp_have_no_tcp_info() {
         let socket = std::net::UdpSocket::bind("127.0.0.1:0").unwrap();
         assert_eq!(tcp_info(&socket), None);
     }

@@ -83,7 +83,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn what_is_written_is_read_back(value in "\\PC{0,40}", text_value in any::<String>()) {
+        fn written_attributes_and_texts_are_read_back(value in "\\PC{0,40}", text_value in any::<String>()) {
             let mut out = String::from("<a b=\"");
             attribute(&value, &mut out);
             out.push_str("\">");

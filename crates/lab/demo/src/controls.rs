@@ -264,7 +264,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_written_is_read_again() {
+    fn controls_are_read_back_with_networks_by_profile_name() {
         assert_eq!(read(|_| {}), Ok(Controls::default()));
         for network in ClientNetwork::ALL {
             let written = serde_json::to_value(network).unwrap();

@@ -199,7 +199,7 @@ mod tests {
     }
 
     #[test]
-    fn what_goes_in_comes_out_whole_and_so_does_its_end() {
+    fn networks_pass_data_unchanged_including_its_end() {
         let said: Vec<u8> = (0..300_000_u32).map(|n| (n % 251) as u8).collect();
         assert!(pass(ClientNetwork::Lan, &said).0 == said);
     }

@@ -115,7 +115,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_not_known_is_neither_least_nor_most() {
+    fn extremes_with_unknown_values_are_unknown() {
         assert_eq!((least([2.0, 1.0, 3.0]), most([2.0, 3.0, 1.0])), (1.0, 3.0));
         for unknown in [vec![], vec![f64::NAN, 1.0], vec![1.0, f64::NAN, 0.5]] {
             assert!(least(unknown.clone()).is_nan(), "{unknown:?}");

@@ -385,7 +385,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_written_is_read_back() {
+    fn records_are_read_back_as_written() {
         let records = sample();
         let mut csv = Vec::new();
         records.write_csv(&mut csv).unwrap();
@@ -405,7 +405,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_sent_is_what_is_written() {
+    fn sent_records_equal_written_ones() {
         let mut records = sample();
         records.set_number("unknown", f64::NAN);
         let sent = serde_json::to_string(&records.to_sent().unwrap()).unwrap();
@@ -428,7 +428,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_missing_is_not_a_number() {
+    fn missing_values_are_not_numbers() {
         let records = sample();
         assert!(records.number("none").is_nan());
         assert!(records.table("none").is_empty());

@@ -345,7 +345,7 @@ fn an_instrument_check_decides_the_exit_code() {
 }
 
 #[test]
-fn what_was_measured_before_a_stop_is_kept() {
+fn measurements_before_a_stop_are_kept() {
     let dir = tempfile::tempdir().unwrap();
     let all = [&STOPPED, &ONE];
     let stop = AtomicBool::new(false);
@@ -359,7 +359,7 @@ fn what_was_measured_before_a_stop_is_kept() {
 }
 
 #[test]
-fn what_was_measured_before_an_error_is_kept_and_drawn() {
+fn measurements_before_an_error_are_kept_and_drawn() {
     static CUT_SHORT: Study = Study {
         name: "cut short",
         needs: Needs::Processor,
@@ -440,7 +440,7 @@ fn a_run_without_an_end_keeps_what_was_measured_before_it() {
 }
 
 #[test]
-fn a_folder_that_cannot_be_used_is_an_error_before_anything_runs() {
+fn an_unusable_folder_is_an_error_before_any_run() {
     let dir = tempfile::tempdir().unwrap();
     let file = dir.path().join("file");
     fs::write(&file, "in the way").unwrap();

@@ -120,7 +120,7 @@ mod tests {
     }
 
     #[test]
-    fn a_silent_source_does_not_hold_the_others_back_and_nothing_is_lost() {
+    fn seconds_of_a_silent_source_are_added_later_and_not_lost() {
         let mut joined = JoinedSeconds::new(2);
         joined.add(0, 1, &due(1));
         assert_eq!(taken(&mut joined, seconds(2)), []);

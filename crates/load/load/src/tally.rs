@@ -486,7 +486,7 @@ mod tests {
     }
 
     #[test]
-    fn the_rate_counts_what_comes_in_the_measured_time_whenever_it_was_due() {
+    fn the_rate_counts_replies_within_the_measured_time() {
         let mut tally = LoadTally::new(vec![at(200)], 1);
         for (intended, done, recorded, completed) in [
             (50, 99, 0, 0),

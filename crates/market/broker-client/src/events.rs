@@ -185,7 +185,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_event_is_refused() {
+    fn invalid_events_are_refused() {
         for (text, words) in [
             ("data: x\n\n", "an event \"\""),
             ("event: put\ndata: {}\n\n", "missing field"),

@@ -163,7 +163,7 @@ mod tests {
     }
 
     #[test]
-    fn what_marks_nothing_is_refused_with_the_remedy() {
+    fn rules_without_a_valid_mark_are_refused_with_the_remedy() {
         for wrong in [
             "",
             "any",

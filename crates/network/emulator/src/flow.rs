@@ -325,7 +325,7 @@ mod tests {
     }
 
     #[test]
-    fn what_does_not_pass_has_a_name() {
+    fn frames_that_do_not_pass_are_refused_by_name() {
         let refused = |frame: &[u8]| admit(frame, Direction::Up).unwrap_err();
         assert_eq!(refused(&ethernet(ARP, &[0; 28])), FrameRefusal::Arp);
         assert_eq!(refused(&ethernet(0x8100, &[0; 50])), FrameRefusal::Vlan);

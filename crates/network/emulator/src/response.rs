@@ -438,7 +438,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_not_whole_is_counted() {
+    fn incomplete_responses_are_counted() {
         let mut nothing = SegmentBuilder::new();
         nothing.dropped(0.0, Up, "S");
         let mut open = SegmentBuilder::of(2);

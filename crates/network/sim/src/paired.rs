@@ -116,7 +116,7 @@ mod tests {
     }
 
     #[test]
-    fn equal_runs_have_no_change_and_short_or_other_ones_no_interval() {
+    fn equal_runs_show_no_change_and_unlike_ones_no_interval() {
         let [usual, _] = pair(1, 3000);
         assert_eq!(usual.change_since(&usual), Some([0.0, 0.0]));
         let [short, shorter] = pair(1, 1000);

@@ -25,7 +25,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn what_is_wrapped_unwraps_near_by(isn: u32, near in 0u64..1 << 40, off in -(1i64 << 31)..1 << 31) {
+        fn wrapped_offsets_unwrap_near_their_reference(isn: u32, near in 0u64..1 << 40, off in -(1i64 << 31)..1 << 31) {
             prop_assume!(near as i64 + off >= 0);
             let offset = (near as i64 + off) as u64;
             prop_assert_eq!(unwrap(isn, wrap(isn, offset), near), Some(offset));

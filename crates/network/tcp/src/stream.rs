@@ -221,7 +221,7 @@ mod tests {
     }
 
     #[test]
-    fn what_came_first_stays() {
+    fn the_first_copy_of_received_bytes_stays() {
         let mut reassembly = Reassembly::new(10);
         assert_eq!(reassembly.put(3, b"cd"), 2);
         assert_eq!(reassembly.put(1, b"abXXef"), 4);
@@ -233,7 +233,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_not_held_is_not_given() {
+    fn ranges_outside_the_buffer_are_not_returned() {
         let mut buffer = SendBuffer::default();
         buffer.append(b"hello");
         assert_eq!(
@@ -281,7 +281,7 @@ mod tests {
 
         /// Bytes keep their offsets until they are freed.
         #[test]
-        fn what_was_written_can_be_sent_again(
+        fn written_bytes_can_be_sent_again_until_freed(
             steps in vec((0u64..2000, 0u64..1500, 0u64..2000), 1..50),
         ) {
             let mut buffer = SendBuffer::default();

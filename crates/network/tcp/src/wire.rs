@@ -352,7 +352,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn what_is_written_is_read(
+        fn written_packets_are_read_back(
             segment in segments(),
             v6: bool,
             bytes in collection::vec(any::<u8>(), 1500),
@@ -450,7 +450,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_none_is_refused_by_name() {
+    fn invalid_packets_are_refused_by_name() {
         let udp = |payload: &[u8]| {
             let mut packet = Vec::new();
             let builder = PacketBuilder::ipv4([1; 4], [2; 4], 3).udp(1, 2);
@@ -489,7 +489,7 @@ mod tests {
     }
 
     #[test]
-    fn what_no_packet_can_be_is_not_written() {
+    fn impossible_packets_are_not_written() {
         let mut packet = Vec::new();
         let mut written = |len, payload: &[u8]| {
             let segment = Segment {

@@ -11,7 +11,7 @@ use crate::command::{RunningShop, posthaste, said, until};
 /// Names the small disk. The test runs itself again in a namespace where it may mount one.
 const DISK: &str = "POSTHASTE_SMALL_DISK";
 
-const TEST: &str = "full_disk::a_broker_starts_on_a_full_disk_and_publishes_once_there_is_room";
+const TEST: &str = "full_disk::a_broker_starts_on_a_full_disk_and_publishes_when_freed";
 
 fn ask(broker: &RunningShop, method: &str, token: &str, body: &str) -> String {
     let address = broker.url.strip_prefix("http://").unwrap();
@@ -40,7 +40,7 @@ fn fill(file: &Path) {
 }
 
 #[test]
-fn a_broker_starts_on_a_full_disk_and_publishes_once_there_is_room() {
+fn a_broker_starts_on_a_full_disk_and_publishes_when_freed() {
     let Some(disk) = std::env::var_os(DISK) else {
         let folder = tempfile::tempdir().unwrap();
         let script = format!(

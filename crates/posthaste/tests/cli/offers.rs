@@ -49,7 +49,7 @@ impl RunningBroker {
 }
 
 #[test]
-fn what_one_broker_exports_another_imports() {
+fn offers_exported_by_one_broker_are_imported_by_another() {
     let (one, other) = (RunningBroker::open(), RunningBroker::open());
     for kind in ["books", "maps"] {
         one.said(&["put", kind, "ada", OFFERS]);
@@ -100,7 +100,7 @@ fn watching_ends_when_nobody_reads_any_more() {
 }
 
 #[test]
-fn a_follower_with_sources_of_its_own_is_refused_wherever_it_was_told_so() {
+fn a_follower_with_its_own_sources_is_refused() {
     let folder = tempfile::tempdir().unwrap();
     let file = folder.path().join("broker.toml");
     let source =
@@ -192,7 +192,7 @@ fn without_a_broker_no_client_begins() {
 }
 
 #[test]
-fn who_publishes_without_a_token_is_told_how_to_give_one() {
+fn publishing_without_a_token_names_the_remedies() {
     // No server listens there, and no request is sent.
     let nowhere = ["--broker", "http://127.0.0.1:9"];
     for what in [

@@ -143,7 +143,7 @@ fn a_pattern_is_shown_as_table_strips_and_picture() {
 }
 
 #[test]
-fn a_pattern_comes_through_a_pipe_and_a_wrong_one_is_refused_by_line() {
+fn a_pattern_is_read_from_a_pipe_and_errors_name_the_line() {
     let mut child = posthaste(&["pattern", "show", "-"])
         .stdin(Stdio::piped())
         .stdout(Stdio::piped())
@@ -381,7 +381,7 @@ fn a_pattern_of_several_connections_names_its_options() {
 }
 
 #[test]
-fn packets_from_before_and_after_the_other_capture_are_counted_apart() {
+fn packets_outside_the_other_capture_are_counted_apart() {
     let folder = tempfile::tempdir().unwrap();
     let [client, server] = both_ends();
     let until = |packets: &[(u64, Vec<u8>)], ms: u64| {

@@ -92,7 +92,7 @@ upstream = [{:?}]
 }
 
 #[test]
-fn offers_follow_the_load_and_a_broker_that_is_gone_stops_nobody() {
+fn offers_follow_the_load_and_service_outlives_the_broker() {
     let mut system = System::start();
     let price = |system: &System| {
         let offers = system.offers();

@@ -95,7 +95,7 @@ fn threads_change_nothing() {
 
 /// Cross traffic is random like losses: each transaction meets it at another moment.
 #[test]
-fn what_others_send_is_met_by_chance() {
+fn cross_traffic_delays_transactions_at_random() {
     let beside = |background: &str| {
         let document = json(&["--background", background]);
         assert_eq!(document["transactions"], 10_000);
@@ -126,7 +126,7 @@ fn a_ladder_tells_what_was_waited_for() {
 }
 
 #[test]
-fn where_nothing_is_answered_there_is_no_time() {
+fn unanswered_transactions_have_no_response_time() {
     let said = simulate(&["--loss=100%", "--transactions=3"]);
     assert!(
         said.out.contains("none: nothing was answered whole"),
@@ -181,7 +181,7 @@ fn a_pattern_may_go_on_behind_the_last_packet() {
 }
 
 #[test]
-fn what_all_ends_have_stands_in_the_title() {
+fn options_of_both_ends_are_in_the_title() {
     for options in [
         &["--recovery=tlp"][..],
         &[
@@ -225,7 +225,7 @@ fn one_moment_of_coarse_clocks_is_told_as_one() {
 }
 
 #[test]
-fn a_file_that_cannot_be_written_is_refused_before_anything_is_simulated() {
+fn files_that_cannot_be_written_are_refused_at_the_start() {
     for option in [
         "--picture=no/such/folder.svg",
         "--ladder=no/such/folder.svg",

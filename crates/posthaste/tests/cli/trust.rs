@@ -62,7 +62,7 @@ fn requests_that_time_out_fail_bounds_on_percentiles() {
 }
 
 #[test]
-fn a_rate_beyond_the_generator_is_said_first_and_ends_with_the_plan() {
+fn an_unreachable_rate_is_reported_first_and_ends_on_time() {
     let shop = RunningShop::open(&[]);
     let arguments = [&shop.url, "--rate", "2M/s", "--duration", "300ms"];
     let run = load(&arguments);

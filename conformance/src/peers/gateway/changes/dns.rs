@@ -121,7 +121,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_cut_off_is_not_answered() {
+    fn truncated_queries_get_no_reply() {
         let whole = query(1);
         for length in 0..whole.len() {
             assert_eq!(reply(&whole[..length], &[], 1), None);

@@ -211,7 +211,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_idle_for_long_is_folded() {
+    fn long_idle_periods_are_folded() {
         let arrows = [
             arrow(0.0, 10.0),
             arrow(2.0, 12.0),

@@ -224,7 +224,7 @@ fn a_quote_dearer_than_what_is_accepted_is_not_used() {
 }
 
 #[test]
-fn who_states_nothing_is_given_no_quote() {
+fn requests_with_neither_price_nor_rate_get_no_quote() {
     let mut market = nimble();
     observe(&mut market, 0, 0.75);
     let mut quote = |client, most, rate| {
@@ -253,7 +253,7 @@ fn who_states_nothing_is_given_no_quote() {
 const OPEN: Ask<'_> = Ask { open: true, ..ADA };
 
 #[test]
-fn who_leaves_compression_to_the_server_has_an_offer_of_its_own() {
+fn requests_that_leave_compression_open_have_their_own_offer() {
     let mut market = reducing("20%");
     let mut names = |ms, busy| {
         let seen = Observed {
@@ -286,7 +286,7 @@ fn who_leaves_compression_to_the_server_has_an_offer_of_its_own() {
 }
 
 #[test]
-fn what_is_due_follows_from_the_request_and_not_from_what_it_names() {
+fn the_price_due_follows_from_the_request_not_from_its_offer() {
     let mut market = reducing("20%");
     for (ms, busy) in [(0, 0.75), (10, 1.0), (20, 1.0)] {
         observe(&mut market, ms, busy);
@@ -336,7 +336,7 @@ fn what_is_due_follows_from_the_request_and_not_from_what_it_names() {
 }
 
 #[test]
-fn a_quote_at_the_lower_price_is_for_requests_that_leave_compression_to_the_server() {
+fn a_reduced_quote_is_valid_only_with_open_compression() {
     let mut market = reducing("20%");
     observe(&mut market, 0, 0.75);
     observe(&mut market, 10, 1.0);
@@ -390,7 +390,7 @@ fn a_quote_at_the_lower_price_is_for_requests_that_leave_compression_to_the_serv
 }
 
 #[test]
-fn without_a_discount_nobody_pays_less_and_a_price_never_vanishes() {
+fn a_discount_is_needed_to_pay_less_and_leaves_a_price() {
     let mut market = nimble();
     observe(&mut market, 0, 0.75);
     observe(&mut market, 10, 1.0);

@@ -34,7 +34,7 @@ fn a_limit_is_kept_within_the_new_bounds() {
 
 /// A reload every 10 ms must not keep a probe from its end, nor end it.
 #[test]
-fn a_limit_that_is_changed_all_the_time_works_as_one_that_is_not() {
+fn repeated_reloads_do_not_change_how_a_limit_adapts() {
     let mut steady = crate::limit(Limiter::default(), 4, 1000);
     let mut changed = steady.clone();
     for reply in 0_u64..50_000 {

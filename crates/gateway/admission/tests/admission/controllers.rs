@@ -35,7 +35,7 @@ fn rajomon() -> PlantConfig {
 }
 
 #[test]
-fn proportional_integral_settles_within_five_seconds_of_a_step_of_two() {
+fn proportional_integral_settles_within_5_s_of_a_doubled_load() {
     for budgets in [Budgets::Even, Budgets::Skewed] {
         for staleness in [0, 500].map(Span::from_millis) {
             for (before, after) in [(0.7, 1.4), (1.0, 2.0), (2.5, 5.0)] {

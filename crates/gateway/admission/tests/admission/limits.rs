@@ -144,7 +144,7 @@ fn a_gradient_finds_out_when_the_service_has_become_slower() {
 /// The faults of known models: a baseline measured in the overload, a lower bound that is also the limit of the probe,
 /// and growth while nothing queues. `POSTHASTE_SEEDS=1000` runs a thousand.
 #[test]
-fn after_half_an_hour_of_overload_the_service_is_back_at_capacity_within_10_s() {
+fn a_limit_recovers_within_10_s_of_half_an_hour_of_overload() {
     let seeds = std::env::var("POSTHASTE_SEEDS").map_or(3, |text| text.parse().expect("a number"));
     let aimd = Limiter::Aimd(Aimd {
         timeout: Span::from_millis(100),
@@ -231,7 +231,7 @@ fn slow_failures_lower_a_gradient() {
 }
 
 #[test]
-fn a_limit_that_is_not_needed_does_not_grow_and_never_leaves_its_bounds() {
+fn a_limit_grows_only_when_used_and_stays_within_its_bounds() {
     for limiter in [gradient(), Limiter::Aimd(Aimd::default())] {
         let mut limit = crate::limit(limiter, 8, 20);
         (0..10_000).for_each(|_| limit.push(crate::reply(Span::from_millis(10), 3, false)));

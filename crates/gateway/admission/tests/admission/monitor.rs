@@ -135,7 +135,7 @@ fn a_rate_that_nobody_asked_for_is_not_broken() {
 }
 
 #[test]
-fn what_is_not_promised_is_not_judged() {
+fn criteria_without_a_promise_get_no_verdict() {
     let mut monitor = Monitor::new(Span::from_secs(60), share(0.95), at(0));
     monitor.promise(at(0), "plain", Promise::default());
     monitor.record(at(0), "plain", "ada", LATE);
@@ -182,7 +182,7 @@ fn after_a_long_pause_nothing_old_counts() {
 }
 
 #[test]
-fn what_is_counted_for_ever_and_who_was_let_down() {
+fn clients_report_the_window_and_offers_count_since_start() {
     let mut monitor = monitor();
     record(&mut monitor, 0, 30, GOOD);
     record(&mut monitor, 70_000, 30, LATE);

@@ -138,7 +138,7 @@ fn fail(limit: &mut Limit) {
 }
 
 #[test]
-fn a_lowered_limit_recovers_to_half_of_the_confirmed_one_at_rest() {
+fn a_rest_raises_a_lowered_limit_to_half_the_confirmed_one() {
     for limiter in [aimd(), gradient()] {
         let mut limit = grown(limiter, 80);
         fail(&mut limit);
@@ -154,7 +154,7 @@ fn a_lowered_limit_recovers_to_half_of_the_confirmed_one_at_rest() {
 
 /// After each rest, such a service gets half as many requests as after the one before.
 #[test]
-fn a_service_that_stays_overloaded_gets_fewer_requests_after_each_rest() {
+fn each_rest_gives_an_overloaded_service_fewer_requests() {
     for limiter in [aimd(), gradient()] {
         let mut limit = grown(limiter, 80);
         let mut last = limit.now();

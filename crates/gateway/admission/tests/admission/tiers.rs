@@ -168,7 +168,7 @@ fn the_important_half_of_the_capacity_is_served_at_any_overload() {
 }
 
 #[test]
-fn a_share_is_kept_for_the_least_important_tier_and_lent_if_unused() {
+fn the_lowest_tier_keeps_its_share_and_lends_it_if_unused() {
     let run = |low: f64| {
         let tiers = Tiers::new(terms(&[0.75, 0.25], wait(), 1000));
         let sources = [
@@ -196,7 +196,7 @@ fn a_share_is_kept_for_the_least_important_tier_and_lent_if_unused() {
 }
 
 #[test]
-fn a_client_that_sends_ten_times_as_much_takes_nothing_from_the_others() {
+fn a_client_with_ten_times_the_load_takes_nothing_from_others() {
     let mut sources: Vec<Source> = (0..9)
         .map(|client| Source {
             tier: 0,
@@ -219,7 +219,7 @@ fn a_client_that_sends_ten_times_as_much_takes_nothing_from_the_others() {
 }
 
 #[test]
-fn a_waiting_request_keeps_its_longest_wait_when_the_terms_change() {
+fn a_waiting_request_keeps_its_maximum_wait_on_new_terms() {
     let mut tiers = Tiers::new(TierTerms::single(Span::from_secs(60), 10));
     let first = tiers.push(Instant::ORIGIN, Slots::equal(1), 0, 1, 0);
     assert!(matches!(first, Arrival::Admitted(_)), "{first:?}");

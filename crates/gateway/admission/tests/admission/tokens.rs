@@ -8,7 +8,7 @@ use super::{at, price};
 
 proptest! {
     #[test]
-    fn a_token_says_what_was_signed_to_whom_it_was_given_and_to_nobody_else(
+    fn a_token_yields_its_quote_only_to_its_client_and_key(
         number: u64,
         micros in 0u64..1_000_000_000_000_000_000,
         rate in 0.0f64..1e9,
@@ -28,7 +28,7 @@ proptest! {
     }
 
     #[test]
-    fn what_is_no_token_is_forged(text in ".{0,200}") {
+    fn arbitrary_text_is_rejected_as_a_token(text in ".{0,200}") {
         prop_assert!(Key::new(&[7; 32]).read(&text, "ada").is_err());
     }
 }

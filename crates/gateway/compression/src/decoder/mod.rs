@@ -196,7 +196,7 @@ mod tests {
     }
 
     #[test]
-    fn what_ends_early_or_is_something_else_is_an_error() {
+    fn truncated_or_wrong_content_is_a_decoding_error() {
         for coding in Coding::ALL {
             let whole = coded(coding, &b"hello, hello, hello".repeat(20));
             assert!(decoded(coding, &[&whole]).is_ok());
@@ -211,7 +211,7 @@ mod tests {
     }
 
     #[test]
-    fn what_fills_a_block_to_the_end_is_whole() {
+    fn content_that_ends_at_a_block_boundary_is_decoded_whole() {
         for coding in Coding::ALL {
             for length in [0, BLOCK - 1, BLOCK, BLOCK + 1, 2 * BLOCK] {
                 let plain = vec![7; length];

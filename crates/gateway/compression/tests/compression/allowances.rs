@@ -130,7 +130,7 @@ fn threads_share_an_allowance() {
 }
 
 #[test]
-fn who_says_if_possible_comes_before_who_says_nothing() {
+fn clients_with_if_possible_come_before_silent_ones() {
     let client = |wish| PolicyCase {
         wish,
         origin: Origin::Prefer,
@@ -149,7 +149,7 @@ fn who_says_if_possible_comes_before_who_says_nothing() {
 }
 
 #[test]
-fn what_is_scarce_goes_where_it_saves_most() {
+fn scarce_cpu_time_goes_where_it_saves_the_most_time() {
     let client = |bits, rtt| PolicyCase {
         line: Some(ClientPath {
             rate: BitRate::per_second(bits).unwrap(),

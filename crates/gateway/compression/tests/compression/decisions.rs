@@ -155,7 +155,7 @@ fn steps(wanted: impl Fn(Step) -> bool) -> Steps {
 }
 
 #[test]
-fn what_is_at_hand_costs_nothing() {
+fn cached_replies_cost_no_cpu_time() {
     let spent = LoadEstimate {
         allowance: 0.0,
         busy: 0.9,
@@ -222,7 +222,7 @@ fn a_client_without_accept_encoding_gets_gzip_when_it_asks() {
 }
 
 #[test]
-fn a_body_is_packed_by_gzip_for_clients_that_cannot_decode_content() {
+fn a_body_is_gzipped_for_clients_that_cannot_decode_content() {
     let mut case = PolicyCase {
         wish: Wish::Always,
         origin: Origin::SoapHeader,
@@ -390,7 +390,7 @@ fn question() -> impl Strategy<Value = PolicyCase> {
 
 proptest! {
     #[test]
-    fn what_holds_for_every_policy(case in question()) {
+    fn every_policy_respects_wishes_menus_and_obstacles(case in question()) {
         for policy in POLICIES {
             let decision = case.decide(policy);
             let reason = decision.reason;

@@ -39,7 +39,7 @@ fn the_body_is_found_behind_any_header() {
 }
 
 #[test]
-fn what_cannot_be_taken_apart_is_left() {
+fn envelopes_without_a_separable_body_are_not_split() {
     for text in [
         "",
         "<html><body>x</body></html>",

@@ -93,7 +93,7 @@ fn the_form_is_an_attribute_of_the_wish() {
 }
 
 #[test]
-fn what_only_looks_like_a_wish_is_none() {
+fn elements_that_resemble_a_wish_state_none() {
     for header in [
         "",
         "<s:Header/>",

@@ -281,7 +281,7 @@ mod tests {
     }
 
     #[test]
-    fn an_idle_service_is_free_after_a_second_whatever_it_reported_last() {
+    fn an_idle_service_is_free_one_second_after_any_report() {
         assert!(after(0.4, measured(1.0, true)) > 0.8);
         assert_eq!(after(1.2, measured(1.0, true)), 0.0);
         assert_eq!(after(1.2, measured(0.1, false)), 0.0);
@@ -405,7 +405,7 @@ mod tests {
 
     /// A thread may still have the accounts of the configuration before.
     #[test]
-    fn a_request_without_an_account_is_admitted_where_accounts_were_just_removed() {
+    fn requests_without_an_account_pass_once_accounts_are_removed() {
         let mut state = expensive();
         let sender = AdmissionClient {
             name: "192.0.2.1",

@@ -243,7 +243,7 @@ mod tests {
     }
 
     #[test]
-    fn who_ends_takes_nothing_off_what_others_used() {
+    fn ended_processes_do_not_reduce_the_usage_of_others() {
         let ms = |list: &[(u32, u64)]| -> Used {
             let spans = list.iter().map(|(who, ms)| (*who, Span::from_millis(*ms)));
             spans.collect()

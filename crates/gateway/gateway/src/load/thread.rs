@@ -113,7 +113,7 @@ mod tests {
     }
 
     #[test]
-    fn what_only_one_clock_shows() {
+    fn busy_time_counts_work_that_only_one_clock_shows() {
         // Kernel work on behalf of the thread.
         assert!((busy(100, 80, 0) - 0.5).abs() < 1e-9);
         // The cost of falling asleep.

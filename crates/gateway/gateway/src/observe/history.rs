@@ -364,7 +364,7 @@ mod tests {
     }
 
     #[test]
-    fn refused_requests_change_no_percentile_and_failed_ones_make_it_longer() {
+    fn refusals_do_not_change_percentiles_but_failures_do() {
         let mut counters = Counters::default();
         let history = History::new(counters.at(0));
         counters.answer(10, 98);

@@ -133,7 +133,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn connection_removes_what_is_of_one_hop_and_nothing_that_others_need() {
+    fn connection_removes_only_fields_of_one_hop() {
         let mut headers = HeaderMap::new();
         let named = "host, Content-Length, transfer-encoding, via, X-Forwarded-For, x-own, close";
         for (name, value) in [

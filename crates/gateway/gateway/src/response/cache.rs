@@ -113,7 +113,7 @@ mod tests {
     }
 
     #[test]
-    fn what_comes_twice_is_kept_for_each_step() {
+    fn repeated_messages_are_cached_for_each_step() {
         let mut cache = ReplyCache::new(Size::from_bytes(1 << 20));
         let book = message(1, 5000);
         keep(&mut cache, &book, Step::Gzip1);

@@ -190,7 +190,7 @@ mod tests {
     }
 
     #[test]
-    fn what_an_upstream_needed_that_took_its_time_is_given_up_when_it_is_quick_again() {
+    fn permits_for_a_slow_upstream_end_once_it_is_fast_again() {
         run(async {
             let mut thread = TestThread::begin();
             thread.ask(200, 500);
@@ -203,7 +203,7 @@ mod tests {
     }
 
     #[test]
-    fn who_goes_away_leaves_the_queue() {
+    fn cancelled_waiters_leave_the_queue() {
         run(async {
             let limit = ConcurrencyLimit::new();
             let mut held = Vec::new();

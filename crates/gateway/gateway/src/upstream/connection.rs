@@ -273,7 +273,7 @@ mod tests {
     }
 
     #[test]
-    fn a_connection_is_asked_about_what_the_event_loop_has_not_heard() {
+    fn readiness_includes_events_that_the_loop_has_not_seen() {
         assert!(is_ready_after(std::mem::forget), "it is open");
         assert!(!is_ready_after(drop), "it is closed");
         assert!(!is_ready_after(|mut upstream| {

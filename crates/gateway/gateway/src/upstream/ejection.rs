@@ -210,7 +210,7 @@ mod tests {
     }
 
     #[test]
-    fn neither_more_than_the_share_nor_the_last_usable_one_is_ejected() {
+    fn ejections_stay_within_the_share_and_spare_the_last_one() {
         for (count, max, permitted) in [
             (1, 1.0, 0),
             (2, 0.5, 1),

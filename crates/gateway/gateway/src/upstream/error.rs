@@ -195,7 +195,7 @@ mod tests {
     }
 
     #[test]
-    fn that_this_process_has_no_descriptor_left_is_not_held_against_an_upstream() {
+    fn exhausted_local_resources_are_not_failures_of_upstreams() {
         let failed = |errno: Errno| UpstreamError::Connect(errno.into());
         assert!(failed(Errno::MFILE).is_ours() && failed(Errno::ADDRNOTAVAIL).is_ours());
         assert!(!failed(Errno::CONNREFUSED).is_ours() && !UpstreamError::ConnectTimeout.is_ours());

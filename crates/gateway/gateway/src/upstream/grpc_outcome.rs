@@ -26,7 +26,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn statuses_of_servers_are_failures_and_those_about_requests_are_none() {
+    fn grpc_statuses_of_servers_are_failures_others_are_not() {
         let reply = |version, media: &str, status: &str| {
             let reply = Response::builder().version(version);
             let reply = reply.header("content-type", media);

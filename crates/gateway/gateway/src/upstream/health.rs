@@ -250,7 +250,7 @@ mod tests {
     }
 
     #[test]
-    fn where_there_are_checks_a_connection_tells_nothing() {
+    fn connections_do_not_change_health_with_active_checks() {
         let health = health(1, Span::from_secs(3600), Some("/health"));
         health.connected();
         assert_eq!(health.state(), UpstreamState::Unknown);

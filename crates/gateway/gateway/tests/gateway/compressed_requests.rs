@@ -87,7 +87,7 @@ fn post(gateway: &RunningGateway, fields: &str, body: &[u8]) -> (u16, String) {
 }
 
 #[test]
-fn the_upstream_gets_the_bytes_the_coding_and_the_length_of_the_client() {
+fn coded_requests_reach_the_upstream_unchanged() {
     let origin = ByteOrigin::start(OK.to_owned());
     let gateway = start(config(&[origin.address], "")).unwrap();
     let text = "<book>".repeat(20_000);

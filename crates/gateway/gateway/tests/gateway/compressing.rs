@@ -68,7 +68,7 @@ fn decoded(reply: &ReceivedReply) -> String {
 
 /// A repeated reply is served from the cache, for any path and any load, to clients that accept its coding.
 #[test]
-fn what_comes_again_is_at_hand() {
+fn repeated_replies_are_served_from_the_cache() {
     let (book, other) = (text(16_055), text(9000));
     let origin = TestOrigin::start({
         let (book, other) = (book.clone(), other.clone());
@@ -217,7 +217,7 @@ fn a_wish_counts_wherever_it_is_said() {
 }
 
 #[test]
-fn the_soap_header_counts_first_and_the_message_goes_on_unchanged() {
+fn a_soap_header_overrides_prefer_and_is_forwarded_unchanged() {
     let body = text(5000);
     let origin = TestOrigin::answering(reply("", &body));
     let gateway = gateway(&origin, "threshold");
@@ -264,7 +264,7 @@ fn a_compressed_reply_is_another_representation() {
 }
 
 #[test]
-fn what_is_said_of_a_kept_reply_holds_for_the_compressed_one() {
+fn revalidation_works_for_compressed_replies() {
     let fields = "ETag: \"abc\"\r\nVary: Cookie\r\n";
     let origin = TestOrigin::answering(format!("HTTP/1.1 304 Not Modified\r\n{fields}\r\n"));
     let gateway = gateway(&origin, "always");
@@ -298,7 +298,7 @@ fn what_is_said_of_a_kept_reply_holds_for_the_compressed_one() {
 }
 
 #[test]
-fn what_must_stay_as_it_is_stays_so() {
+fn replies_that_must_not_be_compressed_stay_unchanged() {
     let body = text(5000);
     for (reason, answer) in [
         (
@@ -338,7 +338,7 @@ fn what_must_stay_as_it_is_stays_so() {
 }
 
 #[test]
-fn what_an_upstream_calls_plain_and_has_packed_is_not_packed_again() {
+fn replies_compressed_without_a_coding_field_stay_unchanged() {
     let mut packed = vec![0x1f, 0x8b, 8];
     packed.extend(text(5000).into_bytes());
     let head = format!(
@@ -431,7 +431,7 @@ pub(crate) fn first_seven(raw: &[u8]) -> Option<[u8; 7]> {
 }
 
 #[test]
-fn an_upstream_that_dies_while_it_is_compressed_does_not_look_whole() {
+fn a_reply_cut_off_during_compression_is_not_complete() {
     let begun = "HTTP/1.1 200 OK\r\nContent-Type: text/xml\r\n";
     let half = text(100_000);
     let short = format!("{begun}Content-Length: 9000\r\n\r\n{}", &half[..4000]);
@@ -461,7 +461,7 @@ fn an_upstream_that_dies_while_it_is_compressed_does_not_look_whole() {
 }
 
 #[test]
-fn what_the_description_says_holds_for_calls_that_state_nothing() {
+fn the_service_description_sets_the_default_of_its_calls() {
     const WSDL: &str = "<w:definitions xmlns:w='http://schemas.xmlsoap.org/wsdl/' \
         xmlns:s='http://schemas.xmlsoap.org/wsdl/soap/' xmlns:t='urn:t' \
         xmlns:p='urn:posthaste:wsqos' targetNamespace='urn:t'>\
@@ -527,7 +527,7 @@ fn post_for_body(gateway: &RunningGateway, wish: &str) -> ReceivedReply {
 }
 
 #[test]
-fn a_body_alone_is_packed_for_clients_that_cannot_decode_content() {
+fn a_body_is_compressed_for_clients_that_cannot_decode() {
     let inner = text(9000) + "</books>";
     let around = "<s:Envelope xmlns:s=\"http://schemas.xmlsoap.org/soap/envelope/\"><s:Body>";
     let end = "</s:Body></s:Envelope>";

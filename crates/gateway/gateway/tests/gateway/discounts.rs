@@ -19,7 +19,7 @@ fn busy(more: &str) -> Priced {
 }
 
 #[test]
-fn who_leaves_compression_open_pays_less_and_nobody_else_does() {
+fn only_requests_that_leave_compression_open_pay_less() {
     let shop = busy("");
     let told = |fields: String| {
         let reply = shop.get(&fields);
@@ -91,7 +91,7 @@ fn who_leaves_compression_open_pays_less_and_nobody_else_does() {
 }
 
 #[test]
-fn a_quote_at_the_lower_price_lets_nobody_in_who_does_not_leave_compression_open() {
+fn a_reduced_quote_admits_only_requests_with_open_compression() {
     let shop = busy("life = \"60s\"\nburst = 9\n");
     let first = shop.fields(&format!("X-Client: ann\r\nMax-Price: 0.50 EUR\r\n{OPEN}"));
     assert_eq!(first("price").as_deref(), Some("0.50 EUR"));
@@ -117,7 +117,7 @@ fn a_quote_at_the_lower_price_lets_nobody_in_who_does_not_leave_compression_open
 }
 
 #[test]
-fn who_asks_is_told_both_offers_and_what_became_of_the_own() {
+fn both_offers_and_the_outcome_of_the_client_are_reported() {
     let shop = busy("");
     shop.get(&format!("X-Client: ann\r\nMax-Price: 1 EUR\r\n{OPEN}"));
     let reply = get(&shop.gateway, "/.well-known/wsqos", "X-Client: ann\r\n");
@@ -131,7 +131,7 @@ fn who_asks_is_told_both_offers_and_what_became_of_the_own() {
 }
 
 #[test]
-fn at_the_broker_only_those_find_the_cheaper_offer_who_say_that_they_leave_compression_open() {
+fn the_broker_finds_the_reduced_offer_only_for_open_requests() {
     let broker = TestOrigin::answering("HTTP/1.1 204 No Content\r\n\r\n");
     let token = tempfile::NamedTempFile::new().unwrap();
     let file = promise("<serverQoSMetrics><availability>0.9</availability></serverQoSMetrics>");

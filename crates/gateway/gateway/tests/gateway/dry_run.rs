@@ -140,7 +140,7 @@ fn answer() -> String {
 }
 
 #[test]
-fn replies_are_forwarded_as_they_are_and_the_decision_is_counted() {
+fn a_dry_run_forwards_replies_unchanged_and_counts_decisions() {
     for policy in ["threshold", "ladder", "always"] {
         let origin = TestOrigin::answering(answer());
         let with = |dry_run: bool| {

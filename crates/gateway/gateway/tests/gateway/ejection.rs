@@ -85,7 +85,7 @@ fn statuses(gateway: &RunningGateway, count: usize) -> Vec<u16> {
 }
 
 #[test]
-fn an_address_that_fails_too_often_in_a_row_gets_no_requests_until_its_time_has_passed() {
+fn an_address_that_fails_in_a_row_is_ejected_for_a_time() {
     let (bad, well) = (Scripted::start(500), Scripted::start(200));
     let gateway = gateway(&[&bad, &well], "failures = 3\ntime = \"2s\"");
     statuses(&gateway, 6);
@@ -131,7 +131,7 @@ fn a_success_ends_a_row_of_failures() {
 }
 
 #[test]
-fn broken_connections_and_timeouts_are_failures_and_errors_of_clients_are_none() {
+fn upstream_failures_eject_and_client_errors_do_not() {
     for (status, millis, failure) in [(0, 0, 502), (200, 2000, 504)] {
         let (bad, well) = (Scripted::start(status), Scripted::start(200));
         bad.millis.store(millis, SeqCst);
@@ -173,7 +173,7 @@ fn the_share_and_the_last_address_limit_what_is_ejected() {
 }
 
 #[test]
-fn ejected_addresses_get_requests_if_no_other_can_be_connected_to() {
+fn ejected_addresses_serve_if_no_other_can_be_connected_to() {
     let bad = Scripted::start(500);
     let mut rules = configured(&[&bad], "failures = 1\ntime = \"1h\"\nmax = \"100%\"");
     let gone = crate::support::closed_port();
@@ -188,7 +188,7 @@ fn ejected_addresses_get_requests_if_no_other_can_be_connected_to() {
 }
 
 #[test]
-fn an_address_far_slower_than_the_others_is_ejected_and_comes_back() {
+fn a_far_slower_address_is_ejected_and_returns() {
     let all = [200, 200, 200].map(Scripted::start);
     all[2].millis.store(100, SeqCst);
     let rules = "failures = 0\nslow = 3.0\ninterval = \"4s\"\ntime = \"1s\"";
@@ -220,7 +220,7 @@ fn an_address_far_slower_than_the_others_is_ejected_and_comes_back() {
 }
 
 #[test]
-fn an_exclusion_outlives_a_change_of_other_settings_and_ends_with_other_rules() {
+fn ejections_survive_reloads_unless_their_rules_change() {
     let (bad, well) = (Scripted::start(500), Scripted::start(200));
     let rules = "failures = 1\ntime = \"1h\"";
     let config = configured(&[&bad, &well], rules);

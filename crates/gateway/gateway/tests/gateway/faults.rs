@@ -87,7 +87,7 @@ fn a_reply_that_ends_early_does_not_look_whole() {
 }
 
 #[test]
-fn an_upstream_that_answers_before_it_has_the_request_costs_its_connection_and_nobody_else() {
+fn an_early_reply_costs_only_its_own_connections() {
     let origin = TestOrigin::start(|line| {
         // Answers after the head, like a server that rejects, and keeps reading.
         let mut some = [0; 1024];
@@ -142,7 +142,7 @@ fn a_client_whose_reply_ends_early_is_reset() {
 }
 
 #[test]
-fn what_comes_after_a_reply_is_never_taken_for_the_next() {
+fn bytes_after_a_reply_are_never_used_as_the_next_reply() {
     let origin = TestOrigin::start(|line| {
         while line.request().is_some() {
             line.write(format!(
@@ -193,7 +193,7 @@ fn a_silent_upstream_is_a_timeout_and_a_stalled_one_is_cut_off() {
 }
 
 #[test]
-fn a_reply_before_the_end_of_the_request_arrives_despite_a_reset_behind_it() {
+fn an_early_reply_arrives_despite_a_reset_behind_it() {
     let origin = TestOrigin::start(|line| {
         // The rest of the request is not read, so the kernel resets the connection.
         let _ = line.stream.read(&mut [0; 1024]).unwrap();
@@ -217,7 +217,7 @@ fn a_reply_before_the_end_of_the_request_arrives_despite_a_reset_behind_it() {
 }
 
 #[test]
-fn interim_replies_without_an_end_are_bounded_in_number_and_in_time() {
+fn endless_interim_replies_are_bounded_in_number_and_time() {
     let origin = TestOrigin::start(|line| {
         let Some(request) = line.request() else {
             return;
@@ -283,7 +283,7 @@ fn each_request_on_a_kept_connection_has_the_whole_of_its_time() {
 }
 
 #[test]
-fn a_slow_client_is_not_the_upstreams_fault_and_an_upstream_that_takes_nothing_is() {
+fn a_slow_client_is_not_a_timeout_but_a_stalled_upstream_is() {
     let origin = TestOrigin::answering(OK);
     let gateway = start(config(&[origin.address], "[timeouts]\nreply = \"1s\"")).unwrap();
     let mut client = TestClient::new(&gateway);
@@ -315,7 +315,7 @@ fn a_slow_client_is_not_the_upstreams_fault_and_an_upstream_that_takes_nothing_i
 }
 
 #[test]
-fn what_breaks_after_the_head_is_counted() {
+fn replies_broken_after_the_head_are_counted() {
     let seen = SeenSignal::default();
     let is_seen = seen.clone();
     let origin = TestOrigin::start(move |line| {
@@ -421,7 +421,7 @@ fn a_request_that_changes_something_is_not_repeated() {
 }
 
 #[test]
-fn a_request_that_its_upstream_cannot_answer_is_not_tried_on_every_connection() {
+fn unanswerable_requests_are_not_tried_on_every_connection() {
     const LINES: usize = 5;
     for (answer, most) in [("nonsense\r\n\r\n", 1), ("", 2)] {
         let all = Barrier::new(LINES);

@@ -27,7 +27,7 @@ fn a_reply_passes_and_the_upstream_learns_for_whom_it_was() {
 }
 
 #[test]
-fn what_concerns_one_connection_stays_on_it() {
+fn hop_by_hop_fields_are_not_forwarded() {
     let origin = TestOrigin::answering(
         "HTTP/1.1 200 OK\r\nContent-Length: 2\r\nConnection: X-Theirs\r\nX-Theirs: 1\r\nKeep-Alive: timeout=5\r\n\r\nok",
     );

@@ -199,7 +199,7 @@ fn a_deadline_ends_a_call_in_every_phase() {
 }
 
 #[test]
-fn a_deadline_that_has_not_passed_changes_nothing_and_a_malformed_one_is_refused() {
+fn valid_deadlines_are_forwarded_and_malformed_ones_refused() {
     let origin = Http2Origin::start(echo);
     let gateway = origin.gateway("");
     run(async {

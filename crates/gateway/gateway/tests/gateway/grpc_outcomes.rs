@@ -24,7 +24,7 @@ fn ejecting(upstreams: &[&Http2Origin]) -> RunningGateway {
 }
 
 #[test]
-fn a_deadline_is_recorded_and_lowers_the_limit_only_after_the_time_of_a_reply() {
+fn deadlines_count_and_lower_the_limit_if_longer_than_replies() {
     let origin = Http2Origin::start(async |call: Call| {
         if call.head.uri().path() == "/silent" {
             return silent(call).await;
@@ -76,7 +76,7 @@ fn a_deadline_does_not_eject() {
 }
 
 #[test]
-fn statuses_of_failures_eject_and_those_about_the_request_do_not() {
+fn grpc_failure_statuses_eject_and_request_errors_do_not() {
     for (status, count) in [("14", 1.0), ("5", 0.0)] {
         let failing = Http2Origin::start(move |mut call: Call| async move {
             let reply = Response::builder()
@@ -101,7 +101,7 @@ fn statuses_of_failures_eject_and_those_about_the_request_do_not() {
 }
 
 #[test]
-fn a_client_that_pauses_before_the_reply_ends_neither_its_connection_nor_its_call() {
+fn a_client_that_pauses_keeps_its_connection_and_its_call() {
     let origin = Http2Origin::start(echo);
     let gateway = origin.gateway("[timeouts]\nbody = \"1s\"");
     run(async {
@@ -146,7 +146,7 @@ fn a_pause_longer_than_the_limit_of_tunnels_ends_the_call_only() {
 }
 
 #[test]
-fn a_quiet_stream_goes_on_up_to_the_limit_of_tunnels_and_ends_as_unavailable() {
+fn quiet_streams_end_as_unavailable_after_the_tunnel_limit() {
     let origin = Http2Origin::start(async |mut call: Call| {
         if call.head.uri().path() == "/late" {
             sleep(Duration::from_millis(500)).await;

@@ -130,7 +130,7 @@ fn a_deadline_passes_while_the_gateway_connects() {
 
 /// hyper reports a stream that its client has reset with NO_ERROR as if it had ended.
 #[test]
-fn a_request_that_its_client_resets_does_not_look_complete_over_http1() {
+fn a_reset_request_does_not_look_complete_over_http1() {
     let received = Arc::<Mutex<Vec<u8>>>::default();
     let (all, ended) = (received.clone(), Arc::<AtomicUsize>::default());
     let count = ended.clone();

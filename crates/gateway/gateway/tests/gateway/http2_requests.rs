@@ -9,7 +9,7 @@ use crate::watching::told;
 
 /// HTTP/2 forbids some of them, and the request must end nevertheless.
 #[test]
-fn trailers_of_a_client_lose_fields_of_one_hop_and_about_the_client() {
+fn trailers_lose_hop_by_hop_fields_and_those_on_the_client() {
     let origin = Http2Origin::start(async |mut call| {
         let (_, trailers) = call.receive().await.unwrap();
         let trailers = trailers.unwrap();

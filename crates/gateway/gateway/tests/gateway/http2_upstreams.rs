@@ -217,7 +217,7 @@ fn a_request_beyond_the_last_of_a_goaway_is_repeated() {
 }
 
 #[test]
-fn a_connection_that_goes_away_ends_its_requests_and_takes_no_more() {
+fn after_goaway_a_connection_only_finishes_its_requests() {
     let over = Arc::<AtomicBool>::default();
     let is_over = over.clone();
     let origin = Http2Origin::start(move |mut call| {
@@ -287,7 +287,7 @@ fn a_reply_that_breaks_off_resets_the_stream_of_the_client() {
 }
 
 #[test]
-fn an_early_reply_is_complete_although_the_rest_of_the_request_is_unwanted() {
+fn an_early_reply_is_complete_although_its_stream_is_reset() {
     let origin = Http2Origin::start(async |mut call| {
         next(&mut call.body).await;
         let mut stream = call.reply(&[]);
@@ -351,7 +351,7 @@ fn a_client_that_gives_up_resets_the_stream_of_the_upstream() {
 }
 
 #[test]
-fn both_directions_of_a_stream_proceed_in_turns_and_a_pause_is_no_timeout() {
+fn stream_directions_can_alternate_and_pause() {
     let origin = Http2Origin::start(async |mut call| {
         let mut stream = call.reply(&[]);
         while let Some(data) = call.body.data().await {
@@ -385,7 +385,7 @@ fn both_directions_of_a_stream_proceed_in_turns_and_a_pause_is_no_timeout() {
 }
 
 #[test]
-fn a_stream_without_data_in_either_direction_ends_after_the_limit_of_tunnels() {
+fn silent_streams_end_after_the_tunnel_limit() {
     let origin = Http2Origin::start(async |mut call| {
         let _stream = call.reply(&[]);
         let _ = call.receive().await;
@@ -568,7 +568,7 @@ fn http1_over_tls(tls: Arc<ServerConfig>) -> std::net::SocketAddr {
 }
 
 #[test]
-fn an_upstream_without_http2_is_refused_with_the_remedy_or_served_by_auto() {
+fn upstreams_without_http2_are_refused_or_served_by_auto() {
     for protocols in [&["http/1.1"][..], &[]] {
         let folder = tempfile::tempdir().unwrap();
         let address = http1_over_tls(tls(folder.path(), protocols));

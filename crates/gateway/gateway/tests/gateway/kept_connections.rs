@@ -12,7 +12,7 @@ const POST: &str = "POST / HTTP/1.1\r\nHost: s\r\nContent-Length: 2\r\n\r\n{}";
 
 /// The first request of a client does not share the fate of a connection that was kept for others.
 #[test]
-fn the_first_request_of_a_client_gets_a_connection_that_was_not_kept() {
+fn first_requests_avoid_kept_connections_that_may_close() {
     let ended = Arc::<AtomicUsize>::default();
     let counted = ended.clone();
     // Each connection answers one request and closes at the second without a reply.
@@ -38,7 +38,7 @@ fn the_first_request_of_a_client_gets_a_connection_that_was_not_kept() {
 
 /// Upstreams that keep their connections get no further ones.
 #[test]
-fn requests_share_the_connections_of_an_upstream_that_keeps_them() {
+fn requests_share_connections_that_an_upstream_keeps_open() {
     let origin = TestOrigin::answering(OK);
     let gateway = start(config(&[origin.address], "threads = 1")).unwrap();
     for _ in 0..5 {

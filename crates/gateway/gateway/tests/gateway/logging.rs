@@ -311,7 +311,7 @@ fn a_request_whose_client_leaves_before_the_reply_has_a_line() {
 }
 
 #[test]
-fn rejected_requests_have_lines_without_the_phases_that_did_not_happen() {
+fn log_lines_of_rejected_requests_omit_skipped_phases() {
     let origin = TestOrigin::answering(SHORT);
     let folder = tempfile::tempdir().unwrap();
     let file = folder.path().join("access.log");
@@ -397,7 +397,7 @@ fn http2(gateway: &RunningGateway) -> TcpStream {
 }
 
 #[test]
-fn requests_of_http_2_are_logged_and_a_reset_stream_is_incomplete() {
+fn http2_requests_are_logged_and_reset_ones_are_incomplete() {
     let origin = TestOrigin::answering(SHORT);
     let logged = Logged::start(&origin, "");
     let _client = http2(&logged.gateway);
@@ -431,7 +431,7 @@ fn requests_of_http_2_are_logged_and_a_reset_stream_is_incomplete() {
 }
 
 #[test]
-fn a_rotated_file_is_released_at_a_reload_and_the_format_changes() {
+fn a_reload_reopens_the_rotated_log_and_changes_its_format() {
     let origin = TestOrigin::answering(SHORT);
     let logged = Logged::start(&origin, "");
     get(&logged.gateway, "/before", "");

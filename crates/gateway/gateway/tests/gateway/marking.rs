@@ -182,7 +182,7 @@ fn refuse_marks() {
 }
 
 #[test]
-fn where_the_kernel_refuses_marks_replies_go_out_without() {
+fn replies_are_sent_unmarked_if_the_kernel_refuses_marks() {
     let origin = TestOrigin::answering(REPLY);
     thread::spawn(move || {
         refuse_marks();

@@ -137,7 +137,7 @@ impl Traffic {
 }
 
 #[test]
-fn addresses_that_come_and_go_get_requests_as_long_as_they_are_there_and_none_is_lost() {
+fn requests_follow_changing_addresses_and_none_is_lost() {
     let (port, origins) = origins(&[local(2), local(3)]);
     let server = TestNameServer::start(NAME, answer(1, &[local(2)]));
     let upstream = format!("{NAME}:{port}");
@@ -167,7 +167,7 @@ fn addresses_that_come_and_go_get_requests_as_long_as_they_are_there_and_none_is
 }
 
 #[test]
-fn no_request_is_lost_while_names_and_the_configuration_change_all_the_time() {
+fn no_request_is_lost_while_names_and_settings_keep_changing() {
     let (port, origins) = origins(&[local(2), local(3)]);
     let server = TestNameServer::start(NAME, answer(0, &[local(2)]));
     let upstream = format!("{NAME}:{port}");
@@ -259,7 +259,7 @@ fn records_of_another_name_do_not_count() {
 }
 
 #[test]
-fn a_failed_connection_causes_a_lookup_and_the_request_goes_to_the_new_address() {
+fn a_failed_connection_causes_a_lookup_and_a_new_attempt() {
     let (port, origins) = origins(&[local(2)]);
     // Nothing listens there.
     let server = TestNameServer::start(NAME, answer(86400, &[local(4)]));
@@ -321,7 +321,7 @@ fn the_shortest_time_to_live_on_the_way_to_an_address_counts() {
 }
 
 #[test]
-fn unused_connections_to_a_removed_address_are_closed_at_once_and_requests_in_flight_end() {
+fn a_removed_address_keeps_only_connections_in_use() {
     let (go_on, may_go_on) = mpsc::channel();
     let (closed, is_closed) = mpsc::channel();
     let (listener, other) = loop {
@@ -404,7 +404,7 @@ fn the_hosts_file_comes_first_and_addresses_are_never_looked_up() {
 }
 
 #[test]
-fn a_name_without_an_address_prevents_neither_a_start_nor_a_reload() {
+fn unresolved_names_prevent_neither_start_nor_reload() {
     let (port, _origins) = origins(&[local(2)]);
     let server = TestNameServer::start(NAME, answer(0, &[local(2)]));
     let later = |name: &str| {
@@ -438,7 +438,7 @@ fn a_name_without_an_address_prevents_neither_a_start_nor_a_reload() {
 }
 
 #[test]
-fn a_name_server_without_an_answer_delays_a_start_once_for_all_names() {
+fn a_silent_name_server_delays_the_start_once_for_all_names() {
     let (port, _origins) = origins(&[local(2)]);
     let server = TestNameServer::start(NAME, Answer::Silence);
     server.set("other.test", Answer::Silence);
@@ -454,7 +454,7 @@ fn a_name_server_without_an_answer_delays_a_start_once_for_all_names() {
 }
 
 #[test]
-fn a_known_name_keeps_its_addresses_over_a_reload_without_an_answer() {
+fn a_name_keeps_its_addresses_if_a_lookup_fails_at_reload() {
     let (port, _origins) = origins(&[local(2)]);
     let server = TestNameServer::start(NAME, answer(0, &[local(2)]));
     let config = configured(&server, &format!("{NAME}:{port}"), "", "");
@@ -465,7 +465,7 @@ fn a_known_name_keeps_its_addresses_over_a_reload_without_an_answer() {
 }
 
 #[test]
-fn health_belongs_to_an_address_and_outlives_a_change_of_the_others() {
+fn health_stays_with_its_address_when_others_change() {
     let server = TestNameServer::start(NAME, answer(0, &[local(4)]));
     let (port, _origins) = origins(&[local(2)]);
     let health = "[route.health]\nevery = \"1h\"\nfailures = 1";

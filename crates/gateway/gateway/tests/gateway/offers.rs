@@ -50,7 +50,7 @@ fn metric(gateway: &RunningGateway, start: &str) -> f64 {
 }
 
 #[test]
-fn the_cheapest_offer_that_satisfies_the_terms_serves_the_request() {
+fn the_cheapest_offer_that_meets_the_terms_is_used() {
     let market = ThreeOffers::open("probe = \"0s\"");
     for (fields, name, decision) in [
         ("", "cheap", "cheapest"),
@@ -251,7 +251,7 @@ fn an_offer_that_becomes_slow_is_passed_over_and_comes_back() {
 }
 
 #[test]
-fn an_offer_that_fails_half_of_its_requests_is_passed_over_without_terms() {
+fn an_offer_with_half_of_its_requests_failing_is_passed_over() {
     let bad = TestOrigin::answering("HTTP/1.1 500 No\r\nContent-Length: 0\r\n\r\n");
     let good = TestOrigin::answering(OK);
     let broker = TestBroker::start(&[
@@ -399,7 +399,7 @@ fn an_offer_is_not_used_after_its_end() {
 }
 
 #[test]
-fn a_request_whose_offer_ends_while_it_waits_goes_to_the_fallback() {
+fn requests_whose_offer_ends_in_the_queue_use_the_fallback() {
     let ((short, release), fallback) = (TestOrigin::holding(), TestOrigin::answering(OK));
     let broker = TestBroker::start(&[]);
     let one_slot = "[protection]\npolicy = \"limit\"\nleast = 1\nmost = 1\nwait = \"60s\"\n\
@@ -559,7 +559,7 @@ fn names_of_endpoints_are_resolved() {
 }
 
 #[test]
-fn an_endpoint_that_hangs_is_passed_over_before_its_requests_end() {
+fn hanging_endpoints_are_passed_over_before_requests_end() {
     let ((hanging, release), dear) = (TestOrigin::holding(), TestOrigin::answering(OK));
     let broker = TestBroker::start(&[
         TestOffer::new("cheap", "0.10", 1000, hanging.address),

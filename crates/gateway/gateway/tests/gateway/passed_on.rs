@@ -25,7 +25,7 @@ fn only_connection(serve: impl FnOnce(TcpStream) + Send + 'static) -> SocketAddr
 }
 
 #[test]
-fn a_safe_request_whose_upstream_is_gone_at_its_repetition_goes_to_the_next() {
+fn a_retried_safe_request_moves_on_if_its_upstream_is_gone() {
     let leaving = only_connection(|mut stream| {
         assert!(stream.read(&mut [0; 4096]).unwrap() > 0);
         stream.write_all(OK.as_bytes()).unwrap();
@@ -64,7 +64,7 @@ fn http1_once(tls: Arc<ServerConfig>) -> SocketAddr {
 }
 
 #[test]
-fn a_request_passed_on_by_an_upstream_of_http1_keeps_its_te_for_one_of_http2() {
+fn a_request_passed_from_http1_to_http2_keeps_its_te() {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("cert.pem");
     let leaving = http1_once(tls(folder.path(), &["http/1.1"]));

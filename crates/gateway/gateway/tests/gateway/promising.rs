@@ -64,7 +64,7 @@ fn a_client_can_ask_what_became_of_what_was_promised() {
 const STEADY: &str = "controller = { policy = \"steps\", period = \"1h\" }\n";
 
 #[test]
-fn what_was_promised_is_held_against_what_was_delivered_in_metrics_and_on_the_page() {
+fn promises_and_deliveries_are_compared_in_metrics_and_page() {
     let (more, _file) = promising();
     let holds = Arc::<AtomicBool>::default();
     let held = holds.clone();
@@ -139,7 +139,7 @@ fn what_was_promised_is_held_against_what_was_delivered_in_metrics_and_on_the_pa
 }
 
 #[test]
-fn who_does_not_take_an_offer_is_not_let_down_by_it() {
+fn clients_that_decline_an_offer_have_no_broken_promise() {
     let (more, _file) = promising();
     // Other prices would fall while all requests are rejected.
     let shop = Priced::new("1.0", &format!("{DEAR}{more}"));

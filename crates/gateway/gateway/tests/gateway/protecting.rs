@@ -11,7 +11,7 @@ use crate::priced::{DEAR, Priced, metrics};
 use crate::support::{OK, TestClient, TestOrigin, config, field, get, wait_until};
 
 #[test]
-fn beyond_its_rate_requests_are_turned_away_at_once_and_told_when_to_come_back() {
+fn requests_beyond_the_rate_are_rejected_with_retry_after() {
     let origin = TestOrigin::answering(OK);
     let more = "[protection]\npolicy = \"rate\"\nrate = \"1/min\"\nburst = 3\n";
     let gateway = start(config(&[origin.address], more)).unwrap();
@@ -25,7 +25,7 @@ fn beyond_its_rate_requests_are_turned_away_at_once_and_told_when_to_come_back()
 }
 
 #[test]
-fn no_more_are_in_service_than_the_limit_and_the_others_do_not_wait() {
+fn requests_beyond_the_limit_are_rejected_without_waiting() {
     let (origin, release) = TestOrigin::holding();
     let more = "[protection]\npolicy = \"limit\"\nleast = 2\nmost = 2\n";
     let gateway = start(config(&[origin.address], more)).unwrap();
@@ -49,7 +49,7 @@ fn no_more_are_in_service_than_the_limit_and_the_others_do_not_wait() {
 }
 
 #[test]
-fn what_a_client_does_to_its_own_request_is_not_held_against_the_service() {
+fn faults_of_clients_do_not_lower_the_limit() {
     let origin = TestOrigin::answering(OK);
     let more = "[protection]\npolicy = \"limit\"\nstart = 1\nleast = 1\nlimiter = { policy = \"aimd\", timeout = \"2s\" }\n";
     let gateway = start(config(&[origin.address], more)).unwrap();
@@ -93,7 +93,7 @@ fn what_a_client_does_to_its_own_request_is_not_held_against_the_service() {
 }
 
 #[test]
-fn who_sends_slowly_takes_nobodys_place() {
+fn slow_uploads_do_not_count_as_requests_in_service() {
     let origin = TestOrigin::answering(OK);
     let more = "[protection]\npolicy = \"limit\"\nleast = 2\nmost = 2\n";
     let gateway = start(config(&[origin.address], more)).unwrap();
@@ -125,7 +125,7 @@ fn a_service_at_ease_is_free_and_says_so() {
 }
 
 #[test]
-fn a_busy_one_costs_and_who_does_not_pay_is_told_the_present_offer() {
+fn requests_that_do_not_pay_get_the_current_offer() {
     let shop = Priced::new("1.0", DEAR);
     shop.until(|price| price >= 0.3);
     let before = shop.origin.asked();
@@ -189,7 +189,7 @@ fn a_soap_client_finds_the_present_offer_in_the_fault() {
 }
 
 #[test]
-fn a_quote_holds_for_its_client_whatever_the_price_does_and_for_nobody_else() {
+fn a_quote_keeps_its_price_and_is_valid_for_its_client_only() {
     let is_busy = Arc::<AtomicBool>::default();
     let origin = {
         let is_busy = is_busy.clone();
@@ -243,7 +243,7 @@ fn a_quote_holds_for_its_client_whatever_the_price_does_and_for_nobody_else() {
 
 /// 2,000 such requests, forty at a time, while a client with a quote is served.
 #[test]
-fn clients_that_ignore_the_price_are_refused_and_keep_nobody_out_who_has_a_quote() {
+fn clients_that_ignore_prices_do_not_block_those_with_quotes() {
     let shop = Priced::new(
         "1.0",
         &format!("{DEAR}life = \"60s\"\nrate = \"2/s\"\nburst = 20\n"),
@@ -273,7 +273,7 @@ fn clients_that_ignore_the_price_are_refused_and_keep_nobody_out_who_has_a_quote
 }
 
 #[test]
-fn what_cannot_be_configured_is_refused_with_the_remedy() {
+fn invalid_protection_settings_are_refused_with_the_remedy() {
     use posthaste_gateway::GatewayConfig;
     let route = "listen = \"127.0.0.1:0\"\n";
     for (more, words) in [

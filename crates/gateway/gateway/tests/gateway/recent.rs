@@ -26,7 +26,7 @@ fn origin() -> TestOrigin {
 }
 
 #[test]
-fn only_requests_that_an_upstream_answered_or_failed_count_in_percentiles() {
+fn percentiles_count_only_requests_that_reached_an_upstream() {
     let origin = origin();
     let text = format!(
         "listen = \"127.0.0.1:0\"\n[protection]\npolicy = \"rate\"\nrate = \"1/min\"\nburst = 5\n\

@@ -8,7 +8,7 @@ use posthaste_gateway::start;
 /// Sends each request and a second one on the same connection. Checks the status, and that neither reaches the
 /// upstream.
 #[test]
-fn what_can_be_read_in_two_ways_is_not_passed_on() {
+fn ambiguous_requests_are_not_forwarded() {
     let smuggled = "GET /smuggled HTTP/1.1\r\nHost: s\r\n\r\n";
     let origin = TestOrigin::answering(OK);
     let gateway = gateway(&origin);
@@ -139,7 +139,7 @@ fn request_lines_and_hosts_are_checked() {
 }
 
 #[test]
-fn broken_chunks_end_the_connection_and_nothing_behind_them_is_read() {
+fn nothing_behind_malformed_chunks_is_forwarded() {
     let origin = TestOrigin::answering(OK);
     let gateway = gateway(&origin);
     for chunks in [
@@ -239,7 +239,7 @@ fn an_endless_header_and_a_slow_one_end() {
 }
 
 #[test]
-fn where_no_route_leads_there_is_nothing() {
+fn paths_without_a_route_are_not_found() {
     let origin = TestOrigin::answering(OK);
     let text = format!(
         "listen = \"127.0.0.1:0\"\n[[route]]\npath = \"/shop\"\nupstream = [\"{}\"]",

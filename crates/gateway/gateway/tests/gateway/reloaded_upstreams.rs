@@ -36,7 +36,7 @@ fn connections_to_upstreams_that_stay_outlive_changes() {
 }
 
 #[test]
-fn unused_connections_to_upstreams_that_go_close_at_once_although_a_request_continues() {
+fn idle_connections_close_at_a_reload_despite_open_requests() {
     let closed = Arc::<AtomicUsize>::default();
     let count = closed.clone();
     let old = TestOrigin::start(move |line| {
@@ -70,7 +70,7 @@ fn unused_connections_to_upstreams_that_go_close_at_once_although_a_request_cont
 }
 
 #[test]
-fn checks_end_with_their_configuration_although_a_request_continues() {
+fn health_checks_end_at_a_reload_despite_open_requests() {
     let origin = TestOrigin::start(|line| {
         while let Some(request) = line.request() {
             if request.contains("/slow") {

@@ -17,7 +17,7 @@ const OLD: &str = "HTTP/1.1 200 OK\r\nContent-Length: 3\r\n\r\nold";
 const NEW: &str = "HTTP/1.1 200 OK\r\nContent-Length: 3\r\n\r\nnew";
 
 #[test]
-fn requests_in_service_end_as_they_began_and_new_ones_go_the_new_way() {
+fn a_reload_affects_new_requests_and_not_those_in_service() {
     let old = TestOrigin::start(|line| {
         while line.request().is_some() {
             std::thread::sleep(Duration::from_millis(300));
@@ -39,7 +39,7 @@ fn requests_in_service_end_as_they_began_and_new_ones_go_the_new_way() {
 }
 
 #[test]
-fn no_request_is_lost_while_the_configuration_changes_all_the_time() {
+fn no_request_is_lost_during_constant_reloads() {
     let (a, b) = (TestOrigin::answering(OLD), TestOrigin::answering(NEW));
     let gateway = Arc::new(start(config(&[a.address], "")).unwrap());
     let over = Arc::new(AtomicBool::new(false));
@@ -83,7 +83,7 @@ fn renew(folder: &Path, copy: &str) -> PathBuf {
 }
 
 #[test]
-fn a_certificate_that_was_renewed_is_shown_to_those_who_connect_next() {
+fn renewed_certificates_are_used_for_new_connections() {
     let folder = tempfile::tempdir().unwrap();
     let place = |name| folder.path().join(name);
     let (cert, key) = (place("cert.pem"), place("key.pem"));
@@ -124,7 +124,7 @@ fn a_certificate_that_was_renewed_is_shown_to_those_who_connect_next() {
 }
 
 #[test]
-fn what_cannot_change_is_named() {
+fn settings_fixed_at_the_start_are_named_at_a_reload() {
     let origin = TestOrigin::answering(OLD);
     let gateway = start(config(&[origin.address], "")).unwrap();
     let mut other = config(&[origin.address], "");
@@ -172,7 +172,7 @@ fn routes_to_one_server_keep_apart_what_is_known_of_each() {
 }
 
 #[test]
-fn what_is_known_of_an_upstream_outlives_the_configuration() {
+fn upstream_health_survives_a_reload_with_equal_rules() {
     // The status is 503 if no upstream is tried.
     let mut first = config(&[closed_port()], "");
     first.routes[0].health.every = Span::from_secs(600);

@@ -37,7 +37,7 @@ fn send(gateway: &RunningGateway, request: &str) -> ReceivedReply {
 }
 
 #[test]
-fn an_idempotent_request_without_a_body_goes_to_another_address_after_a_listed_status() {
+fn idempotent_requests_are_retried_after_listed_statuses() {
     let (busy, well) = (TestOrigin::answering(BUSY), TestOrigin::answering(OK));
     let gateway = gateway(
         &[busy.address, well.address],
@@ -77,7 +77,7 @@ fn without_the_setting_nothing_is_sent_again() {
 }
 
 #[test]
-fn the_only_address_is_asked_again_and_at_most_as_often_as_configured() {
+fn a_single_address_is_retried_up_to_the_configured_attempts() {
     let count = AtomicUsize::new(0);
     let origin = TestOrigin::start(move |line| {
         while line.request().is_some() {
@@ -95,7 +95,7 @@ fn the_only_address_is_asked_again_and_at_most_as_often_as_configured() {
 }
 
 #[test]
-fn a_status_that_is_not_listed_and_one_with_retry_after_are_passed_on() {
+fn unlisted_statuses_and_those_with_retry_after_are_forwarded() {
     for (status, field, asked) in [
         ("500", "", 1),
         ("503", "Retry-After: 7\r\n", 1),
@@ -111,7 +111,7 @@ fn a_status_that_is_not_listed_and_one_with_retry_after_are_passed_on() {
 }
 
 #[test]
-fn a_broken_connection_and_the_rest_of_an_earlier_reply_do_not_reach_the_client() {
+fn failed_attempts_do_not_reach_the_client() {
     // The first is closed without a reply, the second has a body that never ends.
     let half = "HTTP/1.1 502 No\r\nTransfer-Encoding: chunked\r\n\r\n4\r\nhalf\r\n";
     for (first, reason) in [

@@ -110,7 +110,7 @@ fn a_rejection_by_the_limit_states_the_time_of_a_reply() {
 }
 
 #[test]
-fn without_an_upstream_the_advice_is_the_end_of_the_exclusion_and_a_failed_attempt_has_none() {
+fn retry_after_covers_an_exclusion_but_not_a_failed_attempt() {
     let mut config = config(&[closed_port()], "");
     config.routes[0].health.every = Span::from_secs(60);
     config.routes[0].health.failures = 1;
@@ -174,7 +174,7 @@ fn a_crowd_that_is_refused_keeps_the_price_up() {
 }
 
 #[test]
-fn a_limit_that_a_slow_service_has_lowered_recovers_when_it_rests() {
+fn a_limit_lowered_by_a_slow_service_recovers_at_rest() {
     let is_slow = Arc::<AtomicBool>::default();
     let slow = is_slow.clone();
     let origin = TestOrigin::start(move |line| {

@@ -22,7 +22,7 @@ fn target(origin: &TestOrigin) -> String {
 }
 
 #[test]
-fn the_upstream_gets_the_path_without_the_prefix_and_the_rest_as_written() {
+fn the_prefix_is_removed_and_the_rest_of_the_path_kept() {
     let (gateway, [shop, _]) = rewriting("/");
     for (path, wanted) in [
         ("/shop", "/"),
@@ -61,7 +61,7 @@ fn a_prefix_can_become_another() {
 }
 
 #[test]
-fn a_target_that_becomes_too_long_is_refused_and_the_connection_continues() {
+fn rewritten_targets_that_are_too_long_are_rejected_with_414() {
     let (gateway, [shop, _]) = rewriting(&format!("/{}", "longer".repeat(10)));
     let mut client = TestClient::new(&gateway);
     let long = "x".repeat(65_500);

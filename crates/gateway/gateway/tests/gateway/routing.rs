@@ -54,7 +54,7 @@ fn shops() -> (RunningGateway, [TestOrigin; 6]) {
 }
 
 #[test]
-fn a_request_goes_to_the_most_specific_host_and_the_longest_path() {
+fn the_most_specific_host_and_the_longest_path_win() {
     let (gateway, _origins) = shops();
     for (target, host, wanted) in [
         ("/", "other", "any"),
@@ -124,7 +124,7 @@ fn paths_are_compared_with_routes_of_the_same_host_only() {
 }
 
 #[test]
-fn a_host_that_two_readers_could_see_differently_selects_no_route() {
+fn ambiguous_hosts_select_no_route() {
     let (gateway, origins) = shops();
     for lines in [
         "GET http://a.shop.example/ HTTP/1.1\r\nHost: shop.example",

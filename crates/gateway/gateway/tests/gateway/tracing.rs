@@ -94,7 +94,7 @@ fn a_trace_goes_on_through_the_gateway() {
 }
 
 #[test]
-fn whether_to_trace_is_the_senders_to_say_and_else_drawn() {
+fn sampling_follows_the_sender_and_is_otherwise_random() {
     let (origin, (collector, url)) = (TestOrigin::answering(OK), collector());
     let unsampled = format!("Traceparent: 00-{TRACE}-{PARENT}-00\r\n");
     let seen_by_upstream = |share: &str, fields: &str| {
@@ -120,7 +120,7 @@ fn whether_to_trace_is_the_senders_to_say_and_else_drawn() {
 }
 
 #[test]
-fn requests_without_a_reply_are_spans_that_failed_and_what_is_left_at_the_end_is_handed_over() {
+fn failed_requests_are_error_spans_and_exported_at_shutdown() {
     let (origin, (collector, url)) = (TestOrigin::start(|_| {}), collector());
     let gateway = tracing(&origin, &url, "100%");
     assert_eq!(get(&gateway, "/", "").status, 502);
@@ -180,7 +180,7 @@ fn a_collector_that_hangs_holds_up_neither_requests_nor_the_end() {
 }
 
 #[test]
-fn what_is_no_collector_is_refused_with_the_remedy() {
+fn an_invalid_collector_is_refused_with_the_remedy() {
     let more = "[traces]\ncollector = \"localhost:4318\"\n";
     let error = start(config(&[closed_port()], more)).err();
     let error = error.unwrap().to_string();

@@ -33,7 +33,7 @@ async fn names_received(mut call: Call) {
 }
 
 #[test]
-fn the_changes_of_a_route_hold_for_trailers_and_heads_are_for_the_head() {
+fn trailers_follow_the_route_and_cannot_carry_head_fields() {
     let origin = Http2Origin::start(names_received);
     let changes = "request_headers = { remove = [\"X-Role\"], set = { X-Tenant = \"a\" } }";
     let gateway = gateway(&origin, changes);
@@ -88,7 +88,7 @@ fn padded() -> HeaderMap {
 }
 
 #[test]
-fn replies_of_http2_have_valid_fields_and_trailers_without_those_of_the_head() {
+fn invalid_http2_replies_fail_and_trailers_lose_head_fields() {
     let origin = Http2Origin::start(async |mut call: Call| {
         let path = call.head.uri().path().to_owned();
         if path == "/head" {

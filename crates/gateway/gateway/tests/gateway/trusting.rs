@@ -94,7 +94,7 @@ fn from_trusted_proxies_they_are_kept_and_extended() {
 }
 
 #[test]
-fn what_a_trusted_proxy_forwards_unreadably_goes_no_further() {
+fn unreadable_forwarding_fields_are_not_passed_on() {
     let (gateway, origin) = trusting("\"127.0.0.1\"", None);
     let long = vec!["192.0.2.1"; 65].join(",");
     for (fields, chain) in [
@@ -231,7 +231,7 @@ fn is_known_to(gateway: &RunningGateway, fields: &str) -> bool {
 }
 
 #[test]
-fn the_field_that_names_a_client_is_believed_from_trusted_proxies_only() {
+fn only_trusted_proxies_can_name_the_client() {
     let ann = "X-Client: ann\r\n";
     for (networks, is_believed) in [("\"127.0.0.1\"", true), ("\"192.0.2.1\"", false)] {
         let origin = TestOrigin::answering(OK);

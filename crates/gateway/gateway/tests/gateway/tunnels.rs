@@ -289,7 +289,7 @@ fn a_refusal_of_the_upstream_is_an_ordinary_reply() {
 }
 
 #[test]
-fn what_follows_a_handshake_is_a_request_if_the_upstream_does_not_switch() {
+fn data_after_a_declined_upgrade_is_the_next_request() {
     let origin = TestOrigin::answering(OK);
     let gateway = gateway(&origin);
     let mut client = TestClient::new(&gateway);
@@ -305,7 +305,7 @@ fn what_follows_a_handshake_is_a_request_if_the_upstream_does_not_switch() {
 }
 
 #[test]
-fn what_follows_a_handshake_is_no_request_if_the_upstream_switches() {
+fn data_after_an_accepted_upgrade_is_not_a_request() {
     let origin = switching(echo);
     let gateway = gateway(&origin);
     let mut client = TestClient::new(&gateway);

@@ -84,7 +84,7 @@ fn proof(key: &str) -> String {
 }
 
 #[test]
-fn an_extended_connect_becomes_an_upgrade_and_its_stream_a_tunnel() {
+fn an_extended_connect_becomes_an_upgrade_with_a_tunnel() {
     let origin = origin();
     let gateway = gateway(&origin);
     block_on(async {

@@ -39,7 +39,7 @@ fn facts(line: &Value) -> (u64, Option<&str>) {
 }
 
 #[test]
-fn each_refused_request_has_a_line_with_client_status_and_reason() {
+fn refused_requests_are_logged_with_client_status_and_reason() {
     let origin = TestOrigin::answering(REPLY);
     let folder = tempfile::tempdir().unwrap();
     let file = folder.path().join("access.log");

@@ -31,7 +31,7 @@ pub(crate) fn value(text: &str, start: &str) -> f64 {
 }
 
 #[test]
-fn what_happened_is_counted_by_its_reason() {
+fn metrics_count_requests_by_reason() {
     let origin = TestOrigin::answering(answer());
     let gateway = start(config(&[origin.address], "")).unwrap();
     for _ in 0..3 {
@@ -114,7 +114,7 @@ fn every_histogram_ends_with_a_bucket_of_all_observations() {
 }
 
 #[test]
-fn messages_that_are_not_measured_one_by_one_are_booked_all_the_same() {
+fn unmeasured_messages_are_charged_their_learned_cost() {
     let origin = TestOrigin::answering(answer());
     let anew = "[compression]\npolicy = \"always\"\ncache = \"0B\"";
     let gateway = start(config(&[origin.address], anew)).unwrap();
@@ -280,7 +280,7 @@ fn an_upstream_that_says_it_is_busy_is_spared() {
 }
 
 #[test]
-fn what_cannot_be_watched_leaves_demand_unknown_and_says_so() {
+fn demand_is_unknown_if_the_process_cannot_be_watched() {
     let origin = TestOrigin::answering(answer());
     let watch = "[demand]\nwatch = { process = \"nobody-is-so\" }";
     let gateway = start(config(&[origin.address], watch)).unwrap();
@@ -310,7 +310,7 @@ fn workers_with_nothing_to_do_compress_what_is_left_open() {
 }
 
 #[test]
-fn what_a_full_disk_does_not_take_is_counted() {
+fn log_lines_lost_on_a_full_disk_are_counted() {
     let origin = TestOrigin::answering(answer());
     let gateway = start(config(&[origin.address], "access_log = \"/dev/full\"")).unwrap();
     for _ in 0..3 {

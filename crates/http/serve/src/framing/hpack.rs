@@ -261,7 +261,7 @@ mod tests {
     }
 
     #[test]
-    fn what_has_entered_the_table_is_remembered() {
+    fn entries_of_the_dynamic_table_are_remembered() {
         let authority = b"\x41\x01s\x40\x01x\x01y\x00\x01z\x01y";
         assert_eq!(first(&[authority, b"\xbe"]), Some(false));
         assert_eq!(first(&[authority, b"\xbf"]), Some(true));

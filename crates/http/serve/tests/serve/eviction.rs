@@ -38,7 +38,7 @@ fn accepted(running: &RunningServer, number: u64) -> TcpStream {
 }
 
 #[test]
-fn the_oldest_silent_connection_goes_first_and_then_the_oldest_idle_one() {
+fn the_oldest_silent_connection_is_evicted_before_idle_ones() {
     let running = with_places(3);
     let mut idle = accepted(&running, 1);
     ask(&mut idle);

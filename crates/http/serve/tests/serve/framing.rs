@@ -121,7 +121,7 @@ fn the_line_of_a_chunk_has_an_end() {
 
 /// The connection continues only if the body was read, and the reply says so.
 #[test]
-fn a_reply_before_the_end_of_its_request_says_that_it_is_the_last() {
+fn an_early_reply_announces_the_end_of_the_connection() {
     let running = start(HttpServer::default(), 64);
     let unread = |fields: &str, body: &str| {
         format!("POST /bytes/4 HTTP/1.1\r\nHost: x\r\n{fields}\r\n\r\n{body}")

@@ -95,7 +95,7 @@ fn a_slow_reader_is_not_idle_once_its_reply_was_handed_over() {
 }
 
 #[test]
-fn a_slow_reader_is_not_stalled_while_there_is_more_of_its_reply() {
+fn a_slow_reader_is_not_stalled_during_a_long_reply() {
     read_slowly(&start_with(write_for_a_second()), 2);
 }
 

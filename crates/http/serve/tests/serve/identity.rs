@@ -293,7 +293,7 @@ fn an_authority_is_a_certificate() {
 
 /// A resumed session has no look at the certificate, so there are none where clients are verified.
 #[test]
-fn sessions_are_resumed_across_settings_except_of_verified_clients() {
+fn tls_sessions_resume_unless_clients_are_verified() {
     let folder = tempfile::tempdir().unwrap();
     let folder = folder.path();
     let own = KeyedCertificate::for_names(folder, "own", &["localhost"]);

@@ -228,7 +228,7 @@ fn a_reader_that_is_slow_but_reads_gets_everything() {
 }
 
 #[test]
-fn what_the_kernel_has_of_a_reply_is_not_idle_while_the_reader_takes_it() {
+fn a_reply_in_kernel_buffers_is_not_idle_while_it_is_read() {
     let running = start_with(Timeouts {
         write: Span::from_secs(5),
         ..quick()
@@ -388,7 +388,7 @@ fn a_drain_cuts_off_what_outlasts_the_grace_time() {
 }
 
 #[test]
-fn what_cannot_start_says_why() {
+fn start_errors_state_the_reason() {
     let listener = || listen(([127, 0, 0, 1], 0).into(), 8).unwrap();
     let make = |_| Echo {
         served: Cell::new(0),
@@ -534,7 +534,7 @@ fn secured(
 
 /// A connection with a long handshake does not release its buffers when the first request arrives with its end.
 #[test]
-fn a_request_that_comes_with_the_end_of_the_handshake_is_answered() {
+fn a_request_with_the_end_of_the_handshake_is_answered() {
     let directory = std::env::temp_dir().join(format!("serve-late-{}", std::process::id()));
     std::fs::create_dir_all(&directory).unwrap();
     let (certificate, key) = (directory.join("cert.pem"), directory.join("key.pem"));

@@ -53,7 +53,7 @@ fn read_beyond(stream: &mut TcpStream, bytes: usize) {
 }
 
 #[test]
-fn a_mark_is_changed_when_the_former_reply_is_acknowledged_and_not_before() {
+fn a_mark_changes_only_after_the_former_reply_is_acknowledged() {
     let running = start(HttpServer::default(), 64);
     let mut stream = reluctant(running.addr);
     stream.write_all(two("/bytes/49152").as_bytes()).unwrap();
@@ -66,7 +66,7 @@ fn a_mark_is_changed_when_the_former_reply_is_acknowledged_and_not_before() {
 
 /// A query of the kernel is enough because the next request starts after the reply is in the socket.
 #[test]
-fn a_mark_is_not_changed_while_a_part_of_the_former_reply_is_not_in_the_socket() {
+fn a_mark_waits_until_the_former_reply_is_in_the_socket() {
     let running = start(HttpServer::default(), 64);
     let mut stream = connect(running.addr);
     stream.write_all(two("/big").as_bytes()).unwrap();
@@ -90,7 +90,7 @@ fn a_mark_is_not_changed_while_a_part_of_the_former_reply_is_not_in_the_socket()
 }
 
 #[test]
-fn who_acknowledges_nothing_is_not_waited_for_without_end() {
+fn waits_for_missing_acknowledgements_end_with_a_timeout() {
     let running = start_with(quick());
     let mut stream = reluctant(running.addr);
     stream.write_all(two("/bytes/49152").as_bytes()).unwrap();

@@ -129,7 +129,7 @@ fn a_stop_refuses_later_switches_and_no_earlier_one() {
 }
 
 #[test]
-fn the_end_of_a_tunnel_does_not_wait_for_a_client_that_takes_nothing() {
+fn a_tunnel_ends_although_its_client_reads_nothing() {
     let folder = tempfile::tempdir().unwrap();
     let (certificate, key) = (
         folder.path().join("cert.pem"),

@@ -57,7 +57,7 @@ fn ours() -> Service {
 }
 
 #[test]
-fn what_we_describe_can_be_called() {
+fn our_descriptions_can_be_called() {
     let document = ours().wsdl("http://host:1/soap?a=1&b=2");
     let description = wsdl::read(document.as_bytes()).unwrap();
     for version in [Version::Soap11, Version::Soap12] {
@@ -90,7 +90,7 @@ fn what_we_describe_can_be_called() {
 }
 
 #[test]
-fn what_we_describe_obeys_the_profile() {
+fn our_descriptions_obey_the_profile() {
     insta::assert_snapshot!(ours().wsdl("http://host:1/soap"));
 }
 
@@ -239,7 +239,7 @@ fn instructions_are_passed_over() {
 }
 
 #[test]
-fn what_cannot_be_read_says_why_and_what_to_do() {
+fn description_errors_state_the_reason_and_the_remedy() {
     let modern = wsdl::read(b"<description xmlns='http://www.w3.org/ns/wsdl'/>").unwrap_err();
     assert_eq!(modern, ReadError::Wsdl20);
     assert!(modern.to_string().contains("WSDL 1.1"));
@@ -346,7 +346,7 @@ fn names_that_no_element_can_have_are_never_written() {
 }
 
 #[test]
-fn what_a_description_repeats_is_bounded() {
+fn descriptions_with_excessive_repetition_are_refused() {
     let long = one(&"n".repeat(1025), "E", "f");
     assert!(matches!(
         wsdl::read(long.as_bytes()),

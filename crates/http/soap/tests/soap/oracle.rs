@@ -156,7 +156,7 @@ proptest! {
     #![proptest_config(ProptestConfig::with_cases(2000))]
 
     #[test]
-    fn what_ours_accepts_quick_xml_reads_alike(parts in proptest::collection::vec(pieces(), 0..12)) {
+    fn documents_we_accept_are_read_alike_by_quick_xml(parts in proptest::collection::vec(pieces(), 0..12)) {
         let document = format!("<r>{}</r>", parts.concat());
         if let Some(said) = ours(&document) {
             prop_assert_eq!(Some(said), theirs(&document), "{}", document);
@@ -164,7 +164,7 @@ proptest! {
     }
 
     #[test]
-    fn what_is_whole_is_read_by_both_alike(inside in whole()) {
+    fn complete_documents_are_read_alike_by_both(inside in whole()) {
         let document = format!("<?xml version=\"1.0\"?>\n<r xmlns='urn:r'>{inside}</r>\n");
         let said = ours(&document);
         prop_assert!(said.is_some(), "{}", document);

@@ -192,7 +192,7 @@ fn chat(running: &Running, query: &str, body: &str) -> HttpReply {
 }
 
 #[test]
-fn a_chat_streams_as_many_tokens_as_asked_and_the_whole_reply_has_the_same() {
+fn streamed_and_whole_chats_have_the_same_requested_tokens() {
     let running = shop();
     let body = |more: &str| {
         format!(

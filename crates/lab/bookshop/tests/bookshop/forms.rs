@@ -317,7 +317,7 @@ fn two_shops_of_a_process_share_nothing() {
 }
 
 #[test]
-fn what_cannot_be_opened_says_why() {
+fn start_errors_state_the_reason() {
     let listen = ([127, 0, 0, 1], 0).into();
     let law: ServiceSpec = "mm1k:1ms:4".parse().unwrap();
     let config = || BookshopConfig {

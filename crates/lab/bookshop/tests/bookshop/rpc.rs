@@ -382,7 +382,7 @@ fn a_client_that_goes_away_or_says_nothing_ends_its_call_only() {
 }
 
 #[test]
-fn calls_have_the_service_time_one_after_the_other_and_health_has_none() {
+fn calls_have_serial_service_times_and_health_has_none() {
     // A request counts as arrived when its thread woke, which on a busy machine can be at its start.
     let begin = Instant::now();
     let running = open(BookshopConfig {

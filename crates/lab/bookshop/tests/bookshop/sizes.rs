@@ -66,7 +66,7 @@ fn bodies_have_the_papers_sizes_and_compress_as_they_did() {
 }
 
 #[test]
-fn lite_carries_589_bytes_and_the_forms_cost_what_the_paper_says() {
+fn lite_and_its_forms_have_the_sizes_of_the_paper() {
     let running = open(BookshopConfig::default());
     let catalogue = Catalogue::new(1000, Seed::default());
     for book in catalogue.books() {

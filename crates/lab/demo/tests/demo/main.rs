@@ -40,7 +40,7 @@ fn served(sample: &Value, kind: usize) -> f64 {
 }
 
 #[test]
-fn demand_raises_the_price_until_cheap_clients_stay_away_and_back() {
+fn cheap_clients_leave_at_high_demand_and_return() {
     let demo = start(config()).unwrap();
     let mut visitor = Visitor::of(demo.addr);
     wait_for(&mut visitor, "calm", |now| {
@@ -117,7 +117,7 @@ fn whoever_comes_late_gets_what_happened_and_the_controls() {
 }
 
 #[test]
-fn what_is_out_of_bounds_or_from_elsewhere_is_refused() {
+fn invalid_and_cross_origin_controls_are_refused() {
     let demo = start(config()).unwrap();
     let addr = demo.addr.to_string();
     let good = serde_json::to_string(&Controls::default()).unwrap();

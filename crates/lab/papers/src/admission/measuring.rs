@@ -190,7 +190,7 @@ mod tests {
     }
 
     #[test]
-    fn a_load_is_normal_again_when_a_whole_second_meets_the_deadline() {
+    fn a_load_recovers_once_a_whole_second_meets_the_deadline() {
         let slice = |good| Counts {
             good,
             requests: 100,

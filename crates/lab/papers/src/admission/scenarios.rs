@@ -293,7 +293,7 @@ mod tests {
     }
 
     #[test]
-    fn important_requests_are_half_of_the_capacity_in_every_scenario() {
+    fn important_requests_are_half_the_capacity_in_all_scenarios() {
         let scenario = |kind, load| Scenario { kind, load };
         for scenario in [
             scenario(ScenarioKind::Constant, 10.0),
@@ -353,7 +353,7 @@ mod tests {
     }
 
     #[test]
-    fn clients_of_a_storm_retry_and_their_recovery_is_observed_in_parts() {
+    fn storm_clients_retry_and_their_recovery_is_seen_in_parts() {
         let scenario = Scenario {
             kind: ScenarioKind::Storm(Backoff::None),
             load: 2.0,

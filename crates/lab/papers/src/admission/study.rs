@@ -294,7 +294,7 @@ mod tests {
     use crate::test_study;
 
     #[test]
-    fn a_tiny_study_accounts_for_every_request_behind_every_installed_competitor() {
+    fn a_short_study_accounts_for_requests_of_every_competitor() {
         let extent = AdmissionExtent {
             constant: &[],
             sines: &[3.0],

@@ -392,7 +392,7 @@ mod tests {
     use crate::test_study;
 
     #[test]
-    fn a_reply_over_bluetooth_takes_no_less_than_arithmetic_says_and_decoding_on_top() {
+    fn replies_over_bluetooth_take_the_computed_time_or_longer() {
         let sizes = [Size::Lite];
         let Some(records) =
             test_study::on_links(|conditions| study(conditions, &["bluetooth"], &sizes, 2))

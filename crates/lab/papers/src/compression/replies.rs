@@ -167,7 +167,7 @@ mod tests {
     }
 
     #[test]
-    fn a_machine_a_thousand_times_faster_is_made_a_thousand_times_slower() {
+    fn a_machine_1000_times_faster_is_slowed_down_1000_times() {
         let times = Size::ALL.map(|size| paper::reply(size).decompression / 1000.0);
         assert!((slowdown(times) - 1000.0).abs() < 1e-9);
     }

@@ -69,7 +69,7 @@ mod tests {
     }
 
     #[test]
-    fn what_was_over_when_it_is_stopped_is_kept() {
+    fn transactions_before_a_stop_are_kept() {
         let stopped = |conditions: &Conditions<'_>| {
             let progress = &Stopping(conditions.stop);
             let conditions = Conditions {

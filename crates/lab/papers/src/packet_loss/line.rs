@@ -152,7 +152,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_dropped_becomes_a_plan() {
+    fn planned_drops_become_link_plans() {
         let line = NetworkLine { kbit: 300, ms: 10 };
         let down = |drops| line.plans(drops, true).unwrap()[1].clone();
         assert!(

@@ -68,7 +68,7 @@ mod tests {
     use super::correlation;
 
     #[test]
-    fn what_moves_against_each_other_correlates_negatively() {
+    fn opposite_movements_correlate_negatively() {
         let up = [1.0, 2.0, 3.0, 4.0];
         assert!((correlation(&up, &[2.0, 4.0, 6.0, 8.0]) - 1.0).abs() < 1e-12);
         assert!((correlation(&up, &[9.0, 6.0, 3.0]) + 1.0).abs() < 1e-12);

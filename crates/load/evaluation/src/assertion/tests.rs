@@ -15,7 +15,7 @@ fn the_page_names_every_figure_and_outcome() {
 }
 
 #[test]
-fn figures_of_events_are_unknown_without_events_and_count_failures() {
+fn event_figures_need_events_and_include_failures() {
     let holds = |text: &str, report: &Report| {
         text.parse::<Assertion>().unwrap().holds(report) == Some(true)
     };

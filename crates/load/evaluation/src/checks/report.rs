@@ -66,7 +66,7 @@ mod tests {
     use crate::testing;
 
     #[test]
-    fn content_held_back_by_the_generator_fails_a_run_whose_assertions_hold() {
+    fn content_delayed_by_the_generator_fails_the_run() {
         let mut run = testing::run(100, 0);
         run.streams.windows_exhausted = 1;
         let mut report = Report::new(&testing::plan(), &run);
@@ -101,7 +101,7 @@ mod tests {
     }
 
     #[test]
-    fn an_assertion_of_too_few_requests_is_unknown_and_not_allowed_with_lateness() {
+    fn assertions_with_too_few_requests_stay_unknown() {
         let run = testing::run(100, 0);
         let mut report = Report::new(&testing::plan(), &run);
         report.check(&["p99<1s".parse().unwrap()], &run, false);

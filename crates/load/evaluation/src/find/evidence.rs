@@ -287,7 +287,7 @@ mod tests {
     }
 
     #[test]
-    fn a_figure_without_a_value_is_beyond_its_bound_in_every_request() {
+    fn an_unknown_figure_exceeds_its_bound_in_every_request() {
         for objective in ["gap<1h", "gap-mean<1h", "events>1/h"] {
             let found = evidence(objective, 10);
             assert!(

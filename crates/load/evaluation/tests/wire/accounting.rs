@@ -35,7 +35,7 @@ fn a_stopped_run_counts_what_was_in_flight() {
 }
 
 #[test]
-fn a_stopped_run_counts_what_was_due_and_could_not_be_sent_in_time() {
+fn a_stopped_run_counts_due_requests_that_were_not_sent() {
     let silent = TcpListener::bind("127.0.0.1:0").unwrap();
     // More than one loop can send.
     let mut plan = plan(silent.local_addr().unwrap(), 2_000_000.0, 60_000);

@@ -230,7 +230,7 @@ fn large_and_small_in_turns(address: SocketAddr) -> Run {
 }
 
 #[test]
-fn large_requests_between_small_ones_are_sent_whole_on_one_connection() {
+fn large_and_small_requests_are_sent_whole_on_one_connection() {
     use std::io::Read as _;
     let address = serve(|mut stream| {
         let mut first = [0];
@@ -253,7 +253,7 @@ fn large_requests_between_small_ones_are_sent_whole_on_one_connection() {
 
 /// A server may refuse a request before reading it, and read it then. No rest of it may precede the next request.
 #[test]
-fn what_a_server_did_not_wait_for_is_not_sent_to_it_before_the_next_request() {
+fn no_rest_of_an_answered_request_precedes_the_next() {
     use std::io::Read as _;
     let address = serve(|mut stream| {
         let mut first = [0];

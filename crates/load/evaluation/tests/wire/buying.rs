@@ -267,7 +267,7 @@ fn quotes_are_shown_and_refusals_counted() {
 }
 
 #[test]
-fn who_does_not_follow_goes_on_with_an_old_offer_until_a_refusal_tells_the_present_one() {
+fn buyers_that_do_not_follow_keep_an_offer_until_refused() {
     let broker = ScriptedBroker::open(&[("Silver", "0.40", 600)]);
     let dear = Arc::new(AtomicBool::new(false));
     let is_dear = dear.clone();

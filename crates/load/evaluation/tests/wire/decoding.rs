@@ -49,7 +49,7 @@ fn text() -> Vec<u8> {
 }
 
 #[test]
-fn what_was_coded_is_decoded_and_counted() {
+fn coded_replies_are_decoded_and_counted() {
     let text = text();
     let zstd = zstd::encode_all(&text[..], 3).unwrap();
     for (coding, body) in [("gzip", gzip(&text)), ("br", brotli(&text)), ("zstd", zstd)] {
@@ -73,7 +73,7 @@ fn what_was_coded_is_decoded_and_counted() {
 }
 
 #[test]
-fn what_cannot_be_decoded_has_an_outcome_and_a_reason() {
+fn undecodable_replies_have_an_outcome_and_a_reason() {
     let whole = gzip(&text());
     for (reply, word) in [
         (coded("gzip", b"no gzip at all"), "gzip: "),
@@ -139,7 +139,7 @@ fn a_slow_client_takes_longer_and_nobody_waits_for_it() {
 }
 
 #[test]
-fn in_a_closed_loop_the_next_request_waits_until_the_reply_is_decoded() {
+fn a_closed_loop_waits_for_decoding_before_the_next_request() {
     let body = gzip(&text());
     let mut plan = plan(answering(coded("gzip", &body), false), 1.0, 1);
     plan.connections = Connections::KeepAlive;

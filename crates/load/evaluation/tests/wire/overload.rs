@@ -22,7 +22,7 @@ fn never_accepting(backlog: i32) -> (rustix::fd::OwnedFd, SocketAddr) {
 }
 
 #[test]
-fn what_the_accept_queue_cannot_take_is_aborted_and_counted() {
+fn connections_beyond_the_accept_queue_are_aborted() {
     let (_socket, address) = never_accepting(4);
     let mut plan = plan(address, 1000.0, 50);
     plan.connections = Connections::New;

@@ -141,7 +141,7 @@ fn a_status_that_no_retry_changes_is_final() {
 }
 
 #[test]
-fn a_request_that_fails_finally_has_the_outcome_of_its_last_attempt() {
+fn a_failed_request_has_the_outcome_of_its_last_attempt() {
     let (address, received) = counting(|_, number| (number < 3).then(|| status(500)));
     let run = agrees(&numbered(address, 200.0, 100, 2), &received);
     assert_eq!(run.outcomes[Outcome::Reset], 20, "{:?}", run.outcomes);

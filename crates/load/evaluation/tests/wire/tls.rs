@@ -186,7 +186,7 @@ fn trusted_itself(
 }
 
 #[test]
-fn a_self_signed_certificate_that_is_trusted_is_accepted_whatever_else_it_is() {
+fn any_trusted_self_signed_certificate_is_accepted() {
     let mut client_too = authority("localhost");
     client_too.extended_key_usages = vec![
         ExtendedKeyUsagePurpose::ClientAuth,
@@ -314,7 +314,7 @@ fn errors_of_a_file_name_it() {
 
 /// A WSDL is fetched before the run, by other code, with the same trusted certificates.
 #[test]
-fn a_description_on_a_server_that_is_not_trusted_names_the_remedies() {
+fn descriptions_from_untrusted_servers_name_the_remedies() {
     let server = server();
     let wsdl = format!("https://{}/?wsdl", server.address);
     let wanted = WsdlCall {

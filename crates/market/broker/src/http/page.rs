@@ -444,7 +444,7 @@ mod tests {
     }
 
     #[test]
-    fn what_has_expired_is_not_shown() {
+    fn expired_offers_are_not_shown() {
         let page = html(&index(&[
             ("books", "ada", offer("Old", 1, 0)),
             ("books", "ada", offer("New", 2, 1)),

@@ -139,7 +139,7 @@ mod tests {
     }
 
     #[test]
-    fn what_names_nothing_is_refused() {
+    fn invalid_paths_are_refused() {
         for (path, status) in [
             ("/v1/offers/", 400),
             ("/v1/offers/a", 404),

@@ -227,7 +227,7 @@ mod tests {
     }
 
     #[test]
-    fn what_the_type_names_is_fetched_too_where_it_may_be_and_the_binding_names_nothing() {
+    fn the_document_of_a_type_is_fetched_if_allowed_and_needed() {
         let urls = |overview: &str, binding: BindingTemplate| -> Vec<String> {
             let (pairs, _) = chosen_of(Some(overview), vec![binding]);
             pairs.into_iter().map(|(url, _)| url).collect()
@@ -272,7 +272,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_passed_over_has_a_reason() {
+    fn services_passed_over_have_a_reason() {
         let at = |endpoint, overview| state(binding(endpoint, "t", overview));
         assert_eq!(at(Some("http://in/a"), None), "taken");
         assert_eq!(at(None, Some("http://in/offers")), "no-address");

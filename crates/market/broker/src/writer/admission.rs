@@ -122,7 +122,7 @@ mod tests {
     }
 
     #[test]
-    fn what_grows_in_its_place_counts_for_those_behind_it() {
+    fn growth_of_an_offer_counts_for_later_writes() {
         let index = index(&[("ada", "a"), ("ada", "b")]);
         let one = offer("a").bytes();
         let limits = Limits {
@@ -165,7 +165,7 @@ mod tests {
     }
 
     #[test]
-    fn what_takes_the_place_of_others_is_no_more_than_they_were() {
+    fn replacements_count_no_more_than_the_offers_they_replace() {
         let index = index(&[("ada", "Gold"), ("ada", "Silver"), ("bob", "Gold")]);
         let mut admission = Admission::new(&index, &LIMITS);
         for name in ["Gold", "Silver", "Gold"] {

@@ -180,7 +180,7 @@ fn each_role_has_its_own_rights() {
 }
 
 #[test]
-fn what_could_not_be_used_is_refused() {
+fn unusable_accounts_and_charges_are_refused() {
     let accounts = Accounts::open();
     let unidentified = NewAccount {
         key_sha256: None,

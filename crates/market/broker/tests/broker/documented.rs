@@ -64,7 +64,7 @@ fn the_page_names_each_key() {
 }
 
 #[test]
-fn what_is_wrong_is_named_with_the_remedy() {
+fn configuration_errors_name_the_remedy() {
     for (text, words) in [
         ("lisen = \"127.0.0.1:1\"", "did you mean `listen`?"),
         ("store = \"mysql:offers\"", "sqlite:FILE"),

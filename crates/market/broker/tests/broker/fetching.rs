@@ -128,7 +128,7 @@ fn until_failed(broker: &Broker) {
 }
 
 #[test]
-fn what_a_provider_has_is_offered_and_what_he_has_no_more_is_not() {
+fn offers_follow_the_document_of_their_provider() {
     let provider = Provider::open();
     provider.has(
         "/a",
@@ -167,7 +167,7 @@ fn nothing_is_fetched_from_where_nobody_has_said() {
 }
 
 #[test]
-fn a_provider_who_is_wrong_or_silent_keeps_what_he_had_and_nobody_else_waiting() {
+fn a_failing_provider_keeps_its_offers_and_delays_no_other() {
     let provider = Provider::open();
     provider.has("/a", &[], vec![offer("Gold", 40, 100)]);
     provider.has("/b", &[], vec![offer("Silver", 20, 300)]);

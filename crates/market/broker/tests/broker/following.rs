@@ -94,7 +94,7 @@ fn the_stream_tells_what_there_is_and_what_happens() {
 /// A reader that stops reading misses more changes than the broker keeps for it. It gets the queued ones, and then the
 /// stream ends.
 #[test]
-fn a_reader_that_falls_behind_is_cut_off_and_never_skips_a_change() {
+fn a_slow_reader_is_cut_off_and_never_skips_a_change() {
     const OFFERS: u32 = 500;
     let shop = TestBroker::open();
     let mut reader = Reader::new(shop.broker.addr, None);
@@ -125,7 +125,7 @@ fn a_reader_that_falls_behind_is_cut_off_and_never_skips_a_change() {
 }
 
 #[test]
-fn who_comes_back_gets_what_was_missed() {
+fn a_returning_reader_gets_the_changes_it_missed() {
     let shop = TestBroker::open();
     for name in ["a", "b", "c"] {
         shop.put(&offer(name, 40, 100));
@@ -193,7 +193,7 @@ fn a_follower_answers_as_the_one_it_follows() {
 }
 
 #[test]
-fn a_follower_goes_on_when_the_other_is_gone_and_says_how_old_its_word_is() {
+fn a_follower_continues_without_its_broker_and_states_the_age() {
     let shop = TestBroker::open();
     shop.put(&offer("Good", 30, 200));
     let follower = start(BrokerConfig {

@@ -19,7 +19,7 @@ fn detail(reply: &TestReply) -> String {
 }
 
 #[test]
-fn each_limit_is_refused_by_its_name_and_what_is_there_may_change() {
+fn limits_are_refused_by_name_and_existing_offers_may_change() {
     let shop = shop(OfferLimits {
         offers: 4,
         per_type: 3,
@@ -71,7 +71,7 @@ fn each_limit_is_refused_by_its_name_and_what_is_there_may_change() {
 }
 
 #[test]
-fn what_takes_too_much_memory_is_refused() {
+fn offers_beyond_the_memory_limit_are_refused() {
     let shop = shop(OfferLimits {
         bytes: 2_000,
         ..OfferLimits::default()

@@ -22,7 +22,7 @@ fn the_cheapest_that_is_enough_is_the_answer() {
 }
 
 #[test]
-fn where_none_is_enough_it_is_said_what_speaks_against_each() {
+fn a_lookup_without_a_result_states_all_objections() {
     let shop = TestBroker::open();
     shop.put(&offer("Slow", 10, 900));
     shop.put(&offer("Slower", 20, 950));
@@ -53,7 +53,7 @@ fn where_none_is_enough_it_is_said_what_speaks_against_each() {
 
 /// Every default requirement is missing in every operation: the text grows with the product of both.
 #[test]
-fn what_is_said_against_offers_is_bounded() {
+fn objections_in_a_reply_are_bounded() {
     let shop = TestBroker::open();
     for name in ["One", "Two"] {
         shop.put(&offer(name, 10, 100));

@@ -6,7 +6,7 @@ use serde_json::json;
 use crate::support::{TestBroker, exchange, offer, question, send, token};
 
 #[test]
-fn what_is_published_can_be_had_and_withdrawn() {
+fn published_offers_can_be_read_and_withdrawn() {
     let shop = TestBroker::open();
     let good = offer("Good", 30, 200);
     let reply = shop.put(&good);
@@ -25,7 +25,7 @@ fn what_is_published_can_be_had_and_withdrawn() {
 }
 
 #[test]
-fn what_is_published_outlives_the_broker() {
+fn published_offers_survive_a_restart() {
     let shop = TestBroker::open();
     shop.put(&offer("Good", 30, 200));
     let shop = shop.reopen();
@@ -135,7 +135,7 @@ fn a_request_that_knows_what_is_there_undoes_nothing_else() {
 }
 
 #[test]
-fn what_no_client_could_choose_is_refused() {
+fn offers_that_no_client_could_choose_are_refused() {
     let shop = TestBroker::open();
     let good = || serde_json::to_value(offer("Good", 30, 200)).unwrap();
     let with = |path: &str, value: serde_json::Value| {
@@ -235,7 +235,7 @@ fn offers_can_be_put_together_and_the_others_are_withdrawn() {
 
 /// The other broker checks once a second.
 #[test]
-fn what_another_broker_has_just_taken_is_withdrawn_too() {
+fn offers_just_added_by_another_broker_are_withdrawn_too() {
     let shop = TestBroker::open();
     let other = crate::support::broker(&shop.place);
     shop.put(&offer("Gold", 40, 100));
@@ -284,7 +284,7 @@ fn an_offer_ends_when_it_says() {
 }
 
 #[test]
-fn who_changed_what_can_be_listed() {
+fn changes_of_offers_are_listed_with_their_tokens() {
     let shop = TestBroker::open();
     shop.put(&offer("Good", 30, 200));
     shop.send("DELETE", "/v1/offers/books/ada/Good", &[], "");

@@ -65,7 +65,7 @@ fn the_best_offer_is_a_document_in_the_reply() {
 }
 
 #[test]
-fn what_speaks_against_offers_is_in_the_reply() {
+fn objections_to_offers_are_in_the_reply() {
     let shop = TestBroker::open();
     shop.put(&offer("Slow", 10, 900));
     let reply = call(&shop, "GetBestOffer", &requirements(300));
@@ -97,7 +97,7 @@ fn lists_and_places_can_be_asked_for() {
 }
 
 #[test]
-fn what_is_wrong_is_a_fault() {
+fn invalid_calls_get_a_fault() {
     let shop = TestBroker::open();
     for (operation, inner, words) in [
         (

@@ -210,7 +210,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_gone_leaves_nothing() {
+    fn removing_the_last_offer_leaves_no_entry() {
         let mut held = held(&[("books", "ada", 10)]);
         held.remove("books", "ada", 10);
         assert_eq!(held.offers(), 0);

@@ -211,7 +211,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_not_allowed_is_passed_over() {
+    fn marks_that_are_not_allowed_are_passed_over() {
         let asked = StatedMarks {
             prefer: Some(Dscp::CS6),
             route: Some(Dscp::AF12),

@@ -184,7 +184,7 @@ fn wrong_values_are_refused_with_their_place_and_the_remedy() {
 }
 
 #[test]
-fn what_is_missing_or_twice_is_refused() {
+fn missing_or_duplicate_elements_are_refused() {
     let price = "<price currency=\"EUR\">1</price>";
     let cases = [
         (in_offer(""), "qosOffer has no price"),
@@ -254,7 +254,7 @@ fn two_offers_of_one_name_are_refused() {
 }
 
 #[test]
-fn what_is_too_much_is_refused_however_it_is_written() {
+fn excessive_offers_are_refused_in_every_format() {
     let many = |inner: &str| in_offer(&format!("{inner}<price currency=\"EUR\">1</price>"));
     let operations: String = (0..=bounds::OPERATIONS)
         .map(|i| format!("<operationQoSInfo name=\"o{i}\"/>"))

@@ -90,7 +90,7 @@ fn every_priority_is_found_however_it_is_written() {
 }
 
 #[test]
-fn what_stands_elsewhere_states_nothing() {
+fn misplaced_priorities_are_ignored() {
     for header in [
         "<q:WSQoSSoapHeader/>",
         &transport(""),
@@ -210,7 +210,7 @@ fn the_offer_that_is_selected_is_found_by_its_name() {
 }
 
 #[test]
-fn priorities_behind_a_selected_offer_are_found_and_those_within_it_are_not() {
+fn priorities_after_a_selected_offer_are_read_not_within_it() {
     let first = "<q:WSQoSSoapHeader><selectedOffer>Gold</selectedOffer><qosInfo><transportQoSPriorities><delay>3</delay></transportQoSPriorities></qosInfo></q:WSQoSSoapHeader>";
     assert_eq!(read(first), delay(3));
     let within = "<q:WSQoSSoapHeader><selectedOffer><transportQoSPriorities><delay>3</delay></transportQoSPriorities></selectedOffer></q:WSQoSSoapHeader>";

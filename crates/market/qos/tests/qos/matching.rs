@@ -409,7 +409,7 @@ proptest! {
     }
 
     #[test]
-    fn what_is_offered_is_enough_for_who_asks_for_it(offer in any_offer()) {
+    fn every_offer_meets_the_requirements_equal_to_it(offer in any_offer()) {
         let known = Known::new();
         let mut offer = offer;
         offer.expires = at("2027-01-01T00:00:00Z");

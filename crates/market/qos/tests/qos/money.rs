@@ -66,7 +66,7 @@ proptest! {
     }
 
     #[test]
-    fn what_is_printed_is_read(micros in 0u64..1_000_000_000_000_000_000) {
+    fn amounts_are_read_back_as_printed(micros in 0u64..1_000_000_000_000_000_000) {
         let money = Money::from_micros(micros, currency("EUR")).unwrap();
         prop_assert_eq!(Money::new(&money.amount(), currency("EUR")), Ok(money));
     }

@@ -35,7 +35,7 @@ fn names(ranking: &Ranking, offers: &[Offer]) -> Vec<String> {
 }
 
 #[test]
-fn the_cheapest_comes_first_and_of_equals_the_one_that_holds_longest() {
+fn the_cheapest_offer_is_first_then_the_longest_valid_one() {
     let mut offers = three().to_vec();
     let mut longer = offers[1].clone();
     (longer.name, longer.expires) = ("longer".to_owned(), at("2026-01-01T00:03:00Z"));
@@ -63,7 +63,7 @@ fn weights_say_what_counts() {
 }
 
 #[test]
-fn what_is_surpassed_is_not_in_the_skyline() {
+fn surpassed_offers_are_not_in_the_skyline() {
     assert_eq!(names(&Ranking::Skyline, &three()), ["cheap", "quick"]);
 }
 

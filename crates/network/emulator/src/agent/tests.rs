@@ -300,7 +300,7 @@ fn the_table_is_bounded_and_forgets() {
 }
 
 #[test]
-fn what_arrives_damaged_or_beyond_the_window_has_not_arrived() {
+fn packets_damaged_or_beyond_the_window_are_ignored() {
     let mut run = AgentRun::new(Settings::default(), TestPackets::of(4), 0, 9);
     reply(&[0, 1, 2, 3])
         .into_iter()

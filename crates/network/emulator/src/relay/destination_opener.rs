@@ -146,7 +146,7 @@ mod tests {
     use tokio::sync::mpsc::unbounded_channel;
 
     #[test]
-    fn a_destination_that_found_no_socket_is_opened_when_there_is_one() {
+    fn a_destination_without_a_socket_is_opened_once_one_exists() {
         let (producer, tcp) = sync_channel(1);
         let (_producer_of_udp, udp) = sync_channel(1);
         let (destinations, mut inbox) = unbounded_channel();

@@ -386,7 +386,7 @@ fn one_direction_outlives_the_other_by_minutes() {
 
 /// A kernel fills a window to its last byte, and that byte may lie beyond the buffer.
 #[test]
-fn what_was_promised_is_held() {
+fn a_splice_holds_all_bytes_of_its_offered_window() {
     let linux = profile::named("linux-6").expect("a profile");
     let small = posthaste_tcp::Profile {
         receive_buffer: 64 << 10,

@@ -161,7 +161,7 @@ fn three_duplicates_that_a_sender_ignores_end_in_a_timeout() {
 }
 
 #[test]
-fn what_follows_a_timeout_is_named_so() {
+fn packets_after_a_timeout_are_named_so() {
     let mut builder = opened_with(false);
     builder.dropped(230.0, Down, "1:1449 ack 301");
     builder.dropped(230.1, Down, "1449:2897 ack 301");
@@ -436,7 +436,7 @@ fn after_an_error_everything_is_still_taken_and_counted() {
 }
 
 #[test]
-fn names_that_do_not_say_what_to_write_are_refused_before_anything_starts() {
+fn invalid_trace_names_are_refused_before_the_start() {
     for name in ["run", "run.pcap", "run.CSV.gz"] {
         let refused = TraceFileWriter::create(&[name], &[])
             .err()
@@ -535,7 +535,7 @@ fn quic_packets_are_named_from_the_first_long_header_on() {
 
 /// RFC 9287: both ends may clear the fixed bit once the client has had the reply to its first packet.
 #[test]
-fn quic_packets_with_a_clear_fixed_bit_are_named_after_one_that_has_it() {
+fn packets_without_the_fixed_bit_are_quic_after_one_with_it() {
     let long = |first: u8| [&[first, 0, 0, 0, 1, 0, 0][..], &[0, 2, 1, 1]].concat();
     let handshake = [&[0xa0, 0, 0, 0, 1, 0, 0, 5][..], &[1; 5]].concat();
     let flight = [&long(0x80)[..], &handshake, &[0, 1, 1]].concat();

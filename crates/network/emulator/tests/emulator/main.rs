@@ -64,7 +64,10 @@ fn packets() -> Vec<Trial> {
         trial("groups_are_refused_by_name", echo::multicast),
         trial("frames_that_are_no_packets_are_refused", strange::frames),
         trial("jumbo_frames_are_refused", strange::jumbo),
-        trial("what_a_device_was_to_finish_is_refused", strange::offloads),
+        trial(
+            "packets_left_to_a_device_to_finish_are_refused",
+            strange::offloads,
+        ),
         trial(
             "exactly_the_eighth_packet_of_each_connection",
             positions::drop_8,

@@ -204,7 +204,7 @@ mod tests {
     }
 
     #[test]
-    fn what_no_pattern_can_say_is_refused() {
+    fn chances_beyond_the_format_are_refused() {
         let some = Ratio::new(0.1).unwrap();
         let chances = Chances {
             bit_error_rate: some,

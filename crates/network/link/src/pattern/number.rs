@@ -181,7 +181,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn what_is_written_reads_back(value in 1u64..) {
+        fn values_are_read_back_as_written(value in 1u64..) {
             prop_assert_eq!(span(&write_span(Span::from_nanos(value))), Ok(Span::from_nanos(value)));
             let rate = BitRate::per_second(value).unwrap();
             prop_assert_eq!(bandwidth(&write_bandwidth(rate)), Ok(rate));

@@ -300,7 +300,7 @@ const REFUSED: &[(&str, &str)] = &[
 ];
 
 #[test]
-fn what_is_wrong_is_said_with_place_and_remedy() {
+fn errors_name_the_place_and_the_remedy() {
     for (lines, expected) in REFUSED {
         let text = format!("posthaste pattern 1\n{lines}\nend\n");
         let said = Pattern::parse(&text).unwrap_err().to_string();
@@ -482,7 +482,7 @@ fn naive(entries: &[PatternEntry], position: u64, millis: u64) -> PacketEffects 
 
 proptest! {
     #[test]
-    fn what_is_written_reads_back_as_itself(all in vec(entries(), 0..40)) {
+    fn patterns_are_read_back_as_written(all in vec(entries(), 0..40)) {
         let (_, pattern) = drafted(all);
         let text = pattern.to_string();
         prop_assert_eq!(Pattern::parse(&text), Ok(pattern.clone()), "{}", text);

@@ -73,7 +73,7 @@ fn it_takes_its_rate_and_leaves_the_rest() {
 }
 
 #[test]
-fn what_has_no_room_is_counted_whosever_it_is() {
+fn drops_of_a_full_queue_are_counted_for_all_traffic() {
     let (link, waited) = meet(
         &background("1200kB/s:1000"),
         (0..1000).map(|n| n * 10_000_000 + n * 7919 % 1000 * 1000),
@@ -129,7 +129,7 @@ fn it_fills_its_own_class_only() {
 
 /// After any idle time, a link is at once in the state that cross traffic would have caused.
 #[test]
-fn what_nobody_met_is_left_out() {
+fn cross_traffic_during_idle_time_is_not_simulated() {
     let year = 365 * 86_400 * 1_000_000_000;
     let (link, waited) = meet(&background("100MB/s:1000"), [0, year]);
     let others = link.background_counters().unwrap();

@@ -144,7 +144,7 @@ fn nothing_is_wasted() {
 }
 
 #[test]
-fn what_nobody_is_guaranteed_is_lent_in_proportion() {
+fn unguaranteed_bandwidth_is_lent_in_proportion() {
     let class = |dscp: Dscp, guaranteed: u64| Class {
         dscp: vec![dscp],
         rest: dscp == Dscp::CS1,

@@ -135,7 +135,7 @@ proptest! {
 
     /// Otherwise decisions are final, and later arrivals count from there: time never decreases.
     #[test]
-    fn what_was_decided_stands(plan in plans(), arrivals in arrivals(), ahead in 0u64..500_000_000) {
+    fn decided_arrivals_are_final(plan in plans(), arrivals in arrivals(), ahead in 0u64..500_000_000) {
         let mut link = Link::new(&Arc::new(plan), Seed(7));
         let mut counted = Instant::ORIGIN;
         for (id, (ns, bytes)) in arrivals.iter().enumerate() {

@@ -130,7 +130,7 @@ fn jitter_reorders_where_it_may() {
 }
 
 #[test]
-fn who_is_held_lets_exactly_so_many_go_first() {
+fn a_held_packet_lets_exactly_its_number_go_first() {
     let plan = Plan {
         delay: Span::from_millis(5),
         ..patterned("up hold 3: 2\nup hold 4: 3")
@@ -174,7 +174,7 @@ fn copies_follow_a_packet_that_is_held_or_delayed() {
 }
 
 #[test]
-fn who_is_held_for_nobody_goes_in_the_end() {
+fn a_packet_held_for_missing_others_leaves_at_the_limit() {
     let out = pass(&patterned("up hold 2: 5"), 1, &every_ms(3));
     assert_eq!(out[2].position, 2);
     assert_eq!(out[2].left, at(1_000_000) + HOLD_LIMIT);

@@ -102,7 +102,7 @@ fn netem_s_limit_counts_everything_in_the_link() {
 }
 
 #[test]
-fn what_cannot_be_is_said() {
+fn impossible_queues_are_refused() {
     assert_eq!(line("3", Order::Netem).check(), Ok(()));
     let error = line("3:codel", Order::Netem).check().unwrap_err();
     assert!(

@@ -98,7 +98,7 @@ fn long_processing_is_no_silence() {
 }
 
 #[test]
-fn what_cannot_be_played_is_refused_by_name() {
+fn invalid_scenarios_are_refused_by_name() {
     let refused = |options: QuicOptions, exchanges| {
         let plans = [plan(None, 1), plan(None, 1)];
         let refused = QuicSimulator::new(scenario(options, plans, exchanges), SEED);

@@ -50,7 +50,7 @@ fn a_late_handshake_delays_the_reply_by_its_time() {
 }
 
 #[test]
-fn an_instant_ack_is_one_small_initial_packet_before_the_handshake() {
+fn an_instant_ack_is_a_small_initial_before_the_handshake() {
     let arrival = sent(late(None, ""), Direction::Down)[0].0;
     let [without, with] = [false, true].map(|acknowledges| {
         let late = late(Some(acknowledges), "");

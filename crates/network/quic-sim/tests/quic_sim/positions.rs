@@ -155,7 +155,7 @@ fn cost_of_the_last(behaviour: EndBehaviour) -> (f64, usize) {
 }
 
 #[test]
-fn padding_behind_a_reply_repairs_its_last_packet_without_a_timer() {
+fn padding_after_a_reply_repairs_its_end_without_a_timer() {
     let (plain, _) = cost_of_the_last(EndBehaviour::default());
     let padded = EndBehaviour {
         padding: 4 * 1452,

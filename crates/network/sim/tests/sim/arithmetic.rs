@@ -108,7 +108,7 @@ fn a_connection_that_is_kept_pays_once() {
 }
 
 #[test]
-fn who_cannot_be_reached_is_given_up() {
+fn transactions_with_a_silent_server_time_out() {
     let silent = dropping(plan(None, 10), Direction::Down, "1-1000000");
     let mut simulator = simulator(scenario("rfc", [plan(None, 10), silent], author()));
     let transaction = simulator.play(1);
@@ -117,7 +117,7 @@ fn who_cannot_be_reached_is_given_up() {
 }
 
 #[test]
-fn what_cannot_be_played_is_refused_by_name() {
+fn invalid_scenarios_are_refused_by_name() {
     let of = |service: SimulatedService| {
         let refused = Simulator::new(
             scenario("rfc", [plan(None, 1), plan(None, 1)], service),

@@ -103,7 +103,7 @@ fn deviations(client: &str, processing_ms: u64) -> [f64; 2] {
 
 /// The paper describes neither its client nor the programs' time closely enough to choose between these.
 #[test]
-fn linux_without_loss_fits_with_a_client_that_writes_early_and_ten_more_milliseconds() {
+fn linux_without_loss_fits_with_early_writes_and_10_ms_more() {
     let usual = deviations("linux-2.6.15", 200);
     assert!(usual.iter().all(|apart| *apart > 2.0), "{usual:?}");
     let early = deviations("linux-2.6.15-early-write", 210);

@@ -37,7 +37,7 @@ fn a_transaction_reads_as_it_went() {
 }
 
 #[test]
-fn what_is_lost_is_sent_again_and_says_why() {
+fn lost_packets_are_sent_again_with_their_reason() {
     let mut down = dropping(plan(Some(300), 10), Direction::Down, "1, 11");
     down.overhead = 14;
     let mut simulator = simulator(scenario("rfc", [plan(Some(300), 10), down], author()));

@@ -131,7 +131,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_not_known_is_skipped() {
+    fn unknown_options_are_skipped() {
         let unknown = [30, 4, 9, 9];
         let fast_open = [34, 2];
         let mss = [2, 4, 5, 0xb4];

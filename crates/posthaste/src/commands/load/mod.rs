@@ -558,7 +558,7 @@ mod tests {
     }
 
     #[test]
-    fn who_decodes_asks_for_it_unless_a_header_does() {
+    fn decode_requests_codings_unless_a_header_does() {
         let plan = |options: &str| {
             let line = format!("load http://127.0.0.1/ --rate 5/s {options}");
             LoadLine::parse_from(line.split_whitespace())

@@ -162,7 +162,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_word_close_to_a_kind_of_arrivals_is_a_typo_and_a_file_is_not() {
+    fn near_misses_of_arrivals_are_typos_unless_they_are_files() {
         for (typed, meant) in [
             ("poison", "poisson"),
             ("Poisson", "poisson"),

@@ -159,7 +159,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_named_later_goes_over_what_is_named_before() {
+    fn later_options_override_earlier_ones() {
         let parsed = HostLine::parse_from([
             "net",
             "--kernel",

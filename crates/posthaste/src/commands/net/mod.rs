@@ -490,7 +490,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_wrong_is_named_with_the_remedy() {
+    fn option_errors_name_the_remedy() {
         let cases: &[(&[&str], &[&str])] = &[
             (&["--profile", "ltee"], &["--profile", "lte"]),
             (&["--bandwidth", "300"], &["--bandwidth", "300kbit"]),

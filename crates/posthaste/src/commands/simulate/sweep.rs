@@ -175,7 +175,7 @@ mod tests {
     }
 
     #[test]
-    fn what_no_link_can_do_is_refused_by_name() {
+    fn impossible_links_are_refused_by_name() {
         for (words, remedy) in [
             (["--bandwidth", "0kbit"], "from 1bit"),
             (["--delay", "-5ms"], "negative"),

@@ -130,7 +130,7 @@ fn supervised(supervisor: u32) -> u32 {
 }
 
 #[test]
-fn what_a_command_leaves_is_ended() {
+fn processes_left_by_a_command_are_ended() {
     for user in users() {
         let script = format!("{STAYS} exit 3");
         let run = said(&mut net(*user, &["--", "sh", "-c", &script]));

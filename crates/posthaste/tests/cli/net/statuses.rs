@@ -92,7 +92,7 @@ fn a_server_that_does_not_serve_is_named() {
 }
 
 #[test]
-fn what_the_kernel_does_not_take_is_named() {
+fn settings_refused_by_the_kernel_are_named() {
     for user in users() {
         for (option, value, words) in [
             ("--sysctl", "net.ipv4.no_such_thing=1", "no_such_thing"),

@@ -193,7 +193,7 @@ fn a_quantile_without_interval_is_judged_by_its_scatter() {
 }
 
 #[test]
-fn what_is_no_number_is_no_verdict() {
+fn invalid_or_absent_values_make_the_verdict_unknown() {
     let sure = runs(&[10.0, 10.1, 10.2], 0.01);
     let invalid = [0.0, -1.0, f64::NAN, f64::INFINITY].map(|value| MeasuredStatistic::Known {
         value,
@@ -300,7 +300,7 @@ fn no_reply_in_a_few_runs_or_on_both_sides_is_unknown() {
 }
 
 #[test]
-fn one_run_without_a_reply_needs_its_interval_beyond_any_scatter() {
+fn one_run_without_a_reply_is_worse_only_beyond_any_scatter() {
     let said =
         |before: &[MeasuredStatistic], low| judge_times(before, &beyond(1, low), &RULES).verdict;
     let known = runs(&[10.0], 0.01);

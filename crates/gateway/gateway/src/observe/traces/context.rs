@@ -47,7 +47,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_is_read_is_written_again() {
+    fn trace_contexts_are_written_as_read() {
         for text in [
             "00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01",
             "00-0000000000000000000000000000000a-000000000000000b-00",
@@ -60,7 +60,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_context_is_none() {
+    fn malformed_trace_contexts_are_ignored() {
         for text in [
             "",
             "00",

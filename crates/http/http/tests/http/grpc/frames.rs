@@ -54,7 +54,7 @@ proptest! {
 }
 
 #[test]
-fn a_message_longer_than_the_limit_is_an_error_at_its_prefix_and_stays_one() {
+fn an_overlong_message_is_a_lasting_error_at_its_prefix() {
     let mut reader = FrameReader::new(10);
     let mut bytes: &[u8] = b"\0\0\0\0\x0brest";
     let error = FrameError::TooLong {

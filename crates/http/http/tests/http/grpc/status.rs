@@ -16,7 +16,7 @@ fn every_code_has_its_number_and_name() {
 }
 
 #[test]
-fn statuses_without_a_definition_are_unknown_and_other_texts_are_none() {
+fn undefined_statuses_are_unknown_and_other_texts_invalid() {
     assert_eq!(Code::read(b"17"), Some(Code::Unknown));
     assert_eq!(Code::read(b"999999999"), Some(Code::Unknown));
     assert_eq!(Code::read(b"05"), Some(Code::NotFound));

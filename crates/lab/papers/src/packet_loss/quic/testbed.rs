@@ -297,7 +297,7 @@ mod tests {
     /// The generator and the server send the packets of the model, and the links drop what is planned. A busy machine
     /// makes transactions longer, and never shorter.
     #[test]
-    fn transactions_lose_what_is_planned_and_are_never_faster_than_the_model() {
+    fn transactions_lose_planned_packets_and_never_beat_the_model() {
         let losses = [
             LostPacket::None,
             LostPacket::Up(1),

@@ -51,7 +51,7 @@ fn all_are_ok(run: &Run) {
 }
 
 #[test]
-fn response_time_counts_from_the_due_time_when_streams_are_scarce() {
+fn response_time_starts_when_due_if_streams_are_scarce() {
     let server = StreamServer::answering(
         setting(MAX_CONCURRENT_STREAMS, 10),
         Duration::from_millis(100),

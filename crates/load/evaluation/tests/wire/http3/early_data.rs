@@ -208,7 +208,7 @@ fn early_data_meets_bad_lines_retries_and_full_connections() {
 }
 
 #[test]
-fn a_server_that_disappears_ends_early_data_with_the_connect_timeout() {
+fn early_data_to_a_vanished_server_ends_with_connect_timeout() {
     // It is silent after the first connection, for which the line is open.
     let server = answering(Tickets::Accepted).start();
     let mut plan = plan(server.address, 50.0, 200);

@@ -110,7 +110,7 @@ fn a_connection_for_each_request_has_a_handshake_each() {
 }
 
 #[test]
-fn response_time_counts_from_the_due_time_when_streams_are_scarce() {
+fn response_time_starts_when_due_if_streams_are_scarce() {
     let mut script = ServerScript::answering(Duration::from_millis(100));
     script.streams = 10;
     let server = script.start();

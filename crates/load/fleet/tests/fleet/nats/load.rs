@@ -91,7 +91,7 @@ fn agents_send_the_requests_of_one_process() {
 
 #[test]
 #[ignore = "needs a NATS server"]
-fn what_a_killed_agent_owed_is_lost_and_one_that_is_told_to_leave_loses_nothing() {
+fn killed_agents_lose_requests_and_stopped_ones_do_not() {
     let server = NatsServer::deployed();
     let service = RecordingService::start();
     let folder = tempfile::tempdir().unwrap();

@@ -347,7 +347,7 @@ fn a_plan_is_neither_stored_nor_logged() {
 
 #[test]
 #[ignore = "needs NATS: cargo xtask test --only nats runs it"]
-fn a_refused_preparation_states_the_reason_and_leaves_the_agent_idle() {
+fn a_refused_preparation_has_a_reason_and_frees_the_agent() {
     with_conductor(async |server, conductor| {
         let _agent = RunningAgent::start(server, "agent-1").await;
         let agents = names(&find(&conductor, &WantedAgents::Count(1)).await);

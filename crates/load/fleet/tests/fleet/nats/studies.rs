@@ -36,7 +36,7 @@ fn records(out: &Path) -> (Vec<u8>, [Value; 4]) {
 
 #[test]
 #[ignore = "needs a NATS server"]
-fn an_agent_makes_the_records_of_one_process_after_another_was_killed() {
+fn an_agent_repeats_the_study_of_a_killed_one_identically() {
     let server = NatsServer::deployed();
     // The first agent gets the study. The second one repeats it, because no other job is left.
     let leaves = AgentProcess::start(&server, "agent-1", "--threads 1");

@@ -113,7 +113,7 @@ fn the_cheapest_of_the_moment_is_chosen() {
 }
 
 #[test]
-fn what_is_being_told_counts_once_it_has_been() {
+fn unfinished_updates_of_offers_do_not_count() {
     let catalogue = buyer_of_books(WithoutOffers::Decline);
     tell(
         &catalogue,
@@ -203,7 +203,7 @@ fn a_buyer_looks_again_when_something_has_changed_or_expired() {
 }
 
 #[test]
-fn who_asks_now_and_then_knows_old_offers_and_what_refusals_tell() {
+fn polling_buyers_know_old_offers_and_those_in_refusals() {
     let catalogue = Catalogue::new(Buying {
         ask_every: Some(Span::from_secs(10)),
         ..buying(Some("books"), Some("0.40 EUR"), WithoutOffers::Decline)
@@ -264,7 +264,7 @@ fn a_type_is_said_unless_there_is_but_one() {
 }
 
 #[test]
-fn what_cannot_be_compared_or_named_is_not_chosen() {
+fn offers_that_cannot_be_compared_or_named_are_not_chosen() {
     let catalogue = buyer_of_books(WithoutOffers::Decline);
     tell(
         &catalogue,
@@ -294,7 +294,7 @@ fn what_cannot_be_compared_or_named_is_not_chosen() {
 }
 
 #[test]
-fn what_is_paid_says_in_which_currency_and_else_the_first_offer_for_the_type() {
+fn the_currency_comes_from_the_price_or_the_first_offer() {
     let catalogue = Catalogue::new(buying(
         Some("books"),
         Some("0.40 USD"),

@@ -8,10 +8,10 @@ use crate::change::{OfferKey, Tag};
 use crate::store::{Condition, Store, Write, WriteEffect, WriteOutcome};
 
 super::over_all_stores! {
-    what_was_committed_is_there_when_it_is_opened_again,
+    committed_changes_are_there_when_the_store_opens_again,
     a_write_whose_condition_does_not_hold_is_left_out_whole,
     a_write_sees_those_before_it,
-    what_has_expired_is_not_there,
+    expired_offers_count_as_absent,
     names_are_kept_as_they_are,
     all_that_is_loaded_is_of_one_moment,
 }
@@ -39,7 +39,7 @@ const REPLACED: WriteOutcome = WriteOutcome::Made(WriteEffect {
     withdrawn: 0,
 });
 
-fn what_was_committed_is_there_when_it_is_opened_again(world: &TestStore) {
+fn committed_changes_are_there_when_the_store_opens_again(world: &TestStore) {
     let (gold, silver) = (offer("Gold", 40, 60), offer("Silver", 20, 60));
     let writes = [
         put(gold.clone(), Condition::Any),
@@ -138,7 +138,7 @@ fn a_write_sees_those_before_it(world: &TestStore) {
     assert_eq!(offers(&mut *store), [second]);
 }
 
-fn what_has_expired_is_not_there(world: &TestStore) {
+fn expired_offers_count_as_absent(world: &TestStore) {
     let mut store = world.open();
     let short = offer("Gold", 40, 10);
     store

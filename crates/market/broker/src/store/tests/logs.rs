@@ -8,7 +8,7 @@ use crate::store::{AT_ONCE, Condition, Log, Write};
 super::over_all_stores! {
     the_log_has_every_change_in_order,
     a_log_that_does_not_go_on_says_so,
-    what_has_expired_is_forgotten_a_minute_later,
+    expired_offers_are_removed_a_minute_later,
     much_is_forgotten_bit_by_bit,
     an_audit_says_who,
 }
@@ -77,7 +77,7 @@ fn a_log_that_does_not_go_on_says_so(world: &TestStore) {
     assert_eq!(changes(store.since(10, 10).unwrap())[0].number, 11);
 }
 
-fn what_has_expired_is_forgotten_a_minute_later(world: &TestStore) {
+fn expired_offers_are_removed_a_minute_later(world: &TestStore) {
     let mut store = world.open();
     let writes = [10, 20].map(|end| put(offer(&format!("{end}"), 1, end), Condition::Any));
     store.commit(&writes, at()).unwrap();

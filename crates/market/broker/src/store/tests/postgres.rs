@@ -92,7 +92,7 @@ fn pages_are_loaded_however_long_each_takes() {
 /// A broker that is cut off in a transaction blocks the others only briefly.
 #[test]
 #[ignore = "needs PostgreSQL: cargo xtask test runs it"]
-fn who_is_cut_off_while_it_writes_holds_nobody_up() {
+fn a_writer_that_is_cut_off_blocks_others_only_briefly() {
     let world = TestStore::postgres();
     let mut store = world.open();
     let mut cut_off = world.postgres_store();

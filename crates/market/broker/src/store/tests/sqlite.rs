@@ -54,7 +54,7 @@ fn a_database_of_a_later_version_is_refused() {
 }
 
 #[test]
-fn what_cannot_be_opened_is_named() {
+fn a_store_that_cannot_be_opened_is_named() {
     let folder = tempfile::tempdir().unwrap();
     let file = folder.path().join("absent/offers.sqlite");
     let error = Sqlite::open(&file).unwrap_err();

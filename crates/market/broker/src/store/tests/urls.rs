@@ -25,7 +25,7 @@ fn the_password_of_a_database_is_not_shown() {
 }
 
 #[test]
-fn what_is_no_place_is_told_what_is() {
+fn invalid_store_urls_name_the_valid_forms() {
     for text in [
         "",
         "sqlite:",

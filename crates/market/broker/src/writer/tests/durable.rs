@@ -20,7 +20,7 @@ use crate::store::tests::{TestStore, offer, over_all_stores};
 use crate::store::{Condition, Write, WriteOutcome};
 
 over_all_stores! {
-    what_was_acknowledged_outlives_a_kill,
+    acknowledged_writes_survive_a_kill,
 }
 
 /// Environment variable with the publisher's store.
@@ -128,7 +128,7 @@ fn published(world: &TestStore, acknowledged: usize, then: Duration) -> Vec<u64>
     numbers
 }
 
-fn what_was_acknowledged_outlives_a_kill(world: &TestStore) {
+fn acknowledged_writes_survive_a_kill(world: &TestStore) {
     let kills = std::env::var("POSTHASTE_KILLS").map_or(20, |kills| kills.parse().unwrap());
     let mut moments = Seed(1).stream("kills");
     let mut stores: Vec<TestStore> = Vec::new();

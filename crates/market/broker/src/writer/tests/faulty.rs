@@ -216,7 +216,7 @@ fn a_store_that_is_lost_is_found_again() {
 }
 
 #[test]
-fn a_store_that_fails_or_is_silent_is_told_before_offers_are_old() {
+fn a_failing_or_silent_store_is_reported_before_offers_age() {
     let world = TestStore::sqlite();
     let (kept, faults) = faulty(&world);
     assert_eq!(kept.registry.outage(), None);
@@ -312,7 +312,7 @@ fn a_writer_ends_while_its_store_is_lost() {
 }
 
 #[test]
-fn what_waits_with_the_end_is_done_before_it() {
+fn writes_queued_with_a_stop_are_done_before_it() {
     let world = TestStore::sqlite();
     let (kept, faults) = faulty(&world);
     // The store writer waits for this lock with the first write, and then finds the others and the stop together.

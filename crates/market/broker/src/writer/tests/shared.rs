@@ -45,7 +45,7 @@ fn two_writers_come_to_the_same(world: &TestStore) {
 #[cfg(feature = "postgres")]
 #[test]
 #[ignore = "needs PostgreSQL: cargo xtask test runs it"]
-fn who_is_cut_off_says_so_and_catches_up() {
+fn a_broker_cut_off_from_its_store_reports_it_and_catches_up() {
     let world = TestStore::postgres();
     let (relay, place) = world.over_a_relay();
     let (near, far) = (

@@ -9,16 +9,16 @@ use crate::store::{Condition, Log, WriteEffect, WriteOutcome};
 use crate::token::{Hash, TokenRole};
 
 over_all_stores! {
-    what_is_written_is_seen_at_once,
+    writes_are_visible_at_once,
     a_writer_begins_with_what_is_there,
     many_writers_are_answered_each_with_its_own,
     the_log_can_be_read,
-    what_expires_goes_by_itself,
+    expired_offers_disappear_without_a_write,
     tokens_made_elsewhere_hold_here,
-    what_was_asked_before_the_end_is_done,
+    writes_requested_before_the_end_are_done,
 }
 
-fn what_is_written_is_seen_at_once(world: &TestStore) {
+fn writes_are_visible_at_once(world: &TestStore) {
     let kept = TestWriter::of(world);
     let gold = valid("Gold");
     let done = kept.write(put(gold.clone(), Condition::Absent));
@@ -106,7 +106,7 @@ fn the_log_can_be_read(world: &TestStore) {
     assert_eq!(wait(kept.writer.since(4, 1)), Ok(Log::Forgotten));
 }
 
-fn what_expires_goes_by_itself(world: &TestStore) {
+fn expired_offers_disappear_without_a_write(world: &TestStore) {
     let kept = TestWriter::of(world);
     kept.write(put(ends("short", 1), Condition::Any)).unwrap();
     kept.write(put_valid("long")).unwrap();
@@ -135,7 +135,7 @@ fn tokens_made_elsewhere_hold_here(world: &TestStore) {
     soon(|| kept.registry.grant("secret").is_none());
 }
 
-fn what_was_asked_before_the_end_is_done(world: &TestStore) {
+fn writes_requested_before_the_end_are_done(world: &TestStore) {
     let TestWriter {
         writer, running, ..
     } = TestWriter::of(world);

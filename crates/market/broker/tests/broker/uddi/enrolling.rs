@@ -83,7 +83,7 @@ fn a_service_is_saved_once_and_what_is_there_stays() {
 }
 
 #[test]
-fn a_type_that_is_missing_is_registered_with_its_wsdl_behind_what_gives_keys() {
+fn a_missing_type_is_registered_with_wsdl_and_key_generator() {
     let registry = Registry::open(3);
     let kind = "uddi:types:other".to_owned();
     let unknown = Enrolment {
@@ -163,7 +163,7 @@ fn in_version_2_what_is_there_is_known_by_its_name() {
 }
 
 #[test]
-fn what_the_registry_refuses_is_said() {
+fn errors_of_the_registry_are_reported() {
     let registry = Registry::open(3);
     registry.is(Mood::Says(
         "<s:Fault><faultstring>who are you</faultstring></s:Fault>".to_owned(),

@@ -33,7 +33,7 @@ fn a_registry_that_talks_nonsense_is_counted_and_told() {
 }
 
 #[test]
-fn a_registry_that_hangs_keeps_nobody_waiting_and_does_not_hold_up_the_end() {
+fn a_hanging_registry_delays_neither_replies_nor_the_end() {
     let registry = Registry::open(3);
     registry.is(Mood::Hangs);
     let (broker, _folder) = broker(&registry, &[registry.address], &[KIND]);

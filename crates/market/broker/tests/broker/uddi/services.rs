@@ -17,7 +17,7 @@ fn ask(at: std::net::SocketAddr) -> serde_json::Value {
 }
 
 #[test]
-fn a_first_question_for_a_type_has_its_services_found_and_their_offers_fetched() {
+fn the_first_question_for_a_type_fetches_its_offers() {
     for version in [2, 3] {
         let (registry, provider) = (Registry::open(version), Provider::open());
         let at = |path: &str| format!("http://{}{path}", provider.address);
@@ -119,7 +119,7 @@ fn a_question_for_what_is_no_key_is_not_passed_on() {
 }
 
 #[test]
-fn what_the_type_names_is_fetched_too_unless_it_is_elsewhere() {
+fn the_document_of_a_type_is_fetched_unless_it_is_elsewhere() {
     for version in [2, 3] {
         let (registry, provider) = (Registry::open(version), Provider::open());
         let inside = Provider::open();
@@ -208,7 +208,7 @@ fn nobody_is_fetched_from_who_is_not_trusted_or_elsewhere() {
 }
 
 #[test]
-fn what_is_known_stands_while_the_registry_is_away_and_goes_when_it_says_so() {
+fn offers_stay_during_an_outage_and_end_when_unregistered() {
     let (registry, provider) = (Registry::open(3), Provider::open());
     let document = |path: &str| Some(format!("http://{}{path}", provider.address));
     provider.has("/a", &[], vec![offer("Gold", 40, 100)]);
@@ -255,7 +255,7 @@ fn what_is_known_stands_while_the_registry_is_away_and_goes_when_it_says_so() {
 }
 
 #[test]
-fn what_a_broker_remembers_is_fetched_again_once_a_client_asks() {
+fn remembered_types_are_fetched_again_once_a_client_asks() {
     let (registry, provider) = (Registry::open(3), Provider::open());
     let document = Some(format!("http://{}/a", provider.address));
     let at = "http://a.example/";
@@ -275,7 +275,7 @@ fn what_a_broker_remembers_is_fetched_again_once_a_client_asks() {
 }
 
 #[test]
-fn who_is_trusted_no_more_offers_nothing_more() {
+fn providers_that_lose_trust_lose_their_offers() {
     let (registry, provider) = (Registry::open(3), Provider::open());
     provider.has("/b", &[], vec![offer("Bronze", 10, 900)]);
     let document = format!("http://{}/b", provider.address);
@@ -293,7 +293,7 @@ fn who_is_trusted_no_more_offers_nothing_more() {
 }
 
 #[test]
-fn a_silent_service_of_a_provider_keeps_what_it_had_and_the_others_go_on() {
+fn a_silent_service_keeps_its_offers_and_the_others_go_on() {
     let (registry, provider) = (Registry::open(3), Provider::open());
     let document = |path: &str| Some(format!("http://{}{path}", provider.address));
     provider.has("/a", &[], vec![offer("Gold", 40, 100)]);

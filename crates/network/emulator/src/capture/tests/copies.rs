@@ -75,7 +75,7 @@ fn a_retransmission_is_no_copy() {
 
 /// Acknowledgements without data may be equal at any time: three of them in 20 µs are three packets.
 #[test]
-fn equal_acknowledgements_and_rare_copies_of_the_path_are_packets() {
+fn equal_acknowledgements_and_rare_copies_count_as_packets() {
     let ack = tcp(client(true), server(true), 0, (1, 501, ACK, 0), None);
     let frames: Vec<Timed> = (0..3).map(|n| (n * 10 * MICRO, sll2(5, &ack))).collect();
     let (.., remarks) = findings(&ANY.pcap(&frames), Direction::Up);

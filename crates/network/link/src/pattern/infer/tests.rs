@@ -78,7 +78,7 @@ impl SyntheticCapture {
 }
 
 #[test]
-fn what_closes_sooner_than_a_round_trip_was_overtaken() {
+fn gaps_closed_within_a_round_trip_are_overtaken_packets() {
     let mut capture = SyntheticCapture::begin(u32::MAX - 1500);
     for n in [0, 1, 4, 3] {
         capture.data(30, n);
@@ -91,7 +91,7 @@ fn what_closes_sooner_than_a_round_trip_was_overtaken() {
 }
 
 #[test]
-fn what_closes_later_was_lost_and_sent_again() {
+fn gaps_closed_later_are_losses_sent_again() {
     let mut capture = SyntheticCapture::begin(0);
     for n in [0, 1, 4] {
         capture.data(30, n);
@@ -103,7 +103,7 @@ fn what_closes_later_was_lost_and_sent_again() {
 }
 
 #[test]
-fn what_was_acknowledged_unseen_was_missed_by_the_capture() {
+fn acknowledged_but_unseen_packets_are_uncaptured() {
     let mut capture = SyntheticCapture::begin(0);
     for n in [0, 2] {
         capture.data(30, n);
@@ -124,7 +124,7 @@ fn a_jump_is_no_hole() {
 }
 
 #[test]
-fn what_is_sent_again_before_it_was_acknowledged_was_lost() {
+fn packets_sent_again_before_their_ack_were_lost() {
     let mut capture = SyntheticCapture::begin(u32::MAX - 500);
     for n in [0, 1, 2, 3, 4] {
         capture.data(30, n);
@@ -356,7 +356,7 @@ fn equal_headers_are_told_apart_by_identification_and_content() {
 
 /// 10 ms each way. The receiver's capture begins later and ends earlier than the sender's.
 #[test]
-fn what_was_sent_while_the_other_capture_did_not_run_is_not_lost() {
+fn packets_outside_the_other_capture_are_not_lost() {
     let mut pair = CapturePair::default();
     let at = |ms: u64| Instant::ORIGIN + Span::from_millis(ms);
     for number in 0..100 {
@@ -411,7 +411,7 @@ fn a_capture_of_one_direction_is_read_in_one_pass() {
 
 /// A pattern's limits apply, here to a packet overtaken by 70,000 others.
 #[test]
-fn what_no_pattern_can_say_is_refused() {
+fn findings_beyond_the_format_are_refused() {
     let found = Findings {
         overtaken: vec![(1, 70_000)],
         ..Findings::default()

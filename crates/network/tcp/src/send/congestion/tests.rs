@@ -192,7 +192,7 @@ fn bsd_halves_what_the_peer_allows() {
 }
 
 #[test]
-fn who_does_not_use_the_window_does_not_grow_it() {
+fn a_window_that_is_not_used_grows_only_in_bsd() {
     let lazy = |control| {
         let mut congestion = Congestion::new(control, MSS, 10 * M);
         congestion.acked(&AckProgress {

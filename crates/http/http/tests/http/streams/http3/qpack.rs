@@ -101,7 +101,7 @@ fn decoded(section: &[u8]) -> Fields {
 
 proptest! {
     #[test]
-    fn what_a_second_encoder_writes_is_read(lines in lines()) {
+    fn fields_of_a_second_encoder_are_decoded(lines in lines()) {
         let mut section = vec![0, 0];
         lines.iter().for_each(|one| line(one, &mut section));
         let expected: Fields = lines.iter().map(field).collect();
@@ -116,7 +116,7 @@ proptest! {
     }
 
     #[test]
-    fn what_the_client_writes_is_read(values in prop::collection::vec("[ -~]{0,40}", 1..10)) {
+    fn fields_of_our_encoder_are_decoded(values in prop::collection::vec("[ -~]{0,40}", 1..10)) {
         let mut catalogue = FieldCatalogue::default();
         let variable = catalogue.variable(b"x-own").unwrap();
         let path = catalogue.variable(b":path").unwrap();

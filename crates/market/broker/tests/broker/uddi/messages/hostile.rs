@@ -12,7 +12,7 @@ fn refused(text: &str, words: &str) {
 }
 
 #[test]
-fn what_is_no_reply_is_refused() {
+fn invalid_replies_are_refused() {
     refused("", "no element");
     refused("<html/>", "with \"html\" of \"\", not with an envelope");
     refused("<!DOCTYPE a [<!ENTITY b 'c'>]><a/>", "DOCTYPE");

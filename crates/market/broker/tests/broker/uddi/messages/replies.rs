@@ -55,7 +55,7 @@ fn a_page_says_what_follows_it() {
 }
 
 #[test]
-fn a_service_is_told_with_where_it_is_and_what_else_a_registry_says_is_passed_over() {
+fn services_are_read_with_endpoints_and_other_data_skipped() {
     let message = "<u:serviceDetail xmlns:u=\"NS\" xmlns:d=\"urn:d\"><u:businessService serviceKey=\" k \" businessKey=\"b\">
         <u:name xml:lang=\"en\">Books</u:name><u:name xml:lang=\"de\">B\u{fc}cher</u:name><u:description>d</u:description>
         <u:bindingTemplates>
