@@ -46,9 +46,10 @@ pub fn bookshop(input: &[u8]) {
         !PANICKED.load(Ordering::Relaxed),
         "a thread of the shop panicked"
     );
-    match cut.stream.starts_with(HTTP2_START) {
-        true => judge_frames(&replies, closed),
-        false => judge(&replies, closed, asks_for_head(cut.stream)),
+    if cut.stream.starts_with(HTTP2_START) {
+        judge_frames(&replies, closed);
+    } else {
+        judge(&replies, closed, asks_for_head(cut.stream));
     }
 }
 

@@ -133,9 +133,10 @@ fn perform(
             for piece in bytes.chunks(length) {
                 client.receive(stream, piece, false, report)?;
             }
-            match fin {
-                true => client.receive(stream, b"", true, report),
-                false => Ok(()),
+            if *fin {
+                client.receive(stream, b"", true, report)
+            } else {
+                Ok(())
             }
         }
         Act::Reset(code) => client.receive_reset(stream, *code, report),

@@ -139,9 +139,10 @@ impl World {
         let client = ([10, 0, 0, 1], 40_000 + port).into();
         let server = ([10, 0, 0, 2], 80).into();
         let up = SegmentRoute::new(client, server).expect("one version");
-        match (self.out == Direction::Up) == (side == StackSide::Host) {
-            true => up,
-            false => up.reverse(),
+        if (self.out == Direction::Up) == (side == StackSide::Host) {
+            up
+        } else {
+            up.reverse()
         }
     }
 

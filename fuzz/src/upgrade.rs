@@ -38,9 +38,10 @@ pub fn upgrade(bytes: &[u8]) {
     }
     let stream = connected(b"WebSocket", fields(), &allowed);
     let versions: Vec<_> = of(fields(), b"sec-websocket-version").collect();
-    match versions == [b"13"] {
-        true => assert_eq!(stream, Ok("websocket"), "{text}"),
-        false => assert_eq!(stream, Err(SwitchObstacle::Version), "{text}"),
+    if versions == [b"13"] {
+        assert_eq!(stream, Ok("websocket"), "{text}");
+    } else {
+        assert_eq!(stream, Err(SwitchObstacle::Version), "{text}");
     }
     let switches = within("switches_to", bytes.len(), 0, 0, || {
         switches_to(fields(), "chat")

@@ -95,9 +95,10 @@ impl Checkout {
 
 /// A built program of ours. Its absence is a failure; only peers may be missing.
 fn made(program: PathBuf) -> Outcome<PathBuf> {
-    match program.is_file() {
-        true => Ok(program),
-        false => Err(TaskError::at(&program, "cargo has built it somewhere else")),
+    if program.is_file() {
+        Ok(program)
+    } else {
+        Err(TaskError::at(&program, "cargo has built it somewhere else"))
     }
 }
 

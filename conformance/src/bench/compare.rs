@@ -77,9 +77,10 @@ impl<'a> CompareLine<'a> {
         let figure = |what: &str, count: u64, target: &str, holds: fn(f64) -> bool| {
             let what = format!("{}, {}: {what}", self.service, self.change);
             let figure = Figure::new(what, Measure::new(percent(count), "%").n(self.pairs));
-            match judged {
-                true => figure.target(target, holds(percent(count))),
-                false => figure.detail(),
+            if judged {
+                figure.target(target, holds(percent(count)))
+            } else {
+                figure.detail()
             }
         };
         match self.change {

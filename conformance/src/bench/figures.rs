@@ -57,9 +57,10 @@ fn judged(figure: &str, checks: &str) -> Result<Vec<Figure>, String> {
             .target("as it says", check["holds"] == true)
     });
     let claims: Vec<Figure> = claims.collect();
-    match claims.is_empty() {
-        true => Err("there is no claim in it".to_owned()),
-        false => Ok(claims),
+    if claims.is_empty() {
+        Err("there is no claim in it".to_owned())
+    } else {
+        Ok(claims)
     }
 }
 

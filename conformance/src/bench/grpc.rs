@@ -156,9 +156,10 @@ fn message(text: &str) -> Vec<u8> {
 fn start(bench: &Bench, origin: &Server, is_envoy: bool) -> Outcome<Server> {
     let site = &bench.site;
     let listen = free_address()?;
-    let (name, configuration) = match is_envoy {
-        true => ("grpc-envoy", "grpc-envoy.yaml"),
-        false => ("grpc-gateway", "grpc-gateway.toml"),
+    let (name, configuration) = if is_envoy {
+        ("grpc-envoy", "grpc-envoy.yaml")
+    } else {
+        ("grpc-gateway", "grpc-gateway.toml")
     };
     let folder = site.checkout.peer_folder(name)?;
     let values = [
@@ -169,19 +170,16 @@ fn start(bench: &Bench, origin: &Server, is_envoy: bool) -> Outcome<Server> {
     ];
     let file = fill(site, configuration, values.into_iter(), &folder)?;
     let file = file.display().to_string();
-    let own: Vec<String> = match is_envoy {
-        true => {
-            let requirements = "conformance/programs/proxies/requirements.txt";
-            let python = tools::python(&site.checkout, "envoy", requirements)?;
-            let program = python.with_file_name("envoy").display().to_string();
-            let options = ["--concurrency", "1", "-l", "error", "-c", &file];
-            std::iter::once(program).chain(words(&options)).collect()
-        }
-        false => {
-            let program = site.binary.display().to_string();
-            let options = ["gateway", "--config", &file];
-            std::iter::once(program).chain(words(&options)).collect()
-        }
+    let own: Vec<String> = if is_envoy {
+        let requirements = "conformance/programs/proxies/requirements.txt";
+        let python = tools::python(&site.checkout, "envoy", requirements)?;
+        let program = python.with_file_name("envoy").display().to_string();
+        let options = ["--concurrency", "1", "-l", "error", "-c", &file];
+        std::iter::once(program).chain(words(&options)).collect()
+    } else {
+        let program = site.binary.display().to_string();
+        let options = ["gateway", "--config", &file];
+        std::iter::once(program).chain(words(&options)).collect()
     };
     let words: Vec<String> = words(server()).chain(own).collect();
     let mut command = Command::new(&words[0]);

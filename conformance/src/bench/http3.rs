@@ -44,9 +44,10 @@ pub(crate) fn cpu(bench: &Bench) -> Outcome<Vec<Figure>> {
             Measure::median(&ours, "µs"),
         )
         .paired("oha", Measure::median(&theirs, "µs"), ratio);
-        figures.push(match has_bar {
-            true => figure.target(format!("at most {BAR:.2} of oha's"), ratio <= BAR),
-            false => figure,
+        figures.push(if has_bar {
+            figure.target(format!("at most {BAR:.2} of oha's"), ratio <= BAR)
+        } else {
+            figure
         });
     }
     Ok(figures)

@@ -123,9 +123,10 @@ fn is_false(flag: &bool) -> bool {
 
 /// A number with six significant digits unless it is whole. More digits would be noise.
 fn rounded(value: f64) -> f64 {
-    match value.is_finite() && value.fract() != 0.0 {
-        true => format!("{value:.5e}").parse().expect("it was a number"),
-        false => value,
+    if value.is_finite() && value.fract() != 0.0 {
+        format!("{value:.5e}").parse().expect("it was a number")
+    } else {
+        value
     }
 }
 
@@ -174,12 +175,13 @@ impl Figure {
     /// A figure. A value of NaN counts as not measured.
     pub(crate) fn new(what: impl Into<String>, ours: Measure) -> Self {
         let figure = Self::sentence(what);
-        match ours.value.is_finite() {
-            true => Self {
+        if ours.value.is_finite() {
+            Self {
                 ours: Some(ours),
                 ..figure
-            },
-            false => figure.remark("not measured"),
+            }
+        } else {
+            figure.remark("not measured")
         }
     }
 

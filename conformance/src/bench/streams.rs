@@ -23,9 +23,10 @@ pub(crate) fn cpu(bench: &Bench) -> Outcome<Vec<Figure>> {
     let mut figures = Vec::new();
     for is_secure in [false, true] {
         let server = nghttpd(bench, is_secure)?;
-        let (scheme, transport) = match is_secure {
-            true => ("https", "TLS"),
-            false => ("http", "cleartext"),
+        let (scheme, transport) = if is_secure {
+            ("https", "TLS")
+        } else {
+            ("http", "cleartext")
         };
         let url = format!("{scheme}://{}/1k", server.address);
         for (connections, streams, shape) in SHAPES {
@@ -94,9 +95,10 @@ pub(crate) fn nghttpd(bench: &Bench, is_secure: bool) -> Outcome<Server> {
     let (program, port) = (program.display().to_string(), address.port().to_string());
     let own = [program.as_str(), "--address=127.0.0.1", "--htdocs=pages"];
     let certificate = certificate(site, &folder)?.display().to_string();
-    let security: &[&str] = match is_secure {
-        true => &[&port, "key.pem", &certificate],
-        false => &["--no-tls", &port],
+    let security: &[&str] = if is_secure {
+        &[&port, "key.pem", &certificate]
+    } else {
+        &["--no-tls", &port]
     };
     let words = [server(), &own, security].concat();
     let mut command = Command::new(words[0]);

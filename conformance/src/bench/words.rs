@@ -82,9 +82,10 @@ impl fmt::Display for Measure {
         let spread = self.spread.map(|spread| spread.to_string());
         let n = self.n.map(|n| format!("n = {}", number(n as f64)));
         let more: Vec<String> = spread.into_iter().chain(n).collect();
-        match more.is_empty() {
-            true => Ok(()),
-            false => write!(f, " ({})", more.join(", ")),
+        if more.is_empty() {
+            Ok(())
+        } else {
+            write!(f, " ({})", more.join(", "))
         }
     }
 }
@@ -108,9 +109,10 @@ pub(super) fn number(value: f64) -> String {
         size => (3.0 - size.log10().floor()).clamp(0.0, 8.0) as usize,
     };
     let text = format!("{value:.digits$}");
-    let text = match text.contains('.') {
-        true => text.trim_end_matches('0').trim_end_matches('.'),
-        false => &text,
+    let text = if text.contains('.') {
+        text.trim_end_matches('0').trim_end_matches('.')
+    } else {
+        &text
     };
     grouped(text)
 }

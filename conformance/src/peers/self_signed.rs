@@ -77,9 +77,10 @@ pub(super) fn certificate(site: &Site, folder: &Path, last_step: &str) -> Outcom
 fn nginx(site: &Site, folder: &Path) -> Outcome<Server> {
     let program = tools::debian(&site.checkout, "nginx", "nginx-light")?;
     let address = free_address()?;
-    let user = match rustix::process::geteuid().is_root() {
-        true => "user root;",
-        false => "",
+    let user = if rustix::process::geteuid().is_root() {
+        "user root;"
+    } else {
+        ""
     };
     let configuration = format!(
         "{user} worker_processes 1; daemon off; pid nginx.pid; error_log stderr crit;

@@ -196,9 +196,10 @@ fn nginx(site: &Site) -> Outcome<LoggedServer> {
     let (plain, tls) = (free_address()?, free_address()?);
     let log = folder.join("access.log");
     tools::write(&log, "")?;
-    let user = match rustix::process::geteuid().is_root() {
-        true => "user root;",
-        false => "",
+    let user = if rustix::process::geteuid().is_root() {
+        "user root;"
+    } else {
+        ""
     };
     let configuration = format!(
         "{user} worker_processes 1; daemon off; pid nginx.pid; error_log stderr crit;

@@ -182,9 +182,10 @@ impl ReferencePage {
     fn kind(&self, property: &Value) -> String {
         if let Some(name) = definition(property) {
             let resolved = self.resolved(property);
-            return match is_string(&resolved) {
-                true => format!("[{name}](#value-types)"),
-                false => "table".to_owned(),
+            return if is_string(&resolved) {
+                format!("[{name}](#value-types)")
+            } else {
+                "table".to_owned()
             };
         }
         if let Some(variants) = property["oneOf"].as_array() {

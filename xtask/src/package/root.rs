@@ -215,11 +215,12 @@ fn archive(packages: &Packages, release: &Release) -> Outcome<PathBuf> {
 
 /// Fails if chroot(2) and device nodes are not permitted.
 fn needs_root() -> Outcome<()> {
-    match rustix::process::geteuid().is_root() {
-        true => Ok(()),
-        false => Err(TaskError::Missing(
+    if rustix::process::geteuid().is_root() {
+        Ok(())
+    } else {
+        Err(TaskError::Missing(
             "packages are tried in a root of their own, which needs root: sudo env \"PATH=$PATH\" cargo xtask package"
                 .into(),
-        )),
+        ))
     }
 }

@@ -316,9 +316,10 @@ fn names_and_comments_use_the_glossary() {
         if !findings.is_empty() {
             let member = source
                 .member()
-                .unwrap_or(match source.path.starts_with("fuzz/") {
-                    true => "fuzz",
-                    false => "the workspace",
+                .unwrap_or(if source.path.starts_with("fuzz/") {
+                    "fuzz"
+                } else {
+                    "the workspace"
                 });
             found.entry(member.to_owned()).or_default().extend(findings);
         }

@@ -13,9 +13,10 @@ pub(in crate::bench) fn delay(bench: &Bench) -> Outcome<Vec<Figure>> {
     let worker = Worker::build(bench)?;
     let packets = bench.or_quick(10_000, 2_000);
     let (load, witness) = (load(), bench.watch_all()?);
-    let nobody: &[&str] = match rustix::process::geteuid().is_root() {
-        true => NOBODY,
-        false => &[],
+    let nobody: &[&str] = if rustix::process::geteuid().is_root() {
+        NOBODY
+    } else {
+        &[]
     };
     let (mut busy, mut plain) = (Vec::new(), Vec::new());
     for _ in 0..bench.or_quick(5, 1) {
@@ -66,9 +67,10 @@ fn rank(runs: &[Ran]) -> Outcome<&'static str> {
         .iter()
         .map(|ran| ran.word("real-time"))
         .collect::<Outcome<_>>()?;
-    Ok(match granted.iter().all(|granted| *granted) {
-        true => "SCHED_FIFO",
-        false => "without precedence",
+    Ok(if granted.iter().all(|granted| *granted) {
+        "SCHED_FIFO"
+    } else {
+        "without precedence"
     })
 }
 

@@ -77,9 +77,10 @@ pub(in crate::bench) fn rate(bench: &Bench) -> Outcome<Vec<Figure>> {
 /// The same sender and receiver on a loopback device with a token bucket filter.
 fn through_tbf(worker: &Worker<'_>, options: &str, arguments: &str) -> Outcome<Ran> {
     // In a user namespace of its own unless we are root. Buffers are then small.
-    let unshare = match rustix::process::geteuid().is_root() {
-        true => "-n",
-        false => "-rn",
+    let unshare = if rustix::process::geteuid().is_root() {
+        "-n"
+    } else {
+        "-rn"
     };
     let script = format!(
         "ip link set lo up mtu 1500 && tc qdisc add dev lo root tbf {options} latency 500ms && exec \"$@\""

@@ -68,9 +68,10 @@ impl Files {
 fn nginx(site: &Site, folder: &Path) -> Outcome<Server> {
     let program = tools::debian(&site.checkout, "nginx", "nginx-light")?;
     let address = free_address()?;
-    let user = match rustix::process::geteuid().is_root() {
-        true => "user root;",
-        false => "",
+    let user = if rustix::process::geteuid().is_root() {
+        "user root;"
+    } else {
+        ""
     };
     let configuration = format!(
         "{user} worker_processes 1; daemon off; pid nginx.pid; error_log stderr crit;

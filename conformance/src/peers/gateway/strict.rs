@@ -143,9 +143,10 @@ fn answer(proxy: &Server, shape: &RequestShape) -> Outcome<StrictAnswer> {
         .map(str::to_owned)
         .collect();
     Ok(StrictAnswer {
-        statuses: match statuses.is_empty() {
-            true => vec!["none".to_owned()],
-            false => statuses,
+        statuses: if statuses.is_empty() {
+            vec!["none".to_owned()]
+        } else {
+            statuses
         },
         names_nginx: text.to_ascii_lowercase().contains("server: nginx"),
     })

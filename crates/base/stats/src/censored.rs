@@ -159,9 +159,10 @@ impl CensoredHistogram {
         }
         let mut finite = self.known.clone();
         finite.merge(&self.waited);
-        match rank <= finite.count() {
-            true => Time::Above(at_rank(&finite, rank)),
-            false => Time::Never,
+        if rank <= finite.count() {
+            Time::Above(at_rank(&finite, rank))
+        } else {
+            Time::Never
         }
     }
 }

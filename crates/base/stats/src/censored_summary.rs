@@ -251,9 +251,10 @@ mod tests {
         let mut recorder = Recorder::new();
         for n in 0..count {
             let at = Span::from_millis(n);
-            match n * 7919 % 10 < unanswered {
-                true => recorder.record_censored(at, Some(Span::from_millis(500))),
-                false => recorder.record(at, Span::from_micros(1_000 + n * 6271 % 1000)),
+            if n * 7919 % 10 < unanswered {
+                recorder.record_censored(at, Some(Span::from_millis(500)));
+            } else {
+                recorder.record(at, Span::from_micros(1_000 + n * 6271 % 1000));
             }
         }
         recorder

@@ -237,9 +237,10 @@ impl Market {
         if quote.open && !ask.open {
             return Ok(Some(Err(Why::NotOpen)));
         }
-        let price = match quote.open {
-            true => quote.price,
-            false => self.offers.due(quote.price, ask.open),
+        let price = if quote.open {
+            quote.price
+        } else {
+            self.offers.due(quote.price, ask.open)
         };
         let accepts = ask.most.is_none_or(|most| most.micros() >= price.micros());
         if !accepts || !ask.payer.can_pay(price) {
@@ -279,10 +280,12 @@ impl Market {
             (None, Some(None)) => return Err(Why::Expired),
             (None, None) => return Err(Why::NoOffer),
         };
-        match accepted.micros() >= price {
-            true if !ask.payer.can_pay(current) => Err(Why::NoBudget),
-            true => Ok(By::Offer),
-            false => Err(else_why),
+        if accepted.micros() < price {
+            Err(else_why)
+        } else if ask.payer.can_pay(current) {
+            Ok(By::Offer)
+        } else {
+            Err(Why::NoBudget)
         }
     }
 

@@ -19,9 +19,10 @@ pub struct Bucket {
 impl Bucket {
     /// Creates a full bucket. A `burst` of 0 counts as 1. A rate of 0 admits one request only.
     pub fn new(rate: f64, burst: u32) -> Self {
-        let interval = match rate > 0.0 {
-            true => Span::from_secs_f64(1.0 / rate),
-            false => Span::MAX,
+        let interval = if rate > 0.0 {
+            Span::from_secs_f64(1.0 / rate)
+        } else {
+            Span::MAX
         };
         Self {
             rate,

@@ -136,9 +136,10 @@ impl CostModel {
         let bytes = length.as_bytes() as f32;
         let cell = &mut self.cells[step.index()][class(length)];
         let assumed = start(step, class(length)).per_byte;
-        let expected = match cell.seen > 0.0 {
-            true => cell.per_byte,
-            false => assumed * self.slowness,
+        let expected = if cell.seen > 0.0 {
+            cell.per_byte
+        } else {
+            assumed * self.slowness
         };
         let observed = cpu.as_nanos() as f32 / bytes;
         let observed = observed.clamp(expected / LEAP, expected * LEAP).max(LEAST);

@@ -151,17 +151,19 @@ impl LoadController {
         let share = |now: Span, then: Span| {
             now.saturating_sub(then).as_secs_f64() / seconds / self.processors
         };
-        let busy = match sample.busy.is_finite() {
-            true => sample.busy.clamp(0.0, 1.0),
-            false => 1.0,
+        let busy = if sample.busy.is_finite() {
+            sample.busy.clamp(0.0, 1.0)
+        } else {
+            1.0
         };
         let spent = share(sample.work.spent, last.work.spent).min(busy);
         let wanted = share(sample.work.wanted, last.work.wanted);
         let room = self.threshold.high.get() - MARGIN - (busy - spent);
         // The first measurement has full weight, because there is no earlier one.
-        let weight = match std::mem::replace(&mut self.is_known, true) {
-            true => 1.0 - (-seconds / MEMORY.as_secs_f64()).exp(),
-            false => 1.0,
+        let weight = if std::mem::replace(&mut self.is_known, true) {
+            1.0 - (-seconds / MEMORY.as_secs_f64()).exp()
+        } else {
+            1.0
         };
         let alarmed = busy > ALARM && room < self.room;
         self.room += (room - self.room) * if alarmed { 1.0 } else { weight };
@@ -199,9 +201,10 @@ impl Gate {
 
     /// Adds a load, as a share that may exceed 1. Returns true if demand is now high.
     pub fn push(&mut self, now: Instant, load: f64) -> bool {
-        let crossed = match self.is_high {
-            true => load < self.threshold.low.get(),
-            false => load > self.threshold.high.get(),
+        let crossed = if self.is_high {
+            load < self.threshold.low.get()
+        } else {
+            load > self.threshold.high.get()
         };
         let rested = |changed: Instant| now.saturating_since(changed) >= self.threshold.dwell;
         if crossed && self.changed.is_none_or(rested) {

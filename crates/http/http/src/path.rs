@@ -27,9 +27,10 @@ pub fn normalize_path(path: &str) -> Cow<'_, str> {
             other => segments.push(other),
         }
     }
-    let end = match decoded.ends_with('/') && !segments.is_empty() {
-        true => "/",
-        false => "",
+    let end = if decoded.ends_with('/') && !segments.is_empty() {
+        "/"
+    } else {
+        ""
     };
     Cow::Owned(format!("/{}{end}", segments.join("/")))
 }

@@ -47,9 +47,10 @@ impl CertificateChoice {
 impl ResolvesServerCert for CertificateChoice {
     /// Returns the first certificate for the name with a key that the client can verify.
     fn resolve(&self, client: ClientHello<'_>) -> Option<Arc<CertifiedKey>> {
-        let of_name = match self.by_name.is_empty() {
-            true => None,
-            false => client.server_name().and_then(|name| self.of_name(name)),
+        let of_name = if self.by_name.is_empty() {
+            None
+        } else {
+            client.server_name().and_then(|name| self.of_name(name))
         };
         let certificates = of_name.unwrap_or(slice::from_ref(&self.first));
         let is_usable = |certificate: &&Arc<CertifiedKey>| {

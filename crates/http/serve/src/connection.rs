@@ -197,13 +197,13 @@ impl ConnectionState {
         counters: &'a ConnectionCounters,
     ) -> Option<&'a AtomicU64> {
         let left = self.unacknowledged();
-        match left < self.left.replace(left) {
-            true if left > 0 => {
-                self.timer.restart(now);
-                None
-            }
-            _ if left == 0 => Some(&counters.timed_out_idle),
-            _ => is_stalled.then_some(&counters.timed_out_writing),
+        if left < self.left.replace(left) && left > 0 {
+            self.timer.restart(now);
+            None
+        } else if left == 0 {
+            Some(&counters.timed_out_idle)
+        } else {
+            is_stalled.then_some(&counters.timed_out_writing)
         }
     }
 

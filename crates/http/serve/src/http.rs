@@ -154,9 +154,10 @@ async fn open_stream(
         Err(error) => {
             tracing::debug!(%error, peer = %peer.address, "TLS handshake failed");
             let counters = &thread.server.counters;
-            add_one(match is_client_certificate_refused(&error) {
-                true => &counters.client_certificate_failures,
-                false => &counters.tls_failures,
+            add_one(if is_client_certificate_refused(&error) {
+                &counters.client_certificate_failures
+            } else {
+                &counters.tls_failures
             });
             None
         }

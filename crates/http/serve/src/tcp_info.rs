@@ -75,9 +75,10 @@ impl TcpInfo {
     pub fn path(&self) -> Option<NetworkPath> {
         let window = u64::from(self.segment_size) * u64::from(self.congestion_window);
         let allowed = window.saturating_mul(1_000_000) / u64::from(self.rtt_micros.max(1));
-        let bytes = match self.is_application_limited || self.delivery_rate == 0 {
-            true => self.delivery_rate.max(allowed),
-            false => self.delivery_rate,
+        let bytes = if self.is_application_limited || self.delivery_rate == 0 {
+            self.delivery_rate.max(allowed)
+        } else {
+            self.delivery_rate
         };
         Some(NetworkPath {
             rate: BitRate::per_second(bytes.saturating_mul(8))?,

@@ -81,9 +81,10 @@ impl ServerThread {
     pub(crate) async fn evict(&self, only_silent: bool) -> bool {
         let now = self.ticks.get();
         let silent = self.candidates.silent(now);
-        let unused = match only_silent {
-            true => silent,
-            false => silent.or_else(|| self.candidates.idle(&self.connections.borrow(), now)),
+        let unused = if only_silent {
+            silent
+        } else {
+            silent.or_else(|| self.candidates.idle(&self.connections.borrow(), now))
         };
         let Some((number, connection)) = unused else {
             return false;
@@ -102,9 +103,12 @@ impl ServerThread {
 
     /// Ready when the server drains. The drain wakes every connection.
     pub(crate) async fn draining(&self) {
-        poll_fn(|_| match self.is_draining.get() {
-            true => Poll::Ready(()),
-            false => Poll::Pending,
+        poll_fn(|_| {
+            if self.is_draining.get() {
+                Poll::Ready(())
+            } else {
+                Poll::Pending
+            }
         })
         .await;
     }

@@ -51,9 +51,10 @@ impl Transport {
             stream,
             connection: peer.connection.clone(),
             thread: peer.thread.clone(),
-            filter: match is_http2 {
-                true => InputFilter::Http2(Box::default(), Vec::new()),
-                false => InputFilter::Http1(RequestFraming::default(), None),
+            filter: if is_http2 {
+                InputFilter::Http2(Box::default(), Vec::new())
+            } else {
+                InputFilter::Http1(RequestFraming::default(), None)
             },
         }
     }
@@ -170,9 +171,10 @@ fn hide_coding(head: &mut [u8]) {
 /// The result of a read after a rejection. In a body, it is an error. After a head, it stays pending, because an error
 /// would overtake the reply.
 fn reject(cause: Cause) -> Poll<io::Result<()>> {
-    match cause.is_of_head() {
-        true => Poll::Pending,
-        false => Poll::Ready(Err(io::Error::new(io::ErrorKind::InvalidData, cause))),
+    if cause.is_of_head() {
+        Poll::Pending
+    } else {
+        Poll::Ready(Err(io::Error::new(io::ErrorKind::InvalidData, cause)))
     }
 }
 

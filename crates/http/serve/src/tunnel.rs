@@ -35,9 +35,10 @@ impl Peer {
     /// Offers a task for the time after the reply. The reply has to be 101, or a success after an extended CONNECT. If
     /// the server is stopping already, it is replaced by 503. A stop that begins later changes nothing.
     pub fn switch(&self, task: SwitchTask) {
-        self.switch.set(match self.is_draining() {
-            true => SwitchState::TooLate,
-            false => SwitchState::Offered(task),
+        self.switch.set(if self.is_draining() {
+            SwitchState::TooLate
+        } else {
+            SwitchState::Offered(task)
         });
     }
 

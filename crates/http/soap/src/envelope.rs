@@ -300,9 +300,10 @@ fn judge_headers(
     if unknown.len() > NAMED {
         named.push_str(&format!(" and {} more", unknown.len() - NAMED));
     }
-    match unknown.is_empty() {
-        true => Ok(()),
-        false => Err(Refusal::MustUnderstand(named)),
+    if unknown.is_empty() {
+        Ok(())
+    } else {
+        Err(Refusal::MustUnderstand(named))
     }
 }
 

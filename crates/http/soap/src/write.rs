@@ -10,22 +10,22 @@ pub fn text(text: &str, out: &mut String) {
     if is_plain(text) {
         return out.push_str(text);
     }
-    match text.chars().all(is_char) {
-        true => out.push_str(&partial_escape(text)),
-        false => out.push_str(&partial_escape(clean(text))),
+    if text.chars().all(is_char) {
+        out.push_str(&partial_escape(text));
+    } else {
+        out.push_str(&partial_escape(clean(text)));
     }
 }
 
 /// Appends `value` escaped for use between double quotes.
 pub fn attribute(value: &str, out: &mut String) {
-    match value.chars().all(|c| is_char(c) && c >= ' ') {
-        true => out.push_str(&escape(value)),
+    if value.chars().all(|c| is_char(c) && c >= ' ') {
+        out.push_str(&escape(value));
+    } else {
         // XML 1.0, section 3.3.3: a literal line end in an attribute would be read back as a space.
-        false => {
-            let kept = clean(value);
-            let escaped = escape(kept.as_str()).replace('\n', "&#10;");
-            out.push_str(&escaped.replace('\t', "&#9;").replace('\r', "&#13;"));
-        }
+        let kept = clean(value);
+        let escaped = escape(kept.as_str()).replace('\n', "&#10;");
+        out.push_str(&escaped.replace('\t', "&#9;").replace('\r', "&#13;"));
     }
 }
 

@@ -45,9 +45,12 @@ impl Outlet {
         debug_assert!(self.0.borrow().is_none(), "one piece at a time");
         *self.0.borrow_mut() = Some(piece.into());
         // The body polls its producer again after it has passed on the piece.
-        poll_fn(|_| match self.0.borrow().is_none() {
-            true => Poll::Ready(()),
-            false => Poll::Pending,
+        poll_fn(|_| {
+            if self.0.borrow().is_none() {
+                Poll::Ready(())
+            } else {
+                Poll::Pending
+            }
         })
         .await;
     }

@@ -234,9 +234,10 @@ impl Catalogue {
 fn make_book(prose: &Prose, random: &mut posthaste_units::Stream) -> Book {
     let digits = format!("{:09}", random.random_range(0..1_000_000_000u32));
     let isbn = format!("{digits}{}", isbn::check_digit(digits.as_bytes()));
-    let author = match random.random_bool(0.3) {
-        true => format!("{} and {}", prose.person(random), prose.person(random)),
-        false => prose.person(random),
+    let author = if random.random_bool(0.3) {
+        format!("{} and {}", prose.person(random), prose.person(random))
+    } else {
+        prose.person(random)
     };
     let mut book = Book {
         isbn,

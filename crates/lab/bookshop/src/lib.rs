@@ -141,12 +141,13 @@ pub fn start(config: BookshopConfig) -> Result<Running, BookshopError> {
     };
     let listener = posthaste_serve::listen(config.listen, config.backlog)?;
     let address = listener.local_addr().unwrap_or(config.listen);
-    let http3 = match config.http3 {
-        true => Some(Http3::new(
+    let http3 = if config.http3 {
+        Some(Http3::new(
             posthaste_serve::listen_udp(address)?,
             service::MAX_BODY,
-        )),
-        false => None,
+        ))
+    } else {
+        None
     };
     let idle = Arc::<law::Idle>::default();
     let server = HttpServer {

@@ -52,9 +52,10 @@ fn select_reviews<'a>(
         if left < frame + SHORTEST_TEXT {
             return (opinions, used);
         }
-        let text = match frame + review.text.len() > left {
-            true => cut(&review.text, left - frame),
-            false => &review.text,
+        let text = if frame + review.text.len() > left {
+            cut(&review.text, left - frame)
+        } else {
+            &review.text
         };
         opinions.push(Opinion { review, text });
         used += frame + text.len();

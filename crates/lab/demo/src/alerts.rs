@@ -64,9 +64,10 @@ impl Alerts {
                 // Without a price nothing exceeds a maximum. The change of protection has been reported already.
                 alert.holds = false;
             } else if ends.all() > 0.0 && alert.changes_at(sample.at, share, 0.2, 0.8) {
-                news.push(match alert.holds {
-                    true => format!("{name}s stay away: it costs more than {pays}."),
-                    false => format!("{name}s are back: they pay {pays}."),
+                news.push(if alert.holds {
+                    format!("{name}s stay away: it costs more than {pays}.")
+                } else {
+                    format!("{name}s are back: they pay {pays}.")
                 });
             }
         }
@@ -74,12 +75,13 @@ impl Alerts {
         let failed: f64 = sample.kinds.iter().map(|ends| ends.failed).sum();
         let share = failed / all.max(1e-9);
         if all > 0.0 && self.failing.changes_at(sample.at, share, 0.02, 0.2) {
-            news.push(match self.failing.holds {
-                true => format!(
+            news.push(if self.failing.holds {
+                format!(
                     "{:.0} % of the requests have no reply in time.",
                     share * 100.0
-                ),
-                false => "Replies come in time again.".to_owned(),
+                )
+            } else {
+                "Replies come in time again.".to_owned()
             });
         }
         news

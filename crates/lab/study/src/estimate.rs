@@ -12,9 +12,10 @@ pub const ALL_DUE: &str = "Percentiles are of all requests that were due; one wi
 
 /// Formats a time in milliseconds. Infinity reads as "no reply".
 pub fn in_ms(ms: f64) -> String {
-    match ms.is_infinite() {
-        true => "no reply".to_owned(),
-        false => format!("{ms:.1} ms"),
+    if ms.is_infinite() {
+        "no reply".to_owned()
+    } else {
+        format!("{ms:.1} ms")
     }
 }
 

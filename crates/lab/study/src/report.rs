@@ -112,9 +112,10 @@ fn answers(questions: &[PaperQuestion], drawn: &[Drawn<'_>]) -> Vec<Answer> {
         match found {
             Some((drawn, sentence)) => Answer {
                 question,
-                sentence: match drawn.checks.iter().any(Check::fails_the_run) {
-                    true => format!("{sentence} {DOUBTFUL}"),
-                    false => sentence,
+                sentence: if drawn.checks.iter().any(Check::fails_the_run) {
+                    format!("{sentence} {DOUBTFUL}")
+                } else {
+                    sentence
                 },
                 plot: drawn.plots.first().cloned(),
                 source: (asked.figure.to_owned(), anchor(drawn.figure)),
@@ -250,9 +251,10 @@ fn figure_section(
         ..Section::new(heading(figure))
     };
     let blocks = &mut section.blocks;
-    let label = match collection.goes_beyond(figure) {
-        true => "The goal.",
-        false => "The paper's claim.",
+    let label = if collection.goes_beyond(figure) {
+        "The goal."
+    } else {
+        "The paper's claim."
     };
     blocks.push(Block::Labelled(label.to_owned(), figure.claim.to_owned()));
     if let Some(error) = &drawn.error {

@@ -54,9 +54,10 @@ pub enum AllotError {
 impl AgentShare {
     /// The loops from `first` on, of `of`.
     pub fn new(first: u32, of: u32) -> Result<Self, AllotError> {
-        match first < of && of <= MAX_LOOPS {
-            true => Ok(Self { first, of }),
-            false => Err(AllotError::Outside(first, of)),
+        if first < of && of <= MAX_LOOPS {
+            Ok(Self { first, of })
+        } else {
+            Err(AllotError::Outside(first, of))
         }
     }
 

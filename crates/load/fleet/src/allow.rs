@@ -95,9 +95,10 @@ impl Default for AllowList {
 impl AllowList {
     /// A list of these entries. Without entries it is the default.
     pub fn new(entries: Vec<AllowEntry>) -> Self {
-        match entries.is_empty() {
-            true => Self::default(),
-            false => Self(entries),
+        if entries.is_empty() {
+            Self::default()
+        } else {
+            Self(entries)
         }
     }
 

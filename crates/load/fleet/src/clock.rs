@@ -38,8 +38,9 @@ pub fn instant_of(ns: u64) -> Option<Instant> {
     }
     let (width, before, now) = closest;
     let now_ns = before + width / 2;
-    match ns >= now_ns {
-        true => now.checked_add(Duration::from_nanos(ns - now_ns)),
-        false => now.checked_sub(Duration::from_nanos(now_ns - ns)),
+    if ns >= now_ns {
+        now.checked_add(Duration::from_nanos(ns - now_ns))
+    } else {
+        now.checked_sub(Duration::from_nanos(now_ns - ns))
     }
 }

@@ -292,9 +292,10 @@ impl Conductor {
             return Ok(StartedRun { origin_ns });
         }
         self.order(run, RunOrder::Cancel).await?;
-        match errors.is_empty() {
-            true => Err(StartError::Slow(lead)),
-            false => Err(StartError::Unarmed(errors)),
+        if errors.is_empty() {
+            Err(StartError::Slow(lead))
+        } else {
+            Err(StartError::Unarmed(errors))
         }
     }
 

@@ -397,9 +397,10 @@ impl FromStr for NatsUrl {
     type Err = NatsUrlError;
 
     fn from_str(text: &str) -> Result<Self, NatsUrlError> {
-        let text = match text.contains("://") {
-            true => text.to_owned(),
-            false => format!("nats://{text}"),
+        let text = if text.contains("://") {
+            text.to_owned()
+        } else {
+            format!("nats://{text}")
         };
         let mut url: Url = text.parse().map_err(|_| NatsUrlError)?;
         let is_plain = matches!(url.path(), "" | "/")

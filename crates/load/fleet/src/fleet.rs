@@ -143,9 +143,10 @@ impl AgentFleet {
         let found = self.conductor.find(is_enough, SEARCH);
         let found = self.runtime.block_on(found).map_err(FleetError::Search)?;
         self.chosen = choose(wanted, &found, requirements)?;
-        match self.needs.processor {
-            true => self.check_processors(),
-            false => Ok(()),
+        if self.needs.processor {
+            self.check_processors()
+        } else {
+            Ok(())
         }
     }
 

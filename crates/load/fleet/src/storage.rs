@@ -246,8 +246,9 @@ fn uncreated(error: &CreateStreamError) -> StorageError {
         }
         _ => false,
     };
-    match is_absent {
-        true => StorageError::NoJetStream,
-        false => failed("create the stream of notes")(error),
+    if is_absent {
+        StorageError::NoJetStream
+    } else {
+        failed("create the stream of notes")(error)
     }
 }

@@ -20,9 +20,10 @@ impl Run {
         let mut response = tally.rest;
         response.merge(&tally.ok);
         let (start, end) = plan.window();
-        let duration = match stopped || end == Instant::FAR_FUTURE {
-            true => tally.over.min(end).saturating_since(start),
-            false => end.since(start),
+        let duration = if stopped || end == Instant::FAR_FUTURE {
+            tally.over.min(end).saturating_since(start)
+        } else {
+            end.since(start)
         };
         let over = if stopped { tally.over } else { end };
         Self {

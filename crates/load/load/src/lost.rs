@@ -203,9 +203,10 @@ mod tests {
                 for attempt in 1..=attempts {
                     let done = due.at + Span::from_millis(7) * u64::from(attempt);
                     if done <= death {
-                        let outcome = match attempt < attempts {
-                            true => Outcome::TimedOut,
-                            false => Outcome::Ok,
+                        let outcome = if attempt < attempts {
+                            Outcome::TimedOut
+                        } else {
+                            Outcome::Ok
                         };
                         tally.attempts.outcomes[outcome] += 1;
                     }

@@ -121,9 +121,10 @@ fn check_protocol(plan: &Plan) -> Result<(), RunError> {
         ));
     }
     let Some(multiplexing) = plan.protocol.multiplexing() else {
-        return match plan.has_calls() {
-            true => Err(RunError::Plan("gRPC calls need HTTP/2".to_owned())),
-            false => Ok(()),
+        return if plan.has_calls() {
+            Err(RunError::Plan("gRPC calls need HTTP/2".to_owned()))
+        } else {
+            Ok(())
         };
     };
     if plan.protocol.quic().is_some() && plan.has_calls() {

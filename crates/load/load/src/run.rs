@@ -152,9 +152,10 @@ fn carry_out(shared: &Shared<'_>, observer: &mut dyn ShareObserver) -> Result<Lo
         let (seconds, from_loops) = mpsc::channel();
         let loops = start_loops(scope, shared, &seconds);
         drop(seconds);
-        match loops.iter().all(|started| started.thread.is_ok()) {
-            true => observer.begin(),
-            false => shared.incomplete.store(true, Ordering::Relaxed),
+        if loops.iter().all(|started| started.thread.is_ok()) {
+            observer.begin();
+        } else {
+            shared.incomplete.store(true, Ordering::Relaxed);
         }
         let total = join_seconds(&from_loops, &loops, shared, observer);
         join_threads(loops)?;

@@ -417,9 +417,10 @@ fn look_up(host: &str, port: u16) -> Result<Vec<SocketAddr>, TargetError> {
     let mut addresses: Vec<SocketAddr> = addresses.collect();
     let mut known = HashSet::new();
     addresses.retain(|address| known.insert(*address));
-    match addresses.is_empty() {
-        true => Err(unresolved(io::Error::other("no address"))),
-        false => Ok(addresses),
+    if addresses.is_empty() {
+        Err(unresolved(io::Error::other("no address")))
+    } else {
+        Ok(addresses)
     }
 }
 

@@ -267,9 +267,12 @@ fn in_words(text: &str) -> String {
         }
         words
     };
-    let words = text.split(' ').map(|word| match is_name(word) {
-        true => in_words(word),
-        false => word.to_owned(),
+    let words = text.split(' ').map(|word| {
+        if is_name(word) {
+            in_words(word)
+        } else {
+            word.to_owned()
+        }
     });
     words.collect::<Vec<_>>().join(" ")
 }

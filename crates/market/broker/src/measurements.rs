@@ -104,9 +104,10 @@ fn fault_of_offer(offer: &MeasuredOffer) -> Option<String> {
     }
     let is_time = |time: f64| (0.0..=1e12).contains(&time);
     let times = [offer.p50, offer.p99];
-    match times.into_iter().flatten().all(is_time) {
-        true => None,
-        false => named("a time is in milliseconds, not negative"),
+    if times.into_iter().flatten().all(is_time) {
+        None
+    } else {
+        named("a time is in milliseconds, not negative")
     }
 }
 

@@ -34,9 +34,10 @@ pub struct Excess {
 }
 
 fn count(what: &'static str, count: usize, most: usize) -> Result<(), Excess> {
-    match count <= most {
-        true => Ok(()),
-        false => Err(Excess { what, count, most }),
+    if count <= most {
+        Ok(())
+    } else {
+        Err(Excess { what, count, most })
     }
 }
 

@@ -207,9 +207,10 @@ impl QosBlock {
                     value,
                 };
                 let is_new = !all.custom.iter().any(|other| other.is_of(&custom));
-                match is_new && all.custom.len() < bounds::LIST {
-                    true => all.custom.push(custom),
-                    false => self.is_unread |= is_new,
+                if is_new && all.custom.len() < bounds::LIST {
+                    all.custom.push(custom);
+                } else {
+                    self.is_unread |= is_new;
                 }
                 return;
             }

@@ -81,9 +81,10 @@ impl EmulatorEngine {
             self.take_segments(now);
             self.path.take_duplicates(now);
             let all_released = self.release_due(now);
-            let due = match all_received && all_released {
-                true => self.path.wake(),
-                false => Some(Instant::ORIGIN),
+            let due = if all_received && all_released {
+                self.path.wake()
+            } else {
+                Some(Instant::ORIGIN)
             };
             self.waiter.wait(due, self.ports.devices(), stop)?;
         }

@@ -264,9 +264,10 @@ pub fn real_time() -> Capability {
         .maximum
         .unwrap_or(u64::MAX);
     let allowed = capable || limit > 0;
-    let (state, found) = match allowed {
-        true => (CapabilityState::Good, "allowed"),
-        false => (CapabilityState::Limited, "not allowed"),
+    let (state, found) = if allowed {
+        (CapabilityState::Good, "allowed")
+    } else {
+        (CapabilityState::Limited, "not allowed")
     };
     Capability::new(
         "real-time priority",

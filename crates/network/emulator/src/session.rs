@@ -335,9 +335,10 @@ impl Session {
             }
             if Instant::now() > patience {
                 let found: Vec<String> = found.iter().map(ToString::to_string).collect();
-                return Err(match found.is_empty() {
-                    true => SessionError::ServerSilent(line.to_owned()),
-                    false => SessionError::ServerUnreachable(found.join(" and ")),
+                return Err(if found.is_empty() {
+                    SessionError::ServerSilent(line.to_owned())
+                } else {
+                    SessionError::ServerUnreachable(found.join(" and "))
                 });
             }
         }
@@ -452,9 +453,10 @@ fn not_started(command: &OsString, error: &io::Error) -> SessionError {
     let name = command.to_string_lossy();
     // An unreadable folder of PATH gives "permission denied" for any command.
     let nowhere = !name.contains('/') && !is_in_path(command);
-    let kind = match nowhere {
-        true => io::ErrorKind::NotFound,
-        false => error.kind(),
+    let kind = if nowhere {
+        io::ErrorKind::NotFound
+    } else {
+        error.kind()
     };
     let (code, text) = match kind {
         io::ErrorKind::NotFound if !nowhere && Path::new(command).exists() => (

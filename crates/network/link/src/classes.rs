@@ -157,9 +157,10 @@ impl fmt::Display for Class {
         let names = self.dscp.iter().map(ToString::to_string);
         let names: Vec<String> = names.chain(self.rest.then(|| "rest".into())).collect();
         write!(f, "{}:{}", names.join(","), self.guaranteed)?;
-        match self.ceiling == self.guaranteed {
-            true => Ok(()),
-            false => write!(f, "..{}", self.ceiling),
+        if self.ceiling == self.guaranteed {
+            Ok(())
+        } else {
+            write!(f, "..{}", self.ceiling)
         }
     }
 }

@@ -272,9 +272,10 @@ impl<P: Packet> DummynetPipe<P> {
 
     /// Departure not before the previous packet, if the plan keeps order.
     fn in_order(&self, plan: &Plan, left: Instant) -> Instant {
-        match plan.keeps_order {
-            true => left.max(self.tail),
-            false => left,
+        if plan.keeps_order {
+            left.max(self.tail)
+        } else {
+            left
         }
     }
 

@@ -72,9 +72,12 @@ pub fn profile_property(name: &str) -> Property {
 /// A value that both directions have is written once.
 pub fn sentence(properties: &[Property], typed: &[String]) -> String {
     let named = properties.iter().filter(|(name, _)| *name != PATTERN);
-    let words = named.map(|(name, [up, down])| match up == down {
-        true => format!("{name} {up}"),
-        false => format!("{name} {} up and {} down", or_none(up), or_none(down)),
+    let words = named.map(|(name, [up, down])| {
+        if up == down {
+            format!("{name} {up}")
+        } else {
+            format!("{name} {} up and {} down", or_none(up), or_none(down))
+        }
     });
     let words: Vec<String> = words.chain(typed.iter().cloned()).collect();
     format!("Link: {}.", words.join(", "))

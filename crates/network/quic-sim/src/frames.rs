@@ -97,11 +97,12 @@ impl Frames {
         let first = [STREAM, CRYPTO, HANDSHAKE_DONE, PING, IMMEDIATE_ACK];
         let others = (IMMEDIATE_ACK + 2..NAMES.len()).chain([ACK]);
         let mut order = first.into_iter().chain(others);
-        match self.close {
-            true => Some("CONNECTION_CLOSE"),
-            false => order
+        if self.close {
+            Some("CONNECTION_CLOSE")
+        } else {
+            order
                 .find(|kind| self.counts[*kind] > 0)
-                .map(|kind| NAMES[kind]),
+                .map(|kind| NAMES[kind])
         }
     }
 

@@ -121,9 +121,10 @@ impl TracedDatagram {
     /// Details that do not fit in the label.
     pub fn hint(&self) -> String {
         let frames: Vec<&str> = self.frames.names().collect();
-        let frames = match frames.is_empty() {
-            true => "frames unknown".to_owned(),
-            false => frames.join(", "),
+        let frames = if frames.is_empty() {
+            "frames unknown".to_owned()
+        } else {
+            frames.join(", ")
         };
         let mut text = format!("{}, {} bytes\n{frames}", self.packet_names(), self.bytes);
         if let SentCause::Losses(lost) = self.cause {

@@ -98,9 +98,10 @@ struct LateSession {
 
 impl Session for LateSession {
     fn write_handshake(&mut self, buffer: &mut Vec<u8>) -> Option<Keys> {
-        match self.is_ready.load(Ordering::Relaxed) {
-            true => self.session.write_handshake(buffer),
-            false => None,
+        if self.is_ready.load(Ordering::Relaxed) {
+            self.session.write_handshake(buffer)
+        } else {
+            None
         }
     }
 

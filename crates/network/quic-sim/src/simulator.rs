@@ -214,9 +214,10 @@ impl QuicSimulator {
             }
             self.now = at;
             let direction = Direction::BOTH[next % LINKS];
-            match next < LINKS {
-                true => self.arrive(direction, witness),
-                false => self.turn(direction, witness),
+            if next < LINKS {
+                self.arrive(direction, witness);
+            } else {
+                self.turn(direction, witness);
             }
         }
     }

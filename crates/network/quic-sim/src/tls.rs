@@ -71,9 +71,10 @@ impl ServerCertVerifier for KnownCertificate {
         _: &[u8],
         _: UnixTime,
     ) -> Result<ServerCertVerified, Error> {
-        match *end_entity == self.certificate {
-            true => Ok(ServerCertVerified::assertion()),
-            false => Err(CertificateError::UnknownIssuer.into()),
+        if *end_entity == self.certificate {
+            Ok(ServerCertVerified::assertion())
+        } else {
+            Err(CertificateError::UnknownIssuer.into())
         }
     }
 

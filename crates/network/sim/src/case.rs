@@ -335,9 +335,12 @@ impl Variant {
     ) -> Result<SimulationCase, ScenarioError> {
         let mut labels = links.labels;
         labels.extend(self.labels.iter().cloned());
-        let plan = |plan: &Plan| match self.reorders {
-            true => Arc::new(reordered(plan)),
-            false => Arc::new(plan.clone()),
+        let plan = |plan: &Plan| {
+            if self.reorders {
+                Arc::new(reordered(plan))
+            } else {
+                Arc::new(plan.clone())
+            }
         };
         let scenario = Scenario {
             client: self.client.clone(),
@@ -346,9 +349,10 @@ impl Variant {
             service: service.clone(),
         };
         scenario.check()?;
-        let required = match self.reorders {
-            true => Pattern::default(),
-            false => links.required,
+        let required = if self.reorders {
+            Pattern::default()
+        } else {
+            links.required
         };
         Ok(SimulationCase {
             labels,
@@ -396,13 +400,15 @@ pub fn exchanges_title(exchanges: &[SimulatedExchange]) -> String {
 
 impl CaseOptions {
     fn title(&self, base: &[Remedy]) -> String {
-        let ends = match self.client_tcp == self.server_tcp {
-            true => format!("{} at both ends", self.client_tcp),
-            false => format!("client {}, server {}", self.client_tcp, self.server_tcp),
+        let ends = if self.client_tcp == self.server_tcp {
+            format!("{} at both ends", self.client_tcp)
+        } else {
+            format!("client {}, server {}", self.client_tcp, self.server_tcp)
         };
-        let with = match base.is_empty() {
-            true => String::new(),
-            false => format!(", with {}", joined(base)),
+        let with = if base.is_empty() {
+            String::new()
+        } else {
+            format!(", with {}", joined(base))
         };
         format!("{}; {ends}{with}", exchanges_title(&self.service.exchanges))
     }
@@ -435,21 +441,24 @@ impl CaseOptions {
             let [client, server] = [&self.client_tcp, &self.server_tcp];
             let [client, server] = [profile::named(client)?, profile::named(server)?]
                 .map(|profile| Arc::new(profile.with(&remedies)));
-            let name = match set.is_empty() {
-                true => "none".to_owned(),
-                false => joined(&set),
+            let name = if set.is_empty() {
+                "none".to_owned()
+            } else {
+                joined(&set)
             };
-            let paths: &[(&str, bool)] = match self.compare.is_empty() {
-                true => &[("", false)],
-                false => &[(AS_GIVEN, false), (REORDERED, true)],
+            let paths: &[(&str, bool)] = if self.compare.is_empty() {
+                &[("", false)]
+            } else {
+                &[(AS_GIVEN, false), (REORDERED, true)]
             };
             for (path, reorders) in paths {
                 let labels = [(RECOVERY, name.as_str()), (PATH, path)];
                 let labels = labels.map(|(option, value)| (option.to_owned(), value.to_owned()));
                 variants.push(Variant {
-                    labels: match self.compare.is_empty() {
-                        true => Vec::new(),
-                        false => labels.into(),
+                    labels: if self.compare.is_empty() {
+                        Vec::new()
+                    } else {
+                        labels.into()
                     },
                     client: client.clone(),
                     server: server.clone(),

@@ -298,13 +298,14 @@ impl Ledger {
         let digest = digest(&result);
         let index = usize::try_from(number).expect("MOST_JOBS is small");
         if let Some(receipt) = self.receipts[index] {
-            return match receipt.digest == digest {
-                true => Ok(ReceivedResult::Repeated),
-                false => Err(LedgerError::Differs {
+            return if receipt.digest == digest {
+                Ok(ReceivedResult::Repeated)
+            } else {
+                Err(LedgerError::Differs {
                     job,
                     first: self.senders[receipt.sender].clone(),
                     second: sender.to_owned(),
-                }),
+                })
             };
         }
         let sender = self.index_of(sender);

@@ -384,9 +384,10 @@ fn sweep(cases: &SimulationCases, results: &CaseResults) -> String {
 
 /// Milliseconds in a table.
 pub(crate) fn in_ms(ms: f64) -> String {
-    match ms.is_nan() {
-        true => "-".to_owned(),
-        false => format!("{ms:.1}"),
+    if ms.is_nan() {
+        "-".to_owned()
+    } else {
+        format!("{ms:.1}")
     }
 }
 

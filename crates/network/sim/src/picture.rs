@@ -194,9 +194,10 @@ fn time_axis(series: &[Series]) -> Axis {
             .flat_map(|series| &series.points)
             .map(|point| point.y)
     };
-    match has_long_tail(median(drawn()), drawn()) {
-        true => Axis::log(label, Unit::Millis),
-        false => Axis::linear(label, Unit::Millis),
+    if has_long_tail(median(drawn()), drawn()) {
+        Axis::log(label, Unit::Millis)
+    } else {
+        Axis::linear(label, Unit::Millis)
     }
 }
 

@@ -57,9 +57,10 @@ impl ResponseClock {
         let [asked, answered] = self.first.map(|first| first.unwrap_or(now));
         let connected = self.connected.unwrap_or(asked).min(asked);
         // A later exchange begins with its first byte.
-        let began = match self.responses.is_empty() {
-            true => self.began,
-            false => asked,
+        let began = if self.responses.is_empty() {
+            self.began
+        } else {
+            asked
         };
         let connected = connected.max(began);
         debug_assert!(began <= now, "a reply arrives before its exchange begins");

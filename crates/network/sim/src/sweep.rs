@@ -134,9 +134,10 @@ pub fn combinations(options: &[SweptOption]) -> Result<Vec<Combination<'_>>, Swe
 
 /// Refuses more than `MOST_COMBINATIONS`.
 pub(crate) const fn check_count(count: usize) -> Result<(), SweepError> {
-    match count > MOST_COMBINATIONS {
-        true => Err(SweepError::TooManyCombinations { count }),
-        false => Ok(()),
+    if count > MOST_COMBINATIONS {
+        Err(SweepError::TooManyCombinations { count })
+    } else {
+        Ok(())
     }
 }
 

@@ -160,8 +160,9 @@ fn check(totals: &Totals) -> Result<(), FormError> {
         return Err(FormError::Losses);
     }
     let mut packets = totals.most_packets.iter().zip(&totals.packets);
-    match packets.any(|(most, all)| most > all) {
-        true => Err(FormError::Packets),
-        false => Ok(()),
+    if packets.any(|(most, all)| most > all) {
+        Err(FormError::Packets)
+    } else {
+        Ok(())
     }
 }

@@ -88,9 +88,10 @@ impl SegmentKind {
         acknowledges: Option<Offset>,
         sending: Option<Sending>,
     ) -> String {
-        let mut words = match bytes.is_empty() {
-            true => self.name().to_owned(),
-            false => format!("{}:{}", bytes.start, bytes.end),
+        let mut words = if bytes.is_empty() {
+            self.name().to_owned()
+        } else {
+            format!("{}:{}", bytes.start, bytes.end)
         };
         if self == Self::DataFin {
             words += " FIN";

@@ -226,12 +226,15 @@ impl TokenCommand {
                 });
                 table(["number", "provider", "made", "revoked", "role"], rows)
             }
-            Self::Revoke { number, at } => match at.open()?.revoke(number).map_err(Failure::run)? {
-                true => Ok(()),
-                false => Err(Failure::run(format!(
-                    "there is no valid token {number}: posthaste broker token list"
-                ))),
-            },
+            Self::Revoke { number, at } => {
+                if at.open()?.revoke(number).map_err(Failure::run)? {
+                    Ok(())
+                } else {
+                    Err(Failure::run(format!(
+                        "there is no valid token {number}: posthaste broker token list"
+                    )))
+                }
+            }
         }
     }
 }

@@ -18,10 +18,7 @@ pub(super) fn show(nats: &NatsArgs, is_json: bool) -> Result<(), Failure> {
 }
 
 fn text(state: &FleetState) -> String {
-    let encrypted = match state.is_encrypted {
-        true => "TLS",
-        false => "no TLS",
-    };
+    let encrypted = if state.is_encrypted { "TLS" } else { "no TLS" };
     let mut lines = vec![
         format!("NATS server {}, {encrypted}", state.server),
         match &state.storage_error {

@@ -40,9 +40,10 @@ impl NatsArgs {
             name: name.to_owned(),
             credentials: self.nats_creds.clone(),
             authority: self.nats_ca.clone(),
-            safety: match self.nats_insecure {
-                true => ServerSafety::Waived,
-                false => ServerSafety::Required,
+            safety: if self.nats_insecure {
+                ServerSafety::Waived
+            } else {
+                ServerSafety::Required
             },
         })
     }
@@ -72,11 +73,12 @@ pub(crate) fn find_simulators(
     nats: &NatsArgs,
 ) -> Result<Option<AgentFleet>, Failure> {
     let Some(agents) = agents else {
-        return match nats.is_given() {
-            true => Err(Failure::usage(
+        return if nats.is_given() {
+            Err(Failure::usage(
                 "--nats goes with --agents: give their number or names",
-            )),
-            false => Ok(None),
+            ))
+        } else {
+            Ok(None)
         };
     };
     let options = FleetOptions {

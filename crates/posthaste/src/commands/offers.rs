@@ -169,16 +169,22 @@ fn list(client: &BrokerClient, kind: Option<&str>, json: bool) -> Result<(), Fai
     match kind {
         None => pages(
             |skip| client.types(skip, PAGE),
-            |kind| match json {
-                true => print(&book::line(&serde_json::json!({ "type": kind }))),
-                false => print(&format!("{kind}\n")),
+            |kind| {
+                if json {
+                    print(&book::line(&serde_json::json!({ "type": kind })))
+                } else {
+                    print(&format!("{kind}\n"))
+                }
             },
         ),
         Some(kind) => pages(
             |skip| client.list(kind, skip, PAGE),
-            |listed: ListedOffer| match json {
-                true => print(&book::line(&listed)),
-                false => print(&book::entry(&listed)),
+            |listed: ListedOffer| {
+                if json {
+                    print(&book::line(&listed))
+                } else {
+                    print(&book::entry(&listed))
+                }
             },
         ),
     }

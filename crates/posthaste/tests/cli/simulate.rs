@@ -230,9 +230,10 @@ fn files_that_cannot_be_written_are_refused_at_the_start() {
         "--picture=no/such/folder.svg",
         "--ladder=no/such/folder.svg",
     ] {
-        let delay = match option.starts_with("--picture") {
-            true => "--delay=1ms,2ms",
-            false => "--delay=1ms",
+        let delay = if option.starts_with("--picture") {
+            "--delay=1ms,2ms"
+        } else {
+            "--delay=1ms"
         };
         let most = "--transactions=100000000000";
         let said = said(&mut posthaste(&["simulate", option, delay, most]));

@@ -286,9 +286,10 @@ impl<'s> Upstreams<'s> {
         }
         let folder = self.folder(index)?;
         let address = SocketAddr::from((ADDRESSES[index], self.port));
-        let user = match rustix::process::geteuid().is_root() {
-            true => "user root;",
-            false => "",
+        let user = if rustix::process::geteuid().is_root() {
+            "user root;"
+        } else {
+            ""
         };
         let text = format!(
             "{user} worker_processes 1; daemon off; pid nginx.pid; error_log stderr crit;

@@ -214,9 +214,10 @@ fn start_nginx(
     origin: SocketAddr,
 ) -> Outcome<Server> {
     let program = tools::debian(&site.checkout, "nginx", "nginx-light")?;
-    let user = match rustix::process::geteuid().is_root() {
-        true => "user root;",
-        false => "",
+    let user = if rustix::process::geteuid().is_root() {
+        "user root;"
+    } else {
+        ""
     };
     let ProxyAddresses {
         proxy_header,

@@ -49,9 +49,10 @@ pub fn judge_shares(before: &[Share], after: &[Share], rules: &Rules) -> Judgeme
     };
     let sure = scatter.is_some() || rules.scatter.is_some();
     let [was, is] = [before, after].map(|side| Pooled::of(side, rules.confidence));
-    (judgement.verdict, judgement.reason) = match sure {
-        true => verdict([low, high], ends(EQUALITY), rules),
-        false => verdict_on_one_run(&was, &is),
+    (judgement.verdict, judgement.reason) = if sure {
+        verdict([low, high], ends(EQUALITY), rules)
+    } else {
+        verdict_on_one_run(&was, &is)
     };
     if judgement.reason == Some(JudgementReason::Wide) {
         let own = is.half().hypot(was.half());

@@ -230,9 +230,10 @@ fn error_of_a_run(old: &[Point], new: &[Point]) -> f64 {
         .filter_map(|point| point.own)
         .map(|[below, above]| f64::midpoint(below, above).powi(2))
         .collect();
-    match halves.is_empty() {
-        true => 0.0,
-        false => mean(&halves).sqrt() / normal(0.95),
+    if halves.is_empty() {
+        0.0
+    } else {
+        mean(&halves).sqrt() / normal(0.95)
     }
 }
 
@@ -252,10 +253,13 @@ fn censored(old: &SideRuns, new: &SideRuns, rules: &Rules) -> Judgement {
     };
     let one_each = known.known.len() + beyond.known.len() + beyond.beyond.len() == 2;
     let factor = normal(rules.confidence) * PLAUSIBLE_SCATTER * per_run([1, 1]);
-    let shortest = beyond.beyond.iter().map(|(bound, low)| match one_each {
-        // A single run can be beyond the bound by chance, so its interval must be beyond, too.
-        true => low.unwrap_or(f64::NAN),
-        false => *bound,
+    let shortest = beyond.beyond.iter().map(|(bound, low)| {
+        if one_each {
+            // A single run can be beyond the bound by chance, so its interval must be beyond, too.
+            low.unwrap_or(f64::NAN)
+        } else {
+            *bound
+        }
     });
     let longest = known.known.iter().map(|point| match (one_each, point.own) {
         (false, _) => point.value,
@@ -264,20 +268,22 @@ fn censored(old: &SideRuns, new: &SideRuns, rules: &Rules) -> Judgement {
     });
     let shortest = shortest.map(f64::ln).fold(f64::INFINITY, least);
     let longest = longest.fold(f64::NEG_INFINITY, f64::max);
-    match shortest - longest > factor {
-        true => Judgement {
+    if shortest - longest > factor {
+        Judgement {
             verdict,
             ..unknown(JudgementReason::CensoredOnOneSide)
-        },
-        false => unknown(JudgementReason::CensoredOnOneSide),
+        }
+    } else {
+        unknown(JudgementReason::CensoredOnOneSide)
     }
 }
 
 /// The smaller number; NaN if either is NaN.
 fn least(one: f64, other: f64) -> f64 {
-    match one.is_nan() || other.is_nan() {
-        true => f64::NAN,
-        false => one.min(other),
+    if one.is_nan() || other.is_nan() {
+        f64::NAN
+    } else {
+        one.min(other)
     }
 }
 

@@ -361,9 +361,10 @@ impl Accounts {
         entry.set_budget(now, budget);
         (entry.is_closed, entry.is_configured) = (is_closed, is_configured);
         entry.is_unstated = false;
-        let (key, subject) = match is_closed {
-            true => (None, None),
-            false => (key, subject),
+        let (key, subject) = if is_closed {
+            (None, None)
+        } else {
+            (key, subject)
         };
         if entry.key != key || entry.subject.as_deref() != subject.as_deref() {
             self.forget(slot);

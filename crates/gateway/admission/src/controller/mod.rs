@@ -125,9 +125,10 @@ impl Pricing {
     /// Adds a sample and returns the new price. The first sample only starts the count. A sample that is not later than
     /// the last is ignored.
     pub fn push(&mut self, seen: Observed) -> Money {
-        let busy = match seen.busy.is_finite() {
-            true => seen.busy.clamp(0.0, 1.0),
-            false => 1.0,
+        let busy = if seen.busy.is_finite() {
+            seen.busy.clamp(0.0, 1.0)
+        } else {
+            1.0
         };
         let seen = Observed { busy, ..seen };
         let price = match &mut self.running {

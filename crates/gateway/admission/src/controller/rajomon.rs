@@ -106,9 +106,10 @@ impl RajomonState {
         } = self.parameters;
         let periods = seen.at.since(last).as_secs_f64().min(1.0) / period.as_secs_f64().max(1e-9);
         let excess = seen.delay.saturating_sub(threshold).as_secs_f64();
-        let change = match excess > 0.0 {
-            true => up.micros() as f64 * excess / threshold.as_secs_f64().max(1e-9),
-            false => -(down.micros() as f64),
+        let change = if excess > 0.0 {
+            up.micros() as f64 * excess / threshold.as_secs_f64().max(1e-9)
+        } else {
+            -(down.micros() as f64)
         };
         self.exact = (self.exact + change * periods).clamp(0.0, most.micros() as f64);
         self.price = quantised(self.exact, self.price, tick).min(most);

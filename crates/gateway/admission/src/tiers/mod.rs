@@ -265,9 +265,10 @@ impl Tiers {
         let tier = self.first_tier(limit)?;
         let queue = &mut self.tiers[tier].queue;
         let (first, standing) = queue.first()?;
-        let longest = match now.saturating_since(standing) > first.wait {
-            true => first.wait / STANDING,
-            false => first.wait,
+        let longest = if now.saturating_since(standing) > first.wait {
+            first.wait / STANDING
+        } else {
+            first.wait
         };
         if now.saturating_since(first.since) > longest {
             let discarded = queue.discard_first()?;
@@ -292,9 +293,10 @@ impl Tiers {
     pub fn leave(&mut self, ticket: &Ticket) {
         debug_assert!(self.in_service > 0, "a request leaves that did not enter");
         self.in_service -= 1;
-        match ticket.generation == self.generation {
-            true => self.tiers[ticket.tier].in_service -= 1,
-            false => self.earlier -= 1,
+        if ticket.generation == self.generation {
+            self.tiers[ticket.tier].in_service -= 1;
+        } else {
+            self.earlier -= 1;
         }
         self.assert_sum();
     }
@@ -302,9 +304,10 @@ impl Tiers {
     /// A request is in service, whatever the limit is: it was admitted by another rule, or its pause ends.
     pub fn enter(&mut self, ticket: &Ticket) {
         self.in_service += 1;
-        match ticket.generation == self.generation {
-            true => self.tiers[ticket.tier].in_service += 1,
-            false => self.earlier += 1,
+        if ticket.generation == self.generation {
+            self.tiers[ticket.tier].in_service += 1;
+        } else {
+            self.earlier += 1;
         }
         self.assert_sum();
     }

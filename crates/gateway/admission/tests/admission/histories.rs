@@ -74,9 +74,10 @@ impl Witness {
         let fixed = random
             .random_bool(0.2)
             .then(|| random.random_range(0.0..20.0));
-        let discount = match random.random_bool(0.6) {
-            true => random.random_range(1..=90),
-            false => 0,
+        let discount = if random.random_bool(0.6) {
+            random.random_range(1..=90)
+        } else {
+            0
         };
         let terms = Terms {
             discount: Ratio::new(discount as f64 / 100.0).expect("a share"),
@@ -136,9 +137,10 @@ impl Witness {
 
     /// Price of a request, in millionths.
     fn due(&self, full: u64, open: bool) -> u64 {
-        match open {
-            true => full - full * self.discount / 100,
-            false => full,
+        if open {
+            full - full * self.discount / 100
+        } else {
+            full
         }
     }
 
@@ -239,9 +241,12 @@ impl Witness {
         };
         let own = shown.filter(|shown| is_own(*shown)).map(|(which, _)| which);
         let quote = own.map(|which| &self.given[which].quote);
-        let quoted = quote.map(|quote| match quote.open {
-            true => quote.price.micros(),
-            false => self.due(quote.price.micros(), ask.open),
+        let quoted = quote.map(|quote| {
+            if quote.open {
+                quote.price.micros()
+            } else {
+                self.due(quote.price.micros(), ask.open)
+            }
         });
         // Within the rounding error of intervals, a quote may or may not pay.
         let pays = |slack: f64| {
@@ -405,9 +410,10 @@ fn nobody_pays_too_much_and_no_quote_that_holds_is_refused() {
             for _ in 0..60 {
                 let pause = witness.random.random_range(0..400);
                 witness.now += Span::from_millis(if pause < 350 { pause / 4 } else { pause * 4 });
-                match witness.random.random_bool(0.2) {
-                    true => witness.observe(),
-                    false => witness.ask(),
+                if witness.random.random_bool(0.2) {
+                    witness.observe();
+                } else {
+                    witness.ask();
                 }
             }
             let uses = witness.given.iter().map(|given| given.uses.len() - 1);

@@ -66,9 +66,10 @@ fn a_pause_below_the_quiet_time_moves_no_price() {
         for (busy, delay) in [(1.0, 200), (1.0, 200), (1.0, 200), (0.0, 0), (0.0, 0)] {
             now += 200;
             let mut paused = rest;
-            match busy > 0.0 {
-                true => paused.enter(),
-                false => paused.leave(at(now - 400)),
+            if busy > 0.0 {
+                paused.enter();
+            } else {
+                paused.leave(at(now - 400));
             }
             with.rest(paused.at(at(now)));
             assert_eq!(

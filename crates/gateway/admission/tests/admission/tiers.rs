@@ -65,13 +65,12 @@ impl TieredService {
         while service.now < 60.0 {
             let next = (0..due.len()).min_by(|a, b| due[*a].total_cmp(&due[*b]));
             let source = next.expect("a source");
-            match service.done < due[source] {
-                true => service.reply(),
-                false => {
-                    service.now = due[source];
-                    due[source] += service.gap(sources[source].load);
-                    service.arrive(source, sources[source]);
-                }
+            if service.done < due[source] {
+                service.reply();
+            } else {
+                service.now = due[source];
+                due[source] += service.gap(sources[source].load);
+                service.arrive(source, sources[source]);
             }
             service.settle();
         }
@@ -118,9 +117,10 @@ impl TieredService {
         let (due, source) = self.known.remove(&ticket).expect("a known request");
         self.outcomes[source].in_time += u32::from(self.now - due <= DEADLINE);
         self.tiers.leave(&ticket);
-        self.done = match self.queue.is_empty() {
-            true => f64::INFINITY,
-            false => self.now + WORK,
+        self.done = if self.queue.is_empty() {
+            f64::INFINITY
+        } else {
+            self.now + WORK
         };
     }
 

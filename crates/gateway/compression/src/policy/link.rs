@@ -27,9 +27,12 @@ pub(super) fn choose(question: &Question<'_>, bucket: &mut CpuTokenBucket) -> De
         wish => bucket.fullness(wish).max(LEAST),
     };
     // Cached results cost no CPU time.
-    let cpu = |choice: &AffordableStep| match question.is_at_hand(choice) {
-        true => Span::ZERO,
-        false => choice.cpu,
+    let cpu = |choice: &AffordableStep| {
+        if question.is_at_hand(choice) {
+            Span::ZERO
+        } else {
+            choice.cpu
+        }
     };
     let arrives = |choice: &AffordableStep| arrival(&line, cpu(choice), choice.out, idle * left);
     let Some(fastest) = question.choices().min_by_key(arrives) else {

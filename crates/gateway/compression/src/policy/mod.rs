@@ -183,9 +183,10 @@ impl Question<'_> {
     /// so that the client's SOAP library need not unpack it to detect the failed call.
     fn form(&self) -> Form {
         let reply = &self.reply;
-        match reply.media == Media::Soap && reply.status == 200 {
-            true => self.form,
-            false => Form::Content,
+        if reply.media == Media::Soap && reply.status == 200 {
+            self.form
+        } else {
+            Form::Content
         }
     }
 
@@ -243,9 +244,10 @@ impl Question<'_> {
         match bucket.try_reserve(wish, self.backlog, cheapest, choice.cpu) {
             Ok(reservation) => Decision::compressed(choice.step, affordable, Some(reservation)),
             Err(reason) => {
-                let reason = match self.estimate.is_known {
-                    true => reason,
-                    false => Reason::DemandUnknown,
+                let reason = if self.estimate.is_known {
+                    reason
+                } else {
+                    Reason::DemandUnknown
                 };
                 let at_hand = self.choices().find(|choice| self.is_at_hand(choice));
                 at_hand.map_or(Decision::plain(reason), cached)

@@ -186,9 +186,10 @@ fn the_end_of_a_section_without_its_beginning_is_no_xml() {
         ("<b c=']]>'/>", true),
     ] {
         let message = block(text);
-        let expected = match is_xml {
-            true => soap(None),
-            false => ScanResult::NotSoap,
+        let expected = if is_xml {
+            soap(None)
+        } else {
+            ScanResult::NotSoap
         };
         assert_eq!(scan(&message), expected, "{message}");
         for cut in 0..message.len() {

@@ -76,9 +76,10 @@ impl GatewayAccounts {
         let (found, is_complete) = (accounts.with_key(&tag), accounts.is_complete());
         drop(accounts);
         self.counters.key(found.is_some());
-        found.ok_or(match config.broker.is_some() && !is_complete {
-            true => UnknownKey::NotKnownYet,
-            false => UnknownKey::Wrong,
+        found.ok_or(if config.broker.is_some() && !is_complete {
+            UnknownKey::NotKnownYet
+        } else {
+            UnknownKey::Wrong
         })
     }
 

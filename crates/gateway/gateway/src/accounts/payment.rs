@@ -52,9 +52,10 @@ impl<'a> Paying<'a> {
         price: impl FnOnce(&T) -> Option<Money>,
     ) -> Result<(T, Option<Payment<'a>>), E> {
         let Some(account) = self.account.filter(|_| self.is_configured) else {
-            let payer = match self.is_configured {
-                true => Payer::Nobody,
-                false => Payer::Anyone,
+            let payer = if self.is_configured {
+                Payer::Nobody
+            } else {
+                Payer::Anyone
             };
             return Ok((decide(payer)?, None));
         };
@@ -123,9 +124,10 @@ impl Payment<'_> {
 
 impl Drop for Payment<'_> {
     fn drop(&mut self) {
-        match self.has_begun.get() {
-            true => self.charge(),
-            false => self.give_back(),
+        if self.has_begun.get() {
+            self.charge();
+        } else {
+            self.give_back();
         }
     }
 }

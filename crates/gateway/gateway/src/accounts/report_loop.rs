@@ -236,9 +236,10 @@ fn take_over(
     let definitions = states.into_iter().map(definition).collect();
     accounts.acknowledge(now(), batch.sequence);
     // After a reload in the meantime all accounts are read again.
-    let known = match accounts.known() == asked {
-        true => known,
-        false => accounts.known(),
+    let known = if accounts.known() == asked {
+        known
+    } else {
+        accounts.known()
     };
     let ignored = accounts.apply(now(), definitions, (known, more));
     drop(accounts);
@@ -250,9 +251,10 @@ fn take_over(
     }
     // The first report is empty, and a batch has a maximum length: charges may wait behind both.
     let may_wait = batch.sequence == 0 || batch.charges.len() >= MOST_CHARGES;
-    match more || may_wait && !shared.lock().is_reported() {
-        true => Next::Continue,
-        false => Next::Wait,
+    if more || may_wait && !shared.lock().is_reported() {
+        Next::Continue
+    } else {
+        Next::Wait
     }
 }
 
@@ -303,9 +305,10 @@ mod tests {
 
     /// A gateway whose configuration has the account "own", or none.
     fn config(has_own: bool) -> GatewayConfig {
-        let own = match has_own {
-            true => "[[accounts.account]]\nname = \"own\"\ncertificate = \"CN=own\"\n",
-            false => "",
+        let own = if has_own {
+            "[[accounts.account]]\nname = \"own\"\ncertificate = \"CN=own\"\n"
+        } else {
+            ""
         };
         let text = format!(
             "listen = \":80\"\n[[route]]\npath = \"/\"\nupstream = [\"127.0.0.1:9000\"]\n[accounts]\n{own}"

@@ -72,9 +72,10 @@ impl LimitStates {
         client: u64,
         route: &str,
     ) -> Result<HeldLimits, ExceededLimit> {
-        let client = match self.limits_clients {
-            true => Some(self.clients.enter(at, client).map_err(of_client)?),
-            false => None,
+        let client = if self.limits_clients {
+            Some(self.clients.enter(at, client).map_err(of_client)?)
+        } else {
+            None
         };
         let Some((name, _)) = self.routes.get_key_value(route) else {
             let route = None;

@@ -369,9 +369,10 @@ impl AdmissionState {
                     Ok(admitted) => {
                         let offer = market.offer_at(admitted.price, fields.is_open);
                         let mut paying = AdmittedRequest::paying(offer, &admitted, at);
-                        match self.is_dry {
-                            true => (paying.price, paying.fields) = (None, Vec::new()),
-                            false => paying.priorities.clone_from(&self.priorities),
+                        if self.is_dry {
+                            (paying.price, paying.fields) = (None, Vec::new());
+                        } else {
+                            paying.priorities.clone_from(&self.priorities);
                         }
                         paying.is_unpaid = matches!(payer, Payer::Nobody | Payer::Broke);
                         if may_wait && admitted.by != By::Quote {

@@ -80,9 +80,10 @@ impl<'p> WaitingRequest<'p> {
     fn give_up(&mut self) -> Option<u32> {
         self.is_over = true;
         let waited = self.admission.state().cancel(&self.ticket);
-        match waited {
-            true => None,
-            false => self.result.try_recv().ok().flatten(),
+        if waited {
+            None
+        } else {
+            self.result.try_recv().ok().flatten()
         }
     }
 }

@@ -139,9 +139,10 @@ impl MeasuredRequest<'_> {
         let progress = self.upload.progress();
         let is_sent = progress.is_none_or(UploadProgress::is_over);
         let due = Span::from_nanos(self.class.due.load(Relaxed));
-        match is_sent && self.time() >= due {
-            true => MeasuredEnd::Failed,
-            false => MeasuredEnd::Unjudged,
+        if is_sent && self.time() >= due {
+            MeasuredEnd::Failed
+        } else {
+            MeasuredEnd::Unjudged
         }
     }
 }

@@ -38,9 +38,10 @@ pub(super) fn printable(name: &str) -> String {
             break;
         }
         let is_plain = byte.is_ascii_graphic() && !b"\"\\,;%".contains(&byte);
-        match is_plain {
-            true => label.push(char::from(byte)),
-            false => drop(write!(label, "%{byte:02X}")),
+        if is_plain {
+            label.push(char::from(byte));
+        } else {
+            let _ = write!(label, "%{byte:02X}");
         }
     }
     label

@@ -189,9 +189,12 @@ impl OfferUpstreams {
     fn another(&self, offered: &OfferRequest, tried: &TriedEndpoints) -> Option<Choice> {
         let bounds = offered.bounds.at(timestamp());
         let choose = |excluded: &dyn Fn(u32) -> bool| {
-            let in_flight = |endpoint: u32| match excluded(endpoint) {
-                true => None,
-                false => offered.table.in_flight(endpoint),
+            let in_flight = |endpoint: u32| {
+                if excluded(endpoint) {
+                    None
+                } else {
+                    offered.table.in_flight(endpoint)
+                }
             };
             let table = &offered.table.published.table;
             table
@@ -209,9 +212,10 @@ impl OfferRequest {
     fn replied(self, tried: &TriedEndpoints) -> Destination<'static> {
         let in_flight = |endpoint: u32| {
             let was_tried = tried.failed.contains(&endpoint) || tried.asked.contains(&endpoint);
-            match was_tried {
-                true => None,
-                false => self.table.in_flight(endpoint),
+            if was_tried {
+                None
+            } else {
+                self.table.in_flight(endpoint)
             }
         };
         let decision = reply::decision(&self, in_flight);

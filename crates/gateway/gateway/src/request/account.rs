@@ -87,9 +87,10 @@ fn key<'h>(head: &'h Parts, config: &AccountsConfig) -> Result<Option<&'h [u8]>,
     if lines.next().is_some() {
         return Err(wrong_key(config));
     }
-    let key = match config.is_bearer() {
-        true => bearer(line),
-        false => Some(line.trim_ascii()),
+    let key = if config.is_bearer() {
+        bearer(line)
+    } else {
+        Some(line.trim_ascii())
     };
     match key {
         Some(key) if !(1..=LONGEST_KEY).contains(&key.len()) => Err(wrong_key(config)),
@@ -114,10 +115,10 @@ fn too_many(wait: Span) -> Rejection {
 
 fn wrong_key(config: &AccountsConfig) -> Rejection {
     let field = &config.key_field;
-    let reason = match config.is_bearer() {
-        true => "no account has this key: send Authorization: Bearer KEY with a valid one, once"
-            .to_owned(),
-        false => format!("no account has this key: send {field}: KEY with a valid one, once"),
+    let reason = if config.is_bearer() {
+        "no account has this key: send Authorization: Bearer KEY with a valid one, once".to_owned()
+    } else {
+        format!("no account has this key: send {field}: KEY with a valid one, once")
     };
     let mut rejection = Rejection::new(StatusCode::UNAUTHORIZED, reason);
     let challenge = "Bearer error=\"invalid_token\"".to_owned();

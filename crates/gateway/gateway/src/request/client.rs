@@ -129,9 +129,10 @@ impl ClientIdentity {
         } else {
             headers.insert(FORWARDED_FOR, self.chain(peer));
         }
-        match self.extends_forwarded {
-            true => drop(headers.append(FORWARDED, element(peer, is_https))),
-            false => drop(headers.remove(FORWARDED)),
+        if self.extends_forwarded {
+            headers.append(FORWARDED, element(peer, is_https));
+        } else {
+            headers.remove(FORWARDED);
         }
         if !is_scheme(headers) {
             headers.insert(FORWARDED_PROTO, proto);

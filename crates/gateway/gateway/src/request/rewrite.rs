@@ -190,9 +190,10 @@ impl LocationReversal<'_> {
         let changed = format!("{before}{}{below}", self.rewrite.from_written);
         // An empty reference is to the request's own target, and two slashes begin the name of a host.
         let leads_elsewhere = changed.starts_with("//") && before.is_empty();
-        match changed.starts_with('/') || !before.is_empty() {
-            true => (!leads_elsewhere).then_some(changed),
-            false => Some(format!("/{changed}")),
+        if changed.starts_with('/') || !before.is_empty() {
+            (!leads_elsewhere).then_some(changed)
+        } else {
+            Some(format!("/{changed}"))
         }
     }
 }

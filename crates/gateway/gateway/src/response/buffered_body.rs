@@ -126,9 +126,10 @@ impl Body for BufferedBody {
         if let Some(trailers) = self.trailers.take() {
             return Poll::Ready(Some(Ok(Frame::trailers(trailers))));
         }
-        match self.is_over {
-            true => Poll::Ready(None),
-            false => Pin::new(&mut self.rest).poll_frame(cx),
+        if self.is_over {
+            Poll::Ready(None)
+        } else {
+            Pin::new(&mut self.rest).poll_frame(cx)
         }
     }
 

@@ -158,9 +158,10 @@ impl CompressionStage<'_> {
             .map(CompressedForms::steps)
             .unwrap_or_default();
         // A dry run reserves from a bucket of its own, and settles nothing.
-        let bucket = match dry_run {
-            false => &self.worker.bucket,
-            true => &self.worker.dry_bucket,
+        let bucket = if dry_run {
+            &self.worker.dry_bucket
+        } else {
+            &self.worker.bucket
         };
         let mut bucket = bucket.borrow_mut();
         let decision = policy.decide(&question, &mut bucket);

@@ -77,9 +77,10 @@ fn normal_name(host: &str) -> Option<Cow<'_, str>> {
         return None;
     }
     let is_lower = !name.bytes().any(|byte| byte.is_ascii_uppercase());
-    Some(match is_lower {
-        true => Cow::Borrowed(name),
-        false => Cow::Owned(name.to_ascii_lowercase()),
+    Some(if is_lower {
+        Cow::Borrowed(name)
+    } else {
+        Cow::Owned(name.to_ascii_lowercase())
     })
 }
 

@@ -113,24 +113,32 @@ impl Tunnel {
             (self.to_upstream.written, self.to_client.written) = (0, 0);
             self.last = Instant::now();
         }
-        let of_client = |error: io::Error| match has_client_ended {
+        let of_client = |error: io::Error| {
             // The limit of writes of an HTTP/2 stream.
-            _ if error.kind() == io::ErrorKind::TimedOut => TunnelEnd::ClientStalled,
-            true => TunnelEnd::ClientClosed,
-            false => TunnelEnd::ClientError,
+            if error.kind() == io::ErrorKind::TimedOut {
+                TunnelEnd::ClientStalled
+            } else if has_client_ended {
+                TunnelEnd::ClientClosed
+            } else {
+                TunnelEnd::ClientError
+            }
         };
-        let of_upstream = |_: io::Error| match has_upstream_ended {
-            true => TunnelEnd::UpstreamClosed,
-            false => TunnelEnd::UpstreamError,
+        let of_upstream = |_: io::Error| {
+            if has_upstream_ended {
+                TunnelEnd::UpstreamClosed
+            } else {
+                TunnelEnd::UpstreamError
+            }
         };
         match (up, down) {
             (Poll::Ready(Err(FlowError::Sender(error))), _)
             | (_, Poll::Ready(Err(FlowError::Receiver(error)))) => Poll::Ready(of_client(error)),
             (Poll::Ready(Err(FlowError::Receiver(error))), _)
             | (_, Poll::Ready(Err(FlowError::Sender(error)))) => Poll::Ready(of_upstream(error)),
-            (Poll::Ready(Ok(())), Poll::Ready(Ok(()))) => Poll::Ready(match self.is_clients_end {
-                true => TunnelEnd::ClientClosed,
-                false => TunnelEnd::UpstreamClosed,
+            (Poll::Ready(Ok(())), Poll::Ready(Ok(()))) => Poll::Ready(if self.is_clients_end {
+                TunnelEnd::ClientClosed
+            } else {
+                TunnelEnd::UpstreamClosed
             }),
             _ => Poll::Pending,
         }
@@ -175,16 +183,16 @@ impl Tunnel {
             TunnelEnd::UpstreamError => (false, true),
             _ => delivered,
         };
-        match to_upstream {
-            true => drop(upstream),
-            false => upstream.stream.reset(),
+        if to_upstream {
+            drop(upstream);
+        } else {
+            upstream.stream.reset();
         }
-        match to_client {
-            true => Some(client),
-            false => {
-                client.reset();
-                None
-            }
+        if to_client {
+            Some(client)
+        } else {
+            client.reset();
+            None
         }
     }
 }
@@ -212,9 +220,10 @@ impl Drop for Tunnel {
         let Some((client, upstream)) = self.sides.take() else {
             return;
         };
-        self.open.end = match client.is_draining() {
-            true => TunnelEnd::Stopped,
-            false => TunnelEnd::ClientStalled,
+        self.open.end = if client.is_draining() {
+            TunnelEnd::Stopped
+        } else {
+            TunnelEnd::ClientStalled
         };
         if !self.to_upstream.is_delivered() {
             upstream.stream.reset();

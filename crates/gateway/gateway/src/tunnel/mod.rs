@@ -94,9 +94,10 @@ impl Switch {
             Ok(chosen) => chosen,
             Err(obstacle) => {
                 metrics.tunnels.ignored(obstacle);
-                return match is_http2 {
-                    true => Err(refused(obstacle)),
-                    false => Ok(None),
+                return if is_http2 {
+                    Err(refused(obstacle))
+                } else {
+                    Ok(None)
                 };
             }
         };

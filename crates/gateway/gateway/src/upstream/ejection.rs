@@ -56,9 +56,10 @@ impl Ejector {
             return None;
         }
         let ejected = self.eject(endpoint, now, &all());
-        Some(match ejected {
-            true => EjectionOutcome::Failures,
-            false => EjectionOutcome::NotPermitted,
+        Some(if ejected {
+            EjectionOutcome::Failures
+        } else {
+            EjectionOutcome::NotPermitted
         })
     }
 
@@ -96,9 +97,10 @@ impl Ejector {
         let windows: Vec<_> = windows.collect();
         let outcome = |index: usize| {
             let endpoint = &all[index];
-            let outcome = match self.eject(endpoint, now, all) {
-                true => EjectionOutcome::Slow,
-                false => EjectionOutcome::NotPermitted,
+            let outcome = if self.eject(endpoint, now, all) {
+                EjectionOutcome::Slow
+            } else {
+                EjectionOutcome::NotPermitted
             };
             (endpoint.clone(), outcome)
         };

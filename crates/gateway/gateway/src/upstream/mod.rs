@@ -218,9 +218,10 @@ impl Upstreams {
                 if !tried.has_others && Box::pin(self.members.wait_for_change(end)).await {
                     continue;
                 }
-                let failure = match tried.is_late() {
-                    true => UpstreamError::Deadline,
-                    false => last,
+                let failure = if tried.is_late() {
+                    UpstreamError::Deadline
+                } else {
+                    last
                 };
                 return Err((failure, Some(request)));
             };

@@ -150,9 +150,10 @@ impl HostName {
                 let known = self.known();
                 (known.until, known.earliest)
             };
-            let due = match self.is_requested() {
-                true => until.min(earliest),
-                false => until,
+            let due = if self.is_requested() {
+                until.min(earliest)
+            } else {
+                until
             };
             let woken = timeout_at(due, self.wake.notified()).await;
             if woken.is_err() {

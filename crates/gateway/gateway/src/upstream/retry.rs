@@ -56,9 +56,10 @@ impl Retries {
             return false;
         };
         let may = self.budget.take(now(), self.rules.budget);
-        match may {
-            true => counters.retried(reason),
-            false => counters.retry_refused(),
+        if may {
+            counters.retried(reason);
+        } else {
+            counters.retry_refused();
         }
         may
     }

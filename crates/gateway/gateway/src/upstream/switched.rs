@@ -21,10 +21,11 @@ impl SwitchedUpstream {
     pub(super) fn new(stream: Stream, ahead: Bytes, in_use: InUseGuard) -> Self {
         Self {
             stream,
-            ahead: match ahead.is_empty() {
+            ahead: if ahead.is_empty() {
                 // An empty one may hold a buffer.
-                true => Bytes::new(),
-                false => ahead,
+                Bytes::new()
+            } else {
+                ahead
             },
             _in_use: in_use,
         }

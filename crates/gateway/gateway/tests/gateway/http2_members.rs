@@ -20,9 +20,10 @@ fn health_checks_speak_http2() {
     let state = is_well.clone();
     let origin = Http2Origin::start(move |mut call| {
         let is_check = call.head.uri().path() == "/health";
-        let status = match is_check && !state.load(SeqCst) {
-            true => 500,
-            false => 200,
+        let status = if is_check && !state.load(SeqCst) {
+            500
+        } else {
+            200
         };
         async move {
             let mut reply = Response::new(());

@@ -191,9 +191,10 @@ fn replies_without_a_body_are_complete() {
             if request.starts_with("HEAD /gone") {
                 return;
             }
-            line.write(match request.starts_with("HEAD") {
-                true => "HTTP/1.1 200 OK\r\nContent-Length: 5\r\n\r\n",
-                false => "HTTP/1.1 304 Not Modified\r\n\r\n",
+            line.write(if request.starts_with("HEAD") {
+                "HTTP/1.1 200 OK\r\nContent-Length: 5\r\n\r\n"
+            } else {
+                "HTTP/1.1 304 Not Modified\r\n\r\n"
             });
         }
     });

@@ -144,9 +144,10 @@ fn settings_fixed_at_the_start_are_named_at_a_reload() {
 fn routes_to_one_server_keep_apart_what_is_known_of_each() {
     let origin = TestOrigin::start(|line| {
         while let Some(request) = line.request() {
-            line.write(match request.starts_with("GET /sick/health") {
-                true => "HTTP/1.1 503 No\r\nContent-Length: 0\r\n\r\n",
-                false => NEW,
+            line.write(if request.starts_with("GET /sick/health") {
+                "HTTP/1.1 503 No\r\nContent-Length: 0\r\n\r\n"
+            } else {
+                NEW
             });
         }
     });

@@ -270,9 +270,10 @@ fn reset(stream: &std::net::TcpStream) {
 fn a_refusal_of_the_upstream_is_an_ordinary_reply() {
     let origin = TestOrigin::start(|line| {
         while let Some(request) = line.request() {
-            line.write(match request.contains("websocket") {
-                true => "HTTP/1.1 403 Forbidden\r\nContent-Length: 2\r\n\r\nno",
-                false => OK,
+            line.write(if request.contains("websocket") {
+                "HTTP/1.1 403 Forbidden\r\nContent-Length: 2\r\n\r\nno"
+            } else {
+                OK
             });
         }
     });

@@ -249,9 +249,10 @@ fn the_page_of_offers_answers_no_extended_connect() {
 fn a_refusal_of_the_upstream_reaches_the_stream() {
     let origin = TestOrigin::start(|line| {
         while let Some(request) = line.request() {
-            line.write(match request.contains("websocket") {
-                true => "HTTP/1.1 403 Forbidden\r\nContent-Length: 2\r\n\r\nno",
-                false => OK,
+            line.write(if request.contains("websocket") {
+                "HTTP/1.1 403 Forbidden\r\nContent-Length: 2\r\n\r\nno"
+            } else {
+                OK
             });
         }
     });

@@ -161,9 +161,10 @@ impl FieldList {
     ) -> Result<(), SwitchObstacle> {
         self.length = self.length.saturating_add(line.len());
         let mut entries = split(line, b',').filter(|entry| !entry.is_empty());
-        match self.length <= MAX_UPGRADE && entries.all(&mut is_valid) {
-            true => Ok(()),
-            false => Err(SwitchObstacle::Malformed),
+        if self.length <= MAX_UPGRADE && entries.all(&mut is_valid) {
+            Ok(())
+        } else {
+            Err(SwitchObstacle::Malformed)
         }
     }
 }

@@ -138,9 +138,10 @@ pub fn encode_message(text: &str) -> Cow<'_, str> {
     }
     let mut encoded = String::with_capacity(text.len() + 16);
     for byte in text.bytes() {
-        match stays(byte) {
-            true => encoded.push(char::from(byte)),
-            false => encoded += &format!("%{byte:02X}"),
+        if stays(byte) {
+            encoded.push(char::from(byte));
+        } else {
+            encoded += &format!("%{byte:02X}");
         }
     }
     Cow::Owned(encoded)

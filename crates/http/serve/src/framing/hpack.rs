@@ -119,9 +119,10 @@ impl Blocks {
                 self.prefixed(FieldPart::Name { is_huffman }, byte, 0x7f);
             }
             BlockPosition::Name { length, is_huffman } => {
-                self.named(match is_huffman {
-                    true => byte >> 1 == HUFFMAN_COLON,
-                    false => byte == b':',
+                self.named(if is_huffman {
+                    byte >> 1 == HUFFMAN_COLON
+                } else {
+                    byte == b':'
                 });
                 let of = FieldPart::Name { is_huffman };
                 self.position = BlockPosition::String { left: length, of };
@@ -148,15 +149,14 @@ impl Blocks {
     /// Starts an integer in the bits of `mask`.
     fn prefixed(&mut self, of: FieldPart, byte: u8, mask: u8) {
         let value = u32::from(byte & mask);
-        match byte & mask == mask {
-            true => {
-                self.position = BlockPosition::Integer {
-                    of,
-                    value,
-                    shift: 0,
-                }
-            }
-            false => self.integer(of, value),
+        if byte & mask == mask {
+            self.position = BlockPosition::Integer {
+                of,
+                value,
+                shift: 0,
+            };
+        } else {
+            self.integer(of, value);
         }
     }
 

@@ -45,9 +45,10 @@ pub(super) async fn serve<H: Handler>(
     .await;
     // Without an effect on a connection that is closed.
     if let Some(connection) = opened.get() {
-        let error = match state.is_serving() && state.is_over() {
-            true => ErrorCode::H3_INTERNAL_ERROR,
-            false => ErrorCode::H3_NO_ERROR,
+        let error = if state.is_serving() && state.is_over() {
+            ErrorCode::H3_INTERNAL_ERROR
+        } else {
+            ErrorCode::H3_NO_ERROR
         };
         connection.close(code(error), b"");
     }

@@ -139,9 +139,10 @@ fn ask(connection: &mut Connection) -> io::Result<String> {
             Err(error) => return Err(error),
         }
     }
-    match reply.is_empty() {
-        true => Err(io::ErrorKind::UnexpectedEof.into()),
-        false => Ok(String::from_utf8_lossy(&reply).into_owned()),
+    if reply.is_empty() {
+        Err(io::ErrorKind::UnexpectedEof.into())
+    } else {
+        Ok(String::from_utf8_lossy(&reply).into_owned())
     }
 }
 

@@ -94,9 +94,10 @@ impl<B: HeaderBlocks> HeadScan<B> {
         let mut rest = &piece[..piece.len().min(left)];
         self.fed += rest.len();
         while self.wants_more() && !rest.is_empty() {
-            rest = match self.cut.is_empty() {
-                true => self.read(rest),
-                false => self.read_on(rest),
+            rest = if self.cut.is_empty() {
+                self.read(rest)
+            } else {
+                self.read_on(rest)
             };
         }
         if self.fed == self.limits.header && self.wants_more() {

@@ -27,9 +27,10 @@ pub fn decode<'a>(bytes: &'a [u8], limits: &Limits) -> Result<Cow<'a, str>, XmlE
             let bytes = bytes.strip_prefix(b"\xEF\xBB\xBF").unwrap_or(bytes);
             let text = std::str::from_utf8(bytes)
                 .map_err(|e| wrong("these bytes are not UTF-8", e.valid_up_to()))?;
-            return match declares_utf16(text) {
-                true => Err(wrong("UTF-8 that is declared as UTF-16", 0)),
-                false => Ok(Cow::Borrowed(text)),
+            return if declares_utf16(text) {
+                Err(wrong("UTF-8 that is declared as UTF-16", 0))
+            } else {
+                Ok(Cow::Borrowed(text))
             };
         }
     };

@@ -174,9 +174,10 @@ impl<'a> Markup<'a> {
         self.at += "</".len();
         let name = self.name()?;
         self.space();
-        match self.take(">") {
-            true => Ok(Piece::End(name.written)),
-            false => Err(malformed("an end tag without an end", self.at)),
+        if self.take(">") {
+            Ok(Piece::End(name.written))
+        } else {
+            Err(malformed("an end tag without an end", self.at))
         }
     }
 
@@ -188,9 +189,10 @@ impl<'a> Markup<'a> {
                 return Err(malformed("a comment without an end", self.at));
             };
             self.at += length;
-            return match self.take("-->") {
-                true => Ok(Piece::Comment),
-                false => Err(malformed("two hyphens inside a comment", self.at)),
+            return if self.take("-->") {
+                Ok(Piece::Comment)
+            } else {
+                Err(malformed("two hyphens inside a comment", self.at))
             };
         }
         if self.take("<![CDATA[") {

@@ -305,9 +305,10 @@ impl<'a> Scanner<'a> {
         }
         let target = inner.split([' ', '\t', '\r', '\n']).next();
         let target = target.unwrap_or_default();
-        match is_name(target) && !target.eq_ignore_ascii_case("xml") {
-            true => Ok(()),
-            false => Err(malformed("an instruction without a target", position)),
+        if is_name(target) && !target.eq_ignore_ascii_case("xml") {
+            Ok(())
+        } else {
+            Err(malformed("an instruction without a target", position))
         }
     }
 
@@ -331,12 +332,13 @@ impl<'a> Scanner<'a> {
                 _ => {}
             }
         }
-        match markup.position() == inner.len() {
-            true => Ok(()),
-            false => Err(malformed(
+        if markup.position() == inner.len() {
+            Ok(())
+        } else {
+            Err(malformed(
                 "an XML declaration with something else in it",
                 position,
-            )),
+            ))
         }
     }
 }

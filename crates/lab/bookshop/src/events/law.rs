@@ -138,9 +138,10 @@ fn time(name: &'static str, value: &str, text: &str) -> Result<Span, EventLawErr
     let span: Span = text
         .parse()
         .map_err(|error| wrong(name, value, format!("{error}")))?;
-    match span <= LONGEST {
-        true => Ok(span),
-        false => Err(wrong(name, value, format!("the maximum is {LONGEST}"))),
+    if span <= LONGEST {
+        Ok(span)
+    } else {
+        Err(wrong(name, value, format!("the maximum is {LONGEST}")))
     }
 }
 

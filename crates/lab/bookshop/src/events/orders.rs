@@ -87,10 +87,7 @@ fn accepted_format(parts: &Parts) -> Format {
     let lines = accepts
         .filter_map(|value| value.to_str().ok())
         .any(|value| value.contains("application/x-ndjson"));
-    match lines {
-        true => Format::Lines,
-        false => Format::Events,
-    }
+    if lines { Format::Lines } else { Format::Events }
 }
 
 fn order(catalogue: &Catalogue, moment: &EventMoment, format: Format) -> Vec<u8> {

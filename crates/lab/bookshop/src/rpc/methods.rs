@@ -287,9 +287,10 @@ fn find(shop: &ShopService, isbn: &str) -> Result<usize, Status> {
 fn health(service: &str) -> ServingStatus {
     let is_known =
         matches!(service, "" | BOOKSHOP | HEALTH) || REFLECTION_SERVICES.contains(&service);
-    match is_known {
-        true => ServingStatus::Serving,
-        false => ServingStatus::ServiceUnknown,
+    if is_known {
+        ServingStatus::Serving
+    } else {
+        ServingStatus::ServiceUnknown
     }
 }
 

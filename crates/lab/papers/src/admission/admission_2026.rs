@@ -185,16 +185,15 @@ fn title(records: &Records, quantity: &Quantity, shown: &[&str]) -> String {
     };
     let words = |who: &str| format!("{who} {}", in_words(quantity, value(who)));
     let [first, ours, none] = [best, PROTECTED, NOTHING].map(words);
-    match best == PROTECTED {
-        true => format!(
-            "{}, {scenario}: {first}{alike} is best, {none}",
-            quantity.name
-        ),
-        false => format!(
-            "{}, {scenario}: {first}{alike} is best, {ours}, {none}",
-            quantity.name
-        ),
-    }
+    let ours = if best == PROTECTED {
+        String::new()
+    } else {
+        format!("{ours}, ")
+    };
+    format!(
+        "{}, {scenario}: {first}{alike} is best, {ours}{none}",
+        quantity.name
+    )
 }
 
 /// Names of the competitors with the best value. Empty if nothing is known.
@@ -272,9 +271,10 @@ fn rejection_us(records: &Records, who: &str) -> f64 {
         high - low
     };
     let rejections = difference("rejected");
-    match rejections > 0.0 {
-        true => 1e6 * difference("cpu_s") / rejections,
-        false => f64::NAN,
+    if rejections > 0.0 {
+        1e6 * difference("cpu_s") / rejections
+    } else {
+        f64::NAN
     }
 }
 
@@ -352,18 +352,18 @@ fn void(records: &Records, rows: &[RecordRow<'_>]) -> Check {
 
 /// A share in words.
 fn percent(share: f64) -> String {
-    match share.is_nan() {
-        true => "an unknown share".to_owned(),
-        false => format!("{:.1} %", 100.0 * share),
+    if share.is_nan() {
+        return "an unknown share".to_owned();
     }
+    format!("{:.1} %", 100.0 * share)
 }
 
 /// The reason of a goal that is not reached: `reason`, unless nothing is known.
 fn because(value: f64, reason: &'static str) -> &'static str {
-    match value.is_nan() {
-        true => "every run is void or absent.",
-        false => reason,
+    if value.is_nan() {
+        return "every run is void or absent.";
     }
+    reason
 }
 
 /// Goals at five times the capacity.

@@ -236,22 +236,22 @@ impl Scenario {
     ) -> RequestSpec {
         let is_hostile = self.kind == ScenarioKind::Hostile && client == 0;
         let tier = if important { "important" } else { "other" };
-        let price = match is_hostile {
+        let price = if is_hostile {
             // A maximum price costs nothing to state.
-            true => HOSTILE_PRICE,
-            false => MAX_PRICES[usize::from(!important)],
+            HOSTILE_PRICE
+        } else {
+            MAX_PRICES[usize::from(!important)]
         };
         let price = format!("{} EUR", posthaste_qos::decimal_text(price));
         let field = |name: &str, value: &str| (name.to_owned(), value.to_owned());
         RequestSpec {
             name: format!("{client} {tier}"),
-            weight: match is_hostile && !important {
+            weight: if is_hostile && !important {
                 // Important requests are the same for all clients; the others make up the rest of the load.
-                true => {
-                    (HOSTILE * MODEST - IMPORTANT / CLIENTS as f64)
-                        / (MODEST - IMPORTANT / CLIENTS as f64)
-                }
-                false => 1.0,
+                (HOSTILE * MODEST - IMPORTANT / CLIENTS as f64)
+                    / (MODEST - IMPORTANT / CLIENTS as f64)
+            } else {
+                1.0
             },
             headers: vec![
                 field("X-Client", &client.to_string()),

@@ -43,8 +43,8 @@ impl AdmissionExtent {
         const EXPONENTIAL: Backoff = Backoff::Exponential {
             base: Span::from_millis(100),
         };
-        match full {
-            true => Self {
+        if full {
+            Self {
                 constant: &[2.0, 5.0, 10.0],
                 sines: &[5.0],
                 storms: &[(2.0, Backoff::None), (2.0, EXPONENTIAL)],
@@ -55,8 +55,9 @@ impl AdmissionExtent {
                     period: Span::from_secs(3),
                 },
                 repetitions: 3,
-            },
-            false => Self {
+            }
+        } else {
+            Self {
                 constant: &[2.0, 5.0],
                 sines: &[],
                 storms: &[(2.0, Backoff::None)],
@@ -67,7 +68,7 @@ impl AdmissionExtent {
                     period: Span::from_millis(1500),
                 },
                 repetitions: 1,
-            },
+            }
         }
     }
 
@@ -147,9 +148,10 @@ pub(super) fn study(
     records.set_table("runs", runs);
     records.set_parameter(
         "not installed",
-        match absent.is_empty() {
-            true => "none".to_owned(),
-            false => absent.join("; "),
+        if absent.is_empty() {
+            "none".to_owned()
+        } else {
+            absent.join("; ")
         },
     );
     Ok(records)

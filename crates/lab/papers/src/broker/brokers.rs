@@ -69,20 +69,21 @@ struct BrokersExtent {
 
 impl BrokersExtent {
     fn of(full: bool) -> Self {
-        match full {
-            true => Self {
+        if full {
+            Self {
                 rates: &[
                     0.1, 0.2, 0.3, 0.4, 0.5, 0.6, 0.7, 0.8, 0.9, 0.95, 1.0, 1.05, 1.1, 1.2, 1.5,
                     2.0, 3.0,
                 ],
                 repetitions: 5,
                 length: Span::from_secs(2),
-            },
-            false => Self {
+            }
+        } else {
+            Self {
                 rates: &[0.3, 0.6, 0.8, 1.0, 1.5, 2.5],
                 repetitions: 3,
                 length: Span::from_millis(500),
-            },
+            }
         }
     }
 }

@@ -21,9 +21,10 @@ pub(super) static STUDY: Study = Study {
     run: |conditions| {
         let quick: &[usize] = &[27, 1_000, 10_000, 100_000];
         let full: &[usize] = &[27, 1_000, 10_000, 100_000, 1_000_000];
-        match conditions.full {
-            true => study(conditions, full, 1.0),
-            false => study(conditions, quick, 0.25),
+        if conditions.full {
+            study(conditions, full, 1.0)
+        } else {
+            study(conditions, quick, 0.25)
         }
     },
 };

@@ -43,9 +43,10 @@ pub(crate) fn answer(records: &Records) -> String {
         [Mix::None, Mix::All, Mix::Dynamic].map(|mix| overloaded(records, mix, "throughput_per_s"));
     let first = places(records, Mix::Dynamic, "packed");
     let first = first.first().map_or(f64::NAN, |place| place.1);
-    let verdict = match dynamic >= 0.97 * none && first >= 0.98 {
-        true => "Yes",
-        false => "Not fully",
+    let verdict = if dynamic >= 0.97 * none && first >= 0.98 {
+        "Yes"
+    } else {
+        "Not fully"
     };
     format!(
         "{verdict}: under overload the gateway keeps {:.0} % of the throughput without compression (compressing everything keeps {:.0} %), and at low load it compresses {:.0} % of the replies that may be.",

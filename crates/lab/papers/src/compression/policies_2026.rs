@@ -80,9 +80,10 @@ fn chart(records: &Records, title: &str, y: Axis, column: &str) -> Chart {
         let points = loads(records).into_iter().map(|load| {
             let found = at(records, who, load, column);
             let point = Point::new(load, found.median);
-            match found.high.is_finite() {
-                true => point.with_interval(found.low, found.high),
-                false => point,
+            if found.high.is_finite() {
+                point.with_interval(found.low, found.high)
+            } else {
+                point
             }
         });
         Series::line(who, points.filter(|point| point.y.is_finite()))

@@ -42,9 +42,10 @@ struct PromisesExtent {
 impl PromisesExtent {
     fn of(full: bool) -> Self {
         let seconds = |settle, length| (Span::from_millis(settle), Span::from_millis(length));
-        let (rounds, (settle, length)) = match full {
-            true => (9, seconds(2500, 2000)),
-            false => (3, seconds(1200, 600)),
+        let (rounds, (settle, length)) = if full {
+            (9, seconds(2500, 2000))
+        } else {
+            (3, seconds(1200, 600))
         };
         Self {
             rounds,

@@ -50,9 +50,10 @@ struct MarkingCostExtent {
 impl MarkingCostExtent {
     const fn of(full: bool) -> Self {
         Self {
-            rates: match full {
-                true => &[0.4, 0.6, 0.8, 0.9, 1.0, 1.2, 1.4],
-                false => &[0.5, 0.9, 1.2],
+            rates: if full {
+                &[0.4, 0.6, 0.8, 0.9, 1.0, 1.2, 1.4]
+            } else {
+                &[0.5, 0.9, 1.2]
             },
             repetitions: 3,
             length: Span::from_millis(if full { 3000 } else { 500 }),

@@ -55,9 +55,10 @@ pub(crate) fn answer(records: &Records) -> String {
     });
     let [service, page] =
         RequestForm::PAIR.map(|form| records.number(&format!("capacity {}", form.key())));
-    let verdict = match left.iter().all(|left| *left >= 90.0) {
-        true => "Yes",
-        false => "Not all of it",
+    let verdict = if left.iter().all(|left| *left >= 90.0) {
+        "Yes"
+    } else {
+        "Not all of it"
     };
     format!(
         "{verdict}: at three times the rate that it can serve {:.0} % (Web service) and {:.0} % (page) of the highest throughput are left. The paper's fell. The Web service does {:.0} % of what the page does (paper: 80 %).",

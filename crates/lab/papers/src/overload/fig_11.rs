@@ -72,9 +72,10 @@ pub(crate) fn answer(records: &Records) -> String {
         100.0 * (packed / plain - 1.0)
     };
     let [throughput, response] = ["throughput_per_s", "response_ms"].map(more);
-    let verdict = match throughput > 0.0 && response < 0.0 {
-        true => "Yes",
-        false => "No",
+    let verdict = if throughput > 0.0 && response < 0.0 {
+        "Yes"
+    } else {
+        "No"
     };
     format!(
         "{verdict}: with every reply compressed the throughput under overload changes by {throughput:+.0} % and the response time by {response:+.0} % (paper: about a third less, and 3 s more)."

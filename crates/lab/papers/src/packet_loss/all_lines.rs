@@ -62,9 +62,10 @@ pub(super) fn checks(all: &[Cells<'_>]) -> Vec<Check> {
                 at(1.0)
             ),
         );
-        checks.push(match increases.len() == 56 && at(0.5) < REPAIRED {
-            true => check.because(AS_OTHERS).better_if(true),
-            false => check,
+        checks.push(if increases.len() == 56 && at(0.5) < REPAIRED {
+            check.because(AS_OTHERS).better_if(true)
+        } else {
+            check
         });
     }
     checks

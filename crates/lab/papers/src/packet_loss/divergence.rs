@@ -109,9 +109,10 @@ pub(super) fn divergence(kernel: &[Rung], model: &[Rung]) -> Option<String> {
         }
         let later = rung.sent - other.sent;
         (later.abs() > APART_MS).then(|| {
-            let in_model = match rung.label == other.label {
-                true => String::new(),
-                false => format!(" (in the model {})", other.label),
+            let in_model = if rung.label == other.label {
+                String::new()
+            } else {
+                format!(" (in the model {})", other.label)
             };
             format!(
                 "{}{in_model} of the {} leaves {:.1} ms {}, {}",

@@ -24,9 +24,10 @@ pub(super) static STUDY: Study = Study {
     core: false,
     run: |conditions| {
         // Every fifth line in a quick run. They include each bandwidth, each delay and the lines with all positions.
-        let (skipped, step, repetitions) = match conditions.full {
-            true => (0, 1, 9),
-            false => (4, 5, 5),
+        let (skipped, step, repetitions) = if conditions.full {
+            (0, 1, 9)
+        } else {
+            (4, 5, 5)
         };
         let lines: Vec<NetworkLine> = all().skip(skipped).step_by(step).collect();
         let mut records = study(conditions, &VARIANTS, &lines, repetitions)?;

@@ -44,15 +44,16 @@ pub(super) struct AdaptiveExtent {
 
 impl AdaptiveExtent {
     const fn of(full: bool) -> Self {
-        match full {
-            true => Self {
+        if full {
+            Self {
                 falls: 20.0,
                 end: 24.0,
-            },
-            false => Self {
+            }
+        } else {
+            Self {
                 falls: 9.0,
                 end: 13.0,
-            },
+            }
         }
     }
 }

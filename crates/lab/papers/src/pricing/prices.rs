@@ -88,8 +88,8 @@ pub(super) struct PricesExtent {
 
 impl PricesExtent {
     const fn of(full: bool) -> Self {
-        match full {
-            true => Self {
+        if full {
+            Self {
                 steps: &[1.4, 2.0, 5.0],
                 sines: &[1.4, 2.0, 5.0],
                 asks: &[1.0, 5.0],
@@ -101,8 +101,9 @@ impl PricesExtent {
                     period: Span::from_secs(4),
                 },
                 old_length: Span::from_secs(20),
-            },
-            false => Self {
+            }
+        } else {
+            Self {
                 steps: &[5.0],
                 sines: &[5.0],
                 asks: &[1.0],
@@ -114,7 +115,7 @@ impl PricesExtent {
                     period: Span::from_millis(1500),
                 },
                 old_length: Span::from_millis(2250),
-            },
+            }
         }
     }
 

@@ -45,9 +45,10 @@ impl MarkingTestbed {
             .packet_records(UNREAD)
             .edge(edge);
         let mut running = emulation.start().expect("an emulation");
-        let (host, address) = match upstream_is_far {
-            true => (&running.client, IpAddr::from(CLIENT.v4)),
-            false => (&running.server, [127, 0, 0, 1].into()),
+        let (host, address) = if upstream_is_far {
+            (&running.client, IpAddr::from(CLIENT.v4))
+        } else {
+            (&running.server, [127, 0, 0, 1].into())
         };
         let origin = origin(host, address);
         let packet_records = running.packet_records.take().expect("they were asked for");

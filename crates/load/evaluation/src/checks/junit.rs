@@ -15,9 +15,10 @@ pub(super) fn write(checks: &Checks) -> io::Result<String> {
     writer.write_event(Event::Decl(BytesDecl::new("1.0", Some("UTF-8"), None)))?;
     let count = |state| checks.checks.iter().filter(|c| c.state == state).count();
     let unknown = count(CheckState::Unknown);
-    let (errors, skipped) = match checks.allow_unknown {
-        true => (0, unknown),
-        false => (unknown, 0),
+    let (errors, skipped) = if checks.allow_unknown {
+        (0, unknown)
+    } else {
+        (unknown, 0)
     };
     let title = legal(&checks.title);
     let [tests, failures, errors, skipped] = [

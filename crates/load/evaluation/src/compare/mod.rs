@@ -83,9 +83,12 @@ impl Comparison {
     /// Compares two sides of runs.
     pub fn of(before: &[ComparedRun], after: &[ComparedRun], margins: &Margins) -> Self {
         let incomparable = incomparable(before, after);
-        let withdraw = |judgement: Judgement| match incomparable.is_empty() {
-            true => judgement,
-            false => judgement.withdrawn(JudgementReason::Incomparable),
+        let withdraw = |judgement: Judgement| {
+            if incomparable.is_empty() {
+                judgement
+            } else {
+                judgement.withdrawn(JudgementReason::Incomparable)
+            }
         };
         let judged = Judged::ALL.map(|judged| judge(judged, before, after, margins));
         let judged: Vec<ComparedStatistic> = judged

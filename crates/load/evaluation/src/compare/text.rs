@@ -196,17 +196,19 @@ fn notes(comparison: &Comparison) -> Vec<String> {
 }
 
 fn size(value: f64, share: bool) -> String {
-    match share {
-        true => format!("{:.3}%", value * 100.0),
-        false => format!("{value:.3} ms"),
+    if share {
+        format!("{:.3}%", value * 100.0)
+    } else {
+        format!("{value:.3} ms")
     }
 }
 
 /// Percent of the value before, or percentage points of shares.
 fn change(change: f64) -> String {
-    match change.is_finite() {
-        true => format!("{:+.1}%", change * 100.0),
-        false => "any".to_owned(),
+    if change.is_finite() {
+        format!("{:+.1}%", change * 100.0)
+    } else {
+        "any".to_owned()
     }
 }
 

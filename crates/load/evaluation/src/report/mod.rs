@@ -580,8 +580,9 @@ pub(crate) fn occurred(outcomes: &Outcomes) -> impl Iterator<Item = (Outcome, u6
 /// Returns a statistic of recorded times. Unknown without any, and for p99.9 of a few.
 pub(crate) fn reading(times: &Summary, statistic: Statistic) -> StatisticReading {
     let few = statistic == Statistic::P999 && times.count < FEWEST_FOR_P999;
-    match few || times.count == 0 {
-        true => StatisticReading::Unknown,
-        false => StatisticReading::Known(times.value(statistic)),
+    if few || times.count == 0 {
+        StatisticReading::Unknown
+    } else {
+        StatisticReading::Known(times.value(statistic))
     }
 }

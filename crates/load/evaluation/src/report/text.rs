@@ -306,9 +306,10 @@ fn times(report: &Report, shown: TextTimes, out: &mut String) -> std::fmt::Resul
     if let Some(attempts) = attempts.filter(|_| retries.is_some()) {
         plain_row(out, "retry lateness, sent", &attempts.retry_lateness_ms)?;
     }
-    let phases = match shown == TextTimes::All || has_phases(report) {
-        true => &Phases::NAMES[..],
-        false => &[],
+    let phases = if shown == TextTimes::All || has_phases(report) {
+        &Phases::NAMES[..]
+    } else {
+        &[]
     };
     for phase in phases {
         if let Some(times) = report.phases_ms.get(*phase).filter(|times| times.count > 0) {
@@ -384,9 +385,10 @@ fn interval(out: &mut String, times: &CensoredSummary) -> std::fmt::Result {
         .into_iter()
         .filter_map(print)
         .collect();
-    match known.is_empty() {
-        true => Ok(()),
-        false => writeln!(out, "  95 % sure: {}", known.join(", ")),
+    if known.is_empty() {
+        Ok(())
+    } else {
+        writeln!(out, "  95 % sure: {}", known.join(", "))
     }
 }
 

@@ -39,9 +39,10 @@ pub(crate) trait JobBook {
 
     /// Name of a range of jobs in messages.
     fn name(&self, numbers: &RangeInclusive<u64>) -> String {
-        match numbers.start() == numbers.end() {
-            true => numbers.start().to_string(),
-            false => format!("{} to {}", numbers.start(), numbers.end()),
+        if numbers.start() == numbers.end() {
+            numbers.start().to_string()
+        } else {
+            format!("{} to {}", numbers.start(), numbers.end())
         }
     }
 }

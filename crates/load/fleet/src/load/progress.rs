@@ -175,20 +175,24 @@ impl AgentProgress {
         }
         let total = self.total.take().ok_or("it has sent no total")?;
         total.check_whole(plan).map_err(|error| error.to_string())?;
-        let is_complete = due.is_none_or(|due| match end.is_stopped {
-            true => total.intended() <= due,
-            false => total.intended() == due,
+        let is_complete = due.is_none_or(|due| {
+            if end.is_stopped {
+                total.intended() <= due
+            } else {
+                total.intended() == due
+            }
         });
         if total != self.sum {
             self.warn("its seconds are incomplete; its total counts".to_owned());
         }
-        match is_complete {
-            true => Ok(total),
-            false => Err(format!(
+        if is_complete {
+            Ok(total)
+        } else {
+            Err(format!(
                 "it had {} requests due, and not {}",
                 total.intended(),
                 due.unwrap_or_default()
-            )),
+            ))
         }
     }
 

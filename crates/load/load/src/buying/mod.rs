@@ -118,11 +118,12 @@ impl<'r> Buyer<'r> {
         let pays =
             |most: Money| most.currency() == price.currency() && most.micros() >= price.micros();
         let until = self.chosen.1;
-        self.apply(match self.catalogue.max_price().is_none_or(pays) {
-            true => OfferChoice::Buy { name, until },
-            false => OfferChoice::Decline(format!(
+        self.apply(if self.catalogue.max_price().is_none_or(pays) {
+            OfferChoice::Buy { name, until }
+        } else {
+            OfferChoice::Decline(format!(
                 "the service refuses what is not {name}, for {price}"
-            )),
+            ))
         });
         true
     }

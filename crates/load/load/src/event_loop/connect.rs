@@ -126,9 +126,10 @@ impl EventLoop<'_> {
                 if let Some(open) = connection.exchange {
                     self.exchanges[open].exchange.moments.connected = Some(now);
                 }
-                let also = match connection.has_unsent() {
-                    true => EventFlags::OUT,
-                    false => EventFlags::empty(),
+                let also = if connection.has_unsent() {
+                    EventFlags::OUT
+                } else {
+                    EventFlags::empty()
                 };
                 self.watch(slot, also);
             }

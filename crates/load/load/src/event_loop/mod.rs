@@ -253,9 +253,10 @@ impl<'r> EventLoop<'r> {
 
     /// The time at which the run was stopped, if it was.
     fn stopped_at(&self, now: Instant) -> Option<Instant> {
-        match self.shared.incomplete.load(Ordering::Relaxed) {
-            true => Some(now),
-            false => self.shared.stop.reached(now),
+        if self.shared.incomplete.load(Ordering::Relaxed) {
+            Some(now)
+        } else {
+            self.shared.stop.reached(now)
         }
     }
 

@@ -180,9 +180,10 @@ impl GrpcReply {
 
     fn failed(&self, code: Code) -> CallEnd {
         let text = decode_message(&self.text);
-        let reason = match text.is_empty() {
-            true => code.to_string(),
-            false => format!("{code}: {text}"),
+        let reason = if text.is_empty() {
+            code.to_string()
+        } else {
+            format!("{code}: {text}")
         };
         CallEnd {
             outcome: Outcome::GrpcError,

@@ -115,9 +115,10 @@ pub fn grpc_request(
 
 /// The URL of a server without its last slash. A path is an error.
 fn server_of(url: &str) -> Result<&str, GrpcCallError> {
-    let with_scheme = match url.contains("://") {
-        true => url.to_owned(),
-        false => format!("http://{url}"),
+    let with_scheme = if url.contains("://") {
+        url.to_owned()
+    } else {
+        format!("http://{url}")
     };
     let server = url.trim_end_matches('/');
     match Url::parse(&with_scheme) {

@@ -49,17 +49,15 @@ fn refused<T>(part: &'static str, reason: impl Into<String>) -> Result<T, PlanEr
 }
 
 fn check(part: &'static str, holds: bool, reason: &str) -> Result<(), PlanError> {
-    match holds {
-        true => Ok(()),
-        false => refused(part, reason),
-    }
+    if holds { Ok(()) } else { refused(part, reason) }
 }
 
 /// Fails unless a number is from 1 to `most`.
 fn check_count(part: &'static str, count: usize, most: usize) -> Result<(), PlanError> {
-    match (1..=most).contains(&count) {
-        true => Ok(()),
-        false => refused(part, format!("{count} is not from 1 to {most}")),
+    if (1..=most).contains(&count) {
+        Ok(())
+    } else {
+        refused(part, format!("{count} is not from 1 to {most}"))
     }
 }
 

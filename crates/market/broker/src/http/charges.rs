@@ -117,9 +117,10 @@ impl BrokerHandler {
         };
         let found = self.writer()?.call(move |store| store.charges(&selection));
         let charges = found.await.map_err(unstored)?;
-        Ok(match wants_csv {
-            true => BrokerReply::new(StatusCode::OK, "text/csv; charset=utf-8", csv(&charges)),
-            false => BrokerReply::of(&json!({ "charges": charges })),
+        Ok(if wants_csv {
+            BrokerReply::new(StatusCode::OK, "text/csv; charset=utf-8", csv(&charges))
+        } else {
+            BrokerReply::of(&json!({ "charges": charges }))
         })
     }
 }

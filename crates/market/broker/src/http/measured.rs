@@ -58,15 +58,14 @@ impl BrokerHandler {
     /// Authenticates the gateway of this name.
     async fn authenticate_gateway(&self, parts: &Parts, name: &str) -> Result<(), ProblemDetails> {
         let grant = self.authenticate(parts, TokenRole::Gateway).await?;
-        match grant.provider == name {
-            true => Ok(()),
-            false => {
-                let words = format!(
-                    "this token is of {:?}, the report would be of {name:?}",
-                    grant.provider
-                );
-                Err(ProblemDetails::new(StatusCode::FORBIDDEN, words))
-            }
+        if grant.provider == name {
+            Ok(())
+        } else {
+            let words = format!(
+                "this token is of {:?}, the report would be of {name:?}",
+                grant.provider
+            );
+            Err(ProblemDetails::new(StatusCode::FORBIDDEN, words))
         }
     }
 

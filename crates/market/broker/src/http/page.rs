@@ -98,12 +98,11 @@ fn opening(state: &BrokerStatus) -> Vec<Block> {
 /// Section with the offers of each type.
 fn offers(index: &Index, kinds: &[&str], now: Timestamp) -> Section {
     let mut section = Section::new("Offers");
-    let words = match kinds.is_empty() {
-        true => "There are none yet. The command posthaste offers put publishes some.",
-        false => {
-            "Each type's cheapest offers first. Prices in other currencies are compared at this broker's rates; they \
-             are shown as they were offered."
-        }
+    let words = if kinds.is_empty() {
+        "There are none yet. The command posthaste offers put publishes some."
+    } else {
+        "Each type's cheapest offers first. Prices in other currencies are compared at this broker's rates; they \
+         are shown as they were offered."
     };
     section.blocks.push(Block::Text(words.to_owned()));
     let shown = kinds.len().min(TYPES);
@@ -211,9 +210,10 @@ fn quality(qos: &Definition) -> String {
     if more > 0 {
         promises.push(format!("{more} more"));
     }
-    match promises.is_empty() {
-        true => "nothing promised".to_owned(),
-        false => promises.join(", "),
+    if promises.is_empty() {
+        "nothing promised".to_owned()
+    } else {
+        promises.join(", ")
     }
 }
 

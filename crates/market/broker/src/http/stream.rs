@@ -200,9 +200,10 @@ impl Teller {
     }
 
     async fn flush_full(&mut self) -> Result<(), Over> {
-        match self.text.len() < PIECE {
-            true => Ok(()),
-            false => self.flush().await,
+        if self.text.len() < PIECE {
+            Ok(())
+        } else {
+            self.flush().await
         }
     }
 

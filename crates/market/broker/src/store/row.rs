@@ -62,8 +62,9 @@ pub(super) fn log(number: u64, last: u64, behind: impl IntoIterator<Item = LogEn
         previous = entry.number;
         entry.read()
     };
-    match goes_on {
-        true => Log::Changes(behind.map(read).collect()),
-        false => Log::Forgotten,
+    if goes_on {
+        Log::Changes(behind.map(read).collect())
+    } else {
+        Log::Forgotten
     }
 }

@@ -115,13 +115,12 @@ impl Registrar {
     }
 
     async fn service(&mut self, mut service: BusinessService) -> Result<(), BrokerError> {
-        let mut found = match service.key.is_empty() {
-            true => {
-                let own = self.publisher.services_of(&service.business).await?;
-                own.into_iter()
-                    .find(|own| own.business == service.business && own.name == service.name)
-            }
-            false => self.publisher.service(&service.key).await?,
+        let mut found = if service.key.is_empty() {
+            let own = self.publisher.services_of(&service.business).await?;
+            own.into_iter()
+                .find(|own| own.business == service.business && own.name == service.name)
+        } else {
+            self.publisher.service(&service.key).await?
         };
         if let Some(found) = &found {
             service.key.clone_from(&found.key);

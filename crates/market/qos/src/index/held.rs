@@ -89,9 +89,10 @@ impl Limits {
         if counts.offers >= self.offers {
             return Err(Full::Offers(self.offers));
         }
-        match counts.bytes + bytes <= self.bytes {
-            true => Ok(()),
-            false => Err(Full::Bytes(self.bytes)),
+        if counts.bytes + bytes <= self.bytes {
+            Ok(())
+        } else {
+            Err(Full::Bytes(self.bytes))
         }
     }
 }

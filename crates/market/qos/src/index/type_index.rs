@@ -113,9 +113,10 @@ impl TypeIndex {
         let (mut low, mut high) = (0, self.len());
         while let Some(after) = after.filter(|_| low < high) {
             let middle = low.midpoint(high);
-            match place(middle) <= after {
-                true => low = middle + 1,
-                false => high = middle,
+            if place(middle) <= after {
+                low = middle + 1;
+            } else {
+                high = middle;
             }
         }
         (low..self.len()).map(move |index| (place(index), &self.rows[index]))

@@ -226,9 +226,10 @@ impl InFlight {
     }
 
     fn end(&mut self, StartTick(tick): StartTick) {
-        let count = match self.tick - tick < TICKS as u64 {
-            true => &mut self.counts[(tick % TICKS as u64) as usize],
-            false => &mut self.older,
+        let count = if self.tick - tick < TICKS as u64 {
+            &mut self.counts[(tick % TICKS as u64) as usize]
+        } else {
+            &mut self.older
         };
         debug_assert!(*count > 0, "a request ends that did not start");
         *count = count.saturating_sub(1);

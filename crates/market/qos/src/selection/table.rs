@@ -143,9 +143,10 @@ impl<T> OfferTable<T> {
         }
         for place in 1..rows.len() {
             let has_same = rows[place - 1].price == rows[place].price;
-            rows[place].start = match has_same {
-                true => rows[place - 1].start,
-                false => place as u32,
+            rows[place].start = if has_same {
+                rows[place - 1].start
+            } else {
+                place as u32
             };
         }
         let mut columns = Columns::default();
@@ -194,9 +195,10 @@ impl Row {
             p50: known(measured.p50),
             p99: known(measured.p99),
             reliability: reliability.map_or(0, |promised| share(promised.get())),
-            success: match is_enough {
-                true => share(measured.success()),
-                false => share(1.0),
+            success: if is_enough {
+                share(measured.success())
+            } else {
+                share(1.0)
             },
             endpoint: offer.endpoint,
             start: 0,

@@ -211,12 +211,11 @@ proptest! {
             after = Some(last);
             // Between two pages one offer is removed, or gets the lowest price.
             if let Some((i, goes)) = acts.next().filter(|(i, _)| *i < offers.len()) {
-                match goes {
-                    true => drop(index.remove("books", "ada", &i.to_string())),
-                    false => {
-                        offers[*i].qos.price = Some(euros("0.01"));
-                        index.put("books", "ada", &offers[*i]).unwrap();
-                    }
+                if *goes {
+                    index.remove("books", "ada", &i.to_string());
+                } else {
+                    offers[*i].qos.price = Some(euros("0.01"));
+                    index.put("books", "ada", &offers[*i]).unwrap();
                 }
             }
         }

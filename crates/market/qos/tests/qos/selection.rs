@@ -349,9 +349,10 @@ fn an_endpoint_that_hangs_looks_no_better_than_before() {
         let mut now = Instant::ORIGIN + Span::from_secs(500);
         for number in 0..100 {
             let start = quality.start(now);
-            let end = match number < failed {
-                true => MeasuredEnd::Failed,
-                false => MeasuredEnd::Served(Span::from_millis(10)),
+            let end = if number < failed {
+                MeasuredEnd::Failed
+            } else {
+                MeasuredEnd::Served(Span::from_millis(10))
             };
             quality.end(start, now, end);
         }

@@ -31,9 +31,10 @@ pub(crate) type Connect = fn() -> UdpSocket;
 impl TestedNetwork {
     /// Starts with the plan `up`, without effects on the way back.
     pub(crate) fn start(self, up: Plan) -> Result<Started, Failure> {
-        Ok(match self.loopback {
-            true => Started::Loopback,
-            false => Started::Emulator(Box::new(self.emulation(up).start()?)),
+        Ok(if self.loopback {
+            Started::Loopback
+        } else {
+            Started::Emulator(Box::new(self.emulation(up).start()?))
         })
     }
 

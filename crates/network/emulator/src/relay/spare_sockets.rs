@@ -90,9 +90,10 @@ impl SpareSockets {
 
     /// The next spare socket. Waits only if the last wait succeeded.
     pub(super) fn take(&mut self) -> Option<Socket> {
-        let socket = match self.is_dry {
-            true => self.spare.try_recv().ok(),
-            false => self.spare.recv_timeout(WAIT).ok(),
+        let socket = if self.is_dry {
+            self.spare.try_recv().ok()
+        } else {
+            self.spare.recv_timeout(WAIT).ok()
         };
         self.is_dry = socket.is_none();
         socket

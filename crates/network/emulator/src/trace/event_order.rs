@@ -137,9 +137,10 @@ impl Lifecycle {
     /// Time for which the connection is remembered without a packet. An open one is kept as long as by its link.
     pub(crate) fn forgotten_after(&self) -> Span {
         let is_over = self.reset || self.ended == [true; 2];
-        match self.opened && !is_over {
-            true => FORGOTTEN,
-            false => IDLE * 2,
+        if self.opened && !is_over {
+            FORGOTTEN
+        } else {
+            IDLE * 2
         }
     }
 }
@@ -277,9 +278,10 @@ impl TracedConnection {
             return PacketKind::Udp;
         };
         self.is_quic |= is_intact && datagram.identifies_quic();
-        match self.is_quic {
-            true => PacketKind::Quic(datagram),
-            false => PacketKind::Udp,
+        if self.is_quic {
+            PacketKind::Quic(datagram)
+        } else {
+            PacketKind::Udp
         }
     }
 

@@ -101,13 +101,14 @@ impl<'a> Scan<'a> {
 
     pub(super) fn colon(&mut self, what: &str) -> Result<(), Wrong> {
         let at = self.start();
-        match self.eat(':') {
-            true => Ok(()),
-            false => Err(Wrong::at(
+        if self.eat(':') {
+            Ok(())
+        } else {
+            Err(Wrong::at(
                 at,
                 format!("{what} should follow"),
                 "write a colon and then the value, for example `delay 5: 40ms`",
-            )),
+            ))
         }
     }
 
@@ -219,9 +220,10 @@ impl<'a> Scan<'a> {
         let mut ranges = Vec::new();
         loop {
             let first = self.value(small)?;
-            let last = match self.eat('-') {
-                true => self.value(small)?,
-                false => first,
+            let last = if self.eat('-') {
+                self.value(small)?
+            } else {
+                first
             };
             ranges.push((first, last));
             if ranges.len() > Bits::RANGES {

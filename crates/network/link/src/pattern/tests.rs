@@ -439,9 +439,12 @@ fn naive(entries: &[PatternEntry], position: u64, millis: u64) -> PacketEffects 
             }
         }
         // The latest change in the order of the traffic: of this period, or of the last.
-        let age = |from: u64| match at >= from {
-            true => Some(at - from),
-            false => (offset >= period).then(|| at + period - from),
+        let age = |from: u64| {
+            if at >= from {
+                Some(at - from)
+            } else {
+                (offset >= period).then(|| at + period - from)
+            }
         };
         let latest = of_axis()
             .filter_map(|entry| Some((age(entry.place.first)?, &entry.effect)))

@@ -80,9 +80,10 @@ impl Track {
         ];
         let mut busy = Range::default();
         for span in spans.into_iter().flatten() {
-            busy = match busy.is_empty() {
-                true => span,
-                false => busy.start.min(span.start)..busy.end.max(span.end),
+            busy = if busy.is_empty() {
+                span
+            } else {
+                busy.start.min(span.start)..busy.end.max(span.end)
             };
         }
         let lasts = !self.delay_from.is_empty()

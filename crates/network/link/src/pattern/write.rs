@@ -39,17 +39,19 @@ impl DropsLine {
         if self.0.len() + place.len() > WIDTH || !self.0.starts_with(start) {
             self.end(f)?;
         }
-        let before = match self.0.is_empty() {
-            true => format!("{start} drop "),
-            false => ", ".to_owned(),
+        let before = if self.0.is_empty() {
+            format!("{start} drop ")
+        } else {
+            ", ".to_owned()
         };
         write!(self.0, "{before}{place}")
     }
 
     fn end(&mut self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self.0.is_empty() {
-            true => Ok(()),
-            false => writeln!(f, "{}", std::mem::take(&mut self.0)),
+        if self.0.is_empty() {
+            Ok(())
+        } else {
+            writeln!(f, "{}", std::mem::take(&mut self.0))
         }
     }
 }
@@ -68,9 +70,10 @@ impl fmt::Display for PatternEntry {
                 write!(f, "{start} flip {place}: ")?;
                 for (index, (first, last)) in bits.ranges().iter().enumerate() {
                     let comma = if index > 0 { ", " } else { "" };
-                    match first == last {
-                        true => write!(f, "{comma}{first}")?,
-                        false => write!(f, "{comma}{first}-{last}")?,
+                    if first == last {
+                        write!(f, "{comma}{first}")?;
+                    } else {
+                        write!(f, "{comma}{first}-{last}")?;
                     }
                 }
                 Ok(())

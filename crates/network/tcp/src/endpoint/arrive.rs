@@ -220,9 +220,10 @@ impl Endpoint {
             seq: start,
             carries: segment.places() > 0,
             blocks: &blocks[..count],
-            echo: match number > una || self.sender.watches_echoes() {
-                true => self.echo_of(now, segment),
-                false => None,
+            echo: if number > una || self.sender.watches_echoes() {
+                self.echo_of(now, segment)
+            } else {
+                None
             },
         };
         self.sender.acknowledged(now, &ack, &mut self.counters);

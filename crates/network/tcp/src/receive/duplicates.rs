@@ -54,9 +54,10 @@ impl Duplicates {
             self.gaps.arrival(now);
         }
         let looks = hole && (fin || self.rule.trigger == Trigger::Silence);
-        self.due = match looks {
-            true => now + self.gaps.patience(&self.rule),
-            false => Instant::FAR_FUTURE,
+        self.due = if looks {
+            now + self.gaps.patience(&self.rule)
+        } else {
+            Instant::FAR_FUTURE
         };
     }
 

@@ -457,10 +457,12 @@ impl Sender {
             return None;
         }
         let counted = self.counting == super::Counting::Segments;
-        let allowed = match counted {
-            true if left >= u64::from(self.agreed.mss) => u64::MAX,
-            true => 0,
-            false => left,
+        let allowed = if !counted {
+            left
+        } else if left >= u64::from(self.agreed.mss) {
+            u64::MAX
+        } else {
+            0
         };
         let chunk = self.fresh(room, allowed).or_else(|| self.final_chunk(room));
         let Some(chunk) = chunk else {

@@ -230,12 +230,15 @@ impl Scoreboard {
 
     /// Marks a segment, and its retransmission, as lost. Returns false if nothing changes.
     pub(crate) fn mark_lost(&mut self, index: usize) -> bool {
-        let changes = self.mark(index, |marks| match marks.sacked {
-            true => marks,
-            false => SegmentMarks {
-                lost: true,
-                ..SegmentMarks::default()
-            },
+        let changes = self.mark(index, |marks| {
+            if marks.sacked {
+                marks
+            } else {
+                SegmentMarks {
+                    lost: true,
+                    ..SegmentMarks::default()
+                }
+            }
         });
         self.marked += u64::from(changes);
         changes

@@ -139,15 +139,16 @@ fn recovery(stream: &mut Stream) -> Recovery {
         extra: ms(2),
         delayed_ack: ms(200),
     };
-    let engine = match stream.random_bool(0.4) {
-        true => RecoveryEngine::Bsd {
+    let engine = if stream.random_bool(0.4) {
+        RecoveryEngine::Bsd {
             window_must_match: stream.random_bool(0.5),
-        },
-        false => RecoveryEngine::Pipe {
+        }
+    } else {
+        RecoveryEngine::Pipe {
             fack: stream.random_bool(0.5),
             free_fin: stream.random_bool(0.5),
             defers: stream.random_bool(0.5),
-        },
+        }
     };
     Recovery {
         engine,

@@ -43,9 +43,10 @@ impl TestLink {
     pub(crate) fn losing(delay: Span, lost: &[u64]) -> Self {
         let lost = lost.to_vec();
         Self::new(Box::new(move |position, _| {
-            match lost.contains(&position) {
-                true => Vec::new(),
-                false => vec![delay],
+            if lost.contains(&position) {
+                Vec::new()
+            } else {
+                vec![delay]
             }
         }))
     }

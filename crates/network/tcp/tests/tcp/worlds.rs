@@ -73,10 +73,12 @@ fn line(stream: &mut Stream, seed: Seed) -> (TestLink, bool) {
         let mut way = |most: u64| Span::from_nanos(delay + draws.random_range(0..=most));
         let (first, ghost) = (way(jitter), way(late));
         let lost = draws.random_bool(loss);
-        left = match lost {
-            true => draws.random_range(0..=burst),
-            false if left > 0 => left - 1,
-            false => 0,
+        left = if lost {
+            draws.random_range(0..=burst)
+        } else if left > 0 {
+            left - 1
+        } else {
+            0
         };
         match (lost || left > 0, draws.random_bool(copies)) {
             (true, _) => Vec::new(),

@@ -46,11 +46,12 @@ impl AgentArgs {
     /// Finds the agents, if some are wanted, and adapts the plan to their event loops.
     pub(super) fn runner(&self, plan: &mut Plan) -> Result<PlanRunner, Failure> {
         let Some(agents) = &self.agents else {
-            return match self.nats.is_given() {
-                true => Err(Failure::usage(
+            return if self.nats.is_given() {
+                Err(Failure::usage(
                     "--nats goes with --agents: give their number or names",
-                )),
-                false => Ok(PlanRunner::Local),
+                ))
+            } else {
+                Ok(PlanRunner::Local)
             };
         };
         if plan.qlog.is_some() {

@@ -47,16 +47,18 @@ impl Args {
     }
 
     fn times(&self) -> TextTimes {
-        match self.phases {
-            true => TextTimes::All,
-            false => TextTimes::Differing,
+        if self.phases {
+            TextTimes::All
+        } else {
+            TextTimes::Differing
         }
     }
 
     fn records(&self) -> Result<Option<Directory>, Failure> {
-        let overwrite = match self.force {
-            true => Overwrite::Force,
-            false => Overwrite::Never,
+        let overwrite = if self.force {
+            Overwrite::Force
+        } else {
+            Overwrite::Never
         };
         let Some(path) = &self.out else {
             return Ok(None);

@@ -447,9 +447,10 @@ impl Args {
             file => {
                 let paced = self.rate.is_some() || self.steps.is_some() || self.ramp.is_some();
                 if paced || self.find.is_some() || self.duration.is_some() {
-                    let absent = match Path::new(file).exists() {
-                        true => "",
-                        false => "; there is no file of that name",
+                    let absent = if Path::new(file).exists() {
+                        ""
+                    } else {
+                        "; there is no file of that name"
                     };
                     return Err(Failure::Usage(format!(
                         "{file} says when requests are due: leave --rate, --steps, --ramp, --find and --duration out{absent}"

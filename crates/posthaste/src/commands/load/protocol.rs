@@ -79,9 +79,10 @@ impl ProtocolArgs {
 
     /// The protocol. `is_grpc` states that requests are calls of gRPC, and so of HTTP/2.
     pub(super) fn protocol(&self, threads: usize, is_grpc: bool) -> Result<Protocol, Failure> {
-        let default = match is_grpc {
-            true => HttpArg::Http2,
-            false => HttpArg::Http1,
+        let default = if is_grpc {
+            HttpArg::Http2
+        } else {
+            HttpArg::Http1
         };
         let http = self.http.unwrap_or(default);
         if let Some((option, protocols)) = self.unusable(http) {

@@ -10,9 +10,12 @@ pub(super) fn unused(
     let named = requests
         .iter()
         .filter(|request| !is_here(&request.url))
-        .flat_map(|request| match request.url.starts_with("https:") {
-            true => ["https_proxy", "HTTPS_PROXY", "all_proxy", "ALL_PROXY"],
-            false => ["http_proxy", "HTTP_PROXY", "all_proxy", "ALL_PROXY"],
+        .flat_map(|request| {
+            if request.url.starts_with("https:") {
+                ["https_proxy", "HTTPS_PROXY", "all_proxy", "ALL_PROXY"]
+            } else {
+                ["http_proxy", "HTTP_PROXY", "all_proxy", "ALL_PROXY"]
+            }
         })
         .find(|name| variable(name).is_some_and(|value| !value.is_empty()))?;
     Some(format!(

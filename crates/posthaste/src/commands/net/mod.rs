@@ -263,9 +263,10 @@ impl Args {
         }
         let [client, server] =
             [hosts::HostSide::Client, hosts::HostSide::Server].map(|side| self.hosts.words(side));
-        let ends = match client == server {
-            true => format!("Both ends: {client}"),
-            false => format!("Client: {client}; server: {server}"),
+        let ends = if client == server {
+            format!("Both ends: {client}")
+        } else {
+            format!("Client: {client}; server: {server}")
         };
         let profile = self.path.profile();
         let profile = profile.map(|profile| properties::profile_property(profile.name));

@@ -174,11 +174,11 @@ impl FleetSweep<'_> {
             notice: &|text| note!("{text}"),
         };
         let is_complete = ledger.borrow().is_complete();
-        let swept = match is_complete {
-            true => Ok(()),
-            false => self
-                .fleet
-                .sweep(&description, &ledger, &mut user, jobs_user),
+        let swept = if is_complete {
+            Ok(())
+        } else {
+            self.fleet
+                .sweep(&description, &ledger, &mut user, jobs_user)
         };
         view.end();
         swept.map_err(Failure::run)?;

@@ -214,19 +214,19 @@ impl Args {
         for path in self.picture.as_deref().into_iter().chain(ladder) {
             files::try_to_write(path)?;
         }
-        let transactions = self.transactions.unwrap_or(match cases.by_chance() {
-            true => MANY,
-            false => 1,
-        });
+        let transactions = self
+            .transactions
+            .unwrap_or(if cases.by_chance() { MANY } else { 1 });
         let stop = stop_on_signal()?;
         let results = self.play(&cases, transactions, &stop)?;
         print(&self.text(&cases, &results)?)?;
         self.draw(&cases, &results, transactions)?;
-        match results.stopped {
-            true => Err(Failure::Run(
+        if results.stopped {
+            Err(Failure::Run(
                 "stopped; what was simulated until then is above".to_owned(),
-            )),
-            false => results.check_required(&cases).map_err(Failure::usage),
+            ))
+        } else {
+            results.check_required(&cases).map_err(Failure::usage)
         }
     }
 
@@ -386,9 +386,10 @@ impl Args {
         if self.json {
             return results.json(cases).map_err(Failure::run);
         }
-        let mut text = match self.compare.is_empty() {
-            true => results.text(cases),
-            false => comparison_text(cases, results),
+        let mut text = if self.compare.is_empty() {
+            results.text(cases)
+        } else {
+            comparison_text(cases, results)
         };
         if self.transactions.is_none() && !cases.by_chance() && cases.by_ticks() {
             text += ONE_MOMENT;

@@ -141,9 +141,10 @@ pub(super) struct View {
 
 impl View {
     pub(super) fn new(all: u64) -> Self {
-        let target = match std::io::stderr().is_terminal() {
-            true => ProgressDrawTarget::stderr(),
-            false => ProgressDrawTarget::hidden(),
+        let target = if std::io::stderr().is_terminal() {
+            ProgressDrawTarget::stderr()
+        } else {
+            ProgressDrawTarget::hidden()
         };
         let bar = ProgressBar::with_draw_target(Some(all), target);
         let template = "{wide_bar:.cyan} {human_pos} of {human_len} transactions, {per_sec}, {eta}";

@@ -83,10 +83,12 @@ impl FromArgMatches for SweptPath {
     fn from_arg_matches(matches: &ArgMatches) -> Result<Self, clap::Error> {
         let given = options().into_iter().filter_map(|option| {
             let id = option.get_id().as_str();
-            let values = match option.get_action().takes_values() {
-                true => Some(matches.get_one::<Vec<String>>(id)?.clone()),
-                false if matches.get_flag(id) => None,
-                false => return None,
+            let values = if option.get_action().takes_values() {
+                Some(matches.get_one::<Vec<String>>(id)?.clone())
+            } else if matches.get_flag(id) {
+                None
+            } else {
+                return None;
             };
             let name = option.get_long().unwrap_or(id).to_owned();
             Some(SweptOption { name, values })

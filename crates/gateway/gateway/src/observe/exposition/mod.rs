@@ -94,9 +94,10 @@ fn decisions(out: &mut DescriptorEncoder, metrics: &GatewayMetrics) -> Result<()
     let rows = Wish::ALL.into_iter().flat_map(|wish| {
         let by_reason = REASONS.iter().zip(&metrics.decisions[wish as usize]);
         by_reason.map(move |(reason, count)| {
-            let decision = match reason.compresses() {
-                true => "compressed",
-                false => "plain",
+            let decision = if reason.compresses() {
+                "compressed"
+            } else {
+                "plain"
             };
             let labels = [
                 ("wish", wish.name()),

@@ -170,9 +170,10 @@ fn promised(promised: &Promised) -> String {
         .reliability
         .map(|share| format!("reliability {share}"));
     let promises: Vec<String> = time.into_iter().chain(share).collect();
-    match promises.is_empty() {
-        true => "nothing".to_owned(),
-        false => promises.join(", "),
+    if promises.is_empty() {
+        "nothing".to_owned()
+    } else {
+        promises.join(", ")
     }
 }
 

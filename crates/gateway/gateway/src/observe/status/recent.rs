@@ -253,9 +253,10 @@ fn rate(rates: &Rates, count: u64) -> String {
 /// Formats a time that is covered.
 fn covered(over: Span) -> String {
     let seconds = over.as_secs_f64();
-    match seconds < 120.0 {
-        true => format!("{seconds:.0} s"),
-        false => format!("{:.0} min", seconds / 60.0),
+    if seconds < 120.0 {
+        format!("{seconds:.0} s")
+    } else {
+        format!("{:.0} min", seconds / 60.0)
     }
 }
 

@@ -62,9 +62,10 @@ impl OpenRequestStream {
 
     /// Unsent bytes that the transport would accept.
     pub(super) fn unblocked(&self) -> usize {
-        match self.buffers.output.blocked {
-            true => 0,
-            false => self.buffers.output.unsent().len(),
+        if self.buffers.output.blocked {
+            0
+        } else {
+            self.buffers.output.unsent().len()
         }
     }
 }

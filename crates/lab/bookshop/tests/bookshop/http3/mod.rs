@@ -329,9 +329,10 @@ fn violations_end_the_connection_with_their_code() {
             (false, b"\x01\0", ErrorCode::H3_STREAM_CREATION_ERROR),
         ] {
             let connection = connect_quic(shop.running.addr, &shop.certificate, 1 << 20).await;
-            let mut send = match is_request {
-                true => connection.open_bi().await.unwrap().0,
-                false => connection.open_uni().await.unwrap(),
+            let mut send = if is_request {
+                connection.open_bi().await.unwrap().0
+            } else {
+                connection.open_uni().await.unwrap()
             };
             send.write_all(bytes).await.unwrap();
             send.finish().unwrap();

@@ -305,9 +305,10 @@ const KEEPS_UP: f64 = 0.95;
 fn connections(records: &Records) -> Check {
     let rows: Vec<RecordRow<'_>> = records.table("runs").rows().collect();
     let agrees = |row: &&RecordRow<'_>| {
-        let planned = match row.text("traffic").ends_with(" shared") {
-            true => 1.0,
-            false => CONNECTIONS as f64,
+        let planned = if row.text("traffic").ends_with(" shared") {
+            1.0
+        } else {
+            CONNECTIONS as f64
         };
         // The limit is a first estimate: on a noisy machine a run may be planned past it and still be answered in time.
         let keeps_up = row.number("throughput_per_s") >= KEEPS_UP * row.number("offered_per_s");

@@ -103,18 +103,20 @@ impl Traffic {
     /// differ in nothing else. Shared, the same number of requests are streams of one connection. A request that finds
     /// no place is dropped, with either version.
     fn protocol(self) -> Protocol {
-        let (connections, streams) = match self.shared {
-            true => (1, CONNECTIONS),
-            false => (CONNECTIONS, 1),
+        let (connections, streams) = if self.shared {
+            (1, CONNECTIONS)
+        } else {
+            (CONNECTIONS, 1)
         };
-        match self.form.is_http2() {
-            false => Protocol::Http1,
-            true => Protocol::Http2(Multiplexing {
+        if self.form.is_http2() {
+            Protocol::Http2(Multiplexing {
                 connections,
                 streams: Some(streams),
                 when_full: WhenFull::Drop,
                 ..Multiplexing::default()
-            }),
+            })
+        } else {
+            Protocol::Http1
         }
     }
 }

@@ -78,9 +78,10 @@ pub(super) fn count_all(
         let Some((tapped, counts)) = tap(testbed, *traffic, conditions)? else {
             break;
         };
-        let divided = match traffic.form.is_http2() {
-            true => streams(&tapped)?,
-            false => messages(&tapped)?,
+        let divided = if traffic.form.is_http2() {
+            streams(&tapped)?
+        } else {
+            messages(&tapped)?
         };
         let first = divided.exchanges.first().copied();
         let later = most_frequent(divided.exchanges.get(1..).unwrap_or_default());
@@ -190,9 +191,10 @@ fn messages(tapped: &TappedConnection) -> Result<DividedConnection, Failure> {
             lengths.push(length);
             bytes = &bytes[length..];
         }
-        match bytes.is_empty() {
-            true => Ok(lengths),
-            false => Err(Failure::from("a connection that ends within a message")),
+        if bytes.is_empty() {
+            Ok(lengths)
+        } else {
+            Err(Failure::from("a connection that ends within a message"))
         }
     };
     let pairs = lengths(&tapped.requests)?

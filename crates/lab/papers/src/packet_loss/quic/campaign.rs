@@ -122,9 +122,10 @@ pub(super) const DRAWS: u64 = 31;
 /// The ends of these cells.
 pub(super) fn ends_of(kind: &CellKind) -> QuicEnds {
     QuicEnds {
-        closer: match kind.is_kept() {
-            true => Closer::Client,
-            false => Closer::Server,
+        closer: if kind.is_kept() {
+            Closer::Client
+        } else {
+            Closer::Server
         },
         ..usual()
     }

@@ -53,10 +53,7 @@ const KEPT_VARIES: &str = "kept, varies";
 impl CellKind {
     /// The same cells with delays that vary as in the paper.
     pub(in super::super) fn varying(self) -> Self {
-        let variant = match self.is_kept() {
-            true => KEPT_VARIES,
-            false => VARIES,
-        };
+        let variant = if self.is_kept() { KEPT_VARIES } else { VARIES };
         Self { variant, ..self }
     }
 
@@ -73,10 +70,7 @@ impl CellKind {
             transport: offered.transport,
             processing: offered.processing,
             service: offered.service.key,
-            variant: match offered.is_kept {
-                true => KEPT,
-                false => "",
-            },
+            variant: if offered.is_kept { KEPT } else { "" },
         }
     }
 }

@@ -122,10 +122,11 @@ fn every_line(page: &mut String, cells: &QuicCells<'_>, lines: &[NetworkLine]) {
 }
 
 fn shown(ms: f64) -> String {
-    match ms.is_nan() {
-        true => "–".to_owned(),
+    if ms.is_nan() {
+        "–".to_owned()
+    } else {
         // No minus in front of a zero.
-        false => format!("{:.0}", ms.round() + 0.0),
+        format!("{:.0}", ms.round() + 0.0)
     }
 }
 

@@ -335,19 +335,21 @@ fn alike(records: &Records, stack: ServerStack) -> Check {
                 continue;
             }
             all += 1;
-            match is_alike(theirs, ours) {
-                true => same += 1,
-                false => apart.push(format!(
+            if is_alike(theirs, ours) {
+                same += 1;
+            } else {
+                apart.push(format!(
                     "{label} at {} kbit/s {theirs:.0} instead of {ours:.0} ms",
                     line.kbit
-                )),
+                ));
             }
         }
     }
     let name = stack.name();
-    let list = match apart.is_empty() {
-        true => String::new(),
-        false => format!(" Apart: {}.", apart.join("; ")),
+    let list = if apart.is_empty() {
+        String::new()
+    } else {
+        format!(" Apart: {}.", apart.join("; "))
     };
     Check::goal(
         all > 0 && same == all,

@@ -141,9 +141,10 @@ fn gain(records: &Records, usual: &QuicVariant, variant: &QuicVariant) -> Check 
     for lost in &LOST {
         let [before, after] = [usual, variant].map(|of| median(&costs(records, of, lost)));
         gains |= after < before - 5.0;
-        told.push(match after.is_nan() {
-            true => format!("{}: another packet", lost.0),
-            false => format!("{} {after:.0} instead of {before:.0} ms", lost.0),
+        told.push(if after.is_nan() {
+            format!("{}: another packet", lost.0)
+        } else {
+            format!("{} {after:.0} instead of {before:.0} ms", lost.0)
         });
     }
     Check::goal(

@@ -140,9 +140,10 @@ fn relative(records: &Records, service: &'static PaperService, lost: &LostOne) -
 
 fn wins(records: &Records) -> Bars {
     let group = |lost: LostOne| Group {
-        label: match lost.against_kept {
-            true => format!("{}, TCP kept", lost.name),
-            false => lost.name.to_owned(),
+        label: if lost.against_kept {
+            format!("{}, TCP kept", lost.name)
+        } else {
+            lost.name.to_owned()
         },
         bars: BOTH
             .map(|service| {

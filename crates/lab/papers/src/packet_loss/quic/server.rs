@@ -62,9 +62,10 @@ impl OfferedService {
 
     /// Name of its transport in pictures and sentences.
     pub(in super::super) fn transport_name(&self) -> String {
-        match self.is_kept {
-            true => format!("{}, kept", self.transport.name()),
-            false => self.transport.name().to_owned(),
+        if self.is_kept {
+            format!("{}, kept", self.transport.name())
+        } else {
+            self.transport.name().to_owned()
         }
     }
 

@@ -204,9 +204,10 @@ fn due_times(jobs: &[QuicJob], processing: Span) -> Vec<Span> {
         }
     };
     let due = jobs.iter().map(|job| {
-        let free = match ends.len() < AT_ONCE {
-            true => Span::ZERO,
-            false => ends.pop().map_or(Span::ZERO, |Reverse(end)| end),
+        let free = if ends.len() < AT_ONCE {
+            Span::ZERO
+        } else {
+            ends.pop().map_or(Span::ZERO, |Reverse(end)| end)
         };
         last = free.max(last + SPACING);
         ends.push(Reverse(last + time(job)));

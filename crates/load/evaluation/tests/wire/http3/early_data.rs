@@ -223,11 +223,12 @@ fn early_data_to_a_vanished_server_ends_with_connect_timeout() {
     let answers = std::sync::atomic::AtomicUsize::new(0);
     script.line = Box::new(move || LossyLine {
         // The datagrams of the first reply and its tickets pass.
-        loss: match line.load(std::sync::atomic::Ordering::Relaxed)
+        loss: if line.load(std::sync::atomic::Ordering::Relaxed)
             && answers.fetch_add(1, std::sync::atomic::Ordering::Relaxed) > 6
         {
-            true => 1.0,
-            false => 0.0,
+            1.0
+        } else {
+            0.0
         },
         ..LossyLine::default()
     });

@@ -55,9 +55,12 @@ fn end_within(
 
 /// Answers the first datagram of each client.
 fn once(mut answer: impl FnMut(&[u8]) -> Answer) -> impl FnMut(&[u8], bool) -> Answer {
-    move |datagram, is_first| match is_first {
-        true => answer(datagram),
-        false => Box::new(std::iter::empty()),
+    move |datagram, is_first| {
+        if is_first {
+            answer(datagram)
+        } else {
+            Box::new(std::iter::empty())
+        }
     }
 }
 

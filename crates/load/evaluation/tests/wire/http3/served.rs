@@ -167,9 +167,10 @@ impl ServedClient {
     /// Writes the replies that are due, as far as the windows of the client permit.
     pub(super) fn write_due(&mut self, now: Instant) {
         for (due, stream, code) in std::mem::take(&mut self.resets) {
-            match due <= now {
-                true => self.reset(stream, code),
-                false => self.resets.push((due, stream, code)),
+            if due <= now {
+                self.reset(stream, code);
+            } else {
+                self.resets.push((due, stream, code));
             }
         }
         while self

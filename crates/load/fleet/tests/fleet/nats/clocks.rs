@@ -111,9 +111,10 @@ fn the_bound_holds_for_a_clock_that_is_a_day_ahead() {
                 .status();
             status.is_ok_and(|status| status.success())
         };
-        let wrapper = match is_possible(&unshare) {
-            true => &unshare[..],
-            false => &own_user,
+        let wrapper = if is_possible(&unshare) {
+            &unshare[..]
+        } else {
+            &own_user
         };
         let _ahead = start(&server, wrapper, "ahead");
         assert_bounded(

@@ -253,14 +253,13 @@ fn secrets_are_not_stored_by_the_server() {
     let mut files = 0;
     while let Some(folder) = folders.pop() {
         for entry in std::fs::read_dir(folder).unwrap().flatten() {
-            match entry.file_type().unwrap().is_dir() {
-                true => folders.push(entry.path()),
-                false => {
-                    let content = std::fs::read(entry.path()).unwrap();
-                    let canary = CANARY.as_bytes();
-                    assert!(content.windows(canary.len()).all(|window| window != canary));
-                    files += 1;
-                }
+            if entry.file_type().unwrap().is_dir() {
+                folders.push(entry.path());
+            } else {
+                let content = std::fs::read(entry.path()).unwrap();
+                let canary = CANARY.as_bytes();
+                assert!(content.windows(canary.len()).all(|window| window != canary));
+                files += 1;
             }
         }
     }

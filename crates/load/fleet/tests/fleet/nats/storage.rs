@@ -14,14 +14,13 @@ pub(super) const CANARY: &str = "CANARY-8d3f";
 pub(super) fn contains(folder: &Path, text: &str) -> bool {
     std::fs::read_dir(folder).unwrap().any(|entry| {
         let path = entry.unwrap().path();
-        match path.is_dir() {
-            true => contains(&path, text),
-            false => {
-                let bytes = std::fs::read(&path).unwrap();
-                bytes
-                    .windows(text.len())
-                    .any(|part| part == text.as_bytes())
-            }
+        if path.is_dir() {
+            contains(&path, text)
+        } else {
+            let bytes = std::fs::read(&path).unwrap();
+            bytes
+                .windows(text.len())
+                .any(|part| part == text.as_bytes())
         }
     })
 }

@@ -97,9 +97,10 @@ impl EventLoop<'_> {
         }
         let may_open = self.streams.when_full() == WhenFull::Open
             && self.connections.len() < self.shared.limit;
-        match connections.is_empty() || may_open {
-            true => NextPlace::NewConnection,
-            false => NextPlace::None(reason),
+        if connections.is_empty() || may_open {
+            NextPlace::NewConnection
+        } else {
+            NextPlace::None(reason)
         }
     }
 
@@ -168,9 +169,10 @@ impl StreamQueues {
         if self.per_server == 0 {
             return self.queues.insert(ConnectionQueue::new(server, true));
         }
-        let number = match self.by_number {
-            true => exchange.due.number,
-            false => exchange.due.client.into(),
+        let number = if self.by_number {
+            exchange.due.number
+        } else {
+            exchange.due.client.into()
         };
         // The loop has every n-th number.
         let mine = (number / self.loops) as usize % self.per_server;

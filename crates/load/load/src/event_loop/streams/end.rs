@@ -123,9 +123,10 @@ impl EventLoop<'_> {
             connection, queue, ..
         } = self.exchanges[open];
         let Some(slot) = connection else {
-            let outcome = match self.streams.queues[queue].connections.is_empty() {
-                true => Outcome::ConnectAborted,
-                false => Outcome::NoStream,
+            let outcome = if self.streams.queues[queue].connections.is_empty() {
+                Outcome::ConnectAborted
+            } else {
+                Outcome::NoStream
             };
             self.fail_exchange(open, outcome, || outcome.meaning().to_owned());
             return self.forget_single(queue);
@@ -135,11 +136,13 @@ impl EventLoop<'_> {
         let streams = connection.streams();
         // A server that has sent its SETTINGS has accepted the connection.
         let is_phantom = !streams.is_confirmed && !socket::is_acknowledged(&connection.socket);
-        let outcome = match is_phantom {
+        let outcome = if is_connecting {
             // Early data of a connection that the server has not accepted.
-            _ if is_connecting => Outcome::ConnectAborted,
-            true => Outcome::Unanswered,
-            false => Outcome::TimedOut,
+            Outcome::ConnectAborted
+        } else if is_phantom {
+            Outcome::Unanswered
+        } else {
+            Outcome::TimedOut
         };
         self.reset_stream(slot, open);
         self.fail_exchange(open, outcome, || outcome.meaning().to_owned());

@@ -107,9 +107,10 @@ impl EventLoop<'_> {
 
     /// Continues reading a connection that was left so that others get a turn.
     pub(in super::super) fn receive_streams(&mut self, slot: u32, closing: bool) {
-        match self.connections[slot as usize].is_quic() {
-            true => self.receive_datagrams(slot),
-            false => self.receive_frames(slot, closing),
+        if self.connections[slot as usize].is_quic() {
+            self.receive_datagrams(slot);
+        } else {
+            self.receive_frames(slot, closing);
         }
     }
 

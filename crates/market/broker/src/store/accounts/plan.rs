@@ -58,9 +58,10 @@ pub(crate) fn booking(
         token: owner,
     }) = known
     else {
-        return match is_empty && sequence == 0 {
-            true => Booking::Begin,
-            false => Booking::Refuse,
+        return if is_empty && sequence == 0 {
+            Booking::Begin
+        } else {
+            Booking::Refuse
         };
     };
     if owner != 0 && owner != token {
@@ -101,9 +102,10 @@ pub(crate) const fn period_at(now: i64, period: i64) -> i64 {
 
 /// Money spent in the period at `now`.
 pub(crate) fn spent_at(account: &StoredAccount, now: i64) -> i64 {
-    match period_at(now, account.period) > account.spent_in {
-        true => 0,
-        false => account.spent,
+    if period_at(now, account.period) > account.spent_in {
+        0
+    } else {
+        account.spent
     }
 }
 

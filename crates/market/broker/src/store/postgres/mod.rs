@@ -125,9 +125,10 @@ impl Store for Postgres {
             let last = session.begin().await?;
             let there = session.standing(writes).await?;
             let WritePlan { outcomes, steps } = plan::plan(writes, now, there);
-            match steps.is_empty() {
-                true => session.end("ROLLBACK").await?,
-                false => session.make(&steps, last, now).await?,
+            if steps.is_empty() {
+                session.end("ROLLBACK").await?;
+            } else {
+                session.make(&steps, last, now).await?;
             }
             Ok(outcomes)
         })

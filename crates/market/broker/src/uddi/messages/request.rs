@@ -107,9 +107,10 @@ impl Version {
     fn list(self, name: &str, from: usize, inner: impl FnOnce(&mut ElementWriter<'_>)) -> String {
         let (rows, from) = (PAGE.to_string(), from.to_string());
         let page = [("maxRows", rows.as_str()), ("listHead", &from)];
-        match self.has_pages() {
-            true => self.message(name, &page, inner),
-            false => self.message(name, &[], inner),
+        if self.has_pages() {
+            self.message(name, &page, inner)
+        } else {
+            self.message(name, &[], inner)
         }
     }
 

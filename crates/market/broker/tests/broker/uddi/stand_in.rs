@@ -159,9 +159,10 @@ impl Registry {
                 let overview = overview.unwrap_or_default();
                 format!("<businessService serviceKey='{key}' businessKey='{business}'><name>Books</name><bindingTemplates><bindingTemplate><accessPoint>{at}</accessPoint><tModelInstanceDetails><tModelInstanceInfo tModelKey='{KIND}'>{overview}</tModelInstanceInfo></tModelInstanceDetails></bindingTemplate></bindingTemplates></businessService>")
             }).collect();
-            match services.is_empty() {
-                true => again(state, request),
-                false => format!("<serviceDetail xmlns='NS'>{services}</serviceDetail>"),
+            if services.is_empty() {
+                again(state, request)
+            } else {
+                format!("<serviceDetail xmlns='NS'>{services}</serviceDetail>")
             }
         } else if is("find_business") {
             let infos: String = state
@@ -180,9 +181,10 @@ impl Registry {
                 None => again(state, request),
             }
         } else if is("get_tModelDetail") {
-            match request.contains(KIND) {
-                true => described(state),
-                false => again(state, request),
+            if request.contains(KIND) {
+                described(state)
+            } else {
+                again(state, request)
             }
         } else if is("get_authToken") {
             "<authToken xmlns='NS'><authInfo>a-token</authInfo></authToken>".to_owned()

@@ -85,9 +85,10 @@ impl<'a> ScriptWorld<'a> {
 
     fn begin(&mut self, active: bool) -> Result<(), String> {
         let (profile, isn) = (&self.profile, self.settings.isn);
-        let mut endpoint = match active {
-            true => Endpoint::connect(profile, isn, self.now),
-            false => Endpoint::listen(profile, isn),
+        let mut endpoint = if active {
+            Endpoint::connect(profile, isn, self.now)
+        } else {
+            Endpoint::listen(profile, isn)
         };
         endpoint.set_no_delay(self.settings.no_delay);
         self.endpoint = Some(endpoint);

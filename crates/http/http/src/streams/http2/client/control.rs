@@ -67,9 +67,10 @@ impl Client {
         if payload.len() != 8 {
             return Err(ConnectionError::size("PING of an invalid length"));
         }
-        match head.has(flag::ACK) {
-            true => Ok(()),
-            false => self.answer(kind::PING, payload),
+        if head.has(flag::ACK) {
+            Ok(())
+        } else {
+            self.answer(kind::PING, payload)
         }
     }
 

@@ -192,16 +192,14 @@ impl Client {
             Some(UniKind::QpackDecoder) => self.decoder_instructions.check(bytes)?,
             Some(UniKind::Unknown) | None => {}
         }
-        match fin {
-            true => self.server.end(id),
-            false => Ok(()),
-        }
+        if fin { self.server.end(id) } else { Ok(()) }
     }
 
     fn check_opened(&self, id: u64) -> Result<(), Http3Error> {
-        match id < self.next_id {
-            true => Ok(()),
-            false => Err(NEVER_OPENED),
+        if id < self.next_id {
+            Ok(())
+        } else {
+            Err(NEVER_OPENED)
         }
     }
 }

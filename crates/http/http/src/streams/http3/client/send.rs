@@ -38,9 +38,10 @@ impl Client {
         let stream = OpenRequestStream {
             token,
             reply: ReplyState::new(request.is_head),
-            progress: match request.has_body {
-                true => SendProgress::Open,
-                false => SendProgress::Ending,
+            progress: if request.has_body {
+                SendProgress::Open
+            } else {
+                SendProgress::Ending
             },
             has_body: request.has_body,
             listed: true,

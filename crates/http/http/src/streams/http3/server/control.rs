@@ -78,10 +78,7 @@ impl ClientStreams {
             Some(UniKind::QpackDecoder) => self.decoder.check(bytes)?,
             Some(UniKind::Unknown) | None => {}
         }
-        match fin {
-            true => self.streams.end(id),
-            false => Ok(()),
-        }
+        if fin { self.streams.end(id) } else { Ok(()) }
     }
 
     /// Handles RESET_STREAM of a unidirectional stream. The connection needs some of them.

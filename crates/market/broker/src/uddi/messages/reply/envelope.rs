@@ -130,9 +130,10 @@ pub(super) fn children<'a>(
     mut child: impl FnMut(&mut Scanner<'a>, &str) -> Result<(), XmlError>,
 ) -> Result<(), XmlError> {
     each(at, |at, namespace, name| {
-        match namespace == version.namespace() {
-            true => child(at, name),
-            false => Ok(()),
+        if namespace == version.namespace() {
+            child(at, name)
+        } else {
+            Ok(())
         }
     })
 }

@@ -184,12 +184,13 @@ pub fn auth_token(bytes: &[u8], version: Version) -> Parsed<String> {
         }
         Ok(())
     })?;
-    match token.is_empty() {
-        true => Err(ReplyError::Unexpected {
+    if token.is_empty() {
+        Err(ReplyError::Unexpected {
             found: "an empty authToken".to_owned(),
             wanted: "a token".to_owned(),
-        }),
-        false => Ok(token),
+        })
+    } else {
+        Ok(token)
     }
 }
 
