@@ -392,18 +392,15 @@ impl NameLookUp<'_> {
 /// such an address of a name. Nothing is sent: connecting a UDP socket looks up the route.
 fn usable(addresses: Vec<SocketAddr>) -> Vec<SocketAddr> {
     let has_route = |address: &&SocketAddr| {
-        let any: IpAddr = match address.is_ipv4() {
-            true => Ipv4Addr::UNSPECIFIED.into(),
-            false => Ipv6Addr::UNSPECIFIED.into(),
+        let any: IpAddr = match address {
+            SocketAddr::V4(_) => Ipv4Addr::UNSPECIFIED.into(),
+            SocketAddr::V6(_) => Ipv6Addr::UNSPECIFIED.into(),
         };
         let socket = UdpSocket::bind((any, 0));
         socket.is_ok_and(|socket| socket.connect(address).is_ok())
     };
     let usable: Vec<SocketAddr> = addresses.iter().filter(has_route).copied().collect();
-    match usable.is_empty() {
-        true => addresses,
-        false => usable,
-    }
+    if usable.is_empty() { addresses } else { usable }
 }
 
 /// Looks up a name. It has an address or more, each once.

@@ -22,9 +22,10 @@ impl Report {
         let is_sure = incomplete.is_none() && answered.is_none() && eventful.is_none();
         let limit = self.generator.reason.iter().map(|reason| Check {
             name: "the generator carried out the plan".to_owned(),
-            state: match allow_late {
-                true => CheckState::Unknown,
-                false => CheckState::Failed,
+            state: if allow_late {
+                CheckState::Unknown
+            } else {
+                CheckState::Failed
             },
             found: reason.clone(),
             detail: String::new(),
