@@ -23,7 +23,6 @@ use crate::outcome::{Outcome, Outcomes};
 use crate::part_results::PartResults;
 use crate::phases::{Moments, Phases};
 use crate::plan::Plan;
-use crate::responses::Responses;
 use crate::source::DueStretch;
 
 /// Longest explanation in bytes. A server may send any text.
