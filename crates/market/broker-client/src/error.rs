@@ -8,7 +8,7 @@ use thiserror::Error;
 
 /// An unusable URL.
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
-#[error("{url:?} is not the URL of a broker: {reason}; write for example http://127.0.0.1:8090")]
+#[error("{url:?} is not the URL of a server: {reason}; write it as http://127.0.0.1:8090")]
 pub struct UrlError {
     url: String,
     reason: String,

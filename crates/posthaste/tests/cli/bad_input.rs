@@ -71,7 +71,7 @@ const CASES: &[(&[&str], &str)] = &[
     ),
     (
         &["load", URL, "--rate", "5/s", "--broker", "ftp://a"],
-        "is not the URL of a broker",
+        "is not the URL of a server",
     ),
     (
         &["load", URL, "--clients", "2", "--arrivals", "poisson"],

@@ -52,12 +52,14 @@ fn sections(report: &Report, run: &Run) -> Vec<Section> {
     let streams = report.streams.as_ref().and_then(stream_section);
     let calls = report.grpc.as_ref().and_then(call_section);
     let agents = agent_section(&report.agents);
+    let addresses = address_section(report);
     let others = [times(report, run), course(report, run)];
     [outcomes(report)]
         .into_iter()
         .chain(calls)
         .chain(attempts)
         .chain(streams)
+        .chain(addresses)
         .chain(agents)
         .chain(others)
         .collect()
@@ -78,8 +80,14 @@ fn opening(report: &Report) -> Vec<Block> {
             report.duration_s, report.planned_duration_s
         )
     });
-    let notes = limit.chain(hint).chain(stopped).map(Block::Text);
-    notes.chain([Block::Cards(cards(report))]).collect()
+    let redirects = report.redirects_in_words();
+    let others = [report.eventless_in_words(), redirects];
+    let others = others.into_iter().flatten().map(|note| format!("{note}."));
+    let notes = limit.chain(hint).chain(stopped).chain(others);
+    notes
+        .map(Block::Text)
+        .chain([Block::Cards(cards(report))])
+        .collect()
 }
 
 fn cards(report: &Report) -> Vec<Card> {
@@ -211,6 +219,22 @@ fn agent_section(agents: &[AgentReport]) -> Option<Section> {
     (!agents.is_empty()).then(|| Section {
         blocks: vec![Block::Table(table)],
         ..Section::new("Agents")
+    })
+}
+
+/// Connections by address, if there are several.
+fn address_section(report: &Report) -> Option<Section> {
+    let mut table = Table::new(["address", "connections", "not established"]);
+    for (address, counts) in &report.addresses {
+        table.rows.push(vec![
+            Cell::text(address.to_string()),
+            Cell::number(thousands(counts.connections)),
+            Cell::number(thousands(counts.failed)),
+        ]);
+    }
+    (table.rows.len() > 1).then(|| Section {
+        blocks: vec![Block::Table(table)],
+        ..Section::new("Addresses")
     })
 }
 

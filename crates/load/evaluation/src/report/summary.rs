@@ -61,7 +61,7 @@ impl Report {
     }
 
     /// Number of redirects, and the target of the first one that named it.
-    fn redirects_in_words(&self) -> Option<String> {
+    pub(super) fn redirects_in_words(&self) -> Option<String> {
         let count = self.redirects();
         let first = self.reasons.get(Outcome::Ok.name());
         let first = first.filter(|first| first.starts_with("redirect to"));

@@ -5,7 +5,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread;
 use std::time::Duration;
 
-use posthaste_evaluation::report::{Report, TextTimes, text};
+use posthaste_evaluation::report::{Report, TextTimes, page, text};
 use posthaste_load::{
     Arrivals, Connections, Data, Outcome, Pace, Portion, RateStep, RequestSpec, run,
 };
@@ -262,4 +262,6 @@ fn redirects_are_counted_with_their_first_target() {
         ),
         "{text}"
     );
+    let page = page(&report, &run);
+    assert!(page.contains("10 REDIRECTED, not followed"), "{page}");
 }
