@@ -388,9 +388,12 @@ impl NameLookUp<'_> {
     }
 }
 
-/// Returns the addresses to which this machine has a route, or all if it has none to any. A host without IPv6 cannot use
+/// Returns those of several addresses to which this machine has a route, or all if it has none to any. A host without IPv6 cannot use
 /// such an address of a name. Nothing is sent: connecting a UDP socket looks up the route.
 fn usable(addresses: Vec<SocketAddr>) -> Vec<SocketAddr> {
+    if addresses.len() == 1 {
+        return addresses;
+    }
     let has_route = |address: &&SocketAddr| {
         let any: IpAddr = match address {
             SocketAddr::V4(_) => Ipv4Addr::UNSPECIFIED.into(),
