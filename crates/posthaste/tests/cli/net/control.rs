@@ -87,7 +87,7 @@ fn exchange(socket: &Path, request: &str) -> String {
     reply
 }
 
-/// The state of the links, once the control has room for a client.
+/// The state of the links, once the control serves fewer than its maximum number of clients.
 fn state(socket: &Path) -> String {
     loop {
         let state = exchange(socket, "GET / HTTP/1.1\r\n\r\n");
@@ -106,7 +106,7 @@ fn early_refusals_arrive(socket: &Path) {
     assert!(long.starts_with("HTTP/1.1 413"), "{long}");
     let control = format!("unix:{}", socket.display());
     let set = ["net", "set", "--control", &control, "delay=7ms"];
-    // An earlier client may still be counted, so that one of these is refused and another finds room later.
+    // An earlier client may still be counted, so that one of these is refused and a later one is not.
     let mut crowd = Vec::from([(); 16].map(|()| UnixStream::connect(socket).unwrap()));
     loop {
         let crowded = said(&mut posthaste(&set));
