@@ -13,7 +13,7 @@ use crate::clock::processor_time;
 use crate::reply::{Content, HttpReply};
 
 /// Maximum number of bytes decoded from one reply. The event loop does nothing else while it decodes.
-const DECODED_LIMIT: u64 = 256 << 20;
+pub(crate) const DECODED_LIMIT: u64 = 256 << 20;
 
 /// Decoded content of a run. All zero if the plan leaves replies coded.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]

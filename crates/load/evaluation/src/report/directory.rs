@@ -74,7 +74,8 @@ impl Directory {
     /// earlier run are removed when this one begins.
     ///
     /// # Errors
-    /// A folder that another run writes to, one that holds a finished run or other files, unless `overwrite` permits it, and errors of the system.
+    /// A folder that another run writes to; one that holds a finished run or other files, unless `overwrite` permits it;
+    /// and errors of the system.
     pub fn create(path: &Path, overwrite: Overwrite) -> Result<Self, DirectoryError> {
         fs::create_dir_all(path).map_err(|error| failed(path, error))?;
         let lock = lock(path)?;

@@ -121,7 +121,7 @@ fn outcomes(report: &Report, out: &mut String) -> std::fmt::Result {
         let resets = thousands(report.reused_resets);
         writeln!(
             out,
-            "reset      {resets} on reused connections before a reply: the server may close idle ones sooner"
+            "reset      {resets} on reused connections before a reply: the server may have closed idle ones"
         )?;
     }
     if report.statuses.is_empty() {
@@ -347,9 +347,8 @@ fn times(report: &Report, shown: TextTimes, out: &mut String) -> std::fmt::Resul
 
 /// True if the time of complete replies consists of more than the wait for the server.
 fn has_phases(report: &Report) -> bool {
-    let mean = |times: &Summary| times.mean;
-    let wait = report.phases_ms.get("wait").map_or(0.0, mean);
-    wait < 0.9 * mean(&report.service_time_ms)
+    let wait = report.phases_ms.get("wait");
+    wait.map_or(0.0, |times| times.mean) < 0.9 * report.service_time_ms.mean
 }
 
 fn row(

@@ -19,73 +19,80 @@ use crate::tls::TlsStream;
 impl EventLoop<'_> {
     /// Opens a connection for an exchange.
     pub(super) fn connect(&mut self, origin: usize, exchange: HttpExchange) {
+        let deadline = exchange.moments.sent + self.shared.plan.timeout;
+        let open = self.exchanges.insert(exchange, None);
+        self.replying.push(open, deadline);
+        self.connect_open(origin, open);
+    }
+
+    /// Opens a connection for an exchange that has a deadline: to one address after the other, as long as they refuse at
+    /// once. If all do, the exchange ends.
+    fn connect_open(&mut self, origin: usize, open: u32) {
         let keep_alive = self.shared.plan.connections == Connections::KeepAlive;
         // TLS writes record by record. Nagle's algorithm would delay the second record.
         let no_delay = keep_alive || self.shared.names.contains_key(&origin);
-        let address = self.take_address(origin);
-        let now = exchange.moments.sent;
-        let is_first = exchange.refusals == 0;
-        let attempt = socket::connect(&address, self.shared.local_port(), no_delay);
-        let (outcome, reason) = match attempt {
-            ConnectAttempt::Started(socket) => {
-                if is_first {
-                    self.record_sent(&exchange);
-                }
-                let loopback = address.ip().is_loopback();
-                match self.insert(socket, (origin, address), exchange) {
-                    Ok(slot) if loopback && self.shared.tls.is_none() => self.send_at_once(slot),
-                    Ok(slot) => self.watch(slot, EventFlags::OUT),
-                    Err((outcome, reason)) => {
-                        self.tally.explain(outcome, exchange.numbers(), || reason);
-                        self.record_end(&exchange, outcome, now);
+        loop {
+            let address = self.take_address(origin);
+            let now = self.shared.clock.now();
+            let attempt = socket::connect(&address, self.shared.local_port(), no_delay);
+            let (outcome, reason) = match attempt {
+                ConnectAttempt::Started(socket) => {
+                    self.record_first_sent(open);
+                    match self.insert_connection(socket, (origin, address), now) {
+                        Ok(slot) => return self.carry(slot, open, address),
+                        Err(failed) => failed,
                     }
                 }
-                return;
+                failed => failed.outcome(),
+            };
+            if outcome.was_attempted() {
+                self.record_first_sent(open);
             }
-            failed => failed.outcome(),
-        };
-        if is_first && outcome.was_attempted() {
-            self.record_sent(&exchange);
+            if !self.tries_another(origin, address, outcome, open) {
+                self.replying.remove(open);
+                let exchange = self.exchanges.remove(open);
+                self.tally.explain(outcome, exchange.numbers(), || reason);
+                return self.record_end(&exchange, outcome, now);
+            }
         }
-        if let Some(exchange) = self.refused(origin, address, outcome, exchange) {
-            return self.connect(origin, exchange);
-        }
-        let of = exchange.numbers();
-        self.tally.explain(outcome, of, || reason);
-        self.record_end(&exchange, outcome, now);
     }
 
-    /// Counts a connection that was not established. Returns its exchange if the server has an address that has not
-    /// refused it.
-    fn refused(
+    /// Records that an exchange was sent, unless an address has refused it before.
+    fn record_first_sent(&mut self, open: u32) {
+        let exchange = self.exchanges[open].exchange;
+        if exchange.refusals == 0 {
+            self.record_sent(&exchange);
+        }
+    }
+
+    /// Lets a new connection carry an exchange.
+    fn carry(&mut self, slot: u32, open: u32, address: SocketAddr) {
+        self.connections[slot as usize].exchange = Some(open);
+        self.exchanges[open].connection = Some(slot);
+        if address.ip().is_loopback() && self.shared.tls.is_none() {
+            self.send_at_once(slot);
+        } else {
+            self.watch(slot, EventFlags::OUT);
+        }
+    }
+
+    /// Counts a connection that was not established. Returns true if the server has an address that has not refused its
+    /// exchange.
+    fn tries_another(
         &mut self,
         origin: usize,
         address: SocketAddr,
         outcome: Outcome,
-        mut exchange: HttpExchange,
-    ) -> Option<HttpExchange> {
+        open: u32,
+    ) -> bool {
         if !is_of_address(outcome) {
-            return None;
+            return false;
         }
         self.fail_address(origin, address);
+        let exchange = &mut self.exchanges[open].exchange;
         exchange.refusals += 1;
-        self.has_another(origin, exchange.refusals)
-            .then_some(exchange)
-    }
-
-    /// Assigns slots and deadlines to a new socket and its exchange.
-    fn insert(
-        &mut self,
-        socket: OwnedFd,
-        server: (usize, SocketAddr),
-        exchange: HttpExchange,
-    ) -> Result<u32, (Outcome, String)> {
-        let sent = exchange.moments.sent;
-        let slot = self.insert_connection(socket, server, sent)?;
-        let open = self.exchanges.insert(exchange, Some(slot));
-        self.connections[slot as usize].exchange = Some(open);
-        self.replying.push(open, sent + self.shared.plan.timeout);
-        Ok(slot)
+        let refusals = exchange.refusals;
+        self.has_another(origin, refusals)
     }
 
     /// Assigns a slot and a deadline to a new socket.
@@ -184,58 +191,9 @@ impl EventLoop<'_> {
                 self.connecting.remove(slot);
                 self.connections[slot as usize].exchange = None;
                 self.abort(slot);
-                self.connect_again(origin, open);
+                self.connect_open(origin, open);
             }
             _ => self.fail(slot, outcome, || socket::connect_failure(errno)),
-        }
-    }
-
-    /// Counts a connection that was not established. Returns true if the server has an address that has not refused its
-    /// exchange.
-    fn tries_another(
-        &mut self,
-        origin: usize,
-        address: SocketAddr,
-        outcome: Outcome,
-        open: u32,
-    ) -> bool {
-        if !is_of_address(outcome) {
-            return false;
-        }
-        self.fail_address(origin, address);
-        let exchange = &mut self.exchanges[open].exchange;
-        exchange.refusals += 1;
-        let refusals = exchange.refusals;
-        self.has_another(origin, refusals)
-    }
-
-    /// Opens a connection to another address for an exchange that was refused. The deadline of the exchange stays.
-    fn connect_again(&mut self, origin: usize, open: u32) {
-        let keep_alive = self.shared.plan.connections == Connections::KeepAlive;
-        let no_delay = keep_alive || self.shared.names.contains_key(&origin);
-        loop {
-            let address = self.take_address(origin);
-            let now = self.shared.clock.now();
-            let attempt = socket::connect(&address, self.shared.local_port(), no_delay);
-            let (outcome, reason) = match attempt {
-                ConnectAttempt::Started(socket) => {
-                    match self.insert_connection(socket, (origin, address), now) {
-                        Ok(slot) => {
-                            self.connections[slot as usize].exchange = Some(open);
-                            self.exchanges[open].connection = Some(slot);
-                            return self.watch(slot, EventFlags::OUT);
-                        }
-                        Err(failed) => failed,
-                    }
-                }
-                failed => failed.outcome(),
-            };
-            if !self.tries_another(origin, address, outcome, open) {
-                self.replying.remove(open);
-                let exchange = self.exchanges.remove(open);
-                self.tally.explain(outcome, exchange.numbers(), || reason);
-                return self.record_end(&exchange, outcome, now);
-            }
         }
     }
 

@@ -4,6 +4,7 @@
 //! |---|---|
 //! | `arrivals` | takes requests and retries that are due, and chooses an idle connection or a new one |
 //! | `offers` | chooses an offer, if the client buys |
+//! | `addresses` | takes the addresses of a server in turn |
 //! | `connect` | opens a connection: SYN, handshake, TLS |
 //! | `send` | writes a request |
 //! | `streams` | assigns requests to streams, and sends and receives them |

@@ -6,9 +6,7 @@ use std::io::{self, Write};
 use posthaste_compression::{Coding, Decoder};
 
 use super::EventProgress;
-
-/// Maximum number of bytes decoded from one reply. The event loop does nothing else while it decodes.
-const DECODED_LIMIT: u64 = 256 << 20;
+use crate::decoding::DECODED_LIMIT;
 
 /// The decoder of one reply.
 pub(crate) struct EventDecoder(Decoder<EventWriter>);
