@@ -8,7 +8,7 @@ use posthaste_serve::{ReloadSignal, Signal};
 
 use super::{Failure, log_to_stderr, print};
 
-/// Protect a web service: reverse proxy with overload protection and affordable compression.
+/// Reverse proxy that protects a web service from overload, and compresses replies while CPU time is left.
 ///
 /// Prints the address once it listens. SIGHUP reads the configuration again without losing a
 /// request; SIGTERM and Ctrl-C end it: it serves for drain.delay, and then finishes replies under way.
