@@ -16,7 +16,7 @@ const REST: Span = Span::from_secs(10);
 /// The turns of a server's addresses.
 pub(super) struct AddressTurns {
     addresses: Vec<SocketAddr>,
-    /// End of the rest of each address.
+    /// End of the rest of each address; the origin of time for one that has not failed since its last answer.
     rests_until: Vec<Instant>,
     next: usize,
 }
@@ -40,15 +40,29 @@ impl AddressTurns {
         let earliest = || from_next().min_by_key(|at| self.rests_until[*at]);
         let taken = awake.or_else(earliest);
         let taken = taken.expect("a server has an address");
+        if self.rests_until[taken] > Instant::ORIGIN {
+            // Until it answers, one connection for each rest tries it.
+            self.rests_until[taken] = now + REST;
+        }
         self.next = (taken + 1) % count;
         self.addresses[taken]
     }
 
     /// Begins the rest of an address.
     fn fail(&mut self, address: SocketAddr, now: Instant) {
-        let at = self.addresses.iter().position(|known| *known == address);
-        let at = at.expect("a connection has an address of its server");
+        let at = self.index(address);
         self.rests_until[at] = now + REST;
+    }
+
+    /// Ends the rest of an address.
+    fn answer(&mut self, address: SocketAddr) {
+        let at = self.index(address);
+        self.rests_until[at] = Instant::ORIGIN;
+    }
+
+    fn index(&self, address: SocketAddr) -> usize {
+        let at = self.addresses.iter().position(|known| *known == address);
+        at.expect("a connection has an address of its server")
     }
 }
 
@@ -66,6 +80,12 @@ impl EventLoop<'_> {
         let now = self.shared.clock.now();
         self.turns[origin].fail(address, now);
         self.tally.addresses.entry(address).or_default().failed += 1;
+    }
+
+    /// Lets the next connections use the address of a connection that was established.
+    pub(super) fn address_answers(&mut self, slot: u32) {
+        let connection = &self.connections[slot as usize];
+        self.turns[connection.origin].answer(connection.address);
     }
 
     /// True if a server has an address that this many failures have not tried.
@@ -98,7 +118,16 @@ mod tests {
         let taken: Vec<usize> = (0..4).map(|_| take(&mut turns, now)).collect();
         assert_eq!(taken, [0, 1, 0, 1]);
         now += REST;
-        assert_eq!(take(&mut turns, now), 2, "its rest is over");
+        let taken: Vec<usize> = (0..4).map(|_| take(&mut turns, now)).collect();
+        assert_eq!(
+            taken,
+            [2, 0, 1, 0],
+            "one connection tries it after its rest"
+        );
+        turns.answer(addresses[2]);
+        let taken: Vec<usize> = (0..3).map(|_| take(&mut turns, now)).collect();
+        assert_eq!(taken, [1, 2, 0], "it is used again");
+        turns.next = 0;
         for address in &addresses {
             turns.fail(*address, now);
         }

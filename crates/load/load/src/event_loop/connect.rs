@@ -129,6 +129,7 @@ impl EventLoop<'_> {
         match self.transmit(slot) {
             Transmitted::Yes => {
                 self.connecting.remove(slot);
+                self.address_answers(slot);
                 let connection = &self.connections[slot as usize];
                 if let Some(open) = connection.exchange {
                     self.exchanges[open].exchange.moments.connected = Some(now);
@@ -199,6 +200,7 @@ impl EventLoop<'_> {
 
     fn begin_exchange(&mut self, slot: u32) {
         self.connecting.remove(slot);
+        self.address_answers(slot);
         let now = self.shared.clock.now();
         let connection = &mut self.connections[slot as usize];
         if let Some(open) = connection.exchange {

@@ -86,6 +86,7 @@ impl EventLoop<'_> {
         }
         if state == ConnectionState::Connecting && is_established {
             self.connecting.remove(slot);
+            self.address_answers(slot);
             self.begin_streams(slot);
         }
         self.list(slot);
