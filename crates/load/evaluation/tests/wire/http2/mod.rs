@@ -102,8 +102,11 @@ fn a_connection_that_is_closed_gracefully_loses_nothing() {
                 _ => ServerAct::Ignore,
             }
         });
+        // A connection takes twenty requests. With ten streams, a GOAWAY rejects ten at most, and the next connection
+        // takes these first: no request is rejected twice, however late the client is.
         let options = Multiplexing {
             rejected,
+            streams: Some(10),
             ..with_connections(2)
         };
         let run = carried_out(&plan(&server, 400.0, 1_000, options));

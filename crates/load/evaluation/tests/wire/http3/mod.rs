@@ -156,8 +156,11 @@ fn a_connection_that_is_closed_gracefully_loses_nothing() {
             _ => ReplyAct::Ignore,
         })
         .start();
+        // A connection takes ten requests. With five streams, a GOAWAY rejects five at most, and the next connection
+        // takes these first: no request is rejected twice, however late the client is.
         let options = Multiplexing {
             rejected,
+            streams: Some(5),
             ..with_connections(1)
         };
         let run = carried_out(&plan(server.address, 400.0, 500, options));
