@@ -1,9 +1,9 @@
 //! The load generator: arrivals that never wait for the server, and accounting that adds up.
 //!
 //! A [`Plan`] defines the requests and their times. [`run`] prepares it (`preparation`), carries it out on event loops,
-//! one per thread, and assembles a [`Run`] (`assembly`). The loops speak HTTP/1.1 or HTTP/2 over non-blocking sockets.
-//! The crate `evaluation` makes reports and verdicts from the `Run` afterwards. Several processes can carry out a [`Share`] of the loops each
-//! ([`PreparedShare`]); the sum of their tallies is the tally of the whole plan.
+//! one per thread, and assembles a [`Run`] (`assembly`). The loops speak HTTP/1.1, HTTP/2 or HTTP/3 over non-blocking
+//! sockets. The crate `evaluation` makes reports and verdicts from the `Run` afterwards. Several processes can carry out
+//! a [`Share`] of the loops each ([`PreparedShare`]); the sum of their tallies is the tally of the whole plan.
 //!
 //! # Arrivals
 //!
