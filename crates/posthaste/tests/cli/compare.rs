@@ -32,6 +32,8 @@ impl Reports {
         assert_eq!(made.code, Some(0), "{}", made.err);
         let mut report: Value = serde_json::from_str(&made.out).unwrap();
         report["intended"] = REQUESTS.into();
+        // On a busy machine the run is late, and late runs are not compared.
+        report["generator"]["limited"] = false.into();
         let folder = tempfile::tempdir().unwrap();
         let this = Self { report, folder };
         for (name, factor) in [("a1", 1.0), ("a2", 1.02), ("a3", 0.98)] {
