@@ -80,3 +80,10 @@ pub struct ClientCounters {
     /// Interim replies.
     pub interim: u64,
 }
+
+impl ClientCounters {
+    /// True if the counts of streams are consistent with the number of open ones.
+    pub(crate) const fn add_up(&self, open: usize) -> bool {
+        self.opened == self.ended + self.cancelled + open as u64
+    }
+}

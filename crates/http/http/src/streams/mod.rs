@@ -14,6 +14,7 @@
 //! | [`counters`](ClientCounters) | Counts for reports |
 //! | [`request`](StreamRequest) | A request, and the reasons against it |
 //! | `reply_decoder`, `field_decoder` | Fields of replies, with a memory of the last block |
+//! | `stream_table`, `connection_state` | Open streams, and the end of the connection |
 //! | `head`, `reply_state` | Rules for the fields of a reply, and for the order of its parts |
 //! | `field_class`, `recorded_fields` | Classes and copies of fields |
 //! | `prefix_integer`, `prefix_string`, `huffman` | Integers and strings of HPACK and QPACK |
@@ -23,6 +24,7 @@
 //! outcome, also when the server or the connection fails.
 
 pub mod catalogue;
+mod connection_state;
 mod counters;
 mod error_code;
 mod event;
@@ -38,6 +40,7 @@ mod recorded_fields;
 mod reply_decoder;
 mod reply_state;
 mod request;
+mod stream_table;
 
 pub use counters::{ClientCounters, CodeCounts};
 pub use error_code::StreamErrorCode;

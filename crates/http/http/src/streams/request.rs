@@ -3,6 +3,7 @@
 use thiserror::Error;
 
 use crate::streams::catalogue::RequestField;
+use crate::streams::field_class::is_valid_value;
 
 /// A request without its body.
 #[derive(Clone, Copy, Debug, Default)]
@@ -13,6 +14,21 @@ pub struct StreamRequest<'a> {
     pub is_head: bool,
     /// A body follows by `send_body`.
     pub has_body: bool,
+}
+
+impl StreamRequest<'_> {
+    /// Checks the values that are not part of the plan.
+    pub(crate) fn check(&self) -> Result<(), OpenError> {
+        let is_valid = |field: &RequestField<'_>| match field {
+            RequestField::Constant(_) => true,
+            RequestField::Variable(_, value) => is_valid_value(value),
+        };
+        if self.fields.iter().all(is_valid) {
+            Ok(())
+        } else {
+            Err(OpenError::InvalidValue)
+        }
+    }
 }
 
 /// Reasons why a stream cannot be opened now.

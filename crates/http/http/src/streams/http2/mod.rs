@@ -6,7 +6,8 @@
 //! | `error` | Errors of connections and streams |
 //! | [`frame`] | Frame headers and their constants |
 //! | `reader` | Received bytes to frames |
-//! | `output` | Frames to be sent |
+//! | `block_assembly` | Field blocks of several frames |
+//! | `sender`, `output` | Frames to be sent, within the limits of the server |
 //! | `settings` | SETTINGS of the peer |
 //! | `streams`, `closed` | Open streams, and those closed recently |
 //! | `window` | Flow control |
@@ -16,7 +17,7 @@
 //!
 //! 1. **Cut** (`reader`): a frame waits until it is complete. DATA is passed on in pieces.
 //! 2. **Dispatch** (`client/receive`): SETTINGS come first, and nothing interrupts a field block.
-//! 3. **Field block** (`client/fields`): HEADERS and CONTINUATION are joined, decoded and checked.
+//! 3. **Field block** (`client/fields`): HEADERS and CONTINUATION are joined (`block_assembly`), decoded and checked.
 //!    **Content** (`client/content`): windows and the content length are checked.
 //!    **Control** (`client/control`): SETTINGS, PING, GOAWAY, RST_STREAM, WINDOW_UPDATE.
 //! 4. **Event** ([`EventSink`](crate::streams::EventSink)): the caller learns about each stream by its token.
@@ -33,6 +34,7 @@
 //! | priorities | Deprecated (RFC 9113, section 5.3.2); a `priority` field is an ordinary field |
 //! | time limits | The caller has the clock, and resets streams |
 
+mod block_assembly;
 mod client;
 mod closed;
 mod error;
@@ -40,6 +42,7 @@ pub mod frame;
 pub mod hpack;
 mod output;
 mod reader;
+mod sender;
 mod settings;
 mod streams;
 mod window;

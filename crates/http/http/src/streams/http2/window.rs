@@ -1,6 +1,14 @@
 //! Flow control (RFC 9113, section 5.2): windows of the server for our bodies, and ours for its replies.
 
+use super::ErrorCode;
+use super::error::{ConnectionError, StreamFault};
 use super::frame::StreamId;
+
+/// Our window of a stream: 16 MiB. The remainder makes an exhausted window visible ([`ReceiveWindow`]).
+pub(super) const STREAM_WINDOW: u32 = (16 << 20) + 4_093;
+
+/// Our window of the connection: 1 GiB, with the same remainder.
+pub(super) const CONNECTION_WINDOW: u32 = (1 << 30) + 4_093;
 
 /// Largest window, in bytes.
 const MAX: i64 = StreamId::MAX as i64;
@@ -8,6 +16,23 @@ const MAX: i64 = StreamId::MAX as i64;
 /// More bytes than a window can have, or than it has.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct WindowOverflow;
+
+impl WindowOverflow {
+    /// The violation, if an update of the server caused it.
+    const REASON: &str = "a window above 2^31 - 1 bytes";
+}
+
+impl From<WindowOverflow> for ConnectionError {
+    fn from(_: WindowOverflow) -> Self {
+        Self::new(ErrorCode::FLOW_CONTROL_ERROR, WindowOverflow::REASON)
+    }
+}
+
+impl From<WindowOverflow> for StreamFault {
+    fn from(_: WindowOverflow) -> Self {
+        Self::new(ErrorCode::FLOW_CONTROL_ERROR, WindowOverflow::REASON)
+    }
+}
 
 /// Bytes that may be sent. A change of SETTINGS can make it negative (RFC 9113, section 6.9.2).
 #[derive(Clone, Copy, Debug)]

@@ -15,7 +15,7 @@
 //! | `settings` | SETTINGS of both ends |
 //! | `streams` | Open streams, with what they have to send |
 //! | `output` | Order of the actions for the transport |
-//! | `unidirectional` | Unidirectional streams that the peer opens |
+//! | `unidirectional` | Unidirectional streams that the peer opens: control and QPACK |
 //! | [`qpack`] | Field compression (RFC 9204) |
 //!
 //! # Life of bytes that the client receives

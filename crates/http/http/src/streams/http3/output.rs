@@ -46,6 +46,11 @@ pub(super) struct UnsentBytes {
 }
 
 impl UnsentBytes {
+    /// Number of unsent bytes that the transport would accept.
+    pub(super) fn unblocked(&self) -> usize {
+        if self.blocked { 0 } else { self.unsent().len() }
+    }
+
     pub(super) fn unsent(&self) -> &[u8] {
         &self.bytes[self.sent..]
     }
@@ -78,12 +83,66 @@ impl UnsentBytes {
 /// Streams in the order of their output, and resets.
 #[derive(Debug, Default)]
 pub(super) struct OutputOrder {
-    pub(super) control: UnsentBytes,
+    control: UnsentBytes,
     pub(super) resets: VecDeque<PendingReset>,
     /// Streams with output. Some may have ended since, or be blocked.
     pub(super) ready: VecDeque<u64>,
     /// Unsent bytes of all streams that are not blocked.
-    pub(super) unblocked: usize,
+    unblocked: usize,
+}
+
+impl OutputOrder {
+    /// Unsent bytes above which no body is taken and no stream is opened. Bytes of blocked streams do not count, so that
+    /// they delay no other.
+    const LIMIT: usize = 256 << 10;
+
+    /// The output of a new connection begins with the control stream.
+    pub(super) fn new(control: Vec<u8>) -> Self {
+        let mut order = Self::default();
+        order.append_control(&control);
+        order
+    }
+
+    /// Appends bytes to the control stream.
+    pub(super) fn append_control(&mut self, bytes: &[u8]) {
+        self.change_control(|control| control.bytes.extend_from_slice(bytes));
+    }
+
+    /// Removes the first `count` bytes of the control stream.
+    pub(super) fn advance_control(&mut self, count: usize) {
+        self.change_control(|control| control.advance(count));
+    }
+
+    /// States that the transport accepts bytes of the control stream, or no more for now.
+    pub(super) fn block_control(&mut self, blocked: bool) {
+        self.change_control(|control| control.blocked = blocked);
+    }
+
+    fn change_control(&mut self, change: impl FnOnce(&mut UnsentBytes)) {
+        let before = self.control.unblocked();
+        change(&mut self.control);
+        self.recount(before, self.control.unblocked());
+    }
+
+    /// Bytes of the control stream that the transport would accept.
+    pub(super) fn control(&self) -> Option<&[u8]> {
+        (self.control.unblocked() > 0).then(|| self.control.unsent())
+    }
+
+    /// Counts the unsent bytes of a stream anew that is not blocked.
+    pub(super) const fn recount(&mut self, before: usize, after: usize) {
+        self.unblocked = self.unblocked - before + after;
+    }
+
+    /// True if too much output waits for another request or body.
+    pub(super) const fn is_full(&self) -> bool {
+        self.unblocked >= Self::LIMIT
+    }
+
+    /// Bytes that the output still takes.
+    pub(super) const fn free(&self) -> usize {
+        Self::LIMIT.saturating_sub(self.unblocked)
+    }
 }
 
 /// A reset that the transport does not know yet.

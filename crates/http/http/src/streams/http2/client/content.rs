@@ -1,9 +1,9 @@
 //! Content of replies: windows, length, and the end of the stream.
 
 use super::Client;
-use super::receive::INTERRUPTED;
 use crate::streams::event::{EventSink, StreamEnd};
 use crate::streams::http2::ErrorCode;
+use crate::streams::http2::block_assembly::INTERRUPTED;
 use crate::streams::http2::error::{ConnectionError, StreamFault};
 use crate::streams::http2::reader::DataPiece;
 use crate::streams::http2::streams::OpenStream;
@@ -15,19 +15,19 @@ impl Client {
         piece: &DataPiece<'_>,
         sink: &mut impl EventSink,
     ) -> Result<(), ConnectionError> {
-        if !self.peer.received {
+        if !self.sender.has_settings() {
             return Err(ConnectionError::protocol("the first frame is not SETTINGS"));
         }
-        if self.pending.is_some() {
+        if self.blocks.is_pending() {
             return Err(INTERRUPTED);
         }
         if let Some(length) = piece.frame {
             self.take_from_window(length)?;
         }
-        let Some(stream) = self.streams.get_mut(piece.stream) else {
+        let Some(stream) = self.streams.open.get_mut(piece.stream) else {
             if piece.frame.is_some() {
-                self.check_closed(piece.stream)?;
-                self.counters.late_frames += 1;
+                self.streams.check_closed(piece.stream)?;
+                self.streams.counters.late_frames += 1;
             }
             return Ok(());
         };
@@ -44,24 +44,24 @@ impl Client {
             self.fail(piece.stream, fault, piece.has_end, sink);
             return Ok(());
         }
-        self.counters.windows_exhausted += u64::from(begun == Ok(true));
+        self.streams.counters.windows_exhausted += u64::from(begun == Ok(true));
         if piece.end_stream {
             self.end(piece.stream, StreamEnd::Complete, sink);
         } else if let Some(increment) = stream.receive.grant() {
-            self.output.window_update(piece.stream, increment);
+            self.sender.output.window_update(piece.stream, increment);
         }
         Ok(())
     }
 
     /// Subtracts a frame from the window of the connection, and grants more. Frames of closed streams count as well.
     fn take_from_window(&mut self, length: u32) -> Result<(), ConnectionError> {
-        let Ok(exhausted) = self.receive.receive(length) else {
+        let Ok(exhausted) = self.window.receive(length) else {
             let reason = "more content than the window of the connection";
             return Err(ConnectionError::new(ErrorCode::FLOW_CONTROL_ERROR, reason));
         };
-        self.counters.windows_exhausted += u64::from(exhausted);
-        if let Some(increment) = self.receive.grant() {
-            self.output.window_update(0, increment);
+        self.streams.counters.windows_exhausted += u64::from(exhausted);
+        if let Some(increment) = self.window.grant() {
+            self.sender.output.window_update(0, increment);
         }
         Ok(())
     }

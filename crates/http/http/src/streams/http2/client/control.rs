@@ -1,13 +1,12 @@
 //! Frames about the connection and about single streams, without fields or content.
 
-use super::fields::NEVER_OPENED;
-use super::{ANSWER_LIMIT, Client};
+use super::Client;
 use crate::streams::event::{ConnectionEvent, EventSink, StreamEnd, StreamRejection};
 use crate::streams::http2::ErrorCode;
 use crate::streams::http2::error::{ConnectionError, StreamFault};
 use crate::streams::http2::frame::{FrameHead, StreamId, flag, kind};
 use crate::streams::http2::settings::SettingsChange;
-use crate::streams::http2::window::WindowOverflow;
+use crate::streams::http2::streams::OpenStream;
 
 impl Client {
     /// Handles SETTINGS (RFC 9113, section 6.5): applies and acknowledges them.
@@ -29,27 +28,14 @@ impl Client {
             };
         }
         let change = SettingsChange::parse(payload)?;
-        self.peer.received = true;
-        if let Some((smallest, last)) = change.table {
-            self.encoder.limit(smallest);
-            self.encoder.limit(last);
+        let window = self.sender.apply(&change);
+        if window != 0 {
+            self.streams.change_windows(window)?;
         }
-        if let Some(frame) = change.frame {
-            self.peer.frame = frame;
-        }
-        if let Some(window) = change.window {
-            let delta = i64::from(window) - i64::from(self.peer.window);
-            self.peer.window = window;
-            let writable = self
-                .streams
-                .change_windows(delta)
-                .map_err(window_overflow)?;
-            self.writable.extend(writable);
-        }
-        self.answer(kind::SETTINGS, &[])?;
-        if let Some(streams) = change.streams {
-            self.peer.streams = streams;
-            sink.connection(ConnectionEvent::Limit(streams));
+        self.sender.answer(kind::SETTINGS, &[])?;
+        if let Some(limit) = change.streams {
+            self.sender.limit_streams(limit);
+            sink.connection(ConnectionEvent::Limit(limit));
         }
         sink.connection(ConnectionEvent::SettingsChanged);
         Ok(())
@@ -70,19 +56,8 @@ impl Client {
         if head.has(flag::ACK) {
             Ok(())
         } else {
-            self.answer(kind::PING, payload)
+            self.sender.answer(kind::PING, payload)
         }
-    }
-
-    /// Acknowledges a frame. Their number in the output is limited.
-    fn answer(&mut self, kind: u8, payload: &[u8]) -> Result<(), ConnectionError> {
-        self.answers += 1;
-        if self.answers > ANSWER_LIMIT {
-            let reason = "more than 10000 SETTINGS and PING without reading the answers";
-            return Err(ConnectionError::new(ErrorCode::ENHANCE_YOUR_CALM, reason));
-        }
-        self.output.frame(kind, flag::ACK, 0, payload);
-        Ok(())
     }
 
     /// Handles GOAWAY (RFC 9113, section 6.8). A graceful server sends two, the first with the highest identifier.
@@ -103,20 +78,20 @@ impl Client {
         };
         let last = u32::from_be_bytes(*last) & StreamId::MAX;
         let code = ErrorCode(u32::from_be_bytes(*code));
-        if last > self.last_allowed {
+        let first_rejected = u64::from(last) + 1;
+        if !self.state.receive_goaway(first_rejected) {
             return Err(ConnectionError::protocol(
                 "a second GOAWAY with a higher stream",
             ));
         }
-        self.last_allowed = last;
-        self.going_away = true;
-        self.counters.goaways.add(code);
+        self.streams.counters.goaways.add(code);
         sink.connection(ConnectionEvent::GoAway {
-            first_rejected: u64::from(last) + 1,
+            first_rejected,
             code: code.into(),
             debug,
         });
-        for id in self.streams.without_reply(last) {
+        let is_rejected = |id, stream: &OpenStream| id > last && !stream.reply.has_reply();
+        for id in self.streams.open.matching(is_rejected) {
             self.end(id, StreamEnd::Rejected(StreamRejection::GoAway), sink);
         }
         Ok(())
@@ -132,14 +107,12 @@ impl Client {
         let code: [u8; 4] = payload
             .try_into()
             .map_err(|_| ConnectionError::size("RST_STREAM of an invalid length"))?;
-        if self.is_never_opened(head.stream) {
-            return Err(NEVER_OPENED);
-        }
-        let Some(stream) = self.streams.get_mut(head.stream) else {
+        self.streams.check_opened(head.stream)?;
+        let Some(stream) = self.streams.open.get(head.stream) else {
             return Ok(());
         };
         let code = ErrorCode(u32::from_be_bytes(code));
-        self.counters.resets_received.add(code);
+        self.streams.counters.resets_received.add(code);
         // After a part of a reply, a rejection is a mistake of the server: the request was processed.
         let end = match code {
             ErrorCode::REFUSED_STREAM if !stream.reply.has_reply() => {
@@ -166,23 +139,12 @@ impl Client {
             if increment == 0 {
                 return Err(ConnectionError::protocol("WINDOW_UPDATE of 0 bytes"));
             }
-            return self.send.change(increment.into()).map_err(window_overflow);
+            return Ok(self.sender.enlarge_window(increment)?);
         }
-        if self.is_never_opened(head.stream) {
-            return Err(NEVER_OPENED);
+        self.streams.check_opened(head.stream)?;
+        if let Err(fault) = self.streams.enlarge_window(head.stream, increment) {
+            self.fail(head.stream, fault, false, sink);
         }
-        let Some(stream) = self.streams.get_mut(head.stream) else {
-            return Ok(());
-        };
-        let fault = if increment == 0 {
-            StreamFault::malformed("WINDOW_UPDATE of 0 bytes")
-        } else if stream.send.change(increment.into()).is_err() {
-            StreamFault::new(ErrorCode::FLOW_CONTROL_ERROR, WINDOW_OVERFLOW)
-        } else {
-            self.writable.offer(head.stream, stream);
-            return Ok(());
-        };
-        self.fail(head.stream, fault, false, sink);
         Ok(())
     }
 
@@ -198,16 +160,10 @@ impl Client {
         if head.length != 5 {
             let reason = "PRIORITY of an invalid length";
             let fault = StreamFault::new(ErrorCode::FRAME_SIZE_ERROR, reason);
-            if self.streams.token(head.stream).is_some() {
+            if self.streams.open.get(head.stream).is_some() {
                 self.fail(head.stream, fault, false, sink);
             }
         }
         Ok(())
     }
-}
-
-const WINDOW_OVERFLOW: &str = "a window above 2^31 - 1 bytes";
-
-fn window_overflow(_: WindowOverflow) -> ConnectionError {
-    ConnectionError::new(ErrorCode::FLOW_CONTROL_ERROR, WINDOW_OVERFLOW)
 }

@@ -1,7 +1,6 @@
 //! Field blocks: joined, decoded, checked, and applied to their streams.
 
 use super::Client;
-use super::receive::INTERRUPTED;
 use crate::streams::event::{EventSink, StreamEnd};
 use crate::streams::head::{BlockKind, ReplyHead};
 use crate::streams::http2::ErrorCode;
@@ -10,23 +9,6 @@ use crate::streams::http2::frame::{FrameHead, flag};
 use crate::streams::http2::hpack::HpackError;
 use crate::streams::http2::reader::TOO_MUCH_PADDING;
 use crate::streams::http2::streams::OpenStream;
-
-/// Maximum length of an encoded field block, in bytes.
-const BLOCK_LIMIT: usize = 256 << 10;
-
-/// Maximum number of CONTINUATION frames of a block. Full frames need 16 for [`BLOCK_LIMIT`].
-const CONTINUATION_LIMIT: u32 = 128;
-
-/// Memory that an empty buffer for blocks keeps, in bytes.
-const KEPT: usize = 32 << 10;
-
-/// A field block whose end is missing.
-#[derive(Clone, Copy, Debug)]
-pub(super) struct PendingBlock {
-    stream: u32,
-    end_stream: bool,
-    continuations: u32,
-}
 
 impl Client {
     /// Handles HEADERS (RFC 9113, section 6.2).
@@ -44,13 +26,7 @@ impl Client {
         if head.has(flag::END_HEADERS) {
             return self.field_block(head.stream, end_stream, fragment, sink);
         }
-        self.pending = Some(PendingBlock {
-            stream: head.stream,
-            end_stream,
-            continuations: 0,
-        });
-        self.block.clear();
-        self.block.extend_from_slice(fragment);
+        self.blocks.begin(head.stream, end_stream, fragment);
         Ok(())
     }
 
@@ -61,29 +37,11 @@ impl Client {
         payload: &[u8],
         sink: &mut impl EventSink,
     ) -> Result<(), ConnectionError> {
-        let Some(pending) = &mut self.pending else {
-            return Err(INTERRUPTED);
-        };
-        if head.stream != pending.stream {
-            return Err(INTERRUPTED);
-        }
-        pending.continuations += 1;
-        let length = self.block.len() + payload.len();
-        if pending.continuations > CONTINUATION_LIMIT || length > BLOCK_LIMIT {
-            let reason = "a field block is longer than 256 KiB or 128 CONTINUATION frames";
-            return Err(ConnectionError::new(ErrorCode::ENHANCE_YOUR_CALM, reason));
-        }
-        self.block.extend_from_slice(payload);
-        if !head.has(flag::END_HEADERS) {
+        let Some(block) = self.blocks.extend(head, payload)? else {
             return Ok(());
-        }
-        let end_stream = pending.end_stream;
-        self.pending = None;
-        let mut block = std::mem::take(&mut self.block);
-        let result = self.field_block(head.stream, end_stream, &block, sink);
-        block.clear();
-        block.shrink_to(KEPT);
-        self.block = block;
+        };
+        let result = self.field_block(head.stream, block.end_stream, &block.bytes, sink);
+        self.blocks.recycle(block);
         result
     }
 
@@ -95,9 +53,9 @@ impl Client {
         block: &[u8],
         sink: &mut impl EventSink,
     ) -> Result<(), ConnectionError> {
-        let Some(stream) = self.streams.get_mut(id) else {
-            self.check_closed(id)?;
-            self.counters.late_frames += 1;
+        let Some(stream) = self.streams.open.get_mut(id) else {
+            self.streams.check_closed(id)?;
+            self.streams.counters.late_frames += 1;
             return self.decoder.skip(block).map_err(compression_error);
         };
         let kind = stream.reply.next_block();
@@ -109,7 +67,7 @@ impl Client {
         let head = head.map_err(StreamFault::from);
         let applied = head.and_then(|head| apply(stream, kind, end_stream, head));
         let is_interim = |head: ReplyHead| kind == BlockKind::Head && head.is_interim();
-        self.counters.interim += u64::from(head.is_ok_and(is_interim));
+        self.streams.counters.interim += u64::from(head.is_ok_and(is_interim));
         match applied {
             Ok(()) if end_stream => self.end(id, StreamEnd::Complete, sink),
             Ok(()) => {}
@@ -117,28 +75,7 @@ impl Client {
         }
         Ok(())
     }
-
-    /// Checks a frame on a stream that is not open.
-    pub(super) fn check_closed(&self, id: u32) -> Result<(), ConnectionError> {
-        if self.is_never_opened(id) {
-            return Err(NEVER_OPENED);
-        }
-        if self.reset.permits_late_frames(id) {
-            return Ok(());
-        }
-        let reason = "fields or content on a stream that the server has ended";
-        Err(ConnectionError::new(ErrorCode::STREAM_CLOSED, reason))
-    }
-
-    /// True for a stream that neither end has opened.
-    pub(super) fn is_never_opened(&self, id: u32) -> bool {
-        id.is_multiple_of(2) || id >= self.next_id
-    }
 }
-
-/// A frame on an idle stream (RFC 9113, section 5.1).
-pub(super) const NEVER_OPENED: ConnectionError =
-    ConnectionError::protocol("a frame on a stream that was never opened");
 
 /// The field block fragment of HEADERS: the payload without padding and priority.
 fn fragment(head: FrameHead, payload: &[u8]) -> Result<&[u8], ConnectionError> {

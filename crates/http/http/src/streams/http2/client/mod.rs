@@ -12,35 +12,21 @@ mod send;
 use std::sync::Arc;
 
 use super::ErrorCode;
-use super::closed::ResetStreams;
+use super::block_assembly::BlockAssembly;
 use super::error::{ConnectionError, StreamFault};
-use super::frame::{PREFACE, StreamId, kind};
-use super::hpack::{BlockDecoder, BlockEncoder, FieldPlan};
-use super::output::OutputBuffer;
+use super::frame::StreamId;
+use super::hpack::{BlockDecoder, FieldPlan};
 use super::reader::FrameReader;
-use super::settings::{INITIAL_WINDOW, PeerSettings, id};
-use super::streams::StreamTable;
-use super::window::{ReceiveWindow, SendWindow};
+use super::sender::Sender;
+use super::settings::{INITIAL_WINDOW, id};
+use super::streams::StreamSet;
+use super::window::{CONNECTION_WINDOW, ReceiveWindow, STREAM_WINDOW};
+use crate::streams::connection_state::ConnectionState;
 use crate::streams::counters::ClientCounters;
 use crate::streams::event::{EventSink, StreamEnd};
 use crate::streams::head::LIST_LIMIT;
 use crate::streams::reply_decoder::ReplyDecoder;
 use crate::streams::request::OpenError;
-use fields::PendingBlock;
-use send::WritableQueue;
-
-/// Our window of a stream: 16 MiB. The remainder makes an exhausted window visible ([`ReceiveWindow`]).
-const STREAM_WINDOW: u32 = (16 << 20) + 4_093;
-
-/// Our window of the connection: 1 GiB, with the same remainder.
-const CONNECTION_WINDOW: u32 = (1 << 30) + 4_093;
-
-/// Unsent bytes above which no body is taken and no stream is opened. The output exceeds it by one request at most, and
-/// by the answers to frames of the server.
-const OUTPUT_LIMIT: usize = 256 << 10;
-
-/// Answers to PING and SETTINGS that may wait for the socket. A server that causes more does not read.
-const ANSWER_LIMIT: u32 = 10_000;
 
 /// The client's end of an HTTP/2 connection.
 ///
@@ -57,73 +43,40 @@ const ANSWER_LIMIT: u32 = 10_000;
 /// without an end. No memory is allocated for a request with constant fields in steady state.
 #[derive(Debug)]
 pub struct Client {
+    state: ConnectionState<ConnectionError>,
+    sender: Sender,
+    streams: StreamSet,
     reader: FrameReader,
-    output: OutputBuffer,
-    encoder: BlockEncoder,
+    blocks: BlockAssembly,
     decoder: ReplyDecoder<BlockDecoder>,
-    /// The field block that CONTINUATION frames continue.
-    pending: Option<PendingBlock>,
-    /// Bytes of the pending block.
-    block: Vec<u8>,
-    peer: PeerSettings,
-    streams: StreamTable,
-    reset: ResetStreams,
-    writable: WritableQueue,
-    send: SendWindow,
-    receive: ReceiveWindow,
-    /// Identifier of the next stream.
-    next_id: u32,
-    /// Highest stream that the server processes.
-    last_allowed: u32,
-    /// GOAWAY was received or sent.
-    going_away: bool,
-    failed: Option<ConnectionError>,
-    /// Answers in the output.
-    answers: u32,
-    counters: ClientCounters,
+    /// Our window of the connection.
+    window: ReceiveWindow,
 }
 
 impl Client {
     /// Creates the state of a new connection for the requests of a plan.
     pub fn new(plan: Arc<FieldPlan>) -> Self {
-        let mut output = OutputBuffer::default();
-        output.raw(PREFACE);
-        output.frame(kind::SETTINGS, 0, 0, &own_settings());
-        output.window_update(0, CONNECTION_WINDOW - INITIAL_WINDOW);
+        let increment = CONNECTION_WINDOW - INITIAL_WINDOW;
         Self {
+            state: ConnectionState::new(),
+            sender: Sender::new(plan, &own_settings(), increment),
+            streams: StreamSet::default(),
             reader: FrameReader::default(),
-            output,
-            encoder: BlockEncoder::new(plan),
+            blocks: BlockAssembly::default(),
             decoder: ReplyDecoder::default(),
-            pending: None,
-            block: Vec::new(),
-            peer: PeerSettings::new(),
-            streams: StreamTable::default(),
-            reset: ResetStreams::default(),
-            writable: WritableQueue::default(),
-            send: SendWindow::new(INITIAL_WINDOW),
-            receive: ReceiveWindow::new(CONNECTION_WINDOW),
-            next_id: 1,
-            last_allowed: StreamId::MAX,
-            going_away: false,
-            failed: None,
-            answers: 0,
-            counters: ClientCounters::default(),
+            window: ReceiveWindow::new(CONNECTION_WINDOW),
         }
     }
 
     /// Bytes to be sent.
     pub fn output(&self) -> &[u8] {
-        self.output.unsent()
+        self.sender.output.unsent()
     }
 
     /// Removes the first `count` bytes of the output, because the socket has accepted them. Afterwards,
     /// [`Client::room`] and [`Client::next_writable`] can have changed.
     pub fn sent(&mut self, count: usize) {
-        self.output.advance(count);
-        if self.output.unsent().is_empty() {
-            self.answers = 0;
-        }
+        self.sender.advance(count);
     }
 
     /// Streams that may be opened now.
@@ -132,100 +85,83 @@ impl Client {
     /// identifiers, and while more than 256 KiB of output wait for the socket.
     pub fn room(&self) -> usize {
         match self.check_open() {
-            Ok(()) => self.free_streams(),
+            Ok(()) => self.streams.room(self.sender.stream_limit()),
             Err(_) => 0,
         }
     }
 
     /// True if a stream can be opened on this connection now or later.
     pub fn is_usable(&self) -> bool {
-        !self.going_away && self.failed.is_none() && self.next_id <= StreamId::MAX
+        self.state.check_open().is_ok() && self.streams.has_identifiers()
     }
 
     /// Number of open streams.
     pub fn open_streams(&self) -> usize {
-        self.streams.len()
+        self.streams.open.len()
     }
 
     /// True if no stream is open.
     pub fn is_idle(&self) -> bool {
-        self.streams.len() == 0
+        self.streams.open.len() == 0
     }
 
     /// The open streams with their tokens, in no order.
     pub fn open_tokens(&self) -> impl Iterator<Item = (StreamId, u32)> {
-        let streams = self.streams.iter();
-        streams.map(|(id, token)| (StreamId(id), token))
+        let streams = self.streams.open.iter();
+        streams.map(|(id, stream)| (StreamId(id), stream.token))
     }
 
     /// Resets a stream, which then ends without an event. Returns false if it has ended before.
     pub fn reset(&mut self, stream: StreamId, code: ErrorCode) -> bool {
-        let Some(open) = self.streams.remove(stream.0) else {
-            return false;
-        };
-        self.writable.forget(stream.0, &open);
-        self.counters.cancelled += 1;
-        self.send_reset(stream.0, code);
-        self.reset.add(stream.0);
-        true
+        let was_open = self.streams.cancel(stream.0);
+        if was_open {
+            self.send_reset(stream.0, code);
+        }
+        was_open
     }
 
     /// Sends GOAWAY without an error. No stream can be opened afterwards; open ones continue.
     pub fn close(&mut self) {
-        if !self.going_away && self.failed.is_none() {
-            self.output.goaway(ErrorCode::NO_ERROR, b"");
+        if self.state.close() {
+            self.sender.output.goaway(ErrorCode::NO_ERROR, b"");
         }
-        self.going_away = true;
     }
 
     /// Counts since the beginning of the connection.
     pub fn counters(&self) -> &ClientCounters {
-        &self.counters
+        &self.streams.counters
     }
 
     fn check_open(&self) -> Result<(), OpenError> {
-        if self.going_away || self.failed.is_some() {
-            return Err(OpenError::GoingAway);
-        }
-        if self.next_id > StreamId::MAX {
+        self.state.check_open()?;
+        if !self.streams.has_identifiers() {
             return Err(OpenError::Exhausted);
         }
-        if self.free_streams() == 0 || self.output.unsent().len() >= OUTPUT_LIMIT {
+        if self.streams.room(self.sender.stream_limit()) == 0 || self.sender.is_full() {
             return Err(OpenError::Full);
         }
         Ok(())
     }
 
-    fn free_streams(&self) -> usize {
-        let identifiers = (StreamId::MAX + 2).saturating_sub(self.next_id) / 2;
-        let free = (self.peer.streams as usize).saturating_sub(self.streams.len());
-        free.min(identifiers as usize)
-    }
-
     fn send_reset(&mut self, stream: u32, code: ErrorCode) {
-        if self.failed.is_some() {
+        if self.state.has_failed() {
             // Nothing follows the GOAWAY.
             return;
         }
-        self.output.reset(stream, code);
-        self.counters.resets_sent.add(code);
+        self.sender.output.reset(stream, code);
+        self.streams.counters.resets_sent.add(code);
     }
 
     /// Ends a stream with an event. `end` came from the server.
     fn end(&mut self, stream: u32, end: StreamEnd, sink: &mut impl EventSink) {
-        let Some(open) = self.streams.remove(stream) else {
+        let is_complete = end == StreamEnd::Complete;
+        let Some(ended) = self.streams.end(stream, is_complete) else {
             return;
         };
-        self.writable.forget(stream, &open);
-        self.counters.ended += 1;
-        if end == StreamEnd::Complete {
-            if !open.sent {
-                self.send_reset(stream, ErrorCode::CANCEL);
-            }
-        } else {
-            self.reset.add(stream);
+        if is_complete && !ended.sent {
+            self.send_reset(stream, ErrorCode::CANCEL);
         }
-        sink.end(open.token, end);
+        sink.end(ended.token, end);
     }
 
     /// Ends a stream that violates the protocol. It is not reset if both ends have closed it.
@@ -237,18 +173,12 @@ impl Client {
         sink: &mut impl EventSink,
     ) {
         let StreamFault { code, reason } = fault;
-        let sent = self.streams.get_mut(stream).is_some_and(|open| open.sent);
+        let sent = self.streams.open.get(stream).is_some_and(|open| open.sent);
         if !(sent && end_stream) {
             self.send_reset(stream, code);
         }
         let code = code.into();
         self.end(stream, StreamEnd::Malformed { code, reason }, sink);
-    }
-
-    /// True if the counts of streams are consistent.
-    fn streams_add_up(&self) -> bool {
-        let ended = self.counters.ended + self.counters.cancelled;
-        self.counters.opened == ended + self.streams.len() as u64
     }
 }
 
@@ -270,7 +200,7 @@ fn own_settings() -> Vec<u8> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::streams::http2::frame::FrameHead;
+    use crate::streams::http2::frame::{FrameHead, kind};
     use crate::streams::request::StreamRequest;
 
     struct NoEvents;
@@ -284,7 +214,7 @@ mod tests {
     #[test]
     fn identifiers_end() {
         let mut client = Client::new(Arc::new(FieldPlan::default()));
-        client.next_id = StreamId::MAX - 2;
+        client.streams.skip_to(StreamId::MAX - 2);
         assert_eq!(client.room(), 2);
         let request = StreamRequest::default();
         assert_eq!(client.open(0, &request), Ok(StreamId(StreamId::MAX - 2)));
@@ -292,7 +222,7 @@ mod tests {
         assert_eq!(client.room(), 0);
         assert_eq!(client.open(2, &request), Err(OpenError::Exhausted));
         assert!(!client.is_usable());
-        assert!(client.streams_add_up());
+        assert!(client.streams.add_up());
     }
 
     #[test]

@@ -2,6 +2,7 @@
 
 use super::Client;
 use crate::streams::event::EventSink;
+use crate::streams::http2::block_assembly::INTERRUPTED;
 use crate::streams::http2::error::ConnectionError;
 use crate::streams::http2::frame::{FrameHead, flag, kind};
 use crate::streams::http2::reader::{FrameError, FrameReader, ReceivedPiece};
@@ -15,16 +16,15 @@ impl Client {
         bytes: &[u8],
         sink: &mut impl EventSink,
     ) -> Result<(), ConnectionError> {
-        if let Some(error) = self.failed {
-            return Err(error);
-        }
+        self.state.check()?;
         let mut reader = std::mem::take(&mut self.reader);
         let result = self.receive_pieces(&mut reader, bytes, sink);
         self.reader = reader;
-        debug_assert!(self.streams_add_up(), "a stream is open or has ended");
+        debug_assert!(self.streams.add_up(), "a stream is open or has ended");
         result.inspect_err(|error| {
-            self.output.goaway(error.code, error.reason.as_bytes());
-            self.failed = Some(*error);
+            let output = &mut self.sender.output;
+            output.goaway(error.code, error.reason.as_bytes());
+            self.state.fail(*error);
         })
     }
 
@@ -44,7 +44,7 @@ impl Client {
                 Err(FrameError { head, error }) => (head.stream, Err(error)),
             };
             result.map_err(|error| ConnectionError {
-                token: self.streams.token(stream),
+                token: self.streams.open.get(stream).map(|stream| stream.token),
                 ..error
             })?;
         }
@@ -56,10 +56,10 @@ impl Client {
         payload: &[u8],
         sink: &mut impl EventSink,
     ) -> Result<(), ConnectionError> {
-        if !self.peer.received && (head.kind != kind::SETTINGS || head.has(flag::ACK)) {
+        if !self.sender.has_settings() && (head.kind != kind::SETTINGS || head.has(flag::ACK)) {
             return Err(ConnectionError::protocol("the first frame is not SETTINGS"));
         }
-        if self.pending.is_some() != (head.kind == kind::CONTINUATION) {
+        if self.blocks.is_pending() != (head.kind == kind::CONTINUATION) {
             return Err(INTERRUPTED);
         }
         match head.kind {
@@ -77,7 +77,3 @@ impl Client {
         }
     }
 }
-
-/// Anything but CONTINUATION inside a field block, or CONTINUATION outside (RFC 9113, section 6.10).
-pub(super) const INTERRUPTED: ConnectionError =
-    ConnectionError::protocol("a field block is interrupted, or continued without a beginning");

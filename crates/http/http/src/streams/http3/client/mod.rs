@@ -1,39 +1,28 @@
 //! The state machine of a client's connection.
 //!
-//! This file has the state and the calls about whole streams. `send` opens streams and sends bodies; `transport` passes
-//! output on; `receive` and its stages `reply` and `control` take bytes of streams and make events.
+//! This file has the state and the calls about whole streams. `send` opens streams, sends bodies and passes output on;
+//! `receive` and its stages `reply` and `control` take bytes of streams and make events.
 
 mod control;
 mod receive;
 mod reply;
 mod send;
-mod transport;
 
-use std::collections::VecDeque;
 use std::sync::Arc;
 
 use super::ErrorCode;
+use super::control_form::Role;
 use super::error::Http3Error;
 use super::frame::{StreamId, kind};
-use super::output::{OutputOrder, PendingReset};
 use super::qpack::{FieldPlan, SectionDecoder};
-use super::reader::Http3FrameReader;
 use super::settings;
-use super::streams::{SendProgress, StreamTable};
-use super::unidirectional::{DecoderInstructions, PeerStreams};
-use super::varint;
+use super::streams::StreamSet;
+use super::unidirectional::PeerStreams;
+use crate::streams::connection_state::ConnectionState;
 use crate::streams::counters::ClientCounters;
-use crate::streams::event::{EventSink, StreamEnd};
 use crate::streams::head::LIST_LIMIT;
 use crate::streams::reply_decoder::ReplyDecoder;
 use crate::streams::request::OpenError;
-
-/// Unsent bytes above which no body is taken and no stream is opened. Bytes of blocked streams do not count, so that
-/// they delay no other.
-const OUTPUT_LIMIT: usize = 256 << 10;
-
-/// Unsent bytes of a stream above which no more of its body is taken.
-const STREAM_OUTPUT_LIMIT: usize = 64 << 10;
 
 /// The client's end of an HTTP/3 connection.
 ///
@@ -53,62 +42,33 @@ const STREAM_OUTPUT_LIMIT: usize = 64 << 10;
 /// steady state.
 #[derive(Debug)]
 pub struct Client {
+    state: ConnectionState<Http3Error>,
     plan: Arc<FieldPlan>,
-    decoder: ReplyDecoder<SectionDecoder>,
-    streams: StreamTable,
-    output: OutputOrder,
     /// The field section of the request that is being opened.
     section: Vec<u8>,
-    /// Streams with more of a body, in the order in which they became writable. Some may have ended since.
-    writable: VecDeque<u64>,
+    streams: StreamSet,
+    decoder: ReplyDecoder<SectionDecoder>,
     server: PeerStreams,
-    /// Frames of the server's control stream.
-    control: Http3FrameReader,
-    has_settings: bool,
-    decoder_instructions: DecoderInstructions,
-    /// Identifier of the next stream.
-    next_id: u64,
-    /// Bidirectional streams that the server permits in all.
-    permitted: u64,
-    /// First stream that the server does not process.
-    first_rejected: u64,
-    /// GOAWAY was received or sent.
-    going_away: bool,
-    failed: Option<Http3Error>,
-    counters: ClientCounters,
 }
 
 impl Client {
     /// Creates the state of a new connection for the requests of a plan. No stream can be opened before
     /// [`Client::permit_streams`].
     pub fn new(plan: Arc<FieldPlan>) -> Self {
-        let mut output = OutputOrder::default();
-        output.control.bytes = settings::opening(LIST_LIMIT);
-        output.unblocked = output.control.bytes.len();
         Self {
+            state: ConnectionState::new(),
             plan,
-            decoder: ReplyDecoder::default(),
-            streams: StreamTable::default(),
-            output,
             section: Vec::new(),
-            writable: VecDeque::new(),
-            server: PeerStreams::of_server(),
-            control: Http3FrameReader::default(),
-            has_settings: false,
-            decoder_instructions: DecoderInstructions::default(),
-            next_id: 0,
-            permitted: 0,
-            first_rejected: u64::MAX,
-            going_away: false,
-            failed: None,
-            counters: ClientCounters::default(),
+            streams: StreamSet::new(settings::opening(LIST_LIMIT)),
+            decoder: ReplyDecoder::default(),
+            server: PeerStreams::new(Role::Server),
         }
     }
 
     /// Sets the number of bidirectional streams that the server permits since the beginning of the connection (RFC
     /// 9000, section 4.6). A smaller number than before is ignored.
     pub fn permit_streams(&mut self, total: u64) {
-        self.permitted = self.permitted.max(total);
+        self.streams.permit(total);
     }
 
     /// Streams that may be opened now.
@@ -117,132 +77,81 @@ impl Client {
     /// transport would accept.
     pub fn room(&self) -> usize {
         match self.check_open() {
-            Ok(()) => usize::try_from(self.free_streams()).unwrap_or(usize::MAX),
+            Ok(()) => usize::try_from(self.streams.free()).unwrap_or(usize::MAX),
             Err(_) => 0,
         }
     }
 
     /// True if a stream can be opened on this connection now or later.
     pub fn is_usable(&self) -> bool {
-        !self.going_away && self.failed.is_none() && self.next_id <= varint::MAX
+        self.state.check_open().is_ok() && self.streams.has_identifiers()
     }
 
     /// Number of open streams.
     pub fn open_streams(&self) -> usize {
-        self.streams.len()
+        self.streams.open.len()
     }
 
     /// True if no stream is open.
     pub fn is_idle(&self) -> bool {
-        self.streams.len() == 0
+        self.streams.open.len() == 0
     }
 
     /// The open streams with their tokens, in no order.
     pub fn open_tokens(&self) -> impl Iterator<Item = (StreamId, u32)> {
-        let streams = self.streams.iter();
-        streams.map(|(id, token)| (StreamId::new(id), token))
+        let streams = self.streams.open.iter();
+        streams.map(|(id, stream)| (StreamId::new(id), stream.token))
     }
 
     /// Resets a stream in both directions, which then ends without an event. Returns false if it has ended before.
     pub fn reset(&mut self, stream: StreamId, code: ErrorCode) -> bool {
-        let is_open = self.remove(stream.number(), code, false).is_some();
-        self.counters.cancelled += u64::from(is_open);
-        is_open
+        self.streams.cancel(stream.number(), code)
     }
 
     /// Sends GOAWAY (RFC 9114, section 5.2). No stream can be opened afterwards; open ones continue.
     pub fn close(&mut self) {
-        if !self.going_away && self.failed.is_none() {
-            let control = &mut self.output.control;
+        if self.state.close() {
             // The identifier is that of a push, and the server has sent none.
-            let frame = [kind::GOAWAY as u8, 1, 0];
-            control.bytes.extend_from_slice(&frame);
-            if !control.blocked {
-                self.output.unblocked += frame.len();
-            }
+            self.streams
+                .order
+                .append_control(&[kind::GOAWAY as u8, 1, 0]);
         }
-        self.going_away = true;
     }
 
     /// Counts since the beginning of the connection.
     pub fn counters(&self) -> &ClientCounters {
-        &self.counters
+        &self.streams.counters
     }
 
     fn check_open(&self) -> Result<(), OpenError> {
-        if self.going_away || self.failed.is_some() {
-            return Err(OpenError::GoingAway);
-        }
-        if self.next_id > varint::MAX {
+        self.state.check_open()?;
+        if !self.streams.has_identifiers() {
             return Err(OpenError::Exhausted);
         }
-        if self.free_streams() == 0 || self.output.unblocked >= OUTPUT_LIMIT {
+        if self.streams.free() == 0 || self.streams.order.is_full() {
             return Err(OpenError::Full);
         }
         Ok(())
-    }
-
-    fn free_streams(&self) -> u64 {
-        self.permitted.saturating_sub(self.next_id / 4)
-    }
-
-    /// Removes a stream. What either end has not finished is reset with `code`; `has_end` states that the server has
-    /// finished its part. Returns the token.
-    fn remove(&mut self, id: u64, code: ErrorCode, has_end: bool) -> Option<u32> {
-        let stream = self.streams.remove(id)?;
-        self.output.unblocked -= stream.unblocked();
-        let is_unsent = matches!(stream.progress, SendProgress::Open | SendProgress::Ending);
-        if is_unsent {
-            self.output.resets.push_back(PendingReset::Reset(id, code));
-        }
-        if !has_end {
-            self.output.resets.push_back(PendingReset::Stop(id, code));
-        }
-        if is_unsent || !has_end {
-            self.counters.resets_sent.add(code);
-        }
-        self.streams.recycle(stream.buffers);
-        Some(stream.token)
-    }
-
-    /// Ends a stream with an event. What either end has not finished is reset with `code`.
-    fn end(
-        &mut self,
-        id: u64,
-        end: StreamEnd,
-        (code, has_end): (ErrorCode, bool),
-        sink: &mut impl EventSink,
-    ) {
-        let Some(token) = self.remove(id, code, has_end) else {
-            return;
-        };
-        self.counters.ended += 1;
-        sink.end(token, end);
-    }
-
-    /// True if the counts of streams are consistent.
-    fn streams_add_up(&self) -> bool {
-        let ended = self.counters.ended + self.counters.cancelled;
-        self.counters.opened == ended + self.streams.len() as u64
     }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::streams::http3::varint;
     use crate::streams::request::StreamRequest;
 
     #[test]
     fn identifiers_end() {
         let mut client = Client::new(Arc::new(FieldPlan::default()));
         client.permit_streams(u64::MAX);
-        client.next_id = varint::MAX - 3;
+        client.streams.skip_to(varint::MAX - 3);
         let request = StreamRequest::default();
         let last = client.open(0, &request).unwrap();
         assert_eq!(last, StreamId::new(varint::MAX - 3));
         assert_eq!(client.room(), 0);
         assert_eq!(client.open(1, &request), Err(OpenError::Exhausted));
         assert!(!client.is_usable());
-        assert!(client.streams_add_up());
+        assert!(client.streams.add_up());
     }
 }

@@ -1,13 +1,12 @@
 //! Received bytes, resets and stops, from the kind of the stream to the stage that handles them.
 
 use super::Client;
+use super::reply::SectionContext;
 use crate::streams::event::{EventSink, StreamEnd, StreamRejection};
 use crate::streams::http3::ErrorCode;
 use crate::streams::http3::error::{Http3Error, ReceiveFault, StreamFault};
 use crate::streams::http3::frame::{StreamId, StreamKind};
-use crate::streams::http3::output::PendingReset;
-use crate::streams::http3::streams::SendProgress;
-use crate::streams::http3::unidirectional::{CLOSED, UniKind, check_encoder};
+use crate::streams::http3::unidirectional::CLOSED;
 
 impl Client {
     /// Takes bytes of a stream, and reports the events in them to `sink`. `fin` states that the stream ends after them.
@@ -20,9 +19,7 @@ impl Client {
         fin: bool,
         sink: &mut impl EventSink,
     ) -> Result<(), Http3Error> {
-        if let Some(error) = self.failed {
-            return Err(error);
-        }
+        self.state.check()?;
         let id = stream.number();
         let result = match stream.kind() {
             StreamKind::ClientBidirectional => self.receive_reply(id, bytes, fin, sink),
@@ -42,9 +39,7 @@ impl Client {
         code: ErrorCode,
         sink: &mut impl EventSink,
     ) -> Result<(), Http3Error> {
-        if let Some(error) = self.failed {
-            return Err(error);
-        }
+        self.state.check()?;
         let result = match stream.kind() {
             StreamKind::ClientBidirectional => self.reply_reset(stream.number(), code, sink),
             StreamKind::ServerUnidirectional => self.server.end(stream.number()),
@@ -63,9 +58,7 @@ impl Client {
         code: ErrorCode,
         sink: &mut impl EventSink,
     ) -> Result<(), Http3Error> {
-        if let Some(error) = self.failed {
-            return Err(error);
-        }
+        self.state.check()?;
         let result = match stream.kind() {
             StreamKind::ClientBidirectional => self.request_stopped(stream.number(), code, sink),
             // It is for our control stream.
@@ -77,8 +70,8 @@ impl Client {
     }
 
     fn finish(&mut self, result: Result<(), Http3Error>) -> Result<(), Http3Error> {
-        debug_assert!(self.streams_add_up(), "a stream is open or has ended");
-        result.inspect_err(|error| self.failed = Some(*error))
+        debug_assert!(self.streams.add_up(), "a stream is open or has ended");
+        result.inspect_err(|error| self.state.fail(*error))
     }
 
     /// Takes bytes of a request's stream.
@@ -90,24 +83,22 @@ impl Client {
         sink: &mut impl EventSink,
     ) -> Result<(), Http3Error> {
         self.check_opened(id)?;
-        let Some(stream) = self.streams.get_mut(id) else {
+        let Some(stream) = self.streams.open.get_mut(id) else {
             return Ok(());
         };
-        // The reader is taken out, so that its frames can be handled.
-        let mut reader = std::mem::take(&mut stream.buffers.reader);
-        let result = self.reply_frames(id, &mut reader, bytes, sink);
-        let result = match result {
-            Ok(()) if fin => self.reply_end(id, &reader),
+        let mut context = SectionContext {
+            decoder: &mut self.decoder,
+            interim: &mut self.streams.counters.interim,
+        };
+        let result = match stream.receive(&mut context, bytes, sink) {
+            Ok(()) if fin => stream.check_end(),
             result => result,
         };
-        if let Some(stream) = self.streams.get_mut(id) {
-            stream.buffers.reader = reader;
-        }
         match result {
             Ok(()) => {
                 if fin {
                     let code = ErrorCode::H3_REQUEST_CANCELLED;
-                    self.end(id, StreamEnd::Complete, (code, true), sink);
+                    self.streams.end(id, StreamEnd::Complete, code, true, sink);
                 }
                 Ok(())
             }
@@ -116,11 +107,11 @@ impl Client {
                     code: code.into(),
                     reason,
                 };
-                self.end(id, end, (code, fin), sink);
+                self.streams.end(id, end, code, fin, sink);
                 Ok(())
             }
             Err(ReceiveFault::Connection(error)) => Err(Http3Error {
-                token: self.streams.get(id).map(|stream| stream.token),
+                token: Some(stream.token),
                 ..error
             }),
         }
@@ -133,12 +124,12 @@ impl Client {
         sink: &mut impl EventSink,
     ) -> Result<(), Http3Error> {
         self.check_opened(id)?;
-        let Some(stream) = self.streams.get(id) else {
+        let Some(stream) = self.streams.open.get(id) else {
             return Ok(());
         };
         let is_complete = stream.reply.is_known_complete();
         let is_complete = is_complete && stream.buffers.reader.is_between_frames();
-        self.counters.resets_received.add(code);
+        self.streams.counters.resets_received.add(code);
         let end = match code {
             // After a part of a reply, a rejection is a mistake of the server: the request was processed.
             ErrorCode::H3_REQUEST_REJECTED if !stream.reply.has_reply() => {
@@ -148,7 +139,7 @@ impl Client {
             code => StreamEnd::Reset(code.into()),
         };
         let code = ErrorCode::H3_REQUEST_CANCELLED;
-        self.end(id, end, (code, true), sink);
+        self.streams.end(id, end, code, true, sink);
         Ok(())
     }
 
@@ -159,22 +150,17 @@ impl Client {
         sink: &mut impl EventSink,
     ) -> Result<(), Http3Error> {
         self.check_opened(id)?;
-        let Some(stream) = self.streams.get_mut(id) else {
+        let Some(stream) = self.streams.open.get(id) else {
             return Ok(());
         };
-        if code == ErrorCode::H3_REQUEST_REJECTED && !stream.reply.has_reply() {
-            self.counters.resets_received.add(code);
-            let end = StreamEnd::Rejected(StreamRejection::Refused);
-            let code = ErrorCode::H3_REQUEST_CANCELLED;
-            self.end(id, end, (code, false), sink);
+        if code != ErrorCode::H3_REQUEST_REJECTED || stream.reply.has_reply() {
+            self.streams.stop_request(id, code);
             return Ok(());
         }
-        if let SendProgress::Open | SendProgress::Ending = stream.progress {
-            self.output.unblocked -= stream.unblocked();
-            stream.buffers.output.reset(0);
-            stream.progress = SendProgress::Stopped;
-            self.output.resets.push_back(PendingReset::Reset(id, code));
-        }
+        self.streams.counters.resets_received.add(code);
+        let end = StreamEnd::Rejected(StreamRejection::Refused);
+        let code = ErrorCode::H3_REQUEST_CANCELLED;
+        self.streams.end(id, end, code, false, sink);
         Ok(())
     }
 
@@ -186,17 +172,14 @@ impl Client {
         fin: bool,
         sink: &mut impl EventSink,
     ) -> Result<(), Http3Error> {
-        match self.server.kind(id, &mut bytes)? {
-            Some(UniKind::Control) => self.control_frames(bytes, sink)?,
-            Some(UniKind::QpackEncoder) => check_encoder(bytes)?,
-            Some(UniKind::QpackDecoder) => self.decoder_instructions.check(bytes)?,
-            Some(UniKind::Unknown) | None => {}
+        while let Some(frame) = self.server.next(id, &mut bytes)? {
+            self.control_frame(frame, sink)?;
         }
         if fin { self.server.end(id) } else { Ok(()) }
     }
 
     fn check_opened(&self, id: u64) -> Result<(), Http3Error> {
-        if id < self.next_id {
+        if self.streams.was_opened(id) {
             Ok(())
         } else {
             Err(NEVER_OPENED)

@@ -1,86 +1,90 @@
 //! Frames of a reply: fields and content.
 
-use super::Client;
 use crate::streams::event::EventSink;
 use crate::streams::head::{BlockKind, LIST_LIMIT, ReplyFault};
 use crate::streams::http3::ErrorCode;
 use crate::streams::http3::error::{Http3Error, ReceiveFault};
 use crate::streams::http3::frame::kind;
 use crate::streams::http3::qpack::{QpackError, SectionDecoder};
-use crate::streams::http3::reader::{Http3FrameReader, PayloadForm, ReceivedPiece, is_of_http2};
+use crate::streams::http3::reader::{PayloadForm, ReceivedPiece, is_of_http2};
 use crate::streams::http3::streams::OpenRequestStream;
 use crate::streams::reply_decoder::ReplyDecoder;
+use crate::streams::reply_state::ReplyState;
 
 /// Maximum length of an encoded field section, in bytes.
 const SECTION_LIMIT: u64 = LIST_LIMIT as u64;
 
-impl Client {
+/// Decoder of field sections, and a count of the interim replies in them.
+pub(super) struct SectionContext<'a> {
+    pub(super) decoder: &'a mut ReplyDecoder<SectionDecoder>,
+    pub(super) interim: &'a mut u64,
+}
+
+impl OpenRequestStream {
     /// Handles the frames in bytes of a stream, until one ends the stream.
-    pub(super) fn reply_frames(
+    pub(super) fn receive(
         &mut self,
-        id: u64,
-        reader: &mut Http3FrameReader,
+        context: &mut SectionContext<'_>,
         mut bytes: &[u8],
         sink: &mut impl EventSink,
     ) -> Result<(), ReceiveFault> {
-        let stream = self.streams.get_mut(id).expect("the stream is open");
         loop {
-            let reply = stream.reply;
+            let reply = self.reply;
             let form =
                 |kind, length| payload_form(kind, length, reply.has_head(), reply.has_trailers());
-            match reader.next(&mut bytes, form)? {
+            match self.buffers.reader.next(&mut bytes, form)? {
                 None => return Ok(()),
                 Some(ReceivedPiece::Content(piece)) => {
-                    let (content, result) = stream.reply.content(piece);
+                    let (content, result) = self.reply.content(piece);
                     // Permitted content is passed on before a fault, so that cuts between reads change nothing.
                     if !content.is_empty() {
-                        sink.body(stream.token, content);
+                        sink.body(self.token, content);
                     }
                     result?;
                 }
                 Some(ReceivedPiece::Frame(_, section)) => {
-                    let interim = &mut self.counters.interim;
-                    section_of(stream, &mut self.decoder, section, interim, sink)?;
+                    context.section(&mut self.reply, self.token, section, sink)?;
                 }
             }
         }
     }
 
     /// Checks the end of a stream.
-    pub(super) fn reply_end(&self, id: u64, reader: &Http3FrameReader) -> Result<(), ReceiveFault> {
-        if !reader.is_between_frames() {
+    pub(super) fn check_end(&self) -> Result<(), ReceiveFault> {
+        if !self.buffers.reader.is_between_frames() {
             return Err(Http3Error::frame("a stream ends inside a frame").into());
         }
-        let stream = self.streams.get(id).expect("the stream is open");
-        if !stream.reply.has_head() {
+        if !self.reply.has_head() {
             return Err(ReplyFault::malformed("the stream ends before the reply").into());
         }
-        Ok(stream.reply.content_complete()?)
+        Ok(self.reply.content_complete()?)
     }
 }
 
-/// Handles a field section: a head, or trailers.
-fn section_of(
-    stream: &mut OpenRequestStream,
-    decoder: &mut ReplyDecoder<SectionDecoder>,
-    section: &[u8],
-    interim: &mut u64,
-    sink: &mut impl EventSink,
-) -> Result<(), ReceiveFault> {
-    let kind = stream.reply.next_block();
-    let head = match kind {
-        BlockKind::Head => decoder.head(section, stream.token, sink),
-        BlockKind::Trailers => decoder.trailers(section, stream.token, sink),
-    };
-    let head = head.map_err(decompression_failed)??;
-    match kind {
-        BlockKind::Head => {
-            *interim += u64::from(head.is_interim());
-            stream.reply.head(head)?;
+impl SectionContext<'_> {
+    /// Handles a field section: a head, or trailers.
+    fn section(
+        &mut self,
+        reply: &mut ReplyState,
+        token: u32,
+        section: &[u8],
+        sink: &mut impl EventSink,
+    ) -> Result<(), ReceiveFault> {
+        let kind = reply.next_block();
+        let head = match kind {
+            BlockKind::Head => self.decoder.head(section, token, sink),
+            BlockKind::Trailers => self.decoder.trailers(section, token, sink),
+        };
+        let head = head.map_err(decompression_failed)??;
+        match kind {
+            BlockKind::Head => {
+                *self.interim += u64::from(head.is_interim());
+                reply.head(head)?;
+            }
+            BlockKind::Trailers => reply.trailers(),
         }
-        BlockKind::Trailers => stream.reply.trailers(),
+        Ok(())
     }
-    Ok(())
 }
 
 /// Checks the header of a frame on the stream of a request (RFC 9114, sections 4.1 and 7.2).

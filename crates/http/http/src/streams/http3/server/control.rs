@@ -1,12 +1,9 @@
 //! The control streams of both ends, and the client's streams of QPACK.
 
-use crate::streams::http3::control_form::{Role, control_form};
-use crate::streams::http3::error::{Http3Error, ReceiveFault};
+use crate::streams::http3::control_form::Role;
+use crate::streams::http3::error::Http3Error;
 use crate::streams::http3::frame::{StreamId, StreamKind, kind};
-use crate::streams::http3::reader::{Http3FrameReader, ReceivedPiece};
-use crate::streams::http3::unidirectional::{
-    CLOSED, DecoderInstructions, PeerStreams, UniKind, check_encoder,
-};
+use crate::streams::http3::unidirectional::{CLOSED, ControlFrame, PeerStreams};
 use crate::streams::http3::{ErrorCode, settings, varint};
 
 use super::LIST_LIMIT;
@@ -36,10 +33,6 @@ pub fn append_goaway(first_rejected: StreamId, bytes: &mut Vec<u8>) {
 #[derive(Debug)]
 pub struct ClientStreams {
     streams: PeerStreams,
-    /// Frames of the client's control stream.
-    control: Http3FrameReader,
-    has_settings: bool,
-    decoder: DecoderInstructions,
     /// The last MAX_PUSH_ID.
     max_push: Option<u64>,
     /// Push of the last GOAWAY.
@@ -49,10 +42,7 @@ pub struct ClientStreams {
 impl Default for ClientStreams {
     fn default() -> Self {
         Self {
-            streams: PeerStreams::of_client(),
-            control: Http3FrameReader::default(),
-            has_settings: false,
-            decoder: DecoderInstructions::default(),
+            streams: PeerStreams::new(Role::Client),
             max_push: None,
             goaway: u64::MAX,
         }
@@ -72,11 +62,12 @@ impl ClientStreams {
             "requests have a reader of their own"
         );
         let id = stream.number();
-        match self.streams.kind(id, &mut bytes)? {
-            Some(UniKind::Control) => self.control_frames(bytes)?,
-            Some(UniKind::QpackEncoder) => check_encoder(bytes)?,
-            Some(UniKind::QpackDecoder) => self.decoder.check(bytes)?,
-            Some(UniKind::Unknown) | None => {}
+        while let Some(frame) = self.streams.next(id, &mut bytes)? {
+            match frame {
+                ControlFrame::Settings => {}
+                ControlFrame::MaxPushId(push) => self.max_push(push)?,
+                ControlFrame::GoAway(push) => self.goaway(push)?,
+            }
         }
         if fin { self.streams.end(id) } else { Ok(()) }
     }
@@ -93,45 +84,11 @@ impl ClientStreams {
 
     /// True if the client's SETTINGS have arrived.
     pub const fn has_settings(&self) -> bool {
-        self.has_settings
-    }
-
-    fn control_frames(&mut self, mut bytes: &[u8]) -> Result<(), Http3Error> {
-        let mut reader = std::mem::take(&mut self.control);
-        let result = self.read_control(&mut reader, &mut bytes);
-        self.control = reader;
-        result.map_err(|fault| match fault {
-            ReceiveFault::Connection(error) => error,
-            ReceiveFault::Stream(_) => unreachable!("the control stream has no faults of its own"),
-        })
-    }
-
-    fn read_control(
-        &mut self,
-        reader: &mut Http3FrameReader,
-        bytes: &mut &[u8],
-    ) -> Result<(), ReceiveFault> {
-        loop {
-            let has_settings = self.has_settings;
-            let form = |kind, length| control_form(kind, length, has_settings, Role::Client);
-            let Some(piece) = reader.next(bytes, form)? else {
-                return Ok(());
-            };
-            match piece {
-                ReceivedPiece::Frame(kind::SETTINGS, payload) => {
-                    settings::check(payload)?;
-                    self.has_settings = true;
-                }
-                ReceivedPiece::Frame(kind::MAX_PUSH_ID, payload) => self.max_push(payload)?,
-                ReceivedPiece::Frame(_, payload) => self.goaway(payload)?,
-                ReceivedPiece::Content(_) => unreachable!("the control stream has no content"),
-            }
-        }
+        self.streams.has_settings()
     }
 
     /// Handles MAX_PUSH_ID (RFC 9114, section 7.2.7). Nothing is pushed, whatever it permits.
-    fn max_push(&mut self, payload: &[u8]) -> Result<(), Http3Error> {
-        let id = only_integer(payload, "MAX_PUSH_ID of an invalid length")?;
+    fn max_push(&mut self, id: u64) -> Result<(), Http3Error> {
         if self.max_push.replace(id).is_some_and(|before| id < before) {
             let reason = "MAX_PUSH_ID below the one before";
             return Err(Http3Error::new(ErrorCode::H3_ID_ERROR, reason));
@@ -140,18 +97,11 @@ impl ClientStreams {
     }
 
     /// Handles GOAWAY of the client, which names a push (RFC 9114, section 7.2.6). Its open requests continue.
-    fn goaway(&mut self, payload: &[u8]) -> Result<(), Http3Error> {
-        let id = only_integer(payload, "GOAWAY of an invalid length")?;
+    fn goaway(&mut self, id: u64) -> Result<(), Http3Error> {
         if std::mem::replace(&mut self.goaway, id) < id {
             let reason = "a second GOAWAY with a higher push";
             return Err(Http3Error::new(ErrorCode::H3_ID_ERROR, reason));
         }
         Ok(())
     }
-}
-
-/// Reads a payload of one integer.
-fn only_integer(mut payload: &[u8], reason: &'static str) -> Result<u64, Http3Error> {
-    let integer = varint::decode(&mut payload).filter(|_| payload.is_empty());
-    integer.ok_or(Http3Error::frame(reason))
 }
