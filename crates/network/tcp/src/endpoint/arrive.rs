@@ -182,7 +182,7 @@ impl Endpoint {
 
     /// Returns false if the segment is refused because of its acknowledgement number.
     fn take_ack(&mut self, now: Instant, segment: &Segment, ack: u32, start: Offset) -> bool {
-        let una = self.sender.una;
+        let una = self.sender.sequence().una;
         let number = unwrap(self.isn, ack, una).filter(|number| {
             *number >= una || una - *number <= self.sender.peer_largest_window().max(1)
         });
@@ -193,7 +193,7 @@ impl Endpoint {
             }
             return false;
         };
-        if number > self.sender.shown() {
+        if number > self.sender.sequence().shown() {
             self.counters.refused.ack_of_unsent += 1;
             if self.profile.strictness.answers.to_unsent {
                 self.challenge(now);
@@ -243,7 +243,7 @@ impl Endpoint {
             push: segment.psh,
         };
         let other = OtherHalf {
-            closed: self.sender.fin_sent(),
+            closed: self.sender.sequence().fin_sent(),
             rtt: self.sender.rtt().smoothed(),
             timeout: self.sender.timeout(),
             echo: if self.receiver.measures(segment) {
@@ -284,7 +284,8 @@ impl Endpoint {
 
     /// Advances the connection state from the states of both halves.
     fn follow(&mut self, now: Instant) {
-        let acknowledged = self.sender.closing && self.sender.fin_acknowledged();
+        let acknowledged =
+            self.sender.sequence().closing && self.sender.sequence().fin_acknowledged();
         let closed = self.receiver.has_closed();
         if !(acknowledged || closed) {
             return;

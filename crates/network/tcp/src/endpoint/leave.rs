@@ -49,7 +49,7 @@ impl Endpoint {
     /// Payload outside the sequence space.
     const fn empty(&self, len: u32) -> Chunk {
         Chunk {
-            start: self.sender.max,
+            start: self.sender.sequence().max,
             len,
             fin: false,
             last: false,
@@ -153,7 +153,7 @@ impl Endpoint {
     /// A RST with the sequence number that the peer expects next.
     pub(super) fn bare_reset(&self) -> Segment {
         Segment {
-            seq: wrap(self.isn, self.sender.max.max(1)),
+            seq: wrap(self.isn, self.sender.sequence().max.max(1)),
             ack: self.peer_isn.map(|isn| wrap(isn, self.receiver.next)),
             rst: true,
             ..Segment::default()

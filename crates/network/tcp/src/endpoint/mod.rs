@@ -281,10 +281,14 @@ impl Endpoint {
             self.state,
             TcpState::SynSent | TcpState::SynReceived | TcpState::Established | TcpState::CloseWait
         );
-        if !open || self.sender.closing {
+        if !open || self.sender.sequence().closing {
             return 0;
         }
-        let held = self.sender.written.saturating_sub(self.sender.una.max(1));
+        let held = self
+            .sender
+            .sequence()
+            .written
+            .saturating_sub(self.sender.sequence().una.max(1));
         debug_assert!(
             held <= self.profile.send_buffer,
             "{held} bytes exceed the send buffer"
@@ -317,19 +321,19 @@ impl Endpoint {
 
     /// Ends the application's writing: a FIN follows the last byte. Data from the peer can still be read.
     pub fn close(&mut self) {
-        if self.sender.closing || self.state.is_closed() {
+        if self.sender.sequence().closing || self.state.is_closed() {
             return;
         }
         self.stirred = true;
         match self.state {
             TcpState::Listen | TcpState::SynSent => self.finish(ConnectionEnd::Finished),
             TcpState::CloseWait => {
-                self.sender.closing = true;
+                self.sender.close();
                 self.state = TcpState::LastAck;
             }
-            TcpState::SynReceived => self.sender.closing = true,
+            TcpState::SynReceived => self.sender.close(),
             _ => {
-                self.sender.closing = true;
+                self.sender.close();
                 self.state = TcpState::FinWait1;
             }
         }
@@ -385,7 +389,11 @@ impl Endpoint {
 
     /// Bytes of data that the peer has acknowledged.
     pub fn acknowledged(&self) -> u64 {
-        self.sender.una.clamp(1, self.sender.written) - 1
+        self.sender
+            .sequence()
+            .una
+            .clamp(1, self.sender.sequence().written)
+            - 1
     }
 
     /// Bytes of data received in order, read or not.

@@ -217,7 +217,7 @@ impl Endpoint {
             passive: self.opening.passive,
             ..Opening::default()
         };
-        self.state = if self.sender.closing {
+        self.state = if self.sender.sequence().closing {
             TcpState::FinWait1
         } else {
             TcpState::Established

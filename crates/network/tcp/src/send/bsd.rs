@@ -11,331 +11,381 @@
 
 use posthaste_units::{Instant, Span};
 
+use super::ack::{Ack, Delivered};
 use super::episode::RecoveryPhase;
+use super::flight::Flight;
+use super::flight::transmit::{Chunk, Repair};
 use super::timer::Purpose;
-use super::transmit::{Chunk, Repair};
-use super::{Ack, Sender};
 use crate::{EndpointCounters, Offset};
 
-impl Sender {
-    pub(super) fn bsd_acknowledged(
+/// State that only BSD's recovery has.
+#[derive(Clone, Copy, Debug, Default)]
+pub(super) struct BsdRecovery {
+    /// Limited transmit: full segments that may be sent beyond the window now.
+    pub(super) credit: u32,
+    /// Limited transmit: segments sent beyond the window in this run of duplicates, `snd_limited`.
+    limited: u32,
+    /// With SACK: next offset to send at the start of recovery, `sack_newdata`.
+    new_data: Offset,
+    /// End of the interval in which an acknowledgement shows that the first timeout was wrong, `t_badrxtwin`.
+    bad_until: Option<Instant>,
+    /// State before that timeout, restored if it was wrong.
+    before: BeforeTimeout,
+}
+
+/// State that a first timeout changes, and that an undo restores.
+#[derive(Clone, Copy, Debug, Default)]
+struct BeforeTimeout {
+    /// `snd_recover`.
+    recover: Offset,
+    /// Fast recovery was active.
+    recovering: bool,
+}
+
+impl BsdRecovery {
+    pub(super) fn acknowledged(
         &mut self,
+        flight: &mut Flight,
         now: Instant,
         ack: &Ack<'_>,
         window_must_match: bool,
         counters: &mut EndpointCounters,
     ) {
-        let news = self.bsd_take_sack(ack);
-        if ack.number > self.una {
-            return self.bsd_advance(now, ack, counters);
+        self.credit = 0;
+        let news = take_sack(flight, ack);
+        if ack.number > flight.sequence.una {
+            return self.advance(flight, now, ack, counters);
         }
-        let same_window = ack.window == self.window || (!window_must_match && news);
-        if ack.carries || !same_window || ack.number < self.una {
-            counters.uncounted_acks += u64::from(!ack.carries && ack.number == self.una);
-            if ack.number == self.una {
-                self.episode.duplicates = 0;
+        let same_window = ack.window == flight.peer.size || (!window_must_match && news);
+        if ack.carries || !same_window || ack.number < flight.sequence.una {
+            counters.uncounted_acks += u64::from(!ack.carries && ack.number == flight.sequence.una);
+            if ack.number == flight.sequence.una {
+                flight.episode.duplicates = 0;
             }
             return;
         }
-        if self.board.is_empty() || !self.timer_is(Purpose::Retransmit) {
-            self.episode.duplicates = 0;
+        if flight.board.is_empty() || !flight.timer.is_for(Purpose::Retransmit) {
+            flight.episode.duplicates = 0;
             return;
         }
         counters.duplicate_acks += 1;
-        self.episode.duplicates += 1;
-        self.bsd_duplicate(now, counters);
+        flight.episode.duplicates += 1;
+        self.duplicate(flight, now, counters);
     }
 
-    /// Marks SACKed segments. Returns true if any is new. There are no holes below the acknowledgement, and a D-SACK is
-    /// ignored.
-    fn bsd_take_sack(&mut self, ack: &Ack<'_>) -> bool {
-        let mut news = false;
-        for (start, end) in ack.blocks.iter().copied() {
-            if start <= ack.number || end > self.max {
-                continue;
-            }
-            for index in self.board.at(start)..self.board.len() {
-                let Some(sent) = self.board.get(index).filter(|sent| sent.end <= end) else {
-                    break;
-                };
-                if sent.start >= start {
-                    news |= self.board.mark_sacked(index);
-                }
-            }
-        }
-        news
-    }
-
-    /// End of the highest SACKed segment: `snd_fack`.
-    fn bsd_reached(&self) -> Offset {
-        self.board.highest_sacked().unwrap_or(self.una)
-    }
-
-    /// Duplicate threshold. Early retransmit lowers it if fewer duplicates can arrive (RFC 5827, section 3.2).
-    fn bsd_threshold(&self) -> u32 {
-        let out = self.board.len() as u32;
-        let few = self.rules.early_retransmit.is_some() && out < 4 && self.unsent() == 0;
-        if few {
-            self.rules.threshold.min(out.saturating_sub(1).max(1))
-        } else {
-            self.rules.threshold
-        }
-    }
-
-    /// Early retransmit by SACK (RFC 5827, section 3.2): all segments but one have arrived, as an acknowledgement of
-    /// new data reports.
-    fn bsd_is_early(&self) -> bool {
-        let (out, come) = (self.board.len() as u32, self.board.sacked_segments());
-        self.rules.early_retransmit.is_some()
-            && self.phase() == RecoveryPhase::Open
-            && self.unsent() == 0
-            && (2..4).contains(&out)
-            && come + 1 == out
-    }
-
-    fn bsd_duplicate(&mut self, now: Instant, counters: &mut EndpointCounters) {
-        let mss = u64::from(self.agreed.mss);
-        let recovering = self.phase() == RecoveryPhase::Recovery;
-        let threshold = self.bsd_threshold();
-        if recovering || self.episode.duplicates > threshold {
-            let window = self.congestion.window();
-            if self.agreed.sack && recovering {
-                let out = (self.next - self.bsd_reached().min(self.next)) + self.board.again();
-                if out < self.congestion.threshold() {
-                    let most = self.congestion.threshold();
-                    self.congestion.set_window((window + mss).min(most));
+    fn duplicate(&mut self, flight: &mut Flight, now: Instant, counters: &mut EndpointCounters) {
+        let mss = flight.rules.mss();
+        let recovering = flight.phase() == RecoveryPhase::Recovery;
+        let threshold = threshold(flight);
+        if recovering || flight.episode.duplicates > threshold {
+            // One more segment has left the network. With SACK the window grows only while less than the threshold is
+            // in flight.
+            let window = flight.congestion.window();
+            if flight.rules.sack() && recovering {
+                let out = (flight.sequence.next - reached(flight).min(flight.sequence.next))
+                    + flight.board.again();
+                if out < flight.congestion.threshold() {
+                    let most = flight.congestion.threshold();
+                    flight.congestion.set_window((window + mss).min(most));
                 }
             } else {
-                self.congestion.set_window(window + mss);
+                flight.congestion.set_window(window + mss);
             }
-        } else if self.episode.duplicates == threshold {
-            self.bsd_recover(now, counters);
-        } else if self.rules.limited_transmit {
-            if self.episode.duplicates == 1 {
-                self.episode.limited = 0;
+        } else if flight.episode.duplicates == threshold {
+            self.recover(flight, now, counters);
+        } else if flight.rules.recovery.limited_transmit {
+            if flight.episode.duplicates == 1 {
+                self.limited = 0;
             }
-            self.episode.credit = self.episode.duplicates - self.episode.limited;
+            self.credit = flight.episode.duplicates - self.limited;
         }
     }
 
-    fn bsd_recover(&mut self, now: Instant, counters: &mut EndpointCounters) {
-        let mss = u64::from(self.agreed.mss);
-        if !self.agreed.sack && self.una <= self.episode.recover {
-            self.episode.duplicates = 0;
+    fn recover(&mut self, flight: &mut Flight, now: Instant, counters: &mut EndpointCounters) {
+        let mss = flight.rules.mss();
+        if !flight.rules.sack() && flight.sequence.una <= flight.episode.recover {
+            flight.episode.duplicates = 0;
             return;
         }
         counters.recoveries += 1;
-        self.congestion
-            .lost(self.window.min(self.congestion.window()));
-        self.episode.phase = RecoveryPhase::Recovery;
-        self.episode.recover = self.max;
-        self.board.forget_repeats();
-        if self.agreed.sack {
-            self.episode.new_data = self.next;
-            self.congestion.set_window(mss);
+        flight
+            .congestion
+            .lost(flight.peer.size.min(flight.congestion.window()));
+        flight.episode.phase = RecoveryPhase::Recovery;
+        flight.episode.recover = flight.sequence.max;
+        flight.board.forget_repeats();
+        if flight.rules.sack() {
+            self.new_data = flight.sequence.next;
+            flight.congestion.set_window(mss);
         } else {
-            let beyond = self.episode.duplicates.saturating_sub(self.episode.limited);
-            let window = self.congestion.threshold() + mss * u64::from(beyond);
-            self.congestion.set_window(window);
-            self.episode.force = true;
+            let beyond = flight.episode.duplicates.saturating_sub(self.limited);
+            let window = flight.congestion.threshold() + mss * u64::from(beyond);
+            flight.congestion.set_window(window);
+            flight.episode.force = true;
         }
-        self.rearm(now, false);
+        flight.rearm(now, false);
     }
 
     /// Handles an acknowledgement of new data.
-    fn bsd_advance(&mut self, now: Instant, ack: &Ack<'_>, counters: &mut EndpointCounters) {
-        let mss = u64::from(self.agreed.mss);
-        let acked = ack.number - self.una;
-        let recovering = self.phase() == RecoveryPhase::Recovery;
-        let ends = ack.number >= self.episode.recover;
+    fn advance(
+        &mut self,
+        flight: &mut Flight,
+        now: Instant,
+        ack: &Ack<'_>,
+        counters: &mut EndpointCounters,
+    ) {
+        let mss = flight.rules.mss();
+        let acked = ack.number - flight.sequence.una;
+        let recovering = flight.phase() == RecoveryPhase::Recovery;
+        let ends = ack.number >= flight.episode.recover;
         if recovering && ends {
-            let threshold = self.congestion.threshold();
-            let left = self.max - ack.number;
+            let threshold = flight.congestion.threshold();
+            let left = flight.sequence.max - ack.number;
             let window = if threshold > left {
                 left + mss
             } else {
                 threshold
             };
-            self.congestion.set_window(window);
-        } else if recovering && !self.agreed.sack {
-            let window = self.congestion.window().saturating_sub(acked) + mss;
-            self.congestion.set_window(window);
-            self.episode.force = true;
+            flight.congestion.set_window(window);
+        } else if recovering && !flight.rules.sack() {
+            let window = flight.congestion.window().saturating_sub(acked) + mss;
+            flight.congestion.set_window(window);
+            flight.episode.force = true;
         }
-        self.episode.duplicates = 0;
-        if self.backoff == 1 && self.episode.bad_until.is_some_and(|until| now < until) {
-            self.bsd_undo(counters);
+        flight.episode.duplicates = 0;
+        // The first acknowledgement within half a round trip of the timeout cannot be of the retransmission.
+        if flight.timer.backoff == 1 && self.bad_until.is_some_and(|until| now < until) {
+            self.undo(flight, counters);
         }
-        self.episode.bad_until = None;
-        let delivered = self.bsd_take_off(now, ack);
-        if self.phase() != RecoveryPhase::Recovery {
-            let mut progress = self.progress(now, delivered, ack);
-            debug_assert!(self.next >= self.una, "the flight is negative");
-            progress.in_flight = self.next.saturating_sub(self.una);
-            self.congestion.acked(&progress);
+        self.bad_until = None;
+        let delivered = take_off(flight, now, ack);
+        if flight.phase() != RecoveryPhase::Recovery {
+            let mut progress = flight.progress(now, delivered, ack);
+            progress.in_flight = flight.sequence.up_to_next();
+            flight.congestion.acked(&progress);
         } else if ends {
-            self.episode.phase = RecoveryPhase::Open;
-            self.congestion.finished();
+            flight.episode.phase = RecoveryPhase::Open;
+            flight.congestion.finished();
         }
-        self.una = ack.number;
-        self.next = self.next.max(self.una);
-        if recovering && !ends && self.agreed.sack {
+        flight.sequence.una = ack.number;
+        flight.sequence.next = flight.sequence.next.max(flight.sequence.una);
+        if recovering && !ends && flight.rules.sack() {
             let more = if acked / mss > 2 { 2 } else { 1 };
-            let window = self.board.again()
-                + (self.next - self.episode.new_data.min(self.next))
+            let window = flight.board.again()
+                + (flight.sequence.next - self.new_data.min(flight.sequence.next))
                 + more * mss;
-            self.congestion
-                .set_window(window.min(self.congestion.threshold()));
+            flight
+                .congestion
+                .set_window(window.min(flight.congestion.threshold()));
         }
-        if self.phase() == RecoveryPhase::Loss && ends {
-            self.episode.phase = RecoveryPhase::Open;
-            self.congestion.finished();
-            self.board.forget_repeats();
+        if flight.phase() == RecoveryPhase::Loss && ends {
+            flight.episode.phase = RecoveryPhase::Open;
+            flight.congestion.finished();
+            flight.board.forget_repeats();
         }
-        if self.agreed.sack {
-            self.episode.recover = self.episode.recover.max(self.una);
+        if flight.rules.sack() {
+            flight.episode.recover = flight.episode.recover.max(flight.sequence.una);
         }
-        self.rearm(now, true);
-        if self.bsd_is_early() {
-            self.bsd_recover(now, counters);
+        flight.rearm(now, true);
+        if is_early(flight) {
+            self.recover(flight, now, counters);
         }
     }
 
-    /// Removes acknowledged segments and takes the round-trip time. Returns bytes and segments.
-    fn bsd_take_off(&mut self, now: Instant, ack: &Ack<'_>) -> (u64, u32) {
-        let (mut segments, mut timed) = (0, None);
-        while let Some(sent) = self.board.acknowledge(ack.number) {
-            segments += 1;
-            timed = (sent.repeats == 0).then_some(sent.sent);
-        }
-        let rtt = match ack.echo {
-            Some((_, rtt)) => Some(rtt),
-            None => timed.map(|sent| now.saturating_since(sent)),
-        };
-        if let Some(rtt) = rtt {
-            self.sample(rtt, ack);
-        }
-        (ack.number - self.una, segments)
-    }
-
-    fn bsd_undo(&mut self, counters: &mut EndpointCounters) {
+    fn undo(&mut self, flight: &mut Flight, counters: &mut EndpointCounters) {
         counters.undone += 1;
-        self.congestion.undo();
-        self.episode.recover = self.episode.before.0;
-        self.episode.phase = if self.episode.before.1 {
+        flight.congestion.undo();
+        flight.episode.recover = self.before.recover;
+        flight.episode.phase = if self.before.recovering {
             RecoveryPhase::Recovery
         } else {
             RecoveryPhase::Open
         };
-        self.board.forget_repeats();
-        self.next = self.max;
+        flight.board.forget_repeats();
+        flight.sequence.next = flight.sequence.max;
     }
 
     /// Handles an expired retransmission timer (`tcp_timer_rexmt`).
-    pub(super) fn bsd_timed_out(&mut self, now: Instant) {
-        if self.backoff == 1 {
-            let ticks = |span: Span| span.as_nanos() / self.tick.as_nanos().max(1);
-            let half = ticks(self.rtt.smoothed().unwrap_or_default()) / 2;
-            self.episode.bad_until = Some(now + self.tick * half);
-            self.episode.before = (
-                self.episode.recover,
-                self.phase() == RecoveryPhase::Recovery,
-            );
+    pub(super) fn timed_out(&mut self, flight: &mut Flight, now: Instant) {
+        if flight.timer.backoff == 1 {
+            let ticks = |span: Span| span.as_nanos() / flight.rules.tick.as_nanos().max(1);
+            let half = ticks(flight.timer.rtt.smoothed().unwrap_or_default()) / 2;
+            self.bad_until = Some(now + flight.rules.tick * half);
+            self.before = BeforeTimeout {
+                recover: flight.episode.recover,
+                recovering: flight.phase() == RecoveryPhase::Recovery,
+            };
         }
-        self.board.forget_sacks();
-        self.board.forget_repeats();
-        self.next = self.una;
-        self.episode.recover = self.max;
-        self.episode.phase = RecoveryPhase::Loss;
-        self.episode.duplicates = 0;
-        self.episode.force = false;
-        self.congestion
-            .timed_out(self.window.min(self.congestion.window()));
+        flight.board.forget_sacks();
+        flight.board.forget_repeats();
+        flight.sequence.next = flight.sequence.una;
+        flight.episode.recover = flight.sequence.max;
+        flight.episode.phase = RecoveryPhase::Loss;
+        flight.episode.duplicates = 0;
+        flight.episode.force = false;
+        flight
+            .congestion
+            .timed_out(flight.peer.size.min(flight.congestion.window()));
     }
 
-    pub(super) fn bsd_transmit(
+    pub(super) fn transmit(
         &mut self,
+        flight: &mut Flight,
         now: Instant,
         room: u32,
         counters: &mut EndpointCounters,
     ) -> Option<Chunk> {
-        if std::mem::take(&mut self.episode.force) && !self.board.is_empty() {
-            return self.send_again(now, 0, Repair::Fast, counters);
+        if std::mem::take(&mut flight.episode.force) && !flight.board.is_empty() {
+            return flight.send_again(now, 0, Repair::Fast, counters);
         }
-        if self.agreed.sack && self.phase() == RecoveryPhase::Recovery {
-            return self.bsd_transmit_by_sack(now, room, counters);
+        if flight.rules.sack() && flight.phase() == RecoveryPhase::Recovery {
+            return self.transmit_by_sack(flight, now, room, counters);
         }
-        let flight = self.next - self.una;
-        let window = self.congestion.window();
-        if self.next < self.max {
-            return self.bsd_go_back(now, window.min(self.window), counters);
+        let sent = flight.sequence.up_to_next();
+        let window = flight.congestion.window();
+        if flight.sequence.next < flight.sequence.max {
+            return go_back(flight, now, window.min(flight.peer.size), counters);
         }
-        let mss = u64::from(self.agreed.mss);
-        let beyond = flight + u64::from(self.episode.credit) * mss;
+        let mss = flight.rules.mss();
+        let beyond = sent + u64::from(self.credit) * mss;
         let by_credit = beyond > window;
-        let chunk = self.fresh(room, window.max(beyond) - flight)?;
-        if by_credit && self.episode.credit > 0 {
-            self.episode.credit -= 1;
-            self.episode.limited += 1;
+        let chunk = flight.fresh(room, window.max(beyond) - sent)?;
+        if by_credit && self.credit > 0 {
+            self.credit -= 1;
+            self.limited += 1;
         }
-        Some(self.send_fresh(now, chunk))
-    }
-
-    /// Retransmits from `next` on, skipping SACKed segments.
-    fn bsd_go_back(
-        &mut self,
-        now: Instant,
-        window: u64,
-        counters: &mut EndpointCounters,
-    ) -> Option<Chunk> {
-        let first = self.board.at(self.next);
-        let index = (first..self.board.len())
-            .find(|index| self.board.get(*index).is_some_and(|sent| !sent.sacked));
-        let Some(index) = index else {
-            self.next = self.max;
-            return None;
-        };
-        let sent = self.board.get(index)?;
-        let (start, end) = (sent.start, sent.end);
-        let data_end = end - u64::from(sent.fin);
-        if start > self.una && data_end - self.una > window {
-            return None;
-        }
-        self.next = end;
-        let chunk = self.send_again(now, index, self.repair(), counters);
-        self.ensure_timer(now);
-        chunk
+        Some(flight.send_fresh(now, chunk))
     }
 
     /// Sends holes first, then new data, within the window less the bytes sent in recovery.
-    fn bsd_transmit_by_sack(
+    fn transmit_by_sack(
         &mut self,
+        flight: &mut Flight,
         now: Instant,
         room: u32,
         counters: &mut EndpointCounters,
     ) -> Option<Chunk> {
-        let reached = self.bsd_reached();
-        let window = self.congestion.window();
-        let again = self.board.again();
-        let hole = self.board.iter().position(|sent| {
-            sent.start < reached.min(self.episode.recover) && !sent.sacked && !sent.out_again
+        let reached = reached(flight);
+        let window = flight.congestion.window();
+        let again = flight.board.again();
+        let hole = flight.board.iter().position(|sent| {
+            sent.start < reached.min(flight.episode.recover) && !sent.sacked && !sent.out_again
         });
-        let left = window.min(self.window).saturating_sub(again);
+        let left = window.min(flight.peer.size).saturating_sub(again);
         if let Some(index) = hole
-            && let Some(sent) = self.board.get(index)
+            && let Some(sent) = flight.board.get(index)
             && left >= sent.end - sent.start - u64::from(sent.fin)
         {
-            let chunk = self.send_again(now, index, Repair::Fast, counters);
-            self.ensure_timer(now);
+            let chunk = flight.send_again(now, index, Repair::Fast, counters);
+            flight.ensure_timer(now);
             return chunk;
         }
         let left = if again == 0 {
-            window.saturating_sub(self.next - self.una)
+            window.saturating_sub(flight.sequence.up_to_next())
         } else {
-            let new = self.next - self.episode.new_data.min(self.next);
+            let new = flight.sequence.next - self.new_data.min(flight.sequence.next);
             window.saturating_sub(new + again)
         };
-        let chunk = self.fresh(room, left)?;
-        Some(self.send_fresh(now, chunk))
+        let chunk = flight.fresh(room, left)?;
+        Some(flight.send_fresh(now, chunk))
     }
+}
+
+/// Marks SACKed segments. Returns true if any is new. There are no holes below the acknowledgement, and a D-SACK is
+/// ignored.
+fn take_sack(flight: &mut Flight, ack: &Ack<'_>) -> bool {
+    let mut news = false;
+    for (start, end) in ack.blocks.iter().copied() {
+        if start <= ack.number || end > flight.sequence.max {
+            continue;
+        }
+        for index in flight.board.at(start)..flight.board.len() {
+            let Some(sent) = flight.board.get(index).filter(|sent| sent.end <= end) else {
+                break;
+            };
+            if sent.start >= start {
+                news |= flight.board.mark_sacked(index);
+            }
+        }
+    }
+    news
+}
+
+/// End of the highest SACKed segment: `snd_fack`.
+fn reached(flight: &Flight) -> Offset {
+    flight.board.highest_sacked().unwrap_or(flight.sequence.una)
+}
+
+/// Duplicate threshold. Early retransmit lowers it if fewer duplicates can arrive (RFC 5827, section 3.2).
+fn threshold(flight: &Flight) -> u32 {
+    let out = flight.board.len() as u32;
+    let few = flight.rules.recovery.early_retransmit.is_some()
+        && out < 4
+        && flight.sequence.unsent() == 0;
+    if few {
+        flight
+            .rules
+            .recovery
+            .threshold
+            .min(out.saturating_sub(1).max(1))
+    } else {
+        flight.rules.recovery.threshold
+    }
+}
+
+/// Early retransmit by SACK (RFC 5827, section 3.2): all segments but one have arrived, as an acknowledgement of
+/// new data reports.
+fn is_early(flight: &Flight) -> bool {
+    let (out, come) = (flight.board.len() as u32, flight.board.sacked_segments());
+    flight.rules.recovery.early_retransmit.is_some()
+        && flight.phase() == RecoveryPhase::Open
+        && flight.sequence.unsent() == 0
+        && (2..4).contains(&out)
+        && come + 1 == out
+}
+
+/// Removes acknowledged segments and takes the round-trip time.
+fn take_off(flight: &mut Flight, now: Instant, ack: &Ack<'_>) -> Delivered {
+    let (mut segments, mut timed) = (0, None);
+    while let Some(sent) = flight.board.acknowledge(ack.number) {
+        segments += 1;
+        timed = (sent.repeats == 0).then_some(sent.sent);
+    }
+    let rtt = match ack.echo {
+        Some((_, rtt)) => Some(rtt),
+        None => timed.map(|sent| now.saturating_since(sent)),
+    };
+    if let Some(rtt) = rtt {
+        flight.timer.sample(rtt, ack.number, flight.sequence.max);
+    }
+    Delivered {
+        bytes: ack.number - flight.sequence.una,
+        segments,
+    }
+}
+
+/// Retransmits from `next` on, skipping SACKed segments.
+fn go_back(
+    flight: &mut Flight,
+    now: Instant,
+    window: u64,
+    counters: &mut EndpointCounters,
+) -> Option<Chunk> {
+    let first = flight.board.at(flight.sequence.next);
+    let index = (first..flight.board.len())
+        .find(|index| flight.board.get(*index).is_some_and(|sent| !sent.sacked));
+    let Some(index) = index else {
+        flight.sequence.next = flight.sequence.max;
+        return None;
+    };
+    let sent = flight.board.get(index)?;
+    let (start, end) = (sent.start, sent.end);
+    let data_end = end - u64::from(sent.fin);
+    if start > flight.sequence.una && data_end - flight.sequence.una > window {
+        return None;
+    }
+    flight.sequence.next = end;
+    let chunk = flight.send_again(now, index, flight.repair(), counters);
+    flight.ensure_timer(now);
+    chunk
 }

@@ -1,38 +1,44 @@
 //! The sending half: written data, data to send, and acknowledgements.
 //!
-//! This file holds the parts common to all stacks: stream offsets, the peer's window, the timer, small segments,
-//! round-trip times. `bsd` or `pipe` processes acknowledgements, and `transmit` selects the next segment. `scoreboard`
-//! counts segments; `congestion` and `reduction` limit the bytes in flight.
+//! This file connects the parts. `flight` holds the state common to all stacks: stream offsets (`sequence`), the peer's
+//! window, the timer, small segments (`small`), and the segments in flight (`scoreboard`), which `congestion` and
+//! `reduction` limit. `bsd` or `pipe` processes acknowledgements and selects the next segment. `window_probe` opens a
+//! closed window, and `tail` has the remedies for the end of a flight.
 
+mod ack;
 mod bsd;
 pub mod congestion;
-mod defer;
-mod detect;
 mod episode;
-mod expire;
+mod flight;
+mod peer_window;
 mod pipe;
-mod rack;
 pub mod reduction;
 pub mod rtt;
+mod rules;
 mod scoreboard;
+mod sequence;
+mod small;
+mod tail;
 mod timer;
-mod transmit;
-mod undo;
+mod window_probe;
 
 use posthaste_units::{Instant, Span};
 
-use crate::profile::{Nagle, Persist, Recovery, RecoveryEngine, RoundTrips};
-use crate::{EndpointCounters, Offset, Profile, TimerClock};
-use congestion::{AckProgress, Basis, Congestion, Counting, GrowthLimit};
-use episode::Episode;
-use reduction::Reduction;
+use crate::profile::RecoveryEngine;
+use crate::{EndpointCounters, Parity, Profile};
+use bsd::BsdRecovery;
+use congestion::Congestion;
+use flight::Flight;
+use pipe::PipeRecovery;
 use rtt::Rtt;
-use scoreboard::Scoreboard;
-use timer::{Purpose, SenderTimer};
+use sequence::SendSequence;
+use tail::TailRemedies;
+use timer::Purpose;
+use window_probe::WindowProbe;
 
+pub(crate) use ack::Ack;
 pub use episode::RecoveryPhase;
-pub(crate) use expire::Expired;
-pub(crate) use transmit::Chunk;
+pub(crate) use flight::transmit::Chunk;
 
 /// Segments that are sent and not acknowledged, counted as in Linux's `tcp_info`.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -50,21 +56,6 @@ pub struct BoardCounts {
 /// The first timeout of data after a retransmitted SYN (RFC 6298, section 5, (5.7)).
 const UNMEASURED: Span = Span::from_secs(3);
 
-/// An acknowledgement with unwrapped sequence numbers.
-#[derive(Clone, Copy, Debug)]
-pub(crate) struct Ack<'a> {
-    pub(crate) number: Offset,
-    /// The window in bytes.
-    pub(crate) window: u64,
-    /// Offset of the acknowledging segment in the peer's stream.
-    pub(crate) seq: Offset,
-    /// The segment has data or a FIN.
-    pub(crate) carries: bool,
-    pub(crate) blocks: &'a [(Offset, Offset)],
-    /// The echoed timestamp and its age.
-    pub(crate) echo: Option<(u32, Span)>,
-}
-
 /// Negotiated options that affect sending.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct Agreed {
@@ -74,168 +65,60 @@ pub(crate) struct Agreed {
     pub(crate) parity: bool,
 }
 
+/// Result of an expiry.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Expired {
+    /// The connection continues.
+    Fine,
+    /// The limit of retransmissions is reached.
+    GaveUp,
+}
+
 #[derive(Clone, Debug)]
 pub(crate) struct Sender {
-    rules: Recovery,
-    clock: TimerClock,
-    persist: Persist,
-    round_trips: RoundTrips,
-    nagle: Nagle,
-    /// Nothing was unacknowledged when the last write began, and no acknowledgement has arrived since.
-    began_idle: bool,
-    pub(crate) no_delay: bool,
-    retries: u32,
-    counting: Counting,
-    limit: GrowthLimit,
-    any_window: bool,
-    usable_basis: bool,
-    /// One tick of the timestamp clock.
-    tick: Span,
-    /// The timestamp that the last acknowledgement echoed.
-    echoed: Option<u32>,
-    agreed: Agreed,
-    /// Everything before this offset is acknowledged.
-    pub(crate) una: Offset,
-    /// Next offset to send. BSD's timeout pulls it back.
-    next: Offset,
-    /// End of the sequence numbers ever sent (exclusive).
-    pub(crate) max: Offset,
-    /// End of the written data (exclusive).
-    pub(crate) written: Offset,
-    /// A FIN follows the last byte.
-    pub(crate) closing: bool,
-    window: u64,
-    /// Segment and acknowledgement of the last window update (`snd_wl1`, `snd_wl2`).
-    window_from: (Offset, Offset),
-    largest_window: u64,
-    /// The end of the last segment that was not full (`snd_sml`).
-    small_end: Offset,
-    board: Scoreboard,
-    rtt: Rtt,
-    congestion: Congestion,
-    reduction: Reduction,
-    /// Doublings of the timeout; and timeouts since the last acknowledgement of new data.
-    backoff: u32,
-    in_row: u32,
-    timer: Option<SenderTimer>,
-    episode: Episode,
-    /// The congestion window was the last limit on sending; the segments in flight then; and the offset until which
-    /// these values hold (`tcp_cwnd_validate`).
-    limited: bool,
-    most_out: usize,
-    limited_until: Offset,
-    /// Time of the last arrival, and of the last transmission.
+    flight: Flight,
+    bsd: BsdRecovery,
+    pipe: PipeRecovery,
+    window_probe: WindowProbe,
+    tail: TailRemedies,
+    /// Time of the last arrival.
     heard: Instant,
-    spoke: Instant,
-    /// End of the data whose tail copies have been sent.
-    copied: Offset,
-    /// Parity covers everything before this offset.
-    covered: Offset,
-    probes: u32,
-    /// A window probe must be sent; a probe of one byte beyond `max` has been sent.
-    probe_now: bool,
-    probed: bool,
 }
 
 impl Sender {
     #[inline(always)]
     pub(crate) fn new(profile: &Profile) -> Self {
-        let mss = u32::from(profile.offer.mss);
         Self {
-            rules: profile.recovery,
-            clock: profile.clock,
-            persist: profile.persist,
-            round_trips: profile.round_trips,
-            nagle: profile.nagle,
-            began_idle: false,
-            no_delay: false,
-            retries: profile.handshake.retries,
-            counting: profile.control.counting,
-            limit: profile.control.limit,
-            any_window: profile.strictness.any_window,
-            usable_basis: profile.control.basis == Basis::Usable,
-            tick: profile.offer.timestamp_tick,
-            echoed: None,
-            agreed: Agreed {
-                mss,
-                ..Agreed::default()
-            },
-            una: 0,
-            next: 0,
-            max: 0,
-            written: 1,
-            closing: false,
-            window: 0,
-            window_from: (0, 0),
-            largest_window: 0,
-            small_end: 0,
-            board: Scoreboard::default(),
-            rtt: Rtt::new(profile.rtt, profile.timeout),
-            congestion: Congestion::new(profile.control, mss, profile.initial_window.bytes(mss)),
-            reduction: Reduction::new(profile.reduction),
-            backoff: 0,
-            in_row: 0,
-            timer: None,
-            episode: Episode {
-                threshold: profile.recovery.threshold,
-                ..Episode::default()
-            },
-            limited: false,
-            most_out: 0,
-            limited_until: 0,
+            flight: Flight::new(profile),
+            bsd: BsdRecovery::default(),
+            pipe: PipeRecovery::new(&profile.recovery),
+            window_probe: WindowProbe::new(profile.persist),
+            tail: TailRemedies::default(),
             heard: Instant::ORIGIN,
-            spoke: Instant::ORIGIN,
-            copied: 0,
-            covered: 0,
-            probes: 0,
-            probe_now: false,
-            probed: false,
         }
     }
 
     /// Resets the state, reusing the allocated memory.
     pub(crate) fn reset(&mut self, profile: &Profile) {
-        let mut board = std::mem::take(&mut self.board);
+        let mut board = std::mem::take(&mut self.flight.board);
         board.clear();
-        *self = Self {
-            board,
-            ..Self::new(profile)
-        };
+        *self = Self::new(profile);
+        self.flight.board = board;
     }
 
     /// Panics if offsets are out of order or the parts contradict each other. Checked in debug builds.
     pub(crate) fn assert_invariants(&self) {
-        if !cfg!(debug_assertions) || self.una == 0 {
+        let SendSequence { una, max, .. } = self.flight.sequence;
+        if !cfg!(debug_assertions) || una == 0 {
             return;
         }
-        let Self { una, next, max, .. } = *self;
-        assert!(
-            una <= next,
-            "offset {next} is sent next, and {una} is acknowledged"
-        );
-        assert!(
-            next <= max,
-            "offset {next} is sent next, and only {max} was reached"
-        );
-        let end = self.written + u64::from(self.closing);
-        assert!(
-            max <= end,
-            "offset {max} was sent, and only {end} is written"
-        );
-        self.board.assert_invariants(una, max);
-        self.congestion.assert_invariants();
-        let Episode { recover, undo, .. } = self.episode;
-        assert!(recover <= max, "a recovery lasts beyond the data sent");
+        self.flight.assert_invariants();
+        let undo = self.pipe.undo.start;
         assert!(
             undo.is_none_or(|undo| undo <= una),
             "an undo begins in the future"
         );
-        let limits = [
-            self.copied,
-            self.covered,
-            self.limited_until,
-            self.small_end,
-        ];
+        let limits = [self.tail.copied, self.tail.covered, self.pipe.usage.until];
         assert!(
             limits.iter().all(|limit| *limit <= max),
             "a mark lies beyond the data sent"
@@ -251,100 +134,56 @@ impl Sender {
         window: u64,
         rtt: Option<Span>,
     ) {
-        self.agreed = agreed;
-        self.congestion
+        let flight = &mut self.flight;
+        flight.rules.agreed = agreed;
+        flight
+            .congestion
             .resize(agreed.mss, profile.initial_window.bytes(agreed.mss));
-        (self.una, self.next, self.max) = (1, 1, 1);
-        self.window = window;
-        self.largest_window = window;
-        self.window_from = (1, 1);
+        flight.sequence.open();
+        flight.peer.open(window);
+        flight.spoke = now;
         self.heard = now;
-        self.spoke = now;
         match rtt {
-            Some(rtt) => self.rtt.sample(rtt, 1, 1),
-            None => self.rtt.doubt(UNMEASURED),
+            Some(rtt) => flight.timer.rtt.sample(rtt, 1, 1),
+            None => flight.timer.rtt.doubt(UNMEASURED),
         }
     }
 
     /// Limits the first flight to a single segment.
     pub(crate) fn begin_with_one(&mut self) {
-        self.congestion
-            .resize(self.agreed.mss, u64::from(self.agreed.mss));
+        let mss = self.mss();
+        self.flight.congestion.resize(mss, u64::from(mss));
     }
 
-    pub(crate) fn set_no_delay(&mut self, no_delay: bool) {
-        self.no_delay = no_delay;
+    pub(crate) const fn set_no_delay(&mut self, no_delay: bool) {
+        self.flight.small.no_delay = no_delay;
     }
 
-    /// End of the sequence numbers that the peer can have seen (exclusive).
-    pub(crate) const fn shown(&self) -> Offset {
-        self.max + self.probed as u64
-    }
-
-    pub(crate) const fn fin_sent(&self) -> bool {
-        self.max > self.written
-    }
-
-    pub(crate) const fn fin_acknowledged(&self) -> bool {
-        self.una > self.written
-    }
-
-    /// Sequence numbers written and never sent, including the FIN's.
-    const fn unsent(&self) -> u64 {
-        let end = self.written + self.closing as u64;
-        debug_assert!(self.max <= end, "more was sent than is written");
-        end.saturating_sub(self.max)
-    }
-
-    /// Returns false if nothing waits for transmission or retransmission. That is the usual case.
-    pub(crate) fn may_send(&self) -> bool {
-        let repeats = self.phase() != RecoveryPhase::Open || self.board.has_unrepaired();
-        let tail = self.rules.tail_copies > 0 || self.rules.tail_parity > 0;
-        self.unsent() > 0 || repeats || tail || self.probe_now || self.episode.probing
-    }
-
-    pub(crate) const fn rtt(&self) -> &Rtt {
-        &self.rtt
-    }
-
-    pub(crate) const fn congestion(&self) -> &Congestion {
-        &self.congestion
-    }
-
-    pub(crate) const fn peer_window(&self) -> u64 {
-        self.window
-    }
-
-    pub(crate) const fn mss(&self) -> u32 {
-        self.agreed.mss
-    }
-
-    pub(crate) const fn peer_largest_window(&self) -> u64 {
-        self.largest_window
-    }
-
-    /// The current retransmission timeout.
-    pub(crate) fn timeout(&self) -> Span {
-        self.rtt.timeout_after(self.backoff)
-    }
-
-    /// Bytes in flight, as the profile counts them.
-    pub(crate) fn in_flight(&self) -> u64 {
-        match self.rules.engine {
-            RecoveryEngine::Bsd { .. } => self.next - self.una,
-            RecoveryEngine::Pipe { .. } => {
-                let heard = u64::from(self.reno_sacked()) * u64::from(self.agreed.mss);
-                self.board.in_flight().saturating_sub(heard)
-            }
+    /// Adds data written by the application.
+    pub(crate) fn write(&mut self, now: Instant, bytes: u64) {
+        if bytes > 0 {
+            self.resume(now);
+            self.flight.small.began_idle = self.flight.sequence.is_idle();
         }
+        self.flight.sequence.written += bytes;
     }
 
-    /// Segments that duplicates have reported as arrived, without SACK.
-    fn reno_sacked(&self) -> u32 {
-        if self.agreed.sack {
-            0
-        } else {
-            self.episode.duplicates
+    /// Ends the written data with a FIN.
+    pub(crate) const fn close(&mut self) {
+        self.flight.sequence.closing = true;
+    }
+
+    /// Reduces the window after a pause, as the profile requires.
+    fn resume(&mut self, now: Instant) {
+        let flight = &mut self.flight;
+        if flight.sequence.is_idle() && flight.sequence.max > 1 {
+            // BSD counts from the last arrival, all others from the last transmission.
+            let since = match flight.rules.recovery.engine {
+                RecoveryEngine::Bsd { .. } => now.saturating_since(self.heard),
+                RecoveryEngine::Pipe { .. } => now.saturating_since(flight.spoke),
+            };
+            let timeout = flight.timer.rtt.timeout();
+            flight.congestion.after_idle(now, since, timeout);
         }
     }
 
@@ -356,132 +195,175 @@ impl Sender {
         ack: &Ack<'_>,
         counters: &mut EndpointCounters,
     ) {
+        let flight = &mut self.flight;
         debug_assert!(
-            ack.number <= self.shown(),
+            ack.number <= flight.sequence.shown(),
             "data that was never sent is acknowledged"
         );
-        self.began_idle = false;
-        self.book_probe(now, ack.number);
-        if ack.number > self.una {
-            self.in_row = 0;
+        flight.small.began_idle = false;
+        window_probe::book_probe(flight, now, ack.number);
+        if ack.number > flight.sequence.una {
+            flight.timer.in_row = 0;
         }
-        self.episode.credit = 0;
-        self.probes = 0;
-        self.echoed = ack.echo.map(|(stamp, _)| stamp);
-        match self.rules.engine {
+        self.window_probe.count = 0;
+        match flight.rules.recovery.engine {
             RecoveryEngine::Bsd { window_must_match } => {
-                self.bsd_acknowledged(now, ack, window_must_match, counters);
-                self.update_window(ack);
+                self.bsd
+                    .acknowledged(flight, now, ack, window_must_match, counters);
+                // BSD compares the window with the former one to recognize duplicates, so that it is updated last.
+                flight.peer.update(ack);
             }
             RecoveryEngine::Pipe { .. } => {
-                let opened = self.update_window(ack);
-                self.pipe_acknowledged(now, ack, opened, counters);
+                let opened = flight.peer.update(ack);
+                self.pipe.acknowledged(flight, now, ack, opened, counters);
             }
         }
         self.heard = now;
-        if self.timer_is(Purpose::Persist) && self.fits_something() {
-            self.timer = None;
-            self.backoff = 0;
+        if flight.timer.is_for(Purpose::Persist) && flight.fits_something() {
+            flight.timer.stop();
+            flight.timer.backoff = 0;
         }
     }
 
-    /// Takes the window of the newest segment (RFC 9293, section 3.10.7.4). Returns true if the segment counts as a
-    /// window update, as in Linux (`tcp_may_update_window`).
-    fn update_window(&mut self, ack: &Ack<'_>) -> bool {
-        let same = ack.seq == self.window_from.0;
-        let changes = if self.any_window {
-            ack.window != self.window
-        } else {
-            ack.window > self.window
+    /// Returns false if nothing waits for transmission or retransmission. That is the usual case.
+    pub(crate) fn may_send(&self) -> bool {
+        let flight = &self.flight;
+        let repeats = flight.phase() != RecoveryPhase::Open || flight.board.has_unrepaired();
+        let tail = TailRemedies::are_in(&flight.rules.recovery);
+        let probes = self.window_probe.due || self.pipe.tail_probe.due;
+        flight.sequence.unsent() > 0 || repeats || tail || probes
+    }
+
+    /// Returns the next segment with data or a FIN. `room` is the payload that options leave of a full segment.
+    #[inline(always)]
+    pub(crate) fn transmit(
+        &mut self,
+        now: Instant,
+        room: u32,
+        counters: &mut EndpointCounters,
+    ) -> Option<Chunk> {
+        let flight = &mut self.flight;
+        if std::mem::take(&mut self.window_probe.due) {
+            counters.window_probes += 1;
+            return Some(self.window_probe.send(flight, now, room));
+        }
+        let chunk = match flight.rules.recovery.engine {
+            RecoveryEngine::Bsd { .. } => self.bsd.transmit(flight, now, room, counters),
+            RecoveryEngine::Pipe { .. } => self.pipe.transmit(flight, now, room, counters),
         };
-        let newer = ack.number > self.window_from.1 || ack.seq > self.window_from.0;
-        if !(newer || same && changes) || ack.number < self.window_from.1 {
-            return false;
+        if chunk.is_some() {
+            return chunk;
         }
-        self.window = ack.window;
-        self.largest_window = self.largest_window.max(ack.window);
-        self.window_from = (ack.seq.max(self.window_from.0), ack.number);
-        true
-    }
-
-    /// Charge of a segment in the units of the window.
-    fn charge(&self, len: u64) -> u32 {
-        match self.counting {
-            Counting::Segments => self.agreed.mss,
-            Counting::Bytes => len as u32,
+        let copy = self.tail.copy(flight, now, counters);
+        if copy.is_none() {
+            self.bsd.credit = 0;
+            self.pipe.deferral.pair = false;
+            self.window_probe.watch(flight, now);
         }
+        copy
     }
 
-    fn timer_is(&self, purpose: Purpose) -> bool {
-        self.timer.is_some_and(|timer| timer.purpose == purpose)
+    /// Returns the parity of the last segments if it must be sent now: the covered range, and the payload in bytes.
+    pub(crate) fn parity(&mut self, counters: &mut EndpointCounters) -> Option<(Parity, u32)> {
+        self.tail.parity(&self.flight, counters)
     }
 
-    fn set_timer(&mut self, now: Instant, span: Span, purpose: Purpose) {
-        let due = self.clock.expiry(now, span);
-        debug_assert!(due >= now, "a timer is set to the past");
-        self.timer = Some(SenderTimer { due, purpose });
+    /// Handles the timer if it is due.
+    pub(crate) fn expire(&mut self, now: Instant, counters: &mut EndpointCounters) -> Expired {
+        let flight = &mut self.flight;
+        let Some(timer) = flight.timer.running.filter(|timer| timer.due <= now) else {
+            return Expired::Fine;
+        };
+        flight.timer.stop();
+        match timer.purpose {
+            Purpose::Retransmit => return self.time_out(now, counters),
+            Purpose::Probe => self.pipe.tail_probe.expire(flight, now),
+            Purpose::Reorder => self.pipe.rack_expired(flight, now, counters),
+            Purpose::Early => self.pipe.early_expired(flight, now, counters),
+            Purpose::Persist => {
+                if !self.window_probe.expire(flight, now) {
+                    return Expired::GaveUp;
+                }
+            }
+        }
+        Expired::Fine
+    }
+
+    fn time_out(&mut self, now: Instant, counters: &mut EndpointCounters) -> Expired {
+        let flight = &mut self.flight;
+        if flight.board.is_empty() {
+            return Expired::Fine;
+        }
+        if flight.timer.in_row >= flight.rules.retries {
+            return Expired::GaveUp;
+        }
+        flight.timer.in_row += 1;
+        flight.timer.backoff += 1;
+        counters.timeouts += 1;
+        flight.timer.rtt.backed_off(flight.timer.backoff);
+        match flight.rules.recovery.engine {
+            RecoveryEngine::Bsd { .. } => self.bsd.timed_out(flight, now),
+            RecoveryEngine::Pipe { .. } => self.pipe.timed_out(flight, now),
+        }
+        flight.timer.set_timeout(now);
+        Expired::Fine
     }
 
     /// Time of the next timer.
     #[inline]
     pub(crate) fn deadline(&self) -> Instant {
-        self.timer.map_or(Instant::FAR_FUTURE, |timer| timer.due)
+        self.flight.timer.deadline()
     }
 
-    /// Records a round-trip time. Only a new one ends the back-off (RFC 6298, section 5).
-    fn sample(&mut self, rtt: Span, ack: &Ack<'_>) {
-        self.rtt.sample(rtt, ack.number, self.max);
-        self.backoff = 0;
+    pub(crate) const fn sequence(&self) -> &SendSequence {
+        &self.flight.sequence
     }
 
-    fn progress(&self, now: Instant, delivered: (u64, u32), ack: &Ack<'_>) -> AckProgress {
-        AckProgress {
-            now,
-            bytes: delivered.0,
-            segments: delivered.1,
-            rtt: None,
-            acked: ack.number,
-            next: self.max,
-            in_flight: 0,
-            limited: self.limited,
-        }
+    pub(crate) const fn rtt(&self) -> &Rtt {
+        &self.flight.timer.rtt
     }
 
-    /// Reduces the window after a pause, as the profile requires.
-    fn resume(&mut self, now: Instant) {
-        if self.una == self.max && self.max > 1 {
-            let since = match self.rules.engine {
-                RecoveryEngine::Bsd { .. } => now.saturating_since(self.heard),
-                RecoveryEngine::Pipe { .. } => now.saturating_since(self.spoke),
-            };
-            self.congestion.after_idle(now, since, self.rtt.timeout());
-        }
+    pub(crate) const fn congestion(&self) -> &Congestion {
+        &self.flight.congestion
     }
 
-    /// Adds data written by the application.
-    pub(crate) fn write(&mut self, now: Instant, bytes: u64) {
-        if bytes > 0 {
-            self.resume(now);
-            self.began_idle = self.una == self.max;
-        }
-        self.written += bytes;
+    pub(crate) const fn mss(&self) -> u32 {
+        self.flight.rules.agreed.mss
     }
 
-    pub(crate) fn phase(&self) -> RecoveryPhase {
-        self.episode.phase
+    pub(crate) const fn peer_window(&self) -> u64 {
+        self.flight.peer.size
+    }
+
+    pub(crate) const fn peer_largest_window(&self) -> u64 {
+        self.flight.peer.largest
+    }
+
+    /// The current retransmission timeout.
+    pub(crate) fn timeout(&self) -> Span {
+        self.flight.timer.timeout()
+    }
+
+    /// Bytes in flight, as the profile counts them.
+    pub(crate) fn in_flight(&self) -> u64 {
+        self.flight.in_flight()
+    }
+
+    pub(crate) const fn phase(&self) -> RecoveryPhase {
+        self.flight.phase()
     }
 
     /// Duplicates that prove a loss.
     pub(crate) const fn reordering(&self) -> u32 {
-        self.episode.threshold
+        self.pipe.reordering.threshold
+    }
+
+    /// Returns true if an echoed timestamp matters although no new data is acknowledged.
+    pub(crate) const fn watches_echoes(&self) -> bool {
+        self.pipe.undo.watches_echoes()
     }
 
     pub(crate) fn board_counts(&self) -> BoardCounts {
-        BoardCounts {
-            outstanding: self.board.len() as u32,
-            sacked: self.board.sacked_segments() + self.reno_sacked(),
-            lost: self.board.lost_segments(),
-            repeated: self.board.again_segments(),
-        }
+        self.flight.board_counts()
     }
 }

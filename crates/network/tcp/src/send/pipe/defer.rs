@@ -7,9 +7,9 @@
 
 use posthaste_units::{Instant, Span};
 
-use super::Sender;
-use super::episode::RecoveryPhase;
 use crate::profile::RecoveryEngine;
+use crate::send::episode::RecoveryPhase;
+use crate::send::flight::Flight;
 
 /// Longest time since the last send, and longest time to the expected acknowledgement.
 const SOON: Span = Span::from_millis(1);
@@ -17,32 +17,42 @@ const SOON: Span = Span::from_millis(1);
 /// Part of the window (a third) that is used at once if free (net.ipv4.tcp_tso_win_divisor = 3).
 const THIRDS: u64 = 3;
 
-impl Sender {
+#[derive(Clone, Copy, Debug, Default)]
+pub(in crate::send) struct Deferral {
+    /// The second of two segments that leave together follows at once.
+    pub(in crate::send) pair: bool,
+}
+
+impl Deferral {
     /// Returns true if new data waits although the congestion window leaves `left` bytes.
     ///
     /// Bursts have two segments (net.ipv4.tcp_min_tso_segs = 2), as below some 35 Mbit/s.
-    pub(super) fn defers(&mut self, now: Instant, left: u64) -> bool {
-        if !matches!(self.rules.engine, RecoveryEngine::Pipe { defers: true, .. }) {
+    pub(super) fn applies(&mut self, flight: &Flight, now: Instant, left: u64) -> bool {
+        let rules = &flight.rules;
+        if !matches!(
+            rules.recovery.engine,
+            RecoveryEngine::Pipe { defers: true, .. }
+        ) {
             return false;
         }
-        let mss = u64::from(self.agreed.mss);
-        let open = (self.una + self.window).saturating_sub(self.max);
-        let left = left.min(open);
-        let single = self.written.saturating_sub(self.max) <= mss;
-        if std::mem::take(&mut self.episode.pair) || left < mss || single {
+        let mss = rules.mss();
+        let left = left.min(flight.peer.open_beyond(&flight.sequence));
+        let single = flight.sequence.unsent_data() <= mss;
+        if std::mem::take(&mut self.pair) || left < mss || single {
             return false;
         }
         if left >= 2 * mss {
-            self.episode.pair = true;
+            self.pair = true;
             return false;
         }
-        let recovers = self.phase() >= RecoveryPhase::Recovery;
-        let window = self.window.min(self.congestion.window());
-        if recovers || now.saturating_since(self.spoke) > SOON || left >= window / THIRDS {
+        let recovers = flight.phase() >= RecoveryPhase::Recovery;
+        let window = flight.peer.size.min(flight.congestion.window());
+        let since = now.saturating_since(flight.spoke);
+        if recovers || since > SOON || left >= window / THIRDS {
             return false;
         }
-        let smoothed = self.rtt.smoothed().unwrap_or_default();
-        let first = self.board.get(0);
+        let smoothed = flight.timer.rtt.smoothed().unwrap_or_default();
+        let first = flight.board.get(0);
         first.is_some_and(|first| now + SOON.min(smoothed / 2) >= first.sent + smoothed)
     }
 }
