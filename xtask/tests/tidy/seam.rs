@@ -28,7 +28,7 @@ const EFFECTS: &[&str] = &[
 /// Files with an effect, and the reason.
 const PERMITTED: &[(&str, &str, &str)] = &[
     (
-        "crates/gateway/gateway/src/observe/access_log.rs",
+        "crates/gateway/gateway/src/record/access_log.rs",
         "std::thread",
         "not in a simulation",
     ),

@@ -12,11 +12,9 @@ use tokio::time::Instant;
 use crate::accounts::GatewayAccounts;
 use crate::admission::Admission;
 use crate::clock::now;
-use crate::observe::access_log::AccessLog;
-use crate::observe::history::Reading;
-use crate::observe::metrics::GatewayMetrics;
-use crate::observe::route_reading::RouteReading;
-use crate::observe::traces::Traces;
+use crate::record::access_log::AccessLog;
+use crate::record::metrics::GatewayMetrics;
+use crate::record::traces::Traces;
 use crate::routing::resolved::ResolvedConfig;
 
 /// The shared state.
@@ -50,20 +48,6 @@ impl GatewayContext {
         match self.resolved().config.demand.watch {
             Watch::Workers => self.metrics.estimates.all(),
             _ => *self.estimate.borrow(),
-        }
-    }
-
-    /// The counters of the history now.
-    pub(crate) fn reading(&self) -> Reading {
-        Reading {
-            at: now(),
-            outcomes: self.metrics.outcomes(),
-            times: self.metrics.answered.counts(),
-            routes: self
-                .resolved()
-                .routes()
-                .map(|route| RouteReading::new(route.times))
-                .collect(),
         }
     }
 

@@ -14,8 +14,8 @@ use posthaste_http::fields::grpc_timeout;
 use tokio::time::{Instant, Sleep, sleep_until};
 
 use crate::error::Rejection;
-use crate::observe::grpc_counters::DeadlinePhase;
-use crate::observe::metrics::GatewayMetrics;
+use crate::record::grpc_counters::DeadlinePhase;
+use crate::record::metrics::GatewayMetrics;
 use crate::request::media::is_grpc;
 use crate::response::body::ReplyBody;
 use crate::response::grpc::body::GrpcBody;

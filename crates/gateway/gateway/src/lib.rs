@@ -20,7 +20,7 @@
 //! | admit | `admission` | apply a rate, a limit or prices |
 //! | queue | `upstream::concurrency_limit` | limit the requests under way of this thread |
 //! | forward | `upstream` | send to the upstream with the fewest requests in flight, and stream the reply |
-//! | record | `observe` | record the outcome for metrics, admission and traces |
+//! | record | `recording`, `record` | record the outcome for metrics, admission and traces |
 //! | compress | `response::compress` | ask the policy and encode |
 //! | mark | `response::marking` | select the code point |
 //!
@@ -65,10 +65,11 @@
 //!
 //! # Distributed traces
 //!
-//! `observe::traces` gives a traced request its position in the distributed trace and queues the ended trace span for a
+//! `record::traces` gives a traced request its position in the distributed trace and queues the ended trace span for a
 //! thread. That thread exports to the collector.
 
 mod accounts;
+mod admin;
 mod admission;
 mod clock;
 mod context;
@@ -77,9 +78,10 @@ mod error;
 mod grpc;
 mod listening;
 mod load;
-mod observe;
 mod offers;
 mod proxy;
+mod record;
+mod recording;
 mod request;
 mod response;
 mod routing;

@@ -12,8 +12,8 @@ use tokio::sync::watch;
 
 use crate::context::GatewayContext;
 use crate::load::thread::sample_load;
-use crate::observe::metrics::GatewayMetrics;
 use crate::proxy::Gateway;
+use crate::record::metrics::GatewayMetrics;
 use crate::response::worker::CompressionWorker;
 use crate::routing::resolved::ResolvedConfig;
 use crate::routing::router::Router;

@@ -9,7 +9,7 @@ use posthaste_gateway_config::Timeouts;
 
 use super::endpoint::OfferEndpoint;
 use super::shared::{PublishedTable, RouteOffers};
-use crate::observe::metrics::GatewayMetrics;
+use crate::record::metrics::GatewayMetrics;
 use crate::upstream::Upstreams;
 use crate::upstream::known_pools::KnownPools;
 

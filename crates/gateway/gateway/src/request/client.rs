@@ -18,7 +18,7 @@ use posthaste_serve::{Networks, Peer};
 use super::client_address::ClientAddress;
 use super::field_names::{is_about_client, is_of_certificate};
 use super::headers::field_lines;
-use crate::observe::metrics::{GatewayMetrics, UnreadField};
+use crate::record::metrics::{GatewayMetrics, UnreadField};
 
 const FORWARDED_FOR: HeaderName = HeaderName::from_static("x-forwarded-for");
 const FORWARDED_HOST: HeaderName = HeaderName::from_static("x-forwarded-host");

@@ -45,7 +45,7 @@ pub(crate) struct Preferences {
     pub(crate) has_unread_metric: bool,
     /// Result of the scan for a SOAP header, if one took place.
     pub(crate) seen: Option<ScanResult>,
-    /// Unreadable fields, in the order of [`UNREAD`](crate::observe::metrics::UNREAD).
+    /// Unreadable fields, in the order of [`UNREAD`](crate::record::metrics::UNREAD).
     pub(crate) unread: [bool; 3],
 }
 

@@ -10,7 +10,7 @@ use super::buffered_body::BufferedBody;
 use super::compressed_body::CompressedBody;
 use super::grpc::body::GrpcBody;
 use super::logged_body::LoggedBody;
-use crate::observe::log_entry::LogEntry;
+use crate::record::log_entry::LogEntry;
 use crate::upstream::body::UpstreamBody;
 use crate::upstream::error::UpstreamError;
 

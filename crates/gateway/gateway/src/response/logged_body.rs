@@ -9,7 +9,7 @@ use std::task::{Context, Poll, ready};
 use bytes::Bytes;
 use hyper::body::{Body, Frame, SizeHint};
 
-use crate::observe::log_entry::LogEntry;
+use crate::record::log_entry::LogEntry;
 use crate::upstream::error::UpstreamError;
 
 /// A body and the log entry of its request. Writes the line when it is dropped.

@@ -7,7 +7,7 @@ use posthaste_qos::Priorities;
 use posthaste_qos::marking::{Mark, Marks, StatedMarks};
 use posthaste_units::Dscp;
 
-use crate::observe::metrics::GatewayMetrics;
+use crate::record::metrics::GatewayMetrics;
 use crate::request::preferences::Preferences;
 
 /// Reports the mark and its origin to clients that request it.

@@ -13,7 +13,7 @@ use posthaste_units::{Size, Span};
 
 use super::codec::WholeCompressor;
 use crate::clock::processor_time;
-use crate::observe::metrics::GatewayMetrics;
+use crate::record::metrics::GatewayMetrics;
 use crate::upstream::error::UpstreamError;
 
 /// The compression state of one thread.

@@ -8,8 +8,8 @@ use tokio::time::Instant;
 
 use super::router::Route;
 use crate::error::Rejection;
-use crate::observe::journal::Journal;
 use crate::offers::{Destination, Selection, strip_terms};
+use crate::record::journal::Journal;
 use crate::request::body::RequestBody;
 use crate::request::preferences::Preferences;
 use crate::upstream::body::UpstreamBody;

@@ -9,8 +9,8 @@ use posthaste_units::{Instant, Span};
 
 use crate::admission::offering::Offering;
 use crate::error::{DescriptionError, ResolveError};
-use crate::observe::times::RouteTimes;
 use crate::offers::shared::RouteOffers;
+use crate::record::times::RouteTimes;
 use crate::upstream::names::{Names, UnresolvedName};
 use crate::upstream::resolution::HostName;
 use crate::upstream::route_upstreams::RouteUpstreams;

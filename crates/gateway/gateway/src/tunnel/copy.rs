@@ -16,7 +16,7 @@ use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 use tokio::time::{Instant, Sleep, sleep};
 
 use super::open::OpenTunnel;
-use crate::observe::tunnels::TunnelEnd;
+use crate::record::tunnels::TunnelEnd;
 use crate::upstream::switched::SwitchedUpstream;
 
 /// Size of the buffer of a thread.

@@ -2,8 +2,8 @@
 
 use std::sync::Arc;
 
-use crate::observe::metrics::GatewayMetrics;
-use crate::observe::tunnels::{SwitchOutcome, TunnelEnd};
+use crate::record::metrics::GatewayMetrics;
+use crate::record::tunnels::{SwitchOutcome, TunnelEnd};
 
 /// An open tunnel. Counts its end when dropped.
 pub(crate) struct OpenTunnel {

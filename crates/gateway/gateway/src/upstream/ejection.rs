@@ -18,7 +18,7 @@ use posthaste_units::{Instant, Ratio, Span};
 
 use super::ejection_state::Window;
 use super::endpoint::UpstreamEndpoint;
-use crate::observe::upstream_counters::EjectionOutcome;
+use crate::record::upstream_counters::EjectionOutcome;
 
 /// Replies in a window without which a mean says nothing.
 const MIN_REPLIES: u32 = 20;

@@ -123,7 +123,7 @@ impl UpstreamError {
         is_neutral || self.is_of_client() || self.is_ours()
     }
 
-    /// Index of the kind in [`FAILURES`](crate::observe::metrics::FAILURES).
+    /// Index of the kind in [`FAILURES`](crate::record::metrics::FAILURES).
     pub(crate) const fn kind(&self) -> usize {
         match self {
             Self::NoneHealthy => 0,

@@ -16,7 +16,7 @@ use super::known_pools::KnownPools;
 use super::pool::Pool;
 use super::route_upstreams::RouteUpstreams;
 use super::target::UpstreamTarget;
-use crate::observe::metrics::GatewayMetrics;
+use crate::record::metrics::GatewayMetrics;
 
 /// An endpoint with the connections of this thread to it.
 pub(super) struct Member {

@@ -12,7 +12,7 @@ use tokio::time::Instant;
 use super::connection::UpstreamConnection;
 use super::http2::pool::Http2Pool;
 use super::in_use::{InUse, InUseGuard};
-use crate::observe::metrics::GatewayMetrics;
+use crate::record::metrics::GatewayMetrics;
 
 /// Time for which an unannounced close is remembered.
 const REMEMBERED: Duration = Duration::from_secs(600);

@@ -19,7 +19,7 @@ use posthaste_gateway_config as config;
 use super::error::UpstreamError;
 use super::retry_budget::RetryBudget;
 use crate::clock::now;
-use crate::observe::upstream_counters::{RetryReason, UpstreamCounters};
+use crate::record::upstream_counters::{RetryReason, UpstreamCounters};
 use crate::request::body::RequestBody;
 
 /// The rules for further attempts of a route's requests, with their budget.

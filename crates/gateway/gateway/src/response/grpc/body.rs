@@ -11,8 +11,8 @@ use hyper::header::CONTENT_LENGTH;
 use tokio::time::Sleep;
 
 use super::status::{DEADLINE_EXCEEDED, UNAVAILABLE, fields, index_of};
-use crate::observe::grpc_counters::DeadlinePhase;
-use crate::observe::metrics::GatewayMetrics;
+use crate::record::grpc_counters::DeadlinePhase;
+use crate::record::metrics::GatewayMetrics;
 use crate::upstream::error::{DEADLINE_PASSED, UpstreamError};
 
 /// Message of a call whose stream has paused for too long.

@@ -4,7 +4,7 @@ use hyper::HeaderMap;
 use hyper::header::{HeaderName, HeaderValue};
 use percent_encoding::{AsciiSet, CONTROLS, utf8_percent_encode};
 
-use crate::observe::grpc_counters::STATUSES;
+use crate::record::grpc_counters::STATUSES;
 
 const STATUS: HeaderName = HeaderName::from_static("grpc-status");
 const MESSAGE: HeaderName = HeaderName::from_static("grpc-message");

@@ -6,7 +6,7 @@ use posthaste_serve::exposition::{counters, gauges};
 use prometheus_client::encoding::DescriptorEncoder;
 
 use super::load;
-use crate::observe::upstream_counters::{EJECTIONS, RETRIES, UpstreamCounters};
+use crate::record::upstream_counters::{EJECTIONS, RETRIES, UpstreamCounters};
 use crate::routing::resolved::ResolvedConfig;
 use crate::upstream::health::UpstreamState;
 use crate::upstream::resolution::LOOKUPS;

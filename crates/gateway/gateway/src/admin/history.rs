@@ -7,8 +7,10 @@ use std::collections::VecDeque;
 
 use posthaste_units::{Instant, Span};
 
-use super::fine_histogram::{Percentile, TimeCounts, TimeGrowth};
+use super::reading::Reading;
 use super::route_reading::{RouteReading, RouteRejections};
+use crate::record::fine_histogram::{Percentile, TimeGrowth};
+use crate::record::outcomes::Outcomes;
 
 /// Interval between readings.
 pub(crate) const EVERY: Span = Span::from_secs(1);
@@ -20,33 +22,6 @@ pub(crate) const LENGTH: Span = Span::from_secs(15 * 60);
 const SLOTS: usize = (LENGTH.as_nanos() / SLOT.as_nanos()) as usize;
 /// Readings kept for the rates: those of the last minute, and the one before.
 const READINGS: usize = 61;
-
-/// Requests by outcome, since the start or in an interval.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub(crate) struct Outcomes {
-    /// Replies with a status below 400.
-    pub(crate) succeeded: u64,
-    /// Replies 4xx, without those of admission.
-    pub(crate) client_errors: u64,
-    /// Requests that admission refused.
-    pub(crate) refused: u64,
-    /// Replies 5xx, without those of admission.
-    pub(crate) server_errors: u64,
-    /// Requests without a reply: the client left, or its connection was ended.
-    pub(crate) cancelled: u64,
-    /// Admitted requests of [`server_errors`](Self::server_errors) and [`cancelled`](Self::cancelled).
-    pub(crate) failed: u64,
-}
-
-/// The counters at one moment.
-#[derive(Clone, Debug)]
-pub(crate) struct Reading {
-    pub(crate) at: Instant,
-    pub(crate) outcomes: Outcomes,
-    /// Times of requests that an upstream answered with a status below 500.
-    pub(crate) times: TimeCounts,
-    pub(crate) routes: Vec<RouteReading>,
-}
 
 /// An interval of the history.
 #[derive(Clone, Debug)]
@@ -93,35 +68,6 @@ pub(crate) struct History {
     slots: VecDeque<Slot>,
     /// Start of the slot in progress.
     open: Reading,
-}
-
-impl Outcomes {
-    /// Requests, answered or not.
-    pub(crate) const fn requests(&self) -> u64 {
-        self.succeeded + self.client_errors + self.refused + self.server_errors + self.cancelled
-    }
-
-    /// The growth since `earlier`.
-    fn since(&self, earlier: &Self) -> Self {
-        let growth = |now: u64, then: u64| now.saturating_sub(then);
-        Self {
-            succeeded: growth(self.succeeded, earlier.succeeded),
-            client_errors: growth(self.client_errors, earlier.client_errors),
-            refused: growth(self.refused, earlier.refused),
-            server_errors: growth(self.server_errors, earlier.server_errors),
-            cancelled: growth(self.cancelled, earlier.cancelled),
-            failed: growth(self.failed, earlier.failed),
-        }
-    }
-
-    fn add(&mut self, other: &Self) {
-        self.succeeded += other.succeeded;
-        self.client_errors += other.client_errors;
-        self.refused += other.refused;
-        self.server_errors += other.server_errors;
-        self.cancelled += other.cancelled;
-        self.failed += other.failed;
-    }
 }
 
 impl Second {
@@ -248,7 +194,7 @@ impl History {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::observe::fine_histogram::FineHistogram;
+    use crate::record::fine_histogram::FineHistogram;
 
     /// Counters of a gateway at a moment of the test.
     #[derive(Default)]

@@ -1,5 +1,12 @@
 //! The administrative endpoints, on a separate address: `/metrics`, `/status`, `/status.json`, `/healthz`.
 
+mod exposition;
+mod history;
+mod host;
+mod reading;
+mod route_reading;
+mod status;
+
 use std::cell::RefCell;
 use std::rc::Rc;
 use std::sync::Arc;
@@ -13,9 +20,9 @@ use posthaste_serve::exposition::negotiated;
 use posthaste_serve::{Handler, Incoming, Peer, spawn_task};
 use tokio::time::MissedTickBehavior;
 
-use super::admin_host::foreign_host;
-use super::history::{EVERY, History};
-use super::{exposition, status};
+use self::history::{EVERY, History};
+use self::host::foreign_host;
+use self::reading::Reading;
 use crate::context::GatewayContext;
 
 /// Handler of the administrative endpoints.
@@ -33,7 +40,7 @@ const TEXT: &str = "text/plain; charset=utf-8";
 impl AdminHandler {
     /// Creates the handler, and spawns the task that records the history on this thread.
     pub(crate) fn new(context: Arc<GatewayContext>) -> Self {
-        let history = Rc::new(RefCell::new(History::new(context.reading())));
+        let history = Rc::new(RefCell::new(History::new(Reading::take(&context))));
         spawn_task(record_history(context.clone(), history.clone()));
         Self { context, history }
     }
@@ -49,7 +56,7 @@ async fn record_history(context: Arc<GatewayContext>, history: Rc<RefCell<Histor
         ticks.tick().await;
         let estimate = context.estimate();
         let busy = estimate.is_known.then_some(f64::from(estimate.busy));
-        history.borrow_mut().push(context.reading(), busy);
+        history.borrow_mut().push(Reading::take(&context), busy);
     }
 }
 

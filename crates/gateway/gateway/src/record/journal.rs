@@ -211,7 +211,7 @@ mod tests {
     use posthaste_compression::{Origin, Preference, REASONS, Wish};
 
     use super::*;
-    use crate::observe::history::Outcomes;
+    use crate::record::outcomes::Outcomes;
 
     /// Counts one request of a route, without an access log.
     fn count(

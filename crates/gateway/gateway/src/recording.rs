@@ -3,11 +3,11 @@
 use hyper::Response;
 use posthaste_units::{Instant, Span};
 
-use super::grpc_counters::DeadlinePhase;
-use super::metrics::GatewayMetrics;
-use super::traces::TracedRequest;
 use crate::admission::admitted::{AdmissionGuard, ServiceEnd};
 use crate::clock::now;
+use crate::record::grpc_counters::DeadlinePhase;
+use crate::record::metrics::GatewayMetrics;
+use crate::record::traces::TracedRequest;
 use crate::upstream::error::UpstreamError;
 use crate::upstream::grpc_outcome::is_failed_call;
 

@@ -1,6 +1,6 @@
 //! The first sentence of the status page: the effect of protection now.
 
-use crate::observe::route_reading::RouteRejections;
+use crate::admin::route_reading::RouteRejections;
 
 /// Facts about protection.
 #[derive(Debug)]

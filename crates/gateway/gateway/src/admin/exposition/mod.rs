@@ -18,12 +18,11 @@ use posthaste_units::Dscp;
 use prometheus_client::collector::Collector;
 use prometheus_client::encoding::DescriptorEncoder;
 
-use super::metrics::{CompressionCounters, GatewayMetrics, UNREAD, VERSIONS};
-use super::times::{CLASSES, RouteTimes, TimeHistogram};
-use super::traces::TraceCounters;
 use crate::admission::Admission;
 use crate::context::GatewayContext;
-use crate::observe::metrics::FAILURES;
+use crate::record::metrics::{CompressionCounters, FAILURES, GatewayMetrics, UNREAD, VERSIONS};
+use crate::record::times::{CLASSES, RouteTimes, TimeHistogram};
+use crate::record::traces::TraceCounters;
 
 /// Returns all counters and gauges.
 pub(crate) fn text(context: &Arc<GatewayContext>) -> String {

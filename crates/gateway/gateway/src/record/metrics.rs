@@ -16,7 +16,7 @@ use posthaste_units::Span;
 
 use super::fine_histogram::FineHistogram;
 use super::grpc_counters::GrpcCounters;
-use super::history::Outcomes;
+use super::outcomes::Outcomes;
 use super::times::{RouteTimes, TimeHistogram};
 use super::tunnels::TunnelCounters;
 use super::upstream_counters::UpstreamCounters;

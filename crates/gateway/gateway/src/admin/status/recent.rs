@@ -5,8 +5,10 @@ use posthaste_draw::{Axis, Chart, Format, Point, Series, Unit};
 use posthaste_units::{Instant, Span};
 use serde::Serialize;
 
-use crate::observe::fine_histogram::Percentile;
-use crate::observe::history::{History, LENGTH, Outcomes, Percentiles, Rates, Reading, SLOT, Slot};
+use crate::admin::history::{History, LENGTH, Percentiles, Rates, SLOT, Slot};
+use crate::admin::reading::Reading;
+use crate::record::fine_histogram::Percentile;
+use crate::record::outcomes::Outcomes;
 
 /// Times of the rates, and of the percentiles.
 const RATES: [Span; 2] = [Span::from_secs(10), Span::from_secs(60)];

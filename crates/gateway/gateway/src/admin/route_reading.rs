@@ -3,7 +3,7 @@
 use std::sync::Arc;
 use std::sync::atomic::Ordering::Relaxed;
 
-use super::times::RouteTimes;
+use crate::record::times::RouteTimes;
 
 /// The counts of one route at one moment.
 #[derive(Clone, Debug)]

@@ -18,7 +18,8 @@ use self::headline::{ProtectionFacts, SlotUse};
 use self::offers::OffersStatus;
 use self::recent::RecentDocument;
 use self::upstreams::AddressStatus;
-use super::history::{History, Reading};
+use super::history::History;
+use super::reading::Reading;
 use crate::admission::ServiceReading;
 use crate::context::GatewayContext;
 use crate::upstream::health::UpstreamState;
@@ -58,7 +59,7 @@ pub(crate) fn json(context: &GatewayContext, history: &History) -> String {
     let document = StatusDocument {
         upstreams: upstreams.collect(),
         offers: OffersStatus::all(&resolved),
-        recent: RecentDocument::new(history, &context.reading()),
+        recent: RecentDocument::new(history, &Reading::take(context)),
     };
     serde_json::to_string(&document).expect("strings and names of states are JSON") + "\n"
 }
@@ -70,7 +71,7 @@ pub(crate) fn page(context: &GatewayContext, history: &History) -> String {
     let compression = &resolved.config.compression;
     let busy = f64::from(estimate.busy) * 100.0;
     let demand = demand(&estimate);
-    let now = context.reading();
+    let now = Reading::take(context);
     let protection = protection(context, history, &now);
     let page = html! {
         (DOCTYPE)

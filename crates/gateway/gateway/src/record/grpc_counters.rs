@@ -45,7 +45,7 @@ impl GrpcCounters {
         self.deadlines[phase as usize].fetch_add(1, Relaxed);
     }
 
-    pub(super) fn encode(&self, out: &mut DescriptorEncoder) -> Result<(), Error> {
+    pub(crate) fn encode(&self, out: &mut DescriptorEncoder) -> Result<(), Error> {
         let load = |count: &AtomicU64| count.load(Relaxed) as f64;
         let statuses = STATUSES.iter().zip(&self.replies);
         let rows = statuses.map(|(status, n)| ([("status", *status)], load(n)));
