@@ -44,7 +44,7 @@
 //! - `load` samples the load five times a second, outside the path of requests, and publishes the CPU time that
 //!   optional compression may use until the next sample. By default each worker samples its own idle time. For a
 //!   process, a cgroup, processors or the reports of an upstream, one thread samples for all workers.
-//! - `load::idle` measures the time since the last pause of a worker. It rises before any sample does.
+//! - `idle` measures the time since the last pause of a worker. It rises before any sample does.
 //!
 //! # Admission
 //!
@@ -71,11 +71,13 @@
 mod accounts;
 mod admin;
 mod admission;
+mod client_address;
 mod clock;
 mod context;
 mod drain;
 mod error;
 mod grpc;
+mod idle;
 mod listening;
 mod load;
 mod offers;
@@ -84,6 +86,7 @@ mod record;
 mod recording;
 mod request;
 mod response;
+mod retry_after;
 mod routing;
 mod running;
 mod tunnel;

@@ -28,8 +28,8 @@ use crate::admission::terms::AdmissionTerms;
 use crate::context::GatewayContext;
 use crate::drain::Drain;
 use crate::error::{GatewayError, ResolveError};
+use crate::idle;
 use crate::listening::{listeners, redirect_port, tls_settings};
-use crate::load;
 use crate::load::resource;
 use crate::record::access_log::AccessLog;
 use crate::record::metrics::GatewayMetrics;
@@ -316,7 +316,7 @@ fn server(config: &GatewayConfig) -> Result<HttpServer, GatewayError> {
         proxy_protocol: config.trust.proxy_protocol.clone(),
         max_fields: config.limits.fields,
         switches: true,
-        hooks: load::idle::hooks(),
+        hooks: idle::hooks(),
         ..HttpServer::default()
     })
 }

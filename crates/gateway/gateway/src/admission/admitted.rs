@@ -18,7 +18,7 @@ use super::route_place::PlacedTicket;
 use super::state::AdmittedRequest;
 use crate::accounts::payment::Payment;
 use crate::clock::now;
-use crate::request::progress::UploadProgress;
+use crate::record::upload::UploadProgress;
 
 /// An admitted request. If it is dropped before [`AdmissionGuard::record`], only its time in service counts.
 pub(crate) struct AdmissionGuard<'p> {

@@ -10,7 +10,7 @@ use super::counters::RejectionReason;
 use super::offer_fields::{OfferFields, price_text};
 use crate::error::Rejection;
 use crate::request::preferences::soap_media;
-use crate::response::retry_after::advice;
+use crate::retry_after::advice;
 
 /// Namespace of the elements in a fault.
 const NAMESPACE: &str = posthaste_soap::EXTENSION_NAMESPACE;

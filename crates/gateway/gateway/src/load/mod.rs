@@ -3,7 +3,6 @@
 //! By default each worker protects itself (`thread`), because a mean over several could hide one overloaded worker. Any
 //! other protected resource (`resource`) has one busy share for all workers.
 
-pub(crate) mod idle;
 pub(crate) mod resource;
 pub(crate) mod thread;
 

@@ -9,9 +9,10 @@ use posthaste_compression::Work;
 use posthaste_serve::environment::is_simulated;
 use posthaste_units::{Instant, Span};
 
-use super::{Controller, EVERY, idle, share};
+use super::{Controller, EVERY, share};
 use crate::clock::{now, processor_time};
 use crate::context::GatewayContext;
+use crate::idle;
 use crate::response::worker::CompressionWorker;
 
 /// Samples the calling thread until it ends.

@@ -14,7 +14,7 @@ use super::offer_request::{FallbackReason, OfferRequest};
 use super::thread::ThreadTable;
 use crate::error::Rejection;
 use crate::request::preferences::soap_media;
-use crate::response::retry_after::advice;
+use crate::retry_after::advice;
 
 /// Reason for the offer of a reply.
 pub(super) const DECISION: HeaderName = HeaderName::from_static(DECISION_FIELD);

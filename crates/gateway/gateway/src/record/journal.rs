@@ -18,9 +18,9 @@ use super::access_log::{AccessLog, Decided};
 use super::log_entry::{LogEntry, Reply};
 use super::metrics::GatewayMetrics;
 use super::times::RouteTimes;
+use crate::client_address::ClientAddress;
 use crate::clock::now;
-use crate::request::client_address::ClientAddress;
-use crate::request::progress::UploadProgress;
+use crate::record::upload::UploadProgress;
 
 /// The journal of a request in service.
 pub(crate) struct Journal<'g> {

@@ -15,9 +15,9 @@ use posthaste_units::{Instant, Span};
 use super::access_log::{AccessLog, Decided};
 use super::log_line::{self, AccessLine, Phases, query, text};
 use super::times::RouteTimes;
+use crate::client_address::ClientAddress;
 use crate::clock::{now, wall_clock};
-use crate::request::client_address::ClientAddress;
-use crate::request::progress::UploadProgress;
+use crate::record::upload::UploadProgress;
 
 const TRACEPARENT: HeaderName = HeaderName::from_static("traceparent");
 

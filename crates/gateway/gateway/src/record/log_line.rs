@@ -11,7 +11,7 @@ use serde::Serialize;
 
 use posthaste_gateway_config::{LogFormat, QueryLogging};
 
-use crate::request::client_address::ClientAddress;
+use crate::client_address::ClientAddress;
 
 /// Maximum length of a text from outside, in bytes. A longer one is cut.
 pub(super) const MOST: usize = 1024;

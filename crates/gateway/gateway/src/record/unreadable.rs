@@ -12,8 +12,8 @@ use super::access_log::AccessLog;
 use super::log_entry::version;
 use super::log_line::{AccessLine, Phases, text};
 use super::metrics::GatewayMetrics;
+use crate::client_address::ClientAddress;
 use crate::clock::wall_clock;
-use crate::request::client_address::ClientAddress;
 
 /// Counts the request and writes its line.
 pub(crate) fn record(

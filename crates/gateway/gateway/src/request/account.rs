@@ -14,7 +14,7 @@ use posthaste_units::Span;
 use crate::accounts::{GatewayAccounts, UnknownKey};
 use crate::clock::now;
 use crate::error::Rejection;
-use crate::response::retry_after::advice;
+use crate::retry_after::advice;
 
 /// Maximum length of a key, in bytes.
 const LONGEST_KEY: usize = 256;

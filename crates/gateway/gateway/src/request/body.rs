@@ -15,9 +15,9 @@ use posthaste_units::Size;
 
 use super::error::BodyError;
 use super::pause_limit::PauseLimit;
-use super::progress::UploadProgress;
 use super::trailers::{RemovedTrailers, clean_request};
 use crate::error::Rejection;
+use crate::record::upload::UploadProgress;
 
 /// The body of a request towards the upstream.
 pub(crate) enum RequestBody {

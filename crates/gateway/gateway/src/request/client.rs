@@ -15,9 +15,9 @@ use posthaste_gateway_config::{ForwardingField, Trust};
 use posthaste_http::fields::forwarded::{Sender, Senders, forwarded, forwarded_for};
 use posthaste_serve::{Networks, Peer};
 
-use super::client_address::ClientAddress;
 use super::field_names::{is_about_client, is_of_certificate};
 use super::headers::field_lines;
+use crate::client_address::ClientAddress;
 use crate::record::metrics::{GatewayMetrics, UnreadField};
 
 const FORWARDED_FOR: HeaderName = HeaderName::from_static("x-forwarded-for");

@@ -3,7 +3,6 @@
 pub(crate) mod account;
 pub(crate) mod body;
 pub(crate) mod client;
-pub(crate) mod client_address;
 pub(crate) mod client_certificate;
 pub(crate) mod error;
 mod field_names;
@@ -14,7 +13,6 @@ pub(crate) mod media;
 mod message_scan;
 mod pause_limit;
 pub(crate) mod preferences;
-pub(crate) mod progress;
 pub(crate) mod rewrite;
 pub(crate) mod trailers;
 pub(crate) mod validate;

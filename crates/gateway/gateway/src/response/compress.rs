@@ -29,7 +29,7 @@ use super::compressed_body::CompressedBody;
 use super::vary;
 use super::worker::{CompressionJob, CompressionWorker};
 use crate::clock::now;
-use crate::load::idle;
+use crate::idle;
 use crate::request::forwarded::RequestConditions;
 use crate::request::headers::{field_lines, is_sealed};
 use crate::request::preferences::Preferences;

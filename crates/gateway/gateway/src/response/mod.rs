@@ -3,6 +3,7 @@
 pub(crate) mod body;
 mod buffered_body;
 pub(crate) mod cache;
+pub(crate) mod call_refusal;
 mod codec;
 pub(crate) mod compress;
 mod compressed_body;
@@ -12,6 +13,5 @@ mod logged_body;
 pub(crate) mod marking;
 pub(crate) mod redirect;
 pub(crate) mod rejection;
-pub(crate) mod retry_after;
 mod vary;
 pub(crate) mod worker;

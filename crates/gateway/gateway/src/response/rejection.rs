@@ -6,8 +6,8 @@ use hyper::{Response, StatusCode};
 use posthaste_units::Span;
 
 use super::body::ReplyBody;
-use super::retry_after::advice;
 use crate::error::Rejection;
+use crate::retry_after::advice;
 
 /// Makes the reply of a rejection.
 pub(crate) fn reply(rejection: Rejection) -> Response<ReplyBody> {

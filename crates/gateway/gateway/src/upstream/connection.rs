@@ -21,8 +21,8 @@ use super::early_hints::HintReceiver;
 use super::error::UpstreamError;
 use super::idle_timeout::IdleTimeout;
 use super::probe::{ProbedStream, ReceiveState};
+use crate::record::upload::UploadProgress;
 use crate::request::body::RequestBody;
-use crate::request::progress::UploadProgress;
 
 /// Maximum size of a reply's head.
 const MAX_HEAD: usize = 64 << 10;

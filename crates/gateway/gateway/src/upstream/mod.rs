@@ -4,6 +4,7 @@
 //! |---|---|
 //! | `route_upstreams`, `target`, `endpoint` | shared by all threads: upstreams of a route, one upstream, one address |
 //! | `members`, `pool`, `connection` | of one thread: the choice of an endpoint, and the connections to it |
+//! | `http2_requests`, `http2` | requests over HTTP/2: the choice of a connection, and the connections |
 //! | `names`, `resolution`, `changes` | names whose addresses change |
 //! | `health`, `health_check` | exclusion after failed connections and checks |
 //! | `ejection`, `ejection_state`, `watched_request` | exclusion after failed and slow replies |
@@ -24,6 +25,7 @@ pub(crate) mod health_check;
 mod health_request;
 mod http1_fields;
 mod http2;
+mod http2_requests;
 mod idle_timeout;
 mod in_use;
 mod keep_alive;

@@ -5,7 +5,7 @@ use posthaste_units::Span;
 use super::Upstreams;
 use super::error::UpstreamError;
 use crate::error::Rejection;
-use crate::response::retry_after::advice;
+use crate::retry_after::advice;
 
 impl Upstreams {
     /// Turns a failure into a rejection. If every upstream is excluded, it states when the first may return. A failed

@@ -26,8 +26,8 @@ use tokio::time::sleep;
 
 use self::context::TraceContext;
 use super::access_log::Decided;
+use crate::client_address::ClientAddress;
 use crate::clock::{now, wall_clock};
-use crate::request::client_address::ClientAddress;
 
 const FIELD: HeaderName = HeaderName::from_static("traceparent");
 

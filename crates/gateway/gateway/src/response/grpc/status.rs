@@ -13,9 +13,9 @@ const MESSAGE: HeaderName = HeaderName::from_static("grpc-message");
 const ENCODED: &AsciiSet = &CONTROLS.add(b'%');
 
 /// Status of a call whose deadline has passed.
-pub(super) const DEADLINE_EXCEEDED: u8 = 4;
+pub(in crate::response) const DEADLINE_EXCEEDED: u8 = 4;
 /// The service cannot be reached, or has stopped to reply.
-pub(super) const UNAVAILABLE: u8 = 14;
+pub(in crate::response) const UNAVAILABLE: u8 = 14;
 
 /// The index in [`STATUSES`] of the status in a head or in trailers. `None` without one.
 pub(super) fn index_of(fields: &HeaderMap) -> Option<usize> {
@@ -32,7 +32,7 @@ pub(super) fn fields(status: u8, message: &str) -> HeaderMap {
     fields
 }
 
-pub(super) fn add(fields: &mut HeaderMap, status: u8, message: &str) {
+pub(in crate::response) fn add(fields: &mut HeaderMap, status: u8, message: &str) {
     fields.insert(STATUS, HeaderValue::from(u16::from(status)));
     let message = utf8_percent_encode(message, ENCODED).to_string();
     // Never fails: all other characters are encoded.

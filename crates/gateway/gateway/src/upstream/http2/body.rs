@@ -14,7 +14,7 @@ use tokio::time::Instant;
 
 use super::connection::Lease;
 use super::upload::RunningUpload;
-use crate::request::progress::UploadProgress;
+use crate::record::upload::UploadProgress;
 use crate::request::trailers::{RemovedTrailers, clean_reply};
 use crate::upstream::error::UpstreamError;
 use crate::upstream::in_use::InUseGuard;
@@ -35,19 +35,19 @@ pub(crate) struct Http2Body {
 }
 
 /// Limits on the time without progress.
-pub(super) struct WaitLimits {
+pub(in crate::upstream) struct WaitLimits {
     /// For the next piece of the reply.
-    pub(super) reply_body: Duration,
+    pub(in crate::upstream) reply_body: Duration,
     /// For either side while the client's upload continues and its next piece is not there.
-    pub(super) both: Duration,
-    pub(super) progress: Option<Rc<UploadProgress>>,
+    pub(in crate::upstream) both: Duration,
+    pub(in crate::upstream) progress: Option<Rc<UploadProgress>>,
     pieces: u64,
     /// Start of the time in which both sides were silent.
     silent_since: Option<Instant>,
 }
 
 impl WaitLimits {
-    pub(super) fn new(
+    pub(in crate::upstream) fn new(
         reply_body: Duration,
         both: Duration,
         progress: Option<Rc<UploadProgress>>,
@@ -83,7 +83,7 @@ impl WaitLimits {
 }
 
 impl Http2Body {
-    pub(super) fn new(
+    pub(in crate::upstream) fn new(
         stream: RecvStream,
         headers: &HeaderMap,
         mut lease: Lease,

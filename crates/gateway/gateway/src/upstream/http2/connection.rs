@@ -15,7 +15,7 @@ use tokio::time::{Instant, timeout};
 use crate::upstream::idle_timeout::IdleTimeout;
 
 /// Maximum number of requests in flight on one connection, if the upstream allows as many.
-pub(super) const MAX_STREAMS: usize = 100;
+pub(in crate::upstream) const MAX_STREAMS: usize = 100;
 
 /// Bytes of a reply that may arrive before its client has taken earlier ones.
 const STREAM_WINDOW: u32 = 512 << 10;
@@ -34,9 +34,9 @@ const CLOSING: Duration = Duration::from_secs(1);
 const UNACKNOWLEDGED: Duration = Duration::from_secs(20);
 
 /// A connection to an upstream. It closes when it is dropped and its last request has ended.
-pub(super) struct Http2Connection {
+pub(in crate::upstream) struct Http2Connection {
     /// Mark of the connection's packets, fixed for its lifetime.
-    pub(super) mark: Dscp,
+    pub(in crate::upstream) mark: Dscp,
     sender: SendRequest<Bytes>,
     in_flight: Cell<usize>,
     unused_since: Cell<Instant>,
@@ -48,14 +48,18 @@ pub(super) struct Http2Connection {
 }
 
 /// The place of one request on a connection.
-pub(super) struct Lease {
+pub(in crate::upstream) struct Lease {
     connection: Rc<Http2Connection>,
-    pub(super) timeout: IdleTimeout,
+    pub(in crate::upstream) timeout: IdleTimeout,
 }
 
 impl Http2Connection {
     /// Starts HTTP/2 over `stream`, whose packets have `mark`. `limit` applies until the upstream states its own.
-    pub(super) async fn new(stream: Stream, mark: Dscp, limit: usize) -> Result<Self, h2::Error> {
+    pub(in crate::upstream) async fn new(
+        stream: Stream,
+        mark: Dscp,
+        limit: usize,
+    ) -> Result<Self, h2::Error> {
         // A failure leaves the kernel's own limit.
         let _ = stream.limit_unacknowledged(UNACKNOWLEDGED);
         let mut builder = Builder::new();
@@ -80,7 +84,7 @@ impl Http2Connection {
     }
 
     /// True if the connection accepts requests: neither side has closed it or announced that (GOAWAY).
-    pub(super) fn is_open(&self) -> bool {
+    pub(in crate::upstream) fn is_open(&self) -> bool {
         let mut context = Context::from_waker(Waker::noop());
         // A new handle is never pending.
         let ready = self.sender.clone().poll_ready(&mut context);
@@ -88,12 +92,12 @@ impl Http2Connection {
     }
 
     /// Maximum number of requests in flight.
-    pub(super) fn limit(&self) -> usize {
+    pub(in crate::upstream) fn limit(&self) -> usize {
         self.sender.current_max_send_streams().clamp(1, MAX_STREAMS)
     }
 
     /// Takes a place for a request, if one is free.
-    pub(super) fn lease(self: &Rc<Self>) -> Option<Lease> {
+    pub(in crate::upstream) fn lease(self: &Rc<Self>) -> Option<Lease> {
         (self.in_flight.get() < self.limit()).then(|| {
             self.in_flight.set(self.in_flight.get() + 1);
             Lease {
@@ -104,7 +108,7 @@ impl Http2Connection {
     }
 
     /// True if no request has used the connection for `limit`.
-    pub(super) fn is_unused(&self, limit: Duration) -> bool {
+    pub(in crate::upstream) fn is_unused(&self, limit: Duration) -> bool {
         self.in_flight.get() == 0 && self.unused_since.get().elapsed() > limit
     }
 }
@@ -118,16 +122,16 @@ impl Drop for Http2Connection {
 
 impl Lease {
     /// A handle that sends one request.
-    pub(super) fn sender(&self) -> SendRequest<Bytes> {
+    pub(in crate::upstream) fn sender(&self) -> SendRequest<Bytes> {
         self.connection.sender.clone()
     }
 
     /// Excludes the connection from further requests. Those in flight continue.
-    pub(super) fn retire(&self) {
+    pub(in crate::upstream) fn retire(&self) {
         self.connection.is_retired.set(true);
     }
 
-    pub(super) fn connection(&self) -> &Rc<Http2Connection> {
+    pub(in crate::upstream) fn connection(&self) -> &Rc<Http2Connection> {
         &self.connection
     }
 }

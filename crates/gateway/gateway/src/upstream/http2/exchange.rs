@@ -25,22 +25,22 @@ const KEEP_ALIVE: HeaderName = HeaderName::from_static("keep-alive");
 const PROXY_CONNECTION: HeaderName = HeaderName::from_static("proxy-connection");
 
 /// A failed request.
-pub(super) struct FailedExchange {
-    pub(super) error: UpstreamError,
+pub(in crate::upstream) struct FailedExchange {
+    pub(in crate::upstream) error: UpstreamError,
     /// The body, if the upstream has not processed the request.
-    pub(super) unprocessed: Option<RequestBody>,
+    pub(in crate::upstream) unprocessed: Option<RequestBody>,
     /// The connection has closed before any part of the reply.
-    pub(super) is_closed: bool,
+    pub(in crate::upstream) is_closed: bool,
 }
 
 /// The parts of a reply whose head has arrived.
-pub(super) struct Received {
-    pub(super) reply: Response<RecvStream>,
-    pub(super) upload: Option<RunningUpload>,
+pub(in crate::upstream) struct Received {
+    pub(in crate::upstream) reply: Response<RecvStream>,
+    pub(in crate::upstream) upload: Option<RunningUpload>,
 }
 
 /// Returns the head of a request for HTTP/2: scheme and authority in the target, no field of the connection.
-pub(super) fn head_for_http2(
+pub(in crate::upstream) fn head_for_http2(
     head: &Parts,
     default_host: &HeaderValue,
     is_https: bool,
@@ -90,7 +90,7 @@ fn is_unprocessed(error: &h2::Error) -> bool {
 
 /// Sends a request and waits for the head of its reply. `limit` bounds the time without progress that the upstream is
 /// responsible for.
-pub(super) async fn exchange(
+pub(in crate::upstream) async fn exchange(
     lease: &mut Lease,
     head: Request<()>,
     body: RequestBody,

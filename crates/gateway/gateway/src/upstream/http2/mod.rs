@@ -1,8 +1,7 @@
-//! HTTP/2 to upstreams.
+//! HTTP/2 to upstreams. `http2_requests` selects a connection for each request.
 //!
 //! - `connection`: a connection, shared by requests of its thread and driven by a task.
 //! - `pool`: the connections of one thread to one upstream.
-//! - `requests`: selects a connection, repeats requests that the upstream has not processed.
 //! - `exchange`: one request and the head of its reply.
 //! - `upload`: the body of a request. It continues in a task of its own after the head of the reply, because each
 //!   direction of a bidirectional stream may be the one that waits.
@@ -12,12 +11,11 @@
 //! NO_ERROR as a complete reply, and does not return a request that the upstream has refused. Its client also takes one
 //! or two tasks for each request.
 
-mod body;
-mod connection;
-mod exchange;
+pub(super) mod body;
+pub(super) mod connection;
+pub(super) mod exchange;
 mod health;
 pub(super) mod pool;
-mod requests;
 mod upload;
 
 pub(super) use self::body::Http2Body;

@@ -37,7 +37,7 @@ enum Failure {
 }
 
 /// The right to open a connection.
-pub(super) struct ConnectTurn<'p> {
+pub(in crate::upstream) struct ConnectTurn<'p> {
     pool: &'p Http2Pool,
     _turn: MutexGuard<'p, ()>,
 }
@@ -57,12 +57,16 @@ impl Default for Http2Pool {
 
 impl Http2Pool {
     /// Limit of requests in flight for a new connection.
-    pub(super) fn limit(&self) -> usize {
+    pub(in crate::upstream) fn limit(&self) -> usize {
         self.limit.get()
     }
 
     /// Takes a place on an open connection with this mark, other than `avoided`. Closed connections leave.
-    pub(super) fn take(&self, mark: Dscp, avoided: Option<&Rc<Http2Connection>>) -> Option<Lease> {
+    pub(in crate::upstream) fn take(
+        &self,
+        mark: Dscp,
+        avoided: Option<&Rc<Http2Connection>>,
+    ) -> Option<Lease> {
         let mut open = self.open.borrow_mut();
         open.retain(|connection| connection.is_open());
         if let Some(last) = open.last() {
@@ -78,7 +82,10 @@ impl Http2Pool {
 
     /// Waits for the right to open a connection, at most `limit`. Fails if another request's attempt has failed
     /// meanwhile.
-    pub(super) async fn turn(&self, limit: Duration) -> Result<ConnectTurn<'_>, UpstreamError> {
+    pub(in crate::upstream) async fn turn(
+        &self,
+        limit: Duration,
+    ) -> Result<ConnectTurn<'_>, UpstreamError> {
         let before = self.failures.get();
         let turn = timeout(limit, self.connecting.lock()).await;
         let turn = turn.map_err(|_| UpstreamError::ConnectTimeout)?;
@@ -92,12 +99,12 @@ impl Http2Pool {
     }
 
     /// Records that the upstream has selected HTTP/1.1.
-    pub(super) fn remember_http1(&self) {
+    pub(in crate::upstream) fn remember_http1(&self) {
         self.selected_http1.set(Some(Instant::now()));
     }
 
     /// True if the upstream has selected HTTP/1.1 recently.
-    pub(super) fn selects_http1(&self) -> bool {
+    pub(in crate::upstream) fn selects_http1(&self) -> bool {
         let since = self.selected_http1.get();
         since.is_some_and(|since| since.elapsed() < REMEMBERED)
     }
@@ -123,7 +130,7 @@ impl Http2Pool {
 
 impl ConnectTurn<'_> {
     /// Adds a new connection and takes a place on it.
-    pub(super) fn opened(self, connection: Http2Connection) -> Lease {
+    pub(in crate::upstream) fn opened(self, connection: Http2Connection) -> Lease {
         let connection = Rc::new(connection);
         self.pool.open.borrow_mut().push(connection.clone());
         let lease = connection.lease();
@@ -131,7 +138,7 @@ impl ConnectTurn<'_> {
     }
 
     /// Ends the turn with a failure, also for the requests that wait for it.
-    pub(super) fn failed(self, error: &UpstreamError) {
+    pub(in crate::upstream) fn failed(self, error: &UpstreamError) {
         let pool = self.pool;
         pool.failures.set(pool.failures.get() + 1);
         pool.failure.replace(Failure::of(error));

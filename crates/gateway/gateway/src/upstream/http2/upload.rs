@@ -37,7 +37,7 @@ struct SentPieces {
 }
 
 /// An upload that continues after the head of the reply. Dropping it ends it.
-pub(super) struct RunningUpload {
+pub(in crate::upstream) struct RunningUpload {
     task: AbortHandle,
     failure: Rc<RefCell<Option<BodyError>>>,
 }

@@ -48,7 +48,7 @@ pub(crate) fn since(now: Instant) -> Span {
 }
 
 /// Sum of the calling thread's idle time.
-pub(super) fn sum() -> Span {
+pub(crate) fn sum() -> Span {
     if !is_simulated() {
         return SUM.get();
     }

@@ -10,22 +10,22 @@ use posthaste_http::fields::split;
 use posthaste_serve::{Peer, Stream, lacks_common_protocol};
 use posthaste_units::Dscp;
 
-use super::body::{Http2Body, WaitLimits};
-use super::connection::{Http2Connection, Lease};
-use super::exchange::{FailedExchange, Received, exchange, head_for_http2};
+use super::body::{Http1Body, UpstreamBody};
+use super::connection::UpstreamConnection;
+use super::endpoint::UpstreamEndpoint;
+use super::error::{UpstreamError, lacks_descriptors};
+use super::http1_fields::Http1Fields;
+use super::http2::body::{Http2Body, WaitLimits};
+use super::http2::connection::{Http2Connection, Lease};
+use super::http2::exchange::{FailedExchange, Received, exchange, head_for_http2};
+use super::in_use::InUseGuard;
+use super::members::Member;
+use super::pool::{Pool, PooledGuard};
+use super::retry::is_safe;
+use super::target::UpstreamTarget;
+use super::{SendError, Upstreams};
+use crate::record::upload::UploadProgress;
 use crate::request::body::RequestBody;
-use crate::request::progress::UploadProgress;
-use crate::upstream::body::{Http1Body, UpstreamBody};
-use crate::upstream::connection::UpstreamConnection;
-use crate::upstream::endpoint::UpstreamEndpoint;
-use crate::upstream::error::{UpstreamError, lacks_descriptors};
-use crate::upstream::http1_fields::Http1Fields;
-use crate::upstream::in_use::InUseGuard;
-use crate::upstream::members::Member;
-use crate::upstream::pool::{Pool, PooledGuard};
-use crate::upstream::retry::is_safe;
-use crate::upstream::target::UpstreamTarget;
-use crate::upstream::{SendError, Upstreams};
 
 /// A connection for a request, by the protocol that the upstream has selected.
 enum Connected {
@@ -35,7 +35,7 @@ enum Connected {
 
 impl UpstreamTarget {
     /// True if HTTP/2 is possible.
-    pub(in crate::upstream) fn may_speak_http2(&self) -> bool {
+    pub(super) fn may_speak_http2(&self) -> bool {
         match self.protocol {
             UpstreamProtocol::Http1 => false,
             UpstreamProtocol::Http2 => true,
@@ -44,7 +44,7 @@ impl UpstreamTarget {
     }
 
     /// True if requests are to be sent by HTTP/2, or by the protocol that the next connection negotiates.
-    pub(in crate::upstream) fn speaks_http2(&self, pool: &Pool) -> bool {
+    pub(super) fn speaks_http2(&self, pool: &Pool) -> bool {
         match self.protocol {
             UpstreamProtocol::Http1 => false,
             UpstreamProtocol::Http2 => true,
@@ -68,7 +68,7 @@ impl Upstreams {
     ///
     /// Repeats it once, on another connection, if the upstream has refused it, or if a reused connection has closed
     /// before any part of the reply and the request is GET, HEAD or OPTIONS without a body.
-    pub(in crate::upstream) async fn send_by_http2(
+    pub(super) async fn send_by_http2(
         &self,
         member: &Member,
         request: Request<RequestBody>,

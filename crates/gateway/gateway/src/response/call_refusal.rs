@@ -6,10 +6,10 @@ use hyper::header::{
 };
 use hyper::{Response, StatusCode};
 
-use super::status::{DEADLINE_EXCEEDED, UNAVAILABLE, add};
+use super::body::ReplyBody;
+use super::grpc::status::{DEADLINE_EXCEEDED, UNAVAILABLE, add};
+use super::rejection;
 use crate::error::Rejection;
-use crate::response::body::ReplyBody;
-use crate::response::rejection;
 use crate::upstream::error::DEADLINE_PASSED;
 
 const PUSHBACK: HeaderName = HeaderName::from_static("grpc-retry-pushback-ms");

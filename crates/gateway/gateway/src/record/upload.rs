@@ -64,7 +64,7 @@ impl UploadProgress {
     }
 
     /// Starts or ends a wait for the client.
-    pub(super) fn waits(&self, waits: bool) {
+    pub(crate) fn waits(&self, waits: bool) {
         match (waits, self.waits_since.get()) {
             (true, None) => self.waits_since.set(Some(now())),
             (false, Some(_)) => {
@@ -76,12 +76,12 @@ impl UploadProgress {
     }
 
     /// Counts a piece of the body, or its end.
-    pub(super) fn count_piece(&self) {
+    pub(crate) fn count_piece(&self) {
         self.pieces.set(self.pieces.get() + 1);
     }
 
     /// Counts bytes received from the client.
-    pub(super) fn count_bytes(&self, bytes: usize) {
+    pub(crate) fn count_bytes(&self, bytes: usize) {
         self.bytes.set(self.bytes.get() + bytes as u64);
     }
 
@@ -91,7 +91,7 @@ impl UploadProgress {
     }
 
     /// Ends the upload, and a wait for the client.
-    pub(super) fn finish(&self) {
+    pub(crate) fn finish(&self) {
         self.waits(false);
         self.is_over.set(true);
     }
