@@ -213,7 +213,7 @@ impl Gateway {
         let guard = guard.await?;
         let (marks, promised) = (router.marks.as_ref(), guard.priorities());
         let mark = marking::decide(marks, &preferences, promised, route.mark);
-        let conditions = RequestConditions::read(&mut head, route.may_compress());
+        let conditions = RequestConditions::read(&mut head, route.compression.is_possible());
         let upload = Upload::new(body.progress());
         let parts = (head, body, version);
         let (request, reversal) =
@@ -256,7 +256,7 @@ impl Gateway {
         let compression = CompressionStage {
             worker: &self.worker,
             cache: &router.cache,
-            route,
+            settings: &route.compression,
             preferences: &preferences,
             peer,
             conditions: &conditions,

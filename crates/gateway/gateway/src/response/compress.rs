@@ -26,6 +26,7 @@ use super::buffered_body::BufferedBody;
 use super::cache::{CompressedForms, ReplyCache};
 use super::codec::WHOLE;
 use super::compressed_body::CompressedBody;
+use super::route_compression::RouteCompression;
 use super::vary;
 use super::worker::{CompressionJob, CompressionWorker};
 use crate::clock::now;
@@ -33,7 +34,6 @@ use crate::idle;
 use crate::request::forwarded::RequestConditions;
 use crate::request::headers::{field_lines, is_sealed};
 use crate::request::preferences::Preferences;
-use crate::routing::router::Route;
 use crate::upstream::body::UpstreamBody;
 use crate::upstream::error::UpstreamError;
 
@@ -48,7 +48,7 @@ const HOLD: Duration = Duration::from_millis(20);
 pub(crate) struct CompressionStage<'a> {
     pub(crate) worker: &'a Rc<CompressionWorker>,
     pub(crate) cache: &'a RefCell<ReplyCache>,
-    pub(crate) route: &'a Route,
+    pub(crate) settings: &'a RouteCompression,
     pub(crate) preferences: &'a Preferences,
     pub(crate) peer: &'a Peer,
     pub(crate) conditions: &'a RequestConditions,
@@ -63,7 +63,7 @@ impl CompressionStage<'_> {
         let (mut head, body) = reply.into_parts();
         let mut facts = facts(&head, body.size_hint().exact(), &self.conditions.method);
         facts.no_transform |= self.conditions.no_transform;
-        let (reason, body) = match facts.obstacle(&self.route.rules) {
+        let (reason, body) = match facts.obstacle(&self.settings.rules) {
             Some(reason) => {
                 self.adjust_uncompressed(facts, &mut head.headers);
                 (reason, ReplyBody::Upstream(body))
@@ -79,7 +79,7 @@ impl CompressionStage<'_> {
                 let (decision, known) = self.decide(facts, &mut buffered);
                 match decision.step {
                     None => (decision.reason, ReplyBody::Buffered(Box::new(buffered))),
-                    Some(_) if self.route.dry_run => {
+                    Some(_) if self.settings.dry_run => {
                         self.worker.metrics.would_compress(decision.reason);
                         (Reason::DryRun, ReplyBody::Buffered(Box::new(buffered)))
                     }
@@ -103,13 +103,13 @@ impl CompressionStage<'_> {
     /// Adjusts the head of a 304 reply or a reply to HEAD. Caches apply it to their stored reply, possibly one that was
     /// compressed here (RFC 9110, sections 9.3.2 and 15.4.5).
     fn adjust_uncompressed(&self, reply: Reply, headers: &mut HeaderMap) {
-        let rules = &self.route.rules;
+        let rules = &self.settings.rules;
         let got = Reply {
             to_head: false,
             length: None,
             ..reply
         };
-        if reply.status == StatusCode::NOT_MODIFIED && self.route.may_compress() {
+        if reply.status == StatusCode::NOT_MODIFIED && self.settings.is_possible() {
             self.vary(headers);
             let as_weak = |list| knows_as_weak(list, headers);
             if self.conditions.none_match.iter().any(as_weak) {
@@ -122,8 +122,8 @@ impl CompressionStage<'_> {
 
     /// Adds Vary, if the reply's form depends on the request.
     fn vary(&self, headers: &mut HeaderMap) {
-        if self.route.may_compress() {
-            vary::extend(headers, self.route.varies.union(self.preferences.stated));
+        if self.settings.is_possible() {
+            vary::extend(headers, self.settings.varies.union(self.preferences.stated));
         }
     }
 
@@ -141,15 +141,15 @@ impl CompressionStage<'_> {
             form: self.preferences.seen.unwrap_or_default().form(),
             accept: self.preferences.accept,
             reply,
-            rules: &self.route.rules,
-            menu: &self.route.menu,
+            rules: &self.settings.rules,
+            menu: &self.settings.menu,
             at_hand: Steps::default(),
             estimate: self.worker.estimate.get(),
             line: self.client_path(),
             backlog: idle::since(now),
             costs: &self.worker.costs.borrow(),
         };
-        let (policy, dry_run) = (self.route.policy, self.route.dry_run);
+        let (policy, dry_run) = (self.settings.policy, self.settings.dry_run);
         if !dry_run && policy != Policy::Never && question.obstacle().is_none() {
             known = buffered.whole().map(|message| self.find(&message));
         }
@@ -178,7 +178,7 @@ impl CompressionStage<'_> {
 
     /// Returns the kernel's data about the client's path. Queried only for the policy that uses it.
     fn client_path(&self) -> Option<ClientPath> {
-        let path = (self.route.policy == Policy::Link).then(|| self.peer.path())??;
+        let path = (self.settings.policy == Policy::Link).then(|| self.peer.path())??;
         Some(ClientPath {
             rate: path.rate,
             rtt: path.rtt,

@@ -13,5 +13,6 @@ mod logged_body;
 pub(crate) mod marking;
 pub(crate) mod redirect;
 pub(crate) mod rejection;
+pub(crate) mod route_compression;
 mod vary;
 pub(crate) mod worker;

@@ -8,7 +8,7 @@ use std::sync::Arc;
 
 use hyper::StatusCode;
 use hyper::header::{HOST, HeaderMap, HeaderName};
-use posthaste_compression::{Described, Menu, Policy, Rules, Wish};
+use posthaste_compression::{Described, Wish};
 use posthaste_gateway_config::GatewayConfig;
 use posthaste_http::path::{normalize_path, written_path};
 use posthaste_qos::marking::Marks;
@@ -27,8 +27,8 @@ use crate::record::times::RouteTimes;
 use crate::request::client::ClientIdentity;
 use crate::request::rewrite::{LocationReversal, PathRewrite};
 use crate::request::trailers::RemovedTrailers;
-use crate::request::varying::VaryingFields;
 use crate::response::cache::ReplyCache;
+use crate::response::route_compression::RouteCompression;
 use crate::tunnel::SwitchRules;
 use crate::upstream::Upstreams;
 use crate::upstream::known_pools::KnownPools;
@@ -56,13 +56,7 @@ pub(crate) struct Route {
     pub(crate) upstreams: Upstreams,
     /// Upstreams from offers. Those above then take the requests while there is no valid offer.
     pub(crate) offers: Option<OfferUpstreams>,
-    pub(crate) policy: Policy,
-    pub(crate) menu: Menu,
-    pub(crate) rules: Rules,
-    /// Replies are not compressed, only the decision is counted.
-    pub(crate) dry_run: bool,
-    /// Request fields that Vary names in any case.
-    pub(crate) varies: VaryingFields,
+    pub(crate) compression: RouteCompression,
     /// Preferences of calls that state none, by their action; `wish` applies to all others.
     pub(crate) described: Arc<Described>,
     pub(crate) wish: Wish,
@@ -98,7 +92,7 @@ impl Route {
         metrics: &Arc<GatewayMetrics>,
         pools: &KnownPools,
     ) -> Self {
-        let (config, compression) = (&route.config, &resolved.config.compression);
+        let config = &route.config;
         let timeouts = config.timeouts.over(&resolved.config.timeouts);
         let rewrite = |to: &String| PathRewrite::new(&config.path, to);
         let mut upstreams = Upstreams::new(metrics, route.upstreams, &timeouts, pools);
@@ -117,18 +111,7 @@ impl Route {
             offers: route
                 .offers
                 .map(|offers| OfferUpstreams::new(metrics, offers, &timeouts, pools)),
-            policy: compression.policy,
-            menu: compression.steps,
-            rules: Rules {
-                least: compression.least,
-                events: compression.events,
-                opted_out: !config.compression,
-            },
-            dry_run: compression.dry_run,
-            varies: VaryingFields {
-                prefer: compression.vary_always,
-                save_data: compression.vary_always,
-            },
+            compression: RouteCompression::new(&resolved.config.compression, !config.compression),
             described: route.described.clone(),
             wish: config.wish,
             mark: config.mark,
@@ -148,11 +131,6 @@ impl Route {
         }
     }
 
-    /// True if replies of the route may be compressed, so that their form and their validators depend on the request.
-    pub(crate) fn may_compress(&self) -> bool {
-        self.policy != Policy::Never && !self.dry_run && !self.rules.opted_out
-    }
-
     /// True if the path is the route's own or below it.
     fn is_above(&self, path: &str) -> bool {
         let rest = path.strip_prefix(self.path.as_str());
@@ -170,7 +148,7 @@ impl Route {
             identity,
             route: &self.times.name,
             is_limited: self.is_limited,
-            codings: self.menu.codings(),
+            codings: self.compression.menu.codings(),
             tier,
             paying,
         }
