@@ -23,7 +23,7 @@ mod service;
 mod shop;
 mod soap;
 mod text;
-mod words;
+mod vocabulary;
 
 use std::net::SocketAddr;
 use std::path::PathBuf;

@@ -42,11 +42,11 @@ pub(crate) fn reply(content: &ReplyContent<'_>) -> String {
 }
 
 /// Renders an error.
-pub(crate) fn problem(title: &str, words: &str) -> String {
+pub(crate) fn problem(title: &str, message: &str) -> String {
     let mut out = String::with_capacity(512);
     head(title, &mut out);
     item("h1", &[title], &mut out);
-    item("p", &[words], &mut out);
+    item("p", &[message], &mut out);
     out.push_str("</body></html>\n");
     out
 }

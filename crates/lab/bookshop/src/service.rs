@@ -60,7 +60,7 @@ pub(crate) struct ShopService {
     pub(crate) shared: Arc<Shared>,
     law: Option<LawServer>,
     /// The turn of the law's server, for the streams of HTTP/2 and HTTP/3.
-    turn: Mutex<()>,
+    order: Mutex<()>,
     slowness: Option<Slowness>,
     pub(crate) pacer: Pacer,
 }
@@ -74,7 +74,7 @@ impl ShopService {
         Self {
             shared,
             law,
-            turn: Mutex::new(()),
+            order: Mutex::new(()),
             slowness,
             pacer: Pacer::default(),
         }
@@ -132,7 +132,7 @@ impl ShopService {
             HttpVersion::HTTP_2 | HttpVersion::HTTP_3 => {
                 // In order, and each reply is written before the next service: the streams of a connection share its
                 // socket. They wait in its queue, so that none arrives after a reply of another.
-                let _turn = self.turn.lock().await;
+                let _turn = self.order.lock().await;
                 tokio::task::yield_now().await;
                 if is_over() {
                     return None;
@@ -152,14 +152,14 @@ impl ShopService {
 
 impl LawReply {
     /// Words for a client that gets the status instead of its reply.
-    pub(crate) fn words(status: StatusCode) -> String {
+    pub(crate) fn message(status: StatusCode) -> String {
         format!("the emulated service answers with {status}\n")
     }
 }
 
 /// A reply in plain text.
-pub(crate) fn plain(status: StatusCode, words: String) -> Response<ShopBody> {
-    let mut reply = Response::new(ShopBody::Whole(Full::new(Bytes::from(words))));
+pub(crate) fn plain(status: StatusCode, text: String) -> Response<ShopBody> {
+    let mut reply = Response::new(ShopBody::Whole(Full::new(Bytes::from(text))));
     *reply.status_mut() = status;
     let kind = HeaderValue::from_static(TEXT);
     reply.headers_mut().insert(header::CONTENT_TYPE, kind);

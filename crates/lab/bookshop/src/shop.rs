@@ -72,32 +72,32 @@ impl ShopHandler {
         if matches!(parts.method, Method::GET | Method::HEAD) {
             return None;
         }
-        let words = format!("{} is not allowed here: use GET or HEAD", parts.method);
+        let message = format!("{} is not allowed here: use GET or HEAD", parts.method);
         let status = StatusCode::METHOD_NOT_ALLOWED;
         let mut reply = match form {
             ReplyForm::Page => ShopReply::new(
                 form,
                 status,
                 HTML,
-                page::problem("Method not allowed", &words),
+                page::problem("Method not allowed", &message),
             ),
             ReplyForm::Json => {
-                let body = json::problem("method-not-allowed", "Method not allowed", 405, &words);
+                let body = json::problem("method-not-allowed", "Method not allowed", 405, &message);
                 ShopReply::new(form, status, PROBLEM, body)
             }
-            _ => ShopReply::new(form, status, TEXT, words + "\n"),
+            _ => ShopReply::new(form, status, TEXT, message + "\n"),
         };
         reply.allow = Some("GET, HEAD");
         Some(reply)
     }
 
     fn page(&self, isbn: &str, parts: &Parts) -> ShopReply {
-        let refuse = |status, title, words: &str| {
-            ShopReply::new(ReplyForm::Page, status, HTML, page::problem(title, words))
+        let refuse = |status, title, message: &str| {
+            ShopReply::new(ReplyForm::Page, status, HTML, page::problem(title, message))
         };
         let size = match size(parts.uri.query()) {
             Ok(size) => size,
-            Err(words) => return refuse(StatusCode::BAD_REQUEST, "No such size", &words),
+            Err(message) => return refuse(StatusCode::BAD_REQUEST, "No such size", &message),
         };
         match self.service.shared.catalogue.find(isbn) {
             Ok(number) => {
@@ -112,18 +112,18 @@ impl ShopHandler {
     }
 
     fn json(&self, isbn: &str, parts: &Parts) -> ShopReply {
-        let refuse = |status: StatusCode, title, kind, words: &str| {
-            let body = json::problem(kind, title, status.as_u16(), words);
+        let refuse = |status: StatusCode, title, kind, message: &str| {
+            let body = json::problem(kind, title, status.as_u16(), message);
             ShopReply::new(ReplyForm::Json, status, PROBLEM, body)
         };
         let size = match size(parts.uri.query()) {
             Ok(size) => size,
-            Err(words) => {
+            Err(message) => {
                 return refuse(
                     StatusCode::BAD_REQUEST,
                     "No such size",
                     "unknown-size",
-                    &words,
+                    &message,
                 );
             }
         };
@@ -165,15 +165,15 @@ impl ShopHandler {
                 ok("text/plain; version=0.0.4; charset=utf-8", text)
             }
             _ => {
-                let words = "there is nothing here: GET / says what there is\n".to_owned();
-                ShopReply::new(ReplyForm::Other, StatusCode::NOT_FOUND, TEXT, words)
+                let message = "there is nothing here: GET / says what there is\n".to_owned();
+                ShopReply::new(ReplyForm::Other, StatusCode::NOT_FOUND, TEXT, message)
             }
         }
     }
 
     async fn soap(&self, parts: &Parts, body: Incoming, peer: &Peer) -> ShopReply {
         let plain =
-            |status, words: String| ShopReply::new(ReplyForm::Soap, status, TEXT, words + "\n");
+            |status, message: String| ShopReply::new(ReplyForm::Soap, status, TEXT, message + "\n");
         if parts.method != Method::POST {
             return self.describe_soap(parts);
         }
@@ -239,7 +239,7 @@ impl ShopHandler {
     ) -> Result<(usize, Size), posthaste_soap::Fault> {
         let limits = Limits::default();
         let client =
-            |words: String| posthaste_soap::Fault::new(posthaste_soap::Code::Client, words);
+            |message: String| posthaste_soap::Fault::new(posthaste_soap::Code::Client, message);
         let text = xml::decode(body, &limits).map_err(|error| Refusal::from(error).fault())?;
         let request = posthaste_soap::Request::read(&text, version, &limits, &[])
             .map_err(|error| error.fault())?;
@@ -248,11 +248,11 @@ impl ShopHandler {
             .find(|size| request.operation.is(soap::NAMESPACE, size.operation()));
         let Some(size) = size else {
             let known = Size::ALL.map(Size::operation).join(", ");
-            let asked = &request.operation;
+            let operation = &request.operation;
             return Err(client(format!(
                 "there is no operation {:?} in {:?}: there are {known} in {:?}",
-                asked.local,
-                asked.namespace,
+                operation.local,
+                operation.namespace,
                 soap::NAMESPACE
             )));
         };
@@ -297,10 +297,14 @@ impl ShopHandler {
                 None => bad_host(),
             };
         }
-        let words =
+        let message =
             "POST an envelope here, or GET /soap?wsdl for the description (R1132)\n".to_owned();
-        let mut reply =
-            ShopReply::new(ReplyForm::Soap, StatusCode::METHOD_NOT_ALLOWED, TEXT, words);
+        let mut reply = ShopReply::new(
+            ReplyForm::Soap,
+            StatusCode::METHOD_NOT_ALLOWED,
+            TEXT,
+            message,
+        );
         reply.allow = Some("POST");
         reply
     }
@@ -372,7 +376,7 @@ impl ShopHandler {
         };
         let served = self.service.serve_law(parts, peer).await;
         if let Some(status) = served.refusal {
-            reply = plain(status, LawReply::words(status));
+            reply = plain(status, LawReply::message(status));
         }
         self.service
             .shared
@@ -418,7 +422,7 @@ impl Handler for ShopHandler {
         }
         let served = self.service.serve_law(&parts, &peer).await;
         if let Some(status) = served.refusal {
-            reply = ShopReply::new(reply.form, status, TEXT, LawReply::words(status));
+            reply = ShopReply::new(reply.form, status, TEXT, LawReply::message(status));
         }
         self.finish(reply, &parts, served.busy)
     }

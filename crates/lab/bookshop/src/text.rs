@@ -1,12 +1,12 @@
 //! English-like prose from random numbers: titles, descriptions, reviews.
 //!
-//! A small grammar over [`crate::words`]. The used share of its lists (`width`) determines the compressibility: the
+//! A small grammar over [`crate::vocabulary`]. The used share of its lists (`width`) determines the compressibility: the
 //! papers' replies shrink 2.4 to 3.2 times, and the generated ones must match.
 
 use posthaste_units::Stream;
 use rand::RngExt as _;
 
-use crate::words;
+use crate::vocabulary;
 
 /// The vocabulary, split once.
 pub(crate) struct Prose {
@@ -75,15 +75,15 @@ impl Prose {
     pub(crate) fn new() -> Self {
         let split = |list: &'static str| list.split_whitespace().collect();
         Self {
-            nouns: split(words::NOUNS),
-            adjectives: split(words::ADJECTIVES),
-            verbs: split(words::VERBS),
-            adverbs: split(words::ADVERBS),
-            places: split(words::PLACES),
-            first: split(words::FIRST),
-            last: split(words::LAST),
-            houses: split(words::HOUSES),
-            subjects: split(words::SUBJECTS),
+            nouns: split(vocabulary::NOUNS),
+            adjectives: split(vocabulary::ADJECTIVES),
+            verbs: split(vocabulary::VERBS),
+            adverbs: split(vocabulary::ADVERBS),
+            places: split(vocabulary::PLACES),
+            first: split(vocabulary::FIRST),
+            last: split(vocabulary::LAST),
+            houses: split(vocabulary::HOUSES),
+            subjects: split(vocabulary::SUBJECTS),
         }
     }
 

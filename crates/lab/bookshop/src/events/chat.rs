@@ -21,7 +21,7 @@ use crate::body::ShopBody;
 use crate::clock::now;
 use crate::metrics::ReplyForm;
 use crate::service::{JSON, MAX_BODY, ShopService};
-use crate::words::NOUNS;
+use crate::vocabulary::NOUNS;
 
 /// Number of tokens without `max_tokens`.
 const TOKENS: u32 = 16;
@@ -60,7 +60,7 @@ struct Chat {
 struct ChatError {
     status: StatusCode,
     field: Option<&'static str>,
-    words: String,
+    message: String,
 }
 
 /// Answers a request for a chat.
@@ -84,16 +84,16 @@ pub(crate) async fn chat(
 }
 
 async fn read(parts: &Parts, body: Incoming, peer: &Peer) -> Result<Chat, ChatError> {
-    let invalid = |field, words: String| ChatError {
+    let invalid = |field, message: String| ChatError {
         status: StatusCode::BAD_REQUEST,
         field,
-        words,
+        message,
     };
     if parts.method != Method::POST {
         return Err(ChatError {
             status: StatusCode::METHOD_NOT_ALLOWED,
             field: None,
-            words: format!("{} is not allowed here: use POST", parts.method),
+            message: format!("{} is not allowed here: use POST", parts.method),
         });
     }
     let body = match read_body(body, MAX_BODY, peer).await {
@@ -102,7 +102,7 @@ async fn read(parts: &Parts, body: Incoming, peer: &Peer) -> Result<Chat, ChatEr
             return Err(ChatError {
                 status: StatusCode::PAYLOAD_TOO_LARGE,
                 field: None,
-                words: error.to_string(),
+                message: error.to_string(),
             });
         }
         Err(error) => return Err(invalid(None, error.to_string())),
@@ -110,12 +110,12 @@ async fn read(parts: &Parts, body: Incoming, peer: &Peer) -> Result<Chat, ChatEr
     let request: ChatRequest = serde_json::from_slice(&body)
         .map_err(|error| invalid(None, format!("this is no request for a chat: {error}")))?;
     if request.messages.is_empty() {
-        let words = "there is no message: send at least one".to_owned();
-        return Err(invalid(Some("messages"), words));
+        let message = "there is no message: send at least one".to_owned();
+        return Err(invalid(Some("messages"), message));
     }
     if request.n.is_some_and(|n| n != 1) {
-        let words = "there is one choice for each request: leave n out".to_owned();
-        return Err(invalid(Some("n"), words));
+        let message = "there is one choice for each request: leave n out".to_owned();
+        return Err(invalid(Some("n"), message));
     }
     let mut law = EventLaw::new(TOKENS);
     for (field, tokens) in [
@@ -130,15 +130,15 @@ async fn read(parts: &Parts, body: Incoming, peer: &Peer) -> Result<Chat, ChatEr
     let tokens = law.events;
     let law = read_law(parts.uri.query(), law, |_, _| false).map_err(|w| invalid(None, w))?;
     if law.events != tokens {
-        let words = "the number of tokens is in the body: use max_tokens instead of events";
-        return Err(invalid(Some("max_tokens"), words.to_owned()));
+        let message = "the number of tokens is in the body: use max_tokens instead of events";
+        return Err(invalid(Some("max_tokens"), message.to_owned()));
     }
     let created = SystemTime::now().duration_since(UNIX_EPOCH);
     Ok(Chat {
         id: format!("chatcmpl-{:x}", now()),
         created: created.map_or(0, |time| time.as_secs()),
         model: request.model.unwrap_or_else(|| "bookshop".to_owned()),
-        prompt: request.messages.iter().map(words).sum(),
+        prompt: request.messages.iter().map(count_words).sum(),
         law,
         streams: request.stream,
         reports_usage: request.stream_options.is_some_and(|o| o.include_usage),
@@ -146,13 +146,13 @@ async fn read(parts: &Parts, body: Incoming, peer: &Peer) -> Result<Chat, ChatEr
 }
 
 /// Number of words in a message, as a count of its tokens.
-fn words(message: &Value) -> usize {
+fn count_words(message: &Value) -> usize {
     match message {
         Value::String(text) => text.split_whitespace().count(),
-        Value::Array(parts) => parts.iter().map(words).sum(),
+        Value::Array(parts) => parts.iter().map(count_words).sum(),
         Value::Object(fields) => {
             let text = fields.get("content").or_else(|| fields.get("text"));
-            text.map_or(0, words)
+            text.map_or(0, count_words)
         }
         _ => 0,
     }
@@ -160,20 +160,20 @@ fn words(message: &Value) -> usize {
 
 /// The tokens of a chat, by its seed.
 struct Tokens {
-    words: Vec<&'static str>,
+    nouns: Vec<&'static str>,
     random: Stream,
 }
 
 impl Tokens {
     fn new(law: EventLaw) -> Self {
         Self {
-            words: NOUNS.split_whitespace().collect(),
+            nouns: NOUNS.split_whitespace().collect(),
             random: Seed(law.seed).stream("tokens"),
         }
     }
 
     fn next(&mut self, number: u32) -> String {
-        let word = self.words[self.random.random_range(0..self.words.len())];
+        let word = self.nouns[self.random.random_range(0..self.nouns.len())];
         match number {
             1 => word.to_owned(),
             _ => format!(" {word}"),
@@ -260,7 +260,7 @@ impl ChatError {
     /// The error in the form of the interface.
     fn reply(self) -> Response<ShopBody> {
         let error = json!({ "error": {
-            "message": self.words,
+            "message": self.message,
             "type": "invalid_request_error",
             "param": self.field,
             "code": null,

@@ -174,11 +174,11 @@ mod tests {
 
     #[test]
     fn exponential_gaps_have_their_mean_and_repeat_with_their_seed() {
-        let of = |seed: &str| {
+        let offsets_for = |seed: &str| {
             let law = law(&[("events", "50000"), ("gap", "exp:1ms"), ("seed", seed)]);
             law.unwrap().offsets().collect::<Vec<u64>>()
         };
-        let offsets = of("7");
+        let offsets = offsets_for("7");
         let gaps: Vec<f64> = offsets
             .windows(2)
             .map(|two| (two[1] - two[0]) as f64 / 1e6)
@@ -188,8 +188,8 @@ mod tests {
         // Five standard errors.
         assert!((mean - 1.0).abs() < 0.0224, "{mean}");
         assert!((variance - 1.0).abs() < 0.0633, "{variance}");
-        assert_eq!(offsets, of("7"));
-        assert_ne!(offsets, of("8"));
+        assert_eq!(offsets, offsets_for("7"));
+        assert_ne!(offsets, offsets_for("8"));
     }
 
     #[test]

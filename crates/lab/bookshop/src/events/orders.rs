@@ -37,14 +37,14 @@ enum Format {
 
 /// Answers a request for orders.
 pub(crate) fn orders(shop: &Rc<ShopService>, parts: &Parts) -> Response<ShopBody> {
-    let refuse = |status: StatusCode, kind, title, words: &str| {
-        let body = json::problem(kind, title, status.as_u16(), words);
+    let refuse = |status: StatusCode, kind, title, message: &str| {
+        let body = json::problem(kind, title, status.as_u16(), message);
         whole(status, PROBLEM, body)
     };
     if parts.method != Method::GET {
-        let words = format!("{} is not allowed here: use GET", parts.method);
+        let message = format!("{} is not allowed here: use GET", parts.method);
         let status = StatusCode::METHOD_NOT_ALLOWED;
-        let mut reply = refuse(status, "method-not-allowed", "Method not allowed", &words);
+        let mut reply = refuse(status, "method-not-allowed", "Method not allowed", &message);
         let allow = HeaderValue::from_static("GET");
         reply.headers_mut().insert(header::ALLOW, allow);
         return reply;
@@ -60,9 +60,9 @@ pub(crate) fn orders(shop: &Rc<ShopService>, parts: &Parts) -> Response<ShopBody
     });
     let law = match law {
         Ok(law) => law,
-        Err(words) => {
+        Err(message) => {
             let status = StatusCode::BAD_REQUEST;
-            return refuse(status, "invalid-parameter", "Invalid parameter", &words);
+            return refuse(status, "invalid-parameter", "Invalid parameter", &message);
         }
     };
     let kind = match format {

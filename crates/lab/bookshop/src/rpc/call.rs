@@ -36,8 +36,8 @@ impl Messages {
     pub(super) async fn next<M: Message + Default>(&mut self) -> Result<Option<M>, Status> {
         let wait = self.wait;
         let message = timeout(wait, self.read()).await.map_err(|_| {
-            let words = format!("no message and no end within {} s", wait.as_secs());
-            Status::new(Code::DeadlineExceeded, words)
+            let message = format!("no message and no end within {} s", wait.as_secs());
+            Status::new(Code::DeadlineExceeded, message)
         })??;
         let decode = |data: Vec<u8>| {
             M::decode(&*data).map_err(|error| {
@@ -49,7 +49,7 @@ impl Messages {
 
     /// Returns the only request of a method without a stream of requests.
     pub(super) async fn one<M: Message + Default>(&mut self) -> Result<M, Status> {
-        let number = |words: &str| Status::new(Code::Unimplemented, words);
+        let number = |message: &str| Status::new(Code::Unimplemented, message);
         let first = self.next().await?;
         let first = first.ok_or_else(|| number("the method needs a request: there is none"))?;
         match self.read().await? {
@@ -66,8 +66,8 @@ impl Messages {
             self.piece.advance(used);
             match message.map_err(refuse)? {
                 Some(message) if message.compressed => {
-                    let words = "messages must not be compressed here: send them with grpc-encoding identity";
-                    return Err(Status::new(Code::Unimplemented, words));
+                    let message = "messages must not be compressed here: send them with grpc-encoding identity";
+                    return Err(Status::new(Code::Unimplemented, message));
                 }
                 Some(message) => return Ok(Some(message.data)),
                 None => {}

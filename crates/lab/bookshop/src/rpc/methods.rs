@@ -51,8 +51,8 @@ pub(super) enum Route {
 
 impl Route {
     /// The method of a path.
-    pub(super) fn of(path: &str) -> Result<Self, Status> {
-        let unknown = |words: String| Err(Status::new(Code::Unimplemented, words));
+    pub(super) fn from_path(path: &str) -> Result<Self, Status> {
+        let unknown = |message: String| Err(Status::new(Code::Unimplemented, message));
         let (service, method) = path
             .strip_prefix('/')
             .and_then(|path| path.split_once('/'))
@@ -109,8 +109,8 @@ pub(super) async fn run(
             let request: HealthCheckRequest = messages.one().await?;
             match health(&request.service) {
                 ServingStatus::ServiceUnknown => {
-                    let words = format!("there is no service {:?}", request.service);
-                    Err(Status::new(Code::NotFound, words))
+                    let message = format!("there is no service {:?}", request.service);
+                    Err(Status::new(Code::NotFound, message))
                 }
                 status => Ok(CallOutcome::Message(frame(&health_reply(status)))),
             }
@@ -164,8 +164,8 @@ fn get_book(shop: &ShopService, request: &GetBookRequest) -> Result<GetBookReply
 /// The content of a reply about book `number`, in a size by its number in the enumeration.
 fn content(shop: &ShopService, number: usize, wanted: i32) -> Result<GetBookReply, Status> {
     let size = size(wanted).ok_or_else(|| {
-        let words = format!("there is no size {wanted}: the enumeration Size has 0 to 6");
-        Status::new(Code::InvalidArgument, words)
+        let message = format!("there is no size {wanted}: the enumeration Size has 0 to 6");
+        Status::new(Code::InvalidArgument, message)
     })?;
     Ok(reply(&select(shop.catalogue(), number, size)))
 }
@@ -216,8 +216,8 @@ async fn place_order(shop: &ShopService, mut messages: Messages) -> Result<CallO
         total.total_cents += line_cents(shop, &line)?;
     }
     if total.lines == 0 {
-        let words = "an order needs a line: send at least one";
-        return Err(Status::new(Code::InvalidArgument, words));
+        let message = "an order needs a line: send at least one";
+        return Err(Status::new(Code::InvalidArgument, message));
     }
     Ok(CallOutcome::Message(frame(&total)))
 }
@@ -250,20 +250,20 @@ fn next_line(lines: u32) -> Result<u32, Status> {
     if lines < MOST_LINES {
         return Ok(lines + 1);
     }
-    let words = format!("a call takes at most {MOST_LINES} lines: send the others in another");
-    Err(Status::new(Code::ResourceExhausted, words))
+    let message = format!("a call takes at most {MOST_LINES} lines: send the others in another");
+    Err(Status::new(Code::ResourceExhausted, message))
 }
 
 /// The price of a line of an order.
 fn line_cents(shop: &ShopService, line: &OrderLine) -> Result<u64, Status> {
     let book = &shop.catalogue().books()[find(shop, &line.isbn)?];
     if line.copies == 0 {
-        let words = format!("{}: a line needs a number of copies, at least 1", line.isbn);
-        return Err(Status::new(Code::InvalidArgument, words));
+        let message = format!("{}: a line needs a number of copies, at least 1", line.isbn);
+        return Err(Status::new(Code::InvalidArgument, message));
     }
     if line.copies > book.stock {
-        let words = format!("{}: there are only {} copies", line.isbn, book.stock);
-        return Err(Status::new(Code::FailedPrecondition, words));
+        let message = format!("{}: there are only {} copies", line.isbn, book.stock);
+        return Err(Status::new(Code::FailedPrecondition, message));
     }
     Ok(cents(book) * u64::from(line.copies))
 }

@@ -78,7 +78,7 @@ pub(crate) async fn answer(
         }
         Err(status) => (None, Err(status)),
     };
-    let (outcome, busy) = match Route::of(parts.uri.path()) {
+    let (outcome, busy) = match Route::from_path(parts.uri.path()) {
         Ok(route) if route.is_monitoring() => (outcome, None),
         _ => pay(shop, parts, peer, deadline, outcome).await,
     };
@@ -119,10 +119,10 @@ pub(crate) async fn answer(
 
 /// Refuses a request of gRPC that cannot get a reply of gRPC.
 fn refuse_http(parts: &Parts) -> Option<Response<ShopBody>> {
-    let refuse = |status, words: &str| plain(status, format!("{words}\n"));
+    let refuse = |status, message: &str| plain(status, format!("{message}\n"));
     if parts.version != Version::HTTP_2 {
-        let words = "gRPC needs HTTP/2: use it with prior knowledge, or HTTPS with ALPN h2";
-        return Some(refuse(StatusCode::HTTP_VERSION_NOT_SUPPORTED, words));
+        let message = "gRPC needs HTTP/2: use it with prior knowledge, or HTTPS with ALPN h2";
+        return Some(refuse(StatusCode::HTTP_VERSION_NOT_SUPPORTED, message));
     }
     if parts.method != Method::POST {
         let mut reply = refuse(StatusCode::METHOD_NOT_ALLOWED, "a call of gRPC is a POST");
@@ -134,8 +134,8 @@ fn refuse_http(parts: &Parts) -> Option<Response<ShopBody>> {
     let format = kind[GRPC.len()..].split(|byte| *byte == b';').next()?;
     let is_known = matches!(format.trim_ascii(), b"" | b"+proto");
     (!is_known).then(|| {
-        let words = "the messages here are Protocol Buffers: use application/grpc or application/grpc+proto";
-        refuse(StatusCode::UNSUPPORTED_MEDIA_TYPE, words)
+        let message = "the messages here are Protocol Buffers: use application/grpc or application/grpc+proto";
+        refuse(StatusCode::UNSUPPORTED_MEDIA_TYPE, message)
     })
 }
 
@@ -146,7 +146,7 @@ async fn first_phase(
     messages: Messages,
     deadline: Option<Instant>,
 ) -> Result<CallOutcome, Status> {
-    let route = Route::of(parts.uri.path())?;
+    let route = Route::from_path(parts.uri.path())?;
     in_time(deadline, Ok(()))?;
     until(deadline, run(shop, route, messages)).await?
 }
@@ -182,7 +182,7 @@ fn refused(status: StatusCode) -> Status {
         500..600 => Code::Internal,
         _ => Code::FailedPrecondition,
     };
-    Status::new(code, LawReply::words(status).trim_end())
+    Status::new(code, LawReply::message(status).trim_end())
 }
 
 /// The deadline of a call that begins now. `None` without a timeout, or with one beyond the range of the clock.
@@ -194,8 +194,8 @@ fn deadline(headers: &HeaderMap, begin: Instant) -> Result<Option<Instant>, Stat
     match grpc_timeout(first.as_bytes()) {
         Some(timeout) if lines.next().is_none() => Ok(begin.checked_add(timeout)),
         _ => {
-            let words = "grpc-timeout is not one to eight digits and a unit (H, M, S, m, u or n)";
-            Err(Status::new(Code::Internal, words))
+            let message = "grpc-timeout is not one to eight digits and a unit (H, M, S, m, u or n)";
+            Err(Status::new(Code::Internal, message))
         }
     }
 }

@@ -160,7 +160,7 @@ fn an_event_is_sent_when_it_is_due() {
 #[test]
 fn wrong_parameters_are_refused_with_the_remedy() {
     let running = shop();
-    for (query, words) in [
+    for (query, message) in [
         ("events=0", "1 to 100000"),
         ("events=x", "1 to 100000"),
         ("gap=never", "gap="),
@@ -179,7 +179,7 @@ fn wrong_parameters_are_refused_with_the_remedy() {
             (400, Some("application/problem+json")),
             "{query}"
         );
-        assert!(reply.text().contains(words), "{query}: {}", reply.text());
+        assert!(reply.text().contains(message), "{query}: {}", reply.text());
     }
     let wrong = send(running.addr, "POST", "/orders", &[], b"x");
     assert_eq!((wrong.status, wrong.field("allow")), (405, Some("GET")));
@@ -257,7 +257,7 @@ fn a_chat_reports_its_usage_when_asked() {
 fn wrong_chats_are_refused_in_the_form_of_the_interface() {
     let running = shop();
     let one = r#""messages":[{"role":"user","content":"x"}]"#;
-    for (query, body, words, field) in [
+    for (query, body, message, field) in [
         ("", "{".to_owned(), "no request for a chat", Value::Null),
         ("", "{}".to_owned(), "messages", Value::Null),
         (
@@ -302,7 +302,7 @@ fn wrong_chats_are_refused_in_the_form_of_the_interface() {
         assert_eq!(error["type"], "invalid_request_error");
         assert_eq!(error["param"], field, "{body}");
         assert!(
-            error["message"].as_str().unwrap().contains(words),
+            error["message"].as_str().unwrap().contains(message),
             "{body}: {error}"
         );
     }

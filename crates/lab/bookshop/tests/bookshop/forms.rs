@@ -33,17 +33,17 @@ fn soap_answers_with_envelopes_and_faults() {
         } else {
             ("Sender", 400)
         };
-        for (asked, problem) in [
+        for (isbn, problem) in [
             (UNKNOWN, "unknown-isbn"),
             (WRONG, "invalid-isbn"),
             ("&lt;", "invalid-isbn"),
         ] {
-            let miss = call(running.addr, version, "BookHeavy1", asked);
+            let miss = call(running.addr, version, "BookHeavy1", isbn);
             assert_eq!(miss.status, status);
             assert!(matches!(inspect(&miss.body), Inspection::Fault { code: c, .. } if c == code));
             assert!(
                 miss.text()
-                    .contains(&format!("<problem>{problem}</problem><isbn>{asked}</isbn>")),
+                    .contains(&format!("<problem>{problem}</problem><isbn>{isbn}</isbn>")),
                 "{}",
                 miss.text()
             );
@@ -177,18 +177,18 @@ fn pages_and_json_answer_in_their_own_form() {
                 "{found}"
             );
         }
-        for (asked, status) in [
+        for (isbn, status) in [
             (UNKNOWN.to_owned(), 404),
             (WRONG.to_owned(), 400),
             ("%3Cscript%3E".to_owned(), 400),
             (String::new(), 400),
             (format!("{isbn}?size=huge"), 400),
         ] {
-            let miss = get(running.addr, &format!("{path}/{asked}"));
+            let miss = get(running.addr, &format!("{path}/{isbn}"));
             assert_eq!(
                 (miss.status, miss.field("content-type")),
                 (status, Some(problem)),
-                "{asked}"
+                "{isbn}"
             );
             if path == "/json" {
                 let parsed: serde_json::Value = serde_json::from_slice(&miss.body).unwrap();
@@ -223,11 +223,11 @@ fn the_other_addresses_help_and_watch() {
         ..BookshopConfig::default()
     });
     let home = get(running.addr, "/");
-    for words in [
+    for text in [
         "curl http://shop.example:8080/page/",
         "An inventory of 5 books",
     ] {
-        assert!(home.text().contains(words), "{}", home.text());
+        assert!(home.text().contains(text), "{}", home.text());
     }
     assert_eq!(isbns(running.addr).len(), 5);
     assert_eq!(get(running.addr, "/healthz").text(), "ok\n");

@@ -88,13 +88,13 @@ fn garbage_endless_headers_and_chunked_nonsense_end() {
         ),
         ("half a request", b"GET /page".to_vec()),
     ];
-    for (what, bytes) in cases {
+    for (case, bytes) in cases {
         let status = provoke(running.addr, bytes);
         assert!(
             status.is_none_or(|status| (400..500).contains(&status)),
-            "{what}: {status:?}"
+            "{case}: {status:?}"
         );
-        assert_eq!(get(running.addr, "/healthz").status, 200, "after {what}");
+        assert_eq!(get(running.addr, "/healthz").status, 200, "after {case}");
     }
 }
 

@@ -186,10 +186,10 @@ pub(crate) fn run(test: impl Future<Output = ()>) {
 }
 
 /// Waits until `holds`, while the event loop runs.
-pub(crate) async fn until(what: &str, mut holds: impl FnMut() -> bool) {
+pub(crate) async fn until(condition: &str, mut holds: impl FnMut() -> bool) {
     let start = std::time::Instant::now();
     while !holds() {
-        assert!(start.elapsed() < PATIENCE, "in vain: {what}");
+        assert!(start.elapsed() < PATIENCE, "in vain: {condition}");
         tokio::time::sleep(Duration::from_millis(10)).await;
     }
 }

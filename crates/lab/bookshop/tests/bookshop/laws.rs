@@ -35,15 +35,15 @@ fn median(mut times: Vec<Duration>) -> Duration {
 const TRIES: u32 = 20;
 
 /// Fails unless the time from `measure` is below its bound in at least one attempt.
-fn expect_once_below(what: &str, mut measure: impl FnMut() -> (Duration, Duration)) {
+fn expect_once_below(subject: &str, mut measure: impl FnMut() -> (Duration, Duration)) {
     for number in 1..=TRIES {
         let (time, most) = measure();
         if time < most {
             return;
         }
-        println!("{what}: {time:?} in try {number} of {TRIES}, {most:?} at most: again");
+        println!("{subject}: {time:?} in try {number} of {TRIES}, {most:?} at most: again");
     }
-    panic!("{what}: too long in each try");
+    panic!("{subject}: too long in each try");
 }
 
 #[test]

@@ -117,7 +117,7 @@ fn a_list_of_books_follows_its_law() {
             .call(&list, &format!(r#"{{"isbn": "{isbn}"}}"#))
             .await;
         assert_eq!(ten.messages.len(), 10, "without a count");
-        for (wrong, words) in [
+        for (wrong, message) in [
             (r#""gap": "soon""#, "gap="),
             (r#""count": 100001"#, "1 to 100000"),
             (r#""count": 100000, "gap": "1s""#, "fewer"),
@@ -128,7 +128,7 @@ fn a_list_of_books_follows_its_law() {
                 .await;
             assert!(end.is_trailers_only(), "{end:?}");
             let (status, text) = end.status();
-            assert!(status == "3" && text.contains(words), "{status} {text}");
+            assert!(status == "3" && text.contains(message), "{status} {text}");
         }
     });
     assert_eq!(metric(&running, "bookshop_events_total{form=\"grpc\"}"), 15);
@@ -140,7 +140,7 @@ fn a_list_of_books_follows_its_law() {
 fn an_order_of_several_lines_has_a_total() {
     let running = shop();
     let isbns = isbns(running.addr);
-    let place = method("PlaceOrder");
+    let method = method("PlaceOrder");
     let book = |isbn: &str| -> serde_json::Value {
         let reply = get(running.addr, &format!("/json/{isbn}"));
         let json: serde_json::Value = serde_json::from_slice(&reply.body).unwrap();
@@ -155,13 +155,13 @@ fn an_order_of_several_lines_has_a_total() {
         let client = Http2Client::new(running.addr).await;
         let (a, b) = (&isbns[0], &isbns[1]);
         let lines = format!(r#"[{{"isbn":"{a}","copies":{stock}}},{{"isbn":"{b}","copies":1}}]"#);
-        let end = client.call(&place, &lines).await;
-        let total = &end.json(&place)[0];
+        let end = client.call(&method, &lines).await;
+        let total = &end.json(&method)[0];
         assert_eq!(total["lines"], 2);
         assert_eq!(total["copies"], (stock + 1).to_string());
         let wanted = cents(a) * stock + cents(b);
         assert_eq!(total["total_cents"], wanted.to_string());
-        for (lines, status, words) in [
+        for (lines, status, message) in [
             ("[]".to_owned(), "3", "at least one"),
             (format!(r#"{{"isbn":"{a}"}}"#), "3", "at least 1"),
             (
@@ -180,20 +180,20 @@ fn an_order_of_several_lines_has_a_total() {
                 "not an ISBN",
             ),
         ] {
-            let end = client.call(&place, &lines).await;
+            let end = client.call(&method, &lines).await;
             assert!(end.is_trailers_only(), "{lines}: {end:?}");
             let (code, text) = end.status();
             assert!(
-                code == status && text.contains(words),
+                code == status && text.contains(message),
                 "{lines}: {code} {text}"
             );
         }
         let line = format!(r#"{{"isbn":"{b}","copies":1}}"#);
         let mut body = Vec::new();
         for _ in 0..10_001 {
-            body.extend_from_slice(&requests(&place, &line));
+            body.extend_from_slice(&requests(&method, &line));
         }
-        let (reply, mut stream) = client.begin(&place.path(), &[]).await;
+        let (reply, mut stream) = client.begin(&method.path(), &[]).await;
         send_all(&mut stream, body.into()).await;
         let _ = stream.send_data(Bytes::new(), true);
         let (status, text) = (end_of(reply).await, "10000 lines");
@@ -292,14 +292,14 @@ fn calls_that_cannot_be_answered_have_their_status_in_the_head() {
     ];
     run(async {
         let client = Http2Client::new(running.addr).await;
-        for (path, body, status, words) in cases {
+        for (path, body, status, message) in cases {
             let end = client.call_with(path, &[], body).await;
             assert_eq!(end.http, 200, "{path}");
             assert!(end.is_trailers_only(), "{path}: {end:?}");
             assert_eq!(end.head["grpc-accept-encoding"], "identity");
             let (code, text) = end.status();
             assert!(
-                code == *status && text.contains(words),
+                code == *status && text.contains(message),
                 "{path}: {code} {text}"
             );
         }

@@ -73,27 +73,27 @@ struct Replies {
 }
 
 impl Replies {
-    fn of(&mut self, token: u32) -> &mut Http3Reply {
+    fn reply_of(&mut self, token: u32) -> &mut Http3Reply {
         self.by_token.entry(token).or_default()
     }
 }
 
 impl EventSink for Replies {
     fn head(&mut self, token: u32, status: u16) {
-        self.of(token).status = status;
+        self.reply_of(token).status = status;
     }
 
     fn field(&mut self, token: u32, name: &[u8], value: &[u8]) {
         let text = |bytes| String::from_utf8(Vec::from(bytes)).unwrap();
-        self.of(token).fields.push((text(name), text(value)));
+        self.reply_of(token).fields.push((text(name), text(value)));
     }
 
     fn body(&mut self, token: u32, bytes: &[u8]) {
-        self.of(token).body.extend_from_slice(bytes);
+        self.reply_of(token).body.extend_from_slice(bytes);
     }
 
     fn end(&mut self, token: u32, end: StreamEnd) {
-        self.of(token).end = Some(end);
+        self.reply_of(token).end = Some(end);
     }
 
     fn connection(&mut self, event: ConnectionEvent<'_>) {
@@ -278,7 +278,7 @@ impl OpenRequest {
     /// The reply as far as it has arrived.
     pub(crate) fn reply(&self) -> Http3Reply {
         let mut state = self.state.borrow_mut();
-        state.replies.of(self.token).clone()
+        state.replies.reply_of(self.token).clone()
     }
 
     /// Reads the next piece. False at the end.
