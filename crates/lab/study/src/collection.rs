@@ -63,16 +63,19 @@ pub enum ListedFigure<'f> {
 }
 
 impl<'f> Collection<'f> {
-    /// Returns the figures that `words` name, by id, alias or the beginning of either ("overload/fig-08", "overload").
-    /// Without words, all figures or those of the core studies. Each figure appears once, in the order of the report.
-    pub fn select(&self, words: &[String], all: bool) -> Result<Vec<&'f Figure>, SelectError> {
-        let unnamed = |figure: &&Figure| words.is_empty() && (all || figure.study.core);
+    /// Returns the figures that `patterns` name, by id, alias or the beginning of either ("overload/fig-08", "overload").
+    /// Without patterns, all figures or those of the core studies. Each figure appears once, in the order of the report.
+    pub fn select(&self, patterns: &[String], all: bool) -> Result<Vec<&'f Figure>, SelectError> {
+        let unnamed = |figure: &&Figure| patterns.is_empty() && (all || figure.study.core);
         let mut chosen: Vec<bool> = self.figures.iter().map(unnamed).collect();
-        for word in words {
+        for word in patterns {
             let id = self.id_of(word);
             let exact = self.figures.iter().position(|figure| figure.id == id);
             let begins = |figure: &Figure| {
-                let mut names = self.aliases.iter().filter(|(_, of)| *of == figure.id);
+                let mut names = self
+                    .aliases
+                    .iter()
+                    .filter(|(_, target)| *target == figure.id);
                 let by_alias = names.any(|(alias, _)| alias.starts_with(word.as_str()));
                 !word.is_empty() && (figure.id.starts_with(id) || by_alias)
             };

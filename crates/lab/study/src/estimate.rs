@@ -86,17 +86,17 @@ mod tests {
 
     #[test]
     fn medians_come_with_the_interval_that_so_few_runs_allow() {
-        let of = |count: u32| {
+        let estimate_of = |count: u32| {
             let values: Vec<f64> = (1..=count).rev().map(f64::from).collect();
             let MedianEstimate { median, low, high } = estimate(&values);
             (median, low, high)
         };
-        assert_eq!(of(1), (1.0, 1.0, 1.0));
-        assert_eq!(of(3), (2.0, 1.0, 3.0));
+        assert_eq!(estimate_of(1), (1.0, 1.0, 1.0));
+        assert_eq!(estimate_of(3), (2.0, 1.0, 3.0));
         // Published tables: from 6 runs on, all values are a 95 % interval. From 9 on, all but the outermost.
-        assert_eq!(of(8), (4.5, 1.0, 8.0));
-        assert_eq!(of(9), (5.0, 2.0, 8.0));
-        assert_eq!(of(12), (6.5, 3.0, 10.0));
+        assert_eq!(estimate_of(8), (4.5, 1.0, 8.0));
+        assert_eq!(estimate_of(9), (5.0, 2.0, 8.0));
+        assert_eq!(estimate_of(12), (6.5, 3.0, 10.0));
         // The approximation for many runs continues the exact numbers.
         assert_eq!([EXACT, EXACT + 1, 10_000].map(omitted), [468, 468, 4901]);
         assert!(estimate(&[f64::NAN]).median.is_nan());

@@ -91,8 +91,8 @@ impl Machine {
     pub(crate) fn build(&self) -> String {
         let gigabytes = |bytes: u64| format!("{:.0} GB of memory", bytes as f64 / 1e9);
         let memory = self.memory_bytes.map(gigabytes);
-        let words = [self.cpu.clone(), memory, Some(self.kernel.clone())];
-        words.into_iter().flatten().collect::<Vec<_>>().join(", ")
+        let parts = [self.cpu.clone(), memory, Some(self.kernel.clone())];
+        parts.into_iter().flatten().collect::<Vec<_>>().join(", ")
     }
 }
 

@@ -44,7 +44,7 @@ impl FinishedStudies {
 
 impl<'f> Task<'f> {
     /// Returns the studies of `selection`, in the order of their first figures.
-    pub(crate) fn of(selection: &[&'f Figure]) -> Vec<Self> {
+    pub(crate) fn from_figures(selection: &[&'f Figure]) -> Vec<Self> {
         let mut tasks: Vec<Self> = Vec::new();
         for figure in selection {
             let known = tasks
@@ -144,14 +144,14 @@ pub(crate) fn run_study(study: &Study, conditions: &Conditions<'_>) -> Result<Re
 /// Returns the result of `work`. A panic becomes an error with the panic's message.
 pub(crate) fn unless_it_panics<T>(work: impl FnOnce() -> T) -> Result<T, String> {
     catch_unwind(AssertUnwindSafe(work))
-        .map_err(|panic| format!("panicked: {}", panic_words(&*panic)))
+        .map_err(|panic| format!("panicked: {}", panic_message(&*panic)))
 }
 
-fn panic_words(panic: &(dyn Any + Send)) -> String {
-    let words = panic
+fn panic_message(panic: &(dyn Any + Send)) -> String {
+    let message = panic
         .downcast_ref::<&str>()
-        .map(|words| (*words).to_owned());
-    words
+        .map(|message| (*message).to_owned());
+    message
         .or_else(|| panic.downcast_ref::<String>().cloned())
         .unwrap_or_else(|| "without words".to_owned())
 }

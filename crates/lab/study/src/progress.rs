@@ -11,18 +11,18 @@ use posthaste_units::Span;
 
 /// Progress of one study. Can be called from any thread.
 pub trait Progress: Send + Sync {
-    /// Reports `done` of `of` steps. `words` name the current one.
-    fn step(&self, done: u64, of: u64, words: &str);
-    /// Reports the end of the study, described by `words`.
-    fn end(&self, words: &str);
+    /// Reports `done` of `total` steps. `message` names the current one.
+    fn step(&self, done: u64, total: u64, message: &str);
+    /// Reports the end of the study, with `message`.
+    fn end(&self, message: &str);
 }
 
 /// Progress of several studies.
 pub trait Board: Sync {
-    /// Starts the display of a study with this time budget. `place` is its number and the number of all studies.
-    fn begin(&self, place: (usize, usize), name: &str, budget: Span) -> Box<dyn Progress>;
+    /// Starts the display of a study with this time budget. `ordinal` is its number and the number of all studies.
+    fn begin(&self, ordinal: (usize, usize), name: &str, budget: Span) -> Box<dyn Progress>;
     /// Prints a lasting message for the user.
-    fn say(&self, words: &str);
+    fn say(&self, message: &str);
 }
 
 /// Prints nothing.
@@ -55,13 +55,13 @@ impl Console {
 }
 
 /// Prints a line to stderr. Ignores a closed stderr.
-fn line(words: &str) {
-    let _ = writeln!(std::io::stderr().lock(), "{words}");
+fn line(message: &str) {
+    let _ = writeln!(std::io::stderr().lock(), "{message}");
 }
 
 impl Board for Console {
-    fn begin(&self, place: (usize, usize), name: &str, budget: Span) -> Box<dyn Progress> {
-        let (number, all) = place;
+    fn begin(&self, ordinal: (usize, usize), name: &str, budget: Span) -> Box<dyn Progress> {
+        let (number, all) = ordinal;
         let head = format!("[{number}/{all}] {name}");
         if !std::io::stderr().is_terminal() {
             line(&format!("{head}: about {budget}"));
@@ -78,8 +78,8 @@ impl Board for Console {
         Box::new(BarDisplay { bar, bars })
     }
 
-    fn say(&self, words: &str) {
-        self.bars.suspend(|| line(words));
+    fn say(&self, message: &str) {
+        self.bars.suspend(|| line(message));
     }
 }
 
@@ -90,16 +90,16 @@ struct BarDisplay {
 }
 
 impl Progress for BarDisplay {
-    fn step(&self, done: u64, of: u64, words: &str) {
-        self.bar.set_length(of);
+    fn step(&self, done: u64, total: u64, message: &str) {
+        self.bar.set_length(total);
         self.bar.set_position(done);
-        self.bar.set_message(words.to_owned());
+        self.bar.set_message(message.to_owned());
     }
 
-    fn end(&self, words: &str) {
+    fn end(&self, message: &str) {
         let head = self.bar.prefix();
         self.bar.finish_and_clear();
-        self.bars.suspend(|| line(&format!("{head}: {words}")));
+        self.bars.suspend(|| line(&format!("{head}: {message}")));
     }
 }
 
@@ -109,11 +109,11 @@ struct PlainDisplay {
 }
 
 impl Progress for PlainDisplay {
-    fn step(&self, done: u64, of: u64, words: &str) {
-        line(&format!("{}: {done}/{of} {words}", self.head));
+    fn step(&self, done: u64, total: u64, message: &str) {
+        line(&format!("{}: {done}/{total} {message}", self.head));
     }
 
-    fn end(&self, words: &str) {
-        line(&format!("{}: {words}", self.head));
+    fn end(&self, message: &str) {
+        line(&format!("{}: {message}", self.head));
     }
 }

@@ -65,12 +65,12 @@ pub enum RecordsError {
     #[error(transparent)]
     Csv(#[from] csv::Error),
     /// A row or a cell that the manifest does not describe.
-    #[error("records.csv, record {record}: {what}; run the figure again")]
+    #[error("records.csv, record {record}: {violation}; run the figure again")]
     Mismatch {
         /// Number of the record, from one, without the header.
         record: usize,
         /// Description of the mismatch.
-        what: String,
+        violation: String,
     },
     /// Records of a study that ended early.
     #[error("{0}")]
@@ -331,18 +331,18 @@ impl Records {
         }
         for (index, record) in reader.records().enumerate() {
             let record = record?;
-            let mismatch = |what: String| RecordsError::Mismatch {
+            let mismatch = |violation: String| RecordsError::Mismatch {
                 record: index + 1,
-                what,
+                violation,
             };
             let name = record.get(0).expect("a record has a field");
             let (Some(table), Some(columns)) = (tables.get_mut(name), columns.get(name)) else {
                 return Err(mismatch(format!("the manifest has no table {name:?}")));
             };
             let cell = |(column, holds): &(String, Holds)| {
-                let place = head.iter().skip(1).position(|name| name == column);
-                let text = place
-                    .and_then(|place| record.get(place + 1))
+                let index = head.iter().skip(1).position(|name| name == column);
+                let text = index
+                    .and_then(|index| record.get(index + 1))
                     .ok_or_else(|| mismatch(format!("no column {column:?}")))?;
                 match holds {
                     Holds::Text => Ok(RecordValue::Text(text.to_owned())),

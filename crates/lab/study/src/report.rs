@@ -50,7 +50,7 @@ fn paper_of(id: &str) -> &str {
 /// The first sentence: the number of confirmed claims of the papers.
 fn lead(drawn: &[Drawn<'_>]) -> String {
     let checks = || judged(drawn);
-    let claims = Count::of(checks(), CheckKind::Paper);
+    let claims = Count::from_checks(checks(), CheckKind::Paper);
     let unexplained =
         |check: &&Check| check.kind == CheckKind::Paper && !check.holds && check.reason.is_empty();
     let reasons = match checks().filter(unexplained).count() {
@@ -81,7 +81,7 @@ struct Count {
 }
 
 impl Count {
-    fn of<'c>(checks: impl Iterator<Item = &'c Check>, kind: CheckKind) -> Self {
+    fn from_checks<'c>(checks: impl Iterator<Item = &'c Check>, kind: CheckKind) -> Self {
         let of_kind = checks.filter(|check| check.kind == kind);
         of_kind.fold(Self::default(), |count, check| Self {
             all: count.all + 1,
@@ -105,10 +105,10 @@ const DOUBTFUL: &str =
 
 /// The questions with their answers from the drawn figures.
 fn answers(questions: &[PaperQuestion], drawn: &[Drawn<'_>]) -> Vec<Answer> {
-    let answer = |asked: &PaperQuestion| {
-        let drawn = drawn.iter().find(|drawn| drawn.figure.id == asked.figure);
+    let answer = |entry: &PaperQuestion| {
+        let drawn = drawn.iter().find(|drawn| drawn.figure.id == entry.figure);
         let found = drawn.and_then(|drawn| Some((drawn, drawn.answer.clone()?)));
-        let question = asked.question.to_owned();
+        let question = entry.question.to_owned();
         match found {
             Some((drawn, sentence)) => Answer {
                 question,
@@ -118,11 +118,11 @@ fn answers(questions: &[PaperQuestion], drawn: &[Drawn<'_>]) -> Vec<Answer> {
                     sentence
                 },
                 plot: drawn.plots.first().cloned(),
-                source: (asked.figure.to_owned(), anchor(drawn.figure)),
+                source: (entry.figure.to_owned(), anchor(drawn.figure)),
             },
             None => Answer {
                 question,
-                sentence: format!("Not measured yet: posthaste reproduce {}", asked.figure),
+                sentence: format!("Not measured yet: posthaste reproduce {}", entry.figure),
                 plot: None,
                 source: (String::new(), String::new()),
             },
@@ -132,7 +132,7 @@ fn answers(questions: &[PaperQuestion], drawn: &[Drawn<'_>]) -> Vec<Answer> {
 }
 
 fn cards(drawn: &[Drawn<'_>]) -> Vec<Card> {
-    let count = |kind| Count::of(judged(drawn), kind);
+    let count = |kind| Count::from_checks(judged(drawn), kind);
     let good = drawn.iter().filter(|drawn| drawn.error.is_none()).count();
     let card = |label: &str, value: String, remark: String| Card {
         label: label.to_owned(),
@@ -211,7 +211,7 @@ struct Explanations(Vec<(String, &'static str)>);
 impl Explanations {
     /// Returns the reason of a failed check, or a reference to the place with the same one.
     fn reason(&mut self, figure: &Figure, reason: &str) -> String {
-        let known = self.0.iter().find(|(words, _)| words == reason);
+        let known = self.0.iter().find(|(text, _)| text == reason);
         match known {
             Some((_, first)) if *first == figure.id => "The same reason as above.".to_owned(),
             Some((_, first)) => format!("Reason: as for {first}."),
@@ -224,15 +224,15 @@ impl Explanations {
 
     /// Returns the explanation, or a reference to the figure with the same one.
     fn explanation(&mut self, figure: &Figure) -> Block {
-        let known = self.0.iter().find(|(words, _)| words == figure.differs);
-        let words = match known {
+        let known = self.0.iter().find(|(text, _)| text == figure.differs);
+        let text = match known {
             Some((_, first)) => format!("As for {first}."),
             None => {
                 self.0.push((figure.differs.to_owned(), figure.id));
                 figure.differs.to_owned()
             }
         };
-        Block::Labelled("Differences from the paper.".to_owned(), words)
+        Block::Labelled("Differences from the paper.".to_owned(), text)
     }
 }
 
@@ -265,8 +265,8 @@ fn figure_section(
         }]));
     }
     if drawn.stopped() {
-        let words = "This run was stopped before it was complete: what follows is what had been measured until then.";
-        blocks.push(Block::Text(words.to_owned()));
+        let text = "This run was stopped before it was complete: what follows is what had been measured until then.";
+        blocks.push(Block::Text(text.to_owned()));
     }
     blocks.extend(pictures(drawn));
     blocks.extend(verdicts(drawn, explanations));
@@ -283,7 +283,7 @@ fn figure_section(
 /// Counts of claims and goals that hold.
 fn remark(drawn: &Drawn<'_>) -> String {
     let share = |kind, name: &str| {
-        let count = Count::of(drawn.checks.iter(), kind);
+        let count = Count::from_checks(drawn.checks.iter(), kind);
         (count.all > 0).then(|| format!("{} {name}", count.share()))
     };
     let shares = [
@@ -327,8 +327,8 @@ fn verdicts(drawn: &Drawn<'_>, explanations: &mut Explanations) -> Vec<Block> {
         blocks.push(Block::Labelled("The instrument.".to_owned(), String::new()));
         blocks.push(Block::Verdicts(instrument));
     } else if !instrument.is_empty() {
-        let words = format!("Checks of the instrument: all {} hold", instrument.len());
-        blocks.push(Block::Details(words, vec![Block::Verdicts(instrument)]));
+        let text = format!("Checks of the instrument: all {} hold", instrument.len());
+        blocks.push(Block::Details(text, vec![Block::Verdicts(instrument)]));
     }
     blocks
 }
@@ -426,9 +426,9 @@ fn to_come(collection: &Collection<'_>) -> Option<Section> {
         return None;
     }
     let mut section = Section::new("Not built yet");
-    let words = format!("{} figures and tables of the papers", table.rows.len());
+    let text = format!("{} figures and tables of the papers", table.rows.len());
     section
         .blocks
-        .push(Block::Details(words, vec![Block::Table(table)]));
+        .push(Block::Details(text, vec![Block::Table(table)]));
     Some(section)
 }

@@ -61,7 +61,7 @@ fn measure(
     stop: &AtomicBool,
     board: &dyn Board,
 ) -> FinishedStudies {
-    let tasks = Task::of(selection);
+    let tasks = Task::from_figures(selection);
     let all = tasks.len();
     let waits = |task: &Task<'_>| options.program.is_some() && task.study.needs == Needs::Time;
     let (waiting, alone): (Vec<_>, Vec<_>) = tasks.into_iter().partition(waits);

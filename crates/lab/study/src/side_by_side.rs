@@ -34,8 +34,10 @@ const LOOK: Duration = Duration::from_millis(50);
 enum Message {
     Step {
         done: u64,
-        of: u64,
-        words: String,
+        #[serde(rename = "of")]
+        total: u64,
+        #[serde(rename = "words")]
+        message: String,
     },
     Say(String),
     End(String),
@@ -101,8 +103,8 @@ impl SideBySide<'_, '_> {
             if self.stop.load(Ordering::Relaxed) {
                 break;
             }
-            let place = (self.begun.fetch_add(1, Ordering::Relaxed) + 1, self.all);
-            let progress = self.board.begin(place, task.study.name, task.budget());
+            let ordinal = (self.begun.fetch_add(1, Ordering::Relaxed) + 1, self.all);
+            let progress = self.board.begin(ordinal, task.study.name, task.budget());
             if let Some(unwritten) = self.run_one(task, &*progress) {
                 locked(&self.finished).add(task, unwritten);
             }
@@ -168,9 +170,13 @@ fn follow(
     let lines = BufReader::new(output).lines().map_while(Result::ok);
     for message in lines.filter_map(|line| serde_json::from_str(&line).ok()) {
         match message {
-            Message::Step { done, of, words } => progress.step(done, of, &words),
-            Message::Say(words) => board.say(&words),
-            Message::End(words) => progress.end(&words),
+            Message::Step {
+                done,
+                total,
+                message,
+            } => progress.step(done, total, &message),
+            Message::Say(message) => board.say(&message),
+            Message::End(message) => progress.end(&message),
             Message::Over(unwritten) => return Some(unwritten),
         }
     }
@@ -214,18 +220,22 @@ impl Board for ParentProcess {
         Box::new(Self)
     }
 
-    fn say(&self, words: &str) {
-        self.tell(&Message::Say(words.to_owned()));
+    fn say(&self, message: &str) {
+        self.tell(&Message::Say(message.to_owned()));
     }
 }
 
 impl Progress for ParentProcess {
-    fn step(&self, done: u64, of: u64, words: &str) {
-        let words = words.to_owned();
-        self.tell(&Message::Step { done, of, words });
+    fn step(&self, done: u64, total: u64, message: &str) {
+        let message = message.to_owned();
+        self.tell(&Message::Step {
+            done,
+            total,
+            message,
+        });
     }
 
-    fn end(&self, words: &str) {
-        self.tell(&Message::End(words.to_owned()));
+    fn end(&self, message: &str) {
+        self.tell(&Message::End(message.to_owned()));
     }
 }

@@ -182,9 +182,9 @@ fn options(out: &Path) -> Options {
     }
 }
 
-fn chosen(figures: &[&'static Figure], words: &[&str]) -> Result<Vec<&'static str>, SelectError> {
-    let words: Vec<String> = words.iter().map(|word| (*word).to_owned()).collect();
-    let figures = collection(figures).select(&words, false)?;
+fn chosen(figures: &[&'static Figure], names: &[&str]) -> Result<Vec<&'static str>, SelectError> {
+    let names: Vec<String> = names.iter().map(|word| (*word).to_owned()).collect();
+    let figures = collection(figures).select(&names, false)?;
     Ok(figures.iter().map(|figure| figure.id).collect())
 }
 
@@ -247,7 +247,7 @@ fn a_study_runs_once_and_its_figures_can_be_drawn_again() {
     let read = |name: &str| fs::read_to_string(results.join(name)).unwrap();
     let (svg, csv) = (read("figure.svg"), read("records.csv"));
     let report = fs::read_to_string(&outcome.report).unwrap();
-    for words in [
+    for text in [
         "Response time grows.",
         "capacity 5.5, the paper's is 9",
         "Of 2 claims of the papers 0 hold here, 0 differ for the better and 2 differ",
@@ -260,7 +260,7 @@ fn a_study_runs_once_and_its_figures_can_be_drawn_again() {
         "connect timeout",
         "comes with the broker",
     ] {
-        assert!(report.contains(words), "{words}");
+        assert!(report.contains(text), "{text}");
     }
     assert_eq!(report.matches("Nothing is real.").count(), 1, "once");
     assert!(read("manifest.json").contains("\"unknown\": null"));
