@@ -10,7 +10,7 @@ const REST: f64 = 5.0;
 #[derive(Clone, Copy, Debug)]
 struct Alert {
     holds: bool,
-    told: f64,
+    reported_at: f64,
 }
 
 /// State of all alerts.
@@ -23,7 +23,7 @@ pub(crate) struct Alerts {
 impl Alert {
     const NOT: Self = Self {
         holds: false,
-        told: f64::NEG_INFINITY,
+        reported_at: f64::NEG_INFINITY,
     };
 
     /// Updates the alert: on above `high`, off below `low`. Returns true if it changed.
@@ -33,9 +33,12 @@ impl Alert {
         } else {
             value > high
         };
-        let turns = holds != self.holds && at - self.told >= REST;
+        let turns = holds != self.holds && at - self.reported_at >= REST;
         if turns {
-            *self = Self { holds, told: at };
+            *self = Self {
+                holds,
+                reported_at: at,
+            };
         }
         turns
     }
@@ -52,14 +55,14 @@ impl Alerts {
     /// News of this second.
     pub(crate) fn observe(&mut self, sample: &Sample, controls: &Controls) -> Vec<String> {
         let mut news = Vec::new();
-        for (place, name) in KINDS.iter().enumerate() {
-            let ends = &sample.kinds[place];
-            let pays = match controls.clients[place].budget {
+        for (index, name) in KINDS.iter().enumerate() {
+            let ends = &sample.kinds[index];
+            let pays = match controls.clients[index].budget {
                 Some(cents) => format!("{} EUR", euros(cents)),
                 None => "any price".to_owned(),
             };
             let share = ends.dear / ends.all().max(1e-9);
-            let alert = &mut self.above_maximum[place];
+            let alert = &mut self.above_maximum[index];
             if sample.price.is_none() {
                 // Without a price nothing exceeds a maximum. The change of protection has been reported already.
                 alert.holds = false;
@@ -137,7 +140,7 @@ mod tests {
 
     fn second(at: f64, dear: f64) -> Sample {
         let metrics = Metrics::read("posthaste_gateway_price 0.2\n");
-        let mut sample = Sample::of(
+        let mut sample = Sample::from_metrics(
             &metrics,
             &mut CounterValues::default(),
             &Controls::default(),
@@ -154,20 +157,20 @@ mod tests {
     #[test]
     fn a_turn_is_told_once_and_not_before_a_rest() {
         let mut alerts = Alerts::new();
-        let mut told = |at, dear| {
+        let mut news_at = |at, dear| {
             alerts
                 .observe(&second(at, dear), &Controls::default())
                 .join(" ")
         };
-        assert_eq!(told(1.0, 5.0), "");
+        assert_eq!(news_at(1.0, 5.0), "");
         assert_eq!(
-            told(2.0, 9.0),
+            news_at(2.0, 9.0),
             "Phones stay away: it costs more than 0.10 EUR."
         );
-        assert_eq!(told(3.0, 9.0), "");
-        assert_eq!(told(4.0, 0.0), "", "too soon");
-        assert_eq!(told(7.0, 3.0), "", "between the bounds");
-        assert_eq!(told(8.0, 0.0), "Phones are back: they pay 0.10 EUR.");
+        assert_eq!(news_at(3.0, 9.0), "");
+        assert_eq!(news_at(4.0, 0.0), "", "too soon");
+        assert_eq!(news_at(7.0, 3.0), "", "between the bounds");
+        assert_eq!(news_at(8.0, 0.0), "Phones are back: they pay 0.10 EUR.");
     }
 
     #[test]
@@ -192,9 +195,9 @@ mod tests {
         now.demand = 200;
         now.protection = AdmissionPolicy::None;
         now.clients[0].budget = None;
-        let words = changes(&before, &now);
-        assert_eq!(words.len(), 3);
-        assert!(words[0].contains("200 %"), "{}", words[0]);
-        assert_eq!(words[2], "Phones pay any price.");
+        let news = changes(&before, &now);
+        assert_eq!(news.len(), 3);
+        assert!(news[0].contains("200 %"), "{}", news[0]);
+        assert_eq!(news[2], "Phones pay any price.");
     }
 }

@@ -100,8 +100,8 @@ impl DemoClients {
         networks: &NetworkRelays,
     ) -> Result<(), DemoError> {
         let rate = f64::from(controls.demand) / KINDS.len() as f64;
-        for (place, kind) in self.kinds.iter_mut().enumerate() {
-            let client = controls.clients[place];
+        for (index, kind) in self.kinds.iter_mut().enumerate() {
+            let client = controls.clients[index];
             let workload = Workload {
                 client,
                 at: networks.address(client.network),
@@ -113,12 +113,12 @@ impl DemoClients {
             }
             kind.stop();
             if rate > 0.0 {
-                let seed = self.seed.numbered("kind", place as u64);
+                let seed = self.seed.numbered("kind", index as u64);
                 let plan = Plan {
                     data: self.data.clone(),
                     seed,
                     buying: workload.buys.then(|| buying(&self.broker, &client)),
-                    ..plan(KINDS[place], &workload)
+                    ..plan(KINDS[index], &workload)
                 };
                 kind.run = Some(LoadRun::start(plan, &kind.seen, &self.log)?);
             }

@@ -80,7 +80,7 @@ impl System {
         let (wanted, queue) = sync_channel(WAITING);
         let thread = std::thread::Builder::new()
             .name("controller".to_owned())
-            .spawn(move || self.follow(ChangeQueue::of(queue)))
+            .spawn(move || self.follow(ChangeQueue::from_receiver(queue)))
             .map_err(DemoError::Thread)?;
         let thread = Some(thread);
         Ok((DemoController { thread }, wanted))
@@ -118,7 +118,7 @@ impl System {
 }
 
 impl ChangeQueue {
-    const fn of(from: Receiver<Controls>) -> Self {
+    const fn from_receiver(from: Receiver<Controls>) -> Self {
         let waiting = None;
         Self { from, waiting }
     }
@@ -170,7 +170,7 @@ mod tests {
     #[test]
     fn of_several_wishes_the_last_counts_and_none_waits_unseen() {
         let (wanted, queue) = sync_channel(WAITING);
-        let mut queue = ChangeQueue::of(queue);
+        let mut queue = ChangeQueue::from_receiver(queue);
         let controls = |demand| Controls {
             demand,
             ..Controls::default()

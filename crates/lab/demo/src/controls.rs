@@ -281,7 +281,7 @@ mod tests {
             all["clients"][2]["budget"] = serde_json::Value::Null;
         });
         assert_eq!(at_the_bound.unwrap().clients[2].budget, None);
-        for (place, value, words) in [
+        for (pointer, value, message) in [
             ("/demand", 401.into(), "0 to 400"),
             ("/demand", (-1).into(), "u32"),
             ("/demand", "60".into(), "u32"),
@@ -295,8 +295,8 @@ mod tests {
             ("/clients/0/mark", "gold".into(), "gold"),
         ] {
             let found: serde_json::Value = value;
-            let error = read(|all| *all.pointer_mut(place).unwrap() = found).unwrap_err();
-            assert!(error.contains(words), "{place}: {error}");
+            let error = read(|all| *all.pointer_mut(pointer).unwrap() = found).unwrap_err();
+            assert!(error.contains(message), "{pointer}: {error}");
         }
         let three = read(|all| drop(all["clients"].as_array_mut().unwrap().pop()));
         assert!(

@@ -125,10 +125,10 @@ pub fn start(config: DemoConfig) -> Result<RunningDemo, DemoError> {
         },
         ..HttpServer::default()
     };
-    let told = log.clone();
+    let events = log.clone();
     let server = server.start(listener, move |_| {
-        tokio::task::spawn_local(sampler::run(state.clone(), told.clone()));
-        DemoService::new(told.clone(), wanted.clone())
+        tokio::task::spawn_local(sampler::run(state.clone(), events.clone()));
+        DemoService::new(events.clone(), wanted.clone())
     })?;
     Ok(RunningDemo {
         addr: server.addr,

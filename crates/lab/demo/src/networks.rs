@@ -66,10 +66,10 @@ impl NetworkRelays {
 
     /// Address for the clients of a network.
     pub(crate) fn address(&self, network: ClientNetwork) -> SocketAddr {
-        let place = ClientNetwork::ALL
+        let index = ClientNetwork::ALL
             .iter()
             .position(|other| *other == network);
-        self.addresses[place.unwrap_or_default()]
+        self.addresses[index.unwrap_or_default()]
     }
 
     /// Directs new connections to this gateway.
@@ -179,19 +179,19 @@ mod tests {
         let address = listener.local_addr().unwrap();
         std::thread::spawn(move || {
             let (mut client, _) = listener.accept().unwrap();
-            let mut said = Vec::new();
-            client.read_to_end(&mut said).unwrap();
-            client.write_all(&said).unwrap();
+            let mut payload = Vec::new();
+            client.read_to_end(&mut payload).unwrap();
+            client.write_all(&payload).unwrap();
         });
         address
     }
 
-    /// Sends `said` over a network to an echo server. Returns the echo and the elapsed time.
-    fn pass(network: ClientNetwork, said: &[u8]) -> (Vec<u8>, Span) {
+    /// Sends `payload` over a network to an echo server. Returns the echo and the elapsed time.
+    fn pass(network: ClientNetwork, payload: &[u8]) -> (Vec<u8>, Span) {
         let lines = NetworkRelays::open(echo()).unwrap();
         let begun = time::Instant::now();
         let mut client = TcpStream::connect(lines.address(network)).unwrap();
-        client.write_all(said).unwrap();
+        client.write_all(payload).unwrap();
         client.shutdown(Shutdown::Write).unwrap();
         let mut heard = Vec::new();
         client.read_to_end(&mut heard).unwrap();
@@ -200,8 +200,8 @@ mod tests {
 
     #[test]
     fn networks_pass_data_unchanged_including_its_end() {
-        let said: Vec<u8> = (0..300_000_u32).map(|n| (n % 251) as u8).collect();
-        assert!(pass(ClientNetwork::Lan, &said).0 == said);
+        let payload: Vec<u8> = (0..300_000_u32).map(|n| (n % 251) as u8).collect();
+        assert!(pass(ClientNetwork::Lan, &payload).0 == payload);
     }
 
     #[test]

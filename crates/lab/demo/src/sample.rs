@@ -81,7 +81,7 @@ pub(crate) struct CounterValues {
 
 impl KindOutcomes {
     /// Rates of the outcomes that a run reported for `span`.
-    pub(crate) fn of(span: Span, tick: &Tick) -> Self {
+    pub(crate) fn from_tick(span: Span, tick: &Tick) -> Self {
         let seconds = span.as_secs_f64().max(1e-3);
         let status = |wanted: &[u16]| {
             let counts = wanted.iter().filter_map(|status| tick.statuses.get(status));
@@ -98,7 +98,7 @@ impl KindOutcomes {
             dear: per_second(dear),
             away: per_second(away),
             failed: per_second(failed),
-            times: ResponseTimes::of(tick.responses.ok()),
+            times: ResponseTimes::from_histogram(tick.responses.ok()),
         }
     }
 
@@ -109,7 +109,7 @@ impl KindOutcomes {
 }
 
 impl ResponseTimes {
-    pub(crate) fn of(times: &Histogram) -> Self {
+    pub(crate) fn from_histogram(times: &Histogram) -> Self {
         let quantile = |quantile: f64| {
             let some = times.count() > 0;
             some.then(|| rounded(times.quantile(quantile).as_millis_f64(), 1))
@@ -123,7 +123,11 @@ impl ResponseTimes {
 
 impl Sample {
     /// Sample with the gateway's values only. `grown` has the values of its counters a second ago, and is updated.
-    pub(crate) fn of(metrics: &Metrics, grown: &mut CounterValues, controls: &Controls) -> Self {
+    pub(crate) fn from_metrics(
+        metrics: &Metrics,
+        grown: &mut CounterValues,
+        controls: &Controls,
+    ) -> Self {
         let now = CounterValues {
             replies: metrics.sum("decisions_total", ""),
             compressed: metrics.sum("decisions_total", "decision=\"compressed\""),
@@ -180,12 +184,12 @@ posthaste_gateway_marks_total{{mark=\"ef\",origin=\"prefer\"}} {compressed}
     fn a_sample_holds_what_happened_since_the_last() {
         let mut grown = CounterValues::default();
         let controls = Controls::default();
-        let first = Sample::of(&metrics(1, 3), &mut grown, &controls);
+        let first = Sample::from_metrics(&metrics(1, 3), &mut grown, &controls);
         assert_eq!(first.compressed, Some(0.25));
-        let second = Sample::of(&metrics(4, 3), &mut grown, &controls);
+        let second = Sample::from_metrics(&metrics(4, 3), &mut grown, &controls);
         assert_eq!(second.compressed, Some(1.0));
         assert_eq!(second.marks, [("ef".to_owned(), 3.0)].into());
-        let third = Sample::of(&metrics(4, 3), &mut grown, &controls);
+        let third = Sample::from_metrics(&metrics(4, 3), &mut grown, &controls);
         let json = serde_json::to_value(&third).unwrap();
         assert_eq!(json["compressed"], serde_json::Value::Null);
         assert_eq!(json["busy"], 0.812);
@@ -204,7 +208,7 @@ posthaste_gateway_marks_total{{mark=\"ef\",origin=\"prefer\"}} {compressed}
         tick.outcomes[Outcome::InFlight] = 7;
         tick.outcomes[Outcome::Declined] = 2;
         tick.responses.record(Outcome::Ok, Span::from_millis(20));
-        let ends = KindOutcomes::of(Span::from_secs(2), &tick);
+        let ends = KindOutcomes::from_tick(Span::from_secs(2), &tick);
         assert_eq!((ends.served, ends.dear, ends.away), (5.0, 3.0, 1.5));
         assert_eq!((ends.failed, ends.all()), (2.5, 12.0));
         let json = serde_json::to_value(ends).unwrap();

@@ -57,7 +57,7 @@ struct Sampler {
     times: ResponseTimes,
     grown: CounterValues,
     /// Admin address of the gateway that `grown` belongs to.
-    of: Option<std::net::SocketAddr>,
+    gateway: Option<std::net::SocketAddr>,
     alerts: Alerts,
     looked: (f64, f64),
 }
@@ -68,7 +68,7 @@ impl Sampler {
             kinds: Default::default(),
             times: ResponseTimes::default(),
             grown: CounterValues::default(),
-            of: None,
+            gateway: None,
             alerts: Alerts::new(),
             looked: (0.0, used()),
         }
@@ -81,8 +81,8 @@ impl Sampler {
         offers: &Offers,
     ) -> Option<Sample> {
         let admin = state.admin();
-        if self.of != Some(admin) {
-            self.of = Some(admin);
+        if self.gateway != Some(admin) {
+            self.gateway = Some(admin);
             self.grown = CounterValues::default();
         }
         // A gateway that has just stopped returns nothing. The next one is sampled in a second.
@@ -99,7 +99,7 @@ impl Sampler {
             kinds: self.kinds,
             offers: rows(&offers.borrow(), Timestamp::now()),
             own: rounded(own, 4),
-            ..Sample::of(&metrics, &mut self.grown, &controls)
+            ..Sample::from_metrics(&metrics, &mut self.grown, &controls)
         })
     }
 
@@ -109,7 +109,7 @@ impl Sampler {
         let mut is_new = false;
         for (ends, seen) in self.kinds.iter_mut().zip(&state.seen) {
             if let Some((span, tick)) = seen.take() {
-                *ends = KindOutcomes::of(span, &tick);
+                *ends = KindOutcomes::from_tick(span, &tick);
                 all.merge(&tick);
                 is_new = true;
             } else if demand == 0 {
@@ -117,7 +117,7 @@ impl Sampler {
             }
         }
         if is_new || demand == 0 {
-            self.times = ResponseTimes::of(all.responses.ok());
+            self.times = ResponseTimes::from_histogram(all.responses.ok());
         }
     }
 }
@@ -128,7 +128,7 @@ async fn follow(broker: String, offers: Rc<Offers>) {
         return;
     };
     loop {
-        let told = client.follow(None, |event| {
+        let following = client.follow(None, |event| {
             let mut offers = offers.borrow_mut();
             match event {
                 Event::Begin => offers.clear(),
@@ -143,7 +143,7 @@ async fn follow(broker: String, offers: Rc<Offers>) {
             }
             ControlFlow::<Infallible>::Continue(())
         });
-        let Err(error) = told.await;
+        let Err(error) = following.await;
         tracing::debug!(%error, "the broker's stream has ended");
         sleep(AGAIN).await;
     }

@@ -76,12 +76,15 @@ impl DemoService {
         body: Incoming,
         peer: &Peer,
     ) -> Result<Response<Body>, HttpRefusal> {
-        let bad = |words: String| HttpRefusal::new(StatusCode::BAD_REQUEST, words);
+        let bad = |message: String| HttpRefusal::new(StatusCode::BAD_REQUEST, message);
         let kind = parts.headers.get(CONTENT_TYPE);
         let kind = kind.and_then(|kind| kind.to_str().ok()).unwrap_or_default();
         if kind.split(';').next().map(str::trim) != Some("application/json") {
-            let words = "send application/json".to_owned();
-            return Err(HttpRefusal::new(StatusCode::UNSUPPORTED_MEDIA_TYPE, words));
+            let message = "send application/json".to_owned();
+            return Err(HttpRefusal::new(
+                StatusCode::UNSUPPORTED_MEDIA_TYPE,
+                message,
+            ));
         }
         let body = read_body(body, LIMIT, peer).await;
         let body = body.map_err(|error| bad(error.to_string()))?;
@@ -89,8 +92,8 @@ impl DemoService {
             serde_json::from_slice(&body).map_err(|error| bad(error.to_string()))?;
         controls.check().map_err(|error| bad(error.to_string()))?;
         self.wanted.try_send(controls).map_err(|_| {
-            let words = "too many changes wait: try again in a second".to_owned();
-            HttpRefusal::new(StatusCode::SERVICE_UNAVAILABLE, words)
+            let message = "too many changes wait: try again in a second".to_owned();
+            HttpRefusal::new(StatusCode::SERVICE_UNAVAILABLE, message)
         })?;
         let mut reply = text("application/json", "");
         *reply.status_mut() = StatusCode::ACCEPTED;
@@ -122,7 +125,7 @@ impl Handler for DemoService {
         }
         let reply = self.answer(&parts, body, &peer).await;
         let mut reply = reply.unwrap_or_else(|refusal| {
-            tracing::warn!(path = parts.uri.path(), "refused: {}", refusal.words());
+            tracing::warn!(path = parts.uri.path(), "refused: {}", refusal.message());
             refusal.into()
         });
         if is_head {

@@ -28,8 +28,8 @@ pub(super) fn check(parts: &Parts) -> Result<(), HttpRefusal> {
     }
 }
 
-fn refuse(words: &str) -> Result<(), HttpRefusal> {
-    Err(HttpRefusal::new(StatusCode::FORBIDDEN, words.to_owned()))
+fn refuse(message: &str) -> Result<(), HttpRefusal> {
+    Err(HttpRefusal::new(StatusCode::FORBIDDEN, message.to_owned()))
 }
 
 /// Returns true if no DNS server can influence the target of `host`.
@@ -46,7 +46,7 @@ fn is_address(host: &str) -> bool {
 mod tests {
     use super::*;
 
-    fn asked(host: Option<&str>, origin: Option<&str>) -> bool {
+    fn permits(host: Option<&str>, origin: Option<&str>) -> bool {
         let mut request = hyper::Request::post("/controls");
         for (name, value) in [(HOST, host), (ORIGIN, origin)] {
             if let Some(value) = value {
@@ -66,15 +66,18 @@ mod tests {
             "192.168.1.5:80",
             "127.0.0.1",
         ] {
-            assert!(asked(Some(host), None), "{host}");
-            assert!(asked(Some(host), Some(&format!("http://{host}"))), "{host}");
+            assert!(permits(Some(host), None), "{host}");
+            assert!(
+                permits(Some(host), Some(&format!("http://{host}"))),
+                "{host}"
+            );
             for origin in [
                 "http://evil.example",
                 "null",
                 "http://127.0.0.1:1",
                 "https://127.0.0.1:8070",
             ] {
-                assert!(!asked(Some(host), Some(origin)), "{host} {origin}");
+                assert!(!permits(Some(host), Some(origin)), "{host} {origin}");
             }
         }
         for host in [
@@ -84,12 +87,12 @@ mod tests {
             "localhost.evil.example",
             "",
         ] {
-            assert!(!asked(Some(host), None), "{host}");
+            assert!(!permits(Some(host), None), "{host}");
             assert!(
-                !asked(Some(host), Some(&format!("http://{host}"))),
+                !permits(Some(host), Some(&format!("http://{host}"))),
                 "{host}"
             );
         }
-        assert!(!asked(None, None));
+        assert!(!permits(None, None));
     }
 }

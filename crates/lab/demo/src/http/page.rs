@@ -136,7 +136,7 @@ pub(super) fn page() -> String {
                         @for shown in &FIGURES { (figure(shown)) }
                     }
                     section #clients aria-label="Clients" {
-                        @for (place, name) in KINDS.iter().enumerate() { (kind(place, name)) }
+                        @for (number, name) in KINDS.iter().enumerate() { (kind(number, name)) }
                     }
                     section #told {
                         section.card aria-labelledby="offers-title" {
@@ -234,15 +234,15 @@ fn chart(scale: &[&str]) -> Markup {
     }
 }
 
-fn kind(place: usize, name: &str) -> Markup {
-    let id = |what: &str| format!("{what}-{place}");
+fn kind(number: usize, name: &str) -> Markup {
+    let id = |part: &str| format!("{part}-{number}");
     html! {
         article.card.kind aria-labelledby=(id("name")) {
             h2 id=(id("name")) { (name) "s" }
             p.about { "Requests per second, by outcome" }
             // The script sets the top of the scale.
             (chart(&["", "0"]))
-            dl { @for (class, what) in OUTCOMES { div class=(class) { dt { (what) } dd { "0/s" } } } }
+            dl { @for (class, meaning) in OUTCOMES { div class=(class) { dt { (meaning) } dd { "0/s" } } } }
             p.times { output aria-live="off" {} }
             div.field {
                 label for=(id("budget")) { "Pays" }

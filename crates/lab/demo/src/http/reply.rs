@@ -22,16 +22,16 @@ const POLICY: &str = "default-src 'none'; script-src 'self'; style-src 'self'; c
 #[derive(Debug)]
 pub(super) struct HttpRefusal {
     status: StatusCode,
-    words: String,
+    message: String,
     /// Allowed methods, if the method was wrong.
     allow: Option<&'static str>,
 }
 
 impl HttpRefusal {
-    pub(super) const fn new(status: StatusCode, words: String) -> Self {
+    pub(super) const fn new(status: StatusCode, message: String) -> Self {
         Self {
             status,
-            words,
+            message,
             allow: None,
         }
     }
@@ -44,14 +44,14 @@ impl HttpRefusal {
         }
     }
 
-    pub(super) fn words(&self) -> &str {
-        &self.words
+    pub(super) fn message(&self) -> &str {
+        &self.message
     }
 }
 
 impl From<HttpRefusal> for Response<Body> {
     fn from(refusal: HttpRefusal) -> Self {
-        let mut reply = text("text/plain; charset=utf-8", refusal.words + "\n");
+        let mut reply = text("text/plain; charset=utf-8", refusal.message + "\n");
         *reply.status_mut() = refusal.status;
         if let Some(allowed) = refusal.allow {
             let allowed = HeaderValue::from_static(allowed);
@@ -63,15 +63,15 @@ impl From<HttpRefusal> for Response<Body> {
 
 /// A complete reply.
 pub(super) fn text(kind: &'static str, body: impl Into<Bytes>) -> Response<Body> {
-    of(kind, Full::new(body.into()).boxed_unsync())
+    respond(kind, Full::new(body.into()).boxed_unsync())
 }
 
 /// A stream of events.
 pub(super) fn events(body: Body) -> Response<Body> {
-    of("text/event-stream", body)
+    respond("text/event-stream", body)
 }
 
-fn of(kind: &'static str, body: Body) -> Response<Body> {
+fn respond(kind: &'static str, body: Body) -> Response<Body> {
     let mut reply = Response::new(body);
     let fields = reply.headers_mut();
     for (name, value) in [

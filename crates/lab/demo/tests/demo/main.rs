@@ -20,7 +20,11 @@ fn config() -> DemoConfig {
 }
 
 /// Waits for the first sample for which `holds` is true.
-fn wait_for(visitor: &mut Visitor, what: &str, mut holds: impl FnMut(&Value) -> bool) -> Value {
+fn wait_for(
+    visitor: &mut Visitor,
+    condition: &str,
+    mut holds: impl FnMut(&Value) -> bool,
+) -> Value {
     let begun = Instant::now();
     let mut last = Value::Null;
     while begun.elapsed() < PATIENCE {
@@ -32,7 +36,7 @@ fn wait_for(visitor: &mut Visitor, what: &str, mut holds: impl FnMut(&Value) -> 
             last = data;
         }
     }
-    panic!("not {what}: {last}");
+    panic!("not {condition}: {last}");
 }
 
 fn served(sample: &Value, kind: usize) -> f64 {
@@ -42,7 +46,7 @@ fn served(sample: &Value, kind: usize) -> f64 {
 #[test]
 fn cheap_clients_leave_at_high_demand_and_return() {
     let demo = start(config()).unwrap();
-    let mut visitor = Visitor::of(demo.addr);
+    let mut visitor = Visitor::open(demo.addr);
     wait_for(&mut visitor, "calm", |now| {
         (0..4).all(|kind| served(now, kind) > 0.0) && now["price"].as_f64() < Some(0.1)
     });
@@ -86,7 +90,7 @@ fn cheap_clients_leave_at_high_demand_and_return() {
 #[test]
 fn another_policy_takes_over_and_packets_are_marked() {
     let demo = start(config()).unwrap();
-    let mut visitor = Visitor::of(demo.addr);
+    let mut visitor = Visitor::open(demo.addr);
     let marked = wait_for(&mut visitor, "marked", |now| {
         now["marks"]["le"].as_f64() > Some(0.0)
     });
@@ -107,10 +111,10 @@ fn another_policy_takes_over_and_packets_are_marked() {
 #[test]
 fn whoever_comes_late_gets_what_happened_and_the_controls() {
     let demo = start(config()).unwrap();
-    let mut early = Visitor::of(demo.addr);
+    let mut early = Visitor::open(demo.addr);
     let first = wait_for(&mut early, "begun", |_| true);
     wait_for(&mut early, "going on", |now| now["at"].as_f64() > Some(3.0));
-    let mut late = Visitor::of(demo.addr);
+    let mut late = Visitor::open(demo.addr);
     assert_eq!(late.event().0, "controls");
     let past = wait_for(&mut late, "told", |_| true);
     assert_eq!(past, first, "from the beginning");

@@ -18,7 +18,7 @@ pub(crate) struct Visitor {
 }
 
 impl Visitor {
-    pub(crate) fn of(addr: SocketAddr) -> Self {
+    pub(crate) fn open(addr: SocketAddr) -> Self {
         let mut stream = TcpStream::connect(addr).unwrap();
         stream.set_read_timeout(Some(SILENCE)).unwrap();
         write!(stream, "GET /events HTTP/1.1\r\nHost: {addr}\r\n\r\n").unwrap();
@@ -38,8 +38,8 @@ impl Visitor {
                 self.stream.read_line(&mut line).unwrap() > 0,
                 "the stream has ended"
             );
-            if let Some(of) = line.strip_prefix("event: ") {
-                name = of.trim().to_owned();
+            if let Some(event) = line.strip_prefix("event: ") {
+                name = event.trim().to_owned();
             }
             if let Some(data) = line.strip_prefix("data: ") {
                 let data: Value = serde_json::from_str(data).unwrap();
@@ -68,14 +68,14 @@ impl Visitor {
 /// Sends a request. Returns the status and the complete reply.
 pub(crate) fn ask(
     addr: SocketAddr,
-    what: &str,
+    request_line: &str,
     fields: &[(&str, &str)],
     body: &str,
 ) -> (u16, String) {
     let mut stream = TcpStream::connect(addr).unwrap();
     stream.set_read_timeout(Some(SILENCE)).unwrap();
     let mut request = format!(
-        "{what} HTTP/1.1\r\nConnection: close\r\nContent-Length: {}\r\n",
+        "{request_line} HTTP/1.1\r\nConnection: close\r\nContent-Length: {}\r\n",
         body.len()
     );
     for (name, value) in fields {
@@ -89,5 +89,8 @@ pub(crate) fn ask(
     let _ = stream.read_to_end(&mut reply);
     let reply = String::from_utf8_lossy(&reply).into_owned();
     let status = reply.get(9..12).and_then(|digits| digits.parse().ok());
-    (status.unwrap_or_else(|| panic!("{what}: {reply:?}")), reply)
+    (
+        status.unwrap_or_else(|| panic!("{request_line}: {reply:?}")),
+        reply,
+    )
 }
